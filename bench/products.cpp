@@ -93,9 +93,7 @@ std::vector<double> measureConvolution(int pass, const std::vector<int64_t> &imm
       dims.push_back(imm[at + dim] - less);
     return dims;
   };
-  auto any = [](const Dims &dims) {
-    return Desc(dims, dnnl::memory::data_type::f32, dnnl::memory::format_tag::any);
-  };
+  auto any = [](const Dims &dims) { return Desc(dims, dnnl::memory::data_type::f32, dnnl::memory::format_tag::any); };
   Desc x = any(spatial({n, groups * c}, 4)), y = any(spatial({n, o}, 10));
   Desc w = any(spatial(groups == 1 ? Dims{o, c} : Dims{groups, o / groups, c}, 7));
   Dims stride = spatial({}, 13), low = spatial({}, 16), high = spatial({}, 19), gap = spatial({}, 22, 1);

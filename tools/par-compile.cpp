@@ -108,7 +108,8 @@ static void readFlags(const Arguments &arguments, CompileOptions &options) {
 static std::string commandOf(int argc, char **argv) {
   std::string command = "par-compile";
   for (StringRef word : ArrayRef(argv + 1, argc - 1)) {
-    bool plain = !word.empty() && llvm::all_of(word, [](char c) { return isAlnum(c) || StringRef("-_./=:,+@").contains(c); });
+    bool plain =
+        !word.empty() && llvm::all_of(word, [](char c) { return isAlnum(c) || StringRef("-_./=:,+@").contains(c); });
     std::string text = word.str();
     for (size_t at = 0; (at = text.find('\'', at)) != std::string::npos; at += 4)
       text.replace(at, 1, "'\\''");

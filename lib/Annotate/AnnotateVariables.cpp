@@ -16,8 +16,8 @@ namespace par {
 static SmallVector<std::pair<int64_t, int64_t>> unfoldedDims(VariableOp variable) {
   ArrayRef<int64_t> own = variable.getTensorType().getShape();
   if (!variable.getStored())
-    return llvm::to_vector(llvm::map_range(llvm::seq<int64_t>(own.size()),
-                                           [](int64_t dim) { return std::make_pair(dim, dim + 1); }));
+    return llvm::to_vector(
+        llvm::map_range(llvm::seq<int64_t>(own.size()), [](int64_t dim) { return std::make_pair(dim, dim + 1); }));
   SmallVector<std::pair<int64_t, int64_t>> groups;
   int64_t next = 0;
   for (int64_t size : cast<RankedTensorType>(*variable.getStored()).getShape()) {
@@ -30,8 +30,7 @@ static SmallVector<std::pair<int64_t, int64_t>> unfoldedDims(VariableOp variable
 }
 
 /// Shards the variable by a rule on its stored shape.
-static LogicalResult shardVariable(VariableOp variable, const ResolvedShard &rule, const Plan &plan,
-                                   ModuleOp module) {
+static LogicalResult shardVariable(VariableOp variable, const ResolvedShard &rule, const Plan &plan, ModuleOp module) {
   SmallVector<std::pair<int64_t, int64_t>> groups = unfoldedDims(variable);
   SmallVector<int64_t> dimOf;
   // Of an unfolded dim the first own dim counts the parts; each part is sharded.
@@ -47,16 +46,16 @@ static LogicalResult shardVariable(VariableOp variable, const ResolvedShard &rul
         return emitError(planLocation(rule.blocks->origin, module))
                << "blocks is " << **rule.blocks << ", and the graph takes dim " << dim << " of "
                << variable.getSymName() << " apart into " << parts
-               << (parts == 1 ? " part; without blocks its rows are cut as they lie, and what else a rank needs is gathered"
-                              : " parts");
+               << (parts == 1
+                       ? " part; without blocks its rows are cut as they lie, and what else a rank needs is gathered"
+                       : " parts");
     }
-  variable.setShardingAttr(
-      buildSharding(plan, rule, variable.getTensorType().getRank(), dimOf, module.getContext()));
+  variable.setShardingAttr(buildSharding(plan, rule, variable.getTensorType().getRank(), dimOf, module.getContext()));
   return success();
 }
 
-/// The rule as the manifest knows it. Xavier's and Kaiming's uniform ones, as PyTorch's defaults have them, are bounds of the
-/// elements that meet in one of the result; nothing where a parameter has no two dims, and so none.
+/// The rule as the manifest knows it. Xavier's and Kaiming's uniform ones, as PyTorch's defaults have them, are bounds
+/// of the elements that meet in one of the result; nothing where a parameter has no two dims, and so none.
 static std::optional<std::string> initRule(StringRef rule, const NameTable::Parameter &parameter) {
   if (rule != "xavier" && rule != "kaiming")
     return rule.str();

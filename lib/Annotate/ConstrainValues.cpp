@@ -16,8 +16,7 @@ namespace {
 /// Places the constraints of one step.
 class Constrainer {
 public:
-  Constrainer(StepOp step, const ModelPlan &model, ModuleOp module)
-      : step(step), model(model), module(module) {}
+  Constrainer(StepOp step, const ModelPlan &model, ModuleOp module) : step(step), model(model), module(module) {}
 
   LogicalResult apply(const ResolvedShard &rule);
 
@@ -73,8 +72,8 @@ SmallVector<Value> Constrainer::inputsOf(const ResolvedShard &rule) {
     for (Value operand : op.getOperands()) {
       Operation *source = operand.getDefiningOp();
       // Weights have rules of their own, and constants are made where they are used.
-      bool other = source && (isa<ReadOp>(source) || source->hasTrait<OpTrait::ConstantLike>() ||
-                              isInside(source, rule));
+      bool other =
+          source && (isa<ReadOp>(source) || source->hasTrait<OpTrait::ConstantLike>() || isInside(source, rule));
       if (!other)
         inputs.insert(operand);
     }
@@ -91,7 +90,8 @@ LogicalResult Constrainer::checkDims(Value value, int64_t rank, const ResolvedSh
       *before = dim;
       continue;
     }
-    InFlightDiagnostic diagnostic = emitError(planLocation(axes.origin, module)) << "the value has " << rank << " dims, so ";
+    InFlightDiagnostic diagnostic = emitError(planLocation(axes.origin, module))
+                                    << "the value has " << rank << " dims, so ";
     if (before)
       diagnostic << "dims " << **before << " and " << dim << " are one dim; say all its axes in one list";
     else
@@ -175,7 +175,8 @@ LogicalResult Constrainer::apply(const ResolvedShard &rule) {
 /// Whether the plan lays a parameter that is an output under its own name: a rule of this name means both.
 static bool isOfParameter(const ResolvedShard &output, ArrayRef<ResolvedShard> rules, const NameTable &names) {
   return llvm::any_of(rules, [&](const ResolvedShard &rule) {
-    return rule.kind == ResolvedShard::Parameter && names.parameters[rule.index].name == names.outputs[output.index].name;
+    return rule.kind == ResolvedShard::Parameter &&
+           names.parameters[rule.index].name == names.outputs[output.index].name;
   });
 }
 

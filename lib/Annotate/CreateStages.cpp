@@ -21,8 +21,9 @@ static int64_t coordinateOn(const Plan &plan, StringRef axis, int64_t rank) {
   return 0;
 }
 
-/// The mesh of a stage: all axes but that of the pipeline, of prime sizes. Where stages have meshes of their own, each has all axes
-/// of all, refined alike: what a stage lacks of an axis has size 1 there, so that one sharding is of all stages.
+/// The mesh of a stage: all axes but that of the pipeline, of prime sizes. Where stages have meshes of their own, each
+/// has all axes of all, refined alike: what a stage lacks of an axis has size 1 there, so that one sharding is of all
+/// stages.
 static MeshAttr stageMesh(const Plan &plan, PlanMesh mesh, MLIRContext *context) {
   SmallVector<StringAttr> names;
   SmallVector<int64_t> sizes;
@@ -68,8 +69,7 @@ struct CreateStagesPass : PlanPass<impl::CreateStagesPassBase<CreateStagesPass>>
     std::vector<SmallVector<int64_t>> members = membersOf(plan);
     const Origin &said = plan.pipeline.meshes->empty() ? plan.pipeline.stages.origin : plan.pipeline.meshes.origin;
     Location loc = planLocation(said, module);
-    auto order = OrderTableProblem::make(*plan.pipeline.schedule, *plan.pipeline.stages, members.size(),
-                                         plan.rounds());
+    auto order = OrderTableProblem::make(*plan.pipeline.schedule, *plan.pipeline.stages, members.size(), plan.rounds());
     if (!order)
       return emitError(loc) << llvm::toString(order.takeError());
     for (unsigned stage = 0; stage < order->stages; ++stage) {
@@ -85,8 +85,6 @@ struct CreateStagesPass : PlanPass<impl::CreateStagesPassBase<CreateStagesPass>>
 };
 } // namespace
 
-std::unique_ptr<Pass> createCreateStagesPass(const ModelPlan &plan) {
-  return makePlanPass<CreateStagesPass>(plan);
-}
+std::unique_ptr<Pass> createCreateStagesPass(const ModelPlan &plan) { return makePlanPass<CreateStagesPass>(plan); }
 
 } // namespace par

@@ -14,7 +14,8 @@ using namespace mlir;
 namespace par {
 
 /// Groups of consecutive ops that are of one place of the model.
-static std::vector<OpGroup> groupBy(ArrayRef<Operation *> ops, llvm::function_ref<StringRef(const Provenance &)> placeOf) {
+static std::vector<OpGroup> groupBy(ArrayRef<Operation *> ops,
+                                    llvm::function_ref<StringRef(const Provenance &)> placeOf) {
   std::vector<OpGroup> groups;
   std::string last;
   for (Operation *op : ops) {
@@ -52,8 +53,8 @@ public:
     devices = std::max<int64_t>(1, plan.numDevices());
     ranks = std::max<int64_t>(1, *plan.ranks / devices);
     over = plan.axesSize(*plan.batch.over);
-    // Where stages have meshes of their own, figures are of one rank, and the solver divides them; what crosses comes to the one
-    // that shares the batch out least.
+    // Where stages have meshes of their own, figures are of one rank, and the solver divides them; what crosses comes
+    // to the one that shares the batch out least.
     for (auto [stage, mesh] : llvm::enumerate(*plan.pipeline.meshes)) {
       int64_t shares = 1;
       for (const auto &[axis, size] : mesh)
@@ -101,8 +102,7 @@ private:
     for (Operation *op : group) {
       groupOf[op] = index;
       int64_t bytes = 0;
-      for (Value value :
-           llvm::concat<Value>(llvm::to_vector(op->getOperands()), llvm::to_vector(op->getResults())))
+      for (Value value : llvm::concat<Value>(llvm::to_vector(op->getOperands()), llvm::to_vector(op->getResults())))
         bytes += bytesOf(value);
       int64_t share = microbatches * ranks;
       int64_t time = hardware.localTime(flopsOf(op) / share, bytes / share), backward = flow.backward(op);
@@ -168,7 +168,7 @@ private:
   ArrayRef<OpGroup> groups;
   const Plan &plan;
   const Hardware &hardware;
-  ArrayRef<unsigned> inFlight; ///< per stage
+  ArrayRef<unsigned> inFlight;        ///< per stage
   ArrayRef<ArrayRef<int64_t>> stages; ///< ranks of each
   StageCutProblem problem;
   int64_t devices, ranks, over, microbatches;
@@ -185,8 +185,8 @@ llvm::Expected<StageCutProblem> makeCutProblem(StepOp step, ArrayRef<OpGroup> gr
     return hardware.takeError();
   std::vector<unsigned> inFlight; // of inference there is no backward to wait for
   if (plan.train) {
-    auto counts = countInFlight(*plan.pipeline.schedule, *plan.pipeline.stages, plan.numDevices(),
-                                plan.rounds() * plan.calls());
+    auto counts =
+        countInFlight(*plan.pipeline.schedule, *plan.pipeline.stages, plan.numDevices(), plan.rounds() * plan.calls());
     if (!counts)
       return counts.takeError();
     inFlight = std::move(*counts);

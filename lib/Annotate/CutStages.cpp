@@ -80,8 +80,7 @@ void Cutter::hintInside(const PatternMatches &matches, int64_t stageIndex) {
       return from->module == name || from->module.starts_with((name + ".").str());
     });
     if (matches.modules.empty())
-      inside = llvm::any_of(matches.nodes,
-                            [&](unsigned index) { return from->path == model.names.nodes[index].name; });
+      inside = llvm::any_of(matches.nodes, [&](unsigned index) { return from->path == model.names.nodes[index].name; });
     if (inside)
       hint[op] = std::max(hint.lookup(op), stageIndex);
   }
@@ -97,8 +96,8 @@ static bool comesLater(StringRef module, StringRef start) {
   return false;
 }
 
-/// What follows the start of a stage in its stack is there too, also where no value of the start flows into it: the keys of
-/// a second decoder layer, which the encoder alone gives.
+/// What follows the start of a stage in its stack is there too, also where no value of the start flows into it: the
+/// keys of a second decoder layer, which the encoder alone gives.
 void Cutter::hintBehind(StringRef start, int64_t stageIndex) {
   bool isBehind = false;
   for (Operation *op : ops) {
@@ -139,9 +138,8 @@ LogicalResult Cutter::hintByRepeat(const PlanPipeline &pipeline) {
     return error(pipeline.repeat->origin) << "\"" << pipeline.repeat->pattern.text() << "\" matches " << count
                                           << " modules, fewer than the " << stages << " stages";
   if (sum != count)
-    return error(pipeline.repeat->origin)
-           << "\"" << pipeline.repeat->pattern.text() << "\" matches " << count << " modules; the counts of "
-           << stages << " stages add up to " << sum;
+    return error(pipeline.repeat->origin) << "\"" << pipeline.repeat->pattern.text() << "\" matches " << count
+                                          << " modules; the counts of " << stages << " stages add up to " << sum;
   size_t next = 0;
   for (auto [index, each] : llvm::enumerate(counts))
     for (int64_t i = 0; i < each; ++i) {
@@ -173,8 +171,8 @@ LogicalResult Cutter::hintByCost() {
   std::vector<OpGroup> groups = groupForCuts(ops, *model.plan.pipeline.stages);
   joinTail(groups);
   auto fail = [&](llvm::Error reason) -> LogicalResult {
-    return error(model.plan.pipeline.cuts.origin) << "no cut into " << *model.plan.pipeline.stages
-                                                  << " stages: " << llvm::toString(std::move(reason));
+    return error(model.plan.pipeline.cuts.origin)
+           << "no cut into " << *model.plan.pipeline.stages << " stages: " << llvm::toString(std::move(reason));
   };
   SmallVector<ArrayRef<int64_t>> ranks;
   for (StageOp stage : module.getOps<StageOp>())
@@ -229,12 +227,13 @@ LogicalResult Cutter::checkNotEmpty() {
   for (int64_t index = 0; index < stages && stages > 1; ++index) {
     if (count[index])
       continue;
-    InFlightDiagnostic diagnostic = error(pipeline.cuts.origin) << "the cuts leave stage " << index
-                                                                << " without an op that a parameter flows into";
+    InFlightDiagnostic diagnostic = error(pipeline.cuts.origin)
+                                    << "the cuts leave stage " << index << " without an op that a parameter flows into";
     if (index > 0 && size_t(index) < pipeline.starts.size())
-      diagnostic.attachNote() << "cuts stand in the model's order: what depends on \"" << pipeline.starts[index].pattern.text()
-                              << "\", where stage " << index + 1 << " begins, is behind it, and so is \""
-                              << pipeline.starts[index - 1].pattern.text() << "\", where stage " << index << " would begin";
+      diagnostic.attachNote() << "cuts stand in the model's order: what depends on \""
+                              << pipeline.starts[index].pattern.text() << "\", where stage " << index + 1
+                              << " begins, is behind it, and so is \"" << pipeline.starts[index - 1].pattern.text()
+                              << "\", where stage " << index << " would begin";
     return diagnostic;
   }
   return success();

@@ -28,7 +28,9 @@ GradientFlow::GradientFlow(StepOp step) {
 }
 
 bool GradientFlow::isSaved(Value value) const {
-  auto takesGradient = [&](Operation *user) { return llvm::any_of(user->getResults(), [&](Value v) { return reaches(v); }); };
+  auto takesGradient = [&](Operation *user) {
+    return llvm::any_of(user->getResults(), [&](Value v) { return reaches(v); });
+  };
   return reaches(value) || llvm::any_of(value.getUsers(), takesGradient);
 }
 

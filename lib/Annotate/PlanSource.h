@@ -7,8 +7,7 @@
 namespace par {
 
 /// The given plan, or the one in `files`, completed with the names of `module`. Emits what is wrong with it.
-mlir::FailureOr<ModelPlan> loadPlan(mlir::ModuleOp module, llvm::ArrayRef<std::string> files,
-                                    const ModelPlan *given);
+mlir::FailureOr<ModelPlan> loadPlan(mlir::ModuleOp module, llvm::ArrayRef<std::string> files, const ModelPlan *given);
 
 /// A pass that does to a module what its plan says: a plan that is given, or the one in the option `plan`.
 template <typename Base>
@@ -43,8 +42,8 @@ mlir::Location planLocation(const Origin &origin, mlir::ModuleOp module);
 
 /// A sharding of `rank` dims by a rule: the dims that it names over refined axes; all dims open unless it is
 /// closed; unreduced where the value may stay a sum. `dimOf` says which dim of the tensor a dim of the rule is.
-ShardingAttr buildSharding(const Plan &plan, const ResolvedShard &rule, int64_t rank,
-                           llvm::ArrayRef<int64_t> dimOf, mlir::MLIRContext *context);
+ShardingAttr buildSharding(const Plan &plan, const ResolvedShard &rule, int64_t rank, llvm::ArrayRef<int64_t> dimOf,
+                           mlir::MLIRContext *context);
 
 } // namespace par
 

@@ -47,10 +47,9 @@ std::string Communicators::nameOf(ArrayRef<StringAttr> axes) {
   for (size_t i = 0; i < axes.size();) {
     StringRef whole = axes[i].getValue().rsplit('.').first;
     size_t here = countFactors(axes, i, whole);
-    bool merged =
-        here > 1 && llvm::none_of(stages, [&](StageOp stage) {
-          return stage.getMesh().getSize(StringAttr::get(stage.getContext(), whole + "." + Twine(here))) > 0;
-        });
+    bool merged = here > 1 && llvm::none_of(stages, [&](StageOp stage) {
+                    return stage.getMesh().getSize(StringAttr::get(stage.getContext(), whole + "." + Twine(here))) > 0;
+                  });
     name += (name.empty() ? "" : "+") + (merged ? whole : axes[i].getValue()).str();
     i += merged ? here : 1;
   }
@@ -105,7 +104,8 @@ std::string Communicators::overGroups(ArrayAttr groups) { return named("stages",
 
 std::string Communicators::overParts(ArrayAttr groups) {
   auto stageWith = [&](int64_t rank) {
-    return StageOp(*llvm::find_if(stages, [&](StageOp stage) { return llvm::is_contained(stage.getRanks(), rank); })).getSymName();
+    return StageOp(*llvm::find_if(stages, [&](StageOp stage) { return llvm::is_contained(stage.getRanks(), rank); }))
+        .getSymName();
   };
   ArrayRef<int64_t> first = cast<DenseI64ArrayAttr>(groups[0]).asArrayRef();
   std::string stem = (stageWith(first.front()) + ">" + stageWith(first.back())).str();

@@ -21,8 +21,8 @@ public:
   std::string overAxes(llvm::ArrayRef<mlir::StringAttr> axes, llvm::StringRef queue = "");
   /// The members of two stages in pairs, the sender first: "s0>s1". Fails with an error at `op` unless
   /// `peers` are the ranks of a stage as large as this one.
-  mlir::FailureOr<std::string> between(mlir::Operation *op, llvm::ArrayRef<int64_t> own,
-                                       llvm::ArrayRef<int64_t> peers, bool sends);
+  mlir::FailureOr<std::string> between(mlir::Operation *op, llvm::ArrayRef<int64_t> own, llvm::ArrayRef<int64_t> peers,
+                                       bool sends);
   /// Groups of world ranks as an op lists them: "stages", "stages.1".
   std::string overGroups(mlir::ArrayAttr groups);
   /// Groups whose members, of one stage and then of another, send in parts: "s0>s1", "s0>s1.1".
@@ -39,8 +39,8 @@ public:
 private:
   bool has(llvm::StringRef name) const;
   using Groups = std::vector<std::vector<uint32_t>>;
-  /// The communicator of these groups that is named so, with a number behind it where others have the name: stages may send to
-  /// one another in several ways.
+  /// The communicator of these groups that is named so, with a number behind it where others have the name: stages may
+  /// send to one another in several ways.
   std::string named(const std::string &stem, Groups groups);
   std::string nameOf(llvm::ArrayRef<mlir::StringAttr> axes);
   StageOp stageOf(llvm::ArrayRef<int64_t> ranks);

@@ -6,8 +6,7 @@ using namespace mlir;
 
 namespace par {
 
-FailureOr<format::Bundle> emitBundle(ModuleOp module, const CompiledKernels &kernels,
-                                     const BundleOptions &options) {
+FailureOr<format::Bundle> emitBundle(ModuleOp module, const CompiledKernels &kernels, const BundleOptions &options) {
   format::Bundle bundle;
   BundleTables tables(module, kernels);
   if (module.getOps<ProgramOp>().empty())

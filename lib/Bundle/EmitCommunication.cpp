@@ -45,8 +45,8 @@ static LogicalResult checkReduction(Operation *op, ReduceKind kind, Type type) {
 }
 
 /// One all-reduce in place: result and operand lie in one buffer, as Memory's gate has verified.
-LogicalResult ProgramEmitter::emitReduction(Operation *op, unsigned index, const std::string &name,
-                                            ReduceKind kind, uint64_t tag) {
+LogicalResult ProgramEmitter::emitReduction(Operation *op, unsigned index, const std::string &name, ReduceKind kind,
+                                            uint64_t tag) {
   BufferOp to = bufferOf(op->getResult(index));
   auto type = cast<RankedTensorType>(op->getResult(index).getType());
   if (failed(checkReduction(op, kind, type)))
@@ -80,7 +80,8 @@ struct ProgramEmitter::Piece {
 std::vector<ProgramEmitter::Piece> ProgramEmitter::piecesOf(Operation *op) {
   std::vector<Piece> pieces;
   for (unsigned index = 0; index < op->getNumOperands(); ++index) {
-    int64_t blocks = op->hasAttr("by_blocks") ? cast<RankedTensorType>(op->getOperand(index).getType()).getDimSize(0) : 1;
+    int64_t blocks =
+        op->hasAttr("by_blocks") ? cast<RankedTensorType>(op->getOperand(index).getType()).getDimSize(0) : 1;
     for (int64_t block = 0; block < blocks; ++block)
       pieces.push_back({index, block, blocks});
   }
@@ -102,7 +103,8 @@ LogicalResult ProgramEmitter::emitExchange(Operation *op, const std::string &nam
   auto gets = cast<RankedTensorType>(to.getType());
   int64_t given = cast<RankedTensorType>(from.getType()).getNumElements() / piece.blocks,
           got = gets.getNumElements() / piece.blocks;
-  format::Operand reads = pieceOf(format::Access::Read, from, piece), writes = pieceOf(format::Access::Write, to, piece);
+  format::Operand reads = pieceOf(format::Access::Read, from, piece),
+                  writes = pieceOf(format::Access::Write, to, piece);
   format::Instruction &made = append(op, format::Op::Coll);
   made.operands = {reads, writes};
   made.comm = comm(name);
@@ -190,7 +192,8 @@ void ProgramEmitter::dropEmpty(format::Block &block) {
   std::vector<format::Instruction> kept;
   for (size_t n = 0; n < block.instructions.size();) {
     const format::Instruction &head = block.instructions[n];
-    size_t members = head.op == format::Op::Group ? head.n : 0, begin = n + (members > 0), end = begin + std::max<size_t>(members, 1);
+    size_t members = head.op == format::Op::Group ? head.n : 0, begin = n + (members > 0),
+           end = begin + std::max<size_t>(members, 1);
     size_t left = 0;
     for (size_t m = begin; m < end; ++m)
       left += !movesNothing(block.instructions[m]);
@@ -247,8 +250,7 @@ LogicalResult ProgramEmitter::emitWorldReduce(WorldReduceOp reduce) {
 }
 
 LogicalResult ProgramEmitter::emitSend(SendOp send) {
-  FailureOr<std::string> name =
-      tables.communicators.between(send, program.getRanks(), send.getPeers(), /*sends=*/true);
+  FailureOr<std::string> name = tables.communicators.between(send, program.getRanks(), send.getPeers(), /*sends=*/true);
   if (failed(name))
     return failure();
   for (auto [i, value] : llvm::enumerate(send.getOperands())) {
@@ -266,7 +268,8 @@ LogicalResult ProgramEmitter::emitSend(SendOp send) {
 }
 
 /// All parts of a value have one tag: a rank has one part at most for another.
-void ProgramEmitter::emitParts(Operation *op, ValueRange parts, ArrayRef<int64_t> peers, ArrayAttr groups, int64_t tag) {
+void ProgramEmitter::emitParts(Operation *op, ValueRange parts, ArrayRef<int64_t> peers, ArrayAttr groups,
+                               int64_t tag) {
   std::string name = tables.communicators.overParts(groups);
   bool sends = isa<SendPartsOp>(op);
   for (auto [i, value] : llvm::enumerate(parts)) {

@@ -15,8 +15,9 @@ static bool isHostCopy(const format::Program &program, const format::Instruction
 
 namespace {
 
-/// Copies between device and host of one block on queues of their own, one for each direction, and what waits for what. Positions
-/// count the block's instructions, a group's last one standing for it; what ran before the block stands at -1.
+/// Copies between device and host of one block on queues of their own, one for each direction, and what waits for what.
+/// Positions count the block's instructions, a group's last one standing for it; what ran before the block stands at
+/// -1.
 class HostCopies {
 public:
   HostCopies(const format::Program &program, const std::vector<format::Instruction> &list, uint32_t in, uint32_t out)
@@ -42,15 +43,16 @@ private:
   const std::vector<format::Instruction> &list;
   uint32_t in, out;
   std::vector<SmallVector<int64_t, 1>> after;
-  SmallVector<size_t> heads, copies;                             ///< instructions and groups before this one; copies of them
-  llvm::DenseMap<std::pair<uint32_t, uint32_t>, int64_t> told;   ///< by queue and other queue: what it has waited for
-  llvm::DenseMap<uint32_t, int64_t> last;                        ///< by queue of copies
+  SmallVector<size_t> heads, copies; ///< instructions and groups before this one; copies of them
+  llvm::DenseMap<std::pair<uint32_t, uint32_t>, int64_t> told; ///< by queue and other queue: what it has waited for
+  llvm::DenseMap<uint32_t, int64_t> last;                      ///< by queue of copies
 };
 
 } // namespace
 
 bool HostCopies::overlap(const format::Operand &mine, const format::Operand &theirs) const {
-  const format::Buffer &a = program.buffers[ownerOf(program, mine.buffer)], &b = program.buffers[ownerOf(program, theirs.buffer)];
+  const format::Buffer &a = program.buffers[ownerOf(program, mine.buffer)],
+                       &b = program.buffers[ownerOf(program, theirs.buffer)];
   if (a.space != b.space)
     return false;
   for (uint64_t one : a.at)
@@ -71,7 +73,8 @@ bool HostCopies::meet(size_t one, size_t other) const {
   return false;
 }
 
-/// Of each other queue the last instruction that touches its bytes, where one of both is a copy and it has not waited so far yet.
+/// Of each other queue the last instruction that touches its bytes, where one of both is a copy and it has not waited
+/// so far yet.
 void HostCopies::planOne(size_t n) {
   uint32_t queue = queueOf(n);
   SmallVector<std::pair<uint32_t, int64_t>, 2> found;

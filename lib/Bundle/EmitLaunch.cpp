@@ -47,7 +47,8 @@ static std::vector<uint32_t> immediatesOf(const KernelInfo &info, const ResultDe
 }
 
 /// For each written operand of generated code what it depends on; empty where each depends on all.
-static std::vector<format::Dependence> dependencesOf(KernelOp kernel, const KernelInfo &info, const format::Kernel &made) {
+static std::vector<format::Dependence> dependencesOf(KernelOp kernel, const KernelInfo &info,
+                                                     const format::Kernel &made) {
   SmallVector<ResultDependence> results = dependencesOf(kernel);
   unsigned arguments = kernel.getFunctionType().getNumInputs(), next = arguments;
   std::map<uint32_t, format::Dependence> byOperand;
@@ -130,8 +131,8 @@ static format::Call callOf(const MatmulCall &call) {
   return made;
 }
 
-/// Bytes that cuBLASLt may put partial sums in, where it gives several blocks parts of k: of eight parts, and no more than
-/// NVIDIA advises for Hopper (cuBLAS, cublasSetWorkspace: 32 MiB).
+/// Bytes that cuBLASLt may put partial sums in, where it gives several blocks parts of k: of eight parts, and no more
+/// than NVIDIA advises for Hopper (cuBLAS, cublasSetWorkspace: 32 MiB).
 static uint64_t workspaceOf(const MatmulCall &call) {
   constexpr uint64_t parts = 8, most = uint64_t(32) << 20;
   uint64_t result = uint64_t(call.m) * uint64_t(call.n) * sizeof(float);

@@ -35,8 +35,7 @@ LogicalResult ManifestEmitter::emitRanks() {
   if (programs.size() > 1)
     out.mesh.push_back({options.stageAxis, static_cast<uint32_t>(programs.size())});
   for (ProgramOp program : programs)
-    for (auto [axis, size] :
-         llvm::zip(stageOf(program).getMesh().getNames(), stageOf(program).getMesh().getSizes())) {
+    for (auto [axis, size] : llvm::zip(stageOf(program).getMesh().getNames(), stageOf(program).getMesh().getSizes())) {
       auto same = llvm::find_if(out.mesh, [&](const format::MeshAxis &known) { return known.name == axis; });
       if (same == out.mesh.end())
         out.mesh.insert(placeOf(axis.getValue(), out.mesh), {axis.str(), static_cast<uint32_t>(size)});
@@ -52,8 +51,8 @@ LogicalResult ManifestEmitter::emitRanks() {
     MeshAttr mesh = stageOf(program).getMesh();
     for (auto [member, rank] : llvm::enumerate(program.getRanks())) {
       if (rank < 0 || static_cast<size_t>(rank) >= count || taken[rank])
-        return program.emitError() << "has rank " << rank << "; the programs' ranks must be 0 to "
-                                   << count - 1 << ", each once";
+        return program.emitError() << "has rank " << rank << "; the programs' ranks must be 0 to " << count - 1
+                                   << ", each once";
       taken[rank] = true;
       out.ranks[rank].role = role;
       for (const format::MeshAxis &axis : out.mesh) {
@@ -171,12 +170,10 @@ LogicalResult ManifestEmitter::emitInitialValue(VariableOp variable, format::Ten
       return success();
   }
   auto said = options.init.find(tensor.name);
-  StringRef text =
-      said != options.init.end() ? StringRef(said->second) : variable.getInit().value_or("zeros");
+  StringRef text = said != options.init.end() ? StringRef(said->second) : variable.getInit().value_or("zeros");
   std::optional<format::InitRule> rule = parseInitRule(text);
   if (!rule)
-    return variable.emitError() << "has the initialisation rule \"" << text
-                                << "\", which is not supported yet";
+    return variable.emitError() << "has the initialisation rule \"" << text << "\", which is not supported yet";
   tensor.init = *rule;
   return success();
 }
@@ -204,8 +201,7 @@ LogicalResult ManifestEmitter::emitTensor(VariableOp variable) {
     if (std::vector<int64_t> held = shapeOf(buffer.getTensorType()); held > layout.local)
       layout.local = held; // with room behind its rows
     if (held && !mergeLayout(tensor.layout, layout))
-      return buffer.emitError()
-             << "lies on this stage in other parts than on an earlier one: not supported yet";
+      return buffer.emitError() << "lies on this stage in other parts than on an earlier one: not supported yet";
     if (!held)
       tensor.layout = layout;
     held = true;
@@ -218,8 +214,8 @@ LogicalResult ManifestEmitter::emitTensor(VariableOp variable) {
   if (tensor.kind == format::TensorKind::State || tensor.kind == format::TensorKind::Copy)
     tensor.of = variable.getOf().value_or("");
   tensor.type = dtypeOf(variable.getTensorType().getElementType());
-  tensor.stored = shapeOf(variable.getStored() ? cast<RankedTensorType>(*variable.getStored())
-                                               : variable.getTensorType());
+  tensor.stored =
+      shapeOf(variable.getStored() ? cast<RankedTensorType>(*variable.getStored()) : variable.getTensorType());
   if (slots) // what a call carries on is known as one microbatch has it
     tensor.stored = tensor.layout.shape;
   if (auto found = options.aliases.find(tensor.name); found != options.aliases.end())
@@ -272,7 +268,8 @@ format::DType ManifestEmitter::fileType(StringRef name, Type element) {
 
 /// False where not every row is told the same.
 static bool takeLimits(format::Input &input, const InputLimits &limits) {
-  int64_t period = 0, elements = ShapedType::getNumElements(ArrayRef(input.shape).drop_front(input.microbatched ? 1 : 0));
+  int64_t period = 0,
+          elements = ShapedType::getNumElements(ArrayRef(input.shape).drop_front(input.microbatched ? 1 : 0));
   if (!limits)
     return false;
   for (const format::Limits &run : *limits)
@@ -293,8 +290,10 @@ LogicalResult ManifestEmitter::emitInput(BufferOp buffer, StageOp stage) {
   input.shape = input.layout.shape;
   if (input.microbatched)
     input.shape[0] *= out.microbatches;
-  if (auto limit = options.inputLimits.find(input.name); limit != options.inputLimits.end() && !takeLimits(input, limit->second))
-    return buffer.emitError() << "input \"" << input.name << "\" chooses among other numbers in some rows than in others: not "
+  if (auto limit = options.inputLimits.find(input.name);
+      limit != options.inputLimits.end() && !takeLimits(input, limit->second))
+    return buffer.emitError() << "input \"" << input.name
+                              << "\" chooses among other numbers in some rows than in others: not "
                                  "supported yet; give each its own input";
   auto same = llvm::find_if(out.inputs, [&](const format::Input &known) { return known.name == input.name; });
   if (same == out.inputs.end()) {
@@ -309,7 +308,8 @@ LogicalResult ManifestEmitter::emitInput(BufferOp buffer, StageOp stage) {
   auto isOf = [&](const format::Layout &layout) { return format::rectangleOf(layout, rank) != nullptr; };
   if (isOf(same->layout) || llvm::any_of(same->more, isOf)) {
     if (!mergeLayout(isOf(same->layout) ? same->layout : *llvm::find_if(same->more, isOf), input.layout))
-      return buffer.emitError() << "takes input \"" << input.name << "\" in other parts than another step does: not supported yet";
+      return buffer.emitError() << "takes input \"" << input.name
+                                << "\" in other parts than another step does: not supported yet";
     return success();
   }
   auto merges = [&](format::Layout &layout) { return mergeLayout(layout, input.layout); };
@@ -325,18 +325,19 @@ LogicalResult ManifestEmitter::emitOutput(FetchOp fetch, ProgramOp program) {
   bool metric = (dist ? dist.getTensor() : type).getRank() == 0;
   if (!metric && !dist && program.getRanks().size() > 1)
     return fetch.emitError() << "does not say what \"" << fetch.getName() << "\" is a shard of (`of`)";
-  format::Output output{fetch.getName().str(), fileType(fetch.getName(), type.getElementType()), shapeOf(type), metric, {}, false, {}};
+  format::Output output{
+      fetch.getName().str(), fileType(fetch.getName(), type.getElementType()), shapeOf(type), metric, {}, false, {}};
   if (!metric && dist) {
     output.layout = layoutOf(dist, stageOf(program));
     output.shape = output.layout.shape;
     output.microbatched = fetch.getSliced();
     if (output.microbatched)
       output.shape[0] *= out.microbatches;
-    if (auto found = options.outputBatchDims.find(output.name); output.microbatched && found != options.outputBatchDims.end())
+    if (auto found = options.outputBatchDims.find(output.name);
+        output.microbatched && found != options.outputBatchDims.end())
       output.batchDim = found->second;
   }
-  auto same =
-      llvm::find_if(out.outputs, [&](const format::Output &known) { return known.name == output.name; });
+  auto same = llvm::find_if(out.outputs, [&](const format::Output &known) { return known.name == output.name; });
   if (same == out.outputs.end())
     same = out.outputs.insert(same, output);
   else if (same->shape != output.shape || same->type != output.type)

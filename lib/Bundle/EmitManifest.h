@@ -32,7 +32,8 @@ private:
   format::Bundle &bundle;
   format::Manifest &out;
   std::string constants;
-  llvm::SmallVector<std::pair<ProgramOp, llvm::StringMap<BufferOp>>> states; ///< each program's state buffers, by variable
+  llvm::SmallVector<std::pair<ProgramOp, llvm::StringMap<BufferOp>>>
+      states; ///< each program's state buffers, by variable
   llvm::DenseMap<mlir::Attribute, uint64_t> constantPlaces;
 };
 

@@ -59,7 +59,8 @@ static format::Index indexOf(SlotIndex index) {
 std::string ProgramEmitter::nameOf(BufferOp buffer) const {
   std::string name = tableName(buffer.getSymName());
   for (char &c : name)
-    if (static_cast<unsigned char>(c) < 0x80 && (!llvm::isPrint(c) || c == ' ' || c == '@' || c == '"')) // other scripts stay
+    if (static_cast<unsigned char>(c) < 0x80 &&
+        (!llvm::isPrint(c) || c == ' ' || c == '@' || c == '"')) // other scripts stay
       c = '_';
   return name == tableName(buffer.getSymName()) ? name : name + "~" + std::to_string(out.buffers.size());
 }
@@ -195,8 +196,7 @@ LogicalResult ProgramEmitter::emitOp(Operation *op) {
   }
   if (auto axes = op->getAttrOfType<ArrayAttr>("axes"); axes && op->getNumOperands() > 0) {
     auto beside = op->getAttrOfType<StringAttr>("queue");
-    return beside ? emitBeside(op, beside, axes)
-                  : emitCollective(op, tables.communicators.overAxes(getAxes(axes)));
+    return beside ? emitBeside(op, beside, axes) : emitCollective(op, tables.communicators.overAxes(getAxes(axes)));
   }
   return op->emitError() << "is left in a program that is to be a bundle; Kernels puts such ops into kernels";
 }

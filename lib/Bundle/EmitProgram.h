@@ -36,8 +36,7 @@ inline uint32_t ownerOf(const format::Program &program, uint32_t buffer) {
 /// Turns one par.program into one program of the format.
 class ProgramEmitter {
 public:
-  ProgramEmitter(ProgramOp program, BundleTables &tables)
-      : program(program), names(program), tables(tables) {}
+  ProgramEmitter(ProgramOp program, BundleTables &tables) : program(program), names(program), tables(tables) {}
 
   mlir::FailureOr<format::Program> emit();
 
@@ -63,10 +62,11 @@ private:
   mlir::LogicalResult emitWorldReduce(WorldReduceOp reduce);
   mlir::LogicalResult emitSend(SendOp send);
   mlir::LogicalResult emitRecv(RecvOp recv);
-  void emitParts(mlir::Operation *op, mlir::ValueRange parts, llvm::ArrayRef<int64_t> peers, mlir::ArrayAttr groups, int64_t tag);
+  void emitParts(mlir::Operation *op, mlir::ValueRange parts, llvm::ArrayRef<int64_t> peers, mlir::ArrayAttr groups,
+                 int64_t tag);
   void emitCopy(StoreOp store, LoadOp load);
-  mlir::LogicalResult emitReduction(mlir::Operation *op, unsigned index, const std::string &comm,
-                                    ReduceKind kind, uint64_t tag);
+  mlir::LogicalResult emitReduction(mlir::Operation *op, unsigned index, const std::string &comm, ReduceKind kind,
+                                    uint64_t tag);
   /// A collective on a queue beside compute: it waits for what compute did before, and compute for it later.
   mlir::LogicalResult emitBeside(mlir::Operation *op, mlir::StringAttr queue, mlir::ArrayAttr axes);
   /// Compute waits for the end of such a collective.
@@ -76,7 +76,8 @@ private:
   /// Leaves out what communicates or copies no elements: tensors may have none.
   static void dropEmpty(format::Block &block);
 
-  /// Copies between device and host go beside compute, each direction in its order, each copy ordered with what touches its bytes.
+  /// Copies between device and host go beside compute, each direction in its order, each copy ordered with what touches
+  /// its bytes.
   void giveCopiesQueues(format::Block &block);
 
   /// Sends to and receives from other stages go beside compute.

@@ -5,11 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A transfer is a rendezvous: on the queue of compute a sender would stand still until the other stage gets to its receive, and a
-// receiver that is a little early until the other stage has computed what it sends, though what stands behind it may need
-// something else. So sends and receives between stages have a queue each. It waits for compute before each of them. Who writes over what
-// is sent waits for the send's end, and who touches what is received for the receive's, of the same microbatch's slot where it
-// is the same buffer. The order of issue stays, and so does the proof that it does not deadlock.
+// A transfer is a rendezvous: on the queue of compute a sender would stand still until the other stage gets to its
+// receive, and a receiver that is a little early until the other stage has computed what it sends, though what stands
+// behind it may need something else. So sends and receives between stages have a queue each. It waits for compute
+// before each of them. Who writes over what is sent waits for the send's end, and who touches what is received for the
+// receive's, of the same microbatch's slot where it is the same buffer. The order of issue stays, and so does the proof
+// that it does not deadlock.
 //
 //===----------------------------------------------------------------------===//
 #include "EmitProgram.h"
@@ -23,13 +24,15 @@ namespace {
 /// The end of a send or of a receive, and the buffer from which or into which it goes.
 struct Moved {
   uint32_t root, event;
-  bool isRead; ///< somebody reads what is received: behind that its bytes are free, and nobody else waits for the receive
+  bool isRead; ///< somebody reads what is received: behind that its bytes are free, and nobody else waits for the
+               ///< receive
 };
 
 /// The transfers of one direction.
 class TransfersBeside {
 public:
-  TransfersBeside(format::Program &program, format::Op kind, uint32_t queue) : program(program), kind(kind), queue(queue) {}
+  TransfersBeside(format::Program &program, format::Op kind, uint32_t queue)
+      : program(program), kind(kind), queue(queue) {}
   /// Whether some block's transfers got the queue.
   bool move();
   void addWaits(format::Block &block) const;
@@ -37,12 +40,14 @@ public:
 private:
   using Instruction = format::Instruction;
 
-  /// A transfer of the kind, or a group of them, on a communicator on which the program does nothing else: that has one queue.
+  /// A transfer of the kind, or a group of them, on a communicator on which the program does nothing else: that has one
+  /// queue.
   bool isMine(const format::Block &block, size_t n) const;
   void moveTransfers(format::Block &block);
   uint32_t addEvent(StringRef word, format::Index index, uint32_t depth);
   std::vector<Instruction> waitsOf(const Instruction &user) const;
-  void wait(std::vector<Instruction> &waits, const Instruction &user, const format::Operand &operand, Moved moved) const;
+  void wait(std::vector<Instruction> &waits, const Instruction &user, const format::Operand &operand,
+            Moved moved) const;
   bool isRead(uint32_t root) const;
   bool receives() const { return kind == format::Op::Recv; }
 
@@ -127,14 +132,16 @@ bool TransfersBeside::isRead(uint32_t root) const {
 }
 
 /// Waits for those slots of what is sent that an operand writes over, and of what is received that it touches.
-void TransfersBeside::wait(std::vector<Instruction> &waits, const Instruction &user, const format::Operand &operand, Moved moved) const {
+void TransfersBeside::wait(std::vector<Instruction> &waits, const Instruction &user, const format::Operand &operand,
+                           Moved moved) const {
   uint32_t root = ownerOf(program, operand.buffer);
   bool writes = operand.access != format::Access::Read;
   const format::Buffer &mine = program.buffers[root], &theirs = program.buffers[moved.root];
   if (mine.space != theirs.space || !(writes || (receives() && root == moved.root)))
     return;
   auto add = [&](format::SlotExpr slot) {
-    bool known = llvm::any_of(waits, [&](const Instruction &it) { return it.event == moved.event && it.eventSlot == slot; });
+    bool known =
+        llvm::any_of(waits, [&](const Instruction &it) { return it.event == moved.event && it.eventSlot == slot; });
     if (!known)
       waits.push_back(eventOf(format::Op::Wait, user.queue, moved.event, slot));
   };
@@ -157,8 +164,8 @@ std::vector<format::Instruction> TransfersBeside::waitsOf(const Instruction &use
   return waits;
 }
 
-/// A group waits as a whole, before it begins. What a queue has waited for in a block it has not to wait for again, until it is
-/// moved again.
+/// A group waits as a whole, before it begins. What a queue has waited for in a block it has not to wait for again,
+/// until it is moved again.
 void TransfersBeside::addWaits(format::Block &block) const {
   std::vector<Instruction> ordered, waited;
   auto isSame = [](const Instruction &a, const Instruction &b) {

@@ -44,8 +44,8 @@ namespace {
 
 /// What becomes of an integer on its way to who reads it.
 struct Way {
-  int64_t added = 0;     ///< to what is below 0
-  bool isMasked = false; ///< of what is below 0 only low bits are left
+  int64_t added = 0;                    ///< to what is below 0
+  bool isMasked = false;                ///< of what is below 0 only low bits are left
   std::optional<int64_t> replaced = {}; ///< by another number
 
   Way through(Operation *op) const {
@@ -158,8 +158,8 @@ static bool forEachUse(Value value, llvm::function_ref<void(const Asked &)> visi
 
 namespace {
 
-/// Elements of an input by their place in it, row-major. A slice of one looks up a table of its own. Few things are asked, of
-/// many elements.
+/// Elements of an input by their place in it, row-major. A slice of one looks up a table of its own. Few things are
+/// asked, of many elements.
 class ElementLimits {
 public:
   explicit ElementLimits(int64_t size) : kinds(size) {}
@@ -233,8 +233,8 @@ std::vector<format::Limits> ElementLimits::summarize() const {
   return runs;
 }
 
-/// What the uses of an input say of its integers, in all steps that it is an argument of. One of more elements than this is
-/// not looked at element by element.
+/// What the uses of an input say of its integers, in all steps that it is an argument of. One of more elements than
+/// this is not looked at element by element.
 static InputLimits limitsOf(ArrayRef<Value> arguments) {
   constexpr int64_t mostElements = int64_t(1) << 25;
   Asked all;

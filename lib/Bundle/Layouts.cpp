@@ -24,9 +24,7 @@ format::DType dtypeOf(Type type) {
   return format::DType::F32;
 }
 
-std::vector<int64_t> shapeOf(RankedTensorType type) {
-  return {type.getShape().begin(), type.getShape().end()};
-}
+std::vector<int64_t> shapeOf(RankedTensorType type) { return {type.getShape().begin(), type.getShape().end()}; }
 
 format::Layout layoutOf(DistType dist, StageOp stage) {
   MeshAttr mesh = stage.getMesh();

@@ -39,8 +39,7 @@ static void delinearize(AffineExpr address, ArrayRef<int64_t> shape, Index &inde
   }
 }
 
-Index reshapeIndex(ArrayRef<AffineExpr> index, ArrayRef<int64_t> from, ArrayRef<int64_t> to,
-                   MLIRContext *context) {
+Index reshapeIndex(ArrayRef<AffineExpr> index, ArrayRef<int64_t> from, ArrayRef<int64_t> to, MLIRContext *context) {
   // Of no elements none is read, no group of dims need match another, and sizes of 0 divide nothing.
   if (ShapedType::getNumElements(from) == 0)
     return Index(to.size(), getAffineConstantExpr(0, context));

@@ -16,8 +16,8 @@ Index applyMap(mlir::AffineMap map, llvm::ArrayRef<mlir::AffineExpr> iteration);
 
 /// The index in a tensor of shape `to` of what has `index` in its reshape of shape `from`. Dims that agree
 /// stay as they are, so that loops over leading dims are still recognised.
-Index reshapeIndex(llvm::ArrayRef<mlir::AffineExpr> index, llvm::ArrayRef<int64_t> from,
-                   llvm::ArrayRef<int64_t> to, mlir::MLIRContext *context);
+Index reshapeIndex(llvm::ArrayRef<mlir::AffineExpr> index, llvm::ArrayRef<int64_t> from, llvm::ArrayRef<int64_t> to,
+                   mlir::MLIRContext *context);
 
 /// Row-major address in elements.
 mlir::AffineExpr linearize(llvm::ArrayRef<mlir::AffineExpr> index, llvm::ArrayRef<int64_t> shape,

@@ -43,9 +43,9 @@ LogicalResult checkTied(func::FuncOp function, const KernelPlan &plan, const Ker
           if (!argument || buffers.arguments[argument.getArgNumber()] != buffers.results[result])
             continue;
           if (!precedes(plan, reader, writer, read))
-            return emitError(function.getLoc()) << "kernel @" << function.getName() << ": result " << result
-                                                << " cannot take over argument " << argument.getArgNumber()
-                                                << ", which is read after parts of the result are stored";
+            return emitError(function.getLoc())
+                   << "kernel @" << function.getName() << ": result " << result << " cannot take over argument "
+                   << argument.getArgNumber() << ", which is read after parts of the result are stored";
         }
   return success();
 }

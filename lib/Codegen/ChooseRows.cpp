@@ -138,8 +138,7 @@ static SmallVector<int64_t> findLeadingRows(const KernelPlan &plan) {
     for (const Read &read : nest.reads)
       if (plan.nestOf.contains(read.source))
         for (size_t dim = 0; dim < rows.size(); ++dim)
-          if (rows[dim] != 1 &&
-              read.index[dim] != getAffineDimExpr(nest.resultLoops[dim], nest.op->getContext()))
+          if (rows[dim] != 1 && read.index[dim] != getAffineDimExpr(nest.resultLoops[dim], nest.op->getContext()))
             cut(dim);
   return rows;
 }

@@ -41,7 +41,7 @@ std::string buildId(const void *address) {
   auto look = [](dl_phdr_info *info, size_t, void *data) {
     auto &[address, id] = *static_cast<std::pair<uintptr_t, std::string> *>(data);
     ArrayRef<ElfW(Phdr)> parts(info->dlpi_phdr, info->dlpi_phnum);
-    if (llvm::none_of(parts, [&, address = address](const ElfW(Phdr) &part) {
+    if (llvm::none_of(parts, [&, address = address](const ElfW(Phdr) & part) {
           return part.p_type == PT_LOAD && address - info->dlpi_addr - part.p_vaddr < part.p_memsz;
         }))
       return 0;
@@ -57,9 +57,9 @@ std::string buildId(const void *address) {
 /// Builds of Par, MLIR and LLVM, in whichever files they are; empty where one cannot be told from another build.
 std::string compilerId() {
   std::string all;
-  for (const void *address : {reinterpret_cast<const void *>(&buildId),
-                              reinterpret_cast<const void *>(&mlir::translateModuleToLLVMIR),
-                              reinterpret_cast<const void *>(&llvm::sys::getHostCPUName)}) {
+  for (const void *address :
+       {reinterpret_cast<const void *>(&buildId), reinterpret_cast<const void *>(&mlir::translateModuleToLLVMIR),
+        reinterpret_cast<const void *>(&llvm::sys::getHostCPUName)}) {
     std::string id = buildId(address);
     if (id.empty())
       return "";

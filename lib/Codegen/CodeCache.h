@@ -11,9 +11,10 @@
 
 namespace par::codegen {
 
-/// A folder that keeps code by all that it depends on: what it is made of, and the builds of Par, MLIR and LLVM that make it.
-/// Processes may share it and it may be removed at any time: a file appears whole, one that does not hold what was written
-/// under its name is made again, and what cannot be read or written is made as without a cache. Threads may share one object.
+/// A folder that keeps code by all that it depends on: what it is made of, and the builds of Par, MLIR and LLVM that
+/// make it. Processes may share it and it may be removed at any time: a file appears whole, one that does not hold what
+/// was written under its name is made again, and what cannot be read or written is made as without a cache. Threads may
+/// share one object.
 class CodeCache {
 public:
   /// An empty name: nothing is kept.
@@ -21,7 +22,8 @@ public:
   /// Forgets what nobody used for a week, and the oldest above 1 GiB.
   ~CodeCache();
 
-  /// False without a folder, and where builds of the compiler cannot be told apart: then `get` makes all and reads nothing.
+  /// False without a folder, and where builds of the compiler cannot be told apart: then `get` makes all and reads
+  /// nothing.
   bool keeps() const { return !compiler.empty(); }
 
   /// What `make` made of these ingredients, now or earlier; its failure is not kept.

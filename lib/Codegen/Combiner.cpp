@@ -19,9 +19,7 @@ static TypedAttr identityOf(Operation *op) {
   Builder builder(op->getContext());
   Type type = op->getResult(0).getType();
   auto real = [&](double value) -> TypedAttr { return builder.getFloatAttr(type, value); };
-  auto whole = [&](auto make) -> TypedAttr {
-    return builder.getIntegerAttr(type, make(type.getIntOrFloatBitWidth()));
-  };
+  auto whole = [&](auto make) -> TypedAttr { return builder.getIntegerAttr(type, make(type.getIntOrFloatBitWidth())); };
   constexpr double infinity = std::numeric_limits<double>::infinity();
   return llvm::TypeSwitch<Operation *, TypedAttr>(op)
       .Case([&](arith::AddFOp) { return real(0); })

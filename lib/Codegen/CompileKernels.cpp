@@ -41,7 +41,8 @@ std::string bodyText(KernelOp kernel) {
 
 /// By what the kernel is, so that its code is the same in every bundle, and bundles differ by the kernels that differ.
 std::string symbolOf(StringRef bodyText) {
-  return "par_k" + llvm::toHex(llvm::SHA1::hash(llvm::arrayRefFromStringRef(bodyText)), /*LowerCase=*/true).substr(0, 16);
+  return "par_k" +
+         llvm::toHex(llvm::SHA1::hash(llvm::arrayRefFromStringRef(bodyText)), /*LowerCase=*/true).substr(0, 16);
 }
 
 /// Gives a kernel that shares another's code the values of its own keys.
@@ -87,7 +88,8 @@ void addScratch(codegen::KernelBuffers &buffers, KernelInfo &info, uint64_t byte
   info.operands.push_back({OperandAccess::Write, bytes});
 }
 
-/// Operations by the costs of the kernel's ops; where a plan holds each element against each in place of sorting them, so many.
+/// Operations by the costs of the kernel's ops; where a plan holds each element against each in place of sorting them,
+/// so many.
 int64_t countFlops(KernelOp kernel, const codegen::KernelPlan &plan) {
   int64_t flops = 0;
   for (Operation &op : kernel.getBody().front())
@@ -113,8 +115,7 @@ LogicalResult buildLoops(func::FuncOp function, KernelOp kernel, KernelInfo &inf
   return success();
 }
 
-LogicalResult buildThreads(func::FuncOp function, KernelOp kernel, KernelInfo &info, ModuleOp module,
-                           bool sparing) {
+LogicalResult buildThreads(func::FuncOp function, KernelOp kernel, KernelInfo &info, ModuleOp module, bool sparing) {
   codegen::KernelPlan plan = codegen::planKernel(function, cuda::planOptions());
   codegen::KernelBuffers buffers = layOutOperands(kernel, info);
   if (failed(codegen::checkTied(function, plan, buffers)))
@@ -159,8 +160,7 @@ FailureOr<std::string> linkJobs(ModuleOp module, std::vector<Job> &jobs, const s
 InFlightDiagnostic refuseKernel(ModuleOp module, const CompiledKernels &out, StringRef symbol, StringRef sm) {
   for (const KernelInfo &info : out.kernels)
     if (info.symbol == symbol)
-      return emitError(module.lookupSymbol(info.kernel)->getLoc())
-             << "kernel @" << info.kernel << " for " << sm << " ";
+      return emitError(module.lookupSymbol(info.kernel)->getLoc()) << "kernel @" << info.kernel << " for " << sm << " ";
   return module.emitError() << "kernel " << symbol << " for " << sm << " ";
 }
 
@@ -178,8 +178,7 @@ LogicalResult gateDevice(ModuleOp module, const CompiledKernels &out, const Code
 }
 
 /// One file of PTX, and machine code from it.
-LogicalResult joinDevice(ModuleOp module, std::vector<Job> &jobs, const CodegenOptions &options,
-                         CompiledKernels &out) {
+LogicalResult joinDevice(ModuleOp module, std::vector<Job> &jobs, const CodegenOptions &options, CompiledKernels &out) {
   std::vector<std::string> texts;
   for (const Job &job : jobs)
     texts.push_back(job.object);
@@ -237,8 +236,8 @@ FailureOr<bool> rebuildSpilled(ModuleOp module, std::vector<Job> &jobs, const Co
   return any;
 }
 
-LogicalResult makeDevice(ModuleOp module, std::vector<Job> &jobs, const CodegenOptions &options,
-                         CompiledKernels &out, CodeCache &cache) {
+LogicalResult makeDevice(ModuleOp module, std::vector<Job> &jobs, const CodegenOptions &options, CompiledKernels &out,
+                         CodeCache &cache) {
   if (failed(joinDevice(module, jobs, options, out)))
     return failure();
   FailureOr<bool> rebuilt = rebuildSpilled(module, jobs, options, out, cache);

@@ -11,8 +11,8 @@ namespace par::codegen {
 
 ElementEmitter::ElementEmitter(func::FuncOp function, const KernelPlan &plan, const KernelBuffers &buffers,
                                LLVM::LLVMFuncOp target)
-    : builder(function.getContext()), loc(function.getLoc()), function(function), plan(plan),
-      buffers(buffers), target(target) {
+    : builder(function.getContext()), loc(function.getLoc()), function(function), plan(plan), buffers(buffers),
+      target(target) {
   dims.resize(maxLoops);
   bounds.resize(maxLoops);
 }
@@ -48,13 +48,11 @@ Type ElementEmitter::memoryType(Type element) {
 }
 
 Value ElementEmitter::elementPointer(Value base, Type element, Value address) {
-  return LLVM::GEPOp::create(builder, loc, base.getType(), memoryType(element), base,
-                             ArrayRef<LLVM::GEPArg>{address});
+  return LLVM::GEPOp::create(builder, loc, base.getType(), memoryType(element), base, ArrayRef<LLVM::GEPArg>{address});
 }
 
 Value ElementEmitter::load(Value base, Type element, Value address) {
-  Value value =
-      LLVM::LoadOp::create(builder, loc, memoryType(element), elementPointer(base, element, address));
+  Value value = LLVM::LoadOp::create(builder, loc, memoryType(element), elementPointer(base, element, address));
   if (element.isInteger(1))
     value = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, value,
                                   arith::ConstantOp::create(builder, loc, builder.getI8IntegerAttr(0)));
@@ -164,8 +162,7 @@ Value ElementEmitter::loadAt(Value base, Type element, AffineExpr address, int64
   Value here = std::exchange(dims[step->dim], step->number);
   Value run = choose(simplifyAddress(first.floorDiv(step->run)));
   dims[step->dim] = here;
-  Value begin =
-      arith::MulIOp::create(builder, loc, run, constant(step->run), arith::IntegerOverflowFlags::nsw);
+  Value begin = arith::MulIOp::create(builder, loc, run, constant(step->run), arith::IntegerOverflowFlags::nsw);
   return load(elementPointer(base, element, begin), element, constant(step->offset));
 }
 
@@ -177,8 +174,7 @@ Value ElementEmitter::readNest(const Nest &nest, ArrayRef<AffineExpr> index, Aff
   if (nest.place == Place::Result)
     return loadAt(pointer(buffers.results[nest.results.front()]), element, address,
                   ShapedType::getNumElements(shapeOf(value)));
-  return loadAt(baseOf(nest), element, nest.addressInRow(index),
-                plan.bytesPerRow(nest) / elementBytes(element));
+  return loadAt(baseOf(nest), element, nest.addressInRow(index), plan.bytesPerRow(nest) / elementBytes(element));
 }
 
 Value ElementEmitter::baseOf(const Nest &nest) {
@@ -212,13 +208,12 @@ Value ElementEmitter::addressOf(DenseElementsAttr dense) {
     stored = DenseElementsAttr::get(RankedTensorType::get(dense.getType().getShape(), builder.getI8Type()),
                                     ArrayRef<int8_t>(bytes));
   }
-  auto flat = cast<DenseElementsAttr>(stored).reshape(
-      RankedTensorType::get({stored.getNumElements()}, memoryType(element)));
+  auto flat =
+      cast<DenseElementsAttr>(stored).reshape(RankedTensorType::get({stored.getNumElements()}, memoryType(element)));
   OpBuilder outside(target);
   std::string name = (target.getName() + ".data" + Twine(globals++)).str();
   auto type = LLVM::LLVMArrayType::get(memoryType(element), stored.getNumElements());
-  auto global =
-      LLVM::GlobalOp::create(outside, loc, type, true, LLVM::Linkage::Internal, name, flat, /*alignment=*/64);
+  auto global = LLVM::GlobalOp::create(outside, loc, type, true, LLVM::Linkage::Internal, name, flat, /*alignment=*/64);
   return LLVM::AddressOfOp::create(builder, loc, global);
 }
 
@@ -227,8 +222,7 @@ Value ElementEmitter::computeBody(linalg::GenericOp generic, ArrayRef<AffineExpr
   for (OpOperand *input : generic.getDpsInputOperands()) {
     BlockArgument argument = generic.getMatchingBlockArgument(input);
     if (!argument.use_empty())
-      mapping.map(argument,
-                  readElement(input->get(), applyMap(generic.getMatchingIndexingMap(input), iteration)));
+      mapping.map(argument, readElement(input->get(), applyMap(generic.getMatchingIndexingMap(input), iteration)));
   }
   if (combined)
     mapping.map(generic.getMatchingBlockArgument(generic.getDpsInitOperand(0)), combined);
@@ -240,9 +234,8 @@ void ElementEmitter::emitBody(Block &block, ArrayRef<AffineExpr> iteration, IRMa
   Type index = builder.getIndexType();
   for (Operation &op : block.without_terminator()) {
     if (auto dim = dyn_cast<linalg::IndexOp>(op))
-      mapping.map(
-          dim.getResult(),
-          arith::IndexCastOp::create(builder, loc, index, expand(iteration[dim.getDim()])).getResult());
+      mapping.map(dim.getResult(),
+                  arith::IndexCastOp::create(builder, loc, index, expand(iteration[dim.getDim()])).getResult());
     else if (auto extract = dyn_cast<tensor::ExtractOp>(op))
       mapping.map(extract.getResult(), readExtracted(extract, iteration, mapping));
     else if (auto choice = dyn_cast<scf::IfOp>(op))
@@ -273,8 +266,7 @@ void ElementEmitter::emitChoice(scf::IfOp choice, ArrayRef<AffineExpr> iteration
     };
     Value yes = arith::ConstantOp::create(builder, loc, builder.getBoolAttr(true));
     SmallVector<Value> inside = guarded(choice.getThenRegion(), condition);
-    SmallVector<Value> outside =
-        guarded(choice.getElseRegion(), arith::XOrIOp::create(builder, loc, condition, yes));
+    SmallVector<Value> outside = guarded(choice.getElseRegion(), arith::XOrIOp::create(builder, loc, condition, yes));
     for (auto [result, x, y] : llvm::zip(choice.getResults(), inside, outside))
       mapping.map(result, arith::SelectOp::create(builder, loc, condition, x, y).getResult());
     return;
@@ -310,8 +302,7 @@ bool ElementEmitter::isCheapAnywhere(Value tensor) {
          isCheapAnywhere(*generic.getBody());
 }
 
-Value ElementEmitter::readExtracted(tensor::ExtractOp extract, ArrayRef<AffineExpr> iteration,
-                                    IRMapping &mapping) {
+Value ElementEmitter::readExtracted(tensor::ExtractOp extract, ArrayRef<AffineExpr> iteration, IRMapping &mapping) {
   auto makeDim = [&](Value value) {
     dims.push_back(arith::IndexCastOp::create(builder, loc, builder.getI64Type(), mapping.lookup(value)));
     bounds.emplace_back();

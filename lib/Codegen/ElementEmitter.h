@@ -58,8 +58,8 @@ public:
   llvm::DenseMap<mlir::Value, mlir::Value> stack;
   /// Values of nests that have one element a row.
   llvm::DenseMap<mlir::Value, mlir::Value> registers;
-  /// Where one thread computes runs of neighbouring elements: the dim along which they are, how many are a run, which run
-  /// this is, and which element of it.
+  /// Where one thread computes runs of neighbouring elements: the dim along which they are, how many are a run, which
+  /// run this is, and which element of it.
   struct Step {
     unsigned dim;
     int64_t run;
@@ -77,15 +77,14 @@ private:
   /// Whether computing the element, or what is in the block, anywhere in the tensors that it reads does no harm.
   bool isCheapAnywhere(mlir::Value tensor);
   bool isCheapAnywhere(mlir::Block &block);
-  /// dividend floordiv divisor, or the remainder of it. LLVM divides unsigned numbers best, so that a dividend that may be
-  /// negative is moved up by a multiple of the divisor if it is known by how much, and the quotient back.
+  /// dividend floordiv divisor, or the remainder of it. LLVM divides unsigned numbers best, so that a dividend that may
+  /// be negative is moved up by a multiple of the divisor if it is known by how much, and the quotient back.
   mlir::Value divide(mlir::AffineExpr dividend, int64_t divisor, bool remainder);
   mlir::Value divideAny(mlir::Value dividend, int64_t divisor, bool remainder);
   static mlir::Type memoryType(mlir::Type element);
   mlir::Value elementPointer(mlir::Value base, mlir::Type element, mlir::Value address);
   static MemoKey makeKey(mlir::Value value, llvm::ArrayRef<mlir::AffineExpr> index);
-  mlir::Value computeElement(mlir::Value source, llvm::ArrayRef<mlir::AffineExpr> index,
-                             mlir::AffineExpr address);
+  mlir::Value computeElement(mlir::Value source, llvm::ArrayRef<mlir::AffineExpr> index, mlir::AffineExpr address);
   mlir::Value readNest(const Nest &nest, llvm::ArrayRef<mlir::AffineExpr> index, mlir::AffineExpr address);
   mlir::Value clone(mlir::Value scalar);
   /// A scalar of the function's own level: an immediate, or arithmetic on some.
@@ -94,8 +93,7 @@ private:
   mlir::Value addressOf(mlir::DenseElementsAttr dense);
   void emitBody(mlir::Block &block, llvm::ArrayRef<mlir::AffineExpr> iteration, mlir::IRMapping &mapping);
   /// A branch, which the vectoriser turns into loads under a mask; without branches: both sides.
-  void emitChoice(mlir::scf::IfOp choice, llvm::ArrayRef<mlir::AffineExpr> iteration,
-                  mlir::IRMapping &mapping);
+  void emitChoice(mlir::scf::IfOp choice, llvm::ArrayRef<mlir::AffineExpr> iteration, mlir::IRMapping &mapping);
   /// Indices that depend on values become dims of their own.
   mlir::Value readExtracted(mlir::tensor::ExtractOp extract, llvm::ArrayRef<mlir::AffineExpr> iteration,
                             mlir::IRMapping &mapping);

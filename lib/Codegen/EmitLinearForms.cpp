@@ -56,7 +56,8 @@ void RowEmitter::emitUpdates(const Nest &nest, ArrayRef<unsigned> order, size_t 
   elements.memo = std::move(outer);
 }
 
-/// Loops before the one that runs, that one, loops behind it. The first element begins with what the reduction begins with.
+/// Loops before the one that runs, that one, loops behind it. The first element begins with what the reduction begins
+/// with.
 void RowEmitter::emitRunning(const Nest &nest) {
   OpBuilder &builder = elements.builder;
   const Running &running = *nest.running;

@@ -1,6 +1,7 @@
-// The places of a line's elements once they are sorted, in the memory of the result alone: indices are put in a heap (Williams
-// 1964), taken off it from the last on, and the permutation is inverted along its cycles. n log n comparisons, each of which the
-// nest's body decides; the order is total, so that the result is that of holding each against each.
+// The places of a line's elements once they are sorted, in the memory of the result alone: indices are put in a heap
+// (Williams 1964), taken off it from the last on, and the permutation is inverted along its cycles. n log n
+// comparisons, each of which the nest's body decides; the order is total, so that the result is that of holding each
+// against each.
 #include "RowEmitter.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -96,7 +97,8 @@ private:
     then(loop.getResults());
   }
 
-  /// Lets what is at `root` sink among the first `end` of the heap: of a pair below, the later one rises while it is later.
+  /// Lets what is at `root` sink among the first `end` of the heap: of a pair below, the later one rises while it is
+  /// later.
   void sink(Value root, Value end) {
     Value sunk = get(root);
     // Carried: the hole, and the place below it that is to rise.
@@ -121,8 +123,8 @@ private:
     goOn({root, root}, below, rise, [&](ValueRange at) { put(at[0], sunk); });
   }
 
-  /// From "which element is at i" to "where is element i", along one cycle. Places that are done hold the inverse of what they
-  /// are to hold.
+  /// From "which element is at i" to "where is element i", along one cycle. Places that are done hold the inverse of
+  /// what they are to hold.
   void turnCycle(Value first) {
     Value next = get(first);
     auto branch = scf::IfOp::create(builder, loc, isLess(constant(-1), next), /*withElseRegion=*/false);

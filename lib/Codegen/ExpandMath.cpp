@@ -25,8 +25,8 @@ static Value expand(Operation *op, FloatMath math, ValueRange operands) {
 }
 
 static bool isExpanded(Operation *op) {
-  return isa<math::ExpOp, math::LogOp, math::TanhOp, math::ErfOp, math::SinOp, math::CosOp, math::AtanOp,
-             math::TruncOp, math::RoundEvenOp, math::PowFOp>(op);
+  return isa<math::ExpOp, math::LogOp, math::TanhOp, math::ErfOp, math::SinOp, math::CosOp, math::AtanOp, math::TruncOp,
+             math::RoundEvenOp, math::PowFOp>(op);
 }
 
 static Value convert(OpBuilder &builder, Location loc, Value value, Type to) {

@@ -21,9 +21,7 @@ static constexpr double infinity = std::numeric_limits<double>::infinity();
 Value FloatMath::number(double value) {
   return arith::ConstantOp::create(builder, loc, builder.getFloatAttr(type, value));
 }
-Value FloatMath::add(Value x, Value y) {
-  return arith::AddFOp::create(builder, loc, x, y, FastMathFlags::contract);
-}
+Value FloatMath::add(Value x, Value y) { return arith::AddFOp::create(builder, loc, x, y, FastMathFlags::contract); }
 Value FloatMath::subtract(Value x, Value y) {
   return arith::SubFOp::create(builder, loc, x, y, FastMathFlags::contract);
 }
@@ -38,7 +36,8 @@ Value FloatMath::truncate(Value x) {
   return select(compare(CmpFPredicate::OLT, x, number(0)), up, floor(x));
 }
 Value FloatMath::roundEven(Value x) {
-  // From this limit on every number is an integer; below it the sum has no bits for a fraction. Not to be folded: no flags.
+  // From this limit on every number is an integer; below it the sum has no bits for a fraction. Not to be folded: no
+  // flags.
   Value limit = number(wide ? 0x1p52 : 0x1p23), a = abs(x);
   Value shifted = arith::AddFOp::create(builder, loc, a, limit);
   Value nearest = arith::SubFOp::create(builder, loc, shifted, limit);
@@ -98,8 +97,7 @@ Value FloatMath::powerOfTwo(Value n) {
 
 FloatMath::Reduced FloatMath::reduceByLn2(Value x) {
   // Cody and Waite: the high part of ln 2 has so few bits that n times it is exact.
-  double high = wide ? 0x1.62e42feep-1 : 0x1.63p-1,
-         low = wide ? 0x1.a39ef35793c76p-33 : std::numbers::ln2 - 0x1.63p-1;
+  double high = wide ? 0x1.62e42feep-1 : 0x1.63p-1, low = wide ? 0x1.a39ef35793c76p-33 : std::numbers::ln2 - 0x1.63p-1;
   auto [n, integral] = round(multiply(x, number(std::numbers::log2e)));
   Value rest = subtract(x, multiply(n, number(high)));
   return {subtract(rest, multiply(n, number(low))), integral, n};
@@ -142,8 +140,7 @@ Value FloatMath::expm1(Value x) {
 FloatMath::Scaled FloatMath::scale(Value x) {
   Value tiny = compare(CmpFPredicate::OLT, x, number(wide ? 0x1p-1022 : 0x1p-126));
   Value normal = select(tiny, multiply(x, number(wide ? 0x1p54 : 0x1p25)), x);
-  Value two3rds = bits(number(2.0 / 3.0)),
-        offset = arith::SubIOp::create(builder, loc, bits(normal), two3rds);
+  Value two3rds = bits(number(2.0 / 3.0)), offset = arith::SubIOp::create(builder, loc, bits(normal), two3rds);
   Value e = arith::ShRSIOp::create(builder, loc, offset, integer(mantissaBits()));
   Value shifted = arith::ShLIOp::create(builder, loc, e, integer(mantissaBits()));
   Value m = fromBits(arith::SubIOp::create(builder, loc, bits(normal), shifted));
@@ -165,14 +162,12 @@ Value FloatMath::log(Value x) {
   Value f = subtract(m, number(1)), s = divide(f, add(f, number(2))), square = multiply(s, s);
   // 2 s = f - s f, which loses nothing where f is small.
   Value tail = multiply(s, subtract(multiply(square, polynomial(square, logarithmSeries(wide ? 11 : 5))), f));
-  double high = wide ? 0x1.62e42feep-1 : 0x1.63p-1,
-         low = wide ? 0x1.a39ef35793c76p-33 : std::numbers::ln2 - 0x1.63p-1;
+  double high = wide ? 0x1.62e42feep-1 : 0x1.63p-1, low = wide ? 0x1.a39ef35793c76p-33 : std::numbers::ln2 - 0x1.63p-1;
   Value small = add(tail, multiply(exponent, number(low)));
   Value result = add(multiply(exponent, number(high)), add(f, small));
 
   // Negative numbers and NaN fail the comparison.
-  result = select(compare(CmpFPredicate::OGE, x, number(0)), result,
-                  number(std::numeric_limits<double>::quiet_NaN()));
+  result = select(compare(CmpFPredicate::OGE, x, number(0)), result, number(std::numeric_limits<double>::quiet_NaN()));
   result = select(compare(CmpFPredicate::OEQ, x, number(infinity)), x, result);
   return select(compare(CmpFPredicate::OEQ, x, number(0)), number(-infinity), result);
 }
@@ -206,21 +201,21 @@ Value FloatMath::erf(Value x) {
 
 // e^g(x), g the least-squares fit of log erfc of degree 8 on Chebyshev nodes of [1, 4], whose error is 8e-10.
 Value FloatMath::erfcByLogarithm(Value x) {
-  static constexpr double fit[] = {0.000296073484, -1.13013608,     -0.631992247,
-                                   -0.109923583,   0.0263320935,    -0.00472819298,
-                                   0.000590087657, -4.52593458e-05, 1.59666381e-06};
+  static constexpr double fit[] = {0.000296073484, -1.13013608,    -0.631992247,    -0.109923583,  0.0263320935,
+                                   -0.00472819298, 0.000590087657, -4.52593458e-05, 1.59666381e-06};
   return exp(polynomial(x, fit));
 }
 
-// e^(-x^2) times e^(x^2) erfc x, which is nearly a polynomial of u = (x - 2) / (x + 2), as Schonfelder 1978 and Shepherd and
-// Laframboise 1981 have it. The polynomial goes through that at the Chebyshev nodes of u([1, 6]), computed with 50 digits;
-// times e^(-x^2) it is off by at most 9e-18 there, so that erf is by at most 2 units of the last place, its rounding included.
+// e^(-x^2) times e^(x^2) erfc x, which is nearly a polynomial of u = (x - 2) / (x + 2), as Schonfelder 1978 and
+// Shepherd and Laframboise 1981 have it. The polynomial goes through that at the Chebyshev nodes of u([1, 6]), computed
+// with 50 digits; times e^(-x^2) it is off by at most 9e-18 there, so that erf is by at most 2 units of the last place,
+// its rounding included.
 Value FloatMath::erfcByFraction(Value x) {
   static constexpr double fit[] = {
-      0x1.058671b52c775p-2,  -0x1.b57034efd3f74p-2,  0x1.eeea7dc8a7bb2p-3,  -0x1.437f0b68c0663p-4,
-      0x1.e9471591b7446p-9,  0x1.ca95ed532b303p-8,   -0x1.bc25a010847bep-11, -0x1.016b5e511a3f0p-10,
-      0x1.6d589c869e092p-15, 0x1.6dab5fdd60b62p-13,  0x1.ce62d05252d06p-16, -0x1.cfbc05a3f041ap-16,
-      -0x1.db57ed0f1c283p-17, 0x1.f322e0892648ep-20, 0x1.1640edd9e223dp-18, -0x1.de7cb807e82e6p-23};
+      0x1.058671b52c775p-2,   -0x1.b57034efd3f74p-2, 0x1.eeea7dc8a7bb2p-3,   -0x1.437f0b68c0663p-4,
+      0x1.e9471591b7446p-9,   0x1.ca95ed532b303p-8,  -0x1.bc25a010847bep-11, -0x1.016b5e511a3f0p-10,
+      0x1.6d589c869e092p-15,  0x1.6dab5fdd60b62p-13, 0x1.ce62d05252d06p-16,  -0x1.cfbc05a3f041ap-16,
+      -0x1.db57ed0f1c283p-17, 0x1.f322e0892648ep-20, 0x1.1640edd9e223dp-18,  -0x1.de7cb807e82e6p-23};
   Value two = number(2), u = divide(subtract(x, two), add(x, two));
   Value scale = exp(arith::NegFOp::create(builder, loc, multiply(x, x)));
   return multiply(scale, polynomial(u, fit));
@@ -236,8 +231,8 @@ Value FloatMath::sine(Value x, bool cosine) {
   Value r = wide ? rest : arith::TruncFOp::create(builder, loc, type, rest).getResult();
   Value quadrant = arith::AndIOp::create(builder, loc, integral, exact.integer(3));
   if (cosine)
-    quadrant = arith::AndIOp::create(
-        builder, loc, arith::AddIOp::create(builder, loc, quadrant, exact.integer(1)), exact.integer(3));
+    quadrant = arith::AndIOp::create(builder, loc, arith::AddIOp::create(builder, loc, quadrant, exact.integer(1)),
+                                     exact.integer(3));
   SmallVector<double> sines{1}, cosines{1};
   double factorial = 1;
   for (unsigned k = 1; k <= (wide ? 9 : 6); ++k) {
@@ -272,9 +267,9 @@ Value FloatMath::atan(Value x) {
   return withSign(angle, x);
 }
 
-// The logarithm's error is multiplied by up to 104, so it is taken in f64, but only to 2^-36, and the power of two to 2^-32:
-// less than half the terms of functions of f64, added up in pairs. Exponents are split off in f32, as integers of 64 bits have
-// neither shifts nor conversions of vectors on x86-64-v3.
+// The logarithm's error is multiplied by up to 104, so it is taken in f64, but only to 2^-36, and the power of two to
+// 2^-32: less than half the terms of functions of f64, added up in pairs. Exponents are split off in f32, as integers
+// of 64 bits have neither shifts nor conversions of vectors on x86-64-v3.
 Value FloatMath::powerByWide(Value size, Value y) {
   FloatMath exact(builder, loc, builder.getF64Type());
   auto widen = [&](Value value) -> Value { return arith::ExtFOp::create(builder, loc, exact.type, value); };

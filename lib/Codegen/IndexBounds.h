@@ -16,7 +16,8 @@ struct IndexBounds {
   static IndexBounds below(int64_t size) { return {0, size > 0 ? size - 1 : 0}; }
 };
 
-/// Bounds of an expression, from those of its dims. Each of its terms is taken for itself, so they may be wider than need be.
+/// Bounds of an expression, from those of its dims. Each of its terms is taken for itself, so they may be wider than
+/// need be.
 IndexBounds boundsOf(mlir::AffineExpr expr, llvm::function_ref<IndexBounds(unsigned dim)> ofDim);
 
 } // namespace par::codegen

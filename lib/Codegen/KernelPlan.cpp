@@ -46,7 +46,9 @@ SmallVector<unsigned> Nest::freeLoops() const {
 int64_t Nest::steps() const {
   SmallVector<int64_t> taken = sizes();
   if (std::optional<unsigned> whole = wholeLoop())
-    taken[addressed ? *whole : running ? running->reduced : sorting->reduced] = sorting ? 2 * llvm::Log2_64_Ceil(taken[*whole]) : 1;
+    taken[addressed ? *whole
+          : running ? running->reduced
+                    : sorting->reduced] = sorting ? 2 * llvm::Log2_64_Ceil(taken[*whole]) : 1;
   return std::max(ShapedType::getNumElements(taken), ShapedType::getNumElements(shapeOf(value())));
 }
 
@@ -73,7 +75,8 @@ bool KernelPlan::isSingle(const Nest &nest) const {
   return bytesPerRow(nest) == elementBytes(getElementTypeOrSelf(nest.value().getType()));
 }
 
-/// Whether the nest reads a tensor of about its result's size one by one along row loop `row`, and far apart along the last.
+/// Whether the nest reads a tensor of about its result's size one by one along row loop `row`, and far apart along the
+/// last.
 static bool readsAcross(const Nest &nest, size_t row, size_t last) {
   int64_t elements = ShapedType::getNumElements(shapeOf(nest.value()));
   return llvm::any_of(nest.reads, [&](const Read &read) {
@@ -98,8 +101,8 @@ bool KernelPlan::rowsShareReads() const {
   if (nests.size() != 1 || rows.empty())
     return false;
   const Nest &nest = nests.front();
-  bool adds = nest.isReduction() && !nest.positional && !nest.wholeLoop() && nest.place == Place::Result && !isSingle(nest) &&
-              llvm::is_contained(nest.resultLoops, nest.innermost);
+  bool adds = nest.isReduction() && !nest.positional && !nest.wholeLoop() && nest.place == Place::Result &&
+              !isSingle(nest) && llvm::is_contained(nest.resultLoops, nest.innermost);
   unsigned last = nest.rowLoop(rows.size() - 1);
   return adds && nest.loops[last] > 1 && nest.innermost != last &&
          llvm::any_of(nest.reads, [&](const Read &read) { return strideAlong(read.address, last) == 0; });
@@ -233,9 +236,8 @@ private:
         nest.reducedLoops.push_back(loop);
     chooseForm(nest);
     nest.innermost = chooseInnermost(nest);
-    nest.positional = isPositional(generic) || llvm::any_of(walk.visits, [](auto &visit) {
-                        return isPositional(genericOf(visit.first));
-                      });
+    nest.positional = isPositional(generic) ||
+                      llvm::any_of(walk.visits, [](auto &visit) { return isPositional(genericOf(visit.first)); });
     nest.results = resultsOf.lookup(generic.getResult(0));
     visits.push_back(std::move(walk.visits));
     return nest;
@@ -269,19 +271,16 @@ private:
            });
   }
 
-  /// The loop that large tensors are read along; of a product [m, k] x [k, n] that is n, though the larger operand may lie along k,
-  /// for along k the other one would be gathered.
+  /// The loop that large tensors are read along; of a product [m, k] x [k, n] that is n, though the larger operand may
+  /// lie along k, for along k the other one would be gathered.
   unsigned chooseInnermost(const Nest &nest) {
     SmallVector<int64_t> sizes = llvm::to_vector(nest.sizes());
     if (std::optional<unsigned> whole = nest.wholeLoop())
       sizes[*whole] = 1;
-    unsigned best = nest.isReduction() ? nest.reducedLoops.back()
-                    : sizes.empty()    ? 0
-                                       : nest.resultLoops.back();
+    unsigned best = nest.isReduction() ? nest.reducedLoops.back() : sizes.empty() ? 0 : nest.resultLoops.back();
     constexpr int64_t vector = 4;
-    bool someDense = llvm::any_of(llvm::seq<unsigned>(0, sizes.size()), [&](unsigned loop) {
-      return sizes[loop] >= vector && isDense(nest, loop);
-    });
+    bool someDense = llvm::any_of(llvm::seq<unsigned>(0, sizes.size()),
+                                  [&](unsigned loop) { return sizes[loop] >= vector && isDense(nest, loop); });
     int64_t bestScore = 0;
     for (unsigned loop = 0; loop < sizes.size(); ++loop) {
       if (someDense && !isDense(nest, loop))
@@ -324,8 +323,7 @@ private:
   static bool isExpensive(linalg::GenericOp generic) {
     return generic.getBody()
         ->walk([](Operation *op) {
-          bool slow =
-              isa<arith::DivFOp>(op) || (isa<math::MathDialect>(op->getDialect()) && !isa<math::AbsFOp>(op));
+          bool slow = isa<arith::DivFOp>(op) || (isa<math::MathDialect>(op->getDialect()) && !isa<math::AbsFOp>(op));
           return slow ? WalkResult::interrupt() : WalkResult::advance();
         })
         .wasInterrupted();
@@ -343,11 +341,9 @@ private:
       AffineExpr inner = getAffineDimExpr(out.nests[number].innermost, context);
       for (auto &[value, index] : nestVisits) {
         users[value].insert(number);
-        bool everywhere = llvm::any_of(index, [&](AffineExpr expr) {
-          return expr.isFunctionOfDim(cast<AffineDimExpr>(inner).getPosition());
-        });
-        if (isExpensive(genericOf(value)) && everywhere &&
-            iterations >= 4 * ShapedType::getNumElements(shapeOf(value)))
+        bool everywhere = llvm::any_of(
+            index, [&](AffineExpr expr) { return expr.isFunctionOfDim(cast<AffineDimExpr>(inner).getPosition()); });
+        if (isExpensive(genericOf(value)) && everywhere && iterations >= 4 * ShapedType::getNumElements(shapeOf(value)))
           changed |= kept.insert(value);
       }
     }
@@ -405,8 +401,6 @@ private:
 
 } // namespace
 
-KernelPlan planKernel(func::FuncOp function, const PlanOptions &options) {
-  return Planner(function, options).plan();
-}
+KernelPlan planKernel(func::FuncOp function, const PlanOptions &options) { return Planner(function, options).plan(); }
 
 } // namespace par::codegen

@@ -13,8 +13,8 @@ namespace par::codegen {
 /// How often each loop of a generic runs: a result's loops as far as the result, the others as far as the operands.
 llvm::SmallVector<int64_t> loopSizes(mlir::linalg::GenericOp op);
 
-/// An element that a nest reads from memory: of an argument, of a table that the kernel holds, or of what another nest has
-/// computed.
+/// An element that a nest reads from memory: of an argument, of a table that the kernel holds, or of what another nest
+/// has computed.
 struct Read {
   mlir::Value source;
   Index index;              ///< in the source's shape
@@ -86,12 +86,13 @@ struct KernelPlan {
   uint64_t bytesPerRow(const Nest &nest) const;
   /// A row has one element of the nest's value.
   bool isSingle(const Nest &nest) const;
-  /// The kernel is one sum that adds to elements in memory, a product of matrices for example, and rows that differ in the last
-  /// row loop alone read the same of one operand: so many of them together read it once.
+  /// The kernel is one sum that adds to elements in memory, a product of matrices for example, and rows that differ in
+  /// the last row loop alone read the same of one operand: so many of them together read it once.
   bool rowsShareReads() const;
   static constexpr int64_t blockRows = 4;
-  /// The row loop along which something large is read one by one, where rows are single elements that are written one by one along
-  /// the last: a transposition. In squares of both loops what is read down a column stays in the nearest cache until its neighbours are read.
+  /// The row loop along which something large is read one by one, where rows are single elements that are written one
+  /// by one along the last: a transposition. In squares of both loops what is read down a column stays in the nearest
+  /// cache until its neighbours are read.
   std::optional<size_t> rowsAcross() const;
   static constexpr int64_t square = 32;
 };
@@ -105,16 +106,16 @@ struct PlanOptions {
   uint64_t stackLimit = 64 << 10;
   /// A lone reduction has its whole result as rows, whatever its innermost loop is: a row is for threads to share.
   bool manyRows = false;
-  /// Elements of a result that are computed side by side: up to so many each meets all of the operand in the time that one
-  /// does, and what else there is to do.
+  /// Elements of a result that are computed side by side: up to so many each meets all of the operand in the time that
+  /// one does, and what else there is to do.
   int64_t sideBySide = 0;
 };
 
 /// Decides which generics of a lowered kernel get a nest, and their common rows.
 KernelPlan planKernel(mlir::func::FuncOp function, const PlanOptions &options = {});
 
-/// `address` with like terms added up. Its dims are a nest's loops and, beyond them, one for each index known only when running: 64
-/// where a cubic sample of a volume is read.
+/// `address` with like terms added up. Its dims are a nest's loops and, beyond them, one for each index known only when
+/// running: 64 where a cubic sample of a volume is read.
 mlir::AffineExpr simplifyAddress(mlir::AffineExpr address);
 
 /// By how much `address` grows with one more of loop `dim`; none if that varies.
@@ -137,8 +138,7 @@ struct KernelBuffers {
 };
 
 /// Fails where a nest would read a tied argument after its storage has got the result.
-mlir::LogicalResult checkTied(mlir::func::FuncOp function, const KernelPlan &plan,
-                              const KernelBuffers &buffers);
+mlir::LogicalResult checkTied(mlir::func::FuncOp function, const KernelPlan &plan, const KernelBuffers &buffers);
 
 } // namespace par::codegen
 

@@ -11,7 +11,8 @@ using namespace mlir;
 namespace par::codegen {
 namespace {
 
-/// The comparison of a body that combines its accumulator with (comparison ? value : what changes nothing); null otherwise.
+/// The comparison of a body that combines its accumulator with (comparison ? value : what changes nothing); null
+/// otherwise.
 arith::CmpIOp findCondition(linalg::GenericOp op) {
   std::optional<Combiner> combiner = findCombiner(op);
   if (!combiner)
@@ -76,7 +77,8 @@ std::optional<Running> findRunning(linalg::GenericOp op) {
   P predicate = counts.getPredicate();
   if (predicate != P::slt && predicate != P::sle && predicate != P::sgt && predicate != P::sge)
     return std::nullopt;
-  return Running{*loop, *reduced, predicate == P::sgt || predicate == P::sge, predicate == P::slt || predicate == P::sgt};
+  return Running{*loop, *reduced, predicate == P::sgt || predicate == P::sge,
+                 predicate == P::slt || predicate == P::sgt};
 }
 
 std::optional<Sorting> findSorting(linalg::GenericOp op) {
@@ -85,7 +87,8 @@ std::optional<Sorting> findSorting(linalg::GenericOp op) {
   SmallVector<unsigned> reduced;
   op.getReductionDims(reduced);
   // The dim along which the other elements are is the one along which the result's are.
-  AffineMap own = op.getMatchingIndexingMap(op.getDpsInputOperand(0)), other = op.getMatchingIndexingMap(op.getDpsInputOperand(1));
+  AffineMap own = op.getMatchingIndexingMap(op.getDpsInputOperand(0)),
+            other = op.getMatchingIndexingMap(op.getDpsInputOperand(1));
   for (auto [mine, others] : llvm::zip(own.getResults(), other.getResults()))
     if (others == getAffineDimExpr(reduced.front(), op.getContext()))
       return Sorting{cast<AffineDimExpr>(mine).getPosition(), reduced.front()};

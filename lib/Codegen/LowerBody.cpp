@@ -65,11 +65,9 @@ static Value lowerAxisIndex(AxisIndexOp op, func::FuncOp function, OpBuilder &bu
   Value sum;
   for (unsigned which = 0; which < info.axes.size(); ++which) {
     info.which = which;
-    auto known = llvm::find_if(immediates, [&](const ImmediateInfo &other) {
-      return other.axes == info.axes && other.which == which;
-    });
-    unsigned firstImmediate = function.getNumArguments() - immediates.size(),
-             position = known - immediates.begin();
+    auto known = llvm::find_if(
+        immediates, [&](const ImmediateInfo &other) { return other.axes == info.axes && other.which == which; });
+    unsigned firstImmediate = function.getNumArguments() - immediates.size(), position = known - immediates.begin();
     if (known == immediates.end()) {
       immediates.push_back(info);
       (void)function.insertArgument(function.getNumArguments(), builder.getI64Type(), {}, op.getLoc());
@@ -83,7 +81,8 @@ static Value lowerAxisIndex(AxisIndexOp op, func::FuncOp function, OpBuilder &bu
 }
 
 /// A scalar tensor of an argument of its own.
-static Value lowerKey(ConstantOp key, func::FuncOp function, OpBuilder &builder, std::vector<ImmediateInfo> &immediates) {
+static Value lowerKey(ConstantOp key, func::FuncOp function, OpBuilder &builder,
+                      std::vector<ImmediateInfo> &immediates) {
   immediates.push_back({{}, 0, valueOfKey(key)});
   (void)function.insertArgument(function.getNumArguments(), builder.getI64Type(), {}, key.getLoc());
   return tensor::FromElementsOp::create(builder, key.getLoc(), key.getType(), function.getArguments().back());
@@ -96,15 +95,13 @@ FailureOr<func::FuncOp> lowerBody(KernelOp kernel, ModuleOp module, std::vector<
   expandComposites(*expanded);
 
   auto builder = OpBuilder::atBlockEnd(module.getBody());
-  auto function =
-      func::FuncOp::create(builder, kernel.getLoc(), kernel.getSymName(), kernel.getFunctionType());
+  auto function = func::FuncOp::create(builder, kernel.getLoc(), kernel.getSymName(), kernel.getFunctionType());
   Block *entry = function.addEntryBlock();
   builder.setInsertionPointToStart(entry);
   IRMapping mapping;
   mapping.map(expanded->getBody().getArguments(), entry->getArguments());
   for (Operation &op : expanded->getBody().front()) {
-    SmallVector<Value> operands =
-        llvm::map_to_vector(op.getOperands(), [&](Value v) { return mapping.lookup(v); });
+    SmallVector<Value> operands = llvm::map_to_vector(op.getOperands(), [&](Value v) { return mapping.lookup(v); });
     if (isa<ReturnOp>(op)) {
       func::ReturnOp::create(builder, op.getLoc(), operands);
       continue;
@@ -119,8 +116,7 @@ FailureOr<func::FuncOp> lowerBody(KernelOp kernel, ModuleOp module, std::vector<
     }
     auto lowerable = dyn_cast<LowerableOpInterface>(op);
     if (!lowerable)
-      return op.emitOpError() << "in kernel @" << kernel.getSymName()
-                              << " has no lowering: not supported yet";
+      return op.emitOpError() << "in kernel @" << kernel.getSymName() << " has no lowering: not supported yet";
     Lowered values = lowerable.lower(builder, operands);
     if (failed(values))
       return failure();

@@ -41,8 +41,8 @@ bool Merger::fits(const Nest &nest, unsigned outer, unsigned inner) const {
   Index index;
   for (unsigned loop : nest.resultLoops)
     index.push_back(getAffineDimExpr(loop, nest.op->getContext()));
-  AffineExpr written = isKept(nest.place) ? nest.addressInRow(index)
-                                          : linearize(index, shapeOf(nest.value()), nest.op->getContext());
+  AffineExpr written =
+      isKept(nest.place) ? nest.addressInRow(index) : linearize(index, shapeOf(nest.value()), nest.op->getContext());
   return stepsAsOne(written, outer, inner, size);
 }
 

@@ -32,8 +32,7 @@ RowEmitter::Pending RowEmitter::computeRow() {
     elements.memo = shares ? std::move(rowMemo) : ElementEmitter::Memo();
     bindLoops(nest);
     if (single) {
-      Value value =
-          straight ? elements.computeBody(nest.op, iteration, {}) : reduceToRegister(nest, 0, start(nest));
+      Value value = straight ? elements.computeBody(nest.op, iteration, {}) : reduceToRegister(nest, 0, start(nest));
       elements.registers[nest.value()] = value;
       if (!nest.results.empty())
         pending.push_back({&nest, value});
@@ -240,8 +239,7 @@ std::pair<Value, Value> RowEmitter::resultElement(const Nest &nest) {
   if (nest.place != Place::Result)
     return {elements.baseOf(nest), elements.expand(simplifyAddress(nest.addressInRow(index)))};
   AffineExpr address = linearize(index, shapeOf(nest.value()), elements.builder.getContext());
-  return {elements.pointer(buffers.results[nest.results.front()]),
-          elements.expand(simplifyAddress(address))};
+  return {elements.pointer(buffers.results[nest.results.front()]), elements.expand(simplifyAddress(address))};
 }
 
 void RowEmitter::storeElement(const Nest &nest, Value value) {

@@ -21,8 +21,8 @@ public:
   /// Values of one element a row stay in elements.registers; their stores come last, so that every read of a
   /// tied argument in this row precedes them.
   void emitRow() { storeRow(computeRow()); }
-  /// The same for several rows at once, indices of the last row loop, each element in the order in which a row alone adds it up:
-  /// what all of them read is read once. Only where the plan's rows share reads.
+  /// The same for several rows at once, indices of the last row loop, each element in the order in which a row alone
+  /// adds it up: what all of them read is read once. Only where the plan's rows share reads.
   void emitRowsTogether(llvm::ArrayRef<mlir::Value> lastIndices);
   using Pending = llvm::SmallVector<std::pair<const Nest *, mlir::Value>>;
   Pending computeRow();
@@ -31,9 +31,8 @@ public:
   /// Row loops of the nest get the rows' indices; the others are set as their loops are opened.
   void bindLoops(const Nest &nest);
   /// Opens the loop `position` of the nest around `body`; nothing to open for size 1.
-  llvm::SmallVector<mlir::Value>
-  open(const Nest &nest, unsigned position, mlir::ValueRange carried,
-       llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::ValueRange)> body);
+  llvm::SmallVector<mlir::Value> open(const Nest &nest, unsigned position, mlir::ValueRange carried,
+                                      llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::ValueRange)> body);
   /// What a reduction begins with, at the current result index.
   mlir::Value start(const Nest &nest);
   /// The reduced loops from `number` on, with the value in a register.
@@ -42,7 +41,8 @@ public:
   mlir::Value sumInParts(const Nest &nest, const Combiner &sum, size_t number);
   /// The result's loops from free loop `number` on, the element in the middle.
   void emitElements(const Nest &nest, size_t number);
-  /// A loop over parts of [from, to), as long as a square's side but for the last unless they are `whole`; `body` gets their bounds.
+  /// A loop over parts of [from, to), as long as a square's side but for the last unless they are `whole`; `body` gets
+  /// their bounds.
   void openParts(mlir::Value from, mlir::Value to, bool whole, llvm::function_ref<void(mlir::Value, mlir::Value)> body);
   void emitStart(const Nest &nest, size_t number);
   /// Reduced loops outside, the result's inside, the innermost one last.
@@ -51,8 +51,8 @@ public:
   void accumulateElement(const Nest &nest);
   /// Adds to the elements in memory.
   void emitAccumulation(const Nest &nest, llvm::ArrayRef<unsigned> order, size_t number);
-  /// Takes the updates in their order, each to the element that its index names: of those that `isOwn` wants, if that is
-  /// set. An index outside names none.
+  /// Takes the updates in their order, each to the element that its index names: of those that `isOwn` wants, if that
+  /// is set. An index outside names none.
   void emitUpdates(const Nest &nest, llvm::function_ref<mlir::Value(mlir::Value)> isOwn = {});
   void emitUpdates(const Nest &nest, llvm::ArrayRef<unsigned> order, size_t named, size_t number,
                    llvm::function_ref<mlir::Value(mlir::Value)> isOwn);

@@ -27,7 +27,7 @@ public:
   std::error_code write(llvm::StringRef path, llvm::StringRef bytes) const;
 
 private:
-  std::string path; ///< also of a folder that could not be made: messages name it
+  std::string path;      ///< also of a folder that could not be made: messages name it
   std::error_code error; ///< why it is not there
 };
 

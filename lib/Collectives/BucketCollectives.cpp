@@ -53,8 +53,8 @@ static bool doTheSame(Operation *a, Operation *b) {
   return isScalar(a) == isScalar(b);
 }
 
-/// Adds a collective if it is of the bucket's kind and nobody needs a result before the last operand is there. Those that
-/// start early are needed in the order in which they come, so that the first need is the bucket's.
+/// Adds a collective if it is of the bucket's kind and nobody needs a result before the last operand is there. Those
+/// that start early are needed in the order in which they come, so that the first need is the bucket's.
 bool BucketCollectivesPass::join(Bucket &bucket, const Member &member) {
   bool early = member.sources.has_value();
   Operation *place = early ? nullptr : later(bucket.place, lastOperand(member.op));
@@ -64,9 +64,8 @@ bool BucketCollectivesPass::join(Bucket &bucket, const Member &member) {
     bool alike = first.sources.has_value() == early && doTheSame(first.op, member.op);
     bool fits = bytes > 0 && (isScalar(member.op) || bucket.bytes + bytesOf(member.op) <= bytes) &&
                 bucket.values + member.op->getNumResults() <= mostMembers;
-    bool chained = llvm::any_of(bucket.members, [&](const Member &other) {
-      return llvm::is_contained(other.op->getUsers(), member.op);
-    });
+    bool chained = llvm::any_of(
+        bucket.members, [&](const Member &other) { return llvm::is_contained(other.op->getUsers(), member.op); });
     if (!alike || !fits || chained || (!early && need && !place->isBeforeInBlock(need)))
       return false;
   }
@@ -103,7 +102,8 @@ static Operation *makeOne(const Bucket &bucket) {
   return builder.create(state);
 }
 
-/// The members become one: where the first result is needed if they can start early, else where the last operand is made.
+/// The members become one: where the first result is needed if they can start early, else where the last operand is
+/// made.
 static void merge(const Bucket &bucket) {
   if (bucket.members.size() < 2)
     return;
@@ -147,12 +147,10 @@ static SmallVector<Member> membersOf(BlockOp block) {
     }
   }
   // In the order in which they are needed, or could start.
-  llvm::stable_sort(early, [](const Member &a, const Member &b) {
-    return firstNeed(a.op)->isBeforeInBlock(firstNeed(b.op));
-  });
-  llvm::stable_sort(late, [](const Member &a, const Member &b) {
-    return lastOperand(a.op)->isBeforeInBlock(lastOperand(b.op));
-  });
+  llvm::stable_sort(early,
+                    [](const Member &a, const Member &b) { return firstNeed(a.op)->isBeforeInBlock(firstNeed(b.op)); });
+  llvm::stable_sort(
+      late, [](const Member &a, const Member &b) { return lastOperand(a.op)->isBeforeInBlock(lastOperand(b.op)); });
   llvm::append_range(early, late);
   return early;
 }

@@ -40,8 +40,8 @@ Value takeChunk(OpBuilder &builder, Location loc, Value value, Cut cut, int64_t 
 Value joinChunks(OpBuilder &builder, Location loc, ArrayRef<Value> chunks, Cut cut) {
   if (cut.parts == 1)
     return ConcatOp::create(builder, loc, chunks, cut.dim);
-  SmallVector<Value> split = llvm::map_to_vector(
-      chunks, [&](Value chunk) { return splitDim(builder, loc, chunk, cut.dim, cut.parts); });
+  SmallVector<Value> split =
+      llvm::map_to_vector(chunks, [&](Value chunk) { return splitDim(builder, loc, chunk, cut.dim, cut.parts); });
   return joinDims(builder, loc, ConcatOp::create(builder, loc, split, cut.dim + 1), cut.dim);
 }
 
@@ -51,7 +51,8 @@ SliceOp trimOf(AllGatherOp gather) {
   if (!trim || llvm::any_of(trim.getStarts(), [](int64_t start) { return start != 0; }) ||
       llvm::any_of(trim.getStrides(), [](int64_t stride) { return stride != 1; }))
     return {};
-  for (auto [dim, sizes] : llvm::enumerate(llvm::zip(getTensorType(trim.getType()).getShape(), getTensorType(whole.getType()).getShape())))
+  for (auto [dim, sizes] :
+       llvm::enumerate(llvm::zip(getTensorType(trim.getType()).getShape(), getTensorType(whole.getType()).getShape())))
     if (int64_t(dim) != gather.getDims()[0] && std::get<0>(sizes) != std::get<1>(sizes))
       return {};
   return trim;
@@ -73,7 +74,8 @@ Value fitChunk(OpBuilder &builder, Operation *fit, Value chunk, int64_t dim) {
   SmallVector<int64_t> shape(getTensorType(chunk.getType()).getShape());
   shape[dim] = getTensorType(fit->getResult(0).getType()).getDimSize(dim);
   if (auto pad = dyn_cast<PadOp>(fit))
-    return PadOp::create(builder, fit->getLoc(), getTensorType(chunk.getType()).clone(shape), chunk, pad.getLow(), pad.getHigh(), pad.getValue());
+    return PadOp::create(builder, fit->getLoc(), getTensorType(chunk.getType()).clone(shape), chunk, pad.getLow(),
+                         pad.getHigh(), pad.getValue());
   return sliceDim(builder, fit->getLoc(), chunk, dim, 0, shape[dim]);
 }
 

@@ -1,11 +1,12 @@
-// Cuts an all-gather with the products that read it, and a product with the reduce-scatter of its result, into chunks, so that
-// one chunk's collective can run beside another's product (Wang et al. 2023, "Overlap communication with dependent computation
-// via decomposition"; here with the collectives of the runtime, not a ring of sends). The cut runs along a dim of the
-// gathered (scattered) tensor. Along another dim than the gathered one a chunk is a slice. Along the gathered dim it is the same
-// part of each member's shard, so that each chunk is again a gather (scatter) of all members.
+// Cuts an all-gather with the products that read it, and a product with the reduce-scatter of its result, into chunks,
+// so that one chunk's collective can run beside another's product (Wang et al. 2023, "Overlap communication with
+// dependent computation via decomposition"; here with the collectives of the runtime, not a ring of sends). The cut
+// runs along a dim of the gathered (scattered) tensor. Along another dim than the gathered one a chunk is a slice.
+// Along the gathered dim it is the same part of each member's shard, so that each chunk is again a gather (scatter) of
+// all members.
 //
-// It does not: follow a value through other ops to a product; cut what starts at the fragment's begin or ends at its end, which
-// runs beside compute without chunks; move the ends of collectives (-par-split-collectives does, for all).
+// It does not: follow a value through other ops to a product; cut what starts at the fragment's begin or ends at its
+// end, which runs beside compute without chunks; move the ends of collectives (-par-split-collectives does, for all).
 #include "Chunks.h"
 #include "HostLevels.h"
 #include "PairTime.h"
@@ -37,7 +38,8 @@ struct Reader {
 
 struct Pair {
   Operation *collective = nullptr;
-  SmallVector<Reader> readers; ///< of a gather; of a scatter its product, once for each operand that the cut may be along
+  SmallVector<Reader>
+      readers; ///< of a gather; of a scatter its product, once for each operand that the cut may be along
   Cut cut;
   int64_t chunks = 1;
   Operation *fit = nullptr; ///< the slice behind the gather or the pad in front of the scatter, if any
@@ -56,7 +58,8 @@ private:
   void cutGather(const Pair &pair);
   void cutScatter(const Pair &pair);
   RankGroup groupOf(ArrayAttr axes) {
-    return widestGroup(SymbolTable::lookupNearestSymbolFrom<StageOp>(fragment, fragment.getStageAttr()), getAxes(axes), hardware);
+    return widestGroup(SymbolTable::lookupNearestSymbolFrom<StageOp>(fragment, fragment.getStageAttr()), getAxes(axes),
+                       hardware);
   }
   int64_t membersOf(ArrayAttr axes) { return getMesh(fragment, fragment.getStageAttr()).getSize(getAxes(axes)); }
 
@@ -95,7 +98,8 @@ static Value multiplyChunk(OpBuilder &builder, Reader reader, Value mine, Cut cu
   return made;
 }
 
-/// Whether a value is there at the fragment's begin, but for a few ops on it: its gather runs beside what precedes its use.
+/// Whether a value is there at the fragment's begin, but for a few ops on it: its gather runs beside what precedes its
+/// use.
 static bool isThereAtBegin(Value value) {
   constexpr int few = 4;
   for (int passed = 0; passed < few; ++passed) {
@@ -114,8 +118,8 @@ static PairCost::Product costOfProduct(DotOp dot) {
   return {cost.flops, cost.bytes, formatOf(dot.getLhs().getType())};
 }
 
-/// Bytes moved by copies around a collective along `dim`: ranks' blocks are one behind the other where they should lie only if nothing
-/// but what the chunks are cut along stands before the dim.
+/// Bytes moved by copies around a collective along `dim`: ranks' blocks are one behind the other where they should lie
+/// only if nothing but what the chunks are cut along stands before the dim.
 static int64_t bytesAround(Type whole, int64_t dim, int64_t cutDim = 0, int64_t chunks = 1) {
   int64_t before = 1;
   for (int64_t size : getTensorType(whole).getShape().take_front(dim))
@@ -123,8 +127,8 @@ static int64_t bytesAround(Type whole, int64_t dim, int64_t cutDim = 0, int64_t 
   return before > (cutDim < dim ? chunks : 1) ? 2 * getByteSize(whole) : 0;
 }
 
-/// Keeps the pair if it has a number of chunks that divides the cut dim: the number asked for, or the one that takes least time,
-/// which is less than `whole`. Of equals the first stays.
+/// Keeps the pair if it has a number of chunks that divides the cut dim: the number asked for, or the one that takes
+/// least time, which is less than `whole`. Of equals the first stays.
 void Decomposer::consider(std::optional<std::pair<int64_t, Pair>> &best, Pair pair, PairCost cost, int64_t whole) {
   auto gather = dyn_cast<AllGatherOp>(pair.collective);
   Type type = gather ? gather.getResult(0).getType() : pair.collective->getOperand(0).getType();
@@ -143,8 +147,8 @@ void Decomposer::consider(std::optional<std::pair<int64_t, Pair>> &best, Pair pa
   }
 }
 
-/// A gather that products alone read, of which the first one keeps the cut dim. Another one that sums over it adds up the chunks'
-/// products, so its result must be as wide as sums are (the gradient of a weight).
+/// A gather that products alone read, of which the first one keeps the cut dim. Another one that sums over it adds up
+/// the chunks' products, so its result must be as wide as sums are (the gradient of a weight).
 std::optional<Pair> Decomposer::findGather(AllGatherOp gather) {
   if (gather.getNumResults() != 1 || isThereAtBegin(gather.getInputs()[0]))
     return std::nullopt;
@@ -279,9 +283,9 @@ void Decomposer::cutScatter(const Pair &pair) {
     SmallVector<int64_t> shape(getTensorType(made.getType()).getShape());
     shape[scatter.getDims()[0]] /= membersOf(scatter.getAxes());
     Type type = getTensorType(made.getType()).clone(shape);
-    scattered.push_back(ReduceScatterOp::create(builder, loc, type, made, scatter.getKind(), scatter.getDims(),
-                                                scatter.getAxes())
-                            .getResult(0));
+    scattered.push_back(
+        ReduceScatterOp::create(builder, loc, type, made, scatter.getKind(), scatter.getDims(), scatter.getAxes())
+            .getResult(0));
   }
   scatter.getResult(0).replaceAllUsesWith(joinChunks(builder, loc, scattered, {pair.cut.dim, 1}));
   scatter.erase();

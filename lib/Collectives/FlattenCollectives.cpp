@@ -94,8 +94,8 @@ static void flatten(ReduceScatterOp scatter) {
     types.push_back(withFront(inputs.back(), 1));
   }
   SmallVector<int64_t> zeros(inputs.size(), 0);
-  auto flat = ReduceScatterOp::create(builder, scatter.getLoc(), types, inputs, scatter.getKind(), zeros,
-                                      scatter.getAxes());
+  auto flat =
+      ReduceScatterOp::create(builder, scatter.getLoc(), types, inputs, scatter.getKind(), zeros, scatter.getAxes());
   for (auto [from, to] : llvm::zip(flat.getResults(), scatter.getResults()))
     to.replaceAllUsesWith(
         buildReshape(builder, scatter.getLoc(), from, cast<RankedTensorType>(to.getType()).getShape()));
@@ -111,8 +111,8 @@ static void flatten(AllToAllOp exchange) {
   for (auto [input, dim] : llvm::zip(exchange.getInputs(), exchange.getSplitDims()))
     inputs.push_back(splitToFront(builder, exchange.getLoc(), input, dim, members));
   SmallVector<int64_t> zeros(inputs.size(), 0);
-  auto flat = AllToAllOp::create(builder, exchange.getLoc(), TypeRange(ValueRange(inputs)), inputs, zeros,
-                                 zeros, exchange.getAxes());
+  auto flat = AllToAllOp::create(builder, exchange.getLoc(), TypeRange(ValueRange(inputs)), inputs, zeros, zeros,
+                                 exchange.getAxes());
   for (auto [dim, from, to] : llvm::zip(exchange.getConcatDims(), flat.getResults(), exchange.getResults()))
     to.replaceAllUsesWith(joinFromFront(builder, exchange.getLoc(), from, dim));
   exchange.erase();

@@ -110,7 +110,8 @@ std::optional<SmallVector<Operation *>> sourcesOf(Operation *collective) {
     sources.insert(operand.getDefiningOp());
   for (size_t next = 0; next < sources.size(); ++next) {
     Operation *op = sources[next];
-    if (!isa_and_nonnull<LoadOp, LaunchOp>(op) || (isa<LaunchOp>(op) && ++launches > fewLaunches * collective->getNumOperands()))
+    if (!isa_and_nonnull<LoadOp, LaunchOp>(op) ||
+        (isa<LaunchOp>(op) && ++launches > fewLaunches * collective->getNumOperands()))
       return std::nullopt;
     if (auto load = dyn_cast<LoadOp>(op); load && !readsFirst(load))
       return std::nullopt;

@@ -18,8 +18,8 @@ mlir::Operation *lastOperand(mlir::Operation *collective);
 /// none does. Ops that follow the collective are no need.
 mlir::Operation *firstNeed(mlir::Operation *collective);
 
-/// Whether the op can stand anywhere behind the collective whose result it uses: a store, or a launch that only adds to what
-/// is stored, so that neither operands nor results live longer for it.
+/// Whether the op can stand anywhere behind the collective whose result it uses: a store, or a launch that only adds to
+/// what is stored, so that neither operands nor results live longer for it.
 bool follows(mlir::Operation *user);
 
 /// All results are single numbers.

@@ -10,14 +10,16 @@ RankGroup widestGroup(StageOp stage, ArrayRef<StringAttr> axes, const Hardware &
     for (int64_t &member : members)
       member = stage.getRanks()[member];
     RankGroup group = hardware.groupOf(members);
-    if (group.members > widest.members || std::pair(group.hosts, -group.fewest) > std::pair(widest.hosts, -widest.fewest))
+    if (group.members > widest.members ||
+        std::pair(group.hosts, -group.fewest) > std::pair(widest.hosts, -widest.fewest))
       widest = group;
   }
   return widest;
 }
 
 std::optional<HostLevels> findHostLevels(StageOp stage, ArrayRef<StringAttr> axes, const Hardware &hardware) {
-  // Members are numbered with the last axis as the minor one: as they follow one another on hosts only in the mesh's order.
+  // Members are numbered with the last axis as the minor one: as they follow one another on hosts only in the mesh's
+  // order.
   auto placeOf = [&](StringAttr axis) { return llvm::find(stage.getMesh().getNames(), axis); };
   bool inOrder = llvm::is_sorted(axes, [&](StringAttr a, StringAttr b) { return placeOf(a) < placeOf(b); });
   if (!inOrder || widestGroup(stage, axes, hardware).hosts == 1)

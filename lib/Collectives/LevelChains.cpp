@@ -36,10 +36,12 @@ Value ChainBuilder::see(Value value, RankedTensorType type) {
   if (value.getType() == type)
     return value;
   KernelOp kernel = views.kernelOf(loc, typeOf(value), type);
-  return LaunchOp::create(builder, loc, TypeRange{type}, FlatSymbolRefAttr::get(kernel.getSymNameAttr()), value).getResult(0);
+  return LaunchOp::create(builder, loc, TypeRange{type}, FlatSymbolRefAttr::get(kernel.getSymNameAttr()), value)
+      .getResult(0);
 }
 
-/// One of a chain: on the collective's queue, or marked as such. `byBlocks`: one collective for each block of dim 0, in a group.
+/// One of a chain: on the collective's queue, or marked as such. `byBlocks`: one collective for each block of dim 0, in
+/// a group.
 Operation *ChainBuilder::add(Chain &chain, Operation *made, bool byBlocks) {
   if (queue)
     made->setAttr("queue", queue);
@@ -65,8 +67,10 @@ Chain ChainBuilder::reduce(AllReduceOp reduce, const HostLevels &levels) {
     wholes.push_back(seen.back().getType());
   }
   SmallVector<int64_t> zeros(seen.size(), 0);
-  Operation *made = add(chain, ReduceScatterOp::create(builder, loc, shards, seen, reduce.getKind(), zeros, names(levels.within)));
-  made = add(chain, AllReduceOp::create(builder, loc, shards, made->getResults(), reduce.getKindAttr(), names(levels.between)));
+  Operation *made =
+      add(chain, ReduceScatterOp::create(builder, loc, shards, seen, reduce.getKind(), zeros, names(levels.within)));
+  made = add(chain, AllReduceOp::create(builder, loc, shards, made->getResults(), reduce.getKindAttr(),
+                                        names(levels.between)));
   add(chain, AllGatherOp::create(builder, loc, wholes, made->getResults(), zeros, names(levels.within)));
   return chain;
 }
@@ -84,7 +88,8 @@ Chain ChainBuilder::gather(AllGatherOp gather, const HostLevels &levels) {
   }
   SmallVector<int64_t> zeros(seen.size(), 0), ones(seen.size(), 1);
   Operation *made = add(chain, AllGatherOp::create(builder, loc, ofHosts, seen, zeros, names(levels.between)));
-  add(chain, AllGatherOp::create(builder, loc, wholes, made->getResults(), ones, names(levels.within)), /*byBlocks=*/true);
+  add(chain, AllGatherOp::create(builder, loc, wholes, made->getResults(), ones, names(levels.within)),
+      /*byBlocks=*/true);
   return chain;
 }
 
@@ -100,9 +105,11 @@ Chain ChainBuilder::scatter(ReduceScatterOp scatter, const HostLevels &levels) {
     shards.push_back(typeWith(type, 1, 0));
   }
   SmallVector<int64_t> zeros(seen.size(), 0), ones(seen.size(), 1);
-  Operation *made = add(chain, ReduceScatterOp::create(builder, loc, ofHosts, seen, scatter.getKind(), ones, names(levels.within)),
-                        /*byBlocks=*/true);
-  add(chain, ReduceScatterOp::create(builder, loc, shards, made->getResults(), scatter.getKind(), zeros, names(levels.between)));
+  Operation *made =
+      add(chain, ReduceScatterOp::create(builder, loc, ofHosts, seen, scatter.getKind(), ones, names(levels.within)),
+          /*byBlocks=*/true);
+  add(chain, ReduceScatterOp::create(builder, loc, shards, made->getResults(), scatter.getKind(), zeros,
+                                     names(levels.between)));
   return chain;
 }
 

@@ -8,9 +8,9 @@ namespace par {
 
 /// What stands in place of one collective.
 struct Chain {
-  llvm::SmallVector<mlir::Operation *> ops;   ///< in their order
-  llvm::SmallVector<mlir::Value> kept;        ///< what they read, which must stay until the last one has ended
-  llvm::SmallVector<mlir::Type> types;        ///< of what the collective gave
+  llvm::SmallVector<mlir::Operation *> ops; ///< in their order
+  llvm::SmallVector<mlir::Value> kept;      ///< what they read, which must stay until the last one has ended
+  llvm::SmallVector<mlir::Type> types;      ///< of what the collective gave
   mlir::ValueRange results() const { return ops.back()->getResults(); }
 };
 
@@ -39,8 +39,8 @@ public:
 
   /// That of a collective, in front of it.
   Chain build(mlir::Operation *collective, const HostLevels &levels);
-  /// The chain's results under the types of the collective's, at `before` (null: at the end of `block`); waits for them if the
-  /// chain has a queue.
+  /// The chain's results under the types of the collective's, at `before` (null: at the end of `block`); waits for them
+  /// if the chain has a queue.
   llvm::SmallVector<mlir::Value> end(const Chain &chain, mlir::Block *block, mlir::Operation *before);
 
 private:

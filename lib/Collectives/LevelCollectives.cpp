@@ -1,15 +1,16 @@
-// Collectives of ranks that are several on each of several hosts, in two levels (the hierarchical all-reduce of Jia et al. 2018,
-// "Highly scalable deep learning training system with mixed-precision"):
+// Collectives of ranks that are several on each of several hosts, in two levels (the hierarchical all-reduce of Jia et
+// al. 2018, "Highly scalable deep learning training system with mixed-precision"):
 //
-//     all_reduce      reduce_scatter within hosts, all_reduce between them of the part that each rank has, all_gather within
-//     all_gather      between hosts of each rank's own shard, then within, a host's shards block by block
+//     all_reduce      reduce_scatter within hosts, all_reduce between them of the part that each rank has, all_gather
+//     within all_gather      between hosts of each rank's own shard, then within, a host's shards block by block
 //     reduce_scatter  within hosts, block by block, then between them
 //
-// so that the way out of a host carries each element once for each other host, not once for each rank. It stands behind all that
-// groups collectives and moves their ends: what was one collective on a queue is several on the same queue, which run in order.
+// so that the way out of a host carries each element once for each other host, not once for each rank. It stands behind
+// all that groups collectives and moves their ends: what was one collective on a queue is several on the same queue,
+// which run in order.
 //
-// It does not: take apart exchanges (each rank's bytes for another one are its own anyway), or all-reduces of a number of elements
-// that the ranks of a host do not divide (scalars).
+// It does not: take apart exchanges (each rank's bytes for another one are its own anyway), or all-reduces of a number
+// of elements that the ranks of a host do not divide (scalars).
 #include "Grouping.h"
 #include "LevelChains.h"
 #include "par/Collectives/Passes.h"
@@ -69,7 +70,8 @@ bool Leveler::isWorth(Operation *collective, const HostLevels &levels) {
     return true;
   format::CollKind kind = *kindOf(collective);
   int64_t bytes = 0; // of the instruction's n
-  for (Value value : kind == format::CollKind::ReduceScatter ? ValueRange(collective->getResults()) : collective->getOperands())
+  for (Value value :
+       kind == format::CollKind::ReduceScatter ? ValueRange(collective->getResults()) : collective->getOperands())
     bytes += getByteSize(value.getType());
   RankGroup group = widestGroup(stage, getAxes(collective->getAttrOfType<ArrayAttr>("axes")), hardware);
   return leveledTime(kind, bytes, stage, levels, hardware) < hardware.collectiveTime(kind, bytes, group);
@@ -110,8 +112,8 @@ void Leveler::level(Operation *collective, const HostLevels &levels) {
   collective->erase();
 }
 
-/// Each of those that have no end yet ends before the next one starts, the last one at the block's end, so that memory holds
-/// what one of them needs besides its results.
+/// Each of those that have no end yet ends before the next one starts, the last one at the block's end, so that memory
+/// holds what one of them needs besides its results.
 void Leveler::closeAll() {
   for (auto [index, each] : llvm::enumerate(open)) {
     Operation *next = index + 1 < open.size() ? open[index + 1].chain.ops.front() : nullptr;
@@ -167,7 +169,8 @@ unsigned Leveler::run() {
   unsigned count = 0;
   for (Operation *collective : collectivesOf(block)) {
     std::optional<HostLevels> levels =
-        kindOf(collective) ? findHostLevels(stage, getAxes(collective->getAttrOfType<ArrayAttr>("axes")), hardware) : std::nullopt;
+        kindOf(collective) ? findHostLevels(stage, getAxes(collective->getAttrOfType<ArrayAttr>("axes")), hardware)
+                           : std::nullopt;
     if (!levels || !isWorth(collective, *levels))
       continue;
     for (Operation *part : divisible(collective, levels->each)) {

@@ -6,8 +6,10 @@ namespace par {
 
 format::DType formatOf(Type tensor) {
   Type element = getTensorType(tensor).getElementType();
-  return element.isF64() ? format::DType::F64 : element.isBF16() ? format::DType::BF16
-         : element.isF16() ? format::DType::F16 : format::DType::F32;
+  return element.isF64()    ? format::DType::F64
+         : element.isBF16() ? format::DType::BF16
+         : element.isF16()  ? format::DType::F16
+                            : format::DType::F32;
 }
 
 int64_t pairTime(const PairCost &pair, int64_t chunks, const Hardware &hardware) {

@@ -36,15 +36,16 @@ DoneOp Splitter::split(Operation *collective, Operation *before) {
   collective->setAttr("queue", kind);
   // What is reduced in place is no input any more.
   ValueRange inputs = isa<AllReduceOp>(collective) ? ValueRange() : ValueRange(collective->getOperands());
-  auto done = DoneOp::create(builder, collective->getLoc(), collective->getResultTypes(), collective->getResults(), inputs);
+  auto done =
+      DoneOp::create(builder, collective->getLoc(), collective->getResultTypes(), collective->getResults(), inputs);
   for (auto [value, result] : llvm::zip(collective->getResults(), done.getResults()))
     value.replaceAllUsesExcept(result, done);
   takeFollowersAlong(done);
   return done;
 }
 
-/// Those that can start at the block's begin, in the order in which they are needed: each starts where the one `window` before
-/// it ends, and ends where it is needed.
+/// Those that can start at the block's begin, in the order in which they are needed: each starts where the one `window`
+/// before it ends, and ends where it is needed.
 void Splitter::hoist(ArrayRef<Operation *> collectives) {
   SmallVector<DoneOp> dones;
   for (Operation *collective : collectives)
@@ -65,7 +66,8 @@ void Splitter::hoist(ArrayRef<Operation *> collectives) {
     moveBefore(collective, *sourcesOf(collective), index < window ? begin : dones[index - window].getOperation());
 }
 
-/// Those that nothing in the block needs, in the order in which they start: each ends before the one `window` behind it starts.
+/// Those that nothing in the block needs, in the order in which they start: each ends before the one `window` behind it
+/// starts.
 void Splitter::delay(ArrayRef<Operation *> collectives) {
   Operation *before = nullptr;
   for (Operation *collective : collectives) {
@@ -96,8 +98,8 @@ static bool meet(Operation *one, Operation *other) {
          (startsWithin(one, other) || startsWithin(other, one));
 }
 
-/// Those that stand between what they are made of and what needs them: they start and end there if there is work between, or
-/// if they would meet one of which that holds, on another queue and the same link.
+/// Those that stand between what they are made of and what needs them: they start and end there if there is work
+/// between, or if they would meet one of which that holds, on another queue and the same link.
 void Splitter::spread(ArrayRef<Operation *> collectives) {
   SmallVector<Operation *> apart = llvm::filter_to_vector(collectives, leavesWork);
   for (size_t next = 0; next < apart.size(); ++next)

@@ -47,8 +47,8 @@ LogicalResult VerifyCollectivesPass::verifyBeside(Operation *collective, StringR
     need = firstNeed(collective);
   if (!need)
     return success();
-  InFlightDiagnostic error = collective->emitError() << "runs beside what follows in block @" << block
-                                                     << ", which needs its results";
+  InFlightDiagnostic error = collective->emitError()
+                             << "runs beside what follows in block @" << block << ", which needs its results";
   error.attachNote(need->getLoc()) << "needed here";
   return error;
 }
@@ -58,7 +58,8 @@ LogicalResult VerifyCollectivesPass::verifyWaiting(Operation *collective, String
   if (!overlap || isScalar(collective) || !lastOperand(collective) || collective->hasAttr("level"))
     return success(); // of the levels of one the first may start where that one stood
   if (!firstNeed(collective))
-    return collective->emitError() << "only leaves block @" << block << ", but keeps what follows waiting after Collectives";
+    return collective->emitError() << "only leaves block @" << block
+                                   << ", but keeps what follows waiting after Collectives";
   if (sourcesOf(collective))
     return collective->emitError() << "could start before what precedes it in block @" << block
                                    << ", but keeps it waiting after Collectives";

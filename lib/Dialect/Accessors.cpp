@@ -14,8 +14,7 @@ ShardingAttr getSharding(Value value) {
     return dyn_cast<ShardingAttr>((*fragment.getShardings())[argument.getArgNumber()]);
   }
   auto result = cast<OpResult>(value);
-  auto shardings =
-      dyn_cast_or_null<ArrayAttr>(result.getOwner()->getInherentAttr("shardings").value_or(Attribute()));
+  auto shardings = dyn_cast_or_null<ArrayAttr>(result.getOwner()->getInherentAttr("shardings").value_or(Attribute()));
   if (!shardings || result.getResultNumber() >= shardings.size())
     return {};
   return dyn_cast<ShardingAttr>(shardings[result.getResultNumber()]);
@@ -124,8 +123,7 @@ Value buildSplat(OpBuilder &builder, Location loc, RankedTensorType type, double
   return ConstantOp::create(builder, loc, cast<ElementsAttr>(SplatElementsAttr::get(type, element)));
 }
 
-Value buildBroadcast(OpBuilder &builder, Location loc, Value operand, ArrayRef<int64_t> dims,
-                     ArrayRef<int64_t> shape) {
+Value buildBroadcast(OpBuilder &builder, Location loc, Value operand, ArrayRef<int64_t> dims, ArrayRef<int64_t> shape) {
   auto type = cast<RankedTensorType>(operand.getType()).clone(shape);
   if (type == operand.getType())
     return operand;
@@ -150,11 +148,10 @@ Value buildDot(OpBuilder &builder, Location loc, Value lhs, Value rhs, ArrayRef<
                ArrayRef<int64_t> rhsContracting, ArrayRef<int64_t> lhsBatching, ArrayRef<int64_t> rhsBatching,
                Type elementType) {
   auto left = cast<RankedTensorType>(lhs.getType()), right = cast<RankedTensorType>(rhs.getType());
-  SmallVector<int64_t> shape = DotOp::inferShape(left.getShape(), right.getShape(), lhsContracting,
-                                                 rhsContracting, lhsBatching, rhsBatching);
+  SmallVector<int64_t> shape =
+      DotOp::inferShape(left.getShape(), right.getShape(), lhsContracting, rhsContracting, lhsBatching, rhsBatching);
   auto type = RankedTensorType::get(shape, elementType ? elementType : left.getElementType());
-  return DotOp::create(builder, loc, type, lhs, rhs, lhsContracting, rhsContracting, lhsBatching,
-                       rhsBatching);
+  return DotOp::create(builder, loc, type, lhs, rhs, lhsContracting, rhsContracting, lhsBatching, rhsBatching);
 }
 
 } // namespace par

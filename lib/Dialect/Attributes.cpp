@@ -203,8 +203,8 @@ void ShardingAttr::print(AsmPrinter &printer) const {
   printer << ">";
 }
 
-LogicalResult ShardingAttr::verify(function_ref<InFlightDiagnostic()> emitError,
-                                   ArrayRef<DimShardingAttr> dims, ArrayRef<StringAttr> unreduced) {
+LogicalResult ShardingAttr::verify(function_ref<InFlightDiagnostic()> emitError, ArrayRef<DimShardingAttr> dims,
+                                   ArrayRef<StringAttr> unreduced) {
   llvm::SmallDenseSet<StringAttr> seen;
   auto once = [&](StringAttr axis) -> LogicalResult {
     if (!seen.insert(axis).second)
@@ -226,9 +226,7 @@ ShardingAttr ShardingAttr::getReplicated(MLIRContext *context, int64_t rank) {
   return get(context, dims, ArrayRef<StringAttr>());
 }
 
-ShardingAttr ShardingAttr::withUnreduced(ArrayRef<StringAttr> axes) const {
-  return get(getContext(), getDims(), axes);
-}
+ShardingAttr ShardingAttr::withUnreduced(ArrayRef<StringAttr> axes) const { return get(getContext(), getDims(), axes); }
 
 ShardingAttr ShardingAttr::withDim(int64_t dim, ArrayRef<StringAttr> axes) const {
   SmallVector<DimShardingAttr> dims(getDims());
@@ -244,14 +242,12 @@ ShardingAttr ShardingAttr::close() const {
 }
 
 bool ShardingAttr::isReplicated() const {
-  return getUnreduced().empty() &&
-         llvm::all_of(getDims(), [](DimShardingAttr dim) { return dim.getAxes().empty(); });
+  return getUnreduced().empty() && llvm::all_of(getDims(), [](DimShardingAttr dim) { return dim.getAxes().empty(); });
 }
 
 bool ShardingAttr::uses(StringAttr axis) const {
-  return llvm::is_contained(getUnreduced(), axis) || llvm::any_of(getDims(), [&](DimShardingAttr dim) {
-           return llvm::is_contained(dim.getAxes(), axis);
-         });
+  return llvm::is_contained(getUnreduced(), axis) ||
+         llvm::any_of(getDims(), [&](DimShardingAttr dim) { return llvm::is_contained(dim.getAxes(), axis); });
 }
 
 RankedTensorType ShardingAttr::getLocalType(RankedTensorType global, MeshAttr mesh) const {

@@ -10,8 +10,8 @@ namespace par {
 using utils::IteratorType;
 
 /// linalg.generic with one output and the iterators that `resultMap` implies.
-static Value buildGeneric(OpBuilder &builder, Location loc, Value init, ValueRange inputs,
-                          ArrayRef<AffineMap> maps, AffineMap resultMap, ElementBody body) {
+static Value buildGeneric(OpBuilder &builder, Location loc, Value init, ValueRange inputs, ArrayRef<AffineMap> maps,
+                          AffineMap resultMap, ElementBody body) {
   SmallVector<AffineMap> all(maps);
   all.push_back(resultMap);
   SmallVector<IteratorType> iterators(resultMap.getNumDims(), IteratorType::reduction);
@@ -30,14 +30,13 @@ Value buildElements(OpBuilder &builder, Location loc, RankedTensorType type, Val
   return buildGeneric(builder, loc, init, inputs, maps, builder.getMultiDimIdentityMap(type.getRank()), body);
 }
 
-Value buildElements(OpBuilder &builder, Location loc, RankedTensorType type, ValueRange inputs,
-                    ElementBody body) {
+Value buildElements(OpBuilder &builder, Location loc, RankedTensorType type, ValueRange inputs, ElementBody body) {
   SmallVector<AffineMap> maps(inputs.size(), builder.getMultiDimIdentityMap(type.getRank()));
   return buildElements(builder, loc, type, inputs, maps, body);
 }
 
-Value buildReduction(OpBuilder &builder, Location loc, RankedTensorType type, TypedAttr start,
-                     ValueRange inputs, ArrayRef<AffineMap> maps, AffineMap resultMap, ElementBody body) {
+Value buildReduction(OpBuilder &builder, Location loc, RankedTensorType type, TypedAttr start, ValueRange inputs,
+                     ArrayRef<AffineMap> maps, AffineMap resultMap, ElementBody body) {
   Value empty = tensor::EmptyOp::create(builder, loc, type.getShape(), type.getElementType());
   if (resultMap.isPermutation()) // nothing is reduced: one step from the start
     return buildGeneric(builder, loc, empty, inputs, maps, resultMap,
@@ -51,18 +50,15 @@ Value buildReduction(OpBuilder &builder, Location loc, RankedTensorType type, Ty
   return buildGeneric(builder, loc, init, inputs, maps, resultMap, body);
 }
 
-Value buildIndex(OpBuilder &builder, Location loc, int64_t dim) {
-  return linalg::IndexOp::create(builder, loc, dim);
-}
+Value buildIndex(OpBuilder &builder, Location loc, int64_t dim) { return linalg::IndexOp::create(builder, loc, dim); }
 
 Value buildIndexConstant(OpBuilder &builder, Location loc, int64_t value) {
   return arith::ConstantIndexOp::create(builder, loc, value);
 }
 
 Value buildNumber(OpBuilder &builder, Location loc, Type type, double value) {
-  TypedAttr number = isa<FloatType>(type)
-                         ? TypedAttr(builder.getFloatAttr(type, value))
-                         : TypedAttr(builder.getIntegerAttr(type, static_cast<int64_t>(value)));
+  TypedAttr number = isa<FloatType>(type) ? TypedAttr(builder.getFloatAttr(type, value))
+                                          : TypedAttr(builder.getIntegerAttr(type, static_cast<int64_t>(value)));
   return arith::ConstantOp::create(builder, loc, number);
 }
 

@@ -15,7 +15,8 @@ void registerContractLowerings(DialectRegistry &registry);
 void registerIndexLowerings(DialectRegistry &registry);
 void registerWindowLowerings(DialectRegistry &registry);
 
-// Composites have no lowering of their own: Codegen takes them apart (par/Interfaces/Decomposable.td) and fuses the parts.
+// Composites have no lowering of their own: Codegen takes them apart (par/Interfaces/Decomposable.td) and fuses the
+// parts.
 void registerLowerings(DialectRegistry &registry) {
   registerElementwiseLowerings(registry);
   registerShapeLowerings(registry);

@@ -3,8 +3,8 @@
 
 #include "par/Dialect/Par.h"
 
-// What the shards of the op definitions share. TableGen writes them into one file, which takes most of a minute to compile as a
-// whole; CMakeLists.txt makes a source of each shard.
+// What the shards of the op definitions share. TableGen writes them into one file, which takes most of a minute to
+// compile as a whole; CMakeLists.txt makes a source of each shard.
 
 namespace par {
 

@@ -47,8 +47,7 @@ constexpr KindName kindNames[] = {{FactorKind::Sum, "sum"},     {FactorKind::Max
                                   {FactorKind::Whole, "whole"}, {FactorKind::Expand, "expand"}};
 } // namespace
 
-static void printTensors(llvm::raw_ostream &out, const ShardingRule &rule,
-                         ArrayRef<SmallVector<DimFactors>> tensors) {
+static void printTensors(llvm::raw_ostream &out, const ShardingRule &rule, ArrayRef<SmallVector<DimFactors>> tensors) {
   out << "(";
   llvm::interleaveComma(tensors, out, [&](ArrayRef<DimFactors> dims) {
     out << "[";
@@ -73,8 +72,7 @@ std::string ShardingRule::str() const {
   out << " -> ";
   printTensors(out, *this, results);
   out << " {";
-  llvm::interleaveComma(factors, out,
-                        [&](const Factor &factor) { out << factor.name << "=" << factor.size; });
+  llvm::interleaveComma(factors, out, [&](const Factor &factor) { out << factor.name << "=" << factor.size; });
   out << "}";
   for (const KindName &kind : kindNames) {
     SmallVector<StringRef> names;
@@ -240,8 +238,7 @@ FailureOr<ShardingRule> ShardingRule::parse(StringRef text, std::string &error) 
 //===-- The default local op
 //------------------------------------------------------------------------------------===//
 
-FailureOr<SmallVector<Value>> localizeByCloning(Operation *op, OpBuilder &builder,
-                                                const LocalizeContext &context) {
+FailureOr<SmallVector<Value>> localizeByCloning(Operation *op, OpBuilder &builder, const LocalizeContext &context) {
   Operation *local = builder.clone(*op);
   local->setOperands(context.operands);
   for (auto [result, type] : llvm::zip(local->getResults(), context.localTypes))

@@ -11,7 +11,9 @@ inline mlir::RankedTensorType typeOf(mlir::Value value) { return llvm::cast<mlir
 
 inline llvm::ArrayRef<int64_t> shapeOf(mlir::Value value) { return typeOf(value).getShape(); }
 
-inline mlir::RankedTensorType resultType(mlir::Operation *op, unsigned index = 0) { return typeOf(op->getResult(index)); }
+inline mlir::RankedTensorType resultType(mlir::Operation *op, unsigned index = 0) {
+  return typeOf(op->getResult(index));
+}
 
 } // namespace par
 

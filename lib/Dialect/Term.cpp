@@ -54,9 +54,7 @@ Term Term::select(Value onTrue, Value onFalse) const {
   return with(SelectOp::create(*builder, loc, onTrue.getType(), value, onTrue, onFalse));
 }
 
-SmallVector<int64_t> dimRange(int64_t first, int64_t last) {
-  return llvm::to_vector(llvm::seq<int64_t>(first, last));
-}
+SmallVector<int64_t> dimRange(int64_t first, int64_t last) { return llvm::to_vector(llvm::seq<int64_t>(first, last)); }
 
 SmallVector<int64_t> otherDims(int64_t rank, ArrayRef<int64_t> dims) {
   SmallVector<int64_t> others;

@@ -10,7 +10,8 @@ namespace par {
 /// Which kind of fragment a block runs, by the name that Schedule gives it: "train.backward.last".
 static std::optional<SlotKind> kindOf(StringRef block) {
   StringRef name = block.split('.').second;
-  for (auto [prefix, kind] : {std::pair("forward", SlotKind::Forward), {"backward", SlotKind::Backward}, {"weight", SlotKind::Weight}})
+  for (auto [prefix, kind] :
+       {std::pair("forward", SlotKind::Forward), {"backward", SlotKind::Backward}, {"weight", SlotKind::Weight}})
     if (name.starts_with(prefix))
       return kind;
   return std::nullopt;
@@ -29,8 +30,7 @@ static SlotTimes averageTimes(const format::Bundle &bundle, const Simulation &si
   return {sums[0] / runs, sums[1] / runs, sums[2] / runs};
 }
 
-std::string describeExpectedBubble(const Plan &plan, const format::Bundle &bundle,
-                                   const Simulation &simulation) {
+std::string describeExpectedBubble(const Plan &plan, const format::Bundle &bundle, const Simulation &simulation) {
   unsigned stages = *plan.pipeline.stages, devices = plan.numDevices();
   int64_t microbatches = plan.rounds() * plan.calls();
   if (stages <= 1)

@@ -33,7 +33,8 @@ std::string axesOf(StringRef comm) {
 /// Collects what one rank of a role communicates in one run of an entry.
 class TrafficCounter {
 public:
-  TrafficCounter(const format::Bundle &bundle, const format::Program &program, std::string stageAxis, const Hardware &hardware)
+  TrafficCounter(const format::Bundle &bundle, const format::Program &program, std::string stageAxis,
+                 const Hardware &hardware)
       : bundle(bundle), program(program), stageAxis(std::move(stageAxis)), hardware(hardware) {}
 
   std::vector<Traffic> run(uint32_t entry) {
@@ -72,7 +73,8 @@ private:
       bool crosses = comm.contains('>') || comm.split('.').first == "stages";
       traffic.axis = crosses ? stageAxis : axesOf(comm);
       if (instruction.op == format::Op::Coll && instruction.queue != 0)
-        traffic.beside = program.queues[instruction.queue] == "data" ? "overlapped with the last backward" : "beside compute";
+        traffic.beside =
+            program.queues[instruction.queue] == "data" ? "overlapped with the last backward" : "beside compute";
       traffic.kind = kind;
       traffic.type = std::string(toString(instruction.type));
       traffic.bytes += bytesOf(instruction);
@@ -91,7 +93,8 @@ private:
     uint64_t bytes = instruction.n * sizeOf(instruction.type);
     bool ofShards = instruction.op == format::Op::Coll && (instruction.coll == format::CollKind::AllGather ||
                                                            instruction.coll == format::CollKind::ReduceScatter);
-    const format::Communicator *comm = ofShards ? bundle.manifest.findCommunicator(program.comms[instruction.comm].name) : nullptr;
+    const format::Communicator *comm =
+        ofShards ? bundle.manifest.findCommunicator(program.comms[instruction.comm].name) : nullptr;
     return comm ? bytes * comm->groups.front().size() : bytes;
   }
 
@@ -129,8 +132,8 @@ public:
       if (shard.kind != ResolvedShard::Parameter || module.empty())
         continue;
       const NameTable::Parameter &parameter = model.names.parameters[shard.index];
-      bool here = parameter.anyName(
-          [&](const std::string &name) { return StringRef(name).rsplit('.').first == module; });
+      bool here =
+          parameter.anyName([&](const std::string &name) { return StringRef(name).rsplit('.').first == module; });
       for (const auto &[dim, axes] : shard.dims)
         if (here && is_contained(*axes, axis)) {
           if (place)
@@ -179,13 +182,14 @@ collect(const format::Bundle &bundle, StringRef entry, const ModelPlan &model, c
   return most;
 }
 
-void printCommunication(const format::Bundle &bundle, StringRef entry, const ModelPlan &model,
-                        const Hardware &hardware, raw_ostream &os) {
+void printCommunication(const format::Bundle &bundle, StringRef entry, const ModelPlan &model, const Hardware &hardware,
+                        raw_ostream &os) {
   auto most = collect(bundle, entry, model, hardware);
   if (most.empty())
     return;
   RuleFinder rules(model);
-  os << "communication per rank and step" << (bundle.programs.size() > 1 ? ", on the stage that has most of each kind" : "") << "\n";
+  os << "communication per rank and step"
+     << (bundle.programs.size() > 1 ? ", on the stage that has most of each kind" : "") << "\n";
   size_t width = 0;
   for (auto &[sort, list] : most)
     width = std::max(width, sort.second.size() + 2);
@@ -228,8 +232,9 @@ static std::string reasonOf(const Traffic &traffic, const RuleFinder &rules, con
   if (!rule.empty())
     return place + ": " + rule;
   if (traffic.kind == "all_gather" && *plan.zero.level > 0 && is_contained(*plan.zero.over, traffic.axis))
-    return formatv("{0}: zero is {1}, so what ranks of {2} share of a weight is gathered {3}", plan.zero.level.origin.comment(),
-                   *plan.zero.level, traffic.axis, *plan.zero.level < 3 ? "where it was updated" : "where it is used");
+    return formatv("{0}: zero is {1}, so what ranks of {2} share of a weight is gathered {3}",
+                   plan.zero.level.origin.comment(), *plan.zero.level, traffic.axis,
+                   *plan.zero.level < 3 ? "where it was updated" : "where it is used");
   if (is_contained(*plan.batch.over, traffic.axis))
     return plan.batch.over.origin.comment() + ": batch.over is " + traffic.axis +
            ", so what sums over the batch is summed over its ranks";
@@ -244,8 +249,8 @@ void explainCommunication(const format::Bundle &bundle, StringRef entry, const M
     if (index == format::kNone)
       continue;
     for (const Traffic &traffic : TrafficCounter(bundle, program, model.plan.stageAxis(), hardware).run(index)) {
-      os << traffic.kind << " " << traffic.type << " over {" << traffic.axis << "}, " << traffic.count
-         << " a step, " << humanBytes(double(traffic.bytes)) << (bundle.programs.size() > 1 ? ", " + stagesOf(program.name) : "")
+      os << traffic.kind << " " << traffic.type << " over {" << traffic.axis << "}, " << traffic.count << " a step, "
+         << humanBytes(double(traffic.bytes)) << (bundle.programs.size() > 1 ? ", " + stagesOf(program.name) : "")
          << "\n";
       if (!traffic.where.empty())
         os << "  where  " << traffic.where << "\n";

@@ -62,7 +62,8 @@ private:
   int checkCode();
   int prove(const format::Bundle &bundle, std::string &line);
   int write(format::Bundle &bundle);
-  /// False, and said, where a bundle would be written in the place of what is somebody else's: before the work, not after it.
+  /// False, and said, where a bundle would be written in the place of what is somebody else's: before the work, not
+  /// after it.
   bool mayWrite();
   void reportFolder(llvm::StringRef message);
   bool predict(format::Bundle &bundle);
@@ -70,15 +71,11 @@ private:
   /// What a rank may use: the plan's limit, or what the device has.
   std::optional<uint64_t> memoryLimit() const;
   int finish();
-  double seconds() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
-  }
+  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count(); }
   /// With --timing, says what was taken since the last call.
   void sayTime(llvm::StringRef name);
   llvm::StringRef entry() const { return model.plan.train ? "train" : "predict"; }
-  bool quiet() const {
-    return options.quiet || options.emitTrace || options.emitKernels || !options.stopAfter.empty();
-  }
+  bool quiet() const { return options.quiet || options.emitTrace || options.emitKernels || !options.stopAfter.empty(); }
 
   /// Hands a finding on, and counts it.
   void take(const Finding &finding);
@@ -97,7 +94,8 @@ private:
   std::optional<onnx::Model> onnxModel;
   ModelPlan model;
   ImportOptions importing;
-  std::map<std::string, std::vector<format::Source>> tiedCopies; ///< where the model's files hold what is another one now
+  std::map<std::string, std::vector<format::Source>>
+      tiedCopies; ///< where the model's files hold what is another one now
   std::unique_ptr<mlir::MLIRContext> context;
   mlir::OwningOpRef<mlir::ModuleOp> module;
   std::optional<interp::PhaseCheck> check;

@@ -83,9 +83,10 @@ void Compilation::warnOfMissingData() {
     Finding finding;
     finding.file = options.model;
     finding.warning = true;
-    finding.message = ("its external data \"" + file + "\" are not there; it is compiled without the weights in them (" +
-                       Twine(tensors) + (tensors == 1 ? " tensor" : " tensors") + "), which par-run looks for again")
-                          .str();
+    finding.message =
+        ("its external data \"" + file + "\" are not there; it is compiled without the weights in them (" +
+         Twine(tensors) + (tensors == 1 ? " tensor" : " tensors") + "), which par-run looks for again")
+            .str();
     sink(finding);
   }
 }
@@ -132,8 +133,8 @@ static format::Source copyOf(const onnx::Model &model, const onnx::Tensor &tenso
   return copy;
 }
 
-/// Makes one of the parameters that the plan ties, in the graph and among its names. Where the file has other numbers for
-/// them, the warning says whose are taken.
+/// Makes one of the parameters that the plan ties, in the graph and among its names. Where the file has other numbers
+/// for them, the warning says whose are taken.
 void Compilation::tieParameters(PlanErrors &errors) {
   std::vector<ParameterTie> ties = par::tieParameters(model.plan, model.names, errors);
   for (const ParameterTie &tie : ties) {
@@ -170,15 +171,14 @@ bool Compilation::readPlanFor() {
       checkSharedCores(model.plan, hardware->ranks, errors);
     checkAlgorithm(model.plan, hardware->ranks, hardware->hostLink > 0, errors);
   }
-  errors.forEachInOrder(
-      [&](const Origin &where, StringRef message, StringRef shown, ArrayRef<std::string> notes) {
-        Finding finding = findingAt(where);
-        finding.message = nameRepeated(message, model.names);
-        finding.shown = shown.str();
-        for (const std::string &note : notes)
-          finding.notes.push_back(nameRepeated(note, model.names));
-        sink(finding);
-      });
+  errors.forEachInOrder([&](const Origin &where, StringRef message, StringRef shown, ArrayRef<std::string> notes) {
+    Finding finding = findingAt(where);
+    finding.message = nameRepeated(message, model.names);
+    finding.shown = shown.str();
+    for (const std::string &note : notes)
+      finding.notes.push_back(nameRepeated(note, model.names));
+    sink(finding);
+  });
   if (errors.any())
     reportLostParameters();
   for (const auto &[where, message] : errors.warnings()) {
@@ -190,7 +190,8 @@ bool Compilation::readPlanFor() {
   return !errors.any();
 }
 
-/// "seq 600 (--set dims.seq)", the sizes that the plan gives to symbols; an error about shapes may come from one of them.
+/// "seq 600 (--set dims.seq)", the sizes that the plan gives to symbols; an error about shapes may come from one of
+/// them.
 static std::string describeDims(const Plan &plan) {
   std::vector<std::string> dims;
   for (const auto &[symbol, size] : plan.dims)
@@ -358,12 +359,13 @@ private:
 int compile(const CompileOptions &options, llvm::raw_ostream &out, FindingSink sink) {
   Finding wrong;
   if (!options.stopAfter.empty() && !llvm::is_contained(phaseNames(), options.stopAfter))
-    wrong.message = "--stop-after takes one of " + llvm::join(phaseNames(), ", ") + ", found \"" +
-                    options.stopAfter + "\"";
+    wrong.message =
+        "--stop-after takes one of " + llvm::join(phaseNames(), ", ") + ", found \"" + options.stopAfter + "\"";
   else if (!options.explain.empty() && options.explain != "collectives" && options.explain != "memory")
     wrong.message = "--explain=" + options.explain + " is not supported yet; it takes collectives and memory";
   else if (std::error_code error = openCache(options.cache))
-    wrong.message = "cannot keep the code of kernels in \"" + options.cache + "\" (--cache or PAR_CACHE): " + error.message();
+    wrong.message =
+        "cannot keep the code of kernels in \"" + options.cache + "\" (--cache or PAR_CACHE): " + error.message();
   if (!wrong.message.empty()) {
     sink(wrong);
     return WrongCommand;

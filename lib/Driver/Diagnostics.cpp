@@ -11,8 +11,7 @@ using namespace mlir;
 namespace par {
 
 PhaseDiagnostics::PhaseDiagnostics(MLIRContext *context, StringRef model, FindingSink sink)
-    : model(model.str()), sink(sink),
-      handler(context, [this](Diagnostic &diagnostic) { return handOn(diagnostic); }) {}
+    : model(model.str()), sink(sink), handler(context, [this](Diagnostic &diagnostic) { return handOn(diagnostic); }) {}
 
 /// A line of a file with a caret, if the file can be read.
 static std::string showLine(FileLineColLoc place) {
@@ -48,7 +47,8 @@ Finding PhaseDiagnostics::locate(Location location, StringRef message) {
   return finding;
 }
 
-/// Whether a verifier or a gate speaks: errors about the input are said of ONNX nodes and lines of the plan, never of ops.
+/// Whether a verifier or a gate speaks: errors about the input are said of ONNX nodes and lines of the plan, never of
+/// ops.
 static bool isInternal(StringRef message) {
   return (message.starts_with("'") && message.contains("' op ")) || message.contains("does not dominate this use") ||
          message.starts_with("null operand found");

@@ -160,7 +160,8 @@ void useOwnStack() {
 
 void catchFaults(const char *tool, const Whereabouts &whereabouts) {
   caught = {tool, &whereabouts};
-  // A reader of the output that goes ends the tool without a word. Brings handlers of LLVM's for all signals: before ours.
+  // A reader of the output that goes ends the tool without a word. Brings handlers of LLVM's for all signals: before
+  // ours.
   sys::SetOneShotPipeSignalFunction(sys::DefaultOneShotPipeSignalHandler);
   install_fatal_error_handler(onFatalError);
   install_bad_alloc_error_handler([](void *, const char *, bool) { endForMemory(); });

@@ -1,6 +1,6 @@
 // par-compile behind the phases: code, the bundle, its proof and prediction, and what is said of them.
-#include "Communication.h"
 #include "Bubble.h"
+#include "Communication.h"
 #include "Compilation.h"
 #include "KernelTable.h"
 #include "MemoryTable.h"
@@ -33,7 +33,8 @@ std::optional<format::Bundle> Compilation::makeBundle() {
   kernels = std::move(*compiled);
   sayTime("codegen");
   if (options.timing && !options.cache.empty())
-    out << "cache   " << kernels.cached << " of " << kernels.distinct << " different kernels from " << options.cache << "\n";
+    out << "cache   " << kernels.cached << " of " << kernels.distinct << " different kernels from " << options.cache
+        << "\n";
   std::string reason;
   std::optional<BundleOptions> bundling = bundleOptions(model, *onnxModel, facts, reason);
   if (!bundling) {
@@ -122,9 +123,7 @@ bool Compilation::predict(format::Bundle &bundle) {
     return true;
   }
   if (!quiet())
-    out << "predicted "
-        << simulation->describe(describeExpectedBubble(model.plan, bundle, *simulation))
-        << "\n";
+    out << "predicted " << simulation->describe(describeExpectedBubble(model.plan, bundle, *simulation)) << "\n";
   return true;
 }
 
@@ -135,7 +134,8 @@ void Compilation::reportFolder(StringRef message) {
 }
 
 bool Compilation::mayWrite() {
-  bool only = options.check || options.emitTrace || options.emitKernels || !options.stopAfter.empty() || !options.explain.empty();
+  bool only = options.check || options.emitTrace || options.emitKernels || !options.stopAfter.empty() ||
+              !options.explain.empty();
   format::Status free = only ? format::Status() : format::checkReplaceable(bundleFolder(options));
   if (!free)
     reportFolder(free.message());

@@ -45,8 +45,7 @@ static StringRef nearestFlag(ArrayRef<Flag> table, StringRef name) {
   return nearestWord(name, llvm::map_to_vector(table, [](const Flag &flag) { return StringRef(flag.name); }), 2);
 }
 
-bool parseArguments(int argc, const char *const *argv, ArrayRef<Flag> table, Arguments &arguments,
-                    raw_ostream &err) {
+bool parseArguments(int argc, const char *const *argv, ArrayRef<Flag> table, Arguments &arguments, raw_ostream &err) {
   StringRef tool = sys::path::filename(argv[0]);
   for (int i = 1; i < argc; ++i) {
     StringRef word = argv[i];

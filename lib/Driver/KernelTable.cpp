@@ -17,9 +17,9 @@ struct Multiprocessor {
   unsigned threads, blocks;
   uint64_t shared;
 };
-constexpr Multiprocessor multiprocessors[] = {
-    {"sm_80", 2048, 32, 164 << 10}, {"sm_86", 1536, 16, 100 << 10},  {"sm_89", 1536, 24, 100 << 10},
-    {"sm_90", 2048, 32, 228 << 10}, {"sm_100", 2048, 32, 228 << 10}, {"sm_120", 1536, 24, 100 << 10}};
+constexpr Multiprocessor multiprocessors[] = {{"sm_80", 2048, 32, 164 << 10},  {"sm_86", 1536, 16, 100 << 10},
+                                              {"sm_89", 1536, 24, 100 << 10},  {"sm_90", 2048, 32, 228 << 10},
+                                              {"sm_100", 2048, 32, 228 << 10}, {"sm_120", 1536, 24, 100 << 10}};
 
 /// How often a program's blocks launch a kernel, and what it moves.
 struct Use {
@@ -34,8 +34,7 @@ constexpr uint64_t manyBytes = 1 << 20;
 } // namespace
 
 unsigned occupancy(StringRef sm, uint32_t threads, const KernelResources &resources) {
-  const Multiprocessor *has =
-      find_if(multiprocessors, [&](const Multiprocessor &each) { return each.sm == sm; });
+  const Multiprocessor *has = find_if(multiprocessors, [&](const Multiprocessor &each) { return each.sm == sm; });
   if (has == std::end(multiprocessors))
     has = multiprocessors;
   uint64_t warps = divideCeil(threads, 32u);
@@ -60,11 +59,9 @@ static StringMap<Use> collectUses(const format::Bundle &bundle) {
         ++use.launches;
         use.bytes = 0;
         for (auto [operand, declared] : zip(it.operands, kernel.operands)) {
-          bool reads = declared.access != format::Access::Write,
-               writes = declared.access != format::Access::Read;
+          bool reads = declared.access != format::Access::Write, writes = declared.access != format::Access::Read;
           use.bytes += declared.bytes * (reads + writes);
-          use.elements =
-              std::max(use.elements, declared.bytes / format::sizeOf(program.buffers[operand.buffer].type));
+          use.elements = std::max(use.elements, declared.bytes / format::sizeOf(program.buffers[operand.buffer].type));
         }
       }
   return uses;
@@ -115,8 +112,8 @@ static void printResources(const Cubin &cubin, const KernelInfo &info, raw_ostre
     return;
   }
   const KernelResources &taken = found->second;
-  out << llvm::format("%5u %5u %6u %7u %%", taken.registers, unsigned(taken.spillBytes),
-                      unsigned(taken.sharedBytes), occupancy(cubin.sm, info.launch->threads, taken));
+  out << llvm::format("%5u %5u %6u %7u %%", taken.registers, unsigned(taken.spillBytes), unsigned(taken.sharedBytes),
+                      occupancy(cubin.sm, info.launch->threads, taken));
 }
 
 void printKernels(const CompiledKernels &kernels, const format::Bundle &bundle, raw_ostream &out) {
@@ -131,9 +128,9 @@ void printKernels(const CompiledKernels &kernels, const format::Bundle &bundle, 
   StringMap<Accesses> accesses = countAccesses(kernels.ptx);
   llvm::StringSet<> seen;
   uint64_t spilled = 0, few = 0;
-  out << "gpu     symbol                  blocks threads  regs spill shared occupancy  B/element  16 B at once launches  kernel\n";
-  for (const Cubin &cubin :
-       kernels.cubins.empty() ? std::vector<Cubin>{{kernels.isa, "", {}}} : kernels.cubins) {
+  out << "gpu     symbol                  blocks threads  regs spill shared occupancy  B/element  16 B at once "
+         "launches  kernel\n";
+  for (const Cubin &cubin : kernels.cubins.empty() ? std::vector<Cubin>{{kernels.isa, "", {}}} : kernels.cubins) {
     seen.clear();
     few = 0;
     for (const KernelInfo &info : kernels.kernels) {

@@ -90,7 +90,8 @@ std::optional<BundleOptions> bundleOptions(const ModelPlan &model, const onnx::M
   options.stageAxis = plan.stageAxis();
   options.batch = **plan.batch.size;
   options.seed = *plan.seed;
-  // What plans call a weight that the exporter computed is no name of PyTorch's, unless it is that of the transposed one.
+  // What plans call a weight that the exporter computed is no name of PyTorch's, unless it is that of the transposed
+  // one.
   for (const NameTable::Parameter &parameter : model.names.parameters) {
     if (!parameter.aliases.empty() && !parameter.renamed)
       options.aliases[parameter.name] = parameter.aliases;

@@ -23,8 +23,8 @@ StepFacts collectFacts(mlir::ModuleOp module, const Plan &plan);
 
 /// Everything of the options that plan, model file and module say. Fails where the model's file has become shorter
 /// since it was read; `reason` then says so.
-std::optional<BundleOptions> bundleOptions(const ModelPlan &model, const onnx::Model &read,
-                                           const StepFacts &facts, std::string &reason);
+std::optional<BundleOptions> bundleOptions(const ModelPlan &model, const onnx::Model &read, const StepFacts &facts,
+                                           std::string &reason);
 
 /// Notes in the manifest what the files of data beside the model are, each in which a tensor has its source and that is
 /// there. False where one cannot be read; `reason` then says which and why.

@@ -39,13 +39,15 @@ static std::vector<SaidPattern> patternsOf(const Plan &plan) {
 static std::string describe(ArrayRef<unsigned> found, StringRef what, llvm::function_ref<StringRef(unsigned)> nameOf) {
   if (found.empty())
     return "";
-  std::string text = llvm::formatv("{0} {1}{2}: {3}", found.size(), what, found.size() == 1 ? "" : "s", nameOf(found.front()));
+  std::string text =
+      llvm::formatv("{0} {1}{2}: {3}", found.size(), what, found.size() == 1 ? "" : "s", nameOf(found.front()));
   return found.size() == 1 ? text : text + llvm::formatv(" and {0} more", found.size() - 1).str();
 }
 
 /// A recipe has rules for many families of models, most of which meet nothing of one.
 static bool isOfRecipe(const SaidPattern &said, const Plan &plan) {
-  return llvm::any_of(plan.recipes, [&](const UsedRecipe &recipe) { return said.origin.file == recipe.name + ".yaml"; });
+  return llvm::any_of(plan.recipes,
+                      [&](const UsedRecipe &recipe) { return said.origin.file == recipe.name + ".yaml"; });
 }
 
 void printMatches(const ModelPlan &model, llvm::raw_ostream &os) {

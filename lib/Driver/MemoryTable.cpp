@@ -26,7 +26,8 @@ std::string humanBytes(double bytes) {
 /// Whether a buffer accumulates a gradient over microbatches: the loop's results are called so by Schedule.
 static bool isAccumulator(const format::Buffer &buffer) { return StringRef(buffer.name).contains(".sum."); }
 
-/// What forward writes and backward reads, and the instruction that writes it first. Schedule names blocks by what they run.
+/// What forward writes and backward reads, and the instruction that writes it first. Schedule names blocks by what they
+/// run.
 static llvm::MapVector<uint32_t, const format::Instruction *> findSaved(const format::Program &program) {
   llvm::MapVector<uint32_t, const format::Instruction *> written;
   llvm::DenseSet<uint32_t> read;
@@ -34,7 +35,8 @@ static llvm::MapVector<uint32_t, const format::Instruction *> findSaved(const fo
     bool forward = StringRef(block.name).contains("forward"), backward = StringRef(block.name).contains("backward");
     for (const format::Instruction &instruction : block.instructions)
       for (const format::Operand &operand : instruction.operands)
-        if (program.buffers[operand.buffer].kind != format::BufferKind::Temp || isAccumulator(program.buffers[operand.buffer]))
+        if (program.buffers[operand.buffer].kind != format::BufferKind::Temp ||
+            isAccumulator(program.buffers[operand.buffer]))
           continue;
         else if (forward && operand.access == format::Access::Write)
           written.insert({operand.buffer, &instruction});
@@ -59,14 +61,15 @@ std::vector<RoleMemory> measureMemory(const format::Bundle &bundle) {
       uint64_t bytes = buffer.bytes() * buffer.at.size();
       if (buffer.kind == format::BufferKind::State) {
         const format::Tensor *tensor = bundle.manifest.findTensor(buffer.tensor);
-        bool state = tensor && (tensor->kind == format::TensorKind::State ||
-                                tensor->kind == format::TensorKind::Counter);
+        bool state =
+            tensor && (tensor->kind == format::TensorKind::State || tensor->kind == format::TensorKind::Counter);
         (state ? role.states : role.params) += bytes;
       } else if (buffer.kind == format::BufferKind::Temp && buffer.index == format::Index::Ver) {
         role.params += bytes; // older versions of the weights
       } else if (isAccumulator(buffer)) {
         role.grads += bytes;
-      } else if (buffer.kind == format::BufferKind::Temp && (buffer.index == format::Index::Mb || kept.contains(number))) {
+      } else if (buffer.kind == format::BufferKind::Temp &&
+                 (buffer.index == format::Index::Mb || kept.contains(number))) {
         role.saved += bytes;
       }
     }
@@ -95,7 +98,8 @@ void printMemory(ArrayRef<RoleMemory> roles, std::optional<uint64_t> limit, raw_
   size_t width = 19;
   std::vector<std::string> names;
   for (const RoleMemory &role : roles) {
-    names.push_back("  " + stagesOf(role.name) + " (" + std::to_string(role.ranks) + (role.ranks == 1 ? " rank)" : " ranks)"));
+    names.push_back("  " + stagesOf(role.name) + " (" + std::to_string(role.ranks) +
+                    (role.ranks == 1 ? " rank)" : " ranks)"));
     width = std::max(width, names.back().size());
   }
   os << left_justify("memory per rank", width + 4) << "params      grads     states      saved    buffers       peak"
@@ -123,20 +127,22 @@ void explainMemory(const format::Bundle &bundle, raw_ostream &os) {
       const format::Buffer &buffer = program.buffers[number];
       std::string type(toString(buffer.type));
       type += "[" + join(map_range(buffer.shape, [](int64_t size) { return std::to_string(size); }), "x") + "]";
-      StringRef where = instruction->provenance < 0 ? StringRef() : StringRef(bundle.provenance[instruction->provenance]);
+      StringRef where =
+          instruction->provenance < 0 ? StringRef() : StringRef(bundle.provenance[instruction->provenance]);
       places[{where.str(), type}].push_back(buffer.bytes());
       total += buffer.bytes();
       slots = std::max(slots, buffer.at.size());
     }
-    std::vector<std::pair<std::pair<std::string, std::string>, std::vector<uint64_t>>> lines(places.begin(), places.end());
+    std::vector<std::pair<std::pair<std::string, std::string>, std::vector<uint64_t>>> lines(places.begin(),
+                                                                                             places.end());
     stable_sort(lines, [](auto &one, auto &other) {
       return one.second.size() * one.second[0] > other.second.size() * other.second[0];
     });
     os << "stage " << StringRef(program.name).ltrim('s') << " saves " << total << " bytes of a microbatch in " << slots
        << (slots == 1 ? " slot" : " slots") << "\n";
     for (auto &[place, bytes] : lines)
-      os << right_justify(std::to_string(bytes.size()), 6) << " x " << right_justify(std::to_string(bytes[0]), 12) << "  "
-         << left_justify(place.second, 24) << place.first << "\n";
+      os << right_justify(std::to_string(bytes.size()), 6) << " x " << right_justify(std::to_string(bytes[0]), 12)
+         << "  " << left_justify(place.second, 24) << place.first << "\n";
   }
 }
 
@@ -150,12 +156,13 @@ bool checkMemory(ArrayRef<RoleMemory> roles, std::optional<uint64_t> limit, cons
     if (fits)
       finding.notes = waysOut(*limit);
     fits = false;
-    raw_string_ostream(finding.message)
-        << stagesOf(role.name) << " needs " << humanBytes(double(role.peak))
-        << " a rank, the limit is " << humanBytes(double(*limit)) << " (params "
-        << humanBytes(double(role.params)) << ", grads " << humanBytes(double(role.grads)) << ", states "
-        << humanBytes(double(role.states)) << ", saved " << humanBytes(double(role.saved)) << ", buffers "
-        << humanBytes(double(role.buffers)) << ")";
+    raw_string_ostream(finding.message) << stagesOf(role.name) << " needs " << humanBytes(double(role.peak))
+                                        << " a rank, the limit is " << humanBytes(double(*limit)) << " (params "
+                                        << humanBytes(double(role.params)) << ", grads "
+                                        << humanBytes(double(role.grads)) << ", states "
+                                        << humanBytes(double(role.states)) << ", saved "
+                                        << humanBytes(double(role.saved)) << ", buffers "
+                                        << humanBytes(double(role.buffers)) << ")";
     sink(finding);
   }
   return fits;

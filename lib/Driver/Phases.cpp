@@ -16,9 +16,8 @@ using namespace mlir;
 namespace par {
 
 ArrayRef<StringRef> phaseNames() {
-  static constexpr StringRef names[] = {"import",    "annotate",    "train",     "split",
-                                        "propagate", "partition",   "recompute", "schedule",
-                                        "kernels",   "collectives", "memory"};
+  static constexpr StringRef names[] = {"import",    "annotate", "train",   "split",       "propagate", "partition",
+                                        "recompute", "schedule", "kernels", "collectives", "memory"};
   return names;
 }
 
@@ -62,7 +61,8 @@ static Phase collectivesPhase(const Plan &plan) {
   BucketCollectivesPassOptions bucket;
   bucket.bytes = *plan.collectives.bucket;
   SplitCollectivesPassOptions beside;
-  // A GPU gathers beside its products: a second group covers for a small product. The core of a rank does one or the other.
+  // A GPU gathers beside its products: a second group covers for a small product. The core of a rank does one or the
+  // other.
   beside.window = *plan.target.device == "cuda" ? 2 : 1;
   LevelCollectivesPassOptions levels{*plan.collectives.algorithm == "hierarchical", *plan.target.hardware,
                                      plan.collectives.algorithm.origin.place()};
@@ -107,10 +107,9 @@ std::vector<Phase> buildPhases(const ModelPlan &model, std::optional<uint64_t> m
   propagate.minSize = *plan.zero.minSize;
   propagate.gatherOnce = *plan.zero.gather == "step";
   addLayoutRules(model, known, propagate);
-  phases.push_back(
-      {"propagate", [propagate](OpPassManager &manager) { buildPropagatePipeline(manager, propagate); }});
-  PartitionOptions partition{*plan.target.hardware, *plan.precision.accumulate, *plan.precision.reduce,
-                             propagate.parameterAxes, propagate.gatherOnce, *plan.precision.compute != "f32"};
+  phases.push_back({"propagate", [propagate](OpPassManager &manager) { buildPropagatePipeline(manager, propagate); }});
+  PartitionOptions partition{*plan.target.hardware,   *plan.precision.accumulate, *plan.precision.reduce,
+                             propagate.parameterAxes, propagate.gatherOnce,       *plan.precision.compute != "f32"};
   phases.push_back({"partition", [partition](OpPassManager &manager) { buildPartitionPipeline(manager, partition); }});
   phases.push_back({"recompute", [&plan](OpPassManager &manager) {
                       buildRecomputePipeline(manager, plan.recompute, *plan.pipeline.schedule, *plan.target.device);
@@ -128,9 +127,8 @@ std::vector<Phase> buildPhases(const ModelPlan &model, std::optional<uint64_t> m
                       manager.addPass(createFlattenCollectivesPass());
                       buildSchedulePipeline(manager, schedule);
                     }});
-  phases.push_back({"kernels", [device = *plan.target.device](OpPassManager &manager) {
-                      buildKernelsPipeline(manager, device);
-                    }});
+  phases.push_back(
+      {"kernels", [device = *plan.target.device](OpPassManager &manager) { buildKernelsPipeline(manager, device); }});
   phases.push_back(collectivesPhase(plan));
   // The limit is held against the finished bundle, with the table that says what takes the bytes.
   MemoryOptions arenas;

@@ -14,7 +14,8 @@ struct Phase {
   std::function<void(mlir::OpPassManager &)> build;
 };
 
-/// The phases behind Import for a plan, in order. `plan` outlives them. `memory`: bytes that a rank has, if they are bounded.
+/// The phases behind Import for a plan, in order. `plan` outlives them. `memory`: bytes that a rank has, if they are
+/// bounded.
 std::vector<Phase> buildPhases(const ModelPlan &plan, std::optional<uint64_t> memory);
 
 } // namespace par

@@ -207,8 +207,8 @@ void printRecipeLine(const ModelPlan &model, llvm::raw_ostream &os) {
 }
 
 void printPaddingLine(const ModelPlan &model, llvm::raw_ostream &os) {
-  PlanErrors known; // the driver has checked the rules
-  constexpr int64_t few = 10; // percent
+  PlanErrors known;                                                            // the driver has checked the rules
+  constexpr int64_t few = 10;                                                  // percent
   llvm::MapVector<std::string, std::string, llvm::StringMap<unsigned>> padded; // name, what is kept
   for (const ResolvedShard &rule : resolveShards(model.plan, model.names, known)) {
     if (rule.kind != ResolvedShard::Parameter)
@@ -218,8 +218,9 @@ void printPaddingLine(const ModelPlan &model, llvm::raw_ostream &os) {
       int64_t size = parameter.shape[dim < 0 ? dim + int64_t(parameter.shape.size()) : dim];
       int64_t shards = model.plan.mostShards(*axes), kept = llvm::divideCeil(size, shards) * shards;
       if (size > 0 && (kept - size) * 100 > few * size)
-        padded[inAnyLayer(parameter.name)] = llvm::formatv("{0} of dim {1} in {2} shards are kept as {3}, {4} % more", size, dim,
-                                                           shards, kept, (kept - size) * 100 / size).str();
+        padded[inAnyLayer(parameter.name)] = llvm::formatv("{0} of dim {1} in {2} shards are kept as {3}, {4} % more",
+                                                           size, dim, shards, kept, (kept - size) * 100 / size)
+                                                 .str();
     }
   }
   std::vector<std::string> names;
@@ -288,7 +289,8 @@ public:
       begins[stage] = "from " + node.str();
     if (unit.empty() || !seen[stage].insert(unit).second)
       return;
-    bool isCut = llvm::any_of(ArrayRef(seen).take_front(stage), [&](const auto &before) { return before.contains(unit); });
+    bool isCut =
+        llvm::any_of(ArrayRef(seen).take_front(stage), [&](const auto &before) { return before.contains(unit); });
     StringRef part = module.drop_front(std::min(module.find(unit), module.size()));
     shown[stage].push_back(isCut && part.size() > unit.size() ? unit + " from " + part.str() : unit);
   }
@@ -326,8 +328,7 @@ void printStagesLine(ModuleOp module, llvm::raw_ostream &os) {
   os << "stages  ";
   for (size_t stage = 0; stage < count; ++stage) {
     os << (stage ? "   " : "") << stage << ": " << units.of(stage) << " ("
-       << llvm::format("%.0f", all > 0 ? 100 * work[stage] / all : 0.0) << " %"
-       << (stage ? ")" : " of the work)");
+       << llvm::format("%.0f", all > 0 ? 100 * work[stage] / all : 0.0) << " %" << (stage ? ")" : " of the work)");
   }
   os << "\n";
 }

@@ -1,5 +1,6 @@
-// A plan above the memory limit: what it could say instead, found by compiling it so. Each setting is tried by itself; where
-// none is enough, all that make a rank hold less are tried together. As many as these compiles are what the answer costs.
+// A plan above the memory limit: what it could say instead, found by compiling it so. Each setting is tried by itself;
+// where none is enough, all that make a rank hold less are tried together. As many as these compiles are what the
+// answer costs.
 #include "Compilation.h"
 #include "Diagnostics.h"
 #include "MemoryTable.h"
@@ -60,7 +61,8 @@ static std::vector<Way> listWays(const Plan &plan, const NameTable &names) {
     ways.push_back({"recompute=" + each, "recompute: " + each});
   else if (*plan.recompute.kind != PlanRecompute::Full)
     ways.push_back({"recompute=full", "recompute: full"});
-  int64_t microbatches = **plan.batch.microbatches, halves = 2 * microbatches * plan.axesSize(*plan.batch.over) / plan.turns();
+  int64_t microbatches = **plan.batch.microbatches,
+          halves = 2 * microbatches * plan.axesSize(*plan.batch.over) / plan.turns();
   if (plan.batch.size->has_value() && **plan.batch.size % halves == 0 && !plan.batch.microbatchSize.given())
     ways.push_back({"batch.microbatches=" + std::to_string(2 * microbatches),
                     "batch.microbatches: " + std::to_string(2 * microbatches)});
@@ -111,8 +113,9 @@ std::vector<std::string> Compilation::findWaysOut(const format::Bundle &bundle, 
     names.push_back(way.spelled);
   std::optional<Measures> all = measureWith(helpful);
   if (helpful.empty() || !all)
-    return {"no zero, recompute, offload or smaller microbatches makes it less; it takes more ranks on an axis that shards "
-            "parameters or activations, or a smaller model"};
+    return {
+        "no zero, recompute, offload or smaller microbatches makes it less; it takes more ranks on an axis that shards "
+        "parameters or activations, or a smaller model"};
   std::string text = describeWay(llvm::join(names, ", ") + " together bring it", *all, now->stepNs);
   return {all->peak <= limit ? text : text + ", still above the limit; it takes more ranks too"};
 }

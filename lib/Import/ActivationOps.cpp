@@ -43,9 +43,7 @@ Term zeroUpTo(Term x, double bound) { return x.compare(Predicate::le, bound).sel
 // Not maximum: relu has the gradient 0 at 0, and PyTorch's maximum has a half.
 Term relu(NodeImporter &, Term x) { return zeroUpTo(x, 0); }
 Term leakyRelu(NodeImporter &i, Term x) { return positiveElse(x, x * attribute(i, "alpha", 0.01)); }
-Term thresholdedRelu(NodeImporter &i, Term x) {
-  return zeroUpTo(x, attribute(i, "alpha", 1));
-}
+Term thresholdedRelu(NodeImporter &i, Term x) { return zeroUpTo(x, attribute(i, "alpha", 1)); }
 Term elu(NodeImporter &i, Term x) { return positiveElse(x, expm1Below(x) * attribute(i, "alpha", 1)); }
 Term celu(NodeImporter &i, Term x) {
   double alpha = attribute(i, "alpha", 1);
@@ -60,8 +58,9 @@ Term hardSigmoid(NodeImporter &i, Term x) {
 }
 Term hardSwish(NodeImporter &, Term x) { return x * clamp(x / 6 + 0.5, 0, 1); }
 Term swish(NodeImporter &i, Term x) { return x * sigmoid(x * attribute(i, "alpha", 1)); }
-/// x tanh(log(1 + e^x)) by one exponential: tanh(log(1 + u)) = u (u + 2) / (u (u + 2) + 2). With w = e^-|x|, which cannot
-/// overflow, that is (1 + 2 w) / (1 + 2 w + 2 w^2) for positive x, and its numerator is w (w + 2) for all others.
+/// x tanh(log(1 + e^x)) by one exponential: tanh(log(1 + u)) = u (u + 2) / (u (u + 2) + 2). With w = e^-|x|, which
+/// cannot overflow, that is (1 + 2 w) / (1 + 2 w + 2 w^2) for positive x, and its numerator is w (w + 2) for all
+/// others.
 Term mish(NodeImporter &, Term x) {
   Term w = exp(negativeSize(x)), positive = x.compare(Predicate::gt, 0), square = w * w;
   Term numerator = 2.0 * w + positive.select(w.splat(1), square);

@@ -7,19 +7,32 @@ namespace par {
 static onnx::ElementType typeOf(format::DType type) {
   using onnx::ElementType;
   switch (type) {
-  case format::DType::F64: return ElementType::F64;
-  case format::DType::F32: return ElementType::F32;
-  case format::DType::F16: return ElementType::F16;
-  case format::DType::BF16: return ElementType::BF16;
-  case format::DType::I64: return ElementType::I64;
-  case format::DType::I32: return ElementType::I32;
-  case format::DType::I16: return ElementType::I16;
-  case format::DType::I8: return ElementType::I8;
-  case format::DType::U64: return ElementType::U64;
-  case format::DType::U32: return ElementType::U32;
-  case format::DType::U16: return ElementType::U16;
-  case format::DType::U8: return ElementType::U8;
-  case format::DType::I1: return ElementType::Bool;
+  case format::DType::F64:
+    return ElementType::F64;
+  case format::DType::F32:
+    return ElementType::F32;
+  case format::DType::F16:
+    return ElementType::F16;
+  case format::DType::BF16:
+    return ElementType::BF16;
+  case format::DType::I64:
+    return ElementType::I64;
+  case format::DType::I32:
+    return ElementType::I32;
+  case format::DType::I16:
+    return ElementType::I16;
+  case format::DType::I8:
+    return ElementType::I8;
+  case format::DType::U64:
+    return ElementType::U64;
+  case format::DType::U32:
+    return ElementType::U32;
+  case format::DType::U16:
+    return ElementType::U16;
+  case format::DType::U8:
+    return ElementType::U8;
+  case format::DType::I1:
+    return ElementType::Bool;
   }
   return ElementType::Undefined;
 }

@@ -45,7 +45,8 @@ FailureOr<Value> GraphImporter::findLoss() {
   }
   bool attach = options.loss && llvm::is_contained({"cross_entropy", "bce", "mse", "l1"}, options.loss->kind);
   if (attach && !scalars.empty())
-    return error() << "the model computes its own loss \"" << scalars.front()->name << "\"; say train: {}, on the command line --set train.loss=null";
+    return error() << "the model computes its own loss \"" << scalars.front()->name
+                   << "\"; say train: {}, on the command line --set train.loss=null";
   if (attach)
     return attachLoss();
   if (options.loss && !named && !options.loss->kind.empty())
@@ -62,8 +63,8 @@ FailureOr<Value> GraphImporter::findLoss() {
   return type.getRank() == 0 ? loss : buildReshape(builder, locationOf(output), loss, {}); // PyTorch takes it too
 }
 
-/// As binary_cross_entropy_with_logits: log(1 + e^x) - x y, written so that nothing overflows and that the gradient of a
-/// score that is 0 is 1/2 - y too.
+/// As binary_cross_entropy_with_logits: log(1 + e^x) - x y, written so that nothing overflows and that the gradient of
+/// a score that is 0 is 1/2 - y too.
 static Value buildBinaryLosses(Term scores, Term labels) {
   Term size(scores.getBuilder(), scores.getLoc(),
             AbsOp::create(scores.getBuilder(), scores.getLoc(), scores.getType(), scores));
@@ -103,23 +104,25 @@ FailureOr<Value> GraphImporter::attachLoss() {
   if (classes && type.getRank() < 2)
     return error() << "cross_entropy needs classes in the last dim, \"" << output->name << "\" is " << type;
   if (loss.output.empty())
-    if (auto other = llvm::find_if(model.outputs, [&](auto &each) { return &each > output && onnx::isFloat(each.type); });
+    if (auto other =
+            llvm::find_if(model.outputs, [&](auto &each) { return &each > output && onnx::isFloat(each.type); });
         other != model.outputs.end())
-      emitWarning(fileLoc) << "train.loss is of \"" << output->name << "\", the first output of floats; for \"" << other->name
-                           << "\" or another say train.loss.output";
+      emitWarning(fileLoc) << "train.loss is of \"" << output->name << "\", the first output of floats; for \""
+                           << other->name << "\" or another say train.loss.output";
   if (classes && (type.getRank() > 3 || (type.getRank() == 3 && type.getDimSize(1) == type.getDimSize(2))))
-    emitWarning(fileLoc) << "cross_entropy takes the last dim of \"" << output->name << "\", " << type
-                         << ", for its classes; where they are dim 1, as PyTorch has them, permute the output in the module, or "
-                            "compute the loss there (train: {})";
+    emitWarning(fileLoc)
+        << "cross_entropy takes the last dim of \"" << output->name << "\", " << type
+        << ", for its classes; where they are dim 1, as PyTorch has them, permute the output in the module, or "
+           "compute the loss there (train: {})";
   auto labelType = classes ? RankedTensorType::get(type.getShape().drop_back(), builder.getI64Type()) : type;
   Location loc = makeLocation(context, {"train.loss", "", "train.loss", "", 0});
   // Labels have the batch where the output has it.
   int64_t batchDim = batchDimOf(*output, labelType.getShape());
   if (failed(checkLabelBatch(*output, type, batchDim, labelType.getRank())))
     return failure();
-  Value labels = addInput(loss.labels, classes ? onnx::ElementType::I64 : output->type, labelType,
-                          std::max<int64_t>(batchDim, 0))
-                     .computed;
+  Value labels =
+      addInput(loss.labels, classes ? onnx::ElementType::I64 : output->type, labelType, std::max<int64_t>(batchDim, 0))
+          .computed;
   if (loss.shift != 0) {
     // Position i of the scores predicts label i + shift.
     if (loss.shift < 0 || labelType.getRank() < 2 || loss.shift >= labelType.getDimSize(1))

@@ -152,7 +152,8 @@ FailureOr<Heads> readHeads(NodeImporter &importer, int64_t &past) {
               qs[1] % ks[1] == 0 && q->getType().getElementType() == k->getType().getElementType() &&
               isa<FloatType>(q->getType().getElementType());
   if (!fits)
-    return importer.error() << "queries are " << q->getType() << ", keys " << k->getType() << ", values " << v->getType();
+    return importer.error() << "queries are " << q->getType() << ", keys " << k->getType() << ", values "
+                            << v->getType();
   return Heads{*q, repeatHeads(importer, *k, qs[1]), repeatHeads(importer, *v, qs[1])};
 }
 
@@ -211,7 +212,8 @@ FailureOr<Term> readCache(NodeImporter &importer, size_t i, ArrayRef<int64_t> sh
   // Exporters leave one row for all samples.
   SmallVector<int64_t> expected{shape[0], shape[1], shape[3]}, shared{1, shape[1], shape[3]};
   if (rows.getShape() != ArrayRef(expected) && rows.getShape() != ArrayRef(shared))
-    return importer.error() << "input " << i << " gives " << rows.getType() << ", expected " << rows.getType().clone(expected);
+    return importer.error() << "input " << i << " gives " << rows.getType() << ", expected "
+                            << rows.getType().clone(expected);
   return rows.broadcast({0, 1, 3}, shape);
 }
 
@@ -240,7 +242,8 @@ LogicalResult importRotaryEmbedding(NodeImporter &importer) {
   Term real = *cosine * part(0) - *sine * part(1), imaginary = *sine * part(0) + *cosine * part(1);
   SmallVector<int64_t> one(half);
   one.insert(one.begin() + side, 1);
-  Value joined = ConcatOp::create(importer.builder, importer.loc, ValueRange{importer.reshape(real, one), importer.reshape(imaginary, one)}, side);
+  Value joined = ConcatOp::create(importer.builder, importer.loc,
+                                  ValueRange{importer.reshape(real, one), importer.reshape(imaginary, one)}, side);
   SmallVector<int64_t> whole(shape);
   whole[3] = turned;
   Value result = importer.reshape(joined, whole);

@@ -86,7 +86,8 @@ void Carrier::finish() {
   step.setOutputsAttr(without(*step.getOutputs(), results));
   block.eraseArguments(arguments);
   step.getTerminator()->eraseOperands(results);
-  step.setFunctionType(FunctionType::get(step.getContext(), block.getArgumentTypes(), step.getTerminator()->getOperandTypes()));
+  step.setFunctionType(
+      FunctionType::get(step.getContext(), block.getArgumentTypes(), step.getTerminator()->getOperandTypes()));
 }
 
 namespace {

@@ -51,20 +51,30 @@ LogicalResult importCast(NodeImporter &importer) {
   auto to = onnx::ElementType(importer.node.intAttribute("to", 0));
   bool isUnsigned = onnx::isUnsigned(to);
   switch (to) {
-  case onnx::ElementType::F32: return convertTo(importer, builder.getF32Type(), false);
-  case onnx::ElementType::F64: return convertTo(importer, builder.getF64Type(), false);
-  case onnx::ElementType::F16: return convertTo(importer, builder.getF16Type(), false);
-  case onnx::ElementType::BF16: return convertTo(importer, builder.getBF16Type(), false);
+  case onnx::ElementType::F32:
+    return convertTo(importer, builder.getF32Type(), false);
+  case onnx::ElementType::F64:
+    return convertTo(importer, builder.getF64Type(), false);
+  case onnx::ElementType::F16:
+    return convertTo(importer, builder.getF16Type(), false);
+  case onnx::ElementType::BF16:
+    return convertTo(importer, builder.getBF16Type(), false);
   case onnx::ElementType::U64:
-  case onnx::ElementType::I64: return convertTo(importer, builder.getI64Type(), isUnsigned);
+  case onnx::ElementType::I64:
+    return convertTo(importer, builder.getI64Type(), isUnsigned);
   case onnx::ElementType::U32:
-  case onnx::ElementType::I32: return convertTo(importer, builder.getI32Type(), isUnsigned);
+  case onnx::ElementType::I32:
+    return convertTo(importer, builder.getI32Type(), isUnsigned);
   case onnx::ElementType::U16:
-  case onnx::ElementType::I16: return convertTo(importer, builder.getI16Type(), isUnsigned);
+  case onnx::ElementType::I16:
+    return convertTo(importer, builder.getI16Type(), isUnsigned);
   case onnx::ElementType::U8:
-  case onnx::ElementType::I8: return convertTo(importer, builder.getI8Type(), isUnsigned);
-  case onnx::ElementType::Bool: return convertTo(importer, builder.getI1Type(), false);
-  default: return importer.unsupported("result type " + onnx::spell(to));
+  case onnx::ElementType::I8:
+    return convertTo(importer, builder.getI8Type(), isUnsigned);
+  case onnx::ElementType::Bool:
+    return convertTo(importer, builder.getI1Type(), false);
+  default:
+    return importer.unsupported("result type " + onnx::spell(to));
   }
 }
 
@@ -108,13 +118,13 @@ LogicalResult importBitCast(NodeImporter &importer) {
   bool fromBool = type->getElementType().isInteger(1);
   unsigned width = fromBool ? 8 : type->getElementTypeBitWidth();
   if (8 * onnx::byteSize(to) != width || to == onnx::ElementType::Bool)
-    return importer.error() << "casts the bits of " << *type << " to " << onnx::spell(to) << ", expected another type of "
-                            << width << " bits";
+    return importer.error() << "casts the bits of " << *type << " to " << onnx::spell(to)
+                            << ", expected another type of " << width << " bits";
   if (const StaticTensor *known = importer.known(0))
     return importer.bindValue(GraphValue{std::make_shared<StaticTensor>(castBits(*known, to)), {}, {}, false});
   FailureOr<Value> x = importer.tensor(0);
-  FailureOr<Type> element = onnx::isUnsigned(to) ? FailureOr<Type>(importer.builder.getIntegerType(width))
-                                                 : importer.elementType("to");
+  FailureOr<Type> element =
+      onnx::isUnsigned(to) ? FailureOr<Type>(importer.builder.getIntegerType(width)) : importer.elementType("to");
   if (failed(x) || failed(element))
     return failure();
   Value bits = fromBool ? buildConvert(importer.builder, importer.loc, *x, importer.builder.getI8Type()) : *x;

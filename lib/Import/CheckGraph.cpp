@@ -1,5 +1,5 @@
-// What a graph must be before any node is read: one meaning for each name. Readers of ONNX take the first or the last of two;
-// Par takes neither.
+// What a graph must be before any node is read: one meaning for each name. Readers of ONNX take the first or the last
+// of two; Par takes neither.
 #include "GraphImporter.h"
 
 #include "par/Import/Operators.h"
@@ -52,8 +52,8 @@ LogicalResult GraphImporter::checkDeclared(const onnx::ValueInfo &output, const 
   for (size_t i = 0; same && output.hasShape && i < output.shape.size(); ++i)
     same = sizeOf(output.shape[i]).value_or(type.getDimSize(i)) == type.getDimSize(i);
   if (!same)
-    emitWarning(fileLoc) << "output \"" << output.name << "\" is declared " << spell(output) << ", and the graph gives it "
-                         << type << ", which holds";
+    emitWarning(fileLoc) << "output \"" << output.name << "\" is declared " << spell(output)
+                         << ", and the graph gives it " << type << ", which holds";
   return success();
 }
 
@@ -79,7 +79,8 @@ LogicalResult GraphImporter::checkInputs() {
 }
 
 /// A body or a function gives each of its own names one value; `where` says whose it is.
-static std::string findTwice(ArrayRef<std::string> formals, ArrayRef<onnx::Tensor> initializers, ArrayRef<onnx::Node> nodes) {
+static std::string findTwice(ArrayRef<std::string> formals, ArrayRef<onnx::Tensor> initializers,
+                             ArrayRef<onnx::Node> nodes) {
   llvm::StringSet<> defined;
   for (const std::string &formal : formals)
     if (!formal.empty() && !defined.insert(formal).second)
@@ -116,7 +117,8 @@ static std::string findTwiceInBodies(ArrayRef<onnx::Node> nodes) {
 LogicalResult GraphImporter::checkFunctions() {
   llvm::StringSet<> known;
   for (const onnx::Function &function : model.functions) {
-    std::string name = function.domain + "::" + function.name + (function.overload.empty() ? "" : ":" + function.overload);
+    std::string name =
+        function.domain + "::" + function.name + (function.overload.empty() ? "" : ":" + function.overload);
     if (!known.insert(name).second)
       return error() << "function \"" << name << "\" is defined twice";
     std::string twice = findTwice(function.inputs, {}, function.nodes);
@@ -130,7 +132,9 @@ LogicalResult GraphImporter::checkFunctions() {
 
 /// The bundle holds these names, and files of weights, data and results do; a terminal prints them.
 static const std::string *findControl(const onnx::Model &model) {
-  auto holds = [](StringRef name) { return llvm::any_of(name, [](char c) { return format::isControl(static_cast<unsigned char>(c)); }); };
+  auto holds = [](StringRef name) {
+    return llvm::any_of(name, [](char c) { return format::isControl(static_cast<unsigned char>(c)); });
+  };
   for (const std::vector<onnx::ValueInfo> *list : {&model.inputs, &model.outputs})
     for (const onnx::ValueInfo &info : *list)
       if (holds(info.name))
@@ -143,7 +147,8 @@ static const std::string *findControl(const onnx::Model &model) {
 
 LogicalResult GraphImporter::checkNames() {
   if (const std::string *name = findControl(model))
-    return error() << "\"" << format::printable(*name) << "\" has a control character in its name, which no file of weights or data "
+    return error() << "\"" << format::printable(*name)
+                   << "\" has a control character in its name, which no file of weights or data "
                    << "should; rename it";
   llvm::StringSet<> given, defined;
   for (const onnx::ValueInfo &input : model.inputs)

@@ -52,12 +52,14 @@ LogicalResult checkStep(StepOp step) {
   return failure(result.wasInterrupted());
 }
 
-/// A module that draws in training alone, in a form that is not known, would draw here too, and nothing else would tell.
+/// A module that draws in training alone, in a form that is not known, would draw here too, and nothing else would
+/// tell.
 void warnOfDraws(StepOp step) {
   auto draws = step.getBlock().getOps<RandomBitsOp>();
   if (step.getSymName() == "predict" && !draws.empty())
-    (*draws.begin()).emitWarning() << "draws random numbers where it predicts; export the module after eval() if it draws in "
-                                      "training alone";
+    (*draws.begin()).emitWarning()
+        << "draws random numbers where it predicts; export the module after eval() if it draws in "
+           "training alone";
 }
 
 struct CheckImportPass : impl::CheckImportPassBase<CheckImportPass> {

@@ -101,8 +101,7 @@ LogicalResult importGemm(NodeImporter &importer) {
 /// Both operands with equal leading dims, which batch the product.
 LogicalResult bindBatched(NodeImporter &importer, Value a, Value b) {
   auto aType = cast<RankedTensorType>(a.getType()), bType = cast<RankedTensorType>(b.getType());
-  FailureOr<Shape> batch =
-      broadcastShapes(aType.getShape().drop_back(2), bType.getShape().drop_back(2));
+  FailureOr<Shape> batch = broadcastShapes(aType.getShape().drop_back(2), bType.getShape().drop_back(2));
   if (failed(batch))
     return importer.error() << aType << " and " << bType << " do not broadcast";
   auto stretchBatch = [&](Value value) {
@@ -115,8 +114,8 @@ LogicalResult bindBatched(NodeImporter &importer, Value a, Value b) {
   SmallVector<int64_t> dims = llvm::to_vector(llvm::seq<int64_t>(0, rank));
   Factor lhs = lookThroughTranspose({stretchBatch(a), rank, rank + 1});
   Factor rhs = lookThroughTranspose({stretchBatch(b), rank + 1, rank});
-  return importer.bind(buildDot(importer.builder, importer.loc, lhs.value, rhs.value, {lhs.contracted},
-                                {rhs.contracted}, dims, dims));
+  return importer.bind(
+      buildDot(importer.builder, importer.loc, lhs.value, rhs.value, {lhs.contracted}, {rhs.contracted}, dims, dims));
 }
 
 LogicalResult importMatMul(NodeImporter &importer) {

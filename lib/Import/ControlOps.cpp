@@ -41,7 +41,8 @@ FailureOr<GraphValue> stack(NodeImporter &importer, ArrayRef<GraphValue> parts, 
     shape.insert(shape.begin() + at, 1);
     slices.push_back(importer.reshape(*value, shape));
     if (slices.back().getType() != slices.front().getType())
-      return importer.error() << "an iteration gives " << slices.back().getType() << ", another " << slices[0].getType();
+      return importer.error() << "an iteration gives " << slices.back().getType() << ", another "
+                              << slices[0].getType();
     dim = at;
   }
   auto type = cast<RankedTensorType>(slices[0].getType());

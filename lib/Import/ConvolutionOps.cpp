@@ -101,10 +101,10 @@ LogicalResult importConvTranspose(NodeImporter &importer) {
     // Elements that no window reaches lie behind the last one; the convolution's count must not see them.
     windows->high[dim] = reached - windows->low[dim] - shape.back();
   }
-  return bindBiased(importer, ConvolutionInputGradOp::create(
-                                  importer.builder, importer.loc, operands->type.clone(shape), operands->x,
-                                  operands->filter, windows->strides, windows->low, windows->high, windows->dilations,
-                                  operands->groups));
+  return bindBiased(importer,
+                    ConvolutionInputGradOp::create(importer.builder, importer.loc, operands->type.clone(shape),
+                                                   operands->x, operands->filter, windows->strides, windows->low,
+                                                   windows->high, windows->dilations, operands->groups));
 }
 
 } // namespace

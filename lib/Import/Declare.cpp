@@ -101,8 +101,8 @@ std::string batchSymbol(const onnx::Model &model) {
   return model.inputs.empty() || model.inputs.front().shape.empty() ? "" : model.inputs.front().shape.front().symbol;
 }
 
-/// The size of the batch dim of the first input that has one, where no symbol says it, and which dim that is. An empty tensor
-/// has no samples.
+/// The size of the batch dim of the first input that has one, where no symbol says it, and which dim that is. An empty
+/// tensor has no samples.
 static std::optional<std::pair<int64_t, int64_t>> fixedBatch(const onnx::Model &model, const ImportOptions &options) {
   for (const onnx::ValueInfo &input : model.inputs) {
     auto given = options.batchDims.find(input.name);
@@ -241,7 +241,8 @@ LogicalResult GraphImporter::declareInputs() {
       InFlightDiagnostic diagnostic = error() << "input \"" << input.name << "\" is ";
       if (holds)
         diagnostic.attachNote(fileLoc) << "to know when compiling what it holds, say inputs." << input.name
-                                       << ".value: a file of arrays (" << input.name << (input.isSequence ? ".0, .1, ..." : "") << ")";
+                                       << ".value: a file of arrays (" << input.name
+                                       << (input.isSequence ? ".0, .1, ..." : "") << ")";
       return diagnostic << (input.isTensor ? "of unknown rank" : "not a tensor") << ", which is not supported";
     }
     Shape shape;
@@ -249,8 +250,7 @@ LogicalResult GraphImporter::declareInputs() {
       SetVector<StringRef> unbound;
       int64_t size = dim.size >= 0 ? dim.size : DimExpression(dim.symbol, dims, unbound).evaluate().value_or(-1);
       if (size < 0 || size >= (int64_t(1) << 31))
-        return error() << "dim " << i << " of input \"" << input.name << "\" is " << size
-                       << ", expected 0 to 2^31 - 1";
+        return error() << "dim " << i << " of input \"" << input.name << "\" is " << size << ", expected 0 to 2^31 - 1";
       shape.push_back(size);
     }
     if (!isWithinMemory(shape))
@@ -275,7 +275,8 @@ LogicalResult GraphImporter::declareInputs() {
     }
     int64_t batchDim = batchDimOf(input, shape);
     if (batchDim > 0 && batchDim >= type.getRank())
-      return error() << "the batch is said to be dim " << batchDim << " of input \"" << input.name << "\", which is " << type;
+      return error() << "the batch is said to be dim " << batchDim << " of input \"" << input.name << "\", which is "
+                     << type;
     values[input.name] = addInput(input.name, input.type, type, batchDim);
   }
   return success();
@@ -285,7 +286,8 @@ LogicalResult GraphImporter::declareInputs() {
 static StringRef defaultInit(const onnx::Model &model, const onnx::Tensor &tensor) {
   bool scales = false;
   forEachNode(model, [&](const onnx::Node &node) {
-    scales |= StringRef(node.opType).contains("Normalization") && node.inputs.size() > 1 && node.inputs[1] == tensor.name;
+    scales |=
+        StringRef(node.opType).contains("Normalization") && node.inputs.size() > 1 && node.inputs[1] == tensor.name;
   });
   return scales ? "ones" : tensor.dims.size() <= 1 ? "zeros" : "normal(0.02)";
 }

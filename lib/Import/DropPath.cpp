@@ -1,7 +1,7 @@
-// Stochastic depth and what else drops elements by hand: no ONNX operator says that it acts in training alone, as Dropout does.
-// Numbers that are drawn as 1 with a probability p and divided by p keep the mean of what they are multiplied with; where
-// nothing is trained, they are 1 (Huang et al. 2016, "Deep networks with stochastic depth", there with the factor p in its
-// place). Written as m / p, x * m / p, or x / p * m.
+// Stochastic depth and what else drops elements by hand: no ONNX operator says that it acts in training alone, as
+// Dropout does. Numbers that are drawn as 1 with a probability p and divided by p keep the mean of what they are
+// multiplied with; where nothing is trained, they are 1 (Huang et al. 2016, "Deep networks with stochastic depth",
+// there with the factor p in its place). Written as m / p, x * m / p, or x / p * m.
 #include "DropPath.h"
 
 #include "par/Dialect/Splat.h"
@@ -20,7 +20,9 @@ static bool isUniform(Value value) {
       std::optional<double> number = readSplat(op->getOperand(1));
       if (!number || (isa<AddOp>(op) && *number != 0))
         return false;
-      scale = isa<MultiplyOp>(op) ? scale * *number : isa<ShiftRightOp>(op) ? scale * std::ldexp(1.0, int(64 - *number)) : scale;
+      scale = isa<MultiplyOp>(op)     ? scale * *number
+              : isa<ShiftRightOp>(op) ? scale * std::ldexp(1.0, int(64 - *number))
+                                      : scale;
     } else if (isa<RandomBitsOp>(op)) {
       return scale == 1;
     } else if (!isa<ConvertOp, BroadcastInDimOp, ReshapeOp>(op)) {
@@ -78,7 +80,8 @@ static bool isSame(std::optional<double> chance, double number) {
   return chance && *chance > 0 && std::fabs(*chance - number) <= 1e-6 * *chance;
 }
 
-/// What a dropping product or quotient is where nothing is dropped, perhaps in another shape; null where it does not drop.
+/// What a dropping product or quotient is where nothing is dropped, perhaps in another shape; null where it does not
+/// drop.
 static Value findKept(NodeImporter &importer, Value value) {
   auto [whole, by] = dividedBy(value); // m / p, (x * m) / p
   if (whole && isSame(keptWith(whole), by))

@@ -6,8 +6,8 @@
 
 namespace par {
 
-/// `value`, a product or a quotient, where the step is trained, and what it is with nothing dropped elsewhere, if it drops
-/// elements with a chance that it makes up for; else `value`.
+/// `value`, a product or a quotient, where the step is trained, and what it is with nothing dropped elsewhere, if it
+/// drops elements with a chance that it makes up for; else `value`.
 llvm::FailureOr<mlir::Value> keepWhereNotTrained(NodeImporter &importer, mlir::Value value);
 
 } // namespace par

@@ -115,7 +115,8 @@ private:
         if (operand.labels[first] != operand.labels[second] || type.getDimSize(first) != type.getDimSize(second))
           continue;
         RankedTensorType indices = type.clone(builder.getI64Type());
-        Value row = IotaOp::create(builder, loc, indices, first), column = IotaOp::create(builder, loc, indices, second);
+        Value row = IotaOp::create(builder, loc, indices, first),
+              column = IotaOp::create(builder, loc, indices, second);
         Value same = CompareOp::create(builder, loc, Predicate::eq, row, column);
         Value kept = SelectOp::create(builder, loc, type, same, operand.value, importer.splat(type, 0));
         operand.value = importer.reduceSum(kept, {int64_t(second)});
@@ -190,8 +191,10 @@ private:
     }
     SmallVector<int64_t> shape;
     for (int label : result.labels)
-      shape.push_back(lhs.has(label) ? lhs.type().getDimSize(lhs.dimOf(label)) : rhs.type().getDimSize(rhs.dimOf(label)));
-    result.value = MultiplyOp::create(builder, loc, placed(lhs, result.labels, shape), placed(rhs, result.labels, shape));
+      shape.push_back(lhs.has(label) ? lhs.type().getDimSize(lhs.dimOf(label))
+                                     : rhs.type().getDimSize(rhs.dimOf(label)));
+    result.value =
+        MultiplyOp::create(builder, loc, placed(lhs, result.labels, shape), placed(rhs, result.labels, shape));
     return result;
   }
 

@@ -2,7 +2,6 @@
 #include "DropPath.h"
 #include "Operands.h"
 
-
 namespace par {
 namespace {
 
@@ -93,7 +92,8 @@ LogicalResult importWhere(NodeImporter &importer) {
                             << operands->type(2) << ", expected booleans and two of one type";
   Value condition = (*operands)[0], onTrue = (*operands)[1], onFalse = (*operands)[2], result;
   const StaticTensor *given = importer.known(0);
-  if (std::optional<double> known = given ? given->splat() : std::nullopt) // a mask that hides nothing of a model's sizes, say
+  if (std::optional<double> known =
+          given ? given->splat() : std::nullopt) // a mask that hides nothing of a model's sizes, say
     result = *known != 0 ? onTrue : onFalse;
   else
     result = SelectOp::create(importer.builder, importer.loc, operands->type(1), condition, onTrue, onFalse);

@@ -18,8 +18,8 @@ std::optional<SmallVector<int64_t>> FoldContext::intsFrom(llvm::StringRef attrib
 }
 
 Folder::Folder(int64_t opset)
-    : opset(opset), table(joinFamilies<FoldFunction>(
-                        {addElementwiseFolds, addShapeFolds, addIndexFolds, addReduceFolds})) {}
+    : opset(opset),
+      table(joinFamilies<FoldFunction>({addElementwiseFolds, addShapeFolds, addIndexFolds, addReduceFolds})) {}
 
 FailureOr<StaticTensor> Folder::fold(const onnx::Node &node, ArrayRef<const StaticTensor *> inputs) const {
   auto row = table.find(node.opType);

@@ -15,8 +15,8 @@ using onnx::ElementType;
 using ElementFunction =
     llvm::function_ref<void(StaticTensor &result, int64_t at, ArrayRef<StaticTensor> inputs, ArrayRef<int64_t> from)>;
 
-/// Elements of a result from which on an op is left to the step, which computes it in less time than it is read; masks of
-/// long sequences are such.
+/// Elements of a result from which on an op is left to the step, which computes it in less time than it is read; masks
+/// of long sequences are such.
 constexpr int64_t mapLimit = int64_t(1) << 20;
 
 FailureOr<StaticTensor> mapElements(ElementType type, ArrayRef<const StaticTensor *> inputs, ElementFunction compute) {
@@ -117,11 +117,26 @@ double divFloats(double a, double b) { return a / b; }
 double maxFloats(double a, double b) { return std::isnan(a) || a > b ? a : b; }
 double minFloats(double a, double b) { return std::isnan(a) || a < b ? a : b; }
 double notANumber(double, double) { return std::nan(""); }
-template <class T> bool equal(T a, T b) { return a == b; }
-template <class T> bool less(T a, T b) { return a < b; }
-template <class T> bool lessOrEqual(T a, T b) { return a <= b; }
-template <class T> bool greater(T a, T b) { return a > b; }
-template <class T> bool greaterOrEqual(T a, T b) { return a >= b; }
+template <class T>
+bool equal(T a, T b) {
+  return a == b;
+}
+template <class T>
+bool less(T a, T b) {
+  return a < b;
+}
+template <class T>
+bool lessOrEqual(T a, T b) {
+  return a <= b;
+}
+template <class T>
+bool greater(T a, T b) {
+  return a > b;
+}
+template <class T>
+bool greaterOrEqual(T a, T b) {
+  return a >= b;
+}
 
 double negate(double x) { return -x; }
 double sign(double x) { return std::isnan(x) ? x : double((x > 0) - (x < 0)); }

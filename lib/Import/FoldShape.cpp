@@ -26,12 +26,16 @@ FailureOr<StaticTensor> foldConstant(const FoldContext &context) {
     if (std::optional<StaticTensor> tensor = fromTensor(*value.tensor))
       return *tensor;
     return failure();
-  case onnx::Attribute::Int: return StaticTensor::ofInts(ElementType::I64, {}, {value.i});
-  case onnx::Attribute::Float: return StaticTensor::ofFloats(ElementType::F32, {}, {value.f});
-  case onnx::Attribute::Ints: return StaticTensor::ofInts(ElementType::I64, {int64_t(value.ints.size())}, value.ints);
+  case onnx::Attribute::Int:
+    return StaticTensor::ofInts(ElementType::I64, {}, {value.i});
+  case onnx::Attribute::Float:
+    return StaticTensor::ofFloats(ElementType::F32, {}, {value.f});
+  case onnx::Attribute::Ints:
+    return StaticTensor::ofInts(ElementType::I64, {int64_t(value.ints.size())}, value.ints);
   case onnx::Attribute::Floats:
     return StaticTensor::ofFloats(ElementType::F32, {int64_t(value.floats.size())}, value.floats);
-  default: return failure();
+  default:
+    return failure();
   }
 }
 
@@ -60,9 +64,8 @@ FailureOr<StaticTensor> foldConstantOfShape(const FoldContext &context) {
 }
 
 FailureOr<StaticTensor> foldRange(const FoldContext &context) {
-  if (context.inputs.size() != 3 || llvm::any_of(context.inputs, [](auto *input) {
-        return !input || input->getElements() != 1;
-      }))
+  if (context.inputs.size() != 3 ||
+      llvm::any_of(context.inputs, [](auto *input) { return !input || input->getElements() != 1; }))
     return failure();
   double start = context.inputs[0]->floatAt(0), limit = context.inputs[1]->floatAt(0);
   double step = context.inputs[2]->floatAt(0);
@@ -99,8 +102,8 @@ FailureOr<StaticTensor> foldReshape(const FoldContext &context) {
   std::optional<SmallVector<int64_t>> asked = context.intsFrom("shape", 1);
   if (!context.input(0) || !asked)
     return failure();
-  return reshapeTo(context, resolveReshape(context.input(0)->getShape(), *asked,
-                                           context.node.intAttribute("allowzero", 0) != 0));
+  return reshapeTo(
+      context, resolveReshape(context.input(0)->getShape(), *asked, context.node.intAttribute("allowzero", 0) != 0));
 }
 
 FailureOr<StaticTensor> foldFlatten(const FoldContext &context) {

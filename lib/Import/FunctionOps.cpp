@@ -27,8 +27,8 @@ Term sinh(Term x) {
   return isSmall.select(2.0 * t / (1.0 - t * t), 0.5 * (exp(x) - exp(-x)));
 }
 Term cosh(Term x) { return 0.5 * (exp(x) + exp(-x)); }
-/// sign(x) log(1 + (|x| + x^2 / (1 + sqrt(x^2 + 1)))): odd, and close for small x. Size and sign are selected, so that x has
-/// the cotangent where it is 0 too.
+/// sign(x) log(1 + (|x| + x^2 / (1 + sqrt(x^2 + 1)))): odd, and close for small x. Size and sign are selected, so that
+/// x has the cotangent where it is 0 too.
 Term asinh(Term x) {
   Term negative = x.compare(Predicate::lt, 0), square = x * x;
   Term result = log1p(negative.select(-x, x) + square / (1.0 + sqrt(square + 1.0)));

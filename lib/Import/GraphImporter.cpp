@@ -1,5 +1,5 @@
-#include "FoldKey.h"
 #include "GraphImporter.h"
+#include "FoldKey.h"
 
 #include "par/Dialect/Modes.h"
 #include "par/Import/Families.h"
@@ -12,14 +12,13 @@ namespace par {
 using namespace mlir;
 
 ImportTable importTable() {
-  return joinFamilies<ImportFunction>({
-      addElementwiseImports, addActivationImports, addFunctionImports, addPowerImports, addCastImports,
-      addRandomImports, addSortImports, addScatterImports, addPositionImports, addAttentionImports,
-      addSpectralImports, addShapeImports, addIndexImports, addReduceImports, addContractImports,
-      addNormImports, addSoftmaxImports, addLossImports, addSequenceImports, addControlImports,
-      addConvolutionImports, addPoolImports, addStatisticsImports, addResizeImports, addImageImports,
-      addEinsumImports, addRecurrentImports, addGridImports, addRegionImports, addStateImports
-  });
+  return joinFamilies<ImportFunction>(
+      {addElementwiseImports, addActivationImports, addFunctionImports,   addPowerImports,    addCastImports,
+       addRandomImports,      addSortImports,       addScatterImports,    addPositionImports, addAttentionImports,
+       addSpectralImports,    addShapeImports,      addIndexImports,      addReduceImports,   addContractImports,
+       addNormImports,        addSoftmaxImports,    addLossImports,       addSequenceImports, addControlImports,
+       addConvolutionImports, addPoolImports,       addStatisticsImports, addResizeImports,   addImageImports,
+       addEinsumImports,      addRecurrentImports,  addGridImports,       addRegionImports,   addStateImports});
 }
 
 GraphImporter::GraphImporter(const onnx::Model &model, const ImportOptions &options, MLIRContext *context)
@@ -30,20 +29,39 @@ GraphImporter::GraphImporter(const onnx::Model &model, const ImportOptions &opti
 RankedTensorType GraphImporter::typeOf(onnx::ElementType type, ArrayRef<int64_t> shape) {
   Type element;
   switch (type) {
-  case onnx::ElementType::F32: element = builder.getF32Type(); break;
-  case onnx::ElementType::F64: element = builder.getF64Type(); break;
-  case onnx::ElementType::F16: element = builder.getF16Type(); break;
-  case onnx::ElementType::BF16: element = builder.getBF16Type(); break;
+  case onnx::ElementType::F32:
+    element = builder.getF32Type();
+    break;
+  case onnx::ElementType::F64:
+    element = builder.getF64Type();
+    break;
+  case onnx::ElementType::F16:
+    element = builder.getF16Type();
+    break;
+  case onnx::ElementType::BF16:
+    element = builder.getBF16Type();
+    break;
   case onnx::ElementType::U64:
-  case onnx::ElementType::I64: element = builder.getI64Type(); break;
+  case onnx::ElementType::I64:
+    element = builder.getI64Type();
+    break;
   case onnx::ElementType::U32:
-  case onnx::ElementType::I32: element = builder.getI32Type(); break;
+  case onnx::ElementType::I32:
+    element = builder.getI32Type();
+    break;
   case onnx::ElementType::U16:
-  case onnx::ElementType::I16: element = builder.getI16Type(); break;
+  case onnx::ElementType::I16:
+    element = builder.getI16Type();
+    break;
   case onnx::ElementType::U8:
-  case onnx::ElementType::I8: element = builder.getI8Type(); break;
-  case onnx::ElementType::Bool: element = builder.getI1Type(); break;
-  default: return nullptr; // strings, narrow floats
+  case onnx::ElementType::I8:
+    element = builder.getI8Type();
+    break;
+  case onnx::ElementType::Bool:
+    element = builder.getI1Type();
+    break;
+  default:
+    return nullptr; // strings, narrow floats
   }
   return RankedTensorType::get(shape, element);
 }
@@ -51,8 +69,7 @@ RankedTensorType GraphImporter::typeOf(onnx::ElementType type, ArrayRef<int64_t>
 /// Shape and Size need types alone, whatever their operand depends on.
 static std::shared_ptr<const StaticTensor> foldTypeQuery(const onnx::Node &node, ArrayRef<int64_t> shape) {
   if (node.opType == "Size")
-    return std::make_shared<StaticTensor>(
-        StaticTensor::ofInts(onnx::ElementType::I64, {}, {countElements(shape)}));
+    return std::make_shared<StaticTensor>(StaticTensor::ofInts(onnx::ElementType::I64, {}, {countElements(shape)}));
   int64_t rank = shape.size(), start = node.intAttribute("start", 0), end = node.intAttribute("end", rank);
   start = std::clamp<int64_t>(start < 0 ? start + rank : start, 0, rank);
   end = std::clamp<int64_t>(end < 0 ? end + rank : end, start, rank);
@@ -79,8 +96,7 @@ LogicalResult GraphImporter::foldNode(const onnx::Node &node, Location loc, bool
       return success();
     result = foldTypeQuery(node, input.known ? input.known->getShape()
                                              : cast<RankedTensorType>(input.computed.getType()).getShape());
-  } else if (node.opType == "CastLike" && node.inputs.size() == 2 && inputs[0] &&
-             values[node.inputs[1]].computed) {
+  } else if (node.opType == "CastLike" && node.inputs.size() == 2 && inputs[0] && values[node.inputs[1]].computed) {
     // The second operand lends its type alone.
     Type element = cast<RankedTensorType>(values[node.inputs[1]].computed.getType()).getElementType();
     for (auto type : {onnx::ElementType::F32, onnx::ElementType::F64, onnx::ElementType::F16, onnx::ElementType::BF16,
@@ -128,12 +144,13 @@ std::set<std::string> GraphImporter::inputsBehind(ArrayRef<Value> values) const 
   return inputs;
 }
 
-/// Ops that opset 7, which made broadcasting and inference what they are, and those before it did not change but for hints.
+/// Ops that opset 7, which made broadcasting and inference what they are, and those before it did not change but for
+/// hints.
 static bool isAgeless(StringRef op) {
-  static constexpr StringRef ageless[] = {
-      "Abs",       "Ceil",    "Constant", "Conv",       "Elu",  "Exp",  "Floor",   "Identity", "LeakyRelu", "Log",
-      "MatMul",    "Neg",     "Not",      "Reciprocal", "Relu", "Selu", "Sigmoid", "Softplus", "Softsign",  "Sqrt",
-      "Transpose", "Unsqueeze"};
+  static constexpr StringRef ageless[] = {"Abs",      "Ceil",       "Constant",  "Conv",     "Elu",     "Exp",
+                                          "Floor",    "Identity",   "LeakyRelu", "Log",      "MatMul",  "Neg",
+                                          "Not",      "Reciprocal", "Relu",      "Selu",     "Sigmoid", "Softplus",
+                                          "Softsign", "Sqrt",       "Transpose", "Unsqueeze"};
   return llvm::is_contained(ageless, op);
 }
 
@@ -164,11 +181,12 @@ LogicalResult GraphImporter::importNode(const onnx::Node &node, const Provenance
       return importer.error() << "its input \"" << input << "\" is defined nowhere before it";
   for (const onnx::Attribute &attribute : node.attributes)
     if (attribute.isReference)
-      return importer.error() << "attribute \"" << attribute.name << "\" refers to a function's attribute \"" << attribute.s
-                              << "\", and the graph is no function";
+      return importer.error() << "attribute \"" << attribute.name << "\" refers to a function's attribute \""
+                              << attribute.s << "\", and the graph is no function";
   for (const onnx::Attribute &attribute : node.attributes)
     if (attribute.tensor && attribute.tensor->storage != onnx::Storage::Inline && !attribute.tensor->file.empty())
-      return importer.error() << "its \"" << attribute.name << "\" is external data in \"" << attribute.tensor->file << "\", "
+      return importer.error() << "its \"" << attribute.name << "\" is external data in \"" << attribute.tensor->file
+                              << "\", "
                               << (attribute.tensor->storage == onnx::Storage::Absent
                                       ? "which is not there, and must be known when compiling"
                                       : "which is too large for an attribute; export it as an initializer");
@@ -189,13 +207,12 @@ LogicalResult GraphImporter::importNode(const onnx::Node &node, const Provenance
       return importCall(function, importer);
   if (StringRef refusal = node.domain.empty() ? refusalOf(node.opType) : ""; !refusal.empty()) {
     bool byData = refusal.contains("depends on data");
-    InFlightDiagnostic diagnostic = error() << "node \"" << (node.name.empty() ? place.path : StringRef(node.name))
-                                            << "\": " << (byData ? "" : "op " + node.opType + " is not supported: it ")
-                                            << refusal
-                                            << (byData ? ", which an ahead-of-time program cannot hold" : "");
+    InFlightDiagnostic diagnostic = error()
+                                    << "node \"" << (node.name.empty() ? place.path : StringRef(node.name))
+                                    << "\": " << (byData ? "" : "op " + node.opType + " is not supported: it ")
+                                    << refusal << (byData ? ", which an ahead-of-time program cannot hold" : "");
     std::string from = describe(place);
-    diagnostic.attachNote(loc) << (from.empty() ? "" : "from " + from + "; ")
-                               << "export the model without its "
+    diagnostic.attachNote(loc) << (from.empty() ? "" : "from " + from + "; ") << "export the model without its "
                                << (byData ? "post-processing; within the model compute everything and choose by a "
                                             "mask (torch.where, weights of 0)"
                                           : "pre-processing");
@@ -230,7 +247,8 @@ LogicalResult GraphImporter::importNodes() {
       collectReads(node, live);
   std::vector<std::string> paths = nodePaths(model);
   for (auto [node, path] : llvm::zip(model.nodes, paths))
-    if (isLive(node) && failed(importNode(node, {node.name, node.modulePath, path, node.sourceFile, unsigned(node.sourceLine)})))
+    if (isLive(node) &&
+        failed(importNode(node, {node.name, node.modulePath, path, node.sourceFile, unsigned(node.sourceLine)})))
       return failure();
   return success();
 }
@@ -239,7 +257,8 @@ LogicalResult GraphImporter::importNodes() {
 Location GraphImporter::locationOf(const onnx::ValueInfo &output) {
   for (const onnx::Node &node : model.nodes)
     if (llvm::is_contained(node.outputs, output.name))
-      return makeLocation(context, {node.name, node.modulePath, node.opType, node.sourceFile, unsigned(node.sourceLine)});
+      return makeLocation(context,
+                          {node.name, node.modulePath, node.opType, node.sourceFile, unsigned(node.sourceLine)});
   return makeLocation(context, {output.name, "", output.name, "", 0});
 }
 
@@ -254,7 +273,8 @@ LogicalResult GraphImporter::addOutput(const onnx::ValueInfo &output, const Grap
   if (value.known ? onnx::isUnsigned(value.known->getType()) : value.isUnsigned)
     unsignedValues.insert(builder.getStringAttr(name));
   outputNames.push_back(name.str());
-  results.push_back(value.known ? materialize(value, value.known->getShape(), name, locationOf(output)) : value.computed);
+  results.push_back(value.known ? materialize(value, value.known->getShape(), name, locationOf(output))
+                                : value.computed);
   auto shape = cast<RankedTensorType>(results.back().getType()).getShape();
   if (int64_t dim = batchDimOf(output, shape); dim >= 0 && dim < int64_t(shape.size()) && shape[dim] == 1)
     outputBatchDims.push_back(builder.getNamedAttr(name, builder.getI64IntegerAttr(dim)));

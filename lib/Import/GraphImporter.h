@@ -19,7 +19,7 @@ struct GraphValue {
   mlir::Value computed;
   std::vector<GraphValue> sequence;
   bool isSequence = false;
-  bool isUnsigned = false; ///< integers of `computed` have no sign; the dialect's types do not tell
+  bool isUnsigned = false;                  ///< integers of `computed` have no sign; the dialect's types do not tell
   std::shared_ptr<Recipe> recipe = nullptr; ///< of a large known value
 
   /// An optional that holds nothing.
@@ -39,7 +39,8 @@ class GraphImporter;
 
 /// One node, its inputs and its results. Builders below check nothing that the caller can violate silently: an op's
 /// function checks shapes first and reports with `error`.
-/// What the random numbers of one node depend on, besides the element: scalars of f32, and a name that no other node has.
+/// What the random numbers of one node depend on, besides the element: scalars of f32, and a name that no other node
+/// has.
 struct RandomState {
   mlir::Value seed;
   mlir::Value step; ///< the number of this training step, from 1; 0 where nothing is trained
@@ -69,19 +70,20 @@ public:
   mlir::Value stretch(mlir::Value value, llvm::ArrayRef<int64_t> shape);
   /// `replacement` in place of the known input i.
   llvm::FailureOr<mlir::Value> knownAs(size_t i, const StaticTensor &replacement);
-  /// Numbers known when importing, as a value; `suffix` names what must be kept with the model. An error for element types
-  /// that ONNX does not have.
+  /// Numbers known when importing, as a value; `suffix` names what must be kept with the model. An error for element
+  /// types that ONNX does not have.
   llvm::FailureOr<mlir::Value> constant(mlir::Type element, llvm::ArrayRef<int64_t> shape, std::vector<double> values,
                                         llvm::StringRef suffix);
-  /// If the model is trained and input i is a variable, or what nodes before this one have moved one to: a training step gives
-  /// it the value `next`, in place of theirs.
+  /// If the model is trained and input i is a variable, or what nodes before this one have moved one to: a training
+  /// step gives it the value `next`, in place of theirs.
   void update(size_t i, mlir::Value next);
   /// The value that they give it; null where there are none.
   mlir::Value updated(size_t i);
-  /// `result` is handed on to the next node that moves the variable behind input i: PyTorch calls one module several times.
+  /// `result` is handed on to the next node that moves the variable behind input i: PyTorch calls one module several
+  /// times.
   void handOn(size_t i, mlir::Value result);
-  /// Of a batch norm whose moving mean, input i, is the mean of all steps': their number with this call of it, a scalar of
-  /// `element`. Null of others.
+  /// Of a batch norm whose moving mean, input i, is the mean of all steps': their number with this call of it, a scalar
+  /// of `element`. Null of others.
   llvm::FailureOr<mlir::Value> stepsAveraged(size_t i, mlir::Type element);
   /// In how many groups of consecutive samples a batch has statistics of its own.
   int64_t batchNormGroups() const;
@@ -257,8 +259,10 @@ private:
 
   GraphValue declareVariable(const onnx::Tensor &tensor, VariableKind kind);
   mlir::LogicalResult declareFiled(const onnx::ValueInfo &info, llvm::StringRef file);
-  mlir::FailureOr<StaticTensor> listedInput(const onnx::ValueInfo &info, mlir::RankedTensorType type, llvm::StringRef list);
-  mlir::FailureOr<StaticTensor> filedInput(const onnx::ValueInfo &info, mlir::RankedTensorType type, llvm::StringRef file);
+  mlir::FailureOr<StaticTensor> listedInput(const onnx::ValueInfo &info, mlir::RankedTensorType type,
+                                            llvm::StringRef list);
+  mlir::FailureOr<StaticTensor> filedInput(const onnx::ValueInfo &info, mlir::RankedTensorType type,
+                                           llvm::StringRef file);
   mlir::FailureOr<GraphValue> constantInput(const onnx::ValueInfo &info, mlir::RankedTensorType type,
                                             llvm::StringRef rule);
   mlir::RankedTensorType typeOf(onnx::ElementType type, llvm::ArrayRef<int64_t> shape);
@@ -267,7 +271,8 @@ private:
   mlir::Value materialize(const StaticTensor &value, llvm::StringRef name, mlir::Location loc);
   mlir::Value materializeCore(const StaticTensor &value, llvm::StringRef name, mlir::Location loc);
   /// The same stretched to `shape`. A large value is made once, and computed again if that costs less than a table.
-  mlir::Value materialize(const GraphValue &known, llvm::ArrayRef<int64_t> shape, llvm::StringRef name, mlir::Location loc);
+  mlir::Value materialize(const GraphValue &known, llvm::ArrayRef<int64_t> shape, llvm::StringRef name,
+                          mlir::Location loc);
   /// A variable of these elements, one for all that are equal; its name begins with `constant.`.
   mlir::Value readTable(mlir::DenseElementsAttr elements, llvm::StringRef name, mlir::Location loc);
   /// A known value computed by its recipe; null where it has none or keeping it costs less.
@@ -291,19 +296,20 @@ private:
   llvm::StringMap<GraphValue> values;
   llvm::StringSet<> used;
   llvm::SetVector<mlir::Value> asked; ///< computed values that some node wanted to know
-  RandomState random;                  ///< null until a random op asks
-  mlir::Value training;                ///< null until an op asks for the mode
-  llvm::DenseMap<mlir::Value, VariableOp> handedOn; ///< what stands for a moved variable, by the node that moved it last
-  llvm::DenseMap<VariableOp, WriteOp> moves;        ///< its one write
+  RandomState random;                 ///< null until a random op asks
+  mlir::Value training;               ///< null until an op asks for the mode
+  llvm::DenseMap<mlir::Value, VariableOp>
+      handedOn;                              ///< what stands for a moved variable, by the node that moved it last
+  llvm::DenseMap<VariableOp, WriteOp> moves; ///< its one write
   llvm::DenseMap<mlir::Value, bool> reached; ///< of values that were asked for: what hasGradient says
-  llvm::StringMap<unsigned> averaged;  ///< calls of each batch norm that averages over all steps
-  llvm::StringMap<unsigned> streams;   ///< how often each name was drawn from: a body or function is imported many times
+  llvm::StringMap<unsigned> averaged;        ///< calls of each batch norm that averages over all steps
+  llvm::StringMap<unsigned> streams; ///< how often each name was drawn from: a body or function is imported many times
   std::map<std::string, int64_t> dims;
   llvm::SmallVector<std::string> inputNames, outputNames;
   llvm::SmallVector<mlir::Value> results;
   llvm::SetVector<mlir::Attribute> unsignedValues; ///< names of inputs and outputs
   llvm::SmallVector<int64_t> batchDims;
-  bool batchOfOne = false;                                   ///< of an input
+  bool batchOfOne = false;                                      ///< of an input
   llvm::SmallVector<mlir::NamedAttribute> outputBatchDims = {}; ///< where outputs have it, by name
   /// Equal static nodes (one mask a layer) are evaluated once.
   struct Folded {
@@ -319,10 +325,10 @@ private:
     mlir::Value value;
   };
   llvm::MapVector<const StaticTensor *, Made> made;
-  size_t recipes = 0; ///< so far
-  int64_t opset;                ///< of the graph or function whose nodes are being imported
-  unsigned depth = 0;           ///< of bodies and functions around them
-  int64_t innerNodes = 0;       ///< imported from bodies and functions, each time counted
+  size_t recipes = 0;     ///< so far
+  int64_t opset;          ///< of the graph or function whose nodes are being imported
+  unsigned depth = 0;     ///< of bodies and functions around them
+  int64_t innerNodes = 0; ///< imported from bodies and functions, each time counted
 };
 
 } // namespace par

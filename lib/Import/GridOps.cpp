@@ -29,8 +29,7 @@ FailureOr<Sampling> samplingOf(NodeImporter &importer) {
 
 /// From [-1, 1] to elements of a dim: the ends are the outermost elements' middles, or their outer borders.
 Term toElements(Term normalized, int64_t size, bool corners) {
-  return corners ? (normalized + 1.0) * (double(size - 1) / 2)
-                 : ((normalized + 1.0) * double(size) - 1.0) / 2;
+  return corners ? (normalized + 1.0) * (double(size - 1) / 2) : ((normalized + 1.0) * double(size) - 1.0) / 2;
 }
 
 LogicalResult importGridSample(NodeImporter &importer) {
@@ -43,19 +42,17 @@ LogicalResult importGridSample(NodeImporter &importer) {
   if (spatial < 1 || gridType.getRank() != rank || gridType.getDimSize(rank - 1) != spatial ||
       gridType.getDimSize(0) != type.getDimSize(0) || !isa<FloatType>(gridType.getElementType()) ||
       llvm::is_contained(type.getShape().drop_front(2), 0))
-    return importer.error() << "samples " << type << " at " << gridType
-                            << ", expected a grid of (batch, places.., " << spatial << ") floats";
+    return importer.error() << "samples " << type << " at " << gridType << ", expected a grid of (batch, places.., "
+                            << spatial << ") floats";
   OpBuilder &builder = importer.builder;
-  ArrayRef<int64_t> dims = type.getShape().drop_front(2),
-                    places = gridType.getShape().drop_front().drop_back();
+  ArrayRef<int64_t> dims = type.getShape().drop_front(2), places = gridType.getShape().drop_front().drop_back();
   int64_t batch = type.getDimSize(0), channels = type.getDimSize(1), count = countElements(places);
   bool isFloat = isa<FloatType>(type.getElementType()), narrow = gridType.getElementTypeBitWidth() < 32;
   Term flat = termOf(importer, importer.reshape(*grid, {batch, count, spatial}));
   SmallVector<Term> at;
   for (auto [i, size] : llvm::enumerate(dims)) { // the grid names the last dim first
     Term component = flat.with(importer.reshape(importer.slice(flat, 2, spatial - 1 - i, 1), {batch, count}));
-    component =
-        toElements(narrow ? component.convert(builder.getF32Type()) : component, size, sampling->corners);
+    component = toElements(narrow ? component.convert(builder.getF32Type()) : component, size, sampling->corners);
     at.push_back(bringInside(component, size, *sampling));
   }
   Term pixels = termOf(importer, importer.reshape(*image, {batch, channels, countElements(dims)}));
@@ -75,13 +72,11 @@ LogicalResult importAffineGrid(NodeImporter &importer) {
   int64_t spatial = *size ? int64_t((*size)->size()) - 2 : 0;
   int64_t elements = 1;
   bool fits = !*size || llvm::all_of(**size, [&](int64_t dim) {
-    return dim >= 0 && dim < (int64_t(1) << 31) &&
-           (elements *= std::max<int64_t>(dim, 1)) < (int64_t(1) << 31);
+    return dim >= 0 && dim < (int64_t(1) << 31) && (elements *= std::max<int64_t>(dim, 1)) < (int64_t(1) << 31);
   });
   if (!fits || type.getRank() != 3 || spatial < 1 || !isa<FloatType>(type.getElementType()) ||
       type.getShape() != ArrayRef<int64_t>{(**size)[0], spatial, spatial + 1})
-    return importer.error() << "theta is " << type << ", which does not fit a size of " << spatial + 2
-                            << " dims";
+    return importer.error() << "theta is " << type << ", which does not fit a size of " << spatial + 2 << " dims";
   bool corners = importer.node.intAttribute("align_corners", 0) != 0;
   SmallVector<int64_t> shape{type.getDimSize(0)};
   llvm::append_range(shape, ArrayRef(**size).drop_front(2));
@@ -94,8 +89,7 @@ LogicalResult importAffineGrid(NodeImporter &importer) {
     Term sum = entry(j, spatial);
     for (int64_t k = 0; k < spatial; ++k) {
       double count = double(shape[spatial - k]), step = 2 / (corners ? std::max(count - 1, 1.0) : count);
-      Term at =
-          progression(importer, type.getElementType(), shape, spatial - k, corners ? -1 : step / 2 - 1, step);
+      Term at = progression(importer, type.getElementType(), shape, spatial - k, corners ? -1 : step / 2 - 1, step);
       sum = sum + entry(j, k) * at;
     }
     SmallVector<int64_t> column(shape);

@@ -1,13 +1,14 @@
 // Sums over all but the last positions take all positions.
 //
-// A language model that shifts its own labels cuts the last position off its logits, `logits[:, :-1]`. Where the sequence is
-// sharded, that cut gathers the logits, and where it is not, it copies them. Instead, everything between the cut and the sums at
-// the end of the loss is computed for all positions: labels are padded with the ignored one, and what is no loss of labels is
-// set to zero where it is summed.
+// A language model that shifts its own labels cuts the last position off its logits, `logits[:, :-1]`. Where the
+// sequence is sharded, that cut gathers the logits, and where it is not, it copies them. Instead, everything between
+// the cut and the sums at the end of the loss is computed for all positions: labels are padded with the ignored one,
+// and what is no loss of labels is set to zero where it is summed.
 //
-// From a cut its users are followed up to the sums; the other operands that they meet are followed back to what can be had for all
-// positions. Nothing is changed unless all of that leads somewhere. How dims correspond is read from sharding rules, and ops are
-// made anew by `localize`, as slicing in time does. Positions that merges have mixed with the batch are not looked for.
+// From a cut its users are followed up to the sums; the other operands that they meet are followed back to what can be
+// had for all positions. Nothing is changed unless all of that leads somewhere. How dims correspond is read from
+// sharding rules, and ops are made anew by `localize`, as slicing in time does. Positions that merges have mixed with
+// the batch are not looked for.
 #include "par/Dialect/Term.h"
 #include "par/Import/Passes.h"
 #include "par/Interfaces/ShardingRule.h"

@@ -60,7 +60,8 @@ int64_t mirror(StringRef mode, int64_t position, int64_t size) {
 
 FailureOr<SmallVector<Padding>> readPadding(NodeImporter &importer, ArrayRef<int64_t> shape) {
   bool old = importer.opset() < 11;
-  FailureOr<std::optional<SmallVector<int64_t>>> pads = importer.ints("pads", old ? 99 : 1), axes = importer.ints("axes", 3);
+  FailureOr<std::optional<SmallVector<int64_t>>> pads = importer.ints("pads", old ? 99 : 1),
+                                                 axes = importer.ints("axes", 3);
   if (failed(pads) || failed(axes))
     return failure();
   int64_t rank = shape.size();

@@ -44,9 +44,8 @@ struct ImportPass : impl::ImportPassBase<ImportPass> {
   }
 
   LogicalResult readOptions(ImportOptions &result) {
-    bool read = readPairs(dims, [&](std::string symbol, StringRef size) {
-      return !size.getAsInteger(10, result.dims[symbol]);
-    });
+    bool read = readPairs(
+        dims, [&](std::string symbol, StringRef size) { return !size.getAsInteger(10, result.dims[symbol]); });
     read &= readPairs(values, [&](std::string input, StringRef value) {
       result.values[input] = value.str();
       return true;

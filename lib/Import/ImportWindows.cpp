@@ -5,8 +5,8 @@ namespace par {
 using namespace mlir;
 
 /// A list attribute with one entry a dim; `otherwise` in each where the node has none.
-static FailureOr<SmallVector<int64_t>> readList(NodeImporter &importer, StringRef name, size_t count,
-                                                int64_t otherwise, int64_t least) {
+static FailureOr<SmallVector<int64_t>> readList(NodeImporter &importer, StringRef name, size_t count, int64_t otherwise,
+                                                int64_t least) {
   const onnx::Attribute *found = importer.node.attribute(std::string_view(name));
   if (!found)
     return SmallVector<int64_t>(count, otherwise);

@@ -58,7 +58,8 @@ LogicalResult importGatherElements(NodeImporter &importer) {
     return failure();
   auto type = cast<RankedTensorType>(x->getType());
   FailureOr<int64_t> dim = importer.dim("axis", 0, type.getRank());
-  FailureOr<Value> indices = failed(dim) ? FailureOr<Value>(failure()) : importIndices(importer, 1, *dim, type.getDimSize(*dim));
+  FailureOr<Value> indices =
+      failed(dim) ? FailureOr<Value>(failure()) : importIndices(importer, 1, *dim, type.getDimSize(*dim));
   if (failed(indices))
     return failure();
   auto indexType = cast<RankedTensorType>(indices->getType());

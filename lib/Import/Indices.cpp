@@ -25,7 +25,8 @@ static bool keepsInside(Operation *op, int64_t size) {
   return isa<ReshapeOp, SliceOp, TransposeOp>(op) || (keepsIntegers(op) && fits);
 }
 
-/// `isReplaced`: behind here one number has been replaced by another, so that what becomes of others before is not said.
+/// `isReplaced`: behind here one number has been replaced by another, so that what becomes of others before is not
+/// said.
 static bool isFed(Value indices, int64_t size, bool isReplaced) {
   while (Operation *op = indices.getDefiningOp()) {
     auto isPart = [&](Value part) { return rangeOf(part).isIn(0, size) || isFed(part, size, isReplaced); };
@@ -188,7 +189,8 @@ static bool countsAlong(Value value, int64_t dim, int64_t column) {
   if (auto iota = dyn_cast_or_null<IotaOp>(op))
     return int64_t(iota.getDim()) == dim;
   if (auto convert = dyn_cast_or_null<ConvertOp>(op))
-    return isa<IntegerType>(typeOf(convert.getOperand()).getElementType()) && countsAlong(convert.getOperand(), dim, column);
+    return isa<IntegerType>(typeOf(convert.getOperand()).getElementType()) &&
+           countsAlong(convert.getOperand(), dim, column);
   if (auto broadcast = dyn_cast_or_null<BroadcastInDimOp>(op))
     return broadcastCounts(broadcast, dim, column);
   if (auto reshape = dyn_cast_or_null<ReshapeOp>(op)) {
@@ -235,8 +237,8 @@ FailureOr<RowIndices> importRowIndices(NodeImporter &importer, size_t i, ArrayRe
     return importer.error() << "its indices are " << type << ", which do not address a tensor of rank " << shape.size()
                             << " behind " << batch << " batch dims";
   int64_t columns = type.getDimSize(last), counted = 0;
-  while (counted + 1 < columns && batch + counted < last && type.getDimSize(batch + counted) == shape[batch + counted] &&
-         countsAlong(*indices, batch + counted, counted))
+  while (counted + 1 < columns && batch + counted < last &&
+         type.getDimSize(batch + counted) == shape[batch + counted] && countsAlong(*indices, batch + counted, counted))
     ++counted;
   RowIndices rows;
   const std::shared_ptr<const StaticTensor> &given = importer.value(i)->known; // known without being small, too

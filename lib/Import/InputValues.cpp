@@ -35,7 +35,8 @@ FailureOr<StaticTensor> GraphImporter::listedInput(const onnx::ValueInfo &info, 
   StaticTensor value(info.type, type.getShape(), type.getShape());
   for (auto [i, text] : llvm::enumerate(texts))
     if (!readElement(text.trim(), info.type, value, i))
-      return error() << "inputs." << info.name << ".value holds " << text.trim() << ", which is no " << onnx::spell(info.type);
+      return error() << "inputs." << info.name << ".value holds " << text.trim() << ", which is no "
+                     << onnx::spell(info.type);
   return value;
 }
 
@@ -58,8 +59,8 @@ FailureOr<StaticTensor> GraphImporter::filedInput(const onnx::ValueInfo &info, R
   return *value;
 }
 
-/// What an input that is no tensor holds: the arrays NAME.0, NAME.1, ... of a sequence, the array NAME of an optional, which
-/// may lack.
+/// What an input that is no tensor holds: the arrays NAME.0, NAME.1, ... of a sequence, the array NAME of an optional,
+/// which may lack.
 LogicalResult GraphImporter::declareFiled(const onnx::ValueInfo &info, StringRef file) {
   std::string reason;
   auto arrays = readArrays(file, reason);
@@ -85,11 +86,11 @@ LogicalResult GraphImporter::declareFiled(const onnx::ValueInfo &info, StringRef
   return success();
 }
 
-FailureOr<GraphValue> GraphImporter::constantInput(const onnx::ValueInfo &info, RankedTensorType type,
-                                                   StringRef rule) {
+FailureOr<GraphValue> GraphImporter::constantInput(const onnx::ValueInfo &info, RankedTensorType type, StringRef rule) {
   StaticTensor one = StaticTensor::scalar(info.type, 0);
   if (rule.starts_with("[") || rule.ends_with(".safetensors")) {
-    FailureOr<StaticTensor> value = rule.starts_with("[") ? listedInput(info, type, rule) : filedInput(info, type, rule);
+    FailureOr<StaticTensor> value =
+        rule.starts_with("[") ? listedInput(info, type, rule) : filedInput(info, type, rule);
     if (failed(value))
       return failure();
     return GraphValue{std::make_shared<StaticTensor>(std::move(*value)), {}, {}, false};

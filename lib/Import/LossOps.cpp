@@ -25,8 +25,8 @@ Value buildMean(OpBuilder &builder, Location loc, Value value) {
   return MultiplyOp::create(builder, loc, total, buildSplat(builder, loc, scalar, 1.0 / double(type.getNumElements())));
 }
 
-/// As PyTorch's label_smoothing: of log(sum e^z) - z[label] the share 1 - smoothing, and `smoothing` of the mean of the same
-/// over all classes, where the label counts.
+/// As PyTorch's label_smoothing: of log(sum e^z) - z[label] the share 1 - smoothing, and `smoothing` of the mean of the
+/// same over all classes, where the label counts.
 static Value smoothLosses(CrossEntropyOp hard, double smoothing) {
   OpBuilder builder(hard->getContext());
   builder.setInsertionPointAfter(hard);
@@ -52,7 +52,8 @@ static void takeApart(Value &logits, Value &labels) {
   labels = reshape.getOperand();
 }
 
-Value buildCrossEntropy(OpBuilder &builder, Location loc, Value logits, Value labels, int64_t ignore, double smoothing) {
+Value buildCrossEntropy(OpBuilder &builder, Location loc, Value logits, Value labels, int64_t ignore,
+                        double smoothing) {
   ArrayRef<int64_t> shape = cast<RankedTensorType>(labels.getType()).getShape();
   takeApart(logits, labels);
   // The op's losses are at least f32.
@@ -100,16 +101,15 @@ FailureOr<ClassLoss> readClassLoss(NodeImporter &importer) {
   FailureOr<Value> scores = importer.tensor(0), labels = importer.tensor(1);
   if (failed(scores) || failed(labels))
     return failure();
-  auto type = cast<RankedTensorType>(scores->getType()),
-       labelType = cast<RankedTensorType>(labels->getType());
-  bool fits = type.getRank() >= 2 && labelType.getRank() == type.getRank() - 1 && isa<FloatType>(type.getElementType()) &&
-              labelType.getElementType().isSignlessInteger() && labelType.getDimSize(0) == type.getDimSize(0);
+  auto type = cast<RankedTensorType>(scores->getType()), labelType = cast<RankedTensorType>(labels->getType());
+  bool fits = type.getRank() >= 2 && labelType.getRank() == type.getRank() - 1 &&
+              isa<FloatType>(type.getElementType()) && labelType.getElementType().isSignlessInteger() &&
+              labelType.getDimSize(0) == type.getDimSize(0);
   for (int64_t i = 2; i < type.getRank() && fits; ++i)
     fits = type.getDimSize(i) == labelType.getDimSize(i - 1);
   if (!fits)
     return importer.error() << "scores are " << type << ", labels " << labelType;
-  ClassLoss loss{
-      moveClassesLast(importer, *scores), *labels, {}, importer.node.stringAttribute("reduction", "mean")};
+  ClassLoss loss{moveClassesLast(importer, *scores), *labels, {}, importer.node.stringAttribute("reduction", "mean")};
   if (importer.node.attribute("ignore_index"))
     loss.ignore = importer.node.intAttribute("ignore_index", 0);
   if (!llvm::is_contained({"mean", "sum", "none"}, loss.reduction))
@@ -140,8 +140,8 @@ FailureOr<Term> labelWeights(NodeImporter &importer, const ClassLoss &loss) {
       return failure();
     auto given = cast<RankedTensorType>(classes->getType());
     if (given != type.clone(ArrayRef<int64_t>(loss.type().getShape().back())))
-      return importer.error() << "class weights are " << given << ", the scores have "
-                              << loss.type().getShape().back() << " classes of " << type.getElementType();
+      return importer.error() << "class weights are " << given << ", the scores have " << loss.type().getShape().back()
+                              << " classes of " << type.getElementType();
     weights = ones.with(gatherAt(importer, *classes, safeLabels(importer, loss), 0));
   }
   return loss.ignore ? countingLabels(importer, loss).select(weights, weights.splat(0)) : weights;
@@ -153,8 +153,7 @@ LogicalResult bindReduced(NodeImporter &importer, const ClassLoss &loss, Value l
     return importer.bind(losses);
   Value sum = buildTotal(importer.builder, importer.loc, losses);
   if (loss.reduction == "mean")
-    sum = DivideOp::create(importer.builder, importer.loc, sum,
-                           buildTotal(importer.builder, importer.loc, weights));
+    sum = DivideOp::create(importer.builder, importer.loc, sum, buildTotal(importer.builder, importer.loc, weights));
   return importer.bind(sum);
 }
 
@@ -192,8 +191,7 @@ LogicalResult importSoftmaxCrossEntropyLoss(NodeImporter &importer) {
   int64_t ignore = loss->ignore.value_or(-100);
   auto asScores = [&](Value value) { return termOf(importer, value).convert(loss->type().getElementType()); };
   if (!importer.has(2) && loss->reduction == "mean")
-    return importer.bind(
-        asScores(buildCrossEntropyMean(builder, importer.loc, loss->scores, loss->labels, ignore)));
+    return importer.bind(asScores(buildCrossEntropyMean(builder, importer.loc, loss->scores, loss->labels, ignore)));
   Value losses = asScores(buildCrossEntropy(builder, importer.loc, loss->scores, loss->labels, ignore));
   FailureOr<Term> weights = labelWeights(importer, *loss);
   if (failed(weights))

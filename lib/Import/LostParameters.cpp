@@ -56,8 +56,8 @@ std::string bytesOf(const onnx::Model &model, const onnx::Tensor &tensor, bool t
   return turned;
 }
 
-/// Parameters that the older exporter transposed for a product while another node reads them as they are (a head tied to
-/// an embedding): it keeps two copies, which would train apart. Every matrix is read once.
+/// Parameters that the older exporter transposed for a product while another node reads them as they are (a head tied
+/// to an embedding): it keeps two copies, which would train apart. Every matrix is read once.
 std::vector<std::pair<std::string, std::string>> findApart(const onnx::Model &model) {
   std::vector<std::pair<std::string, std::string>> apart;
   std::vector<const onnx::Tensor *> copies, own;
@@ -140,8 +140,8 @@ LostParameters findLost(const onnx::Model &model, const ParameterTable &table) {
   return lost;
 }
 
-/// Weights of a convolution that the older exporter computed, which it does where it folds a batch norm into it: it keeps
-/// no signature, and names what is its own by the node that reads it. Empty: none.
+/// Weights of a convolution that the older exporter computed, which it does where it folds a batch norm into it: it
+/// keeps no signature, and names what is its own by the node that reads it. Empty: none.
 StringRef computedWeights(const onnx::Model &model) {
   if (!model.signature.empty())
     return "";
@@ -155,8 +155,7 @@ StringRef computedWeights(const onnx::Model &model) {
 std::string listed(ArrayRef<std::string> names, bool all) {
   size_t most = all ? names.size() : 3;
   std::string text = llvm::join(names.take_front(most), ", ");
-  return names.size() <= most ? text
-                              : text + " and " + std::to_string(names.size() - most) + " more (-v names all)";
+  return names.size() <= most ? text : text + " and " + std::to_string(names.size() - most) + " more (-v names all)";
 }
 
 std::string paired(ArrayRef<std::pair<std::string, std::string>> pairs, StringRef between, bool all) {
@@ -170,12 +169,13 @@ std::string paired(ArrayRef<std::pair<std::string, std::string>> pairs, StringRe
 
 std::optional<LostMessage> describeLost(const onnx::Model &model, bool all) {
   if (StringRef weights = computedWeights(model); !weights.empty())
-    return LostMessage{("\"" + weights +
-                        "\" was computed by the exporter, as where a batch norm is folded into a convolution, so it does "
-                        "not train as the module does; export it again with par.export or in training mode, or say "
-                        "train.lost: allow")
-                           .str(),
-                       {}};
+    return LostMessage{
+        ("\"" + weights +
+         "\" was computed by the exporter, as where a batch norm is folded into a convolution, so it does "
+         "not train as the module does; export it again with par.export or in training mode, or say "
+         "train.lost: allow")
+            .str(),
+        {}};
   LostParameters lost = findLost(model, classifyParameters(model));
   if (lost.size() == 0)
     return std::nullopt;

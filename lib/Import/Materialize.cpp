@@ -14,8 +14,8 @@ namespace {
 constexpr int64_t mostInline = 64, mostInCode = 1024;
 
 /// A table is computed anew in each step if that takes fewer operations than this for each of its bytes: about what a
-/// GPU (60 Tflop/s, 3.3 TB/s) or a CPU's core (50 Gflop/s, 5 GB/s) does while it reads one, and memory that nothing holds
-/// is free.
+/// GPU (60 Tflop/s, 3.3 TB/s) or a CPU's core (50 Gflop/s, 5 GB/s) does while it reads one, and memory that nothing
+/// holds is free.
 constexpr double operationsPerByte = 16;
 
 /// Parts the names of a recipe's values from a number.
@@ -63,7 +63,8 @@ struct BandMask {
   int64_t high = 0;
 };
 
-/// By the values of the diagonals, which the first column and the first row hold: from the lower left to the upper right.
+/// By the values of the diagonals, which the first column and the first row hold: from the lower left to the upper
+/// right.
 std::optional<BandMask> findBand(const StaticTensor &value, ArrayRef<int64_t> core) {
   if (core.size() != 2)
     return std::nullopt;
@@ -110,7 +111,8 @@ Value buildBand(OpBuilder &builder, Location loc, const BandMask &mask, RankedTe
   Value found = CompareOp::create(builder, loc, outside ? Predicate::gt : Predicate::le, column, shifted(mask.high));
   if (mask.low) {
     Value low = CompareOp::create(builder, loc, outside ? Predicate::lt : Predicate::ge, column, shifted(*mask.low));
-    found = outside ? OrOp::create(builder, loc, found, low).getResult() : AndOp::create(builder, loc, found, low).getResult();
+    found = outside ? OrOp::create(builder, loc, found, low).getResult()
+                    : AndOp::create(builder, loc, found, low).getResult();
   }
   if (boolean)
     return found;
@@ -127,14 +129,16 @@ Shape coreOf(const StaticTensor &value) {
   return core;
 }
 
-/// What the stored elements are made of where they follow a rule: beyond a few elements, computing beats storing, for iotas and
-/// comparisons fuse into the op that uses them.
+/// What the stored elements are made of where they follow a rule: beyond a few elements, computing beats storing, for
+/// iotas and comparisons fuse into the op that uses them.
 struct Rule {
   std::optional<Progression> progression;
   std::optional<BandMask> band;
 
   Value build(OpBuilder &builder, Location loc, RankedTensorType type) const {
-    return progression ? buildProgression(builder, loc, *progression, type) : band ? buildBand(builder, loc, *band, type) : Value();
+    return progression ? buildProgression(builder, loc, *progression, type)
+           : band      ? buildBand(builder, loc, *band, type)
+                       : Value();
   }
 };
 Rule findRule(const StaticTensor &value) {
@@ -177,7 +181,8 @@ Value GraphImporter::readTable(DenseElementsAttr elements, StringRef name, Locat
 }
 
 /// A value, or its stored elements, as a value of `shape`, to which the known one stretches.
-static Value stretchCore(OpBuilder &builder, Location loc, Value core, const StaticTensor &value, ArrayRef<int64_t> shape) {
+static Value stretchCore(OpBuilder &builder, Location loc, Value core, const StaticTensor &value,
+                         ArrayRef<int64_t> shape) {
   auto type = cast<RankedTensorType>(core.getType());
   if (type.getShape() == shape)
     return core;
@@ -213,8 +218,8 @@ Value GraphImporter::materialize(const GraphValue &value, ArrayRef<int64_t> shap
 
 //===-- Tables that cost less to compute than to keep ---------------------------------------------------------===//
 
-/// What ops cost, in operations: those that their own model counts, and what moves through memory. A table that they read
-/// is kept for them.
+/// What ops cost, in operations: those that their own model counts, and what moves through memory. A table that they
+/// read is kept for them.
 static double costOf(ArrayRef<Operation *> ops) {
   double cost = 0;
   for (Operation *op : ops) {
@@ -241,7 +246,8 @@ Value GraphImporter::computeAgain(const GraphValue &value) {
     return built;
   // What was built inside goes with it.
   SmallPtrSet<Operation *, 16> erased(ops.begin(), ops.end());
-  made.remove_if([&](auto &entry) { return entry.second.value && erased.contains(entry.second.value.getDefiningOp()); });
+  made.remove_if(
+      [&](auto &entry) { return entry.second.value && erased.contains(entry.second.value.getDefiningOp()); });
   for (Operation *op : llvm::reverse(ops))
     op->erase();
   value.recipe->rejected = true;

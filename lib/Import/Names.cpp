@@ -29,9 +29,8 @@ static llvm::StringMap<FirstUse> findFirstUses(const onnx::Model &model) {
   forEachNode(model, [&](const onnx::Node &node) {
     for (const std::string &input : node.inputs)
       if (!input.empty() && !uses.contains(input))
-        uses[input] = {node.modulePath, node.sourceFile.empty()
-                                            ? ""
-                                            : node.sourceFile + ":" + std::to_string(node.sourceLine)};
+        uses[input] = {node.modulePath,
+                       node.sourceFile.empty() ? "" : node.sourceFile + ":" + std::to_string(node.sourceLine)};
   });
   return uses;
 }
@@ -43,7 +42,8 @@ static std::string nameInModule(const onnx::Tensor &tensor, const FirstUse &use)
   return use.module + (tensor.dims.size() > 1 ? ".weight" : ".bias");
 }
 
-/// What the file says of the module's training. A broken text is an error where the model is trained, and says nothing here.
+/// What the file says of the module's training. A broken text is an error where the model is trained, and says nothing
+/// here.
 static void noteTraining(const onnx::Model &model, NameTable &names) {
   llvm::Expected<TrainingMarks> marks = readTrainingMarks(model);
   if (!marks)
@@ -78,8 +78,12 @@ static void collectParameters(const onnx::Model &model, NameTable &names) {
     taken.insert(entry.second);
   for (const onnx::Tensor &tensor : model.initializers) {
     FirstUse use = uses.lookup(tensor.name);
-    NameTable::Parameter parameter{tensor.name, table.aliases.lookup(tensor.name), tensor.dims,
-                                   onnx::spell(tensor.type), table.trainable.contains(tensor.name), use.source};
+    NameTable::Parameter parameter{tensor.name,
+                                   table.aliases.lookup(tensor.name),
+                                   tensor.dims,
+                                   onnx::spell(tensor.type),
+                                   table.trainable.contains(tensor.name),
+                                   use.source};
     parameter.renamed = isRenamed(tensor.name);
     if (std::string name = transposed.lookup(tensor.name); !name.empty()) {
       parameter.transposed.push_back(name);

@@ -40,7 +40,8 @@ FailureOr<Value> NodeImporter::tensor(size_t i) {
   if (failed(wanted))
     return failure();
   const GraphValue *input = value(i);
-  return input->known ? graph.materialize(GraphValue(*input), wanted->getShape(), node.inputs[i], loc) : input->computed;
+  return input->known ? graph.materialize(GraphValue(*input), wanted->getShape(), node.inputs[i], loc)
+                      : input->computed;
 }
 
 FailureOr<Value> NodeImporter::stretched(size_t i, ArrayRef<int64_t> shape) {
@@ -249,8 +250,8 @@ FailureOr<Value> NodeImporter::readShared(StringRef name, VariableKind kind, Den
   OpBuilder::InsertionGuard guard(builder);
   auto scalar = cast<RankedTensorType>(value.getType());
   builder.setInsertionPoint(graph.step);
-  VariableOp::create(builder, graph.fileLoc, name, kind, FlatSymbolRefAttr(), scalar, TypeAttr(), ShardingAttr(), ArrayAttr(),
-                     value, StringAttr(), DictionaryAttr());
+  VariableOp::create(builder, graph.fileLoc, name, kind, FlatSymbolRefAttr(), scalar, TypeAttr(), ShardingAttr(),
+                     ArrayAttr(), value, StringAttr(), DictionaryAttr());
   builder.setInsertionPointToStart(&graph.step.getBlock());
   return Value(ReadOp::create(builder, graph.fileLoc, scalar, name));
 }
@@ -270,8 +271,8 @@ FailureOr<Value> NodeImporter::whereTrained(Value trained, Value otherwise) {
     graph.training = *read;
   }
   auto type = cast<RankedTensorType>(trained.getType());
-  return Value(SelectOp::create(builder, loc, buildBroadcast(builder, loc, graph.training, {}, type.getShape()), trained,
-                                otherwise));
+  return Value(SelectOp::create(builder, loc, buildBroadcast(builder, loc, graph.training, {}, type.getShape()),
+                                trained, otherwise));
 }
 
 FailureOr<RandomState> NodeImporter::randomState() {
@@ -353,9 +354,9 @@ InFlightDiagnostic NodeImporter::error() {
       asked.push_back(input->computed);
   for (const std::string &input : graph.inputsBehind(asked))
     if (llvm::any_of(graph.model.inputs, [&](const onnx::ValueInfo &info) { return info.name == input; }))
-      diagnostic.attachNote(graph.fileLoc) << "what it depends on is fed; to know it when compiling, say inputs."
-                                           << (isPlainName(input) ? input : "\"" + input + "\"")
-                                           << ".value: a list of numbers, or a file of arrays";
+      diagnostic.attachNote(graph.fileLoc)
+          << "what it depends on is fed; to know it when compiling, say inputs."
+          << (isPlainName(input) ? input : "\"" + input + "\"") << ".value: a list of numbers, or a file of arrays";
   return diagnostic;
 }
 

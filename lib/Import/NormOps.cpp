@@ -47,8 +47,8 @@ LogicalResult importLayerNorm(NodeImporter &importer) {
     return failure();
   auto trailing = type.clone(type.getShape().drop_front(*dim));
   FailureOr<Value> scale = readFactor(importer, 1, "scale", trailing);
-  FailureOr<Value> bias = importer.has(2) ? readFactor(importer, 2, "bias", trailing)
-                                          : FailureOr<Value>(importer.splat(trailing, 0));
+  FailureOr<Value> bias =
+      importer.has(2) ? readFactor(importer, 2, "bias", trailing) : FailureOr<Value>(importer.splat(trailing, 0));
   if (failed(scale) || failed(bias))
     return failure();
   double epsilon = importer.node.floatAttribute("epsilon", 1e-5);
@@ -68,8 +68,6 @@ LogicalResult importLayerNorm(NodeImporter &importer) {
 
 } // namespace
 
-void addNormImports(ImportTable &table) {
-  table["LayerNormalization"] = importLayerNorm;
-}
+void addNormImports(ImportTable &table) { table["LayerNormalization"] = importLayerNorm; }
 
 } // namespace par

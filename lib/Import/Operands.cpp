@@ -24,8 +24,7 @@ static Shape commonMerge(NodeImporter &importer, ArrayRef<int64_t> shape) {
   Shape merged;
   for (size_t i = 0; i < importer.numInputs(); ++i) {
     const GraphValue *value = importer.value(i);
-    auto own = value->known ? value->known->getShape()
-                            : cast<RankedTensorType>(value->computed.getType()).getShape();
+    auto own = value->known ? value->known->getShape() : cast<RankedTensorType>(value->computed.getType()).getShape();
     if (own.size() < shape.size())
       continue;
     MergedDims found = value->known ? MergedDims() : findMergedDims(value->computed);
@@ -63,7 +62,8 @@ LogicalResult bindElements(NodeImporter &importer, Value result, const Operands 
 
 FailureOr<Operands> onlyOperand(NodeImporter &importer, bool floats) {
   if (importer.numInputs() > 1)
-    return importer.error() << "op " << importer.node.opType << " has " << importer.numInputs() << " inputs, expected 1";
+    return importer.error() << "op " << importer.node.opType << " has " << importer.numInputs()
+                            << " inputs, expected 1";
   return sameTypeOperands(importer, 1, floats);
 }
 
@@ -86,7 +86,8 @@ FailureOr<Operands> sameTypeOperands(NodeImporter &importer, size_t least, bool 
 }
 
 Term positions(NodeImporter &importer, RankedTensorType type, int64_t dim) {
-  return termOf(importer, IotaOp::create(importer.builder, importer.loc, type.clone(importer.builder.getI64Type()), dim));
+  return termOf(importer,
+                IotaOp::create(importer.builder, importer.loc, type.clone(importer.builder.getI64Type()), dim));
 }
 
 Term sigmoid(Term x) { return x.with(SigmoidOp::create(x.getBuilder(), x.getLoc(), x)); }

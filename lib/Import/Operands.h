@@ -38,8 +38,8 @@ Term positions(NodeImporter &importer, mlir::RankedTensorType type, int64_t dim)
 
 Term sigmoid(Term x);
 Term absolute(Term x);
-/// log(1 + x) for x > -1 with all digits of a small x: the logarithm of u = 1 + x as it is rounded and, below 1, what the rounding
-/// lost, over u (the next term of the Taylor series). The derivative is 1 / u.
+/// log(1 + x) for x > -1 with all digits of a small x: the logarithm of u = 1 + x as it is rounded and, below 1, what
+/// the rounding lost, over u (the next term of the Taylor series). The derivative is 1 / u.
 Term log1p(Term x);
 
 /// x - max - log(sum of e^(x - max)) along `dim`: the logarithm of a softmax would lose small ones.

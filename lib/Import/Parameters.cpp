@@ -79,8 +79,8 @@ static std::string onlyChild(const llvm::StringSet<> &initializers, StringRef mo
   return found;
 }
 
-/// The initializer's own module reads it, or one around that (MobileBERT's head multiplies by `decoder.weight` and never
-/// calls `decoder`).
+/// The initializer's own module reads it, or one around that (MobileBERT's head multiplies by `decoder.weight` and
+/// never calls `decoder`).
 static bool isReadAtHome(const onnx::Model &model, StringRef name, const llvm::StringSet<> &initializers) {
   StringRef module = name.rsplit('.').first;
   while (!llvm::is_contained(readIn(model, module, initializers), name)) {
@@ -91,8 +91,8 @@ static bool isReadAtHome(const onnx::Model &model, StringRef name, const llvm::S
   return true;
 }
 
-/// What par.export says of tied parameters: `{"tok.weight": "head.weight"}`, a further name and the initializer's. A text that
-/// is none says nothing.
+/// What par.export says of tied parameters: `{"tok.weight": "head.weight"}`, a further name and the initializer's. A
+/// text that is none says nothing.
 static llvm::StringMap<std::string> saidTies(const onnx::Model &model) {
   llvm::StringMap<std::string> ties;
   llvm::Expected<llvm::json::Value> parsed = llvm::json::parse(onnx::lookup(model.metadata, "par.tied"));
@@ -108,9 +108,9 @@ static llvm::StringMap<std::string> saidTies(const onnx::Model &model) {
 }
 
 /// A tied parameter is one initializer under its last name. Its other names stand in the signature without an
-/// initializer: where par.export does not say whose it is, such a name belongs to the initializer of the same last segment that a
-/// node of its module reads, if the initializer is read at home too (the weight of a convolution into which a batch norm
-/// was folded is read in the batch norm's module alone).
+/// initializer: where par.export does not say whose it is, such a name belongs to the initializer of the same last
+/// segment that a node of its module reads, if the initializer is read at home too (the weight of a convolution into
+/// which a batch norm was folded is read in the batch norm's module alone).
 static void findTies(const onnx::Model &model, const llvm::StringSet<> &initializers, ParameterTable &table) {
   llvm::StringMap<std::string> said = saidTies(model);
   for (const onnx::SignatureEntry &entry : model.signature) {

@@ -13,11 +13,11 @@ namespace par {
 /// What the initializers of a model are: trained, kept, or known.
 struct ParameterTable {
   /// Initializers that are trained by default: what the exporter marked as PARAMETER; in files without such marks
-  /// every float initializer of more than one element, or with the name of a module's weight or bias, that is no batch norm's
-  /// statistic and says no shape.
+  /// every float initializer of more than one element, or with the name of a module's weight or bias, that is no batch
+  /// norm's statistic and says no shape.
   llvm::StringSet<> trainable;
-  /// Initializers that a training step moves without a gradient: statistics of batch norms in training mode, and buffers that
-  /// forward writes.
+  /// Initializers that a training step moves without a gradient: statistics of batch norms in training mode, and
+  /// buffers that forward writes.
   llvm::StringSet<> moved;
   /// Means and variances of all batch norms. Where a model predicts they come with the weights, whatever the file says.
   llvm::StringSet<> statistics;
@@ -36,12 +36,13 @@ struct ParameterTable {
 /// The exporter computed it, and gave it a name of its own (`onnx::MatMul_214`, `val_37`).
 bool isRenamed(llvm::StringRef initializer);
 
-/// PyTorch's names of the matrices that renamed initializers are the transposes of, by initializer: linear layers' weights
-/// where a product has one on its right. They are known from the bias that the product's result meets, or as the only
-/// product of a module without other nodes; an initializer of which neither tells is not in the map.
+/// PyTorch's names of the matrices that renamed initializers are the transposes of, by initializer: linear layers'
+/// weights where a product has one on its right. They are known from the bias that the product's result meets, or as
+/// the only product of a module without other nodes; an initializer of which neither tells is not in the map.
 llvm::StringMap<std::string> transposedWeights(const onnx::Model &model);
 
-/// Every node of the graph and of the bodies in it (If, Loop, Scan), in file order, an outer node before those in its bodies.
+/// Every node of the graph and of the bodies in it (If, Loop, Scan), in file order, an outer node before those in its
+/// bodies.
 void forEachNode(const onnx::Model &model, llvm::function_ref<void(const onnx::Node &)> visit);
 
 /// Adds the names that a node reads, or a body in it; of a body, its outputs too.

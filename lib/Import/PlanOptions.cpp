@@ -36,7 +36,8 @@ static void readBatchDim(const Plan &plan, const NameTable &names, ImportOptions
   if (at->dim != 0)
     options.batchDims[input.name] = at->dim;
   int64_t size = 0;
-  bool named = at->dim >= 0 && at->dim < int64_t(input.shape.size()) && llvm::StringRef(input.shape[at->dim]).getAsInteger(10, size);
+  bool named = at->dim >= 0 && at->dim < int64_t(input.shape.size()) &&
+               llvm::StringRef(input.shape[at->dim]).getAsInteger(10, size);
   options.batchSymbol = named ? input.shape[at->dim] : "";
 }
 

@@ -15,7 +15,8 @@ LogicalResult importOneHot(NodeImporter &importer) {
     return failure();
   auto type = cast<RankedTensorType>(given->getType()), valueType = cast<RankedTensorType>(values->getType());
   if (!depth || depth->getElements() != 1 || depth->intAt(0) < 0)
-    return importer.error() << "its depth depends on data, which an ahead-of-time program cannot hold; export it as a constant";
+    return importer.error()
+           << "its depth depends on data, which an ahead-of-time program cannot hold; export it as a constant";
   if (valueType.getShape() != ArrayRef<int64_t>{2})
     return importer.error() << "its values are " << valueType << ", expected two: off and on";
   FailureOr<int64_t> dim = importer.dim("axis", -1, type.getRank() + 1);
@@ -43,7 +44,8 @@ LogicalResult importTrilu(NodeImporter &importer) {
     return importer.error() << "operand is " << type << ", expected a matrix or more";
   const StaticTensor *given = importer.known(1);
   if (importer.has(1) && (!given || given->getElements() != 1))
-    return importer.error() << "its k depends on data, which an ahead-of-time program cannot hold; export it as a constant";
+    return importer.error()
+           << "its k depends on data, which an ahead-of-time program cannot hold; export it as a constant";
   double diagonal = given ? double(std::clamp<int64_t>(given->intAt(0), INT32_MIN, INT32_MAX)) : 0;
   bool upper = importer.node.intAttribute("upper", 1) != 0;
   auto matrix = type.clone(type.getShape().take_back(2));
@@ -78,7 +80,8 @@ LogicalResult importReverseSequence(NodeImporter &importer) {
   if (failed(x) || failed(lengths))
     return failure();
   auto type = cast<RankedTensorType>(x->getType()), lengthType = cast<RankedTensorType>(lengths->getType());
-  FailureOr<int64_t> time = importer.dim("time_axis", 0, type.getRank()), batch = importer.dim("batch_axis", 1, type.getRank());
+  FailureOr<int64_t> time = importer.dim("time_axis", 0, type.getRank()),
+                     batch = importer.dim("batch_axis", 1, type.getRank());
   if (failed(time) || failed(batch))
     return failure();
   if (*time == *batch || lengthType.getShape() != ArrayRef<int64_t>{type.getDimSize(*batch)})
@@ -137,7 +140,8 @@ LogicalResult importCompress(NodeImporter &importer) {
     if (holds)
       chosen.push_back(i);
   if (!chosen.empty() && chosen.back() >= flat.getDimSize(along))
-    return importer.error() << "its condition holds at " << chosen.back() << " of " << flat.getDimSize(along) << " elements";
+    return importer.error() << "its condition holds at " << chosen.back() << " of " << flat.getDimSize(along)
+                            << " elements";
   shape[along] = chosen.size();
   auto known = StaticTensor::ofInts(onnx::ElementType::I64, {int64_t(chosen.size())},
                                     std::vector<int64_t>(chosen.begin(), chosen.end()));

@@ -111,7 +111,8 @@ LogicalResult importMod(NodeImporter &importer) {
     return bindElements(importer, rest, *operands);
   if (isa<IntegerType>(operands->element(0)) && rangeOf(y).low > 0)
     return bindElements(importer, rest.compare(Predicate::lt, 0).select(rest + y, rest), *operands);
-  Term apart = x.with(XorOp::create(importer.builder, importer.loc, rest.compare(Predicate::lt, 0), y.compare(Predicate::lt, 0)));
+  Term apart = x.with(
+      XorOp::create(importer.builder, importer.loc, rest.compare(Predicate::lt, 0), y.compare(Predicate::lt, 0)));
   Term wrong = x.with(AndOp::create(importer.builder, importer.loc, apart, rest.compare(Predicate::ne, 0)));
   return bindElements(importer, wrong.select(rest + y, rest), *operands);
 }

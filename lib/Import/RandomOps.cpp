@@ -11,8 +11,8 @@ namespace {
 
 using namespace mlir;
 
-/// Each element of `shape` its place in row-major order, in i64. Every dim counts for itself, so that a part of a tensor
-/// counts its own part alone.
+/// Each element of `shape` its place in row-major order, in i64. Every dim counts for itself, so that a part of a
+/// tensor counts its own part alone.
 Term elementNumbers(NodeImporter &importer, ArrayRef<int64_t> shape) {
   OpBuilder &builder = importer.builder;
   Term number = termOf(importer, importer.splat(RankedTensorType::get(shape, builder.getI64Type()), 0));
@@ -42,7 +42,8 @@ Term drawKey(NodeImporter &importer, const RandomState &state, unsigned part) {
 }
 
 /// Uniform in [0, 1): the upper 24 of 64 bits, which f32 holds, or 53 in f64. `part` tells the draws of one node apart.
-Term uniform(NodeImporter &importer, const RandomState &state, ArrayRef<int64_t> shape, Type compute, unsigned part = 0) {
+Term uniform(NodeImporter &importer, const RandomState &state, ArrayRef<int64_t> shape, Type compute,
+             unsigned part = 0) {
   OpBuilder &builder = importer.builder;
   Term numbers = elementNumbers(importer, shape), key = drawKey(importer, state, part).broadcast(shape);
   Term bits = numbers.with(RandomBitsOp::create(builder, importer.loc, numbers.getType(), key, numbers));
@@ -148,7 +149,8 @@ LogicalResult importMultinomial(NodeImporter &importer) {
   Type compute = computeType(importer, type.getElementType());
   Term x = termOf(importer, *given).convert(compute);
   Term weights = exp(x - x.reduceKeeping(ReduceKind::max, {1}));
-  Term sums = x.with(CumulativeOp::create(builder, importer.loc, weights.getType(), ReduceKind::sum, weights, 1, false, false));
+  Term sums =
+      x.with(CumulativeOp::create(builder, importer.loc, weights.getType(), ReduceKind::sum, weights, 1, false, false));
   Term whole = weights.reduce(ReduceKind::sum, {1}).broadcast({0}, {rows, count});
   Term drawn = uniform(importer, *state, {rows, count}, compute) * whole;
   SmallVector<int64_t> pairs{rows, count, classes};
@@ -162,8 +164,9 @@ LogicalResult importMultinomial(NodeImporter &importer) {
 FailureOr<double> dropoutRatio(NodeImporter &importer) {
   const StaticTensor *training = importer.known(2), *given = importer.known(1);
   if ((importer.has(2) && !training) || (importer.has(1) && !given))
-    return importer.error() << "its ratio or training_mode depends on data, which an ahead-of-time program cannot hold; "
-                               "export them as constants";
+    return importer.error()
+           << "its ratio or training_mode depends on data, which an ahead-of-time program cannot hold; "
+              "export them as constants";
   double ratio = given ? given->splat().value_or(0.5) : importer.node.floatAttribute("ratio", 0.5);
   if (importer.serves() || !training || training->splat().value_or(0) == 0)
     return 0.0;

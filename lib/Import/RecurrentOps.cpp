@@ -13,11 +13,11 @@ constexpr int64_t nodesOfStep = 10;
 
 /// What one direction of a recurrent node computes with.
 struct Direction {
-  Value input;              ///< (steps, batch, gates * hidden): products with the input weight, biases added
-  Value recurrent;          ///< (gates * hidden, hidden)
-  Value recurrentBias;      ///< (gates * hidden), or null; apart where a gate uses it by itself
-  Value peephole;           ///< (3 * hidden) of an LSTM, or null
-  Value hidden, cell;       ///< state, (batch, hidden)
+  Value input;         ///< (steps, batch, gates * hidden): products with the input weight, biases added
+  Value recurrent;     ///< (gates * hidden, hidden)
+  Value recurrentBias; ///< (gates * hidden), or null; apart where a gate uses it by itself
+  Value peephole;      ///< (3 * hidden) of an LSTM, or null
+  Value hidden, cell;  ///< state, (batch, hidden)
   bool backwards = false;
   SmallVector<std::string> activations;
 };

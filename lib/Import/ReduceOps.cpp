@@ -57,11 +57,9 @@ LogicalResult importReduce(NodeImporter &importer) {
   if (cast<RankedTensorType>(reduced->operand.getType()).getElementType().isInteger(1) &&
       (kind == ReduceKind::max || kind == ReduceKind::min)) {
     ReduceKind logical = kind == ReduceKind::max ? ReduceKind::bor : ReduceKind::band;
-    return importer.bind(
-        importer.reshape(reduce(importer, logical, reduced->operand, reduced->dims), reduced->shape));
+    return importer.bind(importer.reshape(reduce(importer, logical, reduced->operand, reduced->dims), reduced->shape));
   }
-  return importer.bind(
-      importer.reshape(reduce(importer, kind, reduced->operand, reduced->dims), reduced->shape));
+  return importer.bind(importer.reshape(reduce(importer, kind, reduced->operand, reduced->dims), reduced->shape));
 }
 
 LogicalResult importReduceMean(NodeImporter &importer) {
@@ -83,7 +81,8 @@ LogicalResult importReduceMean(NodeImporter &importer) {
 
 Term square(Term x) { return x * x; }
 Term same(Term x) { return x; }
-/// A length, whose gradient at 0 is 0 as PyTorch has it, not 0 / 0: a row of zeros, padding for example, ends no training.
+/// A length, whose gradient at 0 is 0 as PyTorch has it, not 0 / 0: a row of zeros, padding for example, ends no
+/// training.
 Term length(Term squares) {
   Term isZero = squares.compare(Predicate::eq, squares.splat(0));
   return isZero.select(squares.splat(0), sqrt(isZero.select(squares.splat(1), squares)));

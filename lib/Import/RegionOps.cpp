@@ -37,8 +37,8 @@ Term RoiAlign::coordinates(NodeImporter &importer, int64_t dim) const {
   SmallVector<int64_t> shape{rois.getShape()[0], height, width, ratio, ratio};
   Type element = rois.getType().getElementType();
   Term bin = progression(importer, element, shape, dim == 0 ? 2 : 1, 0, 1.0 / double(bins));
-  Term within = progression(importer, element, shape, dim == 0 ? 4 : 3, 0.5 / double(bins * ratio),
-                            1.0 / double(bins * ratio));
+  Term within =
+      progression(importer, element, shape, dim == 0 ? 4 : 3, 0.5 / double(bins * ratio), 1.0 / double(bins * ratio));
   Term at = start.broadcast({0}, shape) + length.broadcast({0}, shape) * (bin + within);
   return at.with(importer.reshape(at, {shape[0], height * width * ratio * ratio}));
 }
@@ -49,10 +49,9 @@ FailureOr<RoiAlign> readRoiAlign(NodeImporter &importer) {
     return failure();
   auto type = cast<RankedTensorType>(image->getType()), roiType = cast<RankedTensorType>(rois->getType());
   auto batchType = cast<RankedTensorType>(batch->getType());
-  if (type.getRank() != 4 || roiType.getRank() != 2 || roiType.getDimSize(1) != 4 ||
-      batchType.getRank() != 1 || batchType.getDimSize(0) != roiType.getDimSize(0) ||
-      !isa<FloatType>(type.getElementType()) || roiType.getElementType() != type.getElementType() ||
-      !isa<IntegerType>(batchType.getElementType()))
+  if (type.getRank() != 4 || roiType.getRank() != 2 || roiType.getDimSize(1) != 4 || batchType.getRank() != 1 ||
+      batchType.getDimSize(0) != roiType.getDimSize(0) || !isa<FloatType>(type.getElementType()) ||
+      roiType.getElementType() != type.getElementType() || !isa<IntegerType>(batchType.getElementType()))
     return importer.error() << "images are " << type << ", regions " << roiType << " of images " << batchType;
   const onnx::Node &node = importer.node;
   int64_t ratio = node.intAttribute("sampling_ratio", 0);
@@ -64,21 +63,16 @@ FailureOr<RoiAlign> readRoiAlign(NodeImporter &importer) {
   constexpr int64_t most = 4096; // of anything, so that products of them are numbers
   if (height < 1 || width < 1 || height > most || width > most || ratio > most || type.getDimSize(2) < 1 ||
       type.getDimSize(3) < 1)
-    return importer.error() << "pools " << type << " to " << height << " x " << width << " bins of " << ratio
-                            << " x " << ratio << " samples";
+    return importer.error() << "pools " << type << " to " << height << " x " << width << " bins of " << ratio << " x "
+                            << ratio << " samples";
   StringRef mode(node.stringAttribute("coordinate_transformation_mode",
                                       importer.opset() < 16 ? "output_half_pixel" : "half_pixel"));
   Term images = termOf(importer, *image);
   images = images.with(gatherAt(importer, images, *batch, 0));
   bool half = mode == "half_pixel";
-  return RoiAlign{images,
-                  images.with(*rois),
-                  height,
-                  width,
-                  ratio,
-                  half ? 0.5 : 0.0,
-                  node.floatAttribute("spatial_scale", 1),
-                  half};
+  return RoiAlign{
+      images, images.with(*rois), height, width, ratio, half ? 0.5 : 0.0, node.floatAttribute("spatial_scale", 1),
+      half};
 }
 
 /// Each bin is the mean of ratio x ratio samples, or the largest of the terms that they are sums of.
@@ -100,17 +94,16 @@ LogicalResult importRoiAlign(NodeImporter &importer) {
     coordinate = first.compare(Predicate::le, double(size - 1)).select(first, first.splat(double(size - 1)));
   }
   Term pixels = roi->image.with(importer.reshape(roi->image, {shape[0], shape[1], countElements(dims)}));
-  SmallVector<Term> terms =
-      sampleTerms(pixels, dims, at, Sampling{Interpolation::Linear, Outside::Border, false});
+  SmallVector<Term> terms = sampleTerms(pixels, dims, at, Sampling{Interpolation::Linear, Outside::Border, false});
   Term joined = terms[0];
   for (Term term : ArrayRef(terms).drop_front())
-    joined = mode == "avg" ? joined + term
-                           : joined.with(MaximumOp::create(importer.builder, importer.loc, joined, term));
+    joined =
+        mode == "avg" ? joined + term : joined.with(MaximumOp::create(importer.builder, importer.loc, joined, term));
   joined = inside->broadcast({0, 2}, joined.getShape()).select(joined, joined.splat(0));
   int64_t samples = roi->ratio * roi->ratio;
   joined = joined.with(importer.reshape(joined, {shape[0], shape[1], roi->height * roi->width, samples}));
-  Term result = mode == "avg" ? joined.reduce(ReduceKind::sum, {3}) / double(samples)
-                              : joined.reduce(ReduceKind::max, {3});
+  Term result =
+      mode == "avg" ? joined.reduce(ReduceKind::sum, {3}) / double(samples) : joined.reduce(ReduceKind::max, {3});
   return importer.bind(importer.reshape(result, {shape[0], shape[1], roi->height, roi->width}));
 }
 
@@ -159,17 +152,16 @@ FailureOr<DeformConv> readDeformConv(NodeImporter &importer) {
                   node.intAttribute("offset_group", 1)};
   // Numbers beyond what dims may be would overflow below.
   auto isNumber = [](int64_t n) { return n >= -INT32_MAX && n <= INT32_MAX; };
-  bool fits = llvm::all_of(conv.strides, isNumber) && llvm::all_of(conv.dilations, isNumber) &&
-              llvm::all_of(conv.pads, isNumber) && isNumber(conv.groups) && isNumber(conv.offsetGroups) &&
-              type->getRank() >= 3 && filter->getRank() == type->getRank() &&
-              offset->getRank() == type->getRank() && conv.groups > 0 && conv.offsetGroups > 0 &&
-              filter->getDimSize(0) % conv.groups == 0 &&
-              type->getDimSize(1) == saturatingProduct(filter->getDimSize(1), conv.groups) &&
-              type->getDimSize(1) % conv.offsetGroups == 0 && offset->getDimSize(0) == conv.batch() &&
-              offset->getDimSize(1) == saturatingProduct(conv.offsetGroups, saturatingProduct(conv.taps(), conv.spatial())) &&
-              !llvm::is_contained(type->getShape().drop_front(2), 0) &&
-              isa<FloatType>(type->getElementType()) && filter->getElementType() == type->getElementType() &&
-              offset->getElementType() == type->getElementType();
+  bool fits =
+      llvm::all_of(conv.strides, isNumber) && llvm::all_of(conv.dilations, isNumber) &&
+      llvm::all_of(conv.pads, isNumber) && isNumber(conv.groups) && isNumber(conv.offsetGroups) &&
+      type->getRank() >= 3 && filter->getRank() == type->getRank() && offset->getRank() == type->getRank() &&
+      conv.groups > 0 && conv.offsetGroups > 0 && filter->getDimSize(0) % conv.groups == 0 &&
+      type->getDimSize(1) == saturatingProduct(filter->getDimSize(1), conv.groups) &&
+      type->getDimSize(1) % conv.offsetGroups == 0 && offset->getDimSize(0) == conv.batch() &&
+      offset->getDimSize(1) == saturatingProduct(conv.offsetGroups, saturatingProduct(conv.taps(), conv.spatial())) &&
+      !llvm::is_contained(type->getShape().drop_front(2), 0) && isa<FloatType>(type->getElementType()) &&
+      filter->getElementType() == type->getElementType() && offset->getElementType() == type->getElementType();
   for (size_t i = 0; fits && i < spatial; ++i) {
     int64_t reach = (conv.window()[i] - 1) * conv.dilations[i] + 1;
     int64_t padded = type->getDimSize(2 + i) + conv.pads[i] + conv.pads[spatial + i];
@@ -194,8 +186,8 @@ FailureOr<Term> movedTaps(NodeImporter &importer, const DeformConv &conv) {
     Term move = moves.with(importer.reshape(importer.slice(moves, 2, i, 1), {rows, taps * places}));
     at.push_back(conv.still(importer, i).broadcast({1}, move.getShape()) + move);
   }
-  Term pixels = moves.with(
-      importer.reshape(*image, {rows, conv.type.getDimSize(1) / conv.offsetGroups, countElements(dims)}));
+  Term pixels =
+      moves.with(importer.reshape(*image, {rows, conv.type.getDimSize(1) / conv.offsetGroups, countElements(dims)}));
   Term seen = sampleSum(pixels, dims, at, Sampling{Interpolation::Linear, Outside::Zero, true});
   if (!importer.has(4))
     return seen;
@@ -203,10 +195,9 @@ FailureOr<Term> movedTaps(NodeImporter &importer, const DeformConv &conv) {
   if (failed(mask))
     return failure();
   auto maskType = cast<RankedTensorType>(mask->getType());
-  if (maskType.getNumElements() != rows * taps * places ||
-      maskType.getElementType() != conv.type.getElementType())
-    return importer.error() << "its mask is " << maskType << ", expected " << rows * taps * places
-                            << " elements of " << conv.type.getElementType();
+  if (maskType.getNumElements() != rows * taps * places || maskType.getElementType() != conv.type.getElementType())
+    return importer.error() << "its mask is " << maskType << ", expected " << rows * taps * places << " elements of "
+                            << conv.type.getElementType();
   Term weights = seen.with(importer.reshape(*mask, {rows, taps * places}));
   return seen * weights.broadcast({0, 2}, seen.getShape());
 }

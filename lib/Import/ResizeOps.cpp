@@ -23,10 +23,14 @@ Rule readRule(NodeImporter &importer) {
   };
   // Before opset 11 there were no such attributes.
   bool old = importer.opset() < 11;
-  Rule rule{text("mode", "nearest"), text("coordinate_transformation_mode", old ? "asymmetric" : "half_pixel"),
-            text("nearest_mode", old ? "floor" : "round_prefer_floor"), text("keep_aspect_ratio_policy", "stretch"),
-            importer.node.floatAttribute("cubic_coeff_a", -0.75), importer.node.floatAttribute("extrapolation_value", 0),
-            importer.node.intAttribute("exclude_outside", 0) != 0, importer.node.intAttribute("antialias", 0) != 0};
+  Rule rule{text("mode", "nearest"),
+            text("coordinate_transformation_mode", old ? "asymmetric" : "half_pixel"),
+            text("nearest_mode", old ? "floor" : "round_prefer_floor"),
+            text("keep_aspect_ratio_policy", "stretch"),
+            importer.node.floatAttribute("cubic_coeff_a", -0.75),
+            importer.node.floatAttribute("extrapolation_value", 0),
+            importer.node.intAttribute("exclude_outside", 0) != 0,
+            importer.node.intAttribute("antialias", 0) != 0};
   if (rule.mode == "bilinear" || rule.mode == "trilinear")
     rule.mode = "linear";
   return rule;
@@ -91,7 +95,8 @@ double weightAt(const Rule &rule, double distance) {
 /// Adds the weights of one result element to `row`; beyond its ends the operand repeats its last elements.
 void addWeights(const Rule &rule, const Scaling &dim, double x, MutableArrayRef<double> row) {
   // A result that is smaller averages over more elements.
-  double scale = rule.antialias ? std::min(dim.scale, 1.0) : 1, reach = (rule.mode == "linear" ? 1 : 2) / scale, sum = 0;
+  double scale = rule.antialias ? std::min(dim.scale, 1.0) : 1, reach = (rule.mode == "linear" ? 1 : 2) / scale,
+         sum = 0;
   auto first = int64_t(std::ceil(x - reach)), last = int64_t(std::floor(x + reach));
   auto counts = [&](int64_t at) { return !rule.exclude || (at >= 0 && at < dim.from); };
   for (int64_t at = first; at <= last; ++at)

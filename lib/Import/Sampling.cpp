@@ -34,8 +34,7 @@ Term both(Term a, Term b) { return a.with(AndOp::create(a.getBuilder(), a.getLoc
 
 /// In [low, high]; NaN becomes `low`, so that an index made of it exists.
 Term clampTo(Term x, double low, double high) {
-  return x.compare(Predicate::ge, low)
-      .select(x.compare(Predicate::le, high).select(x, x.splat(high)), x.splat(low));
+  return x.compare(Predicate::ge, low).select(x.compare(Predicate::le, high).select(x, x.splat(high)), x.splat(low));
 }
 
 /// v reflected to and fro between two borders: a triangular wave of twice their distance.
@@ -58,8 +57,7 @@ Tap tapAt(Term position, std::optional<Term> weight, int64_t size, const Samplin
   double last = double(size - 1);
   if (sampling.outside == Outside::Zero) {
     Term inside = both(position.compare(Predicate::ge, 0), position.compare(Predicate::le, last));
-    weight = weight ? inside.select(*weight, weight->splat(0))
-                    : inside.convert(position.getType().getElementType());
+    weight = weight ? inside.select(*weight, weight->splat(0)) : inside.convert(position.getType().getElementType());
   } else if (sampling.outside == Outside::Reflect) {
     Border border = borderOf(size, sampling);
     position = reflect(position, border.low, border.high);
@@ -87,12 +85,10 @@ Term bringInside(Term at, int64_t size, const Sampling &sampling) {
   Border border = borderOf(size, sampling);
   Term inside = both(at.compare(Predicate::ge, border.low), at.compare(Predicate::le, border.high));
   bool reflects = sampling.outside == Outside::Reflect;
-  return inside.select(at,
-                       reflects ? reflect(at, border.low, border.high) : clampTo(at, 0, double(size - 1)));
+  return inside.select(at, reflects ? reflect(at, border.low, border.high) : clampTo(at, 0, double(size - 1)));
 }
 
-SmallVector<Term> sampleTerms(Term image, ArrayRef<int64_t> dims, ArrayRef<Term> at,
-                              const Sampling &sampling) {
+SmallVector<Term> sampleTerms(Term image, ArrayRef<int64_t> dims, ArrayRef<Term> at, const Sampling &sampling) {
   // Every combination of one tap along each dim.
   SmallVector<Tap> combined;
   for (auto [size, coordinate] : llvm::zip(dims, at)) {
@@ -114,8 +110,8 @@ SmallVector<Term> sampleTerms(Term image, ArrayRef<int64_t> dims, ArrayRef<Term>
   SmallVector<Term> terms;
   for (const Tap &tap : combined) {
     Value indices = tap.index.broadcast({0, 2}, shape);
-    Term value = image.with(
-        TakeOp::create(image.getBuilder(), image.getLoc(), image.getType().clone(shape), image, indices, 2));
+    Term value =
+        image.with(TakeOp::create(image.getBuilder(), image.getLoc(), image.getType().clone(shape), image, indices, 2));
     if (tap.weight)
       value = value * tap.weight->convert(image.getType().getElementType()).broadcast({0, 2}, shape);
     terms.push_back(value);

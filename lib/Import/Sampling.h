@@ -13,8 +13,7 @@ enum class Outside { Zero, Border, Reflect };
 struct Sampling {
   Interpolation interpolation = Interpolation::Linear;
   Outside outside = Outside::Zero;
-  bool corners =
-      false; ///< the border lies at the middle of the outermost elements, not half an element further out
+  bool corners = false; ///< the border lies at the middle of the outermost elements, not half an element further out
 };
 
 /// Coordinates beyond the border, in elements, brought back onto the image by the rule of `sampling`.
@@ -28,8 +27,8 @@ llvm::SmallVector<Term> sampleTerms(Term image, llvm::ArrayRef<int64_t> dims, ll
 Term sampleSum(Term image, llvm::ArrayRef<int64_t> dims, llvm::ArrayRef<Term> at, const Sampling &sampling);
 
 /// first + step * i along `dim` of a tensor of `shape`.
-Term progression(NodeImporter &importer, mlir::Type element, llvm::ArrayRef<int64_t> shape, int64_t dim,
-                 double first, double step);
+Term progression(NodeImporter &importer, mlir::Type element, llvm::ArrayRef<int64_t> shape, int64_t dim, double first,
+                 double step);
 
 } // namespace par
 

@@ -31,11 +31,13 @@ struct Scatter {
     return operand.with(PutAddOp::create(operand.getBuilder(), operand.getLoc(), values, indices, dim, size()));
   }
   Term put(ReduceKind kind, Value values) const {
-    return operand.with(PutReduceOp::create(operand.getBuilder(), operand.getLoc(), kind, values, indices, dim, size()));
+    return operand.with(
+        PutReduceOp::create(operand.getBuilder(), operand.getLoc(), kind, values, indices, dim, size()));
   }
 };
 
-/// Of updates that point to one place the last stays, as PyTorch has it (`x[i] = y` and scatter_ on a CPU; ONNX leaves it open).
+/// Of updates that point to one place the last stays, as PyTorch has it (`x[i] = y` and scatter_ on a CPU; ONNX leaves
+/// it open).
 Value keepLast(const Scatter &scatter) {
   Term operand = scatter.operand;
   OpBuilder &builder = operand.getBuilder();
@@ -180,7 +182,8 @@ LogicalResult importScatterElements(NodeImporter &importer) {
   return importer.bind(result);
 }
 
-/// The first of known rows that follow one another in x (`x[..., :n] = y` of PyTorch), where the updates are whole rows.
+/// The first of known rows that follow one another in x (`x[..., :n] = y` of PyTorch), where the updates are whole
+/// rows.
 std::optional<int64_t> findRowRun(const StaticTensor *known, RankedTensorType x, RankedTensorType updates) {
   if (!known || known->getRank() != 2 || known->getShape()[1] != 1 || x.getRank() < 1)
     return std::nullopt;
@@ -209,7 +212,8 @@ LogicalResult importScatterNd(NodeImporter &importer) {
     return importer.error() << "its updates are " << updateType << ", expected " << type.clone(expected);
   // What is not addressed keeps its dims: one may be the batch.
   SmallVector<int64_t> part = rows->shapeOf(type.getShape(), rows->count);
-  Value flat = importer.reshape(*x, rows->shapeOf(type.getShape(), rows->rows)), rowUpdates = importer.reshape(*updates, part);
+  Value flat = importer.reshape(*x, rows->shapeOf(type.getShape(), rows->rows)),
+        rowUpdates = importer.reshape(*updates, part);
   Value indices = buildBroadcast(importer.builder, importer.loc, rows->indices, dimRange(0, rows->batch + 1), part);
   bool repeats = mayRepeatRows(importer.known(1), *rows, type.getShape());
   Value result = combine({termOf(importer, flat), indices, rowUpdates, rows->batch, repeats}, *kind);
@@ -238,7 +242,8 @@ LogicalResult importTensorScatter(NodeImporter &importer) {
       return failure();
     auto startType = cast<RankedTensorType>(starts->getType());
     if (startType.getRank() != 1 || startType.getDimSize(0) != type.getDimSize(0))
-      return importer.error() << "its write_indices are " << startType << ", expected one for each of " << type.getDimSize(0);
+      return importer.error() << "its write_indices are " << startType << ", expected one for each of "
+                              << type.getDimSize(0);
     index = index + index.with(*starts).convert(i64).broadcast({0}, updateType.getShape());
   }
   if (importer.node.stringAttribute("mode", "linear") == "circular") {

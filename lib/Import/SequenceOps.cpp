@@ -7,7 +7,8 @@ namespace {
 using namespace mlir;
 
 /// Sizes of the parts along a dim: equal ones of `size` with a smaller last one, or the ones given.
-FailureOr<SmallVector<int64_t>> partSizes(NodeImporter &importer, int64_t total, ArrayRef<int64_t> given, bool isScalar) {
+FailureOr<SmallVector<int64_t>> partSizes(NodeImporter &importer, int64_t total, ArrayRef<int64_t> given,
+                                          bool isScalar) {
   SmallVector<int64_t> sizes;
   if (isScalar) {
     if (given.size() != 1 || given[0] <= 0)
@@ -128,7 +129,8 @@ LogicalResult importSequenceInsert(NodeImporter &importer) {
 
 LogicalResult importSequenceErase(NodeImporter &importer) {
   FailureOr<std::vector<GraphValue>> elements = sequenceOf(importer);
-  FailureOr<size_t> at = failed(elements) ? FailureOr<size_t>(failure()) : positionIn(importer, 1, elements->size(), false);
+  FailureOr<size_t> at =
+      failed(elements) ? FailureOr<size_t>(failure()) : positionIn(importer, 1, elements->size(), false);
   if (failed(at))
     return failure();
   elements->erase(elements->begin() + *at);
@@ -139,8 +141,8 @@ LogicalResult importSequenceLength(NodeImporter &importer) {
   FailureOr<std::vector<GraphValue>> elements = sequenceOf(importer);
   if (failed(elements))
     return failure();
-  auto length = std::make_shared<StaticTensor>(
-      StaticTensor::ofInts(onnx::ElementType::I64, {}, {int64_t(elements->size())}));
+  auto length =
+      std::make_shared<StaticTensor>(StaticTensor::ofInts(onnx::ElementType::I64, {}, {int64_t(elements->size())}));
   return importer.bindValue({length, {}, {}, false});
 }
 
@@ -191,15 +193,14 @@ LogicalResult importOptionalGetElement(NodeImporter &importer) {
 }
 
 LogicalResult importOptionalHasElement(NodeImporter &importer) {
-  auto holds = std::make_shared<StaticTensor>(
-      StaticTensor::ofInts(onnx::ElementType::Bool, {}, {importer.has(0) ? 1 : 0}));
+  auto holds =
+      std::make_shared<StaticTensor>(StaticTensor::ofInts(onnx::ElementType::Bool, {}, {importer.has(0) ? 1 : 0}));
   return importer.bindValue({holds, {}, {}, false});
 }
 
 /// Parts of shape arithmetic stay known.
 constexpr int64_t knownLimit = 4096;
-LogicalResult bindKnownParts(NodeImporter &importer, const StaticTensor &whole, int64_t dim,
-                             ArrayRef<int64_t> sizes) {
+LogicalResult bindKnownParts(NodeImporter &importer, const StaticTensor &whole, int64_t dim, ArrayRef<int64_t> sizes) {
   int64_t start = 0;
   for (auto [k, size] : llvm::enumerate(sizes)) {
     Shape shape(whole.getShape());
@@ -231,8 +232,8 @@ LogicalResult importSplit(NodeImporter &importer) {
   if (int64_t said = importer.node.intAttribute("num_outputs", count); said != count)
     return importer.error() << "num_outputs is " << said << ", and it has " << count << " outputs";
   int64_t equal = (total + count - 1) / count;
-  FailureOr<SmallVector<int64_t>> sizes = partSizes(
-      importer, total, *split ? ArrayRef<int64_t>(**split) : ArrayRef(equal), !*split);
+  FailureOr<SmallVector<int64_t>> sizes =
+      partSizes(importer, total, *split ? ArrayRef<int64_t>(**split) : ArrayRef(equal), !*split);
   if (failed(sizes))
     return failure();
   if (int64_t(sizes->size()) != count)

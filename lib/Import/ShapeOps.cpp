@@ -159,8 +159,8 @@ LogicalResult importExpand(NodeImporter &importer) {
     return failure();
   FailureOr<Shape> shape = broadcastShapes(type->getShape(), asked->value_or(SmallVector<int64_t>()));
   if (failed(shape) || llvm::any_of(*shape, [](int64_t dim) { return dim < 0; }))
-    return importer.error() << *type << " does not expand to ["
-                            << spell(asked->value_or(SmallVector<int64_t>())) << "]";
+    return importer.error() << *type << " does not expand to [" << spell(asked->value_or(SmallVector<int64_t>()))
+                            << "]";
   FailureOr<Value> result = importer.stretched(0, *shape);
   return failed(result) ? failure() : importer.bind(*result);
 }

@@ -43,8 +43,7 @@ LogicalResult importSoftmax(NodeImporter &importer) {
   FailureOr<Rows> rows = readRows(importer);
   if (failed(rows))
     return failure();
-  Value result =
-      SoftmaxOp::create(importer.builder, importer.loc, rows->operand.getType(), rows->operand, rows->dim);
+  Value result = SoftmaxOp::create(importer.builder, importer.loc, rows->operand.getType(), rows->operand, rows->dim);
   return importer.bind(importer.reshape(result, rows->type.getShape()));
 }
 

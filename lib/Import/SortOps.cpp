@@ -50,7 +50,8 @@ LogicalResult importArgReduce(NodeImporter &importer) {
   FailureOr<int64_t> dim = importer.dim("axis", 0, type.getRank());
   if (failed(dim))
     return failure();
-  Term index = argReduce(importer, termOf(importer, *x), kind, *dim, importer.node.intAttribute("select_last_index", 0) != 0);
+  Term index =
+      argReduce(importer, termOf(importer, *x), kind, *dim, importer.node.intAttribute("select_last_index", 0) != 0);
   SmallVector<int64_t> shape(type.getShape());
   if (importer.node.intAttribute("keepdims", 1))
     shape[*dim] = 1;
@@ -65,7 +66,8 @@ FailureOr<int64_t> countOf(NodeImporter &importer, int64_t size) {
   if (importer.has(1)) {
     const StaticTensor *known = importer.known(1);
     if (!known || known->getElements() != 1)
-      return importer.error() << "its K depends on data, which an ahead-of-time program cannot hold; export it as a constant";
+      return importer.error()
+             << "its K depends on data, which an ahead-of-time program cannot hold; export it as a constant";
     count = known->intAt(0);
   }
   if (count < 0 || count > size)
@@ -109,7 +111,8 @@ LogicalResult importHardmax(NodeImporter &importer) {
     return failure();
   Value x = *operand;
   if (old)
-    x = importer.reshape(x, {countElements(type.getShape().take_front(*dim)), countElements(type.getShape().drop_front(*dim))});
+    x = importer.reshape(
+        x, {countElements(type.getShape().take_front(*dim)), countElements(type.getShape().drop_front(*dim))});
   int64_t along = old ? 1 : *dim;
   Term index = argReduce(importer, termOf(importer, x), ReduceKind::max, along, false);
   auto flat = cast<RankedTensorType>(x.getType());

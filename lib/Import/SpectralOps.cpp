@@ -13,13 +13,15 @@ using namespace mlir;
 FailureOr<int64_t> scalarOf(NodeImporter &importer, size_t i, StringRef name) {
   const StaticTensor *known = importer.known(i);
   if (!known || known->getElements() != 1)
-    return importer.error() << "its " << name << " depends on data, which an ahead-of-time program cannot hold; export it "
+    return importer.error() << "its " << name
+                            << " depends on data, which an ahead-of-time program cannot hold; export it "
                                "as a constant";
   return known->intAt(0);
 }
 
 /// What an input of known integers stands for, as a value of floats of `element`'s type.
-FailureOr<Value> constant(NodeImporter &importer, size_t i, ArrayRef<int64_t> shape, std::vector<double> values, Type element) {
+FailureOr<Value> constant(NodeImporter &importer, size_t i, ArrayRef<int64_t> shape, std::vector<double> values,
+                          Type element) {
   FailureOr<Value> value =
       importer.knownAs(i, StaticTensor::ofFloats(onnx::ElementType::F64, shape, std::move(values)));
   return failed(value) ? value : FailureOr<Value>(buildConvert(importer.builder, importer.loc, *value, element));
@@ -61,7 +63,8 @@ Value fit(NodeImporter &importer, Value x, int64_t dim, int64_t size) {
     return importer.slice(x, dim, 0, size);
   SmallVector<int64_t> low(type.getRank(), 0), high(low);
   high[dim] = size - have;
-  return PadOp::create(importer.builder, importer.loc, x, low, high, importer.builder.getZeroAttr(type.getElementType()));
+  return PadOp::create(importer.builder, importer.loc, x, low, high,
+                       importer.builder.getZeroAttr(type.getElementType()));
 }
 
 /// (.., n at dim, .., components) to (.., outputs at dim, .., parts).
@@ -206,8 +209,7 @@ LogicalResult importMelWeightMatrix(NodeImporter &importer) {
   for (auto [i, number] : llvm::enumerate(numbers)) {
     const StaticTensor *known = importer.known(i);
     if (!known || known->getElements() != 1)
-      return importer.error() << "its input " << i
-                              << " depends on data, which an ahead-of-time program cannot hold";
+      return importer.error() << "its input " << i << " depends on data, which an ahead-of-time program cannot hold";
     number = known->floatAt(0);
   }
   auto [bands, length, rate, lowest, highest] = numbers;
@@ -223,9 +225,8 @@ LogicalResult importMelWeightMatrix(NodeImporter &importer) {
     double hertz = 700 * (std::pow(10, (mel(lowest) + double(i) * step) / 2595) - 1);
     edges.push_back(int64_t(std::floor((length + 1) * hertz / rate)));
   }
-  FailureOr<Type> element = importer.node.attribute("output_datatype")
-                                ? importer.elementType("output_datatype")
-                                : FailureOr<Type>(importer.builder.getF32Type());
+  FailureOr<Type> element = importer.node.attribute("output_datatype") ? importer.elementType("output_datatype")
+                                                                       : FailureOr<Type>(importer.builder.getF32Type());
   if (failed(element))
     return failure();
   FailureOr<Value> matrix = importer.constant(*element, {int64_t(length) / 2 + 1, int64_t(bands)},

@@ -11,8 +11,8 @@ namespace {
 
 using Sizes = SmallVector<int64_t>;
 
-/// Which sizes each dim of `from` is taken apart into to give `to`, none of them joined with another dim's; nothing where some are.
-/// Dims of size 1 go with the dim before them.
+/// Which sizes each dim of `from` is taken apart into to give `to`, none of them joined with another dim's; nothing
+/// where some are. Dims of size 1 go with the dim before them.
 std::optional<SmallVector<Sizes>> findSplits(ArrayRef<int64_t> from, ArrayRef<int64_t> to) {
   SmallVector<Sizes> splits;
   size_t next = 0;

@@ -15,23 +15,20 @@ LogicalResult importCausalConvWithState(NodeImporter &importer) {
     return failure();
   auto type = cast<RankedTensorType>(x->getType()), filterType = cast<RankedTensorType>(filter->getType());
   if (type.getRank() != 3 || filterType.getRank() != 3 || filterType.getDimSize(0) != type.getDimSize(1) ||
-      filterType.getDimSize(1) != 1 || filterType.getDimSize(2) < 1 ||
-      !isa<FloatType>(type.getElementType()) || filterType.getElementType() != type.getElementType())
-    return importer.error() << "convolves " << type << " with " << filterType
-                            << ", expected (channels, 1, width)";
+      filterType.getDimSize(1) != 1 || filterType.getDimSize(2) < 1 || !isa<FloatType>(type.getElementType()) ||
+      filterType.getElementType() != type.getElementType())
+    return importer.error() << "convolves " << type << " with " << filterType << ", expected (channels, 1, width)";
   int64_t channels = type.getDimSize(1), length = type.getDimSize(2), taps = filterType.getDimSize(2);
   if (failed(importer.unroll(taps, 6)))
     return failure();
   RankedTensorType stateType = type.clone({type.getDimSize(0), channels, taps - 1});
-  FailureOr<Value> state =
-      importer.has(3) ? importer.tensor(3) : FailureOr<Value>(importer.splat(stateType, 0));
+  FailureOr<Value> state = importer.has(3) ? importer.tensor(3) : FailureOr<Value>(importer.splat(stateType, 0));
   if (failed(state))
     return failure();
   if (state->getType() != stateType)
     return importer.error() << "its state is " << state->getType() << ", expected " << stateType;
   Value padded =
-      taps == 1 ? *x
-                : ConcatOp::create(importer.builder, importer.loc, ValueRange{*state, *x}, 2).getResult();
+      taps == 1 ? *x : ConcatOp::create(importer.builder, importer.loc, ValueRange{*state, *x}, 2).getResult();
   std::optional<Term> sum;
   for (int64_t j = 0; j < taps; ++j) {
     Term weight = termOf(importer, importer.reshape(importer.slice(*filter, 2, j, 1), {channels}));
@@ -70,24 +67,22 @@ FailureOr<Term> headsOf(NodeImporter &importer, size_t i, int64_t heads) {
   if (failed(x))
     return failure();
   auto type = cast<RankedTensorType>(x->getType());
-  if (type.getRank() != 3 || heads <= 0 || type.getDimSize(2) % heads ||
-      !isa<FloatType>(type.getElementType()))
+  if (type.getRank() != 3 || heads <= 0 || type.getDimSize(2) % heads || !isa<FloatType>(type.getElementType()))
     return importer.error() << "input " << i << " is " << type << ", expected (batch, length, " << heads
                             << " heads * width)";
-  Term apart = termOf(importer, importer.reshape(*x, {type.getDimSize(0), type.getDimSize(1), heads,
-                                                      type.getDimSize(2) / heads}));
+  Term apart = termOf(
+      importer, importer.reshape(*x, {type.getDimSize(0), type.getDimSize(1), heads, type.getDimSize(2) / heads}));
   return type.getElementTypeBitWidth() < 32 ? apart.convert(importer.builder.getF32Type()) : apart;
 }
 
 /// Fails with an error unless `x` has the batch, steps and element type of the queries, and one of `widths` a
 /// head.
 LogicalResult checkSteps(NodeImporter &importer, size_t i, Term x, Term q, ArrayRef<int64_t> widths) {
-  if (x.getShape().take_front(2) == q.getShape().take_front(2) &&
-      llvm::is_contained(widths, x.getShape()[3]) &&
+  if (x.getShape().take_front(2) == q.getShape().take_front(2) && llvm::is_contained(widths, x.getShape()[3]) &&
       x.getType().getElementType() == q.getType().getElementType())
     return success();
-  return importer.error() << "input " << i << " with its heads apart is " << x.getType()
-                          << ", the queries are " << q.getType();
+  return importer.error() << "input " << i << " with its heads apart is " << x.getType() << ", the queries are "
+                          << q.getType();
 }
 
 LogicalResult readGates(NodeImporter &importer, LinearAttention &attention) {
@@ -120,18 +115,16 @@ FailureOr<LinearAttention> readLinearAttention(NodeImporter &importer) {
   bool gated = rule.contains("gated"), corrected = rule.contains("delta");
   if (!llvm::is_contained({"linear", "gated", "delta", "gated_delta"}, rule) || gated != importer.has(4) ||
       corrected != importer.has(5) || heads <= 0 || queries % heads)
-    return importer.error() << "update_rule \"" << rule << "\" of " << queries << " heads over " << heads
-                            << " with" << (importer.has(4) ? "" : "out") << " decay and with"
-                            << (importer.has(5) ? "" : "out") << " beta";
-  FailureOr<Term> q = headsOf(importer, 0, queries), k = headsOf(importer, 1, heads),
-                  v = headsOf(importer, 2, heads);
+    return importer.error() << "update_rule \"" << rule << "\" of " << queries << " heads over " << heads << " with"
+                            << (importer.has(4) ? "" : "out") << " decay and with" << (importer.has(5) ? "" : "out")
+                            << " beta";
+  FailureOr<Term> q = headsOf(importer, 0, queries), k = headsOf(importer, 1, heads), v = headsOf(importer, 2, heads);
   if (failed(q) || failed(k) || failed(v))
     return failure();
   int64_t length = q->getShape()[1];
   if (length < 1 || failed(checkSteps(importer, 1, *k, *q, {q->getShape()[3]})) ||
       failed(checkSteps(importer, 2, *v, *q, {v->getShape()[3]})))
-    return length < 1 ? importer.error() << "input 0 is " << q->getType() << ", which has no steps"
-                      : failure();
+    return length < 1 ? importer.error() << "input 0 is " << q->getType() << ", which has no steps" : failure();
   LinearAttention attention{q->getShape()[0],
                             q->getShape()[1],
                             heads,
@@ -161,8 +154,7 @@ Term stepOf(NodeImporter &importer, Term x, int64_t t) {
 
 /// One step's state, and what the queries read of it, (batch, query heads * values).
 Term readState(NodeImporter &importer, const LinearAttention &attention, Term q, Term state) {
-  SmallVector<int64_t> shape{attention.batch, attention.heads, attention.sharing, attention.keys,
-                             attention.values};
+  SmallVector<int64_t> shape{attention.batch, attention.heads, attention.sharing, attention.keys, attention.values};
   Term apart = q.with(importer.reshape(q, {shape[0], shape[1], shape[2], shape[3]}));
   Term product = apart.broadcast({0, 1, 2, 3}, shape) * state.broadcast({0, 1, 3, 4}, shape);
   Term read = product.reduce(ReduceKind::sum, {3}) * attention.scale;
@@ -191,8 +183,7 @@ LogicalResult importLinearAttention(NodeImporter &importer) {
     return failure();
   SmallVector<Value> steps;
   for (int64_t t = 0; t < attention->length; ++t) {
-    Term k = stepOf(importer, *attention->k, t).broadcast({0, 1, 2}, shape),
-         v = stepOf(importer, *attention->v, t);
+    Term k = stepOf(importer, *attention->k, t).broadcast({0, 1, 2}, shape), v = stepOf(importer, *attention->v, t);
     if (attention->gated)
       state = state * stepOf(importer, *attention->decay, t).broadcast({0, 1, 2}, shape);
     if (attention->corrected)
@@ -200,8 +191,7 @@ LogicalResult importLinearAttention(NodeImporter &importer) {
     state = state + k * v.broadcast({0, 1, 3}, shape);
     steps.push_back(readState(importer, *attention, stepOf(importer, *attention->q, t), state));
   }
-  Term all =
-      state.with(steps.size() == 1 ? steps[0] : ConcatOp::create(importer.builder, importer.loc, steps, 1));
+  Term all = state.with(steps.size() == 1 ? steps[0] : ConcatOp::create(importer.builder, importer.loc, steps, 1));
   auto as = [&](Term value, Type type) {
     return value.getType().getElementType() == type ? value : value.convert(type);
   };

@@ -97,14 +97,22 @@ static double roundTo(ElementType type, double value) {
 
 static int64_t wrapTo(ElementType type, int64_t value) {
   switch (type) {
-  case ElementType::Bool: return value != 0;
-  case ElementType::I8: return int8_t(value);
-  case ElementType::U8: return uint8_t(value);
-  case ElementType::I16: return int16_t(value);
-  case ElementType::U16: return uint16_t(value);
-  case ElementType::I32: return int32_t(value);
-  case ElementType::U32: return uint32_t(value);
-  default: return value;
+  case ElementType::Bool:
+    return value != 0;
+  case ElementType::I8:
+    return int8_t(value);
+  case ElementType::U8:
+    return uint8_t(value);
+  case ElementType::I16:
+    return int16_t(value);
+  case ElementType::U16:
+    return uint16_t(value);
+  case ElementType::I32:
+    return int32_t(value);
+  case ElementType::U32:
+    return uint32_t(value);
+  default:
+    return value;
   }
 }
 
@@ -161,20 +169,43 @@ std::optional<StaticTensor> StaticTensor::ofBytes(ElementType type, ArrayRef<int
     return std::nullopt;
   StaticTensor result(type, shape, shape);
   switch (type) {
-  case ElementType::F32: readAs<float>(result, bytes); break;
-  case ElementType::F64: readAs<double>(result, bytes); break;
-  case ElementType::F16: readHalves(result, bytes, llvm::APFloat::IEEEhalf()); break;
-  case ElementType::BF16: readHalves(result, bytes, llvm::APFloat::BFloat()); break;
+  case ElementType::F32:
+    readAs<float>(result, bytes);
+    break;
+  case ElementType::F64:
+    readAs<double>(result, bytes);
+    break;
+  case ElementType::F16:
+    readHalves(result, bytes, llvm::APFloat::IEEEhalf());
+    break;
+  case ElementType::BF16:
+    readHalves(result, bytes, llvm::APFloat::BFloat());
+    break;
   case ElementType::I64:
-  case ElementType::U64: readAs<int64_t>(result, bytes); break;
-  case ElementType::I32: readAs<int32_t>(result, bytes); break;
-  case ElementType::U32: readAs<uint32_t>(result, bytes); break;
-  case ElementType::I16: readAs<int16_t>(result, bytes); break;
-  case ElementType::U16: readAs<uint16_t>(result, bytes); break;
-  case ElementType::I8: readAs<int8_t>(result, bytes); break;
+  case ElementType::U64:
+    readAs<int64_t>(result, bytes);
+    break;
+  case ElementType::I32:
+    readAs<int32_t>(result, bytes);
+    break;
+  case ElementType::U32:
+    readAs<uint32_t>(result, bytes);
+    break;
+  case ElementType::I16:
+    readAs<int16_t>(result, bytes);
+    break;
+  case ElementType::U16:
+    readAs<uint16_t>(result, bytes);
+    break;
+  case ElementType::I8:
+    readAs<int8_t>(result, bytes);
+    break;
   case ElementType::U8:
-  case ElementType::Bool: readAs<uint8_t>(result, bytes); break;
-  default: return std::nullopt;
+  case ElementType::Bool:
+    readAs<uint8_t>(result, bytes);
+    break;
+  default:
+    return std::nullopt;
   }
   result.compact();
   return result;

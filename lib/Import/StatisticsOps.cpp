@@ -11,9 +11,7 @@ namespace {
 using namespace mlir;
 
 /// A term of at least 32 bits, in which statistics are computed.
-Term wide(Term x) {
-  return x.getType().getElementTypeBitWidth() < 32 ? x.convert(x.getBuilder().getF32Type()) : x;
-}
+Term wide(Term x) { return x.getType().getElementTypeBitWidth() < 32 ? x.convert(x.getBuilder().getF32Type()) : x; }
 
 /// The first operand, floats of at least `rank` dims.
 FailureOr<Term> readOperand(NodeImporter &importer, int64_t rank) {
@@ -44,8 +42,9 @@ Term meanOver(Term x, ArrayRef<int64_t> dims) {
   return x.reduce(ReduceKind::sum, dims) * (1.0 / double(count));
 }
 
-/// Mean and variance of the samples of each group and channel, and what of the operand is above the mean. With one group
-/// its dim is left out: statistics are [C] and samples [N, C, ...], else [groups, C] and [groups, N / groups, C, ...].
+/// Mean and variance of the samples of each group and channel, and what of the operand is above the mean. With one
+/// group its dim is left out: statistics are [C] and samples [N, C, ...], else [groups, C] and [groups, N / groups, C,
+/// ...].
 struct GroupStatistics {
   GroupStatistics(Term x, int64_t groups) : grouped(groups > 1), mean(x), variance(x), centred(x) {
     SmallVector<int64_t> shape(x.getShape());
@@ -97,8 +96,9 @@ FailureOr<BatchNormResults> normBySamples(NodeImporter &importer, const BatchNor
     return importer.error() << "a batch of " << samples << " does not divide into " << groups
                             << " groups that share statistics";
   if (importer.trains() && countElements(norm.shape()) == norm.shape()[1] * groups)
-    return importer.error() << "normalises each channel by one number, which leaves nothing of it: PyTorch refuses that, too; more "
-                               "samples must share statistics (batch.size, batch.microbatches, batch_norm)";
+    return importer.error()
+           << "normalises each channel by one number, which leaves nothing of it: PyTorch refuses that, too; more "
+              "samples must share statistics (batch.size, batch.microbatches, batch_norm)";
   GroupStatistics statistics(norm.x, groups);
   Term factor = statistics.repeat(norm.scale) * rsqrt(statistics.variance + norm.epsilon);
   Term normed = statistics.centred * statistics.spread(factor, statistics.centred);
@@ -157,8 +157,8 @@ LogicalResult importBatchNorm(NodeImporter &importer) {
   if (importer.opset() < 14)
     training = importer.isUsed(1) || importer.isUsed(2);
   Type element = given->getType().getElementType();
-  FailureOr<BatchNormResults> results = training && !importer.serves() ? normByMode(importer, norm, element)
-                                                                       : normByGiven(importer, norm, element);
+  FailureOr<BatchNormResults> results =
+      training && !importer.serves() ? normByMode(importer, norm, element) : normByGiven(importer, norm, element);
   if (failed(results))
     return failure();
   for (auto [i, result] : llvm::enumerate(*results)) {
@@ -181,11 +181,12 @@ LogicalResult bindGroupNorm(NodeImporter &importer, Term given, int64_t groups, 
   Type element = x.getType().getElementType();
   auto statistic = RankedTensorType::get({shape[0], groups}, element), one = RankedTensorType::get({apart[2]}, element);
   Term joined = x.reshape(apart);
-  auto norm = LayerNormOp::create(importer.builder, importer.loc, TypeRange{joined.getType(), statistic, statistic},
-                                  joined, importer.splat(one, 1), importer.splat(one, 0),
-                                  importer.builder.getF64FloatAttr(epsilon));
+  auto norm =
+      LayerNormOp::create(importer.builder, importer.loc, TypeRange{joined.getType(), statistic, statistic}, joined,
+                          importer.splat(one, 1), importer.splat(one, 0), importer.builder.getF64FloatAttr(epsilon));
   int64_t numbers = perGroup ? groups : channels;
-  FailureOr<Term> scale = readChannels(importer, 1, numbers, element), bias = readChannels(importer, 2, numbers, element);
+  FailureOr<Term> scale = readChannels(importer, 1, numbers, element),
+                  bias = readChannels(importer, 2, numbers, element);
   if (failed(scale) || failed(bias))
     return failure();
   Term result = x.with(norm.getResult());
@@ -249,11 +250,13 @@ LogicalResult importLrn(NodeImporter &importer) {
   SmallVector<int64_t> shape(squares.getShape());
   shape.push_back(size);
   TypedAttr zero = importer.builder.getZeroAttr(squares.getType().getElementType());
-  Term patches = squares.with(PatchesOp::create(
-      importer.builder, importer.loc, squares.getType().clone(shape), squares, ArrayRef<int64_t>{size},
-      ArrayRef<int64_t>{1}, ArrayRef<int64_t>{(size - 1) / 2}, ArrayRef<int64_t>{size / 2}, ArrayRef<int64_t>{1}, zero));
+  Term patches =
+      squares.with(PatchesOp::create(importer.builder, importer.loc, squares.getType().clone(shape), squares,
+                                     ArrayRef<int64_t>{size}, ArrayRef<int64_t>{1}, ArrayRef<int64_t>{(size - 1) / 2},
+                                     ArrayRef<int64_t>{size / 2}, ArrayRef<int64_t>{1}, zero));
   Term sum = patches.reduce(ReduceKind::sum, {rank}).transpose(back);
-  Term base = sum * (importer.node.floatAttribute("alpha", 1e-4) / double(size)) + importer.node.floatAttribute("bias", 1);
+  Term base =
+      sum * (importer.node.floatAttribute("alpha", 1e-4) / double(size)) + importer.node.floatAttribute("bias", 1);
   return importer.bind(*x / power(base, base.splat(importer.node.floatAttribute("beta", 0.75))));
 }
 
@@ -290,7 +293,8 @@ LogicalResult importLpNorm(NodeImporter &importer) {
     return failure();
   if (p != 1 && p != 2)
     return importer.error() << "its p is " << p << ", expected 1 or 2";
-  Term sum = (p == 2 ? *x * *x : x->with(AbsOp::create(importer.builder, importer.loc, *x))).reduce(ReduceKind::sum, {*dim});
+  Term sum =
+      (p == 2 ? *x * *x : x->with(AbsOp::create(importer.builder, importer.loc, *x))).reduce(ReduceKind::sum, {*dim});
   sum = sum.compare(Predicate::eq, 0).select(sum.splat(1), sum);
   Term norm = p == 2 ? sqrt(sum) : sum;
   return importer.bind(*x / norm.broadcast(otherDims(rank, {*dim}), x->getShape()));

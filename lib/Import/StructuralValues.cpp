@@ -15,9 +15,10 @@ struct StructuralOperands {
   size_t first, last;
 };
 constexpr StructuralOperands structuralOperands[] = {
-    {"Resize", 1, 3}, {"Upsample", 1, 1},        {"Reshape", 1, 1}, {"Expand", 1, 1},  {"Tile", 1, 1},      {"Slice", 1, 4},
-    {"Pad", 1, 1},    {"ConstantOfShape", 0, 0}, {"Range", 0, 2},   {"Squeeze", 1, 1}, {"Unsqueeze", 1, 1}, {"Split", 1, 1},
-    {"TopK", 1, 1},   {"If", 0, 0},              {"Loop", 0, 1},
+    {"Resize", 1, 3}, {"Upsample", 1, 1}, {"Reshape", 1, 1},   {"Expand", 1, 1},
+    {"Tile", 1, 1},   {"Slice", 1, 4},    {"Pad", 1, 1},       {"ConstantOfShape", 0, 0},
+    {"Range", 0, 2},  {"Squeeze", 1, 1},  {"Unsqueeze", 1, 1}, {"Split", 1, 1},
+    {"TopK", 1, 1},   {"If", 0, 0},       {"Loop", 0, 1},
 };
 
 bool isStructural(const onnx::Node &node, size_t operand) {

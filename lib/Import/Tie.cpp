@@ -7,8 +7,8 @@
 
 namespace par {
 
-/// The node that makes a copy of its owner. Its module, which no other node is in, is the copy's name, so that it takes no
-/// name from other nodes.
+/// The node that makes a copy of its owner. Its module, which no other node is in, is the copy's name, so that it takes
+/// no name from other nodes.
 static onnx::Node makeCopy(const ParameterTie &tie) {
   onnx::Node node;
   node.name = node.modulePath = tie.name;
@@ -48,7 +48,8 @@ bool holdsOtherNumbers(const onnx::Model &model, const ParameterTie &tie) {
   size_t size = onnx::byteSize(owner->type), rows = owner->dims[0], columns = owner->dims[1];
   for (size_t row = 0; row < rows; ++row)
     for (size_t column = 0; column < columns; ++column)
-      if (std::memcmp(bytes[0]->data() + (column * rows + row) * size, bytes[1]->data() + (row * columns + column) * size, size))
+      if (std::memcmp(bytes[0]->data() + (column * rows + row) * size,
+                      bytes[1]->data() + (row * columns + column) * size, size))
         return true;
   return false;
 }

@@ -58,7 +58,9 @@ llvm::Error readFrozen(const onnx::Model &model, const json::Object &object, Tra
 }
 
 /// Of the module of a batch norm, "" where that is the model.
-std::string batchNormCounter(StringRef module) { return (module.empty() ? "" : module.str() + ".") + "num_batches_tracked"; }
+std::string batchNormCounter(StringRef module) {
+  return (module.empty() ? "" : module.str() + ".") + "num_batches_tracked";
+}
 
 llvm::Error readCumulative(const onnx::Model &model, const json::Object &object, TrainingMarks &marks) {
   llvm::Expected<ArrayRef<json::Value>> modules = listOf(object, "cumulative");
@@ -70,8 +72,8 @@ llvm::Error readCumulative(const onnx::Model &model, const json::Object &object,
       return wrong("has a cumulative batch norm that is no name");
     std::string counter = batchNormCounter(*text);
     if (llvm::none_of(model.updates, [&](const onnx::BufferUpdate &update) { return update.buffer == counter; }))
-      return wrong("says that the batch norm \"" + *text + "\" averages over all steps, and the model does not count them in \"" +
-                   counter + "\"");
+      return wrong("says that the batch norm \"" + *text +
+                   "\" averages over all steps, and the model does not count them in \"" + counter + "\"");
     marks.cumulative.insert(*text);
   }
   return llvm::Error::success();

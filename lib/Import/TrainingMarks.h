@@ -1,4 +1,5 @@
-// What par.export says of a module's training that no ONNX node can: metadata of the model under the key `par.training`.
+// What par.export says of a module's training that no ONNX node can: metadata of the model under the key
+// `par.training`.
 #ifndef PAR_LIB_IMPORT_TRAININGMARKS_H
 #define PAR_LIB_IMPORT_TRAININGMARKS_H
 
@@ -23,16 +24,17 @@ struct EmbeddingMark {
 struct TrainingMarks {
   llvm::StringSet<> frozen;                  ///< initializers that need no gradient in PyTorch
   llvm::StringMap<EmbeddingMark> embeddings; ///< by the name of the Gather
-  llvm::StringSet<> cumulative; ///< modules of batch norms whose moving statistics are the mean of all steps' (momentum=None)
+  llvm::StringSet<>
+      cumulative; ///< modules of batch norms whose moving statistics are the mean of all steps' (momentum=None)
 };
 
 /// `{"version": 1, "frozen": ["a.weight"], "embeddings": [{"node": "node_embedding", "padding_row": 1,
-/// "scale_by_frequency": true}], "cumulative": ["norm"]}`, every key but the version optional; nothing is marked in a file without it. Fails with
-/// a lower-case sentence where it is no such text, or names what the model does not have.
+/// "scale_by_frequency": true}], "cumulative": ["norm"]}`, every key but the version optional; nothing is marked in a
+/// file without it. Fails with a lower-case sentence where it is no such text, or names what the model does not have.
 llvm::Expected<TrainingMarks> readTrainingMarks(const onnx::Model &model);
 
-/// The rows that a Gather looked up at `indices` along `dim`, which has `size`: with PyTorch's gradient where the file says
-/// that the node is an embedding. An error where it can be none.
+/// The rows that a Gather looked up at `indices` along `dim`, which has `size`: with PyTorch's gradient where the file
+/// says that the node is an embedding. An error where it can be none.
 mlir::FailureOr<mlir::Value> markEmbedding(NodeImporter &importer, mlir::Value rows, mlir::Value indices, int64_t dim,
                                            int64_t size);
 

@@ -7,14 +7,14 @@ namespace par {
 
 using llvm::StringRef;
 
-bool isRenamed(StringRef initializer) {
-  return initializer.starts_with("onnx::") || initializer.starts_with("val_");
-}
+bool isRenamed(StringRef initializer) { return initializer.starts_with("onnx::") || initializer.starts_with("val_"); }
 
 namespace {
 
 /// It has the result and the operands that its operator needs: files can hold nodes that are not checked yet.
-bool isCalled(const onnx::Node &node, size_t operands) { return !node.outputs.empty() && node.inputs.size() >= operands; }
+bool isCalled(const onnx::Node &node, size_t operands) {
+  return !node.outputs.empty() && node.inputs.size() >= operands;
+}
 
 /// Who reads what, and the names that parameters have in the file.
 struct Uses {
@@ -43,7 +43,8 @@ struct Uses {
     }
   }
 
-  /// `fc.weight` where the product's result meets `fc.bias`: nn.Linear's, also nn.MultiheadAttention's `in_proj_weight`.
+  /// `fc.weight` where the product's result meets `fc.bias`: nn.Linear's, also nn.MultiheadAttention's
+  /// `in_proj_weight`.
   std::string besideBias(const onnx::Node &product) const {
     auto found = readers.find(product.outputs[0]);
     if (found == readers.end())

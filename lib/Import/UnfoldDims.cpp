@@ -93,8 +93,7 @@ std::optional<Cut> findCut(SliceOp first) {
       return split;
   for (Operation *user : value.getUsers()) {
     auto slice = dyn_cast<SliceOp>(user);
-    if (!slice || cutDim(slice) != dim || tensorType(slice).getDimSize(*dim) != size ||
-        slice.getStarts()[*dim] % size)
+    if (!slice || cutDim(slice) != dim || tensorType(slice).getDimSize(*dim) != size || slice.getStarts()[*dim] % size)
       return std::nullopt;
   }
   return Cut{value, *dim, total / size, {}};

@@ -1,6 +1,6 @@
 // Integers without a sign. The dialect's have one, so a value holds their bits, and an op that reads them does one of:
-// nothing, where the bits of the result are the same either way (a sum, a gather); the same with 2^63 flipped, which maps
-// the order of the ones to that of the others; or the same in the next wider type, which holds all their values.
+// nothing, where the bits of the result are the same either way (a sum, a gather); the same with 2^63 flipped, which
+// maps the order of the ones to that of the others; or the same in the next wider type, which holds all their values.
 #include "Operands.h"
 
 namespace par {
@@ -12,17 +12,59 @@ namespace {
 enum class Reading { Own, Bits, Order, Wide };
 
 /// Ops that ask for the sign themselves, and those that only hand values on.
-constexpr StringRef own[] = {"BitCast", "Cast", "CastLike", "ConcatFromSequence", "If", "Loop", "Optional",
-                             "OptionalGetElement", "OptionalHasElement", "Scan", "SequenceAt", "SequenceConstruct",
-                             "SequenceEmpty", "SequenceErase", "SequenceInsert", "SequenceLength", "SequenceMap"};
-constexpr StringRef bits[] = {
-    "Add",        "BitShift",   "BitwiseAnd",    "BitwiseNot",     "BitwiseOr",  "BitwiseXor",      "CenterCropPad", "Compress",
-    "Concat",     "DepthToSpace", "Equal",       "Expand",         "Flatten",    "Gather",          "GatherElements",
-    "GatherND",   "Identity",   "Mul",           "Pad",            "ReduceSum",  "Reshape",         "ReverseSequence",
-    "Slice",      "SpaceToDepth", "Split",       "Squeeze",        "Sub",        "Sum",             "TensorScatter",
-    "Tile",       "Transpose",  "Trilu",         "Unsqueeze",      "Where"};
-constexpr StringRef order[] = {"ArgMax", "ArgMin", "Clip", "Greater", "GreaterOrEqual", "Less", "LessOrEqual",
-                               "Max",    "Min",    "ReduceMax", "ReduceMin", "TopK"};
+constexpr StringRef own[] = {"BitCast",
+                             "Cast",
+                             "CastLike",
+                             "ConcatFromSequence",
+                             "If",
+                             "Loop",
+                             "Optional",
+                             "OptionalGetElement",
+                             "OptionalHasElement",
+                             "Scan",
+                             "SequenceAt",
+                             "SequenceConstruct",
+                             "SequenceEmpty",
+                             "SequenceErase",
+                             "SequenceInsert",
+                             "SequenceLength",
+                             "SequenceMap"};
+constexpr StringRef bits[] = {"Add",
+                              "BitShift",
+                              "BitwiseAnd",
+                              "BitwiseNot",
+                              "BitwiseOr",
+                              "BitwiseXor",
+                              "CenterCropPad",
+                              "Compress",
+                              "Concat",
+                              "DepthToSpace",
+                              "Equal",
+                              "Expand",
+                              "Flatten",
+                              "Gather",
+                              "GatherElements",
+                              "GatherND",
+                              "Identity",
+                              "Mul",
+                              "Pad",
+                              "ReduceSum",
+                              "Reshape",
+                              "ReverseSequence",
+                              "Slice",
+                              "SpaceToDepth",
+                              "Split",
+                              "Squeeze",
+                              "Sub",
+                              "Sum",
+                              "TensorScatter",
+                              "Tile",
+                              "Transpose",
+                              "Trilu",
+                              "Unsqueeze",
+                              "Where"};
+constexpr StringRef order[] = {"ArgMax",      "ArgMin", "Clip", "Greater",   "GreaterOrEqual", "Less",
+                               "LessOrEqual", "Max",    "Min",  "ReduceMax", "ReduceMin",      "TopK"};
 /// Ops whose result has a type of its own, whatever their operand's.
 constexpr StringRef ownResult[] = {"ArgMax", "ArgMin", "EyeLike", "OneHot"};
 
@@ -69,8 +111,7 @@ bool GraphImporter::hasUnsignedInput(const onnx::Node &node) const {
   };
   return llvm::any_of(node.inputs, [&](const std::string &name) {
     auto found = values.find(name);
-    return found != values.end() &&
-           (isUnsigned(found->second) || llvm::any_of(found->second.sequence, isUnsigned));
+    return found != values.end() && (isUnsigned(found->second) || llvm::any_of(found->second.sequence, isUnsigned));
   });
 }
 
@@ -135,13 +176,17 @@ LogicalResult GraphImporter::importUnsigned(NodeImporter &importer, ImportFuncti
   bool narrows = importer.isUnsigned(lender) && !llvm::is_contained(ownResult, StringRef(node.opType));
   llvm::StringMap<GraphValue> before;
   for (size_t i = 0; i < importer.numInputs(); ++i)
-    if (importer.isUnsigned(i) && reading != Reading::Bits && before.try_emplace(node.inputs[i], *importer.value(i)).second) {
+    if (importer.isUnsigned(i) && reading != Reading::Bits &&
+        before.try_emplace(node.inputs[i], *importer.value(i)).second) {
       GraphValue &value = values[node.inputs[i]];
       if (value.known)
         value = readKnown(*value.known, reading, widerOf(width));
       else
-        value = {nullptr, reading == Reading::Wide ? widenUnsigned(builder, importer.loc, value.computed)
-                                                   : flipSign(builder, importer.loc, value.computed), {}, false};
+        value = {nullptr,
+                 reading == Reading::Wide ? widenUnsigned(builder, importer.loc, value.computed)
+                                          : flipSign(builder, importer.loc, value.computed),
+                 {},
+                 false};
     }
   LogicalResult result = function(importer);
   if (succeeded(result) && values[node.outputs[0]].isSequence)

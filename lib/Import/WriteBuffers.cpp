@@ -15,8 +15,9 @@ LogicalResult GraphImporter::writeBuffers() {
     auto variable = module->lookupSymbol<VariableOp>(update.buffer);
     auto found = values.find(update.output);
     if (!variable || found == values.end())
-      return error() << "output \"" << update.output << "\" is said to be the next value of the buffer \"" << update.buffer
-                     << "\", which is " << (variable ? "made by no node" : "no initializer of the model");
+      return error() << "output \"" << update.output << "\" is said to be the next value of the buffer \""
+                     << update.buffer << "\", which is "
+                     << (variable ? "made by no node" : "no initializer of the model");
     const GraphValue &value = found->second;
     if (!value.known && !value.computed)
       return error() << "the buffer \"" << update.buffer << "\" is to become a sequence, which is not supported";

@@ -41,8 +41,7 @@ static LogicalResult compareNamed(Operation *at, StringRef what, const Named &be
       return at->emitError() << what << " \"" << name << "\" is gone after the phase";
     const Tensor &got = found->second;
     if (expected.getSize() != got.getSize() || expected.isFloat() != got.isFloat())
-      return at->emitError() << what << " \"" << name << "\" was " << expected.getType() << ", is "
-                             << got.getType();
+      return at->emitError() << what << " \"" << name << "\" was " << expected.getType() << ", is " << got.getType();
     auto [difference, largest] = distance(expected, got);
     if (expected.isFloat() && llvm::any_of(expected.floats(), [](double x) { return std::isnan(x); }))
       at->emitWarning() << what << " \"" << name << "\" is NaN on these inputs, which proves little";
@@ -60,12 +59,10 @@ static Operation *findEntry(ModuleOp module, StringRef name) {
   return SymbolTable::lookupSymbolIn(*module.getOps<ProgramOp>().begin(), name);
 }
 
-static LogicalResult compareOutcomes(Operation *at, const Outcome &expected, const Outcome &got,
-                                     double tolerance) {
+static LogicalResult compareOutcomes(Operation *at, const Outcome &expected, const Outcome &got, double tolerance) {
   // One of each kind is told: a wrong gradient explains a wrong norm and a wrong weight.
   LogicalResult outputs = compareNamed(at, "output", expected.outputs, got.outputs, tolerance),
-                gradients =
-                    compareNamed(at, "gradient of", expected.accumulators, got.accumulators, tolerance),
+                gradients = compareNamed(at, "gradient of", expected.accumulators, got.accumulators, tolerance),
                 variables = compareNamed(at, "variable", expected.written, got.written, tolerance);
   return success(succeeded(outputs) && succeeded(gradients) && succeeded(variables));
 }

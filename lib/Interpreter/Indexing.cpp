@@ -17,13 +17,11 @@ Tensor pick(const Tensor &source, RankedTensorType type, ArrayRef<int64_t> strid
   if (source.isFloat()) {
     ArrayRef<double> from = source.floats();
     MutableArrayRef<double> to = result.mutableFloats();
-    forEachIndex(type.getShape(), strides,
-                 [&](ArrayRef<int64_t>, int64_t offset) { to[at++] = from[start + offset]; });
+    forEachIndex(type.getShape(), strides, [&](ArrayRef<int64_t>, int64_t offset) { to[at++] = from[start + offset]; });
   } else {
     ArrayRef<int64_t> from = source.ints();
     MutableArrayRef<int64_t> to = result.mutableInts();
-    forEachIndex(type.getShape(), strides,
-                 [&](ArrayRef<int64_t>, int64_t offset) { to[at++] = from[start + offset]; });
+    forEachIndex(type.getShape(), strides, [&](ArrayRef<int64_t>, int64_t offset) { to[at++] = from[start + offset]; });
   }
   return result;
 }

@@ -52,10 +52,9 @@ static FailureOr<interp::Named> sliceInputs(ModuleOp module, interp::Named drawn
   for (auto &[name, input] : drawn) {
     auto found = values.find(name);
     if (found == values.end() || found->second.isFloat() != input.isFloat())
-      return emitError(module.getLoc())
-             << "input \"" << name << "\", " << input.getType() << ", "
-             << (found == values.end() ? "is not in the files of values"
-                                       : "has another element type in the files of values");
+      return emitError(module.getLoc()) << "input \"" << name << "\", " << input.getType() << ", "
+                                        << (found == values.end() ? "is not in the files of values"
+                                                                  : "has another element type in the files of values");
     int64_t begin = call * input.getSize(), end = begin + input.getSize();
     if (end > found->second.getSize())
       return emitError(module.getLoc()) << "input \"" << name << "\" has " << found->second.getSize()

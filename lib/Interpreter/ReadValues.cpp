@@ -36,8 +36,7 @@ int64_t integerAt(const char *at, unsigned bytes) {
 }
 
 double floatAt(const char *at, unsigned bytes) {
-  return bytes == 4 ? llvm::bit_cast<float>(endian::read32le(at))
-                    : llvm::bit_cast<double>(endian::read64le(at));
+  return bytes == 4 ? llvm::bit_cast<float>(endian::read32le(at)) : llvm::bit_cast<double>(endian::read64le(at));
 }
 
 std::optional<Tensor> readArray(const format::SafetensorsEntry &entry, StringRef data, MLIRContext *context) {

@@ -52,9 +52,9 @@ static LogicalResult deliverParts(Walk &sender, Walk &receiver) {
       int64_t sent = from < 0 ? -1 : sentTo(send, peer, rank);
       if (sent < 0 || sender.microbatch() != receiver.microbatch() ||
           send.getOperand(sent).getType() != recv.getResult(part).getType()) {
-        InFlightDiagnostic error = recv.emitError() << "takes part " << part << " for rank " << rank << " in microbatch "
-                                                    << receiver.microbatch() << ", which rank " << peer
-                                                    << " does not send, tag " << recv.getTag();
+        InFlightDiagnostic error = recv.emitError() << "takes part " << part << " for rank " << rank
+                                                    << " in microbatch " << receiver.microbatch() << ", which rank "
+                                                    << peer << " does not send, tag " << recv.getTag();
         error.attachNote(send.getLoc()) << "the parts are sent here";
         return error;
       }
@@ -63,9 +63,11 @@ static LogicalResult deliverParts(Walk &sender, Walk &receiver) {
   return success();
 }
 
-/// Whether a program stands at the receive of a send's tag: then `hand` has handed over what is sent, and both have gone on.
+/// Whether a program stands at the receive of a send's tag: then `hand` has handed over what is sent, and both have
+/// gone on.
 template <typename Send, typename Recv>
-static FailureOr<bool> meetReceive(MutableArrayRef<Walk> walks, Walk &sender, LogicalResult hand(Walk &sender, Walk &receiver)) {
+static FailureOr<bool> meetReceive(MutableArrayRef<Walk> walks, Walk &sender,
+                                   LogicalResult hand(Walk &sender, Walk &receiver)) {
   auto send = cast<Send>(*sender.next);
   for (Walk &receiver : walks) {
     auto recv = receiver.done() ? Recv() : dyn_cast<Recv>(*receiver.next);
@@ -85,8 +87,7 @@ static FailureOr<SmallVector<Walk *>> gather(MutableArrayRef<Walk> walks, WorldR
   SmallVector<Walk *> members;
   for (Walk &walk : walks) {
     bool inside = llvm::any_of(reduce.getGroups().getAsRange<DenseI64ArrayAttr>(), [&](auto group) {
-      return llvm::any_of(group.asArrayRef(),
-                          [&](int64_t rank) { return memberOf(walk.program, rank) >= 0; });
+      return llvm::any_of(group.asArrayRef(), [&](int64_t rank) { return memberOf(walk.program, rank) >= 0; });
     });
     if (!inside)
       continue;
@@ -95,8 +96,7 @@ static FailureOr<SmallVector<Walk *>> gather(MutableArrayRef<Walk> walks, WorldR
       return SmallVector<Walk *>();
     if (same.getGroups() != reduce.getGroups() || same.getKind() != reduce.getKind()) {
       InFlightDiagnostic error = reduce.emitError()
-                                 << "has other groups or another kind than another role's, tag "
-                                 << reduce.getTag();
+                                 << "has other groups or another kind than another role's, tag " << reduce.getTag();
       error.attachNote(same.getLoc()) << "the other role's is here";
       return error;
     }
@@ -160,8 +160,8 @@ static std::string describe(Walk &walk) {
   std::string text;
   llvm::raw_string_ostream stream(text);
   stream << "@" << walk.program.getSymName() << " waits in "
-         << cast<FlatSymbolRefAttr>(walk.entry.getBlocks()[walk.run]) << ", microbatch " << walk.microbatch()
-         << ", at " << walk.next->getName();
+         << cast<FlatSymbolRefAttr>(walk.entry.getBlocks()[walk.run]) << ", microbatch " << walk.microbatch() << ", at "
+         << walk.next->getName();
   if (auto tag = walk.next->getAttrOfType<IntegerAttr>("tag"))
     stream << " with tag " << tag.getInt();
   return text;

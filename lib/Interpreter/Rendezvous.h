@@ -24,8 +24,8 @@ struct Walk {
   /// Goes to the first op of the next block that has one.
   void enter() {
     for (; !done(); ++run) {
-      auto block = llvm::cast<BlockOp>(mlir::SymbolTable::lookupSymbolIn(
-          program, llvm::cast<mlir::FlatSymbolRefAttr>(entry.getBlocks()[run])));
+      auto block = llvm::cast<BlockOp>(
+          mlir::SymbolTable::lookupSymbolIn(program, llvm::cast<mlir::FlatSymbolRefAttr>(entry.getBlocks()[run])));
       next = block.getBody().front().begin();
       end = block.getBody().front().end();
       for (RankValues &rank : values)
@@ -53,7 +53,7 @@ struct Walk {
   MeshAttr mesh;
   llvm::SmallVector<RankValues> values;
   Storage storage;
-  std::set<std::pair<mlir::Operation *, int64_t>> fed; ///< input buffers and microbatches
+  std::set<std::pair<mlir::Operation *, int64_t>> fed;                        ///< input buffers and microbatches
   llvm::MapVector<mlir::Operation *, llvm::SmallVector<Tensor>> accumulators; ///< what gradients' buffers got last
   size_t run = 0;
   mlir::Block::iterator next, end;

@@ -74,8 +74,9 @@ LogicalResult ProgramRun::fillState(Walk &walk) {
     // The host writes hyper parameters for every call.
     bool hyper = buffer.getKind() == BufferKind::hyper;
     for (int64_t slot = 0; slot < (hyper ? int64_t(buffer.getDepth()) : partsOf(buffer)); ++slot)
-      walk.storage.fill(buffer, {slot, slot},
-                        distribute(hyper ? whole : partOf(whole, dist.getTensor(), slot), dist.getSharding(), walk.mesh));
+      walk.storage.fill(
+          buffer, {slot, slot},
+          distribute(hyper ? whole : partOf(whole, dist.getTensor(), slot), dist.getSharding(), walk.mesh));
   }
   return success();
 }
@@ -243,8 +244,7 @@ FailureOr<Outcome> ProgramRun::run() {
   return outcome;
 }
 
-FailureOr<Outcome> runPrograms(ModuleOp module, StringRef entry, const Named &variables,
-                               const Named &inputs) {
+FailureOr<Outcome> runPrograms(ModuleOp module, StringRef entry, const Named &variables, const Named &inputs) {
   return ProgramRun(module, entry, variables, inputs).run();
 }
 

@@ -50,8 +50,8 @@ LogicalResult StepRun::bindInputs() {
     if (found == inputs.end())
       return step.emitError() << "input \"" << name << "\" has no value";
     if (found->second.getSize() != type.getNumElements())
-      return step.emitError() << "input \"" << name << "\" is " << found->second.getType()
-                              << ", the step takes " << type;
+      return step.emitError() << "input \"" << name << "\" is " << found->second.getType() << ", the step takes "
+                              << type;
     values[argument] = found->second.withType(type);
   }
   return success();
@@ -65,8 +65,8 @@ LogicalResult StepRun::visitRead(ReadOp read) {
   return success();
 }
 
-/// What the first part of backward hands to the second: nobody else sees it, so that each rank keeps what it has, padding
-/// and sums that are not whole included.
+/// What the first part of backward hands to the second: nobody else sees it, so that each rank keeps what it has,
+/// padding and sums that are not whole included.
 bool StepRun::staysWithRanks(FragmentOp fragment, Value result) {
   return fragment.getLocal() && fragment.getKind() == FragmentKind::backward && !result.use_empty() &&
          llvm::all_of(result.getUsers(), [&](Operation *user) {
@@ -219,8 +219,8 @@ FailureOr<Outcome> StepRun::run() {
     if (failed(visit(&op)))
       return failure();
   for (auto [index, result] : llvm::enumerate(step.getTerminator()->getOperands())) {
-    std::string name = step.getOutputs() ? cast<StringAttr>((*step.getOutputs())[index]).getValue().str()
-                                         : std::to_string(index);
+    std::string name =
+        step.getOutputs() ? cast<StringAttr>((*step.getOutputs())[index]).getValue().str() : std::to_string(index);
     outcome.outputs[name] = values.lookup(result);
   }
   return outcome;
@@ -243,8 +243,9 @@ Tensor initialValue(VariableOp variable, const Named &variables) {
 static Named inputsOf(StepOp step, const Named &inputs, int64_t call, int64_t calls) {
   Named part = inputs;
   for (BlockArgument argument : step.getArguments()) {
-    std::string name = step.getInputs() ? cast<StringAttr>((*step.getInputs())[argument.getArgNumber()]).getValue().str()
-                                        : std::to_string(argument.getArgNumber());
+    std::string name = step.getInputs()
+                           ? cast<StringAttr>((*step.getInputs())[argument.getArgNumber()]).getValue().str()
+                           : std::to_string(argument.getArgNumber());
     RankedTensorType type = getTensorType(argument.getType());
     auto found = inputs.find(name);
     if (found != inputs.end() && found->second.getSize() == type.getNumElements() * calls)

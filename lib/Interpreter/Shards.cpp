@@ -19,8 +19,7 @@ static bool isPadding(double x) { return (std::bit_cast<uint64_t>(x) & ~(1ull <<
 static bool isPadding(int64_t x) { return x < poison + (1ll << 40) && x > poison - (1ll << 40); }
 
 /// First global index of a rank's shard in every dim.
-static SmallVector<int64_t> startsOf(ShardingAttr sharding, MeshAttr mesh, ArrayRef<int64_t> shard,
-                                     int64_t rank) {
+static SmallVector<int64_t> startsOf(ShardingAttr sharding, MeshAttr mesh, ArrayRef<int64_t> shard, int64_t rank) {
   SmallVector<int64_t> starts;
   for (auto [dim, size] : llvm::enumerate(shard))
     starts.push_back(mesh.getIndex(rank, sharding.getAxes(dim)) * size);
@@ -29,8 +28,7 @@ static SmallVector<int64_t> startsOf(ShardingAttr sharding, MeshAttr mesh, Array
 
 /// Calls visit(offset in the whole, offset in the shard, is padding) for every element of a shard.
 template <typename Visit>
-static void forShard(ArrayRef<int64_t> whole, ArrayRef<int64_t> shard, ArrayRef<int64_t> starts,
-                     Visit visit) {
+static void forShard(ArrayRef<int64_t> whole, ArrayRef<int64_t> shard, ArrayRef<int64_t> starts, Visit visit) {
   SmallVector<int64_t> strides = getStrides(whole);
   int64_t at = 0;
   forEachIndex(shard, strides, [&](ArrayRef<int64_t> index, int64_t offset) {
@@ -60,8 +58,7 @@ SmallVector<Tensor> distribute(const Tensor &whole, ShardingAttr sharding, MeshA
   RankedTensorType local = sharding.getLocalType(whole.getType(), mesh);
   for (int64_t rank = 0, end = mesh.getRanks(); rank < end; ++rank) {
     Tensor shard(local);
-    int64_t summand = mesh.getIndex(rank, sharding.getUnreduced()),
-            last = mesh.getSize(sharding.getUnreduced()) - 1;
+    int64_t summand = mesh.getIndex(rank, sharding.getUnreduced()), last = mesh.getSize(sharding.getUnreduced()) - 1;
     // 1/2, 1/4, ..., the last two equal: the sum is exact.
     double share = std::ldexp(1.0, -static_cast<int>(std::min(summand + 1, last)));
     SmallVector<int64_t> starts = startsOf(sharding, mesh, local.getShape(), rank);
@@ -85,8 +82,8 @@ bool agree(double x, double y, double scale) {
 }
 } // namespace
 
-FailureOr<Tensor> collect(Operation *at, ArrayRef<Tensor> shards, RankedTensorType type,
-                          ShardingAttr sharding, MeshAttr mesh) {
+FailureOr<Tensor> collect(Operation *at, ArrayRef<Tensor> shards, RankedTensorType type, ShardingAttr sharding,
+                          MeshAttr mesh) {
   Tensor whole(type);
   double scale = 0;
   if (whole.isFloat())

@@ -10,9 +10,7 @@ Storage::Storage(ProgramOp program) : program(program) {
     byName[buffer.getSymName()] = buffer;
 }
 
-Storage::Slot &Storage::slotOf(BufferOp buffer, RunIndex run) {
-  return slots[{buffer, run.slotOf(buffer)}];
-}
+Storage::Slot &Storage::slotOf(BufferOp buffer, RunIndex run) { return slots[{buffer, run.slotOf(buffer)}]; }
 
 /// The first elements of every shard under the shape of `type`.
 static SmallVector<Tensor> seenAs(ArrayRef<Tensor> shards, RankedTensorType type) {
@@ -23,9 +21,8 @@ FailureOr<SmallVector<Tensor>> Storage::load(LoadOp load, RunIndex run) {
   BufferOp buffer = byName.lookup(load.getBuffer());
   Slot &slot = slotOf(buffer, run);
   if (!slot.overwritten.empty())
-    return load.emitError() << "reads bytes of slot " << run.slotOf(buffer) << " of @"
-                            << load.getBuffer() << " that @" << slot.overwritten
-                            << " has overwritten, at microbatch " << run.microbatch;
+    return load.emitError() << "reads bytes of slot " << run.slotOf(buffer) << " of @" << load.getBuffer() << " that @"
+                            << slot.overwritten << " has overwritten, at microbatch " << run.microbatch;
   if (slot.shards.empty())
     return load.emitError() << "reads slot " << run.slotOf(buffer) << " of @" << load.getBuffer()
                             << " before anything was stored there, at microbatch " << run.microbatch;
@@ -33,9 +30,8 @@ FailureOr<SmallVector<Tensor>> Storage::load(LoadOp load, RunIndex run) {
     return load.emitError() << "reads slot " << run.slotOf(buffer) << " of @" << load.getBuffer() << " for version "
                             << run.version << ", which holds version " << slot.number;
   if (buffer.getIndex() == SlotIndex::mb && slot.number != run.microbatch)
-    return load.emitError() << "reads slot " << run.slotOf(buffer) << " of @" << load.getBuffer()
-                            << " for microbatch " << run.microbatch << ", which holds microbatch "
-                            << slot.number;
+    return load.emitError() << "reads slot " << run.slotOf(buffer) << " of @" << load.getBuffer() << " for microbatch "
+                            << run.microbatch << ", which holds microbatch " << slot.number;
   loaded[load] = slot.version;
   return seenAs(slot.shards, load.getType());
 }
@@ -51,7 +47,8 @@ void Storage::takeBytes(BufferOp buffer, int64_t slot) {
   int64_t begin = (*buffer.getAt())[slot], end = begin + bytes(buffer);
   for (auto &[key, other] : slots) {
     auto owner = cast<BufferOp>(key.first);
-    if (isOnHost(owner) != isOnHost(buffer) || !owner.getAt() || (owner == buffer && key.second == slot) || other.shards.empty())
+    if (isOnHost(owner) != isOnHost(buffer) || !owner.getAt() || (owner == buffer && key.second == slot) ||
+        other.shards.empty())
       continue;
     int64_t from = (*owner.getAt())[key.second];
     if (from >= end || from + bytes(owner) <= begin)
@@ -71,9 +68,7 @@ void Storage::put(BufferOp buffer, RunIndex run, ArrayRef<Tensor> shards) {
   ++slot.version;
 }
 
-void Storage::fill(BufferOp buffer, RunIndex run, ArrayRef<Tensor> shards) {
-  put(buffer, run, shards);
-}
+void Storage::fill(BufferOp buffer, RunIndex run, ArrayRef<Tensor> shards) { put(buffer, run, shards); }
 
 void Storage::store(StoreOp store, RunIndex run, ArrayRef<Tensor> shards) {
   BufferOp buffer = byName.lookup(store.getBuffer());

@@ -28,7 +28,8 @@ constexpr uint64_t mostBytes = uint64_t(512) << 20;
 constexpr size_t mostPending = 64;
 /// Of the elements that are interpreted once, those that are so with rounding, too.
 constexpr int64_t oftenShare = 8;
-/// Of the elements, those that emulated threads compute; and threads, each of which costs as much as some thousand elements.
+/// Of the elements, those that emulated threads compute; and threads, each of which costs as much as some thousand
+/// elements.
 constexpr int64_t emulatedShare = 16, mostThreads = 1 << 18;
 /// What memory holds that nobody has written.
 constexpr int unwritten = 0xa5;
@@ -144,8 +145,8 @@ LogicalResult KernelChecker::drawValues(Pending &pending, Draw &draw, bool secon
     for (int64_t size : cast<RankedTensorType>(type).getShape())
       largestDim = std::max(largestDim, size);
   std::string reason;
-  // Where indices are computed in a way that nobody follows, less integers are safer: with zeros alone all are in range. What
-  // is not interpreted, nobody sees to be in range.
+  // Where indices are computed in a way that nobody follows, less integers are safer: with zeros alone all are in
+  // range. What is not interpreted, nobody sees to be in range.
   int64_t most = roundings ? largestDim : 1;
   for (bool zeros = false; !zeros; most = std::max<int64_t>(most / 4, 1)) {
     zeros = most == 1;
@@ -154,7 +155,8 @@ LogicalResult KernelChecker::drawValues(Pending &pending, Draw &draw, bool secon
     if (!roundings || interpret(pending, draw, place, *roundings, reason))
       return placeOperands(pending, draw, place);
   }
-  return pending.kernel.emitError() << "kernel @" << pending.info->kernel << " cannot be checked: on zeros as integers its "
+  return pending.kernel.emitError() << "kernel @" << pending.info->kernel
+                                    << " cannot be checked: on zeros as integers its "
                                     << "meaning is an error: " << reason;
 }
 
@@ -201,8 +203,9 @@ static SmallVector<Type> operandTypes(KernelOp kernel) {
 LogicalResult KernelChecker::checkSizes(KernelOp kernel, const KernelInfo &info) {
   for (auto [number, type, operand] : llvm::enumerate(operandTypes(kernel), info.operands))
     if (static_cast<uint64_t>(getByteSize(type)) != operand.bytes)
-      return kernel.emitError() << "the code of kernel @" << info.kernel << " has " << operand.bytes << " bytes of operand "
-                                << number << ", its type " << type << " has " << getByteSize(type);
+      return kernel.emitError() << "the code of kernel @" << info.kernel << " has " << operand.bytes
+                                << " bytes of operand " << number << ", its type " << type << " has "
+                                << getByteSize(type);
   return success();
 }
 
@@ -213,7 +216,8 @@ LogicalResult KernelChecker::prepare(const KernelInfo &info) {
   ++counts.kernels;
   int64_t elements = countElements(pending.kernel), most = options.mostElements;
   bool isEmulated = info.launch.has_value();
-  if (isEmulated && (elements > most / emulatedShare || int64_t(info.launch->grid) * info.launch->threads > mostThreads)) {
+  if (isEmulated &&
+      (elements > most / emulatedShare || int64_t(info.launch->grid) * info.launch->threads > mostThreads)) {
     ++counts.notRun;
     return success();
   }
@@ -313,8 +317,7 @@ void KernelChecker::reportDifference(const Pending &pending, unsigned result, co
   Value value = kernel.getBody().front().getTerminator()->getOperand(result);
   auto type = cast<RankedTensorType>(value.getType());
   Operation *op = value.getDefiningOp();
-  SmallVector<int64_t> index =
-      delinearize(difference.element, computeSuffixProduct(type.getShape()));
+  SmallVector<int64_t> index = delinearize(difference.element, computeSuffixProduct(type.getShape()));
   InFlightDiagnostic error = emitError(op ? op->getLoc() : kernel.getLoc());
   error << "kernel @" << pending.info->kernel << " computes " << difference.computed << " for element [";
   llvm::interleaveComma(index, error);

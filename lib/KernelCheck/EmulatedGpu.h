@@ -20,8 +20,7 @@ public:
   using Body = void (*)(void *const *, const uint64_t *);
 
   Block(Body body, void *const *pointers, const uint64_t *immediates, unsigned threads, unsigned number)
-      : body(body), pointers(pointers), immediates(immediates), number(number), threads(threads),
-        all(threads) {}
+      : body(body), pointers(pointers), immediates(immediates), number(number), threads(threads), all(threads) {}
 
   /// False where some threads wait for others that never come.
   bool run() {
@@ -37,10 +36,9 @@ public:
   }
 
   static const EmulatedCalls &calls() {
-    static const EmulatedCalls table{[] { return int32_t(current->running); },
-                             [] { return int32_t(current->number); }, [] { current->wait(AtWarp); },
-                             [] { current->wait(AtBlock); },
-                             [](int32_t value, int32_t mask) { return current->exchange(value, mask); }};
+    static const EmulatedCalls table{[] { return int32_t(current->running); }, [] { return int32_t(current->number); },
+                                     [] { current->wait(AtWarp); }, [] { current->wait(AtBlock); },
+                                     [](int32_t value, int32_t mask) { return current->exchange(value, mask); }};
     return table;
   }
 
@@ -132,8 +130,8 @@ private:
 
 /// The whole grid. `shared` is the blocks' shared memory, which holds nothing that can be used at the begin
 /// of a block. False where threads of a block wait for ever.
-inline bool run(Block::Body body, void *const *pointers, const uint64_t *immediates, unsigned grid,
-                unsigned threads, void *shared, size_t sharedBytes) {
+inline bool run(Block::Body body, void *const *pointers, const uint64_t *immediates, unsigned grid, unsigned threads,
+                void *shared, size_t sharedBytes) {
   for (unsigned number = 0; number < grid; ++number) {
     if (shared)
       std::memset(shared, 0xff, sharedBytes);

@@ -37,7 +37,8 @@ public:
 
   /// Whether an address is in the buffer or its guards, and how far it is from its first byte.
   bool owns(uint64_t address) const {
-    return address >= reinterpret_cast<uint64_t>(base) && address < reinterpret_cast<uint64_t>(base) + inside + 2 * guard;
+    return address >= reinterpret_cast<uint64_t>(base) &&
+           address < reinterpret_cast<uint64_t>(base) + inside + 2 * guard;
   }
   int64_t offsetOf(uint64_t address) const { return static_cast<int64_t>(address - reinterpret_cast<uint64_t>(start)); }
   size_t size() const { return bytes; }

@@ -1,5 +1,5 @@
-// A child makes one call after another and writes down how far it is. Where it traps, its handler writes down why and ends it;
-// then another child goes on with the call after that one.
+// A child makes one call after another and writes down how far it is. Where it traps, its handler writes down why and
+// ends it; then another child goes on with the call after that one.
 #include "KernelRun.h"
 
 #include <atomic>
@@ -44,7 +44,7 @@ void listen() {
   stack.ss_size = handlerStack;
   stack.ss_sp = mmap(nullptr, handlerStack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   sigaltstack(&stack, nullptr);
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_sigaction = note;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK;
   sigset_t all;
@@ -104,7 +104,8 @@ bool runApart(llvm::ArrayRef<KernelRun *> runs, std::string &reason) {
     if (runs.empty())
       break;
     KernelRun &failed = *runs.front();
-    failed.end = progress->end == KernelRun::Unknown ? KernelRun::Trap : static_cast<KernelRun::End>(progress->end.load());
+    failed.end =
+        progress->end == KernelRun::Unknown ? KernelRun::Trap : static_cast<KernelRun::End>(progress->end.load());
     failed.address = progress->address;
     failed.wrote = progress->wrote;
     failed.signal = WIFSIGNALED(status) ? WTERMSIG(status) : static_cast<int>(progress->signal);

@@ -14,8 +14,8 @@ namespace par::kernel_check {
 
 /// One call of generated code, on operands of its own.
 struct KernelRun {
-  /// How it ended: by itself, at a touch of memory that is not its own, at another trap, not in time, or (a GPU's) with threads
-  /// that wait for others that never come.
+  /// How it ended: by itself, at a touch of memory that is not its own, at another trap, not in time, or (a GPU's) with
+  /// threads that wait for others that never come.
   enum End { Unknown, Done, Outside, Trap, TooLong, Deadlock };
 
   using Pointers = std::vector<void *>;
@@ -32,8 +32,8 @@ struct KernelRun {
   int signal = 0;       ///< Trap
 };
 
-/// Makes the calls in processes of their own, so that nothing they do reaches this one but what they write to operands that
-/// are not read-only. False, with the reason, where the system starts none.
+/// Makes the calls in processes of their own, so that nothing they do reaches this one but what they write to operands
+/// that are not read-only. False, with the reason, where the system starts none.
 bool runApart(llvm::ArrayRef<KernelRun *> runs, std::string &reason);
 
 } // namespace par::kernel_check

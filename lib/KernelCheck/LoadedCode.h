@@ -10,7 +10,8 @@ namespace par::kernel_check {
 /// A shared object of kernels, in this process: CompiledKernels::object, or what emulateKernels makes.
 class LoadedCode {
 public:
-  /// A kernel's tiles [first, last) on its operands and immediates; of a GPU all of it. False where threads wait for ever.
+  /// A kernel's tiles [first, last) on its operands and immediates; of a GPU all of it. False where threads wait for
+  /// ever.
   using Tiles = std::function<bool(void *const *, const uint64_t *, uint32_t, uint32_t)>;
 
   /// Where it cannot be loaded, `error` says why.
@@ -24,7 +25,8 @@ public:
   Tiles find(const KernelInfo &info) const;
 
 private:
-  /// Open as long as the object is loaded: the loader takes two files of one name for one, and the name is that of the number.
+  /// Open as long as the object is loaded: the loader takes two files of one name for one, and the name is that of the
+  /// number.
   int file = -1;
   void *handle = nullptr;
 };

@@ -67,7 +67,8 @@ std::vector<Tensor> drawOperands(KernelOp kernel, bool positive, int64_t most, s
       operands.push_back(drawFloats(type, positive, random));
       continue;
     }
-    int64_t limit = type.getElementType().isInteger(1) ? 2 : std::min(most, interp::indexLimit(argument).value_or(most));
+    int64_t limit =
+        type.getElementType().isInteger(1) ? 2 : std::min(most, interp::indexLimit(argument).value_or(most));
     if (type.getElementType().isInteger(8))
       limit = std::min<int64_t>(limit, 128);
     operands.push_back(drawIntegers(type, static_cast<uint64_t>(limit), random));

@@ -21,8 +21,8 @@ struct Place {
 /// The first and the last rank of a mesh that launches the kernel.
 std::pair<Place, Place> placesOf(mlir::ModuleOp module, llvm::StringRef kernel);
 
-/// Numbers that a kernel's arguments may have: floats of either sign, or all positive; integers from 0 to below `most` or, of
-/// those that look something up, to below the size of that.
+/// Numbers that a kernel's arguments may have: floats of either sign, or all positive; integers from 0 to below `most`
+/// or, of those that look something up, to below the size of that.
 std::vector<interp::Tensor> drawOperands(KernelOp kernel, bool positive, int64_t most, std::mt19937_64 &random);
 
 } // namespace par::kernel_check

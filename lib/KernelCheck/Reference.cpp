@@ -91,7 +91,8 @@ std::optional<double> Reference::boundOf(int64_t i, double largest) const {
   for (const Tensor &other : rounded) {
     double distance = std::abs(other.floats()[i] - value);
     bool same = std::isfinite(value) ? std::isfinite(distance)
-                                     : std::isnan(value) ? std::isnan(other.floats()[i]) : value == other.floats()[i];
+                : std::isnan(value)  ? std::isnan(other.floats()[i])
+                                     : value == other.floats()[i];
     if (!same)
       return std::nullopt;
     apart = std::isfinite(value) ? std::max(apart, distance) : 0;
@@ -118,7 +119,8 @@ static bool isAsExpected(const Reference &reference, const Tensor &computed, int
   if (std::isinf(expected))
     return expected == value;
   if (std::isinf(value)) // more than the type holds
-    return std::signbit(value) == std::signbit(expected) && std::abs(expected) + bound >= largestOf(cast<FloatType>(type));
+    return std::signbit(value) == std::signbit(expected) &&
+           std::abs(expected) + bound >= largestOf(cast<FloatType>(type));
   return std::abs(expected - value) <= bound;
 }
 

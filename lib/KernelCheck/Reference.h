@@ -7,11 +7,11 @@
 
 // What a kernel computes by the interpreter, and how far from that code may be that rounds.
 //
-// The interpreter computes in f64. The kernel's body is interpreted again with every result of an op rounded to its own type, to
-// nearest and by chance up or down (discrete stochastic arithmetic, Vignes 1993): how far these come apart, element by
-// element, is how much the kernel's own rounding matters there. An element on which a decision falls one way or the other
-// (a comparison, the place of a maximum) is not compared. On top of that the order of a sum is free: some millionths, in f32, of
-// the result's largest element.
+// The interpreter computes in f64. The kernel's body is interpreted again with every result of an op rounded to its own
+// type, to nearest and by chance up or down (discrete stochastic arithmetic, Vignes 1993): how far these come apart,
+// element by element, is how much the kernel's own rounding matters there. An element on which a decision falls one way
+// or the other (a comparison, the place of a maximum) is not compared. On top of that the order of a sum is free: some
+// millionths, in f32, of the result's largest element.
 
 namespace par::kernel_check {
 
@@ -36,7 +36,8 @@ struct Difference {
   int64_t element;
   double expected, computed, bound;
 };
-std::optional<Difference> findDifference(const Reference &reference, const interp::Tensor &computed, uint64_t &compared);
+std::optional<Difference> findDifference(const Reference &reference, const interp::Tensor &computed,
+                                         uint64_t &compared);
 
 } // namespace par::kernel_check
 

@@ -51,7 +51,8 @@ static RankedTensorType paddedType(Type type, int64_t dim) {
 
 Padded RowPadder::pad(Value value, int64_t dim) {
   if (auto load = value.getDefiningOp<LoadOp>())
-    if (auto buffer = plan.weightBuffers.find(load.getBuffer()); buffer != plan.weightBuffers.end() && buffer->second == dim)
+    if (auto buffer = plan.weightBuffers.find(load.getBuffer());
+        buffer != plan.weightBuffers.end() && buffer->second == dim)
       padWeights(load.getBuffer(), dim);
   if (auto found = made.find({value, dim}); found != made.end())
     return found->second;
@@ -85,8 +86,7 @@ bool RowPadder::padOperands(Operation *op, int64_t dim, MutableArrayRef<Value> o
   }
   if (auto broadcast = dyn_cast<BroadcastInDimOp>(op)) {
     std::optional<int64_t> source = findSource(broadcast, dim);
-    return source &&
-           (plan.longer.lookup({operands[0], *source}) ? padOperand(0, *source) : addZeros(*source));
+    return source && (plan.longer.lookup({operands[0], *source}) ? padOperand(0, *source) : addZeros(*source));
   }
   if (auto reshape = dyn_cast<ReshapeOp>(op))
     return padOperand(0, *findSource(reshape, dim));
@@ -110,8 +110,7 @@ Padded RowPadder::makePadded(Operation *op, int64_t dim) {
     return {buildZeros(builder, op->getResult(0), dim), true};
   if (auto constant = dyn_cast<ConstantOp>(op)) {
     auto splat = cast<SplatElementsAttr>(constant.getValue());
-    return {ConstantOp::create(builder, op->getLoc(),
-                               SplatElementsAttr::get(type, splat.getSplatValue<Attribute>()))};
+    return {ConstantOp::create(builder, op->getLoc(), SplatElementsAttr::get(type, splat.getSplatValue<Attribute>()))};
   }
   Operation *clone = builder.clone(*op);
   clone->setOperands(operands);

@@ -34,8 +34,7 @@ bool dropsPadding(Operation *op) {
     return false;
   ArrayRef<int64_t> rows = shapeOf(slice), padded = shapeOf(slice.getOperand());
   return rows.drop_back() == padded.drop_back() && rows.back() != padded.back() &&
-         alignedRow(rows.back()) == padded.back() &&
-         isOfFirst(slice);
+         alignedRow(rows.back()) == padded.back() && isOfFirst(slice);
 }
 
 bool padsRows(PadOp pad) {
@@ -121,8 +120,7 @@ std::optional<int64_t> findSource(BroadcastInDimOp broadcast, int64_t dim) {
 /// Few numbers beside those that they are repeated to: padding them costs nothing to speak of.
 static bool isSmall(BroadcastInDimOp broadcast) {
   constexpr int64_t few = 8;
-  return getTensorType(broadcast.getOperand().getType()).getNumElements() * few <=
-         broadcast.getType().getNumElements();
+  return getTensorType(broadcast.getOperand().getType()).getNumElements() * few <= broadcast.getType().getNumElements();
 }
 
 /// Costs nothing where it is read, or little: what few numbers are repeated to, perhaps rounded.
@@ -131,7 +129,8 @@ static bool isRepeated(Operation *op) {
   return isFree(op) || (op->hasTrait<OpTrait::Elementwise>() && llvm::all_of(op->getOperands(), isFreeValue));
 }
 
-/// For how many rows the product uses the whole value: the elements of its other operand that are not summed up with it.
+/// For how many rows the product uses the whole value: the elements of its other operand that are not summed up with
+/// it.
 static int64_t rowsOf(DotOp dot, Value value) {
   bool isLhs = dot.getLhs() == value;
   Value other = isLhs ? dot.getRhs() : dot.getLhs();
@@ -152,12 +151,11 @@ static bool isForManyRows(Value weight) {
   });
 }
 
-/// A weight without the rows that were added to gather it (50,264 for 8 ranks of 50,257). To copy it takes a twentieth of what
-/// products of many rows save.
+/// A weight without the rows that were added to gather it (50,264 for 8 ranks of 50,257). To copy it takes a twentieth
+/// of what products of many rows save.
 static bool dropsRows(SliceOp slice) {
   ArrayRef<int64_t> from = shapeOf(slice.getOperand()), to = shapeOf(slice);
-  return isHalf(slice.getType()) && to.size() == 2 && from[0] != to[0] && from[1] == to[1] &&
-         isOfFirst(slice);
+  return isHalf(slice.getType()) && to.size() == 2 && from[0] != to[0] && from[1] == to[1] && isOfFirst(slice);
 }
 
 /// Of bf16 or f16 operands, in the order in which they are computed.
@@ -215,18 +213,19 @@ bool RowFinder::keepsPadded(StringRef buffer) const {
          llvm::all_of(kept->second.values, [&](Value value) { return plan.rows.contains(value); });
 }
 
-/// A weight in f32 that is rounded for products alone, here or once for all microbatches: the kernel that rounds it writes
-/// some zeros more.
+/// A weight in f32 that is rounded for products alone, here or once for all microbatches: the kernel that rounds it
+/// writes some zeros more.
 bool RowFinder::roundsWeight(ConvertOp convert) const {
   return isHalf(convert.getType()) && convert.getOperand().getType().getElementType().isF32() &&
          convert.getOperand().getDefiningOp<LoadOp>() && llvm::all_of(convert->getUsers(), [&](Operation *user) {
            auto store = dyn_cast<StoreOp>(user);
-           return isa<DotOp>(user) || user->hasTrait<OpTrait::Elementwise>() || (store && buffers.contains(store.getBuffer()));
+           return isa<DotOp>(user) || user->hasTrait<OpTrait::Elementwise>() ||
+                  (store && buffers.contains(store.getBuffer()));
          });
 }
 
-/// Whether a buffer can hold rounded weights, or gathered ones, with that dim longer: nobody but products reads them, maybe
-/// without some rows.
+/// Whether a buffer can hold rounded weights, or gathered ones, with that dim longer: nobody but products reads them,
+/// maybe without some rows.
 bool RowFinder::keepsWeight(StringRef buffer, int64_t dim) {
   auto kept = buffers.find(buffer);
   if (kept == buffers.end())
@@ -237,7 +236,8 @@ bool RowFinder::keepsWeight(StringRef buffer, int64_t dim) {
     auto isReader = [](Operation *user) { return isa<DotOp>(user) || user->hasTrait<OpTrait::Elementwise>(); };
     if (auto convert = dyn_cast_or_null<ConvertOp>(op); convert && roundsWeight(convert))
       rounded.push_back(op);
-    else if (auto slice = dyn_cast_or_null<SliceOp>(op); slice && dim == 0 && dropsRows(slice) && llvm::hasSingleElement(op->getUsers()))
+    else if (auto slice = dyn_cast_or_null<SliceOp>(op);
+             slice && dim == 0 && dropsRows(slice) && llvm::hasSingleElement(op->getUsers()))
       gathered.push_back(op);
     else if (!isa_and_nonnull<LoadOp>(op) || !llvm::all_of(value.getUsers(), isReader))
       return false;
@@ -285,7 +285,8 @@ bool RowFinder::findPadding(Value value, int64_t dim) {
     return false; // others read it as it is: it would be made twice
   return llvm::TypeSwitch<Operation *, bool>(op)
       .Case([&](LoadOp load) {
-        return dim == lastDim(value) ? isRow(value, dim) && keepsPadded(load.getBuffer()) : keepsWeight(load.getBuffer(), dim);
+        return dim == lastDim(value) ? isRow(value, dim) && keepsPadded(load.getBuffer())
+                                     : keepsWeight(load.getBuffer(), dim);
       })
       .Case([&](SliceOp slice) {
         bool copies = dim == 0 && dropsRows(slice) && isForManyRows(slice);
@@ -293,9 +294,7 @@ bool RowFinder::findPadding(Value value, int64_t dim) {
           plan.copied.insert(slice);
         return copies;
       })
-      .Case([&](CrossEntropyGradOp gradient) {
-        return isRow(value, dim) && plan.rows.contains(gradient.getLogits());
-      })
+      .Case([&](CrossEntropyGradOp gradient) { return isRow(value, dim) && plan.rows.contains(gradient.getLogits()); })
       .Case([&](DotOp dot) {
         auto free = findFree(dot, dim);
         return free && isRow(value, dim) && mayPad(dot->getOperand(free->first), free->second);

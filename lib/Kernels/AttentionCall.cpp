@@ -39,8 +39,8 @@ static std::optional<StridedView> viewBefore(Value end, ArrayRef<OpOperand *> us
   return view;
 }
 
-/// Rows as the builtins take them; none if a row's elements do not lie side by side, or rows of a narrow format begin where the
-/// library's accesses of 16 bytes cannot.
+/// Rows as the builtins take them; none if a row's elements do not lie side by side, or rows of a narrow format begin
+/// where the library's accesses of 16 bytes cannot.
 static std::optional<kernels::AttentionRows> readRows(Value buffer, const std::optional<StridedView> &view) {
   const int64_t together = getTensorType(buffer.getType()).getElementTypeBitWidth() == 16 ? 8 : 1;
   if (!view || view->sizes.size() != 4 || (view->strides[3] != 1 && view->sizes[3] != 1) || view->offset % together)
@@ -146,7 +146,8 @@ public:
   void write(Value heads);
   /// dq, dk and dv, perhaps all in one result.
   void writeAll(ValueRange heads);
-  template <typename Op> std::optional<BuiltinCall> finish(Op op);
+  template <typename Op>
+  std::optional<BuiltinCall> finish(Op op);
 
   CallBuilder call;
 
@@ -205,7 +206,8 @@ void HeadsCall::writeAll(ValueRange heads) {
   places.push_back(ends.size() == heads.size());
 }
 
-template <typename Op> std::optional<BuiltinCall> HeadsCall::finish(Op op) {
+template <typename Op>
+std::optional<BuiltinCall> HeadsCall::finish(Op op) {
   Heads heads(op);
   SmallVector<int64_t> dims(4, 1);
   if (Value mask = op.getMask()) {
@@ -224,7 +226,8 @@ template <typename Op> std::optional<BuiltinCall> HeadsCall::finish(Op op) {
 }
 
 /// The form of a builtin for the op's format.
-template <typename Op> static std::string formOf(Op op, StringRef name) {
+template <typename Op>
+static std::string formOf(Op op, StringRef name) {
   Type element = Heads(op).element;
   return (name + (element.isF32() ? "" : element.isBF16() ? "_bf16" : "_f16")).str();
 }

@@ -32,13 +32,15 @@ static int64_t countElements(Value value) { return getTensorType(value.getType()
 static double real(FloatAttr value) { return value.getValueAsDouble(); }
 
 /// An optimizer's kernel that updates all of a weight, or that of the rows that the op names.
-template <typename Op> static CallBuilder callOf(KernelOp kernel, Op op) {
+template <typename Op>
+static CallBuilder callOf(KernelOp kernel, Op op) {
   std::string name = op->getName().stripDialect().str();
   return CallBuilder(kernel, op.getRows() ? name + "_rows" : name);
 }
 
 /// The elements; of rows as many as there are, their width, and how many the weight has.
-template <typename Op> static SmallVector<int64_t> sizesOf(Op op) {
+template <typename Op>
+static SmallVector<int64_t> sizesOf(Op op) {
   if (!op.getRows())
     return {countElements(op.getWeight())};
   int64_t rows = shapeOf(op.getWeight()).front();
@@ -104,7 +106,8 @@ static int64_t rowPitch(Value logits) {
 }
 
 static std::optional<BuiltinCall> describe(KernelOp kernel, CrossEntropyOp op) {
-  int64_t rows = countElements(op.getLabels()), classes = shapeOf(op.getLogits()).back(), cols = rowPitch(op.getLogits());
+  int64_t rows = countElements(op.getLabels()), classes = shapeOf(op.getLogits()).back(),
+          cols = rowPitch(op.getLogits());
   CallBuilder call(kernel, cols == classes ? "cross_entropy" : "cross_entropy_padded");
   call.readRows(op.getLogits()).read(op.getLabels()).write(op.getLoss()).write(op.getLse());
   call.integers({rows, cols, int64_t(op.getIgnore())});
@@ -115,7 +118,8 @@ static std::optional<BuiltinCall> describe(KernelOp kernel, CrossEntropyOp op) {
 
 static std::optional<BuiltinCall> describeGradient(KernelOp kernel, CrossEntropyGradOp op, ConvertOp narrowing,
                                                    PadOp padding = {}) {
-  int64_t rows = countElements(op.getLabels()), classes = shapeOf(op.getLogits()).back(), cols = rowPitch(op.getLogits());
+  int64_t rows = countElements(op.getLabels()), classes = shapeOf(op.getLogits()).back(),
+          cols = rowPitch(op.getLogits());
   if (cols != shapeOf(padding ? padding.getResult() : op.getResult()).back())
     return std::nullopt;
   return CallBuilder(kernel, "cross_entropy_backward")
@@ -141,7 +145,8 @@ static std::optional<BuiltinCall> describe(KernelOp kernel, CrossEntropyGradOp o
   return describeGradient(kernel, op, {});
 }
 
-/// The sum of the squares of all elements. Those of small tensors are generated: the call fills its sum with zeros first.
+/// The sum of the squares of all elements. Those of small tensors are generated: the call fills its sum with zeros
+/// first.
 static std::optional<BuiltinCall> describe(KernelOp kernel, ReduceOp op) {
   constexpr int64_t fewest = 16384;
   auto square = op.getOperand().getDefiningOp<MultiplyOp>();
@@ -193,12 +198,13 @@ static std::optional<BuiltinCall> describe(KernelOp kernel, AddOp op) {
   return std::nullopt;
 }
 
-/// The windows as the builtins count them, behind `sizes`: three spatial dims, formal ones first. False for padding that
-/// crops, and more dims.
+/// The windows as the builtins count them, behind `sizes`: three spatial dims, formal ones first. False for padding
+/// that crops, and more dims.
 template <typename Op>
 static bool appendWindows(Op op, ArrayRef<int64_t> in, ArrayRef<int64_t> window, ArrayRef<int64_t> out,
                           SmallVector<int64_t> &sizes) {
-  bool crops = llvm::any_of(llvm::concat<const int64_t>(op.getLow(), op.getHigh()), [](int64_t pad) { return pad < 0; });
+  bool crops =
+      llvm::any_of(llvm::concat<const int64_t>(op.getLow(), op.getHigh()), [](int64_t pad) { return pad < 0; });
   if (in.size() > 3 || crops)
     return false;
   auto add = [&](ArrayRef<int64_t> values, int64_t formal) {
@@ -289,8 +295,8 @@ std::optional<BuiltinCall> describeBuiltin(KernelOp kernel) {
   using Call = std::optional<BuiltinCall>;
   return llvm::TypeSwitch<Operation *, Call>(op)
       .Case<AdamwOp, SgdOp, MomentumOp, CrossEntropyOp, CrossEntropyGradOp, ConvertOp, PadOp, ReduceOp, GatherOp,
-            ScatterAddOp, AddOp, ConvolutionOp, ConvolutionInputGradOp, ConvolutionFilterGradOp, MaxPoolOp, MaxPoolGradOp>(
-          [&](auto op) { return describe(kernel, op); })
+            ScatterAddOp, AddOp, ConvolutionOp, ConvolutionInputGradOp, ConvolutionFilterGradOp, MaxPoolOp,
+            MaxPoolGradOp>([&](auto op) { return describe(kernel, op); })
       .Default([&](Operation *) { return describeAttention(kernel); });
 }
 

@@ -14,7 +14,8 @@ Windows windowsOf(Op op) {
   return Windows::of(op, shapeOf(sidesOf(op).filter).drop_front(2));
 }
 
-/// Calls build(op) for each convolution and gradient of one in the blocks; what it gives takes the op's place, nothing leaves it.
+/// Calls build(op) for each convolution and gradient of one in the blocks; what it gives takes the op's place, nothing
+/// leaves it.
 template <typename Build>
 void rebuildConvolutions(mlir::ModuleOp module, Build build) {
   auto rebuild = [&](auto convolution) {
@@ -26,8 +27,8 @@ void rebuildConvolutions(mlir::ModuleOp module, Build build) {
   for (ProgramOp program : module.getOps<ProgramOp>())
     for (BlockOp block : program.getOps<BlockOp>())
       for (mlir::Operation &op : llvm::make_early_inc_range(block.getBody().front()))
-        llvm::TypeSwitch<mlir::Operation *>(&op)
-            .Case<ConvolutionOp, ConvolutionInputGradOp, ConvolutionFilterGradOp>(rebuild);
+        llvm::TypeSwitch<mlir::Operation *>(&op).Case<ConvolutionOp, ConvolutionInputGradOp, ConvolutionFilterGradOp>(
+            rebuild);
 }
 
 } // namespace par

@@ -60,9 +60,10 @@ double geluGrad(double cotangent, double x) {
 }
 
 /// The library's, with the words of bundles.
-constexpr Known knownEpilogues[] = {
-    {noEpilogue, false, false, [](double x, double) { return x; }},
-    {"gelu", false, false, gelu}, {"gelu_aux", false, true, gelu}, {"gelu_grad", true, false, geluGrad}};
+constexpr Known knownEpilogues[] = {{noEpilogue, false, false, [](double x, double) { return x; }},
+                                    {"gelu", false, false, gelu},
+                                    {"gelu_aux", false, true, gelu},
+                                    {"gelu_grad", true, false, geluGrad}};
 
 Samples samples(uint64_t seed) {
   Samples values(sampleCount);
@@ -305,8 +306,8 @@ static bool isAddedToProduct(Value value) {
   return llvm::any_of(value.getUsers(), [&](Operation *user) {
     if (auto convert = dyn_cast<ConvertOp>(user))
       return isAddedToProduct(convert.getResult());
-    return isa<AddOp>(user) &&
-           llvm::any_of(user->getOperands(), [&](Value operand) { return isa_and_nonnull<DotOp>(findSource(operand)); });
+    return isa<AddOp>(user) && llvm::any_of(user->getOperands(),
+                                            [&](Value operand) { return isa_and_nonnull<DotOp>(findSource(operand)); });
   });
 }
 

@@ -12,8 +12,8 @@ namespace par {
 /// function, or cannot be told.
 std::optional<MatmulEpilogue> describeEpilogue(KernelOp kernel, mlir::Value product);
 
-/// The epilogue of a kernel whose second result is the sum of an operand of the product `call`, its first, over the product's
-/// contracted dims. None if it is something else.
+/// The epilogue of a kernel whose second result is the sum of an operand of the product `call`, its first, over the
+/// product's contracted dims. None if it is something else.
 std::optional<MatmulEpilogue> describeOperandSum(KernelOp kernel, const MatmulCall &call);
 
 /// Follows transposes, reshapes and widenings up to an argument; the view of `value` in that argument's buffer.

@@ -17,15 +17,16 @@ namespace {
 class Products {
 public:
   Products(Operation *op, const ConvolutionSides &sides, Windows windows)
-      : builder(op), loc(op->getLoc()), windows(std::move(windows)), input(shapeOf(sides.input)), filter(shapeOf(sides.filter)),
-        output(shapeOf(sides.output)), images(input[0]), channels(filter[1]), groups(input[1] / channels),
-        outputs(filter[0] / groups), places(ShapedType::getNumElements(output.drop_front(2))),
-        elements(channels * this->windows.elements()) {}
+      : builder(op), loc(op->getLoc()), windows(std::move(windows)), input(shapeOf(sides.input)),
+        filter(shapeOf(sides.filter)), output(shapeOf(sides.output)), images(input[0]), channels(filter[1]),
+        groups(input[1] / channels), outputs(filter[0] / groups),
+        places(ShapedType::getNumElements(output.drop_front(2))), elements(channels * this->windows.elements()) {}
 
   /// A row of the filter for each output channel, a column for each window.
   Value of(ConvolutionOp op) {
     Value windowed = patches(op.getOperand(), /*elementsLast=*/false);
-    return buildReshape(builder, loc, buildDot(builder, loc, spread(op.getFilter()), windowed, {3}, {2}, {0, 1}, {0, 1}), output);
+    return buildReshape(builder, loc,
+                        buildDot(builder, loc, spread(op.getFilter()), windowed, {3}, {2}, {0, 1}, {0, 1}), output);
   }
 
   /// The gradient of every window, added where it came from.
@@ -34,14 +35,15 @@ public:
               buildDot(builder, loc, spread(op.getFilter()), split(op.getCotangent()), {2}, {2}, {0, 1}, {0, 1}));
     int64_t leading = images * groups * channels;
     Term turned = made.reshape({leading, windows.elements(), places}).transpose({0, 2, 1});
-    return FoldPatchesOp::create(builder, loc, op.getType(), turned.reshape(windowedShape()), windows.strides, windows.low,
-                                 windows.high, windows.dilations);
+    return FoldPatchesOp::create(builder, loc, op.getType(), turned.reshape(windowedShape()), windows.strides,
+                                 windows.low, windows.high, windows.dilations);
   }
 
   /// Sums over images and windows; a row for each output channel, a column for each element of a window.
   Value of(ConvolutionFilterGradOp op) {
     Value windowed = patches(op.getOperand(), /*elementsLast=*/true);
-    return buildReshape(builder, loc, buildDot(builder, loc, split(op.getCotangent()), windowed, {0, 3}, {0, 2}, {1}, {1}), filter);
+    return buildReshape(builder, loc,
+                        buildDot(builder, loc, split(op.getCotangent()), windowed, {0, 3}, {0, 2}, {1}, {1}), filter);
   }
 
 private:
@@ -67,9 +69,7 @@ private:
     return buildBroadcast(builder, loc, split, {1, 2, 3}, {images, groups, outputs, elements});
   }
   /// [N, G, O, x].
-  Value split(Value cotangent) {
-    return buildReshape(builder, loc, cotangent, {images, groups, outputs, places});
-  }
+  Value split(Value cotangent) { return buildReshape(builder, loc, cotangent, {images, groups, outputs, places}); }
 
   OpBuilder builder;
   Location loc;

@@ -22,7 +22,9 @@ bool addsAtEnd(Operation *op) {
   // The only dim that grows is the outermost one of more than one element.
   const int64_t *grown = llvm::find_if(pad.getHigh(), [](int64_t high) { return high != 0; });
   int64_t dim = grown - pad.getHigh().begin(), rank = shape.size();
-  return dim < rank && llvm::all_of(pad.getHigh().drop_front(dim + 1), [](int64_t high) { return high == 0; }) &&
+  return dim < rank &&
+         llvm::all_of(
+             pad.getHigh().drop_front(dim + 1), [](int64_t high) { return high == 0; }) &&
          llvm::all_of(shape.take_front(dim), [](int64_t size) { return size == 1; });
 }
 

@@ -8,10 +8,11 @@ using namespace mlir;
 namespace par {
 namespace {
 
-/// Ops of one group: each is a level of what codegen walks through, and a kernel's code is compiled in more than linear time.
+/// Ops of one group: each is a level of what codegen walks through, and a kernel's code is compiled in more than linear
+/// time.
 constexpr size_t mostOps = 256;
-/// Times that a group's ops may stand in its code, all together: a concatenation of n inputs has each of their ops n times, at n
-/// indices, and one of those again n times as many.
+/// Times that a group's ops may stand in its code, all together: a concatenation of n inputs has each of their ops n
+/// times, at n indices, and one of those again n times as many.
 constexpr int64_t mostPlaces = 4096;
 
 /// How a generated op runs through its elements.
@@ -37,8 +38,8 @@ private:
   struct State {
     SmallVector<int64_t> space;
     int depth = 0;
-    bool open = false;   ///< others may join
-    bool inlined = true; ///< all of its ops can be computed where they are read
+    bool open = false;        ///< others may join
+    bool inlined = true;      ///< all of its ops can be computed where they are read
     bool elementwise = false; ///< only elementwise ops, on `space`
     int64_t indices = 1;      ///< at most so many indices of an element at which an op of the group is computed
     /// The group's rows are these dims of `space`, which its reductions keep; none: they are leading dims.
@@ -114,8 +115,8 @@ static bool sharesRows(ArrayRef<int64_t> a, ArrayRef<int64_t> b) {
   return a.take_front(common) == b.take_front(common);
 }
 
-/// The dims that a sum keeps, where loops over them can stand outside all others: none if the last dim of the operand, whose
-/// elements lie side by side, is among them.
+/// The dims that a sum keeps, where loops over them can stand outside all others: none if the last dim of the operand,
+/// whose elements lie side by side, is among them.
 static SmallVector<int64_t> findKept(Operation *op, Pattern pattern) {
   SmallVector<int64_t> kept;
   auto reduce = dyn_cast<ReduceOp>(op);
@@ -154,8 +155,8 @@ void Fuser::collectSources(Operation *op, SetVector<Operation *> &sources, llvm:
   }
 }
 
-/// At how many indices of one element the op's groups are computed with it: a layout op reads each operand at another one, others
-/// read one element, and perhaps those that a broadcast or a reshape leads to.
+/// At how many indices of one element the op's groups are computed with it: a layout op reads each operand at another
+/// one, others read one element, and perhaps those that a broadcast or a reshape leads to.
 int64_t Fuser::indicesOf(Operation *op, Pattern pattern, ArrayRef<Group *> candidates) {
   int64_t before = 1, operands = 0;
   llvm::SmallPtrSet<Operation *, 4> ways;
@@ -211,19 +212,20 @@ bool Fuser::mayJoin(Operation *op, Pattern pattern, ArrayRef<int64_t> space, Gro
     return sharesRows(space, state.space);
   // A value that is computed where it is read: nobody else may read it.
   bool onlyHere = state.inlined && llvm::all_of(group->ops, [&](Operation *other) {
-    return llvm::all_of(other->getUsers(), [&](Operation *user) {
-      while (isFree(user) && !groupOf.contains(user) && user->hasOneUse())
-        user = *user->getUsers().begin();
-      return user == op || groupOf.lookup(user) == group;
-    });
-  });
+                    return llvm::all_of(other->getUsers(), [&](Operation *user) {
+                      while (isFree(user) && !groupOf.contains(user) && user->hasOneUse())
+                        user = *user->getUsers().begin();
+                      return user == op || groupOf.lookup(user) == group;
+                    });
+                  });
   // A product reads each element over and over, and in an order of its own.
-  bool reordered = isa<DotOp>(op) && llvm::any_of(group->ops, [](Operation *other) { return isa<PatchesOp, TransposeOp>(other); });
+  bool reordered =
+      isa<DotOp>(op) && llvm::any_of(group->ops, [](Operation *other) { return isa<PatchesOp, TransposeOp>(other); });
   return onlyHere && !reordered;
 }
 
-/// Whether the op and the groups can have the dims that reductions keep as their rows: every value has all of the dims, or
-/// those that are kept alone.
+/// Whether the op and the groups can have the dims that reductions keep as their rows: every value has all of the dims,
+/// or those that are kept alone.
 bool Fuser::mayShareKept(Operation *op, Pattern pattern, ArrayRef<int64_t> space, ArrayRef<Group *> candidates) {
   SmallVector<int64_t> kept = findKept(op, pattern), whole(space);
   for (Group *group : candidates)
@@ -352,8 +354,8 @@ void Fuser::finish(Group *group) {
   group->close([&](Operation *other) { return groupOf.contains(other); });
 }
 
-/// Has a group of elementwise ops wait for one that reads it, as the backward part of an activation does for what comes back to
-/// it: that reads as many values less. True if there was one.
+/// Has a group of elementwise ops wait for one that reads it, as the backward part of an activation does for what comes
+/// back to it: that reads as many values less. True if there was one.
 bool Fuser::joinMaker(Group *reader, const JoinReaders &readers) {
   const State &state = states[reader];
   if (!state.open || (state.inlined && !state.elementwise))
@@ -369,8 +371,8 @@ bool Fuser::joinMaker(Group *reader, const JoinReaders &readers) {
   return false;
 }
 
-/// Has a group of elementwise ops wait for one that reads the same, and more, as an activation that backward computes anew does for
-/// its gradient: what is large is read once, and what both compute is computed once.
+/// Has a group of elementwise ops wait for one that reads the same, and more, as an activation that backward computes
+/// anew does for its gradient: what is large is read once, and what both compute is computed once.
 void Fuser::joinBeside(Group *group, const JoinReaders &readers) {
   constexpr uint64_t large = 1 << 20; // beyond a core's own caches
   if (!states[group].elementwise)

@@ -8,8 +8,8 @@ using namespace mlir;
 namespace par {
 namespace {
 
-/// Tensors that one kernel reads and writes: more of them may not fit the registers of a thread, and LLVM holds each store
-/// against each access.
+/// Tensors that one kernel reads and writes: more of them may not fit the registers of a thread, and LLVM holds each
+/// store against each access.
 constexpr size_t mostOperands = 48, mostOperandsOfCpu = 96;
 /// Ops that a kernel computes once more rather than read what they give.
 constexpr size_t mostClones = 64;
@@ -69,8 +69,7 @@ bool Cloner::isReadElsewhere(Value value, const Group &maker, const Group &reade
       return true;
     if (Group *group = groupOf.lookup(user))
       return group->implementation != "generated";
-    return llvm::any_of(user->getResults(),
-                        [&](Value result) { return isReadElsewhere(result, maker, reader); });
+    return llvm::any_of(user->getResults(), [&](Value result) { return isReadElsewhere(result, maker, reader); });
   });
 }
 
@@ -131,8 +130,8 @@ static size_t countOperands(const Group &group, const llvm::DenseMap<Operation *
   return count;
 }
 
-/// The second half of a group as a group of its own. No op behind others is read by one before it, and what reads the first half
-/// outside of the group is not read by the second.
+/// The second half of a group as a group of its own. No op behind others is read by one before it, and what reads the
+/// first half outside of the group is not read by the second.
 static std::unique_ptr<Group> splitHalf(Group &group, llvm::DenseMap<Operation *, Group *> &groupOf) {
   auto rest = std::make_unique<Group>();
   rest->clonesFree = group.clonesFree;

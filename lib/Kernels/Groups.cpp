@@ -96,8 +96,7 @@ void tieAccumulator(Group &group) {
   // No element may be read after its place is written: one result, element by element.
   bool elementwise = llvm::all_of(group.ops, [&](Operation *op) {
     return op->hasTrait<OpTrait::Elementwise>() && group.results.size() == 1 &&
-           getTensorType(op->getResult(0).getType()).getShape() ==
-               getTensorType(group.results[0].getType()).getShape();
+           getTensorType(op->getResult(0).getType()).getShape() == getTensorType(group.results[0].getType()).getShape();
   });
   if (!elementwise)
     return;

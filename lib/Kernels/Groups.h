@@ -28,8 +28,8 @@ struct Group {
 
   /// Computes `body` and `arguments`; what other groups compute is read from them.
   void close(IsTaken isTaken);
-  /// Computes `op` for itself too. What it computed so far it goes on to, also where a group has been made since for somebody who
-  /// reads that: what that group reads may be a result of this one.
+  /// Computes `op` for itself too. What it computed so far it goes on to, also where a group has been made since for
+  /// somebody who reads that: what that group reads may be a result of this one.
   void absorb(mlir::Operation *op, IsTaken isTaken);
 };
 
@@ -46,13 +46,15 @@ AddOp findAccumulation(mlir::Value value, mlir::Value &accumulator, IsTaken isTa
 /// The group of a product of f32 that is one library call, with the movements and the accumulation that the call can
 /// express, and, if calls may be `narrow`, with its operands and its result kept in bf16 or f16; null if there is none.
 std::unique_ptr<Group> formProduct(DotOp dot, bool narrow, IsTaken isTaken);
-/// The group of an op that the runtime has a kernel for, on a GPU perhaps a form that a CPU has not; null for other ops.
+/// The group of an op that the runtime has a kernel for, on a GPU perhaps a form that a CPU has not; null for other
+/// ops.
 std::unique_ptr<Group> formBuiltin(mlir::Operation *op, bool gpu, IsTaken isTaken);
 /// The group, closed, as the builtin that its body amounts to; null if it is none, or one that only a GPU has.
 std::unique_ptr<Group> finishBuiltin(std::unique_ptr<Group> group, bool gpu, IsTaken isTaken);
-/// The group of an attention that a library computes, with the movements of heads that it can do; null for other ops. `isRead`:
-/// whether another group reads a value, which may move it for itself.
-std::unique_ptr<Group> formAttention(mlir::Operation *op, IsTaken isTaken, llvm::function_ref<bool(mlir::Value)> isRead);
+/// The group of an attention that a library computes, with the movements of heads that it can do; null for other ops.
+/// `isRead`: whether another group reads a value, which may move it for itself.
+std::unique_ptr<Group> formAttention(mlir::Operation *op, IsTaken isTaken,
+                                     llvm::function_ref<bool(mlir::Value)> isRead);
 /// Has attentions write their results in the order in which others read them, where other attentions can follow.
 void arrangeAttention(BlockOp block);
 /// Lets a result take over an argument that is read here for the last time.
@@ -71,23 +73,23 @@ void splitSums(BlockOp block, IsTaken isTaken);
 /// Halves groups of more operands than a kernel may have.
 void splitWideGroups(bool gpu, llvm::DenseMap<mlir::Operation *, Group *> &groupOf,
                      std::vector<std::unique_ptr<Group>> &groups);
-/// Changes fused groups for a GPU, where memory traffic is what a kernel costs: a group computes elementwise values for itself
-/// that take more bytes to read than what they are computed from.
+/// Changes fused groups for a GPU, where memory traffic is what a kernel costs: a group computes elementwise values for
+/// itself that take more bytes to read than what they are computed from.
 void refineForGpu(BlockOp block, llvm::DenseMap<mlir::Operation *, Group *> &groupOf,
                   std::vector<std::unique_ptr<Group>> &groups);
 
 /// Narrows rows that are added to products before they are repeated: the library adds rows of the product's format.
 void roundRowsFirst(BlockOp block);
-/// Rounds f32 results of ops whose operands are kept in bf16 or f16 to that, where a GPU's library computes them so alone:
-/// its convolutions of narrow operands have no f32 results.
+/// Rounds f32 results of ops whose operands are kept in bf16 or f16 to that, where a GPU's library computes them so
+/// alone: its convolutions of narrow operands have no f32 results.
 void roundForLibrary(BlockOp block);
-/// Gives products of the library what a fused group does to their results, where the library can do that and nobody else
-/// reads them. Groups have their results by then.
+/// Gives products of the library what a fused group does to their results, where the library can do that and nobody
+/// else reads them. Groups have their results by then.
 void fuseEpilogues(BlockOp block, llvm::DenseMap<mlir::Operation *, Group *> &groupOf,
                    std::vector<std::unique_ptr<Group>> &groups);
 
-/// Gives products of the library the sums of an operand over what they contract, as the gradient of a bias beside that of a
-/// weight, where the library can do that: before sums are split.
+/// Gives products of the library the sums of an operand over what they contract, as the gradient of a bias beside that
+/// of a weight, where the library can do that: before sums are split.
 void fuseOperandSums(BlockOp block, llvm::DenseMap<mlir::Operation *, Group *> &groupOf,
                      std::vector<std::unique_ptr<Group>> &groups);
 

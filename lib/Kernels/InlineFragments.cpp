@@ -36,7 +36,8 @@ static LogicalResult inlineExec(ExecOp exec, SymbolTable &symbols) {
 static void reshapeUnitTransposes(BlockOp block) {
   for (auto transpose : llvm::make_early_inc_range(block.getOps<TransposeOp>())) {
     ArrayRef<int64_t> shape = getTensorType(transpose.getOperand().getType()).getShape();
-    SmallVector<int64_t> moved = llvm::filter_to_vector(transpose.getPermutation(), [&](int64_t dim) { return shape[dim] != 1; });
+    SmallVector<int64_t> moved =
+        llvm::filter_to_vector(transpose.getPermutation(), [&](int64_t dim) { return shape[dim] != 1; });
     if (!llvm::is_sorted(moved))
       continue;
     OpBuilder builder(transpose);

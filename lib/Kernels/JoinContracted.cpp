@@ -14,10 +14,11 @@ static SmallVector<int64_t> orderOf(ArrayRef<int64_t> contracting) {
   return order;
 }
 
-/// The operand as [batching, contracting, free], where its contracting dims do not lie one behind the other in that order;
-/// the operand else. Says which dims are which then.
+/// The operand as [batching, contracting, free], where its contracting dims do not lie one behind the other in that
+/// order; the operand else. Says which dims are which then.
 static Value joinContracting(OpBuilder &builder, Location loc, Value value, ArrayRef<int64_t> order,
-                             SmallVector<int64_t> &contracting, SmallVector<int64_t> &batching, ArrayRef<int64_t> free) {
+                             SmallVector<int64_t> &contracting, SmallVector<int64_t> &batching,
+                             ArrayRef<int64_t> free) {
   SmallVector<int64_t> ordered = llvm::map_to_vector(order, [&](int64_t pair) { return contracting[pair]; });
   contracting = ordered;
   if (llvm::equal(ordered, dimRange(ordered[0], ordered[0] + ordered.size())))
@@ -31,8 +32,10 @@ static Value joinContracting(OpBuilder &builder, Location loc, Value value, Arra
 /// The same product of operands that are moved as the one of them is (`byRight`: the right one).
 static DotOp buildJoined(DotOp dot, bool byRight) {
   OpBuilder builder(dot);
-  SmallVector<int64_t> left = llvm::to_vector(dot.getLhsContracting()), right = llvm::to_vector(dot.getRhsContracting()),
-                       leftBatch = llvm::to_vector(dot.getLhsBatching()), rightBatch = llvm::to_vector(dot.getRhsBatching());
+  SmallVector<int64_t> left = llvm::to_vector(dot.getLhsContracting()),
+                       right = llvm::to_vector(dot.getRhsContracting()),
+                       leftBatch = llvm::to_vector(dot.getLhsBatching()),
+                       rightBatch = llvm::to_vector(dot.getRhsBatching());
   SmallVector<int64_t> order = orderOf(byRight ? right : left);
   Value lhs = joinContracting(builder, dot.getLoc(), dot.getLhs(), order, left, leftBatch, dot.getLhsFree());
   Value rhs = joinContracting(builder, dot.getLoc(), dot.getRhs(), order, right, rightBatch, dot.getRhsFree());

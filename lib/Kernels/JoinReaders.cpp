@@ -102,7 +102,8 @@ bool JoinReaders::mayWait(const Group &maker, const Group &reader) const {
 
 bool JoinReaders::mayWaitBeside(const Group &group, const Group &other) const {
   Others others = findOthers(group, other);
-  bool readsLess = llvm::all_of(group.arguments, [&](Value value) { return llvm::is_contained(other.arguments, value); });
+  bool readsLess =
+      llvm::all_of(group.arguments, [&](Value value) { return llvm::is_contained(other.arguments, value); });
   return readsLess && !others.isRead && others.inTime && !readsStored(group) && !leadsTo(std::move(others.ops), other);
 }
 

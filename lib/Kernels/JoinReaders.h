@@ -5,8 +5,8 @@
 
 namespace par {
 
-/// Finds which group may be computed as late as another one that reads what it gives, so that the two can be one: where that
-/// keeps nobody else waiting, makes no cycle, and no store comes between.
+/// Finds which group may be computed as late as another one that reads what it gives, so that the two can be one: where
+/// that keeps nobody else waiting, makes no cycle, and no store comes between.
 class JoinReaders {
 public:
   /// `isCloned`: for ops that only their readers compute. The groups may change between calls, the block may not.
@@ -21,8 +21,8 @@ private:
   /// What reads a group's results, and is not one of the two.
   struct Others {
     llvm::SmallVector<mlir::Operation *> ops;
-    bool inTime = true; ///< they come behind all that the second one waits for
-    int64_t bytes = 0;  ///< of the results that are read outside of the group
+    bool inTime = true;  ///< they come behind all that the second one waits for
+    int64_t bytes = 0;   ///< of the results that are read outside of the group
     bool isRead = false; ///< by the second one, too
   };
   Others findOthers(const Group &group, const Group &second) const;

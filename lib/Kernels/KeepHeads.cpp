@@ -118,9 +118,8 @@ static void keepTransposed(Kept &kept, ArrayRef<TransposeOp> transposes) {
 static std::optional<Source> findSource(StoreOp store, const Owners &kept) {
   Source source{store.getOperand(), {}};
   bool forAttention = llvm::any_of(source.value.getUsers(), isAttention) &&
-                      llvm::all_of(source.value.getUsers(), [&](Operation *user) {
-                        return isAttention(user) || user == store.getOperation();
-                      });
+                      llvm::all_of(source.value.getUsers(),
+                                   [&](Operation *user) { return isAttention(user) || user == store.getOperation(); });
   auto follows = [&](Operation *op) {
     return forAttention ? isa_and_nonnull<SliceOp, ReshapeOp, TransposeOp>(op) : isa_and_nonnull<ReshapeOp>(op);
   };
@@ -164,7 +163,9 @@ static void readFrom(BufferOp buffer, Value source, Kept &part, ArrayRef<Operati
   }
 }
 
-static bool haveSameSlots(BufferOp a, BufferOp b) { return a.getIndex() == b.getIndex() && a.getDepth() == b.getDepth(); }
+static bool haveSameSlots(BufferOp a, BufferOp b) {
+  return a.getIndex() == b.getIndex() && a.getDepth() == b.getDepth();
+}
 
 /// Keeps a source in place of all that is moved out of it, if it is kept already or no larger than they are.
 static void keepSource(const Moved &moved, Kept *owner) {

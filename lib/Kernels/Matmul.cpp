@@ -130,9 +130,8 @@ static Space readSpace(const Body &body) {
 /// Drops dims of size 1 and joins those that lie one inside the other in every operand.
 static void mergeDims(Dims &dims) {
   llvm::erase_if(dims, [](const Dim &dim) { return dim.size == 1; });
-  llvm::stable_sort(dims, [](const Dim &x, const Dim &y) {
-    return std::tuple(x.c, x.a, x.b) > std::tuple(y.c, y.a, y.b);
-  });
+  llvm::stable_sort(dims,
+                    [](const Dim &x, const Dim &y) { return std::tuple(x.c, x.a, x.b) > std::tuple(y.c, y.a, y.b); });
   Dims merged;
   for (const Dim &dim : dims) {
     if (!merged.empty()) {
@@ -156,7 +155,8 @@ static void swapOperands(Space &space) {
 
 /// How a matrix [rows, cols] is stored, given the strides of both: whole rows one after the other, or (`trans`) whole
 /// columns. Strides of dims of size 1 do not matter. False if neither.
-static bool readMatrix(int64_t rows, int64_t cols, int64_t rowStride, int64_t colStride, bool &trans, int64_t &leading) {
+static bool readMatrix(int64_t rows, int64_t cols, int64_t rowStride, int64_t colStride, bool &trans,
+                       int64_t &leading) {
   if (cols == 1 || colStride == 1) {
     leading = rows == 1 ? cols : rowStride;
     trans = false;

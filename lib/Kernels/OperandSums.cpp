@@ -33,8 +33,7 @@ static std::optional<std::pair<int64_t, int64_t>> joinDims(const StridedView &vi
 std::optional<MatmulEpilogue> describeOperandSum(KernelOp kernel, const MatmulCall &call) {
   constexpr int64_t wholeRows = 8; // as other epilogues
   auto reduce = kernel.getTerminator()->getOperand(1).getDefiningOp<ReduceOp>();
-  if (!reduce || reduce.getKind() != ReduceKind::sum || !call.batch.empty() || !call.resultType.isF32() ||
-      call.k == 1)
+  if (!reduce || reduce.getKind() != ReduceKind::sum || !call.batch.empty() || !call.resultType.isF32() || call.k == 1)
     return std::nullopt;
   BlockArgument argument;
   std::optional<StridedView> view = traceArgument(reduce.getOperand(), argument);
@@ -60,14 +59,12 @@ std::optional<MatmulEpilogue> describeOperandSum(KernelOp kernel, const MatmulCa
 /// The group of a product that adds up one of its operands too; null where no call of the library does that.
 static std::unique_ptr<Group> withSum(const Group &product, ReduceOp reduce, IsTaken isTaken) {
   // What reads the sum comes behind the product, which therefore does not depend on it.
-  bool late = llvm::all_of(reduce->getUsers(),
-                           [&](Operation *user) { return product.anchor->isBeforeInBlock(user); });
+  bool late = llvm::all_of(reduce->getUsers(), [&](Operation *user) { return product.anchor->isBeforeInBlock(user); });
   if (!late || product.results.size() != 1)
     return nullptr;
   auto group = std::make_unique<Group>(product);
   for (Operation *op = reduce.getOperand().getDefiningOp();
-       op && !llvm::is_contained(group->arguments, op->getResult(0)) && !isTaken(op) &&
-       op->getNumOperands() == 1;
+       op && !llvm::is_contained(group->arguments, op->getResult(0)) && !isTaken(op) && op->getNumOperands() == 1;
        op = op->getOperand(0).getDefiningOp())
     group->clones.insert(op);
   group->ops.push_back(reduce);

@@ -76,8 +76,9 @@ static std::optional<MatmulCall> callOf(const Group &group) {
 static int64_t widthOf(const MatmulCall &call) { return std::min(call.m, call.n); }
 
 /// Whether strides cut a product into many of a few columns, each of which reads all of an operand for them, where the
-/// plain product is wide and its sums are so long that moving its result costs little beside them. A Fourier transform's
-/// result [batch, frequency, channel, 2], from sums over 512 numbers: 1,024 products of 768 x 2, or 4 of 768 x 512.
+/// plain product is wide and its sums are so long that moving its result costs little beside them. A Fourier
+/// transform's result [batch, frequency, channel, 2], from sums over 512 numbers: 1,024 products of 768 x 2, or 4 of
+/// 768 x 512.
 static bool isCutThin(const MatmulCall &moved, const MatmulCall &plain) {
   constexpr int64_t fewestColumns = 16, longSum = 64;
   return widthOf(moved) < fewestColumns && widthOf(plain) >= fewestColumns && moved.k >= longSum;

@@ -40,8 +40,8 @@ static Value separate(OpBuilder &builder, ConvolutionInputGradOp op, const Windo
   llvm::append_range(seen, shapeOf(op.getCotangent()).drop_front(2));
   Value made = buildDense(builder, op, op.getType().clone(seen), op->getOperands());
   llvm::append_range(seen, windows.size);
-  return FoldPatchesOp::create(builder, op.getLoc(), op.getType(), buildReshape(builder, op.getLoc(), made, seen), windows.strides,
-                               windows.low, windows.high, windows.dilations);
+  return FoldPatchesOp::create(builder, op.getLoc(), op.getType(), buildReshape(builder, op.getLoc(), made, seen),
+                               windows.strides, windows.low, windows.high, windows.dilations);
 }
 
 namespace {

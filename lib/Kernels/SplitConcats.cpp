@@ -15,8 +15,9 @@ void splitConcats(BlockOp block) {
       SmallVector<Value> joined;
       for (ArrayRef<Value> rest = inputs; !rest.empty();) {
         ArrayRef<Value> some = rest.take_front(mostInputs);
-        joined.push_back(some.size() == 1 ? some.front()
-                                          : ConcatOp::create(builder, concat.getLoc(), some, concat.getDim()).getResult());
+        joined.push_back(some.size() == 1
+                             ? some.front()
+                             : ConcatOp::create(builder, concat.getLoc(), some, concat.getDim()).getResult());
         rest = rest.drop_front(some.size());
       }
       inputs = std::move(joined);

@@ -16,7 +16,8 @@ struct StridedView {
   /// Result dim i is dim permutation[i].
   StridedView transposed(llvm::ArrayRef<int64_t> permutation) const;
   /// Every dim's elements from starts[dim] on, to limits[dim], by steps[dim].
-  StridedView sliced(llvm::ArrayRef<int64_t> starts, llvm::ArrayRef<int64_t> limits, llvm::ArrayRef<int64_t> steps) const;
+  StridedView sliced(llvm::ArrayRef<int64_t> starts, llvm::ArrayRef<int64_t> limits,
+                     llvm::ArrayRef<int64_t> steps) const;
   /// The same elements in row-major order under another shape; none if no strides say that.
   std::optional<StridedView> reshaped(llvm::ArrayRef<int64_t> shape) const;
 
@@ -26,7 +27,8 @@ struct StridedView {
 /// For an op that only moves elements so that strides can say it: the view of its result, given its operand's.
 /// None for other ops, and where no strides do.
 std::optional<StridedView> viewForward(mlir::Operation *op, const StridedView &operand);
-/// The view of what `moves`, the last of which stands first, make of a dense buffer's value. None where no strides say it.
+/// The view of what `moves`, the last of which stands first, make of a dense buffer's value. None where no strides say
+/// it.
 std::optional<StridedView> viewBehind(mlir::Value source, llvm::ArrayRef<mlir::Operation *> moves);
 /// The view of its operand, given its result's.
 std::optional<StridedView> viewBackward(mlir::Operation *op, const StridedView &result);

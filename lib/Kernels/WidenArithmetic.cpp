@@ -35,10 +35,9 @@ static bool isKnownConvert(ConvertOp convert) {
 static Value widened(OpBuilder &builder, Value value, bool early) {
   Type f32 = builder.getF32Type();
   Operation *op = value.getDefiningOp();
-  bool reorders = early && op && isTensorOp(op) && op->getNumOperands() == 1 && isNarrow(op->getOperand(0)) &&
-                  movesElements(op) &&
-                  getTensorType(op->getOperand(0).getType()).getNumElements() ==
-                      getTensorType(value.getType()).getNumElements();
+  bool reorders =
+      early && op && isTensorOp(op) && op->getNumOperands() == 1 && isNarrow(op->getOperand(0)) && movesElements(op) &&
+      getTensorType(op->getOperand(0).getType()).getNumElements() == getTensorType(value.getType()).getNumElements();
   if (!reorders)
     return buildConvert(builder, value.getLoc(), value, f32);
   Value operand = widened(builder, op->getOperand(0), early);

@@ -120,8 +120,8 @@ StoreOp Assigner::findStoreOfView(Value value) {
   return first;
 }
 
-/// The first store of a value; if it has none, of what it is seen as, or of the result of its one user, if that takes it over
-/// in place.
+/// The first store of a value; if it has none, of what it is seen as, or of the result of its one user, if that takes
+/// it over in place.
 StoreOp Assigner::findStore(Value value) {
   StoreOp first;
   for (Operation *user : value.getUsers())
@@ -162,9 +162,8 @@ bool Assigner::canFill(Operation *op, BufferOp buffer) {
     writer = isa_and_nonnull<LoadOp>(writer) ? store : writer;
     return llvm::all_of(op->getUsers(), [&](Operation *user) { return writer && user->isBeforeInBlock(writer); });
   };
-  return llvm::all_of(block.getOps<StoreOp>(), [&](StoreOp store) {
-    return store.getBuffer() != buffer.getSymName() || isBefore(store);
-  });
+  return llvm::all_of(block.getOps<StoreOp>(),
+                      [&](StoreOp store) { return store.getBuffer() != buffer.getSymName() || isBefore(store); });
 }
 
 /// True if the buffer is loaded or stored behind `from`, or a value loaded from it before is used there.
@@ -216,8 +215,8 @@ BufferOp Assigner::chooseInPlace(Operation *op, unsigned operand, OpResult resul
   if (isa<DoneOp>(op)) // a copy before it would take what the collective has not written yet
     return buffer;
   StoreOp store = findStore(result);
-  bool scratch = buffer.getKind() == BufferKind::temp &&
-                 buffer.getSymName().starts_with(block.getSymName().str() + ".t");
+  bool scratch =
+      buffer.getKind() == BufferKind::temp && buffer.getSymName().starts_with(block.getSymName().str() + ".t");
   bool same = store && store.getBuffer() == buffer.getSymName();
   // Under another shape its elements are read at other places than they are written.
   bool seenElsewhere = llvm::any_of(op->getOperands(), [&](Value other) {

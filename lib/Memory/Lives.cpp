@@ -39,16 +39,16 @@ ArenaSize getArenaSize(ProgramOp program) {
 
 namespace {
 
-/// What an op of a block does to a buffer. A write that keeps what was there (in place) goes on with the life; another one
-/// begins a new life.
+/// What an op of a block does to a buffer. A write that keeps what was there (in place) goes on with the life; another
+/// one begins a new life.
 struct SlotTouch {
   enum Kind { Read, Send, Write, Keep } kind;
   unsigned buffer;
   int64_t op; ///< number in the block, from 1 on; 0: before the first
 };
 
-/// Plays the entries and notes when each slot is written and read. Entries run a block thousands of times, so what its ops do
-/// is asked once, and slots of all buffers are numbered one behind the other.
+/// Plays the entries and notes when each slot is written and read. Entries run a block thousands of times, so what its
+/// ops do is asked once, and slots of all buffers are numbered one behind the other.
 class Lives {
 public:
   explicit Lives(ProgramOp program);
@@ -66,10 +66,12 @@ private:
   SmallVector<BufferOp> buffers;
   llvm::DenseMap<Operation *, unsigned> numbers; ///< of the buffers
   SmallVector<unsigned> first;                   ///< the number of a buffer's slot 0
-  llvm::DenseMap<Attribute, std::pair<std::vector<SlotTouch>, int64_t>> touches; ///< of a block by name, and its number of ops
+  llvm::DenseMap<Attribute, std::pair<std::vector<SlotTouch>, int64_t>>
+      touches; ///< of a block by name, and its number of ops
   int64_t position = 0;
   std::vector<std::optional<BufferUse>> open;
-  /// What a queue of its own sends to another stage: nobody waits for its end but who writes it anew, so that it keeps its bytes.
+  /// What a queue of its own sends to another stage: nobody waits for its end but who writes it anew, so that it keeps
+  /// its bytes.
   std::vector<bool> sent;
   std::vector<BufferUse> done;
 };
@@ -87,7 +89,8 @@ Lives::Lives(ProgramOp program) : program(program), names(program) {
   open.resize(slots);
   sent.resize(slots);
   for (BlockOp block : program.getOps<BlockOp>())
-    touches[block.getSymNameAttr()] = {findTouches(block), static_cast<int64_t>(block.getBody().front().getOperations().size())};
+    touches[block.getSymNameAttr()] = {findTouches(block),
+                                       static_cast<int64_t>(block.getBody().front().getOperations().size())};
 }
 
 std::vector<SlotTouch> Lives::findTouches(BlockOp block) {
@@ -174,7 +177,8 @@ void Lives::runEntry(EntryOp entry) {
 std::vector<BufferUse> Lives::run() {
   for (EntryOp entry : program.getOps<EntryOp>())
     runEntry(entry);
-  llvm::erase_if(done, [&](BufferUse &use) { return use.buffer.getKind() == BufferKind::state || isOnHost(use.buffer); });
+  llvm::erase_if(done,
+                 [&](BufferUse &use) { return use.buffer.getKind() == BufferKind::state || isOnHost(use.buffer); });
   return std::move(done);
 }
 

@@ -38,7 +38,8 @@ struct Stay {
 /// The copies of one program.
 class Offloader {
 public:
-  Offloader(ProgramOp program, const OffloadPassOptions &options) : program(program), options(options), names(program) {}
+  Offloader(ProgramOp program, const OffloadPassOptions &options)
+      : program(program), options(options), names(program) {}
 
   void run();
 
@@ -57,14 +58,14 @@ private:
   ProgramOp program;
   const OffloadPassOptions &options;
   SymbolTable names;
-  llvm::DenseMap<Operation *, BufferOp> brought;         ///< by home: where it lies on the device for a while
-  llvm::DenseMap<Operation *, Operation *> behindLast;   ///< by home: the end of its last stay in the block
+  llvm::DenseMap<Operation *, BufferOp> brought;       ///< by home: where it lies on the device for a while
+  llvm::DenseMap<Operation *, Operation *> behindLast; ///< by home: the end of its last stay in the block
 };
 
 } // namespace
 
-/// Variables of the kinds and names that the options say; counters are scalars that kernels read everywhere. Of what forward
-/// keeps for backward, all but small ones.
+/// Variables of the kinds and names that the options say; counters are scalars that kernels read everywhere. Of what
+/// forward keeps for backward, all but small ones.
 bool Offloader::movesOut(BufferOp buffer) {
   constexpr int64_t fewElements = 1024;
   if (buffer->hasAttr(savedAttr))
@@ -86,14 +87,14 @@ BufferOp Offloader::onDevice(BufferOp home) {
     return known;
   OpBuilder builder(program.getContext());
   builder.setInsertionPointAfter(home);
-  known = BufferOp::create(
-      builder, home.getLoc(), (home.getSymName() + ".dev").str(), BufferKind::temp, StringAttr(),
-      /*sliced=*/false, SlotIndex::none, 1, home.getTensorType(), TypeAttr(), DenseI64ArrayAttr());
+  known = BufferOp::create(builder, home.getLoc(), (home.getSymName() + ".dev").str(), BufferKind::temp, StringAttr(),
+                           /*sliced=*/false, SlotIndex::none, 1, home.getTensorType(), TypeAttr(), DenseI64ArrayAttr());
   names.insert(known);
   return known;
 }
 
-/// Gives every user of a home a load of its own right before it: memory has been assigned so that no store stands between.
+/// Gives every user of a home a load of its own right before it: memory has been assigned so that no store stands
+/// between.
 void Offloader::loadForEach(BlockOp block) {
   for (LoadOp load : llvm::to_vector(block.getOps<LoadOp>())) {
     if (!homeOf(load.getBuffer()))
@@ -111,8 +112,8 @@ void Offloader::loadForEach(BlockOp block) {
   }
 }
 
-/// In the order of their first touches. A touch far behind the one before begins another stay: by then `far` ops have touched
-/// other homes. What ends a collective never does, for its start has the same bytes.
+/// In the order of their first touches. A touch far behind the one before begins another stay: by then `far` ops have
+/// touched other homes. What ends a collective never does, for its start has the same bytes.
 std::vector<Stay> Offloader::findStays(BlockOp block) {
   std::vector<Stay> stays;
   llvm::DenseMap<Operation *, std::pair<size_t, unsigned>> open; // by home: stay, and number of its last touch

@@ -15,12 +15,10 @@ struct VerifyMemoryPass : impl::VerifyMemoryPassBase<VerifyMemoryPass> {
   /// What takes over an operand lies where the operand lies: the code writes there.
   LogicalResult verifyTied(Operation *op, const SymbolTable &names, const SymbolTable &kernels) {
     for (auto [result, operand] : llvm::zip(op->getResults(), getTiedOperands(op, kernels))) {
-      BufferOp to = getBuffer(result, names),
-               from = operand >= 0 ? getBuffer(op->getOperand(operand), names) : to;
+      BufferOp to = getBuffer(result, names), from = operand >= 0 ? getBuffer(op->getOperand(operand), names) : to;
       if (to != from)
-        return op->emitError() << "puts result " << result.getResultNumber() << ", which takes over operand "
-                               << operand << ", into " << to.getSymNameAttr() << "; the operand lies in "
-                               << from.getSymNameAttr();
+        return op->emitError() << "puts result " << result.getResultNumber() << ", which takes over operand " << operand
+                               << ", into " << to.getSymNameAttr() << "; the operand lies in " << from.getSymNameAttr();
     }
     return success();
   }
@@ -34,8 +32,7 @@ struct VerifyMemoryPass : impl::VerifyMemoryPassBase<VerifyMemoryPass> {
     for (Value value : values)
       if (BufferOp buffer = getBuffer(value, names); buffer && isOnHost(buffer)) {
         InFlightDiagnostic error = op->emitError();
-        error << "touches " << buffer.getSymNameAttr()
-              << ", which lies in the host's memory; copies alone may";
+        error << "touches " << buffer.getSymNameAttr() << ", which lies in the host's memory; copies alone may";
         return error.attachNote(buffer.getLoc()) << "the buffer is here";
       }
     return success();

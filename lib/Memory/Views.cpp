@@ -14,8 +14,7 @@ static KernelOp kernelOf(Operation *op, const SymbolTable &kernels) {
 static bool isFront(SliceOp slice) {
   bool single = true; // one element of each dim so far
   ArrayRef<int64_t> shape = getTensorType(slice.getOperand().getType()).getShape();
-  for (auto [size, start, limit, stride] :
-       llvm::zip(shape, slice.getStarts(), slice.getLimits(), slice.getStrides())) {
+  for (auto [size, start, limit, stride] : llvm::zip(shape, slice.getStarts(), slice.getLimits(), slice.getStrides())) {
     if (start != 0 || stride != 1 || (limit != size && !single))
       return false;
     single &= limit == 1;
@@ -37,7 +36,8 @@ bool isFill(Operation *op, const SymbolTable &kernels) {
   return kernel && kernel.getImplementation() == "fill";
 }
 
-/// The type of a buffer of state with as many rows as a value has of which it holds the first; null if it is no such buffer.
+/// The type of a buffer of state with as many rows as a value has of which it holds the first; null if it is no such
+/// buffer.
 static RankedTensorType grownTo(BufferOp buffer, Value rows) {
   auto dist = buffer.getDist() ? cast<DistType>(*buffer.getDist()) : DistType();
   RankedTensorType held = buffer.getTensorType(), more = getTensorType(rows.getType());
@@ -49,7 +49,8 @@ static RankedTensorType grownTo(BufferOp buffer, Value rows) {
   return more;
 }
 
-/// The buffer of state that the launch fills up, or stores the first rows of its operand to, and the value with these rows.
+/// The buffer of state that the launch fills up, or stores the first rows of its operand to, and the value with these
+/// rows.
 static std::pair<BufferOp, Value> findRows(LaunchOp launch, const SymbolTable &names, const SymbolTable &kernels) {
   if (isFill(launch, kernels)) {
     auto load = launch.getOperand(0).getDefiningOp<LoadOp>();
@@ -73,7 +74,8 @@ llvm::DenseSet<Operation *> growBuffersOfState(ModuleOp module, const SymbolTabl
     SymbolTable names(program);
     program.walk([&](LaunchOp launch) {
       auto [buffer, rows] = findRows(launch, names, kernels);
-      RankedTensorType type = buffer && buffer.getOf() && isWritten(buffer) ? grownTo(buffer, rows) : RankedTensorType();
+      RankedTensorType type =
+          buffer && buffer.getOf() && isWritten(buffer) ? grownTo(buffer, rows) : RankedTensorType();
       RankedTensorType &known = type ? wanted[*buffer.getOf()] : type;
       if (type && (!known || known.getDimSize(0) < type.getDimSize(0)))
         known = type;

@@ -5,16 +5,16 @@
 
 namespace par {
 
-/// A launch of a kernel that gives its operand's first elements, or all, in their order under another shape: the bytes are there
-/// already.
+/// A launch of a kernel that gives its operand's first elements, or all, in their order under another shape: the bytes
+/// are there already.
 bool isView(mlir::Operation *op, const mlir::SymbolTable &kernels);
 
 /// A launch of a kernel that only adds to the end of its operand.
 bool isFill(mlir::Operation *op, const mlir::SymbolTable &kernels);
 
-/// Gives buffers of state more rows where blocks fill the state up to these, or store the first rows of what has these: so
-/// neither is a copy. (A table of 5 rows that two ranks update in shares of 3 is gathered in 6.) What lies behind the state's
-/// own rows is nobody's between a block's ops. Returns these buffers.
+/// Gives buffers of state more rows where blocks fill the state up to these, or store the first rows of what has these:
+/// so neither is a copy. (A table of 5 rows that two ranks update in shares of 3 is gathered in 6.) What lies behind
+/// the state's own rows is nobody's between a block's ops. Returns these buffers.
 llvm::DenseSet<mlir::Operation *> growBuffersOfState(mlir::ModuleOp module, const mlir::SymbolTable &kernels);
 
 } // namespace par

@@ -10,10 +10,12 @@ struct TypeRow {
   const char *name;
 };
 constexpr TypeRow types[] = {
-    {ElementType::F32, 4, true, "f32"},   {ElementType::U8, 1, false, "u8"},    {ElementType::I8, 1, false, "i8"},
-    {ElementType::U16, 2, false, "u16"},  {ElementType::I16, 2, false, "i16"},  {ElementType::I32, 4, false, "i32"},
-    {ElementType::I64, 8, false, "i64"},  {ElementType::Bool, 1, false, "i1"},  {ElementType::F16, 2, true, "f16"},
-    {ElementType::F64, 8, true, "f64"},   {ElementType::U32, 4, false, "u32"},  {ElementType::U64, 8, false, "u64"},
+    {ElementType::F32, 4, true, "f32"},   {ElementType::U8, 1, false, "u8"},
+    {ElementType::I8, 1, false, "i8"},    {ElementType::U16, 2, false, "u16"},
+    {ElementType::I16, 2, false, "i16"},  {ElementType::I32, 4, false, "i32"},
+    {ElementType::I64, 8, false, "i64"},  {ElementType::Bool, 1, false, "i1"},
+    {ElementType::F16, 2, true, "f16"},   {ElementType::F64, 8, true, "f64"},
+    {ElementType::U32, 4, false, "u32"},  {ElementType::U64, 8, false, "u64"},
     {ElementType::BF16, 2, true, "bf16"}, {ElementType::String, 0, false, "string"},
 };
 

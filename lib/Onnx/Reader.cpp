@@ -74,7 +74,8 @@ std::string inlineBytes(const ::onnx::TensorProto &proto, const Tensor &tensor) 
   for (int64_t value : proto.int64_data())
     appendAs<int64_t, int64_t>(bytes, value);
   for (uint64_t value : proto.uint64_data())
-    byteSize(tensor.type) == 4 ? appendAs<uint64_t, uint32_t>(bytes, value) : appendAs<uint64_t, uint64_t>(bytes, value);
+    byteSize(tensor.type) == 4 ? appendAs<uint64_t, uint32_t>(bytes, value)
+                               : appendAs<uint64_t, uint64_t>(bytes, value);
   for (int32_t value : proto.int32_data())
     appendInt32Data(bytes, byteSize(tensor.type), value);
   return bytes;
@@ -109,8 +110,8 @@ void convertExternal(const ::onnx::TensorProto &proto, const std::string &modelP
     return;
   uint64_t size = openExternal(resolved, tensor.file).size();
   if (tensor.offset > size || tensor.length > size - tensor.offset)
-    fail("external data of \"" + tensor.name + "\" ends at " + std::to_string(tensor.offset + tensor.length) +
-         ", \"" + tensor.file + "\" has " + std::to_string(size) + " bytes");
+    fail("external data of \"" + tensor.name + "\" ends at " + std::to_string(tensor.offset + tensor.length) + ", \"" +
+         tensor.file + "\" has " + std::to_string(size) + " bytes");
 }
 
 Tensor convert(const ::onnx::TensorProto &proto, const std::string &modelPath, const Payload *payload) {
@@ -160,12 +161,24 @@ Attribute convert(const ::onnx::AttributeProto &proto, const std::string &modelP
   result.ints.assign(proto.ints().begin(), proto.ints().end());
   result.strings.assign(proto.strings().begin(), proto.strings().end());
   switch (proto.type()) {
-  case ::onnx::AttributeProto::FLOAT: result.kind = Attribute::Float; break;
-  case ::onnx::AttributeProto::INT: result.kind = Attribute::Int; break;
-  case ::onnx::AttributeProto::STRING: result.kind = Attribute::String; break;
-  case ::onnx::AttributeProto::FLOATS: result.kind = Attribute::Floats; break;
-  case ::onnx::AttributeProto::INTS: result.kind = Attribute::Ints; break;
-  case ::onnx::AttributeProto::STRINGS: result.kind = Attribute::Strings; break;
+  case ::onnx::AttributeProto::FLOAT:
+    result.kind = Attribute::Float;
+    break;
+  case ::onnx::AttributeProto::INT:
+    result.kind = Attribute::Int;
+    break;
+  case ::onnx::AttributeProto::STRING:
+    result.kind = Attribute::String;
+    break;
+  case ::onnx::AttributeProto::FLOATS:
+    result.kind = Attribute::Floats;
+    break;
+  case ::onnx::AttributeProto::INTS:
+    result.kind = Attribute::Ints;
+    break;
+  case ::onnx::AttributeProto::STRINGS:
+    result.kind = Attribute::Strings;
+    break;
   case ::onnx::AttributeProto::TENSOR:
     result.kind = Attribute::TensorValue;
     result.tensor = convert(proto.t(), modelPath, nullptr);
@@ -180,7 +193,9 @@ Attribute convert(const ::onnx::AttributeProto &proto, const std::string &modelP
     result.kind = Attribute::GraphValue;
     result.graph = std::make_shared<Graph>(convertBody(proto.g(), modelPath));
     break;
-  default: result.kind = Attribute::Other; break;
+  default:
+    result.kind = Attribute::Other;
+    break;
   }
   return result;
 }
@@ -247,7 +262,8 @@ Graph convertBody(const ::onnx::GraphProto &proto, const std::string &modelPath)
 }
 
 Function convert(const ::onnx::FunctionProto &proto, const Model &model) {
-  Function function{proto.domain() == "ai.onnx" ? "" : proto.domain(), proto.name(), proto.overload(), model.opset, {}, {}, {}, {}};
+  Function function{
+      proto.domain() == "ai.onnx" ? "" : proto.domain(), proto.name(), proto.overload(), model.opset, {}, {}, {}, {}};
   for (const auto &opset : proto.opset_import())
     if (opset.domain().empty() || opset.domain() == "ai.onnx")
       function.opset = opset.version();
@@ -264,7 +280,8 @@ void checkVersions(const Model &model) {
   if (model.irVersion < oldestIr || model.irVersion > newestIr)
     fail("has IR version " + std::to_string(model.irVersion) + ", this par-compile reads " + std::to_string(oldestIr) +
          " to " + std::to_string(newestIr));
-  bool none = std::none_of(model.opsets.begin(), model.opsets.end(), [](const auto &opset) { return opset.first.empty(); });
+  bool none =
+      std::none_of(model.opsets.begin(), model.opsets.end(), [](const auto &opset) { return opset.first.empty(); });
   if (none) // a model of other domains alone: its nodes say what they are
     return;
   if (model.opset < oldestOpset || model.opset > newestOpset)
@@ -280,8 +297,8 @@ void convertHeader(const ::onnx::ModelProto &proto, Model &model) {
     std::string domain = opset.domain() == "ai.onnx" ? "" : opset.domain();
     for (const auto &[known, version] : model.opsets)
       if (known == domain && version != opset.version())
-        fail("imports two opsets of " + (domain.empty() ? "ai.onnx" : domain) + ", " + std::to_string(version) + " and " +
-             std::to_string(opset.version()));
+        fail("imports two opsets of " + (domain.empty() ? "ai.onnx" : domain) + ", " + std::to_string(version) +
+             " and " + std::to_string(opset.version()));
     if (domain.empty())
       model.opset = opset.version();
     model.opsets.emplace_back(domain, opset.version());
@@ -290,8 +307,8 @@ void convertHeader(const ::onnx::ModelProto &proto, Model &model) {
     model.functions.push_back(convert(function, model));
 }
 
-/// Dims that the exporter left open without a name (as skl2onnx does) get one, by which a plan can speak of them: dim 0 is the
-/// batch, dim 1 of "image" image_dim1.
+/// Dims that the exporter left open without a name (as skl2onnx does) get one, by which a plan can speak of them: dim 0
+/// is the batch, dim 1 of "image" image_dim1.
 void nameOpenDims(std::vector<ValueInfo> &values) {
   for (ValueInfo &value : values)
     for (size_t i = 0; i < value.shape.size(); ++i) {
@@ -307,7 +324,8 @@ void nameOpenDims(std::vector<ValueInfo> &values) {
 /// Names that a bundle has too: no reader takes one with control characters.
 void checkName(const char *kind, const std::string &name) {
   if (std::any_of(name.begin(), name.end(), [](char c) { return format::isControl(static_cast<unsigned char>(c)); }))
-    fail(std::string("the name of ") + kind + " \"" + format::printable(name) + "\" holds a control character; rename it");
+    fail(std::string("the name of ") + kind + " \"" + format::printable(name) +
+         "\" holds a control character; rename it");
 }
 
 void checkNames(const Model &model) {
@@ -349,8 +367,7 @@ void convertGraph(const ::onnx::GraphProto &graph, Model &model) {
   for (const auto &node : graph.node())
     model.nodes.push_back(convert(node, model.path));
   model.graphMetadata = convert(graph.metadata_props());
-  model.signature = readSignature(
-      lookup(model.graphMetadata, "pkg.torch.export.ExportedProgram.graph_signature"));
+  model.signature = readSignature(lookup(model.graphMetadata, "pkg.torch.export.ExportedProgram.graph_signature"));
 }
 
 } // namespace
@@ -432,7 +449,8 @@ std::string pathOfData(const std::string &modelPath, const std::string &file) {
 std::optional<std::string> readTensor(const Model &model, const Tensor &tensor, std::string &error) {
   try {
     switch (tensor.storage) {
-    case Storage::Inline: return tensor.bytes;
+    case Storage::Inline:
+      return tensor.bytes;
     case Storage::InModel: {
       std::string bytes(model.bytes->view().substr(tensor.offset, tensor.length));
       model.bytes->checkWhole();
@@ -440,7 +458,8 @@ std::optional<std::string> readTensor(const Model &model, const Tensor &tensor, 
     }
     case Storage::External:
       return readRange(resolveExternal(model.path, tensor.file), tensor.file, tensor.offset, tensor.length);
-    case Storage::Absent: break;
+    case Storage::Absent:
+      break;
     }
     fail("the data of \"" + tensor.name + "\" is absent (\"" + tensor.file + "\")");
   } catch (const std::exception &failure) {

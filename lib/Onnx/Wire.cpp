@@ -3,7 +3,8 @@
 namespace par::onnx {
 namespace {
 
-constexpr int modelVersion = 1, modelGraph = 7, modelLast = 26, graphInitializer = 5, rawData = 9, floatData = 4, doubleData = 10;
+constexpr int modelVersion = 1, modelGraph = 7, modelLast = 26, graphInitializer = 5, rawData = 9, floatData = 4,
+              doubleData = 10;
 
 /// Walks the fields of one message.
 struct Walker {

@@ -10,9 +10,7 @@ namespace {
 /// ns; of equals the choice that is cut into more parts.
 struct ChoiceCost {
   int64_t time = 0, parts = 1;
-  bool operator<(const ChoiceCost &other) const {
-    return time != other.time ? time < other.time : parts > other.parts;
-  }
+  bool operator<(const ChoiceCost &other) const { return time != other.time ? time < other.time : parts > other.parts; }
 };
 
 /// What one operand or result says of the factors.
@@ -136,8 +134,7 @@ SmallVector<SmallVector<Axes>> FactorChooser::listCandidates() {
     for (auto [factor, axes] : llvm::enumerate(vote.axes)) {
       if (!vote.holds[factor] || !canBeCut(rule, factor))
         continue;
-      axes.erase(llvm::find_if(axes, [&](StringAttr axis) { return owners.lookup(axis) != factor; }),
-                 axes.end());
+      axes.erase(llvm::find_if(axes, [&](StringAttr axis) { return owners.lookup(axis) != factor; }), axes.end());
       if (!llvm::is_contained(candidates[factor], axes))
         candidates[factor].push_back(axes);
     }
@@ -169,8 +166,7 @@ SmallVector<Axes> FactorChooser::chooseOperandSums(ArrayRef<Axes> factorAxes, Ax
       for (StringAttr axis : sumsOf(operand)) {
         bool all = set.size() > 1 &&
                    llvm::all_of(set, [&](unsigned other) { return llvm::is_contained(sumsOf(other), axis); });
-        bool cuts =
-            llvm::any_of(factorAxes, [&](const Axes &axes) { return llvm::is_contained(axes, axis); });
+        bool cuts = llvm::any_of(factorAxes, [&](const Axes &axes) { return llvm::is_contained(axes, axis); });
         // Of two factors of a product one may be a sum: the first that is.
         bool taken = llvm::is_contained(carried, axis) && !llvm::is_contained(sums[operand], axis);
         if (cuts || taken || !(all || llvm::is_contained(declared, axis)))
@@ -240,8 +236,7 @@ ChoiceCost FactorChooser::costOf(const FactorChoice &choice) {
   for (const Axes &axes : choice.factorAxes)
     sum.parts *= mesh.getSize(axes);
   const Hardware &machine = paths.machine();
-  int64_t compute =
-      cost.fusable ? cost.flops * 1000 / machine.f32 : machine.localTime(cost.flops, cost.bytes);
+  int64_t compute = cost.fusable ? cost.flops * 1000 / machine.f32 : machine.localTime(cost.flops, cost.bytes);
   sum.time += compute / sum.parts + reductionTime(choice);
   return sum;
 }
@@ -255,9 +250,7 @@ FactorChoice FactorChooser::choose() {
     return product;
   };
   while (count() > mostChoices)
-    llvm::max_element(candidates, [](auto &one, auto &other) {
-      return one.size() < other.size();
-    })->pop_back();
+    llvm::max_element(candidates, [](auto &one, auto &other) { return one.size() < other.size(); })->pop_back();
   std::optional<FactorChoice> best;
   ChoiceCost least;
   for (size_t number = 0, end = count(); number < end; ++number) {

@@ -1,17 +1,19 @@
-// What ranks send of activations and their gradients has the format that products are computed in, not the one of who reads it.
+// What ranks send of activations and their gradients has the format that products are computed in, not the one of who
+// reads it.
 //
-// A norm or a sum in f32 behind a product makes the product give its f32 sum unrounded (-par-widen-sums). On one device that is
-// free. Between ranks it would send twice the bytes of what the product alone would, for its parts are as good as their
-// operands: each is the sum of narrow products. So where all that a sum over ranks adds up was made of narrow numbers by what
-// is linear, each rank rounds its part, and what arrives is widened:
+// A norm or a sum in f32 behind a product makes the product give its f32 sum unrounded (-par-widen-sums). On one device
+// that is free. Between ranks it would send twice the bytes of what the product alone would, for its parts are as good
+// as their operands: each is the sum of narrow products. So where all that a sum over ranks adds up was made of narrow
+// numbers by what is linear, each rank rounds its part, and what arrives is widened:
 //
 //     %a = dot %x, %v : bf16, bf16 -> f32
 //     %b = dot %y, %w : bf16, bf16 -> f32           %s = add %a, %b : f32
 //     %s = add %a, %b : f32                   ->    %n = convert %s : f32 to bf16
 //     %r = all_reduce sum %s : f32                  %r = convert (all_reduce sum %n) : bf16 to f32
 //
-// What is only moved, and narrow behind, is rounded before it is sent. Gradients of parameters are not looked at: their formats are
-// the plan's (-par-narrow-gradients). Neither are sums of what was computed in f32: statistics, losses, weighed experts.
+// What is only moved, and narrow behind, is rounded before it is sent. Gradients of parameters are not looked at: their
+// formats are the plan's (-par-narrow-gradients). Neither are sums of what was computed in f32: statistics, losses,
+// weighed experts.
 #include "par/Partition/Passes.h"
 
 #include "par/Interfaces/Bilinear.h"
@@ -144,7 +146,8 @@ void Narrower::markGradients(StepOp step) {
   });
 }
 
-/// The value in that format: as the product gives it which nobody else reads, as it was before it was widened, or rounded.
+/// The value in that format: as the product gives it which nobody else reads, as it was before it was widened, or
+/// rounded.
 static Value narrowed(OpBuilder &builder, Value value, FloatType format) {
   Operation *op = value.getDefiningOp();
   if (auto convert = dyn_cast_or_null<ConvertOp>(op); convert && floatOf(convert.getOperand()) == format)

@@ -1,12 +1,12 @@
-// Gradients in another format than f32 where they are summed: over microbatches (what a loop accumulates) and over ranks
-// (what a collective combines). After Partition both are explicit, so that no pass before it knows of formats:
+// Gradients in another format than f32 where they are summed: over microbatches (what a loop accumulates) and over
+// ranks (what a collective combines). After Partition both are explicit, so that no pass before it knows of formats:
 //
 //     in a fragment whose result a loop accumulates          behind the loop
 //       %s = par.reduce_scatter sum %d : f32                   par.run @reduce(%g), whose result the update takes
 //
-// A format for sums over ranks stands around the collectives on the way to the gradient; one for sums over microbatches is
-// that of the loop's result. What a collective gave behind a loop stays as narrow as it came until the update reads it: its
-// widening is part of the update's kernel, and no rank waits for the collective before that.
+// A format for sums over ranks stands around the collectives on the way to the gradient; one for sums over microbatches
+// is that of the loop's result. What a collective gave behind a loop stays as narrow as it came until the update reads
+// it: its widening is part of the update's kernel, and no rank waits for the collective before that.
 //
 // It does not look at other sums: activations over tensor axes, the loss, norms.
 #include "par/Partition/Passes.h"
@@ -74,7 +74,8 @@ LogicalResult Gradients::checkOwn(RunOp run) {
   RunOp known = runs.try_emplace(run.getFragment(), run).first->second;
   if (known == run)
     return success();
-  return run.emitOpError() << "runs @" << run.getFragment() << ", as another place does, and its gradients change their type";
+  return run.emitOpError() << "runs @" << run.getFragment()
+                           << ", as another place does, and its gradients change their type";
 }
 
 /// The fragment rounds what it returns.
@@ -129,7 +130,9 @@ static void collectSums(Value value, SmallVectorImpl<Operation *> &sums) {
     return;
   if (isSum(op))
     return sums.push_back(op);
-  auto isSame = [&](Value operand) { return getElementTypeOrSelf(operand.getType()) == getElementTypeOrSelf(value.getType()); };
+  auto isSame = [&](Value operand) {
+    return getElementTypeOrSelf(operand.getType()) == getElementTypeOrSelf(value.getType());
+  };
   if (op->getNumOperands() == 1 || isa<AddOp>(op))
     for (Value operand : op->getOperands())
       if (isSame(operand))

@@ -59,7 +59,8 @@ struct NestTransfersPass : impl::NestTransfersPassBase<NestTransfersPass> {
       if (nested == from.getSharding())
         return;
       OpBuilder builder(transfer);
-      transfer.setOperand(ReshardOp::create(builder, transfer.getLoc(), from.withSharding(nested), transfer.getOperand()));
+      transfer.setOperand(
+          ReshardOp::create(builder, transfer.getLoc(), from.withSharding(nested), transfer.getOperand()));
     });
   }
 };

@@ -66,9 +66,10 @@ static bool addresses(RankedTensorType type, const ShardingRule &rule) {
          });
 }
 
-/// The value with `neutral` where dim is padding. Of a square, what is squared is masked: a sum of squares stays one, which a
-/// builtin adds in double precision.
-static Value mask(OpBuilder &builder, Location loc, Value value, int64_t dim, int64_t size, const Axes &axes, double neutral) {
+/// The value with `neutral` where dim is padding. Of a square, what is squared is masked: a sum of squares stays one,
+/// which a builtin adds in double precision.
+static Value mask(OpBuilder &builder, Location loc, Value value, int64_t dim, int64_t size, const Axes &axes,
+                  double neutral) {
   auto square = value.getDefiningOp<MultiplyOp>();
   if (neutral != 0 || !square || square.getLhs() != square.getRhs())
     return buildMask(builder, loc, value, dim, size, axes, neutral);
@@ -85,8 +86,8 @@ Value Partitioner::maskPadding(Operation *op, Value value, RankedTensorType glob
       continue; // compound dims are cut evenly
     const Factor &factor = rule.factors[factors.front()];
     const Axes &axes = factorAxes[factors.front()];
-    bool matters = addresses(global, rule) ||
-                   (factor.kind != FactorKind::Parallel && factor.kind != FactorKind::Indexed);
+    bool matters =
+        addresses(global, rule) || (factor.kind != FactorKind::Parallel && factor.kind != FactorKind::Indexed);
     if (matters && global.getDimSize(dim) % mesh.getSize(axes))
       value = mask(builder, op->getLoc(), value, dim, global.getDimSize(dim), axes, neutralOf(factor.kind));
   }
@@ -95,8 +96,7 @@ Value Partitioner::maskPadding(Operation *op, Value value, RankedTensorType glob
 
 /// Maxima, minima and logical reductions over a cut factor are finished at once; sums are left to the
 /// reshard.
-Value Partitioner::finishReduction(Operation *op, Value value, const ShardingRule &rule,
-                                   ArrayRef<Axes> factorAxes) {
+Value Partitioner::finishReduction(Operation *op, Value value, const ShardingRule &rule, ArrayRef<Axes> factorAxes) {
   for (auto [factor, axes] : llvm::zip(rule.factors, factorAxes)) {
     std::optional<ReduceKind> kind;
     if (factor.kind == FactorKind::Max)
@@ -110,8 +110,7 @@ Value Partitioner::finishReduction(Operation *op, Value value, const ShardingRul
     if (!kind || axes.empty())
       continue;
     value = AllReduceOp::create(builder, op->getLoc(), TypeRange{value.getType()}, value,
-                                ReduceKindAttr::get(builder.getContext(), *kind),
-                                axesInOrder(builder, axes, mesh))
+                                ReduceKindAttr::get(builder.getContext(), *kind), axesInOrder(builder, axes, mesh))
                 .getResult(0);
   }
   return value;
@@ -126,8 +125,8 @@ LogicalResult Partitioner::partition(Operation *op) {
   SmallVector<Value> operands;
   for (auto [index, operand] : llvm::enumerate(op->getOpOperands()))
     operands.push_back(maskPadding(op, operandAs(operand, choice.operands[index]),
-                                   cast<RankedTensorType>(operand.get().getType()), rule.operands[index],
-                                   rule, choice.factorAxes));
+                                   cast<RankedTensorType>(operand.get().getType()), rule.operands[index], rule,
+                                   choice.factorAxes));
   SmallVector<RankedTensorType> types;
   for (auto [result, made] : llvm::zip(op->getResults(), choice.results))
     types.push_back(made.getLocalType(cast<RankedTensorType>(result.getType()), mesh));
@@ -149,8 +148,7 @@ LogicalResult Partitioner::run() {
   fragment.getBody().push_back(fresh);
   SmallVector<Type> results;
   for (BlockArgument argument : old.getArguments()) {
-    RankedTensorType type =
-        getSharding(argument).getLocalType(cast<RankedTensorType>(argument.getType()), mesh);
+    RankedTensorType type = getSharding(argument).getLocalType(cast<RankedTensorType>(argument.getType()), mesh);
     local[argument] = fresh->addArgument(type, argument.getLoc());
   }
   builder.setInsertionPointToEnd(fresh);
@@ -183,13 +181,12 @@ static void outlineReshard(ReshardOp reshard, unsigned index, ReshardPaths &path
   Type inner = from.getSharding().getLocalType(from.getTensor(), mesh);
   Type outer = to.getSharding().getLocalType(to.getTensor(), mesh);
   std::string name = (step.getSymName() + "." + from.getStage().getValue() + ".reduce" + Twine(index)).str();
-  auto fragment =
-      FragmentOp::create(builder, reshard.getLoc(), name, builder.getFunctionType({inner}, {outer}),
-                         from.getStage().getValue(), FragmentKind::reduce);
+  auto fragment = FragmentOp::create(builder, reshard.getLoc(), name, builder.getFunctionType({inner}, {outer}),
+                                     from.getStage().getValue(), FragmentKind::reduce);
   fragment.setLocal(true);
   builder.setInsertionPointToEnd(&fragment.getBlock());
-  Value value = buildReshard(builder, reshard.getLoc(), fragment.getArgument(0), from.getTensor(),
-                             from.getSharding(), to.getSharding(), mesh, paths);
+  Value value = buildReshard(builder, reshard.getLoc(), fragment.getArgument(0), from.getTensor(), from.getSharding(),
+                             to.getSharding(), mesh, paths);
   ReturnOp::create(builder, reshard.getLoc(), value);
   builder.setInsertionPoint(reshard);
   auto run = RunOp::create(builder, reshard.getLoc(), TypeRange{to}, name, reshard.getOperand());

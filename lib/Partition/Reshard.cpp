@@ -21,8 +21,8 @@ ArrayAttr axesInOrder(OpBuilder &builder, ArrayRef<StringAttr> axes, MeshAttr me
   return builder.getArrayAttr(ordered);
 }
 
-Value buildMask(OpBuilder &builder, Location loc, Value local, int64_t dim, int64_t size,
-                ArrayRef<StringAttr> axes, double neutral) {
+Value buildMask(OpBuilder &builder, Location loc, Value local, int64_t dim, int64_t size, ArrayRef<StringAttr> axes,
+                double neutral) {
   RankedTensorType type = typeOf(local);
   auto indices = type.clone(builder.getI64Type());
   Value start = buildShardStart(builder, loc, axes, type.getDimSize(dim));
@@ -44,10 +44,9 @@ static AxisList numbersOf(ArrayRef<StringAttr> axes, MeshAttr mesh) {
   return numbers;
 }
 
-const ReshardPath &ReshardPaths::find(RankedTensorType global, ShardingAttr from, ShardingAttr to,
-                                      MeshAttr mesh) {
-  auto [at, fresh] = known.try_emplace({global.getAsOpaquePointer(), from.getAsOpaquePointer(),
-                                        to.getAsOpaquePointer(), mesh.getAsOpaquePointer()});
+const ReshardPath &ReshardPaths::find(RankedTensorType global, ShardingAttr from, ShardingAttr to, MeshAttr mesh) {
+  auto [at, fresh] = known.try_emplace(
+      {global.getAsOpaquePointer(), from.getAsOpaquePointer(), to.getAsOpaquePointer(), mesh.getAsOpaquePointer()});
   if (!fresh)
     return at->second;
   ReshardProblem problem;
@@ -156,8 +155,7 @@ void Resharder::padTo(int64_t dim, int64_t size) {
     return;
   SmallVector<int64_t> low(type.getRank(), 0), high(type.getRank(), 0);
   high[dim] = size - type.getDimSize(dim);
-  value = PadOp::create(builder, loc, value, low, high,
-                        cast<TypedAttr>(builder.getZeroAttr(type.getElementType())));
+  value = PadOp::create(builder, loc, value, low, high, cast<TypedAttr>(builder.getZeroAttr(type.getElementType())));
 }
 
 void Resharder::cutTo(int64_t dim, int64_t size) {
@@ -170,8 +168,7 @@ void Resharder::cutTo(int64_t dim, int64_t size) {
 }
 
 /// The value's type with one dim times the group and one divided by it.
-RankedTensorType Resharder::typeWith(std::optional<int64_t> grow, std::optional<int64_t> shrink,
-                                     int64_t by) const {
+RankedTensorType Resharder::typeWith(std::optional<int64_t> grow, std::optional<int64_t> shrink, int64_t by) const {
   SmallVector<int64_t> shape(typeOf(value).getShape());
   if (grow)
     shape[*grow] *= by;
@@ -191,9 +188,8 @@ static AxisList sortedAxes(const BlockAxes &blocks) {
 
 /// Dims of the blocks' numbers stand before the dims that they are of: [a, b, s, n] for rows over "a", "b".
 /// `shape` is that of one block; `places` says where each axis then stands.
-static SmallVector<int64_t> splitShape(const BlockAxes &blocks, ArrayRef<int64_t> shape,
-                                       ArrayRef<int64_t> sizes, DenseMap<unsigned, int64_t> &places,
-                                       SmallVector<int64_t> &dims) {
+static SmallVector<int64_t> splitShape(const BlockAxes &blocks, ArrayRef<int64_t> shape, ArrayRef<int64_t> sizes,
+                                       DenseMap<unsigned, int64_t> &places, SmallVector<int64_t> &dims) {
   SmallVector<int64_t> split;
   for (auto [axes, size] : llvm::zip(blocks.ofDim, shape)) {
     for (unsigned axis : axes) {
@@ -266,8 +262,8 @@ void Resharder::reduceScatter(ArrayAttr group, const BlockAxes &cut) {
   if (!dim)
     blocksToFront(cut);
   give(ReduceScatterOp::create(builder, loc,
-                               TypeRange{typeWith(std::nullopt, dim.value_or(0), sizeOf(sortedAxes(cut)))},
-                               value, ReduceKindAttr::get(builder.getContext(), ReduceKind::sum),
+                               TypeRange{typeWith(std::nullopt, dim.value_or(0), sizeOf(sortedAxes(cut)))}, value,
+                               ReduceKindAttr::get(builder.getContext(), ReduceKind::sum),
                                builder.getDenseI64ArrayAttr(dim.value_or(0)), group));
   if (!dim)
     value = buildReshape(builder, loc, value, typeOf(value).getShape().drop_front());
@@ -279,8 +275,7 @@ void Resharder::allToAll(ArrayAttr group, const BlockAxes &cut, const BlockAxes 
   if (!plain)
     blocksToFront(cut);
   RankedTensorType type = plain ? typeWith(concat, split, sizeOf(sortedAxes(cut))) : typeOf(value);
-  give(AllToAllOp::create(builder, loc, TypeRange{type}, value,
-                          builder.getDenseI64ArrayAttr(plain ? *split : 0),
+  give(AllToAllOp::create(builder, loc, TypeRange{type}, value, builder.getDenseI64ArrayAttr(plain ? *split : 0),
                           builder.getDenseI64ArrayAttr(plain ? *concat : 0), group));
   if (!plain)
     blocksFromFront(joined);
@@ -293,8 +288,7 @@ void Resharder::allGather(ArrayAttr group, const BlockAxes &joined) {
     shape.insert(shape.begin(), 1);
     value = buildReshape(builder, loc, value, shape);
   }
-  give(AllGatherOp::create(builder, loc,
-                           TypeRange{typeWith(dim.value_or(0), std::nullopt, sizeOf(sortedAxes(joined)))},
+  give(AllGatherOp::create(builder, loc, TypeRange{typeWith(dim.value_or(0), std::nullopt, sizeOf(sortedAxes(joined)))},
                            value, builder.getDenseI64ArrayAttr(dim.value_or(0)), group));
   if (!dim)
     blocksFromFront(joined);
@@ -333,8 +327,8 @@ void Resharder::move(const ReshardMove &move, const ReshardState &before) {
 void Resharder::keepOnFirst(StringAttr axis) {
   RankedTensorType type = typeOf(value);
   Value at = buildBroadcast(builder, loc, buildShardStart(builder, loc, {axis}, 1), {}, type.getShape());
-  Value first = CompareOp::create(builder, loc, Predicate::eq, at,
-                                  buildSplat(builder, loc, type.clone(builder.getI64Type()), 0));
+  Value first =
+      CompareOp::create(builder, loc, Predicate::eq, at, buildSplat(builder, loc, type.clone(builder.getI64Type()), 0));
   value = SelectOp::create(builder, loc, type, first, value, buildSplat(builder, loc, type, 0));
 }
 

@@ -12,9 +12,9 @@ namespace {
 
 /// What a value is made of. Ranks agree on it, and so do all microbatches where no data flows in.
 struct Made {
-  bool ofData = false;     ///< of inputs, of the microbatch's number, or of what a loop has summed
-  bool ofVariables = false; ///< of at least one
-  bool ofOne = false;      ///< one variable's elements, each as it is or converted by itself
+  bool ofData = false;         ///< of inputs, of the microbatch's number, or of what a loop has summed
+  bool ofVariables = false;    ///< of at least one
+  bool ofOne = false;          ///< one variable's elements, each as it is or converted by itself
   Operation *gather = nullptr; ///< that joined these elements over ranks
 };
 
@@ -43,8 +43,8 @@ private:
 
 } // namespace
 
-/// Brings elements together that lie on several ranks, unchanged. A sum over ranks is no such: what is added up is computed, and
-/// belongs where that is.
+/// Brings elements together that lie on several ranks, unchanged. A sum over ranks is no such: what is added up is
+/// computed, and belongs where that is.
 static bool gathers(Operation *op) { return isa<AllGatherOp, AllToAllOp>(op); }
 
 /// Each element of the result is one of the operand, as it is or converted.
@@ -78,8 +78,9 @@ bool InvariantGathers::isOverSpreadAxes(Operation *op) {
 LogicalResult InvariantGathers::verifyInLoop(Operation *op, const Made &made) {
   if (!once || !gathers(op) || made.ofData || !made.ofVariables || !isOverSpreadAxes(op))
     return success();
-  InFlightDiagnostic error = op->emitError() << "gathers in each microbatch what is made of variables alone, which the plan "
-                                                "gathers once a step (zero.gather: step)";
+  InFlightDiagnostic error = op->emitError()
+                             << "gathers in each microbatch what is made of variables alone, which the plan "
+                                "gathers once a step (zero.gather: step)";
   error.attachNote(step.getLoc()) << "in the loop of @" << step.getSymName();
   return error;
 }
@@ -100,8 +101,8 @@ LogicalResult InvariantGathers::followRun(RunOp run, bool inLoop) {
   return success();
 }
 
-/// What the loop takes from before it, and what one of its fragments takes from another: a forward's backward, of each microbatch
-/// in flight.
+/// What the loop takes from before it, and what one of its fragments takes from another: a forward's backward, of each
+/// microbatch in flight.
 LogicalResult InvariantGathers::verifyUse(Operation *op, Value operand) {
   Operation *gather = known.lookup(operand).gather;
   if (!gather)
@@ -109,10 +110,12 @@ LogicalResult InvariantGathers::verifyUse(Operation *op, Value operand) {
   bool handedOn = operand.getParentBlock() == op->getBlock();
   InFlightDiagnostic error = gather->emitError();
   if (handedOn)
-    error << "gathers a variable that a later fragment takes, where the plan gathers it for each use (zero.gather: use), and "
+    error << "gathers a variable that a later fragment takes, where the plan gathers it for each use (zero.gather: "
+             "use), and "
              "keeps it whole until then";
   else
-    error << "gathers a variable before the loop, where the plan gathers it for each use (zero.gather: use), and keeps it whole "
+    error << "gathers a variable before the loop, where the plan gathers it for each use (zero.gather: use), and keeps "
+             "it whole "
              "for all microbatches";
   error.attachNote(op->getLoc()) << "used here, in the loop of @" << step.getSymName();
   return error;
@@ -163,8 +166,8 @@ namespace {
 struct VerifyInvariantsPass : impl::VerifyInvariantsPassBase<VerifyInvariantsPass> {
   using VerifyInvariantsPassBase::VerifyInvariantsPassBase;
 
-  /// Whether the plan itself lays a variable over the axis. From there it comes to others, which cannot be told from what is
-  /// spread.
+  /// Whether the plan itself lays a variable over the axis. From there it comes to others, which cannot be told from
+  /// what is spread.
   bool isLaidByPlan(StringRef axis) {
     return llvm::any_of(getOperation().getOps<VariableOp>(), [&](VariableOp variable) {
       return variable.getSharding() && variable.getSharding()->uses(StringAttr::get(&getContext(), axis));

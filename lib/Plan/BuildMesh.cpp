@@ -35,7 +35,8 @@ static PlanMesh stageMesh(const PlanNode &node, int64_t &total, std::string &sha
   return mesh;
 }
 
-/// `pipeline.meshes`: ranks are numbered stage by stage, so that nothing else may say how many there are or how they lie.
+/// `pipeline.meshes`: ranks are numbered stage by stage, so that nothing else may say how many there are or how they
+/// lie.
 void PlanBuilder::stageMeshes(Plan &plan, const PlanNode &list) {
   std::vector<PlanMesh> &meshes = plan.pipeline.meshes.value;
   plan.pipeline.meshes.origin = list.origin;
@@ -44,15 +45,17 @@ void PlanBuilder::stageMeshes(Plan &plan, const PlanNode &list) {
   for (const PlanNode &node : list.items)
     meshes.push_back(stageMesh(node, total, shape));
   for (StringRef other : {"mesh", "pipeline.over"})
-    if (const PlanNode *node = root.at(other); node && !node->isWord("none") && !(node->kind == PlanNode::Map && node->entries.empty()))
+    if (const PlanNode *node = root.at(other);
+        node && !node->isWord("none") && !(node->kind == PlanNode::Map && node->entries.empty()))
       errors.error(node->origin, PlanMessage::meshesAndMesh, other);
   // Both bound what is counted of ranks below.
   int64_t common = 1;
   for (const std::string &axis : plan.axes())
     common = std::max(common, plan.axisSize(axis));
   if (std::max(total, common) > mostRanks) {
-    errors.error(list.origin, PlanMessage::tooLarge, total > mostRanks ? "the number of ranks" : "the common multiple of an axis's sizes",
-                 mostRanks, shape);
+    errors.error(list.origin, PlanMessage::tooLarge,
+                 total > mostRanks ? "the number of ranks" : "the common multiple of an axis's sizes", mostRanks,
+                 shape);
     meshes.assign(meshes.size(), {});
     total = meshes.size();
   }

@@ -69,7 +69,8 @@ void PlanBuilder::collectives(PlanCollectives &collectives, const Said<std::stri
   collectives.algorithm = word("collectives.algorithm", "auto");
   collectives.deterministic = boolean("collectives.deterministic", false);
   if (*collectives.deterministic && *device == "cuda")
-    errors.error(collectives.deterministic.origin, PlanMessage::keyNotYet, "collectives.deterministic with target cuda");
+    errors.error(collectives.deterministic.origin, PlanMessage::keyNotYet,
+                 "collectives.deterministic with target cuda");
   const PlanNode *decompose = root.at("collectives.decompose");
   if (!decompose || decompose->text == "auto" || decompose->text == "none") {
     collectives.decompose = {decompose && decompose->text == "none" ? 1 : 0, decompose ? decompose->origin : Origin()};
@@ -85,8 +86,8 @@ void PlanBuilder::precision(PlanPrecision &precision) {
   const PlanNode *compute = shorthand("precision", "compute");
   precision.compute = {compute ? compute->text : "f32", compute ? compute->origin : Origin()};
   if (const PlanNode *params = root.at("precision.params"); params && params->text != *precision.compute)
-    errors.error(params->origin, PlanMessage::wrongValue, "precision.params",
-                 *precision.compute + ", which compute is", params->text);
+    errors.error(params->origin, PlanMessage::wrongValue, "precision.params", *precision.compute + ", which compute is",
+                 params->text);
   precision.states = word("precision.states", "f32");
   precision.accumulate = word("precision.accumulate", "f32");
   precision.reduce = word("precision.reduce", "f32");
@@ -117,8 +118,8 @@ void PlanBuilder::target(PlanTarget &target) {
   if (named)
     target.hardware = {node->text, node->origin};
   if (named && !node->isWord("h100-sxm") && !StringRef(node->text).ends_with(".yaml"))
-    errors.error(node->origin, PlanMessage::wrongValue, "target", "cpu, cuda, h100-sxm or the path of a hardware file (.yaml)",
-                 node->describe());
+    errors.error(node->origin, PlanMessage::wrongValue, "target",
+                 "cpu, cuda, h100-sxm or the path of a hardware file (.yaml)", node->describe());
   if (!target.device.given() && *target.hardware == "h100-sxm")
     target.device = {"cuda", target.hardware.origin};
   if (const PlanNode *memory = root.at("target.memory"))
@@ -195,8 +196,8 @@ void PlanBuilder::shards(Plan &plan) {
         rule.priority = Said<int64_t>{toInt(value), value.origin};
     }
     if (rule.priority && **rule.priority < 0)
-      errors.error(rule.priority->origin, PlanMessage::wrongValue, "shard." + entry.key + ".priority", "a number from 0",
-                   std::to_string(**rule.priority));
+      errors.error(rule.priority->origin, PlanMessage::wrongValue, "shard." + entry.key + ".priority",
+                   "a number from 0", std::to_string(**rule.priority));
     plan.shard.push_back(std::move(rule));
   }
 }
@@ -232,7 +233,8 @@ void PlanBuilder::offload(Plan &plan) {
   const std::pair<StringRef, bool PlanOffload::*> words[] = {
       {"states", &PlanOffload::states}, {"params", &PlanOffload::params}, {"saved", &PlanOffload::saved}};
   for (const PlanNode &item : what->items) {
-    if (auto word = llvm::find_if(words, [&](const auto &word) { return item.isWord(word.first); }); word != std::end(words)) {
+    if (auto word = llvm::find_if(words, [&](const auto &word) { return item.isWord(word.first); });
+        word != std::end(words)) {
       plan.offload.*(word->second) = true;
       continue;
     }
@@ -240,8 +242,8 @@ void PlanBuilder::offload(Plan &plan) {
     if (name.pattern.form() == NamePattern::Name || name.pattern.form() == NamePattern::State)
       plan.offload.patterns.push_back(std::move(name));
     else
-      errors.error(item.origin, PlanMessage::wrongValue, "offload", "states, params, saved, names of parameters, or state(NAME)",
-                   item.describe());
+      errors.error(item.origin, PlanMessage::wrongValue, "offload",
+                   "states, params, saved, names of parameters, or state(NAME)", item.describe());
   }
 }
 
@@ -272,13 +274,14 @@ void PlanBuilder::pipeline(Plan &plan) {
   if (!pipeline.meshes->empty() && *pipeline.stages != width)
     errors.error(pipeline.stages.origin, PlanMessage::meshesCount, width, *pipeline.stages);
   // A stage without an axis to lie on is an error of its own.
-  pipeline.schedule = word("pipeline.schedule", *pipeline.stages > width && !pipeline.over->empty() ? "interleaved" : "1f1b");
+  pipeline.schedule =
+      word("pipeline.schedule", *pipeline.stages > width && !pipeline.over->empty() ? "interleaved" : "1f1b");
   pipeline.replicas = word("pipeline.replicas", "split");
   if (pipeline.schedule.given() && !plan.train)
     errors.error(pipeline.schedule.origin, PlanMessage::scheduleInInference);
   if (llvm::is_contained(*plan.batch.over, *pipeline.over))
-    errors.error(plan.batch.over.given() ? plan.batch.over.origin : pipeline.over.origin,
-                 PlanMessage::axisTwoRoles, *pipeline.over, "batch.over", "pipeline.over");
+    errors.error(plan.batch.over.given() ? plan.batch.over.origin : pipeline.over.origin, PlanMessage::axisTwoRoles,
+                 *pipeline.over, "batch.over", "pipeline.over");
   const Schedule *schedule = findSchedule(*pipeline.schedule);
   if (!pipeline.meshes->empty() && schedule && !fits(*schedule, width, width))
     errors.error(pipeline.schedule.origin, PlanMessage::meshesSchedule, *pipeline.schedule,
@@ -297,7 +300,8 @@ void PlanBuilder::pipeline(Plan &plan) {
   asynchronous(plan);
 }
 
-/// What an asynchronous schedule has of its own, and what it leaves no place for: it waits for no other stage before an update.
+/// What an asynchronous schedule has of its own, and what it leaves no place for: it waits for no other stage before an
+/// update.
 void PlanBuilder::asynchronous(Plan &plan) {
   PlanPipeline &pipeline = plan.pipeline;
   pipeline.flushEvery = integer("pipeline.flush_every", 64);
@@ -416,7 +420,8 @@ static void checkStagesADevice(const PlanNode &tree, PlanErrors &errors) {
   int64_t p = toInt(*size), count = stages ? toInt(*stages) : p, fewest = schedule->fewestChunks;
   if (p < 1 || fits(*schedule, count, p))
     return;
-  errors.error(word->origin, PlanMessage::stagesADevice, schedule->name, stagesNeeded(*schedule, p, ""), count, fewest * p, fewest);
+  errors.error(word->origin, PlanMessage::stagesADevice, schedule->name, stagesNeeded(*schedule, p, ""), count,
+               fewest * p, fewest);
 }
 
 std::optional<Plan> buildPlan(const PlanNode &tree, ArrayRef<UsedRecipe> recipes, PlanErrors &errors) {
@@ -428,8 +433,7 @@ std::optional<Plan> buildPlan(const PlanNode &tree, ArrayRef<UsedRecipe> recipes
   return plan;
 }
 
-std::optional<Plan> readPlan(ArrayRef<std::string> files, ArrayRef<std::string> settings,
-                             PlanErrors &errors) {
+std::optional<Plan> readPlan(ArrayRef<std::string> files, ArrayRef<std::string> settings, PlanErrors &errors) {
   PlanLayers layers(errors);
   for (const std::string &file : files)
     layers.addFile(file);

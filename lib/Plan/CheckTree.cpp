@@ -29,8 +29,7 @@ std::optional<uint64_t> parseSize(StringRef text) {
       break;
     }
   double number;
-  if (text.trim().empty() || text.trim().getAsDouble(number) || !(number >= 0) ||
-      number * double(factor) > 1e18)
+  if (text.trim().empty() || text.trim().getAsDouble(number) || !(number >= 0) || number * double(factor) > 1e18)
     return std::nullopt;
   return uint64_t(std::llround(number * double(factor)));
 }
@@ -192,7 +191,8 @@ private:
     std::string in = place.empty() ? "" : (" in " + place).str();
     if (const ForeignKey *foreign = findForeignKey(entry.key)) {
       bool isFlag = StringRef(foreign->ours).starts_with("par-run ");
-      errors.error(entry.origin, isFlag ? PlanMessage::unknownKeyFlag : PlanMessage::unknownKeyForeign, entry.key, in, foreign->ours);
+      errors.error(entry.origin, isFlag ? PlanMessage::unknownKeyFlag : PlanMessage::unknownKeyForeign, entry.key, in,
+                   foreign->ours);
       if (*foreign->note)
         errors.note(PlanMessage::ofOtherSystems, foreign->ours, foreign->note);
       return;
@@ -215,7 +215,8 @@ private:
     errors.error(entry.origin, PlanMessage::unknownKey, entry.key, in, all);
   }
 
-  /// The path of a key of another mapping that is spelt nearly so: "train.optimizer" for "opimizer". Short words are near to many.
+  /// The path of a key of another mapping that is spelt nearly so: "train.optimizer" for "opimizer". Short words are
+  /// near to many.
   static StringRef nearestElsewhere(StringRef word) {
     constexpr size_t shortest = 6;
     if (word.size() < shortest)
@@ -285,7 +286,7 @@ private:
     SmallVector<StringRef> words = planWords(key.path);
     const ForeignWord *foreign = value.kind == PlanNode::Scalar ? findForeignWord(key.path, value.text) : nullptr;
     std::string lower = StringRef(value.text).lower();
-    StringRef near = foreign                           ? foreign->ours
+    StringRef near = foreign                            ? foreign->ours
                      : llvm::is_contained(words, lower) ? StringRef(lower)
                                                         : nearestWord(value.text, words);
     if (value.kind != PlanNode::Scalar || near.empty())
@@ -489,8 +490,7 @@ bool checkPlanTree(const PlanNode &tree, PlanErrors &errors) {
   // A newer language may mean something else by every other key: say only that.
   if (const PlanEntry *par = tree.find("par")) {
     int64_t language;
-    if (par->value.kind == PlanNode::Scalar && !StringRef(par->value.text).getAsInteger(10, language) &&
-        language > 1) {
+    if (par->value.kind == PlanNode::Scalar && !StringRef(par->value.text).getAsInteger(10, language) && language > 1) {
       errors.error(par->value.origin, PlanMessage::newerLanguage, language);
       return false;
     }

@@ -62,7 +62,8 @@ void UnusedKeys::checkZero() {
   }
   std::string key = "zero: " + std::to_string(*zero.level);
   if (plan.axesSize(*zero.over) == 1)
-    return warn(zero.level, key, zero.over->empty() ? "one rank has the whole batch" : "there is one rank on " + join(*zero.over, ", "));
+    return warn(zero.level, key,
+                zero.over->empty() ? "one rank has the whole batch" : "there is one rank on " + join(*zero.over, ", "));
   if (!plan.train && *zero.level < 3)
     return warn(zero.level, key, "it spreads what training keeps, and the plan has no train");
   auto isSpread = [&](const NameTable::Parameter &parameter) { return product_of(parameter.shape) >= *zero.minSize; };
@@ -139,7 +140,8 @@ void UnusedKeys::checkPrecision() {
     warn(precision.reduce, "precision.reduce", none);
     warn(precision.lossScale, "precision.loss_scale", none);
   } else if (*precision.reduce != "f32" && plan.axesSize(*plan.batch.over) == 1) {
-    warn(precision.reduce, "precision.reduce: " + *precision.reduce, "no gradient is summed over ranks, as the batch is on one");
+    warn(precision.reduce, "precision.reduce: " + *precision.reduce,
+         "no gradient is summed over ranks, as the batch is on one");
   }
 }
 
@@ -161,8 +163,11 @@ void UnusedKeys::checkTraining(const PlanTrain &train) {
   checkLoss(train.loss);
   for (const SaidPattern &pattern : train.freeze) {
     std::vector<unsigned> met = resolveParameters(pattern, names, known);
-    if (!met.empty() && none_of(met, [&](unsigned index) { return names.parameters[index].trainable && !names.parameters[index].frozen; }))
-      warn(pattern.origin, "train.freeze: " + pattern.pattern.text(), names.parameters[met.front()].name + " is not trained anyway");
+    if (!met.empty() && none_of(met, [&](unsigned index) {
+          return names.parameters[index].trainable && !names.parameters[index].frozen;
+        }))
+      warn(pattern.origin, "train.freeze: " + pattern.pattern.text(),
+           names.parameters[met.front()].name + " is not trained anyway");
   }
 }
 
@@ -175,11 +180,14 @@ void UnusedKeys::check() {
   checkPrecision();
   if (plan.train)
     checkTraining(*plan.train);
-  bool normalises = any_of(names.nodes, [](const NameTable::Node &node) { return node.opType == "BatchNormalization"; });
+  bool normalises =
+      any_of(names.nodes, [](const NameTable::Node &node) { return node.opType == "BatchNormalization"; });
   if (!normalises && !names.nodes.empty())
     warn(plan.batchNorm, "batch_norm", "the model has no BatchNormalization");
 }
 
-void warnOfUnused(const Plan &plan, const NameTable &names, PlanErrors &errors) { UnusedKeys(plan, names, errors).check(); }
+void warnOfUnused(const Plan &plan, const NameTable &names, PlanErrors &errors) {
+  UnusedKeys(plan, names, errors).check();
+}
 
 } // namespace par

@@ -25,15 +25,16 @@ void checkWithin(const Plan &plan, int64_t nodeRanks, PlanErrors &errors) {
 void checkSharedCores(const Plan &plan, int64_t nodeRanks, PlanErrors &errors) {
   constexpr int64_t most = 2048;
   if (int64_t ranks = nodeRanks ? std::min(nodeRanks, *plan.ranks) : *plan.ranks; ranks > most)
-    errors.error(plan.mesh.empty() ? plan.ranks.origin : plan.mesh.back().second.origin, PlanMessage::sharedCores, ranks,
-                 *plan.target.hardware, most);
+    errors.error(plan.mesh.empty() ? plan.ranks.origin : plan.mesh.back().second.origin, PlanMessage::sharedCores,
+                 ranks, *plan.target.hardware, most);
 }
 
 void checkHosts(const Plan &plan, int64_t nodeRanks, PlanErrors &errors) {
   if (nodeRanks == 0 || *plan.ranks <= nodeRanks || *plan.target.device != "cpu")
     return;
   int64_t hosts = (*plan.ranks + nodeRanks - 1) / nodeRanks;
-  errors.warning(plan.target.hardware.origin, PlanMessage::cpuHosts, *plan.ranks, hosts, *plan.target.hardware, nodeRanks);
+  errors.warning(plan.target.hardware.origin, PlanMessage::cpuHosts, *plan.ranks, hosts, *plan.target.hardware,
+                 nodeRanks);
 }
 
 void checkAlgorithm(const Plan &plan, int64_t nodeRanks, bool hasLinkBetween, PlanErrors &errors) {

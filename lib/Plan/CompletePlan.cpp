@@ -20,7 +20,9 @@ static bool isSymbol(StringRef dim) {
 }
 
 /// Negative: counted from behind.
-static int64_t countedDim(int64_t dim, const NameTable::Value &input) { return dim < 0 ? dim + int64_t(input.shape.size()) : dim; }
+static int64_t countedDim(int64_t dim, const NameTable::Value &input) {
+  return dim < 0 ? dim + int64_t(input.shape.size()) : dim;
+}
 
 std::optional<int64_t> saidBatchDim(const Plan &plan, const NameTable &names, unsigned input) {
   std::optional<int64_t> said;
@@ -58,8 +60,11 @@ static std::string batchDim(const Plan &plan, const NameTable &names) {
 static std::string otherDims(const Plan &plan, const NameTable &names) {
   for (const NameTable::Value &input : names.inputs)
     for (auto [dim, text] : enumerate(input.shape))
-      if (is_contained(names.symbols, text) && none_of(plan.dims, [&](const auto &entry) { return entry.first == text; }))
-        return formatv("; \"{0}\" has \"{1}\" in dim {2}: say batch.dim: {1} if that is the batch", input.name, text, dim).str();
+      if (is_contained(names.symbols, text) &&
+          none_of(plan.dims, [&](const auto &entry) { return entry.first == text; }))
+        return formatv("; \"{0}\" has \"{1}\" in dim {2}: say batch.dim: {1} if that is the batch", input.name, text,
+                       dim)
+            .str();
   return "; if another dim is the batch, say which: batch.dim";
 }
 
@@ -76,9 +81,7 @@ static std::string ranksOver(const Plan &plan) {
   int64_t ranks = plan.axesSize(*plan.batch.over);
   if (plan.batch.over->empty() || plan.turns() > 1)
     return "1 rank";
-  return formatv("{0} rank{1} of \"{2}\"", ranks, ranks == 1 ? "" : "s",
-                 llvm::join(*plan.batch.over, "\", \""))
-      .str();
+  return formatv("{0} rank{1} of \"{2}\"", ranks, ranks == 1 ? "" : "s", llvm::join(*plan.batch.over, "\", \"")).str();
 }
 
 /// Where to say that the batch does not split: at the size, else at what it is split into.
@@ -121,9 +124,7 @@ static Said<std::optional<int64_t>> chooseMicrobatches(const Plan &plan) {
   if (batch.size->has_value()) {
     int64_t share = std::max<int64_t>(1, **batch.size / plan.axesSize(*batch.over));
     bool sized = batch.microbatchSize->has_value();
-    rounds = sized   ? std::max<int64_t>(1, share / **batch.microbatchSize)
-             : p > 1 ? largestDivisor(share, 4 * p)
-                     : 1;
+    rounds = sized ? std::max<int64_t>(1, share / **batch.microbatchSize) : p > 1 ? largestDivisor(share, 4 * p) : 1;
   }
   if (const Schedule *schedule = findSchedule(*plan.pipeline.schedule))
     rounds = std::min<int64_t>(rounds, schedule->mostMicrobatches);
@@ -146,8 +147,8 @@ static bool checkAsynchronous(const Plan &plan, PlanErrors &errors) {
   }
   int64_t flush = *pipeline.flushEvery;
   if (plan.train && schedule && schedule->behind && rounds <= maxOrderCount && flush * rounds > maxOrderCount) {
-    errors.error(pipeline.flushEvery.given() ? pipeline.flushEvery.origin : origin, PlanMessage::flushTooLate, flush, rounds,
-                 flush * rounds, int64_t(maxOrderCount), maxOrderCount / rounds);
+    errors.error(pipeline.flushEvery.given() ? pipeline.flushEvery.origin : origin, PlanMessage::flushTooLate, flush,
+                 rounds, flush * rounds, int64_t(maxOrderCount), maxOrderCount / rounds);
     return false;
   }
   return true;
@@ -158,11 +159,13 @@ static bool splitRounds(const Plan &plan, PlanErrors &errors) {
   const PlanPipeline &pipeline = plan.pipeline;
   int64_t microbatches = **plan.batch.microbatches, turns = plan.turns();
   if (microbatches % turns != 0) {
-    errors.error(plan.batch.microbatches.origin, PlanMessage::roundsDoNotSplit, microbatches, turns, microbatches / turns * turns + turns);
+    errors.error(plan.batch.microbatches.origin, PlanMessage::roundsDoNotSplit, microbatches, turns,
+                 microbatches / turns * turns + turns);
     return false;
   }
   if (pipeline.ordered && *pipeline.ordered != plan.rounds()) {
-    errors.error(pipeline.schedule.origin, PlanMessage::tableMicrobatches, *pipeline.schedule, *pipeline.ordered * turns, microbatches);
+    errors.error(pipeline.schedule.origin, PlanMessage::tableMicrobatches, *pipeline.schedule,
+                 *pipeline.ordered * turns, microbatches);
     return false;
   }
   return checkAsynchronous(plan, errors);
@@ -175,11 +178,13 @@ static bool splitBatch(Plan &plan, PlanErrors &errors) {
     batch.microbatches = chooseMicrobatches(plan);
   int64_t microbatches = **batch.microbatches;
   if (microbatches > mostSamples / over) {
-    errors.error(batch.microbatches.origin, PlanMessage::tooLarge, "batch.microbatches", mostSamples / over, microbatches);
+    errors.error(batch.microbatches.origin, PlanMessage::tooLarge, "batch.microbatches", mostSamples / over,
+                 microbatches);
     return false;
   }
   if (int64_t most = mostSamples / over / microbatches; batch.microbatchSize->value_or(1) > most) {
-    errors.error(batch.microbatchSize.origin, PlanMessage::tooLarge, "batch.microbatch_size", most, **batch.microbatchSize);
+    errors.error(batch.microbatchSize.origin, PlanMessage::tooLarge, "batch.microbatch_size", most,
+                 **batch.microbatchSize);
     return false;
   }
   if (!splitRounds(plan, errors))
@@ -190,14 +195,14 @@ static bool splitBatch(Plan &plan, PlanErrors &errors) {
   if (size % unit != 0) {
     int64_t below = size / unit * unit;
     int64_t first = below > 0 ? below : unit;
-    errors.error(splitOrigin(batch), PlanMessage::batchDoesNotSplit, size, microbatches, ranksOver(plan),
-                 first, first + unit);
+    errors.error(splitOrigin(batch), PlanMessage::batchDoesNotSplit, size, microbatches, ranksOver(plan), first,
+                 first + unit);
     return false;
   }
   int64_t each = size / unit;
   if (batch.microbatchSize->has_value() && **batch.microbatchSize != each) {
-    errors.error(splitOrigin(batch), PlanMessage::batchContradicts, size, microbatches,
-                 **batch.microbatchSize, ranksOver(plan), unit * **batch.microbatchSize);
+    errors.error(splitOrigin(batch), PlanMessage::batchContradicts, size, microbatches, **batch.microbatchSize,
+                 ranksOver(plan), unit * **batch.microbatchSize);
     return false;
   }
   if (!batch.microbatchSize->has_value())
@@ -218,7 +223,8 @@ bool completePlan(Plan &plan, const NameTable &names, PlanErrors &errors) {
       if (bound != plan.dims.end())
         errors.error(plan.batch.size.origin, PlanMessage::batchNotDims, **plan.batch.size, dim, fixed);
       else
-        errors.error(plan.batch.size.origin, PlanMessage::batchNotTheModels, **plan.batch.size, fixed, otherDims(plan, names));
+        errors.error(plan.batch.size.origin, PlanMessage::batchNotTheModels, **plan.batch.size, fixed,
+                     otherDims(plan, names));
       return false;
     }
     if (!plan.batch.size->has_value())

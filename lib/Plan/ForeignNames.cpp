@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Two tables, and what reads them. A test compiles every text of a plan in them. Numbers keep their meaning: of a key whose
-// number is another one here (of a rank or of all, of elements or of bytes) the note says so.
+// Two tables, and what reads them. A test compiles every text of a plan in them. Numbers keep their meaning: of a key
+// whose number is another one here (of a rank or of all, of elements or of bytes) the note says so.
 //
 //===----------------------------------------------------------------------===//
 #include "par/Plan/ForeignNames.h"

@@ -24,8 +24,7 @@ static StringRef shorthandKey(StringRef path, StringRef word) {
   if (path.starts_with("mesh."))
     return "size";
   static constexpr std::pair<const char *, const char *> table[] = {
-      {"target", "device"},           {"batch", "size"},
-      {"train.loss", "kind"},         {"train.optimizer", "kind"},
+      {"target", "device"},           {"batch", "size"},      {"train.loss", "kind"}, {"train.optimizer", "kind"},
       {"train.optimizer.lr", "peak"}, {"train.clip", "norm"},
   };
   for (auto [key, inner] : table)
@@ -72,7 +71,8 @@ void PlanLayers::addFile(StringRef path) {
     errors.error(Origin{Origin::File, path.str(), 1, 1}, PlanMessage::useCycle, path);
     return;
   }
-  // As a recipe, what several files use is read once: else n files that each use the one before twice are read 2^n times.
+  // As a recipe, what several files use is read once: else n files that each use the one before twice are read 2^n
+  // times.
   if (used && !usedFiles.insert(real).second)
     return;
   constexpr uint64_t most = 8 << 20;
@@ -130,8 +130,7 @@ void PlanLayers::replaceUses(const PlanNode &names) {
 
 void PlanLayers::addUsed(const PlanNode &name, StringRef folder) {
   if (name.kind != PlanNode::Scalar) {
-    errors.error(name.origin, PlanMessage::wrongValue, "use", "a list of plan files and recipes",
-                 name.describe());
+    errors.error(name.origin, PlanMessage::wrongValue, "use", "a list of plan files and recipes", name.describe());
     return;
   }
   StringRef text = name.text;
@@ -190,7 +189,8 @@ static bool splitSetting(StringRef setting, SmallVectorImpl<std::string> &keys, 
   return false;
 }
 
-/// What `shard.pos.weight.0` should be, `shard."pos.weight".0`: the name's dots came without quotes. Empty if nothing lacks them.
+/// What `shard.pos.weight.0` should be, `shard."pos.weight".0`: the name's dots came without quotes. Empty if nothing
+/// lacks them.
 static std::string withQuotes(ArrayRef<std::string> keys) {
   for (const PlanKey &known : planKeys()) {
     StringRef table = known.path;
@@ -213,8 +213,8 @@ static std::string spell(const PlanEntry &entry) {
   return entry.key + value + " (" + entry.origin.comment() + ")";
 }
 
-/// Says what else stands in a mapping that the command line replaces by its shorthand, adds to (of the mesh), or means to
-/// empty and cannot.
+/// Says what else stands in a mapping that the command line replaces by its shorthand, adds to (of the mesh), or means
+/// to empty and cannot.
 void PlanLayers::warnOfSet(const Origin &origin, ArrayRef<std::string> keys, const PlanNode &value) {
   std::string path = llvm::join(keys, ".");
   const PlanNode *old = merged.at(path);

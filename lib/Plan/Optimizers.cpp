@@ -15,8 +15,8 @@ static constexpr OptimizerSetting momentumSettings[] = {
     {"momentum", "momentum", 0.9, &PlanOptimizer::momentum},
     {"nesterov", "nesterov", 0, nullptr, &PlanOptimizer::nesterov},
 };
-// The first steps divide by 1 - beta, which is 0 in f32 a little below 1 already; a weight whose gradients were all 0, as
-// of an embedding that no sample took, by eps.
+// The first steps divide by 1 - beta, which is 0 in f32 a little below 1 already; a weight whose gradients were all 0,
+// as of an embedding that no sample took, by eps.
 static constexpr double mostBeta = 0.999999, leastEps = 1e-37, mostEps = 3.4e38;
 static constexpr const char *betaRange = "numbers from 0 to 0.999999", *epsRange = "a number of at least 1e-37";
 static constexpr OptimizerSetting adamwSettings[] = {

@@ -74,9 +74,9 @@ public:
       at += lineStarts.empty() ? 0 : 1;
       lineStarts.push_back(at);
     }
-    sources.setDiagHandler([](const SMDiagnostic &diagnostic,
-                              void *self) { static_cast<TreeBuilder *>(self)->syntaxError(diagnostic); },
-                           this);
+    sources.setDiagHandler(
+        [](const SMDiagnostic &diagnostic, void *self) { static_cast<TreeBuilder *>(self)->syntaxError(diagnostic); },
+        this);
   }
 
   std::optional<PlanNode> run() {

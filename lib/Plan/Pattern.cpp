@@ -130,8 +130,7 @@ bool Matcher::segments(ArrayRef<std::string> pattern, ArrayRef<StringRef> name) 
         return true;
     return false;
   }
-  return !name.empty() && Matcher().segment(pattern[0], name[0]) &&
-         segments(pattern.drop_front(), name.drop_front());
+  return !name.empty() && Matcher().segment(pattern[0], name[0]) && segments(pattern.drop_front(), name.drop_front());
 }
 
 bool NamePattern::matchesName(StringRef name) const {
@@ -174,7 +173,8 @@ static bool checkRanges(StringRef text, std::string &why) {
     if (!isNumber(low) || !isNumber(high))
       why += "takes two whole numbers, as {0..11}";
     else
-      why += low.getAsInteger(10, first) || high.getAsInteger(10, last) ? "has a number beyond 64 bits" : "has its larger number first";
+      why += low.getAsInteger(10, first) || high.getAsInteger(10, last) ? "has a number beyond 64 bits"
+                                                                        : "has its larger number first";
     return false;
   }
   return true;

@@ -27,8 +27,8 @@ std::string numberText(double number) {
 /// A text as a YAML key or value: quoted unless it is plainly a name or a simple pattern.
 std::string quoted(StringRef text) {
   auto plain = [](char c) { return isAlnum(c) || StringRef("_.^*()/-").contains(c); };
-  bool simple = !text.empty() && llvm::all_of(text, plain) &&
-                (isAlnum(text[0]) || text[0] == '_' || text[0] == '^') && text != "null";
+  bool simple = !text.empty() && llvm::all_of(text, plain) && (isAlnum(text[0]) || text[0] == '_' || text[0] == '^') &&
+                text != "null";
   if (simple)
     return text.str();
   std::string result = "\"";
@@ -51,7 +51,8 @@ std::string axesText(const PlanAxes &axes) {
 }
 
 std::string meshText(const PlanMesh &mesh) {
-  auto axes = llvm::map_range(mesh, [](const auto &axis) { return quoted(axis.first) + ": " + std::to_string(*axis.second); });
+  auto axes =
+      llvm::map_range(mesh, [](const auto &axis) { return quoted(axis.first) + ": " + std::to_string(*axis.second); });
   return "{" + llvm::join(axes, ", ") + "}";
 }
 
@@ -100,7 +101,11 @@ public:
     boolean(1, "overlap", plan.collectives.overlap);
     line(1, "algorithm", *plan.collectives.algorithm, plan.collectives.algorithm.origin);
     int64_t chunks = *plan.collectives.decompose;
-    line(1, "decompose", chunks == 0 ? "auto" : chunks == 1 ? "none" : std::to_string(chunks), plan.collectives.decompose.origin);
+    line(1, "decompose",
+         chunks == 0   ? "auto"
+         : chunks == 1 ? "none"
+                       : std::to_string(chunks),
+         plan.collectives.decompose.origin);
     boolean(1, "deterministic", plan.collectives.deterministic);
     if (!plan.carry.empty())
       open(0, "carry");
@@ -176,7 +181,8 @@ private:
     if (!plan.mesh.empty())
       open(0, "mesh");
     for (const auto &[axis, size] : plan.mesh) {
-      auto within = llvm::find_if(plan.within, [&, name = StringRef(axis)](const auto &entry) { return entry.first == name; });
+      auto within =
+          llvm::find_if(plan.within, [&, name = StringRef(axis)](const auto &entry) { return entry.first == name; });
       if (within == plan.within.end())
         integer(1, quoted(axis), size);
       else
@@ -217,11 +223,9 @@ private:
   void train(const PlanTrain &train) {
     open(0, "train");
     loss(train.loss);
-    line(1, "freeze", patternsText(train.freeze),
-         train.freeze.empty() ? Origin() : train.freeze.front().origin);
+    line(1, "freeze", patternsText(train.freeze), train.freeze.empty() ? Origin() : train.freeze.front().origin);
     if (train.only)
-      line(1, "only", patternsText(*train.only),
-           train.only->empty() ? train.origin : train.only->front().origin);
+      line(1, "only", patternsText(*train.only), train.only->empty() ? train.origin : train.only->front().origin);
     if (*train.lost != "refuse")
       text(1, "lost", train.lost);
     if (!train.tie.empty())
@@ -236,8 +240,8 @@ private:
     if (!train.groups.empty())
       open(1, "groups");
     for (const PlanGroup &group : train.groups) {
-      bool empty = !group.lr && !group.lrScale && !group.weightDecay && !group.kind && !group.sparse &&
-                   group.settings.empty();
+      bool empty =
+          !group.lr && !group.lrScale && !group.weightDecay && !group.kind && !group.sparse && group.settings.empty();
       if (empty)
         line(2, patternText(group.name), "{}", group.name.origin);
       else
@@ -369,8 +373,7 @@ private:
     case PlanPipeline::Even:
     case PlanPipeline::Counts: {
       auto counts = llvm::map_range(pipeline.counts, [](int64_t count) { return std::to_string(count); });
-      std::string value =
-          *pipeline.cuts == PlanPipeline::Even ? "even" : "[" + llvm::join(counts, ", ") + "]";
+      std::string value = *pipeline.cuts == PlanPipeline::Even ? "even" : "[" + llvm::join(counts, ", ") + "]";
       open(1, "cuts");
       line(2, patternText(*pipeline.repeat), value, pipeline.cuts.origin);
       break;
@@ -388,9 +391,7 @@ private:
 
 } // namespace
 
-void Plan::print(raw_ostream &os, bool origins) const {
-  Printer(*this, os, origins, /*forHash=*/false).run();
-}
+void Plan::print(raw_ostream &os, bool origins) const { Printer(*this, os, origins, /*forHash=*/false).run(); }
 
 std::string Plan::hashText() const {
   std::string text;

@@ -15,9 +15,9 @@ namespace par {
 /// One alternative of PlanKey::values as a schema.
 static json::Object alternativeSchema(StringRef alternative) {
   static constexpr std::pair<const char *, const char *> types[] = {
-      {"<int>", "integer"}, {"<number>", "number"}, {"<bool>", "boolean"},   {"<list>", "array"},
-      {"<ints>", "array"},  {"<numbers>", "array"}, {"<patterns>", "array"}, {"<elements>", "array"},
-      {"<meshes>", "array"},
+      {"<int>", "integer"},    {"<number>", "number"},  {"<bool>", "boolean"},
+      {"<list>", "array"},     {"<ints>", "array"},     {"<numbers>", "array"},
+      {"<patterns>", "array"}, {"<elements>", "array"}, {"<meshes>", "array"},
   };
   for (auto [sort, type] : types)
     if (alternative == sort)

@@ -38,16 +38,15 @@ PatternMatches matchPattern(const NamePattern &pattern, const NameTable &names) 
   if (!ofValues)
     return matches;
   auto byName = [&](const auto &named) { return pattern.matchesName(named.name); };
-  collect(names.modules, matches.modules,
-          [&](const std::string &module) { return pattern.matchesName(module); });
+  collect(names.modules, matches.modules, [&](const std::string &module) { return pattern.matchesName(module); });
   collect(names.nodes, matches.nodes, byName);
   collect(names.inputs, matches.inputs, byName);
   collect(names.outputs, matches.outputs, byName);
   return matches;
 }
 
-/// How many letters of the last segments of a name are not those of a pattern's, one for a segment of it that is left out;
-/// nothing where a segment is another word. What a wildcard stands for is right.
+/// How many letters of the last segments of a name are not those of a pattern's, one for a segment of it that is left
+/// out; nothing where a segment is another word. What a wildcard stands for is right.
 static std::optional<unsigned> distanceOf(StringRef name, StringRef pattern) {
   SmallVector<StringRef, 8> parts = splitName(name), wanted = splitName(pattern);
   if (parts.size() > wanted.size() || pattern.contains("**"))
@@ -71,7 +70,8 @@ static std::string nearestName(const NamePattern &pattern, const NameTable &name
   StringMap<Count> suffixes;
   auto add = [&](StringRef name, unsigned Count::*counter) {
     SmallVector<StringRef, 8> parts = splitName(name);
-    for (size_t keep = std::min<size_t>(2, pattern.segmentCount()); keep <= std::min(parts.size(), pattern.segmentCount()); ++keep) {
+    for (size_t keep = std::min<size_t>(2, pattern.segmentCount());
+         keep <= std::min(parts.size(), pattern.segmentCount()); ++keep) {
       StringRef suffix(parts[parts.size() - keep].data(), name.end() - parts[parts.size() - keep].data());
       ++(suffixes[suffix].*counter);
     }
@@ -153,8 +153,7 @@ static bool isIn(const NameTable::Parameter &parameter, const std::string &modul
   return parameter.anyName(inside);
 }
 
-std::vector<unsigned> resolveParameters(const SaidPattern &pattern, const NameTable &names,
-                                        PlanErrors &errors) {
+std::vector<unsigned> resolveParameters(const SaidPattern &pattern, const NameTable &names, PlanErrors &errors) {
   PatternMatches matches = matchPattern(pattern.pattern, names);
   std::vector<unsigned> parameters = std::move(matches.parameters);
   // A module stands for the parameters in it.
@@ -213,7 +212,9 @@ static void checkLoss(const PlanLoss &loss, const NameTable &names, PlanErrors &
     return;
   const ForeignWord *foreign = findForeignWord("train.loss", output);
   std::string lower = output.lower();
-  StringRef near = foreign ? foreign->ours : llvm::is_contained(known, lower) ? StringRef(lower) : nearestWord(output, known);
+  StringRef near = foreign                            ? foreign->ours
+                   : llvm::is_contained(known, lower) ? StringRef(lower)
+                                                      : nearestWord(output, known);
   errors.error(loss.output.origin, PlanMessage::unknownLoss, output, kinds,
                near.empty() ? "" : ("; did you mean \"" + near + "\"?").str());
 }

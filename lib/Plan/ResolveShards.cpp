@@ -201,10 +201,11 @@ private:
                 });
       const std::vector<int64_t> *shape = shapeOf(shard);
       if (shape && (*shape)[dim] < plan.mostShards(*axes))
-        found(axes.origin, PlanMessage::dimSmaller, dim, shard, [this, axes, dim, size = (*shape)[dim]](StringRef name) {
-          errors.error(axes.origin, PlanMessage::dimSmaller, dim, name, size,
-                       formatv("{0} (axis \"{1}\")", plan.mostShards(*axes), llvm::join(*axes, "\" x \"")).str());
-        });
+        found(axes.origin, PlanMessage::dimSmaller, dim, shard,
+              [this, axes, dim, size = (*shape)[dim]](StringRef name) {
+                errors.error(axes.origin, PlanMessage::dimSmaller, dim, name, size,
+                             formatv("{0} (axis \"{1}\")", plan.mostShards(*axes), llvm::join(*axes, "\" x \"")).str());
+              });
     }
   }
 
@@ -271,10 +272,12 @@ static bool recipeMeets(StringRef recipe, const NameTable &names) {
          });
 }
 
-void checkAxesUsed(const Plan &plan, ArrayRef<ResolvedShard> shards, const NameTable &names,
-                   PlanErrors &errors) {
-  // A recipe that met nothing is said already; that its axis, which is tp in all of them, shards nothing is no second mistake.
-  auto unmet = [&] { return llvm::any_of(plan.recipes, [&](const UsedRecipe &recipe) { return !recipeMeets(recipe.name, names); }); };
+void checkAxesUsed(const Plan &plan, ArrayRef<ResolvedShard> shards, const NameTable &names, PlanErrors &errors) {
+  // A recipe that met nothing is said already; that its axis, which is tp in all of them, shards nothing is no second
+  // mistake.
+  auto unmet = [&] {
+    return llvm::any_of(plan.recipes, [&](const UsedRecipe &recipe) { return !recipeMeets(recipe.name, names); });
+  };
   auto used = [&](const std::string &axis) {
     if (axis == *plan.pipeline.over || llvm::is_contained(*plan.batch.over, axis))
       return true;
@@ -294,8 +297,8 @@ void checkAxesUsed(const Plan &plan, ArrayRef<ResolvedShard> shards, const NameT
         (rank % outer / inner == 0 ? first : repeated).push_back(begin + rank);
       bool megatron = llvm::any_of(plan.recipes, [](const UsedRecipe &recipe) { return recipe.name == "megatron"; });
       bool tensor = axis == "tp" && !megatron && recipeMeets("megatron", names);
-      errors.error(size.origin, PlanMessage::axisShardsNothing, axis, *size, rankList(repeated),
-                   rankList(first), tensor ? " or use [megatron]" : foreignAxisHint(axis));
+      errors.error(size.origin, PlanMessage::axisShardsNothing, axis, *size, rankList(repeated), rankList(first),
+                   tensor ? " or use [megatron]" : foreignAxisHint(axis));
     }
   };
   check(plan.mesh, 0, *plan.ranks);

@@ -76,8 +76,7 @@ private:
   }
 
   void startToken(char c) {
-    bool alone =
-        pos + 1 == text.size() || text[pos + 1] == ' ' || text[pos + 1] == '\n' || text[pos + 1] == '\r';
+    bool alone = pos + 1 == text.size() || text[pos + 1] == ' ' || text[pos + 1] == '\n' || text[pos + 1] == '\r';
     tokenStart = false;
     leading = c == '-' && alone;
     switch (c) {
@@ -132,8 +131,7 @@ private:
   void star() {
     StringRef token = text.substr(pos).take_until([](char c) { return StringRef(" \n\r,:]}").contains(c); });
     StringRef name = token.drop_front();
-    if (!name.empty() &&
-        (text.contains(("&" + name + "\n").str()) || text.contains(("&" + name + " ").str())))
+    if (!name.empty() && (text.contains(("&" + name + "\n").str()) || text.contains(("&" + name + " ").str())))
       report(PlanMessage::anchor);
     else {
       StringRef plain = token.ltrim("*.");
@@ -176,8 +174,7 @@ private:
 
   template <typename... Args>
   void report(PlanMessage message, Args &&...args) {
-    errors.error(Origin{kind, file.str(), line, unsigned(pos - lineStart + 1)}, message,
-                 std::forward<Args>(args)...);
+    errors.error(Origin{kind, file.str(), line, unsigned(pos - lineStart + 1)}, message, std::forward<Args>(args)...);
   }
 
   StringRef text, file;

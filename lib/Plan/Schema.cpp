@@ -173,9 +173,9 @@ static void addSchedules(PlanKey &key) {
 llvm::ArrayRef<PlanKey> planKeys() {
   static const llvm::SmallVector<PlanKey> keys = [] {
     llvm::SmallVector<PlanKey> all;
-    for (llvm::ArrayRef<PlanKey> part : {llvm::ArrayRef(modelKeys), llvm::ArrayRef(trainKeys),
-                                         llvm::ArrayRef(optimizerKeys), llvm::ArrayRef(layoutKeys),
-                                         llvm::ArrayRef(pipelineKeys), llvm::ArrayRef(runKeys)})
+    for (llvm::ArrayRef<PlanKey> part :
+         {llvm::ArrayRef(modelKeys), llvm::ArrayRef(trainKeys), llvm::ArrayRef(optimizerKeys),
+          llvm::ArrayRef(layoutKeys), llvm::ArrayRef(pipelineKeys), llvm::ArrayRef(runKeys)})
       llvm::append_range(all, part);
     for (PlanKey &key : all)
       if (llvm::StringRef(key.path) == "pipeline.schedule")

@@ -94,16 +94,15 @@ std::optional<bool> isTransposed(const Parameter &copy, const Parameter &owner, 
     return std::nullopt;
   }
   if (unknown && copy.shape[0] == copy.shape[1]) {
-    errors.error(origin, PlanMessage::tieSquare, copy.name, owner.name,
-                 of == Lies::Unknown ? copy.name : owner.name);
+    errors.error(origin, PlanMessage::tieSquare, copy.name, owner.name, of == Lies::Unknown ? copy.name : owner.name);
     return std::nullopt;
   }
   return turned;
 }
 
 /// A plan or a module that freezes one of both alone contradicts the tie.
-void checkTrained(const Parameter &copy, bool trainsCopy, const Parameter &owner, bool trainsOwner, const Origin &origin,
-                  PlanErrors &errors) {
+void checkTrained(const Parameter &copy, bool trainsCopy, const Parameter &owner, bool trainsOwner,
+                  const Origin &origin, PlanErrors &errors) {
   if (copy.trainable && trainsCopy != trainsOwner)
     errors.error(origin, PlanMessage::tieHalfTrained, copy.name, owner.name, trainsCopy ? copy.name : owner.name,
                  trainsCopy ? owner.name : copy.name);

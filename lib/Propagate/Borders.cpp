@@ -8,10 +8,10 @@
 //     %n = par.run @update(%u, %r, %m)
 //     %v = par.reshard %n;  par.write %v to @w            stored
 //
-// What a parameter lies like by then, by the plan or by propagation, is where all its layouts begin; what the plan says of
-// its gradient or its states goes before that, dim by dim (LayoutRules.cpp). Each is spread over its own further axes on one
-// dim. Weights come to lie over the batch's axes so without a change to how anything is computed: activations have these axes
-// already, so what meets them is gathered at its use.
+// What a parameter lies like by then, by the plan or by propagation, is where all its layouts begin; what the plan says
+// of its gradient or its states goes before that, dim by dim (LayoutRules.cpp). Each is spread over its own further
+// axes on one dim. Weights come to lie over the batch's axes so without a change to how anything is computed:
+// activations have these axes already, so what meets them is gathered at its use.
 #include "Propagation.h"
 
 using namespace mlir;
@@ -23,17 +23,16 @@ VariableOp Propagation::ownerOf(StringRef name) {
   auto variable = symbols.lookup<VariableOp>(name);
   if (variable && variable.getKind() == VariableKind::copy)
     variable = symbols.lookup<VariableOp>(*variable.getOf());
-  bool weight = variable && (variable.getKind() == VariableKind::parameter ||
-                             variable.getKind() == VariableKind::frozen);
+  bool weight =
+      variable && (variable.getKind() == VariableKind::parameter || variable.getKind() == VariableKind::frozen);
   return weight ? variable : VariableOp();
 }
 
 /// Puts a reshard of unknown sharding in front of a use; uses of one value share it.
 void Propagation::addBorder(Border::Kind kind, VariableOp parameter, OpOperand &use, ReadOp read) {
   SmallVector<Border> &known = borders[parameter.getSymName()];
-  auto same = llvm::find_if(known, [&](Border &border) {
-    return border.kind == kind && border.reshard.getOperand() == use.get();
-  });
+  auto same = llvm::find_if(
+      known, [&](Border &border) { return border.kind == kind && border.reshard.getOperand() == use.get(); });
   if (same == known.end()) {
     OpBuilder builder(use.getOwner());
     if (kind == Border::ReadToUse)
@@ -152,7 +151,8 @@ static std::optional<unsigned> chooseDim(RankedTensorType type, const Layout &la
   return best;
 }
 
-/// The layout with as many of the axes as the mesh has and no dim has yet, all on one dim; if none is long enough, as it is.
+/// The layout with as many of the axes as the mesh has and no dim has yet, all on one dim; if none is long enough, as
+/// it is.
 static SmallVector<Axes> spreadOver(RankedTensorType type, const Layout &layout, const Axes &axes, MeshAttr mesh) {
   SmallVector<Axes> dims(layout.dims);
   Axes fresh;
@@ -221,8 +221,8 @@ void Propagation::placeGradients() {
 
 /// The last of all that says how something lies.
 void Propagation::spreadParameters() {
-  bool any = !options.parameterAxes.empty() || !options.gradientAxes.empty() || !options.stateAxes.empty() ||
-             !borders.empty();
+  bool any =
+      !options.parameterAxes.empty() || !options.gradientAxes.empty() || !options.stateAxes.empty() || !borders.empty();
   if (!any)
     return;
   llvm::StringMap<Value> done;

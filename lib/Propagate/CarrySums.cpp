@@ -1,17 +1,18 @@
 // A sum over ranks is reduced where it has become small.
 //
-// What a product of rows makes is a sum of parts, one a rank, and is reduced where it stands unless it goes to an accumulator. Ops
-// that are linear in it may stand between it and a smaller value, or one that is cut over the same ranks: experts' results, one
-// for each token and expert, are weighed and added up for each token. Where all that reads such a sum is linear in it up to
-// values that take at most three quarters of what reducing it would, the sum is carried there, also from forward into backward,
-// which reads it for the weights' gradient:
+// What a product of rows makes is a sum of parts, one a rank, and is reduced where it stands unless it goes to an
+// accumulator. Ops that are linear in it may stand between it and a smaller value, or one that is cut over the same
+// ranks: experts' results, one for each token and expert, are weighed and added up for each token. Where all that reads
+// such a sum is linear in it up to values that take at most three quarters of what reducing it would, the sum is
+// carried there, also from forward into backward, which reads it for the weights' gradient:
 //
 //     %p = dot %a, %w    [tokens * k, h]  unreduced        %p = dot %a, %w    unreduced
 //     %e = all_reduce %p                                   %m = multiply %p, %g
 //     %m = multiply %e, %g                            ->   %s = reduce %m     [tokens, h]  unreduced
 //     %s = reduce %m     [tokens, h]                       %r = reduce_scatter %s
 //
-// Where a value ends being a sum, its one user brings it into the layout that it wants. Numbers of ranks and links are not looked at.
+// Where a value ends being a sum, its one user brings it into the layout that it wants. Numbers of ranks and links are
+// not looked at.
 #include "Propagation.h"
 
 #include "par/Interfaces/Cost.h"
@@ -33,8 +34,8 @@ static int64_t bytesOf(Value value) { return getByteSize(cast<RankedTensorType>(
 /// An all-reduce moves what it reduces twice, a reduce-scatter once.
 static int64_t reductionBytes(Value value, bool cut) { return cut ? bytesOf(value) : 2 * bytesOf(value); }
 
-/// The arguments by which other fragments read what a fragment returns; nothing if anything else reads it, or a fragment that
-/// runs several times, which may be handed what is no sum.
+/// The arguments by which other fragments read what a fragment returns; nothing if anything else reads it, or a
+/// fragment that runs several times, which may be handed what is no sum.
 std::optional<SmallVector<Value>> Propagation::readersOf(FragmentOp fragment, unsigned result) {
   SmallVector<Value> readers;
   auto runsOf = [&](FragmentOp of) { return llvm::count_if(runs, [&](auto &run) { return run.second == of; }); };
@@ -67,8 +68,8 @@ bool Propagation::carryUse(OpOperand &use, CarriedSum &carried) {
   return carry(user->getResult(0), carried);
 }
 
-/// Adds a value to those that are carried: up to smaller ones, if all its uses can bear it, else to its one user, which reduces it.
-/// What lies cut over the axes is as far as a sum goes.
+/// Adds a value to those that are carried: up to smaller ones, if all its uses can bear it, else to its one user, which
+/// reduces it. What lies cut over the axes is as far as a sum goes.
 bool Propagation::carry(Value value, CarriedSum &carried) {
   bool cut = isCutBy(dimsOf(value), carried.axes);
   bool ends = value.hasOneUse() && !isa<ReturnOp>(*value.getUsers().begin());

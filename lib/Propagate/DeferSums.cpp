@@ -10,8 +10,7 @@ SmallVector<Operation *> Propagation::traceSum(Value value, Axes &axes) {
   SmallVector<Operation *> path;
   while (Operation *op = value.getDefiningOp()) {
     auto rule = rules.find(op);
-    if (rule == rules.end() || op->getNumResults() != 1 || !value.hasOneUse() ||
-        !unreduced.lookup(value).empty())
+    if (rule == rules.end() || op->getNumResults() != 1 || !value.hasOneUse() || !unreduced.lookup(value).empty())
       break;
     path.push_back(op);
     axes = sumAxes(op, value, /*summand=*/true);
@@ -24,8 +23,8 @@ SmallVector<Operation *> Propagation::traceSum(Value value, Axes &axes) {
   return {};
 }
 
-/// Summands that are all sums over the same axes are added before they are reduced: one reduction for all. They are not cut
-/// over these axes, whatever what they make together is.
+/// Summands that are all sums over the same axes are added before they are reduced: one reduction for all. They are not
+/// cut over these axes, whatever what they make together is.
 void Propagation::deferReductions(Operation &op) {
   auto rule = rules.find(&op);
   if (rule == rules.end() || op.getNumResults() != 1)
@@ -55,9 +54,9 @@ void Propagation::deferReductions(Operation &op) {
   }
 }
 
-/// Sums meet before what is none: (x + p) + q, where p and q are sums over the same axes, becomes (p + q) + x. So a residual's
-/// gradient, which is there first, does not part the gradients of queries, keys and values. Of single numbers, as norms add
-/// up, each is reduced where it is made: all of them go as one collective.
+/// Sums meet before what is none: (x + p) + q, where p and q are sums over the same axes, becomes (p + q) + x. So a
+/// residual's gradient, which is there first, does not part the gradients of queries, keys and values. Of single
+/// numbers, as norms add up, each is reduced where it is made: all of them go as one collective.
 void Propagation::meetSums(Operation &op) {
   auto rule = rules.find(&op);
   bool adds = rule != rules.end() && op.hasTrait<OpTrait::IsCommutative>() && op.getNumOperands() == 2 &&
@@ -67,8 +66,7 @@ void Propagation::meetSums(Operation &op) {
     OpOperand &operand = op.getOpOperand(number), &other = op.getOpOperand(1 - number);
     Operation *inner = operand.get().getDefiningOp();
     Axes axes;
-    if (!inner || inner->getName() != op.getName() || !operand.get().hasOneUse() ||
-        traceSum(other.get(), axes).empty())
+    if (!inner || inner->getName() != op.getName() || !operand.get().hasOneUse() || traceSum(other.get(), axes).empty())
       continue;
     for (OpOperand &plain : inner->getOpOperands()) {
       Value sum = inner->getOperand(1 - plain.getOperandNumber()), rest = plain.get();

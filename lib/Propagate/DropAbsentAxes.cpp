@@ -72,7 +72,8 @@ struct DropAbsentAxesPass : impl::DropAbsentAxesPassBase<DropAbsentAxesPass> {
       if (auto fragment = dyn_cast<FragmentOp>(op)) {
         AttrTypeReplacer inside;
         inside.addReplacement([&](ShardingAttr sharding) {
-          return std::pair<Attribute, WalkResult>(keep(sharding, meshes.lookup(fragment.getStageAttr().getAttr())), WalkResult::skip());
+          return std::pair<Attribute, WalkResult>(keep(sharding, meshes.lookup(fragment.getStageAttr().getAttr())),
+                                                  WalkResult::skip());
         });
         inside.recursivelyReplaceElementsIn(fragment);
       }

@@ -74,9 +74,14 @@ struct ExpandCompositesPass : impl::ExpandCompositesPassBase<ExpandCompositesPas
 
   /// Ends: there is one composite less in every round.
   void runOnOperation() override {
-    PropagateShardingsPassOptions again{llvm::to_vector(batchAxes), llvm::to_vector(parameterAxes),
-                                        llvm::to_vector(gradientAxes), llvm::to_vector(stateAxes), minSize, gatherOnce,
-                                        llvm::to_vector(gradientRules), llvm::to_vector(stateRules),
+    PropagateShardingsPassOptions again{llvm::to_vector(batchAxes),
+                                        llvm::to_vector(parameterAxes),
+                                        llvm::to_vector(gradientAxes),
+                                        llvm::to_vector(stateAxes),
+                                        minSize,
+                                        gatherOnce,
+                                        llvm::to_vector(gradientRules),
+                                        llvm::to_vector(stateRules),
                                         llvm::to_vector(priorities)};
     while (true) {
       FailureOr<bool> expanded = expandAll();

@@ -15,8 +15,8 @@ SmallVector<Axes> getDimAxes(ShardingAttr sharding) {
   return dims;
 }
 
-void projectToFactors(const ShardingRule &rule, ArrayRef<DimFactors> dims, ArrayRef<Axes> dimAxes,
-                      MeshAttr mesh, MutableArrayRef<Axes> factorAxes) {
+void projectToFactors(const ShardingRule &rule, ArrayRef<DimFactors> dims, ArrayRef<Axes> dimAxes, MeshAttr mesh,
+                      MutableArrayRef<Axes> factorAxes) {
   for (auto [factors, axes] : llvm::zip(dims, dimAxes)) {
     if (factors.size() == 1) {
       factorAxes[factors.front()] = axes;

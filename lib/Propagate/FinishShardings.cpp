@@ -25,16 +25,15 @@ bool Propagation::isLinearIn(OpOperand &use, bool &joint) {
       linear = true;
       joint = set.size() > 1;
     } else if (llvm::any_of(set, [&](unsigned other) {
-                 return op->getOperand(other) == use.get() ||
-                        !unreduced.lookup(op->getOperand(other)).empty();
+                 return op->getOperand(other) == use.get() || !unreduced.lookup(op->getOperand(other)).empty();
                })) {
       return false;
     }
   return linear;
 }
 
-/// A constraint whose value may stay a sum over some axes: its uses reduce it, each on its own. What leaves the fragment
-/// is no sum, unless a loop adds it up.
+/// A constraint whose value may stay a sum over some axes: its uses reduce it, each on its own. What leaves the
+/// fragment is no sum, unless a loop adds it up.
 static bool mayStaySum(Operation *op) {
   auto constrain = dyn_cast<ConstrainOp>(op);
   return constrain && !constrain.getSharding().getUnreduced().empty() &&
@@ -78,8 +77,7 @@ bool Propagation::isAccumulated(FragmentOp fragment, unsigned result) {
     if (ran == fragment)
       for (OpOperand &outer : run.getResult(result).getUses()) {
         auto yield = dyn_cast<YieldOp>(outer.getOwner());
-        if (!yield ||
-            cast<YieldKindAttr>(yield.getKinds()[outer.getOperandNumber()]).getValue() != YieldKind::sum)
+        if (!yield || cast<YieldKindAttr>(yield.getKinds()[outer.getOperandNumber()]).getValue() != YieldKind::sum)
           return false;
       }
   return true;
@@ -101,8 +99,8 @@ Axes Propagation::sumAxes(Operation *op, Value result, bool summand) {
     SmallVector<Axes> mine(rule.factors.size());
     projectToFactors(rule, dims, dimsOf(operand), mesh, mine);
     for (auto [index, factorAxes] : llvm::enumerate(mine)) {
-      bool inResult = llvm::any_of(rule.results[0],
-                                   [&](const DimFactors &dim) { return llvm::is_contained(dim, index); });
+      bool inResult =
+          llvm::any_of(rule.results[0], [&](const DimFactors &dim) { return llvm::is_contained(dim, index); });
       FactorKind kind = rule.factors[index].kind;
       if (kind == FactorKind::Sum || (kind == FactorKind::Indexed && !inResult))
         llvm::append_range(axes, factorAxes);
@@ -154,9 +152,9 @@ bool Propagation::meetsSums(Value value, StringAttr axis) {
 }
 
 /// A summand of an accumulator that is spread over axes over which it is a sum: only what all summands make together
-/// is spread, so that there is one reduction. Where another summand is none (a tied table's, of the head that is split by the
-/// same axis), nothing is gained by that: the summand lies as the accumulator, and Partition compares what it takes to bring
-/// its operands there. Returns the axes over which it stays a sum.
+/// is spread, so that there is one reduction. Where another summand is none (a tied table's, of the head that is split
+/// by the same axis), nothing is gained by that: the summand lies as the accumulator, and Partition compares what it
+/// takes to bring its operands there. Returns the axes over which it stays a sum.
 Axes Propagation::bareSummand(Operation *op, Value result) {
   Axes sums = sumAxes(op, result, /*summand=*/true);
   SmallVector<Axes> dims(dimsOf(result));
@@ -218,11 +216,10 @@ void Propagation::reduceBehind(LoopOp loop) {
   for (Value result : loop.getResults()) {
     auto dist = cast<DistType>(result.getType());
     auto isReduced = [](OpOperand &use) { return isa<ReshardOp>(use.getOwner()); };
-    if (dist.getSharding().getUnreduced().empty() ||
-        (!result.use_empty() && llvm::all_of(result.getUses(), isReduced)))
+    if (dist.getSharding().getUnreduced().empty() || (!result.use_empty() && llvm::all_of(result.getUses(), isReduced)))
       continue;
-    auto reduced = ReshardOp::create(builder, result.getLoc(),
-                                     dist.withSharding(dist.getSharding().withUnreduced({})), result);
+    auto reduced =
+        ReshardOp::create(builder, result.getLoc(), dist.withSharding(dist.getSharding().withUnreduced({})), result);
     result.replaceUsesWithIf(reduced, [&](OpOperand &use) { return !isReduced(use); });
   }
 }
@@ -265,9 +262,7 @@ void Propagation::finishStep() {
 /// Where each variable lies, the owner's stage first.
 void Propagation::placeVariables() {
   llvm::MapVector<StringAttr, SmallVector<Attribute>> places;
-  step.walk([&](ReadOp read) {
-    places[read.getVariableAttr().getAttr()].push_back(TypeAttr::get(read.getType()));
-  });
+  step.walk([&](ReadOp read) { places[read.getVariableAttr().getAttr()].push_back(TypeAttr::get(read.getType())); });
   step.walk([&](WriteOp write) {
     auto &list = places[write.getVariableAttr().getAttr()];
     if (auto type = TypeAttr::get(write.getOperand().getType()); !llvm::is_contained(list, type))

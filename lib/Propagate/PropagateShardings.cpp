@@ -202,8 +202,8 @@ bool Propagation::spreadLoop(LoopOp loop) {
   return changed;
 }
 
-/// Where one axis has come to one dim of a whole and to another of its part (what is carried on is read cut by its rows and
-/// made cut by its columns), neither can follow the other: both keep what they share.
+/// Where one axis has come to one dim of a whole and to another of its part (what is carried on is read cut by its rows
+/// and made cut by its columns), neither can follow the other: both keep what they share.
 void Propagation::settleLoops() {
   auto settle = [&](Axes &one, Axes &other) {
     auto [mine, theirs] = std::mismatch(one.begin(), one.end(), other.begin(), other.end());
@@ -235,8 +235,8 @@ void Propagation::spread() {
     changed = false;
     step.walk([&](LoopOp loop) { changed |= spreadLoop(loop); });
     auto visit = [&](Operation *op) {
-      changed |= spreadThrough(rules[op], SmallVector<Value>(op->getOperands()),
-                               SmallVector<Value>(op->getResults()), meshOf(op->getResult(0)));
+      changed |= spreadThrough(rules[op], SmallVector<Value>(op->getOperands()), SmallVector<Value>(op->getResults()),
+                               meshOf(op->getResult(0)));
     };
     llvm::for_each(ops, visit);
     llvm::for_each(llvm::reverse(ops), visit);
@@ -247,7 +247,8 @@ void Propagation::run() {
   placeBorders();
   join();
   seedInputs();
-  // The batch is of priority 0, what is spread beside the plan of 2; of one priority, the batch goes first and the plan next.
+  // The batch is of priority 0, what is spread beside the plan of 2; of one priority, the batch goes first and the plan
+  // next.
   SmallVector<int64_t> levels = planPriorities();
   auto seedUpTo = [&, next = levels.begin()](int64_t last) mutable {
     for (; next != levels.end() && *next <= last; ++next) {
@@ -317,9 +318,14 @@ struct PropagateShardingsPass : impl::PropagateShardingsPassBase<PropagateShardi
         reshard.replaceAllUsesWith(reshard.getOperand());
         reshard.erase();
       });
-      PropagateOptions options{llvm::to_vector(batchAxes), llvm::to_vector(parameterAxes),
-                               llvm::to_vector(gradientAxes), llvm::to_vector(stateAxes), minSize, gatherOnce,
-                               llvm::to_vector(gradientRules), llvm::to_vector(stateRules),
+      PropagateOptions options{llvm::to_vector(batchAxes),
+                               llvm::to_vector(parameterAxes),
+                               llvm::to_vector(gradientAxes),
+                               llvm::to_vector(stateAxes),
+                               minSize,
+                               gatherOnce,
+                               llvm::to_vector(gradientRules),
+                               llvm::to_vector(stateRules),
                                llvm::to_vector(priorities)};
       Propagation(step, options, inputs).run();
     }

@@ -146,13 +146,13 @@ private:
   Axes batch;
   llvm::StringMap<llvm::StringRef> gradientRules, stateRules, priorities; ///< by the parameter's name
   Axes parameterAxes;
-  llvm::StringMap<llvm::SmallVector<Border>> borders; ///< by the parameter's name
+  llvm::StringMap<llvm::SmallVector<Border>> borders;                           ///< by the parameter's name
   llvm::SmallVector<std::pair<mlir::Value, llvm::SmallVector<Axes>>> gradients; ///< accumulators that the plan lays
   llvm::EquivalenceClasses<void *> classes;
   llvm::DenseMap<void *, Layout> layouts;
   llvm::SmallVector<std::pair<RunOp, FragmentOp>> runs;
-  llvm::DenseMap<mlir::Operation *, ShardingRule> rules; ///< of fragment ops, made once
-  llvm::DenseMap<mlir::Value, Axes> unreduced;           ///< of fragment values that stay sums
+  llvm::DenseMap<mlir::Operation *, ShardingRule> rules;     ///< of fragment ops, made once
+  llvm::DenseMap<mlir::Value, Axes> unreduced;               ///< of fragment values that stay sums
   llvm::DenseMap<mlir::Value, llvm::SmallVector<Axes>> bare; ///< of summands that lie otherwise than their class
 };
 

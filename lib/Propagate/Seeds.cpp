@@ -86,8 +86,9 @@ SmallVector<int64_t> Propagation::planPriorities() {
 }
 
 /// What the plan says with one priority of variables, and then of values. Weights go first, for how products are cut
-/// follows from them; what a value's rule cuts is whole until then, so that no other axis gets there: between a product of columns and one of rows
-/// activations lie as the weights want it, and `out(norm): {1: tp}` carries on to what lies between such pairs alone.
+/// follows from them; what a value's rule cuts is whole until then, so that no other axis gets there: between a product
+/// of columns and one of rows activations lie as the weights want it, and `out(norm): {1: tp}` carries on to what lies
+/// between such pairs alone.
 void Propagation::seedPlan(int64_t priority) {
   SmallVector<std::pair<ConstrainOp, SmallVector<bool>>> constraints; // and what was fixed before
   for (auto [run, fragment] : runs)

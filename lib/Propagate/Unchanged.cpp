@@ -1,6 +1,7 @@
-// Where parameters are gathered once a step, before the loop, a loop finds them whole, and whole is what it makes of variables
-// alone. Axes come to these all the same: to a decay from the gradient that it is multiplied by, to a moving variance from
-// the scale that its root is multiplied by. What is made on such shards would be gathered again in each microbatch.
+// Where parameters are gathered once a step, before the loop, a loop finds them whole, and whole is what it makes of
+// variables alone. Axes come to these all the same: to a decay from the gradient that it is multiplied by, to a moving
+// variance from the scale that its root is multiplied by. What is made on such shards would be gathered again in each
+// microbatch.
 #include "Propagation.h"
 
 using namespace mlir;

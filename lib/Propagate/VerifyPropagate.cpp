@@ -19,8 +19,8 @@ static LogicalResult verifyClosed(Operation *at, ShardingAttr sharding, const Tw
 static LogicalResult verifyStep(StepOp step) {
   WalkResult result = step.walk([&](Operation *op) -> WalkResult {
     for (OpResult value : op->getResults())
-      if (auto dist = dyn_cast<DistType>(value.getType()); failed(verifyClosed(
-              op, dist ? dist.getSharding() : ShardingAttr(), "result " + Twine(value.getResultNumber()))))
+      if (auto dist = dyn_cast<DistType>(value.getType()); failed(
+              verifyClosed(op, dist ? dist.getSharding() : ShardingAttr(), "result " + Twine(value.getResultNumber()))))
         return WalkResult::interrupt();
     return WalkResult::advance();
   });

@@ -66,8 +66,8 @@ bool FragmentPair::isForBackwardAlone(Operation *op) const {
   });
 }
 
-/// Whether arithmetic makes the value and an op reads it that is no part of a generated kernel, so that it is in memory: one
-/// with many operations for each element.
+/// Whether arithmetic makes the value and an op reads it that is no part of a generated kernel, so that it is in
+/// memory: one with many operations for each element.
 static bool isComputedForProduct(Value value) {
   constexpr int64_t many = 32;
   int64_t elements = cast<RankedTensorType>(value.getType()).getNumElements();
@@ -122,8 +122,7 @@ DistType distOfShards(RankedTensorType local, FlatSymbolRefAttr stage, MeshAttr 
 
 /// The step-level type of a value: its run's, or that of a new residual.
 DistType FragmentPair::distTypeOf(Value value) const {
-  for (auto [inner, outer] :
-       llvm::zip(FragmentOp(forward).getTerminator()->getOperands(), forwardRun->getResults()))
+  for (auto [inner, outer] : llvm::zip(FragmentOp(forward).getTerminator()->getOperands(), forwardRun->getResults()))
     if (inner == value)
       return cast<DistType>(outer.getType());
   auto stage = FragmentOp(forward).getStageAttr();
@@ -211,8 +210,8 @@ void FragmentPair::rebuildForward() {
       operands.push_back(forwardRun.getOperands()[argument.getArgNumber()]);
   }
   forward.getBlock().eraseArguments(unused);
-  forward.setFunctionType(FunctionType::get(forward.getContext(), forward.getBlock().getArgumentTypes(),
-                                            ValueRange(inner).getTypes()));
+  forward.setFunctionType(
+      FunctionType::get(forward.getContext(), forward.getBlock().getArgumentTypes(), ValueRange(inner).getTypes()));
   OpBuilder builder(forwardRun);
   auto run = RunOp::create(builder, forwardRun.getLoc(), types, forwardRun.getFragment(), operands);
   for (auto [index, outer] : llvm::enumerate(forwardRun.getResults()))
@@ -247,11 +246,11 @@ void FragmentPair::rebuildBackward() {
       operands.push_back(operand);
   }
   backward.getBlock().eraseArguments(unused);
-  backward.setFunctionType(FunctionType::get(backward.getContext(), backward.getBlock().getArgumentTypes(),
-                                             backward.getResultTypes()));
+  backward.setFunctionType(
+      FunctionType::get(backward.getContext(), backward.getBlock().getArgumentTypes(), backward.getResultTypes()));
   OpBuilder builder(backwardRun);
-  auto run = RunOp::create(builder, backwardRun.getLoc(), backwardRun.getResultTypes(),
-                           backwardRun.getFragment(), operands);
+  auto run =
+      RunOp::create(builder, backwardRun.getLoc(), backwardRun.getResultTypes(), backwardRun.getFragment(), operands);
   backwardRun.replaceAllUsesWith(run.getResults());
   backwardRun.erase();
   backwardRun = run;

@@ -31,8 +31,7 @@ private:
   bool isAtHand(mlir::BlockArgument argument) const;
   bool isMadeBeforeLoop(mlir::BlockArgument argument) const;
   bool isForBackwardAlone(mlir::Operation *op) const;
-  mlir::Value materialize(mlir::Value value, mlir::OpBuilder &builder,
-                          llvm::function_ref<bool(mlir::Value)> keep);
+  mlir::Value materialize(mlir::Value value, mlir::OpBuilder &builder, llvm::function_ref<bool(mlir::Value)> keep);
   mlir::Value take(mlir::Value value);
   DistType distTypeOf(mlir::Value value) const;
   void rebuildForward();
@@ -46,8 +45,8 @@ private:
   llvm::SmallVector<mlir::Value> taken;
 };
 
-/// The step-level type of a value that only one stage's fragments know: its shards are what the ranks have, side by side in
-/// the order of ranks (scalars: added up).
+/// The step-level type of a value that only one stage's fragments know: its shards are what the ranks have, side by
+/// side in the order of ranks (scalars: added up).
 DistType distOfShards(mlir::RankedTensorType local, mlir::FlatSymbolRefAttr stage, MeshAttr mesh);
 
 /// Erases ops without effects whose results nobody uses.

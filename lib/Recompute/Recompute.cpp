@@ -64,7 +64,8 @@ static int64_t countInFlight(const FragmentPair &pair, StringRef schedule) {
   FragmentOp forward = pair.getForward();
   auto module = forward->getParentOfType<ModuleOp>();
   auto loop = pair.getBackwardRun()->getParentOfType<LoopOp>();
-  SmallVector<int64_t> counts = countInFlight(module, loop.getCount() * getCalls(loop->getParentOfType<StepOp>()), schedule);
+  SmallVector<int64_t> counts =
+      countInFlight(module, loop.getCount() * getCalls(loop->getParentOfType<StepOp>()), schedule);
   for (auto [count, stage] : llvm::zip(counts, module.getOps<StageOp>()))
     if (stage.getSymName() == forward.getStage())
       return count;
@@ -139,7 +140,8 @@ struct RecomputePass : impl::RecomputePassBase<RecomputePass> {
 };
 } // namespace
 
-void buildRecomputePipeline(OpPassManager &manager, const PlanRecompute &recompute, StringRef schedule, StringRef device) {
+void buildRecomputePipeline(OpPassManager &manager, const PlanRecompute &recompute, StringRef schedule,
+                            StringRef device) {
   static constexpr const char *modes[] = {"none", "full", "each"};
   RecomputePassOptions options;
   options.mode = modes[*recompute.kind];

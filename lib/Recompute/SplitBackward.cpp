@@ -1,6 +1,6 @@
 // Backward in two parts, for schedules that run weight gradients in slots of their own (Qi et al. 2024): what another
-// stage waits for, and the rest, which reaches sums alone. It is done after recomputation, which has seen both as one: what
-// backward computes again is computed once, and the weight part takes what it needs of that.
+// stage waits for, and the rest, which reaches sums alone. It is done after recomputation, which has seen both as one:
+// what backward computes again is computed once, and the weight part takes what it needs of that.
 #include "FragmentPair.h"
 #include "par/Interfaces/Cost.h"
 #include "par/Recompute/Passes.h"
@@ -33,12 +33,12 @@ private:
 
   RunOp run;
   FragmentOp fragment, weight;
-  llvm::DenseSet<Operation *> awaited;         ///< ops that reach another stage
-  llvm::DenseMap<Operation *, bool> cheap;     ///< what isCheap() found; chains share operands at every step
-  SmallVector<unsigned> first, later;          ///< results of either part
-  llvm::SetVector<Value> residuals;            ///< what the first part makes and the second takes
-  IRMapping mapping;                           ///< into the weight part
-  SmallVector<Value> taken;                    ///< what its arguments are in the first part
+  llvm::DenseSet<Operation *> awaited;     ///< ops that reach another stage
+  llvm::DenseMap<Operation *, bool> cheap; ///< what isCheap() found; chains share operands at every step
+  SmallVector<unsigned> first, later;      ///< results of either part
+  llvm::SetVector<Value> residuals;        ///< what the first part makes and the second takes
+  IRMapping mapping;                       ///< into the weight part
+  SmallVector<Value> taken;                ///< what its arguments are in the first part
 };
 
 } // namespace
@@ -73,7 +73,8 @@ bool BackwardSplitter::isCheap(Value value) {
     return true;
   if (auto known = cheap.find(source); known != cheap.end())
     return known->second;
-  bool is = getCost(source).fusable && llvm::all_of(source->getOperands(), [&](Value operand) { return isCheap(operand); });
+  bool is =
+      getCost(source).fusable && llvm::all_of(source->getOperands(), [&](Value operand) { return isCheap(operand); });
   return cheap[source] = is;
 }
 
@@ -141,8 +142,8 @@ void BackwardSplitter::rebuildRuns() {
     else
       inputs.push_back(now.getResult(first.size() + (llvm::find(residuals, value) - residuals.begin())));
   fragment.getBlock().eraseArguments(unused);
-  fragment.setFunctionType(builder.getFunctionType(fragment.getBlock().getArgumentTypes(),
-                                                   fragment.getTerminator()->getOperandTypes()));
+  fragment.setFunctionType(
+      builder.getFunctionType(fragment.getBlock().getArgumentTypes(), fragment.getTerminator()->getOperandTypes()));
   auto sum = RunOp::create(builder, run.getLoc(), sums, weight.getSymName(), inputs);
   for (auto [place, index] : llvm::enumerate(first))
     run.getResult(index).replaceAllUsesWith(now.getResult(place));

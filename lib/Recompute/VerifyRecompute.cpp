@@ -28,8 +28,7 @@ struct VerifyRecomputePass : impl::VerifyRecomputePassBase<VerifyRecomputePass> 
         continue;
       InFlightDiagnostic error = pair.getForward().emitError();
       if (isa<BlockArgument>(value))
-        return error << "saves its own argument " << cast<BlockArgument>(value).getArgNumber()
-                     << " for the backward";
+        return error << "saves its own argument " << cast<BlockArgument>(value).getArgNumber() << " for the backward";
       error << "saves a value for the backward that costs nothing to compute";
       error.attachNote(value.getLoc()) << "this one";
       return error;

@@ -22,8 +22,7 @@ int64_t Activities::producer(Value value) const {
 
 unsigned Activities::stageOf(Value value) const {
   auto name = cast<DistType>(value.getType()).getStage();
-  auto found =
-      llvm::find_if(stages, [&](StageOp stage) { return StageOp(stage).getSymNameAttr() == name.getAttr(); });
+  auto found = llvm::find_if(stages, [&](StageOp stage) { return StageOp(stage).getSymNameAttr() == name.getAttr(); });
   return found - stages.begin();
 }
 
@@ -53,8 +52,9 @@ LogicalResult Activities::findBehind() {
         return operand.getDefiningOp()->emitError()
                << "reads behind " << behind << " what no microbatch computes with: not supported yet by Schedule";
       if (activity.behind != 0 && activity.behind != behind)
-        return operand.getDefiningOp()->emitError() << "reads behind " << behind << ", and another read of the same block behind "
-                                                    << activity.behind << ": not supported yet by Schedule";
+        return operand.getDefiningOp()->emitError()
+               << "reads behind " << behind << ", and another read of the same block behind " << activity.behind
+               << ": not supported yet by Schedule";
       activity.behind = behind;
     }
   }
@@ -114,8 +114,7 @@ SmallVector<Value> Activities::resultsOf(const Activity &activity) const {
       if (auto yield = dyn_cast<YieldOp>(user)) {
         OpResult result = yield->getParentOp()->getResult(use.getOperandNumber());
         bool sliced = llvm::any_of(result.getUsers(), [](Operation *op) { return isa<LoopOp, WriteOp>(op); });
-        bool stacked =
-            cast<YieldKindAttr>(yield.getKinds()[use.getOperandNumber()]).getValue() == YieldKind::stack;
+        bool stacked = cast<YieldKindAttr>(yield.getKinds()[use.getOperandNumber()]).getValue() == YieldKind::stack;
         return stacked ? sliced : !result.use_empty() && !llvm::is_contained(activity.sums, result);
       }
       return !llvm::is_contained(own, user);
@@ -131,8 +130,7 @@ SmallVector<Value> Activities::resultsOf(const Activity &activity) const {
 }
 
 bool Activities::isReducedOnly(const Activity &activity, OpResult sum) const {
-  return llvm::all_of(sum.getUsers(),
-                      [&](Operation *user) { return llvm::is_contained(activity.tail, user); });
+  return llvm::all_of(sum.getUsers(), [&](Operation *user) { return llvm::is_contained(activity.tail, user); });
 }
 
 //===-- Taking a step apart
@@ -191,8 +189,8 @@ bool Activities::joinBeside(RunOp run) {
 }
 
 /// A reduction of what a loop has summed joins the loop's last activity on its stage; one inside a loop joins
-/// what makes its operand: there it overlaps with compute. A change of layout beside the loops joins what it is for: what
-/// makes its operand, or the one run that reads it; variables that the loops need so are prepared in one activity.
+/// what makes its operand: there it overlaps with compute. A change of layout beside the loops joins what it is for:
+/// what makes its operand, or the one run that reads it; variables that the loops need so are prepared in one activity.
 bool Activities::joinReduction(RunOp run, LoopOp loop) {
   if (fragmentOf(run).getKind() != FragmentKind::reduce || run.getOperands().empty())
     return false;
@@ -219,8 +217,8 @@ bool Activities::joinReduction(RunOp run, LoopOp loop) {
   return true;
 }
 
-/// Where calls of the step follow one another, what is made of a forward's sums alone goes with its last microbatch of a call:
-/// the next call's sums them anew before this one's backward ends.
+/// Where calls of the step follow one another, what is made of a forward's sums alone goes with its last microbatch of
+/// a call: the next call's sums them anew before this one's backward ends.
 bool Activities::joinForward(RunOp run, LoopOp loop) {
   if (loop || getCalls(step) == 1)
     return false;
@@ -278,8 +276,7 @@ void Activities::addTransfer(TransferOp transfer, LoopOp loop) {
   int64_t origin = producer(transfer.getOperand());
   auto joins = [&](Activity &activity) {
     return activity.kind == Activity::Kind::Transfer && activity.loop == loop && activity.stages[0] == from &&
-           activity.stages[1] == to &&
-           producer(cast<TransferOp>(activity.ops.front()).getOperand()) == origin;
+           activity.stages[1] == to && producer(cast<TransferOp>(activity.ops.front()).getOperand()) == origin;
   };
   auto found = llvm::find_if(list, joins);
   unsigned index = found - list.begin();
@@ -298,7 +295,8 @@ LogicalResult Activities::addSlices(LoopOp loop) {
   for (auto [operand, slice] : llvm::zip(loop.getSlices(), body.getArguments().drop_front())) {
     if (auto stacked = dyn_cast<OpResult>(operand); stacked && isa<LoopOp>(stacked.getOwner()))
       same[slice] = canonical(yielded(stacked));
-    else if (auto read = operand.getDefiningOp<ReadOp>(); !isa<BlockArgument>(operand) && !(read && microbatchesOf(variableOf(read)) > 0))
+    else if (auto read = operand.getDefiningOp<ReadOp>();
+             !isa<BlockArgument>(operand) && !(read && microbatchesOf(variableOf(read)) > 0))
       return loop.emitError()
              << "slices a value that is neither an input nor carried nor stacked by a loop: not supported "
                 "yet by Schedule";
@@ -328,10 +326,10 @@ static InFlightDiagnostic refuseWhole(LoopOp loop, unsigned result, Operation *u
   StringRef name = labels && result < labels->size() ? cast<StringAttr>((*labels)[result]).getValue() : "";
   if (name.empty())
     return user->emitError() << "uses a stacked result whole: not supported yet by Schedule";
-  InFlightDiagnostic error = user->emitError()
-                             << "the gradient of \"" << name
-                             << "\" comes microbatch by microbatch, since it has a row for each sample of the batch, and "
-                                "is used whole: not supported yet by Schedule";
+  InFlightDiagnostic error =
+      user->emitError() << "the gradient of \"" << name
+                        << "\" comes microbatch by microbatch, since it has a row for each sample of the batch, and "
+                           "is used whole: not supported yet by Schedule";
   error.attachNote() << "give \"" << name << "\" the shape of one sample, which is broadcast, or do not train it: "
                      << "train.freeze: [" << name << "]";
   return error;
@@ -427,8 +425,9 @@ FailureOr<Activities> Activities::compute(StepOp step, ModuleOp module, const Sh
   llvm::append_range(result.stages, module.getOps<StageOp>());
   result.devices = getStagesByRanks(module);
   for (StageOp stage : result.stages)
-    result.deviceOfStage.push_back(llvm::find_if(result.devices, [&](ArrayRef<StageOp> on) { return llvm::is_contained(on, stage); }) -
-                                   result.devices.begin());
+    result.deviceOfStage.push_back(
+        llvm::find_if(result.devices, [&](ArrayRef<StageOp> on) { return llvm::is_contained(on, stage); }) -
+        result.devices.begin());
   result.prefix = (step.getSymName() + ".").str();
   // No buffer or block is taken for a variable's.
   for (auto variable : step->getParentOfType<ModuleOp>().getOps<VariableOp>())

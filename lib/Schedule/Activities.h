@@ -13,17 +13,17 @@ namespace par {
 struct Activity {
   enum class Kind { Compute, Transfer, Reduce };
   Kind kind = Kind::Compute;
-  std::string name;                   ///< of its blocks, without the step's
-  LoopOp loop;                        ///< null: once an entry
-  llvm::SmallVector<unsigned> stages; ///< Compute: one; Transfer: from, to; Reduce: those that take part
+  std::string name;                          ///< of its blocks, without the step's
+  LoopOp loop;                               ///< null: once an entry
+  llvm::SmallVector<unsigned> stages;        ///< Compute: one; Transfer: from, to; Reduce: those that take part
   llvm::SmallVector<mlir::Operation *> ops;  ///< runs in order; transfers of one group; a stage_reduce
   llvm::SmallVector<mlir::Operation *> tail; ///< runs behind the loop that the last microbatch takes along
   llvm::SmallVector<mlir::OpResult> sums;    ///< results of the loop to which it adds
   llvm::SmallVector<std::pair<mlir::Value, mlir::StringAttr>> fetches;
   SlotKind slot = SlotKind::Forward; ///< of the schedule's slots those in which it runs
-  bool prepares = false; ///< brings variables into the layout in which a step uses them
-  int64_t calls = 1;     ///< of the step in one entry
-  int64_t behind = 0;    ///< updates by which the parameters that it reads are behind
+  bool prepares = false;             ///< brings variables into the layout in which a step uses them
+  int64_t calls = 1;                 ///< of the step in one entry
+  int64_t behind = 0;                ///< updates by which the parameters that it reads are behind
 
   bool isCommunication() const { return kind != Kind::Compute; }
   /// Microbatches that it runs for in a call of the step.
@@ -78,12 +78,14 @@ public:
   /// Whether nobody takes a sum but reductions in the activity's tail, so that its last value need not be stored.
   bool isReducedOnly(const Activity &activity, mlir::OpResult sum) const;
   /// The variable whose buffer a read or write means on its device.
-  VariableOp variableOf(ReadOp read) const { return variables->at(read.getVariableAttr(), mlir::cast<DistType>(read.getType())); }
+  VariableOp variableOf(ReadOp read) const {
+    return variables->at(read.getVariableAttr(), mlir::cast<DistType>(read.getType()));
+  }
   VariableOp variableOf(WriteOp write) const {
     return variables->at(write.getVariableAttr(), mlir::cast<DistType>(write.getOperand().getType()));
   }
-  /// The value of a variable on a device that was written last before the step, a microbatch's part of it if it is carried so;
-  /// null if nothing there reads it.
+  /// The value of a variable on a device that was written last before the step, a microbatch's part of it if it is
+  /// carried so; null if nothing there reads it.
   mlir::Value readOf(VariableOp variable, unsigned device) const {
     mlir::Value read = reads.lookup({device, variable});
     return microbatchesOf(variable) > 0 ? sliceOf.lookup(read) : read;
@@ -114,17 +116,21 @@ private:
   Activity &append(Activity::Kind kind, llvm::StringRef name, LoopOp loop, llvm::ArrayRef<unsigned> on);
 
   llvm::DenseMap<mlir::Value, unsigned> producers;
-  llvm::DenseMap<mlir::Operation *, llvm::SmallVector<mlir::Operation *>> ahead; ///< of a run: what goes with it, before it
+  llvm::DenseMap<mlir::Operation *, llvm::SmallVector<mlir::Operation *>>
+      ahead; ///< of a run: what goes with it, before it
   llvm::DenseMap<mlir::Value, mlir::Value> same;
-  llvm::DenseMap<mlir::Value, mlir::Value> sliceOf;           ///< input -> its first slice
+  llvm::DenseMap<mlir::Value, mlir::Value> sliceOf; ///< input -> its first slice
   const SharedVariables *variables = nullptr;
   llvm::SmallVector<llvm::SmallVector<StageOp>> devices; ///< the stages of each
   llvm::SmallVector<unsigned> deviceOfStage;
   std::map<std::pair<unsigned, std::string>, unsigned> names; ///< (device, name) -> how often it is taken
-  llvm::DenseMap<std::pair<unsigned, mlir::Operation *>, mlir::Value> reads; ///< (device, variable) -> the first read of it
-  std::map<std::tuple<unsigned, mlir::Operation *, int64_t>, mlir::Value> readsBehind; ///< and by so many updates behind
-  llvm::DenseMap<mlir::Value, mlir::Value> origins;              ///< of what was transferred: what its first sender had
-  llvm::MapVector<mlir::Value, llvm::SmallVector<mlir::Value>> arrived; ///< of an origin: itself and what was made of it
+  llvm::DenseMap<std::pair<unsigned, mlir::Operation *>, mlir::Value>
+      reads; ///< (device, variable) -> the first read of it
+  std::map<std::tuple<unsigned, mlir::Operation *, int64_t>, mlir::Value>
+      readsBehind;                                  ///< and by so many updates behind
+  llvm::DenseMap<mlir::Value, mlir::Value> origins; ///< of what was transferred: what its first sender had
+  llvm::MapVector<mlir::Value, llvm::SmallVector<mlir::Value>>
+      arrived; ///< of an origin: itself and what was made of it
 };
 
 } // namespace par

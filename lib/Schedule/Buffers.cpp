@@ -88,8 +88,8 @@ void Buffers::reuseSums() {
       if (op->getNumOperands() != 1 || op->getNumResults() != 1)
         continue;
       Value sum = op->getOperand(0), reduced = op->getResult(0);
-      if (sum.hasOneUse() && index.contains(sum) && index.contains(reduced) &&
-          of(sum).type == of(reduced).type && of(sum).kind == BufferKind::temp)
+      if (sum.hasOneUse() && index.contains(sum) && index.contains(reduced) && of(sum).type == of(reduced).type &&
+          of(sum).kind == BufferKind::temp)
         index[reduced] = index[sum];
     }
 }
@@ -146,9 +146,8 @@ bool Buffers::isReadLater(Value old, Value value) const {
 void Buffers::placeWrite(WriteOp write) {
   Value value = activities.canonical(write.getOperand());
   VariableOp variable = activities.variableOf(write);
-  BufferPlan state =
-      planState(variable, cast<DistType>(value.getType()), activities.localType(value), activities.microbatchesOf(variable),
-                getCalls(activities.step));
+  BufferPlan state = planState(variable, cast<DistType>(value.getType()), activities.localType(value),
+                               activities.microbatchesOf(variable), getCalls(activities.step));
   Value old = activities.readOf(variable, activities.deviceOf(value));
   if (state.perMicrobatch) {
     if (old && isReadLater(old, value))
@@ -165,7 +164,8 @@ void Buffers::placeWrite(WriteOp write) {
     const Activity &activity = activities.list[instance.activity];
     if (instance.activity == producer && instance.microbatch == activity.count() - 1)
       made = true;
-    else if (made && old && instance.microbatch < activity.count() && llvm::is_contained(activities.operandsOf(activity), old))
+    else if (made && old && instance.microbatch < activity.count() &&
+             llvm::is_contained(activities.operandsOf(activity), old))
       readAfter = true;
   }
   bool inLoop = made && activities.list[producer].loop &&
@@ -200,7 +200,8 @@ struct Life {
 };
 } // namespace
 
-/// Whether no microbatch needs its slot, of `depth`, while another one still does. `order` is that of the lives' begins.
+/// Whether no microbatch needs its slot, of `depth`, while another one still does. `order` is that of the lives'
+/// begins.
 static bool fitsSlots(ArrayRef<Life> lives, ArrayRef<unsigned> order, int64_t depth) {
   SmallVector<Life> latest(depth);
   for (unsigned microbatch : order) {

@@ -60,9 +60,10 @@ private:
   std::map<std::pair<unsigned, std::string>, BufferPlan> older; ///< by device and state
 };
 
-/// The state buffer of a variable on a device, of one microbatch where each of `microbatches` carries on its own. A hyper
-/// parameter has a value for each of so many calls.
-BufferPlan planState(VariableOp variable, DistType dist, mlir::RankedTensorType local, int64_t microbatches, int64_t calls);
+/// The state buffer of a variable on a device, of one microbatch where each of `microbatches` carries on its own. A
+/// hyper parameter has a value for each of so many calls.
+BufferPlan planState(VariableOp variable, DistType dist, mlir::RankedTensorType local, int64_t microbatches,
+                     int64_t calls);
 
 } // namespace par
 

@@ -15,29 +15,30 @@ namespace par {
 static DistType dropMicrobatches(DistType dist) {
   RankedTensorType type = dist.getTensor();
   ShardingAttr sharding = dist.getSharding();
-  return DistType::get(dist.getContext(), RankedTensorType::get(type.getShape().drop_front(), type.getElementType()), dist.getStage(),
+  return DistType::get(dist.getContext(), RankedTensorType::get(type.getShape().drop_front(), type.getElementType()),
+                       dist.getStage(),
                        ShardingAttr::get(dist.getContext(), sharding.getDims().drop_front(), sharding.getUnreduced()));
 }
 
-/// The state buffer of a variable on a stage, with a slot for each of the microbatches that carry it on. Several stages of a
-/// program share it.
-static LogicalResult addState(OpBuilder &builder, VariableOp variable, DistType dist, StageOp stage, int64_t microbatches,
-                              int64_t calls, llvm::StringMap<DistType> &known) {
+/// The state buffer of a variable on a stage, with a slot for each of the microbatches that carry it on. Several stages
+/// of a program share it.
+static LogicalResult addState(OpBuilder &builder, VariableOp variable, DistType dist, StageOp stage,
+                              int64_t microbatches, int64_t calls, llvm::StringMap<DistType> &known) {
   if (microbatches > 0)
     dist = dropMicrobatches(dist);
-  BufferPlan plan =
-      planState(variable, dist, dist.getSharding().getLocalType(dist.getTensor(), stage.getMesh()), microbatches, calls);
+  BufferPlan plan = planState(variable, dist, dist.getSharding().getLocalType(dist.getTensor(), stage.getMesh()),
+                              microbatches, calls);
   auto [other, first] = known.try_emplace(plan.name, dist);
   if (!first && other->second.getSharding() != dist.getSharding())
-    return variable.emitError() << "lies on @" << stage.getSymName() << " in other parts than on " << other->second.getStage()
+    return variable.emitError() << "lies on @" << stage.getSymName() << " in other parts than on "
+                                << other->second.getStage()
                                 << ", which is on the same ranks: not supported yet by Schedule";
   if (first)
     BufferOp::create(builder, variable.getLoc(), plan.name, plan.kind, builder.getStringAttr(plan.of), false,
                      plan.perVersion  ? SlotIndex::ver
                      : plan.depth > 1 ? SlotIndex::mb
                                       : SlotIndex::none,
-                     plan.depth, plan.type, TypeAttr::get(dist),
-                     DenseI64ArrayAttr());
+                     plan.depth, plan.type, TypeAttr::get(dist), DenseI64ArrayAttr());
   return success();
 }
 
@@ -83,9 +84,10 @@ static LogicalResult checkInput(ModuleOp module, ArrayRef<StageOp> stages) {
                                  << " on the same ranks " << StageOp(alike.front()).getMesh();
   for (StageOp stage : stages)
     if (StageOp first = stages.front(); stage.getMesh() != first.getMesh() && devices.size() < stages.size())
-      return stage.emitError() << "has mesh " << stage.getMesh() << ", @" << first.getSymName() << " " << first.getMesh()
-                               << ": stages of different meshes with several stages on the same ranks are not supported yet by "
-                                  "Schedule";
+      return stage.emitError()
+             << "has mesh " << stage.getMesh() << ", @" << first.getSymName() << " " << first.getMesh()
+             << ": stages of different meshes with several stages on the same ranks are not supported yet by "
+                "Schedule";
   WalkResult transfers = module.walk([](TransferOp transfer) -> WalkResult {
     DistType from = transfer.getOperand().getType(), to = transfer.getType();
     MeshAttr here = getMesh(transfer, from.getStage()), there = getMesh(transfer, to.getStage());

@@ -9,8 +9,7 @@ using namespace mlir;
 
 namespace par {
 
-ProgramWriter::ProgramWriter(const Activities &activities, const StepOrder &order, const Buffers &buffers,
-                             int64_t &tag)
+ProgramWriter::ProgramWriter(const Activities &activities, const StepOrder &order, const Buffers &buffers, int64_t &tag)
     : activities(activities), order(order), buffers(buffers) {
   for (const Activity &activity : activities.list) {
     tags.push_back(tag);
@@ -61,7 +60,8 @@ static Location locationOf(Value value) {
   auto run = value.getDefiningOp<RunOp>();
   if (!run)
     return value.getLoc();
-  Value made = Activities::fragmentOf(run).getBody().front().getTerminator()->getOperand(cast<OpResult>(value).getResultNumber());
+  Value made = Activities::fragmentOf(run).getBody().front().getTerminator()->getOperand(
+      cast<OpResult>(value).getResultNumber());
   return made.getDefiningOp() ? made.getLoc() : value.getLoc();
 }
 
@@ -101,8 +101,8 @@ void ProgramWriter::writeCompute(OpBuilder &builder, const Activity &activity, c
     for (Operation *op : activity.tail)
       execute(builder, cast<RunOp>(op));
   for (auto &[value, name] : activity.fetches)
-    FetchOp::create(builder, value.getLoc(), load(builder, value.getLoc(), value), name,
-                    activity.loop != nullptr, TypeAttr::get(value.getType()));
+    FetchOp::create(builder, value.getLoc(), load(builder, value.getLoc(), value), name, activity.loop != nullptr,
+                    TypeAttr::get(value.getType()));
   for (Value result : activities.resultsOf(activity)) {
     bool behind = llvm::is_contained(activity.tail, result.getDefiningOp());
     bool reduced = variant.last && isa<LoopOp>(result.getDefiningOp()) &&
@@ -188,18 +188,20 @@ int64_t ProgramWriter::countCallsAtOnce(unsigned device) const {
   std::vector<size_t> begins(getCalls(activities.step), order.instances.size()), ends = findCallEnds(device);
   for (auto [position, instance] : llvm::enumerate(order.instances))
     if (const Activity &activity = activities.list[instance.activity]; activities.isOn(activity, device))
-      begins[instance.microbatch / activity.count()] = std::min(begins[instance.microbatch / activity.count()], position);
+      begins[instance.microbatch / activity.count()] =
+          std::min(begins[instance.microbatch / activity.count()], position);
   size_t count = 1;
   auto fits = [&] {
-    return llvm::all_of(llvm::seq<size_t>(count, begins.size()), [&](size_t call) { return ends[call - count] < begins[call]; });
+    return llvm::all_of(llvm::seq<size_t>(count, begins.size()),
+                        [&](size_t call) { return ends[call - count] < begins[call]; });
   };
   while (!fits())
     ++count;
   return count;
 }
 
-/// Blocks that number microbatches where something computes with their numbers: each counts on from the one before it, the
-/// first one anew, and leaves the number in the microbatch's slot.
+/// Blocks that number microbatches where something computes with their numbers: each counts on from the one before it,
+/// the first one anew, and leaves the number in the microbatch's slot.
 void ProgramWriter::writeNumbers(ProgramOp program, unsigned device) {
   int64_t count = activities.countNumbered(device);
   auto builder = OpBuilder::atBlockEnd(&program.getBody().front());
@@ -207,8 +209,8 @@ void ProgramWriter::writeNumbers(ProgramOp program, unsigned device) {
   auto type = RankedTensorType::get({}, builder.getI64Type());
   std::string slots = numberName(), counter = slots + ".counted";
   auto buffer = [&](StringRef name, int64_t depth) {
-    BufferOp::create(builder, loc, name, BufferKind::temp, StringAttr(), false, depth > 1 ? SlotIndex::mb : SlotIndex::none,
-                     depth, type, TypeAttr(), DenseI64ArrayAttr());
+    BufferOp::create(builder, loc, name, BufferKind::temp, StringAttr(), false,
+                     depth > 1 ? SlotIndex::mb : SlotIndex::none, depth, type, TypeAttr(), DenseI64ArrayAttr());
   };
   if (count == 0)
     return;
@@ -232,11 +234,12 @@ void ProgramWriter::writeNumbers(ProgramOp program, unsigned device) {
 void ProgramWriter::numberCall(unsigned device, int64_t call, Runs &runs) {
   int64_t count = activities.countNumbered(device);
   for (int64_t microbatch = 0; microbatch < count; ++microbatch)
-    runs.add(FlatSymbolRefAttr::get(activities.step->getContext(), numberBlock(microbatch == 0)), call * count + microbatch, call);
+    runs.add(FlatSymbolRefAttr::get(activities.step->getContext(), numberBlock(microbatch == 0)),
+             call * count + microbatch, call);
 }
 
-/// Writes that had to wait, of the step or of each microbatch: all loads before all stores, for variables that change places.
-/// Null if there are none.
+/// Writes that had to wait, of the step or of each microbatch: all loads before all stores, for variables that change
+/// places. Null if there are none.
 Attribute ProgramWriter::writeLate(ProgramOp program, unsigned device, bool perMicrobatch) {
   auto late = buffers.lateWrites(device);
   llvm::erase_if(late, [&](auto &write) { return write.second.perMicrobatch != perMicrobatch; });
@@ -286,8 +289,11 @@ void ProgramWriter::writeBuffers(ProgramOp program, unsigned device) {
     auto buffer = BufferOp::create(builder, program.getLoc(), plan->name, plan->kind,
                                    plan->of.empty() ? StringAttr() : builder.getStringAttr(plan->of),
                                    plan->kind == BufferKind::input && plan->perMicrobatch,
-                                   plan->perVersion ? SlotIndex::ver : many ? SlotIndex::mb : SlotIndex::none, plan->depth, plan->type,
-                                   plan->dist ? TypeAttr::get(plan->dist) : TypeAttr(), DenseI64ArrayAttr());
+                                   plan->perVersion ? SlotIndex::ver
+                                   : many           ? SlotIndex::mb
+                                                    : SlotIndex::none,
+                                   plan->depth, plan->type, plan->dist ? TypeAttr::get(plan->dist) : TypeAttr(),
+                                   DenseI64ArrayAttr());
     if (plan->saved)
       buffer->setAttr(savedAttr, builder.getUnitAttr());
     symbols.insert(buffer);

@@ -59,7 +59,8 @@ private:
   int64_t countTags(const Activity &activity) const;
   void writeExchange(mlir::OpBuilder &builder, const Activity &activity, unsigned device);
   void writeReduceApart(mlir::OpBuilder &builder, const Activity &activity, unsigned device);
-  static mlir::Value combine(mlir::OpBuilder &builder, mlir::Location loc, ReduceKind kind, mlir::Value left, mlir::Value right);
+  static mlir::Value combine(mlir::OpBuilder &builder, mlir::Location loc, ReduceKind kind, mlir::Value left,
+                             mlir::Value right);
   mlir::Value combineLocally(mlir::OpBuilder &builder, const Activity &activity, unsigned device);
   mlir::ArrayAttr groupRanks(mlir::OpBuilder &builder, llvm::ArrayRef<unsigned> devices);
   void writeReduce(mlir::OpBuilder &builder, const Activity &activity, unsigned device);
@@ -76,7 +77,7 @@ private:
   const Buffers &buffers;
   llvm::SmallVector<int64_t> tags;                 ///< one an activity
   llvm::DenseMap<mlir::Value, mlir::Value> locals; ///< of the block being written
-  std::set<std::string> older; ///< of the block being written: see Variant
+  std::set<std::string> older;                     ///< of the block being written: see Variant
   std::map<std::pair<const Activity *, std::set<std::string>>, unsigned> olderSets; ///< numbers of what blocks have so
 };
 

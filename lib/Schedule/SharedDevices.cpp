@@ -38,7 +38,8 @@ bool Activities::isThere(TransferOp transfer) {
 LogicalResult Activities::joinRead(ReadOp read) {
   Value value = read.getResult();
   int64_t behind = read.getBehind();
-  Value &first = behind ? readsBehind[{deviceOf(value), variableOf(read), behind}] : reads[{deviceOf(value), variableOf(read)}];
+  Value &first =
+      behind ? readsBehind[{deviceOf(value), variableOf(read), behind}] : reads[{deviceOf(value), variableOf(read)}];
   if (!first)
     first = value;
   else if (shardingOf(first) == shardingOf(value))

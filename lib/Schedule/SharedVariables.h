@@ -8,8 +8,8 @@ namespace par {
 /// What a loop stacks, of one microbatch, behind a result of it; null of any other value.
 mlir::Value findStacked(mlir::Value value);
 
-/// A tied parameter is owned by one stage and copied to others. Where several of these lie on the same ranks in the same
-/// parts, one variable stands for all of them there: the owner, or the first copy.
+/// A tied parameter is owned by one stage and copied to others. Where several of these lie on the same ranks in the
+/// same parts, one variable stands for all of them there: the owner, or the first copy.
 ///
 ///     par.variable @wte parameter : ... at [!par.dist<..., @s0, ...>]                  // ranks [0]: both in @wte
 ///     par.variable @wte.s3 copy of @wte : ... at [!par.dist<..., @s3, ...>]
@@ -19,16 +19,17 @@ public:
 
   /// The variable whose buffer a variable has on the ranks of a stage.
   VariableOp at(mlir::FlatSymbolRefAttr variable, DistType dist) const;
-  /// The microbatches of what each of them carries on to its next call by itself, (m, B/m, ...); 0 of any other variable.
+  /// The microbatches of what each of them carries on to its next call by itself, (m, B/m, ...); 0 of any other
+  /// variable.
   int64_t microbatchesOf(VariableOp variable) const { return carried.lookup(variable.getSymNameAttr()); }
 
 private:
   mlir::Attribute rootOf(VariableOp variable) const;
   void findCarried(mlir::ModuleOp module);
 
-  llvm::DenseMap<mlir::Attribute, VariableOp> variables; ///< by name
+  llvm::DenseMap<mlir::Attribute, VariableOp> variables;  ///< by name
   llvm::DenseMap<mlir::Attribute, mlir::Attribute> ranks; ///< of a stage
-  llvm::DenseMap<mlir::Attribute, int64_t> carried; ///< microbatches, by name
+  llvm::DenseMap<mlir::Attribute, int64_t> carried;       ///< microbatches, by name
   /// (parameter, ranks, sharding) -> the first one in the table.
   llvm::DenseMap<std::tuple<mlir::Attribute, mlir::Attribute, mlir::Attribute>, VariableOp> first;
 };

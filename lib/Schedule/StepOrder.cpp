@@ -78,7 +78,8 @@ public:
     for (auto [task, instance] : llvm::zip(problem.tasks, instances))
       for (Source source : sources[instance.activity]) {
         int64_t call = instance.microbatch / source.userCount;
-        task.after.push_back(indices[{source.activity, source.inStep ? instance.microbatch : (call + 1) * source.count - 1}]);
+        task.after.push_back(
+            indices[{source.activity, source.inStep ? instance.microbatch : (call + 1) * source.count - 1}]);
       }
     for (const Activity &activity : activities.list)
       if (activity.calls > 1)
@@ -117,8 +118,8 @@ private:
     return sources;
   }
 
-  /// What has one place for all calls is not made again before the last call's has been used: what stands outside loops,
-  /// and sums.
+  /// What has one place for all calls is not made again before the last call's has been used: what stands outside
+  /// loops, and sums.
   void keepUntilUsed(const Activity &user) {
     unsigned index = &user - activities.list.data();
     for (Value operand : activities.operandsOf(user)) {
@@ -135,7 +136,8 @@ private:
     }
   }
 
-  /// What computes with a version of a parameter waits for the update that makes it, also where that comes from another stage.
+  /// What computes with a version of a parameter waits for the update that makes it, also where that comes from another
+  /// stage.
   void waitForVersions(WriteOp write) {
     int64_t producer = activities.producer(write.getOperand());
     unsigned device = activities.deviceOf(activities.canonical(write.getOperand()));
@@ -189,10 +191,12 @@ static void predictSlots(const Activities &activities, LoopOp loop, const TaskLi
 }
 
 /// The schedule's order of a loop; of one without a backward the order in which the schedule runs forwards.
-static FailureOr<LoopOrder> orderLoop(const Activities &activities, LoopOp loop, StringRef schedule, const TaskList &tasks) {
+static FailureOr<LoopOrder> orderLoop(const Activities &activities, LoopOp loop, StringRef schedule,
+                                      const TaskList &tasks) {
   unsigned stages = activities.stages.size();
-  bool backward = llvm::any_of(
-      activities.list, [&](const Activity &activity) { return activity.loop == loop && activity.slot != SlotKind::Forward; });
+  bool backward = llvm::any_of(activities.list, [&](const Activity &activity) {
+    return activity.loop == loop && activity.slot != SlotKind::Forward;
+  });
   // Forwards alone on one stage a device run in order, whatever the schedule says of backwards.
   auto problem = OrderTableProblem::make(backward || stages > activities.numDevices() ? schedule : "gpipe", stages,
                                          activities.numDevices(), loop.getCount() * getCalls(activities.step));
@@ -215,8 +219,9 @@ static FailureOr<LoopOrder> orderLoop(const Activities &activities, LoopOp loop,
 
 /// Lists a loop's compute on one device. A backward whose weight gradient has no slot of its own takes it along. What a
 /// call does outside the loop is listed by `before` its first slot and `behind` its last one.
-static void listLoop(const Activities &activities, LoopOp loop, const LoopOrder &order, unsigned device, TaskList &tasks,
-                     llvm::function_ref<void(int64_t call)> before, llvm::function_ref<void(int64_t call)> behind) {
+static void listLoop(const Activities &activities, LoopOp loop, const LoopOrder &order, unsigned device,
+                     TaskList &tasks, llvm::function_ref<void(int64_t call)> before,
+                     llvm::function_ref<void(int64_t call)> behind) {
   ArrayRef<ScheduleSlot> slots = order.devices[device].slots;
   llvm::DenseSet<std::pair<unsigned, unsigned>> apart;
   for (const ScheduleSlot &slot : slots)
@@ -241,8 +246,8 @@ static void listLoop(const Activities &activities, LoopOp loop, const LoopOrder 
   }
 }
 
-/// Lists the compute of all devices where several calls follow one another: each device runs the slots of all calls, and
-/// what a call does outside its last loop, which is the one with the backward, beside its own slots.
+/// Lists the compute of all devices where several calls follow one another: each device runs the slots of all calls,
+/// and what a call does outside its last loop, which is the one with the backward, beside its own slots.
 static LogicalResult listCalls(const Activities &activities, StringRef schedule, TaskList &tasks) {
   LoopOp loop;
   unsigned first = 0;
@@ -250,7 +255,8 @@ static LogicalResult listCalls(const Activities &activities, StringRef schedule,
     if (activity.loop && activity.loop != loop)
       loop = activity.loop, first = index;
   if (!loop)
-    return StepOp(activities.step).emitError() << "has no loop, and its calls follow one another: not supported yet by Schedule";
+    return StepOp(activities.step).emitError()
+           << "has no loop, and its calls follow one another: not supported yet by Schedule";
   auto order = orderLoop(activities, loop, schedule, tasks);
   if (failed(order))
     return failure();
@@ -262,8 +268,9 @@ static LogicalResult listCalls(const Activities &activities, StringRef schedule,
           for (int64_t i = 0; i < activity.count(); ++i)
             tasks.append(index, call * activity.count() + i);
     };
-    listLoop(activities, loop, *order, device, tasks, [&](int64_t call) { list(call, true); },
-             [&](int64_t call) { list(call, false); });
+    listLoop(
+        activities, loop, *order, device, tasks, [&](int64_t call) { list(call, true); },
+        [&](int64_t call) { list(call, false); });
   }
   return success();
 }
@@ -288,8 +295,7 @@ static LogicalResult listCompute(const Activities &activities, StringRef schedul
   return success();
 }
 
-FailureOr<StepOrder> StepOrder::compute(const Activities &activities, StringRef schedule,
-                                        const Hardware &hardware) {
+FailureOr<StepOrder> StepOrder::compute(const Activities &activities, StringRef schedule, const Hardware &hardware) {
   TaskList tasks(activities, hardware);
   if (failed(listCompute(activities, schedule, tasks)))
     return failure();

@@ -9,7 +9,7 @@ namespace par {
 /// One activity on one microbatch, with its time in the simulated step.
 struct Instance {
   unsigned activity;
-  int64_t microbatch; ///< the i-th of all calls of the step: see Activity::instances
+  int64_t microbatch;         ///< the i-th of all calls of the step: see Activity::instances
   int64_t start = 0, end = 0; ///< ns
 };
 

@@ -13,8 +13,8 @@ static int64_t bytesOf(BufferOp buffer) {
 /// The stage of the first fragment of one of these kinds that a block runs; null if it runs none.
 static Attribute stageOfKind(BlockOp block, ArrayRef<FragmentKind> kinds) {
   for (auto exec : block.getOps<ExecOp>()) {
-    auto fragment = SymbolTable::lookupNearestSymbolFrom<FragmentOp>(block->getParentOfType<ModuleOp>(),
-                                                                     exec.getFragmentAttr());
+    auto fragment =
+        SymbolTable::lookupNearestSymbolFrom<FragmentOp>(block->getParentOfType<ModuleOp>(), exec.getFragmentAttr());
     if (fragment && llvm::is_contained(kinds, fragment.getKind()))
       return fragment.getStageAttr();
   }

@@ -27,8 +27,9 @@ static LogicalResult verifyPrograms(ModuleOp module) {
       return stage.emitError() << "has no program after Schedule";
     MeshAttr mesh = getMesh(program, program.getFirstStage());
     if (program.getRanks() != stage.getRanks() || mesh != stage.getMesh())
-      return stage.emitError() << "lies on ranks " << stage.getRanks() << " with mesh " << stage.getMesh() << ", its program @"
-                               << program.getSymName() << " on " << program.getRanks() << " with " << mesh;
+      return stage.emitError() << "lies on ranks " << stage.getRanks() << " with mesh " << stage.getMesh()
+                               << ", its program @" << program.getSymName() << " on " << program.getRanks() << " with "
+                               << mesh;
   }
   ProgramOp model;
   for (auto &[stage, program] : of) {
@@ -43,8 +44,8 @@ static LogicalResult verifyPrograms(ModuleOp module) {
 }
 
 static LogicalResult verifyExec(ExecOp exec) {
-  auto fragment = SymbolTable::lookupNearestSymbolFrom<FragmentOp>(exec->getParentOfType<ModuleOp>(),
-                                                                   exec.getFragmentAttr());
+  auto fragment =
+      SymbolTable::lookupNearestSymbolFrom<FragmentOp>(exec->getParentOfType<ModuleOp>(), exec.getFragmentAttr());
   if (!fragment)
     return exec.emitError() << "names " << exec.getFragmentAttr() << ", which is no fragment";
   auto program = exec->getParentOfType<ProgramOp>();
@@ -63,18 +64,15 @@ static LogicalResult verifyAccumulator(BufferOp buffer) {
   if (buffer.getKind() != BufferKind::temp || !buffer.getOf())
     return success();
   if (!buffer->getParentOfType<ModuleOp>().lookupSymbol<VariableOp>(*buffer.getOf()))
-    return buffer.emitError() << "accumulates the gradient of \"" << *buffer.getOf()
-                              << "\", which is no variable";
+    return buffer.emitError() << "accumulates the gradient of \"" << *buffer.getOf() << "\", which is no variable";
   auto program = buffer->getParentOfType<ProgramOp>();
   auto dist = buffer.getDist() ? dyn_cast<DistType>(*buffer.getDist()) : DistType();
   if (!dist || !program.holds(dist.getStage()))
     return buffer.emitError() << "accumulates the gradient of \"" << *buffer.getOf()
                               << "\" without saying how it lies on @" << program.getRole();
-  RankedTensorType local =
-      dist.getSharding().getLocalType(dist.getTensor(), getMesh(program, dist.getStage()));
+  RankedTensorType local = dist.getSharding().getLocalType(dist.getTensor(), getMesh(program, dist.getStage()));
   if (local != buffer.getTensorType())
-    return buffer.emitError() << "has type " << buffer.getTensorType() << ", a shard of " << dist << " has "
-                              << local;
+    return buffer.emitError() << "has type " << buffer.getTensorType() << ", a shard of " << dist << " has " << local;
   return success();
 }
 
@@ -154,13 +152,15 @@ public:
     }
     for (Walk &walk : walks)
       if (!walk.done())
-        return walk.next->emitError() << "waits for ever in entry @" << walk.entry.getSymName()
-                                      << ", microbatch " << walk.microbatch();
+        return walk.next->emitError() << "waits for ever in entry @" << walk.entry.getSymName() << ", microbatch "
+                                      << walk.microbatch();
     return success();
   }
 
 private:
-  static bool isCommunication(Operation &op) { return isa<SendOp, RecvOp, SendPartsOp, RecvPartsOp, WorldReduceOp>(op); }
+  static bool isCommunication(Operation &op) {
+    return isa<SendOp, RecvOp, SendPartsOp, RecvPartsOp, WorldReduceOp>(op);
+  }
 
   LogicalResult access(Walk &walk) {
     auto load = dyn_cast<LoadOp>(*walk.next);
@@ -198,9 +198,8 @@ private:
         if (!recv || walkOf(recv.getPeers()) != &walk)
           continue;
         if (recv.getTag() != send.getTag() || recv.getResultTypes() != send.getOperandTypes()) {
-          InFlightDiagnostic error = send.emitError()
-                                     << "of tag " << send.getTag() << " meets a receive of tag "
-                                     << recv.getTag() << " or of other types";
+          InFlightDiagnostic error = send.emitError() << "of tag " << send.getTag() << " meets a receive of tag "
+                                                      << recv.getTag() << " or of other types";
           error.attachNote(recv.getLoc()) << "received here";
           return error;
         }
@@ -248,8 +247,9 @@ private:
     for (unsigned sent = 0; from >= 0 && sent < send.getNumOperands(); ++sent)
       if (send.getPeerOf(from, sent) == rank && send.getOperand(sent).getType() == recv.getResult(part).getType())
         return success();
-    InFlightDiagnostic error = recv.emitError() << "of tag " << recv.getTag() << ": nobody sends rank " << rank << " its part "
-                                                << part << " of type " << recv.getResult(part).getType();
+    InFlightDiagnostic error = recv.emitError()
+                               << "of tag " << recv.getTag() << ": nobody sends rank " << rank << " its part " << part
+                               << " of type " << recv.getResult(part).getType();
     error.attachNote(send.getLoc()) << "sent here";
     return error;
   }

@@ -52,14 +52,15 @@ LogicalResult Versions::checkOwn(VariableOp variable, unsigned device, ArrayRef<
   Value read = activities.readOf(variable, device);
   std::vector<bool> reads; // by activity
   for (const Activity &activity : activities.list)
-    reads.push_back(read && activities.isOn(activity, device) && llvm::is_contained(activities.operandsOf(activity), read));
+    reads.push_back(read && activities.isOn(activity, device) &&
+                    llvm::is_contained(activities.operandsOf(activity), read));
   for (auto [position, instance] : llvm::enumerate(order.instances)) {
     int64_t call = instance.microbatch / activities.list[instance.activity].count();
     int64_t made = llvm::lower_bound(updates, position) - updates.begin();
     if (reads[instance.activity] && made != call)
-      return read.getDefiningOp()->emitError() << "reads \"" << variable.getSymName() << "\" for batch " << call
-                                               << " where the schedule's order has written it for " << made
-                                               << ": not supported yet by Schedule";
+      return read.getDefiningOp()->emitError()
+             << "reads \"" << variable.getSymName() << "\" for batch " << call
+             << " where the schedule's order has written it for " << made << ": not supported yet by Schedule";
   }
   return success();
 }

@@ -1,4 +1,5 @@
-// Transfers between stages of different meshes in programs: a value is sent in parts, each receiver puts its own together.
+// Transfers between stages of different meshes in programs: a value is sent in parts, each receiver puts its own
+// together.
 #include "ProgramWriter.h"
 
 #include "par/Dialect/ExchangeSides.h"
@@ -14,7 +15,8 @@ static ArrayAttr rankGroups(OpBuilder &builder, const Exchange &exchange, StageO
   llvm::append_range(members, to.getRanks());
   SmallVector<Attribute> groups;
   for (const std::vector<unsigned> &group : exchange.groups)
-    groups.push_back(builder.getDenseI64ArrayAttr(llvm::map_to_vector(group, [&](unsigned member) { return members[member]; })));
+    groups.push_back(
+        builder.getDenseI64ArrayAttr(llvm::map_to_vector(group, [&](unsigned member) { return members[member]; })));
   return builder.getArrayAttr(groups);
 }
 
@@ -44,8 +46,9 @@ static Value join(OpBuilder &builder, Location loc, SmallVector<Value> pieces, A
   for (int64_t dim = grid.size() - 1; dim >= 0; --dim) {
     SmallVector<Value> joined;
     for (size_t at = 0; at < pieces.size(); at += grid[dim])
-      joined.push_back(grid[dim] == 1 ? pieces[at]
-                                      : ConcatOp::create(builder, loc, ArrayRef(pieces).slice(at, grid[dim]), dim).getResult());
+      joined.push_back(grid[dim] == 1
+                           ? pieces[at]
+                           : ConcatOp::create(builder, loc, ArrayRef(pieces).slice(at, grid[dim]), dim).getResult());
     pieces = std::move(joined);
   }
   return pieces.front();
@@ -53,7 +56,8 @@ static Value join(OpBuilder &builder, Location loc, SmallVector<Value> pieces, A
 
 ProgramWriter::Crossing ProgramWriter::crossingOf(DistType from, DistType to, int64_t tag) const {
   auto stageOf = [&](DistType dist) -> StageOp {
-    return *llvm::find_if(activities.stages, [&](StageOp stage) { return stage.getSymNameAttr() == dist.getStage().getAttr(); });
+    return *llvm::find_if(activities.stages,
+                          [&](StageOp stage) { return stage.getSymNameAttr() == dist.getStage().getAttr(); });
   };
   return {from, to, stageOf(from), stageOf(to), tag};
 }
@@ -76,7 +80,8 @@ void ProgramWriter::sendParts(OpBuilder &builder, Location loc, Value local, Cro
     parts.push_back(slices[send.slice]);
     peers.push_back(send.peer);
   }
-  SendPartsOp::create(builder, loc, parts, peers, rankGroups(builder, exchange, crossing.here, crossing.there), crossing.tag);
+  SendPartsOp::create(builder, loc, parts, peers, rankGroups(builder, exchange, crossing.here, crossing.there),
+                      crossing.tag);
 }
 
 Value ProgramWriter::recvParts(OpBuilder &builder, Location loc, Crossing crossing) {
@@ -84,8 +89,8 @@ Value ProgramWriter::recvParts(OpBuilder &builder, Location loc, Crossing crossi
   RankedTensorType local = crossing.to.getSharding().getLocalType(crossing.to.getTensor(), crossing.there.getMesh());
   SmallVector<Type> types(exchange.senders, local.clone(exchange.piece));
   auto peers = llvm::to_vector(llvm::seq<int64_t>(0, exchange.senders));
-  auto received =
-      RecvPartsOp::create(builder, loc, types, peers, rankGroups(builder, exchange, crossing.here, crossing.there), crossing.tag);
+  auto received = RecvPartsOp::create(builder, loc, types, peers,
+                                      rankGroups(builder, exchange, crossing.here, crossing.there), crossing.tag);
   Value whole = join(builder, loc, SmallVector<Value>(received.getResults()), exchange.grid);
   return sliceAt(builder, loc, whole, SmallVector<int64_t>(local.getRank()), local.getShape());
 }
@@ -123,7 +128,8 @@ void ProgramWriter::writeExchange(OpBuilder &builder, const Activity &activity, 
   }
 }
 
-/// A stage_reduce over different meshes: who wants the whole gets what each other stage has, and adds it up stage by stage.
+/// A stage_reduce over different meshes: who wants the whole gets what each other stage has, and adds it up stage by
+/// stage.
 void ProgramWriter::writeReduceApart(OpBuilder &builder, const Activity &activity, unsigned device) {
   auto reduce = cast<StageReduceOp>(activity.ops.front());
   Location loc = reduce.getLoc();

@@ -23,8 +23,8 @@ Value ProgramWriter::combine(OpBuilder &builder, Location loc, ReduceKind kind, 
   llvm_unreachable("all kinds are handled");
 }
 
-/// Whether a reduction adds up what several stages of a device have. Floats are then added stage by stage, as where each
-/// stage has a device of its own, so that the sum has the same bits.
+/// Whether a reduction adds up what several stages of a device have. Floats are then added stage by stage, as where
+/// each stage has a device of its own, so that the sum has the same bits.
 static bool addsInOrder(const Activities &activities, const Activity &activity) {
   auto reduce = cast<StageReduceOp>(activity.ops.front());
   return reduce.getKind() == ReduceKind::sum && activities.devicesOf(activity).size() < activity.stages.size() &&

@@ -35,7 +35,7 @@ private:
   const Hardware &hardware;
   Expansion &result;
   std::map<Meeting, uint32_t> firstAt;
-  std::map<const uint32_t *, RankGroup> groups; ///< by their list in the bundle
+  std::map<const uint32_t *, RankGroup> groups;                                       ///< by their list in the bundle
   std::map<const Communicator *, std::vector<std::optional<Membership>>> memberships; ///< of each rank
 
   // Of the rank at hand.
@@ -48,9 +48,7 @@ private:
 
 } // namespace
 
-static bool communicates(Op op) {
-  return op == Op::Coll || op == Op::Send || op == Op::Recv || op == Op::Group;
-}
+static bool communicates(Op op) { return op == Op::Coll || op == Op::Send || op == Op::Recv || op == Op::Group; }
 
 void Expander::expandRank(uint32_t newRank, const Entry &entry) {
   rank = newRank;
@@ -73,14 +71,12 @@ void Expander::expandRun(uint32_t index, const Run &run) {
 size_t Expander::addNode(const Block &block, size_t index, const Run &run) {
   const Instruction &first = block.instructions[index];
   uint32_t node = result.nodes.size();
-  result.nodes.push_back(
-      {rank, first.queue, run.block, static_cast<uint32_t>(index), runIndex,
+  result.nodes.push_back({rank, first.queue, run.block, static_cast<uint32_t>(index), runIndex,
                           communicates(first.op) || crossesSpaces(*program, first), 0, 0});
   result.before.push_back({lastOnQueue[first.queue], -1});
   result.joint.push_back(node);
   lastOnQueue[first.queue] = node;
-  size_t length =
-      first.op == Op::Group ? std::min<size_t>(first.n + 1, block.instructions.size() - index) : 1;
+  size_t length = first.op == Op::Group ? std::min<size_t>(first.n + 1, block.instructions.size() - index) : 1;
   int64_t latency = 0; // which the communications of a group take once
   for (const Instruction &instruction : llvm::ArrayRef(block.instructions).slice(index, length)) {
     if (communicates(instruction.op) && instruction.op != Op::Group)
@@ -93,8 +89,8 @@ size_t Expander::addNode(const Block &block, size_t index, const Run &run) {
   return length;
 }
 
-/// Joins the node with those of the other ranks that take part in the same communication, and adds the time in which its bytes
-/// move. Returns the latency, ns.
+/// Joins the node with those of the other ranks that take part in the same communication, and adds the time in which
+/// its bytes move. Returns the latency, ns.
 int64_t Expander::meet(const Instruction &instruction, const Run &run, uint32_t node) {
   const auto &communicators = bundle.manifest.communicators;
   const Communicator *comm = bundle.manifest.findCommunicator(program->comms[instruction.comm].name);
@@ -162,8 +158,7 @@ void Expander::finish() {
     result.joint[node] = find(node);
 }
 
-llvm::Expected<Expansion> par::expandEntry(const Bundle &bundle, llvm::StringRef entry,
-                                           const Hardware &hardware) {
+llvm::Expected<Expansion> par::expandEntry(const Bundle &bundle, llvm::StringRef entry, const Hardware &hardware) {
   Expansion result;
   Expander expander(bundle, hardware, result);
   for (uint32_t rank = 0; rank < bundle.manifest.ranks.size(); ++rank) {

@@ -18,12 +18,11 @@ struct Expansion {
 };
 
 /// Fails on an entry that no program has.
-llvm::Expected<Expansion> expandEntry(const format::Bundle &bundle, llvm::StringRef entry,
-                                      const Hardware &hardware);
+llvm::Expected<Expansion> expandEntry(const format::Bundle &bundle, llvm::StringRef entry, const Hardware &hardware);
 
 /// ns of one instruction, in which these ranks take part (of a send and its receive two).
-int64_t instructionTime(const format::Program &program, const format::Instruction &instruction,
-                        RankGroup group, const Hardware &hardware);
+int64_t instructionTime(const format::Program &program, const format::Instruction &instruction, RankGroup group,
+                        const Hardware &hardware);
 
 /// ns of a communication's messages, whatever their bytes.
 int64_t latencyOf(const format::Instruction &instruction, RankGroup group, const Hardware &hardware);

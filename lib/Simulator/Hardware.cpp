@@ -119,18 +119,20 @@ llvm::Expected<Hardware> Hardware::parse(StringRef text, StringRef where) {
                             std::pair("memory", hardware.memory), std::pair("link", hardware.link)})
     if (value <= 0 || value > most)
       return hardwareError(where, Twine(key) + " is " + Twine(value) + ", expected 1 to 2^40");
-  for (auto [key, value] : {std::pair("latency", hardware.latency), std::pair("launch", hardware.launch),
-                            std::pair("ranks", hardware.ranks), std::pair("capacity", hardware.capacity),
-                            std::pair("reserve", hardware.reserve), std::pair("peak.bf16", hardware.bf16),
-                            std::pair("peak.f16", hardware.f16), std::pair("host", hardware.host),
-                            std::pair("between.link", hardware.hostLink), std::pair("between.latency", hardware.hostLatency)})
+  for (auto [key, value] :
+       {std::pair("latency", hardware.latency), std::pair("launch", hardware.launch),
+        std::pair("ranks", hardware.ranks), std::pair("capacity", hardware.capacity),
+        std::pair("reserve", hardware.reserve), std::pair("peak.bf16", hardware.bf16),
+        std::pair("peak.f16", hardware.f16), std::pair("host", hardware.host),
+        std::pair("between.link", hardware.hostLink), std::pair("between.latency", hardware.hostLatency)})
     if (value < 0 || value > most)
       return hardwareError(where, Twine(key) + " is " + Twine(value) + ", expected 0 to 2^40");
   // The simulator keeps the time of each core.
   if (hardware.cores > mostCores)
     return hardwareError(where, "cores is " + Twine(hardware.cores) + ", expected at most " + Twine(mostCores));
   if (hardware.hostLink && hardware.ranks == 0)
-    return hardwareError(where, "between says what hosts have between them, and ranks (of a host) is 0: all are on one");
+    return hardwareError(where,
+                         "between says what hosts have between them, and ranks (of a host) is 0: all are on one");
   return hardware;
 }
 
@@ -139,13 +141,12 @@ llvm::Expected<Hardware> Hardware::find(StringRef nameOrPath) {
     if (nameOrPath == file.name)
       return parse(file.text, (nameOrPath + ".yaml").str());
   if (!nameOrPath.ends_with(".yaml"))
-    return hardwareError(nameOrPath, "no hardware file of this name; there are " +
-                                         llvm::join(llvm::map_range(shippedFiles,
-                                                                    [](const HardwareFile &file) {
-                                                                      return StringRef(file.name);
-                                                                    }),
-                                                    ", ") +
-                                         ", or name a .yaml file");
+    return hardwareError(
+        nameOrPath,
+        "no hardware file of this name; there are " +
+            llvm::join(llvm::map_range(shippedFiles, [](const HardwareFile &file) { return StringRef(file.name); }),
+                       ", ") +
+            ", or name a .yaml file");
   auto text = format::readPlainFile(nameOrPath.str());
   if (!text)
     return hardwareError(nameOrPath, text.message());
@@ -199,7 +200,8 @@ RankGroup Hardware::groupOf(llvm::ArrayRef<int64_t> members) const {
 
 bool Hardware::areOnOtherHosts(llvm::ArrayRef<int64_t> from, llvm::ArrayRef<int64_t> to) const {
   if (from.size() == to.size())
-    return llvm::any_of(llvm::zip(from, to), [&](auto pair) { return hostOf(std::get<0>(pair)) != hostOf(std::get<1>(pair)); });
+    return llvm::any_of(llvm::zip(from, to),
+                        [&](auto pair) { return hostOf(std::get<0>(pair)) != hostOf(std::get<1>(pair)); });
   auto elsewhere = [&](int64_t rank) { return hostOf(rank) != hostOf(from.front()); };
   return llvm::any_of(from, elsewhere) || llvm::any_of(to, elsewhere);
 }

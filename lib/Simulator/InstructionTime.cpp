@@ -6,8 +6,8 @@
 using namespace par;
 using namespace par::format;
 
-/// Whether an earlier operand is the same memory, of which this one reads another part: queries, keys and values that one
-/// product gave.
+/// Whether an earlier operand is the same memory, of which this one reads another part: queries, keys and values that
+/// one product gave.
 static bool isReadBefore(const Instruction &instruction, size_t index) {
   const Operand &operand = instruction.operands[index];
   return operand.access == Access::Read &&
@@ -54,16 +54,15 @@ static DType formatOf(const Kernel &kernel) {
   return name.ends_with("_bf16") ? DType::BF16 : name.ends_with("_f16") ? DType::F16 : DType::F32;
 }
 
-/// Operations of generated code, or of a builtin; 0 for those that memory bounds. A convolution's immediates begin with images, groups,
-/// channels of one, outputs, and have the window's dims at 7 and the windows' numbers at 10 (par/kernels/Builtins.h).
+/// Operations of generated code, or of a builtin; 0 for those that memory bounds. A convolution's immediates begin with
+/// images, groups, channels of one, outputs, and have the window's dims at 7 and the windows' numbers at 10
+/// (par/kernels/Builtins.h).
 static int64_t flopsOf(const Kernel &kernel, const Instruction &instruction) {
   if (!kernel.builtin)
     return kernel.flops;
-  if (kernel.symbol.rfind("attention", 0) == 0 &&
-      instruction.imms.size() >= kernels::AttentionSizes::scalars)
+  if (kernel.symbol.rfind("attention", 0) == 0 && instruction.imms.size() >= kernels::AttentionSizes::scalars)
     return attentionFlops(kernel, instruction);
-  if (kernel.symbol.rfind("convolution", 0) != 0 ||
-      instruction.imms.size() != kernels::convolutionImmediateCount)
+  if (kernel.symbol.rfind("convolution", 0) != 0 || instruction.imms.size() != kernels::convolutionImmediateCount)
     return 0;
   int64_t flops = 2;
   for (size_t at : {0, 2, 3, 7, 8, 9, 10, 11, 12})

@@ -62,8 +62,8 @@ private:
   }
 
   const Program &program;
-  std::vector<std::vector<SlotLife>> lives;           ///< by buffer and slot
-  std::vector<std::pair<int64_t, int64_t>> changes;   ///< a time, and by how many live bytes change then
+  std::vector<std::vector<SlotLife>> lives;         ///< by buffer and slot
+  std::vector<std::pair<int64_t, int64_t>> changes; ///< a time, and by how many live bytes change then
 };
 
 } // namespace
@@ -74,8 +74,7 @@ std::vector<MemorySample> par::liveBytes(const Program &program, const Entry &en
   for (const PlayedInstruction &node : nodes) {
     const auto &instructions = program.blocks[node.block].instructions;
     const Instruction &first = instructions[node.instruction];
-    size_t length =
-        first.op == Op::Group ? std::min<size_t>(first.n + 1, instructions.size() - node.instruction) : 1;
+    size_t length = first.op == Op::Group ? std::min<size_t>(first.n + 1, instructions.size() - node.instruction) : 1;
     for (const Instruction &instruction : llvm::ArrayRef(instructions).slice(node.instruction, length))
       for (const Operand &operand : instruction.operands)
         collector.access(operand, entry.runs[node.run], node);

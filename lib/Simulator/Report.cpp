@@ -62,9 +62,7 @@ class TraceWriter {
 public:
   TraceWriter(const format::Bundle &bundle, llvm::json::OStream &json) : bundle(bundle), json(json) {}
 
-  const format::Program &programOf(uint32_t rank) const {
-    return bundle.programs[bundle.manifest.ranks[rank].role];
-  }
+  const format::Program &programOf(uint32_t rank) const { return bundle.programs[bundle.manifest.ranks[rank].role]; }
 
   void queueName(uint32_t rank, uint32_t queue) {
     event("M", rank, "thread_name", [&] {
@@ -80,9 +78,8 @@ public:
       json.attribute("tid", node.queue);
       json.attribute("ts", node.start / 1000.0);
       json.attribute("dur", node.duration / 1000.0);
-      json.attributeObject("args", [&] {
-        json.attribute("at", format::instructionId(program, node.block, node.instruction));
-      });
+      json.attributeObject("args",
+                           [&] { json.attribute("at", format::instructionId(program, node.block, node.instruction)); });
     });
   }
 

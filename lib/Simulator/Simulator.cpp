@@ -29,9 +29,7 @@ private:
   bool takesEngine(uint32_t node) const {
     return expansion.nodes[node].duration > 0 && (!hardware.overlap || !expansion.nodes[node].communication);
   }
-  size_t hostOf(uint32_t node) const {
-    return hardware.ranks ? expansion.nodes[node].rank / hardware.ranks : 0;
-  }
+  size_t hostOf(uint32_t node) const { return hardware.ranks ? expansion.nodes[node].rank / hardware.ranks : 0; }
   /// How many ranks of each host take part; empty where cores are not shared.
   std::vector<size_t> countByHost(uint32_t joint) const;
 
@@ -51,9 +49,9 @@ private:
 } // namespace
 
 Player::Player(Expansion &expansion, unsigned ranks, const Hardware &hardware)
-    : expansion(expansion), hardware(hardware), members(expansion.nodes.size()),
-      users(expansion.nodes.size()), waiting(expansion.nodes.size(), 0), ready(expansion.nodes.size(), 0),
-      duration(expansion.nodes.size(), 0), engines(ranks, 0), ran(expansion.nodes.size(), false) {
+    : expansion(expansion), hardware(hardware), members(expansion.nodes.size()), users(expansion.nodes.size()),
+      waiting(expansion.nodes.size(), 0), ready(expansion.nodes.size(), 0), duration(expansion.nodes.size(), 0),
+      engines(ranks, 0), ran(expansion.nodes.size(), false) {
   if (hardware.cores > 0) {
     size_t hosts = hardware.ranks ? (ranks + hardware.ranks - 1) / hardware.ranks : 1;
     cores.assign(hosts, std::vector<int64_t>(hardware.cores, 0));
@@ -209,7 +207,8 @@ llvm::Expected<Simulation> par::simulate(const format::Bundle &bundle, llvm::Str
   }
   Simulation result;
   for (const format::Program &program : bundle.programs)
-    result.calls = std::max<int64_t>(result.calls, format::callsOf(program.entries[program.findEntry(std::string_view(entry))]));
+    result.calls =
+        std::max<int64_t>(result.calls, format::callsOf(program.entries[program.findEntry(std::string_view(entry))]));
   size_t onHost = hardware.ranks ? std::min<size_t>(hardware.ranks, ranks.size()) : ranks.size();
   if (hardware.cores > 0 && onHost > static_cast<size_t>(hardware.cores))
     result.cores = hardware.cores;
@@ -222,8 +221,7 @@ llvm::Expected<Simulation> par::simulate(const format::Bundle &bundle, llvm::Str
     uint32_t role = ranks[rank].role;
     const format::Program &program = bundle.programs[role];
     if (result.memory[role].empty())
-      result.memory[role] =
-          liveBytes(program, program.entries[program.findEntry(std::string_view(entry))], nodes);
+      result.memory[role] = liveBytes(program, program.entries[program.findEntry(std::string_view(entry))], nodes);
   }
   return result;
 }

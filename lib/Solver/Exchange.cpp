@@ -17,7 +17,9 @@ namespace {
 
 using Index = std::vector<int64_t>;
 
-int64_t product(const Index &sizes) { return std::accumulate(sizes.begin(), sizes.end(), int64_t(1), std::multiplies<>()); }
+int64_t product(const Index &sizes) {
+  return std::accumulate(sizes.begin(), sizes.end(), int64_t(1), std::multiplies<>());
+}
 
 int64_t shardOf(int64_t size, int64_t parts) { return (size + parts - 1) / parts; }
 
@@ -77,7 +79,8 @@ bool ExchangeBuilder::addDim(int64_t size, int64_t a, int64_t b) {
   return true;
 }
 
-/// The groups of one block: what one of the coarser side's shards holds, one group for each sender of the same part that is needed.
+/// The groups of one block: what one of the coarser side's shards holds, one group for each sender of the same part
+/// that is needed.
 void ExchangeBuilder::group(const Index &block, const std::map<Index, std::vector<unsigned>> &senders,
                             const std::map<Index, std::vector<unsigned>> &receivers) {
   auto inside = [&](const Index &sizes, int64_t place) {
@@ -116,7 +119,8 @@ Exchange ExchangeBuilder::take() {
   return std::move(result);
 }
 
-std::optional<Exchange> Exchange::find(const std::vector<int64_t> &shape, const ExchangeSide &from, const ExchangeSide &to) {
+std::optional<Exchange> Exchange::find(const std::vector<int64_t> &shape, const ExchangeSide &from,
+                                       const ExchangeSide &to) {
   ExchangeBuilder builder(from, to);
   for (size_t dim = 0; dim < shape.size(); ++dim)
     if (!builder.addDim(shape[dim], from.parts[dim], to.parts[dim]))

@@ -94,8 +94,7 @@ Error GlobalOrderProblem::check() const {
       return solverError("task '" + task.name + "' lasts " + Twine(task.duration) + " ns");
     for (unsigned before : task.after)
       if (before >= tasks.size())
-        return solverError("task '" + task.name + "' comes after task " + Twine(before) + " of " +
-                           Twine(tasks.size()));
+        return solverError("task '" + task.name + "' comes after task " + Twine(before) + " of " + Twine(tasks.size()));
   }
   return Error::success();
 }
@@ -189,8 +188,7 @@ GlobalOrderProblem::playRendezvous(llvm::ArrayRef<std::vector<unsigned>> communi
 
 Error GlobalOrderProblem::verify(const GlobalOrder &solution) const {
   if (solution.order.size() != tasks.size() || solution.start.size() != tasks.size())
-    return solverError("the order has " + Twine(solution.order.size()) + " of " + Twine(tasks.size()) +
-                       " tasks");
+    return solverError("the order has " + Twine(solution.order.size()) + " of " + Twine(tasks.size()) + " tasks");
   auto before = predecessors(*this);
   std::vector<bool> seen(tasks.size(), false);
   for (unsigned task : solution.order) {

@@ -65,7 +65,7 @@ private:
   const ScheduleShape shape;
   std::vector<Device> devices;
   std::vector<Stage> stages;
-  std::vector<int64_t> arrived; ///< when the input of a forward or backward is there
+  std::vector<int64_t> arrived;               ///< when the input of a forward or backward is there
   using Event = std::pair<int64_t, unsigned>; ///< a device looks again
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events;
 };

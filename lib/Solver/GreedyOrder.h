@@ -20,9 +20,9 @@ struct DevicePolicy {
 using OrderPolicy = std::vector<DevicePolicy>; ///< per device
 
 struct GreedyOrder {
-  std::vector<DeviceSlots> orders; ///< per device
+  std::vector<DeviceSlots> orders;   ///< per device
   int64_t makespan = 0, longest = 0; ///< ns
-  bool complete = false; ///< otherwise the devices' room does not suffice
+  bool complete = false;             ///< otherwise the devices' room does not suffice
 };
 
 /// Plays a step in which each device runs, whenever it is free, a backward if one is ready, else a forward if it has

@@ -51,8 +51,7 @@ bool OrderPlay::step(unsigned device) {
   else if (slot.kind == SlotKind::Weight)
     met = need(SlotKind::Backward, stage);
   else
-    met = need(SlotKind::Forward, stage) &&
-          (stage + 1 == problem.stages || need(SlotKind::Backward, stage + 1));
+    met = need(SlotKind::Forward, stage) && (stage + 1 == problem.stages || need(SlotKind::Backward, stage + 1));
   if (!met)
     return false;
   free[device] = ready + problem.timeOf(slot.kind, stage, apart);
@@ -113,7 +112,8 @@ static const char *letter(unsigned kind) { return kind == 0 ? "F" : kind == 1 ? 
 
 std::string par::slotName(const ScheduleSlot &slot) {
   std::string chunk = slot.chunk ? "." + std::to_string(slot.chunk) : "";
-  return (Twine(letter(static_cast<unsigned>(slot.kind))) + Twine(slot.microbatch) + chunk + (slot.last ? "!" : "")).str();
+  return (Twine(letter(static_cast<unsigned>(slot.kind))) + Twine(slot.microbatch) + chunk + (slot.last ? "!" : ""))
+      .str();
 }
 
 /// "line 7: " where a table was given as text.
@@ -148,17 +148,19 @@ Error par::checkDevice(const OrderTableProblem &problem, bool apart, unsigned de
   unsigned chunks = problem.shape().chunks;
   std::vector<std::array<unsigned, 3>> counts(chunks, {0, 0, 0});
   for (auto [index, slot] : llvm::enumerate(slots)) {
-    std::string wrong = slot.chunk >= chunks ? "and has " + std::to_string(chunks) + (chunks == 1 ? " stage" : " stages")
-                                             : checkSlot(problem, slot, counts[slot.chunk]);
+    std::string wrong = slot.chunk >= chunks
+                            ? "and has " + std::to_string(chunks) + (chunks == 1 ? " stage" : " stages")
+                            : checkSlot(problem, slot, counts[slot.chunk]);
     if (!wrong.empty())
-      return solverError(lineOf(problem, device, index) + "device " + Twine(device) + " runs " + slotName(slot) + ", " + wrong);
+      return solverError(lineOf(problem, device, index) + "device " + Twine(device) + " runs " + slotName(slot) + ", " +
+                         wrong);
     ++counts[slot.chunk][static_cast<unsigned>(slot.kind)];
   }
   for (auto [chunk, count] : llvm::enumerate(counts))
     for (unsigned kind = 0; kind < (apart ? 3u : 2u); ++kind)
       if (count[kind] != problem.microbatches)
-        return solverError(lineOf(problem, device, slots.size()) + "device " + Twine(device) + " runs " + Twine(count[0]) +
-                           " forwards" + (apart ? ", " : " and ") + Twine(count[1]) + " backwards" +
+        return solverError(lineOf(problem, device, slots.size()) + "device " + Twine(device) + " runs " +
+                           Twine(count[0]) + " forwards" + (apart ? ", " : " and ") + Twine(count[1]) + " backwards" +
                            (apart ? " and " + std::to_string(count[2]) + " weight gradients" : "") + " of " +
                            Twine(problem.microbatches) + " microbatches" + chunkName(problem, chunk));
   return Error::success();

@@ -42,7 +42,8 @@ void markLast(DeviceSlots &slots, bool apart);
 bool hasWeights(llvm::ArrayRef<DeviceSlots> orders);
 
 /// What is wrong with the order of a device, whatever the others do.
-llvm::Error checkDevice(const OrderTableProblem &problem, bool apart, unsigned device, llvm::ArrayRef<ScheduleSlot> slots);
+llvm::Error checkDevice(const OrderTableProblem &problem, bool apart, unsigned device,
+                        llvm::ArrayRef<ScheduleSlot> slots);
 
 } // namespace par
 

@@ -61,7 +61,8 @@ int64_t OrderTableProblem::memoryLimit(unsigned device) const {
 static Error checkCount(const char *what, int64_t count) {
   if (count >= 1 && count <= maxOrderCount)
     return Error::success();
-  return solverError("the number of " + Twine(what) + " is " + Twine(count) + ", expected 1 to " + Twine(maxOrderCount));
+  return solverError("the number of " + Twine(what) + " is " + Twine(count) + ", expected 1 to " +
+                     Twine(maxOrderCount));
 }
 
 /// How many stages a device may have under a schedule.

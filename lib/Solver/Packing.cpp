@@ -101,11 +101,9 @@ int64_t PackingProblem::computeLowerBound() const {
 
 Error PackingProblem::verify(const Packing &packing) const {
   if (packing.offsets.size() != items.size())
-    return solverError("there are " + Twine(packing.offsets.size()) + " offsets for " + Twine(items.size()) +
-                       " items");
+    return solverError("there are " + Twine(packing.offsets.size()) + " offsets for " + Twine(items.size()) + " items");
   if (packing.lowerBound != computeLowerBound())
-    return solverError("the lower bound is " + Twine(computeLowerBound()) + ", not " +
-                       Twine(packing.lowerBound));
+    return solverError("the lower bound is " + Twine(computeLowerBound()) + ", not " + Twine(packing.lowerBound));
   for (unsigned a = 0; a < items.size(); ++a) {
     int64_t offset = packing.offsets[a], end = offset + items[a].size;
     if (offset < 0 || offset % alignment != 0 || end > packing.arena)
@@ -114,8 +112,7 @@ Error PackingProblem::verify(const Packing &packing) const {
     for (unsigned b = 0; b < a; ++b) {
       int64_t other = packing.offsets[b];
       if (other < end && offset < other + items[b].size && liveTogether(a, b))
-        return solverError("items '" + items[b].name + "' and '" + items[a].name +
-                           "' are alive together and overlap");
+        return solverError("items '" + items[b].name + "' and '" + items[a].name + "' are alive together and overlap");
     }
   }
   return Error::success();

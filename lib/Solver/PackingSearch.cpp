@@ -18,8 +18,8 @@ public:
   explicit Placer(const PackingProblem &problem) : problem(problem) {
     for (unsigned item = 0; item < problem.items.size(); ++item) {
       const PackItem &data = problem.items[item];
-      boxes.push_back({data.lives.front().begin, data.lives.back().end, problem.alignedSize(item),
-                       data.lives.size() == 1});
+      boxes.push_back(
+          {data.lives.front().begin, data.lives.back().end, problem.alignedSize(item), data.lives.size() == 1});
     }
     if (boxes.size() <= mostInTable)
       fillTable();
@@ -80,8 +80,8 @@ private:
     int64_t offset;
   };
 
-  /// Who is alive with whom, by a sweep over all lives: a slot has one for each microbatch that uses it, and placing asks for
-  /// each pair again and again.
+  /// Who is alive with whom, by a sweep over all lives: a slot has one for each microbatch that uses it, and placing
+  /// asks for each pair again and again.
   void fillTable() {
     struct Change {
       int64_t position;
@@ -123,7 +123,7 @@ private:
   const PackingProblem &problem;
   std::vector<Box> boxes;
   std::vector<llvm::BitVector> table; ///< whether two items are alive together; empty: too many
-  std::vector<Placed> placed; ///< by offset
+  std::vector<Placed> placed;         ///< by offset
 };
 
 /// The search for a good order of placement, within a fixed amount of work.

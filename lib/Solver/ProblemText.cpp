@@ -78,6 +78,4 @@ void ProblemText::fail(const llvm::Twine &message) {
   rest = "";
 }
 
-llvm::Error ProblemText::takeError() {
-  return mistake.empty() ? llvm::Error::success() : solverError(mistake);
-}
+llvm::Error ProblemText::takeError() { return mistake.empty() ? llvm::Error::success() : solverError(mistake); }

@@ -192,9 +192,7 @@ llvm::Expected<RecomputeChoice> RecomputeProblem::solve() const {
   // al. 2001, which finds the best price in a few rounds).
   while (true) {
     __int128 bytePrice = small.cost - fast.cost, costPrice = fast.bytes - small.bytes;
-    auto total = [&](const RecomputeChoice &choice) {
-      return bytePrice * choice.bytes + costPrice * choice.cost;
-    };
+    auto total = [&](const RecomputeChoice &choice) { return bytePrice * choice.bytes + costPrice * choice.cost; };
     RecomputeChoice middle = cheapest(*this, bytePrice, costPrice);
     if (total(middle) >= total(small)) {
       __int128 least = total(small) - bytePrice * budget;
@@ -229,6 +227,6 @@ void RecomputeChoice::print(llvm::raw_ostream &os, const RecomputeProblem &probl
   };
   list("save", saved);
   list("recompute", recomputed);
-  os << "saved " << bytes << " bytes of " << problem.budget << ", recomputed " << cost << " ns, at least "
-     << leastCost << " ns\n";
+  os << "saved " << bytes << " bytes of " << problem.budget << ", recomputed " << cost << " ns, at least " << leastCost
+     << " ns\n";
 }

@@ -247,16 +247,14 @@ static bool cutsEvenly(const ReshardProblem &problem, unsigned dim, const Reshar
 }
 
 /// The dim's blocks after axes were taken off are those before, joined; a dim that is whole has no padding.
-static bool joins(const ReshardProblem &problem, unsigned dim, const ReshardState &before,
-                  const ReshardState &after) {
+static bool joins(const ReshardProblem &problem, unsigned dim, const ReshardState &before, const ReshardState &after) {
   if (after.axes[dim].empty())
     return after.shard[dim] == problem.dims[dim].size;
   AxisList gone = appendedAxes(after.axes[dim], before.axes[dim]);
   return after.shard[dim] == before.shard[dim] * problem.sizeOf(gone);
 }
 
-Error ReshardProblem::checkMove(ReshardKind kind, const ReshardState &before,
-                                const ReshardState &after) const {
+Error ReshardProblem::checkMove(ReshardKind kind, const ReshardState &before, const ReshardState &after) const {
   llvm::SmallSet<unsigned, 8> used, appended, gone, summed;
   for (auto [dim, list] : llvm::enumerate(before.axes)) {
     used.insert_range(list);
@@ -276,8 +274,7 @@ Error ReshardProblem::checkMove(ReshardKind kind, const ReshardState &before,
   if (after.sums.size() + summed.size() != before.sums.size())
     return solverError("a sum came to be");
   auto equal = [](auto &one, auto &other) {
-    return one.size() == other.size() &&
-           llvm::all_of(one, [&](unsigned axis) { return other.contains(axis); });
+    return one.size() == other.size() && llvm::all_of(one, [&](unsigned axis) { return other.contains(axis); });
   };
   bool legal = false;
   switch (kind) {
@@ -332,8 +329,7 @@ static MoveSide sideOf(const ReshardProblem &problem, const ReshardState &fewer,
   return side;
 }
 
-ReshardCost ReshardProblem::costOf(ReshardKind kind, const ReshardState &before,
-                                   const ReshardState &after) const {
+ReshardCost ReshardProblem::costOf(ReshardKind kind, const ReshardState &before, const ReshardState &after) const {
   MoveSide cut = sideOf(*this, before, after), join = sideOf(*this, after, before);
   int64_t given = before.elements(), got = after.elements();
   int64_t time = kind == ReshardKind::Slice ? 0 : hardware.launch;

@@ -31,8 +31,8 @@ private:
   void reduceSome(const ReshardState &state);
   void sliceSome(const ReshardState &state);
   void takeOff(const ReshardState &state, unsigned dim, ReshardState after, Units gone);
-  void place(const ReshardState &before, ReshardKind kind, const AxisList &axes, const Units &units,
-             size_t next, ReshardState after);
+  void place(const ReshardState &before, ReshardKind kind, const AxisList &axes, const Units &units, size_t next,
+             ReshardState after);
   void chooseShards(const ReshardState &before, ReshardKind kind, const AxisList &axes, unsigned dim,
                     ReshardState after);
   bool goesHome(unsigned dim, size_t kept, const AxisList &list) const;
@@ -120,8 +120,7 @@ bool ReshardSearch::goesHome(unsigned dim, size_t kept, const AxisList &list) co
   return true;
 }
 
-void ReshardSearch::relax(const ReshardState &before, ReshardKind kind, AxisList axes,
-                          const ReshardState &after) {
+void ReshardSearch::relax(const ReshardState &before, ReshardKind kind, AxisList axes, const ReshardState &after) {
   ReshardCost cost = best.at(before).cost + problem.costOf(kind, before, after);
   auto [at, fresh] = best.try_emplace(after, Step{cost, std::nullopt});
   if (!fresh && !(cost < at->second.cost))
@@ -135,8 +134,8 @@ void ReshardSearch::relax(const ReshardState &before, ReshardKind kind, AxisList
 
 /// All ways to append the units from `next` on to dims; each way once, as a unit is put before or behind
 /// those that were appended before it. Dims that lose axes in this move gain none.
-void ReshardSearch::place(const ReshardState &before, ReshardKind kind, const AxisList &axes,
-                          const Units &some, size_t next, ReshardState after) {
+void ReshardSearch::place(const ReshardState &before, ReshardKind kind, const AxisList &axes, const Units &some,
+                          size_t next, ReshardState after) {
   if (next == some.size())
     return chooseShards(before, kind, axes, 0, std::move(after));
   for (unsigned dim = 0; dim < problem.dims.size(); ++dim) {
@@ -145,10 +144,13 @@ void ReshardSearch::place(const ReshardState &before, ReshardKind kind, const Ax
       continue;
     // Units are put only between units: not into one.
     for (size_t at = kept; at <= after.axes[dim].size(); ++at) {
-      bool within = at > kept && at < after.axes[dim].size() && llvm::any_of(some, [&](const AxisList &unit) {
-                      auto found = llvm::find(unit, after.axes[dim][at]);
-                      return found != unit.end() && found != unit.begin();
-                    });
+      bool within = at > kept && at < after.axes[dim].size() &&
+                    llvm::any_of(
+                        some,
+                        [&](const AxisList &unit) {
+                          auto found = llvm::find(unit, after.axes[dim][at]);
+                          return found != unit.end() && found != unit.begin();
+                        });
       if (within)
         continue;
       ReshardState more = after;
@@ -160,8 +162,8 @@ void ReshardSearch::place(const ReshardState &before, ReshardKind kind, const Ax
 }
 
 /// All shards that dims from `dim` on may have after axes were appended.
-void ReshardSearch::chooseShards(const ReshardState &before, ReshardKind kind, const AxisList &axes,
-                                 unsigned dim, ReshardState after) {
+void ReshardSearch::chooseShards(const ReshardState &before, ReshardKind kind, const AxisList &axes, unsigned dim,
+                                 ReshardState after) {
   for (; dim < problem.dims.size(); ++dim) {
     AxisList more = appendedAxes(before.axes[dim], after.axes[dim]);
     if (more.empty())
@@ -213,9 +215,8 @@ void ReshardSearch::sliceSome(const ReshardState &state) {
   for (const AxisList &unit : units)
     if (!appears(state.axes, unit.front()) && !llvm::is_contained(state.sums, unit.front()))
       idle.push_back(unit);
-  forSubsets(idle, [&](const Units &some, const AxisList &axes) {
-    place(state, ReshardKind::Slice, axes, some, 0, state);
-  });
+  forSubsets(idle,
+             [&](const Units &some, const AxisList &axes) { place(state, ReshardKind::Slice, axes, some, 0, state); });
 }
 
 /// All ways to take units off the ends of the dims from `dim` on: gathered, or appended elsewhere.
@@ -231,11 +232,9 @@ void ReshardSearch::takeOff(const ReshardState &state, unsigned dim, ReshardStat
   }
   takeOff(state, dim + 1, after, gone);
   while (!after.axes[dim].empty()) {
-    auto unit =
-        llvm::find_if(units, [&](const AxisList &unit) { return unit.back() == after.axes[dim].back(); });
+    auto unit = llvm::find_if(units, [&](const AxisList &unit) { return unit.back() == after.axes[dim].back(); });
     after.axes[dim].resize(after.axes[dim].size() - unit->size());
-    after.shard[dim] =
-        after.axes[dim].empty() ? problem.dims[dim].size : after.shard[dim] * problem.sizeOf(*unit);
+    after.shard[dim] = after.axes[dim].empty() ? problem.dims[dim].size : after.shard[dim] * problem.sizeOf(*unit);
     gone.push_back(*unit);
     takeOff(state, dim + 1, after, gone);
   }

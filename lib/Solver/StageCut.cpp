@@ -125,8 +125,7 @@ void StageCutProblem::print(llvm::raw_ostream &os) const {
     os << "node " << node.name << " forward " << node.forward << " backward " << node.backward << " weights "
        << node.weights << " saved " << node.saved << '\n';
   for (const CutValue &value : values) {
-    os << (value.producer ? "value " : "weight ") << value.name << " bytes " << value.bytes << " held "
-       << value.held;
+    os << (value.producer ? "value " : "weight ") << value.name << " bytes " << value.bytes << " held " << value.held;
     if (value.producer)
       os << " from " << nodes[*value.producer].name;
     os << " to";
@@ -184,8 +183,7 @@ Error StageCutProblem::check() const {
     return solverError("a stage has no ranks to share its work");
   for (auto [name, list] : {std::pair("in_flight", &inFlight), std::pair("limit", &limit), std::pair("width", &width)})
     if (!list->empty() && list->size() != stages)
-      return solverError(Twine(name) + " has " + Twine(list->size()) + " numbers for " + Twine(stages) +
-                         " stages");
+      return solverError(Twine(name) + " has " + Twine(list->size()) + " numbers for " + Twine(stages) + " stages");
   // Every figure stays below 2^62, so that no sum of the search overflows.
   unsigned __int128 time = 0, bytes = 0;
   for (const CutNode &node : nodes) {
@@ -245,7 +243,8 @@ StageCut StageCutProblem::evaluate(std::vector<unsigned> stageOf) const {
   }
   int64_t sum = std::accumulate(cut.stageTime.begin(), cut.stageTime.end(), int64_t(0));
   cut.step = (microbatches - 1) * *llvm::max_element(cut.stageTime) + sum + cut.transfers;
-  cut.lowerBound = (microbatches - 1) * std::max((work + ranks - 1) / ranks, (slowest + widest - 1) / widest) + (work + widest - 1) / widest;
+  cut.lowerBound = (microbatches - 1) * std::max((work + ranks - 1) / ranks, (slowest + widest - 1) / widest) +
+                   (work + widest - 1) / widest;
   cut.stageOf = std::move(stageOf);
   return cut;
 }
@@ -263,12 +262,10 @@ bool StageCutProblem::isLegal(const StageCut &cut) const {
 
 Error StageCutProblem::verify(const StageCut &cut) const {
   if (cut.stageOf.size() != nodes.size())
-    return solverError("the cut has " + Twine(cut.stageOf.size()) + " nodes, expected " +
-                       Twine(nodes.size()));
+    return solverError("the cut has " + Twine(cut.stageOf.size()) + " nodes, expected " + Twine(nodes.size()));
   for (auto [node, stage] : llvm::enumerate(cut.stageOf))
     if (stage >= stages)
-      return solverError("node '" + nodes[node].name + "' is on stage " + Twine(stage) + " of " +
-                         Twine(stages));
+      return solverError("node '" + nodes[node].name + "' is on stage " + Twine(stage) + " of " + Twine(stages));
   StageCut again = evaluate(cut.stageOf);
   if (!isLegal(again))
     return solverError("the cut sends a value backwards, leaves a stage empty or breaks a limit");
@@ -315,6 +312,6 @@ void StageCut::print(llvm::raw_ostream &os, const StageCutProblem &problem) cons
         os << ' ' << problem.nodes[node].name;
     os << '\n';
   }
-  os << "transfers " << transfers << " ns\nstep " << step << " ns, "
-     << (exact ? "optimal" : "not proved optimal") << ", lower bound " << lowerBound << " ns\n";
+  os << "transfers " << transfers << " ns\nstep " << step << " ns, " << (exact ? "optimal" : "not proved optimal")
+     << ", lower bound " << lowerBound << " ns\n";
 }

@@ -148,9 +148,8 @@ bool CutSearch::collectDownsets() {
   }
   for (auto &[bits, set] : found)
     sets.push_back(set);
-  llvm::sort(sets, [](const Downset &a, const Downset &b) {
-    return std::tie(a.size, a.bits) < std::tie(b.size, b.bits);
-  });
+  llvm::sort(sets,
+             [](const Downset &a, const Downset &b) { return std::tie(a.size, a.bits) < std::tie(b.size, b.bits); });
   return all;
 }
 
@@ -165,8 +164,7 @@ std::vector<const CutValue *> CutSearch::liveAt(const Downset &set) const {
   return live;
 }
 
-StagePiece CutSearch::piece(const Downset &from, const Downset &to,
-                            llvm::ArrayRef<const CutValue *> live) const {
+StagePiece CutSearch::piece(const Downset &from, const Downset &to, llvm::ArrayRef<const CutValue *> live) const {
   StagePiece result{to.time - from.time, to.weights - from.weights, to.saved - from.saved, 0, {}};
   result.transfers.assign(std::max<size_t>(1, problem.into.size()), 0);
   for (const CutValue *value : live) {
@@ -187,7 +185,8 @@ StagePiece CutSearch::piece(const Downset &from, const Downset &to,
 
 bool CutSearch::fits(const StagePiece &piece, unsigned stage) const {
   return problem.limit.empty() ||
-         piece.weights + problem.inFlightOf(stage) * (problem.shareOf(stage, piece.saved) + piece.received) <= problem.limit[stage];
+         piece.weights + problem.inFlightOf(stage) * (problem.shareOf(stage, piece.saved) + piece.received) <=
+             problem.limit[stage];
 }
 
 /// Adds an entry unless one is as good in both figures; drops those that it beats.
@@ -200,9 +199,8 @@ static void insert(Front &front, FrontEntry entry, bool narrow) {
   for (const FrontEntry &other : front)
     if (other.peak <= entry.peak && other.transfers <= entry.transfers)
       return;
-  llvm::erase_if(front, [&](const FrontEntry &other) {
-    return other.peak >= entry.peak && other.transfers >= entry.transfers;
-  });
+  llvm::erase_if(
+      front, [&](const FrontEntry &other) { return other.peak >= entry.peak && other.transfers >= entry.transfers; });
   front.push_back(entry);
 }
 
@@ -250,9 +248,8 @@ std::optional<StageCut> CutSearch::search(bool narrow, int64_t bound) const {
 /// The assignment behind the best entry of the last front.
 StageCut CutSearch::read(llvm::ArrayRef<std::vector<Front>> fronts) const {
   const Front &last = fronts[problem.stages].back();
-  FrontEntry entry = *llvm::min_element(last, [](const FrontEntry &a, const FrontEntry &b) {
-    return a.peak + a.transfers < b.peak + b.transfers;
-  });
+  FrontEntry entry = *llvm::min_element(
+      last, [](const FrontEntry &a, const FrontEntry &b) { return a.peak + a.transfers < b.peak + b.transfers; });
   std::vector<unsigned> stageOf(problem.nodes.size(), problem.stages - 1);
   for (unsigned stage = problem.stages - 1; stage > 0; --stage) {
     for (unsigned node = 0; node < stageOf.size(); ++node)
@@ -269,9 +266,7 @@ void CutSearch::improve(StageCut &cut) const {
     for (unsigned node = 0; node < cut.stageOf.size(); ++node)
       for (int step : {-1, 1}) {
         unsigned stage = cut.stageOf[node] + step;
-        auto wrong = [&](unsigned other) {
-          return step < 0 ? cut.stageOf[other] > stage : cut.stageOf[other] < stage;
-        };
+        auto wrong = [&](unsigned other) { return step < 0 ? cut.stageOf[other] > stage : cut.stageOf[other] < stage; };
         if (stage >= problem.stages || llvm::any_of(step < 0 ? before[node] : after[node], wrong))
           continue;
         std::vector<unsigned> stageOf = cut.stageOf;

@@ -15,8 +15,8 @@ namespace par {
 
 namespace {
 
-/// Stages of one step's ops. -1: bound to no stage, as it depends on inputs, constants and buffers alone. Frozen layers are
-/// work as others are, and are not repeated on each stage that reads them.
+/// Stages of one step's ops. -1: bound to no stage, as it depends on inputs, constants and buffers alone. Frozen layers
+/// are work as others are, and are not repeated on each stage that reads them.
 class Stages {
 public:
   explicit Stages(StepOp step, int64_t count) : step(step), count(count) {}
@@ -52,7 +52,7 @@ private:
   int64_t count;
   DenseMap<Operation *, bool> free;
   DenseMap<Operation *, bool> backward;
-  llvm::StringMap<int64_t> owners; ///< first stage that uses a parameter
+  llvm::StringMap<int64_t> owners;              ///< first stage that uses a parameter
   std::vector<std::map<int64_t, Value>> wholes; ///< of each stage_reduce: what it gives to each stage
 };
 
@@ -72,7 +72,9 @@ SmallVector<Operation *> Stages::collect() {
 bool Stages::isCarriedSlice(Value value) {
   auto argument = cast<BlockArgument>(value);
   auto loop = dyn_cast<LoopOp>(argument.getOwner()->getParentOp());
-  auto read = loop && argument.getArgNumber() > 0 ? loop.getSlices()[argument.getArgNumber() - 1].getDefiningOp<ReadOp>() : ReadOp();
+  auto read = loop && argument.getArgNumber() > 0
+                  ? loop.getSlices()[argument.getArgNumber() - 1].getDefiningOp<ReadOp>()
+                  : ReadOp();
   return read && variableOf(read).getKind() == VariableKind::carried;
 }
 
@@ -92,8 +94,7 @@ bool Stages::isFree(Operation *op) {
           kind == VariableKind::copy || kind == VariableKind::carried)
         return false;
     } else if (auto loop = dyn_cast<LoopOp>(source)) {
-      Value inner =
-          loop.getBody().front().getTerminator()->getOperand(cast<OpResult>(operand).getResultNumber());
+      Value inner = loop.getBody().front().getTerminator()->getOperand(cast<OpResult>(operand).getResultNumber());
       if (!inner.getDefiningOp() || !free.lookup(inner.getDefiningOp()))
         return false;
     } else if (!free.lookup(source)) {
@@ -146,9 +147,8 @@ LogicalResult Stages::bind(Operation *op) {
     return success();
   std::optional<int64_t> hint = getStage(op);
   if (hint && inLoop && !backward[op] && most > *hint) {
-    InFlightDiagnostic diagnostic = op->emitError()
-                                    << "is on stage " << *hint << " but needs a value of stage " << most
-                                    << "; cut elsewhere";
+    InFlightDiagnostic diagnostic = op->emitError() << "is on stage " << *hint << " but needs a value of stage " << most
+                                                    << "; cut elsewhere";
     diagnostic.attachNote(latest->getLoc()) << "the value comes from here";
     return diagnostic;
   }
@@ -201,8 +201,7 @@ void Stages::spreadFree(Operation *op) {
     setStage(op, 0);
     return;
   }
-  bool fromDataSum =
-      llvm::any_of(op->getOperands(), [](Value operand) { return operand.getDefiningOp<LoopOp>(); });
+  bool fromDataSum = llvm::any_of(op->getOperands(), [](Value operand) { return operand.getDefiningOp<LoopOp>(); });
   setStage(op, users.rbegin()->first);
   // Between loops a value is handed on in either direction; in a loop forward parts get nothing from later stages.
   if (fromDataSum && !isa<LoopOp>(op->getParentOp()))
@@ -266,8 +265,8 @@ void Stages::combine(StageReduceOp reduce) {
     SmallVector<Value> operands;
     for (auto &[stage, value] : partial)
       operands.push_back(value);
-    auto combined = StageReduceOp::create(builder, reduce.getLoc(), ValueRange(operands).getTypes(),
-                                          reduce.getKind(), operands);
+    auto combined =
+        StageReduceOp::create(builder, reduce.getLoc(), ValueRange(operands).getTypes(), reduce.getKind(), operands);
     for (auto [at, result] : llvm::zip(whole, combined.getResults()))
       at.second = result;
   }

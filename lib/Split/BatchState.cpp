@@ -12,9 +12,10 @@ static FragmentOp fragmentOf(RunOp run) {
 
 static bool isBehindLoops(RunOp run) { return run && isa<StepOp>(run->getParentOp()); }
 
-/// The ops of a fragment that one of its results is made of; nothing where an operand of its run that is not `allowed` goes
-/// into it.
-static std::optional<llvm::DenseSet<Operation *>> findMakers(RunOp run, unsigned result, llvm::function_ref<bool(Value)> allowed) {
+/// The ops of a fragment that one of its results is made of; nothing where an operand of its run that is not `allowed`
+/// goes into it.
+static std::optional<llvm::DenseSet<Operation *>> findMakers(RunOp run, unsigned result,
+                                                             llvm::function_ref<bool(Value)> allowed) {
   llvm::DenseSet<Operation *> makers;
   SmallVector<Value> open{fragmentOf(run).getTerminator()->getOperand(result)};
   while (!open.empty()) {
@@ -36,10 +37,12 @@ static FragmentOp createBeside(FragmentOp other, StepOp step, StringRef name, Ty
   std::string symbol = (step.getSymName() + "." + other.getStage() + "." + name).str();
   for (unsigned again = 1; SymbolTable::lookupNearestSymbolFrom(step, builder.getStringAttr(symbol)); ++again)
     symbol = (step.getSymName() + "." + other.getStage() + "." + name + Twine(again)).str();
-  return FragmentOp::create(builder, other.getLoc(), symbol, builder.getFunctionType(arguments, results), other.getStage(), kind);
+  return FragmentOp::create(builder, other.getLoc(), symbol, builder.getFunctionType(arguments, results),
+                            other.getStage(), kind);
 }
 
-/// A run before `run` of what makes some of its results. It gives its operands as they came, if asked to, and then those.
+/// A run before `run` of what makes some of its results. It gives its operands as they came, if asked to, and then
+/// those.
 static RunOp runApart(RunOp run, ArrayRef<unsigned> results, const llvm::DenseSet<Operation *> &makers, StringRef name,
                       FragmentKind kind, bool givesOperands) {
   FragmentOp source = fragmentOf(run);
@@ -111,7 +114,8 @@ static void takeAlong(ReadOp read, RunOp count) {
     if (auto loop = dyn_cast<LoopOp>(use.getOwner()->getParentOp()))
       uses[loop].push_back(&use);
   Type type = cast<DistType>(read.getType()).getTensor();
-  FragmentOp counted = createBeside(fragmentOf(count), read->getParentOfType<StepOp>(), "counted", type, type, FragmentKind::before);
+  FragmentOp counted =
+      createBeside(fragmentOf(count), read->getParentOfType<StepOp>(), "counted", type, type, FragmentKind::before);
   auto body = OpBuilder::atBlockEnd(&counted.getBlock());
   ReturnOp::create(body, read.getLoc(), counted.getArguments());
   for (auto &[loop, operands] : uses) {
@@ -165,8 +169,8 @@ void moveStatistics(StepOp step) {
   llvm::MapVector<RunOp, SmallVector<WriteOp>> moved;
   for (WriteOp write : step.getBlock().getOps<WriteOp>()) {
     auto update = write.getOperand().getDefiningOp<RunOp>();
-    if (module.lookupSymbol<VariableOp>(write.getVariable()).getKind() == VariableKind::buffer && isBehindLoops(update) &&
-        write.getOperand().hasOneUse() &&
+    if (module.lookupSymbol<VariableOp>(write.getVariable()).getKind() == VariableKind::buffer &&
+        isBehindLoops(update) && write.getOperand().hasOneUse() &&
         findMakers(update, cast<OpResult>(write.getOperand()).getResultNumber(), isOfForward))
       moved[update].push_back(write);
   }

@@ -6,7 +6,8 @@
 namespace par {
 
 // Where the batches of an asynchronous schedule overlap, state that a batch's forward needs must be its own, though the
-// update at the end of the batch before it is still to come. Parameters may be of earlier updates; what is here may not.
+// update at the end of the batch before it is still to come. Parameters may be of earlier updates; what is here may
+// not.
 
 /// Has a counter that microbatches read (of what dropout draws) advanced where a batch begins, not where it ends. Each
 /// microbatch takes along the number that its batch began with.
@@ -30,12 +31,12 @@ namespace par {
 /// False, and nothing is changed, where its next value is made of anything but itself.
 bool countAtBegin(ReadOp read, WriteOp write);
 
-/// Whether microbatches read and sum moving statistics in forward alone, so that each batch's begin where those of the one
-/// before it ended.
+/// Whether microbatches read and sum moving statistics in forward alone, so that each batch's begin where those of the
+/// one before it ended.
 bool movesInForward(ReadOp read, WriteOp write);
 
-/// Takes moving statistics that are made of what forward sums out of the updates, into a run of their own, so that Schedule
-/// can have them written before the next batch's forward sums anew:
+/// Takes moving statistics that are made of what forward sums out of the updates, into a run of their own, so that
+/// Schedule can have them written before the next batch's forward sums anew:
 ///
 ///     %u, %w = par.run @s0.update(%mean, %sum, %g, ...)
 ///     par.write %u to @running_mean

@@ -76,7 +76,8 @@ void BatchTimes::placeBatchOfOne(StepOp step) {
   auto dims = step->getAttrOfType<DictionaryAttr>(batchOfOneAttr);
   if (!dims || !step.getOutputs())
     return;
-  for (auto [result, name] : llvm::zip(step.getTerminator()->getOperands(), step.getOutputs()->getAsRange<StringAttr>())) {
+  for (auto [result, name] :
+       llvm::zip(step.getTerminator()->getOperands(), step.getOutputs()->getAsRange<StringAttr>())) {
     auto dim = dims.getAs<IntegerAttr>(name);
     BatchTime &time = times[result];
     if (dim && time.time == Time::Sliced && time.dim < 0 && !isa<BlockArgument>(result)) {
@@ -100,9 +101,9 @@ static bool isCarried(Operation *op, FlatSymbolRefAttr name) {
 bool isCarried(ReadOp read) { return isCarried(read, read.getVariableAttr()); }
 bool isCarried(WriteOp write) { return isCarried(write, write.getVariableAttr()); }
 
-/// Of sums: true if what the op makes of their parts, one microbatch each, adds up to what it makes of them, and is to be
-/// made part by part. The parts that one stage contributes to a value are added at once: never two accumulators for one
-/// gradient. And a gradient is accumulated in the shape of its variable.
+/// Of sums: true if what the op makes of their parts, one microbatch each, adds up to what it makes of them, and is to
+/// be made part by part. The parts that one stage contributes to a value are added at once: never two accumulators for
+/// one gradient. And a gradient is accumulated in the shape of its variable.
 static bool isSumOfParts(Operation *op, ArrayRef<unsigned> sums) {
   if (sums.size() == 1)
     return !movesIntoGradient(op, sums.front()).empty();
@@ -135,19 +136,20 @@ LogicalResult BatchTimes::classifyCarried(WriteOp write) {
   int64_t dim = read != reads.end() ? static_cast<int64_t>((*read).getBatch()) : sliced ? made.dim : -1;
   Operation *source = write.getOperand().getDefiningOp();
   if (sliced && (!source || isa<ReadOp>(source)))
-    return write->emitError() << "carries on to @" << write.getVariable() << " what came in as it was, in " << microbatches
-                              << " microbatches; say batch.microbatches: 1";
+    return write->emitError() << "carries on to @" << write.getVariable() << " what came in as it was, in "
+                              << microbatches << " microbatches; say batch.microbatches: 1";
   if (dim >= 0 ? sliced && made.dim == dim && made.outer == 1 : !sliced)
     return success();
   InFlightDiagnostic diagnostic = write->emitError() << "carries on to @" << write.getVariable() << ", ";
-  diagnostic << (dim < 0 ? "which has no batch, what each microbatch has of its own"
+  diagnostic << (dim < 0  ? "which has no batch, what each microbatch has of its own"
                  : sliced ? "whose batch is dim 0, what has it elsewhere"
                           : "which has a batch, what is the same for all microbatches");
   diagnostic << "; say batch.microbatches: 1";
   return diagnostic;
 }
 
-/// Has a first pass make the sums that the op needs together with slices. They must be of forward, and of no sum of that pass.
+/// Has a first pass make the sums that the op needs together with slices. They must be of forward, and of no sum of
+/// that pass.
 bool BatchTimes::addEarly(Operation *op) {
   SmallVector<Value> sums;
   SetVector<Value> open(op->operand_begin(), op->operand_end());
@@ -164,7 +166,8 @@ bool BatchTimes::addEarly(Operation *op) {
     BackwardSliceOptions options;
     options.inclusive = true;
     (void)getBackwardSlice(sum, &makers, options);
-    bool isForward = llvm::none_of(makers, [](Operation *maker) { return isa<CotangentOp, GradientOp, StageReduceOp>(maker); });
+    bool isForward =
+        llvm::none_of(makers, [](Operation *maker) { return isa<CotangentOp, GradientOp, StageReduceOp>(maker); });
     if (of(sum).early || !isForward)
       return false;
   }
@@ -209,8 +212,8 @@ LogicalResult BatchTimes::classify(Operation *op) {
     joined = of(cotangent.getSeed());
     joined.dataOnly = false;
   } else if (isa<GradientOp, CollectOp, StageReduceOp>(op)) {
-    // Asks for the finished sum, or for all slices. With one microbatch the batch may have been lost sight of: the whole is the
-    // sum.
+    // Asks for the finished sum, or for all slices. With one microbatch the batch may have been lost sight of: the
+    // whole is the sum.
     joined.time = Time::After;
     joined.dataOnly = false;
   } else if (whole && sliced && after) {

@@ -16,9 +16,9 @@ enum class Time {
 
 struct BatchTime {
   Time time = Time::Invariant;
-  int64_t dim =
-      -1; ///< Sliced: which dim; -1 if one microbatch is the whole batch and the dim was lost sight of
-  int64_t outer = 1; ///< Sliced: elements of that dim before the batch: T where (T, B) are one dim; a slice is then strided
+  int64_t dim = -1; ///< Sliced: which dim; -1 if one microbatch is the whole batch and the dim was lost sight of
+  int64_t outer =
+      1; ///< Sliced: elements of that dim before the batch: T where (T, B) are one dim; a slice is then strided
   bool dataOnly = true; ///< depends on inputs, constants and buffers alone, and on no sum
   bool between = false; ///< depends on a sum of data alone: known when the loop of data sums has ended
   bool early = false;   ///< depends on a sum of weights and data that a first pass of forward makes
@@ -30,8 +30,8 @@ struct BatchFactor {
   int64_t outer = 1;
 
   bool operator==(const BatchFactor &other) const = default;
-  /// Of the dim that these factors make up, with the batch behind `outer` elements of it; nothing where it is no part of
-  /// one factor. `([t, b]) -> ([(t b)])`, read backwards with outer = t, gives b.
+  /// Of the dim that these factors make up, with the batch behind `outer` elements of it; nothing where it is no part
+  /// of one factor. `([t, b]) -> ([(t b)])`, read backwards with outer = t, gives b.
   static std::optional<BatchFactor> find(const ShardingRule &rule, mlir::ArrayRef<unsigned> dim, int64_t outer);
   /// The elements before it in such a dim.
   int64_t outerIn(const ShardingRule &rule, mlir::ArrayRef<unsigned> dim) const;
@@ -53,8 +53,9 @@ public:
   const BatchTime &of(mlir::Value value) const { return times.find(value)->second; }
   /// Places of an op, a union of Place.
   unsigned placesOf(mlir::Operation *op) const { return places.lookup(op); }
-  /// Where a value is computed first and handed on from: the loop that sums it. Sums of forward that are needed together with
-  /// slices of the batch (the shares of tokens in a router's balance loss) are made there too: forward runs once more for them.
+  /// Where a value is computed first and handed on from: the loop that sums it. Sums of forward that are needed
+  /// together with slices of the batch (the shares of tokens in a router's balance loss) are made there too: forward
+  /// runs once more for them.
   bool isDataSum(mlir::Value value) const {
     const BatchTime &time = of(value);
     return time.time == Time::Sum && (time.dataOnly || early.contains(value));

@@ -43,8 +43,8 @@ private:
     return {};
   }
 
-  /// What the loop computes with is of some updates ago; what the update starts from is what it has written last. Numbers
-  /// of what is drawn, and moving statistics, are those of the batch itself.
+  /// What the loop computes with is of some updates ago; what the update starts from is what it has written last.
+  /// Numbers of what is drawn, and moving statistics, are those of the batch itself.
   LogicalResult delay(ReadOp read) {
     if (llvm::none_of(read->getUses(), isInLoop))
       return success();
@@ -55,10 +55,11 @@ private:
     if (variable.getKind() == VariableKind::buffer && write && movesInForward(read, write))
       return success();
     if (variable.getKind() != VariableKind::parameter && variable.getKind() != VariableKind::copy)
-      return read.emitError() << "computes microbatches with \"" << variable.getSymName()
-                          << "\", which each batch changes: an asynchronous schedule begins batches before the ones before "
-                             "them have ended, and beside parameters it follows counters that count on by themselves and "
-                             "statistics that forward alone moves";
+      return read.emitError()
+             << "computes microbatches with \"" << variable.getSymName()
+             << "\", which each batch changes: an asynchronous schedule begins batches before the ones before "
+                "them have ended, and beside parameters it follows counters that count on by themselves and "
+                "statistics that forward alone moves";
     int64_t updates = behind[numbers.lookup(stageOf(read))];
     if (updates == 0)
       return success();
@@ -79,15 +80,17 @@ private:
     return name.empty() ? "" : ("\"" + name + "\" ").str();
   }
 
-  /// What stages must have ended for: numbers of all of them and, unless all stages are as many updates behind, parameters
-  /// of several.
+  /// What stages must have ended for: numbers of all of them and, unless all stages are as many updates behind,
+  /// parameters of several.
   LogicalResult refuseWaits() {
     bool alike = llvm::all_equal(behind);
     WalkResult waits = step.walk([&](Operation *op) -> WalkResult {
       if (auto transfer = dyn_cast<TransferOp>(op); transfer && !isa<LoopOp>(op->getParentOp()) && !alike)
-        return op->emitError() << nameOf(transfer) << "crosses stages between two batches: a parameter of several stages "
-                                  "(tied weights) must be as many updates behind on each; say pipeline.vertical_sync: true, or "
-                                  "schedule: pipedream-2bw";
+        return op->emitError()
+               << nameOf(transfer)
+               << "crosses stages between two batches: a parameter of several stages "
+                  "(tied weights) must be as many updates behind on each; say pipeline.vertical_sync: true, or "
+                  "schedule: pipedream-2bw";
       if (isa<StageReduceOp>(op))
         return op->emitError() << "combines numbers of all stages, which an asynchronous schedule does not wait for";
       return success();
@@ -108,8 +111,8 @@ struct DelayReadsPass : impl::DelayReadsPassBase<DelayReadsPass> {
     auto stages = getOperation().getOps<StageOp>();
     size_t count = std::distance(stages.begin(), stages.end());
     if (behind.size() != count || calls < 1) {
-      getOperation().emitError() << "behind has " << behind.size() << " numbers for " << count << " stages, and calls is "
-                                 << calls.getValue();
+      getOperation().emitError() << "behind has " << behind.size() << " numbers for " << count
+                                 << " stages, and calls is " << calls.getValue();
       return signalPassFailure();
     }
     for (StepOp step : getOperation().getOps<StepOp>()) {

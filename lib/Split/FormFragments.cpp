@@ -68,8 +68,8 @@ private:
 
 } // namespace
 
-/// The variable at a stage. Parameters, and buffers that a step writes, are owned by the first stage that uses them; the others
-/// have copies.
+/// The variable at a stage. Parameters, and buffers that a step writes, are owned by the first stage that uses them;
+/// the others have copies.
 Value Former::readAt(ReadOp read, int64_t stage) {
   Value &value = values[{read.getResult().getAsOpaquePointer(), stage}];
   if (value)
@@ -155,8 +155,7 @@ void Former::replaceArguments(Block *fresh) {
 
 std::string Former::nameOf(const OpGroup &group) {
   std::string name =
-      (step.getSymName() + "." + stages[group.stage].getSymName() + "." + stringifyFragmentKind(group.kind))
-          .str();
+      (step.getSymName() + "." + stages[group.stage].getSymName() + "." + stringifyFragmentKind(group.kind)).str();
   if (unsigned again = names[name]++)
     name += std::to_string(again);
   return name;
@@ -208,9 +207,8 @@ void Former::emit(const OpGroup &group) {
   }
   auto atModule = OpBuilder(step);
   Location loc = group.ops.front()->getLoc();
-  auto fragment =
-      FragmentOp::create(atModule, loc, nameOf(group), builder.getFunctionType(argumentTypes, resultTypes),
-                         stages[group.stage].getSymName(), group.kind);
+  auto fragment = FragmentOp::create(atModule, loc, nameOf(group), builder.getFunctionType(argumentTypes, resultTypes),
+                                     stages[group.stage].getSymName(), group.kind);
   auto body = OpBuilder::atBlockEnd(&fragment.getBlock());
   IRMapping mapping;
   for (auto [argument, inner] : llvm::zip(arguments, fragment.getArguments()))
@@ -277,8 +275,8 @@ void Former::emitReduce(StageReduceOp reduce) {
   SmallVector<Value> operands;
   for (Value operand : reduce.getOperands())
     operands.push_back(at(operand, home(operand)));
-  auto fresh = StageReduceOp::create(builder, reduce.getLoc(), ValueRange(operands).getTypes(),
-                                     reduce.getKind(), operands);
+  auto fresh =
+      StageReduceOp::create(builder, reduce.getLoc(), ValueRange(operands).getTypes(), reduce.getKind(), operands);
   for (auto [old, now] : llvm::zip(reduce.getResults(), fresh.getResults()))
     values[{old.getAsOpaquePointer(), home(old)}] = now;
   // A stage without a part in the reduction may want the whole all the same.
@@ -354,7 +352,8 @@ void Former::emitWrite(WriteOp write) {
     return emitCarried(write, value, stage);
   if (int64_t owner = kind == VariableKind::buffer ? ownerOf(write) : -1; owner >= 0 && owner != stage) {
     Value there = at(old, owner);
-    value = there ? there : TransferOp::create(builder, write.getLoc(), distType(old.getType(), owner), value).getResult();
+    value =
+        there ? there : TransferOp::create(builder, write.getLoc(), distType(old.getType(), owner), value).getResult();
   }
   WriteOp::create(builder, write.getLoc(), value, write.getVariable());
   for (auto copy : module.getOps<VariableOp>()) {

@@ -22,8 +22,9 @@ int64_t home(Value value) {
   return getStage(source).value_or(0);
 }
 
-/// Ops that move or spread elements of what no microbatch changes, as a norm's weight over its rows, and such as fuse with them.
-/// What they give may be as large as activations, and a variable that is gathered for them would be kept with it.
+/// Ops that move or spread elements of what no microbatch changes, as a norm's weight over its rows, and such as fuse
+/// with them. What they give may be as large as activations, and a variable that is gathered for them would be kept
+/// with it.
 static DenseSet<Operation *> findSpread(Block &body) {
   DenseSet<Operation *> unchanged, spread;
   for (Operation &op : body.without_terminator()) {
@@ -33,7 +34,8 @@ static DenseSet<Operation *> findSpread(Block &body) {
         }))
       continue;
     unchanged.insert(&op);
-    bool behind = llvm::any_of(op.getOperands(), [&](Value operand) { return spread.contains(operand.getDefiningOp()); });
+    bool behind =
+        llvm::any_of(op.getOperands(), [&](Value operand) { return spread.contains(operand.getDefiningOp()); });
     if (getCost(&op).fusable && (behind || movesElements(&op)))
       spread.insert(&op);
   }
@@ -86,8 +88,7 @@ static DenseMap<Operation *, bool> findBackward(Block &body) {
       return !source || source->getBlock() != &body || cheap.lookup(source) || spread.contains(source) ||
              llvm::any_of(operand.getUsers(), [&](Operation *user) { return back.lookup(user); });
     };
-    bool oneStage =
-        llvm::all_of(op.getUsers(), [&](Operation *user) { return getStage(user) == getStage(&op); });
+    bool oneStage = llvm::all_of(op.getUsers(), [&](Operation *user) { return getStage(user) == getStage(&op); });
     back[&op] = all && oneStage && (cheap.lookup(&op) || llvm::all_of(op.getOperands(), kept));
   }
   return back;
@@ -124,8 +125,8 @@ static void spreadConstants(SmallVectorImpl<Operation *> &ops, ArrayRef<Operatio
     std::map<int64_t, SmallVector<OpOperand *>> uses;
     for (OpOperand &use : op->getUses()) {
       auto level = levels.find(use.getOwner());
-      bool here = level != levels.end() && !isa<StageReduceOp>(use.getOwner()) &&
-                  getStage(use.getOwner()) == getStage(op);
+      bool here =
+          level != levels.end() && !isa<StageReduceOp>(use.getOwner()) && getStage(use.getOwner()) == getStage(op);
       uses[here ? level->second : 0].push_back(&use);
     }
     levels[op] = uses.empty() ? 0 : uses.begin()->first;
@@ -147,9 +148,8 @@ static DenseMap<Operation *, int64_t> findLevels(SmallVectorImpl<Operation *> &o
   DenseMap<Operation *, int64_t> levels;
   llvm::SetVector<Operation *> constants;
   for (Operation *op : ops) {
-    if (isTensorOp(op) && llvm::all_of(op->getOperands(), [&](Value operand) {
-          return constants.contains(operand.getDefiningOp());
-        })) {
+    if (isTensorOp(op) &&
+        llvm::all_of(op->getOperands(), [&](Value operand) { return constants.contains(operand.getDefiningOp()); })) {
       constants.insert(op);
       continue;
     }
@@ -170,9 +170,8 @@ static DenseMap<Operation *, int64_t> findLevels(SmallVectorImpl<Operation *> &o
 
 SmallVector<OpGroup> groupBehind(ArrayRef<Operation *> behind, int64_t count) {
   std::map<std::pair<int64_t, int64_t>, OpGroup> groups;
-  bool last = llvm::none_of(
-      llvm::make_range(std::next(behind.back()->getIterator()), behind.back()->getBlock()->end()),
-      [](Operation &op) { return isa<LoopOp>(op); });
+  bool last = llvm::none_of(llvm::make_range(std::next(behind.back()->getIterator()), behind.back()->getBlock()->end()),
+                            [](Operation &op) { return isa<LoopOp>(op); });
   SmallVector<Operation *> ops(behind);
   DenseMap<Operation *, int64_t> levels = findLevels(ops);
   for (Operation *op : ops) {

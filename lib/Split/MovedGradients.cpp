@@ -6,14 +6,14 @@ namespace par {
 
 bool isLinearIn(Operation *op, ArrayRef<unsigned> sums) {
   auto rule = dyn_cast<ShardingRuleOpInterface>(op);
-  return rule && llvm::any_of(rule.getShardingRule().linear,
-                              [&](ArrayRef<unsigned> set) { return llvm::equal(set, sums); });
+  return rule &&
+         llvm::any_of(rule.getShardingRule().linear, [&](ArrayRef<unsigned> set) { return llvm::equal(set, sums); });
 }
 
 /// Parts that are widened before they are added lose nothing by it.
 static bool isSameOrWider(Type from, Type to) {
-  return from == to || (isa<FloatType>(from) && isa<FloatType>(to) &&
-                        from.getIntOrFloatBitWidth() < to.getIntOrFloatBitWidth());
+  return from == to ||
+         (isa<FloatType>(from) && isa<FloatType>(to) && from.getIntOrFloatBitWidth() < to.getIntOrFloatBitWidth());
 }
 
 /// Whether the op makes of the operand `sum` alone no more elements, and none narrower.

@@ -25,9 +25,10 @@ private:
   /// One of the two loops while it is built.
   struct Loop {
     Block *body = nullptr;
-    DenseMap<Value, Value> map;                        ///< old value -> value in the body
-    DenseMap<std::tuple<Value, int64_t, int64_t>, Value> slices; ///< slices of invariant values along a dim, as BatchTime says
-    SmallVector<std::pair<Value, YieldKind>> yields;   ///< old values that come out
+    DenseMap<Value, Value> map; ///< old value -> value in the body
+    DenseMap<std::tuple<Value, int64_t, int64_t>, Value>
+        slices;                                      ///< slices of invariant values along a dim, as BatchTime says
+    SmallVector<std::pair<Value, YieldKind>> yields; ///< old values that come out
     LoopOp op;
   };
 
@@ -208,8 +209,7 @@ LogicalResult Slicer::emitInLoop(Loop &loop, Operation *op) {
     loop.map[cotangent] = CotangentOp::create(builder, op->getLoc(), seed, seed);
     return success();
   }
-  bool sliced =
-      llvm::any_of(op->getOperands(), [&](Value operand) { return times.of(operand).time == Time::Sliced; });
+  bool sliced = llvm::any_of(op->getOperands(), [&](Value operand) { return times.of(operand).time == Time::Sliced; });
   if (!sliced || count == 1) {
     IRMapping mapping;
     for (Value operand : op->getOperands())
@@ -222,8 +222,7 @@ LogicalResult Slicer::emitInLoop(Loop &loop, Operation *op) {
   ShardingRule rule = cast<ShardingRuleOpInterface>(op).getShardingRule();
   std::optional<BatchFactor> batch;
   for (auto [operand, dims] : llvm::zip(op->getOperands(), rule.operands))
-    if (BatchTime time = times.of(operand);
-        time.time == Time::Sliced && time.dim >= 0 && !dims[time.dim].empty())
+    if (BatchTime time = times.of(operand); time.time == Time::Sliced && time.dim >= 0 && !dims[time.dim].empty())
       batch = BatchFactor::find(rule, dims[time.dim], time.outer);
   FailureOr<SmallVector<Value>> local = localizeInLoop(loop, op, batch, rule);
   if (failed(local))
@@ -287,7 +286,8 @@ Value Slicer::placeInLoop(Loop &loop, Value old) {
   return ScatterAddOp::create(builder, loc, row, place, /*dim=*/0, /*size=*/count);
 }
 
-/// The whole of a value, (B, ...), of all its slices (m, B/m, ...); its batch may be another dim, or the minor part of one.
+/// The whole of a value, (B, ...), of all its slices (m, B/m, ...); its batch may be another dim, or the minor part of
+/// one.
 Value Slicer::joinSlices(Value old, Value slices) {
   int64_t dim = times.of(old).dim, outer = times.of(old).outer, rank = cast<RankedTensorType>(old.getType()).getRank();
   if (outer > 1) { // (m, ..., (outer B/m), ...) becomes (m, ..., outer, B/m, ...)
@@ -368,7 +368,8 @@ FailureOr<Value> Slicer::resultOf(OpOperand &returned) {
 /// (B, ...) becomes (m, B/m, ...).
 FailureOr<RankedTensorType> Slicer::spreadType(Location loc, RankedTensorType type) {
   if (type.getDimSize(0) % count)
-    return emitError(loc) << "the batch of " << type.getDimSize(0) << " does not divide into " << count << " microbatches";
+    return emitError(loc) << "the batch of " << type.getDimSize(0) << " does not divide into " << count
+                          << " microbatches";
   SmallVector<int64_t> shape{count, type.getDimSize(0) / count};
   llvm::append_range(shape, type.getShape().drop_front());
   return type.clone(shape);
@@ -414,8 +415,8 @@ LogicalResult Slicer::addInputs(Block &fresh) {
   return success();
 }
 
-/// What leaves the loops: sums that are needed, and slices that a result or a gradient asks for. Of what is written, one
-/// microbatch's is the whole.
+/// What leaves the loops: sums that are needed, and slices that a result or a gradient asks for. Of what is written,
+/// one microbatch's is the whole.
 void Slicer::yieldWhatLeaves(Block &old) {
   auto leaves = [&](Value value, bool carries) {
     BatchTime time = times.of(value);

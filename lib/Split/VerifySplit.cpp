@@ -26,8 +26,7 @@ static LogicalResult verifyStep(StepOp step) {
 /// A fragment touches no variable.
 static LogicalResult verifyFragment(FragmentOp fragment) {
   WalkResult result = fragment.getBody().walk([&](Operation *op) -> WalkResult {
-    if (isa<ReadOp, WriteOp, LoopOp, RunOp, TransferOp, ReshardOp, StageReduceOp, CotangentOp, GradientOp>(
-            op))
+    if (isa<ReadOp, WriteOp, LoopOp, RunOp, TransferOp, ReshardOp, StageReduceOp, CotangentOp, GradientOp>(op))
       return op->emitOpError() << "may not stand in a fragment";
     return WalkResult::advance();
   });

@@ -24,14 +24,12 @@ struct UpdateKind {
 class Updates {
 public:
   Updates(StepOp step, const AddOptimizerPassOptions &options)
-      : step(step), module(step->getParentOfType<ModuleOp>()), builder(step.getTerminator()),
-        options(options) {}
+      : step(step), module(step->getParentOfType<ModuleOp>()), builder(step.getTerminator()), options(options) {}
 
   LogicalResult run();
 
 private:
-  LogicalResult readSettings(ArrayRef<std::string> texts, StringRef option,
-                             llvm::StringMap<double> &settings);
+  LogicalResult readSettings(ArrayRef<std::string> texts, StringRef option, llvm::StringMap<double> &settings);
   FailureOr<VariableOp> declare(const Twine &name, VariableKind kind, RankedTensorType type, VariableOp of);
   FailureOr<Value> readState(VariableOp parameter, StringRef suffix);
   void writeState(Value state, const Twine &name);
@@ -50,16 +48,15 @@ private:
   llvm::StringMap<double> common, lrScales, decays; ///< settings of all; of single parameters
   llvm::StringMap<std::string> kinds;               ///< of parameters with an optimizer of their own
   llvm::StringMap<llvm::StringMap<double>> own;     ///< settings of single parameters
-  llvm::StringMap<Value> weights; ///< what each parameter was read as
-  Value lr, count;                ///< learning rate; number of this step, from 1, where a kind needs it
+  llvm::StringMap<Value> weights;                   ///< what each parameter was read as
+  Value lr, count; ///< learning rate; number of this step, from 1, where a kind needs it
   llvm::DenseMap<uint64_t, Value> rates;
 };
 
 } // namespace
 
 /// Reads `name=number` settings.
-LogicalResult Updates::readSettings(ArrayRef<std::string> texts, StringRef option,
-                                    llvm::StringMap<double> &settings) {
+LogicalResult Updates::readSettings(ArrayRef<std::string> texts, StringRef option, llvm::StringMap<double> &settings) {
   for (StringRef text : texts) {
     auto [name, number] = text.rsplit('=');
     double value;
@@ -72,12 +69,10 @@ LogicalResult Updates::readSettings(ArrayRef<std::string> texts, StringRef optio
 }
 
 /// A new variable; a state lies behind its parameter and as its parameter does.
-FailureOr<VariableOp> Updates::declare(const Twine &name, VariableKind kind, RankedTensorType type,
-                                       VariableOp of) {
+FailureOr<VariableOp> Updates::declare(const Twine &name, VariableKind kind, RankedTensorType type, VariableOp of) {
   StringAttr symbol = builder.getStringAttr(name);
   if (Operation *taken = module.lookupSymbol(symbol)) {
-    InFlightDiagnostic error = step.emitError()
-                               << "training needs a variable @" << symbol.getValue() << " of its own";
+    InFlightDiagnostic error = step.emitError() << "training needs a variable @" << symbol.getValue() << " of its own";
     error.attachNote(taken->getLoc()) << "the name is taken here";
     return error;
   }
@@ -94,9 +89,9 @@ FailureOr<VariableOp> Updates::declare(const Twine &name, VariableKind kind, Ran
   if (stored)
     stored = TypeAttr::get(cast<RankedTensorType>(stored.getValue()).clone(type.getElementType()));
   return VariableOp::create(outside, of ? of.getLoc() : step.getLoc(), symbol,
-                            VariableKindAttr::get(module.getContext(), kind), parameter, TypeAttr::get(type),
-                            stored, of ? of.getShardingAttr() : ShardingAttr(),
-                            ArrayAttr(), ElementsAttr(), builder.getStringAttr("zeros"), DictionaryAttr());
+                            VariableKindAttr::get(module.getContext(), kind), parameter, TypeAttr::get(type), stored,
+                            of ? of.getShardingAttr() : ShardingAttr(), ArrayAttr(), ElementsAttr(),
+                            builder.getStringAttr("zeros"), DictionaryAttr());
 }
 
 /// Declares and reads one state of a parameter, in the parameter's format.
@@ -194,7 +189,7 @@ FailureOr<UpdateKind> Updates::makeKind(StringRef word, const llvm::StringMap<do
     taken += own != said.end();
     double value = own == said.end() ? setting.value : own->second;
     made.attributes.emplace_back(setting.attribute, setting.flag ? Attribute(builder.getBoolAttr(value != 0))
-                                                                   : builder.getF64FloatAttr(value));
+                                                                 : builder.getF64FloatAttr(value));
   }
   if (taken == said.size())
     return made;

@@ -53,8 +53,7 @@ struct AdvanceCountersPass : impl::AdvanceCountersPassBase<AdvanceCountersPass> 
           continue;
         }
         OpBuilder builder(read);
-        Value zero =
-            buildSplat(builder, read.getLoc(), cast<RankedTensorType>(read.getResult().getType()), 0);
+        Value zero = buildSplat(builder, read.getLoc(), cast<RankedTensorType>(read.getResult().getType()), 0);
         read.replaceAllUsesWith(zero);
         read.erase();
       }

@@ -119,8 +119,8 @@ static std::optional<double> boundOfConstant(ConstantOp constant) {
   if (!dense)
     return std::nullopt;
   // All elements of a splat are one.
-  Tensor elements = Tensor::ofAttribute(
-      dense.isSplat() ? dense.resizeSplat(dense.getType().clone(ArrayRef<int64_t>{1})) : dense);
+  Tensor elements =
+      Tensor::ofAttribute(dense.isSplat() ? dense.resizeSplat(dense.getType().clone(ArrayRef<int64_t>{1})) : dense);
   double bound = 0;
   if (!elements.isFloat())
     for (int64_t element : elements.ints())

@@ -11,11 +11,11 @@ constexpr double lowScore = -1e4;
 /// What masks of attentions are, each distinct one looked at once.
 class AttentionMasks {
 public:
-  /// Whether a tensor [..., q, k] of booleans, computed from constants alone, is `meets` exactly where k <= q, for all of
-  /// its leading dims.
+  /// Whether a tensor [..., q, k] of booleans, computed from constants alone, is `meets` exactly where k <= q, for all
+  /// of its leading dims.
   bool isCausalCondition(mlir::Value condition, bool meets);
-  /// Where a tensor [..., q, k] of floats, computed from constants alone, is 0 where k <= q and at most `lowScore` elsewhere: the
-  /// most that it is there. None where it is not.
+  /// Where a tensor [..., q, k] of floats, computed from constants alone, is 0 where k <= q and at most `lowScore`
+  /// elsewhere: the most that it is there. None where it is not.
   std::optional<double> causalSum(mlir::Value mask);
 
 private:

@@ -16,8 +16,8 @@ struct Scores {
   Value mask;
   double bound = 0; ///< of the mask's magnitude
 
-  /// Where the mask lowers all that a row may see, it attends to these still, and not to what the causal mask hides: their scores
-  /// stay apart, so that the attention need not know by how much.
+  /// Where the mask lowers all that a row may see, it attends to these still, and not to what the causal mask hides:
+  /// their scores stay apart, so that the attention need not know by how much.
   bool areApart() const { return !causal || !mask || hidden + 2 * bound <= lowScore; }
 };
 
@@ -91,8 +91,8 @@ static std::optional<Scores> readSum(AddOp add, AttentionMasks &masks) {
 /// With a number in place of what a causal mask hides.
 static std::optional<Scores> readSelect(SelectOp select, AttentionMasks &masks) {
   for (bool meets : {true, false}) {
-    auto [met, low] = meets ? std::pair(select.getOnTrue(), select.getOnFalse())
-                            : std::pair(select.getOnFalse(), select.getOnTrue());
+    auto [met, low] =
+        meets ? std::pair(select.getOnTrue(), select.getOnFalse()) : std::pair(select.getOnFalse(), select.getOnTrue());
     std::optional<double> hidden = readSplat(low);
     if (!hidden || *hidden > lowScore || !masks.isCausalCondition(select.getCondition(), meets))
       continue;
@@ -132,8 +132,7 @@ static SoftmaxOp readProbabilities(Value value) {
 /// Keys or values before they are repeated for the heads that share them, if they are.
 static void readGroups(AttentionSide &side) {
   auto reshape = withoutConverts(side.value).getDefiningOp<ReshapeOp>();
-  auto repeat =
-      reshape ? withoutConverts(reshape.getOperand()).getDefiningOp<BroadcastInDimOp>() : BroadcastInDimOp();
+  auto repeat = reshape ? withoutConverts(reshape.getOperand()).getDefiningOp<BroadcastInDimOp>() : BroadcastInDimOp();
   if (!repeat || repeat.getDims() != ArrayRef<int64_t>{0, 1, 3, 4})
     return;
   ArrayRef<int64_t> all = repeat.getType().getShape(), merged = reshape.getType().getShape();
@@ -170,7 +169,8 @@ static AttentionSide readSide(Value operand, ArrayRef<int64_t> batching, int64_t
 /// A product over one dim of two tensors of one format, each with two batching dims and a dim more.
 static bool isPerHead(DotOp dot) {
   return elementOf(dot.getLhs()) == elementOf(dot.getRhs()) && dot.getLhs().getType().getRank() == 4 &&
-         dot.getRhs().getType().getRank() == 4 && dot.getLhsBatching().size() == 2 && dot.getLhsContracting().size() == 1;
+         dot.getRhs().getType().getRank() == 4 && dot.getLhsBatching().size() == 2 &&
+         dot.getLhsContracting().size() == 1;
 }
 
 std::optional<AttentionPattern> readAttention(DotOp values, AttentionMasks &masks) {
@@ -179,8 +179,10 @@ std::optional<AttentionPattern> readAttention(DotOp values, AttentionMasks &mask
       values.getLhsBatching() != ArrayRef<int64_t>{0, 1})
     return std::nullopt;
   SoftmaxOp softmax = readProbabilities(values.getLhs());
-  std::optional<Scores> scores = softmax && softmax.getDim() == 3 ? readScores(softmax.getOperand(), masks) : std::nullopt;
-  if (!scores || !scores->areApart() || !isPerHead(scores->product) || elementOf(scores->product.getLhs()) != elementOf(values))
+  std::optional<Scores> scores =
+      softmax && softmax.getDim() == 3 ? readScores(softmax.getOperand(), masks) : std::nullopt;
+  if (!scores || !scores->areApart() || !isPerHead(scores->product) ||
+      elementOf(scores->product.getLhs()) != elementOf(values))
     return std::nullopt;
   DotOp product = scores->product;
   AttentionPattern pattern;

@@ -5,8 +5,8 @@
 
 namespace par {
 
-/// One operand of an attention: a value whose dims `order` are batch, heads (or groups of heads that share it), sequence
-/// and head dim.
+/// One operand of an attention: a value whose dims `order` are batch, heads (or groups of heads that share it),
+/// sequence and head dim.
 struct AttentionSide {
   mlir::Value value;
   llvm::SmallVector<int64_t> order;

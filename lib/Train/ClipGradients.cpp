@@ -37,10 +37,9 @@ static FailureOr<Value> readThreshold(StepOp step, double clip, OpBuilder &build
   }
   auto scalar = RankedTensorType::get({}, builder.getF32Type());
   OpBuilder outside(*module.getOps<StepOp>().begin());
-  VariableOp::create(outside, step.getLoc(), "clip", VariableKind::hyper, FlatSymbolRefAttr(), scalar,
-                     TypeAttr(), ShardingAttr(), ArrayAttr(),
-                     DenseElementsAttr::get(scalar, static_cast<float>(clip)), StringAttr(),
-                     DictionaryAttr());
+  VariableOp::create(outside, step.getLoc(), "clip", VariableKind::hyper, FlatSymbolRefAttr(), scalar, TypeAttr(),
+                     ShardingAttr(), ArrayAttr(), DenseElementsAttr::get(scalar, static_cast<float>(clip)),
+                     StringAttr(), DictionaryAttr());
   return Value(ReadOp::create(builder, step.getLoc(), scalar, "clip"));
 }
 
@@ -61,8 +60,8 @@ static Value clipElements(Term gradient, Term threshold) {
   return MaximumOp::create(gradient.getBuilder(), gradient.getLoc(), minimum(gradient, most), -most);
 }
 
-/// What reads each gradient behind all of them, that is updates. Asked before anything is built: each op that comes in between
-/// would number the whole step anew.
+/// What reads each gradient behind all of them, that is updates. Asked before anything is built: each op that comes in
+/// between would number the whole step anew.
 static SmallVector<SmallVector<Operation *>> findUpdates(ArrayRef<Value> gradients) {
   Operation *last = gradients.back().getDefiningOp();
   return llvm::map_to_vector(gradients, [&](Value gradient) {

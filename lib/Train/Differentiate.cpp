@@ -134,8 +134,8 @@ LogicalResult ReverseMode::differentiate(Operation *op) {
   if (differentiable)
     parts = differentiable.differentiate(builder, cotangents);
   if (failed(parts))
-    return op->emitError()
-           << "op " << op->getName().stripDialect() << " cannot be differentiated yet, and the loss depends on a parameter through it";
+    return op->emitError() << "op " << op->getName().stripDialect()
+                           << " cannot be differentiated yet, and the loss depends on a parameter through it";
   for (auto [operand, part] : llvm::zip_equal(op->getOperands(), *parts))
     if (part && isActive(operand))
       contributed[operand].push_back(part);
@@ -154,7 +154,8 @@ static void warnOfUntrained(ArrayRef<VariableOp> idle) {
     names += " and " + std::to_string(idle.size() - shown) + " more";
   bool one = idle.size() == 1;
   VariableOp first = idle.front();
-  first.emitWarning() << names << (one ? " is" : " are") << " not trained: the loss does not depend on " << (one ? "it" : "them");
+  first.emitWarning() << names << (one ? " is" : " are") << " not trained: the loss does not depend on "
+                      << (one ? "it" : "them");
 }
 
 /// One gradient a parameter, in the order of the variables.
@@ -166,8 +167,7 @@ LogicalResult ReverseMode::addGradients(ArrayRef<ReadOp> reads) {
       continue;
     SmallVector<Value> parts;
     for (ReadOp read : reads)
-      if (auto at = contributed.find(read);
-          at != contributed.end() && read.getVariable() == variable.getSymName())
+      if (auto at = contributed.find(read); at != contributed.end() && read.getVariable() == variable.getSymName())
         parts.append(at->second.begin(), at->second.end());
     listener.stage.reset();
     Value sum = addParts(variable.getLoc(), parts);
@@ -179,8 +179,9 @@ LogicalResult ReverseMode::addGradients(ArrayRef<ReadOp> reads) {
   }
   warnOfUntrained(idle);
   return some ? success()
-              : LogicalResult(step.emitError() << "the loss depends on parameters only through steps (rounding, comparing, "
-                                                  "choosing), whose gradient is 0: nothing can be trained");
+              : LogicalResult(step.emitError()
+                              << "the loss depends on parameters only through steps (rounding, comparing, "
+                                 "choosing), whose gradient is 0: nothing can be trained");
 }
 
 LogicalResult ReverseMode::run() {
@@ -217,8 +218,7 @@ static void dropWrites(StepOp eval) {
 
 /// A copy of @eval named @train, which returns the loss alone.
 static FailureOr<StepOp> cloneForward(StepOp eval) {
-  if (Operation *taken =
-          SymbolTable::lookupNearestSymbolFrom(eval, StringAttr::get(eval.getContext(), "train")))
+  if (Operation *taken = SymbolTable::lookupNearestSymbolFrom(eval, StringAttr::get(eval.getContext(), "train")))
     return taken->emitOpError() << "is there already; Train makes @train of @eval";
   if (eval.getTerminator()->getNumOperands() == 0)
     return eval.emitOpError() << "returns nothing, expected a loss";
@@ -229,8 +229,7 @@ static FailureOr<StepOp> cloneForward(StepOp eval) {
   train.setSymName("train");
   Operation *terminator = train.getTerminator();
   terminator->setOperands(terminator->getOperand(0));
-  train.setFunctionType(
-      builder.getFunctionType(train.getArgumentTypes(), terminator->getOperand(0).getType()));
+  train.setFunctionType(builder.getFunctionType(train.getArgumentTypes(), terminator->getOperand(0).getType()));
   train.setOutputsAttr(builder.getStrArrayAttr({"loss"}));
   train.removeResAttrsAttr();
   return train;

@@ -146,7 +146,8 @@ static std::optional<Tensor> apply(Operation *op, ArrayRef<Tensor> operands, int
 Tensor MaskFormula::sample(const Node &leaf, ArrayRef<Stretch> stretches) const {
   Tensor elements(RankedTensorType::get({int64_t(stretches.size())}, leaf.element));
   for (auto [i, stretch] : llvm::enumerate(stretches)) {
-    int64_t integer = leaf.affine ? leaf.affine->base + leaf.affine->row * stretch.row + leaf.affine->column * stretch.begin : 0;
+    int64_t integer =
+        leaf.affine ? leaf.affine->base + leaf.affine->row * stretch.row + leaf.affine->column * stretch.begin : 0;
     if (elements.isFloat())
       elements.mutableFloats()[i] = leaf.affine ? double(integer) : *leaf.number;
     else
@@ -332,7 +333,8 @@ std::optional<SmallVector<Stretch>> MaskFormula::cut() const {
         continue;
       // It is 0 at -value / column: a stretch begins there, if that is a column, and behind it.
       int64_t value = change.base + change.row * row;
-      for (int64_t begin : {llvm::divideCeilSigned(-value, change.column), llvm::divideFloorSigned(-value, change.column) + 1})
+      for (int64_t begin :
+           {llvm::divideCeilSigned(-value, change.column), llvm::divideFloorSigned(-value, change.column) + 1})
         if (begin > 0 && begin < columns)
           begins.push_back(begin);
     }

@@ -1,6 +1,7 @@
-// What a mask of queries and keys is, from the ops that make it: comparisons of affine functions of row and column, numbers,
-// and elementwise ops of these; ops that move elements only say which row and column is meant. Between the columns where a
-// comparison changes, all elements of a row are equal, so that one element of each stretch tells of a mask of any size.
+// What a mask of queries and keys is, from the ops that make it: comparisons of affine functions of row and column,
+// numbers, and elementwise ops of these; ops that move elements only say which row and column is meant. Between the
+// columns where a comparison changes, all elements of a row are equal, so that one element of each stretch tells of a
+// mask of any size.
 #ifndef PAR_LIB_TRAIN_MASKFORMULA_H
 #define PAR_LIB_TRAIN_MASKFORMULA_H
 
@@ -32,8 +33,8 @@ struct MaskRows {
 
 class MaskFormula {
 public:
-  /// Of a tensor [..., q, k] that all leading dims share; none where it is made of other ops, or of anything that is not
-  /// known when compiling.
+  /// Of a tensor [..., q, k] that all leading dims share; none where it is made of other ops, or of anything that is
+  /// not known when compiling.
   static std::optional<MaskFormula> read(mlir::Value mask);
 
   /// Masks of equal keys are equal.

@@ -130,7 +130,8 @@ TrainOptions trainOptions(const Plan &plan, const NameTable &names, PlanErrors &
     for (unsigned index : met)
       groups.add(group, own[index]);
     if (!met.empty() && llvm::none_of(met, [&](unsigned index) { return trained[index]; }))
-      errors.warning(group.name.origin, PlanMessage::groupTrainsNothing, group.name.pattern.text(), names.parameters[met.front()].name);
+      errors.warning(group.name.origin, PlanMessage::groupTrainsNothing, group.name.pattern.text(),
+                     names.parameters[met.front()].name);
   }
   refuseLayouts(plan, names, llvm::map_to_vector(own, [](const auto &each) { return each.sparse; }), errors);
   for (size_t i = 0; i < own.size(); ++i)

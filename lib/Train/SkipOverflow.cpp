@@ -111,7 +111,8 @@ struct SkipOverflowPass : impl::SkipOverflowPassBase<SkipOverflowPass> {
   void runOnOperation() override {
     auto step = getOperation().lookupSymbol<StepOp>("train");
     if (growth < 0) {
-      getOperation().emitError() << "lets the loss scale grow after " << growth.getValue() << " steps, expected 0 or more";
+      getOperation().emitError() << "lets the loss scale grow after " << growth.getValue()
+                                 << " steps, expected 0 or more";
       return signalPassFailure();
     }
     if (step && failed(Skipper(step, growth).run()))

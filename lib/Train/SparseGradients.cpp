@@ -1,9 +1,10 @@
-// The gradient of a table that lookups alone read, as the rows that a step looks up: it is not added up in the table's shape,
-// so that what is accumulated, reduced and updated grows with the tokens of a step, not with the table.
+// The gradient of a table that lookups alone read, as the rows that a step looks up: it is not added up in the table's
+// shape, so that what is accumulated, reduced and updated grows with the tokens of a step, not with the table.
 //
 //     %d = par.scatter_add %ct, %ids;  %g = par.gradient %d of @w
 //
-// becomes the sum of the cotangents of each index at the place of the first one that is equal, and zeros at the others'.
+// becomes the sum of the cotangents of each index at the place of the first one that is equal, and zeros at the
+// others'.
 #include "SettleMode.h"
 #include "par/Dialect/Term.h"
 #include "par/Train/Passes.h"
@@ -76,12 +77,13 @@ static LogicalResult keepRows(GradientOp gradient) {
   Operation *other = type.getRank() == 0 ? gradient.getOperand().getDefiningOp()
                                          : findLookups(gradient.getOperand(), type.getDimSize(0), lookups);
   if (other) {
-    InFlightDiagnostic error = other->emitError()
-                               << "the gradient of \"" << gradient.getVariable()
-                               << "\" cannot be kept as looked-up rows: this is a part of it, and comes from no lookup of rows";
-    error.attachNote(gradient.getLoc())
-        << "the plan says sparse: true of it in train.groups, which a table takes that is looked up along dim 0 and is used "
-           "by nothing else, such as a tied head";
+    InFlightDiagnostic error =
+        other->emitError()
+        << "the gradient of \"" << gradient.getVariable()
+        << "\" cannot be kept as looked-up rows: this is a part of it, and comes from no lookup of rows";
+    error.attachNote(gradient.getLoc()) << "the plan says sparse: true of it in train.groups, which a table takes that "
+                                           "is looked up along dim 0 and is used "
+                                           "by nothing else, such as a tied head";
     return error;
   }
   OpBuilder builder(gradient);

@@ -11,9 +11,7 @@ namespace par {
 #include "par/Train/Passes.h.inc"
 
 /// Moves the elements of its one operand.
-static bool movesOneOperand(Operation *op) {
-  return isTensorOp(op) && op->getNumOperands() == 1 && movesElements(op);
-}
+static bool movesOneOperand(Operation *op) { return isTensorOp(op) && op->getNumOperands() == 1 && movesElements(op); }
 
 /// Lets the product that nobody but a widening convert reads, through movements, give its sum unrounded.
 static bool widenProduct(ConvertOp convert) {
@@ -36,7 +34,8 @@ static bool widenProduct(ConvertOp convert) {
 /// True for a convert, perhaps behind movements, of what a variable holds.
 static bool comesFromVariable(Value value) {
   Operation *op = value.getDefiningOp();
-  return op && (isa<ReadOp>(op) || ((isa<ConvertOp>(op) || movesOneOperand(op)) && comesFromVariable(op->getOperand(0))));
+  return op &&
+         (isa<ReadOp>(op) || ((isa<ConvertOp>(op) || movesOneOperand(op)) && comesFromVariable(op->getOperand(0))));
 }
 
 /// Makes the op again for one use, and what stands between it and a variable.

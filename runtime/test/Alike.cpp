@@ -14,9 +14,10 @@ using namespace par::toy;
 
 std::string_view par::toy::toString(Fault fault) {
   static constexpr std::string_view names[kFaults] = {
-      "drop-reduction", "drop-run",     "drop-summand", "drop-transfer",  "drop-step",       "fewer-reduced", "fewer-moved", "reduce-twice",
-      "reduce-more",    "other-groups", "member-order", "trade-peers",    "move-reduction",  "other-reduction",
-      "other-operand",  "one-slot",     "step-twice",   "coordinate",     "call-numbers",    "trade-tensors", "rectangles",  "other-output"};
+      "drop-reduction", "drop-run",        "drop-summand",  "drop-transfer", "drop-step",    "fewer-reduced",
+      "fewer-moved",    "reduce-twice",    "reduce-more",   "other-groups",  "member-order", "trade-peers",
+      "move-reduction", "other-reduction", "other-operand", "one-slot",      "step-twice",   "coordinate",
+      "call-numbers",   "trade-tensors",   "rectangles",    "other-output"};
   return names[size_t(fault)];
 }
 
@@ -60,8 +61,8 @@ std::vector<Breaker::Spot> Breaker::alike() const {
   if (chosen.op != Op::Coll && chosen.op != Op::Send && chosen.op != Op::Recv)
     return {spot};
   std::vector<Spot> found = spotsWhere([&](const Instruction &it) {
-    return (it.op == Op::Coll || it.op == Op::Send || it.op == Op::Recv) && (it.op == Op::Coll) == (chosen.op == Op::Coll) &&
-           it.tag == chosen.tag;
+    return (it.op == Op::Coll || it.op == Op::Send || it.op == Op::Recv) &&
+           (it.op == Op::Coll) == (chosen.op == Op::Coll) && it.tag == chosen.tag;
   });
   std::reverse(found.begin(), found.end());
   return found;
@@ -150,8 +151,8 @@ bool Breaker::apply(Fault fault) {
   return false;
 }
 
-std::optional<Bundle> par::toy::breakAlike(const Bundle &bundle, Fault fault, std::optional<uint32_t> rank, Random &random,
-                                           std::string &what) {
+std::optional<Bundle> par::toy::breakAlike(const Bundle &bundle, Fault fault, std::optional<uint32_t> rank,
+                                           Random &random, std::string &what) {
   Bundle changed = bundle;
   std::optional<uint32_t> only;
   if (rank)

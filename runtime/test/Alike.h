@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Mutations.h breaks one rank's program against the others'. Here all sides of a communication, and all ranks of a role, are
-// changed alike, so that only what the program means is wrong.
+// Mutations.h breaks one rank's program against the others'. Here all sides of a communication, and all ranks of a
+// role, are changed alike, so that only what the program means is wrong.
 //
 //===----------------------------------------------------------------------===//
 #ifndef PAR_RUNTIME_TEST_ALIKE_H
@@ -45,8 +45,8 @@ std::string_view toString(Fault fault);
 
 /// Breaks all programs alike, or with `rank` only that rank's, which gets a program of its own. nullopt where there is
 /// nothing to break in that way.
-std::optional<format::Bundle> breakAlike(const format::Bundle &bundle, Fault fault, std::optional<uint32_t> rank, Random &random,
-                                         std::string &what);
+std::optional<format::Bundle> breakAlike(const format::Bundle &bundle, Fault fault, std::optional<uint32_t> rank,
+                                         Random &random, std::string &what);
 
 } // namespace par::toy
 

@@ -14,7 +14,8 @@ using namespace par::toy;
 static bool isCollective(const Instruction &it) { return it.op == Op::Coll; }
 
 static bool reduces(const Instruction &it) {
-  return isCollective(it) && (it.coll == CollKind::AllReduce || it.coll == CollKind::ReduceScatter || it.coll == CollKind::Reduce);
+  return isCollective(it) &&
+         (it.coll == CollKind::AllReduce || it.coll == CollKind::ReduceScatter || it.coll == CollKind::Reduce);
 }
 
 static uint64_t newTag(const Bundle &bundle) {
@@ -60,12 +61,14 @@ bool Breaker::reduceTwice() {
 
 /// Behind an instruction that writes floats, on all its ranks.
 bool Breaker::reduceMore() {
-  if (!choose([&](const Instruction &it) { return (it.op == Op::Kernel || it.op == Op::Call) && !it.operands.empty(); }))
+  if (!choose(
+          [&](const Instruction &it) { return (it.op == Op::Kernel || it.op == Op::Call) && !it.operands.empty(); }))
     return false;
   Program &program = bundle.programs[spot.role];
   std::vector<Operand> written;
   for (const Operand &operand : at(spot).operands)
-    if (operand.access != Access::Read && program.buffers[operand.buffer].type == DType::F32 && program.buffers[operand.buffer].bytes())
+    if (operand.access != Access::Read && program.buffers[operand.buffer].type == DType::F32 &&
+        program.buffers[operand.buffer].bytes())
       written.push_back(operand);
   std::vector<uint32_t> comms;
   for (uint32_t comm = 0; comm < program.comms.size(); ++comm) {
@@ -74,9 +77,9 @@ bool Breaker::reduceMore() {
     for (uint32_t rank = 0; rank < bundle.manifest.ranks.size(); ++rank)
       if (bundle.manifest.ranks[rank].role == spot.role) {
         std::optional<Membership> own = membershipOf(known, rank);
-        all = all && own && known.groups[own->group].size() > 1 && std::ranges::all_of(known.groups[own->group], [&](uint32_t other) {
-                return bundle.manifest.ranks[other].role == spot.role;
-              });
+        all = all && own && known.groups[own->group].size() > 1 &&
+              std::ranges::all_of(known.groups[own->group],
+                                  [&](uint32_t other) { return bundle.manifest.ranks[other].role == spot.role; });
       }
     if (all && program.comms[comm].queue == at(spot).queue)
       comms.push_back(comm);
@@ -153,7 +156,8 @@ bool Breaker::tradePeers() {
   Instruction &one = at(spot);
   std::vector<Instruction *> others;
   for (Instruction &other : bundle.programs[spot.role].blocks[spot.block].instructions)
-    if (&other != &one && other.op == one.op && other.n == one.n && other.type == one.type && other.operands != one.operands)
+    if (&other != &one && other.op == one.op && other.n == one.n && other.type == one.type &&
+        other.operands != one.operands)
       others.push_back(&other);
   if (others.empty())
     return false;

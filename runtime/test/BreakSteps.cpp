@@ -31,11 +31,13 @@ bool Breaker::dropRun() {
     return false;
   Run run = program.entries[entry].runs[random.below(program.entries[entry].runs.size())];
   std::string name = program.blocks[run.block].name;
-  what = "entry " + program.entries[entry].name + ": " + name + " of microbatch " + std::to_string(run.microbatch) + " left out";
+  what = "entry " + program.entries[entry].name + ": " + name + " of microbatch " + std::to_string(run.microbatch) +
+         " left out";
   for (uint32_t other = 0; other < bundle.programs.size(); ++other)
     if (!only || other == role)
       std::erase_if(bundle.programs[other].entries[entry].runs, [&](const Run &it) {
-        return bundle.programs[other].blocks[it.block].name == name && it.microbatch == run.microbatch && it.version == run.version;
+        return bundle.programs[other].blocks[it.block].name == name && it.microbatch == run.microbatch &&
+               it.version == run.version;
       });
   return true;
 }
@@ -49,8 +51,9 @@ bool Breaker::otherOperand() {
   std::vector<uint32_t> others;
   for (uint32_t i = 0; i < program.buffers.size(); ++i) {
     const Buffer &other = program.buffers[i];
-    if (i != operand.buffer && other.type == before.type && other.shape == before.shape && other.index == before.index &&
-        other.space == before.space && (other.kind == before.kind || operand.access == Access::Read))
+    if (i != operand.buffer && other.type == before.type && other.shape == before.shape &&
+        other.index == before.index && other.space == before.space &&
+        (other.kind == before.kind || operand.access == Access::Read))
       others.push_back(i);
   }
   if (others.empty())
@@ -95,7 +98,9 @@ bool Breaker::stepTwice() {
 }
 
 bool Breaker::coordinate() {
-  if (!choose([](const Instruction &it) { return std::ranges::any_of(it.imms, [](const Imm &imm) { return !imm.axis.empty(); }); }))
+  if (!choose([](const Instruction &it) {
+        return std::ranges::any_of(it.imms, [](const Imm &imm) { return !imm.axis.empty(); });
+      }))
     return false;
   for (Imm &imm : at(spot).imms) {
     if (imm.axis.empty())
@@ -133,8 +138,8 @@ bool Breaker::tradeTensors() {
   auto &buffers = bundle.programs[role].buffers;
   for (Buffer &one : buffers)
     for (Buffer &other : buffers)
-      if (&one < &other && one.kind == BufferKind::State && other.kind == BufferKind::State && one.of == kNone && other.of == kNone &&
-          one.shape == other.shape && one.type == other.type && one.tensor != other.tensor)
+      if (&one < &other && one.kind == BufferKind::State && other.kind == BufferKind::State && one.of == kNone &&
+          other.of == kNone && one.shape == other.shape && one.type == other.type && one.tensor != other.tensor)
         pairs.push_back({&one, &other});
   if (pairs.empty())
     return false;

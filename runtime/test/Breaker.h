@@ -13,11 +13,12 @@
 
 namespace par::toy {
 
-/// Chooses a place, says in `what` which, and changes it. Alike.cpp has what all faults use; BreakCommunications.cpp and
-/// BreakSteps.cpp have the faults.
+/// Chooses a place, says in `what` which, and changes it. Alike.cpp has what all faults use; BreakCommunications.cpp
+/// and BreakSteps.cpp have the faults.
 class Breaker {
 public:
-  Breaker(format::Bundle &bundle, std::optional<uint32_t> only, Random &random) : bundle(bundle), only(only), random(random) {}
+  Breaker(format::Bundle &bundle, std::optional<uint32_t> only, Random &random)
+      : bundle(bundle), only(only), random(random) {}
   bool apply(Fault fault);
   std::string what;
 
@@ -33,7 +34,9 @@ private:
   void erase(const Spot &place);
   format::Instruction *groupOf(const Spot &place);
   bool insert(const Spot &place, format::Instruction it);
-  format::Instruction &at(const Spot &place) { return bundle.programs[place.role].blocks[place.block].instructions[place.n]; }
+  format::Instruction &at(const Spot &place) {
+    return bundle.programs[place.role].blocks[place.block].instructions[place.n];
+  }
 
   // BreakCommunications.cpp
   bool fewer(bool collectives);

@@ -55,9 +55,7 @@ bool Mutator::peer(Spot spot) {
   bool rooted = it.op == Op::Coll && (it.coll == CollKind::Broadcast || it.coll == CollKind::Reduce);
   if (it.op == Op::Coll && !rooted)
     return false;
-  uint32_t &number = rooted               ? it.root
-                     : pick(it.peer) == 0 ? it.peer[0]
-                                          : it.peer[random.below(it.peer.size())];
+  uint32_t &number = rooted ? it.root : pick(it.peer) == 0 ? it.peer[0] : it.peer[random.below(it.peer.size())];
   uint32_t other = uint32_t((number + 1 + random.below(size)) % (size + 1)); // one beyond is wrong, too
   if (other == number)
     return false;

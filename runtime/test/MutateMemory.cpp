@@ -29,9 +29,8 @@ bool Mutator::slot(Spot spot) {
 /// A buffer, or an event, loses its last slot.
 bool Mutator::depth() {
   std::vector<uint32_t> buffers = usedBuffers(true);
-  if (Event *event = random.below(3) || program.events.empty()
-                         ? nullptr
-                         : &program.events[random.below(program.events.size())];
+  if (Event *event =
+          random.below(3) || program.events.empty() ? nullptr : &program.events[random.below(program.events.size())];
       event && event->depth > 1) {
     what = "event '" + event->name + "' has a depth of " + std::to_string(--event->depth);
     return true;
@@ -57,14 +56,12 @@ bool Mutator::offset() {
   std::vector<uint32_t> buffers = usedBuffers(false);
   Buffer &buffer = program.buffers[pick(buffers)];
   uint64_t &at = buffer.at[random.below(buffer.at.size())];
-  uint64_t lines = (buffer.bytes() + kAlignment - 1) / kAlignment,
-           by = (1 + random.below(lines)) * kAlignment;
+  uint64_t lines = (buffer.bytes() + kAlignment - 1) / kAlignment, by = (1 + random.below(lines)) * kAlignment;
   auto [begin, end] = roomOf(program, buffer);
   bool up = random.below(2) && at + by + buffer.bytes() <= end;
   if (!up && at < begin + by)
     return false;
-  what = "'" + buffer.name + "' moved from " + std::to_string(at) + " by " + (up ? "" : "-") +
-         std::to_string(by);
+  what = "'" + buffer.name + "' moved from " + std::to_string(at) + " by " + (up ? "" : "-") + std::to_string(by);
   at = up ? at + by : at - by;
   return true;
 }
@@ -79,8 +76,8 @@ bool Mutator::place() {
   if (to == at || state != (target.kind == BufferKind::State) || buffer.space != target.space ||
       to + buffer.bytes() > roomOf(program, buffer).second)
     return false;
-  what = "'" + buffer.name + "' moved from " + std::to_string(at) + " onto '" + target.name + "' at " +
-         std::to_string(to);
+  what =
+      "'" + buffer.name + "' moved from " + std::to_string(at) + " onto '" + target.name + "' at " + std::to_string(to);
   at = to;
   return true;
 }

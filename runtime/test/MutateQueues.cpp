@@ -24,8 +24,7 @@ bool Mutator::dropEvent(Op op) {
 
 /// A wait or a signal names another event, or another slot of its own.
 bool Mutator::event() {
-  std::vector<Spot> all =
-      spotsWhere([](const Instruction &it) { return it.op == Op::Wait || it.op == Op::Signal; });
+  std::vector<Spot> all = spotsWhere([](const Instruction &it) { return it.op == Op::Wait || it.op == Op::Signal; });
   if (all.empty())
     return false;
   Spot spot = pick(all);
@@ -49,13 +48,12 @@ bool Mutator::queue() {
   auto to = uint32_t(random.below(program.queues.size()));
   if (!program.comms.empty() && random.below(4) == 0)
     return queueOfComm(uint32_t(random.below(program.comms.size())), to);
-  std::vector<Spot> all =
-      spotsWhere([](const Instruction &it) { return !isCommunication(it) && it.op != Op::Group; });
+  std::vector<Spot> all = spotsWhere([](const Instruction &it) { return !isCommunication(it) && it.op != Op::Group; });
   Spot spot = pick(all);
   if (at(spot).queue == to)
     return false;
-  say(spot, std::string(toString(at(spot).op)) + " moved from queue " + program.queues[at(spot).queue] +
-                " to " + program.queues[to]);
+  say(spot, std::string(toString(at(spot).op)) + " moved from queue " + program.queues[at(spot).queue] + " to " +
+                program.queues[to]);
   at(spot).queue = to;
   return true;
 }
@@ -67,8 +65,8 @@ bool Mutator::queueOfComm(uint32_t comm, uint32_t to) {
   for (Spot spot : all)
     if (at(spot).comm == comm && groupOf(spot))
       return false; // its group may hold communications of others
-  what = "communicator " + program.comms[comm].name + " moved from queue " +
-         program.queues[program.comms[comm].queue] + " to " + program.queues[to];
+  what = "communicator " + program.comms[comm].name + " moved from queue " + program.queues[program.comms[comm].queue] +
+         " to " + program.queues[to];
   program.comms[comm].queue = to;
   for (Spot spot : all)
     if (at(spot).comm == comm)
@@ -79,8 +77,7 @@ bool Mutator::queueOfComm(uint32_t comm, uint32_t to) {
 /// A wait or a signal stands elsewhere in its block. (That another instruction does makes a program that
 /// computes something else, which no proof about order can know.)
 bool Mutator::move() {
-  std::vector<Spot> all =
-      spotsWhere([](const Instruction &it) { return it.op == Op::Wait || it.op == Op::Signal; });
+  std::vector<Spot> all = spotsWhere([](const Instruction &it) { return it.op == Op::Wait || it.op == Op::Signal; });
   if (all.empty())
     return false;
   Spot spot = pick(all);

@@ -13,10 +13,10 @@ using namespace par::format;
 using namespace par::toy;
 
 std::string_view par::toy::toString(Mutation mutation) {
-  static constexpr std::string_view names[kMutations] = {
-      "drop",  "duplicate", "swap",  "peer",  "count", "type",   "reduction", "group", "order", "slot",
-      "depth", "offset",    "place", "alias", "wait",  "signal", "event",     "queue", "move",
-      "slots", "line",   "chunk", "stale"};
+  static constexpr std::string_view names[kMutations] = {"drop",      "duplicate", "swap",  "peer",   "count", "type",
+                                                         "reduction", "group",     "order", "slot",   "depth", "offset",
+                                                         "place",     "alias",     "wait",  "signal", "event", "queue",
+                                                         "move",      "slots",     "line",  "chunk",  "stale"};
   return names[size_t(mutation)];
 }
 
@@ -28,8 +28,7 @@ uint64_t Random::next() {
 }
 
 std::vector<Spot> Mutator::spots(bool communications) const {
-  return spotsWhere(
-      [&](const Instruction &it) { return communications ? isCommunication(it) : !it.operands.empty(); });
+  return spotsWhere([&](const Instruction &it) { return communications ? isCommunication(it) : !it.operands.empty(); });
 }
 
 /// Buffers of their own that executed instructions touch, perhaps through aliases.

@@ -58,8 +58,8 @@ private:
 
 /// Gives `rank` a program of its own and mutates it. nullopt when the program has nothing to mutate in that
 /// way. `what` receives one line that says what was done.
-std::optional<format::Bundle> mutate(const format::Bundle &bundle, uint32_t rank, Mutation mutation,
-                                     Random &random, std::string &what);
+std::optional<format::Bundle> mutate(const format::Bundle &bundle, uint32_t rank, Mutation mutation, Random &random,
+                                     std::string &what);
 
 /// How a series of mutations went.
 struct Tally {

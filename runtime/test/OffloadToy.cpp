@@ -49,9 +49,8 @@ Bundle par::toy::offloaded() {
   Bundle bundle = alone(offloadedProgram());
   Manifest &m = bundle.manifest;
   Layout whole{{4, 4}, {4, 4}, {{{0, 0}, {4, 4}, {0}}}};
-  m.tensors = {
-      {"w", TensorKind::Parameter, "", DType::F32, {4, 4}, whole, {InitRule::Normal, 0, 1}, std::nullopt},
-      {"m", TensorKind::State, "w", DType::F32, {4, 4}, whole, {InitRule::Normal, 1, 0.5}, std::nullopt}};
+  m.tensors = {{"w", TensorKind::Parameter, "", DType::F32, {4, 4}, whole, {InitRule::Normal, 0, 1}, std::nullopt},
+               {"m", TensorKind::State, "w", DType::F32, {4, 4}, whole, {InitRule::Normal, 1, 0.5}, std::nullopt}};
   m.outputs = {{"y", DType::F32, {4, 4}, false, {0}}};
   return bundle;
 }

@@ -49,8 +49,7 @@ uint32_t ProgramBuilder::buffer(std::string name, BufferKind kind, std::vector<i
   return uint32_t(program.buffers.size() - 1);
 }
 
-uint32_t ProgramBuilder::alias(std::string name, const std::string &of, std::vector<int64_t> shape,
-                               uint64_t offset) {
+uint32_t ProgramBuilder::alias(std::string name, const std::string &of, std::vector<int64_t> shape, uint64_t offset) {
   Buffer buffer = program.buffers[find(program.buffers, of)];
   buffer.of = find(program.buffers, of);
   buffer.name = std::move(name);
@@ -70,8 +69,8 @@ void ProgramBuilder::event(std::string name, Index index, uint32_t depth) {
   program.events.push_back({std::move(name), index, depth});
 }
 
-void ProgramBuilder::product(std::string name, int64_t m, int64_t n, int64_t k, bool transA, bool transB,
-                             double alpha, double beta) {
+void ProgramBuilder::product(std::string name, int64_t m, int64_t n, int64_t k, bool transA, bool transB, double alpha,
+                             double beta) {
   Call call;
   call.name = std::move(name);
   call.m = m, call.n = n, call.k = k;
@@ -133,8 +132,8 @@ Instruction &ProgramBuilder::kernel(std::string queue, std::string name, std::ve
   return it;
 }
 
-Instruction &ProgramBuilder::collective(std::string queue, std::string comm, CollKind kind, uint64_t n,
-                                        std::string arg, uint64_t tag) {
+Instruction &ProgramBuilder::collective(std::string queue, std::string comm, CollKind kind, uint64_t n, std::string arg,
+                                        uint64_t tag) {
   Instruction &it = add(Op::Coll, queue);
   it.comm = find(program.comms, comm);
   it.coll = kind;
@@ -144,8 +143,8 @@ Instruction &ProgramBuilder::collective(std::string queue, std::string comm, Col
   return it;
 }
 
-Instruction &ProgramBuilder::send(std::string queue, std::string comm, uint32_t peer, uint64_t n,
-                                  std::string arg, uint64_t tag) {
+Instruction &ProgramBuilder::send(std::string queue, std::string comm, uint32_t peer, uint64_t n, std::string arg,
+                                  uint64_t tag) {
   Instruction &it = add(Op::Send, queue);
   it.comm = find(program.comms, comm);
   it.peer = {peer};
@@ -155,8 +154,8 @@ Instruction &ProgramBuilder::send(std::string queue, std::string comm, uint32_t 
   return it;
 }
 
-Instruction &ProgramBuilder::recv(std::string queue, std::string comm, uint32_t peer, uint64_t n,
-                                  std::string arg, uint64_t tag) {
+Instruction &ProgramBuilder::recv(std::string queue, std::string comm, uint32_t peer, uint64_t n, std::string arg,
+                                  uint64_t tag) {
   Instruction &it = send(std::move(queue), std::move(comm), peer, n, std::move(arg), tag);
   it.op = Op::Recv;
   it.operands[0].access = Access::Write;

@@ -51,8 +51,7 @@ static void makeUp(const format::Input &input, uint64_t first, uint64_t count, s
     makeUp(input, first + i, to.data() + i * format::sizeOf(input.type));
 }
 
-const std::byte *MadeUpRows::row(const format::Input &input, uint64_t row,
-                                 std::vector<std::byte> &scratch) const {
+const std::byte *MadeUpRows::row(const format::Input &input, uint64_t row, std::vector<std::byte> &scratch) const {
   uint64_t elements = 1;
   for (size_t dim = 1; dim < input.shape.size(); ++dim)
     elements *= static_cast<uint64_t>(input.shape[dim]);
@@ -106,12 +105,11 @@ uint64_t runEntries(core::Session &session, const format::Bundle &bundle, std::v
   MadeUpRows rows(bundle.manifest);
   core::RowOrder order(rows.rows(), false, 0);
   session.initialize(nullptr, 5);
-  session.onResult(
-      [&](const format::Output &output, int64_t, std::span<const std::byte> bytes) {
-        digestInto(digest, bytes);
-        if (values)
-          values->push_back(toDoubles(output.type, bytes));
-      });
+  session.onResult([&](const format::Output &output, int64_t, std::span<const std::byte> bytes) {
+    digestInto(digest, bytes);
+    if (values)
+      values->push_back(toDoubles(output.type, bytes));
+  });
   for (uint64_t step = 0; step < 2; ++step)
     for (const format::Entry &entry : bundle.programs.front().entries)
       session.run(entry.name, {&rows, &order, step * bundle.manifest.batch});
@@ -125,8 +123,8 @@ uint64_t runEntries(core::Session &session, const format::Bundle &bundle, std::v
 
 } // namespace
 
-Ran par::toy::runBundle(const format::Bundle &bundle, const std::string &folder,
-                        std::shared_ptr<sim::World> world, bool withValues) {
+Ran par::toy::runBundle(const format::Bundle &bundle, const std::string &folder, std::shared_ptr<sim::World> world,
+                        bool withValues) {
   Ran ran;
   comm::Launch launch;
   launch.bundle = folder;
@@ -162,9 +160,8 @@ Ran par::toy::runBundle(const format::Bundle &bundle, const std::string &folder,
 }
 
 Ran par::toy::simulate(const format::Bundle &bundle, const std::string &folder, const sim::Options &options) {
-  return runBundle(
-      bundle, folder,
-      std::make_shared<sim::World>(static_cast<uint32_t>(bundle.manifest.ranks.size()), options));
+  return runBundle(bundle, folder,
+                   std::make_shared<sim::World>(static_cast<uint32_t>(bundle.manifest.ranks.size()), options));
 }
 
 /// What a process of its own sends: digest, values, trouble.

@@ -57,8 +57,7 @@ Judgement par::toy::judgeMany(const Bundle &bundle, const std::string &folder, u
     if (verdict) {
       row.accepted += alike;
       if (!alike)
-        judgement.disagreements.push_back(what + ": " +
-                                          (ran.trouble.empty() ? "other results" : ran.trouble));
+        judgement.disagreements.push_back(what + ": " + (ran.trouble.empty() ? "other results" : ran.trouble));
       continue;
     }
     ++(isRace(ran) ? row.races : alike ? row.nothing : row.differ);
@@ -72,9 +71,8 @@ Judgement par::toy::judgeMany(const Bundle &bundle, const std::string &folder, u
 std::string par::toy::format(const Judgement &judgement) {
   static constexpr const char *properties[] = {"V1", "V2", "V3", "V4", "V5", "V6"};
   char line[200];
-  std::string text =
-      "mutation   mutants    V1    V2    V3    V4    V5    V6  accepted, alike | sim of V4, V5: "
-      "race  differs  nothing\n";
+  std::string text = "mutation   mutants    V1    V2    V3    V4    V5    V6  accepted, alike | sim of V4, V5: "
+                     "race  differs  nothing\n";
   uint64_t accepted = 0;
   for (const auto &[name, row] : judgement.rows) {
     std::snprintf(line, sizeof line, "%-10s %7llu", name.c_str(), static_cast<unsigned long long>(row.total));
@@ -85,15 +83,14 @@ std::string par::toy::format(const Judgement &judgement) {
                     static_cast<unsigned long long>(it == row.rejected.end() ? 0 : it->second));
       text += line;
     }
-    std::snprintf(line, sizeof line, "%17llu |%20llu%9llu%9llu\n",
-                  static_cast<unsigned long long>(row.accepted), static_cast<unsigned long long>(row.races),
-                  static_cast<unsigned long long>(row.differ), static_cast<unsigned long long>(row.nothing));
+    std::snprintf(line, sizeof line, "%17llu |%20llu%9llu%9llu\n", static_cast<unsigned long long>(row.accepted),
+                  static_cast<unsigned long long>(row.races), static_cast<unsigned long long>(row.differ),
+                  static_cast<unsigned long long>(row.nothing));
     text += line;
     accepted += row.accepted;
   }
-  text += std::to_string(judgement.total) + " mutants, " + std::to_string(judgement.simulated) +
-          " played on sim; " + std::to_string(accepted) +
-          " accepted without race and with the original's bits, " +
+  text += std::to_string(judgement.total) + " mutants, " + std::to_string(judgement.simulated) + " played on sim; " +
+          std::to_string(accepted) + " accepted without race and with the original's bits, " +
           std::to_string(judgement.disagreements.size()) + " disagreements, " +
           std::to_string(judgement.careful.size()) + " races of V4 that sim does not see\n";
   for (const std::string &what : judgement.disagreements)

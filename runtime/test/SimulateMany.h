@@ -17,7 +17,7 @@ struct Judgement {
   struct Row {
     uint64_t total = 0;
     std::map<std::string, uint64_t> rejected; ///< by property: "V1" ... "V6"
-    uint64_t accepted = 0; ///< by par-verify; sim found nothing, and the results are the original's
+    uint64_t accepted = 0;                    ///< by par-verify; sim found nothing, and the results are the original's
     /// Of what V4 and V5 rejected and sim played: it found a race or a deadlock; other bits than the
     /// original's; nothing (it need not: V5 is about values that may be equal by chance).
     uint64_t races = 0, differ = 0, nothing = 0;

@@ -68,7 +68,7 @@ struct Player {
 
   const Entry *entry = nullptr;
   size_t run = 0, n = 0;
-  bool posted = false; ///< the communication at (run, n) has given its part
+  bool posted = false;                                     ///< the communication at (run, n) has given its part
   std::map<std::pair<uint32_t, uint32_t>, uint64_t> count; ///< collectives given, by communicator and group
 };
 
@@ -94,8 +94,7 @@ private:
   };
   Key keyOf(const Player &player, const Run &run, const Instruction &it) const;
   const Communicator &commOf(const Player &player, const Instruction &it, uint32_t &index) const;
-  Content get(const Player &player, const Run &run, const Operand &operand, uint64_t offset,
-              uint64_t bytes) const;
+  Content get(const Player &player, const Run &run, const Operand &operand, uint64_t offset, uint64_t bytes) const;
   void put(Player &player, const Run &run, const Operand &operand, uint64_t offset, const Content &content);
 
   const Bundle &bundle;
@@ -178,13 +177,11 @@ Symbolic::Symbolic(const Bundle &bundle) : bundle(bundle) {
 
 Content Symbolic::get(const Player &player, const Run &run, const Operand &operand, uint64_t offset,
                       uint64_t bytes) const {
-  const Memory &memory =
-      player.program->buffers[operand.buffer].space == Space::Dev ? player.dev : player.host;
+  const Memory &memory = player.program->buffers[operand.buffer].space == Space::Dev ? player.dev : player.host;
   return memory.read(addressOf(*player.program, operand, run) + offset, bytes);
 }
 
-void Symbolic::put(Player &player, const Run &run, const Operand &operand, uint64_t offset,
-                   const Content &content) {
+void Symbolic::put(Player &player, const Run &run, const Operand &operand, uint64_t offset, const Content &content) {
   Memory &memory = player.program->buffers[operand.buffer].space == Space::Dev ? player.dev : player.host;
   memory.write(addressOf(*player.program, operand, run) + offset, content);
 }
@@ -221,9 +218,7 @@ void Symbolic::local(Player &player, const Run &run, const Instruction &it, uint
     what.add(kernel.symbol).add(kernel.builtin);
     for (const Imm &imm : it.imms)
       what.add(uint64_t(imm.value) +
-               (imm.axis.empty()
-                    ? 0
-                    : *coordinateOf(bundle.manifest, player.rank, imm.axis) * uint64_t(imm.scale)));
+               (imm.axis.empty() ? 0 : *coordinateOf(bundle.manifest, player.rank, imm.axis) * uint64_t(imm.scale)));
     for (const KernelOperand &operand : kernel.operands)
       bytes.push_back(operand.bytes);
     return compute(player, run, it, what.get(), bytes);
@@ -256,8 +251,7 @@ void Symbolic::local(Player &player, const Run &run, const Instruction &it, uint
   }
   case Op::Fetch: {
     uint64_t size = program.buffers[it.operands[0].buffer].bytes();
-    player.log =
-        Hash().add(player.log).add(it.name).add(hashOf(get(player, run, it.operands[0], 0, size))).get();
+    player.log = Hash().add(player.log).add(it.name).add(hashOf(get(player, run, it.operands[0], 0, size))).get();
     return;
   }
   default:

@@ -46,15 +46,8 @@ static Layout rowsLayout(std::vector<int64_t> shape, const std::vector<uint32_t>
   return layout;
 }
 
-static Tensor parameter(std::string name, std::vector<int64_t> shape, std::vector<uint32_t> ranks,
-                        InitRule init) {
-  return {std::move(name),
-          TensorKind::Parameter,
-          "",
-          DType::F32,
-          shape,
-          replicated(shape, std::move(ranks)),
-          init,
+static Tensor parameter(std::string name, std::vector<int64_t> shape, std::vector<uint32_t> ranks, InitRule init) {
+  return {std::move(name), TensorKind::Parameter, "", DType::F32, shape, replicated(shape, std::move(ranks)), init,
           std::nullopt};
 }
 
@@ -172,8 +165,7 @@ Bundle par::toy::halves(uint32_t ranks) {
 }
 
 /// g and w of one stage: all_reduce over dp on its own queue, then w += -0.1 g.
-static void updateBlock(ProgramBuilder &b, const std::string &g, const std::string &w, bool reduces,
-                        uint64_t tag) {
+static void updateBlock(ProgramBuilder &b, const std::string &g, const std::string &w, bool reduces, uint64_t tag) {
   b.block("update");
   b.fill("compute", 1, 1.0, "one");
   if (reduces) {
@@ -233,11 +225,10 @@ static Program stage0(bool reduces) {
   }
   updateBlock(b, "g0", "w0", reduces, 3);
   const std::pair<const char *, int64_t> order[] = {
-      {"feed", 0},     {"forward", 0},  {"sendact", 0},        {"feed", 1},     {"forward", 1},
-      {"sendact", 1},  {"recvgrad", 0}, {"backward.first", 0}, {"feed", 2},     {"forward", 2},
-      {"recvgrad", 1}, {"sendact", 2},  {"backward", 1},       {"feed", 3},     {"forward", 3},
-      {"sendact", 3},  {"recvgrad", 2}, {"backward", 2},       {"recvgrad", 3}, {"backward", 3},
-      {"update", 0}};
+      {"feed", 0},     {"forward", 0},        {"sendact", 0}, {"feed", 1},    {"forward", 1},  {"sendact", 1},
+      {"recvgrad", 0}, {"backward.first", 0}, {"feed", 2},    {"forward", 2}, {"recvgrad", 1}, {"sendact", 2},
+      {"backward", 1}, {"feed", 3},           {"forward", 3}, {"sendact", 3}, {"recvgrad", 2}, {"backward", 2},
+      {"recvgrad", 3}, {"backward", 3},       {"update", 0}};
   for (auto [block, microbatch] : order)
     b.run("train", block, microbatch);
   return b.program;
@@ -277,10 +268,10 @@ static Program stage1(bool reduces) {
   b.signal("compute", "last");
   b.wait("host", "last");
   b.fetch("host", "out", "out");
-  const std::pair<const char *, int64_t> order[] = {
-      {"recvact", 0},  {"recvact", 1},  {"both.first", 0}, {"sendgrad", 0}, {"both", 1},
-      {"sendgrad", 1}, {"recvact", 2},  {"recvact", 3},    {"both", 2},     {"sendgrad", 2},
-      {"both", 3},     {"sendgrad", 3}, {"update", 0}};
+  const std::pair<const char *, int64_t> order[] = {{"recvact", 0}, {"recvact", 1},  {"both.first", 0}, {"sendgrad", 0},
+                                                    {"both", 1},    {"sendgrad", 1}, {"recvact", 2},    {"recvact", 3},
+                                                    {"both", 2},    {"sendgrad", 2}, {"both", 3},       {"sendgrad", 3},
+                                                    {"update", 0}};
   for (auto [block, microbatch] : order)
     b.run("train", block, microbatch);
   return b.program;
@@ -303,7 +294,13 @@ Bundle par::toy::pipeline(uint32_t width) {
   m.microbatches = 4;
   m.batch = 8 * width;
   m.inputs = {{"x", DType::F32, {8 * width, 4}, true, rowsLayout({2 * width, 4}, iota(width))}};
-  m.outputs = {{"out", DType::F32, {2 * width, 4}, false, iota(width, width), false, rowsLayout({2 * width, 4}, iota(width, width))}};
+  m.outputs = {{"out",
+                DType::F32,
+                {2 * width, 4},
+                false,
+                iota(width, width),
+                false,
+                rowsLayout({2 * width, 4}, iota(width, width))}};
   m.hypers = {};
   return bundle;
 }

@@ -29,8 +29,7 @@ public:
   void comm(std::string name, std::string queue);
   void event(std::string name, format::Index index = format::Index::None, uint32_t depth = 1);
   /// Row-major f32 product with dense operands; C [m,n] = alpha op(A) op(B) + beta C.
-  void product(std::string name, int64_t m, int64_t n, int64_t k, bool transA, bool transB, double alpha,
-               double beta);
+  void product(std::string name, int64_t m, int64_t n, int64_t k, bool transA, bool transB, double alpha, double beta);
 
   /// Blocks are filled by the calls below until the next block().
   void block(std::string name);
@@ -94,8 +93,8 @@ format::Bundle alone(format::Program program);
 /// it, and fetches that as y.
 format::Bundle offloaded();
 
-/// One rank, three batches of two microbatches, each with an update: w -= lr g. The second and third begin with the weights of
-/// one update ago, which the update has copied aside.
+/// One rank, three batches of two microbatches, each with an update: w -= lr g. The second and third begin with the
+/// weights of one update ago, which the update has copied aside.
 format::Bundle delayed();
 
 } // namespace par::toy

@@ -28,9 +28,7 @@ class StackBuilder {
 public:
   explicit StackBuilder(const Stack &stack);
   Program stage(uint32_t s);
-  uint32_t rank(uint32_t stage, uint32_t dp, uint32_t tp) const {
-    return (stage * stack.dp + dp) * stack.tp + tp;
-  }
+  uint32_t rank(uint32_t stage, uint32_t dp, uint32_t tp) const { return (stage * stack.dp + dp) * stack.tp + tp; }
   Manifest manifest(const std::vector<Program> &programs) const;
 
 private:
@@ -93,8 +91,8 @@ void StackBuilder::buffers(ProgramBuilder &b, uint32_t s) {
              "p" + std::to_string(s * stack.layers + l));
   uint32_t depth = std::min(stack.microbatches, stack.stages - s + 1);
   for (uint32_t l = 0; l <= stack.layers; ++l)
-    b.buffer("x" + std::to_string(l), s == 0 && l == 0 ? BufferKind::Input : BufferKind::Temp, {4, 16},
-             Index::Mb, depth);
+    b.buffer("x" + std::to_string(l), s == 0 && l == 0 ? BufferKind::Input : BufferKind::Temp, {4, 16}, Index::Mb,
+             depth);
   b.buffer("gin", BufferKind::Temp, {4, 16}, Index::Mb, std::min(2u, stack.microbatches));
   b.buffer("gout", BufferKind::Temp, {4, 16}, Index::Mb, std::min(2u, stack.microbatches));
   for (const char *name : {"t1", "t2", "t3"})
@@ -143,8 +141,7 @@ void StackBuilder::backward(ProgramBuilder &b, uint32_t s, bool first, bool last
   uint32_t bucket = 0;
   for (uint32_t l = stack.layers; l-- > 0;) {
     std::string n = std::to_string(l);
-    b.kernel("compute", first ? "gradient.first" : "gradient",
-             {"r x" + n, "r t2", (first ? "w g" : "acc g") + n});
+    b.kernel("compute", first ? "gradient.first" : "gradient", {"r x" + n, "r t2", (first ? "w g" : "acc g") + n});
     ++bucket;
     if (last && (bucket == 2 || l == 0)) {
       signal(b, "compute", "bucket");
@@ -152,8 +149,7 @@ void StackBuilder::backward(ProgramBuilder &b, uint32_t s, bool first, bool last
       if (bucket > 1)
         b.group(queue("dp"), bucket);
       for (uint32_t k = l + bucket; k-- > l;)
-        b.collective(queue("dp"), "dp", CollKind::AllReduce, 256, "g" + std::to_string(k),
-                     200 + s * stack.layers + k);
+        b.collective(queue("dp"), "dp", CollKind::AllReduce, 256, "g" + std::to_string(k), 200 + s * stack.layers + k);
       bucket = 0;
     }
     b.kernel("compute", "product.t", {"r t2", "r p" + n, "w t3"});
@@ -181,16 +177,12 @@ void StackBuilder::transfers(ProgramBuilder &b, uint32_t s) {
     signal(b, on, after);
   };
   if (s + 1 < stack.stages) {
-    block("sendact", "pf", "out", "sent",
-          [&](const std::string &q) { b.send(q, "pf", s + 1, 64, out, 10 + s); });
-    block("recvgrad", "pb", "gfree", "gin",
-          [&](const std::string &q) { b.recv(q, "pb", s + 1, 64, "gin", 20 + s); });
+    block("sendact", "pf", "out", "sent", [&](const std::string &q) { b.send(q, "pf", s + 1, 64, out, 10 + s); });
+    block("recvgrad", "pb", "gfree", "gin", [&](const std::string &q) { b.recv(q, "pb", s + 1, 64, "gin", 20 + s); });
   }
   if (s > 0) {
-    block("recvact", "pf", "xfree", "xin",
-          [&](const std::string &q) { b.recv(q, "pf", s - 1, 64, "x0", 9 + s); });
-    block("sendgrad", "pb", "gout", "gsent",
-          [&](const std::string &q) { b.send(q, "pb", s - 1, 64, "gout", 19 + s); });
+    block("recvact", "pf", "xfree", "xin", [&](const std::string &q) { b.recv(q, "pf", s - 1, 64, "x0", 9 + s); });
+    block("sendgrad", "pb", "gout", "gsent", [&](const std::string &q) { b.send(q, "pb", s - 1, 64, "gout", 19 + s); });
   }
   b.block("update");
   wait(b, "compute", "reduced");
@@ -227,9 +219,8 @@ void StackBuilder::order(ProgramBuilder &b, uint32_t s) {
 }
 
 Program StackBuilder::stage(uint32_t s) {
-  ProgramBuilder b("stage" + std::to_string(s), stack.oneQueue
-                                                    ? std::vector<std::string>{"compute"}
-                                                    : std::vector<std::string>{"compute", "pf", "pb", "dp"});
+  ProgramBuilder b("stage" + std::to_string(s), stack.oneQueue ? std::vector<std::string>{"compute"}
+                                                               : std::vector<std::string>{"compute", "pf", "pb", "dp"});
   buffers(b, s);
   forward(b, s);
   backward(b, s, true, false);
@@ -288,14 +279,16 @@ Manifest StackBuilder::manifest(const std::vector<Program> &programs) const {
     return cut({4, 16}, stack.dp, [&](uint32_t rank) { return rank / stack.tp % stack.dp; }, ranks);
   };
   for (uint32_t p = 0; p < stack.stages * stack.layers; ++p)
-    m.tensors.push_back({"p" + std::to_string(p),
-                         TensorKind::Parameter,
-                         "",
-                         DType::F32,
-                         {16 * int64_t(stack.tp), 16},
-                         cut({16, 16}, stack.tp, [&](uint32_t rank) { return rank % stack.tp; }, ofStage[p / stack.layers]),
-                         {InitRule::Normal, 0, 0.1},
-                         std::nullopt});
+    m.tensors.push_back(
+        {"p" + std::to_string(p),
+         TensorKind::Parameter,
+         "",
+         DType::F32,
+         {16 * int64_t(stack.tp), 16},
+         cut(
+             {16, 16}, stack.tp, [&](uint32_t rank) { return rank % stack.tp; }, ofStage[p / stack.layers]),
+         {InitRule::Normal, 0, 0.1},
+         std::nullopt});
   m.microbatches = stack.microbatches;
   m.batch = 4 * stack.dp * stack.microbatches;
   m.inputs = {{"x", DType::F32, {int64_t(m.batch), 16}, true, rows(ofStage[0])}};

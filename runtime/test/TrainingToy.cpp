@@ -92,11 +92,18 @@ Bundle par::toy::training(uint32_t ranks) {
   }
   m.communicators = {{"dp", {all}}};
   Layout scalar{{1}, {1}, {{{0}, {1}, all}}};
-  m.tensors = {{"w", TensorKind::Parameter, "", DType::F32, {rows, cols}, rowsOver(ranks, rows, cols),
-                {InitRule::Normal, 1, 0.1}, std::nullopt},
+  m.tensors = {{"w",
+                TensorKind::Parameter,
+                "",
+                DType::F32,
+                {rows, cols},
+                rowsOver(ranks, rows, cols),
+                {InitRule::Normal, 1, 0.1},
+                std::nullopt},
                {"step", TensorKind::Counter, "", DType::F32, {1}, scalar, {InitRule::Constant, 0, 0}, std::nullopt}};
   for (const char *name : {"input_ids", "labels"})
-    m.inputs.push_back({name, DType::I64, {2 * ranks, sequence}, true, rowsOver(ranks, 2 * ranks, sequence), {{1, 128}}});
+    m.inputs.push_back(
+        {name, DType::I64, {2 * ranks, sequence}, true, rowsOver(ranks, 2 * ranks, sequence), {{1, 128}}});
   m.inputs[1].limits[0].ignored = -100;
   m.outputs = {{"loss", DType::F32, {1}, true, all}, {"grad_norm", DType::F32, {1}, true, all}};
   m.hypers = {{"lr", 0.1}};

@@ -48,8 +48,7 @@ static int run(int argc, char **argv) {
       std::string text = argv[++i];
       uint32_t rank = 0;
       if (options.rank)
-        return std::fprintf(stderr,
-                            "par-verify: error: --rank is given twice, with %u and '%s'; it takes one\n",
+        return std::fprintf(stderr, "par-verify: error: --rank is given twice, with %u and '%s'; it takes one\n",
                             unsigned(*options.rank), par::format::printable(text).c_str()),
                2;
       auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), rank);

@@ -119,10 +119,9 @@ CompiledKernels compiledKernels() {
   CompiledKernels compiled;
   compiled.object = "code";
   compiled.isa = "x86-64";
-  compiled.kernels = {info("mul", {{Read, 32}, {Read, 32}, {Write, 32}}, 0),
-                      info("sum", {{Read, 32}, {Write, 4}, {Write, 100}}, 100),
-                      info("sgd", {{ReadWrite, 32}, {Read, 32}, {Read, 4}}, 0),
-                      info("inc", {{ReadWrite, 4}, {Read, 4}}, 0)};
+  compiled.kernels = {
+      info("mul", {{Read, 32}, {Read, 32}, {Write, 32}}, 0), info("sum", {{Read, 32}, {Write, 4}, {Write, 100}}, 100),
+      info("sgd", {{ReadWrite, 32}, {Read, 32}, {Read, 4}}, 0), info("inc", {{ReadWrite, 4}, {Read, 4}}, 0)};
   compiled.kernels[0].immediates.push_back({{"dp"}, 0});
   return compiled;
 }
@@ -243,8 +242,8 @@ TEST_F(EmitBundle, inputsAreFedWhereTheyAreFirstLoaded) {
 
 /// A reduction on its own queue waits for the gradient, and the update for it.
 TEST_F(EmitBundle, reductionsBesideComputeAreOrderedByEvents) {
-  FailureOr<format::Bundle> bundle = emitWith("par.all_reduce sum %h over [\"dp\"] :",
-                                              "par.all_reduce sum %h over [\"dp\"] {queue = \"data\"} :");
+  FailureOr<format::Bundle> bundle =
+      emitWith("par.all_reduce sum %h over [\"dp\"] :", "par.all_reduce sum %h over [\"dp\"] {queue = \"data\"} :");
   ASSERT_TRUE(succeeded(bundle)) << errors;
   verify::Verdict verdict = verify::verifyBundle(*bundle);
   EXPECT_TRUE(bool(verdict)) << verify::format(verdict, "bundle");
@@ -271,8 +270,8 @@ TEST_F(EmitBundle, sendsStandBesideCompute) {
   std::vector<format::Instruction> &forward = first.blocks[first.findBlock("forward")].instructions;
   auto ops = llvm::map_to_vector(forward, [](const format::Instruction &it) { return it.op; });
   using format::Op;
-  EXPECT_EQ(ops, (SmallVector<Op, 8>{Op::Wait, Op::Feed, Op::Wait, Op::Kernel, Op::Signal, Op::Wait, Op::Group, Op::Send, Op::Send,
-                                     Op::Signal, Op::Signal}));
+  EXPECT_EQ(ops, (SmallVector<Op, 8>{Op::Wait, Op::Feed, Op::Wait, Op::Kernel, Op::Signal, Op::Wait, Op::Group,
+                                     Op::Send, Op::Send, Op::Signal, Op::Signal}));
   EXPECT_EQ(forward[0].eventSlot.base, format::SlotExpr::Mb);
   verify::Verdict verdict = verify::verifyBundle(*bundle);
   EXPECT_TRUE(bool(verdict)) << verify::format(verdict, "bundle");
@@ -283,7 +282,8 @@ TEST_F(EmitBundle, sendsStandBesideCompute) {
   EXPECT_EQ(verdict.counterexample->property, verify::Property::Race);
 }
 
-/// What is received is received on a queue of its own, behind compute so far; who reads it waits for its own slot's receive.
+/// What is received is received on a queue of its own, behind compute so far; who reads it waits for its own slot's
+/// receive.
 TEST_F(EmitBundle, receivesStandBesideCompute) {
   FailureOr<format::Bundle> bundle = emitWith("par.all_reduce", "par.all_reduce");
   ASSERT_TRUE(succeeded(bundle)) << errors;
@@ -292,7 +292,8 @@ TEST_F(EmitBundle, receivesStandBesideCompute) {
   for (const format::Comm &comm : second.comms)
     EXPECT_EQ(comm.queue, comm.name == "s1>s0" ? 1u : comm.name == "s0>s1" ? 2u : 0u) << comm.name;
   auto opsOf = [&](StringRef block) {
-    return llvm::map_to_vector(second.blocks[second.findBlock(block)].instructions, [](const format::Instruction &it) { return it.op; });
+    return llvm::map_to_vector(second.blocks[second.findBlock(block)].instructions,
+                               [](const format::Instruction &it) { return it.op; });
   };
   using format::Op;
   EXPECT_EQ(opsOf("receive"),
@@ -370,8 +371,7 @@ TEST_F(EmitBundle, refusesVariablesAndKernelsItCannotPlace) {
       {"init \"normal(0.02)\"", "init \"orthogonal\"",
        "has the initialisation rule \"orthogonal\", which is not supported yet"},
       {"hyper : tensor<f32> value dense<0.125> : tensor<f32>",
-       "hyper : tensor<2xf32> value dense<[0.5, 1.0]> : tensor<2xf32>",
-       "is a hyper parameter of several numbers"},
+       "hyper : tensor<2xf32> value dense<[0.5, 1.0]> : tensor<2xf32>", "is a hyper parameter of several numbers"},
       {"@inc(%s: tensor<f32>, %l: tensor<f32>) -> tensor<f32> attributes {implementation = \"generated\"",
        "@inc(%s: tensor<f32>, %l: tensor<f32>) -> tensor<f32> attributes {implementation = \"magic\"",
        "has the unknown implementation \"magic\""},
@@ -398,20 +398,19 @@ TEST_F(EmitBundle, refusesVariablesAndKernelsItCannotPlace) {
   EXPECT_NE(errors.find("has no offsets; a bundle is made after Memory"), std::string::npos) << errors;
   errors.clear();
   EXPECT_TRUE(failed(emit("par.program @p on @s1 ranks [2, 3] {}")));
-  EXPECT_NE(errors.find("has rank 2; the programs' ranks must be 0 to 1, each once"), std::string::npos)
-      << errors;
+  EXPECT_NE(errors.find("has rank 2; the programs' ranks must be 0 to 1, each once"), std::string::npos) << errors;
 }
 
 TEST_F(EmitBundle, refusesKernelsWithoutCode) {
-  EXPECT_TRUE(failed(
-      emit("par.kernel @neg(%a: tensor<f32>) -> tensor<f32> attributes {implementation = \"generated\"} {\n"
-           "  %0 = par.negate %a : tensor<f32>\n  par.return %0 : tensor<f32>\n}\n"
-           "par.program @p on @s0 ranks [0, 1] {\n"
-           "  par.buffer @s state of \"step\" : tensor<f32>\n"
-           "  par.block @b {\n    %s = par.load @s : tensor<f32>\n"
-           "    %n = par.launch @neg(%s) : (tensor<f32>) -> tensor<f32>\n"
-           "    par.store %n to @s : tensor<f32>\n  }\n"
-           "  par.entry @train runs [@b] microbatches [0]\n}\n")));
+  EXPECT_TRUE(
+      failed(emit("par.kernel @neg(%a: tensor<f32>) -> tensor<f32> attributes {implementation = \"generated\"} {\n"
+                  "  %0 = par.negate %a : tensor<f32>\n  par.return %0 : tensor<f32>\n}\n"
+                  "par.program @p on @s0 ranks [0, 1] {\n"
+                  "  par.buffer @s state of \"step\" : tensor<f32>\n"
+                  "  par.block @b {\n    %s = par.load @s : tensor<f32>\n"
+                  "    %n = par.launch @neg(%s) : (tensor<f32>) -> tensor<f32>\n"
+                  "    par.store %n to @s : tensor<f32>\n  }\n"
+                  "  par.entry @train runs [@b] microbatches [0]\n}\n")));
   EXPECT_NE(errors.find("launches @neg, which Codegen has not compiled"), std::string::npos) << errors;
 }
 

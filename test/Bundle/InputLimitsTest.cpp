@@ -16,7 +16,9 @@ std::string describe(const InputLimits &limits) {
   std::string text;
   for (const format::Limits &run : *limits) {
     text += (text.empty() ? "" : ", ") + (run.count == 1 ? "" : std::to_string(run.count) + " x ");
-    text += run.limit == 0 ? "any" : "[" + std::to_string(run.fromEnd ? -run.limit : 0) + ", " + std::to_string(run.limit) + ")";
+    text += run.limit == 0
+                ? "any"
+                : "[" + std::to_string(run.fromEnd ? -run.limit : 0) + ", " + std::to_string(run.limit) + ")";
     text += run.ignored ? " or " + std::to_string(*run.ignored) : "";
   }
   return text;
@@ -44,18 +46,23 @@ constexpr const char *column = R"(
   %2 = par.gather %t7, %1 dim 0 : tensor<7x2xf32>, tensor<4xi64> to tensor<4x2xf32>)";
 
 TEST(InputLimits, OfOneTable) {
-  EXPECT_EQ(limitsOf("4", "%0 = par.gather %t7, %x dim 0 : tensor<7x2xf32>, tensor<4xi64> to tensor<4x2xf32>"), "[0, 7)");
+  EXPECT_EQ(limitsOf("4", "%0 = par.gather %t7, %x dim 0 : tensor<7x2xf32>, tensor<4xi64> to tensor<4x2xf32>"),
+            "[0, 7)");
 }
 
 // Of batches of billions of tokens too: nothing is made for each of them.
 TEST(InputLimits, OfManyElements) {
   std::string many = "1099511627776";
-  EXPECT_EQ(limitsOf(many, "%0 = par.gather %t7, %x dim 0 : tensor<7x2xf32>, tensor<" + many + "xi64> to tensor<" + many + "x2xf32>"),
+  EXPECT_EQ(limitsOf(many, "%0 = par.gather %t7, %x dim 0 : tensor<7x2xf32>, tensor<" + many + "xi64> to tensor<" +
+                               many + "x2xf32>"),
             "[0, 7)");
   std::string slice = " = par.slice %x [0, 0] to [4, 1] by [1, 1] : tensor<" + many + "x3xi64> to tensor<4x1xi64>\n";
-  std::string one = "%0" + slice + "%1 = par.gather %t7, %0 dim 0 : tensor<7x2xf32>, tensor<4x1xi64> to tensor<4x1x2xf32>\n";
+  std::string one =
+      "%0" + slice + "%1 = par.gather %t7, %0 dim 0 : tensor<7x2xf32>, tensor<4x1xi64> to tensor<4x1x2xf32>\n";
   EXPECT_EQ(limitsOf(many + "x3", one), "[0, 7)");
-  EXPECT_EQ(limitsOf(many + "x3", one + "%2" + slice + "%3 = par.gather %t9, %2 dim 0 : tensor<9x2xf32>, tensor<4x1xi64> to tensor<4x1x2xf32>"),
+  EXPECT_EQ(limitsOf(many + "x3",
+                     one + "%2" + slice +
+                         "%3 = par.gather %t9, %2 dim 0 : tensor<9x2xf32>, tensor<4x1xi64> to tensor<4x1x2xf32>"),
             "other in other places");
 }
 
@@ -85,9 +92,10 @@ TEST(InputLimits, ThroughOtherWidthsAndCountedFromTheEnd) {
 /// `%index`, of %x counted from the end of `size`, and with `%size` for other names.
 std::string wrapped(const std::string &index, int size) {
   std::string name = "%w" + index.substr(1), type = "tensor<4xi64>";
-  return name + "0 = par.constant dense<0> : " + type + "\n" + name + "1 = par.constant dense<" + std::to_string(size) + "> : " +
-         type + "\n" + name + "2 = par.compare lt %x, " + name + "0 : " + type + "\n" + name + "3 = par.add %x, " + name +
-         "1 : " + type + "\n" + index + " = par.select " + name + "2, " + name + "3, %x : tensor<4xi1>, " + type + "\n";
+  return name + "0 = par.constant dense<0> : " + type + "\n" + name + "1 = par.constant dense<" + std::to_string(size) +
+         "> : " + type + "\n" + name + "2 = par.compare lt %x, " + name + "0 : " + type + "\n" + name +
+         "3 = par.add %x, " + name + "1 : " + type + "\n" + index + " = par.select " + name + "2, " + name +
+         "3, %x : tensor<4xi1>, " + type + "\n";
 }
 
 TEST(InputLimits, CountedFromTheEnd) {
@@ -97,7 +105,8 @@ TEST(InputLimits, CountedFromTheEnd) {
   // Of two tables, each by its size.
   EXPECT_EQ(limitsOf("4", wrapped("%a", 7) + wrapped("%e", 9) + of7 + of9), "[-7, 7)");
   // One of two counts from 0 alone.
-  EXPECT_EQ(limitsOf("4", wrapped("%a", 7) + of7 + "%d = par.gather %t9, %x dim 0 : tensor<9x2xf32>, tensor<4xi64> to tensor<4x2xf32>"),
+  EXPECT_EQ(limitsOf("4", wrapped("%a", 7) + of7 +
+                              "%d = par.gather %t9, %x dim 0 : tensor<9x2xf32>, tensor<4xi64> to tensor<4x2xf32>"),
             "[0, 7)");
   // Something is added to what is below 0, and not the table's rows.
   EXPECT_EQ(limitsOf("4", wrapped("%a", 3) + of7), "[0, 7)");
@@ -110,7 +119,8 @@ TEST(InputLimits, SlicesCountedFromTheEnd) {
   %1 = par.reshape %0 : tensor<4x1xi64> to tensor<4xi64>
   %2 = par.constant dense<0> : tensor<4xi64>
   %3 = par.compare lt %1, %2 : tensor<4xi64>
-  %4 = par.constant dense<)" + std::to_string(size) + R"(> : tensor<4xi64>
+  %4 = par.constant dense<)" +
+           std::to_string(size) + R"(> : tensor<4xi64>
   %5 = par.add %1, %4 : tensor<4xi64>
   %6 = par.select %3, %5, %1 : tensor<4xi1>, tensor<4xi64>
   %7 = par.gather %t7, %6 dim 0 : tensor<7x2xf32>, tensor<4xi64> to tensor<4x2xf32>)";
@@ -132,9 +142,9 @@ TEST(InputLimits, OfEachColumn) {
 // Along several dims, and in rows that are not all alike.
 TEST(InputLimits, OfEachPlace) {
   auto look = [](const std::string &number, const std::string &from, const std::string &to, const std::string &table) {
-    return "%a" + number + " = par.slice %x " + from + " to " + to + " by [1, 1, 1] : tensor<2x2x2xi64> to tensor<2x1x1xi64>\n%b" +
-           number + " = par.gather %t" + table + ", %a" + number + " dim 0 : tensor<" + table +
-           "x2xf32>, tensor<2x1x1xi64> to tensor<2x1x1x2xf32>\n";
+    return "%a" + number + " = par.slice %x " + from + " to " + to +
+           " by [1, 1, 1] : tensor<2x2x2xi64> to tensor<2x1x1xi64>\n%b" + number + " = par.gather %t" + table + ", %a" +
+           number + " dim 0 : tensor<" + table + "x2xf32>, tensor<2x1x1xi64> to tensor<2x1x1x2xf32>\n";
   };
   EXPECT_EQ(limitsOf("2x2x2", look("0", "[0, 0, 0]", "[2, 1, 1]", "7") + look("1", "[0, 0, 1]", "[2, 1, 2]", "9") +
                                   look("2", "[0, 1, 1]", "[2, 2, 2]", "7")),
@@ -158,10 +168,12 @@ TEST(InputLimits, LabelsMayBeIgnored) {
   %0, %1 = par.cross_entropy %t7, %x ignore 255 : (tensor<7x2xf32>, tensor<7xi64>) -> (tensor<7xf32>, tensor<7xf32>))";
   EXPECT_EQ(limitsOf("7", loss), "[0, 2) or 255");
   // Labels that are looked up too may not.
-  EXPECT_EQ(limitsOf("7", std::string(loss) + "\n%2 = par.gather %t9, %x dim 0 : tensor<9x2xf32>, tensor<7xi64> to tensor<7x2xf32>"),
+  EXPECT_EQ(limitsOf("7", std::string(loss) +
+                              "\n%2 = par.gather %t9, %x dim 0 : tensor<9x2xf32>, tensor<7xi64> to tensor<7x2xf32>"),
             "[0, 2)");
   // Nor those that two losses ignore as two numbers.
-  EXPECT_EQ(limitsOf("7", std::string(loss) + "\n%2, %3 = par.cross_entropy %t7, %x ignore -1 : (tensor<7x2xf32>, tensor<7xi64>) -> (tensor<7xf32>, tensor<7xf32>)"),
+  EXPECT_EQ(limitsOf("7", std::string(loss) + "\n%2, %3 = par.cross_entropy %t7, %x ignore -1 : (tensor<7x2xf32>, "
+                                              "tensor<7xi64>) -> (tensor<7xf32>, tensor<7xf32>)"),
             "[0, 2)");
   // Of slices, each element for itself.
   EXPECT_EQ(limitsOf("9", R"(
@@ -174,9 +186,12 @@ TEST(InputLimits, LabelsMayBeIgnored) {
 
 /// `%b`, of `from` with `number` replaced by 1, which looks up 9 rows.
 std::string replaced(const std::string &from, int number) {
-  return "%n = par.constant dense<" + std::to_string(number) + "> : tensor<7xi64>\n%one = par.constant dense<1> : tensor<7xi64>\n"
-         "%is = par.compare eq " + from + ", %n : tensor<7xi64>\n%b = par.select %is, %one, " + from +
-         " : tensor<7xi1>, tensor<7xi64>\n%g = par.gather %t9, %b dim 0 : tensor<9x2xf32>, tensor<7xi64> to tensor<7x2xf32>\n";
+  return "%n = par.constant dense<" + std::to_string(number) +
+         "> : tensor<7xi64>\n%one = par.constant dense<1> : tensor<7xi64>\n"
+         "%is = par.compare eq " +
+         from + ", %n : tensor<7xi64>\n%b = par.select %is, %one, " + from +
+         " : tensor<7xi1>, tensor<7xi64>\n%g = par.gather %t9, %b dim 0 : tensor<9x2xf32>, tensor<7xi64> to "
+         "tensor<7x2xf32>\n";
 }
 
 TEST(InputLimits, OneNumberMayBeReplaced) {
@@ -189,7 +204,8 @@ TEST(InputLimits, OneNumberMayBeReplaced) {
   // Labels that are decoded too: both take the number, or one does not.
   EXPECT_EQ(limitsOf("7", replaced("%x", -100) + loss(-100)), "[0, 2) or -100");
   EXPECT_EQ(limitsOf("7", replaced("%x", -1) + loss(-100)), "[0, 2)");
-  EXPECT_EQ(limitsOf("7", replaced("%x", -1) + "%o = par.gather %t7, %x dim 0 : tensor<7x2xf32>, tensor<7xi64> to tensor<7x2xf32>"),
+  EXPECT_EQ(limitsOf("7", replaced("%x", -1) +
+                              "%o = par.gather %t7, %x dim 0 : tensor<7x2xf32>, tensor<7xi64> to tensor<7x2xf32>"),
             "[0, 7)");
   // One that another counts from the end; one that was counted before.
   EXPECT_EQ(limitsOf("7", replaced("%x", -1) + R"(

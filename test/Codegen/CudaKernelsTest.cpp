@@ -1,4 +1,5 @@
-// Kernels for a GPU on shapes that its ways of sharing work differ in, run with every thread as a coroutine; and the gate.
+// Kernels for a GPU on shapes that its ways of sharing work differ in, run with every thread as a coroutine; and the
+// gate.
 #include "../../lib/Codegen/CUDA/Assemble.h"
 #include "../../lib/Codegen/CUDA/Ptx.h"
 #include "../../lib/Driver/KernelTable.h"
@@ -51,8 +52,8 @@ std::string normKernel(int rows, int size, const std::string &format) {
   };
   return kernel("norm", "%a: " + narrow + ", %b: " + narrow + ", %g: " + weight + ", %h: " + weight, "(" + types + ")",
                 "%s = par.add %a, %b : " + narrow + "\n%w = " + convert(narrow, wide) +
-                    "\n%y, %m, %r = par.layer_norm %w, %g, %h epsilon 1.0e-5 : (" + wide + ", " + weight + ", " + weight +
-                    ") -> (" + wide + ", " + mean + ", " + mean + ")\npar.return %s, %y, %r : " + types);
+                    "\n%y, %m, %r = par.layer_norm %w, %g, %h epsilon 1.0e-5 : (" + wide + ", " + weight + ", " +
+                    weight + ") -> (" + wide + ", " + mean + ", " + mean + ")\npar.return %s, %y, %r : " + types);
 }
 
 /// Of the bytes that the loads and stores of PTX move, each counted once, the part by 16 at once.
@@ -88,8 +89,8 @@ TEST(CudaKernels, Rows) {
       std::string rows = "tensor<" + sizes.substr(0, sizes.rfind('x')) + "x" + element + ">";
       std::string dim = sizes == "40x4x100" ? "2" : "1";
       runOnGpu(kernel("softmax", "%a: " + type, "(" + type + ", " + rows + ")",
-                      "%y = par.softmax %a dim " + dim + " : " + type + "\n%m = par.reduce max %a dims [" + dim + "] : " +
-                          type + " to " + rows + "\npar.return %y, %m : " + type + ", " + rows));
+                      "%y = par.softmax %a dim " + dim + " : " + type + "\n%m = par.reduce max %a dims [" + dim +
+                          "] : " + type + " to " + rows + "\npar.return %y, %m : " + type + ", " + rows));
     }
 }
 
@@ -99,8 +100,8 @@ TEST(CudaKernels, Columns) {
     for (std::string kind : {"sum", "max"}) {
       std::string type = "tensor<500x70x" + element + ">", result = "tensor<70x" + element + ">";
       runOnGpu(kernel("reduce", "%a: " + type, result,
-                      "%0 = par.reduce " + kind + " %a dims [0] : " + type + " to " + result + "\npar.return %0 : " +
-                          result));
+                      "%0 = par.reduce " + kind + " %a dims [0] : " + type + " to " + result +
+                          "\npar.return %0 : " + result));
     }
 }
 
@@ -129,12 +130,13 @@ TEST(CudaKernels, SoftmaxOfMixedFormats) {
 TEST(CudaKernels, RowsWhoseElementsMove) {
   std::string type = "tensor<6x256xf32>", rows = "tensor<6xf32>", wide = "tensor<6x1xf32>";
   runOnGpu(kernel("turn", "%a: " + type, type,
-                  "%0 = par.softmax %a dim 1 : " + type + "\n%1 = par.reshape %0 : " + type + " to tensor<6x16x16xf32>" +
+                  "%0 = par.softmax %a dim 1 : " + type + "\n%1 = par.reshape %0 : " + type +
+                      " to tensor<6x16x16xf32>" +
                       "\n%2 = par.transpose %1 [0, 2, 1] : tensor<6x16x16xf32> to tensor<6x16x16xf32>" +
-                      "\n%3 = par.reshape %2 : tensor<6x16x16xf32> to " + type + "\n%4 = par.softmax %3 dim 1 : " + type +
-                      "\npar.return %4 : " + type));
-  std::string tied = kernel("tied", "%a: " + type, type,
-                            "%0 = par.softmax %a dim 1 : " + type + "\npar.return %0 : " + type);
+                      "\n%3 = par.reshape %2 : tensor<6x16x16xf32> to " + type +
+                      "\n%4 = par.softmax %3 dim 1 : " + type + "\npar.return %4 : " + type));
+  std::string tied =
+      kernel("tied", "%a: " + type, type, "%0 = par.softmax %a dim 1 : " + type + "\npar.return %0 : " + type);
   tied.replace(tied.find("implementation"), 0, "tied = array<i64: 0>, ");
   runOnGpu(tied);
 }
@@ -151,8 +153,8 @@ TEST(CudaKernels, ColumnsOfMixedFormats) {
     runOnGpu(kernel("columns", "%a: " + narrow + ", %b: " + wide + ", %c: " + scale, "(" + result + ", " + result + ")",
                     "%0 = par.convert %a : " + narrow + " to " + wide + "\n%1 = par.multiply %0, %b : " + wide +
                         "\n%2 = par.broadcast_in_dim %c dims [0, 1] : " + scale + " to " + wide +
-                        "\n%3 = par.multiply %1, %2 : " + wide + "\n%4 = par.reduce sum %3 dims [1] : " + wide + " to " +
-                        result + "\n%5 = par.reduce max %0 dims [1] : " + wide + " to " + result +
+                        "\n%3 = par.multiply %1, %2 : " + wide + "\n%4 = par.reduce sum %3 dims [1] : " + wide +
+                        " to " + result + "\n%5 = par.reduce max %0 dims [1] : " + wide + " to " + result +
                         "\npar.return %4, %5 : " + result + ", " + result));
   }
 }
@@ -163,8 +165,8 @@ TEST(CudaKernels, ChoicesWithoutBranches) {
   std::string type = "tensor<64x3x256xbf16>", part = "tensor<64x1x256xbf16>";
   std::string pads = kernel("pads", "%a: " + part + ", %b: " + part, type,
                             "%0 = par.pad %a low [0, 2, 0] high [0, 0, 0] value 0.0 : bf16 : " + part + " to " + type +
-                                "\n%1 = par.pad %b low [0, 1, 0] high [0, 1, 0] value 0.5 : bf16 : " + part + " to " + type +
-                                "\n%2 = par.add %0, %1 : " + type + "\npar.return %2 : " + type);
+                                "\n%1 = par.pad %b low [0, 1, 0] high [0, 1, 0] value 0.5 : bf16 : " + part + " to " +
+                                type + "\n%2 = par.add %0, %1 : " + type + "\npar.return %2 : " + type);
   runOnGpu(pads);
   LoadedKernels loaded(pads, "sm_90");
   EXPECT_EQ(wideShare(loaded.compiled.ptx), 1);
@@ -174,10 +176,10 @@ TEST(CudaKernels, ChoicesWithoutBranches) {
     std::string whole = sized(128), rest = sized(128 - left);
     runOnGpu(kernel("turn", "%a: " + whole, whole,
                     "%0 = par.slice %a [0, 0] to [512, " + std::to_string(left) + "] by [1, 1] : " + whole + " to " +
-                        sized(left) + "\n%1 = par.slice %a [0, " + std::to_string(left) + "] to [512, 128] by [1, 1] : " +
-                        whole + " to " + rest + "\n%2 = par.negate %1 : " + rest + "\n%3 = par.concat %2, %0 dim 1 : (" +
-                        rest + ", " + sized(left) + ") -> " + whole + "\n%4 = par.add %3, %a : " + whole +
-                        "\npar.return %4 : " + whole));
+                        sized(left) + "\n%1 = par.slice %a [0, " + std::to_string(left) +
+                        "] to [512, 128] by [1, 1] : " + whole + " to " + rest + "\n%2 = par.negate %1 : " + rest +
+                        "\n%3 = par.concat %2, %0 dim 1 : (" + rest + ", " + sized(left) + ") -> " + whole +
+                        "\n%4 = par.add %3, %a : " + whole + "\npar.return %4 : " + whole));
     runOnGpu(kernel("pad", "%a: " + sized(left), whole,
                     "%0 = par.pad %a low [0, " + std::to_string(right) + "] high [0, " +
                         std::to_string(128 - left - right) + "] value 1.0 : f32 : " + sized(left) + " to " + whole +
@@ -196,8 +198,8 @@ TEST(CudaKernels, RowsReadAndWriteWide) {
   }
   std::string type = "tensor<4096x1024xbf16>", sum = "tensor<1024xf32>", wide = "tensor<4096x1024xf32>";
   LoadedKernels bias(kernel("bias", "%a: " + type, sum,
-                            "%0 = par.convert %a : " + type + " to " + wide + "\n%1 = par.reduce sum %0 dims [0] : " + wide +
-                                " to " + sum + "\npar.return %1 : " + sum),
+                            "%0 = par.convert %a : " + type + " to " + wide + "\n%1 = par.reduce sum %0 dims [0] : " +
+                                wide + " to " + sum + "\npar.return %1 : " + sum),
                      "sm_90");
   EXPECT_EQ(wideShare(bias.compiled.ptx), 1);
   LoadedKernels soft(kernel("softmax", "%a: " + type, type,
@@ -245,7 +247,8 @@ TEST(CudaKernels, PtxIsSelfContained) {
   EXPECT_EQ(cuda::findFault(".extern .func f\n", "sm_90"), "a symbol that it does not define: .extern .func f");
   EXPECT_EQ(cuda::findFault("call.uni (r), __nv_expf, (p);\n", "sm_90"),
             "a symbol that it does not define: call.uni (r), __nv_expf, (p);");
-  EXPECT_EQ(cuda::findFault(".version 8.6\n", "sm_90"), "PTX version 8.6, which the first drivers for sm_90 do not read");
+  EXPECT_EQ(cuda::findFault(".version 8.6\n", "sm_90"),
+            "PTX version 8.6, which the first drivers for sm_90 do not read");
   EXPECT_FALSE(cuda::isKnownSm("sm_12"));
 }
 
@@ -264,10 +267,14 @@ TEST(CudaKernels, GateOnWhatPtxasSays) {
     EXPECT_TRUE(loaded.compiled.cubins.empty());
     EXPECT_NE(loaded.compiled.ptx.find(".visible .entry " + symbol), std::string::npos);
   }
-  std::string said = "ptxas info    : Compiling entry function '" + symbol + "' for 'sm_90'\n"
-                     "ptxas info    : Function properties for " + symbol + "\n"
-                     "    16 bytes stack frame, 12 bytes spill stores, 8 bytes spill loads\n"
-                     "ptxas info    : Used 40 registers, used 1 barriers, 16 bytes cumulative stack size, 256 bytes smem";
+  std::string said =
+      "ptxas info    : Compiling entry function '" + symbol +
+      "' for 'sm_90'\n"
+      "ptxas info    : Function properties for " +
+      symbol +
+      "\n"
+      "    16 bytes stack frame, 12 bytes spill stores, 8 bytes spill loads\n"
+      "ptxas info    : Used 40 registers, used 1 barriers, 16 bytes cumulative stack size, 256 bytes smem";
   KernelResources read = cuda::parseResources(said)[symbol];
   EXPECT_EQ(read.registers, 40u);
   EXPECT_EQ(read.stackBytes, 16u);
@@ -282,8 +289,9 @@ TEST(CudaKernels, GateOnWhatPtxasSays) {
 // A row for which registers are too few after all is kept in shared memory.
 TEST(CudaKernels, RowsThatSpillAreNotHeld) {
   std::string norm = normKernel(4096, 768, "bf16"), symbol = symbolOf(norm);
-  std::string said = "ptxas info    : Compiling entry function '" + symbol + "' for 'sm_90'\nptxas info    : Function properties for " +
-                     symbol + "\n    16 bytes stack frame, 4 bytes spill stores, 4 bytes spill loads\nptxas info    : Used 255 "
+  std::string said = "ptxas info    : Compiling entry function '" + symbol +
+                     "' for 'sm_90'\nptxas info    : Function properties for " + symbol +
+                     "\n    16 bytes stack frame, 4 bytes spill stores, 4 bytes spill loads\nptxas info    : Used 255 "
                      "registers";
   std::string seen = ownFile("par-fake-ptxas-seen");
   unlink(seen.c_str());
@@ -292,7 +300,8 @@ TEST(CudaKernels, RowsThatSpillAreNotHeld) {
   unlink(seen.c_str());
   ASSERT_TRUE(looped.handle) << looped.errors;
   EXPECT_NE(looped.compiled.ptx.find(".shared"), std::string::npos);
-  EXPECT_NE(looped.compiled.ptx.find(".minnctapersm 1"), std::string::npos); // else ptxas spills to have room for more blocks
+  EXPECT_NE(looped.compiled.ptx.find(".minnctapersm 1"),
+            std::string::npos); // else ptxas spills to have room for more blocks
   Ptxas none("");
   LoadedKernels held(norm, "sm_90");
   EXPECT_EQ(held.compiled.ptx.find(".shared"), std::string::npos);

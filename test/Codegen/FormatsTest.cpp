@@ -17,8 +17,9 @@ struct Format {
 std::string kernelText(int count, const std::string &from, const std::string &to) {
   std::string in = "tensor<" + std::to_string(count) + "x" + from + ">",
               out = "tensor<" + std::to_string(count) + "x" + to + ">";
-  return "par.kernel @k(%a: " + in + ") -> " + out + " attributes {implementation = \"generated\"} {\n  %0 = par.convert %a : " +
-         in + " to " + out + "\n  par.return %0 : " + out + "\n}\n";
+  return "par.kernel @k(%a: " + in + ") -> " + out +
+         " attributes {implementation = \"generated\"} {\n  %0 = par.convert %a : " + in + " to " + out +
+         "\n  par.return %0 : " + out + "\n}\n";
 }
 
 template <typename To, typename From>

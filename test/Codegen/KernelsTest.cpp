@@ -10,9 +10,8 @@ namespace {
 
 /// A kernel of one op on f32 tensors of a shape.
 std::string unary(const std::string &op, const std::string &type) {
-  return "par.kernel @" + op + "(%a: " + type + ") -> " + type +
-         " attributes {implementation = \"generated\"} {\n" + "  %0 = par." + op + " %a : " + type +
-         "\n  par.return %0 : " + type + "\n}\n";
+  return "par.kernel @" + op + "(%a: " + type + ") -> " + type + " attributes {implementation = \"generated\"} {\n" +
+         "  %0 = par." + op + " %a : " + type + "\n  par.return %0 : " + type + "\n}\n";
 }
 std::string binary(const std::string &op, const std::string &type) {
   return "par.kernel @" + op + "(%a: " + type + ", %b: " + type + ") -> " + type +
@@ -23,11 +22,10 @@ std::string binary(const std::string &op, const std::string &type) {
 TEST(Kernels, Elementwise) {
   for (std::string type : {"tensor<f32>", "tensor<3x37xf32>"}) {
     std::string text;
-    for (std::string op : {"negate", "abs", "sign", "exp", "log", "sqrt", "rsqrt", "reciprocal", "tanh",
-                           "erf", "sigmoid", "sin", "cos", "atan", "round", "floor", "ceil", "gelu"})
+    for (std::string op : {"negate", "abs", "sign", "exp", "log", "sqrt", "rsqrt", "reciprocal", "tanh", "erf",
+                           "sigmoid", "sin", "cos", "atan", "round", "floor", "ceil", "gelu"})
       text += unary(op, type);
-    for (std::string op :
-         {"add", "subtract", "multiply", "divide", "maximum", "minimum", "power", "remainder"})
+    for (std::string op : {"add", "subtract", "multiply", "divide", "maximum", "minimum", "power", "remainder"})
       text += binary(op, type);
     runAll(text);
   }
@@ -35,7 +33,8 @@ TEST(Kernels, Elementwise) {
 
 TEST(Kernels, Integers) {
   std::string text;
-  for (std::string op : {"add", "subtract", "multiply", "divide", "remainder", "maximum", "minimum", "and", "or", "xor"})
+  for (std::string op :
+       {"add", "subtract", "multiply", "divide", "remainder", "maximum", "minimum", "and", "or", "xor"})
     text += binary(op, "tensor<5x7xi64>");
   runAll(text + unary("negate", "tensor<9xi64>") + R"(
     par.kernel @masks(%a: tensor<5x7xf32>, %b: tensor<5x7xf32>, %m: tensor<5x7xi1>)
@@ -165,8 +164,8 @@ TEST(Kernels, Movement) {
     })");
 }
 
-// Several rows of a product are made together, and those that are left one by one: each row count from below a block on, in what
-// no library multiplies, with each of the four forms of operands.
+// Several rows of a product are made together, and those that are left one by one: each row count from below a block
+// on, in what no library multiplies, with each of the four forms of operands.
 TEST(Kernels, ProductsInBlocksOfRows) {
   std::string text;
   int number = 0;
@@ -175,10 +174,12 @@ TEST(Kernels, ProductsInBlocksOfRows) {
       for (bool left : {false, true})
         for (bool right : {false, true}) {
           auto type = [&](int a, int b) { return llvm::formatv("tensor<{0}x{1}x{2}>", a, b, element).str(); };
-          std::string a = left ? type(6, rows) : type(rows, 6), b = right ? type(19, 6) : type(6, 19), c = type(rows, 19);
-          text += llvm::formatv("par.kernel @dot{0}(%a: {1}, %b: {2}) -> {3} attributes {{implementation = \"generated\"} {{\n"
-                                "  %0 = par.dot %a, %b contracting [{4}] x [{5}] : ({1}, {2}) -> {3}\n  par.return %0 : {3}\n}\n",
-                                number++, a, b, c, left ? 0 : 1, right ? 1 : 0);
+          std::string a = left ? type(6, rows) : type(rows, 6), b = right ? type(19, 6) : type(6, 19),
+                      c = type(rows, 19);
+          text += llvm::formatv(
+              "par.kernel @dot{0}(%a: {1}, %b: {2}) -> {3} attributes {{implementation = \"generated\"} {{\n"
+              "  %0 = par.dot %a, %b contracting [{4}] x [{5}] : ({1}, {2}) -> {3}\n  par.return %0 : {3}\n}\n",
+              number++, a, b, c, left ? 0 : 1, right ? 1 : 0);
         }
   // Rows of two dims, and what both operands read along the last one.
   text += R"(
@@ -194,8 +195,8 @@ TEST(Kernels, ProductsInBlocksOfRows) {
   runAll(text);
 }
 
-// What is read along one loop and written along another goes in squares of both: of whole ones, and of what is left, with loops
-// between the two, several results, and in tiles that end within a square (66 x 70 x 33 elements are five).
+// What is read along one loop and written along another goes in squares of both: of whole ones, and of what is left,
+// with loops between the two, several results, and in tiles that end within a square (66 x 70 x 33 elements are five).
 TEST(Kernels, TranspositionsInSquares) {
   runAll(R"(
     par.kernel @wide(%a: tensor<64x96xf32>) -> tensor<96x64xf32> attributes {implementation = "generated"} {
@@ -494,9 +495,14 @@ TEST(Kernels, ReversedIndicesCutIntoDims) {
             " attributes {implementation = \"generated\"} {\n"
             "  %0 = par.transpose %a [0, 2, 1] : tensor<2x3x4xf32> to tensor<2x4x3xf32>\n"
             "  %1 = par.reshape %0 : tensor<2x4x3xf32> to tensor<2x12xf32>\n"
-            "  %2 = par.slice %1 [0, 0] to [2, " + std::to_string(kept) + "] by [1, 1] : tensor<2x12xf32> to " + cut + "\n"
-            "  %3 = par.reverse %2 dims [1] : " + cut + "\n"
-            "  par.return %3 : " + cut + "\n}\n";
+            "  %2 = par.slice %1 [0, 0] to [2, " +
+            std::to_string(kept) + "] by [1, 1] : tensor<2x12xf32> to " + cut +
+            "\n"
+            "  %3 = par.reverse %2 dims [1] : " +
+            cut +
+            "\n"
+            "  par.return %3 : " +
+            cut + "\n}\n";
   }
   run_kernels::runAll(text);
 }
@@ -548,7 +554,9 @@ std::string randomKernels(StringRef first, StringRef second) {
       %g = par.shift_right %c, %f : tensor<6xi64>
       %y = par.add %x, %g : tensor<6xi64>
       par.return %y : tensor<6xi64>
-    })", name, key, other).str();
+    })",
+                         name, key, other)
+        .str();
   };
   return kernel("one", first, second) + kernel("two", second, first) + kernel("three", first, "7");
 }

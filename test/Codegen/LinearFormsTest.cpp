@@ -8,7 +8,8 @@ using namespace par;
 namespace {
 
 std::string kernel(const std::string &arguments, const std::string &result, const std::string &body, int number = 0) {
-  return "par.kernel @k" + std::to_string(number) + "(" + arguments + ") -> " + result + " attributes {implementation = \"generated\"} {\n" + body + "\n}\n";
+  return "par.kernel @k" + std::to_string(number) + "(" + arguments + ") -> " + result +
+         " attributes {implementation = \"generated\"} {\n" + body + "\n}\n";
 }
 
 /// Indices [0, 3) times 13: elements between which others lie.
@@ -17,20 +18,24 @@ std::string spread(const std::string &type) {
 }
 
 /// put_add, or put_reduce of a kind, of 30 updates along a dim of 40 elements.
-std::string put(const std::string &op, const std::string &before, const std::string &after, int dim, const std::string &element,
-                int number = 0) {
-  std::string from = "tensor<" + before + "30" + after + "x" + element + ">", at = "tensor<" + before + "30" + after + "xi64>",
+std::string put(const std::string &op, const std::string &before, const std::string &after, int dim,
+                const std::string &element, int number = 0) {
+  std::string from = "tensor<" + before + "30" + after + "x" + element + ">",
+              at = "tensor<" + before + "30" + after + "xi64>",
               to = "tensor<" + before + "40" + after + "x" + element + ">";
   return kernel("%u: " + from + ", %j: " + at, to,
-                spread(at) + "%0 = par." + op + " %u, %i dim " + std::to_string(dim) + " size 40 : " + from + ", " + at + " to " + to +
-                    "\npar.return %0 : " + to,
+                spread(at) + "%0 = par." + op + " %u, %i dim " + std::to_string(dim) + " size 40 : " + from + ", " +
+                    at + " to " + to + "\npar.return %0 : " + to,
                 number);
 }
 
-std::string cumulative(const std::string &kind, const std::string &shape, int dim, const std::string &how, int number = 0) {
+std::string cumulative(const std::string &kind, const std::string &shape, int dim, const std::string &how,
+                       int number = 0) {
   std::string type = "tensor<" + shape + ">";
   return kernel("%a: " + type, type,
-                "%0 = par.cumulative " + kind + " %a dim " + std::to_string(dim) + " " + how + " : " + type + "\npar.return %0 : " + type, number);
+                "%0 = par.cumulative " + kind + " %a dim " + std::to_string(dim) + " " + how + " : " + type +
+                    "\npar.return %0 : " + type,
+                number);
 }
 
 TEST(LinearForms, UpdatesAlongEachDim) {
@@ -44,7 +49,8 @@ TEST(LinearForms, UpdatesOfEveryKind) {
   std::string text;
   int number = 0;
   for (const std::string kind : {"sum", "product", "max", "min"}) {
-    text += put("put_reduce " + kind, "2x", "x3", 1, "f32", number) + put("put_reduce " + kind, "3x", "", 1, "i64", number + 1);
+    text += put("put_reduce " + kind, "2x", "x3", 1, "f32", number) +
+            put("put_reduce " + kind, "3x", "", 1, "i64", number + 1);
     number += 2;
   }
   run_kernels::runAll(text);
@@ -76,12 +82,12 @@ TEST(LinearForms, RunningAlongEachDim) {
 }
 
 /// Positions of `operand`'s elements; `before` computes it from %a.
-std::string sorted(const std::string &shape, const std::string &element, int dim, const std::string &how, int number = 0,
-                   const std::string &before = "", const std::string &operand = "%a") {
+std::string sorted(const std::string &shape, const std::string &element, int dim, const std::string &how,
+                   int number = 0, const std::string &before = "", const std::string &operand = "%a") {
   std::string type = "tensor<" + shape + "x" + element + ">", to = "tensor<" + shape + "xi64>";
   return kernel("%a: " + type, to,
-                before + "%0 = par.sorted_position " + operand + " dim " + std::to_string(dim) + " " + how + " : " + type + " to " + to +
-                    "\npar.return %0 : " + to,
+                before + "%0 = par.sorted_position " + operand + " dim " + std::to_string(dim) + " " + how + " : " +
+                    type + " to " + to + "\npar.return %0 : " + to,
                 number);
 }
 
@@ -90,13 +96,15 @@ TEST(LinearForms, SortingAlongEachDim) {
   std::string text;
   int number = 0;
   for (const char *how : {"", "{descending = true}"}) {
-    text += sorted("3x300", "f32", 1, how, number) + sorted("301x3", "f64", 0, how, number + 1) + sorted("2x257x2", "i64", 1, how, number + 2);
+    text += sorted("3x300", "f32", 1, how, number) + sorted("301x3", "f64", 0, how, number + 1) +
+            sorted("2x257x2", "i64", 1, how, number + 2);
     number += 3;
   }
   run_kernels::runAll(text);
 }
 
-// What is sorted is computed where it is read, roots of negative numbers are NaN, and what reads the places has them all.
+// What is sorted is computed where it is read, roots of negative numbers are NaN, and what reads the places has them
+// all.
 TEST(LinearForms, SortingAmongOthers) {
   run_kernels::runAll(sorted("2x300", "f32", 1, "", 0, "%r = par.sqrt %a : tensor<2x300xf32>\n", "%r"));
   run_kernels::runAll(kernel("%a: tensor<3x400xf32>", "(tensor<3x400xi64>, tensor<3x400xf32>)", R"(
@@ -111,26 +119,29 @@ TEST(LinearForms, SortingAmongOthers) {
 // Results of so many elements that a GPU has no thread for each.
 TEST(LinearForms, OnABusyGpu) {
   auto large = [](const std::string &updates, const std::string &result, int dim, int size) {
-    std::string from = "tensor<" + updates + "xf32>", at = "tensor<" + updates + "xi64>", to = "tensor<" + result + "xf32>";
+    std::string from = "tensor<" + updates + "xf32>", at = "tensor<" + updates + "xi64>",
+                to = "tensor<" + result + "xf32>";
     run_kernels::runAllFor(kernel("%u: " + from + ", %j: " + at, to,
                                   spread(at) + "%0 = par.put_add %u, %i dim " + std::to_string(dim) + " size " +
-                                      std::to_string(size) + " : " + from + ", " + at + " to " + to + "\npar.return %0 : " + to),
+                                      std::to_string(size) + " : " + from + ", " + at + " to " + to +
+                                      "\npar.return %0 : " + to),
                            "sm_80");
   };
-  large("40x9", "40x4000", 1, 4000);     // a warp and more a row
-  large("5000x5", "5000x30", 1, 30);     // a thread a row
-  large("6x5000", "40x5000", 0, 40);     // a thread a column
-  large("3x5x70", "3x700x70", 1, 700);   // a block a column
+  large("40x9", "40x4000", 1, 4000);   // a warp and more a row
+  large("5000x5", "5000x30", 1, 30);   // a thread a row
+  large("6x5000", "40x5000", 0, 40);   // a thread a column
+  large("3x5x70", "3x700x70", 1, 700); // a block a column
   run_kernels::runAllFor(cumulative("sum", "62000x34xf32", 1, ""), "sm_80");
 }
 
 /// Two updates of four elements go elsewhere: they change nothing, and nothing beside the result.
 TEST(LinearForms, IndicesOutside) {
   for (const std::string &isa : run_kernels::isasOfThisMachine()) {
-    LoadedKernels loaded(kernel("%u: tensor<4xf32>, %i: tensor<4xi64>", "tensor<40xf32>",
-                                "%0 = par.put_add %u, %i dim 0 size 40 : tensor<4xf32>, tensor<4xi64> to tensor<40xf32>\n"
-                                "par.return %0 : tensor<40xf32>"),
-                         isa);
+    LoadedKernels loaded(
+        kernel("%u: tensor<4xf32>, %i: tensor<4xi64>", "tensor<40xf32>",
+               "%0 = par.put_add %u, %i dim 0 size 40 : tensor<4xf32>, tensor<4xi64> to tensor<40xf32>\n"
+               "par.return %0 : tensor<40xf32>"),
+        isa);
     ASSERT_TRUE(loaded.handle) << loaded.errors;
     GuardedBuffer result(40 * sizeof(float), /*atEnd=*/true);
     float updates[] = {1, 2, 4, 8};

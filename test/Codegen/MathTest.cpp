@@ -36,9 +36,8 @@ struct Function {
 
 std::string kernelText(const std::string &op) {
   std::string type = "tensor<" + std::to_string(count) + "xf32>";
-  return "par.kernel @" + op + "(%a: " + type + ") -> " + type +
-         " attributes {implementation = \"generated\"} {\n" + "  %0 = par." + op + " %a : " + type +
-         "\n  par.return %0 : " + type + "\n}\n";
+  return "par.kernel @" + op + "(%a: " + type + ") -> " + type + " attributes {implementation = \"generated\"} {\n" +
+         "  %0 = par." + op + " %a : " + type + "\n  par.return %0 : " + type + "\n}\n";
 }
 
 /// What is saved by one kernel is compared with what another one computes again (which element was the largest?): an op
@@ -75,8 +74,7 @@ TEST_P(MathTest, IsCloseEverywhere) {
   // Small magnitudes, where relative errors hide.
   for (int i = 0; i < count / 4; ++i)
     in[i] = std::ldexp(in[i], -static_cast<int>(random() % 40));
-  const float special[] = {0.0f,    -0.0f, infinity, -infinity, notANumber, 1e-45f,
-                           -1e-45f, 3e38f, -3.4e38f, 1.0f,      -1.0f};
+  const float special[] = {0.0f, -0.0f, infinity, -infinity, notANumber, 1e-45f, -1e-45f, 3e38f, -3.4e38f, 1.0f, -1.0f};
   // Sine and cosine reduce their argument by pi / 2 in f64: beyond 2^30 there is nothing to compare.
   bool periodic = std::string(function.op) == "sin" || std::string(function.op) == "cos";
   std::copy_if(std::begin(special), std::end(special), in.begin(),
@@ -101,9 +99,9 @@ TEST(PowerTest, IsThatOfTheLibrary) {
                        " attributes {implementation = \"generated\"} {\n  %0 = par.power %a, %b : " + type +
                        "\n  par.return %0 : " + type + "\n}\n");
   ASSERT_TRUE(loaded.handle);
-  const float special[] = {0.0f, -0.0f, infinity, -infinity, notANumber, 1e-45f, -1e-45f, 3e38f, -3.4e38f,
-                           1.0f, -1.0f, 2.0f,     -2.0f,     3.0f,       -3.0f,  0.5f,    -0.5f, 1.5f,
-                           0x1.fffffep-1f, 16777215.0f, -16777216.0f, 0x1p-126f, 88.5f};
+  const float special[] = {0.0f,     -0.0f, infinity,       -infinity,   notANumber,   1e-45f,    -1e-45f, 3e38f,
+                           -3.4e38f, 1.0f,  -1.0f,          2.0f,        -2.0f,        3.0f,      -3.0f,   0.5f,
+                           -0.5f,    1.5f,  0x1.fffffep-1f, 16777215.0f, -16777216.0f, 0x1p-126f, 88.5f};
   std::vector<float> base, exponent, out(count);
   for (float x : special)
     for (float y : special) {
@@ -135,14 +133,17 @@ TEST(PowerTest, IsThatOfTheLibrary) {
 /// In double, against erf of 80 bits.
 TEST(ErfTest, OfDoublesIsThatOfTheLibrary) {
   std::string type = "tensor<" + std::to_string(count) + "xf64>";
-  std::string text = "par.kernel @erf(%a: " + type + ") -> " + type + " attributes {implementation = \"generated\"} {\n" +
-                     "  %0 = par.erf %a : " + type + "\n  par.return %0 : " + type + "\n}\n";
+  std::string text = "par.kernel @erf(%a: " + type + ") -> " + type +
+                     " attributes {implementation = \"generated\"} {\n" + "  %0 = par.erf %a : " + type +
+                     "\n  par.return %0 : " + type + "\n}\n";
   std::vector<double> in(count), out(count);
   std::mt19937_64 random(1);
   std::uniform_real_distribution<double> uniform(-6.5, 6.5), nearOne(0.7, 1.5);
   for (int i = 0; i < count; ++i)
-    in[i] = i % 3 == 0 ? nearOne(random) : std::ldexp(uniform(random), i % 3 == 1 ? 0 : -static_cast<int>(random() % 300));
-  constexpr double special[] = {0.0, -0.0, infinity, -infinity, notANumber, 5e-324, -5e-324, 1.7e308, 1.0, -1.0, 0x1.fffffffffffffp-1, 6};
+    in[i] =
+        i % 3 == 0 ? nearOne(random) : std::ldexp(uniform(random), i % 3 == 1 ? 0 : -static_cast<int>(random() % 300));
+  constexpr double special[] = {0.0,     -0.0,    infinity, -infinity, notANumber,           5e-324,
+                                -5e-324, 1.7e308, 1.0,      -1.0,      0x1.fffffffffffffp-1, 6};
   std::copy(std::begin(special), std::end(special), in.begin());
   for (std::string isa : {"", "x86-64"}) {
     LoadedKernels loaded(text, isa);
@@ -162,12 +163,13 @@ TEST(ErfTest, OfDoublesIsThatOfTheLibrary) {
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
-INSTANTIATE_TEST_SUITE_P(
-    Codegen, MathTest,
-    testing::Values(Function{"exp", std::exp, -110, 95, 2}, Function{"log", std::log, 0, 1e6, 2},
-                    Function{"tanh", std::tanh, -12, 12, 3}, Function{"erf", std::erf, -5, 5, 3},
-                    Function{"sin", std::sin, -1e5, 1e5, 2}, Function{"cos", std::cos, -1e5, 1e5, 2},
-                    Function{"atan", std::atan, -1e3, 1e3, 3}, Function{"sigmoid", sigmoid, -86, 120, 3}),
-    [](const auto &info) { return info.param.op; });
+INSTANTIATE_TEST_SUITE_P(Codegen, MathTest,
+                         testing::Values(Function{"exp", std::exp, -110, 95, 2}, Function{"log", std::log, 0, 1e6, 2},
+                                         Function{"tanh", std::tanh, -12, 12, 3}, Function{"erf", std::erf, -5, 5, 3},
+                                         Function{"sin", std::sin, -1e5, 1e5, 2},
+                                         Function{"cos", std::cos, -1e5, 1e5, 2},
+                                         Function{"atan", std::atan, -1e3, 1e3, 3},
+                                         Function{"sigmoid", sigmoid, -86, 120, 3}),
+                         [](const auto &info) { return info.param.op; });
 
 } // namespace

@@ -7,7 +7,6 @@
 #include "par/Interfaces/Decomposable.h"
 #include "par/Interfaces/Lowerable.h"
 
-
 using namespace mlir;
 using namespace par;
 using namespace par::test;
@@ -62,10 +61,9 @@ KernelCase drawCase(const MakeCase &make, unsigned round, const std::string &sym
     if (most > 2000)
       continue;
     std::string result = typeOf(made.result, made.element);
-    std::string text =
-        llvm::formatv("par.kernel @{0}({1}) -> {2} attributes {{implementation = \"generated\"} {{\n"
-                      "{3}\npar.return %y : {2}\n}\n",
-                      symbol, arguments, result, renamed(made.text));
+    std::string text = llvm::formatv("par.kernel @{0}({1}) -> {2} attributes {{implementation = \"generated\"} {{\n"
+                                     "{3}\npar.return %y : {2}\n}\n",
+                                     symbol, arguments, result, renamed(made.text));
     return {made, choose, text};
   }
 }

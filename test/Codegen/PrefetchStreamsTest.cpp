@@ -13,16 +13,22 @@
 
 namespace {
 
-/// Rows of `rowBytes` bytes, `step` bytes a turn; in `body` %x, %row and %out are where they are in a row, %row in every row.
+/// Rows of `rowBytes` bytes, `step` bytes a turn; in `body` %x, %row and %out are where they are in a row, %row in
+/// every row.
 std::string rows(int step, int rowBytes, const std::string &body) {
   std::string bytes = std::to_string(rowBytes);
   return "define void @f(ptr noalias %xs, ptr noalias %first, ptr noalias %outs) {\nentry:\n  br label %outer\nouter:\n"
-         "  %i = phi i64 [0, %entry], [%i2, %next]\n  %at = mul nuw nsw i64 %i, " + bytes + "\n"
-         "  %xrow = getelementptr i8, ptr %xs, i64 %at\n  %outrow = getelementptr i8, ptr %outs, i64 %at\n  br label %inner\ninner:\n"
+         "  %i = phi i64 [0, %entry], [%i2, %next]\n  %at = mul nuw nsw i64 %i, " +
+         bytes +
+         "\n"
+         "  %xrow = getelementptr i8, ptr %xs, i64 %at\n  %outrow = getelementptr i8, ptr %outs, i64 %at\n  br label "
+         "%inner\ninner:\n"
          "  %j = phi i64 [0, %outer], [%j2, %inner]\n  %x = getelementptr i8, ptr %xrow, i64 %j\n"
-         "  %row = getelementptr i8, ptr %first, i64 %j\n  %out = getelementptr i8, ptr %outrow, i64 %j\n" + body +
-         "  %j2 = add nuw nsw i64 %j, " + std::to_string(step) + "\n  %end = icmp uge i64 %j2, " + bytes + "\n"
-         "  br i1 %end, label %next, label %inner\nnext:\n  %i2 = add nuw nsw i64 %i, 1\n  %last = icmp eq i64 %i2, 100\n"
+         "  %row = getelementptr i8, ptr %first, i64 %j\n  %out = getelementptr i8, ptr %outrow, i64 %j\n" +
+         body + "  %j2 = add nuw nsw i64 %j, " + std::to_string(step) + "\n  %end = icmp uge i64 %j2, " + bytes +
+         "\n"
+         "  br i1 %end, label %next, label %inner\nnext:\n  %i2 = add nuw nsw i64 %i, 1\n  %last = icmp eq i64 %i2, "
+         "100\n"
          "  br i1 %last, label %exit, label %outer\nexit:\n  ret void\n}\n";
 }
 
@@ -52,7 +58,8 @@ std::vector<std::string> askedFor(const std::string &text) {
 }
 
 using Lines = std::vector<std::string>;
-const char scale[] = "  %v = load <16 x float>, ptr %x\n  %w = fadd <16 x float> %v, %v\n  store <16 x float> %w, ptr %out\n";
+const char scale[] =
+    "  %v = load <16 x float>, ptr %x\n  %w = fadd <16 x float> %v, %v\n  store <16 x float> %w, ptr %out\n";
 
 TEST(PrefetchStreams, OfWhatIsReadAndWritten) {
   EXPECT_EQ(askedFor(rows(64, 4096, scale)), (Lines{"read x 4096", "write out 4096"}));
@@ -61,11 +68,13 @@ TEST(PrefetchStreams, OfWhatIsReadAndWritten) {
 
 // Two halves of a line; in the next turn what is another line in this one.
 TEST(PrefetchStreams, EachLineOnce) {
-  EXPECT_EQ(askedFor(rows(64, 4096, "  %v = load <8 x float>, ptr %x\n  %half = getelementptr i8, ptr %x, i64 32\n"
-                                    "  %w = load <8 x float>, ptr %half\n")),
+  EXPECT_EQ(askedFor(rows(64, 4096,
+                          "  %v = load <8 x float>, ptr %x\n  %half = getelementptr i8, ptr %x, i64 32\n"
+                          "  %w = load <8 x float>, ptr %half\n")),
             (Lines{"read x 4096"}));
-  EXPECT_EQ(askedFor(rows(128, 4096, "  %v = load <16 x float>, ptr %x\n  %line = getelementptr i8, ptr %x, i64 64\n"
-                                     "  %w = load <16 x float>, ptr %line\n")),
+  EXPECT_EQ(askedFor(rows(128, 4096,
+                          "  %v = load <16 x float>, ptr %x\n  %line = getelementptr i8, ptr %x, i64 64\n"
+                          "  %w = load <16 x float>, ptr %line\n")),
             (Lines{"read x 4096", "read line 4096"}));
 }
 

@@ -45,9 +45,9 @@ public:
       names += (i ? ", " : "") + results[i].name;
       types += (i ? ", " : "") + typeOf(results[i].shape);
     }
-    return "par.kernel @r" + std::to_string(seed) + "(%a: " + typeOf(shape) + ", %b: " + typeOf(shape) +
-           ") -> (" + types + ") attributes {implementation = \"generated\"} {\n" + body + "  par.return " +
-           names + " : " + types + "\n}\n";
+    return "par.kernel @r" + std::to_string(seed) + "(%a: " + typeOf(shape) + ", %b: " + typeOf(shape) + ") -> (" +
+           types + ") attributes {implementation = \"generated\"} {\n" + body + "  par.return " + names + " : " +
+           types + "\n}\n";
   }
 
 private:
@@ -108,11 +108,9 @@ private:
         kept.push_back(x.shape[i]);
         dims.push_back(i);
       }
-    Value sum =
-        define(std::string("reduce ") + (pick(2) ? "max " : "sum ") + x.name + " dims " + listOf({dim}),
-               typeOf(x.shape) + " to " + typeOf(kept), kept);
-    define("broadcast_in_dim " + sum.name + " dims " + listOf(dims), typeOf(kept) + " to " + typeOf(x.shape),
-           x.shape);
+    Value sum = define(std::string("reduce ") + (pick(2) ? "max " : "sum ") + x.name + " dims " + listOf({dim}),
+                       typeOf(x.shape) + " to " + typeOf(kept), kept);
+    define("broadcast_in_dim " + sum.name + " dims " + listOf(dims), typeOf(kept) + " to " + typeOf(x.shape), x.shape);
     addBinary(values.back());
   }
 
@@ -123,8 +121,7 @@ private:
     std::shuffle(permutation.begin(), permutation.end(), random);
     for (int64_t dim : permutation)
       shape.push_back(x.shape[dim]);
-    define("transpose " + x.name + " " + listOf(permutation), typeOf(x.shape) + " to " + typeOf(shape),
-           shape);
+    define("transpose " + x.name + " " + listOf(permutation), typeOf(x.shape) + " to " + typeOf(shape), shape);
   }
 
   void addPad(const Value &x) {

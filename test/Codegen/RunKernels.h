@@ -79,8 +79,7 @@ inline double loaded(mlir::RankedTensorType tensor, const GuardedBuffer &buffer,
   double value = 0;
   asElements(type, buffer, [&](auto *elements) { value = elements[i]; });
   if (auto narrow = dyn_cast<mlir::FloatType>(type); narrow && narrow.getWidth() == 16)
-    value = llvm::APFloat(narrow.getFloatSemantics(), llvm::APInt(16, static_cast<uint16_t>(value)))
-                .convertToDouble();
+    value = llvm::APFloat(narrow.getFloatSemantics(), llvm::APInt(16, static_cast<uint16_t>(value))).convertToDouble();
   return value;
 }
 inline double expected(const Tensor &tensor, int64_t i) {

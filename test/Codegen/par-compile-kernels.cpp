@@ -46,8 +46,7 @@ bool writeAll(const CompiledKernels &kernels, const std::string &folder) {
   bool good = !llvm::sys::fs::create_directories(folder) && write(folder + "/kernels.ptx", kernels.ptx) &&
               write(folder + "/kernels.txt", table);
   for (const Cubin &cubin : kernels.cubins)
-    good = good &&
-           write(folder + "/kernels-sm" + llvm::StringRef(cubin.sm).drop_front(3) + ".cubin", cubin.bytes);
+    good = good && write(folder + "/kernels-sm" + llvm::StringRef(cubin.sm).drop_front(3) + ".cubin", cubin.bytes);
   return good;
 }
 

@@ -58,8 +58,7 @@ TEST_F(Costs, ElementwiseFuses) {
 }
 
 TEST_F(Costs, ReductionReadsItsOperand) {
-  OpCost cost =
-      costOf("%a: tensor<3x5xf64>", "%0 = par.reduce sum %a dims [1] : tensor<3x5xf64> to tensor<3xf64>");
+  OpCost cost = costOf("%a: tensor<3x5xf64>", "%0 = par.reduce sum %a dims [1] : tensor<3x5xf64> to tensor<3xf64>");
   EXPECT_EQ(cost.flops, 15);
   EXPECT_EQ(cost.bytes, 8 * 18);
   EXPECT_FALSE(cost.fusable);
@@ -76,6 +75,4 @@ TEST_F(Costs, SortingGrowsHardlyFasterThanItsElements) {
 }
 
 // Booleans take a byte.
-TEST_F(Costs, Booleans) {
-  EXPECT_EQ(costOf("%a: tensor<7xf32>", "%0 = par.is_nan %a : tensor<7xf32>").bytes, 7 * 5);
-}
+TEST_F(Costs, Booleans) { EXPECT_EQ(costOf("%a: tensor<7xf32>", "%0 = par.is_nan %a : tensor<7xf32>").bytes, 7 * 5); }

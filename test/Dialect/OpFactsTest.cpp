@@ -1,5 +1,5 @@
-// Traits, folders, costs and gradients of every op against what the interpreter makes of it. Each check is shown something
-// wrong, too, and must name it.
+// Traits, folders, costs and gradients of every op against what the interpreter makes of it. Each check is shown
+// something wrong, too, and must name it.
 #include "Facts/Analytic.h"
 #include "Facts/Cost.h"
 #include "Facts/Gradient.h"
@@ -101,7 +101,8 @@ TEST(OpFacts, AnalyticIsAnalytic) {
   Findings findings;
   llvm::StringSet<> seen;
   for (const Instance &instance : instances().all)
-    if (isAnalytic(instance.op) && seen.insert(instance.name().str() + std::to_string(instance.op->getAttrs().size())).second)
+    if (isAnalytic(instance.op) &&
+        seen.insert(instance.name().str() + std::to_string(instance.op->getAttrs().size())).second)
       findings.note(instance, checkAnalytic(instance.op));
   findings.expectNone();
   EXPECT_GT(findings.checked.size(), 10u);
@@ -136,16 +137,20 @@ TEST(OpFacts, RangesHold) {
   Chooser choose(Instances::seed, 0);
   for (const Instance &instance : instances().all)
     findings.note(instance, checkRange(instance, choose));
-  findings.expectNone(namesOf([](RegisteredOperationName name) { return name.hasInterface<InferIntRangeInterface>(); }));
+  findings.expectNone(
+      namesOf([](RegisteredOperationName name) { return name.hasInterface<InferIntRangeInterface>(); }));
   // Ends that lie one too far inside.
   for (bool high : {false, true}) {
     unsigned named = 0;
     for (const Instance &instance : instances().all)
-      named += !checkRange(instance, choose, [&](ConstantIntRanges &range) {
-                  if (range.smin() != range.smax())
-                    range = high ? ConstantIntRanges::fromSigned(range.smin(), range.smax() - 1)
-                                 : ConstantIntRanges::fromSigned(range.smin() + 1, range.smax());
-                }).value_or("").empty();
+      named += !checkRange(instance, choose,
+                           [&](ConstantIntRanges &range) {
+                             if (range.smin() != range.smax())
+                               range = high ? ConstantIntRanges::fromSigned(range.smin(), range.smax() - 1)
+                                            : ConstantIntRanges::fromSigned(range.smin() + 1, range.smax());
+                           })
+                    .value_or("")
+                    .empty();
     EXPECT_GT(named, 10u);
   }
 }

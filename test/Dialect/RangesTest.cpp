@@ -42,13 +42,15 @@ TEST(Ranges, Remainders) {
   std::string rest = "%r = par.remainder %x, %five : tensor<4xi64>\n";
   EXPECT_EQ(rangeOfY(i64, rest + "%y = par.add %r, %zero : tensor<4xi64>"), Range(-4, 4));
   // Python's %: the sign of the divisor.
-  EXPECT_EQ(rangeOfY(i64, rest + "%n = par.compare lt %r, %zero : tensor<4xi64>\n%a = par.add %r, %five : tensor<4xi64>\n"
-                                 "%y = par.select %n, %a, %r : tensor<4xi1>, tensor<4xi64>"),
+  EXPECT_EQ(rangeOfY(i64, rest +
+                              "%n = par.compare lt %r, %zero : tensor<4xi64>\n%a = par.add %r, %five : tensor<4xi64>\n"
+                              "%y = par.select %n, %a, %r : tensor<4xi1>, tensor<4xi64>"),
             Range(0, 4));
 }
 
 TEST(Ranges, ClampedByComparisons) {
-  std::string low = "%n = par.compare lt %x, %zero : tensor<4xi64>\n%l = par.select %n, %zero, %x : tensor<4xi1>, tensor<4xi64>\n";
+  std::string low =
+      "%n = par.compare lt %x, %zero : tensor<4xi64>\n%l = par.select %n, %zero, %x : tensor<4xi1>, tensor<4xi64>\n";
   EXPECT_EQ(rangeOfY(i64, low + "%h = par.compare gt %l, %five : tensor<4xi64>\n"
                                 "%y = par.select %h, %five, %l : tensor<4xi1>, tensor<4xi64>"),
             Range(0, 5));
@@ -60,8 +62,11 @@ TEST(Ranges, ClampedByComparisons) {
                                 "%y = par.select %h, %l, %five : tensor<4xi1>, tensor<4xi64>"),
             Range(5, INT64_MAX));
   // Chosen by something else.
-  EXPECT_EQ(rangeOfY(i64, "%n = par.compare lt %five, %x : tensor<4xi64>\n%y = par.select %n, %zero, %x : tensor<4xi1>, tensor<4xi64>"),
-            Range(INT64_MIN, INT64_MAX));
+  EXPECT_EQ(
+      rangeOfY(
+          i64,
+          "%n = par.compare lt %five, %x : tensor<4xi64>\n%y = par.select %n, %zero, %x : tensor<4xi1>, tensor<4xi64>"),
+      Range(INT64_MIN, INT64_MAX));
 }
 
 TEST(Ranges, PositionsOfAMask) {
@@ -80,11 +85,15 @@ TEST(Ranges, PositionsOfAMask) {
 }
 
 TEST(Ranges, IndicesThatSort) {
-  std::string sorted = "%i = par.iota dim 0 : tensor<4xi64>\n%p = par.sorted_position %f dim 0 : tensor<4xf32> to tensor<4xi64>\n";
-  EXPECT_EQ(rangeOfY(i64, sorted + "%y = par.put_add %i, %p dim 0 size 4 : tensor<4xi64>, tensor<4xi64> to tensor<4xi64>"), Range(0, 3));
+  std::string sorted =
+      "%i = par.iota dim 0 : tensor<4xi64>\n%p = par.sorted_position %f dim 0 : tensor<4xf32> to tensor<4xi64>\n";
+  EXPECT_EQ(
+      rangeOfY(i64, sorted + "%y = par.put_add %i, %p dim 0 size 4 : tensor<4xi64>, tensor<4xi64> to tensor<4xi64>"),
+      Range(0, 3));
   // Others may come to one place.
-  EXPECT_EQ(rangeOfY(i64, sorted + "%y = par.put_add %i, %x dim 0 size 4 : tensor<4xi64>, tensor<4xi64> to tensor<4xi64>"),
-            Range(INT64_MIN, INT64_MAX));
+  EXPECT_EQ(
+      rangeOfY(i64, sorted + "%y = par.put_add %i, %x dim 0 size 4 : tensor<4xi64>, tensor<4xi64> to tensor<4xi64>"),
+      Range(INT64_MIN, INT64_MAX));
 }
 
 } // namespace

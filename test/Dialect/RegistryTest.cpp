@@ -99,7 +99,8 @@ struct LoopCost : CostOpInterface::ExternalModel<LoopCost, LoopOp> {
 // Of two models MLIR keeps the first and drops the second; the same one may come again with another registry.
 TEST_F(Registry, ASecondModelEndsTheProcess) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  EXPECT_DEATH((attachOnce<SgdOp, FreeSgd>(context)), "par.sgd has two models of par::CostOpInterface: it is listed twice");
+  EXPECT_DEATH((attachOnce<SgdOp, FreeSgd>(context)),
+               "par.sgd has two models of par::CostOpInterface: it is listed twice");
   attachOnce<LoopOp, LoopCost>(context);
   attachOnce<LoopOp, LoopCost>(context);
 }

@@ -79,8 +79,8 @@ TEST(RuleFacts, SlicesInTimeMakeTheWhole) {
 TEST(RuleFacts, WhatIsExpandedDecomposes) {
   Findings findings;
   for (const Instance &instance : instances().all) {
-    bool expands = llvm::any_of(ruleOf(instance).factors,
-                                [](const Factor &factor) { return factor.kind == FactorKind::Expand; });
+    bool expands =
+        llvm::any_of(ruleOf(instance).factors, [](const Factor &factor) { return factor.kind == FactorKind::Expand; });
     if (expands)
       findings.note(instance, isa<DecomposableOpInterface>(instance.op)
                                   ? ""
@@ -90,8 +90,9 @@ TEST(RuleFacts, WhatIsExpandedDecomposes) {
 }
 
 /// Ops that are found at fault under a rule that `change` has made wrong.
-std::vector<std::string> faulty(StringRef op, llvm::function_ref<void(ShardingRule &)> change,
-                                llvm::function_ref<std::optional<std::string>(const Instance &, const ShardingRule &)> check) {
+std::vector<std::string>
+faulty(StringRef op, llvm::function_ref<void(ShardingRule &)> change,
+       llvm::function_ref<std::optional<std::string>(const Instance &, const ShardingRule &)> check) {
   Findings findings;
   for (const Instance &instance : instances().all)
     if (instance.name() == op) {
@@ -109,16 +110,17 @@ std::vector<std::string> faulty(StringRef op, llvm::function_ref<void(ShardingRu
 TEST(RuleFacts, NamesWhatIsNotLinear) {
   Chooser choose(Instances::seed, 0);
   const std::pair<const char *, SmallVector<unsigned>> wrong[] = {
-      {"par.sigmoid", {0}},  {"par.abs", {0}},     {"par.maximum", {0, 1}}, {"par.multiply", {0, 1}},
-      {"par.divide", {1}},   {"par.select", {1}},  {"par.compare", {0}},    {"par.softmax", {0}},
-      {"par.dot", {0, 1}},   {"par.add", {0}},     {"par.gelu_grad", {1}},  {"par.cross_entropy", {0}},
-      {"par.max_pool", {0}}, {"par.round", {0}},   {"par.sgd", {0}},        {"par.layer_norm", {0, 1}},
+      {"par.sigmoid", {0}},  {"par.abs", {0}},    {"par.maximum", {0, 1}}, {"par.multiply", {0, 1}},
+      {"par.divide", {1}},   {"par.select", {1}}, {"par.compare", {0}},    {"par.softmax", {0}},
+      {"par.dot", {0, 1}},   {"par.add", {0}},    {"par.gelu_grad", {1}},  {"par.cross_entropy", {0}},
+      {"par.max_pool", {0}}, {"par.round", {0}},  {"par.sgd", {0}},        {"par.layer_norm", {0, 1}},
   };
   for (auto &[op, set] : wrong)
-    EXPECT_EQ(faulty(op, [&](ShardingRule &rule) { rule.linear = {set}; },
-                     [&](const Instance &instance, const ShardingRule &rule) {
-                       return checkLinear(instance, rule.linear, choose);
-                     }),
+    EXPECT_EQ(faulty(
+                  op, [&](ShardingRule &rule) { rule.linear = {set}; },
+                  [&](const Instance &instance, const ShardingRule &rule) {
+                    return checkLinear(instance, rule.linear, choose);
+                  }),
               std::vector<std::string>{op});
 }
 

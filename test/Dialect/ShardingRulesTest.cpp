@@ -64,9 +64,9 @@ TEST_F(ShardingRules, Elementwise) {
             "([a, b], [a, b]) -> ([a, b]) {a=4, b=6} linear=[]");
   EXPECT_EQ(ruleOf("%x: tensor<4x6xf32>", "%0 = par.compare lt %x, %x : tensor<4x6xf32>"),
             "([a, b], [a, b]) -> ([a, b]) {a=4, b=6} linear=[]");
-  EXPECT_EQ(ruleOf("%c: tensor<4x6xi1>, %x: tensor<4x6xf32>",
-                   "%0 = par.select %c, %x, %x : tensor<4x6xi1>, tensor<4x6xf32>"),
-            "([a, b], [a, b], [a, b]) -> ([a, b]) {a=4, b=6} linear=[[1, 2]]");
+  EXPECT_EQ(
+      ruleOf("%c: tensor<4x6xi1>, %x: tensor<4x6xf32>", "%0 = par.select %c, %x, %x : tensor<4x6xi1>, tensor<4x6xf32>"),
+      "([a, b], [a, b], [a, b]) -> ([a, b]) {a=4, b=6} linear=[[1, 2]]");
   EXPECT_EQ(ruleOf("%x: tensor<4x6xi64>", "%0 = par.convert %x : tensor<4x6xi64> to tensor<4x6xf32>"),
             "([a, b]) -> ([a, b]) {a=4, b=6} linear=[]");
   EXPECT_EQ(ruleOf("%x: tensor<4x6xf32>", "%0 = par.convert %x : tensor<4x6xf32> to tensor<4x6xi64>"),
@@ -77,15 +77,12 @@ TEST_F(ShardingRules, Elementwise) {
 
 // What is cut along a dim that the op takes parts of, or that does not line up, is whole.
 TEST_F(ShardingRules, Shape) {
-  EXPECT_EQ(ruleOf("", "%0 = par.constant dense<1.0> : tensor<4x6xf32>"),
-            "() -> ([a, b]) {a=4, b=6} linear=[]");
-  EXPECT_EQ(ruleOf("", "%0 = par.constant dense<[1, 2]> : tensor<2xi64>"),
-            "() -> ([a]) {a=2} whole={a} linear=[]");
-  EXPECT_EQ(ruleOf("", "%0 = par.iota dim 1 : tensor<4x6xi64>"),
-            "() -> ([a, b]) {a=4, b=6} indexed={b} linear=[]");
-  EXPECT_EQ(ruleOf("%x: tensor<6x1xf32>",
-                   "%0 = par.broadcast_in_dim %x dims [1, 2] : tensor<6x1xf32> to tensor<4x6x5xf32>"),
-            "([b, ()]) -> ([a, b, c]) {a=4, b=6, c=5} linear=[[0]]");
+  EXPECT_EQ(ruleOf("", "%0 = par.constant dense<1.0> : tensor<4x6xf32>"), "() -> ([a, b]) {a=4, b=6} linear=[]");
+  EXPECT_EQ(ruleOf("", "%0 = par.constant dense<[1, 2]> : tensor<2xi64>"), "() -> ([a]) {a=2} whole={a} linear=[]");
+  EXPECT_EQ(ruleOf("", "%0 = par.iota dim 1 : tensor<4x6xi64>"), "() -> ([a, b]) {a=4, b=6} indexed={b} linear=[]");
+  EXPECT_EQ(
+      ruleOf("%x: tensor<6x1xf32>", "%0 = par.broadcast_in_dim %x dims [1, 2] : tensor<6x1xf32> to tensor<4x6x5xf32>"),
+      "([b, ()]) -> ([a, b, c]) {a=4, b=6, c=5} linear=[[0]]");
   EXPECT_EQ(ruleOf("%x: tensor<4x6xf32>", "%0 = par.reshape %x : tensor<4x6xf32> to tensor<4x3x2xf32>"),
             "([a, (b c)]) -> ([a, b, c]) {a=4, b=3, c=2} linear=[[0]]");
   EXPECT_EQ(ruleOf("%x: tensor<4x6xf32>", "%0 = par.reshape %x : tensor<4x6xf32> to tensor<24xf32>"),
@@ -94,47 +91,37 @@ TEST_F(ShardingRules, Shape) {
             "([a, d]) -> ([b, c]) {a=4, b=3, c=8, d=6} whole={a, b, c, d} linear=[[0]]");
   EXPECT_EQ(ruleOf("%x: tensor<4x0xf32>", "%0 = par.reshape %x : tensor<4x0xf32> to tensor<0x1x6xf32>"),
             "([a, b]) -> ([c, (), d]) {a=4, b=0, c=0, d=6} whole={a, b, c, d} linear=[[0]]");
-  EXPECT_EQ(
-      ruleOf("%x: tensor<4x6xf32>", "%0 = par.transpose %x [1, 0] : tensor<4x6xf32> to tensor<6x4xf32>"),
-      "([a, b]) -> ([b, a]) {a=4, b=6} linear=[[0]]");
+  EXPECT_EQ(ruleOf("%x: tensor<4x6xf32>", "%0 = par.transpose %x [1, 0] : tensor<4x6xf32> to tensor<6x4xf32>"),
+            "([a, b]) -> ([b, a]) {a=4, b=6} linear=[[0]]");
   EXPECT_EQ(ruleOf("%x: tensor<4x6xf32>",
                    "%0 = par.slice %x [0, 2] to [4, 6] by [1, 1] : tensor<4x6xf32> to tensor<4x4xf32>"),
             "([a, c]) -> ([a, b]) {a=4, b=4, c=6} whole={b, c} linear=[[0]]");
-  EXPECT_EQ(
-      ruleOf(
-          "%x: tensor<4x6xf32>, %i: tensor<i64>",
-          "%0 = par.dynamic_slice %x at %i dim 0 size 2 : tensor<4x6xf32>, tensor<i64> to tensor<2x6xf32>"),
-      "([b, c], []) -> ([a, c]) {a=2, b=4, c=6} whole={a, b} linear=[[0]]");
-  EXPECT_EQ(
-      ruleOf("%x: tensor<4x6xf32>, %u: tensor<2x6xf32>, %i: tensor<i64>",
-             "%0 = par.update_slice %x, %u at %i dim 0 : tensor<4x6xf32>, tensor<2x6xf32>, tensor<i64>"),
-      "([b, c], [d, c], []) -> ([a, c]) {a=4, b=4, c=6, d=2} whole={a, b, d} linear=[[0, 1]]");
-  EXPECT_EQ(
-      ruleOf("%x: tensor<4x6xf32>",
-             "%0 = par.pad %x low [0, 1] high [0, 0] value 0.0 : f32 : tensor<4x6xf32> to tensor<4x7xf32>"),
-      "([a, c]) -> ([a, b]) {a=4, b=7, c=6} whole={b, c} linear=[[0]]");
-  EXPECT_EQ(
-      ruleOf("%x: tensor<4x6xf32>",
-             "%0 = par.pad %x low [0, 1] high [0, 0] value 1.0 : f32 : tensor<4x6xf32> to tensor<4x7xf32>"),
-      "([a, c]) -> ([a, b]) {a=4, b=7, c=6} whole={b, c} linear=[]");
+  EXPECT_EQ(ruleOf("%x: tensor<4x6xf32>, %i: tensor<i64>",
+                   "%0 = par.dynamic_slice %x at %i dim 0 size 2 : tensor<4x6xf32>, tensor<i64> to tensor<2x6xf32>"),
+            "([b, c], []) -> ([a, c]) {a=2, b=4, c=6} whole={a, b} linear=[[0]]");
+  EXPECT_EQ(ruleOf("%x: tensor<4x6xf32>, %u: tensor<2x6xf32>, %i: tensor<i64>",
+                   "%0 = par.update_slice %x, %u at %i dim 0 : tensor<4x6xf32>, tensor<2x6xf32>, tensor<i64>"),
+            "([b, c], [d, c], []) -> ([a, c]) {a=4, b=4, c=6, d=2} whole={a, b, d} linear=[[0, 1]]");
+  EXPECT_EQ(ruleOf("%x: tensor<4x6xf32>",
+                   "%0 = par.pad %x low [0, 1] high [0, 0] value 0.0 : f32 : tensor<4x6xf32> to tensor<4x7xf32>"),
+            "([a, c]) -> ([a, b]) {a=4, b=7, c=6} whole={b, c} linear=[[0]]");
+  EXPECT_EQ(ruleOf("%x: tensor<4x6xf32>",
+                   "%0 = par.pad %x low [0, 1] high [0, 0] value 1.0 : f32 : tensor<4x6xf32> to tensor<4x7xf32>"),
+            "([a, c]) -> ([a, b]) {a=4, b=7, c=6} whole={b, c} linear=[]");
   EXPECT_EQ(ruleOf("%x: tensor<4x6xf32>, %y: tensor<4x2xf32>",
                    "%0 = par.concat %x, %y dim 1 : (tensor<4x6xf32>, tensor<4x2xf32>) -> tensor<4x8xf32>"),
             "([a, c], [a, d]) -> ([a, b]) {a=4, b=8, c=6, d=2} whole={b, c, d} linear=[[0, 1]]");
 }
 
 TEST_F(ShardingRules, Reductions) {
-  EXPECT_EQ(
-      ruleOf("%x: tensor<4x6xf32>", "%0 = par.reduce sum %x dims [1] : tensor<4x6xf32> to tensor<4xf32>"),
-      "([a, b]) -> ([a]) {a=4, b=6} sum={b} linear=[[0]]");
-  EXPECT_EQ(
-      ruleOf("%x: tensor<4x6xf32>", "%0 = par.reduce max %x dims [0, 1] : tensor<4x6xf32> to tensor<f32>"),
-      "([a, b]) -> ([]) {a=4, b=6} max={a, b} linear=[]");
-  EXPECT_EQ(
-      ruleOf("%x: tensor<4x6xf32>", "%0 = par.reduce product %x dims [1] : tensor<4x6xf32> to tensor<4xf32>"),
-      "([a, b]) -> ([a]) {a=4, b=6} whole={b} linear=[]");
-  EXPECT_EQ(
-      ruleOf("%x: tensor<4x6xf32>", "%0 = par.arg_reduce max %x dim 1 : tensor<4x6xf32> to tensor<4xi64>"),
-      "([a, b]) -> ([a]) {a=4, b=6} whole={b} linear=[]");
+  EXPECT_EQ(ruleOf("%x: tensor<4x6xf32>", "%0 = par.reduce sum %x dims [1] : tensor<4x6xf32> to tensor<4xf32>"),
+            "([a, b]) -> ([a]) {a=4, b=6} sum={b} linear=[[0]]");
+  EXPECT_EQ(ruleOf("%x: tensor<4x6xf32>", "%0 = par.reduce max %x dims [0, 1] : tensor<4x6xf32> to tensor<f32>"),
+            "([a, b]) -> ([]) {a=4, b=6} max={a, b} linear=[]");
+  EXPECT_EQ(ruleOf("%x: tensor<4x6xf32>", "%0 = par.reduce product %x dims [1] : tensor<4x6xf32> to tensor<4xf32>"),
+            "([a, b]) -> ([a]) {a=4, b=6} whole={b} linear=[]");
+  EXPECT_EQ(ruleOf("%x: tensor<4x6xf32>", "%0 = par.arg_reduce max %x dim 1 : tensor<4x6xf32> to tensor<4xi64>"),
+            "([a, b]) -> ([a]) {a=4, b=6} whole={b} linear=[]");
   EXPECT_EQ(ruleOf("%x: tensor<4x6xf32>", "%0 = par.cumulative sum %x dim 1 : tensor<4x6xf32>"),
             "([a, b]) -> ([a, b]) {a=4, b=6} whole={b} linear=[[0]]");
 }
@@ -181,17 +168,15 @@ TEST_F(ShardingRules, Index) {
   EXPECT_EQ(ruleOf("%t: tensor<9x6xf32>, %i: tensor<4xi64>",
                    "%0 = par.gather %t, %i dim 0 : tensor<9x6xf32>, tensor<4xi64> to tensor<4x6xf32>"),
             "([a, b], [c]) -> ([c, b]) {a=9, b=6, c=4} indexed={a} linear=[[0]]");
-  EXPECT_EQ(
-      ruleOf("%u: tensor<4x6xf32>, %i: tensor<4xi64>",
-             "%0 = par.scatter_add %u, %i dim 0 size 9 : tensor<4x6xf32>, tensor<4xi64> to tensor<9x6xf32>"),
-      "([c, b], [c]) -> ([a, b]) {a=9, b=6, c=4} sum={c} indexed={a} linear=[[0]]");
+  EXPECT_EQ(ruleOf("%u: tensor<4x6xf32>, %i: tensor<4xi64>",
+                   "%0 = par.scatter_add %u, %i dim 0 size 9 : tensor<4x6xf32>, tensor<4xi64> to tensor<9x6xf32>"),
+            "([c, b], [c]) -> ([a, b]) {a=9, b=6, c=4} sum={c} indexed={a} linear=[[0]]");
   EXPECT_EQ(ruleOf("%t: tensor<9x6xf32>, %i: tensor<9x2xi64>",
                    "%0 = par.take %t, %i dim 1 : tensor<9x6xf32>, tensor<9x2xi64> to tensor<9x2xf32>"),
             "([a, b], [a, c]) -> ([a, c]) {a=9, b=6, c=2} indexed={b} linear=[[0]]");
-  EXPECT_EQ(
-      ruleOf("%u: tensor<9x2xf32>, %i: tensor<9x2xi64>",
-             "%0 = par.put_add %u, %i dim 1 size 6 : tensor<9x2xf32>, tensor<9x2xi64> to tensor<9x6xf32>"),
-      "([a, c], [a, c]) -> ([a, b]) {a=9, b=6, c=2} sum={c} indexed={b} linear=[[0]]");
+  EXPECT_EQ(ruleOf("%u: tensor<9x2xf32>, %i: tensor<9x2xi64>",
+                   "%0 = par.put_add %u, %i dim 1 size 6 : tensor<9x2xf32>, tensor<9x2xi64> to tensor<9x6xf32>"),
+            "([a, c], [a, c]) -> ([a, b]) {a=9, b=6, c=2} sum={c} indexed={b} linear=[[0]]");
 }
 
 // The dim that is normalised over may be cut once the composite is decomposed.
@@ -218,8 +203,8 @@ TEST_F(ShardingRules, Composites) {
             "([a], [a, b], [a], [a]) -> ([a, b]) {a=4, b=6} expand={b} linear=[[0]]");
 }
 
-// Key-value heads are a factor of the queries' heads; keys are whole; queries, and heads that share keys, are taken apart
-// first.
+// Key-value heads are a factor of the queries' heads; keys are whole; queries, and heads that share keys, are taken
+// apart first.
 TEST_F(ShardingRules, Attention) {
   std::string types = "(tensor<2x4x8x16xf32>, tensor<2x2x6x16xf32>, tensor<2x2x6x10xf32>";
   std::string operands = "%q: tensor<2x4x8x16xf32>, %k: tensor<2x2x6x16xf32>, %v: tensor<2x2x6x10xf32>";
@@ -257,14 +242,17 @@ TEST_F(ShardingRules, Updates) {
 
 // Rows are whole everywhere, and each shard of the weight updates its own.
 TEST_F(ShardingRules, UpdatesOfRows) {
-  EXPECT_EQ(ruleOf("%w: tensor<9x4xf32>, %g: tensor<6x4xf32>, %s: tensor<f32>, %r: tensor<6xi64>",
-                   "%0 = par.sgd %w, %g, %s decay 0.1 : tensor<9x4xf32>, tensor<6x4xf32>, tensor<f32> rows %r : tensor<6xi64>"),
-            "([a, b], [c, b], [], [c]) -> ([a, b]) {a=9, b=4, c=6} indexed={a} whole={c} linear=[]");
-  EXPECT_EQ(ruleOf("%w: tensor<1x4xf32>, %g: tensor<6x4xf32>, %s: tensor<f32>, %r: tensor<6xi64>",
-                   "%0, %m, %v = par.adamw %w, %g, %w, %w, %s, %s betas 0.9, 0.999 epsilon 1.0e-8 decay 0.01 "
-                   ": tensor<1x4xf32>, tensor<6x4xf32>, tensor<1x4xf32>, tensor<f32>, tensor<f32> rows %r : tensor<6xi64>"),
-            "([c, a], [b, a], [c, a], [c, a], [], [], [b]) -> ([c, a], [c, a], [c, a]) {a=4, b=6, c=1} indexed={c} "
-            "whole={b} linear=[]");
+  EXPECT_EQ(
+      ruleOf(
+          "%w: tensor<9x4xf32>, %g: tensor<6x4xf32>, %s: tensor<f32>, %r: tensor<6xi64>",
+          "%0 = par.sgd %w, %g, %s decay 0.1 : tensor<9x4xf32>, tensor<6x4xf32>, tensor<f32> rows %r : tensor<6xi64>"),
+      "([a, b], [c, b], [], [c]) -> ([a, b]) {a=9, b=4, c=6} indexed={a} whole={c} linear=[]");
+  EXPECT_EQ(
+      ruleOf("%w: tensor<1x4xf32>, %g: tensor<6x4xf32>, %s: tensor<f32>, %r: tensor<6xi64>",
+             "%0, %m, %v = par.adamw %w, %g, %w, %w, %s, %s betas 0.9, 0.999 epsilon 1.0e-8 decay 0.01 "
+             ": tensor<1x4xf32>, tensor<6x4xf32>, tensor<1x4xf32>, tensor<f32>, tensor<f32> rows %r : tensor<6xi64>"),
+      "([c, a], [b, a], [c, a], [c, a], [], [], [b]) -> ([c, a], [c, a], [c, a]) {a=4, b=6, c=1} indexed={c} "
+      "whole={b} linear=[]");
 }
 
 TEST_F(ShardingRules, Markers) {
@@ -274,7 +262,8 @@ TEST_F(ShardingRules, Markers) {
             "([a], [a]) -> ([a]) {a=6} linear=[]");
   EXPECT_EQ(ruleOf("%x: tensor<6xf32>", "%0 = par.gradient %x of @w : tensor<6xf32>"),
             "([a]) -> ([a]) {a=6} linear=[[0]]");
-  EXPECT_EQ(ruleOf("%x: tensor<6x4xf32>, %r: tensor<6xi64>", "%0 = par.gradient %x rows %r of @w : tensor<6x4xf32>, tensor<6xi64>"),
+  EXPECT_EQ(ruleOf("%x: tensor<6x4xf32>, %r: tensor<6xi64>",
+                   "%0 = par.gradient %x rows %r of @w : tensor<6x4xf32>, tensor<6xi64>"),
             "([a, b], [a]) -> ([a, b]) {a=6, b=4} linear=[[0]]");
   EXPECT_EQ(ruleOf("%x: tensor<6x4xf32>", "%0 = par.collect %x dims 1 : tensor<6x4xf32>"),
             "([a, b]) -> ([a, b]) {a=6, b=4} whole={a} linear=[]");

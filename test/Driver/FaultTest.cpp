@@ -52,7 +52,8 @@ TEST(Fault, OutOfMemoryIsSaid) {
   EXPECT_EXIT(failIn("", take), testing::ExitedWithCode(WrongInput),
               "^par-compile: error: out of memory in split: [0-9]+ KiB are in use, and .*\n$");
   auto takeInLLVM = [] { std::exit(llvm::safe_malloc(size_t(1) << 60) == nullptr); };
-  EXPECT_EXIT(failIn("", takeInLLVM), testing::ExitedWithCode(WrongInput), "^par-compile: error: out of memory in split: ");
+  EXPECT_EXIT(failIn("", takeInLLVM), testing::ExitedWithCode(WrongInput),
+              "^par-compile: error: out of memory in split: ");
 }
 
 // With --emit-reproducer the program is in the file that the sentence names.
@@ -64,8 +65,9 @@ TEST(Fault, ReproducerIsWritten) {
   text << std::ifstream(file).rdbuf();
   EXPECT_EQ(text.str(), "// the program\n");
   std::remove(file.c_str());
-  EXPECT_EXIT(failIn("/nowhere/at/all", [] { ::raise(SIGILL); }), testing::ExitedWithCode(Bug),
-              "internal error in split: unreachable code; please report it with /nowhere/at/all, which cannot be written\n$");
+  EXPECT_EXIT(
+      failIn("/nowhere/at/all", [] { ::raise(SIGILL); }), testing::ExitedWithCode(Bug),
+      "internal error in split: unreachable code; please report it with /nowhere/at/all, which cannot be written\n$");
 }
 
 } // namespace

@@ -77,8 +77,8 @@ private:
     std::string arguments;
     for (auto [i, input] : llvm::enumerate(made.inputs))
       arguments += llvm::formatv("{0}%a{1}: {2}", i ? ", " : "", i, typeOf(input.shape, input.element));
-    auto parsed = session.parse(llvm::formatv("par.step @op({0}) -> ({1}) {{\n{2}\npar.return %y : {1}\n}",
-                                              arguments, typeOf(made.result), renamed(made.text))
+    auto parsed = session.parse(llvm::formatv("par.step @op({0}) -> ({1}) {{\n{2}\npar.return %y : {1}\n}", arguments,
+                                              typeOf(made.result), renamed(made.text))
                                     .str());
     Block &block = parsed->lookupSymbol<StepOp>("op").getBlock();
     auto op = dyn_cast<ShardingRuleOpInterface>(block.front());
@@ -123,8 +123,7 @@ private:
     arguments += llvm::formatv("{0}%in_{1}: {2}", names.empty() ? "" : ", ", name, type);
     names += llvm::formatv("{0}\"{1}\"", names.empty() ? "" : ", ", name);
     dims.push_back(dim >= 0 ? 0 : -1);
-    body +=
-        llvm::formatv("%{0} = par.transpose %in_{0} {1} : {2} to {3}\n", name, listOf(permutation), type, to);
+    body += llvm::formatv("%{0} = par.transpose %in_{0} {1} : {2} to {3}\n", name, listOf(permutation), type, to);
     Input drawn = input;
     drawn.shape = shape;
     inputs[name] = drawTensor(session.parseType(type), drawn, choose, number);
@@ -179,8 +178,7 @@ private:
                                     variables, arguments, names, body, text, type, listOf(all), through)
                           .str());
     if (module)
-      module->lookupSymbol<StepOp>("eval").setBatchDimsAttr(
-          Builder(&session.context).getDenseI64ArrayAttr(dims));
+      module->lookupSymbol<StepOp>("eval").setBatchDimsAttr(Builder(&session.context).getDenseI64ArrayAttr(dims));
   }
 
   Session &session;
@@ -192,7 +190,8 @@ private:
   OwningOpRef<ModuleOp> module;
   interp::Named parameters, inputs;
   std::string variables, arguments, names, body;
-  std::string through; ///< the sum of an operand, which the loss holds too: there is something to train where the op is a step
+  std::string
+      through; ///< the sum of an operand, which the loss holds too: there is something to train where the op is a step
   SmallVector<int64_t> dims;
   std::vector<std::pair<std::string, std::string>> renames;
 };
@@ -218,8 +217,8 @@ TEST_P(BatchedOps, TrainAsOneDevice) {
     }
     kinds += cases > before;
   }
-  llvm::outs() << kinds << " kinds of cases with a batch on " << listOf(GetParam()) << ": " << cases
-               << " cases, " << unreduced << " with a gradient reduced behind the loop\n";
+  llvm::outs() << kinds << " kinds of cases with a batch on " << listOf(GetParam()) << ": " << cases << " cases, "
+               << unreduced << " with a gradient reduced behind the loop\n";
   EXPECT_GT(unreduced, cases / 4);
 }
 

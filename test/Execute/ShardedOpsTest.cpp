@@ -51,8 +51,7 @@ public:
   void partition() {
     for (auto fragment : op.module->getOps<FragmentOp>())
       for (Operation &each : fragment.getBlock().without_terminator())
-        isCut |=
-            llvm::any_of(each.getResults(), [](Value value) { return !getSharding(value).isReplicated(); });
+        isCut |= llvm::any_of(each.getResults(), [](Value value) { return !getSharding(value).isReplicated(); });
     session.run(*op.module, [](OpPassManager &manager) { buildPartitionPipeline(manager); });
   }
   /// Values inside of fragments lie anyhow, and are sums over whatever axes.
@@ -106,8 +105,8 @@ std::string findFault(ShardedOp &sharded, const char *step, Action derive, Actio
 
 /// Every case of a list on one mesh, in `rounds` draws each: `distribute` brings the module from constraints
 /// to shards.
-void checkAll(ArrayRef<NamedCase> cases, ArrayRef<int64_t> mesh, unsigned rounds, const char *step,
-              Action derive, Action distribute) {
+void checkAll(ArrayRef<NamedCase> cases, ArrayRef<int64_t> mesh, unsigned rounds, const char *step, Action derive,
+              Action distribute) {
   Session session;
   size_t cut = 0;
   for (auto &[name, make] : cases)
@@ -120,8 +119,8 @@ void checkAll(ArrayRef<NamedCase> cases, ArrayRef<int64_t> mesh, unsigned rounds
       ADD_FAILURE() << name << ", round " << round << ": " << fault;
       break;
     }
-  llvm::outs() << cases.size() << " kinds of cases, " << rounds << " shardings of each on " << listOf(mesh)
-               << ": " << cases.size() * rounds << " cases, " << cut << " of them cut\n";
+  llvm::outs() << cases.size() << " kinds of cases, " << rounds << " shardings of each on " << listOf(mesh) << ": "
+               << cases.size() * rounds << " cases, " << cut << " of them cut\n";
   // The others are scalars, or have dims of one element.
   EXPECT_GT(cut, cases.size() * rounds / 3);
 }
@@ -143,8 +142,7 @@ TEST_P(ShardedOps, EqualOneDeviceHoweverDeclared) {
 
 TEST_P(ShardedOps, GradientsEqualOneDevice) {
   checkAll(
-      differentiableCases(), GetParam(), countShardings(4), "train",
-      [](ShardedOp &op) { op.differentiate(); },
+      differentiableCases(), GetParam(), countShardings(4), "train", [](ShardedOp &op) { op.differentiate(); },
       [](ShardedOp &op) { op.split(), op.propagate(), op.partition(); });
 }
 

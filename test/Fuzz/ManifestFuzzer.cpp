@@ -1,6 +1,6 @@
-// Any texts given as the manifest and the programs of a bundle are refused with an error or proved or refuted; nothing else
-// may happen. Hashes are right whatever the texts are: a bundle in memory has none. Texts stand one behind the other, with a
-// line of `=` between them; the bundles to begin with are those that the runtime's tests build by hand.
+// Any texts given as the manifest and the programs of a bundle are refused with an error or proved or refuted; nothing
+// else may happen. Hashes are right whatever the texts are: a bundle in memory has none. Texts stand one behind the
+// other, with a line of `=` between them; the bundles to begin with are those that the runtime's tests build by hand.
 #include "ToyBundles.h"
 
 #include "par/verify/Verify.h"

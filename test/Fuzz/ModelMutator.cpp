@@ -1,5 +1,5 @@
-// Changes ONNX files as messages, so that most mutants are still read and reach Import: a number becomes a border case, a
-// name another name of the file, a list loses, repeats or swaps elements.
+// Changes ONNX files as messages, so that most mutants are still read and reach Import: a number becomes a border case,
+// a name another name of the file, a list loses, repeats or swaps elements.
 #include <google/protobuf/descriptor.pb.h>
 #include <google/protobuf/dynamic_message.h>
 
@@ -60,9 +60,12 @@ private:
   int64_t number(int64_t old) {
     const int64_t borders[] = {0, 1, -1, 2, 3, 7, 16, 255, 65536, INT32_MAX, INT64_MAX, INT64_MIN, int64_t(1) << 33};
     switch (below(3)) {
-    case 0: return int64_t(uint64_t(old) + 1);
-    case 1: return int64_t(uint64_t(old) - 1);
-    default: return borders[below(std::size(borders))];
+    case 0:
+      return int64_t(uint64_t(old) + 1);
+    case 1:
+      return int64_t(uint64_t(old) - 1);
+    default:
+      return borders[below(std::size(borders))];
     }
   }
 
@@ -113,17 +116,24 @@ private:
 
   void changeValue(const Place &place, const Reflection *reflection) {
     switch (place.field->cpp_type()) {
-    case FieldDescriptor::CPPTYPE_INT32: PAR_SET(Int32, number);
-    case FieldDescriptor::CPPTYPE_INT64: PAR_SET(Int64, number);
-    case FieldDescriptor::CPPTYPE_UINT64: PAR_SET(UInt64, number);
-    case FieldDescriptor::CPPTYPE_FLOAT: PAR_SET(Float, real);
-    case FieldDescriptor::CPPTYPE_DOUBLE: PAR_SET(Double, real);
-    case FieldDescriptor::CPPTYPE_STRING: PAR_SET(String, text);
+    case FieldDescriptor::CPPTYPE_INT32:
+      PAR_SET(Int32, number);
+    case FieldDescriptor::CPPTYPE_INT64:
+      PAR_SET(Int64, number);
+    case FieldDescriptor::CPPTYPE_UINT64:
+      PAR_SET(UInt64, number);
+    case FieldDescriptor::CPPTYPE_FLOAT:
+      PAR_SET(Float, real);
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      PAR_SET(Double, real);
+    case FieldDescriptor::CPPTYPE_STRING:
+      PAR_SET(String, text);
     case FieldDescriptor::CPPTYPE_ENUM:
       if (!place.field->is_repeated())
         reflection->SetEnumValue(place.message, place.field, below(30));
       break;
-    default: break; // messages are changed through their own fields
+    default:
+      break; // messages are changed through their own fields
     }
   }
 #undef PAR_SET

@@ -1,7 +1,7 @@
-// Any bytes given as the index and the ranks' files of a save are refused by a sentence, or loaded within the memory of the
-// tensors they are for; nothing else may happen. Sizes and checksums are made to fit whatever the bytes are, as by someone who
-// wants to be believed. Index and files stand one behind the other, with a line of `=` between them; the save to begin with is
-// one of two ranks.
+// Any bytes given as the index and the ranks' files of a save are refused by a sentence, or loaded within the memory of
+// the tensors they are for; nothing else may happen. Sizes and checksums are made to fit whatever the bytes are, as by
+// someone who wants to be believed. Index and files stand one behind the other, with a line of `=` between them; the
+// save to begin with is one of two ranks.
 #include "TrainingToy.h"
 
 #include "par/core/Checkpoint.h"
@@ -35,8 +35,14 @@ std::string sumOf(std::string_view text) { return core::checksumOf(std::as_bytes
 
 /// A rank's file: header, then the bytes of `w`'s half, and of the counter on rank 0.
 std::string rankFile(int rank) {
-  nlohmann::ordered_json header = {{"__metadata__", {{"par_checkpoint", "2"}, {"plan", "p"}, {"run", "r"}, {"step", "2"},
-                                                     {"rank", std::to_string(rank)}, {"ranks", "2"}, {"checksum", ""}}}};
+  nlohmann::ordered_json header = {{"__metadata__",
+                                    {{"par_checkpoint", "2"},
+                                     {"plan", "p"},
+                                     {"run", "r"},
+                                     {"step", "2"},
+                                     {"rank", std::to_string(rank)},
+                                     {"ranks", "2"},
+                                     {"checksum", ""}}}};
   uint64_t bytes = 128;
   header["w"] = {{"dtype", "F32"}, {"shape", {4, 8}}, {"data_offsets", {0, bytes}}};
   if (rank == 0)
@@ -54,12 +60,28 @@ const std::string &seed() {
       return nlohmann::ordered_json{{"file", file}, {"start", {at, 0}}, {"size", {4, 8}}};
     };
     nlohmann::ordered_json index = {
-        {"par_checkpoint", {2, 0}}, {"run", "r"}, {"serial", 1}, {"plan", "p"}, {"step", 2}, {"rows", 8}, {"seed", 0},
+        {"par_checkpoint", {2, 0}},
+        {"run", "r"},
+        {"serial", 1},
+        {"plan", "p"},
+        {"step", 2},
+        {"rows", 8},
+        {"seed", 0},
         {"order", "shuffled"},
-        {"files", {{"rank0.safetensors", {{"bytes", 0}, {"header", ""}}}, {"rank1.safetensors", {{"bytes", 0}, {"header", ""}}}}},
+        {"files",
+         {{"rank0.safetensors", {{"bytes", 0}, {"header", ""}}},
+          {"rank1.safetensors", {{"bytes", 0}, {"header", ""}}}}},
         {"tensors",
-         {{"w", {{"type", "f32"}, {"shape", {8, 8}}, {"stored", {8, 8}}, {"parts", {part("rank0.safetensors", 0), part("rank1.safetensors", 4)}}}},
-          {"step", {{"type", "f32"}, {"shape", {1}}, {"stored", {1}}, {"parts", {{{"file", "rank0.safetensors"}, {"start", {0}}, {"size", {1}}}}}}}}}};
+         {{"w",
+           {{"type", "f32"},
+            {"shape", {8, 8}},
+            {"stored", {8, 8}},
+            {"parts", {part("rank0.safetensors", 0), part("rank1.safetensors", 4)}}}},
+          {"step",
+           {{"type", "f32"},
+            {"shape", {1}},
+            {"stored", {1}},
+            {"parts", {{{"file", "rank0.safetensors"}, {"start", {0}}, {"size", {1}}}}}}}}}};
     return index.dump(1) + std::string(separator) + rankFile(0) + std::string(separator) + rankFile(1);
   }();
   return whole;
@@ -91,7 +113,8 @@ std::string mended(const std::string &text, const std::vector<std::string> &part
     return text;
   for (int rank : {0, 1}) {
     std::string name = "rank" + std::to_string(rank) + ".safetensors";
-    if (index.contains("files") && index["files"].is_object() && index["files"].contains(name) && index["files"][name].is_object()) {
+    if (index.contains("files") && index["files"].is_object() && index["files"].contains(name) &&
+        index["files"][name].is_object()) {
       const std::string &file = parts[static_cast<size_t>(rank) + 1];
       index["files"][name] = {{"bytes", file.size()}, {"header", sumOf(headerOf(file))}};
     }
@@ -107,7 +130,8 @@ void load(const format::Manifest &manifest, const core::Checkpoint &checkpoint, 
   for (const format::Tensor &tensor : manifest.tensors)
     for (uint32_t rank = 0; rank < manifest.ranks.size(); ++rank)
       if (const core::StoredArray *array = checkpoint.store.find(tensor)) {
-        std::vector<std::byte> to(static_cast<size_t>(core::elementCount(tensor.layout.local)) * format::sizeOf(tensor.type));
+        std::vector<std::byte> to(static_cast<size_t>(core::elementCount(tensor.layout.local)) *
+                                  format::sizeOf(tensor.type));
         core::loadTensor(to.data(), tensor, rank, *array, checkpoint.store.place);
       }
 }
@@ -129,7 +153,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   std::vector<std::string> parts = split({reinterpret_cast<const char *>(data), size});
   std::ofstream(folder() + "/index.json", std::ios::binary) << mended(parts[0], parts);
   for (int rank : {0, 1})
-    std::ofstream(folder() + "/rank" + std::to_string(rank) + ".safetensors", std::ios::binary) << parts[static_cast<size_t>(rank) + 1];
+    std::ofstream(folder() + "/rank" + std::to_string(rank) + ".safetensors", std::ios::binary)
+        << parts[static_cast<size_t>(rank) + 1];
   for (const format::Manifest *manifest : {&one, &two})
     for (bool state : {true, false})
       try {

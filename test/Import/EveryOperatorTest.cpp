@@ -222,10 +222,9 @@ void importVariations(const std::string &op, int from, Progress &progress) {
 void importRandom(EveryOperator &every, const std::string &op, int seed) {
   std::mt19937_64 random(seed);
   auto below = [&](size_t n) { return size_t(random() % n); };
-  constexpr onnx::ElementType types[] = {
-      onnx::ElementType::F32, onnx::ElementType::F32, onnx::ElementType::F32,
-      onnx::ElementType::F16, onnx::ElementType::I64, onnx::ElementType::I64,
-      onnx::ElementType::U8,  onnx::ElementType::U64, onnx::ElementType::Bool};
+  constexpr onnx::ElementType types[] = {onnx::ElementType::F32, onnx::ElementType::F32, onnx::ElementType::F32,
+                                         onnx::ElementType::F16, onnx::ElementType::I64, onnx::ElementType::I64,
+                                         onnx::ElementType::U8,  onnx::ElementType::U64, onnx::ElementType::Bool};
   constexpr int64_t numbers[] = {-9, -3, -2, -1, 0, 0, 1, 1, 2, 2, 3, 4, 7, int64_t(1) << 33};
   std::vector<OddInput> inputs(below(7));
   onnx::ElementType type = types[below(std::size(types))];
@@ -268,8 +267,8 @@ std::string describe(int at) {
   int odds = at % (odd.size() + 1), rest = at / (odd.size() + 1);
   auto [first, others] = kinds[rest % std::size(kinds)];
   rest /= std::size(kinds);
-  std::string text = std::to_string(counts[rest % std::size(counts)]) + " inputs (" +
-                     std::to_string(int(first)) + ", " + std::to_string(int(others)) + ") of shape";
+  std::string text = std::to_string(counts[rest % std::size(counts)]) + " inputs (" + std::to_string(int(first)) +
+                     ", " + std::to_string(int(others)) + ") of shape";
   for (int64_t dim : shapes[rest / std::size(counts)])
     text += " " + std::to_string(dim);
   return text + ", attributes " + std::to_string(odds);

@@ -1,6 +1,6 @@
 // Folding of static ONNX values against ONNX's own definitions.
-#include "par/Import/Families.h"
 #include "par/Import/Fold.h"
+#include "par/Import/Families.h"
 
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FileSystem.h"
@@ -72,7 +72,8 @@ TEST_F(FoldTest, SlicesClampAndCountFromTheEnd) {
   StaticTensor five = ints({5}, {0, 1, 2, 3, 4});
   expect(fold("Slice", {five, ints({1}, {-3}), ints({1}, {INT64_MAX})}), {3}, {2, 3, 4});
   expect(fold("Slice", {five, ints({1}, {INT64_MIN}), ints({1}, {-2})}), {3}, {0, 1, 2});
-  expect(fold("Slice", {five, ints({1}, {4}), ints({1}, {INT64_MIN}), ints({1}, {0}), ints({1}, {-2})}), {3}, {4, 2, 0});
+  expect(fold("Slice", {five, ints({1}, {4}), ints({1}, {INT64_MIN}), ints({1}, {0}), ints({1}, {-2})}), {3},
+         {4, 2, 0});
   expect(fold("Slice", {five, ints({1}, {3}), ints({1}, {2})}), {0}, {});
   EXPECT_TRUE(failed(fold("Slice", {five, ints({1}, {0}), ints({1}, {2}), ints({1}, {1})})));
   EXPECT_TRUE(failed(fold("Slice", {five, ints({1}, {0}), ints({1}, {2}), ints({1}, {0}), ints({1}, {0})})));
@@ -179,7 +180,8 @@ TEST_F(FoldTest, UnknownOpsAreLeftAlone) { EXPECT_TRUE(failed(fold("Conv", {ints
 
 } // namespace
 
-// The operators that Import reads and folds are joined so. Of two rows in one family the later one is read: no file has them.
+// The operators that Import reads and folds are joined so. Of two rows in one family the later one is read: no file has
+// them.
 TEST(Families, ASecondRowEndsTheProcess) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   using Table = llvm::StringMap<int>;

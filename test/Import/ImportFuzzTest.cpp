@@ -1,6 +1,6 @@
 // Damaged graphs: Import says what is wrong or imports them, and never breaks.
-#include "par/Import/Import.h"
 #include "par/Dialect/Par.h"
+#include "par/Import/Import.h"
 
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/Verifier.h"
@@ -18,7 +18,9 @@ void mutate(onnx::Model &model, std::mt19937 &random) {
   onnx::Node &node = pick(model.nodes), &other = pick(model.nodes);
   const int64_t numbers[] = {0, 1, -1, 2, 3, 7, 1000, INT64_MAX, INT64_MIN, int64_t(1) << 33};
   switch (random() % 9) {
-  case 0: std::swap(node.opType, other.opType); break;
+  case 0:
+    std::swap(node.opType, other.opType);
+    break;
   case 1:
     if (!node.inputs.empty())
       pick(node.inputs) = other.outputs[0];
@@ -27,7 +29,9 @@ void mutate(onnx::Model &model, std::mt19937 &random) {
     if (!node.inputs.empty())
       node.inputs.pop_back();
     break;
-  case 3: node.inputs.push_back(pick(model.initializers).name); break;
+  case 3:
+    node.inputs.push_back(pick(model.initializers).name);
+    break;
   case 4:
     for (onnx::Attribute &attribute : node.attributes) {
       attribute.i = pick(numbers);
@@ -43,7 +47,9 @@ void mutate(onnx::Model &model, std::mt19937 &random) {
     if (!model.inputs.empty() && !pick(model.inputs).shape.empty())
       pick(pick(model.inputs).shape).size = 1 + random() % 40;
     break;
-  case 7: node.outputs.pop_back(); break;
+  case 7:
+    node.outputs.pop_back();
+    break;
   default:
     if (!node.inputs.empty() && !other.inputs.empty())
       std::swap(pick(node.inputs), pick(other.inputs));

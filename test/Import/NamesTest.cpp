@@ -31,8 +31,7 @@ TEST(NamesTest, TiedParameterAnswersToAllItsNames) {
   EXPECT_EQ(names.parameters.size(), 52u);
   const NameTable::Parameter *head = find(names, "model.lm_head.weight");
   ASSERT_TRUE(head);
-  EXPECT_THAT(head->aliases, ElementsAre("model.transformer.wte.weight", "lm_head.weight",
-                                         "transformer.wte.weight"));
+  EXPECT_THAT(head->aliases, ElementsAre("model.transformer.wte.weight", "lm_head.weight", "transformer.wte.weight"));
   EXPECT_THAT(head->shape, ElementsAre(512, 64));
   EXPECT_TRUE(head->trainable);
   EXPECT_EQ(head->type, "f32");
@@ -135,7 +134,8 @@ TEST(NamesTest, AWeightThatTheExporterTransposed) {
   EXPECT_THAT(transposed({{"MatMul", "head", "x", "onnx::MatMul_30", "y"}, {"Relu", "act", "y", "", "z"}}),
               ElementsAre("head.weight"));
   // Nothing does where the module does more, or the matrix stands elsewhere, or another one would have the name too.
-  EXPECT_THAT(transposed({{"MatMul", "head", "x", "onnx::MatMul_30", "y"}, {"Relu", "head", "y", "", "z"}}), ElementsAre());
+  EXPECT_THAT(transposed({{"MatMul", "head", "x", "onnx::MatMul_30", "y"}, {"Relu", "head", "y", "", "z"}}),
+              ElementsAre());
   EXPECT_THAT(transposed({{"MatMul", "head", "onnx::MatMul_30", "x", "y"}}), ElementsAre());
   EXPECT_THAT(transposed({{"MatMul", "head", "x", "onnx::MatMul_30", "y"}, {"Mul", "", "z", "onnx::MatMul_30", "v"}}),
               ElementsAre());
@@ -147,14 +147,15 @@ TEST(NamesTest, AWeightThatTheExporterTransposed) {
 }
 
 TEST(NamesTest, ListSaysWhatIsTransposed) {
-  NameTable names = collectNames(transposing({{"MatMul", "head", "x", "onnx::MatMul_30", "y"},
-                                              {"Mul", "head.gate", "y", "onnx::MatMul_31", "z"}}));
+  NameTable names = collectNames(transposing(
+      {{"MatMul", "head", "x", "onnx::MatMul_30", "y"}, {"Mul", "head.gate", "y", "onnx::MatMul_31", "z"}}));
   std::string text;
   llvm::raw_string_ostream os(text);
   EXPECT_TRUE(printNames(names, "params", os));
   EXPECT_THAT(text, testing::HasSubstr("  onnx::MatMul_30  f32[8, 16]  transposed: head.weight\n"));
-  EXPECT_THAT(text, testing::HasSubstr("  onnx::MatMul_31  f32[16, 8]  also head.gate.weight  (computed by the exporter: "
-                                       "files hold it under this name)\n"));
+  EXPECT_THAT(text,
+              testing::HasSubstr("  onnx::MatMul_31  f32[16, 8]  also head.gate.weight  (computed by the exporter: "
+                                 "files hold it under this name)\n"));
 }
 
 TEST(NamesTest, ListPrintsOneKind) {
@@ -162,7 +163,8 @@ TEST(NamesTest, ListPrintsOneKind) {
   std::string text;
   llvm::raw_string_ostream os(text);
   EXPECT_TRUE(printNames(names, "inputs", os));
-  EXPECT_EQ(text, "inputs\n  input_ids  i64[batch, seq]\noutputs\n  logits  f32[batch, seq, 256]\ndims\n  batch\n  seq\n");
+  EXPECT_EQ(text,
+            "inputs\n  input_ids  i64[batch, seq]\noutputs\n  logits  f32[batch, seq, 256]\ndims\n  batch\n  seq\n");
   text.clear();
   EXPECT_TRUE(printNames(names, "params", os));
   EXPECT_THAT(text, testing::StartsWith("parameters (52 trainable of 52)\n  transformer.wpe.weight  f32[128, 128]\n"));

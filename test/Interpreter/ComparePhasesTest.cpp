@@ -17,8 +17,7 @@ protected:
     registerDialect(registry);
     context = std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
     context->printOpOnDiagnostic(false);
-    context->getDiagEngine().registerHandler(
-        [&](Diagnostic &diagnostic) { said += diagnostic.str() + "\n"; });
+    context->getDiagEngine().registerHandler([&](Diagnostic &diagnostic) { said += diagnostic.str() + "\n"; });
   }
 
   OwningOpRef<ModuleOp> parse(const std::string &text) {
@@ -96,8 +95,7 @@ TEST_F(ComparePhases, WhatIsGoneIsTold) {
 }
 
 TEST_F(ComparePhases, GradientsAreCompared) {
-  std::string before =
-      replaced(negates, "par.write %1", "%g = par.gradient %1 of @w : tensor<2xf32>\npar.write %1");
+  std::string before = replaced(negates, "par.write %1", "%g = par.gradient %1 of @w : tensor<2xf32>\npar.write %1");
   std::string after = replaced(before, "par.gradient %1", "par.gradient %0");
   EXPECT_NE(compare(before, after).find("gradient of \"w\" differs by "), std::string::npos) << said;
 }
@@ -119,8 +117,7 @@ TEST_F(ComparePhases, InputsMustFitTheStep) {
   interp::Named inputs;
   inputs["x"] = interp::Tensor(RankedTensorType::get({3}, Float32Type::get(context.get())));
   EXPECT_TRUE(failed(interp::runStep(step, {}, inputs)));
-  EXPECT_NE(said.find("input \"x\" is 'tensor<3xf32>', the step takes 'tensor<2xf32>'"), std::string::npos)
-      << said;
+  EXPECT_NE(said.find("input \"x\" is 'tensor<3xf32>', the step takes 'tensor<2xf32>'"), std::string::npos) << said;
 }
 
 TEST_F(ComparePhases, LabelsStayBelowTheClassesAndSomeAreIgnored) {

@@ -1,4 +1,5 @@
-// Expressions of indices, drawn at random: what transposes, cuts, turns round, pads, rolls and looks up, one behind the other.
+// Expressions of indices, drawn at random: what transposes, cuts, turns round, pads, rolls and looks up, one behind the
+// other.
 #ifndef PAR_TEST_KERNELCHECK_INDEXEXPRESSIONS_H
 #define PAR_TEST_KERNELCHECK_INDEXEXPRESSIONS_H
 
@@ -45,7 +46,8 @@ private:
   }
   std::string constant(const std::vector<int64_t> &numbers) {
     std::string name = fresh();
-    body += llvm::formatv("{0} = par.constant dense<{1}> : {2}\n", name, listOf(numbers), whole({int64_t(numbers.size())}));
+    body +=
+        llvm::formatv("{0} = par.constant dense<{1}> : {2}\n", name, listOf(numbers), whole({int64_t(numbers.size())}));
     return name;
   }
   std::string argument(Shape shape) {
@@ -58,7 +60,8 @@ private:
     Shape shape;
     for (size_t d = 0; d < starts.size(); ++d)
       shape.push_back((limits[d] - starts[d] + strides[d] - 1) / strides[d]);
-    return define(x, "slice " + x.name + " " + listOf(starts) + " to " + listOf(limits) + " by " + listOf(strides), shape);
+    return define(x, "slice " + x.name + " " + listOf(starts) + " to " + listOf(limits) + " by " + listOf(strides),
+                  shape);
   }
   /// Elements [start, limit) along one dim.
   Value part(const Value &x, int64_t dim, int64_t start, int64_t limit) {
@@ -83,9 +86,7 @@ private:
             llvm::join(types, ", ") + ") -> " + real(joined.shape) + "\n";
     return joined;
   }
-  Value reshape(const Value &x, Shape shape) {
-    return define(x, "reshape " + x.name, std::move(shape));
-  }
+  Value reshape(const Value &x, Shape shape) { return define(x, "reshape " + x.name, std::move(shape)); }
 
   Value transposed(const Value &x) {
     std::vector<int64_t> order = choose.permutation(x.shape.size());
@@ -132,8 +133,8 @@ private:
     int64_t dim = dimOf(x), size = x.shape[dim], reach = std::min<int64_t>(size - 1, choose.number(1, 3));
     if (reach < 1)
       return x;
-    return concat({reverse(part(x, dim, 1, 1 + reach), {dim}), x, reverse(part(x, dim, size - 1 - reach, size - 1), {dim})},
-                  dim);
+    return concat(
+        {reverse(part(x, dim, 1, 1 + reach), {dim}), x, reverse(part(x, dim, size - 1 - reach, size - 1), {dim})}, dim);
   }
   Value rolled(const Value &x) {
     int64_t dim = dimOf(x), size = x.shape[dim];
@@ -148,7 +149,8 @@ private:
     std::vector<int64_t> none(x.shape.size(), 0), high = none, shape = x.shape;
     high[dim] = each * ranks - size;
     shape[dim] += high[dim];
-    Value all = define(x, "pad " + x.name + " low " + listOf(none) + " high " + listOf(high) + " value 0.0 : f32", shape);
+    Value all =
+        define(x, "pad " + x.name + " low " + listOf(none) + " high " + listOf(high) + " value 0.0 : f32", shape);
     return dynamicSlice(all, dim, each);
   }
   Value dynamicSlice(const Value &x, int64_t dim, int64_t size) {
@@ -156,16 +158,16 @@ private:
     shape[dim] = size;
     Value value{fresh(), shape};
     std::string start = argument({});
-    body += llvm::formatv("{0} = par.dynamic_slice {1} at {2} dim {3} size {4} : {5}, tensor<i64> to {6}\n", value.name, x.name,
-                          start, dim, size, real(x.shape), real(shape));
+    body += llvm::formatv("{0} = par.dynamic_slice {1} at {2} dim {3} size {4} : {5}, tensor<i64> to {6}\n", value.name,
+                          x.name, start, dim, size, real(x.shape), real(shape));
     return value;
   }
   Value updated(const Value &x) {
     int64_t dim = dimOf(x);
     Value update = reverse(part(x, dim, 0, choose.number(1, x.shape[dim])), {dim}), value{fresh(), x.shape};
     std::string start = argument({});
-    body += llvm::formatv("{0} = par.update_slice {1}, {2} at {3} dim {4} : {5}, {6}, tensor<i64>\n", value.name, x.name,
-                          update.name, start, dim, real(x.shape), real(update.shape));
+    body += llvm::formatv("{0} = par.update_slice {1}, {2} at {3} dim {4} : {5}, {6}, tensor<i64>\n", value.name,
+                          x.name, update.name, start, dim, real(x.shape), real(update.shape));
     return value;
   }
   Value gathered(const Value &x) {
@@ -229,11 +231,13 @@ private:
   void add() {
     using Make = Value (IndexExpression::*)(const Value &);
     static constexpr Make makes[] = {
-        &IndexExpression::transposed, &IndexExpression::transposed, &IndexExpression::reshaped, &IndexExpression::reshaped,
-        &IndexExpression::reshaped,   &IndexExpression::sliced,     &IndexExpression::sliced,   &IndexExpression::reversed,
-        &IndexExpression::reversed,   &IndexExpression::padded,     &IndexExpression::reflected, &IndexExpression::rolled,
-        &IndexExpression::sharded,    &IndexExpression::updated,    &IndexExpression::gathered, &IndexExpression::broadcast,
-        &IndexExpression::chosen,     &IndexExpression::added,      &IndexExpression::reduced,  &IndexExpression::accumulated};
+        &IndexExpression::transposed, &IndexExpression::transposed, &IndexExpression::reshaped,
+        &IndexExpression::reshaped,   &IndexExpression::reshaped,   &IndexExpression::sliced,
+        &IndexExpression::sliced,     &IndexExpression::reversed,   &IndexExpression::reversed,
+        &IndexExpression::padded,     &IndexExpression::reflected,  &IndexExpression::rolled,
+        &IndexExpression::sharded,    &IndexExpression::updated,    &IndexExpression::gathered,
+        &IndexExpression::broadcast,  &IndexExpression::chosen,     &IndexExpression::added,
+        &IndexExpression::reduced,    &IndexExpression::accumulated};
     Value x = choose.number(0, 5) ? values.back() : values[choose.number(0, values.size() - 1)];
     std::string before = body;
     size_t integersBefore = integers.size();

@@ -1,8 +1,8 @@
-// Random expressions of indices, forward and gradient, each a kernel, run on random operands between pages that cannot be
-// touched and held against the interpreter. PAR_INDEX_EXPRESSIONS=N draws N on cpu and a fifth on emulated threads; seeds are
-// 1, 2, ..., or begin at PAR_INDEX_SEED.
-#include "../Train/OneOp.h"
+// Random expressions of indices, forward and gradient, each a kernel, run on random operands between pages that cannot
+// be touched and held against the interpreter. PAR_INDEX_EXPRESSIONS=N draws N on cpu and a fifth on emulated threads;
+// seeds are 1, 2, ..., or begin at PAR_INDEX_SEED.
 #include "IndexExpressions.h"
+#include "../Train/OneOp.h"
 
 #include "par/KernelCheck/KernelCheck.h"
 
@@ -26,11 +26,12 @@ std::string stepOf(const IndexExpression &drawn) {
   }
   Shape dims(drawn.result.size());
   std::iota(dims.begin(), dims.end(), 0);
-  return llvm::formatv("par.variable @p0 parameter : {0}\n"
-                       "par.step @eval({1}) -> (tensor<f32>, {2}) attributes {{inputs = [{3}], outputs = [\"loss\", \"y\"]} {{\n"
-                       "%p0 = par.read @p0 : {0}\n{4}%yw = par.multiply %y, %weight : {2}\n"
-                       "%l = par.reduce sum %yw dims {5} : {2} to tensor<f32>\npar.return %l, %y : tensor<f32>, {2}\n}\n",
-                       typeOf(drawn.parameter, "f32"), arguments, typeOf(drawn.result, "f32"), names, drawn.body, listOf(dims));
+  return llvm::formatv(
+      "par.variable @p0 parameter : {0}\n"
+      "par.step @eval({1}) -> (tensor<f32>, {2}) attributes {{inputs = [{3}], outputs = [\"loss\", \"y\"]} {{\n"
+      "%p0 = par.read @p0 : {0}\n{4}%yw = par.multiply %y, %weight : {2}\n"
+      "%l = par.reduce sum %yw dims {5} : {2} to tensor<f32>\npar.return %l, %y : tensor<f32>, {2}\n}\n",
+      typeOf(drawn.parameter, "f32"), arguments, typeOf(drawn.result, "f32"), names, drawn.body, listOf(dims));
 }
 
 /// A kernel of what makes `results` of a step's arguments and variables.
@@ -41,7 +42,8 @@ void addKernel(ModuleOp module, StepOp step, const std::string &name, ArrayRef<V
   step.walk([&](ReadOp read) { given.push_back(read.getResult()); });
   for (Value value : given)
     inputs.push_back(value.getType());
-  auto type = builder.getFunctionType(inputs, llvm::map_to_vector(results, [](Value value) { return value.getType(); }));
+  auto type =
+      builder.getFunctionType(inputs, llvm::map_to_vector(results, [](Value value) { return value.getType(); }));
   auto kernel = KernelOp::create(builder, module.getLoc(), name, type, "generated");
   Block *body = kernel.getBody().empty() ? &kernel.getBody().emplaceBlock() : &kernel.getBody().front();
   if (body->getNumArguments() == 0)
@@ -79,9 +81,7 @@ void dropUnused(ModuleOp module) {
 
 class Campaign {
 public:
-  explicit Campaign(std::string device) : device(std::move(device)) {
-    session.context.loadAllAvailableDialects();
-  }
+  explicit Campaign(std::string device) : device(std::move(device)) { session.context.loadAllAvailableDialects(); }
 
   void add(unsigned seed) {
     IndexExpression drawn(seed);

@@ -1,4 +1,5 @@
-// What is said of generated code that is wrong: code of another kernel than the one that it is held against, and edited code.
+// What is said of generated code that is wrong: code of another kernel than the one that it is held against, and edited
+// code.
 #include "par/KernelCheck/KernelCheck.h"
 
 #include "mlir/IR/Diagnostics.h"
@@ -62,8 +63,8 @@ testing::AssertionResult has(const std::string &text, const std::string &part) {
 /// @k of one operand and result of `size` numbers.
 std::string kernel(const std::string &op, int size, const std::string &attributes = "") {
   std::string type = "tensor<" + std::to_string(size) + "xf32>";
-  return "par.kernel @k(%a: " + type + ") -> " + type + " attributes {implementation = \"generated\"" + attributes + "} {\n" +
-         "%0 = par." + op + " : " + type + "\npar.return %0 : " + type + "\n}\n";
+  return "par.kernel @k(%a: " + type + ") -> " + type + " attributes {implementation = \"generated\"" + attributes +
+         "} {\n" + "%0 = par." + op + " : " + type + "\npar.return %0 : " + type + "\n}\n";
 }
 
 TEST_F(KernelCheckTest, SaysHowMuchItHasCompared) {
@@ -75,7 +76,8 @@ TEST_F(KernelCheckTest, SaysHowMuchItHasCompared) {
 }
 
 TEST_F(KernelCheckTest, AnotherValue) {
-  EXPECT_TRUE(has(check(kernel("reverse %a dims [0]", 3), compile(kernel("add %a, %a", 3))).errors, "kernel @k computes "));
+  EXPECT_TRUE(
+      has(check(kernel("reverse %a dims [0]", 3), compile(kernel("add %a, %a", 3))).errors, "kernel @k computes "));
   std::string errors = check(kernel("reverse %a dims [0]", 3), compile(kernel("negate %a", 3))).errors;
   EXPECT_TRUE(has(errors, " for element [0] of result 0 ('tensor<3xf32>'), the interpreter "));
   EXPECT_TRUE(has(errors, "; they may be "));
@@ -86,7 +88,8 @@ TEST_F(KernelCheckTest, ReadsAndWritesOutside) {
   CompiledKernels compiled = compile(kernel("tanh %a", 4));
   for (OperandInfo &operand : compiled.kernels[0].operands)
     operand.bytes = 8;
-  EXPECT_TRUE(has(check(kernel("tanh %a", 2), compiled).errors, "kernel @k reads operand 0 (tensor<2xf32>, 8 bytes) at byte 8"));
+  EXPECT_TRUE(has(check(kernel("tanh %a", 2), compiled).errors,
+                  "kernel @k reads operand 0 (tensor<2xf32>, 8 bytes) at byte 8"));
   compiled.kernels[0].operands[0].bytes = 16;
   EXPECT_TRUE(has(check(kernel("tanh %a", 2), compiled).errors,
                   "the code of kernel @k has 16 bytes of operand 0, its type 'tensor<2xf32>' has 8"));
@@ -106,8 +109,9 @@ TEST_F(KernelCheckTest, MeaningThatIsAnError) {
       %0 = par.gather %a, %i dim 0 : tensor<4xf32>, tensor<1xi64> to tensor<1xf32>
       par.return %0 : tensor<1xf32>
     })";
-  EXPECT_TRUE(has(check(text, compile(text)).errors, "kernel @k cannot be checked: on zeros as integers its meaning is an error: "
-                                                     "index 9 is out of range [0, 4)"));
+  EXPECT_TRUE(has(check(text, compile(text)).errors,
+                  "kernel @k cannot be checked: on zeros as integers its meaning is an error: "
+                  "index 9 is out of range [0, 4)"));
 }
 
 TEST_F(KernelCheckTest, MissingCode) {
@@ -136,14 +140,16 @@ TEST_F(KernelCheckTest, EmulatedThreads) {
   EXPECT_TRUE(has(edited("call void @llvm.trap()", "declare void @llvm.trap()"), "kernel @k ends with signal 4"));
   EXPECT_TRUE(has(edited("%w = load volatile i8, ptr inttoptr (i64 4096 to ptr)", ""),
                   "kernel @k reads memory that is of no operand"));
-  EXPECT_TRUE(has(edited("%w = call i32 @llvm.nvvm.read.ptx.sreg.nctaid.x()", "declare i32 @llvm.nvvm.read.ptx.sreg.nctaid.x()"),
-                  "cannot run kernels of a GPU here: no emulation of llvm.nvvm.read.ptx.sreg.nctaid.x"));
+  EXPECT_TRUE(has(
+      edited("%w = call i32 @llvm.nvvm.read.ptx.sreg.nctaid.x()", "declare i32 @llvm.nvvm.read.ptx.sreg.nctaid.x()"),
+      "cannot run kernels of a GPU here: no emulation of llvm.nvvm.read.ptx.sreg.nctaid.x"));
   // Every second thread waits for the others.
-  EXPECT_TRUE(has(edited("%w = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()\n  %v = trunc i32 %w to i1\n"
-                         "  br i1 %v, label %one, label %other\none:\n  call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)\n"
-                         "  br label %other\nother:",
-                         "declare void @llvm.nvvm.barrier.cta.sync.aligned.all(i32)"),
-                  "kernel @k has threads that wait for ever"));
+  EXPECT_TRUE(has(
+      edited("%w = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()\n  %v = trunc i32 %w to i1\n"
+             "  br i1 %v, label %one, label %other\none:\n  call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)\n"
+             "  br label %other\nother:",
+             "declare void @llvm.nvvm.barrier.cta.sync.aligned.all(i32)"),
+      "kernel @k has threads that wait for ever"));
   // 256 threads at least are more than a tenth of this.
   EXPECT_EQ(check(kernel("tanh %a", 400), compile(kernel("tanh %a", 400), "cuda"), /*most=*/1000).counts.notRun, 1u);
 }

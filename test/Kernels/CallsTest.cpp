@@ -62,11 +62,13 @@ TEST_F(Calls, WeightGradientBesideTheSumOfEitherOperand) {
                               : "%x dims [0, 1] : tensor<2x3x8xf32> to tensor<8xf32>";
     std::string result = ofRight ? "tensor<16xf32>" : "tensor<8xf32>";
     auto call = par::describeMatmul(parse(R"(
-      par.kernel @k(%x: tensor<2x3x8xf32>, %d: tensor<2x3x16xf32>) -> (tensor<8x16xf32>, )" + result + R"()
+      par.kernel @k(%x: tensor<2x3x8xf32>, %d: tensor<2x3x16xf32>) -> (tensor<8x16xf32>, )" +
+                                          result + R"()
           attributes {implementation = "library:matmul"} {
         %0 = par.dot %x, %d contracting [0, 1] x [0, 1] : (tensor<2x3x8xf32>, tensor<2x3x16xf32>) -> tensor<8x16xf32>
         %1 = par.reduce sum )" + sum + R"(
-        par.return %0, %1 : tensor<8x16xf32>, )" + result + "\n}"));
+        par.return %0, %1 : tensor<8x16xf32>, )" +
+                                          result + "\n}"));
     ASSERT_TRUE(call && call->epilogue);
     EXPECT_EQ(call->epilogue->name, ofRight ? "sum_b" : "sum_a");
     EXPECT_EQ(call->epilogue->result, 0u);
@@ -211,7 +213,8 @@ TEST_F(Calls, RowsOfLogitsWithPadding) {
       %3 = par.convert %2 : tensor<2x97xf32> to tensor<2x97xbf16>
       %4 = par.pad %3 )" + padding + R"( : bf16 : tensor<2x97xbf16> to tensor<2x104xbf16>
       par.return %4 : tensor<2x104xbf16>
-    })").str()));
+    })")
+                                          .str()));
   };
   auto backward = gradient("low [0, 0] high [0, 7] value 0.0");
   ASSERT_TRUE(backward);
@@ -252,8 +255,10 @@ TEST_F(Calls, AttentionWithAMask) {
   EXPECT_EQ(call->operands[4].result, 1u);
   EXPECT_EQ(call->operands[5].argument, 3u);
   EXPECT_EQ(call->immediates,
-            (SmallVector<uint64_t>{2, 4, 2, 5, 7, 8, 16, 0, 1, par::kernels::realImmediate(0.5), 2, 1, 1, 7, //
-                                   320, 0, 160, 40, 8, 224, 0, 112, 56, 8, 448, 0, 224, 112, 16, 640, 0, 320, 80, 16}));
+            (SmallVector<uint64_t>{2,   4, 2,   5,   7,  8,   16, 0,   1,  par::kernels::realImmediate(0.5),
+                                   2,   1, 1,   7, //
+                                   320, 0, 160, 40,  8,  224, 0,  112, 56, 8,
+                                   448, 0, 224, 112, 16, 640, 0,  320, 80, 16}));
 }
 
 TEST_F(Calls, AttentionGradientOfOneOperandInSeveralPlaces) {
@@ -274,7 +279,7 @@ TEST_F(Calls, AttentionGradientOfOneOperandInSeveralPlaces) {
   SmallVector<uint64_t> expected{1, 2, 2, 4, 4, 8, 8, 1, 0, par::kernels::realImmediate(1), 1, 1, 1, 1};
   for (int tensor = 0; tensor < 8; ++tensor)
     expected.append({64, 0, 64, 32, 8}); // one batch, whose stride is that of all
-  expected.push_back(1);               // results of their own
+  expected.push_back(1);                 // results of their own
   EXPECT_EQ(call->immediates, expected);
 }
 

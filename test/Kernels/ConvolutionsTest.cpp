@@ -36,7 +36,8 @@ protected:
   std::string drawProgram() {
     int64_t rank = draw(1, 3), images = draw(1, 3), groups = draw(1, 3), channels = draw(1, 3), outputs = draw(1, 3);
     bool single = draw(0, 2) == 0; // windows of one element
-    SmallVector<int64_t> input{images, groups * channels}, filter{groups * outputs, channels}, output{images, groups * outputs};
+    SmallVector<int64_t> input{images, groups * channels}, filter{groups * outputs, channels},
+        output{images, groups * outputs};
     par::Windows windows;
     for (int64_t dim = 0; dim < rank; ++dim) {
       windows.size.push_back(single ? 1 : draw(1, 3));
@@ -52,15 +53,22 @@ protected:
     }
     auto list = [](ArrayRef<int64_t> values) { return "[" + join(values, ", ") + "]"; };
     auto type = [](ArrayRef<int64_t> shape) { return "tensor<" + join(shape, "x") + "xf64>"; };
-    std::string how = " strides " + list(windows.strides) + " low " + list(windows.low) + " high " + list(windows.high) +
-                      " dilations " + list(windows.dilations) + " groups " + std::to_string(groups);
+    std::string how = " strides " + list(windows.strides) + " low " + list(windows.low) + " high " +
+                      list(windows.high) + " dilations " + list(windows.dilations) + " groups " +
+                      std::to_string(groups);
     std::string x = type(input), w = type(filter), y = type(output);
-    auto form = [&](std::string op, std::string left, std::string leftType, std::string right, std::string rightType, std::string made) {
-      return "    %" + op + " = par." + op + " %" + left + ", %" + right + how + " : (" + leftType + ", " + rightType + ") -> " + made +
-             "\n    par.store %" + op + " to @" + op + " : " + made + "\n";
+    auto form = [&](std::string op, std::string left, std::string leftType, std::string right, std::string rightType,
+                    std::string made) {
+      return "    %" + op + " = par." + op + " %" + left + ", %" + right + how + " : (" + leftType + ", " + rightType +
+             ") -> " + made + "\n    par.store %" + op + " to @" + op + " : " + made + "\n";
     };
     std::string buffers, loads;
-    for (auto [name, of] : {std::pair("x", x), {"w", w}, {"y", y}, {"convolution", y}, {"convolution_input_grad", x}, {"convolution_filter_grad", w}})
+    for (auto [name, of] : {std::pair("x", x),
+                            {"w", w},
+                            {"y", y},
+                            {"convolution", y},
+                            {"convolution_input_grad", x},
+                            {"convolution_filter_grad", w}})
       buffers += std::string("  par.buffer @") + name + " temp : " + of + "\n";
     for (auto [name, of] : {std::pair("x", x), {"w", w}, {"y", y}})
       loads += std::string("    %") + name + " = par.load @" + name + " : " + of + "\n";

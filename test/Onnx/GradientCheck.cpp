@@ -40,8 +40,7 @@ public:
     double loss = lossAt();
     if (!std::isfinite(loss))
       return {Verdict::Refused, "its loss is not finite"};
-    FailureOr<interp::Outcome> outcome =
-        interp::runStep(module.lookupSymbol<StepOp>("train"), parameters, inputs);
+    FailureOr<interp::Outcome> outcome = interp::runStep(module.lookupSymbol<StepOp>("train"), parameters, inputs);
     if (failed(outcome))
       return {Verdict::Wrong, "cannot be interpreted"};
     if (outcome->accumulators.empty())
@@ -79,9 +78,8 @@ private:
       }
       BlockArgument argument = block.getArgument(i);
       auto type = cast<RankedTensorType>(argument.getType());
-      VariableOp::create(builder, step.getLoc(), StringRef(names[i]), VariableKind::parameter,
-                         FlatSymbolRefAttr(), type, TypeAttr(), ShardingAttr(), ArrayAttr(), ElementsAttr(),
-                         StringAttr(), DictionaryAttr());
+      VariableOp::create(builder, step.getLoc(), StringRef(names[i]), VariableKind::parameter, FlatSymbolRefAttr(),
+                         type, TypeAttr(), ShardingAttr(), ArrayAttr(), ElementsAttr(), StringAttr(), DictionaryAttr());
       OpBuilder inside = OpBuilder::atBlockBegin(&block);
       argument.replaceAllUsesWith(ReadOp::create(inside, step.getLoc(), argument.getType(), names[i]));
       block.eraseArgument(i);
@@ -105,9 +103,8 @@ private:
       auto type = cast<RankedTensorType>(output.getType());
       if (!isa<FloatType>(type.getElementType()) || type.getNumElements() == 0)
         continue;
-      Value wide = type.getElementType().isF64()
-                       ? output
-                       : buildConvert(builder, step.getLoc(), output, builder.getF64Type());
+      Value wide =
+          type.getElementType().isF64() ? output : buildConvert(builder, step.getLoc(), output, builder.getF64Type());
       Term terms = Term(builder, step.getLoc(), wide) * weightsOf(builder, type);
       Value sum = type.getRank() ? terms.reduce(ReduceKind::sum, dimRange(0, type.getRank())) : terms;
       loss = loss ? AddOp::create(builder, step.getLoc(), loss, sum).getResult() : sum;
@@ -122,8 +119,7 @@ private:
   }
 
   double lossAt() {
-    FailureOr<interp::Outcome> outcome =
-        interp::runStep(module.lookupSymbol<StepOp>("eval"), parameters, inputs);
+    FailureOr<interp::Outcome> outcome = interp::runStep(module.lookupSymbol<StepOp>("eval"), parameters, inputs);
     return failed(outcome) ? NAN : outcome->outputs.at("loss").floats()[0];
   }
 
@@ -161,8 +157,8 @@ private:
       if (std::abs(slope - along) <= 1e-5 * (size + std::abs(slope)) + 1e-6)
         return "";
     }
-    return llvm::formatv("gradient of \"{0}\" along a direction is {1:e6}, the loss changes by {2:e6}", name,
-                         along, slope);
+    return llvm::formatv("gradient of \"{0}\" along a direction is {1:e6}, the loss changes by {2:e6}", name, along,
+                         slope);
   }
 
   ModuleOp module;
@@ -173,8 +169,6 @@ private:
 
 } // namespace
 
-CaseResult checkGradients(ModuleOp module, const Named &inputs) {
-  return GradientCheck(module, inputs).run();
-}
+CaseResult checkGradients(ModuleOp module, const Named &inputs) { return GradientCheck(module, inputs).run(); }
 
 } // namespace par::test

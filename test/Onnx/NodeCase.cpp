@@ -27,9 +27,7 @@ struct Datum {
   std::vector<onnx::Tensor> tensors;
 
   /// What the step calls tensor i of it.
-  std::string nameOf(size_t i) const {
-    return info.isSequence ? info.name + "." + std::to_string(i) : info.name;
-  }
+  std::string nameOf(size_t i) const { return info.isSequence ? info.name + "." + std::to_string(i) : info.name; }
 };
 using Data = std::vector<Datum>;
 
@@ -113,8 +111,7 @@ bool isUnsigned(StepOp step, StringRef name) {
 std::string describeDifference(RankedTensorType actual, bool isUnsigned, const onnx::Tensor &expected) {
   std::string text;
   llvm::raw_string_ostream out(text);
-  out << "is " << actual << (isUnsigned ? " without a sign" : "") << ", expected "
-      << onnx::spell(expected.type) << "[";
+  out << "is " << actual << (isUnsigned ? " without a sign" : "") << ", expected " << onnx::spell(expected.type) << "[";
   llvm::interleaveComma(expected.dims, out);
   out << "]";
   return text;
@@ -122,12 +119,11 @@ std::string describeDifference(RankedTensorType actual, bool isUnsigned, const o
 
 /// "" if the output is what is expected, else the first difference. Of `random` ones, type and shape alone
 /// are.
-std::string compare(const interp::Tensor &actual, bool isUnsigned, const onnx::Tensor &expected,
-                    bool random) {
+std::string compare(const interp::Tensor &actual, bool isUnsigned, const onnx::Tensor &expected, bool random) {
   std::string type;
   llvm::raw_string_ostream(type) << actual.getType().getElementType();
-  if (ArrayRef<int64_t>(actual.getShape()) != ArrayRef<int64_t>(expected.dims) ||
-      type != signless(expected.type) || isUnsigned != (onnx::spell(expected.type)[0] == 'u'))
+  if (ArrayRef<int64_t>(actual.getShape()) != ArrayRef<int64_t>(expected.dims) || type != signless(expected.type) ||
+      isUnsigned != (onnx::spell(expected.type)[0] == 'u'))
     return describeDifference(actual.getType(), isUnsigned, expected);
   if (random)
     return "";
@@ -181,8 +177,7 @@ public:
     });
     OwningOpRef<ModuleOp> module = import();
     if (!module)
-      return {located ? Verdict::Refused : Verdict::Wrong,
-              error.empty() ? "refused without an error" : error};
+      return {located ? Verdict::Refused : Verdict::Wrong, error.empty() ? "refused without an error" : error};
     if (!gradients)
       return interpret(*module);
     CaseResult result = checkGradients(*module, dataOf(module->lookupSymbol<StepOp>("predict")));
@@ -235,9 +230,9 @@ private:
   /// True where the outputs are drawn: the standard fixes their type, shape and distribution alone.
   bool isRandom() const {
     return llvm::any_of(model->nodes, [&](const onnx::Node &node) {
-      return llvm::is_contained({"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike",
-                                 "RandomUniform", "RandomUniformLike"},
-                                node.opType) ||
+      return llvm::is_contained(
+                 {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"},
+                 node.opType) ||
              (node.opType == "Dropout" && numberOf(node, 2, 0) != 0 && numberOf(node, 1, 0.5) != 0);
     });
   }
@@ -258,8 +253,7 @@ private:
   interp::Named dataOf(StepOp step) const {
     interp::Named data;
     llvm::StringMap<RankedTensorType> types;
-    for (auto [argument, name] :
-         llvm::zip(step.getArguments(), step.getInputsAttr().getAsRange<StringAttr>()))
+    for (auto [argument, name] : llvm::zip(step.getArguments(), step.getInputsAttr().getAsRange<StringAttr>()))
       types[name.getValue()] = cast<RankedTensorType>(argument.getType());
     for (const Datum &datum : inputs)
       for (auto [i, tensor] : llvm::enumerate(datum.tensors))
@@ -286,8 +280,7 @@ private:
         ++expected;
       }
     if (outcome->outputs.size() != expected)
-      return {Verdict::Wrong,
-              llvm::formatv("{0} outputs, expected {1}", outcome->outputs.size(), expected).str()};
+      return {Verdict::Wrong, llvm::formatv("{0} outputs, expected {1}", outcome->outputs.size(), expected).str()};
     std::string given;
     for (const auto &[name, value] : options.known)
       given += (given.empty() ? "" : ", ") + name;
@@ -327,8 +320,7 @@ CaseResult runCaseApart(const std::string &folder, unsigned seconds, bool gradie
   int status = 0;
   ::waitpid(child, &status, 0);
   if (count <= 0)
-    return {Verdict::Crashed,
-            WIFSIGNALED(status) ? "signal " + std::to_string(WTERMSIG(status)) : "ended silently"};
+    return {Verdict::Crashed, WIFSIGNALED(status) ? "signal " + std::to_string(WTERMSIG(status)) : "ended silently"};
   return {Verdict(text[0] - '0'), text.substr(1, count - 1)};
 }
 
@@ -363,8 +355,8 @@ std::string outsideOf(const onnx::Model &model, const std::string &op) {
 } // namespace
 
 CaseScope scopeOf(const std::string &folder) {
-  fs::path path = folder, original = path.parent_path() / path.filename().string().substr(
-                                                              0, path.filename().string().find("_expanded"));
+  fs::path path = folder, original = path.parent_path() /
+                                     path.filename().string().substr(0, path.filename().string().find("_expanded"));
   std::string reason;
   auto read = [&](const fs::path &from) { return onnx::readModel((from / "model.onnx").string(), reason); };
   std::optional<onnx::Model> model = read(path), whole = fs::exists(original) ? read(original) : std::nullopt;

@@ -114,15 +114,13 @@ TEST_F(ReaderTest, RefusesWhatIsNoModel) {
             "is cut short: it begins as an ONNX model and ends within it; copy or export it again");
   EXPECT_EQ(errorOf(folder.string()), "cannot be opened: a folder, not a plain file");
   EXPECT_EQ(errorOf(write("ir.onnx", model("", 99))), "has IR version 99, this par-compile reads 3 to 13");
-  EXPECT_EQ(errorOf(write("opset.onnx", model("", 10, 99))),
-            "has opset 99 of ai.onnx, this par-compile reads 1 to 27");
+  EXPECT_EQ(errorOf(write("opset.onnx", model("", 10, 99))), "has opset 99 of ai.onnx, this par-compile reads 1 to 27");
 }
 
 TEST_F(ReaderTest, RefusesTwoGiBBeforeParsing) {
   std::string path = write("big.onnx", "x");
   fs::resize_file(path, uint64_t(1) << 31); // sparse: takes no room
-  EXPECT_EQ(errorOf(path),
-            "is 2147483648 bytes; a model file holds less than 2 GiB: export it with external data");
+  EXPECT_EQ(errorOf(path), "is 2147483648 bytes; a model file holds less than 2 GiB: export it with external data");
 }
 
 // The same for what a gzip file holds; a small limit stands for the 2 GiB.

@@ -135,8 +135,7 @@ int main(int argc, char **argv) {
   print("total", total);
   if (arguments.gradients)
     return total[int(Verdict::Wrong)] || total[int(Verdict::Crashed)];
-  llvm::outs() << llvm::format(
-      "in scope: %d of %d passed = %.1f %%, %d of them with inputs given when compiling\n", scope.passed,
-      scope.total, 100.0 * scope.passed / std::max(scope.total, 1), scope.given);
+  llvm::outs() << llvm::format("in scope: %d of %d passed = %.1f %%, %d of them with inputs given when compiling\n",
+                               scope.passed, scope.total, 100.0 * scope.passed / std::max(scope.total, 1), scope.given);
   return total[int(Verdict::Wrong)] || total[int(Verdict::Crashed)];
 }

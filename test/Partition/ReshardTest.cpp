@@ -56,8 +56,7 @@ public:
 
   std::string text() const {
     std::string text;
-    llvm::raw_string_ostream(text) << global << " on " << mesh << " from " << from << " to " << to << "\n"
-                                   << *module;
+    llvm::raw_string_ostream(text) << global << " on " << mesh << " from " << from << " to " << to << "\n" << *module;
     return text;
   }
 
@@ -67,12 +66,11 @@ public:
     OpBuilder builder = OpBuilder::atBlockBegin(module->getBody());
     StageOp::create(builder, loc, "s0", mesh, llvm::to_vector(llvm::seq<int64_t>(0, mesh.getRanks())));
     Type inner = from.getLocalType(global, mesh), outer = to.getLocalType(global, mesh);
-    fragment = FragmentOp::create(builder, loc, "f", builder.getFunctionType({inner}, {outer}), "s0",
-                                  FragmentKind::reduce);
+    fragment =
+        FragmentOp::create(builder, loc, "f", builder.getFunctionType({inner}, {outer}), "s0", FragmentKind::reduce);
     fragment.setLocal(true);
     builder.setInsertionPointToEnd(&fragment.getBlock());
-    ReturnOp::create(builder, loc,
-                     buildReshard(builder, loc, fragment.getArgument(0), global, from, to, mesh, paths));
+    ReturnOp::create(builder, loc, buildReshard(builder, loc, fragment.getArgument(0), global, from, to, mesh, paths));
     ASSERT_TRUE(succeeded(verify(*module))) << text();
   }
 
@@ -96,8 +94,7 @@ public:
     for (Operation &op : fragment.getBlock())
       if (isa<AllReduceOp, AllGatherOp, ReduceScatterOp, AllToAllOp>(op)) {
         SmallVector<StringAttr> axes = getAxes(op.getAttrOfType<ArrayAttr>("axes"));
-        EXPECT_TRUE(llvm::is_sorted(axes, [](auto a, auto b) { return a.getValue() < b.getValue(); }))
-            << text();
+        EXPECT_TRUE(llvm::is_sorted(axes, [](auto a, auto b) { return a.getValue() < b.getValue(); })) << text();
         ++count;
       }
     return count;

@@ -88,10 +88,12 @@ TEST(ForeignNames, NumbersThatMeanSomethingElse) {
     std::string said = readText(text);
     EXPECT_NE(said.find(wanted), std::string::npos) << said;
   };
-  says("per_device_train_batch_size: 4\n", "error: unknown key \"per_device_train_batch_size\"; Par calls this \"batch.microbatch_size\"\n");
+  says("per_device_train_batch_size: 4\n",
+       "error: unknown key \"per_device_train_batch_size\"; Par calls this \"batch.microbatch_size\"\n");
   says("reduce_bucket_size: 500\n", "Par calls this \"collectives.bucket\"\nreduce_bucket_size: 500\n^\n"
                                     "  note: collectives.bucket: in bytes (25MiB), where that counts elements\n");
-  says("num_train_epochs: 3\n", "error: unknown key \"num_train_epochs\"; it is said when a bundle runs: par-run --epochs\n");
+  says("num_train_epochs: 3\n",
+       "error: unknown key \"num_train_epochs\"; it is said when a bundle runs: par-run --epochs\n");
   says("Max-Grad-Norm: 1\n", "Par calls this \"train.clip\"");
   says("train: {optimizer: Adam}\n", "did you mean \"{kind: adamw, weight_decay: 0}\"?");
   says("train: {optimizer: Adam}\n", "note: {kind: adamw, weight_decay: 0}: Adam is adamw without weight decay");
@@ -109,7 +111,8 @@ TEST(ForeignNames, TheModelsOwnLayers) {
   for (const char *name : {"blocks.0.weight", "blocks.1.weight", "embed.weight"})
     names.parameters.push_back({name, {}, {4, 4}, "f32", true, ""});
   EXPECT_EQ(repeatedModule(names), "layers.*");
-  EXPECT_EQ(nameRepeated("Par calls this \"recompute: {each: P}\"", names), "Par calls this \"recompute: {each: layers.*}\"");
+  EXPECT_EQ(nameRepeated("Par calls this \"recompute: {each: P}\"", names),
+            "Par calls this \"recompute: {each: layers.*}\"");
   names.parameters.resize(1);
   EXPECT_EQ(repeatedModule(names), "");
   EXPECT_EQ(nameRepeated("{each: P}", names), "{each: P}");

@@ -1,8 +1,8 @@
 // Every message of the plan reader is quoted by a test of this folder.
 #include "par/Plan/Errors.h"
 #include "par/Plan/Schema.h"
-#include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"

@@ -51,8 +51,9 @@ static Outcome check(const std::string &text, const NameTable &names = gpt2()) {
 
 TEST(Names, GradientsAndStatesAreOfWhatIsTrained) {
   std::string rules = "mesh: {tp: 2}\nshard: {grad(c_fc.bias): {0: tp}, state(wte.weight): {0: tp}}\n";
-  for (const char *said : {"plan.yaml:2:9: error: grad(c_fc.bias) takes parameters that are trained, found no \"train\" in the plan",
-                           "plan.yaml:2:35: error: state(wte.weight) takes parameters that are trained, found no \"train\""})
+  for (const char *said :
+       {"plan.yaml:2:9: error: grad(c_fc.bias) takes parameters that are trained, found no \"train\" in the plan",
+        "plan.yaml:2:35: error: state(wte.weight) takes parameters that are trained, found no \"train\""})
     EXPECT_NE(check(rules).errors.find(said), std::string::npos) << said;
   EXPECT_NE(check(rules + "train: {loss: cross_entropy, freeze: [wte]}\n")
                 .errors.find("state(wte.weight) takes parameters that are trained, found transformer.wte.weight"),
@@ -84,7 +85,8 @@ TEST(Names, EachAlternativeMatchesSomething) {
             "--list shows all names\n");
   for (const char *good : {"{c_fc,c_atn}.weight?", "{c_fc,c_attn}.{weight,bias}", "{wte,h.0}"})
     EXPECT_EQ(check("train: {freeze: [\"" + std::string(good) + "\"]}\n").errors, "") << good;
-  EXPECT_NE(check("mesh: {tp: 2}\nshard: {\"{wte,wtf}.weight\": {0: tp}}\n").errors.find("\"wtf\" of pattern"), std::string::npos);
+  EXPECT_NE(check("mesh: {tp: 2}\nshard: {\"{wte,wtf}.weight\": {0: tp}}\n").errors.find("\"wtf\" of pattern"),
+            std::string::npos);
 }
 
 TEST(Names, SwappedLettersAreNear) {
@@ -94,7 +96,8 @@ TEST(Names, SwappedLettersAreNear) {
   }
   NameTable names = gpt2();
   names.parameters.push_back({"h.0.qkv.weight", {}, {64, 192}, "f32", true, ""});
-  EXPECT_NE(check("train: {freeze: [\"{qvk,c_fc}.weight\"]}\n", names).errors.find("note: nearest is \"qkv.weight\" (1 parameter)"),
+  EXPECT_NE(check("train: {freeze: [\"{qvk,c_fc}.weight\"]}\n", names)
+                .errors.find("note: nearest is \"qkv.weight\" (1 parameter)"),
             std::string::npos);
 }
 
@@ -108,8 +111,8 @@ TEST(Names, ATiedParameterIsInEveryModuleThatHasIt) {
 }
 
 TEST(Names, Error2WithoutANearName) {
-  EXPECT_NE(check("recompute: {each: encoder.layers.elephants}\n").errors.find(
-                "note: write \"encoder.layers.elephants?\" if it may be absent; --list shows all names"),
+  EXPECT_NE(check("recompute: {each: encoder.layers.elephants}\n")
+                .errors.find("note: write \"encoder.layers.elephants?\" if it may be absent; --list shows all names"),
             std::string::npos);
 }
 
@@ -136,8 +139,7 @@ TEST(Names, Error4AnAxisThatShardsNothing) {
 TEST(Names, ARecipeThatMeetsNothingIsNotProposed) {
   NameTable names = gpt2();
   names.parameters = {{"fc1.weight", {}, {64, 256}, "f32", true, ""}};
-  EXPECT_NE(check("mesh: {tp: 2}\n", names)
-                .errors.find("so rank 1 would repeat rank 0; shard a value over it\n"),
+  EXPECT_NE(check("mesh: {tp: 2}\n", names).errors.find("so rank 1 would repeat rank 0; shard a value over it\n"),
             std::string::npos);
 }
 
@@ -160,15 +162,20 @@ static NameTable sequenceFirst(const std::string &batch) {
 }
 
 TEST(Names, TheBatchIsAnotherDim) {
-  EXPECT_NE(check("batch: 8\n", sequenceFirst("batch"))
-                .errors.find("plan.yaml:1:8: error: batch.size is 8, and the model was exported for a batch of 2; par.export with "
-                             "dynamic leaves its size to the plan; \"input_ids\" has \"batch\" in dim 1: say batch.dim: batch if "
-                             "that is the batch\n"),
-            std::string::npos);
-  EXPECT_NE(check("batch: 8\n", sequenceFirst("4")).errors.find("; if another dim is the batch, say which: batch.dim\n"), std::string::npos);
+  EXPECT_NE(
+      check("batch: 8\n", sequenceFirst("batch"))
+          .errors.find(
+              "plan.yaml:1:8: error: batch.size is 8, and the model was exported for a batch of 2; par.export with "
+              "dynamic leaves its size to the plan; \"input_ids\" has \"batch\" in dim 1: say batch.dim: batch if "
+              "that is the batch\n"),
+      std::string::npos);
+  EXPECT_NE(
+      check("batch: 8\n", sequenceFirst("4")).errors.find("; if another dim is the batch, say which: batch.dim\n"),
+      std::string::npos);
   // Each way to say it.
-  for (const char *said : {"batch: {size: 8, dim: batch}\n", "batch: 8\ninputs: {lengths: {batch: none}, input_ids: {batch: 1}}\n",
-                           "batch: 8\ninputs: {lengths: {batch: none}, input_ids: {batch: -1}}\n"}) {
+  for (const char *said :
+       {"batch: {size: 8, dim: batch}\n", "batch: 8\ninputs: {lengths: {batch: none}, input_ids: {batch: 1}}\n",
+        "batch: 8\ninputs: {lengths: {batch: none}, input_ids: {batch: -1}}\n"}) {
     Outcome outcome = check(said, sequenceFirst("batch"));
     EXPECT_EQ(outcome.errors, "") << said;
     ASSERT_TRUE(outcome.plan) << said;
@@ -182,10 +189,11 @@ TEST(Names, TheBatchIsAnotherDim) {
 TEST(Names, Error5OfAModelWithAFixedBatch) {
   NameTable names = gpt2();
   names.inputs[0].shape[0] = "30";
-  EXPECT_NE(check("mesh: {dp: 4}\nbatch: {microbatches: 8}\n", names)
-                .errors.find("plan.yaml:2:23: error: batch of 30 does not split into 8 microbatches x 4 ranks of \"dp\"; "
-                             "the nearest sizes are 32 and 64\n"),
-            std::string::npos);
+  EXPECT_NE(
+      check("mesh: {dp: 4}\nbatch: {microbatches: 8}\n", names)
+          .errors.find("plan.yaml:2:23: error: batch of 30 does not split into 8 microbatches x 4 ranks of \"dp\"; "
+                       "the nearest sizes are 32 and 64\n"),
+      std::string::npos);
   // Nothing of the plan is to blame: the model is named.
   EXPECT_NE(check("mesh: {dp: 4}\n", names).errors.find("gpt2.onnx: error: batch of 30 does not split"),
             std::string::npos);
@@ -193,7 +201,8 @@ TEST(Names, Error5OfAModelWithAFixedBatch) {
                 .errors.find("plan.yaml:1:8: error: batch.size is 16, and the model was exported for a batch of 30"
                              "; par.export with dynamic leaves its size to the plan"),
             std::string::npos);
-  EXPECT_NE(check("batch: 16\ndims: {batch: 4}\n", gpt2()).errors.find("plan.yaml:1:8: error: batch.size is 16, and dims.batch, which is the batch too, is 4\n"),
+  EXPECT_NE(check("batch: 16\ndims: {batch: 4}\n", gpt2())
+                .errors.find("plan.yaml:1:8: error: batch.size is 16, and dims.batch, which is the batch too, is 4\n"),
             std::string::npos);
 }
 
@@ -201,11 +210,14 @@ TEST(Names, ShardsOutsideTheTensor) {
   std::string errors = check("mesh: {tp: 2, big: 512}\nbatch: {over: big}\nshard:\n  mlp.c_fc.weight: {2: tp}\n"
                              "  mlp.c_fc.bias: {0: big}\n  attn.c_attn.weight: {0: tp}\n")
                            .errors;
-  EXPECT_NE(errors.find("plan.yaml:4:24: error: transformer.h.0.mlp.c_fc.weight (and 1 more) has 2 dims, so there is no dim 2\n"),
-            std::string::npos);
-  EXPECT_NE(errors.find("plan.yaml:5:22: error: dim 0 of transformer.h.0.mlp.c_fc.bias (and 1 more) is 256, smaller than 512 "
-                        "(axis \"big\")\n"),
-            std::string::npos);
+  EXPECT_NE(
+      errors.find(
+          "plan.yaml:4:24: error: transformer.h.0.mlp.c_fc.weight (and 1 more) has 2 dims, so there is no dim 2\n"),
+      std::string::npos);
+  EXPECT_NE(
+      errors.find("plan.yaml:5:22: error: dim 0 of transformer.h.0.mlp.c_fc.bias (and 1 more) is 256, smaller than 512 "
+                  "(axis \"big\")\n"),
+      std::string::npos);
 }
 
 // A rule that names one dim by both of its numbers said two things of it, and one was dropped in silence.
@@ -213,13 +225,15 @@ TEST(Names, ShardsOfOneDimUnderTwoNumbers) {
   std::string errors = check("mesh: {a: 2, b: 2}\nshard:\n  h.0.mlp.c_fc.weight: {0: a, -2: a}\n"
                              "  h.1.mlp.c_fc.weight: {1: a, -1: b}\n  out(mlp): {0: a, -0: b}\n")
                            .errors;
-  EXPECT_NE(errors.find("plan.yaml:3:35: error: transformer.h.0.mlp.c_fc.weight takes all axes of a dim in one list, found "
-                        "0 and -2, which are one dim\n"),
-            std::string::npos)
+  EXPECT_NE(
+      errors.find("plan.yaml:3:35: error: transformer.h.0.mlp.c_fc.weight takes all axes of a dim in one list, found "
+                  "0 and -2, which are one dim\n"),
+      std::string::npos)
       << errors;
-  EXPECT_NE(errors.find("plan.yaml:4:35: error: transformer.h.1.mlp.c_fc.weight takes all axes of a dim in one list, found "
-                        "1 and -1, which are one dim\n"),
-            std::string::npos)
+  EXPECT_NE(
+      errors.find("plan.yaml:4:35: error: transformer.h.1.mlp.c_fc.weight takes all axes of a dim in one list, found "
+                  "1 and -1, which are one dim\n"),
+      std::string::npos)
       << errors;
   EXPECT_NE(errors.find("plan.yaml:5:24: error: "), std::string::npos) << errors;
   EXPECT_NE(errors.find("found 0 and 0, which are one dim"), std::string::npos) << errors;

@@ -3,8 +3,7 @@
 
 using namespace par;
 
-static const char *text =
-    "name: x\npeak: {f32: 1000, f64: 500}\nmemory: 100\nlink: 10\nlatency: 7\nlaunch: 3\n";
+static const char *text = "name: x\npeak: {f32: 1000, f64: 500}\nmemory: 100\nlink: 10\nlatency: 7\nlaunch: 3\n";
 
 TEST(Hardware, Times) {
   Hardware hardware = *Hardware::parse(text, "x.yaml");
@@ -24,8 +23,8 @@ TEST(Hardware, Times) {
 TEST(Hardware, Hosts) {
   using enum format::CollKind;
   Hardware hardware = *Hardware::parse(std::string(text) + "ranks: 2\nbetween: {link: 2, latency: 11}\n", "x.yaml");
-  RankGroup inside = hardware.groupOf({2, 3}), across = hardware.groupOf({1, 3, 5, 7}), all = hardware.groupOf({0, 1, 2, 3}),
-            uneven = hardware.groupOf({1, 2, 3});
+  RankGroup inside = hardware.groupOf({2, 3}), across = hardware.groupOf({1, 3, 5, 7}),
+            all = hardware.groupOf({0, 1, 2, 3}), uneven = hardware.groupOf({1, 2, 3});
   EXPECT_EQ(inside.hosts, 1);
   EXPECT_EQ(across.hosts, 4);
   EXPECT_EQ(all.fewest, 2);
@@ -75,13 +74,15 @@ TEST(Hardware, Errors) {
   EXPECT_EQ(refused("latency: 7", "latency: -7"), "x.yaml: latency is -7, expected 0 to 2^40");
   EXPECT_EQ(refused("link: 10", "link: 10\ncores: all"), "x.yaml: 5: expected a number of cores, or host");
   std::string largest = std::to_string(INT64_MAX);
-  EXPECT_EQ(refused("link: 10", "link: 10\ncores: " + largest), "x.yaml: cores is " + largest + ", expected at most 65536");
+  EXPECT_EQ(refused("link: 10", "link: 10\ncores: " + largest),
+            "x.yaml: cores is " + largest + ", expected at most 65536");
   EXPECT_EQ(refused("link: 10", "link: 10\nranks: 2\nbetween: {link: " + largest + ", latency: 7}"),
             "x.yaml: between.link is " + largest + ", expected 0 to 2^40");
   for (std::string key : {"f32", "f64", "memory", "link", "latency", "launch"}) {
     std::string whole = text, line = whole.substr(whole.find(key + ": "));
     line = line.substr(0, line.find_first_of(",}\n"));
-    EXPECT_NE(refused(line, key + ": " + largest).find(key + " is " + largest + ", expected "), std::string::npos) << key;
+    EXPECT_NE(refused(line, key + ": " + largest).find(key + " is " + largest + ", expected "), std::string::npos)
+        << key;
   }
   EXPECT_EQ(refused("link: 10", "link: 10\nranks: -1"), "x.yaml: ranks is -1, expected 0 to 2^40");
   EXPECT_EQ(refused("link: 10", "link: 10\nbetween: {link: 5, latency: 7}"),

@@ -141,7 +141,8 @@ static Played play(const OrderTableProblem &problem, const OrderTable &table) {
   return result;
 }
 
-static OrderTableProblem makeProblem(llvm::StringRef schedule, unsigned devices, unsigned chunks, unsigned microbatches) {
+static OrderTableProblem makeProblem(llvm::StringRef schedule, unsigned devices, unsigned chunks,
+                                     unsigned microbatches) {
   OrderTableProblem problem;
   problem.schedule = schedule.str();
   problem.stages = devices * chunks;

@@ -14,9 +14,7 @@ static Hardware plainHardware() {
   return hardware;
 }
 
-static int64_t sumOf(const RankTime &time) {
-  return time.compute + time.communication + time.core + time.idle;
-}
+static int64_t sumOf(const RankTime &time) { return time.compute + time.communication + time.core + time.idle; }
 
 // fill 4 ns, feed 32 (on the same engine), copy 64, all_reduce 32, add: one (4) + y (32) + total (2 * 32),
 // fetch 32.
@@ -143,9 +141,8 @@ TEST(Simulator, RanksOutnumberCores) {
   EXPECT_EQ(shared.computePermille(), 250);
   for (const RankTime &rank : shared.ranks)
     EXPECT_EQ(sumOf(rank), shared.step);
-  EXPECT_EQ(
-      step(2, 4).describe(""),
-      "step 6 us: compute 50 %, bubble 8 %, exposed communication 0 %, waiting for one of 2 cores 42 %");
+  EXPECT_EQ(step(2, 4).describe(""),
+            "step 6 us: compute 50 %, bubble 8 %, exposed communication 0 %, waiting for one of 2 cores 42 %");
 }
 
 TEST(Simulator, OverlapHelps) {
@@ -165,7 +162,8 @@ TEST(Simulator, GroupsStartAtOnce) {
   EXPECT_GT(simulation->communicationPermille(), 0);
 }
 
-// Two ranks: two all_reduces, each of two messages one after the other, are one group; a send and a receive are another one.
+// Two ranks: two all_reduces, each of two messages one after the other, are one group; a send and a receive are another
+// one.
 TEST(Simulator, GroupsTakeLatencyOnce) {
   Bundle bundle = toy::groups();
   Hardware hardware = plainHardware();
@@ -188,8 +186,7 @@ TEST(Simulator, Describes) {
 
 TEST(Simulator, Errors) {
   Bundle bundle = toy::allReduce(2);
-  EXPECT_EQ(llvm::toString(simulate(bundle, "nope", plainHardware()).takeError()),
-            "program 'all' has no entry 'nope'");
+  EXPECT_EQ(llvm::toString(simulate(bundle, "nope", plainHardware()).takeError()), "program 'all' has no entry 'nope'");
   // Each receives from the other before it sends.
   toy::ProgramBuilder b("both", {"compute"});
   b.buffer("x", format::BufferKind::Temp, {1});

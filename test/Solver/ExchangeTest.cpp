@@ -40,7 +40,8 @@ ExchangeSide drawSide(std::mt19937 &random, const Index &parts) {
 }
 
 /// What each receiver puts together: by its local index the global one, where that is no padding.
-std::vector<std::map<Index, Index>> play(const Index &shape, const Exchange &exchange, const ExchangeSide &from, const ExchangeSide &to) {
+std::vector<std::map<Index, Index>> play(const Index &shape, const Exchange &exchange, const ExchangeSide &from,
+                                         const ExchangeSide &to) {
   std::vector<std::map<Index, Index>> received(to.index.size());
   std::vector<Index> grid = indicesOf(exchange.grid);
   for (const std::vector<unsigned> &group : exchange.groups)
@@ -110,7 +111,8 @@ TEST(Exchange, Rows) {
   EXPECT_EQ(exchange->sends[1].peer, 2u);
 }
 
-// 5 rows in two parts are 3 and 2, in four 2, 2, 1 and 0: the second begins inside the first part and ends in the other.
+// 5 rows in two parts are 3 and 2, in four 2, 2, 1 and 0: the second begins inside the first part and ends in the
+// other.
 TEST(Exchange, DoesNotNest) {
   EXPECT_FALSE(Exchange::nests(5, 2, 4));
   EXPECT_FALSE(Exchange::nests(6, 2, 3));

@@ -120,8 +120,7 @@ TEST(GlobalOrder, ObviousOrderDeadlocks1F1B) {
 
 TEST(GlobalOrder, Errors) {
   GlobalOrderProblem cycle{{{"a", 1, {0}, {1}, ""}, {"b", 1, {0}, {0}, ""}}};
-  EXPECT_EQ(llvm::toString(cycle.solve().takeError()),
-            "task 'a' waits for itself: the dependencies have a cycle");
+  EXPECT_EQ(llvm::toString(cycle.solve().takeError()), "task 'a' waits for itself: the dependencies have a cycle");
   GlobalOrderProblem range{{{"a", 1, {0}, {7}, ""}}};
   EXPECT_EQ(llvm::toString(range.check()), "task 'a' comes after task 7 of 1");
   GlobalOrderProblem negative{{{"a", -1, {0}, {}, ""}}};

@@ -8,8 +8,8 @@
 
 using namespace par;
 
-/// Equal stages whose forward, input's and weight's gradient take 100 ns each, and which keep whole activations until the
-/// weight's gradient.
+/// Equal stages whose forward, input's and weight's gradient take 100 ns each, and which keep whole activations until
+/// the weight's gradient.
 static OrderTableProblem makeProblem(llvm::StringRef schedule, unsigned devices, unsigned microbatches,
                                      unsigned chunks = 1) {
   OrderTableProblem problem;
@@ -31,7 +31,8 @@ static void forEachShape(llvm::function_ref<void(const Schedule &, const OrderTa
       for (unsigned m = 1; m <= 18; ++m)
         for (unsigned v = schedule->fewestChunks; v <= std::min(schedule->mostChunks, 4u); ++v) {
           OrderTableProblem problem = makeProblem(schedule->name, p, m, v);
-          SCOPED_TRACE((schedule->name + " p=" + llvm::Twine(p) + " m=" + llvm::Twine(m) + " v=" + llvm::Twine(v)).str());
+          SCOPED_TRACE(
+              (schedule->name + " p=" + llvm::Twine(p) + " m=" + llvm::Twine(m) + " v=" + llvm::Twine(v)).str());
           visit(*schedule, problem);
         }
 }
@@ -190,8 +191,7 @@ TEST(OrderTable, VerifyRefusesWrongTables) {
             "device 0 runs F1, where F0 is next");
   EXPECT_EQ(refused([](OrderTable &t) { t.devices[1].slots.back().last = false; }),
             "device 1 marks the wrong slot as last: B2");
-  EXPECT_EQ(refused([](OrderTable &t) { t.devices[0].inFlight = 1; }),
-            "device 0 has 2 microbatches in flight, not 1");
+  EXPECT_EQ(refused([](OrderTable &t) { t.devices[0].inFlight = 1; }), "device 0 has 2 microbatches in flight, not 1");
   EXPECT_EQ(refused([](OrderTable &t) { t.devices[0].memory = 1; }),
             "the figures of device 0 are not those of its order");
   EXPECT_EQ(refused([](OrderTable &t) { std::swap(t.devices[1].slots[0], t.devices[1].slots[1]); }),

@@ -89,10 +89,8 @@ TEST(Packing, VerifyRefusesWrongPackings) {
   auto complaint = [&](Packing packing) { return llvm::toString(problem.verify(packing)); };
   EXPECT_EQ(complaint({{0, 256}, 512, 512}), "");
   EXPECT_EQ(complaint({{0, 0}, 512, 512}), "items 'a' and 'b' are alive together and overlap");
-  EXPECT_EQ(complaint({{0, 128}, 512, 512}),
-            "item 'b' at 128 is not aligned or leaves the arena of 512 bytes");
-  EXPECT_EQ(complaint({{0, 512}, 512, 512}),
-            "item 'b' at 512 is not aligned or leaves the arena of 512 bytes");
+  EXPECT_EQ(complaint({{0, 128}, 512, 512}), "item 'b' at 128 is not aligned or leaves the arena of 512 bytes");
+  EXPECT_EQ(complaint({{0, 512}, 512, 512}), "item 'b' at 512 is not aligned or leaves the arena of 512 bytes");
   EXPECT_EQ(complaint({{0}, 512, 512}), "there are 1 offsets for 2 items");
   EXPECT_EQ(complaint({{0, 256}, 512, 500}), "the lower bound is 512, not 500");
   problem.items[0].size = -1;

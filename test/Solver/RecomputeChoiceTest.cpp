@@ -49,8 +49,7 @@ TEST(RecomputeChoice, AgainstExhaustiveSearch) {
 TEST(RecomputeChoice, LongChains) {
   RecomputeProblem problem;
   for (unsigned i = 0; i < 400; ++i)
-    problem.values.push_back(
-        {"v", 10, 100, i == 0 ? std::vector<unsigned>{} : std::vector{i - 1}, true, false});
+    problem.values.push_back({"v", 10, 100, i == 0 ? std::vector<unsigned>{} : std::vector{i - 1}, true, false});
   problem.budget = 100 * 200 + 50;
   auto choice = problem.solve();
   ASSERT_TRUE(bool(choice));
@@ -74,8 +73,7 @@ TEST(RecomputeChoice, VerifyRefusesWrongChoices) {
   problem.budget = 15;
   EXPECT_EQ(complaint(large), "the choice saves 20 bytes of a budget of 15");
   problem.values[0].inputs = {1};
-  EXPECT_EQ(llvm::toString(problem.check()),
-            "value 'x' is computed from value 1, which does not stand above it");
+  EXPECT_EQ(llvm::toString(problem.check()), "value 'x' is computed from value 1, which does not stand above it");
   problem.values[0].inputs = {};
   problem.values[0].cost = int64_t(1) << 51;
   EXPECT_EQ(llvm::toString(problem.check()), "the values are too large to add");

@@ -41,8 +41,7 @@ ReshardProblem randomProblem(std::mt19937 &random, unsigned axes) {
 class AllStates {
 public:
   explicit AllStates(const ReshardProblem &problem) : problem(problem) {
-    ReshardState state{
-        std::vector<AxisList>(problem.dims.size()), std::vector<int64_t>(problem.dims.size()), {}};
+    ReshardState state{std::vector<AxisList>(problem.dims.size()), std::vector<int64_t>(problem.dims.size()), {}};
     place(0, state);
   }
   std::vector<ReshardState> list;
@@ -177,8 +176,7 @@ TEST(ReshardPath, WhatIsWrongIsNamed) {
   expect(path, "the last move does not end at the target");
   path = right;
   path.cost.time += 1;
-  expect(path,
-         "the path costs " + std::to_string(right.cost.time) + " ns, not " + std::to_string(path.cost.time));
+  expect(path, "the path costs " + std::to_string(right.cost.time) + " ns, not " + std::to_string(path.cost.time));
   problem.dims[0] = {8, {0}, {}};
   problem.sums = {};
   path = llvm::cantFail(problem.solve());

@@ -30,13 +30,13 @@ inline MakeCase attention(bool masked, bool causal) {
   return [=](Chooser &choose) {
     AttentionShapes shapes(choose);
     std::string mask = typeOf(shapes.mask);
-    OpCase made{llvm::formatv("%y, %lse = par.attention %0, %1, %2 {0}scale 0.3 {{causal = {1}} : ({2}, {3}, {4}{5}) -> "
-                              "({6}, {7})",
-                              masked ? "mask %3 " : "", causal ? "true" : "false", typeOf(shapes.query),
-                              typeOf(shapes.key), typeOf(shapes.value), masked ? ", " + mask : "",
-                              typeOf(shapes.attended), typeOf(shapes.lse)),
-                {small(shapes.query), small(shapes.key), small(shapes.value)},
-                shapes.attended};
+    OpCase made{
+        llvm::formatv("%y, %lse = par.attention %0, %1, %2 {0}scale 0.3 {{causal = {1}} : ({2}, {3}, {4}{5}) -> "
+                      "({6}, {7})",
+                      masked ? "mask %3 " : "", causal ? "true" : "false", typeOf(shapes.query), typeOf(shapes.key),
+                      typeOf(shapes.value), masked ? ", " + mask : "", typeOf(shapes.attended), typeOf(shapes.lse)),
+        {small(shapes.query), small(shapes.key), small(shapes.value)},
+        shapes.attended};
     if (masked)
       made.inputs.push_back({shapes.mask});
     return made;
@@ -51,13 +51,18 @@ inline MakeCase attentionGrad(int result, bool masked, bool causal) {
     const Shape *results[] = {&shapes.query, &shapes.key, &shapes.value};
     std::string query = typeOf(shapes.query), key = typeOf(shapes.key), value = typeOf(shapes.value),
                 attended = typeOf(shapes.attended);
-    OpCase made{llvm::formatv("{0} = par.attention_grad %0, %1, %2, %3, %4, %5 {1}scale 0.3 {{causal = {2}} : ({3}, {4}, "
-                              "{5}, {6}, {3}, {7}{8}) -> ({4}, {5}, {6})",
-                              names[result], masked ? "mask %6 " : "", causal ? "true" : "false", attended, query, key,
-                              value, typeOf(shapes.lse), masked ? ", " + typeOf(shapes.mask) : ""),
-                {small(shapes.attended), small(shapes.query), small(shapes.key), small(shapes.value),
-                 small(shapes.attended), {shapes.lse, 1, 3}},
-                *results[result]};
+    OpCase made{
+        llvm::formatv("{0} = par.attention_grad %0, %1, %2, %3, %4, %5 {1}scale 0.3 {{causal = {2}} : ({3}, {4}, "
+                      "{5}, {6}, {3}, {7}{8}) -> ({4}, {5}, {6})",
+                      names[result], masked ? "mask %6 " : "", causal ? "true" : "false", attended, query, key, value,
+                      typeOf(shapes.lse), masked ? ", " + typeOf(shapes.mask) : ""),
+        {small(shapes.attended),
+         small(shapes.query),
+         small(shapes.key),
+         small(shapes.value),
+         small(shapes.attended),
+         {shapes.lse, 1, 3}},
+        *results[result]};
     if (masked)
       made.inputs.push_back({shapes.mask});
     return made;

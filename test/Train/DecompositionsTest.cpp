@@ -84,14 +84,10 @@ TEST_P(DecomposedGradientTest, HasTheSameGradientsBeforeAndAfterTrain) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Composites, DecompositionTest, ::testing::ValuesIn(allComposites()),
-                         [](const auto &info) {
-                           return std::to_string(info.index) + "_" + info.param.first;
-                         });
+                         [](const auto &info) { return std::to_string(info.index) + "_" + info.param.first; });
 
 INSTANTIATE_TEST_SUITE_P(Composites, DecomposedGradientTest, ::testing::ValuesIn(differentiableComposites()),
-                         [](const auto &info) {
-                           return std::to_string(info.index) + "_" + info.param.first;
-                         });
+                         [](const auto &info) { return std::to_string(info.index) + "_" + info.param.first; });
 
 // lse in f32 of scores of -1e9 does not say how many they are: the probabilities are equal shares all the same.
 TEST(AttentionGradDecomposition, SharesCotangentsAmongKeysThatAMaskHidesAll) {
@@ -105,7 +101,9 @@ TEST(AttentionGradDecomposition, SharesCotangentsAmongKeysThatAMaskHidesAll) {
             -> (tensor<1x1x1x2xf32>, tensor<1x1x4x2xf32>, tensor<1x1x4x2xf32>)
       par.return %dv : tensor<1x1x4x2xf32>
     })");
-  auto tensor = [&](StringRef type, std::vector<double> values) { return Tensor::ofFloats(session.parseType(type), values); };
+  auto tensor = [&](StringRef type, std::vector<double> values) {
+    return Tensor::ofFloats(session.parseType(type), values);
+  };
   Named inputs{{"ct", tensor("tensor<1x1x1x2xf32>", {4, 8})},
                {"q", tensor("tensor<1x1x1x2xf32>", {0, 0})},
                {"k", tensor("tensor<1x1x4x2xf32>", {1, 2, 3, 4, 5, 6, 7, 8})},

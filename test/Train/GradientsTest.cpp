@@ -51,9 +51,8 @@ TEST_P(GradientTest, IsTheDifferenceQuotient) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Ops, GradientTest, ::testing::ValuesIn(differentiableCases()), [](const auto &info) {
-  return std::to_string(info.index) + "_" + info.param.first;
-});
+INSTANTIATE_TEST_SUITE_P(Ops, GradientTest, ::testing::ValuesIn(differentiableCases()),
+                         [](const auto &info) { return std::to_string(info.index) + "_" + info.param.first; });
 
 // A new op with a gradient cannot be forgotten above.
 TEST(GradientCoverage, IsComplete) {
@@ -69,11 +68,10 @@ TEST(GradientCoverage, IsComplete) {
 /// Gradient of @w where `body` makes the loss %l of %w.
 std::vector<double> gradientOf(llvm::StringRef type, llvm::StringRef body, std::vector<double> at) {
   Session session;
-  auto module =
-      session.parse(llvm::formatv("par.variable @w parameter : {0}\npar.step @eval() -> tensor<f64> {{\n"
-                                  "%w = par.read @w : {0}\n{1}\npar.return %l : tensor<f64>\n}",
-                                  type, body)
-                        .str());
+  auto module = session.parse(llvm::formatv("par.variable @w parameter : {0}\npar.step @eval() -> tensor<f64> {{\n"
+                                            "%w = par.read @w : {0}\n{1}\npar.return %l : tensor<f64>\n}",
+                                            type, body)
+                                  .str());
   session.run(*module, {+[] { return createDifferentiatePass(); }});
   auto tensor = Tensor::ofFloats(session.parseType(type), std::move(at));
   Outcome outcome = evaluate(*module, "train", {{"w", tensor}}, {});
@@ -82,31 +80,27 @@ std::vector<double> gradientOf(llvm::StringRef type, llvm::StringRef body, std::
 
 // Where there is no derivative the choice is PyTorch's.
 TEST(GradientAtKinks, SharesTheLargestElement) {
-  EXPECT_EQ(gradientOf("tensor<4xf64>", "%l = par.reduce max %w dims [0] : tensor<4xf64> to tensor<f64>",
-                       {3, 1, 3, 2}),
+  EXPECT_EQ(gradientOf("tensor<4xf64>", "%l = par.reduce max %w dims [0] : tensor<4xf64> to tensor<f64>", {3, 1, 3, 2}),
             (std::vector<double>{0.5, 0, 0.5, 0}));
 }
 TEST(GradientAtKinks, OfReluAtZeroIsZero) {
   EXPECT_EQ(gradientOf("tensor<f64>",
-                       "%z = par.constant dense<0.0> : tensor<f64>\n%l = par.maximum %w, %z : tensor<f64>",
-                       {0}),
+                       "%z = par.constant dense<0.0> : tensor<f64>\n%l = par.maximum %w, %z : tensor<f64>", {0}),
             std::vector<double>{0});
 }
 TEST(GradientAtKinks, OfAPowerOfZeroIsFinite) {
-  EXPECT_EQ(gradientOf("tensor<f64>",
-                       "%z = par.constant dense<0.0> : tensor<f64>\n%l = par.power %w, %z : tensor<f64>",
-                       {0}),
-            std::vector<double>{0});
-  EXPECT_EQ(gradientOf("tensor<f64>",
-                       "%z = par.constant dense<0.0> : tensor<f64>\n%l = par.power %z, %w : tensor<f64>",
-                       {2}),
-            std::vector<double>{0});
+  EXPECT_EQ(
+      gradientOf("tensor<f64>", "%z = par.constant dense<0.0> : tensor<f64>\n%l = par.power %w, %z : tensor<f64>", {0}),
+      std::vector<double>{0});
+  EXPECT_EQ(
+      gradientOf("tensor<f64>", "%z = par.constant dense<0.0> : tensor<f64>\n%l = par.power %z, %w : tensor<f64>", {2}),
+      std::vector<double>{0});
 }
 // The product of the others, also where one is 0.
 TEST(GradientAtKinks, OfAProductWithZero) {
-  EXPECT_EQ(gradientOf("tensor<3xf64>", "%l = par.reduce product %w dims [0] : tensor<3xf64> to tensor<f64>",
-                       {2, 0, 5}),
-            (std::vector<double>{0, 10, 0}));
+  EXPECT_EQ(
+      gradientOf("tensor<3xf64>", "%l = par.reduce product %w dims [0] : tensor<3xf64> to tensor<f64>", {2, 0, 5}),
+      (std::vector<double>{0, 10, 0}));
 }
 
 } // namespace

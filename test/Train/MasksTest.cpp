@@ -26,23 +26,34 @@ public:
   std::string condition(int depth) {
     switch (pick(depth > 0 ? 7 : 2)) {
     case 0:
-    case 1: return compare();
-    case 2: return add("not", "i1", {condition(depth - 1)});
-    case 3: return add(one({"and", "or", "xor"}), "i1", {condition(depth - 1), condition(depth - 1)});
-    case 4: return repeat(condition(depth - 1), "i1");
-    case 5: return compareNumbers(depth);
-    default: return select("i1", condition(depth - 1), condition(depth - 1), condition(depth - 1));
+    case 1:
+      return compare();
+    case 2:
+      return add("not", "i1", {condition(depth - 1)});
+    case 3:
+      return add(one({"and", "or", "xor"}), "i1", {condition(depth - 1), condition(depth - 1)});
+    case 4:
+      return repeat(condition(depth - 1), "i1");
+    case 5:
+      return compareNumbers(depth);
+    default:
+      return select("i1", condition(depth - 1), condition(depth - 1), condition(depth - 1));
     }
   }
 
   std::string number(int depth) {
     switch (pick(depth > 0 ? 6 : 2)) {
     case 0:
-    case 1: return constant("f32", one({"0.0", "1.0", "-3.4e+38", "-1.0e+4", "-0.0", "0xFF800000", "2.5"}));
-    case 2: return select("f32", condition(depth - 1), number(depth - 1), number(depth - 1));
-    case 3: return convert(condition(depth - 1), "i1", "f32");
-    case 4: return add("subtract", "f32", {constant("f32", "1.0"), number(depth - 1)});
-    default: return add(one({"multiply", "add", "maximum"}), "f32", {number(depth - 1), number(depth - 1)});
+    case 1:
+      return constant("f32", one({"0.0", "1.0", "-3.4e+38", "-1.0e+4", "-0.0", "0xFF800000", "2.5"}));
+    case 2:
+      return select("f32", condition(depth - 1), number(depth - 1), number(depth - 1));
+    case 3:
+      return convert(condition(depth - 1), "i1", "f32");
+    case 4:
+      return add("subtract", "f32", {constant("f32", "1.0"), number(depth - 1)});
+    default:
+      return add(one({"multiply", "add", "maximum"}), "f32", {number(depth - 1), number(depth - 1)});
     }
   }
 
@@ -66,7 +77,8 @@ private:
   std::string convert(const std::string &value, StringRef from, StringRef to) {
     return emit(llvm::formatv("convert {0} : {1} to {2}", value, type(from), type(to)));
   }
-  std::string select(StringRef element, const std::string &condition, const std::string &met, const std::string &other) {
+  std::string select(StringRef element, const std::string &condition, const std::string &met,
+                     const std::string &other) {
     return emit(llvm::formatv("select {0}, {1}, {2} : {3}, {4}", condition, met, other, type("i1"), type(element)));
   }
   /// Through dims of size 1 and back.
@@ -79,10 +91,12 @@ private:
   std::string index() {
     int64_t dim = pick(2), size = dim == 0 ? rows : columns;
     switch (pick(4)) {
-    case 0: return emit(llvm::formatv("iota dim {0} : {1}", dim, type("i64")));
+    case 0:
+      return emit(llvm::formatv("iota dim {0} : {1}", dim, type("i64")));
     case 1: {
       std::string line = emit(llvm::formatv("iota dim 0 : tensor<{0}xi64>", size));
-      return emit(llvm::formatv("broadcast_in_dim {0} dims [{1}] : tensor<{2}xi64> to {3}", line, dim, size, type("i64")));
+      return emit(
+          llvm::formatv("broadcast_in_dim {0} dims [{1}] : tensor<{2}xi64> to {3}", line, dim, size, type("i64")));
     }
     case 2: {
       std::string more = emit(llvm::formatv("iota dim {0} : {1}", dim, type("i64", 2)));
@@ -99,26 +113,33 @@ private:
   std::string integer(int depth) {
     switch (pick(depth > 0 ? 7 : 2)) {
     case 0:
-    case 1: return index();
-    case 2: return constant("i64", std::to_string(pick(12) - 4));
-    case 3: return add("negate", "i64", {integer(depth - 1)});
-    case 4: return add("multiply", "i64", {integer(depth - 1), constant("i64", std::to_string(pick(5) - 2))});
+    case 1:
+      return index();
+    case 2:
+      return constant("i64", std::to_string(pick(12) - 4));
+    case 3:
+      return add("negate", "i64", {integer(depth - 1)});
+    case 4:
+      return add("multiply", "i64", {integer(depth - 1), constant("i64", std::to_string(pick(5) - 2))});
     case 5: {
       std::string narrow = one({"i32", "i8", "f32"}).str();
       return convert(convert(integer(depth - 1), "i64", narrow), narrow, "i64");
     }
-    default: return add(one({"add", "subtract"}), "i64", {integer(depth - 1), integer(depth - 1)});
+    default:
+      return add(one({"add", "subtract"}), "i64", {integer(depth - 1), integer(depth - 1)});
     }
   }
   std::string compare() {
     if (pick(6) == 0)
       return convert(integer(2), "i64", "i1");
     std::string left = integer(2);
-    return emit(llvm::formatv("compare {0} {1}, {2} : {3}", one({"le", "lt", "ge", "gt", "eq", "ne"}), left, integer(2), type("i64")));
+    return emit(llvm::formatv("compare {0} {1}, {2} : {3}", one({"le", "lt", "ge", "gt", "eq", "ne"}), left, integer(2),
+                              type("i64")));
   }
   std::string compareNumbers(int depth) {
     std::string left = number(depth - 1);
-    return emit(llvm::formatv("compare {0} {1}, {2} : {3}", one({"le", "lt", "eq", "ne"}), left, number(depth - 1), type("f32")));
+    return emit(llvm::formatv("compare {0} {1}, {2} : {3}", one({"le", "lt", "eq", "ne"}), left, number(depth - 1),
+                              type("f32")));
   }
 
   std::mt19937 random;
@@ -127,9 +148,7 @@ private:
   int count = 0;
 };
 
-Value maskOf(ModuleOp module) {
-  return module.lookupSymbol<StepOp>("eval").getBlock().getTerminator()->getOperand(0);
-}
+Value maskOf(ModuleOp module) { return module.lookupSymbol<StepOp>("eval").getBlock().getTerminator()->getOperand(0); }
 
 double elementOf(const Tensor &tensor, int64_t i) { return tensor.isFloat() ? tensor.floats()[i] : tensor.ints()[i]; }
 
@@ -160,10 +179,12 @@ TEST(Masks, FormulasAreWhatTheirOpsCompute) {
     ASSERT_EQ(outcome.outputs.size(), 1u);
     const Tensor &mask = outcome.outputs.begin()->second;
     AttentionMasks masks;
-    bool adds = isNumber && isCausal(mask, [](double element, bool below) { return below ? element == 0 : element <= -1e4; });
+    bool adds =
+        isNumber && isCausal(mask, [](double element, bool below) { return below ? element == 0 : element <= -1e4; });
     EXPECT_EQ(isNumber && masks.causalSum(maskOf(*module)).has_value(), adds);
     for (bool meets : {true, false}) {
-      bool expected = !isNumber && isCausal(mask, [&](double element, bool below) { return (element != 0) == (below == meets); });
+      bool expected =
+          !isNumber && isCausal(mask, [&](double element, bool below) { return (element != 0) == (below == meets); });
       EXPECT_EQ(!isNumber && masks.isCausalCondition(maskOf(*module), meets), expected);
       causal += expected && rows > 1 && columns > 1;
     }
@@ -198,7 +219,9 @@ bool isCausalWhere(StringRef condition) {
     %causal = par.compare le %c, %r : {0}
     {2}
     par.return %m : {1}
-  })", type, mask, condition).str());
+  })",
+                                            type, mask, condition)
+                                  .str());
   return module && AttentionMasks().isCausalCondition(maskOf(*module), true);
 }
 
@@ -206,7 +229,8 @@ TEST(Masks, LargeOnesAreToldApart) {
   std::string i64 = " : tensor<65536x65536xi64>\n", i1 = " : tensor<65536x65536xi1>\n";
   EXPECT_TRUE(isCausalWhere("%m = par.and %causal, %causal" + i1));
   // A window hides what lies further back, unless it is as long as the sequence.
-  std::string window = "%back = par.subtract %r, %c" + i64 + "%near = par.compare lt %back, %reach" + i64 + "%m = par.and %causal, %near" + i1;
+  std::string window = "%back = par.subtract %r, %c" + i64 + "%near = par.compare lt %back, %reach" + i64 +
+                       "%m = par.and %causal, %near" + i1;
   EXPECT_FALSE(isCausalWhere("%reach = par.add %window, %window" + i64 + window));
   EXPECT_TRUE(isCausalWhere("%reach = par.multiply %window, %there" + i64 + window));
   // Padding behind the sequence.
@@ -226,7 +250,9 @@ TEST(Masks, EqualOnesHaveEqualKeys) {
       %c = par.iota dim 1 : tensor<8x{1}xi64>
       %m = par.compare {0} : tensor<8x{1}xi64>
       par.return %m : tensor<8x{1}xi1>
-    })", condition, columns).str());
+    })",
+                                              condition, columns)
+                                    .str());
     return MaskFormula::read(maskOf(*module))->key();
   };
   EXPECT_EQ(key("le %c, %r", 8), key("le %c, %r", 8));

@@ -161,13 +161,10 @@ TEST_P(ModelTest, TrainsAsPyTorchDoes) {
 
 INSTANTIATE_TEST_SUITE_P(
     Models, ModelTest,
-    ::testing::Values(ModelCase{"mlp", "model.onnx", "sgd"},
-                      ModelCase{"mlp", "model.legacy.onnx", "momentum"},
+    ::testing::Values(ModelCase{"mlp", "model.onnx", "sgd"}, ModelCase{"mlp", "model.legacy.onnx", "momentum"},
                       ModelCase{"mlp", "model.onnx", "adamw"}, ModelCase{"gpt2", "model.onnx", "sgd"},
                       ModelCase{"gpt2", "model.onnx", "momentum"}, ModelCase{"gpt2", "model.onnx", "adamw"}),
-    [](const auto &info) {
-      return std::string(info.param.name) + std::to_string(info.index) + info.param.optimizer;
-    });
+    [](const auto &info) { return std::string(info.param.name) + std::to_string(info.index) + info.param.optimizer; });
 
 // torch.nn.utils.clip_grad_norm_: the whole norm comes out, and every update takes clip / (norm + 1e-6) of
 // its gradient.

@@ -10,7 +10,8 @@
 
 namespace par::test {
 
-/// How many cases of each kind a test draws: what the variable of the environment says, which the long targets set, or a few.
+/// How many cases of each kind a test draws: what the variable of the environment says, which the long targets set, or
+/// a few.
 inline unsigned drawsOf(const char *variable, unsigned few) {
   const char *many = std::getenv(variable);
   return many ? std::max(1, std::atoi(many)) : few;
@@ -53,15 +54,15 @@ public:
     }
     std::string type = typeOf(made.result);
     inputs["weight"] = draw(session, {made.result, 0.5, 1.5}, choose, 0);
-    module = session.parse(
-        llvm::formatv("{0}par.step @eval({1}%weight: {2}) -> (tensor<f64>, {2}) "
-                      "attributes {{inputs = [{3}\"weight\"], outputs = [\"loss\", \"y\"]} {{\n{4}{5}\n"
-                      "%yw = par.multiply %y, %weight : {2}\n"
-                      "%l0 = par.reduce sum %yw dims {6} : {2} to tensor<f64>\n"
-                      "{7}par.return %l{8}, %y : tensor<f64>, {2}\n}",
-                      variables, renamed(arguments), type, names, renamed(body), renamed(made.text),
-                      allDims(made.result), renamed(loss), count)
-            .str());
+    module =
+        session.parse(llvm::formatv("{0}par.step @eval({1}%weight: {2}) -> (tensor<f64>, {2}) "
+                                    "attributes {{inputs = [{3}\"weight\"], outputs = [\"loss\", \"y\"]} {{\n{4}{5}\n"
+                                    "%yw = par.multiply %y, %weight : {2}\n"
+                                    "%l0 = par.reduce sum %yw dims {6} : {2} to tensor<f64>\n"
+                                    "{7}par.return %l{8}, %y : tensor<f64>, {2}\n}",
+                                    variables, renamed(arguments), type, names, renamed(body), renamed(made.text),
+                                    allDims(made.result), renamed(loss), count)
+                          .str());
   }
 
   explicit operator bool() const { return static_cast<bool>(module); }

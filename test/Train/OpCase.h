@@ -36,12 +36,9 @@ struct OpCase {
 /// two dims of size 1 where there are as many. Dims have 2 to `most` elements.
 class Chooser {
 public:
-  Chooser(unsigned seed, unsigned round, int64_t most = 5)
-      : random(seed * 16 + round), round(round), most(most) {}
+  Chooser(unsigned seed, unsigned round, int64_t most = 5) : random(seed * 16 + round), round(round), most(most) {}
 
-  int64_t number(int64_t low, int64_t high) {
-    return std::uniform_int_distribution<int64_t>(low, high)(random);
-  }
+  int64_t number(int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(random); }
   double real() { return std::uniform_real_distribution<double>(0, 1)(random); }
   int64_t dim() { return round == 2 ? 2 * number(1, (most - 1) / 2) + 1 : number(2, most); }
   /// Of the given rank; with ones by the round.

@@ -70,16 +70,14 @@ inline OpCase broadcastCase(Chooser &choose) {
 }
 inline OpCase reshapeCase(Chooser &choose) {
   Shape shape = choose.shape(3), result{shape[0] * shape[1], 1, shape[2]};
-  return {
-      llvm::formatv("%y = par.reshape %0 : {0} to {1}", typeOf(shape), typeOf(result)), {{shape}}, result};
+  return {llvm::formatv("%y = par.reshape %0 : {0} to {1}", typeOf(shape), typeOf(result)), {{shape}}, result};
 }
 inline OpCase transposeCase(Chooser &choose) {
   Shape shape = choose.anyShape(1, 4), result;
   std::vector<int64_t> permutation = choose.permutation(shape.size());
   for (int64_t dim : permutation)
     result.push_back(shape[dim]);
-  return {llvm::formatv("%y = par.transpose %0 {0} : {1} to {2}", listOf(permutation), typeOf(shape),
-                        typeOf(result)),
+  return {llvm::formatv("%y = par.transpose %0 {0} : {1} to {2}", listOf(permutation), typeOf(shape), typeOf(result)),
           {{shape}},
           result};
 }
@@ -106,8 +104,8 @@ inline OpCase padCase(Chooser &choose) {
     high.push_back(choose.number(0, 2));
     size += low.back() + high.back();
   }
-  return {llvm::formatv("%y = par.pad %0 low {0} high {1} value 1.5 : f64 : {2} to {3}", listOf(low),
-                        listOf(high), typeOf(shape), typeOf(result)),
+  return {llvm::formatv("%y = par.pad %0 low {0} high {1} value 1.5 : f64 : {2} to {3}", listOf(low), listOf(high),
+                        typeOf(shape), typeOf(result)),
           {{shape}},
           result};
 }
@@ -130,8 +128,8 @@ inline OpCase dynamicSliceCase(Chooser &choose) {
   Shape shape = choose.anyShape(1, 3), result = shape;
   int64_t dim = choose.number(0, shape.size() - 1);
   result[dim] = choose.number(1, shape[dim]);
-  return {llvm::formatv("%y = par.dynamic_slice %0 at %1 dim {0} size {1} : {2}, tensor<i64> to {3}", dim,
-                        result[dim], typeOf(shape), typeOf(result)),
+  return {llvm::formatv("%y = par.dynamic_slice %0 at %1 dim {0} size {1} : {2}, tensor<i64> to {3}", dim, result[dim],
+                        typeOf(shape), typeOf(result)),
           {{shape}, {{}, 0, double(shape[dim] - result[dim]), "i64"}},
           result};
 }
@@ -139,8 +137,8 @@ inline OpCase updateSliceCase(Chooser &choose) {
   Shape shape = choose.anyShape(1, 3), update = shape;
   int64_t dim = choose.number(0, shape.size() - 1);
   update[dim] = choose.number(1, shape[dim]);
-  return {llvm::formatv("%y = par.update_slice %0, %1 at %2 dim {0} : {1}, {2}, tensor<i64>", dim,
-                        typeOf(shape), typeOf(update)),
+  return {llvm::formatv("%y = par.update_slice %0, %1 at %2 dim {0} : {1}, {2}, tensor<i64>", dim, typeOf(shape),
+                        typeOf(update)),
           {{shape}, {update}, {{}, 0, double(shape[dim] - update[dim]), "i64"}},
           shape};
 }
@@ -155,8 +153,8 @@ inline MakeCase reduce(const char *kind) {
     for (int64_t dim = 0; dim < int64_t(shape.size()); ++dim)
       if (!llvm::is_contained(dims, dim))
         result.push_back(shape[dim]);
-    return OpCase{llvm::formatv("%y = par.reduce {0} %0 dims {1} : {2} to {3}", kind, listOf(dims),
-                                typeOf(shape), typeOf(result)),
+    return OpCase{llvm::formatv("%y = par.reduce {0} %0 dims {1} : {2} to {3}", kind, listOf(dims), typeOf(shape),
+                                typeOf(result)),
                   {{shape}},
                   result};
   };
@@ -164,9 +162,8 @@ inline MakeCase reduce(const char *kind) {
 inline MakeCase cumulative(const char *kind) {
   return [=](Chooser &choose) {
     Shape shape = choose.anyShape(1, 3);
-    return OpCase{llvm::formatv("%y = par.cumulative {0} %0 dim {1} {{exclusive = {2}, reverse = {3}} : {4}",
-                                kind, choose.number(0, shape.size() - 1),
-                                choose.number(0, 1) ? "true" : "false",
+    return OpCase{llvm::formatv("%y = par.cumulative {0} %0 dim {1} {{exclusive = {2}, reverse = {3}} : {4}", kind,
+                                choose.number(0, shape.size() - 1), choose.number(0, 1) ? "true" : "false",
                                 choose.number(0, 1) ? "true" : "false", typeOf(shape)),
                   {{shape}},
                   shape};
@@ -176,8 +173,7 @@ inline MakeCase cumulative(const char *kind) {
 inline OpCase dotCase(Chooser &choose) {
   Shape batching = choose.shape(choose.number(0, 2)), contracting = choose.shape(choose.number(0, 2));
   Shape left = choose.shape(choose.number(0, 2)), right = choose.shape(choose.number(0, 2));
-  auto lay = [&](const Shape &free, Shape &shape, std::vector<int64_t> &batch,
-                 std::vector<int64_t> &contract) {
+  auto lay = [&](const Shape &free, Shape &shape, std::vector<int64_t> &batch, std::vector<int64_t> &contract) {
     Shape all = batching;
     all.insert(all.end(), contracting.begin(), contracting.end());
     all.insert(all.end(), free.begin(), free.end());
@@ -198,9 +194,8 @@ inline OpCase dotCase(Chooser &choose) {
   result.insert(result.end(), right.begin(), right.end());
   std::string batch =
       batching.empty() ? "" : llvm::formatv("batching {0} x {1} ", listOf(lhsBatch), listOf(rhsBatch)).str();
-  return {llvm::formatv("%y = par.dot %0, %1 contracting {0} x {1} {2}: ({3}, {4}) -> {5}",
-                        listOf(lhsContract), listOf(rhsContract), batch, typeOf(lhs), typeOf(rhs),
-                        typeOf(result)),
+  return {llvm::formatv("%y = par.dot %0, %1 contracting {0} x {1} {2}: ({3}, {4}) -> {5}", listOf(lhsContract),
+                        listOf(rhsContract), batch, typeOf(lhs), typeOf(rhs), typeOf(result)),
           {{lhs}, {rhs}},
           result};
 }
@@ -210,8 +205,8 @@ inline OpCase gatherCase(Chooser &choose) {
   result.assign(table.begin(), table.begin() + dim);
   result.insert(result.end(), indices.begin(), indices.end());
   result.insert(result.end(), table.begin() + dim + 1, table.end());
-  return {llvm::formatv("%y = par.gather %0, %1 dim {0} : {1}, {2} to {3}", dim, typeOf(table),
-                        typeOf(indices, "i64"), typeOf(result)),
+  return {llvm::formatv("%y = par.gather %0, %1 dim {0} : {1}, {2} to {3}", dim, typeOf(table), typeOf(indices, "i64"),
+                        typeOf(result)),
           {{table}, {indices, 0, double(table[dim] - 1), "i64"}},
           result};
 }
@@ -232,8 +227,8 @@ inline OpCase takeCase(Chooser &choose) {
   Shape table = choose.anyShape(1, 3), picked = table;
   int64_t dim = choose.number(0, table.size() - 1);
   picked[dim] = choose.dim();
-  return {llvm::formatv("%y = par.take %0, %1 dim {0} : {1}, {2} to {3}", dim, typeOf(table),
-                        typeOf(picked, "i64"), typeOf(picked)),
+  return {llvm::formatv("%y = par.take %0, %1 dim {0} : {1}, {2} to {3}", dim, typeOf(table), typeOf(picked, "i64"),
+                        typeOf(picked)),
           {{table}, {picked, 0, double(table[dim] - 1), "i64"}},
           picked};
 }
@@ -241,8 +236,8 @@ inline OpCase putAddCase(Chooser &choose) {
   Shape updates = choose.anyShape(1, 3), result = updates;
   int64_t dim = choose.number(0, updates.size() - 1);
   result[dim] = choose.dim();
-  return {llvm::formatv("%y = par.put_add %0, %1 dim {0} size {1} : {2}, {3} to {4}", dim, result[dim],
-                        typeOf(updates), typeOf(updates, "i64"), typeOf(result)),
+  return {llvm::formatv("%y = par.put_add %0, %1 dim {0} size {1} : {2}, {3} to {4}", dim, result[dim], typeOf(updates),
+                        typeOf(updates, "i64"), typeOf(result)),
           {{updates}, {updates, 0, double(result[dim] - 1), "i64"}},
           result};
 }
@@ -256,12 +251,11 @@ inline MakeCase putReduce(const char *kind) {
     rest[dim] = size;
     wide[dim] += size;
     result[dim] = size;
-    std::string text =
-        llvm::formatv("%i = par.iota dim {0} : {1}\n%j = par.concat %2, %i dim {0} : ({2}, {1}) -> {3}\n"
-                      "%u = par.concat %0, %1 dim {0} : ({4}, {5}) -> {6}\n"
-                      "%y = par.put_reduce {7} %u, %j dim {0} size {8} : {6}, {3} to {5}",
-                      dim, typeOf(rest, "i64"), typeOf(updates, "i64"), typeOf(wide, "i64"), typeOf(updates),
-                      typeOf(rest), typeOf(wide), kind, size);
+    std::string text = llvm::formatv("%i = par.iota dim {0} : {1}\n%j = par.concat %2, %i dim {0} : ({2}, {1}) -> {3}\n"
+                                     "%u = par.concat %0, %1 dim {0} : ({4}, {5}) -> {6}\n"
+                                     "%y = par.put_reduce {7} %u, %j dim {0} size {8} : {6}, {3} to {5}",
+                                     dim, typeOf(rest, "i64"), typeOf(updates, "i64"), typeOf(wide, "i64"),
+                                     typeOf(updates), typeOf(rest), typeOf(wide), kind, size);
     return OpCase{text, {{updates}, {rest}, {updates, 0, double(size - 1), "i64"}}, result};
   };
 }
@@ -271,16 +265,15 @@ inline MakeCase putReduce(const char *kind) {
 
 inline OpCase softmaxCase(Chooser &choose) {
   Shape shape = choose.anyShape(1, 3);
-  return {
-      llvm::formatv("%y = par.softmax %0 dim {0}{1} : {2}", choose.number(0, shape.size() - 1),
-                    choose.number(0, 1) ? " safe" : "", typeOf(shape)),
-      {{shape}},
-      shape};
+  return {llvm::formatv("%y = par.softmax %0 dim {0}{1} : {2}", choose.number(0, shape.size() - 1),
+                        choose.number(0, 1) ? " safe" : "", typeOf(shape)),
+          {{shape}},
+          shape};
 }
 inline OpCase softmaxGradCase(Chooser &choose) {
   OpCase made = softmaxCase(choose);
-  made.text = llvm::formatv("%y = par.softmax_grad %0, %1 dim {0} : {1}",
-                            choose.number(0, made.result.size() - 1), typeOf(made.result));
+  made.text = llvm::formatv("%y = par.softmax_grad %0, %1 dim {0} : {1}", choose.number(0, made.result.size() - 1),
+                            typeOf(made.result));
   made.inputs.push_back(made.inputs.front());
   return made;
 }
@@ -296,9 +289,8 @@ struct NormShapes {
 inline OpCase layerNormCase(Chooser &choose) {
   NormShapes shapes(choose);
   return {
-      llvm::formatv(
-          "%y, %mean, %rstd = par.layer_norm %0, %1, %2 epsilon 1.0e-2 : ({0}, {1}, {1}) -> ({0}, {2}, {2})",
-          typeOf(shapes.all), typeOf(shapes.trailing), typeOf(shapes.leading)),
+      llvm::formatv("%y, %mean, %rstd = par.layer_norm %0, %1, %2 epsilon 1.0e-2 : ({0}, {1}, {1}) -> ({0}, {2}, {2})",
+                    typeOf(shapes.all), typeOf(shapes.trailing), typeOf(shapes.leading)),
       {{shapes.all}, {shapes.trailing}, {shapes.trailing}},
       shapes.all};
 }
@@ -314,8 +306,7 @@ inline MakeCase crossEntropy(bool ofLse) {
   return [=](Chooser &choose) {
     Shape logits = choose.anyShape(1, 3), tokens(logits.begin(), logits.end() - 1);
     return OpCase{llvm::formatv("{0} = par.cross_entropy %0, %1 ignore -1 : ({1}, {2}) -> ({3}, {3})",
-                                ofLse ? "%t, %y" : "%y, %lse", typeOf(logits), typeOf(tokens, "i64"),
-                                typeOf(tokens)),
+                                ofLse ? "%t, %y" : "%y, %lse", typeOf(logits), typeOf(tokens, "i64"), typeOf(tokens)),
                   {{logits}, {tokens, -1, double(logits.back() - 1), "i64"}},
                   tokens};
   };
@@ -330,8 +321,7 @@ inline OpCase crossEntropyGradCase(Chooser &choose) {
 inline OpCase geluGradCase(Chooser &choose) {
   Shape shape = choose.anyShape();
   const char *kind = choose.number(0, 1) ? "{tanh = true} " : "";
-  return {
-      llvm::formatv("%y = par.gelu_grad %0, %1 {0}: {1}", kind, typeOf(shape)), {{shape}, {shape}}, shape};
+  return {llvm::formatv("%y = par.gelu_grad %0, %1 {0}: {1}", kind, typeOf(shape)), {{shape}, {shape}}, shape};
 }
 
 /// The n-th result is the one that is compared.
@@ -353,14 +343,13 @@ inline OpCase updateCase(Chooser &choose, int64_t states, llvm::StringRef names,
   }
   made.inputs.push_back({{}, 0.01, 0.5});
   operands += llvm::formatv(", %{0}", made.inputs.size() - 1);
-  made.text =
-      llvm::formatv("{0} = par.{1} {2} {3} : {4}, tensor<f64>", names, op, operands, attributes, types);
+  made.text = llvm::formatv("{0} = par.{1} {2} {3} : {4}, tensor<f64>", names, op, operands, attributes, types);
   return made;
 }
 
 /// The same of three rows of a weight, one of which is named by none.
-inline OpCase rowsCase(Chooser &choose, int64_t states, llvm::StringRef names, llvm::StringRef op, llvm::StringRef attributes,
-                       bool counts) {
+inline OpCase rowsCase(Chooser &choose, int64_t states, llvm::StringRef names, llvm::StringRef op,
+                       llvm::StringRef attributes, bool counts) {
   OpCase made = updateCase(choose, states, names, op, attributes, counts);
   Shape shape{choose.number(3, 6), choose.number(1, 3)}, rows{3, shape[1]};
   std::string weight = typeOf(shape);
@@ -372,8 +361,8 @@ inline OpCase rowsCase(Chooser &choose, int64_t states, llvm::StringRef names, l
   std::string operands = llvm::StringRef(made.text).split(" : ").first.str();
   std::string constant = llvm::formatv("%rows = par.constant dense<[{0}, -1, {1}]> : tensor<3xi64>\n", shape[0] - 1,
                                        choose.number(0, shape[0] - 2));
-  made.text = llvm::formatv("{0}{1} : {2}, {3}{4}{5} rows %rows : tensor<3xi64>", constant, operands, weight, typeOf(rows),
-                            states ? ", " + weight : "", scalars);
+  made.text = llvm::formatv("{0}{1} : {2}, {3}{4}{5} rows %rows : tensor<3xi64>", constant, operands, weight,
+                            typeOf(rows), states ? ", " + weight : "", scalars);
   return made;
 }
 

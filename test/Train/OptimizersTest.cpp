@@ -1,5 +1,5 @@
-// What each optimizer's op says of itself holds, and the plan's table of optimizers says the same: a new one is its op and
-// its row there.
+// What each optimizer's op says of itself holds, and the plan's table of optimizers says the same: a new one is its op
+// and its row there.
 #include "Session.h"
 
 #include "par/Interfaces/Decomposable.h"

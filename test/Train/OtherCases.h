@@ -11,14 +11,13 @@ namespace par::test {
 using NamedCase = std::pair<std::string, MakeCase>;
 
 /// `text` defines %z of `element` and of the shape of %y.
-inline OpCase converted(std::string text, std::vector<Input> inputs, const Shape &result,
-                        llvm::StringRef element) {
+inline OpCase converted(std::string text, std::vector<Input> inputs, const Shape &result, llvm::StringRef element) {
   text += llvm::formatv("\n%y = par.convert %z : {0} to {1}", typeOf(result, element), typeOf(result));
   return {text, std::move(inputs), result};
 }
 /// An elementwise op of `operands` operands of one element type.
-inline MakeCase elements(const char *op, int64_t operands, const char *element, const char *result,
-                         double low = -5, double high = 5) {
+inline MakeCase elements(const char *op, int64_t operands, const char *element, const char *result, double low = -5,
+                         double high = 5) {
   return [=](Chooser &choose) {
     Shape shape = choose.anyShape();
     std::string names = operands == 2 ? "%0, %1" : "%0";
@@ -31,19 +30,17 @@ inline MakeCase testCase(const char *op) {
   return [=](Chooser &choose) {
     Shape shape = choose.anyShape();
     std::string type = typeOf(shape);
-    return converted(
-        llvm::formatv("%a = par.convert %0 : {0} to {1}\n%q = par.log %a : {1}\n%z = par.{2} %q : {1}",
-                      typeOf(shape, "i64"), type, op),
-        {{shape, -1, 1, "i64"}}, shape, "i1");
+    return converted(llvm::formatv("%a = par.convert %0 : {0} to {1}\n%q = par.log %a : {1}\n%z = par.{2} %q : {1}",
+                                   typeOf(shape, "i64"), type, op),
+                     {{shape, -1, 1, "i64"}}, shape, "i1");
   };
 }
 inline MakeCase convertTo(llvm::StringLiteral from, llvm::StringLiteral to) {
   return [=](Chooser &choose) {
     Shape shape = choose.anyShape();
     bool isBool = from == "i1";
-    return converted(
-        llvm::formatv("%z = par.convert %0 : {0} to {1}", typeOf(shape, from), typeOf(shape, to)),
-        {{shape, isBool ? 0.0 : -3.0, isBool ? 1.0 : 3.0, from.str()}}, shape, to);
+    return converted(llvm::formatv("%z = par.convert %0 : {0} to {1}", typeOf(shape, from), typeOf(shape, to)),
+                     {{shape, isBool ? 0.0 : -3.0, isBool ? 1.0 : 3.0, from.str()}}, shape, to);
   };
 }
 inline OpCase constantCase(Chooser &choose) {
@@ -59,8 +56,8 @@ inline MakeCase iota(const char *element) {
   return [=](Chooser &choose) {
     Shape shape = choose.anyShape(1, 3);
     int64_t dim = choose.number(0, shape.size() - 1);
-    return converted(llvm::formatv("%z = par.iota dim {0} : {1}", dim, typeOf(shape, element)), {{shape}},
-                     shape, element);
+    return converted(llvm::formatv("%z = par.iota dim {0} : {1}", dim, typeOf(shape, element)), {{shape}}, shape,
+                     element);
   };
 }
 inline MakeCase argReduce(const char *kind) {
@@ -68,8 +65,8 @@ inline MakeCase argReduce(const char *kind) {
     Shape shape = choose.anyShape(1, 3), result = shape;
     int64_t dim = choose.number(0, shape.size() - 1);
     result.erase(result.begin() + dim);
-    return converted(llvm::formatv("%z = par.arg_reduce {0} %0 dim {1} : {2} to {3}", kind, dim,
-                                   typeOf(shape, "i64"), typeOf(result, "i64")),
+    return converted(llvm::formatv("%z = par.arg_reduce {0} %0 dim {1} : {2} to {3}", kind, dim, typeOf(shape, "i64"),
+                                   typeOf(result, "i64")),
                      {{shape, -3, 3, "i64"}}, result, "i64");
   };
 }
@@ -88,8 +85,7 @@ inline MakeCase logicalReduce(const char *kind) {
 inline OpCase bitCastCase(Chooser &choose) {
   Shape shape = choose.anyShape();
   std::string type = typeOf(shape, "i64");
-  return converted(llvm::formatv("%z = par.bit_cast %0 : {0} to {1}", typeOf(shape), type), {{shape}}, shape,
-                   "i64");
+  return converted(llvm::formatv("%z = par.bit_cast %0 : {0} to {1}", typeOf(shape), type), {{shape}}, shape, "i64");
 }
 inline OpCase sortedPositionCase(Chooser &choose) {
   Shape shape = choose.anyShape(1, 3);
@@ -217,21 +213,19 @@ inline std::vector<NamedCase> otherCases() {
 
 /// Ops of all kinds on integers, booleans and other floats in turn, and with i32 indices.
 inline std::vector<NamedCase> retypedCases(std::vector<std::string> floats = {"f32", "bf16", "f16"}) {
-  const llvm::StringSet<> integers{
-      "negate",       "abs",       "sign",    "add",        "subtract", "multiply",
-      "divide",       "remainder", "maximum", "minimum",    "select",   "broadcast_in_dim",
-      "reshape",      "transpose", "slice",   "pad",        "concat",   "dynamic_slice",
-      "update_slice", "reverse",   "reduce",  "cumulative", "dot",      "gather",
-      "scatter_add",  "take",      "put_add", "put_reduce", "patches",  "fold_patches",
-      "max_pool"};
-  const llvm::StringSet<> movements{"select", "broadcast_in_dim", "reshape",       "transpose",    "slice",
-                                    "pad",    "concat",           "dynamic_slice", "update_slice", "gather",
-                                    "take",   "patches"};
+  const llvm::StringSet<> integers{"negate",       "abs",       "sign",    "add",        "subtract", "multiply",
+                                   "divide",       "remainder", "maximum", "minimum",    "select",   "broadcast_in_dim",
+                                   "reshape",      "transpose", "slice",   "pad",        "concat",   "dynamic_slice",
+                                   "update_slice", "reverse",   "reduce",  "cumulative", "dot",      "gather",
+                                   "scatter_add",  "take",      "put_add", "put_reduce", "patches",  "fold_patches",
+                                   "max_pool"};
+  const llvm::StringSet<> movements{"select", "broadcast_in_dim", "reshape",      "transpose", "slice", "pad",
+                                    "concat", "dynamic_slice",    "update_slice", "gather",    "take",  "patches"};
   const llvm::StringSet<> addressing{"gather",        "scatter_add",  "take",          "put_add",
                                      "dynamic_slice", "update_slice", "cross_entropy", "cross_entropy_grad"};
   // Their statistics are f32 whatever the type.
-  const llvm::StringSet<> wide{"layer_norm",    "layer_norm_grad", "cross_entropy",
-                                "cross_entropy_grad", "attention",       "attention_grad"};
+  const llvm::StringSet<> wide{"layer_norm",         "layer_norm_grad", "cross_entropy",
+                               "cross_entropy_grad", "attention",       "attention_grad"};
   std::vector<NamedCase> cases;
   auto add = [&](std::vector<NamedCase> from) {
     for (auto [i, named] : llvm::enumerate(from)) {

@@ -69,14 +69,18 @@ TEST(TrainPlan, GroupsKeepRows) {
   EXPECT_EQ(result.options.parameters[0].name, "h.0.w");
   EXPECT_TRUE(result.options.parameters[0].sparse);
   EXPECT_NE(read("mesh: {dp: 2}\nzero: {level: 1, min_size: 4}\ntrain: {groups: {head.w: {sparse: true}}}\n")
-                .errors.find("plan.yaml:3:35: error: head.w is sparse and zero is 1: rows that a step looks up are not spread "
-                             "over ranks yet; say sparse: false, or a zero.min_size above its 4 elements"),
+                .errors.find(
+                    "plan.yaml:3:35: error: head.w is sparse and zero is 1: rows that a step looks up are not spread "
+                    "over ranks yet; say sparse: false, or a zero.min_size above its 4 elements"),
             std::string::npos);
-  EXPECT_EQ(read("mesh: {dp: 2}\nzero: {level: 1, min_size: 5}\ntrain: {groups: {head.w: {sparse: true}}}\n").errors, "");
-  EXPECT_NE(read("mesh: {dp: 2}\nshard: {grad(head.w): {0: dp}}\ntrain: {groups: {head.w: {sparse: true}}}\n")
-                .errors.find("error: head.w is sparse: its gradient is looked-up rows, which have no layout of its own; drop this "
-                             "rule, or say sparse: false"),
-            std::string::npos);
+  EXPECT_EQ(read("mesh: {dp: 2}\nzero: {level: 1, min_size: 5}\ntrain: {groups: {head.w: {sparse: true}}}\n").errors,
+            "");
+  EXPECT_NE(
+      read("mesh: {dp: 2}\nshard: {grad(head.w): {0: dp}}\ntrain: {groups: {head.w: {sparse: true}}}\n")
+          .errors.find(
+              "error: head.w is sparse: its gradient is looked-up rows, which have no layout of its own; drop this "
+              "rule, or say sparse: false"),
+      std::string::npos);
 }
 
 // Of another kind what no group says is that kind's default; of the same kind it is what all others have.
@@ -103,8 +107,7 @@ TEST(TrainPlan, GroupsHaveOptimizersOfTheirOwn) {
 
 TEST(TrainPlan, AnOwnRateNeedsAPeak) {
   Read result = read("par: 1\ntrain: {optimizer: {kind: sgd, lr: 0}, groups: {head.w: {lr: 0.25}}}\n");
-  EXPECT_NE(result.errors.find(
-                "train.optimizer.lr.peak takes a positive number where a group has its own lr, found 0"),
+  EXPECT_NE(result.errors.find("train.optimizer.lr.peak takes a positive number where a group has its own lr, found 0"),
             std::string::npos)
       << result.errors;
 }

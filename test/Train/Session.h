@@ -55,8 +55,7 @@ struct Session {
 };
 
 /// Runs a step; what fails is empty.
-inline Outcome evaluate(mlir::ModuleOp module, llvm::StringRef step, const Named &variables,
-                        const Named &inputs) {
+inline Outcome evaluate(mlir::ModuleOp module, llvm::StringRef step, const Named &variables, const Named &inputs) {
   auto outcome = interp::runStep(module.lookupSymbol<StepOp>(step), variables, inputs);
   EXPECT_TRUE(mlir::succeeded(outcome));
   return mlir::succeeded(outcome) ? *outcome : Outcome();

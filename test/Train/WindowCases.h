@@ -36,8 +36,7 @@ inline Shape joined(Shape first, const Shape &rest) {
 
 /// Shapes of a convolution's operand, filter and result.
 struct RandomConvolution : RandomWindows {
-  RandomConvolution(Chooser &choose, bool grouped)
-      : RandomWindows(choose), groups(grouped ? choose.number(2, 3) : 1) {
+  RandomConvolution(Chooser &choose, bool grouped) : RandomWindows(choose), groups(grouped ? choose.number(2, 3) : 1) {
     Shape sizes = choose.shape(3); // images, channels of a group
     operand = joined({sizes[0], groups * sizes[1]}, input);
     filter = joined({groups * sizes[2], sizes[1]}, window);
@@ -80,10 +79,10 @@ inline OpCase foldPatchesCase(Chooser &choose) {
   RandomWindows windows(choose);
   Shape leading = choose.anyShape(0, 2), result = joined(leading, windows.input);
   Shape operand = joined(joined(leading, windows.output), windows.window);
-  return {llvm::formatv("%y = par.fold_patches %0 {0} : {1} to {2}", windows.attributes(), typeOf(operand),
-                        typeOf(result)),
-          {{operand}},
-          result};
+  return {
+      llvm::formatv("%y = par.fold_patches %0 {0} : {1} to {2}", windows.attributes(), typeOf(operand), typeOf(result)),
+      {{operand}},
+      result};
 }
 /// Padded by less than a window, so that each has an element.
 inline RandomWindows poolWindows(Chooser &choose) {

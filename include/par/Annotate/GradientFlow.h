@@ -16,8 +16,8 @@ public:
   bool reaches(mlir::Value value) const { return reached.contains(value); }
   /// Whether backward reads the value, or may.
   bool isSaved(mlir::Value value) const;
-  /// Time of the op's backward, in its forwards: 2 where its operands get gradients (those of a product are two products), 1
-  /// where a frozen weight or what frozen layers give is among them, 0 where no gradient comes by.
+  /// Time of the op's backward, in its forwards: 2 where its operands get gradients (those of a product are two
+  /// products), 1 where a frozen weight or what frozen layers give is among them, 0 where no gradient comes by.
   int64_t backward(mlir::Operation *op) const;
 
 private:

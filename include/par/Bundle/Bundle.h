@@ -13,8 +13,8 @@
 
 namespace par {
 
-/// What the integers of an input may be: runs over its elements in order, which begin again behind the last one. Empty: nothing
-/// is said of any; nullopt: something is, in a way that is not followed.
+/// What the integers of an input may be: runs over its elements in order, which begin again behind the last one. Empty:
+/// nothing is said of any; nullopt: something is, in a way that is not followed.
 using InputLimits = std::optional<std::vector<format::Limits>>;
 
 /// What the bundle says and the module does not.

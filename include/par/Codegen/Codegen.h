@@ -15,8 +15,9 @@ namespace par {
 struct CodegenOptions {
   /// "cpu" or "cuda".
   std::string device = "cpu";
-  /// cpu: a level of the x86-64 psABI ("x86-64", "x86-64-v3", "x86-64-v4") or a processor LLVM knows; empty: the best level
-  /// of this machine. cuda: "sm_80", "sm_90", ...; empty: sm_90; "all": PTX for sm_80, and cubins for sm_80, sm_90, sm_100.
+  /// cpu: a level of the x86-64 psABI ("x86-64", "x86-64-v3", "x86-64-v4") or a processor LLVM knows; empty: the best
+  /// level of this machine. cuda: "sm_80", "sm_90", ...; empty: sm_90; "all": PTX for sm_80, and cubins for sm_80,
+  /// sm_90, sm_100.
   std::string isa;
   /// cuda: bytes that a kernel may spill; more is an error. Known only where ptxas is.
   uint64_t spillLimit = 0;
@@ -24,8 +25,8 @@ struct CodegenOptions {
   bool keepIR = false;
   /// Threads that optimise and emit kernels; the result does not depend on it.
   unsigned threads = 2;
-  /// Folder that keeps the code of kernels between compilations, by all that it depends on (CodeCache.h); empty: none does.
-  /// With keepIR it is not used.
+  /// Folder that keeps the code of kernels between compilations, by all that it depends on (CodeCache.h); empty: none
+  /// does. With keepIR it is not used.
   std::string cache;
 };
 

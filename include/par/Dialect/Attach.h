@@ -9,8 +9,8 @@
 
 namespace par {
 
-/// Gives the op its model of an interface. MLIR keeps the first of two models and says nothing of the second, so that an
-/// op listed twice would mean something else than what is read: it ends the process, with both names. The same model
+/// Gives the op its model of an interface. MLIR keeps the first of two models and says nothing of the second, so that
+/// an op listed twice would mean something else than what is read: it ends the process, with both names. The same model
 /// again is none: extensions run once for each registry that a context is given.
 template <typename Op, typename Model>
 void attachOnce(mlir::MLIRContext &context) {

@@ -40,13 +40,14 @@ struct Heads {
   mlir::Type inner;   ///< in which it computes
 };
 
-/// Whether the runtime has one call for the op on that device: a CPU's of f32 takes all sizes, a library of GPUs some narrow ones.
+/// Whether the runtime has one call for the op on that device: a CPU's of f32 takes all sizes, a library of GPUs some
+/// narrow ones.
 inline bool isOneCall(AttentionOp op, bool gpu) {
   Heads heads(op);
   return heads.fitLibrary() || (!gpu && heads.element.isF32());
 }
-/// As above. With a mask a library of GPUs has none: it takes e^(s - lse) as it is, but lse in f32 has no room for the number of
-/// keys behind a score of -1e9, which all scores of a query are that a mask hides wholly.
+/// As above. With a mask a library of GPUs has none: it takes e^(s - lse) as it is, but lse in f32 has no room for the
+/// number of keys behind a score of -1e9, which all scores of a query are that a mask hides wholly.
 inline bool isOneCall(AttentionGradOp op, bool gpu) {
   Heads heads(op);
   return (!op.getMask() && heads.fitLibrary()) || (!gpu && heads.element.isF32());

@@ -20,8 +20,8 @@ inline ExchangeSide sideOf(ShardingAttr sharding, MeshAttr mesh) {
 }
 
 /// How a tensor goes from one mesh to another, where it lies as these shardings say; none if their shards do not nest.
-inline std::optional<Exchange> findExchange(mlir::RankedTensorType type, ShardingAttr from, MeshAttr here, ShardingAttr to,
-                                            MeshAttr there) {
+inline std::optional<Exchange> findExchange(mlir::RankedTensorType type, ShardingAttr from, MeshAttr here,
+                                            ShardingAttr to, MeshAttr there) {
   return Exchange::find(type.getShape().vec(), sideOf(from, here), sideOf(to, there));
 }
 

@@ -14,7 +14,8 @@ struct FromEnd {
 /// Nothing if the value is none such.
 std::optional<FromEnd> matchFromEnd(mlir::Value value);
 
-/// An integer but where it is `number`: select(index == number, other, index), or the other way round with != or a negation.
+/// An integer but where it is `number`: select(index == number, other, index), or the other way round with != or a
+/// negation.
 struct Replaced {
   mlir::Value index;
   int64_t number;

@@ -24,11 +24,11 @@ mlir::Value buildElements(mlir::OpBuilder &builder, mlir::Location loc, mlir::Ra
 /// A linalg.generic that combines: the result is read and written through resultMap, whose missing dims are
 /// reduced; the body's last argument is what has been combined so far, `start` at first.
 mlir::Value buildReduction(mlir::OpBuilder &builder, mlir::Location loc, mlir::RankedTensorType type,
-                           mlir::TypedAttr start, mlir::ValueRange inputs,
-                           llvm::ArrayRef<mlir::AffineMap> maps, mlir::AffineMap resultMap, ElementBody body);
+                           mlir::TypedAttr start, mlir::ValueRange inputs, llvm::ArrayRef<mlir::AffineMap> maps,
+                           mlir::AffineMap resultMap, ElementBody body);
 
-/// Of a reduction: an element of the result is the number of those along the dim that come before its own in a total order, as
-/// the body decides for any two of them.
+/// Of a reduction: an element of the result is the number of those along the dim that come before its own in a total
+/// order, as the body decides for any two of them.
 inline constexpr llvm::StringLiteral countsEarlier = "par.counts_earlier";
 
 /// What changes nothing when combined, of an element type; and two elements as a reduction of this kind joins
@@ -46,8 +46,8 @@ mlir::Value buildNumber(mlir::OpBuilder &builder, mlir::Location loc, mlir::Type
 /// The number in a type of its kind that is as wide or wider.
 mlir::Value buildWiden(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value, mlir::Type type);
 
-/// Addition that a reduction may reorder (reassoc, contract), and a product of the same op, which may be contracted with
-/// it. Not for elementwise ops: those round alike wherever they are fused.
+/// Addition that a reduction may reorder (reassoc, contract), and a product of the same op, which may be contracted
+/// with it. Not for elementwise ops: those round alike wherever they are fused.
 mlir::Value buildSum(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value lhs, mlir::Value rhs);
 mlir::Value buildProduct(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value lhs, mlir::Value rhs);
 

@@ -56,14 +56,12 @@ llvm::SmallVector<llvm::SmallVector<StageOp>> getStagesByRanks(mlir::ModuleOp mo
 MeshAttr getMesh(mlir::Operation *from, mlir::FlatSymbolRefAttr stage);
 
 /// Splat constant of a type (value converted to the element type) and short builders with inferred types.
-mlir::Value buildSplat(mlir::OpBuilder &builder, mlir::Location loc, mlir::RankedTensorType type,
-                       double value);
+mlir::Value buildSplat(mlir::OpBuilder &builder, mlir::Location loc, mlir::RankedTensorType type, double value);
 mlir::Value buildBroadcast(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value operand,
                            llvm::ArrayRef<int64_t> dims, llvm::ArrayRef<int64_t> shape);
 mlir::Value buildReshape(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value operand,
                          llvm::ArrayRef<int64_t> shape);
-mlir::Value buildConvert(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value operand,
-                         mlir::Type elementType);
+mlir::Value buildConvert(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value operand, mlir::Type elementType);
 mlir::Value buildDot(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value lhs, mlir::Value rhs,
                      llvm::ArrayRef<int64_t> lhsContracting, llvm::ArrayRef<int64_t> rhsContracting,
                      llvm::ArrayRef<int64_t> lhsBatching = {}, llvm::ArrayRef<int64_t> rhsBatching = {},

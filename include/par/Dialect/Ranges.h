@@ -13,7 +13,8 @@ struct IntegerRange {
   bool isIn(int64_t first, int64_t end) const { return low >= first && high < end; }
 };
 
-/// Of the elements of a tensor of integers of at most 64 bits, booleans being 0 and 1; all of the type where nothing is known.
+/// Of the elements of a tensor of integers of at most 64 bits, booleans being 0 and 1; all of the type where nothing is
+/// known.
 IntegerRange rangeOf(mlir::Value value);
 
 } // namespace par

@@ -13,8 +13,7 @@ namespace par {
 ///     return ct * (1.0 - y * y);
 class Term {
 public:
-  Term(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value)
-      : builder(&builder), loc(loc), value(value) {}
+  Term(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value) : builder(&builder), loc(loc), value(value) {}
 
   operator mlir::Value() const { return value; }
   mlir::RankedTensorType getType() const { return llvm::cast<mlir::RankedTensorType>(value.getType()); }
@@ -32,9 +31,7 @@ public:
   }
   /// A scalar repeated to `shape`.
   Term broadcast(llvm::ArrayRef<int64_t> shape) const { return broadcast({}, shape); }
-  Term reshape(llvm::ArrayRef<int64_t> shape) const {
-    return with(buildReshape(*builder, loc, value, shape));
-  }
+  Term reshape(llvm::ArrayRef<int64_t> shape) const { return with(buildReshape(*builder, loc, value, shape)); }
   Term transpose(llvm::ArrayRef<int64_t> permutation) const;
   Term convert(mlir::Type elementType) const { return with(buildConvert(*builder, loc, value, elementType)); }
   /// Combined along `dims`, which vanish.

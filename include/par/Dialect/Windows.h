@@ -38,8 +38,12 @@ struct ConvolutionSides {
   mlir::Value input, filter, output;
 };
 inline ConvolutionSides sidesOf(ConvolutionOp op) { return {op.getOperand(), op.getFilter(), op.getResult()}; }
-inline ConvolutionSides sidesOf(ConvolutionInputGradOp op) { return {op.getResult(), op.getFilter(), op.getCotangent()}; }
-inline ConvolutionSides sidesOf(ConvolutionFilterGradOp op) { return {op.getOperand(), op.getResult(), op.getCotangent()}; }
+inline ConvolutionSides sidesOf(ConvolutionInputGradOp op) {
+  return {op.getResult(), op.getFilter(), op.getCotangent()};
+}
+inline ConvolutionSides sidesOf(ConvolutionFilterGradOp op) {
+  return {op.getOperand(), op.getResult(), op.getCotangent()};
+}
 
 /// Every window of `operand` as dims of its own; `value` lies outside.
 mlir::Value buildPatches(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value operand, const Windows &windows,

@@ -22,8 +22,8 @@ namespace par {
 ///       note: ...
 struct Finding {
   bool warning = false;
-  bool internal = false; ///< an invariant of Par's own broke: no fault of the input
-  std::string file; ///< a plan, the model, the bundle or "--set K=V"; empty: the call itself is wrong
+  bool internal = false;         ///< an invariant of Par's own broke: no fault of the input
+  std::string file;              ///< a plan, the model, the bundle or "--set K=V"; empty: the call itself is wrong
   unsigned line = 0, column = 0; ///< from 1; 0: no line of the file is meant
   std::string message;
   std::string shown; ///< the line and a caret below the column, each with its newline; empty: nothing to show

@@ -31,15 +31,7 @@ struct Flag {
 };
 
 /// The exit codes of every tool.
-enum ExitCode {
-  Done = 0,
-  WrongInput = 1,
-  WrongCommand = 2,
-  CannotBe = 3,
-  RankDied = 4,
-  NumbersFailed = 5,
-  Bug = 70
-};
+enum ExitCode { Done = 0, WrongInput = 1, WrongCommand = 2, CannotBe = 3, RankDied = 4, NumbersFailed = 5, Bug = 70 };
 
 /// A command line taken apart.
 struct Arguments {

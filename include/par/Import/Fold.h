@@ -56,11 +56,9 @@ llvm::FailureOr<Shape> resolveReshape(llvm::ArrayRef<int64_t> from, llvm::ArrayR
 struct SliceRange {
   int64_t start = 0, step = 1, count = 0;
 };
-llvm::FailureOr<llvm::SmallVector<SliceRange>> resolveSlice(llvm::ArrayRef<int64_t> shape,
-                                                            llvm::ArrayRef<int64_t> starts,
-                                                            llvm::ArrayRef<int64_t> ends,
-                                                            std::optional<llvm::SmallVector<int64_t>> axes,
-                                                            std::optional<llvm::SmallVector<int64_t>> steps);
+llvm::FailureOr<llvm::SmallVector<SliceRange>>
+resolveSlice(llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<int64_t> starts, llvm::ArrayRef<int64_t> ends,
+             std::optional<llvm::SmallVector<int64_t>> axes, std::optional<llvm::SmallVector<int64_t>> steps);
 
 /// Shape with 1 inserted at `axes` of the result, respectively without the named (default: all) dims of size 1.
 llvm::FailureOr<Shape> unsqueezedShape(llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<int64_t> axes);

@@ -19,12 +19,12 @@ namespace par {
 
 /// `train.loss` where the graph has none of its own (plan.md §1.3).
 struct AttachedLoss {
-  std::string kind;            ///< cross_entropy, mse, l1, bce
-  std::string output;          ///< "" is the only float output
+  std::string kind;   ///< cross_entropy, mse, l1, bce
+  std::string output; ///< "" is the only float output
   std::string labels = "labels";
   int64_t ignore = -100;
-  double smoothing = 0;        ///< share of all classes in every label (cross_entropy)
-  int64_t shift = 0;           ///< labels lie this many positions ahead along dim 1
+  double smoothing = 0; ///< share of all classes in every label (cross_entropy)
+  int64_t shift = 0;    ///< labels lie this many positions ahead along dim 1
 };
 
 /// One tensor of a sequence or an optional.
@@ -33,8 +33,8 @@ struct HeldTensor {
   Shape shape;
 };
 
-/// Attribute of a step: names of its inputs and outputs whose integers have no sign. The dialect's are signless; the ops
-/// that Import makes of them read the same bits.
+/// Attribute of a step: names of its inputs and outputs whose integers have no sign. The dialect's are signless; the
+/// ops that Import makes of them read the same bits.
 inline constexpr llvm::StringLiteral unsignedNames = "par.unsigned";
 
 struct ImportOptions {
@@ -51,7 +51,8 @@ struct ImportOptions {
   std::map<std::string, std::string> values;
   /// Inputs whose elements are known now, as an initializer's are.
   std::map<std::string, StaticTensor> known;
-  /// What an input holds that is no tensor: the tensors of a sequence, named NAME.0, NAME.1, ...; an optional's one or none.
+  /// What an input holds that is no tensor: the tensors of a sequence, named NAME.0, NAME.1, ...; an optional's one or
+  /// none.
   std::map<std::string, std::vector<HeldTensor>> held;
   /// Outputs that become inputs of the next call: what par-carry-state is told.
   std::vector<CarriedPair> carry;
@@ -64,15 +65,15 @@ struct ImportOptions {
   bool nameAllLost = false;
   /// Groups of consecutive samples of a batch that have statistics of their own in batch norm (plan.md `batch_norm`).
   int64_t batchNormGroups = 1;
-  /// The model is to predict and not to train: what acts in training only is as after module.eval(), whatever mode it was
-  /// exported in. Batch norm takes its moving statistics, and dropout drops nothing.
+  /// The model is to predict and not to train: what acts in training only is as after module.eval(), whatever mode it
+  /// was exported in. Batch norm takes its moving statistics, and dropout drops nothing.
   bool serve = false;
   /// Of all random numbers; the default of a value that the host may give anew when running.
   int64_t seed = 0;
 };
 
-/// Rewrites the graph so that each copy is its owner: no initializer has its name, and a node in front of all others makes
-/// it of the owner (Identity, or Transpose). Names are those of initializers.
+/// Rewrites the graph so that each copy is its owner: no initializer has its name, and a node in front of all others
+/// makes it of the owner (Identity, or Transpose). Names are those of initializers.
 void tieInModel(onnx::Model &model, llvm::ArrayRef<ParameterTie> ties);
 
 /// Whether the file holds other numbers for the copy than for its owner; false where it does not hold both.

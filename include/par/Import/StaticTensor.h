@@ -24,8 +24,8 @@ int64_t saturatingProduct(int64_t a, int64_t b);
 /// Product of the dims; 1 for a scalar, and the largest number where it is larger.
 int64_t countElements(llvm::ArrayRef<int64_t> shape);
 
-/// Whether a tensor may have this shape: its dims, empty ones counted as 1, multiply to at most 2^46. So products of some
-/// of its dims are numbers, too.
+/// Whether a tensor may have this shape: its dims, empty ones counted as 1, multiply to at most 2^46. So products of
+/// some of its dims are numbers, too.
 bool isWithinMemory(llvm::ArrayRef<int64_t> shape);
 
 /// Towards zero. What no i64 holds, NaN included, is undefined in ONNX; 0 here, so that no C++ rule is broken.

@@ -57,8 +57,8 @@ struct LocalizeContext {
 };
 
 /// Clones `op` with local operands and result types.
-mlir::FailureOr<llvm::SmallVector<mlir::Value>>
-localizeByCloning(mlir::Operation *op, mlir::OpBuilder &builder, const LocalizeContext &context);
+mlir::FailureOr<llvm::SmallVector<mlir::Value>> localizeByCloning(mlir::Operation *op, mlir::OpBuilder &builder,
+                                                                  const LocalizeContext &context);
 
 /// First global index of this rank's shard along a dim cut over `axes` in shards of `shard`: an i64 scalar.
 mlir::Value buildShardStart(mlir::OpBuilder &builder, mlir::Location loc, llvm::ArrayRef<mlir::StringAttr> axes,

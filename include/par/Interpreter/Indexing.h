@@ -34,8 +34,7 @@ void forEachIndex(llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<int64_t> strides
 
 /// Elements of `source` at offsets that move by `strides` over `type`'s shape, from `start` on: transposes,
 /// broadcasts, slices.
-Tensor pick(const Tensor &source, mlir::RankedTensorType type, llvm::ArrayRef<int64_t> strides,
-            int64_t start = 0);
+Tensor pick(const Tensor &source, mlir::RankedTensorType type, llvm::ArrayRef<int64_t> strides, int64_t start = 0);
 
 /// Copies `part` into `whole` at `start`, dims in steps of one.
 void place(Tensor &whole, const Tensor &part, llvm::ArrayRef<int64_t> start);

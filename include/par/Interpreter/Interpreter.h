@@ -14,8 +14,8 @@ using Named = std::map<std::string, Tensor>;
 
 /// What one call of a step gave. Whole tensors throughout, whatever the sharding.
 struct Outcome {
-  Named outputs;      ///< by the step's output names, else "0", "1", ...
-  Named written;      ///< new values of variables; a copy under its own name
+  Named outputs; ///< by the step's output names, else "0", "1", ...
+  Named written; ///< new values of variables; a copy under its own name
   /// Gradients by variable: par.gradient's values, a loop's results by their labels, or what programs store last in
   /// the buffers that say so. Summands of a tied parameter's gradient are added up.
   Named accumulators;
@@ -26,7 +26,8 @@ struct Outcome {
 /// is taken for one of (m, B/m, ...) too. A variable that is missing takes its `value`, a copy its owner's,
 /// else zeros. Padding is filled with NaN (floats) and a far index (integers); where that reaches a result,
 /// or replicas disagree, the error is at the op.
-/// Of several calls (par/Dialect/Calls.h) inputs and outputs stand one behind the other, and a gradient is the last call's.
+/// Of several calls (par/Dialect/Calls.h) inputs and outputs stand one behind the other, and a gradient is the last
+/// call's.
 mlir::FailureOr<Outcome> runStep(StepOp step, const Named &variables, const Named &inputs, int64_t calls = 1);
 
 /// Runs an entry of all programs of a module (after Schedule): each role's ranks in lock step, roles against
@@ -52,8 +53,8 @@ llvm::SmallVector<Tensor> distribute(const Tensor &whole, ShardingAttr sharding,
 
 /// The whole of what the ranks hold. Fails with an error at `at` where replicas disagree or padding has
 /// leaked.
-mlir::FailureOr<Tensor> collect(mlir::Operation *at, llvm::ArrayRef<Tensor> shards,
-                                mlir::RankedTensorType whole, ShardingAttr sharding, MeshAttr mesh);
+mlir::FailureOr<Tensor> collect(mlir::Operation *at, llvm::ArrayRef<Tensor> shards, mlir::RankedTensorType whole,
+                                ShardingAttr sharding, MeshAttr mesh);
 
 /// Runs the ops of a block on all `ranks` in lock step; values[rank][...] maps block arguments and results.
 /// One rank and a null mesh: one device. The terminator is not run.
@@ -67,7 +68,8 @@ Named makeInputs(StepOp step, uint64_t seed);
 Named makeInputs(mlir::ModuleOp module, llvm::StringRef entry, uint64_t seed);
 Named makeVariables(mlir::ModuleOp module, uint64_t seed);
 
-/// The size of the smallest dim that integers of this value, or others made of them, are indices of; nothing if they are of none.
+/// The size of the smallest dim that integers of this value, or others made of them, are indices of; nothing if they
+/// are of none.
 std::optional<int64_t> indexLimit(mlir::Value value);
 
 /// The arrays of a safetensors file (F32, F64, I32, I64, BOOL), by name. Where it cannot be read, `reason` says why,
@@ -106,8 +108,7 @@ private:
 };
 
 /// Two forms of the same entries, with a check of their own.
-mlir::LogicalResult comparePhases(mlir::ModuleOp before, mlir::ModuleOp after, uint64_t seed,
-                                  double tolerance = 1e-9);
+mlir::LogicalResult comparePhases(mlir::ModuleOp before, mlir::ModuleOp after, uint64_t seed, double tolerance = 1e-9);
 
 } // namespace par::interp
 

@@ -13,8 +13,8 @@ namespace par {
 
 struct KernelCheckOptions {
   uint64_t seed = 1;
-  /// Elements that a kernel may compute, over all ops of its body: what has more is checked for addresses alone. A kernel for
-  /// a GPU, whose threads are emulated, is not run above a part of that.
+  /// Elements that a kernel may compute, over all ops of its body: what has more is checked for addresses alone. A
+  /// kernel for a GPU, whose threads are emulated, is not run above a part of that.
   int64_t mostElements = int64_t(1) << 24;
 };
 
@@ -28,13 +28,13 @@ struct KernelCheckCounts {
   std::string otherIsa;
 };
 
-/// Runs each different kernel of the module's generated ones, as `compiled` from it, on random operands and compares what it
-/// computes with what the interpreter does of its body. Operands lie between pages that cannot be touched, once at the end of
-/// one and once at the begin of the next, and the code runs in a process of its own: a read or a write outside is an error. Code
-/// for a GPU, compiled with keepIR, is optimised LLVM IR that runs here, each thread by itself. Every error is reported at the op
-/// that gives the wrong result.
-llvm::LogicalResult checkKernels(mlir::ModuleOp module, const CompiledKernels &compiled, const KernelCheckOptions &options,
-                                 KernelCheckCounts &counts);
+/// Runs each different kernel of the module's generated ones, as `compiled` from it, on random operands and compares
+/// what it computes with what the interpreter does of its body. Operands lie between pages that cannot be touched, once
+/// at the end of one and once at the begin of the next, and the code runs in a process of its own: a read or a write
+/// outside is an error. Code for a GPU, compiled with keepIR, is optimised LLVM IR that runs here, each thread by
+/// itself. Every error is reported at the op that gives the wrong result.
+llvm::LogicalResult checkKernels(mlir::ModuleOp module, const CompiledKernels &compiled,
+                                 const KernelCheckOptions &options, KernelCheckCounts &counts);
 
 } // namespace par
 

@@ -8,7 +8,8 @@ namespace par {
 /// True for a pad that puts zeros behind all elements of its operand in memory, and nowhere else.
 bool addsAtEnd(mlir::Operation *op);
 
-/// True for a kernel that is such a pad and takes over its operand: the implementation "fill", which writes the zeros alone.
+/// True for a kernel that is such a pad and takes over its operand: the implementation "fill", which writes the zeros
+/// alone.
 bool fillsUp(KernelOp kernel);
 
 } // namespace par

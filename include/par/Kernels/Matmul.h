@@ -40,10 +40,10 @@ struct MatmulCall {
 };
 
 /// The call that a kernel's body amounts to: one f32 dot, transposes and reshapes of its operands and of its result
-/// folded into strides, widenings of both operands from bf16 or f16 and perhaps a narrowing of the result to the same, and,
-/// where the result is tied, an add of that argument; or, from one product without a batch on, ops that amount to an epilogue; or the sum of an
-/// operand over what is contracted, as a second result. None if the body is something else, or if no strides of the call
-/// express the layout.
+/// folded into strides, widenings of both operands from bf16 or f16 and perhaps a narrowing of the result to the same,
+/// and, where the result is tied, an add of that argument; or, from one product without a batch on, ops that amount to
+/// an epilogue; or the sum of an operand over what is contracted, as a second result. None if the body is something
+/// else, or if no strides of the call express the layout.
 std::optional<MatmulCall> describeMatmul(KernelOp kernel);
 
 } // namespace par

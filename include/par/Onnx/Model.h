@@ -53,10 +53,10 @@ struct Tensor {
   ElementType type = ElementType::Undefined;
   std::vector<int64_t> dims;
   Storage storage = Storage::Inline;
-  std::string bytes;    ///< Storage::Inline
-  std::string file;     ///< Storage::External and Absent: as written in the model, relative to its folder
-  uint64_t offset = 0;  ///< in bytes
-  uint64_t length = 0;  ///< in bytes; always product(dims) * byteSize(type)
+  std::string bytes;   ///< Storage::Inline
+  std::string file;    ///< Storage::External and Absent: as written in the model, relative to its folder
+  uint64_t offset = 0; ///< in bytes
+  uint64_t length = 0; ///< in bytes; always product(dims) * byteSize(type)
 
   int64_t elements() const;
 };
@@ -74,7 +74,7 @@ std::string_view lookup(const Metadata &metadata, std::string_view key);
 struct ValueInfo {
   std::string name;
   ElementType type = ElementType::Undefined;
-  bool isTensor = false; ///< sequences, maps and optionals are not
+  bool isTensor = false;                       ///< sequences, maps and optionals are not
   bool isSequence = false, isOptional = false; ///< of tensors of `type`; an optional sequence is both
   bool hasShape = false;
   std::vector<Dim> shape;
@@ -96,14 +96,14 @@ struct Attribute {
   std::vector<std::string> strings;
   std::optional<Tensor> tensor;
   std::shared_ptr<const Graph> graph; ///< body of an If, Loop or Scan
-  bool isReference = false; ///< stands for the attribute `s` of the enclosing function
+  bool isReference = false;           ///< stands for the attribute `s` of the enclosing function
 };
 
 struct Node {
   std::string name;
   std::string domain; ///< "" is ONNX's own (also written `ai.onnx`)
   std::string opType;
-  std::string overload; ///< which of several functions of its domain and name it stands for
+  std::string overload;                     ///< which of several functions of its domain and name it stands for
   std::vector<std::string> inputs, outputs; ///< "" is an input left out
   std::vector<Attribute> attributes;
   std::string torchOp;    ///< what the exporter made the node of, `aten.detach.default`; "" if unknown
@@ -132,9 +132,9 @@ struct BufferUpdate {
 /// A function of the model: what a node of its name and domain stands for. It sees its own values alone.
 struct Function {
   std::string domain, name, overload;
-  int64_t opset = 0;                      ///< of ONNX's own domain
+  int64_t opset = 0; ///< of ONNX's own domain
   std::vector<std::string> inputs, outputs;
-  std::vector<Attribute> defaults;        ///< of attributes that the node need not have
+  std::vector<Attribute> defaults; ///< of attributes that the node need not have
   std::vector<Node> nodes;
 };
 
@@ -156,9 +156,9 @@ struct Model {
   Metadata metadata, graphMetadata;
   std::vector<Node> nodes;
   std::vector<Tensor> initializers;
-  std::vector<ValueInfo> inputs; ///< without those that an initializer gives a value
+  std::vector<ValueInfo> inputs;      ///< without those that an initializer gives a value
   std::vector<ValueInfo> initialized; ///< these
-  std::vector<ValueInfo> outputs; ///< without those that are a buffer's next value
+  std::vector<ValueInfo> outputs;     ///< without those that are a buffer's next value
   std::vector<BufferUpdate> updates;
   std::vector<ValueInfo> valueInfo;
   std::vector<SignatureEntry> signature;
@@ -169,8 +169,8 @@ struct Model {
 inline constexpr uint64_t twoGiB = uint64_t(1) << 31;
 
 /// Reads `.onnx` or `.onnx.gz`. On failure returns nothing and sets `error` to a lower-case sentence without the path.
-/// Accepts IR versions 3 to 13 and opsets 1 to 27 of ONNX's own domain, or none of it. Any bytes are survived; fewer than
-/// `limit` are read, and protobuf takes fewer than 2 GiB.
+/// Accepts IR versions 3 to 13 and opsets 1 to 27 of ONNX's own domain, or none of it. Any bytes are survived; fewer
+/// than `limit` are read, and protobuf takes fewer than 2 GiB.
 std::optional<Model> readModel(const std::string &path, std::string &error, uint64_t limit = twoGiB);
 
 /// What tells a model's file from others.
@@ -179,10 +179,12 @@ struct FileFacts {
   std::string sha256; ///< 64 lower-case hex digits
 };
 
-/// Of the file that was read, not of what bears its name by now. Returns nothing and sets `error` where it has become shorter.
+/// Of the file that was read, not of what bears its name by now. Returns nothing and sets `error` where it has become
+/// shorter.
 std::optional<FileFacts> factsOfFile(const Model &model, std::string &error);
 
-/// What a file of test data holds for `info`, with its bytes inline: one tensor, a sequence's, an optional's one or none.
+/// What a file of test data holds for `info`, with its bytes inline: one tensor, a sequence's, an optional's one or
+/// none.
 std::optional<std::vector<Tensor>> readDataFile(const std::string &path, const ValueInfo &info, std::string &error);
 
 /// Path of a file of external data that the model names; "" where there is none inside the folder of model or link.

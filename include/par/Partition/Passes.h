@@ -11,7 +11,7 @@ namespace par {
 #include "par/Partition/Passes.h.inc"
 
 struct PartitionOptions {
-  std::string hardware = "cpu";                     ///< the file from which collectives are priced
+  std::string hardware = "cpu";                   ///< the file from which collectives are priced
   std::string accumulate = "f32", reduce = "f32"; ///< or bf16: of gradients over microbatches, and over ranks
   llvm::SmallVector<std::string> parameterAxes;   ///< spread parameters where they are stored
   bool gatherOnce = false;                        ///< gathered once a step, not for each use

@@ -33,17 +33,16 @@ private:
 /// one set of axes is one communicator; what a dim or its order wants otherwise is a transpose beside it. A
 /// new sum over an axis is the value on the axis' first ranks and zero elsewhere. `global` is the value's
 /// global type. Returns a value of the target's local type.
-mlir::Value buildReshard(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value local,
-                         mlir::RankedTensorType global, ShardingAttr from, ShardingAttr to, MeshAttr mesh,
-                         ReshardPaths &paths);
+mlir::Value buildReshard(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value local, mlir::RankedTensorType global,
+                         ShardingAttr from, ShardingAttr to, MeshAttr mesh, ReshardPaths &paths);
 
 /// The axes in the mesh's order.
 mlir::ArrayAttr axesInOrder(mlir::OpBuilder &builder, llvm::ArrayRef<mlir::StringAttr> axes, MeshAttr mesh);
 
 /// Replaces the padding of an uneven dim by `neutral`, where the dim of global size `size` is cut over
 /// `axes`.
-mlir::Value buildMask(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value local, int64_t dim,
-                      int64_t size, llvm::ArrayRef<mlir::StringAttr> axes, double neutral);
+mlir::Value buildMask(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value local, int64_t dim, int64_t size,
+                      llvm::ArrayRef<mlir::StringAttr> axes, double neutral);
 
 } // namespace par
 

@@ -52,8 +52,8 @@ const char *planMessageText(PlanMessage message);
 /// The text, or the begin of a long one and how long it is: an error may quote whatever stands in a file.
 std::string shortened(llvm::StringRef text);
 
-/// A line of a file with a caret below its column, each with its line end; of a long line what stands around the column. A
-/// terminal takes no commands from it.
+/// A line of a file with a caret below its column, each with its line end; of a long line what stands around the
+/// column. A terminal takes no commands from it.
 std::string showColumn(llvm::StringRef line, unsigned column);
 
 /// Collects what is wrong with a plan, so that all of it is said in one go.
@@ -92,9 +92,8 @@ public:
 
   /// Hands on every error by file and line: its place, its message, the line with a caret below it (empty
   /// where there is none) and the notes.
-  void forEachInOrder(llvm::function_ref<void(const Origin &, llvm::StringRef, llvm::StringRef,
-                                              llvm::ArrayRef<std::string>)>
-                          fn) const;
+  void forEachInOrder(
+      llvm::function_ref<void(const Origin &, llvm::StringRef, llvm::StringRef, llvm::ArrayRef<std::string>)> fn) const;
 
   /// Prints every error with its line and a caret, by file and line:
   ///
@@ -128,8 +127,8 @@ private:
   std::string showLine(const Origin &where) const;
 
   std::vector<Entry> errors;
-  llvm::StringSet<> said;   // places with an error, or with its words
-  size_t unsaid = 0;        // errors beyond those that are kept
+  llvm::StringSet<> said; // places with an error, or with its words
+  size_t unsaid = 0;      // errors beyond those that are kept
   std::vector<std::pair<Origin, std::string>> warned;
   bool dropNotes = false;         // the last error was said already
   std::vector<std::string> files; // in the order read, which is the order of printing

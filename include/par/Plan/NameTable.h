@@ -20,8 +20,8 @@ struct NameTable {
     std::string type; ///< "f32"
     bool trainable = true;
     std::string source; ///< "modeling_gpt2.py:573", may be empty
-    /// PyTorch's names of the matrix that this is the transpose of, which weight files hold. It answers to them too; the
-    /// dims that a rule of `shard` gives it under one of them are PyTorch's.
+    /// PyTorch's names of the matrix that this is the transpose of, which weight files hold. It answers to them too;
+    /// the dims that a rule of `shard` gives it under one of them are PyTorch's.
     std::vector<std::string> transposed = {};
     bool renamed = false; ///< the exporter computed it, and gave it a name of its own
     /// Of the module's own training, as par.export notes it: needs no gradient, and what `--list` adds about others.
@@ -74,22 +74,11 @@ PatternMatches resolvePattern(const SaidPattern &pattern, const NameTable &names
 
 /// A pattern that must mean parameters, or modules, which stand for those in them: indices; error 2
 /// otherwise.
-std::vector<unsigned> resolveParameters(const SaidPattern &pattern, const NameTable &names,
-                                        PlanErrors &errors);
+std::vector<unsigned> resolveParameters(const SaidPattern &pattern, const NameTable &names, PlanErrors &errors);
 
 /// What the rules of `shard` say together about one name, later rules over earlier ones, dim by dim.
 struct ResolvedShard {
-  enum Kind {
-    Parameter,
-    Gradient,
-    State,
-    ModuleOutput,
-    ModuleInput,
-    NodeOutput,
-    NodeInput,
-    GraphInput,
-    GraphOutput
-  };
+  enum Kind { Parameter, Gradient, State, ModuleOutput, ModuleInput, NodeOutput, NodeInput, GraphInput, GraphOutput };
   Kind kind;
   unsigned index = 0;                                   ///< into the table's list of that kind
   unsigned input = 0;                                   ///< of ModuleInput, NodeInput: which one
@@ -105,8 +94,7 @@ struct ResolvedShard {
 std::vector<ResolvedShard> resolveShards(const Plan &plan, const NameTable &names, PlanErrors &errors);
 
 /// Error 4: an axis above size 1 that neither the batch, the pipeline nor a rule that met a name uses.
-void checkAxesUsed(const Plan &plan, llvm::ArrayRef<ResolvedShard> shards, const NameTable &names,
-                   PlanErrors &errors);
+void checkAxesUsed(const Plan &plan, llvm::ArrayRef<ResolvedShard> shards, const NameTable &names, PlanErrors &errors);
 
 /// Whether parameter `index` is trained: met by train.only if given, else trainable by the table and not frozen in the
 /// module; and not met by train.freeze. One flag a parameter; all false in an inference plan.
@@ -126,8 +114,8 @@ struct ParameterTie {
 ///     onnx::MatMul_30 [8, 32], the transposed lm_head.weight; wte.weight [32, 8]
 ///     -> onnx::MatMul_30 is wte.weight transposed, and wte.weight answers to lm_head.weight
 ///
-/// Errors where a pattern means no parameter or the right one several, where shapes or types differ, where one is trained
-/// and the other is not.
+/// Errors where a pattern means no parameter or the right one several, where shapes or types differ, where one is
+/// trained and the other is not.
 std::vector<ParameterTie> tieParameters(const Plan &plan, NameTable &names, PlanErrors &errors);
 
 /// An output that becomes an input of the next call.
@@ -151,8 +139,9 @@ struct InputDim {
   int64_t dim; ///< may be none of the input's
 };
 
-/// Where the batch's size or symbol stands: in the first input that `inputs` does not say has no batch; its dim 0, unless
-/// `batch.dim` is a number or, without it, `inputs` says another. Nothing where `batch.dim` is a symbol, and where no input has a batch.
+/// Where the batch's size or symbol stands: in the first input that `inputs` does not say has no batch; its dim 0,
+/// unless `batch.dim` is a number or, without it, `inputs` says another. Nothing where `batch.dim` is a symbol, and
+/// where no input has a batch.
 std::optional<InputDim> findBatchDim(const Plan &plan, const NameTable &names);
 
 /// What `inputs` says is the batch dim of an input, a negative one counted from behind; -1: it has none.

@@ -104,7 +104,7 @@ struct PlanGroup {
   std::optional<Said<double>> lr; ///< absolute peak; as a factor it is lr / optimizer.lr.peak
   std::optional<Said<double>> lrScale;
   std::optional<Said<double>> weightDecay;
-  std::optional<Said<bool>> sparse; ///< gradients are kept as looked-up rows
+  std::optional<Said<bool>> sparse;      ///< gradients are kept as looked-up rows
   std::optional<Said<std::string>> kind; ///< of another optimizer all that is not said has that one's defaults
   struct Setting {
     const OptimizerSetting *setting;
@@ -170,7 +170,8 @@ struct PlanOffload {
 struct PlanPipeline {
   Said<std::string> over; ///< axis of the stages; empty: one stage
   Said<int64_t> stages;   ///< 1 without a pipeline
-  Said<std::vector<PlanMesh>> meshes; ///< one a stage, in place of `mesh` and `over`; empty: all stages have what `mesh` leaves
+  Said<std::vector<PlanMesh>>
+      meshes; ///< one a stage, in place of `mesh` and `over`; empty: all stages have what `mesh` leaves
   enum CutKind { AutoCuts, Starts, Even, Counts };
   Said<CutKind> cuts;                ///< how stages are cut
   std::vector<SaidPattern> starts;   ///< Starts: what begins stage 1, 2, ...
@@ -178,9 +179,10 @@ struct PlanPipeline {
   std::vector<int64_t> counts;       ///< Counts: matches per stage
   Said<std::string> schedule;        ///< a name of par/Solver/Schedules.h, or the path of a table
   std::optional<int64_t> ordered;    ///< microbatches that the table orders
-  Said<int64_t> flushEvery;          ///< of an asynchronous schedule: batches that follow one another until it is flushed
-  Said<bool> verticalSync;           ///< of pipedream: all stages use the version that the microbatch met at stage 0
-  Said<std::string> replicas;        ///< "split": ranks over batch.over share each microbatch; "round_robin": each has whole ones, in turn
+  Said<int64_t> flushEvery; ///< of an asynchronous schedule: batches that follow one another until it is flushed
+  Said<bool> verticalSync;  ///< of pipedream: all stages use the version that the microbatch met at stage 0
+  Said<std::string>
+      replicas; ///< "split": ranks over batch.over share each microbatch; "round_robin": each has whole ones, in turn
 };
 
 struct PlanRecompute {
@@ -193,18 +195,18 @@ struct PlanCollectives {
   Said<uint64_t> bucket; ///< bytes; 0: every gradient by itself
   Said<bool> overlap;
   Said<std::string> algorithm; ///< auto or hierarchical
-  Said<int64_t> decompose; ///< chunks of a collective beside its product; 0: auto, 1: none
+  Said<int64_t> decompose;     ///< chunks of a collective beside its product; 0: auto, 1: none
   Said<bool> deterministic;
 };
 
 /// Number formats; masters and the loss are f32.
 struct PlanPrecision {
-  Said<std::string> compute;   ///< "f32", "bf16" or "fp16": products, activations and the weights they read
-  Said<std::string> states;    ///< "f32" or "bf16": the optimizer's, between steps
+  Said<std::string> compute;            ///< "f32", "bf16" or "fp16": products, activations and the weights they read
+  Said<std::string> states;             ///< "f32" or "bf16": the optimizer's, between steps
   Said<std::string> accumulate, reduce; ///< "f32" or "bf16": gradients summed over microbatches, and over ranks
-  Said<double> lossScale;      ///< factor on the loss before the first step; 0: none
-  Said<int64_t> growth;        ///< good steps until it doubles, and it halves after a bad one; 0: it stays
-  std::vector<SaidPattern> keep; ///< parameters that stay f32, and what they meet
+  Said<double> lossScale;               ///< factor on the loss before the first step; 0: none
+  Said<int64_t> growth;                 ///< good steps until it doubles, and it halves after a bad one; 0: it stays
+  std::vector<SaidPattern> keep;        ///< parameters that stay f32, and what they meet
 };
 
 /// A plan. From `buildPlan` on every key has a value or an explicit "open"; `completePlan` closes what is
@@ -214,7 +216,8 @@ struct Plan {
   PlanTarget target;
   Said<int64_t> ranks;
   PlanMesh mesh; ///< empty where stages have meshes of their own
-  std::vector<std::pair<std::string, Said<std::string>>> within; ///< axis, level of the machine that its ranks must not leave
+  std::vector<std::pair<std::string, Said<std::string>>>
+      within;                                              ///< axis, level of the machine that its ranks must not leave
   std::vector<std::pair<std::string, Said<int64_t>>> dims; ///< symbol, size
   std::vector<PlanInput> inputs;
   std::vector<PlanCarry> carry;
@@ -231,15 +234,16 @@ struct Plan {
   Said<int64_t> seed;
   std::vector<UsedRecipe> recipes;
 
-  /// Size of an axis; 1 for one that the mesh has not. Where stages have meshes of their own, the least common multiple of
-  /// its sizes: what is divided by that is divided on each stage.
+  /// Size of an axis; 1 for one that the mesh has not. Where stages have meshes of their own, the least common multiple
+  /// of its sizes: what is divided by that is divided on each stage.
   int64_t axisSize(llvm::StringRef axis) const;
   int64_t axesSize(llvm::ArrayRef<std::string> axes) const;
   /// Of one stage at most: the product of their sizes.
   int64_t mostShards(llvm::ArrayRef<std::string> axes) const;
   /// The names of all axes, of every stage's mesh.
   PlanAxes axes() const;
-  /// Over how many replicas microbatches are dealt in turn: with `pipeline.replicas: round_robin` those of batch.over, else 1.
+  /// Over how many replicas microbatches are dealt in turn: with `pipeline.replicas: round_robin` those of batch.over,
+  /// else 1.
   int64_t turns() const;
   /// How many times a step a stage's ranks run forward: once for as many microbatches as are dealt in one round.
   int64_t rounds() const { return **batch.microbatches / turns(); }
@@ -271,8 +275,9 @@ std::optional<Plan> readPlan(llvm::ArrayRef<std::string> files, llvm::ArrayRef<s
 /// (appended to `dims`); checks that the batch splits (error 5). Returns whether there was no error.
 bool completePlan(Plan &plan, const NameTable &names, PlanErrors &errors);
 
-/// `mesh.AXIS.within: node` on a machine of so many ranks a node (0: one node): an error at each axis that joins ranks of two.
-/// Whether the hardware can have what collectives.algorithm says: `nodeRanks` of a host (0: all), and a link between hosts.
+/// `mesh.AXIS.within: node` on a machine of so many ranks a node (0: one node): an error at each axis that joins ranks
+/// of two. Whether the hardware can have what collectives.algorithm says: `nodeRanks` of a host (0: all), and a link
+/// between hosts.
 void checkAlgorithm(const Plan &plan, int64_t nodeRanks, bool hasLinkBetween, PlanErrors &errors);
 /// Warns where ranks that need one host's memory are on several.
 void checkHosts(const Plan &plan, int64_t nodeRanks, PlanErrors &errors);

@@ -89,8 +89,8 @@ private:
 
   PlanErrors &errors;
   PlanNode merged;
-  PlanNode own;     // the same without what is used
-  int used = 0;     // how deep in `use` the layer that is being added stands
+  PlanNode own;                     // the same without what is used
+  int used = 0;                     // how deep in `use` the layer that is being added stands
   std::vector<std::string> reading; // the chain of `use`, to find a cycle
   std::vector<UsedRecipe> usedRecipes;
   llvm::StringSet<> usedFiles; // by `use`, each read once

@@ -15,8 +15,7 @@ void projectToFactors(const ShardingRule &rule, llvm::ArrayRef<DimFactors> dims,
 
 /// A dim's axes from those of its factors: a minor factor counts only where the major ones are cut
 /// completely.
-Axes axesOfDim(const ShardingRule &rule, const DimFactors &dim, llvm::ArrayRef<Axes> factorAxes,
-               MeshAttr mesh);
+Axes axesOfDim(const ShardingRule &rule, const DimFactors &dim, llvm::ArrayRef<Axes> factorAxes, MeshAttr mesh);
 
 /// The dims of a sharding as lists of axes.
 llvm::SmallVector<Axes> getDimAxes(ShardingAttr sharding);

@@ -31,16 +31,16 @@ struct Hardware {
   int64_t f32 = 1, f64 = 1, bf16 = 0, f16 = 0; ///< FLOP per microsecond in products; 0: as f32
   int64_t memory = 1;                          ///< bytes per microsecond
   int64_t link = 1;                            ///< bytes per microsecond between two ranks
-  int64_t host = 0;    ///< bytes per microsecond between a device and its host's memory; 0: as memory
-  int64_t latency = 0; ///< ns of one message
-  int64_t launch = 0;                          ///< ns to issue one instruction
-  bool overlap = true; ///< communication runs beside compute; otherwise it takes the rank's one engine
-  int64_t cores = 0;   ///< of a host, which its ranks share; 0: each rank has its own; HostCores: see there
-  int64_t ranks = 0;   ///< of a host; 0: all ranks are on one
+  int64_t host = 0;     ///< bytes per microsecond between a device and its host's memory; 0: as memory
+  int64_t latency = 0;  ///< ns of one message
+  int64_t launch = 0;   ///< ns to issue one instruction
+  bool overlap = true;  ///< communication runs beside compute; otherwise it takes the rank's one engine
+  int64_t cores = 0;    ///< of a host, which its ranks share; 0: each rank has its own; HostCores: see there
+  int64_t ranks = 0;    ///< of a host; 0: all ranks are on one
   int64_t capacity = 0; ///< bytes of a rank's device; 0: not bounded
   int64_t reserve = 0;  ///< bytes of them that the runtime and its libraries take
-  /// Between ranks of different hosts, for each rank while all ranks of its host send: its own adapter, or its share of one;
-  /// 0: as within a host.
+  /// Between ranks of different hosts, for each rank while all ranks of its host send: its own adapter, or its share of
+  /// one; 0: as within a host.
   int64_t hostLink = 0, hostLatency = 0;
 
   /// `cores: host` in the file: as many as the machine has that predicts. No decision may depend on it.
@@ -68,14 +68,14 @@ struct Hardware {
   /// ns of `bytes` from one rank to another.
   int64_t transferTime(int64_t bytes, bool betweenHosts = false) const;
   /// ns of a collective of a group; `bytes` is that of the instruction's n. Ring and recursive halving move all_reduce
-  /// 2 (P-1)/P, all_gather, reduce_scatter and all_to_all (P-1), broadcast and reduce 1 times the bytes (Thakur et al. 2005);
-  /// log2 P messages deep, all_reduce twice. Rings pass through all members of a host before they leave it, and there are as
-  /// many rings as each host has members, so that each leaves by another one's way (NCCL's channels): between hosts a ring's
-  /// bytes take the ways of the host that has fewest members, while they pass within the others. In an all_to_all each rank
-  /// sends by its own way what is for other hosts.
+  /// 2 (P-1)/P, all_gather, reduce_scatter and all_to_all (P-1), broadcast and reduce 1 times the bytes (Thakur et al.
+  /// 2005); log2 P messages deep, all_reduce twice. Rings pass through all members of a host before they leave it, and
+  /// there are as many rings as each host has members, so that each leaves by another one's way (NCCL's channels):
+  /// between hosts a ring's bytes take the ways of the host that has fewest members, while they pass within the others.
+  /// In an all_to_all each rank sends by its own way what is for other hosts.
   int64_t collectiveTime(format::CollKind kind, int64_t bytes, RankGroup group) const;
-  /// The part of it that bytes do not change. Collectives of one group take it once: they are one launch, whose messages go
-  /// side by side (NCCL's aggregated operations).
+  /// The part of it that bytes do not change. Collectives of one group take it once: they are one launch, whose
+  /// messages go side by side (NCCL's aggregated operations).
   int64_t collectiveLatency(format::CollKind kind, RankGroup group) const;
 };
 

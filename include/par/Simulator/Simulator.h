@@ -18,9 +18,9 @@ namespace par {
 /// carries the time of the transfer; what it waited for its peers lies before.
 struct PlayedInstruction {
   uint32_t rank, queue;
-  uint32_t block, instruction; ///< of the rank's program
-  uint32_t run;                ///< of the entry
-  bool communication = false; ///< or a copy between device and host
+  uint32_t block, instruction;     ///< of the rank's program
+  uint32_t run;                    ///< of the entry
+  bool communication = false;      ///< or a copy between device and host
   int64_t start = 0, duration = 0; ///< ns
   int64_t waited = 0;              ///< ns before the start that it could have run had a core been free
 };
@@ -49,8 +49,7 @@ struct Simulation {
   std::vector<std::vector<MemorySample>> memory;
 
   /// Shares of all ranks' time, in 1/1000.
-  int64_t computePermille() const, bubblePermille() const, communicationPermille() const,
-      corePermille() const;
+  int64_t computePermille() const, bubblePermille() const, communicationPermille() const, corePermille() const;
   /// The largest sample of a role.
   int64_t peakLive(uint32_t role) const;
   /// "step 118 ms: compute 88 %, bubble 10 % (1f1b, m = 8: closed form 11.1 %), exposed communication 2 %"; in
@@ -65,8 +64,7 @@ struct Simulation {
 ///
 /// Expects a bundle that par-verify accepts, and a number of cores. Fails on an entry that no program has,
 /// and on a deadlock.
-llvm::Expected<Simulation> simulate(const format::Bundle &bundle, llvm::StringRef entry,
-                                    const Hardware &hardware);
+llvm::Expected<Simulation> simulate(const format::Bundle &bundle, llvm::StringRef entry, const Hardware &hardware);
 
 /// Writes the simulation as a Perfetto (Chrome trace event) file: one process a rank, one thread a queue,
 /// memory as counters.

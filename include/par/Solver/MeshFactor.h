@@ -24,8 +24,8 @@ std::vector<int64_t> primeFactors(int64_t number);
 /// ranks.
 std::vector<std::pair<std::string, int64_t>> refineAxis(llvm::StringRef name, int64_t size);
 
-/// An axis as part of one that is `common`, a multiple of its size: of the axes of that, those that it has not are of size 1.
-/// "dp" of 2 in 4 -> "dp.0" of 2, "dp.1" of 1; in 6 -> "dp.0" (the 3) of 1, "dp.1" of 2.
+/// An axis as part of one that is `common`, a multiple of its size: of the axes of that, those that it has not are of
+/// size 1. "dp" of 2 in 4 -> "dp.0" of 2, "dp.1" of 1; in 6 -> "dp.0" (the 3) of 1, "dp.1" of 2.
 std::vector<std::pair<std::string, int64_t>> refineAxis(llvm::StringRef name, int64_t size, int64_t common);
 
 } // namespace par

@@ -20,12 +20,12 @@ constexpr unsigned maxOrderCount = 4096;
 /// and the end of its backward: so many copies of what the stage saves between the two exist at once.
 struct DeviceOrder {
   DeviceSlots slots;
-  std::vector<int64_t> start;            ///< ns, one per slot, for the problem's times
-  unsigned inFlight = 0;                 ///< the most at once, all chunks together
-  std::vector<unsigned> chunkInFlight;   ///< the most at once of each chunk
-  unsigned pending = 0;                  ///< the most microbatches between backward and weight gradient
-  int64_t memory = 0;                    ///< the most that is kept at once, in 1/1000 activations
-  int64_t busy = 0;                      ///< ns of compute in one step
+  std::vector<int64_t> start;          ///< ns, one per slot, for the problem's times
+  unsigned inFlight = 0;               ///< the most at once, all chunks together
+  std::vector<unsigned> chunkInFlight; ///< the most at once of each chunk
+  unsigned pending = 0;                ///< the most microbatches between backward and weight gradient
+  int64_t memory = 0;                  ///< the most that is kept at once, in 1/1000 activations
+  int64_t busy = 0;                    ///< ns of compute in one step
 };
 
 struct OrderTable {
@@ -53,9 +53,9 @@ struct OrderTable {
 ///     microbatches 8
 ///     forward 10           // ns: one value for all stages, or one a stage; 1 if left out
 ///     backward 12          // 1 if left out
-///     weight 8             // the rest of the backward; 1 if left out, 0 if `backward` is there: that is all of it then
-///     transfer 0           // ns on each link between two devices; 0 if left out
-///     limit 4              // activations that a device may have in flight: one value or one a device; as 1f1b's first if
+///     weight 8             // the rest of the backward; 1 if left out, 0 if `backward` is there: that is all of it
+///     then transfer 0           // ns on each link between two devices; 0 if left out limit 4              //
+///     activations that a device may have in flight: one value or one a device; as 1f1b's first if
 ///                          // left out
 ///     kept 400             // 1/1000 of an activation that counts on until the weight gradient; 0 if left out
 ///     barrier              // steps end together on all devices: not the longest device counts but the makespan
@@ -75,7 +75,7 @@ struct OrderTableProblem {
   std::vector<int64_t> forward, backward, weight; ///< ns per stage; no `weight`: 0
   int64_t transfer = 0;                           ///< ns
   std::vector<int64_t> limit;                     ///< per device; empty: none, and `auto` takes 1f1b's
-  int64_t kept = 0; ///< of an activation in flight, 1/1000, until the weight gradient
+  int64_t kept = 0;                               ///< of an activation in flight, 1/1000, until the weight gradient
   bool barrier = false;
   std::vector<DeviceSlots> table;           ///< per device, as given
   std::vector<std::vector<unsigned>> lines; ///< of the slots of `table` in the text
@@ -85,8 +85,8 @@ struct OrderTableProblem {
   /// Reads a file that holds a table, and solves it. Errors begin with `line N: ` where one line is wrong; `content` is
   /// given the file's.
   static llvm::Expected<OrderTableProblem> readTable(llvm::StringRef path, std::string *content = nullptr);
-  /// The problem of `pipeline.schedule`, a name or the path of a table, on so many equal stages and devices. Fails where
-  /// a table is of other sizes; errors of a file are `FILE:LINE: ...` or `FILE: ...`.
+  /// The problem of `pipeline.schedule`, a name or the path of a table, on so many equal stages and devices. Fails
+  /// where a table is of other sizes; errors of a file are `FILE:LINE: ...` or `FILE: ...`.
   static llvm::Expected<OrderTableProblem> make(llvm::StringRef nameOrPath, unsigned stages, unsigned devices,
                                                 unsigned microbatches);
   /// Whether a word of a plan is the path of a table: it has a "/" or a ".".
@@ -123,7 +123,8 @@ struct OrderTableProblem {
 llvm::Expected<std::vector<unsigned>> countInFlight(llvm::StringRef nameOrPath, unsigned stages, unsigned devices,
                                                     unsigned microbatches);
 
-/// Whether a schedule, given as for OrderTableProblem::make, has slots of weight gradients; false where it cannot be read.
+/// Whether a schedule, given as for OrderTableProblem::make, has slots of weight gradients; false where it cannot be
+/// read.
 bool runsWeightsApart(llvm::StringRef nameOrPath);
 
 /// "F3", "B3.1!": of the first stage of a device, of its second one; "!" marks the last.

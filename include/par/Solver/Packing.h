@@ -29,7 +29,7 @@ struct PackItem {
 struct Packing {
   std::vector<int64_t> offsets; ///< bytes, one per item
   int64_t arena = 0;            ///< bytes
-  int64_t lowerBound = 0; ///< the most bytes alive at one position, each item rounded up to the alignment
+  int64_t lowerBound = 0;       ///< the most bytes alive at one position, each item rounded up to the alignment
 
   void print(llvm::raw_ostream &os, const struct PackingProblem &problem) const;
 };
@@ -59,9 +59,7 @@ struct PackingProblem {
   /// The smallest arena; for up to 10 items.
   int64_t solveExhaustively() const;
 
-  int64_t alignedSize(unsigned item) const {
-    return (items[item].size + alignment - 1) / alignment * alignment;
-  }
+  int64_t alignedSize(unsigned item) const { return (items[item].size + alignment - 1) / alignment * alignment; }
   bool liveTogether(unsigned a, unsigned b) const;
   int64_t computeLowerBound() const;
 };

@@ -60,13 +60,11 @@ struct StageCut {
 ///     microbatches 4
 ///     in_flight 2 1                  // per stage; min(m, p - s) if left out, as in 1f1b
 ///     limit 4096 4096                // bytes per stage; none if left out
-///     width 15 1                     // ranks that share a stage's work and what it saves; all alike if left out, and counted in the figures
-///     link latency 100 bandwidth 10  // ns, bytes per microsecond; 0 bandwidth: only the latency counts
-///     link into 1 latency 900 bandwidth 2  // of what comes to that stage, from the one before it; `link` if left out
-///     node a forward 10 backward 20 weights 64 saved 16
-///     node b forward 10              // backward: twice the forward
-///     value x bytes 8 from a to b
-///     weight w bytes 64 held 192 to a b
+///     width 15 1                     // ranks that share a stage's work and what it saves; all alike if left out, and
+///     counted in the figures link latency 100 bandwidth 10  // ns, bytes per microsecond; 0 bandwidth: only the
+///     latency counts link into 1 latency 900 bandwidth 2  // of what comes to that stage, from the one before it;
+///     `link` if left out node a forward 10 backward 20 weights 64 saved 16 node b forward 10              // backward:
+///     twice the forward value x bytes 8 from a to b weight w bytes 64 held 192 to a b
 ///
 /// The solution is optimal where the DAG has at most `maxDownsets` downsets (every DAG of up to 10 nodes,
 /// long chains); beyond, it is the best cut along the prefixes of three topological orders, improved by
@@ -101,7 +99,9 @@ struct StageCutProblem {
   int64_t linkTime(const CutValue &value, unsigned stage) const;
   int64_t nodeTime(unsigned node) const { return nodes[node].forward + nodes[node].backward; }
   /// Its part of the time, or of the bytes, of all that is on a stage.
-  int64_t shareOf(unsigned stage, int64_t all) const { return width.empty() ? all : (all + width[stage] - 1) / width[stage]; }
+  int64_t shareOf(unsigned stage, int64_t all) const {
+    return width.empty() ? all : (all + width[stage] - 1) / width[stage];
+  }
   unsigned inFlightOf(unsigned stage) const;
 };
 

@@ -17,8 +17,7 @@ namespace {
 /// and the bounds of the first row dim.
 class LoopEmitter {
 public:
-  LoopEmitter(func::FuncOp function, const KernelPlan &plan, const KernelBuffers &buffers,
-              LLVM::LLVMFuncOp target)
+  LoopEmitter(func::FuncOp function, const KernelPlan &plan, const KernelBuffers &buffers, LLVM::LLVMFuncOp target)
       : plan(plan), target(target), row(function, plan, buffers, target) {}
 
   void emit() {
@@ -88,7 +87,8 @@ private:
   /// Rows in blocks, for each of which what they share comes from memory once; gives the first row that is left.
   Value emitBlocks(Value from, Value to) {
     ElementEmitter &elements = row.elements;
-    Value rows = arith::SubIOp::create(elements.builder, elements.loc, to, from), size = elements.constant(KernelPlan::blockRows);
+    Value rows = arith::SubIOp::create(elements.builder, elements.loc, to, from),
+          size = elements.constant(KernelPlan::blockRows);
     Value left = arith::RemSIOp::create(elements.builder, elements.loc, rows, size);
     Value end = arith::SubIOp::create(elements.builder, elements.loc, to, left);
     row.loop(from, end, size, {}, [&](Value index, ValueRange) {
@@ -114,13 +114,12 @@ private:
 /// The private function: a pointer an operand, an i64 an immediate, and the bounds of the first row dim.
 static LLVM::LLVMFuncOp declareBody(func::FuncOp function, const KernelBuffers &buffers, StringRef symbol) {
   OpBuilder builder(function);
-  unsigned immediates =
-      llvm::count_if(function.getArgumentTypes(), [](Type type) { return type.isInteger(64); });
+  unsigned immediates = llvm::count_if(function.getArgumentTypes(), [](Type type) { return type.isInteger(64); });
   SmallVector<Type> types(buffers.count, LLVM::LLVMPointerType::get(builder.getContext()));
   types.append(immediates + 2, builder.getI64Type());
   auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(builder.getContext()), types);
-  auto body = LLVM::LLVMFuncOp::create(builder, function.getLoc(), (symbol + ".body").str(), type,
-                                       LLVM::Linkage::Internal);
+  auto body =
+      LLVM::LLVMFuncOp::create(builder, function.getLoc(), (symbol + ".body").str(), type, LLVM::Linkage::Internal);
   body.setNoInline(true);
   for (unsigned operand = 0; operand < buffers.count; ++operand)
     body.setArgAttr(operand, LLVM::LLVMDialect::getNoAliasAttrName(), builder.getUnitAttr());
@@ -128,24 +127,21 @@ static LLVM::LLVMFuncOp declareBody(func::FuncOp function, const KernelBuffers &
 }
 
 /// The exported function: loads what the ABI passes in arrays, and makes rows of tiles.
-static void emitEntry(LLVM::LLVMFuncOp body, const KernelPlan &plan, const KernelBuffers &buffers,
-                      StringRef symbol) {
+static void emitEntry(LLVM::LLVMFuncOp body, const KernelPlan &plan, const KernelBuffers &buffers, StringRef symbol) {
   OpBuilder builder(body->getContext());
   builder.setInsertionPointAfter(body);
   Location loc = body.getLoc();
   Type pointer = LLVM::LLVMPointerType::get(builder.getContext()), i32 = builder.getI32Type(),
        i64 = builder.getI64Type();
-  auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(builder.getContext()),
-                                          {pointer, pointer, i32, i32});
+  auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(builder.getContext()), {pointer, pointer, i32, i32});
   auto entry = LLVM::LLVMFuncOp::create(builder, loc, symbol, type);
   builder.setInsertionPointToStart(entry.addEntryBlock(builder));
   SmallVector<Value> arguments;
   auto loadEach = [&](Value array, Type element, unsigned count) {
     for (unsigned i = 0; i < count; ++i)
-      arguments.push_back(
-          LLVM::LoadOp::create(builder, loc, element,
-                               LLVM::GEPOp::create(builder, loc, pointer, element, array,
-                                                   ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(i)})));
+      arguments.push_back(LLVM::LoadOp::create(
+          builder, loc, element,
+          LLVM::GEPOp::create(builder, loc, pointer, element, array, ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(i)})));
   };
   loadEach(entry.getArgument(0), pointer, buffers.count);
   loadEach(entry.getArgument(1), i64, body.getNumArguments() - buffers.count - 2);
@@ -155,15 +151,14 @@ static void emitEntry(LLVM::LLVMFuncOp body, const KernelPlan &plan, const Kerne
   for (unsigned tile : {2, 3}) {
     Value wide = arith::ExtUIOp::create(builder, loc, i64, entry.getArgument(tile));
     Value row = arith::MulIOp::create(builder, loc, wide, constant(plan.tileRows));
-    arguments.push_back(arith::MinSIOp::create(
-        builder, loc, row, constant(plan.rows.empty() ? 1 : plan.rowLoops[plan.tileLoop])));
+    arguments.push_back(
+        arith::MinSIOp::create(builder, loc, row, constant(plan.rows.empty() ? 1 : plan.rowLoops[plan.tileLoop])));
   }
   LLVM::CallOp::create(builder, loc, body, arguments);
   LLVM::ReturnOp::create(builder, loc, ValueRange());
 }
 
-void emitLoops(func::FuncOp function, const KernelPlan &plan, const KernelBuffers &buffers,
-               StringRef symbol) {
+void emitLoops(func::FuncOp function, const KernelPlan &plan, const KernelBuffers &buffers, StringRef symbol) {
   LLVM::LLVMFuncOp body = declareBody(function, buffers, symbol);
   LoopEmitter(function, plan, buffers, body).emit();
   emitEntry(body, plan, buffers, symbol);

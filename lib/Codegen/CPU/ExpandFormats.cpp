@@ -15,9 +15,7 @@ struct Bits {
   Value integer(int64_t value) const {
     return arith::ConstantOp::create(builder, loc, builder.getI32IntegerAttr(static_cast<int32_t>(value)));
   }
-  Value number(double value) const {
-    return arith::ConstantOp::create(builder, loc, builder.getF32FloatAttr(value));
-  }
+  Value number(double value) const { return arith::ConstantOp::create(builder, loc, builder.getF32FloatAttr(value)); }
   template <typename Op>
   Value make(Value x, Value y) const {
     return Op::create(builder, loc, x, y);
@@ -69,8 +67,8 @@ Value Bits::fromF16(Value x) const {
   return f32(make<arith::OrIOp>(value, sign));
 }
 
-/// To nearest even. Below 2^-14 adding 0.5 leaves the rounded multiple of 2^-24 in the low bits; from 65520 on the carry
-/// itself makes an infinity.
+/// To nearest even. Below 2^-14 adding 0.5 leaves the rounded multiple of 2^-24 in the low bits; from 65520 on the
+/// carry itself makes an infinity.
 Value Bits::toF16(Value x, Type type) const {
   Type i32 = builder.getI32Type();
   Value bits = cast(x, i32), magnitude = both(bits, 0x7fffffff), sign = right(both(bits, int64_t(0x80000000)), 16);

@@ -16,9 +16,8 @@ namespace par::cpu {
 llvm::FailureOr<std::string> linkObjects(const std::vector<std::string> &objects, std::string &error) {
   codegen::WorkFolder folder("par-link");
   std::string result = folder.file("kernels.so");
-  std::vector<std::string> words = {
-      "ld.lld",          "-shared",          "--no-undefined", "-z", "noexecstack",
-      "--build-id=none", "--hash-style=gnu", "--strip-all",    "-o", result};
+  std::vector<std::string> words = {"ld.lld",          "-shared",          "--no-undefined", "-z", "noexecstack",
+                                    "--build-id=none", "--hash-style=gnu", "--strip-all",    "-o", result};
   for (size_t i = 0; i < objects.size(); ++i) {
     words.push_back(folder.file("k" + llvm::Twine(i) + ".o"));
     if (std::error_code unwritten = folder.write(words.back(), objects[i])) {

@@ -73,7 +73,8 @@ declare FLOAT @llvm.fabs.WIDTH(FLOAT)
 declare FLOAT @llvm.copysign.WIDTH(FLOAT, FLOAT)
 )";
 
-// LLVM rounds a bf16 that it computes by itself (a choice between two, a sum that it forms) with a call. To nearest even.
+// LLVM rounds a bf16 that it computes by itself (a choice between two, a sum that it forms) with a call. To nearest
+// even.
 static const char *const formatFunctions = R"(
 define hidden bfloat @__truncsfbf2(float %x) #0 {
   %bits = bitcast float %x to i32
@@ -97,8 +98,7 @@ static std::string replaced(std::string text, StringRef word, StringRef by) {
   return text;
 }
 
-static std::string roundingOf(StringRef type, StringRef integer, StringRef suffix, StringRef width,
-                              StringRef whole) {
+static std::string roundingOf(StringRef type, StringRef integer, StringRef suffix, StringRef width, StringRef whole) {
   std::string text = roundFunctions;
   text = replaced(std::move(text), "FLOAT", type);
   text = replaced(std::move(text), "INT", integer);

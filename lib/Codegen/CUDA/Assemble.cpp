@@ -26,8 +26,7 @@ static uint64_t numberBefore(StringRef line, StringRef unit) {
   StringRef before = line.substr(0, line.find(unit)).rtrim();
   uint64_t number = 0;
   if (line.contains(unit))
-    (void)before.take_back(before.size() - (before.find_last_not_of("0123456789") + 1))
-        .getAsInteger(10, number);
+    (void)before.take_back(before.size() - (before.find_last_not_of("0123456789") + 1)).getAsInteger(10, number);
   return number;
 }
 
@@ -43,8 +42,7 @@ llvm::StringMap<KernelResources> parseResources(StringRef said) {
       continue;
     if (line.contains("bytes stack frame")) {
       current->stackBytes = numberBefore(line, " bytes stack frame");
-      current->spillBytes =
-          numberBefore(line, " bytes spill stores") + numberBefore(line, " bytes spill loads");
+      current->spillBytes = numberBefore(line, " bytes spill stores") + numberBefore(line, " bytes spill loads");
     }
     if (line.contains(" registers")) {
       current->registers = numberBefore(line, " registers");
@@ -56,17 +54,15 @@ llvm::StringMap<KernelResources> parseResources(StringRef said) {
 
 FailureOr<Assembled> assemble(const std::string &ptxas, StringRef ptx, StringRef sm, std::string &error) {
   codegen::WorkFolder folder("par-ptxas");
-  std::string source = folder.file("kernels.ptx"), result = folder.file("kernels.cubin"),
-              said = folder.file("said");
+  std::string source = folder.file("kernels.ptx"), result = folder.file("kernels.cubin"), said = folder.file("said");
   if (std::error_code unwritten = folder.write(source, ptx)) {
     error = "cannot write " + source + ": " + unwritten.message();
     return failure();
   }
   std::string arch = ("-arch=" + sm).str();
   std::optional<StringRef> redirects[] = {StringRef(""), StringRef(said), StringRef(said)};
-  int code =
-      llvm::sys::ExecuteAndWait(ptxas, {ptxas, "-v", arch, "-o", result, source}, std::nullopt, redirects,
-                                /*SecondsToWait=*/0, /*MemoryLimit=*/0, &error);
+  int code = llvm::sys::ExecuteAndWait(ptxas, {ptxas, "-v", arch, "-o", result, source}, std::nullopt, redirects,
+                                       /*SecondsToWait=*/0, /*MemoryLimit=*/0, &error);
   auto text = llvm::MemoryBuffer::getFile(said);
   auto cubin = llvm::MemoryBuffer::getFile(result, /*IsText=*/false, /*RequiresNullTerminator=*/false);
   if (code != 0 || !text || !cubin) {

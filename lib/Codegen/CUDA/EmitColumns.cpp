@@ -77,12 +77,11 @@ SmallVector<Value> ThreadEmitter::reduceColumns(const Nest &nest) {
   Value identity = arith::ConstantOp::create(builder, elements.loc, combiner->identity);
   SmallVector<Value> parts(columns.size(), identity);
   auto accumulate = [&](ValueRange carried) {
-    return forColumns(
-        nest, [&](unsigned column) { return elements.computeBody(nest.op, row.iteration, carried[column]); });
+    return forColumns(nest,
+                      [&](unsigned column) { return elements.computeBody(nest.op, row.iteration, carried[column]); });
   };
   parts = joinColumns(*combiner, forShare(nest, nest.reducedLoops, 1, parts, accumulate, [] {}));
-  return forColumns(
-      nest, [&](unsigned column) { return combiner->combine(builder, row.start(nest), parts[column]); });
+  return forColumns(nest, [&](unsigned column) { return combiner->combine(builder, row.start(nest), parts[column]); });
 }
 
 /// Threads of one column are `blockRows` apart: those of a warp join by exchange. Then each column's parts,

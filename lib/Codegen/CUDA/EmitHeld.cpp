@@ -49,13 +49,11 @@ void ThreadEmitter::emitHeld() {
 }
 
 bool ThreadEmitter::overwritesArgument(const Nest &nest) const {
-  return llvm::any_of(nest.results, [&](unsigned result) {
-    return llvm::is_contained(buffers.arguments, buffers.results[result]);
-  });
+  return llvm::any_of(nest.results,
+                      [&](unsigned result) { return llvm::is_contained(buffers.arguments, buffers.results[result]); });
 }
 
-void ThreadEmitter::forChunk(const Nest &nest, ArrayRef<unsigned> loops, unsigned chunk,
-                             function_ref<void()> body) {
+void ThreadEmitter::forChunk(const Nest &nest, ArrayRef<unsigned> loops, unsigned chunk, function_ref<void()> body) {
   SmallVector<int64_t> sizes = sizesOf(nest, loops);
   size_t last = llvm::find(loops, *lastLoop(nest, loops)) - loops.begin();
   sizes[last] /= launch.perThread;
@@ -82,8 +80,7 @@ Value ThreadEmitter::reduceHeld(const Nest &nest, int64_t slots) {
   Value all;
   for (unsigned chunk = 0; chunk < chunks.size(); ++chunk) {
     Value identity = arith::ConstantOp::create(builder, elements.loc, combiner->identity), part = identity;
-    forChunk(nest, nest.reducedLoops, chunk,
-             [&] { part = elements.computeBody(nest.op, row.iteration, part); });
+    forChunk(nest, nest.reducedLoops, chunk, [&] { part = elements.computeBody(nest.op, row.iteration, part); });
     if (Value valid = chunks[chunk].valid)
       part = arith::SelectOp::create(builder, elements.loc, valid, part, identity);
     all = all ? combiner->combine(builder, all, part) : part;

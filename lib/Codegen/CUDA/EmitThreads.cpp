@@ -102,12 +102,10 @@ Value ThreadEmitter::shared(int64_t offset) {
     Block *block = new Block();
     memory.getInitializerRegion().push_back(block);
     outside.setInsertionPointToStart(block);
-    LLVM::ReturnOp::create(outside, elements.loc,
-                           LLVM::UndefOp::create(outside, elements.loc, type).getResult());
+    LLVM::ReturnOp::create(outside, elements.loc, LLVM::UndefOp::create(outside, elements.loc, type).getResult());
   }
   Value base = LLVM::AddrSpaceCastOp::create(
-      builder, elements.loc, any,
-      LLVM::AddressOfOp::create(builder, elements.loc, space, memory.getSymName()));
+      builder, elements.loc, any, LLVM::AddressOfOp::create(builder, elements.loc, space, memory.getSymName()));
   return LLVM::GEPOp::create(builder, elements.loc, any, builder.getI8Type(), base,
                              ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(offset)});
 }
@@ -195,8 +193,7 @@ int64_t ThreadEmitter::runOf(const Nest &nest, ArrayRef<unsigned> loops) const {
 
 /// The iterations of this thread in `loops`, by turns of one run of neighbours each, or of several runs as
 /// long as all threads have that many. `after` stands behind each turn.
-SmallVector<Value> ThreadEmitter::forShare(const Nest &nest, ArrayRef<unsigned> loops, int64_t run,
-                                           ValueRange carried,
+SmallVector<Value> ThreadEmitter::forShare(const Nest &nest, ArrayRef<unsigned> loops, int64_t run, ValueRange carried,
                                            function_ref<SmallVector<Value>(ValueRange)> body,
                                            function_ref<void()> after) {
   SmallVector<int64_t> sizes = sizesOf(nest, loops);
@@ -310,8 +307,7 @@ Value ThreadEmitter::reduce(const Nest &nest) {
   part = forShare(nest, loops, runOf(nest, loops), part, body, [] {})[0];
   if (launch.members > warp)
     sync(); // all have read what the last reduction left
-  return combiner->combine(builder, row.start(nest),
-                           join(*combiner, part, launch.blockRows * launch.rowBytes));
+  return combiner->combine(builder, row.start(nest), join(*combiner, part, launch.blockRows * launch.rowBytes));
 }
 
 /// Within a warp by exchange: all of its threads add the same pairs. Then every thread adds up the warps.
@@ -321,8 +317,7 @@ Value ThreadEmitter::join(const Combiner &combiner, Value part, int64_t offset) 
   if (launch.members <= warp)
     return part;
   Value slots = shared(offset);
-  emitIf(arith::CmpIOp::create(builder, elements.loc, arith::CmpIPredicate::eq, remainder(member, warp),
-                               constant(0)),
+  emitIf(arith::CmpIOp::create(builder, elements.loc, arith::CmpIPredicate::eq, remainder(member, warp), constant(0)),
          [&] { elements.store(part, slots, divide(member, warp)); });
   sync();
   Value all = elements.load(slots, part.getType(), constant(0));
@@ -352,11 +347,10 @@ void ThreadEmitter::emit() {
   LLVM::ReturnOp::create(builder, elements.loc, ValueRange());
 }
 
-void emitThreads(func::FuncOp function, const KernelPlan &plan, const LaunchPlan &launch,
-                 const KernelBuffers &buffers, StringRef symbol) {
+void emitThreads(func::FuncOp function, const KernelPlan &plan, const LaunchPlan &launch, const KernelBuffers &buffers,
+                 StringRef symbol) {
   OpBuilder builder(function);
-  unsigned immediates =
-      llvm::count_if(function.getArgumentTypes(), [](Type type) { return type.isInteger(64); });
+  unsigned immediates = llvm::count_if(function.getArgumentTypes(), [](Type type) { return type.isInteger(64); });
   SmallVector<Type> types(buffers.count, LLVM::LLVMPointerType::get(builder.getContext()));
   types.append(immediates, builder.getI64Type());
   auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(builder.getContext()), types);
@@ -364,8 +358,7 @@ void emitThreads(func::FuncOp function, const KernelPlan &plan, const LaunchPlan
   target.setCConv(LLVM::CConv::PTX_Kernel);
   for (unsigned operand = 0; operand < buffers.count; ++operand) {
     target.setArgAttr(operand, LLVM::LLVMDialect::getNoAliasAttrName(), builder.getUnitAttr());
-    target.setArgAttr(operand, LLVM::LLVMDialect::getAlignAttrName(),
-                      builder.getI64IntegerAttr(operandAlignment));
+    target.setArgAttr(operand, LLVM::LLVMDialect::getAlignAttrName(), builder.getI64IntegerAttr(operandAlignment));
   }
   SmallVector<Attribute> limits{builder.getStrArrayAttr({"nvvm.reqntid", std::to_string(launch.threads())})};
   if (launch.oneBlock)

@@ -81,8 +81,8 @@ void addEntry(llvm::Function &kernel, StringRef symbol) {
   for (llvm::Argument &argument : kernel.args()) {
     bool immediate = !argument.getType()->isPointerTy();
     llvm::Type *element = immediate ? i64 : pointer;
-    arguments.push_back(builder.CreateLoad(
-        element, builder.CreateConstGEP1_32(element, entry->getArg(immediate), next[immediate]++)));
+    arguments.push_back(
+        builder.CreateLoad(element, builder.CreateConstGEP1_32(element, entry->getArg(immediate), next[immediate]++)));
   }
   builder.CreateCall(&kernel, arguments);
   builder.CreateRetVoid();

@@ -54,8 +54,7 @@ private:
     return all;
   }
   bool isWhole(const Nest &nest) const { return wholes.contains(nest.value()); }
-  bool readsOwnElement(const Nest &nest, ArrayRef<unsigned> loops, const Read &read,
-                       const Nest &source) const;
+  bool readsOwnElement(const Nest &nest, ArrayRef<unsigned> loops, const Read &read, const Nest &source) const;
 
   const KernelPlan &plan;
   HeldRow row;

@@ -10,9 +10,8 @@ namespace par::cuda {
 /// is at.
 struct HeldRow {
   int64_t elements = 1; ///< of the row
-  unsigned access =
-      1; ///< neighbouring elements that are 16 bytes of the narrowest operand, and that divide the row
-  unsigned kept = 1; ///< about how many values of each element are needed by a later nest
+  unsigned access = 1;  ///< neighbouring elements that are 16 bytes of the narrowest operand, and that divide the row
+  unsigned kept = 1;    ///< about how many values of each element are needed by a later nest
 };
 
 std::optional<HeldRow> findHeldRow(const codegen::KernelPlan &plan);

@@ -106,10 +106,8 @@ int64_t lastRowLoop(const KernelPlan &plan) {
 void shareRows(LaunchPlan &launch, const KernelPlan &plan, bool sparing) {
   int64_t last = lastRowLoop(plan);
   launch.kind = LaunchPlan::Rows;
-  for (unsigned several = sparing || countReductions(plan) ? 1 : elementsOfAccess(plan); several > 1;
-       several /= 2)
-    if (last % several == 0 && launch.rows / several >= fewThreads &&
-        several * countTensors(plan) <= mostHeld) {
+  for (unsigned several = sparing || countReductions(plan) ? 1 : elementsOfAccess(plan); several > 1; several /= 2)
+    if (last % several == 0 && launch.rows / several >= fewThreads && several * countTensors(plan) <= mostHeld) {
       launch.perThread = several;
       break;
     }
@@ -178,8 +176,8 @@ bool shareHeld(LaunchPlan &launch, const HeldRow &row) {
   return true;
 }
 
-/// A lone nest whose threads have a row each for good: one that goes from element to element, or whose neighbouring rows are
-/// neighbours in memory.
+/// A lone nest whose threads have a row each for good: one that goes from element to element, or whose neighbouring
+/// rows are neighbours in memory.
 bool goesInOrder(const LaunchPlan &launch, const KernelPlan &plan) {
   const Nest &nest = plan.nests.front();
   if (plan.nests.size() > 1 || !nest.wholeLoop())
@@ -188,8 +186,8 @@ bool goesInOrder(const LaunchPlan &launch, const KernelPlan &plan) {
   return nest.running || (last != nest.wholeLoop() && launch.rows >= fewThreads);
 }
 
-/// Each thread looks at all indices of its row and takes those of its own elements: a warp does as one thread would, and
-/// more are for GPUs that are not busy with the rows.
+/// Each thread looks at all indices of its row and takes those of its own elements: a warp does as one thread would,
+/// and more are for GPUs that are not busy with the rows.
 unsigned membersForUpdates(int64_t elements, int64_t rows) {
   unsigned members = warp;
   while (members < mostMembers && members < elements && rows * members < busy)
@@ -201,9 +199,9 @@ void shareInTeams(LaunchPlan &launch, const KernelPlan &plan, const RowWork &wor
   launch.kind = LaunchPlan::Team;
   launch.atHand = sparing ? leastAtHand : rowAtHand;
   launch.perThread = std::min(elementsInOrder(plan), launch.atHand);
-  launch.members =
-      work.updates ? membersForUpdates(work.elements, launch.rows)
-                   : membersFor(std::max(work.elements, work.reduced), launch.rows, std::max(launch.perThread, 4u));
+  launch.members = work.updates
+                       ? membersForUpdates(work.elements, launch.rows)
+                       : membersFor(std::max(work.elements, work.reduced), launch.rows, std::max(launch.perThread, 4u));
   launch.blockRows = launch.members == warp && launch.rowBytes * 8 <= sharedLimit / 2 ? 8 : 1;
   int64_t blocks = llvm::divideCeil(std::max<int64_t>(launch.rows, 1), int64_t(launch.blockRows));
   launch.grid = plan.scratchBytes ? std::min(blocks, mostBlocks) : blocks;

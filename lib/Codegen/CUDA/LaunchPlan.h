@@ -21,7 +21,8 @@ struct LaunchPlan {
   /// Of a block: rows (Columns: groups of neighbouring ones) at one time, and threads that share each.
   unsigned blockRows = 256, members = 1;
   uint32_t grid = 1;
-  /// One block on a processor is enough: ptxas, which else spills a value or two to have room for more, takes the registers.
+  /// One block on a processor is enough: ptxas, which else spills a value or two to have room for more, takes the
+  /// registers.
   bool oneBlock = false;
   /// Bytes of shared memory for the values of one row, and of the whole block with what its reductions need.
   uint64_t rowBytes = 0, sharedBytes = 0;
@@ -43,7 +44,8 @@ inline constexpr uint64_t sharedLimit = 48 << 10;
 /// What the plan of a kernel for a GPU is made with.
 codegen::PlanOptions planOptions();
 
-/// `sparing`: with values in registers; no row is held, threads have less at hand, and a processor need not hold many blocks.
+/// `sparing`: with values in registers; no row is held, threads have less at hand, and a processor need not hold many
+/// blocks.
 LaunchPlan chooseLaunch(const codegen::KernelPlan &plan, bool sparing = false);
 
 } // namespace par::cuda

@@ -20,8 +20,7 @@ struct Gpu {
   StringRef sm;
   unsigned ptx;
 };
-constexpr Gpu gpus[] = {{"sm_80", 80}, {"sm_86", 80},  {"sm_89", 80},
-                        {"sm_90", 80}, {"sm_100", 86}, {"sm_120", 87}};
+constexpr Gpu gpus[] = {{"sm_80", 80}, {"sm_86", 80}, {"sm_89", 80}, {"sm_90", 80}, {"sm_100", 86}, {"sm_120", 87}};
 
 const Gpu *findGpu(StringRef sm) {
   const Gpu *gpu = llvm::find_if(gpus, [&](const Gpu &each) { return each.sm == sm; });
@@ -87,8 +86,7 @@ std::string findFault(StringRef ptx, StringRef sm) {
     if (!number.consume_front(".version "))
       continue;
     auto [major, minor] = number.split('.');
-    if (major.getAsInteger(10, version) ||
-        version * 10 + (minor.empty() ? 0 : minor[0] - '0') > findGpu(sm)->ptx)
+    if (major.getAsInteger(10, version) || version * 10 + (minor.empty() ? 0 : minor[0] - '0') > findGpu(sm)->ptx)
       return ("PTX version " + number + ", which the first drivers for " + sm + " do not read").str();
   }
   return "";

@@ -1,8 +1,8 @@
 #ifndef PAR_LIB_CODEGEN_CUDA_THREADEMITTER_H
 #define PAR_LIB_CODEGEN_CUDA_THREADEMITTER_H
 
-#include "../RowEmitter.h"
 #include "../Combiner.h"
+#include "../RowEmitter.h"
 #include "LaunchPlan.h"
 #include "Threads.h"
 
@@ -36,8 +36,7 @@ private:
     return mlir::arith::AddIOp::create(builder, elements.loc, x, y, mlir::arith::IntegerOverflowFlags::nsw);
   }
   mlir::Value multiply(mlir::Value x, int64_t by) {
-    return mlir::arith::MulIOp::create(builder, elements.loc, x, constant(by),
-                                       mlir::arith::IntegerOverflowFlags::nsw);
+    return mlir::arith::MulIOp::create(builder, elements.loc, x, constant(by), mlir::arith::IntegerOverflowFlags::nsw);
   }
   mlir::Value divide(mlir::Value x, int64_t by) {
     return mlir::arith::DivUIOp::create(builder, elements.loc, x, constant(by));
@@ -46,8 +45,7 @@ private:
     return mlir::arith::RemUIOp::create(builder, elements.loc, x, constant(by));
   }
   mlir::Value isBelow(mlir::Value x, int64_t limit) {
-    return mlir::arith::CmpIOp::create(builder, elements.loc, mlir::arith::CmpIPredicate::ult, x,
-                                       constant(limit));
+    return mlir::arith::CmpIOp::create(builder, elements.loc, mlir::arith::CmpIPredicate::ult, x, constant(limit));
   }
   mlir::Value least(mlir::Value x, int64_t limit) {
     return mlir::arith::MinUIOp::create(builder, elements.loc, x, constant(limit));
@@ -91,8 +89,7 @@ private:
   void emitHeld();
   /// Calls `body` for each element of a chunk, with the nest's loops there and the values that are held of it
   /// known.
-  void forChunk(const Nest &nest, llvm::ArrayRef<unsigned> loops, unsigned chunk,
-                llvm::function_ref<void()> body);
+  void forChunk(const Nest &nest, llvm::ArrayRef<unsigned> loops, unsigned chunk, llvm::function_ref<void()> body);
   mlir::Value reduceHeld(const Nest &nest, int64_t slots);
   void computeHeld(const Nest &nest, mlir::Value active);
   bool overwritesArgument(const Nest &nest) const;

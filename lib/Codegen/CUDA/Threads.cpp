@@ -33,23 +33,20 @@ void Threads::syncWarp() const { call("llvm.nvvm.bar.warp.sync", {}, number(-1))
 void Threads::syncBlock() const { call("llvm.nvvm.barrier.cta.sync.aligned.all", {}, number(0)); }
 
 Value Threads::exchangeWord(Value word, unsigned mask) const {
-  return call("llvm.nvvm.shfl.sync.bfly.i32", builder.getI32Type(),
-              {number(-1), word, number(mask), number(31)});
+  return call("llvm.nvvm.shfl.sync.bfly.i32", builder.getI32Type(), {number(-1), word, number(mask), number(31)});
 }
 
 Value Threads::exchange(Value value, unsigned mask) const {
   Type type = value.getType(), i32 = builder.getI32Type(), i64 = builder.getI64Type();
   unsigned width = type.getIntOrFloatBitWidth();
   Type integer = builder.getIntegerType(width);
-  Value bits =
-      isa<FloatType>(type) ? arith::BitcastOp::create(builder, loc, integer, value).getResult() : value;
+  Value bits = isa<FloatType>(type) ? arith::BitcastOp::create(builder, loc, integer, value).getResult() : value;
   if (width == 64) {
     Value half = arith::ConstantOp::create(builder, loc, builder.getI64IntegerAttr(32));
     Value low = exchangeWord(arith::TruncIOp::create(builder, loc, i32, bits), mask);
     Value above = arith::ShRUIOp::create(builder, loc, bits, half);
     Value high = exchangeWord(arith::TruncIOp::create(builder, loc, i32, above), mask);
-    Value shifted =
-        arith::ShLIOp::create(builder, loc, arith::ExtUIOp::create(builder, loc, i64, high), half);
+    Value shifted = arith::ShLIOp::create(builder, loc, arith::ExtUIOp::create(builder, loc, i64, high), half);
     bits = arith::OrIOp::create(builder, loc, shifted, arith::ExtUIOp::create(builder, loc, i64, low));
   } else {
     Value word = width < 32 ? arith::ExtUIOp::create(builder, loc, i32, bits).getResult() : bits;

@@ -1,6 +1,6 @@
+#include "par/Interfaces/Cost.h"
 #include "par/Dialect/Attach.h"
 #include "par/Dialect/Attention.h"
-#include "par/Interfaces/Cost.h"
 
 using namespace mlir;
 

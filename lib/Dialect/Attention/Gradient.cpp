@@ -22,8 +22,8 @@ struct AttentionGradient : DifferentiableOpInterface::ExternalModel<AttentionGra
       return parts;
     // A mask is seldom learned: what is built for it is dead then.
     Scores scores(attention, builder);
-    parts.push_back(scores.ofMask(
-        scores.cotangent(scores.probabilities(attention.getLse()), ct, attention.getResult())));
+    parts.push_back(
+        scores.ofMask(scores.cotangent(scores.probabilities(attention.getLse()), ct, attention.getResult())));
     return parts;
   }
 };
@@ -31,9 +31,8 @@ struct AttentionGradient : DifferentiableOpInterface::ExternalModel<AttentionGra
 } // namespace
 
 void registerAttentionGradients(DialectRegistry &registry) {
-  registry.addExtension(+[](MLIRContext *context, ParDialect *) {
-    attachOnce<AttentionOp, AttentionGradient>(*context);
-  });
+  registry.addExtension(
+      +[](MLIRContext *context, ParDialect *) { attachOnce<AttentionOp, AttentionGradient>(*context); });
 }
 
 } // namespace par

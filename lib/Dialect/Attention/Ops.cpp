@@ -29,9 +29,9 @@ static LogicalResult verifyHeads(Op op) {
   auto mask = cast<RankedTensorType>(op.getMask().getType());
   int64_t scores[] = {q[0], q[1], q[2], k[2]};
   bool fits = mask.getRank() == 4 && llvm::all_of(llvm::zip(mask.getShape(), scores), [](auto pair) {
-    auto [size, whole] = pair;
-    return size == whole || size == 1;
-  });
+                auto [size, whole] = pair;
+                return size == whole || size == 1;
+              });
   if (!fits)
     return op.emitOpError() << "has the mask " << mask << " for scores " << shaped(query, scores)
                             << ", expected its dims or 1";

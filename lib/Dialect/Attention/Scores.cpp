@@ -17,9 +17,7 @@ Term Scores::build() const {
   if (!causal)
     return scores;
   auto index = RankedTensorType::get({heads.queries, heads.keys}, place.getBuilder().getI64Type());
-  auto iota = [&](int64_t dim) {
-    return place.with(IotaOp::create(place.getBuilder(), place.getLoc(), index, dim));
-  };
+  auto iota = [&](int64_t dim) { return place.with(IotaOp::create(place.getBuilder(), place.getLoc(), index, dim)); };
   Term meets = iota(1).compare(Predicate::le, iota(0)).broadcast({2, 3}, shape);
   // The lowest number of f32, which e^x takes to 0 as it does minus infinity.
   return meets.select(scores, scores.splat(-3.4028234663852886e38));

@@ -13,8 +13,7 @@ public:
   template <typename Op>
   Scores(Op op, mlir::OpBuilder &builder)
       : heads(op), place(builder, op.getLoc(), op.getQuery()), query(rows(op.getQuery())), key(op.getKey()),
-        value(op.getValue()), mask(op.getMask()), scale(op.getScale().convertToDouble()), causal(op.getCausal()) {
-  }
+        value(op.getValue()), mask(op.getMask()), scale(op.getScale().convertToDouble()), causal(op.getCausal()) {}
 
   /// scale q k^T, masked.
   Term build() const;

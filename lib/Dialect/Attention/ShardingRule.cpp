@@ -1,6 +1,6 @@
+#include "par/Interfaces/ShardingRule.h"
 #include "par/Dialect/Attach.h"
 #include "par/Dialect/Attention.h"
-#include "par/Interfaces/ShardingRule.h"
 
 using namespace mlir;
 

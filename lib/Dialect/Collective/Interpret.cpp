@@ -29,8 +29,7 @@ void put(Tensor &whole, const Tensor &part, int64_t dim, int64_t start) {
 
 /// Runs `act(i, group)` for every operand and group of the mesh.
 template <typename Act>
-PerRank forGroups(Operation *op, ArrayRef<SmallVector<Tensor>> operands, MeshAttr mesh, ArrayAttr axes,
-                  Act act) {
+PerRank forGroups(Operation *op, ArrayRef<SmallVector<Tensor>> operands, MeshAttr mesh, ArrayAttr axes, Act act) {
   PerRank results(operands.size(), SmallVector<Tensor>(op->getNumResults()));
   for (ArrayRef<int64_t> group : mesh.getGroups(getAxes(axes)))
     for (unsigned i = 0; i < op->getNumOperands(); ++i)
@@ -38,8 +37,7 @@ PerRank forGroups(Operation *op, ArrayRef<SmallVector<Tensor>> operands, MeshAtt
   return results;
 }
 
-Tensor reduceGroup(ArrayRef<SmallVector<Tensor>> operands, unsigned i, ArrayRef<int64_t> group,
-                   ReduceKind kind) {
+Tensor reduceGroup(ArrayRef<SmallVector<Tensor>> operands, unsigned i, ArrayRef<int64_t> group, ReduceKind kind) {
   Tensor sum = operands[group.front()][i];
   for (int64_t rank : group.drop_front())
     combineInto(kind, sum, operands[rank][i]);
@@ -47,78 +45,69 @@ Tensor reduceGroup(ArrayRef<SmallVector<Tensor>> operands, unsigned i, ArrayRef<
 }
 
 struct AllReduceMeaning : InterpretableCollectiveInterface::ExternalModel<AllReduceMeaning, AllReduceOp> {
-  FailureOr<PerRank> interpretRanks(Operation *op, ArrayRef<SmallVector<Tensor>> operands,
-                                    MeshAttr mesh) const {
+  FailureOr<PerRank> interpretRanks(Operation *op, ArrayRef<SmallVector<Tensor>> operands, MeshAttr mesh) const {
     auto reduce = cast<AllReduceOp>(op);
-    return forGroups(op, operands, mesh, reduce.getAxes(),
-                     [&](unsigned i, ArrayRef<int64_t> group, PerRank &results) {
-                       Tensor sum = reduceGroup(operands, i, group, reduce.getKind());
-                       for (int64_t rank : group)
-                         results[rank][i] = sum;
-                     });
+    return forGroups(op, operands, mesh, reduce.getAxes(), [&](unsigned i, ArrayRef<int64_t> group, PerRank &results) {
+      Tensor sum = reduceGroup(operands, i, group, reduce.getKind());
+      for (int64_t rank : group)
+        results[rank][i] = sum;
+    });
   }
 };
 
 struct AllGatherMeaning : InterpretableCollectiveInterface::ExternalModel<AllGatherMeaning, AllGatherOp> {
-  FailureOr<PerRank> interpretRanks(Operation *op, ArrayRef<SmallVector<Tensor>> operands,
-                                    MeshAttr mesh) const {
+  FailureOr<PerRank> interpretRanks(Operation *op, ArrayRef<SmallVector<Tensor>> operands, MeshAttr mesh) const {
     auto gather = cast<AllGatherOp>(op);
-    return forGroups(op, operands, mesh, gather.getAxes(),
-                     [&](unsigned i, ArrayRef<int64_t> group, PerRank &results) {
-                       Tensor whole(resultType(op, i));
-                       int64_t dim = gather.getDims()[i];
-                       for (auto [member, rank] : llvm::enumerate(group))
-                         put(whole, operands[rank][i], dim, member * operands[rank][i].getShape()[dim]);
-                       for (int64_t rank : group)
-                         results[rank][i] = whole;
-                     });
+    return forGroups(op, operands, mesh, gather.getAxes(), [&](unsigned i, ArrayRef<int64_t> group, PerRank &results) {
+      Tensor whole(resultType(op, i));
+      int64_t dim = gather.getDims()[i];
+      for (auto [member, rank] : llvm::enumerate(group))
+        put(whole, operands[rank][i], dim, member * operands[rank][i].getShape()[dim]);
+      for (int64_t rank : group)
+        results[rank][i] = whole;
+    });
   }
 };
 
-struct ReduceScatterMeaning
-    : InterpretableCollectiveInterface::ExternalModel<ReduceScatterMeaning, ReduceScatterOp> {
-  FailureOr<PerRank> interpretRanks(Operation *op, ArrayRef<SmallVector<Tensor>> operands,
-                                    MeshAttr mesh) const {
+struct ReduceScatterMeaning : InterpretableCollectiveInterface::ExternalModel<ReduceScatterMeaning, ReduceScatterOp> {
+  FailureOr<PerRank> interpretRanks(Operation *op, ArrayRef<SmallVector<Tensor>> operands, MeshAttr mesh) const {
     auto scatter = cast<ReduceScatterOp>(op);
-    return forGroups(
-        op, operands, mesh, scatter.getAxes(), [&](unsigned i, ArrayRef<int64_t> group, PerRank &results) {
-          Tensor sum = reduceGroup(operands, i, group, scatter.getKind());
-          int64_t dim = scatter.getDims()[i];
-          for (auto [member, rank] : llvm::enumerate(group))
-            results[rank][i] = cut(sum, resultType(op, i), dim, member * resultType(op, i).getDimSize(dim));
-        });
+    return forGroups(op, operands, mesh, scatter.getAxes(), [&](unsigned i, ArrayRef<int64_t> group, PerRank &results) {
+      Tensor sum = reduceGroup(operands, i, group, scatter.getKind());
+      int64_t dim = scatter.getDims()[i];
+      for (auto [member, rank] : llvm::enumerate(group))
+        results[rank][i] = cut(sum, resultType(op, i), dim, member * resultType(op, i).getDimSize(dim));
+    });
   }
 };
 
 struct AllToAllMeaning : InterpretableCollectiveInterface::ExternalModel<AllToAllMeaning, AllToAllOp> {
-  FailureOr<PerRank> interpretRanks(Operation *op, ArrayRef<SmallVector<Tensor>> operands,
-                                    MeshAttr mesh) const {
+  FailureOr<PerRank> interpretRanks(Operation *op, ArrayRef<SmallVector<Tensor>> operands, MeshAttr mesh) const {
     auto exchange = cast<AllToAllOp>(op);
-    return forGroups(
-        op, operands, mesh, exchange.getAxes(), [&](unsigned i, ArrayRef<int64_t> group, PerRank &results) {
-          int64_t split = exchange.getSplitDims()[i], concat = exchange.getConcatDims()[i];
-          RankedTensorType type = resultType(op, i);
-          for (auto [member, rank] : llvm::enumerate(group)) {
-            Tensor whole(type);
-            for (auto [other, from] : llvm::enumerate(group)) {
-              SmallVector<int64_t> shape(operands[from][i].getShape());
-              shape[split] /= group.size();
-              Tensor part = cut(operands[from][i], type.clone(shape), split, member * shape[split]);
-              put(whole, part, concat, other * shape[concat]);
-            }
-            results[rank][i] = whole;
-          }
-        });
+    return forGroups(op, operands, mesh, exchange.getAxes(),
+                     [&](unsigned i, ArrayRef<int64_t> group, PerRank &results) {
+                       int64_t split = exchange.getSplitDims()[i], concat = exchange.getConcatDims()[i];
+                       RankedTensorType type = resultType(op, i);
+                       for (auto [member, rank] : llvm::enumerate(group)) {
+                         Tensor whole(type);
+                         for (auto [other, from] : llvm::enumerate(group)) {
+                           SmallVector<int64_t> shape(operands[from][i].getShape());
+                           shape[split] /= group.size();
+                           Tensor part = cut(operands[from][i], type.clone(shape), split, member * shape[split]);
+                           put(whole, part, concat, other * shape[concat]);
+                         }
+                         results[rank][i] = whole;
+                       }
+                     });
   }
 };
 
 struct AxisIndexMeaning : InterpretableCollectiveInterface::ExternalModel<AxisIndexMeaning, AxisIndexOp> {
-  FailureOr<PerRank> interpretRanks(Operation *op, ArrayRef<SmallVector<Tensor>> operands,
-                                    MeshAttr mesh) const {
+  FailureOr<PerRank> interpretRanks(Operation *op, ArrayRef<SmallVector<Tensor>> operands, MeshAttr mesh) const {
     PerRank results;
     for (int64_t rank = 0, end = mesh.getRanks(); rank < end; ++rank)
-      results.push_back({Tensor::ofInts(resultType(op, 0),
-                                        {mesh.getIndex(rank, getAxes(cast<AxisIndexOp>(op).getAxes()))})});
+      results.push_back(
+          {Tensor::ofInts(resultType(op, 0), {mesh.getIndex(rank, getAxes(cast<AxisIndexOp>(op).getAxes()))})});
     return results;
   }
 };

@@ -26,8 +26,8 @@ static FailureOr<int64_t> groupSize(Operation *op, ArrayAttr axes) {
 
 /// Results pair up with operands; result dim `grow` is the operand's times the group, dim `shrink` divided by
 /// it.
-static LogicalResult verifyShapes(Operation *op, ArrayAttr axes, ArrayRef<int64_t> grow,
-                                  ArrayRef<int64_t> shrink, StringRef label) {
+static LogicalResult verifyShapes(Operation *op, ArrayAttr axes, ArrayRef<int64_t> grow, ArrayRef<int64_t> shrink,
+                                  StringRef label) {
   FailureOr<int64_t> group = groupSize(op, axes);
   if (failed(group))
     return failure();
@@ -59,9 +59,7 @@ static LogicalResult verifyShapes(Operation *op, ArrayAttr axes, ArrayRef<int64_
 
 LogicalResult AllReduceOp::verify() { return verifyShapes(*this, getAxes(), {}, {}, "all_reduce_c1"); }
 LogicalResult AllGatherOp::verify() { return verifyShapes(*this, getAxes(), getDims(), {}, "all_gather_c1"); }
-LogicalResult ReduceScatterOp::verify() {
-  return verifyShapes(*this, getAxes(), {}, getDims(), "reduce_scatter_c1");
-}
+LogicalResult ReduceScatterOp::verify() { return verifyShapes(*this, getAxes(), {}, getDims(), "reduce_scatter_c1"); }
 LogicalResult AllToAllOp::verify() {
   return verifyShapes(*this, getAxes(), getConcatDims(), getSplitDims(), "all_to_all_c1");
 }

@@ -1,5 +1,5 @@
-#include "par/Dialect/Attach.h"
 #include "par/Interfaces/Cost.h"
+#include "par/Dialect/Attach.h"
 
 using namespace mlir;
 
@@ -21,8 +21,7 @@ struct DotCost : CostOpInterface::ExternalModel<DotCost, DotOp> {
 } // namespace
 
 void registerContractCosts(DialectRegistry &registry) {
-  registry.addExtension(
-      +[](MLIRContext *context, ParDialect *) { attachOnce<DotOp, DotCost>(*context); });
+  registry.addExtension(+[](MLIRContext *context, ParDialect *) { attachOnce<DotOp, DotCost>(*context); });
 }
 
 } // namespace par

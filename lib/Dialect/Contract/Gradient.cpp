@@ -40,16 +40,15 @@ Value buildSideCotangent(Term ct, const DotSide &side, const DotSide &other, Arr
   SmallVector<int64_t> ctBatching = dimRange(0, batch);
   Term factor = ct.convert(getElementTypeOrSelf(other.value.getType()));
   OpBuilder &builder = ct.getBuilder();
-  Value product = freeFirst ? buildDot(builder, ct.getLoc(), factor, other.value, otherFree, other.free,
-                                       ctBatching, other.batching, type.getElementType())
-                            : buildDot(builder, ct.getLoc(), other.value, factor, other.free, otherFree,
-                                       other.batching, ctBatching, type.getElementType());
+  Value product = freeFirst ? buildDot(builder, ct.getLoc(), factor, other.value, otherFree, other.free, ctBatching,
+                                       other.batching, type.getElementType())
+                            : buildDot(builder, ct.getLoc(), other.value, factor, other.free, otherFree, other.batching,
+                                       ctBatching, type.getElementType());
   return ct.with(product).transpose(inverse);
 }
 
 struct DotGradient : DifferentiableOpInterface::ExternalModel<DotGradient, DotOp> {
-  FailureOr<SmallVector<Value>> differentiate(Operation *op, OpBuilder &builder,
-                                              ArrayRef<Value> cotangents) const {
+  FailureOr<SmallVector<Value>> differentiate(Operation *op, OpBuilder &builder, ArrayRef<Value> cotangents) const {
     auto dot = cast<DotOp>(op);
     Term ct(builder, op->getLoc(), cotangents.front());
     DotSide lhs{dot.getLhs(), llvm::to_vector(dot.getLhsBatching()), llvm::to_vector(dot.getLhsContracting()),
@@ -65,8 +64,7 @@ struct DotGradient : DifferentiableOpInterface::ExternalModel<DotGradient, DotOp
 } // namespace
 
 void registerContractGradients(DialectRegistry &registry) {
-  registry.addExtension(
-      +[](MLIRContext *context, ParDialect *) { attachOnce<DotOp, DotGradient>(*context); });
+  registry.addExtension(+[](MLIRContext *context, ParDialect *) { attachOnce<DotOp, DotGradient>(*context); });
 }
 
 } // namespace par

@@ -9,8 +9,7 @@ namespace par {
 namespace {
 
 /// `source` with dims in the order `first`, `second`, `third`.
-Tensor reorder(const Tensor &source, ArrayRef<int64_t> first, ArrayRef<int64_t> second,
-               ArrayRef<int64_t> third) {
+Tensor reorder(const Tensor &source, ArrayRef<int64_t> first, ArrayRef<int64_t> second, ArrayRef<int64_t> third) {
   SmallVector<int64_t> from = getStrides(source.getShape()), strides, shape;
   for (ArrayRef<int64_t> dims : {first, second, third})
     for (int64_t dim : dims) {
@@ -65,8 +64,7 @@ struct DotMeaning : InterpretableOpInterface::ExternalModel<DotMeaning, DotOp> {
 } // namespace
 
 void registerContractInterpretations(DialectRegistry &registry) {
-  registry.addExtension(
-      +[](MLIRContext *context, ParDialect *) { attachOnce<DotOp, DotMeaning>(*context); });
+  registry.addExtension(+[](MLIRContext *context, ParDialect *) { attachOnce<DotOp, DotMeaning>(*context); });
 }
 
 } // namespace par

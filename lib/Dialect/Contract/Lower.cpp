@@ -1,5 +1,5 @@
-#include "par/Dialect/Attach.h"
 #include "par/Dialect/Lower.h"
+#include "par/Dialect/Attach.h"
 
 using namespace mlir;
 
@@ -33,7 +33,8 @@ struct DotLowering : LowerableOpInterface::ExternalModel<DotLowering, DotOp> {
     return SmallVector<Value>{buildReduction(
         builder, op->getLoc(), type, builder.getZeroAttr(element), operands, maps,
         // Not getMajorSubMap, which of no dims makes no map.
-        AffineMap::get(loops, 0, builder.getMultiDimIdentityMap(loops).getResults().take_front(type.getRank()), builder.getContext()),
+        AffineMap::get(loops, 0, builder.getMultiDimIdentityMap(loops).getResults().take_front(type.getRank()),
+                       builder.getContext()),
         body)};
   }
 };
@@ -41,8 +42,7 @@ struct DotLowering : LowerableOpInterface::ExternalModel<DotLowering, DotOp> {
 } // namespace
 
 void registerContractLowerings(DialectRegistry &registry) {
-  registry.addExtension(
-      +[](MLIRContext *context, ParDialect *) { attachOnce<DotOp, DotLowering>(*context); });
+  registry.addExtension(+[](MLIRContext *context, ParDialect *) { attachOnce<DotOp, DotLowering>(*context); });
 }
 
 } // namespace par

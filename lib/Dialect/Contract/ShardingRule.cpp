@@ -1,5 +1,5 @@
-#include "par/Dialect/Attach.h"
 #include "par/Interfaces/ShardingRule.h"
+#include "par/Dialect/Attach.h"
 
 using namespace mlir;
 
@@ -37,8 +37,7 @@ struct DotRule : ShardingRuleOpInterface::ExternalModel<DotRule, DotOp> {
 } // namespace
 
 void registerContractRules(DialectRegistry &registry) {
-  registry.addExtension(
-      +[](MLIRContext *context, ParDialect *) { attachOnce<DotOp, DotRule>(*context); });
+  registry.addExtension(+[](MLIRContext *context, ParDialect *) { attachOnce<DotOp, DotRule>(*context); });
 }
 
 } // namespace par

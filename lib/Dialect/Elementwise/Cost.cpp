@@ -1,5 +1,5 @@
-#include "par/Dialect/Attach.h"
 #include "par/Interfaces/Cost.h"
+#include "par/Dialect/Attach.h"
 
 using namespace mlir;
 
@@ -25,9 +25,9 @@ void attach(MLIRContext *context) {
 
 void registerElementwiseCosts(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
-    attach<1, NegateOp, AbsOp, SignOp, FloorOp, CeilOp, RoundOp, NotOp, IsNanOp, IsFiniteOp, AddOp,
-           SubtractOp, MultiplyOp, MaximumOp, MinimumOp, AndOp, OrOp, XorOp, ShiftLeftOp, ShiftRightOp,
-           CompareOp, SelectOp, ConvertOp, BitCastOp>(context);
+    attach<1, NegateOp, AbsOp, SignOp, FloorOp, CeilOp, RoundOp, NotOp, IsNanOp, IsFiniteOp, AddOp, SubtractOp,
+           MultiplyOp, MaximumOp, MinimumOp, AndOp, OrOp, XorOp, ShiftLeftOp, ShiftRightOp, CompareOp, SelectOp,
+           ConvertOp, BitCastOp>(context);
     attach<4, SqrtOp, RsqrtOp, ReciprocalOp, DivideOp, RemainderOp>(context);
     attach<12, ExpOp, LogOp, TanhOp, AtanOp, ErfOp, SigmoidOp, SinOp, CosOp, GeluOp>(context);
     attach<24, GeluGradOp>(context);

@@ -1,5 +1,5 @@
-#include "par/Dialect/Splat.h"
 #include "par/Dialect/Attach.h"
+#include "par/Dialect/Splat.h"
 #include "par/Dialect/Term.h"
 #include "par/Interfaces/Differentiable.h"
 
@@ -24,9 +24,7 @@ struct UnaryGradient : DifferentiableOpInterface::ExternalModel<UnaryGradient<Op
 /// Piecewise constant: nothing flows back.
 template <typename Op>
 struct FlatGradient : DifferentiableOpInterface::ExternalModel<FlatGradient<Op>, Op> {
-  Cotangents differentiate(Operation *, OpBuilder &, ArrayRef<Value>) const {
-    return SmallVector<Value>{Value()};
-  }
+  Cotangents differentiate(Operation *, OpBuilder &, ArrayRef<Value>) const { return SmallVector<Value>{Value()}; }
 };
 
 /// `formula` gets the cotangent, both operands and the result, and returns both cotangents.
@@ -34,8 +32,7 @@ template <typename Op, std::pair<Term, Term> (*formula)(Term ct, Term x, Term y,
 struct BinaryGradient : DifferentiableOpInterface::ExternalModel<BinaryGradient<Op, formula>, Op> {
   Cotangents differentiate(Operation *op, OpBuilder &builder, ArrayRef<Value> cotangents) const {
     Term ct(builder, op->getLoc(), cotangents.front());
-    auto [lhs, rhs] =
-        formula(ct, ct.with(op->getOperand(0)), ct.with(op->getOperand(1)), ct.with(op->getResult(0)));
+    auto [lhs, rhs] = formula(ct, ct.with(op->getOperand(0)), ct.with(op->getOperand(1)), ct.with(op->getResult(0)));
     return SmallVector<Value>{lhs, rhs};
   }
 };
@@ -82,8 +79,8 @@ std::pair<Term, Term> ofMinimum(Term ct, Term x, Term y, Term) { return byChoice
 std::pair<Term, Term> ofPower(Term ct, Term x, Term y, Term z) {
   Term zero = ct.splat(0);
   Term base = ct * (y * power(x, y - 1.0));
-  Term isFlat = x.compare(Predicate::eq, zero)
-                    .select(y.compare(Predicate::ge, zero), zero.compare(Predicate::ne, zero));
+  Term isFlat =
+      x.compare(Predicate::eq, zero).select(y.compare(Predicate::ge, zero), zero.compare(Predicate::ne, zero));
   return {y.compare(Predicate::eq, zero).select(zero, base), isFlat.select(zero, ct * z * log(x))};
 }
 

@@ -31,11 +31,11 @@ FailureOr<SmallVector<Tensor>> mapFloats(Operation *op, const Tensor &x, F funct
 double signOf(double x) { return std::isnan(x) ? x : x > 0 ? 1 : x < 0 ? -1 : 0; }
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
-#define PAR_UNARY(Name, expression)                                                                          \
-  struct Name##Meaning : InterpretableOpInterface::ExternalModel<Name##Meaning, Name##Op> {                  \
-    FailureOr<SmallVector<Tensor>> interpret(Operation *op, ArrayRef<Tensor> operands) const {               \
-      return mapFloats(op, operands[0], [](double x) -> double { return expression; });                      \
-    }                                                                                                        \
+#define PAR_UNARY(Name, expression)                                                                                    \
+  struct Name##Meaning : InterpretableOpInterface::ExternalModel<Name##Meaning, Name##Op> {                            \
+    FailureOr<SmallVector<Tensor>> interpret(Operation *op, ArrayRef<Tensor> operands) const {                         \
+      return mapFloats(op, operands[0], [](double x) -> double { return expression; });                                \
+    }                                                                                                                  \
   };
 PAR_UNARY(Exp, std::exp(x))
 PAR_UNARY(Log, std::log(x))
@@ -54,16 +54,16 @@ PAR_UNARY(Ceil, std::ceil(x))
 #undef PAR_UNARY
 
 /// A float function and an integer function, by the operand's type.
-#define PAR_UNARY_NUMBER(Name, onFloat, onInt)                                                               \
-  struct Name##Meaning : InterpretableOpInterface::ExternalModel<Name##Meaning, Name##Op> {                  \
-    FailureOr<SmallVector<Tensor>> interpret(Operation *op, ArrayRef<Tensor> operands) const {               \
-      if (operands[0].isFloat())                                                                             \
-        return mapFloats(op, operands[0], [](double x) -> double { return onFloat; });                       \
-      Tensor result(resultType(op));                                                                         \
-      for (auto [to, x] : llvm::zip(result.mutableInts(), operands[0].ints()))                               \
-        to = wrap(onInt, resultType(op).getElementType());                                                   \
-      return SmallVector<Tensor>{result};                                                                    \
-    }                                                                                                        \
+#define PAR_UNARY_NUMBER(Name, onFloat, onInt)                                                                         \
+  struct Name##Meaning : InterpretableOpInterface::ExternalModel<Name##Meaning, Name##Op> {                            \
+    FailureOr<SmallVector<Tensor>> interpret(Operation *op, ArrayRef<Tensor> operands) const {                         \
+      if (operands[0].isFloat())                                                                                       \
+        return mapFloats(op, operands[0], [](double x) -> double { return onFloat; });                                 \
+      Tensor result(resultType(op));                                                                                   \
+      for (auto [to, x] : llvm::zip(result.mutableInts(), operands[0].ints()))                                         \
+        to = wrap(onInt, resultType(op).getElementType());                                                             \
+      return SmallVector<Tensor>{result};                                                                              \
+    }                                                                                                                  \
   };
 PAR_UNARY_NUMBER(Negate, -x, -x)
 PAR_UNARY_NUMBER(Abs, std::fabs(x), x < 0 ? -x : x)
@@ -71,14 +71,14 @@ PAR_UNARY_NUMBER(Sign, signOf(x), (x > 0) - (x < 0))
 PAR_UNARY_NUMBER(Not, x, ~x)
 #undef PAR_UNARY_NUMBER
 
-#define PAR_TEST(Name, expression)                                                                           \
-  struct Name##Meaning : InterpretableOpInterface::ExternalModel<Name##Meaning, Name##Op> {                  \
-    FailureOr<SmallVector<Tensor>> interpret(Operation *op, ArrayRef<Tensor> operands) const {               \
-      Tensor result(resultType(op));                                                                         \
-      for (auto [to, x] : llvm::zip(result.mutableInts(), operands[0].floats()))                             \
-        to = expression;                                                                                     \
-      return SmallVector<Tensor>{result};                                                                    \
-    }                                                                                                        \
+#define PAR_TEST(Name, expression)                                                                                     \
+  struct Name##Meaning : InterpretableOpInterface::ExternalModel<Name##Meaning, Name##Op> {                            \
+    FailureOr<SmallVector<Tensor>> interpret(Operation *op, ArrayRef<Tensor> operands) const {                         \
+      Tensor result(resultType(op));                                                                                   \
+      for (auto [to, x] : llvm::zip(result.mutableInts(), operands[0].floats()))                                       \
+        to = expression;                                                                                               \
+      return SmallVector<Tensor>{result};                                                                              \
+    }                                                                                                                  \
   };
 PAR_TEST(IsNan, std::isnan(x))
 PAR_TEST(IsFinite, std::isfinite(x))
@@ -88,20 +88,19 @@ PAR_TEST(IsFinite, std::isfinite(x))
 double larger(double x, double y) { return std::isnan(x) ? x : std::isnan(y) ? y : std::fmax(x, y); }
 double smaller(double x, double y) { return std::isnan(x) ? x : std::isnan(y) ? y : std::fmin(x, y); }
 
-#define PAR_BINARY(Name, onFloat, onInt)                                                                     \
-  struct Name##Meaning : InterpretableOpInterface::ExternalModel<Name##Meaning, Name##Op> {                  \
-    FailureOr<SmallVector<Tensor>> interpret(Operation *op, ArrayRef<Tensor> operands) const {               \
-      Tensor result(resultType(op));                                                                         \
-      if (result.isFloat()) {                                                                                \
-        for (auto [to, x, y] :                                                                               \
-             llvm::zip(result.mutableFloats(), operands[0].floats(), operands[1].floats()))                  \
-          to = onFloat;                                                                                      \
-      } else {                                                                                               \
-        for (auto [to, x, y] : llvm::zip(result.mutableInts(), operands[0].ints(), operands[1].ints()))      \
-          to = wrap(onInt, resultType(op).getElementType());                                                 \
-      }                                                                                                      \
-      return SmallVector<Tensor>{result};                                                                    \
-    }                                                                                                        \
+#define PAR_BINARY(Name, onFloat, onInt)                                                                               \
+  struct Name##Meaning : InterpretableOpInterface::ExternalModel<Name##Meaning, Name##Op> {                            \
+    FailureOr<SmallVector<Tensor>> interpret(Operation *op, ArrayRef<Tensor> operands) const {                         \
+      Tensor result(resultType(op));                                                                                   \
+      if (result.isFloat()) {                                                                                          \
+        for (auto [to, x, y] : llvm::zip(result.mutableFloats(), operands[0].floats(), operands[1].floats()))          \
+          to = onFloat;                                                                                                \
+      } else {                                                                                                         \
+        for (auto [to, x, y] : llvm::zip(result.mutableInts(), operands[0].ints(), operands[1].ints()))                \
+          to = wrap(onInt, resultType(op).getElementType());                                                           \
+      }                                                                                                                \
+      return SmallVector<Tensor>{result};                                                                              \
+    }                                                                                                                  \
   };
 PAR_BINARY(Add, x + y, x + y)
 PAR_BINARY(Subtract, x - y, x - y)
@@ -199,8 +198,7 @@ struct SelectMeaning : InterpretableOpInterface::ExternalModel<SelectMeaning, Se
            llvm::zip(result.mutableFloats(), condition, operands[1].floats(), operands[2].floats()))
         to = c ? x : y;
     } else {
-      for (auto [to, c, x, y] :
-           llvm::zip(result.mutableInts(), condition, operands[1].ints(), operands[2].ints()))
+      for (auto [to, c, x, y] : llvm::zip(result.mutableInts(), condition, operands[1].ints(), operands[2].ints()))
         to = c ? x : y;
     }
     return SmallVector<Tensor>{result};
@@ -222,8 +220,7 @@ struct BitCastMeaning : InterpretableOpInterface::ExternalModel<BitCastMeaning, 
     auto other = dyn_cast<FloatType>(resultType(op).getElementType());
     unsigned width = resultType(op).getElementTypeBitWidth();
     for (int64_t i = 0, end = result.getSize(); i < end; ++i) {
-      APInt bits =
-          own ? asFloat(from.floats()[i], own).bitcastToAPInt() : APInt(width, bitsOf(from.ints()[i], width));
+      APInt bits = own ? asFloat(from.floats()[i], own).bitcastToAPInt() : APInt(width, bitsOf(from.ints()[i], width));
       if (!other) {
         result.mutableInts()[i] = bits.getSExtValue();
         continue;
@@ -249,9 +246,7 @@ struct ConvertMeaning : InterpretableOpInterface::ExternalModel<ConvertMeaning, 
         continue;
       if (from.isFloat()) {
         double x = from.floats()[i];
-        result.mutableInts()[i] = boolean            ? x != 0
-                                  : std::isfinite(x) ? wrap(static_cast<int64_t>(x), element)
-                                                     : 0;
+        result.mutableInts()[i] = boolean ? x != 0 : std::isfinite(x) ? wrap(static_cast<int64_t>(x), element) : 0;
       } else {
         result.mutableInts()[i] = boolean ? from.ints()[i] != 0 : wrap(from.ints()[i], element);
       }
@@ -310,16 +305,17 @@ struct PassThrough : InterpretableOpInterface::ExternalModel<PassThrough<Op, ind
 void registerElementwiseInterpretations(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
 #define PAR_ATTACH(Name) attachOnce<Name##Op, Name##Meaning>(*context);
-    PAR_ATTACH(Exp) PAR_ATTACH(Log) PAR_ATTACH(Sqrt) PAR_ATTACH(Rsqrt) PAR_ATTACH(Reciprocal)
-    PAR_ATTACH(Tanh) PAR_ATTACH(Erf) PAR_ATTACH(Sigmoid) PAR_ATTACH(Sin) PAR_ATTACH(Cos) PAR_ATTACH(Atan)
-    PAR_ATTACH(Round) PAR_ATTACH(Floor) PAR_ATTACH(Ceil) PAR_ATTACH(Negate) PAR_ATTACH(Abs) PAR_ATTACH(Sign)
-    PAR_ATTACH(Not) PAR_ATTACH(IsNan) PAR_ATTACH(IsFinite) PAR_ATTACH(Add) PAR_ATTACH(Subtract)
-    PAR_ATTACH(Multiply) PAR_ATTACH(Divide) PAR_ATTACH(Remainder) PAR_ATTACH(Maximum) PAR_ATTACH(Minimum)
-    PAR_ATTACH(Power) PAR_ATTACH(ShiftLeft) PAR_ATTACH(ShiftRight) PAR_ATTACH(RandomBits)
-    PAR_ATTACH(BitCast) PAR_ATTACH(And) PAR_ATTACH(Or) PAR_ATTACH(Xor) PAR_ATTACH(Compare)
-    PAR_ATTACH(Select) PAR_ATTACH(Convert) PAR_ATTACH(Gelu) PAR_ATTACH(GeluGrad)
+    PAR_ATTACH(Exp)
+    PAR_ATTACH(Log) PAR_ATTACH(Sqrt) PAR_ATTACH(Rsqrt) PAR_ATTACH(Reciprocal) PAR_ATTACH(Tanh) PAR_ATTACH(Erf)
+        PAR_ATTACH(Sigmoid) PAR_ATTACH(Sin) PAR_ATTACH(Cos) PAR_ATTACH(Atan) PAR_ATTACH(Round) PAR_ATTACH(Floor)
+            PAR_ATTACH(Ceil) PAR_ATTACH(Negate) PAR_ATTACH(Abs) PAR_ATTACH(Sign) PAR_ATTACH(Not) PAR_ATTACH(IsNan)
+                PAR_ATTACH(IsFinite) PAR_ATTACH(Add) PAR_ATTACH(Subtract) PAR_ATTACH(Multiply) PAR_ATTACH(Divide)
+                    PAR_ATTACH(Remainder) PAR_ATTACH(Maximum) PAR_ATTACH(Minimum) PAR_ATTACH(Power)
+                        PAR_ATTACH(ShiftLeft) PAR_ATTACH(ShiftRight) PAR_ATTACH(RandomBits) PAR_ATTACH(BitCast)
+                            PAR_ATTACH(And) PAR_ATTACH(Or) PAR_ATTACH(Xor) PAR_ATTACH(Compare) PAR_ATTACH(Select)
+                                PAR_ATTACH(Convert) PAR_ATTACH(Gelu) PAR_ATTACH(GeluGrad)
 #undef PAR_ATTACH
-    attachOnce<ConstrainOp, PassThrough<ConstrainOp, 0>>(*context);
+                                    attachOnce<ConstrainOp, PassThrough<ConstrainOp, 0>>(*context);
     attachOnce<GradientOp, PassThrough<GradientOp, 0>>(*context);
     attachOnce<CollectOp, PassThrough<CollectOp, 0>>(*context);
     attachOnce<CotangentOp, PassThrough<CotangentOp, 1>>(*context);

@@ -1,5 +1,5 @@
-#include "par/Dialect/Attach.h"
 #include "par/Dialect/Lower.h"
+#include "par/Dialect/Attach.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 
@@ -24,9 +24,9 @@ struct Element {
   Value make(Args &&...args) const {
     return Op::create(builder, loc, std::forward<Args>(args)...);
   }
-  /// Float or integer form of a binary op. Floats are never contracted to fused multiply-adds: an op must round alike in
-  /// every kernel that it is fused into, for what is computed again is compared with what was saved (the gradient of a
-  /// largest element asks which element it was).
+  /// Float or integer form of a binary op. Floats are never contracted to fused multiply-adds: an op must round alike
+  /// in every kernel that it is fused into, for what is computed again is compared with what was saved (the gradient of
+  /// a largest element asks which element it was).
   template <typename Float, typename Integer>
   Value arithmetic() const {
     if (isFloat())
@@ -78,8 +78,7 @@ Value lowerElement(RemainderOp, Element e) {
     return e.make<arith::RemSIOp>(e[0], Divisor(e).safe);
   // x - y trunc(x / y); an infinite divisor leaves x, which 0 times infinity would not.
   Value whole = e.make<math::TruncOp>(e.make<arith::DivFOp>(e[0], e[1]));
-  Value rest =
-      e.make<arith::SubFOp>(e[0], e.make<arith::MulFOp>(e[1], whole), arith::FastMathFlags::contract);
+  Value rest = e.make<arith::SubFOp>(e[0], e.make<arith::MulFOp>(e[1], whole), arith::FastMathFlags::contract);
   Value infinite = e.compareFloats(arith::CmpFPredicate::OEQ, e.make<math::AbsFOp>(e[1]),
                                    e.number(std::numeric_limits<double>::infinity()));
   return e.make<arith::SelectOp>(infinite, e[0], rest);
@@ -104,8 +103,7 @@ Value lowerElement(RandomBitsOp, Element e) {
   auto high = [&](Value x) { return e.make<arith::ShRUIOp>(x, word(32)); };
   Value k0 = low(e[0]), k1 = high(e[0]), c0 = low(e[1]), c1 = high(e[1]), c2 = word(0), c3 = word(0);
   for (int round = 0; round < 10; ++round) {
-    Value first = e.make<arith::MulIOp>(c0, word(0xD2511F53u)),
-          second = e.make<arith::MulIOp>(c2, word(0xCD9E8D57u));
+    Value first = e.make<arith::MulIOp>(c0, word(0xD2511F53u)), second = e.make<arith::MulIOp>(c2, word(0xCD9E8D57u));
     c0 = e.make<arith::XOrIOp>(e.make<arith::XOrIOp>(high(second), c1), k0);
     c2 = e.make<arith::XOrIOp>(e.make<arith::XOrIOp>(high(first), c3), k1);
     c1 = low(second);
@@ -136,9 +134,7 @@ Value lowerElement(SignOp, Element e) {
 Value lowerElement(ExpOp, Element e) { return e.make<math::ExpOp>(e[0]); }
 Value lowerElement(LogOp, Element e) { return e.make<math::LogOp>(e[0]); }
 Value lowerElement(SqrtOp, Element e) { return e.make<math::SqrtOp>(e[0]); }
-Value lowerElement(RsqrtOp, Element e) {
-  return e.make<arith::DivFOp>(e.number(1), e.make<math::SqrtOp>(e[0]));
-}
+Value lowerElement(RsqrtOp, Element e) { return e.make<arith::DivFOp>(e.number(1), e.make<math::SqrtOp>(e[0])); }
 Value lowerElement(ReciprocalOp, Element e) { return e.make<arith::DivFOp>(e.number(1), e[0]); }
 Value lowerElement(TanhOp, Element e) { return e.make<math::TanhOp>(e[0]); }
 Value lowerElement(ErfOp, Element e) { return e.make<math::ErfOp>(e[0]); }
@@ -206,9 +202,7 @@ Value lowerElement(ConvertOp op, Element e) {
   return e.isFloat() ? convertFloat(e, to) : convertInteger(e, to);
 }
 
-Value lowerElement(BitCastOp op, Element e) {
-  return e.make<arith::BitcastOp>(op.getType().getElementType(), e[0]);
-}
+Value lowerElement(BitCastOp op, Element e) { return e.make<arith::BitcastOp>(op.getType().getElementType(), e[0]); }
 
 template <typename Op>
 struct ElementwiseLowering : LowerableOpInterface::ExternalModel<ElementwiseLowering<Op>, Op> {
@@ -219,8 +213,8 @@ struct ElementwiseLowering : LowerableOpInterface::ExternalModel<ElementwiseLowe
       refused = !value;
       return refused ? args[0] : value;
     };
-    Value result = buildElements(builder, op->getLoc(), cast<RankedTensorType>(op->getResult(0).getType()),
-                                 operands, body);
+    Value result =
+        buildElements(builder, op->getLoc(), cast<RankedTensorType>(op->getResult(0).getType()), operands, body);
     if (refused)
       return failure();
     return SmallVector<Value>{result};
@@ -236,10 +230,10 @@ void attach(MLIRContext *context) {
 
 void registerElementwiseLowerings(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
-    attach<AddOp, SubtractOp, MultiplyOp, DivideOp, RemainderOp, MaximumOp, MinimumOp, PowerOp, AndOp, OrOp,
-           XorOp, NegateOp, AbsOp, SignOp, ExpOp, LogOp, SqrtOp, RsqrtOp, ReciprocalOp, TanhOp, ErfOp,
-           SigmoidOp, SinOp, CosOp, AtanOp, FloorOp, CeilOp, RoundOp, ShiftLeftOp, ShiftRightOp, RandomBitsOp,
-           NotOp, IsNanOp, IsFiniteOp, SelectOp, CompareOp, ConvertOp, BitCastOp>(context);
+    attach<AddOp, SubtractOp, MultiplyOp, DivideOp, RemainderOp, MaximumOp, MinimumOp, PowerOp, AndOp, OrOp, XorOp,
+           NegateOp, AbsOp, SignOp, ExpOp, LogOp, SqrtOp, RsqrtOp, ReciprocalOp, TanhOp, ErfOp, SigmoidOp, SinOp, CosOp,
+           AtanOp, FloorOp, CeilOp, RoundOp, ShiftLeftOp, ShiftRightOp, RandomBitsOp, NotOp, IsNanOp, IsFiniteOp,
+           SelectOp, CompareOp, ConvertOp, BitCastOp>(context);
   });
 }
 

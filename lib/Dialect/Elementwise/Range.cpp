@@ -27,7 +27,8 @@ ConstantIntRanges addRanges(ArrayRef<ConstantIntRanges> operands) { return intra
 ConstantIntRanges subtractRanges(ArrayRef<ConstantIntRanges> operands) { return intrange::inferSub(operands); }
 ConstantIntRanges multiplyRanges(ArrayRef<ConstantIntRanges> operands) { return intrange::inferMul(operands); }
 ConstantIntRanges negateRange(ArrayRef<ConstantIntRanges> operands) {
-  return intrange::inferSub({ConstantIntRanges::constant(APInt::getZero(operands[0].smin().getBitWidth())), operands[0]});
+  return intrange::inferSub(
+      {ConstantIntRanges::constant(APInt::getZero(operands[0].smin().getBitWidth())), operands[0]});
 }
 
 /// What is below 0 has `size` added.
@@ -35,8 +36,10 @@ ConstantIntRanges fromEndRange(const ConstantIntRanges &index, int64_t size) {
   unsigned width = index.smin().getBitWidth();
   if (index.smin().isNonNegative())
     return index;
-  auto below = ConstantIntRanges::fromSigned(index.smin(), llvm::APIntOps::smin(index.smax(), APInt::getAllOnes(width)));
-  ConstantIntRanges raised = intrange::inferAdd({below, ConstantIntRanges::constant(APInt(width, uint64_t(size), true, true))});
+  auto below =
+      ConstantIntRanges::fromSigned(index.smin(), llvm::APIntOps::smin(index.smax(), APInt::getAllOnes(width)));
+  ConstantIntRanges raised =
+      intrange::inferAdd({below, ConstantIntRanges::constant(APInt(width, uint64_t(size), true, true))});
   if (index.smax().isNegative())
     return raised;
   return raised.rangeUnion(ConstantIntRanges::fromSigned(APInt::getZero(width), index.smax()));

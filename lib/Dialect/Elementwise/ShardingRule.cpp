@@ -1,5 +1,5 @@
-#include "par/Dialect/Attach.h"
 #include "par/Interfaces/ShardingRule.h"
+#include "par/Dialect/Attach.h"
 
 using namespace mlir;
 
@@ -60,8 +60,7 @@ struct ConstrainRule : ShardingRuleOpInterface::ExternalModel<ConstrainRule, Con
     rule.linear.push_back({0});
     return rule;
   }
-  FailureOr<SmallVector<Value>> localize(Operation *op, OpBuilder &builder,
-                                         const LocalizeContext &context) const {
+  FailureOr<SmallVector<Value>> localize(Operation *op, OpBuilder &builder, const LocalizeContext &context) const {
     if (context.operandShardings.empty())
       return localizeByCloning(op, builder, context);
     return SmallVector<Value>{context.operands[0]};
@@ -89,10 +88,10 @@ void attach(MLIRContext *context) {
 
 void registerElementwiseRules(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
-    attach<Linear::None, AbsOp, SignOp, ExpOp, LogOp, SqrtOp, RsqrtOp, ReciprocalOp, TanhOp, ErfOp, SigmoidOp,
-           SinOp, CosOp, AtanOp, FloorOp, CeilOp, RoundOp, NotOp, IsNanOp, IsFiniteOp, RemainderOp, MaximumOp,
-           MinimumOp, PowerOp, AndOp, OrOp, XorOp, ShiftLeftOp, ShiftRightOp, RandomBitsOp, BitCastOp,
-           CompareOp, GeluOp, CotangentOp>(context);
+    attach<Linear::None, AbsOp, SignOp, ExpOp, LogOp, SqrtOp, RsqrtOp, ReciprocalOp, TanhOp, ErfOp, SigmoidOp, SinOp,
+           CosOp, AtanOp, FloorOp, CeilOp, RoundOp, NotOp, IsNanOp, IsFiniteOp, RemainderOp, MaximumOp, MinimumOp,
+           PowerOp, AndOp, OrOp, XorOp, ShiftLeftOp, ShiftRightOp, RandomBitsOp, BitCastOp, CompareOp, GeluOp,
+           CotangentOp>(context);
     attach<Linear::All, AddOp, SubtractOp>(context);
     attach<Linear::Each, MultiplyOp>(context);
     attach<Linear::First, NegateOp, GeluGradOp>(context);

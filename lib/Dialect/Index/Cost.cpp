@@ -1,5 +1,5 @@
-#include "par/Dialect/Attach.h"
 #include "par/Interfaces/Cost.h"
+#include "par/Dialect/Attach.h"
 
 using namespace mlir;
 

@@ -11,28 +11,25 @@ namespace {
 /// Ops that pick and ops that add are each other's adjoints; nothing flows back to indices.
 template <typename Pick, typename Add>
 struct PickGradient : DifferentiableOpInterface::ExternalModel<PickGradient<Pick, Add>, Pick> {
-  FailureOr<SmallVector<Value>> differentiate(Operation *op, OpBuilder &builder,
-                                              ArrayRef<Value> cotangents) const {
+  FailureOr<SmallVector<Value>> differentiate(Operation *op, OpBuilder &builder, ArrayRef<Value> cotangents) const {
     auto pick = cast<Pick>(op);
     int64_t dim = pick.getDim(), size = cast<RankedTensorType>(pick.getOperand().getType()).getDimSize(dim);
-    return SmallVector<Value>{
-        Add::create(builder, op->getLoc(), cotangents.front(), pick.getIndices(), dim, size), Value()};
+    return SmallVector<Value>{Add::create(builder, op->getLoc(), cotangents.front(), pick.getIndices(), dim, size),
+                              Value()};
   }
 };
 
 template <typename Add, typename Pick>
 struct AddGradient : DifferentiableOpInterface::ExternalModel<AddGradient<Add, Pick>, Add> {
-  FailureOr<SmallVector<Value>> differentiate(Operation *op, OpBuilder &builder,
-                                              ArrayRef<Value> cotangents) const {
+  FailureOr<SmallVector<Value>> differentiate(Operation *op, OpBuilder &builder, ArrayRef<Value> cotangents) const {
     auto add = cast<Add>(op);
-    return SmallVector<Value>{
-        Pick::create(builder, op->getLoc(), cotangents.front(), add.getIndices(), add.getDim()), Value()};
+    return SmallVector<Value>{Pick::create(builder, op->getLoc(), cotangents.front(), add.getIndices(), add.getDim()),
+                              Value()};
   }
 };
 
 struct PutReduceGradient : DifferentiableOpInterface::ExternalModel<PutReduceGradient, PutReduceOp> {
-  FailureOr<SmallVector<Value>> differentiate(Operation *op, OpBuilder &builder,
-                                              ArrayRef<Value> cotangents) const {
+  FailureOr<SmallVector<Value>> differentiate(Operation *op, OpBuilder &builder, ArrayRef<Value> cotangents) const {
     auto put = cast<PutReduceOp>(op);
     Term ct(builder, op->getLoc(), cotangents.front()), u = ct.with(put.getUpdates());
     Value indices = put.getIndices();
@@ -49,8 +46,7 @@ struct PutReduceGradient : DifferentiableOpInterface::ExternalModel<PutReduceGra
       // Equal ones share the cotangent, as PyTorch's amax has it.
       Term chosen = u.compare(Predicate::eq, at(ct.with(put.getResult()))).convert(element);
       Term many = count(chosen);
-      return SmallVector<Value>{at(ct) * chosen / many.compare(Predicate::eq, 0).select(u.splat(1), many),
-                                Value()};
+      return SmallVector<Value>{at(ct) * chosen / many.compare(Predicate::eq, 0).select(u.splat(1), many), Value()};
     }
     if (put.getKind() != ReduceKind::product)
       return failure();
@@ -58,8 +54,7 @@ struct PutReduceGradient : DifferentiableOpInterface::ExternalModel<PutReduceGra
     // these.
     Term isZero = u.compare(Predicate::eq, 0), one = u.splat(1), zero = u.splat(0);
     Term safe = isZero.select(one, u);
-    Term rest = at(
-        ct.with(PutReduceOp::create(builder, op->getLoc(), ReduceKind::product, safe, indices, dim, size)));
+    Term rest = at(ct.with(PutReduceOp::create(builder, op->getLoc(), ReduceKind::product, safe, indices, dim, size)));
     Term others = count(isZero.convert(element)) - isZero.convert(element);
     Term product = others.compare(Predicate::eq, 0).select(rest / safe, zero);
     return SmallVector<Value>{at(ct) * product, Value()};

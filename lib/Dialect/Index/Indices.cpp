@@ -18,7 +18,8 @@ std::optional<FromEnd> matchFromEnd(Value value) {
     return std::nullopt;
   Value index = select.getOnFalse();
   std::optional<double> size = readSplat(added.getRhs());
-  if (isNegative.getLhs() != index || added.getLhs() != index || !size || !isa<IntegerType>(getElementTypeOrSelf(index)))
+  if (isNegative.getLhs() != index || added.getLhs() != index || !size ||
+      !isa<IntegerType>(getElementTypeOrSelf(index)))
     return std::nullopt;
   return FromEnd{index, int64_t(*size)};
 }
@@ -32,7 +33,8 @@ std::optional<Replaced> matchReplaced(Value value) {
     return std::nullopt;
   std::optional<double> number = readSplat(compare.getRhs());
   bool isEqual = (compare.getPredicate() == Predicate::eq) != bool(negated);
-  Value index = isEqual ? select.getOnFalse() : select.getOnTrue(), other = isEqual ? select.getOnTrue() : select.getOnFalse();
+  Value index = isEqual ? select.getOnFalse() : select.getOnTrue(),
+        other = isEqual ? select.getOnTrue() : select.getOnFalse();
   constexpr double exact = 1ll << 53;
   if (!number || std::abs(*number) >= exact || index != compare.getLhs() ||
       !llvm::is_contained({Predicate::eq, Predicate::ne}, compare.getPredicate()))

@@ -67,8 +67,7 @@ struct ScatterAddMeaning : InterpretableOpInterface::ExternalModel<ScatterAddMea
 
 /// Visits the elements of the part (indices' shape) with their offset in the whole.
 template <typename Visit>
-LogicalResult alongIndices(Operation *op, const Tensor &indices, ArrayRef<int64_t> whole, int64_t dim,
-                           Visit visit) {
+LogicalResult alongIndices(Operation *op, const Tensor &indices, ArrayRef<int64_t> whole, int64_t dim, Visit visit) {
   Along part(indices.getShape(), dim);
   int64_t size = whole[dim];
   for (int64_t o = 0; o < part.outer; ++o)

@@ -1,6 +1,6 @@
+#include "par/Dialect/Lower.h"
 #include "../TensorTypes.h"
 #include "par/Dialect/Attach.h"
-#include "par/Dialect/Lower.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -27,8 +27,7 @@ struct GatherLowering : LowerableOpInterface::ExternalModel<GatherLowering, Gath
     auto gather = cast<GatherOp>(op);
     RankedTensorType type = typeOf(gather.getResult());
     int64_t dim = gather.getDim(), many = typeOf(operands[1]).getRank();
-    AffineMap indexMap =
-        AffineMap::get(type.getRank(), 0, dimExprs(builder, dim, dim + many), builder.getContext());
+    AffineMap indexMap = AffineMap::get(type.getRank(), 0, dimExprs(builder, dim, dim + many), builder.getContext());
     auto body = [&](OpBuilder &nested, Location loc, ValueRange args) -> Value {
       SmallVector<Value> indices;
       for (int64_t i = 0; i < typeOf(operands[0]).getRank(); ++i)
@@ -57,16 +56,13 @@ struct TakeLowering : LowerableOpInterface::ExternalModel<TakeLowering, TakeOp> 
 
 /// result[.., r, ..] = combination over i of (index i == r ? update i : what changes nothing): no order of
 /// stores to keep, and it vectorises along the dims behind. Big tables are the builtin's work.
-Value buildOneHot(OpBuilder &builder, Location loc, RankedTensorType type, ValueRange operands,
-                  AffineMap updates, AffineMap indices, AffineMap result, int64_t dim,
-                  ReduceKind kind = ReduceKind::sum) {
+Value buildOneHot(OpBuilder &builder, Location loc, RankedTensorType type, ValueRange operands, AffineMap updates,
+                  AffineMap indices, AffineMap result, int64_t dim, ReduceKind kind = ReduceKind::sum) {
   TypedAttr neutral = getNeutral(builder, kind, type.getElementType());
   auto body = [&](OpBuilder &nested, Location loc, ValueRange args) {
     Value row = buildIndex(nested, loc, dim);
-    Value here =
-        arith::CmpIOp::create(nested, loc, arith::CmpIPredicate::eq, toIndex(nested, loc, args[1]), row);
-    Value part =
-        arith::SelectOp::create(nested, loc, here, args[0], arith::ConstantOp::create(nested, loc, neutral));
+    Value here = arith::CmpIOp::create(nested, loc, arith::CmpIPredicate::eq, toIndex(nested, loc, args[1]), row);
+    Value part = arith::SelectOp::create(nested, loc, here, args[0], arith::ConstantOp::create(nested, loc, neutral));
     return buildCombination(nested, loc, kind, args[2], part);
   };
   return buildReduction(builder, loc, type, neutral, operands, {updates, indices}, result, body);
@@ -81,9 +77,7 @@ struct ScatterAddLowering : LowerableOpInterface::ExternalModel<ScatterAddLoweri
     SmallVector<AffineExpr> index = dimExprs(builder, rank, rank + many), update = dimExprs(builder, 0, dim);
     llvm::append_range(update, index);
     llvm::append_range(update, dimExprs(builder, dim + 1, rank));
-    auto map = [&](ArrayRef<AffineExpr> exprs) {
-      return AffineMap::get(rank + many, 0, exprs, builder.getContext());
-    };
+    auto map = [&](ArrayRef<AffineExpr> exprs) { return AffineMap::get(rank + many, 0, exprs, builder.getContext()); };
     return SmallVector<Value>{buildOneHot(builder, op->getLoc(), type, operands, map(update), map(index),
                                           map(dimExprs(builder, 0, rank)), dim)};
   }

@@ -34,16 +34,15 @@ LogicalResult ScatterAddOp::inferReturnTypes(MLIRContext *, std::optional<Locati
 }
 
 /// Operand and indices agree in all dims but `dim`.
-static LogicalResult checkAlong(std::optional<Location> loc, RankedTensorType operand,
-                                RankedTensorType indices, int64_t dim) {
+static LogicalResult checkAlong(std::optional<Location> loc, RankedTensorType operand, RankedTensorType indices,
+                                int64_t dim) {
   if (failed(checkDim(loc, dim, operand.getRank())))
     return failure();
   SmallVector<int64_t> left(operand.getShape()), right(indices.getShape());
   if (left.size() == right.size())
     right[dim] = left[dim];
   if (left != right)
-    return emitOptionalError(loc, "operand ", operand, " and indices ", indices,
-                             " must agree in all dims but ", dim);
+    return emitOptionalError(loc, "operand ", operand, " and indices ", indices, " must agree in all dims but ", dim);
   return success();
 }
 

@@ -14,8 +14,8 @@ struct PickedRange : RangeModel<PickedRange<Op>, Op> {
   }
 };
 
-/// One update at most comes to a place where there is only one, and where the indices are positions, each of them once: the
-/// indices that sort, of a top-k say. Of other sums nothing is said.
+/// One update at most comes to a place where there is only one, and where the indices are positions, each of them once:
+/// the indices that sort, of a top-k say. Of other sums nothing is said.
 struct PutAddRange : RangeModel<PutAddRange, PutAddOp> {
   void inferResultRanges(Operation *op, ArrayRef<ConstantIntRanges> operands, SetIntRangeFn set) const {
     auto put = cast<PutAddOp>(op);
@@ -25,7 +25,8 @@ struct PutAddRange : RangeModel<PutAddRange, PutAddOp> {
     if (positions && positions.getDim() == put.getDim())
       set(op->getResult(0), operands[0]);
     else if (cast<RankedTensorType>(put.getIndices().getType()).getDimSize(put.getDim()) == 1)
-      set(op->getResult(0), operands[0].rangeUnion(ConstantIntRanges::constant(APInt::getZero(operands[0].smin().getBitWidth()))));
+      set(op->getResult(0),
+          operands[0].rangeUnion(ConstantIntRanges::constant(APInt::getZero(operands[0].smin().getBitWidth()))));
   }
 };
 

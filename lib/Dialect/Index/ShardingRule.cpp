@@ -1,7 +1,7 @@
+#include "par/Interfaces/ShardingRule.h"
 #include "../TensorTypes.h"
 #include "ShiftedIndices.h"
 #include "par/Dialect/Attach.h"
-#include "par/Interfaces/ShardingRule.h"
 #include "par/Dialect/Lower.h"
 
 using namespace mlir;
@@ -18,14 +18,12 @@ DimFactors addressedDim(ShardingRule &rule, int64_t size, FactorKind kind) {
 }
 
 /// `value` where `here` holds, which stands at dims [dim, dim + rank of here), else `otherwise`.
-Value keepWhere(OpBuilder &builder, Location loc, Value here, Value value, int64_t dim,
-                TypedAttr otherwise = {}) {
+Value keepWhere(OpBuilder &builder, Location loc, Value here, Value value, int64_t dim, TypedAttr otherwise = {}) {
   auto type = cast<RankedTensorType>(value.getType());
   int64_t rank = cast<RankedTensorType>(here.getType()).getRank();
-  here = buildBroadcast(builder, loc, here, llvm::to_vector(llvm::seq<int64_t>(dim, dim + rank)),
-                        type.getShape());
-  auto rest = SplatElementsAttr::get(type, otherwise ? Attribute(otherwise)
-                                                     : builder.getZeroAttr(type.getElementType()));
+  here = buildBroadcast(builder, loc, here, llvm::to_vector(llvm::seq<int64_t>(dim, dim + rank)), type.getShape());
+  auto rest =
+      SplatElementsAttr::get(type, otherwise ? Attribute(otherwise) : builder.getZeroAttr(type.getElementType()));
   return SelectOp::create(builder, loc, type, here, value, ConstantOp::create(builder, loc, rest));
 }
 
@@ -36,8 +34,7 @@ ArrayRef<StringAttr> axesAlong(ArrayRef<ShardingAttr> shardings, int64_t dim) {
 
 /// gather and take: shift and mask the indices, the shards' results add up to the whole.
 template <typename Op>
-FailureOr<SmallVector<Value>> localizePick(Op op, OpBuilder &builder, const LocalizeContext &context,
-                                           int64_t maskDim) {
+FailureOr<SmallVector<Value>> localizePick(Op op, OpBuilder &builder, const LocalizeContext &context, int64_t maskDim) {
   int64_t dim = op.getDim();
   ArrayRef<StringAttr> axes = axesAlong(context.operandShardings, dim);
   if (axes.empty())
@@ -51,8 +48,7 @@ FailureOr<SmallVector<Value>> localizePick(Op op, OpBuilder &builder, const Loca
 
 /// scatter_add and put_add: what points elsewhere adds zero to row 0.
 template <typename Op>
-FailureOr<SmallVector<Value>> localizeAdd(Op op, OpBuilder &builder, const LocalizeContext &context,
-                                          int64_t maskDim) {
+FailureOr<SmallVector<Value>> localizeAdd(Op op, OpBuilder &builder, const LocalizeContext &context, int64_t maskDim) {
   int64_t dim = op.getDim(), shard = context.localTypes[0].getDimSize(dim);
   ArrayRef<StringAttr> axes = axesAlong(context.resultShardings, dim);
   Value updates = context.operands[0], indices = context.operands[1];
@@ -67,8 +63,7 @@ FailureOr<SmallVector<Value>> localizeAdd(Op op, OpBuilder &builder, const Local
 
 /// Dims before and after `dim` of `shape` are parallel; at `dim` stand `indices` factors of kind `inner`.
 struct IndexDims {
-  IndexDims(ShardingRule &rule, ArrayRef<int64_t> whole, int64_t dim, ArrayRef<int64_t> indices,
-            FactorKind inner) {
+  IndexDims(ShardingRule &rule, ArrayRef<int64_t> whole, int64_t dim, ArrayRef<int64_t> indices, FactorKind inner) {
     for (auto [i, size] : llvm::enumerate(whole))
       table.push_back(
           addressedDim(rule, size, static_cast<int64_t>(i) == dim ? FactorKind::Indexed : FactorKind::Parallel));
@@ -94,8 +89,7 @@ struct GatherRule : ShardingRuleOpInterface::ExternalModel<GatherRule, GatherOp>
     rule.linear = {{0}};
     return rule;
   }
-  FailureOr<SmallVector<Value>> localize(Operation *op, OpBuilder &builder,
-                                         const LocalizeContext &context) const {
+  FailureOr<SmallVector<Value>> localize(Operation *op, OpBuilder &builder, const LocalizeContext &context) const {
     return localizePick(cast<GatherOp>(op), builder, context, cast<GatherOp>(op).getDim());
   }
 };
@@ -111,8 +105,7 @@ struct ScatterAddRule : ShardingRuleOpInterface::ExternalModel<ScatterAddRule, S
     rule.linear = {{0}};
     return rule;
   }
-  FailureOr<SmallVector<Value>> localize(Operation *op, OpBuilder &builder,
-                                         const LocalizeContext &context) const {
+  FailureOr<SmallVector<Value>> localize(Operation *op, OpBuilder &builder, const LocalizeContext &context) const {
     return localizeAdd(cast<ScatterAddOp>(op), builder, context, cast<ScatterAddOp>(op).getDim());
   }
 };
@@ -120,8 +113,7 @@ struct ScatterAddRule : ShardingRuleOpInterface::ExternalModel<ScatterAddRule, S
 /// The dims of take and put_add: all parallel but `dim`, which is `along` for the whole tensor and `inner`
 /// for the part.
 struct AlongDims {
-  AlongDims(ShardingRule &rule, ArrayRef<int64_t> whole, ArrayRef<int64_t> part, int64_t dim,
-            FactorKind inner) {
+  AlongDims(ShardingRule &rule, ArrayRef<int64_t> whole, ArrayRef<int64_t> part, int64_t dim, FactorKind inner) {
     for (auto [i, size] : llvm::enumerate(whole)) {
       bool along = static_cast<int64_t>(i) == dim;
       table.push_back(addressedDim(rule, size, along ? FactorKind::Indexed : FactorKind::Parallel));
@@ -135,15 +127,13 @@ struct TakeRule : ShardingRuleOpInterface::ExternalModel<TakeRule, TakeOp> {
   ShardingRule getShardingRule(Operation *op) const {
     auto take = cast<TakeOp>(op);
     ShardingRule rule;
-    AlongDims dims(rule, shapeOf(take.getOperand()), shapeOf(take.getIndices()), take.getDim(),
-                   FactorKind::Parallel);
+    AlongDims dims(rule, shapeOf(take.getOperand()), shapeOf(take.getIndices()), take.getDim(), FactorKind::Parallel);
     rule.operands = {dims.table, dims.picked};
     rule.results = {dims.picked};
     rule.linear = {{0}};
     return rule;
   }
-  FailureOr<SmallVector<Value>> localize(Operation *op, OpBuilder &builder,
-                                         const LocalizeContext &context) const {
+  FailureOr<SmallVector<Value>> localize(Operation *op, OpBuilder &builder, const LocalizeContext &context) const {
     return localizePick(cast<TakeOp>(op), builder, context, 0);
   }
 };
@@ -158,8 +148,7 @@ struct PutAddRule : ShardingRuleOpInterface::ExternalModel<PutAddRule, PutAddOp>
     rule.linear = {{0}};
     return rule;
   }
-  FailureOr<SmallVector<Value>> localize(Operation *op, OpBuilder &builder,
-                                         const LocalizeContext &context) const {
+  FailureOr<SmallVector<Value>> localize(Operation *op, OpBuilder &builder, const LocalizeContext &context) const {
     return localizeAdd(cast<PutAddOp>(op), builder, context, 0);
   }
 };
@@ -181,8 +170,7 @@ struct PutReduceRule : ShardingRuleOpInterface::ExternalModel<PutReduceRule, Put
     return rule;
   }
   /// What points elsewhere changes nothing in row 0.
-  FailureOr<SmallVector<Value>> localize(Operation *op, OpBuilder &builder,
-                                         const LocalizeContext &context) const {
+  FailureOr<SmallVector<Value>> localize(Operation *op, OpBuilder &builder, const LocalizeContext &context) const {
     auto put = cast<PutReduceOp>(op);
     int64_t dim = put.getDim(), shard = context.localTypes[0].getDimSize(dim);
     ArrayRef<StringAttr> axes = axesAlong(context.resultShardings, dim);
@@ -190,8 +178,7 @@ struct PutReduceRule : ShardingRuleOpInterface::ExternalModel<PutReduceRule, Put
     if (!axes.empty()) {
       ShiftedIndices shifted(builder, op->getLoc(), indices, axes, shard);
       Type element = context.localTypes[0].getElementType();
-      updates = keepWhere(builder, op->getLoc(), shifted.here, updates, 0,
-                          getNeutral(builder, put.getKind(), element));
+      updates = keepWhere(builder, op->getLoc(), shifted.here, updates, 0, getNeutral(builder, put.getKind(), element));
       indices = shifted.local;
     } else if (!context.operandShardings.empty()) {
       // Padding is masked by what changes nothing, indices too: any row is as good for it.
@@ -201,8 +188,8 @@ struct PutReduceRule : ShardingRuleOpInterface::ExternalModel<PutReduceRule, Put
       indices = MaximumOp::create(builder, op->getLoc(), type, indices, first);
       indices = MinimumOp::create(builder, op->getLoc(), type, indices, last);
     }
-    Value result = PutReduceOp::create(builder, op->getLoc(), context.localTypes[0], put.getKind(), updates,
-                                       indices, dim, shard);
+    Value result =
+        PutReduceOp::create(builder, op->getLoc(), context.localTypes[0], put.getKind(), updates, indices, dim, shard);
     return SmallVector<Value>{result};
   }
 };

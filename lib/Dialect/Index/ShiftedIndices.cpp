@@ -8,8 +8,7 @@ ShiftedIndices::ShiftedIndices(OpBuilder &builder, Location loc, Value indices, 
                                int64_t shard) {
   auto type = cast<RankedTensorType>(indices.getType());
   Value start = buildShardStart(builder, loc, axes, shard);
-  start = buildBroadcast(builder, loc, buildConvert(builder, loc, start, type.getElementType()), {},
-                         type.getShape());
+  start = buildBroadcast(builder, loc, buildConvert(builder, loc, start, type.getElementType()), {}, type.getShape());
   Value shifted = SubtractOp::create(builder, loc, type, indices, start);
   Value zero = buildSplat(builder, loc, type, 0);
   Value above = CompareOp::create(builder, loc, Predicate::ge, shifted, zero);

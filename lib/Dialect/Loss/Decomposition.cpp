@@ -12,8 +12,7 @@ SmallVector<int64_t> tokenDims(Term logits) { return dimRange(0, logits.getType(
 
 /// Reductions and picks along the class dim alone, so that it can be sharded: the largest element becomes an
 /// all_reduce max, the sum an all_reduce sum, the pick a shift and a mask.
-struct CrossEntropyDecomposition
-    : DecomposableOpInterface::ExternalModel<CrossEntropyDecomposition, CrossEntropyOp> {
+struct CrossEntropyDecomposition : DecomposableOpInterface::ExternalModel<CrossEntropyDecomposition, CrossEntropyOp> {
   SmallVector<Value> decompose(Operation *op, OpBuilder &builder) const {
     auto loss = cast<CrossEntropyOp>(op);
     // In the format of the loss, which is never a narrow one.
@@ -45,8 +44,8 @@ struct CrossEntropyGradDecomposition
     Term softmax = exp(z - spread(z.with(grad.getLse())));
     // One-hot by comparing, not by scattering: elementwise, and the iota knows its offset where classes are
     // sharded.
-    Value classes = IotaOp::create(builder, op->getLoc(), labels.getType().clone(z.getShape()),
-                                   z.getType().getRank() - 1);
+    Value classes =
+        IotaOp::create(builder, op->getLoc(), labels.getType().clone(z.getShape()), z.getType().getRank() - 1);
     Term isLabel = z.with(classes).compare(Predicate::eq, spread(labels));
     Term counts = labels.compare(Predicate::ne, static_cast<int64_t>(grad.getIgnore()));
     Term weight = counts.select(ct, ct.splat(0));

@@ -8,8 +8,7 @@ namespace par {
 namespace {
 
 struct CrossEntropyGradient : DifferentiableOpInterface::ExternalModel<CrossEntropyGradient, CrossEntropyOp> {
-  FailureOr<SmallVector<Value>> differentiate(Operation *op, OpBuilder &builder,
-                                              ArrayRef<Value> cotangents) const {
+  FailureOr<SmallVector<Value>> differentiate(Operation *op, OpBuilder &builder, ArrayRef<Value> cotangents) const {
     auto loss = cast<CrossEntropyOp>(op);
     Term logits(builder, op->getLoc(), loss.getLogits());
     Value sum;
@@ -30,9 +29,8 @@ struct CrossEntropyGradient : DifferentiableOpInterface::ExternalModel<CrossEntr
 } // namespace
 
 void registerLossGradients(DialectRegistry &registry) {
-  registry.addExtension(+[](MLIRContext *context, ParDialect *) {
-    attachOnce<CrossEntropyOp, CrossEntropyGradient>(*context);
-  });
+  registry.addExtension(
+      +[](MLIRContext *context, ParDialect *) { attachOnce<CrossEntropyOp, CrossEntropyGradient>(*context); });
 }
 
 } // namespace par

@@ -14,8 +14,7 @@ using Results = FailureOr<SmallVector<Tensor>>;
 
 LogicalResult checkLabel(Operation *op, int64_t label, int64_t classes) {
   if (label < 0 || label >= classes)
-    return op->emitError() << "label " << label << " is out of range [0, " << classes
-                           << ") and not the ignored one";
+    return op->emitError() << "label " << label << " is out of range [0, " << classes << ") and not the ignored one";
   return success();
 }
 
@@ -44,8 +43,7 @@ struct CrossEntropyMeaning : InterpretableOpInterface::ExternalModel<CrossEntrop
   }
 };
 
-struct CrossEntropyGradMeaning
-    : InterpretableOpInterface::ExternalModel<CrossEntropyGradMeaning, CrossEntropyGradOp> {
+struct CrossEntropyGradMeaning : InterpretableOpInterface::ExternalModel<CrossEntropyGradMeaning, CrossEntropyGradOp> {
   Results interpret(Operation *op, ArrayRef<Tensor> operands) const {
     int64_t ignore = cast<CrossEntropyGradOp>(op).getIgnore();
     int64_t classes = operands[1].getShape().back(), tokens = operands[2].getSize();

@@ -1,5 +1,5 @@
-#include "par/Dialect/Attach.h"
 #include "par/Interfaces/ShardingRule.h"
+#include "par/Dialect/Attach.h"
 
 using namespace mlir;
 
@@ -27,8 +27,7 @@ struct CrossEntropyRule : ShardingRuleOpInterface::ExternalModel<CrossEntropyRul
   }
 };
 
-struct CrossEntropyGradRule
-    : ShardingRuleOpInterface::ExternalModel<CrossEntropyGradRule, CrossEntropyGradOp> {
+struct CrossEntropyGradRule : ShardingRuleOpInterface::ExternalModel<CrossEntropyGradRule, CrossEntropyGradOp> {
   ShardingRule getShardingRule(Operation *op) const {
     ShardingRule rule = getClassRule(cast<CrossEntropyGradOp>(op).getLogits());
     SmallVector<DimFactors> logits = rule.operands[0], token(ArrayRef<DimFactors>(logits).drop_back());

@@ -26,8 +26,7 @@ struct SoftmaxDecomposition : DecomposableOpInterface::ExternalModel<SoftmaxDeco
   }
 };
 
-struct SoftmaxGradDecomposition
-    : DecomposableOpInterface::ExternalModel<SoftmaxGradDecomposition, SoftmaxGradOp> {
+struct SoftmaxGradDecomposition : DecomposableOpInterface::ExternalModel<SoftmaxGradDecomposition, SoftmaxGradOp> {
   SmallVector<Value> decompose(Operation *op, OpBuilder &builder) const {
     auto grad = cast<SoftmaxGradOp>(op);
     Type element = getElementTypeOrSelf(op->getResult(0).getType()), inner = computedIn(element);

@@ -12,8 +12,8 @@ using Cotangents = FailureOr<SmallVector<Value>>;
 struct SoftmaxGradient : DifferentiableOpInterface::ExternalModel<SoftmaxGradient, SoftmaxOp> {
   Cotangents differentiate(Operation *op, OpBuilder &builder, ArrayRef<Value> cotangents) const {
     auto softmax = cast<SoftmaxOp>(op);
-    return SmallVector<Value>{SoftmaxGradOp::create(builder, op->getLoc(), cotangents.front(),
-                                                    softmax.getResult(), softmax.getDim())};
+    return SmallVector<Value>{
+        SoftmaxGradOp::create(builder, op->getLoc(), cotangents.front(), softmax.getResult(), softmax.getDim())};
   }
 };
 
@@ -23,8 +23,8 @@ struct LayerNormGradient : DifferentiableOpInterface::ExternalModel<LayerNormGra
     if (!cotangents[0] || cotangents[1] || cotangents[2])
       return failure(); // mean and rstd are there for the gradient; nothing else uses them
     Term ct(builder, op->getLoc(), cotangents.front());
-    Value input = LayerNormGradOp::create(builder, op->getLoc(), ct.getType(), ct, norm.getOperand(),
-                                          norm.getScale(), norm.getMean(), norm.getRstd());
+    Value input = LayerNormGradOp::create(builder, op->getLoc(), ct.getType(), ct, norm.getOperand(), norm.getScale(),
+                                          norm.getMean(), norm.getRstd());
     ArrayRef<int64_t> shape = ct.getShape();
     auto statistic = cast<RankedTensorType>(norm.getMean().getType());
     SmallVector<int64_t> leading = dimRange(0, statistic.getRank());

@@ -10,8 +10,8 @@ LogicalResult SoftmaxOp::verify() {
   return success();
 }
 
-LogicalResult LayerNormOp::inferReturnTypes(MLIRContext *context, std::optional<Location> loc,
-                                            Adaptor adaptor, SmallVectorImpl<Type> &types) {
+LogicalResult LayerNormOp::inferReturnTypes(MLIRContext *context, std::optional<Location> loc, Adaptor adaptor,
+                                            SmallVectorImpl<Type> &types) {
   auto type = cast<RankedTensorType>(adaptor.getOperand().getType());
   auto scale = cast<RankedTensorType>(adaptor.getScale().getType());
   if (scale.getRank() > type.getRank() || type.getShape().take_back(scale.getRank()) != scale.getShape() ||

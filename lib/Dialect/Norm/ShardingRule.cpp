@@ -1,5 +1,5 @@
-#include "par/Dialect/Attach.h"
 #include "par/Interfaces/ShardingRule.h"
+#include "par/Dialect/Attach.h"
 
 using namespace mlir;
 

@@ -40,8 +40,8 @@ struct Update {
   Update(Op op, OpBuilder &builder)
       : rows(op.getRows() ? std::optional(UpdatedRows(builder, op.getLoc(), op.getRows())) : std::nullopt),
         whole(builder, op.getLoc(), op.getWeight()), weight(rows ? rows->of(whole) : whole),
-        gradient(weight.with(op.getGradient()).convert(weight.getType().getElementType())),
-        lr(scalar(op.getLr())), decay(op.getWeightDecay().convertToDouble()) {}
+        gradient(weight.with(op.getGradient()).convert(weight.getType().getElementType())), lr(scalar(op.getLr())),
+        decay(op.getWeightDecay().convertToDouble()) {}
 
   /// A scalar operand in the weight's element type.
   Term scalar(Value value) const { return weight.with(value).convert(weight.getType().getElementType()); }
@@ -95,9 +95,8 @@ struct AdamwDecomposition : DecomposableOpInterface::ExternalModel<AdamwDecompos
     Term size = lr / (1.0 - power(step.splat(beta1), step));
     Term root = sqrt(1.0 - power(step.splat(beta2), step));
     Term weight = update.weight * update.spread(1.0 - lr * update.decay);
-    Term moved =
-        weight - update.spread(size) *
-                     (first / (sqrt(second) / update.spread(root) + adamw.getEpsilon().convertToDouble()));
+    Term moved = weight - update.spread(size) *
+                              (first / (sqrt(second) / update.spread(root) + adamw.getEpsilon().convertToDouble()));
     return {update.newWeight(moved), update.newState(first, adamw.getFirst()),
             update.newState(second, adamw.getSecond())};
   }

@@ -6,7 +6,8 @@ using namespace mlir;
 namespace par {
 
 /// The gradient has a row for each of those that it is of, else the weight's shape.
-template <typename Op> static LogicalResult verifyUpdate(Op op) {
+template <typename Op>
+static LogicalResult verifyUpdate(Op op) {
   ArrayRef<int64_t> weight = shapeOf(op.getWeight()), gradient = shapeOf(op.getGradient());
   SmallVector<int64_t> expected(weight);
   if (Value rows = op.getRows()) {
@@ -16,9 +17,8 @@ template <typename Op> static LogicalResult verifyUpdate(Op op) {
     expected.front() = shapeOf(rows).front();
   }
   if (gradient != ArrayRef(expected))
-    return op.emitOpError() << "takes the gradient " << op.getGradient().getType() << " of "
-                            << op.getWeight().getType() << ", expected "
-                            << typeOf(op.getGradient()).clone(expected);
+    return op.emitOpError() << "takes the gradient " << op.getGradient().getType() << " of " << op.getWeight().getType()
+                            << ", expected " << typeOf(op.getGradient()).clone(expected);
   return success();
 }
 

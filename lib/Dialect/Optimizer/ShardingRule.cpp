@@ -1,14 +1,14 @@
+#include "par/Interfaces/ShardingRule.h"
 #include "../Index/ShiftedIndices.h"
 #include "par/Dialect/Attach.h"
-#include "par/Interfaces/ShardingRule.h"
 
 using namespace mlir;
 
 namespace par {
 namespace {
 
-/// Elementwise over the weight; scalars (learning rate, step) are replicated. Rows are whole on each shard of the weight's,
-/// which updates its own.
+/// Elementwise over the weight; scalars (learning rate, step) are replicated. Rows are whole on each shard of the
+/// weight's, which updates its own.
 template <typename Op>
 struct UpdateRule : ShardingRuleOpInterface::ExternalModel<UpdateRule<Op>, Op> {
   ShardingRule getShardingRule(Operation *op) const {

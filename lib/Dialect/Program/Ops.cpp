@@ -38,8 +38,7 @@ LogicalResult EntryOp::verify() {
   return success();
 }
 
-static LogicalResult verifyBuffer(Operation *op, FlatSymbolRefAttr name, Type type,
-                                  SymbolTableCollection &symbols) {
+static LogicalResult verifyBuffer(Operation *op, FlatSymbolRefAttr name, Type type, SymbolTableCollection &symbols) {
   auto program = op->getParentOfType<ProgramOp>();
   auto buffer = program ? symbols.lookupSymbolIn<BufferOp>(program, name) : BufferOp();
   if (!buffer)
@@ -70,7 +69,8 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return success();
 }
 
-static LogicalResult verifyParts(Operation *op, size_t parts, ArrayRef<int64_t> peers, ArrayRef<ArrayRef<int64_t>> groups) {
+static LogicalResult verifyParts(Operation *op, size_t parts, ArrayRef<int64_t> peers,
+                                 ArrayRef<ArrayRef<int64_t>> groups) {
   if (peers.size() != parts)
     return op->emitOpError() << "(parts_c1) has " << parts << " parts and " << peers.size() << " peers";
   llvm::SmallDenseSet<int64_t> seen;

@@ -1,5 +1,5 @@
-#include "par/Dialect/Attach.h"
 #include "par/Interfaces/Cost.h"
+#include "par/Dialect/Attach.h"
 
 using namespace mlir;
 
@@ -22,7 +22,8 @@ struct SortedPositionCost : CostOpInterface::ExternalModel<SortedPositionCost, S
     constexpr int64_t ofStep = 1024, ofMeeting = 32;
     auto type = cast<RankedTensorType>(op->getOperand(0).getType());
     int64_t size = type.getDimSize(cast<SortedPositionOp>(op).getDim());
-    return type.getNumElements() * std::min(ofStep * 2 * int64_t(llvm::Log2_64_Ceil(std::max<int64_t>(size, 2))), ofMeeting * size);
+    return type.getNumElements() *
+           std::min(ofStep * 2 * int64_t(llvm::Log2_64_Ceil(std::max<int64_t>(size, 2))), ofMeeting * size);
   }
   bool isFusable(Operation *) const { return false; }
 };

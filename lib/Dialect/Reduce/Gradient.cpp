@@ -10,8 +10,7 @@ namespace {
 using Cotangents = FailureOr<SmallVector<Value>>;
 
 Term cumulate(Term term, ReduceKind kind, int64_t dim, bool exclusive, bool reverse) {
-  return term.with(
-      CumulativeOp::create(term.getBuilder(), term.getLoc(), kind, term, dim, exclusive, reverse));
+  return term.with(CumulativeOp::create(term.getBuilder(), term.getLoc(), kind, term, dim, exclusive, reverse));
 }
 
 /// For every element the product of all others along `dims`, without a division: some may be 0.
@@ -90,8 +89,8 @@ struct CumulativeGradient : DifferentiableOpInterface::ExternalModel<CumulativeG
       return SmallVector<Value>{ofRunningProduct(cumulative, ct)};
     if (cumulative.getKind() != ReduceKind::sum)
       return failure();
-    return SmallVector<Value>{cumulate(ct, ReduceKind::sum, cumulative.getDim(), cumulative.getExclusive(),
-                                       !cumulative.getReverse())};
+    return SmallVector<Value>{
+        cumulate(ct, ReduceKind::sum, cumulative.getDim(), cumulative.getExclusive(), !cumulative.getReverse())};
   }
 };
 

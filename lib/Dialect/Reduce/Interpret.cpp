@@ -37,9 +37,8 @@ void reduceInto(ReduceKind kind, ArrayRef<T> from, ArrayRef<int64_t> shape, Arra
                 MutableArrayRef<T> to) {
   llvm::fill(to, neutral<T>(kind));
   int64_t at = 0;
-  forEachIndex(shape, strides, [&](ArrayRef<int64_t>, int64_t offset) {
-    to[offset] = combine(kind, to[offset], from[at++]);
-  });
+  forEachIndex(shape, strides,
+               [&](ArrayRef<int64_t>, int64_t offset) { to[offset] = combine(kind, to[offset], from[at++]); });
 }
 
 struct ReduceMeaning : InterpretableOpInterface::ExternalModel<ReduceMeaning, ReduceOp> {
@@ -51,8 +50,7 @@ struct ReduceMeaning : InterpretableOpInterface::ExternalModel<ReduceMeaning, Re
     for (int64_t dim = 0, next = 0, rank = operands[0].getShape().size(); dim < rank; ++dim)
       strides.push_back(llvm::is_contained(reduce.getDims(), dim) ? 0 : to[next++]);
     if (result.isFloat())
-      reduceInto(reduce.getKind(), operands[0].floats(), operands[0].getShape(), strides,
-                 result.mutableFloats());
+      reduceInto(reduce.getKind(), operands[0].floats(), operands[0].getShape(), strides, result.mutableFloats());
     else
       reduceInto(reduce.getKind(), operands[0].ints(), operands[0].getShape(), strides, result.mutableInts());
     if (resultType(op).getElementType().isInteger(1))
@@ -69,8 +67,7 @@ struct ArgReduceMeaning : InterpretableOpInterface::ExternalModel<ArgReduceMeani
     bool largest = reduce.getKind() == ReduceKind::max;
     Tensor result(resultType(op));
     auto value = [&](int64_t at) {
-      double x =
-          operands[0].isFloat() ? operands[0].floats()[at] : static_cast<double>(operands[0].ints()[at]);
+      double x = operands[0].isFloat() ? operands[0].floats()[at] : static_cast<double>(operands[0].ints()[at]);
       return largest ? x : -x;
     };
     for (int64_t o = 0; o < along.outer; ++o)
@@ -88,8 +85,7 @@ struct ArgReduceMeaning : InterpretableOpInterface::ExternalModel<ArgReduceMeani
 /// a before b in rising order; NaN is largest.
 bool isLess(double a, double b) { return a < b || (std::isnan(b) && !std::isnan(a)); }
 
-struct SortedPositionMeaning
-    : InterpretableOpInterface::ExternalModel<SortedPositionMeaning, SortedPositionOp> {
+struct SortedPositionMeaning : InterpretableOpInterface::ExternalModel<SortedPositionMeaning, SortedPositionOp> {
   Results interpret(Operation *op, ArrayRef<Tensor> operands) const {
     auto sorted = cast<SortedPositionOp>(op);
     const Tensor &x = operands[0];
@@ -133,11 +129,9 @@ struct CumulativeMeaning : InterpretableOpInterface::ExternalModel<CumulativeMea
   Results interpret(Operation *op, ArrayRef<Tensor> operands) const {
     Tensor result(resultType(op));
     if (result.isFloat())
-      accumulate<double>(cast<CumulativeOp>(op), operands[0].floats(), result.mutableFloats(),
-                         result.getShape());
+      accumulate<double>(cast<CumulativeOp>(op), operands[0].floats(), result.mutableFloats(), result.getShape());
     else
-      accumulate<int64_t>(cast<CumulativeOp>(op), operands[0].ints(), result.mutableInts(),
-                          result.getShape());
+      accumulate<int64_t>(cast<CumulativeOp>(op), operands[0].ints(), result.mutableInts(), result.getShape());
     return SmallVector<Tensor>{result};
   }
 };

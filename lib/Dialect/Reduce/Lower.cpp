@@ -1,6 +1,6 @@
+#include "par/Dialect/Lower.h"
 #include "../TensorTypes.h"
 #include "par/Dialect/Attach.h"
-#include "par/Dialect/Lower.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -72,9 +72,9 @@ struct ReduceLowering : LowerableOpInterface::ExternalModel<ReduceLowering, Redu
     auto body = [&](OpBuilder &nested, Location loc, ValueRange args) {
       return buildCombination(nested, loc, reduce.getKind(), args[1], args[0]);
     };
-    return SmallVector<Value>{buildReduction(
-        builder, op->getLoc(), type, getNeutral(builder, reduce.getKind(), type.getElementType()), operands,
-        builder.getMultiDimIdentityMap(rank), resultMap, body)};
+    return SmallVector<Value>{buildReduction(builder, op->getLoc(), type,
+                                             getNeutral(builder, reduce.getKind(), type.getElementType()), operands,
+                                             builder.getMultiDimIdentityMap(rank), resultMap, body)};
   }
 };
 
@@ -103,10 +103,10 @@ struct CumulativeLowering : LowerableOpInterface::ExternalModel<CumulativeLoweri
                                        : (cumulative.getExclusive() ? P::slt : P::sle);
     TypedAttr neutral = getNeutral(builder, cumulative.getKind(), type.getElementType());
     auto body = [&](OpBuilder &nested, Location loc, ValueRange args) -> Value {
-      Value counts = arith::CmpIOp::create(nested, loc, before, buildIndex(nested, loc, rank),
-                                           buildIndex(nested, loc, dim));
-      Value part = arith::SelectOp::create(nested, loc, counts, args[0],
-                                           arith::ConstantOp::create(nested, loc, neutral));
+      Value counts =
+          arith::CmpIOp::create(nested, loc, before, buildIndex(nested, loc, rank), buildIndex(nested, loc, dim));
+      Value part =
+          arith::SelectOp::create(nested, loc, counts, args[0], arith::ConstantOp::create(nested, loc, neutral));
       return buildCombination(nested, loc, cumulative.getKind(), args[1], part);
     };
     return SmallVector<Value>{
@@ -126,8 +126,7 @@ Value buildLess(OpBuilder &builder, Location loc, Value a, Value b) {
   return arith::OrIOp::create(builder, loc, less, arith::AndIOp::create(builder, loc, number, none));
 }
 
-struct SortedPositionLowering
-    : LowerableOpInterface::ExternalModel<SortedPositionLowering, SortedPositionOp> {
+struct SortedPositionLowering : LowerableOpInterface::ExternalModel<SortedPositionLowering, SortedPositionOp> {
   /// An element's position is the number of those that come before it.
   Lowered lower(Operation *op, OpBuilder &builder, ValueRange operands) const {
     auto sorted = cast<SortedPositionOp>(op);
@@ -139,16 +138,16 @@ struct SortedPositionLowering
       Value smaller = buildLess(nested, loc, other, own), larger = buildLess(nested, loc, own, other);
       if (sorted.getDescending())
         std::swap(smaller, larger);
-      Value earlier = arith::CmpIOp::create(nested, loc, arith::CmpIPredicate::slt,
-                                            buildIndex(nested, loc, rank), buildIndex(nested, loc, dim));
+      Value earlier = arith::CmpIOp::create(nested, loc, arith::CmpIPredicate::slt, buildIndex(nested, loc, rank),
+                                            buildIndex(nested, loc, dim));
       Value no = arith::ConstantOp::create(nested, loc, nested.getBoolAttr(false));
-      Value before = arith::OrIOp::create(nested, loc, smaller,
-                                          arith::SelectOp::create(nested, loc, larger, no, earlier));
+      Value before =
+          arith::OrIOp::create(nested, loc, smaller, arith::SelectOp::create(nested, loc, larger, no, earlier));
       return arith::AddIOp::create(nested, loc, args[2],
                                    arith::ExtUIOp::create(nested, loc, nested.getI64Type(), before));
     };
-    Value position = buildReduction(builder, op->getLoc(), type, builder.getI64IntegerAttr(0), {operands[0], operands[0]},
-                                    {maps.own, maps.along}, maps.own, body);
+    Value position = buildReduction(builder, op->getLoc(), type, builder.getI64IntegerAttr(0),
+                                    {operands[0], operands[0]}, {maps.own, maps.along}, maps.own, body);
     position.getDefiningOp()->setDiscardableAttr(countsEarlier, builder.getUnitAttr());
     return SmallVector<Value>{position};
   }
@@ -165,28 +164,25 @@ struct ArgReduceLowering : LowerableOpInterface::ExternalModel<ArgReduceLowering
     auto extreme = [&](OpBuilder &nested, Location loc, ValueRange args) {
       return buildCombination(nested, loc, reduce.getKind(), args[1], args[0]);
     };
-    Value best =
-        buildReduction(builder, op->getLoc(), to.clone(element),
-                       getNeutral(builder, reduce.getKind(), element), operands, whole, rest, extreme);
+    Value best = buildReduction(builder, op->getLoc(), to.clone(element),
+                                getNeutral(builder, reduce.getKind(), element), operands, whole, rest, extreme);
     auto body = [&](OpBuilder &nested, Location loc, ValueRange args) -> Value {
       Value here =
           isa<FloatType>(element)
-              ? arith::OrIOp::create(
-                    nested, loc,
-                    arith::CmpFOp::create(nested, loc, arith::CmpFPredicate::OEQ, args[0], args[1]),
-                    arith::CmpFOp::create(nested, loc, arith::CmpFPredicate::UNO, args[0], args[0]))
+              ? arith::OrIOp::create(nested, loc,
+                                     arith::CmpFOp::create(nested, loc, arith::CmpFPredicate::OEQ, args[0], args[1]),
+                                     arith::CmpFOp::create(nested, loc, arith::CmpFPredicate::UNO, args[0], args[0]))
                     .getResult()
               : arith::CmpIOp::create(nested, loc, arith::CmpIPredicate::eq, args[0], args[1]).getResult();
-      Value index =
-          arith::IndexCastOp::create(nested, loc, nested.getI64Type(), buildIndex(nested, loc, dim));
+      Value index = arith::IndexCastOp::create(nested, loc, nested.getI64Type(), buildIndex(nested, loc, dim));
       // Not the minimum so far: a sum of one use is one that Codegen may keep in lanes.
       Value last = arith::ConstantIntOp::create(nested, loc, from.getDimSize(dim) - 1, 64);
       Value candidate = arith::SelectOp::create(nested, loc, here, index, last);
       return arith::MinSIOp::create(nested, loc, args[2], candidate);
     };
     return SmallVector<Value>{buildReduction(builder, op->getLoc(), to,
-                                             builder.getI64IntegerAttr(from.getDimSize(dim) - 1),
-                                             {operands[0], best}, {whole, rest}, rest, body)};
+                                             builder.getI64IntegerAttr(from.getDimSize(dim) - 1), {operands[0], best},
+                                             {whole, rest}, rest, body)};
   }
 };
 

@@ -25,8 +25,8 @@ OpFoldResult ReduceOp::fold(FoldAdaptor) {
   return {};
 }
 
-LogicalResult SortedPositionOp::inferReturnTypes(MLIRContext *context, std::optional<Location> loc,
-                                                 Adaptor adaptor, SmallVectorImpl<Type> &types) {
+LogicalResult SortedPositionOp::inferReturnTypes(MLIRContext *context, std::optional<Location> loc, Adaptor adaptor,
+                                                 SmallVectorImpl<Type> &types) {
   auto type = cast<RankedTensorType>(adaptor.getOperand().getType());
   int64_t dim = adaptor.getDim();
   if (failed(checkDim(loc, dim, type.getRank())))
@@ -35,8 +35,8 @@ LogicalResult SortedPositionOp::inferReturnTypes(MLIRContext *context, std::opti
   return success();
 }
 
-LogicalResult ArgReduceOp::inferReturnTypes(MLIRContext *context, std::optional<Location> loc,
-                                            Adaptor adaptor, SmallVectorImpl<Type> &types) {
+LogicalResult ArgReduceOp::inferReturnTypes(MLIRContext *context, std::optional<Location> loc, Adaptor adaptor,
+                                            SmallVectorImpl<Type> &types) {
   auto type = cast<RankedTensorType>(adaptor.getOperand().getType());
   int64_t dim = adaptor.getDim();
   if (failed(checkDim(loc, dim, type.getRank())))

@@ -1,5 +1,5 @@
-#include "par/Dialect/Attach.h"
 #include "par/Interfaces/ShardingRule.h"
+#include "par/Dialect/Attach.h"
 
 using namespace mlir;
 
@@ -71,8 +71,7 @@ struct SortedPositionRule : ShardingRuleOpInterface::ExternalModel<SortedPositio
 struct CumulativeRule : ShardingRuleOpInterface::ExternalModel<CumulativeRule, CumulativeOp> {
   ShardingRule getShardingRule(Operation *op) const {
     auto cumulative = cast<CumulativeOp>(op);
-    ShardingRule rule =
-        ShardingRule::getElementwise(cast<RankedTensorType>(cumulative.getType()).getShape(), 1, 1);
+    ShardingRule rule = ShardingRule::getElementwise(cast<RankedTensorType>(cumulative.getType()).getShape(), 1, 1);
     for (unsigned factor : rule.operands[0][cumulative.getDim()])
       rule.factors[factor].kind = FactorKind::Whole;
     if (cumulative.getKind() == ReduceKind::sum)

@@ -57,8 +57,7 @@ struct BroadcastGradient : DifferentiableOpInterface::ExternalModel<BroadcastGra
 
 struct ReshapeGradient : DifferentiableOpInterface::ExternalModel<ReshapeGradient, ReshapeOp> {
   Cotangents differentiate(Operation *op, OpBuilder &builder, ArrayRef<Value> cotangents) const {
-    return SmallVector<Value>{
-        buildReshape(builder, op->getLoc(), cotangents.front(), shapeOf(op->getOperand(0)))};
+    return SmallVector<Value>{buildReshape(builder, op->getLoc(), cotangents.front(), shapeOf(op->getOperand(0)))};
   }
 };
 
@@ -123,8 +122,8 @@ struct DynamicSliceGradient : DifferentiableOpInterface::ExternalModel<DynamicSl
   Cotangents differentiate(Operation *op, OpBuilder &builder, ArrayRef<Value> cotangents) const {
     auto slice = cast<DynamicSliceOp>(op);
     Term zero = Term(builder, op->getLoc(), slice.getOperand()).splat(0);
-    Value ct = UpdateSliceOp::create(builder, op->getLoc(), zero.getType(), zero, cotangents.front(),
-                                     slice.getStart(), slice.getDim());
+    Value ct = UpdateSliceOp::create(builder, op->getLoc(), zero.getType(), zero, cotangents.front(), slice.getStart(),
+                                     slice.getDim());
     return SmallVector<Value>{ct, Value()};
   }
 };
@@ -135,8 +134,7 @@ struct UpdateSliceGradient : DifferentiableOpInterface::ExternalModel<UpdateSlic
     Term ct(builder, op->getLoc(), cotangents.front()), zero = ct.with(update.getUpdate()).splat(0);
     int64_t dim = update.getDim();
     Value rest = UpdateSliceOp::create(builder, op->getLoc(), ct.getType(), ct, zero, update.getStart(), dim);
-    Value part =
-        DynamicSliceOp::create(builder, op->getLoc(), ct, update.getStart(), dim, zero.getShape()[dim]);
+    Value part = DynamicSliceOp::create(builder, op->getLoc(), ct, update.getStart(), dim, zero.getShape()[dim]);
     return SmallVector<Value>{rest, part, Value()};
   }
 };

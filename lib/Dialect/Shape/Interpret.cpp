@@ -93,8 +93,7 @@ struct DynamicSliceMeaning : InterpretableOpInterface::ExternalModel<DynamicSlic
   Results interpret(Operation *op, ArrayRef<Tensor> operands) const {
     auto slice = cast<DynamicSliceOp>(op);
     SmallVector<int64_t> strides = getStrides(operands[0].getShape());
-    FailureOr<int64_t> start =
-        startOf(op, operands[1], operands[0].getShape()[slice.getDim()], slice.getSize());
+    FailureOr<int64_t> start = startOf(op, operands[1], operands[0].getShape()[slice.getDim()], slice.getSize());
     if (failed(start))
       return failure();
     return SmallVector<Tensor>{pick(operands[0], resultType(op), strides, *start * strides[slice.getDim()])};
@@ -105,8 +104,7 @@ struct UpdateSliceMeaning : InterpretableOpInterface::ExternalModel<UpdateSliceM
   Results interpret(Operation *op, ArrayRef<Tensor> operands) const {
     auto update = cast<UpdateSliceOp>(op);
     int64_t dim = update.getDim();
-    FailureOr<int64_t> start =
-        startOf(op, operands[2], operands[0].getShape()[dim], operands[1].getShape()[dim]);
+    FailureOr<int64_t> start = startOf(op, operands[2], operands[0].getShape()[dim], operands[1].getShape()[dim]);
     if (failed(start))
       return failure();
     SmallVector<int64_t> starts(operands[0].getShape().size(), 0);

@@ -1,6 +1,6 @@
+#include "par/Dialect/Lower.h"
 #include "../TensorTypes.h"
 #include "par/Dialect/Attach.h"
-#include "par/Dialect/Lower.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -12,8 +12,7 @@ namespace par {
 namespace {
 
 /// Yields the one input's element: ops that only move elements differ in the map.
-Value buildMove(OpBuilder &builder, Location loc, RankedTensorType type, Value operand,
-                ArrayRef<AffineExpr> from) {
+Value buildMove(OpBuilder &builder, Location loc, RankedTensorType type, Value operand, ArrayRef<AffineExpr> from) {
   AffineMap map = AffineMap::get(type.getRank(), 0, from, builder.getContext());
   return buildElements(builder, loc, type, operand, map,
                        [](OpBuilder &, Location, ValueRange args) { return args[0]; });
@@ -94,8 +93,8 @@ struct ReshapeLowering : LowerableOpInterface::ExternalModel<ReshapeLowering, Re
     if (toRank == 0 && fromRank == 0)
       return SmallVector<Value>{value};
     if (toRank == 0)
-      return SmallVector<Value>{tensor::CollapseShapeOp::create(builder, op->getLoc(), to, value,
-                                                                ArrayRef<ReassociationIndices>())};
+      return SmallVector<Value>{
+          tensor::CollapseShapeOp::create(builder, op->getLoc(), to, value, ArrayRef<ReassociationIndices>())};
     if (fromRank == 0)
       return SmallVector<Value>{
           tensor::ExpandShapeOp::create(builder, op->getLoc(), to, value, ArrayRef<ReassociationIndices>())};
@@ -115,8 +114,7 @@ struct TransposeLowering : LowerableOpInterface::ExternalModel<TransposeLowering
     SmallVector<AffineExpr> exprs(transpose.getPermutation().size());
     for (auto [dim, from] : llvm::enumerate(transpose.getPermutation()))
       exprs[from] = builder.getAffineDimExpr(dim);
-    return SmallVector<Value>{
-        buildMove(builder, op->getLoc(), typeOf(transpose.getResult()), operands[0], exprs)};
+    return SmallVector<Value>{buildMove(builder, op->getLoc(), typeOf(transpose.getResult()), operands[0], exprs)};
   }
 };
 
@@ -126,8 +124,7 @@ struct SliceLowering : LowerableOpInterface::ExternalModel<SliceLowering, SliceO
     SmallVector<AffineExpr> exprs;
     for (auto [dim, start] : llvm::enumerate(slice.getStarts()))
       exprs.push_back(builder.getAffineDimExpr(dim) * slice.getStrides()[dim] + start);
-    return SmallVector<Value>{
-        buildMove(builder, op->getLoc(), typeOf(slice.getResult()), operands[0], exprs)};
+    return SmallVector<Value>{buildMove(builder, op->getLoc(), typeOf(slice.getResult()), operands[0], exprs)};
   }
 };
 
@@ -167,8 +164,8 @@ struct UpdateSliceLowering : LowerableOpInterface::ExternalModel<UpdateSliceLowe
       SmallVector<Value> indices = buildIndices(nested, loc, type.getRank());
       Value start = buildStart(nested, loc, operands[2]);
       Value offset = arith::SubIOp::create(nested, loc, indices[dim], start);
-      Value inside = buildInside(nested, loc, offset, buildIndexConstant(nested, loc, 0),
-                                 buildIndexConstant(nested, loc, size));
+      Value inside =
+          buildInside(nested, loc, offset, buildIndexConstant(nested, loc, 0), buildIndexConstant(nested, loc, size));
       indices[dim] = offset;
       return buildChoice(
           nested, loc, inside,
@@ -196,9 +193,7 @@ struct PadLowering : LowerableOpInterface::ExternalModel<PadLowering, PadOp> {
         inside = inside ? arith::AndIOp::create(nested, loc, inside, here).getResult() : here;
         indices[dim] = arith::SubIOp::create(nested, loc, indices[dim], buildIndexConstant(nested, loc, low));
       }
-      auto read = [&](OpBuilder &then) -> Value {
-        return tensor::ExtractOp::create(then, loc, operands[0], indices);
-      };
+      auto read = [&](OpBuilder &then) -> Value { return tensor::ExtractOp::create(then, loc, operands[0], indices); };
       if (!inside)
         return read(nested);
       return buildChoice(nested, loc, inside, read, [&](OpBuilder &) { return value; });
@@ -207,8 +202,8 @@ struct PadLowering : LowerableOpInterface::ExternalModel<PadLowering, PadOp> {
   }
 };
 
-/// The element at `indices` of the inputs joined along `dim`; the first of them begins at `start`. Of many, each half is
-/// asked first: a choice in a choice for each input would nest as deep as there are inputs.
+/// The element at `indices` of the inputs joined along `dim`; the first of them begins at `start`. Of many, each half
+/// is asked first: a choice in a choice for each input would nest as deep as there are inputs.
 Value choosePart(OpBuilder &builder, Location loc, ValueRange inputs, ArrayRef<Value> indices, int64_t dim,
                  int64_t start) {
   if (inputs.size() == 1) {

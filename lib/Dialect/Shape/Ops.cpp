@@ -18,8 +18,7 @@ OpFoldResult ConstantOp::fold(FoldAdaptor) { return getValue(); }
 LogicalResult ConstantOp::verify() {
   int64_t size = getType().getNumElements();
   if (size > 1024 && !getValue().isSplat())
-    return emitOpError() << "has " << size
-                         << " elements, expected a splat or at most 1024; use a buffer variable";
+    return emitOpError() << "has " << size << " elements, expected a splat or at most 1024; use a buffer variable";
   return success();
 }
 
@@ -38,11 +37,10 @@ LogicalResult BroadcastInDimOp::verify() {
     return emitOpError() << "has " << getDims().size() << " dims, the operand has rank " << from.size();
   for (auto [i, dim] : llvm::enumerate(getDims())) {
     if (dim < 0 || dim >= static_cast<int64_t>(to.size()) || (i && getDims()[i - 1] >= dim))
-      return emitOpError() << "dims must rise strictly within the result's rank " << to.size() << ", dims["
-                           << i << "] is " << dim;
+      return emitOpError() << "dims must rise strictly within the result's rank " << to.size() << ", dims[" << i
+                           << "] is " << dim;
     if (from[i] != 1 && from[i] != to[dim])
-      return emitOpError() << "operand dim " << i << " is " << from[i] << ", result dim " << dim << " is "
-                           << to[dim];
+      return emitOpError() << "operand dim " << i << " is " << from[i] << ", result dim " << dim << " is " << to[dim];
   }
   return success();
 }
@@ -57,8 +55,7 @@ OpFoldResult BroadcastInDimOp::fold(FoldAdaptor adaptor) {
 
 LogicalResult ReshapeOp::verify() {
   auto from = cast<RankedTensorType>(getOperand().getType());
-  if (from.getNumElements() != getType().getNumElements() ||
-      from.getElementType() != getType().getElementType())
+  if (from.getNumElements() != getType().getNumElements() || from.getElementType() != getType().getElementType())
     return emitOpError() << "turns " << from << " into " << getType() << ", which has other elements";
   return success();
 }
@@ -85,8 +82,7 @@ LogicalResult TransposeOp::inferReturnTypes(MLIRContext *, std::optional<Locatio
     shape.push_back(from[dim]);
   }
   if (shape.size() != from.size())
-    return emitOptionalError(loc, "permutation has ", shape.size(), " dims, the operand has rank ",
-                             from.size());
+    return emitOptionalError(loc, "permutation has ", shape.size(), " dims, the operand has rank ", from.size());
   return inferred(adaptor.getOperand(), shape, types);
 }
 
@@ -110,8 +106,7 @@ LogicalResult SliceOp::inferReturnTypes(MLIRContext *, std::optional<Location> l
   for (auto [size, start, limit, stride] :
        llvm::zip(from, adaptor.getStarts(), adaptor.getLimits(), adaptor.getStrides())) {
     if (start < 0 || start > limit || limit > size || stride < 1)
-      return emitOptionalError(loc, "slice [", start, ", ", limit, ") by ", stride,
-                               " is not within a dim of ", size);
+      return emitOptionalError(loc, "slice [", start, ", ", limit, ") by ", stride, " is not within a dim of ", size);
     shape.push_back((limit - start + stride - 1) / stride);
   }
   return inferred(adaptor.getOperand(), shape, types);
@@ -142,8 +137,7 @@ LogicalResult UpdateSliceOp::verify() {
   int64_t dim = getDim();
   if (!shapeOf(getStart()).empty())
     return emitOpError() << "start must be a scalar";
-  if (dim < 0 || dim >= static_cast<int64_t>(whole.size()) || part.size() != whole.size() ||
-      part[dim] > whole[dim])
+  if (dim < 0 || dim >= static_cast<int64_t>(whole.size()) || part.size() != whole.size() || part[dim] > whole[dim])
     return emitOpError() << "update " << getUpdate().getType() << " does not fit along dim " << dim << " of "
                          << getType();
   part[dim] = whole[dim];

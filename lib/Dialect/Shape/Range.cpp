@@ -56,8 +56,8 @@ void attachMovedRanges(MLIRContext *context) {
 
 void registerShapeRanges(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
-    attachMovedRanges<BroadcastInDimOp, ReshapeOp, TransposeOp, SliceOp, ReverseOp, DynamicSliceOp, UpdateSliceOp, PadOp, ConcatOp>(
-        context);
+    attachMovedRanges<BroadcastInDimOp, ReshapeOp, TransposeOp, SliceOp, ReverseOp, DynamicSliceOp, UpdateSliceOp,
+                      PadOp, ConcatOp>(context);
     attachOnce<IotaOp, IotaRange>(*context);
     attachOnce<ConstantOp, ConstantRange>(*context);
   });

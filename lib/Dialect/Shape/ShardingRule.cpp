@@ -1,6 +1,6 @@
+#include "par/Interfaces/ShardingRule.h"
 #include "../TensorTypes.h"
 #include "par/Dialect/Attach.h"
-#include "par/Interfaces/ShardingRule.h"
 
 #include <numeric>
 
@@ -43,12 +43,10 @@ struct ConstantRule : ShardingRuleOpInterface::ExternalModel<ConstantRule, Const
       dims.push_back(dimOf(rule, size, kind));
     return rule;
   }
-  FailureOr<SmallVector<Value>> localize(Operation *op, OpBuilder &builder,
-                                         const LocalizeContext &context) const {
+  FailureOr<SmallVector<Value>> localize(Operation *op, OpBuilder &builder, const LocalizeContext &context) const {
     ElementsAttr value = cast<ConstantOp>(op).getValue();
     if (value.isSplat() && context.localTypes[0] != value.getShapedType())
-      value = SplatElementsAttr::get(context.localTypes[0],
-                                     cast<DenseElementsAttr>(value).getSplatValue<Attribute>());
+      value = SplatElementsAttr::get(context.localTypes[0], cast<DenseElementsAttr>(value).getSplatValue<Attribute>());
     Value local = ConstantOp::create(builder, op->getLoc(), value);
     return SmallVector<Value>{local};
   }
@@ -62,14 +60,13 @@ struct IotaRule : ShardingRuleOpInterface::ExternalModel<IotaRule, IotaOp> {
       rule.factors[factor].kind = FactorKind::Indexed;
     return rule;
   }
-  FailureOr<SmallVector<Value>> localize(Operation *op, OpBuilder &builder,
-                                         const LocalizeContext &context) const {
+  FailureOr<SmallVector<Value>> localize(Operation *op, OpBuilder &builder, const LocalizeContext &context) const {
     int64_t dim = cast<IotaOp>(op).getDim();
     RankedTensorType type = context.localTypes[0];
     Value local = IotaOp::create(builder, op->getLoc(), type, dim);
     if (!context.resultShardings.empty() && !context.resultShardings[0].getAxes(dim).empty()) {
-      Value start = buildShardStart(builder, op->getLoc(), context.resultShardings[0].getAxes(dim),
-                                    type.getDimSize(dim));
+      Value start =
+          buildShardStart(builder, op->getLoc(), context.resultShardings[0].getAxes(dim), type.getDimSize(dim));
       start = buildConvert(builder, op->getLoc(), start, type.getElementType());
       start = buildBroadcast(builder, op->getLoc(), start, {}, type.getShape());
       local = AddOp::create(builder, op->getLoc(), type, local, start);
@@ -136,8 +133,7 @@ struct ReshapeRule : ShardingRuleOpInterface::ExternalModel<ReshapeRule, Reshape
   }
 
   static void finishGroup(ShardingRule &rule, SmallVector<DimFactors> &left, SmallVector<DimFactors> &right,
-                          ArrayRef<int64_t> from, ArrayRef<int64_t> to, size_t &i, size_t &j, int64_t &a,
-                          int64_t &b) {
+                          ArrayRef<int64_t> from, ArrayRef<int64_t> to, size_t &i, size_t &j, int64_t &a, int64_t &b) {
     int64_t leftSize = a, rightSize = b;
     left[i - 1].push_back(rule.addFactor(a, FactorKind::Whole));
     right[j - 1].push_back(rule.addFactor(b, FactorKind::Whole));
@@ -173,19 +169,17 @@ struct TransposeRule : ShardingRuleOpInterface::ExternalModel<TransposeRule, Tra
 struct SliceRule : ShardingRuleOpInterface::ExternalModel<SliceRule, SliceOp> {
   ShardingRule getShardingRule(Operation *op) const {
     auto slice = cast<SliceOp>(op);
-    return keepDims(op, 1, [&](int64_t dim) {
-      return slice.getType().getDimSize(dim) == shapeOf(slice.getOperand())[dim];
-    });
+    return keepDims(op, 1,
+                    [&](int64_t dim) { return slice.getType().getDimSize(dim) == shapeOf(slice.getOperand())[dim]; });
   }
-  FailureOr<SmallVector<Value>> localize(Operation *op, OpBuilder &builder,
-                                         const LocalizeContext &context) const {
+  FailureOr<SmallVector<Value>> localize(Operation *op, OpBuilder &builder, const LocalizeContext &context) const {
     auto slice = cast<SliceOp>(op);
     SmallVector<int64_t> limits(slice.getLimits());
     for (auto [dim, limit] : llvm::enumerate(limits))
       if (slice.getType().getDimSize(dim) == shapeOf(slice.getOperand())[dim])
         limit = context.localTypes[0].getDimSize(dim);
-    Value local = SliceOp::create(builder, op->getLoc(), context.localTypes[0], context.operands[0],
-                                  slice.getStarts(), limits, slice.getStrides());
+    Value local = SliceOp::create(builder, op->getLoc(), context.localTypes[0], context.operands[0], slice.getStarts(),
+                                  limits, slice.getStrides());
     return SmallVector<Value>{local};
   }
 };
@@ -227,8 +221,7 @@ struct ReverseRule : ShardingRuleOpInterface::ExternalModel<ReverseRule, Reverse
 struct PadRule : ShardingRuleOpInterface::ExternalModel<PadRule, PadOp> {
   ShardingRule getShardingRule(Operation *op) const {
     auto pad = cast<PadOp>(op);
-    ShardingRule rule =
-        keepDims(op, 1, [&](int64_t dim) { return pad.getLow()[dim] == 0 && pad.getHigh()[dim] == 0; });
+    ShardingRule rule = keepDims(op, 1, [&](int64_t dim) { return pad.getLow()[dim] == 0 && pad.getHigh()[dim] == 0; });
     auto value = dyn_cast<FloatAttr>(pad.getValue());
     auto integer = dyn_cast<IntegerAttr>(pad.getValue());
     if (!(value && value.getValue().isZero()) && !(integer && integer.getValue().isZero()))

@@ -12,8 +12,7 @@ namespace par {
 
 template <typename Op>
 static ParseResult parseFunction(OpAsmParser &parser, OperationState &result) {
-  auto type = [](Builder &builder, ArrayRef<Type> inputs, ArrayRef<Type> results,
-                 function_interface_impl::VariadicFlag,
+  auto type = [](Builder &builder, ArrayRef<Type> inputs, ArrayRef<Type> results, function_interface_impl::VariadicFlag,
                  std::string &) { return builder.getFunctionType(inputs, results); };
   return function_interface_impl::parseFunctionOp(
       parser, result, /*allowVariadic=*/false, Op::getFunctionTypeAttrName(result.name), type,
@@ -37,9 +36,7 @@ static Block *buildFunction(OpBuilder &builder, OperationState &state, StringRef
   return block;
 }
 
-ParseResult StepOp::parse(OpAsmParser &parser, OperationState &result) {
-  return parseFunction<StepOp>(parser, result);
-}
+ParseResult StepOp::parse(OpAsmParser &parser, OperationState &result) { return parseFunction<StepOp>(parser, result); }
 void StepOp::print(OpAsmPrinter &printer) { printFunction(printer, *this); }
 void StepOp::build(OpBuilder &builder, OperationState &state, StringRef name, FunctionType type) {
   buildFunction<StepOp>(builder, state, name, type);
@@ -49,8 +46,8 @@ ParseResult FragmentOp::parse(OpAsmParser &parser, OperationState &result) {
   return parseFunction<FragmentOp>(parser, result);
 }
 void FragmentOp::print(OpAsmPrinter &printer) { printFunction(printer, *this); }
-void FragmentOp::build(OpBuilder &builder, OperationState &state, StringRef name, FunctionType type,
-                       StringRef stage, FragmentKind kind) {
+void FragmentOp::build(OpBuilder &builder, OperationState &state, StringRef name, FunctionType type, StringRef stage,
+                       FragmentKind kind) {
   buildFunction<FragmentOp>(builder, state, name, type);
   state.addAttribute(getStageAttrName(state.name), FlatSymbolRefAttr::get(builder.getContext(), stage));
   state.addAttribute(getKindAttrName(state.name), FragmentKindAttr::get(builder.getContext(), kind));
@@ -95,8 +92,7 @@ LogicalResult VariableOp::verify() {
       return emitOpError() << "is stored as " << stored << ", which has other elements than " << type;
   }
   if (getSharding() && getSharding()->getRank() != type.getRank())
-    return emitOpError() << "sharding has " << getSharding()->getRank() << " dims, the variable "
-                         << type.getRank();
+    return emitOpError() << "sharding has " << getSharding()->getRank() << " dims, the variable " << type.getRank();
   if (getAt())
     for (Type place : getAt()->getAsValueRange<TypeAttr>()) {
       auto dist = dyn_cast<DistType>(place);
@@ -105,8 +101,8 @@ LogicalResult VariableOp::verify() {
     }
   bool derived = getKind() == VariableKind::state || getKind() == VariableKind::copy;
   if (derived != getOf().has_value())
-    return emitOpError() << "is a " << stringifyVariableKind(getKind())
-                         << (derived ? " and needs" : " and cannot have") << " `of`";
+    return emitOpError() << "is a " << stringifyVariableKind(getKind()) << (derived ? " and needs" : " and cannot have")
+                         << " `of`";
   if (getKind() == VariableKind::constant && !getValue())
     return emitOpError() << "is a constant and needs `value`";
   return success();
@@ -131,8 +127,7 @@ LogicalResult StepOp::verify() {
 }
 
 /// The variable of a read or write, whose tensor type must be the value's.
-static LogicalResult verifyVariable(Operation *op, FlatSymbolRefAttr name, Type type,
-                                    SymbolTableCollection &symbols) {
+static LogicalResult verifyVariable(Operation *op, FlatSymbolRefAttr name, Type type, SymbolTableCollection &symbols) {
   auto variable = symbols.lookupNearestSymbolFrom<VariableOp>(op, name);
   if (!variable)
     return op->emitOpError() << "names " << name << ", which is no variable";
@@ -183,19 +178,17 @@ LogicalResult LoopOp::verify() {
                          << getSlices().size() << " slices";
   for (auto [operand, argument] : llvm::zip(getSlices(), body.getArguments().drop_front()))
     if (sliceOf(operand.getType(), count) != argument.getType())
-      return emitOpError() << "slices " << operand.getType() << " over " << count
-                           << " microbatches, the body takes " << argument.getType();
+      return emitOpError() << "slices " << operand.getType() << " over " << count << " microbatches, the body takes "
+                           << argument.getType();
   auto yield = cast<YieldOp>(body.getTerminator());
   if (yield.getKinds().size() != getNumResults() || yield.getNumOperands() != getNumResults())
-    return emitOpError() << "has " << getNumResults() << " results, the body yields "
-                         << yield.getNumOperands();
+    return emitOpError() << "has " << getNumResults() << " results, the body yields " << yield.getNumOperands();
   for (auto [result, value, kind] :
        llvm::zip(getResults(), yield.getOperands(), yield.getKinds().getAsRange<YieldKindAttr>())) {
     Type wanted = kind.getValue() == YieldKind::stack ? sliceOf(result.getType(), count) : result.getType();
     if (!wanted || !liesAs(value.getType(), wanted))
       return emitOpError() << "result " << result.getResultNumber() << " is " << result.getType()
-                           << ", the body yields " << value.getType() << " to "
-                           << stringifyYieldKind(kind.getValue());
+                           << ", the body yields " << value.getType() << " to " << stringifyYieldKind(kind.getValue());
   }
   return success();
 }
@@ -243,8 +236,7 @@ LogicalResult ReshardOp::verify() {
   if (from.getTensor() != to.getTensor())
     return emitOpError() << "turns " << from.getTensor() << " into " << to.getTensor();
   if (from.getStage() != to.getStage())
-    return emitOpError() << "moves from stage " << from.getStage() << " to " << to.getStage()
-                         << "; use par.transfer";
+    return emitOpError() << "moves from stage " << from.getStage() << " to " << to.getStage() << "; use par.transfer";
   return success();
 }
 

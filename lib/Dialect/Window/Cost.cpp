@@ -1,7 +1,7 @@
+#include "par/Interfaces/Cost.h"
 #include "../TensorTypes.h"
 #include "par/Dialect/Attach.h"
 #include "par/Dialect/Windows.h"
-#include "par/Interfaces/Cost.h"
 
 using namespace mlir;
 
@@ -15,7 +15,8 @@ struct ConvolutionCost : CostOpInterface::ExternalModel<ConvolutionCost<Op>, Op>
   int64_t getFlops(Operation *op) const {
     ConvolutionSides sides = sidesOf(cast<Op>(op));
     RankedTensorType filter = typeOf(sides.filter);
-    return 2 * typeOf(sides.output).getNumElements() * (filter.getNumElements() / std::max<int64_t>(filter.getDimSize(0), 1));
+    return 2 * typeOf(sides.output).getNumElements() *
+           (filter.getNumElements() / std::max<int64_t>(filter.getDimSize(0), 1));
   }
   bool isFusable(Operation *) const { return false; }
 };

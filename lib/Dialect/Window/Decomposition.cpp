@@ -33,9 +33,9 @@ static Term joinWindow(Term patches, const Windows &windows) {
 }
 
 Value buildFirstLargest(OpBuilder &builder, Location loc, Value operand, Value largest, const Windows &windows) {
-  Term patches(builder, loc,
-               buildPatches(builder, loc, operand, windows,
-                            getSmallest(builder, getElementTypeOrSelf(operand.getType()))));
+  Term patches(
+      builder, loc,
+      buildPatches(builder, loc, operand, windows, getSmallest(builder, getElementTypeOrSelf(operand.getType()))));
   patches = joinWindow(patches, windows);
   ArrayRef<int64_t> shape = patches.getShape();
   int64_t last = int64_t(shape.size()) - 1;
@@ -70,8 +70,7 @@ struct MaxPoolGradDecomposition : DecomposableOpInterface::ExternalModel<MaxPool
     Windows windows = Windows::of(grad, grad.getWindow());
     // Of the operand as it is here: it may have been computed again since the result was saved.
     Value largest = buildLargest(builder, op->getLoc(), grad.getOperand(), windows);
-    Term first(builder, op->getLoc(),
-               buildFirstLargest(builder, op->getLoc(), grad.getOperand(), largest, windows));
+    Term first(builder, op->getLoc(), buildFirstLargest(builder, op->getLoc(), grad.getOperand(), largest, windows));
     ArrayRef<int64_t> shape = first.getShape();
     Term ct = first.with(grad.getCotangent()).broadcast(dimRange(0, int64_t(shape.size()) - 1), shape);
     SmallVector<int64_t> apart(shape.drop_back());

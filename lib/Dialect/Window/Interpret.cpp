@@ -110,9 +110,8 @@ struct PatchesMeaning : InterpretableOpInterface::ExternalModel<PatchesMeaning, 
                    cast<FloatAttr>(made.getValue()).getValueAsDouble());
     else
       read<int64_t>(windows, operands[0].getShape(), operands[0].ints(), result.mutableInts(),
-                    result.getType().getElementType().isInteger(1)
-                        ? cast<BoolAttr>(made.getValue()).getValue()
-                        : cast<IntegerAttr>(made.getValue()).getInt());
+                    result.getType().getElementType().isInteger(1) ? cast<BoolAttr>(made.getValue()).getValue()
+                                                                   : cast<IntegerAttr>(made.getValue()).getInt());
     return SmallVector<Tensor>{result};
   }
   template <typename T>
@@ -173,8 +172,7 @@ struct MaxPoolMeaning : InterpretableOpInterface::ExternalModel<MaxPoolMeaning, 
   static void pool(const Windows &windows, ArrayRef<int64_t> shape, ArrayRef<T> from, MutableArrayRef<T> to) {
     ArrayRef<int64_t> lengths = shape.take_back(windows.rank());
     std::vector<Tap> taps = listTaps(windows, lengths);
-    int64_t inner = ShapedType::getNumElements(lengths),
-            outer = ShapedType::getNumElements(windows.counts(lengths));
+    int64_t inner = ShapedType::getNumElements(lengths), outer = ShapedType::getNumElements(windows.counts(lengths));
     for (int64_t part = 0, parts = to.size() / outer; part < parts; ++part)
       for (const Tap &tap : taps)
         if (tap.position >= 0)
@@ -192,8 +190,7 @@ struct MaxPoolGradMeaning : InterpretableOpInterface::ExternalModel<MaxPoolGradM
     MutableArrayRef<double> to = result.mutableFloats();
     ArrayRef<int64_t> lengths = result.getShape().take_back(windows.rank());
     std::vector<Tap> taps = listTaps(windows, lengths);
-    int64_t inner = ShapedType::getNumElements(lengths),
-            outer = ShapedType::getNumElements(windows.counts(lengths));
+    int64_t inner = ShapedType::getNumElements(lengths), outer = ShapedType::getNumElements(windows.counts(lengths));
     for (int64_t part = 0, parts = ct.size() / outer; part < parts; ++part) {
       // Of each window the place of the first largest element or the last NaN, as in PyTorch; -1: none lies inside.
       std::vector<int64_t> found(outer, -1);

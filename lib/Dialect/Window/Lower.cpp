@@ -1,6 +1,6 @@
+#include "par/Dialect/Lower.h"
 #include "../TensorTypes.h"
 #include "par/Dialect/Attach.h"
-#include "par/Dialect/Lower.h"
 #include "par/Dialect/Windows.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -92,9 +92,9 @@ struct PatchesLowering : LowerableOpInterface::ExternalModel<PatchesLowering, Pa
                       builder.getAffineDimExpr(leading + spatial + dim) * windows.dilations[dim] - windows.low[dim]);
     }
     if (inside)
-      return SmallVector<Value>{buildElements(
-          builder, op->getLoc(), to, operands[0], AffineMap::get(to.getRank(), 0, exprs, builder.getContext()),
-          [](OpBuilder &, Location, ValueRange args) { return args[0]; })};
+      return SmallVector<Value>{buildElements(builder, op->getLoc(), to, operands[0],
+                                              AffineMap::get(to.getRank(), 0, exprs, builder.getContext()),
+                                              [](OpBuilder &, Location, ValueRange args) { return args[0]; })};
     auto body = [&](OpBuilder &nested, Location loc, ValueRange) -> Value {
       Place place{nested, loc, {}, {}};
       for (int64_t dim = 0; dim < leading; ++dim)
@@ -116,8 +116,8 @@ struct FoldPatchesLowering : LowerableOpInterface::ExternalModel<FoldPatchesLowe
     Windows windows = Windows::of(made, from.getShape().take_back(made.getStrides().size()));
     int64_t spatial = windows.rank(), rank = to.getRank(), leading = rank - spatial;
     // Nothing is read of it: it has the window's shape, which bounds the loops.
-    Value bounds = tensor::EmptyOp::create(builder, op->getLoc(), ArrayRef<int64_t>(windows.size),
-                                           builder.getIntegerType(8));
+    Value bounds =
+        tensor::EmptyOp::create(builder, op->getLoc(), ArrayRef<int64_t>(windows.size), builder.getIntegerType(8));
     AffineMap all = builder.getMultiDimIdentityMap(rank + spatial);
     auto body = [&](OpBuilder &nested, Location loc, ValueRange args) -> Value {
       Place place{nested, loc, {}, {}};
@@ -225,11 +225,13 @@ Lowered lowerForm(Operation *op, OpBuilder &builder, const ConvolutionForm &form
         place.addWindow(windows, dim, type.getDimSize(2 + dim), x, k);
     }
     Value read = place.read(form.placed, buildNumber(nested, loc, placed.getElementType(), 0));
-    return buildSum(nested, loc, args[1],
-                    buildProduct(nested, loc, buildWiden(nested, loc, read, element), buildWiden(nested, loc, args[0], element)));
+    return buildSum(
+        nested, loc, args[1],
+        buildProduct(nested, loc, buildWiden(nested, loc, read, element), buildWiden(nested, loc, args[0], element)));
   };
-  Value sum = buildReduction(builder, op->getLoc(), splitType(type, form.channels, groups), builder.getZeroAttr(element),
-                             form.mapped, loops.map(form.byMapped), loops.map(form.byResult), body);
+  Value sum =
+      buildReduction(builder, op->getLoc(), splitType(type, form.channels, groups), builder.getZeroAttr(element),
+                     form.mapped, loops.map(form.byMapped), loops.map(form.byResult), body);
   return SmallVector<Value>{joinChannels(builder, op->getLoc(), type, sum, form.channels)};
 }
 

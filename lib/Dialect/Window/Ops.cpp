@@ -30,8 +30,11 @@ bool Windows::isInside(int64_t dim, int64_t length) const {
 
 /// Every list has one entry a spatial dim, and windows can slide.
 static LogicalResult verifyLists(Operation *op, const Windows &windows, int64_t rank) {
-  for (auto [name, list] : {std::pair("window", &windows.size), {"strides", &windows.strides}, {"low", &windows.low},
-                            {"high", &windows.high}, {"dilations", &windows.dilations}})
+  for (auto [name, list] : {std::pair("window", &windows.size),
+                            {"strides", &windows.strides},
+                            {"low", &windows.low},
+                            {"high", &windows.high},
+                            {"dilations", &windows.dilations}})
     if (int64_t(list->size()) != rank)
       return op->emitOpError() << name << " has " << list->size() << " entries for " << rank << " spatial dims";
   for (auto [name, list] :
@@ -80,8 +83,7 @@ LogicalResult ConvolutionFilterGradOp::verify() { return verifyConvolution(*this
 static LogicalResult verifyPool(Operation *op, const Windows &windows, ArrayRef<int64_t> input,
                                 ArrayRef<int64_t> output) {
   int64_t rank = windows.rank(), leading = int64_t(input.size()) - rank;
-  if (leading < 0 || output.size() != input.size() ||
-      input.take_front(leading) != output.take_front(leading))
+  if (leading < 0 || output.size() != input.size() || input.take_front(leading) != output.take_front(leading))
     return op->emitOpError() << "leading dims differ";
   if (failed(verifyLists(op, windows, rank)))
     return failure();

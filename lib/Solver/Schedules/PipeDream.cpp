@@ -33,7 +33,8 @@ namespace par::schedules {
 extern const Schedule PipeDream;
 const Schedule PipeDream = {
     .name = "pipedream",
-    .summary = "asynchronous: every batch updates, stage s is p-1-s updates behind; one version of the weights for each",
+    .summary =
+        "asynchronous: every batch updates, stage s is p-1-s updates behind; one version of the weights for each",
     .order = pipeDreamOrder,
     .bubble = pipeDreamBubble,
     .weightsApart = true,

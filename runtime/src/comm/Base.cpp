@@ -41,8 +41,7 @@ std::string disagreement(const std::vector<std::string> &values, const std::stri
     // Of equally many, those with rank 0 count as the majority.
     return std::pair(a.second.size(), b.second.front()) < std::pair(b.second.size(), a.second.front());
   });
-  auto odd =
-      std::find_if(holders.begin(), holders.end(), [&](const auto &entry) { return &entry != &*most; });
+  auto odd = std::find_if(holders.begin(), holders.end(), [&](const auto &entry) { return &entry != &*most; });
   auto shown = [&](const std::string &value) { return hash ? shortHash(value) : value; };
   size_t others = most->second.size();
   return say(Sentence::staleBundle, odd->second.front(), what, shown(odd->first),

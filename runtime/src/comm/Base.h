@@ -18,8 +18,7 @@ enum class Sharing : uint8_t { broadcast, gather, allGather };
 /// Everything but the exchange itself and the arenas.
 class BoardControl : public Control {
 public:
-  BoardControl(Board &board, std::string bundle, uint32_t rank)
-      : board(board), bundle(std::move(bundle)), me(rank) {}
+  BoardControl(Board &board, std::string bundle, uint32_t rank) : board(board), bundle(std::move(bundle)), me(rank) {}
 
   uint32_t rank() const override { return me; }
   uint32_t world() const override { return board.world(); }
@@ -50,8 +49,7 @@ protected:
 
 private:
   /// exchange(), noted on the board as waiting for all other ranks.
-  std::vector<std::string> share(Sharing sharing, std::string_view label, std::string_view value,
-                                 uint32_t root);
+  std::vector<std::string> share(Sharing sharing, std::string_view label, std::string_view value, uint32_t root);
 
   std::string bundle;
   uint32_t me;
@@ -60,8 +58,8 @@ private:
 
 /// The error of ranks whose exchanges do not match: "rank 0 is in broadcast "kernels", rank 3 in gather
 /// "loss"".
-std::string differentExchange(uint32_t a, Sharing sharingA, std::string_view labelA, uint32_t b,
-                              Sharing sharingB, std::string_view labelB);
+std::string differentExchange(uint32_t a, Sharing sharingA, std::string_view labelA, uint32_t b, Sharing sharingB,
+                              std::string_view labelB);
 
 } // namespace par::comm
 

@@ -52,8 +52,8 @@ std::string par::comm::lostRank(Board &board, uint32_t rank, std::string_view ho
   }
   uint64_t steps = board[rank].startedSteps.load();
   std::string coordinates = board[rank].coordinates.get(), saved = board.saved.get();
-  std::string who = witness ? "rank " + std::to_string(witness->rank) + " in " + witness->waiting.kind +
-                                  ", " + witness->waiting.instruction
+  std::string who = witness ? "rank " + std::to_string(witness->rank) + " in " + witness->waiting.kind + ", " +
+                                  witness->waiting.instruction
                             : "par-run";
   return say(Sentence::lostRank, rank, coordinates.empty() ? "" : " (" + coordinates + ")", how,
              steps ? "in step " + std::to_string(steps - 1) : "before its first step", who, tenths(seconds),

@@ -81,8 +81,7 @@ bool Door::knows(Stranger &stranger, const Message &message) {
     try {
       Reader reader(message.body);
       Encounter encounter{stranger.nonce, reader.text(), port};
-      if (encounter.rankNonce.size() == kProofBytes &&
-          sameBytes(reader.text(), proofOf(key, Side::rank, encounter))) {
+      if (encounter.rankNonce.size() == kProofBytes && sameBytes(reader.text(), proofOf(key, Side::rank, encounter))) {
         stranger.connection.trust();
         stranger.connection.send({Message::admitted, proofOf(key, Side::host, encounter)});
         return true;

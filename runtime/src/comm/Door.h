@@ -25,8 +25,7 @@ class Door {
 public:
   /// `passage`: where this host gives its secret away, told to strangers; "" for nowhere.
   Door(Listener listener, std::string key, std::string passage)
-      : listener(std::move(listener)), key(std::move(key)), passage(std::move(passage)),
-        port(this->listener.port()) {}
+      : listener(std::move(listener)), key(std::move(key)), passage(std::move(passage)), port(this->listener.port()) {}
 
   /// Appends what to poll for.
   void watch(std::vector<pollfd> &polled) const;
@@ -60,8 +59,8 @@ private:
 /// What a rank shows at a host's door, over a connection that has just been made, within `milliseconds`.
 /// `token`: this rank's PAR_TOKEN, "" where the host is asked for the secret. The job's key, or why there is none.
 enum class Knock : uint8_t { admitted, silent, noHost, noPassage, otherSecret };
-Knock knock(Connection &connection, const std::string &token, const std::string &job, uint16_t port,
-            int milliseconds, std::string &key);
+Knock knock(Connection &connection, const std::string &token, const std::string &job, uint16_t port, int milliseconds,
+            std::string &key);
 
 } // namespace par::comm
 

@@ -158,8 +158,7 @@ void Engine::checkOperand(const Communication &c, const void *pointer, uint64_t 
   if (elements == 0)
     return;
   if (begin > arena.size() || elements > (arena.size() - begin) / size)
-    throw std::invalid_argument(
-        say(Sentence::outsideArena, c.id, elements, format::toString(c.type), arena.size()));
+    throw std::invalid_argument(say(Sentence::outsideArena, c.id, elements, format::toString(c.type), arena.size()));
 }
 
 void Engine::check(uint32_t queue, const Communication &c) {
@@ -184,8 +183,7 @@ void Engine::check(uint32_t queue, const Communication &c) {
 
 Operation Engine::post(uint32_t queue, std::span<const Communication> unit) {
   if (queue >= queues.size() || unit.empty() || unit.size() > format::kMaxGroup)
-    throw std::invalid_argument(
-        say(Sentence::badGroup, queue, queues.size(), unit.size(), format::kMaxGroup));
+    throw std::invalid_argument(say(Sentence::badGroup, queue, queues.size(), unit.size(), format::kMaxGroup));
   for (const Communication &c : unit)
     check(queue, c);
   Unit entry;

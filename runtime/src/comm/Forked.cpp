@@ -220,8 +220,7 @@ static Child forkRank(Job &job, const std::vector<Child> &before, SignalsHeld &h
   _exit(code);
 }
 
-int par::comm::runForked(const Launch &launch, uint32_t world,
-                         const std::function<int(Control &)> &rankMain) {
+int par::comm::runForked(const Launch &launch, uint32_t world, const std::function<int(Control &)> &rankMain) {
   Job job(launch, world);
   job.board.parent.store(getpid());
   job.board.parentBeat.store(now());

@@ -98,8 +98,7 @@ void Host::step(int milliseconds, const std::vector<int> &also) {
   if (passage)
     polled.push_back({passage->socket(), POLLIN, 0});
   for (const std::unique_ptr<Peer> &peer : peers)
-    polled.push_back(
-        {peer->connection.socket(), short(peer->connection.pending() ? POLLIN | POLLOUT : POLLIN), 0});
+    polled.push_back({peer->connection.socket(), short(peer->connection.pending() ? POLLIN | POLLOUT : POLLIN), 0});
   for (int fd : also)
     polled.push_back({fd, POLLIN, 0});
   poll(polled.data(), polled.size(), milliseconds);
@@ -248,8 +247,7 @@ void Host::exchange() {
   for (uint32_t rank = 1; rank < members.size(); ++rank) {
     const Value &other = *members[rank]->value;
     if (other.sharing != first.sharing || other.label != first.label || other.root != first.root)
-      return fail(exitRankLost,
-                  differentExchange(0, first.sharing, first.label, rank, other.sharing, other.label));
+      return fail(exitRankLost, differentExchange(0, first.sharing, first.label, rank, other.sharing, other.label));
   }
   Writer all;
   bool one = first.sharing == Sharing::broadcast;

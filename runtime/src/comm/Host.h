@@ -49,11 +49,11 @@ struct Join {
 struct Hosting {
   std::string bundle;
   double joinTimeout = 60;
-  std::string key{};                   ///< what ranks must know that come by the door
-  std::string token{};                 ///< what the passage gives away
-  const SharedFiles *pass = nullptr;   ///< what the passage passes; null where ranks inherit it
-  std::string failure{};               ///< why rank 0 does not take part, which every rank is told; "" where it does
-  uint32_t world = 0;                  ///< ranks of the job, where the board has fewer; 0: the board's
+  std::string key{};                 ///< what ranks must know that come by the door
+  std::string token{};               ///< what the passage gives away
+  const SharedFiles *pass = nullptr; ///< what the passage passes; null where ranks inherit it
+  std::string failure{};             ///< why rank 0 does not take part, which every rank is told; "" where it does
+  uint32_t world = 0;                ///< ranks of the job, where the board has fewer; 0: the board's
 };
 
 class Host {

@@ -104,10 +104,9 @@ static void install(int signal, void (*handler)(int), struct sigaction *before) 
 void par::comm::endOnSignals(const std::string &bundle, std::string_view who) {
   past.store(0);
   for (size_t i = 0; i < lonely.size(); ++i) {
-    std::string line =
-        format::printable(
-            prefixed(bundle, say(i == 0 ? Sentence::signalledBefore : Sentence::signalledLate, "{}", who))) +
-        "\n";
+    std::string line = format::printable(prefixed(
+                           bundle, say(i == 0 ? Sentence::signalledBefore : Sentence::signalledLate, "{}", who))) +
+                       "\n";
     lonely[i].bytes.store(0);
     std::copy_n(line.data(), std::min(line.size(), lonely[i].text.size()), lonely[i].text.data());
     lonely[i].bytes.store(std::min(line.size(), lonely[i].text.size()));
@@ -126,7 +125,7 @@ Interrupt::Interrupt(Board &board, int rank, CtrlC ctrlC) {
     install(endingSignals[i], onSignal, &before[i]);
   install(SIGPIPE, onClosedPipe, &before[3]);
   if (ctrlC == CtrlC::inParent) {
-    struct sigaction action {};
+    struct sigaction action{};
     action.sa_sigaction = onSentInterrupt;
     action.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
     sigaction(SIGINT, &action, nullptr);
@@ -142,8 +141,8 @@ Interrupt::~Interrupt() {
 
 /// "rank 2 (pid 4711)", "par-run (pid 4711)".
 static std::string whoGot(const Signal &signal) {
-  return (signal.rank < 0 ? "par-run" : "rank " + std::to_string(signal.rank)) + " (pid " +
-         std::to_string(signal.pid) + ")";
+  return (signal.rank < 0 ? "par-run" : "rank " + std::to_string(signal.rank)) + " (pid " + std::to_string(signal.pid) +
+         ")";
 }
 
 std::string par::comm::describeProcess(const std::optional<Place> &place) {

@@ -69,8 +69,8 @@ std::optional<Joined> par::comm::enrol(Connection connection, const Join &join, 
   throw LaunchError(exitRankLost, say(Sentence::hostSilent, join.rank));
 }
 
-// A listener with another secret may be anybody: it can neither be believed a refusal nor end the rank. That it is there is
-// said early, since a rank with a wrong PAR_TOKEN would otherwise be silent until the time is up.
+// A listener with another secret may be anybody: it can neither be believed a refusal nor end the rank. That it is
+// there is said early, since a rank with a wrong PAR_TOKEN would otherwise be silent until the time is up.
 Joined par::comm::joinHost(const Place &place, const std::string &token, const Join &join, double timeout,
                            const std::function<void(const std::string &)> &warn) {
   int64_t deadline = now() + int64_t(timeout * 1e9), otherSince = 0;

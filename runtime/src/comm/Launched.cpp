@@ -73,8 +73,7 @@ Shared fetch(const Joined &joined, uint32_t world) {
 int runJoined(const Launch &launch, const Place &place, Shared &shared, Connection connection,
               const std::function<int(Control &)> &rankMain) {
   Pulse pulse(*shared.board, place.rank, launch.timeout, launch.bundle);
-  RemoteControl control(*shared.board, launch.bundle, place.rank, place.localRank, std::move(connection),
-                        shared.files);
+  RemoteControl control(*shared.board, launch.bundle, place.rank, place.localRank, std::move(connection), shared.files);
   int code = runRank(control, *shared.board, rankMain);
   if (shared.board->aborted()) {
     // Something was wrong with how the job was started: each rank says it where that was.
@@ -147,8 +146,7 @@ void hostFailed(const Launch &launch, const Place &place, const std::string &why
 
 } // namespace
 
-int par::comm::runLaunched(const Launch &launch, const Place &place,
-                           const std::function<int(Control &)> &rankMain) {
+int par::comm::runLaunched(const Launch &launch, const Place &place, const std::function<int(Control &)> &rankMain) {
   try {
     if (place.rank == 0)
       return runHosting(launch, place, rankMain);

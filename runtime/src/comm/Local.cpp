@@ -32,8 +32,8 @@ public:
     fabric->arenas.resize(board.world());
   }
 
-  std::vector<std::string> share(uint32_t rank, Sharing sharing, std::string_view label,
-                                 std::string_view value, uint32_t root);
+  std::vector<std::string> share(uint32_t rank, Sharing sharing, std::string_view label, std::string_view value,
+                                 uint32_t root);
 
   Board &board;
 
@@ -78,12 +78,12 @@ private:
 void Hub::check() const {
   for (uint32_t rank = 1; rank < parts.size(); ++rank)
     if (parts[rank].sharing != parts[0].sharing || parts[rank].label != parts[0].label)
-      throw Mismatch(differentExchange(0, parts[0].sharing, parts[0].label, rank, parts[rank].sharing,
-                                       parts[rank].label));
+      throw Mismatch(
+          differentExchange(0, parts[0].sharing, parts[0].label, rank, parts[rank].sharing, parts[rank].label));
 }
 
-std::vector<std::string> Hub::share(uint32_t rank, Sharing sharing, std::string_view label,
-                                    std::string_view value, uint32_t root) {
+std::vector<std::string> Hub::share(uint32_t rank, Sharing sharing, std::string_view label, std::string_view value,
+                                    uint32_t root) {
   std::unique_lock lock(mutex);
   parts[rank] = {sharing, std::string(label), std::string(value)};
   uint64_t mine = exchanges;
@@ -155,8 +155,7 @@ int par::comm::runRank(BoardControl &control, Board &board, const std::function<
   }
 }
 
-int par::comm::runThreads(const Launch &launch, uint32_t world,
-                          const std::function<int(Control &)> &rankMain) {
+int par::comm::runThreads(const Launch &launch, uint32_t world, const std::function<int(Control &)> &rankMain) {
   Mapping memory = mapPrivate(Board::bytesFor(world));
   Board &board = *Board::make(memory.bytes.data(), world);
   board.deadlockAfter.store(uint32_t(launch.timeout * 20));

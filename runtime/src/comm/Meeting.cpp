@@ -112,13 +112,12 @@ void Meeting::compare(const Membership &my) const {
     for (uint32_t i = 0; i < count; ++i) {
       const Descriptor &a = first.posted[round & 1][i], &b = other.posted[round & 1][i];
       if (!same(a, b))
-        throw Mismatch(
-            say(Sentence::mismatch, my.members->name, describe(a, ranks[0]), describe(b, ranks[m])));
+        throw Mismatch(say(Sentence::mismatch, my.members->name, describe(a, ranks[0]), describe(b, ranks[m])));
     }
     if (first.count[round & 1] != other.count[round & 1])
-      throw Mismatch(say(Sentence::groupMismatch, my.members->name,
-                         describe(first.posted[round & 1][0], ranks[0]), first.count[round & 1],
-                         describe(other.posted[round & 1][0], ranks[m]), other.count[round & 1]));
+      throw Mismatch(say(Sentence::groupMismatch, my.members->name, describe(first.posted[round & 1][0], ranks[0]),
+                         first.count[round & 1], describe(other.posted[round & 1][0], ranks[m]),
+                         other.count[round & 1]));
   }
 }
 
@@ -217,8 +216,7 @@ void Meeting::spread(const Self &self, const Membership &my) {
         continue;
       Chunk chunk = chunkOf(c, q, my.area.size);
       size_t offset = chunk.begin * format::sizeOf(c.type);
-      const std::byte *theirs =
-          self.arena(my.members->ranks[q]) + my.area.members[q].posted[round & 1][i].out;
+      const std::byte *theirs = self.arena(my.members->ranks[q]) + my.area.members[q].posted[round & 1][i].out;
       copy(static_cast<std::byte *>(c.out) + offset, theirs + offset,
            (chunk.end - chunk.begin) * format::sizeOf(c.type));
     }

@@ -47,16 +47,16 @@ constexpr uint32_t maxWorld = 1 << 20;
 
 void check(const Place &place) {
   if (place.world == 0 || place.rank >= place.world)
-    throw LaunchError(
-        2, say(Sentence::rankNotBelowWorld, place.rankSource, place.rank, place.worldSource, place.world));
+    throw LaunchError(2,
+                      say(Sentence::rankNotBelowWorld, place.rankSource, place.rank, place.worldSource, place.world));
 }
 
 std::optional<Place> fromFlags(const Launch &launch) {
   if (!launch.rank && !launch.world)
     return std::nullopt;
   if (!launch.rank || !launch.world)
-    throw LaunchError(2, say(Sentence::flagNeedsFlag, launch.rank ? "--rank" : "--world",
-                             launch.rank ? "--world" : "--rank"));
+    throw LaunchError(
+        2, say(Sentence::flagNeedsFlag, launch.rank ? "--rank" : "--world", launch.rank ? "--world" : "--rank"));
   if (*launch.world > maxWorld)
     throw LaunchError(2, say(Sentence::notANumber, "--world", std::to_string(*launch.world), 1, maxWorld));
   Place place;
@@ -119,8 +119,7 @@ void readMaster(Place &place, const Launch &launch, const Environment &environme
     throw LaunchError(2, say(Sentence::setAndNotSet, "RANK", address ? "MASTER_PORT" : "MASTER_ADDR"));
   // All ranks know the job's name and so the same port.
   place.port = uint16_t(29500 + std::hash<std::string>()(place.job) % 1000);
-  if (const std::string *list = find(environment, "SLURM_JOB_NODELIST");
-      list && place.rankSource == "SLURM_PROCID")
+  if (const std::string *list = find(environment, "SLURM_JOB_NODELIST"); list && place.rankSource == "SLURM_PROCID")
     place.host = firstHost(*list);
 }
 
@@ -139,9 +138,8 @@ std::optional<Place> par::comm::findPlace(const Launch &launch, const Environmen
     }
     bool startedLauncher = other->rankSource == "SLURM_PROCID" && other->world < place->world;
     if ((other->rank != place->rank || other->world != place->world) && !startedLauncher)
-      throw LaunchError(2,
-                        say(Sentence::launchersDisagree, place->rankSource, place->worldSource, place->rank,
-                            place->world, other->rankSource, other->worldSource, other->rank, other->world));
+      throw LaunchError(2, say(Sentence::launchersDisagree, place->rankSource, place->worldSource, place->rank,
+                               place->world, other->rankSource, other->worldSource, other->rank, other->world));
   }
   if (!place)
     return std::nullopt;

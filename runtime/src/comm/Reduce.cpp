@@ -79,7 +79,8 @@ void reduceBlocks(std::byte *out, std::span<const std::byte *const> sources, siz
   constexpr size_t block = 1024;
   typename Element::Computed sum[block];
   // What lies over a source is in the cache already.
-  bool streams = n * sizeof(Stored) >= comm::kStreamed && std::find(sources.begin(), sources.end(), out) == sources.end();
+  bool streams =
+      n * sizeof(Stored) >= comm::kStreamed && std::find(sources.begin(), sources.end(), out) == sources.end();
   for (size_t begin = 0; begin < n; begin += block) {
     size_t m = std::min(block, n - begin);
     auto at = [&](const std::byte *p) { return reinterpret_cast<const Stored *>(p) + begin; };
@@ -116,8 +117,8 @@ void reduceAs(Reduction reduction, std::byte *out, std::span<const std::byte *co
 
 } // namespace
 
-void par::comm::reduce(DType type, Reduction reduction, std::byte *out,
-                       std::span<const std::byte *const> sources, size_t n) {
+void par::comm::reduce(DType type, Reduction reduction, std::byte *out, std::span<const std::byte *const> sources,
+                       size_t n) {
   switch (type) {
   case DType::F32:
     return reduceAs<Plain<float>>(reduction, out, sources, n);

@@ -30,8 +30,8 @@ std::vector<std::string> readValues(const std::string &body, size_t expected) {
 
 } // namespace
 
-std::vector<std::string> RemoteControl::exchange(Sharing sharing, std::string_view label,
-                                                 std::string_view value, uint32_t root) {
+std::vector<std::string> RemoteControl::exchange(Sharing sharing, std::string_view label, std::string_view value,
+                                                 uint32_t root) {
   Writer writer;
   writer.number(uint64_t(sharing)).number(root).text(label).text(value);
   connection.send({Message::value, writer.take()});

@@ -27,8 +27,7 @@ Refused readRefusal(const std::string &body);
 
 /// Joins over a connection to this job's host and waits until all ranks have come; nullopt where the host hangs
 /// up. `look` is called often and may throw. Throws LaunchError or Refused.
-std::optional<Joined> enrol(Connection connection, const Join &join, double timeout,
-                            const std::function<void()> &look);
+std::optional<Joined> enrol(Connection connection, const Join &join, double timeout, const std::function<void()> &look);
 
 /// Looks for the host at the ports of `place` until `timeout` seconds have passed, and joins. `token`: PAR_TOKEN, ""
 /// where it is not set. `warn` is told once what is likely to be wrong. Throws LaunchError or Refused.

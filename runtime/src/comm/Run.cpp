@@ -32,8 +32,7 @@ void checkWorld(const Launch &launch, uint32_t world, const std::string &who) {
   if (world == launch.bundleRanks)
     return;
   std::string mesh = launch.mesh.empty() ? "" : " (" + launch.mesh + ")";
-  throw LaunchError(
-      2, say(Sentence::wrongWorld, launch.bundleRanks, launch.bundleRanks == 1 ? "" : "s", mesh, who));
+  throw LaunchError(2, say(Sentence::wrongWorld, launch.bundleRanks, launch.bundleRanks == 1 ? "" : "s", mesh, who));
 }
 
 int runPlaced(const Launch &launch, const Place &place, const std::function<int(Control &)> &rankMain) {

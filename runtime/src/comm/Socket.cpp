@@ -10,8 +10,8 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <netdb.h>
 #include <fcntl.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -64,8 +64,7 @@ bool connects(int fd, int milliseconds) {
   pollfd polled{fd, POLLOUT, 0};
   int error = 0;
   socklen_t size = sizeof error;
-  return poll(&polled, 1, milliseconds) == 1 &&
-         getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error == 0;
+  return poll(&polled, 1, milliseconds) == 1 && getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error == 0;
 }
 
 /// Takes over the descriptors of a message; false where they are not all.
@@ -113,8 +112,8 @@ Listener Listener::rendezvous(const Place &place) {
   }
   if (error == EADDRINUSE)
     throw LaunchError(2, say(Sentence::portInUse, place.port, place.host, place.host));
-  throw LaunchError(
-      2, say(Sentence::cannotListen, place.host + ":" + std::to_string(place.port), std::strerror(error)));
+  throw LaunchError(2,
+                    say(Sentence::cannotListen, place.host + ":" + std::to_string(place.port), std::strerror(error)));
 }
 
 Listener Listener::local(const std::string &name) {
@@ -140,8 +139,7 @@ int par::comm::connectTo(const std::string &host, uint16_t port, int millisecond
   int fd = address ? newSocket(address->ai_family) : -1;
   if (fd < 0)
     return -1;
-  if (connect(fd, address->ai_addr, address->ai_addrlen) == 0 ||
-      (errno == EINPROGRESS && connects(fd, milliseconds)))
+  if (connect(fd, address->ai_addr, address->ai_addrlen) == 0 || (errno == EINPROGRESS && connects(fd, milliseconds)))
     return fd;
   close(fd);
   return -1;

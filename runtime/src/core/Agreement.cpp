@@ -33,7 +33,9 @@ public:
   std::vector<Term> all;
 
 private:
-  void add(const std::string &flag, const std::string &said, const std::string &meant) { all.push_back({flag, said, meant}); }
+  void add(const std::string &flag, const std::string &said, const std::string &meant) {
+    all.push_back({flag, said, meant});
+  }
 
   void given(const std::string &flag, bool is) { add(flag, is ? flag : "no " + flag, is ? "1" : "0"); }
 

@@ -20,8 +20,12 @@ namespace {
 using Facts = std::map<std::string, std::string>;
 
 Facts factsOf(const std::string &plan, const std::string &run, uint64_t step, size_t rank, size_t ranks) {
-  return {{"par_checkpoint", std::to_string(saveFormat)}, {"plan", plan}, {"run", run}, {"step", std::to_string(step)},
-          {"rank", std::to_string(rank)}, {"ranks", std::to_string(ranks)}};
+  return {{"par_checkpoint", std::to_string(saveFormat)},
+          {"plan", plan},
+          {"run", run},
+          {"step", std::to_string(step)},
+          {"rank", std::to_string(rank)},
+          {"ranks", std::to_string(ranks)}};
 }
 
 /// Stands for the checksum until all data has been written.
@@ -232,8 +236,8 @@ void SaveReader::checkFacts(const SafetensorsReader &reader, size_t rank) const 
   for (const char *key : {"step", "run", "rank", "ranks", "plan", "par_checkpoint"}) {
     auto said = reader.metadata().find(key);
     if (said == reader.metadata().end() || said->second != facts[key])
-      throw Failure::at(path, Message::checkpointOther, name, key, said == reader.metadata().end() ? "not said" : said->second,
-                        facts[key]);
+      throw Failure::at(path, Message::checkpointOther, name, key,
+                        said == reader.metadata().end() ? "not said" : said->second, facts[key]);
   }
   if (checksumOf(reader.headerBytes()) != index.files[rank].header)
     throw Failure::at(path, Message::checkpointDamaged, "the header of " + name, "");
@@ -254,8 +258,8 @@ SaveReader::RankFile SaveReader::openRankFile(size_t rank) const {
   if (index.format > 1) {
     checkFacts(*opened.reader, rank);
     auto checksum = opened.reader->metadata().find("checksum");
-    opened.data = std::make_shared<SavedData>(
-        opened.reader, path, checksum == opened.reader->metadata().end() ? "" : checksum->second);
+    opened.data = std::make_shared<SavedData>(opened.reader, path,
+                                              checksum == opened.reader->metadata().end() ? "" : checksum->second);
   }
   return opened;
 }
@@ -267,7 +271,8 @@ StoredArray SaveReader::storedArray(const std::string &name, const SavedTensor &
     const ArrayView *view = file.reader->find(name);
     if (!view || view->shape != part.size || view->type != tensor.type)
       throw Failure::at(path, Message::checkpointArray, part.file, name,
-                        view ? describeArray(view->type, view->shape) : "nothing", describeArray(tensor.type, part.size));
+                        view ? describeArray(view->type, view->shape) : "nothing",
+                        describeArray(tensor.type, part.size));
     array.pieces.push_back({part.start, part.size, view->data.data(), file.data});
   }
   return array;
@@ -291,8 +296,9 @@ Checkpoint SaveReader::read() {
     for (const std::string &other : tensor.also)
       checkpoint.store.arrays.try_emplace(other, checkpoint.store.arrays.at(name));
   if (index.format == 1)
-    checkpoint.remark = path + ": warning: was written by an earlier par-run, without checksums: shapes and sizes of its "
-                               "files are compared, what they hold is not";
+    checkpoint.remark = path +
+                        ": warning: was written by an earlier par-run, without checksums: shapes and sizes of its "
+                        "files are compared, what they hold is not";
   return checkpoint;
 }
 

@@ -51,8 +51,7 @@ bool hasInstruction() { return false; }
 
 } // namespace
 
-Checksum::Checksum(bool portable)
-    : addBlocks(!portable && hasInstruction() ? addByInstruction : addPortably) {}
+Checksum::Checksum(bool portable) : addBlocks(!portable && hasInstruction() ? addByInstruction : addPortably) {}
 
 void Checksum::add(std::span<const std::byte> bytes) {
   size_t held = total % blockBytes;

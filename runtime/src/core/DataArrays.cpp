@@ -27,7 +27,8 @@ int64_t leastOf(const Limits &run) { return run.fromEnd ? -run.limit : 0; }
 std::string rangeOf(const Limits &run) {
   if (run.limit <= 0)
     return "";
-  return core::format(" in [{}, {})", leastOf(run), run.limit) + (run.ignored ? core::format(" or the ignored {}", *run.ignored) : "");
+  return core::format(" in [{}, {})", leastOf(run), run.limit) +
+         (run.ignored ? core::format(" or the ignored {}", *run.ignored) : "");
 }
 
 /// Of all integers of an input, where one thing is said of all.
@@ -59,9 +60,7 @@ public:
     for (const auto &[name, parts] : shards)
       names.add("\"" + name + "\"");
     std::string text = "--data " + place() + " feeds " + (names.empty() ? "nothing" : names.str());
-    return others.empty()
-               ? text
-               : text + "; arrays of other names: " + others.str() + ", which F:input=array renames";
+    return others.empty() ? text : text + "; arrays of other names: " + others.str() + ", which F:input=array renames";
   }
   std::string place() const override { return paths.str(); }
 
@@ -137,12 +136,10 @@ private:
       std::string pair = text.substr(at + 1, end == std::string::npos ? end : end - at - 1);
       size_t equals = pair.find('=');
       if (equals == std::string::npos)
-        throw Failure::at("par-run", Message::flagBad, "--data", "F or F:input=array,...", spec)
-            .exitsWith(exitUsage);
+        throw Failure::at("par-run", Message::flagBad, "--data", "F or F:input=array,...", spec).exitsWith(exitUsage);
       std::string input = pair.substr(0, equals);
       if (!manifest.findInput(input))
-        throw Failure::at("par-run", Message::renamesNothing, spec, input, listInputs(manifest))
-            .exitsWith(exitUsage);
+        throw Failure::at("par-run", Message::renamesNothing, spec, input, listInputs(manifest)).exitsWith(exitUsage);
       renamed[input] = pair.substr(equals + 1);
       at = end;
     }
@@ -200,8 +197,8 @@ private:
     return scratch.data();
   }
 
-  /// An index outside of its table would read other memory; it is refused here, where the sample is known. `row`: of the shard,
-  /// nothing where an input has no rows.
+  /// An index outside of its table would read other memory; it is refused here, where the sample is known. `row`: of
+  /// the shard, nothing where an input has no rows.
   static void checkRange(const Input &input, const Shard &shard, std::optional<uint64_t> row, const std::byte *data,
                          uint64_t elements) {
     if (!isInteger(input.type) || input.limits.empty())
@@ -217,12 +214,13 @@ private:
     return run.limit == 0 || (value >= leastOf(run) && value < run.limit) || value == run.ignored;
   }
 
-  static Failure outside(const Input &input, const Limits &run, const Shard &shard, std::optional<uint64_t> row, uint64_t n,
-                         int64_t value) {
+  static Failure outside(const Input &input, const Limits &run, const Shard &shard, std::optional<uint64_t> row,
+                         uint64_t n, int64_t value) {
     bool isOne = input.limits.size() == 1 && row;
     std::string place = row ? core::format("in row {}", *row) : "at " + placeOf(input, n);
-    auto failure = Failure::at(shard.place, Message::valueRange, shard.name, value, place, input.name,
-                               format::toString(input.type), rangeOf(run) + (isOne || !row ? "" : " at " + placeOf(input, n)));
+    auto failure =
+        Failure::at(shard.place, Message::valueRange, shard.name, value, place, input.name,
+                    format::toString(input.type), rangeOf(run) + (isOne || !row ? "" : " at " + placeOf(input, n)));
     if (value < 0 && !run.ignored && !run.fromEnd)
       return std::move(failure).note(core::format(textOf(Message::valuePads), input.name, run.limit - 1));
     return failure;
@@ -237,9 +235,7 @@ private:
 
 } // namespace
 
-bool isArrayFile(const std::string &path) {
-  return std::filesystem::path(path).extension() == ".safetensors";
-}
+bool isArrayFile(const std::string &path) { return std::filesystem::path(path).extension() == ".safetensors"; }
 
 DataSpec readDataSpec(const std::string &spec) {
   auto cut = [&](size_t end) { return DataSpec{spec.substr(0, end), spec.substr(end)}; };

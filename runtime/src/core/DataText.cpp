@@ -18,9 +18,10 @@ public:
     if (!tokens || tokens->shape.size() != 2 || tokens->type != DType::I64)
       throw Failure::at(path, Message::textWithoutFeed);
     const Input *labels = manifest.findInput(feed.labels);
-    if (!tokens->microbatched || (labels && (labels->type != tokens->type || labels->shape != tokens->shape || !labels->microbatched)))
-      throw Failure::at(path, Message::labelsUnlike, feed.tokens, describeArray(tokens->type, tokens->shape), feed.labels,
-                        labels ? describeArray(labels->type, labels->shape) : "not there");
+    if (!tokens->microbatched ||
+        (labels && (labels->type != tokens->type || labels->shape != tokens->shape || !labels->microbatched)))
+      throw Failure::at(path, Message::labelsUnlike, feed.tokens, describeArray(tokens->type, tokens->shape),
+                        feed.labels, labels ? describeArray(labels->type, labels->shape) : "not there");
     length = static_cast<uint64_t>(tokens->shape[1]);
     uint64_t bytes = file.bytes().size();
     windows = bytes < shift ? 0 : (bytes - shift) / length;

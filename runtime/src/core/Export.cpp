@@ -79,9 +79,7 @@ bool contains(const std::vector<std::string> &names, const std::string &name) {
 bool isExported(const Tensor &tensor) { return isWeight(tensor) && isSaved(tensor); }
 
 /// A folder's path as one for a file in it: "a/b" of "b", "./b" of "b".
-fs::path folderOf(const fs::path &path) {
-  return path.has_parent_path() ? path.parent_path() : fs::path(".");
-}
+fs::path folderOf(const fs::path &path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
 
 /// The files of a model and what their copies are called; the model itself comes first.
 struct ModelCopy {
@@ -141,8 +139,8 @@ void copyFiles(const std::vector<ModelCopy> &copies, const std::vector<PartFile>
   }
 }
 
-/// The first segment of all parameters' names where one module wraps another (`model.`), with its dot; else "". Their names
-/// without it are for reading alone: a file with both would be loaded into neither, and twice as large.
+/// The first segment of all parameters' names where one module wraps another (`model.`), with its dot; else "". Their
+/// names without it are for reading alone: a file with both would be loaded into neither, and twice as large.
 std::string wrapperOf(const format::Manifest &manifest) {
   std::string wrapper;
   for (const Tensor &tensor : manifest.tensors) {
@@ -223,7 +221,9 @@ void exportModel(Session &session, const std::string &bundle, const std::string 
     writers.try_emplace(copies[i].name, parts[i].name());
   for (const Tensor &tensor : manifest.tensors)
     for (const format::Source &place : isExported(tensor) ? placesOf(tensor) : std::vector<format::Source>()) {
-      auto write = [&](uint64_t at, std::span<const std::byte> bytes) { writers.at(place.file).write(place.offset + at, bytes); };
+      auto write = [&](uint64_t at, std::span<const std::byte> bytes) {
+        writers.at(place.file).write(place.offset + at, bytes);
+      };
       if (place.transposed)
         writeTransposed(session, tensor, typeAt(tensor, place), write);
       else

@@ -42,7 +42,9 @@ FolderLock::FolderLock(const std::string &folder, bool locks) : folder(folder), 
   descriptor = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW, 0644);
   struct stat info;
   if (descriptor < 0 || fstat(descriptor, &info) != 0 || !S_ISREG(info.st_mode) || info.st_nlink > 1) {
-    std::string reason = descriptor < 0 ? std::strerror(errno) : !S_ISREG(info.st_mode) ? "not a plain file" : "it is a link to another file";
+    std::string reason = descriptor < 0           ? std::strerror(errno)
+                         : !S_ISREG(info.st_mode) ? "not a plain file"
+                                                  : "it is a link to another file";
     if (descriptor >= 0)
       close(descriptor);
     throw Failure::at(path, Message::cannotWrite, reason);
@@ -108,7 +110,8 @@ void FolderLock::sign() {
   char since[32];
   std::strftime(since, sizeof since, "%F %T", localtime_r(&now, &local));
   std::string text = core::format("pid {} on {}, since {}\n", getpid(), comm::hostName(), since);
-  if (ftruncate(descriptor, 0) != 0 || pwrite(descriptor, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()))
+  if (ftruncate(descriptor, 0) != 0 ||
+      pwrite(descriptor, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()))
     throw Failure::at(path, Message::cannotWrite, std::strerror(errno));
   holder = getpid();
 }

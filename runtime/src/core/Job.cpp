@@ -105,9 +105,10 @@ Checkpoint openSave(const std::string &path) {
   return openCheckpoint(isCheckpoint(path) ? path : newestCheckpoint(path));
 }
 
-/// Tables that PyTorch's state_dict leaves out (`persistent=False`, as of rotary positions) stand in the model file, if that is
-/// there. What has moved with training (batch norm's statistics) would start anew, so that it is said.
-void takeBuffersOfModel(WeightStore &store, const format::Manifest &manifest, const std::string &bundle, std::string &remark) {
+/// Tables that PyTorch's state_dict leaves out (`persistent=False`, as of rotary positions) stand in the model file, if
+/// that is there. What has moved with training (batch norm's statistics) would start anew, so that it is said.
+void takeBuffersOfModel(WeightStore &store, const format::Manifest &manifest, const std::string &bundle,
+                        std::string &remark) {
   std::vector<const format::Tensor *> missing;
   for (const format::Tensor &tensor : manifest.tensors)
     if (tensor.kind == format::TensorKind::Buffer && (tensor.source || tensor.value) && !store.find(tensor))
@@ -145,7 +146,8 @@ WeightStore openWeights(const RunOptions &options, const format::Manifest &manif
   for (const std::string &path : paths) {
     if (isFolder(path)) {
       if (paths.size() > 1)
-        throw Failure::at("par-run", Message::flagsExclude, "--weights " + path + " (a folder is a save, with all weights)",
+        throw Failure::at("par-run", Message::flagsExclude,
+                          "--weights " + path + " (a folder is a save, with all weights)",
                           "--weights " + (&path == &paths[0] ? paths[1] : paths[0]))
             .exitsWith(exitUsage);
       Checkpoint checkpoint = openSave(path);
@@ -185,7 +187,8 @@ void takeOrder(Job &job) {
   job.shuffled = saved;
 }
 
-/// Initial values: a checkpoint to go on from, files, the rules, or the model file, of which one process checks the data.
+/// Initial values: a checkpoint to go on from, files, the rules, or the model file, of which one process checks the
+/// data.
 void openInitialValues(Job &job, bool checkData) {
   const RunOptions &options = job.options;
   std::string resume = options.resume;
@@ -258,14 +261,16 @@ void checkSave(const std::string &folder) {
     throw Failure::at(folder, Message::cannotWrite, strerror(errno));
 }
 
-/// A bundle of a machine with more cores, or of somebody who wants none left, runs on as many threads as --threads takes.
+/// A bundle of a machine with more cores, or of somebody who wants none left, runs on as many threads as --threads
+/// takes.
 void boundThreads(Job &job) {
   auto asked = static_cast<int>(job.bundle.manifest.threads), most = cpu::mostThreads();
   if (job.options.threads || asked <= most)
     return;
   job.options.threads = most;
-  job.tell(job.name + format(": warning: the bundle asks for {} threads a rank and gets {}, the most that --threads takes here",
-                             asked, most));
+  job.tell(job.name +
+           format(": warning: the bundle asks for {} threads a rank and gets {}, the most that --threads takes here",
+                  asked, most));
 }
 
 comm::Launch launchOf(const Job &job) {
@@ -275,8 +280,8 @@ comm::Launch launchOf(const Job &job) {
   launch.mesh = meshOf(job.bundle.manifest);
   launch.n = job.options.n;
   launch.transport = job.options.comm == "inproc" || job.world ? comm::Transport::inproc
-                     : job.options.comm == "shm"  ? comm::Transport::shm
-                                                  : comm::Transport::automatic;
+                     : job.options.comm == "shm"               ? comm::Transport::shm
+                                                               : comm::Transport::automatic;
   launch.rank = job.options.rank;
   launch.world = job.options.world;
   launch.master = job.options.master;
@@ -312,11 +317,13 @@ void checkHypers(const Job &job) {
     float least = key == "clip" ? std::numeric_limits<float>::min() : 0;
     if (key != "seed" && !(value >= least && value <= std::numeric_limits<float>::max()))
       throw Failure::at(job.name, Message::flagBad, "--set " + key,
-                        key == "clip" ? "a number above 0, to 3.4e38" : "a number from 0 to 3.4e38", format("{}", value))
+                        key == "clip" ? "a number above 0, to 3.4e38" : "a number from 0 to 3.4e38",
+                        format("{}", value))
           .exitsWith(exitUsage);
     // What a double holds exactly, so that a save's seed is the one that was given.
     if (key == "seed" && (value < 0 || value > 0x1p53 || value != std::floor(value)))
-      throw Failure::at(job.name, Message::flagBad, "--set seed", "a whole number from 0 to 2^53", std::to_string(value))
+      throw Failure::at(job.name, Message::flagBad, "--set seed", "a whole number from 0 to 2^53",
+                        std::to_string(value))
           .exitsWith(exitUsage);
   }
 }
@@ -326,8 +333,8 @@ void checkFlushes(Job &job) {
   uint64_t calls = job.bundle.manifest.calls, before = job.checkpoint ? job.checkpoint->position.step : 0;
   uint64_t made = job.steps > before ? job.steps - before : 0, whole = (made + calls - 1) / calls * calls;
   if (made != whole && job.options.steps)
-    throw Failure::at(job.name, Message::stepsBetweenFlushes, job.steps, calls, made, before + whole - (whole > calls ? calls : 0),
-                      before + whole + (whole > calls ? 0 : calls))
+    throw Failure::at(job.name, Message::stepsBetweenFlushes, job.steps, calls, made,
+                      before + whole - (whole > calls ? calls : 0), before + whole + (whole > calls ? 0 : calls))
         .exitsWith(exitUsage);
   job.steps = std::max(job.steps, before + whole);
 }
@@ -376,10 +383,13 @@ static void checkTrainingFlags(const Job &job) {
   const auto &entries = job.bundle.programs.front();
   if (entries.findEntry("train") != format::kNone)
     return;
-  for (auto [isGiven, flag] : {std::pair(options.steps.has_value(), "--steps"), {options.epochs.has_value(), "--epochs"},
-                               {!options.save.empty(), "--save"}, {options.evalEvery > 0, "--eval-every"}})
+  for (auto [isGiven, flag] : {std::pair(options.steps.has_value(), "--steps"),
+                               {options.epochs.has_value(), "--epochs"},
+                               {!options.save.empty(), "--save"},
+                               {options.evalEvery > 0, "--eval-every"}})
     if (isGiven)
-      throw Failure::at(job.name, Message::flagNeeds, flag, "a bundle that trains, this one predicts: its plan has no train")
+      throw Failure::at(job.name, Message::flagNeeds, flag,
+                        "a bundle that trains, this one predicts: its plan has no train")
           .exitsWith(exitUsage);
 }
 
@@ -409,9 +419,9 @@ Job prepareJob(const RunOptions &options) {
   job.seed = seed == options.set.end() ? manifest.seed : static_cast<uint64_t>(seed->second);
   job.shuffled = options.order.empty() ? job.trains() : options.order == "shuffled";
   if (options.device == "sim")
-    job.world = std::make_shared<sim::World>(
-        static_cast<uint32_t>(manifest.ranks.size()),
-        sim::Options{options.simSeed.value_or(1), options.interleavings.value_or(20)});
+    job.world =
+        std::make_shared<sim::World>(static_cast<uint32_t>(manifest.ranks.size()),
+                                     sim::Options{options.simSeed.value_or(1), options.interleavings.value_or(20)});
   openInitialValues(job, rankZero);
   boundThreads(job);
   openData(job);

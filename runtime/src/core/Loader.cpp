@@ -108,8 +108,8 @@ private:
   uint64_t bind(const format::Imm &imm) const {
     int64_t value = imm.value;
     if (!imm.axis.empty())
-      value += imm.scale * static_cast<int64_t>(
-                               format::coordinateOf(loaded.bundle.manifest, loaded.rank, imm.axis).value_or(0));
+      value += imm.scale *
+               static_cast<int64_t>(format::coordinateOf(loaded.bundle.manifest, loaded.rank, imm.axis).value_or(0));
     return static_cast<uint64_t>(value);
   }
 
@@ -158,8 +158,9 @@ const ExpandedEntry &LoadedProgram::entry(const std::string &name) {
       names += (names.empty() ? "" : ", ") + entry.name;
     Failure failure = Failure::at(place, Message::noEntry, name, names);
     if (name == "predict")
-      throw std::move(failure).note("a bundle that trains does not predict: compile its model without train (--set train=null) "
-                                    "and run that bundle with --weights");
+      throw std::move(failure).note(
+          "a bundle that trains does not predict: compile its model without train (--set train=null) "
+          "and run that bundle with --weights");
     if (source.findEntry("predict") != format::kNone)
       throw std::move(failure).note("a bundle without train does nothing but predict: compile the model with train");
     throw failure;

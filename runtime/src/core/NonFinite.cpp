@@ -50,7 +50,8 @@ private:
 };
 
 /// What makes a NaN that no number of its operands tells of.
-constexpr const char *loneHint = "; a mean of nothing is NaN, as of labels that are all ignored, and so is softmax of a row that is masked whole";
+constexpr const char *loneHint =
+    "; a mean of nothing is NaN, as of labels that are all ignored, and so is softmax of a row that is masked whole";
 
 /// Whether all is one number, and that NaN.
 bool isLoneNaN(const HostBytes &bytes) {
@@ -62,8 +63,8 @@ bool holdsNonFinite(const HostBytes &bytes) {
   return !std::all_of(values, values + bytes.size() / sizeof *values, [](float value) { return std::isfinite(value); });
 }
 
-/// Index of the first NaN of an IEEE format whose bits without the sign are above those of infinity; `count` if there is
-/// none.
+/// Index of the first NaN of an IEEE format whose bits without the sign are above those of infinity; `count` if there
+/// is none.
 template <typename Bits>
 uint64_t firstNaN(const std::byte *data, uint64_t count, Bits infinity) {
   constexpr Bits magnitude = static_cast<Bits>(~Bits(0)) >> 1;
@@ -115,11 +116,13 @@ std::string describeNaN(const format::Manifest &manifest, const StepRows &rows, 
   for (const format::Input &input : manifest.inputs) {
     if (!input.microbatched || !rows.dataset->has(input.name))
       continue;
-    auto elements = static_cast<uint64_t>(elementCount(std::vector<int64_t>(input.shape.begin() + 1, input.shape.end())));
+    auto elements =
+        static_cast<uint64_t>(elementCount(std::vector<int64_t>(input.shape.begin() + 1, input.shape.end())));
     for (uint64_t i = 0; i < count; ++i) {
       uint64_t row = rows.order->at(rows.position + i);
       if (uint64_t at = firstNaN(input.type, rows.dataset->row(input, row, scratch), elements); at < elements)
-        return core::format("row {} of the data for \"{}\" holds NaN (element {})", row, format::printable(input.name), at);
+        return core::format("row {} of the data for \"{}\" holds NaN (element {})", row, format::printable(input.name),
+                            at);
     }
   }
   return "";
@@ -127,8 +130,7 @@ std::string describeNaN(const format::Manifest &manifest, const StepRows &rows, 
 
 /// How many labels are among the elements of a row, or of an input without rows; nothing if one of them
 /// counts.
-static std::optional<uint64_t> ignoredIn(const format::Input &input, const std::byte *data,
-                                         uint64_t elements) {
+static std::optional<uint64_t> ignoredIn(const format::Input &input, const std::byte *data, uint64_t elements) {
   uint64_t labels = 0;
   for (uint64_t i = 0; i < elements;)
     for (const format::Limits &run : input.limits)
@@ -142,8 +144,7 @@ static std::optional<uint64_t> ignoredIn(const format::Input &input, const std::
 
 /// The same of `count` rows.
 static std::optional<uint64_t> ignoredIn(const format::Input &input, const StepRows &rows, uint64_t count) {
-  auto elements =
-      static_cast<uint64_t>(elementCount(std::span(input.shape).subspan(input.microbatched ? 1 : 0)));
+  auto elements = static_cast<uint64_t>(elementCount(std::span(input.shape).subspan(input.microbatched ? 1 : 0)));
   if (!input.microbatched)
     return ignoredIn(input, rows.dataset->whole(input), elements);
   std::vector<std::byte> scratch;
@@ -180,7 +181,8 @@ std::string Session::firstNonFinite() const {
     const Step &step = last->steps[i];
     bool local = step.op == Op::Kernel || step.op == Op::Call;
     forEachWritten(*last, step, program, [&](const format::Buffer &buffer, void *at) {
-      if (local && buffer.type == DType::F32 && !gone.meets(at, buffer.bytes()) && holdsNonFinite({*device, at, buffer.bytes()})) {
+      if (local && buffer.type == DType::F32 && !gone.meets(at, buffer.bytes()) &&
+          holdsNonFinite({*device, at, buffer.bytes()})) {
         first = i;
         name = buffer.name;
         hint = isLoneNaN({*device, at, buffer.bytes()}) ? loneHint : "";

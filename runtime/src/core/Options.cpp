@@ -54,7 +54,8 @@ double seconds(const std::string &flag, const std::string &text) {
 int threadCount(const std::string &text) {
   int value = wholeNumber("--threads", text, 1);
   if (value > cpu::mostThreads())
-    refuse(Message::tooManyThreads, value, cpu::mostThreads(), cpu::threadsOfCore, cpu::mostThreads() / cpu::threadsOfCore);
+    refuse(Message::tooManyThreads, value, cpu::mostThreads(), cpu::threadsOfCore,
+           cpu::mostThreads() / cpu::threadsOfCore);
   return value;
 }
 
@@ -72,12 +73,13 @@ void takeCount(Number &option, const std::string &flag, const std::string &text,
   option = wholeNumber(flag, text, least);
 }
 template <typename Number>
-void takeCount(std::optional<Number> &option, const std::string &flag, const std::string &text, std::type_identity_t<Number> least) {
+void takeCount(std::optional<Number> &option, const std::string &flag, const std::string &text,
+               std::type_identity_t<Number> least) {
   option = wholeNumber(flag, text, least);
 }
 
-/// A flag: its name, what its value is called ("" for none), what it does, and how it is taken. One that means one thing is
-/// given once.
+/// A flag: its name, what its value is called ("" for none), what it does, and how it is taken. One that means one
+/// thing is given once.
 struct Flag {
   const char *name, *value, *meaning;
   std::function<void(RunOptions &, const std::string &)> take;
@@ -133,8 +135,7 @@ void takeTrace(RunOptions &options, const std::string &spec) {
 #define LIST(FIELD) [](RunOptions &o, const std::string &v) { o.FIELD.push_back(v); }
 #define NAMED(NAME, WHAT, FIELD) [](RunOptions &o, const std::string &v) { o.FIELD = notEmpty(NAME, WHAT, v); }
 #define MARK(FIELD) [](RunOptions &o, const std::string &) { o.FIELD = true; }
-#define COUNT(NAME, FIELD, LEAST)                                                                                      \
-  [](RunOptions &o, const std::string &v) { takeCount(o.FIELD, NAME, v, LEAST); }
+#define COUNT(NAME, FIELD, LEAST) [](RunOptions &o, const std::string &v) { takeCount(o.FIELD, NAME, v, LEAST); }
 
 const std::vector<Flag> &flags() {
   static const std::vector<Flag> table = {
@@ -150,7 +151,8 @@ const std::vector<Flag> &flags() {
       {"--interleavings", "N", "with --device sim: orders in which each run of an entry is played; default 20",
        COUNT("--interleavings", interleavings, 1)},
       {"--sim-seed", "S", "with --device sim: the seed of these orders; default 1", COUNT("--sim-seed", simSeed, 0)},
-      {"--threads", "N", "threads of each rank (default: 1)", [](RunOptions &o, const std::string &v) { o.threads = threadCount(v); }},
+      {"--threads", "N", "threads of each rank (default: 1)",
+       [](RunOptions &o, const std::string &v) { o.threads = threadCount(v); }},
       {"--rank", "R", "this process's rank, with --world and --master", COUNT("--rank", rank, 0)},
       {"--world", "N", "number of ranks", COUNT("--world", world, 1)},
       {"--master", "HOST:PORT", "where rank 0 listens", TEXT(master)},
@@ -167,21 +169,26 @@ const std::vector<Flag> &flags() {
        [](RunOptions &o, const std::string &v) {
          o.order = oneOf("--order", v, {"shuffled", "sequential"}, "shuffled or sequential");
        }},
-      {"--weights", "F", "a .safetensors file, an index.json, a folder of these, or a save; repeat for shards", LIST(weights), true},
+      {"--weights", "F", "a .safetensors file, an index.json, a folder of these, or a save; repeat for shards",
+       LIST(weights), true},
       {"--init", "", "start from train.init; beside --weights what the files lack", MARK(init)},
-      {"--resume", "DIR|auto", "go on from a checkpoint; auto: the newest of --save, if any", NAMED("--resume", "a folder", resume)},
+      {"--resume", "DIR|auto", "go on from a checkpoint; auto: the newest of --save, if any",
+       NAMED("--resume", "a folder", resume)},
       {"--steps", "N", "train until step N", COUNT("--steps", steps, 1)},
       {"--epochs", "E", "train for E passes over the data", COUNT("--epochs", epochs, 1)},
       {"--eval", "", "only forward and loss", MARK(eval)},
       {"--eval-every", "N", "evaluate every N steps, on --eval-data", COUNT("--eval-every", evalEvery, 1)},
-      {"--eval-data", "F", "data for --eval-every: .safetensors, or text with --text", NAMED("--eval-data", "a file", evalData)},
+      {"--eval-data", "F", "data for --eval-every: .safetensors, or text with --text",
+       NAMED("--eval-data", "a file", evalData)},
       {"--save", "DIR", "write checkpoints", NAMED("--save", "a folder", save)},
       {"--save-every", "N", "after every N steps; the last one is saved always", COUNT("--save-every", saveEvery, 1)},
       {"--keep", "N", "how many checkpoints to keep", COUNT("--keep", keep, 1)},
-      {"--export", "F", "write the whole weights at the end: .safetensors, or .onnx with the model", NAMED("--export", "a file", exportTo)},
+      {"--export", "F", "write the whole weights at the end: .safetensors, or .onnx with the model",
+       NAMED("--export", "a file", exportTo)},
       {"--output", "F.safetensors", "of a bundle without train: what it predicts", NAMED("--output", "a file", output)},
       {"--metrics", "F.jsonl", "one JSON object a step", NAMED("--metrics", "a file", metrics)},
-      {"--log-every", "N", "a progress line every N steps; default: about ten in all", COUNT("--log-every", logEvery, 1)},
+      {"--log-every", "N", "a progress line every N steps; default: about ten in all",
+       COUNT("--log-every", logEvery, 1)},
       {"--trace", "F[:A-B]", "Perfetto trace of all ranks, steps A to B", takeTrace},
       {"--set", "K=V", "lr, clip or seed", takeSet, true},
       {"--on-nan", "stop", "what to do when the loss is not finite",
@@ -222,7 +229,8 @@ constexpr ForeignFlag foreignFlags[] = {
     {"nproc-per-node num-processes gpus np ", Message::foreignFlag, "-n N"},
     {"dataset train-file train-data ", Message::foreignFlag, "--data F.safetensors, or --text F"},
     {"checkpoint load pretrained ", Message::foreignFlag, "--weights F, or --resume DIR"},
-    {"predict ", Message::foreignFlag, "no flag for it: a bundle without train predicts, and --output F keeps the results"},
+    {"predict ", Message::foreignFlag,
+     "no flag for it: a bundle without train predicts, and --output F keeps the results"},
     {"batch batch-size train-batch-size per-device-train-batch-size global-batch-size ", Message::planFlag, "batch=N"},
     {"gradient-accumulation-steps micro-batch-size microbatches ", Message::planFlag, "batch.microbatches=N"},
     {"bf16 fp16 precision dtype ", Message::planFlag, "precision=bf16"},
@@ -247,12 +255,13 @@ void refuseForeign(const std::string &name) {
   for (const Flag &flag : flags())
     names.push_back(flag.name);
   std::string near = format::didYouMean(name, names);
-  throw Failure::at("par-run", Message::unknownFlag, name, near.empty() ? "; --help lists them" : near).exitsWith(exitUsage);
+  throw Failure::at("par-run", Message::unknownFlag, name, near.empty() ? "; --help lists them" : near)
+      .exitsWith(exitUsage);
 }
 
 /// Flags of plan.md that are not there yet.
-constexpr const char *laterFlags[] = {"--tokens", "--synthetic", "--input",  "--stride", "--into",
-                                      "--from",   "--calibrate", "-v",      "--json",  "--color"};
+constexpr const char *laterFlags[] = {"--tokens", "--synthetic", "--input", "--stride", "--into",
+                                      "--from",   "--calibrate", "-v",      "--json",   "--color"};
 
 void checkTogether(const RunOptions &options) {
   auto exclude = [](bool a, bool b, const char *nameA, const char *nameB) {
@@ -359,7 +368,8 @@ std::string usage() {
     text += name + flag.meaning + "\n";
   }
   text += "PAR_TOKEN in the environment: the job's secret, the same for all ranks, 16 characters or more; without it\n"
-          "rank 0 makes one and hands it to processes of its own user on its own host. Not needed where -n starts the ranks.\n";
+          "rank 0 makes one and hands it to processes of its own user on its own host. Not needed where -n starts the "
+          "ranks.\n";
   return text;
 }
 

@@ -60,7 +60,8 @@ void PartFile::make() {
 /// "out.onnx.0123456789abcdef.tmp" beside "out.onnx".
 static bool isPart(const std::string &name, const std::string &of) {
   const std::string ending = ".tmp";
-  return name.size() == of.size() + 1 + 2 * hexBytes + ending.size() && name.starts_with(of + ".") && name.ends_with(ending) &&
+  return name.size() == of.size() + 1 + 2 * hexBytes + ending.size() && name.starts_with(of + ".") &&
+         name.ends_with(ending) &&
          name.find_first_not_of("0123456789abcdef", of.size() + 1) == name.size() - ending.size();
 }
 

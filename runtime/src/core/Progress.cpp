@@ -34,8 +34,8 @@ std::string inMiB(uint64_t bytes) { return print("%.1f MiB", static_cast<double>
 
 std::string StepReport::encode() const {
   // Hexadecimal floats: exact, and they know NaN, which JSON does not.
-  std::string text = print("%a %llu %llu", ms, static_cast<unsigned long long>(sentBytes),
-                           static_cast<unsigned long long>(peakBytes));
+  std::string text =
+      print("%a %llu %llu", ms, static_cast<unsigned long long>(sentBytes), static_cast<unsigned long long>(peakBytes));
   for (const auto &[name, value] : metrics)
     text += print(" %a ", value) + name;
   return text;
@@ -128,7 +128,8 @@ Progress::Progress(const Job &job, const comm::Control &control) : job(job), spe
 void Progress::say(const std::string &line) {
   // A reader that has gone is a signal too; one that does not read was waited for until the job was asked to end.
   // Names of files and folders come from outside.
-  if (!comm::writeOutput(STDOUT_FILENO, format::printable(line, "\n") + "\n") && errno != EPIPE && errno != ETIMEDOUT && unprinted.empty())
+  if (!comm::writeOutput(STDOUT_FILENO, format::printable(line, "\n") + "\n") && errno != EPIPE && errno != ETIMEDOUT &&
+      unprinted.empty())
     unprinted = std::strerror(errno);
 }
 
@@ -203,8 +204,8 @@ void Progress::evaluated(uint64_t rows, uint64_t leftOut, double loss, uint64_t 
   if (!speaks)
     return;
   if (metrics)
-    metrics->write(
-        json{{"step", afterStep}, {"eval_loss", loss}, {"samples", rows}, {"left_out", leftOut}}.dump() + "\n");
+    metrics->write(json{{"step", afterStep}, {"eval_loss", loss}, {"samples", rows}, {"left_out", leftOut}}.dump() +
+                   "\n");
   loss = std::isnan(loss) ? std::nan("") : loss; // "nan", of whichever sign
   std::string what = tokensPerRow ? "windows" : "samples";
   std::string line = print("eval    %llu %s  loss %.4f", static_cast<unsigned long long>(rows), what.c_str(), loss);
@@ -234,7 +235,8 @@ void Progress::predicted(uint64_t rows, double seconds) {
     return;
   std::string line = print("predict %llu %s in %.1f s", static_cast<unsigned long long>(rows),
                            tokensPerRow ? "windows" : "samples", seconds);
-  say(line + (job.options.output.empty() ? "   (--output F.safetensors keeps the results)" : "   wrote " + job.options.output));
+  say(line + (job.options.output.empty() ? "   (--output F.safetensors keeps the results)"
+                                         : "   wrote " + job.options.output));
 }
 
 /// " (predicted 118, +0.3 %)". What is predicted is the work: starting a step and waking ranks are not in it, so that a

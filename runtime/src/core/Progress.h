@@ -33,8 +33,8 @@ struct StepSummary {
 };
 StepSummary summarize(const format::Manifest &manifest, const std::vector<std::string> &reports);
 
-/// The reports of all calls that a call of `train` makes (Manifest::calls), as one text, and the summary of each from the
-/// texts of all ranks.
+/// The reports of all calls that a call of `train` makes (Manifest::calls), as one text, and the summary of each from
+/// the texts of all ranks.
 std::string joinReports(const std::vector<std::string> &calls);
 std::vector<StepSummary> summarizeCalls(const format::Manifest &manifest, std::vector<std::string> reports);
 

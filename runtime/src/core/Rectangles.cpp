@@ -67,9 +67,9 @@ void forEachRun(std::span<const int64_t> toShape, std::span<const int64_t> toSta
   });
 }
 
-void copyBlock(std::byte *to, std::span<const int64_t> toShape, std::span<const int64_t> toStart,
-               const std::byte *from, std::span<const int64_t> fromShape, std::span<const int64_t> fromStart,
-               std::span<const int64_t> size, uint64_t elementBytes) {
+void copyBlock(std::byte *to, std::span<const int64_t> toShape, std::span<const int64_t> toStart, const std::byte *from,
+               std::span<const int64_t> fromShape, std::span<const int64_t> fromStart, std::span<const int64_t> size,
+               uint64_t elementBytes) {
   forEachRun(toShape, toStart, fromShape, fromStart, size, [&](int64_t toAt, int64_t fromAt, int64_t run) {
     std::memcpy(to + static_cast<uint64_t>(toAt) * elementBytes, from + static_cast<uint64_t>(fromAt) * elementBytes,
                 static_cast<uint64_t>(run) * elementBytes);

@@ -10,8 +10,9 @@
 
 namespace par::core {
 
-/// An array for every output, of the model's own shape: the samples stand in their order in the dim that is its batch. A
-/// result without one, and a number, has one row a batch where there are several batches. Every rank writes the rectangles that it is the first to hold.
+/// An array for every output, of the model's own shape: the samples stand in their order in the dim that is its batch.
+/// A result without one, and a number, has one row a batch where there are several batches. Every rank writes the
+/// rectangles that it is the first to hold.
 class ResultWriter {
 public:
   /// Collective. `samples` are predicted in batches of the manifest's size; the last one may be filled up.

@@ -49,8 +49,8 @@ SafetensorsReader::SafetensorsReader(const std::string &path) : file(path) {
   if (!header)
     throw Failure(path, header.message());
   for (format::SafetensorsEntry &entry : header->arrays)
-    content.emplace(std::move(entry.name), ArrayView{entry.type, std::move(entry.shape),
-                                                     bytes.subspan(entry.begin, entry.end - entry.begin)});
+    content.emplace(std::move(entry.name),
+                    ArrayView{entry.type, std::move(entry.shape), bytes.subspan(entry.begin, entry.end - entry.begin)});
   meta = std::move(header->metadata);
   dataBegin = header->dataBegin;
 }

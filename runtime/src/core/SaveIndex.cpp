@@ -52,7 +52,8 @@ public:
     const nlohmann::json &value = at(key);
     bool good = value.is_number_unsigned() && value.get<uint64_t>() >= least && value.get<uint64_t>() <= most;
     if (!good)
-      refuse(folder, core::format("\"{}\" is {}, not a whole number from {} to {}", name(key), shown(value), least, most));
+      refuse(folder,
+             core::format("\"{}\" is {}, not a whole number from {} to {}", name(key), shown(value), least, most));
     return value.get<uint64_t>();
   }
   std::string text(const char *key) const {
@@ -174,17 +175,18 @@ void checkCover(const std::string &folder, const std::string &name, const SavedT
     for (size_t d = 0; inside && d < tensor.shape.size(); ++d)
       inside = part.size[d] > 0 && part.size[d] <= tensor.shape[d] && part.start[d] <= tensor.shape[d] - part.size[d];
     if (!inside)
-      refuse(folder, core::format("a part of \"{}\" at {} of size {} is not inside of {}", name, describeShape(part.start),
-                            describeShape(part.size), describeShape(tensor.shape)));
+      refuse(folder, core::format("a part of \"{}\" at {} of size {} is not inside of {}", name,
+                                  describeShape(part.start), describeShape(part.size), describeShape(tensor.shape)));
     covered += static_cast<uint64_t>(elementCount(part.size));
   }
   if (covered != static_cast<uint64_t>(elementCount(tensor.shape)))
     refuse(folder, core::format("the parts of \"{}\" hold {} elements, its shape {} has {}", name, covered,
-                          describeShape(tensor.shape), elementCount(tensor.shape)));
+                                describeShape(tensor.shape), elementCount(tensor.shape)));
   checkDisjoint(folder, name, tensor);
 }
 
-SavedTensor readTensor(const std::string &folder, const std::string &name, const nlohmann::json &entry, const SaveIndex &index) {
+SavedTensor readTensor(const std::string &folder, const std::string &name, const nlohmann::json &entry,
+                       const SaveIndex &index) {
   Entries entries(folder, entry, "tensors." + name);
   SavedTensor tensor;
   tensor.type = readType(entries, name);
@@ -193,7 +195,7 @@ SavedTensor readTensor(const std::string &folder, const std::string &name, const
     tensor.stored = entries.dims("stored");
     if (elementCount(*tensor.stored) != elementCount(tensor.shape))
       refuse(folder, core::format("\"{}\" is {} and stored as {}", name, describeShape(tensor.shape),
-                            describeShape(*tensor.stored)));
+                                  describeShape(*tensor.stored)));
   }
   if (entry.contains("also"))
     tensor.also = entries.texts("also");
@@ -249,9 +251,14 @@ bool SaveIndex::knows(const std::string &file) const {
 std::string writeIndex(const SaveIndex &index) {
   using json = nlohmann::ordered_json;
   const RunPosition &position = index.position;
-  json out = {{"par_checkpoint", {saveFormat, 0}}, {"run", index.run},   {"serial", index.serial},
-              {"plan", index.plan},                {"step", position.step}, {"rows", position.rows},
-              {"seed", position.seed},             {"order", position.shuffled ? "shuffled" : "sequential"}};
+  json out = {{"par_checkpoint", {saveFormat, 0}},
+              {"run", index.run},
+              {"serial", index.serial},
+              {"plan", index.plan},
+              {"step", position.step},
+              {"rows", position.rows},
+              {"seed", position.seed},
+              {"order", position.shuffled ? "shuffled" : "sequential"}};
   if (!position.data.empty())
     out["data"] = position.data;
   if (position.skipped > 0)
@@ -260,7 +267,9 @@ std::string writeIndex(const SaveIndex &index) {
     out["files"][rankFile(rank)] = {{"bytes", index.files[rank].bytes}, {"header", index.files[rank].header}};
   json::object_t tensors;
   for (const auto &[name, tensor] : index.tensors) {
-    json entry = {{"type", format::toString(tensor.type)}, {"shape", tensor.shape}, {"stored", *tensor.stored},
+    json entry = {{"type", format::toString(tensor.type)},
+                  {"shape", tensor.shape},
+                  {"stored", *tensor.stored},
                   {"parts", json::array()}};
     if (!tensor.also.empty())
       entry["also"] = tensor.also;

@@ -1,5 +1,6 @@
 // index.json of a save: which run wrote it, where that stood, its files with their checksums, and where each part of
-// each global tensor lies. A value that is written, read and checked by itself; what the files hold, Checkpoint.cpp compares.
+// each global tensor lies. A value that is written, read and checked by itself; what the files hold, Checkpoint.cpp
+// compares.
 #pragma once
 
 #include "par/core/Checkpoint.h"
@@ -25,7 +26,7 @@ struct SavedTensor {
   std::vector<int64_t> shape;                 ///< of the rectangles
   std::optional<std::vector<int64_t>> stored; ///< as files of weights have it; absent in format 1
   std::vector<SavedPart> parts;
-  std::vector<std::string> also = {};         ///< further names: a bundle in which they are tensors of their own finds them
+  std::vector<std::string> also = {}; ///< further names: a bundle in which they are tensors of their own finds them
 };
 
 struct SaveIndex {

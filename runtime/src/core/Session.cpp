@@ -9,8 +9,8 @@
 
 namespace par::core {
 
-/// An axis of the plan: `count` axes of the manifest's mesh from `first` on. The compiler writes an axis of size 4 as its
-/// prime factors "dp.0" and "dp.1", major first; users know "dp".
+/// An axis of the plan: `count` axes of the manifest's mesh from `first` on. The compiler writes an axis of size 4 as
+/// its prime factors "dp.0" and "dp.1", major first; users know "dp".
 struct PlanAxis {
   std::string name;
   size_t first = 0, count = 1;
@@ -108,9 +108,9 @@ comm::Hello helloOf(const format::Manifest &manifest, uint32_t rank, const std::
 
 Session::Session(const format::Bundle &bundle, const std::string &folder, comm::Control &control,
                  const SessionOptions &options)
-    : bundle(bundle), folder(folder), control(control), program(bundle.programs[bundle.manifest.ranks.at(control.rank()).role]),
-      checkArena(options.checkArena) {
-  DeviceOptions wanted{&bundle, folder, control.rank(), options.threads, checkArena ? guardBytes : 0,
+    : bundle(bundle), folder(folder), control(control),
+      program(bundle.programs[bundle.manifest.ranks.at(control.rank()).role]), checkArena(options.checkArena) {
+  DeviceOptions wanted{&bundle,       folder,       control.rank(), options.threads, checkArena ? guardBytes : 0,
                        options.world, options.comm, options.tuning};
   device = makeDevice(options.device, wanted);
   control.meet(helloOf(bundle.manifest, control.rank(), device->libraries()));
@@ -147,7 +147,8 @@ void Session::forEachTensor(const std::function<void(const format::Tensor &, std
         visit(*tensor, here);
         continue;
       }
-      if (buffer.bytes() % sizeof(uint32_t) == 0 && isZero && isZero(*tensor)) { // an optimizer's states: most of the bytes
+      if (buffer.bytes() % sizeof(uint32_t) == 0 && isZero &&
+          isZero(*tensor)) { // an optimizer's states: most of the bytes
         device->fill(at, buffer.bytes(), 0);
         continue;
       }
@@ -165,20 +166,23 @@ void Session::initialize(const WeightStore *weights, uint64_t seed) {
   };
   auto startsAtZero = [&](const format::Tensor &tensor) {
     const format::Tensor &source = sourceOf(bundle.manifest, tensor);
-    return !source.value && source.init.kind == format::InitRule::Constant && source.init.a == 0 && !arrayOf(tensor, source);
+    return !source.value && source.init.kind == format::InitRule::Constant && source.init.a == 0 &&
+           !arrayOf(tensor, source);
   };
-  forEachTensor([&](const format::Tensor &tensor, std::byte *to) {
-    const format::Tensor &source = sourceOf(bundle.manifest, tensor);
-    const StoredArray *array = arrayOf(tensor, source);
-    // Fresh parameters follow their rules; other values that the bundle knows are as it says.
-    if (!array && source.value && source.kind != format::TensorKind::Parameter)
-      return loadTensor(to, tensor, rank(), *constants.find(source.name), constants.place);
-    if (array)
-      return loadTensor(to, tensor, rank(), *array, weights->place);
-    const format::Rectangle *part = format::rectangleOf(tensor.layout, rank());
-    if (part)
-      core::initialize(to, tensor.type, tensor.layout, *part, source.init, source.name, seed);
-  }, startsAtZero);
+  forEachTensor(
+      [&](const format::Tensor &tensor, std::byte *to) {
+        const format::Tensor &source = sourceOf(bundle.manifest, tensor);
+        const StoredArray *array = arrayOf(tensor, source);
+        // Fresh parameters follow their rules; other values that the bundle knows are as it says.
+        if (!array && source.value && source.kind != format::TensorKind::Parameter)
+          return loadTensor(to, tensor, rank(), *constants.find(source.name), constants.place);
+        if (array)
+          return loadTensor(to, tensor, rank(), *array, weights->place);
+        const format::Rectangle *part = format::rectangleOf(tensor.layout, rank());
+        if (part)
+          core::initialize(to, tensor.type, tensor.layout, *part, source.init, source.name, seed);
+      },
+      startsAtZero);
   if (weights) {
     weights->checkSaved(rank(), control.world());
     weights->release();
@@ -193,7 +197,8 @@ void Session::restore(const WeightStore &checkpoint) {
       return loadTensor(to, tensor, rank(), *constants.find(tensor.name), constants.place);
     const format::Tensor &source = sourceOf(bundle.manifest, tensor);
     const StoredArray *array = checkpoint.find(source.name);
-    if (const format::Rectangle *part = format::rectangleOf(tensor.layout, rank()); !array && checkpoint.anew.count(source.name)) {
+    if (const format::Rectangle *part = format::rectangleOf(tensor.layout, rank());
+        !array && checkpoint.anew.count(source.name)) {
       if (part)
         core::initialize(to, tensor.type, tensor.layout, *part, source.init, source.name, 0);
       return;
@@ -274,8 +279,8 @@ void Session::feedFrom(const StepRows &rows, const format::Input &input, int64_t
   uint64_t elementBytes = format::sizeOf(input.type);
   if (!input.microbatched) {
     std::vector<int64_t> origin(part->start.size(), 0);
-    copyBlock(to.data(), layout.local, origin, rows.dataset->whole(input), layout.shape, part->start,
-              part->size, elementBytes);
+    copyBlock(to.data(), layout.local, origin, rows.dataset->whole(input), layout.shape, part->start, part->size,
+              elementBytes);
     return;
   }
   // Row by row: rows of a step need not lie side by side.
@@ -288,8 +293,8 @@ void Session::feedFrom(const StepRows &rows, const format::Input &input, int64_t
     uint64_t inStep = static_cast<uint64_t>(microbatch * rowsOfMicrobatch + part->start[0] + r);
     uint64_t row = rows.order->at(rows.position + inStep);
     toStart[0] = r;
-    copyBlock(to.data(), layout.local, toStart, rows.dataset->row(input, row, scratch), rowShape, fromStart,
-              size, elementBytes);
+    copyBlock(to.data(), layout.local, toStart, rows.dataset->row(input, row, scratch), rowShape, fromStart, size,
+              elementBytes);
   }
 }
 

@@ -18,9 +18,9 @@ class RankRun {
 public:
   RankRun(const Job &job, comm::Control &control)
       : job(job), options(job.options), control(control), manifest(job.bundle.manifest),
-        session(job.bundle, job.name, control, sessionOptions(job)), progress(job, control), trace(options, control.rank() == 0),
-        writer(session, session.rank() == 0 ? job.saves.get() : nullptr, options.save,
-               options.keep) {}
+        session(job.bundle, job.name, control, sessionOptions(job)), progress(job, control),
+        trace(options, control.rank() == 0),
+        writer(session, session.rank() == 0 ? job.saves.get() : nullptr, options.save, options.keep) {}
 
   int run() {
     if (job.alone)
@@ -122,9 +122,9 @@ private:
           failNonFinite(summary, control.allGather("nan", session.firstNonFinite()));
         // Half a scale below 1 would make gradients smaller than they are: it is not the scale that overflows.
         if (summary.skipped() && summary.hasLossScale && summary.lossScale < 1) {
-          auto failure = Failure::at("step " + std::to_string(summary.step), Message::lossScaleExhausted,
-                                     summary.lossScale * 2)
-                             .exitsWith(exitNan);
+          auto failure =
+              Failure::at("step " + std::to_string(summary.step), Message::lossScaleExhausted, summary.lossScale * 2)
+                  .exitsWith(exitNan);
           std::string ignored = ignoredLabels(summary.step);
           throw ignored.empty() ? failure : std::move(failure).note(ignored);
         }
@@ -217,7 +217,8 @@ private:
   }
 
   /// Writes a file; where that fails, the user of a job that saves is told where to go on from.
-  template <typename F> void writes(F &&write) {
+  template <typename F>
+  void writes(F &&write) {
     try {
       write();
     } catch (Failure &failure) {
@@ -319,9 +320,8 @@ private:
       if (!std::isfinite(loss) && bad++ == 0)
         firstBad = i + 1;
       if (loss == 0 || (bad == 1 && firstBad == i + 1))
-        ignored = ignored.empty()
-                      ? describeIgnored(manifest, {dataset, &order, i * manifest.batch}, manifest.batch)
-                      : ignored;
+        ignored = ignored.empty() ? describeIgnored(manifest, {dataset, &order, i * manifest.batch}, manifest.batch)
+                                  : ignored;
       if (std::any_of(reports.begin(), reports.end(),
                       [](const std::string &text) { return StepReport::decode(text).metrics[asked] != 0; }))
         return;
@@ -329,8 +329,8 @@ private:
     uint64_t rows = batches * manifest.batch;
     progress.evaluated(rows, given - rows, sum / static_cast<double>(batches), afterStep);
     if (bad > 0 && !afterStep) {
-      auto failure = Failure::at("eval", Message::evalIsNan, std::isnan(sum) ? "NaN" : "infinite", bad,
-                                 batches, firstBad, manifest.batch)
+      auto failure = Failure::at("eval", Message::evalIsNan, std::isnan(sum) ? "NaN" : "infinite", bad, batches,
+                                 firstBad, manifest.batch)
                          .exitsWith(exitNan);
       throw ignored.empty() ? failure : std::move(failure).note(ignored);
     }

@@ -45,7 +45,9 @@ static std::vector<std::byte> transpose(const std::byte *from, int64_t rows, int
 }
 
 /// One piece, which need not be summed before it is read.
-static bool isWhole(const StoredArray &array) { return array.pieces.size() == 1 && array.pieces[0].size == array.shape && !array.pieces[0].saved; }
+static bool isWhole(const StoredArray &array) {
+  return array.pieces.size() == 1 && array.pieces[0].size == array.shape && !array.pieces[0].saved;
+}
 
 void WeightStore::transposeFor(const format::Manifest &manifest) {
   for (const Tensor &tensor : manifest.tensors) {
@@ -57,7 +59,8 @@ void WeightStore::transposeFor(const format::Manifest &manifest) {
         continue;
       std::vector<std::byte> assembled = isWhole(*array) ? std::vector<std::byte>() : assemble(*array);
       const std::byte *from = assembled.empty() ? array->pieces[0].data : assembled.data();
-      auto bytes = std::make_shared<std::vector<std::byte>>(transpose(from, shape[0], shape[1], format::sizeOf(array->type)));
+      auto bytes =
+          std::make_shared<std::vector<std::byte>>(transpose(from, shape[0], shape[1], format::sizeOf(array->type)));
       std::swap(shape[0], shape[1]);
       arrays[tensor.name] = {array->type, shape, {Piece{{0, 0}, shape, bytes->data()}}};
       made.push_back(std::move(bytes));

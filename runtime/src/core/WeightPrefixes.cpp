@@ -44,8 +44,7 @@ std::vector<std::vector<std::string>> namesOf(const format::Manifest &manifest) 
 std::vector<std::string> sharedPrefixes(const std::vector<std::vector<std::string>> &entries) {
   auto isShared = [&](const std::string &prefix) {
     return std::all_of(entries.begin(), entries.end(), [&](const std::vector<std::string> &names) {
-      return std::any_of(names.begin(), names.end(),
-                         [&](const std::string &name) { return name.starts_with(prefix); });
+      return std::any_of(names.begin(), names.end(), [&](const std::string &name) { return name.starts_with(prefix); });
     });
   };
   std::vector<std::string> prefixes{""};
@@ -93,9 +92,8 @@ std::vector<std::vector<std::string>> entriesOf(const WeightStore &store) {
 /// The first segment that all names share, with its dot; else "".
 std::string firstSegment(const std::vector<std::vector<std::string>> &entries) {
   std::string first = entries.empty() ? "" : entries[0][0].substr(0, entries[0][0].find('.') + 1);
-  bool shared = std::all_of(entries.begin(), entries.end(), [&](const std::vector<std::string> &names) {
-    return names[0].starts_with(first);
-  });
+  bool shared = std::all_of(entries.begin(), entries.end(),
+                            [&](const std::vector<std::string> &names) { return names[0].starts_with(first); });
   return shared ? first : "";
 }
 
@@ -128,8 +126,8 @@ std::string hintAtPrefix(const format::Manifest &manifest, const WeightStore &st
   for (const Renaming &renaming :
        {Renaming{firstSegment(entriesOf(store)), ""}, Renaming{"", firstSegment(namesOf(manifest))}})
     if (size_t count = matchesOf(manifest, store, renaming).size(); count > 0)
-      return core::format("{} of its names are the bundle's {}: rename them if they are the same weights",
-                          count, describe(renaming));
+      return core::format("{} of its names are the bundle's {}: rename them if they are the same weights", count,
+                          describe(renaming));
   return "";
 }
 

@@ -85,7 +85,8 @@ Piece wholePiece(const std::vector<int64_t> &shape, const std::byte *data) {
 static void addFile(WeightStore &store, const std::string &path) {
   auto reader = std::make_shared<SafetensorsReader>(path);
   for (const auto &[name, array] : reader->arrays())
-    if (!store.arrays.try_emplace(name, StoredArray{array.type, array.shape, {wholePiece(array.shape, array.data.data())}})
+    if (!store.arrays
+             .try_emplace(name, StoredArray{array.type, array.shape, {wholePiece(array.shape, array.data.data())}})
              .second)
       throw Failure::at(path, Message::tensorTwice, name, store.fileOf(store.arrays.at(name)));
   store.readers.push_back(std::move(reader));
@@ -130,13 +131,11 @@ fs::path findModel(const format::ModelFile &model, const std::string &bundle) {
   return {};
 }
 
-void checkUnchanged(const format::ModelFile &model, const fs::path &path, const std::string &bundle,
-                    Message changed) {
+void checkUnchanged(const format::ModelFile &model, const fs::path &path, const std::string &bundle, Message changed) {
   MappedFile file(path.string());
   auto bytes = file.bytes();
   if (bytes.size() != model.size)
-    throw Failure::at(bundle, changed, path.string(),
-                      grouped(bytes.size()) + " bytes, not " + grouped(model.size));
+    throw Failure::at(bundle, changed, path.string(), grouped(bytes.size()) + " bytes, not " + grouped(model.size));
   std::string hash = format::sha256({reinterpret_cast<const char *>(bytes.data()), bytes.size()});
   if (hash != model.sha256)
     throw Failure::at(bundle, changed, path.string(), "other content");
@@ -238,11 +237,10 @@ WeightStore openModelFile(const format::Manifest &manifest, const std::string &b
     if (!file)
       file = std::make_shared<MappedFile>(path.string());
     uint64_t offset = tensor.source->offset, length = tensor.source->length;
-    uint64_t needed =
-        static_cast<uint64_t>(elementCount(tensor.stored)) * format::sizeOf(tensor.source->type);
+    uint64_t needed = static_cast<uint64_t>(elementCount(tensor.stored)) * format::sizeOf(tensor.source->type);
     if (offset > file->bytes().size() || length > file->bytes().size() - offset || length != needed)
-      throw Failure::at(path.string(), Message::badOffsets, tensor.name, offset, offset + length,
-                        file->bytes().size(), needed);
+      throw Failure::at(path.string(), Message::badOffsets, tensor.name, offset, offset + length, file->bytes().size(),
+                        needed);
     store.arrays[tensor.name] = {
         tensor.source->type, tensor.stored, {wholePiece(tensor.stored, file->bytes().data() + offset)}};
   }
@@ -260,9 +258,7 @@ bool isWeight(const Tensor &tensor) {
          tensor.kind == TensorKind::Buffer || tensor.kind == TensorKind::Copy;
 }
 
-bool isSaved(const Tensor &tensor) {
-  return tensor.kind != TensorKind::Copy && tensor.kind != TensorKind::Constant;
-}
+bool isSaved(const Tensor &tensor) { return tensor.kind != TensorKind::Copy && tensor.kind != TensorKind::Constant; }
 
 const format::Rectangle *ownedPart(const Tensor &tensor, uint32_t rank) {
   for (const format::Rectangle &part : tensor.layout.parts)
@@ -287,11 +283,13 @@ bool sameShape(const Tensor &tensor, const StoredArray &array) {
   return array.shape == tensor.stored || array.shape == tensor.layout.shape;
 }
 
-[[noreturn]] void refuseArray(const Tensor &tensor, const StoredArray &array, const std::string &file, size_t matching) {
+[[noreturn]] void refuseArray(const Tensor &tensor, const StoredArray &array, const std::string &file,
+                              size_t matching) {
   const std::vector<int64_t> &shape = array.stored ? *array.stored : array.shape;
   if (!sameShape(tensor, array))
-    throw Failure::at(file, Message::wrongShape, tensor.name, describeShape(shape), describeShape(tensor.stored),
-                      matching, array.stored ? "" : "; to begin it anew, a head of other classes, leave it out of the file and say --init");
+    throw Failure::at(
+        file, Message::wrongShape, tensor.name, describeShape(shape), describeShape(tensor.stored), matching,
+        array.stored ? "" : "; to begin it anew, a head of other classes, leave it out of the file and say --init");
   throw Failure::at(file, Message::wrongType, tensor.name, describeArray(array.type, shape),
                     describeArray(tensor.type, tensor.stored));
 }
@@ -302,9 +300,9 @@ struct StoreCheck {
   const Tensor *missing = nullptr; ///< the first
 };
 
-/// Each tensor that `wanted` picks and that is in the store has its shape and type, and is the same under each of its names.
-StoreCheck checkPresent(const format::Manifest &manifest, const WeightStore &store,
-                        bool (*wanted)(const Tensor &)) {
+/// Each tensor that `wanted` picks and that is in the store has its shape and type, and is the same under each of its
+/// names.
+StoreCheck checkPresent(const format::Manifest &manifest, const WeightStore &store, bool (*wanted)(const Tensor &)) {
   checkNames(manifest, store);
   StoreCheck found;
   auto &[total, present, missing] = found;
@@ -368,11 +366,9 @@ std::string checkSomeWeights(const format::Manifest &manifest, const WeightStore
 }
 
 std::string describeConverted(const format::Manifest &manifest, const WeightStore &store) {
-  std::map<std::pair<format::DType, format::DType>, std::pair<size_t, std::string>>
-      kinds; // how many, and the first
+  std::map<std::pair<format::DType, format::DType>, std::pair<size_t, std::string>> kinds; // how many, and the first
   for (const Tensor &tensor : manifest.tensors)
-    if (const StoredArray *array =
-            isWeight(tensor) && tensor.kind != TensorKind::Copy ? store.find(tensor) : nullptr;
+    if (const StoredArray *array = isWeight(tensor) && tensor.kind != TensorKind::Copy ? store.find(tensor) : nullptr;
         array && array->type != tensor.type) {
       auto &[count, first] = kinds[{array->type, tensor.type}];
       first = count++ ? first : tensor.name;
@@ -380,11 +376,10 @@ std::string describeConverted(const format::Manifest &manifest, const WeightStor
   std::string text;
   for (const auto &[types, found] : kinds) {
     auto [from, to] = types;
-    text += core::format("{}\"{}\"{} {} there and {} in the bundle: {}", text.empty() ? "" : "; ",
-                         format::printable(found.second),
-                         found.first > 1 ? core::format(" and {} more are", found.first - 1) : " is",
-                         format::toString(from), format::toString(to),
-                         widens(from, to) ? "converted exactly" : "rounded");
+    text += core::format(
+        "{}\"{}\"{} {} there and {} in the bundle: {}", text.empty() ? "" : "; ", format::printable(found.second),
+        found.first > 1 ? core::format(" and {} more are", found.first - 1) : " is", format::toString(from),
+        format::toString(to), widens(from, to) ? "converted exactly" : "rounded");
   }
   return text.empty() ? "" : store.place + ": note: " + text;
 }
@@ -403,13 +398,12 @@ std::string describeUnused(const format::Manifest &manifest, const WeightStore &
       first = name;
   if (count == 0)
     return "";
-  return core::format("{}: note: \"{}\"{} {} no weight of the bundle and {} not used", store.place, format::printable(first),
-                      count > 1 ? core::format(" and {} more", count - 1) : "", count > 1 ? "are" : "is", count > 1 ? "are" : "is");
+  return core::format("{}: note: \"{}\"{} {} no weight of the bundle and {} not used", store.place,
+                      format::printable(first), count > 1 ? core::format(" and {} more", count - 1) : "",
+                      count > 1 ? "are" : "is", count > 1 ? "are" : "is");
 }
 
-void checkState(const format::Manifest &manifest, const WeightStore &store) {
-  checkStore(manifest, store, isSaved);
-}
+void checkState(const format::Manifest &manifest, const WeightStore &store) { checkStore(manifest, store, isSaved); }
 
 std::string beginThawed(const format::Manifest &manifest, WeightStore &store) {
   std::set<std::string> kept, kinds; // parameters with a state in the store, and the states' own names
@@ -429,8 +423,9 @@ std::string beginThawed(const format::Manifest &manifest, WeightStore &store) {
   }
   if (thawed.empty())
     return "";
-  return core::format("{}: note: states of \"{}\"{} begin at zero: {} frozen when that was saved; the others go on", store.place,
-                      *thawed.begin(), thawed.size() > 1 ? core::format(" and {} more parameters", thawed.size() - 1) : "",
+  return core::format("{}: note: states of \"{}\"{} begin at zero: {} frozen when that was saved; the others go on",
+                      store.place, *thawed.begin(),
+                      thawed.size() > 1 ? core::format(" and {} more parameters", thawed.size() - 1) : "",
                       thawed.size() > 1 ? "they were" : "it was");
 }
 
@@ -458,21 +453,21 @@ void WeightStore::checkSaved(uint32_t rank, uint32_t ranks) const {
 
 void SavedData::check() const {
   if (!intact())
-    throw Failure::at(save, Message::checkpointDamaged, fs::path(file->path()).filename().string(), otherComplete(save));
+    throw Failure::at(save, Message::checkpointDamaged, fs::path(file->path()).filename().string(),
+                      otherComplete(save));
 }
 
 /// Elements of a piece from `first` on, which lie side by side in both; floats of another type are converted.
-static void loadRun(std::byte *to, const Tensor &tensor, const StoredArray &from, const Piece &piece,
-                    int64_t first, int64_t count, const std::string &place) {
+static void loadRun(std::byte *to, const Tensor &tensor, const StoredArray &from, const Piece &piece, int64_t first,
+                    int64_t count, const std::string &place) {
   const std::byte *values = piece.data + static_cast<uint64_t>(first) * format::sizeOf(from.type);
   int64_t bad = convertElements(to, tensor.type, values, from.type, count);
   if (bad < count)
-    throw Failure::at(place, Message::weightRange, tensor.name,
-                      floatAt(from.type, values, static_cast<uint64_t>(bad)), format::toString(tensor.type));
+    throw Failure::at(place, Message::weightRange, tensor.name, floatAt(from.type, values, static_cast<uint64_t>(bad)),
+                      format::toString(tensor.type));
 }
 
-void loadTensor(std::byte *to, const Tensor &tensor, uint32_t rank, const StoredArray &from,
-                const std::string &place) {
+void loadTensor(std::byte *to, const Tensor &tensor, uint32_t rank, const StoredArray &from, const std::string &place) {
   const format::Layout &layout = tensor.layout;
   uint64_t elementBytes = format::sizeOf(tensor.type);
   const format::Rectangle *part = format::rectangleOf(layout, rank);

@@ -20,13 +20,9 @@ void HostDevice::connect(comm::Control &control) {
   local.emplace(options, agreeOnProducts(*options.bundle, options.folder, control, options.threads));
 }
 
-core::Arenas HostDevice::arenas() const {
-  return {link->arena().data(), hostArena.data()};
-}
+core::Arenas HostDevice::arenas() const { return {link->arena().data(), hostArena.data()}; }
 
-void HostDevice::write(void *to, std::span<const std::byte> from) {
-  std::memcpy(to, from.data(), from.size());
-}
+void HostDevice::write(void *to, std::span<const std::byte> from) { std::memcpy(to, from.data(), from.size()); }
 
 void HostDevice::read(std::span<std::byte> to, const void *from) { std::memcpy(to.data(), from, to.size()); }
 
@@ -65,8 +61,7 @@ void Device::connect(comm::Control &control) {
   executor.emplace(mainQueueOf(program), program.queues.size(), *link, control, *local);
 }
 
-void Device::run(const core::ExpandedEntry &entry, std::span<const core::HyperValue> hypers,
-                 core::EntryHost &host) {
+void Device::run(const core::ExpandedEntry &entry, std::span<const core::HyperValue> hypers, core::EntryHost &host) {
   writeHypers(hypers);
   executor->run(entry, host);
 }

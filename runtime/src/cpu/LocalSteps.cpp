@@ -44,24 +44,21 @@ void fillBuffer(void *to, format::DType type, uint64_t bytes, double value, cons
   case format::DType::U8:
     return fillWith<uint8_t>(to, bytes, value);
   default:
-    throw Failure::at("", Message::unsupportedInstruction, id,
-                      "fill of " + std::string(format::toString(type)));
+    throw Failure::at("", Message::unsupportedInstruction, id, "fill of " + std::string(format::toString(type)));
   }
 }
 
 } // namespace
 
-LocalSteps::LocalSteps(const core::DeviceOptions &options, const MatmulChoices &choices)
-    : pool(options.threads) {
+LocalSteps::LocalSteps(const core::DeviceOptions &options, const MatmulChoices &choices) : pool(options.threads) {
   bindKernels(options);
   for (const format::Call &call : options.program().calls) {
     if (call.epilogue != format::Epilogue::None)
       throw Failure::at(options.folder, Message::unsupportedInstruction, "call \"" + call.name + "\"",
                         "epilogue " + std::string(format::toString(call.epilogue)) + " on the CPU");
     auto choice = choices.find(shapeKey(call));
-    calls.push_back(
-        {makeMatmul(call, choice == choices.end() ? MatmulChoice{} : choice->second, options.folder),
-         call.bias, call.workspace > 0});
+    calls.push_back({makeMatmul(call, choice == choices.end() ? MatmulChoice{} : choice->second, options.folder),
+                     call.bias, call.workspace > 0});
   }
 }
 
@@ -100,8 +97,7 @@ void LocalSteps::execute(const core::ExpandedEntry &entry, const core::Step &ste
     host.feed(*step.input, step.microbatch, {static_cast<std::byte *>(operands[0]), step.bytes});
     return;
   case Op::Fetch:
-    host.fetch(*step.output, step.microbatch, step.type,
-               {static_cast<const std::byte *>(operands[0]), step.bytes});
+    host.fetch(*step.output, step.microbatch, step.type, {static_cast<const std::byte *>(operands[0]), step.bytes});
     return;
   default:
     throw Failure::at("", Message::unsupportedInstruction, step.id, format::toString(step.op));

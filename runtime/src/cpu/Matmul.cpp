@@ -156,9 +156,8 @@ public:
     auto memory = [](const dnnl::memory::desc &desc, const void *ptr) {
       return dnnl::memory(desc, engine(), const_cast<void *>(ptr));
     };
-    std::unordered_map<int, dnnl::memory> arguments{{DNNL_ARG_SRC, memory(a, ptrA)},
-                                                    {DNNL_ARG_WEIGHTS, memory(b, ptrB)},
-                                                    {DNNL_ARG_DST, memory(c, ptrC)}};
+    std::unordered_map<int, dnnl::memory> arguments{
+        {DNNL_ARG_SRC, memory(a, ptrA)}, {DNNL_ARG_WEIGHTS, memory(b, ptrB)}, {DNNL_ARG_DST, memory(c, ptrC)}};
     if (withBias)
       arguments.emplace(DNNL_ARG_BIAS, memory(bias, ptrBias));
     if (workspaceBytes() > 0)

@@ -80,7 +80,7 @@ std::string decide(const format::Bundle &bundle, const std::string &folder, int 
 } // namespace
 
 MatmulChoices agreeOnProducts(const format::Bundle &bundle, const std::string &folder, comm::Control &control,
-                                   int threads) {
+                              int threads) {
   std::string text = control.rank() == 0 ? decide(bundle, folder, threads) : "";
   MatmulChoices choices;
   // The document lives as long as the loop reads it.

@@ -1,10 +1,11 @@
-// A mixture of experts computes each expert for all tokens, and what a token did not choose is zero: [token, expert, width]
-// holds few rows of `width` that are not. A product that reads such an operand needs the tokens of each expert alone, which
-// are known when it runs: the operand is cut into blocks of its columns, the rows of a block that are not all zero are packed,
-// and one product a block has their size. A few places are looked at first, so that a dense operand costs no more than these.
+// A mixture of experts computes each expert for all tokens, and what a token did not choose is zero: [token, expert,
+// width] holds few rows of `width` that are not. A product that reads such an operand needs the tokens of each expert
+// alone, which are known when it runs: the operand is cut into blocks of its columns, the rows of a block that are not
+// all zero are packed, and one product a block has their size. A few places are looked at first, so that a dense
+// operand costs no more than these.
 //
-// Nothing but the order of additions changes. 0 times an infinity is no zero: where the other operand has one, or a NaN, the
-// product is dense.
+// Nothing but the order of additions changes. 0 times an infinity is no zero: where the other operand has one, or a
+// NaN, the product is dense.
 #include "ZeroRows.h"
 
 #include "MatrixOffsets.h"
@@ -118,8 +119,9 @@ private:
     return call.transA ? Operand{b, call.k, call.n, call.ldb} : Operand{b, 0, 0, 0};
   }
   void multiply(const float *a, const float *b, float *c) const {
-    kernels::sgemm(call.transA ? 'T' : 'N', call.transB ? 'T' : 'N', call.m, call.n, call.k, static_cast<float>(call.alpha),
-                   {a, call.lda}, {b, call.ldb}, static_cast<float>(call.beta), c, call.ldc);
+    kernels::sgemm(call.transA ? 'T' : 'N', call.transB ? 'T' : 'N', call.m, call.n, call.k,
+                   static_cast<float>(call.alpha), {a, call.lda}, {b, call.ldb}, static_cast<float>(call.beta), c,
+                   call.ldc);
   }
   /// C += alpha A[rows, block] op(B)[block, :] for each block of A, which is not transposed.
   void addBlocks(const std::vector<Block> &blocks, const float *a, const float *b, float *c) const;

@@ -46,8 +46,9 @@ uint32_t alignmentOfCall(const format::Program &program, uint32_t call) {
 std::string keyOf(const format::Call &call, uint32_t alignment) {
   std::ostringstream key;
   key << format::toString(call.type) << format::toString(call.typeC) << (call.transA ? 't' : 'n')
-      << (call.transB ? 't' : 'n') << call.m << 'x' << call.n << 'x' << call.k << ',' << call.lda << ',' << call.ldb << ',' << call.ldc << ','
-      << (call.beta != 0) << call.bias << format::toString(call.epilogue) << ',' << call.workspace << ',' << alignment;
+      << (call.transB ? 't' : 'n') << call.m << 'x' << call.n << 'x' << call.k << ',' << call.lda << ',' << call.ldb
+      << ',' << call.ldc << ',' << (call.beta != 0) << call.bias << format::toString(call.epilogue) << ','
+      << call.workspace << ',' << alignment;
   for (size_t i = 0; i < call.batch.size(); ++i)
     key << ',' << call.batch[i] << ':' << call.strideA[i] << ':' << call.strideB[i] << ':' << call.strideC[i];
   return key.str();

@@ -1,4 +1,5 @@
-// What ranks agree on: the algorithms and engines that rank 0 chose; and the products of a program, ready to run with theirs.
+// What ranks agree on: the algorithms and engines that rank 0 chose; and the products of a program, ready to run with
+// theirs.
 #pragma once
 
 #include "cuda/TuningFile.h"
@@ -30,8 +31,8 @@ struct Agreement {
   Decided &decided;
 };
 
-/// What the file of an earlier part of this run says; `here` is what it must be for but for the library's release, where that
-/// is not given. Nothing where it is for other ones: `why` then says so.
+/// What the file of an earlier part of this run says; `here` is what it must be for but for the library's release,
+/// where that is not given. Nothing where it is for other ones: `why` then says so.
 TuningFile recall(const core::Tuning &tuning, const TunedFor &here, std::string &why);
 /// Writes what was decided, where a file is wanted and does not say it yet.
 void keep(const core::Tuning &tuning, const Decided &decided);

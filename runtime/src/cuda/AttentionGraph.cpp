@@ -50,7 +50,8 @@ int64_t AttentionGraph::bind(const Bound &where) {
 }
 
 const DnnNode &AttentionGraph::place(const Bound &where, int elements, Dims sizes, Dims strides) {
-  uint64_t bits = where.bytes | use.alignment | (pieces > 1 ? where.nextBatch : 0) | (headPieces > 1 ? where.nextHeads : 0);
+  uint64_t bits =
+      where.bytes | use.alignment | (pieces > 1 ? where.nextBatch : 0) | (headPieces > 1 ? where.nextHeads : 0);
   return graph.tensor({bind(where), elements, std::move(sizes), std::move(strides), static_cast<int64_t>(bits & -bits)},
                       "operand " + std::to_string(where.operand));
 }
@@ -87,7 +88,8 @@ const DnnNode &AttentionGraph::heads(int index, size_t tensor, bool transpose) {
     std::swap(sizes[2], sizes[3]);
     std::swap(strides[2], strides[3]);
   }
-  return place({index, bytes, nullptr, 2 * at.batch * s.b, 2 * at.head * whole.heads}, type, std::move(sizes), std::move(strides));
+  return place({index, bytes, nullptr, 2 * at.batch * s.b, 2 * at.head * whole.heads}, type, std::move(sizes),
+               std::move(strides));
 }
 
 const DnnNode &AttentionGraph::rows(int index, size_t tensor) { return heads(index, tensor, false); }
@@ -156,7 +158,10 @@ const DnnNode &AttentionGraph::indices(const DnnNode &scores, int64_t axis) {
 }
 
 const DnnNode &AttentionGraph::turned(const DnnNode &x, const DnnNode &view) {
-  graph.operation(Kind::ReshapeOperation, "a transpose").set(Attribute::ReshapeX, x).set(Attribute::ReshapeY, view).finalize();
+  graph.operation(Kind::ReshapeOperation, "a transpose")
+      .set(Attribute::ReshapeX, x)
+      .set(Attribute::ReshapeY, view)
+      .finalize();
   return view;
 }
 
@@ -183,8 +188,7 @@ const DnnNode &AttentionGraph::causal(const DnnNode &scores) {
   if (!s.causal)
     return scores;
   const DnnNode &rows = indices(scores, 2), &columns = indices(scores, 3);
-  const DnnNode &meets =
-      pointwise(dnn::pointwiseAtLeast, rows, &columns, between(scoreDims, dnn::dataBoolean));
+  const DnnNode &meets = pointwise(dnn::pointwiseAtLeast, rows, &columns, between(scoreDims, dnn::dataBoolean));
   return pointwise(dnn::pointwiseSelect, scores, &number(hidden), between(scoreDims), &meets);
 }
 
@@ -216,8 +220,7 @@ void AttentionGraph::buildBackward() {
   const DnnNode &cotangent = rows(0, 0), &query = rows(1, 1), &keyColumns = columns(2, 2),
                 &valueColumns = columns(3, 3), &attended = rows(4, 4), &lse = ofRows(5);
 
-  const DnnNode &parts =
-      pointwise(dnn::pointwiseMultiply, cotangent, &attended, between(dims({s.b, s.h, s.sq, s.e})));
+  const DnnNode &parts = pointwise(dnn::pointwiseMultiply, cotangent, &attended, between(dims({s.b, s.h, s.sq, s.e})));
   // The engines know the graph with a factor here (where nothing is dropped, 1) and with its result in memory.
   const DnnNode &added = reduce(dnn::reduceAdd, parts, between(columnDims));
   const DnnNode &whole = pointwise(dnn::pointwiseMultiply, added, &number(one), sumsOfRows());

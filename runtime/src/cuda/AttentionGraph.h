@@ -44,8 +44,8 @@ private:
   void buildBackward();
   /// Numbers in f32 in operand `index`, for each row of the queries.
   const DnnNode &ofRows(int index);
-  /// The mask in operand `index`. One of keys alone has a stride of 0 along queries: with a dim of 1 there, cuDNN 9.14 computes
-  /// another gradient.
+  /// The mask in operand `index`. One of keys alone has a stride of 0 along queries: with a dim of 1 there, cuDNN 9.14
+  /// computes another gradient.
   const DnnNode &mask(int index);
   /// The rows of tensor `tensor` (AttentionSizes::rows) in operand `index`.
   const DnnNode &rows(int index, size_t tensor);
@@ -76,8 +76,8 @@ private:
   /// Sums of rows of the queries for each key into a tensor's operand; heads that share keys are added up.
   void sumOverQueries(const DnnNode &scoreRows, const DnnNode &rows, int index, size_t tensor);
 
-  kernels::AttentionSizes s;              ///< of a piece
-  uint64_t pieces = 1, headPieces = 1;    ///< of the batches; of the heads of each, where a piece is of one batch
+  kernels::AttentionSizes s;           ///< of a piece
+  uint64_t pieces = 1, headPieces = 1; ///< of the batches; of the heads of each, where a piece is of one batch
   kernels::AttentionTensors tensors;
   int type;
   std::vector<Bound> bound;

@@ -105,9 +105,8 @@ ConvolutionGraph::ConvolutionGraph(const Dnn &dnn, const GraphUse &use)
       .finalize();
   std::vector<const DnnNode *> tensors;
   for (size_t i = 0; i < ids.size(); ++i)
-    tensors.push_back(&graph.tensor({ids[i], typeOf(builtin.operands[i].type),
-                                     sizes.dims(pass.sides[i]), {}, use.alignment},
-                                    {pass.sides[i]}));
+    tensors.push_back(&graph.tensor(
+        {ids[i], typeOf(builtin.operands[i].type), sizes.dims(pass.sides[i]), {}, use.alignment}, {pass.sides[i]}));
   DnnNode &operation = graph.operation(pass.kind, "the " + std::string(builtin.name));
   operation.set(pass.alpha, 1.0f).set(pass.beta, 0.0f).set(pass.convolution, windows);
   for (size_t i = 0; i < ids.size(); ++i)

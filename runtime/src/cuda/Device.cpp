@@ -37,8 +37,7 @@ public:
   void write(void *to, std::span<const std::byte> from) override;
   void read(std::span<std::byte> to, const void *from) override;
   void fill(void *to, uint64_t bytes, uint32_t word) override;
-  void run(const core::ExpandedEntry &entry, std::span<const core::HyperValue> hypers,
-           core::EntryHost &host) override;
+  void run(const core::ExpandedEntry &entry, std::span<const core::HyperValue> hypers, core::EntryHost &host) override;
   void keepStamps(bool keep) override { timed = keep; }
   std::byte *hostAddress(void *at) const override;
   const std::vector<core::Stamp> &stamps() const override { return times; }
@@ -230,8 +229,7 @@ void Device::read(std::span<std::byte> to, const void *from) {
 
 void Device::fill(void *to, uint64_t bytes, uint32_t word) {
   Stream main = lanes->streams[lanes->main];
-  (*gpu)->check((*gpu)->set32(reinterpret_cast<Address>(to), word, bytes / sizeof word, main),
-                "cuMemsetD32Async");
+  (*gpu)->check((*gpu)->set32(reinterpret_cast<Address>(to), word, bytes / sizeof word, main), "cuMemsetD32Async");
   (*gpu)->check((*gpu)->streamSynchronize(main), "cuStreamSynchronize");
 }
 
@@ -279,9 +277,9 @@ bool Device::feedNext(const PreparedEntry &entry, core::EntryHost &host) const {
 void Device::copyHypers(const PreparedEntry &entry, std::span<const core::HyperValue> hypers) {
   std::byte *from = entry.staging() + entry.hyperStaging;
   for (const core::HyperValue &hyper : hypers) {
-    (*gpu)->check((*gpu)->copyToDevice(reinterpret_cast<Address>(hyper.to), from, hyper.bytes,
-                                       lanes->streams[lanes->main]),
-                  "cuMemcpyHtoDAsync");
+    (*gpu)->check(
+        (*gpu)->copyToDevice(reinterpret_cast<Address>(hyper.to), from, hyper.bytes, lanes->streams[lanes->main]),
+        "cuMemcpyHtoDAsync");
     from += sizeof hyper.bits;
   }
 }
@@ -293,8 +291,7 @@ std::vector<uint32_t> Device::allQueues() const {
   return queues;
 }
 
-void Device::run(const core::ExpandedEntry &source, std::span<const core::HyperValue> hypers,
-                 core::EntryHost &host) {
+void Device::run(const core::ExpandedEntry &source, std::span<const core::HyperValue> hypers, core::EntryHost &host) {
   gpu->use();
   busy = true;
   PreparedEntry &entry = prepared(source);
@@ -323,8 +320,7 @@ void Device::run(const core::ExpandedEntry &source, std::span<const core::HyperV
     times = stopwatch->read();
   for (uint32_t i = 0; i < source.steps.size(); ++i)
     if (const Step &step = source.steps[i]; step.op == Op::Fetch)
-      host.fetch(*step.output, step.microbatch, step.type,
-                 {entry.staging() + entry.stagingOf[i], step.bytes});
+      host.fetch(*step.output, step.microbatch, step.type, {entry.staging() + entry.stagingOf[i], step.bytes});
   entry.filled = next;
   entry.turn = next ? 1 - entry.turn : entry.turn;
 }

@@ -17,9 +17,8 @@ DnnNode::DnnNode(const Dnn &library, Kind kind, std::string whose, std::string w
 DnnNode::~DnnNode() { library.descriptorDestroy(descriptor); }
 
 DnnNode &DnnNode::put(Attribute attribute, Type type, int64_t count, const void *elements) {
-  library.check(
-      library.descriptorSet(descriptor, static_cast<int>(attribute), static_cast<int>(type), count, elements),
-      whose, "attribute " + std::to_string(static_cast<int>(attribute)) + " of " + what);
+  library.check(library.descriptorSet(descriptor, static_cast<int>(attribute), static_cast<int>(type), count, elements),
+                whose, "attribute " + std::to_string(static_cast<int>(attribute)) + " of " + what);
   return *this;
 }
 
@@ -38,9 +37,7 @@ DnnNode &DnnNode::set(Attribute attribute, std::span<void *const> pointers, Type
   return put(attribute, type, static_cast<int64_t>(pointers.size()), pointers.data());
 }
 
-DnnNode &DnnNode::set(Attribute attribute, void *pointer, Type type) {
-  return put(attribute, type, 1, &pointer);
-}
+DnnNode &DnnNode::set(Attribute attribute, void *pointer, Type type) { return put(attribute, type, 1, &pointer); }
 
 int DnnNode::tryFinalize() { return library.descriptorFinalize(descriptor); }
 
@@ -52,8 +49,8 @@ DnnNode &DnnNode::finalize() {
 std::vector<int64_t> DnnNode::integers(Attribute attribute, int64_t room) const {
   std::vector<int64_t> values(static_cast<size_t>(room));
   int64_t count = 0;
-  library.check(library.descriptorGet(descriptor, static_cast<int>(attribute), static_cast<int>(Type::Int64),
-                                      room, &count, values.data()),
+  library.check(library.descriptorGet(descriptor, static_cast<int>(attribute), static_cast<int>(Type::Int64), room,
+                                      &count, values.data()),
                 whose, "attribute " + std::to_string(static_cast<int>(attribute)) + " of " + what);
   values.resize(static_cast<size_t>(std::min(count, room)));
   return values;
@@ -62,8 +59,8 @@ std::vector<int64_t> DnnNode::integers(Attribute attribute, int64_t room) const 
 std::vector<int> DnnNode::members(Attribute attribute, Type type, int64_t room) const {
   std::vector<int> values(static_cast<size_t>(room));
   int64_t count = 0;
-  library.check(library.descriptorGet(descriptor, static_cast<int>(attribute), static_cast<int>(type), room,
-                                      &count, values.data()),
+  library.check(library.descriptorGet(descriptor, static_cast<int>(attribute), static_cast<int>(type), room, &count,
+                                      values.data()),
                 whose, "attribute " + std::to_string(static_cast<int>(attribute)) + " of " + what);
   values.resize(static_cast<size_t>(std::min(count, room)));
   return values;
@@ -78,8 +75,8 @@ std::vector<std::unique_ptr<DnnNode>> DnnNode::others(Attribute attribute, Kind 
     handles.push_back(*nodes.back());
   }
   int64_t count = 0;
-  library.check(library.descriptorGet(descriptor, static_cast<int>(attribute),
-                                      static_cast<int>(Type::Descriptor), room, &count, handles.data()),
+  library.check(library.descriptorGet(descriptor, static_cast<int>(attribute), static_cast<int>(Type::Descriptor), room,
+                                      &count, handles.data()),
                 whose, "attribute " + std::to_string(static_cast<int>(attribute)) + " of " + what);
   nodes.resize(static_cast<size_t>(std::min(count, room)));
   return nodes;
@@ -105,9 +102,7 @@ const DnnNode &DnnGraph::tensor(const DnnTensor &tensor, const std::string &name
   return node.finalize();
 }
 
-DnnNode &DnnGraph::node(Kind kind, const std::string &name) {
-  return nodes.emplace_back(dnn, kind, whose, name);
-}
+DnnNode &DnnGraph::node(Kind kind, const std::string &name) { return nodes.emplace_back(dnn, kind, whose, name); }
 
 DnnNode &DnnGraph::operation(Kind kind, const std::string &name) {
   DnnNode &made = node(kind, name);

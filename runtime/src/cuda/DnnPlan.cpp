@@ -125,15 +125,12 @@ DnnPlan::DnnPlan(const DnnGraph &graph, const DnnChoice &choice) : dnn(graph.dnn
   dnn.check(build(graph, choice), whose, "the plan of engine " + choice.text());
 }
 
-DnnPlan::DnnPlan(const DnnGraph &graph, const DnnChoice &choice, int *status)
-    : dnn(graph.dnn), whose(graph.whose) {
+DnnPlan::DnnPlan(const DnnGraph &graph, const DnnChoice &choice, int *status) : dnn(graph.dnn), whose(graph.whose) {
   *status = build(graph, choice);
 }
 
 int DnnPlan::build(const DnnGraph &graph, const DnnChoice &choice) {
-  auto part = [&](Kind kind, const char *what) -> DnnNode & {
-    return parts.emplace_back(dnn, kind, whose, what);
-  };
+  auto part = [&](Kind kind, const char *what) -> DnnNode & { return parts.emplace_back(dnn, kind, whose, what); };
   DnnNode &engine = part(Kind::Engine, "the engine");
   engine.set(Attribute::EngineGraph, graph.closed()).set(Attribute::EngineIndex, choice.engine);
   if (dnn.device)
@@ -167,8 +164,7 @@ int DnnPlan::build(const DnnGraph &graph, const DnnChoice &choice) {
   return 0;
 }
 
-void DnnPlan::run(std::span<const int64_t> ids, std::span<void *const> pointers, void *workspace,
-                  Stream stream) const {
+void DnnPlan::run(std::span<const int64_t> ids, std::span<void *const> pointers, void *workspace, Stream stream) const {
   DnnNode pack(dnn, Kind::VariantPack, whose, "the variant pack");
   pack.set(Attribute::PackIds, ids)
       .set(Attribute::PackPointers, pointers, Type::Pointer)

@@ -40,8 +40,8 @@ Block::Block(const Gpu &gpu, uint64_t bytes, Place place) : gpu(&gpu), place(pla
   } else if (gpu->allocate(&at, bytes) != success) {
     size_t free = 0, total = 0;
     gpu->memoryInfo(&free, &total);
-    throw Failure::at("", Message::cudaMemory, core::grouped(bytes), core::grouped(free),
-                      core::grouped(total), gpu.name());
+    throw Failure::at("", Message::cudaMemory, core::grouped(bytes), core::grouped(free), core::grouped(total),
+                      gpu.name());
   }
   size = bytes;
 }
@@ -64,8 +64,7 @@ Owned<Stream> makeStream(const Gpu &gpu, bool urgent) {
   int least = 0, greatest = 0;
   gpu->check(gpu->streamPriorities(&least, &greatest), "cuCtxGetStreamPriorityRange");
   Stream stream = nullptr;
-  gpu->check(gpu->streamCreate(&stream, streamNonBlocking, urgent ? greatest : least),
-             "cuStreamCreateWithPriority");
+  gpu->check(gpu->streamCreate(&stream, streamNonBlocking, urgent ? greatest : least), "cuStreamCreateWithPriority");
   return {gpu, stream};
 }
 

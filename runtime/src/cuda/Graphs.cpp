@@ -7,17 +7,14 @@ using format::Op;
 
 namespace {
 
-bool isInner(const Step &wait, const Segment &segment) {
-  return wait.awaited >= static_cast<int64_t>(segment.first);
-}
+bool isInner(const Step &wait, const Segment &segment) { return wait.awaited >= static_cast<int64_t>(segment.first); }
 
 } // namespace
 
 Graphs::Key Graphs::keyOf(const PreparedEntry &entry, const Segment &segment) {
   const core::ExpandedEntry &source = entry.source;
   const Step &first = source.steps[segment.first];
-  Key key{source.runs[first.run].block, reinterpret_cast<uint64_t>(first.instruction),
-          segment.last - segment.first};
+  Key key{source.runs[first.run].block, reinterpret_cast<uint64_t>(first.instruction), segment.last - segment.first};
   for (uint32_t i = segment.first; i < segment.last; ++i) {
     const Step &step = source.steps[i];
     for (size_t o = 0; o < step.instruction->operands.size(); ++o)
@@ -39,9 +36,9 @@ void Graphs::run(const PreparedEntry &entry, const Segment &segment) {
   walk.join(segment.queues, home);
   each(Op::Wait, [&](uint32_t i) {
     if (steps[i].awaited >= 0 && !isInner(steps[i], segment))
-      gpu->check(gpu->streamWait(lanes.streams[home],
-                                 lanes.events[entry.eventOf[static_cast<size_t>(steps[i].awaited)]], 0),
-                 "cuStreamWaitEvent");
+      gpu->check(
+          gpu->streamWait(lanes.streams[home], lanes.events[entry.eventOf[static_cast<size_t>(steps[i].awaited)]], 0),
+          "cuStreamWaitEvent");
   });
   auto [place, isNew] = cache.try_emplace(keyOf(entry, segment));
   if (isNew)

@@ -86,8 +86,8 @@ BoundKernel Kernels::bind(const format::Kernel &kernel, std::span<const uint64_t
   BoundKernel bound;
   if (!kernel.builtin) {
     auto shared = static_cast<uint32_t>(kernel.launch.shared);
-    bound.stages[0] = {functionOf(generated, kernel.symbol, kernel.name), kernel.launch.grid,
-                       kernel.launch.block, shared};
+    bound.stages[0] = {functionOf(generated, kernel.symbol, kernel.name), kernel.launch.grid, kernel.launch.block,
+                       shared};
     if (shared > defaultShared)
       gpu->check(gpu->functionSet(bound.stages[0].function, functionSharedBytes, static_cast<int>(shared)),
                  "cuFuncSetAttribute of " + kernel.symbol);
@@ -114,8 +114,8 @@ BoundKernel Kernels::bind(const format::Kernel &kernel, std::span<const uint64_t
   return bound;
 }
 
-void Kernels::launch(const BoundKernel &kernel, std::span<void *const> operands,
-                     std::span<const uint64_t> immediates, void *scratch, Stream stream) const {
+void Kernels::launch(const BoundKernel &kernel, std::span<void *const> operands, std::span<const uint64_t> immediates,
+                     void *scratch, Stream stream) const {
   if (kernel.library)
     return kernel.library->run(operands, scratch, stream);
   std::vector<void *> parameters;
@@ -127,8 +127,8 @@ void Kernels::launch(const BoundKernel &kernel, std::span<void *const> operands,
     parameters.push_back(const_cast<uint64_t *>(&immediate));
   for (uint32_t i = 0; i < kernel.count; ++i) {
     const BoundKernel::Stage &stage = kernel.stages[i];
-    gpu->check(gpu->launch(stage.function, stage.grid[0], stage.grid[1], stage.grid[2], stage.block[0],
-                           stage.block[1], stage.block[2], stage.shared, stream, parameters.data(), nullptr),
+    gpu->check(gpu->launch(stage.function, stage.grid[0], stage.grid[1], stage.grid[2], stage.block[0], stage.block[1],
+                           stage.block[2], stage.shared, stream, parameters.data(), nullptr),
                "cuLaunchKernel");
   }
 }

@@ -80,7 +80,8 @@ std::vector<uint64_t> bytesOf(const GraphUse &use, uint64_t workspace) {
   std::vector<uint64_t> bytes;
   for (size_t i = 0; i < builtin.operands.size(); ++i)
     if (kernels::isPresent(builtin.operands[i], use.immediates))
-      bytes.push_back(kernels::operandElements(builtin, i, use.immediates) * kernels::typeBytes(builtin.operands[i].type));
+      bytes.push_back(kernels::operandElements(builtin, i, use.immediates) *
+                      kernels::typeBytes(builtin.operands[i].type));
   bytes.push_back(workspace);
   return bytes;
 }
@@ -101,9 +102,8 @@ TunedGraph fastest(const Agreement &of, const Dnn &dnn, const GraphUse &use, Tri
   }
   std::vector<uint64_t> bytes = bytesOf(use, workspace);
   for (const auto &one : planned)
-    ways.push_back([&](void *const *operands) {
-      one->run({operands, bytes.size() - 1}, operands[bytes.size() - 1], of.stream);
-    });
+    ways.push_back(
+        [&](void *const *operands) { one->run({operands, bytes.size() - 1}, operands[bytes.size() - 1], of.stream); });
   Trial::Fastest found = trial.fastest(bytes, ways);
   return {choices[found.way], found.microseconds};
 }

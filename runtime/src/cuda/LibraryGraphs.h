@@ -47,8 +47,8 @@ std::unique_ptr<GraphKernel> makeGraphKernel(const Dnn &dnn, const GraphUse &use
 
 bool anyGraph(const format::Bundle &bundle);
 /// Collective: gives `kernels` those of this rank's program, planned. Replicas must not diverge, so rank 0 chooses
-/// the engines for all programs, by its file, by timing or by the heuristic, and tells the others. Throws core::Failure, with the ONNX node, where cuDNN cannot
-/// compute one.
+/// the engines for all programs, by its file, by timing or by the heuristic, and tells the others. Throws
+/// core::Failure, with the ONNX node, where cuDNN cannot compute one.
 void agreeOnGraphs(const Agreement &of, const Dnn &dnn, Kernels &kernels, std::string &remark);
 
 } // namespace par::cuda

@@ -15,8 +15,7 @@ LibraryName withEnvironment() {
 }
 
 std::string ncclVersionText(int number) {
-  return std::to_string(number / 10000) + "." + std::to_string(number / 100 % 100) + "." +
-         std::to_string(number % 100);
+  return std::to_string(number / 10000) + "." + std::to_string(number / 100 % 100) + "." + std::to_string(number % 100);
 }
 
 } // namespace

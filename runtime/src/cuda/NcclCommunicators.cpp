@@ -126,9 +126,8 @@ NcclCommunicators::NcclCommunicators(const CommunicatorsOf &of, Stream stream) :
     settle(nccl.uniqueId(&id), world, "ncclGetUniqueId");
   id = idOf(of.control.broadcast("nccl", hexOf(id)));
   NcclConfig config;
-  settle(
-      nccl.initRank(&world.handle, static_cast<int>(world.size), id, static_cast<int>(world.member), &config),
-      world, "ncclCommInitRankConfig");
+  settle(nccl.initRank(&world.handle, static_cast<int>(world.size), id, static_cast<int>(world.member), &config), world,
+         "ncclCommInitRankConfig");
   split();
   connect(stream);
 }
@@ -147,8 +146,7 @@ void NcclCommunicators::split() {
     NcclConfig config;
     config.blocking = 1; // launches of one that does not block each go through a thread of their own
     int color = mine ? static_cast<int>(mine->group) : ncclNoColor;
-    settle(nccl.split(world.handle, color, static_cast<int>(on.member), &on.handle, &config), world,
-           "ncclCommSplit");
+    settle(nccl.split(world.handle, color, static_cast<int>(on.member), &on.handle, &config), world, "ncclCommSplit");
     for (uint32_t group = 0; group < communicator.groups.size(); ++group) {
       bool member = mine && mine->group == group;
       table.push_back(member ? on : One{communicator.name, nullptr, 0, 0});
@@ -191,8 +189,8 @@ void NcclCommunicators::connect(Stream stream) {
 
 void NcclCommunicators::fail(int result, const One &on, const char *what) {
   const char *more = on.handle ? nccl.lastError(on.handle) : nullptr;
-  Failure failure = Failure::at(of.options.folder, Message::ncclFailed, on.name, of.control.rank(), what,
-                                nccl.errorText(result));
+  Failure failure =
+      Failure::at(of.options.folder, Message::ncclFailed, on.name, of.control.rank(), what, nccl.errorText(result));
   throw(more && *more ? std::move(failure).note(more) : std::move(failure)).exitsWith(core::exitDeadRank);
 }
 
@@ -230,8 +228,7 @@ void NcclCommunicators::put(const One &on, Stream stream, const comm::Communicat
 }
 
 void NcclCommunicators::collective(const One &on, Stream stream, const comm::Communication &c) {
-  bool reduces =
-      c.kind == CollKind::AllReduce || c.kind == CollKind::ReduceScatter || c.kind == CollKind::Reduce;
+  bool reduces = c.kind == CollKind::AllReduce || c.kind == CollKind::ReduceScatter || c.kind == CollKind::Reduce;
   WireType wire = wireType(c, reduces);
   uint64_t n = c.n * wire.each, part = c.n * format::sizeOf(c.type);
   auto *in = static_cast<const std::byte *>(c.in);
@@ -252,13 +249,11 @@ void NcclCommunicators::collective(const One &on, Stream stream, const comm::Com
     result = nccl.allGather(inPlace ? out + on.member * part : in, out, n, wire.type, on.handle, stream);
     break;
   case CollKind::ReduceScatter:
-    result =
-        nccl.reduceScatter(in, inPlace ? out + on.member * part : out, n, wire.type, op, on.handle, stream);
+    result = nccl.reduceScatter(in, inPlace ? out + on.member * part : out, n, wire.type, op, on.handle, stream);
     break;
   case CollKind::AllToAll:
     if (inPlace)
-      throw Failure::at(of.options.folder, Message::unsupportedInstruction, c.id,
-                        "all_to_all in place on cuda");
+      throw Failure::at(of.options.folder, Message::unsupportedInstruction, c.id, "all_to_all in place on cuda");
     for (uint32_t peer = 0; peer < on.size && (result == ncclOk || result == ncclInProgress); ++peer) {
       result = nccl.send(in + peer * part, n, wire.type, static_cast<int>(peer), on.handle, stream);
       if (result == ncclOk || result == ncclInProgress)

@@ -11,8 +11,7 @@ using format::Op;
 
 bool communicates(Op op) { return op == Op::Coll || op == Op::Send || op == Op::Recv || op == Op::Group; }
 
-uint32_t eventIndex(const format::Program &program, const format::Instruction &instruction,
-                    const format::Run &run) {
+uint32_t eventIndex(const format::Program &program, const format::Instruction &instruction, const format::Run &run) {
   uint32_t index = 0;
   for (uint32_t i = 0; i < instruction.event; ++i)
     index += program.events[i].depth;
@@ -32,9 +31,7 @@ constexpr uint64_t stagingAlignment = 256;
 
 /// A graph holds what one run does on its own: communication is posted, data is fed and results are fetched
 /// outside.
-bool capturable(const Step &step) {
-  return !communicates(step.op) && step.op != Op::Feed && step.op != Op::Fetch;
-}
+bool capturable(const Step &step) { return !communicates(step.op) && step.op != Op::Feed && step.op != Op::Fetch; }
 
 std::vector<Segment> cut(const core::ExpandedEntry &entry) {
   std::vector<Segment> segments;
@@ -61,8 +58,8 @@ std::vector<Segment> cut(const core::ExpandedEntry &entry) {
 
 PreparedEntry::PreparedEntry(const Gpu &gpu, Kernels &table, const format::Program &program,
                              const core::ExpandedEntry &source)
-    : source(source), kernelOf(source.steps.size()), eventOf(source.steps.size()),
-      stagingOf(source.steps.size()), scratch(program.queues.size()) {
+    : source(source), kernelOf(source.steps.size()), eventOf(source.steps.size()), stagingOf(source.steps.size()),
+      scratch(program.queues.size()) {
   std::map<std::pair<uint32_t, std::vector<uint64_t>>, uint32_t> known;
   uint64_t bytes = 0;
   for (size_t i = 0; i < source.steps.size(); ++i) {
@@ -79,8 +76,7 @@ PreparedEntry::PreparedEntry(const Gpu &gpu, Kernels &table, const format::Progr
       continue;
     auto first = source.immediates.begin() + step.immediates;
     std::vector<uint64_t> immediates(first, first + static_cast<long>(instruction.imms.size()));
-    auto [place, isNew] =
-        known.try_emplace({instruction.kernel, immediates}, static_cast<uint32_t>(kernels.size()));
+    auto [place, isNew] = known.try_emplace({instruction.kernel, immediates}, static_cast<uint32_t>(kernels.size()));
     if (isNew)
       kernels.push_back(table.bind(program.kernels[instruction.kernel], immediates));
     kernelOf[i] = place->second;
@@ -89,7 +85,8 @@ PreparedEntry::PreparedEntry(const Gpu &gpu, Kernels &table, const format::Progr
   hyperStaging = bytes;
   for (const format::Buffer &buffer : program.buffers) // one value a slot
     bytes += buffer.kind == format::BufferKind::Hyper ? buffer.at.size() * sizeof(uint64_t) : 0;
-  bool feeds = std::any_of(source.steps.begin(), source.steps.end(), [](const Step &step) { return step.op == Op::Feed; });
+  bool feeds =
+      std::any_of(source.steps.begin(), source.steps.end(), [](const Step &step) { return step.op == Op::Feed; });
   for (Block &staging : std::span(stagings).first(feeds ? 2 : 1))
     staging = Block(gpu, bytes, Block::Place::Host);
   segments = cut(source);

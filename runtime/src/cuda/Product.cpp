@@ -73,9 +73,9 @@ BatchFold foldBatch(const format::Call &call) {
   auto continues = [&](const std::vector<int64_t> &strides, int64_t stride) {
     return strides[d - 1] == stride * fold.count;
   };
-  while (d > 0 && (call.batch[d - 1] == 1 ||
-                   (continues(call.strideA, fold.strideA) && continues(call.strideB, fold.strideB) &&
-                    continues(call.strideC, fold.strideC)))) {
+  while (d > 0 &&
+         (call.batch[d - 1] == 1 || (continues(call.strideA, fold.strideA) && continues(call.strideB, fold.strideB) &&
+                                     continues(call.strideC, fold.strideC)))) {
     --d;
     fold.count *= call.batch[d];
   }
@@ -99,10 +99,8 @@ Product::Product(const Gpu &gpu, const Blas &blas, const format::Call &call, uin
     check(blas.descriptorCreate(&descriptor, computeF32, typeF32), "cublasLtMatmulDescCreate");
     // The library's first operand is B.
     int first = call.transB ? transpose : 0, second = call.transA ? transpose : 0;
-    check(blas.descriptorSet(descriptor, descriptorTransA, &first, sizeof first),
-          "cublasLtMatmulDescSetAttribute");
-    check(blas.descriptorSet(descriptor, descriptorTransB, &second, sizeof second),
-          "cublasLtMatmulDescSetAttribute");
+    check(blas.descriptorSet(descriptor, descriptorTransA, &first, sizeof first), "cublasLtMatmulDescSetAttribute");
+    check(blas.descriptorSet(descriptor, descriptorTransB, &second, sizeof second), "cublasLtMatmulDescSetAttribute");
     finish(type);
     auto layout = [&](BlasLayout &to, int of, int64_t rows, int64_t columns, int64_t leading, int64_t stride) {
       auto count = static_cast<int32_t>(batch.count);
@@ -174,8 +172,7 @@ std::vector<BlasAlgorithm> Product::ask() const {
     blas.preferenceSet(preference, preferenceAlignment + operand, &bytes, sizeof bytes);
   std::array<BlasHeuristic, mostProposals> found;
   int count = 0;
-  int status =
-      blas.heuristic(blas.handle, descriptor, b, a, c, c, preference, mostProposals, found.data(), &count);
+  int status = blas.heuristic(blas.handle, descriptor, b, a, c, c, preference, mostProposals, found.data(), &count);
   blas.preferenceDestroy(preference);
   std::vector<BlasAlgorithm> good;
   for (int i = 0; status == 0 && i < count; ++i)
@@ -216,17 +213,16 @@ void Product::run(void *const *operands, Stream stream) {
   }
   if (call.hasAux()) {
     void *aux = *operands++;
-    blas.check(blas.descriptorSet(descriptor, call.sums() ? descriptorBias : descriptorAux, &aux, sizeof aux), call.name,
-               "aux");
+    blas.check(blas.descriptorSet(descriptor, call.sums() ? descriptorBias : descriptorAux, &aux, sizeof aux),
+               call.name, "aux");
   }
   auto *result = static_cast<std::byte *>(*operands++);
   void *workspace = call.workspace ? *operands : nullptr;
-  auto size = static_cast<int64_t>(format::sizeOf(call.type)),
-       sizeC = static_cast<int64_t>(format::sizeOf(call.typeC));
+  auto size = static_cast<int64_t>(format::sizeOf(call.type)), sizeC = static_cast<int64_t>(format::sizeOf(call.typeC));
   for (const BatchFold::Offset &at : batch.outer)
-    blas.check(blas.matmul(blas.handle, descriptor, &alpha, second + at.b * size, b, first + at.a * size, a,
-                           &beta, result + at.c * sizeC, c, result + at.c * sizeC, c, &chosen, workspace,
-                           call.workspace, stream),
+    blas.check(blas.matmul(blas.handle, descriptor, &alpha, second + at.b * size, b, first + at.a * size, a, &beta,
+                           result + at.c * sizeC, c, result + at.c * sizeC, c, &chosen, workspace, call.workspace,
+                           stream),
                call.name, "cublasLtMatmul");
 }
 

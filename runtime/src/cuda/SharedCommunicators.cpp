@@ -117,8 +117,7 @@ private:
 SharedCommunicators::SharedCommunicators(const CommunicatorsOf &of, Kernels &kernels)
     : of(of), kernels(kernels), groups(comm::tableOf(*of.options.bundle)) {
   // Rank 0 makes the hub; its address says to the others where it lies in the memory that all share.
-  std::shared_ptr<Hub> made =
-      of.control.rank() == 0 ? std::make_shared<Hub>(groups, of.gpu.ordinal()) : nullptr;
+  std::shared_ptr<Hub> made = of.control.rank() == 0 ? std::make_shared<Hub>(groups, of.gpu.ordinal()) : nullptr;
   std::string text = of.control.broadcast("hub", std::to_string(reinterpret_cast<uintptr_t>(&made)));
   uintptr_t address = 0;
   std::from_chars(text.data(), text.data() + text.size(), address);
@@ -158,9 +157,8 @@ void SharedCommunicators::post(Stream stream, std::span<const comm::Communicatio
   std::vector<Posted> all;
   for (const comm::Communication &c : unit)
     all.push_back(begin(c));
-  std::sort(all.begin(), all.end(), [](const Posted &a, const Posted &b) {
-    return std::pair(a.table, a.what) < std::pair(b.table, b.what);
-  });
+  std::sort(all.begin(), all.end(),
+            [](const Posted &a, const Posted &b) { return std::pair(a.table, a.what) < std::pair(b.table, b.what); });
   for (Posted &posted : all) {
     auto *in = static_cast<const std::byte *>(posted.what->in);
     auto *out = static_cast<std::byte *>(posted.what->out);
@@ -175,8 +173,7 @@ void SharedCommunicators::post(Stream stream, std::span<const comm::Communicatio
     }
     work(posted, stream);
     of.gpu->check(of.gpu->eventRecord(posted.done, stream), "cuEventRecord");
-    std::vector<Offer> done =
-        posted.table->exchange(posted.member, {nullptr, nullptr, posted.done, 0}, of.link);
+    std::vector<Offer> done = posted.table->exchange(posted.member, {nullptr, nullptr, posted.done, 0}, of.link);
     for (uint32_t other = 0; other < posted.members; ++other)
       if (other != posted.member)
         of.gpu->check(of.gpu->streamWait(stream, done[other].event, 0), "cuStreamWaitEvent");
@@ -190,8 +187,7 @@ void SharedCommunicators::copy(std::byte *to, const std::byte *from, uint64_t by
 }
 
 /// Elements [first, first + n) of all members' operands, added in the order of members.
-void SharedCommunicators::reduce(const Posted &posted, uint64_t first, uint64_t n, std::byte *to,
-                                 Stream stream) {
+void SharedCommunicators::reduce(const Posted &posted, uint64_t first, uint64_t n, std::byte *to, Stream stream) {
   const comm::Communication &c = *posted.what;
   if (n == 0)
     return;
@@ -206,8 +202,8 @@ void SharedCommunicators::reduce(const Posted &posted, uint64_t first, uint64_t 
   uint64_t members = posted.members, operation = operations[static_cast<size_t>(c.reduction)];
   void *parameters[] = {&to, &sources, &members, &n, &operation};
   of.gpu->check(of.gpu->launch(kernels.builtin(stage->entry), stage->grid[0], stage->grid[1], stage->grid[2],
-                               stage->block[0], stage->block[1], stage->block[2], stage->shared, stream,
-                               parameters, nullptr),
+                               stage->block[0], stage->block[1], stage->block[2], stage->shared, stream, parameters,
+                               nullptr),
                 "cuLaunchKernel");
 }
 
@@ -248,8 +244,7 @@ void SharedCommunicators::work(const Posted &posted, Stream stream) {
     return;
   case CollKind::AllToAll:
     if (inPlace)
-      throw Failure::at(of.options.folder, Message::unsupportedInstruction, c.id,
-                        "all_to_all in place on cuda");
+      throw Failure::at(of.options.folder, Message::unsupportedInstruction, c.id, "all_to_all in place on cuda");
     for (size_t other = 0; other < members; ++other)
       copy(out + other * bytes, posted.offers[other].in + self * bytes, bytes, stream);
     return;

@@ -13,9 +13,8 @@ void Stamps::begin(size_t count, Stream main) {
     events.push_back(makeEvent(gpu, true));
   record(origin, main);
   gpu->check(gpu->streamSynchronize(main), "cuStreamSynchronize");
-  originTime = std::chrono::duration_cast<std::chrono::nanoseconds>(
-                   std::chrono::steady_clock::now().time_since_epoch())
-                   .count();
+  originTime =
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 std::vector<core::Stamp> Stamps::read() const {

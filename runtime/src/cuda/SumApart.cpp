@@ -24,8 +24,7 @@ format::Call productOf(const format::Call &call) {
 }
 
 /// C[1,n] = sum of the `k` rows of B[k,n], for each of `count` Bs behind one another.
-format::Call sumOf(const std::string &name, DType type, int64_t count, int64_t k, int64_t n,
-                   int64_t leading) {
+format::Call sumOf(const std::string &name, DType type, int64_t count, int64_t k, int64_t n, int64_t leading) {
   format::Call sum;
   sum.name = name;
   sum.type = type;
@@ -43,8 +42,7 @@ Block makeOnes(const Gpu &gpu, DType type, int64_t count) {
   if (type == DType::F32)
     gpu->check(gpu->set32(ones.address(), 0x3f800000, many, stream), "cuMemsetD32Async");
   else
-    gpu->check(gpu->set16(ones.address(), type == DType::BF16 ? 0x3f80 : 0x3c00, many, stream),
-               "cuMemsetD16Async");
+    gpu->check(gpu->set16(ones.address(), type == DType::BF16 ? 0x3f80 : 0x3c00, many, stream), "cuMemsetD16Async");
   gpu->check(gpu->streamSynchronize(stream), "cuStreamSynchronize");
   return ones;
 }

@@ -15,9 +15,7 @@ constexpr int rounds = 3, launches = 4;
 constexpr double worthIt = 0.98, hopeless = 3;
 constexpr uint64_t operandAlignment = 256, patternBytes = 1 << 20;
 
-uint64_t aligned(uint64_t bytes) {
-  return (bytes + operandAlignment - 1) / operandAlignment * operandAlignment;
-}
+uint64_t aligned(uint64_t bytes) { return (bytes + operandAlignment - 1) / operandAlignment * operandAlignment; }
 
 /// Bytes of the operands in the call's order.
 std::vector<uint64_t> operandBytes(const format::Call &call) {
@@ -120,8 +118,7 @@ Trial::Fastest Trial::fastest(const std::vector<uint64_t> &sizes, const std::vec
   return {least, times[least]};
 }
 
-TunedProduct Trial::fastest(Product &product, const format::Call &call,
-                            const std::vector<Algorithms> &proposed) {
+TunedProduct Trial::fastest(Product &product, const format::Call &call, const std::vector<Algorithms> &proposed) {
   std::vector<Way> ways;
   for (const Algorithms &algorithms : proposed)
     ways.push_back([&](void *const *operands) {

@@ -14,8 +14,7 @@ public:
   Trial(const Gpu &gpu, Stream stream, std::span<std::byte> lent);
   /// The fastest of what was proposed; the first of it where there is no choice, or not enough memory for a
   /// trial.
-  TunedProduct fastest(Product &product, const format::Call &call,
-                       const std::vector<Algorithms> &proposed);
+  TunedProduct fastest(Product &product, const format::Call &call, const std::vector<Algorithms> &proposed);
 
   /// One of several ways to compute the same, on operands.
   using Way = std::function<void(void *const *operands)>;

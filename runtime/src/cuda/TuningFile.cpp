@@ -114,12 +114,8 @@ void writeTuning(const std::string &path, const TuningFile &file) {
   json graphs = json::object();
   for (const auto &[key, graph] : file.graphs)
     graphs[key] = {{"engine", graph.choice.text()}, {"microseconds", graph.microseconds}};
-  json whole = {{"par_tuning", fileVersion},
-                {"gpu", file.of.gpu},
-                {"cublaslt", file.of.library},
-                {"bundle", file.of.bundle},
-                {"products", products},
-                {"cudnn", file.dnn},
+  json whole = {{"par_tuning", fileVersion}, {"gpu", file.of.gpu},   {"cublaslt", file.of.library},
+                {"bundle", file.of.bundle},  {"products", products}, {"cudnn", file.dnn},
                 {"graphs", graphs}};
   std::string part = path + "." + std::to_string(getpid());
   errno = 0;

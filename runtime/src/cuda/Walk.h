@@ -20,8 +20,7 @@ struct Segment {
 
 /// What is made of an entry once: kernels bound, events and staging given out, the cut into segments.
 struct PreparedEntry {
-  PreparedEntry(const Gpu &gpu, Kernels &kernels, const format::Program &program,
-                const core::ExpandedEntry &source);
+  PreparedEntry(const Gpu &gpu, Kernels &kernels, const format::Program &program, const core::ExpandedEntry &source);
 
   const core::ExpandedEntry &source;
   std::vector<BoundKernel> kernels;
@@ -31,8 +30,8 @@ struct PreparedEntry {
   /// Pinned; each feed and fetch has its own part. Of two, the other is filled for the next run while this one is read.
   std::array<Block, 2> stagings;
   unsigned turn = 0;
-  bool filled = false; ///< the staging has what was fed in the run before
-  uint64_t hyperStaging = 0;       ///< where the hypers' part begins
+  bool filled = false;       ///< the staging has what was fed in the run before
+  uint64_t hyperStaging = 0; ///< where the hypers' part begins
   std::vector<Segment> segments;
   std::vector<uint64_t> scratch; ///< by queue: the largest of its kernels'
   bool communicates = false;
@@ -46,8 +45,7 @@ struct PreparedEntry {
 /// Whether a step is a communication, or a group of them.
 bool communicates(format::Op op);
 /// Index of the event of a slot among all slots of all events of a program.
-uint32_t eventIndex(const format::Program &program, const format::Instruction &instruction,
-                    const format::Run &run);
+uint32_t eventIndex(const format::Program &program, const format::Instruction &instruction, const format::Run &run);
 uint32_t eventCount(const format::Program &program);
 
 /// The streams and events of a device's queues.

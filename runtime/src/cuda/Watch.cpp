@@ -36,10 +36,9 @@ void Watch::mark(Stream stream, const comm::Communication &communication) {
   }
   mark.id = communication.id;
   bool collective = communication.op == format::Op::Coll;
-  mark.what =
-      std::string(collective ? format::toString(communication.kind) : format::toString(communication.op)) +
-      " of " + std::to_string(communication.n) + " " + std::string(format::toString(communication.type)) +
-      " with tag " + std::to_string(communication.tag);
+  mark.what = std::string(collective ? format::toString(communication.kind) : format::toString(communication.op)) +
+              " of " + std::to_string(communication.n) + " " + std::string(format::toString(communication.type)) +
+              " with tag " + std::to_string(communication.tag);
   gpu->check(gpu->eventRecord(mark.event, stream), "cuEventRecord");
   marks.push_back(std::move(mark));
 }

@@ -163,13 +163,15 @@ static Status checkFile(const std::string &folder, const File &file) {
 }
 
 static const File *findFile(const Manifest &manifest, std::string_view name) {
-  auto found = std::find_if(manifest.files.begin(), manifest.files.end(), [&](const File &file) { return file.name == name; });
+  auto found =
+      std::find_if(manifest.files.begin(), manifest.files.end(), [&](const File &file) { return file.name == name; });
   return found == manifest.files.end() ? nullptr : &*found;
 }
 
 bool par::format::lists(const Manifest &manifest, std::string_view name) { return findFile(manifest, name) != nullptr; }
 
-Expected<std::string> par::format::readListed(const std::string &folder, const Manifest &manifest, std::string_view name) {
+Expected<std::string> par::format::readListed(const std::string &folder, const Manifest &manifest,
+                                              std::string_view name) {
   const File *file = findFile(manifest, name);
   if (!file)
     return Error{"is not in the manifest's list of files, so its content is not known"};
@@ -194,9 +196,10 @@ static Status checkListed(const Bundle &bundle) {
   const std::vector<File> &files = bundle.manifest.files;
   bool cuda = bundle.manifest.device == "cuda";
   Word file = cuda ? "kernels.ptx" : kKernelObject;
-  bool listed = lists(bundle.manifest, file) || (cuda && std::any_of(files.begin(), files.end(), [](const File &file) {
-                  return file.name.starts_with("kernels-sm") && file.name.ends_with(".cubin");
-                }));
+  bool listed =
+      lists(bundle.manifest, file) || (cuda && std::any_of(files.begin(), files.end(), [](const File &file) {
+                                         return file.name.starts_with("kernels-sm") && file.name.ends_with(".cubin");
+                                       }));
   for (const Program &program : bundle.programs)
     for (const Kernel &kernel : program.kernels)
       if (!kernel.builtin && !listed)

@@ -57,8 +57,7 @@ Status Checker::elements(const Instruction &it, const std::string &place) const 
     const Buffer &buffer = program.buffers[operand.buffer];
     DType type = typed ? it.type : program.buffers[it.operands[0].buffer].type;
     if (buffer.type != type)
-      return fail(place,
-                  "'" + buffer.name + "' is " + describe(buffer) + ", not of " + std::string(toString(type)));
+      return fail(place, "'" + buffer.name + "' is " + describe(buffer) + ", not of " + std::string(toString(type)));
     if (it.n == 0 || it.n > buffer.bytes() / sizeOf(buffer.type))
       return fail(place, number(it.n) + " elements do not fit '" + buffer.name + "', " + describe(buffer));
   }
@@ -70,22 +69,21 @@ Status Checker::kernel(const Instruction &it, const std::string &place) const {
     return fail(place, "no kernel " + number(it.kernel));
   const Kernel &kernel = program.kernels[it.kernel];
   if (it.operands.size() != kernel.operands.size() || it.imms.size() != kernel.imms)
-    return fail(place, "kernel '" + kernel.name + "' takes " + number(kernel.operands.size()) +
-                           " operands and " + number(kernel.imms) + " immediates, got " +
-                           number(it.operands.size()) + " and " + number(it.imms.size()));
+    return fail(place, "kernel '" + kernel.name + "' takes " + number(kernel.operands.size()) + " operands and " +
+                           number(kernel.imms) + " immediates, got " + number(it.operands.size()) + " and " +
+                           number(it.imms.size()));
   for (size_t i = 0; i < it.operands.size(); ++i) {
     const Buffer &buffer = program.buffers[it.operands[i].buffer];
     const KernelOperand &wanted = kernel.operands[i];
     if (it.operands[i].access != wanted.access)
       return fail(place, "operand " + number(i) + " of kernel '" + kernel.name + "' is '" +
-                             std::string(toString(wanted.access)) + "', got '" +
-                             describe(program, it.operands[i]) + "'");
+                             std::string(toString(wanted.access)) + "', got '" + describe(program, it.operands[i]) +
+                             "'");
     // Who reads nothing may read it in any buffer; a write of nothing would be taken for one of the whole.
     bool writesNone = wanted.bytes == 0 && wanted.access != Access::Read;
     if ((writesNone && buffer.bytes() > 0) || wanted.bytes > buffer.bytes())
-      return fail(place, "operand " + number(i) + " of kernel '" + kernel.name + "' touches " +
-                             number(wanted.bytes) + " bytes, '" + buffer.name + "' has " +
-                             number(buffer.bytes()));
+      return fail(place, "operand " + number(i) + " of kernel '" + kernel.name + "' touches " + number(wanted.bytes) +
+                             " bytes, '" + buffer.name + "' has " + number(buffer.bytes()));
   }
   return {};
 }
@@ -114,12 +112,12 @@ Status Checker::product(const Instruction &it, const std::string &place) const {
     DType type = i >= (call.bias ? 3u : 2u) ? call.typeC : call.type;
     if (it.operands[i].access != wanted[i].first)
       return fail(place, "operand " + number(i) + " of call '" + call.name + "' is '" +
-                             std::string(toString(wanted[i].first)) + "', got '" +
-                             describe(program, it.operands[i]) + "'");
+                             std::string(toString(wanted[i].first)) + "', got '" + describe(program, it.operands[i]) +
+                             "'");
     if (wanted[i].second > buffer.bytes() || (!scratch && buffer.type != type))
-      return fail(place, "operand " + number(i) + " of call '" + call.name + "' touches " +
-                             number(wanted[i].second) + " bytes of " + std::string(toString(type)) +
-                             ", '" + buffer.name + "' is " + describe(buffer));
+      return fail(place, "operand " + number(i) + " of call '" + call.name + "' touches " + number(wanted[i].second) +
+                             " bytes of " + std::string(toString(type)) + ", '" + buffer.name + "' is " +
+                             describe(buffer));
   }
   return {};
 }
@@ -134,10 +132,9 @@ Status Checker::communication(const Instruction &it, const std::string &place) c
   Status shape;
   if (it.op == Op::Coll) {
     bool two = it.operands.size() == 2;
-    bool mayTwo =
-        it.coll == CollKind::AllGather || it.coll == CollKind::ReduceScatter || it.coll == CollKind::AllToAll;
-    shape = two && mayTwo ? signature(it, {Access::Read, Access::Write}, place)
-                          : signature(it, {Access::ReadWrite}, place);
+    bool mayTwo = it.coll == CollKind::AllGather || it.coll == CollKind::ReduceScatter || it.coll == CollKind::AllToAll;
+    shape =
+        two && mayTwo ? signature(it, {Access::Read, Access::Write}, place) : signature(it, {Access::ReadWrite}, place);
   } else {
     shape = signature(it, {it.op == Op::Send ? Access::Read : Access::Write}, place);
     if (it.peer.empty())
@@ -154,8 +151,7 @@ Status Checker::group(const Block &block, size_t n, const std::string &place) co
   for (size_t i = 1; i <= it.n; ++i) {
     const Instruction &member = block.instructions[n + i];
     if (!isCommunication(member.op) || member.queue != it.queue)
-      return fail(place, "instruction " + number(n + i) +
-                             " is in a group, but is not a communication on queue '" +
+      return fail(place, "instruction " + number(n + i) + " is in a group, but is not a communication on queue '" +
                              program.queues[it.queue] + "'");
   }
   return {};

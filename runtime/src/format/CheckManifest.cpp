@@ -60,8 +60,8 @@ Status ManifestChecker::ranks() const {
                              number(int64_t(manifest.mesh.size())) + " axes");
     for (size_t axis = 0; axis < manifest.mesh.size(); ++axis)
       if (rank.coordinate[axis] >= manifest.mesh[axis].size)
-        return fail(place, "coordinate " + number(rank.coordinate[axis]) + " on axis '" +
-                               manifest.mesh[axis].name + "' of size " + number(manifest.mesh[axis].size));
+        return fail(place, "coordinate " + number(rank.coordinate[axis]) + " on axis '" + manifest.mesh[axis].name +
+                               "' of size " + number(manifest.mesh[axis].size));
     if (!places.insert(rank.coordinate).second)
       return fail(place, "another rank has the same coordinates");
   }
@@ -124,8 +124,8 @@ Status ManifestChecker::layout(const Layout &layout, const std::string &place) c
     if (part.start.size() != dims || part.size.size() != dims)
       return fail(place, "a rectangle has not " + number(int64_t(dims)) + " dims");
     for (size_t i = 0; i < dims; ++i)
-      if (part.start[i] < 0 || part.size[i] < 0 || part.size[i] > layout.local[i] ||
-          part.start[i] > layout.shape[i] || part.size[i] > layout.shape[i] - part.start[i])
+      if (part.start[i] < 0 || part.size[i] < 0 || part.size[i] > layout.local[i] || part.start[i] > layout.shape[i] ||
+          part.size[i] > layout.shape[i] - part.start[i])
         return fail(place, "in dim " + number(int64_t(i)) + ", [" + number(part.start[i]) + ", +" +
                                number(part.size[i]) + ") is not in the global " + number(layout.shape[i]) +
                                " or longer than the local " + number(layout.local[i]));
@@ -150,7 +150,8 @@ Status ManifestChecker::layout(const Layout &layout, const std::string &place) c
 Status ManifestChecker::whole(const Layout &layout, bool microbatched, const std::vector<int64_t> &shape,
                               const std::string &place) const {
   std::vector<int64_t> all = layout.shape;
-  bool fits = !microbatched || (!all.empty() && !__builtin_mul_overflow(all[0], int64_t(manifest.microbatches), &all[0]));
+  bool fits =
+      !microbatched || (!all.empty() && !__builtin_mul_overflow(all[0], int64_t(manifest.microbatches), &all[0]));
   if (!fits || all != shape)
     return fail(place, "its shape is not that of its layout in " +
                            number(microbatched ? int64_t(manifest.microbatches) : int64_t(1)) + " microbatches");
@@ -203,8 +204,7 @@ Status ManifestChecker::output(const Output &output) const {
 Status ManifestChecker::files() const {
   std::unordered_set<std::string> seen;
   for (const File &file : manifest.files) {
-    if (file.name.empty() || file.name[0] == '.' ||
-        file.name.find_first_of("/\\") != std::string::npos)
+    if (file.name.empty() || file.name[0] == '.' || file.name.find_first_of("/\\") != std::string::npos)
       return fail("files", "'" + file.name + "' is not the plain name of a file");
     if (Status status = text(file.name, "files"); !status)
       return status;
@@ -315,8 +315,8 @@ Status ManifestChecker::source(const Source &source, int64_t elements, const std
   if (source.file.empty() || source.file[0] == '/' || folders.find("/../") != std::string::npos)
     return fail(place, "source '" + source.file + "' leaves the model's folder");
   if (source.length != uint64_t(elements) * sizeOf(source.type))
-    return fail(place, "a source of " + number(int64_t(source.length)) + " bytes for " + number(elements) + " elements of " +
-                           std::string(toString(source.type)));
+    return fail(place, "a source of " + number(int64_t(source.length)) + " bytes for " + number(elements) +
+                           " elements of " + std::string(toString(source.type)));
   return {};
 }
 
@@ -341,7 +341,8 @@ Status ManifestChecker::tensors() const {
     for (const Source &copy : tensor.copies)
       if (Status status = copy.file.empty() ? Status() : source(copy, n, place); !status)
         return status;
-    bool turned = std::any_of(tensor.copies.begin(), tensor.copies.end(), [](const Source &copy) { return copy.transposed; });
+    bool turned =
+        std::any_of(tensor.copies.begin(), tensor.copies.end(), [](const Source &copy) { return copy.transposed; });
     if (turned && tensor.stored.size() != 2)
       return fail(place, "a copy is transposed, and it is no matrix");
     if (Status status = value(tensor, n); !status)
@@ -357,12 +358,13 @@ Status ManifestChecker::limits(const Input &input) const {
     elements *= uint64_t(input.shape[dim]);
   for (const Limits &run : input.limits) {
     if (run.count > elements - std::min(period, elements))
-      return fail("inputs." + input.name, "limits of more than the " + number(int64_t(elements)) + " elements of a row");
+      return fail("inputs." + input.name,
+                  "limits of more than the " + number(int64_t(elements)) + " elements of a row");
     period += run.count;
   }
   if (period && elements % period != 0)
-    return fail("inputs." + input.name,
-                "limits of " + number(int64_t(period)) + " elements do not fill the " + number(int64_t(elements)) + " of a row");
+    return fail("inputs." + input.name, "limits of " + number(int64_t(period)) + " elements do not fill the " +
+                                            number(int64_t(elements)) + " of a row");
   return {};
 }
 

@@ -37,8 +37,7 @@ private:
   Status product(const Instruction &it, const std::string &place) const;
   Status communication(const Instruction &it, const std::string &place) const;
   Status group(const Block &block, size_t n, const std::string &place) const;
-  Status signature(const Instruction &it, std::initializer_list<Access> accesses,
-                   const std::string &place) const;
+  Status signature(const Instruction &it, std::initializer_list<Access> accesses, const std::string &place) const;
   Status elements(const Instruction &it, const std::string &place) const;
 
   Error fail(const std::string &place, const std::string &message) const {

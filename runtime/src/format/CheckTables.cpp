@@ -113,7 +113,8 @@ Status Checker::epilogue(const Call &call, const std::string &place) const {
   }
   bool plain = call.batch.empty() && call.alpha == 1 && call.beta == 0 && call.typeC == call.type;
   if (!plain || call.ldc % kAuxMultiple)
-    return fail(place, name + " needs one product with alpha 1, beta 0, C of the operands' type and ldc a multiple of " +
+    return fail(place, name +
+                           " needs one product with alpha 1, beta 0, C of the operands' type and ldc a multiple of " +
                            number(kAuxMultiple));
   if (call.epilogue == Epilogue::GeluGrad && call.bias)
     return fail(place, name + " has no bias");
@@ -124,8 +125,7 @@ Status Checker::call(const Call &call) const {
   std::string place = "calls." + call.name;
   if (call.kind != "matmul")
     return fail(place, "unknown kind '" + call.kind + "'");
-  if (call.type != DType::F32 && call.type != DType::F64 && call.type != DType::BF16 &&
-      call.type != DType::F16)
+  if (call.type != DType::F32 && call.type != DType::F64 && call.type != DType::BF16 && call.type != DType::F16)
     return fail(place, "a product of " + std::string(toString(call.type)) + " is not supported");
   bool narrow = call.type == DType::BF16 || call.type == DType::F16;
   if (call.typeC != call.type && !(narrow && call.typeC == DType::F32 && !call.bias))
@@ -151,8 +151,7 @@ Status Checker::call(const Call &call) const {
       return fail(place, "C repeats over batch dim " + number(i));
   if (call.m < 1 || call.n < 1 || call.k < 1)
     return fail(place, "m, n and k must be at least 1");
-  if (call.lda < (call.transA ? call.m : call.k) || call.ldb < (call.transB ? call.k : call.n) ||
-      call.ldc < call.n)
+  if (call.lda < (call.transA ? call.m : call.k) || call.ldb < (call.transB ? call.k : call.n) || call.ldc < call.n)
     return fail(place, "a leading stride is shorter than its row");
   for (char which : {'a', 'b', 'c'})
     if (call.extent(which) == 0 || call.extent(which) > kMaxBytes)
@@ -163,9 +162,11 @@ Status Checker::call(const Call &call) const {
 /// One for each operand that is written; each names operands that are read and immediates that there are.
 Status Checker::dependences(const Kernel &kernel) const {
   std::string place = "kernels." + kernel.name + ".deps";
-  auto written = size_t(std::ranges::count_if(kernel.operands, [](const KernelOperand &it) { return it.access != Access::Read; }));
+  auto written =
+      size_t(std::ranges::count_if(kernel.operands, [](const KernelOperand &it) { return it.access != Access::Read; }));
   if (!kernel.deps.empty() && kernel.deps.size() != written)
-    return fail(place, number(kernel.deps.size()) + " dependences for " + number(written) + " operands that are written");
+    return fail(place,
+                number(kernel.deps.size()) + " dependences for " + number(written) + " operands that are written");
   for (const Dependence &dependence : kernel.deps) {
     for (uint32_t operand : dependence.operands)
       if (operand >= kernel.operands.size() || kernel.operands[operand].access == Access::Write)
@@ -223,10 +224,10 @@ Status Checker::tables() const {
     return fail("queues", number(program.queues.size()) + " queues, expected 1 to " + number(kMaxQueues));
   if (program.arena.state > kMaxBytes || program.arena.pool > kMaxBytes || program.arena.host > kMaxBytes)
     return fail("arena", "more than 2^47 bytes");
-  for (const Status &status : {unique(program.queues, "queues"), unique(program.buffers, "buffers"),
-                               unique(program.kernels, "kernels"), unique(program.calls, "calls"),
-                               unique(program.comms, "comms"), unique(program.events, "events"),
-                               unique(program.blocks, "blocks"), unique(program.entries, "entries")})
+  for (const Status &status :
+       {unique(program.queues, "queues"), unique(program.buffers, "buffers"), unique(program.kernels, "kernels"),
+        unique(program.calls, "calls"), unique(program.comms, "comms"), unique(program.events, "events"),
+        unique(program.blocks, "blocks"), unique(program.entries, "entries")})
     if (!status)
       return status;
   for (const Buffer &it : program.buffers)

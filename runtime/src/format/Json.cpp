@@ -35,9 +35,7 @@ public:
       return refuse("integer " + std::to_string(v) + " does not fit 63 bits");
     return number_integer(int64_t(v));
   }
-  bool number_float(json::number_float_t v, const std::string &) {
-    return add({Json::Float, 0, v, {}, {}, {}});
-  }
+  bool number_float(json::number_float_t v, const std::string &) { return add({Json::Float, 0, v, {}, {}, {}}); }
   bool string(std::string &v) { return add({Json::String, 0, 0, std::move(v), {}, {}}); }
   bool binary(json::binary_t &) { return false; }
   bool start_object(size_t) { return open(Json::Object); }
@@ -51,8 +49,7 @@ public:
   bool end_object() { return close(); }
   bool end_array() { return close(); }
   bool parse_error(size_t position, const std::string &token, const json::exception &) {
-    return refuse("not JSON at byte " + std::to_string(position) +
-                  (token.empty() ? "" : ", near '" + token + "'"));
+    return refuse("not JSON at byte " + std::to_string(position) + (token.empty() ? "" : ", near '" + token + "'"));
   }
 
 private:
@@ -107,8 +104,7 @@ private:
 // A zero would end the text for the parser, whatever stands behind it.
 Status par::format::checkNoZero(std::string_view json) {
   size_t zero = json.find('\0');
-  return zero == std::string_view::npos ? Status()
-                                        : Error{"not JSON at byte " + std::to_string(zero) + ": a zero"};
+  return zero == std::string_view::npos ? Status() : Error{"not JSON at byte " + std::to_string(zero) + ": a zero"};
 }
 
 Expected<Json> par::format::parseJson(std::string_view text, const std::string &where) {
@@ -141,8 +137,8 @@ void Node::fail(const std::string &message) const {
   pathTo(document->root, value, path);
   if (!path.empty() && path[0] == '.')
     path.erase(0, 1);
-  document->error = Error{document->where + ": " + excerpt(printable(path), 300) +
-                          (path.empty() ? "" : ": ") + excerpt(printable(message))};
+  document->error = Error{document->where + ": " + excerpt(printable(path), 300) + (path.empty() ? "" : ": ") +
+                          excerpt(printable(message))};
 }
 
 const Json *Node::lookup(Word key) const {
@@ -195,8 +191,8 @@ int64_t Node::integer(int64_t min, int64_t max) const {
   if (value->kind != Json::Int)
     return fail(value->kind == Json::Float ? "expected an integer, got a float" : "expected an integer"), min;
   if (value->integer < min || value->integer > max)
-    return fail(std::to_string(value->integer) + " is not in [" + std::to_string(min) + ", " +
-                std::to_string(max) + "]"),
+    return fail(std::to_string(value->integer) + " is not in [" + std::to_string(min) + ", " + std::to_string(max) +
+                "]"),
            min;
   return value->integer;
 }

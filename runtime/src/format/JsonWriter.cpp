@@ -46,8 +46,7 @@ Writer &Writer::real(double value) {
   if (value == 0 && std::signbit(value))
     return raw("-0.0"); // "-0" would read back as the integer 0
   char digits[40];
-  auto [end, error] =
-      std::to_chars(digits, digits + sizeof digits, value); // shortest that reads back the same
+  auto [end, error] = std::to_chars(digits, digits + sizeof digits, value); // shortest that reads back the same
   return raw(Word(digits, size_t(end - digits)));
 }
 

@@ -22,8 +22,8 @@ using namespace par::format;
 
 namespace {
 
-constexpr const char *notElf = "is not an ELF shared object for x86-64",
-                     *notCubin = "is not an ELF file for CUDA", *notPtx = "is no text of PTX: it has no ";
+constexpr const char *notElf = "is not an ELF shared object for x86-64", *notCubin = "is not an ELF file for CUDA",
+                     *notPtx = "is no text of PTX: it has no ";
 constexpr uint16_t cudaMachine = 190; // EM_CUDA, which elf.h does not have
 
 Error missing(const WantedKernel &wanted) {
@@ -60,8 +60,8 @@ public:
   }
   std::optional<Elf64_Ehdr> header() const {
     auto header = at<Elf64_Ehdr>(0);
-    if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
-        header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_ident[EI_DATA] != ELFDATA2LSB)
+    if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 || header->e_ident[EI_CLASS] != ELFCLASS64 ||
+        header->e_ident[EI_DATA] != ELFDATA2LSB)
       return std::nullopt;
     return header;
   }
@@ -170,8 +170,7 @@ private:
       return Error{notElf};
     symbols = true;
     // Symbol 0 is the null symbol.
-    for (uint64_t at = sizeof(Elf64_Sym); at + sizeof(Elf64_Sym) <= section.sh_size;
-         at += sizeof(Elf64_Sym)) {
+    for (uint64_t at = sizeof(Elf64_Sym); at + sizeof(Elf64_Sym) <= section.sh_size; at += sizeof(Elf64_Sym)) {
       auto symbol = *elf.at<Elf64_Sym>(section.sh_offset + at);
       if (symbol.st_shndx == SHN_UNDEF)
         return refused("an undefined symbol");
@@ -197,14 +196,12 @@ private:
 /// How many parameters the entry has whose name ends at `at`; nothing where none begins there.
 std::optional<uint64_t> parametersAt(std::string_view text, size_t at) {
   size_t open = text.find_first_not_of(" \t\r\n", at);
-  size_t close =
-      open == std::string_view::npos || text[open] != '(' ? std::string_view::npos : text.find(')', open);
+  size_t close = open == std::string_view::npos || text[open] != '(' ? std::string_view::npos : text.find(')', open);
   if (close == std::string_view::npos)
     return std::nullopt;
   std::string_view list = text.substr(open, close - open);
   uint64_t count = 0;
-  for (size_t found = list.find(".param "); found != std::string_view::npos;
-       found = list.find(".param ", found + 1))
+  for (size_t found = list.find(".param "); found != std::string_view::npos; found = list.find(".param ", found + 1))
     ++count;
   return count;
 }
@@ -225,8 +222,7 @@ Status par::format::checkPtx(std::string_view text, const std::vector<WantedKern
   std::map<std::string_view, uint64_t> entries; // parameters
   for (size_t at = text.find(entry); at != std::string_view::npos; at = text.find(entry, at + 1)) {
     size_t begin = at + entry.size(), end = text.find_first_of("( \t\r\n", begin);
-    if (std::optional<uint64_t> parameters =
-            end == std::string_view::npos ? std::nullopt : parametersAt(text, end))
+    if (std::optional<uint64_t> parameters = end == std::string_view::npos ? std::nullopt : parametersAt(text, end))
       entries[text.substr(begin, end - begin)] = *parameters;
   }
   for (const WantedKernel &each : wanted) {
@@ -254,8 +250,7 @@ Status par::format::checkCubin(std::string_view bytes, const std::vector<WantedK
     return Error{notCubin};
   std::set<std::string_view> code;
   for (const Elf64_Shdr &section : *sections)
-    if (section.sh_type == SHT_PROGBITS && section.sh_size > 0 &&
-        elf.part(section.sh_offset, section.sh_size))
+    if (section.sh_type == SHT_PROGBITS && section.sh_size > 0 && elf.part(section.sh_offset, section.sh_size))
       code.insert(Elf::nameAt(*names, section.sh_name));
   for (const WantedKernel &each : wanted)
     if (!code.count(".text." + each.symbol))

@@ -27,9 +27,7 @@ static const T *find(const std::vector<T> &table, std::string_view name) {
 const Tensor *Manifest::findTensor(std::string_view name) const { return find(tensors, name); }
 const Input *Manifest::findInput(std::string_view name) const { return find(inputs, name); }
 const Output *Manifest::findOutput(std::string_view name) const { return find(outputs, name); }
-const Communicator *Manifest::findCommunicator(std::string_view name) const {
-  return find(communicators, name);
-}
+const Communicator *Manifest::findCommunicator(std::string_view name) const { return find(communicators, name); }
 
 std::optional<Membership> par::format::membershipOf(const Communicator &communicator, uint32_t rank) {
   for (uint32_t group = 0; group < communicator.groups.size(); ++group) {
@@ -41,7 +39,8 @@ std::optional<Membership> par::format::membershipOf(const Communicator &communic
   return std::nullopt;
 }
 
-bool par::format::isSentToNobody(const Communicator &communicator, const Instruction &it, int64_t microbatch, uint32_t rank) {
+bool par::format::isSentToNobody(const Communicator &communicator, const Instruction &it, int64_t microbatch,
+                                 uint32_t rank) {
   if (it.op != Op::Send)
     return false;
   std::optional<Membership> own = membershipOf(communicator, rank);
@@ -62,8 +61,7 @@ const Rectangle *par::format::rectangleOf(const Layout &layout, uint32_t rank) {
   return nullptr;
 }
 
-std::optional<uint32_t> par::format::coordinateOf(const Manifest &manifest, uint32_t rank,
-                                                  std::string_view axis) {
+std::optional<uint32_t> par::format::coordinateOf(const Manifest &manifest, uint32_t rank, std::string_view axis) {
   for (size_t i = 0; i < manifest.mesh.size(); ++i)
     if (manifest.mesh[i].name == axis)
       return manifest.ranks[rank].coordinate[i];

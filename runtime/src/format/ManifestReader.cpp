@@ -50,8 +50,7 @@ static std::vector<Layout> readLayouts(const Node &list) {
     Layout layout{node.at("shape").integers(), node.at("local").integers(), {}};
     for (const Node &part : node.at("parts").list()) {
       part.only({"start", "size", "ranks"});
-      layout.parts.push_back(
-          {part.at("start").integers(), part.at("size").integers(), part.at("ranks").indices()});
+      layout.parts.push_back({part.at("start").integers(), part.at("size").integers(), part.at("ranks").indices()});
     }
     layouts.push_back(std::move(layout));
   }
@@ -72,7 +71,8 @@ static Source readSource(const Node &node) {
 }
 
 static Tensor readTensor(const Node &node, const std::vector<Layout> &layouts) {
-  node.only({"name", "kind", "of", "type", "stored", "layout", "init", "source", "value", "aliases", "transposed", "copies"});
+  node.only(
+      {"name", "kind", "of", "type", "stored", "layout", "init", "source", "value", "aliases", "transposed", "copies"});
   Tensor tensor;
   tensor.name = node.at("name").text();
   tensor.kind = node.at("kind").word<TensorKind>("kind");
@@ -151,19 +151,24 @@ static std::vector<Limits> limitsAt(const Node &node) {
 
 static void readInterface(const Node &root, Manifest &manifest, const std::vector<Layout> &layouts) {
   for (const Node &node : root.at("inputs").list()) {
-    node.only({"name", "type", "shape", "microbatched", "layout", "more", "limit", "limit_dim", "limits", "from_end", "ignored"});
-    manifest.inputs.push_back({node.at("name").text(), node.at("type").word<DType>("type"),
-                               node.at("shape").integers(), node.at("microbatched").boolean(),
-                               layoutAt(node.at("layout"), layouts), limitsAt(node)});
+    node.only({"name", "type", "shape", "microbatched", "layout", "more", "limit", "limit_dim", "limits", "from_end",
+               "ignored"});
+    manifest.inputs.push_back({node.at("name").text(), node.at("type").word<DType>("type"), node.at("shape").integers(),
+                               node.at("microbatched").boolean(), layoutAt(node.at("layout"), layouts),
+                               limitsAt(node)});
     if (node.has("more"))
       for (const Node &layout : node.at("more").list())
         manifest.inputs.back().more.push_back(layoutAt(layout, layouts));
   }
   for (const Node &node : root.at("outputs").list()) {
     node.only({"name", "type", "shape", "metric", "ranks", "microbatched", "layout", "batch_dim"});
-    manifest.outputs.push_back({node.at("name").text(), node.at("type").word<DType>("type"),
-                                node.at("shape").integers(), node.at("metric").boolean(),
-                                node.at("ranks").indices(), false, {}});
+    manifest.outputs.push_back({node.at("name").text(),
+                                node.at("type").word<DType>("type"),
+                                node.at("shape").integers(),
+                                node.at("metric").boolean(),
+                                node.at("ranks").indices(),
+                                false,
+                                {}});
     if (!node.has("layout"))
       continue;
     manifest.outputs.back().microbatched = node.at("microbatched").boolean();
@@ -180,15 +185,15 @@ static void readInterface(const Node &root, Manifest &manifest, const std::vecto
   if (root.has("lr")) {
     Node lr = root.at("lr");
     lr.only({"decay", "peak", "floor", "warmup", "steps"});
-    manifest.lr = LrSchedule{lr.at("decay").word<LrSchedule::Decay>("decay"), lr.at("peak").number(),
-                             lr.at("floor").number(), uint64_t(lr.at("warmup").integer()),
-                             uint64_t(lr.at("steps").integer())};
+    manifest.lr =
+        LrSchedule{lr.at("decay").word<LrSchedule::Decay>("decay"), lr.at("peak").number(), lr.at("floor").number(),
+                   uint64_t(lr.at("warmup").integer()), uint64_t(lr.at("steps").integer())};
   }
   if (root.has("text")) {
     Node text = root.at("text");
     text.only({"tokens", "labels", "mode"});
-    manifest.text = TextFeed{text.at("tokens").text(), text.at("labels").text(),
-                             text.at("mode").word<TextFeed::Mode>("mode")};
+    manifest.text =
+        TextFeed{text.at("tokens").text(), text.at("labels").text(), text.at("mode").word<TextFeed::Mode>("mode")};
   }
 }
 
@@ -216,9 +221,10 @@ static void read(const Node &root, Manifest &manifest) {
   readVersion(root.at("par_manifest"));
   if (root.failed())
     return;
-  root.only({"par_manifest",  "bundle",  "plan",    "model",   "data",    "files",   "mesh",   "roles",       "ranks",
-             "communicators", "layouts", "tensors", "inputs",  "outputs", "hypers", "lr",          "text",
-             "microbatches",  "calls",   "batch",   "seed",    "threads", "device",  "needs",  "peak",        "predicted_ns"});
+  root.only({"par_manifest", "bundle", "plan",          "model",        "data",        "files",  "mesh",
+             "roles",        "ranks",  "communicators", "layouts",      "tensors",     "inputs", "outputs",
+             "hypers",       "lr",     "text",          "microbatches", "calls",       "batch",  "seed",
+             "threads",      "device", "needs",         "peak",         "predicted_ns"});
   manifest.bundleHash = root.at("bundle").text();
   manifest.planHash = root.at("plan").text();
   if (manifest.planHash.find_first_not_of("0123456789abcdef") != std::string::npos)

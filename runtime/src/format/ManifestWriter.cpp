@@ -154,11 +154,7 @@ static void writeInterface(Writer &w, const Manifest &manifest, const std::vecto
   if (manifest.lr) {
     w.raw("\n").key("lr").raw("{").key("decay").text(nameOf(manifest.lr->decay));
     w.key("peak").real(manifest.lr->peak).key("floor").real(manifest.lr->floor);
-    w.key("warmup")
-        .number(int64_t(manifest.lr->warmup))
-        .key("steps")
-        .number(int64_t(manifest.lr->steps))
-        .raw("}");
+    w.key("warmup").number(int64_t(manifest.lr->warmup)).key("steps").number(int64_t(manifest.lr->steps)).raw("}");
   }
   if (manifest.text) {
     w.raw("\n").key("text").raw("{").key("tokens").text(manifest.text->tokens);

@@ -20,19 +20,17 @@ using Word = std::string_view;
 /// Names<E>::words[i] is the word of the value i of E.
 template <typename E>
 struct Names;
-#define PAR_NAMES(E, ...)                                                                                    \
-  template <>                                                                                                \
-  struct Names<E> {                                                                                          \
-    static constexpr Word words[] = {__VA_ARGS__};                                                           \
+#define PAR_NAMES(E, ...)                                                                                              \
+  template <>                                                                                                          \
+  struct Names<E> {                                                                                                    \
+    static constexpr Word words[] = {__VA_ARGS__};                                                                     \
   }
-PAR_NAMES(DType, "f32", "f64", "f16", "bf16", "i64", "i32", "i16", "i8", "u8", "i1", "u64", "u32",
-          "u16");
+PAR_NAMES(DType, "f32", "f64", "f16", "bf16", "i64", "i32", "i16", "i8", "u8", "i1", "u64", "u32", "u16");
 PAR_NAMES(Space, "dev", "host");
 PAR_NAMES(BufferKind, "state", "temp", "input", "hyper");
 PAR_NAMES(Index, "none", "mb", "ver");
 PAR_NAMES(Access, "r", "w", "rw", "acc");
-PAR_NAMES(Op, "kernel", "call", "coll", "send", "recv", "group", "copy", "fill", "signal", "wait", "feed",
-          "fetch");
+PAR_NAMES(Op, "kernel", "call", "coll", "send", "recv", "group", "copy", "fill", "signal", "wait", "feed", "fetch");
 PAR_NAMES(CollKind, "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "reduce");
 PAR_NAMES(Reduction, "sum", "max", "min", "prod");
 PAR_NAMES(Epilogue, "none", "gelu", "gelu_aux", "gelu_grad", "sum_a", "sum_b");

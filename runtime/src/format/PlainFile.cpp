@@ -221,4 +221,3 @@ void par::format::openStandardStreams() {
     if (fcntl(descriptor, F_GETFD) < 0 && ::open("/dev/null", O_RDWR) < 0)
       return;
 }
-

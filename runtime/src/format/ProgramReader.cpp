@@ -35,8 +35,8 @@ private:
 
 struct Reader {
   Program program;
-  Table queues{"queue"}, buffers{"buffer"}, kernels{"kernel"}, calls{"call"}, comms{"communicator"},
-      events{"event"}, blocks{"block"}, entries{"entry"};
+  Table queues{"queue"}, buffers{"buffer"}, kernels{"kernel"}, calls{"call"}, comms{"communicator"}, events{"event"},
+      blocks{"block"}, entries{"entry"};
 
   void read(const Node &root);
 
@@ -62,8 +62,8 @@ void par::format::readVersion(const Node &node) {
   if (version.size() != 2)
     node.fail("a version is [major, minor]");
   else if (version[0] != kFormatMajor || version[1] < 0 || version[1] > kFormatMinor)
-    node.fail("version " + std::to_string(version[0]) + "." + std::to_string(version[1]) +
-              ", this runtime reads " + std::to_string(kFormatMajor) + ".0 to " + std::to_string(kFormatMajor) + "." +
+    node.fail("version " + std::to_string(version[0]) + "." + std::to_string(version[1]) + ", this runtime reads " +
+              std::to_string(kFormatMajor) + ".0 to " + std::to_string(kFormatMajor) + "." +
               std::to_string(kFormatMinor));
 }
 
@@ -156,8 +156,9 @@ void Reader::readKernels(const Node &list) {
 
 void Reader::readCalls(const Node &list) {
   for (const Node &node : list.list()) {
-    node.only({"name", "kind", "type", "type_c", "batch", "m", "n", "k", "trans_a", "trans_b", "lda", "ldb", "ldc",
-               "stride_a", "stride_b", "stride_c", "alpha", "beta", "bias", "epilogue", "workspace"});
+    node.only({"name",     "kind",     "type",    "type_c", "batch", "m",        "n",
+               "k",        "trans_a",  "trans_b", "lda",    "ldb",   "ldc",      "stride_a",
+               "stride_b", "stride_c", "alpha",   "beta",   "bias",  "epilogue", "workspace"});
     Call call;
     call.name = node.at("name").name();
     calls.add(node, call.name);
@@ -167,8 +168,7 @@ void Reader::readCalls(const Node &list) {
     call.batch = node.at("batch").integers(1);
     call.m = node.at("m").integer(1), call.n = node.at("n").integer(1), call.k = node.at("k").integer(1);
     call.transA = node.at("trans_a").boolean(), call.transB = node.at("trans_b").boolean();
-    call.lda = node.at("lda").integer(1), call.ldb = node.at("ldb").integer(1),
-    call.ldc = node.at("ldc").integer(1);
+    call.lda = node.at("lda").integer(1), call.ldb = node.at("ldb").integer(1), call.ldc = node.at("ldc").integer(1);
     call.strideA = node.at("stride_a").integers();
     call.strideB = node.at("stride_b").integers();
     call.strideC = node.at("stride_c").integers();
@@ -213,8 +213,8 @@ Operand Reader::operand(const Node &node) {
   operand.buffer = buffers.find(node, name);
   if (node.failed())
     return operand;
-  std::optional<SlotExpr> slot = parseSlot(sign == std::string::npos ? Word() : Word(text).substr(sign),
-                                           program.buffers[operand.buffer].index);
+  std::optional<SlotExpr> slot =
+      parseSlot(sign == std::string::npos ? Word() : Word(text).substr(sign), program.buffers[operand.buffer].index);
   if (!slot)
     node.fail("'" + text.substr(sign) + "' is not a slot: '@N', '@mb+N' or '@ver+N'");
   operand.slot = slot.value_or(SlotExpr());
@@ -250,12 +250,11 @@ void Reader::communication(const Node &node, Instruction &it) {
     return;
   }
   it.coll = node.at("kind").word<CollKind>("collective");
-  bool reduces =
-      it.coll == CollKind::AllReduce || it.coll == CollKind::ReduceScatter || it.coll == CollKind::Reduce;
+  bool reduces = it.coll == CollKind::AllReduce || it.coll == CollKind::ReduceScatter || it.coll == CollKind::Reduce;
   bool rooted = it.coll == CollKind::Broadcast || it.coll == CollKind::Reduce;
   // A key that this kind does not have is as unknown as any other.
-  node.only({"op", "q", "comm", "kind", "type", "n", "tag", "args", "p", reduces ? "red" : "op",
-             rooted ? "root" : "op"});
+  node.only(
+      {"op", "q", "comm", "kind", "type", "n", "tag", "args", "p", reduces ? "red" : "op", rooted ? "root" : "op"});
   if (reduces)
     it.reduction = node.at("red").word<Reduction>("reduction");
   if (rooted)
@@ -338,8 +337,8 @@ void Reader::readEntries(const Node &members) {
         run.fail("a run is [block, microbatch, version]");
         return;
       }
-      entry.runs.push_back({blocks.find(parts[0], parts[0].text()), parts[1].integer(0, INT32_MAX),
-                            parts[2].integer(0, INT32_MAX)});
+      entry.runs.push_back(
+          {blocks.find(parts[0], parts[0].text()), parts[1].integer(0, INT32_MAX), parts[2].integer(0, INT32_MAX)});
     }
     program.entries.push_back(std::move(entry));
   }
@@ -349,8 +348,8 @@ void Reader::read(const Node &root) {
   readVersion(root.at("par_program"));
   if (root.failed())
     return;
-  root.only({"par_program", "name", "arena", "queues", "buffers", "kernels", "calls", "comms", "events",
-             "blocks", "entries"});
+  root.only({"par_program", "name", "arena", "queues", "buffers", "kernels", "calls", "comms", "events", "blocks",
+             "entries"});
   program.name = root.at("name").name();
   Node arena = root.at("arena");
   arena.only({"state", "pool", "host"});

@@ -35,8 +35,7 @@ static void write(Writer &w, const Program &, const Kernel &kernel) {
   }
   w.key("tiles").number(kernel.tiles).key("imms").number(kernel.imms);
   if (const Launch &launch = kernel.launch; launch.isGpu()) {
-    w.key("launch").raw("{").key("grid").numbers(
-        std::vector<uint32_t>(launch.grid.begin(), launch.grid.end()));
+    w.key("launch").raw("{").key("grid").numbers(std::vector<uint32_t>(launch.grid.begin(), launch.grid.end()));
     w.key("block").numbers(std::vector<uint32_t>(launch.block.begin(), launch.block.end()));
     w.key("shared").number(int64_t(launch.shared)).raw("}");
   }
@@ -52,12 +51,7 @@ static void write(Writer &w, const Program &, const Call &call) {
   w.key("batch").numbers(call.batch).key("m").number(call.m).key("n").number(call.n).key("k").number(call.k);
   w.key("trans_a").boolean(call.transA).key("trans_b").boolean(call.transB);
   w.key("lda").number(call.lda).key("ldb").number(call.ldb).key("ldc").number(call.ldc);
-  w.key("stride_a")
-      .numbers(call.strideA)
-      .key("stride_b")
-      .numbers(call.strideB)
-      .key("stride_c")
-      .numbers(call.strideC);
+  w.key("stride_a").numbers(call.strideA).key("stride_b").numbers(call.strideB).key("stride_c").numbers(call.strideC);
   w.key("alpha").real(call.alpha).key("beta").real(call.beta).key("bias").boolean(call.bias);
   if (call.epilogue != Epilogue::None)
     w.key("epilogue").text(nameOf(call.epilogue));

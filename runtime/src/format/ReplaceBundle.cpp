@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A bundle's folder may hold saves, exports and notes of its user, and nothing of theirs is ever removed: a file is a bundle's
-// if its manifest lists it with its size and hash, and a folder that holds anything else is not replaced. No call here removes
-// a folder with what is in it. A process that is killed leaves the old bundle or the new one under the name, each whole, and
-// perhaps the other one under a name beside it.
+// A bundle's folder may hold saves, exports and notes of its user, and nothing of theirs is ever removed: a file is a
+// bundle's if its manifest lists it with its size and hash, and a folder that holds anything else is not replaced. No
+// call here removes a folder with what is in it. A process that is killed leaves the old bundle or the new one under
+// the name, each whole, and perhaps the other one under a name beside it.
 //
 //===----------------------------------------------------------------------===//
 #include "ReplaceBundle.h"
@@ -133,8 +133,9 @@ static Expected<std::vector<std::string>> replaceableNames(const std::string &fo
     return Error{called + ": exists and is not a bundle, so it is not replaced"};
   std::optional<std::vector<File>> files = listedIn(folder);
   if (!files)
-    return Error{called + ": is not replaced: its manifest.json does not tell which files are a bundle's; remove the folder, or "
-                          "write to another one"};
+    return Error{called +
+                 ": is not replaced: its manifest.json does not tell which files are a bundle's; remove the folder, or "
+                 "write to another one"};
   if (std::vector<std::string> foreign = foreignAmong(folder, names, *files); !foreign.empty())
     return Error{called + ": is not replaced, since it holds what is not of the bundle: " + shortList(foreign) +
                  "; move that away, or write to another folder"};

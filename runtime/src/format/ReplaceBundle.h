@@ -18,8 +18,9 @@ namespace par::format {
 Expected<std::string> resolveFolder(const std::string &path);
 /// A new folder beside `folder`, whose name nothing had.
 Expected<std::string> makeFolderBeside(const std::string &folder);
-/// Puts `made`, which holds files of these names, in the place of `folder`, at once. The bundle that stood there is removed,
-/// file by file as its manifest lists them; a folder that holds anything else stays as it was, and `made` is removed.
+/// Puts `made`, which holds files of these names, in the place of `folder`, at once. The bundle that stood there is
+/// removed, file by file as its manifest lists them; a folder that holds anything else stays as it was, and `made` is
+/// removed.
 Status replaceFolder(const std::string &made, const std::string &folder, const std::vector<std::string> &names);
 /// Removes these files, and the folder if it is empty then.
 void removeFiles(const std::string &folder, const std::vector<std::string> &names);

@@ -78,7 +78,8 @@ static Expected<SafetensorsEntry> readEntry(const std::string &name, const Json 
   std::optional<std::vector<int64_t>> shape = numbersOf(member(json, "shape"));
   std::optional<std::vector<int64_t>> offsets = numbersOf(member(json, "data_offsets"));
   if (!dtype || dtype->kind != Json::String || !shape || !offsets || offsets->size() != 2 || (*offsets)[0] < 0)
-    return Error{"entry \"" + name + "\" of the header needs dtype, shape and data_offsets: a word, whole numbers, and two"};
+    return Error{"entry \"" + name +
+                 "\" of the header needs dtype, shape and data_offsets: a word, whole numbers, and two"};
   std::optional<DType> type = typeOf(dtype->text);
   if (!type)
     return Error{"tensor \"" + name + "\" has the type " + dtype->text + ", which is not supported"};
@@ -86,9 +87,8 @@ static Expected<SafetensorsEntry> readEntry(const std::string &name, const Json 
                          static_cast<uint64_t>((*offsets)[1])};
   std::optional<uint64_t> bytes = bytesOf(entry.shape, *type);
   if (!bytes || entry.begin > entry.end || entry.end > size || entry.end - entry.begin != *bytes)
-    return Error{"tensor \"" + name + "\" says bytes " + range(entry.begin, entry.end) + " of " +
-                 std::to_string(size) + ", and its shape needs " +
-                 (bytes ? std::to_string(*bytes) : "more than can be")};
+    return Error{"tensor \"" + name + "\" says bytes " + range(entry.begin, entry.end) + " of " + std::to_string(size) +
+                 ", and its shape needs " + (bytes ? std::to_string(*bytes) : "more than can be")};
   return entry;
 }
 

@@ -39,7 +39,8 @@ static bool hasInstructions() {
 __attribute__((target("sha,ssse3,sse4.1"))) static void blockByInstructions(uint32_t *state, const uint8_t *data) {
   auto *place = reinterpret_cast<__m128i *>(state);
   const __m128i bigEndian = _mm_set_epi64x(0x0c0d0e0f08090a0b, 0x0405060700010203);
-  __m128i cdab = _mm_shuffle_epi32(_mm_loadu_si128(place), 0xb1), efgh = _mm_shuffle_epi32(_mm_loadu_si128(place + 1), 0x1b);
+  __m128i cdab = _mm_shuffle_epi32(_mm_loadu_si128(place), 0xb1),
+          efgh = _mm_shuffle_epi32(_mm_loadu_si128(place + 1), 0x1b);
   __m128i abef = _mm_alignr_epi8(cdab, efgh, 8), cdgh = _mm_blend_epi16(efgh, cdab, 0xf0);
   const __m128i abefBefore = abef, cdghBefore = cdgh;
   __m128i w[4];
@@ -50,10 +51,12 @@ __attribute__((target("sha,ssse3,sse4.1"))) static void blockByInstructions(uint
     __m128i sum = _mm_add_epi32(oldest, _mm_loadu_si128(reinterpret_cast<const __m128i *>(kRound) + i));
     cdgh = _mm_sha256rnds2_epu32(cdgh, abef, sum);
     abef = _mm_sha256rnds2_epu32(abef, cdgh, _mm_shuffle_epi32(sum, 0x0e));
-    __m128i next = _mm_add_epi32(_mm_sha256msg1_epu32(oldest, w[(i + 1) % 4]), _mm_alignr_epi8(newest, w[(i + 2) % 4], 4));
+    __m128i next =
+        _mm_add_epi32(_mm_sha256msg1_epu32(oldest, w[(i + 1) % 4]), _mm_alignr_epi8(newest, w[(i + 2) % 4], 4));
     oldest = _mm_sha256msg2_epu32(next, newest);
   }
-  abef = _mm_shuffle_epi32(_mm_add_epi32(abef, abefBefore), 0x1b), cdgh = _mm_shuffle_epi32(_mm_add_epi32(cdgh, cdghBefore), 0xb1);
+  abef = _mm_shuffle_epi32(_mm_add_epi32(abef, abefBefore), 0x1b),
+  cdgh = _mm_shuffle_epi32(_mm_add_epi32(cdgh, cdghBefore), 0xb1);
   _mm_storeu_si128(place, _mm_blend_epi16(abef, cdgh, 0xf0));
   _mm_storeu_si128(place + 1, _mm_alignr_epi8(cdgh, abef, 8));
 }

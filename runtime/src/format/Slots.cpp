@@ -46,8 +46,7 @@ std::optional<SlotExpr> par::format::parseSlot(std::string_view text, Index inde
   }
   int32_t offset = 0; // 32 bits: adding a microbatch cannot wrap
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), offset);
-  if (error != std::errc() || end != text.data() + text.size() ||
-      (slot.base == SlotExpr::Fixed && offset < 0))
+  if (error != std::errc() || end != text.data() + text.size() || (slot.base == SlotExpr::Fixed && offset < 0))
     return std::nullopt;
   slot.offset = offset;
   return slot;

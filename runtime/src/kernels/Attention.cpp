@@ -72,8 +72,7 @@ template <typename Form>
 std::vector<float> scoresOf(const Sizes &s, uint64_t i, const Operands &operands, size_t q, size_t k) {
   std::vector<float> scores(s.keys(i));
   for (uint64_t j = 0; j < scores.size(); ++j) {
-    scores[j] =
-        float(s.scale) * dot<Form>(operands.in(q) + s.query(q, i), operands.in(k) + s.key(k, i, j), s.d);
+    scores[j] = float(s.scale) * dot<Form>(operands.in(q) + s.query(q, i), operands.in(k) + s.key(k, i, j), s.d);
     if (s.masked)
       scores[j] += operands.wide(s.maskOperand())[s.maskPlace(i, j)];
   }
@@ -101,8 +100,8 @@ void forward(void *const *ptr, const uint64_t *imm) {
 template <typename Form>
 void storeKeys(const Sizes &s, size_t index, uint16_t *to, const std::vector<float> &from, uint64_t width) {
   for (uint64_t row = 0; row < s.b * s.g * s.sk; ++row)
-    store<Form>(to + s.rows(index).place(row / s.sk / s.g, row / s.sk % s.g, row % s.sk),
-                from.data() + row * width, width);
+    store<Form>(to + s.rows(index).place(row / s.sk / s.g, row / s.sk % s.g, row % s.sk), from.data() + row * width,
+                width);
 }
 
 template <typename Form>
@@ -135,11 +134,7 @@ void backward(void *const *ptr, const uint64_t *imm) {
 
 void attentionBF16(void *const *ptr, const uint64_t *imm, uint32_t, uint32_t) { forward<BF16>(ptr, imm); }
 void attentionF16(void *const *ptr, const uint64_t *imm, uint32_t, uint32_t) { forward<F16>(ptr, imm); }
-void attentionBackwardBF16(void *const *ptr, const uint64_t *imm, uint32_t, uint32_t) {
-  backward<BF16>(ptr, imm);
-}
-void attentionBackwardF16(void *const *ptr, const uint64_t *imm, uint32_t, uint32_t) {
-  backward<F16>(ptr, imm);
-}
+void attentionBackwardBF16(void *const *ptr, const uint64_t *imm, uint32_t, uint32_t) { backward<BF16>(ptr, imm); }
+void attentionBackwardF16(void *const *ptr, const uint64_t *imm, uint32_t, uint32_t) { backward<F16>(ptr, imm); }
 
 } // namespace par::kernels

@@ -1,9 +1,10 @@
-// Attention of f32 by products of blocks: the scores of some queries of one head stand in the caches of a core between the
-// products around them, and are never in memory as a whole. Backward computes them anew. The rows of a head, which lie apart in
-// their operands, are copied side by side first: products of what a cache's few places for one address hold are up to a third
-// slower.
+// Attention of f32 by products of blocks: the scores of some queries of one head stand in the caches of a core between
+// the products around them, and are never in memory as a whole. Backward computes them anew. The rows of a head, which
+// lie apart in their operands, are copied side by side first: products of what a cache's few places for one address
+// hold are up to a third slower.
 //
-// The formulas are those of FlashAttention (Dao et al. 2022) without the running maximum: a block has all keys of its queries.
+// The formulas are those of FlashAttention (Dao et al. 2022) without the running maximum: a block has all keys of its
+// queries.
 #include "Lanes.h"
 #include "Scratch.h"
 #include "par/kernels/Builtins.h"
@@ -15,10 +16,11 @@
 namespace par::kernels {
 namespace {
 
-/// Scores of a block, and at least and at most so many queries. (Measured: 256 KiB of scores and as much of their cotangents
-/// stay in a second-level cache of 1 or 2 MiB beside the rows; products of fewer queries are slow.)
+/// Scores of a block, and at least and at most so many queries. (Measured: 256 KiB of scores and as much of their
+/// cotangents stay in a second-level cache of 1 or 2 MiB beside the rows; products of fewer queries are slow.)
 constexpr uint64_t scoresOfBlock = 1 << 16, fewestQueries = 16, mostQueries = 256, mostCausal = 64;
-/// From so many queries on a copy of the keys and values is worth its time: below, as where a token is generated, it is most of it.
+/// From so many queries on a copy of the keys and values is worth its time: below, as where a token is generated, it is
+/// most of it.
 constexpr uint64_t worthCopies = 8;
 
 /// Exponentials of a query's scores, and how to make probabilities of them.
@@ -103,8 +105,8 @@ private:
 /// to[m, n] = alpha op(a) op(b) + beta to, of k products each.
 void multiplyRows(char transA, char transB, uint64_t m, uint64_t n, uint64_t k, float alpha, HeadRows a, HeadRows b,
                   float beta, HeadRows to) {
-  sgemm(transA, transB, int64_t(m), int64_t(n), int64_t(k), alpha, {a.data, int64_t(a.stride)}, {b.data, int64_t(b.stride)}, beta,
-        to.data, int64_t(to.stride));
+  sgemm(transA, transB, int64_t(m), int64_t(n), int64_t(k), alpha, {a.data, int64_t(a.stride)},
+        {b.data, int64_t(b.stride)}, beta, to.data, int64_t(to.stride));
 }
 
 /// One call.
@@ -137,8 +139,8 @@ struct Place {
   uint64_t batch, head;
 };
 
-/// The tensors of the head that comes next, whose rows are fetched one by one between those of this one: they lie apart, and no
-/// hardware foresees them.
+/// The tensors of the head that comes next, whose rows are fetched one by one between those of this one: they lie
+/// apart, and no hardware foresees them.
 class Ahead {
 public:
   Ahead(const WideAttention &s, const AttentionTensors &tensors, Place next) {
@@ -181,8 +183,8 @@ void forEachBlock(const WideAttention &s, uint64_t batch, uint64_t head, Visit v
   }
 }
 
-/// The block's queries, copied to `q`, by the keys; calls row(query of the block, softmax) behind the exponentials of the scores
-/// of each.
+/// The block's queries, copied to `q`, by the keys; calls row(query of the block, softmax) behind the exponentials of
+/// the scores of each.
 template <typename Row>
 void scoresOf(const WideAttention &s, const QueryBlock &block, HeadRows q, HeadRows k, HeadRows scores, Row row) {
   multiplyRows('N', 'T', block.queries(), block.keys, s.d, float(s.scale), q, k, 0, scores);
@@ -196,7 +198,8 @@ void scoresOf(const WideAttention &s, const QueryBlock &block, HeadRows q, HeadR
 /// Copies of what forward reads and writes of a head.
 struct ForwardCopies {
   explicit ForwardCopies(const WideAttention &s)
-      : n(s.queriesOfBlock()), scratch((n + s.sk) * (Scratch::stride(s.d) + Scratch::stride(s.e)) + n * Scratch::stride(s.sk)),
+      : n(s.queriesOfBlock()),
+        scratch((n + s.sk) * (Scratch::stride(s.d) + Scratch::stride(s.e)) + n * Scratch::stride(s.sk)),
         q(scratch.take(n, s.d)), k(scratch.take(s.sk, s.d)), v(scratch.take(s.sk, s.e)), out(scratch.take(n, s.e)),
         scores(scratch.take(n, s.sk)) {}
 
@@ -237,8 +240,8 @@ struct BackwardCopies {
       : n(s.queriesOfBlock()),
         scratch(2 * (n + s.sk) * (Scratch::stride(s.d) + Scratch::stride(s.e)) + 2 * n * Scratch::stride(s.sk)),
         ct(scratch.take(n, s.e)), q(scratch.take(n, s.d)), k(scratch.take(s.sk, s.d)), v(scratch.take(s.sk, s.e)),
-        dq(scratch.take(n, s.d)), dk(scratch.take(s.sk, s.d)), dv(scratch.take(s.sk, s.e)), scores(scratch.take(n, s.sk)),
-        t(scratch.take(n, s.sk)) {
+        dq(scratch.take(n, s.d)), dk(scratch.take(s.sk, s.d)), dv(scratch.take(s.sk, s.e)),
+        scores(scratch.take(n, s.sk)), t(scratch.take(n, s.sk)) {
     std::fill_n(dk.data, s.sk * dk.stride, 0.0f);
     std::fill_n(dv.data, s.sk * dv.stride, 0.0f);
   }
@@ -267,8 +270,8 @@ void backwardOf(const WideAttention &s, Place here, Place next) {
       scoresOf(s, block, own.q, own.k, own.scores, [&](uint64_t i, Softmax softmax) {
         if (head == here.head)
           ahead.fetch(block.first + i);
-        differentiate(own.scores[i], own.t[i], 1 / softmax.sum, dotRow(own.ct[i], out[block.first + i], s.e), float(s.scale),
-                      block.keys);
+        differentiate(own.scores[i], own.t[i], 1 / softmax.sum, dotRow(own.ct[i], out[block.first + i], s.e),
+                      float(s.scale), block.keys);
       });
       multiplyRows('N', 'N', n, s.d, block.keys, 1, own.t, own.k, 0, own.dq);
       own.dq.copy(n, s.d, dq.from(block.first));

@@ -46,9 +46,7 @@ struct ConvolutionSizes {
         return false;
     return groups == 1;
   }
-  ConvolutionProduct product() const {
-    return {int64_t(n), int64_t(c), int64_t(o), in, out, stride};
-  }
+  ConvolutionProduct product() const { return {int64_t(n), int64_t(c), int64_t(o), in, out, stride}; }
 
   bool isDepthwise() const { return c == 1 && o == groups && groups > 1; }
   DepthwiseConvolution depthwise() const {
@@ -92,7 +90,7 @@ struct Side {
 struct Prepared {
   Side lhs, rhs, result;
   std::optional<FilterBlocks> blocks; ///< of a result that comes back by our own hand
-  bool isGapped = false;              ///< a filter's gradient of which GappedWindows has the best: there is nothing to run
+  bool isGapped = false; ///< a filter's gradient of which GappedWindows has the best: there is nothing to run
   Desc scratchpad;
   dnnl::primitive primitive;
   size_t scratchpadOffset = 0, bytes = 0;
@@ -145,9 +143,7 @@ struct Operation {
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   }
 
-  static Desc any(const Dims &dims) {
-    return {dims, dnnl::memory::data_type::f32, dnnl::memory::format_tag::any};
-  }
+  static Desc any(const Dims &dims) { return {dims, dnnl::memory::data_type::f32, dnnl::memory::format_tag::any}; }
   static Desc plain(const Dims &dims) {
     Dims strides(dims.size(), 1);
     for (size_t dim = dims.size() - 1; dim > 0; --dim)
@@ -156,9 +152,8 @@ struct Operation {
   }
 
   dnnl::convolution_forward::primitive_desc forward() const {
-    dnnl::convolution_forward::desc description(dnnl::prop_kind::forward_training,
-                                                dnnl::algorithm::convolution_direct, any(input), any(filter),
-                                                any(output), stride, dilation, low, high);
+    dnnl::convolution_forward::desc description(dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct,
+                                                any(input), any(filter), any(output), stride, dilation, low, high);
     return {description, attributes, engine()};
   }
   dnnl::convolution_backward_data::primitive_desc inputGrad() const {
@@ -220,7 +215,8 @@ std::unique_ptr<Prepared> prepare(Pass pass, const ConvolutionSizes &sizes) {
   }
   case Pass::FilterGrad: {
     auto chosen = operation.filterGrad();
-    prepared->isGapped = sizes.hasGaps() && std::string_view(chosen.impl_info_str()).find("gemm") != std::string_view::npos;
+    prepared->isGapped =
+        sizes.hasGaps() && std::string_view(chosen.impl_info_str()).find("gemm") != std::string_view::npos;
     if (prepared->isGapped)
       break;
     prepared->lhs = {DNNL_ARG_SRC, input, chosen.src_desc(), {}};
@@ -249,14 +245,15 @@ const Prepared &preparedFor(Pass pass, const uint64_t *imm) {
   return *place;
 }
 
-/// Two tensors in, one out: how a convolution or gradient is computed where it is a product, and for some channels where a group has one.
+/// Two tensors in, one out: how a convolution or gradient is computed where it is a product, and for some channels
+/// where a group has one.
 using OfProduct = void (ConvolutionProduct::*)(const float *, const float *, float *) const;
 using OfChannels = void (DepthwiseConvolution::*)(const float *, const float *, float *, int64_t, int64_t) const;
 
-/// Tiles are groups. What the library computes is one piece of work, done with tile 0: its own threads are those of the thread that
-/// runs the step, to which the pool gives the first tiles.
-void compute(Pass pass, OfProduct ofProduct, OfChannels ofChannels, void *const *ptr, const uint64_t *imm, uint32_t tile0,
-             uint32_t tile1) {
+/// Tiles are groups. What the library computes is one piece of work, done with tile 0: its own threads are those of the
+/// thread that runs the step, to which the pool gives the first tiles.
+void compute(Pass pass, OfProduct ofProduct, OfChannels ofChannels, void *const *ptr, const uint64_t *imm,
+             uint32_t tile0, uint32_t tile1) {
   ConvolutionSizes sizes(imm);
   auto *lhs = static_cast<const float *>(ptr[0]), *rhs = static_cast<const float *>(ptr[1]);
   auto *result = static_cast<float *>(ptr[2]);

@@ -10,8 +10,8 @@ namespace par::kernels {
 namespace {
 
 /// Row-major C[m, n] = op(A) op(B) + beta C.
-void multiply(char transA, char transB, int64_t m, int64_t n, int64_t k, const float *a, const float *b,
-              float beta, float *c) {
+void multiply(char transA, char transB, int64_t m, int64_t n, int64_t k, const float *a, const float *b, float beta,
+              float *c) {
   sgemm(transA, transB, m, n, k, 1, {a, transA == 'N' ? k : m}, {b, transB == 'N' ? n : k}, beta, c, n);
 }
 

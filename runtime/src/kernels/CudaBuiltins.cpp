@@ -21,9 +21,8 @@ std::optional<CudaLaunch> single(std::string_view entry, uint64_t gridX, uint64_
   if (gridX > largestX || gridY > largestY)
     return std::nullopt;
   CudaLaunch launch;
-  launch.storage[0] = {entry,
-                       {uint32_t(std::max<uint64_t>(gridX, 1)), uint32_t(std::max<uint64_t>(gridY, 1)), 1},
-                       {blockX, blockY, 1}};
+  launch.storage[0] = {
+      entry, {uint32_t(std::max<uint64_t>(gridX, 1)), uint32_t(std::max<uint64_t>(gridY, 1)), 1}, {blockX, blockY, 1}};
   return launch;
 }
 
@@ -60,9 +59,8 @@ std::optional<CudaLaunch> layerNormBackward(std::string_view entry, Immediates i
   if (ceilDiv(cols, 32) > largestX)
     return std::nullopt;
   launch->storage[0].shared = cols <= layerNormColumnsInShared ? uint32_t(2 * cols * sizeof(float)) : 0;
-  launch->storage[1] = {"par_layer_norm_backward_sums",
-                        {uint32_t(std::max<uint64_t>(ceilDiv(cols, 32), 1)), 2, 1},
-                        {32, 32, 1}};
+  launch->storage[1] = {
+      "par_layer_norm_backward_sums", {uint32_t(std::max<uint64_t>(ceilDiv(cols, 32), 1)), 2, 1}, {32, 32, 1}};
   launch->count = 2;
   launch->scratch = parts * 2 * cols * sizeof(float);
   return launch;
@@ -75,8 +73,8 @@ std::optional<CudaLaunch> byPlanes(std::string_view entry, Immediates imm, size_
   uint64_t input = 1, output = 1;
   for (size_t dim = 0; dim < 3; ++dim) {
     uint64_t reach = imm[1 + dim] + imm[13 + dim] + imm[16 + dim], window = imm[4 + dim] * imm[19 + dim];
-    if (std::max({imm[1 + dim], imm[4 + dim], imm[7 + dim], imm[10 + dim], imm[13 + dim], imm[16 + dim],
-                  imm[19 + dim], reach, window}) >= 1u << 30 ||
+    if (std::max({imm[1 + dim], imm[4 + dim], imm[7 + dim], imm[10 + dim], imm[13 + dim], imm[16 + dim], imm[19 + dim],
+                  reach, window}) >= 1u << 30 ||
         imm[7 + dim] * imm[10 + dim] >= 1u << 30)
       return std::nullopt;
     input = std::min<uint64_t>(input * imm[1 + dim], largestX);
@@ -175,9 +173,7 @@ uint64_t operandElements(const BuiltinKernel &kernel, size_t operand, std::span<
   return elements;
 }
 
-uint64_t typeBytes(std::string_view type) {
-  return type == "i64" ? 8 : type == "bf16" || type == "f16" ? 2 : 4;
-}
+uint64_t typeBytes(std::string_view type) { return type == "i64" ? 8 : type == "bf16" || type == "f16" ? 2 : 4; }
 
 uint64_t bytesMoved(const BuiltinKernel &kernel, std::span<const uint64_t> imm) {
   uint64_t bytes = 0;

@@ -16,14 +16,15 @@ using Lanes = float __attribute__((vector_size(lanes * sizeof(float))));
 constexpr int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 constexpr int64_t upToLanes(int64_t count) { return ceilDiv(count, lanes) * lanes; }
 
-/// A plane with its padding, as windows read it: rows of dims 0 and 1, and in each row the columns 0, stride, 2 stride, ... side
-/// by side, then 1, stride + 1, ...: what neighbouring windows meet by one tap are neighbours. Vectors may be read whole.
+/// A plane with its padding, as windows read it: rows of dims 0 and 1, and in each row the columns 0, stride, 2 stride,
+/// ... side by side, then 1, stride + 1, ...: what neighbouring windows meet by one tap are neighbours. Vectors may be
+/// read whole.
 struct Plane {
-  int64_t in[3], spread[3], low[3];         ///< the source, how far apart its elements lie, and where the first one does
-  int64_t stride[3], dilation[3], taps[3];  ///< of windows
-  int64_t out[3];                           ///< windows
-  int64_t rows[2], pitch;                   ///< of the plane; of the columns of one phase
-  std::vector<int64_t> met;                 ///< by each tap of the first window
+  int64_t in[3], spread[3], low[3];        ///< the source, how far apart its elements lie, and where the first one does
+  int64_t stride[3], dilation[3], taps[3]; ///< of windows
+  int64_t out[3];                          ///< windows
+  int64_t rows[2], pitch;                  ///< of the plane; of the columns of one phase
+  std::vector<int64_t> met;                ///< by each tap of the first window
 
   /// Sets rows, pitch and met by the rest.
   void layOut() {
@@ -82,7 +83,8 @@ PAR_INLINE Lanes load(const float *from) {
 
 /// Sums of `rowCount` rows of windows from (y, z), and `width` vectors from column `from` in each.
 template <int rowCount, int width>
-PAR_INLINE void sumWindows(const Plane &p, const float *plane, const float *w, float *to, int64_t y, int64_t z, int64_t from) {
+PAR_INLINE void sumWindows(const Plane &p, const float *plane, const float *w, float *to, int64_t y, int64_t z,
+                           int64_t from) {
   Lanes sums[rowCount][width] = {};
   const int64_t below = p.stride[1] * p.row(), *met = p.met.data();
   plane += p.at(y, z) + from;
@@ -100,7 +102,8 @@ PAR_INLINE void sumWindows(const Plane &p, const float *plane, const float *w, f
   }
 }
 
-/// All windows' sums. Four vectors at a time keep a core's units busy while it waits for one sum: of a row, or of several.
+/// All windows' sums. Four vectors at a time keep a core's units busy while it waits for one sum: of a row, or of
+/// several.
 PAR_CLONES void windowSums(const Plane &p, const float *plane, const float *w, float *to) {
   for (int64_t y = 0; y < p.out[0]; ++y)
     for (int64_t from = 0; from < p.out[2];) {
@@ -157,13 +160,26 @@ PAR_CLONES void tapSums(const Plane &p, const float *plane, const float *dy, flo
   for (size_t tap = 0; tap < p.met.size(); tap += most) {
     const int64_t *met = p.met.data() + tap;
     switch (std::min(most, p.met.size() - tap)) {
-    case 1: sumTaps<1>(p, plane, dy, dw + tap, met); break;
-    case 2: sumTaps<2>(p, plane, dy, dw + tap, met); break;
-    case 3: sumTaps<3>(p, plane, dy, dw + tap, met); break;
-    case 4: sumTaps<4>(p, plane, dy, dw + tap, met); break;
-    case 5: sumTaps<5>(p, plane, dy, dw + tap, met); break;
-    case 6: sumTaps<6>(p, plane, dy, dw + tap, met); break;
-    default: sumTaps<most>(p, plane, dy, dw + tap, met);
+    case 1:
+      sumTaps<1>(p, plane, dy, dw + tap, met);
+      break;
+    case 2:
+      sumTaps<2>(p, plane, dy, dw + tap, met);
+      break;
+    case 3:
+      sumTaps<3>(p, plane, dy, dw + tap, met);
+      break;
+    case 4:
+      sumTaps<4>(p, plane, dy, dw + tap, met);
+      break;
+    case 5:
+      sumTaps<5>(p, plane, dy, dw + tap, met);
+      break;
+    case 6:
+      sumTaps<6>(p, plane, dy, dw + tap, met);
+      break;
+    default:
+      sumTaps<most>(p, plane, dy, dw + tap, met);
     }
   }
 }
@@ -227,7 +243,8 @@ void DepthwiseConvolution::inputGrad(const float *dy, const float *w, float *dx,
 
 void DepthwiseConvolution::filterGrad(const float *x, const float *dy, float *dw, int64_t begin, int64_t end) const {
   Plane plane = planeOf(*this);
-  int64_t rows = plane.out[0] * plane.out[1], columns = plane.out[2], width = upToLanes(columns), taps = product(window);
+  int64_t rows = plane.out[0] * plane.out[1], columns = plane.out[2], width = upToLanes(columns),
+          taps = product(window);
   float *memory = zeros(plane.size() + rows * width), *shares = memory + plane.size();
   std::fill_n(dw + begin * taps, (end - begin) * taps, 0.0f);
   for (int64_t channel = begin; channel < end; ++channel)

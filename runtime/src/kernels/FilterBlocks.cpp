@@ -9,8 +9,7 @@ std::optional<FilterBlocks> FilterBlocks::read(const dnnl::memory::desc &blocked
   const dnnl_blocking_desc_t &blocks = desc.format_desc.blocking;
   if (desc.format_kind != dnnl_blocked || desc.data_type != dnnl_f32 || desc.offset0 != 0 || desc.ndims < 3 ||
       blocks.inner_nblks != 2 || blocks.inner_blks[0] != side || blocks.inner_blks[1] != side ||
-      blocks.inner_idxs[0] + blocks.inner_idxs[1] != 1 || desc.dims[0] % side != 0 ||
-      desc.dims[1] % side != 0)
+      blocks.inner_idxs[0] + blocks.inner_idxs[1] != 1 || desc.dims[0] % side != 0 || desc.dims[1] % side != 0)
     return std::nullopt;
   int64_t window = 1;
   for (int dim = desc.ndims - 1; dim >= 2; --dim) {

@@ -29,7 +29,8 @@ void GappedWindows::fillPatches(const float *x, int64_t begin, int64_t end, floa
   int64_t image = at(in, 0) * at(in, 1) * at(in, 2);
   for (int64_t channel = 0; channel < c; ++channel)
     for (int64_t tap = 0; tap < taps(); ++tap) {
-      int64_t k = tap % at(window, 2), j = tap / at(window, 2) % at(window, 1), i = tap / (at(window, 1) * at(window, 2));
+      int64_t k = tap % at(window, 2), j = tap / at(window, 2) % at(window, 1),
+              i = tap / (at(window, 1) * at(window, 2));
       for (int64_t row = begin; row < end; ++row, patches += at(out, 2)) {
         int64_t y = row / at(out, 1) * at(stride, 0) + i * at(dilation, 0) - at(low, 0);
         int64_t z = row % at(out, 1) * at(stride, 1) + j * at(dilation, 1) - at(low, 1);
@@ -42,7 +43,8 @@ void GappedWindows::fillPatches(const float *x, int64_t begin, int64_t end, floa
 }
 
 void GappedWindows::filterGrad(const float *x, const float *dy, float *dw) const {
-  int64_t image = at(in, 0) * at(in, 1) * at(in, 2), places = rows() * at(out, 2), columns = c * taps(), each = o / groups;
+  int64_t image = at(in, 0) * at(in, 1) * at(in, 2), places = rows() * at(out, 2), columns = c * taps(),
+          each = o / groups;
   int64_t band = std::clamp<int64_t>(bandBytes / (columns * at(out, 2) * int64_t(sizeof(float))), 1, rows());
   auto *patches = reinterpret_cast<float *>(threadScratch(size_t(columns * band * at(out, 2)) * sizeof(float)));
   for (int64_t part = 0; part < n * groups; ++part) // images of a group

@@ -5,9 +5,9 @@
 
 namespace par::kernels {
 
-/// Images [n, groups, c, in0, in1, in2], filter [o, c, window0, window1, window2], output images [n, o, out0, out1, out2].
-/// For few channels, groups, strides and AVX2, oneDNN 2.6 has no code of its own for such a filter's gradient: it copies patches one
-/// element after another, which takes up to three times as long as this.
+/// Images [n, groups, c, in0, in1, in2], filter [o, c, window0, window1, window2], output images [n, o, out0, out1,
+/// out2]. For few channels, groups, strides and AVX2, oneDNN 2.6 has no code of its own for such a filter's gradient:
+/// it copies patches one element after another, which takes up to three times as long as this.
 struct GappedWindows {
   int64_t n, groups, c, o;
   const uint64_t *in, *window, *out, *stride, *low, *dilation;

@@ -39,19 +39,16 @@ uint64_t rowBytes(const BuiltinOperand &operand, uint64_t cols) {
 
 } // namespace
 
-void runNarrow(const BuiltinKernel &kernel, KernelFunction inF32, void *const *ptr, const uint64_t *imm,
-               uint32_t tile0, uint32_t tile1) {
-  uint64_t cols = imm[1],
-           end = kernel.tileBy < 0 ? imm[0] : std::min<uint64_t>(imm[0], tile1 * kernel.tileSize);
+void runNarrow(const BuiltinKernel &kernel, KernelFunction inF32, void *const *ptr, const uint64_t *imm, uint32_t tile0,
+               uint32_t tile1) {
+  uint64_t cols = imm[1], end = kernel.tileBy < 0 ? imm[0] : std::min<uint64_t>(imm[0], tile1 * kernel.tileSize);
   size_t count = kernel.operands.size();
   std::vector<uint64_t> immOfRow(imm, imm + kernel.immediates.size());
   immOfRow[0] = 1;
   std::vector<std::vector<float>> wide(count);
   std::vector<void *> row(count);
   for (uint64_t r = tile0 * kernel.tileSize; r < end; ++r) {
-    auto at = [&](size_t i) {
-      return static_cast<std::byte *>(ptr[i]) + r * rowBytes(kernel.operands[i], cols);
-    };
+    auto at = [&](size_t i) { return static_cast<std::byte *>(ptr[i]) + r * rowBytes(kernel.operands[i], cols); };
     for (size_t i = 0; i < count; ++i) {
       const BuiltinOperand &operand = kernel.operands[i];
       row[i] = at(i);
@@ -80,8 +77,7 @@ void runOnCopies(const BuiltinKernel &kernel, KernelFunction inF32, void *const 
     wide[i].resize(operandElements(kernel, i, {imm, kernel.immediates.size()}));
     pointers[i] = wide[i].data();
     if (kernel.operands[i].access != Access::Write)
-      widen(static_cast<const uint16_t *>(ptr[i]), wide[i].data(), wide[i].size(),
-            kernel.operands[i].type == "bf16");
+      widen(static_cast<const uint16_t *>(ptr[i]), wide[i].data(), wide[i].size(), kernel.operands[i].type == "bf16");
   }
   inF32(pointers.data(), imm, 0, builtinTiles(*findBuiltin(formInF32(kernel.name)), {imm, kernel.immediates.size()}));
   for (size_t i = 0; i < count; ++i)

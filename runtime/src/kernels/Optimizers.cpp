@@ -86,7 +86,8 @@ AdamwScalars adamwScalars(const void *step, const void *rate, const uint64_t *im
 
 constexpr uint64_t rowsOfTile = 64;
 
-/// Calls update(elements before the row in the table, and in the gradient) for each row of these tiles that is in the table.
+/// Calls update(elements before the row in the table, and in the gradient) for each row of these tiles that is in the
+/// table.
 template <typename Update>
 void eachRow(const void *index, const uint64_t *imm, uint32_t tile0, uint32_t tile1, Update update) {
   auto *named = static_cast<const int64_t *>(index);

@@ -47,14 +47,14 @@ void forEachTap(const PoolSizes &s, uint64_t y0, uint64_t y1, Visit visit) {
         int64_t begin = start >= 0 ? 0 : (-start + stride - 1) / stride;
         int64_t end = start >= length ? 0 : std::min<int64_t>(int64_t(s.out[2]), (length - 1 - start) / stride + 1);
         if (begin < end)
-          visit(Taps{uint64_t(begin), uint64_t(end),
-                     (p0 * int64_t(s.in[1]) + p1) * length + start + begin * stride});
+          visit(Taps{uint64_t(begin), uint64_t(end), (p0 * int64_t(s.in[1]) + p1) * length + start + begin * stride});
       }
     }
 }
 
 /// Calls run(stride) with a stride that the compiler knows where it is a usual one: such loads need no gathering.
-template <typename Run> PAR_INLINE void withStride(uint64_t stride, Run run) {
+template <typename Run>
+PAR_INLINE void withStride(uint64_t stride, Run run) {
   if (stride == 1)
     run(std::integral_constant<uint64_t, 1>());
   else if (stride == 2)
@@ -63,8 +63,8 @@ template <typename Run> PAR_INLINE void withStride(uint64_t stride, Run run) {
     run(stride);
 }
 
-// What was there is read by a pointer of its own, the same one: else the choice between a value and what its place holds
-// becomes a masked store, which takes AMD's cores 18 cycles.
+// What was there is read by a pointer of its own, the same one: else the choice between a value and what its place
+// holds becomes a masked store, which takes AMD's cores 18 cycles.
 /// y[i] = the larger of old[i] and x[i stride].
 PAR_CLONES void maxRow(const float *x, const float *old, float *y, uint64_t n, uint64_t stride) {
   withStride(stride, [=](auto step) __attribute__((always_inline)) {
@@ -81,8 +81,9 @@ struct Found {
   int32_t *place;
 };
 
-/// Remembers where the largest element is met first, or the last NaN as in PyTorch; -1: not yet. The saved result is not
-/// asked: x may have been computed again, and what differs in its last bit would have no gradient. `old` is `found`.
+/// Remembers where the largest element is met first, or the last NaN as in PyTorch; -1: not yet. The saved result is
+/// not asked: x may have been computed again, and what differs in its last bit would have no gradient. `old` is
+/// `found`.
 PAR_CLONES void findRow(const float *x, Found old, Found found, uint64_t n, uint64_t stride, int32_t first) {
   withStride(stride, [=](auto step) __attribute__((always_inline)) {
     PAR_INDEPENDENT

@@ -15,8 +15,8 @@ PAR_CLONES void addTo(float *__restrict to, const float *__restrict from, uint64
     to[i] += from[i];
 }
 
-/// In double; lane i adds every 16th square from i, lanes are summed pairwise. Vectors are named, since the compiler mixes
-/// those of floats and doubles up.
+/// In double; lane i adds every 16th square from i, lanes are summed pairwise. Vectors are named, since the compiler
+/// mixes those of floats and doubles up.
 PAR_CLONES double squares(const float *x, uint64_t n) {
   using Singles = float __attribute__((vector_size(lanes * sizeof(float)), aligned(alignof(float)), may_alias));
   using Doubles = double __attribute__((vector_size(lanes * sizeof(double))));

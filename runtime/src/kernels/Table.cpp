@@ -40,7 +40,8 @@ PAR_KERNEL(maxPoolGrad)
 #undef PAR_KERNEL
 
 /// No row has the name of one before: it would never be found.
-template <typename Rows> constexpr bool namedOnce(const Rows &rows) {
+template <typename Rows>
+constexpr bool namedOnce(const Rows &rows) {
   for (const auto &row : rows)
     for (const auto *before = std::data(rows); before != &row; ++before)
       if (before->name == row.name)
@@ -50,14 +51,16 @@ template <typename Rows> constexpr bool namedOnce(const Rows &rows) {
 static_assert(namedOnce(table::all), "a builtin kernel is registered twice");
 
 /// The form in bf16 or f16 that is `row` of the table, by the f32 form.
-template <size_t row> static void narrowForm(void *const *ptr, const uint64_t *imm, uint32_t tile0, uint32_t tile1) {
+template <size_t row>
+static void narrowForm(void *const *ptr, const uint64_t *imm, uint32_t tile0, uint32_t tile1) {
   const BuiltinKernel &kernel = table::all[row];
   static const KernelFunction inF32 = builtinFunction(formInF32(kernel.name));
   kernel.forCuda ? runOnCopies(kernel, inF32, ptr, imm) : runNarrow(kernel, inF32, ptr, imm, tile0, tile1);
 }
 
 /// The narrow form of that name, or null.
-template <size_t... rows> static KernelFunction findNarrow(std::string_view name, std::index_sequence<rows...>) {
+template <size_t... rows>
+static KernelFunction findNarrow(std::string_view name, std::index_sequence<rows...>) {
   KernelFunction found = nullptr;
   ((found = table::all[rows].name == name ? &narrowForm<rows> : found), ...);
   return formInF32(name) != name ? found : nullptr;

@@ -11,8 +11,7 @@ const char *toString(Strategy strategy) {
   return words[static_cast<size_t>(strategy)];
 }
 
-Adversary::Adversary(Strategy strategy, uint64_t seed, uint32_t ranks)
-    : strategy(strategy), state(seed), ranks(ranks) {
+Adversary::Adversary(Strategy strategy, uint64_t seed, uint32_t ranks) : strategy(strategy), state(seed), ranks(ranks) {
   if (strategy == Strategy::Issue)
     return;
   engine = below(2) == 0;
@@ -43,9 +42,7 @@ uint64_t Adversary::dueNow() {
 }
 
 size_t Adversary::pick(std::span<const Choice> choices) {
-  auto best = [&](auto before) {
-    return std::min_element(choices.begin(), choices.end(), before) - choices.begin();
-  };
+  auto best = [&](auto before) { return std::min_element(choices.begin(), choices.end(), before) - choices.begin(); };
   if (strategy == Strategy::Issue)
     return best([](const Choice &a, const Choice &b) { return a.step < b.step; });
   if (strategy == Strategy::Delay) {
@@ -55,8 +52,8 @@ size_t Adversary::pick(std::span<const Choice> choices) {
   }
   if (strategy == Strategy::Starve && patience != UINT64_MAX && below(patience) == 0)
     chooseVictim();
-  auto free = static_cast<size_t>(
-      std::count_if(choices.begin(), choices.end(), [](const Choice &c) { return !c.starved; }));
+  auto free =
+      static_cast<size_t>(std::count_if(choices.begin(), choices.end(), [](const Choice &c) { return !c.starved; }));
   size_t chosen = below(free ? free : choices.size());
   for (size_t i = 0; free && i < choices.size(); ++i)
     if (!choices[i].starved && chosen-- == 0)

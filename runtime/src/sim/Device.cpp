@@ -16,8 +16,7 @@ std::string Device::libraries() const { return cpu::libraryVersion(); }
 void Device::connect(comm::Control &newControl) {
   control = &newControl;
   const format::Arena &arena = options.program().arena;
-  for (auto [span, bytes] :
-       {std::pair(&dev, arena.deviceBytes() + options.guardBytes), std::pair(&host, arena.host)}) {
+  for (auto [span, bytes] : {std::pair(&dev, arena.deviceBytes() + options.guardBytes), std::pair(&host, arena.host)}) {
     comm::Mapping mapping = comm::mapPrivate(bytes);
     *span = mapping.bytes;
     memory.push_back(mapping.owner);
@@ -40,8 +39,7 @@ void Device::fill(void *to, uint64_t bytes, uint32_t word) {
 }
 
 /// All ranks meet; the first one's thread plays for all, and calls their hosts while they wait.
-void Device::run(const core::ExpandedEntry &entry, std::span<const core::HyperValue> hypers,
-                 core::EntryHost &results) {
+void Device::run(const core::ExpandedEntry &entry, std::span<const core::HyperValue> hypers, core::EntryHost &results) {
   Part &part = (*options.world)[options.rank];
   part.entry = &entry;
   part.hypers = hypers;
@@ -78,10 +76,9 @@ uint64_t Device::sentBytes() const {
 
 std::string Device::report() const {
   const Played &played = options.world->played();
-  return core::format(
-      "sim     {} runs in {} interleavings (seed {}): {} steps, {} meetings, no race, bits alike",
-      core::grouped(played.runs), core::grouped(played.interleavings), options.world->options().seed,
-      core::grouped(played.steps), core::grouped(played.meetings));
+  return core::format("sim     {} runs in {} interleavings (seed {}): {} steps, {} meetings, no race, bits alike",
+                      core::grouped(played.runs), core::grouped(played.interleavings), options.world->options().seed,
+                      core::grouped(played.steps), core::grouped(played.meetings));
 }
 
 } // namespace par::sim

@@ -108,8 +108,7 @@ void Interleaving::postHead(uint32_t rank, uint32_t queue) {
   posting.pieces = step.units;
   posting.before = self.now[queue];
   for (uint32_t piece = 0; piece < step.units; ++piece)
-    rendezvous.post(
-        {rank, queue, posting.head(), piece, &parts[rank].entry->communications[step.firstUnit + piece]});
+    rendezvous.post({rank, queue, posting.head(), piece, &parts[rank].entry->communications[step.firstUnit + piece]});
 }
 
 void Interleaving::endHead(uint32_t rank, Queue &queue) {

@@ -36,13 +36,11 @@ void *Ledger::operandOf(const core::Step &step, uint32_t operand, const comm::Co
   return operand == 0 && c->op != Op::Recv ? const_cast<void *>(c->in) : c->out;
 }
 
-void Ledger::add(const core::Step &step, const format::Instruction &instruction,
-                 const comm::Communication *c) {
+void Ledger::add(const core::Step &step, const format::Instruction &instruction, const comm::Communication *c) {
   format::Membership own;
   uint32_t members = 1;
   if (c && c->op == Op::Coll) {
-    const format::Communicator &comm =
-        *bundle.manifest.findCommunicator(program.comms[instruction.comm].name);
+    const format::Communicator &comm = *bundle.manifest.findCommunicator(program.comms[instruction.comm].name);
     own = *format::membershipOf(comm, rank);
     members = static_cast<uint32_t>(comm.groups[own.group].size());
   }
@@ -63,7 +61,8 @@ std::string Ledger::describe(uint32_t number) const {
   std::string id = step.id;
   if (step.op == Op::Group) {
     uint32_t block = entry.runs[step.run].block;
-    id = format::instructionId(program, block, static_cast<size_t>(access.instruction - program.blocks[block].instructions.data()));
+    id = format::instructionId(program, block,
+                               static_cast<size_t>(access.instruction - program.blocks[block].instructions.data()));
   }
   const char *verb = access.touch == verify::Touch::Read    ? "reads"
                      : access.touch == verify::Touch::Write ? "writes"

@@ -56,8 +56,7 @@ std::string describe(const Piece &piece) {
   const Communication &c = *piece.what;
   return std::string(c.id) + " of rank " + std::to_string(piece.rank) + " is " +
          std::string(c.op == Op::Coll ? format::toString(c.kind) : format::toString(c.op)) + " of " +
-         std::to_string(c.n) + " " + std::string(format::toString(c.type)) + " with tag " +
-         std::to_string(c.tag);
+         std::to_string(c.n) + " " + std::string(format::toString(c.type)) + " with tag " + std::to_string(c.tag);
 }
 
 /// Throws unless all parts are of one communication.
@@ -68,8 +67,7 @@ void checkAlike(const std::string &communicator, const std::vector<Piece> &piece
     if (a.op == Op::Coll)
       alike = alike && a.kind == b.kind && a.reduction == b.reduction && a.peer == b.peer;
     if (!alike)
-      throw comm::Mismatch(
-          comm::say(comm::Sentence::mismatch, communicator, describe(pieces[0]), describe(piece)));
+      throw comm::Mismatch(comm::say(comm::Sentence::mismatch, communicator, describe(pieces[0]), describe(piece)));
   }
 }
 

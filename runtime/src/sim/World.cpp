@@ -68,10 +68,10 @@ void World::play() {
     restore(begin);
     uint64_t number = total.interleavings++;
     auto strategy = i == 0 ? Strategy::Issue : static_cast<Strategy>(1 + (number + i) % kHostileStrategies);
-    std::string name = core::format("interleaving {} of run {} (seed {}, {})", i + 1, total.runs, wanted.seed,
-                                    toString(strategy));
-    last = playOnce(
-        books, Adversary(strategy, (wanted.seed << 32) + number, static_cast<uint32_t>(parts.size())), name);
+    std::string name =
+        core::format("interleaving {} of run {} (seed {}, {})", i + 1, total.runs, wanted.seed, toString(strategy));
+    last =
+        playOnce(books, Adversary(strategy, (wanted.seed << 32) + number, static_cast<uint32_t>(parts.size())), name);
     if (i == 0)
       first = last;
     else
@@ -80,8 +80,7 @@ void World::play() {
   deliver(last);
 }
 
-World::Outcome World::playOnce(const std::vector<const Ledger *> &books, Adversary adversary,
-                               const std::string &name) {
+World::Outcome World::playOnce(const std::vector<const Ledger *> &books, Adversary adversary, const std::string &name) {
   std::vector<comm::Members> table = comm::tableOf(*parts[0].options->bundle);
   Interleaving order(parts, books, table, std::move(adversary));
   Outcome outcome;
@@ -106,8 +105,8 @@ static std::string bufferAt(const format::Program &program, uint64_t byte) {
   uint64_t place = onHost ? byte - program.arena.state : byte;
   for (const format::Buffer &buffer : program.buffers)
     for (uint64_t at : buffer.at)
-      if ((buffer.space == format::Space::Host) == onHost &&
-          (onHost || buffer.kind == format::BufferKind::State) && place >= at && place < at + buffer.bytes())
+      if ((buffer.space == format::Space::Host) == onHost && (onHost || buffer.kind == format::BufferKind::State) &&
+          place >= at && place < at + buffer.bytes())
         return buffer.name;
   return "byte " + std::to_string(byte);
 }
@@ -120,12 +119,10 @@ void World::compare(const Outcome &first, const Outcome &other, const std::strin
         .exitsWith(core::exitRefused);
   };
   for (size_t rank = 0; rank < parts.size(); ++rank) {
-    auto [a, b] =
-        std::mismatch(first.state[rank].begin(), first.state[rank].end(), other.state[rank].begin());
+    auto [a, b] = std::mismatch(first.state[rank].begin(), first.state[rank].end(), other.state[rank].begin());
     if (a != first.state[rank].end())
       fail(rank, "state '" +
-                     bufferAt(parts[rank].options->program(),
-                              static_cast<uint64_t>(a - first.state[rank].begin())) +
+                     bufferAt(parts[rank].options->program(), static_cast<uint64_t>(a - first.state[rank].begin())) +
                      "'");
   }
   for (const auto &[place, bytes] : first.fetched)

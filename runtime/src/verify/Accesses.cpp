@@ -85,8 +85,8 @@ void Collector::collective(uint32_t member, uint32_t members) {
   }
 }
 
-std::vector<ByteAccess> par::verify::accessesOf(const Program &program, const Instruction &it,
-                                                uint32_t member, uint32_t members) {
+std::vector<ByteAccess> par::verify::accessesOf(const Program &program, const Instruction &it, uint32_t member,
+                                                uint32_t members) {
   Collector collector{program, it, {}};
   switch (it.op) {
   case Op::Kernel:

@@ -26,8 +26,8 @@ struct ByteAccess {
 /// What `it` touches on the rank that is member `member` of `members` of its communicator (0 of 1 for what is
 /// not a collective). All reads stand before all writes. Strided operands of products count with their whole
 /// extent.
-std::vector<ByteAccess> accessesOf(const format::Program &program, const format::Instruction &it,
-                                   uint32_t member, uint32_t members);
+std::vector<ByteAccess> accessesOf(const format::Program &program, const format::Instruction &it, uint32_t member,
+                                   uint32_t members);
 
 } // namespace par::verify
 

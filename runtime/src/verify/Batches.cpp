@@ -26,7 +26,8 @@ void Sweep::findSums() {
       for (const Operand &operand : it.operands) {
         uint32_t of = program.buffers[operand.buffer].of, root = of == kNone ? operand.buffer : of;
         bool added = operand.access == Access::Accumulate || operand.access == Access::ReadWrite;
-        if (added && !written[root] && program.buffers[root].kind == BufferKind::Temp && program.buffers[root].index == Index::None)
+        if (added && !written[root] && program.buffers[root].kind == BufferKind::Temp &&
+            program.buffers[root].index == Index::None)
           sums[root] = true;
         if (operand.access != Access::Read)
           written[root] = true;
@@ -69,12 +70,14 @@ uint32_t Sweep::withSummand(uint32_t set, int64_t microbatch) {
   return known->second;
 }
 
-/// The summands of what a run writes anew as a sum: those that it has read there itself, and brings back from where it added its
-/// own or a collective's steps left it. Its bytes may have held something else meanwhile.
-uint32_t Sweep::broughtBack(const Run &run, uint32_t root) const { return taken[root].first == &run ? taken[root].second : 0; }
+/// The summands of what a run writes anew as a sum: those that it has read there itself, and brings back from where it
+/// added its own or a collective's steps left it. Its bytes may have held something else meanwhile.
+uint32_t Sweep::broughtBack(const Run &run, uint32_t root) const {
+  return taken[root].first == &run ? taken[root].second : 0;
+}
 
-/// A sum that another run reads, other than to add to it in place, has a summand of each microbatch of its batch. The last one
-/// may read it to add its own on the way to elsewhere.
+/// A sum that another run reads, other than to add to it in place, has a summand of each microbatch of its batch. The
+/// last one may read it to add its own on the way to elsewhere.
 Found Sweep::lacksSummand(const Run &run, uint32_t n, const Placed &placed, const Cell &cell) {
   std::array<int64_t, 3> asked = {cell.summands, batchOf(run), own[run.block] ? run.microbatch : -1};
   if (!sums[placed.access.root] || !cell.definition || cell.begun == &run || asked == whole)
@@ -85,15 +88,16 @@ Found Sweep::lacksSummand(const Run &run, uint32_t n, const Placed &placed, cons
   for (int64_t microbatch : computed[asked[1]])
     if (!added.count(microbatch))
       return Counterexample{Property::Value,
-                            "lacks: " + value(placed.access.root, indexOf(placed.access, run)) + " is read as a sum, but microbatch " +
-                                std::to_string(microbatch) + " has not added to it",
+                            "lacks: " + value(placed.access.root, indexOf(placed.access, run)) +
+                                " is read as a sum, but microbatch " + std::to_string(microbatch) +
+                                " has not added to it",
                             {line(definitions[cell.definition]), line({&run, n})}};
   whole = asked;
   return std::nullopt;
 }
 
-/// Where several batches of an entry update a parameter, a run computes with that of its version: as many runs have written
-/// it. What a run has written itself it may read again, but not copy as what was there before.
+/// Where several batches of an entry update a parameter, a run computes with that of its version: as many runs have
+/// written it. What a run has written itself it may read again, but not copy as what was there before.
 bool Sweep::isOtherVersion(const Cell &cell, const Run &run, bool copies) const {
   return isParameter(cell.root) && (cell.updater != &run || copies) && cell.updates != uint64_t(run.version);
 }
@@ -104,17 +108,20 @@ bool Sweep::isParameter(uint32_t root) const {
   return tensor && (tensor->kind == TensorKind::Parameter || tensor->kind == TensorKind::Copy);
 }
 
-/// Whether an access in place adds a microbatch's summand to those of others; what a batch does once has its first one's number.
+/// Whether an access in place adds a microbatch's summand to those of others; what a batch does once has its first
+/// one's number.
 bool Sweep::adds(const Cell &cell, const Run &run, Access access) const {
   if (access != Access::ReadWrite || !cell.definition)
     return access == Access::Accumulate;
-  return definitions[cell.definition].run->microbatch != run.microbatch && run.microbatch % bundle.manifest.microbatches != 0;
+  return definitions[cell.definition].run->microbatch != run.microbatch &&
+         run.microbatch % bundle.manifest.microbatches != 0;
 }
 
 /// A sum is not begun anew before somebody has read it.
 Found Sweep::leavesUnread(const Run &run, uint32_t n, const Placed &placed, const Cell &cell) const {
   const Definition &before = definitions[cell.definition];
-  if (!sums[placed.access.root] || cell.root != placed.access.root || !cell.definition || before.run == &run || cell.reader)
+  if (!sums[placed.access.root] || cell.root != placed.access.root || !cell.definition || before.run == &run ||
+      cell.reader)
     return std::nullopt;
   return Counterexample{Property::Value,
                         "lost: " + value(placed.access.root, indexOf(placed.access, run)) +
@@ -132,7 +139,8 @@ Found Sweep::ofOtherBatch(const Run &run, uint32_t n, const Placed &placed, cons
     return std::nullopt;
   return Counterexample{Property::Value,
                         "batch: " + value(placed.access.root, indexOf(placed.access, run)) + " is read for batch " +
-                            std::to_string(batchOf(run)) + ", but was made for batch " + std::to_string(batchOf(*maker.run)),
+                            std::to_string(batchOf(run)) + ", but was made for batch " +
+                            std::to_string(batchOf(*maker.run)),
                         {line(maker), line({&run, n})}};
 }
 
@@ -142,7 +150,8 @@ void Sweep::findCopies() {
     for (const Block &block : other.blocks)
       for (const Instruction &it : block.instructions) {
         const Buffer *buffer = it.op == Op::Recv ? &other.buffers[it.operands[0].buffer] : nullptr;
-        const Tensor *tensor = buffer && buffer->kind == BufferKind::State ? bundle.manifest.findTensor(buffer->tensor) : nullptr;
+        const Tensor *tensor =
+            buffer && buffer->kind == BufferKind::State ? bundle.manifest.findTensor(buffer->tensor) : nullptr;
         if (tensor && tensor->kind == TensorKind::Copy)
           copies.insert(it.tag);
       }

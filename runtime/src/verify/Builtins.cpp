@@ -75,7 +75,8 @@ static std::optional<std::string> checkSizes(const kernels::BuiltinKernel &built
   for (size_t i = 0; i < imms.size(); ++i) {
     values.push_back(uint64_t(imms[i].value));
     if (!builtin.immediates[i].real)
-      said += (said.empty() ? "" : ", ") + std::string(builtin.immediates[i].name) + " " + std::to_string(imms[i].value);
+      said +=
+          (said.empty() ? "" : ", ") + std::string(builtin.immediates[i].name) + " " + std::to_string(imms[i].value);
   }
   if (!builtin.fits || builtin.fits(values))
     return std::nullopt;
@@ -103,16 +104,16 @@ std::optional<std::string> par::verify::checkBuiltin(const Program &program, con
   for (const kernels::BuiltinOperand &wanted : present) {
     const KernelOperand &given = kernel.operands[place];
     const Buffer &buffer = program.buffers[it.operands[place].buffer];
-    std::string operand = "operand " + std::to_string(place++) + " ('" + std::string(wanted.name) +
-                          "') of builtin " + kernel.symbol;
+    std::string operand =
+        "operand " + std::to_string(place++) + " ('" + std::string(wanted.name) + "') of builtin " + kernel.symbol;
     if (!sameAccess(wanted.access, given.access))
       return operand + " is not '" + std::string(toString(given.access)) + "'";
     if (toString(buffer.type) != wanted.type)
       return operand + " is " + std::string(wanted.type) + ", '" + buffer.name + "' is " + describe(buffer);
     std::optional<uint64_t> n = elementsOf(*builtin, wanted.shape, it.imms);
     if (!n || *n * sizeOf(buffer.type) != given.bytes)
-      return operand + " is " + (n ? std::to_string(*n) : "an unknown number of") +
-             " elements by its immediates, " + std::to_string(given.bytes) + " bytes by the kernel table";
+      return operand + " is " + (n ? std::to_string(*n) : "an unknown number of") + " elements by its immediates, " +
+             std::to_string(given.bytes) + " bytes by the kernel table";
   }
   return checkSizes(*builtin, it.imms);
 }

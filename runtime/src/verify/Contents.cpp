@@ -25,7 +25,8 @@ bool par::verify::continues(const Piece &piece, const Piece &next) {
 Content par::verify::cut(const Content &slot, uint64_t begin, uint64_t end) {
   Content found;
   uint64_t at = begin;
-  auto it = std::lower_bound(slot.begin(), slot.end(), begin, [](const Piece &piece, uint64_t at) { return piece.end <= at; });
+  auto it = std::lower_bound(slot.begin(), slot.end(), begin,
+                             [](const Piece &piece, uint64_t at) { return piece.end <= at; });
   for (; it != slot.end() && it->begin < end; ++it) {
     uint64_t first = std::max(at, it->begin), last = std::min(end, it->end);
     if (first > at)
@@ -40,7 +41,8 @@ Content par::verify::cut(const Content &slot, uint64_t begin, uint64_t end) {
 
 void par::verify::put(Content &slot, uint64_t begin, uint64_t bytes, const Content &content) {
   uint64_t end = begin + bytes;
-  auto first = std::lower_bound(slot.begin(), slot.end(), begin, [](const Piece &piece, uint64_t at) { return piece.end <= at; });
+  auto first = std::lower_bound(slot.begin(), slot.end(), begin,
+                                [](const Piece &piece, uint64_t at) { return piece.end <= at; });
   auto last = first;
   Content made;
   if (first != slot.end() && first->begin < begin)
@@ -74,7 +76,8 @@ Term par::verify::termAt(const Content &content, uint64_t at, size_t &place) {
   return place < content.size() ? from(content[place].term, at - content[place].begin) : Term();
 }
 
-uint64_t par::verify::mixContent(uint64_t name, const Content &content, RankClasses &classes, RankClasses::Spread &spread) {
+uint64_t par::verify::mixContent(uint64_t name, const Content &content, RankClasses &classes,
+                                 RankClasses::Spread &spread) {
   for (size_t i = 0; i < content.size(); ++i) {
     const Piece &piece = content[i];
     spread = classes.both(spread, piece.term.spread);
@@ -87,7 +90,8 @@ uint64_t par::verify::mixContent(uint64_t name, const Content &content, RankClas
   return name;
 }
 
-bool par::verify::sameContent(const Content &a, uint32_t rankA, const Content &b, uint32_t rankB, const RankClasses &classes) {
+bool par::verify::sameContent(const Content &a, uint32_t rankA, const Content &b, uint32_t rankB,
+                              const RankClasses &classes) {
   std::vector<uint64_t> borders = bordersOf({&a, &b});
   size_t inA = 0, inB = 0;
   for (size_t i = 0; i + 1 < borders.size(); ++i) {

@@ -11,7 +11,8 @@
 
 namespace par::verify {
 
-/// Byte `offset` and on of a value. `name` is a hash of the expression that made it; on which of the ranks' data, `spread` says.
+/// Byte `offset` and on of a value. `name` is a hash of the expression that made it; on which of the ranks' data,
+/// `spread` says.
 struct Term {
   uint64_t name = 0, offset = 0;
   RankClasses::Spread spread = 0;

@@ -5,11 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Member i of a group gets part i of what is scattered, and a rank of coordinate i holds part i of a tensor. Both are written down
-// for each rank; here they are held against the coordinates: members of collectives ascend, groups of one communicator
-// list corresponding ranks in one order, a rectangle begins further on where a coordinate is larger, and by the same step
-// everywhere. A rank has the same rows of all inputs. An immediate that is a
-// coordinate for one instruction is one for all of the kernel.
+// Member i of a group gets part i of what is scattered, and a rank of coordinate i holds part i of a tensor. Both are
+// written down for each rank; here they are held against the coordinates: members of collectives ascend, groups of one
+// communicator list corresponding ranks in one order, a rectangle begins further on where a coordinate is larger, and
+// by the same step everywhere. A rank has the same rows of all inputs. An immediate that is a coordinate for one
+// instruction is one for all of the kernel.
 //
 //===----------------------------------------------------------------------===//
 #include "Model.h"
@@ -26,7 +26,8 @@ using Found = std::optional<Counterexample>;
 
 static Counterexample fail(const std::string &message) { return {Property::WellFormed, message, {}}; }
 
-/// Communicators over which some program has collectives, but for those of one number: stages add such up in their own order.
+/// Communicators over which some program has collectives, but for those of one number: stages add such up in their own
+/// order.
 static std::set<std::string> findCollective(const Bundle &bundle) {
   std::set<std::string> names;
   for (const Program &program : bundle.programs)
@@ -49,9 +50,10 @@ static Found checkGroups(const Communicator &comm, bool collective) {
   for (size_t i = 1; i < groups.size(); ++i)
     for (size_t member = 0; member < std::min(groups[i - 1]->size(), groups[i]->size()); ++member)
       if ((*groups[i])[member] < (*groups[i - 1])[member])
-        return fail("communicator '" + comm.name + "' has rank " + std::to_string((*groups[i])[member]) + " beside rank " +
-                    std::to_string(groups[i]->front()) + ", but rank " + std::to_string((*groups[i - 1])[member]) +
-                    " beside rank " + std::to_string(groups[i - 1]->front()) + ": not in one order");
+        return fail("communicator '" + comm.name + "' has rank " + std::to_string((*groups[i])[member]) +
+                    " beside rank " + std::to_string(groups[i]->front()) + ", but rank " +
+                    std::to_string((*groups[i - 1])[member]) + " beside rank " +
+                    std::to_string(groups[i - 1]->front()) + ": not in one order");
   return std::nullopt;
 }
 
@@ -73,8 +75,8 @@ static Found checkLayout(const Manifest &manifest, const Layout &layout, const s
           continue;
         int64_t step = (other->second->start[dim] - part->start[dim]) / layout.local[dim];
         if (step < 0 || steps.try_emplace(axis, step).first->second != step)
-          return fail(what + " has its rectangles in another order than coordinates of axis '" + manifest.mesh[axis].name + "' in dim " +
-                      std::to_string(dim));
+          return fail(what + " has its rectangles in another order than coordinates of axis '" +
+                      manifest.mesh[axis].name + "' in dim " + std::to_string(dim));
       }
   }
   return std::nullopt;
@@ -87,7 +89,8 @@ static Found checkRows(const Manifest &manifest) {
     return std::pair(double(part.start[0]) / double(input.shape[0]), double(part.size[0]) / double(input.shape[0]));
   };
   for (const Input &input : manifest.inputs)
-    for (uint32_t rank = 0; input.microbatched && !input.shape.empty() && input.shape[0] > 0 && rank < manifest.ranks.size(); ++rank) {
+    for (uint32_t rank = 0;
+         input.microbatched && !input.shape.empty() && input.shape[0] > 0 && rank < manifest.ranks.size(); ++rank) {
       const Rectangle *part = rectangleOf(layoutFor(input, rank), rank);
       if (!part)
         continue;
@@ -99,10 +102,13 @@ static Found checkRows(const Manifest &manifest) {
   return std::nullopt;
 }
 
-/// Generated code has an immediate for a coordinate of one axis, or for a number: of which, all its instructions say alike.
+/// Generated code has an immediate for a coordinate of one axis, or for a number: of which, all its instructions say
+/// alike.
 static Found checkImmediates(const Bundle &bundle) {
   std::map<std::pair<std::string, uint32_t>, std::string> known;
-  auto said = [](const std::string &axis) { return axis.empty() ? "a number" : "the coordinate on axis '" + axis + "'"; };
+  auto said = [](const std::string &axis) {
+    return axis.empty() ? "a number" : "the coordinate on axis '" + axis + "'";
+  };
   for (const Program &program : bundle.programs)
     for (uint32_t block = 0; block < program.blocks.size(); ++block)
       for (uint32_t n = 0; n < program.blocks[block].instructions.size(); ++n) {
@@ -111,8 +117,9 @@ static Found checkImmediates(const Bundle &bundle) {
           const Kernel &kernel = program.kernels[it.kernel];
           auto [first, fresh] = known.try_emplace({kernel.symbol, i}, it.imms[i].axis);
           if (!fresh && first->second != it.imms[i].axis)
-            return fail("kernel '" + kernel.name + "' takes " + said(first->second) + " as immediate " + std::to_string(i) +
-                        " in one instruction, and " + said(it.imms[i].axis) + " in " + instructionId(program, block, n));
+            return fail("kernel '" + kernel.name + "' takes " + said(first->second) + " as immediate " +
+                        std::to_string(i) + " in one instruction, and " + said(it.imms[i].axis) + " in " +
+                        instructionId(program, block, n));
         }
       }
   return std::nullopt;

@@ -34,8 +34,8 @@ static std::optional<Counterexample> checkEntry(const Bundle &bundle, const std:
         roles[it.name].insert(role);
         if (!given.insert({it.name, run.microbatch, run.version}).second)
           return Counterexample{Property::WellFormed,
-                                "output '" + it.name + "' is fetched twice for microbatch " + std::to_string(run.microbatch) +
-                                    " in entry " + entry,
+                                "output '" + it.name + "' is fetched twice for microbatch " +
+                                    std::to_string(run.microbatch) + " in entry " + entry,
                                 {describeStep(bundle, rankOf(bundle.manifest, role), run, n)}};
       }
   }
@@ -43,7 +43,8 @@ static std::optional<Counterexample> checkEntry(const Bundle &bundle, const std:
     for (uint32_t rank : bundle.manifest.findOutput(name)->ranks)
       if (!some.count(bundle.manifest.ranks[rank].role))
         return Counterexample{Property::WellFormed,
-                              "rank " + std::to_string(rank) + " does not give output '" + name + "' in entry " + entry + ", others do",
+                              "rank " + std::to_string(rank) + " does not give output '" + name + "' in entry " +
+                                  entry + ", others do",
                               {}};
   return std::nullopt;
 }

@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // The k-th collective of a player on a communicator is the k-th of all others whose ranks are in its ranks' groups, its
-// party; the k-th send from member i to j is the k-th receive of j from i: V2 has compared them. What a rank receives has the
-// sender's expression, and of its data the sender's class.
+// party; the k-th send from member i to j is the k-th receive of j from i: V2 has compared them. What a rank receives
+// has the sender's expression, and of its data the sender's class.
 //
 //===----------------------------------------------------------------------===//
 #include "JointRun.h"
@@ -82,7 +82,8 @@ std::optional<Counterexample> JointRun::give(uint32_t index, const Run &run, uin
   if (it.op != Op::Coll)
     return std::nullopt;
   bool inPlace = it.operands.size() == 1;
-  bool parted = it.coll == CollKind::ReduceScatter || it.coll == CollKind::AllToAll || (it.coll == CollKind::AllGather && inPlace);
+  bool parted = it.coll == CollKind::ReduceScatter || it.coll == CollKind::AllToAll ||
+                (it.coll == CollKind::AllGather && inPlace);
   bool gives = it.coll != CollKind::Broadcast ||
                std::ranges::any_of(player.ranks, [&](uint32_t rank) { return meetings[comm].member[rank] == it.root; });
   Content content = gives ? read(player, run, n, 0, parted ? all : bytes) : whole({}, bytes);
@@ -135,7 +136,8 @@ Content JointRun::choose(const Choice &choice, uint64_t bytes) {
     bool own = choice.transfer;
     std::vector<uint64_t> key{choice.member, choice.transfer};
     key.insert(key.end(), spreads.begin(), spreads.end());
-    auto [known, fresh] = moves.try_emplace(contents.size() == 1 ? key : std::vector<uint64_t>(), std::pair<Spread, bool>(0, own));
+    auto [known, fresh] =
+        moves.try_emplace(contents.size() == 1 ? key : std::vector<uint64_t>(), std::pair<Spread, bool>(0, own));
     if (fresh || contents.size() > 1)
       known->second = {classes.moved(spreads, choice.which, choice.source, own), own};
     auto [spread, kept] = known->second;
@@ -158,8 +160,11 @@ void JointRun::receive(uint32_t index, const Run &run, uint32_t n) {
   uint32_t comm = indexOf(player, it), peer = it.peer[uint64_t(run.microbatch) % it.peer.size()];
   uint64_t bytes = it.n * sizeOf(it.type);
   size_t k = received[{comm, index, peer}]++;
-  Choice choice{{}, std::vector<uint32_t>(playerOf.size(), 0), std::vector<uint32_t>(playerOf.size(), kNone),
-                uint64_t(comm + 1) << 32 | peer, true};
+  Choice choice{{},
+                std::vector<uint32_t>(playerOf.size(), 0),
+                std::vector<uint32_t>(playerOf.size(), kNone),
+                uint64_t(comm + 1) << 32 | peer,
+                true};
   std::map<Channel, uint32_t> channels;
   const std::vector<uint32_t> &source = sourceOf(comm, peer);
   choice.member = mix(choice.member, index);
@@ -191,7 +196,8 @@ Content JointRun::gathered(uint32_t index, uint32_t comm, size_t k, uint32_t mem
 }
 
 /// Ranks whose groups have the same summands have the same sum.
-RankClasses::Spread JointRun::spreadOfSum(uint32_t comm, const std::vector<uint32_t> &party, const std::vector<Spread> &of) {
+RankClasses::Spread JointRun::spreadOfSum(uint32_t comm, const std::vector<uint32_t> &party,
+                                          const std::vector<Spread> &of) {
   std::vector<uint64_t> key{comm, party.front()};
   key.insert(key.end(), of.begin(), of.end());
   auto [known, fresh] = sums.try_emplace(key, 0);
@@ -216,7 +222,8 @@ RankClasses::Spread JointRun::spreadOfSum(uint32_t comm, const std::vector<uint3
   return known->second = classes.byKeys(keys);
 }
 
-std::optional<Counterexample> JointRun::reduced(uint32_t index, uint32_t comm, size_t k, uint64_t offset, uint64_t bytes, Content &result) {
+std::optional<Counterexample> JointRun::reduced(uint32_t index, uint32_t comm, size_t k, uint64_t offset,
+                                                uint64_t bytes, Content &result) {
   const std::vector<uint32_t> &party = meetings[comm].parties[index];
   std::vector<Content> given;
   std::vector<const Content *> contents;

@@ -14,7 +14,8 @@ using namespace par::format;
 using namespace par::verify;
 
 JointRun::JointRun(const Bundle &bundle, const Actors &actors, const std::string &entry)
-    : bundle(bundle), classes(uint32_t(bundle.manifest.ranks.size())), microbatches(bundle.manifest.microbatches), playerOf(actors.of), entry(entry) {
+    : bundle(bundle), classes(uint32_t(bundle.manifest.ranks.size())), microbatches(bundle.manifest.microbatches),
+      playerOf(actors.of), entry(entry) {
   players.resize(actors.role.size());
   for (uint32_t rank = 0; rank < playerOf.size(); ++rank)
     players[playerOf[rank]].ranks.push_back(rank);
@@ -91,7 +92,8 @@ void JointRun::begin(Player &player) {
     player.slots[i].resize(buffer.at.size());
     const Tensor *tensor = buffer.kind == BufferKind::State ? bundle.manifest.findTensor(buffer.tensor) : nullptr;
     for (uint32_t slot = 0; slot < buffer.at.size(); ++slot) {
-      uint64_t name = mix(mix(mix(0, uint64_t(buffer.kind)), slot), tensor && tensor->kind == TensorKind::Copy ? tensor->of : buffer.tensor);
+      uint64_t name = mix(mix(mix(0, uint64_t(buffer.kind)), slot),
+                          tensor && tensor->kind == TensorKind::Copy ? tensor->of : buffer.tensor);
       if (buffer.bytes() > 0 && (tensor || buffer.kind == BufferKind::Hyper))
         initial.insert(name), player.slots[i][slot] = whole({name, 0, tensor ? spreadOf(*tensor) : 0}, buffer.bytes());
     }
@@ -120,7 +122,8 @@ Content JointRun::read(Player &player, const Run &run, uint32_t n, uint32_t oper
 
 void JointRun::noteUsers(Player &player, const Content &content, uint32_t user) {
   for (const Piece &piece : content)
-    if (std::vector<uint32_t> &users = player.made[piece.made].users; piece.made && (users.empty() || users.back() != user))
+    if (std::vector<uint32_t> &users = player.made[piece.made].users;
+        piece.made && (users.empty() || users.back() != user))
       users.push_back(user);
 }
 
@@ -128,63 +131,74 @@ void JointRun::noteUsers(Player &player, const Content &content, uint32_t user) 
 bool JointRun::addsUp(const Player &player, const Run &run, const Content &content, bool inPlace) const {
   return std::any_of(content.begin(), content.end(), [&](const Piece &piece) {
     const Made &made = player.made[piece.made];
-    const Buffer *buffer = piece.made ? &player.program->buffers[instruction(player, made).operands[made.operand].buffer] : nullptr;
+    const Buffer *buffer =
+        piece.made ? &player.program->buffers[instruction(player, made).operands[made.operand].buffer] : nullptr;
     bool kept = buffer && buffer->kind == BufferKind::Temp && buffer->index == Index::None;
     return kept && ((inPlace && made.adds) || (player.own[made.run->block] && made.run->microbatch < run.microbatch));
   });
 }
 
-/// Of which microbatches a run's operand has summands. What all have added to is the batch's: for one microbatch, a constant.
+/// Of which microbatches a run's operand has summands. What all have added to is the batch's: for one microbatch, a
+/// constant.
 uint32_t JointRun::microbatchesOf(const Player &player, const Run &run, const Content &content, bool adds) {
   uint32_t set = 0;
   for (const Piece &piece : content)
-    if (adds || !player.own[run.block] || player.made[piece.made].run == &run || microbatches.missing(piece.term.microbatches))
+    if (adds || !player.own[run.block] || player.made[piece.made].run == &run ||
+        microbatches.missing(piece.term.microbatches))
       set = microbatches.both(set, piece.term.microbatches);
   return set;
 }
 
 /// What is done once a batch, or updates state, reads sums of all microbatches.
-std::optional<Counterexample> JointRun::lacksMicrobatch(const Player &player, const Run &run, uint32_t n, uint32_t operand, uint32_t set) const {
+std::optional<Counterexample> JointRun::lacksMicrobatch(const Player &player, const Run &run, uint32_t n,
+                                                        uint32_t operand, uint32_t set) const {
   const Instruction &it = player.program->blocks[run.block].instructions[n];
   const Buffer &buffer = player.program->buffers[it.operands[operand].buffer];
   bool updates = std::any_of(it.operands.begin(), it.operands.end(), [&](const Operand &other) {
     const Buffer &of = player.program->buffers[other.buffer];
-    const Tensor *tensor = other.access != Access::Read && of.kind == BufferKind::State && of.of == kNone ? bundle.manifest.findTensor(of.tensor) : nullptr;
+    const Tensor *tensor = other.access != Access::Read && of.kind == BufferKind::State && of.of == kNone
+                               ? bundle.manifest.findTensor(of.tensor)
+                               : nullptr;
     return tensor && (tensor->kind == TensorKind::Parameter || tensor->kind == TensorKind::State);
   });
   std::optional<int64_t> missing = microbatches.missing(set);
   if (!missing || (player.own[run.block] && !updates) || buffer.kind != BufferKind::Temp || buffer.index != Index::None)
     return std::nullopt;
   return Counterexample{Property::Value,
-                        "lacks: '" + buffer.name + "' is read for a whole batch, but microbatch " + std::to_string(*missing) +
-                            " has not added to it in entry " + entry,
+                        "lacks: '" + buffer.name + "' is read for a whole batch, but microbatch " +
+                            std::to_string(*missing) + " has not added to it in entry " + entry,
                         {line(player, run, n)}};
 }
 
-/// What a microbatch has made in a buffer without slots, a run of an earlier one does not read. (Sums are read for a whole batch.)
-std::optional<Counterexample> JointRun::ofLaterMicrobatch(const Player &player, const Run &run, uint32_t n, uint32_t operand,
-                                                          const Content &content) const {
-  const Buffer &buffer = player.program->buffers[player.program->blocks[run.block].instructions[n].operands[operand].buffer];
+/// What a microbatch has made in a buffer without slots, a run of an earlier one does not read. (Sums are read for a
+/// whole batch.)
+std::optional<Counterexample> JointRun::ofLaterMicrobatch(const Player &player, const Run &run, uint32_t n,
+                                                          uint32_t operand, const Content &content) const {
+  const Buffer &buffer =
+      player.program->buffers[player.program->blocks[run.block].instructions[n].operands[operand].buffer];
   if (buffer.kind != BufferKind::Temp || buffer.index != Index::None || !player.own[run.block])
     return std::nullopt;
   for (const Piece &piece : content) {
     const Made &made = player.made[piece.made];
     if (piece.made && player.own[made.run->block] && made.run->microbatch > run.microbatch && !made.adds)
       return Counterexample{Property::Value,
-                            "microbatch: '" + buffer.name + "' is read for microbatch " + std::to_string(run.microbatch) +
-                                ", but was made for microbatch " + std::to_string(made.run->microbatch),
+                            "microbatch: '" + buffer.name + "' is read for microbatch " +
+                                std::to_string(run.microbatch) + ", but was made for microbatch " +
+                                std::to_string(made.run->microbatch),
                             {line(player, *made.run, made.n), line(player, run, n)}};
   }
   return std::nullopt;
 }
 
-void JointRun::noteWritten(Player &player, const Run &run, uint32_t n, uint32_t operand, uint64_t begin, uint64_t bytes) {
+void JointRun::noteWritten(Player &player, const Run &run, uint32_t n, uint32_t operand, uint64_t begin,
+                           uint64_t bytes) {
   const Instruction &it = player.program->blocks[run.block].instructions[n];
   const Buffer &buffer = player.program->buffers[it.operands[operand].buffer];
   uint32_t root = buffer.of == kNone ? it.operands[operand].buffer : buffer.of;
   if (player.program->buffers[root].kind != BufferKind::State)
     return;
-  std::vector<Written> &list = player.state[{root, format::slotOf(it.operands[operand].slot, depthOf(*player.program, root), run)}];
+  std::vector<Written> &list =
+      player.state[{root, format::slotOf(it.operands[operand].slot, depthOf(*player.program, root), run)}];
   bool computes = it.op == Op::Kernel || it.op == Op::Call;
   std::vector<Written> after;
   uint64_t at = begin, end = begin + bytes;
@@ -207,7 +221,8 @@ void JointRun::noteWritten(Player &player, const Run &run, uint32_t n, uint32_t 
   list = std::move(after);
 }
 
-void JointRun::write(Player &player, const Run &run, uint32_t n, uint32_t operand, uint64_t offset, uint64_t bytes, Content content) {
+void JointRun::write(Player &player, const Run &run, uint32_t n, uint32_t operand, uint64_t offset, uint64_t bytes,
+                     Content content) {
   const Instruction &it = player.program->blocks[run.block].instructions[n];
   uint64_t begin = 0;
   Content &slot = slotOf(player, run, it.operands[operand], begin);
@@ -285,12 +300,15 @@ void JointRun::local(Player &player, const Run &run, uint32_t n) {
     return noteUsers(player, content, uint32_t(player.made.size() - 1));
   }
   if (it.op == Op::Fetch)
-    fetched[{it.name, run.microbatch}].push_back({uint32_t(&player - players.data()), &run, n, read(player, run, n, 0, bytes[0])});
+    fetched[{it.name, run.microbatch}].push_back(
+        {uint32_t(&player - players.data()), &run, n, read(player, run, n, 0, bytes[0])});
   if (it.op != Op::Fill && it.op != Op::Feed)
     return;
   const Input *input = it.op == Op::Feed ? bundle.manifest.findInput(it.name) : nullptr;
-  Term term{it.op == Op::Fill && it.value == 0 ? kZeros : mix(nameOf(program, it, input && !input->microbatched ? Run() : run), 0), 0,
-            input ? spreadOf(*input) : 0, input && input->microbatched ? microbatches.of(run.microbatch) : 0};
+  Term term{it.op == Op::Fill && it.value == 0
+                ? kZeros
+                : mix(nameOf(program, it, input && !input->microbatched ? Run() : run), 0),
+            0, input ? spreadOf(*input) : 0, input && input->microbatched ? microbatches.of(run.microbatch) : 0};
   if (it.op == Op::Fill)
     constants.insert(term.name);
   write(player, run, n, 0, 0, bytes[0], whole(term, bytes[0]));
@@ -340,5 +358,6 @@ std::optional<Counterexample> JointRun::run() {
 }
 
 bool JointRun::ended() const {
-  return std::all_of(players.begin(), players.end(), [](const Player &player) { return player.run == player.entry->runs.size(); });
+  return std::all_of(players.begin(), players.end(),
+                     [](const Player &player) { return player.run == player.entry->runs.size(); });
 }

@@ -5,17 +5,18 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Runs an entry of all programs on expressions instead of numbers: each player is a role (or a rank), each value a Term. What
-// one side sends, the other one receives; a reduction is the sum of its members' terms. It needs V1 to V5: sides match, nobody
-// waits for ever, and a read sees what was last written in its buffer, so slots are told apart by buffer, not by address.
+// Runs an entry of all programs on expressions instead of numbers: each player is a role (or a rank), each value a
+// Term. What one side sends, the other one receives; a reduction is the sum of its members' terms. It needs V1 to V5:
+// sides match, nobody waits for ever, and a read sees what was last written in its buffer, so slots are told apart by
+// buffer, not by address.
 //
 //===----------------------------------------------------------------------===//
 #ifndef PAR_SRC_VERIFY_JOINTRUN_H
 #define PAR_SRC_VERIFY_JOINTRUN_H
 
+#include "Accesses.h"
 #include "Contents.h"
 #include "MicrobatchSets.h"
-#include "Accesses.h"
 
 #include <array>
 #include <map>
@@ -82,7 +83,7 @@ public:
   MicrobatchSets microbatches;
   std::unordered_set<uint64_t> initial; ///< names of what was there before the entry
   std::vector<Player> players;
-  std::vector<uint32_t> playerOf; ///< [rank]
+  std::vector<uint32_t> playerOf;                                          ///< [rank]
   std::map<std::pair<std::string, int64_t>, std::vector<Fetched>> fetched; ///< by output and microbatch
   std::string entry;
 
@@ -106,10 +107,10 @@ private:
   using Spread = RankClasses::Spread;
   /// A communicator, with the players that meet there.
   struct Meeting {
-    std::vector<std::vector<uint32_t>> parties; ///< [player]: those that its collectives wait for
-    std::vector<std::vector<Post>> posts;       ///< [player]
-    std::vector<size_t> taken;                  ///< [player]: results
-    std::vector<uint32_t> group, member;        ///< [rank]; kNone: not in it
+    std::vector<std::vector<uint32_t>> parties;        ///< [player]: those that its collectives wait for
+    std::vector<std::vector<Post>> posts;              ///< [player]
+    std::vector<size_t> taken;                         ///< [player]: results
+    std::vector<uint32_t> group, member;               ///< [rank]; kNone: not in it
     std::map<uint32_t, std::vector<uint32_t>> sources; ///< by member: [rank] that member of its group
   };
   struct Channel {
@@ -139,16 +140,20 @@ private:
   bool addsUp(const Player &player, const format::Run &run, const Content &content, bool inPlace) const;
   /// `user` is made of what a content holds.
   void noteUsers(Player &player, const Content &content, uint32_t user);
-  void noteWritten(Player &player, const format::Run &run, uint32_t n, uint32_t operand, uint64_t begin, uint64_t bytes);
-  Found ofLaterMicrobatch(const Player &player, const format::Run &run, uint32_t n, uint32_t operand, const Content &content) const;
-  void write(Player &player, const format::Run &run, uint32_t n, uint32_t operand, uint64_t offset, uint64_t bytes, Content content);
+  void noteWritten(Player &player, const format::Run &run, uint32_t n, uint32_t operand, uint64_t begin,
+                   uint64_t bytes);
+  Found ofLaterMicrobatch(const Player &player, const format::Run &run, uint32_t n, uint32_t operand,
+                          const Content &content) const;
+  void write(Player &player, const format::Run &run, uint32_t n, uint32_t operand, uint64_t offset, uint64_t bytes,
+             Content content);
   Content &slotOf(Player &player, const format::Run &run, const format::Operand &operand, uint64_t &offset);
   // JointCommunication.cpp
   void meet();
   uint32_t indexOf(const Player &player, const format::Instruction &it) const;
   bool leavesOut(const Player &player, const format::Instruction &it, const format::Run &run, uint32_t rank) const;
   Found give(uint32_t player, const format::Run &run, uint32_t n);
-  bool complete(uint32_t player, const format::Run &run, const format::Instruction &it, std::map<uint64_t, size_t> &ahead);
+  bool complete(uint32_t player, const format::Run &run, const format::Instruction &it,
+                std::map<uint64_t, size_t> &ahead);
   Found take(uint32_t player, const format::Run &run, uint32_t n);
   Found takeCollective(uint32_t player, const format::Run &run, uint32_t n);
   void receive(uint32_t player, const format::Run &run, uint32_t n);
@@ -165,13 +170,14 @@ private:
   Found gives(uint32_t player, const format::Run &run, uint32_t n, const Content &content);
   Found summands(uint32_t comm, size_t k, const std::vector<uint32_t> &party, const std::vector<Term> &terms) const;
   Found reducesSum(const Player &player, const format::Run &run, uint32_t n, const Content &content) const;
-  Found updatesByExtreme(const Player &player, const format::Run &run, uint32_t n, const std::vector<Content> &contents) const;
+  Found updatesByExtreme(const Player &player, const format::Run &run, uint32_t n,
+                         const std::vector<Content> &contents) const;
   Found complaint;
 
   std::vector<Meeting> meetings; ///< [communicator]
   std::map<Channel, std::vector<Content>> sent;
   std::map<Channel, size_t> received;
-  std::map<std::string, Spread> spreads; ///< of tensors, inputs, axes
+  std::map<std::string, Spread> spreads;  ///< of tensors, inputs, axes
   std::unordered_set<uint64_t> constants; ///< names of what is filled
   std::map<std::vector<uint64_t>, Spread> sums;
   std::map<std::vector<uint64_t>, std::pair<Spread, bool>> moves;

@@ -32,8 +32,8 @@ std::optional<Counterexample> par::verify::checkKernelFiles(const Bundle &bundle
     return std::nullopt;
   bool cuda = bundle.manifest.device == "cuda";
   for (const File &file : bundle.manifest.files) {
-    auto check = !cuda && file.name == "kernels-x86.so" ? checkKernelObject
-                 : cuda && file.name == "kernels.ptx"   ? checkPtx
+    auto check = !cuda && file.name == "kernels-x86.so"                                         ? checkKernelObject
+                 : cuda && file.name == "kernels.ptx"                                           ? checkPtx
                  : cuda && file.name.starts_with("kernels-sm") && file.name.ends_with(".cubin") ? checkCubin
                                                                                                 : nullptr;
     if (!check)

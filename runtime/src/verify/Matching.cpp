@@ -25,15 +25,14 @@ struct Channels {
 
 class Matcher {
 public:
-  Matcher(const Bundle &bundle, const std::string &entry, const Actors &actors,
-          const std::vector<Trace> &traces, Nodes &nodes)
+  Matcher(const Bundle &bundle, const std::string &entry, const Actors &actors, const std::vector<Trace> &traces,
+          Nodes &nodes)
       : bundle(bundle), entry(entry), actors(actors), traces(traces), nodes(nodes) {}
   std::optional<Counterexample> run();
 
 private:
   std::optional<Counterexample> group(uint32_t comm, const std::vector<uint32_t> &members);
-  std::optional<Counterexample> pair(uint32_t comm, uint32_t a, const Sequence &as, uint32_t b,
-                                     const Sequence &bs);
+  std::optional<Counterexample> pair(uint32_t comm, uint32_t a, const Sequence &as, uint32_t b, const Sequence &bs);
   const CommOp &op(uint32_t actor, uint32_t place) const { return traces[actors.role[actor]].ops[place]; }
   Counterexample differ(uint32_t comm, const std::string &what, uint32_t a, const CommOp *x, uint32_t b,
                         const CommOp *y) const;
@@ -78,12 +77,12 @@ static std::string difference(const CommOp &x, const CommOp &y) {
   return "";
 }
 
-Counterexample Matcher::differ(uint32_t comm, const std::string &what, uint32_t a, const CommOp *x,
-                               uint32_t b, const CommOp *y) const {
+Counterexample Matcher::differ(uint32_t comm, const std::string &what, uint32_t a, const CommOp *x, uint32_t b,
+                               const CommOp *y) const {
   Counterexample found{Property::Matching,
-                       "mismatch: ranks " + std::to_string(actors.rank[a]) + " and " +
-                           std::to_string(actors.rank[b]) + " differ on communicator '" +
-                           bundle.manifest.communicators[comm].name + "' of entry " + entry + ": " + what,
+                       "mismatch: ranks " + std::to_string(actors.rank[a]) + " and " + std::to_string(actors.rank[b]) +
+                           " differ on communicator '" + bundle.manifest.communicators[comm].name + "' of entry " +
+                           entry + ": " + what,
                        {}};
   if (x)
     found.notes.push_back(describeOp(bundle, actors.rank[a], *x));
@@ -104,9 +103,8 @@ std::optional<Counterexample> Matcher::pair(uint32_t comm, uint32_t a, const Seq
   }
   if (as.size() == bs.size())
     return std::nullopt;
-  return differ(
-      comm, "one has " + std::to_string(as.size()) + " operations, the other " + std::to_string(bs.size()), a,
-      as.size() > both ? &op(a, as[both]) : nullptr, b, bs.size() > both ? &op(b, bs[both]) : nullptr);
+  return differ(comm, "one has " + std::to_string(as.size()) + " operations, the other " + std::to_string(bs.size()), a,
+                as.size() > both ? &op(a, as[both]) : nullptr, b, bs.size() > both ? &op(b, bs[both]) : nullptr);
 }
 
 std::optional<Counterexample> Matcher::group(uint32_t comm, const std::vector<uint32_t> &members) {
@@ -128,8 +126,8 @@ std::optional<Counterexample> Matcher::group(uint32_t comm, const std::vector<ui
         return found;
     for (const auto &[j, receives] : at(i).receives)
       if (find(at(j).sends, i).empty())
-        return differ(comm, "nothing is sent for this receive", members[i], &op(members[i], receives[0]),
-                      members[j], nullptr);
+        return differ(comm, "nothing is sent for this receive", members[i], &op(members[i], receives[0]), members[j],
+                      nullptr);
   }
   return std::nullopt;
 }

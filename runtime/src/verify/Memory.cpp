@@ -26,8 +26,8 @@ using namespace par;
 using namespace par::format;
 using namespace par::verify;
 
-/// State and hypers hold their values: state in its first slot, or in each that a microbatch has of its own, hypers in each;
-/// all else is undefined.
+/// State and hypers hold their values: state in its first slot, or in each that a microbatch has of its own, hypers in
+/// each; all else is undefined.
 void Sweep::begin(const Entry &entry) {
   versioned = std::any_of(entry.runs.begin(), entry.runs.end(), [](const Run &run) { return run.version > 0; });
   findMicrobatches(entry);
@@ -47,8 +47,8 @@ void Sweep::begin(const Entry &entry) {
       }
 }
 
-/// Slots that outlive an entry, or are there before it: what is carried from call to call has one for each microbatch, a hyper
-/// for each batch.
+/// Slots that outlive an entry, or are there before it: what is carried from call to call has one for each microbatch,
+/// a hyper for each batch.
 uint32_t Sweep::wholeSlots(uint32_t root) const {
   const Buffer &buffer = program.buffers[root];
   return buffer.index == Index::Mb || buffer.kind == BufferKind::Hyper ? uint32_t(buffer.at.size()) : 1;
@@ -75,8 +75,8 @@ bool Sweep::seen(uint32_t queue, uint32_t other, uint32_t time) const {
   return time <= now[queue][other];
 }
 
-/// Collectives of one group that read parts of one buffer read different ones, or the same: their bytes have one name, so that
-/// a part at another place would not show.
+/// Collectives of one group that read parts of one buffer read different ones, or the same: their bytes have one name,
+/// so that a part at another place would not show.
 Found Sweep::readsApart(const Run &run, uint32_t n, std::pair<uint32_t, uint32_t> range) {
   const Instruction &it = program.blocks[run.block].instructions[n];
   for (const auto &[other, known] : groupReads) {
@@ -117,7 +117,8 @@ Found Sweep::read(const Run &run, uint32_t n, const Placed &placed, uint64_t &na
     Cell &cell = cells[at];
     if (cell.root != access.root || cell.index != index)
       return stale(run, n, placed, at);
-    if (versioned && it.op != Op::Send && isOtherVersion(cell, run, it.op == Op::Copy)) // what is sent to a copy is the newest
+    if (versioned && it.op != Op::Send &&
+        isOtherVersion(cell, run, it.op == Op::Copy)) // what is sent to a copy is the newest
       return otherVersion(run, n, cell);
     if (Found found = ofOtherBatch(run, n, placed, cell))
       return found;
@@ -188,8 +189,7 @@ void Sweep::synchronise(const Run &run, const Instruction &it) {
 Found Sweep::overlaps(const Run &run, uint32_t n, const std::vector<Placed> &list) {
   for (const Placed &a : list) {
     for (const Placed &b : list) {
-      if (a.access.operand >= b.access.operand ||
-          (a.access.touch == Touch::Read && b.access.touch == Touch::Read))
+      if (a.access.operand >= b.access.operand || (a.access.touch == Touch::Read && b.access.touch == Touch::Read))
         continue;
       auto [begin, end] = a.cells[slotOf(a.access.slot, uint32_t(a.cells.size()), run)];
       auto [from, to] = b.cells[slotOf(b.access.slot, uint32_t(b.cells.size()), run)];
@@ -237,8 +237,7 @@ Found Sweep::access(const Run &run, uint32_t n, const std::vector<Placed> &list)
     return found;
   uint64_t name = nameOf(program, it, run);
   for (const Placed &access : list) {
-    if (program.buffers[access.access.root].index == Index::Mb &&
-        indexOf(access.access, run) != run.microbatch)
+    if (program.buffers[access.access.root].index == Index::Mb && indexOf(access.access, run) != run.microbatch)
       return Counterexample{Property::Value,
                             "microbatch " + std::to_string(run.microbatch) + " touches " +
                                 value(access.access.root, indexOf(access.access, run)),
@@ -250,9 +249,8 @@ Found Sweep::access(const Run &run, uint32_t n, const std::vector<Placed> &list)
                             {line({&run, n})}};
     if (it.op != Op::Coll) // of which each member has a part of its own
       name = mix(name, access.access.offset);
-    Found found = access.access.touch == Touch::Read
-                      ? read(run, n, access, name)
-                      : write(run, n, access, mix(name, access.access.operand));
+    Found found = access.access.touch == Touch::Read ? read(run, n, access, name)
+                                                     : write(run, n, access, mix(name, access.access.operand));
     if (found)
       return found;
   }
@@ -266,7 +264,8 @@ Found Sweep::holdsItsOwn(const Entry &entry, uint32_t root, uint32_t slot, std::
   for (uint32_t at = range.first; at < range.second; ++at) {
     const Cell &cell = cells[at];
     definitions[cell.definition].read = true;
-    if (bundle.manifest.calls > 1 && versioned && isParameter(root) && cell.updates != 0 && cell.updates != bundle.manifest.calls)
+    if (bundle.manifest.calls > 1 && versioned && isParameter(root) && cell.updates != 0 &&
+        cell.updates != bundle.manifest.calls)
       return Counterexample{Property::Value,
                             "version: entry " + entry.name + " ends after " + std::to_string(cell.updates) +
                                 " updates of parameter '" + program.buffers[root].tensor + "', of " +
@@ -304,16 +303,17 @@ Found Sweep::end(const Entry &entry) {
   return receivedIsRead();
 }
 
-/// Whether a run may leave unread what it receives: new values of a copy come behind every batch, and with asynchronous schedules
-/// the last batch before a flush computes with older ones, the first behind it with newer ones. Their versions say which.
+/// Whether a run may leave unread what it receives: new values of a copy come behind every batch, and with asynchronous
+/// schedules the last batch before a flush computes with older ones, the first behind it with newer ones. Their
+/// versions say which.
 static bool isNextVersion(const Program &program, const Instruction &it) {
   return std::any_of(it.operands.begin(), it.operands.end(), [&](const Operand &operand) {
     return operand.access == Access::Write && program.buffers[operand.buffer].kind == BufferKind::State;
   });
 }
 
-/// Of each instruction the one that stands for what it brings: collectives of one group that write parts of one buffer bring one
-/// value, of which somebody may need a part alone.
+/// Of each instruction the one that stands for what it brings: collectives of one group that write parts of one buffer
+/// bring one value, of which somebody may need a part alone.
 static std::vector<uint32_t> findResults(const Program &program, const Block &block) {
   std::vector<uint32_t> results(block.instructions.size());
   std::map<uint32_t, uint32_t> first; // of the group, by buffer
@@ -336,8 +336,8 @@ static std::vector<uint32_t> findResults(const Program &program, const Block &bl
   return results;
 }
 
-/// Of a receive whose results an entry reads, it reads those of all microbatches; one that it never reads another entry of the
-/// same blocks may need.
+/// Of a receive whose results an entry reads, it reads those of all microbatches; one that it never reads another entry
+/// of the same blocks may need.
 Found Sweep::receivedIsRead() {
   std::set<std::pair<uint32_t, uint32_t>> read;
   for (size_t i = 1; i < definitions.size(); ++i)
@@ -384,7 +384,6 @@ Found Sweep::run() {
   return std::nullopt;
 }
 
-std::optional<Counterexample> par::verify::checkMemory(const Bundle &bundle, uint32_t rank,
-                                                       Lineage &lineage) {
+std::optional<Counterexample> par::verify::checkMemory(const Bundle &bundle, uint32_t rank, Lineage &lineage) {
   return Sweep(bundle, rank, lineage).run();
 }

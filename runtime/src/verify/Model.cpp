@@ -76,10 +76,8 @@ Actors par::verify::rankActors(const Bundle &bundle) {
 }
 
 /// Where an instruction stands: "    block forward, microbatch 3, node_MatMul_41".
-static std::string context(const Bundle &bundle, const Program &program, const Run &run,
-                           const Instruction &it) {
-  std::string text =
-      "    block " + program.blocks[run.block].name + ", microbatch " + std::to_string(run.microbatch);
+static std::string context(const Bundle &bundle, const Program &program, const Run &run, const Instruction &it) {
+  std::string text = "    block " + program.blocks[run.block].name + ", microbatch " + std::to_string(run.microbatch);
   if (it.provenance >= 0 && size_t(it.provenance) < bundle.provenance.size())
     text += ", " + bundle.provenance[size_t(it.provenance)];
   return text;
@@ -97,14 +95,12 @@ std::string par::verify::describeOp(const Bundle &bundle, uint32_t rank, const C
   const Instruction &it = *op.it;
   std::string text = "rank " + std::to_string(rank) + "  " + instructionId(program, op.block, op.n) + "  ";
   if (it.op == Op::Coll) {
-    text +=
-        std::string(toString(it.coll)) + " " + payload(program, it) + " on " + program.comms[it.comm].name;
+    text += std::string(toString(it.coll)) + " " + payload(program, it) + " on " + program.comms[it.comm].name;
   } else {
     const Communicator &comm = bundle.manifest.communicators[op.comm];
     std::optional<Membership> own = membershipOf(comm, rank);
     bool known = own && op.peer < comm.groups[own->group].size();
-    text += std::string(toString(it.op)) + " " + payload(program, it) +
-            (it.op == Op::Send ? " to " : " from ") +
+    text += std::string(toString(it.op)) + " " + payload(program, it) + (it.op == Op::Send ? " to " : " from ") +
             (known ? std::to_string(comm.groups[own->group][op.peer]) : "?");
   }
   return text + context(bundle, program, *op.run, it);

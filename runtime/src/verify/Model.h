@@ -70,8 +70,8 @@ private:
   std::vector<uint32_t> first, parent;
 };
 
-/// Whether a block computes with what a microbatch has of its own. What a batch does once has its first microbatch's number,
-/// and names slots.
+/// Whether a block computes with what a microbatch has of its own. What a batch does once has its first microbatch's
+/// number, and names slots.
 bool computesOwn(const format::Program &program, const format::Block &block);
 
 /// V1 beyond what the format checks: programs and manifest agree.
@@ -89,15 +89,14 @@ std::optional<Counterexample> checkCoordinates(const format::Bundle &bundle);
 /// Updates of a parameter take no other one's state.
 std::optional<Counterexample> checkOwnState(const format::Bundle &bundle);
 /// V2 for one entry; merges what matches in `nodes`.
-std::optional<Counterexample> matchEntry(const format::Bundle &bundle, const std::string &entry,
-                                         const Actors &actors, const std::vector<Trace> &traces,
-                                         Nodes &nodes);
+std::optional<Counterexample> matchEntry(const format::Bundle &bundle, const std::string &entry, const Actors &actors,
+                                         const std::vector<Trace> &traces, Nodes &nodes);
 /// V3 for one entry, after matchEntry. Raises `longest` to the longest chain of nodes.
 std::optional<Counterexample> checkProgress(const format::Bundle &bundle, const std::string &entry,
-                                            const Actors &actors, const std::vector<Trace> &traces,
-                                            Nodes &nodes, uint64_t &longest);
-/// What one rank gives to communication and to the host, and leaves in state, as names of values: hashes of the instructions
-/// that made them, back to feeds, initial state and received tags. Ranks of one stage have the same names.
+                                            const Actors &actors, const std::vector<Trace> &traces, Nodes &nodes,
+                                            uint64_t &longest);
+/// What one rank gives to communication and to the host, and leaves in state, as names of values: hashes of the
+/// instructions that made them, back to feeds, initial state and received tags. Ranks of one stage have the same names.
 struct Lineage {
   struct Item {
     const format::Run *run; ///< nullptr: state at the end of an entry

@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The manifest says of each state tensor of which parameter it is. An instruction that writes a parameter, or its state, touches
-// that of no other one; and a builtin has each kind of state, told by how its name differs from its parameter's, at one operand.
+// The manifest says of each state tensor of which parameter it is. An instruction that writes a parameter, or its
+// state, touches that of no other one; and a builtin has each kind of state, told by how its name differs from its
+// parameter's, at one operand.
 //
 //===----------------------------------------------------------------------===//
 #include "Model.h"
@@ -33,7 +34,8 @@ static Part partOf(const Manifest &manifest, const Program &program, const Opera
     return {};
   if (tensor->kind == TensorKind::Parameter)
     return {tensor, tensor->name, ""};
-  return {tensor, tensor->of, tensor->name.starts_with(tensor->of) ? tensor->name.substr(tensor->of.size()) : tensor->name};
+  return {tensor, tensor->of,
+          tensor->name.starts_with(tensor->of) ? tensor->name.substr(tensor->of.size()) : tensor->name};
 }
 
 std::optional<Counterexample> par::verify::checkOwnState(const Bundle &bundle) {
@@ -57,8 +59,8 @@ std::optional<Counterexample> par::verify::checkOwnState(const Bundle &bundle) {
             continue;
           if (first && first->of != parts[i].of)
             return Counterexample{Property::WellFormed,
-                                  "tensor '" + parts[i].tensor->name + "' of parameter '" + parts[i].of + "' takes part in an update of '" +
-                                      first->of + "'" + where,
+                                  "tensor '" + parts[i].tensor->name + "' of parameter '" + parts[i].of +
+                                      "' takes part in an update of '" + first->of + "'" + where,
                                   {}};
           first = &parts[i];
           if (it.op != Op::Kernel || !program.kernels[it.kernel].builtin)
@@ -66,8 +68,9 @@ std::optional<Counterexample> par::verify::checkOwnState(const Bundle &bundle) {
           auto [known, fresh] = places.try_emplace({program.kernels[it.kernel].symbol, i}, parts[i].suffix);
           if (!fresh && known->second != parts[i].suffix)
             return Counterexample{Property::WellFormed,
-                                  "tensor '" + parts[i].tensor->name + "' is operand " + std::to_string(i) + " of builtin " +
-                                      program.kernels[it.kernel].symbol + where + ", which has '" + known->second + "' of other parameters there",
+                                  "tensor '" + parts[i].tensor->name + "' is operand " + std::to_string(i) +
+                                      " of builtin " + program.kernels[it.kernel].symbol + where + ", which has '" +
+                                      known->second + "' of other parameters there",
                                   {}};
         }
       }

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Who reads a value before it is summed over ranks has one rank's part of it. That may be meant: the gradient of a bias is the
-// sum over rows of a part, and is summed over the same ranks later. So all that is made of a part is itself summed over those
-// ranks, or what is made of it is; what ends in state, in a result or on another rank first is not.
+// Who reads a value before it is summed over ranks has one rank's part of it. That may be meant: the gradient of a bias
+// is the sum over rows of a part, and is summed over the same ranks later. So all that is made of a part is itself
+// summed over those ranks, or what is made of it is; what ends in state, in a result or on another rank first is not.
 //
 //===----------------------------------------------------------------------===//
 #include "JointRun.h"
@@ -21,7 +21,8 @@ using namespace par::verify;
 namespace {
 class Summed {
 public:
-  Summed(const JointRun &joint, const Player &player, uint32_t comm) : joint(joint), player(player), over(groupOf(comm)) {}
+  Summed(const JointRun &joint, const Player &player, uint32_t comm)
+      : joint(joint), player(player), over(groupOf(comm)) {}
   bool operator()(uint32_t made);
 
 private:
@@ -70,7 +71,8 @@ std::optional<Counterexample> par::verify::checkPartialSums(const JointRun &join
       continue;
     const Instruction &sum = player.program->blocks[it.run->block].instructions[it.n];
     return Counterexample{Property::Value,
-                          "unreduced: '" + player.program->buffers[sum.operands[0].buffer].name + "' is read before it is summed over '" +
+                          "unreduced: '" + player.program->buffers[sum.operands[0].buffer].name +
+                              "' is read before it is summed over '" +
                               joint.bundle.manifest.communicators[it.comm].name + "' in entry " + joint.entry +
                               ", and what is made of that part is not summed",
                           {joint.line(player, *user.run, user.n), joint.line(player, *it.run, it.n)}};

@@ -17,9 +17,9 @@ std::optional<Counterexample> par::verify::checkPeak(const Bundle &bundle) {
     const Peak &peak = bundle.manifest.peak[role];
     if (peak.state != program.arena.state || peak.pool != program.arena.pool)
       return Counterexample{Property::Peak,
-                            "program '" + program.name + "' has an arena of " + number(program.arena.state) +
-                                " + " + number(program.arena.pool) + " bytes, the manifest says " +
-                                number(peak.state) + " + " + number(peak.pool),
+                            "program '" + program.name + "' has an arena of " + number(program.arena.state) + " + " +
+                                number(program.arena.pool) + " bytes, the manifest says " + number(peak.state) + " + " +
+                                number(peak.pool),
                             {}};
     if (peak.host != program.arena.host)
       return Counterexample{Property::Peak,
@@ -39,12 +39,11 @@ std::optional<Counterexample> par::verify::checkPeak(const Bundle &bundle) {
                             "program '" + program.name + "' has " + number(program.arena.host) +
                                 " bytes in the host's memory, but its buffers end at " + number(host),
                             {}};
-    if (up(state) < program.arena.state ||
-        up(std::max(pool, program.arena.state)) < program.arena.deviceBytes())
+    if (up(state) < program.arena.state || up(std::max(pool, program.arena.state)) < program.arena.deviceBytes())
       return Counterexample{Property::Peak,
-                            "program '" + program.name + "' has an arena of " + number(program.arena.state) +
-                                " + " + number(program.arena.pool) + " bytes, but its buffers end at " +
-                                number(state) + " and " + number(pool),
+                            "program '" + program.name + "' has an arena of " + number(program.arena.state) + " + " +
+                                number(program.arena.pool) + " bytes, but its buffers end at " + number(state) +
+                                " and " + number(pool),
                             {}};
   }
   return std::nullopt;

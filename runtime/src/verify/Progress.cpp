@@ -24,8 +24,8 @@ using namespace par::verify;
 namespace {
 class Engine {
 public:
-  Engine(const Bundle &bundle, const std::string &entry, const Actors &actors,
-         const std::vector<Trace> &traces, Nodes &nodes)
+  Engine(const Bundle &bundle, const std::string &entry, const Actors &actors, const std::vector<Trace> &traces,
+         Nodes &nodes)
       : bundle(bundle), entry(entry), actors(actors), traces(traces), nodes(nodes) {}
   std::optional<Counterexample> run(uint64_t &longest);
 
@@ -35,9 +35,7 @@ private:
   std::optional<Counterexample> witness();
   std::vector<uint32_t> waitsFor(uint32_t actor) const;
   Counterexample report(const std::vector<uint32_t> &cycle);
-  const CommOp &head(uint32_t actor) const {
-    return traces[actors.role[actor]].ops[starts[actor][done[actor]]];
-  }
+  const CommOp &head(uint32_t actor) const { return traces[actors.role[actor]].ops[starts[actor][done[actor]]]; }
 
   const Bundle &bundle;
   const std::string &entry;
@@ -48,9 +46,9 @@ private:
   std::vector<std::vector<uint32_t>> starts;                       ///< [actor][unit]: its first operation
   std::vector<std::vector<uint32_t>> nodeOf;                       ///< [actor][unit]
   std::vector<std::vector<std::pair<uint32_t, uint32_t>>> members; ///< [node]: (actor, unit)
-  std::vector<uint32_t> missing; ///< [node]: units not at their actor's head
-  std::vector<uint64_t> depth;   ///< [node]: longest chain that ends in it
-  std::vector<uint32_t> done;    ///< [actor]: units completed
+  std::vector<uint32_t> missing;                                   ///< [node]: units not at their actor's head
+  std::vector<uint64_t> depth;                                     ///< [node]: longest chain that ends in it
+  std::vector<uint32_t> done;                                      ///< [actor]: units completed
   std::deque<uint32_t> ready;
 };
 } // namespace
@@ -153,10 +151,7 @@ Counterexample Engine::report(const std::vector<uint32_t> &cycle) {
   } else {
     found.message += "ranks ";
     for (size_t i = 0; i < cycle.size(); ++i)
-      found.message += (i == 0                  ? ""
-                        : i + 1 == cycle.size() ? " and "
-                                                : ", ") +
-                       std::to_string(actors.rank[cycle[i]]);
+      found.message += (i == 0 ? "" : i + 1 == cycle.size() ? " and " : ", ") + std::to_string(actors.rank[cycle[i]]);
     found.message += " wait for each other";
   }
   found.message += " in entry " + entry;
@@ -178,8 +173,7 @@ Counterexample Engine::report(const std::vector<uint32_t> &cycle) {
 }
 
 std::optional<Counterexample> par::verify::checkProgress(const Bundle &bundle, const std::string &entry,
-                                                         const Actors &actors,
-                                                         const std::vector<Trace> &traces, Nodes &nodes,
-                                                         uint64_t &longest) {
+                                                         const Actors &actors, const std::vector<Trace> &traces,
+                                                         Nodes &nodes, uint64_t &longest) {
   return Engine(bundle, entry, actors, traces, nodes).run(longest);
 }

@@ -51,7 +51,8 @@ uint32_t RankClasses::join(uint32_t a, uint32_t b) {
   auto [it, fresh] = joins.try_emplace(uint64_t(std::min(a, b)) << 32 | std::max(a, b), 0);
   if (fresh) {
     std::vector<uint64_t> atoms;
-    std::set_union(classes[a].begin(), classes[a].end(), classes[b].begin(), classes[b].end(), std::back_inserter(atoms));
+    std::set_union(classes[a].begin(), classes[a].end(), classes[b].begin(), classes[b].end(),
+                   std::back_inserter(atoms));
     it->second = internClass(std::move(atoms));
   }
   return it->second;

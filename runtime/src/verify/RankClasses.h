@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Ranks of one program compute the same expression of different data. A *spread* says on which data: a class for each
-// rank of the world, so that two ranks have equal values if expression and class are equal. A class is a set of atoms; an
-// atom is one class of a partition of the ranks, as that of a tensor by rectangles. So a value that depends on two
+// rank of the world, so that two ranks have equal values if expression and class are equal. A class is a set of atoms;
+// an atom is one class of a partition of the ranks, as that of a tensor by rectangles. So a value that depends on two
 // tensors has the union of both, once, however often it is used. There are few partitions in a bundle, and
 // each union is made once: the cost of an instruction does not grow with the ranks.
 //
@@ -34,10 +34,11 @@ public:
   Spread byKeys(const std::vector<uint64_t> &keys);
   /// Of what depends on both.
   Spread both(Spread a, Spread b);
-  /// Each rank has the class that another rank has in the spread `which`; none where that is kNoRank. `own` says whether
-  /// classes stay what they are, so that both sides of a transfer are known to have the same; then it becomes false where a rank
-  /// has a class of its own in that spread, which would be mistaken for the other one's.
-  Spread moved(const std::vector<Spread> &from, const std::vector<uint32_t> &which, const std::vector<uint32_t> &source, bool &own);
+  /// Each rank has the class that another rank has in the spread `which`; none where that is kNoRank. `own` says
+  /// whether classes stay what they are, so that both sides of a transfer are known to have the same; then it becomes
+  /// false where a rank has a class of its own in that spread, which would be mistaken for the other one's.
+  Spread moved(const std::vector<Spread> &from, const std::vector<uint32_t> &which, const std::vector<uint32_t> &source,
+               bool &own);
   uint32_t classOf(Spread spread, uint32_t rank) const { return spreads[spread][rank]; }
 
   static constexpr uint64_t kNoKey = ~uint64_t(0);

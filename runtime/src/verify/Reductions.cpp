@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Whether a rank reads a value before or behind its reduction in place shows where others do the same work (Twins.cpp). Ranks
-// of different programs do not; but what they reduce among themselves stands in a run of its own, which makes a part for
-// nothing else.
+// Whether a rank reads a value before or behind its reduction in place shows where others do the same work (Twins.cpp).
+// Ranks of different programs do not; but what they reduce among themselves stands in a run of its own, which makes a
+// part for nothing else.
 //
 //===----------------------------------------------------------------------===//
 #include "Sweep.h"
@@ -36,7 +36,8 @@ void Sweep::findJoining() {
 /// What a run makes for a reduction over ranks of other programs, it reads behind that alone.
 Found Sweep::readUnreduced(const Run &run, uint32_t n, const std::vector<Placed> &list) const {
   const Instruction &it = program.blocks[run.block].instructions[n];
-  bool sums = it.op == Op::Coll && (it.coll == CollKind::AllReduce || it.coll == CollKind::ReduceScatter || it.coll == CollKind::Reduce);
+  bool sums = it.op == Op::Coll &&
+              (it.coll == CollKind::AllReduce || it.coll == CollKind::ReduceScatter || it.coll == CollKind::Reduce);
   if (!sums || !joining[it.comm])
     return std::nullopt;
   for (const Placed &placed : list) {

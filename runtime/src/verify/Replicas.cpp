@@ -41,20 +41,21 @@ static void noteMaker(const JointRun &joint, uint32_t rank, const Content &conte
       return notes.push_back(describeStep(joint.bundle, rank, *player.made[piece.made].run, player.made[piece.made].n));
 }
 
-static std::optional<Counterexample> compare(const JointRun &joint, const std::string &what, uint32_t a, const Content &one, uint32_t b,
-                                             const Content &other) {
+static std::optional<Counterexample> compare(const JointRun &joint, const std::string &what, uint32_t a,
+                                             const Content &one, uint32_t b, const Content &other) {
   if (sameContent(one, a, other, b, joint.classes))
     return std::nullopt;
   Counterexample found{Property::Value,
-                       "replicas: ranks " + std::to_string(a) + " and " + std::to_string(b) + " " + what + " of entry " +
-                           joint.entry + " with different values",
+                       "replicas: ranks " + std::to_string(a) + " and " + std::to_string(b) + " " + what +
+                           " of entry " + joint.entry + " with different values",
                        {}};
   noteMaker(joint, a, one, found.notes);
   noteMaker(joint, b, other, found.notes);
   return found;
 }
 
-static std::optional<Counterexample> compareTensor(const JointRun &joint, const Holders &holders, const Tensor &tensor) {
+static std::optional<Counterexample> compareTensor(const JointRun &joint, const Holders &holders,
+                                                   const Tensor &tensor) {
   const Tensor *of = tensor.kind == TensorKind::Copy ? joint.bundle.manifest.findTensor(tensor.of) : nullptr;
   for (const Rectangle &part : tensor.layout.parts) {
     std::vector<std::pair<const Tensor *, uint32_t>> ranks;
@@ -64,8 +65,10 @@ static std::optional<Counterexample> compareTensor(const JointRun &joint, const 
     for (uint32_t rank : part.ranks)
       ranks.push_back({&tensor, rank});
     for (size_t i = 1; i < ranks.size(); ++i) {
-      const auto &one = holders.slotsOf(ranks[0].first->name, ranks[0].second), &other = holders.slotsOf(tensor.name, ranks[i].second);
-      std::string what = ranks[0].first == of ? "end tensor '" + of->name + "' and its copy" : "end tensor '" + tensor.name + "'";
+      const auto &one = holders.slotsOf(ranks[0].first->name, ranks[0].second),
+                 &other = holders.slotsOf(tensor.name, ranks[i].second);
+      std::string what =
+          ranks[0].first == of ? "end tensor '" + of->name + "' and its copy" : "end tensor '" + tensor.name + "'";
       for (size_t slot = 0; slot < std::min(one.size(), other.size()); ++slot)
         if (auto found = compare(joint, what, ranks[0].second, one[slot], ranks[i].second, other[slot]))
           return found;
@@ -75,7 +78,8 @@ static std::optional<Counterexample> compareTensor(const JointRun &joint, const 
 }
 
 /// The last fetch of a rank counts.
-static std::optional<Counterexample> compareFetched(const JointRun &joint, const Output &output, const std::vector<Fetched> &list) {
+static std::optional<Counterexample> compareFetched(const JointRun &joint, const Output &output,
+                                                    const std::vector<Fetched> &list) {
   std::vector<const Fetched *> of(joint.players.size());
   for (const Fetched &it : list)
     of[it.player] = &it;
@@ -83,7 +87,8 @@ static std::optional<Counterexample> compareFetched(const JointRun &joint, const
     for (uint32_t rank : ranks) {
       const Fetched *one = of[joint.playerOf[ranks[0]]], *other = of[joint.playerOf[rank]];
       if (one && other)
-        if (auto found = compare(joint, "give output '" + output.name + "'", ranks[0], one->content, rank, other->content))
+        if (auto found =
+                compare(joint, "give output '" + output.name + "'", ranks[0], one->content, rank, other->content))
           return found;
     }
     return std::nullopt;

@@ -16,9 +16,7 @@ using namespace par::verify;
 using par::format::Word;
 using par::format::Writer;
 
-static std::string plural(uint64_t n, const char *word) {
-  return std::to_string(n) + " " + word + (n == 1 ? "" : "s");
-}
+static std::string plural(uint64_t n, const char *word) { return std::to_string(n) + " " + word + (n == 1 ? "" : "s"); }
 
 /// Distinct sizes in MiB, largest first.
 static std::string arenas(const Proof &proof) {

@@ -20,7 +20,8 @@ using namespace par::verify;
 
 /// A builtin that moves a parameter by its gradient.
 static bool isOptimizer(const Program &program, const Instruction &it) {
-  const kernels::BuiltinKernel *builtin = program.kernels[it.kernel].builtin ? kernels::findBuiltin(program.kernels[it.kernel].symbol) : nullptr;
+  const kernels::BuiltinKernel *builtin =
+      program.kernels[it.kernel].builtin ? kernels::findBuiltin(program.kernels[it.kernel].symbol) : nullptr;
   return builtin && std::ranges::any_of(builtin->operands, [](const kernels::BuiltinOperand &operand) {
            return operand.access == kernels::Access::Update;
          });
@@ -47,8 +48,8 @@ std::optional<Counterexample> JointRun::summands(uint32_t comm, size_t k, const 
       const Post &first = postOf(playerOf[other->second], comm, k), &second = postOf(playerOf[rank], comm, k);
       return Counterexample{Property::Value,
                             "twice: ranks " + std::to_string(other->second) + " and " + std::to_string(rank) +
-                                " add the same value to a sum over communicator '" + bundle.manifest.communicators[comm].name +
-                                "' of entry " + entry,
+                                " add the same value to a sum over communicator '" +
+                                bundle.manifest.communicators[comm].name + "' of entry " + entry,
                             {describeStep(bundle, other->second, *first.run, first.n),
                              describeStep(bundle, rank, *second.run, second.n)}};
     }
@@ -57,14 +58,15 @@ std::optional<Counterexample> JointRun::summands(uint32_t comm, size_t k, const 
 }
 
 /// Products, and what microbatches add up to, are parts of sums.
-std::optional<Counterexample> JointRun::reducesSum(const Player &player, const Run &run, uint32_t n, const Content &content) const {
+std::optional<Counterexample> JointRun::reducesSum(const Player &player, const Run &run, uint32_t n,
+                                                   const Content &content) const {
   const Instruction &it = player.program->blocks[run.block].instructions[n];
   const Buffer &buffer = player.program->buffers[it.operands[0].buffer];
   bool measures = std::ranges::any_of(bundle.manifest.outputs, [](const Output &output) { return output.metric; });
   if (measures && buffer.bytes() == sizeOf(buffer.type) && it.coll != CollKind::ReduceScatter)
     return Counterexample{Property::Value,
-                          "reduction: the number '" + buffer.name + "' is reduced by " + std::string(toString(it.reduction)) +
-                              "; losses, counts and norms are sums",
+                          "reduction: the number '" + buffer.name + "' is reduced by " +
+                              std::string(toString(it.reduction)) + "; losses, counts and norms are sums",
                           {line(player, run, n)}};
   for (const Piece &piece : content) {
     const Made &made = player.made[piece.made];
@@ -72,13 +74,15 @@ std::optional<Counterexample> JointRun::reducesSum(const Player &player, const R
       return Counterexample{Property::Value,
                             "reduction: '" + player.program->buffers[it.operands[0].buffer].name + "' is reduced by " +
                                 std::string(toString(it.reduction)) + ", but it is " +
-                                (made.adds ? "what microbatches add up to" : "a product") + ", of which ranks have parts of a sum",
+                                (made.adds ? "what microbatches add up to" : "a product") +
+                                ", of which ranks have parts of a sum",
                             {line(player, *made.run, made.n), line(player, run, n)}};
   }
   return std::nullopt;
 }
 
-/// What a player gives to a collective: other than as a sum only what can be no part of one; notes what was made of a part.
+/// What a player gives to a collective: other than as a sum only what can be no part of one; notes what was made of a
+/// part.
 std::optional<Counterexample> JointRun::gives(uint32_t index, const Run &run, uint32_t n, const Content &content) {
   Player &player = players[index];
   const Instruction &it = player.program->blocks[run.block].instructions[n];
@@ -109,7 +113,8 @@ std::optional<Counterexample> JointRun::updatesByExtreme(const Player &player, c
     for (const Content &content : contents)
       for (const Piece &piece : content) {
         const Made &made = player.made[piece.made];
-        bool extreme = piece.made && instruction(player, made).op == Op::Coll && instruction(player, made).reduction != Reduction::Sum;
+        bool extreme = piece.made && instruction(player, made).op == Op::Coll &&
+                       instruction(player, made).reduction != Reduction::Sum;
         if (extreme && content.back().end == buffer.bytes())
           return Counterexample{Property::Value,
                                 "reduction: '" + buffer.name + "' is updated by what ranks have reduced by " +
@@ -121,7 +126,8 @@ std::optional<Counterexample> JointRun::updatesByExtreme(const Player &player, c
 }
 
 /// Whether two instructions read the same, but for operand `except`.
-static bool readsSame(const Instruction &it, const std::vector<Content> &contents, const Instruction &before, uint32_t except) {
+static bool readsSame(const Instruction &it, const std::vector<Content> &contents, const Instruction &before,
+                      uint32_t except) {
   if (it.op != before.op || it.kernel != before.kernel || it.call != before.call || !(it.imms == before.imms))
     return false;
   for (uint32_t i = 0; i < it.operands.size(); ++i)
@@ -131,13 +137,15 @@ static bool readsSame(const Instruction &it, const std::vector<Content> &content
 }
 
 /// A summand is added once: not by the same instruction twice in a run, of the same values.
-std::optional<Counterexample> JointRun::addsTwice(const Player &player, const Run &run, uint32_t n, const std::vector<Content> &contents) const {
+std::optional<Counterexample> JointRun::addsTwice(const Player &player, const Run &run, uint32_t n,
+                                                  const std::vector<Content> &contents) const {
   const Instruction &it = player.program->blocks[run.block].instructions[n];
   bool optimizer = it.op == Op::Kernel && isOptimizer(*player.program, it);
   for (uint32_t i = 0; i < it.operands.size(); ++i)
     for (const Piece &piece : contents[i]) {
       const Made &made = player.made[piece.made];
-      if (it.operands[i].access == Access::Read || it.operands[i].access == Access::Write || !piece.made || made.run != &run)
+      if (it.operands[i].access == Access::Read || it.operands[i].access == Access::Write || !piece.made ||
+          made.run != &run)
         continue;
       bool sum = it.operands[i].access == Access::Accumulate || made.adds || optimizer;
       if (!sum || !readsSame(it, contents, instruction(player, made), i))
@@ -149,7 +157,8 @@ std::optional<Counterexample> JointRun::addsTwice(const Player &player, const Ru
           same &= other == i || it.operands[other].access != Access::Read || read.made < piece.made;
       if (same)
         return Counterexample{Property::Value,
-                              "twice: the same is added to '" + player.program->buffers[it.operands[i].buffer].name + "' two times in entry " + entry,
+                              "twice: the same is added to '" + player.program->buffers[it.operands[i].buffer].name +
+                                  "' two times in entry " + entry,
                               {line(player, *made.run, made.n), line(player, run, n)}};
     }
   return std::nullopt;

@@ -29,15 +29,15 @@ struct Cell {
   uint32_t root = format::kNone; ///< kNone: undefined
   int64_t index = 0;
   uint32_t definition = 0;
-  uint32_t queue = 0, time = 0; ///< of the last write
-  Clock reads{};                ///< time of the last read on each queue
-  uint64_t name = 0;            ///< of its value
-  uint32_t updates = 0; ///< runs that have written it in this entry
+  uint32_t queue = 0, time = 0;         ///< of the last write
+  Clock reads{};                        ///< time of the last read on each queue
+  uint64_t name = 0;                    ///< of its value
+  uint32_t updates = 0;                 ///< runs that have written it in this entry
   const format::Run *updater = nullptr; ///< the last of them
   uint32_t reader = 0; ///< definition number of who read it, unless to accumulate, since it was written anew
   const format::Run *begun = nullptr; ///< the run that wrote it anew, while no other one has written it
-  bool readByItsOwn = false; ///< that run is who read it: a first summand, not yet a sum
-  uint32_t summands = 0;     ///< of a sum: which set of microbatches has added to it
+  bool readByItsOwn = false;          ///< that run is who read it: a first summand, not yet a sum
+  uint32_t summands = 0;              ///< of a sum: which set of microbatches has added to it
 };
 
 /// The set of its parent and one microbatch more; the first of a list is empty, and its own parent.
@@ -61,8 +61,7 @@ struct Placed {
 class Sweep {
 public:
   Sweep(const format::Bundle &bundle, uint32_t rank, Lineage &lineage)
-      : bundle(bundle), rank(rank), program(bundle.programs[bundle.manifest.ranks[rank].role]),
-        lineage(lineage) {}
+      : bundle(bundle), rank(rank), program(bundle.programs[bundle.manifest.ranks[rank].role]), lineage(lineage) {}
   Found run();
 
 private:
@@ -104,10 +103,8 @@ private:
   int64_t indexOf(const ByteAccess &access, const format::Run &run) const;
   std::string value(uint32_t root, int64_t index) const;
   Counterexample stale(const format::Run &run, uint32_t n, const Placed &placed, uint32_t cell) const;
-  Counterexample race(const format::Run &run, uint32_t n, const Placed &placed,
-                      const Definition &other) const;
-  Counterexample early(const format::Run &run, uint32_t n, const Placed &placed,
-                       const Definition &reader) const;
+  Counterexample race(const format::Run &run, uint32_t n, const Placed &placed, const Definition &other) const;
+  Counterexample early(const format::Run &run, uint32_t n, const Placed &placed, const Definition &reader) const;
   std::string line(const Definition &at) const { return describeStep(bundle, rank, *at.run, at.n); }
 
   const format::Bundle &bundle;
@@ -119,16 +116,18 @@ private:
   std::vector<std::pair<uint32_t, Placed>> roots;       ///< state and hypers: buffer, whole slots
 
   std::vector<bool> sums; ///< [buffer]: several runs make its value, each adding to what the one before it left
-  std::vector<std::pair<const format::Run *, uint32_t>> taken; ///< [buffer]: the run that has read it last, and its summands then
+  std::vector<std::pair<const format::Run *, uint32_t>>
+      taken; ///< [buffer]: the run that has read it last, and its summands then
 
   std::vector<bool> joining; ///< [comm]: ranks of several programs
   std::set<uint64_t> copies; ///< tags
   std::vector<Copied> copied;
   std::vector<SummandSet> sets;                           ///< of summands, each once
   std::map<std::pair<uint32_t, int64_t>, uint32_t> grown; ///< the set that one becomes by a microbatch
-  std::vector<bool> own;                                  ///< [block]: it computes with what a microbatch has of its own
-  std::map<int64_t, std::vector<int64_t>> computed;       ///< [batch]: microbatches of which the entry computes something of their own
-  std::array<int64_t, 3> whole;                           ///< the set, batch and microbatch that were last found to lack none
+  std::vector<bool> own; ///< [block]: it computes with what a microbatch has of its own
+  std::map<int64_t, std::vector<int64_t>>
+      computed;                 ///< [batch]: microbatches of which the entry computes something of their own
+  std::array<int64_t, 3> whole; ///< the set, batch and microbatch that were last found to lack none
 
   std::vector<Cell> cells;
   bool versioned = false; ///< the entry updates parameters several times
@@ -138,7 +137,8 @@ private:
   std::vector<std::vector<Clock>> events;                          ///< [event][slot]
   uint64_t groupLeft = 0;  ///< communications of the current group that have not been stepped over
   uint32_t groupBegan = 0; ///< time of its queue before it
-  std::vector<std::pair<uint32_t, std::pair<uint32_t, uint32_t>>> groupReads; ///< of its collectives: instruction, cells
+  std::vector<std::pair<uint32_t, std::pair<uint32_t, uint32_t>>>
+      groupReads; ///< of its collectives: instruction, cells
   /// Results of communication by block and instruction: read in any run of any entry.
   std::map<std::pair<uint32_t, uint32_t>, Definition> received;
   std::map<uint32_t, std::vector<uint32_t>> resultsOf; ///< of a block's instructions: whose result theirs is a part of

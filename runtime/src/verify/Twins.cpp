@@ -41,9 +41,9 @@ static uint64_t mixCall(uint64_t name, const Call &call) {
       name = mix(name, uint64_t(n));
   }
   for (uint64_t n : {uint64_t(call.type), uint64_t(call.typeC), uint64_t(call.m), uint64_t(call.n), uint64_t(call.k),
-                     uint64_t(call.transA), uint64_t(call.transB), uint64_t(call.lda), uint64_t(call.ldb), uint64_t(call.ldc),
-                     std::bit_cast<uint64_t>(call.alpha), std::bit_cast<uint64_t>(call.beta), uint64_t(call.bias),
-                     uint64_t(call.epilogue)})
+                     uint64_t(call.transA), uint64_t(call.transB), uint64_t(call.lda), uint64_t(call.ldb),
+                     uint64_t(call.ldc), std::bit_cast<uint64_t>(call.alpha), std::bit_cast<uint64_t>(call.beta),
+                     uint64_t(call.bias), uint64_t(call.epilogue)})
     name = mix(name, n);
   return mix(name, call.kind);
 }
@@ -134,8 +134,7 @@ static std::set<std::string> tensorsOf(const Bundle &bundle, uint32_t rank) {
   return tensors;
 }
 
-std::optional<Counterexample> par::verify::checkTwins(const Bundle &bundle,
-                                                      const std::vector<uint32_t> &ranks,
+std::optional<Counterexample> par::verify::checkTwins(const Bundle &bundle, const std::vector<uint32_t> &ranks,
                                                       const std::vector<Lineage> &lineages) {
   std::vector<std::set<std::string>> held;
   for (uint32_t rank : ranks)
@@ -148,7 +147,8 @@ std::optional<Counterexample> par::verify::checkTwins(const Bundle &bundle,
   }
   std::map<std::set<std::string>, size_t> seen;
   for (size_t i = 0; i < ranks.size(); ++i) {
-    // Nothing says that two do the same which hold nothing, or only what all do: stages without a parameter have the loss scale.
+    // Nothing says that two do the same which hold nothing, or only what all do: stages without a parameter have the
+    // loss scale.
     if (held[i].empty() || (!alike && held[i] == common))
       continue;
     auto [twin, alone] = seen.emplace(held[i], i);

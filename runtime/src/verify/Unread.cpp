@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A compiler emits no work for nothing. So a value that nobody reads shows that its reader is missing: a summand that was to
-// be added, a run that was left out, an operand that names something else.
+// A compiler emits no work for nothing. So a value that nobody reads shows that its reader is missing: a summand that
+// was to be added, a run that was left out, an operand that names something else.
 //
 //===----------------------------------------------------------------------===//
 #include "JointRun.h"
@@ -57,7 +57,9 @@ std::optional<Counterexample> par::verify::checkUseless(const Bundle &bundle, co
       ++rank;
     Run run;
     run.block = block;
-    return Counterexample{Property::Value, "unread: nothing of what an instruction makes is ever read", {describeStep(bundle, rank, run, n)}};
+    return Counterexample{Property::Value,
+                          "unread: nothing of what an instruction makes is ever read",
+                          {describeStep(bundle, rank, run, n)}};
   }
   return std::nullopt;
 }

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// An entry that updates a parameter updates all of them, with what their optimizer keeps, and their copies; each byte is
-// computed at most once a batch, and has come from somewhere: computed, gathered, received or copied. What calls carry on for each
-// microbatch is written whole, too, where any of it is.
+// An entry that updates a parameter updates all of them, with what their optimizer keeps, and their copies; each byte
+// is computed at most once a batch, and has come from somewhere: computed, gathered, received or copied. What calls
+// carry on for each microbatch is written whole, too, where any of it is.
 //
 //===----------------------------------------------------------------------===//
 #include "JointRun.h"
@@ -50,8 +50,8 @@ static std::optional<Counterexample> checkSlot(const JointRun &joint, const Slot
   std::string rank = "rank " + std::to_string(it.player.ranks.front());
   if (written < bytes && (wanted || written > 0))
     return Counterexample{Property::Value,
-                          "written: entry " + joint.entry + " writes " + std::to_string(written) + " of " + std::to_string(bytes) +
-                              " bytes of tensor '" + it.tensor.name + "' on " + rank,
+                          "written: entry " + joint.entry + " writes " + std::to_string(written) + " of " +
+                              std::to_string(bytes) + " bytes of tensor '" + it.tensor.name + "' on " + rank,
                           {}};
   for (const Written &part : list)
     if (isTrained(it.tensor) && part.computed > joint.bundle.manifest.calls)
@@ -75,7 +75,9 @@ std::optional<Counterexample> par::verify::checkUpdates(const JointRun &joint) {
   for (const Player &player : joint.players)
     for (uint32_t i = 0; i < player.program->buffers.size(); ++i) {
       const Buffer &buffer = player.program->buffers[i];
-      const Tensor *tensor = buffer.of == kNone && buffer.kind == BufferKind::State ? joint.bundle.manifest.findTensor(buffer.tensor) : nullptr;
+      const Tensor *tensor = buffer.of == kNone && buffer.kind == BufferKind::State
+                                 ? joint.bundle.manifest.findTensor(buffer.tensor)
+                                 : nullptr;
       uint32_t depth = !tensor ? 0 : buffer.index == Index::Mb ? uint32_t(buffer.at.size()) : 1;
       for (uint32_t slot = 0; slot < depth; ++slot) {
         slots.push_back({player, i, slot, *tensor});
@@ -85,7 +87,9 @@ std::optional<Counterexample> par::verify::checkUpdates(const JointRun &joint) {
       }
     }
   for (const Slot &it : slots)
-    if (auto found = checkSlot(joint, it, (trains && (isTrained(it.tensor) || it.tensor.kind == TensorKind::Counter)) || (carries && isCarried(it.player, it.tensor, it.buffer))))
+    if (auto found = checkSlot(joint, it,
+                               (trains && (isTrained(it.tensor) || it.tensor.kind == TensorKind::Counter)) ||
+                                   (carries && isCarried(it.player, it.tensor, it.buffer))))
       return found;
   return std::nullopt;
 }

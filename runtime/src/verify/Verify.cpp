@@ -18,8 +18,7 @@ std::string_view par::verify::toString(Property property) {
 }
 
 /// V2 and V3 of one entry, among roles, and among ranks where that fails.
-static std::optional<Counterexample> communicate(const Bundle &bundle, const std::string &entry,
-                                                 Proof &proof) {
+static std::optional<Counterexample> communicate(const Bundle &bundle, const std::string &entry, Proof &proof) {
   std::vector<Trace> traces = tracesOf(bundle, entry);
   for (const Rank &rank : bundle.manifest.ranks) {
     proof.communications += traces[rank.role].ops.size();
@@ -43,7 +42,7 @@ static std::optional<Counterexample> communicate(const Bundle &bundle, const std
 namespace {
 /// On which places in its communicators the accesses of a role depend.
 struct Places {
-  std::set<std::string> parted;                     ///< collectives share out parts of an operand by member
+  std::set<std::string> parted;                      ///< collectives share out parts of an operand by member
   std::set<std::pair<std::string, uint32_t>> rooted; ///< one member is the root
 
   explicit Places(const Program &program) {

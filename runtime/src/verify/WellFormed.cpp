@@ -78,15 +78,16 @@ static uint64_t elements(const std::vector<int64_t> &shape) {
   return n;
 }
 
-/// An entry runs a block once for a microbatch, from the first one on: sums begin with it, and take each microbatch once.
+/// An entry runs a block once for a microbatch, from the first one on: sums begin with it, and take each microbatch
+/// once.
 Found WellFormed::inOrder(const Program &program, const Entry &entry) {
   std::map<std::pair<uint32_t, int64_t>, int64_t> last;
   for (const Run &run : entry.runs) {
     auto [before, first] = last.emplace(std::pair(run.block, run.version), run.microbatch);
     if (!first && run.microbatch <= before->second)
-      return fail("program '" + program.name + "', entry '" + entry.name + "': block '" + program.blocks[run.block].name +
-                  "' runs for microbatch " + std::to_string(run.microbatch) + " after microbatch " +
-                  std::to_string(before->second));
+      return fail("program '" + program.name + "', entry '" + entry.name + "': block '" +
+                  program.blocks[run.block].name + "' runs for microbatch " + std::to_string(run.microbatch) +
+                  " after microbatch " + std::to_string(before->second));
     before->second = run.microbatch;
   }
   return std::nullopt;
@@ -165,16 +166,17 @@ Found WellFormed::buffers(uint32_t role) {
   return std::nullopt;
 }
 
-/// Each rank of the role is in the communicator; peers and roots are other members; all parts fit. A rank may leave out what it
-/// would send to nobody, but some group must have the member to which it goes.
+/// Each rank of the role is in the communicator; peers and roots are other members; all parts fit. A rank may leave out
+/// what it would send to nobody, but some group must have the member to which it goes.
 Found WellFormed::communication(uint32_t role, const Run &run, uint32_t n) {
   const Program &program = bundle.programs[role];
   const Instruction &it = program.blocks[run.block].instructions[n];
   const Communicator &comm = *manifest.findCommunicator(program.comms[it.comm].name);
   uint32_t peer = it.op == Op::Coll ? it.root : it.peer[uint64_t(run.microbatch) % it.peer.size()];
-  bool parted = it.op == Op::Coll && (it.coll == CollKind::AllGather || it.coll == CollKind::ReduceScatter ||
-                                      it.coll == CollKind::AllToAll);
-  bool known = std::ranges::any_of(comm.groups, [&](const std::vector<uint32_t> &group) { return peer < group.size(); });
+  bool parted = it.op == Op::Coll &&
+                (it.coll == CollKind::AllGather || it.coll == CollKind::ReduceScatter || it.coll == CollKind::AllToAll);
+  bool known =
+      std::ranges::any_of(comm.groups, [&](const std::vector<uint32_t> &group) { return peer < group.size(); });
   for (uint32_t rank : ranks[role]) {
     if (known && isSentToNobody(comm, it, run.microbatch, rank))
       continue; // who had to receive it finds nothing sent
@@ -183,22 +185,21 @@ Found WellFormed::communication(uint32_t role, const Run &run, uint32_t n) {
       return fail(role, run, n, "rank " + number(rank) + " is not in communicator '" + comm.name + "'");
     size_t size = comm.groups[own->group].size();
     if (peer >= size || (it.op != Op::Coll && peer == own->member))
-      return fail(role, run, n,
-                  "member " + number(peer) + " of communicator '" + comm.name + "' is " +
-                      (peer >= size ? "not among its " + number(size) + " members"
-                                    : "rank " + number(rank) + " itself"));
+      return fail(
+          role, run, n,
+          "member " + number(peer) + " of communicator '" + comm.name + "' is " +
+              (peer >= size ? "not among its " + number(size) + " members" : "rank " + number(rank) + " itself"));
     if (!parted)
       continue;
     for (const Operand &operand : it.operands) {
-      bool part = it.operands.size() == 2 &&
-                  ((it.coll == CollKind::AllGather && operand.access == Access::Read) ||
-                   (it.coll == CollKind::ReduceScatter && operand.access == Access::Write));
+      bool part = it.operands.size() == 2 && ((it.coll == CollKind::AllGather && operand.access == Access::Read) ||
+                                              (it.coll == CollKind::ReduceScatter && operand.access == Access::Write));
       const Buffer &buffer = program.buffers[operand.buffer];
       uint64_t count = buffer.bytes() / sizeOf(it.type);
       if (it.n > count / (part ? 1 : size))
         return fail(role, run, n,
-                    number(size) + " parts of " + number(it.n) + " elements do not fit '" + buffer.name +
-                        "', " + describe(buffer));
+                    number(size) + " parts of " + number(it.n) + " elements do not fit '" + buffer.name + "', " +
+                        describe(buffer));
     }
   }
   return std::nullopt;
@@ -278,10 +279,10 @@ Found WellFormed::instruction(uint32_t role, const Run &run, uint32_t n) {
       return fail(role, run, n, "the mesh has no axis '" + imm.axis + "'");
   for (const Operand &operand : it.operands)
     if (program.buffers[operand.buffer].kind == BufferKind::Hyper && operand.access != Access::Read)
-      return fail(role, run, n,
-                  "'" + program.buffers[operand.buffer].name + "' is written by the host alone");
+      return fail(role, run, n, "'" + program.buffers[operand.buffer].name + "' is written by the host alone");
     else if (operand.access != Access::Read && isConstant(program, operand.buffer))
-      return fail(role, run, n, "'" + program.buffers[operand.buffer].name + "' holds a constant, which nothing writes");
+      return fail(role, run, n,
+                  "'" + program.buffers[operand.buffer].name + "' holds a constant, which nothing writes");
   if (manifest.device == "cuda")
     if (Found found = onGpu(role, run, n))
       return found;
@@ -300,9 +301,8 @@ Found WellFormed::instruction(uint32_t role, const Run &run, uint32_t n) {
 Found WellFormed::run(uint32_t role, const Run &run) {
   const Program &program = bundle.programs[role];
   if (uint64_t(run.microbatch) >= manifest.microbatches * manifest.calls)
-    return fail("program '" + program.name + "', block '" + program.blocks[run.block].name +
-                "' runs for microbatch " + std::to_string(run.microbatch) + " of " +
-                number(manifest.microbatches * manifest.calls));
+    return fail("program '" + program.name + "', block '" + program.blocks[run.block].name + "' runs for microbatch " +
+                std::to_string(run.microbatch) + " of " + number(manifest.microbatches * manifest.calls));
   if (uint64_t(run.version) >= manifest.calls)
     return fail("program '" + program.name + "', block '" + program.blocks[run.block].name + "' runs for version " +
                 std::to_string(run.version) + " of " + number(manifest.calls));
@@ -401,6 +401,4 @@ Found WellFormed::run() {
   return complete();
 }
 
-std::optional<Counterexample> par::verify::checkBundle(const Bundle &bundle) {
-  return WellFormed(bundle).run();
-}
+std::optional<Counterexample> par::verify::checkBundle(const Bundle &bundle) { return WellFormed(bundle).run(); }

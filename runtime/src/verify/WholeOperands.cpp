@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A part of a buffer has an alias of its own. So a communication, a copy or a fill covers its operand to the last byte, and one
-// that leaves a rest unsummed, unsent or uncopied shows.
+// A part of a buffer has an alias of its own. So a communication, a copy or a fill covers its operand to the last byte,
+// and one that leaves a rest unsummed, unsent or uncopied shows.
 //
 //===----------------------------------------------------------------------===//
 #include "Model.h"
@@ -41,8 +41,8 @@ static std::optional<std::string> restOf(const Program &program, const Instructi
     const Buffer &buffer = program.buffers[it.operands[i].buffer];
     uint64_t elements = buffer.bytes() / sizeOf(buffer.type), parts = partsOf(it, i, members);
     if (parts && it.n * parts != elements)
-      return "part: it takes " + std::to_string(it.n * parts) + " of the " + std::to_string(elements) + " elements of '" + buffer.name +
-             "'; a part of a buffer has an alias";
+      return "part: it takes " + std::to_string(it.n * parts) + " of the " + std::to_string(elements) +
+             " elements of '" + buffer.name + "'; a part of a buffer has an alias";
   }
   return std::nullopt;
 }
@@ -58,7 +58,8 @@ std::optional<Counterexample> par::verify::checkWhole(const Bundle &bundle) {
           continue;
         const std::vector<Instruction> &list = program.blocks[run.block].instructions;
         for (uint32_t n = 0; n < list.size(); ++n) {
-          const Communicator *comm = list[n].op == Op::Coll ? bundle.manifest.findCommunicator(program.comms[list[n].comm].name) : nullptr;
+          const Communicator *comm =
+              list[n].op == Op::Coll ? bundle.manifest.findCommunicator(program.comms[list[n].comm].name) : nullptr;
           uint64_t members = comm ? comm->groups[membershipOf(*comm, rank)->group].size() : 1;
           if (std::optional<std::string> rest = restOf(program, list[n], members))
             return Counterexample{Property::WellFormed, *rest, {describeStep(bundle, rank, run, n)}};

@@ -26,14 +26,11 @@ Counterexample Sweep::stale(const Run &run, uint32_t n, const Placed &placed, ui
   std::string bytes =
       "bytes [" + std::to_string(borders[at] % kHost) + ", " + std::to_string(borders[at + 1] % kHost) + ")";
   if (cell.root == kNone && cell.definition == 0)
-    found.message =
-        "uninitialised: " + bytes + " are read as " + wanted + ", but nothing wrote them in this entry";
+    found.message = "uninitialised: " + bytes + " are read as " + wanted + ", but nothing wrote them in this entry";
   else if (cell.root == kNone)
-    found.message =
-        "undefined: " + bytes + " are read as " + wanted + ", but a collective left them undefined";
+    found.message = "undefined: " + bytes + " are read as " + wanted + ", but a collective left them undefined";
   else
-    found.message =
-        "overwritten: " + bytes + " are read as " + wanted + ", but hold " + value(cell.root, cell.index);
+    found.message = "overwritten: " + bytes + " are read as " + wanted + ", but hold " + value(cell.root, cell.index);
   if (cell.definition)
     found.notes.push_back(line(definitions[cell.definition]));
   return found;
@@ -56,8 +53,7 @@ Counterexample Sweep::race(const Run &run, uint32_t n, const Placed &placed, con
           {line(other), line({&run, n})}};
 }
 
-Counterexample Sweep::early(const Run &run, uint32_t n, const Placed &placed,
-                            const Definition &reader) const {
+Counterexample Sweep::early(const Run &run, uint32_t n, const Placed &placed, const Definition &reader) const {
   return {Property::Value,
           "early: " + value(placed.access.root, indexOf(placed.access, run)) +
               " is accumulated into after another run has read it",

@@ -70,15 +70,13 @@ int main(int argc, char **argv) {
   auto log = readLog(argv[1]);
   if (log.empty())
     return std::fprintf(stderr, "cuda-kernel-table: %s names no kernel\n", argv[1]), 1;
-  std::printf("%-32s %8s %8s %7s %7s %9s %6s", "kernel", "blocks", "threads", "dynamic", "MB", "B/element",
-              "");
+  std::printf("%-32s %8s %8s %7s %7s %9s %6s", "kernel", "blocks", "threads", "dynamic", "MB", "B/element", "");
   for (const Chip &chip : chips)
     std::printf("  %-6s regs smem  full", chip.name.data());
   std::printf("\n");
   auto print = [&](const CudaStage &stage, double bytes, double elements) {
     unsigned threads = stage.block[0] * stage.block[1] * stage.block[2];
-    std::printf("%-32s %8u %8u %7u", stage.entry.data(), stage.grid[0] * stage.grid[1], threads,
-                stage.shared);
+    std::printf("%-32s %8u %8u %7u", stage.entry.data(), stage.grid[0] * stage.grid[1], threads, stage.shared);
     bytes > 0 ? std::printf(" %7.0f %9.1f %6s", bytes / 1e6, bytes / elements, "")
               : std::printf(" %7s %9s %6s", "", "", "");
     for (const Chip &chip : chips) {
@@ -103,6 +101,7 @@ int main(int argc, char **argv) {
   }
   for (std::string_view type : {"f32", "bf16", "f16", "f64", "i64", "i32", "i16", "i8", "u8", "i1"})
     print(*cudaReduce(type, 4, typicalTokens * typicalWidth), 0, 1);
-  print(cudaCopy(typicalTokens * typicalWidth * 4), 2.0 * typicalTokens * typicalWidth * 4, typicalTokens * typicalWidth);
+  print(cudaCopy(typicalTokens * typicalWidth * 4), 2.0 * typicalTokens * typicalWidth * 4,
+        typicalTokens * typicalWidth);
   return 0;
 }

@@ -30,12 +30,14 @@ struct Options {
 };
 
 /// Breaks one bundle `each` times in each way.
-void breakOne(const format::Bundle &bundle, const std::string &folder, const Options &options, std::map<toy::Fault, Row> &rows) {
+void breakOne(const format::Bundle &bundle, const std::string &folder, const Options &options,
+              std::map<toy::Fault, Row> &rows) {
   toy::Random random(options.seed);
   std::optional<toy::Ran> original;
   for (size_t kind = 0; kind < toy::kFaults; ++kind) {
     auto fault = toy::Fault(kind);
-    if (!options.faults.empty() && ("," + options.faults + ",").find("," + std::string(toy::toString(fault)) + ",") == std::string::npos)
+    if (!options.faults.empty() &&
+        ("," + options.faults + ",").find("," + std::string(toy::toString(fault)) + ",") == std::string::npos)
       continue;
     unsigned made = 0;
     for (unsigned tries = 0; made < options.each && tries < 20 * options.each; ++tries) {
@@ -82,8 +84,8 @@ void print(const std::map<toy::Fault, Row> &rows) {
 }
 } // namespace
 
-/// escapes [--each N] [--seed S] [--faults NAME,...] [--no-run] BUNDLE... Exit status 0: nothing was taken that computes something else; 3: some was;
-/// 1: a bundle is not proved as it is.
+/// escapes [--each N] [--seed S] [--faults NAME,...] [--no-run] BUNDLE... Exit status 0: nothing was taken that
+/// computes something else; 3: some was; 1: a bundle is not proved as it is.
 int main(int argc, char **argv) {
   Options options;
   std::vector<std::string> folders;

@@ -30,8 +30,8 @@ inline std::string checkCost(const Instance &instance, OpCost cost) {
   return "";
 }
 
-/// The operations of an op's shards: fewer than the whole's where there is less to do, together no fewer. `flopsOf` says
-/// what an op costs. Nothing where nothing is cut.
+/// The operations of an op's shards: fewer than the whole's where there is less to do, together no fewer. `flopsOf`
+/// says what an op costs. Nothing where nothing is cut.
 inline std::optional<std::string> checkGrowth(const Instance &instance, const ShardingRule &rule,
                                               llvm::function_ref<int64_t(mlir::Operation *)> flopsOf) {
   int64_t whole = flopsOf(instance.op);
@@ -46,9 +46,8 @@ inline std::optional<std::string> checkGrowth(const Instance &instance, const Sh
     for (mlir::Operation &op : cut.local())
       if (op.getName() == instance.op->getName())
         part += flopsOf(&op);
-    std::string sizes =
-        llvm::formatv("costs {0} operations, and {1} where a dim of {2} is cut to 1 ({3})", whole, part, factor.size,
-                      rule.str());
+    std::string sizes = llvm::formatv("costs {0} operations, and {1} where a dim of {2} is cut to 1 ({3})", whole, part,
+                                      factor.size, rule.str());
     if (part >= whole || part * factor.size < whole)
       return sizes;
     found = "";

@@ -66,9 +66,9 @@ private:
   using Dims = llvm::SmallVector<DimFactors>;
 
   std::string claim() const {
-    return llvm::formatv("cut along {0} of {1} into {2}: ", rule.factors[factor].name.empty()
-                                                                ? std::string(1, char('a' + factor))
-                                                                : rule.factors[factor].name,
+    return llvm::formatv("cut along {0} of {1} into {2}: ",
+                         rule.factors[factor].name.empty() ? std::string(1, char('a' + factor))
+                                                           : rule.factors[factor].name,
                          rule.str(), parts);
   }
 
@@ -129,8 +129,8 @@ private:
     llvm::SmallVector<ShardingAttr> resultShardings;
     for (auto [dims, tensor] : llvm::zip_equal(rule.operands, instance.operands)) {
       operandShardings.push_back(shardingOf(dims));
-      operands.push_back(block.addArgument(operandShardings.back().getLocalType(tensor.getType(), mesh),
-                                           instance.op->getLoc()));
+      operands.push_back(
+          block.addArgument(operandShardings.back().getLocalType(tensor.getType(), mesh), instance.op->getLoc()));
     }
     for (auto [dims, tensor] : llvm::zip_equal(rule.results, instance.results)) {
       ShardingAttr sharding = shardingOf(dims);
@@ -234,7 +234,8 @@ inline std::string checkDims(const Instance &instance, const ShardingRule &rule)
     }
     return true;
   };
-  bool all = rule.operands.size() == instance.op->getNumOperands() && rule.results.size() == instance.op->getNumResults();
+  bool all =
+      rule.operands.size() == instance.op->getNumOperands() && rule.results.size() == instance.op->getNumResults();
   for (auto [value, dims] : llvm::zip(instance.op->getOperands(), rule.operands))
     all &= fits(value, dims);
   for (auto [value, dims] : llvm::zip(instance.op->getResults(), rule.results))

@@ -112,8 +112,8 @@ inline std::string checkCotangents(const Instance &instance, llvm::ArrayRef<Tens
       return "has no value beside its operands";
     std::string difference = findDifference(claim ? claim : Tensor(operand.getType()), *slope, 1e-6);
     if (!difference.empty())
-      return llvm::formatv("the cotangent of operand {0}{1} is {2}", number,
-                           claim ? "" : ", of which it builds none,", difference);
+      return llvm::formatv("the cotangent of operand {0}{1} is {2}", number, claim ? "" : ", of which it builds none,",
+                           difference);
   }
   return "";
 }
@@ -131,7 +131,8 @@ inline llvm::SmallVector<Tensor> drawWeights(const Instance &instance, llvm::Arr
 }
 
 /// With cotangents for the results of `flowing` alone; nothing where the op refuses these, or has no finite values.
-inline std::optional<std::string> checkGradient(const Instance &instance, llvm::ArrayRef<bool> flowing, Chooser &choose) {
+inline std::optional<std::string> checkGradient(const Instance &instance, llvm::ArrayRef<bool> flowing,
+                                                Chooser &choose) {
   for (const Tensor &result : instance.results)
     if (result.isFloat() && !llvm::all_of(result.floats(), [](double value) { return std::isfinite(value); }))
       return std::nullopt;

@@ -1,5 +1,6 @@
-// Ops of the dialect with operands that fit them: what the facts beside ops are checked on. They come from the cases that
-// gradients, decompositions, kernels and shardings are tested on, so that a new op with a case there is checked here.
+// Ops of the dialect with operands that fit them: what the facts beside ops are checked on. They come from the cases
+// that gradients, decompositions, kernels and shardings are tested on, so that a new op with a case there is checked
+// here.
 #ifndef PAR_TEST_DIALECT_FACTS_INSTANCES_H
 #define PAR_TEST_DIALECT_FACTS_INSTANCES_H
 
@@ -121,9 +122,9 @@ private:
       arguments += llvm::formatv("{0}%a{1}: {2}", i ? ", " : "", i, of);
       drawn.push_back(drawTensor(session.parseType(of), input, choose, i));
     }
-    auto module = session.parse(llvm::formatv("par.step @op({0}) -> {1} {{\n{2}\npar.return %y : {1}\n}", arguments,
-                                              type, renamed(made.text))
-                                    .str());
+    auto module = session.parse(
+        llvm::formatv("par.step @op({0}) -> {1} {{\n{2}\npar.return %y : {1}\n}", arguments, type, renamed(made.text))
+            .str());
     ASSERT_TRUE(module);
     std::string from = llvm::formatv("seed {0}, round {1}: {2}", number, round, made.text).str();
     llvm::DenseMap<mlir::Value, Tensor> values;
@@ -188,7 +189,8 @@ public:
     for (const std::string &text : texts)
       ADD_FAILURE() << text;
     for (const std::string &name : names)
-      EXPECT_TRUE(checked.contains(name)) << name << " has no case in test/Train/OpCases.h or OtherCases.h that shows it";
+      EXPECT_TRUE(checked.contains(name))
+          << name << " has no case in test/Train/OpCases.h or OtherCases.h that shows it";
     llvm::outs() << checked.size() << " ops checked\n";
   }
 

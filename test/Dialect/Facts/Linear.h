@@ -26,7 +26,8 @@ inline Tensor addTensors(Tensor to, const Tensor &from) {
   return to;
 }
 
-/// f(a) + f(b) = f(a + b), where a + b are the operands of one set and the others stay; nothing where no set is claimed.
+/// f(a) + f(b) = f(a + b), where a + b are the operands of one set and the others stay; nothing where no set is
+/// claimed.
 inline std::optional<std::string> checkLinear(const Instance &instance,
                                               llvm::ArrayRef<llvm::SmallVector<unsigned>> linear, Chooser &choose) {
   if (linear.empty())

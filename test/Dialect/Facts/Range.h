@@ -28,7 +28,8 @@ inline mlir::ConstantIntRanges rangeOfElements(const Tensor &tensor, Chooser &ch
   return range;
 }
 
-/// Each integer of a result is where the op says that it is, of operands that are where they are; nothing for ops that do not say.
+/// Each integer of a result is where the op says that it is, of operands that are where they are; nothing for ops that
+/// do not say.
 inline std::optional<std::string> checkRange(const Instance &instance, Chooser &choose,
                                              llvm::function_ref<void(mlir::ConstantIntRanges &)> change = nullptr) {
   auto model = llvm::dyn_cast<mlir::InferIntRangeInterface>(instance.op);
@@ -46,7 +47,8 @@ inline std::optional<std::string> checkRange(const Instance &instance, Chooser &
       change(*inferred);
     for (int64_t value : instance.results[0].ints()) {
       llvm::APInt held = heldBy(instance.results[0].getType().getElementType(), value);
-      if (held.slt(inferred->smin()) || held.sgt(inferred->smax()) || held.ult(inferred->umin()) || held.ugt(inferred->umax()))
+      if (held.slt(inferred->smin()) || held.sgt(inferred->smax()) || held.ult(inferred->umin()) ||
+          held.ugt(inferred->umax()))
         return llvm::formatv("makes {0}, and says that all is in [{1}, {2}]", held.getSExtValue(),
                              inferred->smin().getSExtValue(), inferred->smax().getSExtValue())
             .str();

@@ -58,8 +58,9 @@ inline double roundedToBF16(double x) {
   return std::isfinite(x) ? std::bit_cast<float>((bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000) : x;
 }
 
-/// An op of no operations that is not elementwise is a movement: MixPrecision keeps it in a narrow format because rounding
-/// before it is rounding behind it, and the elements of its result are those of its operands, attributes or zero.
+/// An op of no operations that is not elementwise is a movement: MixPrecision keeps it in a narrow format because
+/// rounding before it is rounding behind it, and the elements of its result are those of its operands, attributes or
+/// zero.
 inline std::optional<std::string> checkMovement(const Instance &instance) {
   llvm::SmallVector<Tensor> operands = instance.operands;
   std::set<double> known{0};
@@ -103,8 +104,7 @@ inline std::optional<std::string> checkFusable(const Instance &instance) {
       auto results = interpret(instance.op, operands);
       if (!results)
         return "has no value for NaN";
-      for (auto [count, value, before] :
-           llvm::zip_equal(reads, (*results)[0].floats(), instance.results[0].floats()))
+      for (auto [count, value, before] : llvm::zip_equal(reads, (*results)[0].floats(), instance.results[0].floats()))
         count += std::isnan(value) && !std::isnan(before);
     }
     if (llvm::any_of(reads, [](unsigned count) { return count > 1; }))

@@ -76,8 +76,7 @@ struct Case {
   size_t size() const { return format::sizeOf(element.type); }
   uint32_t count() const { return uint32_t(members.ranks.size()); }
   uint32_t self() const {
-    return uint32_t(std::find(members.ranks.begin(), members.ranks.end(), endpoint.rank()) -
-                    members.ranks.begin());
+    return uint32_t(std::find(members.ranks.begin(), members.ranks.end(), endpoint.rank()) - members.ranks.begin());
   }
   std::byte *in() const { return endpoint.arena().data(); }
   std::byte *out() const { return endpoint.arena().data() + endpoint.arena().size() / 2; }
@@ -88,8 +87,7 @@ struct Case {
   }
   void poison(std::byte *to, uint64_t elements) const { std::memset(to, 0x5a, elements * size()); }
 
-  void run(CollKind kind, Reduction reduction, const std::byte *from, std::byte *to,
-           uint32_t root = 0) const {
+  void run(CollKind kind, Reduction reduction, const std::byte *from, std::byte *to, uint32_t root = 0) const {
     Communication c;
     c.kind = kind;
     c.reduction = reduction;
@@ -110,9 +108,9 @@ struct Case {
     for (uint64_t i = 0; i < elements; ++i)
       if (element.load(to + i * size()) != value(i))
         expectEqual(element.load(to + i * size()), value(i),
-                    what + " " + std::string(format::toString(element.type)) + " n " + std::to_string(n) +
-                        " on " + members.name + " of " + std::to_string(count()) + ": element " +
-                        std::to_string(i) + " at rank " + std::to_string(endpoint.rank()));
+                    what + " " + std::string(format::toString(element.type)) + " n " + std::to_string(n) + " on " +
+                        members.name + " of " + std::to_string(count()) + ": element " + std::to_string(i) +
+                        " at rank " + std::to_string(endpoint.rank()));
   }
   double of(uint32_t member, uint64_t i) const { return valueAt(element.type, members.ranks[member], i); }
   double reduced(Reduction reduction, uint64_t i) const {
@@ -147,8 +145,7 @@ void reductions(const Case &c) {
     c.poison(c.out(), c.n);
     c.run(CollKind::ReduceScatter, reduction, c.in(), c.out());
     c.expect(c.out(), c.n, part, "reduce_scatter");
-    c.expect(
-        c.in(), c.n * c.count(), [&](uint64_t i) { return c.of(c.self(), i); }, "operand of reduce_scatter");
+    c.expect(c.in(), c.n * c.count(), [&](uint64_t i) { return c.of(c.self(), i); }, "operand of reduce_scatter");
     c.run(CollKind::ReduceScatter, reduction, c.in(), c.in());
     c.expect(c.in() + c.self() * c.n * c.size(), c.n, part, "reduce_scatter in place");
   }
@@ -261,5 +258,4 @@ TEST_P(Conformance, OneRank) {
             0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Comm, Conformance, testing::Values(Transport::inproc, Transport::shm),
-                         transportName);
+INSTANTIATE_TEST_SUITE_P(Comm, Conformance, testing::Values(Transport::inproc, Transport::shm), transportName);

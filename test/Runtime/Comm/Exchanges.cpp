@@ -13,9 +13,7 @@ INSTANTIATE_TEST_SUITE_P(Comm, Exchanges, testing::Values(Transport::inproc, Tra
 TEST_P(Exchanges, ByteStrings) {
   ASSERT_EQ(run(jobOf(GetParam(), 3),
                 [](Control &control) {
-                  auto valueOf = [](uint32_t rank, size_t size) {
-                    return std::string(size, char('a' + rank)) + '\0';
-                  };
+                  auto valueOf = [](uint32_t rank, size_t size) { return std::string(size, char('a' + rank)) + '\0'; };
                   for (size_t size : {size_t(0), size_t(10), size_t(3) << 20}) {
                     std::string mine = valueOf(control.rank(), size);
                     if (control.broadcast("choice", mine, 1) != valueOf(1, size))
@@ -25,8 +23,7 @@ TEST_P(Exchanges, ByteStrings) {
                     expectEqual(gathered.size(), control.rank() == 2 ? 3u : 0u, "gathered");
                     expectEqual(all.size(), 3u, "all gathered");
                     for (uint32_t rank = 0; rank < 3; ++rank)
-                      if (all[rank] != valueOf(rank, size) ||
-                          (control.rank() == 2 && gathered[rank] != all[rank]))
+                      if (all[rank] != valueOf(rank, size) || (control.rank() == 2 && gathered[rank] != all[rank]))
                         throw std::runtime_error("value of rank " + std::to_string(rank));
                     control.barrier("next");
                   }

@@ -199,9 +199,8 @@ TEST(Failures, StoppedParent) {
   auto begin = Clock::now();
   job.signal(SIGSTOP);
   EXPECT_EQ(job.wait(10), 1000 + SIGKILL);
-  expectMatch(job.errors(),
-              "job\\.par: error: par-run \\(pid [0-9]+\\) stopped answering; noticed by rank [0-9] "
-              "after [0-9]\\.[0-9] s\n");
+  expectMatch(job.errors(), "job\\.par: error: par-run \\(pid [0-9]+\\) stopped answering; noticed by rank [0-9] "
+                            "after [0-9]\\.[0-9] s\n");
   expectGone(ranksOf(job.out()), begin);
 }
 
@@ -212,8 +211,8 @@ TEST(Failures, LaunchedRanksWatchEachOther) {
     int port = freePort();
     std::vector<std::unique_ptr<Process>> jobs;
     for (int rank = 0; rank < 3; ++rank)
-      jobs.push_back(std::make_unique<Process>(
-          std::vector<std::string>{kJob, "--ranks", "3", "--timeout", "2"}, torchrun(rank, 3, port)));
+      jobs.push_back(std::make_unique<Process>(std::vector<std::string>{kJob, "--ranks", "3", "--timeout", "2"},
+                                               torchrun(rank, 3, port)));
     std::map<int, pid_t> ranks;
     for (auto &job : jobs) {
       ASSERT_TRUE(job->sees("pid")) << job->errors();
@@ -289,8 +288,9 @@ TEST(Failures, Interrupt) {
       job.signal(signal);
       EXPECT_EQ(job.wait(10), 128 + signal) << job.errors();
       EXPECT_NE(job.out().find("stopped after step "), std::string::npos);
-      expectMatch(job.errors(), "job\\.par: SIG(INT|TERM) came to (par-run|rank [0-9]) \\(pid [0-9]+\\): the job ended after "
-                                "step [0-9]+; (nothing was saved|last save ckpt/[0-9]+)\n");
+      expectMatch(job.errors(),
+                  "job\\.par: SIG(INT|TERM) came to (par-run|rank [0-9]) \\(pid [0-9]+\\): the job ended after "
+                  "step [0-9]+; (nothing was saved|last save ckpt/[0-9]+)\n");
     }
 }
 

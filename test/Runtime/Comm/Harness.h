@@ -51,8 +51,8 @@ inline std::vector<Members> usualTable(uint32_t world) {
 template <typename T>
 struct SharedArray {
   explicit SharedArray(size_t n)
-      : bytes(n * sizeof(T)), data(static_cast<T *>(mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                                                         MAP_SHARED | MAP_ANONYMOUS, -1, 0))) {}
+      : bytes(n * sizeof(T)),
+        data(static_cast<T *>(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0))) {}
   ~SharedArray() { munmap(data, bytes); }
   T &operator[](size_t i) { return data[i]; }
   size_t bytes;

@@ -76,18 +76,15 @@ TEST(Launching, EnvironmentsThatDisagree) {
   Launch flags;
   flags.rank = 1;
   flags.world = 8;
-  EXPECT_EQ(refusal(flags, kTorchrun),
-            "--rank and --world say rank 1 of 8, RANK and WORLD_SIZE say rank 3 of 8");
+  EXPECT_EQ(refusal(flags, kTorchrun), "--rank and --world say rank 1 of 8, RANK and WORLD_SIZE say rank 3 of 8");
 }
 
 // What is incomplete or makes no sense is refused with the variable's name.
 TEST(Launching, EnvironmentsThatAreWrong) {
   EXPECT_EQ(refusal({}, {{"RANK", "1"}}), "RANK is set and WORLD_SIZE is not");
   EXPECT_EQ(refusal({}, {{"RANK", "1"}, {"WORLD_SIZE", "2"}}), "RANK is set and MASTER_ADDR is not");
-  EXPECT_EQ(refusal({}, {{"RANK", "8"}, {"WORLD_SIZE", "8"}}),
-            "RANK is 8 and WORLD_SIZE is 8; ranks count from 0");
-  EXPECT_EQ(refusal({}, {{"RANK", "x"}, {"WORLD_SIZE", "8"}}),
-            "RANK is \"x\", not a number from 0 to 1048576");
+  EXPECT_EQ(refusal({}, {{"RANK", "8"}, {"WORLD_SIZE", "8"}}), "RANK is 8 and WORLD_SIZE is 8; ranks count from 0");
+  EXPECT_EQ(refusal({}, {{"RANK", "x"}, {"WORLD_SIZE", "8"}}), "RANK is \"x\", not a number from 0 to 1048576");
   Launch flags;
   flags.rank = 1;
   EXPECT_EQ(refusal(flags, {}), "--rank needs --world");
@@ -96,7 +93,8 @@ TEST(Launching, EnvironmentsThatAreWrong) {
   flags.master = "node1";
   EXPECT_EQ(refusal(flags, {}), "--master is \"node1\", expected HOST:PORT");
   flags.master = "\x1b[31mnode1\n";
-  EXPECT_EQ(refusal(flags, {}), "--master is \"?[31mnode1?\", expected HOST:PORT") << "what a terminal takes for commands";
+  EXPECT_EQ(refusal(flags, {}), "--master is \"?[31mnode1?\", expected HOST:PORT")
+      << "what a terminal takes for commands";
   flags.master = "node1:0";
   EXPECT_EQ(refusal(flags, {}), "the port of --master is \"0\", not a number from 1 to 65535");
   flags.world = 1048577;
@@ -114,17 +112,14 @@ TEST(Launching, EnvironmentsThatAreWrong) {
 // Error 13, from a launcher and from -n.
 TEST(Launching, WrongNumberOfRanks) {
   std::vector<std::string> arguments{kJob, "--ranks", "8", "--mesh", "pp 2 x dp 2 x tp 2"};
-  Process launched(arguments,
-                   {{"RANK", "0"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", "1"}});
+  Process launched(arguments, {{"RANK", "0"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", "1"}});
   EXPECT_EQ(launched.wait(10), 2);
-  EXPECT_EQ(launched.errors(),
-            "job.par: error: this bundle is for 8 ranks (pp 2 x dp 2 x tp 2), the launcher started "
-            "4 (WORLD_SIZE)\n");
+  EXPECT_EQ(launched.errors(), "job.par: error: this bundle is for 8 ranks (pp 2 x dp 2 x tp 2), the launcher started "
+                               "4 (WORLD_SIZE)\n");
   arguments.insert(arguments.end(), {"-n", "4"});
   Process local(arguments);
   EXPECT_EQ(local.wait(10), 2);
-  EXPECT_EQ(local.errors(),
-            "job.par: error: this bundle is for 8 ranks (pp 2 x dp 2 x tp 2), -n asks for 4\n");
+  EXPECT_EQ(local.errors(), "job.par: error: this bundle is for 8 ranks (pp 2 x dp 2 x tp 2), -n asks for 4\n");
 }
 
 // A world far beyond the bundle's takes no place for each of its ranks: it is said at once, and to those who
@@ -138,8 +133,7 @@ TEST(Launching, HugeWorld) {
   Process zero(first), one(second);
   EXPECT_EQ(zero.wait(10), 2) << zero.errors();
   EXPECT_EQ(one.wait(10), 2) << one.errors();
-  EXPECT_EQ(zero.errors(),
-            "job.par: error: this bundle is for 2 ranks, the launcher started 1048576 (--world)\n");
+  EXPECT_EQ(zero.errors(), "job.par: error: this bundle is for 2 ranks, the launcher started 1048576 (--world)\n");
   rusage usage{};
   getrusage(RUSAGE_CHILDREN, &usage); // of the largest child so far
   EXPECT_LT(usage.ru_maxrss, 100 << 10) << "KiB";
@@ -176,9 +170,8 @@ TEST(Launching, StaleBundle) {
   for (std::string comm : {"shm", "inproc"}) {
     Process job({kJob, "-n", "8", "--ranks", "8", "--comm", comm, "--plan", "81d0ee77@3"});
     EXPECT_EQ(job.wait(10), 1);
-    EXPECT_EQ(job.errors(),
-              "job.par: error: rank 3 holds plan 81d0ee, the 7 others 3f9c2a: its copy of the bundle is "
-              "stale\n");
+    EXPECT_EQ(job.errors(), "job.par: error: rank 3 holds plan 81d0ee, the 7 others 3f9c2a: its copy of the bundle is "
+                            "stale\n");
   }
 }
 
@@ -213,8 +206,7 @@ TEST(Launching, DuplicateRank) {
 // A job that is complete does not end because somebody else knocks.
 TEST(Launching, LateDuplicateIsRefusedAlone) {
   int port = unusedPort();
-  Process first = byHand(0, 2, port, {"--steps", "1000000"}),
-          second = byHand(1, 2, port, {"--steps", "1000000"});
+  Process first = byHand(0, 2, port, {"--steps", "1000000"}), second = byHand(1, 2, port, {"--steps", "1000000"});
   ASSERT_TRUE(first.sees("rank 0"));
   ASSERT_TRUE(second.sees("rank 1"));
   usleep(100'000);
@@ -276,22 +268,22 @@ TEST(Launching, OneRankFailsBeforeItJoins) {
     std::string why = "x.safetensors: error: cannot open: No such file or directory", more = "\n  note: another line";
     std::vector<std::unique_ptr<Process>> ranks;
     for (int rank = 0; rank < 3; ++rank)
-      ranks.push_back(std::make_unique<Process>(
-          std::vector<std::string>{kJob, "--rank", std::to_string(rank), "--world", "3", "--master",
-                                   "127.0.0.1:" + std::to_string(port), "--ranks", "3", rank == fails ? "--fail" : "--steps",
-                                   rank == fails ? why + more : "3"}));
+      ranks.push_back(std::make_unique<Process>(std::vector<std::string>{
+          kJob, "--rank", std::to_string(rank), "--world", "3", "--master", "127.0.0.1:" + std::to_string(port),
+          "--ranks", "3", rank == fails ? "--fail" : "--steps", rank == fails ? why + more : "3"}));
     std::string who = "pid " + std::to_string(ranks[size_t(fails)]->pid()) + " on " + thisHost();
     for (int rank = 0; rank < 3; ++rank) {
       EXPECT_EQ(ranks[size_t(rank)]->wait(10), rank == fails ? 1 : 4);
       EXPECT_EQ(ranks[size_t(rank)]->errors(), rank == fails ? why + more + "\n"
-                                                             : "job.par: error: rank " + std::to_string(fails) + " (" + who +
-                                                                   ") ended before the job began: " + why + "\n");
+                                                             : "job.par: error: rank " + std::to_string(fails) + " (" +
+                                                                   who + ") ended before the job began: " + why + "\n");
     }
     EXPECT_LT(secondsSince(begin), 8);
   }
 }
 
-// Rank 0 thinks of fewer ranks than there are: those that come when as many as it thinks of have been told are told too.
+// Rank 0 thinks of fewer ranks than there are: those that come when as many as it thinks of have been told are told
+// too.
 TEST(Launching, RankZeroSaysTooFew) {
   for (bool knowsTheBundle : {true, false}) {
     int port = unusedPort();
@@ -347,15 +339,12 @@ TEST(Launching, NoRendezvous) {
   EXPECT_EQ(nowhere.errors(), "job.par: error: host \"no such host\" of the rendezvous is unknown here\n");
   Process elsewhere({kJob, "--rank", "0", "--world", "2", "--ranks", "2", "--master", "192.0.2.1:29500"});
   EXPECT_EQ(elsewhere.wait(10), 2);
-  EXPECT_EQ(elsewhere.errors(),
-            "job.par: error: cannot listen on 192.0.2.1:29500: Cannot assign requested address; "
-            "rank 0 must run on that host\n");
-  Process threads(
-      {kJob, "--rank", "0", "--world", "2", "--ranks", "2", "--master", "127.0.0.1:1", "--comm", "inproc"});
+  EXPECT_EQ(elsewhere.errors(), "job.par: error: cannot listen on 192.0.2.1:29500: Cannot assign requested address; "
+                                "rank 0 must run on that host\n");
+  Process threads({kJob, "--rank", "0", "--world", "2", "--ranks", "2", "--master", "127.0.0.1:1", "--comm", "inproc"});
   EXPECT_EQ(threads.wait(10), 2);
-  EXPECT_EQ(threads.errors(),
-            "job.par: error: --comm inproc runs all ranks in one process, and --world says that a "
-            "launcher has started them\n");
+  EXPECT_EQ(threads.errors(), "job.par: error: --comm inproc runs all ranks in one process, and --world says that a "
+                              "launcher has started them\n");
 }
 
 // What the system does not give.

@@ -23,8 +23,7 @@ Communication transfer(Op op, uint32_t communicator, uint32_t peer, float *data,
   return c;
 }
 
-Communication allReduce(uint32_t communicator, float *data, uint64_t n, uint64_t tag,
-                        const char *id = "test:2") {
+Communication allReduce(uint32_t communicator, float *data, uint64_t n, uint64_t tag, const char *id = "test:2") {
   Communication c;
   c.communicator = communicator;
   c.tag = tag;
@@ -102,8 +101,8 @@ TEST_P(Queues, GroupKeepsOrderPerPeer) {
                   std::vector<Communication> group;
                   for (int i = 0; i < 8; ++i) {
                     data[i] = float(control.rank() == 0 ? i : -1);
-                    group.push_back(transfer(control.rank() == 0 ? Op::Send : Op::Recv, 0, 1 - control.rank(),
-                                             data + i, 1, i));
+                    group.push_back(
+                        transfer(control.rank() == 0 ? Op::Send : Op::Recv, 0, 1 - control.rank(), data + i, 1, i));
                   }
                   endpoint->wait(endpoint->post(0, group));
                   for (int i = 0; i < 8; ++i)
@@ -121,8 +120,7 @@ TEST_P(Queues, BlockedQueueLetsOthersMove) {
                   float *data = floats(*endpoint);
                   data[0] = float(control.rank());
                   if (control.rank() == 0) {
-                    Communication receive = transfer(Op::Recv, 0, 1, data + 1, 1, 1),
-                                  reduce = allReduce(1, data, 1, 2);
+                    Communication receive = transfer(Op::Recv, 0, 1, data + 1, 1, 1), reduce = allReduce(1, data, 1, 2);
                     Operation blocked = endpoint->post(0, {&receive, 1});
                     endpoint->post(1, {&reduce, 1});
                     endpoint->wait(blocked);
@@ -244,9 +242,8 @@ TEST_P(Queues, MismatchNamesBoth) {
   Communication a = allReduce(0, nullptr, 64, 7, "stage0/forward:12"), b = a;
   b.id = "stage0/forward:14";
   b.tag = 9;
-  EXPECT_EQ(pair(a, b),
-            "test.par: error: communicator \"tp\": stage0/forward:12 of rank 0 is all_reduce sum of 64 "
-            "f32 with tag 7, stage0/forward:14 of rank 1 is all_reduce sum of 64 f32 with tag 9\n");
+  EXPECT_EQ(pair(a, b), "test.par: error: communicator \"tp\": stage0/forward:12 of rank 0 is all_reduce sum of 64 "
+                        "f32 with tag 7, stage0/forward:14 of rank 1 is all_reduce sum of 64 f32 with tag 9\n");
   b.tag = 7;
   b.kind = CollKind::AllGather;
   EXPECT_NE(pair(a, b).find("rank 1 is all_gather of 64 f32 with tag 7"), std::string::npos);
@@ -264,9 +261,8 @@ TEST_P(Queues, MismatchNamesBoth) {
   EXPECT_NE(pair(a, b).find("rank 0 is broadcast of 64 f32 at root 1 with tag 7"), std::string::npos);
   Communication send = transfer(Op::Send, 0, 1, nullptr, 8, 3, "stage0/forward:5");
   Communication recv = transfer(Op::Recv, 0, 0, nullptr, 8, 4, "stage1/forward:0");
-  EXPECT_EQ(pair(send, recv),
-            "test.par: error: communicator \"tp\": stage0/forward:5 of rank 0 is send of 8 f32 "
-            "with tag 3, stage1/forward:0 of rank 1 is recv of 8 f32 with tag 4\n");
+  EXPECT_EQ(pair(send, recv), "test.par: error: communicator \"tp\": stage0/forward:5 of rank 0 is send of 8 f32 "
+                              "with tag 3, stage1/forward:0 of rank 1 is recv of 8 f32 with tag 4\n");
 }
 
 // Groups of different size meet, and are refused.
@@ -311,10 +307,8 @@ TEST(QueuesTest, PostRefuses) {
                             "test:1: member 2 of \"a\" (size 2) is no peer of member 0");
                     refused(transfer(Op::Send, 0, 0, data, 1, 1), 0,
                             "test:1: member 0 of \"a\" (size 2) is no peer of member 0");
-                    refused(allReduce(0, data, ~uint64_t(0), 1), 0,
-                            "test:2: count 18446744073709551615 is too large");
-                    refused(allReduce(0, data, 1, 1), 8,
-                            "queue 8 (of 8) cannot take a group of 1 (at most 64)");
+                    refused(allReduce(0, data, ~uint64_t(0), 1), 0, "test:2: count 18446744073709551615 is too large");
+                    refused(allReduce(0, data, 1, 1), 8, "queue 8 (of 8) cannot take a group of 1 (at most 64)");
                     Communication apart = allReduce(0, data, 1, 1);
                     apart.out = data + 1;
                     refused(apart, 0, "test:2: all_reduce is in place only");
@@ -341,16 +335,15 @@ TEST_P(Queues, DeadlockNamesAll) {
                     uint32_t rank = control.rank();
                     if (rank == 2)
                       control.barrier("alone");
-                    Communication c = transfer(Op::Recv, 0, 1 - rank, floats(*endpoint), 1, 1,
-                                               rank ? "s1/back:4" : "s0/fwd:7");
+                    Communication c =
+                        transfer(Op::Recv, 0, 1 - rank, floats(*endpoint), 1, 1, rank ? "s1/back:4" : "s0/fwd:7");
                     endpoint->wait(endpoint->post(0, {&c, 1}));
                     return 0;
                   }),
               exitRankLost);
   });
-  EXPECT_EQ(errors,
-            "test.par: error: deadlock: rank 0 waits in recv, s0/fwd:7, for rank 1; rank 1 waits in recv, "
-            "s1/back:4, for rank 0; rank 2 waits in broadcast, alone, for ranks 0, 1\n");
+  EXPECT_EQ(errors, "test.par: error: deadlock: rank 0 waits in recv, s0/fwd:7, for rank 1; rank 1 waits in recv, "
+                    "s1/back:4, for rank 0; rank 2 waits in broadcast, alone, for ranks 0, 1\n");
 }
 
 // A bundle's communicators are one table; a rank finds the group that it is in.

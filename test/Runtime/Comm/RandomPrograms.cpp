@@ -24,9 +24,8 @@ struct Global {
   uint64_t at; // where in the buffer
 };
 
-const std::vector<Members> kTable = {{"all", {0, 1, 2, 3, 4, 5}}, {"left", {0, 1, 2}},
-                                     {"right", {5, 4, 3}},        {"pairs", {1, 4}},
-                                     {"across", {2, 3, 0}},       {"line", {0, 1, 2, 3, 4, 5}}};
+const std::vector<Members> kTable = {{"all", {0, 1, 2, 3, 4, 5}}, {"left", {0, 1, 2}},   {"right", {5, 4, 3}},
+                                     {"pairs", {1, 4}},           {"across", {2, 3, 0}}, {"line", {0, 1, 2, 3, 4, 5}}};
 /// Of each communicator.
 constexpr uint32_t kQueues[] = {0, 1, 1, 2, 3, 2};
 
@@ -144,14 +143,12 @@ int play(Control &control, const std::vector<Global> &order, uint32_t seed) {
   for (uint32_t t = 0; t < kTable.size(); ++t)
     for (uint64_t i = 0; i < kBuffer; ++i)
       expectEqual(memory[t * kBuffer + i], buffers[t][control.rank()][i],
-                  "rank " + std::to_string(control.rank()) + ", " + kTable[t].name + ", element " +
-                      std::to_string(i));
+                  "rank " + std::to_string(control.rank()) + ", " + kTable[t].name + ", element " + std::to_string(i));
   return 0;
 }
 
 class RandomPrograms : public testing::TestWithParam<Transport> {};
-INSTANTIATE_TEST_SUITE_P(Comm, RandomPrograms, testing::Values(Transport::inproc, Transport::shm),
-                         transportName);
+INSTANTIATE_TEST_SUITE_P(Comm, RandomPrograms, testing::Values(Transport::inproc, Transport::shm), transportName);
 
 } // namespace
 

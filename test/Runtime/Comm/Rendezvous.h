@@ -58,8 +58,7 @@ inline std::string thisHost() {
   return host;
 }
 
-inline Process byHand(int rank, int world, int port, std::vector<std::string> more = {},
-                      Environment environment = {}) {
+inline Process byHand(int rank, int world, int port, std::vector<std::string> more = {}, Environment environment = {}) {
   std::vector<std::string> arguments{kJob,
                                      "--rank",
                                      std::to_string(rank),

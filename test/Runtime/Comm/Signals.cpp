@@ -1,5 +1,5 @@
-// SIGINT, SIGTERM and SIGHUP in every state of a job: it ends soon and well, and a line says who got the signal and what
-// became of the job.
+// SIGINT, SIGTERM and SIGHUP in every state of a job: it ends soon and well, and a line says who got the signal and
+// what became of the job.
 #include "Rendezvous.h"
 
 #include <gtest/gtest.h>
@@ -22,8 +22,8 @@ std::string before(int signal, const std::string &who) {
 void expectAfter(const std::string &said, int signal, const std::string &who) {
   std::string start = "job.par: " + kNames.at(signal) + " came to " + who + ": the job ended after step ";
   EXPECT_EQ(said.substr(0, start.size()), start);
-  EXPECT_TRUE(std::regex_match(said.substr(start.size()),
-                               std::regex("[0-9]+; (nothing was saved|last save ckpt/[0-9]+)\n")))
+  EXPECT_TRUE(
+      std::regex_match(said.substr(start.size()), std::regex("[0-9]+; (nothing was saved|last save ckpt/[0-9]+)\n")))
       << said;
 }
 
@@ -124,7 +124,8 @@ TEST(Signals, CtrlC) {
   EXPECT_NE(text.find("SIGINT came to " + idOf("par-run", child)), std::string::npos) << text;
 }
 
-// Ranks of a launcher, before all have come: a rank leaves alone and says so; with rank 0 the others end, and say it, too.
+// Ranks of a launcher, before all have come: a rank leaves alone and says so; with rank 0 the others end, and say it,
+// too.
 TEST(Signals, BeforeTheMeeting) {
   for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
     int port = unusedPort();

@@ -20,9 +20,7 @@ const Environment kWithToken = {{"PAR_TOKEN", kToken}};
 
 /// A stranger's connection to a rendezvous, with what the host says to it first.
 struct Stranger {
-  explicit Stranger(int port) : connection(dial(port)), port(uint16_t(port)) {
-    challenge = connection.await(5000);
-  }
+  explicit Stranger(int port) : connection(dial(port)), port(uint16_t(port)) { challenge = connection.await(5000); }
   /// Whether the host hangs up within `milliseconds`.
   bool hungUp(int milliseconds = 1000) {
     connection.await(milliseconds);
@@ -46,9 +44,7 @@ Joined playRank(int port, uint64_t rank, uint64_t world, const std::string &host
 
 /// A host that lets in whoever knows the secret; what it says then is the test's.
 struct PlayedHost {
-  PlayedHost() : door(Listener(dup(occupied.fd)), keyOf(kToken, ""), "") {
-    fcntl(occupied.fd, F_SETFL, O_NONBLOCK);
-  }
+  PlayedHost() : door(Listener(dup(occupied.fd)), keyOf(kToken, ""), "") { fcntl(occupied.fd, F_SETFL, O_NONBLOCK); }
   Connection guest() {
     for (auto begin = Clock::now(); secondsSince(begin) < 10; usleep(1000))
       for (Connection &known : door.admit(1))
@@ -65,8 +61,7 @@ double processorSeconds(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   std::string text((std::istreambuf_iterator<char>(file)), {});
   long user = 0, system = 0;
-  std::sscanf(text.c_str() + text.rfind(')'), ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %ld %ld", &user,
-              &system);
+  std::sscanf(text.c_str() + text.rfind(')'), ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %ld %ld", &user, &system);
   return double(user + system) / double(sysconf(_SC_CLK_TCK));
 }
 
@@ -143,8 +138,7 @@ TEST(Strangers, Hmac) {
 
 // A proof is good for one meeting: not at another port, not with another nonce, not for the other side.
 TEST(Strangers, ProofsServeOnce) {
-  Encounter encounter{std::string(32, 'h'), std::string(32, 'r'), 29500}, otherPort = encounter,
-      otherNonce = encounter;
+  Encounter encounter{std::string(32, 'h'), std::string(32, 'r'), 29500}, otherPort = encounter, otherNonce = encounter;
   otherPort.port = 29501;
   otherNonce.hostNonce[31] = 'x';
   std::string proof = proofOf("key", Side::rank, encounter);
@@ -164,7 +158,7 @@ TEST(Strangers, CannotJoinOrEndAJob) {
   ASSERT_TRUE(listens(port));
   Join join{thisHost(), "RANK", "WORLD_SIZE", 1, 2, 4711}, elsewhere{"node18", "RANK", "WORLD_SIZE", 1, 7, 4711};
   std::string nonce(32, 'n'), refusal = Writer().number(2).text("no").take(),
-                          lie = Writer().text(nonce).text(std::string(32, 'p')).take();
+                              lie = Writer().text(nonce).text(std::string(32, 'p')).take();
   std::string before;
   for (const Message &message :
        {Message{Message::join, join.write()}, Message{Message::join, elsewhere.write()}, Message{Message::proof, lie},
@@ -195,11 +189,11 @@ TEST(Strangers, HostileBytes) {
   int port = unusedPort();
   Process first = byHand(0, 2, port);
   ASSERT_TRUE(listens(port));
-  for (std::string bytes : {std::string("GET / HTTP/1.1\r\n\r\n"), std::string(100'000, '\xff'),
-                            std::string("\x10\0\0\0\x01\0PR", 8) + std::string(16, '\x7f'),
-                            std::string("\xff\xff\xff\x7f\x01\0PR", 8), std::string("\0\0\0\0\x04\0PR", 8),
-                            std::string("\0\0\0\0\x01\x02PR", 8), std::string("\0\0\0\0\x01\x01PR", 8),
-                            std::string("\x01\x02\0\0\x01\0PR", 8)}) {
+  for (std::string bytes :
+       {std::string("GET / HTTP/1.1\r\n\r\n"), std::string(100'000, '\xff'),
+        std::string("\x10\0\0\0\x01\0PR", 8) + std::string(16, '\x7f'), std::string("\xff\xff\xff\x7f\x01\0PR", 8),
+        std::string("\0\0\0\0\x04\0PR", 8), std::string("\0\0\0\0\x01\x02PR", 8), std::string("\0\0\0\0\x01\x01PR", 8),
+        std::string("\x01\x02\0\0\x01\0PR", 8)}) {
     Stranger stranger(port);
     ASSERT_TRUE(stranger.challenge);
     EXPECT_GT(send(stranger.connection.socket(), bytes.data(), bytes.size(), MSG_NOSIGNAL), 0);
@@ -324,8 +318,9 @@ TEST(Strangers, ListenersThatAreNoHost) {
        {std::pair(greeting + frame(2, std::string(300, 'A')),
                   ": who listens there is no rank 0 of Par; give another --master HOST:PORT"),
         {std::string("HTTP/1.1 400 Bad Request\r\n\r\n"), ": who listens there is no rank 0 of Par"},
-        {challenge(std::string(300, 'A')), ": who listens there is on another host, of another user, or has a PAR_TOKEN "
-                                           "that this rank lacks"},
+        {challenge(std::string(300, 'A')),
+         ": who listens there is on another host, of another user, or has a PAR_TOKEN "
+         "that this rank lacks"},
         {challenge("par-" + std::string(32, '0')), ": who listens there is on another host"},
         {frame(Message::challenge, Writer().text("short").text("").take()), ": who listens there is no rank 0"},
         {frame(Message::refuse, Writer().number(4).text("go away").take()), ": who listens there is no rank 0"}}) {
@@ -487,9 +482,10 @@ TEST(Strangers, HostsThatBreakOff) {
     EXPECT_EQ(rank.wait(10), 4);
     return rank.errors();
   };
-  EXPECT_EQ(answered({Message::welcome, "par-" + std::string(32, '0')}),
-            "job.par: error: rank 0 did not pass its shared memory on; ranks that cannot share memory are not supported "
-            "yet\n");
+  EXPECT_EQ(
+      answered({Message::welcome, "par-" + std::string(32, '0')}),
+      "job.par: error: rank 0 did not pass its shared memory on; ranks that cannot share memory are not supported "
+      "yet\n");
   EXPECT_EQ(answered({Message::refuse, Writer().number(4).number(1000).take()}),
             "job.par: error: truncated message on the control plane\n");
   EXPECT_EQ(answered({Message::refuse, Writer().number(1000).text("no\x1b[2J").take()}), "no?[2J\n");

@@ -133,7 +133,8 @@ TEST(Executor, namesADeviceThatIsNotThere) {
     core::makeDevice("abacus", {&bundle, "toy.par"});
     ADD_FAILURE();
   } catch (const core::Failure &failure) {
-    EXPECT_STREQ(failure.what(), "toy.par: error: there is no device \"abacus\" in this runtime; it has cpu, sim and cuda");
+    EXPECT_STREQ(failure.what(),
+                 "toy.par: error: there is no device \"abacus\" in this runtime; it has cpu, sim and cuda");
   }
 }
 

@@ -41,18 +41,24 @@ TEST_F(Mistakes, ofFlags) {
       {{"a.par", "--json"}, "par-run: error: --json is not supported yet"},
       {{"a.par", "--comm", "mpi"}, "par-run: error: --comm mpi is not supported yet"},
       {{"a.par", "--on-nan", "skip"}, "par-run: error: --on-nan skip is not supported yet"},
-      {{"a.par", "--export", "m.pt"}, "par-run: error: --export needs a name that ends in .safetensors or .onnx, not \"m.pt\""},
+      {{"a.par", "--export", "m.pt"},
+       "par-run: error: --export needs a name that ends in .safetensors or .onnx, not \"m.pt\""},
       {{"a.par", "--steps"}, "par-run: error: --steps needs N"},
       {{"a.par", "--steps", "0"}, "par-run: error: --steps takes a whole number of at least 1, not \"0\""},
       {{"a.par", "-n=none"}, "par-run: error: -n takes a whole number of at least 1, not \"none\""},
       // Once cut to 32 bits: --keep 2^32 kept none, and deleted every save.
-      {{"a.par", "--keep", "18446744073709551616"}, "par-run: error: --keep takes a whole number from 1 to 1099511627776, not \"18446744073709551616\""},
-      {{"a.par", "--keep", "1099511627777"}, "par-run: error: --keep takes a whole number from 1 to 1099511627776, not \"1099511627777\""},
-      {{"a.par", "-n", "4294967298"}, "par-run: error: -n takes a whole number from 1 to 4294967295, not \"4294967298\""},
-      {{"a.par", "--rank", "4294967296"}, "par-run: error: --rank takes a whole number from 0 to 4294967295, not \"4294967296\""},
+      {{"a.par", "--keep", "18446744073709551616"},
+       "par-run: error: --keep takes a whole number from 1 to 1099511627776, not \"18446744073709551616\""},
+      {{"a.par", "--keep", "1099511627777"},
+       "par-run: error: --keep takes a whole number from 1 to 1099511627776, not \"1099511627777\""},
+      {{"a.par", "-n", "4294967298"},
+       "par-run: error: -n takes a whole number from 1 to 4294967295, not \"4294967298\""},
+      {{"a.par", "--rank", "4294967296"},
+       "par-run: error: --rank takes a whole number from 0 to 4294967295, not \"4294967296\""},
       {{"a.par", "--keep", "-1"}, "par-run: error: --keep takes a whole number of at least 1, not \"-1\""},
       {{"a.par", "--timeout", "0"}, "par-run: error: --timeout takes a number from 1 to 1000000, not \"0\""},
-      {{"a.par", "--join-timeout", "1e300"}, "par-run: error: --join-timeout takes a number from 1 to 1000000, not \"1e300\""},
+      {{"a.par", "--join-timeout", "1e300"},
+       "par-run: error: --join-timeout takes a number from 1 to 1000000, not \"1e300\""},
       {{"a.par", "--save", ""}, "par-run: error: --save takes a folder, not \"\""},
       {{"a.par", "--metrics="}, "par-run: error: --metrics takes a file, not \"\""},
       {{"a.par", "--resume", "c", "--init"}, "par-run: error: --resume DIR and --init exclude each other"},
@@ -65,11 +71,16 @@ TEST_F(Mistakes, ofFlags) {
       {{"a.par", "--interleavings", "3"}, "par-run: error: --interleavings needs --device sim"},
       {{"a.par", "--save-every", "3"}, "par-run: error: --save-every needs --save DIR"},
       {{"a.par", "--eval-data", "t.txt"}, "par-run: error: --eval-data needs --eval-every N"},
-      {{"a.par", "--text", "a", "--text", "b"}, "par-run: error: --text is given twice, with \"a\" and \"b\"; it takes one"},
-      {{"a.par", "--set", "lr=1", "--set", "train.optimizer.lr=2"}, "par-run: error: --set lr is given twice, with \"1\" and \"2\"; it takes one"},
+      {{"a.par", "--text", "a", "--text", "b"},
+       "par-run: error: --text is given twice, with \"a\" and \"b\"; it takes one"},
+      {{"a.par", "--set", "lr=1", "--set", "train.optimizer.lr=2"},
+       "par-run: error: --set lr is given twice, with \"1\" and \"2\"; it takes one"},
       {{"a.par", "--lr", "0.1"}, "par-run: error: unknown flag \"--lr\"; par-run has --set lr=VALUE"},
-      {{"a.par", "--batch_size=4"}, "par-run: error: unknown flag \"--batch_size\"; that is in the plan: par-compile MODEL --set batch=N"},
-      {{"a.par", "--set", "precision=bf16"}, "par-run: error: --set precision=bf16: a run takes lr, clip and seed, each a number; what else a plan says is compiled in: par-compile MODEL --set precision=bf16"},
+      {{"a.par", "--batch_size=4"},
+       "par-run: error: unknown flag \"--batch_size\"; that is in the plan: par-compile MODEL --set batch=N"},
+      {{"a.par", "--set", "precision=bf16"},
+       "par-run: error: --set precision=bf16: a run takes lr, clip and seed, each a number; what else a plan says is "
+       "compiled in: par-compile MODEL --set precision=bf16"},
   };
   for (const auto &mistake : cases) {
     EXPECT_EQ(run(mistake.arguments), 2);
@@ -105,8 +116,9 @@ TEST_F(Mistakes, ofBundlesAndMachines) {
   std::string cuda = write(bundle, "cuda");
   setenv("PAR_CUDA_LIBRARY", "/nowhere", 1); // machines with a GPU test this too
   EXPECT_EQ(run({cuda, "--init"}), 1);
-  expectSays("cuda.par: error: this bundle is for cuda sm_90 and this machine has no CUDA device; compile it again with "
-             "--target cpu");
+  expectSays(
+      "cuda.par: error: this bundle is for cuda sm_90 and this machine has no CUDA device; compile it again with "
+      "--target cpu");
   EXPECT_EQ(run({cuda, "--init", "--device", "sim"}), 1);
   expectSays("cuda.par: error: this bundle is for cuda; --device sim runs bundles for cpu");
   bundle.manifest.device = "cpu", bundle.manifest.needs = {"isa: avx9000"};
@@ -119,7 +131,8 @@ TEST_F(Mistakes, ofBundlesAndMachines) {
   EXPECT_EQ(run({good, "--init", "--text", text(), "--comm", "nccl"}), 2);
   expectSays("toy.par: error: --comm nccl needs a bundle for cuda");
   EXPECT_EQ(run({good, "--init", "--text", text(), "--set", "speed=3"}), 2);
-  expectSays("--set speed: this bundle has no such key; ® keys are seed, lr; what else a plan says is compiled in: par-compile "
+  expectSays("--set speed: this bundle has no such key; ® keys are seed, lr; what else a plan says is compiled in: "
+             "par-compile "
              "squares.onnx --set speed=3");
   for (const char *lr : {"lr=-1", "lr=1e+39"}) {
     EXPECT_EQ(run({good, "--init", "--text", text(), "--set", lr}), 2);
@@ -148,7 +161,8 @@ TEST_F(Mistakes, ofBundlesAndMachines) {
              "  note: a bundle without train does nothing but predict: compile the model with train");
   EXPECT_EQ(run({good, "--init", "--output", folder / "p.safetensors", "--text", text()}), 1);
   expectSays("this bundle has no entry \"predict\"; it has train, eval\n"
-             "  note: a bundle that trains does not predict: compile its model without train (--set train=null) and run that bundle "
+             "  note: a bundle that trains does not predict: compile its model without train (--set train=null) and "
+             "run that bundle "
              "with --weights");
 }
 
@@ -171,8 +185,9 @@ TEST_F(Mistakes, ofKernels) {
 TEST_F(Mistakes, ofWeights) {
   std::string toy = write(toy::training());
   EXPECT_EQ(run({toy, "--text", text()}), 1);
-  expectSays("toy.par: error: no weights: squares.onnx was compiled without them; give --weights FILE, or --init to start "
-             "from train.init");
+  expectSays(
+      "toy.par: error: no weights: squares.onnx was compiled without them; give --weights FILE, or --init to start "
+      "from train.init");
   EXPECT_EQ(run({toy, "--text", text(), "--weights", writeFile("shape", "w", core::DType::F32, {9, 8})}), 1);
   expectSays("shape.safetensors: error: \"w\" is [9, 8], the bundle has [8, 8]; of the others 0 match; to begin it "
              "anew, a head of other classes, leave it out of the file and say --init");
@@ -181,7 +196,8 @@ TEST_F(Mistakes, ofWeights) {
   EXPECT_EQ(run({toy, "--text", text(), "--weights", writeFile("other", "v", core::DType::F32, {8, 8})}), 1);
   expectSays("other.safetensors: error: holds no \"w\"; 0 of 1 tensors are there");
   EXPECT_EQ(run({toy, "--text", text(), "--weights", text()}), 1);
-  expectSays("text: error: is no .safetensors file and no checkpoint folder; the model's own weights need no --weights");
+  expectSays(
+      "text: error: is no .safetensors file and no checkpoint folder; the model's own weights need no --weights");
   // What is no safetensors file in a folder, and more than one.
   std::filesystem::create_directory(folder / "hub");
   std::ofstream(folder / "hub/pytorch_model.bin") << "pickled";
@@ -191,15 +207,19 @@ TEST_F(Mistakes, ofWeights) {
   for (const char *name : {"hub/a.safetensors", "hub/b.safetensors"})
     std::filesystem::copy_file(writeFile("whole", "w", core::DType::F32, {8, 8}), folder / name);
   EXPECT_EQ(run({toy, "--text", text(), "--weights", folder / "hub"}), 1);
-  expectSays("hub: error: holds several files of weights, among them a.safetensors and b.safetensors; name the one that is meant");
+  expectSays("hub: error: holds several files of weights, among them a.safetensors and b.safetensors; name the one "
+             "that is meant");
   std::filesystem::rename(folder / "hub/b.safetensors", folder / "hub/model.safetensors");
   EXPECT_EQ(run({toy, "--text", text(), "--steps", "1", "--weights", folder / "hub"}), 0) << err;
   std::ofstream(folder / "hub/model.safetensors.index.json") << R"({"weight_map": {"w": "none.safetensors"}})";
   EXPECT_EQ(run({toy, "--text", text(), "--steps", "1", "--weights", folder / "hub"}), 1);
   expectSays("hub/model.safetensors.index.json: error: says that \"w\" is in ");
   // A shape of more dims than anybody reads is cut short.
-  EXPECT_EQ(run({toy, "--text", text(), "--weights", writeFile("long", "w", core::DType::F32, std::vector<int64_t>(100'000, 1))}), 1);
-  expectSays("long.safetensors: error: \"w\" is [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, ... (100000 dims)], the bundle has [8, 8]; ");
+  EXPECT_EQ(run({toy, "--text", text(), "--weights",
+                 writeFile("long", "w", core::DType::F32, std::vector<int64_t>(100'000, 1))}),
+            1);
+  expectSays("long.safetensors: error: \"w\" is [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, ... (100000 dims)], "
+             "the bundle has [8, 8]; ");
   // Two saves; each holds all weights.
   std::filesystem::create_directory(folder / "one"), std::filesystem::create_directory(folder / "two");
   std::string one = folder / "one", two = folder / "two", v = writeFile("a", "v", core::DType::F32, {1});
@@ -207,7 +227,8 @@ TEST_F(Mistakes, ofWeights) {
   EXPECT_EQ(err, "par-run: error: --weights " + one + " (a folder is a save, with all weights) and --weights " + two +
                      " exclude each other\n");
   EXPECT_EQ(run({toy, "--text", text(), "--weights", v, "--weights", two}), 2);
-  expectSays("par-run: error: --weights " + two + " (a folder is a save, with all weights) and --weights " + v + " exclude");
+  expectSays("par-run: error: --weights " + two + " (a folder is a save, with all weights) and --weights " + v +
+             " exclude");
 }
 
 // A link that leads to itself is neither missing nor of the wrong kind.
@@ -248,7 +269,8 @@ TEST_F(Mistakes, ofAnIndexOfWeights) {
   EXPECT_EQ(with("{}"), 1);
   expectSays(index + ": error: is no index of weights: ");
   EXPECT_EQ(run({toy, "--text", text(), "--weights", folder / "model-1.safetensors", "--weights",
-                 writeFile("again", "w", core::DType::F32, {8, 8}, 2)}), 1);
+                 writeFile("again", "w", core::DType::F32, {8, 8}, 2)}),
+            1);
   expectSays("again.safetensors: error: holds \"w\", which " + (folder / "model-1.safetensors") + " holds too");
 }
 
@@ -259,17 +281,20 @@ TEST_F(Mistakes, ofAnExportIntoTheModel) {
     return run({write(bundle, name), "--text", text(), "--init", "--steps", "1", "--export", path});
   };
   EXPECT_EQ(export_to("gone", folder / "new.onnx"), 1);
-  expectSays("gone.par: error: --export to .onnx needs the model squares.onnx, which is neither here nor beside the bundle");
+  expectSays(
+      "gone.par: error: --export to .onnx needs the model squares.onnx, which is neither here nor beside the bundle");
   std::ofstream(model) << "other";
   EXPECT_EQ(export_to("other", folder / "new.onnx"), 1);
-  expectSays("other.par: error: --export to .onnx needs the model that was compiled; " + model + " is another one (5 bytes, "
+  expectSays("other.par: error: --export to .onnx needs the model that was compiled; " + model +
+             " is another one (5 bytes, "
              "not 0)");
   std::ofstream(model) << std::string(300, 'm');
   std::string content(300, 'm');
   bundle.manifest.model.size = 300;
   bundle.manifest.model.sha256 = format::sha256(content);
   EXPECT_EQ(export_to("place", folder / "new.onnx"), 1);
-  expectSays("new.onnx: error: cannot hold w: " + model + " was compiled without its weights or is compressed; export to "
+  expectSays("new.onnx: error: cannot hold w: " + model +
+             " was compiled without its weights or is compressed; export to "
              ".safetensors");
   bundle.manifest.tensors[0].source = format::Source{"w.bin", 0, 256, format::DType::F32};
   EXPECT_EQ(export_to("nodata", folder / "new.onnx"), 1);
@@ -278,7 +303,8 @@ TEST_F(Mistakes, ofAnExportIntoTheModel) {
   EXPECT_EQ(out, "") << "said before it trains";
   bundle.manifest.tensors[0].source = format::Source{"squares.onnx", 20, 256, format::DType::F32};
   EXPECT_EQ(export_to("same", model), 1) << "written before it trains";
-  expectSays("squares.onnx: error: is the model that was compiled, or its weights; give --export another name or folder");
+  expectSays(
+      "squares.onnx: error: is the model that was compiled, or its weights; give --export another name or folder");
 }
 
 TEST_F(Mistakes, ofAModelFileThatChanged) {
@@ -363,7 +389,8 @@ TEST_F(Mistakes, ofDataBesideTheModel) {
   bundle.manifest.tensors[0].source = format::Source{"squares.bin", 0, 256, format::DType::F32};
   std::string toy = write(bundle);
   EXPECT_EQ(run({toy, "--text", text()}), 1);
-  expectSays("no weights: " + data + ", the external data of " + link + ", is not there (\"w\" lies in it); give --weights "
+  expectSays("no weights: " + data + ", the external data of " + link +
+             ", is not there (\"w\" lies in it); give --weights "
              "FILE, or --init");
   std::ofstream(real + "/squares.bin") << std::string(256, '\0');
   EXPECT_EQ(run({toy, "--text", text(), "--steps", "1"}), 0) << "a model that is a link finds its data: " << err;
@@ -373,7 +400,8 @@ TEST_F(Mistakes, ofDataBesideTheModel) {
     std::ofstream(real + "/squares.bin") << content;
     EXPECT_EQ(run({noted, "--text", text(), "--steps", "1"}), 1);
     expectSays(noted + ": error: no weights: " + real + "/squares.bin, the external data of " + link +
-               ", is not what it was when that was compiled (" + difference + "); compile it again, or give --weights FILE");
+               ", is not what it was when that was compiled (" + difference +
+               "); compile it again, or give --weights FILE");
     EXPECT_EQ(run({noted, "--text", text(), "--steps", "1", "--init", "--export", exported}), 1);
     expectSays(exported + ": error: --export to .onnx needs " + real + "/squares.bin, the external data of " + link +
                ", as it was compiled (" + difference + "); export to .safetensors");
@@ -387,7 +415,8 @@ TEST_F(Mistakes, ofDataBesideTheModel) {
   std::filesystem::rename(real + "/squares.bin", folder / "other/squares.bin");
   std::filesystem::create_symlink("../other/squares.bin", real + "/squares.bin");
   EXPECT_EQ(run({toy, "--text", text(), "--steps", "1"}), 1);
-  expectSays(real + "/squares.bin: error: external data \"squares.bin\" of " + link + " is a link out of the model's folder");
+  expectSays(real + "/squares.bin: error: external data \"squares.bin\" of " + link +
+             " is a link out of the model's folder");
   std::filesystem::remove(real + "/squares.bin");
   ASSERT_EQ(mkfifo(data.c_str(), 0600), 0);
   EXPECT_EQ(run({toy, "--text", text()}), 1);
@@ -405,7 +434,8 @@ TEST_F(Mistakes, ofData) {
   EXPECT_EQ(run({toy, "--init"}), 1);
   expectSays("no data: give --data FILE or --text FILE (inputs: \"input_ids\" i64[2, 16], \"labels\" i64[2, 16])");
   EXPECT_EQ(data(writeFile("some", "input_ids", core::DType::I64, {4, 16})), 1);
-  expectSays("toy.par: error: input \"labels\" i64[2, 16] gets no data (--data " + (folder / "some.safetensors") + " feeds \"input_ids\"); add it to --data, or "
+  expectSays("toy.par: error: input \"labels\" i64[2, 16] gets no data (--data " + (folder / "some.safetensors") +
+             " feeds \"input_ids\"); add it to --data, or "
              "bind it in the plan: inputs.labels.value");
   EXPECT_EQ(data(writeFile("type", "labels", core::DType::F32, {4, 16})), 1);
   expectSays("type.safetensors: error: array \"labels\" is f32[4, 16]; input \"labels\" takes i64 in [0, 128) or the "
@@ -413,7 +443,8 @@ TEST_F(Mistakes, ofData) {
   EXPECT_EQ(data(writeFile("shape", "labels", core::DType::I64, {4, 15})), 1);
   expectSays("array \"labels\" is i64[4, 15]; input \"labels\" takes i64[16] a sample");
   EXPECT_EQ(data(writeFile("other", "targets", core::DType::I64, {4, 16})), 1);
-  expectSays("input \"input_ids\" i64[2, 16] gets no data (--data " + (folder / "other.safetensors") + " feeds nothing; arrays of other names: targets, which "
+  expectSays("input \"input_ids\" i64[2, 16] gets no data (--data " + (folder / "other.safetensors") +
+             " feeds nothing; arrays of other names: targets, which "
              "F:input=array renames); add it to --data, or bind it in the plan: inputs.input_ids.value");
   std::string both = writeFile("both", "x", core::DType::I64, {4, 16}, 130);
   EXPECT_EQ(data(both + ":input_ids=x,labels=y"), 1);
@@ -424,23 +455,28 @@ TEST_F(Mistakes, ofData) {
   expectSays("array \"x\" holds 130 in row 0; input \"input_ids\" takes i64 in [0, 128)\n");
   std::string padded = writeFile("padded", "x", core::DType::I64, {4, 16}, -100);
   EXPECT_EQ(data(padded + ":input_ids=x,labels=x"), 1);
-  expectSays("array \"x\" holds -100 in row 0; input \"input_ids\" takes i64 in [0, 128)\n  note: only labels of a loss can "
-             "be ignored; fill up \"input_ids\" with an index from 0 to 127 and ignore its label; one that is both is filled up "
-             "in the module, behind the loss: labels.masked_fill(labels < 0, 0)\n");
+  expectSays(
+      "array \"x\" holds -100 in row 0; input \"input_ids\" takes i64 in [0, 128)\n  note: only labels of a loss can "
+      "be ignored; fill up \"input_ids\" with an index from 0 to 127 and ignore its label; one that is both is filled "
+      "up "
+      "in the module, behind the loss: labels.masked_fill(labels < 0, 0)\n");
   {
     core::SafetensorsWriter writer(folder / "ignored.safetensors",
-                                   {{"input_ids", core::DType::I64, {4, 16}}, {"labels", core::DType::I64, {4, 16}}}, true);
+                                   {{"input_ids", core::DType::I64, {4, 16}}, {"labels", core::DType::I64, {4, 16}}},
+                                   true);
     writeArray(writer, 0, std::vector<int64_t>(64, 127));
     writeArray(writer, 1, std::vector<int64_t>(64, -100));
   }
   EXPECT_EQ(run({toy, "--init", "--eval", "--data", folder / "ignored.safetensors"}), 0) << err;
   format::Bundle columns = toy::training();
   columns.manifest.inputs[0].limits = {{3}, {1, 129}, {4}};
-  EXPECT_EQ(run({write(columns, "columns"), "--init", "--order", "sequential", "--data", both + ":input_ids=x,labels=x"}), 1);
+  EXPECT_EQ(
+      run({write(columns, "columns"), "--init", "--order", "sequential", "--data", both + ":input_ids=x,labels=x"}), 1);
   expectSays("array \"x\" holds 130 in row 0; input \"input_ids\" takes i64 in [0, 129) at [3]");
   {
     core::SafetensorsWriter writer(folder / "later.safetensors",
-                                   {{"input_ids", core::DType::I64, {4, 16}}, {"labels", core::DType::I64, {4, 16}}}, true);
+                                   {{"input_ids", core::DType::I64, {4, 16}}, {"labels", core::DType::I64, {4, 16}}},
+                                   true);
     std::vector<int64_t> ids(64, 1000), labels(64, 5);
     for (size_t i = 3; i < 64; i += 8)
       ids[i] = 128;
@@ -448,7 +484,8 @@ TEST_F(Mistakes, ofData) {
     writeArray(writer, 0, ids);
     writeArray(writer, 1, labels);
   }
-  EXPECT_EQ(run({write(columns, "columns"), "--init", "--order", "sequential", "--data", folder / "later.safetensors"}), 1);
+  EXPECT_EQ(run({write(columns, "columns"), "--init", "--order", "sequential", "--data", folder / "later.safetensors"}),
+            1);
   expectSays("array \"input_ids\" holds 129 in row 1; input \"input_ids\" takes i64 in [0, 129) at [11]");
   EXPECT_EQ(data(writeFile("few", "x", core::DType::I64, {1, 16}) + ":input_ids=x,labels=x"), 1);
   expectSays("1 rows are fewer than one batch of 2");
@@ -458,7 +495,8 @@ TEST_F(Mistakes, ofData) {
   expectSays("data is read from .safetensors; other formats are not supported yet");
   {
     core::SafetensorsWriter writer(folder / "uneven.safetensors",
-                                   {{"input_ids", core::DType::I64, {4, 16}}, {"labels", core::DType::I64, {3, 16}}}, true);
+                                   {{"input_ids", core::DType::I64, {4, 16}}, {"labels", core::DType::I64, {3, 16}}},
+                                   true);
   }
   EXPECT_EQ(data(folder / "uneven.safetensors"), 1);
   expectSays("array \"labels\" has 3 rows, \"input_ids\" has 4");
@@ -478,7 +516,8 @@ TEST_F(Mistakes, ofText) {
   bundle.manifest.inputs[1].type = core::DType::F32;
   bundle.programs[0].buffers[3].type = core::DType::F32;
   EXPECT_EQ(run({write(bundle, "unlike"), "--init", "--text", text()}), 1);
-  expectSays("--text feeds windows of one length, and input \"input_ids\" is i64[2, 16], \"labels\" is f32[2, 16]; give --data");
+  expectSays("--text feeds windows of one length, and input \"input_ids\" is i64[2, 16], \"labels\" is f32[2, 16]; "
+             "give --data");
   bundle = toy::training();
   bundle.manifest.text.reset();
   EXPECT_EQ(run({write(bundle, "none"), "--init", "--text", text()}), 1);
@@ -524,10 +563,13 @@ TEST_F(Mistakes, ofMetricsAndTracesThatCannotBeWritten) {
     std::string save = (folder / "ckpt") + flag;
     EXPECT_EQ(run({toy, "--init", "--text", text(), "--steps", "2", flag, "/dev/full", "--save", save}), 1);
     bool trains = flag == std::string("--metrics"); // a trace is written at the end
-    EXPECT_EQ(err, "/dev/full: error: cannot write: No space left on device\n  note: " +
-                       (trains ? "nothing was saved before" : "the last save is " + save + "/2: --resume " + save + "/2") + "\n");
+    EXPECT_EQ(err,
+              "/dev/full: error: cannot write: No space left on device\n  note: " +
+                  (trains ? "nothing was saved before" : "the last save is " + save + "/2: --resume " + save + "/2") +
+                  "\n");
     for (auto [path, reason] : {std::pair<std::string, std::string>{folder / "none/f", "No such file or directory"},
-                                {folder / "toy.par", "Is a directory"}, {pipe, "No such device or address"}}) {
+                                {folder / "toy.par", "Is a directory"},
+                                {pipe, "No such device or address"}}) {
       EXPECT_EQ(to(path), 1) << flag;
       EXPECT_EQ(err, path + ": error: cannot write: " + reason + "\n");
       EXPECT_EQ(out.find("step"), std::string::npos) << "it is said before the first step";

@@ -1,6 +1,6 @@
 // Flags that come from elsewhere than the command line.
-#include "par/core/Failure.h"
 #include "par/core/Options.h"
+#include "par/core/Failure.h"
 
 #include <gtest/gtest.h>
 

@@ -2,9 +2,9 @@
 // under a name that will be needed for a moment is left alone.
 #include "ToolFixture.h"
 
+#include <fcntl.h>
 #include <filesystem>
 #include <sys/file.h>
-#include <fcntl.h>
 #include <unistd.h>
 
 using namespace par;
@@ -43,30 +43,42 @@ TEST_F(OutputPlaces, areNotWhatIsRead) {
   fs::create_hard_link(text, folder / "linked");
   fs::create_symlink(weights, folder / "led");
   for (const char *flag : {"--metrics", "--trace"}) {
-    refuses({"--init", flag, text}, text, std::string(flag) + " would write over what --text reads; give it another file");
+    refuses({"--init", flag, text}, text,
+            std::string(flag) + " would write over what --text reads; give it another file");
     refuses({"--init", flag, bundle + "/manifest.json"}, bundle + "/manifest.json",
             std::string(flag) + " would write over what the bundle reads; give it another file");
-    refuses({"--weights", weights, flag, weights}, weights, std::string(flag) + " would write over what --weights reads");
+    refuses({"--weights", weights, flag, weights}, weights,
+            std::string(flag) + " would write over what --weights reads");
   }
-  refuses({"--init", "--metrics", folder / "linked"}, folder / "linked", "--metrics would write over what --text reads");
-  refuses({"--weights", weights, "--trace", (folder / "led") + ":1-2"}, folder / "led", "--trace would write over what --weights reads");
+  refuses({"--init", "--metrics", folder / "linked"}, folder / "linked",
+          "--metrics would write over what --text reads");
+  refuses({"--weights", weights, "--trace", (folder / "led") + ":1-2"}, folder / "led",
+          "--trace would write over what --weights reads");
   std::string index = folder / "saves/1/index.json";
-  refuses({"--resume", folder / "saves/1", "--metrics", index}, index, "--metrics would write over what --resume reads");
+  refuses({"--resume", folder / "saves/1", "--metrics", index}, index,
+          "--metrics would write over what --resume reads");
 }
 
 TEST_F(OutputPlaces, areFilesOfTheirOwn) {
   std::string one = folder / "one", save = folder / "saves";
-  refuses({"--init", "--metrics", one, "--trace", one + ":1-2"}, one, "--metrics and --trace would both write it; give one of them another file");
-  refuses({"--init", "--metrics", (folder / ".") + "/one.safetensors", "--export", folder / "one.safetensors"}, folder / "one.safetensors",
-          "--metrics and --export would both write it");
-  refuses({"--init", "--metrics", save + "/4", "--save", save}, save + "/4", "--metrics takes a name of --save's own; give it another file");
-  EXPECT_EQ(runTwo({"--init", "--steps", "1", "--save", folder / "other", "--metrics", folder / "other/m.jsonl", "--trace", "/dev/null"}), 0) << err;
+  refuses({"--init", "--metrics", one, "--trace", one + ":1-2"}, one,
+          "--metrics and --trace would both write it; give one of them another file");
+  refuses({"--init", "--metrics", (folder / ".") + "/one.safetensors", "--export", folder / "one.safetensors"},
+          folder / "one.safetensors", "--metrics and --export would both write it");
+  refuses({"--init", "--metrics", save + "/4", "--save", save}, save + "/4",
+          "--metrics takes a name of --save's own; give it another file");
+  EXPECT_EQ(runTwo({"--init", "--steps", "1", "--save", folder / "other", "--metrics", folder / "other/m.jsonl",
+                    "--trace", "/dev/null"}),
+            0)
+      << err;
   EXPECT_TRUE(fs::exists(folder / "other/1/index.json") && fs::exists(folder / "other/m.jsonl"));
 }
 
-// A name that one could guess is not used: links there would lead to somebody's file, and two jobs would write into one.
+// A name that one could guess is not used: links there would lead to somebody's file, and two jobs would write into
+// one.
 TEST_F(OutputPlaces, areMadeUnderNamesOfTheirOwn) {
-  std::string out = folder / "e.safetensors", part = out + ".0123456789abcdef.tmp", busy = out + ".fedcba9876543210.tmp";
+  std::string out = folder / "e.safetensors", part = out + ".0123456789abcdef.tmp",
+              busy = out + ".fedcba9876543210.tmp";
   std::ofstream(folder / "victim") << "victim";
   fs::create_symlink(folder / "victim", out + ".tmp");
   std::ofstream(part) << "left by a job that was killed";

@@ -1,6 +1,6 @@
 // Random numbers are Philox's, and depend on the element alone.
-#include "par/core/Failure.h"
 #include "par/core/Random.h"
+#include "par/core/Failure.h"
 #include "par/core/Rectangles.h"
 #include "par/kernels/Narrow.h"
 

@@ -1,7 +1,7 @@
 // Safetensors files are read back as written, and hostile ones are refused by name.
+#include "par/core/Safetensors.h"
 #include "TemporaryFolder.h"
 #include "par/core/Failure.h"
-#include "par/core/Safetensors.h"
 
 #include <cstring>
 #include <ctime>

@@ -34,7 +34,8 @@ void mendIndex(const std::string &path) {
   std::string text = fileText(path), mark = ",\n \"checksum\": \"";
   size_t end = text.rfind(mark);
   ASSERT_NE(end, std::string::npos);
-  writeFile(path, text.substr(0, end) + mark + core::checksumOf(std::as_bytes(std::span(text.data(), end))) + "\"\n}\n");
+  writeFile(path,
+            text.substr(0, end) + mark + core::checksumOf(std::as_bytes(std::span(text.data(), end))) + "\"\n}\n");
 }
 
 class Saves : public Tool {
@@ -76,7 +77,8 @@ protected:
 };
 
 TEST(Checksum, isThatOfCrc32cInFourStreams) {
-  // "123456789" has the well-known value e3069283; here its first 8 bytes, the ninth and zeros are words of streams 0 and 1.
+  // "123456789" has the well-known value e3069283; here its first 8 bytes, the ninth and zeros are words of streams 0
+  // and 1.
   std::string_view text = "123456789";
   EXPECT_EQ(core::checksumOf(std::as_bytes(std::span(text))).size(), 32u);
   std::vector<std::byte> bytes(100'003);
@@ -101,8 +103,11 @@ TEST(Checksum, isThatOfCrc32cInFourStreams) {
 TEST_F(Saves, sayWhatTheyAre) {
   core::SafetensorsReader rank1(save + "/2/rank1.safetensors");
   auto index = nlohmann::json::parse(fileText(save + "/2/index.json"));
-  for (auto [key, value] : {std::pair<std::string, std::string>{"step", "2"}, {"rank", "1"}, {"ranks", "2"},
-                            {"run", index.at("run")}, {"plan", index.at("plan")},
+  for (auto [key, value] : {std::pair<std::string, std::string>{"step", "2"},
+                            {"rank", "1"},
+                            {"ranks", "2"},
+                            {"run", index.at("run")},
+                            {"plan", index.at("plan")},
                             {"checksum", core::checksumOf(rank1.dataBytes())}})
     EXPECT_EQ(rank1.metadata().at(key), value) << key;
   EXPECT_EQ(index.at("files").at("rank1.safetensors").at("header"), core::checksumOf(rank1.headerBytes()));
@@ -115,7 +120,8 @@ TEST_F(Saves, ofAnotherWidthAreRefused) {
   w.layout = {{16, 4}, {8, 4}, {{{0, 0}, {8, 4}, {0}}, {{8, 0}, {8, 4}, {1}}}};
   std::string other = write(wide, "other");
   for (const char *flag : {"--resume", "--weights"}) {
-    EXPECT_EQ(run({other, "--comm", "inproc", "-n", "2", "--text", folder / "text", flag, save + "/2", "--steps", "3"}), 1);
+    EXPECT_EQ(run({other, "--comm", "inproc", "-n", "2", "--text", folder / "text", flag, save + "/2", "--steps", "3"}),
+              1);
     expectSays(save + "/2/index.json: error: \"w\" is [8, 8], the bundle has [16, 4]; of the others ");
   }
 }
@@ -129,7 +135,8 @@ TEST_F(Saves, thatLackATensorAreRefused) {
       buffer.tensor = "v";
   std::string other = write(more, "other");
   for (const char *flag : {"--resume", "--weights"}) {
-    EXPECT_EQ(run({other, "--comm", "inproc", "-n", "2", "--text", folder / "text", flag, save + "/2", "--steps", "3"}), 1);
+    EXPECT_EQ(run({other, "--comm", "inproc", "-n", "2", "--text", folder / "text", flag, save + "/2", "--steps", "3"}),
+              1);
     expectSays(save + "/2: error: holds no \"v\"; ");
   }
 }
@@ -138,7 +145,8 @@ TEST_F(Saves, withFilesOfAnotherStepOrRunAreRefused) {
   fs::copy_file(save + "/1/rank1.safetensors", save + "/2/rank1.safetensors", fs::copy_options::overwrite_existing);
   refusesTwo("rank1.safetensors is not of this save: its step is 1, that of index.json is 2");
   trains(folder / "again");
-  fs::copy_file(folder / "again/2/rank1.safetensors", save + "/2/rank1.safetensors", fs::copy_options::overwrite_existing);
+  fs::copy_file(folder / "again/2/rank1.safetensors", save + "/2/rank1.safetensors",
+                fs::copy_options::overwrite_existing);
   refusesTwo("rank1.safetensors is not of this save: its run is ");
   fs::remove_all(save);
   trains(save);
@@ -185,8 +193,10 @@ TEST_F(Saves, whoseIndexIsOutOfRangeAreRefused) {
   refusesIndex("\"step\": 2", "\"step\": 2.5", "\"step\" is 2.5, not a whole number");
   refusesIndex("\"rows\": 8", "\"rows\": 1", "\"rows\" is 1, not a whole number from 2 to 1152921504606846976");
   refusesIndex("\"rows\": 8", "\"rows\": [[[]]]", "\"rows\" is an array of 1, not a whole number");
-  refusesIndex("\"seed\": 0", "\"seed\": 18446744073709551616", "\"seed\" is 1.8446744073709552e+19, not a whole number");
-  refusesIndex("\"order\": \"shuffled\"", "\"order\": \"sorted\"", "\"order\" is \"sorted\", neither shuffled nor sequential");
+  refusesIndex("\"seed\": 0", "\"seed\": 18446744073709551616",
+               "\"seed\" is 1.8446744073709552e+19, not a whole number");
+  refusesIndex("\"order\": \"shuffled\"", "\"order\": \"sorted\"",
+               "\"order\" is \"sorted\", neither shuffled nor sequential");
   refusesIndex("\"order\": \"shuffled\"", "\"order\": 1", "\"order\" is 1, not text");
   refusesIndex("\"order\"", "\"ordre\"", "has no \"order\"");
   refusesIndex("[\n  2,\n  0\n ]", "\"2\"", "\"par_checkpoint\" is \"2\", not a version");
@@ -287,7 +297,8 @@ TEST_F(Saves, ofRanksWithOtherFlagsAreRefused) {
   apart({"--weights", save + "/1", "--steps", "3"}, {"--weights", save + "/1", "--steps", "4"});
   expectSays(": error: rank 1 was started with 4 steps, rank 0 with 3 steps; all ranks of a job take the same");
   apart({"--init", "--steps", "3", "--set", "lr=0.5"}, {"--init", "--steps", "3"});
-  expectSays(": error: rank 1 was started with no --set lr, rank 0 with --set lr=0.5; all ranks of a job take the same");
+  expectSays(
+      ": error: rank 1 was started with no --set lr, rank 0 with --set lr=0.5; all ranks of a job take the same");
 }
 
 // What is no save keeps its place, whatever it is called.
@@ -308,7 +319,8 @@ TEST_F(Saves, doNotTakeThePlaceOfOtherFiles) {
 // A kill leaves folders that are no saves; their owner's successor deletes them, and nothing that is somebody else's.
 TEST_F(Saves, areCleanedUpByTheNextOwner) {
   std::string run(16, 'a');
-  for (const std::string &name : {"9." + run + ".tmp", "1." + run + ".gone", "2." + run + ".old", std::string("7.tmp")}) {
+  for (const std::string &name :
+       {"9." + run + ".tmp", "1." + run + ".gone", "2." + run + ".old", std::string("7.tmp")}) {
     fs::create_directory(save + "/" + name);
     fs::copy_file(save + "/1/index.json", save + "/" + name + "/index.json");
   }
@@ -341,7 +353,8 @@ TEST_F(Saves, leaveWhatElseTheirFoldersHold) {
   EXPECT_FALSE(fs::exists((folder / "aside") + "/index.json"));
 }
 
-// Where folders cannot be exchanged, a kill leaves the old save under another name: it is found, and gets its name again.
+// Where folders cannot be exchanged, a kill leaves the old save under another name: it is found, and gets its name
+// again.
 TEST_F(Saves, thatWereMovedAsideAreFound) {
   std::string aside = save + "/2." + std::string(16, 'b') + ".old";
   fs::rename(save + "/2", aside);
@@ -354,8 +367,10 @@ TEST_F(Saves, thatWereMovedAsideAreFound) {
 
 // How many are kept is not cut to 32 bits: 2^32 was none, and the last save went with the others.
 TEST_F(Saves, areKeptHoweverManyMay) {
-  ASSERT_EQ(runTwo({"--resume", save, "--save", save, "--save-every", "1", "--keep", "4294967296", "--steps", "3"}), 0) << err;
-  EXPECT_TRUE(fs::exists(save + "/1/index.json") && fs::exists(save + "/2/index.json") && fs::exists(save + "/3/index.json"));
+  ASSERT_EQ(runTwo({"--resume", save, "--save", save, "--save-every", "1", "--keep", "4294967296", "--steps", "3"}), 0)
+      << err;
+  EXPECT_TRUE(fs::exists(save + "/1/index.json") && fs::exists(save + "/2/index.json") &&
+              fs::exists(save + "/3/index.json"));
 }
 
 TEST_F(Saves, takeTheirNameAtOnce) {
@@ -373,7 +388,8 @@ TEST_F(Saves, takeTheirNameAtOnce) {
   }
 }
 
-// The newest is known by its index: cp -r and touch change times, and a later run in the same folder may be at fewer steps.
+// The newest is known by its index: cp -r and touch change times, and a later run in the same folder may be at fewer
+// steps.
 TEST_F(Saves, areOrderedByTheirIndex) {
   auto goOn = [&](const std::string &from, const std::string &steps) {
     return runTwo({"--resume", from, "--save", save, "--save-every", "1", "--keep", "9", "--steps", steps});
@@ -390,12 +406,15 @@ TEST_F(Saves, areOrderedByTheirIndex) {
 // A run that goes on from none of a folder's saves, or from a copy that lies elsewhere, takes the place of none.
 TEST_F(Saves, ofAnotherRunAreNotReplaced) {
   fs::copy(save + "/2", folder / "elsewhere", fs::copy_options::recursive);
-  for (const std::vector<std::string> &start : {std::vector<std::string>{"--init"}, {"--resume", folder / "elsewhere"}}) {
+  for (const std::vector<std::string> &start :
+       {std::vector<std::string>{"--init"}, {"--resume", folder / "elsewhere"}}) {
     std::vector<std::string> flags{"--save", save, "--steps", "9", "--save-every", "1"};
     flags.insert(flags.begin(), start.begin(), start.end());
     EXPECT_EQ(runTwo(flags), 1);
-    EXPECT_EQ(err, save + ": error: holds saves, the newest of step 2, that this run does not go on from and would replace or "
-                          "delete: --resume auto goes on from it, or give --save another folder\n");
+    EXPECT_EQ(err,
+              save +
+                  ": error: holds saves, the newest of step 2, that this run does not go on from and would replace or "
+                  "delete: --resume auto goes on from it, or give --save another folder\n");
   }
   EXPECT_TRUE(fs::exists(save + "/1/index.json") && fs::exists(save + "/2/index.json") && !fs::exists(save + "/3"));
 }
@@ -406,7 +425,9 @@ TEST_F(Saves, tellOtherData) {
   EXPECT_EQ(out.find("warning"), std::string::npos) << out;
   writeFile(folder / "text", fileText(folder / "text") + "and more");
   ASSERT_EQ(runTwo({"--resume", save, "--steps", "3"}), 0) << err;
-  std::string said = save + "/2: warning: was trained on other data; training goes on behind the 8 rows that it took, in an order of these ";
+  std::string said =
+      save +
+      "/2: warning: was trained on other data; training goes on behind the 8 rows that it took, in an order of these ";
   EXPECT_NE(out.find(said), std::string::npos) << out;
 }
 
@@ -414,7 +435,8 @@ TEST_F(Saves, tellOtherData) {
 TEST_F(Saves, thatAreBrokenDoNotHide) {
   fs::copy(save + "/1", save + "/8", fs::copy_options::recursive);
   EXPECT_EQ(runTwo({"--resume", "auto", "--save", save, "--steps", "3"}), 1);
-  expectSays(save + "/8: error: index.json is of step 1; a folder that is named by a number holds the save of that step; " +
+  expectSays(save +
+             "/8: error: index.json is of step 1; a folder that is named by a number holds the save of that step; " +
              save + "/2 is complete: --resume " + save + "/2");
   fs::remove_all(save + "/8");
   writeFile(save + "/1/index.json", "{");
@@ -422,14 +444,16 @@ TEST_F(Saves, thatAreBrokenDoNotHide) {
   EXPECT_TRUE(fs::exists(save + "/1") && fs::exists(save + "/3") && fs::exists(save + "/4")) << "not counted by --keep";
 }
 
-// Nor is one that has lost its index, or a folder that cannot be looked into; what was never a save is nobody's concern.
+// Nor is one that has lost its index, or a folder that cannot be looked into; what was never a save is nobody's
+// concern.
 TEST_F(Saves, withoutAnIndexDoNotHide) {
   fs::copy(save + "/2", save + "/5", fs::copy_options::recursive);
   fs::create_directory(save + "/7");
   fs::create_directory(save + "/8");
   writeFile(save + "/8/notes", "mine");
   auto refused = [&](const std::string &says) {
-    for (std::vector<std::string> flags : {std::vector<std::string>{"--resume", save}, {"--resume", "auto", "--save", save}}) {
+    for (std::vector<std::string> flags :
+         {std::vector<std::string>{"--resume", save}, {"--resume", "auto", "--save", save}}) {
       flags.insert(flags.end(), {"--steps", "6"});
       EXPECT_EQ(runTwo(flags), 1);
       EXPECT_EQ(err, save + "/5: error: " + says + "; " + save + "/2 is complete: --resume " + save + "/2\n");
@@ -445,7 +469,8 @@ TEST_F(Saves, withoutAnIndexDoNotHide) {
   EXPECT_EQ(fileText(save + "/8/notes"), "mine");
 }
 
-// --resume auto begins anew where nothing was saved, not where nobody can say. (Root reads everything: it becomes another.)
+// --resume auto begins anew where nothing was saved, not where nobody can say. (Root reads everything: it becomes
+// another.)
 TEST_F(Saves, inAFolderThatCannotBeReadAreNotBegunAnew) {
   fs::permissions(fs::path(save).parent_path(), fs::perms::all);
   fs::permissions(save, fs::perms(0333));
@@ -500,7 +525,8 @@ TEST_F(Saves, comeAndGoByMoves) {
   ASSERT_EQ(runTwo({"--resume", save, "--save", save, "--save-every", "1", "--keep", "2", "--steps", "3"}), 0) << err;
   EXPECT_EQ(changes.take(), (std::vector<std::string>{"from 3.tmp", "to 3", "from 1", "to 1.gone", "gone 1.gone"}));
   // In exchange, where the file system can, as those in memory and ext4 can: no moment without a save of that name.
-  ASSERT_EQ(runTwo({"--resume", save + "/2", "--save", save, "--save-every", "1", "--keep", "2", "--steps", "3"}), 0) << err;
+  ASSERT_EQ(runTwo({"--resume", save + "/2", "--save", save, "--save-every", "1", "--keep", "2", "--steps", "3"}), 0)
+      << err;
   std::vector<std::string> names = changes.take();
   ASSERT_GE(names.size(), 4u);
   EXPECT_EQ(std::set<std::string>(names.begin(), names.begin() + 4),
@@ -536,8 +562,9 @@ TEST_F(Saves, haveOneOwner) {
   if (dead == 0)
     _exit(0);
   waitpid(dead, nullptr, 0);
-  for (const std::string &left : {"pid " + std::to_string(dead) + " on " + host + ", since 2026-01-01 00:00:00\n",
-                                  std::string("pid 1 on another-host, since 2026-01-01 00:00:00\n"), std::string("\1\2")}) {
+  for (const std::string &left :
+       {"pid " + std::to_string(dead) + " on " + host + ", since 2026-01-01 00:00:00\n",
+        std::string("pid 1 on another-host, since 2026-01-01 00:00:00\n"), std::string("\1\2")}) {
     writeFile(save + "/.lock", left);
     EXPECT_EQ(runTwo({"--resume", "auto", "--save", save, "--steps", "3"}), 0) << err;
   }
@@ -559,10 +586,13 @@ TEST_F(Saves, haveOneOwnerByNameWhereThereAreNoLocks) {
   gethostname(host, sizeof host);
   std::string since = ", since 2026-01-01 00:00:00", alive = "pid 1 on " + std::string(host) + since;
   EXPECT_EQ(lockSays(save, alive + "\n"),
-            save + ": error: " + alive + " writes its saves here; wait for it or end it, or give --save another folder");
+            save + ": error: " + alive +
+                " writes its saves here; wait for it or end it, or give --save another folder");
   EXPECT_EQ(lockSays(save, "pid 7 on node17" + since + "\n"),
-            save + ": error: pid 7 on node17" + since + " writes its saves here, or died, which cannot be seen on a file "
-            "system without locks; if it died, remove " + save + "/.lock");
+            save + ": error: pid 7 on node17" + since +
+                " writes its saves here, or died, which cannot be seen on a file "
+                "system without locks; if it died, remove " +
+                save + "/.lock");
   EXPECT_EQ(lockSays(save, "pid 4194305 on " + std::string(host) + since), "") << "more than any process";
   fs::remove(save + "/.lock");
   ASSERT_EQ(mkfifo((save + "/.lock").c_str(), 0600), 0);
@@ -582,8 +612,9 @@ TEST_F(Saves, thatCannotBeWrittenNameTheLastOne) {
     setrlimit(RLIMIT_FSIZE, &before);
     EXPECT_EQ(code, 1);
     expectSays(".tmp/rank");
-    expectSays(".safetensors: error: cannot write: File too large\n  note: " +
-               (from == "--init" ? "nothing was saved before" : "the last save is " + save + "/2: --resume " + save + "/2"));
+    expectSays(
+        ".safetensors: error: cannot write: File too large\n  note: " +
+        (from == "--init" ? "nothing was saved before" : "the last save is " + save + "/2: --resume " + save + "/2"));
     EXPECT_FALSE(fs::exists(where + "/3"));
   }
   EXPECT_EQ(core::newestCheckpoint(save), save + "/2");
@@ -619,7 +650,8 @@ TEST_F(Saves, ofFormatOneAreReadWithAWarning) {
     tensor.erase("stored");
   writeFile(save + "/2/index.json", index.dump(1));
   ASSERT_EQ(runTwo({"--resume", save + "/2", "--steps", "4", "--export", resumed}), 0) << err;
-  EXPECT_NE(out.find("ckpt/2: warning: was written by an earlier par-run, without checksums"), std::string::npos) << out;
+  EXPECT_NE(out.find("ckpt/2: warning: was written by an earlier par-run, without checksums"), std::string::npos)
+      << out;
   EXPECT_EQ(fileText(straight), fileText(resumed));
 }
 

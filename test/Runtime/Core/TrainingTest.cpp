@@ -1,8 +1,8 @@
 // par-run trains, evaluates, saves, resumes and exports; what it prints has the form that docs/plan.md fixes.
 #include "ToolFixture.h"
 
-#include "par/format/Sha256.h"
 #include "par/core/LearningRate.h"
+#include "par/format/Sha256.h"
 
 #include <array>
 #include <atomic>
@@ -13,8 +13,8 @@
 #include <filesystem>
 #include <poll.h>
 #include <regex>
-#include <thread>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
 
 using namespace par;
@@ -43,10 +43,12 @@ TEST_F(Training, printsTheLinesOfThePlan) {
   std::string bundle = write(toy::training(2), "two");
   std::string save = folder / "ckpt";
   ASSERT_EQ(run(command(bundle, {"--init", "--steps", "20", "--save", save, "--save-every", "10"})), 0) << err;
-  expectLine(R"(two.par: 2 ranks, inproc, plan [0-9a-f]{6} \(2 of 2 agree\), data .*text: 2,000 bytes, 124 windows of 16)");
+  expectLine(
+      R"(two.par: 2 ranks, inproc, plan [0-9a-f]{6} \(2 of 2 agree\), data .*text: 2,000 bytes, 124 windows of 16)");
   expectLine(R"(step    1/20  loss \d+\.\d{4}  lr 1\.0e-01  \|g\| 1\.00  +\d+ ms  .*tok/s\n)");
   expectLine(R"(step   20/20 .*   saved .*ckpt/20\n)");
-  expectLine(R"(done    20 steps in \d+\.\d s; median \d+\.\d ms; peak \d+\.\d MiB \(bound \d+\.\d\); next: par-run .*--eval --weights .*ckpt/20 --text FILE)");
+  expectLine(
+      R"(done    20 steps in \d+\.\d s; median \d+\.\d ms; peak \d+\.\d MiB \(bound \d+\.\d\); next: par-run .*--eval --weights .*ckpt/20 --text FILE)");
   ASSERT_EQ(run(command(bundle, {"--eval", "--weights", folder / "ckpt/20"})), 0) << err;
   expectLine(R"(eval    124 windows  loss \d+\.\d{4}  perplexity \d+\.\d\d\n)");
 }
@@ -54,7 +56,8 @@ TEST_F(Training, printsTheLinesOfThePlan) {
 TEST_F(Training, simulatesWithTheSameWeights) {
   std::string bundle = write(toy::training(2), "two");
   std::vector<std::vector<float>> weights;
-  for (std::vector<std::string> device : {std::vector<std::string>{}, {"--device", "sim", "--interleavings", "5", "--sim-seed", "7"}}) {
+  for (std::vector<std::string> device :
+       {std::vector<std::string>{}, {"--device", "sim", "--interleavings", "5", "--sim-seed", "7"}}) {
     std::vector<std::string> flags{"--init", "--steps", "4", "--export", folder / "w.safetensors"};
     flags.insert(flags.end(), device.begin(), device.end());
     ASSERT_EQ(run(command(bundle, flags)), 0) << err;
@@ -75,8 +78,8 @@ TEST_F(Training, savesAndNamesTheSaveWhenInterrupted) {
       kill(getpid(), signal);
     });
     std::string save = folder / ("ckpt" + std::to_string(code));
-    EXPECT_EQ(run(command(bundle, {"--init", "--steps", "1000000000", "--save", save, "--metrics", metrics,
-                                   "--export", folder / "e.safetensors"})),
+    EXPECT_EQ(run(command(bundle, {"--init", "--steps", "1000000000", "--save", save, "--metrics", metrics, "--export",
+                                   folder / "e.safetensors"})),
               code);
     other.join();
     expectLine(R"(interrupted; .*e\.safetensors is not written: it is for the weights of the last step\n)");
@@ -109,14 +112,17 @@ TEST_F(Training, resumesBitForBitAndUnderAnotherPlan) {
   EXPECT_TRUE(std::filesystem::exists(folder / "ckpt/2") && std::filesystem::exists(folder / "ckpt/4"));
   // Not in the middle of another order: rows would be seen twice, and others never.
   EXPECT_EQ(run(command(one, {"--resume", folder / "ckpt/2", "--steps", "6", "--order", "sequential"})), 2);
-  expectSays("par-run: error: --order sequential: " + (folder / "ckpt/2") + " was saved in the middle of an order that is shuffled; leave --order out");
+  expectSays("par-run: error: --order sequential: " + (folder / "ckpt/2") +
+             " was saved in the middle of an order that is shuffled; leave --order out");
 }
 
 TEST_F(Training, keepsTheNewestAndResumesThemByItself) {
   std::string one = write(toy::training(1), "one"), save = folder / "ckpt";
   for (const char *steps : {"3", "5"})
     ASSERT_EQ(run(command(one, {"--init", "--steps", steps, "--save", save, "--save-every", "1", "--keep", "2",
-                                "--resume", "auto"})), 0) << err;
+                                "--resume", "auto"})),
+              0)
+        << err;
   expectLine("step    4/5 ");
   EXPECT_EQ(out.find("step    1/5"), std::string::npos);
   EXPECT_FALSE(std::filesystem::exists(save + "/3"));
@@ -145,7 +151,8 @@ TEST_F(Training, tellsWhatARateTakesThePlaceOf) {
   bundle.manifest.lr = format::LrSchedule{format::LrSchedule::Cosine, 0.5, 0, 3, 20};
   std::string one = write(bundle, "one");
   ASSERT_EQ(run(command(one, {"--init", "--steps", "1", "--set", "lr=0.25"})), 0) << err;
-  std::string said = "one.par: warning: --set lr is the rate of every step, without the plan's 3 steps of warm-up and cosine to 0 at step 20";
+  std::string said = "one.par: warning: --set lr is the rate of every step, without the plan's 3 steps of warm-up and "
+                     "cosine to 0 at step 20";
   EXPECT_NE(out.find(said), std::string::npos) << out;
   ASSERT_EQ(run(command(one, {"--init", "--steps", "1"})), 0) << err;
   EXPECT_EQ(out.find("warning"), std::string::npos) << out;
@@ -154,7 +161,9 @@ TEST_F(Training, tellsWhatARateTakesThePlaceOf) {
 TEST_F(Training, writesMetricsAndTraces) {
   std::string two = write(toy::training(2), "two");
   ASSERT_EQ(run(command(two, {"--init", "--steps", "3", "--metrics", folder / "m.jsonl", "--trace",
-                              (folder / "t.json") + ":2-2", "--set", "lr=0.25"})), 0) << err;
+                              (folder / "t.json") + ":2-2", "--set", "lr=0.25"})),
+            0)
+      << err;
   std::string metrics = fileText(folder / "m.jsonl");
   EXPECT_EQ(std::count(metrics.begin(), metrics.end(), '\n'), 3);
   for (const char *key : {"\"step\":3", "\"loss\":", "\"lr\":0.25", "\"grad_norm\":1.0", "\"ms\":", "\"tokens\":64",
@@ -169,7 +178,8 @@ TEST_F(Training, writesMetricsAndTraces) {
 TEST_F(Training, evaluatesWhileItTrains) {
   std::string one = write(toy::training(1), "one");
   ASSERT_EQ(run(command(one, {"--init", "--steps", "4", "--eval-every", "2", "--eval-data", folder / "text",
-                              "--metrics", folder / "m.jsonl"})), 0);
+                              "--metrics", folder / "m.jsonl"})),
+            0);
   expectLine(R"(eval    124 windows  loss .*  after step 2\n)");
   expectLine(R"(eval    124 windows  loss .*  after step 4\n)");
   std::string metrics = fileText(folder / "m.jsonl");
@@ -182,7 +192,8 @@ TEST_F(Training, evaluatesWhileItTrains) {
 TEST_F(Training, saysWhichSamplesFillNoBatch) {
   std::string two = write(toy::training(2), "two"), few = writeText("few", 7 * 16 + 1), flags = folder / "m.jsonl";
   ASSERT_EQ(run({two, "--comm", "inproc", "--init", "--eval", "--text", few, "--metrics", flags}), 0) << err;
-  expectLine(R"(eval    4 windows  loss \d+\.\d{4}  perplexity \d+\.\d\d   3 of 7 windows left out: they fill no batch of 4\n)");
+  expectLine(
+      R"(eval    4 windows  loss \d+\.\d{4}  perplexity \d+\.\d\d   3 of 7 windows left out: they fill no batch of 4\n)");
   EXPECT_NE(fileText(flags).find(",\"samples\":4,\"left_out\":3}"), std::string::npos) << fileText(flags);
   ASSERT_EQ(run(command(two, {"--init", "--steps", "2", "--eval-every", "2", "--eval-data", few})), 0) << err;
   expectLine(R"(eval    4 windows  .*  after step 2   3 of 7 windows left out: they fill no batch of 4\n)");
@@ -191,8 +202,10 @@ TEST_F(Training, saysWhichSamplesFillNoBatch) {
 // The prediction is that of the work: of a step that is hardly any, a share of it says nothing.
 TEST_F(Training, setsTheMedianBesideThePrediction) {
   format::Bundle bundle = toy::training(1);
-  for (auto [ns, says] : {std::pair(1, R"(\(predicted 1 µs\))"), {40'000, R"(\(predicted 40 µs\))"},
-                          {1'000'000, R"(\(predicted 1\.0 ms\))"}, {30'000'000, R"(\(predicted 30, -\d+\.\d %\))"}}) {
+  for (auto [ns, says] : {std::pair(1, R"(\(predicted 1 µs\))"),
+                          {40'000, R"(\(predicted 40 µs\))"},
+                          {1'000'000, R"(\(predicted 1\.0 ms\))"},
+                          {30'000'000, R"(\(predicted 30, -\d+\.\d %\))"}}) {
     bundle.manifest.predictedNs = static_cast<uint64_t>(ns);
     ASSERT_EQ(run(command(write(bundle, "one"), {"--init", "--steps", "3"})), 0) << err;
     expectLine("median \\d+\\.\\d ms " + std::string(says) + "; peak ");
@@ -228,8 +241,8 @@ TEST_F(Training, endsQuietlyWhenNobodyReads) {
   }
 }
 
-/// A pipe that nobody reads. When nothing more goes in, this process gets SIGTERM; a job that then still waits for a reader
-/// gets one after ten seconds, so that the test ends.
+/// A pipe that nobody reads. When nothing more goes in, this process gets SIGTERM; a job that then still waits for a
+/// reader gets one after ten seconds, so that the test ends.
 class FullPipe {
 public:
   FullPipe() {
@@ -280,9 +293,9 @@ TEST_F(Training, endsThoughNobodyReads) {
       int before = dup(STDOUT_FILENO), none = open("/dev/null", O_WRONLY);
       testing::internal::CaptureStderr();
       dup2(metrics ? none : full.descriptor(), STDOUT_FILENO);
-      int code = core::runTool(core::parseOptions({two, "--comm", comm, "--text", folder / "text", "--init", "--steps",
-                                                   "1000000000", "--save", save, metrics ? "--metrics" : "--log-every",
-                                                   metrics ? name : "1"}));
+      int code = core::runTool(
+          core::parseOptions({two, "--comm", comm, "--text", folder / "text", "--init", "--steps", "1000000000",
+                              "--save", save, metrics ? "--metrics" : "--log-every", metrics ? name : "1"}));
       dup2(before, STDOUT_FILENO);
       close(before), close(none);
       err = testing::internal::GetCapturedStderr();
@@ -320,21 +333,26 @@ TEST_F(Training, endsOnALossThatIsNotFinite) {
     writeArray(writer, 0, bad);
   }
   EXPECT_EQ(run(command(two, {"--weights", folder / "bad.safetensors", "--steps", "5"})), 5);
-  expectSays("step 1: error: loss is NaN on rank 1 (dp 1): the first value in memory that is not finite is the output of squares/Update "
+  expectSays("step 1: error: loss is NaN on rank 1 (dp 1): the first value in memory that is not finite is the output "
+             "of squares/Update "
              "(all/update:1), microbatch 0");
-  expectSays("note: " + (folder / "bad.safetensors") + " holds NaN in \"w\" (element 60); no loss was finite before; nothing "
+  expectSays("note: " + (folder / "bad.safetensors") +
+             " holds NaN in \"w\" (element 60); no loss was finite before; nothing "
              "was saved");
   EXPECT_EQ(run(command(two, {"--weights", folder / "bad.safetensors", "--eval"})), 5);
   expectSays("two.par: warning: the results are NaN where they depend on it: " + (folder / "bad.safetensors") +
              " holds NaN in \"w\" (element 60)");
   bundle.programs[0].blocks[1].instructions[1].provenance = -1;
   EXPECT_EQ(run(command(write(bundle, "no-node"), {"--weights", folder / "bad.safetensors", "--steps", "5"})), 5);
-  expectSays("on rank 1 (dp 1): the first value in memory that is not finite is \"w\", which sgd wrote (all/update:1), microbatch 0");
+  expectSays("on rank 1 (dp 1): the first value in memory that is not finite is \"w\", which sgd wrote (all/update:1), "
+             "microbatch 0");
   format::Bundle alone = toy::training(1);
   alone.manifest.mesh.clear(), alone.manifest.ranks[0].coordinate.clear();
   EXPECT_EQ(run(command(write(alone, "one"), {"--weights", folder / "bad.safetensors", "--steps", "5"})), 5);
   expectSays("step 1: error: loss is NaN on rank 0 (one rank): the first value in memory that is not finite is ");
-  EXPECT_EQ(run(command(two, {"--init", "--set", "lr=1e30", "--steps", "9", "--save", folder / "ckpt", "--save-every", "1"})), 5);
+  EXPECT_EQ(
+      run(command(two, {"--init", "--set", "lr=1e30", "--steps", "9", "--save", folder / "ckpt", "--save-every", "1"})),
+      5);
   expectSays("note: the last finite loss was ");
   expectSays("; the last saved state is in " + (folder / "ckpt/1") + "; try --resume " + (folder / "ckpt/1"));
   EXPECT_EQ(run(command(two, {"--init", "--set", "lr=1e30", "--steps", "9"})), 5);
@@ -386,8 +404,10 @@ TEST_F(Training, tiedNames) {
     core::SafetensorsWriter writer(folder / "in.safetensors", {{"tied.w", core::DType::F32, {8, 8}}}, true);
     writeArray(writer, 0, std::vector<float>(64, 2.0f));
   }
-  ASSERT_EQ(run(command(one, {"--weights", folder / "in.safetensors", "--steps", "1", "--export",
-                              folder / "out.safetensors"})), 0) << err;
+  ASSERT_EQ(run(command(
+                one, {"--weights", folder / "in.safetensors", "--steps", "1", "--export", folder / "out.safetensors"})),
+            0)
+      << err;
   expectLine("loss 256.0000");
   core::SafetensorsReader reader(folder / "out.safetensors");
   ASSERT_TRUE(reader.find("w") && reader.find("tied.w"));
@@ -410,9 +430,10 @@ TEST_F(Training, tiedNumbers) {
       expectLine("loss 256.0000");
     EXPECT_EQ(code, other == 2.0f ? 0 : 1) << err;
   }
-  EXPECT_NE(err.find("in.safetensors: error: holds other numbers for \"w\" than for \"head\", which are one tensor of the "
-                     "bundle; leave one of both out"),
-            std::string::npos)
+  EXPECT_NE(
+      err.find("in.safetensors: error: holds other numbers for \"w\" than for \"head\", which are one tensor of the "
+               "bundle; leave one of both out"),
+      std::string::npos)
       << err;
 }
 
@@ -448,7 +469,8 @@ TEST_F(Training, transposedNames) {
       if (source == std::string("init"))
         arguments.insert(arguments.begin(), "--init");
       else
-        arguments.insert(arguments.begin(), {"--weights", folder / (std::string(source) + ".safetensors"), "--set", "lr=0"});
+        arguments.insert(arguments.begin(),
+                         {"--weights", folder / (std::string(source) + ".safetensors"), "--set", "lr=0"});
       ASSERT_EQ(run(command(some, arguments)), 0) << err;
       core::SafetensorsReader owns(ownFile), theirs(theirFile);
       EXPECT_EQ(theirs.find("w"), nullptr);

@@ -22,8 +22,7 @@ protected:
   std::string samples(const std::string &name, const std::string &ids = "input_ids",
                       const std::string &labels = "labels", int64_t rows = 4, int64_t label = 5) {
     std::string path = folder / name;
-    core::SafetensorsWriter writer(path, {{ids, DType::I64, {rows, 16}}, {labels, DType::I64, {rows, 16}}},
-                                   true);
+    core::SafetensorsWriter writer(path, {{ids, DType::I64, {rows, 16}}, {labels, DType::I64, {rows, 16}}}, true);
     writeArray(writer, 0, std::vector<int64_t>(static_cast<size_t>(rows) * 16, 1));
     writeArray(writer, 1, std::vector<int64_t>(static_cast<size_t>(rows) * 16, label));
     return path;
@@ -37,12 +36,10 @@ protected:
 TEST_F(UsersFiles, withColons) {
   write(toy::training(1));
   fs::create_directory(folder / "a:b=c");
-  std::string plain = samples("a:b=c/d.safetensors"),
-              other = samples("a:b=c/e:f.safetensors", "x", "y.safetensors:z");
+  std::string plain = samples("a:b=c/d.safetensors"), other = samples("a:b=c/e:f.safetensors", "x", "y.safetensors:z");
   EXPECT_EQ(train(plain), 0) << err;
   EXPECT_EQ(train(other + ":input_ids=x,labels=y.safetensors:z"), 0) << err;
-  EXPECT_EQ(train(plain, {"--eval-every", "1", "--eval-data", other + ":input_ids=x,labels=y.safetensors:z"}),
-            0)
+  EXPECT_EQ(train(plain, {"--eval-every", "1", "--eval-data", other + ":input_ids=x,labels=y.safetensors:z"}), 0)
       << err;
   EXPECT_NE(out.find("after step 1"), std::string::npos) << out;
   EXPECT_EQ(train(plain + ":labels"), 2);
@@ -101,12 +98,10 @@ TEST_F(UsersFiles, areNamedInMessages) {
   EXPECT_EQ(err, few + ": error: 3 rows are fewer than one batch of 8\n");
   std::string unlabelled = samples("u.safetensors", "input_ids", "targets");
   EXPECT_EQ(run({toy, "--init", "--data", unlabelled}), 1);
-  EXPECT_EQ(
-      err,
-      toy + ": error: input \"labels\" i64[8, 16] gets no data (--data " + unlabelled +
-          " feeds \"input_ids\"; arrays of "
-          "other names: targets, which F:input=array renames); add it to --data, or bind it in the plan: "
-          "inputs.labels.value\n");
+  EXPECT_EQ(err, toy + ": error: input \"labels\" i64[8, 16] gets no data (--data " + unlabelled +
+                     " feeds \"input_ids\"; arrays of "
+                     "other names: targets, which F:input=array renames); add it to --data, or bind it in the plan: "
+                     "inputs.labels.value\n");
   std::vector<core::ArrayHeader> headers;
   for (int i = 0; i < 30'000; ++i)
     headers.push_back({"t" + std::to_string(i), DType::U8, {0}});
@@ -187,8 +182,7 @@ TEST_F(UsersFiles, withoutLabelsThatCount) {
 // A loss that is 0, or NaN, of such a batch.
 TEST_F(UsersFiles, withoutLabelsThatCountInARun) {
   write(toy::training(1));
-  std::string none = samples("n.safetensors", "input_ids", "labels", 4, -100),
-              zero = folder / "z.safetensors";
+  std::string none = samples("n.safetensors", "input_ids", "labels", 4, -100), zero = folder / "z.safetensors";
   auto with = [&](float value, std::vector<std::string> more) {
     core::SafetensorsWriter writer(zero, {{"w", DType::F32, {8, 8}}}, true);
     writeArray(writer, 0, std::vector<float>(64, value));
@@ -213,15 +207,14 @@ TEST_F(UsersFiles, withZerosBehindTheirText) {
   std::ofstream(index) << "{\"weight_map\": {}}" << zero;
   EXPECT_EQ(run({toy, "--text", folder / "text", "--weights", index}), 1);
   EXPECT_EQ(err, index + ": error: is no index of weights: not JSON at byte 18: a zero\n");
-  std::string text = "{\"v\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}}",
-              w = folder / "w.safetensors";
-  for (auto [padding, good] :
-       {std::pair(std::string("  "), true), {zero + zero, false}, {" " + zero, false}}) {
+  std::string text = "{\"v\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}}", w = folder / "w.safetensors";
+  for (auto [padding, good] : {std::pair(std::string("  "), true), {zero + zero, false}, {" " + zero, false}}) {
     uint64_t length = text.size() + padding.size();
     std::ofstream(w) << std::string(reinterpret_cast<char *>(&length), 8) << text << padding;
     EXPECT_EQ(run({toy, "--text", folder / "text", "--weights", w}), 1);
     expectSays(good ? "holds no \"w\""
-                    : "w.safetensors: error: header: not JSON at byte " + std::to_string(text.size() + padding.find('\0')));
+                    : "w.safetensors: error: header: not JSON at byte " +
+                          std::to_string(text.size() + padding.find('\0')));
     if (!good) {
       expectSays(": a zero\n");
     }

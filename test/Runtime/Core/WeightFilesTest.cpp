@@ -113,10 +113,9 @@ TEST_F(WeightFiles, thatFitInTwoWaysAreRefused) {
     store.renameFor(manifest);
     FAIL();
   } catch (const core::Failure &failure) {
-    EXPECT_STREQ(
-        failure.what(),
-        "w.safetensors: error: its names are the bundle's in two ways, with \"model.\" before them or "
-        "without their \"module.\" and with \"model.\" before them; rename them");
+    EXPECT_STREQ(failure.what(),
+                 "w.safetensors: error: its names are the bundle's in two ways, with \"model.\" before them or "
+                 "without their \"module.\" and with \"model.\" before them; rename them");
   }
 }
 
@@ -126,9 +125,9 @@ TEST_F(WeightFiles, ofOtherFloatTypes) {
                                  {DType::F16, "f16", "converted exactly"},
                                  {DType::F64, "f64", "rounded"}}) {
     EXPECT_EQ(loss(w, file({"w"}, type, 1.5)), 144) << name << err;
-    EXPECT_NE(out.find(std::string("w.safetensors: note: \"w\" is ") + name +
-                       " there and f32 in the bundle: " + how + "\n"),
-              std::string::npos)
+    EXPECT_NE(
+        out.find(std::string("w.safetensors: note: \"w\" is ") + name + " there and f32 in the bundle: " + how + "\n"),
+        std::string::npos)
         << out;
   }
   EXPECT_EQ(loss(w, file({"w"}, DType::F64, 1e300)), 0);
@@ -174,14 +173,8 @@ TEST(Convert, widensWhatKeepsItsValue) {
   for (auto [from, to] :
        {std::pair(I1, F32), {I1, I64}, {I1, U8}, {U8, I16}, {U32, I64}, {I8, I64}, {F16, F32}, {BF16, F64}})
     EXPECT_TRUE(core::widens(from, to)) << int(from) << int(to);
-  for (auto [from, to] : {std::pair(I64, F32),
-                          {U8, F32},
-                          {F64, F32},
-                          {I32, U64},
-                          {U32, I32},
-                          {F32, I64},
-                          {I64, I1},
-                          {F16, BF16}})
+  for (auto [from, to] :
+       {std::pair(I64, F32), {U8, F32}, {F64, F32}, {I32, U64}, {U32, I32}, {F32, I64}, {I64, I1}, {F16, BF16}})
     EXPECT_FALSE(core::widens(from, to)) << int(from) << int(to);
   // Of a truth value any bit but none is true.
   uint8_t truths[] = {0, 1, 255};

@@ -1,8 +1,8 @@
 // A kernel object is loaded if it is nothing but code, and refused before it is loaded otherwise.
+#include "par/cpu/KernelObject.h"
 #include "TemporaryFolder.h"
 #include "TrainingToy.h"
 #include "par/core/Failure.h"
-#include "par/cpu/KernelObject.h"
 #include "par/cpu/LocalSteps.h"
 #include "par/cpu/ThreadPool.h"
 
@@ -106,7 +106,8 @@ TEST(KernelObject, isTheOneThatTheManifestLists) {
     }
     return std::string("well");
   };
-  EXPECT_EQ(made(), path + ": error: kernel \"sum_squares\" is not in the kernel object: no symbol sum_squares") << "it is loaded";
+  EXPECT_EQ(made(), path + ": error: kernel \"sum_squares\" is not in the kernel object: no symbol sum_squares")
+      << "it is loaded";
   std::filesystem::resize_file(path, 100);
   EXPECT_EQ(made(), path + ": error: 100 bytes, the manifest says " + std::to_string(bundle.blobs[0].bytes.size()));
   std::string other = contentOf(object("initialiser"));
@@ -129,7 +130,8 @@ TEST(KernelObject, namesAMissingKernel) {
     cpu::KernelObject().function("scale", "k7");
     FAIL();
   } catch (const core::Failure &failure) {
-    EXPECT_NE(std::string(failure.what()).find("is not in the kernel object: there is no kernel object"), std::string::npos)
+    EXPECT_NE(std::string(failure.what()).find("is not in the kernel object: there is no kernel object"),
+              std::string::npos)
         << failure.what();
   }
 }

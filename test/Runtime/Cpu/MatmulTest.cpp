@@ -1,6 +1,6 @@
 // All ways to compute a product compute the product that a call describes.
-#include "par/core/Failure.h"
 #include "par/cpu/Matmul.h"
+#include "par/core/Failure.h"
 
 #include <cmath>
 #include <gtest/gtest.h>
@@ -38,7 +38,8 @@ int64_t at(const std::vector<int64_t> &strides, const std::vector<int64_t> &batc
   return offset;
 }
 
-void expectProduct(const format::Call &call, cpu::MatmulChoice choice, std::vector<float> a = {}, std::vector<float> b = {}) {
+void expectProduct(const format::Call &call, cpu::MatmulChoice choice, std::vector<float> a = {},
+                   std::vector<float> b = {}) {
   if (a.empty())
     a = randoms(call.extent('a'));
   if (b.empty())
@@ -46,8 +47,8 @@ void expectProduct(const format::Call &call, cpu::MatmulChoice choice, std::vect
   auto c = randoms(call.extent('c'));
   auto bias = randoms(static_cast<uint64_t>(call.n)), before = c;
   std::vector<std::byte> workspace(call.workspace);
-  cpu::makeMatmul(call, choice, "toy")->run(a.data(), b.data(), call.bias ? bias.data() : nullptr, c.data(),
-                                            workspace.data());
+  cpu::makeMatmul(call, choice, "toy")
+      ->run(a.data(), b.data(), call.bias ? bias.data() : nullptr, c.data(), workspace.data());
   int64_t matrices = 1;
   for (int64_t size : call.batch)
     matrices *= size;
@@ -134,8 +135,8 @@ TEST_P(MatmulTest, skipsRowsOfZerosInABatch) {
   expectProduct(call, GetParam(), {}, expertRows(520, experts * width, experts));
 }
 
-// What looks empty where it is probed and is not is read no further than it goes: behind it lies memory that cannot be read. (Logits'
-// gradients of a batch of which half the labels are ignored.)
+// What looks empty where it is probed and is not is read no further than it goes: behind it lies memory that cannot be
+// read. (Logits' gradients of a batch of which half the labels are ignored.)
 TEST_P(MatmulTest, readsNoFurtherThanItsOperands) {
   constexpr int64_t rows = 80, columns = 1024, blocks = columns / 256;
   format::Call call = callOf(rows, 256, columns, false, false);
@@ -146,7 +147,8 @@ TEST_P(MatmulTest, readsNoFurtherThanItsOperands) {
   }
   size_t bytes = values.size() * sizeof(float), page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   ASSERT_EQ(bytes % page, 0u);
-  auto *memory = static_cast<std::byte *>(mmap(nullptr, bytes + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  auto *memory =
+      static_cast<std::byte *>(mmap(nullptr, bytes + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   ASSERT_NE(memory, MAP_FAILED);
   ASSERT_EQ(mprotect(memory + bytes, page, PROT_NONE), 0);
   auto *a = reinterpret_cast<float *>(memory);
@@ -220,8 +222,8 @@ TEST(Matmul, choicesAreKeptAsText) {
     ASSERT_TRUE(choice) << text;
     EXPECT_EQ(cpu::toString(*choice), text);
   }
-  for (const char *text : {"", "sgemm by k", "sgemm by k 0", "sgemm by k -128", "sgemm by n 128", "sgemm by k 128 ", "sgemm by m 0384",
-                           "sgemm by k 99999999999999999999", "Primitive"})
+  for (const char *text : {"", "sgemm by k", "sgemm by k 0", "sgemm by k -128", "sgemm by n 128", "sgemm by k 128 ",
+                           "sgemm by m 0384", "sgemm by k 99999999999999999999", "Primitive"})
     EXPECT_FALSE(cpu::parseChoice(text)) << text;
 }
 

@@ -24,8 +24,8 @@ TEST(Signals, LeaveProductsAlone) {
   auto product = cpu::makeMatmul(call, {}, "toy");
   product->run(a.data(), b.data(), nullptr, wanted.data(), nullptr);
   std::atomic<bool> done{false};
-  // Of those that Interrupt takes, the one of which any number may come. On a busy machine any thread may get what is sent to
-  // the process, those that the library starts too: here each gets its own.
+  // Of those that Interrupt takes, the one of which any number may come. On a busy machine any thread may get what is
+  // sent to the process, those that the library starts too: here each gets its own.
   std::thread sender([&] {
     for (; !done.load(); usleep(100))
       for (const auto &entry : std::filesystem::directory_iterator("/proc/self/task"))

@@ -75,9 +75,7 @@ std::vector<float> attend(const std::string &device, const toy::Attention &shape
         float value = 0;
         uint16_t narrow = 0;
         std::memcpy(size == 4 ? static_cast<void *>(&value) : &narrow, bytes.data() + at, size);
-        results.push_back(size == 4      ? value
-                          : shape.isBF16 ? kernels::fromBF16(narrow)
-                                         : kernels::fromF16(narrow));
+        results.push_back(size == 4 ? value : shape.isBF16 ? kernels::fromBF16(narrow) : kernels::fromF16(narrow));
       }
     }
   });
@@ -96,8 +94,7 @@ TEST_F(AttentionTest, computesWhatTheCpuDoes) {
       EXPECT_EQ(count("cudnnBackendExecute"), 2u) << shape.name;
       // Roundings of 2^-9, in other places: of probabilities and of the scores' cotangents before products.
       for (size_t i = 0; i < actual.size(); ++i)
-        ASSERT_NEAR(actual[i], expected[i], 0.02 * std::fmax(1, std::fabs(expected[i])))
-            << shape.name << " " << i;
+        ASSERT_NEAR(actual[i], expected[i], 0.02 * std::fmax(1, std::fabs(expected[i]))) << shape.name << " " << i;
     }
 }
 
@@ -148,15 +145,14 @@ TEST_F(AttentionTest, whatCudnnCannotDoIsRefusedAtLoad) {
   ++bundle.programs[0].blocks[0].instructions[0].imms[2].value; // heads of the keys that do not divide those
                                                                 // of the queries
   std::string text = load();
-  EXPECT_TRUE(text.starts_with(
-      "error: kernel \"attention_bf16\" (/attention of the model): cudnnBackendFinalize of a product "
-      "failed: "))
+  EXPECT_TRUE(
+      text.starts_with("error: kernel \"attention_bf16\" (/attention of the model): cudnnBackendFinalize of a product "
+                       "failed: "))
       << text;
   bundle = attending(toy::attentions[0]);
   bundle.programs[0].blocks[0].instructions[0].imms[0].axis = "dp";
-  EXPECT_EQ(
-      load(),
-      "error: kernel \"attention_bf16\": attention_bf16 whose sizes depend on the rank is not supported yet");
+  EXPECT_EQ(load(),
+            "error: kernel \"attention_bf16\": attention_bf16 whose sizes depend on the rank is not supported yet");
   setenv("PAR_CUDNN_LIBRARY", "/nowhere/libcudnn.so.9", 1);
   text = load();
   EXPECT_TRUE(text.starts_with("error: cuDNN cannot be opened: /nowhere/libcudnn.so.9: ")) << text;

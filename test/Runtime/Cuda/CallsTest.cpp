@@ -13,8 +13,7 @@ namespace {
 
 /// The bundle's kernels exist in name only: as generated ones, they are entries of a PTX file.
 std::string withKernels(format::Bundle &bundle) {
-  std::string folder =
-      std::filesystem::temp_directory_path() / ("par-calls-" + std::to_string(getpid()) + ".par");
+  std::string folder = std::filesystem::temp_directory_path() / ("par-calls-" + std::to_string(getpid()) + ".par");
   std::filesystem::create_directories(folder);
   std::ostringstream ptx;
   ptx << ".version 8.4\n.target sm_90\n.address_size 64\n";
@@ -152,8 +151,7 @@ private:
     case Op::Feed:
     case Op::Fetch: {
       auto words = expect(step.op == Op::Feed ? "cuMemcpyHtoDAsync" : "cuMemcpyDtoHAsync", step.id);
-      EXPECT_EQ(words.at(0) + " " + words.at(1), hex(operands[0]) + " " + std::to_string(step.bytes))
-          << step.id;
+      EXPECT_EQ(words.at(0) + " " + words.at(1), hex(operands[0]) + " " + std::to_string(step.bytes)) << step.id;
       return onQueue(words, step);
     }
     default:
@@ -167,8 +165,7 @@ private:
     const format::Instruction &it = *step.instruction;
     auto words = expect(step.op == format::Op::Wait ? "cuStreamWaitEvent" : "cuEventRecord", step.id);
     uint32_t slot = format::slotOf(it.eventSlot, program.events[it.event].depth, entry.runs[step.run]);
-    EXPECT_TRUE(
-        events.agree(program.events[it.event].name + "@" + std::to_string(slot), after(words, "event")))
+    EXPECT_TRUE(events.agree(program.events[it.event].name + "@" + std::to_string(slot), after(words, "event")))
         << step.id;
     onQueue(words, step);
   }
@@ -177,10 +174,7 @@ private:
     for (uint32_t i = 0; i < step.units; ++i) {
       const comm::Communication &c = entry.communications[step.firstUnit + i];
       bool collective = c.op == format::Op::Coll;
-      auto words = expect(collective                 ? "ncclAllReduce"
-                          : c.op == format::Op::Send ? "ncclSend"
-                                                     : "ncclRecv",
-                          c.id);
+      auto words = expect(collective ? "ncclAllReduce" : c.op == format::Op::Send ? "ncclSend" : "ncclRecv", c.id);
       if (words.empty())
         return;
       EXPECT_TRUE(communicators.agree(std::to_string(c.communicator), words[0])) << c.id;

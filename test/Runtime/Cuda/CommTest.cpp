@@ -53,8 +53,7 @@ States threeSteps(const std::string &device, const format::Bundle &bundle) {
 }
 
 TEST_F(CommTest, computesWhatTheCpuComputes) {
-  for (const format::Bundle &bundle :
-       {toy::pipeline(1), toy::pipeline(2), toy::allReduce(4), toy::groups()}) {
+  for (const format::Bundle &bundle : {toy::pipeline(1), toy::pipeline(2), toy::allReduce(4), toy::groups()}) {
     States expected = threeSteps("cpu", bundle);
     ASSERT_FALSE(expected.empty());
     for (const char *device : {"cuda", "cuda nccl"})
@@ -62,9 +61,8 @@ TEST_F(CommTest, computesWhatTheCpuComputes) {
         for (uint64_t seed = 1; seed <= 5; ++seed) {
           setenv("PAR_CUDA_GRAPHS", graphs, 1);
           machine.reset("", seed);
-          EXPECT_EQ(threeSteps(device, bundle), expected)
-              << device << ", graphs " << graphs << ", seed " << seed << ", " << bundle.manifest.ranks.size()
-              << " ranks";
+          EXPECT_EQ(threeSteps(device, bundle), expected) << device << ", graphs " << graphs << ", seed " << seed
+                                                          << ", " << bundle.manifest.ranks.size() << " ranks";
         }
   }
 }
@@ -99,8 +97,8 @@ TEST_F(CommTest, communicatorsAreSplitInTableOrderAndConnected) {
   for (int rank = 0; rank < 4; ++rank) {
     std::vector<std::string> calls;
     for (const stub::Call &call : machine.calls("rank " + std::to_string(rank)))
-      if (call.name.starts_with("nccl") && call.name != "ncclGetUniqueId" &&
-          call.name != "ncclCommFinalize" && call.name != "ncclCommDestroy")
+      if (call.name.starts_with("nccl") && call.name != "ncclGetUniqueId" && call.name != "ncclCommFinalize" &&
+          call.name != "ncclCommDestroy")
         calls.push_back(call.name + " " + call.arguments.substr(0, call.arguments.find(" member")));
     ASSERT_EQ(calls.size(), 10u);
     std::string color = std::to_string(rank % 2), key = std::to_string(rank / 2);

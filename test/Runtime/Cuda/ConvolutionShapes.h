@@ -1,5 +1,5 @@
-// Convolutions of all sorts, small enough for every test: on the stub, on a GPU, planned by the true library; and larger
-// ones for the latter two.
+// Convolutions of all sorts, small enough for every test: on the stub, on a GPU, planned by the true library; and
+// larger ones for the latter two.
 #pragma once
 
 #include <array>

@@ -82,8 +82,7 @@ TEST_F(ConvolutionsTest, computeWhatTheCpuDoes) {
       for (uint64_t seed = 1; seed <= 3; ++seed) {
         setenv("PAR_CUDA_GRAPHS", graphs, 1);
         machine.reset("", seed);
-        EXPECT_EQ(convolve("cuda", bundle), expected)
-            << shape.name << ", graphs " << graphs << ", seed " << seed;
+        EXPECT_EQ(convolve("cuda", bundle), expected) << shape.name << ", graphs " << graphs << ", seed " << seed;
       }
   }
 }
@@ -183,27 +182,22 @@ TEST_F(ConvolutionsTest, whatCudnnCannotDoIsRefusedAtLoad) {
   format::Bundle bundle = convolving(toy::convolutions[0]);
   auto load = [&] { return failureOf([&] { toy::runOn("cuda", bundle, [](core::Session &) {}); }); };
   machine.reset("cudnnPlans:0:3000");
-  EXPECT_EQ(
-      load(),
-      "error: kernel \"convolution\" (/conv of the model): cuDNN 9.19.0 has no engine for it that gives the "
-      "same bits each time, computes in f32 and needs at most 268,435,456 bytes of workspace: 2 cannot be "
-      "planned: CUDNN_STATUS_NOT_SUPPORTED: injected; 1 give other bits each time; 1 round f32 to less; "
-      "compile it for cpu, or name another cuDNN in PAR_CUDNN_LIBRARY");
+  EXPECT_EQ(load(),
+            "error: kernel \"convolution\" (/conv of the model): cuDNN 9.19.0 has no engine for it that gives the "
+            "same bits each time, computes in f32 and needs at most 268,435,456 bytes of workspace: 2 cannot be "
+            "planned: CUDNN_STATUS_NOT_SUPPORTED: injected; 1 give other bits each time; 1 round f32 to less; "
+            "compile it for cpu, or name another cuDNN in PAR_CUDNN_LIBRARY");
   machine.reset("cudnnWorkspace:268435457:0");
   std::string text = load();
-  EXPECT_NE(text.find("2 want more memory, at least 268,435,457 bytes; compile it for cpu"),
-            std::string::npos)
-      << text;
+  EXPECT_NE(text.find("2 want more memory, at least 268,435,457 bytes; compile it for cpu"), std::string::npos) << text;
   machine.reset();
   bundle.programs[0].blocks[0].instructions[0].imms[10 + 1].value += 1; // y0
-  EXPECT_EQ(
-      load(),
-      "error: kernel \"convolution\" (/conv of the model): cudnnBackendFinalize of the convolution failed: "
-      "CUDNN_STATUS_BAD_PARAM: spatial dim 0 of y is 5, expected 4");
+  EXPECT_EQ(load(),
+            "error: kernel \"convolution\" (/conv of the model): cudnnBackendFinalize of the convolution failed: "
+            "CUDNN_STATUS_BAD_PARAM: spatial dim 0 of y is 5, expected 4");
   bundle = convolving(toy::convolutions[0]);
   bundle.programs[0].blocks[0].instructions[0].imms[0].axis = "dp";
-  EXPECT_EQ(load(),
-            "error: kernel \"convolution\": convolution whose sizes depend on the rank is not supported yet");
+  EXPECT_EQ(load(), "error: kernel \"convolution\": convolution whose sizes depend on the rank is not supported yet");
   setenv("PAR_CUDNN_LIBRARY", "/nowhere/libcudnn.so.9", 1);
   text = load();
   EXPECT_TRUE(text.starts_with("error: cuDNN cannot be opened: /nowhere/libcudnn.so.9: ")) << text;

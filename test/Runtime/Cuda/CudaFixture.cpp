@@ -15,8 +15,8 @@ std::string builtinImageFile() {
   return path;
 }
 
-int runOn(const std::string &device, const format::Bundle &bundle,
-          const std::function<void(core::Session &)> &body, const std::string &folder) {
+int runOn(const std::string &device, const format::Bundle &bundle, const std::function<void(core::Session &)> &body,
+          const std::string &folder) {
   comm::Launch launch;
   launch.bundle = "toy.par";
   launch.bundleRanks = static_cast<uint32_t>(bundle.manifest.ranks.size());
@@ -30,7 +30,8 @@ int runOn(const std::string &device, const format::Bundle &bundle,
       core::SessionOptions options;
       options.device = device.substr(0, device.find(' '));
       options.comm = device == "cuda nccl" ? "nccl" : "inproc";
-      options.tuning.times = device.starts_with("cuda tuned "); // TuningTest.cpp: elsewhere a program's work is counted from its first piece on
+      options.tuning.times = device.starts_with(
+          "cuda tuned "); // TuningTest.cpp: elsewhere a program's work is counted from its first piece on
       if (options.tuning.times)
         options.tuning.read = options.tuning.write = device.substr(std::string("cuda tuned ").size());
       core::Session session(bundle, folder, control, options);
@@ -113,8 +114,7 @@ std::vector<uint8_t> filled(format::DType type, double value) {
   runOn("cuda", bundle, [&](core::Session &session) {
     session.run("train", {});
     core::HostBytes w = session.tensor("w");
-    bytes.assign(reinterpret_cast<const uint8_t *>(w.data()),
-                 reinterpret_cast<const uint8_t *>(w.data()) + w.size());
+    bytes.assign(reinterpret_cast<const uint8_t *>(w.data()), reinterpret_cast<const uint8_t *>(w.data()) + w.size());
   });
   size_t size = format::sizeOf(type);
   first.assign(bytes.begin(), bytes.begin() + static_cast<long>(size));

@@ -18,8 +18,8 @@ std::string builtinImageFile();
 
 /// Runs something on every rank of a bundle, as threads. `device`: "cpu", or "cuda" (ranks share one GPU),
 /// "cuda nccl". Throws the first Failure.
-int runOn(const std::string &device, const format::Bundle &bundle,
-          const std::function<void(core::Session &)> &body, const std::string &folder = "toy.par");
+int runOn(const std::string &device, const format::Bundle &bundle, const std::function<void(core::Session &)> &body,
+          const std::string &folder = "toy.par");
 /// Trains toy::training(): loss of each step, then the weights of rank 0.
 std::vector<float> trainOn(const std::string &device, const format::Bundle &bundle);
 /// The bytes of one element that a fill of that type writes.

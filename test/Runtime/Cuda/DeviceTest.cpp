@@ -321,12 +321,11 @@ TEST_F(DeviceTest, foldsBatchesOfProducts) {
 TEST_F(DeviceTest, saysWhatFails) {
   setenv("PAR_CUDA_GRAPHS", "0", 1);
   machine.reset("work:40:700");
-  EXPECT_EQ(
-      failureOf([] { toy::trainOn("cuda", toy::training()); }),
-      "toy.par: error: Stub failed in this step: CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was "
-      "encountered)\n  note: which instruction it was is not known; PAR_CUDA_BLOCKING=1 runs one at a time "
-      "and names "
-      "it");
+  EXPECT_EQ(failureOf([] { toy::trainOn("cuda", toy::training()); }),
+            "toy.par: error: Stub failed in this step: CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was "
+            "encountered)\n  note: which instruction it was is not known; PAR_CUDA_BLOCKING=1 runs one at a time "
+            "and names "
+            "it");
   machine.reset("work:40:700");
   setenv("PAR_CUDA_BLOCKING", "1", 1);
   std::string named = failureOf([] { toy::trainOn("cuda", toy::training()); });
@@ -334,8 +333,7 @@ TEST_F(DeviceTest, saysWhatFails) {
   EXPECT_TRUE(named.starts_with("toy.par: error: all/")) << named;
   EXPECT_NE(named.find(" failed on the GPU: CUDA_ERROR_ILLEGAL_ADDRESS"), std::string::npos) << named;
   machine.reset("cublasLtCreate:1:1");
-  EXPECT_EQ(failureOf([] { toy::trainOn("cuda", toy::training()); }),
-            "error: cublasLtCreate failed: status 1");
+  EXPECT_EQ(failureOf([] { toy::trainOn("cuda", toy::training()); }), "error: cublasLtCreate failed: status 1");
   machine.reset("cublasLtMatmul:1:13");
   EXPECT_EQ(failureOf([] { toy::trainOn("cuda", toy::training()); }),
             "error: call \"count\": cublasLtMatmul failed (cuBLASLt status 13)");

@@ -106,8 +106,7 @@ TEST_F(DnnTest, choosesWhatKeepsToTheLimits) {
   EXPECT_EQ(texts(small.graph.propose({1 << 10, false}, 1, &why)), "3");
   machine.reset("cudnnWorkspace:70000:0");
   EXPECT_EQ(texts(small.graph.propose({1 << 10, false}, 1, &why)), "");
-  EXPECT_EQ(why,
-            "1 give other bits each time; 1 round f32 to less; 2 want more memory, at least 70,000 bytes");
+  EXPECT_EQ(why, "1 give other bits each time; 1 round f32 to less; 2 want more memory, at least 70,000 bytes");
   machine.reset("cudnnPlans:0:3000");
   EXPECT_EQ(texts(small.graph.propose({1 << 20, false}, 1, &why)), "");
   EXPECT_EQ(why, "2 cannot be planned: CUDNN_STATUS_NOT_SUPPORTED: injected; 1 give other bits each time; 1 "

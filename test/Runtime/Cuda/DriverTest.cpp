@@ -49,10 +49,9 @@ TEST_F(DriverTest, namesErrors) {
 
 TEST_F(DriverTest, saysHowMuchMemoryIsFree) {
   Gpu gpu(0);
-  EXPECT_EQ(
-      failureOf([&] { Block(gpu, uint64_t(1) << 40, Block::Place::Device); }),
-      "error: 1,099,511,627,776 bytes are needed and 4,294,967,296 of 4,294,967,296 are free on Stub; --set "
-      "batch.microbatches or recompute takes less");
+  EXPECT_EQ(failureOf([&] { Block(gpu, uint64_t(1) << 40, Block::Place::Device); }),
+            "error: 1,099,511,627,776 bytes are needed and 4,294,967,296 of 4,294,967,296 are free on Stub; --set "
+            "batch.microbatches or recompute takes less");
   Block block(gpu, 1 << 20, Block::Place::Device);
   EXPECT_EQ(machine.used, uint64_t(1) << 20);
   block = Block();

@@ -17,8 +17,8 @@ struct Traced {
   struct Span {
     double begin, end;
   };
-  std::multiset<std::string> instructions;                                ///< "rank step id microbatch queue"
-  std::map<std::pair<int, std::string>, std::vector<Span>> queues;        ///< by rank and queue, in file order
+  std::multiset<std::string> instructions;                         ///< "rank step id microbatch queue"
+  std::map<std::pair<int, std::string>, std::vector<Span>> queues; ///< by rank and queue, in file order
 
   explicit Traced(const std::string &text) {
     nlohmann::json trace = nlohmann::json::parse(text);
@@ -81,8 +81,8 @@ TEST_F(CudaToolTest, oneRankMayUseNccl) {
 // Times come from events on the streams: those of a queue never run backwards, no instruction is missing, and the
 // numbers stay. A run without a trace asks for none.
 TEST_F(CudaToolTest, tracesEveryInstructionInTheOrderOfItsQueue) {
-  std::vector<std::string> flags = {"--init", "--text", folder / "text", "--steps", "4", "--log-every", "1",
-                                    "--comm", "inproc"};
+  std::vector<std::string> flags = {"--init",      "--text", folder / "text", "--steps", "4",
+                                    "--log-every", "1",      "--comm",        "inproc"};
   std::vector<std::string> cpu = flags, cuda = flags;
   cpu.insert(cpu.begin(), write(toy::training(2), "cpu"));
   cpu.insert(cpu.end(), {"--trace", (folder / "cpu.json") + ":2-3"});

@@ -15,8 +15,7 @@ protected:
     std::string name = "cuda" + std::to_string(ranks), bundle = folder / (name + ".par");
     if (!std::filesystem::exists(bundle))
       write(forCuda(toy::training(ranks)), name);
-    std::vector<std::string> all = {bundle, "--text", folder / "text", "--log-every",
-                                    "1",    "--comm", "inproc"};
+    std::vector<std::string> all = {bundle, "--text", folder / "text", "--log-every", "1", "--comm", "inproc"};
     all.insert(all.end(), flags.begin(), flags.end());
     machine.reset();
     machine.fastest = fastest;

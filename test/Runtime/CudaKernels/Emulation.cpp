@@ -71,8 +71,7 @@ void setIndex(unsigned thread) {
 void meet(Meeting &meeting, const Place &place, const char *what) {
   if (meeting.arrived == 0)
     meeting.place = place;
-  else if (meeting.place.line() != place.line() ||
-           std::strcmp(meeting.place.file_name(), place.file_name()) != 0)
+  else if (meeting.place.line() != place.line() || std::strcmp(meeting.place.file_name(), place.file_name()) != 0)
     throw std::runtime_error(describe(block.current) + " waits for its " + what + " at " + describe(place) +
                              ", others at " + describe(meeting.place));
   if (++meeting.arrived == meeting.size) {
@@ -147,14 +146,11 @@ bool ordered(const Access &before, int thread) {
   return unsigned(before.thread) / lanesOfWarp == warp && before.warpBarriers < block.warps[warp].barriers;
 }
 
-Access accessNow() {
-  return {int(block.current), block.barriers, block.warps[block.current / lanesOfWarp].barriers};
-}
+Access accessNow() { return {int(block.current), block.barriers, block.warps[block.current / lanesOfWarp].barriers}; }
 
 [[noreturn]] void race(const Access &other, const char *name, size_t index) {
-  throw std::runtime_error("race: " + describe(block.current) + " and thread " +
-                           std::to_string(other.thread) + " touch " + name + "[" + std::to_string(index) +
-                           "] without a barrier between");
+  throw std::runtime_error("race: " + describe(block.current) + " and thread " + std::to_string(other.thread) +
+                           " touch " + name + "[" + std::to_string(index) + "] without a barrier between");
 }
 
 } // namespace
@@ -181,8 +177,7 @@ void waitForWarp(Place place) {
 
 uint64_t exchange(unsigned mask, uint64_t value, unsigned from, Place place) {
   if (mask != 0xffffffffu)
-    throw std::runtime_error(describe(block.current) + " shuffles with part of its warp at " +
-                             describe(place));
+    throw std::runtime_error(describe(block.current) + " shuffles with part of its warp at " + describe(place));
   Warp &warp = block.warps[block.current / lanesOfWarp];
   uint64_t *values = warp.values[warp.meeting.turn % 2];
   values[currentLane()] = value;
@@ -223,8 +218,7 @@ void launch(const Launch &launch, const std::function<void()> &kernel, uint64_t 
   std::iota(order.begin(), order.end(), uint64_t(0));
   std::shuffle(order.begin(), order.end(), block.random);
   for (uint64_t at : order) {
-    blockIdx = {unsigned(at % gridDim.x), unsigned(at / gridDim.x % gridDim.y),
-                unsigned(at / gridDim.x / gridDim.y)};
+    blockIdx = {unsigned(at % gridDim.x), unsigned(at / gridDim.x % gridDim.y), unsigned(at / gridDim.x / gridDim.y)};
     runBlock(threads, launch.shared);
   }
 }

@@ -113,12 +113,8 @@ T shuffle(unsigned mask, T value, unsigned from, Place place) {
 
 } // namespace emulation
 
-inline void __syncthreads(emulation::Place place = emulation::Place::current()) {
-  emulation::waitForBlock(place);
-}
-inline void __syncwarp(emulation::Place place = emulation::Place::current()) {
-  emulation::waitForWarp(place);
-}
+inline void __syncthreads(emulation::Place place = emulation::Place::current()) { emulation::waitForBlock(place); }
+inline void __syncwarp(emulation::Place place = emulation::Place::current()) { emulation::waitForWarp(place); }
 
 template <typename T>
 T __shfl_sync(unsigned mask, T value, unsigned lane, emulation::Place place = emulation::Place::current()) {
@@ -126,8 +122,7 @@ T __shfl_sync(unsigned mask, T value, unsigned lane, emulation::Place place = em
 }
 /// Beyond the end of the warp a thread gets its own value.
 template <typename T>
-T __shfl_down_sync(unsigned mask, T value, unsigned by,
-                   emulation::Place place = emulation::Place::current()) {
+T __shfl_down_sync(unsigned mask, T value, unsigned by, emulation::Place place = emulation::Place::current()) {
   unsigned lane = emulation::currentLane();
   return emulation::shuffle(mask, value, lane + by < 32 ? lane + by : lane, place);
 }

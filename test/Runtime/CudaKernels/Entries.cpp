@@ -19,8 +19,9 @@ Kernel kernel(void (*function)(Parameters...)) {
     if (words.size() != sizeof...(Parameters))
       throw std::runtime_error(std::to_string(words.size()) + " parameters for " +
                                std::to_string(sizeof...(Parameters)));
-    [&]<size_t... i>(std::index_sequence<i...>) { function(std::bit_cast<Parameters>(words[i])...); }
-    (std::index_sequence_for<Parameters...>());
+    [&]<size_t... i>(std::index_sequence<i...>) {
+      function(std::bit_cast<Parameters>(words[i])...);
+    }(std::index_sequence_for<Parameters...>());
   };
 }
 
@@ -50,13 +51,11 @@ void releaseReachable(void *memory, size_t) { ::operator delete(memory); }
 
 void launchEntry(const par::kernels::CudaStage &stage, std::span<const uint64_t> parameters, uint64_t seed) {
   const Kernel &kernel = kernels().at(stage.entry);
-  emulation::launch(
-      {stage.grid, stage.block, stage.shared}, [&] { kernel(parameters); }, seed);
+  emulation::launch({stage.grid, stage.block, stage.shared}, [&] { kernel(parameters); }, seed);
 }
 
 void launchReduce(const par::kernels::CudaStage &stage, void *out, const par::kernels::CudaSources &sources,
                   uint64_t members, uint64_t n, uint64_t op, uint64_t seed) {
   Reduce function = reductions().at(stage.entry);
-  emulation::launch(
-      {stage.grid, stage.block, stage.shared}, [&] { function(out, sources, members, n, op); }, seed);
+  emulation::launch({stage.grid, stage.block, stage.shared}, [&] { function(out, sources, members, n, op); }, seed);
 }

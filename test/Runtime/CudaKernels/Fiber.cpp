@@ -26,8 +26,7 @@ asm(".text\n.globl parSwitchStack\n.type parSwitchStack,@function\n"
 #endif
 
 struct Fiber::Stack {
-  void *memory =
-      mmap(nullptr, stackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void *memory = mmap(nullptr, stackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   void (*function)(void *) = nullptr;
   void *argument = nullptr;
 #ifdef __x86_64__
@@ -57,8 +56,7 @@ void Fiber::start(void (*function)(void *), void *argument) {
   stack->argument = argument;
 #ifdef __x86_64__
   static unsigned count = 0;
-  auto *top =
-      reinterpret_cast<uint64_t *>(static_cast<char *>(stack->memory) + stackBytes - count++ % steps * step);
+  auto *top = reinterpret_cast<uint64_t *>(static_cast<char *>(stack->memory) + stackBytes - count++ % steps * step);
   *--top = 0; // a function begins 8 behind a multiple of 16
   *--top = reinterpret_cast<uint64_t>(&beginFiber);
   for (int i = 0; i < 6; ++i)

@@ -146,8 +146,7 @@ void compare(const Case &test, Memory &got, Memory &expected, const BuiltinOpera
     if (test.tolerance == 0 || std::isinf(y))
       ASSERT_EQ(x, y) << operand.name << "[" << i << "]";
     else
-      ASSERT_NEAR(x, y, (test.tolerance + ulp) * std::abs(y) + test.tolerance)
-          << operand.name << "[" << i << "]";
+      ASSERT_NEAR(x, y, (test.tolerance + ulp) * std::abs(y) + test.tolerance) << operand.name << "[" << i << "]";
   }
   if (ulp > 0 && count >= 100) {
     EXPECT_LE(different, count / 20) << operand.name << " is rounded otherwise";
@@ -212,11 +211,7 @@ TEST(CudaKernels, optimizers) {
   for (uint64_t n : {1, 3, 255, 4096, 4099, 9001})
     for (uint64_t coef : {0, 1})
       for (bool aligned : {true, false}) {
-        check({"adamw",
-               {n, real(0.9), real(0.95), real(1e-8), real(0.1), real(0.5), coef},
-               1e-6f,
-               {},
-               aligned});
+        check({"adamw", {n, real(0.9), real(0.95), real(1e-8), real(0.1), real(0.5), coef}, 1e-6f, {}, aligned});
         check({"sgd", {n, real(0.01), real(2), coef}, 1e-6f, {}, aligned});
         check({"momentum", {n, real(0.9), real(0.01), coef, real(0.5), coef}, 1e-6f, {}, aligned});
       }
@@ -238,7 +233,11 @@ TEST(CudaKernels, optimizersOfRows) {
   for (auto [n, width, rows] : {Sizes{1, 1, 3}, {7, 5, 9}, {100, 64, 70}, {33, 768, 40}, {5, 1029, 6}})
     for (uint64_t coef : {0, 1})
       for (bool aligned : {true, false}) {
-        check({"adamw_rows", {n, width, rows, real(0.9), real(0.95), real(1e-8), real(0.1), real(0.5), coef}, 1e-6f, {}, aligned},
+        check({"adamw_rows",
+               {n, width, rows, real(0.9), real(0.95), real(1e-8), real(0.1), real(0.5), coef},
+               1e-6f,
+               {},
+               aligned},
               distinct(6));
         check({"sgd_rows", {n, width, rows, real(0.01), real(2), coef}, 1e-6f, {}, aligned}, distinct(3));
         check({"momentum_rows", {n, width, rows, real(0.9), real(0.01), coef, real(0.5), coef}, 1e-6f, {}, aligned},
@@ -265,7 +264,8 @@ TEST(CudaKernels, crossEntropyOfPaddedRows) {
             operands.memoryOf(0).set(operands.kernel.operands[0].type, i, NAN);
       };
       checkForms({"cross_entropy_padded", {rows, cols, uint64_t(-1), total}, 3e-6f, {}, true, int64_t(total)}, spoil);
-      checkForms({"cross_entropy_backward", {rows, cols, uint64_t(-1), 0, total}, 3e-6f, {}, true, int64_t(total)}, spoil);
+      checkForms({"cross_entropy_backward", {rows, cols, uint64_t(-1), 0, total}, 3e-6f, {}, true, int64_t(total)},
+                 spoil);
     }
 }
 

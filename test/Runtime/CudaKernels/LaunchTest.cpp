@@ -71,9 +71,7 @@ TEST(CudaLaunch, reductionsHaveAnEntryForEachType) {
 }
 
 TEST(CudaLaunch, bytesAreThoseOfTheOperands) {
-  auto bytes = [](std::string_view name, std::vector<uint64_t> imm) {
-    return bytesMoved(*findBuiltin(name), imm);
-  };
+  auto bytes = [](std::string_view name, std::vector<uint64_t> imm) { return bytesMoved(*findBuiltin(name), imm); };
   EXPECT_EQ(bytes("softmax", {10, 20}), 2 * 200 * 4u);
   EXPECT_EQ(bytes("adamw", {100, 0, 0, 0, 0, 0, 0}), 7 * 400 + 8u) << "w, m, v twice, g, step and lr once";
   EXPECT_EQ(bytes("sgd", {100, 0, 0, 1}), 3 * 400 + 8u);

@@ -16,11 +16,10 @@ struct Type {
   std::string_view name;
   size_t bytes;
 };
-constexpr Type types[]{{format::DType::F64, "f64", 8},   {format::DType::F32, "f32", 4},
-                       {format::DType::BF16, "bf16", 2}, {format::DType::F16, "f16", 2},
-                       {format::DType::I64, "i64", 8},   {format::DType::I32, "i32", 4},
-                       {format::DType::I16, "i16", 2},   {format::DType::I8, "i8", 1},
-                       {format::DType::U8, "u8", 1},     {format::DType::I1, "i1", 1}};
+constexpr Type types[]{{format::DType::F64, "f64", 8}, {format::DType::F32, "f32", 4}, {format::DType::BF16, "bf16", 2},
+                       {format::DType::F16, "f16", 2}, {format::DType::I64, "i64", 8}, {format::DType::I32, "i32", 4},
+                       {format::DType::I16, "i16", 2}, {format::DType::I8, "i8", 1},   {format::DType::U8, "u8", 1},
+                       {format::DType::I1, "i1", 1}};
 
 /// Random numbers as the type stores them; floats are small.
 Bytes randoms(const Type &type, size_t n, std::mt19937 &random) {
@@ -93,8 +92,8 @@ TEST(CudaCopy, copiesAnyBytes) {
       for (std::byte &byte : from)
         byte = std::byte(random());
       launchEntry(cudaCopy(bytes),
-                  std::array{reinterpret_cast<uint64_t>(to.data() + offset),
-                             reinterpret_cast<uint64_t>(from.data()), uint64_t(bytes)},
+                  std::array{reinterpret_cast<uint64_t>(to.data() + offset), reinterpret_cast<uint64_t>(from.data()),
+                             uint64_t(bytes)},
                   1);
       EXPECT_TRUE(std::equal(to.begin() + offset, to.begin() + offset + bytes, from.begin()));
     }

@@ -101,16 +101,13 @@ TEST(Check, CallsEventsEntries) {
        "calls.product: epilogue gelu_grad has no bias"},
       {[](Program &p) { p.calls[0].epilogue = Epilogue::SumB, p.calls[0].bias = true; },
        "calls.product: epilogue sum_b needs one product without a batch, C of f32 and no bias"},
-      {[](Program &p) {
-         p.calls[0].epilogue = Epilogue::SumA, p.calls[0].type = p.calls[0].typeC = DType::BF16;
-       },
+      {[](Program &p) { p.calls[0].epilogue = Epilogue::SumA, p.calls[0].type = p.calls[0].typeC = DType::BF16; },
        "calls.product: epilogue sum_a needs one product without a batch, C of f32 and no bias"},
       {[](Program &p) { p.calls[0].epilogue = Epilogue::SumA, p.calls[0].transA = false; },
        "calls.product: epilogue sum_a needs its operand stored with the sum's elements side by side"},
       {[](Program &p) { p.calls[0].epilogue = Epilogue::SumB, p.calls[0].transB = true; },
        "calls.product: epilogue sum_b needs its operand stored with the sum's elements side by side"},
-      {[](Program &p) { p.calls[0].batch = {2}; },
-       "calls.product: every batch dim needs a stride of A, B and C"},
+      {[](Program &p) { p.calls[0].batch = {2}; }, "calls.product: every batch dim needs a stride of A, B and C"},
       {[](Program &p) {
          p.calls[0].batch = {2}, p.calls[0].strideA = p.calls[0].strideC = {8}, p.calls[0].strideB = {-8};
        },
@@ -179,8 +176,7 @@ TEST(Check, Instructions) {
        "blocks.forward[2]: operand 0 of call 'product' touches 48 bytes of f32, 'x' is f32[2x4]"},
       {[](Program &p) { at(p, "sendact", 1).comm = 9; }, "blocks.sendact[1]: no communicator 9"},
       {[](Program &p) { at(p, "sendact", 1).peer.clear(); }, "blocks.sendact[1]: no peer"},
-      {[](Program &p) { at(p, "sendact", 1).type = DType::I32; },
-       "blocks.sendact[1]: 'act' is f32[2x4], not of i32"},
+      {[](Program &p) { at(p, "sendact", 1).type = DType::I32; }, "blocks.sendact[1]: 'act' is f32[2x4], not of i32"},
       {[&](Program &p) { group(p, 2); },
        "blocks.sendact[1]: instruction 3 is in a group, but is not a communication on queue 'forward'"},
       {[&](Program &p) { group(p, 65); },
@@ -227,24 +223,26 @@ TEST(Check, Manifest) {
       {[](Manifest &m) { m.peak.pop_back(); }, "roles: 2 roles with 1 peaks for 2 ranks"},
       {[](Manifest &m) { m.ranks[0].coordinate.pop_back(); }, "ranks[0]: 1 coordinates for 2 axes"},
       {[](Manifest &m) { m.ranks[0].role = 1; }, "roles: no rank has role 0"},
-      {[](Manifest &m) { m.communicators[0].groups.push_back({}); },
-       "communicators.pf: a group without ranks"},
+      {[](Manifest &m) { m.communicators[0].groups.push_back({}); }, "communicators.pf: a group without ranks"},
       {[](Manifest &m) { m.tensors[0].layout.local = {4}; },
        "tensors.w0: global and local shape have different numbers of dims"},
-      {[](Manifest &m) { m.tensors[0].layout.parts[0].start = {0}; },
-       "tensors.w0: a rectangle has not 2 dims"},
+      {[](Manifest &m) { m.tensors[0].layout.parts[0].start = {0}; }, "tensors.w0: a rectangle has not 2 dims"},
       {[](Manifest &m) { m.inputs[0].layout.parts.clear(); },
        "inputs.x: its rectangles hold 0 elements, the whole has 8"},
       {[](Manifest &m) { m.inputs[0].layout.parts[0].ranks.clear(); }, "inputs.x: no rank holds it"},
       {[](Manifest &m) { m.inputs[0].layout.shape = {4, 4}; },
        "inputs.x: its rectangles hold 8 elements, the whole has 16"},
-      {[](Manifest &m) { m.inputs[0].layout.local = {3, 4}, m.inputs[0].layout.parts[0].start = {1, 0},
-                         m.inputs[0].layout.parts[0].size = {1, 4}; },
+      {[](Manifest &m) {
+         m.inputs[0].layout.local = {3, 4}, m.inputs[0].layout.parts[0].start = {1, 0},
+         m.inputs[0].layout.parts[0].size = {1, 4};
+       },
        "inputs.x: in dim 0, 1 is not a multiple of the local 3"},
       {[](Manifest &m) { m.inputs[0].layout.parts.push_back({{0, 0}, {1, 4}, {1}}); },
        "inputs.x: its rectangles hold 12 elements, the whole has 8"},
-      {[](Manifest &m) { m.inputs[0].layout.parts[0].size = {1, 4};
-                         m.inputs[0].layout.parts.push_back({{0, 0}, {1, 4}, {1}}); },
+      {[](Manifest &m) {
+         m.inputs[0].layout.parts[0].size = {1, 4};
+         m.inputs[0].layout.parts.push_back({{0, 0}, {1, 4}, {1}});
+       },
        "inputs.x: two rectangles begin at one place"},
       {[](Manifest &m) { m.inputs[0].layout.shape = {int64_t(1) << 40, 256}; }, "inputs.x: more than 2^47 elements"},
       {[](Manifest &m) { m.microbatches = 8; }, "inputs.x: its shape is not that of its layout in 8 microbatches"},
@@ -289,15 +287,15 @@ TEST(Check, Json) {
   std::string text = writeManifest(toy::pipeline().manifest);
   const std::tuple<const char *, const char *, const char *> cases[] = {
       {"\"par_manifest\":[1,11]", "\"par_manifest\":[1]", "m: par_manifest: a version is [major, minor]"},
-      {"\"par_manifest\":[1,11]", "\"par_manifest\":[1,99]", "m: par_manifest: version 1.99, this runtime reads 1.0 to 1.11"},
+      {"\"par_manifest\":[1,11]", "\"par_manifest\":[1,99]",
+       "m: par_manifest: version 1.99, this runtime reads 1.0 to 1.11"},
       {"\"roles\":2", "\"rolls\":2", "m: unknown key 'rolls'"},
       {"\"microbatches\":4,", "", "m: missing key 'microbatches'"},
       {"\"needs\":[]", "\"needs\":{}", "m: needs: expected a list"},
       {"\"seed\":0", "\"seed\":\"0\"", "m: seed: expected an integer"},
       {"\"microbatched\":true", "\"microbatched\":1", "m: inputs[0].microbatched: expected true or false"},
       {"[\"pp\",2]", "[\"pp\"]", "m: mesh[0]: an axis is [name, size]"},
-      {"[\"pp\",2]", "[\"p p\",2]",
-       "m: mesh[0][0]: a name has no blank, '@', quote or control character: 'p p'"},
+      {"[\"pp\",2]", "[\"p p\",2]", "m: mesh[0][0]: a name has no blank, '@', quote or control character: 'p p'"},
       {"[\"pp\",2]", "[\"\",2]", "m: mesh[0][0]: a name has 1 to 256 characters, this one 0"},
       {"\"layout\":0", "\"layout\":9", "m: tensors[0].layout: no layout 9, there are 4"},
       {"[\"normal\",0,0.5]", "[\"normal\",0]", "m: tensors[0]: init is [rule, a, b]"},
@@ -317,7 +315,6 @@ TEST(Check, Json) {
   }
   EXPECT_EQ(parseManifest("[]", "m").message(), "m: missing key 'par_manifest'");
   EXPECT_EQ(
-      parseManifest("{\"par_manifest\":[1,0],\"mesh\":3,\"bundle\":\"\",\"plan\":\"\",\"model\":7}", "m")
-          .message(),
+      parseManifest("{\"par_manifest\":[1,0],\"mesh\":3,\"bundle\":\"\",\"plan\":\"\",\"model\":7}", "m").message(),
       "m: model: expected an object");
 }

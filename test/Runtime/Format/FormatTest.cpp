@@ -79,8 +79,7 @@ TEST(Program, RoundTripOfRareParts) {
   uint32_t x = p.findBuffer("x");
   p.buffers.push_back(p.buffers[x]);
   p.buffers.back().name = "view\\of/x";
-  p.buffers.back().of = x, p.buffers.back().offset = 16, p.buffers.back().shape = {4},
-  p.buffers.back().at = {};
+  p.buffers.back().of = x, p.buffers.back().offset = 16, p.buffers.back().shape = {4}, p.buffers.back().at = {};
   p.kernels.push_back({"k", true, "axpy", {{Access::ReadWrite, 16}}, 3, 0, 2});
   p.kernels.push_back({"g", false, "par_k0", {{Access::ReadWrite, 16}}, 1, 12345, 0, {{64, 2, 1}, {256, 1, 1}, 4096}});
   Instruction it;
@@ -152,17 +151,24 @@ TEST(Program, Refusals) {
        "has a dim below 0 or more than 2^47 bytes"},
       {R"("index":"none","at":[0])", R"("index":"none","at":[64])",
        "r: buffers.w0: bytes [64, +64) are outside its arena's [0, 64)"},
-      {R"("index":"none","at":[0])", R"("index":"none","at":[4])",
-       "r: buffers.w0: offset 4 is not a multiple of 64"},
+      {R"("index":"none","at":[0])", R"("index":"none","at":[4])", "r: buffers.w0: offset 4 is not a multiple of 64"},
       {R"("index":"none","at":[0])", R"("index":"none","at":[0,0])", "r: buffers.w0: 2 slots but no index"},
       {R"("name":"act")", R"("name":"x")", "r: buffers[2]: second buffer called 'x'"},
       {R"(["feed",0,0])", R"(["feed",0])", "r: entries.train[0]: a run is [block, microbatch, version]"},
       {R"(["feed",0,0])", R"(["food",0,0])", "r: entries.train[0][0]: no block called 'food'"},
       {R"("depth":2)", R"("depth":0)", "r: events[2].depth: 0 is not in [1, 1048576]"},
-      {R"("kernels":[])", R"("kernels":[{"name":"k","symbol":"k","operands":[["r",4],["w",4],["w",4]],"deps":[[[0]],[[],[]]],"tiles":1,"imms":1}])", "r: kernels[0].deps[0]: a kernel's dependence is [operands, immediates]"},
-      {R"("kernels":[])", R"("kernels":[{"name":"k","symbol":"k","operands":[["r",4],["w",4],["w",4]],"deps":[[[0],[]]],"tiles":1,"imms":1}])", "r: kernels.k.deps: 1 dependences for 2 operands that are written"},
-      {R"("kernels":[])", R"("kernels":[{"name":"k","symbol":"k","operands":[["r",4],["w",4],["w",4]],"deps":[[[0],[]],[[1],[]]],"tiles":1,"imms":1}])", "r: kernels.k.deps: the kernel does not read operand 1"},
-      {R"("kernels":[])", R"("kernels":[{"name":"k","symbol":"k","operands":[["r",4],["w",4],["w",4]],"deps":[[[0],[]],[[],[1]]],"tiles":1,"imms":1}])", "r: kernels.k.deps: no immediate 1 among 1"},
+      {R"("kernels":[])",
+       R"("kernels":[{"name":"k","symbol":"k","operands":[["r",4],["w",4],["w",4]],"deps":[[[0]],[[],[]]],"tiles":1,"imms":1}])",
+       "r: kernels[0].deps[0]: a kernel's dependence is [operands, immediates]"},
+      {R"("kernels":[])",
+       R"("kernels":[{"name":"k","symbol":"k","operands":[["r",4],["w",4],["w",4]],"deps":[[[0],[]]],"tiles":1,"imms":1}])",
+       "r: kernels.k.deps: 1 dependences for 2 operands that are written"},
+      {R"("kernels":[])",
+       R"("kernels":[{"name":"k","symbol":"k","operands":[["r",4],["w",4],["w",4]],"deps":[[[0],[]],[[1],[]]],"tiles":1,"imms":1}])",
+       "r: kernels.k.deps: the kernel does not read operand 1"},
+      {R"("kernels":[])",
+       R"("kernels":[{"name":"k","symbol":"k","operands":[["r",4],["w",4],["w",4]],"deps":[[[0],[]],[[],[1]]],"tiles":1,"imms":1}])",
+       "r: kernels.k.deps: no immediate 1 among 1"},
       {R"("kernels":[])", R"("kernels":[{"name":"k","symbol":"k","operands":[["r"]],"tiles":1,"imms":0}])",
        "r: kernels[0].operands[0]: a kernel's operand is [access, bytes]"},
       {R"("kernels":[])", R"("kernels":[{"name":"k","symbol":"k","operands":[],"tiles":1,"imms":0,"launch":{}}])",

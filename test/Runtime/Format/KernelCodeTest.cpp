@@ -49,8 +49,7 @@ TEST(KernelCode, ofAKernelObject) {
     if (segment.p_type == PT_LOAD && segment.p_flags & PF_X) {
       std::string data = good; // the same, but none of it is code
       data[at + offsetof(Elf64_Phdr, p_flags)] = PF_R;
-      EXPECT_EQ(said(checkKernelObject(data, {{"k0", "scale", 3}})),
-                "kernel \"k0\" is not in it: no symbol scale");
+      EXPECT_EQ(said(checkKernelObject(data, {{"k0", "scale", 3}})), "kernel \"k0\" is not in it: no symbol scale");
     }
   }
 }
@@ -60,9 +59,7 @@ TEST(KernelCode, ofPtx) {
   std::string good = head + "\t// .globl k\n.visible .entry k(\n\t.param .u64 .ptr .align 1 "
                             "k_param_0,\n\t.param .u64 k_param_1\n)\n{\n ret;\n}\n"
                             ".visible .entry empty() { ret; }\n.visible .func f(.param .u64 x) {}\n";
-  auto check = [](const std::string &text, const WantedKernel &wanted) {
-    return said(checkPtx(text, {wanted}));
-  };
+  auto check = [](const std::string &text, const WantedKernel &wanted) { return said(checkPtx(text, {wanted})); };
   EXPECT_EQ(check(good, {"k0", "k", 2}), "");
   EXPECT_EQ(check(good, {"k0", "empty", 0}), "");
   EXPECT_EQ(check(good, {"k0", "k", 3}),

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "TemporaryFolder.h"
 #include "par/format/PlainFile.h"
+#include "TemporaryFolder.h"
 
 #include <filesystem>
 #include <fstream>
@@ -74,8 +74,8 @@ TEST(PlainFileDeathTest, aFileThatShrinksIsNamed) {
               "mapped: error: became shorter while it was read: it had 12288 bytes");
 }
 
-// What goes missing from a page that stays is read as zeros without a signal: who has read asks. The same name for another
-// file is no shorter file.
+// What goes missing from a page that stays is read as zeros without a signal: who has read asks. The same name for
+// another file is no shorter file.
 TEST(PlainFile, saysThatItBecameShorterWithinAPage) {
   TemporaryFolder folder;
   std::string path = folder / "mapped";

@@ -36,7 +36,9 @@ protected:
     return text.str();
   }
   /// What stands beside `m.par`.
-  size_t beside() const { return size_t(std::distance(fs::directory_iterator(path("")), fs::directory_iterator())) - 1; }
+  size_t beside() const {
+    return size_t(std::distance(fs::directory_iterator(path("")), fs::directory_iterator())) - 1;
+  }
 
   TemporaryFolder folder;
   Bundle bundle = [] {
@@ -52,8 +54,9 @@ TEST_F(ReplaceBundle, WhatIsNotOfTheBundleStays) {
   put("m.par/3/index.json", "a save");
   put("m.par/notes.txt", "precious");
   bundle.blobs[0].bytes = "batch: 16\n";
-  EXPECT_EQ(write(), "m.par: is not replaced, since it holds what is not of the bundle: 3, notes.txt; move that away, or write "
-                     "to another folder");
+  EXPECT_EQ(write(),
+            "m.par: is not replaced, since it holds what is not of the bundle: 3, notes.txt; move that away, or write "
+            "to another folder");
   EXPECT_EQ(textOf("m.par/3/index.json") + textOf("m.par/notes.txt"), "a saveprecious");
   EXPECT_TRUE(readBundle(path("m.par")));
   EXPECT_EQ(beside(), 0u);
@@ -75,9 +78,11 @@ TEST_F(ReplaceBundle, WhatWasChangedStays) {
 
 // Where the manifest is none of a bundle, or broken, nobody knows what is whose.
 TEST_F(ReplaceBundle, AnotherManifestIsNoBundles) {
-  std::string whole = textOf("m.par/manifest.json"), refusal = "m.par: is not replaced: its manifest.json does not tell which "
-                                                               "files are a bundle's; remove the folder, or write to another one";
-  for (std::string text : {R"({"name": "an extension", "version": 3})", R"({"par_manifest": [1, 8]})", "[]", "", "{\"par_man"}) {
+  std::string whole = textOf("m.par/manifest.json"),
+              refusal = "m.par: is not replaced: its manifest.json does not tell which "
+                        "files are a bundle's; remove the folder, or write to another one";
+  for (std::string text :
+       {R"({"name": "an extension", "version": 3})", R"({"par_manifest": [1, 8]})", "[]", "", "{\"par_man"}) {
     put("m.par/manifest.json", text);
     EXPECT_EQ(write(), refusal) << text;
     EXPECT_EQ(textOf("m.par/manifest.json"), text);
@@ -106,7 +111,8 @@ TEST_F(ReplaceBundle, WhatStandsInItsPlace) {
   EXPECT_EQ(write("link.par/"), "");
   EXPECT_TRUE(fs::is_symlink(path("link.par")) && fs::is_directory(fs::symlink_status(path("m.par"))));
   fs::create_directory_symlink("gone", path("dangling.par"));
-  EXPECT_EQ(write("dangling.par"), "dangling.par: is a link that leads to nothing; remove it, or write to another folder");
+  EXPECT_EQ(write("dangling.par"),
+            "dangling.par: is a link that leads to nothing; remove it, or write to another folder");
   fs::create_directory(path("empty"));
   EXPECT_EQ(write("empty"), "");
   put("file", "mine");
@@ -124,8 +130,9 @@ TEST_F(ReplaceBundle, WhatStandsInItsPlace) {
 TEST_F(ReplaceBundle, IsReadBack) {
   std::string before = textOf("m.par/role-0.json");
   bundle.programs[0].buffers[0].name = std::string(257, 'x');
-  EXPECT_EQ(write(), "m.par: is not written, since it cannot be read back: role-0.json: buffers[0].name: a name has 1 to 256 "
-                     "characters, this one 257");
+  EXPECT_EQ(write(),
+            "m.par: is not written, since it cannot be read back: role-0.json: buffers[0].name: a name has 1 to 256 "
+            "characters, this one 257");
   EXPECT_EQ(textOf("m.par/role-0.json"), before);
   EXPECT_EQ(beside(), 0u);
 }

@@ -1,4 +1,5 @@
-// Attention of f32 against softmax and its gradient in f64: the shapes of the narrow forms, and sizes around those of blocks.
+// Attention of f32 against softmax and its gradient in f64: the shapes of the narrow forms, and sizes around those of
+// blocks.
 #include "../Cuda/AttentionShapes.h"
 
 #include <cmath>
@@ -111,13 +112,15 @@ std::vector<float> operand(const toy::Attention &s, char kind, const Numbers &x)
 /// Sums of up to 512 products of numbers below 2, each rounded by 2^-24, in the order of a library: found below 2e-6.
 constexpr double tolerance = 1e-5;
 
-void expectRows(const toy::Attention &s, char kind, const std::vector<float> &found, const Numbers &wanted, const char *what) {
+void expectRows(const toy::Attention &s, char kind, const std::vector<float> &found, const Numbers &wanted,
+                const char *what) {
   for (size_t i = 0; i < wanted.size(); ++i)
     ASSERT_NEAR(double(found[place(s, kind, true, i)]), wanted[i], tolerance) << s.name << " " << what << " " << i;
 }
 
 /// All tiles, in calls of so many.
-void run(const toy::Attention &s, bool backward, std::vector<void *> pointers, std::vector<float> &mask, uint32_t step) {
+void run(const toy::Attention &s, bool backward, std::vector<void *> pointers, std::vector<float> &mask,
+         uint32_t step) {
   if (!mask.empty())
     pointers.push_back(mask.data());
   std::vector<uint64_t> imm = s.immediates(backward);
@@ -131,9 +134,9 @@ void run(const toy::Attention &s, bool backward, std::vector<void *> pointers, s
 void expectFormulas(const toy::Attention &s, uint32_t step) {
   Tensors x = makeTensors(s);
   Attended wanted = expected(s, x);
-  std::vector<float> q = operand(s, 'q', x.q), k = operand(s, 'k', x.k), v = operand(s, 'v', x.v), ct = operand(s, 'o', x.ct),
-                     out(wanted.out.size()), lse(wanted.lse.size()), dq(s.rows('q', true).elements), dk(x.k.size()),
-                     dv(x.v.size()), mask(x.mask.begin(), x.mask.end());
+  std::vector<float> q = operand(s, 'q', x.q), k = operand(s, 'k', x.k), v = operand(s, 'v', x.v),
+                     ct = operand(s, 'o', x.ct), out(wanted.out.size()), lse(wanted.lse.size()),
+                     dq(s.rows('q', true).elements), dk(x.k.size()), dv(x.v.size()), mask(x.mask.begin(), x.mask.end());
   run(s, false, {q.data(), k.data(), v.data(), out.data(), lse.data()}, mask, step);
   expectRows(s, 'o', out, wanted.out, "out");
   for (size_t i = 0; i < lse.size(); ++i)
@@ -187,10 +190,11 @@ TEST(AttentionF32, ReadsOneKeyThatHasNoStride) {
 TEST(AttentionF32, SeesAllKeysWhereAMaskHidesAll) {
   toy::Attention s{"all hidden", 1, 1, 1, 2, 4, 8, 8, false, {1, 1, 1, 4}};
   Tensors x = makeTensors(s);
-  std::vector<float> q(16, 0.0f), k = operand(s, 'k', x.k), v = operand(s, 'v', x.v), ct = operand(s, 'o', x.ct), out(16), lse(2),
-                     dq(16), dk(32), dv(32), mask(4, -1e9f);
+  std::vector<float> q(16, 0.0f), k = operand(s, 'k', x.k), v = operand(s, 'v', x.v), ct = operand(s, 'o', x.ct),
+                                  out(16), lse(2), dq(16), dk(32), dv(32), mask(4, -1e9f);
   run(s, false, {q.data(), k.data(), v.data(), out.data(), lse.data()}, mask, 1);
-  run(s, true, {ct.data(), q.data(), k.data(), v.data(), out.data(), lse.data(), dq.data(), dk.data(), dv.data()}, mask, 1);
+  run(s, true, {ct.data(), q.data(), k.data(), v.data(), out.data(), lse.data(), dq.data(), dk.data(), dv.data()}, mask,
+      1);
   for (size_t e = 0; e < 8; ++e) {
     EXPECT_FLOAT_EQ(out[e], (v[e] + v[8 + e] + v[16 + e] + v[24 + e]) / 4);
     EXPECT_FLOAT_EQ(dv[e], (ct[e] + ct[8 + e]) / 4);

@@ -16,8 +16,7 @@ using Numbers = std::vector<double>;
 /// q, k, v and a mask as the builtins read them, and in f64.
 struct Attended {
   explicit Attended(const toy::Attention &shape) : s(shape) {
-    q = random(s.b * s.h * s.sq * s.d), k = random(s.b * s.g * s.sk * s.d),
-    v = random(s.b * s.g * s.sk * s.e);
+    q = random(s.b * s.h * s.sq * s.d), k = random(s.b * s.g * s.sk * s.d), v = random(s.b * s.g * s.sk * s.e);
     ct = random(s.b * s.h * s.sq * s.e);
     int64_t elements = 1;
     for (int64_t dim : s.mask)
@@ -69,8 +68,7 @@ struct Attended {
   /// Results and logarithms of sums, row by row.
   void forward(Numbers &out, Numbers &lse) const {
     for (int64_t row = 0; row < s.b * s.h * s.sq; ++row) {
-      int64_t b = row / s.sq / s.h, h = row / s.sq % s.h, i = row % s.sq,
-              keys = (b * s.g + h / (s.h / s.g)) * s.sk;
+      int64_t b = row / s.sq / s.h, h = row / s.sq % s.h, i = row % s.sq, keys = (b * s.g + h / (s.h / s.g)) * s.sk;
       Numbers p, sum(size_t(s.e), 0);
       double total = 0;
       for (int64_t j = 0; j < (s.causal ? std::min(s.sk, i + 1) : s.sk); ++j) {
@@ -122,12 +120,10 @@ struct Attended {
 };
 
 /// Sums of up to 16 parts below 2, each rounded by 2^-9 or 2^-12.
-void expectNear(const Numbers &found, const Numbers &expected, const toy::Attention &shape,
-                const char *what) {
+void expectNear(const Numbers &found, const Numbers &expected, const toy::Attention &shape, const char *what) {
   ASSERT_EQ(found.size(), expected.size());
   for (size_t i = 0; i < found.size(); ++i)
-    ASSERT_NEAR(found[i], expected[i], shape.isBF16 ? 0x1p-6 : 0x1p-9)
-        << shape.name << " " << what << " " << i;
+    ASSERT_NEAR(found[i], expected[i], shape.isBF16 ? 0x1p-6 : 0x1p-9) << shape.name << " " << what << " " << i;
 }
 
 TEST(Attention, isSoftmaxInF64AndItsDifferences) {
@@ -136,14 +132,14 @@ TEST(Attention, isSoftmaxInF64AndItsDifferences) {
     Numbers wantedOut, wantedLse;
     a.forward(wantedOut, wantedLse);
     std::vector<uint16_t> q = a.narrow('q', a.q), k = a.narrow('k', a.k), v = a.narrow('v', a.v),
-                          ct = a.narrow('o', a.ct),
-                          out(wantedOut.size()), dq(shape.rows('q', true).elements), dk(a.k.size()), dv(a.v.size());
+                          ct = a.narrow('o', a.ct), out(wantedOut.size()), dq(shape.rows('q', true).elements),
+                          dk(a.k.size()), dv(a.v.size());
     std::vector<float> lse(wantedLse.size()), mask(a.mask.begin(), a.mask.end());
     a.run("attention", {q.data(), k.data(), v.data(), out.data(), lse.data()}, mask);
     expectNear(a.widen('o', out), wantedOut, shape, "out");
     for (size_t i = 0; i < lse.size(); ++i)
       ASSERT_NEAR(double(lse[i]), wantedLse[i], 1e-5) << shape.name;
-    std::vector<void *> operands{ct.data(), q.data(),   k.data(),  v.data(), out.data(),
+    std::vector<void *> operands{ct.data(),  q.data(),  k.data(),  v.data(), out.data(),
                                  lse.data(), dq.data(), dk.data(), dv.data()};
     operands.resize(operands.size() - (shape.joined ? 2 : 0));
     a.run("attention_backward", operands, mask);

@@ -51,7 +51,8 @@ struct Call {
   std::vector<void *> pointers;
   std::vector<uint64_t> imm;
 
-  Call(std::string_view name, std::vector<uint64_t> immediates) : kernel(findBuiltin(name)), imm(std::move(immediates)) {}
+  Call(std::string_view name, std::vector<uint64_t> immediates)
+      : kernel(findBuiltin(name)), imm(std::move(immediates)) {}
   template <typename T>
   Call &with(const std::vector<T> &values) {
     memory.emplace_back(values.size() * sizeof(T));
@@ -93,8 +94,14 @@ TEST(Builtins, adamwIsPyTorchs) {
   std::vector<uint64_t> imm{n, real(0.9), real(0.999), real(1e-8), real(0.01), real(0.5), 1};
   Call call("adamw", imm), tiled("adamw", imm);
   for (Call *one : {&call, &tiled})
-    one->with(w).with(g).with(m).with(v).with(std::vector<float>{3}).with(std::vector<float>{2e-3f})
-        .with(std::vector<float>{0.25f}).run(one == &tiled);
+    one->with(w)
+        .with(g)
+        .with(m)
+        .with(v)
+        .with(std::vector<float>{3})
+        .with(std::vector<float>{2e-3f})
+        .with(std::vector<float>{0.25f})
+        .run(one == &tiled);
   double lr = 1e-3, step = 3;
   for (size_t i = 0; i < n; ++i) {
     double gi = g[i] * 0.25, wi = w[i] * (1 - lr * 0.01);
@@ -191,8 +198,8 @@ TEST(Builtins, crossEntropyWholeAndBackward) {
   for (size_t r = 0; r < t.rows; ++r) {
     bool counts = t.labels[r] != -100;
     ASSERT_NEAR(lse[r], t.lse(r), 1e-5);
-    ASSERT_NEAR(forward.out(2)[r],
-                counts ? t.lse(r) - t.logits[r * t.cols + static_cast<size_t>(t.labels[r])] : 0, 2e-5);
+    ASSERT_NEAR(forward.out(2)[r], counts ? t.lse(r) - t.logits[r * t.cols + static_cast<size_t>(t.labels[r])] : 0,
+                2e-5);
     for (size_t c = 0; c < t.cols; ++c) {
       double p = std::exp(t.logits[r * t.cols + c] - t.lse(r)) - (static_cast<int64_t>(c) == t.labels[r]);
       ASSERT_NEAR(backward.out(4)[r * t.cols + c], counts ? p * dloss[r] : 0, 1e-5);

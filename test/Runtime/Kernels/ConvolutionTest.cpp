@@ -111,7 +111,8 @@ class Convolutions : public testing::TestWithParam<Shape> {};
 
 TEST_P(Convolutions, areSums) {
   const Shape &shape = GetParam();
-  std::vector<float> x = randomsOf(shape.input(), 1), w = randomsOf(shape.filter(), 2), dy = randomsOf(shape.output(), 3);
+  std::vector<float> x = randomsOf(shape.input(), 1), w = randomsOf(shape.filter(), 2),
+                     dy = randomsOf(shape.output(), 3);
   std::vector<double> y(dy.size()), dx(x.size()), dw(w.size());
   forEachProduct(shape, [&](uint64_t i, uint64_t f, uint64_t o) {
     y[o] += double(x[i]) * w[f];
@@ -128,10 +129,11 @@ TEST_P(Convolutions, areSums) {
   compareNarrow("convolution_filter_grad", shape, x, dy, dw.size());
 }
 
-// A plain one, one of single elements (small images, and more channels than outputs), blocks of 16 channels and outputs, strides
-// with rows that no window meets, gaps (in several bands of patches, with strides, in groups, past both ends of an image, in three
-// dims), groups, one channel a group (rows of one vector, of two, of three, of four and a bit; windows of 1 to 9; strides, gaps, both;
-// more padding than window; windows that leave columns unread; one dim; three dims), one dim, three dims, uneven padding.
+// A plain one, one of single elements (small images, and more channels than outputs), blocks of 16 channels and
+// outputs, strides with rows that no window meets, gaps (in several bands of patches, with strides, in groups, past
+// both ends of an image, in three dims), groups, one channel a group (rows of one vector, of two, of three, of four and
+// a bit; windows of 1 to 9; strides, gaps, both; more padding than window; windows that leave columns unread; one dim;
+// three dims), one dim, three dims, uneven padding.
 INSTANTIATE_TEST_SUITE_P(
     Shapes, Convolutions,
     testing::Values(make({2, 1, 3, 5}, {{7, 3, 1, 1, 1, 1}, {6, 3, 1, 1, 1, 1}}),

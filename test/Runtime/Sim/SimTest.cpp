@@ -13,13 +13,11 @@ namespace {
 
 constexpr sim::Options twenty{1, 20};
 
-void expectSays(const std::string &text, const std::string &part) {
-  EXPECT_NE(text.find(part), text.npos) << text;
-}
+void expectSays(const std::string &text, const std::string &part) { EXPECT_NE(text.find(part), text.npos) << text; }
 
 TEST(Sim, AgreesWithThreadsBitForBit) {
-  for (const format::Bundle &bundle : {toy::pipeline(1), toy::pipeline(2), toy::pipeline(3),
-                                       toy::allReduce(3), toy::groups(), toy::halves(3), toy::offloaded()}) {
+  for (const format::Bundle &bundle : {toy::pipeline(1), toy::pipeline(2), toy::pipeline(3), toy::allReduce(3),
+                                       toy::groups(), toy::halves(3), toy::offloaded()}) {
     toy::Ran cpu = toy::runBundle(bundle, "toy.par"), sim = toy::simulate(bundle, "toy.par", twenty);
     EXPECT_EQ(cpu.trouble, "");
     EXPECT_EQ(sim.trouble, "");
@@ -54,8 +52,7 @@ TEST(Sim, ReportsARaceWithBothInstructions) {
   format::Bundle bundle = toy::pipeline(1);
   drop(bundle.programs[0], "sendact", Op::Wait);
   std::string trouble = toy::simulate(bundle, "toy.par", twenty).trouble;
-  expectSays(trouble,
-             "toy.par: error: race on rank 0 in entry train: nothing orders two accesses to bytes [");
+  expectSays(trouble, "toy.par: error: race on rank 0 in entry train: nothing orders two accesses to bytes [");
   expectSays(trouble, ") of its dev arena");
   expectSays(trouble, "note: stage0/forward:2  writes 'w act' on queue compute, microbatch ");
   expectSays(trouble, "note: stage0/sendact:0  reads 'r act' on queue forward, microbatch ");
@@ -97,8 +94,7 @@ TEST(Sim, ReportsRanksThatWaitForOneAnother) {
 
 TEST(Sim, ReportsCommunicationsThatDiffer) {
   format::Bundle bundle = toy::pipeline(1);
-  for (format::Instruction &it :
-       bundle.programs[1].blocks[bundle.programs[1].findBlock("recvact")].instructions)
+  for (format::Instruction &it : bundle.programs[1].blocks[bundle.programs[1].findBlock("recvact")].instructions)
     it.tag += it.op == Op::Recv ? 5 : 0;
   expectSays(toy::simulate(bundle, "toy.par", twenty).trouble,
              "communicator \"pf\": stage0/sendact:1 of rank 0 is send of 8 f32 with tag 1, "
@@ -130,9 +126,8 @@ TEST(Sim, ReportsResultsThatDependOnTheOrder) {
   format::Bundle bundle = toy::allReduce(1);
   bundle.programs = {b.program};
   std::string trouble = toy::simulate(bundle, "toy.par", twenty).trouble;
-  expectSays(trouble,
-             "toy.par: error: state 'total' of rank 0 depends on the order in which the queues of entry "
-             "train move\n  note: interleaving ");
+  expectSays(trouble, "toy.par: error: state 'total' of rank 0 depends on the order in which the queues of entry "
+                      "train move\n  note: interleaving ");
   EXPECT_FALSE(verify::verifyBundle(bundle)); // V1 knows what builtins touch
 }
 

@@ -52,8 +52,10 @@ Bundle tied() {
 // V5: what is sent to a copy is what the update leaves.
 TEST(Batches, CopiesAreNew) {
   EXPECT_EQ(broken(tied(), [](Bundle &) {}), "");
-  std::string text = broken(tied(), [](Bundle &b) { std::swap(b.programs[0].entries[0].runs[0], b.programs[0].entries[0].runs[1]); });
-  EXPECT_EQ(text, "V5 old: parameter 'w' is sent to its copy after 0 of 1 updates | rank 0  owner/send:0  send r w    block send, microbatch 0");
+  std::string text =
+      broken(tied(), [](Bundle &b) { std::swap(b.programs[0].entries[0].runs[0], b.programs[0].entries[0].runs[1]); });
+  EXPECT_EQ(text, "V5 old: parameter 'w' is sent to its copy after 0 of 1 updates | rank 0  owner/send:0  send r w    "
+                  "block send, microbatch 0");
 }
 
 // V5: a sum to which a kernel adds in place is whole when it is first read.
@@ -73,20 +75,25 @@ TEST(Batches, AddsInPlaceBeforeReading) {
     p.entries[0].runs.push_back({uint32_t(p.blocks.size()), 2, 0}); // a summand once more, behind the update
     p.blocks.push_back({"more", {at(p, "backward.last", 1)}});
   });
-  EXPECT_EQ(text.substr(0, text.find(" | ")), "V5 early: 'g0' is accumulated into after another run has read it") << text;
+  EXPECT_EQ(text.substr(0, text.find(" | ")), "V5 early: 'g0' is accumulated into after another run has read it")
+      << text;
 }
 
 // V5: a sum has a summand of each microbatch that computes something when it is first read.
 TEST(Batches, SumsLackNone) {
   auto says = [](auto change) {
-    std::string text = broken(toy::stack({2, 1, 2, 4, 1, true}), [&](Bundle &b) { change(b.programs[0].entries[0].runs); });
-    EXPECT_EQ(text.substr(0, text.find(" | ")), "V5 lacks: 'g0' is read as a sum, but microbatch 3 has not added to it") << text;
+    std::string text =
+        broken(toy::stack({2, 1, 2, 4, 1, true}), [&](Bundle &b) { change(b.programs[0].entries[0].runs); });
+    EXPECT_EQ(text.substr(0, text.find(" | ")), "V5 lacks: 'g0' is read as a sum, but microbatch 3 has not added to it")
+        << text;
   };
-  says([](Runs &runs) { std::rotate(runs.end() - 3, runs.end() - 1, runs.end()); }); // the update before the last backward
+  says([](Runs &runs) {
+    std::rotate(runs.end() - 3, runs.end() - 1, runs.end());
+  }); // the update before the last backward
 }
 
-// V5: the last microbatch may reduce a sum elsewhere and bring it back, where it has read what the others left. The sum's bytes may
-// hold something else meanwhile.
+// V5: the last microbatch may reduce a sum elsewhere and bring it back, where it has read what the others left. The
+// sum's bytes may hold something else meanwhile.
 TEST(Batches, SumsComeBack) {
   auto says = [](const char *source) {
     std::string text = broken(toy::stack({2, 1, 2, 4, 1, true}), [&](Bundle &b) {
@@ -130,11 +137,12 @@ TEST(Batches, ReceivedIsRead) {
         run.block = uint32_t(p.blocks.size());
     p.blocks.push_back(std::move(blind));
   });
-  EXPECT_EQ(text.substr(0, text.find(" | ")), "V5 lost: what is received for microbatch 1 is never read, that of others is");
+  EXPECT_EQ(text.substr(0, text.find(" | ")),
+            "V5 lost: what is received for microbatch 1 is never read, that of others is");
 }
 
-// V5: where batches begin before the one before them has updated, each computes with its own version of the weights and its own
-// values of a batch.
+// V5: where batches begin before the one before them has updated, each computes with its own version of the weights and
+// its own values of a batch.
 TEST(Batches, Versions) {
   auto says = [](auto change, const std::string &what) {
     std::string text = broken(toy::delayed(), [&](Bundle &b) { change(b.programs[0], b.programs[0].entries[0].runs); });
@@ -144,23 +152,25 @@ TEST(Batches, Versions) {
        "V5 version: a run of version 0 reads parameter 'w' after 1 updates");
   says([](Program &p, Runs &) { std::swap(at(p, "update", 0), at(p, "update", 1)); },
        "V5 version: a run of version 0 reads parameter 'w' after 1 updates");
-  says([](Program &, Runs &runs) { runs[9].version = 0; }, "V5 overwritten: bytes [320, 336) are read as 'older' of version 0, but hold 'older' of version 1");
+  says([](Program &, Runs &runs) { runs[9].version = 0; },
+       "V5 overwritten: bytes [320, 336) are read as 'older' of version 0, but hold 'older' of version 1");
   says([](Program &p, Runs &) { at(p, "update", 1).operands[1].slot = {SlotExpr::Fixed, 0}; },
        "V5 version: a run of version 1 reads hyper 'lr' of version 0");
-  says([](Program &, Runs &runs) { runs.pop_back(); }, "V5 version: entry train ends after 2 updates of parameter 'w', of 3 batches");
+  says([](Program &, Runs &runs) { runs.pop_back(); },
+       "V5 version: entry train ends after 2 updates of parameter 'w', of 3 batches");
   says([](Program &, Runs &runs) { std::rotate(runs.begin() + 1, runs.begin() + 4, runs.begin() + 5); },
        "V5 batch: 'scale' is read for batch 0, but was made for batch 1");
 }
 
 // V5: what several microbatches sum is read before another sum takes its place.
 TEST(Batches, SumsBegunAnew) {
-  std::string text = broken(toy::delayed(), [](Bundle &b) {
-    b.programs[0].entries[0].runs[2].block = b.programs[0].findBlock("first");
-  });
+  std::string text = broken(
+      toy::delayed(), [](Bundle &b) { b.programs[0].entries[0].runs[2].block = b.programs[0].findBlock("first"); });
   EXPECT_EQ(text.substr(0, text.find(" | ")), "V5 lost: 'g' is summed anew before the sum that it has is read");
 }
 
-// V5: a buffer of one slot that is indexed by the microbatch holds one microbatch's value, and that of no other is read there.
+// V5: a buffer of one slot that is indexed by the microbatch holds one microbatch's value, and that of no other is read
+// there.
 TEST(Batches, OneSlot) {
   std::string text = broken(toy::delayed(), [](Bundle &b) {
     std::swap(at(b.programs[0], "next", 0), at(b.programs[0], "next", 1)); // the kernel before what feeds it

@@ -21,8 +21,7 @@ inline std::string complaint(const Bundle &bundle) {
   Verdict verdict = verifyBundle(bundle, {.jointly = true});
   if (verdict)
     return "";
-  std::string text =
-      std::string(toString(verdict.counterexample->property)) + " " + verdict.counterexample->message;
+  std::string text = std::string(toString(verdict.counterexample->property)) + " " + verdict.counterexample->message;
   for (const std::string &note : verdict.counterexample->notes)
     text += " | " + note;
   return text;

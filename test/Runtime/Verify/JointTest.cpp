@@ -60,8 +60,9 @@ Bundle twoParameters() {
   Bundle bundle = toy::alone(b.program);
   Manifest &m = bundle.manifest;
   m.communicators = {{"self", {{0}}}};
-  m.tensors = {tensor("w", TensorKind::Parameter, ""), tensor("v", TensorKind::Parameter, ""), tensor("w.m", TensorKind::State, "w"),
-               tensor("v.m", TensorKind::State, "v"), tensor("v.v", TensorKind::State, "v")};
+  m.tensors = {tensor("w", TensorKind::Parameter, ""), tensor("v", TensorKind::Parameter, ""),
+               tensor("w.m", TensorKind::State, "w"), tensor("v.m", TensorKind::State, "v"),
+               tensor("v.v", TensorKind::State, "v")};
   m.microbatches = 2, m.batch = 4;
   m.inputs = {{"x", DType::F32, {4, 4}, true, {{2, 4}, {2, 4}, {{{0, 0}, {2, 4}, {0}}}}}};
   m.outputs = {{"y", DType::F32, {4, 4}, false, {0}, true, {{2, 4}, {2, 4}, {{{0, 0}, {2, 4}, {0}}}}}};
@@ -123,7 +124,8 @@ TEST(Joint, SummedTwice) {
 // V5: what microbatches add up to is no maximum over ranks; nor is what updates a tensor, or a number.
 TEST(Joint, OtherReduction) {
   EXPECT_EQ(says(toy::pipeline(2), [](Bundle &b) { at(b.programs[0], "update", 3).reduction = Reduction::Max; }),
-            "V5 reduction: 'g0' is reduced by max, but it is what microbatches add up to, of which ranks have parts of a sum");
+            "V5 reduction: 'g0' is reduced by max, but it is what microbatches add up to, of which ranks have parts of "
+            "a sum");
   EXPECT_EQ(says(toy::allReduce(2),
                  [](Bundle &b) {
                    for (Block &block : b.programs[0].blocks)
@@ -136,7 +138,8 @@ TEST(Joint, OtherReduction) {
                    Instruction it;
                    it.op = Op::Coll, it.reduction = Reduction::Prod, it.n = 1, it.tag = 9;
                    it.operands = {{Access::ReadWrite, b.programs[0].findBuffer("one"), {}}};
-                   std::vector<Instruction> &list = b.programs[0].blocks[b.programs[0].findBlock("update")].instructions;
+                   std::vector<Instruction> &list =
+                       b.programs[0].blocks[b.programs[0].findBlock("update")].instructions;
                    list.insert(list.begin() + 1, it);
                    b.manifest.outputs[0].metric = true;
                  }),
@@ -172,10 +175,12 @@ TEST(Joint, Written) {
                  [](Bundle &b) {
                    Instruction out;
                    out.op = Op::Copy, out.n = 16;
-                   out.operands = {{Access::Read, b.programs[0].findBuffer("v"), {}}, {Access::Write, b.programs[0].findBuffer("apart"), {}}};
+                   out.operands = {{Access::Read, b.programs[0].findBuffer("v"), {}},
+                                   {Access::Write, b.programs[0].findBuffer("apart"), {}}};
                    Instruction back = out;
                    std::swap(back.operands[0].buffer, back.operands[1].buffer);
-                   std::vector<Instruction> &list = b.programs[0].blocks[b.programs[0].findBlock("update")].instructions;
+                   std::vector<Instruction> &list =
+                       b.programs[0].blocks[b.programs[0].findBlock("update")].instructions;
                    list[5] = out;
                    list.push_back(back);
                  }),
@@ -241,10 +246,14 @@ TEST(Joint, Fetched) {
 
 // V1: an update takes its own parameter's state, each kind at its place.
 TEST(Joint, OwnState) {
-  EXPECT_EQ(says(twoParameters(), [](Bundle &b) { at(b.programs[0], "update", 5).operands[1].buffer = b.programs[0].findBuffer("w.m"); }),
-            "V1 tensor 'w.m' of parameter 'w' takes part in an update of 'v' in all/update:5");
-  EXPECT_EQ(says(twoParameters(), [](Bundle &b) { at(b.programs[0], "update", 5).operands[1].buffer = b.programs[0].findBuffer("v.v"); }),
-            "V1 tensor 'v.v' is operand 1 of builtin opt in all/update:5, which has '.m' of other parameters there");
+  EXPECT_EQ(
+      says(twoParameters(),
+           [](Bundle &b) { at(b.programs[0], "update", 5).operands[1].buffer = b.programs[0].findBuffer("w.m"); }),
+      "V1 tensor 'w.m' of parameter 'w' takes part in an update of 'v' in all/update:5");
+  EXPECT_EQ(
+      says(twoParameters(),
+           [](Bundle &b) { at(b.programs[0], "update", 5).operands[1].buffer = b.programs[0].findBuffer("v.v"); }),
+      "V1 tensor 'v.v' is operand 1 of builtin opt in all/update:5, which has '.m' of other parameters there");
 }
 
 // V1: groups, rectangles and rows are in the order of coordinates.
@@ -254,7 +263,10 @@ TEST(Joint, Coordinates) {
   EXPECT_EQ(says(toy::pipeline(2), [](Bundle &b) { b.manifest.communicators[0].groups = {{0, 3}, {1, 2}}; }),
             "V1 communicator 'pf' has rank 2 beside rank 1, but rank 3 beside rank 0: not in one order");
   EXPECT_EQ(broken(toy::stack({}), asItIs), "");
-  EXPECT_EQ(says(toy::stack({}), [](Bundle &b) { std::swap(b.manifest.tensors[0].layout.parts[0].ranks, b.manifest.tensors[0].layout.parts[1].ranks); }),
+  EXPECT_EQ(says(toy::stack({}),
+                 [](Bundle &b) {
+                   std::swap(b.manifest.tensors[0].layout.parts[0].ranks, b.manifest.tensors[0].layout.parts[1].ranks);
+                 }),
             "V1 tensor 'p0' has its rectangles in another order than coordinates of axis 'tp' in dim 0");
   EXPECT_EQ(says(toy::pipeline(2),
                  [](Bundle &b) {
@@ -281,5 +293,8 @@ TEST(Joint, Immediates) {
   for (Instruction *it : users)
     it->imms = {{0, "tp", 1}};
   users.back()->imms = {{0, "", 1}};
-  EXPECT_EQ(says(bundle, asItIs).substr(0, 100), ("V1 kernel '" + p.kernels[0].name + "' takes the coordinate on axis 'tp' as immediate 0 in one instruction, and a number in ").substr(0, 100));
+  EXPECT_EQ(says(bundle, asItIs).substr(0, 100),
+            ("V1 kernel '" + p.kernels[0].name +
+             "' takes the coordinate on axis 'tp' as immediate 0 in one instruction, and a number in ")
+                .substr(0, 100));
 }

@@ -76,7 +76,7 @@ TEST(Mutations, Scale) {
   ASSERT_TRUE(verdict) << verify::format(verdict, "toy");
   EXPECT_GT(verdict.proof.communications, 64u * 64 * 24);
   RecordProperty("seconds", std::to_string(seconds));
-  std::printf("proved %llu communications in %.3f s\n",
-              static_cast<unsigned long long>(verdict.proof.communications), seconds);
+  std::printf("proved %llu communications in %.3f s\n", static_cast<unsigned long long>(verdict.proof.communications),
+              seconds);
   EXPECT_LT(seconds, 1.0);
 }

@@ -34,7 +34,8 @@ Bundle twoPrograms() {
       bundle = toy::alone(b.program);
     else
       bundle.programs.push_back(b.program);
-    tensors.push_back({name, TensorKind::State, "", DType::F32, {4}, {{4}, {4}, {{{0}, {4}, {rank}}}}, {}, std::nullopt});
+    tensors.push_back(
+        {name, TensorKind::State, "", DType::F32, {4}, {{4}, {4}, {{{0}, {4}, {rank}}}}, {}, std::nullopt});
   }
   Manifest &m = bundle.manifest;
   m.roles = 2, m.mesh = {{"pp", 2}};
@@ -55,8 +56,9 @@ TEST(Reductions, ReadUnreduced) {
       std::swap(at(p, "reduce", 1), at(p, "reduce", 2));
     });
     std::string name = role == 0 ? "a" : "b";
-    EXPECT_EQ(text, "V5 unreduced: 't' is read before it is reduced over ranks of other programs | rank " + std::to_string(role) +
-                        "  stage" + name + "/reduce:1  copy r t, w " + name + "    block reduce, microbatch 0 | rank " +
-                        std::to_string(role) + "  stage" + name + "/reduce:2  coll rw t    block reduce, microbatch 0");
+    EXPECT_EQ(text, "V5 unreduced: 't' is read before it is reduced over ranks of other programs | rank " +
+                        std::to_string(role) + "  stage" + name + "/reduce:1  copy r t, w " + name +
+                        "    block reduce, microbatch 0 | rank " + std::to_string(role) + "  stage" + name +
+                        "/reduce:2  coll rw t    block reduce, microbatch 0");
   }
 }

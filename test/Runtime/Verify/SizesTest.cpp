@@ -91,7 +91,8 @@ TEST(Verify, PaddedRows) {
   };
   EXPECT_EQ(padded(104, 97), "");
   EXPECT_EQ(padded(104, 104), "");
-  std::string begin = "the sizes of builtin cross_entropy_padded_bf16 do not fit one another: rows 2, cols 104, ignore -100, ";
+  std::string begin =
+      "the sizes of builtin cross_entropy_padded_bf16 do not fit one another: rows 2, cols 104, ignore -100, ";
   EXPECT_EQ(padded(104, 105), begin + "total 105");
   EXPECT_EQ(padded(104, 0), begin + "total 0");
   EXPECT_EQ(padded(104, -1), begin + "total -1");

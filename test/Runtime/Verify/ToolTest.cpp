@@ -36,9 +36,9 @@ TEST(Tool, ExitStatusAndText) {
   EXPECT_EQ(call(folder),
             std::pair(0, folder + ": proved: 2 programs, 8 ranks: 208 communications, 8 groups, longest wait "
                                   "chain 30; arenas 0.008 and 0.007 MiB; hashes match\n"));
-  EXPECT_EQ(call(folder + " --json --rank 3")
-                .second.find("{\"bundle\":\"" + folder + "\",\"proved\":true,\"programs\":2"),
-            0u);
+  EXPECT_EQ(
+      call(folder + " --json --rank 3").second.find("{\"bundle\":\"" + folder + "\",\"proved\":true,\"programs\":2"),
+      0u);
   EXPECT_EQ(call(folder + " --rank 8"),
             std::pair(2, "par-verify: error: --rank 8: " + folder + " has 8 ranks, the first is 0\n"));
   EXPECT_EQ(call(folder + " --rank x"),
@@ -55,20 +55,18 @@ TEST(Tool, ExitStatusAndText) {
   ASSERT_TRUE(format::writeBundle(folder, broken));
   auto [status, text] = call(folder);
   EXPECT_EQ(status, 3);
-  EXPECT_EQ(text.find(folder +
-                      ": error: deadlock: ranks 0 and 1 wait for each other in entry train (V3)\n  rank 0  "
-                      "rank0/step:7  send f32[8] to 1"),
+  EXPECT_EQ(text.find(folder + ": error: deadlock: ranks 0 and 1 wait for each other in entry train (V3)\n  rank 0  "
+                               "rank0/step:7  send f32[8] to 1"),
             0u)
       << text;
-  EXPECT_NE(
-      call(folder + " --json").second.find("\"proved\":false,\"property\":\"V3\",\"message\":\"deadlock: "),
-      std::string::npos);
+  EXPECT_NE(call(folder + " --json").second.find("\"proved\":false,\"property\":\"V3\",\"message\":\"deadlock: "),
+            std::string::npos);
   EXPECT_EQ(call(folder + " --rank 0 --rank 1"),
             std::pair(2, std::string("par-verify: error: --rank is given twice, with 0 and '1'; it takes one\n")));
-  EXPECT_EQ(call("$(printf 'no\\033[2J')"), std::pair(1, std::string("no?[2J: error: not a bundle: it has no manifest.json\n")));
+  EXPECT_EQ(call("$(printf 'no\\033[2J')"),
+            std::pair(1, std::string("no?[2J: error: not a bundle: it has no manifest.json\n")));
   std::filesystem::resize_file(folder + "/role-1.json", 100);
-  EXPECT_NE(call(folder).second.find(": error: role-1.json: 100 bytes, the manifest says "),
-            std::string::npos);
+  EXPECT_NE(call(folder).second.find(": error: role-1.json: 100 bytes, the manifest says "), std::string::npos);
   EXPECT_EQ(call(folder).first, 1) << "what cannot be read is no bundle, and nothing was refuted";
   std::filesystem::remove_all(folder);
 }
@@ -97,7 +95,8 @@ TEST(Tool, ListsWhatItIsRunFrom) {
             std::pair(1, folder + ": error: manifest.json: files: provenance.json is missing (V1)\n"));
   EXPECT_EQ(with([](const std::string &name) { return name != "role-1.json"; }),
             std::pair(1, folder + ": error: manifest.json: files: role-1.json is missing (V1)\n"));
-  EXPECT_EQ(with([](const std::string &name) { return name != "kernels-x86.so"; }).first, 0) << "it calls no kernel of it";
+  EXPECT_EQ(with([](const std::string &name) { return name != "kernels-x86.so"; }).first, 0)
+      << "it calls no kernel of it";
   for (format::Program &program : bundle.programs)
     for (format::Kernel &kernel : program.kernels)
       kernel.builtin = false;
@@ -174,7 +173,8 @@ TEST(Tool, PrintsNoControlCharacters) {
   std::string error = folder + ": error: ";
   EXPECT_EQ(with("provenance.json", "node ?", "node \\u001b"),
             error + "provenance.json: lines[0]: a line holds a control character: 'node ?[2J' (V1)\n");
-  EXPECT_EQ(with("provenance.json", "\"lines\"", "\"li\\u0000nes\""), error + "provenance.json: unknown key 'li?nes' (V1)\n");
+  EXPECT_EQ(with("provenance.json", "\"lines\"", "\"li\\u0000nes\""),
+            error + "provenance.json: unknown key 'li?nes' (V1)\n");
   EXPECT_EQ(with("manifest.json", "\"device\":\"cpu\"", "\"device\":\"c\\u0000\\u001b[2J\""),
             error + "manifest.json: device: unknown device 'c??[2J': cpu or cuda (V1)\n");
   EXPECT_EQ(with("manifest.json", "\"role-0.json\"", "\".\\u001b[2J\""),

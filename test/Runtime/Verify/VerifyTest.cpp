@@ -4,11 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include <gmock/gmock.h>
 #include "par/verify/Verify.h"
 #include "Broken.h"
 #include "ToyBundles.h"
 #include "verify/Model.h"
+#include <gmock/gmock.h>
 
 #include <gtest/gtest.h>
 
@@ -20,9 +20,8 @@ using namespace par::verify;
 
 // The bundles built by hand are proved, and counted.
 TEST(Verify, Toys) {
-  for (const Bundle &bundle :
-       {toy::allReduce(), toy::allReduce(5), toy::pipeline(), toy::pipeline(3), toy::groups(), toy::halves(3),
-        toy::offloaded(), toy::delayed()})
+  for (const Bundle &bundle : {toy::allReduce(), toy::allReduce(5), toy::pipeline(), toy::pipeline(3), toy::groups(),
+                               toy::halves(3), toy::offloaded(), toy::delayed()})
     EXPECT_EQ(complaint(bundle), "");
   Verdict verdict = verifyBundle(toy::pipeline(2));
   EXPECT_EQ(verdict.proof.programs, 2u);
@@ -30,9 +29,8 @@ TEST(Verify, Toys) {
   EXPECT_EQ(verdict.proof.communications, 4u * 9);
   EXPECT_EQ(verdict.proof.longestChain, 9u);
   EXPECT_EQ(verifyBundle(toy::groups()).proof.groups, 4u);
-  EXPECT_EQ(par::verify::format(verdict, "t"),
-            "t: proved: 2 programs, 4 ranks: 36 communications, 0 groups, longest "
-            "wait chain 9; arenas 0.001 and 0.000 MiB\n");
+  EXPECT_EQ(par::verify::format(verdict, "t"), "t: proved: 2 programs, 4 ranks: 36 communications, 0 groups, longest "
+                                               "wait chain 9; arenas 0.001 and 0.000 MiB\n");
 }
 
 // V1: programs and manifest agree.
@@ -48,9 +46,10 @@ TEST(Verify, WellFormed) {
   auto twice = [](Bundle &b) { b.programs[0].entries[0].runs.push_back(b.programs[0].entries[0].runs[0]); };
   EXPECT_EQ(broken(toy::pipeline(), twice),
             "V1 program 'stage0', entry 'train': block 'feed' runs for microbatch 0 after microbatch 3");
-  EXPECT_EQ(broken(toy::pipeline(), [](Bundle &b) { b.programs[0].buffers[0].index = Index::Mb; }),
-            "V1 program 'stage0', buffer 'w0': it has a slot for each microbatch, and tensor 'w0' is no counter, which alone "
-            "calls carry on so");
+  EXPECT_EQ(
+      broken(toy::pipeline(), [](Bundle &b) { b.programs[0].buffers[0].index = Index::Mb; }),
+      "V1 program 'stage0', buffer 'w0': it has a slot for each microbatch, and tensor 'w0' is no counter, which alone "
+      "calls carry on so");
   EXPECT_EQ(broken(toy::pipeline(), [](Bundle &b) { at(b.programs[0], "sendact", 1).peer = {0}; }),
             "V1 member 0 of communicator 'pf' is rank 0 itself | rank 0  stage0/sendact:1  send r act    "
             "block sendact, "
@@ -59,9 +58,8 @@ TEST(Verify, WellFormed) {
             "V1 member 2 of communicator 'pf' is not among its 2 members | rank 0  stage0/sendact:1  send r "
             "act    block "
             "sendact, microbatch 0");
-  EXPECT_EQ(
-      broken(toy::pipeline(), [](Bundle &b) { at(b.programs[0], "feed", 1).name = "z"; }),
-      "V1 the manifest has no input 'z' | rank 0  stage0/feed:1  feed z w x    block feed, microbatch 0");
+  EXPECT_EQ(broken(toy::pipeline(), [](Bundle &b) { at(b.programs[0], "feed", 1).name = "z"; }),
+            "V1 the manifest has no input 'z' | rank 0  stage0/feed:1  feed z w x    block feed, microbatch 0");
   EXPECT_EQ(broken(toy::pipeline(), [](Bundle &b) { b.manifest.outputs[0].ranks = {0, 1}; }),
             "V1 rank 0 gives output 'out', but its program 'stage0' never fetches it");
   EXPECT_EQ(broken(toy::pipeline(), [](Bundle &b) { at(b.programs[0], "feed", 1).provenance = 3; }),
@@ -91,10 +89,10 @@ TEST(Verify, WellFormedTables) {
                          tensor.kind = TensorKind::Constant, tensor.value = 0;
                      }),
               ::testing::HasSubstr("holds a constant, which nothing writes"));
-  EXPECT_EQ(broken(toy::pipeline(),
-                   [&](Bundle &b) { hyper(b), at(b.programs[0], "update", 0).operands[0].buffer = 6; }),
-            "V1 'lr' is written by the host alone | rank 0  stage0/update:0  fill w lr    block update, "
-            "microbatch 0");
+  EXPECT_EQ(
+      broken(toy::pipeline(), [&](Bundle &b) { hyper(b), at(b.programs[0], "update", 0).operands[0].buffer = 6; }),
+      "V1 'lr' is written by the host alone | rank 0  stage0/update:0  fill w lr    block update, "
+      "microbatch 0");
   EXPECT_EQ(broken(toy::pipeline(),
                    [](Bundle &b) {
                      b.programs[0].arena.state += 64;
@@ -150,10 +148,9 @@ TEST(Verify, Builtins) {
   };
   EXPECT_EQ(broken(toy::pipeline(), [&](Bundle &b) { softmax(b); }), "");
   std::string tail = " | rank 0  stage0/forward:2  kernel softmax r x, w act    block forward, microbatch 0";
-  EXPECT_EQ(
-      broken(toy::pipeline(), [&](Bundle &b) { softmax(b).second.imms[0].value = 3; }),
-      "V1 operand 0 ('x') of builtin softmax is 12 elements by its immediates, 32 bytes by the kernel table" +
-          tail);
+  EXPECT_EQ(broken(toy::pipeline(), [&](Bundle &b) { softmax(b).second.imms[0].value = 3; }),
+            "V1 operand 0 ('x') of builtin softmax is 12 elements by its immediates, 32 bytes by the kernel table" +
+                tail);
   EXPECT_EQ(broken(toy::pipeline(), [&](Bundle &b) { softmax(b).second.imms[0].axis = "dp"; }),
             "V1 operand 0 ('x') of builtin softmax is an unknown number of elements by its immediates, 32 "
             "bytes by the "
@@ -187,10 +184,9 @@ TEST(Verify, Builtins) {
                 .substr(0, 71),
             "V1 builtin softmax takes 2 operands with these immediates, found 1 | ra");
   // Products of sizes do not wrap.
-  EXPECT_EQ(broken(toy::pipeline(),
-                   [&](Bundle &b) { softmax(b).second.imms = {{int64_t(1) << 62}, {4}}; })
-                .substr(0, 64),
-            "V1 operand 0 ('x') of builtin softmax is an unknown number of el");
+  EXPECT_EQ(
+      broken(toy::pipeline(), [&](Bundle &b) { softmax(b).second.imms = {{int64_t(1) << 62}, {4}}; }).substr(0, 64),
+      "V1 operand 0 ('x') of builtin softmax is an unknown number of el");
   // Blocks that no entry runs are loaded, too.
   EXPECT_EQ(broken(toy::pipeline(),
                    [&](Bundle &b) {
@@ -269,9 +265,10 @@ TEST(Verify, OnGpu) {
       it.imms = {{1}, {4}};
     });
   };
-  EXPECT_EQ(half(8), "V1 'half' begins 8 bytes into 'x', not at a multiple of the 16 bytes of an access, as operands of "
-                     "kernels and calls of a bundle for cuda do | rank 0  stage0/forward:2  kernel softmax r half, w "
-                     "act    block forward, microbatch 0");
+  EXPECT_EQ(half(8),
+            "V1 'half' begins 8 bytes into 'x', not at a multiple of the 16 bytes of an access, as operands of "
+            "kernels and calls of a bundle for cuda do | rank 0  stage0/forward:2  kernel softmax r half, w "
+            "act    block forward, microbatch 0");
   EXPECT_EQ(half(16).substr(0, 3), "V5 "); // the other half of its result is missing
   EXPECT_EQ(gpu([](Bundle &b) {
               Program &p = b.programs[0];
@@ -335,7 +332,8 @@ TEST(Verify, Twins) {
     });
   };
   EXPECT_EQ(copyRows(64, 64), "");
-  EXPECT_THAT(copyRows(64, 128), ::testing::HasSubstr("V5 diverged: ranks 0 and 3 hold the same tensors, but give a communication"));
+  EXPECT_THAT(copyRows(64, 128),
+              ::testing::HasSubstr("V5 diverged: ranks 0 and 3 hold the same tensors, but give a communication"));
   // A result that is fetched before its last product.
   std::string text = broken(toy::stack({}), [&](Bundle &b) {
     alone(b);
@@ -357,11 +355,9 @@ TEST(Verify, AccumulatesBeforeReading) {
     p.entries[0].runs.push_back({uint32_t(p.blocks.size()), 3, 0}); // the last summand once more, behind the update
     p.blocks.push_back({"more", {at(p, "backward.last", 1)}});
   });
-  EXPECT_EQ(
-      text,
-      "V5 early: 'g0' is accumulated into after another run has read it | rank 0  stage0/update:0  kernel "
-      "descend r g0, rw p0    block update, microbatch 0 | rank 0  stage0/more:0  kernel gradient r "
-      "x0, r t2, acc g0    block more, microbatch 3");
+  EXPECT_EQ(text, "V5 early: 'g0' is accumulated into after another run has read it | rank 0  stage0/update:0  kernel "
+                  "descend r g0, rw p0    block update, microbatch 0 | rank 0  stage0/more:0  kernel gradient r "
+                  "x0, r t2, acc g0    block more, microbatch 3");
 }
 
 // In-place gather and scatter share out their operand by member: what is not gathered need not be there
@@ -379,8 +375,7 @@ TEST(Verify, GatherAndScatter) {
   std::string text = complaint(build(CollKind::AllGather));
   EXPECT_EQ(text.find("V5 uninitialised: bytes [144, 160) are read as 'y'"), 0u) << text;
   text = complaint(build(CollKind::ReduceScatter));
-  EXPECT_EQ(text.find("V5 undefined: bytes [144, 160) are read as 'y', but a collective left them undefined"),
-            0u)
+  EXPECT_EQ(text.find("V5 undefined: bytes [144, 160) are read as 'y', but a collective left them undefined"), 0u)
       << text;
 }
 
@@ -419,18 +414,14 @@ TEST(Verify, Matching) {
             "stage0/sendact:1  send f32[2x4] to 1    block sendact, microbatch 0 | rank 1  stage1/recvact:1  "
             "recv f32[4] "
             "from 0    block recvact, microbatch 0");
-  EXPECT_NE(broken(toy::pipeline(), [](Bundle &b) { at(b.programs[1], "recvact", 1).tag = 7; })
-                .find("tag, 1 and 7"),
+  EXPECT_NE(broken(toy::pipeline(), [](Bundle &b) { at(b.programs[1], "recvact", 1).tag = 7; }).find("tag, 1 and 7"),
             std::string::npos);
-  EXPECT_NE(
-      broken(toy::pipeline(),
-             [](Bundle &b) { b.programs[1].entries[0].runs.erase(b.programs[1].entries[0].runs.begin()); })
-          .find("microbatch, 0 and 1"),
-      std::string::npos);
   EXPECT_NE(broken(toy::pipeline(),
-                   [](Bundle &b) {
-                     b.programs[1].entries[0].runs.erase(b.programs[1].entries[0].runs.begin() + 7);
-                   })
+                   [](Bundle &b) { b.programs[1].entries[0].runs.erase(b.programs[1].entries[0].runs.begin()); })
+                .find("microbatch, 0 and 1"),
+            std::string::npos);
+  EXPECT_NE(broken(toy::pipeline(),
+                   [](Bundle &b) { b.programs[1].entries[0].runs.erase(b.programs[1].entries[0].runs.begin() + 7); })
                 .find("one has 4 operations, the other 3"),
             std::string::npos);
   EXPECT_NE(broken(toy::groups(), [](Bundle &b) { at(b.programs[1], "step", 5).reduction = Reduction::Max; })
@@ -458,19 +449,17 @@ TEST(Verify, Deadlock) {
     for (Program &program : b.programs)
       program.blocks[0].instructions.erase(program.blocks[0].instructions.begin() + 7);
   });
-  EXPECT_EQ(
-      text,
-      "V3 deadlock: ranks 0 and 1 wait for each other in entry train | rank 0  rank0/step:7  send f32[8] to "
-      "1    block step, microbatch 0; rank 1 joins later, at rank1/step:8 | rank 1  rank1/step:7  send "
-      "f32[8] "
-      "to 0    block step, microbatch 0; rank 0 joins later, at rank0/step:8");
+  EXPECT_EQ(text,
+            "V3 deadlock: ranks 0 and 1 wait for each other in entry train | rank 0  rank0/step:7  send f32[8] to "
+            "1    block step, microbatch 0; rank 1 joins later, at rank1/step:8 | rank 1  rank1/step:7  send "
+            "f32[8] "
+            "to 0    block step, microbatch 0; rank 0 joins later, at rank0/step:8");
   // Receive before use, send after produce: the obvious order of 1F1B (design.md, "Order").
   text = broken(toy::pipeline(), [](Bundle &b) {
     auto &runs = b.programs[0].entries[0].runs;
     std::swap(runs[10], runs[11]); // recvgrad 1 after sendact 2, which stage 1 receives after sendgrad 1
   });
-  EXPECT_NE(text.find("V3 deadlock: ranks 0 and 1 wait for each other in entry train"), std::string::npos)
-      << text;
+  EXPECT_NE(text.find("V3 deadlock: ranks 0 and 1 wait for each other in entry train"), std::string::npos) << text;
   // Half a group waits for itself: its other half stands behind.
   text = broken(toy::groups(), [](Bundle &b) {
     auto &list = b.programs[0].blocks[0].instructions;
@@ -494,16 +483,14 @@ TEST(Verify, Race) {
 
 // V5: every read sees the value that was last written under its buffer and microbatch.
 TEST(Verify, Values) {
-  EXPECT_EQ(
-      broken(toy::pipeline(), [](Bundle &b) { at(b.programs[0], "forward", 2).operands[0].buffer = 3; }),
-      "V5 uninitialised: bytes [320, 352) are read as 'gact' of microbatch 0, but nothing wrote them in this "
-      "entry | "
-      "rank 0  stage0/forward:2  call product r gact, r w0, w act    block forward, microbatch 0");
+  EXPECT_EQ(broken(toy::pipeline(), [](Bundle &b) { at(b.programs[0], "forward", 2).operands[0].buffer = 3; }),
+            "V5 uninitialised: bytes [320, 352) are read as 'gact' of microbatch 0, but nothing wrote them in this "
+            "entry | "
+            "rank 0  stage0/forward:2  call product r gact, r w0, w act    block forward, microbatch 0");
   for (const char *name : {"x", "act"}) {
     // A depth of one: the second microbatch overwrites the first.
-    std::string text = broken(toy::pipeline(), [&](Bundle &b) {
-      b.programs[0].buffers[b.programs[0].findBuffer(name)].at.pop_back();
-    });
+    std::string text = broken(toy::pipeline(),
+                              [&](Bundle &b) { b.programs[0].buffers[b.programs[0].findBuffer(name)].at.pop_back(); });
     EXPECT_TRUE(text.find("V5 overwritten: ") == 0 || text.find("V4 race: ") == 0) << text;
   }
   // Shifted onto live bytes.
@@ -512,8 +499,7 @@ TEST(Verify, Values) {
     p.buffers[p.findBuffer("act")].at[0] = p.buffers[p.findBuffer("x")].at[0];
   });
   EXPECT_EQ(shifted.find("V5 overlap: operands 0 and 2 of one instruction share bytes"), 0u) << shifted;
-  EXPECT_NE(broken(toy::pipeline(),
-                   [](Bundle &b) { at(b.programs[0], "backward", 1).operands[0].slot.offset = -1; })
+  EXPECT_NE(broken(toy::pipeline(), [](Bundle &b) { at(b.programs[0], "backward", 1).operands[0].slot.offset = -1; })
                 .find("V5 microbatch 1 touches 'x' of microbatch 0"),
             std::string::npos);
   // What a kernel reads it does not overwrite.
@@ -544,7 +530,9 @@ static Bundle withSum() {
 // V1, V5: what a product adds up is an operand that it writes.
 TEST(Verify, SumsBesideProducts) {
   EXPECT_EQ(complaint(withSum()), "");
-  auto isFetched = [](Bundle &b) { at(b.programs[0], "step", 13).operands[0].buffer = b.programs[0].findBuffer("sum"); };
+  auto isFetched = [](Bundle &b) {
+    at(b.programs[0], "step", 13).operands[0].buffer = b.programs[0].findBuffer("sum");
+  };
   EXPECT_EQ(broken(withSum(), isFetched), "");
   auto sum = [](Bundle &b) -> Buffer & { return b.programs[0].buffers.back(); };
   auto operands = [](Bundle &b) -> std::vector<Operand> & { return at(b.programs[0], "step", 10).operands; };
@@ -641,20 +629,19 @@ TEST(Verify, Parts) {
     };
   };
   EXPECT_EQ(broken(parts(), move(0)), "");
-  EXPECT_NE(broken(parts(), move(4)).find("V5 overlap: two collectives of one group read parts that overlap"), std::string::npos);
+  EXPECT_NE(broken(parts(), move(4)).find("V5 overlap: two collectives of one group read parts that overlap"),
+            std::string::npos);
 }
 
 // V6: the peak of the manifest is the arena, and reached.
 TEST(Verify, Peak) {
   EXPECT_EQ(broken(toy::allReduce(), [](Bundle &b) { b.manifest.peak[0].pool += 64; }),
             "V6 program 'all' has an arena of 64 + 192 bytes, the manifest says 64 + 256");
-  EXPECT_EQ(
-      broken(toy::allReduce(), [](Bundle &b) { b.manifest.peak[0].pool = b.programs[0].arena.pool = 4096; }),
-      "V6 program 'all' has an arena of 64 + 4096 bytes, but its buffers end at 32 and 196");
+  EXPECT_EQ(broken(toy::allReduce(), [](Bundle &b) { b.manifest.peak[0].pool = b.programs[0].arena.pool = 4096; }),
+            "V6 program 'all' has an arena of 64 + 4096 bytes, but its buffers end at 32 and 196");
   EXPECT_EQ(broken(toy::offloaded(), [](Bundle &b) { b.manifest.peak[0].host = 0; }),
             "V6 program 'all' has 64 bytes in the host's memory, the manifest says 0");
-  EXPECT_EQ(broken(toy::offloaded(),
-                   [](Bundle &b) { b.manifest.peak[0].host = b.programs[0].arena.host = 4096; }),
+  EXPECT_EQ(broken(toy::offloaded(), [](Bundle &b) { b.manifest.peak[0].host = b.programs[0].arena.host = 4096; }),
             "V6 program 'all' has 4096 bytes in the host's memory, but its buffers end at 64");
 }
 
@@ -666,8 +653,8 @@ TEST(Verify, HostSpace) {
       list.erase(list.begin() + std::ptrdiff_t(n));
     });
   };
-  EXPECT_EQ(without(1).substr(0, 3), "V4 ") << without(1);   // what the block before read
-  EXPECT_EQ(without(5).substr(0, 3), "V4 ") << without(5);   // the state is not there yet
-  EXPECT_EQ(without(8).substr(0, 3), "V4 ") << without(8);   // it is taken before it is made
-  EXPECT_EQ(without(2).substr(0, 3), "V5 ") << without(2);   // it is never brought
+  EXPECT_EQ(without(1).substr(0, 3), "V4 ") << without(1); // what the block before read
+  EXPECT_EQ(without(5).substr(0, 3), "V4 ") << without(5); // the state is not there yet
+  EXPECT_EQ(without(8).substr(0, 3), "V4 ") << without(8); // it is taken before it is made
+  EXPECT_EQ(without(2).substr(0, 3), "V5 ") << without(2); // it is never brought
 }

@@ -37,7 +37,7 @@ namespace par::comm {
 struct Members {
   std::string name;            ///< for errors: "tp", "pipe"
   std::vector<uint32_t> ranks; ///< member index -> rank, without repetition
-  bool used = true; ///< false: nobody communicates on it, so that it takes no memory and no connection
+  bool used = true;            ///< false: nobody communicates on it, so that it takes no memory and no connection
 };
 
 /// The table of a bundle: all groups of all communicators, in the manifest's order. A bundle may name any

@@ -54,8 +54,7 @@ public:
   /// The value of `root`, at every rank.
   virtual std::string broadcast(std::string_view label, std::string_view value, uint32_t root = 0) = 0;
   /// At `root`: every rank's value in rank order; elsewhere: empty.
-  virtual std::vector<std::string> gather(std::string_view label, std::string_view value,
-                                          uint32_t root = 0) = 0;
+  virtual std::vector<std::string> gather(std::string_view label, std::string_view value, uint32_t root = 0) = 0;
   /// Every rank's value in rank order, at every rank.
   virtual std::vector<std::string> allGather(std::string_view label, std::string_view value) = 0;
   virtual void barrier(std::string_view label) = 0;
@@ -76,7 +75,8 @@ public:
 
   /// Tells the host the newest complete save ("ckpt/100"), for the message of a dead rank.
   virtual void saved(std::string_view path) = 0;
-  /// Tells the host of a file of results that is whole ("out.safetensors"), for the message of a job that a signal ended.
+  /// Tells the host of a file of results that is whole ("out.safetensors"), for the message of a job that a signal
+  /// ended.
   virtual void wrote(std::string_view path) = 0;
 
   /// Ends the job everywhere with this exit code; `message` is printed once, by the host. Throws Aborted.

@@ -26,7 +26,7 @@ struct Place {
   std::string host = "127.0.0.1"; ///< of the rendezvous
   uint16_t port = 0;
   bool agentStore = false; ///< torchrun's agent may hold `port`: the first free of the 16 above it is taken
-  std::string job; ///< the launcher's name of the job, "" where it has none: another job's ranks are refused
+  std::string job;         ///< the launcher's name of the job, "" where it has none: another job's ranks are refused
   std::string rankSource, worldSource; ///< what said so: "RANK" and "WORLD_SIZE", "--rank" and "--world", ...
 };
 
@@ -42,7 +42,7 @@ struct Launch {
   Transport transport = Transport::automatic;
   std::optional<uint32_t> rank, world; ///< --rank, --world
   std::string master;                  ///< --master HOST:PORT
-  double timeout = 5; ///< --timeout: seconds without a heartbeat; ranks that all wait twice as long: deadlock
+  double timeout = 5;      ///< --timeout: seconds without a heartbeat; ranks that all wait twice as long: deadlock
   double joinTimeout = 60; ///< seconds until all ranks must have come
 };
 
@@ -75,9 +75,9 @@ std::optional<Place> placeOfProcess(const Launch &launch);
 /// no other one. A job of one rank, and `inproc`, use neither sockets nor shared memory.
 ///
 /// The first SIGINT, SIGTERM or SIGHUP lets startStep() answer false on all ranks at the same step (130, 143, 129
-/// when all have ended well), before the first step it ends the job; a second SIGINT or SIGTERM ends at once. Codes: 0; the code of the rank that ended the job; 2 for errors
-/// of the launch (and 1 where bundles differ); exitRankLost where a rank died, stopped answering, or ranks
-/// did not match.
+/// when all have ended well), before the first step it ends the job; a second SIGINT or SIGTERM ends at once. Codes: 0;
+/// the code of the rank that ended the job; 2 for errors of the launch (and 1 where bundles differ); exitRankLost where
+/// a rank died, stopped answering, or ranks did not match.
 int run(const Launch &launch, const std::function<int(Control &)> &rankMain);
 
 } // namespace par::comm

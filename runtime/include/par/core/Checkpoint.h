@@ -1,7 +1,8 @@
 // Checkpoints: DIR/STEP/ holds one safetensors file a rank with the rectangles that it owns, and index.json, which
-// says where each part of each global tensor lies, so that any plan reads any plan's. Every file says which run wrote it,
-// at which step, for which rank, and has a checksum: the index that of its own text and of each file's header, a header
-// that of the file's data. A checkpoint is written as DIR/STEP.RUN.tmp, synced and renamed: what bears a step's name is whole.
+// says where each part of each global tensor lies, so that any plan reads any plan's. Every file says which run wrote
+// it, at which step, for which rank, and has a checksum: the index that of its own text and of each file's header, a
+// header that of the file's data. A checkpoint is written as DIR/STEP.RUN.tmp, synced and renamed: what bears a step's
+// name is whole.
 #pragma once
 
 #include "par/core/SaveFolder.h"
@@ -11,12 +12,13 @@ namespace par::core {
 
 /// Where a run stood.
 struct RunPosition {
-  uint64_t step = 0;      ///< steps done
-  uint64_t rows = 0;      ///< rows of the data order consumed
+  uint64_t step = 0; ///< steps done
+  uint64_t rows = 0; ///< rows of the data order consumed
   uint64_t seed = 0;
   bool shuffled = true;
-  std::string data = {};  ///< what tells the files of its data from others; "" where that is not known
-  uint64_t skipped = 0;   ///< of the steps, those that overflowed and wrote nothing: the learning rate's schedule does not count them
+  std::string data = {}; ///< what tells the files of its data from others; "" where that is not known
+  uint64_t skipped =
+      0; ///< of the steps, those that overflowed and wrote nothing: the learning rate's schedule does not count them
 };
 
 /// Writes the checkpoints of one job; every rank has one.
@@ -50,14 +52,15 @@ struct Checkpoint {
 
 /// Opens the checkpoint in `path` itself. Throws Failure (error 23) if a file is not as the index says.
 Checkpoint openCheckpoint(const std::string &path);
-/// The newest checkpoint of a folder, "DIR/STEP"; nothing where none was saved. One that is further than the others is found
-/// even if it is broken, so that who opens it hears why. Throws Failure where the folder cannot be read.
+/// The newest checkpoint of a folder, "DIR/STEP"; nothing where none was saved. One that is further than the others is
+/// found even if it is broken, so that who opens it hears why. Throws Failure where the folder cannot be read.
 std::optional<std::string> findNewestCheckpoint(const std::string &folder);
 /// The same; throws Failure if there is none.
 std::string newestCheckpoint(const std::string &folder);
 /// True if `path` holds an index.json of a checkpoint.
 bool isCheckpoint(const std::string &path);
-/// "; ckpt/100 is complete: --resume ckpt/100", if there is another one beside `path` and all of it is as it was written.
+/// "; ckpt/100 is complete: --resume ckpt/100", if there is another one beside `path` and all of it is as it was
+/// written.
 std::string otherComplete(const std::string &path);
 
 } // namespace par::core

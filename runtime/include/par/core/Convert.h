@@ -27,8 +27,8 @@ void widen(DType from, const std::byte *data, DType to, std::byte *result, uint6
 
 /// Whether weights of one type stand for those of the other: equal types, and any two of f64, f32, bf16 and f16.
 bool isConvertible(DType from, DType to);
-/// Writes elements in such a type, floats rounded to nearest, ties to even. Neither side need be aligned; equal types are
-/// copied. Returns the index of the first finite float that is out of range; `count` if there is none.
+/// Writes elements in such a type, floats rounded to nearest, ties to even. Neither side need be aligned; equal types
+/// are copied. Returns the index of the first finite float that is out of range; `count` if there is none.
 int64_t convertElements(std::byte *to, DType toType, const std::byte *from, DType fromType, int64_t count);
 
 } // namespace par::core

@@ -20,15 +20,16 @@ class World;
 namespace par::core {
 
 /// Where an entry's inputs come from and its results go. A device calls it before run() returns, from the thread that
-/// called run() or from another one while that waits, with host memory: the arena itself or a staging buffer that is valid during the call.
+/// called run() or from another one while that waits, with host memory: the arena itself or a staging buffer that is
+/// valid during the call.
 class EntryHost {
 public:
   virtual ~EntryHost() = default;
   /// Writes this rank's part of an input for one microbatch: a dense array of the input's local shape. May be called
   /// as early as a device likes.
   virtual void feed(const format::Input &input, int64_t microbatch, std::span<std::byte> to) = 0;
-  /// Writes what feed() will give in the next run of this entry, while this one is on its way; false where that is not known
-  /// yet, and `to` is then undefined.
+  /// Writes what feed() will give in the next run of this entry, while this one is on its way; false where that is not
+  /// known yet, and `to` is then undefined.
   virtual bool feedNext(const format::Input &, int64_t /*microbatch*/, std::span<std::byte> /*to*/) { return false; }
   /// Whether this run takes what feedNext() gave in the one before, all of it.
   virtual bool wasFed() const { return false; }
@@ -49,8 +50,8 @@ struct HyperValue {
   uint32_t bytes = 0;
 };
 
-/// Where a device that chooses among a library's algorithms keeps what it chose, so that a run that goes on computes the
-/// same bits. Files of rank 0; others hear from it.
+/// Where a device that chooses among a library's algorithms keeps what it chose, so that a run that goes on computes
+/// the same bits. Files of rank 0; others hear from it.
 struct Tuning {
   std::string read, write; ///< "" for none
   bool times = true;       ///< else what the library would take first

@@ -14,9 +14,9 @@ struct Job {
   std::unique_ptr<Dataset> dataset, evalDataset;
   std::optional<WeightStore> weights; ///< absent with --init and --resume
   std::optional<Checkpoint> checkpoint;
-  std::shared_ptr<SaveFolder> saves;    ///< of --save, where rank 0 runs
-  std::string remark; ///< what opening these has to tell the user, by lines; "" for nothing
-  std::string dataSample; ///< what tells the data of this job from others
+  std::shared_ptr<SaveFolder> saves; ///< of --save, where rank 0 runs
+  std::string remark;                ///< what opening these has to tell the user, by lines; "" for nothing
+  std::string dataSample;            ///< what tells the data of this job from others
   uint64_t seed = 0;
   std::shared_ptr<sim::World> world; ///< of --device sim
   bool shuffled = true;

@@ -14,11 +14,11 @@ namespace par::core {
 struct Step {
   format::Op op = format::Op::Kernel;
   uint32_t queue = 0;
-  const char *id = "";    ///< "stage0/forward:12"
+  const char *id = ""; ///< "stage0/forward:12"
   int64_t microbatch = 0;
-  uint32_t run = 0;       ///< index into ExpandedEntry::runs
+  uint32_t run = 0;                                 ///< index into ExpandedEntry::runs
   const format::Instruction *instruction = nullptr; ///< what it was made from
-  uint32_t operands = 0;  ///< index of the first in ExpandedEntry::pointers
+  uint32_t operands = 0;                            ///< index of the first in ExpandedEntry::pointers
   // kernel
   uint32_t immediates = 0; ///< index of the first in ExpandedEntry::immediates
   // coll, send, recv, group: `units` communications from `firstUnit`

@@ -15,19 +15,19 @@ struct MessageText {
   /* files */                                                                                                          \
   M(cannotOpen, "cannot open: {}")                                                                                     \
   M(cannotWrite, "cannot write: {}")                                                                                   \
-  M(badIndex, "is no index of weights: {}")                                                                             \
-  M(indexLeaves, "says that \"{}\" is in {}; an index names files beside it")                                           \
-  M(indexMissing, "says that \"{}\" is in {}, which is not there")                                                       \
-  M(indexWrong, "says that \"{}\" is in {}, which does not hold it")                                                     \
-  M(tensorTwice, "holds \"{}\", which {} holds too")                                                                    \
+  M(badIndex, "is no index of weights: {}")                                                                            \
+  M(indexLeaves, "says that \"{}\" is in {}; an index names files beside it")                                          \
+  M(indexMissing, "says that \"{}\" is in {}, which is not there")                                                     \
+  M(indexWrong, "says that \"{}\" is in {}, which does not hold it")                                                   \
+  M(tensorTwice, "holds \"{}\", which {} holds too")                                                                   \
   M(badOffsets, "tensor \"{}\" says bytes [{}, {}) of {}, and its shape needs {}")                                     \
   /* bundle and machine */                                                                                             \
   M(absentBundle, "no such bundle; par-compile -o {} writes one")                                                      \
   M(notABundle, "is not a bundle: it has no manifest.json")                                                            \
-  M(isModel, "is a model, not a bundle; compile it first: par-compile {} PLAN.yaml -o {}, then par-run {}")           \
-  M(noDevice, "this bundle is for {} and this machine has no {} device; compile it again with --target cpu")          \
-  M(unknownDevice, "there is no device \"{}\" in this runtime; it has cpu, sim and cuda")                               \
-  M(cudaNoLibrary, "{} cannot be opened: {}: {}")                                                                       \
+  M(isModel, "is a model, not a bundle; compile it first: par-compile {} PLAN.yaml -o {}, then par-run {}")            \
+  M(noDevice, "this bundle is for {} and this machine has no {} device; compile it again with --target cpu")           \
+  M(unknownDevice, "there is no device \"{}\" in this runtime; it has cpu, sim and cuda")                              \
+  M(cudaNoLibrary, "{} cannot be opened: {}: {}")                                                                      \
   M(cudaNoEntry, "{} has no entry point {}; a newer version of {} is needed")                                          \
   M(cudaOldLibrary, "{}: {} is version {}, and {} or later is needed")                                                 \
   M(cudaNoDevice, "{} finds no GPU on this machine")                                                                   \
@@ -35,7 +35,7 @@ struct MessageText {
   M(cudaMemory, "{} bytes are needed and {} of {} are free on {}; --set batch.microbatches or recompute takes less")   \
   M(cudaNoBuiltins, "this runtime was built without nvcc and has no builtin kernels for cuda")                         \
   M(cudaModule, "{} (sm_{}) cannot load these kernels: {}")                                                            \
-  M(cudaTooFewDevices, "rank {} is number {} (from 0) on its host, which has {} GPUs")                                          \
+  M(cudaTooFewDevices, "rank {} is number {} (from 0) on its host, which has {} GPUs")                                 \
   M(cudaStepFailed, "{} failed on the GPU: {}")                                                                        \
   M(cudaRunFailed, "{} failed in this step: {}")                                                                       \
   M(cudaOldGpu, "this bundle is for sm_{} and {} is sm_{}; compile it again for that")                                 \
@@ -45,10 +45,10 @@ struct MessageText {
   M(blasFailed, "call \"{}\": {} failed (cuBLASLt status {})")                                                         \
   M(blasNoAlgorithm, "call \"{}\": cuBLASLt has no algorithm for it within a workspace of {} bytes")                   \
   M(dnnFailed, "{}: {} failed: {}")                                                                                    \
-  M(dnnNoEngine, "kernel \"{}\" ({}): {} has no engine for it that gives the same bits each time, computes in f32 "     \
-                 "and needs at most {} bytes of workspace: {}; compile it for cpu, or name another cuDNN in "           \
-                 "PAR_CUDNN_LIBRARY")                                                                                   \
-  M(tuningBroken, "is not a file of chosen algorithms: {}; without it they are chosen again")                         \
+  M(dnnNoEngine, "kernel \"{}\" ({}): {} has no engine for it that gives the same bits each time, computes in f32 "    \
+                 "and needs at most {} bytes of workspace: {}; compile it for cpu, or name another cuDNN in "          \
+                 "PAR_CUDNN_LIBRARY")                                                                                  \
+  M(tuningBroken, "is not a file of chosen algorithms: {}; without it they are chosen again")                          \
   M(tuningRefused, "product {}: cuBLASLt {} refuses its algorithm (status {}); without this file one is chosen again") \
   M(otherDevice, "this bundle is for {}; --device {} runs bundles for cpu")                                            \
   M(missingIsa, "this bundle needs the instruction set {}, which this machine lacks; compile it again on it")          \
@@ -61,39 +61,45 @@ struct MessageText {
   M(unsupportedInstruction, "{}: {} is not supported yet")                                                             \
   /* weights */                                                                                                        \
   M(noWeights, "no weights: {} was compiled without them; give --weights FILE, or --init to start from train.init")    \
-  M(weightsCompressed, "no weights: those in {} are compressed and cannot be mapped; compile the unpacked file, give "  \
+  M(weightsCompressed, "no weights: those in {} are compressed and cannot be mapped; compile the unpacked file, give " \
                        "--weights FILE, or --init to start from train.init")                                           \
-  M(dataMissing, "no weights: {}, the external data of {}, is not there (\"{}\" lies in it); give --weights FILE, or "  \
+  M(dataMissing, "no weights: {}, the external data of {}, is not there (\"{}\" lies in it); give --weights FILE, or " \
                  "--init")                                                                                             \
-  M(dataChanged, "no weights: {}, the external data of {}, is not what it was when that was compiled ({}); compile it again, " \
-                 "or give --weights FILE")                                                                             \
-  M(dataLeaves, "external data \"{}\" of {} is a link out of the model's folder")                                        \
+  M(dataChanged,                                                                                                       \
+    "no weights: {}, the external data of {}, is not what it was when that was compiled ({}); compile it again, "      \
+    "or give --weights FILE")                                                                                          \
+  M(dataLeaves, "external data \"{}\" of {} is a link out of the model's folder")                                      \
   M(modelMissing, "no weights: {} is neither here nor beside the bundle; give --weights FILE, or --init")              \
   M(modelChanged, "no weights: {} is not the file that was compiled ({}); give --weights FILE, or --init")             \
   M(wrongShape, "\"{}\" is {}, the bundle has {}; of the others {} match{}")                                           \
   M(wrongType, "\"{}\" is {}, the bundle has {}")                                                                      \
-  M(unusedStates, "holds \"{}\", {} {} in all that this bundle's optimizer has not: they are not used, and later saves have none")  \
-  M(weightRange, "\"{}\" holds {}, which is beyond the bundle's {}")                                                    \
-  M(prefixAmbiguous, "its names are the bundle's in two ways, {} or {}; rename them")                                   \
+  M(unusedStates,                                                                                                      \
+    "holds \"{}\", {} {} in all that this bundle's optimizer has not: they are not used, and later saves have none")   \
+  M(weightRange, "\"{}\" holds {}, which is beyond the bundle's {}")                                                   \
+  M(prefixAmbiguous, "its names are the bundle's in two ways, {} or {}; rename them")                                  \
   M(missingTensor, "holds no \"{}\"; {} of {} tensors are there")                                                      \
-  M(tiedDiffer, "holds other numbers for \"{}\" than for \"{}\", which are one tensor of the bundle; leave one of both out") \
+  M(tiedDiffer,                                                                                                        \
+    "holds other numbers for \"{}\" than for \"{}\", which are one tensor of the bundle; leave one of both out")       \
   M(weightsSeveral, "holds several files of weights, among them {} and {}; name the one that is meant")                \
   M(weightsPickled, "holds {}, which is pickled Python, and no .safetensors file; in Python "                          \
-                    "safetensors.torch.save_file(model.state_dict(), \"w.safetensors\") writes one")                  \
+                    "safetensors.torch.save_file(model.state_dict(), \"w.safetensors\") writes one")                   \
   M(unknownWeights, "is no .safetensors file and no checkpoint folder; the model's own weights need no --weights{}")   \
   /* data */                                                                                                           \
-  M(inputWithoutData, "input \"{}\" {} gets no data ({}); add it to --data, or bind it in the plan: inputs.{}.value")    \
+  M(inputWithoutData, "input \"{}\" {} gets no data ({}); add it to --data, or bind it in the plan: inputs.{}.value")  \
   M(arrayType, "array \"{}\" is {}; input \"{}\" takes {}{}")                                                          \
   M(arrayShape, "array \"{}\" is {}; input \"{}\" takes {} a sample")                                                  \
   M(arrayMissing, "holds no array \"{}\"; it has {}")                                                                  \
   M(arrayRows, "array \"{}\" has {} rows, \"{}\" has {}")                                                              \
-  M(arraysDiffer, "array \"{}\" holds other numbers than that of {}; input \"{}\" is not cut into rows, so that one holds for all") \
-  M(valueRange, "array \"{}\" holds {} {}; input \"{}\" takes {}{}")                                            \
-  M(valuePads, "only labels of a loss can be ignored; fill up \"{}\" with an index from 0 to {} and ignore its label; one that is both is filled up in the module, behind the loss: labels.masked_fill(labels < 0, 0)") \
+  M(arraysDiffer,                                                                                                      \
+    "array \"{}\" holds other numbers than that of {}; input \"{}\" is not cut into rows, so that one holds for all")  \
+  M(valueRange, "array \"{}\" holds {} {}; input \"{}\" takes {}{}")                                                   \
+  M(valuePads,                                                                                                         \
+    "only labels of a loss can be ignored; fill up \"{}\" with an index from 0 to {} and ignore its label; one that "  \
+    "is both is filled up in the module, behind the loss: labels.masked_fill(labels < 0, 0)")                          \
   M(tooFewRows, "{} rows are fewer than one batch of {}")                                                              \
   M(unknownData, "data is read from .safetensors; other formats are not supported yet{}")                              \
   M(textWithoutFeed, "this bundle has no input that takes tokens; --text needs one")                                   \
-  M(labelsUnlike, "--text feeds windows of one length, and input \"{}\" is {}, \"{}\" is {}; give --data")            \
+  M(labelsUnlike, "--text feeds windows of one length, and input \"{}\" is {}, \"{}\" is {}; give --data")             \
   M(labelsUnknown, "whether labels are the next tokens or the same is not known; say --labels next or --labels same")  \
   M(textVocabulary, "byte {} at {} is outside of the model's {} symbols")                                              \
   M(textTooShort, "{} bytes are fewer than one batch of {} windows of {}")                                             \
@@ -107,20 +113,20 @@ struct MessageText {
   M(checkpointArray, "{} holds \"{}\" as {}, index.json has {}")                                                       \
   M(checkpointDamaged, "{} is not as it was written: its checksum is that of other content{}")                         \
   M(checkpointIndex, "index.json: {}")                                                                                 \
-  M(saveLocked, "{} writes its saves here; wait for it or end it, or give --save another folder")                       \
+  M(saveLocked, "{} writes its saves here; wait for it or end it, or give --save another folder")                      \
   M(saveLockedElsewhere, "{} writes its saves here, or died, which cannot be seen on a file system without locks; if " \
                          "it died, remove {}")                                                                         \
   M(savesHere, "holds saves, the newest of step {}, that this run does not go on from and would replace or delete: "   \
-               "--resume auto goes on from it, or give --save another folder")                                             \
-  M(noSaveHere, "{} has the name of a save and is none; --save would take its place: move it, or give another folder")    \
+               "--resume auto goes on from it, or give --save another folder")                                         \
+  M(noSaveHere, "{} has the name of a save and is none; --save would take its place: move it, or give another folder") \
   M(flagsDiffer, "rank {} was started with {}, rank 0 with {}; all ranks of a job take the same")                      \
-  M(checkpointDiffers, "rank {} sees {} here, rank 0 {}; name the folder of one step with --resume")                    \
+  M(checkpointDiffers, "rank {} sees {} here, rank 0 {}; name the folder of one step with --resume")                   \
   M(checkpointCover, "\"{}\": {} of the {} elements that rank {} holds are in no file")                                \
   /* the run */                                                                                                        \
   M(lossIsNan, "{} is {} on rank {} ({}): {}")                                                                         \
   M(evalIsNan, "loss is {} in {} of {} batches, first in batch {} of {} samples")                                      \
   M(weightsAreNaN, "the results are NaN where they depend on it: {}")                                                  \
-  M(race, "race on rank {} in entry {}: nothing orders two accesses to bytes [{}, {}) of its {} arena")                 \
+  M(race, "race on rank {} in entry {}: nothing orders two accesses to bytes [{}, {}) of its {} arena")                \
   M(simulationStuck, "ranks wait for one another in entry {}")                                                         \
   M(interleavingsDiffer, "{} of rank {} depends on the order in which the queues of entry {} move")                    \
   M(lossScaleExhausted, "loss scale exhausted: gradients overflow at {} already")                                      \
@@ -128,11 +134,14 @@ struct MessageText {
   M(foreignFlag, "unknown flag \"{}\"; par-run has {}")                                                                \
   M(planFlag, "unknown flag \"{}\"; that is in the plan: par-compile MODEL --set {}")                                  \
   M(flagTwice, "{} is given twice, with \"{}\" and \"{}\"; it takes one")                                              \
-  M(planKey, "--set {}: a run takes lr, clip and seed, each a number; what else a plan says is compiled in: par-compile MODEL --set {}") \
+  M(planKey, "--set {}: a run takes lr, clip and seed, each a number; what else a plan says is compiled in: "          \
+             "par-compile MODEL --set {}")                                                                             \
   M(exportMissing, "--export to .onnx needs the model {}, which is neither here nor beside the bundle")                \
   M(exportChanged, "--export to .onnx needs the model that was compiled; {} is another one ({})")                      \
-  M(exportDataChanged, "--export to .onnx needs {}, the external data of {}, as it was compiled ({}); export to .safetensors") \
-  M(exportDataMissing, "--export to .onnx needs {} too, where \"{}\" lies, and it is not there; export to .safetensors")     \
+  M(exportDataChanged,                                                                                                 \
+    "--export to .onnx needs {}, the external data of {}, as it was compiled ({}); export to .safetensors")            \
+  M(exportDataMissing,                                                                                                 \
+    "--export to .onnx needs {} too, where \"{}\" lies, and it is not there; export to .safetensors")                  \
   M(exportOnModel, "is the model that was compiled, or its weights; give --export another name or folder")             \
   M(exportNoPlace, "cannot hold {}: {} was compiled without its weights or is compressed; export to .safetensors")     \
   M(exportKind, "--export needs a name that ends in .safetensors or .onnx, not \"{}\"")                                \
@@ -140,19 +149,22 @@ struct MessageText {
   M(flagValue, "{} needs {}")                                                                                          \
   M(flagBad, "{} takes {}, not \"{}\"")                                                                                \
   M(renamesNothing, "--data {}: this bundle has no input \"{}\"; its inputs are {}")                                   \
-  M(tooManyThreads, "--threads {} is more than the {} that this machine takes, {} for each of {} cores")                \
+  M(tooManyThreads, "--threads {} is more than the {} that this machine takes, {} for each of {} cores")               \
   M(noThread, "cannot start thread {} of {}: {}; give fewer with --threads")                                           \
   M(noBundle, "no bundle given: par-run BUNDLE [flags]")                                                               \
   M(twoBundles, "two bundles given: \"{}\" and \"{}\"")                                                                \
   M(flagsExclude, "{} and {} exclude each other")                                                                      \
   M(flagNeeds, "{} needs {}")                                                                                          \
-  M(seedOfSave, "--set seed={}: {} goes on with seed {}, by which its rows and random numbers come; leave the seed out")  \
-  M(orderOfSave, "--order {}: {} was saved in the middle of an order that is {}; leave --order out")                     \
+  M(seedOfSave,                                                                                                        \
+    "--set seed={}: {} goes on with seed {}, by which its rows and random numbers come; leave the seed out")           \
+  M(orderOfSave, "--order {}: {} was saved in the middle of an order that is {}; leave --order out")                   \
   M(outputIsRead, "{} would write over what {} reads; give it another file")                                           \
   M(outputsAlike, "{} and {} would both write it; give one of them another file")                                      \
   M(outputIsSave, "{} takes a name of --save's own; give it another file")                                             \
-  M(stepsBetweenFlushes, "--steps {}: batches follow one another until the pipeline is flushed, {} at a time (pipeline.flush_every), and {} are no multiple; give --steps {} or {}") \
-  M(unknownHyper, "--set {}: this bundle has no such key; ® keys are {}; what else a plan says is compiled in: par-compile {} --set {}")
+  M(stepsBetweenFlushes, "--steps {}: batches follow one another until the pipeline is flushed, {} at a time "         \
+                         "(pipeline.flush_every), and {} are no multiple; give --steps {} or {}")                      \
+  M(unknownHyper, "--set {}: this bundle has no such key; ® keys are {}; what else a plan says is compiled in: "      \
+                  "par-compile {} --set {}")
 
 inline constexpr MessageText messageTable[] = {
 #define M(KEY, TEXT) {#KEY, TEXT},

@@ -14,7 +14,7 @@ struct RunOptions {
   // where
   std::optional<uint32_t> n, rank, world;
   std::string master, comm = "auto";
-  std::string device; ///< empty: what the bundle was compiled for
+  std::string device;                    ///< empty: what the bundle was compiled for
   std::optional<uint32_t> interleavings; ///< of --device sim
   std::optional<uint64_t> simSeed;
   int threads = 0; ///< 0: what the bundle was compiled for
@@ -41,8 +41,9 @@ struct RunOptions {
 
 /// Reads the arguments after the program's name. Throws Failure with exit code 2 for what is wrong, or not there yet.
 RunOptions parseOptions(const std::vector<std::string> &arguments);
-/// For test suites that run par-run without knowing of devices: "sim", "sim:20" (interleavings) or "sim:20:7" (and seed),
-/// the value of PAR_DEVICE, stands for --device and its flags where the arguments say none, nor --comm shm or --rank.
+/// For test suites that run par-run without knowing of devices: "sim", "sim:20" (interleavings) or "sim:20:7" (and
+/// seed), the value of PAR_DEVICE, stands for --device and its flags where the arguments say none, nor --comm shm or
+/// --rank.
 void takeDevice(RunOptions &options, const std::string &environment);
 /// What --help prints.
 std::string usage();

@@ -14,9 +14,9 @@ namespace par::core {
 
 /// Copies the block of `size` at `fromStart` of an array of shape `fromShape` to `toStart` of one of `toShape`.
 /// All have the same rank; elements have `elementBytes` bytes.
-void copyBlock(std::byte *to, std::span<const int64_t> toShape, std::span<const int64_t> toStart,
-               const std::byte *from, std::span<const int64_t> fromShape, std::span<const int64_t> fromStart,
-               std::span<const int64_t> size, uint64_t elementBytes);
+void copyBlock(std::byte *to, std::span<const int64_t> toShape, std::span<const int64_t> toStart, const std::byte *from,
+               std::span<const int64_t> fromShape, std::span<const int64_t> fromStart, std::span<const int64_t> size,
+               uint64_t elementBytes);
 
 /// The same copy as runs of contiguous elements: visit(toElement, fromElement, elements).
 void forEachRun(std::span<const int64_t> toShape, std::span<const int64_t> toStart, std::span<const int64_t> fromShape,

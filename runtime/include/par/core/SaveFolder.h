@@ -13,9 +13,9 @@ namespace par::core {
 /// The lock of a folder, held from construction to destruction, also by processes that this one forks meanwhile.
 class FolderLock {
 public:
-  /// Throws Failure naming the owner where another job has it. `locks`: whether the file system is asked for a lock, which
-  /// ends with its owner; one that has none goes by the text of the file, which the owner of a dead process on this host
-  /// no longer is.
+  /// Throws Failure naming the owner where another job has it. `locks`: whether the file system is asked for a lock,
+  /// which ends with its owner; one that has none goes by the text of the file, which the owner of a dead process on
+  /// this host no longer is.
   explicit FolderLock(const std::string &folder, bool locks = true);
   ~FolderLock();
   FolderLock(const FolderLock &) = delete;
@@ -45,17 +45,17 @@ std::vector<ListedSave> listSaves(const std::string &folder);
 /// The step that a folder's name says; nothing where it is no number of a step.
 std::optional<uint64_t> stepOfName(const std::string &name);
 
-/// Throws Failure if `folder` holds something that is no save under a name that one of the steps up to `last` may get: a
-/// file, or a folder with other files than saves have.
+/// Throws Failure if `folder` holds something that is no save under a name that one of the steps up to `last` may get:
+/// a file, or a folder with other files than saves have.
 void refuseForeign(const std::string &folder, uint64_t last);
-/// Throws Failure if `folder` holds saves and `from`, the one that a job goes on from (empty: none), is not among them: it would
-/// delete them, or take their names, as it makes its own.
+/// Throws Failure if `folder` holds saves and `from`, the one that a job goes on from (empty: none), is not among them:
+/// it would delete them, or take their names, as it makes its own.
 void refuseOthersSaves(const std::string &folder, const std::string &from);
 
 /// Waits until what a folder lists is on the disk; throws Failure.
 void syncFolder(const std::string &path);
-/// Gives the folder `from` the name `to`, at once. What had that name is deleted, after it was moved to `aside`, which is
-/// done at once with the rest where the file system can exchange (`exchanges`). Throws Failure.
+/// Gives the folder `from` the name `to`, at once. What had that name is deleted, after it was moved to `aside`, which
+/// is done at once with the rest where the file system can exchange (`exchanges`). Throws Failure.
 void replaceFolder(const std::string &from, const std::string &to, const std::string &aside, bool exchanges = true);
 
 /// The saves of one job, of its rank 0.

@@ -36,8 +36,8 @@ std::string describeIgnored(const format::Manifest &manifest, const StepRows &ro
 
 /// What the arena held, for --check-arena and the last line.
 struct ArenaUse {
-  uint64_t bound = 0;    ///< bytes that the program declares
-  uint64_t touched = 0;  ///< high-water mark of bytes that were written
+  uint64_t bound = 0;   ///< bytes that the program declares
+  uint64_t touched = 0; ///< high-water mark of bytes that were written
 };
 
 class Session : private EntryHost {
@@ -61,8 +61,8 @@ public:
   /// One for each call of the step in an entry.
   void setHypers(const std::string &name, std::vector<double> values);
   bool has(const std::string &entry) const { return loaded->has(entry); }
-  /// Runs an entry on these rows; results() holds what it fetched. `next`: the rows of its next run, if they are known: a
-  /// device may read them meanwhile.
+  /// Runs an entry on these rows; results() holds what it fetched. `next`: the rows of its next run, if they are known:
+  /// a device may read them meanwhile.
   void run(const std::string &entry, const StepRows &rows, const StepRows &next = {});
   /// Scalars fetched by this rank in the last run, by name of the output.
   /// Where the entry makes several calls (Manifest::calls), of the given one.

@@ -60,7 +60,7 @@ struct WeightStore {
   std::vector<std::shared_ptr<SafetensorsReader>> readers;
   std::vector<std::shared_ptr<MappedFile>> files;
   std::vector<std::shared_ptr<std::vector<std::byte>>> made; ///< what no file holds
-  std::set<std::string> anew; ///< states of a save that it lacks and that begin by their rules
+  std::set<std::string> anew;                          ///< states of a save that it lacks and that begin by their rules
   std::vector<std::shared_ptr<const SavedData>> saved; ///< all files of a save that have a checksum
 
   const StoredArray *find(const std::string &name) const;
@@ -74,16 +74,16 @@ struct WeightStore {
   std::string renameFor(const format::Manifest &manifest);
   /// Adds the tensors that are only there under a name of their transposed matrix.
   void transposeFor(const format::Manifest &manifest);
-  /// For who has copied what it needs: gives the memory of the mapped files back; they can still be read. Throws Failure if
-  /// one has become shorter meanwhile.
+  /// For who has copied what it needs: gives the memory of the mapped files back; they can still be read. Throws
+  /// Failure if one has become shorter meanwhile.
   void release() const;
   /// Throws Failure where a file of a save is not what was written, also one of which nothing was read. The
   /// files are shared out among the ranks of the job.
   void checkSaved(uint32_t rank, uint32_t ranks) const;
 };
 
-/// The file of weights in a folder that Hugging Face wrote, the index of several; other paths as they are, among them folders
-/// that are saves. Throws Failure where a folder holds several, or only pickled ones.
+/// The file of weights in a folder that Hugging Face wrote, the index of several; other paths as they are, among them
+/// folders that are saves. Throws Failure where a folder holds several, or only pickled ones.
 std::string findWeights(const std::string &path);
 /// The arrays of safetensors files, or of an index.json that names them. Throws Failure.
 WeightStore openSafetensors(const std::vector<std::string> &paths);
@@ -95,13 +95,13 @@ std::string describeNaN(const WeightStore &store);
 /// it is another one.
 std::string findCompiledModel(const format::Manifest &manifest, const std::string &bundle, Message missing,
                               Message changed);
-/// Throws Failure of the file `blamed` with `changed` (about data, model and what differs) where a file of data that was
-/// there when `model` was compiled is another one now; those that are not there, whoever needs them misses. Reads up to
-/// 1 GiB of each.
+/// Throws Failure of the file `blamed` with `changed` (about data, model and what differs) where a file of data that
+/// was there when `model` was compiled is another one now; those that are not there, whoever needs them misses. Reads
+/// up to 1 GiB of each.
 void checkCompiledData(const format::Manifest &manifest, const std::string &blamed, const std::string &model,
                        Message changed);
-/// Where a file of a model's data lies: beside the model, or, where it is not there and the model is a link, beside what
-/// it leads to. Throws Failure for a link that leads out of that folder, which par-compile refuses too.
+/// Where a file of a model's data lies: beside the model, or, where it is not there and the model is a link, beside
+/// what it leads to. Throws Failure for a link that leads out of that folder, which par-compile refuses too.
 std::filesystem::path besideModel(const std::filesystem::path &model, const std::string &file);
 /// The initial values that the manifest finds in the model file; looked for as it was named, then beside the
 /// bundle. Throws Failure (error 16) if there are none, or the file is not the compiled one; with `checkData` also if a
@@ -126,28 +126,28 @@ const format::Tensor &sourceOf(const format::Manifest &manifest, const format::T
 /// All elements of an array in their order, its pieces put together.
 std::vector<std::byte> assemble(const StoredArray &array);
 
-/// Throws Failure where the store holds a tensor under two of its names, and not the same under both: which of both the run
-/// should train, nobody said.
+/// Throws Failure where the store holds a tensor under two of its names, and not the same under both: which of both the
+/// run should train, nobody said.
 void checkNames(const format::Manifest &manifest, const WeightStore &store);
 
 /// Throws Failure (error 17) unless the store has every weight of the manifest in its stored shape, and as
 /// floats where that has floats.
 void checkWeights(const format::Manifest &manifest, const WeightStore &store);
-/// The same where weights that the store lacks begin by their rules, unless it lacks all: says how many these are; "" where it has
-/// each.
+/// The same where weights that the store lacks begin by their rules, unless it lacks all: says how many these are; ""
+/// where it has each.
 std::string checkSomeWeights(const format::Manifest &manifest, const WeightStore &store);
 /// Says which weights have another float type than the bundle's and so are converted; "" where none has.
 std::string describeConverted(const format::Manifest &manifest, const WeightStore &store);
 /// For a store that holds no weight: whether one prefix more or less would make its names the bundle's; "" if
 /// not.
 std::string hintAtPrefix(const format::Manifest &manifest, const WeightStore &store);
-/// Says what the store holds that the bundle has no place for: an exporter may have folded it into others (a batch norm), or made a
-/// constant of it, which then stays as in the model file. "" where there is none.
+/// Says what the store holds that the bundle has no place for: an exporter may have folded it into others (a batch
+/// norm), or made a constant of it, which then stays as in the model file. "" where there is none.
 std::string describeUnused(const format::Manifest &manifest, const WeightStore &store);
 /// The same for all that stands in a checkpoint, which a run goes on from: in the bundle's own types.
 void checkState(const format::Manifest &manifest, const WeightStore &store);
-/// Has states begin by their rules that a checkpoint lacks as it was saved while their parameters were frozen: those have no state
-/// there, and others have these. Says so; "" where there is none.
+/// Has states begin by their rules that a checkpoint lacks as it was saved while their parameters were frozen: those
+/// have no state there, and others have these. Says so; "" where there is none.
 std::string beginThawed(const format::Manifest &manifest, WeightStore &store);
 /// What a checkpoint has of the manifest's weights for another optimizer, as a sentence; "" for nothing.
 std::string unusedStates(const format::Manifest &manifest, const WeightStore &store);

@@ -37,8 +37,7 @@ public:
   using HostDevice::HostDevice;
 
   void connect(comm::Control &control) override;
-  void run(const core::ExpandedEntry &entry, std::span<const core::HyperValue> hypers,
-           core::EntryHost &host) override;
+  void run(const core::ExpandedEntry &entry, std::span<const core::HyperValue> hypers, core::EntryHost &host) override;
   const std::vector<core::Stamp> &stamps() const override { return executor->stamps(); }
 
 private:

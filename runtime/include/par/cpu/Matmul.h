@@ -1,5 +1,5 @@
-// Matrix products by oneDNN: dnnl_sgemm, whole or in pieces, or the matmul primitive, whichever is faster for the shape on
-// this machine. Which one is decided once, before the first step, by rank 0, and is the same on all ranks.
+// Matrix products by oneDNN: dnnl_sgemm, whole or in pieces, or the matmul primitive, whichever is faster for the shape
+// on this machine. Which one is decided once, before the first step, by rank 0, and is the same on all ranks.
 #pragma once
 
 #include "par/format/Program.h"
@@ -13,8 +13,8 @@
 
 namespace par::cpu {
 
-/// How a product is computed. In pieces of `m` one after another, or of `k`, which are added up: dnnl_sgemm chooses its blocks by
-/// the shape alone, and by two sums of 1536 x 384 over 1024 is a fifth slower than eight pieces of 128.
+/// How a product is computed. In pieces of `m` one after another, or of `k`, which are added up: dnnl_sgemm chooses its
+/// blocks by the shape alone, and by two sums of 1536 x 384 over 1024 is a fifth slower than eight pieces of 128.
 struct MatmulChoice {
   enum Routine : uint8_t { Sgemm, SgemmByM, SgemmByK, Primitive } routine = Sgemm;
   int64_t piece = 0; ///< rows of C, or members of a sum
@@ -50,9 +50,9 @@ bool worthTrying(const format::Call &call);
 /// Times the choices on this machine.
 class MatmulTrials {
 public:
-  /// The fastest for a call. Pieces are tried on the call's own matrices (one to four of a batch) where those are up to 15 ms'
-  /// work, since what the library does depends on each dim; the primitive on matrices of its layout cut to 2 ms' work. Calls
-  /// that are not worth it get Sgemm.
+  /// The fastest for a call. Pieces are tried on the call's own matrices (one to four of a batch) where those are up to
+  /// 15 ms' work, since what the library does depends on each dim; the primitive on matrices of its layout cut to 2 ms'
+  /// work. Calls that are not worth it get Sgemm.
   MatmulChoice choose(const format::Call &call);
 
 private:

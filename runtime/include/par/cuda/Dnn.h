@@ -13,8 +13,7 @@ using DnnDescriptor = void *; ///< cudnnBackendDescriptor_t
 namespace dnn {
 
 /// Members of cudnnDataType_t.
-inline constexpr int dataF32 = 0, dataF64 = 1, dataF16 = 2, dataI32 = 4, dataBF16 = 9, dataI64 = 10,
-                     dataBoolean = 11;
+inline constexpr int dataF32 = 0, dataF64 = 1, dataF16 = 2, dataI32 = 4, dataBF16 = 9, dataI64 = 10, dataBoolean = 11;
 /// Of cudnnConvolutionMode_t: windows are not mirrored.
 inline constexpr int crossCorrelation = 1;
 
@@ -151,27 +150,27 @@ inline constexpr int reduceAdd = 0, reduceMax = 3;
 /// CUDNN_HEUR_MODE_...: the best first; what always works.
 inline constexpr int heuristicBest = 3, heuristicFallback = 2;
 /// CUDNN_NUMERICAL_NOTE_....
-inline constexpr int noteTensorCore = 0, noteDownConvert = 1, noteReducedPrecision = 2,
-                     noteNondeterministic = 4, noteCount = 10;
+inline constexpr int noteTensorCore = 0, noteDownConvert = 1, noteReducedPrecision = 2, noteNondeterministic = 4,
+                     noteCount = 10;
 /// CUDNN_KNOB_TYPE_COUNTS: an engine has at most so many knobs; later versions have more.
 inline constexpr int knobCount = 64;
 
 } // namespace dnn
 
-#define PAR_DNN_ENTRIES(M)                                                                                   \
-  M(version, size_t, "cudnnGetVersion", ())                                                                  \
-  M(errorText, const char *, "cudnnGetErrorString", (int))                                                   \
-  M(lastError, void, "cudnnGetLastErrorString", (char *text, size_t bytes))                                  \
-  M(create, int, "cudnnCreate", (DnnHandle *))                                                               \
-  M(destroy, int, "cudnnDestroy", (DnnHandle))                                                               \
-  M(setStream, int, "cudnnSetStream", (DnnHandle, Stream))                                                   \
-  M(descriptorCreate, int, "cudnnBackendCreateDescriptor", (int kind, DnnDescriptor *))                      \
-  M(descriptorDestroy, int, "cudnnBackendDestroyDescriptor", (DnnDescriptor))                                \
-  M(descriptorFinalize, int, "cudnnBackendFinalize", (DnnDescriptor))                                        \
-  M(descriptorSet, int, "cudnnBackendSetAttribute",                                                          \
-    (DnnDescriptor, int attribute, int type, int64_t count, const void *elements))                           \
-  M(descriptorGet, int, "cudnnBackendGetAttribute",                                                          \
-    (DnnDescriptor, int attribute, int type, int64_t room, int64_t *count, void *elements))                  \
+#define PAR_DNN_ENTRIES(M)                                                                                             \
+  M(version, size_t, "cudnnGetVersion", ())                                                                            \
+  M(errorText, const char *, "cudnnGetErrorString", (int))                                                             \
+  M(lastError, void, "cudnnGetLastErrorString", (char *text, size_t bytes))                                            \
+  M(create, int, "cudnnCreate", (DnnHandle *))                                                                         \
+  M(destroy, int, "cudnnDestroy", (DnnHandle))                                                                         \
+  M(setStream, int, "cudnnSetStream", (DnnHandle, Stream))                                                             \
+  M(descriptorCreate, int, "cudnnBackendCreateDescriptor", (int kind, DnnDescriptor *))                                \
+  M(descriptorDestroy, int, "cudnnBackendDestroyDescriptor", (DnnDescriptor))                                          \
+  M(descriptorFinalize, int, "cudnnBackendFinalize", (DnnDescriptor))                                                  \
+  M(descriptorSet, int, "cudnnBackendSetAttribute",                                                                    \
+    (DnnDescriptor, int attribute, int type, int64_t count, const void *elements))                                     \
+  M(descriptorGet, int, "cudnnBackendGetAttribute",                                                                    \
+    (DnnDescriptor, int attribute, int type, int64_t room, int64_t *count, void *elements))                            \
   M(execute, int, "cudnnBackendExecute", (DnnHandle, DnnDescriptor plan, DnnDescriptor variantPack))
 
 /// cuDNN, opened: 9.0 or later. One for each rank; its handle belongs to the context that was current.

@@ -32,8 +32,7 @@ public:
   DnnNode &set(dnn::Attribute attribute, dnn::Type type, int member);
   DnnNode &set(dnn::Attribute attribute, const DnnNode &other);
   /// Descriptors; or handles and addresses, of that type.
-  DnnNode &set(dnn::Attribute attribute, std::span<void *const> pointers,
-               dnn::Type type = dnn::Type::Descriptor);
+  DnnNode &set(dnn::Attribute attribute, std::span<void *const> pointers, dnn::Type type = dnn::Type::Descriptor);
   DnnNode &set(dnn::Attribute attribute, void *pointer, dnn::Type type);
   /// Closes the descriptor, or throws.
   DnnNode &finalize();
@@ -94,8 +93,8 @@ public:
   void finalize();
   const DnnNode &closed() const { return *graph; }
 
-  /// The first engines of the heuristic's, at most so many, that keep to the limits, compute the same bits each time, and
-  /// can be planned; where there is none, `why` counts the reasons: "3 are not deterministic, 1 needs 5 MB".
+  /// The first engines of the heuristic's, at most so many, that keep to the limits, compute the same bits each time,
+  /// and can be planned; where there is none, `why` counts the reasons: "3 are not deterministic, 1 needs 5 MB".
   std::vector<DnnChoice> propose(const DnnLimits &limits, size_t most, std::string *why) const;
 
   const Dnn &dnn;
@@ -115,8 +114,7 @@ public:
   /// Bytes of memory of the GPU that run() wants.
   uint64_t workspace() const { return bytes; }
   /// `pointers` of the tensors `ids` that are not virtual; those by value are in host memory.
-  void run(std::span<const int64_t> ids, std::span<void *const> pointers, void *workspace,
-           Stream stream) const;
+  void run(std::span<const int64_t> ids, std::span<void *const> pointers, void *workspace, Stream stream) const;
 
 private:
   friend class DnnGraph;

@@ -39,14 +39,13 @@ public:
   Kernels(const Gpu &gpu, const core::DeviceOptions &options);
 
   /// From now on a builtin with these immediates is a library's.
-  void adopt(std::string_view builtin, std::vector<uint64_t> immediates,
-             std::unique_ptr<LibraryKernel> library);
+  void adopt(std::string_view builtin, std::vector<uint64_t> immediates, std::unique_ptr<LibraryKernel> library);
   /// Throws core::Failure for a builtin without a CUDA form, and for a symbol that is missing.
   BoundKernel bind(const format::Kernel &kernel, std::span<const uint64_t> immediates);
   /// A kernel of the runtime's image by its entry, for communication.
   Function builtin(std::string_view entry);
-  void launch(const BoundKernel &kernel, std::span<void *const> operands,
-              std::span<const uint64_t> immediates, void *scratch, Stream stream) const;
+  void launch(const BoundKernel &kernel, std::span<void *const> operands, std::span<const uint64_t> immediates,
+              void *scratch, Stream stream) const;
 
 private:
   Owned<Module> load(const std::string &image, const std::string &file) const;

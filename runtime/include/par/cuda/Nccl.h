@@ -26,27 +26,25 @@ struct NcclConfig {
 inline constexpr int ncclOk = 0, ncclInProgress = 7, ncclNoColor = -1;
 inline constexpr int leastNccl = 22600;
 
-#define PAR_NCCL_ENTRIES(M)                                                                                  \
-  M(getVersion, int, "ncclGetVersion", (int *version))                                                       \
-  M(uniqueId, int, "ncclGetUniqueId", (NcclId *))                                                            \
-  M(initRank, int, "ncclCommInitRankConfig", (NcclComm *, int ranks, NcclId, int rank, NcclConfig *))        \
-  M(split, int, "ncclCommSplit", (NcclComm, int color, int key, NcclComm *, NcclConfig *))                   \
-  M(abort, int, "ncclCommAbort", (NcclComm))                                                                 \
-  M(finalize, int, "ncclCommFinalize", (NcclComm))                                                           \
-  M(destroy, int, "ncclCommDestroy", (NcclComm))                                                             \
-  M(asyncError, int, "ncclCommGetAsyncError", (NcclComm, int *error))                                        \
-  M(errorText, const char *, "ncclGetErrorString", (int))                                                    \
-  M(lastError, const char *, "ncclGetLastError", (NcclComm))                                                 \
-  M(groupStart, int, "ncclGroupStart", ())                                                                   \
-  M(groupEnd, int, "ncclGroupEnd", ())                                                                       \
-  M(allReduce, int, "ncclAllReduce", (const void *, void *, size_t n, int type, int op, NcclComm, Stream))   \
-  M(broadcast, int, "ncclBroadcast", (const void *, void *, size_t n, int type, int root, NcclComm, Stream)) \
-  M(reduce, int, "ncclReduce",                                                                               \
-    (const void *, void *, size_t n, int type, int op, int root, NcclComm, Stream))                          \
-  M(allGather, int, "ncclAllGather", (const void *, void *, size_t n, int type, NcclComm, Stream))           \
-  M(reduceScatter, int, "ncclReduceScatter",                                                                 \
-    (const void *, void *, size_t n, int type, int op, NcclComm, Stream))                                    \
-  M(send, int, "ncclSend", (const void *, size_t n, int type, int peer, NcclComm, Stream))                   \
+#define PAR_NCCL_ENTRIES(M)                                                                                            \
+  M(getVersion, int, "ncclGetVersion", (int *version))                                                                 \
+  M(uniqueId, int, "ncclGetUniqueId", (NcclId *))                                                                      \
+  M(initRank, int, "ncclCommInitRankConfig", (NcclComm *, int ranks, NcclId, int rank, NcclConfig *))                  \
+  M(split, int, "ncclCommSplit", (NcclComm, int color, int key, NcclComm *, NcclConfig *))                             \
+  M(abort, int, "ncclCommAbort", (NcclComm))                                                                           \
+  M(finalize, int, "ncclCommFinalize", (NcclComm))                                                                     \
+  M(destroy, int, "ncclCommDestroy", (NcclComm))                                                                       \
+  M(asyncError, int, "ncclCommGetAsyncError", (NcclComm, int *error))                                                  \
+  M(errorText, const char *, "ncclGetErrorString", (int))                                                              \
+  M(lastError, const char *, "ncclGetLastError", (NcclComm))                                                           \
+  M(groupStart, int, "ncclGroupStart", ())                                                                             \
+  M(groupEnd, int, "ncclGroupEnd", ())                                                                                 \
+  M(allReduce, int, "ncclAllReduce", (const void *, void *, size_t n, int type, int op, NcclComm, Stream))             \
+  M(broadcast, int, "ncclBroadcast", (const void *, void *, size_t n, int type, int root, NcclComm, Stream))           \
+  M(reduce, int, "ncclReduce", (const void *, void *, size_t n, int type, int op, int root, NcclComm, Stream))         \
+  M(allGather, int, "ncclAllGather", (const void *, void *, size_t n, int type, NcclComm, Stream))                     \
+  M(reduceScatter, int, "ncclReduceScatter", (const void *, void *, size_t n, int type, int op, NcclComm, Stream))     \
+  M(send, int, "ncclSend", (const void *, size_t n, int type, int peer, NcclComm, Stream))                             \
   M(recv, int, "ncclRecv", (void *, size_t n, int type, int peer, NcclComm, Stream))
 
 class Nccl {

@@ -34,32 +34,31 @@ struct BlasHeuristic {
   int reserved[4] = {};
 };
 
-#define PAR_BLAS_ENTRIES(M)                                                                                  \
-  M(version, size_t, "cublasLtGetVersion", ())                                                               \
-  M(create, int, "cublasLtCreate", (BlasHandle *))                                                           \
-  M(destroy, int, "cublasLtDestroy", (BlasHandle))                                                           \
-  M(descriptorCreate, int, "cublasLtMatmulDescCreate", (BlasDescriptor *, int compute, int scale))           \
-  M(descriptorDestroy, int, "cublasLtMatmulDescDestroy", (BlasDescriptor))                                   \
-  M(descriptorSet, int, "cublasLtMatmulDescSetAttribute",                                                    \
-    (BlasDescriptor, int name, const void *, size_t bytes))                                                  \
-  M(layoutCreate, int, "cublasLtMatrixLayoutCreate",                                                         \
-    (BlasLayout *, int type, uint64_t rows, uint64_t columns, int64_t leading))                              \
-  M(layoutDestroy, int, "cublasLtMatrixLayoutDestroy", (BlasLayout))                                         \
-  M(layoutSet, int, "cublasLtMatrixLayoutSetAttribute", (BlasLayout, int name, const void *, size_t bytes))  \
-  M(preferenceCreate, int, "cublasLtMatmulPreferenceCreate", (BlasPreference *))                             \
-  M(preferenceDestroy, int, "cublasLtMatmulPreferenceDestroy", (BlasPreference))                             \
-  M(preferenceSet, int, "cublasLtMatmulPreferenceSetAttribute",                                              \
-    (BlasPreference, int name, const void *, size_t bytes))                                                  \
-  M(heuristic, int, "cublasLtMatmulAlgoGetHeuristic",                                                        \
-    (BlasHandle, BlasDescriptor, BlasLayout a, BlasLayout b, BlasLayout c, BlasLayout d, BlasPreference,     \
-     int wanted, BlasHeuristic *, int *found))                                                               \
-  M(algorithmCheck, int, "cublasLtMatmulAlgoCheck",                                                          \
-    (BlasHandle, BlasDescriptor, BlasLayout a, BlasLayout b, BlasLayout c, BlasLayout d,                     \
-     const BlasAlgorithm *, BlasHeuristic *))                                                                \
-  M(matmul, int, "cublasLtMatmul",                                                                           \
-    (BlasHandle, BlasDescriptor, const void *alpha, const void *a, BlasLayout, const void *b, BlasLayout,    \
-     const void *beta, const void *c, BlasLayout, void *d, BlasLayout, const BlasAlgorithm *,                \
-     void *workspace, size_t workspaceBytes, Stream))
+#define PAR_BLAS_ENTRIES(M)                                                                                            \
+  M(version, size_t, "cublasLtGetVersion", ())                                                                         \
+  M(create, int, "cublasLtCreate", (BlasHandle *))                                                                     \
+  M(destroy, int, "cublasLtDestroy", (BlasHandle))                                                                     \
+  M(descriptorCreate, int, "cublasLtMatmulDescCreate", (BlasDescriptor *, int compute, int scale))                     \
+  M(descriptorDestroy, int, "cublasLtMatmulDescDestroy", (BlasDescriptor))                                             \
+  M(descriptorSet, int, "cublasLtMatmulDescSetAttribute", (BlasDescriptor, int name, const void *, size_t bytes))      \
+  M(layoutCreate, int, "cublasLtMatrixLayoutCreate",                                                                   \
+    (BlasLayout *, int type, uint64_t rows, uint64_t columns, int64_t leading))                                        \
+  M(layoutDestroy, int, "cublasLtMatrixLayoutDestroy", (BlasLayout))                                                   \
+  M(layoutSet, int, "cublasLtMatrixLayoutSetAttribute", (BlasLayout, int name, const void *, size_t bytes))            \
+  M(preferenceCreate, int, "cublasLtMatmulPreferenceCreate", (BlasPreference *))                                       \
+  M(preferenceDestroy, int, "cublasLtMatmulPreferenceDestroy", (BlasPreference))                                       \
+  M(preferenceSet, int, "cublasLtMatmulPreferenceSetAttribute",                                                        \
+    (BlasPreference, int name, const void *, size_t bytes))                                                            \
+  M(heuristic, int, "cublasLtMatmulAlgoGetHeuristic",                                                                  \
+    (BlasHandle, BlasDescriptor, BlasLayout a, BlasLayout b, BlasLayout c, BlasLayout d, BlasPreference, int wanted,   \
+     BlasHeuristic *, int *found))                                                                                     \
+  M(algorithmCheck, int, "cublasLtMatmulAlgoCheck",                                                                    \
+    (BlasHandle, BlasDescriptor, BlasLayout a, BlasLayout b, BlasLayout c, BlasLayout d, const BlasAlgorithm *,        \
+     BlasHeuristic *))                                                                                                 \
+  M(matmul, int, "cublasLtMatmul",                                                                                     \
+    (BlasHandle, BlasDescriptor, const void *alpha, const void *a, BlasLayout, const void *b, BlasLayout,              \
+     const void *beta, const void *c, BlasLayout, void *d, BlasLayout, const BlasAlgorithm *, void *workspace,         \
+     size_t workspaceBytes, Stream))
 
 /// cuBLASLt, opened: 12.0 or later.
 class Blas {
@@ -103,8 +102,8 @@ public:
   ~Product();
 
   /// What the heuristic proposes, best first, all within the call's workspace and with the same bits in every
-  /// run; behind that, of a call with a sum, what it proposes for the product and the sum apart. Throws core::Failure if
-  /// there is nothing.
+  /// run; behind that, of a call with a sum, what it proposes for the product and the sum apart. Throws core::Failure
+  /// if there is nothing.
   std::vector<Algorithms> propose() const;
   /// What the heuristic proposes for the call in one product, sums and all; may be empty.
   std::vector<BlasAlgorithm> ask() const;

@@ -32,8 +32,9 @@ struct Bundle {
 /// and bundleHash from the content. What stands there is replaced if checkReplaceable takes it. Returns the manifest as
 /// written.
 Expected<Manifest> writeBundle(const std::string &folder, const Bundle &bundle);
-/// Whether writeBundle may write there: nothing is there, or an empty folder, or one that holds nothing but the files of a
-/// bundle, each with the size and hash that its manifest lists. What else it holds is somebody's, and is not removed.
+/// Whether writeBundle may write there: nothing is there, or an empty folder, or one that holds nothing but the files
+/// of a bundle, each with the size and hash that its manifest lists. What else it holds is somebody's, and is not
+/// removed.
 Status checkReplaceable(const std::string &folder);
 /// Reads manifest, programs and provenance, and compares size and hash of every file.
 Expected<Bundle> readBundle(const std::string &folder);
@@ -44,9 +45,9 @@ Expected<Bundle> readPrograms(const std::string &folder);
 bool lists(const Manifest &manifest, std::string_view name);
 /// Whether the folder's file of this name has the listed size and hash.
 bool isAsListed(const std::string &folder, const File &file);
-/// The bytes of a file of the bundle, read once, if size and hash are those that the manifest lists; the error is a reason
-/// without the name. What is run is taken from here alone: a file that is not listed, or that was exchanged after readBundle
-/// had looked at it, is not loaded.
+/// The bytes of a file of the bundle, read once, if size and hash are those that the manifest lists; the error is a
+/// reason without the name. What is run is taken from here alone: a file that is not listed, or that was exchanged
+/// after readBundle had looked at it, is not loaded.
 Expected<std::string> readListed(const std::string &folder, const Manifest &manifest, std::string_view name);
 
 } // namespace par::format

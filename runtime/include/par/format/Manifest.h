@@ -97,8 +97,8 @@ struct Tensor {
   InitRule init;
   /// Absent: `init` says the value.
   std::optional<Source> source;
-  /// Where else the model file holds what the plan made this tensor: an export of the model is written there too. A copy
-  /// that lies in no file of its own, as in the model's text, has no file name; such a model cannot be exported.
+  /// Where else the model file holds what the plan made this tensor: an export of the model is written there too. A
+  /// copy that lies in no file of its own, as in the model's text, has no file name; such a model cannot be exported.
   std::vector<Source> copies = {};
   /// Where the value stands in the bundle's own file of constants: the byte at which all of `stored` begins, dense, of
   /// `type`. Every constant has it, and whatever the model file holds as text.
@@ -110,7 +110,8 @@ struct Tensor {
   std::vector<std::string> transposed = {};
 };
 
-/// What `count` integers that follow one another may be: in [0, limit), 0 being unknown; where those below 0 count `fromEnd`, in
+/// What `count` integers that follow one another may be: in [0, limit), 0 being unknown; where those below 0 count
+/// `fromEnd`, in
 /// [-limit, limit). `ignored` marks a label that does not count.
 struct Limits {
   uint64_t count = 1;
@@ -129,8 +130,8 @@ struct Input {
   std::vector<int64_t> shape;
   bool microbatched = true;
   Layout layout;
-  /// What integers may be: runs that follow one another over the elements of a row, of all elements where there are no rows,
-  /// and begin again behind the last one. Empty: nothing is known.
+  /// What integers may be: runs that follow one another over the elements of a row, of all elements where there are no
+  /// rows, and begin again behind the last one. Empty: nothing is known.
   std::vector<Limits> limits = {};
   /// How ranks have it whose stage has another mesh than those of `layout`.
   std::vector<Layout> more = {};
@@ -198,8 +199,8 @@ struct Manifest {
   std::string bundleHash;
   std::string planHash;
   ModelFile model;
-  /// Files beside the model in which tensors have their source, with hashDataFile's hash: those that were there when it was
-  /// compiled. par-run refuses others of their names.
+  /// Files beside the model in which tensors have their source, with hashDataFile's hash: those that were there when it
+  /// was compiled. par-run refuses others of their names.
   std::vector<File> data;
   std::vector<File> files;
   std::vector<MeshAxis> mesh;
@@ -216,8 +217,9 @@ struct Manifest {
   std::optional<LrSchedule> lr;
   std::optional<TextFeed> text;
   uint64_t microbatches = 1;
-  /// Batches that one call of the entry `train` takes, one behind the other, each with an update: those between two flushes of
-  /// an asynchronous schedule. The microbatches of batch k are numbered k · microbatches and on; hypers have a slot for each.
+  /// Batches that one call of the entry `train` takes, one behind the other, each with an update: those between two
+  /// flushes of an asynchronous schedule. The microbatches of batch k are numbered k · microbatches and on; hypers have
+  /// a slot for each.
   uint64_t calls = 1;
   /// Rows of the whole batch, all ranks and microbatches.
   uint64_t batch = 1;
@@ -245,8 +247,8 @@ struct Membership {
   uint32_t group = 0, member = 0;
 };
 std::optional<Membership> membershipOf(const Communicator &communicator, uint32_t rank);
-/// Whether `it`, in a run of this microbatch, is a send that `rank` leaves out: the rank is in no group of the communicator, or its
-/// group has no such member.
+/// Whether `it`, in a run of this microbatch, is a send that `rank` leaves out: the rank is in no group of the
+/// communicator, or its group has no such member.
 bool isSentToNobody(const Communicator &communicator, const Instruction &it, int64_t microbatch, uint32_t rank);
 /// The layout of an input in which a rank has a part; `layout` when none.
 const Layout &layoutFor(const Input &input, uint32_t rank);

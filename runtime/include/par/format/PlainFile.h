@@ -53,9 +53,9 @@ inline constexpr uint64_t kMaxText = uint64_t(256) << 20;
 /// The content of a file of at most `limit` bytes.
 Expected<std::string> readPlainFile(const std::string &path, uint64_t limit = kMaxText);
 
-/// A plain file mapped for reading; move-only. If it becomes shorter meanwhile, who touches what is gone ends the process
-/// with a sentence that names the file (SIGBUS is caught for that), not by a signal that names nothing; stillWhole() finds
-/// the rest.
+/// A plain file mapped for reading; move-only. If it becomes shorter meanwhile, who touches what is gone ends the
+/// process with a sentence that names the file (SIGBUS is caught for that), not by a signal that names nothing;
+/// stillWhole() finds the rest.
 class MappedPlainFile {
 public:
   MappedPlainFile() = default;
@@ -67,20 +67,21 @@ public:
   std::string_view bytes() const { return {data, size}; }
   /// Gives the resident pages back to the system; they are read again when touched.
   void drop() const;
-  /// Fails if the file has become shorter. For who has used its bytes: behind a new end within a page zeros are read, and
-  /// no signal comes. A file of the same name that took its place is not looked at: the mapped one is whole.
+  /// Fails if the file has become shorter. For who has used its bytes: behind a new end within a page zeros are read,
+  /// and no signal comes. A file of the same name that took its place is not looked at: the mapped one is whole.
   Status stillWhole() const;
 
 private:
   const char *data = nullptr;
   size_t size = 0;
   int watched = -1; ///< where the handler of SIGBUS knows it
-  std::string path; ///< with the two numbers below, what file it is; a descriptor for each of many files would be too many
+  std::string
+      path; ///< with the two numbers below, what file it is; a descriptor for each of many files would be too many
   uint64_t device = 0, inode = 0;
 };
 
-/// Standard input, output and error that the caller left closed lead to /dev/null from now on; otherwise the next file or
-/// socket would get such a number, and what is printed would go into it. For a program's main, before all else.
+/// Standard input, output and error that the caller left closed lead to /dev/null from now on; otherwise the next file
+/// or socket would get such a number, and what is printed would go into it. For a program's main, before all else.
 void openStandardStreams();
 
 } // namespace par::format

@@ -15,7 +15,9 @@ inline bool isControl(unsigned char byte) { return byte < ' ' || byte == 127; }
 /// The text with a `?` for each control character but those of `kept`. Those from U+0080 to U+009F, two bytes
 /// of UTF-8, are commands to some terminals, too.
 inline std::string printable(std::string text, std::string_view kept = "") {
-  auto isHidden = [&](char c) { return isControl(static_cast<unsigned char>(c)) && kept.find(c) == std::string_view::npos; };
+  auto isHidden = [&](char c) {
+    return isControl(static_cast<unsigned char>(c)) && kept.find(c) == std::string_view::npos;
+  };
   std::replace_if(text.begin(), text.end(), isHidden, '?');
   for (size_t at = 0; (at = text.find('\xc2', at)) != std::string::npos; ++at)
     if (at + 1 < text.size() && static_cast<unsigned char>(text[at + 1]) < 0xa0)
@@ -30,7 +32,8 @@ inline size_t characterAt(std::string_view text, size_t at) {
   return at;
 }
 
-/// The text, or the begin of one of more than `most` bytes and how long it is: a message may quote whatever a file holds.
+/// The text, or the begin of one of more than `most` bytes and how long it is: a message may quote whatever a file
+/// holds.
 inline std::string shortened(std::string_view text, size_t most, size_t shown) {
   if (text.size() <= most)
     return std::string(text);
@@ -38,9 +41,7 @@ inline std::string shortened(std::string_view text, size_t most, size_t shown) {
 }
 
 /// A text as a message quotes it: of one that is longer than anybody reads the begin, and how long it is.
-inline std::string excerpt(const std::string &text, size_t most = 1000) {
-  return shortened(text, most, most);
-}
+inline std::string excerpt(const std::string &text, size_t most = 1000) { return shortened(text, most, most); }
 
 /// A shape in an error: "[16x32]". Of more dims than any model has, the first ones and how many there are.
 inline std::string listOf(std::span<const int64_t> shape, std::string_view between) {

@@ -111,7 +111,8 @@ struct KernelOperand {
   uint64_t bytes = 0;
 };
 
-/// What the value that a kernel leaves in an operand depends on: operands that it reads, and immediates, as indices in order.
+/// What the value that a kernel leaves in an operand depends on: operands that it reads, and immediates, as indices in
+/// order.
 struct Dependence {
   std::vector<uint32_t> operands, imms;
   bool operator==(const Dependence &) const = default;
@@ -140,7 +141,8 @@ struct Kernel {
   std::string symbol;
   std::vector<KernelOperand> operands;
   uint32_t tiles = 1;
-  /// Operations of one launch of generated code, as the compiler counts them, for who predicts its time; 0: not counted.
+  /// Operations of one launch of generated code, as the compiler counts them, for who predicts its time; 0: not
+  /// counted.
   int64_t flops = 0;
   /// How many immediates it takes.
   uint32_t imms = 0;
@@ -150,12 +152,12 @@ struct Kernel {
   std::vector<Dependence> deps = {};
 };
 
-/// What a product does to P = op(A) op(B) (+ bias) before it is written, and with a second operand, aux, of C's type: a matrix
-/// of C's shape and strides, or what op(A) or op(B) add up to over k. gelu is the approximation by tanh.
+/// What a product does to P = op(A) op(B) (+ bias) before it is written, and with a second operand, aux, of C's type: a
+/// matrix of C's shape and strides, or what op(A) or op(B) add up to over k. gelu is the approximation by tanh.
 enum class Epilogue : uint8_t {
   None,
-  Gelu,    ///< C = gelu(P)
-  GeluAux, ///< C = gelu(P), aux = P
+  Gelu,     ///< C = gelu(P)
+  GeluAux,  ///< C = gelu(P), aux = P
   GeluGrad, ///< C = P gelu'(aux)
   SumA,     ///< aux[i] = sum over k of op(A)[i,k]; alpha and beta are C's alone
   SumB      ///< aux[j] = sum over k of op(B)[k,j]
@@ -183,8 +185,8 @@ struct Call {
   std::vector<int64_t> strideA, strideB, strideC;
   double alpha = 1, beta = 0;
   bool bias = false;
-  /// Of a bundle for cuda. Of GELU: no batch, alpha 1, beta 0, C of the operands' type, ldc a multiple of 8. Of a sum: no batch,
-  /// C of f32, no bias, and an operand that is stored with the sum's elements side by side.
+  /// Of a bundle for cuda. Of GELU: no batch, alpha 1, beta 0, C of the operands' type, ldc a multiple of 8. Of a sum:
+  /// no batch, C of f32, no bias, and an operand that is stored with the sum's elements side by side.
   Epilogue epilogue = Epilogue::None;
   bool sums() const { return epilogue == Epilogue::SumA || epilogue == Epilogue::SumB; }
   bool writesAux() const { return epilogue == Epilogue::GeluAux || sums(); }
@@ -243,13 +245,13 @@ struct Instruction {
   DType type = DType::F32;              ///< coll, send, recv: element type
   uint64_t n = 0;                       ///< coll, send, recv, copy, fill: elements; group: instructions
   uint32_t root = 0;                    ///< coll (broadcast, reduce): member index
-  std::vector<uint32_t> peer; ///< send, recv: member index; several: by microbatch modulo their number
-  uint64_t tag = 0;           ///< coll, send, recv: id of the global communication
-  double value = 0;           ///< fill: converted to the buffer's type
-  uint32_t event = 0;         ///< signal, wait: index into Program::events
-  SlotExpr eventSlot;         ///< signal, wait
-  std::string name;           ///< feed: input of the manifest; fetch: output of the manifest
-  int32_t provenance = -1;    ///< index into Bundle::provenance, or -1
+  std::vector<uint32_t> peer;           ///< send, recv: member index; several: by microbatch modulo their number
+  uint64_t tag = 0;                     ///< coll, send, recv: id of the global communication
+  double value = 0;                     ///< fill: converted to the buffer's type
+  uint32_t event = 0;                   ///< signal, wait: index into Program::events
+  SlotExpr eventSlot;                   ///< signal, wait
+  std::string name;                     ///< feed: input of the manifest; fetch: output of the manifest
+  int32_t provenance = -1;              ///< index into Bundle::provenance, or -1
 };
 
 /// A fragment with the communication around it.
@@ -300,7 +302,8 @@ struct Program {
   uint32_t findBuffer(std::string_view name) const;
 };
 
-/// Calls that an entry makes of its step, one batch after the other: each updates, and each run says after how many updates.
+/// Calls that an entry makes of its step, one batch after the other: each updates, and each run says after how many
+/// updates.
 uint32_t callsOf(const Entry &entry);
 /// Slots of a buffer (an alias has those of the buffer it lies in).
 uint32_t depthOf(const Program &program, uint32_t buffer);

@@ -3,8 +3,8 @@
 
 #include <array>
 #include <bit>
-#include <cstdint>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string_view>
 
@@ -20,18 +20,20 @@ struct AttentionRows {
   constexpr bool fit(uint64_t b, uint64_t h, uint64_t n, uint64_t width) const;
   /// Whether they are all of it, none over another; or that many tensors like this are, each behind the one before
   /// by so much.
-  constexpr bool fill(uint64_t b, uint64_t h, uint64_t n, uint64_t width, uint64_t tensors = 1, uint64_t apart = 0) const;
+  constexpr bool fill(uint64_t b, uint64_t h, uint64_t n, uint64_t width, uint64_t tensors = 1,
+                      uint64_t apart = 0) const;
 };
 
-/// Which tensors an attention builtin has rows of, in the order of its immediates: 'q' queries, 'k' keys, 'v' values, 'o'
-/// results; those from `written` on it writes.
+/// Which tensors an attention builtin has rows of, in the order of its immediates: 'q' queries, 'k' keys, 'v' values,
+/// 'o' results; those from `written` on it writes.
 struct AttentionTensors {
   std::string_view kinds;
   size_t written;
 };
 inline constexpr AttentionTensors attentionForward{"qkvo", 3}, attentionBackward{"oqkvoqkv", 5};
 
-/// b batches of h heads, g of which have keys and values of their own; sq queries and sk keys of d elements, values of e.
+/// b batches of h heads, g of which have keys and values of their own; sq queries and sk keys of d elements, values of
+/// e.
 struct AttentionSizes {
   static constexpr size_t scalars = 14, ofRows = 5;
   /// Of the backward builtins' immediates: whether dk and dv have operands of their own, or lie in that of dq.
@@ -48,8 +50,8 @@ struct AttentionSizes {
 
   /// Numbers of backward's tensors.
   enum BackwardTensor : size_t { Ct, Q, K, V, Out, Dq, Dk, Dv };
-  /// The operand that tensor `index` lies in. Backward's lse stands behind out; where dk and dv have no operands of their own, they
-  /// lie in that of dq.
+  /// The operand that tensor `index` lies in. Backward's lse stands behind out; where dk and dv have no operands of
+  /// their own, they lie in that of dq.
   constexpr size_t operandOf(size_t index) const { return index <= Out ? index : writesApart() ? index + 1 : Dq + 1; }
   /// The operand that is the mask, behind all others, and where it has the score of a key.
   constexpr size_t maskOperand() const { return isForward() ? 5 : operandOf(Dv) + 1; }
@@ -61,7 +63,8 @@ struct AttentionSizes {
     return offset;
   }
 
-  /// Of the tensor that the table lists as number `index`: q, k, v, out forward; dout, q, k, v, out, dq, dk, dv backward.
+  /// Of the tensor that the table lists as number `index`: q, k, v, out forward; dout, q, k, v, out, dq, dk, dv
+  /// backward.
   constexpr AttentionRows rows(size_t index) const {
     std::span<const uint64_t> at = places.subspan(ofRows * index);
     return {at[0], at[1], at[2], at[3], at[4]};
@@ -139,7 +142,8 @@ constexpr bool AttentionSizes::fillTogether() const {
       }
   uint64_t apart = all[1].offset;
   for (const AttentionRows &one : all)
-    if (one.elements != all[0].elements || one.batch != all[0].batch || one.head != all[0].head || one.row != all[0].row)
+    if (one.elements != all[0].elements || one.batch != all[0].batch || one.head != all[0].head ||
+        one.row != all[0].row)
       return false;
   return g == h && sk == sq && e == d && all[2].offset == 2 * apart && all[0].fill(b, h, sq, d, 3, apart);
 }

@@ -44,8 +44,8 @@ struct BuiltinImmediate {
   bool real = false; ///< a double's bit pattern
 };
 
-/// What one builtin is. Tiles: ceil(imm[tileBy] / tileSize), at least 1, times imm[tileByToo] where that is not -1; one tile
-/// where tileBy is -1.
+/// What one builtin is. Tiles: ceil(imm[tileBy] / tileSize), at least 1, times imm[tileByToo] where that is not -1; one
+/// tile where tileBy is -1.
 struct BuiltinKernel {
   std::string_view name;
   std::string_view meaning;
@@ -68,49 +68,54 @@ using I = BuiltinImmediate;
 // Optimizers. `coef`, where has_coef is 1, multiplies the gradient first (the clip coefficient). The rate is
 // lr * lr_scale. `step` is the count of this step, from 1.
 inline constexpr std::array adamwOperands{
-    O{"w", Update, "f32", "n"}, O{"g", Read, "f32", "n"},   O{"m", Update, "f32", "n"},
-    O{"v", Update, "f32", "n"}, O{"step", Read, "f32", ""}, O{"lr", Read, "f32", ""},
-    O{"coef", Read, "f32", "", 6}};
+    O{"w", Update, "f32", "n"}, O{"g", Read, "f32", "n"}, O{"m", Update, "f32", "n"},   O{"v", Update, "f32", "n"},
+    O{"step", Read, "f32", ""}, O{"lr", Read, "f32", ""}, O{"coef", Read, "f32", "", 6}};
 inline constexpr std::array adamwImmediates{I{"n"},         I{"beta1", true},        I{"beta2", true},
                                             I{"eps", true}, I{"weight_decay", true}, I{"lr_scale", true},
                                             I{"has_coef"}};
-inline constexpr std::array sgdOperands{O{"w", Update, "f32", "n"}, O{"g", Read, "f32", "n"},
-                                        O{"lr", Read, "f32", ""}, O{"coef", Read, "f32", "", 3}};
-inline constexpr std::array sgdImmediates{I{"n"}, I{"weight_decay", true}, I{"lr_scale", true},
-                                          I{"has_coef"}};
+inline constexpr std::array sgdOperands{O{"w", Update, "f32", "n"}, O{"g", Read, "f32", "n"}, O{"lr", Read, "f32", ""},
+                                        O{"coef", Read, "f32", "", 3}};
+inline constexpr std::array sgdImmediates{I{"n"}, I{"weight_decay", true}, I{"lr_scale", true}, I{"has_coef"}};
 inline constexpr std::array momentumOperands{O{"w", Update, "f32", "n"}, O{"g", Read, "f32", "n"},
                                              O{"buf", Update, "f32", "n"}, O{"lr", Read, "f32", ""},
                                              O{"coef", Read, "f32", "", 5}};
 inline constexpr std::array momentumImmediates{I{"n"},        I{"momentum", true}, I{"weight_decay", true},
                                                I{"nesterov"}, I{"lr_scale", true}, I{"has_coef"}};
 
-// The same of some rows of a table, each named once; `index` outside of the table is of none, and its gradient is not read.
+// The same of some rows of a table, each named once; `index` outside of the table is of none, and its gradient is not
+// read.
 inline constexpr std::string_view ofTable = "rows x width", ofRows = "n x width";
-inline constexpr std::array adamwRowsOperands{
-    O{"w", Update, "f32", ofTable}, O{"g", Read, "f32", ofRows},  O{"m", Update, "f32", ofTable},
-    O{"v", Update, "f32", ofTable}, O{"step", Read, "f32", ""},   O{"lr", Read, "f32", ""},
-    O{"index", Read, "i64", "n"},   O{"coef", Read, "f32", "", 8}};
-inline constexpr std::array adamwRowsImmediates{
-    I{"n"},         I{"width"},           I{"rows"},         I{"beta1", true}, I{"beta2", true},
-    I{"eps", true}, I{"weight_decay", true}, I{"lr_scale", true}, I{"has_coef"}};
+inline constexpr std::array adamwRowsOperands{O{"w", Update, "f32", ofTable}, O{"g", Read, "f32", ofRows},
+                                              O{"m", Update, "f32", ofTable}, O{"v", Update, "f32", ofTable},
+                                              O{"step", Read, "f32", ""},     O{"lr", Read, "f32", ""},
+                                              O{"index", Read, "i64", "n"},   O{"coef", Read, "f32", "", 8}};
+inline constexpr std::array adamwRowsImmediates{I{"n"},
+                                                I{"width"},
+                                                I{"rows"},
+                                                I{"beta1", true},
+                                                I{"beta2", true},
+                                                I{"eps", true},
+                                                I{"weight_decay", true},
+                                                I{"lr_scale", true},
+                                                I{"has_coef"}};
 inline constexpr std::array sgdRowsOperands{O{"w", Update, "f32", ofTable}, O{"g", Read, "f32", ofRows},
                                             O{"lr", Read, "f32", ""}, O{"index", Read, "i64", "n"},
                                             O{"coef", Read, "f32", "", 5}};
-inline constexpr std::array sgdRowsImmediates{I{"n"},           I{"width"}, I{"rows"}, I{"weight_decay", true},
-                                              I{"lr_scale", true}, I{"has_coef"}};
-inline constexpr std::array momentumRowsOperands{
-    O{"w", Update, "f32", ofTable}, O{"g", Read, "f32", ofRows},  O{"buf", Update, "f32", ofTable},
-    O{"lr", Read, "f32", ""},       O{"index", Read, "i64", "n"}, O{"coef", Read, "f32", "", 7}};
+inline constexpr std::array sgdRowsImmediates{
+    I{"n"}, I{"width"}, I{"rows"}, I{"weight_decay", true}, I{"lr_scale", true}, I{"has_coef"}};
+inline constexpr std::array momentumRowsOperands{O{"w", Update, "f32", ofTable},   O{"g", Read, "f32", ofRows},
+                                                 O{"buf", Update, "f32", ofTable}, O{"lr", Read, "f32", ""},
+                                                 O{"index", Read, "i64", "n"},     O{"coef", Read, "f32", "", 7}};
 inline constexpr std::array momentumRowsImmediates{
-    I{"n"}, I{"width"}, I{"rows"}, I{"momentum", true}, I{"weight_decay", true}, I{"nesterov"}, I{"lr_scale", true},
-    I{"has_coef"}};
+    I{"n"},        I{"width"},          I{"rows"},    I{"momentum", true}, I{"weight_decay", true},
+    I{"nesterov"}, I{"lr_scale", true}, I{"has_coef"}};
 
 // Cross entropy per token. `shard` is the position of this shard among equal ones: it holds the classes
 // [shard * cols, (shard + 1) * cols), of which those from `total` on are padding and count nowhere (their dlogits
 // are 0). A label outside belongs to another shard; the label `ignore` counts nowhere.
 inline constexpr std::array crossEntropyOperands{O{"logits", Read, "f32", "rows x cols"},
-                                                 O{"labels", Read, "i64", "rows"},
-                                                 O{"loss", Write, "f32", "rows"}, O{"lse", Write, "f32", "rows"}};
+                                                 O{"labels", Read, "i64", "rows"}, O{"loss", Write, "f32", "rows"},
+                                                 O{"lse", Write, "f32", "rows"}};
 inline constexpr std::array crossEntropyImmediates{I{"rows"}, I{"cols"}, I{"ignore"}};
 inline constexpr std::array crossEntropyPaddedImmediates{I{"rows"}, I{"cols"}, I{"ignore"}, I{"total"}};
 /// Rows hold all classes, at least one.
@@ -118,53 +123,57 @@ constexpr bool crossEntropyFits(std::span<const uint64_t> imms) { return imms[3]
 inline constexpr std::array crossEntropyShardOperands{
     O{"logits", Read, "f32", "rows x cols"}, O{"labels", Read, "i64", "rows"}, O{"max", Read, "f32", "rows"},
     O{"sumexp", Write, "f32", "rows"}, O{"picked", Write, "f32", "rows"}};
-inline constexpr std::array crossEntropyShardImmediates{I{"rows"}, I{"cols"}, I{"ignore"}, I{"shard"},
-                                                          I{"total"}};
+inline constexpr std::array crossEntropyShardImmediates{I{"rows"}, I{"cols"}, I{"ignore"}, I{"shard"}, I{"total"}};
 inline constexpr std::array crossEntropyBackwardOperands{
     O{"logits", Read, "f32", "rows x cols"}, O{"labels", Read, "i64", "rows"}, O{"lse", Read, "f32", "rows"},
     O{"dloss", Read, "f32", "rows"}, O{"dlogits", Write, "f32", "rows x cols"}};
 
 // Rows of a table of which this shard holds [shard * rows, (shard + 1) * rows). An index outside belongs to
 // another shard: gather gives zeros, scatter leaves it out. Where the index is already local, shard is 0.
-inline constexpr std::array gatherOperands{O{"table", Read, "f32", "rows x width"},
-                                           O{"index", Read, "i64", "n"}, O{"out", Write, "f32", "n x width"}};
+inline constexpr std::array gatherOperands{O{"table", Read, "f32", "rows x width"}, O{"index", Read, "i64", "n"},
+                                           O{"out", Write, "f32", "n x width"}};
 inline constexpr std::array rowImmediates{I{"n"}, I{"width"}, I{"rows"}, I{"shard"}};
 inline constexpr std::array scatterAddOperands{O{"table", Accumulate, "f32", "rows x width"},
-                                               O{"index", Read, "i64", "n"},
-                                               O{"values", Read, "f32", "n x width"}};
+                                               O{"index", Read, "i64", "n"}, O{"values", Read, "f32", "n x width"}};
 
 inline constexpr std::array sumSquaresOperands{O{"x", Read, "f32", "n"}, O{"out", Accumulate, "f32", ""}};
 inline constexpr std::array sumSquaresImmediates{I{"n"}, I{"weight", true}};
 
 inline constexpr std::array rowsColsImmediates{I{"rows"}, I{"cols"}};
 inline constexpr std::array rowMaxOperands{O{"x", Read, "f32", "rows x cols"}, O{"max", Write, "f32", "rows"}};
-inline constexpr std::array softmaxOperands{O{"x", Read, "f32", "rows x cols"},
-                                            O{"y", Write, "f32", "rows x cols"}};
-inline constexpr std::array softmaxBackwardOperands{O{"y", Read, "f32", "rows x cols"},
-                                                    O{"dy", Read, "f32", "rows x cols"},
-                                                    O{"dx", Write, "f32", "rows x cols"}};
-inline constexpr std::array layerNormOperands{
-    O{"x", Read, "f32", "rows x cols"}, O{"gamma", Read, "f32", "cols"}, O{"beta", Read, "f32", "cols"},
-    O{"y", Write, "f32", "rows x cols"}, O{"mean", Write, "f32", "rows"}, O{"rstd", Write, "f32", "rows"}};
+inline constexpr std::array softmaxOperands{O{"x", Read, "f32", "rows x cols"}, O{"y", Write, "f32", "rows x cols"}};
+inline constexpr std::array softmaxBackwardOperands{
+    O{"y", Read, "f32", "rows x cols"}, O{"dy", Read, "f32", "rows x cols"}, O{"dx", Write, "f32", "rows x cols"}};
+inline constexpr std::array layerNormOperands{O{"x", Read, "f32", "rows x cols"}, O{"gamma", Read, "f32", "cols"},
+                                              O{"beta", Read, "f32", "cols"},     O{"y", Write, "f32", "rows x cols"},
+                                              O{"mean", Write, "f32", "rows"},    O{"rstd", Write, "f32", "rows"}};
 inline constexpr std::array layerNormImmediates{I{"rows"}, I{"cols"}, I{"eps", true}};
 inline constexpr std::array layerNormBackwardOperands{
-    O{"x", Read, "f32", "rows x cols"}, O{"gamma", Read, "f32", "cols"},      O{"mean", Read, "f32", "rows"},
-    O{"rstd", Read, "f32", "rows"},     O{"dy", Read, "f32", "rows x cols"},  O{"dx", Write, "f32", "rows x cols"},
+    O{"x", Read, "f32", "rows x cols"},     O{"gamma", Read, "f32", "cols"},      O{"mean", Read, "f32", "rows"},
+    O{"rstd", Read, "f32", "rows"},         O{"dy", Read, "f32", "rows x cols"},  O{"dx", Write, "f32", "rows x cols"},
     O{"dgamma", Accumulate, "f32", "cols"}, O{"dbeta", Accumulate, "f32", "cols"}};
 
-// Convolutions of three spatial dims, of which the first may be 1 for fewer: input n x (groups x c) x i, filter o x c x k,
-// output n x o x y. Windows begin every s elements, are padded by l before and h behind (not negative), and their elements
-// lie d apart.
+// Convolutions of three spatial dims, of which the first may be 1 for fewer: input n x (groups x c) x i, filter o x c x
+// k, output n x o x y. Windows begin every s elements, are padded by l before and h behind (not negative), and their
+// elements lie d apart.
 #define PAR_EACH_DIM(NAME) I{NAME "0"}, I{NAME "1"}, I{NAME "2"}
-inline constexpr std::array convolutionImmediates{
-    I{"n"},            I{"groups"},       I{"c"},            I{"o"},            PAR_EACH_DIM("i"), PAR_EACH_DIM("k"),
-    PAR_EACH_DIM("y"), PAR_EACH_DIM("s"), PAR_EACH_DIM("l"), PAR_EACH_DIM("h"), PAR_EACH_DIM("d")};
+inline constexpr std::array convolutionImmediates{I{"n"},
+                                                  I{"groups"},
+                                                  I{"c"},
+                                                  I{"o"},
+                                                  PAR_EACH_DIM("i"),
+                                                  PAR_EACH_DIM("k"),
+                                                  PAR_EACH_DIM("y"),
+                                                  PAR_EACH_DIM("s"),
+                                                  PAR_EACH_DIM("l"),
+                                                  PAR_EACH_DIM("h"),
+                                                  PAR_EACH_DIM("d")};
 // Pools of planes, dims as a convolution's; what the padding holds is smaller than all.
 inline constexpr std::array poolImmediates{I{"planes"},       PAR_EACH_DIM("i"), PAR_EACH_DIM("k"), PAR_EACH_DIM("y"),
                                            PAR_EACH_DIM("s"), PAR_EACH_DIM("l"), PAR_EACH_DIM("h"), PAR_EACH_DIM("d")};
 #undef PAR_EACH_DIM
-/// Whether there are elements, windows and steps in each of the three dims whose sizes begin at `first`, and the padded images can be
-/// counted: a kernel divides by steps.
+/// Whether there are elements, windows and steps in each of the three dims whose sizes begin at `first`, and the padded
+/// images can be counted: a kernel divides by steps.
 constexpr bool windowsFit(std::span<const uint64_t> imms, size_t first) {
   double elements = 1;
   for (size_t dim = first; dim < first + 3; ++dim) {
@@ -181,7 +190,8 @@ constexpr bool convolutionFits(std::span<const uint64_t> imms) {
   if (imms[1] < 1 || imms[2] < 1 || imms[3] % imms[1] != 0 || !windowsFit(imms, 4))
     return false;
   for (size_t dim = 4; dim < 7; ++dim)
-    if ((imms[dim + 6] - 1) * imms[dim + 9] + (imms[dim + 3] - 1) * imms[dim + 18] >= imms[dim] + imms[dim + 12] + imms[dim + 15])
+    if ((imms[dim + 6] - 1) * imms[dim + 9] + (imms[dim + 3] - 1) * imms[dim + 18] >=
+        imms[dim] + imms[dim + 12] + imms[dim + 15])
       return false;
   return true;
 }
@@ -202,21 +212,29 @@ inline constexpr std::array convolutionFilterGradOperands{O{"x", Read, "f32", co
                                                           O{"dy", Read, "f32", convolutionOutput},
                                                           O{"dw", Write, "f32", convolutionFilter}};
 
-// Attention of b x h heads, g of which have keys and values of their own, which h / g neighbours share: lse = log sum e^s,
-// out = e^(s - lse) v where s = scale q k^T + mask. If causal, query i meets keys 0 to i alone. The mask's dims are those
-// of s or 1. Rows of heads lie in their operands as AttentionSizes.h says; one operand may hold several of those that are read,
-// and, where `apart` is 0, all of those that backward writes.
+// Attention of b x h heads, g of which have keys and values of their own, which h / g neighbours share: lse = log sum
+// e^s, out = e^(s - lse) v where s = scale q k^T + mask. If causal, query i meets keys 0 to i alone. The mask's dims
+// are those of s or 1. Rows of heads lie in their operands as AttentionSizes.h says; one operand may hold several of
+// those that are read, and, where `apart` is 0, all of those that backward writes.
 inline constexpr std::string_view attentionMask = "m0 x m1 x m2 x m3";
-template <const std::string_view &type> inline constexpr std::array attentionOperands{
-    O{"q", Read, type, "q"},           O{"k", Read, type, "k"},
-    O{"v", Read, type, "v"},           O{"out", Write, type, "out"},
-    O{"lse", Write, "f32", "b x h x sq"}, O{"mask", Read, "f32", attentionMask, 8}};
-template <const std::string_view &type> inline constexpr std::array attentionBackwardOperands{
-    O{"dout", Read, type, "dout"},        O{"q", Read, type, "q"},   O{"k", Read, type, "k"},   O{"v", Read, type, "v"},
-    O{"out", Read, type, "out"},          O{"lse", Read, "f32", "b x h x sq"},
-    O{"dq", Write, type, "dq"},           O{"dk", Write, type, "dk", AttentionSizes::apartIndex},
-    O{"dv", Write, type, "dv", AttentionSizes::apartIndex},
-    O{"mask", Read, "f32", attentionMask, 8}};
+template <const std::string_view &type>
+inline constexpr std::array attentionOperands{O{"q", Read, type, "q"},
+                                              O{"k", Read, type, "k"},
+                                              O{"v", Read, type, "v"},
+                                              O{"out", Write, type, "out"},
+                                              O{"lse", Write, "f32", "b x h x sq"},
+                                              O{"mask", Read, "f32", attentionMask, 8}};
+template <const std::string_view &type>
+inline constexpr std::array attentionBackwardOperands{O{"dout", Read, type, "dout"},
+                                                      O{"q", Read, type, "q"},
+                                                      O{"k", Read, type, "k"},
+                                                      O{"v", Read, type, "v"},
+                                                      O{"out", Read, type, "out"},
+                                                      O{"lse", Read, "f32", "b x h x sq"},
+                                                      O{"dq", Write, type, "dq"},
+                                                      O{"dk", Write, type, "dk", AttentionSizes::apartIndex},
+                                                      O{"dv", Write, type, "dv", AttentionSizes::apartIndex},
+                                                      O{"mask", Read, "f32", attentionMask, 8}};
 #define PAR_ATTENTION_SIZES                                                                                            \
   I{"b"}, I{"h"}, I{"g"}, I{"sq"}, I{"sk"}, I{"d"}, I{"e"}, I{"causal"}, I{"has_mask"}, I{"scale", true}, I{"m0"},     \
       I{"m1"}, I{"m2"}, I{"m3"}
@@ -224,7 +242,7 @@ template <const std::string_view &type> inline constexpr std::array attentionBac
 inline constexpr std::array attentionImmediates{PAR_ATTENTION_SIZES, PAR_ROWS("q"), PAR_ROWS("k"), PAR_ROWS("v"),
                                                 PAR_ROWS("out")};
 inline constexpr std::array attentionBackwardImmediates{
-    PAR_ATTENTION_SIZES, PAR_ROWS("dout"), PAR_ROWS("q"),  PAR_ROWS("k"), PAR_ROWS("v"),
+    PAR_ATTENTION_SIZES, PAR_ROWS("dout"), PAR_ROWS("q"),  PAR_ROWS("k"),  PAR_ROWS("v"),
     PAR_ROWS("out"),     PAR_ROWS("dq"),   PAR_ROWS("dk"), PAR_ROWS("dv"), I{"apart"}};
 #undef PAR_ATTENTION_SIZES
 #undef PAR_ROWS
@@ -232,86 +250,100 @@ constexpr bool attentionFits(std::span<const uint64_t> imms) { return AttentionS
 inline constexpr std::string_view f32 = "f32", bf16 = "bf16", f16 = "f16";
 
 /// The same operands, those that are whole rows in another type.
-template <size_t n> constexpr std::array<O, n> rowsIn(std::string_view type, std::array<O, n> operands) {
+template <size_t n>
+constexpr std::array<O, n> rowsIn(std::string_view type, std::array<O, n> operands) {
   for (O &operand : operands)
     if (operand.shape == "rows x cols")
       operand.type = type;
   return operands;
 }
-template <const auto &operands> inline constexpr auto inBF16 = rowsIn("bf16", operands);
-template <const auto &operands> inline constexpr auto inF16 = rowsIn("f16", operands);
+template <const auto &operands>
+inline constexpr auto inBF16 = rowsIn("bf16", operands);
+template <const auto &operands>
+inline constexpr auto inF16 = rowsIn("f16", operands);
 /// Three forms of one kernel.
 #define PAR_ROW_KERNEL(NAME, MEANING, OPERANDS, ...)                                                                   \
   BuiltinKernel{NAME, MEANING, OPERANDS, __VA_ARGS__},                                                                 \
-      BuiltinKernel{NAME "_bf16", MEANING, inBF16<OPERANDS>, __VA_ARGS__},                                             \
-      BuiltinKernel { NAME "_f16", MEANING, inF16<OPERANDS>, __VA_ARGS__ }
+      BuiltinKernel{NAME "_bf16", MEANING, inBF16<OPERANDS>, __VA_ARGS__}, BuiltinKernel {                             \
+    NAME "_f16", MEANING, inF16<OPERANDS>, __VA_ARGS__                                                                 \
+  }
 
 /// The same operands, all in another type.
-template <size_t n> constexpr std::array<O, n> allIn(std::string_view type, std::array<O, n> operands) {
+template <size_t n>
+constexpr std::array<O, n> allIn(std::string_view type, std::array<O, n> operands) {
   for (O &operand : operands)
     operand.type = type;
   return operands;
 }
-template <const auto &operands> inline constexpr auto allInBF16 = allIn("bf16", operands);
-template <const auto &operands> inline constexpr auto allInF16 = allIn("f16", operands);
+template <const auto &operands>
+inline constexpr auto allInBF16 = allIn("bf16", operands);
+template <const auto &operands>
+inline constexpr auto allInF16 = allIn("f16", operands);
 #define PAR_CONVOLUTION(NAME, MEANING, OPERANDS)                                                                       \
   BuiltinKernel{NAME, MEANING "; a group a tile", OPERANDS, convolutionImmediates, 1, 1, false, convolutionFits},      \
       BuiltinKernel{NAME "_bf16", MEANING, allInBF16<OPERANDS>, convolutionImmediates, -1, 1, true, convolutionFits},  \
-      BuiltinKernel { NAME "_f16", MEANING, allInF16<OPERANDS>, convolutionImmediates, -1, 1, true, convolutionFits }
+      BuiltinKernel {                                                                                                  \
+    NAME "_f16", MEANING, allInF16<OPERANDS>, convolutionImmediates, -1, 1, true, convolutionFits                      \
+  }
 
 inline constexpr std::array all{
     BuiltinKernel{"adamw",
                   "PyTorch's AdamW: w -= lr wd w; m, v moving averages; w -= lr/(1-b1^t) m / (sqrt(v/(1-b2^t)) + eps)",
                   adamwOperands, adamwImmediates, 0, 16384},
     BuiltinKernel{"sgd", "PyTorch's SGD: w -= lr (g + wd w)", sgdOperands, sgdImmediates, 0, 16384},
-    BuiltinKernel{"momentum",
-                  "PyTorch's SGD with momentum, dampening 0: d = g + wd w; buf = mu buf + d; w -= lr (nesterov ? d + mu "
-                  "buf : buf); buf starts as zeros",
-                  momentumOperands, momentumImmediates, 0, 16384},
+    BuiltinKernel{
+        "momentum",
+        "PyTorch's SGD with momentum, dampening 0: d = g + wd w; buf = mu buf + d; w -= lr (nesterov ? d + mu "
+        "buf : buf); buf starts as zeros",
+        momentumOperands, momentumImmediates, 0, 16384},
     BuiltinKernel{"adamw_rows", "adamw of the rows that index names", adamwRowsOperands, adamwRowsImmediates, 0, 64},
     BuiltinKernel{"sgd_rows", "sgd of the rows that index names", sgdRowsOperands, sgdRowsImmediates, 0, 64},
     BuiltinKernel{"momentum_rows", "momentum of the rows that index names", momentumRowsOperands,
                   momentumRowsImmediates, 0, 64},
     PAR_ROW_KERNEL("cross_entropy", "lse = log sum exp of the row; loss = lse - logit of the label, 0 if ignored",
-                  crossEntropyOperands, crossEntropyImmediates, 0, 16),
-    PAR_ROW_KERNEL("cross_entropy_padded", "the same of the classes below total: what is behind them in a row is not read",
-                  crossEntropyOperands, crossEntropyPaddedImmediates, 0, 16, false, crossEntropyFits),
-    PAR_ROW_KERNEL("cross_entropy_shard",
-                  "of the classes held here: sumexp = sum exp(z - max); picked = logit of the label, 0 if elsewhere or "
-                  "ignored",
-                  crossEntropyShardOperands, crossEntropyShardImmediates, 0, 16),
+                   crossEntropyOperands, crossEntropyImmediates, 0, 16),
+    PAR_ROW_KERNEL("cross_entropy_padded",
+                   "the same of the classes below total: what is behind them in a row is not read",
+                   crossEntropyOperands, crossEntropyPaddedImmediates, 0, 16, false, crossEntropyFits),
+    PAR_ROW_KERNEL(
+        "cross_entropy_shard",
+        "of the classes held here: sumexp = sum exp(z - max); picked = logit of the label, 0 if elsewhere or "
+        "ignored",
+        crossEntropyShardOperands, crossEntropyShardImmediates, 0, 16),
     PAR_ROW_KERNEL("cross_entropy_backward",
-                  "dlogits = (exp(z - lse) - [class is label]) dloss, 0 in ignored rows; dlogits may be logits",
-                  crossEntropyBackwardOperands, crossEntropyShardImmediates, 0, 16),
-    BuiltinKernel{"gather_rows", "out[i] = table[index[i] - shard * rows], zeros if outside", gatherOperands, rowImmediates,
-                  0, 64},
-    BuiltinKernel{"scatter_add_rows", "table[index[i] - shard * rows] += values[i], in the order of i", scatterAddOperands,
-                  rowImmediates, 1, 256},
+                   "dlogits = (exp(z - lse) - [class is label]) dloss, 0 in ignored rows; dlogits may be logits",
+                   crossEntropyBackwardOperands, crossEntropyShardImmediates, 0, 16),
+    BuiltinKernel{"gather_rows", "out[i] = table[index[i] - shard * rows], zeros if outside", gatherOperands,
+                  rowImmediates, 0, 64},
+    BuiltinKernel{"scatter_add_rows", "table[index[i] - shard * rows] += values[i], in the order of i",
+                  scatterAddOperands, rowImmediates, 1, 256},
     BuiltinKernel{"sum_squares", "out += weight * sum x^2, summed in f64", sumSquaresOperands, sumSquaresImmediates},
     PAR_ROW_KERNEL("row_max", "max = largest of the row", rowMaxOperands, rowsColsImmediates, 0, 16),
     PAR_ROW_KERNEL("softmax", "y = softmax of each row; y may be x", softmaxOperands, rowsColsImmediates, 0, 16),
     PAR_ROW_KERNEL("softmax_backward", "dx = y (dy - sum y dy); dx may be dy", softmaxBackwardOperands,
-                  rowsColsImmediates, 0, 16),
+                   rowsColsImmediates, 0, 16),
     PAR_ROW_KERNEL("layer_norm", "y = (x - mean) rstd gamma + beta; rstd = 1/sqrt(var + eps), var biased",
-                  layerNormOperands, layerNormImmediates, 0, 16),
+                   layerNormOperands, layerNormImmediates, 0, 16),
     PAR_ROW_KERNEL("layer_norm_backward", "dx, and sums over rows added to dgamma and dbeta", layerNormBackwardOperands,
-                  rowsColsImmediates),
+                   rowsColsImmediates),
     PAR_CONVOLUTION("convolution", "y = convolution of x by w", convolutionOperands),
     PAR_CONVOLUTION("convolution_input_grad", "cotangent of x, given that of y", convolutionInputGradOperands),
     PAR_CONVOLUTION("convolution_filter_grad", "cotangent of w, given that of y", convolutionFilterGradOperands),
     BuiltinKernel{"attention", "out = softmax(scale q k^T + mask) v; a head of a batch a tile", attentionOperands<f32>,
                   attentionImmediates, 0, 1, false, attentionFits, 1},
-    BuiltinKernel{"attention_bf16", "out = softmax(scale q k^T + mask) v", attentionOperands<bf16>, attentionImmediates, -1,
-                  1, false, attentionFits},
-    BuiltinKernel{"attention_f16", "out = softmax(scale q k^T + mask) v", attentionOperands<f16>, attentionImmediates, -1,
-                  1, false, attentionFits},
-    BuiltinKernel{"attention_backward", "cotangents of q, k and v, given that of out; a tile has all heads that share keys",
+    BuiltinKernel{"attention_bf16", "out = softmax(scale q k^T + mask) v", attentionOperands<bf16>, attentionImmediates,
+                  -1, 1, false, attentionFits},
+    BuiltinKernel{"attention_f16", "out = softmax(scale q k^T + mask) v", attentionOperands<f16>, attentionImmediates,
+                  -1, 1, false, attentionFits},
+    BuiltinKernel{"attention_backward",
+                  "cotangents of q, k and v, given that of out; a tile has all heads that share keys",
                   attentionBackwardOperands<f32>, attentionBackwardImmediates, 0, 1, false, attentionFits, 2},
-    BuiltinKernel{"attention_backward_bf16", "cotangents of q, k and v, given that of out", attentionBackwardOperands<bf16>,
-                  attentionBackwardImmediates, -1, 1, false, attentionFits},
-    BuiltinKernel{"attention_backward_f16", "cotangents of q, k and v, given that of out", attentionBackwardOperands<f16>,
-                  attentionBackwardImmediates, -1, 1, false, attentionFits},
-    BuiltinKernel{"max_pool", "y = largest element of each window of x", maxPoolOperands, poolImmediates, 0, 1, false, poolFits},
+    BuiltinKernel{"attention_backward_bf16", "cotangents of q, k and v, given that of out",
+                  attentionBackwardOperands<bf16>, attentionBackwardImmediates, -1, 1, false, attentionFits},
+    BuiltinKernel{"attention_backward_f16", "cotangents of q, k and v, given that of out",
+                  attentionBackwardOperands<f16>, attentionBackwardImmediates, -1, 1, false, attentionFits},
+    BuiltinKernel{"max_pool", "y = largest element of each window of x", maxPoolOperands, poolImmediates, 0, 1, false,
+                  poolFits},
     BuiltinKernel{"max_pool_grad", "each dy goes to the first element of its window that equals y", maxPoolGradOperands,
                   poolImmediates, 0, 1, false, poolFits},
 };

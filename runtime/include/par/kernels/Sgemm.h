@@ -11,9 +11,9 @@ struct MatrixRows {
   int64_t stride;
 };
 
-/// C[m, n] = alpha op(A) op(B) + beta C, of k products each; `trans` is 'N' or 'T', as in BLAS. Signals are held meanwhile.
-/// Throws std::runtime_error where the library refuses, above all for want of memory: C holds nothing then.
-void sgemm(char transA, char transB, int64_t m, int64_t n, int64_t k, float alpha, MatrixRows a, MatrixRows b, float beta,
-           float *c, int64_t strideC);
+/// C[m, n] = alpha op(A) op(B) + beta C, of k products each; `trans` is 'N' or 'T', as in BLAS. Signals are held
+/// meanwhile. Throws std::runtime_error where the library refuses, above all for want of memory: C holds nothing then.
+void sgemm(char transA, char transB, int64_t m, int64_t n, int64_t k, float alpha, MatrixRows a, MatrixRows b,
+           float beta, float *c, int64_t strideC);
 
 } // namespace par::kernels

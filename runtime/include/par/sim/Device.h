@@ -17,8 +17,7 @@ public:
   void write(void *to, std::span<const std::byte> from) override;
   void read(std::span<std::byte> to, const void *from) override;
   void fill(void *to, uint64_t bytes, uint32_t word) override;
-  void run(const core::ExpandedEntry &entry, std::span<const core::HyperValue> hypers,
-           core::EntryHost &host) override;
+  void run(const core::ExpandedEntry &entry, std::span<const core::HyperValue> hypers, core::EntryHost &host) override;
   const std::vector<core::Stamp> &stamps() const override { return times; }
   uint64_t sentBytes() const override;
   uint64_t residentBytes() const override { return dev.size() - options.guardBytes; }

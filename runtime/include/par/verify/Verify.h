@@ -52,7 +52,8 @@ struct Options {
   /// Empty for a bundle that is in memory alone.
   std::string folder = {};
   /// Also run all programs of an entry together on expressions (docs/bundle.md, "All programs together"): finds what is
-  /// changed alike on all ranks, but still refuses valid programs of some plans. So only par-verify --jointly asks for it.
+  /// changed alike on all ranks, but still refuses valid programs of some plans. So only par-verify --jointly asks for
+  /// it.
   bool jointly = false;
 };
 

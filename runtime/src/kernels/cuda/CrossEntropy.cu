@@ -10,8 +10,7 @@ struct Shard {
   int64_t first;
   uint64_t count; ///< without padding
 
-  __device__ Shard(uint64_t cols, uint64_t shard, uint64_t total)
-      : first(static_cast<int64_t>(shard * cols)) {
+  __device__ Shard(uint64_t cols, uint64_t shard, uint64_t total) : first(static_cast<int64_t>(shard * cols)) {
     count = shard * cols >= total ? 0 : smaller(cols, total - shard * cols);
   }
   /// Column of a label, or -1 if it is not here or is the ignored one.
@@ -22,8 +21,8 @@ struct Shard {
 };
 
 template <typename T>
-__device__ inline void crossEntropy(const T *logits, const int64_t *labels, float *loss, float *lse,
-                                    uint64_t rows, uint64_t cols, int64_t ignore, Shard whole) {
+__device__ inline void crossEntropy(const T *logits, const int64_t *labels, float *loss, float *lse, uint64_t rows,
+                                    uint64_t cols, int64_t ignore, Shard whole) {
   uint64_t r = teamRow();
   if (r >= rows)
     return;
@@ -38,9 +37,8 @@ __device__ inline void crossEntropy(const T *logits, const int64_t *labels, floa
 }
 
 template <typename T>
-__device__ inline void crossEntropyShard(const T *logits, const int64_t *labels, const float *max,
-                                         float *sumexp, float *picked, uint64_t rows, uint64_t cols,
-                                         int64_t ignore, Shard shard) {
+__device__ inline void crossEntropyShard(const T *logits, const int64_t *labels, const float *max, float *sumexp,
+                                         float *picked, uint64_t rows, uint64_t cols, int64_t ignore, Shard shard) {
   uint64_t r = teamRow();
   if (r >= rows)
     return;
@@ -96,14 +94,13 @@ __device__ inline void rowMax(const T *x, float *max, uint64_t rows, uint64_t co
     return;
   const T *row = x + r * cols;
   float top = -INFINITY;
-  forEach<vectorOf<T>>(cols, headOf<vectorOf<T>>(cols, row), threadIdx.x, blockDim.x,
-                       [&](auto width, uint64_t i) {
-                         constexpr int N = decltype(width)::value;
-                         Vector<float, N> values = load<N>(row + i);
+  forEach<vectorOf<T>>(cols, headOf<vectorOf<T>>(cols, row), threadIdx.x, blockDim.x, [&](auto width, uint64_t i) {
+    constexpr int N = decltype(width)::value;
+    Vector<float, N> values = load<N>(row + i);
 #pragma unroll
-                         for (int k = 0; k < N; ++k)
-                           top = larger(top, values[k]);
-                       });
+    for (int k = 0; k < N; ++k)
+      top = larger(top, values[k]);
+  });
   top = teamReduce(top, -INFINITY, [](float a, float b) { return larger(a, b); });
   if (threadIdx.x == 0)
     max[r] = top;
@@ -112,36 +109,32 @@ __device__ inline void rowMax(const T *x, float *max, uint64_t rows, uint64_t co
 } // namespace
 } // namespace par::cuda
 
-#define PAR_CROSS_ENTROPY(TYPE, T)                                                                           \
-  PAR_ENTRY(512)                                                                                             \
-  par_cross_entropy##TYPE(const T *logits, const int64_t *labels, float *loss, float *lse, uint64_t rows,    \
-                          uint64_t cols, uint64_t ignore) {                                                  \
-    par::cuda::crossEntropy(logits, labels, loss, lse, rows, cols, int64_t(ignore),                          \
-                            par::cuda::Shard(cols, 0, cols));                                                \
-  }                                                                                                          \
-  PAR_ENTRY(512)                                                                                             \
-  par_cross_entropy_padded##TYPE(const T *logits, const int64_t *labels, float *loss, float *lse,            \
-                                 uint64_t rows, uint64_t cols, uint64_t ignore, uint64_t total) {            \
-    par::cuda::crossEntropy(logits, labels, loss, lse, rows, cols, int64_t(ignore),                          \
-                            par::cuda::Shard(cols, 0, total));                                               \
-  }                                                                                                          \
-  PAR_ENTRY(512)                                                                                             \
-  par_cross_entropy_shard##TYPE(const T *logits, const int64_t *labels, const float *max, float *sumexp,     \
-                                float *picked, uint64_t rows, uint64_t cols, uint64_t ignore,                \
-                                uint64_t shard, uint64_t total) {                                            \
-    par::cuda::crossEntropyShard(logits, labels, max, sumexp, picked, rows, cols, int64_t(ignore),           \
-                                 par::cuda::Shard(cols, shard, total));                                      \
-  }                                                                                                          \
-  PAR_ENTRY(512)                                                                                             \
-  par_cross_entropy_backward##TYPE(const T *logits, const int64_t *labels, const float *lse,                 \
-                                   const float *dloss, T *dlogits, uint64_t rows, uint64_t cols,             \
-                                   uint64_t ignore, uint64_t shard, uint64_t total) {                        \
-    par::cuda::crossEntropyBackward(logits, labels, lse, dloss, dlogits, rows, cols, int64_t(ignore),        \
-                                    par::cuda::Shard(cols, shard, total));                                   \
-  }                                                                                                          \
-  PAR_ENTRY(512)                                                                                             \
-  par_row_max##TYPE(const T *x, float *max, uint64_t rows, uint64_t cols) {                                  \
-    par::cuda::rowMax(x, max, rows, cols);                                                                   \
-  }
+#define PAR_CROSS_ENTROPY(TYPE, T)                                                                                     \
+  PAR_ENTRY(512)                                                                                                       \
+  par_cross_entropy##TYPE(const T *logits, const int64_t *labels, float *loss, float *lse, uint64_t rows,              \
+                          uint64_t cols, uint64_t ignore) {                                                            \
+    par::cuda::crossEntropy(logits, labels, loss, lse, rows, cols, int64_t(ignore), par::cuda::Shard(cols, 0, cols));  \
+  }                                                                                                                    \
+  PAR_ENTRY(512)                                                                                                       \
+  par_cross_entropy_padded##TYPE(const T *logits, const int64_t *labels, float *loss, float *lse, uint64_t rows,       \
+                                 uint64_t cols, uint64_t ignore, uint64_t total) {                                     \
+    par::cuda::crossEntropy(logits, labels, loss, lse, rows, cols, int64_t(ignore), par::cuda::Shard(cols, 0, total)); \
+  }                                                                                                                    \
+  PAR_ENTRY(512)                                                                                                       \
+  par_cross_entropy_shard##TYPE(const T *logits, const int64_t *labels, const float *max, float *sumexp,               \
+                                float *picked, uint64_t rows, uint64_t cols, uint64_t ignore, uint64_t shard,          \
+                                uint64_t total) {                                                                      \
+    par::cuda::crossEntropyShard(logits, labels, max, sumexp, picked, rows, cols, int64_t(ignore),                     \
+                                 par::cuda::Shard(cols, shard, total));                                                \
+  }                                                                                                                    \
+  PAR_ENTRY(512)                                                                                                       \
+  par_cross_entropy_backward##TYPE(const T *logits, const int64_t *labels, const float *lse, const float *dloss,       \
+                                   T *dlogits, uint64_t rows, uint64_t cols, uint64_t ignore, uint64_t shard,          \
+                                   uint64_t total) {                                                                   \
+    par::cuda::crossEntropyBackward(logits, labels, lse, dloss, dlogits, rows, cols, int64_t(ignore),                  \
+                                    par::cuda::Shard(cols, shard, total));                                             \
+  }                                                                                                                    \
+  PAR_ENTRY(512)                                                                                                       \
+  par_row_max##TYPE(const T *x, float *max, uint64_t rows, uint64_t cols) { par::cuda::rowMax(x, max, rows, cols); }
 
 PAR_ROW_ENTRIES(PAR_CROSS_ENTROPY)

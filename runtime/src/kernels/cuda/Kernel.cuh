@@ -220,9 +220,7 @@ struct SumExp {
   }
 };
 
-__device__ inline SumExp shuffleDown(SumExp x, unsigned by) {
-  return {shuffleDown(x.max, by), shuffleDown(x.sum, by)};
-}
+__device__ inline SumExp shuffleDown(SumExp x, unsigned by) { return {shuffleDown(x.max, by), shuffleDown(x.sum, by)}; }
 __device__ inline SumExp shuffleFirst(SumExp x) { return {shuffleFirst(x.max), shuffleFirst(x.sum)}; }
 
 /// The row's sum of exponentials, in one pass, in every thread of the team.

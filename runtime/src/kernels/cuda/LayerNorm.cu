@@ -16,8 +16,8 @@ struct RowSums {
 };
 
 template <typename T>
-__device__ inline void layerNorm(const T *x, const float *gamma, const float *beta, T *y, float *mean,
-                                 float *rstd, uint64_t rows, uint64_t cols, uint64_t eps) {
+__device__ inline void layerNorm(const T *x, const float *gamma, const float *beta, T *y, float *mean, float *rstd,
+                                 uint64_t rows, uint64_t cols, uint64_t eps) {
   uint64_t r = teamRow();
   if (r >= rows)
     return;
@@ -77,8 +77,7 @@ __device__ inline void layerNormBackward(const T *x, const float *gamma, const f
       float m = mean[r], s = rstd[r], sum = 0, dot = 0;
       forEach<W>(cols, head, lane, warpLanes, [&](auto width, uint64_t i) {
         constexpr int N = decltype(width)::value;
-        Vector<float, N> xi = load<N>(x + r * cols + i), di = load<N>(dy + r * cols + i),
-                         gi = load<N>(gamma + i);
+        Vector<float, N> xi = load<N>(x + r * cols + i), di = load<N>(dy + r * cols + i), gi = load<N>(gamma + i);
 #pragma unroll
         for (int k = 0; k < N; ++k) {
           float d = di[k] * gi[k];
@@ -124,28 +123,26 @@ __device__ inline void layerNormBackward(const T *x, const float *gamma, const f
   }
   if (cols > layerNormColumnsInShared)
     return;
-  forEach<W, 1>(cols, head, threadIdx.x, blockDim.x,
-                [&](auto width, uint64_t i) { // each thread what it wrote itself
-                  constexpr int N = decltype(width)::value;
-                  storeRaw<N>(mine + i, loadRaw<N>(dgamma + i));
-                  storeRaw<N>(mine + cols + i, loadRaw<N>(dbeta + i));
-                });
+  forEach<W, 1>(cols, head, threadIdx.x, blockDim.x, [&](auto width, uint64_t i) { // each thread what it wrote itself
+    constexpr int N = decltype(width)::value;
+    storeRaw<N>(mine + i, loadRaw<N>(dgamma + i));
+    storeRaw<N>(mine + cols + i, loadRaw<N>(dbeta + i));
+  });
 }
 
 } // namespace
 } // namespace par::cuda
 
-#define PAR_LAYER_NORM(TYPE, T)                                                                              \
-  PAR_ENTRY(512)                                                                                             \
-  par_layer_norm##TYPE(const T *x, const float *gamma, const float *beta, T *y, float *mean, float *rstd,    \
-                       uint64_t rows, uint64_t cols, uint64_t eps) {                                         \
-    par::cuda::layerNorm(x, gamma, beta, y, mean, rstd, rows, cols, eps);                                    \
-  }                                                                                                          \
-  PAR_ENTRY(256)                                                                                             \
-  par_layer_norm_backward##TYPE(const T *x, const float *gamma, const float *mean, const float *rstd,        \
-                                const T *dy, T *dx, float *, float *, float *scratch, uint64_t rows,         \
-                                uint64_t cols) {                                                             \
-    par::cuda::layerNormBackward(x, gamma, mean, rstd, dy, dx, scratch, rows, cols);                         \
+#define PAR_LAYER_NORM(TYPE, T)                                                                                        \
+  PAR_ENTRY(512)                                                                                                       \
+  par_layer_norm##TYPE(const T *x, const float *gamma, const float *beta, T *y, float *mean, float *rstd,              \
+                       uint64_t rows, uint64_t cols, uint64_t eps) {                                                   \
+    par::cuda::layerNorm(x, gamma, beta, y, mean, rstd, rows, cols, eps);                                              \
+  }                                                                                                                    \
+  PAR_ENTRY(256)                                                                                                       \
+  par_layer_norm_backward##TYPE(const T *x, const float *gamma, const float *mean, const float *rstd, const T *dy,     \
+                                T *dx, float *, float *, float *scratch, uint64_t rows, uint64_t cols) {               \
+    par::cuda::layerNormBackward(x, gamma, mean, rstd, dy, dx, scratch, rows, cols);                                   \
   }
 
 PAR_ROW_ENTRIES(PAR_LAYER_NORM)
@@ -154,8 +151,7 @@ PAR_ROW_ENTRIES(PAR_LAYER_NORM)
 /// which sum.
 PAR_ENTRY(1024)
 par_layer_norm_backward_sums(const void *, const float *, const float *, const float *, const void *, void *,
-                             float *dgamma, float *dbeta, const float *scratch, uint64_t rows,
-                             uint64_t cols) {
+                             float *dgamma, float *dbeta, const float *scratch, uint64_t rows, uint64_t cols) {
   using namespace par::cuda;
   PAR_SHARED(float, ofGroups, 32 * 32);
   uint64_t column = uint64_t(blockIdx.x) * 32 + threadIdx.x;

@@ -32,9 +32,8 @@ struct AdamwScalars {
   float decay, oneMinusBeta1, beta2, oneMinusBeta2, stepSize, rootOfCorrection2, eps, coef;
 };
 
-__device__ inline AdamwScalars adamwScalars(const float *step, const float *lr, const float *coef,
-                                            uint64_t beta1, uint64_t beta2, uint64_t eps,
-                                            uint64_t weightDecay, uint64_t lrScale) {
+__device__ inline AdamwScalars adamwScalars(const float *step, const float *lr, const float *coef, uint64_t beta1,
+                                            uint64_t beta2, uint64_t eps, uint64_t weightDecay, uint64_t lrScale) {
   auto count = static_cast<uint32_t>(*step);
   double rate = *lr * real(lrScale);
   AdamwScalars s;
@@ -50,8 +49,8 @@ __device__ inline AdamwScalars adamwScalars(const float *step, const float *lr, 
 }
 
 /// Computed by one thread of the block for all.
-__device__ inline AdamwScalars adamwScalarsOfBlock(const float *step, const float *lr, const float *coef, uint64_t beta1,
-                                                   uint64_t beta2, uint64_t eps, uint64_t weightDecay,
+__device__ inline AdamwScalars adamwScalarsOfBlock(const float *step, const float *lr, const float *coef,
+                                                   uint64_t beta1, uint64_t beta2, uint64_t eps, uint64_t weightDecay,
                                                    uint64_t lrScale) {
   PAR_SHARED(AdamwScalars, ofBlock, 1);
   if (threadIdx.x == 0 && threadIdx.y == 0)
@@ -78,9 +77,8 @@ __device__ inline void adamwElements(float *__restrict__ w, const float *__restr
 }
 
 __device__ inline void adamw(float *__restrict__ w, const float *__restrict__ g, float *__restrict__ m,
-                             float *__restrict__ v, const float *step, const float *lr, const float *coef,
-                             uint64_t n, uint64_t beta1, uint64_t beta2, uint64_t eps, uint64_t weightDecay,
-                             uint64_t lrScale) {
+                             float *__restrict__ v, const float *step, const float *lr, const float *coef, uint64_t n,
+                             uint64_t beta1, uint64_t beta2, uint64_t eps, uint64_t weightDecay, uint64_t lrScale) {
   const AdamwScalars s = adamwScalarsOfBlock(step, lr, coef, beta1, beta2, eps, weightDecay, lrScale);
   forChunk(
       n, [&](auto width, uint64_t i) { adamwElements<decltype(width)::value>(w + i, g + i, m + i, v + i, s); }, w, g, m,
@@ -104,8 +102,8 @@ __device__ inline void sgdElements(float *__restrict__ w, const float *__restric
   store<N>(w, wi);
 }
 
-__device__ inline void sgd(float *__restrict__ w, const float *__restrict__ g, const float *lr,
-                           const float *coef, uint64_t n, uint64_t weightDecay, uint64_t lrScale) {
+__device__ inline void sgd(float *__restrict__ w, const float *__restrict__ g, const float *lr, const float *coef,
+                           uint64_t n, uint64_t weightDecay, uint64_t lrScale) {
   SgdScalars s = sgdScalars(lr, coef, weightDecay, lrScale);
   forChunk(n, [&](auto width, uint64_t i) { sgdElements<decltype(width)::value>(w + i, g + i, s); }, w, g);
 }
@@ -136,8 +134,8 @@ __device__ inline void momentumElements(float *__restrict__ w, const float *__re
 }
 
 __device__ inline void momentum(float *__restrict__ w, const float *__restrict__ g, float *__restrict__ buf,
-                                const float *lr, const float *coef, uint64_t n, uint64_t momentum,
-                                uint64_t weightDecay, uint64_t nesterov, uint64_t lrScale) {
+                                const float *lr, const float *coef, uint64_t n, uint64_t momentum, uint64_t weightDecay,
+                                uint64_t nesterov, uint64_t lrScale) {
   MomentumScalars s = momentumScalars(lr, coef, momentum, weightDecay, nesterov, lrScale);
   forChunk(
       n, [&](auto width, uint64_t i) { momentumElements<decltype(width)::value>(w + i, g + i, buf + i, s); }, w, g,
@@ -153,13 +151,12 @@ __device__ inline void forRow(const int64_t *index, const float *g, uint64_t n, 
     return;
   uint64_t at = uint64_t(index[row]) * width, of = row * width;
   forEach<4, 1>(width, headOf<4>(width, g + of, tables + at...), threadIdx.x, blockDim.x,
-             [&](auto vector, uint64_t i) { body(vector, at + i, of + i); });
+                [&](auto vector, uint64_t i) { body(vector, at + i, of + i); });
 }
 
 __device__ inline void adamwRows(float *w, const float *g, float *m, float *v, const float *step, const float *lr,
                                  const int64_t *index, const float *coef, uint64_t n, uint64_t width, uint64_t rows,
-                                 uint64_t beta1, uint64_t beta2, uint64_t eps, uint64_t weightDecay,
-                                 uint64_t lrScale) {
+                                 uint64_t beta1, uint64_t beta2, uint64_t eps, uint64_t weightDecay, uint64_t lrScale) {
   const AdamwScalars s = adamwScalarsOfBlock(step, lr, coef, beta1, beta2, eps, weightDecay, lrScale);
   forRow(
       index, g, n, width, rows,
@@ -195,21 +192,20 @@ __device__ inline void momentumRows(float *w, const float *g, float *buf, const 
 // Each twice: without and with the clip coefficient, which is an operand of its own.
 
 PAR_ENTRY(256)
-par_adamw(float *w, const float *g, float *m, float *v, const float *step, const float *lr, uint64_t n,
-          uint64_t beta1, uint64_t beta2, uint64_t eps, uint64_t weightDecay, uint64_t lrScale, uint64_t) {
+par_adamw(float *w, const float *g, float *m, float *v, const float *step, const float *lr, uint64_t n, uint64_t beta1,
+          uint64_t beta2, uint64_t eps, uint64_t weightDecay, uint64_t lrScale, uint64_t) {
   par::cuda::adamw(w, g, m, v, step, lr, nullptr, n, beta1, beta2, eps, weightDecay, lrScale);
 }
 
 PAR_ENTRY(256)
-par_adamw_coef(float *w, const float *g, float *m, float *v, const float *step, const float *lr,
-               const float *coef, uint64_t n, uint64_t beta1, uint64_t beta2, uint64_t eps,
-               uint64_t weightDecay, uint64_t lrScale, uint64_t) {
+par_adamw_coef(float *w, const float *g, float *m, float *v, const float *step, const float *lr, const float *coef,
+               uint64_t n, uint64_t beta1, uint64_t beta2, uint64_t eps, uint64_t weightDecay, uint64_t lrScale,
+               uint64_t) {
   par::cuda::adamw(w, g, m, v, step, lr, coef, n, beta1, beta2, eps, weightDecay, lrScale);
 }
 
 PAR_ENTRY(256)
-par_sgd(float *w, const float *g, const float *lr, uint64_t n, uint64_t weightDecay, uint64_t lrScale,
-        uint64_t) {
+par_sgd(float *w, const float *g, const float *lr, uint64_t n, uint64_t weightDecay, uint64_t lrScale, uint64_t) {
   par::cuda::sgd(w, g, lr, nullptr, n, weightDecay, lrScale);
 }
 
@@ -220,14 +216,14 @@ par_sgd_coef(float *w, const float *g, const float *lr, const float *coef, uint6
 }
 
 PAR_ENTRY(256)
-par_momentum(float *w, const float *g, float *buf, const float *lr, uint64_t n, uint64_t mu,
-             uint64_t weightDecay, uint64_t nesterov, uint64_t lrScale, uint64_t) {
+par_momentum(float *w, const float *g, float *buf, const float *lr, uint64_t n, uint64_t mu, uint64_t weightDecay,
+             uint64_t nesterov, uint64_t lrScale, uint64_t) {
   par::cuda::momentum(w, g, buf, lr, nullptr, n, mu, weightDecay, nesterov, lrScale);
 }
 
 PAR_ENTRY(256)
-par_momentum_coef(float *w, const float *g, float *buf, const float *lr, const float *coef, uint64_t n,
-                  uint64_t mu, uint64_t weightDecay, uint64_t nesterov, uint64_t lrScale, uint64_t) {
+par_momentum_coef(float *w, const float *g, float *buf, const float *lr, const float *coef, uint64_t n, uint64_t mu,
+                  uint64_t weightDecay, uint64_t nesterov, uint64_t lrScale, uint64_t) {
   par::cuda::momentum(w, g, buf, lr, coef, n, mu, weightDecay, nesterov, lrScale);
 }
 
@@ -259,14 +255,14 @@ par_sgd_rows_coef(float *w, const float *g, const float *lr, const int64_t *inde
 
 PAR_ENTRY(512)
 par_momentum_rows(float *w, const float *g, float *buf, const float *lr, const int64_t *index, uint64_t n,
-                  uint64_t width, uint64_t rows, uint64_t mu, uint64_t weightDecay, uint64_t nesterov,
-                  uint64_t lrScale, uint64_t) {
+                  uint64_t width, uint64_t rows, uint64_t mu, uint64_t weightDecay, uint64_t nesterov, uint64_t lrScale,
+                  uint64_t) {
   par::cuda::momentumRows(w, g, buf, lr, index, nullptr, n, width, rows, mu, weightDecay, nesterov, lrScale);
 }
 
 PAR_ENTRY(512)
 par_momentum_rows_coef(float *w, const float *g, float *buf, const float *lr, const int64_t *index, const float *coef,
-                       uint64_t n, uint64_t width, uint64_t rows, uint64_t mu, uint64_t weightDecay,
-                       uint64_t nesterov, uint64_t lrScale, uint64_t) {
+                       uint64_t n, uint64_t width, uint64_t rows, uint64_t mu, uint64_t weightDecay, uint64_t nesterov,
+                       uint64_t lrScale, uint64_t) {
   par::cuda::momentumRows(w, g, buf, lr, index, coef, n, width, rows, mu, weightDecay, nesterov, lrScale);
 }

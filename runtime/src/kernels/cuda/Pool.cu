@@ -31,7 +31,8 @@ struct Pool {
   __device__ unsigned outputPlane() const { return unsigned(dim[0].out) * dim[1].out * dim[2].out; }
 };
 
-/// Calls visit(index in the plane) for the elements of window (y0, y1, y2) that lie inside, row-major, until it says false.
+/// Calls visit(index in the plane) for the elements of window (y0, y1, y2) that lie inside, row-major, until it says
+/// false.
 template <typename Visit>
 __device__ inline bool forWindow(const Pool &p, int y0, int y1, int y2, Visit visit) {
   for (int k0 = 0; k0 < p.dim[0].window; ++k0) {
@@ -74,7 +75,8 @@ __device__ inline unsigned findFirst(const Pool &p, const float *x, int y0, int 
   return unsigned(place);
 }
 
-/// The sum of ct over the windows that `isOf(window of the plane, its coordinates)` says are the element's own, in their order.
+/// The sum of ct over the windows that `isOf(window of the plane, its coordinates)` says are the element's own, in
+/// their order.
 template <typename IsOf>
 __device__ inline float gathered(const Pool &p, const float *ct, int i0, int i1, int i2, IsOf isOf) {
   float sum = 0;
@@ -93,18 +95,18 @@ __device__ inline float gathered(const Pool &p, const float *ct, int i0, int i1,
 } // namespace
 } // namespace par::cuda
 
-#define PAR_POOL_PARAMETERS                                                                                  \
-  uint64_t, uint64_t i0, uint64_t i1, uint64_t i2, uint64_t k0, uint64_t k1, uint64_t k2, uint64_t y0,       \
-      uint64_t y1, uint64_t y2, uint64_t s0, uint64_t s1, uint64_t s2, uint64_t l0, uint64_t l1,             \
-      uint64_t l2, uint64_t, uint64_t, uint64_t, uint64_t d0, uint64_t d1, uint64_t d2
-#define PAR_POOL                                                                                             \
-  Pool {                                                                                                     \
-    {                                                                                                        \
-      {int(i0), int(k0), int(y0), int(s0), int(l0), int(d0)},                                                \
-          {int(i1), int(k1), int(y1), int(s1), int(l1), int(d1)}, {                                          \
-        int(i2), int(k2), int(y2), int(s2), int(l2), int(d2)                                                 \
-      }                                                                                                      \
-    }                                                                                                        \
+#define PAR_POOL_PARAMETERS                                                                                            \
+  uint64_t, uint64_t i0, uint64_t i1, uint64_t i2, uint64_t k0, uint64_t k1, uint64_t k2, uint64_t y0, uint64_t y1,    \
+      uint64_t y2, uint64_t s0, uint64_t s1, uint64_t s2, uint64_t l0, uint64_t l1, uint64_t l2, uint64_t, uint64_t,   \
+      uint64_t, uint64_t d0, uint64_t d1, uint64_t d2
+#define PAR_POOL                                                                                                       \
+  Pool {                                                                                                               \
+    {                                                                                                                  \
+      {int(i0), int(k0), int(y0), int(s0), int(l0), int(d0)}, {int(i1), int(k1), int(y1), int(s1), int(l1), int(d1)},  \
+      {                                                                                                                \
+        int(i2), int(k2), int(y2), int(s2), int(l2), int(d2)                                                           \
+      }                                                                                                                \
+    }                                                                                                                  \
   }
 
 PAR_ENTRY(256)
@@ -126,8 +128,8 @@ par_max_pool(const float *x, float *y, PAR_POOL_PARAMETERS) {
   }
 }
 
-/// Each element of dx asks the windows that hold it, in their order: the same additions as on the CPU. A plane's windows are
-/// looked through once where one block has room for what they find.
+/// Each element of dx asks the windows that hold it, in their order: the same additions as on the CPU. A plane's
+/// windows are looked through once where one block has room for what they find.
 PAR_ENTRY(256)
 par_max_pool_grad(const float *dy, const float *x, const float *, float *dx, PAR_POOL_PARAMETERS) {
   using namespace par::cuda;
@@ -150,6 +152,7 @@ par_max_pool_grad(const float *dy, const float *x, const float *, float *dx, PAR
       continue;
     }
     float own = from[i];
-    to[i] = gathered(p, ct, i0, i1, i2, [&](unsigned, int y0, int y1, int y2) { return isFirst(p, from, int(i), own, y0, y1, y2); });
+    to[i] = gathered(p, ct, i0, i1, i2,
+                     [&](unsigned, int y0, int y1, int y2) { return isFirst(p, from, int(i), own, y0, y1, y2); });
   }
 }

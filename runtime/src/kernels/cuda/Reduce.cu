@@ -55,8 +55,7 @@ __device__ inline T combine(T a, T b) {
 
 /// 16 bytes of every source before they are written: the result may lie over a source.
 template <typename T, uint64_t op>
-__device__ inline void reduceBy(T *out, const par::kernels::CudaSources &sources, unsigned members,
-                                uint64_t n) {
+__device__ inline void reduceBy(T *out, const par::kernels::CudaSources &sources, unsigned members, uint64_t n) {
   constexpr int N = 16 / sizeof(T);
   bool aligned = misalignment<N>(out) == 0;
   for (unsigned member = 0; member < members; ++member)
@@ -81,8 +80,8 @@ __device__ inline void reduceBy(T *out, const par::kernels::CudaSources &sources
 }
 
 template <typename T>
-__device__ inline void reduce(void *out, const par::kernels::CudaSources &sources, uint64_t members,
-                              uint64_t n, uint64_t op) {
+__device__ inline void reduce(void *out, const par::kernels::CudaSources &sources, uint64_t members, uint64_t n,
+                              uint64_t op) {
   auto *to = static_cast<T *>(out);
   auto count = static_cast<unsigned>(members);
   if (op == Sum)
@@ -98,11 +97,11 @@ __device__ inline void reduce(void *out, const par::kernels::CudaSources &source
 } // namespace
 } // namespace par::cuda
 
-#define PAR_REDUCE(NAME, TYPE)                                                                               \
-  PAR_ENTRY(256)                                                                                             \
-  par_reduce_##NAME(void *out, __grid_constant__ const par::kernels::CudaSources sources, uint64_t members,  \
-                    uint64_t n, uint64_t op) {                                                               \
-    par::cuda::reduce<TYPE>(out, sources, members, n, op);                                                   \
+#define PAR_REDUCE(NAME, TYPE)                                                                                         \
+  PAR_ENTRY(256)                                                                                                       \
+  par_reduce_##NAME(void *out, __grid_constant__ const par::kernels::CudaSources sources, uint64_t members,            \
+                    uint64_t n, uint64_t op) {                                                                         \
+    par::cuda::reduce<TYPE>(out, sources, members, n, op);                                                             \
   }
 
 PAR_REDUCE(f64, double)
@@ -120,9 +119,8 @@ PAR_ENTRY(256)
 par_copy(uint8_t *to, const uint8_t *from, uint64_t bytes) {
   using namespace par::cuda;
   uint64_t first = uint64_t(blockIdx.x) * blockDim.x + threadIdx.x, all = uint64_t(gridDim.x) * blockDim.x;
-  forEach<16>(bytes, headOf<16>(bytes, to, from), unsigned(first), unsigned(all),
-              [&](auto width, uint64_t i) {
-                constexpr int N = decltype(width)::value;
-                storeRaw<N>(to + i, loadRaw<N>(from + i));
-              });
+  forEach<16>(bytes, headOf<16>(bytes, to, from), unsigned(first), unsigned(all), [&](auto width, uint64_t i) {
+    constexpr int N = decltype(width)::value;
+    storeRaw<N>(to + i, loadRaw<N>(from + i));
+  });
 }

@@ -52,8 +52,8 @@ __device__ inline double sumSquares(const float *x, uint64_t n, uint64_t lane, u
 } // namespace par::cuda
 
 PAR_ENTRY(512)
-par_gather_rows(const float *table, const int64_t *index, float *out, uint64_t n, uint64_t width,
-                uint64_t rows, uint64_t shard) {
+par_gather_rows(const float *table, const int64_t *index, float *out, uint64_t n, uint64_t width, uint64_t rows,
+                uint64_t shard) {
   using namespace par::cuda;
   uint64_t i = teamRow();
   if (i >= n)
@@ -72,13 +72,12 @@ par_gather_rows(const float *table, const int64_t *index, float *out, uint64_t n
 /// order: the same additions as on the CPU. Sums lie in shared memory, where each thread touches its own
 /// column only.
 PAR_ENTRY(256)
-par_scatter_add_rows(float *table, const int64_t *index, const float *values, uint64_t n, uint64_t width,
-                     uint64_t rows, uint64_t shard) {
+par_scatter_add_rows(float *table, const int64_t *index, const float *values, uint64_t n, uint64_t width, uint64_t rows,
+                     uint64_t shard) {
   using namespace par::cuda;
   PAR_SHARED(float, sums, scatterRows *scatterThreads);
   PAR_SHARED(uint16_t, matches, indicesOfTile); // place in the tile, row of the block
-  uint64_t column = uint64_t(blockIdx.y) * scatterThreads + threadIdx.x,
-           firstRow = uint64_t(blockIdx.x) * scatterRows;
+  uint64_t column = uint64_t(blockIdx.y) * scatterThreads + threadIdx.x, firstRow = uint64_t(blockIdx.x) * scatterRows;
   auto held = static_cast<int64_t>(smaller<uint64_t>(scatterRows, rows - firstRow));
   auto first = static_cast<int64_t>(shard * rows + firstRow);
   bool isColumn = column < width;
@@ -104,8 +103,7 @@ par_scatter_add_rows(float *table, const int64_t *index, const float *values, ui
 #pragma unroll
       for (unsigned k = 0; k < ahead; ++k) {
         code[k] = match + k < count ? unsigned(matches[match + k]) : 0;
-        value[k] =
-            isColumn && match + k < count ? values[(begin + (code[k] >> rowBits)) * width + column] : 0.0f;
+        value[k] = isColumn && match + k < count ? values[(begin + (code[k] >> rowBits)) * width + column] : 0.0f;
       }
 #pragma unroll
       for (unsigned k = 0; k < ahead; ++k) {
@@ -138,8 +136,7 @@ par_sum_squares(const float *x, float *out, uint64_t n, uint64_t weight) {
 PAR_ENTRY(par::cuda::squaresThreads)
 par_sum_squares_parts(const float *x, float *, double *scratch, uint64_t n, uint64_t) {
   using namespace par::cuda;
-  double sum =
-      sumSquares(x, n, uint64_t(blockIdx.x) * blockDim.x + threadIdx.x, uint64_t(gridDim.x) * blockDim.x);
+  double sum = sumSquares(x, n, uint64_t(blockIdx.x) * blockDim.x + threadIdx.x, uint64_t(gridDim.x) * blockDim.x);
   if (threadIdx.x == 0)
     scratch[blockIdx.x] = sum;
 }

@@ -11,9 +11,9 @@
 
 namespace par::cuda {
 
-inline constexpr unsigned elementsOfBlock = 4096;          ///< optimizers
-inline constexpr unsigned layerNormTile = 8;               ///< rows whose gradient a block computes at a time
-inline constexpr unsigned layerNormColumnsInShared = 4096; ///< of both sums, 32 KiB
+inline constexpr unsigned elementsOfBlock = 4096;                 ///< optimizers
+inline constexpr unsigned layerNormTile = 8;                      ///< rows whose gradient a block computes at a time
+inline constexpr unsigned layerNormColumnsInShared = 4096;        ///< of both sums, 32 KiB
 inline constexpr unsigned scatterRows = 32, scatterColumns = 256; ///< of the table, in one block
 inline constexpr unsigned squaresThreads = 512;
 /// Of a plane with so many windows and elements, one block keeps where each window's largest element is, in 16 bits.

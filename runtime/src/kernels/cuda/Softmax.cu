@@ -57,12 +57,12 @@ __device__ inline void softmaxBackward(const T *y, const T *dy, T *dx, uint64_t 
 } // namespace
 } // namespace par::cuda
 
-#define PAR_SOFTMAX(TYPE, T)                                                                                 \
-  PAR_ENTRY(512) par_softmax##TYPE(const T *x, T *y, uint64_t rows, uint64_t cols) {                         \
-    par::cuda::softmax(x, y, rows, cols);                                                                    \
-  }                                                                                                          \
-  PAR_ENTRY(512) par_softmax_backward##TYPE(const T *y, const T *dy, T *dx, uint64_t rows, uint64_t cols) {  \
-    par::cuda::softmaxBackward(y, dy, dx, rows, cols);                                                       \
+#define PAR_SOFTMAX(TYPE, T)                                                                                           \
+  PAR_ENTRY(512) par_softmax##TYPE(const T *x, T *y, uint64_t rows, uint64_t cols) {                                   \
+    par::cuda::softmax(x, y, rows, cols);                                                                              \
+  }                                                                                                                    \
+  PAR_ENTRY(512) par_softmax_backward##TYPE(const T *y, const T *dy, T *dx, uint64_t rows, uint64_t cols) {            \
+    par::cuda::softmaxBackward(y, dy, dx, rows, cols);                                                                 \
   }
 
 PAR_ROW_ENTRIES(PAR_SOFTMAX)

@@ -15,8 +15,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <sys/resource.h>
 #include <ctime>
+#include <sys/resource.h>
 #include <unistd.h>
 
 using namespace par;
@@ -174,8 +174,7 @@ int rankMain(Control &control, const Options &o) {
     control.wrote(o.wrote);
   std::string last = control.broadcast("last step", std::to_string(step - 1));
   if (last != std::to_string(step - 1))
-    throw std::runtime_error("rank 0 ended after step " + last + ", this one after " +
-                             std::to_string(step - 1));
+    throw std::runtime_error("rank 0 ended after step " + last + ", this one after " + std::to_string(step - 1));
   if (control.rank() == 0)
     std::printf("%s after step %s\n", control.stopped() ? "stopped" : "done", last.c_str());
   return 0;

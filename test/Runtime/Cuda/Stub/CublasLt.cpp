@@ -90,16 +90,16 @@ bool isSound(const Descriptor &d, const Layout &result) {
 }
 
 bool isKnown(int epilogue) {
-  for (int known : {epilogueNone, epilogueBias, epilogueGelu, epilogueGelu + epilogueBias,
-                    epilogueGelu + epilogueAux, epilogueGelu + epilogueAux + epilogueBias,
-                    epilogueGeluGrad + epilogueAux, epilogueSumFirst, epilogueSumSecond})
+  for (int known :
+       {epilogueNone, epilogueBias, epilogueGelu, epilogueGelu + epilogueBias, epilogueGelu + epilogueAux,
+        epilogueGelu + epilogueAux + epilogueBias, epilogueGeluGrad + epilogueAux, epilogueSumFirst, epilogueSumSecond})
     if (epilogue == known)
       return true;
   return false;
 }
 
-/// What an operand adds up to over k: of the first, stored as it is, the rows of the result, of the second, which must be
-/// transposed, its columns. Without beta, and in the result's type, f32.
+/// What an operand adds up to over k: of the first, stored as it is, the rows of the result, of the second, which must
+/// be transposed, its columns. Without beta, and in the result's type, f32.
 void addUp(const Descriptor &d, const format::Call &call, const float *first, const float *second) {
   bool ofFirst = d.epilogue == epilogueSumFirst;
   if (!ofFirst && d.epilogue != epilogueSumSecond)
@@ -120,8 +120,8 @@ double geluDerivative(double x) {
   return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * std::sqrt(2 / M_PI) * (1 + 3 * 0.044715 * x * x);
 }
 
-/// What stands between the sums in f32 and the result, element by element of C; numbers of aux as `read` and `write` have
-/// them.
+/// What stands between the sums in f32 and the result, element by element of C; numbers of aux as `read` and `write`
+/// have them.
 template <typename Read, typename Write>
 void finish(const Descriptor &d, const format::Call &call, float *c, Read read, Write write) {
   if (!(d.epilogue & (epilogueGelu | epilogueGeluGrad)))
@@ -229,9 +229,7 @@ int cublasLtMatrixLayoutDestroy(Layout *layout) {
   return 0;
 }
 int cublasLtMatrixLayoutSetAttribute(Layout *layout, int name, const void *from, size_t bytes) {
-  return name == 5   ? take(layout->batch, from, bytes)
-         : name == 6 ? take(layout->stride, from, bytes)
-                     : invalidValue;
+  return name == 5 ? take(layout->batch, from, bytes) : name == 6 ? take(layout->stride, from, bytes) : invalidValue;
 }
 
 int cublasLtMatmulPreferenceCreate(Preference **preference) {
@@ -263,9 +261,9 @@ int cublasLtMatmulAlgoGetHeuristic(void *, Descriptor *d, Layout *a, Layout *b, 
                                    Preference *preference, int wanted, Heuristic *best, int *found) {
   Machine &machine = Machine::get();
   auto held = machine.lock();
-  if (int injected = machine.note("cublasLtMatmulAlgoGetHeuristic",
-                                  std::to_string(c->rows) + " " + std::to_string(c->columns) + " alignment " +
-                                      std::to_string(preference->alignment[0])))
+  if (int injected =
+          machine.note("cublasLtMatmulAlgoGetHeuristic", std::to_string(c->rows) + " " + std::to_string(c->columns) +
+                                                             " alignment " + std::to_string(preference->alignment[0])))
     return injected;
   *found = 0;
   for (uint64_t i = 0; i < algorithms && *found < wanted; ++i) {
@@ -283,30 +281,30 @@ int cublasLtMatmulAlgoGetHeuristic(void *, Descriptor *d, Layout *a, Layout *b, 
   return k == other ? 0 : invalidValue;
 }
 
-int cublasLtMatmulAlgoCheck(void *, Descriptor *, Layout *, Layout *, Layout *, Layout *lc,
-                            const uint64_t *algorithm, Heuristic *result) {
+int cublasLtMatmulAlgoCheck(void *, Descriptor *, Layout *, Layout *, Layout *, Layout *lc, const uint64_t *algorithm,
+                            Heuristic *result) {
   *result = {};
   result->workspace = algorithm[2] == greedy ? workspaceStep : 0;
   bool known = algorithm[0] == algorithmWord && algorithm[1] == lc->rows * 65536 + lc->columns;
   return known && algorithm[2] < algorithms ? 0 : notSupported;
 }
 
-int cublasLtMatmul(void *, Descriptor *d, const float *alpha, const void *a, Layout *la, const void *b,
-                   Layout *lb, const float *beta, const void *c, Layout *, void *result, Layout *lc,
-                   const uint64_t *algorithm, void *, size_t workspace, Stream *stream) {
+int cublasLtMatmul(void *, Descriptor *d, const float *alpha, const void *a, Layout *la, const void *b, Layout *lb,
+                   const float *beta, const void *c, Layout *, void *result, Layout *lc, const uint64_t *algorithm,
+                   void *, size_t workspace, Stream *stream) {
   Machine &machine = Machine::get();
   auto held = machine.lock();
   format::Call call = rowMajor(*d, *la, *lb, *lc);
   call.alpha = *alpha, call.beta = *beta;
-  if (int injected = machine.note("cublasLtMatmul", std::to_string(call.m) + " " + std::to_string(call.n) +
-                                                        " " + std::to_string(call.k) + " stream " +
-                                                        std::to_string(stream->id) + " epilogue " +
-                                                        std::to_string(d->epilogue) + " algorithm " +
-                                                        std::to_string(algorithm[2])))
+  if (int injected = machine.note("cublasLtMatmul",
+                                  std::to_string(call.m) + " " + std::to_string(call.n) + " " + std::to_string(call.k) +
+                                      " stream " + std::to_string(stream->id) + " epilogue " +
+                                      std::to_string(d->epilogue) + " algorithm " + std::to_string(algorithm[2])))
     return injected;
-  bool typed = la->type == lb->type && (lc->type == la->type || (lc->type == 0 && (d->epilogue == 1 || isSum(d->epilogue))));
-  if (c != result || !typed || algorithm[0] != algorithmWord ||
-      algorithm[1] != lc->rows * 65536 + lc->columns || (algorithm[2] == greedy && workspace < workspaceStep))
+  bool typed =
+      la->type == lb->type && (lc->type == la->type || (lc->type == 0 && (d->epilogue == 1 || isSum(d->epilogue))));
+  if (c != result || !typed || algorithm[0] != algorithmWord || algorithm[1] != lc->rows * 65536 + lc->columns ||
+      (algorithm[2] == greedy && workspace < workspaceStep))
     return notSupported;
   uint64_t takes = algorithm[2] == machine.fastest ? 5 : 10 + 10 * algorithm[2];
   takes += isSum(d->epilogue) ? machine.sumTakes : 0;

@@ -28,13 +28,12 @@ namespace {
 
 constexpr int engineKind = 2, configKind = 3, heuristicKind = 4, planKind = 5, knobKind = 7, graphKind = 15,
               packKind = 16, tensorKind = 17;
-constexpr int typeHandle = 0, typeBoolean = 2, typeDouble = 5,
-              typePointer = 6, typeHeuristicMode = 8, typeKnobType = 9, typeNote = 11;
-constexpr int heuristicMode = 200, heuristicGraph = 201, heuristicResults = 202, configEngine = 300,
-              configKnobs = 302, planHandle = 400, planConfig = 401, planWorkspace = 402, knobType = 600,
-              knobValue = 601, graphHandle = 800, graphOperations = 801, tensorVirtual = 907,
-              tensorByValue = 908, packIds = 1000, packPointers = 1001, packWorkspace = 1003,
-              engineGraph = 1300, engineIndex = 1301, engineNotes = 1303;
+constexpr int typeHandle = 0, typeBoolean = 2, typeDouble = 5, typePointer = 6, typeHeuristicMode = 8, typeKnobType = 9,
+              typeNote = 11;
+constexpr int heuristicMode = 200, heuristicGraph = 201, heuristicResults = 202, configEngine = 300, configKnobs = 302,
+              planHandle = 400, planConfig = 401, planWorkspace = 402, knobType = 600, knobValue = 601,
+              graphHandle = 800, graphOperations = 801, tensorVirtual = 907, tensorByValue = 908, packIds = 1000,
+              packPointers = 1001, packWorkspace = 1003, engineGraph = 1300, engineIndex = 1301, engineNotes = 1303;
 constexpr int heuristicFallback = 2;
 
 /// The engines of the stub: TF32 on tensor cores; sums in any order; one that may be taken, which has a knob;
@@ -145,15 +144,12 @@ const bool registered = [] {
                         {tensorByValue, typeBoolean, false}},
                        checkTensor};
   kinds[graphKind] = {"graph", {{graphHandle, typeHandle}, {graphOperations, typeDescriptor}}, checkGraph};
-  kinds[heuristicKind] = {
-      "heuristic", {{heuristicGraph, typeDescriptor}, {heuristicMode, typeHeuristicMode}}, {}};
+  kinds[heuristicKind] = {"heuristic", {{heuristicGraph, typeDescriptor}, {heuristicMode, typeHeuristicMode}}, {}};
   kinds[engineKind] = {"engine", {{engineGraph, typeDescriptor}, {engineIndex, typeInt64}}, checkEngine};
   kinds[knobKind] = {"knob", {{knobType, typeKnobType}, {knobValue, typeInt64}}, {}};
-  kinds[configKind] = {
-      "configuration", {{configEngine, typeDescriptor}, {configKnobs, typeDescriptor, false}}, {}};
+  kinds[configKind] = {"configuration", {{configEngine, typeDescriptor}, {configKnobs, typeDescriptor, false}}, {}};
   kinds[planKind] = {"plan", {{planHandle, typeHandle}, {planConfig, typeDescriptor}}, checkPlan};
-  kinds[packKind] = {
-      "pack", {{packIds, typeInt64}, {packPointers, typePointer}, {packWorkspace, typePointer}}, {}};
+  kinds[packKind] = {"pack", {{packIds, typeInt64}, {packPointers, typePointer}, {packWorkspace, typePointer}}, {}};
   return true;
 }();
 
@@ -167,9 +163,8 @@ void fillEngine(Descriptor &d, int64_t index) {
 DnnAnswer fillDescriptors(const Descriptor &d, int attribute, int64_t room, int64_t *count, Descriptor **to) {
   auto index = [&] { return d.one<int64_t>(engineIndex); };
   if (d.kind == heuristicKind && attribute == heuristicResults) {
-    std::vector<int64_t> found = d.one<int>(heuristicMode) == heuristicFallback
-                                     ? std::vector<int64_t>{3}
-                                     : std::vector<int64_t>{0, 1, 2};
+    std::vector<int64_t> found =
+        d.one<int>(heuristicMode) == heuristicFallback ? std::vector<int64_t>{3} : std::vector<int64_t>{0, 1, 2};
     *count = static_cast<int64_t>(found.size());
     for (int64_t i = 0; i < std::min(room, *count); ++i) {
       put<int64_t>(*to[i], engineIndex, typeInt64, {found[static_cast<size_t>(i)]});
@@ -312,8 +307,8 @@ int cudnnBackendSetAttribute(Descriptor *d, int attribute, int type, int64_t cou
   if (rule == kind.rules.end())
     return answer({dnnBadParam, std::string(kind.name) + " has no attribute " + std::to_string(attribute)});
   if (rule->type != type || count < 1 || !elements)
-    return answer({dnnAttributeType,
-                   "attribute " + std::to_string(attribute) + " is of type " + std::to_string(rule->type)});
+    return answer(
+        {dnnAttributeType, "attribute " + std::to_string(attribute) + " is of type " + std::to_string(rule->type)});
   if (type == typeDescriptor)
     for (int64_t i = 0; i < count; ++i)
       if (auto *other = static_cast<Descriptor *const *>(elements)[i]; !alive.count(other) || !other->closed)
@@ -347,8 +342,7 @@ int cudnnBackendFinalize(Descriptor *d) {
   const DnnKindRules &kind = dnnKinds()[d->kind];
   for (const DnnRule &rule : kind.rules)
     if (rule.required && !d->has(rule.attribute))
-      return answer(
-          {dnnBadParam, std::string(kind.name) + " lacks attribute " + std::to_string(rule.attribute)});
+      return answer({dnnBadParam, std::string(kind.name) + " lacks attribute " + std::to_string(rule.attribute)});
   if (DnnAnswer refusal = kind.check ? kind.check(*d) : DnnAnswer{}; refusal.status)
     return answer(refusal);
   if (d->kind == planKind && machine.injection.call == "cudnnPlans")
@@ -362,8 +356,8 @@ int cudnnBackendFinalize(Descriptor *d) {
 int cudnnBackendExecute(Handle *handle, Descriptor *plan, Descriptor *pack) {
   Machine &machine = Machine::get();
   auto held = machine.lock();
-  if (!alive.count(plan) || !alive.count(pack) || plan->kind != planKind || pack->kind != packKind ||
-      !plan->closed || !pack->closed || plan->one<Handle *>(planHandle) != handle || !handle->stream)
+  if (!alive.count(plan) || !alive.count(pack) || plan->kind != planKind || pack->kind != packKind || !plan->closed ||
+      !pack->closed || plan->one<Handle *>(planHandle) != handle || !handle->stream)
     return answer({dnnBadParam, "plan, pack or stream"});
   const Descriptor &graph = plan->other(planConfig).other(configEngine).other(engineGraph);
   std::map<int64_t, void *> addressOf;
@@ -379,8 +373,7 @@ int cudnnBackendExecute(Handle *handle, Descriptor *plan, Descriptor *pack) {
     names += std::string(dnnKinds()[operation->kind].name) + " ";
     work.push_back(dnnOperations()[operation->kind].work(*operation, addressOf));
   }
-  if (int injected =
-          machine.note("cudnnBackendExecute", names + "stream " + std::to_string(handle->stream->id)))
+  if (int injected = machine.note("cudnnBackendExecute", names + "stream " + std::to_string(handle->stream->id)))
     return answer({injected, "injected"});
   int64_t engine = plan->other(planConfig).other(configEngine).one<int64_t>(engineIndex);
   uint64_t takes = engine == machine.slowEngine ? 1000 : 1;

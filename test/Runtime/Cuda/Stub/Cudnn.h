@@ -14,8 +14,8 @@
 namespace par::stub {
 
 /// Statuses of cuDNN.
-inline constexpr int dnnBadParam = 2000, dnnNotFinalized = 2004, dnnShapeMismatch = 2008,
-                     dnnAttributeType = 2010, dnnDescriptorType = 2012, dnnNotSupported = 3000;
+inline constexpr int dnnBadParam = 2000, dnnNotFinalized = 2004, dnnShapeMismatch = 2008, dnnAttributeType = 2010,
+                     dnnDescriptorType = 2012, dnnNotSupported = 3000;
 
 struct DnnDescriptor {
   struct Value {
@@ -67,8 +67,7 @@ struct DnnKindRules {
 /// An operation that the stub computes: tensors by attribute, and the work on their addresses.
 struct DnnOperationRules {
   std::vector<int> tensors;
-  std::function<std::function<void()>(const DnnDescriptor &, const std::map<int64_t, void *> &addressOf)>
-      work;
+  std::function<std::function<void()>(const DnnDescriptor &, const std::map<int64_t, void *> &addressOf)> work;
 };
 
 /// Types of attributes that several files name.

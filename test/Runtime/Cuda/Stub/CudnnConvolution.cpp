@@ -101,8 +101,7 @@ std::vector<uint64_t> immediatesOf(const Pass &pass, const DnnDescriptor &d) {
   return {sizes.begin(), sizes.end()};
 }
 
-std::function<void()> workOf(const Pass &pass, const DnnDescriptor &d,
-                             const std::map<int64_t, void *> &addressOf) {
+std::function<void()> workOf(const Pass &pass, const DnnDescriptor &d, const std::map<int64_t, void *> &addressOf) {
   std::vector<void *> pointers;
   for (int operand : pass.operands)
     pointers.push_back(addressOf.at(d.other(operand).one<int64_t>(dnnId)));
@@ -131,10 +130,9 @@ const bool convolutionsRegistered = [] {
                               {pass.w, typeDescriptor},
                               {pass.y, typeDescriptor}},
                              [&](const DnnDescriptor &d) { return checkShapes(pass, d); }};
-    dnnOperations()[pass.kind] = {{pass.x, pass.w, pass.y},
-                                  [&](const DnnDescriptor &d, const std::map<int64_t, void *> &addressOf) {
-                                    return workOf(pass, d, addressOf);
-                                  }};
+    dnnOperations()[pass.kind] = {
+        {pass.x, pass.w, pass.y},
+        [&](const DnnDescriptor &d, const std::map<int64_t, void *> &addressOf) { return workOf(pass, d, addressOf); }};
   }
   return true;
 }();

@@ -9,13 +9,11 @@ namespace par::stub {
 
 namespace {
 
-constexpr int pointwiseKind = 0, pointwiseOperation = 13, matmulKind = 18, matmulOperation = 19,
-              reductionKind = 21, reductionOperation = 22, reshapeOperation = 31;
-constexpr int mode = 0, precision = 1, axisOf = 9, pwDescriptor = 750, pwX = 751, pwB = 752, pwY = 753,
-              pwT = 758;
+constexpr int pointwiseKind = 0, pointwiseOperation = 13, matmulKind = 18, matmulOperation = 19, reductionKind = 21,
+              reductionOperation = 22, reshapeOperation = 31;
+constexpr int mode = 0, precision = 1, axisOf = 9, pwDescriptor = 750, pwX = 751, pwB = 752, pwY = 753, pwT = 758;
 constexpr int matmulType = 1500, matmulA = 1520, matmulB = 1521, matmulC = 1522, matmulDescriptor = 1523;
-constexpr int reduceOperator = 1600, reduceType = 1601, reduceX = 1610, reduceY = 1611,
-              reduceDescriptor = 1612;
+constexpr int reduceOperator = 1600, reduceType = 1601, reduceX = 1610, reduceY = 1611, reduceDescriptor = 1612;
 constexpr int reshapeX = 2200, reshapeY = 2201;
 constexpr int typeMode = 14, typeOperator = 18;
 constexpr int f32 = 0, f16 = 2, i32 = 4, bf16 = 9, boolean = 11;
@@ -90,9 +88,7 @@ void each(const Dims &dims, Visit visit) {
   }
 }
 
-Dims dimsOf(const DnnDescriptor &operation, int tensor) {
-  return operation.other(tensor).all<int64_t>(dnnDims);
-}
+Dims dimsOf(const DnnDescriptor &operation, int tensor) { return operation.other(tensor).all<int64_t>(dnnDims); }
 
 DnnAnswer shapesDiffer(const std::string &what) { return {dnnShapeMismatch, "shapes of " + what}; }
 
@@ -108,8 +104,8 @@ DnnAnswer checkMatmul(const DnnDescriptor &d) {
   if (a.size() != 4 || b.size() != 4 || c.size() != 4)
     return {dnnNotSupported, "products of other ranks than 4"};
   // Heads of b may be shared by those of a.
-  bool fits = a[0] == c[0] && a[1] == c[1] && a[2] == c[2] && b[0] == a[0] && a[1] % b[1] == 0 &&
-              a[3] == b[2] && b[3] == c[3];
+  bool fits =
+      a[0] == c[0] && a[1] == c[1] && a[2] == c[2] && b[0] == a[0] && a[1] % b[1] == 0 && a[3] == b[2] && b[3] == c[3];
   return fits ? DnnAnswer{} : shapesDiffer("a product");
 }
 
@@ -167,13 +163,12 @@ float combine(int what, float x, float b, float t) {
 std::function<void()> elements(const DnnDescriptor &d, const std::map<int64_t, void *> &addressOf) {
   const DnnDescriptor &descriptor = d.other(pwDescriptor);
   int what = descriptor.one<int>(mode);
-  View x(d.other(pwX), addressOf), y(d.other(pwY), addressOf),
-      b = d.has(pwB) ? View(d.other(pwB), addressOf) : x, t = d.has(pwT) ? View(d.other(pwT), addressOf) : x;
+  View x(d.other(pwX), addressOf), y(d.other(pwY), addressOf), b = d.has(pwB) ? View(d.other(pwB), addressOf) : x,
+                                                               t = d.has(pwT) ? View(d.other(pwT), addressOf) : x;
   auto axis = descriptor.has(axisOf) ? static_cast<size_t>(descriptor.one<int64_t>(axisOf)) : 0;
   return [=] {
     each(y.dims, [&](const Dims &at) {
-      y.store(at,
-              what == 501 ? static_cast<float>(at[axis]) : combine(what, x.load(at), b.load(at), t.load(at)));
+      y.store(at, what == 501 ? static_cast<float>(at[axis]) : combine(what, x.load(at), b.load(at), t.load(at)));
     });
   };
 }
@@ -232,8 +227,7 @@ std::function<void()> transpose(const DnnDescriptor &d, const std::map<int64_t, 
 
 const bool elementsRegistered = [] {
   auto &kinds = dnnKinds();
-  kinds[pointwiseKind] = {
-      "pointwise", {{mode, typeMode}, {precision, typeDataType}, {axisOf, typeInt64, false}}, {}};
+  kinds[pointwiseKind] = {"pointwise", {{mode, typeMode}, {precision, typeDataType}, {axisOf, typeInt64, false}}, {}};
   kinds[pointwiseOperation] = {"pointwise operation",
                                {{pwDescriptor, typeDescriptor},
                                 {pwX, typeDescriptor},
@@ -253,8 +247,7 @@ const bool elementsRegistered = [] {
       "reduction operation",
       {{reduceX, typeDescriptor}, {reduceY, typeDescriptor}, {reduceDescriptor, typeDescriptor}},
       checkReduction};
-  kinds[reshapeOperation] = {
-      "reshape", {{reshapeX, typeDescriptor}, {reshapeY, typeDescriptor}}, checkReshape};
+  kinds[reshapeOperation] = {"reshape", {{reshapeX, typeDescriptor}, {reshapeY, typeDescriptor}}, checkReshape};
   dnnOperations()[pointwiseOperation] = {{pwX, pwB, pwT, pwY}, elements};
   dnnOperations()[matmulOperation] = {{matmulA, matmulB, matmulC}, multiply};
   dnnOperations()[reductionOperation] = {{reduceX, reduceY}, reduce};

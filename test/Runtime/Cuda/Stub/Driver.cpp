@@ -44,30 +44,28 @@ std::string hex(uint64_t value) {
 }
 
 /// What most calls begin with: note, then what has gone wrong before.
-#define PAR_ENTER(NAME, ...)                                                                                 \
-  Machine &machine = Machine::get();                                                                         \
-  auto held = machine.lock();                                                                                \
-  if (int injected = machine.note(NAME, with(__VA_ARGS__)))                                                  \
-    return injected;                                                                                         \
-  if (!machine.initialised)                                                                                  \
-    return notInitialised;                                                                                   \
-  if (!hasContext)                                                                                           \
-    return invalidContext;                                                                                   \
-  if (int failed = machine.deviceStatus())                                                                   \
+#define PAR_ENTER(NAME, ...)                                                                                           \
+  Machine &machine = Machine::get();                                                                                   \
+  auto held = machine.lock();                                                                                          \
+  if (int injected = machine.note(NAME, with(__VA_ARGS__)))                                                            \
+    return injected;                                                                                                   \
+  if (!machine.initialised)                                                                                            \
+    return notInitialised;                                                                                             \
+  if (!hasContext)                                                                                                     \
+    return invalidContext;                                                                                             \
+  if (int failed = machine.deviceStatus())                                                                             \
     return failed;
 
-#define PAR_KNOWN(SET, HANDLE)                                                                               \
-  if (!SET.count(HANDLE))                                                                                    \
+#define PAR_KNOWN(SET, HANDLE)                                                                                         \
+  if (!SET.count(HANDLE))                                                                                              \
     return invalidHandle;
 
 /// Copies and fills: the host's memory is read when the work is done, as pinned memory is.
-int move(Machine &machine, Stream *stream, uint64_t to, uint64_t from, size_t bytes, bool toKnown,
-         bool fromKnown) {
+int move(Machine &machine, Stream *stream, uint64_t to, uint64_t from, size_t bytes, bool toKnown, bool fromKnown) {
   if ((toKnown && machine.checkRange(to, bytes)) || (fromKnown && machine.checkRange(from, bytes)))
     return invalidValue;
   machine.enqueue(*stream, {nullptr, [=] {
-                              std::memmove(reinterpret_cast<void *>(to), reinterpret_cast<const void *>(from),
-                                           bytes);
+                              std::memmove(reinterpret_cast<void *>(to), reinterpret_cast<const void *>(from), bytes);
                             }});
   return 0;
 }
@@ -79,8 +77,8 @@ int set(Machine &machine, Stream *stream, uint64_t to, T value, size_t pitch, si
   machine.enqueue(*stream, {nullptr, [=] {
                               for (size_t row = 0; row < height; ++row)
                                 for (size_t i = 0; i < width; ++i)
-                                  std::memcpy(reinterpret_cast<char *>(to) + row * pitch + i * sizeof(T),
-                                              &value, sizeof(T));
+                                  std::memcpy(reinterpret_cast<char *>(to) + row * pitch + i * sizeof(T), &value,
+                                              sizeof(T));
                             }});
   return 0;
 }
@@ -124,9 +122,9 @@ int cuDriverGetVersion(int *version) {
 
 int cuGetErrorName(int code, const char **text) {
   switch (code) {
-#define PAR_NAME(CODE, NAME)                                                                                 \
-  case CODE:                                                                                                 \
-    *text = NAME;                                                                                            \
+#define PAR_NAME(CODE, NAME)                                                                                           \
+  case CODE:                                                                                                           \
+    *text = NAME;                                                                                                      \
     return 0;
     PAR_NAME(1, "CUDA_ERROR_INVALID_VALUE")
     PAR_NAME(2, "CUDA_ERROR_OUT_OF_MEMORY")
@@ -266,8 +264,7 @@ int cuMemsetD32Async(uint64_t to, unsigned value, size_t count, Stream *stream) 
   return set(machine, stream, to, value, 0, count, 1);
 }
 
-int cuMemsetD2D32Async(uint64_t to, size_t pitch, unsigned value, size_t width, size_t height,
-                       Stream *stream) {
+int cuMemsetD2D32Async(uint64_t to, size_t pitch, unsigned value, size_t width, size_t height, Stream *stream) {
   PAR_ENTER("cuMemsetD2D32Async", hex(to), pitch, value, width, height, "stream", stream->id)
   PAR_KNOWN(machine.streams, stream)
   return set(machine, stream, to, value, pitch, width, height);
@@ -307,7 +304,8 @@ int cuStreamWaitEvent(Stream *stream, Event *event, unsigned) {
 int cuEventCreate(Event **event, unsigned flags) {
   PAR_ENTER("cuEventCreate", flags)
   constexpr unsigned withoutTiming = 2;
-  *event = new Event{machine.nextId++, nullptr, flags & withoutTiming ? nullptr : std::make_shared<uint64_t>(0), nullptr, {}};
+  *event = new Event{
+      machine.nextId++, nullptr, flags & withoutTiming ? nullptr : std::make_shared<uint64_t>(0), nullptr, {}};
   events.insert(*event);
   return 0;
 }
@@ -398,8 +396,8 @@ int cuFuncSetAttribute(Entry *function, int attribute, int value) {
   return 0;
 }
 
-int cuLaunchKernel(Entry *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
-                   unsigned bz, unsigned shared, Stream *stream, void **parameters, void **extra) {
+int cuLaunchKernel(Entry *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                   unsigned shared, Stream *stream, void **parameters, void **extra) {
   std::vector<uint64_t> values;
   // All parameters are words, but the second of a reduction, which holds the pointers of its sources.
   bool reduces = function->name.starts_with("par_reduce_");

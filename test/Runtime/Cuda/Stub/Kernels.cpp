@@ -57,7 +57,8 @@ void joinSources(const std::vector<uint64_t> &p) {
 }
 
 /// The same of bf16 or f16, joined in f32.
-template <auto widen, auto narrow> void joinNarrow(const std::vector<uint64_t> &p) {
+template <auto widen, auto narrow>
+void joinNarrow(const std::vector<uint64_t> &p) {
   std::vector<uint16_t> total(p[18]);
   for (uint64_t i = 0; i < p[18]; ++i) {
     float joined = widen(reinterpret_cast<const uint16_t *>(p[1])[i]);

@@ -12,8 +12,8 @@
 //                   done after N pieces; nccl:N:CODE as asynchronous error of communicators after their N-th
 //                   operation; hang:N  the N-th operation of NCCL never ends
 //                   cudnnPlans:0:CODE  no plan of cuDNN can be closed; cudnnWorkspace:BYTES:0  each wants so much
-//   PAR_STUB_BUNDLE the plan of the bundle that is run, compiled with --host-code: its generated kernels are then computed
-//   PAR_STUB_DEVICES, PAR_STUB_VERSION (12040), PAR_STUB_SM (90), PAR_STUB_MEMORY (bytes)
+//   PAR_STUB_BUNDLE the plan of the bundle that is run, compiled with --host-code: its generated kernels are then
+//   computed PAR_STUB_DEVICES, PAR_STUB_VERSION (12040), PAR_STUB_SM (90), PAR_STUB_MEMORY (bytes)
 #pragma once
 
 #include <condition_variable>
@@ -58,7 +58,7 @@ struct Stream {
 
 struct Event {
   uint64_t id = 0;
-  std::shared_ptr<bool> reached; ///< of the latest record
+  std::shared_ptr<bool> reached;  ///< of the latest record
   std::shared_ptr<uint64_t> time; ///< microseconds of the machine's work until then; null in events that keep none
   std::shared_ptr<Capture> capture;
   std::vector<size_t> tail;
@@ -125,8 +125,8 @@ public:
   std::condition_variable changed;
   std::mt19937_64 random{1};
   uint64_t nextId = 1;
-  uint64_t extra = 0;          ///< microseconds that products took beside that of any piece of work
-  uint64_t fastest = 2;        ///< of the algorithms for a product, the one that takes least time
+  uint64_t extra = 0;   ///< microseconds that products took beside that of any piece of work
+  uint64_t fastest = 2; ///< of the algorithms for a product, the one that takes least time
   /// Whether cuBLASLt adds up an operand beside a product, and what that takes besides.
   bool sumsBeside = true;
   uint64_t sumTakes = 0;

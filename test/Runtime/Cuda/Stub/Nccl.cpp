@@ -71,9 +71,7 @@ thread_local int depth = 0;
 thread_local std::vector<std::pair<Stream *, Part>> pending;
 thread_local std::shared_ptr<Engine> engineOfThread;
 
-size_t sizeOf(int type) {
-  return type <= 1 ? 1 : type <= 3 || type == 7 ? 4 : type == 6 || type == 9 ? 2 : 8;
-}
+size_t sizeOf(int type) { return type <= 1 ? 1 : type <= 3 || type == 7 ? 4 : type == 6 || type == 9 ? 2 : 8; }
 
 template <typename T>
 void combine(T *to, const T *from, size_t n, int op) {
@@ -181,8 +179,7 @@ void launch(Machine &machine, Stream *stream, std::vector<Part> parts) {
     Comm &comm = *part.comm;
     std::string key;
     if (part.kind == "send" || part.kind == "recv") {
-      std::pair<int, int> way =
-          part.kind == "send" ? std::pair(comm.rank, part.peer) : std::pair(part.peer, comm.rank);
+      std::pair<int, int> way = part.kind == "send" ? std::pair(comm.rank, part.peer) : std::pair(part.peer, comm.rank);
       // Both sides of a way to oneself are counted apart.
       uint64_t number = ++comm.transfers[part.kind == "send" ? way : std::pair(-1 - way.first, way.second)];
       key = std::to_string(way.first) + ">" + std::to_string(way.second) + "#" + std::to_string(number);
@@ -212,10 +209,10 @@ int post(Stream *stream, Part part) {
   if (int injected = machine.note(part.kind == "send"   ? "ncclSend"
                                   : part.kind == "recv" ? "ncclRecv"
                                                         : part.kind,
-                                  part.comm->group->name + " member " + std::to_string(part.comm->rank) +
-                                      " n " + std::to_string(part.n) + " type " + std::to_string(part.type) +
-                                      " op " + std::to_string(part.op) + " peer " +
-                                      std::to_string(part.peer) + " stream " + std::to_string(stream->id)))
+                                  part.comm->group->name + " member " + std::to_string(part.comm->rank) + " n " +
+                                      std::to_string(part.n) + " type " + std::to_string(part.type) + " op " +
+                                      std::to_string(part.op) + " peer " + std::to_string(part.peer) + " stream " +
+                                      std::to_string(stream->id)))
     return injected;
   if (part.peer < 0 || part.peer >= part.comm->group->size || !machine.streams.count(stream))
     return invalidArgument;
@@ -272,10 +269,8 @@ struct NcclIdBytes {
 int ncclCommInitRankConfig(Comm **comm, int ranks, NcclIdBytes id, int rank, Config *config) {
   Machine &machine = Machine::get();
   auto held = machine.lock();
-  const char *order = std::getenv("NCCL_LAUNCH_ORDER_IMPLICIT"),
-             *connect = std::getenv("NCCL_RUNTIME_CONNECT");
-  if (int injected =
-          machine.note("ncclCommInitRankConfig", std::to_string(rank) + " of " + std::to_string(ranks)))
+  const char *order = std::getenv("NCCL_LAUNCH_ORDER_IMPLICIT"), *connect = std::getenv("NCCL_RUNTIME_CONNECT");
+  if (int injected = machine.note("ncclCommInitRankConfig", std::to_string(rank) + " of " + std::to_string(ranks)))
     return injected;
   if (!order || *order != '1' || !connect || *connect != '0' || config->magic != 0xcafebeef)
     return invalidUsage;
@@ -294,8 +289,8 @@ int ncclCommInitRankConfig(Comm **comm, int ranks, NcclIdBytes id, int rank, Con
 int ncclCommSplit(Comm *comm, int color, int key, Comm **made, Config *config) {
   Machine &machine = Machine::get();
   auto held = machine.lock();
-  if (int injected = machine.note("ncclCommSplit", comm->group->name + " color " + std::to_string(color) +
-                                                       " key " + std::to_string(key)))
+  if (int injected = machine.note("ncclCommSplit", comm->group->name + " color " + std::to_string(color) + " key " +
+                                                       std::to_string(key)))
     return injected;
   if (config->splitShare != 0)
     return invalidUsage;

@@ -1,7 +1,7 @@
 // Attention by cuDNN on a GPU against the CPU's builtins: the same numbers but for roundings to 16 bits, the
 // same bits each time.
-#include "cuda/LibraryGraphs.h"
 #include "../../Cuda/AttentionShapes.h"
+#include "cuda/LibraryGraphs.h"
 #include "par/kernels/CudaBuiltins.h"
 #include "par/kernels/Narrow.h"
 
@@ -113,8 +113,8 @@ protected:
   }
 
   /// Both round probabilities and cotangents of scores before products, and the result: some 2^-9 of the largest.
-  static void compare(const BuiltinKernel &kernel, const std::vector<uint64_t> &immediates, Operands &wanted, Operands &found,
-                      const std::string &what) {
+  static void compare(const BuiltinKernel &kernel, const std::vector<uint64_t> &immediates, Operands &wanted,
+                      Operands &found, const std::string &what) {
     for (size_t i : operandsOf(kernel, immediates)) {
       const BuiltinOperand &operand = kernel.operands[i];
       double scale = 0, far = 0;

@@ -23,7 +23,8 @@ const Attention models[] = {
 
 /// Of what the mask leaves: two products forward, five backward. (Dao 2023, FlashAttention-2, section 4.1)
 double flopsOf(const Attention &shape, bool backward) {
-  double scores = static_cast<double>(shape.b * shape.h) * static_cast<double>(shape.sq) * static_cast<double>(shape.sk);
+  double scores =
+      static_cast<double>(shape.b * shape.h) * static_cast<double>(shape.sq) * static_cast<double>(shape.sk);
   return scores * 2 * static_cast<double>(shape.d + shape.e) * (backward ? 2.5 : 1) / (shape.causal ? 2 : 1);
 }
 
@@ -47,8 +48,8 @@ void measure(const cuda::Gpu &gpu, const cuda::Dnn &dnn, const Attention &shape,
   }
   cuda::Block workspace(gpu, planned->workspace(), cuda::Block::Place::Device);
   double seconds = secondsOf(gpu, stream, [&] { planned->run(pointers, workspace.data(), stream); });
-  std::printf("%s\n {\"name\": \"%s, %s\", \"flops\": %.6g, \"seconds\": %.6g, \"workspace\": %llu}", separator, shape.name,
-              backward ? "backward" : "forward", flopsOf(shape, backward), seconds,
+  std::printf("%s\n {\"name\": \"%s, %s\", \"flops\": %.6g, \"seconds\": %.6g, \"workspace\": %llu}", separator,
+              shape.name, backward ? "backward" : "forward", flopsOf(shape, backward), seconds,
               static_cast<unsigned long long>(planned->workspace()));
 }
 

@@ -1,7 +1,7 @@
 // Convolutions by cuDNN on a GPU against the CPU's builtins: the same sums but for their order, the same bits
 // each time; in bf16 and f16 rounded once more.
-#include "cuda/LibraryGraphs.h"
 #include "../../Cuda/ConvolutionShapes.h"
+#include "cuda/LibraryGraphs.h"
 #include "par/kernels/Builtins.h"
 #include "par/kernels/CudaBuiltins.h"
 #include "par/kernels/Narrow.h"
@@ -83,8 +83,8 @@ protected:
     builtinFunction(builtin)(pointers.data(), immediates.data(), 0, builtinTiles(kernel, immediates));
     auto found = compute(builtin, shape, operands);
     EXPECT_TRUE(found[0].bytes == found[1].bytes) << builtin << " " << shape.name << ": other bits the second time";
-    // Errors of a sum grow as the root of its length times the size of its parts, which are below 1. A sum near the middle of
-    // two values of a narrow type may be rounded to either.
+    // Errors of a sum grow as the root of its length times the size of its parts, which are below 1. A sum near the
+    // middle of two values of a narrow type may be rounded to either.
     double scale = 0, far = 0;
     for (size_t i = 0; i < operands[2].size(); ++i) {
       scale = std::max(scale, std::fabs(double(operands[2].at(i))));

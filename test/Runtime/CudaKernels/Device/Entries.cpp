@@ -1,5 +1,5 @@
-// The entries on the GPU itself, so that the tests of the emulation hold there as well: cuda-kernels-check. Operands lie
-// in pinned memory, which the GPU reaches where the tests read and write it.
+// The entries on the GPU itself, so that the tests of the emulation hold there as well: cuda-kernels-check. Operands
+// lie in pinned memory, which the GPU reaches where the tests read and write it.
 #include "../Entries.h"
 
 #include "par/core/Failure.h"
@@ -25,7 +25,8 @@ public:
     gpu.use();
     auto [place, fresh] = functions.try_emplace(stage.entry, nullptr);
     if (fresh)
-      gpu->check(gpu->moduleFunction(&place->second, module, std::string(stage.entry).c_str()), std::string(stage.entry));
+      gpu->check(gpu->moduleFunction(&place->second, module, std::string(stage.entry).c_str()),
+                 std::string(stage.entry));
     auto [gridX, gridY, gridZ] = stage.grid;
     auto [blockX, blockY, blockZ] = stage.block;
     gpu->check(gpu->launch(place->second, gridX, gridY, gridZ, blockX, blockY, blockZ, stage.shared, stream,

@@ -43,9 +43,7 @@ Numbers unpack(DType type, const Bytes &bytes) {
     float wide = 0;
     uint16_t narrow = 0;
     type == DType::F32 ? std::memcpy(&wide, &bytes[4 * i], 4) : std::memcpy(&narrow, &bytes[2 * i], 2);
-    numbers[i] = type == DType::F32    ? wide
-                 : type == DType::BF16 ? kernels::fromBF16(narrow)
-                                       : kernels::fromF16(narrow);
+    numbers[i] = type == DType::F32 ? wide : type == DType::BF16 ? kernels::fromBF16(narrow) : kernels::fromF16(narrow);
   }
   return numbers;
 }
@@ -121,8 +119,7 @@ protected:
   }
 
   /// `bound`: of what the results were rounded from, beside the rounding itself, of the largest.
-  static void expectNear(DType type, double bound, const Bytes &bytes, const Numbers &wanted,
-                         const std::string &what) {
+  static void expectNear(DType type, double bound, const Bytes &bytes, const Numbers &wanted, const std::string &what) {
     Numbers found = unpack(type, bytes);
     ASSERT_EQ(found.size(), wanted.size()) << what;
     double scale = 0, far = 0;

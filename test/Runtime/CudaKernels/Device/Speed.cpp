@@ -3,7 +3,8 @@
 //   unless others are given cuda-kernels-speed --generated FOLDER [MOST]    those that par-compile-kernels
 //   left there; MOST: no operand gets more bytes,
 //                                                   for a stub that runs no code
-//   cuda-kernels-speed --attention [MOST]    cuDNN's attentions, as models have them; MOST: of no more tokens, for a stub
+//   cuda-kernels-speed --attention [MOST]    cuDNN's attentions, as models have them; MOST: of no more tokens, for a
+//   stub
 // One JSON object: {"device", "copy": bytes/s, "kernels": [{"name", "bytes", "seconds", "share" (of the
 // copy)}]}
 #include "Timing.h"
@@ -39,9 +40,8 @@ public:
   /// Bytes a second, read and written.
   double copy(uint64_t bytes) {
     Block from = allocate(bytes), to = allocate(bytes);
-    return 2.0 * static_cast<double>(bytes) / seconds([&] {
-             gpu->check(gpu->copy(to.address(), from.address(), bytes, stream), "cuMemcpyAsync");
-           });
+    return 2.0 * static_cast<double>(bytes) /
+           seconds([&] { gpu->check(gpu->copy(to.address(), from.address(), bytes, stream), "cuMemcpyAsync"); });
   }
 
   double kernel(const BuiltinKernel &kernel, const CudaLaunch &launch, const std::vector<uint64_t> &imm) {
@@ -72,16 +72,15 @@ public:
     return seconds([&] {
       for (unsigned i = 0; i < launch.count; ++i) {
         const CudaStage &s = launch.storage[i];
-        gpu->check(gpu->launch(functions[i], s.grid[0], s.grid[1], s.grid[2], s.block[0], s.block[1],
-                               s.block[2], s.shared, stream, parameters.data(), nullptr),
+        gpu->check(gpu->launch(functions[i], s.grid[0], s.grid[1], s.grid[2], s.block[0], s.block[1], s.block[2],
+                               s.shared, stream, parameters.data(), nullptr),
                    "cuLaunchKernel");
       }
     });
   }
 
   /// A kernel of one launch on zeros.
-  double kernel(const std::string &symbol, uint32_t blocks, uint32_t threads,
-                const std::vector<uint64_t> &bytes) {
+  double kernel(const std::string &symbol, uint32_t blocks, uint32_t threads, const std::vector<uint64_t> &bytes) {
     std::vector<Block> operands;
     std::vector<uint64_t> words;
     for (uint64_t each : bytes) {
@@ -114,8 +113,7 @@ private:
     std::vector<int64_t> indices(count);
     for (uint64_t i = 0; i < count; ++i)
       indices[i] = static_cast<int64_t>(i * 2654435761 % below);
-    gpu->check(gpu->copyToDevice(to.address(), indices.data(), count * sizeof(int64_t), stream),
-               "cuMemcpyHtoDAsync");
+    gpu->check(gpu->copyToDevice(to.address(), indices.data(), count * sizeof(int64_t), stream), "cuMemcpyHtoDAsync");
     gpu->check(gpu->streamSynchronize(stream), "cuStreamSynchronize");
   }
 
@@ -132,8 +130,8 @@ public:
   }
   ~Report() { std::printf("\n]}\n"); }
   void add(const std::string &name, double bytes, double seconds) {
-    std::printf("%s  {\"name\": \"%s\", \"bytes\": %.0f, \"seconds\": %.4g, \"share\": %.4f}", separator,
-                name.c_str(), bytes, seconds, bytes / seconds / copy);
+    std::printf("%s  {\"name\": \"%s\", \"bytes\": %.0f, \"seconds\": %.4g, \"share\": %.4f}", separator, name.c_str(),
+                bytes, seconds, bytes / seconds / copy);
     separator = ",\n";
   }
 
