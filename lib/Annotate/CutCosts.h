@@ -1,6 +1,5 @@
 // The stage_cut problem of a forward step.
-#ifndef PAR_LIB_ANNOTATE_CUTCOSTS_H
-#define PAR_LIB_ANNOTATE_CUTCOSTS_H
+#pragma once
 
 #include "par/Annotate/Passes.h"
 #include "par/Solver/StageCut.h"
@@ -23,5 +22,3 @@ llvm::Expected<StageCutProblem> makeCutProblem(StepOp step, llvm::ArrayRef<OpGro
                                                llvm::ArrayRef<llvm::ArrayRef<int64_t>> stages);
 
 } // namespace par
-
-#endif // PAR_LIB_ANNOTATE_CUTCOSTS_H

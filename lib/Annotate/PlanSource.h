@@ -1,6 +1,5 @@
 // Where the passes of Annotate have their plan from.
-#ifndef PAR_LIB_ANNOTATE_PLANSOURCE_H
-#define PAR_LIB_ANNOTATE_PLANSOURCE_H
+#pragma once
 
 #include "par/Annotate/Passes.h"
 
@@ -46,5 +45,3 @@ ShardingAttr buildSharding(const Plan &plan, const ResolvedShard &rule, int64_t 
                            mlir::MLIRContext *context);
 
 } // namespace par
-
-#endif // PAR_LIB_ANNOTATE_PLANSOURCE_H

@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_BUNDLE_COMMUNICATORS_H
-#define PAR_LIB_BUNDLE_COMMUNICATORS_H
+#pragma once
 
 #include "par/Dialect/Par.h"
 #include "par/format/Manifest.h"
@@ -52,5 +51,3 @@ private:
 };
 
 } // namespace par
-
-#endif

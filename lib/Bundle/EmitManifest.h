@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_BUNDLE_EMITMANIFEST_H
-#define PAR_LIB_BUNDLE_EMITMANIFEST_H
+#pragma once
 
 #include "par/Bundle/Bundle.h"
 
@@ -41,5 +40,3 @@ private:
 std::optional<format::InitRule> parseInitRule(llvm::StringRef text);
 
 } // namespace par
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_BUNDLE_EMITPROGRAM_H
-#define PAR_LIB_BUNDLE_EMITPROGRAM_H
+#pragma once
 
 #include "Communicators.h"
 #include "par/Codegen/Codegen.h"
@@ -111,5 +110,3 @@ private:
 };
 
 } // namespace par
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_BUNDLE_KERNELDEPENDENCES_H
-#define PAR_LIB_BUNDLE_KERNELDEPENDENCES_H
+#pragma once
 
 #include "par/Dialect/Par.h"
 
@@ -18,5 +17,3 @@ struct ResultDependence {
 llvm::SmallVector<ResultDependence> dependencesOf(KernelOp kernel);
 
 } // namespace par
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_BUNDLE_LAYOUTS_H
-#define PAR_LIB_BUNDLE_LAYOUTS_H
+#pragma once
 
 #include "par/Dialect/Par.h"
 #include "par/format/Manifest.h"
@@ -18,5 +17,3 @@ format::Layout layoutOf(DistType dist, StageOp stage);
 bool mergeLayout(format::Layout &layout, const format::Layout &other);
 
 } // namespace par
-
-#endif

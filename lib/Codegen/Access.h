@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_CODEGEN_ACCESS_H
-#define PAR_LIB_CODEGEN_ACCESS_H
+#pragma once
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 
@@ -35,5 +34,3 @@ mlir::Value stripReshapes(mlir::Value value);
 mlir::linalg::GenericOp genericOf(mlir::Value value);
 
 } // namespace par::codegen
-
-#endif

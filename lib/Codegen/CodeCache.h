@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_CODEGEN_CODECACHE_H
-#define PAR_LIB_CODEGEN_CODECACHE_H
+#pragma once
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
@@ -39,5 +38,3 @@ private:
 };
 
 } // namespace par::codegen
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_CODEGEN_COMBINER_H
-#define PAR_LIB_CODEGEN_COMBINER_H
+#pragma once
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 
@@ -19,5 +18,3 @@ struct Combiner {
 std::optional<Combiner> findCombiner(mlir::linalg::GenericOp op);
 
 } // namespace par::codegen
-
-#endif

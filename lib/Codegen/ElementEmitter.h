@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_CODEGEN_ELEMENTEMITTER_H
-#define PAR_LIB_CODEGEN_ELEMENTEMITTER_H
+#pragma once
 
 #include "IndexBounds.h"
 #include "KernelPlan.h"
@@ -109,5 +108,3 @@ private:
 };
 
 } // namespace par::codegen
-
-#endif

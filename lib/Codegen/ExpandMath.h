@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_CODEGEN_EXPANDMATH_H
-#define PAR_LIB_CODEGEN_EXPANDMATH_H
+#pragma once
 
 #include "mlir/IR/BuiltinOps.h"
 
@@ -10,5 +9,3 @@ namespace par::codegen {
 void expandMath(mlir::ModuleOp module);
 
 } // namespace par::codegen
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_CODEGEN_FLOATMATH_H
-#define PAR_LIB_CODEGEN_FLOATMATH_H
+#pragma once
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -79,5 +78,3 @@ private:
 };
 
 } // namespace par::codegen
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_CODEGEN_INDEXBOUNDS_H
-#define PAR_LIB_CODEGEN_INDEXBOUNDS_H
+#pragma once
 
 #include "mlir/IR/AffineExpr.h"
 
@@ -21,5 +20,3 @@ struct IndexBounds {
 IndexBounds boundsOf(mlir::AffineExpr expr, llvm::function_ref<IndexBounds(unsigned dim)> ofDim);
 
 } // namespace par::codegen
-
-#endif

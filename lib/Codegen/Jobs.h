@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_CODEGEN_JOBS_H
-#define PAR_LIB_CODEGEN_JOBS_H
+#pragma once
 
 #include "CodeCache.h"
 #include "par/Codegen/Codegen.h"
@@ -34,5 +33,3 @@ llvm::LogicalResult compileJobs(std::vector<Job> &jobs, const CompiledKernels &o
 llvm::LogicalResult refuseCode(mlir::Location loc, const std::string &isa);
 
 } // namespace par::codegen
-
-#endif

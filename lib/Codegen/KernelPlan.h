@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_CODEGEN_KERNELPLAN_H
-#define PAR_LIB_CODEGEN_KERNELPLAN_H
+#pragma once
 
 #include "Access.h"
 #include "LinearForms.h"
@@ -141,5 +140,3 @@ struct KernelBuffers {
 mlir::LogicalResult checkTied(mlir::func::FuncOp function, const KernelPlan &plan, const KernelBuffers &buffers);
 
 } // namespace par::codegen
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_CODEGEN_LINEARFORMS_H
-#define PAR_LIB_CODEGEN_LINEARFORMS_H
+#pragma once
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 
@@ -37,5 +36,3 @@ struct Sorting {
 std::optional<Sorting> findSorting(mlir::linalg::GenericOp op);
 
 } // namespace par::codegen
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_CODEGEN_LOWERBODY_H
-#define PAR_LIB_CODEGEN_LOWERBODY_H
+#pragma once
 
 #include "par/Codegen/Codegen.h"
 
@@ -22,5 +21,3 @@ mlir::FailureOr<mlir::func::FuncOp> lowerBody(KernelOp kernel, mlir::ModuleOp mo
                                               std::vector<ImmediateInfo> &immediates);
 
 } // namespace par
-
-#endif

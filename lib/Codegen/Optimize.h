@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_CODEGEN_OPTIMIZE_H
-#define PAR_LIB_CODEGEN_OPTIMIZE_H
+#pragma once
 
 #include "mlir/IR/BuiltinOps.h"
 
@@ -36,5 +35,3 @@ void optimize(llvm::Module &module, llvm::TargetMachine &machine, bool unroll = 
               llvm::function_ref<void(llvm::PassBuilder &)> extend = {});
 
 } // namespace par::codegen
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_CODEGEN_ROWEMITTER_H
-#define PAR_LIB_CODEGEN_ROWEMITTER_H
+#pragma once
 
 #include "Combiner.h"
 #include "ElementEmitter.h"
@@ -77,5 +76,3 @@ public:
 };
 
 } // namespace par::codegen
-
-#endif

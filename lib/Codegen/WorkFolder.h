@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_CODEGEN_WORKFOLDER_H
-#define PAR_LIB_CODEGEN_WORKFOLDER_H
+#pragma once
 
 #include "llvm/ADT/Twine.h"
 
@@ -32,5 +31,3 @@ private:
 };
 
 } // namespace par::codegen
-
-#endif

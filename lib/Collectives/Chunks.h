@@ -1,6 +1,5 @@
 // Chunks of what a collective moves: a tensor cut along one dim, and joined again.
-#ifndef PAR_LIB_COLLECTIVES_CHUNKS_H
-#define PAR_LIB_COLLECTIVES_CHUNKS_H
+#pragma once
 
 #include "par/Dialect/Par.h"
 
@@ -33,5 +32,3 @@ PadOp filledBy(ReduceScatterOp scatter);
 mlir::Value fitChunk(mlir::OpBuilder &builder, mlir::Operation *fit, mlir::Value chunk, int64_t dim);
 
 } // namespace par
-
-#endif // PAR_LIB_COLLECTIVES_CHUNKS_H

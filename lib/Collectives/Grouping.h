@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_COLLECTIVES_GROUPING_H
-#define PAR_LIB_COLLECTIVES_GROUPING_H
+#pragma once
 
 #include "par/Dialect/Beside.h"
 
@@ -45,5 +44,3 @@ void moveBefore(mlir::Operation *collective, llvm::ArrayRef<mlir::Operation *> s
 void takeFollowersAlong(mlir::Operation *op);
 
 } // namespace par
-
-#endif

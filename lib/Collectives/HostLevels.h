@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_COLLECTIVES_HOSTLEVELS_H
-#define PAR_LIB_COLLECTIVES_HOSTLEVELS_H
+#pragma once
 
 #include "par/Dialect/Par.h"
 #include "par/Simulator/Hardware.h"
@@ -26,5 +25,3 @@ int64_t leveledTime(format::CollKind kind, int64_t bytes, StageOp stage, const H
                     const Hardware &hardware);
 
 } // namespace par
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_COLLECTIVES_LEVELCHAINS_H
-#define PAR_LIB_COLLECTIVES_LEVELCHAINS_H
+#pragma once
 
 #include "HostLevels.h"
 #include "par/Dialect/Beside.h"
@@ -60,5 +59,3 @@ private:
 };
 
 } // namespace par
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_COLLECTIVES_PAIRTIME_H
-#define PAR_LIB_COLLECTIVES_PAIRTIME_H
+#pragma once
 
 #include "par/Dialect/Par.h"
 #include "par/Simulator/Hardware.h"
@@ -30,5 +29,3 @@ int64_t pairTime(const PairCost &pair, int64_t chunks, const Hardware &hardware)
 format::DType formatOf(mlir::Type tensor);
 
 } // namespace par
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_DIALECT_OPSHARDS_H
-#define PAR_LIB_DIALECT_OPSHARDS_H
+#pragma once
 
 #include "par/Dialect/Par.h"
 
@@ -24,5 +23,3 @@ void registerParDialectOperations4(ParDialect *dialect);
 void registerParDialectOperations5(ParDialect *dialect);
 
 } // namespace par
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_DIALECT_RANGEMODEL_H
-#define PAR_LIB_DIALECT_RANGEMODEL_H
+#pragma once
 
 #include "par/Dialect/Attach.h"
 
@@ -18,5 +17,3 @@ struct RangeModel : mlir::InferIntRangeInterface::ExternalModel<Model, Op> {
 };
 
 } // namespace par
-
-#endif

@@ -1,6 +1,5 @@
 // The types and shapes of tensors, as the files beside the ops ask for them.
-#ifndef PAR_LIB_DIALECT_TENSORTYPES_H
-#define PAR_LIB_DIALECT_TENSORTYPES_H
+#pragma once
 
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Operation.h"
@@ -16,5 +15,3 @@ inline mlir::RankedTensorType resultType(mlir::Operation *op, unsigned index = 0
 }
 
 } // namespace par
-
-#endif // PAR_LIB_DIALECT_TENSORTYPES_H

@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_DRIVER_BUBBLE_H
-#define PAR_LIB_DRIVER_BUBBLE_H
+#pragma once
 
 #include "par/Plan/Plan.h"
 #include "par/Simulator/Simulator.h"
@@ -12,5 +11,3 @@ namespace par {
 std::string describeExpectedBubble(const Plan &plan, const format::Bundle &bundle, const Simulation &simulation);
 
 } // namespace par
-
-#endif

@@ -1,6 +1,5 @@
 // What a rank sends in one step, and which line of the plan forced it.
-#ifndef PAR_LIB_DRIVER_COMMUNICATION_H
-#define PAR_LIB_DRIVER_COMMUNICATION_H
+#pragma once
 
 #include "par/Annotate/Passes.h"
 #include "par/Simulator/Hardware.h"
@@ -19,5 +18,3 @@ void explainCommunication(const format::Bundle &bundle, llvm::StringRef entry, c
                           const Hardware &hardware, llvm::raw_ostream &os);
 
 } // namespace par
-
-#endif // PAR_LIB_DRIVER_COMMUNICATION_H

@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_DRIVER_COMPILATION_H
-#define PAR_LIB_DRIVER_COMPILATION_H
+#pragma once
 
 #include "MakeBundle.h"
 #include "Phases.h"
@@ -107,5 +106,3 @@ private:
 };
 
 } // namespace par
-
-#endif

@@ -1,6 +1,5 @@
 // Diagnostics of phases in the form of docs/plan.md §5.
-#ifndef PAR_LIB_DRIVER_DIAGNOSTICS_H
-#define PAR_LIB_DRIVER_DIAGNOSTICS_H
+#pragma once
 
 #include "par/Driver/Finding.h"
 
@@ -27,5 +26,3 @@ private:
 };
 
 } // namespace par
-
-#endif // PAR_LIB_DRIVER_DIAGNOSTICS_H

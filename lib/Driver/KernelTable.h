@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_DRIVER_KERNELTABLE_H
-#define PAR_LIB_DRIVER_KERNELTABLE_H
+#pragma once
 
 #include "par/Codegen/Codegen.h"
 #include "par/format/Bundle.h"
@@ -25,5 +24,3 @@ llvm::StringMap<Accesses> countAccesses(llvm::StringRef ptx);
 void printKernels(const CompiledKernels &kernels, const format::Bundle &bundle, llvm::raw_ostream &out);
 
 } // namespace par
-
-#endif

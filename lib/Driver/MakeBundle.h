@@ -1,6 +1,5 @@
 // From a module after Memory to the folder that is run.
-#ifndef PAR_LIB_DRIVER_MAKEBUNDLE_H
-#define PAR_LIB_DRIVER_MAKEBUNDLE_H
+#pragma once
 
 #include "par/Annotate/Passes.h"
 #include "par/Bundle/Bundle.h"
@@ -31,5 +30,3 @@ std::optional<BundleOptions> bundleOptions(const ModelPlan &model, const onnx::M
 bool noteData(format::Manifest &manifest, llvm::StringRef model, std::string &reason);
 
 } // namespace par
-
-#endif // PAR_LIB_DRIVER_MAKEBUNDLE_H

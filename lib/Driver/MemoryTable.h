@@ -1,6 +1,5 @@
 // What a rank of each stage holds.
-#ifndef PAR_LIB_DRIVER_MEMORYTABLE_H
-#define PAR_LIB_DRIVER_MEMORYTABLE_H
+#pragma once
 
 #include "par/Driver/Finding.h"
 #include "par/Plan/Plan.h"
@@ -43,5 +42,3 @@ std::string stagesOf(llvm::StringRef program);
 std::string humanBytes(double bytes);
 
 } // namespace par
-
-#endif // PAR_LIB_DRIVER_MEMORYTABLE_H

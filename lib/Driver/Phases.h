@@ -1,6 +1,5 @@
 // The phases of docs/design.md §2 with the options that a plan gives them.
-#ifndef PAR_LIB_DRIVER_PHASES_H
-#define PAR_LIB_DRIVER_PHASES_H
+#pragma once
 
 #include "par/Annotate/Passes.h"
 
@@ -19,5 +18,3 @@ struct Phase {
 std::vector<Phase> buildPhases(const ModelPlan &plan, std::optional<uint64_t> memory);
 
 } // namespace par
-
-#endif // PAR_LIB_DRIVER_PHASES_H

@@ -1,6 +1,5 @@
 // What a report of an internal error is made of.
-#ifndef PAR_LIB_DRIVER_REPRODUCER_H
-#define PAR_LIB_DRIVER_REPRODUCER_H
+#pragma once
 
 #include "Phases.h"
 
@@ -15,5 +14,3 @@ std::string writeReproducer(llvm::StringRef command, llvm::StringRef name, const
                             const Phase *phase);
 
 } // namespace par
-
-#endif // PAR_LIB_DRIVER_REPRODUCER_H

@@ -1,6 +1,5 @@
 // The lines that par-compile prints: docs/plan.md §3.1.
-#ifndef PAR_LIB_DRIVER_SUMMARY_H
-#define PAR_LIB_DRIVER_SUMMARY_H
+#pragma once
 
 #include "par/Annotate/Passes.h"
 
@@ -31,5 +30,3 @@ void printMatches(const ModelPlan &model, llvm::raw_ostream &os);
 void printStagesLine(mlir::ModuleOp module, llvm::raw_ostream &os);
 
 } // namespace par
-
-#endif // PAR_LIB_DRIVER_SUMMARY_H

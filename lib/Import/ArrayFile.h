@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_IMPORT_ARRAYFILE_H
-#define PAR_LIB_IMPORT_ARRAYFILE_H
+#pragma once
 
 #include "par/Import/StaticTensor.h"
 
@@ -14,5 +13,3 @@ namespace par {
 std::optional<std::map<std::string, StaticTensor>> readArrays(llvm::StringRef file, std::string &reason);
 
 } // namespace par
-
-#endif

@@ -1,6 +1,5 @@
 // Dropping that a module writes out, and that acts in training alone.
-#ifndef PAR_LIB_IMPORT_DROPPATH_H
-#define PAR_LIB_IMPORT_DROPPATH_H
+#pragma once
 
 #include "GraphImporter.h"
 
@@ -11,5 +10,3 @@ namespace par {
 llvm::FailureOr<mlir::Value> keepWhereNotTrained(NodeImporter &importer, mlir::Value value);
 
 } // namespace par
-
-#endif // PAR_LIB_IMPORT_DROPPATH_H

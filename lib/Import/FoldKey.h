@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_IMPORT_FOLDKEY_H
-#define PAR_LIB_IMPORT_FOLDKEY_H
+#pragma once
 
 #include "par/Import/StaticTensor.h"
 
@@ -10,5 +9,3 @@ namespace par {
 std::string foldKey(const onnx::Node &node, int64_t opset, llvm::ArrayRef<const StaticTensor *> inputs);
 
 } // namespace par
-
-#endif

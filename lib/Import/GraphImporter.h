@@ -1,6 +1,5 @@
 // The walk over an ONNX graph and what an op's import function sees of it.
-#ifndef PAR_LIB_IMPORT_GRAPHIMPORTER_H
-#define PAR_LIB_IMPORT_GRAPHIMPORTER_H
+#pragma once
 
 #include "Parameters.h"
 #include "TrainingMarks.h"
@@ -332,5 +331,3 @@ private:
 };
 
 } // namespace par
-
-#endif // PAR_LIB_IMPORT_GRAPHIMPORTER_H

@@ -1,6 +1,5 @@
 // Windows as ONNX's attributes state them.
-#ifndef PAR_LIB_IMPORT_IMPORTWINDOWS_H
-#define PAR_LIB_IMPORT_IMPORTWINDOWS_H
+#pragma once
 
 #include "GraphImporter.h"
 #include "par/Dialect/Windows.h"
@@ -18,5 +17,3 @@ llvm::FailureOr<Windows> readWindows(NodeImporter &importer, llvm::ArrayRef<int6
 llvm::FailureOr<mlir::Value> spatialOperand(NodeImporter &importer);
 
 } // namespace par
-
-#endif // PAR_LIB_IMPORT_IMPORTWINDOWS_H

@@ -1,6 +1,5 @@
 // Indices as ONNX writes them, as the dialect wants them: in range, and of rows.
-#ifndef PAR_LIB_IMPORT_INDICES_H
-#define PAR_LIB_IMPORT_INDICES_H
+#pragma once
 
 #include "GraphImporter.h"
 
@@ -52,5 +51,3 @@ llvm::FailureOr<RowIndices> importRowIndices(NodeImporter &importer, size_t i, l
 mlir::Value joinRest(NodeImporter &importer, mlir::Value part, mlir::Value whole, int64_t dim);
 
 } // namespace par
-
-#endif // PAR_LIB_IMPORT_INDICES_H

@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_IMPORT_LOSS_H
-#define PAR_LIB_IMPORT_LOSS_H
+#pragma once
 
 #include "par/Dialect/Par.h"
 
@@ -19,5 +18,3 @@ mlir::Value buildTotal(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value
 mlir::Value buildMean(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value);
 
 } // namespace par
-
-#endif // PAR_LIB_IMPORT_LOSS_H

@@ -1,6 +1,5 @@
 // Operands of elementwise ops: broadcasting is made explicit.
-#ifndef PAR_LIB_IMPORT_OPERANDS_H
-#define PAR_LIB_IMPORT_OPERANDS_H
+#pragma once
 
 #include "GraphImporter.h"
 #include "par/Dialect/Term.h"
@@ -46,5 +45,3 @@ Term log1p(Term x);
 Term logSoftmax(Term x, int64_t dim);
 
 } // namespace par
-
-#endif // PAR_LIB_IMPORT_OPERANDS_H

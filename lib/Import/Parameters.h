@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_IMPORT_PARAMETERS_H
-#define PAR_LIB_IMPORT_PARAMETERS_H
+#pragma once
 
 #include "par/Onnx/Model.h"
 
@@ -58,5 +57,3 @@ ParameterTable classifyParameters(const onnx::Model &model);
 std::vector<std::string> nodePaths(const onnx::Model &model);
 
 } // namespace par
-
-#endif // PAR_LIB_IMPORT_PARAMETERS_H

@@ -1,6 +1,5 @@
 // Elements along one dim, chosen when importing.
-#ifndef PAR_LIB_IMPORT_PICKALONG_H
-#define PAR_LIB_IMPORT_PICKALONG_H
+#pragma once
 
 #include "GraphImporter.h"
 
@@ -11,5 +10,3 @@ llvm::FailureOr<mlir::Value> pickAlong(NodeImporter &importer, mlir::Value value
                                        llvm::ArrayRef<int64_t> indices);
 
 } // namespace par
-
-#endif // PAR_LIB_IMPORT_PICKALONG_H

@@ -1,6 +1,5 @@
 // Values of an image between its elements.
-#ifndef PAR_LIB_IMPORT_SAMPLING_H
-#define PAR_LIB_IMPORT_SAMPLING_H
+#pragma once
 
 #include "Operands.h"
 
@@ -31,5 +30,3 @@ Term progression(NodeImporter &importer, mlir::Type element, llvm::ArrayRef<int6
                  double step);
 
 } // namespace par
-
-#endif // PAR_LIB_IMPORT_SAMPLING_H

@@ -1,7 +1,6 @@
 // What par.export says of a module's training that no ONNX node can: metadata of the model under the key
 // `par.training`.
-#ifndef PAR_LIB_IMPORT_TRAININGMARKS_H
-#define PAR_LIB_IMPORT_TRAININGMARKS_H
+#pragma once
 
 #include "par/Onnx/Model.h"
 
@@ -39,5 +38,3 @@ mlir::FailureOr<mlir::Value> markEmbedding(NodeImporter &importer, mlir::Value r
                                            int64_t size);
 
 } // namespace par
-
-#endif // PAR_LIB_IMPORT_TRAININGMARKS_H

@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_INTERPRETER_RENDEZVOUS_H
-#define PAR_LIB_INTERPRETER_RENDEZVOUS_H
+#pragma once
 
 #include "Storage.h"
 
@@ -67,5 +66,3 @@ mlir::FailureOr<bool> meet(llvm::MutableArrayRef<Walk> walks);
 mlir::LogicalResult reportDeadlock(llvm::MutableArrayRef<Walk> walks);
 
 } // namespace par::interp
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_INTERPRETER_STORAGE_H
-#define PAR_LIB_INTERPRETER_STORAGE_H
+#pragma once
 
 #include "par/Dialect/Calls.h"
 #include "par/Interpreter/Interpreter.h"
@@ -50,5 +49,3 @@ private:
 };
 
 } // namespace par::interp
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_KERNELCHECK_ELEMENTS_H
-#define PAR_LIB_KERNELCHECK_ELEMENTS_H
+#pragma once
 
 #include "par/Interpreter/Tensor.h"
 
@@ -28,5 +27,3 @@ double epsilonOf(mlir::FloatType type);
 double largestOf(mlir::FloatType type);
 
 } // namespace par::kernel_check
-
-#endif

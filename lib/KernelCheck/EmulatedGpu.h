@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_KERNELCHECK_EMULATEDGPU_H
-#define PAR_LIB_KERNELCHECK_EMULATEDGPU_H
+#pragma once
 
 #include "par/Codegen/Emulation.h"
 
@@ -142,5 +141,3 @@ inline bool run(Block::Body body, void *const *pointers, const uint64_t *immedia
 }
 
 } // namespace par::emulated_gpu
-
-#endif

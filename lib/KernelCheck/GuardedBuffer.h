@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_KERNELCHECK_GUARDEDBUFFER_H
-#define PAR_LIB_KERNELCHECK_GUARDEDBUFFER_H
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -53,5 +52,3 @@ private:
   std::byte *base = nullptr, *start = nullptr;
   size_t bytes, inside = 0;
 };
-
-#endif

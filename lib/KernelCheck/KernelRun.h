@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_KERNELCHECK_KERNELRUN_H
-#define PAR_LIB_KERNELCHECK_KERNELRUN_H
+#pragma once
 
 #include "GuardedBuffer.h"
 
@@ -37,5 +36,3 @@ struct KernelRun {
 bool runApart(llvm::ArrayRef<KernelRun *> runs, std::string &reason);
 
 } // namespace par::kernel_check
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_KERNELCHECK_LOADEDCODE_H
-#define PAR_LIB_KERNELCHECK_LOADEDCODE_H
+#pragma once
 
 #include "par/Codegen/Codegen.h"
 
@@ -32,5 +31,3 @@ private:
 };
 
 } // namespace par::kernel_check
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_KERNELCHECK_OPERANDS_H
-#define PAR_LIB_KERNELCHECK_OPERANDS_H
+#pragma once
 
 #include "Elements.h"
 
@@ -26,5 +25,3 @@ std::pair<Place, Place> placesOf(mlir::ModuleOp module, llvm::StringRef kernel);
 std::vector<interp::Tensor> drawOperands(KernelOp kernel, bool positive, int64_t most, std::mt19937_64 &random);
 
 } // namespace par::kernel_check
-
-#endif

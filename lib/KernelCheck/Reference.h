@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_KERNELCHECK_REFERENCE_H
-#define PAR_LIB_KERNELCHECK_REFERENCE_H
+#pragma once
 
 #include "Operands.h"
 
@@ -40,5 +39,3 @@ std::optional<Difference> findDifference(const Reference &reference, const inter
                                          uint64_t &compared);
 
 } // namespace par::kernel_check
-
-#endif

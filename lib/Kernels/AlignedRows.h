@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_KERNELS_ALIGNEDROWS_H
-#define PAR_LIB_KERNELS_ALIGNEDROWS_H
+#pragma once
 
 #include "par/Dialect/Par.h"
 
@@ -57,5 +56,3 @@ std::optional<int64_t> findSource(BroadcastInDimOp broadcast, int64_t dim);
 std::optional<std::pair<unsigned, int64_t>> findFree(DotOp dot, int64_t dim);
 
 } // namespace par
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_KERNELS_ATTENTIONCALL_H
-#define PAR_LIB_KERNELS_ATTENTIONCALL_H
+#pragma once
 
 #include "StridedView.h"
 
@@ -26,5 +25,3 @@ TransposeOp findOneTranspose(mlir::Value value, mlir::Operation *besides = nullp
 std::optional<BuiltinCall> describeAttention(KernelOp kernel);
 
 } // namespace par
-
-#endif

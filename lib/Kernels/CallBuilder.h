@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_KERNELS_CALLBUILDER_H
-#define PAR_LIB_KERNELS_CALLBUILDER_H
+#pragma once
 
 #include "AlignedRows.h"
 #include "par/Kernels/Builtin.h"
@@ -118,5 +117,3 @@ private:
 };
 
 } // namespace par
-
-#endif

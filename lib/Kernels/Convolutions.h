@@ -1,6 +1,5 @@
 // What passes that build convolutions otherwise share.
-#ifndef PAR_LIB_KERNELS_CONVOLUTIONS_H
-#define PAR_LIB_KERNELS_CONVOLUTIONS_H
+#pragma once
 
 #include "Values.h"
 #include "par/Dialect/Windows.h"
@@ -32,5 +31,3 @@ void rebuildConvolutions(mlir::ModuleOp module, Build build) {
 }
 
 } // namespace par
-
-#endif

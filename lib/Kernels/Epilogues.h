@@ -1,6 +1,5 @@
 // What a library's product may do to its sums before it writes them, found by values: whatever ops compute it.
-#ifndef PAR_LIB_KERNELS_EPILOGUES_H
-#define PAR_LIB_KERNELS_EPILOGUES_H
+#pragma once
 
 #include "StridedView.h"
 #include "par/Kernels/Matmul.h"
@@ -20,5 +19,3 @@ std::optional<MatmulEpilogue> describeOperandSum(KernelOp kernel, const MatmulCa
 std::optional<StridedView> traceArgument(mlir::Value value, mlir::BlockArgument &argument);
 
 } // namespace par
-
-#endif

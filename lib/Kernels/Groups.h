@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_KERNELS_GROUPS_H
-#define PAR_LIB_KERNELS_GROUPS_H
+#pragma once
 
 #include "par/Dialect/Par.h"
 
@@ -100,5 +99,3 @@ std::vector<std::unique_ptr<Group>> formGroups(BlockOp block, bool gpu);
 KernelOp buildKernel(mlir::OpBuilder &builder, const Group &group);
 
 } // namespace par
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_KERNELS_JOINCONTRACTED_H
-#define PAR_LIB_KERNELS_JOINCONTRACTED_H
+#pragma once
 
 #include "par/Dialect/Par.h"
 
@@ -11,5 +10,3 @@ namespace par {
 void joinContracted(BlockOp block, bool narrow);
 
 } // namespace par
-
-#endif

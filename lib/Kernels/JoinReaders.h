@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_KERNELS_JOINREADERS_H
-#define PAR_LIB_KERNELS_JOINREADERS_H
+#pragma once
 
 #include "Groups.h"
 
@@ -41,5 +40,3 @@ private:
 };
 
 } // namespace par
-
-#endif

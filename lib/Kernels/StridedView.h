@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_KERNELS_STRIDEDVIEW_H
-#define PAR_LIB_KERNELS_STRIDEDVIEW_H
+#pragma once
 
 #include "par/Dialect/Par.h"
 
@@ -34,5 +33,3 @@ std::optional<StridedView> viewBehind(mlir::Value source, llvm::ArrayRef<mlir::O
 std::optional<StridedView> viewBackward(mlir::Operation *op, const StridedView &result);
 
 } // namespace par
-
-#endif

@@ -1,6 +1,5 @@
 // What the kernels' files ask of values and ops.
-#ifndef PAR_LIB_KERNELS_VALUES_H
-#define PAR_LIB_KERNELS_VALUES_H
+#pragma once
 
 #include "par/Dialect/Attention.h"
 #include "par/Dialect/Par.h"
@@ -16,5 +15,3 @@ inline uint64_t bytesOf(mlir::Value value) { return getByteSize(getTensorType(va
 inline bool isAttention(mlir::Operation *op) { return llvm::isa<AttentionOp, AttentionGradOp>(op); }
 
 } // namespace par
-
-#endif // PAR_LIB_KERNELS_VALUES_H

@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_MEMORY_VIEWS_H
-#define PAR_LIB_MEMORY_VIEWS_H
+#pragma once
 
 #include "par/Dialect/Par.h"
 
@@ -18,5 +17,3 @@ bool isFill(mlir::Operation *op, const mlir::SymbolTable &kernels);
 llvm::DenseSet<mlir::Operation *> growBuffersOfState(mlir::ModuleOp module, const mlir::SymbolTable &kernels);
 
 } // namespace par
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_ONNX_FILEBYTES_H
-#define PAR_LIB_ONNX_FILEBYTES_H
+#pragma once
 
 #include "par/format/PlainFile.h"
 
@@ -41,5 +40,3 @@ format::PlainFile openExternal(const std::string &path, const std::string &locat
 std::string readRange(const std::string &path, const std::string &location, uint64_t offset, uint64_t length);
 
 } // namespace par::onnx
-
-#endif // PAR_LIB_ONNX_FILEBYTES_H

@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_ONNX_PROVENANCE_H
-#define PAR_LIB_ONNX_PROVENANCE_H
+#pragma once
 
 #include "par/Onnx/Model.h"
 
@@ -14,5 +13,3 @@ void readProvenance(const Metadata &metadata, Node &node);
 std::vector<SignatureEntry> readSignature(std::string_view text);
 
 } // namespace par::onnx
-
-#endif // PAR_LIB_ONNX_PROVENANCE_H

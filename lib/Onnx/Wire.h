@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_ONNX_WIRE_H
-#define PAR_LIB_ONNX_WIRE_H
+#pragma once
 
 #include <cstdint>
 #include <string_view>
@@ -22,5 +21,3 @@ std::vector<Payload> locateInitializers(std::string_view file);
 bool isCutShort(std::string_view file);
 
 } // namespace par::onnx
-
-#endif // PAR_LIB_ONNX_WIRE_H

@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_PARTITION_FACTORCHOICE_H
-#define PAR_LIB_PARTITION_FACTORCHOICE_H
+#pragma once
 
 #include "par/Partition/Reshard.h"
 #include "par/Propagate/FactorAxes.h"
@@ -28,5 +27,3 @@ FactorChoice chooseFactors(mlir::Operation *op, const ShardingRule &rule, MeshAt
                            const ReshardedValues &there);
 
 } // namespace par
-
-#endif

@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef PAR_LIB_PLAN_PLANBUILDER_H
-#define PAR_LIB_PLAN_PLANBUILDER_H
+#pragma once
 
 #include "par/Plan/Optimizers.h"
 #include "par/Plan/Plan.h"
@@ -97,5 +96,3 @@ private:
 };
 
 } // namespace par
-
-#endif // PAR_LIB_PLAN_PLANBUILDER_H

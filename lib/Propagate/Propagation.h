@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_PROPAGATE_PROPAGATION_H
-#define PAR_LIB_PROPAGATE_PROPAGATION_H
+#pragma once
 
 #include "par/Propagate/FactorAxes.h"
 #include "par/Propagate/Passes.h"
@@ -157,5 +156,3 @@ private:
 };
 
 } // namespace par
-
-#endif

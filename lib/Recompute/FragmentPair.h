@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_RECOMPUTE_FRAGMENTPAIR_H
-#define PAR_LIB_RECOMPUTE_FRAGMENTPAIR_H
+#pragma once
 
 #include "par/Dialect/Par.h"
 
@@ -53,5 +52,3 @@ DistType distOfShards(mlir::RankedTensorType local, mlir::FlatSymbolRefAttr stag
 void eraseDeadOps(mlir::Block &block);
 
 } // namespace par
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_SCHEDULE_ACTIVITIES_H
-#define PAR_LIB_SCHEDULE_ACTIVITIES_H
+#pragma once
 
 #include "SharedVariables.h"
 #include "par/Solver/Schedules.h"
@@ -134,5 +133,3 @@ private:
 };
 
 } // namespace par
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_SCHEDULE_BUFFERS_H
-#define PAR_LIB_SCHEDULE_BUFFERS_H
+#pragma once
 
 #include "Versions.h"
 
@@ -66,5 +65,3 @@ BufferPlan planState(VariableOp variable, DistType dist, mlir::RankedTensorType 
                      int64_t calls);
 
 } // namespace par
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_SCHEDULE_PROGRAMWRITER_H
-#define PAR_LIB_SCHEDULE_PROGRAMWRITER_H
+#pragma once
 
 #include "Buffers.h"
 
@@ -82,5 +81,3 @@ private:
 };
 
 } // namespace par
-
-#endif

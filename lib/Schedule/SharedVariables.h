@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_SCHEDULE_SHAREDVARIABLES_H
-#define PAR_LIB_SCHEDULE_SHAREDVARIABLES_H
+#pragma once
 
 #include "par/Dialect/Par.h"
 
@@ -35,5 +34,3 @@ private:
 };
 
 } // namespace par
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_SCHEDULE_STEPORDER_H
-#define PAR_LIB_SCHEDULE_STEPORDER_H
+#pragma once
 
 #include "Activities.h"
 #include "par/Simulator/Hardware.h"
@@ -26,5 +25,3 @@ struct StepOrder {
 int64_t predictTime(const Activities &activities, const Activity &activity, const Hardware &hardware);
 
 } // namespace par
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_SCHEDULE_VERSIONS_H
-#define PAR_LIB_SCHEDULE_VERSIONS_H
+#pragma once
 
 #include "StepOrder.h"
 
@@ -44,5 +43,3 @@ private:
 };
 
 } // namespace par
-
-#endif

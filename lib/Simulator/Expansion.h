@@ -1,6 +1,5 @@
 // The instructions of all ranks as nodes of one graph.
-#ifndef PAR_LIB_SIMULATOR_EXPANSION_H
-#define PAR_LIB_SIMULATOR_EXPANSION_H
+#pragma once
 
 #include "par/Simulator/Simulator.h"
 
@@ -35,5 +34,3 @@ std::vector<MemorySample> liveBytes(const format::Program &program, const format
                                     llvm::ArrayRef<PlayedInstruction> nodes);
 
 } // namespace par
-
-#endif // PAR_LIB_SIMULATOR_EXPANSION_H

@@ -1,6 +1,5 @@
 // One order of all devices, by a policy: the step under search of the schedule `auto`.
-#ifndef PAR_LIB_SOLVER_GREEDYORDER_H
-#define PAR_LIB_SOLVER_GREEDYORDER_H
+#pragma once
 
 #include "par/Solver/OrderTable.h"
 
@@ -31,5 +30,3 @@ struct GreedyOrder {
 GreedyOrder orderGreedily(const OrderTableProblem &problem, const OrderPolicy &policy);
 
 } // namespace par
-
-#endif

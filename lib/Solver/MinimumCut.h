@@ -1,6 +1,5 @@
 // A minimum cut by Dinic's algorithm, on integer capacities.
-#ifndef PAR_LIB_SOLVER_MINIMUMCUT_H
-#define PAR_LIB_SOLVER_MINIMUMCUT_H
+#pragma once
 
 #include <cstddef>
 #include <vector>
@@ -34,5 +33,3 @@ private:
 };
 
 } // namespace par
-
-#endif // PAR_LIB_SOLVER_MINIMUMCUT_H

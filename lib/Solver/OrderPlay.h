@@ -1,6 +1,5 @@
 // What follows from the orders of all devices: times, and how much lives at once.
-#ifndef PAR_LIB_SOLVER_ORDERPLAY_H
-#define PAR_LIB_SOLVER_ORDERPLAY_H
+#pragma once
 
 #include "par/Solver/OrderTable.h"
 
@@ -46,5 +45,3 @@ llvm::Error checkDevice(const OrderTableProblem &problem, bool apart, unsigned d
                         llvm::ArrayRef<ScheduleSlot> slots);
 
 } // namespace par
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_SPLIT_BATCHSTATE_H
-#define PAR_LIB_SPLIT_BATCHSTATE_H
+#pragma once
 
 #include "par/Dialect/Par.h"
 
@@ -49,5 +48,3 @@ bool movesInForward(ReadOp read, WriteOp write);
 void moveStatistics(StepOp step);
 
 } // namespace par
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_SPLIT_BATCHTIMES_H
-#define PAR_LIB_SPLIT_BATCHTIMES_H
+#pragma once
 
 #include "par/Dialect/Par.h"
 #include "par/Interfaces/ShardingRule.h"
@@ -86,5 +85,3 @@ private:
 };
 
 } // namespace par
-
-#endif

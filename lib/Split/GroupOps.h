@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_SPLIT_GROUPOPS_H
-#define PAR_LIB_SPLIT_GROUPOPS_H
+#pragma once
 
 #include "par/Dialect/Par.h"
 
@@ -23,5 +22,3 @@ llvm::SmallVector<OpGroup> groupLoop(LoopOp loop, int64_t stageCount);
 llvm::SmallVector<OpGroup> groupBehind(llvm::ArrayRef<mlir::Operation *> ops, int64_t stageCount);
 
 } // namespace par
-
-#endif

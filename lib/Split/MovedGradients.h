@@ -1,6 +1,5 @@
 // Ops between the sum over the batch and the gradient that it becomes.
-#ifndef PAR_LIB_SPLIT_MOVEDGRADIENTS_H
-#define PAR_LIB_SPLIT_MOVEDGRADIENTS_H
+#pragma once
 
 #include "par/Dialect/Par.h"
 #include "par/Interfaces/ShardingRule.h"
@@ -16,5 +15,3 @@ bool isLinearIn(mlir::Operation *op, llvm::ArrayRef<unsigned> sums);
 llvm::SmallVector<mlir::Operation *> movesIntoGradient(mlir::Operation *op, unsigned sum);
 
 } // namespace par
-
-#endif // PAR_LIB_SPLIT_MOVEDGRADIENTS_H

@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_TRAIN_ATTENTIONMASK_H
-#define PAR_LIB_TRAIN_ATTENTIONMASK_H
+#pragma once
 
 #include "MaskFormula.h"
 
@@ -38,5 +37,3 @@ private:
 std::optional<double> boundOf(mlir::Value value);
 
 } // namespace par
-
-#endif

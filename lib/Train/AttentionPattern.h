@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_TRAIN_ATTENTIONPATTERN_H
-#define PAR_LIB_TRAIN_ATTENTIONPATTERN_H
+#pragma once
 
 #include "AttentionMask.h"
 
@@ -26,5 +25,3 @@ struct AttentionPattern {
 std::optional<AttentionPattern> readAttention(DotOp values, AttentionMasks &masks);
 
 } // namespace par
-
-#endif

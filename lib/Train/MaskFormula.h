@@ -2,8 +2,7 @@
 // numbers, and elementwise ops of these; ops that move elements only say which row and column is meant. Between the
 // columns where a comparison changes, all elements of a row are equal, so that one element of each stretch tells of a
 // mask of any size.
-#ifndef PAR_LIB_TRAIN_MASKFORMULA_H
-#define PAR_LIB_TRAIN_MASKFORMULA_H
+#pragma once
 
 #include "par/Dialect/Par.h"
 #include "par/Interpreter/Tensor.h"
@@ -85,5 +84,3 @@ private:
 };
 
 } // namespace par
-
-#endif

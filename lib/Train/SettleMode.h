@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_TRAIN_SETTLEMODE_H
-#define PAR_LIB_TRAIN_SETTLEMODE_H
+#pragma once
 
 #include "par/Dialect/Par.h"
 
@@ -13,5 +12,3 @@ void eraseDead(mlir::Block &block);
 void settleMode(StepOp step, bool trains);
 
 } // namespace par
-
-#endif // PAR_LIB_TRAIN_SETTLEMODE_H

@@ -9,8 +9,7 @@
 // role, are changed alike, so that only what the program means is wrong.
 //
 //===----------------------------------------------------------------------===//
-#ifndef PAR_RUNTIME_TEST_ALIKE_H
-#define PAR_RUNTIME_TEST_ALIKE_H
+#pragma once
 
 #include "Mutations.h"
 
@@ -49,5 +48,3 @@ std::optional<format::Bundle> breakAlike(const format::Bundle &bundle, Fault fau
                                          Random &random, std::string &what);
 
 } // namespace par::toy
-
-#endif // PAR_RUNTIME_TEST_ALIKE_H

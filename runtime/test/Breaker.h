@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef PAR_RUNTIME_TEST_BREAKER_H
-#define PAR_RUNTIME_TEST_BREAKER_H
+#pragma once
 
 #include "Alike.h"
 
@@ -69,5 +68,3 @@ private:
 uint32_t giveOwnProgram(format::Bundle &bundle, uint32_t rank);
 
 } // namespace par::toy
-
-#endif // PAR_RUNTIME_TEST_BREAKER_H

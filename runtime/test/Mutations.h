@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef PAR_RUNTIME_TEST_MUTATIONS_H
-#define PAR_RUNTIME_TEST_MUTATIONS_H
+#pragma once
 
 #include "par/format/Bundle.h"
 
@@ -80,5 +79,3 @@ Tally mutateMany(const format::Bundle &bundle, uint64_t count, uint64_t seed, co
 std::string format(const Tally &tally);
 
 } // namespace par::toy
-
-#endif // PAR_RUNTIME_TEST_MUTATIONS_H

@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef PAR_RUNTIME_TEST_MUTATOR_H
-#define PAR_RUNTIME_TEST_MUTATOR_H
+#pragma once
 
 #include "Mutations.h"
 
@@ -91,5 +90,3 @@ std::vector<Spot> Mutator::spotsWhere(Wanted wanted) const {
 }
 
 } // namespace par::toy
-
-#endif // PAR_RUNTIME_TEST_MUTATOR_H

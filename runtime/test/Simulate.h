@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef PAR_RUNTIME_TEST_SIMULATE_H
-#define PAR_RUNTIME_TEST_SIMULATE_H
+#pragma once
 
 #include "par/core/Data.h"
 #include "par/core/Session.h"
@@ -53,5 +52,3 @@ double largestDifference(const Ran &a, const Ran &b);
 Ran simulateApart(const format::Bundle &bundle, const std::string &folder, const sim::Options &options);
 
 } // namespace par::toy
-
-#endif // PAR_RUNTIME_TEST_SIMULATE_H

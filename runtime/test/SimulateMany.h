@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef PAR_RUNTIME_TEST_SIMULATEMANY_H
-#define PAR_RUNTIME_TEST_SIMULATEMANY_H
+#pragma once
 
 #include "Mutations.h"
 #include "Simulate.h"
@@ -38,5 +37,3 @@ Judgement judgeMany(const format::Bundle &bundle, const std::string &folder, uin
 std::string format(const Judgement &judgement);
 
 } // namespace par::toy
-
-#endif // PAR_RUNTIME_TEST_SIMULATEMANY_H

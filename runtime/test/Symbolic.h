@@ -10,8 +10,7 @@
 // with the same names in all state and all outputs compute the same, up to the order of additions.
 //
 //===----------------------------------------------------------------------===//
-#ifndef PAR_RUNTIME_TEST_SYMBOLIC_H
-#define PAR_RUNTIME_TEST_SYMBOLIC_H
+#pragma once
 
 #include "par/format/Bundle.h"
 
@@ -22,5 +21,3 @@ namespace par::toy {
 std::vector<uint64_t> runSymbolically(const format::Bundle &bundle);
 
 } // namespace par::toy
-
-#endif // PAR_RUNTIME_TEST_SYMBOLIC_H

@@ -8,8 +8,7 @@
 // They use products, copies, fills and communication only: no kernel library is needed to run them.
 //
 //===----------------------------------------------------------------------===//
-#ifndef PAR_RUNTIME_TEST_TOYBUNDLES_H
-#define PAR_RUNTIME_TEST_TOYBUNDLES_H
+#pragma once
 
 #include "par/format/Bundle.h"
 
@@ -98,5 +97,3 @@ format::Bundle offloaded();
 format::Bundle delayed();
 
 } // namespace par::toy
-
-#endif // PAR_RUNTIME_TEST_TOYBUNDLES_H

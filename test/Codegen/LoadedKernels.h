@@ -1,5 +1,4 @@
-#ifndef PAR_TEST_CODEGEN_LOADEDKERNELS_H
-#define PAR_TEST_CODEGEN_LOADEDKERNELS_H
+#pragma once
 
 #include "../../lib/KernelCheck/LoadedCode.h"
 
@@ -80,5 +79,3 @@ struct LoadedKernels {
   std::unique_ptr<par::kernel_check::LoadedCode> handle;
   std::string errors;
 };
-
-#endif

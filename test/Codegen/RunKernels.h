@@ -1,5 +1,4 @@
-#ifndef PAR_TEST_CODEGEN_RUNKERNELS_H
-#define PAR_TEST_CODEGEN_RUNKERNELS_H
+#pragma once
 
 #include "../../lib/KernelCheck/GuardedBuffer.h"
 #include "LoadedKernels.h"
@@ -170,5 +169,3 @@ inline void runAll(const std::string &text) {
 }
 
 } // namespace run_kernels
-
-#endif

@@ -1,6 +1,5 @@
 // What tests of sharded steps share: meshes, random shardings, and how outcomes are compared.
-#ifndef PAR_TEST_EXECUTE_SHARDEDCASE_H
-#define PAR_TEST_EXECUTE_SHARDEDCASE_H
+#pragma once
 
 #include "../Train/OneOp.h"
 #include "../Train/OtherCases.h"
@@ -118,5 +117,3 @@ inline std::string findFault(llvm::function_ref<void(::testing::TestPartResultAr
 }
 
 } // namespace par::test
-
-#endif

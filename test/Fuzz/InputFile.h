@@ -1,6 +1,5 @@
 // The bytes of one fuzz input as a file, for readers that take a path.
-#ifndef PAR_TEST_FUZZ_INPUTFILE_H
-#define PAR_TEST_FUZZ_INPUTFILE_H
+#pragma once
 
 #include <cstdint>
 #include <cstdlib>
@@ -31,5 +30,3 @@ private:
 };
 
 } // namespace par::test
-
-#endif // PAR_TEST_FUZZ_INPUTFILE_H

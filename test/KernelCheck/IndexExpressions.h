@@ -1,7 +1,6 @@
 // Expressions of indices, drawn at random: what transposes, cuts, turns round, pads, rolls and looks up, one behind the
 // other.
-#ifndef PAR_TEST_KERNELCHECK_INDEXEXPRESSIONS_H
-#define PAR_TEST_KERNELCHECK_INDEXEXPRESSIONS_H
+#pragma once
 
 #include "../Train/OpCase.h"
 
@@ -256,5 +255,3 @@ private:
 };
 
 } // namespace par::test
-
-#endif

@@ -1,6 +1,5 @@
 // Gradients of an imported case against central differences.
-#ifndef PAR_TEST_ONNX_GRADIENTCHECK_H
-#define PAR_TEST_ONNX_GRADIENTCHECK_H
+#pragma once
 
 #include "NodeCase.h"
 #include "par/Interpreter/Interpreter.h"
@@ -17,5 +16,3 @@ namespace par::test {
 CaseResult checkGradients(mlir::ModuleOp module, const interp::Named &inputs);
 
 } // namespace par::test
-
-#endif

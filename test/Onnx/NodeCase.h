@@ -1,6 +1,5 @@
 // One case of ONNX's node tests: a model of one node, inputs, and the outputs that it must give.
-#ifndef PAR_TEST_ONNX_NODECASE_H
-#define PAR_TEST_ONNX_NODECASE_H
+#pragma once
 
 #include <string>
 
@@ -37,5 +36,3 @@ CaseScope scopeOf(const std::string &folder);
 extern const char *const scopeRule;
 
 } // namespace par::test
-
-#endif

@@ -1,6 +1,5 @@
 // Cases of attention: groups of heads, masks of all shapes.
-#ifndef PAR_TEST_TRAIN_ATTENTIONCASES_H
-#define PAR_TEST_TRAIN_ATTENTIONCASES_H
+#pragma once
 
 #include "OpCase.h"
 
@@ -70,5 +69,3 @@ inline MakeCase attentionGrad(int result, bool masked, bool causal) {
 }
 
 } // namespace par::test
-
-#endif

@@ -1,6 +1,5 @@
 // A module around one op, its numbers, and what they give.
-#ifndef PAR_TEST_TRAIN_ONEOP_H
-#define PAR_TEST_TRAIN_ONEOP_H
+#pragma once
 
 #include "OpCases.h"
 #include "Session.h"
@@ -84,5 +83,3 @@ private:
 };
 
 } // namespace par::test
-
-#endif

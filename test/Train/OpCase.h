@@ -1,6 +1,5 @@
 // One op with random shapes, in text.
-#ifndef PAR_TEST_TRAIN_OPCASE_H
-#define PAR_TEST_TRAIN_OPCASE_H
+#pragma once
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
@@ -104,5 +103,3 @@ inline std::string renamed(llvm::StringRef text) {
 using MakeCase = std::function<OpCase(Chooser &)>;
 
 } // namespace par::test
-
-#endif

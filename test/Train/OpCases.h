@@ -1,6 +1,5 @@
 // Modules around one op with random shapes: what gradients and decompositions are tested on.
-#ifndef PAR_TEST_TRAIN_OPCASES_H
-#define PAR_TEST_TRAIN_OPCASES_H
+#pragma once
 
 #include "AttentionCases.h"
 #include "OpCase.h"
@@ -469,5 +468,3 @@ inline std::vector<std::pair<std::string, MakeCase>> differentiableCases() {
 }
 
 } // namespace par::test
-
-#endif

@@ -1,6 +1,5 @@
 // Cases of ops that have no derivative, and of ops on other element types than f64.
-#ifndef PAR_TEST_TRAIN_OTHERCASES_H
-#define PAR_TEST_TRAIN_OTHERCASES_H
+#pragma once
 
 #include "OpCases.h"
 
@@ -246,5 +245,3 @@ inline std::vector<NamedCase> retypedCases(std::vector<std::string> floats = {"f
 }
 
 } // namespace par::test
-
-#endif

@@ -1,6 +1,5 @@
 // A context with the dialect, and how tensors are compared.
-#ifndef PAR_TEST_TRAIN_SESSION_H
-#define PAR_TEST_TRAIN_SESSION_H
+#pragma once
 
 #include "par/Interpreter/Interpreter.h"
 #include "par/Train/Passes.h"
@@ -72,5 +71,3 @@ inline void expectClose(const Tensor &actual, const Tensor &expected, double bou
 }
 
 } // namespace par::test
-
-#endif

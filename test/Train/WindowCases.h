@@ -1,6 +1,5 @@
 // Convolutions and pools with random windows.
-#ifndef PAR_TEST_TRAIN_WINDOWCASES_H
-#define PAR_TEST_TRAIN_WINDOWCASES_H
+#pragma once
 
 #include "OpCase.h"
 
@@ -118,5 +117,3 @@ inline OpCase maxPoolGradCase(Chooser &choose) {
 }
 
 } // namespace par::test
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef PAR_ANNOTATE_GRADIENTFLOW_H
-#define PAR_ANNOTATE_GRADIENTFLOW_H
+#pragma once
 
 #include "par/Dialect/Par.h"
 
@@ -25,5 +24,3 @@ private:
 };
 
 } // namespace par
-
-#endif // PAR_ANNOTATE_GRADIENTFLOW_H

@@ -1,6 +1,5 @@
 // From a plan to stages, shardings of variables and values, and stage hints.
-#ifndef PAR_ANNOTATE_PASSES_H
-#define PAR_ANNOTATE_PASSES_H
+#pragma once
 
 #include "par/Dialect/Par.h"
 #include "par/Plan/NameTable.h"
@@ -44,5 +43,3 @@ int64_t flopsOf(mlir::Operation *op);
 #include "par/Annotate/Passes.h.inc"
 
 } // namespace par
-
-#endif // PAR_ANNOTATE_PASSES_H

@@ -1,6 +1,5 @@
 // From programs after Memory and Codegen to the bundle that is run.
-#ifndef PAR_BUNDLE_BUNDLE_H
-#define PAR_BUNDLE_BUNDLE_H
+#pragma once
 
 #include "par/Codegen/Codegen.h"
 #include "par/Dialect/Par.h"
@@ -61,5 +60,3 @@ mlir::FailureOr<format::Bundle> emitBundle(mlir::ModuleOp module, const Compiled
 std::map<std::string, InputLimits> collectInputLimits(mlir::ModuleOp module);
 
 } // namespace par
-
-#endif

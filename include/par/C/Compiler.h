@@ -18,8 +18,7 @@
  * between calls: several threads may compile at once. It prints nothing and does not end the process for
  * anything that a model or a plan holds.
  */
-#ifndef PAR_C_COMPILER_H
-#define PAR_C_COMPILER_H
+#pragma once
 
 #include <stddef.h>
 
@@ -95,5 +94,3 @@ void par_result_free(ParResult *result);
 #ifdef __cplusplus
 }
 #endif
-
-#endif /* PAR_C_COMPILER_H */

@@ -1,5 +1,4 @@
-#ifndef PAR_CODEGEN_CODEGEN_H
-#define PAR_CODEGEN_CODEGEN_H
+#pragma once
 
 #include "par/Dialect/Par.h"
 
@@ -118,5 +117,3 @@ std::string getHostIsa();
 bool runsHere(llvm::StringRef isa);
 
 } // namespace par
-
-#endif

@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef PAR_CODEGEN_EMULATION_H
-#define PAR_CODEGEN_EMULATION_H
+#pragma once
 
 #include "par/Codegen/Codegen.h"
 
@@ -28,5 +27,3 @@ struct EmulatedCalls {
 llvm::FailureOr<std::string> emulateKernels(const llvm::StringMap<std::string> &ir, std::string &error);
 
 } // namespace par
-
-#endif // PAR_CODEGEN_EMULATION_H

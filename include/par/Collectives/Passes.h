@@ -1,6 +1,5 @@
 // Communication in the form that the runtime executes.
-#ifndef PAR_COLLECTIVES_PASSES_H
-#define PAR_COLLECTIVES_PASSES_H
+#pragma once
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
@@ -15,5 +14,3 @@ namespace par {
 #include "par/Collectives/Passes.h.inc"
 
 } // namespace par
-
-#endif

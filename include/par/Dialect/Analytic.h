@@ -1,5 +1,4 @@
-#ifndef PAR_DIALECT_ANALYTIC_H
-#define PAR_DIALECT_ANALYTIC_H
+#pragma once
 
 #include "par/Dialect/Par.h"
 
@@ -11,5 +10,3 @@ namespace par {
 bool isAnalytic(mlir::Operation *op);
 
 } // namespace par
-
-#endif

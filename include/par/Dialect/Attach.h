@@ -1,5 +1,4 @@
-#ifndef PAR_DIALECT_ATTACH_H
-#define PAR_DIALECT_ATTACH_H
+#pragma once
 
 #include "par/Dialect/Par.h"
 
@@ -31,5 +30,3 @@ void attachOnce(mlir::MLIRContext &context) {
 }
 
 } // namespace par
-
-#endif

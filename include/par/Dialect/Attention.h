@@ -1,5 +1,4 @@
-#ifndef PAR_DIALECT_ATTENTION_H
-#define PAR_DIALECT_ATTENTION_H
+#pragma once
 
 #include "par/Dialect/Par.h"
 
@@ -54,5 +53,3 @@ inline bool isOneCall(AttentionGradOp op, bool gpu) {
 }
 
 } // namespace par
-
-#endif

@@ -1,9 +1,6 @@
-#ifndef PAR_DIALECT_BESIDE_H
-#define PAR_DIALECT_BESIDE_H
+#pragma once
 
 #include "par/Dialect/Par.h"
 
 #define GET_OP_CLASSES
 #include "par/Dialect/BesideOps.h.inc"
-
-#endif

@@ -5,8 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef PAR_DIALECT_CALLS_H
-#define PAR_DIALECT_CALLS_H
+#pragma once
 
 #include "par/Dialect/Par.h"
 
@@ -44,5 +43,3 @@ struct RunIndex {
 };
 
 } // namespace par
-
-#endif // PAR_DIALECT_CALLS_H

@@ -1,6 +1,5 @@
 // What type inference asks of an op's `dim`.
-#ifndef PAR_DIALECT_CHECKDIM_H
-#define PAR_DIALECT_CHECKDIM_H
+#pragma once
 
 #include "mlir/IR/Diagnostics.h"
 
@@ -14,5 +13,3 @@ inline mlir::LogicalResult checkDim(std::optional<mlir::Location> loc, int64_t d
 }
 
 } // namespace par
-
-#endif // PAR_DIALECT_CHECKDIM_H

@@ -1,5 +1,4 @@
-#ifndef PAR_DIALECT_CONCERNS_H
-#define PAR_DIALECT_CONCERNS_H
+#pragma once
 
 #include "mlir/IR/DialectRegistry.h"
 
@@ -18,5 +17,3 @@ void registerOptimizers(mlir::DialectRegistry &registry);
 void registerRanges(mlir::DialectRegistry &registry);
 
 } // namespace par
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef PAR_DIALECT_EXCHANGESIDES_H
-#define PAR_DIALECT_EXCHANGESIDES_H
+#pragma once
 
 #include "par/Dialect/Par.h"
 #include "par/Solver/Exchange.h"
@@ -26,5 +25,3 @@ inline std::optional<Exchange> findExchange(mlir::RankedTensorType type, Shardin
 }
 
 } // namespace par
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef PAR_DIALECT_INDICES_H
-#define PAR_DIALECT_INDICES_H
+#pragma once
 
 #include "par/Dialect/Par.h"
 
@@ -29,5 +28,3 @@ std::optional<Replaced> matchReplaced(mlir::Value value);
 bool keepsIntegers(mlir::Operation *op);
 
 } // namespace par
-
-#endif

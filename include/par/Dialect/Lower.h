@@ -1,5 +1,4 @@
-#ifndef PAR_DIALECT_LOWER_H
-#define PAR_DIALECT_LOWER_H
+#pragma once
 
 #include "par/Dialect/Par.h"
 #include "par/Interfaces/Lowerable.h"
@@ -52,5 +51,3 @@ mlir::Value buildSum(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value l
 mlir::Value buildProduct(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value lhs, mlir::Value rhs);
 
 } // namespace par
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef PAR_DIALECT_MODES_H
-#define PAR_DIALECT_MODES_H
+#pragma once
 
 #include "llvm/ADT/StringRef.h"
 
@@ -23,5 +22,3 @@ inline constexpr llvm::StringLiteral batchOfOneAttr = "par.batch_of_one";
 inline constexpr llvm::StringLiteral unaccumulatedAttr = "par.unaccumulated";
 
 } // namespace par
-
-#endif // PAR_DIALECT_MODES_H

@@ -1,5 +1,4 @@
-#ifndef PAR_DIALECT_PAR_H
-#define PAR_DIALECT_PAR_H
+#pragma once
 
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -68,5 +67,3 @@ mlir::Value buildDot(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value l
                      mlir::Type elementType = {});
 
 } // namespace par
-
-#endif

@@ -1,9 +1,6 @@
-#ifndef PAR_DIALECT_PARTS_H
-#define PAR_DIALECT_PARTS_H
+#pragma once
 
 #include "par/Dialect/Par.h"
 
 #define GET_OP_CLASSES
 #include "par/Dialect/PartsOps.h.inc"
-
-#endif

@@ -1,6 +1,5 @@
 // What integers a tensor may hold, by the ops that make it: MLIR's InferIntRangeInterface, of elements.
-#ifndef PAR_DIALECT_RANGES_H
-#define PAR_DIALECT_RANGES_H
+#pragma once
 
 #include "par/Dialect/Par.h"
 
@@ -18,5 +17,3 @@ struct IntegerRange {
 IntegerRange rangeOf(mlir::Value value);
 
 } // namespace par
-
-#endif

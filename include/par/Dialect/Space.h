@@ -1,5 +1,4 @@
-#ifndef PAR_DIALECT_SPACE_H
-#define PAR_DIALECT_SPACE_H
+#pragma once
 
 #include "par/Dialect/Par.h"
 
@@ -15,5 +14,3 @@ inline constexpr llvm::StringLiteral savedAttr = "saved";
 inline bool isOnHost(BufferOp buffer) { return buffer->hasAttr(hostAttr); }
 
 } // namespace par
-
-#endif

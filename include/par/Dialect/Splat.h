@@ -1,5 +1,4 @@
-#ifndef PAR_DIALECT_SPLAT_H
-#define PAR_DIALECT_SPLAT_H
+#pragma once
 
 #include "par/Dialect/Par.h"
 
@@ -13,5 +12,3 @@ double numberOf(mlir::SplatElementsAttr splat);
 std::optional<double> readSplat(mlir::Value value);
 
 } // namespace par
-
-#endif

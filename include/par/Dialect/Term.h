@@ -1,5 +1,4 @@
-#ifndef PAR_DIALECT_TERM_H
-#define PAR_DIALECT_TERM_H
+#pragma once
 
 #include "par/Dialect/Par.h"
 
@@ -81,5 +80,3 @@ llvm::SmallVector<int64_t> dimRange(int64_t first, int64_t last);
 llvm::SmallVector<int64_t> otherDims(int64_t rank, llvm::ArrayRef<int64_t> dims);
 
 } // namespace par
-
-#endif

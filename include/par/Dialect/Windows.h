@@ -1,6 +1,5 @@
 // Where the windows of convolutions and pools lie (WindowOps.td says by which rule).
-#ifndef PAR_DIALECT_WINDOWS_H
-#define PAR_DIALECT_WINDOWS_H
+#pragma once
 
 #include "par/Dialect/Par.h"
 
@@ -56,5 +55,3 @@ mlir::Value buildFirstLargest(mlir::OpBuilder &builder, mlir::Location loc, mlir
 mlir::TypedAttr getSmallest(mlir::OpBuilder &builder, mlir::Type element);
 
 } // namespace par
-
-#endif

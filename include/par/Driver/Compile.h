@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef PAR_DRIVER_COMPILE_H
-#define PAR_DRIVER_COMPILE_H
+#pragma once
 
 #include "par/Driver/Fault.h"
 #include "par/Driver/Finding.h"
@@ -50,5 +49,3 @@ std::string bundleFolder(const CompileOptions &options);
 llvm::ArrayRef<llvm::StringRef> phaseNames();
 
 } // namespace par
-
-#endif // PAR_DRIVER_COMPILE_H

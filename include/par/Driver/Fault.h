@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef PAR_DRIVER_FAULT_H
-#define PAR_DRIVER_FAULT_H
+#pragma once
 
 #include "llvm/ADT/StringRef.h"
 #include <atomic>
@@ -38,5 +37,3 @@ void catchFaults(const char *tool, const Whereabouts &whereabouts);
 int endOutput(llvm::StringRef tool, int code);
 
 } // namespace par
-
-#endif // PAR_DRIVER_FAULT_H

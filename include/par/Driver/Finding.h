@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef PAR_DRIVER_FINDING_H
-#define PAR_DRIVER_FINDING_H
+#pragma once
 
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/Support/raw_ostream.h"
@@ -37,5 +36,3 @@ struct Finding {
 using FindingSink = llvm::function_ref<void(const Finding &)>;
 
 } // namespace par
-
-#endif // PAR_DRIVER_FINDING_H

@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef PAR_DRIVER_FLAGS_H
-#define PAR_DRIVER_FLAGS_H
+#pragma once
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
@@ -55,5 +54,3 @@ bool parseArguments(int argc, const char *const *argv, llvm::ArrayRef<Flag> tabl
 void printHelp(llvm::raw_ostream &os, llvm::StringRef usage, llvm::ArrayRef<Flag> table);
 
 } // namespace par
-
-#endif // PAR_DRIVER_FLAGS_H

@@ -1,6 +1,5 @@
 // Tables of functions by the names of ONNX's operators, made of one table a family.
-#ifndef PAR_IMPORT_FAMILIES_H
-#define PAR_IMPORT_FAMILIES_H
+#pragma once
 
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/ErrorHandling.h"
@@ -24,5 +23,3 @@ llvm::StringMap<Function> joinFamilies(std::initializer_list<void (*)(llvm::Stri
 }
 
 } // namespace par
-
-#endif // PAR_IMPORT_FAMILIES_H

@@ -1,6 +1,5 @@
 // Evaluates ONNX nodes whose inputs are all known.
-#ifndef PAR_IMPORT_FOLD_H
-#define PAR_IMPORT_FOLD_H
+#pragma once
 
 #include "par/Import/StaticTensor.h"
 
@@ -65,5 +64,3 @@ llvm::FailureOr<Shape> unsqueezedShape(llvm::ArrayRef<int64_t> shape, llvm::Arra
 llvm::FailureOr<Shape> squeezedShape(llvm::ArrayRef<int64_t> shape, std::optional<llvm::SmallVector<int64_t>> axes);
 
 } // namespace par
-
-#endif // PAR_IMPORT_FOLD_H

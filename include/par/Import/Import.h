@@ -1,6 +1,5 @@
 // ONNX to a step on one device.
-#ifndef PAR_IMPORT_IMPORT_H
-#define PAR_IMPORT_IMPORT_H
+#pragma once
 
 #include "par/Import/StaticTensor.h"
 #include "par/Onnx/Model.h"
@@ -99,5 +98,3 @@ std::string batchSymbol(const onnx::Model &model);
 bool shiftsLabels(mlir::ModuleOp module, llvm::StringRef labels);
 
 } // namespace par
-
-#endif // PAR_IMPORT_IMPORT_H

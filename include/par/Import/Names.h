@@ -1,6 +1,5 @@
 // The names of a model that a plan can write.
-#ifndef PAR_IMPORT_NAMES_H
-#define PAR_IMPORT_NAMES_H
+#pragma once
 
 #include "par/Onnx/Model.h"
 #include "par/Plan/NameTable.h"
@@ -24,5 +23,3 @@ struct LostMessage {
 std::optional<LostMessage> describeLost(const onnx::Model &model, bool all);
 
 } // namespace par
-
-#endif // PAR_IMPORT_NAMES_H

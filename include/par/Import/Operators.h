@@ -1,6 +1,5 @@
 // The operators of ONNX's own domain, and what becomes of each.
-#ifndef PAR_IMPORT_OPERATORS_H
-#define PAR_IMPORT_OPERATORS_H
+#pragma once
 
 #include "llvm/ADT/StringRef.h"
 
@@ -34,5 +33,3 @@ std::optional<Arity> arityOf(llvm::StringRef opType, int64_t opset);
 void printOperators(llvm::raw_ostream &os);
 
 } // namespace par
-
-#endif // PAR_IMPORT_OPERATORS_H

@@ -1,5 +1,4 @@
-#ifndef PAR_IMPORT_PASSES_H
-#define PAR_IMPORT_PASSES_H
+#pragma once
 
 #include "par/Dialect/Par.h"
 
@@ -15,5 +14,3 @@ namespace par {
 void buildImportPipeline(mlir::OpPassManager &manager, const CarryStatePassOptions &carry = {});
 
 } // namespace par
-
-#endif // PAR_IMPORT_PASSES_H

@@ -1,6 +1,5 @@
 // Where an op comes from: the ONNX node, its module and its source line, carried in the op's location.
-#ifndef PAR_IMPORT_PROVENANCE_H
-#define PAR_IMPORT_PROVENANCE_H
+#pragma once
 
 #include "mlir/IR/Location.h"
 
@@ -28,5 +27,3 @@ std::optional<Provenance> getProvenance(mlir::Location location);
 std::string describe(const Provenance &provenance);
 
 } // namespace par
-
-#endif // PAR_IMPORT_PROVENANCE_H

@@ -1,6 +1,5 @@
 // Values that Import knows when compiling: shape arithmetic, position ids, masks.
-#ifndef PAR_IMPORT_STATICTENSOR_H
-#define PAR_IMPORT_STATICTENSOR_H
+#pragma once
 
 #include "par/Onnx/Model.h"
 
@@ -103,5 +102,3 @@ llvm::SmallVector<DimGroup> groupDims(llvm::ArrayRef<int64_t> from, llvm::ArrayR
 inline constexpr int64_t foldLimit = int64_t(1) << 24;
 
 } // namespace par
-
-#endif // PAR_IMPORT_STATICTENSOR_H

@@ -1,6 +1,5 @@
 // Products of any kind, as the passes over formats see them.
-#ifndef PAR_INTERFACES_BILINEAR_H
-#define PAR_INTERFACES_BILINEAR_H
+#pragma once
 
 #include "par/Interfaces/ShardingRule.h"
 
@@ -14,5 +13,3 @@ inline bool isBilinear(mlir::Operation *op) {
 }
 
 } // namespace par
-
-#endif // PAR_INTERFACES_BILINEAR_H

@@ -1,5 +1,4 @@
-#ifndef PAR_INTERFACES_COST_H
-#define PAR_INTERFACES_COST_H
+#pragma once
 
 #include "par/Dialect/Par.h"
 
@@ -24,5 +23,3 @@ bool movesElements(mlir::Operation *op);
 int64_t getByteSize(mlir::Type type);
 
 } // namespace par
-
-#endif

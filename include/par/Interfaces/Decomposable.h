@@ -1,8 +1,5 @@
-#ifndef PAR_INTERFACES_DECOMPOSABLE_H
-#define PAR_INTERFACES_DECOMPOSABLE_H
+#pragma once
 
 #include "par/Dialect/Par.h"
 
 #include "par/Interfaces/Decomposable.h.inc"
-
-#endif

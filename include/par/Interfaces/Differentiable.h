@@ -1,8 +1,5 @@
-#ifndef PAR_INTERFACES_DIFFERENTIABLE_H
-#define PAR_INTERFACES_DIFFERENTIABLE_H
+#pragma once
 
 #include "par/Dialect/Par.h"
 
 #include "par/Interfaces/Differentiable.h.inc"
-
-#endif

@@ -1,9 +1,6 @@
-#ifndef PAR_INTERFACES_INTERPRETABLE_H
-#define PAR_INTERFACES_INTERPRETABLE_H
+#pragma once
 
 #include "par/Dialect/Par.h"
 #include "par/Interpreter/Tensor.h"
 
 #include "par/Interfaces/Interpretable.h.inc"
-
-#endif

@@ -1,8 +1,5 @@
-#ifndef PAR_INTERFACES_LOWERABLE_H
-#define PAR_INTERFACES_LOWERABLE_H
+#pragma once
 
 #include "par/Dialect/Par.h"
 
 #include "par/Interfaces/Lowerable.h.inc"
-
-#endif

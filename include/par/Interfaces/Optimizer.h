@@ -1,5 +1,4 @@
-#ifndef PAR_INTERFACES_OPTIMIZER_H
-#define PAR_INTERFACES_OPTIMIZER_H
+#pragma once
 
 #include "par/Dialect/Par.h"
 
@@ -23,5 +22,3 @@ std::optional<Optimizer> findOptimizer(mlir::MLIRContext *context, llvm::StringR
 llvm::SmallVector<llvm::StringRef> optimizerKinds(mlir::MLIRContext *context);
 
 } // namespace par
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef PAR_INTERFACES_SHARDINGRULE_H
-#define PAR_INTERFACES_SHARDINGRULE_H
+#pragma once
 
 #include "par/Dialect/Par.h"
 
@@ -67,5 +66,3 @@ mlir::Value buildShardStart(mlir::OpBuilder &builder, mlir::Location loc, llvm::
 } // namespace par
 
 #include "par/Interfaces/ShardingRule.h.inc"
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef PAR_INTERPRETER_COMBINE_H
-#define PAR_INTERPRETER_COMBINE_H
+#pragma once
 
 #include "par/Dialect/Par.h"
 #include "par/Interpreter/Tensor.h"
@@ -39,5 +38,3 @@ inline void combineInto(ReduceKind kind, Tensor &to, const Tensor &from) {
 }
 
 } // namespace par::interp
-
-#endif

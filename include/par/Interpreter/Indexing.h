@@ -1,5 +1,4 @@
-#ifndef PAR_INTERPRETER_INDEXING_H
-#define PAR_INTERPRETER_INDEXING_H
+#pragma once
 
 #include "par/Interpreter/Tensor.h"
 
@@ -49,5 +48,3 @@ struct Along {
 };
 
 } // namespace par::interp
-
-#endif

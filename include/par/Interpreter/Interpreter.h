@@ -1,5 +1,4 @@
-#ifndef PAR_INTERPRETER_INTERPRETER_H
-#define PAR_INTERPRETER_INTERPRETER_H
+#pragma once
 
 #include "par/Dialect/Par.h"
 #include "par/Interpreter/Tensor.h"
@@ -111,5 +110,3 @@ private:
 mlir::LogicalResult comparePhases(mlir::ModuleOp before, mlir::ModuleOp after, uint64_t seed, double tolerance = 1e-9);
 
 } // namespace par::interp
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef PAR_INTERPRETER_PASSES_H
-#define PAR_INTERPRETER_PASSES_H
+#pragma once
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
@@ -13,5 +12,3 @@ namespace par {
 #include "par/Interpreter/Passes.h.inc"
 
 } // namespace par
-
-#endif

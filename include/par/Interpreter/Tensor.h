@@ -1,5 +1,4 @@
-#ifndef PAR_INTERPRETER_TENSOR_H
-#define PAR_INTERPRETER_TENSOR_H
+#pragma once
 
 #include "mlir/IR/BuiltinTypes.h"
 #include "llvm/ADT/SmallVector.h"
@@ -41,5 +40,3 @@ private:
 };
 
 } // namespace par::interp
-
-#endif

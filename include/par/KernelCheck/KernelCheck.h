@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef PAR_KERNELCHECK_KERNELCHECK_H
-#define PAR_KERNELCHECK_KERNELCHECK_H
+#pragma once
 
 #include "par/Codegen/Codegen.h"
 
@@ -37,5 +36,3 @@ llvm::LogicalResult checkKernels(mlir::ModuleOp module, const CompiledKernels &c
                                  const KernelCheckOptions &options, KernelCheckCounts &counts);
 
 } // namespace par
-
-#endif // PAR_KERNELCHECK_KERNELCHECK_H

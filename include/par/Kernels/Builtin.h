@@ -1,5 +1,4 @@
-#ifndef PAR_KERNELS_BUILTIN_H
-#define PAR_KERNELS_BUILTIN_H
+#pragma once
 
 #include "par/Dialect/Par.h"
 
@@ -35,5 +34,3 @@ struct BuiltinCall {
 std::optional<BuiltinCall> describeBuiltin(KernelOp kernel);
 
 } // namespace par
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef PAR_KERNELS_FILL_H
-#define PAR_KERNELS_FILL_H
+#pragma once
 
 #include "par/Dialect/Par.h"
 
@@ -13,5 +12,3 @@ bool addsAtEnd(mlir::Operation *op);
 bool fillsUp(KernelOp kernel);
 
 } // namespace par
-
-#endif

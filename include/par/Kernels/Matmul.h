@@ -1,5 +1,4 @@
-#ifndef PAR_KERNELS_MATMUL_H
-#define PAR_KERNELS_MATMUL_H
+#pragma once
 
 #include "par/Dialect/Par.h"
 
@@ -47,5 +46,3 @@ struct MatmulCall {
 std::optional<MatmulCall> describeMatmul(KernelOp kernel);
 
 } // namespace par
-
-#endif

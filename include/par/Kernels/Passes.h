@@ -1,5 +1,4 @@
-#ifndef PAR_KERNELS_PASSES_H
-#define PAR_KERNELS_PASSES_H
+#pragma once
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
@@ -17,5 +16,3 @@ void buildKernelsPipeline(mlir::OpPassManager &manager, const std::string &devic
 #include "par/Kernels/Passes.h.inc"
 
 } // namespace par
-
-#endif

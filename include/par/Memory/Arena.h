@@ -1,5 +1,4 @@
-#ifndef PAR_MEMORY_ARENA_H
-#define PAR_MEMORY_ARENA_H
+#pragma once
 
 #include "par/Dialect/Par.h"
 
@@ -40,5 +39,3 @@ BufferOp getBuffer(mlir::Value value, const mlir::SymbolTable &names);
 llvm::SmallVector<int64_t> getTiedOperands(mlir::Operation *op, const mlir::SymbolTable &kernels);
 
 } // namespace par
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef PAR_MEMORY_PASSES_H
-#define PAR_MEMORY_PASSES_H
+#pragma once
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
@@ -20,5 +19,3 @@ void buildMemoryPipeline(mlir::OpPassManager &manager, const MemoryOptions &opti
 #include "par/Memory/Passes.h.inc"
 
 } // namespace par
-
-#endif

@@ -1,7 +1,6 @@
 // A neutral picture of an ONNX file. The reader behind it uses protobuf and exceptions; nothing of either shows here,
 // so that compiler code (built without exceptions) can include this header.
-#ifndef PAR_ONNX_MODEL_H
-#define PAR_ONNX_MODEL_H
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -194,5 +193,3 @@ std::string pathOfData(const std::string &modelPath, const std::string &file);
 std::optional<std::string> readTensor(const Model &model, const Tensor &tensor, std::string &error);
 
 } // namespace par::onnx
-
-#endif // PAR_ONNX_MODEL_H

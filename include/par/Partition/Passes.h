@@ -1,5 +1,4 @@
-#ifndef PAR_PARTITION_PASSES_H
-#define PAR_PARTITION_PASSES_H
+#pragma once
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
@@ -24,5 +23,3 @@ void buildPartitionPipeline(mlir::OpPassManager &manager, const PartitionOptions
 #include "par/Partition/Passes.h.inc"
 
 } // namespace par
-
-#endif

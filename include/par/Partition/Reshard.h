@@ -1,5 +1,4 @@
-#ifndef PAR_PARTITION_RESHARD_H
-#define PAR_PARTITION_RESHARD_H
+#pragma once
 
 #include "par/Interfaces/ShardingRule.h"
 #include "par/Solver/ReshardPath.h"
@@ -45,5 +44,3 @@ mlir::Value buildMask(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value 
                       llvm::ArrayRef<mlir::StringAttr> axes, double neutral);
 
 } // namespace par
-
-#endif

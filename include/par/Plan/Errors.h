@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef PAR_PLAN_ERRORS_H
-#define PAR_PLAN_ERRORS_H
+#pragma once
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
@@ -136,5 +135,3 @@ private:
 };
 
 } // namespace par
-
-#endif // PAR_PLAN_ERRORS_H

@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef PAR_PLAN_FOREIGNNAMES_H
-#define PAR_PLAN_FOREIGNNAMES_H
+#pragma once
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
@@ -49,5 +48,3 @@ std::string repeatedModule(const NameTable &names);
 std::string nameRepeated(llvm::StringRef message, const NameTable &names);
 
 } // namespace par
-
-#endif // PAR_PLAN_FOREIGNNAMES_H

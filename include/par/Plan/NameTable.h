@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef PAR_PLAN_NAMETABLE_H
-#define PAR_PLAN_NAMETABLE_H
+#pragma once
 
 #include "par/Plan/Plan.h"
 
@@ -155,5 +154,3 @@ void checkPlanNames(const Plan &plan, const NameTable &names, PlanErrors &errors
 void warnOfUnused(const Plan &plan, const NameTable &names, PlanErrors &errors);
 
 } // namespace par
-
-#endif // PAR_PLAN_NAMETABLE_H

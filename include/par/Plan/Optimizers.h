@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef PAR_PLAN_OPTIMIZERS_H
-#define PAR_PLAN_OPTIMIZERS_H
+#pragma once
 
 #include "par/Plan/Plan.h"
 #include "llvm/ADT/ArrayRef.h"
@@ -45,5 +44,3 @@ const OptimizerKind *findOptimizerKind(llvm::StringRef name);
 std::string ownersOfSetting(llvm::StringRef key);
 
 } // namespace par
-
-#endif // PAR_PLAN_OPTIMIZERS_H

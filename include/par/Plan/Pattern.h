@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef PAR_PLAN_PATTERN_H
-#define PAR_PLAN_PATTERN_H
+#pragma once
 
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
@@ -70,5 +69,3 @@ private:
 llvm::SmallVector<llvm::StringRef, 8> splitName(llvm::StringRef name);
 
 } // namespace par
-
-#endif // PAR_PLAN_PATTERN_H

@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef PAR_PLAN_PLAN_H
-#define PAR_PLAN_PLAN_H
+#pragma once
 
 #include "par/Plan/Pattern.h"
 #include "par/Plan/Tree.h"
@@ -286,5 +285,3 @@ void checkWithin(const Plan &plan, int64_t nodeRanks, PlanErrors &errors);
 void checkSharedCores(const Plan &plan, int64_t nodeRanks, PlanErrors &errors);
 
 } // namespace par
-
-#endif // PAR_PLAN_PLAN_H

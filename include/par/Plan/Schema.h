@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef PAR_PLAN_SCHEMA_H
-#define PAR_PLAN_SCHEMA_H
+#pragma once
 
 #include "par/Plan/Tree.h"
 #include "llvm/ADT/ArrayRef.h"
@@ -61,5 +60,3 @@ std::optional<uint64_t> parseSize(llvm::StringRef text);
 std::string formatSize(uint64_t bytes);
 
 } // namespace par
-
-#endif // PAR_PLAN_SCHEMA_H

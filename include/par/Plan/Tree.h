@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef PAR_PLAN_TREE_H
-#define PAR_PLAN_TREE_H
+#pragma once
 
 #include "par/Plan/Errors.h"
 #include <optional>
@@ -102,5 +101,3 @@ std::optional<llvm::StringRef> recipeText(llvm::StringRef name);
 std::string recipeNames();
 
 } // namespace par
-
-#endif // PAR_PLAN_TREE_H

@@ -1,5 +1,4 @@
-#ifndef PAR_PROPAGATE_FACTORAXES_H
-#define PAR_PROPAGATE_FACTORAXES_H
+#pragma once
 
 #include "par/Interfaces/ShardingRule.h"
 
@@ -24,5 +23,3 @@ llvm::SmallVector<Axes> getDimAxes(ShardingAttr sharding);
 bool startsWith(llvm::ArrayRef<mlir::StringAttr> axes, llvm::ArrayRef<mlir::StringAttr> prefix);
 
 } // namespace par
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef PAR_PROPAGATE_PASSES_H
-#define PAR_PROPAGATE_PASSES_H
+#pragma once
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
@@ -30,5 +29,3 @@ void buildPropagatePipeline(mlir::OpPassManager &manager, const PropagateOptions
 #include "par/Propagate/Passes.h.inc"
 
 } // namespace par
-
-#endif

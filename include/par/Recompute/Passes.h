@@ -1,5 +1,4 @@
-#ifndef PAR_RECOMPUTE_PASSES_H
-#define PAR_RECOMPUTE_PASSES_H
+#pragma once
 
 #include "par/Plan/Plan.h"
 
@@ -20,5 +19,3 @@ void buildRecomputePipeline(mlir::OpPassManager &manager, const PlanRecompute &r
 #include "par/Recompute/Passes.h.inc"
 
 } // namespace par
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef PAR_RECOMPUTE_RECOMPUTE_H
-#define PAR_RECOMPUTE_RECOMPUTE_H
+#pragma once
 
 #include "par/Dialect/Par.h"
 
@@ -20,5 +19,3 @@ struct StageResiduals {
 llvm::SmallVector<StageResiduals> summarizeResiduals(mlir::ModuleOp module, llvm::StringRef schedule);
 
 } // namespace par
-
-#endif

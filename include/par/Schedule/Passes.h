@@ -1,5 +1,4 @@
-#ifndef PAR_SCHEDULE_PASSES_H
-#define PAR_SCHEDULE_PASSES_H
+#pragma once
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
@@ -17,5 +16,3 @@ void buildSchedulePipeline(mlir::OpPassManager &manager, const BuildProgramsPass
 #include "par/Schedule/Passes.h.inc"
 
 } // namespace par
-
-#endif

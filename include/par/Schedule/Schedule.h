@@ -1,5 +1,4 @@
-#ifndef PAR_SCHEDULE_SCHEDULE_H
-#define PAR_SCHEDULE_SCHEDULE_H
+#pragma once
 
 #include "par/Dialect/Par.h"
 
@@ -23,5 +22,3 @@ struct StageSummary {
 llvm::SmallVector<StageSummary> summarizePrograms(mlir::ModuleOp module, llvm::StringRef entry);
 
 } // namespace par
-
-#endif

@@ -5,8 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef PAR_SIMULATOR_HARDWARE_H
-#define PAR_SIMULATOR_HARDWARE_H
+#pragma once
 
 #include "par/format/Program.h"
 #include "llvm/ADT/ArrayRef.h"
@@ -80,5 +79,3 @@ struct Hardware {
 };
 
 } // namespace par
-
-#endif // PAR_SIMULATOR_HARDWARE_H

@@ -5,8 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef PAR_SIMULATOR_SIMULATOR_H
-#define PAR_SIMULATOR_SIMULATOR_H
+#pragma once
 
 #include "par/Simulator/Hardware.h"
 #include "par/format/Bundle.h"
@@ -71,5 +70,3 @@ llvm::Expected<Simulation> simulate(const format::Bundle &bundle, llvm::StringRe
 void writeTrace(const Simulation &simulation, const format::Bundle &bundle, llvm::raw_ostream &os);
 
 } // namespace par
-
-#endif // PAR_SIMULATOR_SIMULATOR_H

@@ -5,8 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef PAR_SOLVER_EXCHANGE_H
-#define PAR_SOLVER_EXCHANGE_H
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -56,5 +55,3 @@ struct Exchange {
 };
 
 } // namespace par
-
-#endif // PAR_SOLVER_EXCHANGE_H

@@ -5,8 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef PAR_SOLVER_GLOBALORDER_H
-#define PAR_SOLVER_GLOBALORDER_H
+#pragma once
 
 #include "par/Solver/ProblemText.h"
 
@@ -68,5 +67,3 @@ struct GlobalOrderProblem {
 };
 
 } // namespace par
-
-#endif // PAR_SOLVER_GLOBALORDER_H

@@ -5,8 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef PAR_SOLVER_MESHFACTOR_H
-#define PAR_SOLVER_MESHFACTOR_H
+#pragma once
 
 #include "llvm/ADT/StringRef.h"
 #include <cstdint>
@@ -29,5 +28,3 @@ std::vector<std::pair<std::string, int64_t>> refineAxis(llvm::StringRef name, in
 std::vector<std::pair<std::string, int64_t>> refineAxis(llvm::StringRef name, int64_t size, int64_t common);
 
 } // namespace par
-
-#endif // PAR_SOLVER_MESHFACTOR_H

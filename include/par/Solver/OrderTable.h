@@ -5,8 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef PAR_SOLVER_ORDERTABLE_H
-#define PAR_SOLVER_ORDERTABLE_H
+#pragma once
 
 #include "par/Solver/ProblemText.h"
 #include "par/Solver/Schedules.h"
@@ -131,5 +130,3 @@ bool runsWeightsApart(llvm::StringRef nameOrPath);
 std::string slotName(const ScheduleSlot &slot);
 
 } // namespace par
-
-#endif // PAR_SOLVER_ORDERTABLE_H

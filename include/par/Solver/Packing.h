@@ -5,8 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef PAR_SOLVER_PACKING_H
-#define PAR_SOLVER_PACKING_H
+#pragma once
 
 #include "par/Solver/ProblemText.h"
 #include <optional>
@@ -65,5 +64,3 @@ struct PackingProblem {
 };
 
 } // namespace par
-
-#endif // PAR_SOLVER_PACKING_H

@@ -5,8 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef PAR_SOLVER_PROBLEMTEXT_H
-#define PAR_SOLVER_PROBLEMTEXT_H
+#pragma once
 
 #include "llvm/ADT/StringRef.h"
 #include "llvm/ADT/Twine.h"
@@ -72,5 +71,3 @@ private:
 int runSolverProblem(llvm::StringRef text, llvm::raw_ostream &out, llvm::raw_ostream &err);
 
 } // namespace par
-
-#endif // PAR_SOLVER_PROBLEMTEXT_H

@@ -5,8 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef PAR_SOLVER_RECOMPUTECHOICE_H
-#define PAR_SOLVER_RECOMPUTECHOICE_H
+#pragma once
 
 #include "par/Solver/ProblemText.h"
 
@@ -67,5 +66,3 @@ struct RecomputeProblem {
 };
 
 } // namespace par
-
-#endif // PAR_SOLVER_RECOMPUTECHOICE_H

@@ -5,8 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef PAR_SOLVER_RESHARDPATH_H
-#define PAR_SOLVER_RESHARDPATH_H
+#pragma once
 
 #include "par/Simulator/Hardware.h"
 #include "par/Solver/ProblemText.h"
@@ -133,5 +132,3 @@ struct ReshardProblem {
 AxisList appendedAxes(const AxisList &before, const AxisList &after);
 
 } // namespace par
-
-#endif // PAR_SOLVER_RESHARDPATH_H

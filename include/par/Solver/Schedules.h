@@ -5,8 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef PAR_SOLVER_SCHEDULES_H
-#define PAR_SOLVER_SCHEDULES_H
+#pragma once
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
@@ -83,5 +82,3 @@ const Schedule *findSchedule(llvm::StringRef name);
 std::string listSchedules();
 
 } // namespace par
-
-#endif // PAR_SOLVER_SCHEDULES_H

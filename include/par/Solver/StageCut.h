@@ -5,8 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef PAR_SOLVER_STAGECUT_H
-#define PAR_SOLVER_STAGECUT_H
+#pragma once
 
 #include "par/Solver/ProblemText.h"
 #include <optional>
@@ -106,5 +105,3 @@ struct StageCutProblem {
 };
 
 } // namespace par
-
-#endif // PAR_SOLVER_STAGECUT_H

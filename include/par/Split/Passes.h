@@ -1,5 +1,4 @@
-#ifndef PAR_SPLIT_PASSES_H
-#define PAR_SPLIT_PASSES_H
+#pragma once
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
@@ -28,5 +27,3 @@ void buildSplitPipeline(mlir::OpPassManager &manager, const SplitOptions &option
 #include "par/Split/Passes.h.inc"
 
 } // namespace par
-
-#endif

@@ -1,6 +1,5 @@
 // From a forward step to a training step.
-#ifndef PAR_TRAIN_PASSES_H
-#define PAR_TRAIN_PASSES_H
+#pragma once
 
 #include "par/Plan/NameTable.h"
 
@@ -60,5 +59,3 @@ void buildTrainPipeline(mlir::OpPassManager &manager, const TrainOptions &option
 #include "par/Train/Passes.h.inc"
 
 } // namespace par
-
-#endif

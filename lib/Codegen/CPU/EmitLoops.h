@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_CODEGEN_CPU_EMITLOOPS_H
-#define PAR_LIB_CODEGEN_CPU_EMITLOOPS_H
+#pragma once
 
 #include "../KernelPlan.h"
 
@@ -14,5 +13,3 @@ void emitLoops(mlir::func::FuncOp function, const KernelPlan &plan, const Kernel
                llvm::StringRef symbol);
 
 } // namespace par::cpu
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_CODEGEN_CPU_EXPANDFORMATS_H
-#define PAR_LIB_CODEGEN_CPU_EXPANDFORMATS_H
+#pragma once
 
 #include "mlir/IR/BuiltinOps.h"
 
@@ -11,5 +10,3 @@ namespace par::cpu {
 void expandFormats(mlir::ModuleOp module);
 
 } // namespace par::cpu
-
-#endif

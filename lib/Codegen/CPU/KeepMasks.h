@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_CODEGEN_CPU_KEEPMASKS_H
-#define PAR_LIB_CODEGEN_CPU_KEEPMASKS_H
+#pragma once
 
 namespace llvm {
 class Module;
@@ -14,5 +13,3 @@ namespace par::cpu {
 void keepMasks(llvm::Module &module);
 
 } // namespace par::cpu
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_CODEGEN_CPU_NATIVECODE_H
-#define PAR_LIB_CODEGEN_CPU_NATIVECODE_H
+#pragma once
 
 #include "mlir/IR/BuiltinOps.h"
 
@@ -29,5 +28,3 @@ llvm::FailureOr<std::string> compileSupport(llvm::StringRef isa);
 llvm::FailureOr<std::string> linkObjects(const std::vector<std::string> &objects, std::string &error);
 
 } // namespace par::cpu
-
-#endif

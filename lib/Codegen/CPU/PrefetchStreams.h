@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_CODEGEN_CPU_PREFETCHSTREAMS_H
-#define PAR_LIB_CODEGEN_CPU_PREFETCHSTREAMS_H
+#pragma once
 
 #include "llvm/IR/PassManager.h"
 
@@ -17,5 +16,3 @@ struct PrefetchStreams : llvm::PassInfoMixin<PrefetchStreams> {
 };
 
 } // namespace par::cpu
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_CODEGEN_CUDA_ASSEMBLE_H
-#define PAR_LIB_CODEGEN_CUDA_ASSEMBLE_H
+#pragma once
 
 #include "par/Codegen/Codegen.h"
 
@@ -25,5 +24,3 @@ llvm::FailureOr<Assembled> assemble(const std::string &ptxas, llvm::StringRef pt
 llvm::StringMap<KernelResources> parseResources(llvm::StringRef said);
 
 } // namespace par::cuda
-
-#endif

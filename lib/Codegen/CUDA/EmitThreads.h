@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_CODEGEN_CUDA_EMITTHREADS_H
-#define PAR_LIB_CODEGEN_CUDA_EMITTHREADS_H
+#pragma once
 
 #include "LaunchPlan.h"
 
@@ -11,5 +10,3 @@ void emitThreads(mlir::func::FuncOp function, const codegen::KernelPlan &plan, c
                  const codegen::KernelBuffers &buffers, llvm::StringRef symbol);
 
 } // namespace par::cuda
-
-#endif

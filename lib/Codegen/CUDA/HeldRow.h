@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_CODEGEN_CUDA_HELDROW_H
-#define PAR_LIB_CODEGEN_CUDA_HELDROW_H
+#pragma once
 
 #include "../KernelPlan.h"
 
@@ -26,5 +25,3 @@ llvm::SmallVector<unsigned> sharedLoops(const codegen::Nest &nest);
 std::optional<unsigned> lastLoop(const codegen::Nest &nest, llvm::ArrayRef<unsigned> loops);
 
 } // namespace par::cuda
-
-#endif

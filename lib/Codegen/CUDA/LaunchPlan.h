@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_CODEGEN_CUDA_LAUNCHPLAN_H
-#define PAR_LIB_CODEGEN_CUDA_LAUNCHPLAN_H
+#pragma once
 
 #include "../KernelPlan.h"
 
@@ -49,5 +48,3 @@ codegen::PlanOptions planOptions();
 LaunchPlan chooseLaunch(const codegen::KernelPlan &plan, bool sparing = false);
 
 } // namespace par::cuda
-
-#endif

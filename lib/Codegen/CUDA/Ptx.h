@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_CODEGEN_CUDA_PTX_H
-#define PAR_LIB_CODEGEN_CUDA_PTX_H
+#pragma once
 
 #include "mlir/IR/BuiltinOps.h"
 
@@ -30,5 +29,3 @@ std::string joinPtx(const std::vector<std::string> &modules);
 std::string findFault(llvm::StringRef ptx, llvm::StringRef sm);
 
 } // namespace par::cuda
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_CODEGEN_CUDA_THREADEMITTER_H
-#define PAR_LIB_CODEGEN_CUDA_THREADEMITTER_H
+#pragma once
 
 #include "../Combiner.h"
 #include "../RowEmitter.h"
@@ -123,5 +122,3 @@ private:
 };
 
 } // namespace par::cuda
-
-#endif

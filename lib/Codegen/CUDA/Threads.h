@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_CODEGEN_CUDA_THREADS_H
-#define PAR_LIB_CODEGEN_CUDA_THREADS_H
+#pragma once
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
@@ -27,5 +26,3 @@ private:
 };
 
 } // namespace par::cuda
-
-#endif

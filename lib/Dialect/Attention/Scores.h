@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_DIALECT_ATTENTION_SCORES_H
-#define PAR_LIB_DIALECT_ATTENTION_SCORES_H
+#pragma once
 
 #include "par/Dialect/Attention.h"
 #include "par/Dialect/Term.h"
@@ -55,5 +54,3 @@ private:
 };
 
 } // namespace par
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef PAR_LIB_DIALECT_INDEX_SHIFTEDINDICES_H
-#define PAR_LIB_DIALECT_INDEX_SHIFTEDINDICES_H
+#pragma once
 
 #include "par/Interfaces/ShardingRule.h"
 
@@ -15,5 +14,3 @@ struct ShiftedIndices {
 };
 
 } // namespace par
-
-#endif

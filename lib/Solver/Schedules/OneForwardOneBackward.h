@@ -1,6 +1,5 @@
 // The order and the bubble of 1F1B, which PipeDream's schedules have too, over the microbatches of several batches.
-#ifndef PAR_LIB_SOLVER_SCHEDULES_ONEFORWARDONEBACKWARD_H
-#define PAR_LIB_SOLVER_SCHEDULES_ONEFORWARDONEBACKWARD_H
+#pragma once
 
 #include "par/Solver/Schedules.h"
 
@@ -8,5 +7,3 @@ namespace par {
 DeviceSlots oneForwardOneBackwardOrder(unsigned device, const ScheduleShape &shape);
 std::optional<double> oneForwardOneBackwardBubble(const ScheduleShape &shape, const SlotTimes &times);
 } // namespace par
-
-#endif

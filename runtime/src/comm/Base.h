@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef PAR_SRC_COMM_BASE_H
-#define PAR_SRC_COMM_BASE_H
+#pragma once
 
 #include "comm/Board.h"
 #include "par/comm/Launch.h"
@@ -62,5 +61,3 @@ std::string differentExchange(uint32_t a, Sharing sharingA, std::string_view lab
                               std::string_view labelB);
 
 } // namespace par::comm
-
-#endif // PAR_SRC_COMM_BASE_H

@@ -9,8 +9,7 @@
 // threads) of the job, so that what a killed rank last did can still be read, and an abort is seen at once.
 //
 //===----------------------------------------------------------------------===//
-#ifndef PAR_SRC_COMM_BOARD_H
-#define PAR_SRC_COMM_BOARD_H
+#pragma once
 
 #include <array>
 #include <atomic>
@@ -145,5 +144,3 @@ private:
 };
 
 } // namespace par::comm
-
-#endif // PAR_SRC_COMM_BOARD_H

@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef PAR_SRC_COMM_DIAGNOSIS_H
-#define PAR_SRC_COMM_DIAGNOSIS_H
+#pragma once
 
 #include "comm/Board.h"
 
@@ -33,5 +32,3 @@ void printLine(std::string_view line);
 std::string errorLine(std::string_view bundle, std::string_view message);
 
 } // namespace par::comm
-
-#endif // PAR_SRC_COMM_DIAGNOSIS_H

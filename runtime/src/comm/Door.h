@@ -9,8 +9,7 @@
 // has a few seconds, and makes room when there are too many of its kind, though not at once.
 //
 //===----------------------------------------------------------------------===//
-#ifndef PAR_SRC_COMM_DOOR_H
-#define PAR_SRC_COMM_DOOR_H
+#pragma once
 
 #include "comm/Secret.h"
 #include "comm/Socket.h"
@@ -63,5 +62,3 @@ Knock knock(Connection &connection, const std::string &token, const std::string 
             std::string &key);
 
 } // namespace par::comm
-
-#endif // PAR_SRC_COMM_DOOR_H

@@ -9,8 +9,7 @@
 // collectives of the unit on one communicator, one Transfer for each send or recv.
 //
 //===----------------------------------------------------------------------===//
-#ifndef PAR_SRC_COMM_ENGINE_H
-#define PAR_SRC_COMM_ENGINE_H
+#pragma once
 
 #include "comm/Exchange.h"
 
@@ -100,5 +99,3 @@ private:
 };
 
 } // namespace par::comm
-
-#endif // PAR_SRC_COMM_ENGINE_H

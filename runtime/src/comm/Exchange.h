@@ -10,8 +10,7 @@
 // table; all of it begins zeroed.
 //
 //===----------------------------------------------------------------------===//
-#ifndef PAR_SRC_COMM_EXCHANGE_H
-#define PAR_SRC_COMM_EXCHANGE_H
+#pragma once
 
 #include "comm/Board.h"
 #include "par/comm/Communicator.h"
@@ -83,5 +82,3 @@ struct Fabric {
 std::unique_ptr<Endpoint> makeEndpoint(std::shared_ptr<const Fabric> fabric, uint32_t rank);
 
 } // namespace par::comm
-
-#endif // PAR_SRC_COMM_EXCHANGE_H

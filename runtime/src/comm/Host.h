@@ -10,8 +10,7 @@
 // again, and what is wrong with one is told to all that are there.
 //
 //===----------------------------------------------------------------------===//
-#ifndef PAR_SRC_COMM_HOST_H
-#define PAR_SRC_COMM_HOST_H
+#pragma once
 
 #include "comm/Base.h"
 #include "comm/Door.h"
@@ -119,5 +118,3 @@ private:
 };
 
 } // namespace par::comm
-
-#endif // PAR_SRC_COMM_HOST_H

@@ -9,8 +9,7 @@
 // after the step, with its save. Whatever happens, a line says who got the signal and what became of it.
 //
 //===----------------------------------------------------------------------===//
-#ifndef PAR_SRC_COMM_INTERRUPT_H
-#define PAR_SRC_COMM_INTERRUPT_H
+#pragma once
 
 #include "comm/Board.h"
 #include "par/format/SignalsHeld.h"
@@ -60,5 +59,3 @@ private:
 int interruptCode(Board &board, const std::string &bundle);
 
 } // namespace par::comm
-
-#endif // PAR_SRC_COMM_INTERRUPT_H

@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef PAR_SRC_COMM_LOCAL_H
-#define PAR_SRC_COMM_LOCAL_H
+#pragma once
 
 #include "comm/Base.h"
 
@@ -18,5 +17,3 @@ int runThreads(const Launch &launch, uint32_t world, const std::function<int(Con
 int runRank(BoardControl &control, Board &board, const std::function<int(Control &)> &rankMain);
 
 } // namespace par::comm
-
-#endif // PAR_SRC_COMM_LOCAL_H

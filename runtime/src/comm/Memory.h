@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef PAR_SRC_COMM_MEMORY_H
-#define PAR_SRC_COMM_MEMORY_H
+#pragma once
 
 #include <cstddef>
 #include <memory>
@@ -45,5 +44,3 @@ private:
 };
 
 } // namespace par::comm
-
-#endif // PAR_SRC_COMM_MEMORY_H

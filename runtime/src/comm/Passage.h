@@ -10,8 +10,7 @@
 // no PAR_TOKEN is set, and to ranks that know it the descriptors of the job's memory.
 //
 //===----------------------------------------------------------------------===//
-#ifndef PAR_SRC_COMM_PASSAGE_H
-#define PAR_SRC_COMM_PASSAGE_H
+#pragma once
 
 #include "comm/Socket.h"
 
@@ -45,5 +44,3 @@ std::optional<std::string> askForSecret(const std::string &name);
 std::vector<int> fetchDescriptors(const std::string &name, const std::string &key, size_t count);
 
 } // namespace par::comm
-
-#endif // PAR_SRC_COMM_PASSAGE_H

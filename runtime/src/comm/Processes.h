@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef PAR_SRC_COMM_PROCESSES_H
-#define PAR_SRC_COMM_PROCESSES_H
+#pragma once
 
 #include "par/comm/Launch.h"
 
@@ -18,5 +17,3 @@ int runForked(const Launch &launch, uint32_t world, const std::function<int(Cont
 int runLaunched(const Launch &launch, const Place &place, const std::function<int(Control &)> &rankMain);
 
 } // namespace par::comm
-
-#endif // PAR_SRC_COMM_PROCESSES_H

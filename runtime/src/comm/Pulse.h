@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef PAR_SRC_COMM_PULSE_H
-#define PAR_SRC_COMM_PULSE_H
+#pragma once
 
 #include "comm/Board.h"
 
@@ -56,5 +55,3 @@ private:
 };
 
 } // namespace par::comm
-
-#endif // PAR_SRC_COMM_PULSE_H

@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef PAR_SRC_COMM_REDUCE_H
-#define PAR_SRC_COMM_REDUCE_H
+#pragma once
 
 #include "par/format/Program.h"
 
@@ -21,5 +20,3 @@ void reduce(format::DType type, format::Reduction reduction, std::byte *out, std
             size_t n);
 
 } // namespace par::comm
-
-#endif // PAR_SRC_COMM_REDUCE_H

@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef PAR_SRC_COMM_REMOTE_H
-#define PAR_SRC_COMM_REMOTE_H
+#pragma once
 
 #include "comm/Host.h"
 
@@ -58,5 +57,3 @@ private:
 };
 
 } // namespace par::comm
-
-#endif // PAR_SRC_COMM_REMOTE_H

@@ -11,8 +11,7 @@
 // that no answer serves at another time, place or side.
 //
 //===----------------------------------------------------------------------===//
-#ifndef PAR_SRC_COMM_SECRET_H
-#define PAR_SRC_COMM_SECRET_H
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -52,5 +51,3 @@ enum class Side : uint8_t { host, rank };
 std::string proofOf(std::string_view key, Side side, const Encounter &encounter);
 
 } // namespace par::comm
-
-#endif // PAR_SRC_COMM_SECRET_H

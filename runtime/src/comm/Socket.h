@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef PAR_SRC_COMM_SOCKET_H
-#define PAR_SRC_COMM_SOCKET_H
+#pragma once
 
 #include "par/comm/Launch.h"
 
@@ -51,5 +50,3 @@ std::vector<int> receiveDescriptors(int socket, size_t count);
 std::string hostName();
 
 } // namespace par::comm
-
-#endif // PAR_SRC_COMM_SOCKET_H

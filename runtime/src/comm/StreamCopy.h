@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef PAR_SRC_COMM_STREAMCOPY_H
-#define PAR_SRC_COMM_STREAMCOPY_H
+#pragma once
 
 #include <cstddef>
 
@@ -20,5 +19,3 @@ constexpr size_t kStreamed = size_t(1) << 20;
 void streamCopy(void *to, const void *from, size_t bytes);
 
 } // namespace par::comm
-
-#endif // PAR_SRC_COMM_STREAMCOPY_H

@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef PAR_SRC_COMM_THREADS_H
-#define PAR_SRC_COMM_THREADS_H
+#pragma once
 
 #include <functional>
 #include <thread>
@@ -16,5 +15,3 @@ namespace par::comm {
 std::thread startThread(std::function<void()> body);
 
 } // namespace par::comm
-
-#endif // PAR_SRC_COMM_THREADS_H

@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef PAR_SRC_COMM_WIRE_H
-#define PAR_SRC_COMM_WIRE_H
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -97,5 +96,3 @@ private:
 };
 
 } // namespace par::comm
-
-#endif // PAR_SRC_COMM_WIRE_H

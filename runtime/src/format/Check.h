@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef PAR_SRC_FORMAT_CHECK_H
-#define PAR_SRC_FORMAT_CHECK_H
+#pragma once
 
 #include "par/format/Manifest.h"
 
@@ -28,5 +27,3 @@ Status checkManifest(const Manifest &manifest, const std::string &where);
 void readVersion(const Node &node);
 
 } // namespace par::format
-
-#endif // PAR_SRC_FORMAT_CHECK_H

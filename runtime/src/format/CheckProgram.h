@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef PAR_SRC_FORMAT_CHECKPROGRAM_H
-#define PAR_SRC_FORMAT_CHECKPROGRAM_H
+#pragma once
 
 #include "Check.h"
 #include "par/format/Printable.h"
@@ -46,5 +45,3 @@ private:
 };
 
 } // namespace par::format
-
-#endif // PAR_SRC_FORMAT_CHECKPROGRAM_H

@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef PAR_SRC_FORMAT_JSON_H
-#define PAR_SRC_FORMAT_JSON_H
+#pragma once
 
 #include "Names.h"
 
@@ -110,5 +109,3 @@ private:
 };
 
 } // namespace par::format
-
-#endif // PAR_SRC_FORMAT_JSON_H

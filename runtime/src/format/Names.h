@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef PAR_SRC_FORMAT_NAMES_H
-#define PAR_SRC_FORMAT_NAMES_H
+#pragma once
 
 #include "par/format/Manifest.h"
 
@@ -61,5 +60,3 @@ std::string slotText(const SlotExpr &slot, Index index);
 std::optional<SlotExpr> parseSlot(std::string_view text, Index index);
 
 } // namespace par::format
-
-#endif // PAR_SRC_FORMAT_NAMES_H

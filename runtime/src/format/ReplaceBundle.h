@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef PAR_SRC_FORMAT_REPLACEBUNDLE_H
-#define PAR_SRC_FORMAT_REPLACEBUNDLE_H
+#pragma once
 
 #include "par/format/Error.h"
 
@@ -28,5 +27,3 @@ void removeFiles(const std::string &folder, const std::vector<std::string> &name
 Error systemError(const std::string &path, const char *what);
 
 } // namespace par::format
-
-#endif // PAR_SRC_FORMAT_REPLACEBUNDLE_H

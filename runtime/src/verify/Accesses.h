@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef PAR_SRC_VERIFY_ACCESSES_H
-#define PAR_SRC_VERIFY_ACCESSES_H
+#pragma once
 
 #include "Model.h"
 
@@ -30,5 +29,3 @@ std::vector<ByteAccess> accessesOf(const format::Program &program, const format:
                                    uint32_t members);
 
 } // namespace par::verify
-
-#endif // PAR_SRC_VERIFY_ACCESSES_H

@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef PAR_SRC_VERIFY_CONTENTS_H
-#define PAR_SRC_VERIFY_CONTENTS_H
+#pragma once
 
 #include "RankClasses.h"
 
@@ -52,5 +51,3 @@ uint64_t mixContent(uint64_t name, const Content &content, RankClasses &classes,
 bool sameContent(const Content &a, uint32_t rankA, const Content &b, uint32_t rankB, const RankClasses &classes);
 
 } // namespace par::verify
-
-#endif // PAR_SRC_VERIFY_CONTENTS_H

@@ -11,8 +11,7 @@
 // buffer, not by address.
 //
 //===----------------------------------------------------------------------===//
-#ifndef PAR_SRC_VERIFY_JOINTRUN_H
-#define PAR_SRC_VERIFY_JOINTRUN_H
+#pragma once
 
 #include "Accesses.h"
 #include "Contents.h"
@@ -197,5 +196,3 @@ std::optional<Counterexample> checkUpdates(const JointRun &joint);
 std::optional<Counterexample> checkReplicas(const JointRun &joint);
 
 } // namespace par::verify
-
-#endif // PAR_SRC_VERIFY_JOINTRUN_H

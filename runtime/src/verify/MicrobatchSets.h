@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef PAR_SRC_VERIFY_MICROBATCHSETS_H
-#define PAR_SRC_VERIFY_MICROBATCHSETS_H
+#pragma once
 
 #include <cstdint>
 #include <map>
@@ -36,5 +35,3 @@ private:
 };
 
 } // namespace par::verify
-
-#endif // PAR_SRC_VERIFY_MICROBATCHSETS_H

@@ -10,8 +10,7 @@
 // counterexample among roles need not, and is looked for again among ranks.
 //
 //===----------------------------------------------------------------------===//
-#ifndef PAR_SRC_VERIFY_MODEL_H
-#define PAR_SRC_VERIFY_MODEL_H
+#pragma once
 
 #include "par/verify/Verify.h"
 
@@ -117,5 +116,3 @@ std::optional<Counterexample> checkJointly(const format::Bundle &bundle);
 std::optional<Counterexample> checkPeak(const format::Bundle &bundle);
 
 } // namespace par::verify
-
-#endif // PAR_SRC_VERIFY_MODEL_H

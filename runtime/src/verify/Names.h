@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef PAR_SRC_VERIFY_NAMES_H
-#define PAR_SRC_VERIFY_NAMES_H
+#pragma once
 
 #include "Model.h"
 
@@ -20,5 +19,3 @@ uint64_t mix(uint64_t hash, std::string_view text);
 uint64_t nameOf(const format::Program &program, const format::Instruction &it, const format::Run &run);
 
 } // namespace par::verify
-
-#endif // PAR_SRC_VERIFY_NAMES_H

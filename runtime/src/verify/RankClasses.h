@@ -12,8 +12,7 @@
 // each union is made once: the cost of an instruction does not grow with the ranks.
 //
 //===----------------------------------------------------------------------===//
-#ifndef PAR_SRC_VERIFY_RANKCLASSES_H
-#define PAR_SRC_VERIFY_RANKCLASSES_H
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -60,5 +59,3 @@ private:
 };
 
 } // namespace par::verify
-
-#endif // PAR_SRC_VERIFY_RANKCLASSES_H

@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef PAR_SRC_VERIFY_SWEEP_H
-#define PAR_SRC_VERIFY_SWEEP_H
+#pragma once
 
 #include "Accesses.h"
 
@@ -148,5 +147,3 @@ private:
 inline constexpr uint64_t kHost = uint64_t(1) << 60;
 
 } // namespace par::verify
-
-#endif // PAR_SRC_VERIFY_SWEEP_H

@@ -1,8 +1,7 @@
 // Whether an op is analytic where it is defined: a polynomial that meets it at Chebyshev's points of a line meets it
 // everywhere on the line. Of n points the error falls like r^-n for an analytic function, and like a power of 1 / n for
 // one in pieces (Trefethen 2013, theorems 7.2 and 8.2).
-#ifndef PAR_TEST_DIALECT_FACTS_ANALYTIC_H
-#define PAR_TEST_DIALECT_FACTS_ANALYTIC_H
+#pragma once
 
 #include "Instances.h"
 
@@ -99,5 +98,3 @@ inline std::string checkAnalytic(mlir::Operation *op) {
 }
 
 } // namespace par::test
-
-#endif

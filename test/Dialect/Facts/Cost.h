@@ -1,6 +1,5 @@
 // Whether what an op says that it costs follows its sizes.
-#ifndef PAR_TEST_DIALECT_FACTS_COST_H
-#define PAR_TEST_DIALECT_FACTS_COST_H
+#pragma once
 
 #include "Factors.h"
 
@@ -56,5 +55,3 @@ inline std::optional<std::string> checkGrowth(const Instance &instance, const Sh
 }
 
 } // namespace par::test
-
-#endif

@@ -1,6 +1,5 @@
 // Whether cutting an op along a factor of its rule means what the rule says.
-#ifndef PAR_TEST_DIALECT_FACTS_FACTORS_H
-#define PAR_TEST_DIALECT_FACTS_FACTORS_H
+#pragma once
 
 #include "Instances.h"
 
@@ -244,5 +243,3 @@ inline std::string checkDims(const Instance &instance, const ShardingRule &rule)
 }
 
 } // namespace par::test
-
-#endif

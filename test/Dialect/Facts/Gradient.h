@@ -1,6 +1,5 @@
 // Whether what an op builds for reverse mode is its derivative, also where it builds nothing.
-#ifndef PAR_TEST_DIALECT_FACTS_GRADIENT_H
-#define PAR_TEST_DIALECT_FACTS_GRADIENT_H
+#pragma once
 
 #include "Instances.h"
 
@@ -177,5 +176,3 @@ inline void findNeeds(const Instance &instance, llvm::ArrayRef<bool> flowing, Ch
 }
 
 } // namespace par::test
-
-#endif

@@ -1,6 +1,5 @@
 // Whether an op on slices of the batch, one after another on one device, makes the whole.
-#ifndef PAR_TEST_DIALECT_FACTS_INTIME_H
-#define PAR_TEST_DIALECT_FACTS_INTIME_H
+#pragma once
 
 #include "Factors.h"
 
@@ -133,5 +132,3 @@ inline std::optional<std::string> checkInTime(const Instance &instance, const Sh
 }
 
 } // namespace par::test
-
-#endif

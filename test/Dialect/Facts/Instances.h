@@ -1,8 +1,7 @@
 // Ops of the dialect with operands that fit them: what the facts beside ops are checked on. They come from the cases
 // that gradients, decompositions, kernels and shardings are tested on, so that a new op with a case there is checked
 // here.
-#ifndef PAR_TEST_DIALECT_FACTS_INSTANCES_H
-#define PAR_TEST_DIALECT_FACTS_INSTANCES_H
+#pragma once
 
 #include "../../Train/OneOp.h"
 #include "../../Train/OtherCases.h"
@@ -209,5 +208,3 @@ inline ShardingRule ruleOf(const Instance &instance) {
 }
 
 } // namespace par::test
-
-#endif

@@ -1,6 +1,5 @@
 // Whether an op is linear in the operands that its rule says may stay sums.
-#ifndef PAR_TEST_DIALECT_FACTS_LINEAR_H
-#define PAR_TEST_DIALECT_FACTS_LINEAR_H
+#pragma once
 
 #include "Instances.h"
 
@@ -62,5 +61,3 @@ inline llvm::SmallVector<llvm::SmallVector<unsigned>> claimable(const Instance &
 }
 
 } // namespace par::test
-
-#endif

@@ -1,6 +1,5 @@
 // Whether what an op says of the range of its integers holds of what it makes.
-#ifndef PAR_TEST_DIALECT_FACTS_RANGE_H
-#define PAR_TEST_DIALECT_FACTS_RANGE_H
+#pragma once
 
 #include "Instances.h"
 
@@ -58,5 +57,3 @@ inline std::optional<std::string> checkRange(const Instance &instance, Chooser &
 }
 
 } // namespace par::test
-
-#endif

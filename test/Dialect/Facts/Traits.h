@@ -1,6 +1,5 @@
 // Whether an op does what its traits, its folder and its cost say of how elements depend on elements.
-#ifndef PAR_TEST_DIALECT_FACTS_TRAITS_H
-#define PAR_TEST_DIALECT_FACTS_TRAITS_H
+#pragma once
 
 #include "Instances.h"
 
@@ -154,5 +153,3 @@ inline std::optional<std::string> checkFold(const Instance &instance) {
 }
 
 } // namespace par::test
-
-#endif

@@ -1,7 +1,6 @@
 // Jobs for the tests of communicators and the control plane: every test body runs on all ranks, as threads
 // and as processes. A failed check ends the job with an error, so the test only looks at the exit code.
-#ifndef PAR_TEST_RUNTIME_COMM_HARNESS_H
-#define PAR_TEST_RUNTIME_COMM_HARNESS_H
+#pragma once
 
 #include "par/comm/Launch.h"
 
@@ -71,5 +70,3 @@ inline std::string transportName(const testing::TestParamInfo<Transport> &info) 
 }
 
 } // namespace par::test
-
-#endif // PAR_TEST_RUNTIME_COMM_HARNESS_H

@@ -1,6 +1,5 @@
 // Programs that tests start, read from, signal and wait for.
-#ifndef PAR_TEST_RUNTIME_COMM_PROCESS_H
-#define PAR_TEST_RUNTIME_COMM_PROCESS_H
+#pragma once
 
 #include <chrono>
 #include <csignal>
@@ -143,5 +142,3 @@ inline bool alive(pid_t pid) {
 }
 
 } // namespace par::test
-
-#endif // PAR_TEST_RUNTIME_COMM_PROCESS_H

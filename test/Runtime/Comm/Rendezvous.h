@@ -1,6 +1,5 @@
 // Ranks started one by one, and the places where they meet.
-#ifndef PAR_TEST_RUNTIME_COMM_RENDEZVOUS_H
-#define PAR_TEST_RUNTIME_COMM_RENDEZVOUS_H
+#pragma once
 
 #include "Process.h"
 
@@ -75,5 +74,3 @@ inline Process byHand(int rank, int world, int port, std::vector<std::string> mo
 }
 
 } // namespace par::test
-
-#endif // PAR_TEST_RUNTIME_COMM_RENDEZVOUS_H

@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef PAR_TEST_RUNTIME_VERIFY_BROKEN_H
-#define PAR_TEST_RUNTIME_VERIFY_BROKEN_H
+#pragma once
 
 #include "par/verify/Verify.h"
 
@@ -34,5 +33,3 @@ std::string broken(Bundle bundle, Change change) {
 }
 
 } // namespace par::verify
-
-#endif // PAR_TEST_RUNTIME_VERIFY_BROKEN_H

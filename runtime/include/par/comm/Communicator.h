@@ -16,8 +16,7 @@
 // on timing nor on which of the two is used.
 //
 //===----------------------------------------------------------------------===//
-#ifndef PAR_COMM_COMMUNICATOR_H
-#define PAR_COMM_COMMUNICATOR_H
+#pragma once
 
 #include "par/format/Bundle.h"
 
@@ -141,5 +140,3 @@ public:
 };
 
 } // namespace par::comm
-
-#endif // PAR_COMM_COMMUNICATOR_H

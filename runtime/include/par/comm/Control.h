@@ -10,8 +10,7 @@
 // rendezvous, which is par-run's parent process under `-n` and rank 0 under another launcher.
 //
 //===----------------------------------------------------------------------===//
-#ifndef PAR_COMM_CONTROL_H
-#define PAR_COMM_CONTROL_H
+#pragma once
 
 #include "par/comm/Communicator.h"
 
@@ -84,5 +83,3 @@ public:
 };
 
 } // namespace par::comm
-
-#endif // PAR_COMM_CONTROL_H

@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef PAR_COMM_ENDING_H
-#define PAR_COMM_ENDING_H
+#pragma once
 
 #include "par/comm/Launch.h"
 
@@ -17,5 +16,3 @@ namespace par::comm {
 void tellOthers(const Launch &launch, const Place &place, const std::string &why);
 
 } // namespace par::comm
-
-#endif // PAR_COMM_ENDING_H

@@ -10,8 +10,7 @@
 // this one process where a launcher (torchrun, mpirun, srun) or `--rank --world --master` started it.
 //
 //===----------------------------------------------------------------------===//
-#ifndef PAR_COMM_LAUNCH_H
-#define PAR_COMM_LAUNCH_H
+#pragma once
 
 #include "par/comm/Control.h"
 
@@ -81,5 +80,3 @@ std::optional<Place> placeOfProcess(const Launch &launch);
 int run(const Launch &launch, const std::function<int(Control &)> &rankMain);
 
 } // namespace par::comm
-
-#endif // PAR_COMM_LAUNCH_H

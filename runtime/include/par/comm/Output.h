@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef PAR_COMM_OUTPUT_H
-#define PAR_COMM_OUTPUT_H
+#pragma once
 
 #include <cstdint>
 #include <string_view>
@@ -22,5 +21,3 @@ int64_t askedToEnd();
 bool writeOutput(int descriptor, std::string_view text);
 
 } // namespace par::comm
-
-#endif // PAR_COMM_OUTPUT_H

@@ -8,8 +8,7 @@
 // Every sentence in one table: a test walks it and finds each quoted. `{}` stands for a value.
 //
 //===----------------------------------------------------------------------===//
-#ifndef PAR_COMM_SENTENCES_H
-#define PAR_COMM_SENTENCES_H
+#pragma once
 
 #include "par/format/Printable.h"
 
@@ -126,5 +125,3 @@ std::string say(Sentence sentence, const Values &...values) {
 }
 
 } // namespace par::comm
-
-#endif // PAR_COMM_SENTENCES_H

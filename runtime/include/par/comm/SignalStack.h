@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef PAR_COMM_SIGNALSTACK_H
-#define PAR_COMM_SIGNALSTACK_H
+#pragma once
 
 namespace par::comm {
 
@@ -15,5 +14,3 @@ namespace par::comm {
 void useSignalStack();
 
 } // namespace par::comm
-
-#endif // PAR_COMM_SIGNALSTACK_H

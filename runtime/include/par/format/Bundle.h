@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef PAR_FORMAT_BUNDLE_H
-#define PAR_FORMAT_BUNDLE_H
+#pragma once
 
 #include "par/format/Manifest.h"
 
@@ -51,5 +50,3 @@ bool isAsListed(const std::string &folder, const File &file);
 Expected<std::string> readListed(const std::string &folder, const Manifest &manifest, std::string_view name);
 
 } // namespace par::format
-
-#endif // PAR_FORMAT_BUNDLE_H

@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef PAR_FORMAT_DATAFILE_H
-#define PAR_FORMAT_DATAFILE_H
+#pragma once
 
 #include "par/format/PlainFile.h"
 
@@ -24,5 +23,3 @@ struct DataSample {
 Expected<std::string> hashDataFile(const PlainFile &file, const DataSample &sample = {});
 
 } // namespace par::format
-
-#endif // PAR_FORMAT_DATAFILE_H

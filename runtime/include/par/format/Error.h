@@ -8,8 +8,7 @@
 // The compiler calls this library and is built without exceptions, so what can fail returns a value.
 //
 //===----------------------------------------------------------------------===//
-#ifndef PAR_FORMAT_ERROR_H
-#define PAR_FORMAT_ERROR_H
+#pragma once
 
 #include <string>
 #include <utility>
@@ -57,5 +56,3 @@ private:
 };
 
 } // namespace par::format
-
-#endif // PAR_FORMAT_ERROR_H

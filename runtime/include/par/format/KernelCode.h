@@ -10,8 +10,7 @@
 // without the file's name.
 //
 //===----------------------------------------------------------------------===//
-#ifndef PAR_FORMAT_KERNELCODE_H
-#define PAR_FORMAT_KERNELCODE_H
+#pragma once
 
 #include "par/format/Error.h"
 
@@ -39,5 +38,3 @@ Status checkPtx(std::string_view text, const std::vector<WantedKernel> &wanted);
 Status checkCubin(std::string_view bytes, const std::vector<WantedKernel> &wanted);
 
 } // namespace par::format
-
-#endif // PAR_FORMAT_KERNELCODE_H

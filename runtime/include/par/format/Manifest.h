@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef PAR_FORMAT_MANIFEST_H
-#define PAR_FORMAT_MANIFEST_H
+#pragma once
 
 #include "par/format/Program.h"
 
@@ -262,5 +261,3 @@ Expected<Manifest> parseManifest(std::string_view text, const std::string &where
 std::string writeManifest(const Manifest &manifest);
 
 } // namespace par::format
-
-#endif // PAR_FORMAT_MANIFEST_H

@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef PAR_FORMAT_OUTOFMEMORY_H
-#define PAR_FORMAT_OUTOFMEMORY_H
+#pragma once
 
 #include <array>
 #include <cstddef>
@@ -35,5 +34,3 @@ void requireRoom(size_t bytes);
 void nameFailedAllocations();
 
 } // namespace par::format
-
-#endif // PAR_FORMAT_OUTOFMEMORY_H

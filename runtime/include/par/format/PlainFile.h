@@ -11,8 +11,7 @@
 // is named. Errors are reasons alone, without the path: who calls says the place in its own form.
 //
 //===----------------------------------------------------------------------===//
-#ifndef PAR_FORMAT_PLAINFILE_H
-#define PAR_FORMAT_PLAINFILE_H
+#pragma once
 
 #include "par/format/Error.h"
 
@@ -85,5 +84,3 @@ private:
 void openStandardStreams();
 
 } // namespace par::format
-
-#endif // PAR_FORMAT_PLAINFILE_H

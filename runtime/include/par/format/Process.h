@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef PAR_FORMAT_PROCESS_H
-#define PAR_FORMAT_PROCESS_H
+#pragma once
 
 #include "par/format/Error.h"
 
@@ -20,5 +19,3 @@ Status prepareProcess();
 Status flushOutput();
 
 } // namespace par::format
-
-#endif // PAR_FORMAT_PROCESS_H

@@ -10,8 +10,7 @@
 // role-K.json they are names. docs/bundle.md documents the file, key by key.
 //
 //===----------------------------------------------------------------------===//
-#ifndef PAR_FORMAT_PROGRAM_H
-#define PAR_FORMAT_PROGRAM_H
+#pragma once
 
 #include "par/format/Error.h"
 
@@ -326,5 +325,3 @@ Expected<Program> parseProgram(std::string_view text, const std::string &where);
 std::string writeProgram(const Program &program);
 
 } // namespace par::format
-
-#endif // PAR_FORMAT_PROGRAM_H

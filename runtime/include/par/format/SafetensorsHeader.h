@@ -10,8 +10,7 @@
 // belong to two tensors or to none, bytes behind the last one; and names that stand there twice.
 //
 //===----------------------------------------------------------------------===//
-#ifndef PAR_FORMAT_SAFETENSORSHEADER_H
-#define PAR_FORMAT_SAFETENSORSHEADER_H
+#pragma once
 
 #include "par/format/Error.h"
 #include "par/format/PlainFile.h"
@@ -59,5 +58,3 @@ Expected<SafetensorsFile> mapSafetensors(const std::string &path);
 std::string_view safetensorsName(DType type);
 
 } // namespace par::format
-
-#endif // PAR_FORMAT_SAFETENSORSHEADER_H

@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef PAR_FORMAT_SHA256_H
-#define PAR_FORMAT_SHA256_H
+#pragma once
 
 #include <array>
 #include <cstdint>
@@ -41,5 +40,3 @@ std::string toHex(std::string_view bytes);
 std::string sha256(std::string_view bytes);
 
 } // namespace par::format
-
-#endif // PAR_FORMAT_SHA256_H

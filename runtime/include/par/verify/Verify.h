@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef PAR_VERIFY_VERIFY_H
-#define PAR_VERIFY_VERIFY_H
+#pragma once
 
 #include "par/format/Bundle.h"
 
@@ -68,5 +67,3 @@ std::string format(const Verdict &verdict, const std::string &name);
 std::string formatJson(const Verdict &verdict, const std::string &name);
 
 } // namespace par::verify
-
-#endif // PAR_VERIFY_VERIFY_H
