@@ -87,7 +87,7 @@ def stir(torch, module):
                 setattr(part, rate, 0.0)
     with torch.no_grad():
         for weights in module.parameters():
-            if weights.ndim < 2 or weights.min() == weights.max():
+            if weights.ndim < 2 or not weights.numel() or weights.min() == weights.max():
                 weights.add_(0.02 * torch.randn_like(weights))
 
 
