@@ -1,9 +1,4 @@
-//===- BuildMesh.cpp - ranks, and the axes that they lie on
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Ranks, and the axes that they lie on.
 #include "PlanBuilder.h"
 
 #include "par/Solver/Schedules.h"

@@ -1,9 +1,4 @@
-//===- BuildPlan.cpp - a checked tree to typed values
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// A checked tree to typed values.
 #include "PlanBuilder.h"
 
 #include "par/Plan/Schema.h"

@@ -1,9 +1,4 @@
-//===- CheckTree.cpp - a plan tree against the table of keys
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// A plan tree against the table of keys.
 #include "par/Plan/ForeignNames.h"
 #include "par/Plan/Pattern.h"
 #include "par/Plan/Schema.h"

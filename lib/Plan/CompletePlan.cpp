@@ -1,9 +1,4 @@
-//===- CompletePlan.cpp - what the plan leaves open and the model decides
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Defaults of a plan that follow from the model.
 #include "par/Plan/NameTable.h"
 #include "par/Solver/OrderTable.h"
 #include "par/Solver/Schedules.h"

@@ -1,9 +1,4 @@
-//===- ResolveShards.cpp - the rules of shard laid over each other
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// The rules of shard laid over each other.
 #include "par/Plan/ForeignNames.h"
 #include "par/Plan/NameTable.h"
 #include "llvm/ADT/STLExtras.h"

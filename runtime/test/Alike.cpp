@@ -1,9 +1,4 @@
-//===- Alike.cpp - Breaks what a program means, in one role or in all of them alike -------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Breaks what a program means, in one role or in all of them alike.
 #include "Alike.h"
 #include "Breaker.h"
 

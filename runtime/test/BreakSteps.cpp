@@ -1,9 +1,4 @@
-//===- BreakSteps.cpp - Faults of what ranks compute, and of what a bundle says of it ------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Faults of what ranks compute, and of what a bundle says of it.
 #include "Breaker.h"
 
 #include <algorithm>

@@ -1,9 +1,4 @@
-//===- MutateCommunications.cpp - Mutations of what ranks exchange -------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Mutations of what ranks exchange.
 #include "Mutator.h"
 
 #include <algorithm>

@@ -1,9 +1,4 @@
-//===- MutateMany.cpp - Series of mutations, each judged -----------------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Series of mutations, each judged.
 #include "Mutations.h"
 #include "Symbolic.h"
 #include "par/verify/Verify.h"

@@ -1,9 +1,4 @@
-//===- MutateMemory.cpp - Mutations of where values lie ------------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Mutations of where values lie.
 #include "Mutator.h"
 
 #include <algorithm>

@@ -1,9 +1,4 @@
-//===- Mutations.cpp - Breaks one rank's program in a known way ---------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Breaks one rank's program in a known way.
 #include "Breaker.h"
 #include "Mutator.h"
 

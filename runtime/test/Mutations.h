@@ -1,9 +1,4 @@
-//===- Mutations.h - Breaks one rank's program in a known way --------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Breaks one rank's program in a known way.
 #pragma once
 
 #include "par/format/Bundle.h"

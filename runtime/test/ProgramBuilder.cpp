@@ -1,9 +1,4 @@
-//===- ProgramBuilder.cpp - Programs line by line ---------------------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Programs line by line.
 #include "ToyBundles.h"
 
 #include <cstdio>

@@ -1,9 +1,4 @@
-//===- Symbolic.cpp - Runs a bundle on names of values -----------------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Runs a bundle on names of values.
 #include "Symbolic.h"
 
 #include <bit>

@@ -1,9 +1,4 @@
-//===- par-verify.cpp - Bundle in, proof or counterexample out -----------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Bundle in, proof or counterexample out.
 #include "par/format/Manifest.h"
 #include "par/format/NearestWord.h"
 #include "par/format/OutOfMemory.h"

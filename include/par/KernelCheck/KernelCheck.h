@@ -1,9 +1,4 @@
-//===- KernelCheck.h - generated code held against the interpreter
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Generated code held against the interpreter.
 #pragma once
 
 #include "par/Codegen/Codegen.h"

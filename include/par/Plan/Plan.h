@@ -1,9 +1,4 @@
-//===- Plan.h - every decision of a plan as typed values
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Every decision of a plan as typed values.
 #pragma once
 
 #include "par/Plan/Pattern.h"

@@ -1,10 +1,4 @@
-//===- OrderTable.h - which fragment of which microbatch when ---*- C++ -*-===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-
+// The order of fragments and microbatches on each device of a pipeline.
 #pragma once
 
 #include "par/Solver/ProblemText.h"

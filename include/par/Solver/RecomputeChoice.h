@@ -1,10 +1,4 @@
-//===- RecomputeChoice.h - what to save and what to compute again -*- C++ -*-===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-
+// The values that forward keeps for backward, and those that backward recomputes.
 #pragma once
 
 #include "par/Solver/ProblemText.h"

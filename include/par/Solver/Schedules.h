@@ -1,10 +1,4 @@
-//===- Schedules.h - the pipeline schedules that Par knows ------*- C++ -*-===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-
+// The pipeline schedules that Par knows.
 #pragma once
 
 #include "llvm/ADT/ArrayRef.h"

@@ -1,10 +1,4 @@
-//===- StageCut.h - which node runs on which pipeline stage -----*- C++ -*-===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-
+// The pipeline stage of each node.
 #pragma once
 
 #include "par/Solver/ProblemText.h"

@@ -1,14 +1,6 @@
-//===- Door.cpp - who may speak with the host ------------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-//
-// The host sends {nonce, name of its passage}, the rank {nonce, proof}, the host {proof}. The rank shows first
-// what it knows: whoever comes to the door learns nothing from the host that could be tried against a secret.
-//
-//===----------------------------------------------------------------------===//
+// Authentication of connections to the host of a job. The host sends {nonce, name of its passage}, the rank {nonce,
+// proof}, the host {proof}. The rank shows first what it knows: whoever comes to the door learns nothing from the host
+// that could be tried against a secret.
 #include "comm/Door.h"
 #include "comm/Board.h"
 #include "comm/Passage.h"

@@ -1,9 +1,4 @@
-//===- Engine.cpp - one rank's queues --------------------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// One rank's queues.
 #include "comm/Engine.h"
 #include "comm/Diagnosis.h"
 #include "par/comm/Launch.h"

@@ -1,15 +1,6 @@
-//===- Exchange.h - the memory in which communications meet ----------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-//
-// For every communicator of the table: what each member posted, a counter of arrivals, room for small
-// payloads, and a channel for each ordered pair of members. Every rank computes the same layout from the same
-// table; all of it begins zeroed.
-//
-//===----------------------------------------------------------------------===//
+// The memory in which communications meet. For every communicator of the table: what each member posted, a counter of
+// arrivals, room for small payloads, and a channel for each ordered pair of members. Every rank computes the same
+// layout from the same table; all of it begins zeroed.
 #pragma once
 
 #include "comm/Board.h"

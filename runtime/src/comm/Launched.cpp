@@ -1,9 +1,4 @@
-//===- Launched.cpp - a rank that a launcher started -----------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// A rank that a launcher started.
 #include "comm/Diagnosis.h"
 #include "comm/Interrupt.h"
 #include "comm/Local.h"

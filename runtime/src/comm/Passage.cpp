@@ -1,14 +1,5 @@
-//===- Passage.cpp - what ranks of one host hand each other ----------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-//
-// A request is one byte, 's' (secret) or 'm' (memory), and a proof of kProofBytes: for memory that of the key,
-// for the secret anything.
-//
-//===----------------------------------------------------------------------===//
+// Messages between ranks of one host. A request is one byte, 's' (secret) or 'm' (memory), and a proof of kProofBytes:
+// for memory that of the key, for the secret anything.
 #include "comm/Passage.h"
 #include "comm/Secret.h"
 #include "par/comm/Sentences.h"

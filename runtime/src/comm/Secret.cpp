@@ -1,9 +1,4 @@
-//===- Secret.cpp - how ranks and host of a job know each other ------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// The secret by which ranks and host of a job know each other.
 #include "comm/Secret.h"
 #include "par/comm/Launch.h"
 #include "par/comm/Sentences.h"

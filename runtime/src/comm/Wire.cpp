@@ -1,14 +1,6 @@
-//===- Wire.cpp - bytes of the control plane -------------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-//
-// A frame is {u32 bytes of the body, u8 kind, u8 more, u16 'PR'} and the body. `more` says that the message
-// goes on in the next frame; such a frame has a body, so that the bound on a message bounds its frames.
-//
-//===----------------------------------------------------------------------===//
+// Bytes of the control plane. A frame is {u32 bytes of the body, u8 kind, u8 more, u16 'PR'} and the body. `more` says
+// that the message goes on in the next frame; such a frame has a body, so that the bound on a message bounds its
+// frames.
 #include "comm/Wire.h"
 #include "comm/Board.h"
 #include "par/comm/Sentences.h"

@@ -1,9 +1,4 @@
-//===- Wire.h - bytes of the control plane ---------------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Bytes of the control plane.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,4 @@
-//===- Bundle.cpp - The folder, written whole or not at all --------------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// The folder, written whole or not at all.
 #include "par/format/Bundle.h"
 #include "Check.h"
 #include "Json.h"

@@ -1,9 +1,4 @@
-//===- CheckInstructions.cpp - Every instruction takes what it is given -----------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Every instruction takes what it is given.
 #include "CheckProgram.h"
 #include "Names.h"
 

@@ -1,9 +1,4 @@
-//===- CheckManifest.cpp - Ranks, groups and layouts agree --------------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Ranks, groups and layouts agree.
 #include "Check.h"
 #include "par/format/Printable.h"
 

@@ -1,9 +1,4 @@
-//===- CheckTables.cpp - The tables of a program are sound --------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// The tables of a program are sound.
 #include "CheckProgram.h"
 
 #include <algorithm>

@@ -1,9 +1,4 @@
-//===- Json.cpp - Strict reading of JSON ------------------------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Strict reading of JSON.
 #include "Json.h"
 
 #include "par/format/Printable.h"

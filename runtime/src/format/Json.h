@@ -1,9 +1,4 @@
-//===- Json.h - Strict reading and plain writing of JSON -------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Strict reading and plain writing of JSON.
 #pragma once
 
 #include "Names.h"

@@ -1,9 +1,4 @@
-//===- ManifestWriter.cpp - manifest.json from a manifest ------------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Manifest.json from a manifest.
 #include "Json.h"
 
 #include <algorithm>

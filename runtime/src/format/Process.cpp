@@ -1,9 +1,4 @@
-//===- Process.cpp - Standard streams and stacks ---------------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Standard streams and stacks.
 #include "par/format/Process.h"
 
 #include "par/format/OutOfMemory.h"

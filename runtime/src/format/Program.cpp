@@ -1,9 +1,4 @@
-//===- Program.cpp - Tables, names and addresses of a program -------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Tables, names and addresses of a program.
 #include "par/format/Program.h"
 #include "Names.h"
 

@@ -1,9 +1,4 @@
-//===- ProgramReader.cpp - A program from role-K.json -------------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// A program from role-K.json.
 #include "Check.h"
 #include "Json.h"
 

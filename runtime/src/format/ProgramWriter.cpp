@@ -1,9 +1,4 @@
-//===- ProgramWriter.cpp - role-K.json from a program ------------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Role-K.json from a program.
 #include "Json.h"
 
 using namespace par::format;

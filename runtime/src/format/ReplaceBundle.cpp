@@ -1,16 +1,7 @@
-//===- ReplaceBundle.cpp - A new bundle in the place of an old one --------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-//
-// A bundle's folder may hold saves, exports and notes of its user, and nothing of theirs is ever removed: a file is a
-// bundle's if its manifest lists it with its size and hash, and a folder that holds anything else is not replaced. No
-// call here removes a folder with what is in it. A process that is killed leaves the old bundle or the new one under
-// the name, each whole, and perhaps the other one under a name beside it.
-//
-//===----------------------------------------------------------------------===//
+// A new bundle in the place of an old one. A bundle's folder may hold saves, exports and notes of its user, and nothing
+// of theirs is ever removed: a file is a bundle's if its manifest lists it with its size and hash, and a folder that
+// holds anything else is not replaced. No call here removes a folder with what is in it. A process that is killed
+// leaves the old bundle or the new one under the name, each whole, and perhaps the other one under a name beside it.
 #include "ReplaceBundle.h"
 #include "Json.h"
 #include "par/format/Bundle.h"

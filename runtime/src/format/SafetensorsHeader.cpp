@@ -1,9 +1,4 @@
-//===- SafetensorsHeader.cpp - What a safetensors file holds -------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// The header of a safetensors file.
 #include "par/format/SafetensorsHeader.h"
 
 #include "Json.h"

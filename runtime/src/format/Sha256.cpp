@@ -1,9 +1,4 @@
-//===- Sha256.cpp - FIPS 180-4 ------------------------------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// FIPS 180-4.
 #include "par/format/Sha256.h"
 
 #include <algorithm>

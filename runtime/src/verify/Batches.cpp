@@ -1,14 +1,6 @@
-//===- Batches.cpp - V5: of which batch, version and microbatches a value is --------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-//
-// What has a slot by microbatch or version is known by its index. The rules here are for what has none: parameters that
-// several batches of an entry update, sums over microbatches, and what a batch makes once.
-//
-//===----------------------------------------------------------------------===//
+// V5: of which batch, version and microbatches a value is. What has a slot by microbatch or version is known by its
+// index. The rules here are for what has none: parameters that several batches of an entry update, sums over
+// microbatches, and what a batch makes once.
 #include "Sweep.h"
 
 #include <algorithm>

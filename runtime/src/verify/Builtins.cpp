@@ -1,15 +1,6 @@
-//===- Builtins.cpp - V1: builtins touch what the kernel table says ----------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-//
-// A builtin takes its shapes from immediates, so the operands that it has and the bytes that its kernel table
-// entry claims must follow from them, or all that is proved about memory is about other bytes. Names that are
-// in no table are left to the loader.
-//
-//===----------------------------------------------------------------------===//
+// V1: builtins touch what the kernel table says. A builtin takes its shapes from immediates, so the operands that it
+// has and the bytes that its kernel table entry claims must follow from them, or all that is proved about memory is
+// about other bytes. Names that are in no table are left to the loader.
 #include "par/kernels/Builtins.h"
 #include "Model.h"
 

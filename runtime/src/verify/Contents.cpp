@@ -1,9 +1,4 @@
-//===- Contents.cpp - What the bytes of a slot hold, as expressions --------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Contents of a buffer's slots as expressions.
 #include "Contents.h"
 #include "Names.h"
 

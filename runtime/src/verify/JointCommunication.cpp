@@ -1,15 +1,6 @@
-//===- JointCommunication.cpp - What one side of a communication gives the other one has --===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-//
-// The k-th collective of a player on a communicator is the k-th of all others whose ranks are in its ranks' groups, its
-// party; the k-th send from member i to j is the k-th receive of j from i: V2 has compared them. What a rank receives
-// has the sender's expression, and of its data the sender's class.
-//
-//===----------------------------------------------------------------------===//
+// Receives give the expressions that were sent. The k-th collective of a player on a communicator is the k-th of all
+// others whose ranks are in its ranks' groups, its party; the k-th send from member i to j is the k-th receive of j
+// from i: V2 has compared them. What a rank receives has the sender's expression, and of its data the sender's class.
 #include "JointRun.h"
 #include "Names.h"
 

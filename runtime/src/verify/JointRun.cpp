@@ -1,9 +1,4 @@
-//===- JointRun.cpp - All programs of an entry at once, on expressions -----------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// All programs of an entry at once, on expressions.
 #include "JointRun.h"
 #include "Names.h"
 

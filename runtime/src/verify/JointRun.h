@@ -1,16 +1,7 @@
-//===- JointRun.h - All programs of an entry at once, on expressions -------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-//
-// Runs an entry of all programs on expressions instead of numbers: each player is a role (or a rank), each value a
-// Term. What one side sends, the other one receives; a reduction is the sum of its members' terms. It needs V1 to V5:
-// sides match, nobody waits for ever, and a read sees what was last written in its buffer, so slots are told apart by
-// buffer, not by address.
-//
-//===----------------------------------------------------------------------===//
+// All programs of an entry at once, on expressions. Runs an entry of all programs on expressions instead of numbers:
+// each player is a role (or a rank), each value a Term. What one side sends, the other one receives; a reduction is the
+// sum of its members' terms. It needs V1 to V5: sides match, nobody waits for ever, and a read sees what was last
+// written in its buffer, so slots are told apart by buffer, not by address.
 #pragma once
 
 #include "Accesses.h"

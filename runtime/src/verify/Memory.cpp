@@ -1,20 +1,11 @@
-//===- Memory.cpp - V4 and V5: no race over arena bytes, every read sees its value --------===//
+// V4 and V5: no race over arena bytes, every read sees its value. One sweep in issue order over each expanded entry.
+// The arena is cut at every border of an operand, so that each operand is a range of cells. A cell knows whose value it
+// holds (buffer and index: the microbatch itself, not its slot, so that a slot reused early shows) and when it was last
+// written and read on every queue. Queues run in order; events carry vector clocks (Lamport 1978, Mattern 1989) between
+// them. The communications of a group move together: none is ordered before another.
 //
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-//
-// One sweep in issue order over each expanded entry. The arena is cut at every border of an operand, so that
-// each operand is a range of cells. A cell knows whose value it holds (buffer and index: the microbatch
-// itself, not its slot, so that a slot reused early shows) and when it was last written and read on every
-// queue. Queues run in order; events carry vector clocks (Lamport 1978, Mattern 1989) between them. The
-// communications of a group move together: none is ordered before another.
-//
-// An entry begins with nothing but state and hypers, and must end with all state whole: then any sequence of
-// entries begins each of them in the same condition, and one sweep of each proves all.
-//
-//===----------------------------------------------------------------------===//
+// An entry begins with nothing but state and hypers, and must end with all state whole: then any sequence of entries
+// begins each of them in the same condition, and one sweep of each proves all.
 #include "Names.h"
 #include "Sweep.h"
 

@@ -1,9 +1,4 @@
-//===- Placement.cpp - Cuts the arenas where operands begin and end ----------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Cuts the arenas where operands begin and end.
 #include "Sweep.h"
 
 #include <algorithm>

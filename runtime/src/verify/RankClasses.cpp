@@ -1,9 +1,4 @@
-//===- RankClasses.cpp - Which ranks have equal values --------------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Classes of ranks that have equal values.
 #include "RankClasses.h"
 
 #include <algorithm>

@@ -1,17 +1,8 @@
-//===- RankClasses.h - Which ranks have equal values ----------------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-//
-// Ranks of one program compute the same expression of different data. A *spread* says on which data: a class for each
-// rank of the world, so that two ranks have equal values if expression and class are equal. A class is a set of atoms;
-// an atom is one class of a partition of the ranks, as that of a tensor by rectangles. So a value that depends on two
-// tensors has the union of both, once, however often it is used. There are few partitions in a bundle, and
-// each union is made once: the cost of an instruction does not grow with the ranks.
-//
-//===----------------------------------------------------------------------===//
+// Classes of ranks that have equal values. Ranks of one program compute the same expression of different data. A
+// *spread* says on which data: a class for each rank of the world, so that two ranks have equal values if expression
+// and class are equal. A class is a set of atoms; an atom is one class of a partition of the ranks, as that of a tensor
+// by rectangles. So a value that depends on two tensors has the union of both, once, however often it is used. There
+// are few partitions in a bundle, and each union is made once: the cost of an instruction does not grow with the ranks.
 #pragma once
 
 #include <cstddef>

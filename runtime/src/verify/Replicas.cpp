@@ -1,9 +1,4 @@
-//===- Replicas.cpp - V5: ranks that hold the same end with the same ---------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// V5: ranks that hold the same end with the same.
 #include "JointRun.h"
 
 using namespace par;

@@ -1,9 +1,4 @@
-//===- Sweep.h - One pass over an expanded program, byte for byte ----------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// One pass over an expanded program, byte for byte.
 #pragma once
 
 #include "Accesses.h"

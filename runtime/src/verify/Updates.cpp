@@ -1,15 +1,6 @@
-//===- Updates.cpp - V5: state is written wholly, and once a batch ------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-//
-// An entry that updates a parameter updates all of them, with what their optimizer keeps, and their copies; each byte
-// is computed at most once a batch, and has come from somewhere: computed, gathered, received or copied. What calls
-// carry on for each microbatch is written whole, too, where any of it is.
-//
-//===----------------------------------------------------------------------===//
+// V5: state is written wholly, and once a batch. An entry that updates a parameter updates all of them, with what their
+// optimizer keeps, and their copies; each byte is computed at most once a batch, and has come from somewhere: computed,
+// gathered, received or copied. What calls carry on for each microbatch is written whole, too, where any of it is.
 #include "JointRun.h"
 
 #include <algorithm>

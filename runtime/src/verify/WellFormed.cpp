@@ -1,9 +1,4 @@
-//===- WellFormed.cpp - V1: programs and manifest agree --------------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// V1: programs and manifest agree.
 #include "Model.h"
 #include "format/Check.h"
 #include "par/format/Printable.h"

@@ -1,9 +1,4 @@
-//===- Witness.cpp - What a sweep says when it finds something wrong --------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// The error of a sweep, with the instructions that prove it.
 #include "Sweep.h"
 
 using namespace par;

@@ -1,9 +1,4 @@
-//===- escapes.cpp - Breaks bundles in what they mean, and counts what par-verify takes -------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Breaks bundles in what they mean, and counts what par-verify takes.
 #include "Alike.h"
 #include "Simulate.h"
 #include "par/verify/Verify.h"

@@ -1,9 +1,4 @@
-//===- VerifyTest.cpp - What par-verify proves and refuses ------------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// The proofs and refusals of par-verify.
 #include "par/verify/Verify.h"
 #include "Broken.h"
 #include "ToyBundles.h"

@@ -1,16 +1,8 @@
-//===- PlainFile.h - The one way to open what a user names -------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-//
-// Compiler and runtime open every file from outside (models and their data, plans, bundles, weights, samples, saves,
-// tuning) by these functions: a pipe, a device, a socket or a folder in a file's place is refused with a sentence and
-// never waited for, the size is known before the first byte is used, and a file that becomes shorter while it is read
-// is named. Errors are reasons alone, without the path: who calls says the place in its own form.
-//
-//===----------------------------------------------------------------------===//
+// The one way to open what a user names. Compiler and runtime open every file from outside (models and their data,
+// plans, bundles, weights, samples, saves, tuning) by these functions: a pipe, a device, a socket or a folder in a
+// file's place is refused with a sentence and never waited for, the size is known before the first byte is used, and a
+// file that becomes shorter while it is read is named. Errors are reasons alone, without the path: who calls says the
+// place in its own form.
 #pragma once
 
 #include "par/format/Error.h"

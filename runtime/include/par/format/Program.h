@@ -1,15 +1,6 @@
-//===- Program.h - What one role executes ------------------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-//
-// A program is tables (buffers, kernels, library calls, communicators, queues, events), blocks (instruction
-// lists) and entries (lists of runs of blocks). In memory, references between tables are indices; in
+// The program of one role. A program is tables (buffers, kernels, library calls, communicators, queues, events), blocks
+// (instruction lists) and entries (lists of runs of blocks). In memory, references between tables are indices; in
 // role-K.json they are names. docs/bundle.md documents the file, key by key.
-//
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "par/format/Error.h"
