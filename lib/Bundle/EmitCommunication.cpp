@@ -1,3 +1,6 @@
+// Emits collectives, sends and receives as instructions. A multi-operand collective becomes a group with one
+// instruction an operand, an asynchronous one runs on its own queue with events around it, and parts without elements
+// are dropped on all members alike.
 #include "EmitProgram.h"
 #include "Layouts.h"
 

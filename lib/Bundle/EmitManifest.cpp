@@ -1,3 +1,5 @@
+// Emits the manifest: mesh and ranks, tensors with their rectangles and initial values, hyperparameters, inputs and
+// outputs. Equal constants are stored once.
 #include "EmitManifest.h"
 #include "Layouts.h"
 #include "par/Dialect/Splat.h"

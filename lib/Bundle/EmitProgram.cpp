@@ -1,3 +1,5 @@
+// Emits the program of one role: its buffers, blocks and entries. An input is fed by the block that first loads it;
+// scratch memory is one buffer as large as the largest kernel needs.
 #include "EmitProgram.h"
 #include "Layouts.h"
 #include "par/Dialect/Calls.h"

@@ -1,3 +1,6 @@
+// Joins collectives of a block that do the same into buckets of a maximum size. A collective joins if no result of the
+// bucket is needed before its last operand is computed; the joined op stands where the first result is needed, or after
+// the last operand.
 #include "Grouping.h"
 #include "par/Collectives/Passes.h"
 

@@ -1,3 +1,5 @@
+// Sums the traffic of one step by axis and kind for the rank that communicates most, and finds the plan rule that
+// forced each communication from the module of its provenance.
 #include "Communication.h"
 
 #include "MemoryTable.h"

@@ -1,3 +1,5 @@
+// Prints the lines of par-compile's summary about model, plan, recipe, padding and stages. Names of modules are
+// shortened to the segments that tell them apart.
 #include "Summary.h"
 
 #include "par/Annotate/GradientFlow.h"

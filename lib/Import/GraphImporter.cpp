@@ -1,3 +1,5 @@
+// Imports an ONNX graph node by node in order: a node is folded if its inputs are known, else its operator's import
+// function builds ops. Nodes that no output depends on are skipped without checks.
 #include "GraphImporter.h"
 #include "FoldKey.h"
 

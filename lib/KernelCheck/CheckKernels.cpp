@@ -1,3 +1,5 @@
+// Runs each compiled kernel on random operands between guard pages and compares with the interpreter. GPU code runs
+// emulated; large kernels are batched by the bytes and elements that one check may use.
 #include "par/KernelCheck/KernelCheck.h"
 
 #include "KernelRun.h"

@@ -1,3 +1,5 @@
+// Groups generated ops in one pass over a block: each op joins the groups that it reads if they can share loops and no
+// cycle arises. An op's cost of being computed at several indices bounds the group's code.
 #include "Groups.h"
 #include "JoinReaders.h"
 #include "Values.h"

@@ -1,3 +1,5 @@
+// Refines groups for a GPU: a reader recomputes elementwise values if that moves fewer bytes than reading them, and a
+// group with more operands than registers allow is split in half.
 #include "Groups.h"
 #include "Values.h"
 

@@ -1,3 +1,5 @@
+// Reads an ONNX file into the neutral model: protobuf to structs, inline and external data with checked sizes, versions
+// and names. Every malformed field is an error with its place.
 #include "FileBytes.h"
 #include "Provenance.h"
 #include "Wire.h"

@@ -1,3 +1,5 @@
+// Chooses the mesh axes that shard each factor of an op: of the votes of its operands and results the combination whose
+// reshards and reductions take the least predicted time.
 #include "FactorChoice.h"
 
 #include "par/Interfaces/Cost.h"

@@ -1,3 +1,5 @@
+// Gives every value one sharding: values that must be laid out alike are joined into classes, seeds are set from the
+// plan, and axes spread along the ops' sharding rules in both directions, by priority, until nothing changes.
 #include "Propagation.h"
 #include "par/Propagate/Passes.h"
 

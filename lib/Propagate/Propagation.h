@@ -1,3 +1,5 @@
+// The state of sharding propagation through one step: classes of values that share a layout, their seeds and borders,
+// and the sums that are carried on. Its methods are in several files, one a part of the algorithm.
 #pragma once
 
 #include "par/Propagate/FactorAxes.h"

@@ -1,3 +1,5 @@
+// Plans the buffers of a device's program: variables, inputs and results, with as many slots as microbatches are live
+// at a time in the step's order, and copies of older parameter versions for asynchronous schedules.
 #include "Buffers.h"
 
 #include "par/Dialect/Calls.h"

@@ -1,3 +1,5 @@
+// Expands an entry for all ranks into a graph: one node an instruction, joined across ranks where they take part in one
+// communication, with edges for queues and events.
 #include "Expansion.h"
 #include "llvm/ADT/STLExtras.h"
 #include <map>

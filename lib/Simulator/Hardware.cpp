@@ -1,3 +1,5 @@
+// Reads hardware files and predicts times: compute and memory by roofline, collectives by latency and bandwidth with
+// ring volumes, separately within a host and between hosts.
 #include "par/Simulator/Hardware.h"
 #include "par/format/PlainFile.h"
 #include "llvm/ADT/DenseMap.h"

@@ -1,3 +1,5 @@
+// Chooses the values to keep under a budget of bytes: for a price per byte the best choice is a minimum cut, the price
+// is found by LARAC on the Lagrangian, and single values fill the rest of the budget.
 #include "par/Solver/RecomputeChoice.h"
 #include "MinimumCut.h"
 #include "llvm/ADT/STLExtras.h"

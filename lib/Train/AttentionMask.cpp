@@ -1,3 +1,6 @@
+// Recognizes causal masks of attention: booleans that are true, or false, exactly where k <= q, and numbers that are 0
+// there and a low score elsewhere. Masks are read as formulas (MaskFormula.h), or element by element if they have none
+// and are small.
 #include "AttentionMask.h"
 
 #include "par/Interfaces/Interpretable.h"

@@ -1,3 +1,5 @@
+// Reads a mask as a formula of affine functions of row and column and evaluates it per row only at the columns where a
+// comparison changes.
 #include "MaskFormula.h"
 
 #include "par/Interfaces/Interpretable.h"

@@ -1,3 +1,4 @@
+// Orders of pipeline schedules against their published closed forms, and the automatic order against exhaustive search.
 #include "par/Solver/OrderTable.h"
 
 #include "llvm/ADT/STLExtras.h"

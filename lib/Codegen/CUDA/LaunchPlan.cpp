@@ -1,3 +1,6 @@
+// Chooses blocks and threads of a GPU kernel: rows a thread, threads a row or columns a thread, from the row's length,
+// the number of rows and the values that one thread can hold in registers. The thresholds at the top were measured
+// (bench/README.md).
 #include "LaunchPlan.h"
 
 #include "../Combiner.h"

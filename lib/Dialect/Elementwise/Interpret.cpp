@@ -1,3 +1,5 @@
+// Reference semantics of elementwise ops on f64 and i64 values. Integers wrap to their type's width; floats are not
+// rounded to narrow types; random bits are Philox4x32-10.
 #include "../TensorTypes.h"
 #include "par/Dialect/Attach.h"
 #include "par/Interfaces/Interpretable.h"

@@ -1,3 +1,5 @@
+// Prepares a run before ranks exist: opens bundle, initial values and data, checks that flags, device and folders suit,
+// then launches the ranks. Faults that would show after hours are looked for here.
 #include "par/core/Job.h"
 
 #include "JobRemarks.h"

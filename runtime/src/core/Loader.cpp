@@ -1,3 +1,5 @@
+// Expands a program's entries for one rank into flat lists of steps with addresses in the arenas; an instruction of
+// every run is one step, a group is one.
 #include "par/core/Loader.h"
 
 #include "par/core/Failure.h"

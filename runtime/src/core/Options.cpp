@@ -1,3 +1,5 @@
+// Parses par-run's command line by a table of flags. Flags of other launchers and keys of the plan get an error that
+// names Par's own.
 #include "par/core/Options.h"
 
 #include "par/core/Failure.h"

@@ -1,3 +1,5 @@
+// Reads and writes a save's index.json. The text is checked against its checksum first; parts of each tensor must be
+// disjoint and cover it, which a sweep along the most divided dim decides.
 #include "SaveIndex.h"
 
 #include "format/Json.h"

@@ -1,3 +1,5 @@
+// One rank's run: allocates the arena, sets the initial state, feeds inputs, fetches results. A checked run poisons the
+// arena's pool and measures how far it is written.
 #include "par/core/Session.h"
 
 #include "par/core/Failure.h"

@@ -1,3 +1,5 @@
+// Opens the sources of tensors (model file, safetensors, saves), checks that they hold what the bundle needs with its
+// shapes and types, and reads each rank's rectangles with conversion.
 #include "par/core/Weights.h"
 
 #include "format/Json.h"

@@ -1,3 +1,5 @@
+// Agrees on matmul algorithms: rank 0 takes them from the tuning file, by timing or from cuBLASLt's heuristic, sends
+// them to all, and each rank builds its matmuls with the same ones, so that results are equal.
 #include "cuda/Agree.h"
 
 #include "cuda/Trial.h"

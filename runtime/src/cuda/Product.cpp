@@ -1,3 +1,5 @@
+// One matmul by cuBLASLt: layouts and epilogue from the call, batch dims folded into one stride where possible, else
+// walked; algorithms come from the heuristic and are checked before use.
 #include "cuda/SumApart.h"
 #include "par/core/Failure.h"
 
