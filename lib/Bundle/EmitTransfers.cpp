@@ -181,7 +181,7 @@ void TransfersBeside::addWaits(format::Block &block) const {
 
 void ProgramEmitter::giveTransfersQueues() {
   for (format::Op kind : {format::Op::Send, format::Op::Recv}) {
-    if (out.queues.size() == format::kMaxQueues)
+    if (out.queues.size() == format::maxQueues)
       return;
     TransfersBeside transfers(out, kind, out.queues.size());
     if (!transfers.move())

@@ -66,7 +66,7 @@ bool BucketCollectivesPass::join(Bucket &bucket, const Member &member) {
     const Member &first = bucket.members.front();
     bool alike = first.sources.has_value() == early && doTheSame(first.op, member.op);
     bool fits = bytes > 0 && (isScalar(member.op) || bucket.bytes + bytesOf(member.op) <= bytes) &&
-                bucket.values + member.op->getNumResults() <= mostMembers;
+                bucket.values + member.op->getNumResults() <= maxMembers;
     bool chained = llvm::any_of(
         bucket.members, [&](const Member &other) { return llvm::is_contained(other.op->getUsers(), member.op); });
     if (!alike || !fits || chained || (!early && need && !place->isBeforeInBlock(need)))

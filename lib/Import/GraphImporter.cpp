@@ -163,9 +163,9 @@ LogicalResult GraphImporter::checkSizes(NodeImporter &importer) {
       continue;
     ArrayRef<int64_t> shape =
         value.known ? value.known->getShape() : cast<RankedTensorType>(value.computed.getType()).getShape();
-    constexpr size_t mostDims = 64; // of the tensors of a file too
-    if (shape.size() > mostDims)
-      return importer.error() << "its result \"" << name << "\" has " << shape.size() << " dims, at most " << mostDims
+    constexpr size_t maxDims = 64; // of the tensors of a file too
+    if (shape.size() > maxDims)
+      return importer.error() << "its result \"" << name << "\" has " << shape.size() << " dims, at most " << maxDims
                               << " are supported";
     if (!isWithinMemory(shape))
       return importer.error() << "its result \"" << name << "\" is larger than any memory";

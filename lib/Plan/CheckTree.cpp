@@ -162,9 +162,9 @@ public:
 
 private:
   void addAxes(const PlanNode &mesh) {
-    constexpr size_t mostAxes = 32;
-    if (mesh.entries.size() > mostAxes) {
-      errors.error(mesh.origin, PlanMessage::tooManyAxes, mostAxes, mesh.entries.size());
+    constexpr size_t maxAxes = 32;
+    if (mesh.entries.size() > maxAxes) {
+      errors.error(mesh.origin, PlanMessage::tooManyAxes, maxAxes, mesh.entries.size());
       return;
     }
     for (const PlanEntry &axis : mesh.entries)

@@ -195,11 +195,11 @@ private:
                   errors.error(where, PlanMessage::axisPartial, axis, dim, name);
                 });
       const std::vector<int64_t> *shape = shapeOf(shard);
-      if (shape && (*shape)[dim] < plan.mostShards(*axes))
+      if (shape && (*shape)[dim] < plan.maxShards(*axes))
         found(axes.origin, PlanMessage::dimSmaller, dim, shard,
               [this, axes, dim, size = (*shape)[dim]](StringRef name) {
                 errors.error(axes.origin, PlanMessage::dimSmaller, dim, name, size,
-                             formatv("{0} (axis \"{1}\")", plan.mostShards(*axes), llvm::join(*axes, "\" x \"")).str());
+                             formatv("{0} (axis \"{1}\")", plan.maxShards(*axes), llvm::join(*axes, "\" x \"")).str());
               });
     }
   }

@@ -106,7 +106,7 @@ private:
                      llvm::ArrayRef<mlir::Value> results, MeshAttr mesh);
   bool spreadLoop(LoopOp loop);
   void settleLoops();
-  int64_t mostShards(llvm::ArrayRef<mlir::StringAttr> axes);
+  int64_t maxShards(llvm::ArrayRef<mlir::StringAttr> axes);
   bool extend(mlir::Value value, int64_t dim, llvm::ArrayRef<mlir::StringAttr> axes);
   Layout &layoutOf(mlir::Value value);
   MeshAttr meshOf(mlir::Value value);

@@ -14,13 +14,13 @@ using namespace par::interp;
 namespace par {
 
 /// Elements up to which a mask is computed one by one where its formula is not known.
-static constexpr int64_t mostElements = int64_t(1) << 16;
+static constexpr int64_t maxElements = int64_t(1) << 16;
 
 /// The value's elements, if it is computed from constants alone.
 static std::optional<Tensor> evaluate(Value value) {
   Operation *op = value.getDefiningOp();
   if (!op || !isTensorOp(op) || op->getNumResults() != 1 ||
-      cast<RankedTensorType>(value.getType()).getNumElements() > mostElements)
+      cast<RankedTensorType>(value.getType()).getNumElements() > maxElements)
     return std::nullopt;
   auto interpretable = dyn_cast<InterpretableOpInterface>(op);
   if (!interpretable)

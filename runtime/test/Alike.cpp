@@ -8,7 +8,7 @@ using namespace par::format;
 using namespace par::toy;
 
 std::string_view par::toy::toString(Fault fault) {
-  static constexpr std::string_view names[kFaults] = {
+  static constexpr std::string_view names[faultKinds] = {
       "drop-reduction", "drop-run",        "drop-summand",  "drop-transfer", "drop-step",    "fewer-reduced",
       "fewer-moved",    "reduce-twice",    "reduce-more",   "other-groups",  "member-order", "trade-peers",
       "move-reduction", "other-reduction", "other-operand", "one-slot",      "step-twice",   "coordinate",
@@ -83,7 +83,7 @@ Instruction *Breaker::groupOf(const Spot &place) {
 /// Puts an instruction before the place; into its group, if it is in one.
 bool Breaker::insert(const Spot &place, Instruction it) {
   if (Instruction *group = groupOf(place)) {
-    if (group->n == kMaxGroup)
+    if (group->n == maxGroup)
       return false;
     ++group->n;
   }

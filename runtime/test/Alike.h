@@ -31,7 +31,7 @@ enum class Fault : uint8_t {
   Rectangles,     ///< ranks of two rectangles of a layout change places
   OtherOutput,    ///< a fetch gives another output
 };
-inline constexpr size_t kFaults = 22;
+inline constexpr size_t faultKinds = 22;
 std::string_view toString(Fault fault);
 
 /// Breaks all programs alike, or with `rank` only that rank's, which gets a program of its own. nullopt where there is

@@ -35,7 +35,7 @@ enum class Mutation : uint8_t {
   Chunk,
   Stale
 };
-inline constexpr size_t kMutations = 23;
+inline constexpr size_t mutationKinds = 23;
 std::string_view toString(Mutation mutation);
 
 /// The same numbers on every machine.

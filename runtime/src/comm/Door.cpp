@@ -16,10 +16,10 @@ namespace {
 /// Strangers besides the ranks that are yet to come.
 constexpr size_t quotaOfStrangers = 128;
 /// What a stranger has at most, and what it has whoever comes after it.
-constexpr int64_t strangersTime = 5'000'000'000, leastTime = 400'000'000;
+constexpr int64_t strangersTime = 5'000'000'000, minTime = 400'000'000;
 constexpr int64_t pauseTime = 100'000'000;
 /// Connections taken at a time, so that those who are in are served, too.
-constexpr int mostAtOnce = 128;
+constexpr int maxAtOnce = 128;
 
 } // namespace
 
@@ -31,7 +31,7 @@ void Door::watch(std::vector<pollfd> &polled) const {
 }
 
 void Door::bring(int socket) {
-  std::string nonce = randomBytes(kProofBytes);
+  std::string nonce = randomBytes(proofBytes);
   strangers.push_back({Connection(socket), nonce, now()});
   strangers.back().connection.send({Message::challenge, Writer().text(nonce).text(passage).take()});
 }
@@ -39,7 +39,7 @@ void Door::bring(int socket) {
 bool Door::makeRoom(size_t most) {
   if (strangers.size() < most)
     return true;
-  if (strangers.empty() || now() - strangers.front().since < leastTime)
+  if (strangers.empty() || now() - strangers.front().since < minTime)
     return false;
   strangers.pop_front();
   return true;
@@ -50,7 +50,7 @@ bool Door::makeRoom(size_t most) {
 void Door::accept(size_t quota) {
   if (now() < pause)
     return;
-  for (int i = 0; i < mostAtOnce; ++i) {
+  for (int i = 0; i < maxAtOnce; ++i) {
     int socket = listener.accept();
     if (socket >= 0) {
       if (makeRoom(quota))
@@ -73,7 +73,7 @@ bool Door::knows(Stranger &stranger, const Message &message) {
     try {
       Reader reader(message.body);
       Encounter encounter{stranger.nonce, reader.text(), port};
-      if (encounter.rankNonce.size() == kProofBytes && sameBytes(reader.text(), proofOf(key, Side::rank, encounter))) {
+      if (encounter.rankNonce.size() == proofBytes && sameBytes(reader.text(), proofOf(key, Side::rank, encounter))) {
         stranger.connection.trust();
         stranger.connection.send({Message::admitted, proofOf(key, Side::host, encounter)});
         return true;
@@ -108,7 +108,7 @@ Knock par::comm::knock(Connection &connection, const std::string &token, const s
     return connection.open() ? Knock::silent : Knock::noHost;
   if (challenge->kind != Message::challenge)
     return Knock::noHost;
-  Encounter encounter{"", randomBytes(kProofBytes), port};
+  Encounter encounter{"", randomBytes(proofBytes), port};
   std::string passage;
   try { // of a host that may be none
     Reader reader(challenge->body);
@@ -117,7 +117,7 @@ Knock par::comm::knock(Connection &connection, const std::string &token, const s
   } catch (const std::runtime_error &) {
     return Knock::noHost;
   }
-  if (encounter.hostNonce.size() != kProofBytes)
+  if (encounter.hostNonce.size() != proofBytes)
     return Knock::noHost;
   std::optional<std::string> secret = token.empty() ? askForSecret(passage) : token;
   if (!secret)

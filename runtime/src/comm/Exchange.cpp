@@ -16,7 +16,7 @@ struct Offsets {
   explicit Offsets(size_t n) {
     members = 64;
     payload = pages(members + n * sizeof(MemberArea));
-    channels = payload + 2 * n * kSmall;
+    channels = payload + 2 * n * smallPayload;
     end = pages(channels + n * n * sizeof(Channel));
   }
 };

@@ -68,7 +68,7 @@ Join Join::read(std::string_view bytes) {
   join.rank = reader.number();
   join.world = reader.number();
   join.pid = reader.number();
-  join.failure = checked(reader.text(), kMaxFailure);
+  join.failure = checked(reader.text(), maxFailure);
   return join;
 }
 

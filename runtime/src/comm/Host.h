@@ -22,7 +22,7 @@ struct SharedFiles {
 };
 
 /// Bytes of what a rank says of its failure, at most: with the names around it, it fits on the board.
-inline constexpr size_t kMaxFailure = 512;
+inline constexpr size_t maxFailure = 512;
 
 /// What a rank says when it joins.
 struct Join {

@@ -36,7 +36,7 @@ Chunk chunkOf(const Communication &c, size_t r, size_t members) {
 void copy(void *to, const void *from, size_t bytes) {
   if (to == from || bytes == 0)
     return;
-  if (bytes >= kStreamed)
+  if (bytes >= streamedBytes)
     streamCopy(to, from, bytes);
   else
     std::memcpy(to, from, bytes);
@@ -62,7 +62,7 @@ void Meeting::publish(Self &self, Membership &my) {
     total += lines(contribution(c, n));
     reduces |= c.kind == CollKind::AllReduce;
   }
-  small = n > 1 && total <= kSmall;
+  small = n > 1 && total <= smallPayload;
   round = my.rounds++;
   MemberArea &mine = my.area.members[my.self];
   mine.count[round & 1] = uint32_t(posted.size());

@@ -75,7 +75,7 @@ void reduceBlocks(std::byte *out, std::span<const std::byte *const> sources, siz
   typename Element::Computed sum[block];
   // What lies over a source is in the cache already.
   bool streams =
-      n * sizeof(Stored) >= comm::kStreamed && std::find(sources.begin(), sources.end(), out) == sources.end();
+      n * sizeof(Stored) >= comm::streamedBytes && std::find(sources.begin(), sources.end(), out) == sources.end();
   for (size_t begin = 0; begin < n; begin += block) {
     size_t m = std::min(block, n - begin);
     auto at = [&](const std::byte *p) { return reinterpret_cast<const Stored *>(p) + begin; };

@@ -61,8 +61,8 @@ std::string par::comm::randomHex(size_t bytes) { return format::toHex(randomByte
 std::string par::comm::tokenOfEnvironment() {
   const char *token = std::getenv("PAR_TOKEN");
   std::string text = token ? token : "";
-  if (!text.empty() && text.size() < kLeastToken)
-    throw LaunchError(2, say(Sentence::tokenTooShort, text.size(), kLeastToken));
+  if (!text.empty() && text.size() < minToken)
+    throw LaunchError(2, say(Sentence::tokenTooShort, text.size(), minToken));
   return text;
 }
 

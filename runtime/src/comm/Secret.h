@@ -11,9 +11,9 @@
 namespace par::comm {
 
 /// Bytes of nonces, keys and proofs.
-inline constexpr size_t kProofBytes = 32;
+inline constexpr size_t proofBytes = 32;
 /// Characters of a PAR_TOKEN, at least: who hears one exchange could try out short ones.
-inline constexpr size_t kLeastToken = 16;
+inline constexpr size_t minToken = 16;
 
 /// HMAC-SHA256 (RFC 2104): 32 bytes.
 std::string hmac(std::string_view key, std::string_view message);

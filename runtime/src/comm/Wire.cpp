@@ -88,7 +88,7 @@ void Connection::close() {
 void Connection::send(const Message &message) {
   std::string_view rest = message.body;
   do {
-    std::string_view part = rest.substr(0, kMaxFrame - sizeof(Header));
+    std::string_view part = rest.substr(0, maxFrame - sizeof(Header));
     rest.remove_prefix(part.size());
     Header header{uint32_t(part.size()), message.kind, uint8_t(!rest.empty()), mark};
     out.append(reinterpret_cast<const char *>(&header), sizeof header).append(part);
@@ -140,8 +140,8 @@ bool Connection::takeFrame() {
     return false;
   std::memcpy(&header, in.data(), sizeof header);
   bool ours = header.mark == mark && header.kind <= Message::values && header.more <= (header.bytes ? 1 : 0);
-  if (!ours || header.bytes > kMaxFrame - sizeof header ||
-      partial.size() + header.bytes > (trusted ? maxMessage : kMaxStranger)) {
+  if (!ours || header.bytes > maxFrame - sizeof header ||
+      partial.size() + header.bytes > (trusted ? maxMessage : maxStranger)) {
     in.clear();
     close();
     return false;

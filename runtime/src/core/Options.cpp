@@ -55,9 +55,9 @@ double seconds(const std::string &flag, const std::string &text) {
 
 int threadCount(const std::string &text) {
   int value = wholeNumber("--threads", text, 1);
-  if (value > cpu::mostThreads())
-    refuse(Message::tooManyThreads, value, cpu::mostThreads(), cpu::threadsOfCore,
-           cpu::mostThreads() / cpu::threadsOfCore);
+  if (value > cpu::maxThreads())
+    refuse(Message::tooManyThreads, value, cpu::maxThreads(), cpu::threadsOfCore,
+           cpu::maxThreads() / cpu::threadsOfCore);
   return value;
 }
 

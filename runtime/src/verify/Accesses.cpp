@@ -15,7 +15,7 @@ struct Collector {
   void add(Touch touch, uint32_t operand, uint64_t offset, uint64_t bytes) {
     const Operand &o = it.operands[operand];
     const Buffer &buffer = program.buffers[o.buffer];
-    bool alias = buffer.of != kNone;
+    bool alias = buffer.of != noIndex;
     accesses.push_back(
         {touch, operand, alias ? buffer.of : o.buffer, o.slot, offset + (alias ? buffer.offset : 0), bytes});
   }

@@ -16,7 +16,7 @@ void Sweep::findSums() {
     std::vector<bool> written(program.buffers.size(), false);
     for (const Instruction &it : block.instructions)
       for (const Operand &operand : it.operands) {
-        uint32_t of = program.buffers[operand.buffer].of, root = of == kNone ? operand.buffer : of;
+        uint32_t of = program.buffers[operand.buffer].of, root = of == noIndex ? operand.buffer : of;
         bool added = operand.access == Access::Accumulate || operand.access == Access::ReadWrite;
         if (added && !written[root] && program.buffers[root].kind == BufferKind::Temp &&
             program.buffers[root].index == Index::None)

@@ -19,7 +19,7 @@ static bool sameAccess(kernels::Access wanted, Access given) {
   }
 }
 
-constexpr uint64_t kMaxElements = uint64_t(1) << 47;
+constexpr uint64_t maxElements = uint64_t(1) << 47;
 
 /// Elements of "rows x cols" with these immediates; nullopt when one of them is bound to the mesh only at
 /// load, or if there are more than 2^47.
@@ -35,7 +35,7 @@ static std::optional<uint64_t> elementsOf(const kernels::BuiltinKernel &builtin,
       if (!imms[i].axis.empty() || imms[i].value < 0)
         return std::nullopt;
       uint64_t size = uint64_t(imms[i].value);
-      if (size && n > kMaxElements / size)
+      if (size && n > maxElements / size)
         return std::nullopt;
       n *= size;
       break;

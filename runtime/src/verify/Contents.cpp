@@ -8,7 +8,7 @@ using namespace par::verify;
 
 /// What a piece holds from a byte of it on. Each byte of zeros is alike.
 static Term from(const Term &term, uint64_t bytes) {
-  return term.name <= kZeros ? term : Term{term.name, term.offset + bytes, term.spread, term.microbatches};
+  return term.name <= zerosTerm ? term : Term{term.name, term.offset + bytes, term.spread, term.microbatches};
 }
 
 bool par::verify::continues(const Piece &piece, const Piece &next) {

@@ -14,7 +14,7 @@ struct Term {
 };
 
 /// Values that are no expression of data.
-inline constexpr uint64_t kUndefined = 0, kZeros = 1;
+inline constexpr uint64_t undefinedTerm = 0, zerosTerm = 1;
 
 /// Bytes [begin, end) of a slot, or of what is read there.
 struct Piece {

@@ -100,7 +100,7 @@ private:
     std::vector<std::vector<uint32_t>> parties;        ///< [player]: those that its collectives wait for
     std::vector<std::vector<Post>> posts;              ///< [player]
     std::vector<size_t> taken;                         ///< [player]: results
-    std::vector<uint32_t> group, member;               ///< [rank]; kNone: not in it
+    std::vector<uint32_t> group, member;               ///< [rank]; noIndex: not in it
     std::map<uint32_t, std::vector<uint32_t>> sources; ///< by member: [rank] that member of its group
   };
   struct Channel {
@@ -110,7 +110,7 @@ private:
   /// Contents of which each rank has one, as it is on another rank.
   struct Choice {
     std::vector<Content> contents;
-    std::vector<uint32_t> which, source; ///< [rank]; kNone: none
+    std::vector<uint32_t> which, source; ///< [rank]; noIndex: none
     uint64_t member = 0;                 ///< number of `source`: of a communicator and a member
     bool transfer = false;               ///< from one side to the other one
   };

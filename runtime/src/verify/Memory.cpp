@@ -147,7 +147,7 @@ Found Sweep::write(const Run &run, uint32_t n, const Placed &placed, uint64_t na
         return race(run, n, placed, history[other][cell.reads[other] - 1]);
     if (Found found = anew ? leavesUnread(run, n, placed, cell) : std::nullopt)
       return found;
-    cell.root = access.touch == Touch::Lose ? kNone : access.root;
+    cell.root = access.touch == Touch::Lose ? noIndex : access.root;
     cell.index = indexOf(access, run);
     if (cell.updater != &run && !fills)
       cell.updater = &run, ++cell.updates;
@@ -172,7 +172,7 @@ void Sweep::synchronise(const Run &run, const Instruction &it) {
     event = now[it.queue];
     return;
   }
-  for (size_t queue = 0; queue < kMaxQueues; ++queue)
+  for (size_t queue = 0; queue < maxQueues; ++queue)
     now[it.queue][queue] = std::max(now[it.queue][queue], event[queue]);
 }
 
@@ -266,8 +266,8 @@ Found Sweep::holdsItsOwn(const Entry &entry, uint32_t root, uint32_t slot, std::
       continue;
     Counterexample found{Property::Value,
                          "overwritten: state '" + program.buffers[root].name + "' holds " +
-                             (cell.root == kNone ? "nothing" : value(cell.root, cell.index)) + " at the end of entry " +
-                             entry.name,
+                             (cell.root == noIndex ? "nothing" : value(cell.root, cell.index)) +
+                             " at the end of entry " + entry.name,
                          {}};
     if (cell.definition)
       found.notes.push_back(line(definitions[cell.definition]));
@@ -319,7 +319,7 @@ static std::vector<uint32_t> findResults(const Program &program, const Block &bl
       --left;
       for (const Operand &operand : it.operands) {
         uint32_t owner = program.buffers[operand.buffer].of;
-        if (it.op == Op::Coll && operand.access == Access::Write && owner != kNone)
+        if (it.op == Op::Coll && operand.access == Access::Write && owner != noIndex)
           results[n] = first.try_emplace(owner, n).first->second;
       }
     }

@@ -19,7 +19,7 @@ struct Part {
 
 static Part partOf(const Manifest &manifest, const Program &program, const Operand &operand) {
   const Buffer &buffer = program.buffers[operand.buffer];
-  const Buffer &root = buffer.of == kNone ? buffer : program.buffers[buffer.of];
+  const Buffer &root = buffer.of == noIndex ? buffer : program.buffers[buffer.of];
   const Tensor *tensor = root.kind == BufferKind::State ? manifest.findTensor(root.tensor) : nullptr;
   if (!tensor || (tensor->kind != TensorKind::Parameter && tensor->kind != TensorKind::State))
     return {};

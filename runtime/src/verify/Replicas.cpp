@@ -13,7 +13,7 @@ public:
     for (const Player &player : joint.players) {
       buffers.emplace_back();
       for (uint32_t i = 0; i < player.program->buffers.size(); ++i)
-        if (player.program->buffers[i].kind == BufferKind::State && player.program->buffers[i].of == kNone)
+        if (player.program->buffers[i].kind == BufferKind::State && player.program->buffers[i].of == noIndex)
           buffers.back()[player.program->buffers[i].tensor] = i;
     }
   }

@@ -121,7 +121,7 @@ static std::optional<Counterexample> compare(const Bundle &bundle, uint32_t a, c
 static std::set<std::string> tensorsOf(const Bundle &bundle, uint32_t rank) {
   std::set<std::string> tensors;
   for (const Buffer &buffer : bundle.programs[bundle.manifest.ranks[rank].role].buffers)
-    if (buffer.kind == BufferKind::State && buffer.of == kNone)
+    if (buffer.kind == BufferKind::State && buffer.of == noIndex)
       tensors.insert(buffer.tensor);
   return tensors;
 }

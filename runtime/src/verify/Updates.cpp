@@ -66,7 +66,7 @@ std::optional<Counterexample> par::verify::checkUpdates(const JointRun &joint) {
   for (const Player &player : joint.players)
     for (uint32_t i = 0; i < player.program->buffers.size(); ++i) {
       const Buffer &buffer = player.program->buffers[i];
-      const Tensor *tensor = buffer.of == kNone && buffer.kind == BufferKind::State
+      const Tensor *tensor = buffer.of == noIndex && buffer.kind == BufferKind::State
                                  ? joint.bundle.manifest.findTensor(buffer.tensor)
                                  : nullptr;
       uint32_t depth = !tensor ? 0 : buffer.index == Index::Mb ? uint32_t(buffer.at.size()) : 1;

@@ -510,9 +510,9 @@ static Bundle withSum() {
   Buffer sum = p.buffers[p.findBuffer("y")];
   sum.name = "sum";
   sum.shape = {8};
-  sum.at = {(p.arena.deviceBytes() + kAlignment - 1) / kAlignment * kAlignment};
+  sum.at = {(p.arena.deviceBytes() + arenaAlignment - 1) / arenaAlignment * arenaAlignment};
   p.buffers.push_back(sum);
-  p.arena.pool = sum.at[0] + kAlignment - p.arena.state;
+  p.arena.pool = sum.at[0] + arenaAlignment - p.arena.state;
   bundle.manifest.peak[0].pool = p.arena.pool;
   p.calls[0].epilogue = Epilogue::SumB;
   std::vector<Operand> &operands = at(p, "step", 10).operands;

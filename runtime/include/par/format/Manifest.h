@@ -57,7 +57,7 @@ enum class TensorKind : uint8_t { Parameter, State, Copy, Buffer, Counter, Froze
 std::string_view toString(TensorKind kind);
 
 /// The bundle's file of constants, which is there if some tensor has a value in it.
-inline constexpr const char *kConstantsFile = "constants.bin";
+inline constexpr const char *constantsFile = "constants.bin";
 
 /// Where an initial value lies, row-major, little-endian.
 struct Source {

@@ -39,10 +39,10 @@ private:
 Expected<bool> isThere(const std::string &path);
 
 /// Texts that are read as a whole are no longer than this.
-inline constexpr uint64_t kMaxText = uint64_t(256) << 20;
+inline constexpr uint64_t maxText = uint64_t(256) << 20;
 
 /// The content of a file of at most `limit` bytes.
-Expected<std::string> readPlainFile(const std::string &path, uint64_t limit = kMaxText);
+Expected<std::string> readPlainFile(const std::string &path, uint64_t limit = maxText);
 
 /// A plain file mapped for reading; move-only. If it becomes shorter meanwhile, who touches what is gone ends the
 /// process with a sentence that names the file (SIGBUS is caught for that), not by a signal that names nothing;
