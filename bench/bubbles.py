@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-"""How long pipeline stages wait for one another: measured on CPU ranks, against the order table played with the times measured.
+"""How long pipeline stages wait for one another: measured on CPU ranks, against the order table played with the times
+measured.
 
     bubbles.py MODEL.onnx DATA.safetensors [--loss cross_entropy] [--ranks 2] [--microbatches 4] [--batch 16]
                [--dim seq=128] [--schedule zb-h1]...
 
-Each schedule trains a few steps, of which the middle ones are traced. Of a traced step the part from the first forward to the end
-of the last backward counts; ranks are idle there while they run neither kernel nor call. From the same trace come the
-times of each stage's forward, backward and weight gradient (medians over microbatches) and the order in which each rank ran
-them; `par-opt --par-problem` plays that order with those times, transfers free, and says what the order by itself leaves idle: what else
-is idle is communication and noise. Where there are more ranks than cores the former says nothing. Python's standard library only.
+Each schedule trains a few steps, of which the middle ones are traced. Of a traced step the part from the first forward
+to the end of the last backward counts; ranks are idle there while they run neither kernel nor call. From the same trace
+come the times of each stage's forward, backward and weight gradient (medians over microbatches) and the order in which
+each rank ran them; `par-opt --par-problem` plays that order with those times, transfers free, and says what the order
+by itself leaves idle: what else is idle is communication and noise. Where there are more ranks than cores the former
+says nothing. Python's standard library only.
 """
 
 import argparse
@@ -31,7 +33,8 @@ BLOCK = re.compile(r"train\.(forward|backward|weight)(?:\.s(\d+))?(?:\.\w+)?$")
 
 
 class Step:
-    """What the ranks ran of the slots of one step: seconds by rank and by slot, and when each rank began each of its slots."""
+    """What the ranks ran of the slots of one step: seconds by rank and by slot, and when each rank began each of its
+    slots."""
 
     def __init__(self):
         self.busy, self.slots, self.begins = collections.Counter(), collections.Counter(), collections.defaultdict(dict)
@@ -48,13 +51,15 @@ class Step:
         return 1 - sum(self.busy.values()) / (ranks * (self.end - self.begin))
 
     def table(self, ranks):
-        """Each rank's slots in their order, as lines of a problem: auto's order is of predicted times, and would be another for these."""
+        """Each rank's slots in their order, as lines of a problem: auto's order is of predicted times, and would be
+        another for these."""
         for rank in range(ranks):
             line = [f"device {rank}"]
             for slot in sorted(self.begins[rank], key=self.begins[rank].get):
                 kind, stage, microbatch = slot
                 # The first stage hands no gradient on, so that all of its backward may be its weights'.
-                kinds = "BW" if kind == "weight" and ("backward", stage, microbatch) not in self.begins[rank] else kind[0].upper()
+                kinds = "BW" if kind == "weight" and ("backward", stage,
+                                                      microbatch) not in self.begins[rank] else kind[0].upper()
                 line += [f"{letter}{microbatch}.{stage // ranks}" for letter in kinds]
             yield " ".join(line)
 
@@ -83,7 +88,8 @@ def times(steps, stages):
 
 def played(options, schedule, stages, slots, table):
     """The idle share of a table with these times."""
-    lines = ["problem order_table", f"stages {stages}", f"devices {options.ranks}", f"microbatches {options.microbatches}", "barrier"]
+    lines = ["problem order_table", f"stages {stages}", f"devices {options.ranks}",
+             f"microbatches {options.microbatches}", "barrier"]
     lines += ["placement v"] if schedule in V_PLACED else []
     weights = any(slots["weight"])
     for kind in ("forward", "backward", "weight")[: 3 if weights else 2]:
@@ -103,7 +109,8 @@ def measure(options, schedule, work):
     bundle, trace = work / f"{schedule}.par", work / f"{schedule}.json"
     pipeline = f"pipeline={{schedule: {schedule}, stages: {stages}, cuts: {options.cuts}}}"
     loss = f"loss: {options.loss}, " if options.loss else ""
-    settings = [f"mesh={{pp: {options.ranks}}}", f"batch={{size: {options.batch}, microbatches: {options.microbatches}}}", pipeline,
+    settings = [f"mesh={{pp: {options.ranks}}}",
+                f"batch={{size: {options.batch}, microbatches: {options.microbatches}}}", pipeline,
                 f"train={{{loss}optimizer: sgd}}"]
     settings += ["dims={" + ", ".join(dim.replace("=", ": ") for dim in options.dim) + "}"] if options.dim else []
     command = [options.bin / "par-compile", options.model, "-o", bundle]
@@ -111,13 +118,15 @@ def measure(options, schedule, work):
         command += ["--set", setting]
     said = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=True).stdout
     steps = options.steps
-    command = [options.bin / "par-run", bundle, "--init", "--data", options.data, "--threads", "1", "--steps", steps + 2, "--trace",
+    command = [options.bin / "par-run", bundle, "--init", "--data", options.data, "--threads", "1", "--steps",
+               steps + 2, "--trace",
                f"{trace}:2-{steps + 1}"]
     subprocess.run(list(map(str, command)), capture_output=True, text=True, check=True)
     found = read_steps(trace)
     slots = times(found, stages)
     predicted = re.search(r"predicted step .*bubble (\d+) %", said)
-    return (statistics.median(step.idle(options.ranks) for step in found), played(options, schedule, stages, slots, found[0].table(options.ranks)),
+    return (statistics.median(step.idle(options.ranks) for step in found),
+            played(options, schedule, stages, slots, found[0].table(options.ranks)),
             statistics.median(step.end - step.begin for step in found), predicted[1] if predicted else "-", slots)
 
 
@@ -137,12 +146,14 @@ def main():
     options = parser.parse_args()
     print(f"{os.cpu_count()} cores, {options.ranks} ranks, {options.microbatches} microbatches of "
           f"{options.batch // options.microbatches}; {options.model.name}")
-    print(f"{'schedule':12} {'ms':>8} {'idle':>7} {'played':>7} {'predicted bubble':>17}   ms of forward, backward, weight by stage")
+    print(f"{'schedule':12} {'ms':>8} {'idle':>7} {'played':>7} {'predicted bubble':>17}   ms of forward, backward, "
+          f"weight by stage")
     with tempfile.TemporaryDirectory(prefix="par-bubbles-") as work:
         for schedule in options.schedule or CHUNKS:
             idle, table, seconds, predicted, slots = measure(options, schedule, pathlib.Path(work))
             text = "; ".join(" ".join(f"{ns / 1e6:.1f}" for ns in slots[kind]) for kind in slots)
-            print(f"{schedule:12} {1e3 * seconds:8.1f} {100 * idle:6.1f}% {100 * table:6.1f}% {predicted:>15} %   {text}", flush=True)
+            print(f"{schedule:12} {1e3 * seconds:8.1f} {100 * idle:6.1f}% {100 * table:6.1f}% {predicted:>15} %   "
+                  f"{text}", flush=True)
     return 0
 
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Draws curves as an SVG, with no package: python3 bench/curves.py text|images result.json picture.svg
 
-The input is what train_text.py and train_images.py write. A line is the mean of the steps around, the faint one behind it
-every step's own loss."""
+The input is what train_text.py and train_images.py write. A line is the mean of the steps around, the faint one behind
+it every step's own loss."""
 import json
 import sys
 
@@ -80,8 +80,10 @@ class Picture:
         self.name(words, colour)
 
     def mark(self, at, words):
-        self.parts += [f'<line x1="{self.x(at):.1f}" y1="{TOP}" x2="{self.x(at):.1f}" y2="{HIGH - BOTTOM}" stroke="#b00"'
-                       ' stroke-dasharray="2 3"/>', self.text(self.x(at) + 4, HIGH - BOTTOM - 8, words, "start", 'fill="#b00"')]
+        self.parts += [f'<line x1="{self.x(at):.1f}" y1="{TOP}" x2="{self.x(at):.1f}" y2="{HIGH - BOTTOM}" '
+                       f'stroke="#b00"'
+                       ' stroke-dasharray="2 3"/>',
+                       self.text(self.x(at) + 4, HIGH - BOTTOM - 8, words, "start", 'fill="#b00"')]
 
     def save(self, path):
         with open(path, "w") as file:

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Exports the model that bubbles.py and the table "Without a flush" are measured on, with random tokens: FOLDER/gpt8.onnx, FOLDER/gpt8.safetensors.
+"""Exports the model that bubbles.py and the table "Without a flush" are measured on, with random tokens:
+FOLDER/gpt8.onnx, FOLDER/gpt8.safetensors.
 
     python3 bench/gpt8.py FOLDER
 
-GPT-2 with 8 layers of 512, vocabulary 256, head untied, at transformers' other defaults (all dropouts 0.1); 64 rows of 128 tokens. Needs
-torch, transformers, onnx, onnxscript and safetensors, as test/Models/zoo/README.md installs them. The seed is fixed.
+GPT-2 with 8 layers of 512, vocabulary 256, head untied, at transformers' other defaults (all dropouts 0.1); 64 rows of
+128 tokens. Needs torch, transformers, onnx, onnxscript and safetensors, as test/Models/zoo/README.md installs them. The
+seed is fixed.
 """
 import pathlib
 import sys
@@ -34,9 +36,11 @@ def main():
     folder = pathlib.Path(sys.argv[1])
     torch.manual_seed(0)
     model, example = Named(), torch.randint(0, 256, (2, 128))
-    par.export(model, {"input_ids": example}, folder / "gpt8.onnx", dynamic={"input_ids": ["batch", "seq"]}, outputs=["logits"])
+    par.export(model, {"input_ids": example}, folder / "gpt8.onnx", dynamic={"input_ids": ["batch", "seq"]},
+               outputs=["logits"])
     tokens = torch.randint(0, 256, (64, 129))
-    save_file({"input_ids": tokens[:, :128].contiguous(), "labels": tokens[:, 1:].contiguous()}, str(folder / "gpt8.safetensors"))
+    save_file({"input_ids": tokens[:, :128].contiguous(), "labels": tokens[:, 1:].contiguous()},
+              str(folder / "gpt8.safetensors"))
 
 
 if __name__ == "__main__":

@@ -3,10 +3,10 @@
 
     import.py MODEL [--bin build/bin] [--gigabytes 2] [--turns 5]
 
-MODEL is any ONNX file, such as test/Models/gpt2/model.onnx with 651 nodes. Beside it two chains of products are made: one
-of 100 MB with its weights inside, whose peer is reading the file once (cat, from the page cache as par-compile does), and
-one whose weights, --gigabytes, lie in a sparse file beside it. Prints medians of the turns, and the largest resident
-memory of all. Only Python's standard library is used.
+MODEL is any ONNX file, such as test/Models/gpt2/model.onnx with 651 nodes. Beside it two chains of products are made:
+one of 100 MB with its weights inside, whose peer is reading the file once (cat, from the page cache as par-compile
+does), and one whose weights, --gigabytes, lie in a sparse file beside it. Prints medians of the turns, and the largest
+resident memory of all. Only Python's standard library is used.
 """
 import argparse
 import multiprocessing
@@ -78,7 +78,8 @@ def main():
             maker.start()
             maker.join()
         compiler = [options.bin / "par-compile"]
-        print(f"load {os.getloadavg()[0]:.1f}, {os.cpu_count()} cores, {options.turns} turns; wall s, CPU s, resident MiB")
+        print(f"load {os.getloadavg()[0]:.1f}, {os.cpu_count()} cores, {options.turns} turns; wall s, CPU s, resident "
+              f"MiB")
         for name, command in {
             f"{options.model.name}: import": [*compiler, options.model, plan, "--stop-after=import"],
             "100 MB inside: cat": ["cat", inside],

@@ -1,4 +1,5 @@
-"""The nodes that op_cost.py measures: each at size 0, 1 and 2, of which one has four times the elements of the one before."""
+"""The nodes that op_cost.py measures: each at size 0, 1 and 2, of which one has four times the elements of the one
+before."""
 
 import dataclasses
 
@@ -11,7 +12,8 @@ class Case:
     inputs: dict  # name: shape of floats in (0.1, 0.9), array of floats or of integers (computed in the graph)
     outputs: list  # shapes; None where the output is left out
     attributes: dict = dataclasses.field(default_factory=dict)
-    constants: dict = dataclasses.field(default_factory=dict)  # inputs that the node wants to know: in order after `inputs`
+    # inputs that the node wants to know: in order after `inputs`
+    constants: dict = dataclasses.field(default_factory=dict)
     order: list = None  # names of the inputs as the node has them
     domain: str = ""
     opset: int = 23
@@ -52,14 +54,17 @@ def elementwise(op, inputs=1, **options):
     def make(size):
         shape = (ROWS, along(size))
         shift = options.get("shift", 0.0)
-        operands = {f"x{i}": random.uniform(0.1, 0.9, shape).astype("float32") + numpy.float32(shift) for i in range(inputs)}
+        operands = {f"x{i}": random.uniform(0.1, 0.9, shape).astype("float32") + numpy.float32(shift)
+                    for i in range(inputs)}
         return Case(op, operands, [shape], options.get("attributes", {}), integers=options.get("integers", False))
 
     CASES[op] = make
 
 
-for op in ("Abs Acos Asin Atan Ceil Cos Cosh Elu Erf Exp Floor Gelu HardSigmoid HardSwish LeakyRelu Log Mish Neg Reciprocal Relu "
-           "Round Selu Sigmoid Sign Sin Sinh Softplus Softsign Sqrt Tan Tanh Identity Celu ThresholdedRelu Asinh Atanh").split():
+for op in ("Abs Acos Asin Atan Ceil Cos Cosh Elu Erf Exp Floor Gelu HardSigmoid HardSwish LeakyRelu Log Mish Neg "
+           "Reciprocal Relu "
+           "Round Selu Sigmoid Sign Sin Sinh Softplus Softsign Sqrt Tan Tanh Identity Celu ThresholdedRelu "
+           "Asinh Atanh").split():
     elementwise(op)
 elementwise("Acosh", shift=1.0)
 for op in "Add Sub Mul Div Pow Max Min Mean Sum".split():
@@ -76,7 +81,8 @@ def reduction(op, dim):
     CASES[f"{op} dim {dim}"] = make
 
 
-for op in "ReduceSum ReduceMean ReduceMax ReduceMin ReduceProd ReduceL1 ReduceL2 ReduceLogSumExp ReduceSumSquare".split():
+for op in ("ReduceSum ReduceMean ReduceMax ReduceMin ReduceProd ReduceL1 ReduceL2 ReduceLogSumExp "
+           "ReduceSumSquare").split():
     reduction(op, 1)
 reduction("ReduceSum", 0)
 reduction("ReduceMax", 0)
@@ -115,7 +121,8 @@ for reverse in (0, 1):
 whole("CumSum", turned, name="CumSum dim 0", constants={"axis": numpy.array(0)})
 whole("ArgMax", matrix, lambda size: [(ROWS,)], attributes={"axis": 1, "keepdims": 0}, integers=True)
 whole("Transpose", matrix, lambda size: [turned(size)])
-whole("Transpose", image, lambda size: [(1, side(size), side(size), 8)], name="Transpose 4", attributes={"perm": [0, 2, 3, 1]})
+whole("Transpose", image, lambda size: [(1, side(size), side(size), 8)], name="Transpose 4",
+      attributes={"perm": [0, 2, 3, 1]})
 whole("Reshape", matrix, lambda size: [(ROWS * along(size),)], constants={"shape": numpy.array([-1])})
 whole("Trilu", lambda size: (4 * side(size), 4 * side(size)))
 whole("DepthToSpace", image, lambda size: [(1, 2, 2 * side(size), 2 * side(size))], attributes={"blocksize": 2})
@@ -133,14 +140,18 @@ whole("Shrink", matrix, attributes={"lambd": 0.5})
 whole("Flatten", image, lambda size: [(1, 8 * side(size) ** 2)])
 whole("Clip", matrix, constants={"low": numpy.float32(0.3), "high": numpy.float32(0.7)})
 whole("Expand", lambda size: (1, along(size)), lambda size: [matrix(size)], constants={"shape": numpy.array([ROWS, 1])})
-whole("Tile", lambda size: (ROWS, along(size) // 4), lambda size: [matrix(size)], constants={"repeats": numpy.array([1, 4])})
+whole("Tile", lambda size: (ROWS, along(size) // 4), lambda size: [matrix(size)],
+      constants={"repeats": numpy.array([1, 4])})
 whole("Slice", matrix, lambda size: [(ROWS, along(size) // 2)],
-      constants={"starts": numpy.array([0]), "ends": numpy.array([2 ** 30]), "axes": numpy.array([1]), "steps": numpy.array([2])})
+      constants={"starts": numpy.array([0]), "ends": numpy.array([2 ** 30]), "axes": numpy.array([1]),
+                 "steps": numpy.array([2])})
 for mode in ("constant", "reflect", "edge", "wrap"):
-    whole("Pad", image, lambda size: [(1, 8, side(size) + 4, side(size) + 4)], name=f"Pad {mode}", attributes={"mode": mode},
+    whole("Pad", image, lambda size: [(1, 8, side(size) + 4, side(size) + 4)], name=f"Pad {mode}",
+          attributes={"mode": mode},
           constants={"pads": numpy.array([0, 0, 2, 2, 0, 0, 2, 2])})
 for mode in ("nearest", "linear", "cubic"):
-    whole("Resize", image, lambda size: [(1, 8, 2 * side(size), 2 * side(size))], name=f"Resize {mode}", attributes={"mode": mode},
+    whole("Resize", image, lambda size: [(1, 8, 2 * side(size), 2 * side(size))], name=f"Resize {mode}",
+          attributes={"mode": mode},
           constants={"roi": numpy.array([], "float32"), "scales": numpy.array([1, 1, 2, 2], "float32")})
 whole("Resize", image, lambda size: [(1, 8, side(size) // 2, side(size) // 2)], name="Resize linear down",
       attributes={"mode": "linear"},
@@ -159,7 +170,8 @@ def concat(size):
 
 @case("Where")
 def where(size):
-    return Case("Where", {"c": indices(2, matrix(size)).astype(bool), "x": matrix(size), "y": matrix(size)}, [matrix(size)])
+    return Case("Where", {"c": indices(2, matrix(size)).astype(bool), "x": matrix(size), "y": matrix(size)},
+                [matrix(size)])
 
 
 @case("TopK")
@@ -215,14 +227,16 @@ for how in ("none", "add", "mul", "max"):
     @case(f"ScatterND {how}")
     def scatter_nd(size, how=how):
         n = along(size)
-        return Case("ScatterND", {"x": (n, ROWS), "i": permutations(n, n // 2)[:, None], "u": (n // 2, ROWS)}, [(n, ROWS)],
+        return Case("ScatterND", {"x": (n, ROWS), "i": permutations(n, n // 2)[:, None], "u": (n // 2, ROWS)},
+                    [(n, ROWS)],
                     {"reduction": how})
 
 
 @case("OneHot")
 def one_hot(size):
     n = along(size)
-    return Case("OneHot", {"i": indices(n, (ROWS,)), "v": (2,)}, [(ROWS, n)], {}, {"depth": numpy.array(n)}, ["i", "depth", "v"])
+    return Case("OneHot", {"i": indices(n, (ROWS,)), "v": (2,)}, [(ROWS, n)], {}, {"depth": numpy.array(n)},
+                ["i", "depth", "v"])
 
 
 @case("ReverseSequence")

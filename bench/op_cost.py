@@ -4,10 +4,10 @@
     op_cost.py --bin build/bin [--only Gather] [--sizes 3]
 
 Every case is a small ONNX model of one node: its floats are parameters, its loss the sum of its result times another
-parameter, so that every gradient is computed from numbers that are not known before. `par-compile` predicts the time of each
-instruction (--emit=trace), `par-run --trace` measures it, and the worst kernel of each case is printed at each size: the
-time over the prediction, and how the time grows beside how the prediction grows. A fault is what takes over 10 x its
-prediction, or grows faster than that from size to size. Needs onnx,
+parameter, so that every gradient is computed from numbers that are not known before. `par-compile` predicts the time of
+each instruction (--emit=trace), `par-run --trace` measures it, and the worst kernel of each case is printed at each
+size: the time over the prediction, and how the time grows beside how the prediction grows. A fault is what takes over
+10 x its prediction, or grows faster than that from size to size. Needs onnx,
 numpy and safetensors. Exit code 1 if there is a fault.
 """
 
@@ -42,11 +42,13 @@ class Model:
         names = {name: self.operand(name, value) for name, value in made.inputs.items()}
         for name, value in made.constants.items():
             # Of a node: an initializer of floats is a parameter, which scales of a Resize cannot be.
-            self.nodes.append(helper.make_node("Constant", [], [name], value=numpy_helper.from_array(numpy.asarray(value))))
+            self.nodes.append(helper.make_node("Constant", [], [name],
+                                               value=numpy_helper.from_array(numpy.asarray(value))))
             names[name] = name
         outputs = ["" if shape is None else f"y{i}" for i, shape in enumerate(made.outputs)]
         operands = [names[name] for name in made.order or names]
-        self.nodes.append(helper.make_node(made.op, operands, outputs, name="case", domain=made.domain, **made.attributes))
+        self.nodes.append(helper.make_node(made.op, operands, outputs, name="case", domain=made.domain,
+                                           **made.attributes))
         terms = [self.term(name, shape, made.integers) for name, shape in zip(outputs, made.outputs) if name]
         self.nodes.append(helper.make_node("ReduceSum", ["data"], ["d"], keepdims=0))
         self.nodes.append(helper.make_node("Sum", [*terms, "d"], ["loss"]))
@@ -133,7 +135,8 @@ class Measured:
 
 
 def judge(sizes):
-    """What is wrong: too slow at the largest size, or slower beside the prediction at each size than at the one before."""
+    """What is wrong: too slow at the largest size, or slower beside the prediction at each size than at the one
+    before."""
     faults = []
     if sizes[-1].worst > MOST:
         faults.append(f"{sizes[-1].worst:.0f} x its prediction")

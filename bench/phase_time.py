@@ -3,9 +3,9 @@
 
 usage: phase_time.py MODEL.onnx... --plan PLAN [--bin build/bin] [--set KEY=VALUE]
 
-Each model is compiled once; models are told apart by their names (gpt-32.onnx, gpt-64.onnx). The last lines are wall time
-and the most resident memory. CPU time does not depend much on what else the machine does, wall time does; Codegen's is the
-sum over its threads.
+Each model is compiled once; models are told apart by their names (gpt-32.onnx, gpt-64.onnx). The last lines are wall
+time and the most resident memory. CPU time does not depend much on what else the machine does, wall time does;
+Codegen's is the sum over its threads.
 """
 import argparse
 import os

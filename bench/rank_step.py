@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""A training step of GPT-2 124M on several CPU ranks, one thread each: Par against PyTorch over Gloo, strategy by strategy, in turns.
+"""A training step of GPT-2 124M on several CPU ranks, one thread each: Par against PyTorch over Gloo, strategy by
+strategy, in turns.
 
-    rank_step.py --peer torch_ranks.py gpt2-124m.onnx          by par.export, vocabulary 50257, symbolic batch and sequence
+    rank_step.py --peer torch_ranks.py gpt2-124m.onnx          by par.export, vocabulary 50257, symbolic batch and
+    sequence
 
-PEER is called as `PEER STRATEGY RANKS BATCH SEQUENCE` and prints a line that ends in `T s a step, K tokens/s`; STRATEGY is one
-of single, ddp, fsdp and tp, with AdamW, f32. Needs torch and transformers from PyPI. What Par's step would take if it were its
-products alone comes from the trace of its last turn: seconds in products of the rank that has most.
+PEER is called as `PEER STRATEGY RANKS BATCH SEQUENCE` and prints a line that ends in `T s a step, K tokens/s`; STRATEGY
+is one of single, ddp, fsdp and tp, with AdamW, f32. Needs torch and transformers from PyPI. What Par's step would take
+if it were its products alone comes from the trace of its last turn: seconds in products of the rank that has most.
 """
 
 import argparse
@@ -39,8 +41,10 @@ def prepare(options, name):
     folder.mkdir(parents=True, exist_ok=True)
     plan = folder / "plan.yaml"
     plan.write_text(STRATEGIES[name][0].replace("RANKS", str(options.ranks)) + "\n")
-    settings = [f"batch={options.batch}", f"dims={{seq: {options.sequence}}}", "train={optimizer: {kind: adamw, lr: 1e-4}}"]
-    save_file(token_data(numpy.random.default_rng(0), options.batch, options.sequence, 50257), folder / "data.safetensors")
+    settings = [f"batch={options.batch}", f"dims={{seq: {options.sequence}}}",
+                "train={optimizer: {kind: adamw, lr: 1e-4}}"]
+    save_file(token_data(numpy.random.default_rng(0), options.batch, options.sequence, 50257),
+              folder / "data.safetensors")
     command = [options.bin / "par-compile", "-q", options.model, plan, "-o", folder / "model.par"]
     for setting in settings:
         command += ["--set", setting]
@@ -57,8 +61,9 @@ def run_peer(options, strategy):
 
 
 def shares(folder, steps):
-    """Seconds a step in products, of the rank that has most, and in communication that nothing hides (on the queue of compute):
-    of the rank that waits most and of the one that waits least. What the first waits longer it waits for the other to come."""
+    """Seconds a step in products, of the rank that has most, and in communication that nothing hides (on the queue of
+    compute): of the rank that waits most and of the one that waits least. What the first waits longer it waits for the
+    other to come."""
     spent = collections.defaultdict(collections.Counter)
     for rank, instruction, seconds in read_events(folder / "trace.json", read_programs(folder / "model.par")):
         waits = instruction["op"] in WAITS and instruction.get("q", "compute") == "compute"
@@ -94,7 +99,8 @@ def main():
             peer.append(run_peer(options, STRATEGIES[name][1]))
         mine, theirs, share = statistics.median(par), statistics.median(peer), shares(folder, options.steps)
         print(f"  {name:9} {mine:7.3f} s (cpu {statistics.median(cpu):7.3f}) {tokens / mine:6.0f} tokens/s"
-              f"   PyTorch {STRATEGIES[name][1]:6} {theirs:7.3f} s {tokens / theirs:6.0f}   Par is {theirs / mine:.2f} x as fast"
+              f"   PyTorch {STRATEGIES[name][1]:6} {theirs:7.3f} s {tokens / theirs:6.0f}   Par is {theirs / mine:.2f} "
+              f"x as fast"
               f"   products {share['products'] / mine:.1%}, communication waited for {share['least'] / mine:.1%} to "
               f"{share['most'] / mine:.1%}", flush=True)
 

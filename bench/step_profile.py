@@ -36,7 +36,8 @@ def convolution_work(builtin, imm):
     n, groups, c, o = imm[:4]
     window, out, stride = imm[7:10], imm[10:13], imm[13:16]
     flops = 2 * n * o * c * product_of(window) * product_of(out)
-    text = f"{builtin} {n} x {groups * c} -> {o}, window {window[1]} x {window[2]} by {stride[2]}, to {out[1]} x {out[2]}"
+    text = (f"{builtin} {n} x {groups * c} -> {o}, window {window[1]} x {window[2]} by {stride[2]}, "
+            f"to {out[1]} x {out[2]}")
     return Work(f"convolution {PASSES[builtin]} " + " ".join(map(str, imm[:25])), flops, text)
 
 
@@ -49,7 +50,8 @@ def read_programs(bundle):
 
 
 def read_events(trace, programs):
-    """(rank, instruction, seconds) of all that the ranks ran while they were traced; what a rank does besides has none."""
+    """(rank, instruction, seconds) of all that the ranks ran while they were traced; what a rank does besides has
+    none."""
     for event in json.loads(trace.read_text())["traceEvents"]:
         block, _, index = event["name"].partition("/")[2].rpartition(":")
         if event.get("ph") == "X" and block in programs[event["pid"]]["blocks"] and index.isdigit():
@@ -57,7 +59,8 @@ def read_events(trace, programs):
 
 
 def read_profile(trace, bundle):
-    """Products and convolutions by name, and seconds and number of everything else, over the traced steps of one rank."""
+    """Products and convolutions by name, and seconds and number of everything else, over the traced steps of one
+    rank."""
     programs = read_programs(bundle)
     program = programs[0]
     calls = {call["name"]: call for call in program["calls"]}

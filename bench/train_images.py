@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""A real training run: a convolutional net with batch norm learns to read handwritten digits, alone and on several ranks.
+"""A real training run: a convolutional net with batch norm learns to read handwritten digits, alone and on several
+ranks.
 
     pip download --no-deps scikit-learn      # BSD; it ships 1,797 images of the UCI optical digits (CC BY 4.0)
     python3 bench/train_images.py --digits scikit_learn-*.whl --bin build/bin
 
-The net is an nn.Module of this file, exported by par.export with PyTorch's initial weights. Par trains it on one rank, on
-two replicas, and on two replicas of two tensor halves (each convolution's filters and the classifier's inputs); PyTorch
-trains it on the same images in the same order. Each result then predicts the images held out, by the moving statistics
-that training left. Par's predict from what an inference bundle of the same file says (par-run --output), and again
-from PyTorch with the weights that Par exported: both must read the same digits. Writes result.json, from which curves.py
-draws the picture. Ends with 1 if Par reads fewer digits than PyTorch, beyond --slack of them.
+The net is an nn.Module of this file, exported by par.export with PyTorch's initial weights. Par trains it on one rank,
+on two replicas, and on two replicas of two tensor halves (each convolution's filters and the classifier's inputs);
+PyTorch trains it on the same images in the same order. Each result then predicts the images held out, by the moving
+statistics that training left. Par's predict from what an inference bundle of the same file says (par-run --output), and
+again from PyTorch with the weights that Par exported: both must read the same digits. Writes result.json, from which
+curves.py draws the picture. Ends with 1 if Par reads fewer digits than PyTorch, beyond --slack of them.
 """
 import argparse
 import gzip
@@ -36,7 +37,8 @@ PLANS = {
     "dp 2 x tp 2": "mesh: {dp: 2, tp: 2}\nshard:\n  conv1.weight: {0: tp}\n  conv2.weight: {0: tp}\n"
                    "  conv3.weight: {0: tp}\n  classifier.weight: {1: tp}\n",
 }
-TRAIN = f"batch: {BATCH}\ntrain: {{loss: cross_entropy, optimizer: {{kind: momentum, lr: {RATE}, momentum: {MOMENTUM}}}}}\n"
+TRAIN = (f"batch: {BATCH}\n"
+         f"train: {{loss: cross_entropy, optimizer: {{kind: momentum, lr: {RATE}, momentum: {MOMENTUM}}}}}\n")
 
 
 class Net(torch.nn.Module):
@@ -96,7 +98,8 @@ def train_par(options, name, text):
     metrics = work / "metrics.jsonl"
     metrics.unlink(missing_ok=True)
     tool(options, "par-compile", options.work / "net.onnx", work / "plan.yaml", "-o", work / "net.par")
-    tool(options, "par-run", work / "net.par", "--data", options.work / "train.safetensors", "--order", "sequential", "--steps",
+    tool(options, "par-run", work / "net.par", "--data", options.work / "train.safetensors", "--order", "sequential",
+         "--steps",
          options.steps, "--metrics", metrics, "--save", work / "ckpt", "--export", work / "trained.safetensors")
     return {line["step"]: line["loss"] for line in map(json.loads, metrics.read_text().splitlines())}, work
 
@@ -106,7 +109,8 @@ def predict_par(options, work):
     bundle, found = work / "predict.par", work / "scores.safetensors"
     (work / "predict.yaml").write_text(f"batch: {BATCH}\n")
     tool(options, "par-compile", options.work / "net.onnx", work / "predict.yaml", "-o", bundle)
-    tool(options, "par-run", bundle, "--weights", work / "ckpt" / str(options.steps), "--data", options.work / "held.safetensors",
+    tool(options, "par-run", bundle, "--weights", work / "ckpt" / str(options.steps), "--data",
+         options.work / "held.safetensors",
          "--output", found)
     (scores,) = load_arrays(found).values()
     return scores
@@ -151,7 +155,8 @@ def main():
     parser.add_argument("--bin", type=pathlib.Path, default="build/bin", help="where the tools are")
     parser.add_argument("--work", type=pathlib.Path, default="build/train-images", help="folder for what is written")
     parser.add_argument("--steps", type=int, default=300)
-    parser.add_argument("--slack", type=int, default=3, help="digits that Par may read less than PyTorch: roundings differ")
+    parser.add_argument("--slack", type=int, default=3,
+                        help="digits that Par may read less than PyTorch: roundings differ")
     options = parser.parse_args()
     options.work.mkdir(parents=True, exist_ok=True)
     net, train, held = prepare(options)
@@ -159,15 +164,19 @@ def main():
     result["losses"]["PyTorch"] = train_torch(options, net, *train)
     theirs = int((predict_torch(net, held[0]).argmax(1) == held[1]).sum())
     result["correct"]["PyTorch"] = theirs
-    print(f"PyTorch       last loss {result['losses']['PyTorch'][options.steps]:.4f}, {theirs} of {HELD_OUT} held out right",
+    print(f"PyTorch       last loss {result['losses']['PyTorch'][options.steps]:.4f}, {theirs} of {HELD_OUT} held out "
+          f"right",
           flush=True)
     failed = False
     for name, text in PLANS.items():
         losses, right, alike, apart = try_plan(options, name, text, held)
         result["losses"][f"Par, {name}"], result["correct"][f"Par, {name}"] = losses, right
         failed |= right < theirs - options.slack or not alike
-        print(f"Par, {name:12} last loss {losses[options.steps]:.4f}, {right} of {HELD_OUT} held out right; first 20 losses"
-              f" within {max(abs(losses[i] - result['losses']['PyTorch'][i]) for i in range(1, min(21, options.steps + 1))):.1e}"
+        apart_at_first = max(abs(losses[i] - result["losses"]["PyTorch"][i])
+                             for i in range(1, min(21, options.steps + 1)))
+        print(f"Par, {name:12} last loss {losses[options.steps]:.4f}, {right} of {HELD_OUT} held out right; first 20 "
+              f"losses"
+              f" within {apart_at_first:.1e}"
               f" of PyTorch's; its scores and PyTorch's with the exported weights {apart:.1e} apart", flush=True)
     (options.work / "result.json").write_text(json.dumps(result))
     sys.exit(1 if failed else 0)

@@ -5,11 +5,11 @@
     python3 bench/train_text.py --text jargon-text_*.deb --bin build/bin
 
 The model is an nn.Module of this file, exported by par.export with PyTorch's initial weights. Par trains it on two
-pipeline stages and two replicas. After some steps the whole job is killed (SIGKILL to every process); it is resumed from
-its last checkpoint and must repeat, bit for bit, the losses of the steps that the killed job had made after that
-checkpoint. The trained weights are exported, as safetensors and in the ONNX model, and loaded into the module, whose loss
-on text held out must be Par's. For comparison PyTorch trains the module on the same windows for the first --torch-steps.
-Writes result.json, from which curves.py draws the picture. Ends with 1 if one of the equalities fails.
+pipeline stages and two replicas. After some steps the whole job is killed (SIGKILL to every process); it is resumed
+from its last checkpoint and must repeat, bit for bit, the losses of the steps that the killed job had made after that
+checkpoint. The trained weights are exported, as safetensors and in the ONNX model, and loaded into the module, whose
+loss on text held out must be Par's. For comparison PyTorch trains the module on the same windows for the first
+--torch-steps. Writes result.json, from which curves.py draws the picture. Ends with 1 if one of the equalities fails.
 """
 import argparse
 import gzip
@@ -58,7 +58,8 @@ class GPT(torch.nn.Module):
         self.ln_f, self.head = torch.nn.LayerNorm(WIDTH), torch.nn.Linear(WIDTH, SYMBOLS, bias=False)
         for name, value in self.named_parameters():
             if value.ndim == 2:
-                torch.nn.init.normal_(value, std=0.02 / math.sqrt(2 * LAYERS) if "out." in name or "down." in name else 0.02)
+                torch.nn.init.normal_(value, std=0.02 / math.sqrt(2 * LAYERS) if "out." in name or "down." in name
+                                      else 0.02)
 
     def forward(self, tokens):
         x = self.wte(tokens) + self.wpe.weight[:tokens.shape[1]]
@@ -123,7 +124,8 @@ def prepare(options):
     (options.work / "plan.yaml").write_text(plan(options.steps))
     tool(options, "par-compile", model, options.work / "plan.yaml", "-o", options.work / "gpt.par")
     count = sum(value.numel() for value in module.parameters())
-    print(f"text    {len(text):,} bytes: {len(train['tokens']):,} windows of {WINDOW} to train, {len(held['tokens']):,} held"
+    print(f"text    {len(text):,} bytes: {len(train['tokens']):,} windows of {WINDOW} to train, "
+          f"{len(held['tokens']):,} held"
           f" out; {count / 1e6:.1f} M parameters", flush=True)
     return module, train, held, count
 
@@ -178,7 +180,8 @@ def train_par(options):
     same = bool(shared) and all(before[step] == after[step] for step in shared)
     print(f"resumed steps {shared[0] if shared else '?'} to {shared[-1] if shared else '?'} were made twice: losses"
           f" {'equal bit for bit' if same else 'DIFFER'}", flush=True)
-    evaluated = {line["step"]: line["eval_loss"] for file in (first, second) for line in lines(file) if "eval_loss" in line}
+    evaluated = {line["step"]: line["eval_loss"] for file in (first, second) for line in lines(file)
+                 if "eval_loss" in line}
     return {"par": {**before, **after}, "held": evaluated, "seconds": seconds, "resumed_equal": same,
             "killed": max(before), "resumed_from": min(after) - 1}
 
@@ -207,10 +210,12 @@ def check_export(options, held):
     module = GPT()
     module.load_state_dict(weights)
     theirs = held_loss(module, held)
-    written = {value.name: onnx.numpy_helper.to_array(value) for value in onnx.load(work / "trained.onnx").graph.initializer}
+    written = {value.name: onnx.numpy_helper.to_array(value)
+               for value in onnx.load(work / "trained.onnx").graph.initializer}
     alike = all(name in written and numpy.array_equal(value.numpy(), written[name]) for name, value in weights.items())
     difference = abs(ours - theirs) / theirs
-    print(f"held    Par {ours:.7f}, PyTorch with the exported weights {theirs:.7f}: {difference:.1e} apart, bound {BOUND:g};"
+    print(f"held    Par {ours:.7f}, PyTorch with the exported weights {theirs:.7f}: {difference:.1e} apart, bound "
+          f"{BOUND:g};"
           f" the .onnx file holds {'the same' if alike else 'OTHER'} weights", flush=True)
     return ours, theirs, difference <= BOUND and alike
 
@@ -237,7 +242,8 @@ def train_torch(options, module, train):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--text", type=pathlib.Path, required=True, help="jargon-text_*.deb, its jargon.txt.gz, or a text")
+    parser.add_argument("--text", type=pathlib.Path, required=True,
+                        help="jargon-text_*.deb, its jargon.txt.gz, or a text")
     parser.add_argument("--bin", type=pathlib.Path, default="build/bin", help="where the tools are")
     parser.add_argument("--work", type=pathlib.Path, default="build/train-text", help="folder for what is written")
     parser.add_argument("--steps", type=int, default=1000)

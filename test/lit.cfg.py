@@ -1,5 +1,6 @@
 # How lit finds and runs Par's tests. Substitutions: %models, %examples, %python; tools are on the PATH.
-# Features: `cuda` (a device answers), `long` (only with --param long=1), `node-tests` (PAR_NODE_TESTS names their folder).
+# Features: `cuda` (a device answers), `long` (only with --param long=1), `node-tests` (PAR_NODE_TESTS names their
+# folder).
 import os
 import shutil
 import subprocess

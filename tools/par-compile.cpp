@@ -1,9 +1,4 @@
-//===- par-compile.cpp - ONNX model and plan to a bundle
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// ONNX model and plan to a bundle.
 #include "par/Driver/Compile.h"
 #include "par/Plan/Schema.h"
 #include "par/Solver/Schedules.h"
@@ -33,15 +28,21 @@ static const Flag flags[] = {
     {"--list", Flag::Maybe, true, "params|modules|nodes|inputs", "prints the names that a plan can use"},
     {"--check", Flag::Nothing, true, "", "all but writing the bundle: plan, memory bound, proof, prediction"},
     {"--check-phases", Flag::Nothing, true, "", "interprets the program before and after every phase and compares"},
-    {"--check-kernels", Flag::Nothing, true, "", "runs each generated kernel on random operands and compares with the interpreter"},
+    {"--check-kernels", Flag::Nothing, true, "",
+     "runs each generated kernel on random operands and compares with the interpreter"},
     {"--stop-after", Flag::Value, true, "PHASE", "prints the IR after a phase and stops"},
-    {"--emit", Flag::Value, true, "PHASE|trace|kernels", "prints the IR after a phase, the simulated step as a Perfetto trace, or what each kernel takes of a GPU"},
-    {"--explain", Flag::Value, true, "collectives|memory", "prints every communication, where it is from and what forced it, or what forward keeps for backward"},
+    {"--emit", Flag::Value, true, "PHASE|trace|kernels",
+     "prints the IR after a phase, the simulated step as a Perfetto trace, or what each kernel takes of a GPU"},
+    {"--explain", Flag::Value, true, "collectives|memory",
+     "prints every communication, where it is from and what forced it, or what forward keeps for backward"},
     {"--with-weights", Flag::Nothing, false, "", ""},
     {"--threads", Flag::Value, false, "N", ""},
-    {"--host-code", Flag::Nothing, true, "", "compiles the kernels of a bundle for a GPU for this host: for runs on stub libraries"},
-    {"--emit-reproducer", Flag::Maybe, true, "FILE", "where Par itself fails: keeps the program before that phase in FILE (par-reproducer.mlir), for a report"},
-    {"--cache", Flag::Value, true, "DIR", "keeps the code of kernels in DIR, for the next plan of the model; default: $PAR_CACHE, else nothing is kept"},
+    {"--host-code", Flag::Nothing, true, "",
+     "compiles the kernels of a bundle for a GPU for this host: for runs on stub libraries"},
+    {"--emit-reproducer", Flag::Maybe, true, "FILE",
+     "where Par itself fails: keeps the program before that phase in FILE (par-reproducer.mlir), for a report"},
+    {"--cache", Flag::Value, true, "DIR",
+     "keeps the code of kernels in DIR, for the next plan of the model; default: $PAR_CACHE, else nothing is kept"},
     {"--timing", Flag::Nothing, true, "", "prints the time of every phase"},
     {"--werror", Flag::Nothing, false, "", ""},
     {"--auto", Flag::Maybe, false, "N", ""},

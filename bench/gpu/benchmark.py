@@ -58,7 +58,8 @@ def run_par(machine, step, bundle):
 
 def run_torch(machine, step, how, size, *flags):
     script = pathlib.Path(__file__).with_name("torch_gpt2.py")
-    command = [sys.executable, str(script), how, str(size["batch"]), str(size["sequence"]), str(STEPS), str(WARM_UP), *flags]
+    command = [sys.executable, str(script), how, str(size["batch"]), str(size["sequence"]), str(STEPS), str(WARM_UP),
+               *flags]
     with Memory(machine) as memory:
         text = machine.execute(step, command, own=False, most=step.left() - 25)
     return {**json.loads(text.splitlines()[-1]), "mib": memory.used}
@@ -86,16 +87,19 @@ def claims(machine, step, par, torch, size):
     step.figures["table"] = [f"GPT-2 124M, bf16, {size['batch']} x {size['sequence']} tokens, AdamW; {name}, "
                              f"peak {peak / 1e12:.0f} TFLOP/s; medians of {STEPS - WARM_UP} steps in each turn"]
     for who, of in (("Par", par), ("torch.compile", torch)):
-        step.figures["table"].append(f"{who:14} {of['ms']:8.2f} ms  {of['tokens_per_second']:9.0f} tokens/s  MFU {of['mfu']:.3f}  "
+        step.figures["table"].append(f"{who:14} {of['ms']:8.2f} ms  {of['tokens_per_second']:9.0f} tokens/s  MFU "
+                                     f"{of['mfu']:.3f}  "
                                      f"GPU memory {of['mib']:6.0f} MiB, of which its own count {of['own_mib']:6.0f}")
     for who, of in (("Par", par), ("torch.compile", torch)):
         # Weights begin small, so that every symbol is as likely.
         step.hold(f"{who}: first loss to ln 50257, absolute", abs(of["turns"][0]["first"] - math.log(50257)), 0.5)
-    step.hold("tokens a second: Par / torch.compile", par["tokens_per_second"] / torch["tokens_per_second"], 1, least=True)
+    step.hold("tokens a second: Par / torch.compile", par["tokens_per_second"] / torch["tokens_per_second"], 1,
+              least=True)
     if par["mib"] > 0 and torch["mib"] > 0:
         step.hold("GPU memory: Par / torch.compile", par["mib"] / torch["mib"], 1)
     else:
-        step.note("GPU memory: Par / torch.compile", "not possible", "nvidia-smi does not tell what is used; by their own "
+        step.note("GPU memory: Par / torch.compile", "not possible",
+                  "nvidia-smi does not tell what is used; by their own "
                   f"counts {par['own_mib']:.0f} and {torch['own_mib']:.0f} MiB")
 
 
@@ -126,5 +130,6 @@ def benchmark(machine, step):
     elif torch:
         alone = summarise(torch, size, peak_of(machine.smi("name") or "?"))
         step.figures["torch_compile"] = alone
-        step.note("torch.compile alone", "not shown", f"{alone['tokens_per_second']:.0f} tokens/s, {alone['mib']:.0f} MiB; "
+        step.note("torch.compile alone", "not shown",
+                  f"{alone['tokens_per_second']:.0f} tokens/s, {alone['mib']:.0f} MiB; "
                                                       "there is nothing to compare with")

@@ -11,12 +11,12 @@ import training
 from machine import Machine
 from report import Broken, NotPossible, Refused, Step, write
 
-# Least share of the copy's bandwidth for kernels that do little but move memory. Of the others the share is only printed:
-# windows that overlap, additions in a fixed order, ten rounds of Philox for each random number.
+# Least share of the copy's bandwidth for kernels that do little but move memory. Of the others the share is only
+# printed: windows that overlap, additions in a fixed order, ten rounds of Philox for each random number.
 LEAST_SHARE = 0.8
 NOT_MEMORY_BOUND = {"max_pool", "max_pool_grad", "scatter_add_rows", "dropout"}
-# Builtins that no bundle of this compiler calls on cuda (norms and softmax are generated, above): bundles of before run on
-# them, at 0.57 to 0.8 of the copy on an H100.
+# Builtins that no bundle of this compiler calls on cuda (norms and softmax are generated, above): bundles of before run
+# on them, at 0.57 to 0.8 of the copy on an H100.
 NOT_EMITTED = {"softmax", "softmax_backward", "layer_norm", "layer_norm_backward"}
 # Tests of what libraries compute, which is there without nvcc.
 OF_LIBRARIES = ("CudaConvolution.", "CudaAttention.", "CudaProduct.")
@@ -25,14 +25,16 @@ NOT_IN_STUB = {"CudaReduce.givesTheBitsOfTheCpu", "CudaCopy.copiesAnyBytes"}
 
 
 def kernels(machine, step):
-    """Every builtin kernel, and cuDNN's convolutions and attentions, against the CPU builtin of its name; what is done beside products."""
+    """Every builtin kernel, and cuDNN's convolutions and attentions, against the CPU builtin of its name; what is done
+    beside products."""
     machine.need_gpu()
     if not machine.dry and not machine.cuda:
         raise NotPossible("these bundles are for cpu")
     report = machine.work / "kernels.json"
     machine.run(step, "cuda-kernels-check", f"--gtest_output=json:{report}", good=(0, 1))
     suites = json.loads(report.read_text())["testsuites"]
-    tests = [(f"{suite['name']}.{test['name']}", test.get("failures", [])) for suite in suites for test in suite["testsuite"]]
+    tests = [(f"{suite['name']}.{test['name']}", test.get("failures", [])) for suite in suites
+             for test in suite["testsuite"]]
     launches = machine.calls["cuLaunchKernel"]
     own = [failures for name, failures in tests if not name.startswith(OF_LIBRARIES)]
     if own and all("built without nvcc" in str(failures) for failures in own):
@@ -54,7 +56,8 @@ def measure(machine, step, kind, *arguments):
     found = json.loads(machine.run(step, "cuda-kernels-speed", *arguments))
     if machine.dry:
         step.note(f"{kind} kernels: shares of the copy bandwidth", "not shown",
-                  f"{len(found['kernels'])} kernels are launched ({', '.join(kernel['name'] for kernel in found['kernels'])}); "
+                  f"{len(found['kernels'])} kernels are launched "
+                  f"({', '.join(kernel['name'] for kernel in found['kernels'])}); "
                   "the stub has no bandwidth")
         return
     step.figures.setdefault("bandwidth", {})[kind] = found

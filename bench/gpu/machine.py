@@ -49,7 +49,8 @@ class Machine:
         self.trained = {}  # losses of bundles on one rank, by path
         with tarfile.open(folder / "tools.tar.gz") as tools:
             tools.extractall(self.work, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
-        self.environment = dict(os.environ, LD_LIBRARY_PATH=self.paths("lib", "stubs") + os.environ.get("LD_LIBRARY_PATH", ""))
+        self.environment = dict(os.environ,
+                                LD_LIBRARY_PATH=self.paths("lib", "stubs") + os.environ.get("LD_LIBRARY_PATH", ""))
         self.loader = []
         if self.dry:
             self.use_stubs()
@@ -103,7 +104,8 @@ class Machine:
         log.unlink(missing_ok=True)
         env = {**(self.environment if own else os.environ), **(environment or {})}
         # A group of its own: a program that outlasts its time ends with its children.
-        job = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace", env=env,
+        job = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace",
+                               env=env,
                                start_new_session=True)
         try:
             out, error = job.communicate(timeout=min(step.left(), most))
@@ -124,7 +126,8 @@ class Machine:
         tool = shutil.which("nvidia-smi")
         if not tool:
             return None
-        done = subprocess.run([tool, f"--query-gpu={query}", "--format=csv,noheader,nounits"], capture_output=True, text=True,
+        done = subprocess.run([tool, f"--query-gpu={query}", "--format=csv,noheader,nounits"], capture_output=True,
+                              text=True,
                               timeout=20)
         return done.stdout.strip().splitlines()[0] if done.returncode == 0 and done.stdout.strip() else None
 
@@ -143,7 +146,8 @@ def count_calls(log):
 
 def outcome(code, out, error):
     """The exception for a program that ended so."""
-    lines = [line for line in error.splitlines() if "error:" in line] or (error.strip() or out.strip()).splitlines()[-1:]
+    lines = [line for line in error.splitlines()
+             if "error:" in line] or (error.strip() or out.strip()).splitlines()[-1:]
     said = lines[0].strip() if lines else "nothing was said"
     if code < 0:
         return Broken(f"ended by {signal.Signals(-code).name}: {said}")

@@ -166,7 +166,8 @@ def prepare(options):
     folder.save()
     megabytes = folder.bytes() / 1e6
     refused = sum("refused" in entry for entry in folder.bundles)
-    print(f"{folder.path}: {megabytes:.1f} MB, {len(folder.bundles) - refused} bundles, {refused} refused by the compiler")
+    print(f"{folder.path}: {megabytes:.1f} MB, {len(folder.bundles) - refused} bundles, {refused} refused by the "
+          f"compiler")
     if megabytes > options.limit_mb:
         print(f"gpu-check: error: {megabytes:.1f} MB are more than the {options.limit_mb:g} MB that may be carried; "
               "--only takes fewer models")

@@ -52,7 +52,8 @@ class Step:
     def hold(self, what, figure, bound, least=False, note=""):
         """The figure is at most the bound, or at least; a NaN fails."""
         held = figure >= bound if least else figure <= bound
-        self.note(what, "pass" if held else "fail", f"{figure:.3g} {'>=' if least else '<='} {bound:.3g}{note}", figure=figure,
+        self.note(what, "pass" if held else "fail", f"{figure:.3g} {'>=' if least else '<='} {bound:.3g}{note}",
+                  figure=figure,
                   bound=bound)
 
     def attempt(self, what, body, *arguments, **options):
@@ -97,7 +98,8 @@ def write(folder, head, steps):
     (folder / "gpu-check.json").write_text(json.dumps(finite(whole), indent=1) + "\n")
     lines = [f"{key}: {value}" for key, value in head.items()] + [""]
     for step in steps:
-        lines.append(f"{step.name}: {step.status()} ({step.seconds:.1f} s)" + ("" if step.claims else ": nothing was claimed"))
+        lines.append(f"{step.name}: {step.status()} ({step.seconds:.1f} s)"
+                     + ("" if step.claims else ": nothing was claimed"))
         lines += [f"  {claim['status']:12} {claim['claim']}" + (f": {claim['text']}" if claim["text"] else "")
                   for claim in step.claims]
         lines += ["  " + line for line in step.figures.get("table", [])]

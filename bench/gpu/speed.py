@@ -38,8 +38,8 @@ def collect(folder, build, models):
 
 
 def write_data(path, inputs):
-    """Two batches. Labels are tokens below 30,000, or classes below 1,000 where samples are images; numbers repeat after a
-    million: it is time that is asked for."""
+    """Two batches. Labels are tokens below 30,000, or classes below 1,000 where samples are images; numbers repeat
+    after a million: it is time that is asked for."""
     draw, header, parts, end = random.Random(0), {}, [], 0
     images = any(kind != "i64" for _, kind, _ in inputs)
     for name, kind, (batch, *shape) in inputs:
@@ -47,7 +47,8 @@ def write_data(path, inputs):
         for size in shape:
             count *= size
         some = min(count, 1 << 20)
-        block = array.array("q", (draw.randrange(1000 if images else 30000) for _ in range(some))) if kind == "i64" else \
+        block = array.array("q",
+                            (draw.randrange(1000 if images else 30000) for _ in range(some))) if kind == "i64" else \
             array.array("f", (draw.gauss(0, 1) for _ in range(some)))
         body = (block * (count // some + 1))[:count].tobytes()
         header[name] = {"dtype": "I64" if kind == "i64" else "F32", "shape": [2 * batch, *shape],
@@ -59,13 +60,15 @@ def write_data(path, inputs):
 
 
 def run_par(machine, step, bundle):
-    path, metrics, data = machine.folder / bundle["path"], machine.work / "metrics.jsonl", machine.work / "speed.safetensors"
+    path, metrics = machine.folder / bundle["path"], machine.work / "metrics.jsonl"
+    data = machine.work / "speed.safetensors"
     write_data(data, json.loads(path.with_name("inputs.json").read_text()))
     metrics.unlink(missing_ok=True)
     trace = os.environ.get("PAR_GPU_TRACES")
     traced = ["--trace", f"{trace}/{bundle['model']}.json:{STEPS}-{STEPS}"] if trace else []
     with Memory(machine) as memory:
-        said = machine.run(step, "par-run", path, "--init", "--data", data, "--steps", STEPS, "--metrics", metrics, *traced)
+        said = machine.run(step, "par-run", path, "--init", "--data", data, "--steps", STEPS, "--metrics", metrics,
+                           *traced)
     lines = [line for line in map(json.loads, metrics.read_text().splitlines()) if "loss" in line]
     if len(lines) != STEPS:
         raise Broken(f"{len(lines)} steps were made of {STEPS}")
@@ -84,7 +87,8 @@ def run_torch(machine, step, name):
 
 
 def speed(machine, step):
-    """Larger models than the benchmark's: a step's time and memory beside torch.compile's, and the step that was predicted."""
+    """Larger models than the benchmark's: a step's time and memory beside torch.compile's, and the step that was
+    predicted."""
     bundles = [bundle for bundle in machine.manifest["bundles"] if bundle["case"] == "speed"]
     if not bundles:
         raise NotPossible("this folder was prepared without them (--speed)")
@@ -93,7 +97,8 @@ def speed(machine, step):
         if machine.dry or not machine.cuda:
             said = step.attempt(name, machine.run, step, "par-verify", machine.folder / bundle["path"])
             if said is not None:
-                step.note(f"{name}: par-verify proves the bundle", "pass", said.splitlines()[-1].strip() if said else "")
+                step.note(f"{name}: par-verify proves the bundle", "pass", said.splitlines()[-1].strip() if said
+                          else "")
             continue
         machine.need_gpu()
         par = step.attempt(f"{name}: Par", run_par, machine, step, bundle)
@@ -102,7 +107,9 @@ def speed(machine, step):
         if not par or not torch:
             continue
         step.figures.setdefault("table", []).append(
-            f"{name:12} Par {par['ms']:8.2f} ms (predicted {par['predicted_ms'] or 0:.0f}), {par['mib']:6.0f} MiB   torch.compile "
+            f"{name:12} Par {par['ms']:8.2f} ms (predicted {par['predicted_ms'] or 0:.0f}), {par['mib']:6.0f} MiB   "
+            f"torch.compile "
             f"{torch['ms']:8.2f} ms, {torch['mib']:6.0f} MiB")
-        step.hold(f"{name}: first losses, Par to torch, relative", abs(par["first"] - torch["first"]) / torch["first"], 0.1)
+        step.hold(f"{name}: first losses, Par to torch, relative", abs(par["first"] - torch["first"]) / torch["first"],
+                  0.1)
         step.hold(f"{name}: steps a second, Par / torch.compile", torch["ms"] / par["ms"], 1, least=True)

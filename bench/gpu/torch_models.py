@@ -66,12 +66,14 @@ def samples(name, device="cpu"):
     if len(shape) == 1:
         ids = torch.randint(0, classes, (batch, *shape), device=device)
         return {"input_ids": ids, "labels": ids.clone()}
-    return {"images": torch.randn(batch, *shape, device=device), "labels": torch.randint(0, classes, (batch,), device=device)}
+    return {"images": torch.randn(batch, *shape, device=device),
+            "labels": torch.randint(0, classes, (batch,), device=device)}
 
 
 def export(folder):
     here = pathlib.Path(__file__).resolve()
-    sys.path[:0] = [str(here.parent.parent.parent / "python"), str(here.parent.parent.parent / "test" / "Models" / "zoo")]
+    sys.path[:0] = [str(here.parent.parent.parent / "python"),
+                    str(here.parent.parent.parent / "test" / "Models" / "zoo")]
     import par
     import structure
     folder.mkdir(parents=True, exist_ok=True)

@@ -22,10 +22,11 @@ def find(machine, **keys):
 
 
 def train(machine, step, bundle, *flags, steps=STEPS, environment=None, prefix=()):
-    """Metrics of each step, and what was printed. Stubs compute no generated kernels: in a dry run losses mean nothing, and a
-    run may end early because one is not finite."""
+    """Metrics of each step, and what was printed. Stubs compute no generated kernels: in a dry run losses mean nothing,
+    and a run may end early because one is not finite."""
     if "refused" in bundle:
-        raise Broken(f"par-compile crashed: {bundle['refused']}") if bundle.get("crashed") else Refused(bundle["refused"])
+        raise Broken(f"par-compile crashed: {bundle['refused']}") if bundle.get("crashed") else Refused(
+            bundle["refused"])
     machine.need_gpu()
     path = machine.folder / bundle["path"]
     metrics = machine.work / "metrics.jsonl"
@@ -59,7 +60,8 @@ def compare(machine, step, bundle, what, found, wanted, bound):
         step.hold(what, far(found, wanted), bound, note="; on stubs, kernels by the CPU's code")
     elif machine.dry and machine.cuda:
         calls, launches = machine.calls.total(), machine.calls["cuLaunchKernel"]
-        step.note(what, "not shown", f"came to its end on the stubs, {calls} calls, {launches} kernels launched one by one, "
+        step.note(what, "not shown",
+                  f"came to its end on the stubs, {calls} calls, {launches} kernels launched one by one, "
                                      f"{machine.calls['cuGraphLaunch']} graphs; the stubs run no GPU code")
     else:
         step.hold(what, far(found, wanted), bound)
@@ -96,7 +98,8 @@ def ranks(machine, step):
 
 
 def smallest(machine):
-    """The bundles that the steps below take: one rank, AdamW, f32; of GPT-2 first and of the MLP last where they are there."""
+    """The bundles that the steps below take: one rank, AdamW, f32; of GPT-2 first and of the MLP last where they are
+    there."""
     found = find(machine, case="one", optimizer="adamw", precision="f32")
     return sorted(found, key=lambda bundle: {"gpt2": 0, "mlp": 2}.get(bundle["model"], 1))
 
@@ -107,7 +110,8 @@ def nccl(machine, step):
         raise NotPossible("NCCL belongs to cuda, these bundles are for cpu")
     bundle = smallest(machine)[0]
     what = f"{title(bundle)}: losses with one rank of NCCL to those without, relative"
-    # Without tuning: each run would time the algorithms of products anew, and those that are as fast differ in their last bits.
+    # Without tuning: each run would time the algorithms of products anew, and those that are as fast differ in their
+    # last bits.
     plain = step.attempt(what, train, machine, step, bundle, "--no-tuning")
     # NCCL then prints its version when it starts.
     done = step.attempt(what, train, machine, step, bundle, "--no-tuning", "--comm", "nccl",
@@ -129,18 +133,22 @@ def graphs(machine, step):
         what = f"{title(bundle)}: losses with graphs to those without, relative"
         runs, launched = {}, {}
         for value in ("0", "1"):
-            runs[value] = step.attempt(what, train, machine, step, bundle, "--no-tuning", environment={"PAR_CUDA_GRAPHS": value})
+            runs[value] = step.attempt(what, train, machine, step, bundle, "--no-tuning",
+                                       environment={"PAR_CUDA_GRAPHS": value})
             launched[value] = machine.calls["cuGraphLaunch"]
         if not all(runs.values()):
             continue
         compare(machine, step, bundle, what, losses(runs["1"][0]), losses(runs["0"][0]), 0)
         if machine.dry:
             right = launched["0"] == 0 and launched["1"] > 0
-            step.note(f"{title(bundle)}: graphs are launched where they are on, there alone", "pass" if right else "fail",
+            step.note(f"{title(bundle)}: graphs are launched where they are on, there alone", "pass" if right
+                      else "fail",
                       f"{launched['1']} and {launched['0']} launches on the stub")
         else:
             times = [statistics.median(line["ms"] for line in runs[value][0][2:]) for value in ("1", "0")]
-            step.figures.setdefault("table", []).append(f"{title(bundle)}: {times[0]:.3f} ms with graphs, {times[1]:.3f} without")
+            step.figures.setdefault("table",
+                                    []).append(
+                                        f"{title(bundle)}: {times[0]:.3f} ms with graphs, {times[1]:.3f} without")
 
 
 def sanitizer(machine, step):
@@ -149,7 +157,8 @@ def sanitizer(machine, step):
     if not machine.cuda:
         raise NotPossible("compute-sanitizer looks at a GPU, these bundles are for cpu")
     if machine.dry:
-        raise NotPossible("stubs run nothing that compute-sanitizer could look at" + ("" if tool else "; it is not here either"))
+        raise NotPossible("stubs run nothing that compute-sanitizer could look at"
+                          + ("" if tool else "; it is not here either"))
     if not tool:
         raise NotPossible("compute-sanitizer is not on PATH")
     machine.need_gpu()

@@ -1,3 +1,6 @@
+// Turns the plan's `shard` rules on values into `par.constrain` ops. A rule names an input, an output, a node or a
+// module: of a module the values that enter it and that leave it are constrained, and only the users on that side read
+// the constraint.
 #include "PlanSource.h"
 
 #include "par/Import/Provenance.h"

@@ -1,3 +1,5 @@
+// Builds the stage_cut problem of a forward step: consecutive ops of one module become a node, with its predicted time,
+// weights and saved activations; each value that crosses groups becomes a link. The solver is Solver/StageCut.
 #include "CutCosts.h"
 
 #include "par/Annotate/GradientFlow.h"

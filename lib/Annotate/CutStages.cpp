@@ -1,3 +1,6 @@
+// Gives every forward op its pipeline stage: from the modules or nodes that the plan names (`start`, `repeat`), or, if
+// it names none, from the cut with the shortest estimated step (Solver/StageCut). Ops between hints get the stage of
+// the last cut that they depend on.
 #include "CutCosts.h"
 #include "PlanSource.h"
 

@@ -1,3 +1,6 @@
+// Emits collectives, sends and receives as instructions. A multi-operand collective becomes a group with one
+// instruction an operand, an asynchronous one runs on its own queue with events around it, and parts without elements
+// are dropped on all members alike.
 #include "EmitProgram.h"
 #include "Layouts.h"
 
@@ -11,9 +14,9 @@ namespace par {
 
 /// Groups hold at most this many; larger ones are several.
 void ProgramEmitter::beginGroup(Operation *op, size_t done, size_t count) {
-  if (done % format::kMaxGroup != 0)
+  if (done % format::maxGroup != 0)
     return;
-  size_t members = std::min<size_t>(count - done, format::kMaxGroup);
+  size_t members = std::min<size_t>(count - done, format::maxGroup);
   if (members > 1)
     append(op, format::Op::Group).n = members;
 }

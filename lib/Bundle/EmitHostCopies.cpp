@@ -1,3 +1,5 @@
+// Puts copies between device and host on queues of their own, one for each direction. An instruction waits for the last
+// one of another queue that touches its bytes, where one of the two is a copy and no earlier wait covers it.
 #include "EmitProgram.h"
 
 using namespace mlir;

@@ -1,3 +1,5 @@
+// Emits kernel launches: operands in the order of the kernel's ABI, immediates as numbers or rank coordinates, and by
+// implementation the generated code, the GEMM call or the builtin with its sizes.
 #include "EmitProgram.h"
 #include "KernelDependences.h"
 #include "Layouts.h"

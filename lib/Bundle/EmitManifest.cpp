@@ -1,3 +1,5 @@
+// Emits the manifest: mesh and ranks, tensors with their rectangles and initial values, hyperparameters, inputs and
+// outputs. Equal constants are stored once.
 #include "EmitManifest.h"
 #include "Layouts.h"
 #include "par/Dialect/Splat.h"
@@ -149,7 +151,7 @@ static std::string bytesOf(DenseElementsAttr value) {
 uint64_t ManifestEmitter::placeConstant(DenseElementsAttr value) {
   auto [place, added] = constantPlaces.try_emplace(value, 0);
   if (added) {
-    constants.resize(llvm::alignTo(constants.size(), format::kAlignment), '\0');
+    constants.resize(llvm::alignTo(constants.size(), format::arenaAlignment), '\0');
     place->second = constants.size();
     constants += bytesOf(value);
   }
@@ -383,7 +385,7 @@ LogicalResult ManifestEmitter::emit() {
   if (failed(emitRanks()) || failed(emitTensors()) || failed(emitInterface()))
     return failure();
   if (!constants.empty())
-    bundle.blobs.push_back({format::kConstantsFile, std::move(constants)});
+    bundle.blobs.push_back({format::constantsFile, std::move(constants)});
   return success();
 }
 

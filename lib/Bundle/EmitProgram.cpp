@@ -1,3 +1,5 @@
+// Emits the program of one role: its buffers, blocks and entries. An input is fed by the block that first loads it;
+// scratch memory is one buffer as large as the largest kernel needs.
 #include "EmitProgram.h"
 #include "Layouts.h"
 #include "par/Dialect/Calls.h"
@@ -92,7 +94,7 @@ uint32_t ProgramEmitter::comm(const std::string &name) {
 /// What a kernel needs for itself is one buffer behind all others, as large as the greediest kernel wants it.
 uint32_t ProgramEmitter::scratch(uint64_t bytes) {
   uint32_t index = out.findBuffer("scratch");
-  if (index == format::kNone) {
+  if (index == format::noIndex) {
     format::Buffer made;
     made.name = "scratch";
     made.type = format::DType::U8;
@@ -135,7 +137,7 @@ format::Operand ProgramEmitter::part(format::Access access, BufferOp buffer, uin
     return made;
   std::string name = (out.buffers[made.buffer].name + "." + Twine(offset) + "." + Twine(getBytes(type))).str();
   uint32_t known = out.findBuffer(name);
-  if (known == format::kNone) {
+  if (known == format::noIndex) {
     format::Buffer alias = out.buffers[made.buffer];
     alias.name = name;
     alias.shape = shapeOf(type);

@@ -29,7 +29,7 @@ struct BundleTables {
 
 /// The buffer itself, or the one that it is a part of.
 inline uint32_t ownerOf(const format::Program &program, uint32_t buffer) {
-  return program.buffers[buffer].of == format::kNone ? buffer : program.buffers[buffer].of;
+  return program.buffers[buffer].of == format::noIndex ? buffer : program.buffers[buffer].of;
 }
 
 /// Turns one par.program into one program of the format.

@@ -1,18 +1,9 @@
-//===- EmitTransfers.cpp - sends to and receives from other stages, beside compute
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-//
-// A transfer is a rendezvous: on the queue of compute a sender would stand still until the other stage gets to its
-// receive, and a receiver that is a little early until the other stage has computed what it sends, though what stands
-// behind it may need something else. So sends and receives between stages have a queue each. It waits for compute
-// before each of them. Who writes over what is sent waits for the send's end, and who touches what is received for the
-// receive's, of the same microbatch's slot where it is the same buffer. The order of issue stays, and so does the proof
-// that it does not deadlock.
-//
-//===----------------------------------------------------------------------===//
+// Sends to and receives from other stages, beside compute. A transfer is a rendezvous: on the queue of compute a sender
+// would stand still until the other stage gets to its receive, and a receiver that is a little early until the other
+// stage has computed what it sends, though what stands behind it may need something else. So sends and receives between
+// stages have a queue each. It waits for compute before each of them. Who writes over what is sent waits for the send's
+// end, and who touches what is received for the receive's, of the same microbatch's slot where it is the same buffer.
+// The order of issue stays, and so does the proof that it does not deadlock.
 #include "EmitProgram.h"
 
 using namespace mlir;
@@ -190,7 +181,7 @@ void TransfersBeside::addWaits(format::Block &block) const {
 
 void ProgramEmitter::giveTransfersQueues() {
   for (format::Op kind : {format::Op::Send, format::Op::Recv}) {
-    if (out.queues.size() == format::kMaxQueues)
+    if (out.queues.size() == format::maxQueues)
       return;
     TransfersBeside transfers(out, kind, out.queues.size());
     if (!transfers.move())

@@ -236,7 +236,7 @@ std::vector<format::Limits> ElementLimits::summarize() const {
 /// What the uses of an input say of its integers, in all steps that it is an argument of. One of more elements than
 /// this is not looked at element by element.
 static InputLimits limitsOf(ArrayRef<Value> arguments) {
-  constexpr int64_t mostElements = int64_t(1) << 25;
+  constexpr int64_t maxElements = int64_t(1) << 25;
   Asked all;
   bool isWhole = true, isOne = true;
   for (Value argument : arguments)
@@ -247,9 +247,9 @@ static InputLimits limitsOf(ArrayRef<Value> arguments) {
   int64_t size = cast<RankedTensorType>(arguments.front().getType()).getNumElements();
   if (all.limit == 0 || size == 0)
     return std::vector<format::Limits>();
-  if (isWhole || (size > mostElements && isOne))
+  if (isWhole || (size > maxElements && isOne))
     return std::vector<format::Limits>{all.of(1)};
-  if (size > mostElements)
+  if (size > maxElements)
     return std::nullopt;
   ElementLimits elements(size);
   for (Value argument : arguments)

@@ -1,9 +1,4 @@
-//===- Compiler.cpp - the compiler behind a C ABI
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// The compiler behind a C ABI.
 #include "par/C/Compiler.h"
 #include "par/Driver/Compile.h"
 

@@ -1,3 +1,6 @@
+// Chooses the dims that are a kernel's rows, over which it is split into tiles or threads. The first reduction's kept
+// dims seed the choice, which is carried from nest to nest along their reads; if it does not reach all nests, the rows
+// are the leading dims that all results share.
 #include "KernelPlan.h"
 
 using namespace mlir;

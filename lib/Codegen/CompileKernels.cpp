@@ -1,3 +1,6 @@
+// Compiles the generated kernels of a module: each distinct body is planned, lowered and compiled once, in parallel
+// jobs, and linked into one shared object or one PTX file. Device code that spills registers is built a second time
+// with fewer values held; what the driver cannot load is refused.
 #include "CPU/EmitLoops.h"
 #include "CPU/ExpandFormats.h"
 #include "CPU/NativeCode.h"

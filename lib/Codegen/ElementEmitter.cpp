@@ -1,3 +1,6 @@
+// Emits the code of one element: follows reads through generics that are computed in place, and keeps each value by
+// (value, index) so that it is computed once. Addresses are affine expressions of the loops, expanded with divisions by
+// constants.
 #include "ElementEmitter.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

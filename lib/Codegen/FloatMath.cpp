@@ -1,3 +1,5 @@
+// Branch-free elementary functions on f32 and f64: range reduction, then a Taylor series or a fitted polynomial whose
+// next term is below half a unit of the last place.
 #include "FloatMath.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"

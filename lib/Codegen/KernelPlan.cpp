@@ -1,3 +1,5 @@
+// Plans a generated kernel: its nests of loops, what each reads from memory and what it computes in place, the rows
+// that all share, and whether tiles run across rows. It decides once, for both the CPU's and the GPU's emitter.
 #include "KernelPlan.h"
 
 #include "par/Dialect/Lower.h"

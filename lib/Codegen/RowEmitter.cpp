@@ -1,3 +1,5 @@
+// Emits one row of a kernel: initializes accumulators, accumulates reductions in registers or in the row's memory, and
+// stores results. A long f32 sum is split into parts that are added separately, so that small terms are not lost.
 #include "RowEmitter.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

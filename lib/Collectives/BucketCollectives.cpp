@@ -1,3 +1,6 @@
+// Joins collectives of a block that do the same into buckets of a maximum size. A collective joins if no result of the
+// bucket is needed before its last operand is computed; the joined op stands where the first result is needed, or after
+// the last operand.
 #include "Grouping.h"
 #include "par/Collectives/Passes.h"
 
@@ -63,7 +66,7 @@ bool BucketCollectivesPass::join(Bucket &bucket, const Member &member) {
     const Member &first = bucket.members.front();
     bool alike = first.sources.has_value() == early && doTheSame(first.op, member.op);
     bool fits = bytes > 0 && (isScalar(member.op) || bucket.bytes + bytesOf(member.op) <= bytes) &&
-                bucket.values + member.op->getNumResults() <= mostMembers;
+                bucket.values + member.op->getNumResults() <= maxMembers;
     bool chained = llvm::any_of(
         bucket.members, [&](const Member &other) { return llvm::is_contained(other.op->getUsers(), member.op); });
     if (!alike || !fits || chained || (!early && need && !place->isBeforeInBlock(need)))

@@ -1,3 +1,5 @@
+// Where a collective of a block can start and where its result is first needed, also through loads and stores of
+// buffers; and moves of a collective between the two with the ops that must go along.
 #include "Grouping.h"
 #include "par/Interfaces/Cost.h"
 

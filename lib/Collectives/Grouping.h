@@ -5,7 +5,7 @@
 namespace par {
 
 /// What the runtime takes as one group.
-inline constexpr size_t mostMembers = 64;
+inline constexpr size_t maxMembers = 64;
 
 /// The collectives of a block, in its order.
 llvm::SmallVector<mlir::Operation *> collectivesOf(BlockOp block);

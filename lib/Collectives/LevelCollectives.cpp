@@ -1,8 +1,8 @@
 // Collectives of ranks that are several on each of several hosts, in two levels (the hierarchical all-reduce of Jia et
 // al. 2018, "Highly scalable deep learning training system with mixed-precision"):
 //
-//     all_reduce      reduce_scatter within hosts, all_reduce between them of the part that each rank has, all_gather
-//     within all_gather      between hosts of each rank's own shard, then within, a host's shards block by block
+//     all_reduce      reduce_scatter within hosts, all_reduce of each rank's part between them, all_gather within
+//     all_gather      between hosts of each rank's own shard, then within, a host's shards block by block
 //     reduce_scatter  within hosts, block by block, then between them
 //
 // so that the way out of a host carries each element once for each other host, not once for each rank. It stands behind

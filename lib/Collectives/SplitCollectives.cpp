@@ -1,3 +1,6 @@
+// Makes collectives asynchronous: each is split into a start and a `par.done`. One that can start at the block's begin
+// is started `window` collectives ahead, one that nothing in the block needs ends `window` later, and others are split
+// if kernels stand between operand and first use.
 #include "Grouping.h"
 #include "par/Collectives/Passes.h"
 

@@ -16,9 +16,9 @@ struct VerifyCollectivesPass : impl::VerifyCollectivesPassBase<VerifyCollectives
   LogicalResult verifyWaiting(Operation *collective, StringRef block);
 
   LogicalResult verify(Operation *collective, StringRef block) {
-    if (collective->getNumResults() > mostMembers)
+    if (collective->getNumResults() > maxMembers)
       return collective->emitError() << "joins " << collective->getNumResults() << " values in block @" << block
-                                     << ", a group takes " << mostMembers;
+                                     << ", a group takes " << maxMembers;
     return collective->hasAttr("queue") ? verifyBeside(collective, block) : verifyWaiting(collective, block);
   }
 

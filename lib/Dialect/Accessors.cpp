@@ -1,3 +1,5 @@
+// Reads and writes of an op's sharding, stage and types, and small builders (splat, broadcast, reshape, convert) that
+// all phases share.
 #include "par/Dialect/Splat.h"
 
 #include <cmath>

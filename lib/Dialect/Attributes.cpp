@@ -1,3 +1,5 @@
+// Text form and arithmetic of meshes and shardings: sizes of axes, coordinates of ranks and the groups of ranks that
+// communicate over given axes.
 #include "par/Dialect/Par.h"
 
 #include "mlir/IR/DialectImplementation.h"

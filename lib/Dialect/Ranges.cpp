@@ -18,9 +18,9 @@ static ConstantIntRanges findRange(Value value, DenseMap<Value, ConstantIntRange
     return found->second;
   ConstantIntRanges range = wholeRange(value.getType());
   // Behind that many ops there may still be something to say; the stack says no.
-  constexpr unsigned mostDepth = 256;
+  constexpr unsigned maxDepth = 256;
   auto model = value.getDefiningOp<InferIntRangeInterface>();
-  if (model && depth < mostDepth && isa<IntegerType>(getElementTypeOrSelf(value.getType()))) {
+  if (model && depth < maxDepth && isa<IntegerType>(getElementTypeOrSelf(value.getType()))) {
     SmallVector<ConstantIntRanges> operands;
     for (Value operand : model->getOperands())
       operands.push_back(findRange(operand, known, depth + 1));

@@ -1,3 +1,5 @@
+// The sharding rule of an op as data, with its text form printed and parsed, and the default local op: a clone on the
+// shards' types.
 #include "par/Interfaces/ShardingRule.h"
 
 #include "par/Dialect/Concerns.h"

@@ -1,3 +1,5 @@
+// Sums the traffic of one step by axis and kind for the rank that communicates most, and finds the plan rule that
+// forced each communication from the module of its provenance.
 #include "Communication.h"
 
 #include "MemoryTable.h"
@@ -169,7 +171,7 @@ collect(const format::Bundle &bundle, StringRef entry, const ModelPlan &model, c
   };
   for (const format::Program &program : bundle.programs) {
     uint32_t index = program.findEntry(entry.str());
-    if (index == format::kNone)
+    if (index == format::noIndex)
       continue;
     std::map<std::pair<std::string, std::string>, std::vector<Traffic>> mine;
     for (Traffic &traffic : TrafficCounter(bundle, program, model.plan.stageAxis(), hardware).run(index))
@@ -246,7 +248,7 @@ void explainCommunication(const format::Bundle &bundle, StringRef entry, const M
   RuleFinder rules(model);
   for (const format::Program &program : bundle.programs) {
     uint32_t index = program.findEntry(entry.str());
-    if (index == format::kNone)
+    if (index == format::noIndex)
       continue;
     for (const Traffic &traffic : TrafficCounter(bundle, program, model.plan.stageAxis(), hardware).run(index)) {
       os << traffic.kind << " " << traffic.type << " over {" << traffic.axis << "}, " << traffic.count << " a step, "

@@ -1,9 +1,4 @@
-//===- Fault.cpp - what is said when Par itself is at fault
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// The report of a fault of Par itself.
 #include "par/Driver/Fault.h"
 
 #include "par/Driver/Flags.h"

@@ -1,9 +1,4 @@
-//===- Flags.cpp - the command line of a tool as a table
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// The command line of a tool as a table.
 #include "par/Driver/Flags.h"
 #include "par/Plan/Schema.h"
 #include "llvm/ADT/STLExtras.h"

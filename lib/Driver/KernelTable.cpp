@@ -1,3 +1,5 @@
+// Tabulates generated GPU kernels: registers, spills and shared memory read from the cubin, occupancy from a
+// multiprocessor's limits, and bytes by operand from the accesses in the PTX.
 #include "KernelTable.h"
 
 #include "llvm/ADT/StringExtras.h"

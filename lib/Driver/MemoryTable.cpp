@@ -1,3 +1,5 @@
+// Measures the memory of each stage from the bundle's buffers, by kind, and prints it; also lists the activations that
+// forward keeps for backward, each with the instruction that writes it.
 #include "MemoryTable.h"
 
 #include "llvm/ADT/DenseSet.h"

@@ -1,3 +1,5 @@
+// Prints the lines of par-compile's summary about model, plan, recipe, padding and stages. Names of modules are
+// shortened to the segments that tell them apart.
 #include "Summary.h"
 
 #include "par/Annotate/GradientFlow.h"
@@ -170,7 +172,7 @@ static std::string inAnyLayer(StringRef name) {
 
 /// Whether a rule cuts along axes of more than one rank.
 static bool cuts(const ResolvedShard &rule, const Plan &plan) {
-  return llvm::any_of(rule.dims, [&](const auto &dim) { return plan.mostShards(*dim.second) > 1; });
+  return llvm::any_of(rule.dims, [&](const auto &dim) { return plan.maxShards(*dim.second) > 1; });
 }
 
 void printRecipeLine(const ModelPlan &model, llvm::raw_ostream &os) {
@@ -216,7 +218,7 @@ void printPaddingLine(const ModelPlan &model, llvm::raw_ostream &os) {
     const NameTable::Parameter &parameter = model.names.parameters[rule.index];
     for (const auto &[dim, axes] : rule.dims) {
       int64_t size = parameter.shape[dim < 0 ? dim + int64_t(parameter.shape.size()) : dim];
-      int64_t shards = model.plan.mostShards(*axes), kept = llvm::divideCeil(size, shards) * shards;
+      int64_t shards = model.plan.maxShards(*axes), kept = llvm::divideCeil(size, shards) * shards;
       if (size > 0 && (kept - size) * 100 > few * size)
         padded[inAnyLayer(parameter.name)] = llvm::formatv("{0} of dim {1} in {2} shards are kept as {3}, {4} % more",
                                                            size, dim, shards, kept, (kept - size) * 100 / size)

@@ -9,7 +9,7 @@ static constexpr int any = -1;
 /// A row for each opset that changed them, in order.
 static constexpr struct {
   const char *name;
-  int since, leastInputs, mostInputs, leastOutputs, mostOutputs;
+  int since, minInputs, maxInputs, minOutputs, maxOutputs;
 } rows[] = {
     {"Abs", 1, 1, 1, 1, 1},
     {"Acos", 7, 1, 1, 1, 1},
@@ -255,7 +255,7 @@ std::optional<Arity> arityOf(llvm::StringRef opType, int64_t opset) {
   auto most = [](int count) { return count == any ? std::optional<size_t>() : std::optional<size_t>(count); };
   for (const auto &row : rows)
     if (opType == row.name && row.since <= opset)
-      found = Arity{{size_t(row.leastInputs), most(row.mostInputs)}, {size_t(row.leastOutputs), most(row.mostOutputs)}};
+      found = Arity{{size_t(row.minInputs), most(row.maxInputs)}, {size_t(row.minOutputs), most(row.maxOutputs)}};
   return found;
 }
 

@@ -1,3 +1,5 @@
+// Evaluates ONNX nodes whose inputs are known, by a table of one function an operator, with shape inference (reshape,
+// squeeze, transpose) that importing shares.
 #include "par/Import/Fold.h"
 #include "par/Import/Families.h"
 

@@ -1,3 +1,5 @@
+// Evaluates elementwise ONNX operators on known tensors: integers exactly and with wrap-around, floats rounded to their
+// type. Results above a size limit are left to the step.
 #include "par/Import/Fold.h"
 
 #include <cmath>

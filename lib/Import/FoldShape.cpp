@@ -1,3 +1,4 @@
+// Evaluates ONNX operators that make, reshape, slice or join known tensors.
 #include "par/Import/Fold.h"
 
 #include <cmath>

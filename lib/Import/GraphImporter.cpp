@@ -1,3 +1,5 @@
+// Imports an ONNX graph node by node in order: a node is folded if its inputs are known, else its operator's import
+// function builds ops. Nodes that no output depends on are skipped without checks.
 #include "GraphImporter.h"
 #include "FoldKey.h"
 
@@ -161,9 +163,9 @@ LogicalResult GraphImporter::checkSizes(NodeImporter &importer) {
       continue;
     ArrayRef<int64_t> shape =
         value.known ? value.known->getShape() : cast<RankedTensorType>(value.computed.getType()).getShape();
-    constexpr size_t mostDims = 64; // of the tensors of a file too
-    if (shape.size() > mostDims)
-      return importer.error() << "its result \"" << name << "\" has " << shape.size() << " dims, at most " << mostDims
+    constexpr size_t maxDims = 64; // of the tensors of a file too
+    if (shape.size() > maxDims)
+      return importer.error() << "its result \"" << name << "\" has " << shape.size() << " dims, at most " << maxDims
                               << " are supported";
     if (!isWithinMemory(shape))
       return importer.error() << "its result \"" << name << "\" is larger than any memory";

@@ -1,3 +1,5 @@
+// Imports indices of gathers and scatters: negative ones count from the end, and those outside give ONNX's result
+// through a mask. Indices proved to be in range, or counted along a dim, get no mask.
 #include "Indices.h"
 
 #include "par/Dialect/Indices.h"

@@ -11,7 +11,7 @@ using namespace mlir;
 namespace {
 
 /// Elements that are written down whatever they are, and those that fit into the code of a kernel.
-constexpr int64_t mostInline = 64, mostInCode = 1024;
+constexpr int64_t maxInline = 64, maxInCode = 1024;
 
 /// A table is computed anew in each step if that takes fewer operations than this for each of its bytes: about what a
 /// GPU (60 Tflop/s, 3.3 TB/s) or a CPU's core (50 Gflop/s, 5 GB/s) does while it reads one, and memory that nothing
@@ -142,7 +142,7 @@ struct Rule {
   }
 };
 Rule findRule(const StaticTensor &value) {
-  if (value.getStoredCount() <= mostInline)
+  if (value.getStoredCount() <= maxInline)
     return {};
   Shape core = coreOf(value);
   Rule rule{findProgression(value, core), std::nullopt};
@@ -158,7 +158,7 @@ Value GraphImporter::materializeCore(const StaticTensor &value, StringRef name, 
   RankedTensorType type = typeOf(value.getType(), coreOf(value));
   if (Value built = findRule(value).build(builder, loc, type))
     return built;
-  if (value.getStoredCount() <= mostInCode)
+  if (value.getStoredCount() <= maxInCode)
     return ConstantOp::create(builder, loc, toAttribute(value, type));
   return readTable(toAttribute(value, type), name, loc);
 }
@@ -199,14 +199,14 @@ Value GraphImporter::materialize(const StaticTensor &value, StringRef name, Loca
 }
 
 Value GraphImporter::materialize(const GraphValue &value, ArrayRef<int64_t> shape, StringRef name, Location loc) {
-  if (value.known->getStoredCount() <= mostInline)
+  if (value.known->getStoredCount() <= maxInline)
     return materialize(value.known->expanded(shape), name, loc);
   auto [found, added] = made.try_emplace(value.known.get(), Made{value.known, {}});
   if (added) {
     const StaticTensor &known = *value.known;
     RankedTensorType type = typeOf(known.getType(), coreOf(known));
     Value built = findRule(known).build(builder, loc, type);
-    bool table = !built && known.getStoredCount() > mostInCode;
+    bool table = !built && known.getStoredCount() > maxInCode;
     if (table)
       built = computeAgain(value);
     if (!built)
@@ -273,7 +273,7 @@ Value GraphImporter::runRecipe(Recipe &recipe) {
 }
 
 std::shared_ptr<Recipe> GraphImporter::recipeFor(const onnx::Node &node, const StaticTensor &result, Location loc) {
-  if (result.getStoredCount() <= mostInline || onnx::isUnsigned(result.getType()) || !table.contains(node.opType))
+  if (result.getStoredCount() <= maxInline || onnx::isUnsigned(result.getType()) || !table.contains(node.opType))
     return nullptr;
   auto recipe = std::make_shared<Recipe>(Recipe{node, {}, opset, loc});
   // Names that no value of the model has; tables are called by what stands before the mark.

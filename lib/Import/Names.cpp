@@ -1,3 +1,5 @@
+// Collects the parameters, modules, nodes and inputs of a model under the names that a plan can use, and prints them
+// for --list.
 #include "par/Import/Names.h"
 #include "Parameters.h"
 #include "TrainingMarks.h"

@@ -1,3 +1,5 @@
+// The view of one node that import functions have: operands by number as values or known tensors, attributes, builders
+// of common ops, random state, and errors with the node's place.
 #include "GraphImporter.h"
 #include "par/Dialect/Modes.h"
 

@@ -1,3 +1,5 @@
+// The table of ONNX operators: the opset of each, the reason for each refusal, and the limits of those that are
+// imported in part.
 #include "par/Import/Operators.h"
 #include "GraphImporter.h"
 

@@ -1,3 +1,5 @@
+// Classifies initializers as parameters or buffers and finds tied ones: from the exporter's notes if there are any,
+// else from names, reading modules and batch-norm positions.
 #include "Parameters.h"
 
 #include "llvm/ADT/STLExtras.h"

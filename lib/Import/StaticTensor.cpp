@@ -1,3 +1,5 @@
+// Tensors whose elements are known when compiling. A repeated element or a sequence along one dim is stored once;
+// integers wrap and floats round to their ONNX type.
 #include "par/Import/StaticTensor.h"
 
 #include "llvm/ADT/APFloat.h"

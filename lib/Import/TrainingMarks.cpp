@@ -1,3 +1,5 @@
+// Reads the metadata `par.training` that par.export writes (frozen parameters, batch norms with cumulative averages,
+// embeddings) and applies it while importing. Unknown keys are errors.
 #include "TrainingMarks.h"
 #include "GraphImporter.h"
 #include "Indices.h"

@@ -1,3 +1,5 @@
+// Splits a dim of a variable that all users slice into equal parts, as (3h, d) to (3, h, d), so that it can be sharded
+// within each part. It follows the dim from the slices back to the variables and rebuilds the ops between.
 #include "par/Import/Passes.h"
 
 namespace par {

@@ -1,3 +1,5 @@
+// Random inputs and variables for the interpreter, seeded by name, so that every phase sees the same values. The range
+// of integers follows from the ops that they flow into.
 #include "par/Dialect/Calls.h"
 #include "par/Dialect/Parts.h"
 #include "par/Interpreter/Interpreter.h"

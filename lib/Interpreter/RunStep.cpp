@@ -1,3 +1,5 @@
+// Interprets a step on whole values; fragments with shardings run on the shards of every rank of their stage. Several
+// calls of a step carry variables from one to the next.
 #include "par/Dialect/Calls.h"
 #include "par/Interfaces/Interpretable.h"
 #include "par/Interpreter/Combine.h"

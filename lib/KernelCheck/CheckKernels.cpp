@@ -1,3 +1,5 @@
+// Runs each compiled kernel on random operands between guard pages and compares with the interpreter. GPU code runs
+// emulated; large kernels are batched by the bytes and elements that one check may use.
 #include "par/KernelCheck/KernelCheck.h"
 
 #include "KernelRun.h"
@@ -24,13 +26,13 @@ using interp::Tensor;
 namespace {
 
 /// Bytes of operands, of one kernel or several, that are there at a time; and kernels.
-constexpr uint64_t mostBytes = uint64_t(512) << 20;
-constexpr size_t mostPending = 64;
+constexpr uint64_t maxBytes = uint64_t(512) << 20;
+constexpr size_t maxPending = 64;
 /// Of the elements that are interpreted once, those that are so with rounding, too.
 constexpr int64_t oftenShare = 8;
 /// Of the elements, those that emulated threads compute; and threads, each of which costs as much as some thousand
 /// elements.
-constexpr int64_t emulatedShare = 16, mostThreads = 1 << 18;
+constexpr int64_t emulatedShare = 16, maxThreads = 1 << 18;
 /// What memory holds that nobody has written.
 constexpr int unwritten = 0xa5;
 
@@ -214,10 +216,10 @@ LogicalResult KernelChecker::prepare(const KernelInfo &info) {
   if (failed(checkSizes(pending.kernel, info)))
     return failure();
   ++counts.kernels;
-  int64_t elements = countElements(pending.kernel), most = options.mostElements;
+  int64_t elements = countElements(pending.kernel), most = options.maxElements;
   bool isEmulated = info.launch.has_value();
   if (isEmulated &&
-      (elements > most / emulatedShare || int64_t(info.launch->grid) * info.launch->threads > mostThreads)) {
+      (elements > most / emulatedShare || int64_t(info.launch->grid) * info.launch->threads > maxThreads)) {
     ++counts.notRun;
     return success();
   }
@@ -234,7 +236,7 @@ LogicalResult KernelChecker::prepare(const KernelInfo &info) {
       return failure();
   }
   waiting.push_back(std::move(pending));
-  if (waitingBytes < mostBytes && waiting.size() < mostPending)
+  if (waitingBytes < maxBytes && waiting.size() < maxPending)
     return success();
   return finishPending();
 }

@@ -43,17 +43,17 @@ double widen(llvm::APFloat number) {
 
 /// Numbers of a float type of at most 32 bits: those of a grid whose step follows from their exponent.
 struct Grid {
-  int digits, leastExponent;
+  int digits, minExponent;
   double largest;
 
   explicit Grid(FloatType type)
       : digits(llvm::APFloat::semanticsPrecision(type.getFloatSemantics())),
-        leastExponent(llvm::APFloat::semanticsMinExponent(type.getFloatSemantics())), largest(largestOf(type)) {}
+        minExponent(llvm::APFloat::semanticsMinExponent(type.getFloatSemantics())), largest(largestOf(type)) {}
 
   double round(double value, Rounding rounding, uint64_t &random) const {
     if (value == 0 || !std::isfinite(value))
       return value;
-    double step = std::ldexp(1.0, std::max(std::ilogb(value), leastExponent) - digits + 1), at = value / step;
+    double step = std::ldexp(1.0, std::max(std::ilogb(value), minExponent) - digits + 1), at = value / step;
     double low = std::floor(at);
     if (low == at)
       return value;

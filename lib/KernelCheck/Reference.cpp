@@ -101,8 +101,8 @@ std::optional<double> Reference::boundOf(int64_t i, double largest) const {
     return 0;
   auto type = cast<FloatType>(exact.getType().getElementType());
   // Numbers below the normal ones have a step of their own.
-  double leastStep = type.isF16() ? 0x1p-23 : 0x1p-126;
-  return distances * apart + 2 * epsilonOf(type) * std::abs(value) + slack * largest + leastStep;
+  double minStep = type.isF16() ? 0x1p-23 : 0x1p-126;
+  return distances * apart + 2 * epsilonOf(type) * std::abs(value) + slack * largest + minStep;
 }
 
 static bool isAsExpected(const Reference &reference, const Tensor &computed, int64_t i, double bound) {

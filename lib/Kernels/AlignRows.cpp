@@ -1,3 +1,6 @@
+// Pads rows of bf16 and f16 values that matmuls on a GPU read or write to multiples of 16 bytes. The values are chosen
+// in AlignedRows.cpp; here their producers are rebuilt longer, with zeros or a reduction's neutral element in the
+// padding.
 #include "AlignedRows.h"
 #include "Values.h"
 #include "par/Kernels/Passes.h"

@@ -1,3 +1,5 @@
+// Finds the values whose rows can be padded: from each matmul with unaligned rows it follows the row to its buffer,
+// producers and readers, and drops candidates until each one's dependencies are candidates too.
 #include "AlignedRows.h"
 #include "Groups.h"
 #include "Values.h"

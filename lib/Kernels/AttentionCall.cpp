@@ -1,3 +1,5 @@
+// Describes an attention kernel as a call of the attention builtin: heads are read and written as strided views through
+// the transposes, reshapes and concatenations around the op.
 #include "AttentionCall.h"
 
 #include "CallBuilder.h"

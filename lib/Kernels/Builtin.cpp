@@ -1,3 +1,5 @@
+// Describes a kernel as a builtin call with operands and sizes: optimizers, cross-entropy, gather and scatter,
+// convolutions, pooling. It gives nothing where the body is not exactly what the builtin computes.
 #include "AttentionCall.h"
 #include "CallBuilder.h"
 #include "Values.h"

@@ -1,3 +1,5 @@
+// Forms the groups of builtin kernels: the op with as many of its surrounding converts, scalings and accumulations as
+// one builtin call covers.
 #include "AlignedRows.h"
 #include "Groups.h"
 #include "par/Interfaces/Optimizer.h"

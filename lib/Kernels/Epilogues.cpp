@@ -1,3 +1,5 @@
+// Recognizes matmul epilogues (bias, GELU, their gradients) by value: the elementwise ops after the matmul are
+// evaluated at random samples and compared with each epilogue that the library has.
 #include "Epilogues.h"
 
 #include "Groups.h"

@@ -1,3 +1,5 @@
+// Outlines the groups of a block into kernels, one for each distinct body, and replaces them by launches. Other ops
+// keep their order; a group is launched at its anchor, or earlier if its result is needed.
 #include "Groups.h"
 #include "par/Kernels/Passes.h"
 

@@ -1,3 +1,5 @@
+// Groups generated ops in one pass over a block: each op joins the groups that it reads if they can share loops and no
+// cycle arises. An op's cost of being computed at several indices bounds the group's code.
 #include "Groups.h"
 #include "JoinReaders.h"
 #include "Values.h"
@@ -10,10 +12,10 @@ namespace {
 
 /// Ops of one group: each is a level of what codegen walks through, and a kernel's code is compiled in more than linear
 /// time.
-constexpr size_t mostOps = 256;
+constexpr size_t maxOps = 256;
 /// Times that a group's ops may stand in its code, all together: a concatenation of n inputs has each of their ops n
 /// times, at n indices, and one of those again n times as many.
-constexpr int64_t mostPlaces = 4096;
+constexpr int64_t maxPlaces = 4096;
 
 /// How a generated op runs through its elements.
 enum class Pattern {
@@ -54,7 +56,7 @@ private:
   void collectSources(Operation *op, SetVector<Operation *> &sources);
   void collectSources(Operation *op, SetVector<Operation *> &sources, llvm::SmallPtrSetImpl<Operation *> &seen);
   int64_t indicesOf(Operation *op, Pattern pattern, ArrayRef<Group *> candidates);
-  bool isSmall(size_t ops, int64_t indices) const { return ops <= mostOps && int64_t(ops) * indices <= mostPlaces; }
+  bool isSmall(size_t ops, int64_t indices) const { return ops <= maxOps && int64_t(ops) * indices <= maxPlaces; }
   int depthOfSource(Operation *source);
   bool mayJoin(Operation *op, Pattern pattern, ArrayRef<int64_t> space, Group *group);
   bool mayJoinAll(Operation *op, Pattern pattern, ArrayRef<int64_t> space, ArrayRef<Group *> candidates);

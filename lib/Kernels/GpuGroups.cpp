@@ -1,3 +1,5 @@
+// Refines groups for a GPU: a reader recomputes elementwise values if that moves fewer bytes than reading them, and a
+// group with more operands than registers allow is split in half.
 #include "Groups.h"
 #include "Values.h"
 
@@ -10,9 +12,9 @@ namespace {
 
 /// Tensors that one kernel reads and writes: more of them may not fit the registers of a thread, and LLVM holds each
 /// store against each access.
-constexpr size_t mostOperands = 48, mostOperandsOfCpu = 96;
+constexpr size_t maxOperands = 48, maxOperandsOfCpu = 96;
 /// Ops that a kernel computes once more rather than read what they give.
-constexpr size_t mostClones = 64;
+constexpr size_t maxClones = 64;
 
 /// Looks for values that cost less memory traffic where they are computed anew.
 class Cloner {
@@ -82,7 +84,7 @@ bool Cloner::takeOver(Group &reader, Group &maker) {
       continue;
     SetVector<Operation *> more = ops;
     SetVector<Value> moreInputs = inputs;
-    if (!slice(argument, maker, more, moreInputs) || more.size() > mostClones)
+    if (!slice(argument, maker, more, moreInputs) || more.size() > maxClones)
       continue;
     ops = std::move(more);
     inputs = std::move(moreInputs);
@@ -97,7 +99,7 @@ bool Cloner::takeOver(Group &reader, Group &maker) {
       spent += bytesOf(input);
       ++operands;
     }
-  if (saved <= spent || operands > mostOperands)
+  if (saved <= spent || operands > maxOperands)
     return false;
   for (Operation *op : ops)
     reader.clones.insert(op);
@@ -152,7 +154,7 @@ void splitWideGroups(bool gpu, llvm::DenseMap<Operation *, Group *> &groupOf,
                      std::vector<std::unique_ptr<Group>> &groups) {
   for (size_t i = 0; i < groups.size(); ++i)
     while (groups[i]->implementation == "generated" && groups[i]->ops.size() > 1 &&
-           countOperands(*groups[i], groupOf) > (gpu ? mostOperands : mostOperandsOfCpu))
+           countOperands(*groups[i], groupOf) > (gpu ? maxOperands : maxOperandsOfCpu))
       groups.push_back(splitHalf(*groups[i], groupOf));
 }
 

@@ -1,3 +1,5 @@
+// Groups of ops that become one kernel: absorbing producers that are free to recompute, accumulating into and filling
+// in place, and building the kernel. `formGroups` calls library and builtin forms first, then fusion.
 #include "Groups.h"
 #include "AlignedRows.h"
 #include "JoinContracted.h"

@@ -1,3 +1,5 @@
+// Stores attention heads between blocks in the layout in which the attention calls read and write them, so that no
+// block transposes them. All stores of a value must carry the same layout ops.
 #include "AttentionCall.h"
 #include "Values.h"
 

@@ -1,3 +1,5 @@
+// Describes a kernel with a dot as a GEMM call: the operands' strides in the dot's iteration space are traced through
+// layout ops, dims are merged, and of all choices of m, n and batch dims the one with the largest matrices is taken.
 #include "par/Kernels/Matmul.h"
 
 #include "Epilogues.h"

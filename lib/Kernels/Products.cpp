@@ -80,8 +80,8 @@ static int64_t widthOf(const MatmulCall &call) { return std::min(call.m, call.n)
 /// transform's result [batch, frequency, channel, 2], from sums over 512 numbers: 1,024 products of 768 x 2, or 4 of
 /// 768 x 512.
 static bool isCutThin(const MatmulCall &moved, const MatmulCall &plain) {
-  constexpr int64_t fewestColumns = 16, longSum = 64;
-  return widthOf(moved) < fewestColumns && widthOf(plain) >= fewestColumns && moved.k >= longSum;
+  constexpr int64_t minColumns = 16, longSum = 64;
+  return widthOf(moved) < minColumns && widthOf(plain) >= minColumns && moved.k >= longSum;
 }
 
 /// The product with as much of what stands around it as a call takes, but not what cuts it thin.

@@ -5,16 +5,16 @@ using namespace mlir;
 namespace par {
 
 /// Inputs of one concatenation.
-static constexpr size_t mostInputs = 32;
+static constexpr size_t maxInputs = 32;
 
 void splitConcats(BlockOp block) {
   for (auto concat : llvm::make_early_inc_range(block.getOps<ConcatOp>())) {
     SmallVector<Value> inputs(concat.getInputs());
     OpBuilder builder(concat);
-    while (inputs.size() > mostInputs) {
+    while (inputs.size() > maxInputs) {
       SmallVector<Value> joined;
       for (ArrayRef<Value> rest = inputs; !rest.empty();) {
-        ArrayRef<Value> some = rest.take_front(mostInputs);
+        ArrayRef<Value> some = rest.take_front(maxInputs);
         joined.push_back(some.size() == 1
                              ? some.front()
                              : ConcatOp::create(builder, concat.getLoc(), some, concat.getDim()).getResult());

@@ -9,7 +9,7 @@ static constexpr int64_t manyBlocks = 512, elementsOfBlock = 2048;
 /// Neighbouring columns that a block adds up.
 static constexpr int64_t columnsOfBlock = 32;
 /// Parts of a whole tensor: at least so many where dims are kept for them, and at most what one block adds up.
-static constexpr int64_t fewestParts = 64, mostParts = 4096;
+static constexpr int64_t minParts = 64, maxParts = 4096;
 
 /// A divisor of `size` of at most `limit`, as large as there is one.
 static int64_t divisorUpTo(int64_t limit, int64_t size) {
@@ -48,9 +48,9 @@ static void splitWhole(ReduceOp reduce, ArrayRef<int64_t> shape) {
   if (all < 2 * elementsOfBlock)
     return;
   int64_t dims = 0, parts = 1;
-  while (dims + 1 < int64_t(shape.size()) && parts * shape[dims] <= mostParts)
+  while (dims + 1 < int64_t(shape.size()) && parts * shape[dims] <= maxParts)
     parts *= shape[dims++];
-  if (parts >= fewestParts)
+  if (parts >= minParts)
     return reduceParts(reduce, reduce.getOperand(), llvm::to_vector(llvm::seq<int64_t>(dims, shape.size())), dims);
   parts = divisorUpTo(std::min(manyBlocks, all / elementsOfBlock), all);
   if (parts <= 1)

@@ -1,3 +1,6 @@
+// Gives every value of a program a buffer in one pass over each block: the buffer that it is stored to if that is free,
+// its operand's buffer for in-place ops, else a scratch buffer. A loaded value that is overwritten before its last use
+// is copied.
 #include "Views.h"
 #include "par/Dialect/Beside.h"
 #include "par/Memory/Arena.h"

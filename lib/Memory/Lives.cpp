@@ -1,3 +1,5 @@
+// Computes when each slot of each buffer holds a value, by playing the entries with the touches of each block. The
+// intervals are the input of Solver/Packing.
 #include "par/Dialect/Calls.h"
 #include "par/Dialect/Parts.h"
 #include "par/Dialect/Space.h"

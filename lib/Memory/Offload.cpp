@@ -1,3 +1,5 @@
+// Moves variables, and activations kept for backward, to host memory. Each stay on the device (consecutive touches of a
+// block, ended by a gap of `far` ops) gets a copy in before and, if it is written, a copy out after.
 #include "par/Dialect/Beside.h"
 #include "par/Dialect/Space.h"
 #include "par/Memory/Arena.h"

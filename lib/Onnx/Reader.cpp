@@ -1,3 +1,5 @@
+// Reads an ONNX file into the neutral model: protobuf to structs, inline and external data with checked sizes, versions
+// and names. Every malformed field is an error with its place.
 #include "FileBytes.h"
 #include "Provenance.h"
 #include "Wire.h"
@@ -17,7 +19,7 @@ namespace {
 /// Of an attribute's external data.
 constexpr uint64_t heldBytes = 64 << 20;
 /// numpy's; a loop is made for each, and errors spell them out.
-constexpr int mostDims = 64;
+constexpr int maxDims = 64;
 constexpr int64_t oldestIr = 3, newestIr = 13, oldestOpset = 1, newestOpset = 27;
 
 [[noreturn]] void fail(const std::string &message) { throw std::runtime_error(message); }
@@ -30,9 +32,9 @@ Metadata convert(const google::protobuf::RepeatedPtrField<::onnx::StringStringEn
 }
 
 void checkRank(const char *what, const std::string &name, int dims) {
-  if (dims > mostDims)
+  if (dims > maxDims)
     fail(std::string(what) + " \"" + name + "\" has " + std::to_string(dims) + " dims, at most " +
-         std::to_string(mostDims) + " are read");
+         std::to_string(maxDims) + " are read");
 }
 
 /// Bytes that dims and type ask for; refuses negative dims and sizes that overflow.

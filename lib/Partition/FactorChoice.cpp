@@ -1,3 +1,5 @@
+// Chooses the mesh axes that shard each factor of an op: of the votes of its operands and results the combination whose
+// reshards and reductions take the least predicted time.
 #include "FactorChoice.h"
 
 #include "par/Interfaces/Cost.h"
@@ -30,7 +32,7 @@ public:
 
 private:
   /// More than these are not compared: the factors with most candidates lose their last.
-  static constexpr size_t mostChoices = 1024;
+  static constexpr size_t maxChoices = 1024;
 
   Vote voteOf(Value value, ArrayRef<DimFactors> dims);
   SmallVector<SmallVector<Axes>> listCandidates();
@@ -249,7 +251,7 @@ FactorChoice FactorChooser::choose() {
       product *= list.size();
     return product;
   };
-  while (count() > mostChoices)
+  while (count() > maxChoices)
     llvm::max_element(candidates, [](auto &one, auto &other) { return one.size() < other.size(); })->pop_back();
   std::optional<FactorChoice> best;
   ChoiceCost least;

@@ -1,3 +1,5 @@
+// Rebuilds fragments on shards: each op gets its factors' axes (FactorChoice.h), operands are resharded to them,
+// padding is masked where it would count, and reductions over sharded factors become collectives.
 #include "FactorChoice.h"
 #include "par/Partition/Passes.h"
 

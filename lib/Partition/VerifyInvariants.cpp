@@ -1,3 +1,5 @@
+// Gate: a value that no microbatch changes is gathered where and as often as the plan says. It follows each value
+// through the step with the ranks and microbatches that its elements come from.
 #include "par/Interfaces/Cost.h"
 #include "par/Partition/Passes.h"
 

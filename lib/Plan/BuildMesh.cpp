@@ -1,9 +1,4 @@
-//===- BuildMesh.cpp - ranks, and the axes that they lie on
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Ranks, and the axes that they lie on.
 #include "PlanBuilder.h"
 
 #include "par/Solver/Schedules.h"
@@ -16,7 +11,7 @@ using namespace llvm;
 namespace par {
 
 /// Twice what the largest published runs had; the proof and the prediction look at each.
-static constexpr int64_t mostRanks = 1 << 15;
+static constexpr int64_t maxRanks = 1 << 15;
 
 /// The axes of one stage's mesh. `total` are the ranks of all stages, `shape` is what they are made of: "dp 2 + dp 1".
 static PlanMesh stageMesh(const PlanNode &node, int64_t &total, std::string &shape) {
@@ -52,10 +47,9 @@ void PlanBuilder::stageMeshes(Plan &plan, const PlanNode &list) {
   int64_t common = 1;
   for (const std::string &axis : plan.axes())
     common = std::max(common, plan.axisSize(axis));
-  if (std::max(total, common) > mostRanks) {
+  if (std::max(total, common) > maxRanks) {
     errors.error(list.origin, PlanMessage::tooLarge,
-                 total > mostRanks ? "the number of ranks" : "the common multiple of an axis's sizes", mostRanks,
-                 shape);
+                 total > maxRanks ? "the number of ranks" : "the common multiple of an axis's sizes", maxRanks, shape);
     meshes.assign(meshes.size(), {});
     total = meshes.size();
   }
@@ -92,8 +86,8 @@ void PlanBuilder::mesh(Plan &plan) {
         product = INT64_MAX;
       shape += (shape.empty() ? "" : " x ") + axis.key + " " + size->text;
     }
-  if (product > mostRanks) {
-    errors.error(meshOrigin, PlanMessage::tooLarge, "the number of ranks", mostRanks, shape);
+  if (product > maxRanks) {
+    errors.error(meshOrigin, PlanMessage::tooLarge, "the number of ranks", maxRanks, shape);
     for (auto &[name, size] : plan.mesh)
       size.value = 1; // what follows counts ranks
     product = 1;
@@ -115,7 +109,7 @@ int64_t Plan::axisSize(StringRef axis) const {
   int64_t common = 1;
   auto add = [&](const PlanMesh &axes) {
     for (const auto &[name, size] : axes)
-      if (int64_t least = std::lcm(common, *size), most = mostRanks + 1; name == axis)
+      if (int64_t least = std::lcm(common, *size), most = maxRanks + 1; name == axis)
         common = std::min(least, most); // what is larger is refused
   };
   add(mesh);
@@ -123,7 +117,7 @@ int64_t Plan::axisSize(StringRef axis) const {
   return common;
 }
 
-int64_t Plan::mostShards(ArrayRef<std::string> axes) const {
+int64_t Plan::maxShards(ArrayRef<std::string> axes) const {
   int64_t most = 1;
   auto look = [&](const PlanMesh &mesh) {
     int64_t shards = 1;

@@ -1,9 +1,4 @@
-//===- BuildPlan.cpp - a checked tree to typed values
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// A checked tree to typed values.
 #include "PlanBuilder.h"
 
 #include "par/Plan/Schema.h"
@@ -249,18 +244,18 @@ void PlanBuilder::offload(Plan &plan) {
 
 /// Whether a schedule takes so many stages on p ranks.
 static bool fits(const Schedule &schedule, int64_t stages, int64_t p) {
-  return stages % p == 0 && stages / p >= int64_t(schedule.fewestChunks) && stages / p <= int64_t(schedule.mostChunks);
+  return stages % p == 0 && stages / p >= int64_t(schedule.minChunks) && stages / p <= int64_t(schedule.maxChunks);
 }
 
 /// How many a schedule takes on the p ranks of an axis.
 static std::string stagesNeeded(const Schedule &schedule, int64_t p, StringRef axis) {
-  if (schedule.mostChunks == 1)
+  if (schedule.maxChunks == 1)
     return formatv("{0} stage{1}, one on each rank of \"{2}\"", p, p == 1 ? "" : "s", axis);
-  if (schedule.mostChunks == schedule.fewestChunks)
-    return formatv("{0} stages", schedule.fewestChunks * p);
-  if (schedule.fewestChunks == 1)
+  if (schedule.maxChunks == schedule.minChunks)
+    return formatv("{0} stages", schedule.minChunks * p);
+  if (schedule.minChunks == 1)
     return formatv("a multiple of {0} stages", p);
-  return formatv("a multiple of {0} stages above {1}", p, (schedule.fewestChunks - 1) * p);
+  return formatv("a multiple of {0} stages above {1}", p, (schedule.minChunks - 1) * p);
 }
 
 void PlanBuilder::pipeline(Plan &plan) {
@@ -310,7 +305,7 @@ void PlanBuilder::asynchronous(Plan &plan) {
   bool updatesAlone = schedule && schedule->behind;
   if (pipeline.flushEvery.given() && !updatesAlone)
     errors.error(pipeline.flushEvery.origin, PlanMessage::notAsynchronous, "pipeline.flush_every", *pipeline.schedule);
-  if (*pipeline.verticalSync && !(updatesAlone && schedule->mostMicrobatches == 1))
+  if (*pipeline.verticalSync && !(updatesAlone && schedule->maxMicrobatches == 1))
     errors.error(pipeline.verticalSync.origin, PlanMessage::verticalSyncOf, *pipeline.schedule);
   if (*pipeline.flushEvery < 1 || *pipeline.flushEvery > maxOrderCount)
     errors.error(pipeline.flushEvery.origin, *pipeline.flushEvery < 1 ? PlanMessage::tooSmall : PlanMessage::tooLarge,
@@ -415,9 +410,9 @@ static void checkStagesADevice(const PlanNode &tree, PlanErrors &errors) {
   const PlanNode *over = tree.at("pipeline.over");
   const PlanNode *size = tree.at("mesh." + (over ? over->text : std::string("pp")));
   const Schedule *schedule = word ? findSchedule(word->text) : nullptr;
-  if (!schedule || schedule->fewestChunks == 1 || !size || size->kind != PlanNode::Scalar)
+  if (!schedule || schedule->minChunks == 1 || !size || size->kind != PlanNode::Scalar)
     return;
-  int64_t p = toInt(*size), count = stages ? toInt(*stages) : p, fewest = schedule->fewestChunks;
+  int64_t p = toInt(*size), count = stages ? toInt(*stages) : p, fewest = schedule->minChunks;
   if (p < 1 || fits(*schedule, count, p))
     return;
   errors.error(word->origin, PlanMessage::stagesADevice, schedule->name, stagesNeeded(*schedule, p, ""), count,

@@ -1,9 +1,4 @@
-//===- BuildTrain.cpp - the keys of train
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// The keys of train.
 #include "PlanBuilder.h"
 
 #include "llvm/ADT/StringExtras.h"

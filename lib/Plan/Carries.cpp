@@ -1,9 +1,4 @@
-//===- Carries.cpp - outputs that become inputs of the next call
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Outputs that become inputs of the next call.
 #include "par/Plan/NameTable.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"

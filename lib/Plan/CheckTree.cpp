@@ -1,9 +1,4 @@
-//===- CheckTree.cpp - a plan tree against the table of keys
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// A plan tree against the table of keys.
 #include "par/Plan/ForeignNames.h"
 #include "par/Plan/Pattern.h"
 #include "par/Plan/Schema.h"
@@ -167,9 +162,9 @@ public:
 
 private:
   void addAxes(const PlanNode &mesh) {
-    constexpr size_t mostAxes = 32;
-    if (mesh.entries.size() > mostAxes) {
-      errors.error(mesh.origin, PlanMessage::tooManyAxes, mostAxes, mesh.entries.size());
+    constexpr size_t maxAxes = 32;
+    if (mesh.entries.size() > maxAxes) {
+      errors.error(mesh.origin, PlanMessage::tooManyAxes, maxAxes, mesh.entries.size());
       return;
     }
     for (const PlanEntry &axis : mesh.entries)

@@ -1,9 +1,4 @@
-//===- CheckUnused.cpp - what a plan says and nothing heeds
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Warnings about keys of a plan that change nothing.
 #include "par/Plan/NameTable.h"
 #include "par/Plan/Optimizers.h"
 

@@ -1,9 +1,4 @@
-//===- CheckWithin.cpp - axes that must not leave a node, collectives that must
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Axes that must not leave a node, collectives that must.
 #include "par/Plan/Plan.h"
 
 namespace par {

@@ -1,9 +1,4 @@
-//===- CompletePlan.cpp - what the plan leaves open and the model decides
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Defaults of a plan that follow from the model.
 #include "par/Plan/NameTable.h"
 #include "par/Solver/OrderTable.h"
 #include "par/Solver/Schedules.h"
@@ -111,7 +106,7 @@ static bool splitGroups(const Plan &plan, PlanErrors &errors) {
 }
 
 /// Of a batch: far above any, and far below what overflows.
-static constexpr int64_t mostSamples = int64_t(1) << 40;
+static constexpr int64_t maxSamples = int64_t(1) << 40;
 
 /// How many microbatches a plan has that does not say it.
 static Said<std::optional<int64_t>> chooseMicrobatches(const Plan &plan) {
@@ -127,7 +122,7 @@ static Said<std::optional<int64_t>> chooseMicrobatches(const Plan &plan) {
     rounds = sized ? std::max<int64_t>(1, share / **batch.microbatchSize) : p > 1 ? largestDivisor(share, 4 * p) : 1;
   }
   if (const Schedule *schedule = findSchedule(*plan.pipeline.schedule))
-    rounds = std::min<int64_t>(rounds, schedule->mostMicrobatches);
+    rounds = std::min<int64_t>(rounds, schedule->maxMicrobatches);
   return {rounds * plan.turns(), Origin::automatic()};
 }
 
@@ -137,7 +132,7 @@ static bool checkAsynchronous(const Plan &plan, PlanErrors &errors) {
   const Schedule *schedule = findSchedule(*pipeline.schedule);
   const Origin &origin = plan.batch.microbatches.given() ? plan.batch.microbatches.origin : pipeline.schedule.origin;
   int64_t rounds = plan.rounds(), stages = *pipeline.stages, turns = plan.turns();
-  if (schedule && rounds > int64_t(schedule->mostMicrobatches)) {
+  if (schedule && rounds > int64_t(schedule->maxMicrobatches)) {
     errors.error(origin, PlanMessage::asynchronousMicrobatches, schedule->name, rounds * turns, turns);
     return false;
   }
@@ -177,12 +172,12 @@ static bool splitBatch(Plan &plan, PlanErrors &errors) {
   if (!batch.microbatches->has_value())
     batch.microbatches = chooseMicrobatches(plan);
   int64_t microbatches = **batch.microbatches;
-  if (microbatches > mostSamples / over) {
-    errors.error(batch.microbatches.origin, PlanMessage::tooLarge, "batch.microbatches", mostSamples / over,
+  if (microbatches > maxSamples / over) {
+    errors.error(batch.microbatches.origin, PlanMessage::tooLarge, "batch.microbatches", maxSamples / over,
                  microbatches);
     return false;
   }
-  if (int64_t most = mostSamples / over / microbatches; batch.microbatchSize->value_or(1) > most) {
+  if (int64_t most = maxSamples / over / microbatches; batch.microbatchSize->value_or(1) > most) {
     errors.error(batch.microbatchSize.origin, PlanMessage::tooLarge, "batch.microbatch_size", most,
                  **batch.microbatchSize);
     return false;

@@ -1,9 +1,4 @@
-//===- Errors.cpp - printing what is wrong with a plan -------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Printing what is wrong with a plan.
 #include "par/Plan/Errors.h"
 #include "par/format/Printable.h"
 #include "llvm/ADT/STLExtras.h"

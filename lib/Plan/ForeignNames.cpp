@@ -1,14 +1,6 @@
-//===- ForeignNames.cpp - what other systems call Par's keys and words
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-//
-// Two tables, and what reads them. A test compiles every text of a plan in them. Numbers keep their meaning: of a key
-// whose number is another one here (of a rank or of all, of elements or of bytes) the note says so.
-//
-//===----------------------------------------------------------------------===//
+// Keys and words of other systems, and Par's for each. Two tables, and what reads them. A test compiles every text of a
+// plan in them. Numbers keep their meaning: of a key whose number is another one here (of a rank or of all, of elements
+// or of bytes) the note says so.
 #include "par/Plan/ForeignNames.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"
@@ -19,9 +11,11 @@ namespace par {
 
 // clang-format off
 static constexpr const char *byElements = "in bytes (25MiB), where that counts elements";
-static constexpr const char *ofTheRecipe = "where the recipe does not know the model's names, shard says which weights are cut";
+static constexpr const char *ofTheRecipe =
+    "where the recipe does not know the model's names, shard says which weights are cut";
 static constexpr const char *notForSequences = "context parallelism is not supported yet";
-static constexpr const char *ofExperts = "here ep multiplies the ranks: M is the replicas there, divided by N; shard says which weights are experts'";
+static constexpr const char *ofExperts =
+    "here ep multiplies the ranks: M is the replicas there, divided by N; shard says which weights are experts'";
 static constexpr const char *eachLayer = "each layer keeps its inputs and computes the rest again";
 static constexpr const char *inMesh = "-1, for all that is left, must be said as a number";
 static constexpr const char *bothBetas = "both in one list: [0.9, 0.999]";
@@ -62,9 +56,12 @@ static constexpr ForeignKey keys[] = {
   {"fully_shard", "mesh: {dp: N} with zero: 3"},
   {"fsdp_config", "mesh: {dp: N} with zero: 3"},
   {"fsdp_plugin", "mesh: {dp: N} with zero: 3"},
-  {"data_parallel_replicate_degree", "mesh: {rep: N, dp: M} with batch: {over: [rep, dp]}", "zero: {level: 3, over: dp} shards over dp alone"},
-  {"dp_replicate_size", "mesh: {rep: N, dp: M} with batch: {over: [rep, dp]}", "zero: {level: 3, over: dp} shards over dp alone"},
-  {"dp_replicate", "mesh: {rep: N, dp: M} with batch: {over: [rep, dp]}", "zero: {level: 3, over: dp} shards over dp alone"},
+  {"data_parallel_replicate_degree", "mesh: {rep: N, dp: M} with batch: {over: [rep, dp]}",
+   "zero: {level: 3, over: dp} shards over dp alone"},
+  {"dp_replicate_size", "mesh: {rep: N, dp: M} with batch: {over: [rep, dp]}",
+   "zero: {level: 3, over: dp} shards over dp alone"},
+  {"dp_replicate", "mesh: {rep: N, dp: M} with batch: {over: [rep, dp]}",
+   "zero: {level: 3, over: dp} shards over dp alone"},
   {"context_parallel_size", "sequence", notForSequences},
   {"context_parallel_degree", "sequence", notForSequences},
   {"cp_size", "sequence", notForSequences},
@@ -93,7 +90,8 @@ static constexpr ForeignKey keys[] = {
   {"global_batch_size", "batch.size"},
   {"train_batch_size", "batch.size"},
   {"total_batch_size", "batch.size"},
-  {"batch_size", "batch.size", "the samples of a step on all ranks; a DataLoader's is that of one process: batch.microbatch_size"},
+  {"batch_size", "batch.size",
+   "the samples of a step on all ranks; a DataLoader's is that of one process: batch.microbatch_size"},
   {"gradient_accumulation_steps", "batch.microbatches"},
   {"gradient_accumulation", "batch.microbatches"},
   {"accumulate_grad_batches", "batch.microbatches"},

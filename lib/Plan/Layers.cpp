@@ -1,9 +1,4 @@
-//===- Layers.cpp - several plan files, recipes and --set laid over each other
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Several plan files, recipes and --set laid over each other.
 #include "par/Plan/Schema.h"
 #include "par/Plan/Tree.h"
 #include "par/format/PlainFile.h"

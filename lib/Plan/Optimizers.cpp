@@ -1,9 +1,4 @@
-//===- Optimizers.cpp - the optimizers of a plan and what each is told
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// The optimizers of a plan and what each is told.
 #include "par/Plan/Optimizers.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -17,12 +12,12 @@ static constexpr OptimizerSetting momentumSettings[] = {
 };
 // The first steps divide by 1 - beta, which is 0 in f32 a little below 1 already; a weight whose gradients were all 0,
 // as of an embedding that no sample took, by eps.
-static constexpr double mostBeta = 0.999999, leastEps = 1e-37, mostEps = 3.4e38;
+static constexpr double maxBeta = 0.999999, minEps = 1e-37, maxEps = 3.4e38;
 static constexpr const char *betaRange = "numbers from 0 to 0.999999", *epsRange = "a number of at least 1e-37";
 static constexpr OptimizerSetting adamwSettings[] = {
-    {"betas", "beta1", 0.9, &PlanOptimizer::beta1, nullptr, 0, mostBeta, betaRange},
-    {"betas", "beta2", 0.999, &PlanOptimizer::beta2, nullptr, 0, mostBeta, betaRange},
-    {"eps", "epsilon", 1e-8, &PlanOptimizer::eps, nullptr, leastEps, mostEps, epsRange},
+    {"betas", "beta1", 0.9, &PlanOptimizer::beta1, nullptr, 0, maxBeta, betaRange},
+    {"betas", "beta2", 0.999, &PlanOptimizer::beta2, nullptr, 0, maxBeta, betaRange},
+    {"eps", "epsilon", 1e-8, &PlanOptimizer::eps, nullptr, minEps, maxEps, epsRange},
 };
 
 static constexpr OptimizerKind kinds[] = {

@@ -1,9 +1,4 @@
-//===- ParseYaml.cpp - plan text to a tree with origins, through LLVM's YAML parser
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Plan text to a tree with origins, through LLVM's YAML parser.
 #include "par/Plan/Tree.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/SourceMgr.h"

@@ -1,9 +1,4 @@
-//===- Pattern.cpp - patterns over the names of a model
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Patterns over the names of a model.
 #include "par/Plan/Pattern.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/DenseSet.h"

@@ -1,9 +1,4 @@
-//===- PlanBuilder.h - a checked tree to typed values
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// A checked tree to typed values.
 #pragma once
 
 #include "par/Plan/Optimizers.h"

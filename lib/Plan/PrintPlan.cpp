@@ -1,9 +1,4 @@
-//===- PrintPlan.cpp - a plan as YAML with the origin of every key
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// A plan as YAML with the origin of every key.
 #include "par/Plan/NameTable.h"
 #include "par/Plan/Optimizers.h"
 #include "par/Plan/Schema.h"

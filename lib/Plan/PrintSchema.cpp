@@ -1,9 +1,4 @@
-//===- PrintSchema.cpp - the table of plan keys as JSON Schema
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// The table of plan keys as JSON Schema.
 #include "par/Plan/Schema.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/JSON.h"

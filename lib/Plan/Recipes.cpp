@@ -1,9 +1,4 @@
-//===- Recipes.cpp - plan files shipped with Par
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Plan files shipped with Par.
 #include "par/Plan/Tree.h"
 
 using namespace llvm;

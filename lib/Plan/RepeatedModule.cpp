@@ -1,9 +1,4 @@
-//===- RepeatedModule.cpp - the module that a model is a stack of
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// The module that a model is a stack of.
 #include "par/Plan/ForeignNames.h"
 #include "par/Plan/NameTable.h"
 #include <map>

@@ -1,9 +1,4 @@
-//===- Resolve.cpp - which names of a model a plan means
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// The names of a model that the patterns of a plan match.
 #include "par/Plan/ForeignNames.h"
 #include "par/Plan/NameTable.h"
 #include "par/Plan/Schema.h"

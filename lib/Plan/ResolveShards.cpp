@@ -1,9 +1,4 @@
-//===- ResolveShards.cpp - the rules of shard laid over each other
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// The rules of shard laid over each other.
 #include "par/Plan/ForeignNames.h"
 #include "par/Plan/NameTable.h"
 #include "llvm/ADT/STLExtras.h"
@@ -200,11 +195,11 @@ private:
                   errors.error(where, PlanMessage::axisPartial, axis, dim, name);
                 });
       const std::vector<int64_t> *shape = shapeOf(shard);
-      if (shape && (*shape)[dim] < plan.mostShards(*axes))
+      if (shape && (*shape)[dim] < plan.maxShards(*axes))
         found(axes.origin, PlanMessage::dimSmaller, dim, shard,
               [this, axes, dim, size = (*shape)[dim]](StringRef name) {
                 errors.error(axes.origin, PlanMessage::dimSmaller, dim, name, size,
-                             formatv("{0} (axis \"{1}\")", plan.mostShards(*axes), llvm::join(*axes, "\" x \"")).str());
+                             formatv("{0} (axis \"{1}\")", plan.maxShards(*axes), llvm::join(*axes, "\" x \"")).str());
               });
     }
   }

@@ -1,9 +1,4 @@
-//===- ScanYaml.cpp - what YAML has and the plan language does not
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Refuses the parts of YAML that the plan language does not have.
 #include "par/Plan/Tree.h"
 #include "llvm/ADT/StringExtras.h"
 

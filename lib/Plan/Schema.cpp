@@ -1,9 +1,4 @@
-//===- Schema.cpp - the table of plan keys
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// The table of plan keys.
 #include "par/Plan/Schema.h"
 #include "par/Solver/Schedules.h"
 #include "llvm/ADT/STLExtras.h"
@@ -16,7 +11,8 @@ namespace par {
 static const PlanKey modelKeys[] = {
   {"par", "<int>", "1", "language version"},
   {"use", "<list>", "[]", "plan files or shipped recipes, read before this file, as layers"},
-  {"target", "cpu|cuda|h100-sxm|<text>|<map>", "cpu", "what the bundle runs on: cuda is h100-sxm; or the path of a hardware file"},
+  {"target", "cpu|cuda|h100-sxm|<text>|<map>", "cpu",
+   "what the bundle runs on: cuda is h100-sxm; or the path of a hardware file"},
   {"target.device", "cpu|cuda", "cpu", "the kind of device"},
   {"target.hardware", "<text>", "(of the device)", "a hardware file: cpu, h100-sxm, or the path of a .yaml"},
   {"target.memory", "<size>", "(unlimited)", "most bytes a rank may use"},
@@ -45,7 +41,8 @@ static const PlanKey modelKeys[] = {
 /// What is trained, and from what.
 static const PlanKey trainKeys[] = {
   {"train", "<map>", "(absent: inference)", "present: a training bundle"},
-  {"train.loss", "cross_entropy|bce|mse|l1|<text>|<map>", "(the only scalar float output)", "a scalar graph output, or a loss attached to an output"},
+  {"train.loss", "cross_entropy|bce|mse|l1|<text>|<map>", "(the only scalar float output)",
+   "a scalar graph output, or a loss attached to an output"},
   {"train.loss.kind", "cross_entropy|bce|mse|l1", "cross_entropy", "which loss"},
   {"train.loss.output", "<text>", "(the only float output)", "the graph output it is attached to"},
   {"train.loss.labels", "<text>", "labels", "name of the graph input it makes"},
@@ -75,13 +72,16 @@ static const PlanKey optimizerKeys[] = {
   {"train.optimizer.nesterov", "<bool>", "false", "of momentum"},
   {"train.optimizer.betas", "<numbers>", "[0.9, 0.999]", "of adamw"},
   {"train.optimizer.eps", "<number>", "1e-08", "of adamw"},
-  {"train.optimizer.weight_decay", "<number>", "(0.01 with adamw, else 0)", "decoupled with adamw, added to the gradient otherwise"},
+  {"train.optimizer.weight_decay", "<number>", "(0.01 with adamw, else 0)",
+   "decoupled with adamw, added to the gradient otherwise"},
   {"train.groups", "<map>", "{}", "per-parameter overrides"},
   {"train.groups.<pattern>", "<map>", "", "overrides of one group"},
-  {"train.groups.<pattern>.lr", "<number>", "", "learning rate of the group: the peak, as a share of which the schedule runs"},
+  {"train.groups.<pattern>.lr", "<number>", "",
+   "learning rate of the group: the peak, as a share of which the schedule runs"},
   {"train.groups.<pattern>.lr_scale", "<number>", "1", "factor on the learning rate"},
   {"train.groups.<pattern>.weight_decay", "<number>", "", "weight decay of the group"},
-  {"train.groups.<pattern>.kind", "sgd|momentum|adamw", "", "optimizer of the group; of another one what is not said is that one's default"},
+  {"train.groups.<pattern>.kind", "sgd|momentum|adamw", "",
+   "optimizer of the group; of another one what is not said is that one's default"},
   {"train.groups.<pattern>.momentum", "<number>", "", "momentum of the group"},
   {"train.groups.<pattern>.nesterov", "<bool>", "", "nesterov of the group"},
   {"train.groups.<pattern>.betas", "<numbers>", "", "betas of the group"},
@@ -135,7 +135,8 @@ static const PlanKey pipelineKeys[] = {
   {"pipeline.schedule", "<table>|!dualpipev", "1f1b", "order of forward and backward, or the path of a table"},
   {"pipeline.replicas", "split|round_robin", "split", "how replicas share microbatches"},
   {"pipeline.flush_every", "<int>", "64", "of pipedream and pipedream-2bw: batches until the pipeline is flushed"},
-  {"pipeline.vertical_sync", "<bool>", "false", "of pipedream: all stages use the version that the microbatch met at stage 0"},
+  {"pipeline.vertical_sync", "<bool>", "false",
+   "of pipedream: all stages use the version that the microbatch met at stage 0"},
   {"recompute", "auto|none|full|!selective|<map>", "auto", "what is computed again in backward instead of saved"},
   {"recompute.each", "<pattern>", "", "save only the inputs of every matching module"},
   {"recompute.values", "!", "", "recompute these values"},
@@ -148,7 +149,8 @@ static const PlanKey runKeys[] = {
   {"collectives", "<map>", "{}", "how communication is grouped"},
   {"collectives.bucket", "<size>", "25MiB", "gradients reduced together; 0: one each"},
   {"collectives.overlap", "<bool>", "true", "collectives run beside compute"},
-  {"collectives.algorithm", "auto|hierarchical|!ring|!tree|!direct", "auto", "of collectives whose ranks are on several hosts"},
+  {"collectives.algorithm", "auto|hierarchical|!ring|!tree|!direct", "auto",
+   "of collectives whose ranks are on several hosts"},
   {"collectives.decompose", "auto|none|<int>", "auto", "chunks of a gather or scatter, beside its product's"},
   {"collectives.deterministic", "<bool>", "false", "a fixed order of additions, which cpu always has"},
   {"batch_norm", "microbatch|local|<int>", "microbatch", "whose samples share statistics"},

@@ -1,9 +1,4 @@
-//===- Ties.cpp - parameters that a plan makes one
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Parameters that a plan makes one.
 #include "par/Plan/NameTable.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"

@@ -1,3 +1,5 @@
+// The last part of propagation: which results stay unreduced sums, and over which axes. A sum is reduced once, after
+// the loop that accumulates it, unless a constraint or a non-linear use needs it earlier.
 #include "Propagation.h"
 
 using namespace mlir;

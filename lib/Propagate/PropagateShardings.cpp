@@ -1,3 +1,5 @@
+// Gives every value one sharding: values that must be laid out alike are joined into classes, seeds are set from the
+// plan, and axes spread along the ops' sharding rules in both directions, by priority, until nothing changes.
 #include "Propagation.h"
 #include "par/Propagate/Passes.h"
 
@@ -104,7 +106,7 @@ void Propagation::join() {
 }
 
 /// The most shards that axes make on any stage: values of several stages that must lie alike are cut alike.
-int64_t Propagation::mostShards(ArrayRef<StringAttr> axes) {
+int64_t Propagation::maxShards(ArrayRef<StringAttr> axes) {
   int64_t most = 1;
   for (StageOp stage : stages)
     most = std::max(most, stage.getMesh().getSize(axes));
@@ -121,7 +123,7 @@ bool Propagation::extend(Value value, int64_t dim, ArrayRef<StringAttr> axes) {
   bool changed = false;
   for (StringAttr axis : axes.drop_front(now.size())) {
     bool used = llvm::any_of(layout.dims, [&](const Axes &other) { return llvm::is_contained(other, axis); });
-    int64_t shards = mostShards(now) * mostShards(axis);
+    int64_t shards = maxShards(now) * maxShards(axis);
     bool barred = layout.gathered && llvm::is_contained(parameterAxes, axis);
     if (used || barred || !mesh.getSize(axis) || getTensorType(value.getType()).getDimSize(dim) < shards)
       break;

@@ -1,3 +1,5 @@
+// The state of sharding propagation through one step: classes of values that share a layout, their seeds and borders,
+// and the sums that are carried on. Its methods are in several files, one a part of the algorithm.
 #pragma once
 
 #include "par/Propagate/FactorAxes.h"
@@ -104,7 +106,7 @@ private:
                      llvm::ArrayRef<mlir::Value> results, MeshAttr mesh);
   bool spreadLoop(LoopOp loop);
   void settleLoops();
-  int64_t mostShards(llvm::ArrayRef<mlir::StringAttr> axes);
+  int64_t maxShards(llvm::ArrayRef<mlir::StringAttr> axes);
   bool extend(mlir::Value value, int64_t dim, llvm::ArrayRef<mlir::StringAttr> axes);
   Layout &layoutOf(mlir::Value value);
   MeshAttr meshOf(mlir::Value value);

@@ -1,3 +1,5 @@
+// A forward fragment and its backward: the values that the first keeps for the second, and the rewrite of both when
+// some of them are recomputed in the backward instead.
 #include "FragmentPair.h"
 
 #include "par/Interfaces/Cost.h"

@@ -1,3 +1,5 @@
+// Moves the cut between forward and backward: keeps what the plan's `recompute` names, or only the inputs of the named
+// modules, and recomputes the rest in the backward. Values that cost nothing to compute are never kept.
 #include "par/Recompute/Recompute.h"
 #include "FragmentPair.h"
 #include "par/Dialect/Calls.h"

@@ -1,3 +1,5 @@
+// Takes a step apart into tasks, one for each run, transfer, fetch and write of a loop or outside it, with their
+// operands and results. Reductions join the task that produces the sum.
 #include "Activities.h"
 
 #include "par/Dialect/Calls.h"

@@ -1,3 +1,5 @@
+// Plans the buffers of a device's program: variables, inputs and results, with as many slots as microbatches are live
+// at a time in the step's order, and copies of older parameter versions for asynchronous schedules.
 #include "Buffers.h"
 
 #include "par/Dialect/Calls.h"
@@ -217,7 +219,7 @@ static bool fitsSlots(ArrayRef<Life> lives, ArrayRef<unsigned> order, int64_t de
 }
 
 /// The fewest slots with which microbatch modulo slots never meets a slot in use.
-static int64_t fewestSlots(ArrayRef<Life> lives) {
+static int64_t minSlots(ArrayRef<Life> lives) {
   SmallVector<unsigned> order;
   for (unsigned microbatch = 0; microbatch < lives.size(); ++microbatch)
     if (lives[microbatch].first >= 0)
@@ -248,7 +250,7 @@ void Buffers::countSlots() {
     for (Value value : touched[instance.activity])
       extend(value, position, instance);
   for (auto &[plan, list] : lives) {
-    plans[plan].depth = fewestSlots(list);
+    plans[plan].depth = minSlots(list);
     plans[plan].several = list.size() > 1;
   }
   // What is written at the end is of all microbatches.

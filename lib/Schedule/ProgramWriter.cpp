@@ -1,3 +1,5 @@
+// Writes the program of each device: one block for each variant of a task, with loads and stores of its buffers, and an
+// entry that runs them in the step's order.
 #include "ProgramWriter.h"
 
 #include "par/Dialect/Calls.h"

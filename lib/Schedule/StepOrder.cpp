@@ -1,3 +1,5 @@
+// Orders the tasks of a step: compute by the schedule's table of slots (Solver/OrderTable), communication by predicted
+// start times in one global order (Solver/GlobalOrder), which cannot deadlock.
 #include "StepOrder.h"
 
 #include "par/Dialect/Calls.h"

@@ -1,3 +1,5 @@
+// Gate of Schedule: the module holds only programs, accumulators say their variable, and each entry of all programs
+// runs to its end with one communication at a time and no buffering.
 #include "par/Dialect/Calls.h"
 #include "par/Dialect/Par.h"
 #include "par/Dialect/Parts.h"

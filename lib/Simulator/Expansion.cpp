@@ -1,3 +1,5 @@
+// Expands an entry for all ranks into a graph: one node an instruction, joined across ranks where they take part in one
+// communication, with edges for queues and events.
 #include "Expansion.h"
 #include "llvm/ADT/STLExtras.h"
 #include <map>
@@ -164,7 +166,7 @@ llvm::Expected<Expansion> par::expandEntry(const Bundle &bundle, llvm::StringRef
   for (uint32_t rank = 0; rank < bundle.manifest.ranks.size(); ++rank) {
     const Program &program = bundle.programs[bundle.manifest.ranks[rank].role];
     uint32_t index = program.findEntry(std::string_view(entry));
-    if (index == kNone)
+    if (index == noIndex)
       return llvm::createStringError(llvm::inconvertibleErrorCode(),
                                      "program '" + program.name + "' has no entry '" + entry + "'");
     expander.expandRank(rank, program.entries[index]);

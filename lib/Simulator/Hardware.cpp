@@ -1,3 +1,5 @@
+// Reads hardware files and predicts times: compute and memory by roofline, collectives by latency and bandwidth with
+// ring volumes, separately within a host and between hosts.
 #include "par/Simulator/Hardware.h"
 #include "par/format/PlainFile.h"
 #include "llvm/ADT/DenseMap.h"
@@ -114,7 +116,7 @@ llvm::Expected<Hardware> Hardware::parse(StringRef text, StringRef where) {
   input >> hardware;
   if (input.error())
     return hardwareError(where, message);
-  constexpr int64_t most = int64_t(1) << 40, mostCores = 1 << 16;
+  constexpr int64_t most = int64_t(1) << 40, maxCores = 1 << 16;
   for (auto [key, value] : {std::pair("peak.f32", hardware.f32), std::pair("peak.f64", hardware.f64),
                             std::pair("memory", hardware.memory), std::pair("link", hardware.link)})
     if (value <= 0 || value > most)
@@ -128,8 +130,8 @@ llvm::Expected<Hardware> Hardware::parse(StringRef text, StringRef where) {
     if (value < 0 || value > most)
       return hardwareError(where, Twine(key) + " is " + Twine(value) + ", expected 0 to 2^40");
   // The simulator keeps the time of each core.
-  if (hardware.cores > mostCores)
-    return hardwareError(where, "cores is " + Twine(hardware.cores) + ", expected at most " + Twine(mostCores));
+  if (hardware.cores > maxCores)
+    return hardwareError(where, "cores is " + Twine(hardware.cores) + ", expected at most " + Twine(maxCores));
   if (hardware.hostLink && hardware.ranks == 0)
     return hardwareError(where,
                          "between says what hosts have between them, and ranks (of a host) is 0: all are on one");

@@ -21,7 +21,7 @@ public:
   }
 
   void access(const Operand &operand, const Run &run, const PlayedInstruction &node) {
-    bool isAlias = program.buffers[operand.buffer].of != kNone;
+    bool isAlias = program.buffers[operand.buffer].of != noIndex;
     uint32_t owner = isAlias ? program.buffers[operand.buffer].of : operand.buffer;
     const Buffer &buffer = program.buffers[owner];
     if (buffer.space != Space::Dev || buffer.kind == format::BufferKind::State)

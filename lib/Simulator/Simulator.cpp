@@ -1,3 +1,5 @@
+// Plays an expanded entry in simulated time: a node starts when its predecessors have ended and its engines and cores
+// are free, in order of readiness. Each rank's time is then split into compute, communication and waiting.
 #include "par/Simulator/Simulator.h"
 #include "Expansion.h"
 #include "llvm/ADT/STLExtras.h"

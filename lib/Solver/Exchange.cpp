@@ -1,9 +1,4 @@
-//===- Exchange.cpp - who sends whom which rectangle
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Transfers between two shardings: the rectangle that each rank sends to each other one.
 #include "par/Solver/Exchange.h"
 
 #include <algorithm>

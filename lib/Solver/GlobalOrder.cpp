@@ -1,3 +1,5 @@
+// Orders the tasks of all ranks by simulated start times, with a priority queue over the dependencies and the
+// resources' listed orders. `verify` runs the order with one communication engine a rank.
 #include "par/Solver/GlobalOrder.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"

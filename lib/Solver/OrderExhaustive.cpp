@@ -4,7 +4,7 @@
 using namespace par;
 
 /// More are not played.
-constexpr size_t mostTables = 1'000'000;
+constexpr size_t maxTables = 1'000'000;
 
 namespace {
 
@@ -16,12 +16,12 @@ public:
   /// All of them; empty if there are more than the oracle plays.
   std::vector<DeviceSlots> list() {
     extend();
-    return found.size() > mostTables ? std::vector<DeviceSlots>() : std::move(found);
+    return found.size() > maxTables ? std::vector<DeviceSlots>() : std::move(found);
   }
 
 private:
   void extend() {
-    if (found.size() > mostTables)
+    if (found.size() > maxTables)
       return;
     if (slots.size() == size_t(apart ? 3 : 2) * shape.chunks * shape.microbatches)
       found.push_back(slots);
@@ -50,9 +50,9 @@ private:
 std::optional<OrderTable> OrderTableProblem::solveExhaustively(bool apart) const {
   std::vector<DeviceSlots> ofDevice = DeviceOrders(shape(), apart).list();
   size_t tables = 1;
-  for (unsigned device = 0; device < numDevices() && tables <= mostTables; ++device)
+  for (unsigned device = 0; device < numDevices() && tables <= maxTables; ++device)
     tables *= ofDevice.size();
-  if (tables == 0 || tables > mostTables)
+  if (tables == 0 || tables > maxTables)
     return std::nullopt;
   std::optional<OrderTable> best;
   auto score = [&](const OrderTable &table) {

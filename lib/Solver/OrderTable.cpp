@@ -68,11 +68,11 @@ static Error checkCount(const char *what, int64_t count) {
 /// How many stages a device may have under a schedule.
 static Error checkChunks(const Schedule &schedule, unsigned stages, unsigned devices) {
   unsigned chunks = stages / devices;
-  if (chunks >= schedule.fewestChunks && chunks <= schedule.mostChunks)
+  if (chunks >= schedule.minChunks && chunks <= schedule.maxChunks)
     return Error::success();
-  std::string need = std::to_string(schedule.fewestChunks);
-  if (schedule.mostChunks > schedule.fewestChunks)
-    need += schedule.mostChunks == ~0u ? " or more" : " to " + std::to_string(schedule.mostChunks);
+  std::string need = std::to_string(schedule.minChunks);
+  if (schedule.maxChunks > schedule.minChunks)
+    need += schedule.maxChunks == ~0u ? " or more" : " to " + std::to_string(schedule.maxChunks);
   return solverError("schedule '" + schedule.name + "' takes " + need + " stages a device, and there are " +
                      Twine(chunks));
 }

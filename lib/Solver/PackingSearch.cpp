@@ -21,7 +21,7 @@ public:
       boxes.push_back(
           {data.lives.front().begin, data.lives.back().end, problem.alignedSize(item), data.lives.size() == 1});
     }
-    if (boxes.size() <= mostInTable)
+    if (boxes.size() <= maxInTable)
       fillTable();
   }
 
@@ -118,7 +118,7 @@ private:
     return (boxes[a].simple && boxes[b].simple) || problem.liveTogether(a, b);
   }
 
-  static constexpr size_t mostInTable = 1 << 15; ///< items: 128 MiB
+  static constexpr size_t maxInTable = 1 << 15; ///< items: 128 MiB
 
   const PackingProblem &problem;
   std::vector<Box> boxes;

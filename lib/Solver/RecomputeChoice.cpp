@@ -1,3 +1,5 @@
+// Chooses the values to keep under a budget of bytes: for a price per byte the best choice is a minimum cut, the price
+// is found by LARAC on the Lagrangian, and single values fill the rest of the budget.
 #include "par/Solver/RecomputeChoice.h"
 #include "MinimumCut.h"
 #include "llvm/ADT/STLExtras.h"
@@ -184,7 +186,7 @@ llvm::Expected<RecomputeChoice> RecomputeProblem::solve() const {
   const __int128 large = __int128(1) << 51;
   RecomputeChoice fast = cheapest(*this, 1, large), small = cheapest(*this, large, 1);
   if (fast.bytes <= budget)
-    return fast.leastCost = fast.cost, fast;
+    return fast.minCost = fast.cost, fast;
   if (small.bytes > budget)
     return solverError("the backward needs at least " + Twine(small.bytes) +
                        " saved bytes per microbatch, the budget is " + Twine(budget));
@@ -197,7 +199,7 @@ llvm::Expected<RecomputeChoice> RecomputeProblem::solve() const {
     if (total(middle) >= total(small)) {
       __int128 least = total(small) - bytePrice * budget;
       small = fillBudget(*this, std::move(small));
-      small.leastCost = least <= 0 ? 0 : static_cast<int64_t>((least + costPrice - 1) / costPrice);
+      small.minCost = least <= 0 ? 0 : static_cast<int64_t>((least + costPrice - 1) / costPrice);
       return small;
     }
     (middle.bytes <= budget ? small : fast) = std::move(middle);
@@ -227,6 +229,6 @@ void RecomputeChoice::print(llvm::raw_ostream &os, const RecomputeProblem &probl
   };
   list("save", saved);
   list("recompute", recomputed);
-  os << "saved " << bytes << " bytes of " << problem.budget << ", recomputed " << cost << " ns, at least " << leastCost
+  os << "saved " << bytes << " bytes of " << problem.budget << ", recomputed " << cost << " ns, at least " << minCost
      << " ns\n";
 }

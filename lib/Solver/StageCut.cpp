@@ -1,3 +1,5 @@
+// The stage_cut problem without its search: text form, checks, the cost of a cut, verification, and an exhaustive
+// solver for tests. The search is in StageCutSearch.cpp.
 #include "par/Solver/StageCut.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"

@@ -1,3 +1,5 @@
+// Gives every op of a step its stage: forward ops follow their latest operand, backward ops and updates their earliest;
+// ops that depend only on inputs and constants are cloned to each stage that uses them.
 #include "par/Dialect/Par.h"
 #include "par/Split/Passes.h"
 

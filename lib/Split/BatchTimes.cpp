@@ -1,3 +1,5 @@
+// Classifies every value of a step by microbatch: the same for all, a slice, or a sum over microbatches. The batch dim
+// is followed through the factors of the ops' sharding rules; a coupling between microbatches is refused.
 #include "BatchTimes.h"
 #include "MovedGradients.h"
 

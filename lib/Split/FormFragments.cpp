@@ -1,3 +1,5 @@
+// Outlines the ops of each stage into fragments and runs, with transfers between stages. A value that is used on
+// several stages is passed on from each user's stage to the next; a variable is owned by the first stage that uses it.
 #include "GroupOps.h"
 #include "par/Dialect/Modes.h"
 #include "par/Split/Passes.h"

@@ -1,3 +1,5 @@
+// Groups ops of one stage into fragments: in a loop by stage and by forward or backward, outside it by levels of
+// dependence across stages. Constants and values spread from them are cloned to their users.
 #include "GroupOps.h"
 
 #include "par/Interfaces/Cost.h"

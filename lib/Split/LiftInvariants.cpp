@@ -1,3 +1,6 @@
+// Hoists ops of a microbatch loop that depend only on constants and values from outside, if they compute (layout ops
+// stay) and their result is no larger than the values that it is made of, within the pass's limits of bytes. If a
+// stage's values exceed the limit none is hoisted, so that equal layers stay equal.
 #include "par/Interfaces/Cost.h"
 #include "par/Split/Passes.h"
 

@@ -1,3 +1,5 @@
+// Rebuilds a step as loops over microbatches by the classes of BatchTimes.h: ops on slices get the divided batch dim,
+// sums accumulate, and values needed whole are stacked after the loop.
 #include "BatchTimes.h"
 
 #include "par/Dialect/Term.h"

@@ -1,3 +1,5 @@
+// Adds the update of every parameter that has a gradient: the optimizer of its group with its settings, its states as
+// variables, and the shared learning rate and step count.
 #include "par/Dialect/Term.h"
 #include "par/Interfaces/Optimizer.h"
 #include "par/Plan/Optimizers.h"

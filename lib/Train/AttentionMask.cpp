@@ -1,3 +1,6 @@
+// Recognizes causal masks of attention: booleans that are true, or false, exactly where k <= q, and numbers that are 0
+// there and a low score elsewhere. Masks are read as formulas (MaskFormula.h), or element by element if they have none
+// and are small.
 #include "AttentionMask.h"
 
 #include "par/Interfaces/Interpretable.h"
@@ -11,13 +14,13 @@ using namespace par::interp;
 namespace par {
 
 /// Elements up to which a mask is computed one by one where its formula is not known.
-static constexpr int64_t mostElements = int64_t(1) << 16;
+static constexpr int64_t maxElements = int64_t(1) << 16;
 
 /// The value's elements, if it is computed from constants alone.
 static std::optional<Tensor> evaluate(Value value) {
   Operation *op = value.getDefiningOp();
   if (!op || !isTensorOp(op) || op->getNumResults() != 1 ||
-      cast<RankedTensorType>(value.getType()).getNumElements() > mostElements)
+      cast<RankedTensorType>(value.getType()).getNumElements() > maxElements)
     return std::nullopt;
   auto interpretable = dyn_cast<InterpretableOpInterface>(op);
   if (!interpretable)

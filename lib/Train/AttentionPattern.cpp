@@ -1,3 +1,5 @@
+// Matches attention from the softmax upwards: scale, masks, the product of queries and keys, and below it the product
+// with values, through converts, transposes and repeated heads that nothing else reads.
 #include "AttentionPattern.h"
 
 #include "par/Dialect/Splat.h"

@@ -1,3 +1,5 @@
+// Makes @train from @eval by reverse mode: ops that depend smoothly on a parameter are visited backwards, each op's
+// gradient interface gives its operands' cotangents, and cotangents of one value are summed stage by stage.
 #include "SettleMode.h"
 #include "par/Dialect/Modes.h"
 #include "par/Dialect/Par.h"

@@ -1,3 +1,5 @@
+// Reads a mask as a formula of affine functions of row and column and evaluates it per row only at the columns where a
+// comparison changes.
 #include "MaskFormula.h"
 
 #include "par/Interfaces/Interpretable.h"
@@ -13,7 +15,7 @@ using par::interp::Tensor;
 namespace par {
 
 /// Nodes up to which a formula is read, and stretches up to which it is evaluated.
-static constexpr size_t mostNodes = 256, mostStretches = size_t(1) << 22;
+static constexpr size_t maxNodes = 256, maxStretches = size_t(1) << 22;
 
 /// Of what is compared: where it is 0 can be computed in 64 bits.
 static constexpr int64_t largestChange = int64_t(1) << 62;
@@ -275,7 +277,7 @@ MaskFormula::Index MaskFormula::readOp(Operation *op, const Coordinates &at) {
 
 MaskFormula::Index MaskFormula::read(Value value, const Coordinates &at) {
   Operation *op = value.getDefiningOp();
-  if (!op || !isTensorOp(op) || nodes.size() >= mostNodes)
+  if (!op || !isTensorOp(op) || nodes.size() >= maxNodes)
     return std::nullopt;
   auto [place, isNew] = known.try_emplace({value.getAsOpaquePointer(), at});
   if (!isNew)
@@ -340,7 +342,7 @@ std::optional<SmallVector<Stretch>> MaskFormula::cut() const {
     }
     llvm::sort(begins);
     begins.erase(llvm::unique(begins), begins.end());
-    if (stretches.size() + begins.size() > mostStretches)
+    if (stretches.size() + begins.size() > maxStretches)
       return std::nullopt;
     for (auto [i, begin] : llvm::enumerate(begins))
       stretches.push_back({row, begin, i + 1 < begins.size() ? begins[i + 1] : columns});

@@ -1,3 +1,5 @@
+// Retypes a step for bf16 or fp16, op by op: matmuls and activations are low-precision, reductions and losses f32,
+// elementwise ops follow their operands. Values that the format cannot hold keep their op in f32.
 #include "par/Dialect/Par.h"
 #include "par/Interfaces/Bilinear.h"
 #include "par/Interfaces/Cost.h"

@@ -1,3 +1,5 @@
+// Gate of Train: a training step has one cotangent, one gradient a parameter, made from it, and writes only parameters,
+// their states, counters and buffers. Also the pipelines of Train's passes.
 #include "par/Dialect/Par.h"
 #include "par/Train/Passes.h"
 

@@ -2,8 +2,8 @@
 
     import par
     par.export(module, {"tokens": tokens}, "model.onnx", dynamic={"tokens": ["batch", "seq"]})
-    bundle = par.compile("model.onnx", {"mesh": {"dp": 4}, "batch": 32, "dims": {"seq": 64}, "train": {"loss": "cross_entropy"}})
-    print(bundle.summary)
+    bundle = par.compile("model.onnx", {"mesh": {"dp": 4}, "batch": 32, "dims": {"seq": 64}, "train": {"loss":
+    "cross_entropy"}}) print(bundle.summary)
     run = bundle.run(text="README.md", steps=100)
 
 Nothing here needs PyTorch but `export`, when it is called. The compiled parts are found in the folder that the
@@ -18,5 +18,6 @@ from .plan import complete_plan
 from .run import Run, predict, run
 from .verify import verify
 
-__all__ = ["Bundle", "Error", "Finding", "Run", "check", "compile", "complete_plan", "export", "names", "predict", "run",
+__all__ = ["Bundle", "Error", "Finding", "Run", "check", "compile", "complete_plan", "export", "names", "predict",
+           "run",
            "verify"]

@@ -23,8 +23,10 @@ class Arguments:
                 self.names.append(name)
                 self.values.append(_apart(value))
             elif not nested.is_constant(torch, value):
-                raise Error(f'input "{name}" is a {type(value).__name__}, and the inputs of a file are tensors', code=2, notes=[
-                    "lists, tuples, dicts and dataclasses of tensors are taken apart, and numbers, texts and None are constants"])
+                raise Error(f'input "{name}" is a {type(value).__name__}, and the inputs of a file are tensors',
+                            code=2, notes=[
+                    "lists, tuples, dicts and dataclasses of tensors are taken apart, and numbers, texts and None are "
+                    "constants"])
         _check_names(module, self.names)
         self.plain = not self.positional and all(isinstance(value, torch.Tensor) for value in self.named.values())
 
@@ -48,7 +50,8 @@ def _check_names(module, names):
     own = {*dict(module.named_parameters()), *dict(module.named_buffers())}
     for i, name in enumerate(names):
         if name in own:
-            raise Error(f'input "{name}" is called as a parameter or buffer of {type(module).__name__}, and a file holds one of a '
+            raise Error(f'input "{name}" is called as a parameter or buffer of {type(module).__name__}, and a file '
+                        f'holds one of a '
                         f"name", code=2, notes=["give forward's argument another name"])
         if name in names[:i]:
             raise Error(f'two inputs are called "{name}", and a file holds one of a name', code=2,
@@ -56,7 +59,8 @@ def _check_names(module, names):
 
 
 def _bound(module, inputs):
-    """[(name, value)] of what forward takes by position alone, and {name: value}, both in the order of its arguments."""
+    """[(name, value)] of what forward takes by position alone, and {name: value}, both in the order of its
+    arguments."""
     kinds = inspect.Parameter
     signature = list(inspect.signature(module.forward).parameters.values())
     forward, note = f"forward of {type(module).__name__}", "its arguments are " + ", ".join(map(str, signature))
@@ -91,10 +95,12 @@ def _by_keys(inputs, plain, rest, takes_more, forward, note):
             continue
         near = difflib.get_close_matches(str(name), [other for other in names if other not in inputs], 1, 0.8)
         if not takes_more or near or not isinstance(name, str):
-            raise Error(f'{forward} has no argument "{name}"' + (f'; did you mean "{near[0]}"?' if near else ""), code=2,
+            raise Error(f'{forward} has no argument "{name}"' + (f'; did you mean "{near[0]}"?' if near else ""),
+                        code=2,
                         notes=[note])
     if not isinstance(more, (list, tuple)):
-        raise Error(f'"{rest}" of {forward} takes any number of values, found a {type(more).__name__}; give a list', code=2)
+        raise Error(f'"{rest}" of {forward} takes any number of values, found a {type(more).__name__}; give a list',
+                    code=2)
     given = {name: inputs[name] for name in names if name in inputs}
     given.update({name: value for name, value in inputs.items() if name not in names and name != rest})
     return given, [(f"{rest}.{i}", value) for i, value in enumerate(more)]

@@ -7,9 +7,10 @@ from .exporter import BOOL, INT32, like, theirs
 
 @contextlib.contextmanager
 def exportable(torch):
-    """Within, attention takes the forms that the exporter knows. torch.nn.Transformer compares its masks with a causal one to
-    choose a faster kernel, which no export can decide: masks are applied as they are given. Queries of three dims are those of
-    one head; of more than four (windows of Twins) those of four whose batch is the product of the first ones."""
+    """Within, attention takes the forms that the exporter knows. torch.nn.Transformer compares its masks with a causal
+    one to choose a faster kernel, which no export can decide: masks are applied as they are given. Queries of three
+    dims are those of one head; of more than four (windows of Twins) those of four whose batch is the product of the
+    first ones."""
     functional, transformer = torch.nn.functional, torch.nn.modules.transformer
     attention, detect = functional.scaled_dot_product_attention, transformer._detect_is_causal_mask
 
@@ -36,8 +37,9 @@ def exportable(torch):
 
 
 def translated(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False):
-    """The exporter drops nothing, whatever dropout_p says. And what a query gets that may look at no key (padding on the left of a
-    causal model, a sentence that is padding alone) is the mean of all values where the mask is of booleans, and NaN where it is
+    """The exporter drops nothing, whatever dropout_p says. And what a query gets that may look at no key (padding on
+    the left of a causal model, a sentence that is padding alone) is the mean of all values where the mask is of
+    booleans, and NaN where it is
     -inf; PyTorch has 0."""
     from onnxscript import opset20 as op
 
@@ -46,7 +48,8 @@ def translated(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False
         if is_causal:
             attn_mask = _is_past(op, query, key)
         return _attention(op, query, key, value, attn_mask, dropout_p, scale, is_causal or masks)
-    result = theirs("aten_scaled_dot_product_attention")(query, key, value, attn_mask, dropout_p, is_causal, scale=scale,
+    result = theirs("aten_scaled_dot_product_attention")(query, key, value, attn_mask, dropout_p, is_causal,
+                                                         scale=scale,
                                                           enable_gqa=enable_gqa)
     if not masks:
         return result

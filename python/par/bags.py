@@ -4,17 +4,20 @@ import contextlib
 
 @contextlib.contextmanager
 def exportable(torch):
-    """Within, bags that are the rows of a matrix of indices are looked up as by an embedding and reduced. The exporter's own
-    form knows sizes of bags only as data: with padding_idx it is a loop over bags with branches."""
+    """Within, bags that are the rows of a matrix of indices are looked up as by an embedding and reduced. The
+    exporter's own form knows sizes of bags only as data: with padding_idx it is a loop over bags with branches."""
     functional = torch.nn.functional
     original = functional.embedding_bag
 
-    def bags(input, weight, offsets=None, max_norm=None, norm_type=2, scale_grad_by_freq=False, mode="mean", sparse=False,
+    def bags(input, weight, offsets=None, max_norm=None, norm_type=2, scale_grad_by_freq=False, mode="mean",
+             sparse=False,
              per_sample_weights=None, include_last_offset=False, padding_idx=None):
         if input.ndim != 2 or max_norm is not None or scale_grad_by_freq:
-            return original(input, weight, offsets, max_norm, norm_type, scale_grad_by_freq, mode, sparse, per_sample_weights,
+            return original(input, weight, offsets, max_norm, norm_type, scale_grad_by_freq, mode, sparse,
+                            per_sample_weights,
                             include_last_offset, padding_idx)
-        return _reduced(torch, functional.embedding(input, weight), _counted(input, weight, padding_idx), per_sample_weights, mode)
+        return _reduced(torch, functional.embedding(input, weight), _counted(input, weight, padding_idx),
+                        per_sample_weights, mode)
 
     functional.embedding_bag = bags
     try:

@@ -17,8 +17,8 @@ def relu6(self):
 
 
 def extreme(place, translation):
-    """max or min along a dim: of equal ones the first is taken, and has the gradient; amax and amin, as ONNX's reductions,
-    give each a share."""
+    """max or min along a dim: of equal ones the first is taken, and has the gradient; amax and amin, as ONNX's
+    reductions, give each a share."""
 
     def taken(self, dim, keepdim=False):
         from onnxscript import opset20 as op

@@ -1,6 +1,7 @@
 """Buffers that forward writes: a codebook's moving averages, a router's bias, spectral norm's vectors, counters.
 
-They are outputs of the file that say which buffer they are the next value of; par-compile makes state of them (docs/plan.md, 4).
+They are outputs of the file that say which buffer they are the next value of; par-compile makes state of them
+(docs/plan.md, 4).
 """
 import contextlib
 import functools
@@ -17,8 +18,8 @@ def versions(module):
 
 
 def written(torch, module, before):
-    """Names of the buffers that a run of forward wrote since `before`, but batch norms' statistics, which their nodes move, and
-    their counts of steps, which only those read that have no momentum."""
+    """Names of the buffers that a run of forward wrote since `before`, but batch norms' statistics, which their nodes
+    move, and their counts of steps, which only those read that have no momentum."""
     own = _statistics(torch, module) - {_counter(name) for name in cumulative(torch, module)}
     return [name for name, buffer in module.named_buffers() if name not in own and name in before
             and (before[name][0] is not buffer or before[name][1] != buffer._version)]
@@ -91,8 +92,9 @@ def _hold(graph, name, buffer):
 
 
 def note(torch, module, program, names):
-    """Says of the outputs that the exporter made of them, the last ones, what they are. One that the graph does not write
-    (a table that the first run of forward made) is none. Others that it writes are refused: the file would keep them."""
+    """Says of the outputs that the exporter made of them, the last ones, what they are. One that the graph does not
+    write (a table that the first run of forward made) is none. Others that it writes are refused: the file would keep
+    them."""
     mutated = set(program.exported_program.graph_signature.buffers_to_mutate.values())
     outputs = program.model.graph.outputs
     for output, name in zip(list(outputs)[len(outputs) - len(names):], names):
@@ -103,6 +105,7 @@ def note(torch, module, program, names):
         else:
             outputs.remove(output)
     if others := sorted(mutated - set(names) - _statistics(torch, module)):
-        raise Error(f"forward writes the buffers {', '.join(others[:4])}{' and others' if len(others) > 4 else ''} when it is "
+        raise Error(f"forward writes the buffers {', '.join(others[:4])}{' and others' if len(others) > 4 else ''} "
+                    f"when it is "
                     f"traced, and did not when it was run: what they become is not known",
                     notes=["call the module once before the export, so that what the first call makes is there"])

@@ -54,7 +54,8 @@ class Bundle:
         """Predicts with a bundle compiled without `train`: par.predict."""
         from .run import predict
         if arrays:
-            raise Error("predict takes arrays by the names of the model's inputs, and a file for what it predicts", code=2,
+            raise Error("predict takes arrays by the names of the model's inputs, and a file for what it predicts",
+                        code=2,
                         notes=['bundle.predict(data={"input": array}, output="scores.safetensors")'])
         return predict(self, **options)
 

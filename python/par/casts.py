@@ -4,8 +4,8 @@ import contextlib
 
 @contextlib.contextmanager
 def exportable(torch):
-    """Within, autocast does nothing, and the dtypes that it would compute in are listed. torch.export would make each region
-    one call, of one place in the model, and the exporter inlines it without its casts."""
+    """Within, autocast does nothing, and the dtypes that it would compute in are listed. torch.export would make each
+    region one call, of one place in the model, and the exporter inlines it without its casts."""
     kind = torch.amp.autocast_mode.autocast
     enter, leave, found = kind.__enter__, kind.__exit__, []
 
@@ -25,4 +25,5 @@ def exportable(torch):
 def warning(dtypes):
     """What the user is told of them."""
     word = {"bfloat16": "bf16", "float16": "fp16"}.get(dtypes[0], dtypes[0])
-    return f"torch.autocast to {dtypes[0]} in forward is not in the file: Par computes as precision says, e.g. precision: {word}"
+    return (f"torch.autocast to {dtypes[0]} in forward is not in the file: Par computes as precision says, "
+            f"e.g. precision: {word}")

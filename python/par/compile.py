@@ -16,16 +16,16 @@ def compile(model, *arguments, plan=None, inputs=None, out=None, set=None, check
         par.compile(module, {"tokens": tokens}, plan, dynamic={"tokens": ["batch", "seq"]})
 
     model: path of a .onnx or .onnx.gz file; or a torch.nn.Module, which is exported first, with example inputs and the
-    options of par.export (dynamic, outputs, opset, weights). Its file lies beside the bundle, OUT.onnx, where the bundle
-    finds its weights.
-    plan: path of a plan (docs/plan.md), a dict with its keys ({"mesh": {"dp": 4}, "train": {"loss": "cross_entropy"}}), or
-    a list of files and then dicts, later ones overriding earlier ones; None is the empty plan: one rank, prediction.
+    options of par.export (dynamic, outputs, opset, weights). Its file lies beside the bundle, OUT.onnx, where the
+    bundle finds its weights.
+    plan: path of a plan (docs/plan.md), a dict with its keys ({"mesh": {"dp": 4}, "train": {"loss": "cross_entropy"}}),
+    or a list of files and then dicts, later ones overriding earlier ones; None is the empty plan: one rank, prediction.
     out: the folder to write; the default is the model's name + ".par" in the working directory.
     set: overrides that come last, {"batch.microbatches": 8} or ["batch.microbatches=8"].
     check_phases: interprets the program before and after every phase and compares; slow, for small models.
 
-    Returns a Bundle. Raises par.Error with the place and all that is wrong (.findings); nothing is written then. Several
-    threads may compile at once, and other Python threads run meanwhile.
+    Returns a Bundle. Raises par.Error with the place and all that is wrong (.findings); nothing is written then.
+    Several threads may compile at once, and other Python threads run meanwhile.
     """
     inputs, plan = exported.read_call(model, arguments, plan, inputs, options)
     flags = CHECK_PHASES if check_phases else 0

@@ -1,10 +1,10 @@
 """Mixtures of experts of transformers in a form that is exported: every expert computes every token.
 
-Their own implementations sort the tokens by expert, or loop over the experts that some token chose. The first has no ONNX
-operator (`grouped_mm`) and couples all tokens of a batch, the second depends on data. Here the router's weights become
-one share for each token and expert, zero where it is not chosen: two products for all experts, which can be cut along
-tokens, experts and widths, and the same results and gradients. It costs as many times the operations as there are experts
-for each one chosen, but for products that read the zeros, of which a CPU skips these.
+Their own implementations sort the tokens by expert, or loop over the experts that some token chose. The first has no
+ONNX operator (`grouped_mm`) and couples all tokens of a batch, the second depends on data. Here the router's weights
+become one share for each token and expert, zero where it is not chosen: two products for all experts, which can be cut
+along tokens, experts and widths, and the same results and gradients. It costs as many times the operations as there are
+experts for each one chosen, but for products that read the zeros, of which a CPU skips these.
 """
 import contextlib
 import types
@@ -73,21 +73,24 @@ def _switch(torch):
     """Experts that are modules of their own; a token has one, or none where that has no room."""
     def forward(self, hidden_states, selected_experts, routing_weights):
         shares = (selected_experts * routing_weights.unsqueeze(-1)).sum(1)
-        parts = [self[f"expert_{expert}"](hidden_states) * shares[:, expert, None] for expert in range(self.num_experts)]
+        parts = [self[f"expert_{expert}"](hidden_states) * shares[:, expert, None]
+                 for expert in range(self.num_experts)]
         return sum(part.to(hidden_states.dtype) for part in parts)
     return forward
 
 
 def _nllb(torch):
-    """As _switch, by what transformers makes of its router's mask: a mark of 0 or 1 for each token and expert is the number of
-    the expert that computes it. (Experts from the third on compute nothing.)"""
+    """As _switch, by what transformers makes of its router's mask: a mark of 0 or 1 for each token and expert is the
+    number of the expert that computes it. (Experts from the third on compute nothing.)"""
     def forward(self, hidden_states, router_mask, router_probs):
         numbers = torch.arange(self.num_experts, device=router_mask.device)
         chosen = (router_mask.unsqueeze(-1) == numbers).to(router_probs.dtype)
         shares = (chosen * router_probs.unsqueeze(-1)).sum(1)
-        parts = (self[f"expert_{expert}"](hidden_states) * shares[:, expert, None] for expert in range(self.num_experts))
+        parts = (self[f"expert_{expert}"](hidden_states) * shares[:, expert, None]
+                 for expert in range(self.num_experts))
         if self.moe_token_dropout > 0:
-            parts = (self.token_dropout(part) if self.training else part * (1 - self.moe_token_dropout) for part in parts)
+            parts = (self.token_dropout(part) if self.training else part * (1 - self.moe_token_dropout)
+                     for part in parts)
         return sum(part.to(hidden_states.dtype) for part in parts)
     return forward
 
@@ -116,7 +119,8 @@ def _jetmoe_attention(torch):
         numbers = torch.arange(self.num_experts, device=chosen.device)
         picked = (chosen.unsqueeze(-1) == numbers).to(weights.dtype)
         queries = torch.einsum("teo,tke->tko", torch.einsum("ti,eoi->teo", tokens, self.input_linear.weight), picked)
-        return queries.view(*layer_input.shape[:2], self.top_k, -1), self.router.layer(tokens).float(), (picked, weights)
+        return queries.view(*layer_input.shape[:2], self.top_k,
+                            -1), self.router.layer(tokens).float(), (picked, weights)
 
     def reduce(self, layer_input, topology):
         picked, weights = topology
@@ -140,5 +144,6 @@ def _dbrx(torch):
     return forward
 
 
-LOOPS = {"SwitchTransformersExperts": _switch, "DbrxExperts": _dbrx, "Step3p7Experts": _stacked, "NllbMoeExperts": _nllb,
+LOOPS = {"SwitchTransformersExperts": _switch, "DbrxExperts": _dbrx, "Step3p7Experts": _stacked,
+         "NllbMoeExperts": _nllb,
          "JetMoeMoE": _jetmoe, "JetMoeMoA": _jetmoe_attention}

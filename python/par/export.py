@@ -5,7 +5,8 @@ import os
 import pathlib
 import warnings
 
-from . import (attention, bags, branches, buffers, casts, checks, complexes, detached, experts, failures, gradients, hooks,
+from . import (attention, bags, branches, buffers, casts, checks, complexes, detached, experts, failures, gradients,
+               hooks,
                inputs as examples, nested, probe, progress, selections, settings, structure, traced, translations)
 from .arguments import Arguments
 from .errors import Error
@@ -22,8 +23,8 @@ def export(module, inputs, path, *, dynamic=None, outputs=None, opset=20, weight
     batch norm thus do what they do in training. Every part is left in the mode it had.
     inputs: example inputs, a dict by the names of forward's arguments or a tuple, with *args, lists, dicts, dataclasses
     and None as forward has them. The file's inputs are the tensors in them, called x, xs.0 (of a list or *xs) and
-    batch.tokens (of a dict or dataclass); what is no tensor is a constant of the file. Shapes are the file's, but for the
-    dims of `dynamic`.
+    batch.tokens (of a dict or dataclass); what is no tensor is a constant of the file. Shapes are the file's, but for
+    the dims of `dynamic`.
     dynamic: names of symbolic dims, for each input a list by dim (None: fixed) or a dict dim -> name:
     {"input_ids": ["batch", "seq"]}. The default fixes all. The same name is the same size. The examples must have 2 or
     more there: torch fixes sizes of 0 and 1.
@@ -31,17 +32,18 @@ def export(module, inputs, path, *, dynamic=None, outputs=None, opset=20, weight
     a dataclass or a dict; `loss` for a scalar, else `output`, `output.1`, ...
     opset: of the file, 18 or more.
     weights: False exports the structure alone, for which nothing needs memory: the module may lie on the meta device
-    (`with torch.device("meta")`, accelerate's init_empty_weights). par-run takes the weights later, from --weights, such
-    as a folder of safetensors files that Hugging Face wrote, or makes fresh ones, --init.
+    (`with torch.device("meta")`, accelerate's init_empty_weights). par-run takes the weights later, from --weights,
+    such as a folder of safetensors files that Hugging Face wrote, or makes fresh ones, --init.
 
     ONNX holds what forward computes; what PyTorch does to gradients is noted beside it, so that Par trains as PyTorch
     does: parameters that do not require them are frozen (another choice: train.only in the plan), padding_idx and
     scale_grad_by_freq of embeddings act as there, and `detach()` and `torch.no_grad()` stop gradients. Buffers that
-    forward writes are state of the training step (par.buffers). There is a warning, and Par trains otherwise, for hooks on
-    gradients and own `torch.autograd.Function`s, of which only forward is exported (those whose gradient would be lost are
-    refused), for torch.autocast, which precision in the plan replaces, and for a branch on a tensor's value, of which the
-    file holds the side that the example took. While it exports, `use_cache` and the like of transformers' configurations
-    are off, and experts are products of all tokens with all experts. docs/pytorch.md tells of all that is changed.
+    forward writes are state of the training step (par.buffers). There is a warning, and Par trains otherwise, for hooks
+    on gradients and own `torch.autograd.Function`s, of which only forward is exported (those whose gradient would be
+    lost are refused), for torch.autocast, which precision in the plan replaces, and for a branch on a tensor's value,
+    of which the file holds the side that the example took. While it exports, `use_cache` and the like of transformers'
+    configurations are off, and experts are products of all tokens with all experts. docs/pytorch.md tells of all that
+    is changed.
 
     Returns the path. Raises par.Error where the module cannot be exported or the file lost a parameter or buffer that
     the module's forward uses; nothing is written then. Needs torch, onnx and onnxscript.
@@ -59,7 +61,8 @@ def export(module, inputs, path, *, dynamic=None, outputs=None, opset=20, weight
     before = [(value, value.detach().clone()) for value in module.buffers()]
     temporary = path.with_name(f".{path.name}.{os.getpid()}.onnx")
     try:
-        with progress.line(f"par.export: PyTorch traces {_describe(module)}"), structure.without_memory(torch, module, weights) as mode:
+        with progress.line(f"par.export: PyTorch traces {_describe(module)}"), structure.without_memory(
+            torch, module, weights) as mode:
             with settings.exportable(module), traced.hidden(torch, module, mode):
                 versions = buffers.versions(module)
                 found = probe.run(torch, module, arguments, values, mode)
@@ -109,8 +112,8 @@ def _target(path):
 
 
 def _restore(torch, before):
-    """A run in training mode moves batch norm's statistics. A buffer that forward made in place of another (ConViT's table of
-    distances, for the size that it meets first) stays."""
+    """A run in training mode moves batch norm's statistics. A buffer that forward made in place of another (ConViT's
+    table of distances, for the size that it meets first) stays."""
     with torch.no_grad():
         for value, copy in before:
             value.copy_(copy)
@@ -143,8 +146,8 @@ def _describe(module):
 
 @contextlib.contextmanager
 def _without_gradients(module):
-    """No parameter needs one within: torch decomposes attention with a mask that does (T5, BEiT) to other strides than it
-    traced, and ends. What the file says of gradients (detach) stays."""
+    """No parameter needs one within: torch decomposes attention with a mask that does (T5, BEiT) to other strides than
+    it traced, and ends. What the file says of gradients (detach) stays."""
     needs = [parameter for parameter in module.parameters() if parameter.requires_grad]
     try:
         for parameter in needs:
@@ -158,11 +161,13 @@ def _without_gradients(module):
 def _run_exporter(torch, module, names, values, dims, outputs, opset):
     shapes = examples.dynamic_shapes(torch, dims and dict(zip(nested.identifiers(names), dims.values())))
     try:
-        with warnings.catch_warnings(), _without_gradients(module), attention.exportable(torch), bags.exportable(torch), \
+        with warnings.catch_warnings(), _without_gradients(module), attention.exportable(torch), bags.exportable(
+            torch), \
                 checks.exportable(torch), complexes.exportable(torch), detached.exportable(torch):
             warnings.filterwarnings("ignore", message="Exporting a model while it is in training mode")  # we want it
             warnings.filterwarnings("ignore", message="# The axis name")  # a symbol that several inputs share is fine
-            return torch.onnx.export(module, (), kwargs=dict(zip(nested.identifiers(names), values)), dynamo=True, optimize=False,
+            return torch.onnx.export(module, (), kwargs=dict(zip(nested.identifiers(names), values)), dynamo=True,
+                                     optimize=False,
                                      input_names=names, output_names=outputs, opset_version=opset, verbose=False,
                                      dynamic_shapes=shapes, custom_translation_table=translations.table(torch))
     except Error:
@@ -186,20 +191,21 @@ def _check(module, program, used):
 
 
 def _make_distinct(graph):
-    """Values get names that no parameter has: the exporter calls the result of a transpose `t`, and a parameter of that name so
-    too, which makes two of them one in the file."""
+    """Values get names that no parameter has: the exporter calls the result of a transpose `t`, and a parameter of that
+    name so too, which makes two of them one in the file."""
     taken = {*graph.initializers, *(value.name for value in graph.inputs)}
     made = {value.name for node in graph.all_nodes() for value in node.outputs}
     for node in graph.all_nodes():
         for value in node.outputs:
             if value.name in taken:
-                value.name = next(name for name in (f"{value.name}.{i}" for i in itertools.count(1)) if name not in taken | made)
+                value.name = next(name for name in (f"{value.name}.{i}" for i in itertools.count(1))
+                                  if name not in taken | made)
                 taken.add(value.name)
 
 
 def _reaching_outputs(graph, signature):
-    """Names of the nodes on which the outputs depend; what only makes a buffer's next value (a counter) leaves the graph,
-    and so does what nothing reads (Falcon's rotary tables beside ALiBi)."""
+    """Names of the nodes on which the outputs depend; what only makes a buffer's next value (a counter) leaves the
+    graph, and so does what nothing reads (Falcon's rotary tables beside ALiBi)."""
     output = next(node for node in graph.nodes if node.op == "output")
     found, ahead = set(), [node for node in output.all_input_nodes if node.name not in signature.buffers_to_mutate]
     while ahead:

@@ -1,4 +1,5 @@
-"""par.compile and par.check of a module: exported on the way, its file beside the bundle, which takes its weights from there."""
+"""par.compile and par.check of a module: exported on the way, its file beside the bundle, which takes its weights from
+there."""
 import contextlib
 import os
 import pathlib
@@ -20,10 +21,12 @@ def read_call(model, arguments, plan, inputs, options):
         raise TypeError(f"par.compile has no argument {known[0]!r}")
     most = 2 if is_module(model) else 1
     if len(arguments) + (plan is not None) + (inputs is not None) > most:
-        raise Error("par.compile takes " + ("a module, example inputs and a plan" if most == 2 else "a model's file and a plan"), code=2)
+        raise Error("par.compile takes " + ("a module, example inputs and a plan" if most == 2
+                                            else "a model's file and a plan"), code=2)
     if not is_module(model):
         if options or inputs is not None:
-            raise Error(f'"{next(iter(options), "inputs")}" is for a module; "{os.fspath(model)}" is exported already', code=2)
+            raise Error(f'"{next(iter(options), "inputs")}" is for a module; "{os.fspath(model)}" is exported already',
+                        code=2)
         return None, plan if plan is not None or not arguments else arguments[0]
     given = list(arguments)
     if inputs is None:
@@ -36,8 +39,8 @@ def read_call(model, arguments, plan, inputs, options):
 
 @contextlib.contextmanager
 def beside(module, inputs, out, options):
-    """Exports `module` to OUT.onnx beside the bundle OUT, and gives (its path, OUT). Where the compilation then fails, what stood
-    there stands there again, for the bundle that it belongs to."""
+    """Exports `module` to OUT.onnx beside the bundle OUT, and gives (its path, OUT). Where the compilation then fails,
+    what stood there stands there again, for the bundle that it belongs to."""
     from .export import export
 
     out = pathlib.Path(out or f"{type(module).__name__}.par")
@@ -72,4 +75,5 @@ def structure(module, inputs, options):
     from .export import export
 
     with tempfile.TemporaryDirectory(prefix="par-check-") as folder:
-        yield export(module, inputs, pathlib.Path(folder, f"{type(module).__name__}.onnx"), **{**options, "weights": False})
+        yield export(module, inputs, pathlib.Path(folder, f"{type(module).__name__}.onnx"),
+                     **{**options, "weights": False})

@@ -5,7 +5,8 @@ import traceback
 
 from .errors import Error
 
-BY_DATA = {"GuardOnDataDependentSymNode", "DynamicOutputShapeException", "DataDependentOutputException", "PendingUnbackedSymbolNotFound"}
+BY_DATA = {"GuardOnDataDependentSymNode", "DynamicOutputShapeException", "DataDependentOutputException",
+           "PendingUnbackedSymbolNotFound"}
 
 
 def as_error(torch, reason):
@@ -19,17 +20,22 @@ def as_error(torch, reason):
     if place:
         notes.append(f"{place}: this call")
     if type(root).__name__ in BY_DATA:
-        notes.append("a size or a branch depends on data there, which an ahead-of-time program cannot hold: compute everything and "
+        notes.append("a size or a branch depends on data there, which an ahead-of-time program cannot hold: compute "
+                     "everything and "
                      "choose by a mask (torch.where, weights of 0, ignore_index of a loss)")
     if type(root).__name__ == "DispatchError":
-        notes.append("the exporter has no ONNX for that operator: write it from others there (products, sums, sort, topk, gather, "
+        notes.append("the exporter has no ONNX for that operator: write it from others there (products, sums, sort, "
+                     "topk, gather, "
                      "where), or from smaller parts")
     if taken := re.search(r"attribute '(\w+)' already exists", str(root)):
         notes.append(f'PyTorch\'s graph has a "{taken[1]}" of its own: call that parameter, buffer or module otherwise')
     if "fake tensor in the exported program constant" in str(root):
-        notes.append("torch traces no torch.autograd.grad in forward, nor a tensor that forward gets past it: compute it by operators")
+        notes.append(
+            "torch traces no torch.autograd.grad in forward, nor a tensor that forward gets past it: compute it by "
+            "operators")
     if "complex-valued" in str(root):
-        notes.append("few operators take complex numbers in ONNX (products, view, view_as_real do): write cos and sin apart, as most "
+        notes.append("few operators take complex numbers in ONNX (products, view, view_as_real do): write cos and sin "
+                     "apart, as most "
                      "rotary positions do, or give the tensor its shape by view")
     return Error(f"torch.onnx.export failed: {_first_line(reason)}", notes=notes)
 
@@ -40,7 +46,8 @@ def of_forward(torch, module, reason, mode):
     notes = [f"{place}: this call"] if place else []
     if mode is not None and type(reason).__name__ in BY_DATA:
         notes.append("a size or a branch depends on values there, and weights=False has none: export with weights")
-    return Error(f"forward of {type(module).__name__} fails on the example: {type(reason).__name__}: {_first_line(reason)}",
+    return Error(f"forward of {type(module).__name__} fails on the example: {type(reason).__name__}: "
+                 f"{_first_line(reason)}",
                  code=2, notes=notes)
 
 

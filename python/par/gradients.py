@@ -1,4 +1,5 @@
-"""How PyTorch differentiates a module, where no ONNX operator says it: what par.export adds to the file, or warns of."""
+"""How PyTorch differentiates a module, where no ONNX operator says it: what par.export adds to the file, or warns
+of."""
 import contextlib
 import json
 import warnings
@@ -12,8 +13,8 @@ VERSION = 1
 
 
 def note(torch, module, program, used, cumulative):
-    """Writes parameters without gradients, the further names of tied ones and the embeddings that mask or scale theirs into the
-    file's metadata. `used`: the names of PyTorch's graph that an output depends on. `cumulative`:
+    """Writes parameters without gradients, the further names of tied ones and the embeddings that mask or scale theirs
+    into the file's metadata. `used`: the names of PyTorch's graph that an output depends on. `cumulative`:
     batch norms whose statistics are the mean of all steps'."""
     said = {}
     frozen = _frozen(module, program.model.graph.initializers)
@@ -38,11 +39,13 @@ def _frozen(module, initializers):
 
 
 def _tied(module, initializers):
-    """The further names of each parameter that has several, whether a node of that module reads it or not, and the one in the file."""
+    """The further names of each parameter that has several, whether a node of that module reads it or not, and the one
+    in the file."""
     names = {}
     for name, parameter in module.named_parameters(remove_duplicate=False):
         names.setdefault(id(parameter), []).append(name)
-    owners = {name: next((other for other in each if other in initializers), None) for each in names.values() for name in each}
+    owners = {name: next((other for other in each if other in initializers), None) for each in names.values()
+              for name in each}
     return {name: owner for name, owner in owners.items() if owner and name not in initializers}
 
 
@@ -60,7 +63,8 @@ def _check_branches(torch, graph_module, inside=False):
     control = {getattr(torch.ops.higher_order, name, None) for name in ("cond", "while_loop", "scan")}
     for node in graph_module.graph.nodes:
         if inside and _gradient_of(torch, node) != (-1, False):
-            raise Error("an embedding with padding_idx or scale_grad_by_freq in a branch of torch.cond, or a body of while_loop or "
+            raise Error("an embedding with padding_idx or scale_grad_by_freq in a branch of torch.cond, or a body of "
+                        "while_loop or "
                         "scan, is not supported", notes=["look it up before the branch"])
         if node.op == "call_function" and node.target in control:
             for body in node.all_input_nodes:
@@ -70,14 +74,16 @@ def _check_branches(torch, graph_module, inside=False):
 
 
 def _embeddings(torch, program, used):
-    """The nodes of embeddings whose gradient is not that of a lookup, by what PyTorch's own graph says of each call: a tied
-    head or another lookup of the same table keeps the whole gradient."""
+    """The nodes of embeddings whose gradient is not that of a lookup, by what PyTorch's own graph says of each call: a
+    tied head or another lookup of the same table keeps the whole gradient."""
     _check_branches(torch, program.exported_program.graph_module)
     calls = {}
     for node in program.exported_program.graph.nodes:
         if node.target is torch.ops.aten.embedding_renorm.default:
-            raise Error("forward uses an embedding with max_norm, which rescales rows of its weight where it looks them up; "
-                        "no training step holds that", notes=["take max_norm off, or rescale in forward what was looked up"])
+            raise Error("forward uses an embedding with max_norm, which rescales rows of its weight where it looks "
+                        "them up; "
+                        "no training step holds that",
+                        notes=["take max_norm off, or rescale in forward what was looked up"])
         padding, by_frequency = _gradient_of(torch, node) if node.name in used else (-1, False)
         if padding >= 0 or by_frequency:
             calls[node.name] = (padding, by_frequency)
@@ -93,7 +99,8 @@ def _embeddings(torch, program, used):
                 entry["scale_by_frequency"] = True
             found.append(entry)
     if calls:
-        raise Error(f"the exporter left no trace of the embedding {next(iter(calls))}, whose gradient is not a lookup's",
+        raise Error(f"the exporter left no trace of the embedding {next(iter(calls))}, "
+                    "whose gradient is not a lookup's",
                     notes=["this is a defect of the exporter or of par.export; the file was not written"])
     return found
 
@@ -101,7 +108,8 @@ def _embeddings(torch, program, used):
 def warn(functions):
     """Says what of the module's training the file does not hold. `functions`: the own ones that forward used."""
     if functions:
-        warnings.warn(f"the backward of {some(functions)} (torch.autograd.Function) is not in the file: Par differentiates "
+        warnings.warn(f"the backward of {some(functions)} (torch.autograd.Function) is not in the file: Par "
+                      f"differentiates "
                       f"what its forward computes", stacklevel=3)
 
 
@@ -114,8 +122,8 @@ def tracing(torch):
     """While the exporter traces: what `torch.no_grad()` makes is detached, and own autograd functions are listed.
 
     torch.export keeps a region without gradients as one call, which the exporter then inlines as if it had some.
-    `Module.to`, which casts under no_grad what keeps its gradient, does nothing where there is nothing to cast (the routers
-    of Switch call it in each forward).
+    `Module.to`, which casts under no_grad what keeps its gradient, does nothing where there is nothing to cast (the
+    routers of Switch call it in each forward).
     """
     export, names = torch.export.export, []
 
@@ -134,7 +142,8 @@ def tracing(torch):
     def moved(module, *arguments, **options):
         device, dtype = torch._C._nn._parse_to(*arguments, **options)[:2]
         tensors = [*module.parameters(), *module.buffers()]
-        same = all(device in (None, t.device) and (dtype in (None, t.dtype) or not t.is_floating_point()) for t in tensors)
+        same = all(device in (None, t.device) and (dtype in (None, t.dtype) or not t.is_floating_point())
+                   for t in tensors)
         return module if same else move(module, *arguments, **options)
 
     torch.export.export, torch.nn.Module.to = exported, moved

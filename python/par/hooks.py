@@ -18,11 +18,13 @@ def found(torch, module):
 def held(part):
     """The hooks of a module, with the dicts that hold them."""
     kinds = ("_hooks", "_hooks_with_kwargs", "_hooks_always_called")
-    return [(value, dict(value)) for name, value in vars(part).items() if name.endswith(kinds) and isinstance(value, dict)]
+    return [(value, dict(value)) for name, value in vars(part).items()
+            if name.endswith(kinds) and isinstance(value, dict)]
 
 
 def put_back(kept):
-    """Those that forward added go, as those of transformers, which hangs them in the first call and notes that it did."""
+    """Those that forward added go, as those of transformers, which hangs them in the first call and notes that it
+    did."""
     for now, then in kept:
         now.clear()
         now.update(then)
@@ -49,8 +51,8 @@ def watching(torch):
 
 @contextlib.contextmanager
 def differentiable(torch):
-    """Gradients are on, as forward may ask before it hangs hooks, and nothing is kept for them: a forward that differentiates
-    (autograd.grad, torch's scan) fails within."""
+    """Gradients are on, as forward may ask before it hangs hooks, and nothing is kept for them: a forward that
+    differentiates (autograd.grad, torch's scan) fails within."""
     nothing = torch.autograd.graph.saved_tensors_hooks(lambda tensor: None, lambda kept: None)
     with torch.enable_grad(), nothing, warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Error detected in")  # where it fails
@@ -58,5 +60,6 @@ def differentiable(torch):
 
 
 def warning(places, some):
-    return (f"hooks on gradients ({some(places)}) are not in the file: Par trains with the gradients that autograd gives "
+    return (f"hooks on gradients ({some(places)}) are not in the file: Par trains with the gradients that autograd "
+            f"gives "
             f"without them")

@@ -8,8 +8,10 @@ BORDER = 4  # pixels
 
 
 def average_pool(dims):
-    """The exporter drops divisor_override without a word: the sum of a window, whatever part of it is padding, over this number."""
-    def translated(self, kernel_size, stride=(), padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None):
+    """The exporter drops divisor_override without a word: the sum of a window, whatever part of it is padding, over
+    this number."""
+    def translated(self, kernel_size, stride=(), padding=0, ceil_mode=False, count_include_pad=True,
+                   divisor_override=None):
         from onnxscript import opset20 as op
 
         if divisor_override is None:
@@ -26,8 +28,8 @@ def average_pool(dims):
 
 
 def _behind(size, kernel, stride, padding, ceil_mode):
-    """Zeros behind a dim, so that its windows are all whole. With ceil_mode the last one may hang over, but begins within the dim
-    or the padding in front of it."""
+    """Zeros behind a dim, so that its windows are all whole. With ceil_mode the last one may hang over, but begins
+    within the dim or the padding in front of it."""
     if not ceil_mode:
         return padding
     count = -(-(size + 2 * padding - kernel) // stride) + 1
@@ -43,7 +45,8 @@ def _each(numbers, dims):
 
 
 def resize(name):
-    """Where corners are aligned, ONNX's Resize by factors takes the sizes that they give before rounding, PyTorch those behind."""
+    """Where corners are aligned, ONNX's Resize by factors takes the sizes that they give before rounding, PyTorch those
+    behind."""
     def translated(self, output_size, align_corners, scale_factors=None):
         from onnxscript import opset20 as op
 
@@ -77,14 +80,16 @@ def pad(self, pad, mode="constant", value=None):
 
 
 def grid_sample(input, grid, interpolation_mode, padding_mode, align_corners):
-    """A cubic sample beside the border reads the pixels there as often as its window asks for; ONNX's first moves the window inside.
-    So the image gets a border that no window leaves: two pixels outside all that is read is the border."""
+    """A cubic sample beside the border reads the pixels there as often as its window asks for; ONNX's first moves the
+    window inside. So the image gets a border that no window leaves: two pixels outside all that is read is the
+    border."""
     from onnxscript import opset20 as op
 
     if (interpolation_mode, padding_mode) != (CUBIC, AT_BORDER):
         return theirs("aten_grid_sampler")(input, grid, interpolation_mode, padding_mode, align_corners)
     sizes = input.shape[:1:-1]  # as a grid has them, x first
-    size, last = (op.CastLike(op.Constant(value_floats=[float(n + more) for n in sizes]), grid) for more in (0, 2 * BORDER - 1))
+    size, last = (op.CastLike(op.Constant(value_floats=[float(n + more) for n in sizes]), grid)
+                  for more in (0, 2 * BORDER - 1))
     half, one = like(op, 0.5, grid), like(op, 1, grid)
     across = op.Add(grid, one)  # 0 to 2
     at = (op.Mul(op.Mul(across, half), op.Sub(size, one)) if align_corners

@@ -8,7 +8,8 @@ def dynamic_dims(names, values, dynamic):
         return None
     unknown = [name for name in dynamic if name not in names]
     if unknown:
-        raise Error(f'dynamic names "{unknown[0]}", which is no input', code=2, notes=["inputs are " + ", ".join(names)])
+        raise Error(f'dynamic names "{unknown[0]}", which is no input', code=2,
+                    notes=["inputs are " + ", ".join(names)])
     dims, sizes = {}, {}
     for name, value in zip(names, values):
         dims[name] = {} if hasattr(value, "ndim") else None
@@ -17,13 +18,16 @@ def dynamic_dims(names, values, dynamic):
                 raise Error(f'dynamic names dim {dim} of "{name}", which has {value.ndim}', code=2)
             dim %= value.ndim
             if value.shape[dim] < 2:
-                raise Error(f'dim {dim} of the example for "{name}" is {value.shape[dim]}, and dynamic calls it "{symbol}":'
+                raise Error(f'dim {dim} of the example for "{name}" is {value.shape[dim]}, and dynamic calls it '
+                            f'"{symbol}":'
                             f" torch fixes sizes of 0 and 1, so the file would hold no other", code=2,
                             notes=[f'give an example whose "{symbol}" is 2 or more; any size then trains'])
             size, first = sizes.setdefault(symbol, (value.shape[dim], f'dim {dim} of "{name}"'))
             if size != value.shape[dim]:
-                raise Error(f'"{symbol}" is {size} in {first} and {value.shape[dim]} in dim {dim} of "{name}": what dynamic calls '
-                            f"alike has one size", code=2, notes=["two sizes need two names; where one is meant, the examples must agree"])
+                raise Error(f'"{symbol}" is {size} in {first} and {value.shape[dim]} in dim {dim} of "{name}": what '
+                            f'dynamic calls '
+                            f"alike has one size", code=2,
+                            notes=["two sizes need two names; where one is meant, the examples must agree"])
             dims[name][dim] = symbol
     return dims
 
@@ -40,7 +44,8 @@ def _said(name, value, said):
     pairs = list(said.items() if isinstance(said, dict) else enumerate(said))
     for dim, symbol in pairs:
         if not hasattr(dim, "__index__"):
-            raise Error(f'dynamic names dim {dim!r} of "{name}", which is no number', code=2, notes=['for instance {0: "batch"}'])
+            raise Error(f'dynamic names dim {dim!r} of "{name}", which is no number', code=2,
+                        notes=['for instance {0: "batch"}'])
         if symbol is not None and not (isinstance(symbol, str) and symbol.isidentifier()):
             raise Error(f'dynamic calls dim {dim} of "{name}" {symbol!r}, which is no name', code=2,
                         notes=["None leaves a dim as the example has it"])
@@ -52,8 +57,10 @@ def check(graph, dims):
     for value in graph.inputs:
         for dim, symbol in ((dims or {}).get(value.name) or {}).items():
             if value.shape is not None and isinstance(value.shape[dim], int):
-                others = f'; if other inputs have "{symbol}" too, say so for each of them' if len(graph.inputs) > 1 else ""
-                raise Error(f'dim {dim} of "{value.name}", which dynamic calls "{symbol}", came out as {value.shape[dim]}: forward '
+                others = f'; if other inputs have "{symbol}" too, say so for each of them' if len(
+                    graph.inputs) > 1 else ""
+                raise Error(f'dim {dim} of "{value.name}", which dynamic calls "{symbol}", came out as '
+                            f'{value.shape[dim]}: forward '
                             f"needs it to be that, or meets it with a dim that is fixed", code=2,
                             notes=["None in its place in dynamic leaves it fixed" + others])
 

@@ -18,8 +18,8 @@ _loading = threading.Lock()
 def home():
     """Folders that may hold Par's lib/ and bin/, the likeliest first.
 
-    PAR_HOME if it is set, and then nothing else: a build folder, or what was installed from one. Otherwise build/ of the
-    source tree that this package is read from, and the folder above that of a par-compile on the PATH.
+    PAR_HOME if it is set, and then nothing else: a build folder, or what was installed from one. Otherwise build/ of
+    the source tree that this package is read from, and the folder above that of a par-compile on the PATH.
     """
     said = os.environ.get("PAR_HOME")
     if said:
@@ -73,7 +73,8 @@ def _load(path):
     except (OSError, AttributeError) as reason:
         raise Error(f"cannot be loaded: {reason}", code=2, file=str(path)) from reason
     if abi != COMPILER_ABI:
-        raise Error(f"has ABI {abi}, this package calls {COMPILER_ABI}; use both of one version", code=2, file=str(path))
+        raise Error(f"has ABI {abi}, this package calls {COMPILER_ABI}; use both of one version", code=2,
+                    file=str(path))
     result, text = ctypes.c_void_p, ctypes.c_char_p
     for name, returns, takes in [
             ("par_compile", result, [ctypes.POINTER(CompileOptions)]),

@@ -1,7 +1,8 @@
 """Arguments and results of forward that are no plain tensors: lists, tuples, dicts, dataclasses, *args and constants.
 
-A file's inputs and outputs are tensors with names: `xs.0`, `batch.tokens`. While a module is exported its forward takes these
-one by one and puts the values together as the module's own wants them; what is no tensor is a constant of the file.
+A file's inputs and outputs are tensors with names: `xs.0`, `batch.tokens`. While a module is exported its forward takes
+these one by one and puts the values together as the module's own wants them; what is no tensor is a constant of the
+file.
 """
 import collections.abc
 import contextlib
@@ -40,8 +41,8 @@ def leaves(torch, name, value):
 
 
 def is_known(torch, value, tensors):
-    """Whether torch.export takes `value` apart into these tensors and nothing else. Of dataclasses it knows those that were
-    registered with it."""
+    """Whether torch.export takes `value` apart into these tensors and nothing else. Of dataclasses it knows those that
+    were registered with it."""
     from torch.utils._pytree import tree_leaves
     leaves = tree_leaves(value)
     return len(leaves) == len(tensors) and all(leaf is tensor for leaf, tensor in zip(leaves, tensors))
@@ -49,7 +50,8 @@ def is_known(torch, value, tensors):
 
 def left_out(torch, value):
     """What forward returns and no file holds, such as a cache: names and types."""
-    return [f"{name} ({type(item).__name__})" if name else type(item).__name__ for name, item in leaves(torch, "", value)
+    return [f"{name} ({type(item).__name__})" if name else type(item).__name__
+            for name, item in leaves(torch, "", value)
             if not isinstance(item, torch.Tensor) and not is_constant(torch, item)]
 
 
@@ -86,7 +88,8 @@ def identifiers(names):
 
 
 def results(torch, value):
-    """Names and tensors of what forward returns, in the order of its outputs. A scalar that stands by itself is the loss."""
+    """Names and tensors of what forward returns, in the order of its outputs. A scalar that stands by itself is the
+    loss."""
     if isinstance(value, torch.Tensor):
         return (["loss"] if value.ndim == 0 else ["output"]), [value]
     named = isinstance(value, collections.abc.Mapping) or dataclasses.is_dataclass(value) or hasattr(value, "_fields")
@@ -104,8 +107,8 @@ def results(torch, value):
 
 
 def held(module, given, tensors):
-    """Which of `tensors`, results of forward, are no values of their own: an input, a parameter, an earlier result. The exporter
-    would call that by the result's name."""
+    """Which of `tensors`, results of forward, are no values of their own: an input, a parameter, an earlier result. The
+    exporter would call that by the result's name."""
     known = {id(tensor) for tensor in (*given, *module.parameters(), *module.buffers())}
     found = []
     for tensor in tensors:
@@ -116,7 +119,8 @@ def held(module, given, tensors):
 
 @contextlib.contextmanager
 def flat(torch, module, arguments):
-    """Within it, forward of `module` takes the tensors of `arguments` (arguments.Arguments) and returns a tuple of tensors."""
+    """Within it, forward of `module` takes the tensors of `arguments` (arguments.Arguments) and returns a tuple of
+    tensors."""
     own, had = module.forward, vars(module).get("forward")
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     signature = inspect.Signature([inspect.Parameter(name, kind) for name in ("self", *identifiers(arguments.names))])

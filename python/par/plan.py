@@ -24,7 +24,8 @@ def compile_options(model, plan, settings, out=None, flags=0):
     """CompileOptions for the compiler, valid within the block."""
     files, said = split_plan(plan)
     said += read_settings(settings)
-    options = CompileOptions(size=ctypes.sizeof(CompileOptions), plan_count=len(files), setting_count=len(said), flags=flags)
+    options = CompileOptions(size=ctypes.sizeof(CompileOptions), plan_count=len(files), setting_count=len(said),
+                             flags=flags)
     options.plans, options.settings = _strings(files), _strings(said)
     options.model = None if model is None else os.fsencode(model)
     options.output = None if out is None else os.fsencode(out)

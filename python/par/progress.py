@@ -24,7 +24,8 @@ class Line:
                 print(f"{self.text} ...", file=sys.stderr, flush=True)
                 return
             while True:
-                print(f"\r\x1b[K{self.text} ... {time.monotonic() - self.begin:.0f} s", end="", file=sys.stderr, flush=True)
+                print(f"\r\x1b[K{self.text} ... {time.monotonic() - self.begin:.0f} s", end="", file=sys.stderr,
+                      flush=True)
                 if self.ended.wait(1.0):
                     break
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)

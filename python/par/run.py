@@ -19,8 +19,8 @@ from .verify import from_text
 class Run:
     """What a run did.
 
-    metrics: one dict a step (step, loss, lr, grad_norm, ms, tokens, ...) and one an evaluation (step, eval_loss, samples,
-    left_out), in their order. text: the lines that par-run printed.
+    metrics: one dict a step (step, loss, lr, grad_norm, ms, tokens, ...) and one an evaluation (step, eval_loss,
+    samples, left_out), in their order. text: the lines that par-run printed.
     """
     metrics: List[dict]
     text: str
@@ -39,18 +39,19 @@ def run(bundle, *, data=None, text=None, steps=None, epochs=None, evaluate=False
 
     bundle: a Bundle or a folder. Runs the program par-run, whose flags these are (docs/plan.md 3.2):
     data: arrays named as the inputs that have the samples first, as a dict of numpy arrays or torch tensors (which a
-    temporary file hands over), as a .safetensors file, or a list of these, one behind the other; text: a file whose bytes are tokens. steps or epochs: how long; evaluate: loss only, nothing is trained.
-    weights: a dict of arrays, a .safetensors file, its index, a folder of these, a checkpoint, or a list; the default is the model that was compiled; init:
-    fresh weights by train.init and the seed; resume: a checkpoint, or "auto": the newest of `save`.
-    save, save_every, keep: folder of checkpoints, steps between two, how many stay. export: a .safetensors or .onnx file
-    for the whole weights at the end. eval_data, eval_every: evaluate on that file every so many steps.
-    order: "shuffled" or "sequential"; labels: "next" or "same" (of text); comm: "auto", "inproc" or "shm"; threads of a
-    rank; timeout: seconds without a heartbeat; trace: a Perfetto file; metrics: a file that keeps
-    the lines of Run.metrics, behind those it has where the run resumes; set: {"lr": 1e-4}, also clip and seed.
-    dry_run: load, verify, connect, end. log_every: steps between two lines of progress; quiet: print none.
+    temporary file hands over), as a .safetensors file, or a list of these, one behind the other; text: a file whose
+    bytes are tokens. steps or epochs: how long; evaluate: loss only, nothing is trained. weights: a dict of arrays, a
+    .safetensors file, its index, a folder of these, a checkpoint, or a list; the default is the model that was
+    compiled; init: fresh weights by train.init and the seed; resume: a checkpoint, or "auto": the newest of `save`.
+    save, save_every, keep: folder of checkpoints, steps between two, how many stay. export: a .safetensors or .onnx
+    file for the whole weights at the end. eval_data, eval_every: evaluate on that file every so many steps. order:
+    "shuffled" or "sequential"; labels: "next" or "same" (of text); comm: "auto", "inproc" or "shm"; threads of a rank;
+    timeout: seconds without a heartbeat; trace: a Perfetto file; metrics: a file that keeps the lines of Run.metrics,
+    behind those it has where the run resumes; set: {"lr": 1e-4}, also clip and seed. dry_run: load, verify, connect,
+    end. log_every: steps between two lines of progress; quiet: print none.
 
-    Raises par.Error: code 1 wrong data or weights, 2 options that contradict each other, 4 a rank died, 5 the loss is not
-    finite. After Ctrl-C the ranks end their step, save where `save` says so, and KeyboardInterrupt goes on.
+    Raises par.Error: code 1 wrong data or weights, 2 options that contradict each other, 4 a rank died, 5 the loss is
+    not finite. After Ctrl-C the ranks end their step, save where `save` says so, and KeyboardInterrupt goes on.
     """
     with _scratch() as folder:
         files = {"--eval-data": as_file(eval_data, folder / "eval_data.safetensors", "eval_data")}
@@ -67,7 +68,8 @@ def run(bundle, *, data=None, text=None, steps=None, epochs=None, evaluate=False
     return Run([json.loads(line) for line in lines], said)
 
 
-def predict(bundle, *, data=None, text=None, output=None, weights=None, init=False, comm=None, threads=None, timeout=None,
+def predict(bundle, *, data=None, text=None, output=None, weights=None, init=False, comm=None, threads=None,
+            timeout=None,
             quiet=True) -> str:
     """What a bundle that was compiled without `train` predicts for `data`; returns the path of `output`.
 
@@ -85,7 +87,8 @@ def predict(bundle, *, data=None, text=None, output=None, weights=None, init=Fal
             if 'no entry "predict"' not in error.message:
                 raise
             raise Error(error.message, code=error.code, file=error.file, notes=[
-                'this bundle trains; of the same model par.compile(model, plan, set={"train": None}, out="serve.par") predicts, '
+                'this bundle trains; of the same model par.compile(model, plan, set={"train": None}, out="serve.par") '
+                'predicts, '
                 'with weights="ckpt/100" or what run(export=...) wrote']) from None
     return os.fspath(output)
 

@@ -26,11 +26,13 @@ def bce_with_logits(input, target, weight=None, pos_weight=None, reduction=1):
 
 
 def bce(self, target, weight=None, reduction=1):
-    """-(t max(log p, -100) + (1 - t) max(log(1 - p), -100)), without the gradient 0 / 0 of a probability that is 0 or 1."""
+    """-(t max(log p, -100) + (1 - t) max(log(1 - p), -100)), without the gradient 0 / 0 of a probability that is 0 or
+    1."""
     from onnxscript import opset20 as op
 
     one = like(op, 1, self)
-    terms = op.Add(op.Mul(target, _clamped_log(op, self)), op.Mul(op.Sub(one, target), _clamped_log(op, op.Sub(one, self))))
+    terms = op.Add(op.Mul(target, _clamped_log(op, self)),
+                   op.Mul(op.Sub(one, target), _clamped_log(op, op.Sub(one, self))))
     return _weighted(op, op.Neg(terms), weight, reduction)
 
 
@@ -51,8 +53,8 @@ def logaddexp2(self, other):
 
 
 def logcumsumexp(self, dim):
-    """Each place's sum over those up to it, where the exporter's is -inf 88 below the largest of all: n x n numbers a row,
-    since the largest so far differs from place to place."""
+    """Each place's sum over those up to it, where the exporter's is -inf 88 below the largest of all: n x n numbers a
+    row, since the largest so far differs from place to place."""
     from onnxscript import opset20 as op
 
     rank = len(self.shape)
@@ -81,7 +83,8 @@ def vector_norm(self, ord=2.0, dim=None, keepdim=False, dtype=-1):
         some = op.Greater(base, zero)
         return op.Where(some, op.Pow(op.Where(some, base, one), like(op, exponent, self)), zero)
 
-    axes = None if dim is None or len(self.shape) == 0 else op.Constant(value_ints=[dim] if isinstance(dim, int) else list(dim))
+    axes = None if dim is None or len(self.shape) == 0 else op.Constant(value_ints=[dim] if isinstance(dim, int)
+                                                                        else list(dim))
     return power(op.ReduceSum(power(op.Abs(self), ord), axes, keepdims=int(keepdim)), 1 / ord)
 
 

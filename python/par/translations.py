@@ -47,8 +47,8 @@ def table(torch):
 def batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps):
     """Training batch norm, for which the exporter has no translation.
 
-    ONNX's momentum is the share of the old statistics, PyTorch's that of the new ones, and a weight and a bias are its inputs
-    also where the module has none.
+    ONNX's momentum is the share of the old statistics, PyTorch's that of the new ones, and a weight and a bias are its
+    inputs also where the module has none.
     """
     from onnxscript import opset20 as op
 
@@ -63,8 +63,8 @@ def batch_norm(input, weight, bias, running_mean, running_var, training, momentu
 def cross_entropy(input, target, weight=None, reduction=1, ignore_index=-100, label_smoothing=0.0):
     """Cross entropy whose targets are smoothed or probabilities; the exporter drops label_smoothing without a word.
 
-    Smoothed targets are (1 - s) target + s / classes, which weights of classes multiply; the mean is over the weights of
-    the labels that are not ignored, with probabilities over the samples (torch.nn.CrossEntropyLoss).
+    Smoothed targets are (1 - s) target + s / classes, which weights of classes multiply; the mean is over the weights
+    of the labels that are not ignored, with probabilities over the samples (torch.nn.CrossEntropyLoss).
     """
     from onnxscript import opset20 as op
 
@@ -82,21 +82,25 @@ def cross_entropy(input, target, weight=None, reduction=1, ignore_index=-100, la
         scores = op.Mul(scores, op.Reshape(weight, op.Constant(value_ints=along)))
     one = like(op, 1, input)
     if probabilities:
-        smooth = op.Add(op.Mul(target, like(op, 1 - label_smoothing, input)), like(op, label_smoothing / classes, input))
+        smooth = op.Add(op.Mul(target, like(op, 1 - label_smoothing, input)),
+                        like(op, label_smoothing / classes, input))
         losses = op.Neg(op.ReduceSum(op.Mul(scores, smooth), op.Constant(value_ints=[dim]), keepdims=0))
         return _reduce(op, losses, op.ReduceSum(op.Expand(one, op.Shape(losses)), keepdims=0), reduction)
     counts = op.Not(op.Equal(target, op.Constant(value_int=ignore_index)))
     label = op.Where(counts, target, op.Constant(value_int=0))
     zero = like(op, 0, input)
-    # The loss of the label itself says of the labels that they are classes; indices may count from the end, as -1 for the last.
+    # The loss of the label itself says of the labels that they are classes; indices may count from the end, as -1 for
+    # the last.
     first = op.Constant(value_ints=[0])
     rows, labels = (input, target) if rank > 1 else (op.Unsqueeze(input, first), op.Unsqueeze(target, first))
     own, _ = op.SoftmaxCrossEntropyLoss(rows, labels, weight, reduction="none", ignore_index=ignore_index)
     own = own if rank > 1 else op.Squeeze(own, first)
     evenly = op.ReduceSum(scores, op.Constant(value_ints=[dim]), keepdims=0)
-    mixed = op.Add(op.Mul(own, like(op, 1 - label_smoothing, input)), op.Mul(evenly, like(op, -label_smoothing / classes, input)))
+    mixed = op.Add(op.Mul(own, like(op, 1 - label_smoothing, input)),
+                   op.Mul(evenly, like(op, -label_smoothing / classes, input)))
     shares = one if weight is None else op.Gather(weight, label, axis=0)
-    return _reduce(op, op.Where(counts, mixed, zero), op.ReduceSum(op.Where(counts, shares, zero), keepdims=0), reduction)
+    return _reduce(op, op.Where(counts, mixed, zero), op.ReduceSum(op.Where(counts, shares, zero), keepdims=0),
+                   reduction)
 
 
 def _reduce(op, losses, total, reduction):

@@ -19,7 +19,8 @@ def verify(bundle):
         raise from_text(done.stderr, done.returncode)
     verdict = json.loads(done.stdout)
     if not verdict["proved"]:
-        raise Error(f"{verdict['message']} ({verdict['property']})", code=done.returncode, notes=verdict["notes"], file=verdict["bundle"])
+        raise Error(f"{verdict['message']} ({verdict['property']})", code=done.returncode, notes=verdict["notes"],
+                    file=verdict["bundle"])
     return {name: value for name, value in verdict.items() if name not in ("bundle", "proved")}
 
 

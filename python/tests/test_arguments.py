@@ -65,7 +65,8 @@ class Names(unittest.TestCase):
         for inputs in ({"y": Y, "x": X}, (X, Y), [X, Y], collections.UserDict(x=X, y=Y)):
             found = self.arguments(forward, inputs)
             self.assertEqual((found.names, found.values, found.plain), (["x", "y"], [X, Y], True))
-        self.assertEqual(self.called(forward, {"x": X, "y": True, "z": None}, Z), (["x"], [], {"x": Z, "y": True, "z": None}))
+        self.assertEqual(self.called(forward, {"x": X, "y": True, "z": None}, Z),
+                         (["x"], [], {"x": Z, "y": True, "z": None}))
         self.assertEqual(self.arguments(forward, X).names, ["x"])
 
     def test_lists_dicts_and_dataclasses(self):
@@ -114,7 +115,8 @@ class Names(unittest.TestCase):
         self.assertEqual(names(Pair(X, Y)), ["first", "second"])
 
     def test_identifiers(self):
-        self.assertEqual(nested.identifiers(["x", "x.0", "x_0", "self", "0", "a b"]), ["x", "x_0", "x_0_", "input_self", "input_0", "a_b"])
+        self.assertEqual(nested.identifiers(["x", "x.0", "x_0", "self", "0", "a b"]),
+                         ["x", "x_0", "x_0_", "input_self", "input_0", "a_b"])
 
 
 class Refused(unittest.TestCase):
@@ -139,14 +141,17 @@ class Refused(unittest.TestCase):
 
         self.assertEqual(self.refused(forward, {"inputs_ids": X}).message,
                          'forward of Module has no argument "inputs_ids"; did you mean "input_ids"?')
-        self.assertEqual(self.refused(lambda x: None, {"x": X, "other": X}).message, 'forward of Module has no argument "other"')
+        self.assertEqual(self.refused(lambda x: None, {"x": X, "other": X}).message,
+                         'forward of Module has no argument "other"')
         self.assertEqual(self.refused(lambda *xs: None, {"xs": X}).message,
                          '"xs" of forward of Module takes any number of values, found a Tensor; give a list')
 
     def test_what_is_no_tensor(self):
         error = self.refused(lambda x: None, {"x": [X, {1, 2}]})
         self.assertEqual(error.message, 'input "x.1" is a set, and the inputs of a file are tensors')
-        self.assertEqual(error.notes, ("lists, tuples, dicts and dataclasses of tensors are taken apart, and numbers, texts and None "
+        self.assertEqual(error.notes,
+                         ("lists, tuples, dicts and dataclasses of tensors are taken apart, and numbers, texts and "
+                          "None "
                                        "are constants",))
 
     def test_names_twice(self):

@@ -153,7 +153,8 @@ class Brought(unittest.TestCase):
 
         error = self.refused(Force(), x=torch.ones(2, 3))
         self.assertIn(
-            "torch traces no torch.autograd.grad in forward, nor a tensor that forward gets past it: compute it by operators",
+            "torch traces no torch.autograd.grad in forward, nor a tensor that forward gets past it: compute it by "
+            "operators",
             error.notes,
         )
 
@@ -416,7 +417,9 @@ class Brought(unittest.TestCase):
                 return x * float(numpy.random.rand())
 
         _, said = self.exported(Net(), {"x": torch.ones(3)})
-        self.assertEqual(said, ["forward draws from numpy.random: the file holds one draw for all steps; torch.rand and the like "
+        self.assertEqual(said,
+                         ["forward draws from numpy.random: the file holds one draw for all steps; torch.rand and the "
+                          "like "
                                 "are drawn anew in each"])
 
     def test_data_of_a_tensor(self):

@@ -33,7 +33,8 @@ class Exporter(unittest.TestCase):
             model = onnx.load(par.export(Cast(4, 3), {"input": torch.zeros(2, 4)}, f"{folder}/model.onnx"))
         self.assertIn("Relu", [node.op_type for node in model.graph.node])
         self.assertEqual([str(one.message) for one in said if "autocast" in str(one.message)], [
-            "torch.autocast to bfloat16 in forward is not in the file: Par computes as precision says, e.g. precision: bf16"])
+            "torch.autocast to bfloat16 in forward is not in the file: Par computes as precision says, e.g. precision: "
+            "bf16"])
 
     def test_an_embedding_that_rescales_its_rows(self):
         import torch
@@ -104,7 +105,8 @@ class Exporter(unittest.TestCase):
         labels = torch.ones(3, 2, dtype=torch.long)
         for error in (self.refused(Chosen(), x=torch.zeros(3, 2, 4), labels=labels),
                       self.refused(Aligned(), x=torch.zeros(5, 3, 4), labels=labels, sizes=torch.full((3,), 2))):
-            self.assertRegex("\n".join(error.notes), r"test_export.py:\d+: this call\na size or a branch depends on data there")
+            self.assertRegex("\n".join(error.notes),
+                             r"test_export.py:\d+: this call\na size or a branch depends on data there")
 
     def test_no_warning_of_training_mode(self):
         import torch
@@ -116,8 +118,8 @@ class Exporter(unittest.TestCase):
         self.assertFalse(module.training)
 
     def test_transformer_of_torch_with_masks(self):
-        """It chooses a kernel by comparing its mask with a causal one, which no export can decide. Nor does anything warn of
-        a symbol that two inputs share."""
+        """It chooses a kernel by comparing its mask with a causal one, which no export can decide. Nor does anything
+        warn of a symbol that two inputs share."""
         import numpy
         import onnx.reference
         import torch
@@ -132,7 +134,8 @@ class Exporter(unittest.TestCase):
                 return self.net(x, y, tgt_mask=mask, src_key_padding_mask=hidden, memory_key_padding_mask=hidden)
 
         module = Net()
-        feed = {"x": torch.randn(2, 5, 8), "y": torch.randn(2, 3, 8), "hidden": torch.tensor([[False] * 4 + [True]] * 2)}
+        feed = {"x": torch.randn(2, 5, 8), "y": torch.randn(2, 3, 8),
+                "hidden": torch.tensor([[False] * 4 + [True]] * 2)}
         with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
             par.export(module, feed, f"{folder}/model.onnx", dynamic={name: ["batch"] for name in feed})
@@ -158,7 +161,8 @@ class Exporter(unittest.TestCase):
         numpy.testing.assert_allclose(found, Net()(**feed).numpy(), atol=1e-5)
 
     def test_a_query_that_sees_no_key_gets_0(self):
-        """The first two of sample 0 are padding on the left; the exporter's own form is the mean of all values there."""
+        """The first two of sample 0 are padding on the left; the exporter's own form is the mean of all values
+        there."""
         import numpy
         import onnx.reference
         import torch
@@ -186,7 +190,8 @@ class Exporter(unittest.TestCase):
                 attend = torch.nn.functional.scaled_dot_product_attention
                 few = x[:, :1]
                 return (attend(x, x, x, dropout_p=0.3) + attend(x, x, x, is_causal=True, dropout_p=0.3)
-                        + attend(x, x, x, mask > 0, dropout_p=0.3) + attend(x, few, few, mask, dropout_p=0.3, enable_gqa=True))
+                        + attend(x, x, x, mask > 0, dropout_p=0.3)
+                        + attend(x, few, few, mask, dropout_p=0.3, enable_gqa=True))
 
         with tempfile.TemporaryDirectory() as folder:
             par.export(Net(), {"x": torch.randn(2, 3, 4, 8), "mask": torch.ones(4, 4)}, f"{folder}/model.onnx")
@@ -217,7 +222,8 @@ class Exporter(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder, self.assertRaises(par.Error) as caught:
             par.export(Net(), {"x": torch.ones(2, 3)}, f"{folder}/model.onnx")
         line = Net.forward.__code__.co_firstlineno + 1
-        self.assertRegex("\n".join(caught.exception.notes), rf"test_export\.py:{line}: this call\nthe exporter has no ONNX for that op")
+        self.assertRegex("\n".join(caught.exception.notes),
+                         rf"test_export\.py:{line}: this call\nthe exporter has no ONNX for that op")
 
     def test_says_which_name_is_taken(self):
         import torch
@@ -232,7 +238,8 @@ class Exporter(unittest.TestCase):
 
         with tempfile.TemporaryDirectory() as folder, self.assertRaises(par.Error) as caught:
             par.export(Net(), {"x": torch.ones(2, 3)}, f"{folder}/model.onnx")
-        self.assertIn('PyTorch\'s graph has a "code" of its own: call that parameter, buffer or module otherwise', caught.exception.notes)
+        self.assertIn('PyTorch\'s graph has a "code" of its own: call that parameter, buffer or module otherwise',
+                      caught.exception.notes)
 
     def test_leaves_the_module_as_it_was(self):
         import copy
@@ -250,7 +257,8 @@ class Exporter(unittest.TestCase):
 
         module = Net().eval()
         self.exported(module, {"x": torch.zeros(2, 4)})
-        self.assertEqual((module.kept, hasattr(module, "new"), module.training, module.map.training), (None, False, False, False))
+        self.assertEqual((module.kept, hasattr(module, "new"), module.training, module.map.training),
+                         (None, False, False, False))
         copy.deepcopy(module)
 
     def test_names_tied_parameters(self):
@@ -267,7 +275,8 @@ class Exporter(unittest.TestCase):
 
         model, _ = self.exported(Net(), {"x": torch.zeros(2, 3, dtype=torch.long)})
         self.assertEqual([i.name for i in model.graph.initializer], ["head.weight"])
-        self.assertEqual({p.key: p.value for p in model.metadata_props}, {"par.tied": '{"table.weight": "head.weight"}'})
+        self.assertEqual({p.key: p.value for p in model.metadata_props},
+                         {"par.tied": '{"table.weight": "head.weight"}'})
 
     def test_says_what_to_do_about_complex_numbers(self):
         import torch
@@ -279,7 +288,8 @@ class Exporter(unittest.TestCase):
 
         with tempfile.TemporaryDirectory() as folder, self.assertRaises(par.Error) as caught:
             par.export(Net(), {"x": torch.ones(2, 4, 4, 2)}, f"{folder}/model.onnx")
-        self.assertRegex(str(caught.exception), r"torch\.onnx\.export failed: Failed to convert [^\n]* to an ONNX model\.(\n|$)")
+        self.assertRegex(str(caught.exception),
+                         r"torch\.onnx\.export failed: Failed to convert [^\n]* to an ONNX model\.(\n|$)")
         self.assertNotIn("This is step", str(caught.exception))
         self.assertIn("write cos and sin apart", caught.exception.notes[-1])
 
@@ -294,7 +304,8 @@ class Exporter(unittest.TestCase):
                 self.table = torch.nn.Embedding(8, 4)
 
             def forward(self, tokens, labels, weights):
-                return torch.nn.functional.cross_entropy(self.table(tokens) @ self.table.weight.T * weights.sum(), labels)
+                return torch.nn.functional.cross_entropy(self.table(tokens) @ self.table.weight.T * weights.sum(),
+                                                         labels)
 
         tokens, weights = torch.arange(6), torch.ones(8)
         with tempfile.TemporaryDirectory() as folder:
@@ -329,7 +340,8 @@ class Exporter(unittest.TestCase):
         module[1].eval()
         with tempfile.TemporaryDirectory() as folder:
             par.export(module, {"input": torch.randn(2, 2, 5)}, f"{folder}/model.onnx", dynamic={"input": ["batch"]})
-            norms = [node for node in onnx.load(f"{folder}/model.onnx").graph.node if node.op_type == "BatchNormalization"]
+            norms = [node for node in onnx.load(f"{folder}/model.onnx").graph.node
+                     if node.op_type == "BatchNormalization"]
         self.assertEqual([[one.i for one in node.attribute if one.name == "training_mode"] or [0] for node in norms],
                          [[0], [1]])
         self.assertEqual([part.training for part in module], [True, False, True, True])
@@ -423,11 +435,13 @@ class Exporter(unittest.TestCase):
                 self.table = torch.nn.Embedding(5, 3, padding_idx=padding)
 
             def forward(self, ids, x):
-                return torch.cond(x.sum() > 0, lambda ids, x: self.table(ids) * x, lambda ids, x: self.table(ids) + x, (ids, x)).sum()
+                return torch.cond(x.sum() > 0, lambda ids, x: self.table(ids) * x, lambda ids, x: self.table(ids) + x,
+                                  (ids, x)).sum()
 
         inputs = {"ids": torch.tensor([1, 2]), "x": torch.randn(2, 3)}
         self.exported(Net(None), inputs)
-        with self.assertRaisesRegex(par.Error, "an embedding with padding_idx or scale_grad_by_freq in a branch of torch.cond"):
+        with self.assertRaisesRegex(par.Error,
+                                    "an embedding with padding_idx or scale_grad_by_freq in a branch of torch.cond"):
             self.exported(Net(1), inputs)
 
     def test_complex_einsum_is_four_real_ones(self):
@@ -461,7 +475,8 @@ class Exporter(unittest.TestCase):
         inputs = {"input": torch.zeros(2, 4), "ids": torch.zeros(2, dtype=torch.int64)}
         model, said = self.exported(Net(), inputs)
         self.assertEqual(said, [])
-        self.assertIn(("par.updates", "mean"), [(entry.key, entry.value) for entry in model.graph.output[-1].metadata_props])
+        self.assertIn(("par.updates", "mean"),
+                      [(entry.key, entry.value) for entry in model.graph.output[-1].metadata_props])
         self.assertEqual([entry.key for entry in model.metadata_props], ["par.training"])
         self.assertEqual(json.loads(model.metadata_props[0].value), {
             "version": 1, "frozen": ["first.weight", "first.bias"],
@@ -496,7 +511,8 @@ class Exporter(unittest.TestCase):
         before = torch.export.export, torch.autograd.Function.apply
         model, said = self.exported(Net(), {"input": torch.zeros(2, 4)})
         self.assertEqual((torch.export.export, torch.autograd.Function.apply), before)
-        self.assertEqual(said, ["the backward of Twice (torch.autograd.Function) is not in the file: Par differentiates what "
+        self.assertEqual(said,
+                         ["the backward of Twice (torch.autograd.Function) is not in the file: Par differentiates what "
                                 "its forward computes"])
         held = [node for node in model.graph.node if node.op_type == "Identity"]
         made = {name: node.op_type for node in model.graph.node for name in node.output}
@@ -510,14 +526,19 @@ class Exporter(unittest.TestCase):
 
         x = torch.tensor([[-200.0, -89.0, -3.0, 0.0, 3.0, 200.0]] * 2)
         place, y = torch.tensor([[0, 0, 1, 1, 2, 5]] * 2), torch.tensor([[1.0, 0, 1, 0, 1, 0]] * 2)
-        for function in (F.logsigmoid, lambda h: torch.logaddexp(h, h.flip(1)), lambda h: torch.atan2(h * 0, -h.abs() - 1),
-                         lambda h: F.binary_cross_entropy_with_logits(h, y, weight=y + 1, pos_weight=y + 2, reduction="sum"),
+        for function in (F.logsigmoid, lambda h: torch.logaddexp(h, h.flip(1)),
+                         lambda h: torch.atan2(h * 0, -h.abs() - 1),
+                         lambda h: F.binary_cross_entropy_with_logits(h, y, weight=y + 1, pos_weight=y + 2,
+                                                                      reduction="sum"),
                          lambda h: F.binary_cross_entropy(torch.sigmoid(h), y), lambda h: h.std(1),
                          lambda h: torch.logaddexp2(h, h.flip(1)), lambda h: torch.logcumsumexp(h, 1),
-                         lambda h: torch.logcumsumexp(h, 0), torch.angle, torch.sinc, lambda h: (h * 0).norm(p=3, dim=1), F.relu6,
-                         lambda h: F.hardtanh(h, -3, 2), lambda h: h.max(1).values, lambda h: h.min(0, keepdim=True).values,
+                         lambda h: torch.logcumsumexp(h, 0), torch.angle, torch.sinc,
+                         lambda h: (h * 0).norm(p=3, dim=1), F.relu6,
+                         lambda h: F.hardtanh(h, -3, 2), lambda h: h.max(1).values,
+                         lambda h: h.min(0, keepdim=True).values,
                          lambda h: h.scatter_reduce(1, place, h * 2, "mean", include_self=False),
-                         lambda h: h.scatter_reduce(1, place, h * 2, "mean"), lambda h: h.scatter_reduce(1, place, h * 2, "amax")):
+                         lambda h: h.scatter_reduce(1, place, h * 2, "mean"),
+                         lambda h: h.scatter_reduce(1, place, h * 2, "amax")):
             class Net(torch.nn.Module):
                 def forward(self, input):
                     return function(input)
@@ -545,7 +566,9 @@ class Exporter(unittest.TestCase):
         module.second.register_full_backward_hook(lambda *_: None)
         before, line = torch.Tensor.register_hook, Net.forward.__code__.co_firstlineno + 3
         _, said = self.exported(module, {"input": torch.zeros(2, 4)})
-        self.assertEqual(said, [f"hooks on gradients (first.weight, second, test_export.py:{line}) are not in the file: Par trains "
+        self.assertEqual(said,
+                         [f"hooks on gradients (first.weight, second, test_export.py:{line}) are not in the file: Par "
+                          f"trains "
                                 "with the gradients that autograd gives without them"])
         self.assertIs(torch.Tensor.register_hook, before)
         module.second(torch.zeros(2, 3, requires_grad=True)).sum().backward()  # its own hooks are as they were
@@ -554,7 +577,8 @@ class Exporter(unittest.TestCase):
         import torch
 
         class Experts(torch.nn.Module):  # what the decorator of transformers makes
-            has_gate, has_bias, is_transposed, has_post_expert_norm, _is_expert_parallel = True, True, False, False, False
+            has_gate, has_bias = True, True
+            is_transposed, has_post_expert_norm, _is_expert_parallel = False, False, False
 
             def __init__(self, experts=3, width=4, inner=5):
                 super().__init__()

@@ -24,8 +24,11 @@ class Target(unittest.TestCase):
     def test_a_file_that_cannot_be_written(self):
         export = importlib.import_module("par.export").export
         with tempfile.TemporaryDirectory() as folder:
-            for path, said in ((f"{folder}/none/m.onnx", f'"{folder}/none/m.onnx" cannot be written: there is no folder "{folder}/none"'),
-                               (folder, f'"{folder}" is a folder; the path of the ONNX file is needed, as {folder}/model.onnx')):
+            for path, said in ((f"{folder}/none/m.onnx",
+                                f'"{folder}/none/m.onnx" cannot be written: there is no folder "{folder}/none"'),
+                               (folder,
+                                f'"{folder}" is a folder; the path of the ONNX file is needed, '
+                                f"as {folder}/model.onnx")):
                 with self.assertRaises(par.Error) as caught:
                     export(None, {}, path)
                 self.assertEqual(caught.exception.message, said)
@@ -39,13 +42,15 @@ class Dynamic(unittest.TestCase):
         return caught.exception
 
     def test_dims_by_list_and_by_dict(self):
-        dims = inputs.dynamic_dims(["x", "y"], [tensor(2, 3, 4), tensor(2, 1)], {"x": ["batch", None], "y": {-2: "batch"}})
+        dims = inputs.dynamic_dims(["x", "y"], [tensor(2, 3, 4), tensor(2, 1)],
+                                   {"x": ["batch", None], "y": {-2: "batch"}})
         self.assertEqual(dims, {"x": {0: "batch"}, "y": {0: "batch"}})
         self.assertIsNone(inputs.dynamic_dims(["x"], [tensor(1)], None))
 
     def test_an_example_of_one(self):
         error = self.refused(["x"], [tensor(1, 8)], {"x": ["batch", "seq"]})
-        self.assertEqual(error.message, 'dim 0 of the example for "x" is 1, and dynamic calls it "batch": torch fixes sizes of 0 '
+        self.assertEqual(error.message,
+                         'dim 0 of the example for "x" is 1, and dynamic calls it "batch": torch fixes sizes of 0 '
                          "and 1, so the file would hold no other")
         self.assertEqual(error.notes, ('give an example whose "batch" is 2 or more; any size then trains',))
 
@@ -58,7 +63,8 @@ class Dynamic(unittest.TestCase):
     def test_one_name_for_two_sizes(self):
         error = self.refused(["source", "target"], [tensor(2, 48), tensor(2, 40)],
                              {"source": ["batch", "seq"], "target": ["batch", "seq"]})
-        self.assertEqual(error.message, '"seq" is 48 in dim 1 of "source" and 40 in dim 1 of "target": what dynamic calls alike has '
+        self.assertEqual(error.message,
+                         '"seq" is 48 in dim 1 of "source" and 40 in dim 1 of "target": what dynamic calls alike has '
                                         'one size')
         self.assertEqual(error.notes, ("two sizes need two names; where one is meant, the examples must agree",))
 

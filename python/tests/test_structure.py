@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""par.export of what takes no memory, and of containers; par.compile of a module. With torch, onnx, onnxscript and a built Par.
+"""par.export of what takes no memory, and of containers; par.compile of a module. With torch, onnx, onnxscript and a
+built Par.
 
     PAR_HOME=build python3 python/tests/test_structure.py
 """
@@ -71,7 +72,8 @@ class Case(unittest.TestCase):
         header, data = {"__metadata__": {"format": "pt"}}, b""
         for name, tensor in arrays.items():
             raw = tensor.detach().numpy().tobytes()
-            header[name] = {"dtype": "F32", "shape": list(tensor.shape), "data_offsets": [len(data), len(data) + len(raw)]}
+            header[name] = {"dtype": "F32", "shape": list(tensor.shape),
+                            "data_offsets": [len(data), len(data) + len(raw)]}
             data += raw
         text = json.dumps(header).encode()
         path.write_bytes(struct.pack("<Q", len(text)) + text + data)
@@ -93,11 +95,14 @@ class Structure(Case):
         found = self.initializers()
         absent = {name for name, tensor in found.items() if tensor.external_data}
         self.assertEqual(absent, {"head.weight", "norm.weight", "norm.bias", "scale"})
-        self.assertEqual({entry.value for name in absent for entry in found[name].external_data if entry.key == "location"},
+        self.assertEqual({entry.value for name in absent for entry in found[name].external_data
+                          if entry.key == "location"},
                          {"net.onnx.absent"})
-        for name, values in (("rates.rates", torch.arange(6.0)), ("norm.running_var", torch.ones(6)), ("norm.running_mean", torch.zeros(6))):
+        for name, values in (("rates.rates", torch.arange(6.0)), ("norm.running_var", torch.ones(6)),
+                             ("norm.running_mean", torch.zeros(6))):
             self.assertEqual(onnx.numpy_helper.to_array(found[name]).tolist(), values.tolist(), name)
-        self.assertTrue(all(value.is_meta for value in (*module.parameters(), *module.buffers())), "the module stays as it was")
+        self.assertTrue(all(value.is_meta for value in (*module.parameters(), *module.buffers())),
+                        "the module stays as it was")
         self.assertIs(module.head.weight, module.table.weight)
 
     def test_of_a_module_with_weights_and_of_empty_ones(self):
@@ -133,12 +138,14 @@ class Structure(Case):
         self.assertEqual(error.notes[0][:41], "weights=False exports the structure alone")
         module.rates.reset_parameters = None
         self.assertEqual(self.refused(self.export, module, weights=False).message,
-                         'the values of buffer "rates.rates" are lost: it lies on the meta device, and no checkpoint holds it '
+                         'the values of buffer "rates.rates" are lost: it lies on the meta device, and no checkpoint '
+                         'holds it '
                          "(persistent=False)")
         module.rates.rates = torch.zeros(6)
         module.offset = torch.zeros(6, device="meta")
         self.assertEqual(self.refused(self.export, module, weights=False).message,
-                         'the tensor "offset" lies on the meta device, and it is no parameter or buffer: its values are lost')
+                         'the tensor "offset" lies on the meta device, and it is no parameter or buffer: its values '
+                         'are lost')
         self.assertEqual(list(self.folder.iterdir()), [])
 
     def test_weights_in_shards_later(self):
@@ -146,11 +153,13 @@ class Structure(Case):
         torch.manual_seed(0)
         module, shards = Net(), self.folder / "shards"
         shards.mkdir()
-        state = {name: value for name, value in module.state_dict().items() if value.is_floating_point() and name != "head.weight"}
+        state = {name: value for name, value in module.state_dict().items()
+                 if value.is_floating_point() and name != "head.weight"}
         files = {name: f"model-0000{1 + i % 2}-of-00002.safetensors" for i, name in enumerate(state)}
         for file in set(files.values()):
             self.write(shards / file, {name: value for name, value in state.items() if files[name] == file})
-        (shards / "model.safetensors.index.json").write_text(json.dumps({"metadata": {"total_size": 1}, "weight_map": files}))
+        (shards / "model.safetensors.index.json").write_text(
+            json.dumps({"metadata": {"total_size": 1}, "weight_map": files}))
         plan = {"train": {"loss": "cross_entropy", "optimizer": "sgd"}, "mesh": {"dp": 2}, "batch": 2}
         data = {"tokens": torch.arange(8).view(2, 4), "labels": torch.arange(1, 9).view(2, 4)}
         losses = []
@@ -164,7 +173,8 @@ class Structure(Case):
     @unittest.skipUnless(HAS_TRANSFORMERS, "needs transformers")
     def test_rotary_tables_of_transformers(self):
         from transformers import LlamaConfig, LlamaForCausalLM
-        config = LlamaConfig(hidden_size=16, intermediate_size=32, num_hidden_layers=2, num_attention_heads=2, vocab_size=64,
+        config = LlamaConfig(hidden_size=16, intermediate_size=32, num_hidden_layers=2, num_attention_heads=2,
+                             vocab_size=64,
                              use_cache=False)
         real = LlamaForCausalLM(config)
         with torch.device("meta"):
@@ -172,8 +182,10 @@ class Structure(Case):
         ids = torch.zeros(2, 8, dtype=torch.long)
         par.export(module, {"input_ids": ids, "labels": ids}, self.folder / "net.onnx", weights=False)
         found = self.initializers()
-        self.assertEqual(onnx.numpy_helper.to_array(found["model.rotary_emb.inv_freq"]).tolist(), real.model.rotary_emb.inv_freq.tolist())
-        self.assertEqual({name for name, tensor in found.items() if tensor.external_data}, {name for name, _ in real.named_parameters()})
+        self.assertEqual(onnx.numpy_helper.to_array(found["model.rotary_emb.inv_freq"]).tolist(),
+                         real.model.rotary_emb.inv_freq.tolist())
+        self.assertEqual({name for name, tensor in found.items() if tensor.external_data},
+                         {name for name, _ in real.named_parameters()})
 
 
 class Compile(Case):
@@ -198,7 +210,8 @@ class Compile(Case):
         par.export(module, {"tokens": torch.arange(8).view(2, 4)}, self.folder / "net.onnx", dynamic=self.DYNAMIC)
         apart = par.compile(self.folder / "net.onnx", self.PLAN, out=self.folder / "apart.par")
         self.assertEqual(self.losses(bundle), self.losses(apart))
-        self.assertIn("proved", par.check(module, {"tokens": torch.arange(8).view(2, 4)}, self.PLAN, dynamic=self.DYNAMIC))
+        self.assertIn("proved",
+                      par.check(module, {"tokens": torch.arange(8).view(2, 4)}, self.PLAN, dynamic=self.DYNAMIC))
 
     def test_what_fails_leaves_what_was_there(self):
         losses, before = self.losses(self.compile(Net())), self.files()
@@ -212,8 +225,10 @@ class Compile(Case):
     def test_calls_that_fit_nothing(self):
         error = self.refused(par.compile, Net())
         self.assertEqual((error.message, error.code), ("par.compile of a module (Net) needs example inputs", 2))
-        self.assertEqual(self.refused(par.compile, "m.onnx", {}, {}).message, "par.compile takes a model's file and a plan")
-        self.assertEqual(self.refused(par.compile, "m.onnx", {}, dynamic={}).message, '"dynamic" is for a module; "m.onnx" is exported already')
+        self.assertEqual(self.refused(par.compile, "m.onnx", {}, {}).message,
+                         "par.compile takes a model's file and a plan")
+        self.assertEqual(self.refused(par.compile, "m.onnx", {}, dynamic={}).message,
+                         '"dynamic" is for a module; "m.onnx" is exported already')
         self.assertEqual(self.refused(par.compile, Net(), {}, out=self.folder / "none" / "net.par").message,
                          f'"{self.folder}/none/net.par" cannot be written: there is no folder "{self.folder}/none"')
         with self.assertRaisesRegex(TypeError, "par.compile has no argument 'dynamics'"):
@@ -233,12 +248,14 @@ class Containers(Case):
                 return {"scores": total * (2 if twice else 1), "parts": (total, xs[0]), "none": None}, total.mean()
 
         x = torch.randn(2, 4)
-        inputs = {"batch": {"x": x, "n": 3}, "pair": Pair(x + 1, x + 2), "xs": (x, x.cos()), "twice": True, "bias": None}
+        inputs = {"batch": {"x": x, "n": 3}, "pair": Pair(x + 1, x + 2), "xs": (x, x.cos()), "twice": True,
+                  "bias": None}
         module = Net(4, 4)
         path = par.export(module, inputs, self.folder / "net.onnx", dynamic={
             name: ["batch"] for name in ("batch.x", "pair.left", "pair.right", "xs.0", "xs.1")})
         model = onnx.load(path)
-        self.assertEqual([value.name for value in model.graph.input], ["batch.x", "pair.left", "pair.right", "xs.0", "xs.1"])
+        self.assertEqual([value.name for value in model.graph.input],
+                         ["batch.x", "pair.left", "pair.right", "xs.0", "xs.1"])
         self.assertEqual({value.type.tensor_type.shape.dim[0].dim_param for value in model.graph.input}, {"batch"})
         self.assertEqual([value.name for value in model.graph.output], ["output", "output.1", "output.2", "loss"])
         self.assertNotIn("forward", vars(module))
@@ -255,7 +272,8 @@ class Containers(Case):
                 return super().forward(x) * scale if flag else x
 
         for constants in ({"flag": True}, {"mask": None}, {"scale": 2.0}, {}):
-            path = par.export(Net(4, 4), {"x": torch.zeros(2, 4), **constants}, self.folder / "net.onnx", dynamic={"x": ["rows"]})
+            path = par.export(Net(4, 4), {"x": torch.zeros(2, 4), **constants}, self.folder / "net.onnx",
+                              dynamic={"x": ["rows"]})
             (value,) = onnx.load(path).graph.input
             self.assertEqual((value.name, value.type.tensor_type.shape.dim[0].dim_param), ("x", "rows"), constants)
 
@@ -286,7 +304,8 @@ class Containers(Case):
             def forward(self, x):
                 return {"cache": {1, 2}, "y": super().forward(x)} if self.bias is not None else None
 
-        with self.assertWarnsRegex(UserWarning, r"the file does not hold what forward returns beside tensors: cache \(set\)"):
+        with self.assertWarnsRegex(UserWarning,
+                                   r"the file does not hold what forward returns beside tensors: cache \(set\)"):
             model = onnx.load(par.export(Net(2, 2), {"x": torch.zeros(2, 2)}, self.folder / "net.onnx"))
         self.assertEqual([value.name for value in model.graph.output], ["y"])
         self.assertEqual(self.refused(par.export, Net(2, 2, bias=False), {"x": torch.zeros(2, 2)},
@@ -297,7 +316,8 @@ class Progress(unittest.TestCase):
     def shown(self, seconds, terminal):
         text = io.StringIO()
         text.isatty = lambda: terminal
-        with mock.patch.object(progress, "PATIENCE", 0.05), mock.patch.object(sys, "stderr", text), progress.line("par.export: waits"):
+        with mock.patch.object(progress, "PATIENCE",
+                               0.05), mock.patch.object(sys, "stderr", text), progress.line("par.export: waits"):
             time.sleep(seconds)
         return text.getvalue()
 

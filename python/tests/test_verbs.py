@@ -29,7 +29,8 @@ from par.plan import to_yaml  # noqa: E402
 
 MLP = SOURCE / "test/Models/mlp/model.onnx"
 DATA = SOURCE / "test/Models/mlp/data.safetensors"
-BATCH = "batch.size is 30, and the model was exported for a batch of 16; par.export with dynamic leaves its size to the plan; if another dim is the batch, say which: batch.dim"
+BATCH = ("batch.size is 30, and the model was exported for a batch of 16; par.export with dynamic leaves its size to "
+         "the plan; if another dim is the batch, say which: batch.dim")
 TRAIN = {"train": {"optimizer": {"kind": "sgd", "lr": 0.1}}}
 
 
@@ -154,7 +155,8 @@ class Verbs(unittest.TestCase):
             self.assertRegex(self.refused(par.compile, MLP).message, "^cannot be loaded: ")
 
     def test_threads_compile_at_once(self):
-        """Nothing is kept between calls: what one refuses is not in what the other says, and bundles are those of one thread."""
+        """Nothing is kept between calls: what one refuses is not in what the other says, and bundles are those of one
+        thread."""
         results = {}
 
         def work(name, settings):
@@ -201,7 +203,8 @@ class Verbs(unittest.TestCase):
         self.assertEqual(again.losses[0], done.losses[0])
 
     def test_a_run_that_resumes_has_its_own_metrics(self):
-        metrics, say = self.folder / "resumed.jsonl", {"data": DATA, "order": "sequential", "comm": "inproc", "quiet": True}
+        metrics, say = self.folder / "resumed.jsonl", {"data": DATA, "order": "sequential", "comm": "inproc",
+                                                       "quiet": True}
         say.update(save=self.folder / "saves", metrics=metrics)
         self.trained.run(steps=2, **say)
         done = self.trained.run(steps=4, resume="auto", **say)
@@ -228,7 +231,8 @@ class Verbs(unittest.TestCase):
         self.assertEqual(error.code, 1)
         self.assertIn('holds no "', error.message)
         error = self.refused(self.trained.run, data={"x": [1.0, 2.0]}, steps=1)
-        self.assertEqual((error.code, error.message), (2, 'data["x"] is list; give a numpy array or a torch tensor of float, '
+        self.assertEqual((error.code, error.message),
+                         (2, 'data["x"] is list; give a numpy array or a torch tensor of float, '
                                                           "int or bool numbers, or a .safetensors file"))
         error = self.refused(self.trained.run, data={"x": memoryview(b"text").cast("c")}, steps=1)
         self.assertIn('data["x"] is memoryview; give a numpy array', error.message)
@@ -240,17 +244,22 @@ class Verbs(unittest.TestCase):
         error = self.refused(self.trained.predict, data=DATA, output=self.folder / "out.safetensors", comm="inproc")
         self.assertEqual((error.code, error.message), (1, 'this bundle has no entry "predict"; it has eval, train'))
         self.assertEqual(error.notes, (
-            'this bundle trains; of the same model par.compile(model, plan, set={"train": None}, out="serve.par") predicts, with '
+            'this bundle trains; of the same model par.compile(model, plan, set={"train": None}, out="serve.par") '
+            'predicts, with '
             'weights="ckpt/100" or what run(export=...) wrote',))
         error = self.refused(serving.predict, [1.0])
-        self.assertEqual((error.code, error.message), (2, "predict takes arrays by the names of the model's inputs, and a file for "
+        self.assertEqual((error.code, error.message),
+                         (2, "predict takes arrays by the names of the model's inputs, and a file for "
                                                           "what it predicts"))
         self.assertEqual(error.notes, ('bundle.predict(data={"input": array}, output="scores.safetensors")',))
-        self.assertEqual(self.refused(serving.predict, data=DATA).message, 'predict writes a file: output="scores.safetensors"')
+        self.assertEqual(self.refused(serving.predict, data=DATA).message,
+                         'predict writes a file: output="scores.safetensors"')
 
     def test_calls_of_compile_that_fit_nothing(self):
-        self.assertEqual(self.refused(par.compile, MLP, TRAIN, TRAIN).message, "par.compile takes a model's file and a plan")
-        self.assertEqual(self.refused(par.check, MLP, TRAIN, dynamic={}).message, f'"dynamic" is for a module; "{MLP}" is exported already')
+        self.assertEqual(self.refused(par.compile, MLP, TRAIN, TRAIN).message,
+                         "par.compile takes a model's file and a plan")
+        self.assertEqual(self.refused(par.check, MLP, TRAIN, dynamic={}).message,
+                         f'"dynamic" is for a module; "{MLP}" is exported already')
         with self.assertRaisesRegex(TypeError, "par.compile has no argument 'dynamics'"):
             par.compile(MLP, TRAIN, dynamics={})
 

@@ -2,14 +2,16 @@
 """Exports architectures of torchvision and transformers with par.export, and trains each ten steps in Par and in
 PyTorch from the same random weights on the same random data: the losses must be equal.
 
-    python3 python/tests/train_architectures.py --bin build/bin [--only gpt2,resnet18] [--work DIR] [--plan 'mesh: {dp: 2}']
+    python3 python/tests/train_architectures.py --bin build/bin [--only gpt2,resnet18] [--work DIR] [--plan 'mesh: {dp:
+    2}']
 
-Needs torch, torchvision, transformers, onnx, onnxscript and safetensors. Sgd (some modules: adamw) at lr 0.01, and 0.001
-for nets with batch norm. Par's losses must lie within 1e-5 (relative above 1) of PyTorch's float64 run. Some nets with batch norm amplify
-rounding until float32 says little: there the bound is three times as far as PyTorch's own float32 run lies from float64,
-which is printed beside. Where two elements of a max pool's window differ by less than float32's rounding (vgg11_bn, step
-4: 0.79162912 and 0.79162919), either may get the gradient, and what follows differs. Then Par must lie within the same
-bound of a float64 run whose first weights are moved by that rounding. Seeds are fixed.
+Needs torch, torchvision, transformers, onnx, onnxscript and safetensors. Sgd (some modules: adamw) at lr 0.01, and
+0.001 for nets with batch norm. Par's losses must lie within 1e-5 (relative above 1) of PyTorch's float64 run. Some nets
+with batch norm amplify rounding until float32 says little: there the bound is three times as far as PyTorch's own
+float32 run lies from float64, which is printed beside. Where two elements of a max pool's window differ by less than
+float32's rounding (vgg11_bn, step 4: 0.79162912 and 0.79162919), either may get the gradient, and what follows differs.
+Then Par must lie within the same bound of a float64 run whose first weights are moved by that rounding. Seeds are
+fixed.
 """
 import argparse
 import copy
@@ -47,11 +49,13 @@ def small(kind, **more):
     return without_dropout(getattr(hf, kind)(vocab_size=96, **more))
 
 
-BERT = dict(hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64, max_position_embeddings=32)
+BERT = dict(hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64,
+            max_position_embeddings=32)
 LLAMA = dict(hidden_size=32, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, intermediate_size=64,
              max_position_embeddings=32)
 EXPERTS = {"num_experts_per_tok": 2, "experts_implementation": "eager"}  # grouped_mm knows no float64
-DEEPSEEK = {**LLAMA, "num_key_value_heads": 4, "q_lora_rank": 16, "kv_lora_rank": 16, "qk_rope_head_dim": 4, "v_head_dim": 8,
+DEEPSEEK = {**LLAMA, "num_key_value_heads": 4, "q_lora_rank": 16, "kv_lora_rank": 16, "qk_rope_head_dim": 4,
+            "v_head_dim": 8,
             "qk_nope_head_dim": 8, "n_routed_experts": 8, "n_group": 2, "topk_group": 1, "moe_intermediate_size": 16,
             "n_shared_experts": 1, "first_k_dense_replace": 1}
 
@@ -60,31 +64,39 @@ class Masked(Language):
     """An encoder-decoder that wants its mask to be said."""
 
     def forward(self, input_ids, labels):
-        return self.net(input_ids=input_ids, labels=labels, use_cache=False, attention_mask=torch.ones_like(input_ids)).loss
+        return self.net(input_ids=input_ids, labels=labels, use_cache=False,
+                        attention_mask=torch.ones_like(input_ids)).loss
 
 
 ARCHITECTURES = {
-    "mixtral": (lambda: Language(hf.MixtralForCausalLM(small("MixtralConfig", **LLAMA, **EXPERTS, num_local_experts=4))), words),
+    "mixtral": (lambda: Language(hf.MixtralForCausalLM(small("MixtralConfig", **LLAMA, **EXPERTS,
+                                                             num_local_experts=4))), words),
     "qwen2_moe": (lambda: Language(hf.Qwen2MoeForCausalLM(small(
-        "Qwen2MoeConfig", **LLAMA, **EXPERTS, num_experts=4, moe_intermediate_size=16, shared_expert_intermediate_size=32))), words),
+        "Qwen2MoeConfig", **LLAMA, **EXPERTS, num_experts=4, moe_intermediate_size=16,
+        shared_expert_intermediate_size=32))), words),
     "qwen3_moe": (lambda: Language(hf.Qwen3MoeForCausalLM(small(
         "Qwen3MoeConfig", **LLAMA, **EXPERTS, head_dim=8, num_experts=4, moe_intermediate_size=16))), words),
     "olmoe": (lambda: Language(hf.OlmoeForCausalLM(small("OlmoeConfig", **LLAMA, **EXPERTS, num_experts=4))), words),
     "granite_moe": (lambda: Language(hf.GraniteMoeForCausalLM(small(
         "GraniteMoeConfig", **LLAMA, **EXPERTS, num_local_experts=4))), words),
-    "deepseek_v3": (lambda: Language(hf.DeepseekV3ForCausalLM(small("DeepseekV3Config", **DEEPSEEK, **EXPERTS))), words),
+    "deepseek_v3": (lambda: Language(hf.DeepseekV3ForCausalLM(small("DeepseekV3Config", **DEEPSEEK, **EXPERTS))),
+                    words),
     "glm4_moe": (lambda: Language(hf.Glm4MoeForCausalLM(small(
-        "Glm4MoeConfig", **LLAMA, **EXPERTS, head_dim=8, n_routed_experts=4, moe_intermediate_size=16, n_shared_experts=1,
+        "Glm4MoeConfig", **LLAMA, **EXPERTS, head_dim=8, n_routed_experts=4, moe_intermediate_size=16,
+        n_shared_experts=1,
         first_k_dense_replace=1))), words),
     "gpt_oss": (lambda: Language(hf.GptOssForCausalLM(small(
         "GptOssConfig", **LLAMA, **EXPERTS, head_dim=8, num_local_experts=4, sliding_window=8))), words),
     "switch": (lambda: Masked(hf.SwitchTransformersForConditionalGeneration(small(
-        "SwitchTransformersConfig", d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4, num_decoder_layers=2, num_experts=4,
+        "SwitchTransformersConfig", d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4, num_decoder_layers=2,
+        num_experts=4,
         num_sparse_encoder_layers=1, num_sparse_decoder_layers=1, router_jitter_noise=0.0, decoder_start_token_id=0,
         expert_capacity=5, attn_implementation="eager"))), words),
-    "gpt2": (lambda: Language(hf.GPT2LMHeadModel(small("GPT2Config", n_embd=32, n_layer=2, n_head=4, n_positions=32))), words),
+    "gpt2": (lambda: Language(hf.GPT2LMHeadModel(small("GPT2Config", n_embd=32, n_layer=2, n_head=4, n_positions=32))),
+             words),
     "bert": (lambda: Language(hf.BertForMaskedLM(small("BertConfig", **BERT))), words),
-    "roberta": (lambda: Language(hf.RobertaForMaskedLM(small("RobertaConfig", **{**BERT, "max_position_embeddings": 40}))), words),
+    "roberta": (lambda: Language(hf.RobertaForMaskedLM(small("RobertaConfig",
+                                                             **{**BERT, "max_position_embeddings": 40}))), words),
     "distilbert": (lambda: Language(hf.DistilBertForMaskedLM(
         small("DistilBertConfig", dim=32, n_layers=2, n_heads=4, hidden_dim=64, max_position_embeddings=32))), words),
     "electra": (lambda: Language(hf.ElectraForMaskedLM(small("ElectraConfig", embedding_size=32, **BERT))), words),
@@ -96,13 +108,15 @@ ARCHITECTURES = {
     "opt": (lambda: Language(hf.OPTForCausalLM(small(
         "OPTConfig", hidden_size=32, num_hidden_layers=2, num_attention_heads=4, ffn_dim=64, max_position_embeddings=32,
         word_embed_proj_dim=32))), words),
-    "mistral": (lambda: Language(hf.MistralForCausalLM(small("MistralConfig", **LLAMA, head_dim=8, sliding_window=8))), words),
+    "mistral": (lambda: Language(hf.MistralForCausalLM(small("MistralConfig", **LLAMA, head_dim=8, sliding_window=8))),
+                words),
     "gemma": (lambda: Language(hf.GemmaForCausalLM(small("GemmaConfig", **LLAMA, head_dim=8))), words),
     "phi": (lambda: Language(hf.PhiForCausalLM(small("PhiConfig", **LLAMA))), words),
     "albert": (lambda: Language(hf.AlbertForMaskedLM(small("AlbertConfig", embedding_size=16, **BERT))), words),
     "bloom": (lambda: Language(hf.BloomForCausalLM(small("BloomConfig", hidden_size=32, n_layer=2, n_head=4))), words),
     "t5": (lambda: Language(hf.T5ForConditionalGeneration(small(
-        "T5Config", d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4, decoder_start_token_id=0, attn_implementation="eager"))), words),
+        "T5Config", d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4, decoder_start_token_id=0,
+        attn_implementation="eager"))), words),
     "vit": (lambda: Classifier(hf.ViTForImageClassification(hf.ViTConfig(
         hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64, image_size=32, patch_size=8,
         num_labels=10, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0))), lambda: images(32)),
@@ -113,7 +127,8 @@ ARCHITECTURES = {
         [vision.convnext.CNBlockConfig(16, 32, 2), vision.convnext.CNBlockConfig(32, None, 2)], num_classes=10)),
         lambda: images(32)),
     "squeezenet": (lambda: Classifier(vision.squeezenet1_1(num_classes=10, dropout=0.0)), lambda: images(64)),
-    # Batch norm over few values of random nets makes float32 useless: enough of them, so that the comparison says something.
+    # Batch norm over few values of random nets makes float32 useless: enough of them, so that the comparison says
+    # something.
     "vgg11_bn": (lambda: Classifier(vision.vgg11_bn(num_classes=10, dropout=0.0)), lambda: images(32)),
     "resnet18": (lambda: Classifier(vision.resnet18(num_classes=10)), lambda: images(64, batch=16)),
     "densenet": (lambda: Classifier(vision.DenseNet(8, (2, 2, 2), 16, num_classes=10)), lambda: images(64, batch=8)),
@@ -156,7 +171,8 @@ def torch_losses(module, data):
 
 def doubled(module, data):
     """Both in float64."""
-    return copy.deepcopy(module).double(), {name: v.double() if v.is_floating_point() else v for name, v in data.items()}
+    return copy.deepcopy(module).double(), {name: v.double() if v.is_floating_point() else v
+                                            for name, v in data.items()}
 
 
 def exact_losses(module, data):
@@ -191,7 +207,8 @@ def par_losses(options, folder, plan):
     bundle, metrics = folder / "bundle.par", folder / "metrics.jsonl"
     metrics.unlink(missing_ok=True)
     run(f"{options.bin}/par-compile", folder / "model.onnx", plan, "-o", bundle, "-q")
-    run(f"{options.bin}/par-run", bundle, "--data", folder / "data.safetensors", "--order", "sequential", "--steps", STEPS,
+    run(f"{options.bin}/par-run", bundle, "--data", folder / "data.safetensors", "--order", "sequential", "--steps",
+        STEPS,
         "--metrics", metrics)
     lines = [json.loads(line) for line in metrics.read_text().splitlines()]
     return [line["loss"] for line in lines if "loss" in line]
@@ -231,7 +248,8 @@ def main():
     for name in options.only.split(",") if options.only else ARCHITECTURES:
         try:
             worst, theirs, bound, note = trial(name, options, pathlib.Path(options.work) / name)
-            print(f"{name:14} losses within {worst:.1e} of PyTorch's in float64, bound {bound:.1e}; PyTorch's in float32 within"
+            print(f"{name:14} losses within {worst:.1e} of PyTorch's in float64, bound {bound:.1e}; PyTorch's in "
+                  f"float32 within"
                   f" {theirs:.1e}{note}", flush=True)
             failures += not worst <= bound
         except (par.Error, RuntimeError) as error:

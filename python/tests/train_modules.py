@@ -49,7 +49,8 @@ def reals(loss, scale=0.3):
 
 
 def shifted(loss, early=False):
-    """Labels that the model shifts itself: the last position predicts nothing. `early`: it is cut off before the head."""
+    """Labels that the model shifts itself: the last position predicts nothing. `early`: it is cut off before the
+    head."""
     def forward(m, x, y):
         h = torch.tanh(m.table(x))
         z = m.head(h[:, :-1]) if early else m.head(h)[:, :-1]
@@ -60,7 +61,8 @@ def shifted(loss, early=False):
 def pooled(*layers, size=8):
     """Layers over images with a linear classifier behind the mean."""
     return lambda: Made(lambda m, x, y: F.cross_entropy(m.head(m.body(x).flatten(2).mean(2)), y),
-                        body=nn.Sequential(*(layer() if isinstance(layer, type(lambda: 0)) else layer for layer in layers)),
+                        body=nn.Sequential(*(layer() if isinstance(layer, type(lambda: 0)) else layer
+                                             for layer in layers)),
                         head=nn.Linear(size, 5))
 
 
@@ -85,7 +87,9 @@ def encoder(**options):
 
 def causal():
     mask = nn.Transformer.generate_square_subsequent_mask(9)
-    return Made(lambda m, x, y: tokens(m.head(m.net(m.table(x), m.table(y), tgt_mask=mask.to(m.table.weight.dtype), tgt_is_causal=True)), y),
+    return Made(lambda m, x,
+                y: tokens(m.head(m.net(m.table(x), m.table(y), tgt_mask=mask.to(m.table.weight.dtype),
+                                       tgt_is_causal=True)), y),
                 table=nn.Embedding(20, 16), head=nn.Linear(16, 20),
                 net=nn.Transformer(16, 2, 1, 1, 32, dropout=0.0, batch_first=True))
 
@@ -144,7 +148,8 @@ def rotary():
 
 
 def weight_normed():
-    return Made(lambda m, x, y: F.cross_entropy(m.net(x), y), net=nn.utils.parametrizations.weight_norm(nn.Linear(6, 5)))
+    return Made(lambda m, x, y: F.cross_entropy(m.net(x), y),
+                net=nn.utils.parametrizations.weight_norm(nn.Linear(6, 5)))
 
 
 class Frozen(Made):
@@ -167,7 +172,8 @@ def frozen():
 
 
 def frozen_norm():
-    m = Frozen(lambda m, x, y: F.cross_entropy(m.head(m.norm(m.conv(x)).relu().mean((2, 3))), y), conv=nn.Conv2d(3, 8, 3),
+    m = Frozen(lambda m, x, y: F.cross_entropy(m.head(m.norm(m.conv(x)).relu().mean((2, 3))), y),
+               conv=nn.Conv2d(3, 8, 3),
                norm=nn.BatchNorm2d(8), head=nn.Linear(8, 5))
     m.norm.running_mean.normal_(), m.norm.running_var.uniform_(0.5, 2)
     return m.train()
@@ -175,7 +181,8 @@ def frozen_norm():
 
 def embeddings(tied=True, optimizer="adamw", **options):
     """A table looked up twice, of which one lookup only masks or scales its gradient, and read as a head where tied."""
-    m = Made(lambda m, x, y: tokens(m.head(torch.tanh(m.table(x) + 0.5 * F.embedding(y, m.table.weight) + m.place(x % 3))), y),
+    m = Made(lambda m, x,
+             y: tokens(m.head(torch.tanh(m.table(x) + 0.5 * F.embedding(y, m.table.weight) + m.place(x % 3))), y),
              table=nn.Embedding(20, 12, **options), place=nn.Embedding(3, 12, padding_idx=0), head=nn.Linear(12, 20))
     if tied:
         m.head.weight = m.table.weight
@@ -184,7 +191,8 @@ def embeddings(tied=True, optimizer="adamw", **options):
 
 
 def bags(weigh=lambda x: None, **options):
-    return Made(lambda m, x, y: F.cross_entropy(m.head(m.bag(x, per_sample_weights=weigh(x.to(m.head.weight.dtype)))), y[:, 0]),
+    return Made(lambda m, x,
+                y: F.cross_entropy(m.head(m.bag(x, per_sample_weights=weigh(x.to(m.head.weight.dtype)))), y[:, 0]),
                 bag=nn.EmbeddingBag(20, 8, **options), head=nn.Linear(8, 20))
 
 
@@ -194,7 +202,8 @@ def attending():
         h = m.table(x)
         out, weights = m.attend(h, h, h, key_padding_mask=x == 3)
         return tokens(m.head(h + out), y) + 0.1 * weights.square().mean()
-    return Made(forward, table=nn.Embedding(20, 16), attend=nn.MultiheadAttention(16, 4, batch_first=True), head=nn.Linear(16, 20))
+    return Made(forward, table=nn.Embedding(20, 16), attend=nn.MultiheadAttention(16, 4, batch_first=True),
+                head=nn.Linear(16, 20))
 
 
 def padded_left():
@@ -213,7 +222,8 @@ def padded_whole():
         h = m.table(x)
         out, _ = m.attend(h, h, h, key_padding_mask=(x == 1) | (x[:, :1] == 1), need_weights=False)
         return tokens(m.head(h + out), y)
-    return Made(forward, table=nn.Embedding(20, 16), attend=nn.MultiheadAttention(16, 4, batch_first=True), head=nn.Linear(16, 20))
+    return Made(forward, table=nn.Embedding(20, 16), attend=nn.MultiheadAttention(16, 4, batch_first=True),
+                head=nn.Linear(16, 20))
 
 
 def without_gradient():
@@ -222,7 +232,8 @@ def without_gradient():
         h = m.map(x)
         with torch.no_grad():
             scale, shift = h.abs().mean(1, keepdim=True).exp(), m.other(x)
-        return F.cross_entropy(m.head(h * scale + shift + m.other(x).detach()), y) + (m.head.weight.detach() * scale.mean()).sum()
+        return F.cross_entropy(m.head(h * scale + shift + m.other(x).detach()),
+                               y) + (m.head.weight.detach() * scale.mean()).sum()
     return Made(forward, map=nn.Linear(6, 8), other=nn.Linear(6, 8), head=nn.Linear(8, 5))
 
 
@@ -231,7 +242,8 @@ def bending():
     def forward(m, x, y):
         h = m.map(x)
         at = h - h.detach()
-        bends = (F.relu6(at), F.relu6(at + 6), F.hardtanh(at - 1), F.hardtanh(3 * h, -1, 2), at.max(1, keepdim=True).values,
+        bends = (F.relu6(at), F.relu6(at + 6), F.hardtanh(at - 1), F.hardtanh(3 * h, -1, 2),
+                 at.max(1, keepdim=True).values,
                  at.min(1, keepdim=True).values, h.max(1, keepdim=True).values, at.norm(p=3, dim=1, keepdim=True),
                  h.norm(p=1.5, dim=1, keepdim=True), torch.sinc(at), torch.sinc(h), torch.angle(h) * h,
                  torch.logaddexp2(40 * h, at), torch.logcumsumexp(40 * h, 1))
@@ -254,7 +266,8 @@ MODULES = {
     "padding": (lambda: embeddings(padding_idx=4), symbols()),
     "padding_untied": (lambda: embeddings(False, "sgd", padding_idx=-3), symbols()),
     "frequency": (lambda: embeddings(False, scale_grad_by_freq=True), symbols(vocabulary=8)),
-    "frequency_padding": (lambda: embeddings(optimizer="sgd", scale_grad_by_freq=True, padding_idx=2), symbols(vocabulary=8)),
+    "frequency_padding": (lambda: embeddings(optimizer="sgd", scale_grad_by_freq=True, padding_idx=2),
+                          symbols(vocabulary=8)),
     "no_grad": (without_gradient, vectors(6)),
     "bends": (bending, vectors(6)),
     "lstm": (sequence(lambda: nn.LSTM(12, 10, batch_first=True), 10), symbols()),
@@ -270,7 +283,8 @@ MODULES = {
     "top_experts": (top_experts, vectors(6)),
     "contrastive": (contrastive, vectors(6, classes=(3,))),
     "weight_norm": (weight_normed, vectors(6)),
-    "bilinear": (lambda: Made(lambda m, x, y: F.mse_loss(m.map(x, y), y), map=nn.Bilinear(6, 3, 3)), vectors(6, classes=(3,))),
+    "bilinear": (lambda: Made(lambda m, x, y: F.mse_loss(m.map(x, y), y), map=nn.Bilinear(6, 3, 3)),
+                 vectors(6, classes=(3,))),
     "embedding_bag": (lambda: bags(mode="mean"), symbols()),
     "embedding_bag_padding": (lambda: bags(mode="mean", padding_idx=3), symbols(vocabulary=8)),
     "embedding_bag_sum": (lambda: bags(mode="sum", padding_idx=-15), symbols(vocabulary=8)),
@@ -279,74 +293,104 @@ MODULES = {
     "attention_weights": (attending, symbols()),
     "attention_padded": (padded_whole, symbols(vocabulary=5)),
     "attention_padded_left": (padded_left, symbols(vocabulary=5)),
-    "conv1d": (pooled(nn.Conv1d(3, 8, 3, padding="same", dilation=2), nn.GELU(), nn.Conv1d(8, 8, 3, groups=4)), vectors(3, 16)),
+    "conv1d": (pooled(nn.Conv1d(3, 8, 3, padding="same", dilation=2), nn.GELU(), nn.Conv1d(8, 8, 3, groups=4)),
+               vectors(3, 16)),
     "conv3d": (pooled(nn.Conv3d(2, 8, 3, stride=2, padding=1), nn.ReLU()), vectors(2, 5, 6, 6)),
-    "depthwise": (pooled(nn.Conv2d(3, 6, 3, groups=3, padding=1, padding_mode="reflect"), nn.SiLU(), nn.Conv2d(6, 8, 1)), IMAGE),
+    "depthwise": (pooled(nn.Conv2d(3, 6, 3, groups=3, padding=1, padding_mode="reflect"), nn.SiLU(),
+                         nn.Conv2d(6, 8, 1)), IMAGE),
     "transposed": (pooled(nn.ConvTranspose2d(3, 8, 3, stride=2, padding=1, output_padding=1), nn.LeakyReLU()), IMAGE),
     "group_norm": (pooled(nn.Conv2d(3, 8, 3), nn.GroupNorm(2, 8), nn.PReLU()), IMAGE),
     "instance_norm": (pooled(nn.Conv2d(3, 8, 3), nn.InstanceNorm2d(8, affine=True), nn.Softplus()), IMAGE),
     "local_response": (pooled(nn.Conv2d(3, 8, 3), nn.LocalResponseNorm(3), nn.Hardswish()), IMAGE),
-    "pools": (pooled(nn.Conv2d(3, 8, 3, padding=1), nn.MaxPool2d(2, ceil_mode=True), nn.AvgPool2d(2, 1, padding=1, count_include_pad=False)), IMAGE),
+    "pools": (pooled(nn.Conv2d(3, 8, 3, padding=1), nn.MaxPool2d(2, ceil_mode=True),
+                     nn.AvgPool2d(2, 1, padding=1, count_include_pad=False)), IMAGE),
     "pooled_residual": (lambda: residual(lambda y: F.max_pool2d(y, 2).mean((2, 3))), IMAGE),
     "largest_residual": (lambda: residual(lambda y: y.amax((2, 3))), IMAGE),
-    "divided_pool": (pooled(nn.Conv2d(3, 8, 3, padding=1), nn.AvgPool2d(3, 2, 1, ceil_mode=True, divisor_override=5), nn.Tanh()), IMAGE),
-    "divided_volume": (pooled(nn.Conv3d(2, 8, 3), nn.AvgPool3d(2, 1, divisor_override=3), nn.Tanh()), vectors(2, 5, 6, 6)),
-    "cut_circle": (lambda: residual(lambda y: F.pad(y, (-1, 2, 1, -2), mode="circular")[..., :4, :4].tanh().mean((2, 3))), IMAGE),
+    "divided_pool": (pooled(nn.Conv2d(3, 8, 3, padding=1), nn.AvgPool2d(3, 2, 1, ceil_mode=True, divisor_override=5),
+                            nn.Tanh()), IMAGE),
+    "divided_volume": (pooled(nn.Conv3d(2, 8, 3), nn.AvgPool3d(2, 1, divisor_override=3), nn.Tanh()),
+                       vectors(2, 5, 6, 6)),
+    "cut_circle": (lambda: residual(lambda y: F.pad(y, (-1, 2, 1, -2),
+                                                    mode="circular")[..., :4, :4].tanh().mean((2, 3))), IMAGE),
     "power_pool": (pooled(nn.Conv2d(3, 8, 3, padding=1), nn.Sigmoid(), nn.LPPool2d(2, 2)), IMAGE),
     "adaptive_pool": (pooled(nn.Conv2d(3, 8, 3, padding=1), nn.Tanh(), nn.AdaptiveAvgPool2d((4, 2))), IMAGE),
     "adaptive_max": (pooled(nn.Conv2d(3, 8, 3, padding=1), nn.AdaptiveMaxPool2d((4, 2))), IMAGE),
     "pixel_shuffle": (pooled(nn.Conv2d(3, 8, 3), nn.PixelShuffle(2), nn.Conv2d(2, 8, 1), nn.Mish()), IMAGE),
     "upsample": (pooled(nn.Conv2d(3, 8, 3), nn.Upsample(scale_factor=2, mode="bilinear"), nn.CELU()), IMAGE),
-    "bicubic": (pooled(nn.Conv2d(3, 8, 3), nn.Upsample(scale_factor=2, mode="bicubic", align_corners=True), nn.SELU()), IMAGE),
-    "aligned": (pooled(nn.Conv2d(3, 8, 3), nn.Upsample(scale_factor=1.7, mode="bilinear", align_corners=True), nn.CELU()), IMAGE),
-    "unfold": (lambda: Made(lambda m, x, y: F.cross_entropy(m.head(F.unfold(x, 3, stride=2).transpose(1, 2)).mean(1), y),
+    "bicubic": (pooled(nn.Conv2d(3, 8, 3), nn.Upsample(scale_factor=2, mode="bicubic", align_corners=True), nn.SELU()),
+                IMAGE),
+    "aligned": (pooled(nn.Conv2d(3, 8, 3), nn.Upsample(scale_factor=1.7, mode="bilinear", align_corners=True),
+                       nn.CELU()), IMAGE),
+    "unfold": (lambda: Made(lambda m, x,
+                            y: F.cross_entropy(m.head(F.unfold(x, 3, stride=2).transpose(1, 2)).mean(1), y),
                             head=nn.Linear(27, 5)), IMAGE),
     "grid_sample": (lambda: Made(lambda m, x, y: F.cross_entropy(m.head(F.grid_sample(
-        x, F.affine_grid(m.theta.expand(x.shape[0], -1, -1), [x.shape[0], 3, 4, 4], align_corners=False), align_corners=False).flatten(1)), y),
+        x, F.affine_grid(m.theta.expand(x.shape[0], -1, -1), [x.shape[0], 3, 4, 4], align_corners=False),
+        align_corners=False).flatten(1)), y),
         theta=nn.Parameter(torch.tensor([[[0.9, 0.1, 0.0], [-0.1, 0.8, 0.1]]])), head=nn.Linear(48, 5)), IMAGE),
     "grid_cubic_border": (lambda: Made(lambda m, x, y: F.cross_entropy(m.head(F.grid_sample(
-        x, F.affine_grid(m.theta.expand(x.shape[0], -1, -1), [x.shape[0], 3, 4, 4], align_corners=False), mode="bicubic",
+        x, F.affine_grid(m.theta.expand(x.shape[0], -1, -1), [x.shape[0], 3, 4, 4], align_corners=False),
+        mode="bicubic",
         padding_mode="border", align_corners=False).flatten(1)), y),
         theta=nn.Parameter(torch.tensor([[[1.2, 0.1, 0.2], [-0.1, 1.4, 0.1]]])), head=nn.Linear(48, 5)), IMAGE),
-    "glu": (lambda: Made(lambda m, x, y: F.cross_entropy(m.head(F.glu(m.map(x))), y), map=nn.Linear(6, 16), head=nn.Linear(8, 5)), vectors(6)),
-    "rms_norm": (lambda: Made(lambda m, x, y: F.cross_entropy(m.head(m.norm(m.map(x))), y), map=nn.Linear(6, 16), norm=nn.RMSNorm(16),
+    "glu": (lambda: Made(lambda m, x, y: F.cross_entropy(m.head(F.glu(m.map(x))), y), map=nn.Linear(6, 16),
+                         head=nn.Linear(8, 5)), vectors(6)),
+    "rms_norm": (lambda: Made(lambda m, x, y: F.cross_entropy(m.head(m.norm(m.map(x))), y), map=nn.Linear(6, 16),
+                              norm=nn.RMSNorm(16),
                               head=nn.Linear(16, 5)), vectors(6)),
-    "cumsum": (lambda: Made(lambda m, x, y: F.cross_entropy(m.map(x).cumsum(1).flip(1).roll(1, 1).mean(1), y), map=nn.Linear(6, 5)), vectors(7, 6)),
-    "sort": (lambda: Made(lambda m, x, y: F.cross_entropy(m.map(x).sort(1, descending=True).values[:, :3].mean(1), y), map=nn.Linear(6, 5)), vectors(7, 6)),
-    "where": (lambda: Made(lambda m, x, y: F.cross_entropy(torch.where(x[:, :5] > 0, m.map(x), m.other(x).masked_fill(x[:, :5] < -1, -2.0)), y),
+    "cumsum": (lambda: Made(lambda m, x, y: F.cross_entropy(m.map(x).cumsum(1).flip(1).roll(1, 1).mean(1), y),
+                            map=nn.Linear(6, 5)), vectors(7, 6)),
+    "sort": (lambda: Made(lambda m, x, y: F.cross_entropy(m.map(x).sort(1, descending=True).values[:, :3].mean(1), y),
+                          map=nn.Linear(6, 5)), vectors(7, 6)),
+    "where": (lambda: Made(lambda m, x,
+                           y: F.cross_entropy(torch.where(x[:, :5] > 0, m.map(x),
+                                                          m.other(x).masked_fill(x[:, :5] < -1, -2.0)), y),
                            map=nn.Linear(6, 5), other=nn.Linear(6, 5)), vectors(6)),
-    "einsum": (lambda: Made(lambda m, x, y: F.cross_entropy(torch.einsum("bij,jk,il->bkl", x, m.w, m.v).logsumexp(2), y),
+    "einsum": (lambda: Made(lambda m, x,
+                            y: F.cross_entropy(torch.einsum("bij,jk,il->bkl", x, m.w, m.v).logsumexp(2), y),
                             w=nn.Parameter(torch.randn(6, 5)), v=nn.Parameter(torch.randn(7, 2))), vectors(7, 6)),
-    "variance": (lambda: Made(lambda m, x, y: F.cross_entropy(m.map(x).std(1) + m.map(x).var(1, unbiased=False), y), map=nn.Linear(6, 5)), vectors(7, 6)),
-    "extremes": (lambda: Made(lambda m, x, y: F.cross_entropy(m.map(x).amax(1) - m.map(x).min(1).values + m.map(x).norm(dim=1), y),
+    "variance": (lambda: Made(lambda m, x, y: F.cross_entropy(m.map(x).std(1) + m.map(x).var(1, unbiased=False), y),
                               map=nn.Linear(6, 5)), vectors(7, 6)),
-    "smoothed_labels": (lambda: Made(lambda m, x, y: F.cross_entropy(m.map(x), y, label_smoothing=0.1), map=nn.Linear(6, 5)), vectors(6)),
-    "smoothed_weights": (lambda: Made(lambda m, x, y: F.cross_entropy(m.map(x), y - 1, weight=m.weights.to(x.dtype), ignore_index=-1,
+    "extremes": (lambda: Made(lambda m, x,
+                              y: F.cross_entropy(m.map(x).amax(1) - m.map(x).min(1).values + m.map(x).norm(dim=1), y),
+                              map=nn.Linear(6, 5)), vectors(7, 6)),
+    "smoothed_labels": (lambda: Made(lambda m, x, y: F.cross_entropy(m.map(x), y, label_smoothing=0.1),
+                                     map=nn.Linear(6, 5)), vectors(6)),
+    "smoothed_weights": (lambda: Made(lambda m, x,
+                                      y: F.cross_entropy(m.map(x), y - 1, weight=m.weights.to(x.dtype), ignore_index=-1,
                                                                       label_smoothing=0.2), map=nn.Linear(6, 5),
                                       weights=torch.tensor([1.0, 2.0, 0.5, 1.0, 3.0])), vectors(6)),
-    "probabilities": (reals(lambda a, b: F.cross_entropy(a, b.softmax(1), label_smoothing=0.1)), vectors(6, classes=(3,))),
-    "probabilities_weighted": (reals(lambda a, b: F.cross_entropy(a, b.softmax(1), weight=a.new_tensor([1.0, 2.0, 0.5]))), vectors(6, classes=(3,))),
+    "probabilities": (reals(lambda a, b: F.cross_entropy(a, b.softmax(1), label_smoothing=0.1)),
+                      vectors(6, classes=(3,))),
+    "probabilities_weighted": (reals(lambda a,
+                                     b: F.cross_entropy(a, b.softmax(1), weight=a.new_tensor([1.0, 2.0, 0.5]))),
+                               vectors(6, classes=(3,))),
     "weighted_classes": (lambda: Made(lambda m, x, y: F.cross_entropy(m.map(x), y, weight=m.weights.to(x.dtype)),
-                                      map=nn.Linear(6, 5), weights=torch.tensor([1.0, 2.0, 0.5, 1.0, 3.0])), vectors(6)),
+                                      map=nn.Linear(6, 5), weights=torch.tensor([1.0, 2.0, 0.5, 1.0, 3.0])),
+                         vectors(6)),
     "shifted": (shifted(F.cross_entropy), symbols()),
     "shifted_early": (shifted(F.cross_entropy, early=True), symbols()),
     "shifted_sum": (shifted(lambda z, y: F.cross_entropy(z, y, reduction="sum") / 32), symbols()),
     "shifted_smoothed": (shifted(lambda z, y: F.cross_entropy(z, y, ignore_index=3, label_smoothing=0.1)), symbols()),
     "shifted_nll": (shifted(lambda z, y: F.nll_loss(z.log_softmax(1), y)), symbols()),
-    "nll_loss": (lambda: Made(lambda m, x, y: F.nll_loss(F.log_softmax(m.map(x), 1), y), map=nn.Linear(6, 5)), vectors(6)),
+    "nll_loss": (lambda: Made(lambda m, x, y: F.nll_loss(F.log_softmax(m.map(x), 1), y), map=nn.Linear(6, 5)),
+                 vectors(6)),
     "multi_margin": (lambda: Made(lambda m, x, y: F.multi_margin_loss(m.map(x), y), map=nn.Linear(6, 5)), vectors(6)),
     "l1_loss": (reals(F.l1_loss), vectors(6, classes=(3,))),
     "smooth_l1": (reals(F.smooth_l1_loss), vectors(6, classes=(3,))),
     "huber_loss": (reals(lambda a, b: F.huber_loss(a, b, delta=0.7)), vectors(6, classes=(3,))),
     "logits_loss": (reals(lambda a, b: F.binary_cross_entropy_with_logits(a, b.sigmoid())), vectors(6, classes=(3,))),
     "binary_loss": (reals(lambda a, b: F.binary_cross_entropy(a.sigmoid(), b.sigmoid())), vectors(6, classes=(3,))),
-    "kl_div": (reals(lambda a, b: F.kl_div(a.log_softmax(1), b.softmax(1), reduction="batchmean")), vectors(6, classes=(3,))),
+    "kl_div": (reals(lambda a, b: F.kl_div(a.log_softmax(1), b.softmax(1), reduction="batchmean")),
+               vectors(6, classes=(3,))),
     "poisson_nll": (reals(lambda a, b: F.poisson_nll_loss(a, b.exp())), vectors(6, classes=(3,))),
     "cosine_loss": (reals(lambda a, b: 1 - F.cosine_similarity(a, b).mean()), vectors(6, classes=(3,))),
     "triplet_loss": (reals(lambda a, b: F.triplet_margin_loss(a, b, b.flip(1))), vectors(6, classes=(3,))),
     "focal_loss": (lambda: Made(lambda m, x, y: ((1 - m.map(x).softmax(1).gather(1, y[:, None])) ** 2 * F.cross_entropy(
         m.map(x), y, reduction="none")[:, None]).mean(), map=nn.Linear(6, 5)), vectors(6)),
-    "penalty": (lambda: Made(lambda m, x, y: F.cross_entropy(m.map(x), y) + 0.01 * sum(p.abs().sum() for p in m.parameters()), map=nn.Linear(6, 5)), vectors(6)),
+    "penalty": (lambda: Made(lambda m, x,
+                             y: F.cross_entropy(m.map(x), y) + 0.01 * sum(p.abs().sum() for p in m.parameters()),
+                             map=nn.Linear(6, 5)), vectors(6)),
 }
 
 if __name__ == "__main__":

@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
-"""The operators of PyTorch's own test database, with the samples that PyTorch tests them by: each is exported with par.export,
-trained one step in Par, and its loss and every element of its gradients are held against PyTorch's.
+"""The operators of PyTorch's own test database, with the samples that PyTorch tests them by: each is exported with
+par.export, trained one step in Par, and its loss and every element of its gradients are held against PyTorch's.
 
     python3 python/tests/train_operators.py --bin build/bin [--only nn.functional.pad,cumsum] [--part 0/2] [--samples 6]
 
-What a sample says to need a gradient is a parameter, other tensors are buffers; the loss is the sum of the results, each element times another
-number (a cosine). One export holds several samples of an operator; where it is not right, each sample has its own line. The
-loss must lie within 2e-5 of the sum of the results' magnitudes, a gradient within 1e-4 of its largest element or parameter's
-(it is read from what SGD with a rate of 1 took off the parameter): both are float32 on either side, and one sample that
-is translated otherwise is off by its own size. `refused` (par.export or par-compile says why) is counted, and no failure.
-Left out: what is random, linear algebra, complex numbers, results whose shape depends on values. Needs torch, onnx, onnxscript,
-safetensors, expecttest and pytest (which PyTorch's database imports). Half an hour. Seeds are fixed.
+What a sample says to need a gradient is a parameter, other tensors are buffers; the loss is the sum of the results,
+each element times another number (a cosine). One export holds several samples of an operator; where it is not right,
+each sample has its own line. The loss must lie within 2e-5 of the sum of the results' magnitudes, a gradient within
+1e-4 of its largest element or parameter's (it is read from what SGD with a rate of 1 took off the parameter): both are
+float32 on either side, and one sample that is translated otherwise is off by its own size. `refused` (par.export or
+par-compile says why) is counted, and no failure. Left out: what is random, linear algebra, complex numbers, results
+whose shape depends on values. Needs torch, onnx, onnxscript, safetensors, expecttest and pytest (which PyTorch's
+database imports). Half an hour. Seeds are fixed.
 """
 import argparse
 import json
@@ -30,12 +31,15 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import par  # noqa: E402
 
 LEFT_OUT = re.compile("|".join((
-    "dropout|bernoulli|rand|multinomial|normal_|^normal|empty|cauchy|exponential|geometric|uniform|fractional|head_attention_forward",
-    "linalg|svd|eig|cholesky|^lu|^qr|lstsq|inverse|ormqr|geqrf|triangular_solve|matrix_exp|logdet|slogdet|det$|trace|kron|cdist$",
+    "dropout|bernoulli|rand|multinomial|normal_|^normal|empty|cauchy|exponential|geometric|uniform|fractional|"
+    "head_attention_forward",
+    "linalg|svd|eig|cholesky|^lu|^qr|lstsq|inverse|ormqr|geqrf|triangular_solve|matrix_exp|logdet|slogdet|det$|trace|"
+    "kron|cdist$",
     "fft|complex|polar|stft|sparse|jiterator|as_strided|resize_|resolve_|segment|scaled_mm|searchsorted|bucketize",
-    "nonzero|masked_select|unique|item|tolist|histc|histogram|bincount|equal$|unsafe|^_|__r|native_|_batch_norm|special|gamma",
-    # Where several values go to one place, PyTorch gives each of them the gradient of the one that stays. A logit of which all is
-    # cut off, from above and from below, is.
+    "nonzero|masked_select|unique|item|tolist|histc|histogram|bincount|equal$|unsafe|^_|__r|native_|_batch_norm|"
+    "special|gamma",
+    # Where several values go to one place, PyTorch gives each of them the gradient of the one that stays. A logit of
+    # which all is cut off, from above and from below, is.
     "max_unpool|logit$")))
 
 
@@ -111,7 +115,8 @@ def trial(operator, samples, folder, binaries):
         return "refused: " + " | ".join(str(error).splitlines())[:400]
     save_file(feed, str(folder / "data.safetensors"))
     (folder / "plan.yaml").write_text("batch: 2\ntrain: {optimizer: {kind: sgd, lr: 1.0}}\n")
-    code, said = run(f"{binaries}/par-compile", folder / "model.onnx", folder / "plan.yaml", "-o", folder / "bundle.par", "-q")
+    code, said = run(f"{binaries}/par-compile", folder / "model.onnx", folder / "plan.yaml", "-o",
+                     folder / "bundle.par", "-q")
     if code:
         return f"refused: {said}" if code == 1 and "error:" in said else f"WRONG: par-compile ends with {code}: {said}"
     metrics = folder / "metrics.jsonl"
@@ -129,7 +134,8 @@ def samples_of(info, most):
     torch.manual_seed(1)
     def is_held(sample):
         values = tree_flatten(((sample.input, *sample.args), sample.kwargs))[0]
-        return all(value.numel() for value in values if isinstance(value, torch.Tensor)) and not sample.kwargs.get("dropout_p")
+        return all(value.numel() for value in values
+                   if isinstance(value, torch.Tensor)) and not sample.kwargs.get("dropout_p")
     every = [sample for sample in info.sample_inputs("cpu", torch.float32, requires_grad=True) if is_held(sample)]
     return every[::max(1, len(every) // most)][:most]
 
@@ -151,7 +157,8 @@ def main():
     torch.set_num_threads(1)
     counts = {}
     first, step = map(int, options.part.split("/"))
-    known = [info for info in op_db if torch.float32 in info.dtypes and info.supports_autograd and not LEFT_OUT.search(info.name)]
+    known = [info for info in op_db
+             if torch.float32 in info.dtypes and info.supports_autograd and not LEFT_OUT.search(info.name)]
     chosen = [info for info in known if not options.only or info.name in options.only.split(",")]
     with tempfile.TemporaryDirectory() as folder:
         for info in chosen[first::step]:

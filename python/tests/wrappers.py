@@ -52,7 +52,8 @@ class Sound(torch.nn.Module):
 
 
 # Their forward knows no use_cache.
-UNCACHED = ("bert", "roberta", "distilbert", "electra", "albert", "deberta", "deberta-v2", "mpnet", "squeezebert", "convbert",
+UNCACHED = ("bert", "roberta", "distilbert", "electra", "albert", "deberta", "deberta-v2", "mpnet", "squeezebert",
+            "convbert",
             "mobilebert", "roformer", "nystromformer", "fnet", "xlnet")
 
 

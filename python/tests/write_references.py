@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Exports modules of train_modules.py and train_architectures.py into a folder, with their data and the losses of ten steps
-of PyTorch in float64, so that the suite, which has no torch, can train them (test/Execute/exported.test).
+"""Exports modules of train_modules.py and train_architectures.py into a folder, with their data and the losses of ten
+steps of PyTorch in float64, so that the suite, which has no torch, can train them (test/Execute/exported.test).
 
     python3 python/tests/write_references.py test/Execute/Inputs/exported
 """
@@ -16,7 +16,8 @@ import train_modules
 from safetensors.torch import save_file
 from train_architectures import STEPS, doubled, optimizer_of, par, rate, torch_losses
 
-NAMES = ("frozen", "frozen_norm", "frequency_padding", "padding", "no_grad", "bends", "mixtral", "gpt_oss", "deepseek_v3")
+NAMES = ("frozen", "frozen_norm", "frequency_padding", "padding", "no_grad", "bends", "mixtral", "gpt_oss",
+         "deepseek_v3")
 
 
 def write(name, folder):
@@ -28,7 +29,8 @@ def write(name, folder):
         par.export(module, {name: values.chunk(STEPS)[0] for name, values in data.items()}, model)
         (folder / f"{name}.onnx.gz").write_bytes(gzip.compress(model.read_bytes(), mtime=0))
     save_file(data, str(folder / f"{name}.safetensors"))
-    return {"optimizer": {"kind": optimizer_of(module), "lr": rate(module)}, "losses": torch_losses(*doubled(module, data))}
+    return {"optimizer": {"kind": optimizer_of(module), "lr": rate(module)},
+            "losses": torch_losses(*doubled(module, data))}
 
 
 if __name__ == "__main__":

@@ -1,9 +1,4 @@
-//===- Alike.cpp - Breaks what a program means, in one role or in all of them alike -------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Breaks what a program means, in one role or in all of them alike.
 #include "Alike.h"
 #include "Breaker.h"
 
@@ -13,7 +8,7 @@ using namespace par::format;
 using namespace par::toy;
 
 std::string_view par::toy::toString(Fault fault) {
-  static constexpr std::string_view names[kFaults] = {
+  static constexpr std::string_view names[faultKinds] = {
       "drop-reduction", "drop-run",        "drop-summand",  "drop-transfer", "drop-step",    "fewer-reduced",
       "fewer-moved",    "reduce-twice",    "reduce-more",   "other-groups",  "member-order", "trade-peers",
       "move-reduction", "other-reduction", "other-operand", "one-slot",      "step-twice",   "coordinate",
@@ -88,7 +83,7 @@ Instruction *Breaker::groupOf(const Spot &place) {
 /// Puts an instruction before the place; into its group, if it is in one.
 bool Breaker::insert(const Spot &place, Instruction it) {
   if (Instruction *group = groupOf(place)) {
-    if (group->n == kMaxGroup)
+    if (group->n == maxGroup)
       return false;
     ++group->n;
   }

@@ -1,14 +1,6 @@
-//===- Alike.h - Breaks what a program means, in one role or in all of them alike ---------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-//
-// Mutations.h breaks one rank's program against the others'. Here all sides of a communication, and all ranks of a
-// role, are changed alike, so that only what the program means is wrong.
-//
-//===----------------------------------------------------------------------===//
+// Breaks what a program means, in one role or in all of them alike. Mutations.h breaks one rank's program against the
+// others'. Here all sides of a communication, and all ranks of a role, are changed alike, so that only what the program
+// means is wrong.
 #pragma once
 
 #include "Mutations.h"
@@ -39,7 +31,7 @@ enum class Fault : uint8_t {
   Rectangles,     ///< ranks of two rectangles of a layout change places
   OtherOutput,    ///< a fetch gives another output
 };
-inline constexpr size_t kFaults = 22;
+inline constexpr size_t faultKinds = 22;
 std::string_view toString(Fault fault);
 
 /// Breaks all programs alike, or with `rank` only that rank's, which gets a program of its own. nullopt where there is

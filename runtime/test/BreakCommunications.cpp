@@ -1,9 +1,4 @@
-//===- BreakCommunications.cpp - Faults of what ranks exchange, on all sides alike --------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Faults of what ranks exchange, on all sides alike.
 #include "Breaker.h"
 
 #include <algorithm>

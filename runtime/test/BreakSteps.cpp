@@ -1,9 +1,4 @@
-//===- BreakSteps.cpp - Faults of what ranks compute, and of what a bundle says of it ------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Faults of what ranks compute, and of what a bundle says of it.
 #include "Breaker.h"
 
 #include <algorithm>
@@ -67,7 +62,7 @@ bool Breaker::oneSlot() {
   uint32_t role = only.value_or(uint32_t(random.below(bundle.programs.size())));
   std::vector<Buffer *> slotted;
   for (Buffer &buffer : bundle.programs[role].buffers)
-    if (buffer.of == kNone && buffer.index == Index::Mb && buffer.kind == BufferKind::Temp && buffer.at.size() > 1)
+    if (buffer.of == noIndex && buffer.index == Index::Mb && buffer.kind == BufferKind::Temp && buffer.at.size() > 1)
       slotted.push_back(&buffer);
   if (slotted.empty())
     return false;
@@ -138,8 +133,8 @@ bool Breaker::tradeTensors() {
   auto &buffers = bundle.programs[role].buffers;
   for (Buffer &one : buffers)
     for (Buffer &other : buffers)
-      if (&one < &other && one.kind == BufferKind::State && other.kind == BufferKind::State && one.of == kNone &&
-          other.of == kNone && one.shape == other.shape && one.type == other.type && one.tensor != other.tensor)
+      if (&one < &other && one.kind == BufferKind::State && other.kind == BufferKind::State && one.of == noIndex &&
+          other.of == noIndex && one.shape == other.shape && one.type == other.type && one.tensor != other.tensor)
         pairs.push_back({&one, &other});
   if (pairs.empty())
     return false;

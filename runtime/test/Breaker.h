@@ -1,9 +1,4 @@
-//===- Breaker.h - What breaks programs alike ---------------------------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Changes programs alike, in one role or in all.
 #pragma once
 
 #include "Alike.h"

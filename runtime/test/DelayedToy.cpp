@@ -1,9 +1,4 @@
-//===- DelayedToy.cpp - Batches that begin before the one before them has updated ----------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Batches that begin before the one before them has updated.
 #include "ToyBundles.h"
 
 using namespace par::format;

@@ -1,9 +1,4 @@
-//===- MutateCommunications.cpp - Mutations of what ranks exchange -------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Mutations of what ranks exchange.
 #include "Mutator.h"
 
 #include <algorithm>
@@ -23,7 +18,7 @@ bool Mutator::drop(Spot spot) {
 
 bool Mutator::duplicate(Spot spot) {
   Instruction *group = groupOf(spot);
-  if (group && group->n == kMaxGroup)
+  if (group && group->n == maxGroup)
     return false;
   if (group)
     ++group->n;
@@ -83,7 +78,7 @@ bool Mutator::type(Spot spot) {
   if (sizeOf(other) == sizeOf(it.type) && random.below(4)) {
     for (Operand &operand : it.operands) {
       Buffer alias = program.buffers[operand.buffer];
-      if (alias.of == kNone)
+      if (alias.of == noIndex)
         alias.of = operand.buffer, alias.offset = 0;
       alias.name += "." + std::to_string(program.buffers.size());
       alias.at.clear();

@@ -1,9 +1,4 @@
-//===- MutateMany.cpp - Series of mutations, each judged -----------------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Series of mutations, each judged.
 #include "Mutations.h"
 #include "Symbolic.h"
 #include "par/verify/Verify.h"
@@ -29,7 +24,7 @@ Tally par::toy::mutateMany(const Bundle &bundle, uint64_t count, uint64_t seed, 
   std::vector<uint64_t> original = runSymbolically(bundle);
   // What a bundle has none of (groups, depths) is given up after many tries.
   for (uint64_t tries = 0; tally.total < count && tries < 50 * count; ++tries) {
-    auto kind = Mutation(tries % kMutations);
+    auto kind = Mutation(tries % mutationKinds);
     uint32_t rank = uint32_t(random.below(bundle.manifest.ranks.size()));
     std::string what;
     std::optional<Bundle> changed = mutate(bundle, rank, kind, random, what);
@@ -53,7 +48,7 @@ std::string par::toy::format(const Tally &tally) {
   char line[160];
   std::string text = "mutation        V1    V2    V3    V4    V5    V6  rejected  equivalent\n";
   uint64_t rejected = 0, equivalent = 0;
-  for (size_t kind = 0; kind < kMutations; ++kind) {
+  for (size_t kind = 0; kind < mutationKinds; ++kind) {
     std::string name(toString(Mutation(kind)));
     std::snprintf(line, sizeof line, "%-10s", name.c_str());
     std::string row = line;

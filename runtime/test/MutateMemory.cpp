@@ -1,9 +1,4 @@
-//===- MutateMemory.cpp - Mutations of where values lie ------------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Mutations of where values lie.
 #include "Mutator.h"
 
 #include <algorithm>
@@ -56,7 +51,8 @@ bool Mutator::offset() {
   std::vector<uint32_t> buffers = usedBuffers(false);
   Buffer &buffer = program.buffers[pick(buffers)];
   uint64_t &at = buffer.at[random.below(buffer.at.size())];
-  uint64_t lines = (buffer.bytes() + kAlignment - 1) / kAlignment, by = (1 + random.below(lines)) * kAlignment;
+  uint64_t lines = (buffer.bytes() + arenaAlignment - 1) / arenaAlignment,
+           by = (1 + random.below(lines)) * arenaAlignment;
   auto [begin, end] = roomOf(program, buffer);
   bool up = random.below(2) && at + by + buffer.bytes() <= end;
   if (!up && at < begin + by)
@@ -87,7 +83,7 @@ bool Mutator::alias() {
   std::vector<uint32_t> aliases;
   for (Spot spot : spots(false))
     for (const Operand &operand : at(spot).operands)
-      if (program.buffers[operand.buffer].of != kNone)
+      if (program.buffers[operand.buffer].of != noIndex)
         aliases.push_back(operand.buffer);
   if (aliases.empty())
     return false;

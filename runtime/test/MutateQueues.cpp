@@ -1,9 +1,4 @@
-//===- MutateQueues.cpp - Mutations of the order in which queues move ----------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Mutations of the order in which queues move.
 #include "Mutator.h"
 
 #include <algorithm>

@@ -1,9 +1,4 @@
-//===- MutateRuns.cpp - Mutations of the order of runs: the schedule's table ----------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Mutations of the order of runs: the schedule's table.
 #include "Mutator.h"
 
 using namespace par::format;

@@ -1,9 +1,4 @@
-//===- Mutations.cpp - Breaks one rank's program in a known way ---------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Breaks one rank's program in a known way.
 #include "Breaker.h"
 #include "Mutator.h"
 
@@ -13,10 +8,10 @@ using namespace par::format;
 using namespace par::toy;
 
 std::string_view par::toy::toString(Mutation mutation) {
-  static constexpr std::string_view names[kMutations] = {"drop",      "duplicate", "swap",  "peer",   "count", "type",
-                                                         "reduction", "group",     "order", "slot",   "depth", "offset",
-                                                         "place",     "alias",     "wait",  "signal", "event", "queue",
-                                                         "move",      "slots",     "line",  "chunk",  "stale"};
+  static constexpr std::string_view names[mutationKinds] = {
+      "drop",  "duplicate", "swap",  "peer",   "count", "type",  "reduction", "group",
+      "order", "slot",      "depth", "offset", "place", "alias", "wait",      "signal",
+      "event", "queue",     "move",  "slots",  "line",  "chunk", "stale"};
   return names[size_t(mutation)];
 }
 
@@ -37,7 +32,7 @@ std::vector<uint32_t> Mutator::usedBuffers(bool slotted) const {
   for (Spot spot : spots(false))
     for (const Operand &operand : program.blocks[spot.block].instructions[spot.n].operands) {
       uint32_t of = program.buffers[operand.buffer].of;
-      used[of == kNone ? operand.buffer : of] = true;
+      used[of == noIndex ? operand.buffer : of] = true;
     }
   std::vector<uint32_t> found;
   for (uint32_t i = 0; i < used.size(); ++i)

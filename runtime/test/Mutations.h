@@ -1,9 +1,4 @@
-//===- Mutations.h - Breaks one rank's program in a known way --------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Breaks one rank's program in a known way.
 #pragma once
 
 #include "par/format/Bundle.h"
@@ -40,7 +35,7 @@ enum class Mutation : uint8_t {
   Chunk,
   Stale
 };
-inline constexpr size_t kMutations = 23;
+inline constexpr size_t mutationKinds = 23;
 std::string_view toString(Mutation mutation);
 
 /// The same numbers on every machine.

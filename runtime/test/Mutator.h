@@ -1,9 +1,4 @@
-//===- Mutator.h - What mutates one program ----------------------------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Mutates one program.
 #pragma once
 
 #include "Mutations.h"

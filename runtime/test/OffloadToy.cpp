@@ -1,9 +1,4 @@
-//===- OffloadToy.cpp - A state in the host's memory, brought and taken back by copies -----===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// A state in the host's memory, brought and taken back by copies.
 #include "ToyBundles.h"
 
 using namespace par::format;

@@ -1,9 +1,4 @@
-//===- ProgramBuilder.cpp - Programs line by line ---------------------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Programs line by line.
 #include "ToyBundles.h"
 
 #include <cstdio>
@@ -39,7 +34,7 @@ uint32_t ProgramBuilder::buffer(std::string name, BufferKind kind, std::vector<i
   buffer.shape = std::move(shape);
   buffer.index = index;
   buffer.tensor = std::move(tensor);
-  uint64_t size = (buffer.bytes() + kAlignment - 1) / kAlignment * kAlignment;
+  uint64_t size = (buffer.bytes() + arenaAlignment - 1) / arenaAlignment * arenaAlignment;
   uint64_t &part = kind == BufferKind::State ? program.arena.state : program.arena.pool;
   for (uint32_t slot = 0; slot < depth; ++slot) {
     buffer.at.push_back((kind == BufferKind::State ? 0 : program.arena.state) + part);
@@ -210,7 +205,7 @@ void ProgramBuilder::fetch(std::string queue, std::string name, std::string from
 
 void ProgramBuilder::run(std::string entry, std::string block, int64_t microbatch) {
   uint32_t e = program.findEntry(entry);
-  if (e == kNone) {
+  if (e == noIndex) {
     program.entries.push_back({std::move(entry), {}});
     e = uint32_t(program.entries.size() - 1);
   }

@@ -1,9 +1,4 @@
-//===- Simulate.cpp - Runs a bundle on made-up data and tells what came out --------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Runs a bundle on made-up data and tells what came out.
 #include "Simulate.h"
 #include "par/comm/Launch.h"
 #include "par/core/Failure.h"

@@ -1,9 +1,4 @@
-//===- Simulate.h - Runs a bundle on made-up data and tells what came out ----------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Runs a bundle on made-up data and tells what came out.
 #pragma once
 
 #include "par/core/Data.h"

@@ -1,9 +1,4 @@
-//===- SimulateMany.cpp - Holds par-verify and the device `sim` against each other ------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Holds par-verify and the device `sim` against each other.
 #include "SimulateMany.h"
 #include "par/verify/Verify.h"
 

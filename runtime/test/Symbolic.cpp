@@ -1,9 +1,4 @@
-//===- Symbolic.cpp - Runs a bundle on names of values -----------------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Runs a bundle on names of values.
 #include "Symbolic.h"
 
 #include <bit>
@@ -163,7 +158,7 @@ Symbolic::Symbolic(const Bundle &bundle) : bundle(bundle) {
     player.rank = rank;
     player.program = &bundle.programs[bundle.manifest.ranks[rank].role];
     for (const Buffer &buffer : player.program->buffers) {
-      if (buffer.kind != BufferKind::State || buffer.of != kNone)
+      if (buffer.kind != BufferKind::State || buffer.of != noIndex)
         continue;
       Hash name;
       name.add("state").add(buffer.tensor);
@@ -272,7 +267,7 @@ Symbolic::Key Symbolic::keyOf(const Player &player, const Run &run, const Instru
   Membership own = *membershipOf(commOf(player, it, index), player.rank);
   if (it.op == Op::Coll) {
     auto count = player.count.find({index, own.group});
-    return {index, own.group, kNone, kNone, count == player.count.end() ? 0 : count->second};
+    return {index, own.group, noIndex, noIndex, count == player.count.end() ? 0 : count->second};
   }
   uint32_t peer = it.peer[uint64_t(run.microbatch) % it.peer.size()];
   return {index, own.group, it.op == Op::Send ? own.member : peer, it.op == Op::Send ? peer : own.member, 0};
@@ -401,7 +396,7 @@ bool Symbolic::runEntry(const std::string &name, uint64_t step) {
     player.entry = &player.program->entries[player.program->findEntry(name)];
     player.run = player.n = 0;
     for (const Buffer &buffer : player.program->buffers)
-      for (size_t slot = 0; buffer.kind == BufferKind::Hyper && buffer.of == kNone && slot < buffer.at.size(); ++slot)
+      for (size_t slot = 0; buffer.kind == BufferKind::Hyper && buffer.of == noIndex && slot < buffer.at.size(); ++slot)
         (buffer.space == Space::Dev ? player.dev : player.host)
             .write(buffer.at[slot],
                    {{Hash().add("hyper").add(buffer.tensor).add(step).add(slot).get(), 0, buffer.bytes()}});
@@ -430,7 +425,7 @@ std::vector<uint64_t> Symbolic::run() {
     hash.add(player.log);
     for (const Tensor &tensor : bundle.manifest.tensors)
       for (const Buffer &buffer : player.program->buffers)
-        if (buffer.kind == BufferKind::State && buffer.of == kNone && buffer.tensor == tensor.name)
+        if (buffer.kind == BufferKind::State && buffer.of == noIndex && buffer.tensor == tensor.name)
           for (uint64_t at : buffer.at)
             hash.add(hashOf((buffer.space == Space::Dev ? player.dev : player.host).read(at, buffer.bytes())));
     ends.push_back(hash.get());

@@ -1,15 +1,6 @@
-//===- Symbolic.h - Runs a bundle on names of values ------------------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-//
-// An oracle that shares nothing with the verifier: every instruction writes a value named by the hash of what
-// it is and what it read, byte ranges hold values, and communication moves them. Two bundles whose ranks end
-// with the same names in all state and all outputs compute the same, up to the order of additions.
-//
-//===----------------------------------------------------------------------===//
+// Runs a bundle on names of values. An oracle that shares nothing with the verifier: every instruction writes a value
+// named by the hash of what it is and what it read, byte ranges hold values, and communication moves them. Two bundles
+// whose ranks end with the same names in all state and all outputs compute the same, up to the order of additions.
 #pragma once
 
 #include "par/format/Bundle.h"

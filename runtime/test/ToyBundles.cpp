@@ -1,9 +1,4 @@
-//===- ToyBundles.cpp - Small valid bundles, built by hand for tests ----------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Small valid bundles, built by hand for tests.
 #include "ToyBundles.h"
 
 #include "par/format/Sha256.h"

@@ -1,13 +1,5 @@
-//===- ToyBundles.h - Small valid bundles, built by hand for tests --------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-//
-// They use products, copies, fills and communication only: no kernel library is needed to run them.
-//
-//===----------------------------------------------------------------------===//
+// Small valid bundles, built by hand for tests. They use products, copies, fills and communication only: no kernel
+// library is needed to run them.
 #pragma once
 
 #include "par/format/Bundle.h"

@@ -1,9 +1,4 @@
-//===- ToyStack.cpp - Programs as a compiler would emit them -------------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Programs as a compiler would emit them.
 #include "ToyBundles.h"
 
 #include "par/format/Sha256.h"

@@ -32,7 +32,7 @@ int main(int argc, char **argv) {
       return endOutput();
     }
     if (options.version) {
-      std::cout << "par 0.1, bundle format " << par::format::kFormatMajor << "." << par::format::kFormatMinor << "\n";
+      std::cout << "par 0.1, bundle format " << par::format::formatMajor << "." << par::format::formatMinor << "\n";
       return endOutput();
     }
     if (const char *device = std::getenv("PAR_DEVICE"))

@@ -1,9 +1,4 @@
-//===- par-verify.cpp - Bundle in, proof or counterexample out -----------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Bundle in, proof or counterexample out.
 #include "par/format/Manifest.h"
 #include "par/format/NearestWord.h"
 #include "par/format/OutOfMemory.h"
@@ -19,7 +14,7 @@
 
 using namespace par::verify;
 
-static constexpr const char *kUsage =
+static constexpr const char *usageText =
     "usage: par-verify BUNDLE [--rank R] [--json] [--jointly]\n"
     "Proves a bundle's communication and memory from its files alone.\n"
     "--jointly: also compares what all programs compute together; it still refuses valid bundles of some plans\n"
@@ -32,12 +27,12 @@ static int run(int argc, char **argv) {
   for (int i = 1; i < argc; ++i) {
     std::string argument = argv[i];
     if (argument == "--help") {
-      std::fputs(kUsage, stdout);
+      std::fputs(usageText, stdout);
       return 0;
     }
     if (argument == "--version") {
-      std::printf("par 0.1, bundle format %u.%u\n", unsigned(par::format::kFormatMajor),
-                  unsigned(par::format::kFormatMinor));
+      std::printf("par 0.1, bundle format %u.%u\n", unsigned(par::format::formatMajor),
+                  unsigned(par::format::formatMinor));
       return 0;
     }
     if (argument == "--json") {
@@ -63,12 +58,12 @@ static int run(int argc, char **argv) {
       static constexpr std::string_view flags[] = {"--rank", "--json", "--jointly", "--help", "--version"};
       std::fprintf(stderr, "par-verify: error: unexpected argument '%s'%s\n%s",
                    par::format::excerpt(par::format::printable(argument)).c_str(),
-                   par::format::didYouMean(argument, flags).c_str(), kUsage);
+                   par::format::didYouMean(argument, flags).c_str(), usageText);
       return 2;
     }
   }
   if (folder.empty())
-    return std::fputs(kUsage, stderr), 2;
+    return std::fputs(usageText, stderr), 2;
   auto there = par::format::isThere(folder + "/manifest.json");
   if (!there || !*there)
     return std::fprintf(stderr, "%s: error: %s\n", par::format::printable(folder).c_str(),

@@ -15,10 +15,12 @@ namespace {
 constexpr const char *tables = R"ir(
 par.stage @s0 <"dp"=2> ranks [0, 1]
 par.stage @s1 <"dp"=2> ranks [2, 3]
-par.variable @w parameter : tensor<3x4xf32> stored tensor<12xf32> init "normal(0.02)" source {file = "m.onnx", offset = 16 : i64, length = 48 : i64}
+par.variable @w parameter : tensor<3x4xf32> stored tensor<12xf32> init "normal(0.02)" source {file = "m.onnx",
+    offset = 16 : i64, length = 48 : i64}
 par.variable @step counter : tensor<f32> value dense<2.0> : tensor<f32>
 par.variable @lr hyper : tensor<f32> value dense<0.125> : tensor<f32>
-par.kernel @mul(%a: tensor<2x4xf32>, %b: tensor<2x4xf32>) -> tensor<2x4xf32> attributes {implementation = "generated", tied = array<i64: -1>} {
+par.kernel @mul(%a: tensor<2x4xf32>, %b: tensor<2x4xf32>) -> tensor<2x4xf32>
+    attributes {implementation = "generated", tied = array<i64: -1>} {
   %0 = par.multiply %a, %b : tensor<2x4xf32>
   par.return %0 : tensor<2x4xf32>
 }
@@ -26,11 +28,13 @@ par.kernel @sum(%a: tensor<2x4xf32>) -> tensor<f32> attributes {implementation =
   %0 = par.reduce sum %a dims [0, 1] : tensor<2x4xf32> to tensor<f32>
   par.return %0 : tensor<f32>
 }
-par.kernel @sgd(%w: tensor<2x4xf32>, %g: tensor<2x4xf32>, %lr: tensor<f32>) -> tensor<2x4xf32> attributes {implementation = "generated", tied = array<i64: 0>} {
+par.kernel @sgd(%w: tensor<2x4xf32>, %g: tensor<2x4xf32>, %lr: tensor<f32>) -> tensor<2x4xf32>
+    attributes {implementation = "generated", tied = array<i64: 0>} {
   %0 = par.sgd %w, %g, %lr decay 0.0 : tensor<2x4xf32>, tensor<2x4xf32>, tensor<f32>
   par.return %0 : tensor<2x4xf32>
 }
-par.kernel @inc(%s: tensor<f32>, %l: tensor<f32>) -> tensor<f32> attributes {implementation = "generated", tied = array<i64: 0>} {
+par.kernel @inc(%s: tensor<f32>, %l: tensor<f32>) -> tensor<f32>
+    attributes {implementation = "generated", tied = array<i64: 0>} {
   %0 = par.add %s, %l : tensor<f32>
   par.return %0 : tensor<f32>
 }

@@ -77,7 +77,8 @@ TEST(Kernels, BitCasts) {
 
 TEST(Kernels, Sorting) {
   runAll(R"(
-    par.kernel @position(%a: tensor<3x9x4xf32>) -> (tensor<3x9x4xi64>, tensor<3x9x4xi64>) attributes {implementation = "generated"} {
+    par.kernel @position(%a: tensor<3x9x4xf32>) -> (tensor<3x9x4xi64>, tensor<3x9x4xi64>)
+        attributes {implementation = "generated"} {
       %0 = par.sorted_position %a dim 1 : tensor<3x9x4xf32> to tensor<3x9x4xi64>
       %1 = par.sorted_position %a dim 1 {descending = true} : tensor<3x9x4xf32> to tensor<3x9x4xi64>
       par.return %0, %1 : tensor<3x9x4xi64>, tensor<3x9x4xi64>
@@ -117,7 +118,8 @@ TEST(Kernels, Movement) {
       %0 = par.reverse %a dims [0, 2] : tensor<3x4x5xf32>
       par.return %0 : tensor<3x4x5xf32>
     }
-    par.kernel @broadcast(%a: tensor<5xf32>, %b: tensor<3x1xf32>) -> tensor<3x5xf32> attributes {implementation = "generated"} {
+    par.kernel @broadcast(%a: tensor<5xf32>, %b: tensor<3x1xf32>) -> tensor<3x5xf32>
+        attributes {implementation = "generated"} {
       %0 = par.broadcast_in_dim %a dims [1] : tensor<5xf32> to tensor<3x5xf32>
       %1 = par.broadcast_in_dim %b dims [0, 1] : tensor<3x1xf32> to tensor<3x5xf32>
       %2 = par.add %0, %1 : tensor<3x5xf32>
@@ -129,7 +131,8 @@ TEST(Kernels, Movement) {
       %1 = par.negate %0 : tensor<3x8xf32>
       par.return %1 : tensor<3x8xf32>
     }
-    par.kernel @pass(%a: tensor<4x6xf32>) -> (tensor<24xf32>, tensor<4x6xf32>) attributes {implementation = "generated"} {
+    par.kernel @pass(%a: tensor<4x6xf32>) -> (tensor<24xf32>, tensor<4x6xf32>)
+        attributes {implementation = "generated"} {
       %0 = par.reshape %a : tensor<4x6xf32> to tensor<24xf32>
       par.return %0, %a : tensor<24xf32>, tensor<4x6xf32>
     }
@@ -156,7 +159,8 @@ TEST(Kernels, Movement) {
       %0 = par.concat %a, %b, %c dim 1 : (tensor<3x2xf32>, tensor<3x3xf32>, tensor<3x1xf32>) -> tensor<3x6xf32>
       par.return %0 : tensor<3x6xf32>
     }
-    par.kernel @constants(%a: tensor<2x3xf32>) -> (tensor<2x3xf32>, tensor<2x3xi64>) attributes {implementation = "generated"} {
+    par.kernel @constants(%a: tensor<2x3xf32>) -> (tensor<2x3xf32>, tensor<2x3xi64>)
+        attributes {implementation = "generated"} {
       %c = par.constant dense<[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]> : tensor<2x3xf32>
       %0 = par.add %a, %c : tensor<2x3xf32>
       %1 = par.iota dim 1 : tensor<2x3xi64>
@@ -183,11 +187,14 @@ TEST(Kernels, ProductsInBlocksOfRows) {
         }
   // Rows of two dims, and what both operands read along the last one.
   text += R"(
-    par.kernel @batch(%a: tensor<3x7x5xf64>, %b: tensor<3x5x9xf64>) -> tensor<3x7x9xf64> attributes {implementation = "generated"} {
-      %0 = par.dot %a, %b contracting [2] x [1] batching [0] x [0] : (tensor<3x7x5xf64>, tensor<3x5x9xf64>) -> tensor<3x7x9xf64>
+    par.kernel @batch(%a: tensor<3x7x5xf64>, %b: tensor<3x5x9xf64>) -> tensor<3x7x9xf64>
+        attributes {implementation = "generated"} {
+      %0 = par.dot %a, %b contracting [2] x [1] batching [0] x [0]
+          : (tensor<3x7x5xf64>, tensor<3x5x9xf64>) -> tensor<3x7x9xf64>
       par.return %0 : tensor<3x7x9xf64>
     }
-    par.kernel @merged(%a: tensor<3x7x5xf64>, %b: tensor<5x9xf64>) -> tensor<3x7x9xf64> attributes {implementation = "generated"} {
+    par.kernel @merged(%a: tensor<3x7x5xf64>, %b: tensor<5x9xf64>) -> tensor<3x7x9xf64>
+        attributes {implementation = "generated"} {
       %n = par.negate %a : tensor<3x7x5xf64>
       %0 = par.dot %n, %b contracting [2] x [0] : (tensor<3x7x5xf64>, tensor<5x9xf64>) -> tensor<3x7x9xf64>
       par.return %0 : tensor<3x7x9xf64>
@@ -204,7 +211,8 @@ TEST(Kernels, TranspositionsInSquares) {
       %1 = par.add %0, %0 : tensor<96x64xf32>
       par.return %1 : tensor<96x64xf32>
     }
-    par.kernel @left(%a: tensor<2x37x41xf32>, %b: tensor<37xf32>) -> tensor<2x41x37xf32> attributes {implementation = "generated"} {
+    par.kernel @left(%a: tensor<2x37x41xf32>, %b: tensor<37xf32>) -> tensor<2x41x37xf32>
+        attributes {implementation = "generated"} {
       %0 = par.transpose %a [0, 2, 1] : tensor<2x37x41xf32> to tensor<2x41x37xf32>
       %1 = par.broadcast_in_dim %b dims [2] : tensor<37xf32> to tensor<2x41x37xf32>
       %2 = par.add %0, %1 : tensor<2x41x37xf32>
@@ -215,7 +223,8 @@ TEST(Kernels, TranspositionsInSquares) {
       %1 = par.exp %0 : tensor<66x5x33xf32>
       par.return %1 : tensor<66x5x33xf32>
     }
-    par.kernel @tiles(%a: tensor<33x66x70xf32>, %b: tensor<66x70x33xf32>) -> (tensor<66x70x33xf32>, tensor<66x70x33xf32>)
+    par.kernel @tiles(%a: tensor<33x66x70xf32>, %b: tensor<66x70x33xf32>)
+        -> (tensor<66x70x33xf32>, tensor<66x70x33xf32>)
         attributes {implementation = "generated"} {
       %0 = par.transpose %a [1, 2, 0] : tensor<33x66x70xf32> to tensor<66x70x33xf32>
       %1 = par.add %0, %b : tensor<66x70x33xf32>
@@ -227,13 +236,15 @@ TEST(Kernels, TranspositionsInSquares) {
 
 TEST(Kernels, Reductions) {
   runAll(R"(
-    par.kernel @rows(%a: tensor<6x70xf32>) -> (tensor<6xf32>, tensor<6xf32>, tensor<6xf32>) attributes {implementation = "generated"} {
+    par.kernel @rows(%a: tensor<6x70xf32>) -> (tensor<6xf32>, tensor<6xf32>, tensor<6xf32>)
+        attributes {implementation = "generated"} {
       %0 = par.reduce sum %a dims [1] : tensor<6x70xf32> to tensor<6xf32>
       %1 = par.reduce max %a dims [1] : tensor<6x70xf32> to tensor<6xf32>
       %2 = par.reduce min %a dims [1] : tensor<6x70xf32> to tensor<6xf32>
       par.return %0, %1, %2 : tensor<6xf32>, tensor<6xf32>, tensor<6xf32>
     }
-    par.kernel @columns(%a: tensor<2x60x7xf32>, %b: tensor<2x60x7xf32>) -> tensor<7xf32> attributes {implementation = "generated"} {
+    par.kernel @columns(%a: tensor<2x60x7xf32>, %b: tensor<2x60x7xf32>) -> tensor<7xf32>
+        attributes {implementation = "generated"} {
       %m = par.multiply %a, %b : tensor<2x60x7xf32>
       %0 = par.reduce sum %m dims [0, 1] : tensor<2x60x7xf32> to tensor<7xf32>
       par.return %0 : tensor<7xf32>
@@ -254,11 +265,14 @@ TEST(Kernels, Reductions) {
       %1 = par.reduce and %a dims [1] : tensor<30x40xi1> to tensor<30xi1>
       par.return %0, %1 : tensor<30xi1>, tensor<30xi1>
     }
-    par.kernel @dot(%a: tensor<2x5x7xf32>, %b: tensor<2x3x7xf32>) -> tensor<2x5x3xf32> attributes {implementation = "generated"} {
-      %0 = par.dot %a, %b contracting [2] x [2] batching [0] x [0] : (tensor<2x5x7xf32>, tensor<2x3x7xf32>) -> tensor<2x5x3xf32>
+    par.kernel @dot(%a: tensor<2x5x7xf32>, %b: tensor<2x3x7xf32>) -> tensor<2x5x3xf32>
+        attributes {implementation = "generated"} {
+      %0 = par.dot %a, %b contracting [2] x [2] batching [0] x [0]
+          : (tensor<2x5x7xf32>, tensor<2x3x7xf32>) -> tensor<2x5x3xf32>
       par.return %0 : tensor<2x5x3xf32>
     }
-    par.kernel @dot_wide(%a: tensor<5x7xf32>, %b: tensor<7x30xf32>) -> tensor<5x30xf32> attributes {implementation = "generated"} {
+    par.kernel @dot_wide(%a: tensor<5x7xf32>, %b: tensor<7x30xf32>) -> tensor<5x30xf32>
+        attributes {implementation = "generated"} {
       %t = par.tanh %a : tensor<5x7xf32>
       %0 = par.dot %t, %b contracting [1] x [0] : (tensor<5x7xf32>, tensor<7x30xf32>) -> tensor<5x30xf32>
       par.return %0 : tensor<5x30xf32>
@@ -280,7 +294,8 @@ TEST(Kernels, Composites) {
       %0 = par.softmax %a dim 0 : tensor<9x5xf32>
       par.return %0 : tensor<9x5xf32>
     }
-    par.kernel @softmax_grad(%a: tensor<8x33xf32>, %b: tensor<8x33xf32>) -> tensor<8x33xf32> attributes {implementation = "generated"} {
+    par.kernel @softmax_grad(%a: tensor<8x33xf32>, %b: tensor<8x33xf32>) -> tensor<8x33xf32>
+        attributes {implementation = "generated"} {
       %0 = par.softmax_grad %a, %b dim 1 : tensor<8x33xf32>
       par.return %0 : tensor<8x33xf32>
     }
@@ -304,12 +319,14 @@ TEST(Kernels, Composites) {
     }
     par.kernel @cross_entropy(%z: tensor<4x6x17xf32>, %y: tensor<4x6xi64>) -> (tensor<4x6xf32>, tensor<4x6xf32>)
         attributes {implementation = "generated"} {
-      %0, %1 = par.cross_entropy %z, %y ignore 2 : (tensor<4x6x17xf32>, tensor<4x6xi64>) -> (tensor<4x6xf32>, tensor<4x6xf32>)
+      %0, %1 = par.cross_entropy %z, %y ignore 2
+          : (tensor<4x6x17xf32>, tensor<4x6xi64>) -> (tensor<4x6xf32>, tensor<4x6xf32>)
       par.return %0, %1 : tensor<4x6xf32>, tensor<4x6xf32>
     }
     par.kernel @cross_entropy_grad(%ct: tensor<24xf32>, %z: tensor<24x17xf32>, %y: tensor<24xi64>, %l: tensor<24xf32>)
         -> tensor<24x17xf32> attributes {implementation = "generated"} {
-      %0 = par.cross_entropy_grad %ct, %z, %y, %l ignore 2 : (tensor<24xf32>, tensor<24x17xf32>, tensor<24xi64>, tensor<24xf32>)
+      %0 = par.cross_entropy_grad %ct, %z, %y, %l ignore 2
+          : (tensor<24xf32>, tensor<24x17xf32>, tensor<24xi64>, tensor<24xf32>)
         -> tensor<24x17xf32>
       par.return %0 : tensor<24x17xf32>
     })");
@@ -317,23 +334,28 @@ TEST(Kernels, Composites) {
 
 TEST(Kernels, IndexedAndUpdates) {
   runAll(R"(
-    par.kernel @gather(%t: tensor<4x5x6xf32>, %i: tensor<2x3xi64>) -> tensor<4x2x3x6xf32> attributes {implementation = "generated"} {
+    par.kernel @gather(%t: tensor<4x5x6xf32>, %i: tensor<2x3xi64>) -> tensor<4x2x3x6xf32>
+        attributes {implementation = "generated"} {
       %0 = par.gather %t, %i dim 1 : tensor<4x5x6xf32>, tensor<2x3xi64> to tensor<4x2x3x6xf32>
       par.return %0 : tensor<4x2x3x6xf32>
     }
-    par.kernel @gather_one(%t: tensor<4x5xf32>, %i: tensor<i64>) -> tensor<5xf32> attributes {implementation = "generated"} {
+    par.kernel @gather_one(%t: tensor<4x5xf32>, %i: tensor<i64>) -> tensor<5xf32>
+        attributes {implementation = "generated"} {
       %0 = par.gather %t, %i dim 0 : tensor<4x5xf32>, tensor<i64> to tensor<5xf32>
       par.return %0 : tensor<5xf32>
     }
-    par.kernel @scatter(%u: tensor<8x6xf32>, %i: tensor<8xi64>) -> tensor<5x6xf32> attributes {implementation = "generated"} {
+    par.kernel @scatter(%u: tensor<8x6xf32>, %i: tensor<8xi64>) -> tensor<5x6xf32>
+        attributes {implementation = "generated"} {
       %0 = par.scatter_add %u, %i dim 0 size 5 : tensor<8x6xf32>, tensor<8xi64> to tensor<5x6xf32>
       par.return %0 : tensor<5x6xf32>
     }
-    par.kernel @take(%t: tensor<4x5xf32>, %i: tensor<4x2xi64>) -> tensor<4x2xf32> attributes {implementation = "generated"} {
+    par.kernel @take(%t: tensor<4x5xf32>, %i: tensor<4x2xi64>) -> tensor<4x2xf32>
+        attributes {implementation = "generated"} {
       %0 = par.take %t, %i dim 1 : tensor<4x5xf32>, tensor<4x2xi64> to tensor<4x2xf32>
       par.return %0 : tensor<4x2xf32>
     }
-    par.kernel @put(%u: tensor<4x2xf32>, %i: tensor<4x2xi64>) -> tensor<4x5xf32> attributes {implementation = "generated"} {
+    par.kernel @put(%u: tensor<4x2xf32>, %i: tensor<4x2xi64>) -> tensor<4x5xf32>
+        attributes {implementation = "generated"} {
       %0 = par.put_add %u, %i dim 1 size 5 : tensor<4x2xf32>, tensor<4x2xi64> to tensor<4x5xf32>
       par.return %0 : tensor<4x5xf32>
     }
@@ -342,7 +364,8 @@ TEST(Kernels, IndexedAndUpdates) {
       %0 = par.sgd %w, %g, %l decay 0.1 : tensor<70xf32>, tensor<70xf32>, tensor<f32>
       par.return %0 : tensor<70xf32>
     }
-    par.kernel @momentum(%w: tensor<7x9xf32>, %g: tensor<7x9xf32>, %v: tensor<7x9xf32>, %s: tensor<f32>, %l: tensor<f32>)
+    par.kernel @momentum(%w: tensor<7x9xf32>, %g: tensor<7x9xf32>, %v: tensor<7x9xf32>, %s: tensor<f32>,
+        %l: tensor<f32>)
         -> (tensor<7x9xf32>, tensor<7x9xf32>) attributes {implementation = "generated", tied = array<i64: 0, 2>} {
       %0, %1 = par.momentum %w, %g, %v, %s, %l momentum 0.9 decay 0.01
         : tensor<7x9xf32>, tensor<7x9xf32>, tensor<7x9xf32>, tensor<f32>, tensor<f32>
@@ -403,7 +426,8 @@ TEST(Kernels, SlicesOfReductions) {
 /// Rows that are no leading dims: what reductions over the other dims keep.
 TEST(Kernels, StatisticsOfChannels) {
   runAll(R"(
-    par.kernel @forward(%x: tensor<3x5x2x7xf32>, %gain: tensor<5xf32>) -> (tensor<3x5x2x7xf32>, tensor<5xf32>, tensor<3x5x2x7xi1>)
+    par.kernel @forward(%x: tensor<3x5x2x7xf32>, %gain: tensor<5xf32>)
+        -> (tensor<3x5x2x7xf32>, tensor<5xf32>, tensor<3x5x2x7xi1>)
         attributes {implementation = "generated"} {
       %s = par.reduce sum %x dims [0, 2, 3] : tensor<3x5x2x7xf32> to tensor<5xf32>
       %mean = par.broadcast_in_dim %s dims [1] : tensor<5xf32> to tensor<3x5x2x7xf32>
@@ -454,21 +478,25 @@ TEST(Kernels, StatisticsOfChannels) {
 /// Two loops become one only where every operand steps through memory as one would.
 TEST(Kernels, LoopsThatMerge) {
   runAll(R"(
-    par.kernel @all(%x: tensor<3x4x5xf32>, %y: tensor<3x4x5xf32>) -> tensor<3x4x5xf32> attributes {implementation = "generated"} {
+    par.kernel @all(%x: tensor<3x4x5xf32>, %y: tensor<3x4x5xf32>) -> tensor<3x4x5xf32>
+        attributes {implementation = "generated"} {
       %0 = par.add %x, %y : tensor<3x4x5xf32>
       par.return %0 : tensor<3x4x5xf32>
     }
-    par.kernel @outer(%x: tensor<3x4x5xf32>, %b: tensor<5xf32>) -> tensor<3x4x5xf32> attributes {implementation = "generated"} {
+    par.kernel @outer(%x: tensor<3x4x5xf32>, %b: tensor<5xf32>) -> tensor<3x4x5xf32>
+        attributes {implementation = "generated"} {
       %1 = par.broadcast_in_dim %b dims [2] : tensor<5xf32> to tensor<3x4x5xf32>
       %0 = par.add %x, %1 : tensor<3x4x5xf32>
       par.return %0 : tensor<3x4x5xf32>
     }
-    par.kernel @inner(%x: tensor<3x4x5xf32>, %b: tensor<3xf32>) -> tensor<3x4x5xf32> attributes {implementation = "generated"} {
+    par.kernel @inner(%x: tensor<3x4x5xf32>, %b: tensor<3xf32>) -> tensor<3x4x5xf32>
+        attributes {implementation = "generated"} {
       %1 = par.broadcast_in_dim %b dims [0] : tensor<3xf32> to tensor<3x4x5xf32>
       %0 = par.add %x, %1 : tensor<3x4x5xf32>
       par.return %0 : tensor<3x4x5xf32>
     }
-    par.kernel @apart(%x: tensor<3x4x5xf32>, %t: tensor<4x3x5xf32>) -> tensor<3x4x5xf32> attributes {implementation = "generated"} {
+    par.kernel @apart(%x: tensor<3x4x5xf32>, %t: tensor<4x3x5xf32>) -> tensor<3x4x5xf32>
+        attributes {implementation = "generated"} {
       %1 = par.transpose %t [1, 0, 2] : tensor<4x3x5xf32> to tensor<3x4x5xf32>
       %0 = par.add %x, %1 : tensor<3x4x5xf32>
       par.return %0 : tensor<3x4x5xf32>

@@ -1,3 +1,5 @@
+// Runs compiled kernels between guard pages and compares them with the interpreter: for the oldest and the best
+// instruction set of this machine, and for an emulated GPU.
 #pragma once
 
 #include "../../lib/KernelCheck/GuardedBuffer.h"

@@ -1,4 +1,5 @@
-"""Runs a recurrent model whose state the plan carries from call to call, on several plans, against Python's own arithmetic.
+"""Runs a recurrent model whose state the plan carries from call to call, on several plans, against Python's own
+arithmetic.
 
     carry.py FOLDER       writes the model, its plans and its data there
 """
@@ -14,8 +15,8 @@ from encode import encode
 from runs import Claims, largest, read_safetensors, write_safetensors
 
 SAMPLES, CALLS, WIDTH, STATE = 4, 5, 6, 8
-# `u` is handed on and read by nothing that is returned; `n` is the same for all samples; `s` is made before the second module,
-# which reads what it was.
+# `u` is handed on and read by nothing that is returned; `n` is the same for all samples; `s` is made before the second
+# module, which reads what it was.
 MODEL = """
 input x f32[4,6]
 input s f32[4,8]
@@ -45,7 +46,8 @@ PLANS = {
     "one": "", "dp2": "mesh: {dp: 2}\n", "dp4": "mesh: {dp: 4}\n", "zero3": "mesh: {dp: 2}\nzero: 3\n",
     "pp2": "mesh: {pp: 2}\npipeline: {cuts: [second]}\n", "tp2": "mesh: {tp: 2}\nshard: {w: {1: tp}, r: {1: tp}}\n",
     "dp2tp2": "mesh: {dp: 2, tp: 2}\nshard: {w: {1: tp}, s: {1: tp}}\n",
-    "one-m2": "batch: {microbatches: 2}\n", "pp2-m4": "mesh: {pp: 2}\nbatch: {microbatches: 4}\npipeline: {cuts: [second]}\n",
+    "one-m2": "batch: {microbatches: 2}\n",
+    "pp2-m4": "mesh: {pp: 2}\nbatch: {microbatches: 4}\npipeline: {cuts: [second]}\n",
     "pp2dp2-m2": "mesh: {pp: 2, dp: 2}\nbatch: {microbatches: 2}\npipeline: {cuts: [second]}\n",
     "tp2-m2": "mesh: {tp: 2}\nbatch: {microbatches: 2}\nshard: {w: {1: tp}, r: {1: tp}, s: {1: tp}}\n",
 }
@@ -60,7 +62,8 @@ def expected(x, w, r):
     state, found = [[0.0] * STATE for _ in range(SAMPLES)], []
     for call in range(CALLS):
         rows = [x[(call * SAMPLES + b) * WIDTH:][:WIDTH] for b in range(SAMPLES)]
-        before, state = state, [[math.tanh(sum(row[k] * w[k * STATE + j] for k in range(WIDTH)) + sum(old[k] * r[k * STATE + j] for k in range(STATE)))
+        before, state = state, [[math.tanh(sum(row[k] * w[k * STATE + j] for k in range(WIDTH))
+                                           + sum(old[k] * r[k * STATE + j] for k in range(STATE)))
                           for j in range(STATE)] for row, old in zip(rows, state)]
         found += [value * (call + 1) + old for row, last in zip(state, before) for value, old in zip(row, last)]
     return found
@@ -90,7 +93,8 @@ def main():
             outputs = read_safetensors(work / "y.safetensors")
             claims.equal(f"{name}: outputs", sorted(outputs), ["y"])
             # A few dozen roundings of values below 5.
-            claims.hold(f"{name}: run {call} differs from the reference by", largest(abs(a - b) for a, b in zip(outputs["y"][1], wanted)), 1e-5)
+            claims.hold(f"{name}: run {call} differs from the reference by",
+                        largest(abs(a - b) for a, b in zip(outputs["y"][1], wanted)), 1e-5)
     print(f"{claims.count} claims, {len(claims.failures)} failed")
 
 

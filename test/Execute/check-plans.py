@@ -23,7 +23,8 @@ TRAIN = "par: 1\ntrain: {optimizer: {kind: adamw, lr: 1e-3}, clip: 1.0}\n"
 def check(options, case, work):
     plan = work / "plan.yaml"
     plan.write_text(TRAIN + CASES[case])
-    command = [options.par_compile, MODELS / options.model / "model.onnx", plan, "--check-phases", "-o", work / f"{case}.par"]
+    command = [options.par_compile, MODELS / options.model / "model.onnx", plan, "--check-phases", "-o",
+               work / f"{case}.par"]
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=600)
     checked = re.findall(r"^checked (\w+) +(.*)$", done.stdout, re.MULTILINE)
     compared = {what for phase, what in checked if phase != "annotate"}

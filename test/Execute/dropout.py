@@ -40,7 +40,8 @@ class Model:
     def __init__(self, ratio, layers=2):
         self.layers = layers
         self.choose, self.count = random.Random(1), 0
-        self.lines = ["opset 20", f"input tokens i64[batch,{LENGTH}]", f"output logits f32[batch,{LENGTH},{VOCABULARY}]",
+        self.lines = ["opset 20", f"input tokens i64[batch,{LENGTH}]",
+                      f"output logits f32[batch,{LENGTH},{VOCABULARY}]",
                       f"init ratio f32[] = {ratio}", "init training i1[] = 1"]
 
     def parameter(self, name, *shape):
@@ -97,7 +98,8 @@ class Model:
 
 def write_tokens(path):
     choose = random.Random(2)
-    write_safetensors(path, {name: ([4 * BATCH, LENGTH], [choose.randrange(VOCABULARY) for _ in range(4 * BATCH * LENGTH)])
+    write_safetensors(path,
+                      {name: ([4 * BATCH, LENGTH], [choose.randrange(VOCABULARY) for _ in range(4 * BATCH * LENGTH)])
                              for name in ("tokens", "labels")})
 
 
@@ -116,7 +118,8 @@ class Trial:
         return "train: {loss: cross_entropy, optimizer: {kind: adamw, lr: 1e-2}}\n" + text
 
     def train(self, more="", *flags, model=None, steps=STEPS):
-        metrics, weights = self.runs.train(self.runs.compile(model or self.model, self.plan(more)), self.data, steps, *flags)
+        metrics, weights = self.runs.train(self.runs.compile(model or self.model, self.plan(more)), self.data, steps,
+                                           *flags)
         return [line["loss"] for line in metrics], weights.read_bytes(), read_safetensors(weights)
 
     def evaluate(self, model):
@@ -132,7 +135,8 @@ class Trial:
         for name, plan in PLANS.items():
             other = self.train(plan)
             self.claims.hold(f"{name}: losses to one rank's", self.apart(one, other), 2e-5)
-            weights = largest(abs(a - b) for name, (_, numbers) in one[2].items() for a, b in zip(numbers, other[2][name][1]))
+            weights = largest(abs(a - b) for name, (_, numbers) in one[2].items()
+                              for a, b in zip(numbers, other[2][name][1]))
             self.claims.hold(f"{name}: weights to one rank's", weights, 2e-4)
 
     def check_narrow(self):
@@ -143,12 +147,15 @@ class Trial:
     def check_draws(self):
         """What is held against each other above is not trivially equal."""
         one = self.train()
-        self.claims.hold("nothing dropped: losses to one rank's", self.apart(one, self.train(model=self.plain)), 1e-2, least=True)
-        self.claims.hold("another seed: losses to one rank's", self.apart(one, self.train("", "--set", "seed=7")), 1e-2, least=True)
+        self.claims.hold("nothing dropped: losses to one rank's", self.apart(one, self.train(model=self.plain)), 1e-2,
+                         least=True)
+        self.claims.hold("another seed: losses to one rank's", self.apart(one, self.train("", "--set", "seed=7")),
+                         1e-2, least=True)
         self.claims.equal("evaluation drops nothing", self.evaluate(self.model), self.evaluate(self.plain))
 
     def check_shared(self):
-        """Layers that differ in what they draw alone run the same code of a GPU, where kernels compute their keys themselves."""
+        """Layers that differ in what they draw alone run the same code of a GPU, where kernels compute their keys
+        themselves."""
         count = []
         for layers in (4, 6):
             model = self.work / f"layers{layers}.onnx"
@@ -173,7 +180,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--bin", default="")
     options = parser.parse_args()
-    binaries = options.bin or pathlib.Path(subprocess.run(["which", "par-run"], capture_output=True, text=True).stdout).parent
+    binaries = options.bin or pathlib.Path(subprocess.run(["which", "par-run"], capture_output=True,
+                                                          text=True).stdout).parent
     with tempfile.TemporaryDirectory(prefix="par-dropout-") as work:
         trial = Trial(binaries, pathlib.Path(work))
         trial.check_plans()

@@ -1,6 +1,7 @@
 """Trains batch norms under several plans and evaluates: as PyTorch does after module.eval(), by the moving statistics.
 
-    evaluate-norm.py FOLDER       with the tools on the PATH; writes the model, its plans and its data there, and compares the losses
+    evaluate-norm.py FOLDER       with the tools on the PATH; writes the model, its plans and its data there, and
+                                  compares the losses
 """
 import json
 import math
@@ -36,7 +37,8 @@ TRAIN = "train: {loss: mse, optimizer: {kind: sgd, lr: 0.01}}\n"
 PLANS = {
     "one rank": f"batch: {BATCH}\n",
     "dp2": f"batch: {BATCH}\nmesh: {{dp: 2}}\n",
-    "pp2 with groups": f"batch: {{size: {BATCH}, microbatches: 2}}\nmesh: {{pp: 2}}\npipeline: {{cuts: [last]}}\nbatch_norm: 4\n",
+    "pp2 with groups": f"batch: {{size: {BATCH}, microbatches: 2}}\nmesh: {{pp: 2}}\npipeline: {{cuts: "
+                       f"[last]}}\nbatch_norm: 4\n",
     "bf16": f"batch: {BATCH}\nprecision: bf16\n",
 }
 

@@ -17,7 +17,8 @@ def losses(model, plan, data, work):
     file.write_text(json.dumps(plan))
     metrics.unlink(missing_ok=True)
     for command in (["par-compile", model, file, "-o", work / "bundle.par", "-q"],
-                    ["par-run", work / "bundle.par", "--data", data, "--order", "sequential", "--steps", "10", "--metrics", metrics]):
+                    ["par-run", work / "bundle.par", "--data", data, "--order", "sequential", "--steps", "10",
+                     "--metrics", metrics]):
         done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
         if done.returncode:
             sys.exit(done.stdout + done.stderr)
@@ -34,7 +35,8 @@ def main():
         plan = {**PLANS[sys.argv[3]], "train": {"optimizer": wanted["optimizer"]}}
         got = losses(model, plan, folder / f"{name}.safetensors", work)
         apart = max(abs(a - b) / max(1, abs(b)) for a, b in zip(got, wanted["losses"], strict=True))
-        print(f"{name}, {sys.argv[3]}: {'equal' if apart <= BOUND else f'{apart:.1e} apart, bound {BOUND:.0e}'}", flush=True)
+        print(f"{name}, {sys.argv[3]}: {'equal' if apart <= BOUND else f'{apart:.1e} apart, bound {BOUND:.0e}'}",
+              flush=True)
 
 
 main()

@@ -1,5 +1,5 @@
-"""Trains a model whose layers are frozen in front, in the middle or at the end under every schedule, each phase held against
-Import's step and the run against one rank.
+"""Trains a model whose layers are frozen in front, in the middle or at the end under every schedule, each phase held
+against Import's step and the run against one rank.
 
     frozen-stages.py FOLDER       writes the model, its data and its plans there
 """
@@ -25,13 +25,16 @@ def model(source):
     lines = [f"input x f32[{SAMPLES},{WIDTH}]"]
     for layer in range(LAYERS):
         numbers = " ".join(f"{source.uniform(-0.6, 0.6):.4f}" for _ in range(WIDTH * WIDTH))
-        lines += [f"init layer.{layer}.weight f32[{WIDTH},{WIDTH}] = {numbers}", f"init layer.{layer}.bias f32[{WIDTH}] = " + "0.1 " * WIDTH]
+        lines += [f"init layer.{layer}.weight f32[{WIDTH},{WIDTH}] = {numbers}",
+                  f"init layer.{layer}.bias f32[{WIDTH}] = " + "0.1 " * WIDTH]
     before = "x"
     for layer in range(LAYERS):
         lines += [f"module layer.{layer}", f"node m{layer} MatMul {before},layer.{layer}.weight -> m{layer}",
-                  f"node a{layer} Add m{layer},layer.{layer}.bias -> a{layer}", f"node t{layer} Tanh a{layer} -> t{layer}"]
+                  f"node a{layer} Add m{layer},layer.{layer}.bias -> a{layer}",
+                  f"node t{layer} Tanh a{layer} -> t{layer}"]
         before = f"t{layer}"
-    lines += ["module head", f"node q Mul {before},{before} -> q", "node r ReduceMean q -> loss keepdims=0", "output loss f32[]"]
+    lines += ["module head", f"node q Mul {before},{before} -> q", "node r ReduceMean q -> loss keepdims=0",
+              "output loss f32[]"]
     return encode(lines)
 
 
@@ -51,11 +54,13 @@ def main():
         losses, weights = train(TRAIN.format(frozen))
         for schedule in schedules:
             cuts = SCHEDULES[schedule]
-            plan = (f"mesh: {{pp: 2}}\nbatch: {{microbatches: 4}}\npipeline: {{schedule: {schedule}, stages: {len(cuts) + 1}, "
+            plan = (f"mesh: {{pp: 2}}\nbatch: {{microbatches: 4}}\npipeline: {{schedule: {schedule}, stages: "
+                    f"{len(cuts) + 1}, "
                     f"cuts: [{', '.join(cuts)}]}}\n{TRAIN.format(frozen)}")
             with claims.watch(f"{place} {schedule}"):
                 found, trained = train(plan, "--check-phases")
-                claims.hold(f"{place} {schedule}: losses off by", largest(abs(a - b) for a, b in zip(found, losses)), 1e-6)
+                claims.hold(f"{place} {schedule}: losses off by", largest(abs(a - b) for a, b in zip(found, losses)),
+                            1e-6)
                 off = largest(abs(a - b) for name in weights for a, b in zip(trained[name][1], weights[name][1]))
                 claims.hold(f"{place} {schedule}: weights off by", off, 1e-5)
     claims.finish()

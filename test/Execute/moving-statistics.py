@@ -1,5 +1,6 @@
-"""Trains a batch norm for three steps and holds its moving statistics against PyTorch's rule; then one that is called twice in
-each, whose second call moves what the first has moved: as par.export hands the statistics on, and where a file names the same ones.
+"""Trains a batch norm for three steps and holds its moving statistics against PyTorch's rule; then one that is called
+twice in each, whose second call moves what the first has moved: as par.export hands the statistics on, and where a file
+names the same ones.
 
     moving-statistics.py FOLDER       writes the model, its plan and its data there, and compares the export
 """
@@ -21,7 +22,8 @@ init net.norm.bias f32[2] = 0 1
 init net.norm.running_mean f32[2] = 0.5 -1
 init net.norm.running_var f32[2] = 2 3
 init net.norm.last.scale f32[3] = 1 2 3
-node n BatchNormalization x,net.norm.weight,net.norm.bias,net.norm.running_mean,net.norm.running_var -> y,m,v training_mode=1 momentum=0.75
+node n BatchNormalization x,net.norm.weight,net.norm.bias,net.norm.running_mean,net.norm.running_var -> y,m,v \
+training_mode=1 momentum=0.75
 node s Mul y,net.norm.last.scale -> z
 node q Mul z,z -> p
 node r ReduceMean p -> loss keepdims=0
@@ -31,8 +33,10 @@ CALLS = {"once": MODEL, **{
     word: MODEL.replace("node s Mul y,", f"""node square Mul x,x -> xx
 node again BatchNormalization xx,net.norm.weight,net.norm.bias,{statistics} -> yy,mm,vv training_mode=1 momentum=0.75
 node both Add y,yy -> yyy
-node s Mul yyy,""") for word, statistics in (("handed on", "m,v"), ("named again", "net.norm.running_mean,net.norm.running_var"))}}
-# PyTorch's momentum=None: the mean of all steps, of which the file has seen two; a second call counts as a step of its own.
+node s Mul yyy,""")
+    for word, statistics in (("handed on", "m,v"), ("named again", "net.norm.running_mean,net.norm.running_var"))}}
+# PyTorch's momentum=None: the mean of all steps, of which the file has seen two; a second call counts as a step of its
+# own.
 for word in ("once", "handed on"):
     CALLS["mean of steps, " + word] = CALLS[word] + f"""init net.norm.num_batches_tracked i64[] = 2
 init calls i64[] = {1 if word == "once" else 2}
@@ -44,7 +48,8 @@ STEPS, SAMPLES = 3, 4
 
 
 def expected(rows, calls, cumulative):
-    """New = 0.75 of the old + 0.25 of the batch's, or that of step n 1 / n; the variance is that of a sample, divided by n - 1."""
+    """New = 0.75 of the old + 0.25 of the batch's, or that of step n 1 / n; the variance is that of a sample, divided
+    by n - 1."""
     mean, variance = [0.5, -1.0], [2.0, 3.0]
     for step in range(STEPS):
         for channel in range(2):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A module whose weights are bf16 or f16 in the file: masters and states are f32 under every plan, exports have the file's type, and
-files of either type are loaded.
+"""A module whose weights are bf16 or f16 in the file: masters and states are f32 under every plan, exports have the
+file's type, and files of either type are loaded.
 
     narrow-weights.py --bin build/bin
 
@@ -37,8 +37,10 @@ output loss f32[]
 SERVES = GRAPH.split("node e ")[0].replace("input y f32[batch,4]\n", "") + "output w f32[batch,4]\n"
 ADAM = "train: {optimizer: {kind: adamw, lr: 1e-5, weight_decay: 0}}\n"
 SPARSE = ADAM.replace("optimizer", "groups: {table.weight: {sparse: true}}, optimizer")
-PLANS = {"dp2": "mesh: {dp: 2}\n", "mb2": "batch: {size: 8, microbatches: 2}\n", "tp2": "mesh: {tp: 2}\nshard: {up.weight: {0: tp}, "
-         "up.bias: {0: tp}, down.weight: {1: tp}, table.weight: {0: tp}}\n", "pp2": "mesh: {pp: 2}\npipeline: {schedule: gpipe}\n",
+PLANS = {"dp2": "mesh: {dp: 2}\n", "mb2": "batch: {size: 8, microbatches: 2}\n",
+         "tp2": "mesh: {tp: 2}\nshard: {up.weight: {0: tp}, "
+         "up.bias: {0: tp}, down.weight: {1: tp}, table.weight: {0: tp}}\n",
+         "pp2": "mesh: {pp: 2}\npipeline: {schedule: gpipe}\n",
          "zero3": "mesh: {dp: 2}\nzero: {level: 3, min_size: 1}\n", "offload": "offload: [params, states]\n",
          "bf16": "precision: bf16\n", "master": "precision: {compute: bf16, master: f32}\n"}
 
@@ -46,7 +48,8 @@ PLANS = {"dp2": "mesh: {dp: 2}\n", "mb2": "batch: {size: 8, microbatches: 2}\n",
 def model(kind, graph=GRAPH):
     numbers = random.Random(3)
     lines = [f"init {name} {kind}[{','.join(map(str, shape))}] = " +
-             " ".join(str(numbers.randrange(-32, 33) / 32) for _ in range(numbers_in(shape))) for name, shape in SHAPES.items()]
+             " ".join(str(numbers.randrange(-32, 33) / 32) for _ in range(numbers_in(shape)))
+             for name, shape in SHAPES.items()]
     return encode(lines + graph.strip().splitlines())
 
 
@@ -63,7 +66,8 @@ def write_inputs(work):
         (work / f"{kind}-serves.onnx").write_bytes(model(kind, SERVES))
     numbers, rows = random.Random(5), BATCH * STEPS
     ids = ([rows], [numbers.randrange(12) for _ in range(rows)])
-    write_safetensors(work / "data.safetensors", {"ids": ids, "y": ([rows, 4], [numbers.gauss(0, 1) for _ in range(rows * 4)])})
+    write_safetensors(work / "data.safetensors",
+                      {"ids": ids, "y": ([rows, 4], [numbers.gauss(0, 1) for _ in range(rows * 4)])})
     write_safetensors(work / "ids.safetensors", {"ids": ids})
 
 
@@ -84,30 +88,36 @@ class Trial:
 
     def masters(self, save):
         """name -> numbers of a save of one rank."""
-        return {name: values for name, (_, values) in read_safetensors(save / "rank0.safetensors").items() if name in SHAPES}
+        return {name: values for name, (_, values) in read_safetensors(save / "rank0.safetensors").items()
+                if name in SHAPES}
 
     def check_types(self, kind, save):
         kinds = types_of(save / "rank0.safetensors")
         self.claims.equal(f"{kind}: masters and states are saved as f32", set(kinds.values()), {"F32"})
-        self.claims.equal(f"{kind}: states stand beside each", {f"{name}.{state}" for name in SHAPES for state in "mv"} <= set(kinds), True)
+        self.claims.equal(f"{kind}: states stand beside each",
+                          {f"{name}.{state}" for name in SHAPES for state in "mv"} <= set(kinds), True)
         self.claims.equal(f"{kind}: exports have the file's type", set(types_of(self.weights).values()), {kind.upper()})
 
     def check_resume(self, kind, losses, save):
         whole = (save / "rank0.safetensors").read_bytes()
-        metrics, _ = self.runs.train(self.bundle, self.data, STEPS, "--resume", save.parent / "3", "--save", self.work / f"again-{kind}")
+        metrics, _ = self.runs.train(self.bundle, self.data, STEPS, "--resume", save.parent / "3", "--save",
+                                     self.work / f"again-{kind}")
         self.claims.equal(f"{kind}: resumed losses are the same", [line["loss"] for line in metrics], losses[3:])
         again = self.work / f"again-{kind}" / str(STEPS) / "rank0.safetensors"
-        self.claims.equal(f"{kind}: resumed masters are the same", self.masters(again.parent) == self.masters(save), True)
+        self.claims.equal(f"{kind}: resumed masters are the same", self.masters(again.parent) == self.masters(save),
+                          True)
         self.claims.equal(f"{kind}: of as many bytes", len(again.read_bytes()), len(whole))
 
     def predicted(self, model, *more):
         bundle = self.runs.compile(model, f"batch: {BATCH}\n")
         out = self.work / "out.safetensors"
-        self.runs.run(self.runs.binaries / "par-run", bundle, "--data", self.work / "ids.safetensors", "--output", out, *more)
+        self.runs.run(self.runs.binaries / "par-run", bundle, "--data", self.work / "ids.safetensors", "--output", out,
+                      *more)
         return read_safetensors(out)["w"][1]
 
     def check_files(self, kind, save):
-        """A bundle that predicts has weights of the file's type: masters are rounded to it, and an export holds what they are then."""
+        """A bundle that predicts has weights of the file's type: masters are rounded to it, and an export holds what
+        they are then."""
         serves = self.work / f"{kind}-serves.onnx"
         weights = shutil.copy(self.weights, self.work / f"{kind}-weights.safetensors")  # each training writes its own
         masters = self.predicted(serves, "--weights", save)
@@ -116,7 +126,8 @@ class Trial:
         metrics, _ = self.runs.train(self.bundle, self.data, 1, "--weights", weights)
         self.claims.equal(f"{kind}: an export begins a training", len(metrics), 1)
         exported = self.work / f"{kind}-exported.onnx"
-        self.runs.run(*self.runs.command(self.bundle, self.data, 1, "--weights", save, "--set", "lr=0", "--export", exported))
+        self.runs.run(*self.runs.command(self.bundle, self.data, 1, "--weights", save, "--set", "lr=0", "--export",
+                                         exported))
         again = self.runs.compile(exported, f"batch: {BATCH}\n" + ADAM)
         metrics, _ = self.runs.train(again, self.data, 1)
         wanted, _ = self.runs.train(self.bundle, self.data, 1, "--weights", weights)
@@ -145,7 +156,8 @@ class Trial:
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--bin", help="default: on the PATH", default=pathlib.Path(shutil.which("par-compile") or ".").parent)
+    parser.add_argument("--bin", help="default: on the PATH",
+                        default=pathlib.Path(shutil.which("par-compile") or ".").parent)
     options = parser.parse_args()
     claims = Claims()
     with tempfile.TemporaryDirectory(prefix="par-narrow-") as work:

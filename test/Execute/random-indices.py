@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Random ways from ids that are fed to rows that they look up: Par's rows are those that the ops say, NaN where an index is in no
-table, or par-run refuses the sample, and then one of its ids or of its indices is outside.
+"""Random ways from ids that are fed to rows that they look up: Par's rows are those that the ops say, NaN where an
+index is in no table, or par-run refuses the sample, and then one of its ids or of its indices is outside.
 
     random-indices.py [--bin FOLDER] [--count 50] [--seed 1]
 """
@@ -54,7 +54,8 @@ class Graph:
     def step(self, x, rows, kind, size):
         """One op behind x: its name, its rows, what they are of; x where the op drawn does not fit."""
         draw = self.draw
-        step = draw.choice([self.cut, self.reverse, self.join, self.lead, self.replace, self.calculate, self.calculate, self.cast,
+        step = draw.choice([self.cut, self.reverse, self.join, self.lead, self.replace, self.calculate, self.calculate,
+                            self.cast,
                             self.turn, self.fold, self.pad, self.put])
         return step(x, rows, kind, size) or (x, rows, kind)
 
@@ -69,7 +70,8 @@ class Graph:
         return self.slice(x, -1, -len(rows[0]) - 1, -1), [row[::-1] for row in rows], kind
 
     def slice(self, x, first, last, by):
-        return self.emit("Slice", x, self.one("i64", first), self.one("i64", last), self.one("i64", 1), self.one("i64", by))
+        return self.emit("Slice", x, self.one("i64", first), self.one("i64", last), self.one("i64", 1),
+                         self.one("i64", by))
 
     def join(self, x, rows, kind, size):
         other, theirs, its = self.step(x, rows, kind, size)
@@ -100,7 +102,8 @@ class Graph:
             return None
         number, by = self.number(kind, size), self.draw.randint(1, size + 2)
         op, operand, of = self.draw.choice([
-            ("Add", number, lambda v: wrap(v + number, kind)), ("Mod", by, lambda v: v % by), ("Max", number, lambda v: max(v, number)),
+            ("Add", number, lambda v: wrap(v + number, kind)), ("Mod", by, lambda v: v % by),
+            ("Max", number, lambda v: max(v, number)),
             ("Min", number, lambda v: min(v, number)), ("Neg", None, lambda v: wrap(-v, kind))])
         x = self.emit(op, x) if operand is None else self.emit(op, x, self.one(kind, operand))
         return x, [[of(v) for v in row] for row in rows], kind
@@ -122,7 +125,8 @@ class Graph:
     def pad(self, x, rows, kind, size):
         if kind in ("i32", "i64"):
             before, behind, value = self.draw.randrange(2), self.draw.randrange(2), self.number(kind, size)
-            return (self.emit("Pad", x, self.constant("i64", [4], [0, before, 0, behind]), self.constant(kind, [], [value])),
+            return (self.emit("Pad", x, self.constant("i64", [4], [0, before, 0, behind]),
+                              self.constant(kind, [], [value])),
                     [[value] * before + row + [value] * behind for row in rows], kind)
 
     def put(self, x, rows, kind, size):
@@ -186,7 +190,8 @@ def check(seed, binaries, work):
     body = struct.pack(f"<{len(numbers)}{'q' if kind == 'i64' else 'i'}", *numbers)
     header = json.dumps({"ids": {"dtype": kind.upper(), "shape": [BATCH, n], "data_offsets": [0, len(body)]}}).encode()
     (work / "d.safetensors").write_bytes(struct.pack("<Q", len(header)) + header + body)
-    code, said = run([binaries / "par-run", work / "m.par", "--data", work / "d.safetensors", "--output", work / "y.safetensors"])
+    code, said = run([binaries / "par-run", work / "m.par", "--data", work / "d.safetensors", "--output",
+                      work / "y.safetensors"])
     # A cast may bring a fed number that is far outside back.
     outside = any(not 0 <= index < size for size, rows in graph.indices for row in [*rows, *ids] for index in row)
     if code == 1 and "takes" in said:
@@ -196,9 +201,11 @@ def check(seed, binaries, work):
     found = read_safetensors(work / "y.safetensors")
     for name, rows, size in outputs:
         expected = [value for row in rows for index in row
-                    for value in ([10 * (index % size), 10 * (index % size) + 1] if -size <= index < size else [math.nan] * 2)]
+                    for value in ([10 * (index % size), 10 * (index % size) + 1] if -size <= index < size
+                                  else [math.nan] * 2)]
         got = list(found[name][1])
-        if len(got) != len(expected) or any(a != b and not (math.isnan(a) and math.isnan(b)) for a, b in zip(got, expected)):
+        if len(got) != len(expected) or any(a != b and not (math.isnan(a) and math.isnan(b))
+                                            for a, b in zip(got, expected)):
             return f"{name} is {got}, expected {expected}"
     return ""
 

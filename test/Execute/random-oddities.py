@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Random small models with what exporters rarely write: dims of 0 and of 1 anywhere, odd names, any order of inputs, outputs, initializers
-and nodes. Each trains under a random plan as on one rank, save, resume and export included, or is refused with a sentence.
+"""Random small models with what exporters rarely write: dims of 0 and of 1 anywhere, odd names, any order of inputs,
+outputs, initializers and nodes. Each trains under a random plan as on one rank, save, resume and export included, or is
+refused with a sentence.
 
     random-oddities.py [--bin FOLDER] [--count 50] [--seed 1] [--keep FOLDER] [-v]
 """
@@ -20,14 +21,21 @@ from encode import attribute, block, metadata, number, tensor, value_info  # noq
 from runs import read_safetensors, write_safetensors  # noqa: E402
 
 STEPS = 4
-ODD_NAMES = ["w", "W", "1", "a b", "a.b.", ".a", "a..b", "a/b", "/", "a'b", 'a"b', "a\\b", "β.weight", "重み", "@s0", "%0", "{a,b}", "*", "a?",
-             "a:b", "a=b", "a;b", "a+b", "a,b", "lr", "step", "clip", "seed", "loss_scale", "good_steps", "par.training", "par.draws", "constant.0",
-             "labels", "grad_norm", "train", "h.0.w", "h.00.w", "in(w)", "grad(w)", "null", "true", "~", "#w", "- w", "a\nb", "a\tb", "", "n" * 300,
+ODD_NAMES = ["w", "W", "1", "a b", "a.b.", ".a", "a..b", "a/b", "/", "a'b", 'a"b', "a\\b", "β.weight", "重み", "@s0",
+             "%0", "{a,b}", "*", "a?",
+             "a:b", "a=b", "a;b", "a+b", "a,b", "lr", "step", "clip", "seed", "loss_scale", "good_steps",
+             "par.training", "par.draws", "constant.0",
+             "labels", "grad_norm", "train", "h.0.w", "h.00.w", "in(w)", "grad(w)", "null", "true", "~", "#w", "- w",
+             "a\nb", "a\tb", "", "n" * 300,
              "long." * 200 + "w", "w.m", "w.v", "s0", "..", "x" * 70000]
-PLANS = ["mesh: {dp: 2}", "mesh: {dp: 2}\nzero: {level: 1, min_size: 0}", "mesh: {dp: 2}\nzero: {level: 2, min_size: 0}",
-         "mesh: {dp: 2}\nzero: {level: 3, min_size: 0}", "mesh: {dp: 2}\nzero: {level: 3, min_size: 0, gather: step}", "mesh: {pp: 2}\npipeline: {schedule: gpipe}",
-         "mesh: {pp: 2}", "mesh: {pp: 2, dp: 2}\nzero: {level: 2, min_size: 0}", "mesh: {tp: 2}\nshard: {SHARDS}", "mesh: {tp: 2, dp: 2}\nshard: {SHARDS}",
-         "offload: [params, states]", "recompute: full", "precision: bf16", "mesh: {dp: 2}\ncollectives: {bucket: 0, overlap: false}", ""]
+PLANS = ["mesh: {dp: 2}", "mesh: {dp: 2}\nzero: {level: 1, min_size: 0}",
+         "mesh: {dp: 2}\nzero: {level: 2, min_size: 0}",
+         "mesh: {dp: 2}\nzero: {level: 3, min_size: 0}", "mesh: {dp: 2}\nzero: {level: 3, min_size: 0, gather: step}",
+         "mesh: {pp: 2}\npipeline: {schedule: gpipe}",
+         "mesh: {pp: 2}", "mesh: {pp: 2, dp: 2}\nzero: {level: 2, min_size: 0}", "mesh: {tp: 2}\nshard: {SHARDS}",
+         "mesh: {tp: 2, dp: 2}\nshard: {SHARDS}",
+         "offload: [params, states]", "recompute: full", "precision: bf16",
+         "mesh: {dp: 2}\ncollectives: {bucket: 0, overlap: false}", ""]
 
 
 class Graph:
@@ -63,7 +71,8 @@ class Graph:
         return name
 
     def width(self):
-        return self.draw.choice([0, 0, 1, 2, 3] if self.kind == "empty" else [1, 1, 1, 2] if self.kind == "ones" else [2, 3, 4])
+        return self.draw.choice([0, 0, 1, 2, 3] if self.kind == "empty" else [1, 1, 1, 2] if self.kind == "ones"
+                                else [2, 3, 4])
 
     def linear(self, h, width, out):
         h = self.emit("MatMul", [h, self.init([width, out])])
@@ -71,7 +80,8 @@ class Graph:
 
     def layer(self, h, width):
         """One more layer: its name and width."""
-        return self.draw.choice([self.widen, self.widen, self.beside, self.through, self.scale, self.cut, self.sums, self.turn, self.fed])(h, width)
+        return self.draw.choice([self.widen, self.widen, self.beside, self.through, self.scale, self.cut, self.sums,
+                                 self.turn, self.fed])(h, width)
 
     def widen(self, h, width):
         out = self.width()
@@ -124,22 +134,26 @@ class Graph:
         draw, shuffled = self.draw, lambda items: draw.sample(items, len(items))
         inputs = [("x", f"f32[{self.batch},{self.inner}]"), ("y", f"f32[{self.batch},{self.out}]")]
         inputs += [(name, f"f32[{self.batch},{size}]") for name, size in self.extra]
-        outputs = [("loss", "f32")] + [(node[2][0], "f32") for node in draw.sample(self.nodes[:-1], min(1, len(self.nodes) - 1))]
+        outputs = [("loss", "f32")] + [(node[2][0], "f32")
+                                       for node in draw.sample(self.nodes[:-1], min(1, len(self.nodes) - 1))]
         nodes = [block(1, self.encode_node(i, *node)) for i, node in enumerate(self.nodes)]
         if self.kind == "orders":
             inputs, outputs, self.inits = shuffled(inputs), shuffled(outputs), shuffled(self.inits)
             if draw.random() < 0.3:
                 nodes = shuffled(nodes)
-        graph = b"".join(block(11, value_info(*each)) for each in inputs) + b"".join(block(12, value_info(*each)) for each in outputs)
+        graph = b"".join(block(11, value_info(*each))
+                         for each in inputs) + b"".join(block(12, value_info(*each)) for each in outputs)
         graph += b"".join(block(5, tensor(*each)) for each in self.inits) + b"".join(nodes)
         if self.kind != "names":  # else what is trained is guessed: no tensor of no elements or one
-            lines = "".join(f"p_{i}: PARAMETER target='{name}'\n" for i, (name, kind, _) in enumerate(self.inits) if kind.startswith("f32"))
+            lines = "".join(f"p_{i}: PARAMETER target='{name}'\n" for i, (name, kind, _) in enumerate(self.inits)
+                            if kind.startswith("f32"))
             graph += metadata(16, "pkg.torch.export.ExportedProgram.graph_signature", "# inputs\n" + lines)
         return number(1, 10) + block(8, number(2, 20)) + block(7, graph)
 
     def encode_node(self, i, op, inputs, outputs, attributes):
         name = self.draw.choice(ODD_NAMES) if self.kind == "names" and self.draw.random() < 0.2 else f"n{i}"
-        return (b"".join(block(1, each) for each in inputs) + b"".join(block(2, each) for each in outputs) + block(3, name) + block(4, op) +
+        return (b"".join(block(1, each) for each in inputs) + b"".join(block(2, each) for each in outputs)
+                + block(3, name) + block(4, op) +
                 b"".join(block(5, attribute(each)) for each in attributes))
 
 
@@ -168,7 +182,8 @@ def draw_plan(draw, graph):
     plan = plan.replace("SHARDS", ", ".join(rules))
     if "bf16" in plan:
         common += plan + "\n"
-    return common + f"batch: {{size: {graph.batch}, microbatches: {microbatches}}}\n" + ("" if "bf16" in plan else plan + "\n"), common
+    return common + f"batch: {{size: {graph.batch}, microbatches: {microbatches}}}\n" + (
+        "" if "bf16" in plan else plan + "\n"), common
 
 
 class Trial:
@@ -177,7 +192,8 @@ class Trial:
 
     def call(self, tool, *arguments):
         """None after a success, what is said where it is refused; what is wrong with a tool is raised."""
-        done = subprocess.run([str(self.binaries / tool), *map(str, arguments)], cwd=self.folder, capture_output=True, timeout=120)
+        done = subprocess.run([str(self.binaries / tool), *map(str, arguments)], cwd=self.folder, capture_output=True,
+                              timeout=120)
         said = done.stderr.decode(errors="replace")
         if done.returncode == 0:
             return None
@@ -194,7 +210,8 @@ class Trial:
             return refused
         metrics, weights = self.folder / f"{name}.jsonl", self.folder / f"{name}.safetensors"
         metrics.unlink(missing_ok=True)
-        refused = self.call("par-run", f"{name}.par", "--data", "data.safetensors", "--order", "sequential", "--steps", STEPS, "--metrics", metrics,
+        refused = self.call("par-run", f"{name}.par", "--data", "data.safetensors", "--order", "sequential", "--steps",
+                            STEPS, "--metrics", metrics,
                             "--export", weights, "-q", *more)
         if refused:
             return refused
@@ -234,7 +251,8 @@ def check(draw, trial):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--bin", help="default: on the PATH", default=pathlib.Path(shutil.which("par-compile") or ".").parent)
+    parser.add_argument("--bin", help="default: on the PATH",
+                        default=pathlib.Path(shutil.which("par-compile") or ".").parent)
     parser.add_argument("--count", type=int, default=50)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--keep", type=pathlib.Path, help="where the folder of a failure goes")

@@ -90,8 +90,10 @@ class Model:
         name = f"%v{self.count + 1}"
         self.count += 1
         lead = tensor(shape[:-1])
-        self.lines.append(f"  {name}:3 = par.layer_norm {value}, {scale}, {bias} epsilon 1.0e-3 {{stage = {self.stage} : i64}}"
-                          f" : ({tensor(shape)}, {tensor(width)}, {tensor(width)}) -> ({tensor(shape)}, {lead}, {lead})")
+        self.lines.append(f"  {name}:3 = par.layer_norm {value}, {scale}, {bias} epsilon 1.0e-3 {{stage = {self.stage} "
+                          f": i64}}"
+                          f" : ({tensor(shape)}, {tensor(width)}, {tensor(width)})"
+                          f" -> ({tensor(shape)}, {lead}, {lead})")
         return f"{name}#0"
 
     def attention(self, value, shape):
@@ -147,7 +149,8 @@ class Model:
             apart = self.constant(stride, shape[dim:dim + 1], "i64")
             along = self.emit(f"par.multiply {along}, {apart} : {tensor(shape[dim:dim + 1], 'i64')}", staged=False)
             along = self.broadcast_numbers(along, dim, shape)
-            numbers = along if dim == 0 else self.emit(f"par.add {numbers}, {along} : {tensor(shape, 'i64')}", staged=False)
+            numbers = along if dim == 0 else self.emit(f"par.add {numbers}, {along} : {tensor(shape, 'i64')}",
+                                                       staged=False)
         zeros = self.constant(0, shape, "i64")
         rows = f"[{', '.join(str(self.draws.randrange(1000)) for _ in range(shape[0]))}]"
         key = self.broadcast_numbers(self.constant(rows, shape[:1], "i64"), 0, shape)
@@ -179,7 +182,8 @@ class Model:
         if self.choose.random() < 0.6:
             self.inputs.append(("ids", shape[:2], "i64"))
             table, size = self.parameter([self.classes, self.width])
-            value = self.emit(f"par.gather {table}, %ids dim 0 : {tensor(size)}, {tensor(shape[:2], 'i64')} to {tensor(shape)}")
+            value = self.emit(
+                f"par.gather {table}, %ids dim 0 : {tensor(size)}, {tensor(shape[:2], 'i64')} to {tensor(shape)}")
             if self.choose.random() < 0.5:
                 place, size = self.parameter([self.length, self.width])
                 value = self.binary("add", value, self.broadcast(place, size, [1, 2], shape), shape)
@@ -249,7 +253,8 @@ class Case:
         axes = choose.choice([[], [("dp", 2)], [("tp", 2)], [("dp", 2), ("tp", 2)], [("tp", 3)], [("dp", 3)],
                               [("tp", 2), ("dp", 2)], [("tp.0", 2), ("tp.1", 2)], [("dp", 2), ("tp", 3)]])
         if meshes:
-            axes = choose.choice([[("dp", 2)], [("tp", 2)], [("dp", 2), ("tp", 2)], [("dp.0", 3), ("dp.1", 2)], [("tp", 3), ("dp", 2)],
+            axes = choose.choice([[("dp", 2)], [("tp", 2)], [("dp", 2), ("tp", 2)], [("dp.0", 3), ("dp.1", 2)],
+                                  [("tp", 3), ("dp", 2)],
                                   [("dp.0", 2), ("dp.1", 2)], [("dp", 3), ("tp", 2)], [("tp.0", 2), ("tp.1", 2)]])
         data = math.prod(size for name, size in axes if name.startswith("dp"))
         microbatches = choose.choice([1, 2, 4])
@@ -316,22 +321,28 @@ class Case:
         own = random.Random(str(choose.getstate()[1][:4]))  # draws nothing: known seeds keep their plans
         compute, scales = own.choice(["f32", "f32", "bf16", "fp16"]), own.random() < 0.25
         narrow = compute != "f32"
-        first = [*[f"par-mix-precision{{compute={compute}}}"] * narrow, "par-differentiate", *["par-widen-sums"] * narrow,
+        first = [*[f"par-mix-precision{{compute={compute}}}"] * narrow, "par-differentiate",
+                 *["par-widen-sums"] * narrow,
                  f"par-add-optimizer{{kind={kind} decay=0.1}}", *["par-scale-loss{initial=64}"] * scales,
                  f"par-clip-gradients{{clip={clip}}}", *["par-skip-overflow{growth=1}"] * scales, "par-verify-train"]
         self.train = ["builtin.module(" + ",".join(first) + ")"]
         split = f"par-split-collectives{{window={own.choice([1, 1, 2, 3])}}}"
         lift = f"par-lift-invariants{{min-bytes={own.choice([1, 16, 16384])}}}"
         recompute = "{mode=" + choose.choice(["none", "full"]) + "}"
-        return [f"par-slice-microbatches{{microbatches={microbatches}}}", "par-assign-stages", lift, "par-form-fragments",
+        return [f"par-slice-microbatches{{microbatches={microbatches}}}", "par-assign-stages", lift,
+                "par-form-fragments",
                 "canonicalize", "cse", "par-verify-split", propagate, expand, "canonicalize", "par-drop-absent-axes",
                 "par-verify-propagate", "par-nest-transfers", "par-partition-fragments", "par-verify-partition",
-                "par-recompute" + recompute, f"par-split-backward{{schedule={self.schedule or '1f1b'}}}", "par-verify-recompute",
+                "par-recompute" + recompute, f"par-split-backward{{schedule={self.schedule or '1f1b'}}}",
+                "par-verify-recompute",
                 "par-flatten-collectives",
-                f"par-build-programs{{schedule={self.schedule or choose.choice(['1f1b', 'gpipe'])}}}", "par-verify-schedule",
-                "par-inline-fragments", "par-chain-sums", "par-widen-arithmetic", "par-form-kernels", "par-verify-kernels",
+                f"par-build-programs{{schedule={self.schedule or choose.choice(['1f1b', 'gpipe'])}}}",
+                "par-verify-schedule",
+                "par-inline-fragments", "par-chain-sums", "par-widen-arithmetic", "par-form-kernels",
+                "par-verify-kernels",
                 f"par-bucket-collectives{{bytes={choose.choice([0, 64, 1000000])}}}",
-                *choose.choice([["par-verify-collectives{overlap=false}"], ["par-overlap-collectives", split, "par-verify-collectives"]]),
+                *choose.choice([["par-verify-collectives{overlap=false}"],
+                                ["par-overlap-collectives", split, "par-verify-collectives"]]),
                 "par-assign-buffers", "par-pack-memory", "par-verify-memory"]
 
     def run(self, par_opt):
@@ -351,7 +362,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--count", type=int, default=500)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--chunks", action="store_true", help="several stages on the same ranks, or backward in two parts")
+    parser.add_argument("--chunks", action="store_true",
+                        help="several stages on the same ranks, or backward in two parts")
     parser.add_argument("--meshes", action="store_true", help="stages of different meshes")
     parser.add_argument("--par-opt", default="par-opt")
     parser.add_argument("--keep", default="")

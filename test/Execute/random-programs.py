@@ -3,17 +3,18 @@
 
     random-programs.py [--bin FOLDER] [--count N] [--seed S] [--seconds N] [--keep FOLDER] [--phases] [--KIND | --mixed]
 
-Each case is a model in ONNX (one or several inputs, an encoder and a decoder that reads it, tables of every size, experts,
-constants, outputs that are inputs, parameters, constants or numbers), a plan (mesh, shardings, cuts, microbatches, schedule,
-recompute, optimizer; or none of training), and data. The bundle of the plan and that of one rank are run: losses and weights,
-or what they predict, are the same. With --phases the interpreter holds every phase of the plan against the one before instead
-(par-compile --check-phases). With --carry models predict, and hand a state on from call to call, which the plan carries; one rank
-gives what it gives where each call's state is taken out and fed to the next. With --behind schedules are asynchronous, and one rank
-takes each gradient at the weights of as many updates ago as the schedule says. With --meshes stages have meshes of their own, or
-replicas that take microbatches in turn. With --mixed each seed is of one of these kinds, and plans spread parameters (zero) and cut
-collectives in chunks, too. A plan or model that the compiler refuses with a located sentence is counted, not failed;
-a crash, a hang, exit 70, a difference and a failure of par-run are. A case that fails is printed with its seed and what was
-said, and kept in FOLDER. The last line counts; exit status 1 if one failed. Python's standard library only.
+Each case is a model in ONNX (one or several inputs, an encoder and a decoder that reads it, tables of every size,
+experts, constants, outputs that are inputs, parameters, constants or numbers), a plan (mesh, shardings, cuts,
+microbatches, schedule, recompute, optimizer; or none of training), and data. The bundle of the plan and that of one
+rank are run: losses and weights, or what they predict, are the same. With --phases the interpreter holds every phase of
+the plan against the one before instead (par-compile --check-phases). With --carry models predict, and hand a state on
+from call to call, which the plan carries; one rank gives what it gives where each call's state is taken out and fed to
+the next. With --behind schedules are asynchronous, and one rank takes each gradient at the weights of as many updates
+ago as the schedule says. With --meshes stages have meshes of their own, or replicas that take microbatches in turn.
+With --mixed each seed is of one of these kinds, and plans spread parameters (zero) and cut collectives in chunks, too.
+A plan or model that the compiler refuses with a located sentence is counted, not failed; a crash, a hang, exit 70, a
+difference and a failure of par-run are. A case that fails is printed with its seed and what was said, and kept in
+FOLDER. The last line counts; exit status 1 if one failed. Python's standard library only.
 """
 import argparse
 import math
@@ -34,7 +35,8 @@ from random_graphs import Graph  # noqa: E402
 from runs import Failed, Runs, largest, nudged, read_safetensors, write_safetensors  # noqa: E402
 
 
-MESHES = [{}, {"dp": 2}, {"tp": 2}, {"pp": 2}, {"pp": 2}, {"dp": 2, "tp": 2}, {"pp": 2, "dp": 2}, {"pp": 2, "tp": 2}, {"pp": 3},
+MESHES = [{}, {"dp": 2}, {"tp": 2}, {"pp": 2}, {"pp": 2}, {"dp": 2, "tp": 2}, {"pp": 2, "dp": 2}, {"pp": 2, "tp": 2},
+          {"pp": 3},
           {"dp": 4}, {"tp": 3}, {"tp": 2, "pp": 2}]
 STAGES = [{}, {"dp": 2}, {"dp": 2}, {"tp": 2}, {"dp": 2, "tp": 2}, {"tp": 2, "dp": 2}, {"dp": 4}, {"tp": 3}]
 KINDS = {"chunks": "several stages a rank, or backward in two parts", "carry": "a state is handed on from call to call",
@@ -62,7 +64,8 @@ class Case:
         self.carried = graph.carried_outputs() if carries else {}
         extra = graph.more_outputs(logits)
         if carries:  # results of several calls stand one behind the other where the batch is dim 0
-            extra = [output for output in extra if f"[{graph.length},{'batch' if graph.symbolic else graph.batch}" not in output[1]]
+            extra = [output for output in extra
+                     if f"[{graph.length},{'batch' if graph.symbolic else graph.batch}" not in output[1]]
         train = []
         if not self.trains:
             graph.add_outputs(choose.sample(extra, choose.randint(1, 4)))
@@ -70,7 +73,8 @@ class Case:
                 batch = [f"{'batch' if graph.symbolic else graph.batch}"] if name == "state" else []
                 graph.add_outputs([(value, f"f32[{','.join(batch + list(map(str, graph.inputs[name][1])))}]")])
         elif choose.random() < 0.5:
-            graph.add_outputs([extra[0]] + choose.sample(extra[1:], choose.randint(0, 2)) if choose.random() < 0.3 else [extra[0]])
+            graph.add_outputs([extra[0]] + choose.sample(extra[1:], choose.randint(0, 2)) if choose.random() < 0.3
+                              else [extra[0]])
             train.append(f"loss: {{kind: cross_entropy, output: {logits}}}")
             graph.inputs["labels"] = ("i64", [graph.length], 0, graph.classes, True)
             # A scalar float beside the logits would be a loss of the model's own.
@@ -99,10 +103,12 @@ class Case:
             if choose.random() < 0.2 and kind != "behind":
                 train.append("clip: 0.5")
             if choose.random() < 0.2:
-                train.append("freeze: [" + ", ".join(f'"^{name}"' for name, _ in choose.sample(graph.parameters, 1)) + "]")
+                train.append("freeze: [" + ", ".join(f'"^{name}"' for name, _ in choose.sample(graph.parameters, 1))
+                             + "]")
         tail = [f"train: {{{', '.join(train)}}}"] if self.trains else []
         # A dim as large as the batch is taken for it unless the plan says otherwise.
-        alike = [name for name, (_, shape, _, _, batched) in graph.inputs.items() if not batched and shape[:1] == [graph.batch]]
+        alike = [name for name, (_, shape, _, _, batched) in graph.inputs.items()
+                 if not batched and shape[:1] == [graph.batch]]
         if alike:
             tail.append(f"inputs: {{{', '.join(f'{name}: {{batch: none}}' for name in alike)}}}")
         self.fed = f"batch: {{size: {graph.batch}, microbatches: 1}}\n"  # the same without a carried state
@@ -154,14 +160,16 @@ class Case:
         if "pp" in mesh:
             cuts = "auto"
             if choose.random() < 0.5:
-                starts = sorted(choose.sample(range(1, len(self.graph.modules)), min(mesh["pp"], len(self.graph.modules)) - 1))
+                starts = sorted(choose.sample(range(1, len(self.graph.modules)),
+                                              min(mesh["pp"], len(self.graph.modules)) - 1))
                 cuts = "[" + ", ".join(f'"^{self.graph.modules[at]}"' for at in starts) + "]"
             schedule = choose.choice([", schedule: 1f1b", ", schedule: gpipe"])
             if self.kind == "behind":
                 schedule = f", flush_every: {FLUSH}, schedule: {self.schedule}"
             if self.kind == "chunks":
                 draws = random.Random(f"{self.seed} chunks")
-                name, each = draws.choice([("interleaved", 2), ("interleaved", 3), ("zb-h1", 1), ("zb-v", 2), ("auto", 2), ("auto", 1)])
+                name, each = draws.choice([("interleaved", 2), ("interleaved", 3), ("zb-h1", 1), ("zb-v", 2),
+                                           ("auto", 2), ("auto", 1)])
                 schedule, cuts = f", schedule: {name}", f"auto, stages: {each * mesh['pp']}"
             lines.append(f"pipeline: {{cuts: {cuts}{schedule if self.trains else ''}}}")
         rules = self.shards()
@@ -180,7 +188,8 @@ class Case:
 
     def write_data(self, path):
         choose = random.Random(f"{self.seed} data")
-        rows = self.graph.batch * choose.choice([1, 2]) + (0 if self.trains or self.carried else choose.choice([0, 0, 1]))
+        rows = self.graph.batch * choose.choice([1, 2]) + (0 if self.trains or self.carried
+                                                           else choose.choice([0, 0, 1]))
         arrays = {}
         for name, (kind, shape, least, most, batched) in self.graph.inputs.items():
             if name in self.carried.values():
@@ -221,7 +230,8 @@ def near(losses, found, bound):
 
 
 def apart(whole, part, bound, what, moved=()):
-    """Arrays differ by less than the bound, relative to the largest number, or ten times the most that they were moved by."""
+    """Arrays differ by less than the bound, relative to the largest number, or ten times the most that they were moved
+    by."""
     if whole.keys() != part.keys():
         raise Difference(f"{what}: {sorted(whole)} and {sorted(part)}")
     for name, (shape, numbers) in whole.items():
@@ -244,7 +254,8 @@ class Play:
         bundle = self.runs.compile(self.model, plan)
         if not case.trains:
             out = self.work / "out.safetensors"
-            fed = ["--data", self.data] if '"inputs":[]' not in (bundle / "manifest.json").read_text().replace("\n", "") else []
+            fed = ["--data",
+                   self.data] if '"inputs":[]' not in (bundle / "manifest.json").read_text().replace("\n", "") else []
             self.runs.run(self.runs.binaries / "par-run", bundle, *fed, "--output", out)
             return [], read_safetensors(out, ("F32", "I64"))
         lines, weights = self.runs.train(bundle, self.data, 3)
@@ -267,8 +278,8 @@ class Play:
             self.hold_fed(case, whole)
 
     def hold_behind(self, case):
-        """One rank, which takes the gradient of each batch at the weights of its stages' numbers of updates ago, but not before
-        the last flush, and changes the newest ones by it."""
+        """One rank, which takes the gradient of each batch at the weights of its stages' numbers of updates ago, but
+        not before the last flush, and changes the newest ones by it."""
         bundle, one = self.runs.compile(self.model, case.plan), self.runs.compile(self.model, case.one)
         lines, weights = self.runs.train(bundle, self.data, 2 * FLUSH)
         found, part = [line["loss"] for line in lines], read_safetensors(weights)
@@ -279,8 +290,9 @@ class Play:
             near(losses, found, 2e-5)
             apart(last, part, 5e-5, "weights")
         except Difference:
-            # Delay lets some models grow or swing, and roundings with them: ten times what the last bits of the weights make, by the
-            # largest of three draws (of one model, whose loss grew from 6 to 3,200, eight draws lay 20 times apart).
+            # Delay lets some models grow or swing, and roundings with them: ten times what the last bits of the weights
+            # make, by the largest of three draws (of one model, whose loss grew from 6 to 3,200, eight draws lay 20
+            # times apart).
             draws = [self.delayed(case, one, stages, nudged(first, seed)) for seed in range(3)]
             near(losses, found, max(2e-5, *(10 * farthest(losses, others) for others, _ in draws)))
             apart(last, part, 5e-5, "weights", [moved for _, moved in draws])
@@ -298,19 +310,24 @@ class Play:
             lines, after = self.runs.train(one, data, 1, "--weights", self.work / "mixed.safetensors")
             losses.append(lines[0]["loss"])
             after = read_safetensors(after)
-            versions.append({name: (shape, tuple(w - BEHIND_RATE * (x - y) for w, x, y in zip(numbers, mixed[name][1], after[name][1])))
+            versions.append({name: (shape,
+                                    tuple(w - BEHIND_RATE * (x - y)
+                                          for w, x, y in zip(numbers, mixed[name][1], after[name][1])))
                              for name, (shape, numbers) in versions[-1].items()})
         return losses, versions[-1]
 
     def hold_fed(self, case, carried):
-        """The model without `carry`, each call given by hand what the one before has handed on: with the batch once a call."""
+        """The model without `carry`, each call given by hand what the one before has handed on: with the batch once a
+        call."""
         bundle, graph, data = self.runs.compile(self.model, case.fed), case.graph, self.work / "call.safetensors"
-        state = {name: ([graph.batch] * graph.inputs[name][4] + graph.inputs[name][1]) for name in case.carried.values()}
+        state = {name: ([graph.batch] * graph.inputs[name][4] + graph.inputs[name][1])
+                 for name in case.carried.values()}
         state = {name: (shape, [0.0] * math.prod(shape)) for name, shape in state.items()}
         calls = []
         for call in range(case.calls):
             write_safetensors(data, {**state, **case.arrays_of(call)})
-            self.runs.run(self.runs.binaries / "par-run", bundle, "--data", data, "--output", self.work / "out.safetensors")
+            self.runs.run(self.runs.binaries / "par-run", bundle, "--data", data, "--output",
+                          self.work / "out.safetensors")
             found = read_safetensors(self.work / "out.safetensors", ("F32", "I64"))
             state = {name: found.pop(value) for value, name in case.carried.items()}
             calls.append(found)
@@ -356,13 +373,15 @@ def keep(folder, seed, case):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bin", help="default: on the PATH", default=pathlib.Path(shutil.which("par-compile") or ".").parent)
+    parser.add_argument("--bin", help="default: on the PATH",
+                        default=pathlib.Path(shutil.which("par-compile") or ".").parent)
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seconds", type=float, help="goes on for so long, whatever --count says")
     parser.add_argument("--timeout", type=int, default=120, help="seconds a program may take")
     parser.add_argument("--keep", type=pathlib.Path)
-    parser.add_argument("--phases", action="store_true", help="the interpreter holds every phase against the one before")
+    parser.add_argument("--phases", action="store_true",
+                        help="the interpreter holds every phase against the one before")
     kinds = parser.add_mutually_exclusive_group()
     for kind, words in KINDS.items():
         kinds.add_argument(f"--{kind}", dest="kind", action="store_const", const=kind, default="", help=words)
@@ -385,7 +404,8 @@ def main():
                     print(f"seed {seed} refused: {sentence}", flush=True)
             except (Failed, Difference, subprocess.TimeoutExpired) as failure:
                 failed += 1
-                print(f"seed {seed} {case.kind} {flow(case.mesh)} m {case.microbatches} {'train' if case.trains else 'predict'}: "
+                print(f"seed {seed} {case.kind} {flow(case.mesh)} m {case.microbatches} "
+                      f"{'train' if case.trains else 'predict'}: "
                       f"FAIL {str(failure)[-1500:]}", flush=True)
                 if options.keep:
                     keep(options.keep, seed, case)

@@ -79,7 +79,8 @@ class Graph:
         return self.emit("Transpose", x, attributes=f"perm={order}")
 
     def scores_of(self, q, k, lengths, mask):
-        """Queries times keys, with what such models add: a causal mask, a mask that is fed, a table of relative places."""
+        """Queries times keys, with what such models add: a causal mask, a mask that is fed, a table of relative
+        places."""
         scores = self.emit("MatMul", q, k)
         scores = self.emit("Mul", scores, self.constant("f32", [], [(self.width // self.heads) ** -0.5]))
         rows, columns = lengths
@@ -95,7 +96,8 @@ class Graph:
             scores = self.emit("Add", scores, self.emit("Transpose", bias, attributes="perm=[2,0,1]"))
         if mask:
             hidden = self.emit("Unsqueeze", mask, self.ints(1, 2))
-            hidden = self.emit("Mul", self.emit("Sub", self.constant("f32", [], [1.0]), hidden), self.constant("f32", [], [-1e4]))
+            hidden = self.emit("Mul", self.emit("Sub", self.constant("f32", [], [1.0]), hidden),
+                               self.constant("f32", [], [-1e4]))
             scores = self.emit("Add", scores, hidden)
         return self.emit("Softmax", scores, attributes="axis=-1")
 
@@ -175,7 +177,8 @@ class Graph:
             if self.choose.random() < 0.5:
                 x = self.norm(x)
             kind = self.choose.choice(["feed_forward", "attention", "attention", "experts", "table", "turn"])
-            x = self.attention(x, mask=mask, lengths=(length, length)) if kind == "attention" else getattr(self, kind)(x, length)
+            x = self.attention(x, mask=mask,
+                               lengths=(length, length)) if kind == "attention" else getattr(self, kind)(x, length)
             if memory and (i == 0 or self.choose.random() < 0.7):
                 x = self.attention(x, memory, source[1], (length, source[0]))
         return x
@@ -211,7 +214,8 @@ class Graph:
         return self.linear(x, "out", self.width, self.classes)
 
     def more_outputs(self, logits):
-        """Name, type and shape of what a model may give beside its result. Shapes of values with the batch begin with it."""
+        """Name, type and shape of what a model may give beside its result. Shapes of values with the batch begin with
+        it."""
         batch = "batch" if self.symbolic else str(self.batch)
         first = next(iter(self.inputs))
         kind, shape, _, _, batched = self.inputs[first]
@@ -227,7 +231,8 @@ class Graph:
             (self.emit("Size", self.hidden), "i64[]"),
             (self.emit("EyeLike", self.constant("f32", [3, 3], [0] * 9)), "f32[3,3]"),
             (self.emit("ReduceMean", self.hidden, attributes="keepdims=0"), "f32[]"),
-            (self.emit("Transpose", self.hidden, attributes="perm=[1,0,2]"), f"f32[{self.length},{batch},{self.width}]"),
+            (self.emit("Transpose", self.hidden, attributes="perm=[1,0,2]"),
+             f"f32[{self.length},{batch},{self.width}]"),
             (self.emit("Identity", self.hidden), f"f32[{batch},{self.length},{self.width}]"),
             (self.emit("ArgMax", logits, attributes="axis=-1 keepdims=0"), f"i64[{batch},{self.length}]"),
             (self.emit("ReduceSum", self.parameters[0][0], attributes="keepdims=0"), "f32[]"),

@@ -1,4 +1,5 @@
-"""A save made while a layer was frozen, resumed with all trained: that layer's momentum begins at zero, the others' goes on.
+"""A save made while a layer was frozen, resumed with all trained: that layer's momentum begins at zero, the others'
+goes on.
 
     thawed.py FOLDER       writes the model, its data and its saves there
 """
@@ -54,7 +55,8 @@ def main():
         begun = largest(abs(a - b) for a, b in zip(thawed["b.weight" + state], gradient["b.weight" + state]))
         claims.hold(f"{name}: momentum of the thawed layer is off by", begun, 1e-6)
         kept = [MOMENTUM * v + g for v, g in zip(frozen["a.weight" + state], gradient["a.weight" + state])]
-        claims.hold(f"{name}: the other's by", largest(abs(a - b) for a, b in zip(thawed["a.weight" + state], kept)), 1e-6)
+        claims.hold(f"{name}: the other's by", largest(abs(a - b) for a, b in zip(thawed["a.weight" + state], kept)),
+                    1e-6)
     claims.finish()
 
 

@@ -1,5 +1,5 @@
-"""Trains a model whose forward writes buffers, on several plans, against Python's own arithmetic: a moving mean that both
-stages read, a count, and a vector that is made of a weight alone and read by nothing.
+"""Trains a model whose forward writes buffers, on several plans, against Python's own arithmetic: a moving mean that
+both stages read, a count, and a vector that is made of a weight alone and read by nothing.
 
     written-buffers.py FOLDER       writes the model, its data and its plans there
 """
@@ -107,9 +107,11 @@ def main():
     losses, wanted = expected(x, w, v)
 
     def hold(name, metrics, weights):
-        claims.hold(f"{name}: losses off by", largest(abs(line["loss"] - losses[line["step"] - 1]) for line in metrics), 1e-5)
+        claims.hold(f"{name}: losses off by",
+                    largest(abs(line["loss"] - losses[line["step"] - 1]) for line in metrics), 1e-5)
         found = read_safetensors(weights)
-        claims.hold(f"{name}: buffers off by", largest(abs(a - b) for key in wanted for a, b in zip(found[key][1], wanted[key])), 1e-5)
+        claims.hold(f"{name}: buffers off by",
+                    largest(abs(a - b) for key in wanted for a, b in zip(found[key][1], wanted[key])), 1e-5)
         claims.equal(f"{name}: steps", read_safetensors(weights, ("I64",))["first.steps"][1], (STEPS,))
 
     for name, plan in PLANS.items():
@@ -119,7 +121,8 @@ def main():
             hold(name, *runs.train(bundle, work / "x.safetensors", STEPS))
     with claims.watch("resumed"):
         shutil.rmtree(work / "saves", ignore_errors=True)
-        runs.train(runs.compile(work / "model.onnx", TRAIN), work / "x.safetensors", 2, "--save", work / "saves", "--save-every", "2")
+        runs.train(runs.compile(work / "model.onnx", TRAIN), work / "x.safetensors", 2, "--save", work / "saves",
+                   "--save-every", "2")
         bundle = runs.compile(work / "model.onnx", TRAIN + PLANS["pp2-m2"])
         hold("resumed", *runs.train(bundle, work / "x.safetensors", STEPS, "--resume", work / "saves"))
     claims.finish()

@@ -39,7 +39,7 @@ private:
   std::string_view rest;
 };
 
-const std::string kToken(32, 't'), kKey = keyOf(kToken, "");
+const std::string testToken(32, 't'), secretKey = keyOf(testToken, "");
 
 /// Two connected sockets: ours, and the fuzzer's.
 struct Pair {
@@ -115,7 +115,7 @@ struct QuietBoard {
 };
 
 void strangersAtTheDoor(Bytes &data) {
-  Door door(Listener::none(), kKey, data.yes() ? "par-" + std::string(32, '0') : "");
+  Door door(Listener::none(), secretKey, data.yes() ? "par-" + std::string(32, '0') : "");
   std::vector<Pair> pairs(1 + data.upTo(2));
   for (Pair &pair : pairs)
     door.bring(pair.ends[0]);
@@ -157,7 +157,7 @@ void hostAtTheDoor(Bytes &data) {
   pair.send(messagesOf(data));
   pair.hangUp();
   std::string key;
-  if (knock(connection, data.yes() ? kToken : "", "", 1, 20, key) == Knock::admitted)
+  if (knock(connection, data.yes() ? testToken : "", "", 1, 20, key) == Knock::admitted)
     std::abort();
 }
 
@@ -198,7 +198,7 @@ void exchangesOfARank(Bytes &data) {
 
 void passages(Bytes &data) {
   if (data.yes()) {
-    Passage passage(kToken, kKey);
+    Passage passage(testToken, secretKey);
     int socket = connectLocal(passage.name());
     std::string bytes = data.text(80);
     send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL);

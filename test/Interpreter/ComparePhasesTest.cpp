@@ -126,7 +126,8 @@ TEST_F(ComparePhases, LabelsStayBelowTheClassesAndSomeAreIgnored) {
         attributes {inputs = ["ids", "labels"], outputs = ["t"]} {
       %t = par.constant dense<0.5> : tensor<5x3xf32>
       %z = par.gather %t, %ids dim 0 : tensor<5x3xf32>, tensor<64xi64> to tensor<64x3xf32>
-      %l, %lse = par.cross_entropy %z, %y ignore -7 : (tensor<64x3xf32>, tensor<64xi64>) -> (tensor<64xf32>, tensor<64xf32>)
+      %l, %lse = par.cross_entropy %z, %y ignore -7
+          : (tensor<64x3xf32>, tensor<64xi64>) -> (tensor<64xf32>, tensor<64xf32>)
       par.return %l : tensor<64xf32>
     })");
   interp::Named inputs = interp::makeInputs(module->lookupSymbol<StepOp>("e"), /*seed=*/1);

@@ -28,7 +28,7 @@ private:
     std::string name;
     Shape shape;
   };
-  static constexpr int64_t mostElements = 600;
+  static constexpr int64_t maxElements = 600;
 
   static int64_t sizeOf(const Shape &shape) {
     return std::accumulate(shape.begin(), shape.end(), int64_t(1), std::multiplies<>());
@@ -241,7 +241,7 @@ private:
     std::string before = body;
     size_t integersBefore = integers.size();
     Value value = (this->*makes[choose.number(0, std::size(makes) - 1)])(x);
-    if (sizeOf(value.shape) <= mostElements && !value.shape.empty()) {
+    if (sizeOf(value.shape) <= maxElements && !value.shape.empty()) {
       values.push_back(value);
       return;
     }

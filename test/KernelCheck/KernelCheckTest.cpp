@@ -46,7 +46,7 @@ protected:
       return success();
     });
     KernelCheckOptions options;
-    options.mostElements = most;
+    options.maxElements = most;
     EXPECT_EQ(succeeded(checkKernels(*parse(text), compiled, options, checked.counts)), checked.errors.empty());
     return checked;
   }

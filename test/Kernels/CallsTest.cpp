@@ -29,7 +29,8 @@ using Numbers = SmallVector<int64_t>;
 
 TEST_F(Calls, PlainProduct) {
   auto call = par::describeMatmul(parse(R"(
-    par.kernel @k(%a: tensor<2x3x4xf32>, %b: tensor<4x5xf32>) -> tensor<2x3x5xf32> attributes {implementation = "library:matmul"} {
+    par.kernel @k(%a: tensor<2x3x4xf32>, %b: tensor<4x5xf32>) -> tensor<2x3x5xf32>
+        attributes {implementation = "library:matmul"} {
       %0 = par.dot %a, %b contracting [2] x [0] : (tensor<2x3x4xf32>, tensor<4x5xf32>) -> tensor<2x3x5xf32>
       par.return %0 : tensor<2x3x5xf32>
     })"));
@@ -79,10 +80,12 @@ TEST_F(Calls, WeightGradientBesideTheSumOfEitherOperand) {
 
 TEST_F(Calls, HeadsAreBatchesWithStrides) {
   auto call = par::describeMatmul(parse(R"(
-    par.kernel @k(%p: tensor<2x4x3x5xf32>, %v: tensor<2x5x8xf32>) -> tensor<2x3x8xf32> attributes {implementation = "library:matmul"} {
+    par.kernel @k(%p: tensor<2x4x3x5xf32>, %v: tensor<2x5x8xf32>) -> tensor<2x3x8xf32>
+        attributes {implementation = "library:matmul"} {
       %0 = par.reshape %v : tensor<2x5x8xf32> to tensor<2x5x4x2xf32>
       %1 = par.transpose %0 [0, 2, 1, 3] : tensor<2x5x4x2xf32> to tensor<2x4x5x2xf32>
-      %2 = par.dot %p, %1 contracting [3] x [2] batching [0, 1] x [0, 1] : (tensor<2x4x3x5xf32>, tensor<2x4x5x2xf32>) -> tensor<2x4x3x2xf32>
+      %2 = par.dot %p, %1 contracting [3] x [2] batching [0, 1] x [0, 1]
+          : (tensor<2x4x3x5xf32>, tensor<2x4x5x2xf32>) -> tensor<2x4x3x2xf32>
       %3 = par.transpose %2 [0, 2, 1, 3] : tensor<2x4x3x2xf32> to tensor<2x3x4x2xf32>
       %4 = par.reshape %3 : tensor<2x3x4x2xf32> to tensor<2x3x8xf32>
       par.return %4 : tensor<2x3x8xf32>
@@ -98,7 +101,8 @@ TEST_F(Calls, HeadsAreBatchesWithStrides) {
 
 TEST_F(Calls, TurnedRound) {
   auto call = par::describeMatmul(parse(R"(
-    par.kernel @k(%a: tensor<3x4xf32>, %b: tensor<4x5xf32>) -> tensor<5x3xf32> attributes {implementation = "library:matmul"} {
+    par.kernel @k(%a: tensor<3x4xf32>, %b: tensor<4x5xf32>) -> tensor<5x3xf32>
+        attributes {implementation = "library:matmul"} {
       %0 = par.dot %a, %b contracting [1] x [0] : (tensor<3x4xf32>, tensor<4x5xf32>) -> tensor<3x5xf32>
       %1 = par.transpose %0 [1, 0] : tensor<3x5xf32> to tensor<5x3xf32>
       par.return %1 : tensor<5x3xf32>
@@ -111,7 +115,8 @@ TEST_F(Calls, TurnedRound) {
 
 TEST_F(Calls, NoStridesForASplitContraction) {
   EXPECT_FALSE(par::describeMatmul(parse(R"(
-    par.kernel @k(%a: tensor<2x3x4xf32>, %b: tensor<2x4x5xf32>) -> tensor<3x5xf32> attributes {implementation = "library:matmul"} {
+    par.kernel @k(%a: tensor<2x3x4xf32>, %b: tensor<2x4x5xf32>) -> tensor<3x5xf32>
+        attributes {implementation = "library:matmul"} {
       %0 = par.dot %a, %b contracting [0, 2] x [0, 1] : (tensor<2x3x4xf32>, tensor<2x4x5xf32>) -> tensor<3x5xf32>
       par.return %0 : tensor<3x5xf32>
     })")));
@@ -158,7 +163,8 @@ TEST_F(Calls, AdamwOfRows) {
 
 TEST_F(Calls, ScatterStartsFromZeros) {
   auto call = par::describeBuiltin(parse(R"(
-    par.kernel @k(%d: tensor<2x3x4xf32>, %i: tensor<2x3xi64>) -> tensor<9x4xf32> attributes {implementation = "builtin:scatter_add_rows"} {
+    par.kernel @k(%d: tensor<2x3x4xf32>, %i: tensor<2x3xi64>) -> tensor<9x4xf32>
+        attributes {implementation = "builtin:scatter_add_rows"} {
       %0 = par.scatter_add %d, %i dim 0 size 9 : tensor<2x3x4xf32>, tensor<2x3xi64> to tensor<9x4xf32>
       par.return %0 : tensor<9x4xf32>
     })"));
@@ -172,7 +178,8 @@ TEST_F(Calls, NarrowLogitsAreReadAndWrittenAsTheyAreKept) {
     par.kernel @k(%ct: tensor<2xf32>, %z: tensor<2x8xbf16>, %y: tensor<2xi64>, %lse: tensor<2xf32>) -> tensor<2x8xbf16>
         attributes {implementation = "builtin:cross_entropy_backward_bf16"} {
       %0 = par.convert %z : tensor<2x8xbf16> to tensor<2x8xf32>
-      %1 = par.cross_entropy_grad %ct, %0, %y, %lse ignore -100 : (tensor<2xf32>, tensor<2x8xf32>, tensor<2xi64>, tensor<2xf32>) -> tensor<2x8xf32>
+      %1 = par.cross_entropy_grad %ct, %0, %y, %lse ignore -100
+          : (tensor<2xf32>, tensor<2x8xf32>, tensor<2xi64>, tensor<2xf32>) -> tensor<2x8xf32>
       %2 = par.convert %1 : tensor<2x8xf32> to tensor<2x8xbf16>
       par.return %2 : tensor<2x8xbf16>
     })"));
@@ -185,7 +192,8 @@ TEST_F(Calls, NarrowLogitsAreReadAndWrittenAsTheyAreKept) {
     par.kernel @k(%ct: tensor<2xf32>, %z: tensor<2x8xbf16>, %y: tensor<2xi64>, %lse: tensor<2xf32>) -> tensor<2x8xf16>
         attributes {implementation = "generated"} {
       %0 = par.convert %z : tensor<2x8xbf16> to tensor<2x8xf32>
-      %1 = par.cross_entropy_grad %ct, %0, %y, %lse ignore -100 : (tensor<2xf32>, tensor<2x8xf32>, tensor<2xi64>, tensor<2xf32>) -> tensor<2x8xf32>
+      %1 = par.cross_entropy_grad %ct, %0, %y, %lse ignore -100
+          : (tensor<2xf32>, tensor<2x8xf32>, tensor<2xi64>, tensor<2xf32>) -> tensor<2x8xf32>
       %2 = par.convert %1 : tensor<2x8xf32> to tensor<2x8xf16>
       par.return %2 : tensor<2x8xf16>
     })")));
@@ -197,7 +205,8 @@ TEST_F(Calls, RowsOfLogitsWithPadding) {
         attributes {implementation = "builtin:cross_entropy_padded_bf16"} {
       %0 = par.slice %z [0, 0] to [2, 97] by [1, 1] : tensor<2x104xbf16> to tensor<2x97xbf16>
       %1 = par.convert %0 : tensor<2x97xbf16> to tensor<2x97xf32>
-      %2, %3 = par.cross_entropy %1, %y ignore -100 : (tensor<2x97xf32>, tensor<2xi64>) -> (tensor<2xf32>, tensor<2xf32>)
+      %2, %3 = par.cross_entropy %1, %y ignore -100
+          : (tensor<2x97xf32>, tensor<2xi64>) -> (tensor<2xf32>, tensor<2xf32>)
       par.return %2, %3 : tensor<2xf32>, tensor<2xf32>
     })"));
   ASSERT_TRUE(forward);
@@ -205,11 +214,13 @@ TEST_F(Calls, RowsOfLogitsWithPadding) {
   EXPECT_EQ(forward->immediates, (SmallVector<uint64_t>{2, 104, uint64_t(-100), 97}));
   auto gradient = [&](StringRef padding) {
     return par::describeBuiltin(parse((R"(
-    par.kernel @k(%ct: tensor<2xf32>, %z: tensor<2x104xbf16>, %y: tensor<2xi64>, %lse: tensor<2xf32>) -> tensor<2x104xbf16>
+    par.kernel @k(%ct: tensor<2xf32>, %z: tensor<2x104xbf16>, %y: tensor<2xi64>, %lse: tensor<2xf32>)
+        -> tensor<2x104xbf16>
         attributes {implementation = "builtin:cross_entropy_backward_bf16"} {
       %0 = par.slice %z [0, 0] to [2, 97] by [1, 1] : tensor<2x104xbf16> to tensor<2x97xbf16>
       %1 = par.convert %0 : tensor<2x97xbf16> to tensor<2x97xf32>
-      %2 = par.cross_entropy_grad %ct, %1, %y, %lse ignore -100 : (tensor<2xf32>, tensor<2x97xf32>, tensor<2xi64>, tensor<2xf32>) -> tensor<2x97xf32>
+      %2 = par.cross_entropy_grad %ct, %1, %y, %lse ignore -100
+          : (tensor<2xf32>, tensor<2x97xf32>, tensor<2xi64>, tensor<2xf32>) -> tensor<2x97xf32>
       %3 = par.convert %2 : tensor<2x97xf32> to tensor<2x97xbf16>
       %4 = par.pad %3 )" + padding + R"( : bf16 : tensor<2x97xbf16> to tensor<2x104xbf16>
       par.return %4 : tensor<2x104xbf16>
@@ -227,7 +238,8 @@ TEST_F(Calls, RowsOfLogitsWithPadding) {
 
 TEST_F(Calls, RowsWithoutTheirPaddingAreAView) {
   auto call = par::describeMatmul(parse(R"(
-    par.kernel @k(%d: tensor<2x3x104xbf16>, %x: tensor<2x3x8xbf16>) -> tensor<97x8xf32> attributes {implementation = "library:matmul"} {
+    par.kernel @k(%d: tensor<2x3x104xbf16>, %x: tensor<2x3x8xbf16>) -> tensor<97x8xf32>
+        attributes {implementation = "library:matmul"} {
       %0 = par.slice %d [0, 0, 0] to [2, 3, 97] by [1, 1, 1] : tensor<2x3x104xbf16> to tensor<2x3x97xbf16>
       %1 = par.convert %0 : tensor<2x3x97xbf16> to tensor<2x3x97xf32>
       %2 = par.convert %x : tensor<2x3x8xbf16> to tensor<2x3x8xf32>
@@ -242,10 +254,12 @@ TEST_F(Calls, RowsWithoutTheirPaddingAreAView) {
 
 TEST_F(Calls, AttentionWithAMask) {
   auto call = par::describeBuiltin(parse(R"(
-    par.kernel @k(%q: tensor<2x4x5x8xbf16>, %k: tensor<2x2x7x8xbf16>, %v: tensor<2x2x7x16xbf16>, %m: tensor<2x1x1x7xf32>)
+    par.kernel @k(%q: tensor<2x4x5x8xbf16>, %k: tensor<2x2x7x8xbf16>, %v: tensor<2x2x7x16xbf16>,
+        %m: tensor<2x1x1x7xf32>)
         -> (tensor<2x4x5x16xbf16>, tensor<2x4x5xf32>) attributes {implementation = "builtin:attention_bf16"} {
       %0, %1 = par.attention %q, %k, %v mask %m scale 0.5
-        : (tensor<2x4x5x8xbf16>, tensor<2x2x7x8xbf16>, tensor<2x2x7x16xbf16>, tensor<2x1x1x7xf32>) -> (tensor<2x4x5x16xbf16>, tensor<2x4x5xf32>)
+        : (tensor<2x4x5x8xbf16>, tensor<2x2x7x8xbf16>, tensor<2x2x7x16xbf16>, tensor<2x1x1x7xf32>)
+        -> (tensor<2x4x5x16xbf16>, tensor<2x4x5xf32>)
       par.return %0, %1 : tensor<2x4x5x16xbf16>, tensor<2x4x5xf32>
     })"));
   ASSERT_TRUE(call);
@@ -264,9 +278,11 @@ TEST_F(Calls, AttentionWithAMask) {
 TEST_F(Calls, AttentionGradientOfOneOperandInSeveralPlaces) {
   auto call = par::describeBuiltin(parse(R"(
     par.kernel @k(%q: tensor<1x2x4x8xf16>, %o: tensor<1x2x4x8xf16>, %lse: tensor<1x2x4xf32>)
-        -> (tensor<1x2x4x8xf16>, tensor<1x2x4x8xf16>, tensor<1x2x4x8xf16>) attributes {implementation = "builtin:attention_backward_f16"} {
+        -> (tensor<1x2x4x8xf16>, tensor<1x2x4x8xf16>, tensor<1x2x4x8xf16>)
+        attributes {implementation = "builtin:attention_backward_f16"} {
       %0, %1, %2 = par.attention_grad %o, %q, %q, %q, %o, %lse scale 1.0 {causal = true}
-        : (tensor<1x2x4x8xf16>, tensor<1x2x4x8xf16>, tensor<1x2x4x8xf16>, tensor<1x2x4x8xf16>, tensor<1x2x4x8xf16>, tensor<1x2x4xf32>)
+        : (tensor<1x2x4x8xf16>, tensor<1x2x4x8xf16>, tensor<1x2x4x8xf16>, tensor<1x2x4x8xf16>, tensor<1x2x4x8xf16>,
+        tensor<1x2x4xf32>)
           -> (tensor<1x2x4x8xf16>, tensor<1x2x4x8xf16>, tensor<1x2x4x8xf16>)
       par.return %0, %1, %2 : tensor<1x2x4x8xf16>, tensor<1x2x4x8xf16>, tensor<1x2x4x8xf16>
     })"));
@@ -294,7 +310,8 @@ TEST_F(Calls, AttentionOfHeadsByToken) {
       %q = par.transpose %2 [0, 2, 1, 3] : tensor<2x4x2x8xbf16> to tensor<2x2x4x8xbf16>
       %k = par.transpose %3 [0, 2, 1, 3] : tensor<2x4x2x8xbf16> to tensor<2x2x4x8xbf16>
       %4, %5 = par.attention %q, %k, %k scale 1.0
-        : (tensor<2x2x4x8xbf16>, tensor<2x2x4x8xbf16>, tensor<2x2x4x8xbf16>) -> (tensor<2x2x4x8xbf16>, tensor<2x2x4xf32>)
+        : (tensor<2x2x4x8xbf16>, tensor<2x2x4x8xbf16>, tensor<2x2x4x8xbf16>)
+        -> (tensor<2x2x4x8xbf16>, tensor<2x2x4xf32>)
       %6 = par.transpose %4 [0, 2, 1, 3] : tensor<2x2x4x8xbf16> to tensor<2x4x2x8xbf16>
       %7 = par.reshape %6 : tensor<2x4x2x8xbf16> to tensor<2x4x16xbf16>
       par.return %7, %5 : tensor<2x4x16xbf16>, tensor<2x2x4xf32>
@@ -311,9 +328,11 @@ TEST_F(Calls, AttentionGradientsInOneTensor) {
     par.kernel @k(%q: tensor<1x2x4x8xf16>, %o: tensor<1x2x4x8xf16>, %lse: tensor<1x2x4xf32>) -> tensor<1x2x4x24xf16>
         attributes {implementation = "builtin:attention_backward_f16"} {
       %0, %1, %2 = par.attention_grad %o, %q, %q, %q, %o, %lse scale 1.0
-        : (tensor<1x2x4x8xf16>, tensor<1x2x4x8xf16>, tensor<1x2x4x8xf16>, tensor<1x2x4x8xf16>, tensor<1x2x4x8xf16>, tensor<1x2x4xf32>)
+        : (tensor<1x2x4x8xf16>, tensor<1x2x4x8xf16>, tensor<1x2x4x8xf16>, tensor<1x2x4x8xf16>, tensor<1x2x4x8xf16>,
+        tensor<1x2x4xf32>)
           -> (tensor<1x2x4x8xf16>, tensor<1x2x4x8xf16>, tensor<1x2x4x8xf16>)
-      %3 = par.concat %1, %0, %2 dim 3 : (tensor<1x2x4x8xf16>, tensor<1x2x4x8xf16>, tensor<1x2x4x8xf16>) -> tensor<1x2x4x24xf16>
+      %3 = par.concat %1, %0, %2 dim 3
+          : (tensor<1x2x4x8xf16>, tensor<1x2x4x8xf16>, tensor<1x2x4x8xf16>) -> tensor<1x2x4x24xf16>
       par.return %3 : tensor<1x2x4x24xf16>
     })"));
   ASSERT_TRUE(call);
@@ -329,7 +348,8 @@ TEST_F(Calls, NoCallForRowsThatAreNotAligned) {
         attributes {implementation = "generated"} {
       %q = par.slice %x [0, 0, 0, 4] to [2, 2, 4, 12] by [1, 1, 1, 1] : tensor<2x2x4x12xbf16> to tensor<2x2x4x8xbf16>
       %0, %1 = par.attention %q, %q, %q scale 1.0
-        : (tensor<2x2x4x8xbf16>, tensor<2x2x4x8xbf16>, tensor<2x2x4x8xbf16>) -> (tensor<2x2x4x8xbf16>, tensor<2x2x4xf32>)
+        : (tensor<2x2x4x8xbf16>, tensor<2x2x4x8xbf16>, tensor<2x2x4x8xbf16>)
+        -> (tensor<2x2x4x8xbf16>, tensor<2x2x4xf32>)
       par.return %0, %1 : tensor<2x2x4x8xbf16>, tensor<2x2x4xf32>
     })")));
 }
@@ -339,7 +359,8 @@ TEST_F(Calls, NoCallForAttentionGradientsWithAMask) {
     par.kernel @k(%q: tensor<1x2x4x8xf16>, %o: tensor<1x2x4x8xf16>, %lse: tensor<1x2x4xf32>, %m: tensor<1x1x4x4xf32>)
         -> (tensor<1x2x4x8xf16>, tensor<1x2x4x8xf16>, tensor<1x2x4x8xf16>) attributes {implementation = "generated"} {
       %0, %1, %2 = par.attention_grad %o, %q, %q, %q, %o, %lse mask %m scale 1.0
-        : (tensor<1x2x4x8xf16>, tensor<1x2x4x8xf16>, tensor<1x2x4x8xf16>, tensor<1x2x4x8xf16>, tensor<1x2x4x8xf16>, tensor<1x2x4xf32>, tensor<1x1x4x4xf32>)
+        : (tensor<1x2x4x8xf16>, tensor<1x2x4x8xf16>, tensor<1x2x4x8xf16>, tensor<1x2x4x8xf16>, tensor<1x2x4x8xf16>,
+        tensor<1x2x4xf32>, tensor<1x1x4x4xf32>)
           -> (tensor<1x2x4x8xf16>, tensor<1x2x4x8xf16>, tensor<1x2x4x8xf16>)
       par.return %0, %1, %2 : tensor<1x2x4x8xf16>, tensor<1x2x4x8xf16>, tensor<1x2x4x8xf16>
     })")));
@@ -347,9 +368,11 @@ TEST_F(Calls, NoCallForAttentionGradientsWithAMask) {
 
 TEST_F(Calls, NoCallForHeadDimsThatNoTileHolds) {
   EXPECT_FALSE(par::describeBuiltin(parse(R"(
-    par.kernel @k(%q: tensor<1x2x4x12xbf16>) -> (tensor<1x2x4x12xbf16>, tensor<1x2x4xf32>) attributes {implementation = "generated"} {
+    par.kernel @k(%q: tensor<1x2x4x12xbf16>) -> (tensor<1x2x4x12xbf16>, tensor<1x2x4xf32>)
+        attributes {implementation = "generated"} {
       %0, %1 = par.attention %q, %q, %q scale 1.0
-        : (tensor<1x2x4x12xbf16>, tensor<1x2x4x12xbf16>, tensor<1x2x4x12xbf16>) -> (tensor<1x2x4x12xbf16>, tensor<1x2x4xf32>)
+        : (tensor<1x2x4x12xbf16>, tensor<1x2x4x12xbf16>, tensor<1x2x4x12xbf16>)
+        -> (tensor<1x2x4x12xbf16>, tensor<1x2x4xf32>)
       par.return %0, %1 : tensor<1x2x4x12xbf16>, tensor<1x2x4xf32>
     })")));
 }

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Holds what a layer of a GPT keeps for backward, of one microbatch on a rank of tp, against the closed form of "Reducing
-Activation Recomputation in Large Transformer Models" (Korthikanti et al., table 2): in 16 bits, with sequence parallelism, no
-recomputation and attention taken apart at most 34 s b h / t + 5 a s^2 b / t bytes.
+"""Holds what a layer of a GPT keeps for backward, of one microbatch on a rank of tp, against the closed form of
+"Reducing Activation Recomputation in Large Transformer Models" (Korthikanti et al., table 2): in 16 bits, with sequence
+parallelism, no recomputation and attention taken apart at most 34 s b h / t + 5 a s^2 b / t bytes.
 
     activations.py --bin build/bin [--ranks 4]... [--table]
 
-Printed are the closed form, what `--explain=memory` says of one layer, and what each term comes to here: of s b h / t elements the
-two norms keep their operands and results, attention its queries, keys, values and result, the MLP what enters its GELU (4 h
-wide), all in 2 bytes: 24 s b h / t. The probabilities are f32: 4 a s^2 b / t. Each norm keeps a mean and a deviation a token in f32:
-16 s b / t. (No dropout: its masks and results, 2 s b h + 8 s b h / 4 and 3 a s^2 b of the closed form, are not there; neither is the
-GELU's result, 8 s b h, which is computed again.) The column `saved` of the summary is the whole of `--explain=memory`: that of
-a bundle with several slots for microbatches is as many times that. With --table the lines of one layer are printed too. Exit
-status 0: all hold.
+Printed are the closed form, what `--explain=memory` says of one layer, and what each term comes to here: of s b h / t
+elements the two norms keep their operands and results, attention its queries, keys, values and result, the MLP what
+enters its GELU (4 h wide), all in 2 bytes: 24 s b h / t. The probabilities are f32: 4 a s^2 b / t. Each norm keeps a
+mean and a deviation a token in f32: 16 s b / t. (No dropout: its masks and results, 2 s b h + 8 s b h / 4 and 3 a s^2 b
+of the closed form, are not there; neither is the GELU's result, 8 s b h, which is computed again.) The column `saved`
+of the summary is the whole of `--explain=memory`: that of a bundle with several slots for microbatches is as many times
+that. With --table the lines of one layer are printed too. Exit status 0: all hold.
 """
 import argparse
 import pathlib
@@ -26,7 +26,8 @@ LINE = re.compile(r"^ *(\d+) x +(\d+)  (\S+) +(.*)$", re.MULTILINE)
 
 
 def plan(ranks, recompute="none"):
-    return (f"mesh: {{tp: {ranks}}}\nuse: [megatron-sp]\nbatch: {{size: {2 * BATCH}, microbatches: 2}}\nprecision: bf16\n"
+    return (f"mesh: {{tp: {ranks}}}\nuse: [megatron-sp]\nbatch: {{size: {2 * BATCH}, microbatches: 2}}\nprecision: "
+            f"bf16\n"
             f"train: {{}}\nrecompute: {recompute}\ncollectives: {{bucket: 0}}\n")
 
 
@@ -34,7 +35,8 @@ def explained(runs, work, text):
     """Bytes that a microbatch keeps, and the lines: (count, bytes, type, place)."""
     file = work / "plan.yaml"
     file.write_text(text)
-    said = runs.run(runs.binaries / "par-compile", HERE / "gpt2/model.onnx", file, "-q", "--explain=memory", "-o", work / "no.par")
+    said = runs.run(runs.binaries / "par-compile", HERE / "gpt2/model.onnx", file, "-q", "--explain=memory", "-o",
+                    work / "no.par")
     total = int(re.search(r"stage 0 saves (\d+) bytes of a microbatch in 1 slot", said)[1])
     return total, [(int(count), int(size), kind, where) for count, size, kind, where in LINE.findall(said)]
 
@@ -71,7 +73,8 @@ def check(runs, claims, work, ranks, table):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bin", help="default: on the PATH", default=pathlib.Path(shutil.which("par-compile") or ".").parent)
+    parser.add_argument("--bin", help="default: on the PATH",
+                        default=pathlib.Path(shutil.which("par-compile") or ".").parent)
     parser.add_argument("--ranks", action="append", type=int, choices=(2, 4), help="default: all")
     parser.add_argument("--table", action="store_true")
     options = parser.parse_args()

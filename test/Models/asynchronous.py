@@ -4,18 +4,19 @@
     asynchronous.py --bin build/bin MODEL DATA [--batch 8] [--steps 48] [--stages 2,4] [--dim seq=16] [--rate 0.05]
                     [--train '{loss: mse}']
 
-What pipedream and pipedream-2bw mean is defined on one device: the gradient of batch k is that of stage s's parameters as they
-were d_s updates before the newest, but never before the last flush, and it changes the newest ones. This script does that
-itself, with a bundle of one rank that makes one step of sgd with lr 1 (so that what it takes away is the gradient), and weights
-that it mixes for every batch. Masks of dropout are those of the step without delay, and moving statistics those that the batch
-before left. Held against that:
-  losses  of every batch, within 1e-5, relative above 1: both compute in float32, and add in other orders (batch norms amplify
-          what that makes: see `hold`); a model in float64 within 1e-9
+What pipedream and pipedream-2bw mean is defined on one device: the gradient of batch k is that of stage s's parameters
+as they were d_s updates before the newest, but never before the last flush, and it changes the newest ones. This script
+does that itself, with a bundle of one rank that makes one step of sgd with lr 1 (so that what it takes away is the
+gradient), and weights that it mixes for every batch. Masks of dropout are those of the step without delay, and moving
+statistics those that the batch before left. Held against that:
+  losses  of every batch, within 1e-5, relative above 1: both compute in float32, and add in other orders (batch norms
+          amplify what that makes: see `hold`); a model in float64 within 1e-9
   proof   par-verify accepts the bundle
   resumed a job that is saved and goes on at a flush gives the bits of one that was not interrupted
   moving  statistics (of batch norms) behind the last of them are those of that rank, within the same bound
   dp2     the same stages, each with two replicas, within 1e-5 too
-  slots   the older versions that a rank keeps are as many as the schedule says: p-1-s, with vertical sync p-1, of 2bw one
+  slots   the older versions that a rank keeps are as many as the schedule says: p-1-s, with vertical sync p-1, of 2bw
+          one
 Only Python's standard library is used. Exit status 0: all hold.
 """
 import argparse
@@ -68,9 +69,9 @@ def stages_of(bundle):
 
 
 class Delayed:
-    """One rank, whose parameters of each stage are `behind[stage]` updates behind when a gradient is taken. Its steps are jobs of
-    one step each that go on from a save that this script writes: with those parameters, moving statistics as the job before left
-    them, and the number of steps before."""
+    """One rank, whose parameters of each stage are `behind[stage]` updates behind when a gradient is taken. Its steps
+    are jobs of one step each that go on from a save that this script writes: with those parameters, moving statistics
+    as the job before left them, and the number of steps before."""
 
     def __init__(self, runs, args, start):
         self.runs, self.args = runs, args
@@ -88,7 +89,8 @@ class Delayed:
         before, after = self.runs.work / "reference" / str(k + 1), self.runs.work / "after"
         shutil.rmtree(after, ignore_errors=True)
         self.save.write(before, k + 1, self.rows + k * self.args.batch, arrays) # no save is of no rows: a round more
-        metrics, _ = self.runs.train(self.bundle(microbatches), self.args.data, k + 2, "--resume", before, "--save", after)
+        metrics, _ = self.runs.train(self.bundle(microbatches), self.args.data, k + 2, "--resume", before, "--save",
+                                     after)
         return metrics[0]["loss"], Save.read(after / str(k + 2))
 
     def next(self, name, k, newest, mixed, after):
@@ -101,7 +103,8 @@ class Delayed:
         return shape, tuple(w - self.args.rate * (x - y) for w, x, y in zip(numbers, mixed[1], after[1]))
 
     def losses(self, stages, behind, steps, microbatches, seed=None):
-        """Of `steps` batches, and the moving statistics that the last one leaves; with a seed, from weights with other last bits."""
+        """Of `steps` batches, and the moving statistics that the last one leaves; with a seed, from weights with other
+        last bits."""
         initial = self.initial if seed is None else nudged(self.initial, seed)
         versions, losses = [{name: (shape, (0.0,)) if self.kinds[name] == "counter" else (shape, numbers)
                              for name, (shape, numbers) in initial.items()}], []
@@ -113,7 +116,8 @@ class Delayed:
             mixed = {name: versions[max(0, newest - late[name])][name] for name in initial}
             loss, after = self.step(k, mixed, microbatches)
             losses.append(loss)
-            versions.append({name: self.next(name, k, versions[-1][name], mixed[name], after[name]) for name in initial})
+            versions.append({name: self.next(name, k, versions[-1][name], mixed[name], after[name])
+                             for name in initial})
         return losses, {name: numbers for name, (_, numbers) in versions[-1].items() if self.kinds[name] == "buffer"}
 
 
@@ -143,22 +147,25 @@ class Case:
         wanted = oracle(bundle)
         self.hold(title, bundle, (found, weights), wanted, oracle)
         synchronous, _ = self.delayed.losses(stages_of(bundle), [0] * stages, FLUSH, microbatches)
-        self.claims.hold(f"{title}: without delay they would differ", self.apart(found[:FLUSH], synchronous), 100 * self.bound, least=True)
+        self.claims.hold(f"{title}: without delay they would differ", self.apart(found[:FLUSH], synchronous),
+                         100 * self.bound, least=True)
         saves = self.runs.work / f"saves-{title.replace(' ', '-')}"
         half = args.steps // 2 // FLUSH * FLUSH
         self.losses(bundle, half, *start, "--save", saves)
         again, resumed = self.losses(bundle, args.steps, "--resume", saves)
         self.claims.equal(f"{title}: resumed, losses and weights of other bits",
-                          sum(a != b for a, b in zip(again, found[half:])) + sum(resumed[n] != weights[n] for n in weights), 0)
-        both = self.runs.compile(args.model, plan(args, f"pp: {stages}, dp: 2", schedule, args.rate, microbatches, more))
+                          sum(a != b for a, b in zip(again, found[half:]))
+                          + sum(resumed[n] != weights[n] for n in weights), 0)
+        both = self.runs.compile(args.model,
+                                 plan(args, f"pp: {stages}, dp: 2", schedule, args.rate, microbatches, more))
         if stages_of(both) != stages_of(bundle): # cut elsewhere, so that other parameters are behind
             wanted = oracle(both)
         self.hold(f"{title}: dp 2", both, self.losses(both, args.steps, *start), wanted, oracle)
 
     def hold(self, title, bundle, found, wanted, oracle):
-        """Losses, and the moving statistics that are left. Batch norms amplify rounding, at times to another path: where something
-        misses the bound, job and one rank are tried with other last bits of the weights that they start from, and the nearest two
-        count. What is wrong is far from all."""
+        """Losses, and the moving statistics that are left. Batch norms amplify rounding, at times to another path:
+        where something misses the bound, job and one rank are tried with other last bits of the weights that they start
+        from, and the nearest two count. What is wrong is far from all."""
         pair = self.distances(found, wanted)
         if wanted[1] and self.bound == BOUND and not max(pair) <= BOUND:
             title += ", nudged"
@@ -191,7 +198,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", type=pathlib.Path)
     parser.add_argument("data", type=pathlib.Path)
-    parser.add_argument("--bin", help="default: on the PATH", default=pathlib.Path(shutil.which("par-compile") or ".").parent)
+    parser.add_argument("--bin", help="default: on the PATH",
+                        default=pathlib.Path(shutil.which("par-compile") or ".").parent)
     parser.add_argument("--batch", type=int, default=8)
     parser.add_argument("--steps", type=int, default=48)
     parser.add_argument("--rate", type=float, default=0.05, help="learning rate")

@@ -3,9 +3,10 @@
 
     communication.py --bin build/bin [--case NAME]...
 
-For every rank the bytes that its program sends in one step (a ring's, 2(n-1)/n N for an all_reduce of N bytes) equal the
-formula of Closed below, and their sum over ranks equals sent_bytes of a step that ran. Under tp no buffer has the whole
-vocabulary dim. Under pp4 1f1b with 8 microbatches the stages keep 4, 3, 2, 1 microbatches. Exit status 0: all hold.
+For every rank the bytes that its program sends in one step (a ring's, 2(n-1)/n N for an all_reduce of N bytes) equal
+the formula of Closed below, and their sum over ranks equals sent_bytes of a step that ran. Under tp no buffer has the
+whole vocabulary dim. Under pp4 1f1b with 8 microbatches the stages keep 4, 3, 2, 1 microbatches. Exit status 0: all
+hold.
 """
 import argparse
 import json
@@ -30,13 +31,14 @@ class Closed:
 
     A: bytes of one microbatch's activations on a rank. Megatron sums A over tp twice a layer in forward and twice in
     backward, once for the embedding and once for the gradient of the head's input; cross-entropy sums two scalars a row
-    (maximum, sum of exponentials; the label's logit stays a part of the loss, which is summed over tp too, once a step);
-    the norm sums one scalar for every sharded tensor that the stage owns. Data parallelism sums the gradients of local
-    parameters, one for each stage that uses the tied weight, and on the last stage loss and count. A cut costs A a
-    microbatch each way; the tied embedding costs its gradient from the last stage and its new value back; each later stage
-    sends its part of the norm.
-    Recomputation repeats the sums whose results the backward part reads: `full` all but the stage's last (its output), and
-    nothing on the last stage, where backward follows at once; `each` all but a layer's last, which on the last stage is read.
+    (maximum, sum of exponentials; the label's logit stays a part of the loss, which is summed over tp too, once a
+    step); the norm sums one scalar for every sharded tensor that the stage owns. Data parallelism sums the gradients of
+    local parameters, one for each stage that uses the tied weight, and on the last stage loss and count. A cut costs A
+    a microbatch each way; the tied embedding costs its gradient from the last stage and its new value back; each later
+    stage sends its part of the norm.
+    Recomputation repeats the sums whose results the backward part reads: `full` all but the stage's last (its output),
+    and nothing on the last stage, where backward follows at once; `each` all but a layer's last, which on the last
+    stage is read.
     """
 
     def __init__(self, case, sizes, stage, layers):
@@ -147,7 +149,8 @@ def check(runs, claims, case):
         if closed.tp > 1:
             wide += [f"{b['name']} {b['shape']}" for b in program["buffers"] if VOCABULARY in b["shape"]]
     ran, depth, kept = metrics[-1]["sent_bytes"], [in_flight(p) for p in programs], [slots(p) for p in programs]
-    print(f"{case:16} bytes per rank by stage {[round(x) for _, x in sorted(stages.items())]}, step {ran}; in flight {depth}, "
+    print(f"{case:16} bytes per rank by stage {[round(x) for _, x in sorted(stages.items())]}, step {ran}; in flight "
+          f"{depth}, "
           f"slots {kept}, pools {[p['arena']['pool'] // 1024 for p in programs]} KiB", flush=True)
     claims.hold(f"gpt2 {case}: sent bytes minus closed form, a rank", worst, 0.01, unit="bytes")
     # Running totals are rounded down once for every communicator of a rank, so a step is off by less than a byte each.
@@ -169,7 +172,8 @@ def main():
     options = parser.parse_args()
     claims = Claims()
     with tempfile.TemporaryDirectory(prefix="par-communication-") as work:
-        for case in options.case or [case for case in sorted(CASES) if not case.endswith("-seq") and "stages:" not in CASES[case]]:
+        for case in options.case or [case for case in sorted(CASES)
+                                     if not case.endswith("-seq") and "stages:" not in CASES[case]]:
             check(Runs(options.bin, work), claims, case)
     print("\n".join(claims.failures) or "all equal their closed forms")
     sys.exit(1 if claims.failures else 0)

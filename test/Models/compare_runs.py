@@ -3,10 +3,11 @@
 
     compare_runs.py --bin build/bin [--case pp2dp2tp2]... [--show clip] [--show ignored] [--show bits] [--show arena]
 
-clip: `clip: 1.0`, active in the first steps. ignored: labels of rows 0 and 1 and half of row 5 are -100, so that a mean of
-microbatches' means is wrong. Both: ten losses, norms of the gradient and of the parameters equal the one-rank interpreter's.
-bits: two runs, inproc and shm, and a run that was killed and resumed export the same bytes. arena: memory that is poisoned
-before every step changes no bit, and is touched up to 0.9 to 1 of the predicted peak. Exit status 0: all hold.
+clip: `clip: 1.0`, active in the first steps. ignored: labels of rows 0 and 1 and half of row 5 are -100, so that a mean
+of microbatches' means is wrong. Both: ten losses, norms of the gradient and of the parameters equal the one-rank
+interpreter's. bits: two runs, inproc and shm, and a run that was killed and resumed export the same bytes. arena:
+memory that is poisoned before every step changes no bit, and is touched up to 0.9 to 1 of the predicted peak. Exit
+status 0: all hold.
 """
 import argparse
 import json
@@ -50,7 +51,8 @@ class Oracle:
         plan, step = runs.work / "oracle.yaml", runs.work / "oracle.mlir"
         plan.write_text(CASES["one"] + train)
         step.write_text(runs.run(runs.binaries / "par-compile", MODEL, plan, "--stop-after=train"))
-        said = runs.run(runs.binaries / "par-opt", step, f"--par-interpret=values={start},{data} steps={STEPS}", "-o", "/dev/null")
+        said = runs.run(runs.binaries / "par-opt", step, f"--par-interpret=values={start},{data} steps={STEPS}", "-o",
+                        "/dev/null")
         outputs = re.findall(r'^train call \d+ output "(\w+)" tensor<f32> (\S+)$', said, re.M)
         self.losses = [float(value) for name, value in outputs if name == "loss"]
         self.gradients = [float(value) for name, value in outputs if name == "grad_norm"]
@@ -73,14 +75,16 @@ class Comparison:
             self.claims.hold(f"{title}: losses to interpreter's",
                              largest(abs(line["loss"] - loss) for line, loss in zip(metrics, oracle.losses)), 2e-5)
             self.claims.hold(f"{title}: gradient norms",
-                             largest(abs(line["grad_norm"] / norm - 1) for line, norm in zip(metrics, oracle.gradients)), 1e-5,
+                             largest(abs(line["grad_norm"] / norm - 1)
+                                     for line, norm in zip(metrics, oracle.gradients)), 1e-5,
                              unit="relative")
             self.claims.hold(f"{title}: parameter norms", self.norms(weights, oracle.norms), 1e-5, unit="relative")
         return oracle
 
     def norms(self, weights, wanted):
         found = read_safetensors(weights)
-        return largest(abs(sum(x * x for x in found[name][1]) ** 0.5 - norm) / (norm or 1) for name, norm in wanted.items())
+        return largest(abs(sum(x * x for x in found[name][1]) ** 0.5 - norm) / (norm or 1)
+                       for name, norm in wanted.items())
 
     def ignored(self, cases):
         data = ignoring(DATA, self.runs.work / "ignored.safetensors")
@@ -103,12 +107,14 @@ class Comparison:
             exports["killed, resumed"] = self.killed(bundle, case)
             first = exports["again"].read_bytes()
             different = [name for name, path in exports.items() if path.read_bytes() != first]
-            self.claims.equal(f"gpt2 {case}: bits unlike the first run's of {', '.join(list(exports)[1:])}", different, [])
+            self.claims.equal(f"gpt2 {case}: bits unlike the first run's of {', '.join(list(exports)[1:])}", different,
+                              [])
 
     def killed(self, bundle, case):
         saves, export = self.runs.work / f"saves-{bundle.stem}", self.runs.work / "resumed.safetensors"
         command = [str(part) for part in self.runs.command(bundle, DATA, 30, "--save", saves, "--save-every", "2")]
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                   start_new_session=True)
         while process.poll() is None and not any(path.name.isdigit() for path in saves.glob("*")):
             time.sleep(0.002)
         if process.poll() is None:
@@ -121,7 +127,8 @@ class Comparison:
 
     def arena(self, cases):
         for case in cases:
-            bundle, plain, poisoned = self.bundle(case), *(self.runs.work / f"{name}.safetensors" for name in ("plain", "poisoned"))
+            bundle, plain, poisoned = self.bundle(case), *(self.runs.work / f"{name}.safetensors"
+                                                           for name in ("plain", "poisoned"))
             self.runs.run(*self.runs.command(bundle, DATA, 3, "--export", plain))
             said = self.runs.run(*self.runs.command(bundle, DATA, 3, "--export", poisoned, "--check-arena"))
             lines = re.findall(r"^arena   rank \d+: touched ([\d,]+) of ([\d,]+) bytes$", said, re.M)
@@ -129,7 +136,8 @@ class Comparison:
             ranks = len(json.loads((bundle / "manifest.json").read_text())["ranks"])
             self.claims.equal(f"gpt2 {case}: ranks that say what they touched", len(shares), ranks)
             self.claims.hold(f"gpt2 {case}: touched of the predicted peak, at most", largest(shares), 1.0)
-            self.claims.hold(f"gpt2 {case}: touched of the predicted peak, at least", min(shares, default=0), 0.9, least=True)
+            self.claims.hold(f"gpt2 {case}: touched of the predicted peak, at least", min(shares, default=0), 0.9,
+                             least=True)
             self.claims.equal(f"gpt2 {case}: weights after steps in poisoned memory",
                               "equal" if plain.read_bytes() == poisoned.read_bytes() else "different", "equal")
 

@@ -3,9 +3,10 @@
 
     decoding.py --bin build/bin [--model FOLDER] [--plan tp2]... [--device sim]
 
-FOLDER holds what decoder/export.py writes; the default is the small one that stands beside it, `export.py --size gpt2 --out FOLDER`
-makes GPT-2 of its real size. Each call takes one token of each sequence; prompts come from the file of ids, then each call takes what
-the one before has chosen. Only Python's standard library is used. Exit status 0: all hold.
+FOLDER holds what decoder/export.py writes; the default is the small one that stands beside it, `export.py --size gpt2
+--out FOLDER` makes GPT-2 of its real size. Each call takes one token of each sequence; prompts come from the file of
+ids, then each call takes what the one before has chosen. Only Python's standard library is used. Exit status 0: all
+hold.
 """
 import argparse
 import json
@@ -69,13 +70,15 @@ def check(options, claims, runs):
             shape, tokens, kept = decode(runs, options.model, name, options.device)
             whole = whole or kept
             claims.equal(f"{name}: shape of the tokens", shape, [len(flat), 1])
-            claims.equal(f"{name}: tokens of {len(wanted)} calls that are not PyTorch's", sum(a != b for a, b in zip(tokens, flat)), 0)
+            claims.equal(f"{name}: tokens of {len(wanted)} calls that are not PyTorch's",
+                         sum(a != b for a, b in zip(tokens, flat)), 0)
             print(f"{name}: {kept} bytes are carried on rank 0")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bin", help="default: on the PATH", default=pathlib.Path(shutil.which("par-compile") or ".").parent)
+    parser.add_argument("--bin", help="default: on the PATH",
+                        default=pathlib.Path(shutil.which("par-compile") or ".").parent)
     parser.add_argument("--model", type=pathlib.Path, default=HERE / "decoder")
     parser.add_argument("--plan", action="append", choices=CASES)
     parser.add_argument("--device", choices=["cpu", "sim"], default="cpu")

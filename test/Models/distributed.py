@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
-"""Trains every model of a folder on several ranks and holds it against one rank, a line a claim: figure, bound, pass or FAIL.
+"""Trains every model of a folder on several ranks and holds it against one rank, a line a claim: figure, bound, pass or
+FAIL.
 
     distributed.py --bin build/bin --models FOLDER [--only resnet] [--variant legacy] [--plan dp2tp2]
     distributed.py --bin build/bin --models FOLDER --random 100 [--seed 1]
 
-FOLDER is as models.py describes it. Without --random: ten steps under every plan of PLANS; shardings are by a rule that knows
-no model (see shards), cuts by cost. With it: plans are drawn (mesh, shardings, zero, offload, microbatches, cuts, schedule, recompute,
-groups of batch norm, optimizer), a line each; a plan that the compiler refuses with a located sentence is counted, not failed.
-One rank computes the same: the whole batch as one microbatch, batch norm in as many groups. The bounds are of the order of
-additions, which is all that a plan may change: losses 2e-5, weights 2e-5 of the tensor's largest and 1e-9 more for those whose
-gradient is zero in exact arithmetic. Ten minutes on two cores. Only Python's standard library is used. Exit status 0: all hold.
+FOLDER is as models.py describes it. Without --random: ten steps under every plan of PLANS; shardings are by a rule that
+knows no model (see shards), cuts by cost. With it: plans are drawn (mesh, shardings, zero, offload, microbatches, cuts,
+schedule, recompute, groups of batch norm, optimizer), a line each; a plan that the compiler refuses with a located
+sentence is counted, not failed. One rank computes the same: the whole batch as one microbatch, batch norm in as many
+groups. The bounds are of the order of additions, which is all that a plan may change: losses 2e-5, weights 2e-5 of the
+tensor's largest and 1e-9 more for those whose gradient is zero in exact arithmetic. Ten minutes on two cores. Only
+Python's standard library is used. Exit status 0: all hold.
 """
 import argparse
 import functools
@@ -52,8 +54,8 @@ def modules(binaries, file):
 
 
 def shards(parameters, size, turn=0):
-    """Rows of tables; products by turns on either dim, so that a row product follows a column product; the output channels of
-    convolutions; experts. Only dims that `size` divides, vectors as it comes."""
+    """Rows of tables; products by turns on either dim, so that a row product follows a column product; the output
+    channels of convolutions; experts. Only dims that `size` divides, vectors as it comes."""
     rules = {}
     for name, shape in parameters:
         if len(shape) < 2:
@@ -80,7 +82,8 @@ def layouts(parameters, mesh):
 
 
 def sums(parameters, modules):
-    """What products give may stay a sum over tp, by turns before and behind what weights say; and their gradients over dp."""
+    """What products give may stay a sum over tp, by turns before and behind what weights say; and their gradients over
+    dp."""
     rules = {}
     for turn, (name, shape) in enumerate(item for item in parameters if len(item[1]) == 2):
         module = name.rpartition(".")[0]
@@ -95,15 +98,17 @@ def has_batch_norm(model):
 
 
 class Plan:
-    """What a plan says beside the optimizer. `train` is further keys of `train`, which one rank has too. Of several meshes each is
-    a stage's; of an axis its least common multiple counts."""
+    """What a plan says beside the optimizer. `train` is further keys of `train`, which one rank has too. Of several
+    meshes each is a stage's; of an axis its least common multiple counts."""
 
-    def __init__(self, mesh, microbatches=1, shard=None, turn=0, groups=None, over=("dp",), train=None, rules=(), **keys):
+    def __init__(self, mesh, microbatches=1, shard=None, turn=0, groups=None, over=("dp",), train=None, rules=(),
+                 **keys):
         self.meshes = mesh if isinstance(mesh, list) else []
         if self.meshes:
             axes = {axis: None for stage in mesh for axis in stage}
             mesh = {axis: math.lcm(*(stage.get(axis, 1) for stage in self.meshes)) for axis in axes}
-        self.mesh, self.microbatches, self.shard, self.turn, self.groups, self.keys = mesh, microbatches, shard, turn, groups, keys
+        self.mesh, self.microbatches, self.shard = mesh, microbatches, shard
+        self.turn, self.groups, self.keys = turn, groups, keys
         self.rules = rules  # further ones: layouts, sums
         self.over, self.train = [axis for axis in over if axis in mesh], train or {}
 
@@ -120,8 +125,10 @@ class Plan:
         over = f", over: [{', '.join(self.over)}]" if self.over else ""
         keys = dict(self.keys)
         if self.meshes:
-            keys["pipeline"] = f"{{meshes: [{', '.join(map(flow, self.meshes))}], {keys.get('pipeline', '{cuts: auto}')[1:]}"
-        lines = [*([] if self.meshes else [f"mesh: {flow(self.mesh)}"]), f"batch: {{microbatches: {microbatches}{over}}}",
+            meshes = ", ".join(map(flow, self.meshes))
+            keys["pipeline"] = f"{{meshes: [{meshes}], {keys.get('pipeline', '{cuts: auto}')[1:]}"
+        lines = [*([] if self.meshes else [f"mesh: {flow(self.mesh)}"]),
+                 f"batch: {{microbatches: {microbatches}{over}}}",
                  *(f"{key}: {value}" for key, value in keys.items())]
         if rules:
             lines += ["shard:", *(f'  "{name}": {flow(rule)}' for name, rule in rules.items())]
@@ -145,7 +152,8 @@ PLANS = {
     "dp2tp2-m2": Plan({"dp": 2, "tp": 2}, 2, turn=1, recompute="full"),
     "dp2tp2-local": Plan({"dp": 2, "tp": 2}, 2, groups="local"),
     "pp2dp2": Plan({"pp": 2, "dp": 2}, 4, pipeline="{cuts: auto}"),
-    "pp2dp2-full": Plan({"pp": 2, "dp": 2}, 2, groups="local", pipeline="{cuts: auto, schedule: gpipe}", recompute="full"),
+    "pp2dp2-full": Plan({"pp": 2, "dp": 2}, 2, groups="local", pipeline="{cuts: auto, schedule: gpipe}",
+                        recompute="full"),
     "pp2tp2": Plan({"pp": 2, "tp": 2}, 4, pipeline="{cuts: auto}"),
     "dp4": Plan({"dp": 4}, 2),
     "tp4": Plan({"tp": 4}),
@@ -167,7 +175,8 @@ PLANS = {
 }
 
 
-MESHES = [{"dp": 2}, {"tp": 2}, {"tp": 3}, {"pp": 2}, {"tp": 4}, {"dp": 2, "tp": 2}, {"tp": 2, "dp": 2}, {"pp": 2, "dp": 2},
+MESHES = [{"dp": 2}, {"tp": 2}, {"tp": 3}, {"pp": 2}, {"tp": 4}, {"dp": 2, "tp": 2}, {"tp": 2, "dp": 2},
+          {"pp": 2, "dp": 2},
           {"pp": 2, "tp": 2}, {"tp": 2, "pp": 2}, {"pp": 3}, {"pp": 2, "dp": 2, "tp": 2}, {"dp": 2, "tp": 3}, {"dp": 4}]
 
 
@@ -181,7 +190,8 @@ def draw_shards(choose, mesh, parameters):
             size = mesh[axis] if axis in mesh else math.prod(mesh[each] for each in axes)
             dims = [dim for dim, length in enumerate(shape) if length >= size]
             if dims:
-                rules[f"^{name}"] = {choose.choice(dims): axis, **choose.choice([{}, {}, {"closed": "true"}]), **priority(choose)}
+                rules[f"^{name}"] = {choose.choice(dims): axis, **choose.choice([{}, {}, {"closed": "true"}]),
+                                     **priority(choose)}
     return rules
 
 
@@ -191,8 +201,8 @@ def priority(choose):
 
 
 def draw_layouts(choose, mesh, parameters, modules):
-    """Gradients and states over any axes, on any dim, some with all other dims whole, or gradients that stay sums; dim 1 or 2 of
-    what some modules give; sums that what products give may stay."""
+    """Gradients and states over any axes, on any dim, some with all other dims whole, or gradients that stay sums; dim
+    1 or 2 of what some modules give; sums that what products give may stay."""
     axes, rules = [axis for axis in ("tp", "dp") if axis in mesh], {}
     for name, shape in parameters if axes and choose.random() < 0.5 else []:
         for what in ("grad", "state"):
@@ -200,7 +210,8 @@ def draw_layouts(choose, mesh, parameters, modules):
             dims = [dim for dim, length in enumerate(shape) if length >= mesh[axis]]
             if dims and choose.random() < 0.3:
                 late = priority(choose) if what == "state" else {}
-                rules[f"{what}(^{name})"] = {choose.choice(dims): axis, **choose.choice([{}, {"closed": "true"}]), **late}
+                rules[f"{what}(^{name})"] = {choose.choice(dims): axis, **choose.choice([{}, {"closed": "true"}]),
+                                             **late}
             elif what == "grad" and choose.random() < 0.1:
                 rules[f"grad(^{name})"] = {"partial": choose.choice(axes)}
     if "tp" in mesh and choose.random() < 0.3:
@@ -213,7 +224,8 @@ def draw_layouts(choose, mesh, parameters, modules):
     return rules
 
 
-STAGES = [{}, {"dp": 2}, {"dp": 2}, {"tp": 2}, {"dp": 2, "tp": 2}, {"tp": 2, "dp": 2}, {"dp": 3}, {"dp": 4}, {"tp": 3}, {"tp": 4}]
+STAGES = [{}, {"dp": 2}, {"dp": 2}, {"tp": 2}, {"dp": 2, "tp": 2}, {"tp": 2, "dp": 2}, {"dp": 3}, {"dp": 4}, {"tp": 3},
+          {"tp": 4}]
 
 
 def draw_meshes(choose):
@@ -293,9 +305,10 @@ class Pair:
         return self.whole[key]
 
     def compare(self, bound=2e-5):
-        """The largest difference of a loss, and that of a weight as a share of its bound with the parameter's name. Batch norms amplify
-        rounding, at times to another path: where a loss is farther than `bound` or a weight than its own, plan and one rank are tried
-        with other last bits of the weights that they start from, and the nearest two count. What is wrong is far from all."""
+        """The largest difference of a loss, and that of a weight as a share of its bound with the parameter's name.
+        Batch norms amplify rounding, at times to another path: where a loss is farther than `bound` or a weight than
+        its own, plan and one rank are tried with other last bits of the weights that they start from, and the nearest
+        two count. What is wrong is far from all."""
         self.found = self.train(self.plan)
         nearest = self.distance(self.alone(), self.found)
         if has_batch_norm(self.model) and worse(nearest, bound) > 1:
@@ -305,12 +318,14 @@ class Pair:
                 founds.append(self.train(self.plan, seed))
             far, nearest = nearest, min((self.distance(whole, found) for whole in wholes for found in founds),
                                         key=lambda distance: worse(distance, bound))
-            print(f"{self.model.title}: {worse(far, bound):.3g} of the bounds; of {NUDGES} with other last bits the nearest two count")
+            print(f"{self.model.title}: {worse(far, bound):.3g} of the bounds; of {NUDGES} with other last bits the "
+                  f"nearest two count")
         return nearest
 
     def distance(self, whole, found):
         (losses, weights), (others, parts) = whole, found
-        loss = largest(abs(a - b) for a, b in zip(losses, others)) if len(losses) == len(others) == self.steps else math.nan
+        loss = largest(abs(a - b)
+                       for a, b in zip(losses, others)) if len(losses) == len(others) == self.steps else math.nan
         shares = {name: self.share(name, weight[1], parts[name][1]) for name, weight in weights.items()}
         worst = max(shares, key=lambda name: math.inf if math.isnan(shares[name]) else shares[name])
         return loss, shares[worst], worst
@@ -343,7 +358,8 @@ def refusal(said):
 
 
 def play(runs, claims, models, count, seed, draw_case):
-    """Random plans of random models: `draw_case(choose, model)` gives a title, the plan's text, and what holds the claims."""
+    """Random plans of random models: `draw_case(choose, model)` gives a title, the plan's text, and what holds the
+    claims."""
     refused = 0
     for each in range(seed, seed + count):
         choose = random.Random(each)
@@ -380,7 +396,8 @@ def drawn_pair(runs, claims, meshes, choose, model):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bin", help="default: on the PATH", default=pathlib.Path(shutil.which("par-compile") or ".").parent)
+    parser.add_argument("--bin", help="default: on the PATH",
+                        default=pathlib.Path(shutil.which("par-compile") or ".").parent)
     parser.add_argument("--models", required=True, type=pathlib.Path)
     parser.add_argument("--only", action="append", help="a model's name; repeat")
     parser.add_argument("--variant", action="append", help="plain, optimized, opset23 or legacy; repeat")
@@ -396,7 +413,8 @@ def main():
     with tempfile.TemporaryDirectory(prefix="par-distributed-") as work:
         runs = Runs(options.bin, work)
         if options.random:
-            play(runs, claims, models, options.random, options.seed, functools.partial(drawn_pair, runs, claims, options.meshes))
+            play(runs, claims, models, options.random, options.seed,
+                 functools.partial(drawn_pair, runs, claims, options.meshes))
         else:
             show(runs, claims, models, options.plan or PLANS)
     print("\n".join(f"FAIL {line}" for line in claims.failures))

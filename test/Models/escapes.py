@@ -3,9 +3,10 @@
 
     escapes.py --bin build/bin [--each 4] [--seed 1] [--keep FOLDER]
 
-Each bundle is broken `each` times in each way (runtime/test/Alike.h says which). What is proved is run beside the original for two
-steps of each entry; weights and results that differ by more than 1e-5 of the largest are wrong. The table counts them by fault;
-docs/bundle.md lists the kinds that are left. Only Python's standard library is used. Exit status 0: all bundles are proved as they are.
+Each bundle is broken `each` times in each way (runtime/test/Alike.h says which). What is proved is run beside the
+original for two steps of each entry; weights and results that differ by more than 1e-5 of the largest are wrong. The
+table counts them by fault; docs/bundle.md lists the kinds that are left. Only Python's standard library is used. Exit
+status 0: all bundles are proved as they are.
 """
 import argparse
 import pathlib
@@ -35,7 +36,9 @@ PLANS = {  # model, plan
     "gpipe": (MLP, SGD + "mesh: {pp: 2}\npipeline: {schedule: gpipe, cuts: auto}\nbatch: {microbatches: 4}\n"),
     "zb-h1": (MLP, SGD + "mesh: {pp: 2}\npipeline: {schedule: zb-h1, cuts: auto}\nbatch: {microbatches: 4}\n"),
     "pp2dp2": (MLP, SGD + "mesh: {pp: 2, dp: 2}\npipeline: {cuts: auto}\nbatch: {microbatches: 4}\n"),
-    "pp2dp2-zero1": (MLP, ADAM + "mesh: {pp: 2, dp: 2}\npipeline: {cuts: auto}\nzero: {level: 1, min_size: 0}\nbatch: {microbatches: 4}\n"),
+    "pp2dp2-zero1": (MLP,
+                     ADAM + "mesh: {pp: 2, dp: 2}\npipeline: {cuts: auto}\nzero: {level: 1, min_size: 0}\nbatch: "
+                            "{microbatches: 4}\n"),
     "gpt-one": (GPT, ADAM),
     "gpt-dp2": (GPT, ADAM + "mesh: {dp: 2}\n" + TWO),
     "gpt-tp2": (GPT, ADAM + "mesh: {tp: 2}\nuse: [megatron]\n"),
@@ -60,7 +63,8 @@ def main():
         for name, (model, plan) in PLANS.items():
             (work / f"{name}.yaml").write_text(plan)
             command = [options.bin / "par-compile", model, work / f"{name}.yaml", "-q", "-o", work / f"{name}.par"]
-            done = subprocess.run(list(map(str, command + (TINY if model == GPT else []))), capture_output=True, text=True)
+            done = subprocess.run(list(map(str, command + (TINY if model == GPT else []))), capture_output=True,
+                                  text=True)
             if done.returncode:
                 print(f"{name}: not compiled: {done.stderr.strip()}")
             else:

@@ -3,9 +3,10 @@
 
     keys.py --bin build/bin [--key clip-value]... [--plan dp2]...
 
-A model of two layers, scores = (x a + b) w + c, whose gradients have closed forms, is trained five steps on one rank and under
-every plan of PLANS: losses and weights are those of the step that is written down here in Python's floats. Some labels are
-ignored, all of the second microbatch among them. Only Python's standard library is used. Exit status 0: all hold.
+A model of two layers, scores = (x a + b) w + c, whose gradients have closed forms, is trained five steps on one rank
+and under every plan of PLANS: losses and weights are those of the step that is written down here in Python's floats.
+Some labels are ignored, all of the second microbatch among them. Only Python's standard library is used. Exit status 0:
+all hold.
 """
 import argparse
 import math
@@ -40,13 +41,14 @@ PLANS = {
     "zero3": "mesh: {dp: 2}\nbatch: {microbatches: 2}\nzero: {level: 3, min_size: 0}\n",
     "tp2": "mesh: {tp: 2}\nshard: {a: {1: tp}, w: {1: tp}}\n",  # 11 classes over 2 ranks: the last one is padding
     "pp2": "mesh: {pp: 2}\nbatch: {microbatches: 4}\npipeline: {cuts: [second]}\n",
-    "pp2dp2-zero2": "mesh: {pp: 2, dp: 2}\nbatch: {microbatches: 4}\npipeline: {cuts: [second]}\nzero: {level: 2, min_size: 0}\n",
+    "pp2dp2-zero2": "mesh: {pp: 2, dp: 2}\nbatch: {microbatches: 4}\npipeline: {cuts: [second]}\nzero: {level: 2, "
+                    "min_size: 0}\n",
 }
 
 
 class Key:
-    """What a plan says below `train`, and what it means: how labels are smoothed, what becomes of a gradient, and the update of a
-    parameter, from its name."""
+    """What a plan says below `train`, and what it means: how labels are smoothed, what becomes of a gradient, and the
+    update of a parameter, from its name."""
 
     def __init__(self, train, update, smoothing=0.0, clip=lambda gradient: gradient, extra="", bound=2e-5):
         self.train, self.update, self.smoothing, self.clip = train, update, smoothing, clip
@@ -64,7 +66,8 @@ class Sgd:
         if self.momentum:
             last = self.velocity or [0.0] * len(gradient)
             self.velocity = [self.momentum * v + g for v, g in zip(last, gradient)]
-            gradient = [g + self.momentum * v for g, v in zip(gradient, self.velocity)] if self.nesterov else self.velocity
+            gradient = [g + self.momentum * v
+                        for g, v in zip(gradient, self.velocity)] if self.nesterov else self.velocity
         return [w - self.lr * g for w, g in zip(weights, gradient)]
 
 
@@ -78,7 +81,8 @@ class Adamw:
         self.step += 1
         first, second = self.betas
         last = self.states or [(0.0, 0.0)] * len(gradient)
-        self.states = [(first * m + (1 - first) * g, second * v + (1 - second) * g * g) for (m, v), g in zip(last, gradient)]
+        self.states = [(first * m + (1 - first) * g, second * v + (1 - second) * g * g)
+                       for (m, v), g in zip(last, gradient)]
         scale = self.lr / (1 - first ** self.step)
         root = math.sqrt(1 - second ** self.step)
         return [w * (1 - self.lr * self.decay) - scale * m / (math.sqrt(v) / root + self.eps)
@@ -95,7 +99,8 @@ class NarrowAdamw(Adamw):
     """Its states are rounded behind each step."""
 
     def __call__(self, weights, gradient):
-        # As the update itself, which reads what it has just computed: what is rounded is what the next step begins with.
+        # As the update itself, which reads what it has just computed: what is rounded is what the next step begins
+        # with.
         weights = super().__call__(weights, gradient)
         self.states = [(bf16(m), bf16(v)) for m, v in self.states]
         return weights
@@ -116,7 +121,8 @@ KEYS = {
                                 "w": Sgd(lr=0.1, momentum=0.8, nesterov=True),
                                 "c": Adamw(**{**OF_ADAMW, "weight_decay": 0.0, "lr": 5e-3})}[name]),
     # Of f32 and Python's floats one may round up and the other down, which are a 256th apart.
-    "states-bf16": Key(f"loss: cross_entropy, {ADAMW}", every(NarrowAdamw, **OF_ADAMW), extra="precision: {states: bf16}\n",
+    "states-bf16": Key(f"loss: cross_entropy, {ADAMW}", every(NarrowAdamw, **OF_ADAMW),
+                       extra="precision: {states: bf16}\n",
                        bound=2e-4),
     "clip-value": Key(f"loss: cross_entropy, {SGD}, clip: {{value: 0.02}}", every(Sgd, lr=0.5),
                       clip=lambda gradient: [min(max(g, -0.02), 0.02) for g in gradient]),
@@ -190,7 +196,8 @@ def hold(runs, claims, key, title, model, data, plan, losses, weights):
         runs.run(runs.binaries / "par-verify", bundle)
         lines, exported = runs.train(bundle, data, STEPS)
         found = read_safetensors(exported)
-        apart = largest(abs(line["loss"] - loss) for line, loss in zip(lines, losses)) if len(lines) == STEPS else math.nan
+        apart = largest(abs(line["loss"] - loss)
+                        for line, loss in zip(lines, losses)) if len(lines) == STEPS else math.nan
         claims.hold(f"{title}: losses", apart, key.bound)
         apart = {name: largest(abs(p - q) for p, q in zip(found[name][1], numbers)) / max(map(abs, numbers))
                  for name, numbers in weights.items()}
@@ -200,7 +207,8 @@ def hold(runs, claims, key, title, model, data, plan, losses, weights):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bin", help="default: on the PATH", default=pathlib.Path(shutil.which("par-compile") or ".").parent)
+    parser.add_argument("--bin", help="default: on the PATH",
+                        default=pathlib.Path(shutil.which("par-compile") or ".").parent)
     parser.add_argument("--key", action="append", choices=sorted(KEYS), help="default: all")
     parser.add_argument("--plan", action="append", choices=sorted(PLANS), help="default: all")
     options = parser.parse_args()

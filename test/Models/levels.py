@@ -3,9 +3,10 @@
 
     levels.py --bin build/bin [--part numbers|bytes|sim|checks]... [--only gpt2] [--case dp4]...
 
-numbers  models of this folder under each plan equal one rank within the bounds of distributed.py (in bf16 losses alone, within that
-         of precision.py), and par-verify proves the bundle
-bytes    what leaves a host in a step, by closed form, from the emitted program. Of n bytes over h hosts of r ranks each:
+numbers  models of this folder under each plan equal one rank within the bounds of distributed.py (in bf16 losses alone,
+         within that of precision.py), and par-verify proves the bundle
+bytes    what leaves a host in a step, by closed form, from the emitted program. Of n bytes over h hosts of r ranks
+         each:
              all-reduce                      2 n (h-1)/h       in one, by a ring: 2 n (hr-1)/hr
              all-gather of shards of n/hr    n (h-1)/h                            n (hr-1)/hr
              reduce-scatter                  n (h-1)/h                            n (hr-1)/hr
@@ -44,7 +45,8 @@ CASES = {  # ranks a host, plan
 def hardware(runs, each, between=True):
     """A slow way out of each host: the file that plans name. Without `between` ranks have one link everywhere."""
     file = pathlib.Path(runs.work) / f"{each}-a-host{'' if between else '-flat'}.yaml"
-    file.write_text(f"name: {each}-a-host\npeak: {{f32: 220000, f64: 110000}}\nmemory: 38000\nlink: 10000\nlatency: 4000\n"
+    file.write_text(f"name: {each}-a-host\npeak: {{f32: 220000, f64: 110000}}\nmemory: 38000\nlink: 10000\nlatency: "
+                    f"4000\n"
                     f"launch: 250\noverlap: false\ncores: host\nranks: {each}\n"
                     + "between: {link: 100, latency: 30000}\n" * between)
     return file
@@ -94,7 +96,8 @@ class Traffic:
     def add(self, i):
         ranks = self.groups[i["comm"]]
         hosts = len({rank // self.each for rank in ranks})
-        moved = {"all_reduce": 2 / len(ranks), "reduce_scatter": 1, "all_gather": 1}[i["kind"]] * (len(ranks) - 1) * i["n"]
+        moved = {"all_reduce": 2 / len(ranks), "reduce_scatter": 1,
+                 "all_gather": 1}[i["kind"]] * (len(ranks) - 1) * i["n"]
         self.hosts.add(hosts)
         if hosts > 1:
             self.out += moved * (self.each if hosts == len(ranks) else 1)  # each rank's own group has a part of it
@@ -110,14 +113,19 @@ def bytes_of(runs, claims, options):
         for level in (0, 1, 3):
             plan = f"mesh: {{dp: {ranks}}}\nzero: {{level: {level}, min_size: 0}}\n" + train
             title = f"gpt2 dp {ranks} on hosts of {each}, zero {level}"
-            flat = Traffic(runs.compile(model, f"{plan}target: {{device: cpu, hardware: {hardware(runs, each, False)}}}\n"), each)
-            made = {word: Traffic(runs.compile(model, f"{plan}target: {{device: cpu, hardware: {hardware(runs, each)}}}\n"
+            flat = Traffic(runs.compile(model,
+                                        f"{plan}target: {{device: cpu, hardware: {hardware(runs, each, False)}}}\n"),
+                           each)
+            made = {word: Traffic(runs.compile(model,
+                                               f"{plan}target: {{device: cpu, hardware: {hardware(runs, each)}}}\n"
                                                f"collectives: {{algorithm: {word}}}\n"), each)
                     for word in ("auto", "hierarchical")}
             two = made["hierarchical"]
-            n = flat.out * ranks / (ranks - 1)  # of all collectives: twice what is all-reduced, what is gathered and scattered
+            # of all collectives: twice what is all-reduced, what is gathered and scattered
+            n = flat.out * ranks / (ranks - 1)
             if level == 0:
-                claims.equal(f"{title}: all-reduced in one, elements", n, 2 * sum(Bundle(runs.compile(model, plan)).parameters.values()))
+                claims.equal(f"{title}: all-reduced in one, elements", n,
+                             2 * sum(Bundle(runs.compile(model, plan)).parameters.values()))
             claims.equal(f"{title}: groups", two.hosts, {1, hosts})
             claims.hold(f"{title}: out of a host - n (h-1)/h, elements", abs(two.out - n * (hosts - 1) / hosts), 1e-6)
             claims.hold(f"{title}: within - n (r-1)/r, elements", abs(two.within - n * (each - 1) / each), 1e-6)
@@ -128,8 +136,10 @@ def sim(runs, claims, options):
     for case in options.case or ("dp4-overlapped", "dp4-zero3", "pp2dp4"):
         with claims.watch(f"gpt2 {case}: sim"):
             plan = with_levels(runs, case).of(find(HERE, ["gpt2"], ["plain"])[0], runs.binaries)[0]
-            bundle = runs.compile(HERE / "gpt2/model.onnx", plan + "train: {optimizer: {kind: sgd, lr: 0.1}}\n" * ("train:" not in plan))
-            said = runs.run(*runs.command(bundle, HERE / "gpt2/data.safetensors", 2, "--device", "sim", "--interleavings", "20"))
+            bundle = runs.compile(HERE / "gpt2/model.onnx",
+                                  plan + "train: {optimizer: {kind: sgd, lr: 0.1}}\n" * ("train:" not in plan))
+            said = runs.run(*runs.command(bundle, HERE / "gpt2/data.safetensors", 2, "--device", "sim",
+                                          "--interleavings", "20"))
             claims.equal(f"gpt2 {case}: 20 interleavings", "no race, bits alike" in said, True)
 
 
@@ -138,7 +148,8 @@ def checks(runs, claims, options):
         with claims.watch(f"gpt2 {case}: --check-phases"):
             model = find(HERE, ["gpt2"], ["plain"])[0]
             file = runs.work / "checked.yaml"
-            file.write_text(with_levels(runs, case).of(model, runs.binaries)[0] + "train: {optimizer: {kind: sgd, lr: 0.1}}\n")
+            file.write_text(with_levels(runs, case).of(model, runs.binaries)[0]
+                            + "train: {optimizer: {kind: sgd, lr: 0.1}}\n")
             said = runs.run(runs.binaries / "par-compile", model.file, file, "--check", "--check-phases")
             claims.equal(f"gpt2 {case}: phases that were checked", said.count("checked "), 10)
 
@@ -146,7 +157,8 @@ def checks(runs, claims, options):
 def main():
     parts = {"numbers": numbers, "bytes": bytes_of, "sim": sim, "checks": checks}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bin", help="default: on the PATH", default=pathlib.Path(shutil.which("par-compile") or ".").parent)
+    parser.add_argument("--bin", help="default: on the PATH",
+                        default=pathlib.Path(shutil.which("par-compile") or ".").parent)
     parser.add_argument("--part", action="append", choices=parts, help="default: all")
     parser.add_argument("--only", action="append", help="a model's name; repeat")
     parser.add_argument("--case", action="append", choices=CASES, help="default: all")

@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-"""Holds every model of a folder, in every variant, against PyTorch's numbers, a line a claim: figure, bound, pass or FAIL.
+"""Holds every model of a folder, in every variant, against PyTorch's numbers, a line a claim: figure, bound, pass or
+FAIL.
 
     models.py --bin build/bin --models FOLDER [--only resnet] [--variant legacy] [--optimizer sgd] [--plan one]
 
-FOLDER/NAME holds data.safetensors, reference.json, grads.safetensors and the exports model.onnx, model.legacy.onnx, and so on.
-An export that lost parameters is refused with their names; of every other one
+FOLDER/NAME holds data.safetensors, reference.json, grads.safetensors and the exports model.onnx, model.legacy.onnx, and
+so on. An export that lost parameters is refused with their names; of every other one
   losses     of ten steps, against float64, for each optimizer that the reference has
   norms      of all parameters thereafter, without those that reference.json calls unstable
   gradients  of one step at lr 1: start minus exported weights
-  exports    hold every parameter under PyTorch's names, as .safetensors, and as a model that trains on from there, bit for bit
+  exports    hold every parameter under PyTorch's names, as .safetensors, and as a model that trains on from there, bit
+             for bit
 About four minutes on two cores. Only Python's standard library is used. Exit status 0: all hold.
 """
 import argparse
@@ -23,7 +25,8 @@ import time
 from runs import Claims, Runs, read_safetensors
 from train_reference import Trial, optimizer_of
 
-# With adamw, a batch norm's or a convolution's rounding in gradients near zero moves weights by up to the learning rate.
+# With adamw, a batch norm's or a convolution's rounding in gradients near zero moves weights by up to the learning
+# rate.
 CONVOLUTIONS = {"resnet", "unet", "vit"}
 
 # A further name of a tied parameter that no node of the export reads, so that nothing says whose it is.
@@ -64,7 +67,8 @@ def check_refused(runs, claims, model, plan):
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=runs.timeout)
     count = re.search(r"error: the export lost (\d+) of \d+ parameters", done.stderr)
     claims.equal(f"{model.title}: exit status of a compile", done.returncode, 1)
-    claims.equal(f"{model.title}: parameters said to be lost", int(count[1]) if count else done.stderr[:200], len(model.lost()))
+    claims.equal(f"{model.title}: parameters said to be lost", int(count[1]) if count else done.stderr[:200],
+                 len(model.lost()))
     named = set(re.findall(r"[\w.]+", done.stderr))
     claims.equal(f"{model.title}: of these not named", [name for name in model.lost() if name not in named], [])
 
@@ -91,7 +95,8 @@ def check_export(runs, claims, model, case, plan):
         runs.run(*runs.command(bundle, data, 10, "--export", path))
     found = read_safetensors(trained)
     shapes = {name: shape for name, (shape, _) in read_safetensors(model.folder / "grads.safetensors").items()}
-    names = {alias: shapes[owner] for owner, aliases in model.reference["tied"].items() for alias in aliases if owner in shapes}
+    names = {alias: shapes[owner] for owner, aliases in model.reference["tied"].items() for alias in aliases
+             if owner in shapes}
     names = {name: shape for name, shape in names.items() if name not in UNTRACED}
     wrong = [name for name, shape in {**shapes, **names}.items() if name not in found or found[name][0] != shape]
     claims.equal(f"{title}: PyTorch's parameters that --export leaves out", wrong, [])
@@ -100,7 +105,8 @@ def check_export(runs, claims, model, case, plan):
         return runs.train(bundle, data, 1, *more)[0][0]["loss"]
 
     after = first_loss(bundle, data, "--weights", trained)
-    claims.hold(f"{title}: loss of the exported model, compiled again", abs(first_loss(runs.compile(copy, plan), data) - after), 0)
+    claims.hold(f"{title}: loss of the exported model, compiled again",
+                abs(first_loss(runs.compile(copy, plan), data) - after), 0)
     renamed = rename_arrays(data, runs.work / "renamed.safetensors")
     claims.hold(f"{title}: loss with arrays of other names",
                 abs(first_loss(bundle, renamed, "--weights", trained) - after), 0)
@@ -110,7 +116,8 @@ def check(runs, claims, model, case, optimizers):
     plan = PLANS[case](model)
     if model.lost():
         return check_refused(runs, claims, model, plan)
-    trial = Trial(runs, claims, file=model.file, plan=plan, folder=model.folder, bound=model.bound, title=f"{model.title} {case}")
+    trial = Trial(runs, claims, file=model.file, plan=plan, folder=model.folder, bound=model.bound,
+                  title=f"{model.title} {case}")
     for optimizer in model.reference["runs"]:
         if not optimizers or optimizer in optimizers:
             trial.check_losses(optimizer)
@@ -121,7 +128,8 @@ def check(runs, claims, model, case, optimizers):
 def find(folder, names, variants):
     """Every model.*.onnx of the folder's sub-folders that have a reference."""
     models = [Model(file) for file in sorted(folder.glob("*/model*.onnx")) if (file.parent / "reference.json").exists()]
-    return [model for model in models if (not names or model.name in names) and (not variants or model.variant in variants)]
+    return [model for model in models
+            if (not names or model.name in names) and (not variants or model.variant in variants)]
 
 
 def main():

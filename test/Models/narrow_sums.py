@@ -3,9 +3,10 @@
 
     narrow_sums.py --bin build/bin [--part numbers|models|bytes|checks]... [--plan zero2]... [--format reduce]...
 
-numbers  the model of keys.py: weights are those of a step written down here, which rounds where the plan says so. Numbers of f32 and
-         Python's may lie on both sides of where rounding parts: such an element is a 256th of a gradient apart, all others are
-         equal as f32 has them. So nine weights in ten are held as closely as sums in f32 are, each to what such gradients can move.
+numbers  the model of keys.py: weights are those of a step written down here, which rounds where the plan says so.
+         Numbers of f32 and Python's may lie on both sides of where rounding parts: such an element is a 256th of a
+         gradient apart, all others are equal as f32 has them. So nine weights in ten are held as closely as sums in f32
+         are, each to what such gradients can move.
 models   GPT-2 on many ranks against one rank, clipped, under zero 1 to 3 and in a pipeline
 bytes    sent by a rank and kept as accumulators, by closed form: 2 bytes an element for 4, and nothing else changes
 checks   --check-phases: the interpreter agrees in f64, where nothing is rounded, after every phase
@@ -25,7 +26,8 @@ STEPS, RATE = 3, 0.5
 TRAIN = f"train: {{loss: cross_entropy, optimizer: {{kind: sgd, lr: {RATE}}}}}\n"
 FORMATS = {"reduce": ("f32", "bf16"), "accumulate": ("bf16", "f32"), "both": ("bf16", "bf16")}
 #         microbatches, ranks that share a batch, whether these meet in each microbatch
-SHARES = {"one-m4": (4, 1, False), "dp2": (2, 2, False), "zero1": (2, 2, False), "zero2": (2, 2, True), "zero3": (2, 2, True),
+SHARES = {"one-m4": (4, 1, False), "dp2": (2, 2, False), "zero1": (2, 2, False), "zero2": (2, 2, True),
+          "zero3": (2, 2, True),
           "tp2": (1, 1, False), "pp2": (4, 1, False), "pp2dp2-zero2": (4, 2, True)}
 GPT2 = {
     "one": "batch: {microbatches: 1}\n",
@@ -116,21 +118,25 @@ def numbers(runs, claims, options):
                 wanted = train(start, x, labels, plan, FORMATS[name])
                 apart = sorted(abs(p - q) for key in wanted for p, q in zip(found[key][1], wanted[key]))
                 moved = largest(abs(p - q) for key in wanted for p, q in zip(wanted[key], start[key]))
-                claims.hold(f"{title}: nine weights in ten", apart[len(apart) * 9 // 10] / moved, 2e-5, unit="of the largest move")
+                claims.hold(f"{title}: nine weights in ten", apart[len(apart) * 9 // 10] / moved, 2e-5,
+                            unit="of the largest move")
                 claims.hold(f"{title}: all", apart[-1] / moved, 2.0 ** -7, unit="of the largest move")
 
 
 def models(runs, claims, options):
-    """Rounded gradients are a 256th apart at most in each of their sums: losses as of products in bf16 (precision.py)."""
+    """Rounded gradients are a 256th apart at most in each of their sums: losses as of products in bf16
+    (precision.py)."""
     data = HERE / "gpt2/data.safetensors"
     text = "train: {optimizer: {kind: adamw, lr: 1e-3}, clip: 0.5}\n"
-    wanted = [line["loss"] for line in runs.train(runs.compile(HERE / "gpt2/model.onnx", GPT2["one"] + text), data, 10)[0]]
+    wanted = [line["loss"]
+              for line in runs.train(runs.compile(HERE / "gpt2/model.onnx", GPT2["one"] + text), data, 10)[0]]
     for plan in options.plan or GPT2:
         for name in (options.format or FORMATS) if plan in GPT2 else ():
             for compute in ("f32", "bf16"):
                 title = f"gpt2 {plan} {name} {compute}"
                 with claims.watch(title):
-                    bundle = runs.compile(HERE / "gpt2/model.onnx", GPT2[plan] + text + precision(FORMATS[name], compute))
+                    bundle = runs.compile(HERE / "gpt2/model.onnx",
+                                          GPT2[plan] + text + precision(FORMATS[name], compute))
                     got = [line["loss"] for line in runs.train(bundle, data, 10)[0]]
                     worst = largest(abs(p - q) / q for p, q in zip(got, wanted)) if len(got) == 10 else math.nan
                     claims.hold(f"{title}: losses to one rank's in f32", worst, 5e-4, unit="relative")
@@ -154,20 +160,23 @@ def sent_bytes(bundle):
 
 
 def bytes_of(runs, claims, options):
-    """Psi elements are summed over N ranks: once a step, in each of m microbatches from level 2 on; what is smaller than
-    min_size is whole, and all-reduced."""
+    """Psi elements are summed over N ranks: once a step, in each of m microbatches from level 2 on; what is smaller
+    than min_size is whole, and all-reduced."""
     model, adamw = HERE / "gpt2/model.onnx", "train: {optimizer: {kind: adamw, lr: 1e-3}}\n"
     for level, ranks, microbatches in ((0, 2, 4), (1, 4, 2), (2, 4, 2), (3, 2, 4)):
         shape = f"mesh: {{dp: {ranks}}}\nbatch: {{microbatches: {microbatches}}}\nzero: {level}\n" + adamw
         plain = Bundle(runs.compile(model, shape))
         for name in options.format or FORMATS:
             accumulated, reduced = (2 if word == "bf16" else 4 for word in FORMATS[name])
-            bundle, title = Bundle(runs.compile(model, shape + precision(FORMATS[name]))), f"gpt2 zero {level} dp {ranks} {name}"
+            bundle, title = Bundle(runs.compile(model,
+                                                shape + precision(
+                                                    FORMATS[name]))), f"gpt2 zero {level} dp {ranks} {name}"
             parts, whole = spread(bundle, ranks) if level else ({}, bundle.parameters)
             psi, rest, share = sum(parts.values()), sum(whole.values()), (ranks - 1) / ranks
             each = microbatches if level >= 2 else 1
             sums, others = sent_bytes(bundle)
-            claims.hold(f"{title}: sums - {reduced} ({each} {psi} + 2 {rest}) (N-1)/N", abs(sums - reduced * (each * psi + 2 * rest) * share),
+            claims.hold(f"{title}: sums - {reduced} ({each} {psi} + 2 {rest}) (N-1)/N",
+                        abs(sums - reduced * (each * psi + 2 * rest) * share),
                         0.01, unit="B")
             claims.equal(f"{title}: gathers, as without", others, sent_bytes(plain)[1])
             kept = bundle.bytes(lambda b: ".sum." in b["name"] and b["name"].rsplit(".sum.")[1] in bundle.parameters)
@@ -175,19 +184,22 @@ def bytes_of(runs, claims, options):
 
 
 def checks(runs, claims, options):
-    for model, plan in (("mlp", "mesh: {dp: 2}\nbatch: {microbatches: 2}\nzero: {level: 2, min_size: 0}\n"), ("gpt2", GPT2["pp2dp2"])):
+    for model, plan in (("mlp", "mesh: {dp: 2}\nbatch: {microbatches: 2}\nzero: {level: 2, min_size: 0}\n"),
+                        ("gpt2", GPT2["pp2dp2"])):
         for name in options.format or FORMATS:
             with claims.watch(f"{model} {name}: --check-phases"):
                 said = runs.run(runs.binaries / "par-compile", HERE / model / "model.onnx", "--check", "--check-phases",
                                 *sum((["--set", line.replace(": ", "=", 1)] for line in plan.splitlines()), []),
-                                "--set", "train={optimizer: adamw, clip: 0.5}", "--set", precision(FORMATS[name]).strip().replace(": ", "=", 1))
+                                "--set", "train={optimizer: adamw, clip: 0.5}", "--set",
+                                precision(FORMATS[name]).strip().replace(": ", "=", 1))
                 claims.equal(f"{model} {name}: phases that were checked", said.count("checked "), 10)
 
 
 def main():
     parts = {"numbers": numbers, "models": models, "bytes": bytes_of, "checks": checks}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bin", help="default: on the PATH", default=pathlib.Path(shutil.which("par-compile") or ".").parent)
+    parser.add_argument("--bin", help="default: on the PATH",
+                        default=pathlib.Path(shutil.which("par-compile") or ".").parent)
     parser.add_argument("--part", action="append", choices=parts, help="default: all")
     parser.add_argument("--plan", action="append", choices=sorted(SHARES | GPT2), help="default: all")
     parser.add_argument("--format", action="append", choices=FORMATS, help="default: all")

@@ -3,11 +3,12 @@
 
     node_tools.py --bin build/bin [--nodes FOLDER] [--op TYPE] [--match TEXT] [--list] [--table] [-j 2]
 
-FOLDER is onnx/backend/test/data/node of the Python package onnx 1.22.0 (default: $PAR_NODE_TESTS, or that of the package that
-is installed). Every case is compiled without a plan, run with --data and --output, and compared with what it expects in type,
-shape and numbers. Where the compiler says that a node must know an input (a shape, axes, pads), that input is bound to its
-data by inputs.NAME.value, and the case tried again; dims that the model leaves open are those of the data. --list prints every
-case that did not pass, --table a line for every operator. par-node-tests does the same in-process, by the interpreter.
+FOLDER is onnx/backend/test/data/node of the Python package onnx 1.22.0 (default: $PAR_NODE_TESTS, or that of the
+package that is installed). Every case is compiled without a plan, run with --data and --output, and compared with what
+it expects in type, shape and numbers. Where the compiler says that a node must know an input (a shape, axes, pads),
+that input is bound to its data by inputs.NAME.value, and the case tried again; dims that the model leaves open are
+those of the data. --list prints every case that did not pass, --table a line for every operator. par-node-tests does
+the same in-process, by the interpreter.
 
 passed    the outputs are as expected       refused   the compiler says in a located sentence what it does not support
 wrong     outputs differ, or par-run fails  crashed   a signal, exit 70, or no end within --seconds
@@ -32,8 +33,10 @@ from onnx import numpy_helper
 VERDICTS = ["passed", "refused", "wrong", "crashed"]
 RANDOM = {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
 FILE_TYPES = {"float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16", "int64": "I64", "int32": "I32",
-              "int16": "I16", "int8": "I8", "uint64": "U64", "uint32": "U32", "uint16": "U16", "uint8": "U8", "bool": "BOOL"}
-WIDTHS = {"F64": "f8", "F32": "f4", "F16": "f2", "BF16": "u2", "I64": "i8", "I32": "i4", "I16": "i2", "I8": "i1", "U64": "u8",
+              "int16": "I16", "int8": "I8", "uint64": "U64", "uint32": "U32", "uint16": "U16", "uint8": "U8",
+              "bool": "BOOL"}
+WIDTHS = {"F64": "f8", "F32": "f4", "F16": "f2", "BF16": "u2", "I64": "i8", "I32": "i4", "I16": "i2", "I8": "i1",
+          "U64": "u8",
           "U32": "u4", "U16": "u2", "U8": "u1", "BOOL": "?"}
 
 
@@ -76,7 +79,8 @@ def difference(found, expected, is_loose):
         return ""
     if kind[0] not in "FB" or kind == "BOOL":
         differ = numpy.argwhere(array != expected)
-        return f"at {differ[0].tolist()} {array[tuple(differ[0])]}, expected {expected[tuple(differ[0])]}" if len(differ) else ""
+        return f"at {differ[0].tolist()} {array[tuple(differ[0])]}, expected {expected[tuple(differ[0])]}" if len(
+            differ) else ""
     array, expected = array.astype("f8"), expected.astype("f8")
     finite = numpy.abs(expected[numpy.isfinite(expected)])
     relative = {"F16": 4e-3, "BF16": 2e-2}.get(kind, 1e-3)
@@ -85,7 +89,8 @@ def difference(found, expected, is_loose):
         near = numpy.abs(array - expected) <= floor + relative * numpy.abs(expected)
     same = (array == expected) | (numpy.isnan(array) & numpy.isnan(expected)) | (numpy.isfinite(expected) & near)
     differ = numpy.argwhere(~same)
-    return f"at {differ[0].tolist()} {array[tuple(differ[0])]}, expected {expected[tuple(differ[0])]}" if len(differ) else ""
+    return f"at {differ[0].tolist()} {array[tuple(differ[0])]}, expected {expected[tuple(differ[0])]}" if len(
+        differ) else ""
 
 
 class Ended(Exception):
@@ -121,8 +126,8 @@ class Case:
             yield f"{name}.{j}", numpy_helper.to_array(tensor)
 
     def is_loose(self):
-        """Whether outputs are held to type and shape alone: drawn at random, or those of training (a bundle without `train`
-        predicts as after module.eval(), whatever the node says)."""
+        """Whether outputs are held to type and shape alone: drawn at random, or those of training (a bundle without
+        `train` predicts as after module.eval(), whatever the node says)."""
         def number(name, otherwise):
             value = self.data.get(name)
             return otherwise if value is None or value.size != 1 else float(value.reshape(()))
@@ -174,8 +179,11 @@ class Case:
             plan, command = work / "plan.yaml", [self.options.bin / "par-compile", model, "-o", work / "case.par", "-q"]
             if self.bound:
                 write_arrays(work / "values.safetensors", {name: array for name, array in self.data.items()
-                                                           if name in self.bound or re.sub(r"\.\d+$", "", name) in self.bound})
-                plan.write_text("inputs:\n" + "".join(f"  {quoted('^' + name)}: {{value: {quoted(str(work / 'values.safetensors'))}}}\n"
+                                                           if name in self.bound
+                                                           or re.sub(r"\.\d+$", "", name) in self.bound})
+                plan.write_text("inputs:\n"
+                                + "".join(f"  {quoted('^' + name)}: {{value: "
+                                          f"{quoted(str(work / 'values.safetensors'))}}}\n"
                                                       for name in self.bound))
                 command.insert(2, plan)
             done = self.call(*command)
@@ -251,11 +259,14 @@ def main():
     nodes = find_nodes(options.nodes)
     if not nodes.is_dir():
         parser.error(f"no node tests in {nodes}; they are in the wheel of onnx 1.22.0")
-    folders = [folder for folder in sorted(nodes.iterdir()) if (folder / "model.onnx").exists() and options.match in folder.name]
-    cases = [(folder, operator) for folder in folders if (operator := operator_of(folder)) and options.op in (None, operator)]
+    folders = [folder for folder in sorted(nodes.iterdir())
+               if (folder / "model.onnx").exists() and options.match in folder.name]
+    cases = [(folder, operator) for folder in folders
+             if (operator := operator_of(folder)) and options.op in (None, operator)]
     table, total, given = collections.defaultdict(collections.Counter), collections.Counter(), 0
     with concurrent.futures.ThreadPoolExecutor(options.j) as pool:
-        for (folder, operator), (verdict, reason) in zip(cases, pool.map(lambda case: Case(case[0], options).judge(), cases)):
+        for (folder, operator), (verdict, reason) in zip(cases,
+                                                         pool.map(lambda case: Case(case[0], options).judge(), cases)):
             table[operator][verdict] += 1
             total[verdict] += 1
             given += verdict == "passed" and bool(reason)

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Trains every model of a folder with what `offload` names in the host's memory, and without: the same bits, a line a claim.
+"""Trains every model of a folder with what `offload` names in the host's memory, and without: the same bits, a line a
+claim.
 
     offload.py --bin build/bin --models FOLDER [--only gpt2] [--plan zero3] [--what params]
 

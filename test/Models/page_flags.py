@@ -4,7 +4,8 @@
     page_flags.py [--page docs/plan.md]        (par-compile, par-run and par-verify on the PATH)
 
 A flag in the part of a tool (3.1 to 3.3) is one of a --help; one marked † there, and only that one, is refused as "not
-supported yet" (exit 2), and §8 names it. Each flag of --help stands in the tool's part or at the top of §3. Exit 0: all hold.
+supported yet" (exit 2), and §8 names it. Each flag of --help stands in the tool's part or at the top of §3. Exit 0: all
+hold.
 """
 import argparse
 import re
@@ -31,7 +32,8 @@ def flags_in(text):
 
 
 def help_of(tool):
-    return set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", subprocess.run([tool, "--help"], capture_output=True, text=True).stdout))
+    return set(re.findall(r"(?<![\w-])--[a-z][a-z-]*",
+                          subprocess.run([tool, "--help"], capture_output=True, text=True).stdout))
 
 
 def refused(tool, flag):
@@ -44,7 +46,8 @@ def check(claims, parts, later, number, tool):
     named, marked = flags_in(parts[number])
     known, others = help_of(tool), OTHERS.union(*map(help_of, TOOLS.values()))
     claims.equal(f"{tool}: flags of {number} that no --help has", sorted(named - marked - others), [])
-    claims.equal(f"{tool}: flags of --help that {number} does not have", sorted(known - named - flags_in(parts["3"])[0]), [])
+    claims.equal(f"{tool}: flags of --help that {number} does not have",
+                 sorted(known - named - flags_in(parts["3"])[0]), [])
     claims.equal(f"{tool}: flags with † that are not refused", sorted(f for f in marked if not refused(tool, f)), [])
     claims.equal(f"{tool}: flags with † that §8 does not name", sorted(marked - later), [])
 

@@ -3,12 +3,12 @@
 
     page_plans.py --bin build/bin [--page docs/plan.md] [--only "ZeRO-1"]... [--steps 3]
 
-PLANS names those that train on a CPU by how their comments begin, each with the model of the folder page that has its names.
-One rank has the same batch and the same `train`: losses differ by the order of additions alone, and so do weights, but for
-what adamw makes of gradients that are nothing but rounding. A plan without `train` decodes tokens, which are one rank's but for ties.
-REFUSED are those that need what §8 lists: the compiler refuses each by located sentences, every one about a key of NOT_YET, of
-which §8 speaks. A plan of the page in neither list fails, and one that is not refused any more belongs to PLANS.
-Only Python's standard library is used. Exit status 0: all hold.
+PLANS names those that train on a CPU by how their comments begin, each with the model of the folder page that has its
+names. One rank has the same batch and the same `train`: losses differ by the order of additions alone, and so do
+weights, but for what adamw makes of gradients that are nothing but rounding. A plan without `train` decodes tokens,
+which are one rank's but for ties. REFUSED are those that need what §8 lists: the compiler refuses each by located
+sentences, every one about a key of NOT_YET, of which §8 speaks. A plan of the page in neither list fails, and one that
+is not refused any more belongs to PLANS. Only Python's standard library is used. Exit status 0: all hold.
 """
 import argparse
 import math
@@ -75,7 +75,8 @@ def one_rank(text):
 
 def data_of(runs, batch):
     choose, count = random.Random(batch), batch * 2
-    rows = {name: ([count, TOKENS], [choose.randrange(SYMBOLS) for _ in range(count * TOKENS)]) for name in ("input_ids", "labels")}
+    rows = {name: ([count, TOKENS], [choose.randrange(SYMBOLS) for _ in range(count * TOKENS)])
+            for name in ("input_ids", "labels")}
     file = runs.work / f"data-{batch}.safetensors"
     write_safetensors(file, rows)
     return file
@@ -120,12 +121,14 @@ class Page:
         self.claims.hold(f"{name}: different tokens", len(set(found)), 8, least=True)
 
     def check_asynchronous(self, name, text):
-        """Batches between two flushes are not one rank's but for the first; asynchronous.py holds the others. Two of them here,
-        since sixteen processes share the cores."""
+        """Batches between two flushes are not one rank's but for the first; asynchronous.py holds the others. Two of
+        them here, since sixteen processes share the cores."""
         model, (one, batch) = HERE / f"page/{PLANS[name]}.onnx.gz", one_rank(text)
         choose, data = random.Random(batch), self.runs.work / "images.safetensors"
         pixels = [choose.uniform(-1, 1) for _ in range(batch * 3 * 32 * 32)]
-        write_safetensors(data, {"x": ([2 * batch, 3, 32, 32], pixels * 2), "labels": ([2 * batch], [choose.randrange(10) for _ in range(2 * batch)])})
+        write_safetensors(data,
+                          {"x": ([2 * batch, 3, 32, 32], pixels * 2),
+                           "labels": ([2 * batch], [choose.randrange(10) for _ in range(2 * batch)])})
         bundle = self.runs.compile(model, text, "--set", "pipeline.flush_every=2")
         proved = self.runs.run(self.runs.binaries / "par-verify", bundle)
         ranks = re.search(r"(\d+) ranks", proved)[1]
@@ -147,9 +150,11 @@ class Page:
         self.claims.equal(f"{name}: steps", len(found), self.steps)
         self.claims.hold(f"{name}: losses to one rank's", largest(abs(a - b) for a, b in zip(losses, found)), 1e-5)
         shares = {key: difference(weight[1], parts[key][1]) for key, weight in weights.items() if not is_noise(key)}
-        # Gradients of bf16 products differ by 2^-9 of themselves; adamw makes steps of lr of them, a twentieth of a weight.
+        # Gradients of bf16 products differ by 2^-9 of themselves; adamw makes steps of lr of them, a twentieth of a
+        # weight.
         bound = 1e-3 if "bf16" in text else 1e-4
-        self.claims.hold(f"{name}: {len(shares)} weights to one rank's", largest(shares.values()), bound, unit="of their norm")
+        self.claims.hold(f"{name}: {len(shares)} weights to one rank's", largest(shares.values()), bound,
+                         unit="of their norm")
 
     def check_refused(self, name, text, open_keys):
         model, file = HERE / f"page/{REFUSED[name]}.onnx.gz", self.runs.work / "page.yaml"
@@ -157,16 +162,20 @@ class Page:
         command = [self.runs.binaries / "par-compile", model, file, "--print-plan"]
         done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=self.runs.timeout)
         said = re.findall(r"page.yaml:\d+:\d+: error: (.*) is not supported yet", done.stderr)
-        known = [key for key in said if any(re.fullmatch(form, key) and word in open_keys for form, word in NOT_YET.items())]
+        known = [key for key in said
+                 if any(re.fullmatch(form, key) and word in open_keys for form, word in NOT_YET.items())]
         self.claims.equal(f"{name}: exit status", done.returncode, 1)
-        self.claims.equal(f"{name}: refusals that §8 does not know", (bool(said), [key for key in said if key not in known]), (True, []))
+        self.claims.equal(f"{name}: refusals that §8 does not know",
+                          (bool(said), [key for key in said if key not in known]), (True, []))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bin", help="default: on the PATH", default=pathlib.Path(shutil.which("par-compile") or ".").parent)
+    parser.add_argument("--bin", help="default: on the PATH",
+                        default=pathlib.Path(shutil.which("par-compile") or ".").parent)
     parser.add_argument("--page", type=pathlib.Path, default=PAGE)
-    parser.add_argument("--only", action="append", help="how a plan's comment begins; repeat", choices=[*PLANS, *REFUSED])
+    parser.add_argument("--only", action="append", help="how a plan's comment begins; repeat",
+                        choices=[*PLANS, *REFUSED])
     parser.add_argument("--steps", type=int, default=3)
     options = parser.parse_args()
     text = options.page.read_text()

@@ -3,9 +3,9 @@
 
     parameter_server.py --bin build/bin --models FOLDER [--optimizer adamw] [--steps 10]
 
-The model dlrm of FOLDER under `meshes: [{ps: 2}, {dp: 2}]`: two ranks look up, add up and update rows of the tables, two train
-the dense layers; gradients dense and sparse, of 1, 2 and 4 microbatches, each optimizer. Bounds are those of distributed.py.
-About a minute on two cores. Only Python's standard library is used. Exit status 0: all hold.
+The model dlrm of FOLDER under `meshes: [{ps: 2}, {dp: 2}]`: two ranks look up, add up and update rows of the tables,
+two train the dense layers; gradients dense and sparse, of 1, 2 and 4 microbatches, each optimizer. Bounds are those of
+distributed.py. About a minute on two cores. Only Python's standard library is used. Exit status 0: all hold.
 """
 import argparse
 import pathlib
@@ -22,7 +22,8 @@ TABLES = "tables.*.weight"
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bin", help="default: on the PATH", default=pathlib.Path(shutil.which("par-compile") or ".").parent)
+    parser.add_argument("--bin", help="default: on the PATH",
+                        default=pathlib.Path(shutil.which("par-compile") or ".").parent)
     parser.add_argument("--models", required=True, type=pathlib.Path)
     parser.add_argument("--optimizer", action="append", choices=["sgd", "momentum", "adamw"], help="default: all")
     parser.add_argument("--steps", type=int, default=10)
@@ -36,7 +37,8 @@ def main():
                 for count in (1, 2, 4):
                     title = f"dlrm {kind} {optimizer} m{count}"
                     with claims.watch(title):
-                        plan = Plan([{"ps": 2}, {"dp": 2}], count, {TABLES: {0: "ps"}}, train=train, pipeline="{cuts: [bottom]}")
+                        plan = Plan([{"ps": 2}, {"dp": 2}], count, {TABLES: {0: "ps"}}, train=train,
+                                    pipeline="{cuts: [bottom]}")
                         pair = Pair(runs, model, plan, optimizer, options.steps)
                         runs.run(runs.binaries / "par-verify", runs.compile(model.file, pair.plan))
                         loss, share, worst = pair.compare()

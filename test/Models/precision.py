@@ -45,7 +45,8 @@ def check_overflow(runs, claims, cases):
     """A scale that is too large: the step writes nothing, the scale halves, and a resumed run goes on bit for bit."""
     data = HERE / "gpt2" / "data.safetensors"
     for case in cases:
-        plan = CASES[case] + "train: {optimizer: {kind: adamw, lr: {peak: 1e-3, warmup: 4, decay: linear, steps: 12}}, clip: 1.0}\n" \
+        plan = CASES[case] + "train: {optimizer: {kind: adamw, lr: {peak: 1e-3, warmup: 4, decay: linear, steps: 12}}," \
+               " clip: 1.0}\n" \
                "precision: {compute: fp16, loss_scale: {initial: 1073741824, growth: 2}}\n"
         bundle = runs.compile(HERE / "gpt2" / "model.onnx", plan)
         start = runs.train(bundle, data, 1, "--set", "lr=0")[1].read_bytes()
@@ -76,10 +77,12 @@ def check_exhausted(runs, claims):
     """Inputs that fp16 does not have, behind a tanh: the loss is finite, a gradient never is."""
     rows, width = 16, 32
     data = runs.work / "huge.safetensors"
-    write_safetensors(data, {"x": ([rows, width], ([1e5] + [0.0] * (width - 1)) * rows), "labels": ([rows], [1] * rows)})
+    write_safetensors(data,
+                      {"x": ([rows, width], ([1e5] + [0.0] * (width - 1)) * rows), "labels": ([rows], [1] * rows)})
     plan = "train: {optimizer: sgd}\nprecision: {compute: fp16, loss_scale: {initial: 4}}\n"
     bundle = runs.compile(HERE / "mlp" / "model.onnx", plan)
-    done = subprocess.run([str(part) for part in runs.command(bundle, data, 9)], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([str(part) for part in runs.command(bundle, data, 9)], capture_output=True, text=True,
+                          timeout=60)
     claims.equal("mlp fp16: a scale that falls below 1 ends the run", done.returncode, 5)
     claims.equal("mlp fp16: and says so", done.stderr.strip(),
                  "step 3: error: loss scale exhausted: gradients overflow at 1 already")
@@ -87,7 +90,8 @@ def check_exhausted(runs, claims):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--bin", help="default: on the PATH", default=pathlib.Path(shutil.which("par-compile") or ".").parent)
+    parser.add_argument("--bin", help="default: on the PATH",
+                        default=pathlib.Path(shutil.which("par-compile") or ".").parent)
     parser.add_argument("--only", choices=["formats", "overflow", "exhausted"])
     parser.add_argument("--model", default="gpt2")
     parser.add_argument("--case", action="append", choices=sorted(CASES))

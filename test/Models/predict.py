@@ -56,7 +56,8 @@ def check(options, work):
     reference = json.loads((HERE / options.model / "reference.json").read_text())
     arrays = read_safetensors(HERE / options.model / "data.safetensors", CODES)
     rows = options.rows or arrays["labels"][0][0]
-    taken = {name: ([rows] + shape[1:], numbers[:rows * len(numbers) // shape[0]]) for name, (shape, numbers) in arrays.items()}
+    taken = {name: ([rows] + shape[1:], numbers[:rows * len(numbers) // shape[0]])
+             for name, (shape, numbers) in arrays.items()}
     write_safetensors(work / "data.safetensors", taken)
     got = predict(options, work, options.case, work / "data.safetensors")
     one = predict(options, work, "one", work / "data.safetensors") if options.case != "one" else got

@@ -3,30 +3,35 @@
 
     real_models.py --bin build/bin [--only gpt2,swin_t] [--stages export,loss,plans,time] [--jobs 1] [--json FILE]
     real_models.py --bin build/bin --big FOLDER [--only llama-2-7b]
-    real_models.py --table FILE...   what --json wrote, as one table: of each architecture the last of each stage; a FILE.md is
-                                     read as what --table printed, so that its rows stay where the next FILE has no newer
+    real_models.py --table FILE...   what --json wrote, as one table: of each architecture the last of each stage; a
+    FILE.md is
+                                     read as what --table printed, so that its rows stay where the next FILE has no
+                                     newer
 
-A line each: parameters, seconds to export and to compile, the first loss and the norm of the first gradient beside PyTorch's,
-ten steps under dp2, pp2 (4 microbatches) and tp2 beside one rank's (of texts of 32 symbols: zoo/plans.py), a step's CPU time on
-one thread and peak memory beside PyTorch eager's. Weights are random from fixed seeds; nothing is downloaded. Layers and heads
-are cut where one CPU could not step through, and the recipe says so (zoo/*.py). Exports and PyTorch's numbers are kept in
+A line each: parameters, seconds to export and to compile, the first loss and the norm of the first gradient beside
+PyTorch's, ten steps under dp2, pp2 (4 microbatches) and tp2 beside one rank's (of texts of 32 symbols: zoo/plans.py), a
+step's CPU time on one thread and peak memory beside PyTorch eager's. Weights are random from fixed seeds; nothing is
+downloaded. Layers and heads are cut where one CPU could not step through, and the recipe says so (zoo/*.py). Exports
+and PyTorch's numbers are kept in
 --cache by a hash of the recipe; its time is taken anew, beside Par's.
 
-Bounds, relative above 1. The first loss and norm: 1e-5 beside PyTorch's in float32, the order of sums of up to 1e5 terms.
-Beyond that (batch norm and deep nets of images amplify rounding), Par may lie as far from float64 as three times PyTorch's own
-float32, at least 1e-5: the farther of its two memory formats, which add in different orders. Those are two samples, which may
-happen to lie close: beyond that too Par's step in float64 must be PyTorch's (1e-9, the norm 1e-6), and its float32 lie at most
-ten times as far as it goes from itself by the last bits of its images or weights. Plans: 2e-5, which is all that the
-order of additions may change in ten steps; many nets of images, and T5, amplify it, and there a plan may lie from one rank ten
-times as far as one rank lies from itself where the last bit of every number of its images (of its weights) is flipped. That
-could hide a fault, so such a plan takes two steps in float64 too, where its losses are one rank's to 1e-9 (to two units of
-float32's last place where the model itself rounds to that: losses of OPT, norms of T5). A plan's weights, which rounding alone
-sets apart, may also lie on the other side of a kink (relu), which hardly any flip of last bits meets: a plan beyond that bound holds
-if one rank, in the weights that the plan has before each step, finds that step's loss and norm to 2e-5.
+Bounds, relative above 1. The first loss and norm: 1e-5 beside PyTorch's in float32, the order of sums of up to 1e5
+terms. Beyond that (batch norm and deep nets of images amplify rounding), Par may lie as far from float64 as three times
+PyTorch's own float32, at least 1e-5: the farther of its two memory formats, which add in different orders. Those are
+two samples, which may happen to lie close: beyond that too Par's step in float64 must be PyTorch's (1e-9, the norm
+1e-6), and its float32 lie at most ten times as far as it goes from itself by the last bits of its images or weights.
+Plans: 2e-5, which is all that the order of additions may change in ten steps; many nets of images, and T5, amplify it,
+and there a plan may lie from one rank ten times as far as one rank lies from itself where the last bit of every number
+of its images (of its weights) is flipped. That could hide a fault, so such a plan takes two steps in float64 too, where
+its losses are one rank's to 1e-9 (to two units of float32's last place where the model itself rounds to that: losses of
+OPT, norms of T5). A plan's weights, which rounding alone sets apart, may also lie on the other side of a kink (relu),
+which hardly any flip of last bits meets: a plan beyond that bound holds if one rank, in the weights that the plan has
+before each step, finds that step's loss and norm to 2e-5.
 
-A step may take 1.5 times PyTorch eager's CPU time. A refusal is the compiler's located sentence about the model; more than 3
-are a failure. Exit status 0: all hold.
-Needs torch, transformers, torchvision, timm, onnx, onnxscript and safetensors; `--big FOLDER` exports what the folder lacks.
+A step may take 1.5 times PyTorch eager's CPU time. A refusal is the compiler's located sentence about the model; more
+than 3 are a failure. Exit status 0: all hold.
+Needs torch, transformers, torchvision, timm, onnx, onnxscript and safetensors; `--big FOLDER` exports what the folder
+lacks.
 """
 import argparse
 import concurrent.futures
@@ -82,7 +87,8 @@ def torch_side(name, folder, what):
 
 
 class Trial:
-    """One architecture's way through the stages; what it found is in `row`, what does not hold in its `failed`, by name."""
+    """One architecture's way through the stages; what it found is in `row`, what does not hold in its `failed`, by
+    name."""
 
     def __init__(self, options, recipe):
         self.binaries, self.recipe, self.steps, self.cache = options.bin, recipe, options.steps, options.cache
@@ -135,7 +141,8 @@ class Trial:
         nudged, double = self.first_nudged(what, found), apart(self.first_double(what), exact)
         self.row[f"{what}_nudged"], self.row[f"{what}_f64"] = nudged, double
         if not (ours <= NUDGES * nudged and double <= FIRST_DOUBLE_BOUNDS[what]):
-            self.row["failed"][what] = f"{what} {found:.7g}, PyTorch {wanted:.7g}, float64 {exact:.7g}, Par's to that {double:.1e}"
+            self.row["failed"][what] = (f"{what} {found:.7g}, PyTorch {wanted:.7g}, float64 {exact:.7g}, "
+                                        f"Par's to that {double:.1e}")
 
     def reordered(self, what, wanted):
         """PyTorch's number from its other memory format; the one that is known where it dies there, as of repvgg_a0."""
@@ -147,7 +154,8 @@ class Trial:
     def first_nudged(self, what, found):
         """How far the first step goes by the last bits of its images, or of its weights where it reads symbols."""
         flags, data = self.nudging(self.recipe.name, self.folder)
-        return apart(par_side.run_steps(self.binaries, self.folder, self.one, 1, *flags, data=data)[0][METRICS[what]], found)
+        return apart(par_side.run_steps(self.binaries, self.folder, self.one, 1, *flags, data=data)[0][METRICS[what]],
+                     found)
 
     def first_double(self, what):
         """The first step in float64."""
@@ -194,14 +202,16 @@ class Trial:
             shutil.rmtree(bundle, ignore_errors=True)
 
     def nudge(self, name, folder, plan, whole):
-        """How far one rank goes from itself by the last bits of its images, or of its weights where it reads symbols."""
+        """How far one rank goes from itself by the last bits of its images, or of its weights where it reads
+        symbols."""
         flags, data = self.nudging(name, folder)
         found = self.losses(folder, "nudged", plan, *flags, data=data)
         self.row["nudged"] = max(map(apart, found, whole))
         return self.row["nudged"]
 
     def double(self, name, folder, plan, text, alone):
-        """The same plan beside one rank in float64, where what amplifies the order of additions cannot hide anything."""
+        """The same plan beside one rank in float64, where what amplifies the order of additions cannot hide
+        anything."""
         single = torch_side(name, folder, "double")["single"]
         found = self.losses(folder / "f64", plan, text, steps=DOUBLE_STEPS)
         if alone not in self.doubled:
@@ -209,10 +219,12 @@ class Trial:
         self.row[f"{plan}_f64"] = distance = max(map(apart, found, self.doubled[alone]))
         bound = SINGLE_BOUND if single else DOUBLE_BOUND
         if not distance <= bound:
-            self.row["failed"][f"{plan}_f64"] = f"{plan}: losses in float64 {distance:.1e} from one rank's, bound {bound:.0e}"
+            self.row["failed"][f"{plan}_f64"] = (f"{plan}: losses in float64 {distance:.1e} from one rank's, "
+                                                 f"bound {bound:.0e}")
 
     def resteps(self, folder, text, alone):
-        """The farthest that a loss or norm of the plan lies from that which one rank finds in the plan's own weights."""
+        """The farthest that a loss or norm of the plan lies from that which one rank finds in the plan's own
+        weights."""
         def run(plan, *flags, **data):
             return par_side.run_steps(self.binaries, folder, self.bundles[folder, plan], *flags, **data)
         found, weights, worst = run(text, self.steps), folder / "before.safetensors", 0.0
@@ -241,7 +253,8 @@ class Trial:
         self.row.update(torch_step_s=theirs["cpu_s"], torch_peak_mib=theirs["peak_mib"],
                         ratio=self.row["step_s"] / theirs["cpu_s"])
         if self.row["ratio"] > MOST_RATIO:
-            self.row["failed"]["ratio"] = f"a step takes {self.row['ratio']:.2f} of PyTorch's CPU time, at most {MOST_RATIO}"
+            self.row["failed"]["ratio"] = (f"a step takes {self.row['ratio']:.2f} of PyTorch's CPU time, "
+                                           f"at most {MOST_RATIO}")
 
 
 def failures(rows):
@@ -259,7 +272,8 @@ def main():
     default = pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache")) / "par-zoo"
     parser.add_argument("--cache", type=pathlib.Path, default=default)
     parser.add_argument("--big", type=pathlib.Path, help="plan the big ones, exported here")
-    parser.add_argument("--table", type=pathlib.Path, nargs="+", help="print what --json wrote, or a page with the table")
+    parser.add_argument("--table", type=pathlib.Path, nargs="+",
+                        help="print what --json wrote, or a page with the table")
     options = parser.parse_args()
     if options.table:
         sys.exit(1 if failures(table.print_rows(options.table)) else 0)

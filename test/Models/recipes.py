@@ -1,23 +1,25 @@
 #!/usr/bin/env python3
 """Holds the shipped recipes on a model of each family of names, a line a claim: figure, bound, pass or FAIL.
 
-    recipes.py --bin build/bin [--models FOLDER] [--only llama]... [--recipe megatron-sp]... [--part counts|numbers|chunks]...
+    recipes.py --bin build/bin [--models FOLDER] [--only llama]... [--recipe megatron-sp]... [--part
+    counts|numbers|chunks]...
                [--microbatches 2]... [--chunks 2]...
 
-FOLDER is as models.py describes it; without it gpt2 is the one beside this file, and the others are those of the folder recipes,
-which are the same models without their weights: of them there are no numbers. Four ranks; tp has two of them where a model has
-two heads of keys and values.
+FOLDER is as models.py describes it; without it gpt2 is the one beside this file, and the others are those of the folder
+recipes, which are the same models without their weights: of them there are no numbers. Four ranks; tp has two of them
+where a model has two heads of keys and values.
 numbers  ten steps equal one rank's within the bounds of distributed.py
-counts   what a rank of tp sends of activations in a step is what Megatron-LM's papers state. A sum for each pair of products
-         forward and one backward (two pairs a layer, three in a decoder that looks at an encoder); one more forward for a table
-         that is split by its rows, one backward for a head that is and for each encoder that is looked at. With sequence
-         parallelism a gather and a scatter stand for each sum; backward gathers once more what forward
-         keeps shards of: the input of each pair and head, but of experts that read rows picked for them. A table's gradient is gathered with its tokens, or summed and
-         scattered itself where that takes less time, which is counted apart. With microbatches above 1 each sends that, and all of
-         them together as many bytes as one would. With bf16 it is the same in bf16, but for gradients of tables (and not for
-         what experts give, which the model itself weighs in f32).
-chunks   with collectives.decompose a gather before a pair and the scatter behind it are so many chunks, which together send as
-         many elements; ten steps equal one rank's within the same bounds
+counts   what a rank of tp sends of activations in a step is what Megatron-LM's papers state. A sum for each pair of
+         products forward and one backward (two pairs a layer, three in a decoder that looks at an encoder); one more
+         forward for a table that is split by its rows, one backward for a head that is and for each encoder that is
+         looked at. With sequence parallelism a gather and a scatter stand for each sum; backward gathers once more what
+         forward keeps shards of: the input of each pair and head, but of experts that read rows picked for them. A
+         table's gradient is gathered with its tokens, or summed and scattered itself where that takes less time, which
+         is counted apart. With microbatches above 1 each sends that, and all of them together as many bytes as one
+         would. With bf16 it is the same in bf16, but for gradients of tables (and not for what experts give, which the
+         model itself weighs in f32).
+chunks   with collectives.decompose a gather before a pair and the scatter behind it are so many chunks, which together
+         send as many elements; ten steps equal one rank's within the same bounds
 Only Python's standard library is used. Exit status 0: all hold.
 """
 import argparse
@@ -33,9 +35,10 @@ from models import Model
 from runs import HERE, Claims, Runs
 
 TRAIN = "train: {optimizer: {kind: sgd, lr: 0.1}}\n"
-# Of each text that a model reads: tokens of a batch on a rank (padded, where tp cuts them), pairs of products, tables and heads
-# that are split by the vocabulary, whether another text looks at it, tokens that are taken out of it, and pairs of experts
-# whose input forward keeps as they read it, a row for each expert of a token, so that backward need not gather it.
+# Of each text that a model reads: tokens of a batch on a rank (padded, where tp cuts them), pairs of products, tables
+# and heads that are split by the vocabulary, whether another text looks at it, tokens that are taken out of it, and
+# pairs of experts whose input forward keeps as they read it, a row for each expert of a token, so that backward need
+# not gather it.
 Text = collections.namedtuple("Text", "tokens pairs tables heads looks taken kept", defaults=(0, 0, 0))
 FAMILIES = {
     "gpt2": ({"tp": 4}, 64, [Text(8 * 32, 8, 1, 1)]),
@@ -48,8 +51,8 @@ FAMILIES = {
 
 
 def sent(bundle, least):
-    """(phase, kind) -> collectives over tp of a rank's step, the elements that all of them move to a rank, and how many are of
-    which type; what is smaller than `least` elements (numbers a token, and scalars) is left out."""
+    """(phase, kind) -> collectives over tp of a rank's step, the elements that all of them move to a rank, and how many
+    are of which type; what is smaller than `least` elements (numbers a token, and scalars) is left out."""
     manifest, program = (json.loads((bundle / f"{name}.json").read_text()) for name in ("manifest", "role-0"))
     ranks = {c["name"]: len(c["groups"][0]) for c in manifest["communicators"]}
     counts, elements, formats = collections.Counter(), 0, collections.Counter()
@@ -75,7 +78,9 @@ def check_counts(runs, claims, name, recipe, file, microbatches):
 
     def measure(microbatches, precision="f32"):
         plan = Plan(mesh, microbatches, use=f"[{recipe}]", shard={})
-        bundle = runs.compile(file, plan.of(types.SimpleNamespace(name=name), runs.binaries)[0] + TRAIN + f"precision: {precision}\n")
+        bundle = runs.compile(file,
+                              plan.of(types.SimpleNamespace(name=name), runs.binaries)[0] + TRAIN
+                              + f"precision: {precision}\n")
         return sent(bundle, min(text.tokens for text in texts) // 18 * 17 * hidden // microbatches)
 
     counts, elements, _ = measure(microbatches)
@@ -93,8 +98,11 @@ def check_counts(runs, claims, name, recipe, file, microbatches):
         wanted = {("forward", "reduce_scatter"): forward,
                   ("forward", "all_gather"): backward + total(texts, lambda text: text.taken),
                   ("backward", "reduce_scatter"): backward,
-                  ("backward", "all_gather"): total(texts, lambda text: text.pairs + text.tables + text.taken - text.kept) + backward}
-    # A table's gradient may be scattered instead of its tokens' gathered; that of a table of several texts once, summed.
+                  ("backward", "all_gather"): total(texts,
+                                                    lambda text: text.pairs + text.tables + text.taken - text.kept)
+                  + backward}
+    # A table's gradient may be scattered instead of its tokens' gathered; that of a table of several texts once,
+    # summed.
     scattered = counts["backward", "reduce_scatter"] - wanted.get(("backward", "reduce_scatter"), 0)
     tables = wanted.get(("backward", "all_gather"), 0) - counts["backward", "all_gather"]
     if not sums and 0 < scattered <= tables <= total(texts, lambda text: text.tables):
@@ -140,7 +148,8 @@ def check(runs, claims, name, recipe, options):
     trains = file.exists()
     if "counts" in options.part:
         for microbatches in options.microbatches or [1]:
-            check_counts(runs, claims, name, recipe, file if trains else HERE / "recipes" / f"{name}.onnx.gz", microbatches)
+            check_counts(runs, claims, name, recipe, file if trains else HERE / "recipes" / f"{name}.onnx.gz",
+                         microbatches)
     if "chunks" in options.part and trains and recipe == "megatron-sp":
         for chunks in options.chunks or [2]:
             check_chunks(runs, claims, Model(file), recipe, chunks)
@@ -152,7 +161,8 @@ def check(runs, claims, name, recipe, options):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bin", help="default: on the PATH", default=pathlib.Path(shutil.which("par-compile") or ".").parent)
+    parser.add_argument("--bin", help="default: on the PATH",
+                        default=pathlib.Path(shutil.which("par-compile") or ".").parent)
     parser.add_argument("--models", type=pathlib.Path)
     parser.add_argument("--only", action="append", choices=sorted(FAMILIES))
     parser.add_argument("--recipe", action="append", choices=["megatron", "megatron-sp"])

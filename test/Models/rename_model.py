@@ -3,18 +3,21 @@
 
     rename_model.py MODEL.onnx OUT.onnx
 
-Nodes, values (graph inputs and outputs too) and modules are renamed, initializers stand in reverse, and the two inputs of
-Add, Mul, And, Or, Equal, Max and Min are swapped. Prints the new name of every graph input, output and initializer as JSON.
-The protobuf wire format is read and written here field by field, so nothing but Python's standard library is needed.
+Nodes, values (graph inputs and outputs too) and modules are renamed, initializers stand in reverse, and the two inputs
+of Add, Mul, And, Or, Equal, Max and Min are swapped. Prints the new name of every graph input, output and initializer
+as JSON. The protobuf wire format is read and written here field by field, so nothing but Python's standard library is
+needed.
 """
 import json
 import pathlib
 import re
 import sys
 
-# Words of module paths; a word ends where neither a letter nor a digit follows, as in p_model_transformer_h_0_ln_1_weight.
+# Words of module paths; a word ends where neither a letter nor a digit follows, as in
+# p_model_transformer_h_0_ln_1_weight.
 WORDS = {"model": "net", "transformer": "trunk", "h": "blocks", "attn": "mixer", "mlp": "wide", "c_attn": "into",
-         "c_proj": "back", "c_fc": "up", "ln_1": "norm_before", "ln_2": "norm_between", "ln_f": "norm_last", "wte": "symbols",
+         "c_proj": "back", "c_fc": "up", "ln_1": "norm_before", "ln_2": "norm_between", "ln_f": "norm_last",
+         "wte": "symbols",
          "wpe": "places", "lm_head": "readout", "fc1": "one", "fc2": "two", "fc3": "three"}
 WORD = re.compile(r"(?<![A-Za-z0-9])(" + "|".join(sorted(WORDS, key=len, reverse=True)) + r")(?![A-Za-z0-9])")
 COMMUTATIVE = {b"Add", b"Mul", b"And", b"Or", b"Equal", b"Max", b"Min"}
@@ -141,7 +144,8 @@ def rename(source, to):
     renaming = Renaming(graph)
     changes = {MODEL_GRAPH: lambda data: renaming.graph(graph), MODEL_METADATA: metadata}
     pathlib.Path(to).write_bytes(map_fields(write_message(model), changes))
-    seen = [field_of(read_message(value), VALUE_NAME).decode() for field, _, value in graph if field in (GRAPH_INPUT, GRAPH_OUTPUT)]
+    seen = [field_of(read_message(value), VALUE_NAME).decode() for field, _, value in graph
+            if field in (GRAPH_INPUT, GRAPH_OUTPUT)]
     return {name: renaming.value(name) for name in sorted(renaming.parameters) + seen}
 
 

@@ -35,7 +35,8 @@ def read_safetensors(path, dtypes=("F32",)):
             continue
         begin, end = entry["data_offsets"]
         code = CODES[entry["dtype"]]
-        tensors[name] = (entry["shape"], struct.unpack(f"<{(end - begin) // struct.calcsize(code)}{code}", body[begin:end]))
+        tensors[name] = (entry["shape"],
+                         struct.unpack(f"<{(end - begin) // struct.calcsize(code)}{code}", body[begin:end]))
     return tensors
 
 
@@ -55,7 +56,8 @@ def write_safetensors(path, arrays, floats="F32"):
     """name -> (shape, numbers): integers as int64, others as float32 or as `floats` says, for all or by name"""
     header, body = {}, b""
     for name, (shape, numbers) in arrays.items():
-        dtype = "I64" if numbers and isinstance(numbers[0], int) else floats[name] if isinstance(floats, dict) else floats
+        dtype = "I64" if numbers and isinstance(numbers[0],
+                                                int) else floats[name] if isinstance(floats, dict) else floats
         data = struct.pack(f"<{len(numbers)}{CODES[dtype]}", *numbers)
         header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [len(body), len(body) + len(data)]}
         body += data
@@ -126,7 +128,8 @@ class Runs:
         self.bundles = {}
 
     def run(self, *command, cwd=None):
-        done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=self.timeout, cwd=cwd)
+        done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=self.timeout,
+                              cwd=cwd)
         if done.returncode:
             said = f"{done.stdout[-2000:]}{done.stderr[-4000:]}"
             raise Failed(f"{' '.join(map(str, command))}\nexit {done.returncode}\n{said}")
@@ -142,7 +145,8 @@ class Runs:
         return self.bundles[key]
 
     def command(self, bundle, data, steps, *more):
-        return [self.binaries / "par-run", bundle, "--data", data, "--order", "sequential", "--steps", str(steps), *more]
+        return [self.binaries / "par-run", bundle, "--data", data, "--order", "sequential", "--steps", str(steps),
+                *more]
 
     def train(self, bundle, data, steps, *more):
         """Metrics, one a step, and the exported weights' path."""

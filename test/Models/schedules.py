@@ -3,17 +3,17 @@
 
     schedules.py --bin build/bin --models FOLDER [--only bert] [--mesh pp2dp2] [--microbatches 4] [--steps 3]
 
-For each mesh (stages beside nothing, dp 2, tp 2), each number of microbatches that divides the model's batch and each number of
-stages (2, 4) the schedules of one stage a rank, and those of two:
+For each mesh (stages beside nothing, dp 2, tp 2), each number of microbatches that divides the model's batch and each
+number of stages (2, 4) the schedules of one stage a rank, and those of two:
   verify  par-verify proves the bundle
   rank    losses and weights are one rank's, within the bounds of distributed.py
-  bits    losses and weights are bit for bit those of the first schedule with the same cuts: all sum from microbatch 0 on. Where
-          backward is in two parts, a kernel of the second may compute again what the first would have read from memory, and the
-          compiler makes one rounding of a product and a sum that stood in two kernels (fused multiply-add): such weights
-          differ by roundings, and are counted
+  bits    losses and weights are bit for bit those of the first schedule with the same cuts: all sum from microbatch 0
+          on. Where backward is in two parts, a kernel of the second may compute again what the first would have read
+          from memory, and the compiler makes one rounding of a product and a sum that stood in two kernels (fused
+          multiply-add): such weights differ by roundings, and are counted
 What cannot be cut so is refused by a located sentence, and counted. Half an hour on two cores for the shared models
-without variants; for microbatches of 3, which divides none of their batches, see zoo/sixes.py. Only Python's standard library is
-used. Exit status 0: all hold.
+without variants; for microbatches of 3, which divides none of their batches, see zoo/sixes.py. Only Python's standard
+library is used. Exit status 0: all hold.
 """
 import argparse
 import pathlib
@@ -48,7 +48,8 @@ class Case:
         """Which stage each op of the model is in."""
         file = self.runs.work / "cuts.yaml"
         file.write_text(plan)
-        text = self.runs.run(self.runs.binaries / "par-compile", self.model.file, file, "--stop-after=annotate", "--emit=annotate")
+        text = self.runs.run(self.runs.binaries / "par-compile", self.model.file, file, "--stop-after=annotate",
+                             "--emit=annotate")
         return tuple(re.findall(r"stage = (\d+)", text))
 
     def check(self, title, stages, chunks, schedule):
@@ -69,8 +70,10 @@ class Case:
         pairs = [(a, b) for name in other[1] for a, b in zip(found[1][name][1], other[1][name][1])]
         differ = [(a, b) for a, b in pairs if a != b]
         largest_of_all = max(abs(b) for _, b in pairs)
-        # A rounding of a sum of products is 2^-24 of it, and a step of sgd adds a tenth of that to a weight; three steps carry it on.
-        self.claims.hold(f"{title}: but {len(differ)} of {len(pairs)}, by at most", max((abs(a - b) for a, b in differ), default=0.0),
+        # A rounding of a sum of products is 2^-24 of it, and a step of sgd adds a tenth of that to a weight; three
+        # steps carry it on.
+        self.claims.hold(f"{title}: but {len(differ)} of {len(pairs)}, by at most",
+                         max((abs(a - b) for a, b in differ), default=0.0),
                          2**-21 * largest_of_all)
 
     def run(self, mesh, stages):
@@ -78,7 +81,8 @@ class Case:
             if stages // chunks < 2:
                 continue
             for schedule in schedules:
-                title = f"{self.model.title} {mesh.replace('pp', f'pp{stages // chunks}')} s{stages} m{self.microbatches} {schedule}"
+                ranks = mesh.replace("pp", f"pp{stages // chunks}")
+                title = f"{self.model.title} {ranks} s{stages} m{self.microbatches} {schedule}"
                 try:
                     self.check(title, stages, chunks, schedule)
                 except Failed as failure:
@@ -91,7 +95,8 @@ class Case:
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bin", help="default: on the PATH", default=pathlib.Path(shutil.which("par-compile") or ".").parent)
+    parser.add_argument("--bin", help="default: on the PATH",
+                        default=pathlib.Path(shutil.which("par-compile") or ".").parent)
     parser.add_argument("--models", required=True, type=pathlib.Path)
     parser.add_argument("--only", action="append", help="a model's name; repeat")
     parser.add_argument("--mesh", action="append", choices=sorted(MESHES), help="default: all")
@@ -106,7 +111,8 @@ def main():
             for count in options.microbatches or (1, 2, 3, 8):
                 ways = MESHES[mesh].get("dp", 1) * count
                 # A group of one sample has no variance where a feature map is one pixel.
-                if batch % ways or (has_batch_norm(model) and batch // ways < 2) or (model.name in WHOLE_BATCH and count > 1):
+                if batch % ways or (has_batch_norm(model)
+                                    and batch // ways < 2) or (model.name in WHOLE_BATCH and count > 1):
                     continue
                 with tempfile.TemporaryDirectory(prefix="par-schedules-") as work:
                     case = Case(Runs(options.bin, work), claims, model, mesh, count, options.steps)

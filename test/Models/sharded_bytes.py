@@ -3,11 +3,12 @@
 
     sharded_bytes.py --bin build/bin [--ranks 8]...
 
-Of a parameter of r rows of c elements on N ranks, a rank holds ceil(r / N) rows: 10 classes over 8 ranks are padded to 16. A
-gather or a scatter moves (N-1)/N of the padded parameter, an all-reduce 2(N-1)/N of what it adds. Every parameter's gradient
-is scattered once a step. A bias and the first weight are gathered once, for forward; the other weights are gathered for
-backward too, which needs them for the gradient of its input; of the loss, its count and the norm one number each is added.
-Each is one collective, on one communicator a queue, however many primes N has. Exit status 0: all hold.
+Of a parameter of r rows of c elements on N ranks, a rank holds ceil(r / N) rows: 10 classes over 8 ranks are padded to
+16. A gather or a scatter moves (N-1)/N of the padded parameter, an all-reduce 2(N-1)/N of what it adds. Every
+parameter's gradient is scattered once a step. A bias and the first weight are gathered once, for forward; the other
+weights are gathered for backward too, which needs them for the gradient of its input; of the loss, its count and the
+norm one number each is added. Each is one collective, on one communicator a queue, however many primes N has. Exit
+status 0: all hold.
 """
 import argparse
 import collections
@@ -50,7 +51,8 @@ def check(runs, claims, ranks):
     program = json.loads((bundle / "role-0.json").read_text())
     done = [i for block, _, _ in program["entries"]["train"] for i in program["blocks"][block] if i["op"] == "coll"]
     expected, sent = closed(ranks)
-    claims.equal(f"mlp dp{ranks}: collectives of a step", sorted((i["kind"], i["n"]) for i in done), sorted(expected.elements()))
+    claims.equal(f"mlp dp{ranks}: collectives of a step", sorted((i["kind"], i["n"]) for i in done),
+                 sorted(expected.elements()))
     claims.equal(f"mlp dp{ranks}: communicators", {c["name"] for c in manifest["communicators"]},
                  {"dp", "dp.all_gather", "dp.reduce_scatter"})
     claims.hold(f"mlp dp{ranks}: sent in a step minus the closed form, all ranks",

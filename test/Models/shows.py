@@ -4,7 +4,8 @@
     shows.py --bin build/bin [--only 2,3] [--plan dp8]      or: ninja -C build shows
 
 2  mlp and gpt2 on one rank against PyTorch: losses, norms, gradients
-3  gpt2 under ten plans: the same; clipping and ignored labels against the interpreter in float64; bytes sent; bit for bit
+3  gpt2 under ten plans: the same; clipping and ignored labels against the interpreter in float64; bytes sent; bit for
+   bit
 4  gpt2 renamed and reordered trains the same; share of launches that are generated kernels
 6  a thousand broken bundles are rejected, whole ones accepted
 7  ranks that are killed or stopped end the job
@@ -31,7 +32,8 @@ from train_reference import CASES, MEGATRON, Trial
 
 ROOT = HERE.parent.parent
 GPT2 = HERE / "gpt2/model.onnx"
-PLANS = ["pp2dp2tp2", "pp2dp2tp2-full", "pp2dp2tp2-each", "tp2pp2dp2", "dp8", "tp4", "pp4-gpipe", "pp4-auto", "dp2tp3-vocab",
+PLANS = ["pp2dp2tp2", "pp2dp2tp2-full", "pp2dp2tp2-each", "tp2pp2dp2", "dp8", "tp4", "pp4-gpipe", "pp4-auto",
+         "dp2tp3-vocab",
          "one-m8"]
 SGD = "train: {optimizer: {kind: sgd, lr: 0.1}}\n"
 
@@ -121,12 +123,14 @@ def show6(runs, claims, plans):
 PIPELINE = ("{mesh: {pp: 2}, dims: {seq: 32}, batch: {size: 8, microbatches: 4}, train: {loss: cross_entropy},\n"
             " pipeline: {schedule: %s}}\n")
 SCHEDULES = {name: PIPELINE % more for name, more in {
-    "gpipe": "gpipe", "1f1b": "1f1b", "interleaved": "interleaved, stages: 4", "zb-h1": "zb-h1", "zb-v": "zb-v, stages: 4",
+    "gpipe": "gpipe", "1f1b": "1f1b", "interleaved": "interleaved, stages: 4", "zb-h1": "zb-h1",
+    "zb-v": "zb-v, stages: 4",
     "auto": "auto", "pipedream-2bw": "pipedream-2bw, flush_every: 5"}.items()}
-SCHEDULES["pipedream"] = PIPELINE.replace("microbatches: 4", "microbatches: 1") % "pipedream, vertical_sync: true, flush_every: 5"
+SCHEDULES["pipedream"] = PIPELINE.replace("microbatches: 4",
+                                          "microbatches: 1") % "pipedream, vertical_sync: true, flush_every: 5"
 
-# Jobs whose ranks are killed: the README's, several stages on a rank, which send beside what they compute, and batches that begin
-# before the one before them has ended.
+# Jobs whose ranks are killed: the README's, several stages on a rank, which send beside what they compute, and batches
+# that begin before the one before them has ended.
 KILLED = {"8 ranks": (ROOT / "examples/3d.yaml").read_text(),
           **{name: SCHEDULES[name] for name in ("interleaved", "pipedream", "pipedream-2bw")}}
 
@@ -141,7 +145,8 @@ def check_kills(runs, claims, title, bundle):
     train = [runs.binaries / "par-run", bundle, "--init", "--text", ROOT / "README.md", "--save", saves]
     ranks = len(json.loads((bundle / "manifest.json").read_text())["ranks"])
     endless = " ".join(map(str, [ranks, *train, "--resume", "auto", "--steps", "1000000", "--save-every", "5"]))
-    done = subprocess.run([runs.binaries / "runtime-Comm-tests", "--gtest_filter=Failures.ParRunRandomTrials"], capture_output=True,
+    done = subprocess.run([runs.binaries / "runtime-Comm-tests", "--gtest_filter=Failures.ParRunRandomTrials"],
+                          capture_output=True,
                           text=True, timeout=1500, env={**os.environ, "PAR_LONG": "1", "PAR_KILLS": endless})
     counts = re.search(r"(\d+) ranks killed or stopped; the slowest job had ended after (\S+) s", done.stdout)
     if not counts:
@@ -164,7 +169,8 @@ def show8(runs, claims, plans):
 
 def show9(runs, claims, plans):
     for title, plan in SCHEDULES.items():
-        said = runs.run(runs.binaries / "par-run", runs.compile(ROOT / "examples/tiny-gpt.onnx", plan), "--init", "--text",
+        said = runs.run(runs.binaries / "par-run", runs.compile(ROOT / "examples/tiny-gpt.onnx", plan), "--init",
+                        "--text",
                         ROOT / "README.md", "--steps", "5", "--device", "sim", "--interleavings", "20")
         claims.equal(f"tiny-gpt, {title}: in 20 orders no race, bits alike", "no race, bits alike" in said, True)
 
@@ -174,9 +180,11 @@ SHOWS = {"2": show2, "3": show3, "4": show4, "6": show6, "7": show7, "8": show8,
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bin", help="default: on the PATH", default=pathlib.Path(shutil.which("par-compile") or ".").parent)
+    parser.add_argument("--bin", help="default: on the PATH",
+                        default=pathlib.Path(shutil.which("par-compile") or ".").parent)
     parser.add_argument("--only", help="comma-separated, of " + ", ".join(SHOWS))
-    parser.add_argument("--plan", action="append", choices=sorted(CASES), help="instead of all ten, where a claim is of plans")
+    parser.add_argument("--plan", action="append", choices=sorted(CASES),
+                        help="instead of all ten, where a claim is of plans")
     options = parser.parse_args()
     chosen = options.only.split(",") if options.only else list(SHOWS)
     if unknown := [name for name in chosen if name not in SHOWS]:

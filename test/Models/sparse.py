@@ -3,11 +3,11 @@
 
     sparse.py --bin build/bin [--optimizer adamw]... [--plan dp2]...
 
-Two tables, one of them looked up twice, are trained six steps on one rank and under every plan of PLANS: losses, norms of the
-gradient and weights are those of the step that is written down here in Python's floats. Rows are looked up several times in
-one microbatch, in several, on several ranks, and not at all; some labels are ignored. Plain sgd is the dense one too. What the
-formulas give is what torch gives: --torch holds them against torch.optim.SGD and SparseAdam on sparse gradients.
-Only Python's standard library is used otherwise. Exit status 0: all hold.
+Two tables, one of them looked up twice, are trained six steps on one rank and under every plan of PLANS: losses, norms
+of the gradient and weights are those of the step that is written down here in Python's floats. Rows are looked up
+several times in one microbatch, in several, on several ranks, and not at all; some labels are ignored. Plain sgd is the
+dense one too. What the formulas give is what torch gives: --torch holds them against torch.optim.SGD and SparseAdam on
+sparse gradients. Only Python's standard library is used otherwise. Exit status 0: all hold.
 """
 import argparse
 import json
@@ -52,8 +52,10 @@ PLANS = {
     "dp2rows2": "mesh: {dp: 2, tp: 2}\nbatch: {microbatches: 2}\nshard: {t: {0: tp}, u: {0: tp}}\n",
     "pp2": "mesh: {pp: 2}\nbatch: {microbatches: 4}\npipeline: {cuts: [second]}\n",
     "pp2dp2": "mesh: {pp: 2, dp: 2}\nbatch: {microbatches: 2}\npipeline: {cuts: [second]}\nshard: {w: {}}\n",
-    # A parameter server: the table's ranks look up and update; u lies on a stage that has no such axis, and is whole there.
-    "ps2-dp2": "batch: {microbatches: 2}\nshard: {t: {0: ps}, u: {0: ps}}\npipeline: {meshes: [{ps: 2}, {dp: 2}], cuts: [second]}\n",
+    # A parameter server: the table's ranks look up and update; u lies on a stage that has no such axis, and is whole
+    # there.
+    "ps2-dp2": "batch: {microbatches: 2}\nshard: {t: {0: ps}, u: {0: ps}}\npipeline: {meshes: [{ps: 2}, {dp: 2}], "
+               "cuts: [second]}\n",
     "dp2-one": "batch: {microbatches: 2}\npipeline: {meshes: [{dp: 2}, {}], cuts: [second]}\n",
     "offload": "batch: {microbatches: 2}\noffload: [params, states]\n",
 }
@@ -75,7 +77,8 @@ class Sgd:
 
 
 class Adamw:
-    """Of looked-up rows torch.optim.AdamW, where every step counts, whichever rows it looks up; of the others nothing."""
+    """Of looked-up rows torch.optim.AdamW, where every step counts, whichever rows it looks up; of the others
+    nothing."""
 
     def __init__(self, lr, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
         self.lr, self.betas, self.eps, self.decay, self.step, self.states = lr, betas, eps, weight_decay, 0, {}
@@ -110,7 +113,8 @@ def row(table, index):
 
 
 def products(data, weights):
-    """The loss and the gradients of one step, a mean over the labels that count, and the rows of each table that it looks up."""
+    """The loss and the gradients of one step, a mean over the labels that count, and the rows of each table that it
+    looks up."""
     gradients = {name: [0.0] * len(weights[name]) for name in SHAPES}
     touched = {name: set() for name in TABLES}
     count, total = sum(label != IGNORED for label in data["labels"]), 0.0
@@ -178,7 +182,8 @@ def draw(work):
         steps.append({"ids": [choose.choice(known) for _ in range(BATCH * BAG)],
                       "item": [choose.choice(known) for _ in range(BATCH)],
                       "kind": [choose.randrange(step % 3, 6) for _ in range(BATCH)],
-                      "labels": [IGNORED if choose.random() < 0.2 else choose.randrange(CLASSES) for _ in range(BATCH)]})
+                      "labels": [IGNORED if choose.random() < 0.2 else choose.randrange(CLASSES)
+                                 for _ in range(BATCH)]})
     rows = STEPS * BATCH
     shapes = {"ids": [rows, BAG], "item": [rows], "kind": [rows], "labels": [rows]}
     write_safetensors(work / "data.safetensors",
@@ -197,7 +202,8 @@ def hold(runs, claims, title, bundle, data, losses, norms, weights):
     lines, exported = runs.train(bundle, data, STEPS)
     found = read_safetensors(exported)
     whole = len(lines) == STEPS
-    claims.hold(f"{title}: losses", largest(abs(line["loss"] - loss) for line, loss in zip(lines, losses)) if whole else math.nan,
+    claims.hold(f"{title}: losses", largest(abs(line["loss"] - loss) for line, loss in zip(lines, losses)) if whole
+                else math.nan,
                 2e-5)
     claims.hold(f"{title}: norms", largest(abs(line["grad_norm"] / norm - 1) for line, norm in zip(lines, norms))
                 if whole else math.nan, 1e-5, unit="relative")
@@ -211,8 +217,10 @@ def against_torch(claims, start, data):
     """Tables with sparse gradients, where torch has an optimizer that says the same."""
     import torch
     for name, make in (("sgd", lambda tables: torch.optim.SGD(tables, lr=0.5)),
-                       ("SparseAdam", lambda tables: torch.optim.SparseAdam(tables, lr=1e-2, betas=(0.9, 0.95), eps=1e-12))):
-        ours = (lambda: Sgd(0.5)) if name == "sgd" else lambda: Adamw(1e-2, betas=(0.9, 0.95), eps=1e-12, weight_decay=0.0)
+                       ("SparseAdam",
+                        lambda tables: torch.optim.SparseAdam(tables, lr=1e-2, betas=(0.9, 0.95), eps=1e-12))):
+        ours = (lambda: Sgd(0.5)) if name == "sgd" else lambda: Adamw(1e-2, betas=(0.9, 0.95), eps=1e-12,
+                                                                      weight_decay=0.0)
         losses, _, weights = train(ours, None, start, data)
         value = {n: torch.tensor(v, dtype=torch.float64).reshape(SHAPES[n]) for n, v in start.items()}
         tables = {n: torch.nn.Embedding.from_pretrained(value[n], freeze=False, sparse=True) for n in TABLES}
@@ -237,12 +245,15 @@ def against_torch(claims, start, data):
 
 
 def communication(runs, claims, model):
-    """What a rank's program sends in a train entry: rows and indices of all lookups are gathered, and no table is reduced."""
+    """What a rank's program sends in a train entry: rows and indices of all lookups are gathered, and no table is
+    reduced."""
     sizes = {"f32": 4, "i64": 8}
     rows = BATCH // 2 * (BAG + 1 + 1)  # of a rank: both lookups of t and that of u
     for many in (1, 4):
         plan = f"mesh: {{dp: 2}}\nbatch: {{microbatches: {many}}}\ncollectives: {{bucket: 0}}\n"
-        bundle = runs.compile(model, plan + "train: {loss: cross_entropy, optimizer: sgd, groups: {t: {sparse: true}, u: {sparse: true}}}\n")
+        bundle = runs.compile(model,
+                              plan + "train: {loss: cross_entropy, optimizer: sgd, groups: {t: {sparse: true}, u: "
+                                     "{sparse: true}}}\n")
         program = json.loads((bundle / "role-0.json").read_text())
         sent = {}
         for name, instructions in program["blocks"].items():
@@ -255,7 +266,8 @@ def communication(runs, claims, model):
 
 
 class SparseTrial(Trial):
-    """A model of a folder whose tables are sparse: under plain sgd the same numbers as the dense ones, which are PyTorch's."""
+    """A model of a folder whose tables are sparse: under plain sgd the same numbers as the dense ones, which are
+    PyTorch's."""
 
     def check_losses(self, name):
         run = self.reference["runs"][name]
@@ -277,11 +289,13 @@ RANKS = {
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bin", help="default: on the PATH", default=pathlib.Path(shutil.which("par-compile") or ".").parent)
+    parser.add_argument("--bin", help="default: on the PATH",
+                        default=pathlib.Path(shutil.which("par-compile") or ".").parent)
     parser.add_argument("--optimizer", action="append", choices=sorted(OPTIMIZERS), help="default: all")
     parser.add_argument("--plan", action="append", choices=sorted(PLANS), help="default: all")
     parser.add_argument("--communication", action="store_true", help="only what is sent")
-    parser.add_argument("--models", type=pathlib.Path, help="a folder with dlrm: only this model, against PyTorch's numbers")
+    parser.add_argument("--models", type=pathlib.Path,
+                        help="a folder with dlrm: only this model, against PyTorch's numbers")
     parser.add_argument("--torch", action="store_true", help="hold the formulas against torch's alone")
     options = parser.parse_args()
     claims = Claims()
@@ -306,7 +320,8 @@ def main():
                     hold(runs, claims, title, bundle, data, losses, norms, weights)
             if name.startswith("sgd"):
                 with claims.watch(f"{name} dense"):
-                    hold(runs, claims, f"{name} dense", runs.compile(model, text_of("one", name, sparse=False)), data, losses,
+                    hold(runs, claims, f"{name} dense", runs.compile(model, text_of("one", name, sparse=False)), data,
+                         losses,
                          norms, weights)
     claims.finish()
 

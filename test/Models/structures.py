@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
-"""Compiles exports that have no weights under several plans, and trains each two steps from --init: every plan proves its
-bundle and gives one rank's losses and norms of gradients.
+"""Compiles exports that have no weights under several plans, and trains each two steps from --init: every plan proves
+its bundle and gives one rank's losses and norms of gradients.
 
     structures.py --bin build/bin [--models FOLDER] [--only llama,swin] [--plan tp2]
     structures.py --bin build/bin [--models FOLDER] --random 300 [--seed 1]
 
-FOLDER (zoo-structure beside this file) holds NAME.onnx.gz, made by zoo/structure.py --suite: architectures of transformers,
-torchvision and timm, thin, but with tables of real lengths; or it is the cache of real_models.py, whose models have their own
-weights and data. With --random, plans are drawn as distributed.py draws them; what the compiler refuses with a located sentence
-is counted, not failed. Only Python's standard library is used. Exit status 0: all hold.
+FOLDER (zoo-structure beside this file) holds NAME.onnx.gz, made by zoo/structure.py --suite: architectures of
+transformers, torchvision and timm, thin, but with tables of real lengths; or it is the cache of real_models.py, whose
+models have their own weights and data. With --random, plans are drawn as distributed.py draws them; what the compiler
+refuses with a located sentence is counted, not failed. Only Python's standard library is used. Exit status 0: all hold.
 
-A plan changes only the order of additions. Where batch norm amplifies that (a microbatch of one image), a plan may lie from one
-rank ten times as far as one rank lies from itself where last bits of its images are flipped (the farthest of three such): that
-is up to some hundredths of a norm, which would hide faults. So the same plan is then run in float64, too, where it equals one
-rank, if FOLDER/f64 has the model so.
+A plan changes only the order of additions. Where batch norm amplifies that (a microbatch of one image), a plan may lie
+from one rank ten times as far as one rank lies from itself where last bits of its images are flipped (the farthest of
+three such): that is up to some hundredths of a norm, which would hide faults. So the same plan is then run in float64,
+too, where it equals one rank, if FOLDER/f64 has the model so.
 """
 import argparse
 import functools
@@ -41,19 +41,23 @@ MICROBATCHES = 2
 # Plans by name: the text from the model's shardings over two ranks, and into how many groups batch norm goes.
 PLANS = {
     "dp2": (lambda shard: "mesh: {dp: 2}\nbatch: {microbatches: 1}\n", 1),
-    "pp2": (lambda shard: f"mesh: {{pp: 2}}\nbatch: {{microbatches: {MICROBATCHES}}}\npipeline: {{cuts: auto}}\n", MICROBATCHES),
+    "pp2": (lambda shard: f"mesh: {{pp: 2}}\nbatch: {{microbatches: {MICROBATCHES}}}\npipeline: {{cuts: auto}}\n",
+            MICROBATCHES),
     "tp2": (lambda shard: "mesh: {tp: 2}\nbatch: {microbatches: 1}\nshard:\n" + shard, 1),
-    "tp2-full": (lambda shard: f"mesh: {{tp: 2}}\nbatch: {{microbatches: {MICROBATCHES}}}\nrecompute: full\nshard:\n" + shard,
+    "tp2-full": (lambda shard: f"mesh: {{tp: 2}}\nbatch: {{microbatches: {MICROBATCHES}}}\nrecompute: full\nshard:\n"
+                 + shard,
                  MICROBATCHES),
     **{f"zero3-{gather}": (lambda shard, gather=gather: "mesh: {dp: 2, tp: 2}\nbatch: {microbatches: 2}\n" +
-                           f"zero: {{level: 3, gather: {gather}, min_size: 0}}\nshard:\n" + shard, 2) for gather in ("use", "step")},
+                           f"zero: {{level: 3, gather: {gather}, min_size: 0}}\nshard:\n" + shard, 2)
+       for gather in ("use", "step")},
 }
 TRAIN = "train: {optimizer: {kind: sgd, lr: 0.1}, clip: 1.0e9}\n"  # a clip that never clips: it writes the norm
 
 
 def inputs(binaries, model):
     """(name, type, shape) of each input."""
-    said = subprocess.run([binaries / "par-compile", model, "--list=inputs"], capture_output=True, text=True, check=True).stdout
+    said = subprocess.run([binaries / "par-compile", model, "--list=inputs"], capture_output=True, text=True,
+                          check=True).stdout
     listed = re.findall(r"^  (\S+)  (\w+)\[([\d, ]+)\]", said.split("\noutputs")[0], re.M)
     return [(name, dtype, [int(size) for size in shape.split(",")]) for name, dtype, shape in listed]
 
@@ -107,7 +111,8 @@ class Structure:
         return self.alone[plan]
 
     def names(self):
-        said = subprocess.run([self.runs.binaries / "par-compile", self.file, "--list=params"], capture_output=True, text=True,
+        said = subprocess.run([self.runs.binaries / "par-compile", self.file, "--list=params"], capture_output=True,
+                              text=True,
                               check=True).stdout
         return re.findall(r"^  (\S+)  ", said, re.M)
 
@@ -159,7 +164,8 @@ def drawn_structure(runs, claims, structures, choose, file):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bin", help="default: on the PATH", default=pathlib.Path(shutil.which("par-compile") or ".").parent)
+    parser.add_argument("--bin", help="default: on the PATH",
+                        default=pathlib.Path(shutil.which("par-compile") or ".").parent)
     parser.add_argument("--models", type=pathlib.Path, default=HERE / "zoo-structure")
     parser.add_argument("--only", default="", help="names, separated by commas")
     parser.add_argument("--plan", action="append", choices=sorted(PLANS), help="default: all")
@@ -174,7 +180,8 @@ def main():
     with tempfile.TemporaryDirectory(prefix="par-structures-") as work:
         runs = Runs(options.bin, work)
         if options.random:
-            play(runs, claims, files, options.random, options.seed, functools.partial(drawn_structure, runs, claims, {}))
+            play(runs, claims, files, options.random, options.seed,
+                 functools.partial(drawn_structure, runs, claims, {}))
         for file in [] if options.random else files:
             with claims.watch(file.name):
                 structure = Structure(runs, claims, file)

@@ -4,8 +4,9 @@
     tie.py --bin build/bin [--plan pp2dp2tp2]... [--only trains|older]
 
 GPT-2's head and embedding are one initializer in its file. Here they are taken apart, into two of the same numbers, and
-`train.tie` puts them together again: losses, weights and saves are those of the file as it was exported. The second model is one
-that the older exporter wrote, whose head is a transposed copy. Only Python's standard library is used. Exit status 0: all hold.
+`train.tie` puts them together again: losses, weights and saves are those of the file as it was exported. The second
+model is one that the older exporter wrote, whose head is a transposed copy. Only Python's standard library is used.
+Exit status 0: all hold.
 """
 import argparse
 import pathlib
@@ -15,7 +16,8 @@ import subprocess
 import sys
 import tempfile
 
-from rename_model import (GRAPH_INITIALIZER, GRAPH_NODE, MODEL_GRAPH, NODE_INPUT, NODE_OP, TENSOR_NAME, field_of, map_fields,
+from rename_model import (GRAPH_INITIALIZER, GRAPH_NODE, MODEL_GRAPH, NODE_INPUT, NODE_OP, TENSOR_NAME, field_of,
+                          map_fields,
                           read_message, write_message)
 from runs import HERE, Claims, Runs, read_safetensors, write_safetensors
 from train_reference import CASES
@@ -81,22 +83,29 @@ def check_trains(runs, claims, plans):
 
 
 def check_files(runs, claims, apart, data, arrays):
-    """Files that hold other numbers under the two names are refused, and what trained serves the file as it was exported."""
+    """Files that hold other numbers under the two names are refused, and what trained serves the file as it was
+    exported."""
     both, file = runs.compile(apart, PLANS["dp2"] + TRAIN.format(TIE)), runs.work / "other.safetensors"
     write_safetensors(file, arrays)
-    done = subprocess.run([str(part) for part in runs.command(both, data, 1, "--weights", file)], capture_output=True, text=True,
+    done = subprocess.run([str(part) for part in runs.command(both, data, 1, "--weights", file)], capture_output=True,
+                          text=True,
                           timeout=60)
     claims.equal("gpt2 dp2: a file with other numbers under both names", done.stderr.strip().split("error: ")[-1],
-                 f"holds other numbers for \"{HEAD}\" than for \"{TABLE}\", which are one tensor of the bundle; leave one of both out")
+                 f"holds other numbers for \"{HEAD}\" than for \"{TABLE}\", which are one tensor of the bundle; leave "
+                 f"one of both out")
     write_safetensors(file, {name: array for name, array in arrays.items() if not name.endswith("wte.weight")})
-    runs.run(*runs.command(both, data, 2, "--weights", file, "--save", runs.work / "served", "--save-every", "2", "--export",
+    runs.run(*runs.command(both, data, 2, "--weights", file, "--save", runs.work / "served", "--save-every", "2",
+                           "--export",
                            runs.work / "m.onnx"))
     evaluate = ("--eval", "--data", data, "--order", "sequential")
     asked = [runs.run(runs.binaries / "par-run", both, *evaluate, "--weights", runs.work / "served")]
-    for name, model, weights in (("save", apart, ("--weights", runs.work / "served")), ("model", runs.work / "m.onnx", ())):
-        asked.append(runs.run(runs.binaries / "par-run", runs.compile(model, PLANS["dp2"] + TRAIN.format("")), *evaluate, *weights))
+    for name, model, weights in (("save", apart, ("--weights", runs.work / "served")),
+                                 ("model", runs.work / "m.onnx", ())):
+        asked.append(runs.run(runs.binaries / "par-run", runs.compile(model, PLANS["dp2"] + TRAIN.format("")),
+                              *evaluate, *weights))
     said = [line.split("loss")[1].split()[0] for text in asked for line in text.splitlines() if "loss" in line]
-    claims.equal("gpt2 dp2: the file as it was exported evaluates the save, and the exported model", len(said) == 3 and len(set(said)) == 1,
+    claims.equal("gpt2 dp2: the file as it was exported evaluates the save, and the exported model",
+                 len(said) == 3 and len(set(said)) == 1,
                  True)
 
 
@@ -114,12 +123,14 @@ def check_older(runs, claims):
     data = runs.work / "tokens.safetensors"
     write_safetensors(data, {"x": ([32, 4], [choose.randrange(11) for _ in range(128)]),
                              "labels": ([32, 4], [choose.randrange(11) for _ in range(128)])})
-    for name, plan in (("one", ""), ("dp2", "mesh: {dp: 2}\n"), ("zero3", "mesh: {dp: 2}\nzero: {level: 3, min_size: 0}\n"),
+    for name, plan in (("one", ""), ("dp2", "mesh: {dp: 2}\n"),
+                       ("zero3", "mesh: {dp: 2}\nzero: {level: 3, min_size: 0}\n"),
                        ("tp2", "mesh: {tp: 2}\nshard: {head.weight: {0: tp}}\n"),
                        ("pp2", "mesh: {pp: 2}\nbatch: {microbatches: 4}\npipeline: {cuts: [head]}\n")):
         with claims.watch(f"older {name}"):
             train = "train: {{loss: cross_entropy, optimizer: sgd{}}}\n"
-            wanted = runs.train(runs.compile(runs.work / "tied.onnx", plan.replace("head", "emb", 1 if "tp" in name else 0) + train.format("")),
+            wanted = runs.train(runs.compile(runs.work / "tied.onnx",
+                                             plan.replace("head", "emb", 1 if "tp" in name else 0) + train.format("")),
                                 data, STEPS)[0]
             both = runs.compile(runs.work / "older.onnx", plan + train.format(", tie: {head.weight: emb.weight}"))
             metrics, weights = runs.train(both, data, STEPS)
@@ -131,7 +142,8 @@ def check_older(runs, claims):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bin", help="default: on the PATH", default=pathlib.Path(shutil.which("par-compile") or ".").parent)
+    parser.add_argument("--bin", help="default: on the PATH",
+                        default=pathlib.Path(shutil.which("par-compile") or ".").parent)
     parser.add_argument("--plan", action="append", choices=sorted(PLANS), help="default: all")
     parser.add_argument("--only", choices=("trains", "older"), help="default: both")
     options = parser.parse_args()

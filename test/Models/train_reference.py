@@ -3,8 +3,8 @@
 
     train_reference.py --bin build/bin --model gpt2 --case pp2dp2tp2 [--optimizer sgd] [--gradients] [--comm shm]
 
-Compares ten losses with the float64 reference (2e-5), norms of all parameters (1e-5 relative, 1e-3 under adamw for biases
-whose gradient is zero in exact arithmetic in part), and with
+Compares ten losses with the float64 reference (2e-5), norms of all parameters (1e-5 relative, 1e-3 under adamw for
+biases whose gradient is zero in exact arithmetic in part), and with
 --gradients one sgd step at lr 1: start minus exported weights against grads.safetensors.
 Only Python's standard library is used. Exit status 0 when everything holds.
 """
@@ -55,11 +55,13 @@ def optimizer_of(name, options):
 
 
 class Trial:
-    """A model of a folder under a plan. Names of the model that differ from the reference's are in `names`, by the latter.
+    """A model of a folder under a plan. Names of the model that differ from the reference's are in `names`, by the
+    latter.
 
     `bound` is that of the losses, absolute, for each optimizer."""
 
-    def __init__(self, runs, claims, model="gpt2", case="one", file=None, data=None, plan=None, names=None, more=(), title=None,
+    def __init__(self, runs, claims, model="gpt2", case="one", file=None, data=None, plan=None, names=None, more=(),
+                 title=None,
                  folder=None, bound=lambda optimizer: 2e-5):
         folder = folder or HERE / model
         self.runs, self.claims, self.more, self.names, self.bound = runs, claims, more, names or {}, bound
@@ -80,7 +82,8 @@ class Trial:
         metrics, weights = self.runs.train(bundle, self.data, 10, *self.more)
         wanted = run["losses_f64"]
         worst = largest(abs(line["loss"] - loss) for line, loss in zip(metrics, wanted))
-        self.claims.hold(f"{self.title} {name}: losses", worst if len(metrics) == len(wanted) else math.nan, self.bound(name))
+        self.claims.hold(f"{self.title} {name}: losses", worst if len(metrics) == len(wanted) else math.nan,
+                         self.bound(name))
         self.check_norms(name, run, self.read(weights))
 
     def check_norms(self, name, run, weights):
@@ -97,10 +100,10 @@ class Trial:
             self.claims.hold(f"{self.title} {name}: norms of partly noise", largest(found[1e-3]), 1e-3, unit="relative")
 
     def partly_noise(self):
-        """Parameters with elements whose gradient is zero in exact arithmetic, as the key part of a fused query-key-value bias
-        is (it moves all scores of a row alike). What is computed is rounding, below that of the parameter's largest gradient,
-        and adamw, which divides by the gradient's size, makes steps of the whole learning rate out of it: PyTorch's own float32
-        norms are up to 1.3e-5 off there."""
+        """Parameters with elements whose gradient is zero in exact arithmetic, as the key part of a fused
+        query-key-value bias is (it moves all scores of a row alike). What is computed is rounding, below that of the
+        parameter's largest gradient, and adamw, which divides by the gradient's size, makes steps of the whole learning
+        rate out of it: PyTorch's own float32 norms are up to 1.3e-5 off there."""
         parts = set()
         for name, (_, gradient) in read_safetensors(self.gradients).items():
             noise = EPSILON * max(map(abs, gradient), default=0)
@@ -114,8 +117,9 @@ class Trial:
         start = self.read(self.runs.train(bundle, self.data, 1, "--set", "lr=0", *self.more)[1])
         end = self.read(self.runs.train(bundle, self.data, 1, *self.more)[1])
         parts, gradients = [], read_safetensors(self.gradients)
-        # A gradient that is zero in exact arithmetic (of a bias of attention's keys, which moves all scores of a row alike) is
-        # the rounding of a sum whose terms are as large as other gradients: nothing of it but that it is small can hold.
+        # A gradient that is zero in exact arithmetic (of a bias of attention's keys, which moves all scores of a row
+        # alike) is the rounding of a sum whose terms are as large as other gradients: nothing of it but that it is
+        # small can hold.
         noise = EPSILON * max(max(map(abs, gradient), default=0) for _, gradient in gradients.values())
         for name, (_, gradient) in gradients.items():
             peak = max(map(abs, gradient), default=0)
@@ -129,7 +133,8 @@ class Trial:
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--bin", help="default: on the PATH", default=pathlib.Path(shutil.which("par-compile") or ".").parent)
+    parser.add_argument("--bin", help="default: on the PATH",
+                        default=pathlib.Path(shutil.which("par-compile") or ".").parent)
     parser.add_argument("--model", default="gpt2")
     parser.add_argument("--file", default="model.onnx")
     parser.add_argument("--case", default="one", choices=sorted(CASES))

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""PipeDream's VGG-16 plan: convolutions on many ranks, the classifier on one; against one rank, a line a claim. Needs torchvision.
+"""PipeDream's VGG-16 plan: convolutions on many ranks, the classifier on one; against one rank, a line a claim. Needs
+torchvision.
 
     vgg.py --bin build/bin [--divide 8] [--steps 3] [--only 15-1]
 
 torchvision's VGG-16 for images of 32 x 32 in 10 classes, dropout on, its widths divided by --divide.
-15-1        `meshes: [{dp: 15}, {dp: 1}]` is compiled, proved, and its step simulated: its time beside that of 16 ranks of dp
-2-1         `meshes: [{dp: 2}, {}]` under 1f1b, and with whole microbatches in turn (`replicas: round_robin`), equal to one rank:
-            losses within 2e-5, weights within 2e-5 of their tensor's largest
+15-1        `meshes: [{dp: 15}, {dp: 1}]` is compiled, proved, and its step simulated: its time beside that of 16 ranks
+            of dp
+2-1         `meshes: [{dp: 2}, {}]` under 1f1b, and with whole microbatches in turn (`replicas: round_robin`), equal to
+            one rank: losses within 2e-5, weights within 2e-5 of their tensor's largest
 2-1 sim     both played in 20 orders of what may happen at once, where --divide is 8 or more
 Exit status 0: all hold.
 """
@@ -36,7 +38,8 @@ def make(divide, path):
     model = vgg.VGG(vgg.make_layers(widths), num_classes=10)
     for number, sizes in {0: (512 * 49, 4096), 3: (4096, 4096), 6: (4096, 10 * divide)}.items():
         model.classifier[number] = torch.nn.Linear(*(size // divide for size in sizes))
-    par.export(model, {"x": torch.zeros(2, 3, 32, 32)}, path, dynamic={"x": ["batch", None, None, None]}, outputs=["scores"])
+    par.export(model, {"x": torch.zeros(2, 3, 32, 32)}, path, dynamic={"x": ["batch", None, None, None]},
+               outputs=["scores"])
 
 
 def plan(batch, microbatches, pipeline):
@@ -81,7 +84,8 @@ def show_run(runs, claims, model, steps, sim):
     random = numpy.random.default_rng(1)
     data = runs.work / "data.safetensors"
     from safetensors.numpy import save_file
-    save_file({"x": random.standard_normal((8 * steps, 3, 32, 32), numpy.float32), "labels": random.integers(0, 10, 8 * steps)}, data)
+    save_file({"x": random.standard_normal((8 * steps, 3, 32, 32), numpy.float32),
+               "labels": random.integers(0, 10, 8 * steps)}, data)
     losses, weights = train(runs, model, plan(8, 1, ""), data, steps)
     for turns in TURNS:
         title = f"2-1 {turns}"
@@ -90,7 +94,8 @@ def show_run(runs, claims, model, steps, sim):
             runs.run(runs.binaries / "par-verify", runs.compile(model, text))
             found, parts = train(runs, model, text, data, steps)
             claims.hold(f"{title}: losses to one rank's", max(map(abs, numpy.subtract(losses, found))), 2e-5)
-            worst = {name: float(abs(parts[name] - whole).max() / (2e-5 * abs(whole).max() + 1e-9)) for name, whole in weights.items()}
+            worst = {name: float(abs(parts[name] - whole).max() / (2e-5 * abs(whole).max() + 1e-9))
+                     for name, whole in weights.items()}
             name = max(worst, key=worst.get)
             claims.hold(f"{title}: weights, worst {name}", worst[name], 1, unit="of the bound")
             if sim:
@@ -101,7 +106,8 @@ def show_run(runs, claims, model, steps, sim):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bin", help="default: on the PATH", default=pathlib.Path(shutil.which("par-compile") or ".").parent)
+    parser.add_argument("--bin", help="default: on the PATH",
+                        default=pathlib.Path(shutil.which("par-compile") or ".").parent)
     parser.add_argument("--divide", type=int, default=1)
     parser.add_argument("--steps", type=int, default=3)
     parser.add_argument("--only", choices=["15-1", "2-1"], action="append")

@@ -6,13 +6,15 @@
     zero.py --bin build/bin --part numbers --part bf16 --part phases --models FOLDER
     zero.py --bin build/bin --part bytes --part memory --structure gpt2-xl.onnx.gz... --ranks 64
 
-numbers  every model of this folder, or of one as distributed.py takes it, under levels 1 to 3 on dp 4, dp 2 x tp 2 and pp 2 x dp 2
-         with 4 microbatches, and over one of two batch axes, sgd and adamw, clipped in half: ten steps equal one rank's within
-         the bounds of distributed.py
-bf16     the same with precision: bf16: losses are no farther from one rank's in f32 than four times those of one rank in bf16
+numbers  every model of this folder, or of one as distributed.py takes it, under levels 1 to 3 on dp 4, dp 2 x tp 2 and
+         pp 2 x dp 2 with 4 microbatches, and over one of two batch axes, sgd and adamw, clipped in half: ten steps
+         equal one rank's within the bounds of distributed.py
+bf16     the same with precision: bf16: losses are no farther from one rank's in f32 than four times those of one rank
+         in bf16
 phases   the same plans: the interpreter agrees in float64 after every phase
-bytes    what a rank of the emitted program sends in a step, by closed form, with the padding of uneven dims. Psi elements are
-         spread over N ranks, the rest (smaller than min_size) is whole and costs an all-reduce at every level:
+bytes    what a rank of the emitted program sends in a step, by closed form, with the padding of uneven dims. Psi
+         elements are spread over N ranks, the rest (smaller than min_size) is whole and costs an all-reduce at every
+         level:
              0      2 Psi (N-1)/N       all-reduce
              1      2 Psi (N-1)/N       reduce-scatter once, all-gather of the new values
              2  (1+m) Psi (N-1)/N       reduce-scatter in each of m microbatches
@@ -38,7 +40,8 @@ from models import find
 from runs import HERE, Claims, Runs, largest
 
 F32 = 4
-# A plan rounds the same numbers in another order: errors of the same size, of which the largest of ten steps is compared.
+# A plan rounds the same numbers in another order: errors of the same size, of which the largest of ten steps is
+# compared.
 NARROW, BF16 = 4, "precision: bf16\n"
 ADAMW = "train: {optimizer: {kind: adamw, lr: 1e-3}}\n"
 
@@ -47,11 +50,15 @@ def cases():
     plans = {}
     for level in (1, 2, 3):
         plans[f"zero{level}-dp4"] = Plan({"dp": 4}, 2, zero=level)
-        plans[f"zero{level}-dp2tp2"] = Plan({"dp": 2, "tp": 2}, 2, zero="{level: %d, min_size: 0}" % level, train={"clip": 0.5})
-        plans[f"zero{level}-pp2dp2"] = Plan({"pp": 2, "dp": 2}, 4, pipeline="{cuts: auto}", zero=level, train={"clip": 0.5})
-        plans[f"zero{level}-hsdp"] = Plan({"rep": 2, "dp": 2}, 2, over=("rep", "dp"), zero="{level: %d, over: dp}" % level)
+        plans[f"zero{level}-dp2tp2"] = Plan({"dp": 2, "tp": 2}, 2, zero="{level: %d, min_size: 0}" % level,
+                                            train={"clip": 0.5})
+        plans[f"zero{level}-pp2dp2"] = Plan({"pp": 2, "dp": 2}, 4, pipeline="{cuts: auto}", zero=level,
+                                            train={"clip": 0.5})
+        plans[f"zero{level}-hsdp"] = Plan({"rep": 2, "dp": 2}, 2, over=("rep", "dp"),
+                                          zero="{level: %d, over: dp}" % level)
     plans["step-dp4"] = Plan({"dp": 4}, 2, zero="{level: 3, gather: step}")
-    plans["step-dp2tp2"] = Plan({"dp": 2, "tp": 2}, 2, zero="{level: 3, gather: step, min_size: 0}", train={"clip": 0.5})
+    plans["step-dp2tp2"] = Plan({"dp": 2, "tp": 2}, 2, zero="{level: 3, gather: step, min_size: 0}",
+                                train={"clip": 0.5})
     plans["step-pp2dp2"] = Plan({"pp": 2, "dp": 2}, 4, pipeline="{cuts: auto}", zero="{level: 3, gather: step}")
     return plans
 
@@ -64,7 +71,8 @@ def trained(options):
     models = [model for model in find(options.models, options.only, ["plain"]) if not model.lost()]
     if not models:
         sys.exit(f"zero.py: no such models in {options.models}")
-    return [(f"{model.name} {case} {optimizer}", model, CASES[case], optimizer) for model in models for case in options.case or CASES
+    return [(f"{model.name} {case} {optimizer}", model, CASES[case], optimizer) for model in models
+            for case in options.case or CASES
             for optimizer in options.optimizer or ["sgd", "adamw"]]
 
 
@@ -107,12 +115,13 @@ class Bundle:
         self.program = json.loads((folder / "role-0.json").read_text())
         self.members = {c["name"]: len(c["groups"][0]) for c in self.manifest["communicators"]}
         self.layouts = {t["name"]: self.manifest["layouts"][t["layout"]] for t in self.manifest["tensors"]}
-        self.parameters = {t["name"]: math.prod(t["stored"]) for t in self.manifest["tensors"] if t["kind"] == "parameter"}
+        self.parameters = {t["name"]: math.prod(t["stored"]) for t in self.manifest["tensors"]
+                           if t["kind"] == "parameter"}
         self.states = {t["name"]: t["of"] for t in self.manifest["tensors"] if t["kind"] == "state"}
 
     def sent(self, group=None):
-        """Elements that a train entry sends by each kind of collective, within groups of these ranks alone if some are named;
-        those of one element (loss, norm) are counted apart."""
+        """Elements that a train entry sends by each kind of collective, within groups of these ranks alone if some are
+        named; those of one element (loss, norm) are counted apart."""
         groups = {c["name"]: next(g for g in c["groups"] if 0 in g) for c in self.manifest["communicators"]}
         total = dict.fromkeys(["all_reduce", "reduce_scatter", "all_gather", "all_to_all", "scalars"], 0)
         for block, _, _ in self.program["entries"]["train"]:
@@ -136,7 +145,8 @@ class Bundle:
 
 
 def spread(bundle, ranks):
-    """Parameters whose states lie on shards, with their size on all ranks together, padding included; and the others."""
+    """Parameters whose states lie on shards, with their size on all ranks together, padding included; and the
+    others."""
     parts, whole = {}, {}
     for state, name in bundle.states.items():
         if state.endswith(".m"):
@@ -169,9 +179,11 @@ def check_bytes(runs, claims, options):
             for microbatches in sorted({1, most(ranks)}):
                 level0 = None
                 for level, once in ((0, ""), (1, ""), (2, ""), (3, ""), (3, ", gather: step")):
-                    plan = f"mesh: {{dp: {ranks}}}\nbatch: {{microbatches: {microbatches}}}\nzero: {{level: {level}{once}}}\n"
+                    plan = (f"mesh: {{dp: {ranks}}}\nbatch: {{microbatches: {microbatches}}}\n"
+                            f"zero: {{level: {level}{once}}}\n")
                     title = f"{name} zero {level}{once} dp {ranks} m {microbatches}"
-                    total = hold_bytes(claims, title, Bundle(runs.compile(model, plan + ADAMW)), ranks, microbatches, level, once)
+                    total = hold_bytes(claims, title, Bundle(runs.compile(model, plan + ADAMW)), ranks, microbatches,
+                                       level, once)
                     level0 = level0 or total
                     print(f"{title}: {total / level0:.3f} of level 0", flush=True)
 
@@ -197,8 +209,8 @@ def hold_bytes(claims, title, bundle, ranks, microbatches, level, once):
 
 
 def check_two_axes(runs, claims, options):
-    """Rank 0 of 2 x 2: over one of two batch axes shards are summed over the other once a step; beside tensor parallelism what
-    tp leaves of a parameter is spread, and what tp sends stays as it was."""
+    """Rank 0 of 2 x 2: over one of two batch axes shards are summed over the other once a step; beside tensor
+    parallelism what tp leaves of a parameter is spread, and what tp sends stays as it was."""
     model, microbatches = HERE / "gpt2/model.onnx", 2
     for title, plan in (("rep 2 x dp 2", "mesh: {rep: 2, dp: 2}\nbatch: {microbatches: 2, over: [rep, dp]}\n"),
                         ("dp 2 x tp 2", "use: [megatron]\nmesh: {dp: 2, tp: 2}\nbatch: {microbatches: 2}\n")):
@@ -216,7 +228,8 @@ def check_two_axes(runs, claims, options):
         if tensor:
             # The norm's scalars are summed over both axes at once.
             kinds = [kind for kind in across if kind != "scalars"]
-            claims.equal(f"{title}: over tp, as without", *([sent[kind] for kind in kinds] for sent in (across, base.sent(outer))))
+            claims.equal(f"{title}: over tp, as without",
+                         *([sent[kind] for kind in kinds] for sent in (across, base.sent(outer))))
         else:
             claims.equal(f"{title}: shards summed over rep", across["all_reduce"], psi / 2)
             claims.equal(f"{title}: nothing else over rep", across["reduce_scatter"] + across["all_gather"], 0)
@@ -248,12 +261,14 @@ def hold_memory(claims, title, bundle, ranks, microbatches, level):
     sums = bundle.bytes(lambda b: ".sum." in b["name"] and b["name"].rsplit(".sum.")[1] in bundle.parameters)
     if microbatches > 1:
         claims.equal(f"{title}: grads", sums, divided(2))
-    print(f"{title}: Psi {psi} + {padding} of padding over {ranks} ranks, {rest} whole, peak {bundle.manifest['peak'][0]}")
+    print(f"{title}: Psi {psi} + {padding} of padding over {ranks} ranks, {rest} whole, peak "
+          f"{bundle.manifest['peak'][0]}")
 
 
 def check_saves(runs, claims, options):
     model, data = HERE / "gpt2/model.onnx", HERE / "gpt2/data.safetensors"
-    plans = {"one": "", "zero0": "mesh: {dp: 4}\n", **{case: None for case in CASES if "hsdp" not in case or "3" in case}}
+    plans = {"one": "", "zero0": "mesh: {dp: 4}\n",
+             **{case: None for case in CASES if "hsdp" not in case or "3" in case}}
     fake = types.SimpleNamespace(name="gpt2", file=model)
     for name in plans:
         if plans[name] is None:
@@ -275,7 +290,8 @@ def check_saves(runs, claims, options):
             title = f"gpt2 saved by {source}, resumed by {target}"
             with claims.watch(title):
                 lines, weights = runs.train(runs.compile(model, plan + ADAMW), data, 4, "--resume", copy / "2")
-                claims.hold(f"{title}: losses", largest(abs(line["loss"] - loss) for line, loss in zip(lines, losses[2:])), 2e-5)
+                claims.hold(f"{title}: losses",
+                            largest(abs(line["loss"] - loss) for line, loss in zip(lines, losses[2:])), 2e-5)
                 claims.equal(f"{title}: steps", len(lines), 2)
                 if source == target:
                     claims.equal(f"{title}: weights are the same bits", weights.read_bytes() == whole, True)
@@ -287,14 +303,17 @@ PARTS = {"numbers": numbers, "bf16": narrow, "phases": phases, "bytes": check_by
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bin", help="default: on the PATH", default=pathlib.Path(shutil.which("par-compile") or ".").parent)
+    parser.add_argument("--bin", help="default: on the PATH",
+                        default=pathlib.Path(shutil.which("par-compile") or ".").parent)
     parser.add_argument("--part", action="append", choices=sorted(PARTS), help="default: all")
-    parser.add_argument("--models", type=pathlib.Path, default=HERE, help="of numbers, bf16 and phases; default: this script's folder")
+    parser.add_argument("--models", type=pathlib.Path, default=HERE,
+                        help="of numbers, bf16 and phases; default: this script's folder")
     parser.add_argument("--only", action="append", help="of these: a model's name; default: all")
     parser.add_argument("--case", action="append", choices=sorted(CASES))
     parser.add_argument("--optimizer", action="append", choices=["sgd", "adamw"])
     parser.add_argument("--ranks", action="append", type=int, help="of bytes and memory; default: 2, 4 and 8")
-    parser.add_argument("--structure", action="append", type=pathlib.Path, help="of bytes and memory: a model file; repeat")
+    parser.add_argument("--structure", action="append", type=pathlib.Path,
+                        help="of bytes and memory: a model file; repeat")
     options = parser.parse_args()
     claims = Claims()
     with tempfile.TemporaryDirectory(prefix="par-zero-") as work:

@@ -1,3 +1,4 @@
+// Compares gradients of an imported case with central differences of its outputs.
 #include "GradientCheck.h"
 
 #include "par/Dialect/Term.h"

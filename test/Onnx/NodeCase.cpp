@@ -1,3 +1,5 @@
+// Runs one of ONNX's node tests: imports its model, interprets it and compares outputs within ONNX's own bound. Each
+// case runs in a process of its own with a time limit.
 #include "GradientCheck.h"
 
 #include "par/Import/Import.h"

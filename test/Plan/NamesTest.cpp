@@ -1,4 +1,4 @@
-// A plan against the names of a model: errors 2, 3, 4 and 5 of docs/plan.md §5, and what the rules of shard resolve to.
+// A plan against the names of a model: errors 2, 3, 4 and 5 of docs/plan.md §5, and how the rules of shard resolve.
 #include "par/Plan/NameTable.h"
 #include "gtest/gtest.h"
 

@@ -163,7 +163,7 @@ static void expectPlayed(const OrderTableProblem &problem, const OrderTable &tab
 TEST(ScheduleOnEngine, TakesThePredictedTime) {
   for (const Schedule *schedule : getSchedules())
     for (auto [p, m] : {std::pair(4, 8), {4, 3}, {3, 7}, {2, 1}}) {
-      unsigned v = schedule->fewestChunks;
+      unsigned v = schedule->minChunks;
       SCOPED_TRACE((schedule->name + " p=" + llvm::Twine(p) + " m=" + llvm::Twine(m)).str());
       OrderTableProblem problem = makeProblem(schedule->name, p, v, m);
       for (unsigned stage = 0; stage < p * v; ++stage) {

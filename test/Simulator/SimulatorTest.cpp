@@ -1,3 +1,4 @@
+// Simulated times of small bundles against times computed by hand.
 #include "par/Simulator/Simulator.h"
 #include "ToyBundles.h"
 #include "llvm/Support/JSON.h"

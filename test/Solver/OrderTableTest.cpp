@@ -1,3 +1,4 @@
+// Orders of pipeline schedules against their published closed forms, and the automatic order against exhaustive search.
 #include "par/Solver/OrderTable.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -29,7 +30,7 @@ static void forEachShape(llvm::function_ref<void(const Schedule &, const OrderTa
   for (const Schedule *schedule : getSchedules())
     for (unsigned p = 1; p <= 8 && schedule->order; ++p)
       for (unsigned m = 1; m <= 18; ++m)
-        for (unsigned v = schedule->fewestChunks; v <= std::min(schedule->mostChunks, 4u); ++v) {
+        for (unsigned v = schedule->minChunks; v <= std::min(schedule->maxChunks, 4u); ++v) {
           OrderTableProblem problem = makeProblem(schedule->name, p, m, v);
           SCOPED_TRACE(
               (schedule->name + " p=" + llvm::Twine(p) + " m=" + llvm::Twine(m) + " v=" + llvm::Twine(v)).str());

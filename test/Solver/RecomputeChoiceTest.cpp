@@ -36,7 +36,7 @@ TEST(RecomputeChoice, AgainstExhaustiveSearch) {
       continue;
     }
     ASSERT_EQ(llvm::toString(problem.verify(*choice)), "") << "trial " << trial;
-    ASSERT_LE(choice->leastCost, best) << "trial " << trial;
+    ASSERT_LE(choice->minCost, best) << "trial " << trial;
     ASSERT_LE(best, choice->cost) << "trial " << trial;
     ++feasible;
     optimal += choice->cost == best;
@@ -54,7 +54,7 @@ TEST(RecomputeChoice, LongChains) {
   auto choice = problem.solve();
   ASSERT_TRUE(bool(choice));
   EXPECT_EQ(llvm::toString(problem.verify(*choice)), "");
-  EXPECT_LE(choice->cost, choice->leastCost + 10);
+  EXPECT_LE(choice->cost, choice->minCost + 10);
 }
 
 TEST(RecomputeChoice, VerifyRefusesWrongChoices) {

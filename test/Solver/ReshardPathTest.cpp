@@ -80,7 +80,7 @@ private:
 
 /// The least cost of all sequences of moves, by looking at every pair of states until nothing gets cheaper.
 /// Knows moves by checkMove alone.
-ReshardCost leastOfAll(const ReshardProblem &problem) {
+ReshardCost minOfAll(const ReshardProblem &problem) {
   constexpr ReshardKind kinds[] = {ReshardKind::Slice, ReshardKind::AllReduce, ReshardKind::ReduceScatter,
                                    ReshardKind::AllToAll, ReshardKind::AllGather};
   std::vector<ReshardState> states = AllStates(problem).list;
@@ -122,7 +122,7 @@ void againstAllSequences(unsigned axes, unsigned trials) {
     auto path = problem.solve();
     ASSERT_TRUE(bool(path)) << textOf(problem) << llvm::toString(path.takeError());
     ASSERT_EQ(llvm::toString(problem.verify(*path)), "") << textOf(problem);
-    ReshardCost least = leastOfAll(problem);
+    ReshardCost least = minOfAll(problem);
     ASSERT_EQ(path->cost.time, least.time) << textOf(problem);
     ASSERT_EQ(path->cost.bytes, least.bytes) << textOf(problem);
     ASSERT_EQ(path->cost.moves, least.moves) << textOf(problem);

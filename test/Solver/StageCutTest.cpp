@@ -1,3 +1,4 @@
+// Stage cuts against exhaustive search on random graphs, and on graphs of exported transformers.
 #include "par/Solver/StageCut.h"
 #include <ctime>
 #include <gtest/gtest.h>

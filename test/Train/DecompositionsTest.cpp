@@ -97,7 +97,8 @@ TEST(AttentionGradDecomposition, SharesCotangentsAmongKeysThatAMaskHidesAll) {
                    %lse: tensor<1x1x1xf32>, %m: tensor<1x1x1x4xf32>) -> tensor<1x1x4x2xf32>
         attributes {inputs = ["ct", "q", "k", "o", "lse", "m"], outputs = ["y"]} {
       %dq, %dk, %dv = par.attention_grad %ct, %q, %k, %k, %o, %lse mask %m scale 0.5
-          : (tensor<1x1x1x2xf32>, tensor<1x1x1x2xf32>, tensor<1x1x4x2xf32>, tensor<1x1x4x2xf32>, tensor<1x1x1x2xf32>, tensor<1x1x1xf32>, tensor<1x1x1x4xf32>)
+          : (tensor<1x1x1x2xf32>, tensor<1x1x1x2xf32>, tensor<1x1x4x2xf32>, tensor<1x1x4x2xf32>, tensor<1x1x1x2xf32>,
+          tensor<1x1x1xf32>, tensor<1x1x1x4xf32>)
             -> (tensor<1x1x1x2xf32>, tensor<1x1x4x2xf32>, tensor<1x1x4x2xf32>)
       par.return %dv : tensor<1x1x4x2xf32>
     })");

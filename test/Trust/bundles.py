@@ -3,13 +3,14 @@
 
     bundles.py --bin build/bin [--count N] [--seed S] [--first N] [--keep]
 
-One place of manifest.json, of a program or of the provenance gets another value, is dropped, repeated or changes places with
-its neighbour, or the kernels are no longer there; sizes and SHA-256 are made right again. par-verify and par-run each end within 10 s, without a signal, and
-refuse it with a sentence or run it; what both take gives the losses and the weights of the bundle as it was, bit for bit.
+One place of manifest.json, of a program or of the provenance gets another value, is dropped, repeated or changes places
+with its neighbour, or the kernels are no longer there; sizes and SHA-256 are made right again. par-verify and par-run
+each end within 10 s, without a signal, and refuse it with a sentence or run it; what both take gives the losses and the
+weights of the bundle as it was, bit for bit.
 
-Not so for what only the author can know, where other numbers are rightly other results: MEANING lists it. And not changed at
-all: which machine code a generated kernel is, and the numbers that it is called with (a bundle's machine code is trusted:
-docs/bundle.md).
+Not so for what only the author can know, where other numbers are rightly other results: MEANING lists it. And not
+changed at all: which machine code a generated kernel is, and the numbers that it is called with (a bundle's machine
+code is trusted: docs/bundle.md).
 """
 import copy
 import hashlib
@@ -44,12 +45,13 @@ TRAIN = "train: {loss: cross_entropy, optimizer: {kind: adamw, lr: 0.01}, clip: 
 PLANS = {
     "one": TRAIN,
     "two": TRAIN + "mesh: {dp: 2}\nbatch: {microbatches: 2}\n",
-    "four": TRAIN + "mesh: {pp: 2, tp: 2}\nbatch: {microbatches: 2}\nshard: {fc1.weight: {1: tp}, fc2.weight: {0: tp}}\n"
+    "four": TRAIN
+    + "mesh: {pp: 2, tp: 2}\nbatch: {microbatches: 2}\nshard: {fc1.weight: {1: tp}, fc2.weight: {0: tp}}\n"
                     "pipeline: {schedule: 1f1b, cuts: [fc2]}\n",
 }
 
-# What the author chooses: initial values and their names, rates, seeds, which value an instruction takes and what it makes of
-# it, and which rank lies where. Another choice is another program, and no file can tell which was meant.
+# What the author chooses: initial values and their names, rates, seeds, which value an instruction takes and what it
+# makes of it, and which rank lies where. Another choice is another program, and no file can tell which was meant.
 MEANING = [re.compile(text) for text in (
     r"manifest\.json/(hypers|lr|seed|text|needs|device|mesh|ranks|communicators)",
     r"manifest\.json/tensors/\d+/(name|kind|of|init|source|value|aliases|transposed|stored|layout)",
@@ -90,8 +92,10 @@ def at(document, path):
     return document
 
 
-ODD = [-1, 0, 1, 2, 3, 7, 64, 255, 4096, 2**31 - 1, 2**31, 2**32, 2**47, 2**62, 2**63 - 1, 2**63, 2**64, -2**63, 0.5, 1e300, "",
-       "x", "a b", "a\nb", "a\0b", "../x", "/etc/passwd", "\x1b[2J", "nan", "inf", "n" * 300, "é", None, True, False, [], {}, [0],
+ODD = [-1, 0, 1, 2, 3, 7, 64, 255, 4096, 2**31 - 1, 2**31, 2**32, 2**47, 2**62, 2**63 - 1, 2**63, 2**64, -2**63, 0.5,
+       1e300, "",
+       "x", "a b", "a\nb", "a\0b", "../x", "/etc/passwd", "\x1b[2J", "nan", "inf", "n" * 300, "é", None, True, False,
+       [], {}, [0],
        [[0, 0]], [-1], {"name": "x"}, "r x", "@", "f32", "i64", "cuda", "state", "w w", "rw w@mb+1"]
 
 
@@ -105,7 +109,8 @@ def changed(value, choose):
         return choose.choice([value * 2, -value, 0])
     if isinstance(value, str):
         cut = choose.randrange(len(value) + 1)
-        return choose.choice([value[:cut], value + "x", value[:cut] + choose.choice("\n\0@ \"\\9") + value[cut:], value.upper()])
+        return choose.choice([value[:cut], value + "x", value[:cut] + choose.choice("\n\0@ \"\\9") + value[cut:],
+                              value.upper()])
     value = copy.deepcopy(value)
     if isinstance(value, list) and value:
         first, second = choose.randrange(len(value)), choose.randrange(len(value))
@@ -138,7 +143,8 @@ class Bundle:
     def __init__(self, path):
         self.path = path
         self.documents = {file.name: json.loads(file.read_text()) for file in sorted(path.glob("*.json"))
-                          if file.name == "manifest.json" or file.name == "provenance.json" or file.name.startswith("role-")}
+                          if file.name == "manifest.json" or file.name == "provenance.json"
+                          or file.name.startswith("role-")}
 
     def write(self):
         for name, document in self.documents.items():
@@ -173,13 +179,15 @@ class Bundle:
         return path[:1] == ("kernels",) or len(path) < 2 and path[:1] in ((), ("blocks",))
 
     def break_kernels(self, choose):
-        """Something else in the place of the kernels, or another name for one: which cannot be run, and must not be proved."""
+        """Something else in the place of the kernels, or another name for one: which cannot be run, and must not be
+        proved."""
         path = self.path / KERNELS
         data = path.read_bytes()
         kind = choose.choice(["garbage", "shorter", "foreign", "symbol"])
         if kind == "symbol":
             roles = [document for name, document in self.documents.items() if name.startswith("role-")]
-            choose.choice([kernel for role in roles for kernel in role["kernels"] if "symbol" in kernel])["symbol"] += "x"
+            choose.choice([kernel for role in roles for kernel in role["kernels"]
+                           if "symbol" in kernel])["symbol"] += "x"
         else:
             path.write_bytes({"garbage": choose.randbytes(4000), "shorter": data[:choose.randrange(len(data))],
                               "foreign": pathlib.Path(sys.executable).resolve().read_bytes()[:1 << 20]}[kind])
@@ -187,7 +195,8 @@ class Bundle:
 
     def change(self, choose):
         """Changes one place; returns it as "FILE/key/0/key"."""
-        name = choose.choice(["manifest.json"] * 5 + [name for name in sorted(self.documents) if name != "manifest.json"] * 2)
+        name = choose.choice(["manifest.json"] * 5 + [name for name in sorted(self.documents)
+                                                      if name != "manifest.json"] * 2)
         paths = [path for path in places(self.documents[name]) if path and not self.trusted(name, path)]
         # Small tables are changed as often as large ones.
         top = choose.choice(sorted({path[0] for path in paths}, key=str))
@@ -210,7 +219,8 @@ class Trials:
 
     def run_bundle(self, bundle, here):
         """What training gives: how it ended, and its numbers if it did well."""
-        command = [str(self.tools / "par-run"), str(bundle), "--init", "--text", str(self.base / "data.txt"), "--steps", "2",
+        command = [str(self.tools / "par-run"), str(bundle), "--init", "--text", str(self.base / "data.txt"),
+                   "--steps", "2",
                    "--export", str(here / "w.safetensors")]
         outcome = self.tool(command, here)
         losses = re.findall(r"^step .*?(loss \S+).*?(\|g\| \S+)", outcome.text, re.MULTILINE)
@@ -262,7 +272,8 @@ class Trials:
                 self.counts.fault("hangs", number, title, outcome.text)
             elif outcome.crashed():
                 self.counts.fault("crashes", number, title, outcome.text)
-            elif outcome.status != 0 and ("error: " not in outcome.text or not re.search(r"b\.par|data\.txt", outcome.text)):
+            elif outcome.status != 0 and ("error: " not in outcome.text
+                                          or not re.search(r"b\.par|data\.txt", outcome.text)):
                 self.counts.fault("unnamed", number, title, outcome.text or "(it says nothing)")
 
 

@@ -3,12 +3,13 @@
 
     files.py --bin build/bin [--count N] [--seed S] [--first N] [--keep]
 
-Places: models, their data beside them (of initializers, constants and branches), plans, hardware, values of inputs, the files
-of a bundle, samples, texts, weights, indexes of weights, saves, files of tuning. In their place: pipes, devices, sockets,
-folders, nothing, a link to them, less than there was, other bytes, a file that shrinks while it is read. Each trial ends within 10 s, without a signal;
-it fails with the name of what was changed, or gives what the file as it was gives; where it shrinks while it is read, what the
-file gives as it was or as it is then, and nothing between. (A flipped bit of a weight or sample is another weight or sample: of
-these the format alone is judged. Saves have a kind of their own.)
+Places: models, their data beside them (of initializers, constants and branches), plans, hardware, values of inputs, the
+files of a bundle, samples, texts, weights, indexes of weights, saves, files of tuning. In their place: pipes, devices,
+sockets, folders, nothing, a link to them, less than there was, other bytes, a file that shrinks while it is read. Each
+trial ends within 10 s, without a signal; it fails with the name of what was changed, or gives what the file as it was
+gives; where it shrinks while it is read, what the file gives as it was or as it is then, and nothing between. (A
+flipped bit of a weight or sample is another weight or sample: of these the format alone is judged. Saves have a kind of
+their own.)
 """
 import json
 import os
@@ -75,7 +76,8 @@ def prepare(folder, tools):
     """All that the trials begin with; whatever they change, they change in a copy."""
     choose = random.Random(1)
     squares = " ".join(str(i * i % 1009) for i in range(137 * 8))
-    (folder / "model.onnx").write_bytes(encode.encode(MODEL.format(inside=words(choose, 64), squares=squares).splitlines()[1:]))
+    (folder / "model.onnx").write_bytes(encode.encode(MODEL.format(inside=words(choose, 64),
+                                                                   squares=squares).splitlines()[1:]))
     table = words(choose, 2048)
     (folder / "text.onnx").write_bytes(encode.encode(TEXT.format(table=table).splitlines()[1:]))
     for name in "w.bin", "k.bin", "u.bin":
@@ -94,7 +96,8 @@ def prepare(folder, tools):
     (folder / "model.safetensors.index.json").write_text(json.dumps(index))
     for command in ([tools / "par-compile", "model.onnx", "-o", "m.par", "-q"],
                     [tools / "par-compile", "text.onnx", "train.yaml", "-o", "t.par", "-q"],
-                    [tools / "par-run", "t.par", "--init", "--text", "data.txt", "--steps", "2", "--save", "saves", "-q"]):
+                    [tools / "par-run", "t.par", "--init", "--text", "data.txt", "--steps", "2", "--save", "saves",
+                     "-q"]):
         outcome = trials.Outcome([str(word) for word in command], folder, limit=120)
         if outcome.status != 0:
             sys.exit(f"files: {' '.join(map(str, command))} failed:\n{outcome.text}")
@@ -146,13 +149,17 @@ PLACES = [
     Place("m.par.tuning.json", PREDICT, result="y.safetensors", optional=True, opaque=True),
     Place("data.txt", TRAIN, result="y.safetensors", opaque=True),
     Place("all.safetensors", PREDICT + ["--weights", "all.safetensors"], result="y.safetensors", opaque=True),
-    Place("part-w.safetensors", PREDICT + ["--weights", "model.safetensors.index.json"], result="y.safetensors", opaque=True),
-    Place("model.safetensors.index.json", PREDICT + ["--weights", "model.safetensors.index.json"], result="y.safetensors",
+    Place("part-w.safetensors", PREDICT + ["--weights", "model.safetensors.index.json"], result="y.safetensors",
           opaque=True),
-    Place("saves/2/index.json", ["par-run", "t.par", "--resume", "saves/2", "--text", "data.txt", "--steps", "3", "--export",
+    Place("model.safetensors.index.json", PREDICT + ["--weights", "model.safetensors.index.json"],
+          result="y.safetensors",
+          opaque=True),
+    Place("saves/2/index.json",
+          ["par-run", "t.par", "--resume", "saves/2", "--text", "data.txt", "--steps", "3", "--export",
                                  "y.safetensors", "-q"], named="saves/2", result="y.safetensors", opaque=True),
     Place("saves/2/rank0.safetensors", ["par-run", "t.par", "--resume", "saves/2", "--text", "data.txt", "--steps", "3",
-                                        "--export", "y.safetensors", "-q"], named="saves/2", result="y.safetensors", opaque=True),
+                                        "--export", "y.safetensors", "-q"], named="saves/2", result="y.safetensors",
+          opaque=True),
 ]
 
 

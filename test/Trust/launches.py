@@ -3,9 +3,9 @@
 
     launches.py --bin build/bin [--count N] [--seed S] [--first N] [--keep] [--each]
 
-Each trial starts the four ranks of a job as a launcher or a person would, mostly with something wrong, and says which exit
-codes and which words it expects of whom. Counted are crashes (a signal that nobody sent), hangs (no end 10 s after the time
-that the trial itself takes), wrong ends, and messages without the culprit's name.
+Each trial starts the four ranks of a job as a launcher or a person would, mostly with something wrong, and says which
+exit codes and which words it expects of whom. Counted are crashes (a signal that nobody sent), hangs (no end 10 s after
+the time that the trial itself takes), wrong ends, and messages without the culprit's name.
 """
 import os
 import pathlib
@@ -139,7 +139,8 @@ class Trial:
         self.faults.append((kind, what))
 
     def expect(self, expectations, seconds=trials.LIMIT):
-        """Of each rank: exit codes that are right, and words that its messages hold ("" for silence, None for anything)."""
+        """Of each rank: exit codes that are right, and words that its messages hold ("" for silence, None for
+        anything)."""
         deadline = time.monotonic() + seconds
         for rank, codes, words in expectations:
             code = rank.end(deadline)
@@ -168,7 +169,8 @@ class Trial:
 def nonsense(rng, said):
     """What a stranger who has read the protocol might try."""
     nonce = said[16:48]
-    tries = [b"GET / HTTP/1.1\r\n\r\n", rng.randbytes(rng.randint(1, 3000)), frame(rng.randrange(10), rng.randbytes(rng.randint(0, 600))),
+    tries = [b"GET / HTTP/1.1\r\n\r\n", rng.randbytes(rng.randint(1, 3000)),
+             frame(rng.randrange(10), rng.randbytes(rng.randint(0, 600))),
              frame(1, text(nonce) + text(rng.randbytes(32))), frame(1, text(rng.randbytes(32)) + text(nonce)),
              frame(3, text(b"host") + text(b"RANK") + text(b"W") + struct.pack("<QQQ", rng.randrange(5), WORLD, 1)),
              frame(5, struct.pack("<Q", 4) + text(b"go away")), frame(4, b"par-" + b"0" * 32), frame(4, b"A" * 300),
@@ -194,7 +196,8 @@ def other_world(t):
     launcher, odd, world = t.rng.choice(list(LAUNCHERS)), t.rng.randrange(WORLD), t.rng.choice([3, 5, 8])
     odd = min(odd, world - 1)
     ranks = [t.rank(n, launcher, world if n == odd else WORLD) for n in t.rng.sample(range(WORLD), WORLD)]
-    source = {"hand": "--world", "torchrun": "WORLD_SIZE", "mpi": "OMPI_COMM_WORLD_SIZE", "slurm": "SLURM_NTASKS"}[launcher]
+    source = {"hand": "--world", "torchrun": "WORLD_SIZE", "mpi": "OMPI_COMM_WORLD_SIZE",
+              "slurm": "SLURM_NTASKS"}[launcher]
     t.expect([(rank, {2}, source) for rank in ranks], 15)
 
 
@@ -250,7 +253,8 @@ def squatter(t):
     others = [t.rank(n, more=["--join-timeout", "1"]) for n in range(1, WORLD)]
     first = t.rank(0)
     t.expect([(first, {2}, f"port {t.port} on 127.0.0.1 is in use")] +
-             [(rank, {4}, f"found no rank 0 of this job at 127.0.0.1:{t.port}: who listens there") for rank in others], 20)
+             [(rank, {4}, f"found no rank 0 of this job at 127.0.0.1:{t.port}: who listens there") for rank in others],
+             20)
 
 
 def other_token(t):
@@ -297,7 +301,8 @@ def fails_alone(t):
     """A rank lacks a file that the others have: before they meet it says so to all."""
     odd = t.rng.randrange(WORLD)
     ranks = [t.rank(n, more=["--data", "/no/such.safetensors"] if n == odd else []) for n in range(WORLD)]
-    t.expect([(rank, {1} if n == odd else {4}, "/no/such.safetensors: error: cannot open" if n == odd else f"rank {odd} (pid ")
+    t.expect([(rank, {1} if n == odd else {4}, "/no/such.safetensors: error: cannot open" if n == odd
+               else f"rank {odd} (pid ")
               for n, rank in enumerate(ranks)], 15)
 
 
@@ -326,7 +331,8 @@ def killed(t):
 
 
 def huge_world(t):
-    """Rank 0 of far more ranks than the bundle has: it takes no memory for each, and says so at once, as to one that comes."""
+    """Rank 0 of far more ranks than the bundle has: it takes no memory for each, and says so at once, as to one that
+    comes."""
     world = t.rng.choice([1000, 100_000, 1_048_576, 1_048_577, 4_294_967_295])
     ranks = [t.rank(n, world=world) for n in (0, 1)]
     words = "this bundle is for 4 ranks" if world <= 1_048_576 else "not a number from 1 to 1048576"
@@ -350,7 +356,8 @@ def resident(pid):
 def other_flags(t):
     """One rank was started with other flags: each says so where it was started."""
     odd = t.rng.randrange(1, WORLD)
-    more, said = t.rng.choice([(["--set", "lr=0.5"], "--set lr=0.5"), (["--check-arena"], "--check-arena"), (["--export", "w.safetensors"], "--export"),
+    more, said = t.rng.choice([(["--set", "lr=0.5"], "--set lr=0.5"), (["--check-arena"], "--check-arena"),
+                               (["--export", "w.safetensors"], "--export"),
                                (["--order", "sequential"], "--order sequential")])
     ranks = [t.rank(n, more=more if n == odd else []) for n in range(WORLD)]
     t.expect([(rank, {2}, f"rank {odd} was started with {said}") for rank in ranks], 20)
@@ -415,7 +422,8 @@ def listeners(pids):
     return [row for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in inodes]
 
 
-KINDS = [whole, whole, whole, other_world, duplicate, missing, no_rank_zero, squatter, other_token, crowd, comes_again, killed,
+KINDS = [whole, whole, whole, other_world, duplicate, missing, no_rank_zero, squatter, other_token, crowd, comes_again,
+         killed,
          bad_flags, bad_flags, short_token, local, scarce, flood, fails_alone, huge_world, other_flags]
 EACH = list(dict.fromkeys(KINDS))
 
@@ -423,7 +431,8 @@ EACH = list(dict.fromkeys(KINDS))
 def make_setting(bin_folder, folder):
     """par-run, a bundle of four ranks, and the folder to run in."""
     bundle = os.path.join(folder, "mlp.par")
-    subprocess.run([os.path.join(bin_folder, "par-compile"), str(MODEL / "model.onnx"), "--set", "train={}", "--set", "mesh.dp=4",
+    subprocess.run([os.path.join(bin_folder, "par-compile"), str(MODEL / "model.onnx"), "--set", "train={}", "--set",
+                    "mesh.dp=4",
                     "-o", bundle], check=True, stdout=subprocess.DEVNULL)
     return os.path.abspath(os.path.join(bin_folder, "par-run")), bundle, folder
 

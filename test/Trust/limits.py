@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Takes from a job what the system could refuse it, and looks at what is said and what is left: the trials `limits` of trust.py.
+"""Takes from a job what the system could refuse it, and looks at what is said and what is left: the trials `limits` of
+trust.py.
 
     limits.py --bin build/bin [--count N] [--seed S] [--first N] [--keep]
 
-par-run goes on from a save, and saves, exports and writes metrics, and par-verify proves, with little address space, with
-files that may not grow, with few descriptors, with a full device in the place of a file. Each ends within 10 s, without a
-signal, well or with a sentence that says what was missing; and the save that was there before can be gone on from.
+par-run goes on from a save, and saves, exports and writes metrics, and par-verify proves, with little address space,
+with files that may not grow, with few descriptors, with a full device in the place of a file. Each ends within 10 s,
+without a signal, well or with a sentence that says what was missing; and the save that was there before can be gone on
+from.
 """
 import pathlib
 import random
@@ -22,9 +24,11 @@ PLANS = {"one": [], "two": ["--set", "mesh={dp: 2}"]}
 # What each sort may say besides naming bytes; the loader of programs has words of its own.
 LOADER = "error while loading shared libraries"
 SAYS = {
-    "memory": r"out of memory: \d+ bytes|cannot map \d+ bytes|cannot create shared memory of \d+ bytes|with a stack of \d+ bytes"
+    "memory": r"out of memory: \d+ bytes|cannot map \d+ bytes|cannot create shared memory of \d+ bytes|with a stack of "
+              r"\d+ bytes"
               r"|cannot start (thread|rank) \d+|Cannot allocate memory|out of memory|status 1\b",
-    "size": r"cannot write: File too large|cannot create shared memory of \d+ bytes: File too large|in memory of [\d,]+ bytes: File too large"
+    "size": r"cannot write: File too large|cannot create shared memory of \d+ bytes: File too large|in memory of [\d,"
+            r"]+ bytes: File too large"
             r"|standard output: ",
     "files": r"Too many open files",
     "device": r"cannot write: (No space left on device|No such file or directory|Permission denied)",
@@ -34,8 +38,10 @@ SAYS = {
 def prepare(folder, tools):
     """Bundles of one rank and of two, and a save of each."""
     for name, flags in PLANS.items():
-        for command in ([tools / "par-compile", MODEL / "model.onnx", "--set", "train={}", *flags, "-o", f"{name}.par", "-q"],
-                        [tools / "par-run", f"{name}.par", "--init", "--data", MODEL / "data.safetensors", "--steps", "1", "--save",
+        for command in ([tools / "par-compile", MODEL / "model.onnx", "--set", "train={}", *flags, "-o", f"{name}.par",
+                         "-q"],
+                        [tools / "par-run", f"{name}.par", "--init", "--data", MODEL / "data.safetensors", "--steps",
+                         "1", "--save",
                          f"{name}-ckpt", "-q"]):
             outcome = trials.Outcome([str(word) for word in command], folder, limit=120)
             if outcome.status != 0:
@@ -44,11 +50,13 @@ def prepare(folder, tools):
 
 class Trials:
     def __init__(self, base, arguments, counts):
-        self.tools, self.base, self.keep, self.counts = pathlib.Path(arguments.bin).resolve(), base, arguments.keep, counts
+        self.tools, self.base, self.keep, self.counts = pathlib.Path(
+            arguments.bin).resolve(), base, arguments.keep, counts
         prepare(base, self.tools)
 
     def command(self, name, more=()):
-        return [str(self.tools / "par-run"), f"{name}.par", "--data", str(MODEL / "data.safetensors"), "--resume", "auto", "--save",
+        return [str(self.tools / "par-run"), f"{name}.par", "--data", str(MODEL / "data.safetensors"), "--resume",
+                "auto", "--save",
                 "ckpt", *more]
 
     def run(self, number):
@@ -58,7 +66,9 @@ class Trials:
         here.mkdir()
         shutil.copytree(self.base / f"{name}.par", here / f"{name}.par")
         shutil.copytree(self.base / f"{name}-ckpt", here / "ckpt")
-        command = self.command(name, ["--steps", "3", "--save-every", "1", "--export", "w.safetensors", "--metrics", "m.jsonl"])
+        command = self.command(name,
+                               ["--steps", "3", "--save-every", "1", "--export", "w.safetensors", "--metrics",
+                                "m.jsonl"])
         verifies = sort in ("memory", "files") and choose.random() < 0.25
         if verifies:
             command = [str(self.tools / "par-verify"), f"{name}.par"]
@@ -66,10 +76,13 @@ class Trials:
             place = choose.choice(["--export", "--metrics"])
             command[command.index(place) + 1] = "/dev/full"
             if place == "--export":
-                command[command.index(place) + 1] = choose.choice(["/proc/w.safetensors", "ckpt/w/w.safetensors", "/sys/w.safetensors"])
-        limits = {"memory": (resource.RLIMIT_AS, choose.randrange(20, 140) << 20), "size": (resource.RLIMIT_FSIZE, choose.randrange(1 << 16)),
+                command[command.index(place) + 1] = choose.choice(["/proc/w.safetensors", "ckpt/w/w.safetensors",
+                                                                   "/sys/w.safetensors"])
+        limits = {"memory": (resource.RLIMIT_AS, choose.randrange(20, 140) << 20),
+                  "size": (resource.RLIMIT_FSIZE, choose.randrange(1 << 16)),
                   "files": (resource.RLIMIT_NOFILE, choose.randrange(3, 24))}
-        before = (lambda kind, most: lambda: resource.setrlimit(kind, (most, most)))(*limits[sort]) if sort in limits else None
+        before = (lambda kind,
+                  most: lambda: resource.setrlimit(kind, (most, most)))(*limits[sort]) if sort in limits else None
         outcome = trials.Outcome(command, here, before=before)
         title = f"{name}, {sort} {limits[sort][1] if sort in limits else ''}: {' '.join(command[1:])}"
         self.judge(number, title, sort, outcome)

@@ -3,13 +3,13 @@
 
     saves.py --bin build/bin [--count N] [--seed S] [--first N] [--keep] [--each]
 
-Each trial kills a job one to three times at random moments (its parent alone, all of it, or one rank), on one rank or on
-two, in a new folder or over the saves of an earlier job. After each kill what bears a step's number must be whole. Then the
-job goes on by --resume auto, at once, and its last save must hold, bit for bit, what a job without kills saves: parameters,
-optimizer and counters. Then one thing is done to a copy of the folder (files of another step, run or rank, a flipped bit, a
-byte less, another bundle's width, another name, other times, a second job, ...), and what reads it must refuse with the
-folder's name, before a step, or, where nothing was damaged, compute the same. With --each the first trials do each of these
-things once, to saves of a job that was not killed.
+Each trial kills a job one to three times at random moments (its parent alone, all of it, or one rank), on one rank or
+on two, in a new folder or over the saves of an earlier job. After each kill what bears a step's number must be whole.
+Then the job goes on by --resume auto, at once, and its last save must hold, bit for bit, what a job without kills
+saves: parameters, optimizer and counters. Then one thing is done to a copy of the folder (files of another step, run or
+rank, a flipped bit, a byte less, another bundle's width, another name, other times, a second job, ...), and what reads
+it must refuse with the folder's name, before a step, or, where nothing was damaged, compute the same. With --each the
+first trials do each of these things once, to saves of a job that was not killed.
 """
 import functools
 import json
@@ -164,8 +164,8 @@ def kill_and_go_on(job, number, chance, counts, saves):
     return None
 
 
-# What is done to a copy of a folder with the saves of the last two steps. Each gets (job, bundle, saves, chance) and returns
-# whether a job may still compute what it should.
+# What is done to a copy of a folder with the saves of the last two steps. Each gets (job, bundle, saves, chance) and
+# returns whether a job may still compute what it should.
 def newest(saves):
     return saves / str(STEPS)
 
@@ -272,8 +272,10 @@ def moved_aside(job, name, saves, chance):
     return True
 
 
-DAMAGES = [rank_of_other_step, rank_of_other_run, rank_of_other_rank, index_of_other_step, index_of_other_run, flipped_bit,
-           flipped_bit, flipped_bit, shorter, longer, torn, gone, renamed, index_out_of_range, copied, strange_names, left_over,
+DAMAGES = [rank_of_other_step, rank_of_other_run, rank_of_other_rank, index_of_other_step, index_of_other_run,
+           flipped_bit,
+           flipped_bit, flipped_bit, shorter, longer, torn, gone, renamed, index_out_of_range, copied, strange_names,
+           left_over,
            moved_aside]
 
 
@@ -324,7 +326,8 @@ def other_width(job, number, chance, counts, name, saves):
 
 
 def two_jobs(job, number, chance, counts, name, saves):
-    """The first owns the folder from its first moment; the second is refused by its name, and the first goes on undisturbed."""
+    """The first owns the folder from its first moment; the second is refused by its name, and the first goes on
+    undisturbed."""
     shutil.rmtree(saves)
     first = subprocess.Popen(job.command(name, saves, 1_000_000), cwd=job.folder, stdin=subprocess.DEVNULL,
                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)

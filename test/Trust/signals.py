@@ -3,10 +3,11 @@
 
     signals.py --bin build/bin [--count N] [--seed S] [--first N] [--keep]
 
-Each trial starts a job (processes of par-run -n, threads, or ranks of a launcher), waits for a random moment of a state that it
-picks (loading, meeting, the first step, steps, saving, evaluating, the end), and sends SIGINT, SIGTERM or SIGHUP to par-run or to
-one rank. The job must end within 10 s with the signal's exit code, say who got it and what it did, and what it saved must load.
-A job that has ended when its signal would be sent must have ended well, and is started again.
+Each trial starts a job (processes of par-run -n, threads, or ranks of a launcher), waits for a random moment of a state
+that it picks (loading, meeting, the first step, steps, saving, evaluating, the end), and sends SIGINT, SIGTERM or
+SIGHUP to par-run or to one rank. The job must end within 10 s with the signal's exit code, say who got it and what it
+did, and what it saved must load. A job that has ended when its signal would be sent must have ended well, and is
+started again.
 """
 import glob
 import os
@@ -73,7 +74,8 @@ class Trial:
         steps = "4" if self.state == "end" else "1000000"
         flags = ["--init", "--data", str(MODEL / "data.safetensors"), "--steps", steps, "-q"]
         if self.saves:
-            flags += ["--save", os.path.join(self.folder, "ckpt"), "--save-every", "1" if self.state == "saving" else "50"]
+            flags += ["--save", os.path.join(self.folder, "ckpt"), "--save-every", "1" if self.state == "saving"
+                      else "50"]
         if self.state == "evaluating":
             flags += ["--eval-every", "1", "--eval-data", str(MODEL / "data.safetensors")]
         return flags
@@ -85,13 +87,15 @@ class Trial:
         pipes = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace", cwd=self.folder)
         if self.form != "launched":
             comm = ["--comm", "inproc" if self.form == "threads" else "shm"]
-            self.processes = [subprocess.Popen([self.run, self.bundle, "-n", "4", *comm, *self.flags()], env=clean, **pipes)]
+            self.processes = [subprocess.Popen([self.run, self.bundle, "-n", "4", *comm, *self.flags()], env=clean,
+                                               **pipes)]
             return
         launcher, port = LAUNCHERS[self.rng.choice(list(LAUNCHERS))], free_port()
         for rank in range(WORLD - 1 if self.state == "meeting" else WORLD):
             variables, flags = launcher(rank, WORLD, port)
             environment = {**clean, **{k: str(v) for k, v in variables.items()}}
-            self.processes.append(subprocess.Popen([self.run, self.bundle, *flags, *self.flags()], env=environment, **pipes))
+            self.processes.append(subprocess.Popen([self.run, self.bundle, *flags, *self.flags()], env=environment,
+                                                   **pipes))
 
     def wait_for_state(self):
         """A random moment of the state; steps are known by the saves that they make."""
@@ -135,7 +139,8 @@ class Trial:
         return True
 
     def collect(self):
-        """Exit codes, and what was said. Before all ranks have met, one may leave alone: the others then get the signal, too."""
+        """Exit codes, and what was said. Before all ranks have met, one may leave alone: the others then get the
+        signal, too."""
         begun = time.monotonic()
         if self.form == "launched" and self.state in ALONE:
             time.sleep(1.5)
@@ -177,10 +182,12 @@ class Trial:
         if any(code not in good for code in codes):
             self.faults.append(("wrong", f"exit {codes}, expected {sorted(good)}: {said!r}"))
         named = re.search(rf"{self.name} came to (par-run|rank \d+) \(pid {self.pid}\)", said)
-        did = re.search(r"before the first step: the job ended|the job ended after step \d+; (nothing was saved|last save |wrote )"
+        did = re.search(r"before the first step: the job ended|the job ended after step \d+; (nothing was saved|last "
+                        r"save |wrote )"
                         r"|after the job had ended", said)
         if any(code != 0 for code in codes) and not (named and did):
-            self.faults.append(("unnamed", f"exit {codes}, says {said!r}, and the signal was {self.name} to pid {self.pid}"))
+            self.faults.append(("unnamed",
+                                f"exit {codes}, says {said!r}, and the signal was {self.name} to pid {self.pid}"))
         if self.saves and "the job ended after step" in said and "; last save " not in said:
             self.faults.append(("wrong", f"nothing was saved, though --save asks for it: {said!r}"))
         if any(self.form == "launched" and code == 0 for code in codes) and self.state != "end":
@@ -191,7 +198,8 @@ class Trial:
         folder = os.path.join(self.folder, "ckpt")
         if not glob.glob(os.path.join(folder, "[0-9]*")):
             return
-        resumed = subprocess.run([self.run, self.bundle, "--data", str(MODEL / "data.safetensors"), "--resume", folder, "--dry-run"],
+        resumed = subprocess.run([self.run, self.bundle, "--data", str(MODEL / "data.safetensors"), "--resume", folder,
+                                  "--dry-run"],
                                  capture_output=True, text=True, timeout=60)
         if resumed.returncode != 0:
             self.faults.append(("wrong", f"what was saved does not load: {resumed.stderr}"))

@@ -1,4 +1,5 @@
-"""What the trials of this folder share: running a tool under a limit of time, judging how it ended, counting, and the loop."""
+"""What the trials of this folder share: running a tool under a limit of time, judging how it ended, counting, and the
+loop."""
 import argparse
 import collections
 import json
@@ -30,12 +31,14 @@ def processor_seconds(session):
 
 
 class Outcome:
-    """How a command ended: its exit status (None: not within the limit) and all that it said. Where others keep the machine
-    busy the limit is of its own processor time, as long as it computes at all."""
+    """How a command ended: its exit status (None: not within the limit) and all that it said. Where others keep the
+    machine busy the limit is of its own processor time, as long as it computes at all."""
 
     def __init__(self, command, folder, limit=LIMIT, after=None, before=None):
-        environment = {key: value for key, value in os.environ.items() if key not in ("RANK", "WORLD_SIZE", "PAR_DEVICE")}
-        process = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        environment = {key: value for key, value in os.environ.items()
+                       if key not in ("RANK", "WORLD_SIZE", "PAR_DEVICE")}
+        process = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=subprocess.STDOUT,
                                    env=environment, start_new_session=True, preexec_fn=before)
         if after:
             after(process)
@@ -58,12 +61,14 @@ class Outcome:
     def crashed(self):
         """Ended by a signal, or a rank of it was, or it said that it is at fault itself."""
         ended = self.status is not None and (self.status < 0 or self.status in (134, 135, 136, 139))
-        said = any(word in self.text for word in ("internal error", "by signal", "terminate called", "Assertion", "Sanitizer"))
+        said = any(word in self.text
+                   for word in ("internal error", "by signal", "terminate called", "Assertion", "Sanitizer"))
         return ended or said
 
 
 class Counts:
-    """Trials and faults of one kind; each fault is printed with how to repeat it. `notes` counts what else is worth a line."""
+    """Trials and faults of one kind; each fault is printed with how to repeat it. `notes` counts what else is worth a
+    line."""
 
     def __init__(self, kind, arguments):
         self.kind, self.seed, self.folder = kind, arguments.seed, arguments.bin
@@ -108,7 +113,8 @@ def flags(parser, count):
     parser.add_argument("--count", type=int, default=count)
     parser.add_argument("--seed", type=int, default=1)
     found = shutil.which("par-run")
-    parser.add_argument("--bin", required=not found, default=found and str(pathlib.Path(found).parent), metavar="FOLDER",
+    parser.add_argument("--bin", required=not found, default=found and str(pathlib.Path(found).parent),
+                        metavar="FOLDER",
                         help="where par-compile, par-run and par-verify are; default: those of the PATH")
     parser.add_argument("--first", type=int, default=0, metavar="N", help="number of the first trial, to repeat one")
     parser.add_argument("--keep", action="store_true", help="leave the folder of the trials")
@@ -116,12 +122,13 @@ def flags(parser, count):
 
 
 def main(kind, count, description, begin, kinds=0):
-    """The program of one kind: `begin(folder, arguments, counts)` prepares its folder and returns what does the trial of a
-    number. `kinds`: how many trials `--each`, which those of its kinds that can be chosen have, puts before the others. Returns
-    the exit status."""
+    """The program of one kind: `begin(folder, arguments, counts)` prepares its folder and returns what does the trial
+    of a number. `kinds`: how many trials `--each`, which those of its kinds that can be chosen have, puts before the
+    others. Returns the exit status."""
     parser = flags(argparse.ArgumentParser(description=description), count)
     if kinds:
-        parser.add_argument("--each", action="store_true", help=f"the first {kinds} trials are one of each sort, as short as it can be")
+        parser.add_argument("--each", action="store_true",
+                            help=f"the first {kinds} trials are one of each sort, as short as it can be")
     arguments = parser.parse_args()
     counts = Counts(kind, arguments)
     with Folder(kind, arguments.keep) as folder:
@@ -151,4 +158,5 @@ def read_arrays(path):
     except (OSError, ValueError):
         return None
     header.pop("__metadata__", None)
-    return {name: data[begin + entry["data_offsets"][0]:begin + entry["data_offsets"][1]] for name, entry in header.items()}
+    return {name: data[begin + entry["data_offsets"][0]:begin + entry["data_offsets"][1]]
+            for name, entry in header.items()}

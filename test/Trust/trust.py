@@ -3,10 +3,12 @@
 
     trust.py --bin build/bin [--seed S] [--scale F] [--only KIND]...
 
-Each kind is a script beside this one, KIND.py --count N --seed S --bin FOLDER, that prints what failed and how to repeat it,
-and as its last line one object of JSON: {"kind", "trials", "crashes", "hangs", "wrong", "unnamed"}. `hangs` are trials without
-an end for 10 s, `wrong` those that load, run or report what they should not, `unnamed` messages that do not name the culprit.
---scale multiplies the counts (0.01 for a quick look). Exit status 1 if one of these numbers is not 0, or a script broke.
+Each kind is a script beside this one, KIND.py --count N --seed S --bin FOLDER, that prints what failed and how to
+repeat it, and as its last line one object of JSON: {"kind", "trials", "crashes", "hangs", "wrong", "unnamed"}. `hangs`
+are trials without an end for 10 s, `wrong` those that load, run or report what they should not, `unnamed` messages that
+do not name the culprit.
+--scale multiplies the counts (0.01 for a quick look). Exit status 1 if one of these numbers is not 0, or a script
+broke.
 """
 import argparse
 import json
@@ -61,7 +63,8 @@ def main():
         if counts is None:
             print(f"{kind:10}  broke: its last line is no object with the counts")
         else:
-            print(f"{kind:10}{counts['trials']:8}" + "".join(f"{counts[fault]:9}" for fault in FAULTS) + f"{seconds:9.0f}")
+            print(f"{kind:10}{counts['trials']:8}" + "".join(f"{counts[fault]:9}" for fault in FAULTS)
+                  + f"{seconds:9.0f}")
     sys.exit(1 if failed else 0)
 
 

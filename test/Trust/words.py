@@ -3,10 +3,10 @@
 
     words.py --bin build/bin [--count N] [--seed S] [--first N] [--keep]
 
-Names of folders, files, tensors, arrays, keys, flags and values hold control characters, colons, quotes, bytes that are no
-UTF-8, or a hundred thousand letters; bundles and safetensors hold zeros behind their text. par-run and par-verify end within
-10 s, without a signal; what they print is at most 20 kB and has no control character but the end of a line; what is wrong is
-named; and a name that is merely odd works.
+Names of folders, files, tensors, arrays, keys, flags and values hold control characters, colons, quotes, bytes that are
+no UTF-8, or a hundred thousand letters; bundles and safetensors hold zeros behind their text. par-run and par-verify
+end within 10 s, without a signal; what they print is at most 20 kB and has no control character but the end of a line;
+what is wrong is named; and a name that is merely odd works.
 """
 import json
 import os
@@ -22,7 +22,8 @@ import trials
 
 MODEL = pathlib.Path(__file__).resolve().parent.parent / "Models/mlp"
 MOST = 20_000
-PIECES = ["\x1b[2J", "\x1b]0;x\x07", "\r", "\n", "\b" * 3, "\x7f", "\x9b2J", "\u202e", ":", "::", "=", "a=b,c", '"', "'", " ", ": ", "é",
+PIECES = ["\x1b[2J", "\x1b]0;x\x07", "\r", "\n", "\b" * 3, "\x7f", "\x9b2J", "\u202e", ":", "::", "=", "a=b,c", '"',
+          "'", " ", ": ", "é",
           "{}", "%s%n", ".safetensors:x=y", "../", "-", "\udcff\udcfe"]
 CONTROL = re.compile(rb"[\x00-\x09\x0b-\x1f\x7f]|\xc2[\x80-\x9f]")
 
@@ -42,12 +43,14 @@ def header(arrays, tail=b""):
 
 class Trials:
     def __init__(self, base, arguments, counts):
-        self.tools, self.base, self.keep, self.counts = pathlib.Path(arguments.bin).resolve(), base, arguments.keep, counts
+        self.tools, self.base, self.keep, self.counts = pathlib.Path(
+            arguments.bin).resolve(), base, arguments.keep, counts
         command = [str(self.tools / "par-compile"), str(MODEL / "model.onnx"), "--set", "train={}", "-o", "b.par", "-q"]
         outcome = trials.Outcome(command, base, limit=120)
         if outcome.status != 0:
             sys.exit(f"words: {' '.join(command)} failed:\n{outcome.text}")
-        self.kinds = [self.folder, self.data_name, self.array, self.flag, self.value, self.manifest, self.tail, self.renaming]
+        self.kinds = [self.folder, self.data_name, self.array, self.flag, self.value, self.manifest, self.tail,
+                      self.renaming]
 
     def run_flags(self, *flags):
         return [str(self.tools / "par-run"), "b.par", "--init", "--steps", "1", *flags]
@@ -61,7 +64,8 @@ class Trials:
         shutil.move(here / "b.par", odd / "b.par")
         shutil.copy(MODEL / "data.safetensors", odd / "d.safetensors")
         at = lambda file: os.path.join("d" + name, file)
-        return [str(self.tools / "par-run"), at("b.par"), "--init", "--steps", "1", "--data", at("d.safetensors"), "--export",
+        return [str(self.tools / "par-run"), at("b.par"), "--init", "--steps", "1", "--data", at("d.safetensors"),
+                "--export",
                 at("w.safetensors"), "--save", at("ckpt"), "--metrics", at("m.jsonl")], True
 
     def data_name(self, here, choose):
@@ -69,24 +73,30 @@ class Trials:
 
     def array(self, here, choose):
         """Arrays of odd names, of data and of weights."""
-        arrays = {word(choose, 100_000): {"dtype": "U8", "shape": [0], "data_offsets": [0, 0]} for _ in range(choose.choice([1, 5, 3000]))}
+        arrays = {word(choose, 100_000): {"dtype": "U8", "shape": [0], "data_offsets": [0, 0]}
+                  for _ in range(choose.choice([1, 5, 3000]))}
         (here / "odd.safetensors").write_bytes(header(arrays))
         flag = choose.choice(["--data", "--weights"])
-        return self.run_flags(flag, "odd.safetensors", *(["--data", str(MODEL / "data.safetensors")] if flag == "--weights" else [])), False
+        return self.run_flags(flag, "odd.safetensors",
+                              *(["--data", str(MODEL / "data.safetensors")] if flag == "--weights" else [])), False
 
     def flag(self, here, choose):
-        return [str(self.tools / choose.choice(["par-run", "par-verify"])), "b.par", "--" + word(choose, 100_000)], False
+        return [str(self.tools / choose.choice(["par-run", "par-verify"])), "b.par",
+                "--" + word(choose, 100_000)], False
 
     def value(self, here, choose):
-        flag = choose.choice(["--steps", "--set", "--order", "--device", "--comm", "--trace", "--on-nan", "--labels", "--resume", "--weights"])
+        flag = choose.choice(["--steps", "--set", "--order", "--device", "--comm", "--trace", "--on-nan", "--labels",
+                              "--resume", "--weights"])
         return self.run_flags(flag, word(choose, 100_000), "--data", "none.safetensors"), False
 
     def manifest(self, here, choose):
-        """An odd word somewhere in the manifest, whose hashes are made right by no one: most are refused by their form."""
+        """An odd word somewhere in the manifest, whose hashes are made right by no one: most are refused by their
+        form."""
         path = here / "b.par/manifest.json"
         text = path.read_text()
         names = sorted(set(re.findall(r'"([A-Za-z_][A-Za-z0-9_.]{2,})"', text)))
-        path.write_text(text.replace(f'"{choose.choice(names)}"', json.dumps(word(choose, 1_000_000)), 1), errors="surrogateescape")
+        path.write_text(text.replace(f'"{choose.choice(names)}"', json.dumps(word(choose, 1_000_000)), 1),
+                        errors="surrogateescape")
         return [str(self.tools / "par-verify"), "b.par"], None
 
     def tail(self, here, choose):
@@ -120,7 +130,8 @@ class Trials:
         kind = self.kinds[number % len(self.kinds)]
         command, good = kind(here, choose)
         outcome = trials.Outcome([part.encode(errors="surrogateescape") for part in command], here)
-        fault = lambda which, what: self.counts.fault(which, number, f"{kind.__name__}: {what}: {command!r:.300}", outcome.text[:2000])
+        fault = lambda which, what: self.counts.fault(which, number, f"{kind.__name__}: {what}: {command!r:.300}",
+                                                      outcome.text[:2000])
         said = outcome.text.encode(errors="surrogateescape")
         if outcome.status is None:
             fault("hangs", "no end")

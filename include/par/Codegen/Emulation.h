@@ -1,9 +1,4 @@
-//===- Emulation.h - kernels for a GPU, made to run on this machine
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Kernels for a GPU, made to run on this machine.
 #pragma once
 
 #include "par/Codegen/Codegen.h"

@@ -1,10 +1,4 @@
-//===- Calls.h - steps that follow one another without a flush --*- C++ -*-===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-
+// Steps that follow one another without a flush.
 #pragma once
 
 #include "par/Dialect/Par.h"

@@ -1,9 +1,4 @@
-//===- Compile.h - from a model and a plan to a bundle
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// From a model and a plan to a bundle.
 #pragma once
 
 #include "par/Driver/Fault.h"

@@ -1,9 +1,4 @@
-//===- Finding.h - one error or warning of a compilation
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// One error or warning of a compilation.
 #pragma once
 
 #include "llvm/ADT/STLFunctionalExtras.h"

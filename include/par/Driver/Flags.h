@@ -1,9 +1,4 @@
-//===- Flags.h - the command line of a tool as a table
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// The command line of a tool as a table.
 #pragma once
 
 #include "llvm/ADT/ArrayRef.h"

@@ -1,9 +1,4 @@
-//===- KernelCheck.h - generated code held against the interpreter
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Generated code held against the interpreter.
 #pragma once
 
 #include "par/Codegen/Codegen.h"
@@ -14,7 +9,7 @@ struct KernelCheckOptions {
   uint64_t seed = 1;
   /// Elements that a kernel may compute, over all ops of its body: what has more is checked for addresses alone. A
   /// kernel for a GPU, whose threads are emulated, is not run above a part of that.
-  int64_t mostElements = int64_t(1) << 24;
+  int64_t maxElements = int64_t(1) << 24;
 };
 
 /// What was checked: kernels that are different, and how many of them are too large.

@@ -1,9 +1,4 @@
-//===- Errors.h - where a plan value comes from, and what is wrong with it ---===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Errors of a plan, each with the place of the value that it is about.
 #pragma once
 
 #include "llvm/ADT/ArrayRef.h"

@@ -1,9 +1,4 @@
-//===- ForeignNames.h - what other systems call Par's keys and words
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Keys and words of other systems, and Par's for each.
 #pragma once
 
 #include "llvm/ADT/ArrayRef.h"

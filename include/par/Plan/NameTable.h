@@ -1,9 +1,4 @@
-//===- NameTable.h - the names of a model, and which of them a plan means
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// The names of a model, and which of them a plan means.
 #pragma once
 
 #include "par/Plan/Plan.h"

@@ -1,9 +1,4 @@
-//===- Optimizers.h - the optimizers of a plan and what each is told
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// The optimizers of a plan and what each is told.
 #pragma once
 
 #include "par/Plan/Plan.h"

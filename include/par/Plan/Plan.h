@@ -1,9 +1,4 @@
-//===- Plan.h - every decision of a plan as typed values
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Every decision of a plan as typed values.
 #pragma once
 
 #include "par/Plan/Pattern.h"
@@ -238,7 +233,7 @@ struct Plan {
   int64_t axisSize(llvm::StringRef axis) const;
   int64_t axesSize(llvm::ArrayRef<std::string> axes) const;
   /// Of one stage at most: the product of their sizes.
-  int64_t mostShards(llvm::ArrayRef<std::string> axes) const;
+  int64_t maxShards(llvm::ArrayRef<std::string> axes) const;
   /// The names of all axes, of every stage's mesh.
   PlanAxes axes() const;
   /// Over how many replicas microbatches are dealt in turn: with `pipeline.replicas: round_robin` those of batch.over,

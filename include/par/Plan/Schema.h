@@ -1,9 +1,4 @@
-//===- Schema.h - the keys of the plan language as one table
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// The keys of the plan language as one table.
 #pragma once
 
 #include "par/Plan/Tree.h"

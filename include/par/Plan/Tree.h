@@ -1,9 +1,4 @@
-//===- Tree.h - a plan file as it stands, before its keys are known
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// A plan file as it stands, before its keys are known.
 #pragma once
 
 #include "par/Plan/Errors.h"

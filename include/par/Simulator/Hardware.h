@@ -1,10 +1,4 @@
-//===- Hardware.h - what a machine does in a nanosecond ---------*- C++ -*-===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-
+// The time that a machine takes for compute, memory and links.
 #pragma once
 
 #include "par/format/Program.h"

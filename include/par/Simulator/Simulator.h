@@ -1,10 +1,4 @@
-//===- Simulator.h - plays emitted programs in simulated time ---*- C++ -*-===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-
+// Plays emitted programs in simulated time.
 #pragma once
 
 #include "par/Simulator/Hardware.h"

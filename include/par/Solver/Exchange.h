@@ -1,10 +1,4 @@
-//===- Exchange.h - who sends whom which rectangle --------------*- C++ -*-===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-
+// Transfers between two shardings: the rectangle that each rank sends to each other one.
 #pragma once
 
 #include <cstdint>

@@ -1,10 +1,4 @@
-//===- GlobalOrder.h - one order of communication for all ranks -*- C++ -*-===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-
+// One order of communication for all ranks.
 #pragma once
 
 #include "par/Solver/ProblemText.h"

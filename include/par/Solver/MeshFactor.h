@@ -1,10 +1,4 @@
-//===- MeshFactor.h - mesh axes refined to primes ---------------*- C++ -*-===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-
+// Mesh axes refined to primes.
 #pragma once
 
 #include "llvm/ADT/StringRef.h"

@@ -1,10 +1,4 @@
-//===- OrderTable.h - which fragment of which microbatch when ---*- C++ -*-===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-
+// The order of fragments and microbatches on each device of a pipeline.
 #pragma once
 
 #include "par/Solver/ProblemText.h"
@@ -52,10 +46,10 @@ struct OrderTable {
 ///     microbatches 8
 ///     forward 10           // ns: one value for all stages, or one a stage; 1 if left out
 ///     backward 12          // 1 if left out
-///     weight 8             // the rest of the backward; 1 if left out, 0 if `backward` is there: that is all of it
-///     then transfer 0           // ns on each link between two devices; 0 if left out limit 4              //
-///     activations that a device may have in flight: one value or one a device; as 1f1b's first if
-///                          // left out
+///     weight 8             // rest of the backward; if left out 1, or 0 with `backward`, which then is all of it
+///     transfer 0           // ns on each link between two devices; 0 if left out
+///     limit 4              // activations in flight on a device: one value or one a device; if left out
+///                          // as 1f1b's first device
 ///     kept 400             // 1/1000 of an activation that counts on until the weight gradient; 0 if left out
 ///     barrier              // steps end together on all devices: not the longest device counts but the makespan
 ///

@@ -1,10 +1,4 @@
-//===- Packing.h - offsets of buffers in one arena --------------*- C++ -*-===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-
+// Offsets of buffers in one arena.
 #pragma once
 
 #include "par/Solver/ProblemText.h"

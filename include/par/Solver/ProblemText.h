@@ -1,10 +1,4 @@
-//===- ProblemText.h - reads the text form of solver problems ---*- C++ -*-===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-
+// Reads the text form of solver problems.
 #pragma once
 
 #include "llvm/ADT/StringRef.h"

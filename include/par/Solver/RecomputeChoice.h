@@ -1,10 +1,4 @@
-//===- RecomputeChoice.h - what to save and what to compute again -*- C++ -*-===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-
+// The values that forward keeps for backward, and those that backward recomputes.
 #pragma once
 
 #include "par/Solver/ProblemText.h"
@@ -25,7 +19,7 @@ struct RecomputeChoice {
   std::vector<bool> saved, recomputed; ///< per value
   int64_t bytes = 0;                   ///< of what is saved
   int64_t cost = 0;                    ///< ns of what is computed again, per microbatch
-  int64_t leastCost = 0;               ///< ns that no choice within the budget can beat
+  int64_t minCost = 0;                 ///< ns that no choice within the budget can beat
 
   void print(llvm::raw_ostream &os, const struct RecomputeProblem &problem) const;
 };
@@ -44,7 +38,7 @@ struct RecomputeChoice {
 ///
 /// For a price per saved byte the best choice is a minimum cut (a closure problem: computing a value again
 /// implies having its inputs); the price is raised until the budget is met, and what the budget then leaves
-/// is filled by single values. `leastCost` is the Lagrangian bound.
+/// is filled by single values. `minCost` is the Lagrangian bound.
 struct RecomputeProblem {
   int64_t budget = 0;
   std::vector<ForwardValue> values;

@@ -1,10 +1,4 @@
-//===- ReshardPath.h - from one sharding to another -------------*- C++ -*-===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-
+// From one sharding to another.
 #pragma once
 
 #include "par/Simulator/Hardware.h"

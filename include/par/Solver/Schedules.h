@@ -1,10 +1,4 @@
-//===- Schedules.h - the pipeline schedules that Par knows ------*- C++ -*-===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-
+// The pipeline schedules that Par knows.
 #pragma once
 
 #include "llvm/ADT/ArrayRef.h"
@@ -62,13 +56,13 @@ struct Schedule {
   /// Its closed form: the share of the devices' time in which they wait, for equal stages and free links. None: there
   /// is none for this shape, or at all.
   std::optional<double> (*bubble)(const ScheduleShape &shape, const SlotTimes &times) = nullptr;
-  bool weightsApart = false;                 ///< weight gradients have slots of their own
-  unsigned fewestChunks = 1, mostChunks = 1; ///< that a device may have
+  bool weightsApart = false;             ///< weight gradients have slots of their own
+  unsigned minChunks = 1, maxChunks = 1; ///< that a device may have
   Placement placement = Placement::RoundRobin;
   /// Of an asynchronous schedule: how many updates the weights of a stage are behind those of one device, where several
   /// batches follow one another without a flush. Its order is that of the microbatches of all these batches.
   unsigned (*behind)(unsigned stage, unsigned stages) = nullptr;
-  unsigned mostMicrobatches = ~0u;     ///< of a batch
+  unsigned maxMicrobatches = ~0u;      ///< of a batch
   bool microbatchForEachStage = false; ///< a batch has at least as many microbatches as there are stages
 };
 

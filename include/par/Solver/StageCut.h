@@ -1,10 +1,4 @@
-//===- StageCut.h - which node runs on which pipeline stage -----*- C++ -*-===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-
+// The pipeline stage of each node.
 #pragma once
 
 #include "par/Solver/ProblemText.h"
@@ -59,11 +53,13 @@ struct StageCut {
 ///     microbatches 4
 ///     in_flight 2 1                  // per stage; min(m, p - s) if left out, as in 1f1b
 ///     limit 4096 4096                // bytes per stage; none if left out
-///     width 15 1                     // ranks that share a stage's work and what it saves; all alike if left out, and
-///     counted in the figures link latency 100 bandwidth 10  // ns, bytes per microsecond; 0 bandwidth: only the
-///     latency counts link into 1 latency 900 bandwidth 2  // of what comes to that stage, from the one before it;
-///     `link` if left out node a forward 10 backward 20 weights 64 saved 16 node b forward 10              // backward:
-///     twice the forward value x bytes 8 from a to b weight w bytes 64 held 192 to a b
+///     width 15 1                     // ranks of each stage; all alike, and in the figures, if left out
+///     link latency 100 bandwidth 10  // ns, bytes per microsecond; 0 bandwidth: only the latency counts
+///     link into 1 latency 900 bandwidth 2  // into stage 1, from stage 0; `link` if left out
+///     node a forward 10 backward 20 weights 64 saved 16
+///     node b forward 10              // backward: twice the forward
+///     value x bytes 8 from a to b
+///     weight w bytes 64 held 192 to a b
 ///
 /// The solution is optimal where the DAG has at most `maxDownsets` downsets (every DAG of up to 10 nodes,
 /// long chains); beyond, it is the best cut along the prefixes of three topological orders, improved by

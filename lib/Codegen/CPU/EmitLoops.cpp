@@ -1,3 +1,5 @@
+// Emits a kernel for a CPU: an exported function that unpacks the ABI's arrays and splits the rows into tiles, and a
+// private one with the loops over one tile's rows.
 #include "EmitLoops.h"
 
 #include "../RowEmitter.h"

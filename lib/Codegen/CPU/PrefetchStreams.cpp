@@ -11,9 +11,9 @@ namespace par::cpu {
 // higher than 29 at 8 KiB; at 512 bytes they stayed at 22.
 constexpr int64_t line = 64, ahead = 4096;
 // Loops that take less a turn are what the vectorizer left: rests of a few elements.
-constexpr int64_t leastStep = 32;
+constexpr int64_t minStep = 32;
 // Turns, where one turn leaps: a column of a matrix.
-constexpr int64_t leastTurns = 8;
+constexpr int64_t minTurns = 8;
 
 namespace {
 
@@ -34,7 +34,7 @@ static std::optional<Stream> findStream(llvm::Instruction &access, llvm::Loop &l
   if (!address || address->getLoop() != &loop || !address->isAffine())
     return std::nullopt;
   const auto *step = llvm::dyn_cast<llvm::SCEVConstant>(address->getStepRecurrence(evolution));
-  if (!step || step->getAPInt().abs().ult(leastStep))
+  if (!step || step->getAPInt().abs().ult(minStep))
     return std::nullopt;
   if (llvm::Loop *around = loop.getParentLoop(); around && evolution.isLoopInvariant(address->getStart(), around))
     return std::nullopt;
@@ -58,7 +58,7 @@ static llvm::SmallVector<Stream> findStreams(llvm::Loop &loop, llvm::ScalarEvolu
 }
 
 static void prefetch(const Stream &stream) {
-  int64_t turns = std::max(ahead / std::abs(stream.step), leastTurns);
+  int64_t turns = std::max(ahead / std::abs(stream.step), minTurns);
   llvm::IRBuilder<> builder(stream.access);
   llvm::Value *pointer = llvm::getLoadStorePointerOperand(stream.access);
   llvm::Value *coming = builder.CreatePtrAdd(pointer, builder.getInt64(turns * stream.step));

@@ -1,3 +1,6 @@
+// Emits a kernel for a GPU by its launch plan: several rows a thread with wide loads and stores, or several threads a
+// row that share loops and reductions. Reductions join in a fixed order, by shuffles in a warp and shared memory across
+// warps.
 #include "EmitThreads.h"
 
 #include "HeldRow.h"

@@ -1,3 +1,6 @@
+// Chooses blocks and threads of a GPU kernel: rows a thread, threads a row or columns a thread, from the row's length,
+// the number of rows and the values that one thread can hold in registers. The thresholds at the top were measured
+// (bench/README.md).
 #include "LaunchPlan.h"
 
 #include "../Combiner.h"
@@ -20,18 +23,18 @@ constexpr int64_t busy = 128 * 1024;
 /// Threads that give each processor a warp: with fewer, none has several rows.
 constexpr int64_t fewThreads = 128 * warp;
 /// Blocks that take rows in turn, where each needs memory of its own.
-constexpr int64_t mostBlocks = 1024;
+constexpr int64_t maxBlocks = 1024;
 /// Blocks with which every processor has one, and from which on all have about as many.
 constexpr int64_t fewBlocks = 128, manyBlocks = 264;
 /// Elements of a row from which on several threads share it.
 constexpr int64_t sharedWork = 32;
 /// Elements that a thread has at hand in loops over a row, and over columns; where registers are spared.
-constexpr unsigned rowAtHand = 16, columnsAtHand = 32, leastAtHand = 4;
+constexpr unsigned rowAtHand = 16, columnsAtHand = 32, minAtHand = 4;
 /// Elements that a thread of several rows loads and stores: they are in registers at the same time.
-constexpr int64_t mostHeld = 64;
+constexpr int64_t maxHeld = 64;
 /// Values of a row that a thread of a block holds; of one with more than 256 threads, where it has 128
 /// registers.
-constexpr unsigned mostKept = 96, mostKeptInLarge = 48, mostElements = 32;
+constexpr unsigned maxKept = 96, maxKeptInLarge = 48, maxElements = 32;
 /// Bytes of values that one thread keeps for its row.
 constexpr uint64_t ownBytes = 1024;
 
@@ -107,7 +110,7 @@ void shareRows(LaunchPlan &launch, const KernelPlan &plan, bool sparing) {
   int64_t last = lastRowLoop(plan);
   launch.kind = LaunchPlan::Rows;
   for (unsigned several = sparing || countReductions(plan) ? 1 : elementsOfAccess(plan); several > 1; several /= 2)
-    if (last % several == 0 && launch.rows / several >= fewThreads && several * countTensors(plan) <= mostHeld) {
+    if (last % several == 0 && launch.rows / several >= fewThreads && several * countTensors(plan) <= maxHeld) {
       launch.perThread = several;
       break;
     }
@@ -122,7 +125,7 @@ void shareRows(LaunchPlan &launch, const KernelPlan &plan, bool sparing) {
 unsigned membersFor(int64_t extent, int64_t rows, int64_t each) {
   if (rows * extent / each < busy)
     each = 1;
-  return std::clamp<int64_t>(llvm::PowerOf2Ceil(std::max<int64_t>(extent / each, 1)), warp, mostMembers);
+  return std::clamp<int64_t>(llvm::PowerOf2Ceil(std::max<int64_t>(extent / each, 1)), warp, maxMembers);
 }
 
 /// Several neighbouring columns a thread, as many threads down as the sum is long and the GPU wants; across,
@@ -130,7 +133,7 @@ unsigned membersFor(int64_t extent, int64_t rows, int64_t each) {
 void shareColumns(LaunchPlan &launch, const KernelPlan &plan, const RowWork &work, bool sparing) {
   launch.kind = LaunchPlan::Columns;
   int64_t last = lastRowLoop(plan);
-  launch.atHand = sparing ? leastAtHand : columnsAtHand;
+  launch.atHand = sparing ? minAtHand : columnsAtHand;
   launch.perThread = std::min(elementsInOrder(plan), launch.atHand);
   while (last % launch.perThread)
     launch.perThread /= 2;
@@ -153,15 +156,15 @@ void shareColumns(LaunchPlan &launch, const KernelPlan &plan, const RowWork &wor
 bool shareHeld(LaunchPlan &launch, const HeldRow &row) {
   int64_t chunks = row.elements / row.access;
   auto turnsWithin = [&](unsigned kept) {
-    return std::max<int64_t>(std::min(kept / row.kept, mostElements) / row.access, 1);
+    return std::max<int64_t>(std::min(kept / row.kept, maxElements) / row.access, 1);
   };
-  int64_t most = turnsWithin(mostKept);
+  int64_t most = turnsWithin(maxKept);
   if (chunks > most * 256)
-    most = turnsWithin(mostKeptInLarge);
-  if (chunks > most * mostMembers || row.kept * row.access > mostKeptInLarge)
+    most = turnsWithin(maxKeptInLarge);
+  if (chunks > most * maxMembers || row.kept * row.access > maxKeptInLarge)
     return false;
   int64_t turns = std::clamp<int64_t>(launch.rows * chunks / busy, 1, most);
-  turns = std::max<int64_t>(turns, llvm::divideCeil(chunks, int64_t(mostMembers)));
+  turns = std::max<int64_t>(turns, llvm::divideCeil(chunks, int64_t(maxMembers)));
   int64_t members = llvm::divideCeil(chunks, turns);
   launch.kind = LaunchPlan::Held;
   launch.members = members <= warp ? llvm::PowerOf2Ceil(members) : llvm::alignTo(members, warp);
@@ -190,21 +193,21 @@ bool goesInOrder(const LaunchPlan &launch, const KernelPlan &plan) {
 /// and more are for GPUs that are not busy with the rows.
 unsigned membersForUpdates(int64_t elements, int64_t rows) {
   unsigned members = warp;
-  while (members < mostMembers && members < elements && rows * members < busy)
+  while (members < maxMembers && members < elements && rows * members < busy)
     members *= 2;
   return members;
 }
 
 void shareInTeams(LaunchPlan &launch, const KernelPlan &plan, const RowWork &work, bool sparing) {
   launch.kind = LaunchPlan::Team;
-  launch.atHand = sparing ? leastAtHand : rowAtHand;
+  launch.atHand = sparing ? minAtHand : rowAtHand;
   launch.perThread = std::min(elementsInOrder(plan), launch.atHand);
   launch.members = work.updates
                        ? membersForUpdates(work.elements, launch.rows)
                        : membersFor(std::max(work.elements, work.reduced), launch.rows, std::max(launch.perThread, 4u));
   launch.blockRows = launch.members == warp && launch.rowBytes * 8 <= sharedLimit / 2 ? 8 : 1;
   int64_t blocks = llvm::divideCeil(std::max<int64_t>(launch.rows, 1), int64_t(launch.blockRows));
-  launch.grid = plan.scratchBytes ? std::min(blocks, mostBlocks) : blocks;
+  launch.grid = plan.scratchBytes ? std::min(blocks, maxBlocks) : blocks;
   launch.scratchBytes = plan.scratchBytes;
   launch.sharedBytes = launch.blockRows * launch.rowBytes + slotBytes; // behind the rows' values
 }

@@ -35,7 +35,7 @@ inline constexpr unsigned warp = 32;
 /// Bytes of one part of a reduction at most.
 inline constexpr unsigned partBytes = 8;
 /// Threads of a block at most, and bytes that each of its warps leaves a part of a reduction in.
-inline constexpr unsigned mostMembers = 512, slotBytes = mostMembers / warp * partBytes;
+inline constexpr unsigned maxMembers = 512, slotBytes = maxMembers / warp * partBytes;
 
 /// Bytes of shared memory that a block may have without asking for more than every GPU gives.
 inline constexpr uint64_t sharedLimit = 48 << 10;

@@ -1,3 +1,5 @@
+// Reference semantics of elementwise ops on f64 and i64 values. Integers wrap to their type's width; floats are not
+// rounded to narrow types; random bits are Philox4x32-10.
 #include "../TensorTypes.h"
 #include "par/Dialect/Attach.h"
 #include "par/Interfaces/Interpretable.h"
@@ -304,18 +306,49 @@ struct PassThrough : InterpretableOpInterface::ExternalModel<PassThrough<Op, ind
 
 void registerElementwiseInterpretations(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
-#define PAR_ATTACH(Name) attachOnce<Name##Op, Name##Meaning>(*context);
-    PAR_ATTACH(Exp)
-    PAR_ATTACH(Log) PAR_ATTACH(Sqrt) PAR_ATTACH(Rsqrt) PAR_ATTACH(Reciprocal) PAR_ATTACH(Tanh) PAR_ATTACH(Erf)
-        PAR_ATTACH(Sigmoid) PAR_ATTACH(Sin) PAR_ATTACH(Cos) PAR_ATTACH(Atan) PAR_ATTACH(Round) PAR_ATTACH(Floor)
-            PAR_ATTACH(Ceil) PAR_ATTACH(Negate) PAR_ATTACH(Abs) PAR_ATTACH(Sign) PAR_ATTACH(Not) PAR_ATTACH(IsNan)
-                PAR_ATTACH(IsFinite) PAR_ATTACH(Add) PAR_ATTACH(Subtract) PAR_ATTACH(Multiply) PAR_ATTACH(Divide)
-                    PAR_ATTACH(Remainder) PAR_ATTACH(Maximum) PAR_ATTACH(Minimum) PAR_ATTACH(Power)
-                        PAR_ATTACH(ShiftLeft) PAR_ATTACH(ShiftRight) PAR_ATTACH(RandomBits) PAR_ATTACH(BitCast)
-                            PAR_ATTACH(And) PAR_ATTACH(Or) PAR_ATTACH(Xor) PAR_ATTACH(Compare) PAR_ATTACH(Select)
-                                PAR_ATTACH(Convert) PAR_ATTACH(Gelu) PAR_ATTACH(GeluGrad)
+#define PAR_ATTACH(Name) attachOnce<Name##Op, Name##Meaning>(*context)
+    PAR_ATTACH(Exp);
+    PAR_ATTACH(Log);
+    PAR_ATTACH(Sqrt);
+    PAR_ATTACH(Rsqrt);
+    PAR_ATTACH(Reciprocal);
+    PAR_ATTACH(Tanh);
+    PAR_ATTACH(Erf);
+    PAR_ATTACH(Sigmoid);
+    PAR_ATTACH(Sin);
+    PAR_ATTACH(Cos);
+    PAR_ATTACH(Atan);
+    PAR_ATTACH(Round);
+    PAR_ATTACH(Floor);
+    PAR_ATTACH(Ceil);
+    PAR_ATTACH(Negate);
+    PAR_ATTACH(Abs);
+    PAR_ATTACH(Sign);
+    PAR_ATTACH(Not);
+    PAR_ATTACH(IsNan);
+    PAR_ATTACH(IsFinite);
+    PAR_ATTACH(Add);
+    PAR_ATTACH(Subtract);
+    PAR_ATTACH(Multiply);
+    PAR_ATTACH(Divide);
+    PAR_ATTACH(Remainder);
+    PAR_ATTACH(Maximum);
+    PAR_ATTACH(Minimum);
+    PAR_ATTACH(Power);
+    PAR_ATTACH(ShiftLeft);
+    PAR_ATTACH(ShiftRight);
+    PAR_ATTACH(RandomBits);
+    PAR_ATTACH(BitCast);
+    PAR_ATTACH(And);
+    PAR_ATTACH(Or);
+    PAR_ATTACH(Xor);
+    PAR_ATTACH(Compare);
+    PAR_ATTACH(Select);
+    PAR_ATTACH(Convert);
+    PAR_ATTACH(Gelu);
+    PAR_ATTACH(GeluGrad);
 #undef PAR_ATTACH
-                                    attachOnce<ConstrainOp, PassThrough<ConstrainOp, 0>>(*context);
+    attachOnce<ConstrainOp, PassThrough<ConstrainOp, 0>>(*context);
     attachOnce<GradientOp, PassThrough<GradientOp, 0>>(*context);
     attachOnce<CollectOp, PassThrough<CollectOp, 0>>(*context);
     attachOnce<CotangentOp, PassThrough<CotangentOp, 1>>(*context);

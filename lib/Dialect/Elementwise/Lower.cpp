@@ -1,3 +1,5 @@
+// Lowers elementwise ops to arith and math on one element. Cases that trap or are undefined for instructions (division
+// by zero, shifts by the width) have the dialect's defined results.
 #include "par/Dialect/Lower.h"
 #include "par/Dialect/Attach.h"
 

@@ -1,3 +1,4 @@
+// Reference semantics of gather, take and the scatters. An index outside its dim is an error.
 #include "../TensorTypes.h"
 #include "par/Dialect/Attach.h"
 #include "par/Interfaces/Interpretable.h"

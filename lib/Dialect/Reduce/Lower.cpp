@@ -1,3 +1,5 @@
+// Lowers reductions, cumulative ops, arg-reductions and sorted positions to linalg.generic. The position of an element
+// in a sort is the count of elements before it, with NaN largest and ties by index.
 #include "par/Dialect/Lower.h"
 #include "../TensorTypes.h"
 #include "par/Dialect/Attach.h"

@@ -1,3 +1,5 @@
+// Gradients of shape ops: each is the shape op that undoes it, such as a sum for a broadcast, zero padding for a slice
+// and slices for a concatenation.
 #include "../TensorTypes.h"
 #include "par/Dialect/Attach.h"
 #include "par/Dialect/Term.h"

@@ -1,3 +1,5 @@
+// Reference semantics of constants and shape ops: element copies by index arithmetic. A dynamic start outside its range
+// is an error, not clamped.
 #include "../TensorTypes.h"
 #include "par/Dialect/Attach.h"
 #include "par/Interfaces/Interpretable.h"

@@ -1,3 +1,5 @@
+// Lowers constants and shape ops to linalg.generic. Ops that only move elements differ in their indexing map; pad,
+// concat and update_slice choose by comparisons of the index and read only the chosen operand.
 #include "par/Dialect/Lower.h"
 #include "../TensorTypes.h"
 #include "par/Dialect/Attach.h"

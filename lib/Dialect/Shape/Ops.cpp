@@ -1,3 +1,4 @@
+// Verifiers, type inference and folds of constants and shape ops.
 #include "../TensorTypes.h"
 #include "par/Dialect/Par.h"
 

@@ -35,9 +35,9 @@ struct IotaRange : RangeModel<IotaRange, IotaOp> {
 /// Large tables of different numbers are not looked at.
 struct ConstantRange : RangeModel<ConstantRange, ConstantOp> {
   void inferResultRanges(Operation *op, ArrayRef<ConstantIntRanges>, SetIntRangeFn set) const {
-    constexpr int64_t mostElements = 1 << 16;
+    constexpr int64_t maxElements = 1 << 16;
     auto numbers = dyn_cast<DenseIntElementsAttr>(cast<ConstantOp>(op).getValue());
-    if (!numbers || numbers.empty() || (!numbers.isSplat() && numbers.size() > mostElements))
+    if (!numbers || numbers.empty() || (!numbers.isSplat() && numbers.size() > maxElements))
       return;
     ConstantIntRanges all = ConstantIntRanges::constant(*numbers.value_begin<APInt>());
     if (!numbers.isSplat())

@@ -1,3 +1,5 @@
+// Assembly and verifiers of the step ops: stages, variables, steps, fragments, kernels, runs, loops and transfers. A
+// loop's slices are one microbatch of their first dim; sums may be wider than their summands.
 #include "par/Dialect/Par.h"
 
 #include "mlir/Interfaces/FunctionImplementation.h"

@@ -1,3 +1,5 @@
+// Reference semantics of convolutions, patches and pooling, by a list of taps: for each window and each element in it
+// the element of the operand, or padding.
 #include "../TensorTypes.h"
 #include "par/Dialect/Attach.h"
 #include "par/Dialect/Windows.h"

@@ -1,3 +1,5 @@
+// Lowers convolutions, patches and pooling to linalg.generic. The three forms of a convolution (result, input gradient,
+// filter gradient) are one loop nest with the tensors' roles exchanged.
 #include "par/Dialect/Lower.h"
 #include "../TensorTypes.h"
 #include "par/Dialect/Attach.h"

@@ -11,7 +11,7 @@
 using namespace par;
 
 /// That are ordered in all trials together: about half a second.
-constexpr int64_t mostSlots = 8'000'000;
+constexpr int64_t maxSlots = 8'000'000;
 
 namespace {
 
@@ -19,7 +19,7 @@ class OrderSearch {
 public:
   explicit OrderSearch(const OrderTableProblem &problem)
       : problem(problem), shape(problem.shape()),
-        trials(std::clamp<int64_t>(mostSlots / (int64_t(3) * problem.stages * problem.microbatches), 40, 20'000)) {
+        trials(std::clamp<int64_t>(maxSlots / (int64_t(3) * problem.stages * problem.microbatches), 40, 20'000)) {
     if (this->problem.limit.empty())
       this->problem.limit.assign(shape.devices, problem.stages);
   }
@@ -78,7 +78,7 @@ bool OrderSearch::trial(const OrderPolicy &policy) {
 void OrderSearch::tryHandMade() {
   for (const Schedule *schedule : getSchedules()) {
     if (!schedule->order || !schedule->weightsApart || schedule->placement != problem.placement() ||
-        shape.chunks < schedule->fewestChunks || shape.chunks > schedule->mostChunks)
+        shape.chunks < schedule->minChunks || shape.chunks > schedule->maxChunks)
       continue;
     std::vector<DeviceSlots> orders;
     for (unsigned device = 0; device < shape.devices; ++device)
@@ -163,6 +163,6 @@ const Schedule Auto = {
     .summary = "the best order found of forwards, backwards and weight gradients within the memory limit",
     .solve = autoOrders,
     .weightsApart = true,
-    .mostChunks = ~0u,
+    .maxChunks = ~0u,
 };
 } // namespace par::schedules

@@ -61,7 +61,7 @@ const Schedule Interleaved = {
     .summary = "1f1b with v stages a device, round robin: bubble (p-1)/(vm+p-1)",
     .order = interleavedOrder,
     .bubble = interleavedBubble,
-    .fewestChunks = 2,
-    .mostChunks = ~0u,
+    .minChunks = 2,
+    .maxChunks = ~0u,
 };
 } // namespace par::schedules

@@ -39,6 +39,6 @@ const Schedule PipeDream = {
     .bubble = pipeDreamBubble,
     .weightsApart = true,
     .behind = pipeDreamBehind,
-    .mostMicrobatches = 1,
+    .maxMicrobatches = 1,
 };
 } // namespace par::schedules

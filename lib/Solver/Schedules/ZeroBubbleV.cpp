@@ -82,8 +82,8 @@ const Schedule ZeroBubbleV = {
     .summary = "two stages a device in a V, weight gradients apart: p microbatches in flight on all devices",
     .order = zeroBubbleVOrder,
     .weightsApart = true,
-    .fewestChunks = 2,
-    .mostChunks = 2,
+    .minChunks = 2,
+    .maxChunks = 2,
     .placement = Placement::V,
 };
 } // namespace par::schedules

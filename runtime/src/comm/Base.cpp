@@ -1,9 +1,4 @@
-//===- Base.cpp - what every kind of control plane does on the board -------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// The part of a control plane that every kind shares: its use of the board.
 #include "comm/Base.h"
 #include "comm/Diagnosis.h"
 #include "comm/Wire.h"

@@ -1,9 +1,4 @@
-//===- Base.h - what every kind of control plane does on the board ---------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// The part of a control plane that every kind shares: its use of the board.
 #pragma once
 
 #include "comm/Board.h"

@@ -1,9 +1,4 @@
-//===- Board.cpp - memory that all ranks of a host and their parent see ----===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Memory that all ranks of a host and their parent see.
 #include "comm/Board.h"
 
 #include <linux/futex.h>

@@ -1,14 +1,6 @@
-//===- Board.h - memory that all ranks of a host and their parent see ------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-//
-// Where each rank is, who waits for whom, whether the job ends. It lies in memory shared by all processes (or
-// threads) of the job, so that what a killed rank last did can still be read, and an abort is seen at once.
-//
-//===----------------------------------------------------------------------===//
+// Memory that all ranks of a host and their parent see. Where each rank is, who waits for whom, whether the job ends.
+// It lies in memory shared by all processes (or threads) of the job, so that what a killed rank last did can still be
+// read, and an abort is seen at once.
 #pragma once
 
 #include <array>

@@ -1,9 +1,4 @@
-//===- Diagnosis.cpp - what is said of a rank that is lost -----------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// The message about a rank that is lost.
 #include "comm/Diagnosis.h"
 #include "par/comm/Output.h"
 #include "par/comm/Sentences.h"

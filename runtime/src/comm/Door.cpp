@@ -1,14 +1,6 @@
-//===- Door.cpp - who may speak with the host ------------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-//
-// The host sends {nonce, name of its passage}, the rank {nonce, proof}, the host {proof}. The rank shows first
-// what it knows: whoever comes to the door learns nothing from the host that could be tried against a secret.
-//
-//===----------------------------------------------------------------------===//
+// Authentication of connections to the host of a job. The host sends {nonce, name of its passage}, the rank {nonce,
+// proof}, the host {proof}. The rank shows first what it knows: whoever comes to the door learns nothing from the host
+// that could be tried against a secret.
 #include "comm/Door.h"
 #include "comm/Board.h"
 #include "comm/Passage.h"
@@ -24,10 +16,10 @@ namespace {
 /// Strangers besides the ranks that are yet to come.
 constexpr size_t quotaOfStrangers = 128;
 /// What a stranger has at most, and what it has whoever comes after it.
-constexpr int64_t strangersTime = 5'000'000'000, leastTime = 400'000'000;
+constexpr int64_t strangersTime = 5'000'000'000, minTime = 400'000'000;
 constexpr int64_t pauseTime = 100'000'000;
 /// Connections taken at a time, so that those who are in are served, too.
-constexpr int mostAtOnce = 128;
+constexpr int maxAtOnce = 128;
 
 } // namespace
 
@@ -39,7 +31,7 @@ void Door::watch(std::vector<pollfd> &polled) const {
 }
 
 void Door::bring(int socket) {
-  std::string nonce = randomBytes(kProofBytes);
+  std::string nonce = randomBytes(proofBytes);
   strangers.push_back({Connection(socket), nonce, now()});
   strangers.back().connection.send({Message::challenge, Writer().text(nonce).text(passage).take()});
 }
@@ -47,7 +39,7 @@ void Door::bring(int socket) {
 bool Door::makeRoom(size_t most) {
   if (strangers.size() < most)
     return true;
-  if (strangers.empty() || now() - strangers.front().since < leastTime)
+  if (strangers.empty() || now() - strangers.front().since < minTime)
     return false;
   strangers.pop_front();
   return true;
@@ -58,7 +50,7 @@ bool Door::makeRoom(size_t most) {
 void Door::accept(size_t quota) {
   if (now() < pause)
     return;
-  for (int i = 0; i < mostAtOnce; ++i) {
+  for (int i = 0; i < maxAtOnce; ++i) {
     int socket = listener.accept();
     if (socket >= 0) {
       if (makeRoom(quota))
@@ -81,7 +73,7 @@ bool Door::knows(Stranger &stranger, const Message &message) {
     try {
       Reader reader(message.body);
       Encounter encounter{stranger.nonce, reader.text(), port};
-      if (encounter.rankNonce.size() == kProofBytes && sameBytes(reader.text(), proofOf(key, Side::rank, encounter))) {
+      if (encounter.rankNonce.size() == proofBytes && sameBytes(reader.text(), proofOf(key, Side::rank, encounter))) {
         stranger.connection.trust();
         stranger.connection.send({Message::admitted, proofOf(key, Side::host, encounter)});
         return true;
@@ -116,7 +108,7 @@ Knock par::comm::knock(Connection &connection, const std::string &token, const s
     return connection.open() ? Knock::silent : Knock::noHost;
   if (challenge->kind != Message::challenge)
     return Knock::noHost;
-  Encounter encounter{"", randomBytes(kProofBytes), port};
+  Encounter encounter{"", randomBytes(proofBytes), port};
   std::string passage;
   try { // of a host that may be none
     Reader reader(challenge->body);
@@ -125,7 +117,7 @@ Knock par::comm::knock(Connection &connection, const std::string &token, const s
   } catch (const std::runtime_error &) {
     return Knock::noHost;
   }
-  if (encounter.hostNonce.size() != kProofBytes)
+  if (encounter.hostNonce.size() != proofBytes)
     return Knock::noHost;
   std::optional<std::string> secret = token.empty() ? askForSecret(passage) : token;
   if (!secret)

@@ -1,14 +1,6 @@
-//===- Door.h - who may speak with the host --------------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-//
-// Whoever connects is a stranger until it has shown that it knows the job's secret: it may send a few bytes,
-// has a few seconds, and makes room when there are too many of its kind, though not at once.
-//
-//===----------------------------------------------------------------------===//
+// Authentication of connections to the host of a job. Whoever connects is a stranger until it has shown that it knows
+// the job's secret: it may send a few bytes, has a few seconds, and makes room when there are too many of its kind,
+// though not at once.
 #pragma once
 
 #include "comm/Secret.h"

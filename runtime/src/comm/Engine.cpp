@@ -1,9 +1,4 @@
-//===- Engine.cpp - one rank's queues --------------------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// One rank's queues.
 #include "comm/Engine.h"
 #include "comm/Diagnosis.h"
 #include "par/comm/Launch.h"
@@ -138,7 +133,7 @@ private:
 Engine::Engine(std::shared_ptr<const Fabric> fabric, uint32_t rank) {
   self.fabric = std::move(fabric);
   self.rank = rank;
-  queues.resize(format::kMaxQueues);
+  queues.resize(format::maxQueues);
   for (size_t i = 0; i < self.fabric->table.size(); ++i) {
     Membership my;
     my.members = &self.fabric->table[i];
@@ -182,8 +177,8 @@ void Engine::check(uint32_t queue, const Communication &c) {
 }
 
 Operation Engine::post(uint32_t queue, std::span<const Communication> unit) {
-  if (queue >= queues.size() || unit.empty() || unit.size() > format::kMaxGroup)
-    throw std::invalid_argument(say(Sentence::badGroup, queue, queues.size(), unit.size(), format::kMaxGroup));
+  if (queue >= queues.size() || unit.empty() || unit.size() > format::maxGroup)
+    throw std::invalid_argument(say(Sentence::badGroup, queue, queues.size(), unit.size(), format::maxGroup));
   for (const Communication &c : unit)
     check(queue, c);
   Unit entry;

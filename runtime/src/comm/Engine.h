@@ -1,14 +1,5 @@
-//===- Engine.h - one rank's state machines --------------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-//
-// A unit at the head of a queue is a set of state machines that move when polled: one Meeting for all
-// collectives of the unit on one communicator, one Transfer for each send or recv.
-//
-//===----------------------------------------------------------------------===//
+// One rank's state machines. A unit at the head of a queue is a set of state machines that move when polled: one
+// Meeting for all collectives of the unit on one communicator, one Transfer for each send or recv.
 #pragma once
 
 #include "comm/Exchange.h"

@@ -1,9 +1,4 @@
-//===- Exchange.cpp - the memory in which communications meet --------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// The memory in which communications meet.
 #include "comm/Exchange.h"
 
 using namespace par::comm;
@@ -21,7 +16,7 @@ struct Offsets {
   explicit Offsets(size_t n) {
     members = 64;
     payload = pages(members + n * sizeof(MemberArea));
-    channels = payload + 2 * n * kSmall;
+    channels = payload + 2 * n * smallPayload;
     end = pages(channels + n * n * sizeof(Channel));
   }
 };

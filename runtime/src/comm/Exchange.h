@@ -1,15 +1,6 @@
-//===- Exchange.h - the memory in which communications meet ----------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-//
-// For every communicator of the table: what each member posted, a counter of arrivals, room for small
-// payloads, and a channel for each ordered pair of members. Every rank computes the same layout from the same
-// table; all of it begins zeroed.
-//
-//===----------------------------------------------------------------------===//
+// The memory in which communications meet. For every communicator of the table: what each member posted, a counter of
+// arrivals, room for small payloads, and a channel for each ordered pair of members. Every rank computes the same
+// layout from the same table; all of it begins zeroed.
 #pragma once
 
 #include "comm/Board.h"
@@ -21,7 +12,7 @@ namespace par::comm {
 
 /// Collectives whose contributions fit this many bytes are copied here and meet once instead of two or three
 /// times: with more ranks than cores a meeting costs more than copying 32 KiB.
-inline constexpr size_t kSmall = 32 << 10;
+inline constexpr size_t smallPayload = 32 << 10;
 
 /// A posted communication as the other members see it.
 struct Descriptor {
@@ -40,7 +31,7 @@ struct Descriptor {
 struct alignas(64) MemberArea {
   std::atomic<uint64_t> arrivals; ///< for diagnoses only
   uint32_t count[2];
-  Descriptor posted[2][format::kMaxGroup];
+  Descriptor posted[2][format::maxGroup];
 };
 
 /// One direction between two members. Numbers of the last transfer posted, and taken.
@@ -54,12 +45,12 @@ struct alignas(64) Channel {
 struct CommunicatorArea {
   std::atomic<uint64_t> *arrivals = nullptr; ///< of all members at all meetings so far
   MemberArea *members = nullptr;
-  std::byte *payload = nullptr; ///< [parity][member][kSmall]
+  std::byte *payload = nullptr; ///< [parity][member][smallPayload]
   Channel *channels = nullptr;  ///< [sender][receiver]
   uint32_t size = 0;
 
   std::byte *payloadOf(uint64_t round, uint32_t member) const {
-    return payload + ((round & 1) * size + member) * kSmall;
+    return payload + ((round & 1) * size + member) * smallPayload;
   }
   Channel &channel(uint32_t sender, uint32_t receiver) const { return channels[sender * size + receiver]; }
 };

@@ -1,15 +1,6 @@
-//===- Forked.cpp - par-run -n N -------------------------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-//
-// The parent forks the ranks and stays: it hosts the rendezvous, beats, and watches its children. Everything
-// that they share is inherited and has no name, so that nothing is left, however they end, and no stranger can
-// reach it: the job listens nowhere. They end with the parent.
-//
-//===----------------------------------------------------------------------===//
+// par-run -n N. The parent forks the ranks and stays: it hosts the rendezvous, beats, and watches its children.
+// Everything that they share is inherited and has no name, so that nothing is left, however they end, and no stranger
+// can reach it: the job listens nowhere. They end with the parent.
 #include "comm/Diagnosis.h"
 #include "comm/Interrupt.h"
 #include "comm/Local.h"

@@ -1,9 +1,4 @@
-//===- Host.cpp - the rendezvous and its exchanges -------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// The rendezvous and its exchanges.
 #include "comm/Host.h"
 #include "comm/Diagnosis.h"
 #include "comm/Interrupt.h"
@@ -73,7 +68,7 @@ Join Join::read(std::string_view bytes) {
   join.rank = reader.number();
   join.world = reader.number();
   join.pid = reader.number();
-  join.failure = checked(reader.text(), kMaxFailure);
+  join.failure = checked(reader.text(), maxFailure);
   return join;
 }
 

@@ -1,15 +1,6 @@
-//===- Host.h - the rendezvous and its exchanges ---------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-//
-// A single-threaded star, driven by step(): par-run's parent process drives it in its main loop, rank 0 of a
-// launcher's job in a thread. A rank belongs to the job when all have come: until then it may leave and come
-// again, and what is wrong with one is told to all that are there.
-//
-//===----------------------------------------------------------------------===//
+// The rendezvous and its exchanges. A single-threaded star, driven by step(): par-run's parent process drives it in its
+// main loop, rank 0 of a launcher's job in a thread. A rank belongs to the job when all have come: until then it may
+// leave and come again, and what is wrong with one is told to all that are there.
 #pragma once
 
 #include "comm/Base.h"
@@ -31,7 +22,7 @@ struct SharedFiles {
 };
 
 /// Bytes of what a rank says of its failure, at most: with the names around it, it fits on the board.
-inline constexpr size_t kMaxFailure = 512;
+inline constexpr size_t maxFailure = 512;
 
 /// What a rank says when it joins.
 struct Join {

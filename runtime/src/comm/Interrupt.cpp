@@ -1,9 +1,4 @@
-//===- Interrupt.cpp - what Ctrl-C and schedulers' signals do --------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Handling of Ctrl-C and of schedulers' signals.
 #include "comm/Interrupt.h"
 #include "comm/Diagnosis.h"
 #include "comm/Threads.h"

@@ -1,14 +1,6 @@
-//===- Interrupt.h - what Ctrl-C and schedulers' signals do ----------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-//
-// SIGINT, SIGTERM and SIGHUP. Before the first step nothing is lost: the job ends at once. From then on it ends
-// after the step, with its save. Whatever happens, a line says who got the signal and what became of it.
-//
-//===----------------------------------------------------------------------===//
+// Handling of Ctrl-C and of schedulers' signals. SIGINT, SIGTERM and SIGHUP. Before the first step nothing is lost: the
+// job ends at once. From then on it ends after the step, with its save. Whatever happens, a line says who got the
+// signal and what became of it.
 #pragma once
 
 #include "comm/Board.h"

@@ -1,14 +1,6 @@
-//===- Joining.cpp - how a rank finds its host and is taken in -------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-//
-// Whoever listens at the place of the rendezvous is believed only when it has shown the job's secret. Others
-// are passed over until the time is up, so that nobody but the job's own host can end a rank.
-//
-//===----------------------------------------------------------------------===//
+// Finds the host of a job and joins it. Whoever listens at the place of the rendezvous is believed only when it has
+// shown the job's secret. Others are passed over until the time is up, so that nobody but the job's own host can end a
+// rank.
 #include "comm/Door.h"
 #include "comm/Passage.h"
 #include "comm/Remote.h"

@@ -1,9 +1,4 @@
-//===- Launched.cpp - a rank that a launcher started -----------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// A rank that a launcher started.
 #include "comm/Diagnosis.h"
 #include "comm/Interrupt.h"
 #include "comm/Local.h"
@@ -91,7 +86,7 @@ Join joinOf(const Place &place) {
 
 /// What a host of this job does: with PAR_TOKEN, or a secret of its own for ranks of its user.
 Hosting hostingOf(const Launch &launch, const Place &place) {
-  std::string token = tokenOfEnvironment(), own = token.empty() ? randomBytes(kProofBytes) : "";
+  std::string token = tokenOfEnvironment(), own = token.empty() ? randomBytes(proofBytes) : "";
   Hosting hosting{launch.bundle, launch.joinTimeout};
   hosting.key = keyOf(token.empty() ? own : token, place.job);
   hosting.token = own;
@@ -166,7 +161,7 @@ int par::comm::runLaunched(const Launch &launch, const Place &place, const std::
 void par::comm::tellOthers(const Launch &launch, const Place &place, const std::string &why) {
   if (place.world == 1 || place.port == 0)
     return;
-  std::string line = format::printable(why.substr(0, std::min(why.find('\n'), kMaxFailure)));
+  std::string line = format::printable(why.substr(0, std::min(why.find('\n'), maxFailure)));
   try {
     if (place.rank == 0)
       return hostFailed(launch, place, line);

@@ -1,9 +1,4 @@
-//===- Local.cpp - all ranks as threads of one process ---------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// All ranks as threads of one process.
 #include "comm/Local.h"
 #include "comm/Base.h"
 #include "comm/Diagnosis.h"

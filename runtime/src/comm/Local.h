@@ -1,9 +1,4 @@
-//===- Local.h - all ranks as threads of one process -----------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// All ranks as threads of one process.
 #pragma once
 
 #include "comm/Base.h"

@@ -1,16 +1,7 @@
-//===- Meeting.cpp - collectives -------------------------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-//
-// Members arrive with what they posted, compare, and then each reads what it needs from the others. An
-// all_reduce in place goes in two halves: member r reduces chunk r, all meet, and everybody copies the chunks
-// of the others. All meet once more before anyone may overwrite what others read. Small ones are copied into
-// the payload area before the first meeting and need no other.
-//
-//===----------------------------------------------------------------------===//
+// Collectives. Members arrive with what they posted, compare, and then each reads what it needs from the others. An
+// all_reduce in place goes in two halves: member r reduces chunk r, all meet, and everybody copies the chunks of the
+// others. All meet once more before anyone may overwrite what others read. Small ones are copied into the payload area
+// before the first meeting and need no other.
 #include "comm/Engine.h"
 #include "comm/Reduce.h"
 #include "comm/StreamCopy.h"
@@ -45,7 +36,7 @@ Chunk chunkOf(const Communication &c, size_t r, size_t members) {
 void copy(void *to, const void *from, size_t bytes) {
   if (to == from || bytes == 0)
     return;
-  if (bytes >= kStreamed)
+  if (bytes >= streamedBytes)
     streamCopy(to, from, bytes);
   else
     std::memcpy(to, from, bytes);
@@ -71,7 +62,7 @@ void Meeting::publish(Self &self, Membership &my) {
     total += lines(contribution(c, n));
     reduces |= c.kind == CollKind::AllReduce;
   }
-  small = n > 1 && total <= kSmall;
+  small = n > 1 && total <= smallPayload;
   round = my.rounds++;
   MemberArea &mine = my.area.members[my.self];
   mine.count[round & 1] = uint32_t(posted.size());

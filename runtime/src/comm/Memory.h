@@ -1,9 +1,4 @@
-//===- Memory.h - arenas and what ranks share ------------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Arenas and what ranks share.
 #pragma once
 
 #include <cstddef>

@@ -1,9 +1,4 @@
-//===- Output.cpp - output that may find nobody to read it ----------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Output that may find nobody to read it.
 #include "par/comm/Output.h"
 #include "comm/Board.h"
 
@@ -16,7 +11,7 @@
 using namespace par::comm;
 
 /// Since the signal; and what a single piece has at least, as readers that are there may be slow.
-static constexpr int64_t readersTime = 2'000'000'000, leastReadersTime = 100'000'000;
+static constexpr int64_t readersTime = 2'000'000'000, minReadersTime = 100'000'000;
 
 // A pipe that can be written takes PIPE_BUF bytes without waiting.
 bool par::comm::writeOutput(int descriptor, std::string_view text) {
@@ -28,7 +23,7 @@ bool par::comm::writeOutput(int descriptor, std::string_view text) {
       continue;
     if (ready == 0) {
       int64_t asked = askedToEnd();
-      if (asked && now() > std::max(asked + readersTime, began + leastReadersTime)) {
+      if (asked && now() > std::max(asked + readersTime, began + minReadersTime)) {
         errno = ETIMEDOUT;
         return false;
       }

@@ -1,14 +1,5 @@
-//===- Passage.cpp - what ranks of one host hand each other ----------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-//
-// A request is one byte, 's' (secret) or 'm' (memory), and a proof of kProofBytes: for memory that of the key,
-// for the secret anything.
-//
-//===----------------------------------------------------------------------===//
+// Messages between ranks of one host. A request is one byte, 's' (secret) or 'm' (memory), and a proof of proofBytes:
+// for memory that of the key, for the secret anything.
 #include "comm/Passage.h"
 #include "comm/Secret.h"
 #include "par/comm/Sentences.h"
@@ -24,7 +15,7 @@ namespace {
 constexpr std::string_view prefix = "par-";
 constexpr size_t randomDigits = 32;
 /// Requests taken at a time: other users may send them, too, and the host has more to do.
-constexpr int mostRequests = 128;
+constexpr int maxRequests = 128;
 
 /// What a rank shows to get the memory that is passed here.
 std::string ticketOf(const std::string &key, const std::string &name) { return hmac(key, "par memory " + name); }
@@ -75,7 +66,7 @@ Passage::Passage(std::string token, std::string key)
       listener(Listener::local(address)) {}
 
 void Passage::serve(const std::vector<int> &descriptors) const {
-  for (int i = 0; i < mostRequests; ++i) {
+  for (int i = 0; i < maxRequests; ++i) {
     int socket = listener.accept();
     if (socket < 0)
       return;
@@ -88,7 +79,7 @@ void Passage::serve(const std::vector<int> &descriptors) const {
 // Who asks is of this user: one that is slow to say what it wants is waited for, but not for long.
 void Passage::answer(int socket, const std::vector<int> &descriptors) const {
   patience(socket, 200);
-  std::optional<std::string> asked = receiveExactly(socket, 1 + kProofBytes);
+  std::optional<std::string> asked = receiveExactly(socket, 1 + proofBytes);
   if (!asked)
     return;
   if (asked->front() == 's' && !token.empty())
@@ -101,8 +92,8 @@ std::optional<std::string> par::comm::askForSecret(const std::string &name) {
   int socket = enter(name);
   if (socket < 0)
     return std::nullopt;
-  request(socket, 's', std::string(kProofBytes, '\0'));
-  std::optional<std::string> secret = receiveExactly(socket, kProofBytes);
+  request(socket, 's', std::string(proofBytes, '\0'));
+  std::optional<std::string> secret = receiveExactly(socket, proofBytes);
   close(socket);
   return secret;
 }

@@ -1,15 +1,6 @@
-//===- Passage.h - what ranks of one host hand each other ------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-//
-// A local socket without a place in the file system. The kernel says whose process is at its other end, and
-// both sides ask: only processes of one user hand each other anything. Rank 0 gives the job's secret, where
-// no PAR_TOKEN is set, and to ranks that know it the descriptors of the job's memory.
-//
-//===----------------------------------------------------------------------===//
+// Messages between ranks of one host. A local socket without a place in the file system. The kernel says whose process
+// is at its other end, and both sides ask: only processes of one user hand each other anything. Rank 0 gives the job's
+// secret, where no PAR_TOKEN is set, and to ranks that know it the descriptors of the job's memory.
 #pragma once
 
 #include "comm/Socket.h"

@@ -1,9 +1,4 @@
-//===- Place.cpp - where a launcher has put this process -------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Reads rank and world from the environment of a launcher.
 #include "par/comm/Launch.h"
 #include "par/comm/Sentences.h"
 

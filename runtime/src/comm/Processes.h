@@ -1,9 +1,4 @@
-//===- Processes.h - ranks that are processes ------------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Ranks that are processes.
 #pragma once
 
 #include "par/comm/Launch.h"

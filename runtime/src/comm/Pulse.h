@@ -1,9 +1,4 @@
-//===- Pulse.h - a rank's second thread ------------------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// A rank's second thread.
 #pragma once
 
 #include "comm/Board.h"

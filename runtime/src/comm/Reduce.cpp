@@ -1,9 +1,4 @@
-//===- Reduce.cpp - elementwise reductions in member order -----------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Elementwise reductions in member order.
 #include "comm/Reduce.h"
 #include "comm/StreamCopy.h"
 #include "par/kernels/Narrow.h"
@@ -80,7 +75,7 @@ void reduceBlocks(std::byte *out, std::span<const std::byte *const> sources, siz
   typename Element::Computed sum[block];
   // What lies over a source is in the cache already.
   bool streams =
-      n * sizeof(Stored) >= comm::kStreamed && std::find(sources.begin(), sources.end(), out) == sources.end();
+      n * sizeof(Stored) >= comm::streamedBytes && std::find(sources.begin(), sources.end(), out) == sources.end();
   for (size_t begin = 0; begin < n; begin += block) {
     size_t m = std::min(block, n - begin);
     auto at = [&](const std::byte *p) { return reinterpret_cast<const Stored *>(p) + begin; };

@@ -1,9 +1,4 @@
-//===- Reduce.h - elementwise reductions in member order -------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Elementwise reductions in member order.
 #pragma once
 
 #include "par/format/Program.h"

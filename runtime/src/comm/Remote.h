@@ -1,9 +1,4 @@
-//===- Remote.h - a rank's control plane over a socket ---------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// A rank's control plane over a socket.
 #pragma once
 
 #include "comm/Host.h"

@@ -1,9 +1,4 @@
-//===- Run.cpp - every way of starting ends in rankMain --------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Every way of starting ends in rankMain.
 #include "comm/Diagnosis.h"
 #include "comm/Local.h"
 #include "comm/Processes.h"

@@ -1,9 +1,4 @@
-//===- Secret.cpp - how ranks and host of a job know each other ------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// The secret by which ranks and host of a job know each other.
 #include "comm/Secret.h"
 #include "par/comm/Launch.h"
 #include "par/comm/Sentences.h"
@@ -66,8 +61,8 @@ std::string par::comm::randomHex(size_t bytes) { return format::toHex(randomByte
 std::string par::comm::tokenOfEnvironment() {
   const char *token = std::getenv("PAR_TOKEN");
   std::string text = token ? token : "";
-  if (!text.empty() && text.size() < kLeastToken)
-    throw LaunchError(2, say(Sentence::tokenTooShort, text.size(), kLeastToken));
+  if (!text.empty() && text.size() < minToken)
+    throw LaunchError(2, say(Sentence::tokenTooShort, text.size(), minToken));
   return text;
 }
 

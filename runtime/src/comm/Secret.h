@@ -1,16 +1,7 @@
-//===- Secret.h - how ranks and host of a job know each other --------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-//
-// Every job has a secret: PAR_TOKEN where it is set, else random bytes of rank 0, which it hands to processes of
-// its own user on its own host (Passage.h). It never crosses a network. Both sides show that they know it: each
-// draws a nonce, and each answers with an HMAC over both, which side it is, and the port at which they met, so
-// that no answer serves at another time, place or side.
-//
-//===----------------------------------------------------------------------===//
+// The secret by which ranks and host of a job know each other. Every job has a secret: PAR_TOKEN where it is set, else
+// random bytes of rank 0, which it hands to processes of its own user on its own host (Passage.h). It never crosses a
+// network. Both sides show that they know it: each draws a nonce, and each answers with an HMAC over both, which side
+// it is, and the port at which they met, so that no answer serves at another time, place or side.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +11,9 @@
 namespace par::comm {
 
 /// Bytes of nonces, keys and proofs.
-inline constexpr size_t kProofBytes = 32;
+inline constexpr size_t proofBytes = 32;
 /// Characters of a PAR_TOKEN, at least: who hears one exchange could try out short ones.
-inline constexpr size_t kLeastToken = 16;
+inline constexpr size_t minToken = 16;
 
 /// HMAC-SHA256 (RFC 2104): 32 bytes.
 std::string hmac(std::string_view key, std::string_view message);

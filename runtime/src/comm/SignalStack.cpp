@@ -1,9 +1,4 @@
-//===- SignalStack.cpp - where signal handlers run -------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// A stack of its own for signal handlers.
 #include "par/comm/SignalStack.h"
 #include "comm/Memory.h"
 

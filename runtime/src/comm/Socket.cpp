@@ -1,9 +1,4 @@
-//===- Socket.cpp - listening, connecting, passing descriptors -------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Listening, connecting, passing descriptors.
 #include "comm/Socket.h"
 #include "par/comm/Sentences.h"
 

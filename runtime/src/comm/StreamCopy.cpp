@@ -1,9 +1,4 @@
-//===- StreamCopy.cpp - copies that leave the caches alone -----------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Copies that leave the caches alone.
 #include "comm/StreamCopy.h"
 
 #include <algorithm>

@@ -1,9 +1,4 @@
-//===- StreamCopy.h - copies that leave the caches alone -------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Copies that leave the caches alone.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +7,7 @@ namespace par::comm {
 
 /// Bytes from which a result is written past the caches: a core's own cache does not hold it until it is read,
 /// and products that run meanwhile keep what they have there. What is written past them is also not read first.
-constexpr size_t kStreamed = size_t(1) << 20;
+constexpr size_t streamedBytes = size_t(1) << 20;
 
 /// As memcpy of any number of bytes, but past the caches. The bytes are there for other processors when it
 /// returns.

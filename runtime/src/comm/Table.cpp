@@ -1,9 +1,4 @@
-//===- Table.cpp - a bundle's communicators as one table -------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// A bundle's communicators as one table.
 #include "par/comm/Communicator.h"
 #include "par/comm/Sentences.h"
 

@@ -1,9 +1,4 @@
-//===- Threads.cpp - threads that cannot be started say why ----------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Threads that cannot be started say why.
 #include "comm/Threads.h"
 #include "par/comm/Sentences.h"
 

@@ -1,9 +1,4 @@
-//===- Threads.h - threads that cannot be started say why ------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Threads that cannot be started say why.
 #pragma once
 
 #include <functional>

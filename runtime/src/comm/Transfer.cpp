@@ -1,14 +1,5 @@
-//===- Transfer.cpp - send and recv ----------------------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-//
-// The sender posts where its bytes are; the receiver copies them and says so. A channel holds one transfer at
-// a time: the next one of the same direction is posted when the last has been taken.
-//
-//===----------------------------------------------------------------------===//
+// Send and recv. The sender posts where its bytes are; the receiver copies them and says so. A channel holds one
+// transfer at a time: the next one of the same direction is posted when the last has been taken.
 #include "comm/Engine.h"
 #include "par/comm/Sentences.h"
 

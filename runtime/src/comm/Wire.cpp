@@ -1,14 +1,6 @@
-//===- Wire.cpp - bytes of the control plane -------------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-//
-// A frame is {u32 bytes of the body, u8 kind, u8 more, u16 'PR'} and the body. `more` says that the message
-// goes on in the next frame; such a frame has a body, so that the bound on a message bounds its frames.
-//
-//===----------------------------------------------------------------------===//
+// Bytes of the control plane. A frame is {u32 bytes of the body, u8 kind, u8 more, u16 'PR'} and the body. `more` says
+// that the message goes on in the next frame; such a frame has a body, so that the bound on a message bounds its
+// frames.
 #include "comm/Wire.h"
 #include "comm/Board.h"
 #include "par/comm/Sentences.h"
@@ -96,7 +88,7 @@ void Connection::close() {
 void Connection::send(const Message &message) {
   std::string_view rest = message.body;
   do {
-    std::string_view part = rest.substr(0, kMaxFrame - sizeof(Header));
+    std::string_view part = rest.substr(0, maxFrame - sizeof(Header));
     rest.remove_prefix(part.size());
     Header header{uint32_t(part.size()), message.kind, uint8_t(!rest.empty()), mark};
     out.append(reinterpret_cast<const char *>(&header), sizeof header).append(part);
@@ -148,8 +140,8 @@ bool Connection::takeFrame() {
     return false;
   std::memcpy(&header, in.data(), sizeof header);
   bool ours = header.mark == mark && header.kind <= Message::values && header.more <= (header.bytes ? 1 : 0);
-  if (!ours || header.bytes > kMaxFrame - sizeof header ||
-      partial.size() + header.bytes > (trusted ? maxMessage : kMaxStranger)) {
+  if (!ours || header.bytes > maxFrame - sizeof header ||
+      partial.size() + header.bytes > (trusted ? maxMessage : maxStranger)) {
     in.clear();
     close();
     return false;

@@ -1,9 +1,4 @@
-//===- Wire.h - bytes of the control plane ---------------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Bytes of the control plane.
 #pragma once
 
 #include <cstdint>
@@ -39,10 +34,10 @@ private:
 };
 
 /// Bytes of a frame, header included, at most.
-inline constexpr size_t kMaxFrame = 1 << 20;
+inline constexpr size_t maxFrame = 1 << 20;
 
 /// Bytes of a message of somebody who has not shown the job's secret, at most.
-inline constexpr size_t kMaxStranger = 512;
+inline constexpr size_t maxStranger = 512;
 
 /// What is said on a connection. Longer messages travel as several frames.
 struct Message {
@@ -81,7 +76,7 @@ public:
   std::optional<Message> next();
   /// The next message, if one comes within `milliseconds` and before the end of the stream.
   std::optional<Message> await(int milliseconds);
-  /// Who is at the other end has shown the job's secret and may send more than kMaxStranger bytes.
+  /// Who is at the other end has shown the job's secret and may send more than maxStranger bytes.
   void trust() { trusted = true; }
 
 private:

@@ -1,3 +1,5 @@
+// Writes and opens saves: each rank writes its rectangles into one safetensors file, rank 0 the index when all are on
+// the disk, and the finished folder is moved into place. Reading checks every file's facts against the index.
 #include "par/core/Checkpoint.h"
 
 #include "SaveIndex.h"

@@ -1,3 +1,5 @@
+// Converts elements between types. A double that is rounded to 16 bits through f32 is first rounded to odd, so that it
+// is rounded once; the first finite element that becomes infinite is reported.
 #include "par/core/Convert.h"
 
 #include "par/kernels/Narrow.h"

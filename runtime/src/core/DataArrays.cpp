@@ -22,12 +22,12 @@ struct Shard {
   std::vector<std::byte> wide = {}; ///< of an input without rows whose file has narrower integers
 };
 
-int64_t leastOf(const Limits &run) { return run.fromEnd ? -run.limit : 0; }
+int64_t minOf(const Limits &run) { return run.fromEnd ? -run.limit : 0; }
 
 std::string rangeOf(const Limits &run) {
   if (run.limit <= 0)
     return "";
-  return core::format(" in [{}, {})", leastOf(run), run.limit) +
+  return core::format(" in [{}, {})", minOf(run), run.limit) +
          (run.ignored ? core::format(" or the ignored {}", *run.ignored) : "");
 }
 
@@ -211,7 +211,7 @@ private:
   }
 
   static bool isWithin(const Limits &run, int64_t value) {
-    return run.limit == 0 || (value >= leastOf(run) && value < run.limit) || value == run.ignored;
+    return run.limit == 0 || (value >= minOf(run) && value < run.limit) || value == run.ignored;
   }
 
   static Failure outside(const Input &input, const Limits &run, const Shard &shard, std::optional<uint64_t> row,

@@ -27,7 +27,7 @@ public:
     windows = bytes < shift ? 0 : (bytes - shift) / length;
     if (windows < manifest.batch)
       throw Failure::at(path, Message::textTooShort, grouped(bytes), manifest.batch, length);
-    int64_t symbols = std::min(leastLimit(*tokens), labels ? leastLimit(*labels) : INT64_MAX);
+    int64_t symbols = std::min(minLimit(*tokens), labels ? minLimit(*labels) : INT64_MAX);
     for (uint64_t i = 0; symbols < 256 && i < bytes; ++i)
       if (std::to_integer<int64_t>(file.bytes()[i]) >= symbols)
         throw Failure::at(path, Message::textVocabulary, std::to_integer<int>(file.bytes()[i]), i, symbols);
@@ -58,7 +58,7 @@ public:
   void checkWhole() const override { file.checkWhole(); }
 
 private:
-  static int64_t leastLimit(const Input &input) {
+  static int64_t minLimit(const Input &input) {
     int64_t least = INT64_MAX;
     for (const format::Limits &run : input.limits)
       least = run.limit > 0 ? std::min(least, run.limit) : least;

@@ -1,3 +1,5 @@
+// Writes the trained weights whole, as a safetensors file or into a copy of the compiled model. Each rank writes the
+// parts that it owns, transposed where the model's file is.
 #include "par/core/Export.h"
 
 #include "par/core/Convert.h"

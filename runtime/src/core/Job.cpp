@@ -1,3 +1,5 @@
+// Prepares a run before ranks exist: opens bundle, initial values and data, checks that flags, device and folders suit,
+// then launches the ranks. Faults that would show after hours are looked for here.
 #include "par/core/Job.h"
 
 #include "JobRemarks.h"
@@ -264,7 +266,7 @@ void checkSave(const std::string &folder) {
 /// A bundle of a machine with more cores, or of somebody who wants none left, runs on as many threads as --threads
 /// takes.
 void boundThreads(Job &job) {
-  auto asked = static_cast<int>(job.bundle.manifest.threads), most = cpu::mostThreads();
+  auto asked = static_cast<int>(job.bundle.manifest.threads), most = cpu::maxThreads();
   if (job.options.threads || asked <= most)
     return;
   job.options.threads = most;
@@ -356,7 +358,7 @@ void checkDeviceFlags(const Job &job) {
 std::string Job::device() const { return options.device.empty() ? bundle.manifest.device : options.device; }
 
 bool Job::predicts() const {
-  auto has = [this](const char *name) { return bundle.programs.front().findEntry(name) != format::kNone; };
+  auto has = [this](const char *name) { return bundle.programs.front().findEntry(name) != format::noIndex; };
   return !options.output.empty() || (!options.eval && has("predict") && !has("train"));
 }
 
@@ -381,7 +383,7 @@ static std::string nameOf(const RunOptions &options) {
 static void checkTrainingFlags(const Job &job) {
   const RunOptions &options = job.options;
   const auto &entries = job.bundle.programs.front();
-  if (entries.findEntry("train") != format::kNone)
+  if (entries.findEntry("train") != format::noIndex)
     return;
   for (auto [isGiven, flag] : {std::pair(options.steps.has_value(), "--steps"),
                                {options.epochs.has_value(), "--epochs"},

@@ -1,3 +1,5 @@
+// Expands a program's entries for one rank into flat lists of steps with addresses in the arenas; an instruction of
+// every run is one step, a group is one.
 #include "par/core/Loader.h"
 
 #include "par/core/Failure.h"
@@ -20,9 +22,9 @@ LoadedProgram::LoadedProgram(const format::Bundle &bundle, const std::string &fo
 
 std::byte *LoadedProgram::address(uint32_t buffer, uint32_t slot) const {
   const format::Buffer &self = source.buffers[buffer];
-  const format::Buffer &owner = self.of == format::kNone ? self : source.buffers[self.of];
+  const format::Buffer &owner = self.of == format::noIndex ? self : source.buffers[self.of];
   std::byte *arena = self.space == format::Space::Dev ? arenas.dev : arenas.host;
-  return arena + owner.at[slot] + (self.of == format::kNone ? 0 : self.offset);
+  return arena + owner.at[slot] + (self.of == format::noIndex ? 0 : self.offset);
 }
 
 /// Expands one entry: every instruction of every run becomes a step, groups become one.
@@ -152,7 +154,7 @@ const ExpandedEntry &LoadedProgram::entry(const std::string &name) {
     if (known->name == name)
       return *known;
   uint32_t index = source.findEntry(name);
-  if (index == format::kNone) {
+  if (index == format::noIndex) {
     std::string names;
     for (const format::Entry &entry : source.entries)
       names += (names.empty() ? "" : ", ") + entry.name;
@@ -161,7 +163,7 @@ const ExpandedEntry &LoadedProgram::entry(const std::string &name) {
       throw std::move(failure).note(
           "a bundle that trains does not predict: compile its model without train (--set train=null) "
           "and run that bundle with --weights");
-    if (source.findEntry("predict") != format::kNone)
+    if (source.findEntry("predict") != format::noIndex)
       throw std::move(failure).note("a bundle without train does nothing but predict: compile the model with train");
     throw failure;
   }

@@ -1,3 +1,5 @@
+// Parses par-run's command line by a table of flags. Flags of other launchers and keys of the plan get an error that
+// names Par's own.
 #include "par/core/Options.h"
 
 #include "par/core/Failure.h"
@@ -53,9 +55,9 @@ double seconds(const std::string &flag, const std::string &text) {
 
 int threadCount(const std::string &text) {
   int value = wholeNumber("--threads", text, 1);
-  if (value > cpu::mostThreads())
-    refuse(Message::tooManyThreads, value, cpu::mostThreads(), cpu::threadsOfCore,
-           cpu::mostThreads() / cpu::threadsOfCore);
+  if (value > cpu::maxThreads())
+    refuse(Message::tooManyThreads, value, cpu::maxThreads(), cpu::threadsOfCore,
+           cpu::maxThreads() / cpu::threadsOfCore);
   return value;
 }
 

@@ -1,3 +1,5 @@
+// Prints progress lines and the final summary, and writes metrics and the trace. Of a step's reports by rank the
+// slowest time, the sum of bytes sent and the first owner's metrics are shown.
 #include "Progress.h"
 
 #include "par/comm/Output.h"

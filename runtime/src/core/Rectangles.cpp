@@ -1,3 +1,5 @@
+// Copies between blocks of dense row-major arrays, and fills of initial values. A random value depends on the tensor,
+// the element's position in the whole and the seed only, so any sharding starts alike.
 #include "par/core/Rectangles.h"
 
 #include "par/core/Failure.h"

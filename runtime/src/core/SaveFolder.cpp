@@ -1,3 +1,5 @@
+// Keeps the folder of saves: lists them, removes the oldest and the remnants of killed runs, and replaces a save
+// through renames, so that a complete one exists at any moment.
 #include "par/core/SaveFolder.h"
 
 #include "SaveIndex.h"

@@ -1,3 +1,5 @@
+// Reads and writes a save's index.json. The text is checked against its checksum first; parts of each tensor must be
+// disjoint and cover it, which a sweep along the most divided dim decides.
 #include "SaveIndex.h"
 
 #include "format/Json.h"
@@ -19,7 +21,7 @@ namespace {
 constexpr std::string_view beforeChecksum = ",\n \"checksum\": \"", afterChecksum = "\"\n}\n";
 constexpr size_t digits = 32;
 /// Steps as --steps takes them, and rows that many steps of any batch consume.
-constexpr uint64_t mostSteps = uint64_t(1) << 40, mostRows = uint64_t(1) << 60;
+constexpr uint64_t maxSteps = uint64_t(1) << 40, maxRows = uint64_t(1) << 60;
 
 [[noreturn]] void refuse(const std::string &folder, const std::string &what) {
   throw Failure::at(folder, Message::checkpointIndex, what);
@@ -135,7 +137,7 @@ bool overlap(const SavedPart &a, const SavedPart &b) {
 }
 
 /// The dim along which the parts begin at the most places.
-size_t mostCutDim(const SavedTensor &tensor) {
+size_t maxCutDim(const SavedTensor &tensor) {
   size_t best = 0, most = 0;
   for (size_t d = 0; d < tensor.shape.size(); ++d) {
     std::set<int64_t> starts;
@@ -151,7 +153,7 @@ size_t mostCutDim(const SavedTensor &tensor) {
 void checkDisjoint(const std::string &folder, const std::string &name, const SavedTensor &tensor) {
   if (tensor.parts.size() < 2)
     return;
-  size_t dim = mostCutDim(tensor);
+  size_t dim = maxCutDim(tensor);
   std::vector<const SavedPart *> order, open;
   for (const SavedPart &part : tensor.parts)
     order.push_back(&part);
@@ -214,8 +216,8 @@ SavedTensor readTensor(const std::string &folder, const std::string &name, const
 
 RunPosition readPosition(const Entries &index) {
   RunPosition position;
-  position.step = index.number("step", 1, mostSteps);
-  position.rows = index.number("rows", position.step, mostRows); // a step takes a row at least
+  position.step = index.number("step", 1, maxSteps);
+  position.rows = index.number("rows", position.step, maxRows); // a step takes a row at least
   position.seed = index.number("seed", 0, ~uint64_t(0));
   std::string order = index.text("order");
   if (order != "shuffled" && order != "sequential")

@@ -1,3 +1,5 @@
+// One rank's run: allocates the arena, sets the initial state, feeds inputs, fetches results. A checked run poisons the
+// arena's pool and measures how far it is written.
 #include "par/core/Session.h"
 
 #include "par/core/Failure.h"
@@ -93,7 +95,7 @@ constexpr uint32_t poisonWord = 0x7ff5a5a5;
 
 comm::Hello helloOf(const format::Manifest &manifest, uint32_t rank, const std::string &libraries) {
   comm::Hello hello;
-  hello.format = core::format("{}.{}", format::kFormatMajor, format::kFormatMinor);
+  hello.format = core::format("{}.{}", format::formatMajor, format::formatMinor);
   hello.bundleHash = manifest.bundleHash;
   hello.planHash = manifest.planHash;
   hello.coordinates = rank < manifest.ranks.size() ? coordinatesOf(manifest, rank) : "";
@@ -138,7 +140,7 @@ void Session::forEachTensor(const std::function<void(const format::Tensor &, std
   std::vector<std::byte> staging;
   for (uint32_t i = 0; i < program.buffers.size(); ++i) {
     const format::Buffer &buffer = program.buffers[i];
-    if (buffer.kind != format::BufferKind::State || buffer.of != format::kNone)
+    if (buffer.kind != format::BufferKind::State || buffer.of != format::noIndex)
       continue;
     const format::Tensor *tensor = bundle.manifest.findTensor(buffer.tensor);
     for (uint32_t slot = 0; tensor && slot < format::depthOf(program, i); ++slot) {

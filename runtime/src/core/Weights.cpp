@@ -1,3 +1,5 @@
+// Opens the sources of tensors (model file, safetensors, saves), checks that they hold what the bundle needs with its
+// shapes and types, and reads each rank's rectangles with conversion.
 #include "par/core/Weights.h"
 
 #include "format/Json.h"
@@ -168,7 +170,7 @@ fs::path besideModel(const fs::path &model, const std::string &file) {
 
 WeightStore openConstants(const format::Manifest &manifest, const std::string &bundle) {
   WeightStore store;
-  store.place = (fs::path(bundle) / format::kConstantsFile).string();
+  store.place = (fs::path(bundle) / format::constantsFile).string();
   std::shared_ptr<MappedFile> file;
   for (const Tensor &tensor : manifest.tensors) {
     if (!tensor.value)

@@ -37,7 +37,7 @@ bool hasFeature(std::string_view name) {
   return false;
 }
 
-int mostThreads() { return threadsOfCore * static_cast<int>(std::max(1u, std::thread::hardware_concurrency())); }
+int maxThreads() { return threadsOfCore * static_cast<int>(std::max(1u, std::thread::hardware_concurrency())); }
 
 std::string isaLevel() {
   for (const char *level : {"x86-64-v4", "x86-64-v3", "x86-64-v2"})

@@ -1,3 +1,5 @@
+// Matmuls by oneDNN, as dnnl_sgemm calls on whole matrices or pieces, or as its matmul primitive; the choice for each
+// shape is rank 0's (by timing) and has a text form that ranks exchange.
 #include "par/cpu/Matmul.h"
 
 #include "MatrixOffsets.h"

@@ -19,10 +19,10 @@ constexpr double margin = 0.95;
 /// Multiplications of a product whose pieces are tried, 15 ms on a core with AVX-512: larger ones are as fast whole.
 constexpr double largestInPieces = 1.6e9;
 /// Elements of its operands: strides may be long.
-constexpr uint64_t mostElements = 1 << 26;
+constexpr uint64_t maxElements = 1 << 26;
 
 /// Of inputs and of results; each run takes the next part, since a step's operands are not in the core's own cache.
-constexpr uint64_t leastMemory = 12 << 20;
+constexpr uint64_t minMemory = 12 << 20;
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
 double multiplications(const Call &call) {
@@ -56,8 +56,8 @@ Call cut(Call call) {
 } // namespace
 
 float *MatmulTrials::take(std::vector<float> &memory, uint64_t &next, uint64_t elements, float value) {
-  if (memory.size() < std::max(elements, leastMemory))
-    memory.resize(std::max(elements, leastMemory), value);
+  if (memory.size() < std::max(elements, minMemory))
+    memory.resize(std::max(elements, minMemory), value);
   if (next + elements > memory.size())
     next = 0;
   float *taken = memory.data() + next;
@@ -101,7 +101,7 @@ static constexpr MatmulChoice pieces[] = {{MatmulChoice::SgemmByK, 128}, {Matmul
 
 MatmulChoice MatmulTrials::tryPieces(Call call) {
   limitBatch(call);
-  if (multiplications(call) > largestInPieces || call.extent('a') + call.extent('b') + call.extent('c') > mostElements)
+  if (multiplications(call) > largestInPieces || call.extent('a') + call.extent('b') + call.extent('c') > maxElements)
     return {};
   std::vector<MatmulChoice> choices{{}};
   for (const MatmulChoice &choice : pieces)

@@ -21,7 +21,7 @@ using format::Call;
 
 namespace {
 
-constexpr int64_t blockWidth = 256, fewestRows = 64, fewestColumns = 64, probes = 64;
+constexpr int64_t blockWidth = 256, minRows = 64, minColumns = 64, probes = 64;
 constexpr double smallestProduct = 1 << 24;
 
 /// The operand that may be zero in rows, [rows, columns], one row after the other.
@@ -48,7 +48,7 @@ struct Block {
 
 /// Whether places all over the operand are mostly zeros.
 bool looksEmpty(const Operand &operand) {
-  if (operand.rows < fewestRows || operand.columns < blockWidth)
+  if (operand.rows < minRows || operand.columns < blockWidth)
     return false;
   int64_t places = operand.rows * operand.blocks(), empty = 0;
   for (int64_t probe = 0; probe < probes; ++probe) {
@@ -199,8 +199,8 @@ bool ZeroRows::skip(const float *a, const float *b, float *c) const {
 
 std::unique_ptr<Matmul> skipZeroRows(const Call &call, std::unique_ptr<Matmul> dense) {
   double work = static_cast<double>(call.m) * static_cast<double>(call.n) * static_cast<double>(call.k);
-  bool skips = work >= smallestProduct && !call.bias && std::min(call.m, call.n) >= fewestColumns &&
-               !(call.transA && call.transB);
+  bool skips =
+      work >= smallestProduct && !call.bias && std::min(call.m, call.n) >= minColumns && !(call.transA && call.transB);
   return skips ? std::make_unique<ZeroRows>(call, std::move(dense)) : std::move(dense);
 }
 

@@ -1,3 +1,5 @@
+// Agrees on matmul algorithms: rank 0 takes them from the tuning file, by timing or from cuBLASLt's heuristic, sends
+// them to all, and each rank builds its matmuls with the same ones, so that results are equal.
 #include "cuda/Agree.h"
 
 #include "cuda/Trial.h"
@@ -17,8 +19,8 @@ uint32_t alignmentOf(const format::Program &program, const format::Instruction &
   uint64_t bits = 256;
   for (const format::Operand &operand : instruction.operands) {
     const format::Buffer &self = program.buffers[operand.buffer];
-    const format::Buffer &owner = self.of == format::kNone ? self : program.buffers[self.of];
-    bits |= self.of == format::kNone ? 0 : self.offset;
+    const format::Buffer &owner = self.of == format::noIndex ? self : program.buffers[self.of];
+    bits |= self.of == format::noIndex ? 0 : self.offset;
     for (uint64_t at : owner.at)
       bits |= at;
   }
@@ -108,11 +110,11 @@ std::string encode(const TunedProducts &products) {
 void checkQueue(const format::Program &program, uint32_t call) {
   if (!program.calls[call].sums())
     return;
-  uint32_t queue = format::kNone;
+  uint32_t queue = format::noIndex;
   for (const format::Block &block : program.blocks)
     for (const format::Instruction &instruction : block.instructions)
       if (instruction.op == format::Op::Call && instruction.call == call) {
-        if (queue != format::kNone && queue != instruction.queue)
+        if (queue != format::noIndex && queue != instruction.queue)
           throw Failure::at("", Message::unsupportedInstruction, "call \"" + program.calls[call].name + "\"",
                             "a sum on more than one queue");
         queue = instruction.queue;

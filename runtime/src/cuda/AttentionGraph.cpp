@@ -1,3 +1,5 @@
+// Builds forward and backward attention as cuDNN graphs of matmuls, pointwise ops and reductions. Batches, then heads
+// that share keys, are cut into pieces until the scores of one piece fit the limit.
 #include "cuda/AttentionGraph.h"
 
 #include "par/kernels/Builtins.h"

@@ -9,7 +9,7 @@ using core::Message;
 namespace {
 
 constexpr LibraryName blasName{"cuBLASLt", "libcublasLt.so", "PAR_CUBLASLT_LIBRARY"};
-constexpr size_t leastBlas = 120000;
+constexpr size_t minBlas = 120000;
 
 std::string blasVersionText(size_t number) {
   return std::to_string(number / 10000) + "." + std::to_string(number / 100 % 100);
@@ -37,7 +37,7 @@ Blas::Blas() : library(openBlas()) {
 #define PAR_BLAS_BIND(NAME, RESULT, SYMBOL, PARAMETERS) cuda::bind(library, NAME, SYMBOL);
   PAR_BLAS_ENTRIES(PAR_BLAS_BIND)
 #undef PAR_BLAS_BIND
-  library.requireVersion(version() >= leastBlas, blasVersionText(version()), blasVersionText(leastBlas));
+  library.requireVersion(version() >= minBlas, blasVersionText(version()), blasVersionText(minBlas));
   if (int status = create(&handle))
     throw Failure::at("", Message::cudaFailed, "cublasLtCreate", "status " + std::to_string(status));
 }

@@ -1,3 +1,5 @@
+// Runs programs on a GPU: queues are streams, signals and waits are events. An entry is captured as a CUDA graph when
+// it repeats, whole if it communicates with nobody; inputs of the next run are staged while it computes.
 #include "par/cuda/Device.h"
 
 #include "comm/Engine.h"

@@ -10,11 +10,11 @@ using core::Message;
 namespace {
 
 constexpr LibraryName dnnName{"cuDNN", "libcudnn.so.9", "PAR_CUDNN_LIBRARY"};
-constexpr size_t leastDnn = 90000;
+constexpr size_t minDnn = 90000;
 
 /// Until 9.0 the number was 1000 times the major version, and 100 times the minor one.
 std::string dnnVersionText(size_t number) {
-  size_t major = number < leastDnn ? 1000 : 10000;
+  size_t major = number < minDnn ? 1000 : 10000;
   return std::to_string(number / major) + "." + std::to_string(number % major / 100) + "." +
          std::to_string(number % 100);
 }
@@ -25,7 +25,7 @@ Dnn::Dnn(Library &&opened) : library(std::move(opened)) {
 #define PAR_DNN_BIND(NAME, RESULT, SYMBOL, PARAMETERS) cuda::bind(library, NAME, SYMBOL);
   PAR_DNN_ENTRIES(PAR_DNN_BIND)
 #undef PAR_DNN_BIND
-  library.requireVersion(version() >= leastDnn, dnnVersionText(version()), dnnVersionText(leastDnn));
+  library.requireVersion(version() >= minDnn, dnnVersionText(version()), dnnVersionText(minDnn));
 }
 
 Dnn::Dnn() : Dnn(Library(dnnName)) {

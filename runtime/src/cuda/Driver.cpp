@@ -33,7 +33,7 @@ Driver::Driver() : library(driverName) {
   PAR_CUDA_ENTRIES(PAR_CUDA_BIND)
 #undef PAR_CUDA_BIND
   check(driverVersion(&number), "cuDriverGetVersion");
-  library.requireVersion(number >= leastDriver, driverVersionText(number), driverVersionText(leastDriver));
+  library.requireVersion(number >= minDriver, driverVersionText(number), driverVersionText(minDriver));
   check(init(0), "cuInit");
   int count = 0;
   check(deviceCount(&count), "cuDeviceGetCount");

@@ -1,3 +1,5 @@
+// Makes the cuDNN graphs of a program's builtins. Rank 0 chooses each graph's engine, from the tuning file or by
+// timing, and all ranks use the same.
 #include "cuda/LibraryGraphs.h"
 
 #include "cuda/AttentionGraph.h"

@@ -26,7 +26,7 @@ Nccl::Nccl() : library(withEnvironment()) {
 #undef PAR_NCCL_BIND
   getVersion(&version);
   // Older ones have no implicit launch order, and hang where communicators meet in different orders.
-  library.requireVersion(version >= leastNccl, ncclVersionText(version), ncclVersionText(leastNccl));
+  library.requireVersion(version >= minNccl, ncclVersionText(version), ncclVersionText(minNccl));
 }
 
 std::string Nccl::describe() const { return "NCCL " + ncclVersionText(version); }

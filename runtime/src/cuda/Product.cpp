@@ -1,3 +1,5 @@
+// One matmul by cuBLASLt: layouts and epilogue from the call, batch dims folded into one stride where possible, else
+// walked; algorithms come from the heuristic and are checked before use.
 #include "cuda/SumApart.h"
 #include "par/core/Failure.h"
 
@@ -18,7 +20,7 @@ constexpr int layoutBatch = 5, layoutStride = 6, preferenceWorkspace = 1, prefer
 /// Parts of a sum over k lie in f32 in the workspace and are added in order: neither by atomics in C, nor
 /// rounded to C's type.
 constexpr uint32_t reductionInF32 = 2;
-constexpr int mostProposals = 8;
+constexpr int maxProposals = 8;
 /// Members of cublasLtEpilogue_t, which are sums of these.
 constexpr int epilogueNone = 1, epilogueBias = 4, epilogueGelu = 32, epilogueGeluGrad = 64, epilogueAux = 128;
 /// CUBLASLT_EPILOGUE_BGRADA and BGRADB: the sum of the library's first or second operand, which are our B and A.
@@ -170,9 +172,9 @@ std::vector<BlasAlgorithm> Product::ask() const {
   uint32_t bytes = batch.outer.size() > 1 ? static_cast<uint32_t>(format::sizeOf(call.type)) : alignment;
   for (int operand = 0; operand < 4; ++operand)
     blas.preferenceSet(preference, preferenceAlignment + operand, &bytes, sizeof bytes);
-  std::array<BlasHeuristic, mostProposals> found;
+  std::array<BlasHeuristic, maxProposals> found;
   int count = 0;
-  int status = blas.heuristic(blas.handle, descriptor, b, a, c, c, preference, mostProposals, found.data(), &count);
+  int status = blas.heuristic(blas.handle, descriptor, b, a, c, c, preference, maxProposals, found.data(), &count);
   blas.preferenceDestroy(preference);
   std::vector<BlasAlgorithm> good;
   for (int i = 0; status == 0 && i < count; ++i)

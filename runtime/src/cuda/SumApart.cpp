@@ -7,12 +7,12 @@ using format::DType;
 namespace {
 
 /// Parts of a sum that run side by side, and rows that are worth one.
-constexpr int64_t mostParts = 32, fewestRows = 64;
+constexpr int64_t maxParts = 32, minRows = 64;
 constexpr uint32_t blockAlignment = 256;
 
 int64_t partsOf(int64_t rows) {
   int64_t parts = 1;
-  while (parts < mostParts && rows % (2 * parts) == 0 && rows / (2 * parts) >= fewestRows)
+  while (parts < maxParts && rows % (2 * parts) == 0 && rows / (2 * parts) >= minRows)
     parts *= 2;
   return parts;
 }

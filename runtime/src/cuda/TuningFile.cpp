@@ -1,3 +1,5 @@
+// Reads and writes the JSON file of tuned matmul algorithms and graph engines. Every value is checked; an error names
+// its place in the file.
 #include "cuda/TuningFile.h"
 
 #include "par/core/Failure.h"

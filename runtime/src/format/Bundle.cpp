@@ -1,9 +1,4 @@
-//===- Bundle.cpp - The folder, written whole or not at all --------------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// The folder, written whole or not at all.
 #include "par/format/Bundle.h"
 #include "Check.h"
 #include "Json.h"
@@ -19,7 +14,8 @@
 
 using namespace par::format;
 
-static constexpr Word kManifest = "manifest.json", kProvenance = "provenance.json", kKernelObject = "kernels-x86.so";
+static constexpr Word manifestFile = "manifest.json", provenanceFile = "provenance.json",
+                      kernelObject = "kernels-x86.so";
 
 static std::string roleFile(size_t role) { return "role-" + std::to_string(role) + ".json"; }
 
@@ -52,7 +48,7 @@ static std::string bundleHashOf(const std::vector<File> &files) {
 
 static std::string writeProvenance(const std::vector<std::string> &lines) {
   Writer w;
-  w.raw("{").key("par_provenance").numbers(std::vector<int64_t>{kFormatMajor, kFormatMinor});
+  w.raw("{").key("par_provenance").numbers(std::vector<int64_t>{formatMajor, formatMinor});
   w.raw("\n").key("lines").raw("[");
   for (const std::string &line : lines)
     w.raw("\n").comma().text(printable(line));
@@ -88,15 +84,15 @@ static Status writeFiles(const std::string &folder, Manifest &manifest, const Bu
   for (size_t role = 0; role < bundle.programs.size(); ++role)
     if (Status status = add(roleFile(role), writeProgram(bundle.programs[role])); !status)
       return status;
-  if (Status status = add(std::string(kProvenance), writeProvenance(bundle.provenance)); !status)
+  if (Status status = add(std::string(provenanceFile), writeProvenance(bundle.provenance)); !status)
     return status;
   for (const Blob &blob : bundle.blobs)
     if (Status status = add(blob.name, blob.bytes); !status)
       return status;
   manifest.bundleHash = bundleHashOf(manifest.files);
-  if (Status sound = checkManifest(manifest, std::string(kManifest)); !sound)
+  if (Status sound = checkManifest(manifest, std::string(manifestFile)); !sound)
     return sound;
-  return writeFile(folder + "/" + std::string(kManifest), writeManifest(manifest));
+  return writeFile(folder + "/" + std::string(manifestFile), writeManifest(manifest));
 }
 
 /// As readBundle will: what no reader takes does not get the bundle's name.
@@ -121,7 +117,7 @@ Expected<Manifest> par::format::writeBundle(const std::string &path, const Bundl
   Status status = writeFiles(*temporary, manifest, bundle);
   if (status)
     status = readBack(*temporary, *folder);
-  std::vector<std::string> names{std::string(kManifest)};
+  std::vector<std::string> names{std::string(manifestFile)};
   for (const File &file : manifest.files)
     names.push_back(file.name);
   if (status)
@@ -175,8 +171,8 @@ Expected<std::string> par::format::readListed(const std::string &folder, const M
   const File *file = findFile(manifest, name);
   if (!file)
     return Error{"is not in the manifest's list of files, so its content is not known"};
-  if (file->size > kMaxText)
-    return Error{std::to_string(file->size) + " bytes, at most " + std::to_string(kMaxText) + " are read"};
+  if (file->size > maxText)
+    return Error{std::to_string(file->size) + " bytes, at most " + std::to_string(maxText) + " are read"};
   std::string bytes;
   if (Status status = readChecked(folder, *file, [&](std::string_view piece) { bytes += piece; }); !status)
     return status.error();
@@ -186,7 +182,7 @@ Expected<std::string> par::format::readListed(const std::string &folder, const M
 /// A text of the bundle as it is listed.
 static Expected<std::string> readText(const std::string &folder, const Manifest &manifest, const std::string &name) {
   if (!lists(manifest, name))
-    return Error{std::string(kManifest) + ": files: " + name + " is missing"};
+    return Error{std::string(manifestFile) + ": files: " + name + " is missing"};
   Expected<std::string> text = readListed(folder, manifest, name);
   return text ? text : Error{name + ": " + text.message()};
 }
@@ -195,7 +191,7 @@ static Expected<std::string> readText(const std::string &folder, const Manifest 
 static Status checkListed(const Bundle &bundle) {
   const std::vector<File> &files = bundle.manifest.files;
   bool cuda = bundle.manifest.device == "cuda";
-  Word file = cuda ? "kernels.ptx" : kKernelObject;
+  Word file = cuda ? "kernels.ptx" : kernelObject;
   bool listed =
       lists(bundle.manifest, file) || (cuda && std::any_of(files.begin(), files.end(), [](const File &file) {
                                          return file.name.starts_with("kernels-sm") && file.name.ends_with(".cubin");
@@ -203,13 +199,13 @@ static Status checkListed(const Bundle &bundle) {
   for (const Program &program : bundle.programs)
     for (const Kernel &kernel : program.kernels)
       if (!kernel.builtin && !listed)
-        return Error{std::string(kManifest) + ": files: " + std::string(file) + ", which holds kernel '" + kernel.name +
-                     "', is missing"};
+        return Error{std::string(manifestFile) + ": files: " + std::string(file) + ", which holds kernel '" +
+                     kernel.name + "', is missing"};
   return {};
 }
 
 Expected<Bundle> par::format::readPrograms(const std::string &folder) {
-  std::string manifestName(kManifest);
+  std::string manifestName(manifestFile);
   Expected<std::string> text = readPlainFile(folder + "/" + manifestName);
   if (!text)
     return Error{folder + "/" + manifestName + ": cannot open: " + text.message()};
@@ -231,10 +227,10 @@ Expected<Bundle> par::format::readPrograms(const std::string &folder) {
       return program.error();
     bundle.programs.push_back(std::move(*program));
   }
-  Expected<std::string> lines = readText(folder, bundle.manifest, std::string(kProvenance));
+  Expected<std::string> lines = readText(folder, bundle.manifest, std::string(provenanceFile));
   if (!lines)
     return lines.error();
-  Expected<std::vector<std::string>> provenance = parseProvenance(*lines, std::string(kProvenance));
+  Expected<std::vector<std::string>> provenance = parseProvenance(*lines, std::string(provenanceFile));
   if (!provenance)
     return provenance.error();
   bundle.provenance = std::move(*provenance);

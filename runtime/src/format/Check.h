@@ -1,9 +1,4 @@
-//===- Check.h - What must hold of a program and a manifest by themselves ----------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Conditions that a program and a manifest meet by themselves.
 #pragma once
 
 #include "par/format/Manifest.h"

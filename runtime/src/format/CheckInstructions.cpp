@@ -1,9 +1,4 @@
-//===- CheckInstructions.cpp - Every instruction takes what it is given -----------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Every instruction takes what it is given.
 #include "CheckProgram.h"
 #include "Names.h"
 
@@ -145,8 +140,8 @@ Status Checker::communication(const Instruction &it, const std::string &place) c
 
 Status Checker::group(const Block &block, size_t n, const std::string &place) const {
   const Instruction &it = block.instructions[n];
-  if (it.n < 1 || it.n > kMaxGroup || it.n >= block.instructions.size() - n)
-    return fail(place, "a group of " + number(it.n) + " communications, expected 1 to " + number(kMaxGroup) +
+  if (it.n < 1 || it.n > maxGroup || it.n >= block.instructions.size() - n)
+    return fail(place, "a group of " + number(it.n) + " communications, expected 1 to " + number(maxGroup) +
                            " that all stand in its block");
   for (size_t i = 1; i <= it.n; ++i) {
     const Instruction &member = block.instructions[n + i];

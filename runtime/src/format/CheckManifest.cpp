@@ -1,9 +1,4 @@
-//===- CheckManifest.cpp - Ranks, groups and layouts agree --------------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Ranks, groups and layouts agree.
 #include "Check.h"
 #include "par/format/Printable.h"
 
@@ -300,12 +295,12 @@ Status ManifestChecker::value(const Tensor &tensor, int64_t elements) const {
     return {};
   uint64_t size = 0;
   for (const File &file : manifest.files)
-    if (file.name == kConstantsFile)
+    if (file.name == constantsFile)
       size = file.size;
   uint64_t needed = uint64_t(elements) * sizeOf(tensor.type);
   if (*tensor.value > size || needed > size - *tensor.value)
     return fail(place, "its " + number(int64_t(needed)) + " bytes at " + number(int64_t(*tensor.value)) + " of " +
-                           kConstantsFile + " end outside of the file, which has " + number(int64_t(size)));
+                           constantsFile + " end outside of the file, which has " + number(int64_t(size)));
   return {};
 }
 

@@ -1,9 +1,4 @@
-//===- CheckProgram.h - The checks of one program -------------------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// The checks of one program.
 #pragma once
 
 #include "Check.h"

@@ -1,9 +1,4 @@
-//===- CheckTables.cpp - The tables of a program are sound --------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// The tables of a program are sound.
 #include "CheckProgram.h"
 
 #include <algorithm>
@@ -12,17 +7,17 @@
 
 using namespace par::format;
 
-static constexpr uint64_t kMaxBytes = uint64_t(1) << 47;
-static constexpr int64_t kAuxMultiple = 8; ///< what libraries want of the leading stride of aux
+static constexpr uint64_t maxBytes = uint64_t(1) << 47;
+static constexpr int64_t auxMultiple = 8; ///< what libraries want of the leading stride of aux
 /// Instructions that one entry may expand to, and products that one call may be.
-static constexpr uint64_t kMaxExpanded = uint64_t(1) << 24;
+static constexpr uint64_t maxExpanded = uint64_t(1) << 24;
 
-/// Bytes of a slot, none of an empty one; nothing if a dim is negative or the product of the others is over kMaxBytes.
+/// Bytes of a slot, none of an empty one; nothing if a dim is negative or the product of the others is over maxBytes.
 static std::optional<uint64_t> soundBytes(const Buffer &buffer) {
   uint64_t n = sizeOf(buffer.type);
   bool empty = false;
   for (int64_t dim : buffer.shape) {
-    if (dim < 0 || uint64_t(dim) > kMaxBytes / n)
+    if (dim < 0 || uint64_t(dim) > maxBytes / n)
       return std::nullopt;
     empty |= dim == 0;
     n *= std::max<uint64_t>(1, uint64_t(dim));
@@ -49,7 +44,7 @@ Status Checker::unique(const std::vector<T> &table, const char *what) const {
 
 /// An alias lies inside a buffer of its own, slot for slot.
 Status Checker::alias(const Buffer &buffer, const std::string &place) const {
-  if (buffer.of >= program.buffers.size() || program.buffers[buffer.of].of != kNone)
+  if (buffer.of >= program.buffers.size() || program.buffers[buffer.of].of != noIndex)
     return fail(place, "an alias must lie in a buffer that is not an alias");
   const Buffer &root = program.buffers[buffer.of];
   if (root.space != buffer.space || root.index != buffer.index || root.kind != buffer.kind)
@@ -69,10 +64,10 @@ Status Checker::alias(const Buffer &buffer, const std::string &place) const {
 Status Checker::buffer(const Buffer &buffer) const {
   std::string place = "buffers." + buffer.name;
   bool named = buffer.kind == BufferKind::State || buffer.kind == BufferKind::Hyper;
-  if (buffer.of == kNone && named == buffer.tensor.empty())
+  if (buffer.of == noIndex && named == buffer.tensor.empty())
     return fail(place, named ? "a buffer of kind state or hyper names its tensor or hyper"
                              : "only a buffer of kind state or hyper names a tensor");
-  if (buffer.of != kNone)
+  if (buffer.of != noIndex)
     return alias(buffer, place);
   std::optional<uint64_t> sound = soundBytes(buffer);
   if (!sound)
@@ -89,8 +84,8 @@ Status Checker::buffer(const Buffer &buffer) const {
     end = state ? program.arena.state : program.arena.deviceBytes();
   }
   for (uint64_t at : buffer.at) {
-    if (at % kAlignment)
-      return fail(place, "offset " + number(at) + " is not a multiple of " + number(kAlignment));
+    if (at % arenaAlignment)
+      return fail(place, "offset " + number(at) + " is not a multiple of " + number(arenaAlignment));
     if (at < begin || at > end || bytes > end - at)
       return fail(place, "bytes [" + number(at) + ", +" + number(bytes) + ") are outside its arena's [" +
                              number(begin) + ", " + number(end) + ")");
@@ -112,10 +107,10 @@ Status Checker::epilogue(const Call &call, const std::string &place) const {
     return {};
   }
   bool plain = call.batch.empty() && call.alpha == 1 && call.beta == 0 && call.typeC == call.type;
-  if (!plain || call.ldc % kAuxMultiple)
+  if (!plain || call.ldc % auxMultiple)
     return fail(place, name +
                            " needs one product with alpha 1, beta 0, C of the operands' type and ldc a multiple of " +
-                           number(kAuxMultiple));
+                           number(auxMultiple));
   if (call.epilogue == Epilogue::GeluGrad && call.bias)
     return fail(place, name + " has no bias");
   return {};
@@ -142,7 +137,7 @@ Status Checker::call(const Call &call) const {
         return fail(place, "negative batch dim or stride " + std::to_string(n));
   uint64_t products = 1;
   for (int64_t size : call.batch)
-    if (products > kMaxExpanded / uint64_t(size))
+    if (products > maxExpanded / uint64_t(size))
       return fail(place, "a batch of more than 2^24 products");
     else
       products *= uint64_t(size);
@@ -154,7 +149,7 @@ Status Checker::call(const Call &call) const {
   if (call.lda < (call.transA ? call.m : call.k) || call.ldb < (call.transB ? call.k : call.n) || call.ldc < call.n)
     return fail(place, "a leading stride is shorter than its row");
   for (char which : {'a', 'b', 'c'})
-    if (call.extent(which) == 0 || call.extent(which) > kMaxBytes)
+    if (call.extent(which) == 0 || call.extent(which) > maxBytes)
       return fail(place, std::string("the extent of operand ") + which + " is more than 2^47 elements");
   return {};
 }
@@ -192,12 +187,12 @@ Status Checker::launch(const Kernel &kernel) const {
       return fail(place, "a launch of no threads");
   if (launch.grid[0] > INT32_MAX || launch.grid[1] > UINT16_MAX || launch.grid[2] > UINT16_MAX)
     return fail(place, "a grid of more than 2^31-1 x 65535 x 65535 blocks");
-  if (launch.block[0] > kMaxThreads || launch.block[1] > kMaxThreads || launch.block[2] > 64 ||
-      launch.threads() > kMaxThreads)
-    return fail(place, "a block of " + number(launch.threads()) + " threads, at most " + number(kMaxThreads) +
+  if (launch.block[0] > maxThreads || launch.block[1] > maxThreads || launch.block[2] > 64 ||
+      launch.threads() > maxThreads)
+    return fail(place, "a block of " + number(launch.threads()) + " threads, at most " + number(maxThreads) +
                            " and 64 along z");
-  if (launch.shared > kMaxShared)
-    return fail(place, number(launch.shared) + " bytes of shared memory, at most " + number(kMaxShared));
+  if (launch.shared > maxShared)
+    return fail(place, number(launch.shared) + " bytes of shared memory, at most " + number(maxShared));
   if (kernel.tiles != 1)
     return fail(place, number(kernel.tiles) + " tiles; a GPU's kernel is one launch");
   return {};
@@ -213,16 +208,16 @@ Status Checker::entry(const Entry &entry) const {
     if (run.microbatch < 0 || run.microbatch > INT32_MAX || run.version < 0 || run.version > INT32_MAX)
       return fail(place, "microbatch or version is not in [0, 2^31)");
     expanded += program.blocks[run.block].instructions.size();
-    if (expanded > kMaxExpanded)
+    if (expanded > maxExpanded)
       return fail(place, "the entry expands to more than 2^24 instructions");
   }
   return {};
 }
 
 Status Checker::tables() const {
-  if (program.queues.empty() || program.queues.size() > kMaxQueues)
-    return fail("queues", number(program.queues.size()) + " queues, expected 1 to " + number(kMaxQueues));
-  if (program.arena.state > kMaxBytes || program.arena.pool > kMaxBytes || program.arena.host > kMaxBytes)
+  if (program.queues.empty() || program.queues.size() > maxQueues)
+    return fail("queues", number(program.queues.size()) + " queues, expected 1 to " + number(maxQueues));
+  if (program.arena.state > maxBytes || program.arena.pool > maxBytes || program.arena.host > maxBytes)
     return fail("arena", "more than 2^47 bytes");
   for (const Status &status :
        {unique(program.queues, "queues"), unique(program.buffers, "buffers"), unique(program.kernels, "kernels"),

@@ -1,9 +1,4 @@
-//===- DataFile.cpp - The hash of a file that may be large ---------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// The hash of a file that may be large.
 #include "par/format/DataFile.h"
 
 #include "par/format/Sha256.h"

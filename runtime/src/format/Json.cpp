@@ -1,9 +1,4 @@
-//===- Json.cpp - Strict reading of JSON ------------------------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Strict reading of JSON.
 #include "Json.h"
 
 #include "par/format/Printable.h"
@@ -17,10 +12,10 @@
 
 using namespace par::format;
 
-static constexpr size_t kMaxDepth = 16;
+static constexpr size_t maxDepth = 16;
 
 namespace {
-/// Receives nlohmann's events and builds the tree; its own recursion is only as deep as kMaxDepth.
+/// Receives nlohmann's events and builds the tree; its own recursion is only as deep as maxDepth.
 class Builder {
 public:
   using json = nlohmann::json;
@@ -85,8 +80,8 @@ private:
     return true;
   }
   bool open(Json::Kind kind) {
-    if (stack.size() >= kMaxDepth)
-      return refuse("more than " + std::to_string(kMaxDepth) + " levels deep");
+    if (stack.size() >= maxDepth)
+      return refuse("more than " + std::to_string(maxDepth) + " levels deep");
     Json value;
     value.kind = kind;
     stack.push_back(place(std::move(value)));
@@ -149,13 +144,13 @@ const Json *Node::lookup(Word key) const {
 }
 
 /// What stands in for a value that is missing.
-static const Json kNothing;
+static const Json emptyJson;
 
 Node Node::at(Word key) const {
   if (const Json *found = lookup(key))
     return Node(document, found);
   fail("missing key '" + std::string(key) + "'");
-  return Node(document, &kNothing);
+  return Node(document, &emptyJson);
 }
 
 const Node &Node::only(std::initializer_list<Word> keys) const {

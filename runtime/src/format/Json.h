@@ -1,9 +1,4 @@
-//===- Json.h - Strict reading and plain writing of JSON -------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Strict reading and plain writing of JSON.
 #pragma once
 
 #include "Names.h"
@@ -51,7 +46,7 @@ public:
   std::vector<std::pair<std::string, Node>> members() const;
 
   int64_t integer(int64_t min = 0, int64_t max = INT64_MAX) const;
-  uint32_t index(uint32_t max = kNone - 1) const { return uint32_t(integer(0, max)); }
+  uint32_t index(uint32_t max = noIndex - 1) const { return uint32_t(integer(0, max)); }
   double number() const;
   bool boolean() const;
   const std::string &text() const;

@@ -1,9 +1,4 @@
-//===- JsonWriter.cpp - Plain writing of JSON ---------------------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Plain writing of JSON.
 #include "Json.h"
 
 #include <charconv>

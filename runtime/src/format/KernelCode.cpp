@@ -1,14 +1,5 @@
-//===- KernelCode.cpp - What may be loaded as a bundle's kernels -----------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-//
-// No offset or size in a file is trusted: everything is read by Elf::at and Elf::part, which know where the
-// file ends.
-//
-//===----------------------------------------------------------------------===//
+// Checks the files of a bundle's kernels before they are loaded. No offset or size in a file is trusted: everything is
+// read by Elf::at and Elf::part, which know where the file ends.
 #include "par/format/KernelCode.h"
 
 #include <algorithm>

@@ -1,9 +1,4 @@
-//===- Manifest.cpp - Look-ups in a manifest -------------------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Look-ups in a manifest.
 #include "par/format/Manifest.h"
 #include "Names.h"
 

@@ -1,9 +1,4 @@
-//===- ManifestReader.cpp - A manifest from manifest.json --------------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// A manifest from manifest.json.
 #include "Check.h"
 #include "Json.h"
 

@@ -1,9 +1,4 @@
-//===- ManifestWriter.cpp - manifest.json from a manifest ------------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Manifest.json from a manifest.
 #include "Json.h"
 
 #include <algorithm>
@@ -194,7 +189,7 @@ std::string par::format::writeManifest(const Manifest &manifest) {
     ofOutputs.push_back(output.layout.parts.empty() ? 0 : layouts.add(output.layout));
 
   Writer w;
-  w.raw("{").key("par_manifest").numbers(std::vector<int64_t>{kFormatMajor, kFormatMinor});
+  w.raw("{").key("par_manifest").numbers(std::vector<int64_t>{formatMajor, formatMinor});
   w.raw("\n").key("bundle").text(manifest.bundleHash).raw("\n").key("plan").text(manifest.planHash);
   w.raw("\n").key("model");
   writeFile(w, manifest.model.name, manifest.model.size, manifest.model.sha256);

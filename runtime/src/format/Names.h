@@ -1,9 +1,4 @@
-//===- Names.h - The words of the format, one table an enumeration --------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// The words of the format, one table an enumeration.
 #pragma once
 
 #include "par/format/Manifest.h"

@@ -1,14 +1,6 @@
-//===- OutOfMemory.cpp - Allocations that fail say how large they were -----------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-//
-// The standard library's exception knows no size, so that `new` itself is replaced, for the whole program
-// that calls a function of this file. The forms for arrays and without exceptions come back to these two.
-//
-//===----------------------------------------------------------------------===//
+// Allocations that fail say how large they were. The standard library's exception knows no size, so that `new` itself
+// is replaced, for the whole program that calls a function of this file. The forms for arrays and without exceptions
+// come back to these two.
 #include "par/format/OutOfMemory.h"
 
 #include <algorithm>

@@ -1,9 +1,4 @@
-//===- PlainFile.cpp - The one way to open what a user names ------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// The one way to open what a user names.
 #include "par/format/PlainFile.h"
 
 #include "par/format/Printable.h"

@@ -1,9 +1,4 @@
-//===- Process.cpp - Standard streams and stacks ---------------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Standard streams and stacks.
 #include "par/format/Process.h"
 
 #include "par/format/OutOfMemory.h"
@@ -23,7 +18,7 @@ using namespace par::format;
 /// Linux' own default.
 static constexpr rlim_t wantedStack = 8 << 20;
 /// Kernels may take 64 KiB of a thread's stack; the rest is their callers' and the libraries'.
-static constexpr rlim_t leastStack = 256 << 10;
+static constexpr rlim_t minStack = 256 << 10;
 
 /// Threads begin with the stack that the limit allowed when the process began.
 static void setStackOfThreads(size_t bytes) {
@@ -47,9 +42,9 @@ Status par::format::prepareProcess() {
     limit = raised;
     setStackOfThreads(limit.rlim_cur);
   }
-  if (limit.rlim_cur < leastStack)
+  if (limit.rlim_cur < minStack)
     return Error{"the stack is limited to " + std::to_string(limit.rlim_cur >> 10) + " KiB, and at least " +
-                 std::to_string(leastStack >> 10) + " are needed; raise it (ulimit -s " +
+                 std::to_string(minStack >> 10) + " are needed; raise it (ulimit -s " +
                  std::to_string(wantedStack >> 10) + ")"};
   return {};
 }

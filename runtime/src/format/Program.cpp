@@ -1,9 +1,4 @@
-//===- Program.cpp - Tables, names and addresses of a program -------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Tables, names and addresses of a program.
 #include "par/format/Program.h"
 #include "Names.h"
 
@@ -73,7 +68,7 @@ static uint32_t indexByName(const std::vector<T> &table, std::string_view name) 
   for (size_t i = 0; i < table.size(); ++i)
     if (table[i].name == name)
       return uint32_t(i);
-  return kNone;
+  return noIndex;
 }
 
 uint32_t Program::findBlock(std::string_view wanted) const { return indexByName(blocks, wanted); }
@@ -89,7 +84,7 @@ uint32_t par::format::callsOf(const Entry &entry) {
 
 uint32_t par::format::depthOf(const Program &program, uint32_t buffer) {
   const Buffer &b = program.buffers[buffer];
-  return uint32_t((b.of == kNone ? b : program.buffers[b.of]).at.size());
+  return uint32_t((b.of == noIndex ? b : program.buffers[b.of]).at.size());
 }
 
 uint32_t par::format::slotOf(const SlotExpr &expr, uint32_t depth, const Run &run) {
@@ -104,8 +99,8 @@ uint32_t par::format::slotOf(const SlotExpr &expr, uint32_t depth, const Run &ru
 
 uint64_t par::format::addressOf(const Program &program, const Operand &operand, const Run &run) {
   const Buffer &b = program.buffers[operand.buffer];
-  const Buffer &root = b.of == kNone ? b : program.buffers[b.of];
-  return root.at[slotOf(operand.slot, uint32_t(root.at.size()), run)] + (b.of == kNone ? 0 : b.offset);
+  const Buffer &root = b.of == noIndex ? b : program.buffers[b.of];
+  return root.at[slotOf(operand.slot, uint32_t(root.at.size()), run)] + (b.of == noIndex ? 0 : b.offset);
 }
 
 std::string par::format::instructionId(const Program &program, uint32_t block, size_t n) {

@@ -1,9 +1,4 @@
-//===- ProgramReader.cpp - A program from role-K.json -------------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// A program from role-K.json.
 #include "Check.h"
 #include "Json.h"
 
@@ -61,10 +56,9 @@ void par::format::readVersion(const Node &node) {
   std::vector<int64_t> version = node.integers();
   if (version.size() != 2)
     node.fail("a version is [major, minor]");
-  else if (version[0] != kFormatMajor || version[1] < 0 || version[1] > kFormatMinor)
+  else if (version[0] != formatMajor || version[1] < 0 || version[1] > formatMinor)
     node.fail("version " + std::to_string(version[0]) + "." + std::to_string(version[1]) + ", this runtime reads " +
-              std::to_string(kFormatMajor) + ".0 to " + std::to_string(kFormatMajor) + "." +
-              std::to_string(kFormatMinor));
+              std::to_string(formatMajor) + ".0 to " + std::to_string(formatMajor) + "." + std::to_string(formatMinor));
 }
 
 void Reader::readBuffers(const Node &list) {
@@ -298,7 +292,7 @@ Instruction Reader::instruction(const Node &node) {
     break;
   case Op::Group:
     node.only({"op", "q", "n", "p"});
-    it.n = uint64_t(node.at("n").integer(1, kMaxGroup));
+    it.n = uint64_t(node.at("n").integer(1, maxGroup));
     break;
   case Op::Copy:
     node.only({"op", "q", "n", "args", "p"});

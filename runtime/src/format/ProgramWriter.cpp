@@ -1,9 +1,4 @@
-//===- ProgramWriter.cpp - role-K.json from a program ------------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Role-K.json from a program.
 #include "Json.h"
 
 using namespace par::format;
@@ -12,7 +7,7 @@ static void write(Writer &w, const Program &program, const Buffer &buffer) {
   w.raw("{").key("name").text(buffer.name).key("space").text(nameOf(buffer.space));
   w.key("kind").text(nameOf(buffer.kind)).key("type").text(nameOf(buffer.type));
   w.key("shape").numbers(buffer.shape).key("index").text(nameOf(buffer.index));
-  if (buffer.of == kNone)
+  if (buffer.of == noIndex)
     w.key("at").numbers(buffer.at);
   else
     w.key("of").text(program.buffers[buffer.of].name).key("offset").number(int64_t(buffer.offset));
@@ -171,7 +166,7 @@ static void writeEntries(Writer &w, const Program &program) {
 
 std::string par::format::writeProgram(const Program &program) {
   Writer w;
-  w.raw("{").key("par_program").numbers(std::vector<int64_t>{kFormatMajor, kFormatMinor});
+  w.raw("{").key("par_program").numbers(std::vector<int64_t>{formatMajor, formatMinor});
   w.raw("\n").key("name").text(program.name);
   w.raw("\n").key("arena").raw("{").key("state").number(int64_t(program.arena.state));
   w.key("pool").number(int64_t(program.arena.pool)).key("host").number(int64_t(program.arena.host)).raw("}");

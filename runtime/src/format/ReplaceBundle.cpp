@@ -1,16 +1,7 @@
-//===- ReplaceBundle.cpp - A new bundle in the place of an old one --------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-//
-// A bundle's folder may hold saves, exports and notes of its user, and nothing of theirs is ever removed: a file is a
-// bundle's if its manifest lists it with its size and hash, and a folder that holds anything else is not replaced. No
-// call here removes a folder with what is in it. A process that is killed leaves the old bundle or the new one under
-// the name, each whole, and perhaps the other one under a name beside it.
-//
-//===----------------------------------------------------------------------===//
+// A new bundle in the place of an old one. A bundle's folder may hold saves, exports and notes of its user, and nothing
+// of theirs is ever removed: a file is a bundle's if its manifest lists it with its size and hash, and a folder that
+// holds anything else is not replaced. No call here removes a folder with what is in it. A process that is killed
+// leaves the old bundle or the new one under the name, each whole, and perhaps the other one under a name beside it.
 #include "ReplaceBundle.h"
 #include "Json.h"
 #include "par/format/Bundle.h"
@@ -30,7 +21,7 @@ namespace par::format {
 
 namespace fs = std::filesystem;
 
-static constexpr Word kManifestName = "manifest.json";
+static constexpr Word manifestName = "manifest.json";
 
 Error systemError(const std::string &path, const char *what) {
   return Error{path + ": cannot " + what + ": " + std::strerror(errno)};
@@ -68,13 +59,13 @@ Expected<std::string> makeFolderBeside(const std::string &folder) {
 
 /// The files that the manifest lists, whichever version wrote it; nothing where it is none of a bundle.
 static std::optional<std::vector<File>> listedIn(const std::string &folder) {
-  Expected<std::string> text = readPlainFile(folder + "/" + std::string(kManifestName));
+  Expected<std::string> text = readPlainFile(folder + "/" + std::string(manifestName));
   if (!text)
     return std::nullopt;
-  Expected<Json> json = parseJson(*text, std::string(kManifestName));
+  Expected<Json> json = parseJson(*text, std::string(manifestName));
   if (!json)
     return std::nullopt;
-  Document document{std::string(kManifestName), std::move(*json), std::nullopt};
+  Document document{std::string(manifestName), std::move(*json), std::nullopt};
   Node root(document);
   if (!root.isObject() || !root.has("par_manifest"))
     return std::nullopt;
@@ -100,7 +91,7 @@ static std::vector<std::string> foreignAmong(const std::string &folder, const st
                                              const std::vector<File> &files) {
   std::vector<std::string> foreign;
   for (const std::string &name : names) {
-    if (name == kManifestName)
+    if (name == manifestName)
       continue;
     auto listed = std::find_if(files.begin(), files.end(), [&](const File &file) { return file.name == name; });
     if (listed == files.end())
@@ -129,7 +120,7 @@ static Expected<std::vector<std::string>> replaceableNames(const std::string &fo
     return Error{called + ": cannot open: " + error.message()};
   if (names.empty())
     return names;
-  if (!std::binary_search(names.begin(), names.end(), kManifestName))
+  if (!std::binary_search(names.begin(), names.end(), manifestName))
     return Error{called + ": exists and is not a bundle, so it is not replaced"};
   std::optional<std::vector<File>> files = listedIn(folder);
   if (!files)

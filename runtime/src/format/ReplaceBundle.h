@@ -1,9 +1,4 @@
-//===- ReplaceBundle.h - A new bundle in the place of an old one ----------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// A new bundle in the place of an old one.
 #pragma once
 
 #include "par/format/Error.h"

@@ -1,9 +1,4 @@
-//===- SafetensorsHeader.cpp - What a safetensors file holds -------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// The header of a safetensors file.
 #include "par/format/SafetensorsHeader.h"
 
 #include "Json.h"
@@ -15,7 +10,7 @@
 using namespace par::format;
 
 /// The reference library's.
-static constexpr uint64_t kMaxHeader = 100'000'000;
+static constexpr uint64_t maxHeader = 100'000'000;
 
 static constexpr struct {
   std::string_view name;
@@ -133,9 +128,9 @@ static Expected<SafetensorsHeader> readHeader(std::string_view file) {
   if (file.size() < sizeof length)
     return Error{"is " + std::to_string(file.size()) + " bytes, too short for a safetensors file"};
   std::memcpy(&length, file.data(), sizeof length);
-  if (length > file.size() - sizeof length || length > kMaxHeader)
+  if (length > file.size() - sizeof length || length > maxHeader)
     return Error{"header of " + std::to_string(length) + " bytes does not fit into the file of " +
-                 std::to_string(file.size()) + (length > kMaxHeader ? ", or is longer than 100,000,000" : "")};
+                 std::to_string(file.size()) + (length > maxHeader ? ", or is longer than 100,000,000" : "")};
   std::string_view text = file.substr(sizeof length, length), data = file.substr(sizeof length + length);
   Expected<Json> json = parseJson(text, "header");
   if (!json)

@@ -1,9 +1,4 @@
-//===- Sha256.cpp - FIPS 180-4 ------------------------------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// FIPS 180-4.
 #include "par/format/Sha256.h"
 
 #include <algorithm>
@@ -17,7 +12,7 @@
 using namespace par::format;
 
 // FIPS 180-4, 4.2.2: fractional parts of the cube roots of the first 64 primes.
-static constexpr uint32_t kRound[64] = {
+static constexpr uint32_t roundConstants[64] = {
     0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
     0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
     0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
@@ -48,7 +43,7 @@ __attribute__((target("sha,ssse3,sse4.1"))) static void blockByInstructions(uint
     w[i] = _mm_shuffle_epi8(_mm_loadu_si128(reinterpret_cast<const __m128i *>(data) + i), bigEndian);
   for (int i = 0; i < 16; ++i) {
     __m128i &oldest = w[i % 4], newest = w[(i + 3) % 4];
-    __m128i sum = _mm_add_epi32(oldest, _mm_loadu_si128(reinterpret_cast<const __m128i *>(kRound) + i));
+    __m128i sum = _mm_add_epi32(oldest, _mm_loadu_si128(reinterpret_cast<const __m128i *>(roundConstants) + i));
     cdgh = _mm_sha256rnds2_epu32(cdgh, abef, sum);
     abef = _mm_sha256rnds2_epu32(abef, cdgh, _mm_shuffle_epi32(sum, 0x0e));
     __m128i next =
@@ -84,7 +79,7 @@ void Sha256::blockByWords(const uint8_t *data) {
   auto [a, b, c, d, e, f, g, h] = state;
   for (int i = 0; i < 64; ++i) {
     uint32_t s1 = std::rotr(e, 6) ^ std::rotr(e, 11) ^ std::rotr(e, 25);
-    uint32_t t1 = h + s1 + ((e & f) ^ (~e & g)) + kRound[i] + w[i];
+    uint32_t t1 = h + s1 + ((e & f) ^ (~e & g)) + roundConstants[i] + w[i];
     uint32_t s0 = std::rotr(a, 2) ^ std::rotr(a, 13) ^ std::rotr(a, 22);
     uint32_t t2 = s0 + ((a & b) ^ (a & c) ^ (b & c));
     h = g, g = f, f = e, e = d + t1, d = c, c = b, b = a, a = t1 + t2;

@@ -1,9 +1,4 @@
-//===- Slots.cpp - The text of slot expressions ---------------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// The text of slot expressions.
 #include "Names.h"
 
 #include <charconv>

@@ -18,7 +18,7 @@ namespace {
 
 /// Scores of a block, and at least and at most so many queries. (Measured: 256 KiB of scores and as much of their
 /// cotangents stay in a second-level cache of 1 or 2 MiB beside the rows; products of fewer queries are slow.)
-constexpr uint64_t scoresOfBlock = 1 << 16, fewestQueries = 16, mostQueries = 256, mostCausal = 64;
+constexpr uint64_t scoresOfBlock = 1 << 16, minQueries = 16, maxQueries = 256, maxCausal = 64;
 /// From so many queries on a copy of the keys and values is worth its time: below, as where a token is generated, it is
 /// most of it.
 constexpr uint64_t worthCopies = 8;
@@ -121,7 +121,7 @@ struct WideAttention : AttentionSizes {
     return {operand(operandOf(index)) + at.place(batch, head, 0), at.row};
   }
   uint64_t queriesOfBlock() const {
-    return std::min(sq, std::clamp(scoresOfBlock / sk, fewestQueries, causal ? mostCausal : mostQueries));
+    return std::min(sq, std::clamp(scoresOfBlock / sk, minQueries, causal ? maxCausal : maxQueries));
   }
   /// Keys that the queries before `end` meet.
   uint64_t keysBefore(uint64_t end) const { return causal ? std::min(sk, end) : sk; }
@@ -220,7 +220,7 @@ void forwardOf(const WideAttention &s, Place here, Place next) {
     k = k.copy(s.sk, s.d, own.k);
     v = v.copy(s.sk, s.e, own.v);
   }
-  float sums[mostQueries];
+  float sums[maxQueries];
   forEachBlock(s, batch, head, [&](const QueryBlock &block) {
     q.from(block.first).copy(block.queries(), s.d, own.q);
     scoresOf(s, block, own.q, k, own.scores, [&](uint64_t i, Softmax softmax) {

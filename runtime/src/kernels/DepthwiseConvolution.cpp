@@ -1,3 +1,5 @@
+// Depthwise convolutions and their gradients: each channel's plane is copied with its padding, rows regrouped by
+// stride, so that windows are sums of shifted vectors.
 #include "DepthwiseConvolution.h"
 
 #include "Lanes.h"

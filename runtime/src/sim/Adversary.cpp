@@ -31,7 +31,7 @@ uint64_t Adversary::next() {
 
 void Adversary::chooseVictim() {
   victimRank = static_cast<uint32_t>(below(ranks));
-  victimQueue = static_cast<uint32_t>(below(format::kMaxQueues));
+  victimQueue = static_cast<uint32_t>(below(format::maxQueues));
 }
 
 uint64_t Adversary::dueNow() {

@@ -16,7 +16,7 @@ enum class Strategy : uint8_t {
   Delay,  ///< each head gets a delay between 1 and 2^20 when it becomes one; the earliest goes
   Starve  ///< one queue of one rank goes only when nothing else can
 };
-inline constexpr uint32_t kHostileStrategies = 3;
+inline constexpr uint32_t hostileStrategies = 3;
 /// "random order", "long delays", "one queue starved".
 const char *toString(Strategy strategy);
 

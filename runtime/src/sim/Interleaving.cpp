@@ -1,3 +1,5 @@
+// Plays one order of all ranks' steps: of all that may go now one is drawn by the seed, and every touch of memory is
+// checked for races, until the queues are empty or nothing can go.
 #include "sim/Interleaving.h"
 
 #include "par/core/Failure.h"

@@ -47,7 +47,7 @@ void Ledger::add(const core::Step &step, const format::Instruction &instruction,
   auto first = static_cast<uint32_t>(accesses.size());
   for (const verify::ByteAccess &access : verify::accessesOf(program, instruction, own.member, members)) {
     const format::Buffer &buffer = program.buffers[instruction.operands[access.operand].buffer];
-    uint64_t offset = access.offset - (buffer.of == format::kNone ? 0 : buffer.offset);
+    uint64_t offset = access.offset - (buffer.of == format::noIndex ? 0 : buffer.offset);
     auto *begin = static_cast<const std::byte *>(operandOf(step, access.operand, c)) + offset;
     if (access.bytes)
       accesses.push_back({access.touch, begin, access.bytes, &step, &instruction, access.operand});

@@ -13,7 +13,7 @@
 namespace par::sim {
 
 /// How much of each queue's work has been seen.
-using Clock = std::array<uint32_t, format::kMaxQueues>;
+using Clock = std::array<uint32_t, format::maxQueues>;
 
 /// What one access may rely on: the work that its queue had seen, and its own.
 struct View {
@@ -37,7 +37,7 @@ private:
     const std::byte *end = nullptr;
     uint32_t writer = 0; ///< queue
     Mark written;
-    std::array<Mark, format::kMaxQueues> read;
+    std::array<Mark, format::maxQueues> read;
   };
   using Segments = std::map<const std::byte *, Segment>;
 

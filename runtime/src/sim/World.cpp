@@ -67,7 +67,7 @@ void World::play() {
   for (uint32_t i = 0; i < wanted.interleavings; ++i) {
     restore(begin);
     uint64_t number = total.interleavings++;
-    auto strategy = i == 0 ? Strategy::Issue : static_cast<Strategy>(1 + (number + i) % kHostileStrategies);
+    auto strategy = i == 0 ? Strategy::Issue : static_cast<Strategy>(1 + (number + i) % hostileStrategies);
     std::string name =
         core::format("interleaving {} of run {} (seed {}, {})", i + 1, total.runs, wanted.seed, toString(strategy));
     last =

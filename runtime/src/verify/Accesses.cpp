@@ -1,9 +1,4 @@
-//===- Accesses.cpp - Which bytes an instruction touches -------------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// The bytes that an instruction reads and writes.
 #include "Accesses.h"
 
 using namespace par;
@@ -20,7 +15,7 @@ struct Collector {
   void add(Touch touch, uint32_t operand, uint64_t offset, uint64_t bytes) {
     const Operand &o = it.operands[operand];
     const Buffer &buffer = program.buffers[o.buffer];
-    bool alias = buffer.of != kNone;
+    bool alias = buffer.of != noIndex;
     accesses.push_back(
         {touch, operand, alias ? buffer.of : o.buffer, o.slot, offset + (alias ? buffer.offset : 0), bytes});
   }

@@ -1,9 +1,4 @@
-//===- Accesses.h - Which bytes an instruction touches --------------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// The bytes that an instruction reads and writes.
 #pragma once
 
 #include "Model.h"

@@ -1,14 +1,6 @@
-//===- Batches.cpp - V5: of which batch, version and microbatches a value is --------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-//
-// What has a slot by microbatch or version is known by its index. The rules here are for what has none: parameters that
-// several batches of an entry update, sums over microbatches, and what a batch makes once.
-//
-//===----------------------------------------------------------------------===//
+// V5: of which batch, version and microbatches a value is. What has a slot by microbatch or version is known by its
+// index. The rules here are for what has none: parameters that several batches of an entry update, sums over
+// microbatches, and what a batch makes once.
 #include "Sweep.h"
 
 #include <algorithm>
@@ -24,7 +16,7 @@ void Sweep::findSums() {
     std::vector<bool> written(program.buffers.size(), false);
     for (const Instruction &it : block.instructions)
       for (const Operand &operand : it.operands) {
-        uint32_t of = program.buffers[operand.buffer].of, root = of == kNone ? operand.buffer : of;
+        uint32_t of = program.buffers[operand.buffer].of, root = of == noIndex ? operand.buffer : of;
         bool added = operand.access == Access::Accumulate || operand.access == Access::ReadWrite;
         if (added && !written[root] && program.buffers[root].kind == BufferKind::Temp &&
             program.buffers[root].index == Index::None)

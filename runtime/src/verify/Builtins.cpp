@@ -1,15 +1,6 @@
-//===- Builtins.cpp - V1: builtins touch what the kernel table says ----------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-//
-// A builtin takes its shapes from immediates, so the operands that it has and the bytes that its kernel table
-// entry claims must follow from them, or all that is proved about memory is about other bytes. Names that are
-// in no table are left to the loader.
-//
-//===----------------------------------------------------------------------===//
+// V1: builtins touch what the kernel table says. A builtin takes its shapes from immediates, so the operands that it
+// has and the bytes that its kernel table entry claims must follow from them, or all that is proved about memory is
+// about other bytes. Names that are in no table are left to the loader.
 #include "par/kernels/Builtins.h"
 #include "Model.h"
 
@@ -28,7 +19,7 @@ static bool sameAccess(kernels::Access wanted, Access given) {
   }
 }
 
-constexpr uint64_t kMaxElements = uint64_t(1) << 47;
+constexpr uint64_t maxElements = uint64_t(1) << 47;
 
 /// Elements of "rows x cols" with these immediates; nullopt when one of them is bound to the mesh only at
 /// load, or if there are more than 2^47.
@@ -44,7 +35,7 @@ static std::optional<uint64_t> elementsOf(const kernels::BuiltinKernel &builtin,
       if (!imms[i].axis.empty() || imms[i].value < 0)
         return std::nullopt;
       uint64_t size = uint64_t(imms[i].value);
-      if (size && n > kMaxElements / size)
+      if (size && n > maxElements / size)
         return std::nullopt;
       n *= size;
       break;

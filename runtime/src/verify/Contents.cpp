@@ -1,9 +1,4 @@
-//===- Contents.cpp - What the bytes of a slot hold, as expressions --------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Contents of a buffer's slots as expressions.
 #include "Contents.h"
 #include "Names.h"
 
@@ -13,7 +8,7 @@ using namespace par::verify;
 
 /// What a piece holds from a byte of it on. Each byte of zeros is alike.
 static Term from(const Term &term, uint64_t bytes) {
-  return term.name <= kZeros ? term : Term{term.name, term.offset + bytes, term.spread, term.microbatches};
+  return term.name <= zerosTerm ? term : Term{term.name, term.offset + bytes, term.spread, term.microbatches};
 }
 
 bool par::verify::continues(const Piece &piece, const Piece &next) {

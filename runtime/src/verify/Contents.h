@@ -1,9 +1,4 @@
-//===- Contents.h - What the bytes of a slot hold, as expressions ----------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Contents of a buffer's slots as expressions.
 #pragma once
 
 #include "RankClasses.h"
@@ -19,7 +14,7 @@ struct Term {
 };
 
 /// Values that are no expression of data.
-inline constexpr uint64_t kUndefined = 0, kZeros = 1;
+inline constexpr uint64_t undefinedTerm = 0, zerosTerm = 1;
 
 /// Bytes [begin, end) of a slot, or of what is read there.
 struct Piece {

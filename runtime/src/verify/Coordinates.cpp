@@ -1,17 +1,8 @@
-//===- Coordinates.cpp - V1: where ranks stand follows from their coordinates ----------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-//
-// Member i of a group gets part i of what is scattered, and a rank of coordinate i holds part i of a tensor. Both are
-// written down for each rank; here they are held against the coordinates: members of collectives ascend, groups of one
-// communicator list corresponding ranks in one order, a rectangle begins further on where a coordinate is larger, and
-// by the same step everywhere. A rank has the same rows of all inputs. An immediate that is a coordinate for one
-// instruction is one for all of the kernel.
-//
-//===----------------------------------------------------------------------===//
+// V1: where ranks stand follows from their coordinates. Member i of a group gets part i of what is scattered, and a
+// rank of coordinate i holds part i of a tensor. Both are written down for each rank; here they are held against the
+// coordinates: members of collectives ascend, groups of one communicator list corresponding ranks in one order, a
+// rectangle begins further on where a coordinate is larger, and by the same step everywhere. A rank has the same rows
+// of all inputs. An immediate that is a coordinate for one instruction is one for all of the kernel.
 #include "Model.h"
 
 #include <algorithm>

@@ -1,9 +1,4 @@
-//===- Fetched.cpp - V1: outputs are given once, by all who give them ----------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// V1: outputs are given once, by all who give them.
 #include "Model.h"
 
 #include <map>

@@ -1,15 +1,6 @@
-//===- JointCommunication.cpp - What one side of a communication gives the other one has --===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-//
-// The k-th collective of a player on a communicator is the k-th of all others whose ranks are in its ranks' groups, its
-// party; the k-th send from member i to j is the k-th receive of j from i: V2 has compared them. What a rank receives
-// has the sender's expression, and of its data the sender's class.
-//
-//===----------------------------------------------------------------------===//
+// Receives give the expressions that were sent. The k-th collective of a player on a communicator is the k-th of all
+// others whose ranks are in its ranks' groups, its party; the k-th send from member i to j is the k-th receive of j
+// from i: V2 has compared them. What a rank receives has the sender's expression, and of its data the sender's class.
 #include "JointRun.h"
 #include "Names.h"
 
@@ -24,8 +15,8 @@ using namespace par::verify;
 void JointRun::meet() {
   for (const Communicator &comm : bundle.manifest.communicators) {
     Meeting &meeting = meetings.emplace_back();
-    meeting.group.assign(playerOf.size(), kNone);
-    meeting.member.assign(playerOf.size(), kNone);
+    meeting.group.assign(playerOf.size(), noIndex);
+    meeting.member.assign(playerOf.size(), noIndex);
     std::vector<uint32_t> leader(players.size());
     std::iota(leader.begin(), leader.end(), 0);
     auto find = [&](uint32_t player) {
@@ -61,15 +52,15 @@ const std::vector<uint32_t> &JointRun::sourceOf(uint32_t comm, uint32_t member) 
   auto [it, fresh] = meetings[comm].sources.try_emplace(member);
   for (uint32_t rank = 0; fresh && rank < playerOf.size(); ++rank) {
     uint32_t group = meetings[comm].group[rank];
-    const auto *members = group == kNone ? nullptr : &bundle.manifest.communicators[comm].groups[group];
-    it->second.push_back(members && member < members->size() ? (*members)[member] : kNone);
+    const auto *members = group == noIndex ? nullptr : &bundle.manifest.communicators[comm].groups[group];
+    it->second.push_back(members && member < members->size() ? (*members)[member] : noIndex);
   }
   return it->second;
 }
 
 uint32_t JointRun::membersOf(uint32_t player, uint32_t comm) const {
   uint32_t group = meetings[comm].group[players[player].ranks.front()];
-  return group == kNone ? 1 : uint32_t(bundle.manifest.communicators[comm].groups[group].size());
+  return group == noIndex ? 1 : uint32_t(bundle.manifest.communicators[comm].groups[group].size());
 }
 
 std::optional<Counterexample> JointRun::give(uint32_t index, const Run &run, uint32_t n) {
@@ -99,14 +90,14 @@ bool JointRun::complete(uint32_t index, const Run &run, const Instruction &it, s
   uint32_t comm = indexOf(player, it);
   const Meeting &meeting = meetings[comm];
   if (it.op == Op::Coll) {
-    size_t k = meeting.taken[index] + ahead[uint64_t(comm) << 32 | kNone]++;
+    size_t k = meeting.taken[index] + ahead[uint64_t(comm) << 32 | noIndex]++;
     return std::ranges::all_of(meeting.parties[index], [&](uint32_t other) { return meeting.posts[other].size() > k; });
   }
   uint32_t peer = it.peer[uint64_t(run.microbatch) % it.peer.size()];
   size_t k = received[{comm, index, peer}] + ahead[uint64_t(comm) << 32 | peer]++;
   const std::vector<uint32_t> &source = sourceOf(comm, peer);
   return std::ranges::all_of(player.ranks, [&](uint32_t rank) {
-    return source[rank] != kNone && sent[{comm, playerOf[source[rank]], meeting.member[rank]}].size() > k;
+    return source[rank] != noIndex && sent[{comm, playerOf[source[rank]], meeting.member[rank]}].size() > k;
   });
 }
 
@@ -145,7 +136,7 @@ Content JointRun::choose(const Choice &choice, uint64_t bytes) {
       spread = classes.both(spread, classes.byKeys({choice.which.begin(), choice.which.end()}));
     Term term = same ? Term{first.name, first.offset, spread, set} : Term{name, 0, spread, set};
     bool old = initial.count(term.name) > 0;
-    if (!kept && term.name > kZeros)
+    if (!kept && term.name > zerosTerm)
       term.name = mix(term.name, choice.member);
     if (old)
       initial.insert(term.name);
@@ -162,7 +153,7 @@ void JointRun::receive(uint32_t index, const Run &run, uint32_t n) {
   size_t k = received[{comm, index, peer}]++;
   Choice choice{{},
                 std::vector<uint32_t>(playerOf.size(), 0),
-                std::vector<uint32_t>(playerOf.size(), kNone),
+                std::vector<uint32_t>(playerOf.size(), noIndex),
                 uint64_t(comm + 1) << 32 | peer,
                 true};
   std::map<Channel, uint32_t> channels;
@@ -185,7 +176,7 @@ Content JointRun::gathered(uint32_t index, uint32_t comm, size_t k, uint32_t mem
   Choice choice{{}, std::vector<uint32_t>(playerOf.size(), 0), source, uint64_t(comm + 1) << 32 | member, false};
   std::map<uint32_t, uint32_t> found;
   for (uint32_t rank = 0; rank < playerOf.size(); ++rank) {
-    if (source[rank] == kNone || !std::ranges::count(meetings[comm].parties[index], playerOf[source[rank]]))
+    if (source[rank] == noIndex || !std::ranges::count(meetings[comm].parties[index], playerOf[source[rank]]))
       continue;
     auto [known, fresh] = found.try_emplace(playerOf[source[rank]], uint32_t(choice.contents.size()));
     if (fresh)
@@ -203,7 +194,7 @@ RankClasses::Spread JointRun::spreadOfSum(uint32_t comm, const std::vector<uint3
   auto [known, fresh] = sums.try_emplace(key, 0);
   if (!fresh)
     return known->second;
-  std::vector<uint64_t> keys(playerOf.size(), RankClasses::kNoKey);
+  std::vector<uint64_t> keys(playerOf.size(), RankClasses::noKey);
   for (const std::vector<uint32_t> &group : bundle.manifest.communicators[comm].groups) {
     std::vector<std::pair<uint32_t, uint32_t>> members;
     if (!std::ranges::count(party, playerOf[group.front()]))
@@ -243,7 +234,7 @@ std::optional<Counterexample> JointRun::reduced(uint32_t index, uint32_t comm, s
     uint32_t set = 0;
     for (size_t which = 0; which < contents.size(); ++which) {
       Term term = terms.emplace_back(termAt(*contents[which], borders[i], place[which]));
-      zero &= term.name == kZeros;
+      zero &= term.name == zerosTerm;
       set = microbatches.both(set, term.microbatches);
       name = mix(mix(name, term.name), term.offset - terms[0].offset);
       spreads.push_back(term.spread);
@@ -251,7 +242,7 @@ std::optional<Counterexample> JointRun::reduced(uint32_t index, uint32_t comm, s
     if (Found found = it.reduction == Reduction::Sum ? summands(comm, k, party, terms) : std::nullopt)
       return found;
     Term sum{name, terms[0].offset, spreadOfSum(comm, party, spreads), set};
-    result.push_back({borders[i], borders[i + 1], zero ? Term{kZeros, 0, 0, 0} : sum, 0});
+    result.push_back({borders[i], borders[i + 1], zero ? Term{zerosTerm, 0, 0, 0} : sum, 0});
   }
   return std::nullopt;
 }
@@ -260,7 +251,7 @@ std::optional<Counterexample> JointRun::reduced(uint32_t index, uint32_t comm, s
 Content JointRun::ownPart(uint32_t index, uint32_t comm, const std::vector<Content> &parts, uint64_t bytes) {
   uint64_t name = 5;
   uint32_t set = 0;
-  std::vector<uint64_t> keys(playerOf.size(), RankClasses::kNoKey);
+  std::vector<uint64_t> keys(playerOf.size(), RankClasses::noKey);
   for (uint32_t member = 0; member < parts.size(); ++member) {
     Spread spread = 0;
     name = mixContent(name, parts[member], classes, spread);

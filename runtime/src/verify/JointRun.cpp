@@ -1,9 +1,4 @@
-//===- JointRun.cpp - All programs of an entry at once, on expressions -----------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// All programs of an entry at once, on expressions.
 #include "JointRun.h"
 #include "Names.h"
 
@@ -31,7 +26,7 @@ JointRun::JointRun(const Bundle &bundle, const Actors &actors, const std::string
 static uint64_t keyOf(const Rectangle *part) {
   uint64_t key = 2;
   if (!part)
-    return RankClasses::kNoKey;
+    return RankClasses::noKey;
   for (size_t dim = 0; dim < part->start.size(); ++dim)
     key = mix(mix(key, uint64_t(part->start[dim])), uint64_t(part->size[dim]));
   return key;
@@ -43,7 +38,7 @@ RankClasses::Spread JointRun::spreadOf(const Tensor &tensor) {
   auto [it, fresh] = spreads.try_emplace("tensor " + name, 0);
   if (!fresh)
     return it->second;
-  std::vector<uint64_t> keys(playerOf.size(), RankClasses::kNoKey);
+  std::vector<uint64_t> keys(playerOf.size(), RankClasses::noKey);
   for (const Tensor &other : bundle.manifest.tensors)
     if (other.name == name || (other.kind == TensorKind::Copy && other.of == name))
       for (const Rectangle &part : other.layout.parts)
@@ -56,7 +51,7 @@ RankClasses::Spread JointRun::spreadOf(const Input &input) {
   auto [it, fresh] = spreads.try_emplace("input " + input.name, 0);
   if (!fresh)
     return it->second;
-  std::vector<uint64_t> keys(playerOf.size(), RankClasses::kNoKey);
+  std::vector<uint64_t> keys(playerOf.size(), RankClasses::noKey);
   for (const Layout *layout : {&input.layout})
     for (const Rectangle &part : layout->parts)
       for (uint32_t rank : part.ranks)
@@ -87,7 +82,7 @@ void JointRun::begin(Player &player) {
   player.slots.resize(program.buffers.size());
   for (uint32_t i = 0; i < program.buffers.size(); ++i) {
     const Buffer &buffer = program.buffers[i];
-    if (buffer.of != kNone)
+    if (buffer.of != noIndex)
       continue;
     player.slots[i].resize(buffer.at.size());
     const Tensor *tensor = buffer.kind == BufferKind::State ? bundle.manifest.findTensor(buffer.tensor) : nullptr;
@@ -103,8 +98,8 @@ void JointRun::begin(Player &player) {
 Content &JointRun::slotOf(Player &player, const Run &run, const Operand &operand, uint64_t &offset) {
   const Program &program = *player.program;
   const Buffer &buffer = program.buffers[operand.buffer];
-  uint32_t root = buffer.of == kNone ? operand.buffer : buffer.of;
-  offset = buffer.of == kNone ? 0 : buffer.offset;
+  uint32_t root = buffer.of == noIndex ? operand.buffer : buffer.of;
+  offset = buffer.of == noIndex ? 0 : buffer.offset;
   return player.slots[root][format::slotOf(operand.slot, depthOf(program, root), run)];
 }
 
@@ -156,7 +151,7 @@ std::optional<Counterexample> JointRun::lacksMicrobatch(const Player &player, co
   const Buffer &buffer = player.program->buffers[it.operands[operand].buffer];
   bool updates = std::any_of(it.operands.begin(), it.operands.end(), [&](const Operand &other) {
     const Buffer &of = player.program->buffers[other.buffer];
-    const Tensor *tensor = other.access != Access::Read && of.kind == BufferKind::State && of.of == kNone
+    const Tensor *tensor = other.access != Access::Read && of.kind == BufferKind::State && of.of == noIndex
                                ? bundle.manifest.findTensor(of.tensor)
                                : nullptr;
     return tensor && (tensor->kind == TensorKind::Parameter || tensor->kind == TensorKind::State);
@@ -194,7 +189,7 @@ void JointRun::noteWritten(Player &player, const Run &run, uint32_t n, uint32_t 
                            uint64_t bytes) {
   const Instruction &it = player.program->blocks[run.block].instructions[n];
   const Buffer &buffer = player.program->buffers[it.operands[operand].buffer];
-  uint32_t root = buffer.of == kNone ? it.operands[operand].buffer : buffer.of;
+  uint32_t root = buffer.of == noIndex ? it.operands[operand].buffer : buffer.of;
   if (player.program->buffers[root].kind != BufferKind::State)
     return;
   std::vector<Written> &list =
@@ -306,7 +301,7 @@ void JointRun::local(Player &player, const Run &run, uint32_t n) {
     return;
   const Input *input = it.op == Op::Feed ? bundle.manifest.findInput(it.name) : nullptr;
   Term term{it.op == Op::Fill && it.value == 0
-                ? kZeros
+                ? zerosTerm
                 : mix(nameOf(program, it, input && !input->microbatched ? Run() : run), 0),
             0, input ? spreadOf(*input) : 0, input && input->microbatched ? microbatches.of(run.microbatch) : 0};
   if (it.op == Op::Fill)

@@ -1,16 +1,7 @@
-//===- JointRun.h - All programs of an entry at once, on expressions -------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-//
-// Runs an entry of all programs on expressions instead of numbers: each player is a role (or a rank), each value a
-// Term. What one side sends, the other one receives; a reduction is the sum of its members' terms. It needs V1 to V5:
-// sides match, nobody waits for ever, and a read sees what was last written in its buffer, so slots are told apart by
-// buffer, not by address.
-//
-//===----------------------------------------------------------------------===//
+// All programs of an entry at once, on expressions. Runs an entry of all programs on expressions instead of numbers:
+// each player is a role (or a rank), each value a Term. What one side sends, the other one receives; a reduction is the
+// sum of its members' terms. It needs V1 to V5: sides match, nobody waits for ever, and a read sees what was last
+// written in its buffer, so slots are told apart by buffer, not by address.
 #pragma once
 
 #include "Accesses.h"
@@ -109,7 +100,7 @@ private:
     std::vector<std::vector<uint32_t>> parties;        ///< [player]: those that its collectives wait for
     std::vector<std::vector<Post>> posts;              ///< [player]
     std::vector<size_t> taken;                         ///< [player]: results
-    std::vector<uint32_t> group, member;               ///< [rank]; kNone: not in it
+    std::vector<uint32_t> group, member;               ///< [rank]; noIndex: not in it
     std::map<uint32_t, std::vector<uint32_t>> sources; ///< by member: [rank] that member of its group
   };
   struct Channel {
@@ -119,7 +110,7 @@ private:
   /// Contents of which each rank has one, as it is on another rank.
   struct Choice {
     std::vector<Content> contents;
-    std::vector<uint32_t> which, source; ///< [rank]; kNone: none
+    std::vector<uint32_t> which, source; ///< [rank]; noIndex: none
     uint64_t member = 0;                 ///< number of `source`: of a communicator and a member
     bool transfer = false;               ///< from one side to the other one
   };

@@ -1,9 +1,4 @@
-//===- Jointly.cpp - V5 of all programs at once ------------------------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// V5 of all programs at once.
 #include "JointRun.h"
 
 using namespace par;

@@ -1,9 +1,4 @@
-//===- KernelFiles.cpp - V1: the files of kernels hold what programs name --------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// V1: the files of kernels hold what programs name.
 #include "Model.h"
 #include "par/format/KernelCode.h"
 

@@ -1,9 +1,4 @@
-//===- Matching.cpp - V2: all sides of a communication say the same ------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// V2: all sides of a communication say the same.
 #include "Model.h"
 
 #include <map>

@@ -1,20 +1,11 @@
-//===- Memory.cpp - V4 and V5: no race over arena bytes, every read sees its value --------===//
+// V4 and V5: no race over arena bytes, every read sees its value. One sweep in issue order over each expanded entry.
+// The arena is cut at every border of an operand, so that each operand is a range of cells. A cell knows whose value it
+// holds (buffer and index: the microbatch itself, not its slot, so that a slot reused early shows) and when it was last
+// written and read on every queue. Queues run in order; events carry vector clocks (Lamport 1978, Mattern 1989) between
+// them. The communications of a group move together: none is ordered before another.
 //
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-//
-// One sweep in issue order over each expanded entry. The arena is cut at every border of an operand, so that
-// each operand is a range of cells. A cell knows whose value it holds (buffer and index: the microbatch
-// itself, not its slot, so that a slot reused early shows) and when it was last written and read on every
-// queue. Queues run in order; events carry vector clocks (Lamport 1978, Mattern 1989) between them. The
-// communications of a group move together: none is ordered before another.
-//
-// An entry begins with nothing but state and hypers, and must end with all state whole: then any sequence of
-// entries begins each of them in the same condition, and one sweep of each proves all.
-//
-//===----------------------------------------------------------------------===//
+// An entry begins with nothing but state and hypers, and must end with all state whole: then any sequence of entries
+// begins each of them in the same condition, and one sweep of each proves all.
 #include "Names.h"
 #include "Sweep.h"
 
@@ -156,7 +147,7 @@ Found Sweep::write(const Run &run, uint32_t n, const Placed &placed, uint64_t na
         return race(run, n, placed, history[other][cell.reads[other] - 1]);
     if (Found found = anew ? leavesUnread(run, n, placed, cell) : std::nullopt)
       return found;
-    cell.root = access.touch == Touch::Lose ? kNone : access.root;
+    cell.root = access.touch == Touch::Lose ? noIndex : access.root;
     cell.index = indexOf(access, run);
     if (cell.updater != &run && !fills)
       cell.updater = &run, ++cell.updates;
@@ -181,7 +172,7 @@ void Sweep::synchronise(const Run &run, const Instruction &it) {
     event = now[it.queue];
     return;
   }
-  for (size_t queue = 0; queue < kMaxQueues; ++queue)
+  for (size_t queue = 0; queue < maxQueues; ++queue)
     now[it.queue][queue] = std::max(now[it.queue][queue], event[queue]);
 }
 
@@ -275,8 +266,8 @@ Found Sweep::holdsItsOwn(const Entry &entry, uint32_t root, uint32_t slot, std::
       continue;
     Counterexample found{Property::Value,
                          "overwritten: state '" + program.buffers[root].name + "' holds " +
-                             (cell.root == kNone ? "nothing" : value(cell.root, cell.index)) + " at the end of entry " +
-                             entry.name,
+                             (cell.root == noIndex ? "nothing" : value(cell.root, cell.index)) +
+                             " at the end of entry " + entry.name,
                          {}};
     if (cell.definition)
       found.notes.push_back(line(definitions[cell.definition]));
@@ -328,7 +319,7 @@ static std::vector<uint32_t> findResults(const Program &program, const Block &bl
       --left;
       for (const Operand &operand : it.operands) {
         uint32_t owner = program.buffers[operand.buffer].of;
-        if (it.op == Op::Coll && operand.access == Access::Write && owner != kNone)
+        if (it.op == Op::Coll && operand.access == Access::Write && owner != noIndex)
           results[n] = first.try_emplace(owner, n).first->second;
       }
     }

@@ -1,9 +1,4 @@
-//===- MicrobatchSets.h - Of which microbatches a value is made ---------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// The set of microbatches that a value is made of.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,4 @@
-//===- Model.cpp - Expansion into operations of actors ------------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Expansion into operations of actors.
 #include "Model.h"
 
 #include <numeric>

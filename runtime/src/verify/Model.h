@@ -1,15 +1,6 @@
-//===- Model.h - A bundle as the proofs see it ------------------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-//
-// V2 and V3 look at *actors*: first the roles, then, if that fails, the ranks. The map from ranks to roles is
-// a homomorphism of the graphs of matched operations, so a proof about roles holds for ranks; a
+// A bundle as the proofs see it. V2 and V3 look at *actors*: first the roles, then, if that fails, the ranks. The map
+// from ranks to roles is a homomorphism of the graphs of matched operations, so a proof about roles holds for ranks; a
 // counterexample among roles need not, and is looked for again among ranks.
-//
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "par/verify/Verify.h"

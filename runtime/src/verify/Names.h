@@ -1,9 +1,4 @@
-//===- Names.h - Names of values -----------------------------------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Names of values.
 #pragma once
 
 #include "Model.h"

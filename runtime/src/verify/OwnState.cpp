@@ -1,15 +1,6 @@
-//===- OwnState.cpp - V1: an update takes its own parameter's state ------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-//
-// The manifest says of each state tensor of which parameter it is. An instruction that writes a parameter, or its
-// state, touches that of no other one; and a builtin has each kind of state, told by how its name differs from its
-// parameter's, at one operand.
-//
-//===----------------------------------------------------------------------===//
+// V1: an update takes its own parameter's state. The manifest says of each state tensor of which parameter it is. An
+// instruction that writes a parameter, or its state, touches that of no other one; and a builtin has each kind of
+// state, told by how its name differs from its parameter's, at one operand.
 #include "Model.h"
 
 #include <map>
@@ -28,7 +19,7 @@ struct Part {
 
 static Part partOf(const Manifest &manifest, const Program &program, const Operand &operand) {
   const Buffer &buffer = program.buffers[operand.buffer];
-  const Buffer &root = buffer.of == kNone ? buffer : program.buffers[buffer.of];
+  const Buffer &root = buffer.of == noIndex ? buffer : program.buffers[buffer.of];
   const Tensor *tensor = root.kind == BufferKind::State ? manifest.findTensor(root.tensor) : nullptr;
   if (!tensor || (tensor->kind != TensorKind::Parameter && tensor->kind != TensorKind::State))
     return {};

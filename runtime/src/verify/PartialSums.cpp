@@ -1,15 +1,7 @@
-//===- PartialSums.cpp - V5: a part of a sum over ranks is not taken for the sum -----------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-//
-// Who reads a value before it is summed over ranks has one rank's part of it. That may be meant: the gradient of a bias
-// is the sum over rows of a part, and is summed over the same ranks later. So all that is made of a part is itself
-// summed over those ranks, or what is made of it is; what ends in state, in a result or on another rank first is not.
-//
-//===----------------------------------------------------------------------===//
+// V5: a part of a sum over ranks is not taken for the sum. Who reads a value before it is summed over ranks has one
+// rank's part of it. That may be meant: the gradient of a bias is the sum over rows of a part, and is summed over the
+// same ranks later. So all that is made of a part is itself summed over those ranks, or what is made of it is; what
+// ends in state, in a result or on another rank first is not.
 #include "JointRun.h"
 
 #include <algorithm>

@@ -1,9 +1,4 @@
-//===- Peak.cpp - V6: the arenas are as large as the manifest says and buffers need ------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// V6: the arenas are as large as the manifest says and buffers need.
 #include "Model.h"
 #include "format/Check.h"
 

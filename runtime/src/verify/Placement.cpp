@@ -1,9 +1,4 @@
-//===- Placement.cpp - Cuts the arenas where operands begin and end ----------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Cuts the arenas where operands begin and end.
 #include "Sweep.h"
 
 #include <algorithm>
@@ -14,7 +9,7 @@ using namespace par::verify;
 
 uint64_t Sweep::address(uint32_t root, uint32_t slot) const {
   const Buffer &buffer = program.buffers[root];
-  return buffer.at[slot] + (buffer.space == Space::Host ? kHost : 0);
+  return buffer.at[slot] + (buffer.space == Space::Host ? hostBase : 0);
 }
 
 std::pair<uint32_t, uint32_t> Sweep::cellsOf(uint64_t begin, uint64_t bytes) const {
@@ -56,7 +51,7 @@ void Sweep::place() {
   }
   for (uint32_t root = 0; root < program.buffers.size(); ++root) {
     const Buffer &buffer = program.buffers[root];
-    if (buffer.of != kNone || (buffer.kind != BufferKind::State && buffer.kind != BufferKind::Hyper))
+    if (buffer.of != noIndex || (buffer.kind != BufferKind::State && buffer.kind != BufferKind::Hyper))
       continue;
     roots.push_back({root, {{Touch::Write, 0, root, {}, 0, buffer.bytes()}, {}}});
     cut(roots.back().second.access);

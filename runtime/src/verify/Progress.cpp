@@ -1,16 +1,7 @@
-//===- Progress.cpp - V3: no deadlock with one engine a rank, rendezvous, no buffers ---===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-//
-// Matched operations are one node, so are the operations of a group; every actor's units are a chain. There
-// are no wildcards and no data-dependent control, so the program makes progress exactly if this graph has no
-// cycle. Events need no edges: a wait sees signals that stand before it in the order in which its rank
-// issues.
-//
-//===----------------------------------------------------------------------===//
+// V3: no deadlock with one engine a rank, rendezvous, no buffers. Matched operations are one node, so are the
+// operations of a group; every actor's units are a chain. There are no wildcards and no data-dependent control, so the
+// program makes progress exactly if this graph has no cycle. Events need no edges: a wait sees signals that stand
+// before it in the order in which its rank issues.
 #include "Model.h"
 
 #include <algorithm>

@@ -1,9 +1,4 @@
-//===- RankClasses.cpp - Which ranks have equal values --------------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Classes of ranks that have equal values.
 #include "RankClasses.h"
 
 #include <algorithm>
@@ -35,7 +30,7 @@ RankClasses::Spread RankClasses::byKeys(const std::vector<uint64_t> &keys) {
   std::map<uint64_t, uint32_t> numbers;
   std::vector<uint32_t> pattern;
   for (uint64_t key : keys)
-    pattern.push_back(key == kNoKey ? 0 : numbers.try_emplace(key, uint32_t(numbers.size() + 1)).first->second);
+    pattern.push_back(key == noKey ? 0 : numbers.try_emplace(key, uint32_t(numbers.size() + 1)).first->second);
   if (numbers.size() < 2)
     return 0;
   uint64_t partition = partitions.try_emplace(pattern, uint32_t(partitions.size())).first->second;
@@ -76,9 +71,9 @@ RankClasses::Spread RankClasses::both(Spread a, Spread b) {
 RankClasses::Spread RankClasses::moved(const std::vector<Spread> &from, const std::vector<uint32_t> &which,
                                        const std::vector<uint32_t> &source, bool &own) {
   std::vector<uint32_t> list(ranks);
-  std::vector<uint64_t> keys(ranks, kNoKey);
+  std::vector<uint64_t> keys(ranks, noKey);
   for (uint32_t rank = 0; rank < ranks; ++rank) {
-    if (source[rank] == kNoRank)
+    if (source[rank] == noRank)
       continue;
     const std::vector<uint32_t> &spread = spreads[from[which[rank]]];
     list[rank] = spread[source[rank]];

@@ -1,17 +1,8 @@
-//===- RankClasses.h - Which ranks have equal values ----------------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-//
-// Ranks of one program compute the same expression of different data. A *spread* says on which data: a class for each
-// rank of the world, so that two ranks have equal values if expression and class are equal. A class is a set of atoms;
-// an atom is one class of a partition of the ranks, as that of a tensor by rectangles. So a value that depends on two
-// tensors has the union of both, once, however often it is used. There are few partitions in a bundle, and
-// each union is made once: the cost of an instruction does not grow with the ranks.
-//
-//===----------------------------------------------------------------------===//
+// Classes of ranks that have equal values. Ranks of one program compute the same expression of different data. A
+// *spread* says on which data: a class for each rank of the world, so that two ranks have equal values if expression
+// and class are equal. A class is a set of atoms; an atom is one class of a partition of the ranks, as that of a tensor
+// by rectangles. So a value that depends on two tensors has the union of both, once, however often it is used. There
+// are few partitions in a bundle, and each union is made once: the cost of an instruction does not grow with the ranks.
 #pragma once
 
 #include <cstddef>
@@ -29,19 +20,19 @@ public:
 
   explicit RankClasses(uint32_t ranks);
 
-  /// Ranks are equal where their keys are. A rank with `kNoKey` has no such value.
+  /// Ranks are equal where their keys are. A rank with `noKey` has no such value.
   Spread byKeys(const std::vector<uint64_t> &keys);
   /// Of what depends on both.
   Spread both(Spread a, Spread b);
-  /// Each rank has the class that another rank has in the spread `which`; none where that is kNoRank. `own` says
+  /// Each rank has the class that another rank has in the spread `which`; none where that is noRank. `own` says
   /// whether classes stay what they are, so that both sides of a transfer are known to have the same; then it becomes
   /// false where a rank has a class of its own in that spread, which would be mistaken for the other one's.
   Spread moved(const std::vector<Spread> &from, const std::vector<uint32_t> &which, const std::vector<uint32_t> &source,
                bool &own);
   uint32_t classOf(Spread spread, uint32_t rank) const { return spreads[spread][rank]; }
 
-  static constexpr uint64_t kNoKey = ~uint64_t(0);
-  static constexpr uint32_t kNoRank = ~uint32_t(0);
+  static constexpr uint64_t noKey = ~uint64_t(0);
+  static constexpr uint32_t noRank = ~uint32_t(0);
 
 private:
   Spread intern(std::vector<uint32_t> classes);

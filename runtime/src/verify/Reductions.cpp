@@ -1,15 +1,6 @@
-//===- Reductions.cpp - V5: what is reduced over ranks of different programs --------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-//
-// Whether a rank reads a value before or behind its reduction in place shows where others do the same work (Twins.cpp).
-// Ranks of different programs do not; but what they reduce among themselves stands in a run of its own, which makes a
-// part for nothing else.
-//
-//===----------------------------------------------------------------------===//
+// V5: what is reduced over ranks of different programs. Whether a rank reads a value before or behind its reduction in
+// place shows where others do the same work (Twins.cpp). Ranks of different programs do not; but what they reduce among
+// themselves stands in a run of its own, which makes a part for nothing else.
 #include "Sweep.h"
 
 #include <algorithm>

@@ -1,9 +1,4 @@
-//===- Replicas.cpp - V5: ranks that hold the same end with the same ---------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// V5: ranks that hold the same end with the same.
 #include "JointRun.h"
 
 using namespace par;
@@ -18,7 +13,7 @@ public:
     for (const Player &player : joint.players) {
       buffers.emplace_back();
       for (uint32_t i = 0; i < player.program->buffers.size(); ++i)
-        if (player.program->buffers[i].kind == BufferKind::State && player.program->buffers[i].of == kNone)
+        if (player.program->buffers[i].kind == BufferKind::State && player.program->buffers[i].of == noIndex)
           buffers.back()[player.program->buffers[i].tensor] = i;
     }
   }

@@ -1,9 +1,4 @@
-//===- Report.cpp - What par-verify prints ------------------------------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// The output of par-verify.
 #include "format/Json.h"
 #include "par/format/Printable.h"
 #include "par/verify/Verify.h"

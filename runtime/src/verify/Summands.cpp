@@ -1,14 +1,6 @@
-//===- Summands.cpp - V5: a sum over ranks has each summand once ------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-//
-// Two ranks that give the same value to a sum would count it twice: a gradient that all of them have, or a sum that was
-// already made. What an operand is the sum of, the other reductions would not give.
-//
-//===----------------------------------------------------------------------===//
+// V5: a sum over ranks has each summand once. Two ranks that give the same value to a sum would count it twice: a
+// gradient that all of them have, or a sum that was already made. What an operand is the sum of, the other reductions
+// would not give.
 #include "JointRun.h"
 #include "par/kernels/Builtins.h"
 
@@ -40,7 +32,7 @@ std::optional<Counterexample> JointRun::summands(uint32_t comm, size_t k, const 
       if (place == places.end())
         break;
       const Term &term = terms[place->second];
-      if (term.name <= kZeros || constants.count(term.name))
+      if (term.name <= zerosTerm || constants.count(term.name))
         continue;
       auto [other, fresh] = seen.try_emplace({term.name, term.offset, classes.classOf(term.spread, rank)}, rank);
       if (fresh)

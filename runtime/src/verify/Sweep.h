@@ -1,9 +1,4 @@
-//===- Sweep.h - One pass over an expanded program, byte for byte ----------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// One pass over an expanded program, byte for byte.
 #pragma once
 
 #include "Accesses.h"
@@ -14,7 +9,7 @@
 
 namespace par::verify {
 
-using Clock = std::array<uint32_t, format::kMaxQueues>;
+using Clock = std::array<uint32_t, format::maxQueues>;
 using Found = std::optional<Counterexample>;
 
 /// One write of an expanded entry; 0 is "before the entry".
@@ -25,7 +20,7 @@ struct Definition {
 };
 
 struct Cell {
-  uint32_t root = format::kNone; ///< kNone: undefined
+  uint32_t root = format::noIndex; ///< noIndex: undefined
   int64_t index = 0;
   uint32_t definition = 0;
   uint32_t queue = 0, time = 0;         ///< of the last write
@@ -131,9 +126,9 @@ private:
   std::vector<Cell> cells;
   bool versioned = false; ///< the entry updates parameters several times
   std::vector<Definition> definitions;
-  std::array<Clock, format::kMaxQueues> now;                       ///< what each queue has seen
-  std::array<std::vector<Definition>, format::kMaxQueues> history; ///< [queue][time - 1]
-  std::vector<std::vector<Clock>> events;                          ///< [event][slot]
+  std::array<Clock, format::maxQueues> now;                       ///< what each queue has seen
+  std::array<std::vector<Definition>, format::maxQueues> history; ///< [queue][time - 1]
+  std::vector<std::vector<Clock>> events;                         ///< [event][slot]
   uint64_t groupLeft = 0;  ///< communications of the current group that have not been stepped over
   uint32_t groupBegan = 0; ///< time of its queue before it
   std::vector<std::pair<uint32_t, std::pair<uint32_t, uint32_t>>>
@@ -144,6 +139,6 @@ private:
 };
 
 /// Where the host space begins among addresses; no arena reaches it.
-inline constexpr uint64_t kHost = uint64_t(1) << 60;
+inline constexpr uint64_t hostBase = uint64_t(1) << 60;
 
 } // namespace par::verify

@@ -1,15 +1,7 @@
-//===- Twins.cpp - V5 between ranks: corresponding values meet -----------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-//
-// A rank by itself cannot tell whether it reduces a value before or after it is complete. But ranks that hold
-// the same tensors do the same work on different data: if their programs differ, the values that they give to
-// a communication or as a result, and leave in state, must still be made by the same instructions.
-//
-//===----------------------------------------------------------------------===//
+// V5 between ranks: corresponding values meet. A rank by itself cannot tell whether it reduces a value before or after
+// it is complete. But ranks that hold the same tensors do the same work on different data: if their programs differ,
+// the values that they give to a communication or as a result, and leave in state, must still be made by the same
+// instructions.
 #include "Names.h"
 
 #include <algorithm>
@@ -129,7 +121,7 @@ static std::optional<Counterexample> compare(const Bundle &bundle, uint32_t a, c
 static std::set<std::string> tensorsOf(const Bundle &bundle, uint32_t rank) {
   std::set<std::string> tensors;
   for (const Buffer &buffer : bundle.programs[bundle.manifest.ranks[rank].role].buffers)
-    if (buffer.kind == BufferKind::State && buffer.of == kNone)
+    if (buffer.kind == BufferKind::State && buffer.of == noIndex)
       tensors.insert(buffer.tensor);
   return tensors;
 }

@@ -1,14 +1,5 @@
-//===- Unread.cpp - V5: what is made is read ----------------------------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-//
-// A compiler emits no work for nothing. So a value that nobody reads shows that its reader is missing: a summand that
-// was to be added, a run that was left out, an operand that names something else.
-//
-//===----------------------------------------------------------------------===//
+// V5: what is made is read. A compiler emits no work for nothing. So a value that nobody reads shows that its reader is
+// missing: a summand that was to be added, a run that was left out, an operand that names something else.
 #include "JointRun.h"
 
 using namespace par;

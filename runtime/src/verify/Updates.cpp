@@ -1,15 +1,6 @@
-//===- Updates.cpp - V5: state is written wholly, and once a batch ------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-//
-// An entry that updates a parameter updates all of them, with what their optimizer keeps, and their copies; each byte
-// is computed at most once a batch, and has come from somewhere: computed, gathered, received or copied. What calls
-// carry on for each microbatch is written whole, too, where any of it is.
-//
-//===----------------------------------------------------------------------===//
+// V5: state is written wholly, and once a batch. An entry that updates a parameter updates all of them, with what their
+// optimizer keeps, and their copies; each byte is computed at most once a batch, and has come from somewhere: computed,
+// gathered, received or copied. What calls carry on for each microbatch is written whole, too, where any of it is.
 #include "JointRun.h"
 
 #include <algorithm>
@@ -75,7 +66,7 @@ std::optional<Counterexample> par::verify::checkUpdates(const JointRun &joint) {
   for (const Player &player : joint.players)
     for (uint32_t i = 0; i < player.program->buffers.size(); ++i) {
       const Buffer &buffer = player.program->buffers[i];
-      const Tensor *tensor = buffer.of == kNone && buffer.kind == BufferKind::State
+      const Tensor *tensor = buffer.of == noIndex && buffer.kind == BufferKind::State
                                  ? joint.bundle.manifest.findTensor(buffer.tensor)
                                  : nullptr;
       uint32_t depth = !tensor ? 0 : buffer.index == Index::Mb ? uint32_t(buffer.at.size()) : 1;

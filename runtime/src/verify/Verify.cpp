@@ -1,9 +1,4 @@
-//===- Verify.cpp - The proof from beginning to end -------------------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// The proof from beginning to end.
 #include "Model.h"
 
 #include <set>

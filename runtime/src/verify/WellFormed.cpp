@@ -1,9 +1,4 @@
-//===- WellFormed.cpp - V1: programs and manifest agree --------------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// V1: programs and manifest agree.
 #include "Model.h"
 #include "format/Check.h"
 #include "par/format/Printable.h"
@@ -119,9 +114,9 @@ Found WellFormed::device(const Program &program) {
                   "': " + (gpu ? "no launch" : "a launch on a GPU") + " in a bundle for " + manifest.device);
   for (const Buffer &buffer : program.buffers)
     for (uint64_t at : buffer.at)
-      if (gpu && buffer.space == Space::Dev && at % kGpuAlignment)
+      if (gpu && buffer.space == Space::Dev && at % gpuAlignment)
         return fail("program '" + program.name + "', buffer '" + buffer.name + "': offset " + number(at) +
-                    " is not a multiple of " + number(kGpuAlignment) + ", as those of a bundle for cuda are");
+                    " is not a multiple of " + number(gpuAlignment) + ", as those of a bundle for cuda are");
   return std::nullopt;
 }
 
@@ -148,7 +143,7 @@ Found WellFormed::state(const Program &program, uint32_t role, const Buffer &buf
 Found WellFormed::buffers(uint32_t role) {
   const Program &program = bundle.programs[role];
   for (const Buffer &buffer : program.buffers) {
-    if (buffer.of != kNone)
+    if (buffer.of != noIndex)
       continue;
     if (buffer.kind == BufferKind::State)
       if (Found found = state(program, role, buffer))
@@ -250,10 +245,10 @@ Found WellFormed::onGpu(uint32_t role, const Run &run, uint32_t n) {
   const Instruction &it = program.blocks[run.block].instructions[n];
   for (const Operand &operand : it.operands) {
     const Buffer &buffer = program.buffers[operand.buffer];
-    if ((it.op == Op::Kernel || it.op == Op::Call) && buffer.of != kNone && buffer.offset % kGpuAccess)
+    if ((it.op == Op::Kernel || it.op == Op::Call) && buffer.of != noIndex && buffer.offset % gpuAccess)
       return fail(role, run, n,
                   "'" + buffer.name + "' begins " + number(buffer.offset) + " bytes into '" +
-                      program.buffers[buffer.of].name + "', not at a multiple of the " + number(kGpuAccess) +
+                      program.buffers[buffer.of].name + "', not at a multiple of the " + number(gpuAccess) +
                       " bytes of an access, as operands of kernels and calls of a bundle for cuda do");
     if (buffer.space == Space::Host && it.op != Op::Copy)
       return fail(role, run, n,
@@ -264,7 +259,7 @@ Found WellFormed::onGpu(uint32_t role, const Run &run, uint32_t n) {
 
 bool WellFormed::isConstant(const Program &program, uint32_t buffer) const {
   const Buffer &self = program.buffers[buffer];
-  const Buffer &owner = self.of == kNone ? self : program.buffers[self.of];
+  const Buffer &owner = self.of == noIndex ? self : program.buffers[self.of];
   const Tensor *tensor = owner.kind == BufferKind::State ? manifest.findTensor(owner.tensor) : nullptr;
   return tensor && tensor->kind == TensorKind::Constant;
 }

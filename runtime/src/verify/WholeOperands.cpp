@@ -1,14 +1,5 @@
-//===- WholeOperands.cpp - V1: what is moved is a whole operand ---------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-//
-// A part of a buffer has an alias of its own. So a communication, a copy or a fill covers its operand to the last byte,
-// and one that leaves a rest unsummed, unsent or uncopied shows.
-//
-//===----------------------------------------------------------------------===//
+// V1: what is moved is a whole operand. A part of a buffer has an alias of its own. So a communication, a copy or a
+// fill covers its operand to the last byte, and one that leaves a rest unsummed, unsent or uncopied shows.
 #include "Model.h"
 
 #include <set>

@@ -1,9 +1,4 @@
-//===- Witness.cpp - What a sweep says when it finds something wrong --------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// The error of a sweep, with the instructions that prove it.
 #include "Sweep.h"
 
 using namespace par;
@@ -24,10 +19,10 @@ Counterexample Sweep::stale(const Run &run, uint32_t n, const Placed &placed, ui
   std::string wanted = value(placed.access.root, indexOf(placed.access, run));
   Counterexample found{Property::Value, "", {line({&run, n})}};
   std::string bytes =
-      "bytes [" + std::to_string(borders[at] % kHost) + ", " + std::to_string(borders[at + 1] % kHost) + ")";
-  if (cell.root == kNone && cell.definition == 0)
+      "bytes [" + std::to_string(borders[at] % hostBase) + ", " + std::to_string(borders[at + 1] % hostBase) + ")";
+  if (cell.root == noIndex && cell.definition == 0)
     found.message = "uninitialised: " + bytes + " are read as " + wanted + ", but nothing wrote them in this entry";
-  else if (cell.root == kNone)
+  else if (cell.root == noIndex)
     found.message = "undefined: " + bytes + " are read as " + wanted + ", but a collective left them undefined";
   else
     found.message = "overwritten: " + bytes + " are read as " + wanted + ", but hold " + value(cell.root, cell.index);

@@ -1,9 +1,4 @@
-//===- escapes.cpp - Breaks bundles in what they mean, and counts what par-verify takes -------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Breaks bundles in what they mean, and counts what par-verify takes.
 #include "Alike.h"
 #include "Simulate.h"
 #include "par/verify/Verify.h"
@@ -16,7 +11,7 @@ using namespace par;
 
 namespace {
 /// Sums in another order differ by less.
-constexpr double kNoise = 1e-5;
+constexpr double noise = 1e-5;
 
 struct Row {
   unsigned total = 0, rejected = 0, harmless = 0, wrong = 0;
@@ -34,7 +29,7 @@ void breakOne(const format::Bundle &bundle, const std::string &folder, const Opt
               std::map<toy::Fault, Row> &rows) {
   toy::Random random(options.seed);
   std::optional<toy::Ran> original;
-  for (size_t kind = 0; kind < toy::kFaults; ++kind) {
+  for (size_t kind = 0; kind < toy::faultKinds; ++kind) {
     auto fault = toy::Fault(kind);
     if (!options.faults.empty() &&
         ("," + options.faults + ",").find("," + std::string(toy::toString(fault)) + ",") == std::string::npos)
@@ -63,8 +58,8 @@ void breakOne(const format::Bundle &bundle, const std::string &folder, const Opt
         toy::Ran ran = toy::runApart(*broken, folder, options.seconds);
         difference = ran.trouble.empty() ? toy::largestDifference(*original, ran) : 1e9;
       }
-      ++(difference > kNoise ? row.wrong : row.harmless);
-      if (difference > kNoise)
+      ++(difference > noise ? row.wrong : row.harmless);
+      if (difference > noise)
         std::printf("taken: %s: %s: %.2g\n", folder.c_str(), what.c_str(), difference);
     }
   }

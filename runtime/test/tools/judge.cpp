@@ -1,9 +1,4 @@
-//===- judge.cpp - Mutates a bundle and holds par-verify and the device `sim` against each other -===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Mutates a bundle and holds par-verify and the device `sim` against each other.
 #include "SimulateMany.h"
 #include "ToyBundles.h"
 #include "par/verify/Verify.h"

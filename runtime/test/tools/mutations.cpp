@@ -1,9 +1,4 @@
-//===- mutations.cpp - Mutates a bundle and counts what par-verify rejects -------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Mutates a bundle and counts what par-verify rejects.
 #include "Mutations.h"
 #include "ToyBundles.h"
 #include "par/verify/Verify.h"

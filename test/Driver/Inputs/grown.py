@@ -24,7 +24,8 @@ def concat():
 def names():
     """A parameter with a name of n characters, read by a product."""
     name = "m." * ((n - 6) // 2) + "weight"
-    return f"input x f32[batch,4]\noutput y f32\ninit {name} f32[4,4] = {' '.join(['1'] * 16)}\nnode m MatMul x,{name} -> y"
+    return (f"input x f32[batch,4]\noutput y f32\ninit {name} f32[4,4] = {' '.join(['1'] * 16)}\n"
+            f"node m MatMul x,{name} -> y")
 
 
 def keys():
@@ -51,6 +52,7 @@ def digits():
     return "batch: " + "9" * n + "\n"
 
 
-kinds = {"relus": lambda: chain("Relu"), "doubles": lambda: chain("Concat", 2, "axis=1"), "concat": concat, "sums": sums, "names": names,
+kinds = {"relus": lambda: chain("Relu"), "doubles": lambda: chain("Concat", 2, "axis=1"), "concat": concat,
+         "sums": sums, "names": names,
          "keys": keys, "rules": rules, "elements": elements, "axes": axes, "word": word, "digits": digits}
 print(kinds[kind]())

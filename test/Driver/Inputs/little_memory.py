@@ -1,4 +1,5 @@
-"""Runs a command with more and more addresses until it has enough: without a fault on the way, and prints what it says first."""
+"""Runs a command with more and more addresses until it has enough: without a fault on the way, and prints what it says
+first."""
 import resource
 import subprocess
 import sys

@@ -1,4 +1,5 @@
-"""Puts something else in the place of a cache's files: `copy` (one of them for all), `pipe` or `link` (to /dev/zero)."""
+"""Puts something else in the place of a cache's files: `copy` (one of them for all), `pipe` or `link` (to
+/dev/zero)."""
 import os
 import pathlib
 import shutil

@@ -16,8 +16,10 @@ import re
 import struct
 import sys
 
-TYPES = {"f32": (1, "f"), "f16": (10, "e"), "u8": (2, "B"), "u16": (4, "H"), "u32": (12, "I"), "u64": (13, "Q"), "i32": (6, "i"),
-         "i64": (7, "q"), "i8": (3, "b"), "i16": (5, "h"), "i1": (9, "?"), "f64": (11, "d"), "string": (8, ""), "bf16": (16, "bf16")}
+TYPES = {"f32": (1, "f"), "f16": (10, "e"), "u8": (2, "B"), "u16": (4, "H"), "u32": (12, "I"), "u64": (13, "Q"),
+         "i32": (6, "i"),
+         "i64": (7, "q"), "i8": (3, "b"), "i16": (5, "h"), "i1": (9, "?"), "f64": (11, "d"), "string": (8, ""),
+         "bf16": (16, "bf16")}
 
 
 def varint(value):
@@ -73,7 +75,8 @@ def value_info(name, text):
     if "[" not in text:
         return block(1, name) + block(2, block(1, number(1, TYPES[text][0])))
     (kind, _), dims = parse_type(text)
-    shape = b"".join(block(1, number(1, int(d)) if d.lstrip("-").isdigit() else block(2, d) if d != "?" else b"") for d in dims)
+    shape = b"".join(block(1, number(1, int(d)) if d.lstrip("-").isdigit() else block(2, d) if d != "?" else b"")
+                     for d in dims)
     return block(1, name) + block(2, block(1, number(1, kind) + block(2, shape)))
 
 
@@ -110,10 +113,12 @@ def node(text, module, source):
     name, op, inputs, _, outputs = head.split(" ")
     domain, _, op = op.rpartition("::")
     out = b"".join(block(1, i) for i in inputs.split(",")) if inputs else b""
-    out += b"".join(block(2, o) for o in outputs.split(",") if o != "-") + block(3, name) + block(4, op) + block(7, domain)
+    out += b"".join(block(2, o) for o in outputs.split(",")
+                    if o != "-") + block(3, name) + block(4, op) + block(7, domain)
     out += b"".join(block(5, attribute(a)) for a in attributes.split())
     if module:
-        out += metadata(9, "namespace", f": Net/{module}: Module/{name}: aten.{name if name.isidentifier() else 'op'}.default")
+        out += metadata(9, "namespace",
+                        f": Net/{module}: Module/{name}: aten.{name if name.isidentifier() else 'op'}.default")
     if source:
         file, line = source.split(":")
         out += metadata(9, "pkg.torch.onnx.stack_trace", f'File "zoo/{file}", line {line}, in forward\n    x')
@@ -165,7 +170,8 @@ def encode(lines):
             function, nodes = graph, 7
             graph = block(1, name) + block(10, domain) + block(9, number(2, opset))
             if formals:
-                graph += b"".join(block(4, i) for i in formals[0].split(",")) + b"".join(block(5, o) for o in formals[2].split(","))
+                graph += b"".join(block(4, i)
+                                  for i in formals[0].split(",")) + b"".join(block(5, o) for o in formals[2].split(","))
         elif key == "end" and outer:
             body = graph
             graph, name = outer.pop()

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Exports GPT-2 as it decodes, one call a token, and what PyTorch decodes: export.py --out FOLDER [--size small|gpt2]. Needs torch.
+"""Exports GPT-2 as it decodes, one call a token, and what PyTorch decodes: export.py --out FOLDER [--size small|gpt2].
+Needs torch.
 
-The caches have a fixed length; each call shifts them by what is new. `next_token`, `next_position` and `present.*` are the inputs
-`last`, `position` and `past.*` of the next call. An id below 0 stands for the token that the call before has chosen, so that a file
-of ids is a prompt with as many -1 behind it as tokens are wanted. FOLDER gets model.onnx, data.safetensors (ids, call after call) and
-tokens.json (the chosen tokens, the same). --structure gives model.onnx.gz without weights instead, whose dims are open.
+The caches have a fixed length; each call shifts them by what is new. `next_token`, `next_position` and `present.*` are
+the inputs `last`, `position` and `past.*` of the next call. An id below 0 stands for the token that the call before has
+chosen, so that a file of ids is a prompt with as many -1 behind it as tokens are wanted. FOLDER gets model.onnx,
+data.safetensors (ids, call after call) and tokens.json (the chosen tokens, the same). --structure gives model.onnx.gz
+without weights instead, whose dims are open.
 """
 import argparse
 import json
@@ -64,7 +66,8 @@ class Decoder(torch.nn.Module):
 
 
 def make(size):
-    """The decoder, an example of its inputs, and the names of its outputs. A file names each tensor, so forward does."""
+    """The decoder, an example of its inputs, and the names of its outputs. A file names each tensor, so forward
+    does."""
     config = transformers.GPT2Config(**SIZES[size], use_cache=False, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0)
     torch.manual_seed(1)
     decoder = Decoder(transformers.GPT2LMHeadModel(config))
@@ -112,7 +115,8 @@ def main():
         strip(model, options.out / f"{options.structure}.onnx.gz")
         return model.unlink()
     ids, tokens = decode(decoder, inputs)
-    write_safetensors(options.out / "data.safetensors", {"ids": ([CALLS * BATCH, 1], [number for call in ids for number in call])})
+    write_safetensors(options.out / "data.safetensors",
+                      {"ids": ([CALLS * BATCH, 1], [number for call in ids for number in call])})
     (options.out / "tokens.json").write_text(json.dumps(tokens) + "\n")
     print(f"{len({token for call in tokens for token in call})} different tokens in {CALLS} calls of {BATCH}")
 

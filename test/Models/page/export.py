@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Exports the models on which the plans of docs/plan.md §2 are run, without their weights: export.py --out FOLDER. Needs torch.
+"""Exports the models on which the plans of docs/plan.md §2 are run, without their weights: export.py --out FOLDER.
+Needs torch.
 
 gpt2    the names that the page speaks of, twelve layers as its cuts want them, as small as eight ranks allow
 decoder decoder/export.py --size page --structure decoder
@@ -40,7 +41,8 @@ class Parts(torch.nn.Module):
     def __init__(self, symbols=64, width=32):
         super().__init__()
         self.embedding = torch.nn.Embedding(symbols, width)
-        self.layers = torch.nn.ModuleList(torch.nn.Sequential(torch.nn.Linear(width, width), torch.nn.Tanh()) for _ in range(4))
+        self.layers = torch.nn.ModuleList(torch.nn.Sequential(torch.nn.Linear(width, width), torch.nn.Tanh())
+                                          for _ in range(4))
         self.experts = Experts(4, width)
         self.fc = torch.nn.Linear(width, symbols)
 
@@ -58,7 +60,8 @@ def gpt2():
 
 
 def narrow_vgg(divide=16):
-    """VGG-16 for images of 32 x 32. Without dropout: an asynchronous schedule has one counter of random numbers for all stages."""
+    """VGG-16 for images of 32 x 32. Without dropout: an asynchronous schedule has one counter of random numbers for all
+    stages."""
     widths = [step if step == "M" else step // divide for step in vgg.cfgs["D"]]
     model = vgg.VGG(vgg.make_layers(widths), num_classes=10, dropout=0.0)
     for number, (inner, outer) in {0: (512 * 49 // divide, 256), 3: (256, 256), 6: (256, 10)}.items():

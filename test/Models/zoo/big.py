@@ -1,4 +1,5 @@
-"""Models of 7 to 70 billion parameters, to be planned and not to be run: published sizes, sequences of 2,048 to 8,192."""
+"""Models of 7 to 70 billion parameters, to be planned and not to be run: published sizes, sequences of 2,048 to
+8,192."""
 from recipe import decoder
 
 BATCH = 32  # 8 microbatches of one sample on each of 4 replicas
@@ -9,39 +10,47 @@ def big(name, model, length, layers, width, heads, wide, vocabulary, layer_key="
     """`wide` is the width inside the MLP."""
     sizes = {"vocab_size": vocabulary, "hidden_size": width, layer_key: layers, "num_attention_heads": heads,
              "intermediate_size": wide, "max_position_embeddings": length, **more}
-    return decoder(name, model, {key: size for key, size in sizes.items() if size is not None}, length=length, batch=BATCH)
+    return decoder(name, model, {key: size for key, size in sizes.items() if size is not None}, length=length,
+                   batch=BATCH)
 
 
 BIG = [
     big("llama-2-7b", "LlamaForCausalLM", 4096, 32, 4096, 32, 11008, 32000, rope_parameters=ROTARY),
     big("llama-2-13b", "LlamaForCausalLM", 4096, 40, 5120, 40, 13824, 32000, rope_parameters=ROTARY),
-    big("llama-2-70b", "LlamaForCausalLM", 4096, 80, 8192, 64, 28672, 32000, num_key_value_heads=8, rope_parameters=ROTARY),
+    big("llama-2-70b", "LlamaForCausalLM", 4096, 80, 8192, 64, 28672, 32000, num_key_value_heads=8,
+        rope_parameters=ROTARY),
     big("llama-3-8b", "LlamaForCausalLM", 8192, 32, 4096, 32, 14336, 128256, num_key_value_heads=8,
         rope_parameters={**ROTARY, "rope_theta": 500000.0}),
-    big("mistral-7b", "MistralForCausalLM", 8192, 32, 4096, 32, 14336, 32000, num_key_value_heads=8, sliding_window=4096,
+    big("mistral-7b", "MistralForCausalLM", 8192, 32, 4096, 32, 14336, 32000, num_key_value_heads=8,
+        sliding_window=4096,
         rope_parameters=ROTARY),
     big("qwen2.5-7b", "Qwen2ForCausalLM", 4096, 28, 3584, 28, 18944, 152064, num_key_value_heads=4,
         rope_parameters={**ROTARY, "rope_theta": 1e6}),
     big("qwen2.5-32b", "Qwen2ForCausalLM", 4096, 64, 5120, 40, 27648, 152064, num_key_value_heads=8,
         rope_parameters={**ROTARY, "rope_theta": 1e6}),
     big("gemma-7b", "GemmaForCausalLM", 8192, 28, 3072, 16, 24576, 256000, num_key_value_heads=16, head_dim=256),
-    big("falcon-7b", "FalconForCausalLM", 2048, 32, 4544, 71, None, 65024, multi_query=True, parallel_attn=True, bias=False,
+    big("falcon-7b", "FalconForCausalLM", 2048, 32, 4544, 71, None, 65024, multi_query=True, parallel_attn=True,
+        bias=False,
         alibi=False, new_decoder_architecture=False),
     big("gpt-neox-20b", "GPTNeoXForCausalLM", 2048, 44, 6144, 64, 24576, 50432,
         rope_parameters={**ROTARY, "partial_rotary_factor": 0.25}),
     big("opt-13b", "OPTForCausalLM", 2048, 40, 5120, 40, None, 50272, ffn_dim=20480, word_embed_proj_dim=5120),
     big("opt-30b", "OPTForCausalLM", 2048, 48, 7168, 56, None, 50272, ffn_dim=28672, word_embed_proj_dim=7168),
-    big("phi-3-medium", "Phi3ForCausalLM", 4096, 40, 5120, 40, 17920, 32064, num_key_value_heads=10, sliding_window=2047),
+    big("phi-3-medium", "Phi3ForCausalLM", 4096, 40, 5120, 40, 17920, 32064, num_key_value_heads=10,
+        sliding_window=2047),
     big("yi-34b", "LlamaForCausalLM", 4096, 60, 7168, 56, 20480, 64000, num_key_value_heads=8,
         rope_parameters={**ROTARY, "rope_theta": 5e6}),
     big("olmo-7b", "OlmoForCausalLM", 2048, 32, 4096, 32, 11008, 50304),
     decoder("mpt-7b", "MptForCausalLM", dict(vocab_size=50432, d_model=4096, n_heads=32, n_layers=32, max_seq_len=2048),
             length=2048, batch=BATCH),
-    decoder("bloom-7b1", "BloomForCausalLM", dict(vocab_size=250880, hidden_size=4096, n_layer=30, n_head=32), length=2048,
+    decoder("bloom-7b1", "BloomForCausalLM", dict(vocab_size=250880, hidden_size=4096, n_layer=30, n_head=32),
+            length=2048,
             batch=BATCH),
-    big("mixtral-8x7b", "MixtralForCausalLM", 4096, 32, 4096, 32, 14336, 32000, num_key_value_heads=8, num_local_experts=8,
+    big("mixtral-8x7b", "MixtralForCausalLM", 4096, 32, 4096, 32, 14336, 32000, num_key_value_heads=8,
+        num_local_experts=8,
         num_experts_per_tok=2, rope_parameters={**ROTARY, "rope_theta": 1e6}),
-    big("qwen1.5-moe-a2.7b", "Qwen2MoeForCausalLM", 4096, 24, 2048, 16, 5632, 151936, num_key_value_heads=16, num_experts=60,
+    big("qwen1.5-moe-a2.7b", "Qwen2MoeForCausalLM", 4096, 24, 2048, 16, 5632, 151936, num_key_value_heads=16,
+        num_experts=60,
         num_experts_per_tok=4, moe_intermediate_size=1408, shared_expert_intermediate_size=5632),
 ]
 LAYERS = ("num_hidden_layers", "n_layers", "n_layer")
@@ -64,7 +73,8 @@ BLOOM = shards("query_key_value dense_h_to_4h word_embeddings", "self_attention.
 FALCON = shards("dense_h_to_4h word_embeddings", "dense_4h_to_h")  # 71 heads are no multiple of 4
 MPT = shards("Wqkv up_proj wte", "out_proj down_proj")
 FAMILIES = {"OPTForCausalLM": OPT, "Phi3ForCausalLM": PHI, "GPTNeoXForCausalLM": NEOX, "BloomForCausalLM": BLOOM,
-            "FalconForCausalLM": FALCON, "MptForCausalLM": MPT, "MixtralForCausalLM": MIXTRAL, "Qwen2MoeForCausalLM": QWEN_MOE}
+            "FalconForCausalLM": FALCON, "MptForCausalLM": MPT, "MixtralForCausalLM": MIXTRAL,
+            "Qwen2MoeForCausalLM": QWEN_MOE}
 # The module that is repeated.
 REPEATED = {"FalconForCausalLM": "h.*", "BloomForCausalLM": "h.*", "MptForCausalLM": "blocks.*"}
 

@@ -6,7 +6,8 @@ ROTARY = dict(rope_type="default", rope_theta=10000.0)
 
 DECODERS = [
     decoder("gpt2", "GPT2LMHeadModel", GPT2, cut="4 of 12 layers"),
-    decoder("openai-gpt", "OpenAIGPTLMHeadModel", {**GPT2, "vocab_size": 40478, "n_positions": 512}, cut="4 of 12 layers"),
+    decoder("openai-gpt", "OpenAIGPTLMHeadModel", {**GPT2, "vocab_size": 40478, "n_positions": 512},
+            cut="4 of 12 layers"),
     decoder("gpt-neo-125m", "GPTNeoForCausalLM", dict(
         vocab_size=50257, max_position_embeddings=2048, hidden_size=768, num_layers=4, num_heads=12, window_size=256,
         attention_types=[[["global", "local"], 2]]), cut="4 of 12 layers"),
@@ -43,7 +44,8 @@ DECODERS = [
     decoder("llama-3.2-1b", "LlamaForCausalLM", dict(
         vocab_size=128256, hidden_size=2048, num_hidden_layers=2, num_attention_heads=32, num_key_value_heads=8,
         intermediate_size=8192, head_dim=64, max_position_embeddings=131072, tie_word_embeddings=True,
-        rope_parameters=dict(rope_type="llama3", rope_theta=500000.0, factor=32.0, low_freq_factor=1.0, high_freq_factor=4.0,
+        rope_parameters=dict(rope_type="llama3", rope_theta=500000.0, factor=32.0, low_freq_factor=1.0,
+                             high_freq_factor=4.0,
                              original_max_position_embeddings=8192)), cut="2 of 16 layers", vocabulary=SMALL_HEAD),
     decoder("mistral-7b", "MistralForCausalLM", dict(
         vocab_size=32000, hidden_size=4096, num_hidden_layers=1, num_attention_heads=32, num_key_value_heads=8,
@@ -54,18 +56,23 @@ DECODERS = [
         intermediate_size=4864, max_position_embeddings=32768, tie_word_embeddings=True,
         rope_parameters={**ROTARY, "rope_theta": 1e6}), cut="4 of 24 layers", vocabulary=SMALL_HEAD),
     decoder("qwen3-0.6b", "Qwen3ForCausalLM", dict(
-        vocab_size=151936, hidden_size=1024, num_hidden_layers=2, num_attention_heads=16, num_key_value_heads=8, head_dim=128,
+        vocab_size=151936, hidden_size=1024, num_hidden_layers=2, num_attention_heads=16, num_key_value_heads=8,
+        head_dim=128,
         intermediate_size=3072, max_position_embeddings=40960, tie_word_embeddings=True,
         rope_parameters={**ROTARY, "rope_theta": 1e6}), cut="2 of 28 layers", vocabulary=SMALL_HEAD),
     decoder("gemma-2b", "GemmaForCausalLM", dict(
-        vocab_size=256000, hidden_size=2048, num_hidden_layers=2, num_attention_heads=8, num_key_value_heads=1, head_dim=256,
+        vocab_size=256000, hidden_size=2048, num_hidden_layers=2, num_attention_heads=8, num_key_value_heads=1,
+        head_dim=256,
         intermediate_size=16384, max_position_embeddings=8192), batch=2, cut="2 of 18 layers", vocabulary=SMALL_HEAD),
     decoder("gemma2-2b", "Gemma2ForCausalLM", dict(
-        vocab_size=256000, hidden_size=2304, num_hidden_layers=2, num_attention_heads=8, num_key_value_heads=4, head_dim=256,
+        vocab_size=256000, hidden_size=2304, num_hidden_layers=2, num_attention_heads=8, num_key_value_heads=4,
+        head_dim=256,
         intermediate_size=9216, max_position_embeddings=8192, sliding_window=4096, query_pre_attn_scalar=256,
-        attn_logit_softcapping=50.0, final_logit_softcapping=30.0), batch=2, cut="2 of 26 layers", vocabulary=SMALL_HEAD),
+        attn_logit_softcapping=50.0, final_logit_softcapping=30.0), batch=2, cut="2 of 26 layers",
+            vocabulary=SMALL_HEAD),
     decoder("gemma3-270m", "Gemma3ForCausalLM", dict(
-        vocab_size=262144, hidden_size=640, num_hidden_layers=6, num_attention_heads=4, num_key_value_heads=1, head_dim=256,
+        vocab_size=262144, hidden_size=640, num_hidden_layers=6, num_attention_heads=4, num_key_value_heads=1,
+        head_dim=256,
         intermediate_size=2048, max_position_embeddings=32768, sliding_window=512), config="Gemma3TextConfig",
         cut="6 of 18 layers", vocabulary=SMALL_HEAD),
     decoder("phi-1.5", "PhiForCausalLM", dict(

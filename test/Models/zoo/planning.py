@@ -1,4 +1,5 @@
-"""Plans the big models: cuda, bf16, 64 ranks (pp 4 x dp 4 x tp 4), every layer computed again; from import to the proof.
+"""Plans the big models: cuda, bf16, 64 ranks (pp 4 x dp 4 x tp 4), every layer computed again; from import to the
+proof.
 
 Each may take 30 s and 3 GB on two cores. Exports that the folder lacks are made by structure.py, which needs torch.
 """
@@ -33,7 +34,8 @@ def trial(options, recipe):
     model = options.big / f"{recipe.name}.onnx"
     if not model.exists():
         options.big.mkdir(parents=True, exist_ok=True)
-        subprocess.run([sys.executable, HERE / "structure.py", recipe.name, "--out", options.big], check=True, timeout=TIMEOUT)
+        subprocess.run([sys.executable, HERE / "structure.py", recipe.name, "--out", options.big], check=True,
+                       timeout=TIMEOUT)
     text, bundle = options.cache / f"big-{recipe.name}.yaml", options.cache / f"big-{recipe.name}.par"
     text.write_text(plan(recipe))
     status, said, wall, cpu, peak = compile_and_watch([options.bin / "par-compile", model, text, "-o", bundle])
@@ -63,7 +65,8 @@ def main(options, names):
         rows.append(row := trial(options, recipe))
         said = " ".join((row.get("refused") or row.get("stopped") or "; ".join(row["failed"])).split())
         figures = f"{row['wall_s']:.1f} | {row['cpu_s']:.1f} | {row['peak_mib']:.0f}"
-        print(f"| {row['name']} | {row['length']} | {row['parameters_m']} | {figures} | {row['proved']} | {said} |", flush=True)
+        print(f"| {row['name']} | {row['length']} | {row['parameters_m']} | {figures} | {row['proved']} | {said} |",
+              flush=True)
         if options.json:
             with options.json.open("a") as file:
                 file.write(json.dumps(row) + "\n")

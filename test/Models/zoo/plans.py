@@ -1,6 +1,7 @@
 """The zoo's plans: one rank as the reference has it, and three meshes of two ranks that must compute the same.
 
-Ten steps of five bundles a model are fifty times the work of its first loss: the plans see shorter texts and small heads.
+Ten steps of five bundles a model are fifty times the work of its first loss: the plans see shorter texts and small
+heads.
 """
 import dataclasses
 import sys
@@ -17,8 +18,8 @@ CLIP = 1e9
 
 
 def shorter(recipe):
-    """The recipe with texts of LENGTH symbols and a batch of MICROBATCHES samples, so that each can be one; all widths and
-    depths are the same. Images and sound keep their sizes."""
+    """The recipe with texts of LENGTH symbols and a batch of MICROBATCHES samples, so that each can be one; all widths
+    and depths are the same. Images and sound keep their sizes."""
     sizes, feed = dict(recipe.sizes), recipe.feed
     if feed[0] == "words":
         feed = ("words", min(feed[1], LENGTH), min(feed[2], SMALL_HEAD))
@@ -35,7 +36,8 @@ def train(batch_norm):
 
 
 def one(batch_norm, groups=1):
-    return "batch: {microbatches: 1}\n" + (f"batch_norm: {groups}\n" if batch_norm and groups > 1 else "") + train(batch_norm)
+    return "batch: {microbatches: 1}\n" + (f"batch_norm: {groups}\n" if batch_norm and groups > 1
+                                           else "") + train(batch_norm)
 
 
 def of(name, binaries, model, batch_norm):

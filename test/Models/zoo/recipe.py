@@ -12,8 +12,9 @@ SMALL_HEAD = 8192  # symbols, where the published head would take most of a step
 
 @dataclasses.dataclass(frozen=True)
 class Recipe:
-    """`model` is a class of transformers (with `config`, its configuration's class) or a function of torchvision or timm;
-    `sizes` are the published ones but for what `cut` says. `feed` is the kind of its data and their sizes (see data)."""
+    """`model` is a class of transformers (with `config`, its configuration's class) or a function of torchvision or
+    timm; `sizes` are the published ones but for what `cut` says. `feed` is the kind of its data and their sizes (see
+    data)."""
 
     name: str
     library: str

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """Exports models without their weights: external data in a file that does not exist.
 
-    structure.py NAME... --out FOLDER     of big.py: traced on fake tensors, so that 70 billion parameters need no memory
-    structure.py --suite [NAME...] --out FOLDER   of suite.py, without the weights and where the lines of Python stood; models
+    structure.py NAME... --out FOLDER     of big.py: traced on fake tensors, so that 70 billion parameters need no
+    memory
+    structure.py --suite [NAME...] --out FOLDER   of suite.py, without the weights and where the lines of Python stood;
+    models
                                                   with batch norm in float64 too, in FOLDER/f64
 
 Buffers keep their values: positions, inverse frequencies and masks are part of the structure.
@@ -31,11 +33,13 @@ class Untouched:
 
     def __enter__(self):
         import torch
-        self.saved = {name: getattr(torch.Tensor, name) for name in ("normal_", "uniform_", "fill_", "zero_", "trunc_normal_")
+        self.saved = {name: getattr(torch.Tensor, name)
+                      for name in ("normal_", "uniform_", "fill_", "zero_", "trunc_normal_")
                       if hasattr(torch.Tensor, name)}
 
         def skip(original):
-            return lambda tensor, *more, **named: tensor if tensor.numel() > 1 << 20 else original(tensor, *more, **named)
+            return lambda tensor, *more, **named: tensor if tensor.numel() > 1 << 20 else original(
+                tensor, *more, **named)
 
         for name, original in self.saved.items():
             setattr(torch.Tensor, name, skip(original))
@@ -150,7 +154,8 @@ def main():
         try:
             count = export_big(known[name], LAYERS, options.out / f"{name}.onnx")
             print(f"{name:20} {count / 1e9:6.2f} B parameters, {time.monotonic() - begin:.0f} s", flush=True)
-        except Exception as reason:  # the exporter's own errors have many types; the next model is not this one's matter
+        # the exporter's own errors have many types; the next model is not this one's matter
+        except Exception as reason:
             print(f"{name:20} {type(reason).__name__}: {str(reason).strip().splitlines()[:1]}", flush=True)
 
 

@@ -6,7 +6,8 @@ from zoo import RECIPES
 
 COLUMNS = (("parameters", "{:,}"), ("export_s", "{:.0f}"), ("compile_s", "{:.1f}"), ("loss", "{:.6f}"),
            ("loss_apart", "{:.0e}"), ("norm", "{:.5g}"), ("norm_apart", "{:.0e}"), ("dp2", "{:.0e}"), ("pp2", "{:.0e}"),
-           ("tp2", "{:.0e}"), ("nudged", "{:.0e}"), ("step_s", "{:.2f}"), ("torch_step_s", "{:.2f}"), ("ratio", "{:.2f}"),
+           ("tp2", "{:.0e}"), ("nudged", "{:.0e}"), ("step_s", "{:.2f}"), ("torch_step_s", "{:.2f}"),
+           ("ratio", "{:.2f}"),
            ("peak_mib", "{:.0f}"), ("torch_peak_mib", "{:.0f}"))
 WHOLE, SAME, NONE = "whole", "the same", "-"
 

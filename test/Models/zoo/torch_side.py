@@ -6,7 +6,8 @@
     torch_side.py NAME FOLDER exact       exact.json: the same in float64
     torch_side.py NAME FOLDER reordered   reordered.json: the same in float32 with sums in another order
     torch_side.py NAME FOLDER nudge       nudged-weights.safetensors: the last bit of every weight is another
-    torch_side.py NAME FOLDER double      f64/model.onnx, f64/data.safetensors: the model and its data in float64; double.json: whether
+    torch_side.py NAME FOLDER double      f64/model.onnx, f64/data.safetensors: the model and its data in float64;
+    double.json: whether
                                           it rounds to float32 by itself, as losses of OPT and norms of T5 do
     torch_side.py NAME FOLDER time        time.json: an eager step's time and peak memory, one thread
 
@@ -40,7 +41,8 @@ def export(recipe, folder):
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         par.export(module, first_batch(recipe, arrays), folder / "model.onnx")
-    facts = {"parameters": sum(weights.numel() for weights in module.parameters()), "batch_norm": has_batch_norm(module),
+    facts = {"parameters": sum(weights.numel() for weights in module.parameters()),
+             "batch_norm": has_batch_norm(module),
              "export_s": round(time.monotonic() - begin, 1),
              "warnings": [str(each.message) for each in said if "in Par" in str(each.message)]}
     save_file(arrays, str(folder / "data.safetensors"))

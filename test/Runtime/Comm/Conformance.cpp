@@ -23,7 +23,7 @@ Element plain(DType type) {
           [](std::byte *p, double x) { *reinterpret_cast<T *>(p) = T(x); }};
 }
 
-const Element kElements[] = {
+const Element elementTypes[] = {
     plain<float>(DType::F32),
     plain<double>(DType::F64),
     plain<_Float16>(DType::F16),
@@ -202,7 +202,7 @@ TEST_P(Conformance, SmallCollectives) {
   for (uint64_t n : {0, 1, 7, 129})
     ASSERT_EQ(run(jobOf(GetParam(), 4),
                   [&](Control &control) {
-                    everyCollective(control, n, kElements);
+                    everyCollective(control, n, elementTypes);
                     return 0;
                   }),
               0)
@@ -213,7 +213,7 @@ TEST_P(Conformance, SmallCollectives) {
 TEST_P(Conformance, LargeCollectives) {
   ASSERT_EQ(run(jobOf(GetParam(), 3),
                 [](Control &control) {
-                  everyCollective(control, 33001, kElements);
+                  everyCollective(control, 33001, elementTypes);
                   return 0;
                 }),
             0);
@@ -223,7 +223,7 @@ TEST_P(Conformance, LargeCollectives) {
 TEST_P(Conformance, StreamedCollectives) {
   ASSERT_EQ(run(jobOf(GetParam(), 2),
                 [](Control &control) {
-                  everyCollective(control, 270001, std::span(kElements, 1));
+                  everyCollective(control, 270001, std::span(elementTypes, 1));
                   return 0;
                 }),
             0);
@@ -231,7 +231,7 @@ TEST_P(Conformance, StreamedCollectives) {
 
 // Eight ranks on however few cores there are.
 TEST_P(Conformance, EightRanks) {
-  const Element some[] = {kElements[0], kElements[3], kElements[4]};
+  const Element some[] = {elementTypes[0], elementTypes[3], elementTypes[4]};
   for (uint64_t n : {5, 9001})
     ASSERT_EQ(run(jobOf(GetParam(), 8),
                   [&](Control &control) {
@@ -248,7 +248,7 @@ TEST_P(Conformance, OneRank) {
                 [](Control &control) {
                   std::vector<Members> table{{"all", {0}}};
                   auto endpoint = control.connect(table, 4096);
-                  for (const Element &element : kElements) {
+                  for (const Element &element : elementTypes) {
                     Case c{control, *endpoint, table[0], 0, element, 100, 1};
                     reductions(c);
                     movements(c);

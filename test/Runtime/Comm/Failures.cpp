@@ -85,7 +85,7 @@ double expectGone(const std::map<int, pid_t> &ranks, Clock::time_point begin) {
 
 std::vector<std::string> jobOf(int world, const std::string &timeout) {
   std::string n = std::to_string(world);
-  return {kJob, "-n", n, "--ranks", n, "--timeout", timeout};
+  return {jobTool, "-n", n, "--ranks", n, "--timeout", timeout};
 }
 
 /// Waits until a job has forked all its ranks; their pids by rank.
@@ -176,7 +176,7 @@ TEST(Failures, ParRunRandomTrials) {
 
 // Exchanges of the control plane that do not match are named.
 TEST(Failures, DifferentExchanges) {
-  Process job({kJob, "-n", "4", "--forget-barrier", "3"});
+  Process job({jobTool, "-n", "4", "--forget-barrier", "3"});
   ASSERT_TRUE(job.sees("pid", 4));
   EXPECT_EQ(job.wait(10), 4);
   EXPECT_EQ(job.errors(), "job.par: error: rank 0 is in broadcast \"start\", rank 3 in gather \"loss\"\n");
@@ -184,7 +184,7 @@ TEST(Failures, DifferentExchanges) {
 
 // The parent's end is the end of all ranks.
 TEST(Failures, KilledParent) {
-  Process job({kJob, "-n", "4"});
+  Process job({jobTool, "-n", "4"});
   ASSERT_TRUE(job.sees("pid", 4));
   usleep(200'000);
   auto begin = Clock::now();
@@ -193,7 +193,7 @@ TEST(Failures, KilledParent) {
 }
 
 TEST(Failures, StoppedParent) {
-  Process job({kJob, "-n", "4", "--timeout", "2"});
+  Process job({jobTool, "-n", "4", "--timeout", "2"});
   ASSERT_TRUE(job.sees("pid", 4));
   usleep(200'000);
   auto begin = Clock::now();
@@ -211,7 +211,7 @@ TEST(Failures, LaunchedRanksWatchEachOther) {
     int port = freePort();
     std::vector<std::unique_ptr<Process>> jobs;
     for (int rank = 0; rank < 3; ++rank)
-      jobs.push_back(std::make_unique<Process>(std::vector<std::string>{kJob, "--ranks", "3", "--timeout", "2"},
+      jobs.push_back(std::make_unique<Process>(std::vector<std::string>{jobTool, "--ranks", "3", "--timeout", "2"},
                                                torchrun(rank, 3, port)));
     std::map<int, pid_t> ranks;
     for (auto &job : jobs) {
@@ -253,13 +253,13 @@ TEST(Failures, SaidOnAllSides) {
 
 // A rank that ends by itself ends the job with its code; an exception is said once.
 TEST(Failures, RankEndsByItself) {
-  Process coded({kJob, "-n", "4", "--exit", "5@2"});
+  Process coded({jobTool, "-n", "4", "--exit", "5@2"});
   EXPECT_EQ(coded.wait(10), 5);
   EXPECT_EQ(coded.errors(), "");
-  Process thrown({kJob, "-n", "4", "--throw", "no luck@1"});
+  Process thrown({jobTool, "-n", "4", "--throw", "no luck@1"});
   EXPECT_EQ(thrown.wait(10), 4);
   EXPECT_EQ(thrown.errors(), "job.par: error: no luck\n");
-  Process threads({kJob, "-n", "4", "--comm", "inproc", "--throw", "no luck@3"});
+  Process threads({jobTool, "-n", "4", "--comm", "inproc", "--throw", "no luck@3"});
   EXPECT_EQ(threads.wait(10), 4);
   EXPECT_EQ(threads.errors(), "job.par: error: no luck\n");
 }
@@ -268,7 +268,7 @@ TEST(Failures, RankEndsByItself) {
 // the job's code is that of any other bad file.
 TEST(Failures, RankVanishes) {
   for (int code : {1, 3}) {
-    Process job({kJob, "-n", "4", "--vanish", std::to_string(code) + "@2"});
+    Process job({jobTool, "-n", "4", "--vanish", std::to_string(code) + "@2"});
     EXPECT_EQ(job.wait(10), code == 1 ? 1 : 4);
     expectMatch(job.errors(), lostPattern(2, "ended with exit code " + std::to_string(code)));
   }
@@ -279,7 +279,7 @@ TEST(Failures, RankVanishes) {
 TEST(Failures, Interrupt) {
   for (std::string comm : {"shm", "inproc"})
     for (int signal : {SIGINT, SIGTERM}) {
-      Process job({kJob, "-n", "4", "--comm", comm});
+      Process job({jobTool, "-n", "4", "--comm", comm});
       ASSERT_TRUE(job.sees("pid", 4));
       usleep(100'000);
       if (signal == SIGTERM && comm == "shm")
@@ -296,7 +296,7 @@ TEST(Failures, Interrupt) {
 
 // The second signal does not wait for the step.
 TEST(Failures, SecondInterruptEndsAtOnce) {
-  Process job({kJob, "-n", "4", "--timeout", "60"});
+  Process job({jobTool, "-n", "4", "--timeout", "60"});
   ASSERT_TRUE(job.sees("pid", 4));
   usleep(100'000);
   kill(ranksOf(job.out())[2], SIGSTOP);

@@ -9,22 +9,22 @@ using namespace par::test;
 
 namespace {
 
-const Environment kTorchrun = {{"RANK", "3"},
-                               {"WORLD_SIZE", "8"},
-                               {"LOCAL_RANK", "1"},
-                               {"MASTER_ADDR", "node1"},
-                               {"MASTER_PORT", "29500"},
-                               {"TORCHELASTIC_RUN_ID", "job7"}};
-const Environment kOpenMpi = {{"OMPI_COMM_WORLD_RANK", "3"},
-                              {"OMPI_COMM_WORLD_SIZE", "8"},
-                              {"OMPI_COMM_WORLD_LOCAL_RANK", "3"},
-                              {"PMIX_NAMESPACE", "ns12"}};
-const Environment kPmi = {{"PMI_RANK", "3"}, {"PMI_SIZE", "8"}};
-const Environment kSlurm = {{"SLURM_PROCID", "3"},
-                            {"SLURM_NTASKS", "8"},
-                            {"SLURM_LOCALID", "1"},
-                            {"SLURM_JOB_ID", "77"},
-                            {"SLURM_JOB_NODELIST", "node[03-05,9],login"}};
+const Environment underTorchrun = {{"RANK", "3"},
+                                   {"WORLD_SIZE", "8"},
+                                   {"LOCAL_RANK", "1"},
+                                   {"MASTER_ADDR", "node1"},
+                                   {"MASTER_PORT", "29500"},
+                                   {"TORCHELASTIC_RUN_ID", "job7"}};
+const Environment underOpenMpi = {{"OMPI_COMM_WORLD_RANK", "3"},
+                                  {"OMPI_COMM_WORLD_SIZE", "8"},
+                                  {"OMPI_COMM_WORLD_LOCAL_RANK", "3"},
+                                  {"PMIX_NAMESPACE", "ns12"}};
+const Environment underPmi = {{"PMI_RANK", "3"}, {"PMI_SIZE", "8"}};
+const Environment underSlurm = {{"SLURM_PROCID", "3"},
+                                {"SLURM_NTASKS", "8"},
+                                {"SLURM_LOCALID", "1"},
+                                {"SLURM_JOB_ID", "77"},
+                                {"SLURM_JOB_NODELIST", "node[03-05,9],login"}};
 
 Environment joined(const Environment &a, const Environment &b) {
   Environment both = a;
@@ -47,7 +47,7 @@ std::string refusal(const Launch &launch, const Environment &environment) {
 // Every launcher's variables are read, and where the rendezvous is.
 TEST(Launching, Environments) {
   EXPECT_FALSE(findPlace({}, {}));
-  auto torchrun = findPlace({}, kTorchrun);
+  auto torchrun = findPlace({}, underTorchrun);
   ASSERT_TRUE(torchrun);
   EXPECT_EQ(torchrun->rank, 3u);
   EXPECT_EQ(torchrun->world, 8u);
@@ -56,27 +56,27 @@ TEST(Launching, Environments) {
   EXPECT_EQ(torchrun->port, 29500);
   EXPECT_EQ(torchrun->job, "job7");
   EXPECT_FALSE(torchrun->agentStore);
-  EXPECT_TRUE(findPlace({}, joined(kTorchrun, {{"TORCHELASTIC_USE_AGENT_STORE", "True"}}))->agentStore);
-  auto mpi = findPlace({}, kOpenMpi);
+  EXPECT_TRUE(findPlace({}, joined(underTorchrun, {{"TORCHELASTIC_USE_AGENT_STORE", "True"}}))->agentStore);
+  auto mpi = findPlace({}, underOpenMpi);
   EXPECT_EQ(mpi->rank, 3u);
   EXPECT_EQ(mpi->host, "127.0.0.1");
   EXPECT_EQ(mpi->worldSource, "OMPI_COMM_WORLD_SIZE");
-  EXPECT_EQ(findPlace({}, kPmi)->world, 8u);
-  EXPECT_EQ(findPlace({}, kSlurm)->host, "node03");
+  EXPECT_EQ(findPlace({}, underPmi)->world, 8u);
+  EXPECT_EQ(findPlace({}, underSlurm)->host, "node03");
   // The batch step of Slurm knows the number of tasks and is none of them.
   EXPECT_FALSE(findPlace({}, {{"SLURM_NTASKS", "8"}}));
 }
 
 // Two launchers that agree are fine, and so is Slurm that started one launcher a node; others are an error.
 TEST(Launching, EnvironmentsThatDisagree) {
-  EXPECT_EQ(findPlace({}, joined(kTorchrun, kOpenMpi))->worldSource, "WORLD_SIZE");
-  EXPECT_EQ(findPlace({}, joined(kTorchrun, {{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "2"}}))->world, 8u);
-  EXPECT_EQ(refusal({}, joined(kTorchrun, {{"PMI_RANK", "2"}, {"PMI_SIZE", "8"}})),
+  EXPECT_EQ(findPlace({}, joined(underTorchrun, underOpenMpi))->worldSource, "WORLD_SIZE");
+  EXPECT_EQ(findPlace({}, joined(underTorchrun, {{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "2"}}))->world, 8u);
+  EXPECT_EQ(refusal({}, joined(underTorchrun, {{"PMI_RANK", "2"}, {"PMI_SIZE", "8"}})),
             "RANK and WORLD_SIZE say rank 3 of 8, PMI_RANK and PMI_SIZE say rank 2 of 8");
   Launch flags;
   flags.rank = 1;
   flags.world = 8;
-  EXPECT_EQ(refusal(flags, kTorchrun), "--rank and --world say rank 1 of 8, RANK and WORLD_SIZE say rank 3 of 8");
+  EXPECT_EQ(refusal(flags, underTorchrun), "--rank and --world say rank 1 of 8, RANK and WORLD_SIZE say rank 3 of 8");
 }
 
 // What is incomplete or makes no sense is refused with the variable's name.
@@ -105,13 +105,13 @@ TEST(Launching, EnvironmentsThatAreWrong) {
   EXPECT_EQ(refusal(flags, {}), "--rank is 2 and --world is 2; ranks count from 0");
   Launch started;
   started.n = 8;
-  EXPECT_EQ(refusal(started, kTorchrun),
+  EXPECT_EQ(refusal(started, underTorchrun),
             "-n 8 starts ranks, and WORLD_SIZE says that a launcher has done so; leave one of them out");
 }
 
 // Error 13, from a launcher and from -n.
 TEST(Launching, WrongNumberOfRanks) {
-  std::vector<std::string> arguments{kJob, "--ranks", "8", "--mesh", "pp 2 x dp 2 x tp 2"};
+  std::vector<std::string> arguments{jobTool, "--ranks", "8", "--mesh", "pp 2 x dp 2 x tp 2"};
   Process launched(arguments, {{"RANK", "0"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", "1"}});
   EXPECT_EQ(launched.wait(10), 2);
   EXPECT_EQ(launched.errors(), "job.par: error: this bundle is for 8 ranks (pp 2 x dp 2 x tp 2), the launcher started "
@@ -127,7 +127,7 @@ TEST(Launching, WrongNumberOfRanks) {
 TEST(Launching, HugeWorld) {
   std::string master = "127.0.0.1:" + std::to_string(unusedPort());
   std::vector<std::string> flags{"--ranks", "2", "--world", "1048576", "--master", master};
-  std::vector<std::string> first{kJob, "--rank", "0"}, second{kJob, "--rank", "1"};
+  std::vector<std::string> first{jobTool, "--rank", "0"}, second{jobTool, "--rank", "1"};
   first.insert(first.end(), flags.begin(), flags.end());
   second.insert(second.end(), flags.begin(), flags.end());
   Process zero(first), one(second);
@@ -155,7 +155,7 @@ TEST(Launching, AgentHoldsThePort) {
   Occupied agent, next(agent.port + 1);
   std::vector<std::unique_ptr<Process>> ranks;
   for (int rank = 0; rank < 2; ++rank)
-    ranks.push_back(std::make_unique<Process>(std::vector<std::string>{kJob, "--ranks", "2", "--steps", "5"},
+    ranks.push_back(std::make_unique<Process>(std::vector<std::string>{jobTool, "--ranks", "2", "--steps", "5"},
                                               Environment{{"RANK", std::to_string(rank)},
                                                           {"WORLD_SIZE", "2"},
                                                           {"MASTER_ADDR", "127.0.0.1"},
@@ -168,7 +168,7 @@ TEST(Launching, AgentHoldsThePort) {
 // Error 19: said once, whichever way the ranks were started.
 TEST(Launching, StaleBundle) {
   for (std::string comm : {"shm", "inproc"}) {
-    Process job({kJob, "-n", "8", "--ranks", "8", "--comm", comm, "--plan", "81d0ee77@3"});
+    Process job({jobTool, "-n", "8", "--ranks", "8", "--comm", comm, "--plan", "81d0ee77@3"});
     EXPECT_EQ(job.wait(10), 1);
     EXPECT_EQ(job.errors(), "job.par: error: rank 3 holds plan 81d0ee, the 7 others 3f9c2a: its copy of the bundle is "
                             "stale\n");
@@ -244,7 +244,7 @@ TEST(Launching, OneWorldDoesNotFitTheBundle) {
     std::vector<std::unique_ptr<Process>> ranks;
     for (int rank = 0; rank < 3; ++rank)
       ranks.push_back(std::make_unique<Process>(
-          std::vector<std::string>{kJob, "--rank", std::to_string(rank), "--world", rank == wrong ? "5" : "3",
+          std::vector<std::string>{jobTool, "--rank", std::to_string(rank), "--world", rank == wrong ? "5" : "3",
                                    "--master", "127.0.0.1:" + std::to_string(port), "--ranks", "3"}));
     for (int rank = 0; rank < 3; ++rank) {
       EXPECT_EQ(ranks[rank]->wait(10), 2) << rank;
@@ -269,7 +269,7 @@ TEST(Launching, OneRankFailsBeforeItJoins) {
     std::vector<std::unique_ptr<Process>> ranks;
     for (int rank = 0; rank < 3; ++rank)
       ranks.push_back(std::make_unique<Process>(std::vector<std::string>{
-          kJob, "--rank", std::to_string(rank), "--world", "3", "--master", "127.0.0.1:" + std::to_string(port),
+          jobTool, "--rank", std::to_string(rank), "--world", "3", "--master", "127.0.0.1:" + std::to_string(port),
           "--ranks", "3", rank == fails ? "--fail" : "--steps", rank == fails ? why + more : "3"}));
     std::string who = "pid " + std::to_string(ranks[size_t(fails)]->pid()) + " on " + thisHost();
     for (int rank = 0; rank < 3; ++rank) {
@@ -334,14 +334,15 @@ TEST(Launching, NoRendezvous) {
   EXPECT_EQ(second.wait(10), 4);
   EXPECT_EQ(second.errors(),
             "job.par: error: rank 1 found no rank 0 of this job at 127.0.0.1:" + std::to_string(port) + "\n");
-  Process nowhere({kJob, "--rank", "0", "--world", "2", "--ranks", "2", "--master", "no such host:29500"});
+  Process nowhere({jobTool, "--rank", "0", "--world", "2", "--ranks", "2", "--master", "no such host:29500"});
   EXPECT_EQ(nowhere.wait(10), 2);
   EXPECT_EQ(nowhere.errors(), "job.par: error: host \"no such host\" of the rendezvous is unknown here\n");
-  Process elsewhere({kJob, "--rank", "0", "--world", "2", "--ranks", "2", "--master", "192.0.2.1:29500"});
+  Process elsewhere({jobTool, "--rank", "0", "--world", "2", "--ranks", "2", "--master", "192.0.2.1:29500"});
   EXPECT_EQ(elsewhere.wait(10), 2);
   EXPECT_EQ(elsewhere.errors(), "job.par: error: cannot listen on 192.0.2.1:29500: Cannot assign requested address; "
                                 "rank 0 must run on that host\n");
-  Process threads({kJob, "--rank", "0", "--world", "2", "--ranks", "2", "--master", "127.0.0.1:1", "--comm", "inproc"});
+  Process threads(
+      {jobTool, "--rank", "0", "--world", "2", "--ranks", "2", "--master", "127.0.0.1:1", "--comm", "inproc"});
   EXPECT_EQ(threads.wait(10), 2);
   EXPECT_EQ(threads.errors(), "job.par: error: --comm inproc runs all ranks in one process, and --world says that a "
                               "launcher has started them\n");
@@ -349,15 +350,15 @@ TEST(Launching, NoRendezvous) {
 
 // What the system does not give.
 TEST(Launching, SystemLimits) {
-  Process processes({kJob, "-n", "4", "--processes", "1"});
+  Process processes({jobTool, "-n", "4", "--processes", "1"});
   EXPECT_EQ(processes.wait(10), 4);
   EXPECT_EQ(processes.errors(), "job.par: error: cannot start rank 0: Resource temporarily unavailable\n");
-  Process threads({kJob, "-n", "4", "--comm", "inproc", "--processes", "1"});
+  Process threads({jobTool, "-n", "4", "--comm", "inproc", "--processes", "1"});
   EXPECT_EQ(threads.wait(10), 4);
   std::string start = "job.par: error: cannot start a thread with a stack of ";
   EXPECT_EQ(threads.errors().substr(0, start.size()), start);
   EXPECT_TRUE(threads.errors().ends_with(" bytes: Resource temporarily unavailable\n")) << threads.errors();
-  Process files({kJob, "-n", "4", "--files", "4"});
+  Process files({jobTool, "-n", "4", "--files", "4"});
   EXPECT_EQ(files.wait(10), 4);
   EXPECT_EQ(files.errors(), "job.par: error: cannot create shared memory of 0 bytes: Too many open files\n");
   std::string errors = errorsOf([&] {

@@ -19,7 +19,7 @@ using Clock = std::chrono::steady_clock;
 using Environment = std::map<std::string, std::string>;
 
 /// The program that is one rank of a job, or starts all.
-inline const std::string kJob = PAR_TEST_BIN "/par-test-job";
+inline const std::string jobTool = PAR_TEST_BIN "/par-test-job";
 
 inline double secondsSince(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();

@@ -9,10 +9,10 @@ using namespace par::test;
 
 namespace {
 
-constexpr uint32_t kWorld = 6;
-constexpr uint64_t kBuffer = 6 * 4000; // elements of a communicator's buffer at each rank
+constexpr uint32_t worldSize = 6;
+constexpr uint64_t bufferElements = 6 * 4000; // elements of a communicator's buffer at each rank
 /// Communications of a group run at once: each has a part of the buffer to itself.
-constexpr uint64_t kPart = kBuffer / 5;
+constexpr uint64_t partElements = bufferElements / 5;
 
 /// One communication of the global order. Those with the same `unit` are one group at every rank.
 struct Global {
@@ -24,17 +24,18 @@ struct Global {
   uint64_t at; // where in the buffer
 };
 
-const std::vector<Members> kTable = {{"all", {0, 1, 2, 3, 4, 5}}, {"left", {0, 1, 2}},   {"right", {5, 4, 3}},
-                                     {"pairs", {1, 4}},           {"across", {2, 3, 0}}, {"line", {0, 1, 2, 3, 4, 5}}};
+const std::vector<Members> memberTable = {{"all", {0, 1, 2, 3, 4, 5}}, {"left", {0, 1, 2}},
+                                          {"right", {5, 4, 3}},        {"pairs", {1, 4}},
+                                          {"across", {2, 3, 0}},       {"line", {0, 1, 2, 3, 4, 5}}};
 /// Of each communicator.
-constexpr uint32_t kQueues[] = {0, 1, 1, 2, 3, 2};
+constexpr uint32_t queueOfComm[] = {0, 1, 1, 2, 3, 2};
 
 std::vector<Global> randomOrder(std::mt19937 &random, uint32_t units) {
   const CollKind kinds[] = {CollKind::AllReduce, CollKind::AllGather, CollKind::ReduceScatter,
                             CollKind::AllToAll,  CollKind::Broadcast, CollKind::Reduce};
   std::vector<Global> order;
   for (uint32_t unit = 0; unit < units; ++unit) {
-    uint32_t communicator = random() % kTable.size(), size = uint32_t(kTable[communicator].ranks.size());
+    uint32_t communicator = random() % memberTable.size(), size = uint32_t(memberTable[communicator].ranks.size());
     uint32_t many = random() % 4 ? 1 : 1 + random() % 5;
     for (uint32_t i = 0; i < many; ++i) {
       Global g{communicator,
@@ -44,8 +45,8 @@ std::vector<Global> randomOrder(std::mt19937 &random, uint32_t units) {
                uint32_t(random() % size),
                uint32_t(random() % size),
                0,
-               random() % 3 ? random() % 50 : random() % (many == 1 ? 4000 : kPart / 6),
-               i * kPart};
+               random() % 3 ? random() % 50 : random() % (many == 1 ? 4000 : partElements / 6),
+               i * partElements};
       g.to = (g.from + 1 + random() % (size - 1)) % size;
       order.push_back(g);
     }
@@ -55,7 +56,7 @@ std::vector<Global> randomOrder(std::mt19937 &random, uint32_t units) {
 
 /// What one communication does to the buffers of all members.
 void apply(const Global &g, std::vector<std::vector<int32_t>> &buffers) {
-  const std::vector<uint32_t> &ranks = kTable[g.communicator].ranks;
+  const std::vector<uint32_t> &ranks = memberTable[g.communicator].ranks;
   size_t size = ranks.size();
   std::vector<std::vector<int32_t>> old;
   for (uint32_t rank : ranks)
@@ -85,7 +86,7 @@ void apply(const Global &g, std::vector<std::vector<int32_t>> &buffers) {
 
 /// This rank's part of a global communication, in place on the communicator's buffer; false if it takes none.
 bool partOf(const Global &g, uint64_t tag, uint32_t rank, int32_t *buffer, Communication &c) {
-  const std::vector<uint32_t> &ranks = kTable[g.communicator].ranks;
+  const std::vector<uint32_t> &ranks = memberTable[g.communicator].ranks;
   size_t self = size_t(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin());
   if (self == ranks.size() || (g.op == Op::Send && self != g.from && self != g.to))
     return false;
@@ -106,21 +107,21 @@ int32_t firstValue(uint32_t communicator, uint32_t rank, uint64_t i) {
 }
 
 int play(Control &control, const std::vector<Global> &order, uint32_t seed) {
-  auto endpoint = control.connect(kTable, kTable.size() * kBuffer * 4);
+  auto endpoint = control.connect(memberTable, memberTable.size() * bufferElements * 4);
   auto *memory = reinterpret_cast<int32_t *>(endpoint->arena().data());
-  for (uint32_t t = 0; t < kTable.size(); ++t)
-    for (uint64_t i = 0; i < kBuffer; ++i)
-      memory[t * kBuffer + i] = firstValue(t, control.rank(), i);
+  for (uint32_t t = 0; t < memberTable.size(); ++t)
+    for (uint64_t i = 0; i < bufferElements; ++i)
+      memory[t * bufferElements + i] = firstValue(t, control.rank(), i);
   std::mt19937 random(seed * 100 + control.rank());
   Operation last, lastOf[4];
   for (size_t i = 0; i < order.size();) {
     std::vector<Communication> unit;
     uint32_t number = order[i].unit, communicator = order[i].communicator;
     for (; i < order.size() && order[i].unit == number; ++i)
-      if (Communication c; partOf(order[i], i, control.rank(), memory + communicator * kBuffer, c))
+      if (Communication c; partOf(order[i], i, control.rank(), memory + communicator * bufferElements, c))
         unit.push_back(c);
     if (!unit.empty())
-      last = lastOf[kQueues[communicator]] = endpoint->post(kQueues[communicator], unit);
+      last = lastOf[queueOfComm[communicator]] = endpoint->post(queueOfComm[communicator], unit);
     if (random() % 8 == 0)
       endpoint->wait(last);
     else if (random() % 16 == 0)
@@ -131,19 +132,20 @@ int play(Control &control, const std::vector<Global> &order, uint32_t seed) {
   for (Operation operation : lastOf)
     endpoint->wait(operation);
 
-  std::vector<std::vector<std::vector<int32_t>>> buffers(kTable.size());
-  for (uint32_t t = 0; t < kTable.size(); ++t)
-    for (uint32_t rank = 0; rank < kWorld; ++rank) {
-      buffers[t].emplace_back(kBuffer);
-      for (uint64_t i = 0; i < kBuffer; ++i)
+  std::vector<std::vector<std::vector<int32_t>>> buffers(memberTable.size());
+  for (uint32_t t = 0; t < memberTable.size(); ++t)
+    for (uint32_t rank = 0; rank < worldSize; ++rank) {
+      buffers[t].emplace_back(bufferElements);
+      for (uint64_t i = 0; i < bufferElements; ++i)
         buffers[t][rank][i] = firstValue(t, rank, i);
     }
   for (const Global &g : order)
     apply(g, buffers[g.communicator]);
-  for (uint32_t t = 0; t < kTable.size(); ++t)
-    for (uint64_t i = 0; i < kBuffer; ++i)
-      expectEqual(memory[t * kBuffer + i], buffers[t][control.rank()][i],
-                  "rank " + std::to_string(control.rank()) + ", " + kTable[t].name + ", element " + std::to_string(i));
+  for (uint32_t t = 0; t < memberTable.size(); ++t)
+    for (uint64_t i = 0; i < bufferElements; ++i)
+      expectEqual(memory[t * bufferElements + i], buffers[t][control.rank()][i],
+                  "rank " + std::to_string(control.rank()) + ", " + memberTable[t].name + ", element " +
+                      std::to_string(i));
   return 0;
 }
 
@@ -156,7 +158,7 @@ TEST_P(RandomPrograms, EndAndAgreeWithTheOrder) {
   for (uint32_t seed = 1; seed <= 10; ++seed) {
     std::mt19937 random(seed);
     std::vector<Global> order = randomOrder(random, 150);
-    ASSERT_EQ(run(jobOf(GetParam(), kWorld), [&](Control &control) { return play(control, order, seed); }), 0)
+    ASSERT_EQ(run(jobOf(GetParam(), worldSize), [&](Control &control) { return play(control, order, seed); }), 0)
         << "seed " << seed;
   }
 }

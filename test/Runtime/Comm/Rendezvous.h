@@ -58,7 +58,7 @@ inline std::string thisHost() {
 }
 
 inline Process byHand(int rank, int world, int port, std::vector<std::string> more = {}, Environment environment = {}) {
-  std::vector<std::string> arguments{kJob,
+  std::vector<std::string> arguments{jobTool,
                                      "--rank",
                                      std::to_string(rank),
                                      "--world",

@@ -10,17 +10,17 @@ using namespace par::test;
 
 namespace {
 
-const std::map<int, std::string> kNames = {{SIGINT, "SIGINT"}, {SIGTERM, "SIGTERM"}, {SIGHUP, "SIGHUP"}};
+const std::map<int, std::string> signalNames = {{SIGINT, "SIGINT"}, {SIGTERM, "SIGTERM"}, {SIGHUP, "SIGHUP"}};
 
 std::string idOf(const std::string &who, pid_t pid) { return who + " (pid " + std::to_string(pid) + ")"; }
 
 std::string before(int signal, const std::string &who) {
-  return "job.par: " + kNames.at(signal) + " came to " + who +
+  return "job.par: " + signalNames.at(signal) + " came to " + who +
          " before the first step: the job ended, and there was nothing to save\n";
 }
 
 void expectAfter(const std::string &said, int signal, const std::string &who) {
-  std::string start = "job.par: " + kNames.at(signal) + " came to " + who + ": the job ended after step ";
+  std::string start = "job.par: " + signalNames.at(signal) + " came to " + who + ": the job ended after step ";
   EXPECT_EQ(said.substr(0, start.size()), start);
   EXPECT_TRUE(
       std::regex_match(said.substr(start.size()), std::regex("[0-9]+; (nothing was saved|last save ckpt/[0-9]+)\n")))
@@ -28,7 +28,7 @@ void expectAfter(const std::string &said, int signal, const std::string &who) {
 }
 
 std::vector<std::string> job(const std::string &comm, std::vector<std::string> more = {}) {
-  std::vector<std::string> arguments{kJob, "-n", "4", "--comm", comm};
+  std::vector<std::string> arguments{jobTool, "-n", "4", "--comm", comm};
   arguments.insert(arguments.end(), more.begin(), more.end());
   return arguments;
 }
@@ -101,7 +101,7 @@ TEST(Signals, CtrlC) {
   pid_t child = forkpty(&terminal, nullptr, nullptr, nullptr);
   ASSERT_GE(child, 0);
   if (child == 0) {
-    execl(kJob.c_str(), kJob.c_str(), "-n", "4", nullptr);
+    execl(jobTool.c_str(), jobTool.c_str(), "-n", "4", nullptr);
     _exit(127);
   }
   std::string text;

@@ -15,8 +15,8 @@ using namespace par::test;
 
 namespace {
 
-const std::string kToken = "0123456789abcdef0123456789abcdef";
-const Environment kWithToken = {{"PAR_TOKEN", kToken}};
+const std::string testToken = "0123456789abcdef0123456789abcdef";
+const Environment withToken = {{"PAR_TOKEN", testToken}};
 
 /// A stranger's connection to a rendezvous, with what the host says to it first.
 struct Stranger {
@@ -35,7 +35,7 @@ struct Stranger {
 Joined playRank(int port, uint64_t rank, uint64_t world, const std::string &host = thisHost()) {
   Connection connection(dial(port));
   std::string key;
-  EXPECT_EQ(knock(connection, kToken, "", uint16_t(port), 2000, key), Knock::admitted);
+  EXPECT_EQ(knock(connection, testToken, "", uint16_t(port), 2000, key), Knock::admitted);
   std::optional<Joined> joined =
       enrol(std::move(connection), {host, "RANK", "WORLD_SIZE", rank, world, 4711}, 10, [] {});
   EXPECT_TRUE(joined);
@@ -44,7 +44,7 @@ Joined playRank(int port, uint64_t rank, uint64_t world, const std::string &host
 
 /// A host that lets in whoever knows the secret; what it says then is the test's.
 struct PlayedHost {
-  PlayedHost() : door(Listener(dup(occupied.fd)), keyOf(kToken, ""), "") { fcntl(occupied.fd, F_SETFL, O_NONBLOCK); }
+  PlayedHost() : door(Listener(dup(occupied.fd)), keyOf(testToken, ""), "") { fcntl(occupied.fd, F_SETFL, O_NONBLOCK); }
   Connection guest() {
     for (auto begin = Clock::now(); secondsSince(begin) < 10; usleep(1000))
       for (Connection &known : door.admit(1))
@@ -154,7 +154,7 @@ TEST(Strangers, ProofsServeOnce) {
 // secret, and is different each time.
 TEST(Strangers, CannotJoinOrEndAJob) {
   int port = unusedPort();
-  Process first = byHand(0, 2, port, {}, kWithToken);
+  Process first = byHand(0, 2, port, {}, withToken);
   ASSERT_TRUE(listens(port));
   Join join{thisHost(), "RANK", "WORLD_SIZE", 1, 2, 4711}, elsewhere{"node18", "RANK", "WORLD_SIZE", 1, 7, 4711};
   std::string nonce(32, 'n'), refusal = Writer().number(2).text("no").take(),
@@ -164,7 +164,7 @@ TEST(Strangers, CannotJoinOrEndAJob) {
        {Message{Message::join, join.write()}, Message{Message::join, elsewhere.write()}, Message{Message::proof, lie},
         Message{Message::proof, "short"}, Message{Message::refuse, refusal}, Message{Message::welcome, ""},
         Message{Message::value, Writer().number(0).number(0).text("hello").text("").take()},
-        Message{Message::challenge, lie}, Message{Message::proof, std::string(kMaxStranger + 1, 'x')}}) {
+        Message{Message::challenge, lie}, Message{Message::proof, std::string(maxStranger + 1, 'x')}}) {
     Stranger stranger(port);
     ASSERT_TRUE(stranger.challenge);
     EXPECT_NE(stranger.challenge->body, before);
@@ -179,7 +179,7 @@ TEST(Strangers, CannotJoinOrEndAJob) {
       {Message::proof,
        Writer().text(theirs).text(proofOf(keyOf("", ""), Side::rank, {theirs, theirs, uint16_t(port)})).take()});
   EXPECT_TRUE(mirror.hungUp());
-  Process second = byHand(1, 2, port, {}, kWithToken);
+  Process second = byHand(1, 2, port, {}, withToken);
   expectDone({&first, &second});
   EXPECT_EQ(first.errors() + second.errors(), "");
 }
@@ -222,7 +222,7 @@ TEST(Strangers, CrowdsBetweenComingAndProof) {
   std::optional<Message> challenge = rank.await(5000);
   ASSERT_TRUE(challenge);
   Encounter encounter{Reader(challenge->body).text(), std::string(32, 'r'), uint16_t(host.occupied.port)};
-  std::string proof = proofOf(keyOf(kToken, ""), Side::rank, encounter);
+  std::string proof = proofOf(keyOf(testToken, ""), Side::rank, encounter);
   Idle before(host.occupied.port, 200);
   EXPECT_TRUE(host.door.admit(1).empty());
   rank.send({Message::proof, Writer().text(encounter.rankNonce).text(proof).take()});
@@ -265,11 +265,11 @@ TEST(Strangers, HaveADeadline) {
 // A rank that joined and left does not count: the time-out names it.
 TEST(Strangers, WhoLeavesIsMissing) {
   int port = unusedPort();
-  Process first = byHand(0, 4, port, {"--join-timeout", "2"}, kWithToken);
+  Process first = byHand(0, 4, port, {"--join-timeout", "2"}, withToken);
   ASSERT_TRUE(listens(port));
   Connection connection(dial(port));
   std::string key;
-  ASSERT_EQ(knock(connection, kToken, "", uint16_t(port), 2000, key), Knock::admitted);
+  ASSERT_EQ(knock(connection, testToken, "", uint16_t(port), 2000, key), Knock::admitted);
   connection.send({Message::join, Join{thisHost(), "RANK", "WORLD_SIZE", 3, 4, 4711}.write()});
   usleep(200'000);
   connection.close();
@@ -284,7 +284,7 @@ TEST(Strangers, WhoLeavesIsMissing) {
 TEST(Strangers, RanksThatDoNotFit) {
   auto refusalOf = [](uint64_t rank, const std::string &host, std::string &said) {
     int port = unusedPort();
-    Process first = byHand(0, 2, port, {}, kWithToken);
+    Process first = byHand(0, 2, port, {}, withToken);
     EXPECT_TRUE(listens(port));
     try {
       playRank(port, rank, 2, host);
@@ -344,7 +344,7 @@ TEST(Strangers, ListenersThatAreNoHost) {
 // A rank that meets nobody but a host with another secret says so long before its time is up.
 TEST(Strangers, AnotherTokenIsSaidEarly) {
   int port = unusedPort();
-  Process first = byHand(0, 2, port, {}, kWithToken);
+  Process first = byHand(0, 2, port, {}, withToken);
   ASSERT_TRUE(listens(port));
   Process other = byHand(1, 2, port, {"--join-timeout", "600"}, {{"PAR_TOKEN", "another secret of sixteen"}});
   std::string said = "job.par: warning: rank 1 waits for rank 0 at 127.0.0.1:" + std::to_string(port) +
@@ -353,14 +353,14 @@ TEST(Strangers, AnotherTokenIsSaidEarly) {
   for (auto begin = Clock::now(); other.errors().empty() && secondsSince(begin) < 20;)
     EXPECT_EQ(other.wait(0.1), -1) << "it goes on trying";
   EXPECT_EQ(other.errors(), said);
-  Process second = byHand(1, 2, port, {}, kWithToken);
+  Process second = byHand(1, 2, port, {}, withToken);
   expectDone({&first, &second});
 }
 
 // Ranks with different secrets do not meet, and both sides say why.
 TEST(Strangers, AnotherToken) {
   int port = unusedPort();
-  Process first = byHand(0, 2, port, {"--join-timeout", "2"}, kWithToken);
+  Process first = byHand(0, 2, port, {"--join-timeout", "2"}, withToken);
   ASSERT_TRUE(listens(port));
   Process other = byHand(1, 2, port, {"--join-timeout", "0.3"}, {{"PAR_TOKEN", "another secret of sixteen"}});
   EXPECT_EQ(other.wait(10), 4);
@@ -476,7 +476,7 @@ TEST(Strangers, OtherUsers) {
 TEST(Strangers, HostsThatBreakOff) {
   auto answered = [&](const Message &answer) {
     PlayedHost host;
-    Process rank = byHand(1, 2, host.occupied.port, {}, kWithToken);
+    Process rank = byHand(1, 2, host.occupied.port, {}, withToken);
     Connection guest = host.guest();
     guest.send(answer);
     EXPECT_EQ(rank.wait(10), 4);
@@ -490,7 +490,7 @@ TEST(Strangers, HostsThatBreakOff) {
             "job.par: error: truncated message on the control plane\n");
   EXPECT_EQ(answered({Message::refuse, Writer().number(1000).text("no\x1b[2J").take()}), "no?[2J\n");
   PlayedHost silent;
-  Process rank = byHand(1, 2, silent.occupied.port, {"--join-timeout", "0.2"}, kWithToken);
+  Process rank = byHand(1, 2, silent.occupied.port, {"--join-timeout", "0.2"}, withToken);
   Connection guest = silent.guest();
   EXPECT_EQ(rank.wait(10), 4);
   EXPECT_EQ(rank.errors(), "job.par: error: rank 1 has had no answer of rank 0, which should have said which ranks are "
@@ -500,14 +500,14 @@ TEST(Strangers, HostsThatBreakOff) {
 // Once the job runs: a rank that hangs up though its process is there, a host that does, and sizes that are not so.
 TEST(Strangers, PeersThatBreakOff) {
   int port = unusedPort();
-  Process first = byHand(0, 2, port, {}, kWithToken);
+  Process first = byHand(0, 2, port, {}, withToken);
   ASSERT_TRUE(listens(port));
   playRank(port, 1, 2).connection.close();
   EXPECT_EQ(first.wait(10), 4);
   EXPECT_EQ(first.errors(), "job.par: error: rank 1 has hung up on rank 0\n");
 
   port = unusedPort();
-  Process second = byHand(0, 2, port, {}, kWithToken);
+  Process second = byHand(0, 2, port, {}, withToken);
   ASSERT_TRUE(listens(port));
   Joined joined = playRank(port, 1, 2);
   auto share = [&](const std::string &label, const std::string &value) {
@@ -526,8 +526,8 @@ TEST(Strangers, PeersThatBreakOff) {
   SharedFiles files = SharedFiles::create(2);
   Mapping memory = files.board.map(Board::bytesFor(2));
   Board::make(memory.bytes.data(), 2);
-  Passage passage("", keyOf(kToken, ""));
-  Process third = byHand(1, 2, host.occupied.port, {}, kWithToken);
+  Passage passage("", keyOf(testToken, ""));
+  Process third = byHand(1, 2, host.occupied.port, {}, withToken);
   Connection guest = host.guest();
   guest.send({Message::welcome, passage.name()});
   for (int i = 0; i < 50; ++i, usleep(10'000))

@@ -47,8 +47,8 @@ TEST_F(Training, printsTheLinesOfThePlan) {
       R"(two.par: 2 ranks, inproc, plan [0-9a-f]{6} \(2 of 2 agree\), data .*text: 2,000 bytes, 124 windows of 16)");
   expectLine(R"(step    1/20  loss \d+\.\d{4}  lr 1\.0e-01  \|g\| 1\.00  +\d+ ms  .*tok/s\n)");
   expectLine(R"(step   20/20 .*   saved .*ckpt/20\n)");
-  expectLine(
-      R"(done    20 steps in \d+\.\d s; median \d+\.\d ms; peak \d+\.\d MiB \(bound \d+\.\d\); next: par-run .*--eval --weights .*ckpt/20 --text FILE)");
+  expectLine(R"(done    20 steps in \d+\.\d s; median \d+\.\d ms; peak \d+\.\d MiB \(bound \d+\.\d\); )"
+             R"(next: par-run .*--eval --weights .*ckpt/20 --text FILE)");
   ASSERT_EQ(run(command(bundle, {"--eval", "--weights", folder / "ckpt/20"})), 0) << err;
   expectLine(R"(eval    124 windows  loss \d+\.\d{4}  perplexity \d+\.\d\d\n)");
 }
@@ -192,8 +192,8 @@ TEST_F(Training, evaluatesWhileItTrains) {
 TEST_F(Training, saysWhichSamplesFillNoBatch) {
   std::string two = write(toy::training(2), "two"), few = writeText("few", 7 * 16 + 1), flags = folder / "m.jsonl";
   ASSERT_EQ(run({two, "--comm", "inproc", "--init", "--eval", "--text", few, "--metrics", flags}), 0) << err;
-  expectLine(
-      R"(eval    4 windows  loss \d+\.\d{4}  perplexity \d+\.\d\d   3 of 7 windows left out: they fill no batch of 4\n)");
+  expectLine(R"(eval    4 windows  loss \d+\.\d{4}  perplexity \d+\.\d\d   )"
+             R"(3 of 7 windows left out: they fill no batch of 4\n)");
   EXPECT_NE(fileText(flags).find(",\"samples\":4,\"left_out\":3}"), std::string::npos) << fileText(flags);
   ASSERT_EQ(run(command(two, {"--init", "--steps", "2", "--eval-every", "2", "--eval-data", few})), 0) << err;
   expectLine(R"(eval    4 windows  .*  after step 2   3 of 7 windows left out: they fill no batch of 4\n)");

@@ -1,9 +1,4 @@
-//===- CheckTest.cpp - What cannot be a program or a manifest is refused ---------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Invalid programs and manifests are refused.
 #include "ToyBundles.h"
 #include "par/format/Sha256.h"
 #include "par/verify/Verify.h"

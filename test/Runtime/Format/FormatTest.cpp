@@ -1,9 +1,4 @@
-//===- FormatTest.cpp - Reading and writing of bundles --------------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Reading and writing of bundles.
 #include "ToyBundles.h"
 #include "par/format/Sha256.h"
 
@@ -158,23 +153,28 @@ TEST(Program, Refusals) {
       {R"(["feed",0,0])", R"(["food",0,0])", "r: entries.train[0][0]: no block called 'food'"},
       {R"("depth":2)", R"("depth":0)", "r: events[2].depth: 0 is not in [1, 1048576]"},
       {R"("kernels":[])",
-       R"("kernels":[{"name":"k","symbol":"k","operands":[["r",4],["w",4],["w",4]],"deps":[[[0]],[[],[]]],"tiles":1,"imms":1}])",
+       R"("kernels":[{"name":"k","symbol":"k","operands":[["r",4],["w",4],["w",4]],)"
+       R"("deps":[[[0]],[[],[]]],"tiles":1,"imms":1}])",
        "r: kernels[0].deps[0]: a kernel's dependence is [operands, immediates]"},
       {R"("kernels":[])",
-       R"("kernels":[{"name":"k","symbol":"k","operands":[["r",4],["w",4],["w",4]],"deps":[[[0],[]]],"tiles":1,"imms":1}])",
+       R"("kernels":[{"name":"k","symbol":"k","operands":[["r",4],["w",4],["w",4]],)"
+       R"("deps":[[[0],[]]],"tiles":1,"imms":1}])",
        "r: kernels.k.deps: 1 dependences for 2 operands that are written"},
       {R"("kernels":[])",
-       R"("kernels":[{"name":"k","symbol":"k","operands":[["r",4],["w",4],["w",4]],"deps":[[[0],[]],[[1],[]]],"tiles":1,"imms":1}])",
+       R"("kernels":[{"name":"k","symbol":"k","operands":[["r",4],["w",4],["w",4]],)"
+       R"("deps":[[[0],[]],[[1],[]]],"tiles":1,"imms":1}])",
        "r: kernels.k.deps: the kernel does not read operand 1"},
       {R"("kernels":[])",
-       R"("kernels":[{"name":"k","symbol":"k","operands":[["r",4],["w",4],["w",4]],"deps":[[[0],[]],[[],[1]]],"tiles":1,"imms":1}])",
+       R"("kernels":[{"name":"k","symbol":"k","operands":[["r",4],["w",4],["w",4]],)"
+       R"("deps":[[[0],[]],[[],[1]]],"tiles":1,"imms":1}])",
        "r: kernels.k.deps: no immediate 1 among 1"},
       {R"("kernels":[])", R"("kernels":[{"name":"k","symbol":"k","operands":[["r"]],"tiles":1,"imms":0}])",
        "r: kernels[0].operands[0]: a kernel's operand is [access, bytes]"},
       {R"("kernels":[])", R"("kernels":[{"name":"k","symbol":"k","operands":[],"tiles":1,"imms":0,"launch":{}}])",
        "r: kernels[0].launch: missing key 'grid'"},
       {R"("kernels":[])",
-       R"("kernels":[{"name":"k","symbol":"k","operands":[],"tiles":1,"imms":0,"launch":{"grid":[1,1],"block":[1,1,1],"shared":0}}])",
+       R"("kernels":[{"name":"k","symbol":"k","operands":[],)"
+       R"("tiles":1,"imms":0,"launch":{"grid":[1,1],"block":[1,1,1],"shared":0}}])",
        "r: kernels[0].launch.grid: three sizes: x, y and z"},
       {R"("lda":4)", R"("lda":3)", "r: calls.product: a leading stride is shorter than its row"},
       {R"("kind":"matmul")", R"("kind":"conv")", "r: calls.product: unknown kind 'conv'"},

@@ -1,9 +1,4 @@
-//===- PlainFileTest.cpp - What may be opened, and what is said of the rest -----------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Files that may be opened, and the errors about others.
 #include "par/format/PlainFile.h"
 #include "TemporaryFolder.h"
 

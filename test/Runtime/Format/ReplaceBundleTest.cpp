@@ -1,3 +1,5 @@
+// Writing a bundle over an old one: files that are not the old bundle's stay, and the old bundle stays if the new one
+// cannot be written.
 #include "TemporaryFolder.h"
 #include "ToyBundles.h"
 #include "par/format/Bundle.h"

@@ -1,9 +1,4 @@
-//===- BatchesTest.cpp - V5: of which batch, version and microbatches a value is ----------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// V5: of which batch, version and microbatches a value is.
 #include "Broken.h"
 #include "ToyBundles.h"
 

@@ -1,9 +1,4 @@
-//===- Broken.h - What par-verify says of a bundle that a test has changed ----------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// par-verify's output for a bundle that a test has changed.
 #pragma once
 
 #include "par/verify/Verify.h"

@@ -1,9 +1,4 @@
-//===- JointTest.cpp - V1 and V5 of all programs at once ----------------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// V1 and V5 of all programs at once.
 #include "Broken.h"
 #include "ToyBundles.h"
 

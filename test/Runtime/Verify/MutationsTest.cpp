@@ -1,9 +1,4 @@
-//===- MutationsTest.cpp - par-verify rejects every effective mutation -----------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// par-verify rejects every effective mutation.
 #include "Mutations.h"
 #include "Symbolic.h"
 #include "ToyBundles.h"

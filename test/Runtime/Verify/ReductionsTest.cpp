@@ -1,9 +1,4 @@
-//===- ReductionsTest.cpp - V5: what is reduced over ranks of different programs ----------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// V5: what is reduced over ranks of different programs.
 #include "Broken.h"
 #include "ToyBundles.h"
 

@@ -1,9 +1,4 @@
-//===- ToolTest.cpp - par-verify as it is called --------------------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// par-verify as it is called.
 #include "ToyBundles.h"
 #include "par/format/Sha256.h"
 

@@ -1,9 +1,4 @@
-//===- VerifyTest.cpp - What par-verify proves and refuses ------------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// The proofs and refusals of par-verify.
 #include "par/verify/Verify.h"
 #include "Broken.h"
 #include "ToyBundles.h"
@@ -515,9 +510,9 @@ static Bundle withSum() {
   Buffer sum = p.buffers[p.findBuffer("y")];
   sum.name = "sum";
   sum.shape = {8};
-  sum.at = {(p.arena.deviceBytes() + kAlignment - 1) / kAlignment * kAlignment};
+  sum.at = {(p.arena.deviceBytes() + arenaAlignment - 1) / arenaAlignment * arenaAlignment};
   p.buffers.push_back(sum);
-  p.arena.pool = sum.at[0] + kAlignment - p.arena.state;
+  p.arena.pool = sum.at[0] + arenaAlignment - p.arena.state;
   bundle.manifest.peak[0].pool = p.arena.pool;
   p.calls[0].epilogue = Epilogue::SumB;
   std::vector<Operand> &operands = at(p, "step", 10).operands;

@@ -1,21 +1,12 @@
-//===- Communicator.h - how ranks exchange the contents of buffers --------===//
+// The interface through which ranks exchange the contents of buffers. One rank's end of all communicators of a job. The
+// executor posts communications on in-order queues and polls; there is no progress thread. What runs is exactly what
+// par-verify proves: every queue executes its units in order, a unit is one communication or one atomic group, and each
+// communication is a rendezvous (a send ends when its receiver has the bytes, a collective when every member has
+// finished with every other member's buffer). Nothing is buffered between ranks.
 //
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-//
-// One rank's end of all communicators of a job. The executor posts communications on in-order queues and
-// polls; there is no progress thread. What runs is exactly what par-verify proves: every queue executes its
-// units in order, a unit is one communication or one atomic group, and each communication is a rendezvous
-// (a send ends when its receiver has the bytes, a collective when every member has finished with every
-// other member's buffer). Nothing is buffered between ranks.
-//
-// One engine serves `inproc` (N threads) and `shm` (N processes): members read each other's arenas, and a
-// reduction adds member 0, 1, ..., n-1 in that order, in f32 for f32, bf16 and f16, so results depend neither
-// on timing nor on which of the two is used.
-//
-//===----------------------------------------------------------------------===//
+// One engine serves `inproc` (N threads) and `shm` (N processes): members read each other's arenas, and a reduction
+// adds member 0, 1, ..., n-1 in that order, in f32 for f32, bf16 and f16, so results depend neither on timing nor on
+// which of the two is used.
 #pragma once
 
 #include "par/format/Bundle.h"

@@ -1,15 +1,7 @@
-//===- Control.h - what ranks tell each other besides buffers -------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-//
-// One rank's view of the job: rendezvous facts, small exchanges of byte strings, the breadcrumb that
-// heartbeats carry, the agreement on where to stop, and failure. A star: each rank talks to the host of the
-// rendezvous, which is par-run's parent process under `-n` and rank 0 under another launcher.
-//
-//===----------------------------------------------------------------------===//
+// The interface through which ranks exchange everything but buffers. One rank's view of the job: rendezvous facts,
+// small exchanges of byte strings, the breadcrumb that heartbeats carry, the agreement on where to stop, and failure. A
+// star: each rank talks to the host of the rendezvous, which is par-run's parent process under `-n` and rank 0 under
+// another launcher.
 #pragma once
 
 #include "par/comm/Communicator.h"

@@ -1,9 +1,4 @@
-//===- Ending.h - a rank that ends before it has joined its job ------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// A rank that ends before it has joined its job.
 #pragma once
 
 #include "par/comm/Launch.h"

@@ -1,15 +1,6 @@
-//===- Launch.h - how the ranks of a job come to be -----------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-//
-// par-run's whole main is: read flags, fill a Launch, return run(launch, rankMain). Every way of starting
-// ends in rankMain(control), once per rank: forked processes (`-n N`), threads (`-n N --comm inproc`), or
-// this one process where a launcher (torchrun, mpirun, srun) or `--rank --world --master` started it.
-//
-//===----------------------------------------------------------------------===//
+// Starts the ranks of a job. par-run's whole main is: read flags, fill a Launch, return run(launch, rankMain). Every
+// way of starting ends in rankMain(control), once per rank: forked processes (`-n N`), threads (`-n N --comm inproc`),
+// or this one process where a launcher (torchrun, mpirun, srun) or `--rank --world --master` started it.
 #pragma once
 
 #include "par/comm/Control.h"

@@ -1,9 +1,4 @@
-//===- Output.h - output that may find nobody to read it ------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Output that may find nobody to read it.
 #pragma once
 
 #include <cstdint>

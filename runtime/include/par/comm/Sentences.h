@@ -1,13 +1,5 @@
-//===- Sentences.h - what communicators and the control plane say ---------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-//
-// Every sentence in one table: a test walks it and finds each quoted. `{}` stands for a value.
-//
-//===----------------------------------------------------------------------===//
+// The messages of communicators and the control plane. Every sentence in one table: a test walks it and finds each
+// quoted. `{}` stands for a value.
 #pragma once
 
 #include "par/format/Printable.h"

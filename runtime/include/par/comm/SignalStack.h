@@ -1,9 +1,4 @@
-//===- SignalStack.h - where signal handlers run ---------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// A stack of its own for signal handlers.
 #pragma once
 
 namespace par::comm {

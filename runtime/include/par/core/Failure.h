@@ -29,14 +29,14 @@ std::string format(std::string_view text, const Values &...values) {
 }
 
 /// Longer than any path.
-inline constexpr size_t mostShown = 4200;
+inline constexpr size_t maxShown = 4200;
 
 /// A value as it stands in a message: texts come from files, of any length, and a terminal must not take them
 /// for commands.
 template <typename Value>
 auto shown(const Value &value) {
   if constexpr (std::is_convertible_v<const Value &, std::string_view>)
-    return par::format::excerpt(par::format::printable(std::string(std::string_view(value))), mostShown);
+    return par::format::excerpt(par::format::printable(std::string(std::string_view(value))), maxShown);
   else
     return value;
 }

@@ -57,7 +57,7 @@ public:
   const format::Program &program() const { return source; }
   /// Throws Failure if the program has no such entry.
   const ExpandedEntry &entry(const std::string &name);
-  bool has(const std::string &name) const { return source.findEntry(name) != format::kNone; }
+  bool has(const std::string &name) const { return source.findEntry(name) != format::noIndex; }
   /// Device address of slot `slot` of a buffer.
   std::byte *address(uint32_t buffer, uint32_t slot) const;
 

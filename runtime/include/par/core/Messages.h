@@ -163,8 +163,8 @@ struct MessageText {
   M(outputIsSave, "{} takes a name of --save's own; give it another file")                                             \
   M(stepsBetweenFlushes, "--steps {}: batches follow one another until the pipeline is flushed, {} at a time "         \
                          "(pipeline.flush_every), and {} are no multiple; give --steps {} or {}")                      \
-  M(unknownHyper, "--set {}: this bundle has no such key; ® keys are {}; what else a plan says is compiled in: "      \
-                  "par-compile {} --set {}")
+  M(unknownHyper, "--set {}: this bundle has no such key; ® keys are {}; "                                             \
+                  "what else a plan says is compiled in: par-compile {} --set {}")
 
 inline constexpr MessageText messageTable[] = {
 #define M(KEY, TEXT) {#KEY, TEXT},

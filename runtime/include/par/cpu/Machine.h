@@ -14,6 +14,6 @@ std::string isaLevel();
 std::string processorName();
 /// The most threads that a rank may have: more than a few for each core are a mistake, and ten thousand stop a machine.
 inline constexpr int threadsOfCore = 4;
-int mostThreads();
+int maxThreads();
 
 } // namespace par::cpu

@@ -29,7 +29,7 @@ inline constexpr int attributeMajor = 75, attributeMinor = 76, functionSharedByt
 inline constexpr unsigned defaultShared = 48 << 10;
 /// CUDA 12.4: what a driver must be able to do at least. 12.0 brought what is used here, PTX 8.4 of generated
 /// kernels the rest.
-inline constexpr int leastDriver = 12040;
+inline constexpr int minDriver = 12040;
 
 /// name in the table, symbol in the library, parameters.
 #define PAR_CUDA_ENTRIES(M)                                                                                            \

@@ -24,7 +24,7 @@ struct NcclConfig {
 
 /// Members of ncclResult_t and ncclRedOp_t, and what a rank passes that is in no group of a split.
 inline constexpr int ncclOk = 0, ncclInProgress = 7, ncclNoColor = -1;
-inline constexpr int leastNccl = 22600;
+inline constexpr int minNccl = 22600;
 
 #define PAR_NCCL_ENTRIES(M)                                                                                            \
   M(getVersion, int, "ncclGetVersion", (int *version))                                                                 \

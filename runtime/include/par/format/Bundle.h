@@ -1,9 +1,4 @@
-//===- Bundle.h - The folder that is run --------------------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// The folder that is run.
 #pragma once
 
 #include "par/format/Manifest.h"

@@ -1,9 +1,4 @@
-//===- DataFile.h - Files of a model's data, told from others ------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Files of a model's data, told from others.
 #pragma once
 
 #include "par/format/PlainFile.h"

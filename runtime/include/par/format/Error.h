@@ -1,13 +1,5 @@
-//===- Error.h - A value or the reason why there is none --------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-//
-// The compiler calls this library and is built without exceptions, so what can fail returns a value.
-//
-//===----------------------------------------------------------------------===//
+// A value or the reason why there is none. The compiler calls this library and is built without exceptions, so what can
+// fail returns a value.
 #pragma once
 
 #include <string>

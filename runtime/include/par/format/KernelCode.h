@@ -1,15 +1,6 @@
-//===- KernelCode.h - What may be loaded as a bundle's kernels ----------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-//
-// Looks at the form of the files of kernels, without loading them: what they are, that they are nothing but
-// code, and that they define what programs name. What the code does is its author's. Errors are reasons
-// without the file's name.
-//
-//===----------------------------------------------------------------------===//
+// Checks the files of a bundle's kernels before they are loaded. Looks at the form of the files of kernels, without
+// loading them: what they are, that they are nothing but code, and that they define what programs name. What the code
+// does is its author's. Errors are reasons without the file's name.
 #pragma once
 
 #include "par/format/Error.h"

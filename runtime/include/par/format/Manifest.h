@@ -1,9 +1,4 @@
-//===- Manifest.h - What a bundle says about itself ---------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// The manifest of a bundle.
 #pragma once
 
 #include "par/format/Program.h"
@@ -62,7 +57,7 @@ enum class TensorKind : uint8_t { Parameter, State, Copy, Buffer, Counter, Froze
 std::string_view toString(TensorKind kind);
 
 /// The bundle's file of constants, which is there if some tensor has a value in it.
-inline constexpr const char *kConstantsFile = "constants.bin";
+inline constexpr const char *constantsFile = "constants.bin";
 
 /// Where an initial value lies, row-major, little-endian.
 struct Source {
@@ -216,8 +211,8 @@ struct Manifest {
   std::optional<LrSchedule> lr;
   std::optional<TextFeed> text;
   uint64_t microbatches = 1;
-  /// Batches that one call of the entry `train` takes, one behind the other, each with an update: those between two
-  /// flushes of an asynchronous schedule. The microbatches of batch k are numbered k · microbatches and on; hypers have
+  /// Batches that one call of the entry `train` takes, one after the other, each with an update: those between two
+  /// flushes of an asynchronous schedule. The microbatches of batch k are numbered from k * microbatches; hypers have
   /// a slot for each.
   uint64_t calls = 1;
   /// Rows of the whole batch, all ranks and microbatches.

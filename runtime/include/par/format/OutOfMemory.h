@@ -1,9 +1,4 @@
-//===- OutOfMemory.h - Allocations that fail say how large they were ----------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Allocations that fail say how large they were.
 #pragma once
 
 #include <array>

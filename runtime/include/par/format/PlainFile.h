@@ -1,16 +1,8 @@
-//===- PlainFile.h - The one way to open what a user names -------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-//
-// Compiler and runtime open every file from outside (models and their data, plans, bundles, weights, samples, saves,
-// tuning) by these functions: a pipe, a device, a socket or a folder in a file's place is refused with a sentence and
-// never waited for, the size is known before the first byte is used, and a file that becomes shorter while it is read
-// is named. Errors are reasons alone, without the path: who calls says the place in its own form.
-//
-//===----------------------------------------------------------------------===//
+// The one way to open what a user names. Compiler and runtime open every file from outside (models and their data,
+// plans, bundles, weights, samples, saves, tuning) by these functions: a pipe, a device, a socket or a folder in a
+// file's place is refused with a sentence and never waited for, the size is known before the first byte is used, and a
+// file that becomes shorter while it is read is named. Errors are reasons alone, without the path: who calls says the
+// place in its own form.
 #pragma once
 
 #include "par/format/Error.h"
@@ -47,10 +39,10 @@ private:
 Expected<bool> isThere(const std::string &path);
 
 /// Texts that are read as a whole are no longer than this.
-inline constexpr uint64_t kMaxText = uint64_t(256) << 20;
+inline constexpr uint64_t maxText = uint64_t(256) << 20;
 
 /// The content of a file of at most `limit` bytes.
-Expected<std::string> readPlainFile(const std::string &path, uint64_t limit = kMaxText);
+Expected<std::string> readPlainFile(const std::string &path, uint64_t limit = maxText);
 
 /// A plain file mapped for reading; move-only. If it becomes shorter meanwhile, who touches what is gone ends the
 /// process with a sentence that names the file (SIGBUS is caught for that), not by a signal that names nothing;

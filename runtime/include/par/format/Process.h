@@ -1,9 +1,4 @@
-//===- Process.h - What a tool's process needs before and after its work ------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Set-up and end of a tool's process.
 #pragma once
 
 #include "par/format/Error.h"

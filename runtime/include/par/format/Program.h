@@ -1,15 +1,6 @@
-//===- Program.h - What one role executes ------------------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-//
-// A program is tables (buffers, kernels, library calls, communicators, queues, events), blocks (instruction
-// lists) and entries (lists of runs of blocks). In memory, references between tables are indices; in
+// The program of one role. A program is tables (buffers, kernels, library calls, communicators, queues, events), blocks
+// (instruction lists) and entries (lists of runs of blocks). In memory, references between tables are indices; in
 // role-K.json they are names. docs/bundle.md documents the file, key by key.
-//
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "par/format/Error.h"
@@ -24,16 +15,16 @@
 namespace par::format {
 
 /// Version of role-K.json and manifest.json. Another major version is refused; a minor one may add opcodes and keys.
-inline constexpr int64_t kFormatMajor = 1, kFormatMinor = 11;
+inline constexpr int64_t formatMajor = 1, formatMinor = 11;
 /// At most this many queues in a program, and communications in a group.
-inline constexpr uint64_t kMaxQueues = 8, kMaxGroup = 64;
+inline constexpr uint64_t maxQueues = 8, maxGroup = 64;
 /// Every entry of Buffer::at is a multiple of this, in bytes.
-inline constexpr uint64_t kAlignment = 64;
+inline constexpr uint64_t arenaAlignment = 64;
 /// The same in bundles for a GPU: what one access of a warp may take at once.
-inline constexpr uint64_t kGpuAlignment = 256;
+inline constexpr uint64_t gpuAlignment = 256;
 /// There operands of kernels and calls, aliases too, begin at multiples of this: the widest access of a thread,
 /// by which generated kernels read and write, and what cuBLASLt asks of a workspace.
-inline constexpr uint64_t kGpuAccess = 16;
+inline constexpr uint64_t gpuAccess = 16;
 
 /// Element types. `i1` takes one byte. Integers of more than 8 bits without a sign are types of files alone.
 enum class DType : uint8_t { F32, F64, F16, BF16, I64, I32, I16, I8, U8, I1, U64, U32, U16 };
@@ -51,7 +42,7 @@ enum class BufferKind : uint8_t { State, Temp, Input, Hyper };
 enum class Index : uint8_t { None, Mb, Ver };
 
 /// No table entry.
-inline constexpr uint32_t kNone = ~0u;
+inline constexpr uint32_t noIndex = ~0u;
 
 /// A value's place. Operands name buffers; offsets stand here only.
 struct Buffer {
@@ -65,8 +56,8 @@ struct Buffer {
   /// One arena offset in bytes for each slot (its depth). Empty for an alias.
   std::vector<uint64_t> at;
   /// Alias: the buffer whose slots it lies in (never itself an alias; same space and index), and how many
-  /// bytes after the slot's begin. kNone for a buffer of its own.
-  uint32_t of = kNone;
+  /// bytes after the slot's begin. noIndex for a buffer of its own.
+  uint32_t of = noIndex;
   uint64_t offset = 0;
   /// State: the manifest's tensor. Hyper: the manifest's hyper. Otherwise empty.
   std::string tensor;
@@ -128,7 +119,7 @@ struct Launch {
   uint64_t threads() const { return uint64_t(block[0]) * block[1] * block[2]; }
 };
 /// The most threads of a block and bytes of its dynamic shared memory that a file may ask for.
-inline constexpr uint64_t kMaxThreads = 1024, kMaxShared = 227 << 10;
+inline constexpr uint64_t maxThreads = 1024, maxShared = 227 << 10;
 
 /// Kernel ABI of the CPU: void k(void *const *ptr, const uint64_t *imm, uint32_t tile0, uint32_t tile1).
 /// Of a GPU: .visible .entry k(.u64 ptr0, .u64 ptr1, ..., .u64 imm0, ...), operands in order, then
@@ -295,7 +286,7 @@ struct Program {
   std::vector<Block> blocks;
   std::vector<Entry> entries;
 
-  /// kNone when there is none of that name.
+  /// noIndex when there is none of that name.
   uint32_t findBlock(std::string_view name) const;
   uint32_t findEntry(std::string_view name) const;
   uint32_t findBuffer(std::string_view name) const;

@@ -1,15 +1,6 @@
-//===- SafetensorsHeader.h - What a safetensors file holds --------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-//
-// The format: 8 bytes of header length, a JSON header, data. Refused is what the reference library
-// (huggingface/safetensors, tensor.rs) refuses: entries that do not fit the file or their shape, bytes of the data that
-// belong to two tensors or to none, bytes behind the last one; and names that stand there twice.
-//
-//===----------------------------------------------------------------------===//
+// The header of a safetensors file. The format: 8 bytes of header length, a JSON header, data. Refused is what the
+// reference library (huggingface/safetensors, tensor.rs) refuses: entries that do not fit the file or their shape,
+// bytes of the data that belong to two tensors or to none, bytes behind the last one; and names that stand there twice.
 #pragma once
 
 #include "par/format/Error.h"

@@ -1,9 +1,4 @@
-//===- Sha256.h - FIPS 180-4 --------------------------------------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// FIPS 180-4.
 #pragma once
 
 #include <array>

@@ -1,9 +1,4 @@
-//===- Verify.h - Proves a bundle's communication and memory -------------------===//
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// Proves a bundle's communication and memory.
 #pragma once
 
 #include "par/format/Bundle.h"

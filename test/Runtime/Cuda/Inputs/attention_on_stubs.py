@@ -1,13 +1,13 @@
-"""Trains a language model whose attentions are calls of cuDNN on stub libraries, and as its decomposition on the CPU, in 16
-bits and in f32: attention_on_stubs.py MODEL FOLDER CASE..., where CASE is PRECISION or PRECISION:PLAN, a file."""
+"""Trains a language model whose attentions are calls of cuDNN on stub libraries, and as its decomposition on the CPU,
+in 16 bits and in f32: attention_on_stubs.py MODEL FOLDER CASE..., where CASE is PRECISION or PRECISION:PLAN, a file."""
 import collections
 import sys
 
 import on_stubs
 
-# Both computations round what is between products, each in its places: 2^-9 or 2^-12 of a value, independently from token to
-# token, and a loss is a mean over 64 tokens; half as much again for what steps add up. Without the causal mask the first loss is
-# twice as far.
+# Both computations round what is between products, each in its places: 2^-9 or 2^-12 of a value, independently from
+# token to token, and a loss is a mean over 64 tokens; half as much again for what steps add up. Without the causal mask
+# the first loss is twice as far.
 BOUND = {"bf16": 1.5 * 2**-9 / 8, "fp16": 1.5 * 2**-12 / 8}
 
 
@@ -30,7 +30,8 @@ def main():
         found, calls = on_stubs.losses_on_stub(precision, *flags)
         graphs = collections.Counter(kind_of(call) for call in calls if call["call"] == "cudnnBackendExecute")
         near = distance(exact, found) < BOUND[precision] and distance(narrow, found) < BOUND[precision]
-        print(f"{precision}: forward {graphs['forward'] / on_stubs.STEPS:g}, backward {graphs['backward'] / on_stubs.STEPS:g} a step;",
+        print(f"{precision}: forward {graphs['forward'] / on_stubs.STEPS:g}, backward "
+              f"{graphs['backward'] / on_stubs.STEPS:g} a step;",
               "losses within their roundings" if near else f"losses {found}, not {narrow} or {exact}")
 
 

@@ -1,6 +1,7 @@
-"""Trains a small language model on stub libraries whose number of classes is odd, and tells how far its losses are from the
-CPU's, which keeps rows as they are, and which products it has: odd_rows_on_stubs.py MODEL FOLDER CASE..., where CASE is
-PRECISION:PLAN:TOKENS:WIDTH, of which a plan (a file), the tokens of a sample and the width may be left out; MODEL is written."""
+"""Trains a small language model on stub libraries whose number of classes is odd, and tells how far its losses are from
+the CPU's, which keeps rows as they are, and which products it has: odd_rows_on_stubs.py MODEL FOLDER CASE..., where
+CASE is PRECISION:PLAN:TOKENS:WIDTH, of which a plan (a file), the tokens of a sample and the width may be left out;
+MODEL is written."""
 import pathlib
 import random
 import sys
@@ -26,7 +27,8 @@ def model(width):
     return encode(["opset 20", "input tokens i64[batch,seq]", f"output logits f32[batch,seq,{CLASSES}]",
                    parameter("embed.weight", CLASSES, width), parameter("up.weight", width, 2 * width),
                    parameter("down.weight", 2 * width, width), parameter("head.bias", CLASSES),
-                   "node embed Gather embed.weight,tokens -> x", "node up MatMul x,up.weight -> u", "node act Relu u -> a",
+                   "node embed Gather embed.weight,tokens -> x", "node up MatMul x,up.weight -> u",
+                   "node act Relu u -> a",
                    "node down MatMul a,down.weight -> d", "node sum Add x,d -> h",
                    "node turn Transpose embed.weight -> t perm=[1,0]", "node head MatMul h,t -> z",
                    "node last Add z,head.bias -> logits"])

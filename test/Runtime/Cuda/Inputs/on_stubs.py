@@ -1,5 +1,5 @@
-"""Trains a language model as a bundle for a GPU on stub libraries and as one for the CPU, and tells how far the losses are
-apart and which epilogues the products of the former had: on_stubs.py MODEL FOLDER PRECISION..."""
+"""Trains a language model as a bundle for a GPU on stub libraries and as one for the CPU, and tells how far the losses
+are apart and which epilogues the products of the former had: on_stubs.py MODEL FOLDER PRECISION..."""
 import collections
 import json
 import os
@@ -16,7 +16,8 @@ STUBS = {"PAR_CUDA_LIBRARY": "libcuda-stub.so", "PAR_CUBLASLT_LIBRARY": "libcubl
 
 def compile_bundle(name, precision, *flags, length=32):
     bundle = FOLDER / f"{name}.par"
-    subprocess.run(["par-compile", MODEL, "--set", "train={loss: cross_entropy}", "--set", f"dims={{batch: 2, seq: {length}}}",
+    subprocess.run(["par-compile", MODEL, "--set", "train={loss: cross_entropy}", "--set",
+                    f"dims={{batch: 2, seq: {length}}}",
                     "--set", f"precision={precision}", *flags, "-q", "-o", bundle], check=True,
                    env={**os.environ, "PAR_PTXAS": ""})
     return bundle
@@ -24,7 +25,8 @@ def compile_bundle(name, precision, *flags, length=32):
 
 def losses(bundle, environment, *flags):
     metrics = FOLDER / "metrics.jsonl"
-    subprocess.run(["par-run", bundle, "--init", "--text", FOLDER / "text", "--order", "sequential", "--steps", str(STEPS),
+    subprocess.run(["par-run", bundle, "--init", "--text", FOLDER / "text", "--order", "sequential", "--steps",
+                    str(STEPS),
                     "--metrics", metrics, "-q", *flags], check=True, env={**os.environ, **environment})
     return [json.loads(line)["loss"] for line in metrics.read_text().splitlines()]
 

@@ -1,3 +1,5 @@
+// The imagined GPU behind the stub CUDA libraries. Work waits in queues and is done as late as allowed, in a seeded
+// order, so that a missing wait shows as a wrong number.
 #include "Machine.h"
 
 #include <algorithm>

@@ -12,8 +12,8 @@
 //                   done after N pieces; nccl:N:CODE as asynchronous error of communicators after their N-th
 //                   operation; hang:N  the N-th operation of NCCL never ends
 //                   cudnnPlans:0:CODE  no plan of cuDNN can be closed; cudnnWorkspace:BYTES:0  each wants so much
-//   PAR_STUB_BUNDLE the plan of the bundle that is run, compiled with --host-code: its generated kernels are then
-//   computed PAR_STUB_DEVICES, PAR_STUB_VERSION (12040), PAR_STUB_SM (90), PAR_STUB_MEMORY (bytes)
+//   PAR_STUB_BUNDLE the bundle's plan, compiled with --host-code: its generated kernels are then computed
+//   PAR_STUB_DEVICES, PAR_STUB_VERSION (12040), PAR_STUB_SM (90), PAR_STUB_MEMORY (bytes)
 #pragma once
 
 #include <condition_variable>

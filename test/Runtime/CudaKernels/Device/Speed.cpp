@@ -1,12 +1,9 @@
-// Bytes a second that kernels move on the first GPU, beside what a copy moves there in the same run:
-//   cuda-kernels-speed [TOKENS [VOCABULARY]]    the builtin ones; sizes are GPT-2 124M's, 16 x 1024 tokens
-//   unless others are given cuda-kernels-speed --generated FOLDER [MOST]    those that par-compile-kernels
-//   left there; MOST: no operand gets more bytes,
-//                                                   for a stub that runs no code
-//   cuda-kernels-speed --attention [MOST]    cuDNN's attentions, as models have them; MOST: of no more tokens, for a
-//   stub
-// One JSON object: {"device", "copy": bytes/s, "kernels": [{"name", "bytes", "seconds", "share" (of the
-// copy)}]}
+// Bytes a second that kernels move on the first GPU, beside a copy's in the same run:
+//   cuda-kernels-speed [TOKENS [VOCABULARY]]        builtins; by default of GPT-2 124M's sizes, 16 x 1024 tokens
+//   cuda-kernels-speed --generated FOLDER [MAX]     kernels that par-compile-kernels left in FOLDER
+//   cuda-kernels-speed --attention [MAX]            cuDNN's attentions, as models have them
+// MAX bounds the bytes of an operand, or the tokens of an attention, for stubs.
+// One JSON object: {"device", "copy": bytes/s, "kernels": [{"name", "bytes", "seconds", "share" (of the copy)}]}
 #include "Timing.h"
 #include "TypicalSizes.h"
 #include "par/core/Failure.h"
