@@ -1,6 +1,7 @@
 # How lit finds and runs Par's tests. Substitutions: %models, %examples, %python; tools are on the PATH.
 # Features: `cuda` (a device answers), `long` (only with --param long=1), `node-tests` (PAR_NODE_TESTS names their
-# folder).
+# folder), `kernels-unchecked` (not under PAR_CHECK_KERNELS: for tests of what checking kernels takes itself: code,
+# memory, files).
 import os
 import shutil
 import subprocess
@@ -27,6 +28,8 @@ for name in ("PAR_DEVICE", "PAR_CHECK_KERNELS"):
     if name in os.environ:
         config.environment[name] = os.environ[name]
 config.environment.pop("WORLD_SIZE", None)
+if "PAR_CHECK_KERNELS" not in os.environ:
+    config.available_features.add("kernels-unchecked")
 
 config.substitutions.append(("%models", os.path.join(config.test_source_root, "Models")))
 config.substitutions.append(("%examples", os.path.join(config.par_source, "examples")))

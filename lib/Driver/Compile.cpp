@@ -73,11 +73,13 @@ void Compilation::sayTime(StringRef name) {
   saidCpu = cpu;
 }
 
-/// Says which files of external data are not there: planning needs no weights, training does.
+/// Says which files of external data are not there: planning needs no weights, training does. What par.export left out
+/// on purpose (weights=False) lies in a file of this name, which nobody looks for here.
 void Compilation::warnOfMissingData() {
   llvm::MapVector<StringRef, unsigned> missing;
   for (const onnx::Tensor &tensor : onnxModel->initializers)
-    if (tensor.storage == onnx::Storage::Absent && !tensor.file.empty())
+    if (StringRef file = tensor.file;
+        tensor.storage == onnx::Storage::Absent && !file.empty() && !file.ends_with(".absent"))
       ++missing[tensor.file];
   for (auto [file, tensors] : missing) {
     Finding finding;

@@ -100,6 +100,7 @@ struct ImportPass : impl::ImportPassBase<ImportPass> {
 void buildImportPipeline(OpPassManager &manager, const CarryStatePassOptions &carry) {
   // No canonicalization here: it would merge the constants of different layers, which may lie on different stages.
   manager.addPass(createCarryStatePass(carry));
+  manager.addPass(createFoldEmptyValuesPass());
   manager.addPass(createIgnoreCutPositionsPass());
   manager.addPass(createUnfoldDimsPass());
   manager.addPass(createSplitMergedDimsPass());

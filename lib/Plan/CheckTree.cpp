@@ -3,6 +3,7 @@
 #include "par/Plan/Pattern.h"
 #include "par/Plan/Schema.h"
 #include "par/Solver/OrderTable.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include <cmath>
@@ -127,6 +128,28 @@ bool isInit(const PlanNode &node) {
          !text.trim().getAsDouble(number) && number >= 0 && std::isfinite(static_cast<float>(number));
 }
 
+/// The key that takes the word, or one spelt nearly so, as a value: "train.loss: cross_entropy" for "cross_entropi".
+/// Words of several keys, such as "none", say nothing.
+std::string valueElsewhere(StringRef word) {
+  llvm::MapVector<StringRef, StringRef> takes; // the word's first key; empty if another one takes it too
+  for (const PlanKey &key : planKeys())
+    if (StringRef path = key.path; !path.contains('<'))
+      for (StringRef value : planWords(path)) {
+        auto [known, isNew] = takes.insert({value, path});
+        if (!isNew && !path.starts_with(known->second))
+          known->second = "";
+      }
+  SmallVector<StringRef> words;
+  for (auto [value, path] : takes)
+    if (!path.empty())
+      words.push_back(value);
+  constexpr size_t shortest = 6;
+  StringRef nearest = llvm::is_contained(words, word) ? word : "";
+  if (nearest.empty() && word.size() >= shortest)
+    nearest = nearestWord(word, words, 2);
+  return nearest.empty() ? "" : (takes.lookup(nearest) + ": " + nearest).str();
+}
+
 class Checker {
 public:
   Checker(const PlanNode &root, PlanErrors &errors) : errors(errors) {
@@ -203,6 +226,10 @@ private:
     }
     if (StringRef path = nearestElsewhere(entry.key); !path.empty()) {
       errors.error(entry.origin, PlanMessage::unknownKeyNear, entry.key, in, path);
+      return;
+    }
+    if (std::string value = valueElsewhere(entry.key); !value.empty()) {
+      errors.error(entry.origin, PlanMessage::unknownKeyNear, entry.key, in, value);
       return;
     }
     std::string all =

@@ -311,6 +311,9 @@ FailureOr<std::optional<BatchFactor>> BatchTimes::findBatch(Operation *op, const
   if (factor.size / batch->outer % microbatches)
     return op->emitError() << "the batch of " << factor.size / batch->outer << " does not divide into " << microbatches
                            << " microbatches";
+  if (factor.kind == FactorKind::Indexed && microbatches > 1)
+    return op->emitError() << "couples microbatches: its indices count rows of the whole batch; index the rows of each "
+                              "sample (x[:, i] in place of x.flatten(0, 1)[j]), or say batch.microbatches: 1";
   if (factor.kind != FactorKind::Parallel && factor.kind != FactorKind::Sum && microbatches > 1)
     return op->emitError() << "couples microbatches: it works along the batch in a way that cannot be cut into "
                            << microbatches << "; say batch.microbatches: 1";

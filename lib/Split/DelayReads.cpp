@@ -59,7 +59,7 @@ private:
              << "computes microbatches with \"" << variable.getSymName()
              << "\", which each batch changes: an asynchronous schedule begins batches before the ones before "
                 "them have ended, and beside parameters it follows counters that count on by themselves and "
-                "statistics that forward alone moves";
+                "statistics that forward alone moves; say pipeline.schedule: 1f1b";
     int64_t updates = behind[numbers.lookup(stageOf(read))];
     if (updates == 0)
       return success();
@@ -80,12 +80,22 @@ private:
     return name.empty() ? "" : ("\"" + name + "\" ").str();
   }
 
+  /// Of what forward writes, which `delay` judges.
+  bool isOfBuffer(TransferOp transfer) {
+    return llvm::any_of(transfer->getUsers(), [&](Operation *user) {
+      auto write = dyn_cast<WriteOp>(user);
+      auto module = step->getParentOfType<ModuleOp>();
+      return write && module.lookupSymbol<VariableOp>(write.getVariable()).getKind() == VariableKind::buffer;
+    });
+  }
+
   /// What stages must have ended for: numbers of all of them and, unless all stages are as many updates behind,
   /// parameters of several.
   LogicalResult refuseWaits() {
     bool alike = llvm::all_equal(behind);
     WalkResult waits = step.walk([&](Operation *op) -> WalkResult {
-      if (auto transfer = dyn_cast<TransferOp>(op); transfer && !isa<LoopOp>(op->getParentOp()) && !alike)
+      auto transfer = dyn_cast<TransferOp>(op);
+      if (transfer && !isa<LoopOp>(op->getParentOp()) && !alike && !isOfBuffer(transfer))
         return op->emitError()
                << nameOf(transfer)
                << "crosses stages between two batches: a parameter of several stages "

@@ -10,7 +10,8 @@ namespace par {
 
 namespace {
 
-/// Makes every write of one step conditional, and counts good steps.
+/// Makes the writes of one step conditional, and counts good steps. Buffers are forward's: they have been written when
+/// a gradient turns out not to be finite, as in PyTorch.
 class Skipper {
 public:
   Skipper(StepOp step, int64_t growth)
@@ -99,7 +100,8 @@ LogicalResult Skipper::run() {
   if (failed(findTests()))
     return failure();
   for (WriteOp write : llvm::to_vector(step.getBlock().getOps<WriteOp>()))
-    skip(write);
+    if (module.lookupSymbol<VariableOp>(write.getVariable()).getKind() != VariableKind::buffer)
+      skip(write);
   if (growth > 0)
     updateScale();
   return success();

@@ -83,6 +83,22 @@ TEST_F(KernelCheckTest, AnotherValue) {
   EXPECT_TRUE(has(errors, "; they may be "));
 }
 
+// Where nothing is combined stands what changes nothing in the type itself: the least i32 is -2^31.
+TEST_F(KernelCheckTest, NothingToCombineInAnyIntegerType) {
+  for (std::string type : {"i1", "i8", "i16", "i32", "i64"})
+    for (std::string kind : {"max", "min", "and", "or", "product", "sum"}) {
+      std::string four = "tensor<4x" + type + ">", ints = "tensor<2xi64>", none = "tensor<0x4x" + type + ">";
+      std::string text = "par.kernel @k(%a: tensor<2x" + type + ">, %e: " + none + ") -> (" + four + ", " + four +
+                         ", " + "tensor<2x" + type + ">) attributes {implementation = \"generated\"} {\n" +
+                         "%i = par.constant dense<[0, 2]> : " + ints + "\n" + "%0 = par.put_reduce " + kind +
+                         " %a, %i dim 0 size 4 : tensor<2x" + type + ">, " + ints + " to " + four +
+                         "\n%1 = par.reduce " + kind + " %e dims [0] : " + none + " to " + four +
+                         "\n%2 = par.cumulative " + kind + " %a dim 0 {exclusive = true} : tensor<2x" + type + ">\n" +
+                         "par.return %0, %1, %2 : " + four + ", " + four + ", tensor<2x" + type + ">\n}\n";
+      EXPECT_EQ(check(text, compile(text)).errors, "") << kind << " of " << type;
+    }
+}
+
 // The code reads four numbers where the operand has two.
 TEST_F(KernelCheckTest, ReadsAndWritesOutside) {
   CompiledKernels compiled = compile(kernel("tanh %a", 4));

@@ -65,7 +65,7 @@ par.fragment @forward(%n: tensor<4xf32>, %x: tensor<4xf32>) -> tensor<4xf32> att
   par.return %0 : tensor<4xf32>
 }
 par.step @train(%x: !par.dist<tensor<1x4xf32>, @s0, ?>) -> () {
-  // expected-error @below {{computes microbatches with "n", which each batch changes: an asynchronous schedule begins batches before the ones before them have ended, and beside parameters it follows counters that count on by themselves and statistics that forward alone moves}}
+  // expected-error @below {{computes microbatches with "n", which each batch changes: an asynchronous schedule begins batches before the ones before them have ended, and beside parameters it follows counters that count on by themselves and statistics that forward alone moves; say pipeline.schedule: 1f1b}}
   %n = par.read @n : !par.dist<tensor<4xf32>, @s0, ?>
   %g = par.loop 1 (%x) : (!par.dist<tensor<1x4xf32>, @s0, ?>) -> (!par.dist<tensor<4xf32>, @s0, ?>) {
   ^bb0(%i: tensor<i64>, %xi: !par.dist<tensor<4xf32>, @s0, ?>):

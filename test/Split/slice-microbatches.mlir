@@ -43,6 +43,17 @@ par.step @eval(%x: tensor<8x4xf32>) -> tensor<f32> {
 
 // -----
 
+// Rows of all samples, flattened as index_add wants them.
+par.step @eval(%x: tensor<8x4xf32>) -> tensor<f32> {
+  %rows = par.constant dense<[1, 0, 7]> : tensor<3xi64>
+  // expected-error @below {{couples microbatches: its indices count rows of the whole batch; index the rows of each sample (x[:, i] in place of x.flatten(0, 1)[j]), or say batch.microbatches: 1}}
+  %g = par.gather %x, %rows dim 0 : tensor<8x4xf32>, tensor<3xi64> to tensor<3x4xf32>
+  %l = par.reduce sum %g dims [0, 1] : tensor<3x4xf32> to tensor<f32>
+  par.return %l : tensor<f32>
+}
+
+// -----
+
 par.step @eval(%x: tensor<6x4xf32>) -> tensor<f32> {
   // expected-error @below {{the batch of 6 does not divide into 4 microbatches}}
   %l = par.reduce sum %x dims [0, 1] : tensor<6x4xf32> to tensor<f32>

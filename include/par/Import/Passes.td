@@ -38,6 +38,28 @@ def ImportPass : Pass<"par-import", "::mlir::ModuleOp"> {
   ];
 }
 
+def FoldEmptyValuesPass : Pass<"par-fold-empty-values", "::mlir::ModuleOp"> {
+  let summary = "makes constants of tensors without elements";
+  let description = [{
+    Expects: Import's step.
+    Leaves: a tensor without elements is an argument that nothing uses, the read of a variable, or a constant. A concatenation
+    has no operand without elements, an update of none is its operand, and an op that such constants alone determine is the
+    constant that it makes: 0 of a sum, the least number of a maximum. So what is empty is neither sharded nor sliced in time.
+    Fails: never.
+
+    Example:
+    ```
+    %0 = par.slice %x [0, 0] to [0, 8] by [1, 1] : tensor<4x8xf32> to tensor<0x8xf32>
+    %1 = par.concat %0, %x dim 0 : (tensor<0x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+    %2 = par.reduce sum %0 dims [0] : tensor<0x8xf32> to tensor<8xf32>
+    ```
+    becomes, `%x` in place of `%1`,
+    ```
+    %2 = par.constant dense<0.0> : tensor<8xf32>
+    ```
+  }];
+}
+
 def IgnoreCutPositionsPass : Pass<"par-ignore-cut-positions", "::mlir::ModuleOp"> {
   let summary = "takes sums over all but the last positions over all";
   let description = [{

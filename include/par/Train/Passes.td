@@ -258,9 +258,10 @@ def ScaleLossPass : Pass<"par-scale-loss", "::mlir::ModuleOp"> {
 }
 
 def SkipOverflowPass : Pass<"par-skip-overflow", "::mlir::ModuleOp"> {
-  let summary = "writes nothing in a step whose gradients are not finite, and adapts the loss scale";
+  let summary = "updates nothing in a step whose gradients are not finite, and adapts the loss scale";
   let description = [{
-    Expects: `@train` after -par-scale-loss and -par-clip-gradients. Leaves: every write a select between the new value
+    Expects: `@train` after -par-scale-loss and -par-clip-gradients. Leaves: every write but of buffers, which forward
+    writes before anybody sees a gradient, a select between the new value
     and the old one, by whether the norm of all gradients is finite; so the counter of steps stands too. With `growth`
     above 0 `@loss_scale` halves after a bad step and doubles after so many good ones in a row (Micikevicius et al.
     2018, as PyTorch's GradScaler), and is the step's result "loss_scale". Without `@loss_scale` nothing changes.

@@ -1,11 +1,10 @@
 // Reference semantics of gather, take and the scatters. An index outside its dim is an error.
+#include "../NeutralElement.h"
 #include "../TensorTypes.h"
 #include "par/Dialect/Attach.h"
 #include "par/Interfaces/Interpretable.h"
 #include "par/Interpreter/Combine.h"
 #include "par/Interpreter/Indexing.h"
-
-#include <limits>
 
 using namespace mlir;
 using namespace par::interp;
@@ -112,23 +111,16 @@ struct PutAddMeaning : InterpretableOpInterface::ExternalModel<PutAddMeaning, Pu
   }
 };
 
-template <typename T>
-T neutralOf(ReduceKind kind) {
-  using Limits = std::numeric_limits<T>;
-  T low = Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
-  T high = Limits::has_infinity ? Limits::infinity() : Limits::max();
-  return kind == ReduceKind::max ? low : kind == ReduceKind::min ? high : kind == ReduceKind::product ? 1 : 0;
-}
-
 struct PutReduceMeaning : InterpretableOpInterface::ExternalModel<PutReduceMeaning, PutReduceOp> {
   Results interpret(Operation *op, ArrayRef<Tensor> operands) const {
     auto put = cast<PutReduceOp>(op);
     ReduceKind kind = put.getKind();
     Tensor result(resultType(op));
+    Type element = resultType(op).getElementType();
     if (result.isFloat())
-      llvm::fill(result.mutableFloats(), neutralOf<double>(kind));
+      llvm::fill(result.mutableFloats(), neutralElement<double>(kind, element));
     else
-      llvm::fill(result.mutableInts(), neutralOf<int64_t>(kind));
+      llvm::fill(result.mutableInts(), neutralElement<int64_t>(kind, element));
     auto join = [&](int64_t at, int64_t to) {
       if (result.isFloat())
         result.mutableFloats()[to] = combine(kind, result.floats()[to], operands[0].floats()[at]);

@@ -1,3 +1,4 @@
+#include "../NeutralElement.h"
 #include "../TensorTypes.h"
 #include "par/Dialect/Attach.h"
 #include "par/Interfaces/Interpretable.h"
@@ -5,7 +6,6 @@
 #include "par/Interpreter/Indexing.h"
 
 #include <cmath>
-#include <limits>
 #include <numeric>
 
 using namespace mlir;
@@ -17,25 +17,10 @@ namespace {
 using Results = FailureOr<SmallVector<Tensor>>;
 
 template <typename T>
-T neutral(ReduceKind kind) {
-  switch (kind) {
-  case ReduceKind::product:
-    return 1;
-  case ReduceKind::max:
-    return std::is_floating_point_v<T> ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::min();
-  case ReduceKind::min:
-    return std::is_floating_point_v<T> ? std::numeric_limits<T>::infinity() : std::numeric_limits<T>::max();
-  case ReduceKind::band:
-    return static_cast<T>(-1);
-  default:
-    return 0;
-  }
-}
-
-template <typename T>
-void reduceInto(ReduceKind kind, ArrayRef<T> from, ArrayRef<int64_t> shape, ArrayRef<int64_t> strides,
+void reduceInto(ReduceOp reduce, ArrayRef<T> from, ArrayRef<int64_t> shape, ArrayRef<int64_t> strides,
                 MutableArrayRef<T> to) {
-  llvm::fill(to, neutral<T>(kind));
+  ReduceKind kind = reduce.getKind();
+  llvm::fill(to, neutralElement<T>(kind, resultType(reduce).getElementType()));
   int64_t at = 0;
   forEachIndex(shape, strides,
                [&](ArrayRef<int64_t>, int64_t offset) { to[offset] = combine(kind, to[offset], from[at++]); });
@@ -50,9 +35,9 @@ struct ReduceMeaning : InterpretableOpInterface::ExternalModel<ReduceMeaning, Re
     for (int64_t dim = 0, next = 0, rank = operands[0].getShape().size(); dim < rank; ++dim)
       strides.push_back(llvm::is_contained(reduce.getDims(), dim) ? 0 : to[next++]);
     if (result.isFloat())
-      reduceInto(reduce.getKind(), operands[0].floats(), operands[0].getShape(), strides, result.mutableFloats());
+      reduceInto(reduce, operands[0].floats(), operands[0].getShape(), strides, result.mutableFloats());
     else
-      reduceInto(reduce.getKind(), operands[0].ints(), operands[0].getShape(), strides, result.mutableInts());
+      reduceInto(reduce, operands[0].ints(), operands[0].getShape(), strides, result.mutableInts());
     if (resultType(op).getElementType().isInteger(1))
       for (int64_t &bit : result.mutableInts())
         bit &= 1;
@@ -115,7 +100,7 @@ void accumulate(CumulativeOp op, ArrayRef<T> from, MutableArrayRef<T> to, ArrayR
   Along along(shape, op.getDim());
   for (int64_t o = 0; o < along.outer; ++o)
     for (int64_t i = 0; i < along.inner; ++i) {
-      T running = neutral<T>(op.getKind());
+      T running = neutralElement<T>(op.getKind(), resultType(op).getElementType());
       for (int64_t s = 0; s < along.size; ++s) {
         int64_t at = (o * along.size + (op.getReverse() ? along.size - 1 - s : s)) * along.inner + i;
         T next = combine(op.getKind(), running, from[at]);
