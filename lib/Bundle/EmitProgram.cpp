@@ -1,4 +1,5 @@
 #include "EmitProgram.h"
+#include "AdvanceSends.h"
 #include "Layouts.h"
 #include "par/Dialect/Calls.h"
 #include "par/Dialect/Parts.h"
@@ -274,6 +275,7 @@ FailureOr<format::Program> ProgramEmitter::emit() {
   giveTransfersQueues();
   for (EntryOp entry : program.getOps<EntryOp>())
     emitEntry(entry);
+  advanceSends(out);
   return std::move(out);
 }
 
