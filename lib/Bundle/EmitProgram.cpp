@@ -1,6 +1,7 @@
 // Emits the program of one role: its buffers, blocks and entries. An input is fed by the block that first loads it;
 // scratch memory is one buffer as large as the largest kernel needs.
 #include "EmitProgram.h"
+#include "AdvanceSends.h"
 #include "Layouts.h"
 #include "par/Dialect/Calls.h"
 #include "par/Dialect/Parts.h"
@@ -276,6 +277,7 @@ FailureOr<format::Program> ProgramEmitter::emit() {
   giveTransfersQueues();
   for (EntryOp entry : program.getOps<EntryOp>())
     emitEntry(entry);
+  advanceSends(out);
   return std::move(out);
 }
 

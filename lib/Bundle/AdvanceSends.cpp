@@ -1,0 +1,189 @@
+// Sends do not wait for reductions that their values do not need.
+//
+// A block of backward computes what it sends to the stage before, then starts reductions of its gradients, and waits
+// for them at its end. The send is a run of its own that follows the block. All runs are issued in order, so the other
+// stage would stand still until the reductions end. The send goes into the block instead, right after the value:
+//
+//     backward: compute, reduce, wait      becomes      backward: compute, send, reduce, wait
+//     send
+//
+// The send's bytes are in use until the run that it had, so the rest of the block writes none of them.
+#include "AdvanceSends.h"
+
+#include "mlir/Support/LLVM.h"
+
+#include <map>
+#include <set>
+
+using namespace mlir;
+
+namespace par {
+
+namespace {
+
+class SendAdvancer {
+public:
+  explicit SendAdvancer(format::Program &program) : program(program) {}
+
+  void run();
+
+private:
+  /// A block, and the block of the send that goes into it.
+  using Pair = std::pair<uint32_t, uint32_t>;
+
+  uint32_t rootOf(const format::Operand &operand) const;
+  size_t findPlace(const format::Block &block, const format::Block &send) const;
+  bool isAdvanced(ArrayRef<format::Run> runs, size_t index);
+  void findPairs();
+  void join();
+  void dropUnused();
+
+  format::Program &program;
+  std::map<Pair, size_t> places;   ///< where the send goes; the end where it stays a run
+  std::map<Pair, uint32_t> joined; ///< the block of both
+  std::map<uint32_t, size_t> uses; ///< runs of each block that are not joined with a send
+};
+
+} // namespace
+
+uint32_t SendAdvancer::rootOf(const format::Operand &operand) const {
+  uint32_t of = program.buffers[operand.buffer].of;
+  return of == format::kNone ? operand.buffer : of;
+}
+
+/// Whether the block does nothing but send, on a queue beside compute.
+static bool onlySends(const format::Block &block) {
+  bool sends = false;
+  for (const format::Instruction &it : block.instructions) {
+    bool isSend = it.op == format::Op::Send;
+    sends |= isSend;
+    if ((isSend && it.queue == 0) ||
+        (!isSend && it.op != format::Op::Group && it.op != format::Op::Signal && it.op != format::Op::Wait))
+      return false;
+  }
+  return sends;
+}
+
+/// Whether compute stands still at instruction `n`: it communicates itself, or waits for what the block started.
+static bool holdsCompute(const format::Block &block, size_t n) {
+  const format::Instruction &it = block.instructions[n];
+  if (it.queue != 0)
+    return false;
+  if (it.op == format::Op::Coll || it.op == format::Op::Group)
+    return true;
+  auto isSignal = [&](const format::Instruction &other) {
+    return other.op == format::Op::Signal && other.queue != 0 && other.event == it.event;
+  };
+  return it.op == format::Op::Wait && llvm::any_of(ArrayRef(block.instructions).take_front(n), isSignal);
+}
+
+/// Behind the block's last write of what `send` sends, if the block computes it and something holds compute after it;
+/// else the block's end.
+size_t SendAdvancer::findPlace(const format::Block &block, const format::Block &send) const {
+  std::set<uint32_t> sent;
+  for (const format::Instruction &it : send.instructions)
+    for (const format::Operand &operand : it.operands)
+      sent.insert(rootOf(operand));
+  size_t place = 0, groupEnd = 0, end = block.instructions.size();
+  std::set<uint32_t> written;
+  for (size_t n = 0; n < end; ++n) {
+    if (block.instructions[n].op == format::Op::Group)
+      groupEnd = n + 1 + block.instructions[n].n;
+    for (const format::Operand &operand : block.instructions[n].operands)
+      if (operand.access != format::Access::Read && sent.count(rootOf(operand))) {
+        written.insert(rootOf(operand));
+        bool computes = block.instructions[n].queue == 0 && block.instructions[n].op != format::Op::Recv;
+        place = computes ? std::max(n + 1, groupEnd) : end;
+      }
+  }
+  if (written != sent)
+    return end;
+  for (size_t n = place; n < end; ++n)
+    if (holdsCompute(block, n))
+      return place;
+  return end;
+}
+
+/// Whether the run's block takes the send of the next run, which is of the same microbatch and version.
+bool SendAdvancer::isAdvanced(ArrayRef<format::Run> runs, size_t index) {
+  if (index + 1 == runs.size())
+    return false;
+  const format::Run &run = runs[index], &next = runs[index + 1];
+  if (run.microbatch != next.microbatch || run.version != next.version)
+    return false;
+  const format::Block &block = program.blocks[run.block], &send = program.blocks[next.block];
+  auto [place, isNew] = places.try_emplace({run.block, next.block}, block.instructions.size());
+  if (isNew && onlySends(send) && !onlySends(block))
+    place->second = findPlace(block, send);
+  return place->second < block.instructions.size();
+}
+
+void SendAdvancer::findPairs() {
+  for (const format::Entry &entry : program.entries)
+    for (size_t index = 0; index < entry.runs.size(); ++index) {
+      bool isJoined = isAdvanced(entry.runs, index);
+      if (isJoined)
+        joined.try_emplace({entry.runs[index].block, entry.runs[index + 1].block}, 0);
+      else
+        ++uses[entry.runs[index].block];
+      index += isJoined;
+    }
+}
+
+/// Makes the block of each pair: in place of the first block where that has no other run, else a new one.
+void SendAdvancer::join() {
+  std::vector<format::Block> before = program.blocks;
+  for (auto &[pair, block] : joined) {
+    auto [first, send] = pair;
+    bool isAlone = uses[first]++ == 0;
+    block = isAlone ? first : uint32_t(program.blocks.size());
+    if (!isAlone)
+      program.blocks.push_back({before[first].name + ".and_send", {}});
+    program.blocks[block].instructions = before[first].instructions;
+    std::vector<format::Instruction> &all = program.blocks[block].instructions;
+    const std::vector<format::Instruction> &sent = before[send].instructions;
+    all.insert(all.begin() + places[pair], sent.begin(), sent.end());
+  }
+}
+
+void SendAdvancer::run() {
+  findPairs();
+  join();
+  for (format::Entry &entry : program.entries) {
+    std::vector<format::Run> runs;
+    for (size_t index = 0; index < entry.runs.size(); ++index) {
+      runs.push_back(entry.runs[index]);
+      if (index + 1 == entry.runs.size())
+        break;
+      auto found = joined.find({entry.runs[index].block, entry.runs[index + 1].block});
+      const format::Run &run = entry.runs[index], &next = entry.runs[index + 1];
+      if (found == joined.end() || run.microbatch != next.microbatch || run.version != next.version)
+        continue;
+      runs.back().block = found->second;
+      ++index;
+    }
+    entry.runs = std::move(runs);
+  }
+  dropUnused();
+}
+
+/// Leaves out the blocks of sends that all went into others.
+void SendAdvancer::dropUnused() {
+  std::vector<uint32_t> places(program.blocks.size(), format::kNone);
+  std::vector<format::Block> kept;
+  for (uint32_t index = 0; index < program.blocks.size(); ++index) {
+    bool isGone = llvm::any_of(joined, [&](auto &each) { return each.first.second == index; }) && uses[index] == 0;
+    if (isGone)
+      continue;
+    places[index] = kept.size();
+    kept.push_back(std::move(program.blocks[index]));
+  }
+  program.blocks = std::move(kept);
+  for (format::Entry &entry : program.entries)
+    for (format::Run &run : entry.runs)
+      run.block = places[run.block];
+}
+
+void advanceSends(format::Program &program) { SendAdvancer(program).run(); }
+
+} // namespace par
