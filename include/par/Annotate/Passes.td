@@ -58,10 +58,11 @@ def CutStagesPass : Pass<"par-cut-stages", "::mlir::ModuleOp"> {
   let summary = "says for every forward op on which stage it runs";
   let description = [{
     Expects: par.stage ops and Import's step.
-    Leaves: a stage on every tensor op that a parameter, trained or frozen, flows into, following `pipeline.cuts`: from the modules or nodes
-    that begin stages, from modules dealt out evenly or by counts, or, with `auto`, from the solver of the stage_cut
-    problem on the ops' costs. An op is on the stage after the last cut that it depends on; one that depends on
-    parameters alone goes with its first user. Ops of data alone have no stage: Split puts them where they are used.
+    Leaves: a stage on every tensor op that a parameter, trained or frozen, flows into, following `pipeline.cuts`: from
+    the modules or nodes that begin stages, from modules dealt out evenly or by counts, or, with `auto`, from the solver
+    of the stage_cut problem on the ops' costs. An op is on the stage after the last cut that it depends on; one that
+    depends on parameters alone goes with its first user. Ops of data alone have no stage: Split puts them where they
+    are used.
     Fails: where a cut means no module or node or several, a stage would be empty, or a stage does not fit its memory.
 
     Example: `pipeline: {cuts: [h.2]}` makes of the first op of module h.2

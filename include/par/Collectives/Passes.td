@@ -4,17 +4,19 @@
 include "mlir/Pass/PassBase.td"
 
 def DecomposeCollectivesPass : Pass<"par-decompose-collectives", "::mlir::ModuleOp"> {
-  let summary = "cuts gathers before products, and scatters behind them, into chunks that run beside each other's products";
+  let summary = "cuts gathers before products, and scatters behind them, into chunks that run beside each other's "
+                "products";
   let description = [{
-    Expects: local fragments (after Partition). Leaves: an all_gather that products alone read, with these products, and a
-    par.dot whose result a reduce_scatter alone reads, with this one, as `chunks` of each. 0: as many of 2, 4, 8 and 16 as
-    take least time by the hardware file, if that is less than without chunks, with what cutting and joining cost; 1: none. The dim that
-    is cut, of those of the gathered (scattered) tensor that chunks divide, is the one that costs least. It is kept by the first
-    product, which sums over the same elements as before. Another product that reads the gather may sum over it (the gradient of
-    a weight), if its result is f32 or f64: that is the sum of the chunks' products, the first one's first. A slice that takes the
-    padding of the gathered dim off, and a pad that fills up the scattered one, stand for each chunk too, which is then cut along
-    another dim. Pairs that no dim fits stay, and so do gathers of what is there at the fragment's begin, and scatters whose result
-    only leaves it: they run beside compute without chunks.
+    Expects: local fragments (after Partition). Leaves: an all_gather that products alone read, with these products, and
+    a par.dot whose result a reduce_scatter alone reads, with this one, as `chunks` of each. 0: as many of 2, 4, 8 and
+    16 as take least time by the hardware file, if that is less than without chunks, with what cutting and joining cost;
+    1: none. The dim that is cut, of those of the gathered (scattered) tensor that chunks divide, is the one that costs
+    least. It is kept by the first product, which sums over the same elements as before. Another product that reads the
+    gather may sum over it (the gradient of a weight), if its result is f32 or f64: that is the sum of the chunks'
+    products, the first one's first. A slice that takes the padding of the gathered dim off, and a pad that fills up the
+    scattered one, stand for each chunk too, which is then cut along another dim. Pairs that no dim fits stay, and so do
+    gathers of what is there at the fragment's begin, and scatters whose result only leaves it: they run beside compute
+    without chunks.
     Fails: where there is no such hardware file.
 
     ```
@@ -33,7 +35,8 @@ def DecomposeCollectivesPass : Pass<"par-decompose-collectives", "::mlir::Module
     ```
   }];
   let options = [Option<"chunks", "chunks", "int64_t", "0", "of each pair; 0: as many as save time, 1: none">,
-                 Option<"hardware", "hardware", "std::string", "\"cpu\"", "hardware file that costs are predicted from">];
+                 Option<"hardware", "hardware", "std::string", "\"cpu\"",
+                        "hardware file that costs are predicted from">];
 }
 
 def FlattenCollectivesPass : Pass<"par-flatten-collectives", "::mlir::ModuleOp"> {
@@ -60,11 +63,11 @@ def FlattenCollectivesPass : Pass<"par-flatten-collectives", "::mlir::ModuleOp">
 def BucketCollectivesPass : Pass<"par-bucket-collectives", "::mlir::ModuleOp"> {
   let summary = "joins collectives of a block into buckets";
   let description = [{
-    Expects: programs whose blocks hold launches and collectives (after Kernels, before Memory). Leaves: collectives over
-    one group and of one kind joined, up to `bytes` a bucket (the larger of operands and results), at most 64 values.
-    What only leaves the block or is added to what is stored (gradients) stands where the bucket's last operand is made,
-    so none is joined that something waits for before; so do scalars, whatever their bytes. What is made from stored values alone
-    (parameters that are gathered) stands where the first result is needed.
+    Expects: programs whose blocks hold launches and collectives (after Kernels, before Memory). Leaves: collectives
+    over one group and of one kind joined, up to `bytes` a bucket (the larger of operands and results), at most 64
+    values. What only leaves the block or is added to what is stored (gradients) stands where the bucket's last operand
+    is made, so none is joined that something waits for before; so do scalars, whatever their bytes. What is made from
+    stored values alone (parameters that are gathered) stands where the first result is needed.
     Fails: never.
 
     ```
@@ -97,13 +100,14 @@ def SplitCollectivesPass : Pass<"par-split-collectives", "::mlir::ModuleOp"> {
   let summary = "starts collectives early and ends them where their results are needed";
   let description = [{
     Expects: programs whose blocks hold launches and collectives (after Kernels, bucketing and -par-overlap-collectives,
-    before Memory). Leaves: collectives of more than scalars with the attribute `queue`, their kind, and a `par.done` each.
-    What is made from stored values alone starts where the one `window` before it ends, the first ones at the block's
-    begin, and ends where it is needed. What nothing in the block needs starts where its last operand is made and ends before
-    the one `window` behind it starts, the last ones at the block's end; what adds the results to stored sums moves
-    behind that. So memory holds `window` more of each than without. Of the others, gathers, scatters and exchanges start where
-    they can and end where they are needed if that leaves a launch between, or another one of the same kind and group under
-    way (chunks of -par-decompose-collectives: one queue, so that they share the link in turns); all-reduces stay.
+    before Memory). Leaves: collectives of more than scalars with the attribute `queue`, their kind, and a `par.done`
+    each. What is made from stored values alone starts where the one `window` before it ends, the first ones at the
+    block's begin, and ends where it is needed. What nothing in the block needs starts where its last operand is made
+    and ends before the one `window` behind it starts, the last ones at the block's end; what adds the results to stored
+    sums moves behind that. So memory holds `window` more of each than without. Of the others, gathers, scatters and
+    exchanges start where they can and end where they are needed if that leaves a launch between, or another one of the
+    same kind and group under way (chunks of -par-decompose-collectives: one queue, so that they share the link in
+    turns); all-reduces stay.
     Fails: never.
 
     ```
@@ -116,20 +120,23 @@ def SplitCollectivesPass : Pass<"par-split-collectives", "::mlir::ModuleOp"> {
     %2 = par.done %1 of %0 : (tensor<8xf32>, tensor<4xf32>) -> tensor<8xf32>
     ```
   }];
-  let options = [Option<"window", "window", "unsigned", "1", "how many may be under way of each kind; 0: none is split">];
+  let options = [Option<"window", "window", "unsigned", "1",
+      "how many may be under way of each kind; 0: none is split">];
 }
 
 def LevelCollectivesPass : Pass<"par-level-collectives", "::mlir::ModuleOp"> {
   let summary = "takes collectives that join hosts apart, into some within hosts and some between them";
   let description = [{
-    Expects: programs whose blocks hold launches and collectives (after Kernels, and behind all that groups collectives and moves
-    their ends; before Memory), and a hardware file that says what hosts have between them. Leaves: in place of each collective
-    whose group has several ranks on each of several hosts, on the same queue: of an all_reduce of a number of elements that the
-    ranks of a host divide, a reduce_scatter within hosts, an all_reduce between them, an all_gather within; of an all_gather one
-    between hosts and one within; of a reduce_scatter one within and one between. `within` are the minor axes of its group. Within
-    hosts gathers and scatters do so block by block (`by_blocks`: dim 1, a group of one for each block of dim 0), so that nothing
-    is moved on a rank; where the collective has no queue, these have the attribute `level`. Sums are those of a host's ranks in their order, and of these the sum over hosts in theirs; what is
-    summed in bf16 is rounded on both levels. One that has two levels in less time by the hardware file, or with `always` each.
+    Expects: programs whose blocks hold launches and collectives (after Kernels, and behind all that groups collectives
+    and moves their ends; before Memory), and a hardware file that says what hosts have between them. Leaves: in place
+    of each collective whose group has several ranks on each of several hosts, on the same queue: of an all_reduce of a
+    number of elements that the ranks of a host divide, a reduce_scatter within hosts, an all_reduce between them, an
+    all_gather within; of an all_gather one between hosts and one within; of a reduce_scatter one within and one
+    between. `within` are the minor axes of its group. Within hosts gathers and scatters do so block by block
+    (`by_blocks`: dim 1, a group of one for each block of dim 0), so that nothing is moved on a rank; where the
+    collective has no queue, these have the attribute `level`. Sums are those of a host's ranks in their order, and of
+    these the sum over hosts in theirs; what is summed in bf16 is rounded on both levels. One that has two levels in
+    less time by the hardware file, or with `always` each.
     Fails: where there is no such hardware file; with `always`, where there is no such collective.
 
     On hosts of two ranks, for "dp.0" and "dp.1" of two each
@@ -146,16 +153,18 @@ def LevelCollectivesPass : Pass<"par-level-collectives", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [Option<"always", "always", "bool", "false", "also where it does not save time">,
-                 Option<"hardware", "hardware", "std::string", "\"cpu\"", "hardware file that costs are predicted from">,
-                 Option<"said", "said", "std::string", "\"\"", "place of the plan (file:line:column) that says `always`">];
+                 Option<"hardware", "hardware", "std::string", "\"cpu\"",
+                        "hardware file that costs are predicted from">,
+                 Option<"said", "said", "std::string", "\"\"",
+                        "place of the plan (file:line:column) that says `always`">];
 }
 
 def VerifyCollectivesPass : Pass<"par-verify-collectives", "::mlir::ModuleOp"> {
   let summary = "gate: what must hold after Collectives";
   let description = [{
     Expects: anything. Leaves: it unchanged. Fails: where a collective joins more than 64 values; where one with a queue
-    of its own is needed in its block, but by its `par.done` or the next one on its queue; with `overlap`, where one has none whose results only leave the
-    block, or that is made from stored values alone.
+    of its own is needed in its block, but by its `par.done` or the next one on its queue; with `overlap`, where one has
+    none whose results only leave the block, or that is made from stored values alone.
 
     ```
     %1 = par.all_reduce sum %0 over ["dp"] : (tensor<4xf32>) -> tensor<4xf32>    // error

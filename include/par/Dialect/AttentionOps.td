@@ -4,8 +4,8 @@
 include "par/Dialect/Types.td"
 
 // Attention of heads: q is [b, h, sq, d], k [b, g, sk, d], v [b, g, sk, e], where g divides h and query head i meets
-// key-value head i / (h / g). The scores are s = scale q k^T, plus the mask, whose dims are those of [b, h, sq, sk] or 1;
-// where `causal`, query i meets keys 0 to i alone. What is in memory is of size sq or sk, never sq x sk.
+// key-value head i / (h / g). The scores are s = scale q k^T, plus the mask, whose dims are those of [b, h, sq, sk] or
+// 1; where `causal`, query i meets keys 0 to i alone. What is in memory is of size sq or sk, never sq x sk.
 
 class Par_AttentionLikeOp<string mnemonic, dag operands, dag results_>
     : Par_TensorOp<mnemonic, !con(operands, (ins Optional<Par_FloatTensor>:$mask, F64Attr:$scale,
@@ -38,7 +38,8 @@ def Par_AttentionGradOp : Par_AttentionLikeOp<"attention_grad",
 
     Example: `%dq, %dk, %dv = par.attention_grad %ct, %q, %k, %v, %o, %lse scale 0.125 : (...) -> (...)`
   }];
-  let assemblyFormat = [{$cotangent `,` $query `,` $key `,` $value `,` $attended `,` $lse (`mask` $mask^)? `scale` $scale
+  let assemblyFormat = [{$cotangent `,` $query `,` $key `,` $value `,` $attended `,` $lse (`mask` $mask^)? `scale`
+      $scale
     attr-dict `:` functional-type(operands, results)}];
 }
 

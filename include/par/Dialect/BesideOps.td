@@ -8,12 +8,12 @@ include "par/Dialect/Base.td"
 def Par_DoneOp : Par_Op<"done", [Pure, AttrSizedOperandSegments]> {
   let summary = "waits for a collective that runs beside compute: from here on its results can be used";
   let description = [{
-    A collective with the attribute `queue` only starts where it stands. `inputs` are operands of it, and of those before it
-    on its queue of whose results it is made, that must not be overwritten before it ends; the results are its own, in the
-    same storage.
+    A collective with the attribute `queue` only starts where it stands. `inputs` are operands of it, and of those
+    before it on its queue of whose results it is made, that must not be overwritten before it ends; the results are its
+    own, in the same storage.
 
-    (done_c1) the values are all results of one collective with a queue, the inputs operands of it or of those before it (or all
-    are loads, once Memory has put them into buffers).
+    (done_c1) the values are all results of one collective with a queue, the inputs operands of it or of those before it
+    (or all are loads, once Memory has put them into buffers).
 
     Example:
     ```

@@ -53,7 +53,8 @@ def Par_ReduceScatterOp : Par_CollectiveOp<"reduce_scatter", (ins Par_ReduceKind
   let assemblyFormat = "$kind $inputs `dims` $dims `over` $axes attr-dict `:` functional-type($inputs, $results)";
 }
 
-def Par_AllToAllOp : Par_CollectiveOp<"all_to_all", (ins DenseI64ArrayAttr:$split_dims, DenseI64ArrayAttr:$concat_dims)> {
+def Par_AllToAllOp : Par_CollectiveOp<"all_to_all", (ins DenseI64ArrayAttr:$split_dims,
+    DenseI64ArrayAttr:$concat_dims)> {
   let summary = "cuts along one dim, exchanges, joins along another: moves an axis from dim to dim";
   let description = [{
     (all_to_all_c1) result dim split_dims[i] is the operand's divided by the group's size, dim concat_dims[i] times it.

@@ -58,7 +58,8 @@ def Par_PowerOp : Par_BinaryOp<"power", Par_FloatTensor, "x to the y">;
 def Par_AndOp : Par_BinaryOp<"and", Par_IntTensor, "bitwise and", [Commutative]>;
 def Par_OrOp : Par_BinaryOp<"or", Par_IntTensor, "bitwise or", [Commutative]>;
 def Par_XorOp : Par_BinaryOp<"xor", Par_IntTensor, "bitwise exclusive or", [Commutative]>;
-def Par_ShiftLeftOp : Par_BinaryOp<"shift_left", Par_IntTensor, "x shifted by y bits, 0 from the width on; y as unsigned">;
+def Par_ShiftLeftOp : Par_BinaryOp<"shift_left", Par_IntTensor,
+    "x shifted by y bits, 0 from the width on; y as unsigned">;
 def Par_ShiftRightOp : Par_BinaryOp<"shift_right", Par_IntTensor,
     "x as unsigned, shifted by y bits, 0 from the width on; y as unsigned">;
 

@@ -3,8 +3,8 @@
 
 include "par/Dialect/Types.td"
 
-// Ops that address elements by values. Indices are in range: Import wraps what ONNX lets be negative and asks what data may
-// put outside; what scatters point to outside of their dim is dropped.
+// Ops that address elements by values. Indices are in range: Import wraps what ONNX lets be negative and asks what data
+// may put outside; what scatters point to outside of their dim is dropped.
 
 def Par_GatherOp : Par_TensorOp<"gather", (ins Par_Tensor:$operand, Par_IntTensor:$indices, I64Attr:$dim),
     (outs Par_Tensor:$result), [InferTypeOpAdaptor]> {
@@ -14,7 +14,8 @@ def Par_GatherOp : Par_TensorOp<"gather", (ins Par_Tensor:$operand, Par_IntTenso
 
     Example: `%2 = par.gather %table, %ids dim 0 : tensor<512x64xf32>, tensor<8x32xi64> to tensor<8x32x64xf32>`
   }];
-  let assemblyFormat = "$operand `,` $indices `dim` $dim attr-dict `:` type($operand) `,` type($indices) `to` type($result)";
+  let assemblyFormat = "$operand `,` $indices `dim` $dim attr-dict `:` type($operand) `,` type($indices) `to` "
+                       "type($result)";
 }
 
 def Par_ScatterAddOp : Par_TensorOp<"scatter_add", (ins Par_NumberTensor:$updates, Par_IntTensor:$indices, I64Attr:$dim,
@@ -35,11 +36,13 @@ def Par_TakeOp : Par_TensorOp<"take", (ins Par_Tensor:$operand, Par_IntTensor:$i
     (outs Par_Tensor:$result), [InferTypeOpAdaptor]> {
   let summary = "picks along one dim, separately for each position of the other dims";
   let description = [{
-    Operand and indices have one rank and agree in all dims but `dim`: result[.., i, ..] = operand[.., indices[.., i, ..], ..].
+    Operand and indices have one rank and agree in all dims but `dim`: result[.., i, ..] = operand[.., indices[.., i,
+    ..], ..].
 
     Example: `%2 = par.take %z, %labels dim 1 : tensor<32x512xf32>, tensor<32x1xi64> to tensor<32x1xf32>`
   }];
-  let assemblyFormat = "$operand `,` $indices `dim` $dim attr-dict `:` type($operand) `,` type($indices) `to` type($result)";
+  let assemblyFormat = "$operand `,` $indices `dim` $dim attr-dict `:` type($operand) `,` type($indices) `to` "
+                       "type($result)";
 }
 
 def Par_PutAddOp : Par_TensorOp<"put_add", (ins Par_NumberTensor:$updates, Par_IntTensor:$indices, I64Attr:$dim,

@@ -31,9 +31,11 @@ def Par_CotangentOp : Par_TensorOp<"cotangent", (ins Par_FloatTensor:$loss, Par_
 
 def Par_CollectOp : Par_TensorOp<"collect", (ins Par_Tensor:$operand, I64Attr:$dims), (outs Par_Tensor:$result),
     [SameOperandsAndResultType]> {
-  let summary = "a value of the whole batch, as a step has it behind all microbatches and each rank that shares the batch";
+  let summary = "a value of the whole batch, as a step has it behind all microbatches and each rank that shares the "
+                "batch";
   let description = [{
-    The first `dims` dims are whole on every rank. In a loop over microbatches it is what they give, one behind the other.
+    The first `dims` dims are whole on every rank. In a loop over microbatches it is what they give, one behind the
+    other.
 
     Example: `%1 = par.collect %0 dims 1 : tensor<8x64xf32>`
   }];
@@ -45,8 +47,8 @@ def Par_GradientOp : Par_TensorOp<"gradient", (ins Par_FloatTensor:$operand, Opt
     FlatSymbolRefAttr:$variable), (outs Par_FloatTensor:$result), [AllTypesMatch<["operand", "result"]>]> {
   let summary = "the whole gradient of a variable; everything that depends on this is update";
   let description = [{
-    With `rows` it is that of these rows of the variable, which are along dim 0; all others' is zero, and those of negative
-    numbers belong to none. No row is named twice.
+    With `rows` it is that of these rows of the variable, which are along dim 0; all others' is zero, and those of
+    negative numbers belong to none. No row is named twice.
 
     Example: `%g = par.gradient %0 of @w1 : tensor<4x8xf32>`,
     `%h = par.gradient %1 rows %r of @wte : tensor<32x8xf32>, tensor<32xi64>`

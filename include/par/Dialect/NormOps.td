@@ -9,15 +9,16 @@ def Par_SoftmaxOp : Par_TensorOp<"softmax", (ins Par_FloatTensor:$operand, I64At
     (outs Par_FloatTensor:$result), [SameOperandsAndResultType]> {
   let summary = "e^x / sum e^x along one dim, shifted by the largest element";
   let description = [{
-    A row that has no largest finite element is NaN: all of it is -inf (a query that may look at no key), or it holds NaN or
-    inf. `safe`: such a row is 0, and so is its gradient, as PyTorch's attention has it.
+    A row that has no largest finite element is NaN: all of it is -inf (a query that may look at no key), or it holds
+    NaN or inf. `safe`: such a row is 0, and so is its gradient, as PyTorch's attention has it.
 
     Example: `%1 = par.softmax %0 dim 1 safe : tensor<4x8xf32>`
   }];
   let assemblyFormat = "$operand `dim` $dim (`safe` $safe^)? attr-dict `:` type($result)";
   let hasVerifier = 1;
 }
-def Par_SoftmaxGradOp : Par_TensorOp<"softmax_grad", (ins Par_FloatTensor:$cotangent, Par_FloatTensor:$softmax, I64Attr:$dim),
+def Par_SoftmaxGradOp : Par_TensorOp<"softmax_grad", (ins Par_FloatTensor:$cotangent, Par_FloatTensor:$softmax,
+    I64Attr:$dim),
     (outs Par_FloatTensor:$result), [SameOperandsAndResultType]> {
   let summary = "y (ct - sum(ct y)) where y is the softmax";
   let description = "Example: `%2 = par.softmax_grad %ct, %y dim 1 : tensor<4x8xf32>`";
@@ -35,7 +36,8 @@ def Par_LayerNormOp : Par_TensorOp<"layer_norm", (ins Par_FloatTensor:$operand, 
     Example: `%y, %mean, %rstd = par.layer_norm %x, %w, %b epsilon 1.0e-5
       : (tensor<4x8xf32>, tensor<8xf32>, tensor<8xf32>) -> (tensor<4x8xf32>, tensor<4xf32>, tensor<4xf32>)`
   }];
-  let assemblyFormat = "$operand `,` $scale `,` $bias `epsilon` $epsilon attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = "$operand `,` $scale `,` $bias `epsilon` $epsilon attr-dict `:` functional-type(operands, "
+                       "results)";
 }
 def Par_LayerNormGradOp : Par_TensorOp<"layer_norm_grad", (ins Par_FloatTensor:$cotangent, Par_FloatTensor:$operand,
     Par_FloatTensor:$scale, Par_FloatTensor:$mean, Par_FloatTensor:$rstd), (outs Par_FloatTensor:$result),

@@ -3,9 +3,9 @@
 
 include "par/Dialect/Types.td"
 
-// One optimizer update of one parameter, by PyTorch's formulas. `lr` is a scalar that the host sets between steps. With `rows`
-// the gradient has a row for each of them, and these rows of the weight and its states, along dim 0, are updated as if there
-// were no others, which stay as they are. Negative ones belong to none; no row is named twice.
+// One optimizer update of one parameter, by PyTorch's formulas. `lr` is a scalar that the host sets between steps. With
+// `rows` the gradient has a row for each of them, and these rows of the weight and its states, along dim 0, are updated
+// as if there were no others, which stay as they are. Negative ones belong to none; no row is named twice.
 
 def Par_SgdOp : Par_TensorOp<"sgd", (ins Par_FloatTensor:$weight, Par_FloatTensor:$gradient, Par_FloatTensor:$lr,
     Optional<Par_IntTensor>:$rows, F64Attr:$weight_decay), (outs Par_FloatTensor:$new_weight),
@@ -33,8 +33,10 @@ def Par_MomentumOp : Par_TensorOp<"momentum", (ins Par_FloatTensor:$weight, Par_
     Example: `%n, %v2 = par.momentum %w, %g, %v, %step, %lr momentum 0.9 decay 0.0
       : tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<f32>, tensor<f32>`
   }];
-  let assemblyFormat = [{$weight `,` $gradient `,` $velocity `,` $step `,` $lr `momentum` $momentum `decay` $weight_decay
-    attr-dict `:` type($weight) `,` type($gradient) `,` type($velocity) `,` type($step) `,` type($lr) (`rows` $rows^ `:` type($rows))?}];
+  let assemblyFormat = [{$weight `,` $gradient `,` $velocity `,` $step `,` $lr `momentum` $momentum `decay`
+      $weight_decay
+    attr-dict `:` type($weight) `,` type($gradient) `,` type($velocity) `,` type($step) `,` type($lr) (`rows` $rows^
+    `:` type($rows))?}];
   let hasVerifier = 1;
 }
 
@@ -47,14 +49,16 @@ def Par_AdamwOp : Par_TensorOp<"adamw", (ins Par_FloatTensor:$weight, Par_FloatT
   let summary = "AdamW (Loshchilov and Hutter 2019) with PyTorch's order of operations";
   let description = [{
     w *= 1 - lr weight_decay; m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2;
-    w -= lr / (1 - beta1^t) m / (sqrt(v) / sqrt(1 - beta2^t) + epsilon), t = `step`, the scalar count of this step from 1.
+    w -= lr / (1 - beta1^t) m / (sqrt(v) / sqrt(1 - beta2^t) + epsilon), t = `step`, the scalar count of this step from
+    1.
 
     Example: `%n, %m2, %v2 = par.adamw %w, %g, %m, %v, %step, %lr betas 0.9, 0.999 epsilon 1.0e-8 decay 0.01
       : tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<f32>, tensor<f32>`
   }];
   let assemblyFormat = [{$weight `,` $gradient `,` $first `,` $second `,` $step `,` $lr `betas` $beta1 `,` $beta2
     `epsilon` $epsilon `decay` $weight_decay attr-dict
-    `:` type($weight) `,` type($gradient) `,` type($first) `,` type($step) `,` type($lr) (`rows` $rows^ `:` type($rows))?}];
+    `:` type($weight) `,` type($gradient) `,` type($first) `,` type($step) `,` type($lr) (`rows` $rows^ `:`
+    type($rows))?}];
   let hasVerifier = 1;
 }
 

@@ -3,7 +3,8 @@
 
 include "par/Dialect/Base.td"
 
-// Communication between stages of different meshes, in programs. Apart from the other ops, so that few files depend on it.
+// Communication between stages of different meshes, in programs. Apart from the other ops, so that few files depend on
+// it.
 
 class Par_PartsOp<string name, list<Trait> traits> : Par_Op<name, traits> {
   let hasVerifier = 1;
@@ -24,15 +25,18 @@ class Par_PartsOp<string name, list<Trait> traits> : Par_Op<name, traits> {
 }
 
 def Par_SendPartsOp : Par_PartsOp<"send_parts", [MemoryEffects<[MemWrite]>]> {
-  let summary = "sends parts of a value to ranks of a stage with another mesh; a rendezvous with its recv_parts of the same tag";
+  let summary = "sends parts of a value to ranks of a stage with another mesh; a rendezvous with its recv_parts of the "
+                "same tag";
   let description = [{
-    `groups` lists world ranks, those that send before those that receive; `peers` gives for each operand the member of its group
-    to which a rank sends it. A rank that is in no group, and one whose group has no such member, does not send. All are one group.
+    `groups` lists world ranks, those that send before those that receive; `peers` gives for each operand the member of
+    its group to which a rank sends it. A rank that is in no group, and one whose group has no such member, does not
+    send. All are one group.
 
     (parts_c1) one peer an operand; (parts_c2) no rank is in two groups.
 
     Example: rank 0 and rank 1 each send half of their rows to one rank of the next stage and half to another:
-    `par.send_parts %a, %b to [1, 2] groups [array<i64: 0, 2, 3>, array<i64: 1, 4, 5>] tag 7 : tensor<2x8xf32>, tensor<2x8xf32>`
+    `par.send_parts %a, %b to [1, 2] groups [array<i64: 0, 2, 3>, array<i64: 1, 4, 5>] tag 7 : tensor<2x8xf32>,
+    tensor<2x8xf32>`
   }];
   let arguments = (ins Variadic<Par_Tensor>:$operands, DenseI64ArrayAttr:$peers, ArrayAttr:$groups, I64Attr:$tag);
   let assemblyFormat = "$operands `to` $peers `groups` $groups `tag` $tag attr-dict `:` type($operands)";

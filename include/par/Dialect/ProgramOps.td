@@ -142,7 +142,8 @@ def Par_WorldReduceOp : Par_Op<"world_reduce", [MemoryEffects<[MemRead, MemWrite
   let description = [{
     `groups` lists the world ranks of each group; every rank is in one. Matched over roles by `tag`.
 
-    Example: `%s = par.world_reduce sum %n groups [array<i64: 0, 4>, array<i64: 1, 5>] tag 9 : (tensor<f32>) -> tensor<f32>`
+    Example: `%s = par.world_reduce sum %n groups [array<i64: 0, 4>, array<i64: 1, 5>] tag 9
+    : (tensor<f32>) -> tensor<f32>`
   }];
   let arguments = (ins Variadic<Par_Tensor>:$operands, Par_ReduceKindAttr:$kind, ArrayAttr:$groups, I64Attr:$tag);
   let results = (outs Variadic<Par_Tensor>:$results);
@@ -152,10 +153,10 @@ def Par_WorldReduceOp : Par_Op<"world_reduce", [MemoryEffects<[MemRead, MemWrite
 def Par_KernelOp : Par_FunctionOp<"kernel", [HasParent<"::mlir::ModuleOp">]> {
   let summary = "one launch's worth of work, with its meaning as a body of tensor ops";
   let description = [{
-    `implementation` is "generated" (Codegen compiles the body), "builtin:NAME", "library:NAME", or "fill" (zeros behind the
-    operand, in place); whichever it is, the body says what it computes, and the interpreter runs that. `tied` gives for every
-    result the argument whose storage it takes over in place, or -1; the result of "fill" is larger than that. Equal bodies
-    are one kernel.
+    `implementation` is "generated" (Codegen compiles the body), "builtin:NAME", "library:NAME", or "fill" (zeros behind
+    the operand, in place); whichever it is, the body says what it computes, and the interpreter runs that. `tied` gives
+    for every result the argument whose storage it takes over in place, or -1; the result of "fill" is larger than that.
+    Equal bodies are one kernel.
 
     Example:
     ```

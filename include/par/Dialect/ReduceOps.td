@@ -11,7 +11,8 @@ def Par_ReduceOp : Par_TensorOp<"reduce", (ins Par_ReduceKindAttr:$kind, Par_Ten
   let hasFolder = 1;
 }
 
-def Par_ArgReduceOp : Par_TensorOp<"arg_reduce", (ins Par_ReduceKindAttr:$kind, Par_NumberTensor:$operand, I64Attr:$dim),
+def Par_ArgReduceOp : Par_TensorOp<"arg_reduce", (ins Par_ReduceKindAttr:$kind, Par_NumberTensor:$operand,
+    I64Attr:$dim),
     (outs Par_IntTensor:$result), [InferTypeOpAdaptor]> {
   let summary = "index (i64) of the first largest (max) or smallest (min) element along a dim, which vanishes";
   let description = "Example: `%1 = par.arg_reduce max %0 dim 1 : tensor<4x8xf32> to tensor<4xi64>`";

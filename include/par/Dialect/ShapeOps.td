@@ -58,7 +58,8 @@ def Par_SliceOp : Par_TensorOp<"slice", (ins Par_Tensor:$operand, DenseI64ArrayA
   let hasFolder = 1;
 }
 
-def Par_ReverseOp : Par_TensorOp<"reverse", (ins Par_Tensor:$operand, DenseI64ArrayAttr:$dims), (outs Par_Tensor:$result),
+def Par_ReverseOp : Par_TensorOp<"reverse", (ins Par_Tensor:$operand, DenseI64ArrayAttr:$dims),
+    (outs Par_Tensor:$result),
     [SameOperandsAndResultType]> {
   let summary = "the last element along each of some dims becomes the first";
   let description = "Example: `%1 = par.reverse %0 dims [1] : tensor<4x8xf32>`";
@@ -92,8 +93,10 @@ def Par_UpdateSliceOp : Par_TensorOp<"update_slice", (ins Par_Tensor:$operand, P
 def Par_PadOp : Par_TensorOp<"pad", (ins Par_Tensor:$operand, DenseI64ArrayAttr:$low, DenseI64ArrayAttr:$high,
     TypedAttrInterface:$value), (outs Par_Tensor:$result), [InferTypeOpAdaptor]> {
   let summary = "adds a constant before and after every dim; no negative padding";
-  let description = "Example: `%1 = par.pad %0 low [0, 1] high [0, 0] value 0.0 : f32 : tensor<4x8xf32> to tensor<4x9xf32>`";
-  let assemblyFormat = "$operand `low` $low `high` $high `value` $value attr-dict `:` type($operand) `to` type($result)";
+  let description = "Example: `%1 = par.pad %0 low [0, 1] high [0, 0] value 0.0 : f32 : tensor<4x8xf32> to "
+                    "tensor<4x9xf32>`";
+  let assemblyFormat = "$operand `low` $low `high` $high `value` $value attr-dict `:` type($operand) `to` "
+                       "type($result)";
 }
 
 def Par_ConcatOp : Par_TensorOp<"concat", (ins Variadic<Par_Tensor>:$inputs, I64Attr:$dim), (outs Par_Tensor:$result),

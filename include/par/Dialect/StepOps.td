@@ -101,7 +101,8 @@ def Par_ReadOp : Par_Op<"read", [DeclareOpInterfaceMethods<SymbolUserOpInterface
   let summary = "value of a variable, before this step's writes";
   let description = [{
     `behind` d: the value before the last d writes (asynchronous schedules). Every read of a step sees the value from
-    before the step, wherever it stands. `batch` d: dim d is the step's batch (what is carried from call to call), -1: none is.
+    before the step, wherever it stands. `batch` d: dim d is the step's batch (what is carried from call to call), -1:
+    none is.
 
     Example: `%w = par.read @w : tensor<64xf32>`, `%w = par.read @w : !par.dist<tensor<64xf32>, @s0, [{} ]>`,
     `%k = par.read @past.key batch 0 : tensor<8x4x128x64xf32>`
@@ -171,7 +172,8 @@ def Par_TransferOp : Par_Op<"transfer", [Pure]> {
   let description = [{
     Before Propagate the sharding may be `?`. After it, source and target shardings may differ only as the meshes do.
 
-    Example: `%b = par.transfer %a : !par.dist<tensor<8xf32>, @s0, [{"dp"} ]> to !par.dist<tensor<8xf32>, @s1, [{"dp"} ]>`
+    Example: `%b = par.transfer %a : !par.dist<tensor<8xf32>, @s0, [{"dp"} ]>
+    to !par.dist<tensor<8xf32>, @s1, [{"dp"} ]>`
   }];
   let arguments = (ins Par_DistType:$operand);
   let results = (outs Par_DistType:$result);
@@ -182,9 +184,11 @@ def Par_TransferOp : Par_Op<"transfer", [Pure]> {
 def Par_ReshardOp : Par_Op<"reshard", [Pure]> {
   let summary = "another sharding on the same stage";
   let description = [{
-    From `unreduced={"dp"}` this is a reduction: to a replicated dim it all-reduces, to a dim over "dp" it reduce-scatters.
+    From `unreduced={"dp"}` this is a reduction: to a replicated dim it all-reduces, to a dim over "dp" it
+    reduce-scatters.
 
-    Example: `%r = par.reshard %g : !par.dist<tensor<8xf32>, @s0, [{} ], unreduced={"dp"}> to !par.dist<tensor<8xf32>, @s0, [{} ]>`
+    Example: `%r = par.reshard %g : !par.dist<tensor<8xf32>, @s0, [{} ], unreduced={"dp"}>
+    to !par.dist<tensor<8xf32>, @s0, [{} ]>`
   }];
   let arguments = (ins Par_DistType:$operand);
   let results = (outs Par_DistType:$result);
@@ -198,7 +202,9 @@ def Par_StageReduceOp : Par_Op<"stage_reduce", [Pure]> {
     Before Split its operands are plain scalars, one a parameter (gradient norm, found-inf); after it one a stage. Each
     result is the combination of all operands.
 
-    Example: `%a1, %b1 = par.stage_reduce sum %a, %b : (!par.dist<tensor<f32>, @s0, []>, !par.dist<tensor<f32>, @s1, []>) -> (...)`, operand and result types pairwise equal
+    Example: `%a1, %b1 = par.stage_reduce sum %a, %b
+    : (!par.dist<tensor<f32>, @s0, []>, !par.dist<tensor<f32>, @s1, []>)
+        -> (...)`, operand and result types pairwise equal
   }];
   let arguments = (ins Par_ReduceKindAttr:$kind, Variadic<Par_Value>:$operands);
   let results = (outs Variadic<Par_Value>:$results);

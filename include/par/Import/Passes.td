@@ -64,23 +64,25 @@ def IgnoreCutPositionsPass : Pass<"par-ignore-cut-positions", "::mlir::ModuleOp"
   let summary = "takes sums over all but the last positions over all";
   let description = [{
     Expects: Import's step.
-    Leaves: a slice that cuts at most a sixteenth, or one, of the last positions of a dim, and all of whose users are parallel
-    along that dim up to sums over it, is gone: they take all positions. Labels of cross entropy are padded with the
-    ignored one; what else is summed is set to zero at the positions that were cut. So a language model that shifts its own
-    labels neither copies its logits nor, where the sequence is sharded, gathers them. Elements that were summed before are
-    the same; slices that anything else reads stay.
+    Leaves: a slice that cuts at most a sixteenth, or one, of the last positions of a dim, and all of whose users are
+    parallel along that dim up to sums over it, is gone: they take all positions. Labels of cross entropy are padded
+    with the ignored one; what else is summed is set to zero at the positions that were cut. So a language model that
+    shifts its own labels neither copies its logits nor, where the sequence is sharded, gathers them. Elements that were
+    summed before are the same; slices that anything else reads stay.
     Fails: never.
 
     Example: with `%y : tensor<8x15xi64>`, the labels from position 1 on,
     ```
     %0 = par.slice %z [0, 0, 0] to [8, 15, 64] by [1, 1, 1] : tensor<8x16x64xf32> to tensor<8x15x64xf32>
-    %t, %lse = par.cross_entropy %0, %y ignore -100 : (tensor<8x15x64xf32>, tensor<8x15xi64>) -> (tensor<8x15xf32>, tensor<8x15xf32>)
+    %t, %lse = par.cross_entropy %0, %y ignore -100
+        : (tensor<8x15x64xf32>, tensor<8x15xi64>) -> (tensor<8x15xf32>, tensor<8x15xf32>)
     %1 = par.reduce sum %t dims [0, 1] : tensor<8x15xf32> to tensor<f32>
     ```
     becomes
     ```
     %0 = par.pad %y low [0, 0] high [0, 1] value -100 : i64 : tensor<8x15xi64> to tensor<8x16xi64>
-    %t, %lse = par.cross_entropy %z, %0 ignore -100 : (tensor<8x16x64xf32>, tensor<8x16xi64>) -> (tensor<8x16xf32>, tensor<8x16xf32>)
+    %t, %lse = par.cross_entropy %z, %0 ignore -100
+        : (tensor<8x16x64xf32>, tensor<8x16xi64>) -> (tensor<8x16xf32>, tensor<8x16xf32>)
     %1 = par.reduce sum %t dims [0, 1] : tensor<8x16xf32> to tensor<f32>
     ```
   }];
@@ -91,9 +93,9 @@ def UnfoldDimsPass : Pass<"par-unfold-dims", "::mlir::ModuleOp"> {
   let description = [{
     Expects: Import's step.
     Leaves: where a product with a variable is cut into equal parts (a fused query-key-value weight), by slices or by a
-    reshape whose new dim is taken apart, the variable has a dim for the parts, `stored` says its shape in files, and the parts are slices along that dim; sharding the last
-    dim then shards every part. Elements keep their order, so name and bytes in checkpoints are unchanged. Where the
-    variable has other uses nothing is changed.
+    reshape whose new dim is taken apart, the variable has a dim for the parts, `stored` says its shape in files, and
+    the parts are slices along that dim; sharding the last dim then shards every part. Elements keep their order, so
+    name and bytes in checkpoints are unchanged. Where the variable has other uses nothing is changed.
     Fails: never.
 
     Example: with `%w = par.read @w : tensor<64x192xf32>`
@@ -114,9 +116,9 @@ def SplitMergedDimsPass : Pass<"par-split-merged-dims", "::mlir::ModuleOp"> {
   let summary = "leaves dims apart that a reshape joins and another one takes apart again";
   let description = [{
     Expects: Import's step.
-    Leaves: where a reshape joins dims, a transpose moves them, and a reshape behind it takes them apart again (heads that
-    torch.nn.MultiheadAttention joins with the batch), a reshape that joins none and one transpose. A head can then be cut
-    though the batch before it is not. Elements are the same.
+    Leaves: where a reshape joins dims, a transpose moves them, and a reshape behind it takes them apart again (heads
+    that torch.nn.MultiheadAttention joins with the batch), a reshape that joins none and one transpose. A head can then
+    be cut though the batch before it is not. Elements are the same.
     Fails: never.
 
     Example:
@@ -137,15 +139,16 @@ def CarryStatePass : Pass<"par-carry-state", "::mlir::ModuleOp"> {
   let summary = "makes variables of outputs that are inputs of the next call";
   let description = [{
     Expects: Import's step.
-    Leaves: for each pair output=input a variable that is `carried`, named as the input, which is read where the input was
-    and written where the output was returned; neither is an argument or a result of @predict any more. It starts from zeros.
-    A cache, a recurrent state, or the token that comes next so stay where they are from call to call.
-    Fails: where there is no @predict, it has no such input or output, both are not of one type, or an output is an input as it
-    came in.
+    Leaves: for each pair output=input a variable that is `carried`, named as the input, which is read where the input
+    was and written where the output was returned; neither is an argument or a result of @predict any more. It starts
+    from zeros. A cache, a recurrent state, or the token that comes next so stay where they are from call to call.
+    Fails: where there is no @predict, it has no such input or output, both are not of one type, or an output is an
+    input as it came in.
 
     Example: `par-opt --par-carry-state="pairs=sum=before"` makes of
     ```
-    par.step @predict(%x: tensor<4xf32>, %b: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) attributes {inputs = ["x", "before"], outputs = ["y", "sum"]} {
+    par.step @predict(%x: tensor<4xf32>, %b: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
+        attributes {inputs = ["x", "before"], outputs = ["y", "sum"]} {
       %0 = par.add %x, %b : tensor<4xf32>
       %1 = par.negate %0 : tensor<4xf32>
       par.return %1, %0 : tensor<4xf32>, tensor<4xf32>
@@ -173,9 +176,9 @@ def CheckImportPass : Pass<"par-check-import", "::mlir::ModuleOp"> {
   let description = [{
     Expects: what Import leaves.
     Leaves: it unchanged.
-    Fails: unless there is one step, @eval or @predict, on plain tensors, without stages, fragments, loops and writes but of
-    buffers and what is carried; variables are of kinds that Import makes, unsharded and unplaced; every tensor op's location names an ONNX node.
-    Warns: where @predict draws random numbers.
+    Fails: unless there is one step, @eval or @predict, on plain tensors, without stages, fragments, loops and writes
+    but of buffers and what is carried; variables are of kinds that Import makes, unsharded and unplaced; every tensor
+    op's location names an ONNX node. Warns: where @predict draws random numbers.
 
     Example: `par.stage @s0 <> ranks [0]` is refused: stages are Annotate's.
   }];

@@ -28,8 +28,8 @@ def InterpretPass : Pass<"par-interpret", "::mlir::ModuleOp"> {
   let summary = "prints what every step gives on small random inputs";
   let description = [{
     Expects: steps of any form between Import and Recompute, or programs. Leaves: the module unchanged; prints outputs,
-    gradient accumulators and written variables, one a line, up to eight elements each. Inputs are drawn by name from `seed`; constants make a test's
-    inputs explicit. Fails: where interpretation does.
+    gradient accumulators and written variables, one a line, up to eight elements each. Inputs are drawn by name from
+    `seed`; constants make a test's inputs explicit. Fails: where interpretation does.
 
     ```
     eval output "loss" tensor<f32> 0.693147
@@ -41,7 +41,8 @@ def InterpretPass : Pass<"par-interpret", "::mlir::ModuleOp"> {
     digits, and for the variables written by the last call their Euclidean norms.
 
     ```
-    par-compile model.onnx plan.yaml --stop-after=train | par-opt --par-interpret='values=start.safetensors,data.safetensors steps=10'
+    par-compile model.onnx plan.yaml --stop-after=train \
+      | par-opt --par-interpret='values=start.safetensors,data.safetensors steps=10'
     train call 0 output "loss" tensor<f32> 6.2392988204956055
     train norm "wte.weight" 5.1244282722473145
     ```

@@ -7,7 +7,8 @@ def InlineFragmentsPass : Pass<"par-inline-fragments", "::mlir::ModuleOp"> {
   let summary = "puts the bodies of local fragments in place of the ops that run them";
   let description = [{
     Expects: programs (after Schedule). Leaves: no par.exec and no fragment; in every block, one op for equal ones and
-    none whose results nobody uses; a transpose that moves dims of one element alone is a reshape. Fails: where a par.exec names no local fragment.
+    none whose results nobody uses; a transpose that moves dims of one element alone is a reshape. Fails: where a
+    par.exec names no local fragment.
 
     ```
     %a = par.exec @f(%x) : (tensor<4xf32>) -> tensor<4xf32>    // @f: exp
@@ -29,10 +30,10 @@ def ExpandProductsPass : Pass<"par-expand-products", "::mlir::ModuleOp"> {
     ```
     %o, %lse = par.attention %q, %k, %v scale 1.0 : (tensor<2x4x8x16xf32>, ...) -> (...)
     ```
-    becomes on cuda, because the library knows attention of bf16 and f16 alone, of head dims that are multiples of 8 and at
-    most 128, two par.dot and the ops of a softmax. A par.attention_grad that has a mask operand is taken apart there whatever
-    its format: where the mask hides all keys of a query, lse, which the library takes as it is, does not count them. On a cpu
-    attention of f32 stays, of all sizes.
+    becomes on cuda, because the library knows attention of bf16 and f16 alone, of head dims that are multiples of 8 and
+    at most 128, two par.dot and the ops of a softmax. A par.attention_grad that has a mask operand is taken apart there
+    whatever its format: where the mask hides all keys of a query, lse, which the library takes as it is, does not count
+    them. On a cpu attention of f32 stays, of all sizes.
   }];
   let options = [Option<"device", "device", "std::string", "\"cpu\"", "what kernels are for: cpu or cuda">];
 }
@@ -60,9 +61,9 @@ def ExpandConvolutionsPass : Pass<"par-expand-convolutions", "::mlir::ModuleOp">
 def SeparateStridesPass : Pass<"par-separate-strides", "::mlir::ModuleOp"> {
   let summary = "takes elements that strided windows of one element see out of convolutions";
   let description = [{
-    Expects: blocks of tensor ops for cuda (after par-expand-convolutions). Leaves: convolutions and their gradients whose
-    windows of one element see every element, of what a par.patches takes out or a par.fold_patches puts back: of the
-    gradient with strides every engine of cuDNN takes up to 100 times as long (bench/README.md, "One GPU").
+    Expects: blocks of tensor ops for cuda (after par-expand-convolutions). Leaves: convolutions and their gradients
+    whose windows of one element see every element, of what a par.patches takes out or a par.fold_patches puts back: of
+    the gradient with strides every engine of cuDNN takes up to 100 times as long (bench/README.md, "One GPU").
     Fails: never.
 
     ```
@@ -83,9 +84,9 @@ def SeparateStridesPass : Pass<"par-separate-strides", "::mlir::ModuleOp"> {
 def ChainSumsPass : Pass<"par-chain-sums", "::mlir::ModuleOp"> {
   let summary = "adds the products of a sum one by one to what the sum's buffer holds";
   let description = [{
-    Expects: blocks of tensor ops (after par-inline-fragments). Leaves: in a sum that goes back to the buffer it was loaded
-    from, products and scattered sums added first, each where it is made, so that each can be accumulated in place; the
-    order of additions is another one.
+    Expects: blocks of tensor ops (after par-inline-fragments). Leaves: in a sum that goes back to the buffer it was
+    loaded from, products and scattered sums added first, each where it is made, so that each can be accumulated in
+    place; the order of additions is another one.
     Fails: never.
 
     ```
@@ -103,9 +104,9 @@ def ChainSumsPass : Pass<"par-chain-sums", "::mlir::ModuleOp"> {
 def JoinPadsPass : Pass<"par-join-pads", "::mlir::ModuleOp"> {
   let summary = "joins what a sum puts side by side";
   let description = [{
-    Expects: blocks of tensor ops (after par-inline-fragments). Leaves: no sum of values that are padded with zeros so that they
-    lie one behind the other along one dim and leave nothing out, which is what the gradients of slices add up to: they are
-    concatenated. (Where such a value is -0, so is the result, which the sum made 0.)
+    Expects: blocks of tensor ops (after par-inline-fragments). Leaves: no sum of values that are padded with zeros so
+    that they lie one behind the other along one dim and leave nothing out, which is what the gradients of slices add up
+    to: they are concatenated. (Where such a value is -0, so is the result, which the sum made 0.)
     Fails: never.
 
     ```
@@ -124,9 +125,9 @@ def KeepHeadsPass : Pass<"par-keep-heads", "::mlir::ModuleOp"> {
   let summary = "keeps heads of attentions for other blocks as their calls read and write them";
   let description = [{
     Expects: blocks in which attentions are left that one call computes (after par-expand-products). Leaves: an
-    attention's result that others read through one transpose in the transpose's order, where it is kept in a buffer; the value
-    that queries, keys and values are moved out of in one buffer, where each had its own that was no smaller in all. What is
-    another kept value under another shape has no buffer of its own. Who loads
+    attention's result that others read through one transpose in the transpose's order, where it is kept in a buffer;
+    the value that queries, keys and values are moved out of in one buffer, where each had its own that was no smaller
+    in all. What is another kept value under another shape has no buffer of its own. Who loads
     them moves them, which the call does on its way.
     Fails: never.
 
@@ -137,7 +138,8 @@ def KeepHeadsPass : Pass<"par-keep-heads", "::mlir::ModuleOp"> {
     ```
     becomes
     ```
-    par.store %x to @q : tensor<2x8x4x16xbf16>          // and in another block: %q = par.transpose (par.load @q) [0, 2, 1, 3]
+    par.store %x to @q : tensor<2x8x4x16xbf16>
+        // and in another block: %q = par.transpose (par.load @q) [0, 2, 1, 3]
     ```
   }];
 }
@@ -145,13 +147,14 @@ def KeepHeadsPass : Pass<"par-keep-heads", "::mlir::ModuleOp"> {
 def AlignRowsPass : Pass<"par-align-rows", "::mlir::ModuleOp"> {
   let summary = "keeps narrow rows that a GPU's products read and write in multiples of 16 bytes";
   let description = [{
-    Expects: blocks of tensor ops (after par-chain-sums), for cuda. Leaves: bf16 and f16 values whose rows are no multiples
-    of 8 elements, and which products read or write, in rows of a multiple of 64 (8, where they have fewer than 512; those
-    of fewer than 64 stay), where nothing else has to be copied for that: a weight gets zeros where it is rounded, here or
-    once for all microbatches, or, gathered or transposed, where it is copied for products of 512 rows and more, so that
-    the product gives zeros behind its rows; the gradient of cross_entropy has zeros written behind its own; elementwise
-    ops compute what nobody reads, and zeros where it is added up; sums and maxima in f32 read whole rows. Others read the
-    rows without their padding, in their place. Values in variables, communication and results stay as they are.
+    Expects: blocks of tensor ops (after par-chain-sums), for cuda. Leaves: bf16 and f16 values whose rows are no
+    multiples of 8 elements, and which products read or write, in rows of a multiple of 64 (8, where they have fewer
+    than 512; those of fewer than 64 stay), where nothing else has to be copied for that: a weight gets zeros where it
+    is rounded, here or once for all microbatches, or, gathered or transposed, where it is copied for products of 512
+    rows and more, so that the product gives zeros behind its rows; the gradient of cross_entropy has zeros written
+    behind its own; elementwise ops compute what nobody reads, and zeros where it is added up; sums and maxima in f32
+    read whole rows. Others read the rows without their padding, in their place. Values in variables, communication and
+    results stay as they are.
     Fails: never.
 
     ```
@@ -174,11 +177,11 @@ def WidenArithmeticPass : Pass<"par-widen-arithmetic", "::mlir::ModuleOp"> {
   let summary = "computes in f32 what bf16 and f16 values enter";
   let description = [{
     Expects: blocks of tensor ops (after par-chain-sums). Leaves: bf16 and f16 in buffers, communication, movements and
-    converts alone; every other op on them computes in f32, between converts, and its result is rounded once, but attentions, whose library
-    knows the narrow formats. Products,
+    converts alone; every other op on them computes in f32, between converts, and its result is rounded once, but
+    attentions, whose library knows the narrow formats. Products,
     builtins and generated kernels need no form of their own for narrow formats, at the price of an f32 copy of what a
-    library call reads. On a CPU that copy is made in front of what only reorders elements, which the call can take over; on a
-    GPU, whose calls read narrow formats, behind it.
+    library call reads. On a CPU that copy is made in front of what only reorders elements, which the call can take
+    over; on a GPU, whose calls read narrow formats, behind it.
     Fails: never.
 
     ```
@@ -201,11 +204,12 @@ def FormKernelsPass : Pass<"par-form-kernels", "::mlir::ModuleOp"> {
   let description = [{
     Expects: blocks of tensor ops, loads, stores and communication (after par-inline-fragments). Leaves: no tensor op
     outside kernels. A product of f32 is a library call together with the transposes, the reshapes and the accumulation
-    that the call can express, a scattered sum with what it adds to; optimizers and losses are builtins of the runtime; all else is generated. Constants,
-    broadcasts and reshapes are computed anew in each kernel that reads them. Elementwise values that could be computed before
-    wait for the kernel that reads them, where that keeps no bytes longer and nobody else waiting: what an activation's gradient
-    needs besides what comes back to it. On a CPU elementwise values of 1 MiB and more also wait for the kernel that reads all that
-    they read: an activation that backward computes anew for its gradient. Equal kernels are one.
+    that the call can express, a scattered sum with what it adds to; optimizers and losses are builtins of the runtime;
+    all else is generated. Constants, broadcasts and reshapes are computed anew in each kernel that reads them.
+    Elementwise values that could be computed before wait for the kernel that reads them, where that keeps no bytes
+    longer and nobody else waiting: what an activation's gradient needs besides what comes back to it. On a CPU
+    elementwise values of 1 MiB and more also wait for the kernel that reads all that they read: an activation that
+    backward computes anew for its gradient. Equal kernels are one.
     Fails: never.
 
     ```
@@ -222,10 +226,10 @@ def FormKernelsPass : Pass<"par-form-kernels", "::mlir::ModuleOp"> {
     ```
 
     For cuda also: a kernel computes elementwise values for itself that take more bytes to read than what they are
-    computed from, and reads and writes at most 48 tensors; products and convolutions read bf16 and f16 as they are kept.
-    A convolution of such operands gives that format: where its result is read in f32, it is rounded on the way. An attention
-    reads heads through slices, reshapes and transposes where rows of 16 bytes lie side by side, and writes its results in the
-    order of the transpose that reads them.
+    computed from, and reads and writes at most 48 tensors; products and convolutions read bf16 and f16 as they are
+    kept. A convolution of such operands gives that format: where its result is read in f32, it is rounded on the way.
+    An attention reads heads through slices, reshapes and transposes where rows of 16 bytes lie side by side, and writes
+    its results in the order of the transpose that reads them.
   }];
   let options = [
     Option<"device", "device", "std::string", "\"cpu\"", "what kernels are for: cpu or cuda">

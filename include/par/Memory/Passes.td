@@ -7,11 +7,11 @@ def AssignBuffersPass : Pass<"par-assign-buffers", "::mlir::ModuleOp"> {
   let summary = "gives every value of a program a buffer";
   let description = [{
     Expects: programs whose blocks hold launches, communication, loads and stores (after Kernels). Leaves: every result
-    is stored to one buffer at once and loaded from it where it is used; a result that its kernel makes in place, or that
-    a collective reduces, shares its operand's buffer where nobody needs the old bytes, else these are copied first
-    (a load that is stored elsewhere is a copy). What kernels only reshape, or take the first rows of, lies where it lay:
-    others load it under that shape. Where zeros are added behind all rows, these alone are written. With `grow-state`, state
-    has room for the rows that zeros are added to it for, or of which the first are stored to it.
+    is stored to one buffer at once and loaded from it where it is used; a result that its kernel makes in place, or
+    that a collective reduces, shares its operand's buffer where nobody needs the old bytes, else these are copied first
+    (a load that is stored elsewhere is a copy). What kernels only reshape, or take the first rows of, lies where it
+    lay: others load it under that shape. Where zeros are added behind all rows, these alone are written. With
+    `grow-state`, state has room for the rows that zeros are added to it for, or of which the first are stored to it.
     Fails: never on its own; the gate -par-verify-memory checks the outcome.
 
     ```
@@ -27,11 +27,12 @@ def OffloadPass : Pass<"par-offload", "::mlir::ModuleOp"> {
   let summary = "moves variables, and what forward keeps for backward, into the host's memory";
   let description = [{
     Expects: programs after -par-assign-buffers. Leaves: every buffer that the options mean with the mark `host`: the
-    optimizer's states (`states`, or those of parameters named in `states-of`), parameters (`parameters`, `parameters-of`), and
-    what forward keeps for backward (`saved`; of 1,024 elements or more). A block that uses one copies it into a temporary
-    buffer, and back if it has changed. A copy in stands before the op that first uses what comes before, so that it
-    may run beside that op; a copy out behind the last use. A use that more than `far` ops with uses of others stand before copies in
-    anew, so that no copy stays through a block. Bundle gives these copies a queue for each direction.
+    optimizer's states (`states`, or those of parameters named in `states-of`), parameters (`parameters`,
+    `parameters-of`), and what forward keeps for backward (`saved`; of 1,024 elements or more). A block that uses one
+    copies it into a temporary buffer, and back if it has changed. A copy in stands before the op that first uses what
+    comes before, so that it may run beside that op; a copy out behind the last use. A use that more than `far` ops with
+    uses of others stand before copies in anew, so that no copy stays through a block. Bundle gives these copies a queue
+    for each direction.
     Fails: never on its own; the gate -par-verify-memory checks the outcome.
 
     ```
@@ -51,9 +52,9 @@ def OffloadPass : Pass<"par-offload", "::mlir::ModuleOp"> {
 def PackMemoryPass : Pass<"par-pack-memory", "::mlir::ModuleOp"> {
   let summary = "gives every buffer its offsets in the arena";
   let description = [{
-    Expects: programs after -par-assign-buffers. Leaves: `at` on every buffer: state first, one after the other; all else
-    packed in one pool by the positions of the flattened entries at which each slot is alive; what is sent to another stage
-    stays alive until it is written anew. Buffers in the host's
+    Expects: programs after -par-assign-buffers. Leaves: `at` on every buffer: state first, one after the other; all
+    else packed in one pool by the positions of the flattened entries at which each slot is alive; what is sent to
+    another stage stays alive until it is written anew. Buffers in the host's
     memory lie one after the other from offset 0 of its own arena.
     Fails: if a rank of a role needs more than `limit` bytes.
 
@@ -69,8 +70,8 @@ def VerifyMemoryPass : Pass<"par-verify-memory", "::mlir::ModuleOp"> {
   let description = [{
     Expects: anything. Leaves: it unchanged. Fails: at a buffer without offsets, a result of a program that is not
     stored at once, or one that takes over an operand and lies in another buffer than that; at an op other than a
-    copy that touches the host's memory, and a buffer there that the runtime writes; at a `par.done` of what no collective
-    with a queue has written last.
+    copy that touches the host's memory, and a buffer there that the runtime writes; at a `par.done` of what no
+    collective with a queue has written last.
 
     ```
     par.buffer @act temp : tensor<4xf32>    // no offsets: error

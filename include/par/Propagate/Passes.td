@@ -9,16 +9,18 @@ def PropagateShardingsPass : Pass<"par-propagate-shardings", "::mlir::ModuleOp">
     Expects: steps and fragments after Split; shardings of some variables and par.constrain ops. Leaves: a sharding on
     every step value's type and every fragment value; `at` on every variable; what the plan left open is closed. Sums
     that a loop accumulates stay unreduced over the axes that cut their factors, and are reduced behind the loop by a
-    par.reshard; summands that are sums over the same axes are added before they are reduced. What a par.constrain lets be a sum of
-    parts stays one up to its uses. Other sums go through ops that are linear in them, from forward into backward too, to values
-    that are smaller or cut over the same axes, where reducing those moves at most three quarters of the bytes. Inputs are cut along their batch over `batch-axes`, which goes first; then what the plan says, by
-    priorities, lowest first (1 unless said; 0 is the batch's, 2 that of what is spread); each op's rule carries axes on from
-    dim to dim until nothing changes. Last, parameters, accumulated gradients and states
-    are spread over further axes, each on one dim; where these differ, a par.reshard stands between them as a border that
-    no axis crosses: read to update, accumulated to update, update to write, and read to use where that is once a step. Then
-    none of `parameter-axes` comes to what a loop makes of variables alone either, nor to buffers, unless the plan lays them so.
-    What is said of one parameter's gradient or states goes before that: dims without axes follow the parameter unless
-    the rule is closed. States are said before, gradients behind all propagation: neither changes how else is computed.
+    par.reshard; summands that are sums over the same axes are added before they are reduced. What a par.constrain lets
+    be a sum of parts stays one up to its uses. Other sums go through ops that are linear in them, from forward into
+    backward too, to values that are smaller or cut over the same axes, where reducing those moves at most three
+    quarters of the bytes. Inputs are cut along their batch over `batch-axes`, which goes first; then what the plan
+    says, by priorities, lowest first (1 unless said; 0 is the batch's, 2 that of what is spread); each op's rule
+    carries axes on from dim to dim until nothing changes. Last, parameters, accumulated gradients and states are spread
+    over further axes, each on one dim; where these differ, a par.reshard stands between them as a border that no axis
+    crosses: read to update, accumulated to update, update to write, and read to use where that is once a step. Then
+    none of `parameter-axes` comes to what a loop makes of variables alone either, nor to buffers, unless the plan lays
+    them so. What is said of one parameter's gradient or states goes before that: dims without axes follow the parameter
+    unless the rule is closed. States are said before, gradients behind all propagation: neither changes how else is
+    computed.
     Fails: if an axis is in no stage's mesh.
 
     ```
@@ -40,10 +42,14 @@ def PropagateShardingsPass : Pass<"par-propagate-shardings", "::mlir::ModuleOp">
     ListOption<"gradientAxes", "gradient-axes", "std::string", "axes that spread accumulated gradients">,
     ListOption<"stateAxes", "state-axes", "std::string", "axes that spread states and updates">,
     Option<"minSize", "min-size", "int64_t", "0", "parameters of fewer elements are not spread">,
-    Option<"gatherOnce", "gather-once", "bool", "false", "spread parameters are gathered once a step, not for each use">,
-    ListOption<"gradientRules", "gradient-rules", "std::string", "accumulated gradients: NAME=DIM:axis+axis;...;partial:axis;closed">,
-    ListOption<"stateRules", "state-rules", "std::string", "states and updates: NAME=DIM:axis+axis;...;priority:N;closed">,
-    ListOption<"priorities", "priorities", "std::string", "of parameters' shardings: NAME=N; lower goes first, 1 unless said">,
+    Option<"gatherOnce", "gather-once", "bool", "false",
+           "spread parameters are gathered once a step, not for each use">,
+    ListOption<"gradientRules", "gradient-rules", "std::string",
+               "accumulated gradients: NAME=DIM:axis+axis;...;partial:axis;closed">,
+    ListOption<"stateRules", "state-rules", "std::string",
+               "states and updates: NAME=DIM:axis+axis;...;priority:N;closed">,
+    ListOption<"priorities", "priorities", "std::string",
+               "of parameters' shardings: NAME=N; lower goes first, 1 unless said">,
   ];
 }
 
@@ -65,24 +71,30 @@ def ExpandCompositesPass : Pass<"par-expand-composites", "::mlir::ModuleOp"> {
     ListOption<"gradientAxes", "gradient-axes", "std::string", "axes that spread accumulated gradients">,
     ListOption<"stateAxes", "state-axes", "std::string", "axes that spread states and updates">,
     Option<"minSize", "min-size", "int64_t", "0", "parameters of fewer elements are not spread">,
-    Option<"gatherOnce", "gather-once", "bool", "false", "spread parameters are gathered once a step, not for each use">,
-    ListOption<"gradientRules", "gradient-rules", "std::string", "accumulated gradients: NAME=DIM:axis+axis;...;partial:axis;closed">,
-    ListOption<"stateRules", "state-rules", "std::string", "states and updates: NAME=DIM:axis+axis;...;priority:N;closed">,
-    ListOption<"priorities", "priorities", "std::string", "of parameters' shardings: NAME=N; lower goes first, 1 unless said">,
+    Option<"gatherOnce", "gather-once", "bool", "false",
+           "spread parameters are gathered once a step, not for each use">,
+    ListOption<"gradientRules", "gradient-rules", "std::string",
+               "accumulated gradients: NAME=DIM:axis+axis;...;partial:axis;closed">,
+    ListOption<"stateRules", "state-rules", "std::string",
+               "states and updates: NAME=DIM:axis+axis;...;priority:N;closed">,
+    ListOption<"priorities", "priorities", "std::string",
+               "of parameters' shardings: NAME=N; lower goes first, 1 unless said">,
   ];
 }
 
 def DropAbsentAxesPass : Pass<"par-drop-absent-axes", "::mlir::ModuleOp"> {
   let summary = "an axis of size 1 on a stage is no axis there";
   let description = [{
-    Expects: a sharding on every value. Where stages have meshes of their own, each has the axes of all until here, those
-    that it lacks of size 1, so that values that must lie alike on several stages have one sharding. Leaves: in meshes, and in what
-    lies on a stage, the axes alone of which that stage has more than one rank; no reshard between what is then alike.
+    Expects: a sharding on every value. Where stages have meshes of their own, each has the axes of all until here,
+    those that it lacks of size 1, so that values that must lie alike on several stages have one sharding. Leaves: in
+    meshes, and in what lies on a stage, the axes alone of which that stage has more than one rank; no reshard between
+    what is then alike.
     Fails: never.
 
     ```
     par.stage @s1 <"dp"=1> ranks [2]           // beside @s0 <"dp"=2> ranks [0, 1]
-    %b = par.transfer %a : !par.dist<tensor<8x4xf32>, @s0, [{"dp"}, {} ]> to !par.dist<tensor<8x4xf32>, @s1, [{"dp"}, {} ]>
+    %b = par.transfer %a
+        : !par.dist<tensor<8x4xf32>, @s0, [{"dp"}, {} ]> to !par.dist<tensor<8x4xf32>, @s1, [{"dp"}, {} ]>
     ```
     becomes
     ```

@@ -10,9 +10,9 @@ def RecomputePass : Pass<"par-recompute", "::mlir::ModuleOp"> {
     same step, in which backward fragments repeat a part of the forward, collectives included, just before they need
     it; what nobody needs any more is gone from forward, backward and their runs. Whatever `mode`, a value is not saved
     that follows from saved ones by ops that fuse (costs flops, no memory traffic), or that the backward alone needs and
-    can compute instead. With `keep-operands` (cuda) what arithmetic makes for a product of the forward is saved where the
-    backward needs it too: a library reads it from memory, so that computing it again is a kernel that moves it. But a
-    weight in bf16 is not saved once for each microbatch in flight: where there are several, it is converted again.
+    can compute instead. With `keep-operands` (cuda) what arithmetic makes for a product of the forward is saved where
+    the backward needs it too: a library reads it from memory, so that computing it again is a kernel that moves it. But
+    a weight in bf16 is not saved once for each microbatch in flight: where there are several, it is converted again.
 
     `full` saves nothing but the forward's arguments: a microbatch in flight costs its stage input; the price is one
     more forward. A stage that never has two microbatches in flight keeps its values: computing them again at once would
@@ -41,10 +41,10 @@ def RecomputePass : Pass<"par-recompute", "::mlir::ModuleOp"> {
 def SplitBackwardPass : Pass<"par-split-backward", "::mlir::ModuleOp"> {
   let summary = "splits backward in two where the schedule runs weight gradients in slots of their own";
   let description = [{
-    Expects: local fragments. Leaves: as it was where the schedule has no such slots; else each backward of a loop as two
-    fragments, `backward` with what reaches another stage and `weight` with what reaches sums alone. What the second needs
-    of the first is a result of the one and an argument of the other, unless it follows from what both have by ops that
-    fuse. Where nobody waits for any of it, as on the first stage, all of backward is `weight`.
+    Expects: local fragments. Leaves: as it was where the schedule has no such slots; else each backward of a loop as
+    two fragments, `backward` with what reaches another stage and `weight` with what reaches sums alone. What the second
+    needs of the first is a result of the one and an argument of the other, unless it follows from what both have by ops
+    that fuse. Where nobody waits for any of it, as on the first stage, all of backward is `weight`.
     Fails: never.
 
     ```

@@ -7,8 +7,8 @@ def MoveBatchFirstPass : Pass<"par-move-batch-first", "::mlir::ModuleOp"> {
   let summary = "returns the batch of every output in dim 0";
   let description = [{
     Expects: @predict on the whole batch, as Import leaves it. Leaves: outputs whose batch is another dim transposed, so
-    that a microbatch of one is consecutive rows, as of inputs; the step's attribute `par.output_batch_dims` says where the
-    model has it. Fails: never; where the batch cannot be followed, -par-slice-microbatches says so.
+    that a microbatch of one is consecutive rows, as of inputs; the step's attribute `par.output_batch_dims` says where
+    the model has it. Fails: never; where the batch cannot be followed, -par-slice-microbatches says so.
 
     ```
     par.return %y : tensor<3x8xf32>    // the batch of 8
@@ -26,8 +26,9 @@ def DistributeGradientsPass : Pass<"par-distribute-gradients", "::mlir::ModuleOp
   let summary = "moves a gradient of several stages where each contributes to it";
   let description = [{
     Expects: steps after Train, with stages on what is made on one. Leaves: where stages' parts of a gradient were added
-    and the sum's elements then moved, as to the rows of a table of biases that all layers add to their scores, each part moved
-    on its own stage: it is accumulated and sent as what it is a part of (1.5 KiB of a table, not 12 MiB of scores' biases).
+    and the sum's elements then moved, as to the rows of a table of biases that all layers add to their scores, each
+    part moved on its own stage: it is accumulated and sent as what it is a part of (1.5 KiB of a table, not 12 MiB of
+    scores' biases).
     Fails: never.
 
     ```
@@ -48,10 +49,12 @@ def DistributeGradientsPass : Pass<"par-distribute-gradients", "::mlir::ModuleOp
 def SliceMicrobatchesPass : Pass<"par-slice-microbatches", "::mlir::ModuleOp"> {
   let summary = "cuts a step in time: a loop over microbatches";
   let description = [{
-    Expects: steps of tensor ops on the whole batch (after Train). Leaves: what is sliced along the batch in a `par.loop`,
-    sums over the batch as its results, what needs finished sums behind it; sums that depend on data alone come from a
-    loop of their own before it, and so do sums of forward that are needed together with slices. Inputs have the shape (m, B/m, ...). One microbatch gives the same form.
-    Fails: at an op that mixes a slice of the batch with a sum over it that depends on another such sum or on gradients, or cuts the batch in another way.
+    Expects: steps of tensor ops on the whole batch (after Train). Leaves: what is sliced along the batch in a
+    `par.loop`, sums over the batch as its results, what needs finished sums behind it; sums that depend on data alone
+    come from a loop of their own before it, and so do sums of forward that are needed together with slices. Inputs have
+    the shape (m, B/m, ...). One microbatch gives the same form.
+    Fails: at an op that mixes a slice of the batch with a sum over it that depends on another such sum or on gradients,
+    or cuts the batch in another way.
 
     ```
     %s = par.reduce sum %x dims [0] : tensor<8xf32> to tensor<f32>
@@ -87,10 +90,10 @@ def LiftInvariantsPass : Pass<"par-lift-invariants", "::mlir::ModuleOp"> {
   let summary = "computes once a step what is the same for every microbatch";
   let description = [{
     Expects: steps after par-assign-stages. Leaves: before a loop what it computed of variables and of inputs that no
-    microbatch cuts, where keeping that takes at least `min-bytes` and no more memory than what it is made of: weights that
-    are rounded to bf16, normalised or quantised. Equal ones are one. What only moves or spreads elements stays where it is
-    used, as it costs nothing there; a loop that runs once and forward only stays as it is, and so does a stage on which all
-    of it together would take more than `max-bytes`, however it is sharded later.
+    microbatch cuts, where keeping that takes at least `min-bytes` and no more memory than what it is made of: weights
+    that are rounded to bf16, normalised or quantised. Equal ones are one. What only moves or spreads elements stays
+    where it is used, as it costs nothing there; a loop that runs once and forward only stays as it is, and so does a
+    stage on which all of it together would take more than `max-bytes`, however it is sharded later.
     Fails: never.
 
     ```
@@ -114,11 +117,11 @@ def FormFragmentsPass : Pass<"par-form-fragments", "::mlir::ModuleOp"> {
   let summary = "outlines what each stage does into fragments, with transfers between stages";
   let description = [{
     Expects: steps after par-assign-stages. Leaves: only the seven step ops, on `!par.dist` values of unknown sharding;
-    forward and backward of a stage are different fragments, residuals results of one and arguments of the other, but for
-    constants and what is only spread of variables (a norm's weight over its rows), which both make; a value used on several
-    stages travels from user to next user; variables that several stages use are owned by the
-    first and copied to the others. The step's attribute `par.unaccumulated` names the variables whose gradients are made of sums
-    over all microbatches and so accumulated by no loop.
+    forward and backward of a stage are different fragments, residuals results of one and arguments of the other, but
+    for constants and what is only spread of variables (a norm's weight over its rows), which both make; a value used on
+    several stages travels from user to next user; variables that several stages use are owned by the
+    first and copied to the others. The step's attribute `par.unaccumulated` names the variables whose gradients are
+    made of sums over all microbatches and so accumulated by no loop.
     Fails: never on its own; the gate -par-verify-split checks the outcome.
 
     ```
@@ -131,14 +134,16 @@ def FormFragmentsPass : Pass<"par-form-fragments", "::mlir::ModuleOp"> {
 def DelayReadsPass : Pass<"par-delay-reads", "::mlir::ModuleOp"> {
   let summary = "asynchronous schedules: microbatches compute with the parameters of some updates ago";
   let description = [{
-    Expects: steps after -par-form-fragments. Leaves: in steps that write, parameters that the loop reads on a stage read
-    `behind` as many writes as the option says of it, while what stands behind the loop reads what was written last; and
-    the attribute `par.calls`, the number of batches that follow one another without a flush. With one call nothing
-    changes: no write stands between. What a batch needs of its own, though the one before it has not ended, is made where
-    it begins or in its forward: counters of what is drawn count on before the loop (`count`), and each microbatch takes the number
-    along (`counted`); moving statistics are made of what forward sums, apart from the update (`move`).
-    Fails: where the loop reads something else that the step writes, where numbers of all stages are combined (norms of all gradients), which an asynchronous schedule does not wait for, and
-    where parameters of several stages (tied ones) are not as many updates behind on each.
+    Expects: steps after -par-form-fragments. Leaves: in steps that write, parameters that the loop reads on a stage
+    read `behind` as many writes as the option says of it, while what stands behind the loop reads what was written
+    last; and the attribute `par.calls`, the number of batches that follow one another without a flush. With one call
+    nothing changes: no write stands between. What a batch needs of its own, though the one before it has not ended, is
+    made where it begins or in its forward: counters of what is drawn count on before the loop (`count`), and each
+    microbatch takes the number along (`counted`); moving statistics are made of what forward sums, apart from the
+    update (`move`).
+    Fails: where the loop reads something else that the step writes, where numbers of all stages are combined (norms of
+    all gradients), which an asynchronous schedule does not wait for, and where parameters of several stages (tied ones)
+    are not as many updates behind on each.
 
     ```
     %w = par.read @w : !par.dist<tensor<4xf32>, @s0, ?>

@@ -6,10 +6,10 @@ include "mlir/Pass/PassBase.td"
 def WidenMastersPass : Pass<"par-widen-masters", "::mlir::ModuleOp"> {
   let summary = "keeps parameters of bf16 and fp16 as f32 masters, which each use rounds";
   let description = [{
-    Expects: forward steps on one device (before -par-mix-precision), whose parameters have the types that the model's file
-    has. Leaves: every `parameter` of bf16 or f16 as one of f32, so that its gradient, its states and its updates are f32;
-    each use reads it rounded to the file's type, rows that are looked up after the lookup. `source` keeps the file's type
-    as `dtype`. What is frozen, and buffers, stay as they are.
+    Expects: forward steps on one device (before -par-mix-precision), whose parameters have the types that the model's
+    file has. Leaves: every `parameter` of bf16 or f16 as one of f32, so that its gradient, its states and its updates
+    are f32; each use reads it rounded to the file's type, rows that are looked up after the lookup. `source` keeps the
+    file's type as `dtype`. What is frozen, and buffers, stay as they are.
     Fails: never.
 
     Example: with `par.variable @w parameter : tensor<4x2xbf16>`
@@ -53,10 +53,10 @@ def MixPrecisionPass : Pass<"par-mix-precision", "::mlir::ModuleOp"> {
 def SafeSoftmaxPass : Pass<"par-safe-softmax", "::mlir::ModuleOp"> {
   let summary = "makes one op of a softmax and the 0 that replaces its NaN";
   let description = [{
-    Expects: forward steps (before -par-differentiate). Leaves: `par.softmax ... safe` where a softmax is read by a test for
-    NaN and by the select that puts 0 in place of NaN, and by nothing else. Exporters write PyTorch's attention so, for
-    queries that may look at no key. The values are the same. The gradient of a row of NaN is 0, as PyTorch's is, where that of
-    the three ops is NaN; and it needs one tensor of probabilities, not one with NaN and one without.
+    Expects: forward steps (before -par-differentiate). Leaves: `par.softmax ... safe` where a softmax is read by a test
+    for NaN and by the select that puts 0 in place of NaN, and by nothing else. Exporters write PyTorch's attention so,
+    for queries that may look at no key. The values are the same. The gradient of a row of NaN is 0, as PyTorch's is,
+    where that of the three ops is NaN; and it needs one tensor of probabilities, not one with NaN and one without.
     Fails: never.
 
     Example:
@@ -74,9 +74,10 @@ def FuseAttentionPass : Pass<"par-fuse-attention", "::mlir::ModuleOp"> {
   let description = [{
     Expects: forward steps on one device, behind -par-mix-precision (before -par-differentiate). Leaves: par.attention
     where a product of queries and keys goes through a softmax, and nothing else, into a product with values, all of
-    bf16 or f16 on cuda, of f32 on a cpu: with factors before or behind the first product, a causal mask, or an added one
-    that is made of finite numbers and of no parameter, and a softmax that is safe or not. Keys and values that are
-    repeated for groups of heads are taken before that. All other products stay as they are; so do those of sizes that no library computes.
+    bf16 or f16 on cuda, of f32 on a cpu: with factors before or behind the first product, a causal mask, or an added
+    one that is made of finite numbers and of no parameter, and a softmax that is safe or not. Keys and values that are
+    repeated for groups of heads are taken before that. All other products stay as they are; so do those of sizes that
+    no library computes.
     Fails: never.
 
     Example:
@@ -99,10 +100,10 @@ def DifferentiatePass : Pass<"par-differentiate", "::mlir::ModuleOp"> {
     Expects: `@eval` on one device with the whole batch; its first result is the loss, a float scalar. Without `@eval`
     there is nothing to train and the module is left alone.
     Leaves: `@eval`, and `@train` with the same inputs, which returns the loss alone. What selects by the variable
-    `@par.training` is settled, false in `@eval` and true in `@train`, and the variable is gone. The backward part begins
-    at the `par.cotangent` of the loss and ends in one `par.gradient` for each parameter that the loss depends on, in
-    the order of the variables. Ops built for a forward op have its stage and its location; sums of cotangents of one
-    value have no stage. What only other results of `@eval` needed is gone. Buffers that `@eval` writes (moving
+    `@par.training` is settled, false in `@eval` and true in `@train`, and the variable is gone. The backward part
+    begins at the `par.cotangent` of the loss and ends in one `par.gradient` for each parameter that the loss depends
+    on, in the order of the variables. Ops built for a forward op have its stage and its location; sums of cotangents of
+    one value have no stage. What only other results of `@eval` needed is gone. Buffers that `@eval` writes (moving
     statistics) are written in `@train` alone.
     Fails: where the loss is no float scalar, depends on no parameter, or reaches one through an op that cannot be
     differentiated. A parameter that gets no gradient is a warning.
@@ -142,10 +143,10 @@ def WidenSumsPass : Pass<"par-widen-sums", "::mlir::ModuleOp"> {
 def SparseGradientsPass : Pass<"par-sparse-gradients", "::mlir::ModuleOp"> {
   let summary = "keeps the gradients of tables as the rows that a step looks up";
   let description = [{
-    Expects: `@train` after -par-differentiate. Leaves: of each of the `tables` the gradient with the rows that it is of: as
-    many as the whole batch looks up, however often each. Cotangents of equal indices are added up, in the batch's order, at
-    the place of the first of them; the others' places have zeros and the row -1. What is collected so comes from
-    all microbatches and ranks, since no op before it adds up over the batch.
+    Expects: `@train` after -par-differentiate. Leaves: of each of the `tables` the gradient with the rows that it is
+    of: as many as the whole batch looks up, however often each. Cotangents of equal indices are added up, in the
+    batch's order, at the place of the first of them; the others' places have zeros and the row -1. What is collected so
+    comes from all microbatches and ranks, since no op before it adds up over the batch.
     Fails: where something else than lookups along dim 0 adds to such a gradient, and for what is no parameter.
 
     Example: `%g = par.gradient (par.scatter_add %ct, %ids dim 0 size 50) of @w` becomes
@@ -165,12 +166,12 @@ def AddOptimizerPass : Pass<"par-add-optimizer", "::mlir::ModuleOp"> {
   let description = [{
     Expects: `@train` after -par-differentiate.
     Leaves: one update op a gradient, of the kind that its parameter has, whose result is written to the parameter; the
-    states that the op names as variables of kind state, `@w.m`, shaped, stored and sharded as the parameter; the learning
-    rate in the hyper variable `@lr`; where an op counts steps, the number of the step, from 1, in the counter `@step`.
-    Formulas are PyTorch's. A gradient of rows updates these alone, and their states. With `states=bf16` states of f32 are rounded where they are written, and widened where they are
-    read: the update computes in f32.
-    Fails: on an unknown kind, another format of states, a setting that the op does not take or for what is no parameter,
-    or a name that is taken.
+    states that the op names as variables of kind state, `@w.m`, shaped, stored and sharded as the parameter; the
+    learning rate in the hyper variable `@lr`; where an op counts steps, the number of the step, from 1, in the counter
+    `@step`. Formulas are PyTorch's. A gradient of rows updates these alone, and their states. With `states=bf16` states
+    of f32 are rounded where they are written, and widened where they are read: the update computes in f32.
+    Fails: on an unknown kind, another format of states, a setting that the op does not take or for what is no
+    parameter, or a name that is taken.
 
     Example: with `kind=adamw`
     ```
@@ -181,12 +182,15 @@ def AddOptimizerPass : Pass<"par-add-optimizer", "::mlir::ModuleOp"> {
   let options = [
     Option<"kind", "kind", "std::string", "\"sgd\"", "an op with OptimizerOpInterface, without its dialect">,
     Option<"lr", "lr", "double", "0.001", "initial value of @lr">,
-    ListOption<"settings", "settings", "std::string", "attributes of the updates other than their defaults, name=number">,
+    ListOption<"settings", "settings", "std::string",
+               "attributes of the updates other than their defaults, name=number">,
     Option<"decay", "decay", "double", "0", "weight decay">,
     ListOption<"lrScales", "lr-scales", "std::string", "learning rate as a factor of @lr, parameter=factor">,
     ListOption<"decays", "decays", "std::string", "weight decay of one parameter, parameter=decay">,
-    ListOption<"kinds", "kinds", "std::string", "of single parameters, parameter=kind; another one has its own defaults">,
-    ListOption<"ownSettings", "own-settings", "std::string", "an attribute of one parameter's update, parameter:attribute=number">,
+    ListOption<"kinds", "kinds", "std::string",
+               "of single parameters, parameter=kind; another one has its own defaults">,
+    ListOption<"ownSettings", "own-settings", "std::string",
+               "an attribute of one parameter's update, parameter:attribute=number">,
     Option<"states", "states", "std::string", "\"f32\"", "f32 or bf16: states of f32 parameters between steps">,
   ];
 }
@@ -195,8 +199,8 @@ def AdvanceCountersPass : Pass<"par-advance-counters", "::mlir::ModuleOp"> {
   let summary = "counts the steps in every counter that the model reads";
   let description = [{
     Expects: steps after -par-differentiate, in which a model's random ops read a counter that no step writes.
-    Leaves: in `@train` the counter is one more than it was, for every use, and is written back; in every other step it is
-    0, which is how dropout knows that nothing is trained. Counters that `@train` writes stay as they are.
+    Leaves: in `@train` the counter is one more than it was, for every use, and is written back; in every other step it
+    is 0, which is how dropout knows that nothing is trained. Counters that `@train` writes stay as they are.
     Fails: never.
 
     ```
@@ -218,9 +222,9 @@ def ClipGradientsPass : Pass<"par-clip-gradients", "::mlir::ModuleOp"> {
     Expects: `@train` after -par-add-optimizer.
     Leaves: the result "grad_norm" of `@train`, the root of the sum of squares of all gradients; one scalar a parameter
     is combined by `par.stage_reduce`, so that Split can cut it. With `clip` above 0 updates take each gradient times
-    min(1, clip / (norm + 1e-6)) (torch.nn.utils.clip_grad_norm_); the threshold is the hyper variable `@clip`. With `value`
-    above 0 they take each element between -`@clip` and `@clip` (torch.nn.utils.clip_grad_value_), and the norm stays that
-    of what was not clipped. Without `norm` there is no result, unless `clip` needs it.
+    min(1, clip / (norm + 1e-6)) (torch.nn.utils.clip_grad_norm_); the threshold is the hyper variable `@clip`. With
+    `value` above 0 they take each element between -`@clip` and `@clip` (torch.nn.utils.clip_grad_value_), and the norm
+    stays that of what was not clipped. Without `norm` there is no result, unless `clip` needs it.
     Fails: on a negative threshold, on both, or where `@clip` is taken.
 
     Example: two gradients become
@@ -296,8 +300,8 @@ def VerifyTrainPass : Pass<"par-verify-train", "::mlir::ModuleOp"> {
     Leaves: it unchanged.
     Fails: unless there is `@train` beside `@eval`, on plain tensors; it has one `par.cotangent`; each of its gradients
     depends on that, belongs to a parameter, and is the only one of it; exactly the parameters with a gradient, their
-    states, counters and moving buffers are written, once each, and a parameter's new value depends on its gradient. Other steps
-    write nothing and have no markers.
+    states, counters and moving buffers are written, once each, and a parameter's new value depends on its gradient.
+    Other steps write nothing and have no markers.
 
     Example: a module with `@eval` alone, as Annotate leaves it, is refused.
   }];
