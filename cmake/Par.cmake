@@ -15,7 +15,8 @@ add_library(par_flags INTERFACE)
 target_include_directories(par_flags SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS})
 target_include_directories(par_flags INTERFACE ${PROJECT_SOURCE_DIR}/include ${PROJECT_BINARY_DIR}/include)
 target_compile_definitions(par_flags INTERFACE ${PAR_LLVM_DEFINITIONS})
-target_compile_options(par_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions -Wall -Wno-unused-parameter -Wno-deprecated-declarations>)
+target_compile_options(par_flags INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions -Wall -Wno-unused-parameter -Wno-deprecated-declarations>)
 
 file(WRITE ${PROJECT_BINARY_DIR}/pch.cpp.in "")
 configure_file(${PROJECT_BINARY_DIR}/pch.cpp.in ${PROJECT_BINARY_DIR}/pch.cpp COPYONLY)
@@ -82,8 +83,8 @@ function(par_phase name)
   set_property(GLOBAL APPEND PROPERTY PAR_LIBRARIES Par${name})
 endfunction()
 
-# par_reads_files(NAME files...): these files of a library open what users name, with the runtime's par/format. The others
-# do not see its headers.
+# par_reads_files(NAME files...): these files of a library open what users name, with the runtime's par/format. The
+# others do not see its headers.
 function(par_reads_files name)
   set_source_files_properties(${ARGN} PROPERTIES INCLUDE_DIRECTORIES ${PROJECT_SOURCE_DIR}/runtime/include)
   target_link_libraries(${name} INTERFACE $<LINK_ONLY:par_format>)

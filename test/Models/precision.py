@@ -45,8 +45,8 @@ def check_overflow(runs, claims, cases):
     """A scale that is too large: the step writes nothing, the scale halves, and a resumed run goes on bit for bit."""
     data = HERE / "gpt2" / "data.safetensors"
     for case in cases:
-        plan = CASES[case] + "train: {optimizer: {kind: adamw, lr: {peak: 1e-3, warmup: 4, decay: linear, steps: 12}}," \
-               " clip: 1.0}\n" \
+        plan = CASES[case] + "train: {optimizer: {kind: adamw, lr: {peak: 1e-3, warmup: 4, decay: linear, steps: 12}}" \
+               ", clip: 1.0}\n" \
                "precision: {compute: fp16, loss_scale: {initial: 1073741824, growth: 2}}\n"
         bundle = runs.compile(HERE / "gpt2" / "model.onnx", plan)
         start = runs.train(bundle, data, 1, "--set", "lr=0")[1].read_bytes()

@@ -7,5 +7,6 @@ target_include_directories(runtime-Comm-tests PRIVATE ${CMAKE_CURRENT_SOURCE_DIR
 
 # Forty ranks killed or stopped at random moments (the plain suite has four).
 add_custom_target(kills
-  COMMAND ${CMAKE_COMMAND} -E env PAR_LONG=1 $<TARGET_FILE:runtime-Comm-tests> --gtest_filter=Failures.ParRunRandomTrials
+  COMMAND ${CMAKE_COMMAND} -E env PAR_LONG=1 $<TARGET_FILE:runtime-Comm-tests>
+          --gtest_filter=Failures.ParRunRandomTrials
   DEPENDS runtime-Comm-tests USES_TERMINAL VERBATIM)

@@ -1,4 +1,5 @@
-# Stub driver libraries, opened by path where the real ones would be opened by name. Tests talk to the first one's Machine.
+# Stub driver libraries, opened by path where the real ones would be opened by name. Tests talk to the first one's
+# Machine.
 set(stubs ${CMAKE_CURRENT_LIST_DIR}/Stub)
 add_library(cuda-stub SHARED ${stubs}/Driver.cpp ${stubs}/Generated.cpp ${stubs}/Kernels.cpp ${stubs}/Machine.cpp)
 target_link_libraries(cuda-stub PRIVATE par_format par_kernels ${CMAKE_DL_LIBS})
@@ -21,11 +22,14 @@ target_compile_definitions(runtime-Cuda-tests PRIVATE ${stub_paths})
 # DnnLibraryTest.cpp asks cuDNN itself where it is.
 find_library(PAR_CUDNN NAMES libcudnn.so.9 HINTS /usr/local/cuda/lib ENV CUDA_PATH PATH_SUFFIXES lib64 lib)
 mark_as_advanced(PAR_CUDNN)
-target_compile_definitions(runtime-Cuda-tests PRIVATE PAR_TEST_CUDNN="$<IF:$<BOOL:${PAR_CUDNN}>,${PAR_CUDNN},libcudnn.so.9>")
+target_compile_definitions(runtime-Cuda-tests PRIVATE
+  PAR_TEST_CUDNN="$<IF:$<BOOL:${PAR_CUDNN}>,${PAR_CUDNN},libcudnn.so.9>")
 # The driver's library as the toolkit has it to link with: enough for cuDNN to look for engines.
-find_library(PAR_CUDA_DRIVER NAMES cuda HINTS /usr/local/cuda/lib64/stubs ENV CUDA_PATH PATH_SUFFIXES lib64/stubs lib/stubs)
+find_library(PAR_CUDA_DRIVER NAMES cuda
+  HINTS /usr/local/cuda/lib64/stubs ENV CUDA_PATH PATH_SUFFIXES lib64/stubs lib/stubs)
 mark_as_advanced(PAR_CUDA_DRIVER)
-target_compile_definitions(runtime-Cuda-tests PRIVATE PAR_TEST_DRIVER="$<IF:$<BOOL:${PAR_CUDA_DRIVER}>,${PAR_CUDA_DRIVER},libcuda.so>")
+target_compile_definitions(runtime-Cuda-tests PRIVATE
+  PAR_TEST_DRIVER="$<IF:$<BOOL:${PAR_CUDA_DRIVER}>,${PAR_CUDA_DRIVER},libcuda.so>")
 # HeadersTest.cpp looks at NVIDIA's headers where they are.
 find_path(PAR_CUDA_HEADERS cublasLt.h HINTS /usr/local/cuda/include ENV CUDA_PATH PATH_SUFFIXES include)
 mark_as_advanced(PAR_CUDA_HEADERS)

@@ -1,0 +1,1 @@
+"""The checks of tools/house.py, a file each."""
