@@ -9,7 +9,7 @@ using namespace mlir;
 /// A formula of one float operand; more of the node are attributes.
 template <Term (*formula)(NodeImporter &, Term)>
 LogicalResult importFormula(NodeImporter &importer) {
-  FailureOr<Operands> operands = onlyOperand(importer, true);
+  FailureOr<Operands> operands = sameTypeOperands(importer, true);
   if (failed(operands))
     return failure();
   return bindElements(importer, formula(importer, termOf(importer, (*operands)[0])), *operands);
@@ -75,7 +75,7 @@ Term shrink(NodeImporter &i, Term x) {
 }
 
 LogicalResult importGelu(NodeImporter &importer) {
-  FailureOr<Operands> operands = sameTypeOperands(importer, 1, true);
+  FailureOr<Operands> operands = sameTypeOperands(importer, true);
   if (failed(operands))
     return failure();
   bool tanh = importer.node.stringAttribute("approximate", "none") == "tanh";
@@ -84,7 +84,7 @@ LogicalResult importGelu(NodeImporter &importer) {
 }
 
 LogicalResult importPRelu(NodeImporter &importer) {
-  FailureOr<Operands> operands = sameTypeOperands(importer, 2, true);
+  FailureOr<Operands> operands = sameTypeOperands(importer, true);
   if (failed(operands))
     return failure();
   Term x = termOf(importer, (*operands)[0]);
@@ -92,7 +92,7 @@ LogicalResult importPRelu(NodeImporter &importer) {
 }
 
 LogicalResult importShrink(NodeImporter &importer) {
-  FailureOr<Operands> operands = sameTypeOperands(importer, 1, false);
+  FailureOr<Operands> operands = sameTypeOperands(importer, false);
   if (failed(operands))
     return failure();
   return bindElements(importer, shrink(importer, termOf(importer, (*operands)[0])), *operands);

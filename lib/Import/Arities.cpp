@@ -251,11 +251,15 @@ static constexpr struct {
 };
 
 std::optional<Arity> arityOf(llvm::StringRef opType, int64_t opset) {
-  std::optional<Arity> found;
+  std::optional<Arity> found; // of an operator that came after the opset: what it has today
   auto most = [](int count) { return count == any ? std::optional<size_t>() : std::optional<size_t>(count); };
-  for (const auto &row : rows)
-    if (opType == row.name && row.since <= opset)
-      found = Arity{{size_t(row.minInputs), most(row.maxInputs)}, {size_t(row.minOutputs), most(row.maxOutputs)}};
+  bool isOld = false;
+  for (const auto &row : rows) {
+    if (opType != row.name || (isOld && row.since > opset))
+      continue;
+    isOld |= row.since <= opset;
+    found = Arity{{size_t(row.minInputs), most(row.maxInputs)}, {size_t(row.minOutputs), most(row.maxOutputs)}};
+  }
   return found;
 }
 

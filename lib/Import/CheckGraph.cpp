@@ -209,18 +209,17 @@ LogicalResult GraphImporter::checkArity(NodeImporter &importer) {
   std::optional<Arity> arity = node.domain.empty() ? arityOf(node.opType, opset) : std::nullopt;
   if (!arity)
     return success();
-  // One that is left out is an empty name; of those behind the last one, none need stand there.
-  auto fits = [](const CountRange &range, ArrayRef<std::string> names) {
-    if (names.size() < range.least)
-      return false;
-    while (!names.empty() && names.back().empty())
-      names = names.drop_back();
-    return !range.most || names.size() <= *range.most;
+  auto fits = [](const CountRange &range, size_t count) {
+    return count >= range.least && (!range.most || count <= *range.most);
   };
-  if (!fits(arity->inputs, node.inputs))
+  if (!fits(arity->inputs, node.inputs.size()))
     return importer.error() << "op " << node.opType << " takes " << describe(arity->inputs, "input") << ", found "
                             << node.inputs.size();
-  if (!fits(arity->outputs, node.outputs))
+  // A result that nobody wants is an empty name; older opsets of some operators have more of them.
+  size_t outputs = node.outputs.size();
+  while (outputs > arity->outputs.least && node.outputs[outputs - 1].empty())
+    --outputs;
+  if (!fits(arity->outputs, outputs))
     return importer.error() << "op " << node.opType << " gives " << describe(arity->outputs, "output") << ", found "
                             << node.outputs.size();
   return success();

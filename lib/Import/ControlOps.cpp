@@ -147,7 +147,7 @@ struct LoopRun {
 
 LogicalResult importLoop(NodeImporter &importer) {
   std::optional<size_t> bodyInputs = importer.bodyInputs("body");
-  size_t states = importer.numInputs() - std::min<size_t>(importer.numInputs(), 2);
+  size_t states = importer.numInputs() - 2;
   if (!bodyInputs || *bodyInputs != states + 2 || importer.node.outputs.size() < states)
     return importer.error() << "its body does not fit its " << importer.numInputs() << " inputs";
   int64_t count = INT64_MAX, condition = 1;
@@ -297,7 +297,7 @@ LogicalResult importBatchedScan(NodeImporter &importer, ScanPlan plan, ArrayRef<
 
 LogicalResult importScan(NodeImporter &importer) {
   bool batched = importer.opset() < 9;
-  size_t first = batched ? 1 : 0, given = importer.numInputs() - std::min(importer.numInputs(), first);
+  size_t first = batched ? 1 : 0, given = importer.numInputs() - first;
   ScanPlan plan;
   plan.scanned = importer.node.intAttribute("num_scan_inputs", 0);
   if (plan.scanned < 1 || plan.scanned > given || importer.bodyInputs("body") != given)

@@ -9,7 +9,7 @@ using namespace mlir;
 
 template <class Op, bool floats>
 LogicalResult importUnary(NodeImporter &importer) {
-  FailureOr<Operands> operands = onlyOperand(importer, floats);
+  FailureOr<Operands> operands = sameTypeOperands(importer, floats);
   if (failed(operands))
     return failure();
   Value result = Op::create(importer.builder, importer.loc, operands->type(0), (*operands)[0]);
@@ -19,7 +19,7 @@ LogicalResult importUnary(NodeImporter &importer) {
 /// Add, Max, Min, ... of two or more operands, from the left.
 template <class Op>
 LogicalResult importBinary(NodeImporter &importer) {
-  FailureOr<Operands> operands = sameTypeOperands(importer, 1, false);
+  FailureOr<Operands> operands = sameTypeOperands(importer, false);
   if (failed(operands))
     return failure();
   Value result = (*operands)[0];
@@ -33,7 +33,7 @@ LogicalResult importBinary(NodeImporter &importer) {
 }
 
 LogicalResult importMean(NodeImporter &importer) {
-  FailureOr<Operands> operands = sameTypeOperands(importer, 1, true);
+  FailureOr<Operands> operands = sameTypeOperands(importer, true);
   if (failed(operands))
     return failure();
   Term sum = termOf(importer, (*operands)[0]);
@@ -44,7 +44,7 @@ LogicalResult importMean(NodeImporter &importer) {
 
 template <class Op>
 LogicalResult importLogical(NodeImporter &importer) {
-  FailureOr<Operands> operands = sameTypeOperands(importer, 1, false);
+  FailureOr<Operands> operands = sameTypeOperands(importer, false);
   if (failed(operands))
     return failure();
   if (!isa<IntegerType>(operands->type(0).getElementType()))
@@ -58,7 +58,7 @@ LogicalResult importLogical(NodeImporter &importer) {
 
 template <Predicate predicate>
 LogicalResult importCompare(NodeImporter &importer) {
-  FailureOr<Operands> operands = sameTypeOperands(importer, 2, false);
+  FailureOr<Operands> operands = sameTypeOperands(importer, false);
   if (failed(operands))
     return failure();
   Value result = CompareOp::create(importer.builder, importer.loc, predicate, (*operands)[0], (*operands)[1]);
@@ -66,7 +66,7 @@ LogicalResult importCompare(NodeImporter &importer) {
 }
 
 LogicalResult importNot(NodeImporter &importer) {
-  FailureOr<Operands> operands = sameTypeOperands(importer, 1, false);
+  FailureOr<Operands> operands = sameTypeOperands(importer, false);
   if (failed(operands) || !operands->type(0).getElementType().isInteger(1))
     return failed(operands) ? failure() : importer.unsupported("integers");
   Value result = NotOp::create(importer.builder, importer.loc, (*operands)[0]);
@@ -74,7 +74,7 @@ LogicalResult importNot(NodeImporter &importer) {
 }
 
 LogicalResult importIsNan(NodeImporter &importer) {
-  FailureOr<Operands> operands = sameTypeOperands(importer, 1, true);
+  FailureOr<Operands> operands = sameTypeOperands(importer, true);
   if (failed(operands))
     return failure();
   Value result = IsNanOp::create(importer.builder, importer.loc, (*operands)[0]);
@@ -82,8 +82,6 @@ LogicalResult importIsNan(NodeImporter &importer) {
 }
 
 LogicalResult importWhere(NodeImporter &importer) {
-  if (importer.numInputs() != 3)
-    return importer.error() << "op Where has " << importer.numInputs() << " inputs, expected 3";
   FailureOr<Operands> operands = joinOperands(importer);
   if (failed(operands))
     return failure();

@@ -8,7 +8,7 @@ using namespace mlir;
 
 template <Term (*formula)(Term)>
 LogicalResult importFunction(NodeImporter &importer) {
-  FailureOr<Operands> operands = onlyOperand(importer, true);
+  FailureOr<Operands> operands = sameTypeOperands(importer, true);
   if (failed(operands))
     return failure();
   return bindElements(importer, formula(termOf(importer, (*operands)[0])), *operands);
@@ -43,7 +43,7 @@ Term atanh(Term x) {
 }
 
 LogicalResult importIsInf(NodeImporter &importer) {
-  FailureOr<Operands> operands = onlyOperand(importer, true);
+  FailureOr<Operands> operands = sameTypeOperands(importer, true);
   if (failed(operands))
     return failure();
   bool positive = importer.node.intAttribute("detect_positive", 1) != 0;

@@ -60,17 +60,7 @@ LogicalResult bindElements(NodeImporter &importer, Value result, const Operands 
   return importer.bind(importer.reshape(result, operands.finalShape));
 }
 
-FailureOr<Operands> onlyOperand(NodeImporter &importer, bool floats) {
-  if (importer.numInputs() > 1)
-    return importer.error() << "op " << importer.node.opType << " has " << importer.numInputs()
-                            << " inputs, expected 1";
-  return sameTypeOperands(importer, 1, floats);
-}
-
-FailureOr<Operands> sameTypeOperands(NodeImporter &importer, size_t least, bool floats) {
-  if (importer.numInputs() < least)
-    return importer.error() << "op " << importer.node.opType << " has " << importer.numInputs() << " inputs, expected "
-                            << least;
+FailureOr<Operands> sameTypeOperands(NodeImporter &importer, bool floats) {
   FailureOr<Operands> operands = joinOperands(importer);
   if (failed(operands))
     return failure();

@@ -22,10 +22,8 @@ struct Operands {
 
 /// All inputs, stretched to one shape.
 llvm::FailureOr<Operands> joinOperands(NodeImporter &importer);
-/// The same where all have one element type, of which there are at least `least`; `floats`: which must be a float.
-llvm::FailureOr<Operands> sameTypeOperands(NodeImporter &importer, size_t least, bool floats);
-/// The only one.
-llvm::FailureOr<Operands> onlyOperand(NodeImporter &importer, bool floats);
+/// The same where all have one element type; `floats`: which must be a float.
+llvm::FailureOr<Operands> sameTypeOperands(NodeImporter &importer, bool floats);
 /// Makes an elementwise function of the operands the node's result.
 mlir::LogicalResult bindElements(NodeImporter &importer, mlir::Value result, const Operands &operands);
 

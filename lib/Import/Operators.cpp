@@ -320,7 +320,8 @@ void printOperators(llvm::raw_ostream &os) {
         "changed since.\nOf the "
      << std::size(operators) << " operators of ai.onnx, " << count
      << " are read. Functions of the model stand for their nodes,\nwhatever their names. What is refused is said "
-        "at its node. Element types: f64, f32, f16, bf16, bool, and integers of 8 to 64 bits with a sign or without "
+        "at its node, as are inputs and outputs that the operator does not have at its opset: too few, or too "
+        "many.\nElement types: f64, f32, f16, bf16, bool, and integers of 8 to 64 bits with a sign or without "
         "(of 64\n"
         "without: what moves, compares, adds, multiplies, divides and casts).\n\n"
         "| operator | since opset | read | |\n| --- | --- | --- | --- |\n"

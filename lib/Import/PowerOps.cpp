@@ -85,8 +85,6 @@ LogicalResult importPow(NodeImporter &importer) {
   FailureOr<Operands> operands = joinOperands(importer);
   if (failed(operands))
     return failure();
-  if (operands->values.size() != 2)
-    return importer.error() << "op Pow has " << importer.numInputs() << " inputs, expected 2";
   Type element = operands->element(0);
   if (isa<IntegerType>(element) && isa<IntegerType>(operands->element(1)))
     return bindElements(importer, raiseIntegers(importer, *operands, exponent), *operands);
@@ -102,7 +100,7 @@ LogicalResult importPow(NodeImporter &importer) {
 
 /// fmod: the sign of the dividend. Otherwise that of the divisor, as Python's %.
 LogicalResult importMod(NodeImporter &importer) {
-  FailureOr<Operands> operands = sameTypeOperands(importer, 2, false);
+  FailureOr<Operands> operands = sameTypeOperands(importer, false);
   if (failed(operands))
     return failure();
   Term x = termOf(importer, (*operands)[0]), y = x.with((*operands)[1]);
@@ -118,7 +116,7 @@ LogicalResult importMod(NodeImporter &importer) {
 }
 
 LogicalResult importBitwiseNot(NodeImporter &importer) {
-  FailureOr<Operands> operands = sameTypeOperands(importer, 1, false);
+  FailureOr<Operands> operands = sameTypeOperands(importer, false);
   if (failed(operands))
     return failure();
   if (!isa<IntegerType>(operands->element(0)))
@@ -128,7 +126,7 @@ LogicalResult importBitwiseNot(NodeImporter &importer) {
 
 /// Shifts by the width or more give 0. Numbers that are signed here shift in zeros, as the unsigned ones of the model.
 LogicalResult importBitShift(NodeImporter &importer) {
-  FailureOr<Operands> operands = sameTypeOperands(importer, 2, false);
+  FailureOr<Operands> operands = sameTypeOperands(importer, false);
   if (failed(operands))
     return failure();
   StringRef direction(importer.node.stringAttribute("direction", ""));

@@ -96,8 +96,6 @@ LogicalResult importConcat(NodeImporter &importer) {
       return failure();
     inputs.push_back(*input);
   }
-  if (inputs.empty())
-    return importer.error() << "has no inputs";
   auto first = cast<RankedTensorType>(inputs[0].getType());
   FailureOr<int64_t> dim = importer.dim("axis", 0, first.getRank());
   if (failed(dim))

@@ -149,7 +149,7 @@ Term divideLong(Term x, Term y) {
 }
 
 LogicalResult importLongDivision(NodeImporter &importer) {
-  FailureOr<Operands> operands = sameTypeOperands(importer, 2, false);
+  FailureOr<Operands> operands = sameTypeOperands(importer, false);
   if (failed(operands))
     return failure();
   Term x = termOf(importer, (*operands)[0]), y = x.with((*operands)[1]), quotient = divideLong(x, y);
