@@ -24,6 +24,7 @@ static const Flag flags[] = {
     {"--target", Flag::Value, true, "T", "as --set target=T"},
     {"--print-plan", Flag::Nothing, true, "", "prints the plan, each key with where it was said; needs no model"},
     {"--print-schema", Flag::Nothing, true, "", "prints the plan language as JSON Schema"},
+    {"--print-keys", Flag::Nothing, true, "", "prints the keys of the plan language as a page (docs/keys.md)"},
     {"-q", Flag::Nothing, true, "", "prints errors only"},
     {"-v", Flag::Nothing, true, "", "prints more"},
     {"--help", Flag::Nothing, true, "", "prints this"},
@@ -135,6 +136,10 @@ static int run(int argc, char **argv, Whereabouts &whereabouts) {
   }
   if (arguments.has("--print-schema")) {
     printPlanSchema(outs());
+    return Done;
+  }
+  if (arguments.has("--print-keys")) {
+    printPlanKeys(outs());
     return Done;
   }
   CompileOptions options;

@@ -276,7 +276,7 @@ private:
     }
     if (notYet)
       errors.error(entry.value.origin, PlanMessage::valueNotYet, place, entry.value.describe(),
-                   spell(values) + key.why);
+                   spellValues(values) + key.why);
     else
       reportWrong(key, entry.value, place);
   }
@@ -290,9 +290,9 @@ private:
                      : llvm::is_contained(words, lower) ? StringRef(lower)
                                                         : nearestWord(value.text, words);
     if (value.kind != PlanNode::Scalar || near.empty())
-      errors.error(value.origin, PlanMessage::wrongValue, place, spell(key.values), value.describe());
+      errors.error(value.origin, PlanMessage::wrongValue, place, spellValues(key.values), value.describe());
     else
-      errors.error(value.origin, PlanMessage::wrongWord, place, spell(key.values), value.describe(), near);
+      errors.error(value.origin, PlanMessage::wrongWord, place, spellValues(key.values), value.describe(), near);
     if (foreign && *foreign->note)
       errors.note(PlanMessage::ofOtherSystems, foreign->ours, foreign->note);
   }
@@ -435,48 +435,6 @@ private:
         if (value.items[i].text == value.items[j].text)
           errors.error(value.items[i].origin, PlanMessage::axisTwice, place, value.items[i].text);
     }
-  }
-
-  /// "cpu|cuda|!tpu" as "cpu or cuda", "<int>|<map>" as "a whole number or a mapping".
-  static std::string spell(StringRef values) {
-    static constexpr std::pair<const char *, const char *> sorts[] = {
-        {"<int>", "a whole number"},
-        {"<number>", "a number"},
-        {"<bool>", "true or false"},
-        {"<size>", "a size (25MiB)"},
-        {"<map>", "a mapping"},
-        {"<list>", "a list"},
-        {"<axis>", "an axis"},
-        {"<axes>", "one axis or a list"},
-        {"<meshes>", "a list of mappings of axes to sizes"},
-        {"<symbol>", "a symbol"},
-        {"<pattern>", "a pattern"},
-        {"<patterns>", "a list of patterns"},
-        {"<ints>", "a list of whole numbers"},
-        {"<numbers>", "a list of numbers"},
-        {"<elements>", "a list of numbers"},
-        {"<arrays>", "a file of arrays (.safetensors)"},
-        {"<text>", "a name"},
-        {"<table>", "the path of a table (./mine.table)"},
-        {"<init>", "zeros, ones, normal(s), uniform(a)"},
-    };
-    SmallVector<StringRef> alternatives;
-    values.split(alternatives, '|');
-    std::vector<std::string> words;
-    for (StringRef alternative : alternatives) {
-      if (alternative.starts_with("!"))
-        continue;
-      std::string word = alternative.str();
-      for (auto [sort, name] : sorts)
-        if (alternative == sort)
-          word = name;
-      words.push_back(word);
-    }
-    if (words.size() == 1)
-      return words[0];
-    std::string last = words.back();
-    words.pop_back();
-    return llvm::join(words, ", ") + " or " + last;
   }
 
   PlanErrors &errors;

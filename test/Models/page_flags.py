@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
-"""Holds the flags that docs/plan.md §3 names against those of the tools' --help.
+"""Holds the flags that docs/plan.md §3 and docs/roadmap.md name against those of the tools.
 
-    page_flags.py [--page docs/plan.md]        (par-compile, par-run and par-verify on the PATH)
+    page_flags.py [--page docs/plan.md] [--roadmap docs/roadmap.md]   (par-compile, par-run and par-verify on the PATH)
 
-A flag in the part of a tool (3.1 to 3.3) is one of a --help; one marked † there, and only that one, is refused as "not
-supported yet" (exit 2), and §8 names it. Each flag of --help stands in the tool's part or at the top of §3. Exit 0: all hold.
+A flag in the part of a tool (3.1 to 3.3) is one of a --help, and each flag of a tool's --help stands in its part or at the
+top of §3. A flag of the tool's table in the roadmap is refused as "not supported yet" (exit 2) and stands in no part.
+Exit 0: all hold.
 """
 import argparse
 import re
 import subprocess
 
-from page_plans import PAGE, read_section
+from page_plans import PAGE, ROADMAP, read_section
 from runs import Claims
 
 TOOLS = {"3.1": "par-compile", "3.2": "par-run", "3.3": "par-verify"}
@@ -25,9 +26,14 @@ def read_parts(page):
 
 
 def flags_in(text):
-    """The flags in a text, and those of them that are marked as not built."""
-    found = {match[1]: bool(match[2]) for match in re.finditer(r"(?<![\w-])(--[a-z][a-z-]*)`?(†?)", text)}
-    return set(found), {flag for flag, later in found.items() if later}
+    return set(re.findall(r"(?<![\w-])(--[a-z][a-z-]*)", text))
+
+
+def later_flags(roadmap, tool):
+    """The flags in the first column of the tool's table."""
+    section = re.search(rf"^## Flags of {tool}$.*?(?=^## |\Z)", roadmap, re.M | re.S)[0]
+    rows = re.findall(r"^\| (`.*?) \|", section, re.M)
+    return {flag for row in rows for flag in re.findall(r"`(-[-a-z]*)`", row)}
 
 
 def help_of(tool):
@@ -40,22 +46,26 @@ def refused(tool, flag):
     return done.returncode == 2 and "not supported yet" in done.stderr
 
 
-def check(claims, parts, later, number, tool):
-    named, marked = flags_in(parts[number])
-    known, others = help_of(tool), OTHERS.union(*map(help_of, TOOLS.values()))
-    claims.equal(f"{tool}: flags of {number} that no --help has", sorted(named - marked - others), [])
-    claims.equal(f"{tool}: flags of --help that {number} does not have", sorted(known - named - flags_in(parts["3"])[0]), [])
-    claims.equal(f"{tool}: flags with † that are not refused", sorted(f for f in marked if not refused(tool, f)), [])
-    claims.equal(f"{tool}: flags with † that §8 does not name", sorted(marked - later), [])
+def check(claims, parts, roadmap, number, tool):
+    named, known = flags_in(parts[number]), help_of(tool)
+    others = OTHERS.union(*map(help_of, TOOLS.values()))
+    claims.equal(f"{tool}: flags of {number} that no --help has", sorted(named - others), [])
+    claims.equal(f"{tool}: flags of --help that {number} does not have", sorted(known - named - flags_in(parts["3"])), [])
+    if tool == "par-verify":
+        return
+    later = later_flags(roadmap, tool)
+    claims.equal(f"{tool}: flags of the roadmap that are not refused", sorted(f for f in later if not refused(tool, f)), [])
+    claims.hold(f"{tool}: flags of the roadmap", len(later), 5, least=True)
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--page", default=PAGE)
-    page = open(parser.parse_args().page).read()
-    claims, parts, later = Claims(), read_parts(page), flags_in(read_section(page, 8))[0]
+    parser.add_argument("--roadmap", default=ROADMAP)
+    options = parser.parse_args()
+    claims, parts, roadmap = Claims(), read_parts(open(options.page).read()), open(options.roadmap).read()
     for number, tool in TOOLS.items():
-        check(claims, parts, later, number, tool)
+        check(claims, parts, roadmap, number, tool)
     claims.finish()
 
 

@@ -6,8 +6,8 @@
 PLANS names those that train on a CPU by how their comments begin, each with the model of the folder page that has its names.
 One rank has the same batch and the same `train`: losses differ by the order of additions alone, and so do weights, but for
 what adamw makes of gradients that are nothing but rounding. A plan without `train` decodes tokens, which are one rank's but for ties.
-REFUSED are those that need what §8 lists: the compiler refuses each by located sentences, every one about a key of NOT_YET, of
-which §8 speaks. A plan of the page in neither list fails, and one that is not refused any more belongs to PLANS.
+REFUSED are those that need what docs/roadmap.md lists: the compiler refuses each by located sentences, every one about a key of
+NOT_YET, of which the roadmap speaks. A plan of the page in neither list fails, and one that is not refused any more belongs to PLANS.
 Only Python's standard library is used. Exit status 0: all hold.
 """
 import argparse
@@ -22,6 +22,7 @@ import tempfile
 from runs import HERE, Claims, Runs, largest, read_safetensors, write_safetensors
 
 PAGE = HERE.parents[1] / "docs/plan.md"
+ROADMAP = HERE.parents[1] / "docs/roadmap.md"
 TOKENS, SYMBOLS = 16, 64  # of a sample, as the models of the folder page have them
 PLANS = {
     "naive": "gpt2", "GPipe": "gpt2", "1F1B": "gpt2", "DDP": "gpt2", "ZeRO-1": "gpt2", "2: gradients": "gpt2",
@@ -32,7 +33,7 @@ PLANS = {
 REFUSED = {
     "PTD-P": "gpt2", "context": "gpt2",
 }
-# What a refusal is about, and how §8 calls it.
+# What a refusal is about, and how the roadmap calls it.
 NOT_YET = {
     r"recompute: \"selective\"": "`recompute: selective`",
     r"sequence": "`sequence`",
@@ -159,13 +160,14 @@ class Page:
         said = re.findall(r"page.yaml:\d+:\d+: error: (.*) is not supported yet", done.stderr)
         known = [key for key in said if any(re.fullmatch(form, key) and word in open_keys for form, word in NOT_YET.items())]
         self.claims.equal(f"{name}: exit status", done.returncode, 1)
-        self.claims.equal(f"{name}: refusals that §8 does not know", (bool(said), [key for key in said if key not in known]), (True, []))
+        self.claims.equal(f"{name}: refusals that the roadmap does not know", (bool(said), [key for key in said if key not in known]), (True, []))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin", help="default: on the PATH", default=pathlib.Path(shutil.which("par-compile") or ".").parent)
     parser.add_argument("--page", type=pathlib.Path, default=PAGE)
+    parser.add_argument("--roadmap", type=pathlib.Path, default=ROADMAP)
     parser.add_argument("--only", action="append", help="how a plan's comment begins; repeat", choices=[*PLANS, *REFUSED])
     parser.add_argument("--steps", type=int, default=3)
     options = parser.parse_args()
@@ -178,7 +180,7 @@ def main():
         for name in options.only or [*PLANS, *REFUSED]:
             with claims.watch(name):
                 plan = find(plans, name)
-                page.check(name, plan) if name in PLANS else page.check_refused(name, plan, read_section(text, 8))
+                page.check(name, plan) if name in PLANS else page.check_refused(name, plan, options.roadmap.read_text())
     claims.finish()
 
 

@@ -31,7 +31,7 @@ struct PlanKey {
   bool fits(llvm::StringRef name) const;
 };
 
-/// The whole language of docs/plan.md §1.3 to §1.6, in the order of --print-plan.
+/// The whole language, in the order of --print-plan and docs/keys.md.
 llvm::ArrayRef<PlanKey> planKeys();
 
 /// The keys directly below the path `table` ("shard.<pattern>"), most particular first.
@@ -53,6 +53,12 @@ llvm::SmallVector<llvm::StringRef> planWords(llvm::StringRef path);
 
 /// The table as JSON Schema, for editors.
 void printPlanSchema(llvm::raw_ostream &os);
+
+/// The table as Markdown: docs/keys.md.
+void printPlanKeys(llvm::raw_ostream &os);
+
+/// PlanKey::values in words: "cpu|cuda|!tpu" as "cpu or cuda", "<int>|<map>" as "a whole number or a mapping".
+std::string spellValues(llvm::StringRef values);
 
 /// Reads a size: bytes, or a number with KiB MiB GiB TiB (powers of 1024) or KB MB GB TB (of 1000).
 std::optional<uint64_t> parseSize(llvm::StringRef text);
