@@ -454,7 +454,7 @@ TEST(Verify, Deadlock) {
             "1    block step, microbatch 0; rank 1 joins later, at rank1/step:8 | rank 1  rank1/step:7  send "
             "f32[8] "
             "to 0    block step, microbatch 0; rank 0 joins later, at rank0/step:8");
-  // Receive before use, send after produce: the obvious order of 1F1B (design.md, "Order").
+  // Receive before use, send after produce: the obvious order of 1F1B (docs/phases/schedule.md).
   text = broken(toy::pipeline(), [](Bundle &b) {
     auto &runs = b.programs[0].entries[0].runs;
     std::swap(runs[10], runs[11]); // recvgrad 1 after sendact 2, which stage 1 receives after sendgrad 1
