@@ -48,7 +48,7 @@ private:
 
 uint32_t SendAdvancer::rootOf(const format::Operand &operand) const {
   uint32_t of = program.buffers[operand.buffer].of;
-  return of == format::kNone ? operand.buffer : of;
+  return of == format::noIndex ? operand.buffer : of;
 }
 
 /// Whether the block does nothing but send, on a queue beside compute.
@@ -169,7 +169,7 @@ void SendAdvancer::run() {
 
 /// Leaves out the blocks of sends that all went into others.
 void SendAdvancer::dropUnused() {
-  std::vector<uint32_t> places(program.blocks.size(), format::kNone);
+  std::vector<uint32_t> places(program.blocks.size(), format::noIndex);
   std::vector<format::Block> kept;
   for (uint32_t index = 0; index < program.blocks.size(); ++index) {
     bool isGone = llvm::any_of(joined, [&](auto &each) { return each.first.second == index; }) && uses[index] == 0;
