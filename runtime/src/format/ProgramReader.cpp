@@ -57,7 +57,7 @@ private:
 };
 } // namespace
 
-void par::format::readVersion(const Node &node) {
+int64_t par::format::readVersion(const Node &node) {
   std::vector<int64_t> version = node.integers();
   if (version.size() != 2)
     node.fail("a version is [major, minor]");
@@ -65,6 +65,7 @@ void par::format::readVersion(const Node &node) {
     node.fail("version " + std::to_string(version[0]) + "." + std::to_string(version[1]) + ", this runtime reads " +
               std::to_string(kFormatMajor) + ".0 to " + std::to_string(kFormatMajor) + "." +
               std::to_string(kFormatMinor));
+  return node.failed() ? kFormatMinor : version[1];
 }
 
 void Reader::readBuffers(const Node &list) {

@@ -24,7 +24,7 @@
 namespace par::format {
 
 /// Version of role-K.json and manifest.json. Another major version is refused; a minor one may add opcodes and keys.
-inline constexpr int64_t kFormatMajor = 1, kFormatMinor = 11;
+inline constexpr int64_t kFormatMajor = 1, kFormatMinor = 12;
 /// At most this many queues in a program, and communications in a group.
 inline constexpr uint64_t kMaxQueues = 8, kMaxGroup = 64;
 /// Every entry of Buffer::at is a multiple of this, in bytes.
