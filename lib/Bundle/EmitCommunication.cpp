@@ -55,7 +55,7 @@ LogicalResult ProgramEmitter::emitReduction(Operation *op, unsigned index, const
   if (failed(checkReduction(op, kind, type)))
     return failure();
   format::Instruction &made = append(op, format::Op::Coll);
-  made.operands = {operand(format::Access::ReadWrite, to)};
+  made.operands = {part(format::Access::ReadWrite, to, 0, type)};
   made.comm = comm(name);
   made.coll = format::CollKind::AllReduce;
   made.reduction = reductionOf(kind);
@@ -93,9 +93,9 @@ std::vector<ProgramEmitter::Piece> ProgramEmitter::piecesOf(Operation *op) {
 
 format::Operand ProgramEmitter::pieceOf(format::Access access, Value value, Piece piece) {
   BufferOp buffer = bufferOf(value);
-  if (piece.blocks == 1)
-    return operand(access, buffer);
   auto type = cast<RankedTensorType>(value.getType());
+  if (piece.blocks == 1)
+    return part(access, buffer, 0, type);
   type = type.clone(type.getShape().drop_front());
   return part(access, buffer, piece.block * getBytes(type), type);
 }
@@ -260,7 +260,7 @@ LogicalResult ProgramEmitter::emitSend(SendOp send) {
     beginGroup(send, i, send.getNumOperands());
     auto type = cast<RankedTensorType>(value.getType());
     format::Instruction &made = append(send, format::Op::Send);
-    made.operands = {operand(format::Access::Read, bufferOf(value))};
+    made.operands = {part(format::Access::Read, bufferOf(value), 0, type)};
     made.comm = comm(*name);
     made.type = dtypeOf(type.getElementType());
     made.n = type.getNumElements();
@@ -297,7 +297,7 @@ LogicalResult ProgramEmitter::emitRecv(RecvOp recv) {
     beginGroup(recv, i, recv.getNumResults());
     auto type = cast<RankedTensorType>(value.getType());
     format::Instruction &made = append(recv, format::Op::Recv);
-    made.operands = {operand(format::Access::Write, bufferOf(value))};
+    made.operands = {part(format::Access::Write, bufferOf(value), 0, type)};
     made.comm = comm(*name);
     made.type = dtypeOf(type.getElementType());
     made.n = type.getNumElements();

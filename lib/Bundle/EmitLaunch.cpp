@@ -213,10 +213,11 @@ LogicalResult ProgramEmitter::emitBuiltin(LaunchOp launch, KernelOp kernel) {
   }
   for (const BuiltinValue &operand : call->operands)
     if (call->zeroFirst && operand.access == kernels::Access::Accumulate && !operand.argument) {
-      BufferOp sum = bufferOf(valueOf(launch, operand));
+      Value sum = valueOf(launch, operand);
+      auto type = cast<RankedTensorType>(sum.getType());
       format::Instruction &fill = append(launch, format::Op::Fill);
-      fill.operands = {this->operand(format::Access::Write, sum)};
-      fill.n = cast<RankedTensorType>(valueOf(launch, operand).getType()).getNumElements();
+      fill.operands = {part(format::Access::Write, bufferOf(sum), 0, type)};
+      fill.n = type.getNumElements();
     }
   format::Instruction &it = append(launch, format::Op::Kernel);
   it.kernel = index->second;

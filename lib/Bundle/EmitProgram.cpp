@@ -158,7 +158,8 @@ void ProgramEmitter::emitCopy(StoreOp store, LoadOp load) {
   if (from == to)
     return;
   format::Instruction &copy = append(store, format::Op::Copy);
-  copy.operands = {operand(format::Access::Read, from), operand(format::Access::Write, to)};
+  copy.operands = {part(format::Access::Read, from, 0, load.getType()),
+                   part(format::Access::Write, to, 0, load.getType())};
   copy.n = load.getType().getNumElements();
 }
 

@@ -83,7 +83,7 @@ void StackBuilder::wait(ProgramBuilder &b, const char *on, const std::string &ev
 void StackBuilder::buffers(ProgramBuilder &b, uint32_t s) {
   for (uint32_t l = 0; l < stack.layers; ++l)
     b.buffer("p" + std::to_string(l), BufferKind::State, {16, 16}, Index::None, 1,
-             "p" + std::to_string(s * stack.layers + l));
+             "w" + std::to_string(s * stack.layers + l));
   uint32_t depth = std::min(stack.microbatches, stack.stages - s + 1);
   for (uint32_t l = 0; l <= stack.layers; ++l)
     b.buffer("x" + std::to_string(l), s == 0 && l == 0 ? BufferKind::Input : BufferKind::Temp, {4, 16}, Index::Mb,
@@ -275,7 +275,7 @@ Manifest StackBuilder::manifest(const std::vector<Program> &programs) const {
   };
   for (uint32_t p = 0; p < stack.stages * stack.layers; ++p)
     m.tensors.push_back(
-        {"p" + std::to_string(p),
+        {"w" + std::to_string(p),
          TensorKind::Parameter,
          "",
          DType::F32,

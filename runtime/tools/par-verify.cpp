@@ -15,9 +15,8 @@
 using namespace par::verify;
 
 static constexpr const char *usageText =
-    "usage: par-verify BUNDLE [--rank R] [--json] [--jointly]\n"
+    "usage: par-verify BUNDLE [--rank R] [--json]\n"
     "Proves a bundle's communication and memory from its files alone.\n"
-    "--jointly: also compares what all programs compute together; it still refuses valid bundles of some plans\n"
     "exit status: 0 proved, 3 counterexample, 1 not a bundle (or one that cannot be read), 2 wrong arguments\n";
 
 static int run(int argc, char **argv) {
@@ -37,8 +36,6 @@ static int run(int argc, char **argv) {
     }
     if (argument == "--json") {
       json = true;
-    } else if (argument == "--jointly") {
-      options.jointly = true;
     } else if (argument == "--rank" && i + 1 < argc) {
       std::string text = argv[++i];
       uint32_t rank = 0;
@@ -55,7 +52,7 @@ static int run(int argc, char **argv) {
     } else if (!argument.starts_with("-") && folder.empty()) {
       folder = argument;
     } else {
-      static constexpr std::string_view flags[] = {"--rank", "--json", "--jointly", "--help", "--version"};
+      static constexpr std::string_view flags[] = {"--rank", "--json", "--help", "--version"};
       std::fprintf(stderr, "par-verify: error: unexpected argument '%s'%s\n%s",
                    par::format::excerpt(par::format::printable(argument)).c_str(),
                    par::format::didYouMean(argument, flags).c_str(), usageText);

@@ -17,7 +17,8 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 MLP, GPT = HERE / "mlp" / "model.onnx", HERE.parent.parent / "examples" / "tiny-gpt.onnx"
 TINY = ["--set", "dims.seq=8"]
-ADAM = "train: {loss: cross_entropy, optimizer: {kind: adamw, lr: 1e-3}, clip: 1.0}\n"
+ADAM = "train: {optimizer: {kind: adamw, lr: 1e-3}, clip: 1.0}\n"  # the model has its loss
+GPT_ADAM = ADAM.replace("{opt", "{loss: cross_entropy, opt")
 SGD = "train: {optimizer: sgd, clip: 0.1}\n"
 TP = "shard: {fc2.weight: {0: tp}, fc3.weight: {1: tp}}\nuse: []\n"
 TWO = "batch: {microbatches: 2}\n"
@@ -39,12 +40,12 @@ PLANS = {  # model, plan
     "pp2dp2-zero1": (MLP,
                      ADAM + "mesh: {pp: 2, dp: 2}\npipeline: {cuts: auto}\nzero: {level: 1, min_size: 0}\nbatch: "
                             "{microbatches: 4}\n"),
-    "gpt-one": (GPT, ADAM),
-    "gpt-dp2": (GPT, ADAM + "mesh: {dp: 2}\n" + TWO),
-    "gpt-tp2": (GPT, ADAM + "mesh: {tp: 2}\nuse: [megatron]\n"),
-    "gpt-tp2sp": (GPT, ADAM + "mesh: {tp: 2}\nuse: [megatron-sp]\n"),
-    "gpt-1f1b": (GPT, ADAM + "mesh: {pp: 2}\npipeline: {cuts: auto}\nbatch: {microbatches: 4}\n"),
-    "gpt-zero3": (GPT, ADAM + "mesh: {dp: 2}\nzero: 3\n" + TWO),
+    "gpt-one": (GPT, GPT_ADAM),
+    "gpt-dp2": (GPT, GPT_ADAM + "mesh: {dp: 2}\n" + TWO),
+    "gpt-tp2": (GPT, GPT_ADAM + "mesh: {tp: 2}\nuse: [megatron]\n"),
+    "gpt-tp2sp": (GPT, GPT_ADAM + "mesh: {tp: 2}\nuse: [megatron-sp]\n"),
+    "gpt-1f1b": (GPT, GPT_ADAM + "mesh: {pp: 2}\npipeline: {cuts: auto}\nbatch: {microbatches: 4}\n"),
+    "gpt-zero3": (GPT, GPT_ADAM + "mesh: {dp: 2}\nzero: 3\n" + TWO),
     "predict": (MLP, "mesh: {tp: 2}\nshard: {fc2.weight: {0: tp}, fc3.weight: {1: tp}}\n"),
 }
 

@@ -18,7 +18,7 @@ std::string number(std::integral auto n) { return std::to_string(n); }
 Status checkProgram(const Program &program, const std::string &where);
 /// Ranks, groups and layouts agree with one another. After this the look-ups of Manifest.h are safe.
 Status checkManifest(const Manifest &manifest, const std::string &where);
-/// Refuses another major version than ours.
-void readVersion(const Node &node);
+/// The minor version; refuses another major one than ours.
+int64_t readVersion(const Node &node);
 
 } // namespace par::format

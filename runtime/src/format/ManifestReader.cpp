@@ -213,7 +213,7 @@ static void readNumbers(const Node &root, Manifest &manifest) {
 }
 
 static void read(const Node &root, Manifest &manifest) {
-  readVersion(root.at("par_manifest"));
+  manifest.minor = readVersion(root.at("par_manifest"));
   if (root.failed())
     return;
   root.only({"par_manifest", "bundle", "plan",          "model",        "data",        "files",  "mesh",

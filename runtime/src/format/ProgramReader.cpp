@@ -52,13 +52,14 @@ private:
 };
 } // namespace
 
-void par::format::readVersion(const Node &node) {
+int64_t par::format::readVersion(const Node &node) {
   std::vector<int64_t> version = node.integers();
   if (version.size() != 2)
     node.fail("a version is [major, minor]");
   else if (version[0] != formatMajor || version[1] < 0 || version[1] > formatMinor)
     node.fail("version " + std::to_string(version[0]) + "." + std::to_string(version[1]) + ", this runtime reads " +
               std::to_string(formatMajor) + ".0 to " + std::to_string(formatMajor) + "." + std::to_string(formatMinor));
+  return node.failed() ? formatMinor : version[1];
 }
 
 void Reader::readBuffers(const Node &list) {

@@ -32,7 +32,7 @@ static uint64_t keyOf(const Rectangle *part) {
   return key;
 }
 
-/// Of a tensor and its copies: each rank has one of them.
+/// Of a tensor and its copies: each rank has one of them. What is padded, behind the end, is each rank's own.
 RankClasses::Spread JointRun::spreadOf(const Tensor &tensor) {
   const std::string &name = tensor.kind == TensorKind::Copy ? tensor.of : tensor.name;
   auto [it, fresh] = spreads.try_emplace("tensor " + name, 0);
@@ -43,7 +43,7 @@ RankClasses::Spread JointRun::spreadOf(const Tensor &tensor) {
     if (other.name == name || (other.kind == TensorKind::Copy && other.of == name))
       for (const Rectangle &part : other.layout.parts)
         for (uint32_t rank : part.ranks)
-          keys[rank] = keyOf(&part);
+          keys[rank] = std::ranges::count(part.size, 0) ? mix(3, rank) : keyOf(&part);
   return it->second = classes.byKeys(keys);
 }
 
@@ -89,6 +89,8 @@ void JointRun::begin(Player &player) {
     for (uint32_t slot = 0; slot < buffer.at.size(); ++slot) {
       uint64_t name = mix(mix(mix(0, uint64_t(buffer.kind)), slot),
                           tensor && tensor->kind == TensorKind::Copy ? tensor->of : buffer.tensor);
+      if (buffer.kind == BufferKind::Hyper || (tensor && tensor->kind == TensorKind::Counter))
+        counters.insert(name);
       if (buffer.bytes() > 0 && (tensor || buffer.kind == BufferKind::Hyper))
         initial.insert(name), player.slots[i][slot] = whole({name, 0, tensor ? spreadOf(*tensor) : 0}, buffer.bytes());
     }
@@ -130,6 +132,13 @@ bool JointRun::addsUp(const Player &player, const Run &run, const Content &conte
         piece.made ? &player.program->buffers[instruction(player, made).operands[made.operand].buffer] : nullptr;
     bool kept = buffer && buffer->kind == BufferKind::Temp && buffer->index == Index::None;
     return kept && ((inPlace && made.adds) || (player.own[made.run->block] && made.run->microbatch < run.microbatch));
+  });
+}
+
+/// Whether a value is made of counters, hypers and constants alone.
+bool JointRun::counts(const Player &player, const Content &content) const {
+  return std::ranges::all_of(content, [&](const Piece &piece) {
+    return player.made[piece.made].counts || isConstant(piece.term) || counters.count(piece.term.name);
   });
 }
 
@@ -221,17 +230,33 @@ void JointRun::write(Player &player, const Run &run, uint32_t n, uint32_t operan
   const Instruction &it = player.program->blocks[run.block].instructions[n];
   uint64_t begin = 0;
   Content &slot = slotOf(player, run, it.operands[operand], begin);
-  player.made.push_back({&run, n, operand, false, false, {}, {}});
+  Made made;
+  made.run = &run, made.n = n, made.operand = operand;
+  player.made.push_back(std::move(made));
   noteWritten(player, run, n, operand, begin + offset, bytes);
   for (Piece &piece : content)
     piece.made = uint32_t(player.made.size() - 1);
   put(slot, begin + offset, bytes, content);
 }
 
-/// Each operand that is written depends on what the kernel's table says, or on all that is read.
+/// On what the `written`th operand that an instruction writes depends: as the kernel's table says, or on all that is
+/// read. A sum of an operand beside a product is that operand's alone.
+static Dependence dependenceOf(const Program &program, const Instruction &it, size_t written) {
+  if (it.op == Op::Kernel && !program.kernels[it.kernel].deps.empty())
+    return program.kernels[it.kernel].deps[written];
+  if (it.op == Op::Call && written == 0 && program.calls[it.call].sums())
+    return {{program.calls[it.call].epilogue == Epilogue::SumA ? 0u : 1u}, {}};
+  Dependence all;
+  for (uint32_t i = 0; i < it.operands.size(); ++i)
+    if (it.operands[i].access != Access::Write)
+      all.operands.push_back(i);
+  for (uint32_t i = 0; i < it.imms.size(); ++i)
+    all.imms.push_back(i);
+  return all;
+}
+
 void JointRun::compute(Player &player, const Run &run, uint32_t n, const std::vector<uint64_t> &bytes) {
   const Instruction &it = player.program->blocks[run.block].instructions[n];
-  const Kernel *kernel = it.op == Op::Kernel ? &player.program->kernels[it.kernel] : nullptr;
   std::vector<std::pair<uint64_t, Spread>> operands(it.operands.size());
   std::vector<Content> contents(it.operands.size());
   std::vector<uint32_t> sets(it.operands.size());
@@ -246,38 +271,40 @@ void JointRun::compute(Player &player, const Run &run, uint32_t n, const std::ve
   for (auto check : {&JointRun::updatesByExtreme, &JointRun::addsTwice})
     if (!complaint)
       complaint = (this->*check)(player, run, n, contents);
-  std::vector<uint32_t> all(it.operands.size()), allImms(it.imms.size());
-  for (uint32_t i = 0; i < all.size(); ++i)
-    all[i] = i;
-  for (uint32_t i = 0; i < allImms.size(); ++i)
-    allImms[i] = i;
-  uint64_t base = nameOf(*player.program, it, run);
   size_t written = 0;
   for (uint32_t i = 0; i < it.operands.size(); ++i) {
     if (it.operands[i].access == Access::Read)
       continue;
-    const Dependence *own = kernel && !kernel->deps.empty() ? &kernel->deps[written] : nullptr;
-    ++written;
-    uint64_t name = mix(base, i);
-    Spread spread = 0;
-    uint32_t set = 0;
-    for (uint32_t from : own ? own->operands : all)
-      if (it.operands[from].access != Access::Write) {
-        name = mix(name, operands[from].first);
-        spread = classes.both(spread, operands[from].second);
-        set = microbatches.both(set, sets[from]);
-      }
-    for (uint32_t imm : own ? own->imms : allImms)
+    Dependence own = dependenceOf(*player.program, it, written++);
+    Term term{mix(nameOf(*player.program, it, run), i)};
+    for (uint32_t from : own.operands) {
+      term.name = mix(term.name, operands[from].first);
+      term.spread = classes.both(term.spread, operands[from].second);
+      term.microbatches = microbatches.both(term.microbatches, sets[from]);
+    }
+    for (uint32_t imm : own.imms)
       if (!it.imms[imm].axis.empty())
-        spread = classes.both(spread, spreadOf(it.imms[imm].axis));
-    if (!bytes[i])
-      continue;
-    write(player, run, n, i, 0, bytes[i], whole({name, 0, spread, set}, bytes[i]));
-    for (uint32_t from : own ? own->operands : all)
-      noteUsers(player, contents[from], uint32_t(player.made.size() - 1));
-    for (uint32_t from : own ? own->operands : all)
-      player.made.back().adds |= addsUp(player, run, contents[from], from == i);
+        term.spread = classes.both(term.spread, spreadOf(it.imms[imm].axis));
+    if (bytes[i])
+      writeResult(player, run, n, i, whole(term, bytes[i]), own.operands, contents);
   }
+}
+
+/// Writes what an instruction makes of some of its operands.
+void JointRun::writeResult(Player &player, const Run &run, uint32_t n, uint32_t operand, const Content &content,
+                           const std::vector<uint32_t> &of, const std::vector<Content> &contents) {
+  write(player, run, n, operand, 0, content.back().end, content);
+  bool constant = true;
+  player.made.back().counts = true;
+  for (uint32_t from : of) {
+    noteUsers(player, contents[from], uint32_t(player.made.size() - 1));
+    player.made.back().adds |= addsUp(player, run, contents[from], from == operand);
+    player.made.back().counts &= counts(player, contents[from]);
+    constant &= std::ranges::all_of(
+        contents[from], [&](const Piece &piece) { return piece.term.name != undefinedTerm && isConstant(piece.term); });
+  }
+  if (constant)
+    constants.insert(content.front().term.name);
 }
 
 void JointRun::local(Player &player, const Run &run, uint32_t n) {

@@ -21,6 +21,7 @@ struct Made {
   uint32_t n = 0, operand = 0;
   bool read = false;
   bool adds = false;           ///< to what a run of another microbatch has left there
+  bool counts = false;         ///< made of counters, hypers and constants alone
   std::vector<uint32_t> users; ///< made of it by kernels, calls and copies
   std::vector<uint32_t> sums;  ///< communicators over which it was summed
 };
@@ -123,11 +124,15 @@ private:
   bool advance(uint32_t player, Found &found);
   void local(Player &player, const format::Run &run, uint32_t n);
   void compute(Player &player, const format::Run &run, uint32_t n, const std::vector<uint64_t> &bytes);
+  void writeResult(Player &player, const format::Run &run, uint32_t n, uint32_t operand, const Content &content,
+                   const std::vector<uint32_t> &of, const std::vector<Content> &contents);
   Content read(Player &player, const format::Run &run, uint32_t n, uint32_t operand, uint64_t bytes);
   uint32_t microbatchesOf(const Player &player, const format::Run &run, const Content &content, bool adds);
   Found lacksMicrobatch(const Player &player, const format::Run &run, uint32_t n, uint32_t operand, uint32_t set) const;
   Found addsTwice(const Player &player, const format::Run &run, uint32_t n, const std::vector<Content> &contents) const;
   bool addsUp(const Player &player, const format::Run &run, const Content &content, bool inPlace) const;
+  bool isConstant(const Term &term) const { return term.name <= zerosTerm || constants.count(term.name); }
+  bool counts(const Player &player, const Content &content) const;
   /// `user` is made of what a content holds.
   void noteUsers(Player &player, const Content &content, uint32_t user);
   void noteWritten(Player &player, const format::Run &run, uint32_t n, uint32_t operand, uint64_t begin,
@@ -168,7 +173,8 @@ private:
   std::map<Channel, std::vector<Content>> sent;
   std::map<Channel, size_t> received;
   std::map<std::string, Spread> spreads;  ///< of tensors, inputs, axes
-  std::unordered_set<uint64_t> constants; ///< names of what is filled
+  std::unordered_set<uint64_t> constants; ///< names of what is filled, or made of nothing else
+  std::unordered_set<uint64_t> counters;  ///< names of counters and hypers before the entry
   std::map<std::vector<uint64_t>, Spread> sums;
   std::map<std::vector<uint64_t>, std::pair<Spread, bool>> moves;
 };

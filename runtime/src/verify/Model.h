@@ -76,6 +76,8 @@ std::optional<Counterexample> checkWhole(const format::Bundle &bundle);
 std::optional<Counterexample> checkFetched(const format::Bundle &bundle);
 /// Communicators, rectangles and immediates fit the ranks' coordinates.
 std::optional<Counterexample> checkCoordinates(const format::Bundle &bundle);
+/// A buffer that has the name of a tensor holds that one.
+std::optional<Counterexample> checkStateNames(const format::Bundle &bundle);
 /// Updates of a parameter take no other one's state.
 std::optional<Counterexample> checkOwnState(const format::Bundle &bundle);
 /// V2 for one entry; merges what matches in `nodes`.

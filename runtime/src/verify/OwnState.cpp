@@ -3,6 +3,7 @@
 // state, told by how its name differs from its parameter's, at one operand.
 #include "Model.h"
 
+#include <algorithm>
 #include <map>
 
 using namespace par;
@@ -27,6 +28,25 @@ static Part partOf(const Manifest &manifest, const Program &program, const Opera
     return {tensor, tensor->name, ""};
   return {tensor, tensor->of,
           tensor->name.starts_with(tensor->of) ? tensor->name.substr(tensor->of.size()) : tensor->name};
+}
+
+/// Whether a buffer can have this name: operands name it.
+static bool canBeNamed(const std::string &name) {
+  return name.size() <= 256 && std::ranges::none_of(name, [](char c) {
+           return c == '@' || c == '"' || c == 0x7f || (static_cast<unsigned char>(c) <= ' ');
+         });
+}
+
+std::optional<Counterexample> par::verify::checkStateNames(const Bundle &bundle) {
+  for (const Program &program : bundle.programs)
+    for (const Buffer &buffer : program.buffers)
+      if (buffer.kind == BufferKind::State && buffer.of == noIndex && buffer.name != buffer.tensor &&
+          canBeNamed(buffer.tensor) && bundle.manifest.findTensor(buffer.name))
+        return Counterexample{Property::WellFormed,
+                              "buffer '" + buffer.name + "' of " + program.name +
+                                  " has the name of a tensor, but holds '" + buffer.tensor + "'",
+                              {}};
+  return std::nullopt;
 }
 
 std::optional<Counterexample> par::verify::checkOwnState(const Bundle &bundle) {

@@ -43,7 +43,8 @@ std::string par::verify::format(const Verdict &verdict, const std::string &name)
   return format::printable(name) + ": proved: " + plural(proof.programs, "program") + ", " +
          plural(proof.ranks, "rank") + ": " + plural(proof.communications, "communication") + ", " +
          plural(proof.groups, "group") + ", longest wait chain " + std::to_string(proof.longestChain) + "; " +
-         arenas(proof) + (proof.hashed ? "; hashes match\n" : "\n");
+         arenas(proof) + (proof.together ? "" : "; programs not compared together (a bundle from before format 1.12)") +
+         (proof.hashed ? "; hashes match\n" : "\n");
 }
 
 std::string par::verify::formatJson(const Verdict &verdict, const std::string &name) {
@@ -57,6 +58,7 @@ std::string par::verify::formatJson(const Verdict &verdict, const std::string &n
     w.key("programs").number(int64_t(proof.programs)).key("ranks").number(int64_t(proof.ranks));
     w.key("communications").number(int64_t(proof.communications)).key("groups").number(int64_t(proof.groups));
     w.key("longest_wait_chain").number(int64_t(proof.longestChain)).key("arena_bytes").numbers(proof.arenas);
+    w.key("compared_together").boolean(proof.together);
   }
   w.raw("}\n");
   return w.take();

@@ -32,7 +32,7 @@ std::optional<Counterexample> JointRun::summands(uint32_t comm, size_t k, const 
       if (place == places.end())
         break;
       const Term &term = terms[place->second];
-      if (term.name <= zerosTerm || constants.count(term.name))
+      if (isConstant(term))
         continue;
       auto [other, fresh] = seen.try_emplace({term.name, term.offset, classes.classOf(term.spread, rank)}, rank);
       if (fresh)

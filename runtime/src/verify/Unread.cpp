@@ -1,5 +1,7 @@
 // V5: what is made is read. A compiler emits no work for nothing. So a value that nobody reads shows that its reader is
-// missing: a summand that was to be added, a run that was left out, an operand that names something else.
+// missing: a summand that was to be added, a run that was left out, an operand that names something else. Numbers that
+// are made of counters and hypers alone, once for each stage, may be for nothing where a stage updates nothing; so may
+// values without bytes.
 #include "JointRun.h"
 
 using namespace par;
@@ -16,11 +18,11 @@ std::optional<Counterexample> par::verify::checkUnread(const JointRun &joint, Us
     for (size_t i = 1; i < player.made.size(); ++i) {
       const Made &made = player.made[i];
       const Instruction &it = joint.instruction(player, made);
-      if (!isWork(it))
+      if (!isWork(it) || player.program->buffers[it.operands[made.operand].buffer].bytes() == 0)
         continue;
       std::array<uint32_t, 4> place{player.role, made.run->block, made.n, made.operand};
       bool stays = player.program->buffers[it.operands[made.operand].buffer].kind == BufferKind::State;
-      bool read = stays || made.read;
+      bool read = stays || made.read || made.counts;
       uses[place] |= read;
       (read ? found[place].first : found[place].second) = &made;
     }

@@ -1,6 +1,7 @@
-// V5: state is written wholly, and once a batch. An entry that updates a parameter updates all of them, with what their
-// optimizer keeps, and their copies; each byte is computed at most once a batch, and has come from somewhere: computed,
-// gathered, received or copied. What calls carry on for each microbatch is written whole, too, where any of it is.
+// V5: state is written wholly, and once a batch. An entry that updates a parameter updates all that have a state or are
+// written by some rank, with what their optimizer keeps, and their copies and counters; each byte is computed at most
+// once a batch, and has come from somewhere: computed, gathered, received or copied. What calls carry on for each
+// microbatch is written whole, too, where any of it is.
 #include "JointRun.h"
 
 #include <algorithm>
@@ -24,6 +25,12 @@ static bool isTrained(const Tensor &tensor) {
 
 static bool isCarried(const Player &player, const Tensor &tensor, uint32_t buffer) {
   return tensor.kind == TensorKind::Counter && player.program->buffers[buffer].index == Index::Mb;
+}
+
+/// Whether an entry that trains is to write a tensor: not a parameter without a gradient, nor a loss scale that stays.
+static bool isMoved(const Tensor &tensor, const std::set<std::string> &moved) {
+  bool counts = tensor.kind == TensorKind::Counter;
+  return (isTrained(tensor) || counts) && moved.count(tensor.kind == TensorKind::Copy ? tensor.of : tensor.name);
 }
 
 static uint64_t bytesWritten(const std::vector<Written> &list) {
@@ -62,7 +69,11 @@ static std::optional<Counterexample> checkSlot(const JointRun &joint, const Slot
 
 std::optional<Counterexample> par::verify::checkUpdates(const JointRun &joint) {
   std::vector<Slot> slots;
+  std::set<std::string> moved; // tensors that are written somewhere, and what has a state of its own
   bool trains = false, carries = false;
+  for (const Tensor &tensor : joint.bundle.manifest.tensors)
+    if (tensor.kind == TensorKind::State)
+      moved.insert(tensor.of), moved.insert(tensor.name);
   for (const Player &player : joint.players)
     for (uint32_t i = 0; i < player.program->buffers.size(); ++i) {
       const Buffer &buffer = player.program->buffers[i];
@@ -75,12 +86,14 @@ std::optional<Counterexample> par::verify::checkUpdates(const JointRun &joint) {
         bool written = player.state.count({i, slot}) > 0;
         trains |= written && tensor->kind == TensorKind::Parameter;
         carries |= written && isCarried(player, *tensor, i);
+        if (written)
+          moved.insert(tensor->kind == TensorKind::Copy ? tensor->of : tensor->name);
       }
     }
   for (const Slot &it : slots)
-    if (auto found = checkSlot(joint, it,
-                               (trains && (isTrained(it.tensor) || it.tensor.kind == TensorKind::Counter)) ||
-                                   (carries && isCarried(it.player, it.tensor, it.buffer))))
+    if (auto found =
+            checkSlot(joint, it,
+                      (trains && isMoved(it.tensor, moved)) || (carries && isCarried(it.player, it.tensor, it.buffer))))
       return found;
   return std::nullopt;
 }

@@ -12,6 +12,10 @@ std::string_view par::verify::toString(Property property) {
   return names[size_t(property)];
 }
 
+/// Since this minor version of the format each communication names all that it takes, and kernels of several results
+/// say of which operands each is made.
+static constexpr int64_t comparedMinor = 12;
+
 /// V2 and V3 of one entry, among roles, and among ranks where that fails.
 static std::optional<Counterexample> communicate(const Bundle &bundle, const std::string &entry, Proof &proof) {
   std::vector<Trace> traces = tracesOf(bundle, entry);
@@ -99,10 +103,13 @@ static std::optional<Counterexample> prove(const Bundle &bundle, const Options &
   for (auto check : {checkPeak, checkFetched, checkOwnState, checkCoordinates})
     if (auto found = check(bundle))
       return found;
-  if (!options.jointly)
+  proof.together = bundle.manifest.minor >= comparedMinor;
+  if (!proof.together)
     return std::nullopt;
-  auto found = checkWhole(bundle);
-  return found ? found : checkJointly(bundle);
+  for (auto check : {checkStateNames, checkWhole, checkJointly})
+    if (auto found = check(bundle))
+      return found;
+  return std::nullopt;
 }
 
 Verdict par::verify::verifyBundle(const Bundle &bundle, const Options &options) {

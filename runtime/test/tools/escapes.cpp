@@ -46,7 +46,7 @@ void breakOne(const format::Bundle &bundle, const std::string &folder, const Opt
       ++made;
       Row &row = rows[fault];
       ++row.total;
-      verify::Verdict verdict = verify::verifyBundle(*broken, {.jointly = true});
+      verify::Verdict verdict = verify::verifyBundle(*broken);
       if (!verdict) {
         ++row.rejected;
         continue;
@@ -108,7 +108,7 @@ int main(int argc, char **argv) {
       sound = false;
       continue;
     }
-    verify::Verdict verdict = verify::verifyBundle(*bundle, {.jointly = true});
+    verify::Verdict verdict = verify::verifyBundle(*bundle);
     if (!verdict) {
       std::fputs(verify::format(verdict, folder).c_str(), stdout);
       sound = false;

@@ -12,7 +12,7 @@ inline Instruction &at(Program &program, const char *block, size_t n) {
 
 /// What is said about the bundle: "" when proved, else "V3 message | note | note".
 inline std::string complaint(const Bundle &bundle) {
-  Verdict verdict = verifyBundle(bundle, {.jointly = true});
+  Verdict verdict = verifyBundle(bundle);
   if (verdict)
     return "";
   std::string text = std::string(toString(verdict.counterexample->property)) + " " + verdict.counterexample->message;

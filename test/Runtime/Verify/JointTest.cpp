@@ -64,6 +64,15 @@ Bundle twoParameters() {
   return bundle;
 }
 
+/// Each rank adds the sum of all rows to its part of `total`.
+Bundle sumOfRows() {
+  Bundle bundle = toy::allReduce(2);
+  Tensor &total = bundle.manifest.tensors[0];
+  total.stored = total.layout.shape = {16};
+  total.layout.parts = {{{0}, {8}, {0}}, {{8}, {8}, {1}}};
+  return bundle;
+}
+
 void erase(Program &program, const char *block, size_t n) {
   std::vector<Instruction> &list = program.blocks[program.findBlock(block)].instructions;
   list.erase(list.begin() + int64_t(n));
@@ -139,6 +148,59 @@ TEST(Joint, OtherReduction) {
                    b.manifest.outputs[0].metric = true;
                  }),
             "V5 reduction: the number 'one' is reduced by prod; losses, counts and norms are sums");
+  EXPECT_EQ(says(toy::allReduce(2),
+                 [](Bundle &b) {
+                   std::vector<Instruction> &list = b.programs[0].blocks[0].instructions;
+                   Instruction product = list[10];
+                   product.operands[1].buffer = b.programs[0].findBuffer("x");
+                   product.operands[2].buffer = b.programs[0].findBuffer("y");
+                   list[7].reduction = Reduction::Max;
+                   list.insert(list.begin() + 5, product);
+                 }),
+            "V5 reduction: 'y' is reduced by max, but it is a product, of which ranks have parts of a sum");
+}
+
+// V5: what is made of one rank's part of a sum is summed over those ranks, too.
+TEST(Joint, PartialSums) {
+  EXPECT_EQ(says(sumOfRows(), asItIs), "");
+  EXPECT_EQ(says(sumOfRows(),
+                 [](Bundle &b) {
+                   std::vector<Instruction> &list = b.programs[0].blocks[0].instructions;
+                   std::rotate(list.begin() + 5, list.begin() + 10, list.begin() + 11);
+                 }),
+            "V5 unreduced: 'y' is read before it is summed over 'dp' in entry train, and what is made of that part is "
+            "not summed");
+}
+
+// V5: ranks behind the end of a padded tensor hold nothing that is alike; what constants make is none of theirs.
+TEST(Joint, NothingAlike) {
+  EXPECT_EQ(broken(sumOfRows(),
+                   [](Bundle &b) {
+                     Layout &layout = b.manifest.tensors[0].layout;
+                     layout.shape = b.manifest.tensors[0].stored = {8};
+                     layout.parts = {{{0}, {8}, {0}}, {{8}, {0}, {1}}};
+                   }),
+            "");
+  EXPECT_EQ(broken(toy::allReduce(2),
+                   [](Bundle &b) {
+                     std::vector<Instruction> &list = b.programs[0].blocks[0].instructions;
+                     list[4].op = Op::Fill, list[4].value = 2, list[4].operands.erase(list[4].operands.begin());
+                   }),
+            "V5 unread: nothing of what an instruction makes is ever read | rank 0  all/step:0  feed x w x    block "
+            "step, microbatch 0");
+}
+
+// Bundles from before 1.12 are proved program by program, and the proof says so.
+TEST(Joint, EarlierFormats) {
+  Bundle bundle = toy::pipeline(2);
+  erase(bundle.programs[0], "update", 3);
+  EXPECT_EQ(says(bundle, asItIs), "V5 replicas: ranks 0 and 1 end tensor 'w0' of entry train with different values");
+  bundle.manifest.minor = 11;
+  Verdict verdict = verifyBundle(bundle);
+  EXPECT_FALSE(verdict.proof.together);
+  std::string line = verify::format(verdict, "b");
+  EXPECT_NE(line.find("; programs not compared together (a bundle from before format 1.12)\n"), std::string::npos)
+      << line;
 }
 
 // V5: a sum without the last microbatch, where that was the only one that added; a summand twice.
@@ -239,6 +301,18 @@ TEST(Joint, Fetched) {
             "V1 rank 1 does not give output 'y' in entry eval, others do");
 }
 
+// V1: a buffer with the name of a tensor holds that one.
+TEST(Joint, StateNames) {
+  EXPECT_EQ(says(twoParameters(),
+                 [](Bundle &b) {
+                   Program &p = b.programs[0];
+                   for (const char *suffix : {"", ".m"})
+                     std::swap(p.buffers[p.findBuffer(std::string("w") + suffix)].tensor,
+                               p.buffers[p.findBuffer(std::string("v") + suffix)].tensor);
+                 }),
+            "V1 buffer 'w' of all has the name of a tensor, but holds 'v'");
+}
+
 // V1: an update takes its own parameter's state, each kind at its place.
 TEST(Joint, OwnState) {
   EXPECT_EQ(
@@ -262,7 +336,7 @@ TEST(Joint, Coordinates) {
                  [](Bundle &b) {
                    std::swap(b.manifest.tensors[0].layout.parts[0].ranks, b.manifest.tensors[0].layout.parts[1].ranks);
                  }),
-            "V1 tensor 'p0' has its rectangles in another order than coordinates of axis 'tp' in dim 0");
+            "V1 tensor 'w0' has its rectangles in another order than coordinates of axis 'tp' in dim 0");
   EXPECT_EQ(says(toy::pipeline(2),
                  [](Bundle &b) {
                    Input whole = b.manifest.inputs[0];

@@ -302,7 +302,7 @@ TEST(Verify, Twins) {
                      at(b.programs.back(), "update", 1).operands[1].buffer = 1; // both gradients into p1
                      at(b.programs.back(), "update", 2).operands[1].buffer = 0;
                    }),
-            "V5 diverged: ranks 0 and 3 compute tensor 'p0' of entry train in different ways");
+            "V5 diverged: ranks 0 and 3 compute tensor 'w0' of entry train in different ways");
   // Both copy a row over what is summed, but not the same one.
   auto copyRow = [](Program &program, uint64_t from) {
     auto row = [&](std::string_view of, uint64_t offset) {

@@ -189,6 +189,8 @@ struct ModelFile {
 
 /// manifest.json.
 struct Manifest {
+  /// Minor version of the format in which it was written; what is written has formatMinor.
+  int64_t minor = formatMinor;
   /// SHA-256 over the lines "name size sha256\n" of `files`; made by writeBundle, checked by readBundle.
   std::string bundleHash;
   std::string planHash;

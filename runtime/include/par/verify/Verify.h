@@ -19,6 +19,8 @@ struct Proof {
   uint64_t longestChain = 0;
   /// Bytes of each role's arena.
   std::vector<uint64_t> arenas;
+  /// What all programs compute was compared; of bundles from before format 1.12 it is not.
+  bool together = false;
   /// Files were read, and their hashes compared.
   bool hashed = false;
 };
@@ -45,10 +47,6 @@ struct Options {
   /// Where the bundle's files lie, whose hashes readBundle has compared: those of kernels are looked at, too.
   /// Empty for a bundle that is in memory alone.
   std::string folder = {};
-  /// Also run all programs of an entry together on expressions (docs/bundle.md, "All programs together"): finds what is
-  /// changed alike on all ranks, but still refuses valid programs of some plans. So only par-verify --jointly asks for
-  /// it.
-  bool jointly = false;
 };
 
 /// Proves an in-memory bundle.
