@@ -260,8 +260,8 @@ SaveReader::RankFile SaveReader::openRankFile(size_t rank) const {
   if (index.format > 1) {
     checkFacts(*opened.reader, rank);
     auto checksum = opened.reader->metadata().find("checksum");
-    opened.data = std::make_shared<SavedData>(opened.reader, path,
-                                              checksum == opened.reader->metadata().end() ? "" : checksum->second);
+    opened.data = std::make_shared<SavedData>(
+        opened.reader, path, checksum == opened.reader->metadata().end() ? "" : checksum->second, otherComplete);
   }
   return opened;
 }

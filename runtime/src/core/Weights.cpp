@@ -3,7 +3,6 @@
 #include "par/core/Weights.h"
 
 #include "format/Json.h"
-#include "par/core/Checkpoint.h"
 #include "par/core/Checksum.h"
 #include "par/core/Convert.h"
 #include "par/core/Failure.h"
@@ -455,8 +454,7 @@ void WeightStore::checkSaved(uint32_t rank, uint32_t ranks) const {
 
 void SavedData::check() const {
   if (!intact())
-    throw Failure::at(save, Message::checkpointDamaged, fs::path(file->path()).filename().string(),
-                      otherComplete(save));
+    throw Failure::at(save, Message::checkpointDamaged, fs::path(file->path()).filename().string(), advise(save));
 }
 
 /// Elements of a piece from `first` on, which lie side by side in both; floats of another type are converted.

@@ -18,9 +18,11 @@ namespace par::core {
 /// reads it.
 class SavedData {
 public:
-  /// `save` is the folder, for messages; `checksum` is that of all data of the file.
-  SavedData(std::shared_ptr<const SafetensorsReader> file, std::string save, std::string checksum)
-      : file(std::move(file)), save(std::move(save)), checksum(std::move(checksum)) {}
+  /// `save` is the folder, for messages; `checksum` is that of all data of the file; `advise` says which other save the
+  /// user may take instead of a damaged one.
+  SavedData(std::shared_ptr<const SafetensorsReader> file, std::string save, std::string checksum,
+            std::string (*advise)(const std::string &save))
+      : file(std::move(file)), save(std::move(save)), checksum(std::move(checksum)), advise(advise) {}
   /// Whether the checksum is that of the data.
   bool intact() const;
   /// Throws Failure where it is not.
@@ -29,6 +31,7 @@ public:
 private:
   std::shared_ptr<const SafetensorsReader> file;
   std::string save, checksum;
+  std::string (*advise)(const std::string &save);
   mutable std::once_flag once;
   mutable bool good = false;
 };
