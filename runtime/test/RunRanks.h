@@ -2,6 +2,7 @@
 #pragma once
 
 #include "par/comm/Launch.h"
+#include "par/core/Devices.h"
 #include "par/core/Failure.h"
 #include "par/core/Session.h"
 
@@ -20,7 +21,7 @@ inline int runRanks(const format::Bundle &bundle, const std::function<void(core:
   launch.transport = comm::Transport::inproc;
   return comm::run(launch, [&](comm::Control &control) {
     try {
-      core::Session session(bundle, "toy.par", control, {});
+      core::Session session(bundle, "toy.par", control, core::deviceNamed("cpu"));
       body(session);
       return 0;
     } catch (const core::Failure &failure) {

@@ -1,6 +1,7 @@
 // Runs a bundle on made-up data and tells what came out.
 #include "Simulate.h"
 #include "par/comm/Launch.h"
+#include "par/core/Devices.h"
 #include "par/core/Failure.h"
 
 #include <bit>
@@ -136,7 +137,7 @@ Ran par::toy::runBundle(const format::Bundle &bundle, const std::string &folder,
   };
   comm::run(launch, [&](comm::Control &control) {
     try {
-      core::Session session(bundle, folder, control, {1, false, world ? "sim" : "cpu", world});
+      core::Session session(bundle, folder, control, core::deviceNamed(world ? "sim" : "cpu"), {1, false, world});
       digests[control.rank()] = runEntries(session, bundle, withValues ? &values[control.rank()] : nullptr);
       if (control.rank() == 0)
         ran.stamps = session.stamps();

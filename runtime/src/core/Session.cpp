@@ -109,12 +109,12 @@ comm::Hello helloOf(const format::Manifest &manifest, uint32_t rank, const std::
 } // namespace
 
 Session::Session(const format::Bundle &bundle, const std::string &folder, comm::Control &control,
-                 const SessionOptions &options)
+                 const MakeDevice &makeDevice, const SessionOptions &options)
     : bundle(bundle), folder(folder), control(control),
       program(bundle.programs[bundle.manifest.ranks.at(control.rank()).role]), checkArena(options.checkArena) {
   DeviceOptions wanted{&bundle,       folder,       control.rank(), options.threads, checkArena ? guardBytes : 0,
                        options.world, options.comm, options.tuning};
-  device = makeDevice(options.device, wanted);
+  device = makeDevice(wanted);
   control.meet(helloOf(bundle.manifest, control.rank(), device->libraries()));
   use.bound = program.arena.deviceBytes();
   device->connect(control);

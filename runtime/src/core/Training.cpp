@@ -3,6 +3,7 @@
 #include "Progress.h"
 #include "Results.h"
 
+#include "par/core/Devices.h"
 #include "par/core/Export.h"
 #include "par/core/Failure.h"
 #include "par/core/LearningRate.h"
@@ -18,7 +19,7 @@ class RankRun {
 public:
   RankRun(const Job &job, comm::Control &control)
       : job(job), options(job.options), control(control), manifest(job.bundle.manifest),
-        session(job.bundle, job.name, control, sessionOptions(job)), progress(job, control),
+        session(job.bundle, job.name, control, deviceNamed(job.device()), sessionOptions(job)), progress(job, control),
         trace(options, control.rank() == 0),
         writer(session, session.rank() == 0 ? job.saves.get() : nullptr, options.save, options.keep) {}
 
@@ -54,7 +55,7 @@ public:
 private:
   static SessionOptions sessionOptions(const Job &job) {
     int threads = job.options.threads ? job.options.threads : static_cast<int>(job.bundle.manifest.threads);
-    return {threads, job.options.checkArena, job.device(), job.world, job.options.comm, tuningOf(job)};
+    return {threads, job.options.checkArena, job.world, job.options.comm, tuningOf(job)};
   }
 
   /// Beside the checkpoints: DIR/tuning.json for DIR/STEP.

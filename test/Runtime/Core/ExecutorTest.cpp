@@ -1,6 +1,7 @@
 // Toy programs on several ranks compute what their one-device meaning says, bit for bit the same every time.
 #include "RunRanks.h"
 #include "ToyBundles.h"
+#include "par/core/Devices.h"
 #include "par/core/Rectangles.h"
 
 #include <array>

@@ -1,5 +1,7 @@
 #include "CudaFixture.h"
 
+#include "par/core/Devices.h"
+
 #include <filesystem>
 #include <fstream>
 
@@ -28,13 +30,12 @@ int runOn(const std::string &device, const format::Bundle &bundle, const std::fu
     try {
       stub::Machine::get().nameThread("rank " + std::to_string(control.rank()));
       core::SessionOptions options;
-      options.device = device.substr(0, device.find(' '));
       options.comm = device == "cuda nccl" ? "nccl" : "inproc";
       options.tuning.times = device.starts_with(
           "cuda tuned "); // TuningTest.cpp: elsewhere a program's work is counted from its first piece on
       if (options.tuning.times)
         options.tuning.read = options.tuning.write = device.substr(std::string("cuda tuned ").size());
-      core::Session session(bundle, folder, control, options);
+      core::Session session(bundle, folder, control, core::deviceNamed(device.substr(0, device.find(' '))), options);
       body(session);
       return 0;
     } catch (const core::Failure &failure) {

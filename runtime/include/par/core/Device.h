@@ -13,6 +13,8 @@
 #include "par/core/Failure.h"
 #include "par/core/Loader.h"
 
+#include <functional>
+
 namespace par::sim {
 class World;
 }
@@ -152,7 +154,7 @@ private:
   std::span<const std::byte> seen;
 };
 
-/// The device called `name`: "cpu", "sim". Throws Failure where this machine or this build has none.
-std::unique_ptr<Device> makeDevice(const std::string &name, const DeviceOptions &options);
+/// Makes the device of a rank. Throws Failure where this machine or this build has none.
+using MakeDevice = std::function<std::unique_ptr<Device>(const DeviceOptions &)>;
 
 } // namespace par::core

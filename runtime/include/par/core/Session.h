@@ -13,7 +13,6 @@ namespace par::core {
 struct SessionOptions {
   int threads = 1;
   bool checkArena = false;
-  std::string device = "cpu";                  ///< see makeDevice()
   std::shared_ptr<sim::World> world = nullptr; ///< see DeviceOptions
   std::string comm = "auto";                   ///< likewise
   Tuning tuning = {};                          ///< likewise
@@ -42,9 +41,9 @@ struct ArenaUse {
 
 class Session : private EntryHost {
 public:
-  /// Connects, binds and expands. Every rank calls it. `bundle` must outlive the session.
-  Session(const format::Bundle &bundle, const std::string &folder, comm::Control &control,
-          const SessionOptions &options);
+  /// Makes the device, connects, binds and expands. Every rank calls it. `bundle` must outlive the session.
+  Session(const format::Bundle &bundle, const std::string &folder, comm::Control &control, const MakeDevice &makeDevice,
+          const SessionOptions &options = {});
   ~Session() override;
 
   uint32_t rank() const { return control.rank(); }
