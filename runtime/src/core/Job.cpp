@@ -9,7 +9,7 @@
 #include "par/core/Failure.h"
 #include "par/core/ForeignFiles.h"
 #include "par/cpu/Machine.h"
-#include "par/cuda/Device.h"
+#include "par/cuda/Driver.h"
 #include "par/sim/World.h"
 #include "par/verify/Verify.h"
 

@@ -4,8 +4,8 @@
 
 #include "comm/Engine.h"
 #include "cuda/Agree.h"
+#include "cuda/AgreeGraphs.h"
 #include "cuda/Graphs.h"
-#include "cuda/LibraryGraphs.h"
 #include "cuda/Stamps.h"
 #include "cuda/Watch.h"
 #include "par/core/Failure.h"

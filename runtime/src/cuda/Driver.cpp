@@ -1,7 +1,6 @@
 #include "par/cuda/Driver.h"
 
 #include "par/core/Failure.h"
-#include "par/cuda/Device.h"
 
 namespace par::cuda {
 

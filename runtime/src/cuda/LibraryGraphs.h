@@ -1,7 +1,6 @@
 // The builtins that cuDNN computes: convolutions and attentions, each one graph.
 #pragma once
 
-#include "cuda/Agree.h"
 #include "par/cuda/DnnGraph.h"
 #include "par/cuda/Kernels.h"
 
@@ -44,11 +43,5 @@ protected:
 bool isGraphBuiltin(std::string_view builtin);
 /// The graph of a builtin of which that is true. Throws core::Failure where cuDNN refuses it.
 std::unique_ptr<GraphKernel> makeGraphKernel(const Dnn &dnn, const GraphUse &use);
-
-bool anyGraph(const format::Bundle &bundle);
-/// Collective: gives `kernels` those of this rank's program, planned. Replicas must not diverge, so rank 0 chooses
-/// the engines for all programs, by its file, by timing or by the heuristic, and tells the others. Throws
-/// core::Failure, with the ONNX node, where cuDNN cannot compute one.
-void agreeOnGraphs(const Agreement &of, const Dnn &dnn, Kernels &kernels, std::string &remark);
 
 } // namespace par::cuda

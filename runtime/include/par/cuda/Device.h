@@ -11,7 +11,4 @@ namespace par::cuda {
 /// step and names the one that fails; PAR_CUDA_STALL=SECONDS (600) without progress end the job.
 std::unique_ptr<core::Device> makeDevice(const core::DeviceOptions &options);
 
-/// Whether a CUDA driver can be opened. Does not start it: a process that has started it must not fork.
-bool hasDriver();
-
 } // namespace par::cuda

@@ -103,4 +103,7 @@ private:
   int number = 0;
 };
 
+/// Whether a CUDA driver can be opened. Does not start it: a process that has started it must not fork.
+bool hasDriver();
+
 } // namespace par::cuda
