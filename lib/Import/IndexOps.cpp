@@ -1,6 +1,6 @@
 // Gathers.
+#include "ApplyMarks.h"
 #include "Indices.h"
-#include "TrainingMarks.h"
 #include "par/Dialect/Term.h"
 
 namespace par {

@@ -4,15 +4,12 @@
 
 #include "par/Onnx/Model.h"
 
-#include "mlir/IR/Value.h"
 #include "mlir/Support/LLVM.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/Error.h"
 
 namespace par {
-
-class NodeImporter;
 
 /// How PyTorch differentiates one embedding: the gradient of its result that reaches the table.
 struct EmbeddingMark {
@@ -32,9 +29,8 @@ struct TrainingMarks {
 /// file without it. Fails with a lower-case sentence where it is no such text, or names what the model does not have.
 llvm::Expected<TrainingMarks> readTrainingMarks(const onnx::Model &model);
 
-/// The rows that a Gather looked up at `indices` along `dim`, which has `size`: with PyTorch's gradient where the file
-/// says that the node is an embedding. An error where it can be none.
-mlir::FailureOr<mlir::Value> markEmbedding(NodeImporter &importer, mlir::Value rows, mlir::Value indices, int64_t dim,
-                                           int64_t size);
+/// The variable that counts a batch norm's steps: "features.1.num_batches_tracked". `module` is "" where the model is
+/// the batch norm.
+std::string batchNormCounter(llvm::StringRef module);
 
 } // namespace par
