@@ -1,7 +1,6 @@
 // One rank's queues.
 #include "comm/Engine.h"
 #include "comm/Diagnosis.h"
-#include "par/comm/Launch.h"
 #include "par/comm/Sentences.h"
 
 #include <algorithm>

@@ -22,6 +22,9 @@
 
 namespace par::comm {
 
+/// Exit code of a job in which a rank died or stopped, or ranks disagreed.
+inline constexpr int exitRankLost = 4;
+
 /// One group of ranks that communicate. Every rank of the job gives the same table of them to connect(); a
 /// communicator is its index in that table, and bound to the queue on which a rank first posts on it.
 struct Members {

@@ -36,9 +36,6 @@ struct Launch {
   double joinTimeout = 60; ///< seconds until all ranks must have come
 };
 
-/// Exit code of a job in which a rank died or stopped, or ranks disagreed.
-inline constexpr int exitRankLost = 4;
-
 /// What is wrong with how the job was started; what() is the message without "NAME: error: ".
 struct LaunchError : std::runtime_error {
   LaunchError(int code, const std::string &message) : std::runtime_error(message), code(code) {}
