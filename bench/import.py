@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 
-sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "test/Import/Inputs"))
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "test/Phases/Import/Inputs"))
 from encode import block, metadata, node, number, value_info
 
 WIDTH = 1024

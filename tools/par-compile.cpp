@@ -1,7 +1,7 @@
 // ONNX model and plan to a bundle.
 #include "par/Driver/Compile.h"
-#include "par/Plan/Schema.h"
-#include "par/Solver/Schedules.h"
+#include "par/Plan/Language/Schema.h"
+#include "par/Solver/Schedules/Schedules.h"
 #include "par/format/Process.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"

@@ -1,7 +1,7 @@
 // The tool of pass developers: every pass, pipeline and gate on IR from a file or stdin.
 #include "par/AllPasses.h.inc"
 #include "par/Dialect/Par.h"
-#include "par/Solver/ProblemText.h"
+#include "par/Solver/Problem/ProblemText.h"
 #include "par/format/Process.h"
 
 #include "mlir/IR/DialectRegistry.h"

@@ -1,8 +1,8 @@
-#include "par/Interfaces/Cost.h"
+#include "par/Dialect/Interfaces/Cost.h"
 
 #include "par/Dialect/Concerns.h"
 
-#include "par/Interfaces/Cost.cpp.inc"
+#include "par/Dialect/Interfaces/Cost.cpp.inc"
 
 using namespace mlir;
 

@@ -1,8 +1,8 @@
-#include "par/Interfaces/Decomposable.h"
+#include "par/Dialect/Interfaces/Decomposable.h"
 
 #include "par/Dialect/Concerns.h"
 
-#include "par/Interfaces/Decomposable.cpp.inc"
+#include "par/Dialect/Interfaces/Decomposable.cpp.inc"
 
 using namespace mlir;
 

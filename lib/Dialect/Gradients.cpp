@@ -1,8 +1,8 @@
-#include "par/Interfaces/Differentiable.h"
+#include "par/Dialect/Interfaces/Differentiable.h"
 
 #include "par/Dialect/Concerns.h"
 
-#include "par/Interfaces/Differentiable.cpp.inc"
+#include "par/Dialect/Interfaces/Differentiable.cpp.inc"
 
 using namespace mlir;
 

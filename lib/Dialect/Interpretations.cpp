@@ -1,8 +1,8 @@
-#include "par/Interfaces/Interpretable.h"
+#include "par/Dialect/Interfaces/Interpretable.h"
 
 #include "par/Dialect/Concerns.h"
 
-#include "par/Interfaces/Interpretable.cpp.inc"
+#include "par/Dialect/Interfaces/Interpretable.cpp.inc"
 
 namespace par {
 

@@ -1,8 +1,8 @@
-#include "par/Interfaces/Lowerable.h"
+#include "par/Dialect/Interfaces/Lowerable.h"
 
 #include "par/Dialect/Concerns.h"
 
-#include "par/Interfaces/Lowerable.cpp.inc"
+#include "par/Dialect/Interfaces/Lowerable.cpp.inc"
 
 using namespace mlir;
 
@@ -15,8 +15,8 @@ void registerContractLowerings(DialectRegistry &registry);
 void registerIndexLowerings(DialectRegistry &registry);
 void registerWindowLowerings(DialectRegistry &registry);
 
-// Composites have no lowering of their own: Codegen takes them apart (par/Interfaces/Decomposable.td) and fuses the
-// parts.
+// Composites have no lowering of their own: Codegen takes them apart (par/Dialect/Interfaces/Decomposable.td) and fuses
+// the parts.
 void registerLowerings(DialectRegistry &registry) {
   registerElementwiseLowerings(registry);
   registerShapeLowerings(registry);

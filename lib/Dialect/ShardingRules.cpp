@@ -1,6 +1,6 @@
 // The sharding rule of an op as data, with its text form printed and parsed, and the default local op: a clone on the
 // shards' types.
-#include "par/Interfaces/ShardingRule.h"
+#include "par/Dialect/Interfaces/ShardingRule.h"
 
 #include "par/Dialect/Concerns.h"
 
@@ -8,7 +8,7 @@
 
 using namespace mlir;
 
-#include "par/Interfaces/ShardingRule.cpp.inc"
+#include "par/Dialect/Interfaces/ShardingRule.cpp.inc"
 
 namespace par {
 

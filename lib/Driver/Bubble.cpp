@@ -1,6 +1,6 @@
 #include "Bubble.h"
 
-#include "par/Solver/OrderTable.h"
+#include "par/Solver/Order/OrderTable.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace llvm;

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "par/Plan/Plan.h"
+#include "par/Plan/Model/Plan.h"
 #include "par/Simulator/Simulator.h"
 
 namespace par {

@@ -1,8 +1,8 @@
 // What a rank sends in one step, and which line of the plan forced it.
 #pragma once
 
-#include "par/Annotate/Passes.h"
-#include "par/Simulator/Hardware.h"
+#include "par/Base/Hardware.h"
+#include "par/Phases/Annotate/Passes.h"
 #include "par/format/Bundle.h"
 
 namespace par {

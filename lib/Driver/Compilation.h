@@ -5,8 +5,8 @@
 #include "Summary.h"
 
 #include "par/Driver/Compile.h"
-#include "par/Import/Import.h"
 #include "par/Interpreter/Interpreter.h"
+#include "par/Phases/Import/Import.h"
 #include "par/Simulator/Simulator.h"
 
 #include <chrono>

@@ -3,11 +3,11 @@
 #include "Diagnostics.h"
 #include "Reproducer.h"
 
-#include "par/Import/Names.h"
-#include "par/Import/Passes.h"
-#include "par/Plan/ForeignNames.h"
-#include "par/Split/Passes.h"
-#include "par/Train/Passes.h"
+#include "par/Phases/Import/Names.h"
+#include "par/Phases/Import/Passes.h"
+#include "par/Phases/Split/Passes.h"
+#include "par/Phases/Train/Passes.h"
+#include "par/Plan/Language/ForeignNames.h"
 #include "par/format/Printable.h"
 
 #include "mlir/IR/Verifier.h"

@@ -1,7 +1,7 @@
 #include "Diagnostics.h"
 
-#include "par/Import/Provenance.h"
-#include "par/Plan/Errors.h"
+#include "par/Base/Provenance.h"
+#include "par/Plan/Language/Errors.h"
 #include "par/format/PlainFile.h"
 
 #include "mlir/IR/Location.h"

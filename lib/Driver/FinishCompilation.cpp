@@ -5,7 +5,7 @@
 #include "KernelTable.h"
 #include "MemoryTable.h"
 
-#include "par/KernelCheck/KernelCheck.h"
+#include "par/Phases/KernelCheck/KernelCheck.h"
 #include "par/format/Printable.h"
 #include "par/verify/Verify.h"
 

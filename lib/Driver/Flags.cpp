@@ -1,6 +1,6 @@
 // The command line of a tool as a table.
 #include "par/Driver/Flags.h"
-#include "par/Plan/Schema.h"
+#include "par/Plan/Language/Schema.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVectorExtras.h"
 #include "llvm/Support/Path.h"

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "par/Codegen/Codegen.h"
+#include "par/Phases/Codegen/Codegen.h"
 #include "par/format/Bundle.h"
 
 #include "llvm/ADT/StringMap.h"

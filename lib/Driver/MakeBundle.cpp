@@ -1,8 +1,8 @@
 #include "MakeBundle.h"
 
-#include "par/Import/Import.h"
 #include "par/Onnx/Model.h"
-#include "par/Split/Passes.h"
+#include "par/Phases/Import/Import.h"
+#include "par/Phases/Split/Passes.h"
 #include "par/format/DataFile.h"
 #include "par/format/PlainFile.h"
 #include "par/format/Sha256.h"

@@ -1,8 +1,8 @@
 // From a module after Memory to the folder that is run.
 #pragma once
 
-#include "par/Annotate/Passes.h"
-#include "par/Bundle/Bundle.h"
+#include "par/Phases/Annotate/Passes.h"
+#include "par/Phases/Bundle/Bundle.h"
 
 namespace par {
 namespace onnx {

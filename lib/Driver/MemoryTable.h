@@ -2,7 +2,7 @@
 #pragma once
 
 #include "par/Driver/Finding.h"
-#include "par/Plan/Plan.h"
+#include "par/Plan/Model/Plan.h"
 #include "par/format/Bundle.h"
 
 namespace par {

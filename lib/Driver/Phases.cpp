@@ -1,15 +1,15 @@
 #include "Phases.h"
 
-#include "par/Collectives/Passes.h"
 #include "par/Driver/Compile.h"
-#include "par/Kernels/Passes.h"
-#include "par/Memory/Passes.h"
-#include "par/Partition/Passes.h"
-#include "par/Propagate/Passes.h"
-#include "par/Recompute/Passes.h"
-#include "par/Schedule/Passes.h"
-#include "par/Split/Passes.h"
-#include "par/Train/Passes.h"
+#include "par/Phases/Collectives/Passes.h"
+#include "par/Phases/Kernels/Passes.h"
+#include "par/Phases/Memory/Passes.h"
+#include "par/Phases/Partition/Passes.h"
+#include "par/Phases/Propagate/Passes.h"
+#include "par/Phases/Recompute/Passes.h"
+#include "par/Phases/Schedule/Passes.h"
+#include "par/Phases/Split/Passes.h"
+#include "par/Phases/Train/Passes.h"
 
 using namespace mlir;
 

@@ -1,7 +1,7 @@
 // The phases of docs/design.md §2 with the options that a plan gives them.
 #pragma once
 
-#include "par/Annotate/Passes.h"
+#include "par/Phases/Annotate/Passes.h"
 
 #include <functional>
 

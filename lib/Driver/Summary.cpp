@@ -2,8 +2,8 @@
 // shortened to the segments that tell them apart.
 #include "Summary.h"
 
-#include "par/Annotate/GradientFlow.h"
-#include "par/Import/Provenance.h"
+#include "par/Base/Provenance.h"
+#include "par/Phases/Annotate/GradientFlow.h"
 
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"

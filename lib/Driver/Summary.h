@@ -1,7 +1,7 @@
 // The lines that par-compile prints: docs/plan.md §3.1.
 #pragma once
 
-#include "par/Annotate/Passes.h"
+#include "par/Phases/Annotate/Passes.h"
 
 namespace par {
 

@@ -5,7 +5,7 @@
 #include "Diagnostics.h"
 #include "MemoryTable.h"
 
-#include "par/Plan/ForeignNames.h"
+#include "par/Plan/Language/ForeignNames.h"
 
 #include "llvm/Support/Format.h"
 

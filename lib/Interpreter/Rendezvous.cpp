@@ -1,7 +1,7 @@
 // Communication between interpreted programs: a send meets its receive, and a reduction runs when all members stand at
 // it. If no program can move, the deadlock is reported with each one's position.
 #include "Rendezvous.h"
-#include "par/Interpreter/Combine.h"
+#include "par/Dialect/Combine.h"
 
 using namespace mlir;
 

@@ -1,4 +1,4 @@
-#include "par/Interfaces/Interpretable.h"
+#include "par/Dialect/Interfaces/Interpretable.h"
 #include "par/Interpreter/Interpreter.h"
 
 using namespace mlir;

@@ -1,8 +1,8 @@
 // Interprets an entry of all programs: each runs until it must communicate, then they meet (Rendezvous.h). Afterwards
 // gradients and states of all ranks are joined into whole values.
 #include "Rendezvous.h"
-#include "par/Interpreter/Combine.h"
-#include "par/Interpreter/Indexing.h"
+#include "par/Base/Indexing.h"
+#include "par/Dialect/Combine.h"
 
 using namespace mlir;
 

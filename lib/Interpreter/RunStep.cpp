@@ -1,9 +1,9 @@
 // Interprets a step on whole values; fragments with shardings run on the shards of every rank of their stage. Several
 // calls of a step carry variables from one to the next.
+#include "par/Base/Indexing.h"
 #include "par/Dialect/Calls.h"
-#include "par/Interfaces/Interpretable.h"
-#include "par/Interpreter/Combine.h"
-#include "par/Interpreter/Indexing.h"
+#include "par/Dialect/Combine.h"
+#include "par/Dialect/Interfaces/Interpretable.h"
 #include "par/Interpreter/Interpreter.h"
 
 using namespace mlir;

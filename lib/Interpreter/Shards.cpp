@@ -1,4 +1,4 @@
-#include "par/Interpreter/Indexing.h"
+#include "par/Base/Indexing.h"
 #include "par/Interpreter/Interpreter.h"
 
 #include <bit>

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "par/Plan/Schema.h"
+#include "par/Plan/Language/Schema.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -98,7 +98,8 @@ static void printRefused(raw_ostream &os) {
 }
 
 void printPlanKeys(raw_ostream &os) {
-  os << "# Keys of a plan\n\nMade by `par-compile --print-keys` from lib/Plan/Schema.cpp. Each key is followed by the"
+  os << "# Keys of a plan\n\nMade by `par-compile --print-keys` from lib/Plan/Language/Schema.cpp. Each key is "
+        "followed by the"
         " values that it takes, its\ndefault and its meaning. A word in <> stands for an axis, a symbol, a pattern"
         " ([plan.md](plan.md) 1.2) or the index of a\ndim. [plan.md](plan.md) 1.3 explains the keys by topic.\n";
   for (const PlanKey &key : planKeys()) {

@@ -1,9 +1,9 @@
-#include "par/Solver/GlobalOrder.h"
-#include "par/Solver/OrderTable.h"
-#include "par/Solver/Packing.h"
-#include "par/Solver/RecomputeChoice.h"
-#include "par/Solver/ReshardPath.h"
-#include "par/Solver/StageCut.h"
+#include "par/Solver/Cut/StageCut.h"
+#include "par/Solver/Order/GlobalOrder.h"
+#include "par/Solver/Order/OrderTable.h"
+#include "par/Solver/Pack/Packing.h"
+#include "par/Solver/Recompute/RecomputeChoice.h"
+#include "par/Solver/Reshard/ReshardPath.h"
 
 using namespace par;
 using llvm::Error;

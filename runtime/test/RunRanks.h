@@ -1,10 +1,10 @@
 // Runs something on every rank of a toy bundle, as threads of the test.
 #pragma once
 
-#include "par/comm/Launch.h"
-#include "par/core/Devices.h"
-#include "par/core/Failure.h"
-#include "par/core/Session.h"
+#include "par/app/Devices.h"
+#include "par/comm/job/Launch.h"
+#include "par/messages/Failure.h"
+#include "par/session/Session.h"
 
 #include <cmath>
 #include <functional>

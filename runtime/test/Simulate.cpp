@@ -1,8 +1,8 @@
 // Runs a bundle on made-up data and tells what came out.
 #include "Simulate.h"
-#include "par/comm/Launch.h"
-#include "par/core/Devices.h"
-#include "par/core/Failure.h"
+#include "par/app/Devices.h"
+#include "par/comm/job/Launch.h"
+#include "par/messages/Failure.h"
 
 #include <bit>
 #include <cmath>

@@ -1,8 +1,8 @@
 // Runs a bundle on made-up data and tells what came out.
 #pragma once
 
-#include "par/core/Data.h"
-#include "par/core/Session.h"
+#include "par/data/Data.h"
+#include "par/session/Session.h"
 #include "par/sim/World.h"
 
 namespace par::toy {

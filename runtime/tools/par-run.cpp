@@ -1,10 +1,10 @@
 // par-run BUNDLE: trains or evaluates a bundle. The work is in core/Job.h.
-#include "par/core/Failure.h"
-#include "par/core/Job.h"
+#include "par/app/Job.h"
 #include "par/format/Manifest.h"
 #include "par/format/OutOfMemory.h"
 #include "par/format/Printable.h"
 #include "par/format/Process.h"
+#include "par/messages/Failure.h"
 
 #include <cstdlib>
 #include <iostream>

@@ -1,10 +1,10 @@
 // What every op of the dialect must have: no op can be added without its concerns and its tests.
 #include "par/Dialect/Attach.h"
-#include "par/Interfaces/Cost.h"
-#include "par/Interfaces/Decomposable.h"
-#include "par/Interfaces/Interpretable.h"
-#include "par/Interfaces/Lowerable.h"
-#include "par/Interfaces/ShardingRule.h"
+#include "par/Dialect/Interfaces/Cost.h"
+#include "par/Dialect/Interfaces/Decomposable.h"
+#include "par/Dialect/Interfaces/Interpretable.h"
+#include "par/Dialect/Interfaces/Lowerable.h"
+#include "par/Dialect/Interfaces/ShardingRule.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"

@@ -4,7 +4,7 @@
 #include "Facts/InTime.h"
 #include "Facts/Linear.h"
 
-#include "par/Interfaces/Decomposable.h"
+#include "par/Dialect/Interfaces/Decomposable.h"
 
 using namespace mlir;
 using namespace par;

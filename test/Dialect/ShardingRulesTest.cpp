@@ -1,5 +1,5 @@
 // The sharding rule of each op as text, which reads back, and what is wrong in a text that does not.
-#include "par/Interfaces/ShardingRule.h"
+#include "par/Dialect/Interfaces/ShardingRule.h"
 
 #include "mlir/Parser/Parser.h"
 

@@ -1,8 +1,8 @@
 // What tests of sharded steps share: meshes, random shardings, and how outcomes are compared.
 #pragma once
 
-#include "../Train/OneOp.h"
-#include "../Train/OtherCases.h"
+#include "../Phases/Train/OneOp.h"
+#include "../Phases/Train/OtherCases.h"
 
 #include "par/Dialect/Term.h"
 

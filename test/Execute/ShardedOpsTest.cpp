@@ -4,10 +4,10 @@
 // (check-all-shardings.test).
 #include "ShardedCase.h"
 
-#include "par/Interfaces/ShardingRule.h"
-#include "par/Partition/Passes.h"
-#include "par/Propagate/Passes.h"
-#include "par/Split/Passes.h"
+#include "par/Dialect/Interfaces/ShardingRule.h"
+#include "par/Phases/Partition/Passes.h"
+#include "par/Phases/Propagate/Passes.h"
+#include "par/Phases/Split/Passes.h"
 
 using namespace mlir;
 using namespace par;

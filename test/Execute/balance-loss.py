@@ -8,7 +8,7 @@ import shutil
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path += [str(HERE.parent / "Import/Inputs"), str(HERE.parent / "Models")]
+sys.path += [str(HERE.parent / "Phases/Import/Inputs"), str(HERE.parent / "Models")]
 from encode import encode
 from runs import Claims, Runs, largest, read_safetensors, write_safetensors
 

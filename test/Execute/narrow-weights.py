@@ -14,7 +14,7 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path += [str(HERE.parent / "Import/Inputs"), str(HERE.parent / "Models")]
+sys.path += [str(HERE.parent / "Phases/Import/Inputs"), str(HERE.parent / "Models")]
 from encode import encode  # noqa: E402
 from runs import Claims, Runs, largest, read_safetensors, types_of, write_safetensors  # noqa: E402
 

@@ -1,4 +1,4 @@
-"""Random small models, as random-programs.py plays them: lines for test/Import/Inputs/encode.py."""
+"""Random small models, as random-programs.py plays them: lines for test/Phases/Import/Inputs/encode.py."""
 
 
 class Graph:

@@ -1,9 +1,9 @@
 // Any bytes given as an ONNX file are imported or refused with an error; nothing else may happen.
 #include "InputFile.h"
 
-#include "par/Import/Import.h"
-#include "par/Import/Names.h"
-#include "par/Import/Passes.h"
+#include "par/Phases/Import/Import.h"
+#include "par/Phases/Import/Names.h"
+#include "par/Phases/Import/Passes.h"
 
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/Verifier.h"

@@ -2,8 +2,8 @@
 // patterns are held against are those of a small transformer.
 #include "InputFile.h"
 
-#include "par/Import/Import.h"
-#include "par/Plan/NameTable.h"
+#include "par/Phases/Import/Import.h"
+#include "par/Plan/Names/NameTable.h"
 
 #include "llvm/Support/raw_ostream.h"
 

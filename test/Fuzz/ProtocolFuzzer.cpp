@@ -1,10 +1,10 @@
 // Both sides of the control protocol, fed with bytes that nobody of Par has sent: strangers at the door,
 // ranks that know the secret, hosts that a rank meets before and after it has been let in, what ranks of one
 // host hand each other.
-#include "comm/Door.h"
-#include "comm/Host.h"
-#include "comm/Passage.h"
-#include "comm/Remote.h"
+#include "comm/job/Door.h"
+#include "comm/job/Host.h"
+#include "comm/job/Passage.h"
+#include "comm/job/Remote.h"
 
 #include <cstring>
 #include <sys/socket.h>

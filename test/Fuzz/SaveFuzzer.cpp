@@ -4,9 +4,9 @@
 // save to begin with is one of two ranks.
 #include "TrainingToy.h"
 
-#include "par/core/Checkpoint.h"
-#include "par/core/Checksum.h"
-#include "par/core/Failure.h"
+#include "par/files/Checksum.h"
+#include "par/messages/Failure.h"
+#include "par/save/Checkpoint.h"
 
 #include <cstring>
 #include <filesystem>

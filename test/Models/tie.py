@@ -22,7 +22,7 @@ from rename_model import (GRAPH_INITIALIZER, GRAPH_NODE, MODEL_GRAPH, NODE_INPUT
 from runs import HERE, Claims, Runs, read_safetensors, write_safetensors
 from train_reference import CASES
 
-ENCODE = HERE.parent / "Import/Inputs/encode.py"
+ENCODE = HERE.parent / "Phases/Import/Inputs/encode.py"
 HEAD, TABLE = "model.lm_head.weight", "model.transformer.wte.weight"
 STEPS = 4
 PLANS = {name: CASES[name] for name in ("one", "one-m8", "dp2", "tp2", "pp2", "pp2dp2tp2", "dp2tp3-vocab")}

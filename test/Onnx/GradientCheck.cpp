@@ -2,7 +2,7 @@
 #include "GradientCheck.h"
 
 #include "par/Dialect/Term.h"
-#include "par/Train/Passes.h"
+#include "par/Phases/Train/Passes.h"
 
 #include "mlir/Pass/PassManager.h"
 #include "llvm/Support/FormatVariadic.h"

@@ -2,10 +2,10 @@
 // case runs in a process of its own with a time limit.
 #include "GradientCheck.h"
 
-#include "par/Import/Import.h"
-#include "par/Import/Operators.h"
-#include "par/Import/Passes.h"
 #include "par/Interpreter/Interpreter.h"
+#include "par/Phases/Import/Import.h"
+#include "par/Phases/Import/Operators.h"
+#include "par/Phases/Import/Passes.h"
 
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Pass/PassManager.h"

@@ -8,7 +8,7 @@
 // docs/onnx.md.
 #include "NodeCase.h"
 
-#include "par/Import/Operators.h"
+#include "par/Phases/Import/Operators.h"
 
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Format.h"

@@ -1,7 +1,7 @@
 // What other systems call Par's keys: every text of the tables is a plan that Par takes.
-#include "par/Plan/ForeignNames.h"
-#include "par/Plan/NameTable.h"
-#include "par/Plan/Schema.h"
+#include "par/Plan/Language/ForeignNames.h"
+#include "par/Plan/Language/Schema.h"
+#include "par/Plan/Names/NameTable.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "gtest/gtest.h"
@@ -35,7 +35,7 @@ static bool isPath(llvm::StringRef text) {
 }
 
 TEST(ForeignNames, EachTextIsAPlan) {
-  auto tool = llvm::MemoryBuffer::getFile(PAR_SOURCE_DIR "/runtime/src/core/Options.cpp");
+  auto tool = llvm::MemoryBuffer::getFile(PAR_SOURCE_DIR "/runtime/src/app/Options.cpp");
   ASSERT_TRUE(bool(tool));
   for (const ForeignKey &key : foreignKeys()) {
     llvm::StringRef ours = key.ours;

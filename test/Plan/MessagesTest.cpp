@@ -1,6 +1,6 @@
 // Every message of the plan reader is quoted by a test of this folder.
-#include "par/Plan/Errors.h"
-#include "par/Plan/Schema.h"
+#include "par/Plan/Language/Errors.h"
+#include "par/Plan/Language/Schema.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FileSystem.h"
@@ -71,7 +71,7 @@ TEST(Messages, AllAreQuoted) {
     }
   }
 #define PLAN_MESSAGE(name, text) EXPECT_TRUE(quotes(plain, pieces(text))) << #name << ": " << text;
-#include "par/Plan/Messages.def"
+#include "par/Plan/Language/Messages.def"
 #undef PLAN_MESSAGE
 }
 

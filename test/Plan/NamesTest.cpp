@@ -1,5 +1,5 @@
 // A plan against the names of a model: errors 2, 3, 4 and 5 of docs/plan.md §5, and how the rules of shard resolve.
-#include "par/Plan/NameTable.h"
+#include "par/Plan/Names/NameTable.h"
 #include "gtest/gtest.h"
 
 using namespace par;

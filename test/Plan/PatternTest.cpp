@@ -1,5 +1,5 @@
 // Patterns against dotted names: docs/plan.md §1.2.
-#include "par/Plan/Pattern.h"
+#include "par/Plan/Language/Pattern.h"
 #include "gtest/gtest.h"
 
 using namespace par;

@@ -3,7 +3,7 @@
 // Qi et al. publish.
 #include "ToyBundles.h"
 #include "par/Simulator/Simulator.h"
-#include "par/Solver/OrderTable.h"
+#include "par/Solver/Order/OrderTable.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <cmath>

@@ -1,5 +1,5 @@
 // Every receiver gets its shard, each element from one sender that holds it, whatever the parts of the two sides are.
-#include "par/Solver/Exchange.h"
+#include "par/Solver/Reshard/Exchange.h"
 #include <algorithm>
 #include <gtest/gtest.h>
 #include <map>

@@ -1,5 +1,5 @@
-#include "par/Solver/GlobalOrder.h"
-#include "par/Solver/OrderTable.h"
+#include "par/Solver/Order/GlobalOrder.h"
+#include "par/Solver/Order/OrderTable.h"
 #include "llvm/ADT/STLExtras.h"
 #include <gtest/gtest.h>
 #include <map>

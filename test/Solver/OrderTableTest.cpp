@@ -1,5 +1,5 @@
 // Orders of pipeline schedules against their published closed forms, and the automatic order against exhaustive search.
-#include "par/Solver/OrderTable.h"
+#include "par/Solver/Order/OrderTable.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSet.h"

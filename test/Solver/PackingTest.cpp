@@ -1,4 +1,4 @@
-#include "par/Solver/Packing.h"
+#include "par/Solver/Pack/Packing.h"
 #include <ctime>
 #include <gtest/gtest.h>
 #include <random>

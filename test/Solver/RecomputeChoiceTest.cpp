@@ -1,4 +1,4 @@
-#include "par/Solver/RecomputeChoice.h"
+#include "par/Solver/Recompute/RecomputeChoice.h"
 #include <gtest/gtest.h>
 #include <random>
 

@@ -1,5 +1,5 @@
 // The paths between shardings: legal, the cheapest of all, and of as many bytes as their closed forms say.
-#include "par/Solver/ReshardPath.h"
+#include "par/Solver/Reshard/ReshardPath.h"
 #include "llvm/ADT/STLExtras.h"
 #include <gtest/gtest.h>
 #include <map>

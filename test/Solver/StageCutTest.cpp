@@ -1,5 +1,5 @@
 // Stage cuts against exhaustive search on random graphs, and on graphs of exported transformers.
-#include "par/Solver/StageCut.h"
+#include "par/Solver/Cut/StageCut.h"
 #include <ctime>
 #include <gtest/gtest.h>
 #include <random>

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "par/Dialect/Par.h"
-#include "par/Solver/Exchange.h"
+#include "par/Solver/Reshard/Exchange.h"
 
 namespace par {
 

@@ -1,7 +1,7 @@
 #pragma once
 
+#include "par/Dialect/Interfaces/Lowerable.h"
 #include "par/Dialect/Par.h"
-#include "par/Interfaces/Lowerable.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 

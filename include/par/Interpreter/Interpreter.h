@@ -1,7 +1,7 @@
 #pragma once
 
+#include "par/Base/Tensor.h"
 #include "par/Dialect/Par.h"
-#include "par/Interpreter/Tensor.h"
 
 #include <map>
 #include <optional>

@@ -1,7 +1,7 @@
 // Plays emitted programs in simulated time.
 #pragma once
 
-#include "par/Simulator/Hardware.h"
+#include "par/Base/Hardware.h"
 #include "par/format/Bundle.h"
 #include "llvm/Support/raw_ostream.h"
 

@@ -1,6 +1,6 @@
 #include "Scores.h"
 #include "par/Dialect/Attach.h"
-#include "par/Interfaces/Decomposable.h"
+#include "par/Dialect/Interfaces/Decomposable.h"
 
 using namespace mlir;
 

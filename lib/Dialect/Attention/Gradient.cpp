@@ -1,6 +1,6 @@
 #include "Scores.h"
 #include "par/Dialect/Attach.h"
-#include "par/Interfaces/Differentiable.h"
+#include "par/Dialect/Interfaces/Differentiable.h"
 
 using namespace mlir;
 

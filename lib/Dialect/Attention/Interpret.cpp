@@ -1,8 +1,8 @@
 #include "../TensorTypes.h"
+#include "par/Base/Indexing.h"
 #include "par/Dialect/Attach.h"
 #include "par/Dialect/Attention.h"
-#include "par/Interfaces/Interpretable.h"
-#include "par/Interpreter/Indexing.h"
+#include "par/Dialect/Interfaces/Interpretable.h"
 
 #include <cmath>
 

@@ -1,7 +1,7 @@
+#include "par/Base/Tensor.h"
 #include "par/Dialect/Attach.h"
 #include "par/Dialect/Beside.h"
-#include "par/Interfaces/Interpretable.h"
-#include "par/Interpreter/Tensor.h"
+#include "par/Dialect/Interfaces/Interpretable.h"
 
 using namespace mlir;
 using namespace par::interp;

@@ -1,4 +1,4 @@
-#include "par/Interfaces/Cost.h"
+#include "par/Dialect/Interfaces/Cost.h"
 #include "par/Dialect/Attach.h"
 
 using namespace mlir;

@@ -1,6 +1,6 @@
 #include "par/Dialect/Attach.h"
+#include "par/Dialect/Interfaces/Differentiable.h"
 #include "par/Dialect/Term.h"
-#include "par/Interfaces/Differentiable.h"
 
 using namespace mlir;
 

@@ -1,6 +1,6 @@
+#include "par/Base/Indexing.h"
 #include "par/Dialect/Attach.h"
-#include "par/Interfaces/Interpretable.h"
-#include "par/Interpreter/Indexing.h"
+#include "par/Dialect/Interfaces/Interpretable.h"
 
 using namespace mlir;
 using namespace par::interp;

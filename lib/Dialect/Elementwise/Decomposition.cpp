@@ -1,6 +1,6 @@
 #include "par/Dialect/Attach.h"
+#include "par/Dialect/Interfaces/Decomposable.h"
 #include "par/Dialect/Term.h"
-#include "par/Interfaces/Decomposable.h"
 
 #include <cmath>
 #include <numbers>

@@ -1,9 +1,9 @@
 // Gradients of elementwise ops, one formula an op, as terms over the cotangent, the operands and the result. Ties of
 // min and max give half to each operand, as in PyTorch.
 #include "par/Dialect/Attach.h"
+#include "par/Dialect/Interfaces/Differentiable.h"
 #include "par/Dialect/Splat.h"
 #include "par/Dialect/Term.h"
-#include "par/Interfaces/Differentiable.h"
 
 #include <numbers>
 

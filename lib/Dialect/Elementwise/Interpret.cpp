@@ -2,7 +2,7 @@
 // rounded to narrow types; random bits are Philox4x32-10.
 #include "../TensorTypes.h"
 #include "par/Dialect/Attach.h"
-#include "par/Interfaces/Interpretable.h"
+#include "par/Dialect/Interfaces/Interpretable.h"
 
 #include <cmath>
 

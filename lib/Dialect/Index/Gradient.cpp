@@ -1,5 +1,5 @@
 #include "par/Dialect/Attach.h"
-#include "par/Interfaces/Differentiable.h"
+#include "par/Dialect/Interfaces/Differentiable.h"
 
 #include "par/Dialect/Term.h"
 

@@ -1,10 +1,10 @@
 // Reference semantics of gather, take and the scatters. An index outside its dim is an error.
 #include "../NeutralElement.h"
 #include "../TensorTypes.h"
+#include "par/Base/Indexing.h"
 #include "par/Dialect/Attach.h"
-#include "par/Interfaces/Interpretable.h"
-#include "par/Interpreter/Combine.h"
-#include "par/Interpreter/Indexing.h"
+#include "par/Dialect/Combine.h"
+#include "par/Dialect/Interfaces/Interpretable.h"
 
 using namespace mlir;
 using namespace par::interp;

@@ -1,6 +1,6 @@
 // Sharding rules of gather, take and the scatters. A sharded indexed dim is a sum factor: each rank masks the indices
 // outside its shard, and the shards' results add up to the whole.
-#include "par/Interfaces/ShardingRule.h"
+#include "par/Dialect/Interfaces/ShardingRule.h"
 #include "../TensorTypes.h"
 #include "ShiftedIndices.h"
 #include "par/Dialect/Attach.h"

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "par/Interfaces/ShardingRule.h"
+#include "par/Dialect/Interfaces/ShardingRule.h"
 
 namespace par {
 

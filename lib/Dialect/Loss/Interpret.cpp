@@ -1,6 +1,6 @@
 #include "../TensorTypes.h"
 #include "par/Dialect/Attach.h"
-#include "par/Interfaces/Interpretable.h"
+#include "par/Dialect/Interfaces/Interpretable.h"
 
 #include <cmath>
 

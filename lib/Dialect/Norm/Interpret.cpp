@@ -1,7 +1,7 @@
 #include "../TensorTypes.h"
+#include "par/Base/Indexing.h"
 #include "par/Dialect/Attach.h"
-#include "par/Interfaces/Interpretable.h"
-#include "par/Interpreter/Indexing.h"
+#include "par/Dialect/Interfaces/Interpretable.h"
 
 #include <cmath>
 

@@ -1,5 +1,5 @@
 #include "par/Dialect/Attach.h"
-#include "par/Interfaces/Interpretable.h"
+#include "par/Dialect/Interfaces/Interpretable.h"
 
 #include <cmath>
 

@@ -1,8 +1,8 @@
 #include "par/Dialect/Attach.h"
 #include "par/Dialect/Concerns.h"
-#include "par/Interfaces/Optimizer.h"
+#include "par/Dialect/Interfaces/Optimizer.h"
 
-#include "par/Interfaces/Optimizer.cpp.inc"
+#include "par/Dialect/Interfaces/Optimizer.cpp.inc"
 
 using namespace mlir;
 

@@ -1,9 +1,9 @@
 #include "../NeutralElement.h"
 #include "../TensorTypes.h"
+#include "par/Base/Indexing.h"
 #include "par/Dialect/Attach.h"
-#include "par/Interfaces/Interpretable.h"
-#include "par/Interpreter/Combine.h"
-#include "par/Interpreter/Indexing.h"
+#include "par/Dialect/Combine.h"
+#include "par/Dialect/Interfaces/Interpretable.h"
 
 #include <cmath>
 #include <numeric>

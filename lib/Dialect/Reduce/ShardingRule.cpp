@@ -1,4 +1,4 @@
-#include "par/Interfaces/ShardingRule.h"
+#include "par/Dialect/Interfaces/ShardingRule.h"
 #include "par/Dialect/Attach.h"
 
 using namespace mlir;

@@ -2,8 +2,8 @@
 // and slices for a concatenation.
 #include "../TensorTypes.h"
 #include "par/Dialect/Attach.h"
+#include "par/Dialect/Interfaces/Differentiable.h"
 #include "par/Dialect/Term.h"
-#include "par/Interfaces/Differentiable.h"
 
 using namespace mlir;
 

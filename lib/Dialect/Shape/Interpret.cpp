@@ -1,9 +1,9 @@
 // Reference semantics of constants and shape ops: element copies by index arithmetic. A dynamic start outside its range
 // is an error, not clamped.
 #include "../TensorTypes.h"
+#include "par/Base/Indexing.h"
 #include "par/Dialect/Attach.h"
-#include "par/Interfaces/Interpretable.h"
-#include "par/Interpreter/Indexing.h"
+#include "par/Dialect/Interfaces/Interpretable.h"
 
 using namespace mlir;
 using namespace par::interp;

@@ -1,6 +1,6 @@
 // Sharding rules of constants and shape ops. A reshape walks both shapes from the major end and makes factors of the
 // sizes that they share; dims of which only a part is kept are not sharded.
-#include "par/Interfaces/ShardingRule.h"
+#include "par/Dialect/Interfaces/ShardingRule.h"
 #include "../TensorTypes.h"
 #include "par/Dialect/Attach.h"
 

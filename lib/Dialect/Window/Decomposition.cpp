@@ -1,7 +1,7 @@
 #include "par/Dialect/Attach.h"
+#include "par/Dialect/Interfaces/Decomposable.h"
 #include "par/Dialect/Term.h"
 #include "par/Dialect/Windows.h"
-#include "par/Interfaces/Decomposable.h"
 
 #include <limits>
 

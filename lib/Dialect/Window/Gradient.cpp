@@ -1,7 +1,7 @@
 #include "par/Dialect/Attach.h"
+#include "par/Dialect/Interfaces/Differentiable.h"
 #include "par/Dialect/Term.h"
 #include "par/Dialect/Windows.h"
-#include "par/Interfaces/Differentiable.h"
 
 using namespace mlir;
 

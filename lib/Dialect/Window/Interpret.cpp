@@ -1,11 +1,11 @@
 // Reference semantics of convolutions, patches and pooling, by a list of taps: for each window and each element in it
 // the element of the operand, or padding.
 #include "../TensorTypes.h"
+#include "par/Base/Indexing.h"
 #include "par/Dialect/Attach.h"
+#include "par/Dialect/Combine.h"
+#include "par/Dialect/Interfaces/Interpretable.h"
 #include "par/Dialect/Windows.h"
-#include "par/Interfaces/Interpretable.h"
-#include "par/Interpreter/Combine.h"
-#include "par/Interpreter/Indexing.h"
 
 #include <cmath>
 #include <limits>

@@ -1,6 +1,6 @@
 // Sharding rules of convolutions, patches and pooling. Images, groups and channels are factors; dims that windows slide
 // over are not sharded.
-#include "par/Interfaces/ShardingRule.h"
+#include "par/Dialect/Interfaces/ShardingRule.h"
 #include "../TensorTypes.h"
 #include "par/Dialect/Attach.h"
 

@@ -1,5 +1,5 @@
 // GPipe (Huang et al. 2019): every forward, a flush, every backward. All microbatches are in flight at the turn.
-#include "par/Solver/Schedules.h"
+#include "par/Solver/Schedules/Schedules.h"
 
 using namespace par;
 

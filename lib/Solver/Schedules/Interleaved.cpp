@@ -4,7 +4,7 @@
 //
 // Megatron-LM's rounds are p microbatches, and a last round of fewer stalls the pipeline between its stages (or, from
 // some sizes on, for ever). Here the rest joins the last full round: any m >= p has the closed form's bubble.
-#include "par/Solver/Schedules.h"
+#include "par/Solver/Schedules/Schedules.h"
 #include <algorithm>
 
 using namespace par;

@@ -1,7 +1,7 @@
 // The order and the bubble of 1F1B, which PipeDream's schedules have too, over the microbatches of several batches.
 #pragma once
 
-#include "par/Solver/Schedules.h"
+#include "par/Solver/Schedules/Schedules.h"
 
 namespace par {
 DeviceSlots oneForwardOneBackwardOrder(unsigned device, const ScheduleShape &shape);

@@ -1,7 +1,7 @@
 // ZB-H1 (Qi et al. 2024, §2.2): 1F1B whose backward hands on the input's gradient before it computes that of the
 // weights. Device s runs the weight gradient of a microbatch s backwards later, so that no device keeps more than p
 // microbatches; the late weight gradients fill the drain.
-#include "par/Solver/Schedules.h"
+#include "par/Solver/Schedules/Schedules.h"
 #include <algorithm>
 
 using namespace par;

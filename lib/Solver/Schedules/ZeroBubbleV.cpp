@@ -1,7 +1,7 @@
 // ZB-V (Qi et al. 2024, §6): two stages a device in a V, so that a microbatch's forward ends where its backward is
 // taken up, on device 0 as well. Every device keeps at most 2p of these half stages: p microbatches. There is no bubble
 // between steps where a forward, an input's and a weight's gradient take equally long.
-#include "par/Solver/Schedules.h"
+#include "par/Solver/Schedules/Schedules.h"
 #include "llvm/ADT/STLExtras.h"
 #include <algorithm>
 

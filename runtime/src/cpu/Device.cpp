@@ -1,6 +1,6 @@
 #include "par/cpu/Device.h"
 
-#include "comm/Memory.h"
+#include "comm/shared/Memory.h"
 #include "par/cpu/Tuning.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 #include "par/cpu/KernelObject.h"
 
-#include "par/core/Failure.h"
 #include "par/format/KernelCode.h"
+#include "par/messages/Failure.h"
 
 #include <cerrno>
 #include <cstring>

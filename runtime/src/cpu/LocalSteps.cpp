@@ -1,6 +1,6 @@
 #include "par/cpu/LocalSteps.h"
 
-#include "par/core/Failure.h"
+#include "par/messages/Failure.h"
 
 #include <algorithm>
 #include <cstring>

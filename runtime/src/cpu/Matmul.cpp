@@ -4,10 +4,10 @@
 
 #include "MatrixOffsets.h"
 #include "ZeroRows.h"
-#include "par/core/Failure.h"
 #include "par/format/OutOfMemory.h"
 #include "par/format/SignalsHeld.h"
 #include "par/kernels/Sgemm.h"
+#include "par/messages/Failure.h"
 
 #include <algorithm>
 #include <dnnl.hpp>

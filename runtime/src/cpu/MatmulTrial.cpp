@@ -1,6 +1,6 @@
 // Which way to compute a product is the fastest for a shape.
-#include "par/core/Failure.h"
 #include "par/cpu/Matmul.h"
+#include "par/messages/Failure.h"
 
 #include <algorithm>
 #include <chrono>

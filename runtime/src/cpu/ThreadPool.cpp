@@ -1,7 +1,7 @@
 #include "par/cpu/ThreadPool.h"
 
-#include "par/comm/SignalStack.h"
-#include "par/core/Failure.h"
+#include "par/comm/shared/SignalStack.h"
+#include "par/messages/Failure.h"
 
 #include <algorithm>
 #include <exception>

@@ -54,8 +54,8 @@ PAR_INLINE float expf32(float x) {
 }
 
 /// Asks for the line 4 KiB behind an address that is one of a stream, to be read or written: the processor's own
-/// prefetcher begins anew at every page (lib/Codegen/CPU/PrefetchStreams.cpp has the figures). Beyond the end of a
-/// tensor it does nothing.
+/// prefetcher begins anew at every page (lib/Phases/Codegen/CPU/PrefetchStreams.cpp has the figures). Beyond the end of
+/// a tensor it does nothing.
 PAR_INLINE void prefetchRead(const float *stream) {
   __builtin_prefetch(reinterpret_cast<const void *>(reinterpret_cast<uintptr_t>(stream) + 4096), 0, 3);
 }

@@ -1,9 +1,9 @@
 #include "par/sim/Device.h"
 
-#include "comm/Engine.h"
-#include "comm/Memory.h"
-#include "par/core/Failure.h"
+#include "comm/engine/Engine.h"
+#include "comm/shared/Memory.h"
 #include "par/cpu/Tuning.h"
+#include "par/messages/Failure.h"
 
 #include <algorithm>
 #include <cstring>

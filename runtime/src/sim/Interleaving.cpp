@@ -2,7 +2,7 @@
 // checked for races, until the queues are empty or nothing can go.
 #include "sim/Interleaving.h"
 
-#include "par/core/Failure.h"
+#include "par/messages/Failure.h"
 
 #include <algorithm>
 

@@ -1,7 +1,7 @@
 #include "sim/Ledger.h"
 
-#include "par/core/Failure.h"
 #include "par/cpu/LocalSteps.h"
+#include "par/messages/Failure.h"
 
 namespace par::sim {
 

@@ -1,8 +1,8 @@
 // Which bytes each step of an expanded entry touches, by par-verify's table of accesses.
 #pragma once
 
-#include "par/core/Loader.h"
-#include "verify/Accesses.h"
+#include "par/device/Loader.h"
+#include "verify/accesses/Accesses.h"
 
 namespace par::sim {
 

@@ -1,7 +1,7 @@
 #include "sim/Meetings.h"
 
-#include "comm/Reduce.h"
-#include "par/comm/Sentences.h"
+#include "comm/engine/Reduce.h"
+#include "par/messages/Sentences.h"
 
 #include <algorithm>
 #include <array>

@@ -2,7 +2,7 @@
 // adversary picks. What it does to memory is what communicators do: reductions in member order, in f32.
 #pragma once
 
-#include "par/comm/Communicator.h"
+#include "par/comm/engine/Communicator.h"
 
 #include <deque>
 #include <map>

@@ -1,6 +1,6 @@
 #include "par/sim/World.h"
 
-#include "par/core/Failure.h"
+#include "par/messages/Failure.h"
 #include "sim/Interleaving.h"
 
 #include <algorithm>

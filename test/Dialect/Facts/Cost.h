@@ -3,7 +3,7 @@
 
 #include "Factors.h"
 
-#include "par/Interfaces/Cost.h"
+#include "par/Dialect/Interfaces/Cost.h"
 
 namespace par::test {
 

@@ -3,10 +3,10 @@
 
 #include "Instances.h"
 
-#include "par/Interpreter/Combine.h"
-#include "par/Interpreter/Indexing.h"
+#include "par/Base/Indexing.h"
+#include "par/Dialect/Combine.h"
 #include "par/Interpreter/Interpreter.h"
-#include "par/Propagate/FactorAxes.h"
+#include "par/Phases/Propagate/FactorAxes.h"
 
 #include "mlir/IR/Diagnostics.h"
 

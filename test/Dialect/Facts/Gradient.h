@@ -3,7 +3,7 @@
 
 #include "Instances.h"
 
-#include "par/Interfaces/Differentiable.h"
+#include "par/Dialect/Interfaces/Differentiable.h"
 #include "par/Interpreter/Interpreter.h"
 
 #include <limits>

@@ -3,11 +3,11 @@
 // here.
 #pragma once
 
-#include "../../Train/OneOp.h"
-#include "../../Train/OtherCases.h"
+#include "../../Phases/Train/OneOp.h"
+#include "../../Phases/Train/OtherCases.h"
 
-#include "par/Interfaces/Interpretable.h"
-#include "par/Interfaces/ShardingRule.h"
+#include "par/Dialect/Interfaces/Interpretable.h"
+#include "par/Dialect/Interfaces/ShardingRule.h"
 
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/DJB.h"
@@ -189,7 +189,7 @@ public:
       ADD_FAILURE() << text;
     for (const std::string &name : names)
       EXPECT_TRUE(checked.contains(name))
-          << name << " has no case in test/Train/OpCases.h or OtherCases.h that shows it";
+          << name << " has no case in test/Phases/Train/OpCases.h or OtherCases.h that shows it";
     llvm::outs() << checked.size() << " ops checked\n";
   }
 

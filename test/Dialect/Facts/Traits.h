@@ -3,7 +3,7 @@
 
 #include "Instances.h"
 
-#include "par/Interfaces/Cost.h"
+#include "par/Dialect/Interfaces/Cost.h"
 
 #include <bit>
 #include <limits>

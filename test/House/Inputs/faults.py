@@ -150,7 +150,7 @@ class Faults(unittest.TestCase):
         keys = {"mesh": "<map>", "mesh.<axis>": "<int>", "batch": "<map>", "batch.size": "<int>"}
         schema = "".join(f'  {{"{key}", "{values}", "", ""}},\n' for key, values in keys.items())
         flags = '{"--check", Flag::Nothing, true, "", ""},\n{"--auto", Flag::Nothing, false, "", ""},\n'
-        good = {"lib/Plan/Schema.cpp": schema, "tools/a.cpp": flags,
+        good = {"lib/Plan/Language/Schema.cpp": schema, "tools/a.cpp": flags,
                 "docs/plan.md": "`--check` and `--auto`†\n```yaml\nmesh: {dp: 2, tp: 4}\nbatch:\n  size: 8\n```\n"}
         for page in ("`--chek`", "`--auto`", "```yaml\nbatch: {sise: 8}\n```\n", "```yaml\nmash: {dp: 2}\n```\n",
                      "`batch.sise: 8`"):

@@ -2,7 +2,7 @@
 // and as processes. A failed check ends the job with an error, so the test only looks at the exit code.
 #pragma once
 
-#include "par/comm/Launch.h"
+#include "par/comm/job/Launch.h"
 
 #include <gtest/gtest.h>
 #include <sstream>

@@ -1,6 +1,6 @@
 // Groups, several queues, mismatches, counts of bytes, and what post() refuses.
 #include "Harness.h"
-#include "comm/Exchange.h"
+#include "comm/engine/Exchange.h"
 
 #include <cstring>
 #include <random>

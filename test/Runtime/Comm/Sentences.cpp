@@ -1,5 +1,5 @@
 // Every sentence of the table is quoted by a test of this room.
-#include "par/comm/Sentences.h"
+#include "par/messages/Sentences.h"
 
 #include <filesystem>
 #include <fstream>

@@ -2,9 +2,9 @@
 #include "Harness.h"
 #include "Rendezvous.h"
 
-#include "comm/Door.h"
-#include "comm/Passage.h"
-#include "comm/Remote.h"
+#include "comm/job/Door.h"
+#include "comm/job/Passage.h"
+#include "comm/job/Remote.h"
 
 #include <array>
 #include <atomic>

@@ -1,5 +1,5 @@
 // A copy past the caches is a copy, wherever it begins and ends.
-#include "comm/StreamCopy.h"
+#include "comm/engine/StreamCopy.h"
 
 #include "gtest/gtest.h"
 

@@ -2,9 +2,9 @@
 #include "par/cpu/KernelObject.h"
 #include "TemporaryFolder.h"
 #include "TrainingToy.h"
-#include "par/core/Failure.h"
 #include "par/cpu/LocalSteps.h"
 #include "par/cpu/ThreadPool.h"
+#include "par/messages/Failure.h"
 
 #include <fstream>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // All ways to compute a product compute the product that a call describes.
 #include "par/cpu/Matmul.h"
-#include "par/core/Failure.h"
+#include "par/messages/Failure.h"
 
 #include <cmath>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // Signals that come during a product change none of its bits, and break nothing.
-#include "comm/Interrupt.h"
-#include "comm/Memory.h"
+#include "comm/job/Interrupt.h"
+#include "comm/shared/Memory.h"
 #include "par/cpu/Matmul.h"
 
 #include <atomic>

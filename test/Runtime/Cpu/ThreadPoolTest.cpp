@@ -1,6 +1,6 @@
 // Threads that the system does not give are an error, not the end of the process.
 #include "par/cpu/ThreadPool.h"
-#include "par/core/Failure.h"
+#include "par/messages/Failure.h"
 
 #include <gtest/gtest.h>
 #include <stdexcept>

@@ -2,8 +2,8 @@
 // compute.
 #include "AttentionShapes.h"
 #include "CudaFixture.h"
-#include "cuda/AttentionGraph.h"
-#include "par/cuda/Device.h"
+#include "cuda/dnn/AttentionGraph.h"
+#include "par/cuda/run/Device.h"
 #include "par/kernels/Narrow.h"
 
 #include <cmath>

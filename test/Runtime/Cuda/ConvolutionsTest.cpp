@@ -4,7 +4,7 @@
 #include "ConvolutionShapes.h"
 #include "CudaFixture.h"
 #include "TemporaryFolder.h"
-#include "par/cuda/Device.h"
+#include "par/cuda/run/Device.h"
 
 #include <fstream>
 

@@ -1,6 +1,6 @@
 #include "CudaFixture.h"
 
-#include "par/core/Devices.h"
+#include "par/app/Devices.h"
 
 #include <filesystem>
 #include <fstream>

@@ -4,7 +4,7 @@
 #include "RunRanks.h"
 #include "StubLibraries.h"
 #include "TrainingToy.h"
-#include "par/core/Rectangles.h"
+#include "par/files/Rectangles.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,7 +1,7 @@
 // par-run on a bundle for cuda, on stub libraries.
 #pragma once
 
-#include "../Core/ToolFixture.h"
+#include "../App/ToolFixture.h"
 #include "CudaFixture.h"
 
 namespace par {

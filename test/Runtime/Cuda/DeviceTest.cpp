@@ -2,8 +2,8 @@
 // with graphs and without, in every order in which the stub does the work.
 #include "CudaFixture.h"
 #include "TrainingToy.h"
-#include "cuda/Trial.h"
-#include "par/cuda/Products.h"
+#include "cuda/tuning/Trial.h"
+#include "par/cuda/blas/Products.h"
 #include "par/kernels/CudaBuiltins.h"
 
 using namespace par;

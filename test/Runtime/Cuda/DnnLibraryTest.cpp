@@ -2,9 +2,9 @@
 // the stub's rules are no stricter and no laxer than they should be.
 #include "AttentionShapes.h"
 #include "ConvolutionShapes.h"
-#include "cuda/AttentionGraph.h"
-#include "cuda/ConvolutionGraph.h"
-#include "par/core/Failure.h"
+#include "cuda/dnn/AttentionGraph.h"
+#include "cuda/dnn/ConvolutionGraph.h"
+#include "par/messages/Failure.h"
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>

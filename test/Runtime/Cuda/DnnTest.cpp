@@ -1,7 +1,7 @@
 // The graph API of cuDNN: the table, descriptors, the choice of an engine, plans.
 #include "StubLibraries.h"
-#include "par/cuda/DnnGraph.h"
-#include "par/cuda/Gpu.h"
+#include "par/cuda/dnn/DnnGraph.h"
+#include "par/cuda/driver/Gpu.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // The driver's table, what owns memory and streams, and the rules that the stub holds code under test to.
 #include "StubLibraries.h"
-#include "par/core/Failure.h"
-#include "par/cuda/Gpu.h"
+#include "par/cuda/driver/Gpu.h"
+#include "par/messages/Failure.h"
 
 #include <gtest/gtest.h>
 

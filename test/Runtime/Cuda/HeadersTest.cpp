@@ -1,8 +1,8 @@
 // Where NVIDIA's headers are at hand, the runtime's own declarations are held against them. Nothing else
 // needs them.
-#include "par/cuda/Dnn.h"
-#include "par/cuda/Nccl.h"
-#include "par/cuda/Products.h"
+#include "par/cuda/blas/Products.h"
+#include "par/cuda/comm/Nccl.h"
+#include "par/cuda/dnn/Dnn.h"
 
 #include <cstddef>
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "Machine.h"
-#include "par/core/Failure.h"
+#include "par/messages/Failure.h"
 
 #include <cstdlib>
 

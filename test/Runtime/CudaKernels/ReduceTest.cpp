@@ -1,6 +1,6 @@
 // Reductions on a device give the bits of comm::reduce, for every type and operation, also over one of the
 // sources.
-#include "comm/Reduce.h"
+#include "comm/engine/Reduce.h"
 #include "Entries.h"
 
 #include <gtest/gtest.h>

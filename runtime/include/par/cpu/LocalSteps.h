@@ -2,10 +2,10 @@
 // bound once, and copies, fills, feeds and fetches.
 #pragma once
 
-#include "par/core/Device.h"
 #include "par/cpu/KernelObject.h"
 #include "par/cpu/Matmul.h"
 #include "par/cpu/ThreadPool.h"
+#include "par/device/Device.h"
 
 namespace par::cpu {
 

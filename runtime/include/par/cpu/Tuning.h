@@ -2,7 +2,7 @@
 // measured beside the bundle, so that two runs on one machine compute the same bits.
 #pragma once
 
-#include "par/comm/Control.h"
+#include "par/comm/job/Control.h"
 #include "par/cpu/Matmul.h"
 #include "par/format/Bundle.h"
 

@@ -8,8 +8,8 @@
 //                [--busy S] [--linger S]       (seconds before the first step; after the end of the job)
 //                [--nohup 1] [--fail TEXT]     (before it joins)
 //                [--chatty FD] [--errors FD]   (descriptors: rank 0 writes to it in each step; it becomes stderr)
-#include "par/comm/Ending.h"
-#include "par/comm/Output.h"
+#include "par/comm/job/Ending.h"
+#include "par/comm/shared/Output.h"
 
 #include <csignal>
 #include <cstdio>

@@ -1,7 +1,7 @@
 // Attention by cuDNN on a GPU against the CPU's builtins: the same numbers but for roundings to 16 bits, the
 // same bits each time.
 #include "../../Cuda/AttentionShapes.h"
-#include "cuda/LibraryGraphs.h"
+#include "cuda/dnn/LibraryGraphs.h"
 #include "par/kernels/CudaBuiltins.h"
 #include "par/kernels/Narrow.h"
 

@@ -1,6 +1,6 @@
 #include "../../Cuda/AttentionShapes.h"
 #include "Timing.h"
-#include "cuda/LibraryGraphs.h"
+#include "cuda/dnn/LibraryGraphs.h"
 #include "par/kernels/CudaBuiltins.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // Convolutions by cuDNN on a GPU against the CPU's builtins: the same sums but for their order, the same bits
 // each time; in bf16 and f16 rounded once more.
 #include "../../Cuda/ConvolutionShapes.h"
-#include "cuda/LibraryGraphs.h"
+#include "cuda/dnn/LibraryGraphs.h"
 #include "par/kernels/Builtins.h"
 #include "par/kernels/CudaBuiltins.h"
 #include "par/kernels/Narrow.h"

@@ -2,8 +2,8 @@
 // lie in pinned memory, which the GPU reaches where the tests read and write it.
 #include "../Entries.h"
 
-#include "par/core/Failure.h"
-#include "par/cuda/Gpu.h"
+#include "par/cuda/driver/Gpu.h"
+#include "par/messages/Failure.h"
 
 #include <bit>
 #include <map>

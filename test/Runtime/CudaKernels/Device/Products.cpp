@@ -1,6 +1,6 @@
 // What the library does beside a product, on a GPU against the same in f64: every algorithm that it proposes,
 // sums of operands also apart. The same bits each time.
-#include "par/cuda/Products.h"
+#include "par/cuda/blas/Products.h"
 #include "par/kernels/Narrow.h"
 
 #include <cmath>

@@ -6,9 +6,9 @@
 // One JSON object: {"device", "copy": bytes/s, "kernels": [{"name", "bytes", "seconds", "share" (of the copy)}]}
 #include "Timing.h"
 #include "TypicalSizes.h"
-#include "par/core/Failure.h"
-#include "par/cuda/Gpu.h"
+#include "par/cuda/driver/Gpu.h"
 #include "par/kernels/CudaBuiltins.h"
+#include "par/messages/Failure.h"
 
 #include <algorithm>
 #include <cstdio>

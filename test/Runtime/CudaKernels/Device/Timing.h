@@ -1,7 +1,7 @@
 // Times work on a GPU.
 #pragma once
 
-#include "par/cuda/Gpu.h"
+#include "par/cuda/driver/Gpu.h"
 
 #include <cstdint>
 #include <functional>

@@ -1,0 +1,25 @@
+#pragma once
+
+#include "par/Dialect/Par.h"
+
+#include "par/Dialect/Interfaces/Cost.h.inc"
+
+namespace par {
+
+/// What one execution of an op on its shapes costs.
+struct OpCost {
+  int64_t flops = 0;
+  int64_t bytes = 0;    ///< operands read and results written, each once
+  bool fusable = false; ///< moves no bytes of its own next to a neighbour
+};
+
+/// Cost of an op by its interface; an op that has none computes nothing and moves its bytes.
+OpCost getCost(mlir::Operation *op);
+
+/// Whether an op moves elements and computes nothing.
+bool movesElements(mlir::Operation *op);
+
+/// Bytes of a tensor in memory, where a boolean takes one; 0 of what is no tensor.
+int64_t getByteSize(mlir::Type type);
+
+} // namespace par

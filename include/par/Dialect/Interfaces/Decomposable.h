@@ -1,0 +1,5 @@
+#pragma once
+
+#include "par/Dialect/Par.h"
+
+#include "par/Dialect/Interfaces/Decomposable.h.inc"

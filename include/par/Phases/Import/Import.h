@@ -1,0 +1,100 @@
+// ONNX to a step on one device.
+#pragma once
+
+#include "par/Onnx/Model.h"
+#include "par/Phases/Import/StaticTensor.h"
+#include "par/Plan/Names/NameTable.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace par {
+
+/// `train.loss` where the graph has none of its own (plan.md §1.3).
+struct AttachedLoss {
+  std::string kind;   ///< cross_entropy, mse, l1, bce
+  std::string output; ///< "" is the only float output
+  std::string labels = "labels";
+  int64_t ignore = -100;
+  double smoothing = 0; ///< share of all classes in every label (cross_entropy)
+  int64_t shift = 0;    ///< labels lie this many positions ahead along dim 1
+};
+
+/// One tensor of a sequence or an optional.
+struct HeldTensor {
+  onnx::ElementType type;
+  Shape shape;
+};
+
+/// Attribute of a step: names of its inputs and outputs whose integers have no sign. The dialect's are signless; the
+/// ops that Import makes of them read the same bits.
+inline constexpr llvm::StringLiteral unsignedNames = "par.unsigned";
+
+struct ImportOptions {
+  /// Sizes of symbolic dims.
+  std::map<std::string, int64_t> dims;
+  /// Samples of one optimizer step; binds the batch symbol. Absent: `dims` or the exported size.
+  std::optional<int64_t> batch;
+  /// Symbol that is the batch, if it is not dim 0 of the first input.
+  std::optional<std::string> batchSymbol;
+  /// Batch dim of an input, -1: it has none. Not given: the dim of the batch's symbol, else dim 0 if it is as large as
+  /// the first input's.
+  std::map<std::string, int64_t> batchDims;
+  /// `zeros`, `ones`, `iota` or a number in place of data.
+  std::map<std::string, std::string> values;
+  /// Inputs whose elements are known now, as an initializer's are.
+  std::map<std::string, StaticTensor> known;
+  /// What an input holds that is no tensor: the tensors of a sequence, named NAME.0, NAME.1, ...; an optional's one or
+  /// none.
+  std::map<std::string, std::vector<HeldTensor>> held;
+  /// Outputs that become inputs of the next call: what par-carry-state is told.
+  std::vector<CarriedPair> carry;
+  /// A loss is wanted: the step is @eval and returns the loss alone. Otherwise @predict, with every output.
+  bool train = false;
+  std::optional<AttachedLoss> loss;
+  /// Train what is there though the exporter lost parameters.
+  bool allowLost = false;
+  /// Name every parameter that was lost, not only the first three.
+  bool nameAllLost = false;
+  /// Groups of consecutive samples of a batch that have statistics of their own in batch norm (plan.md `batch_norm`).
+  int64_t batchNormGroups = 1;
+  /// The model is to predict and not to train: what acts in training only is as after module.eval(), whatever mode it
+  /// was exported in. Batch norm takes its moving statistics, and dropout drops nothing.
+  bool serve = false;
+  /// Of all random numbers; the default of a value that the host may give anew when running.
+  int64_t seed = 0;
+};
+
+/// Rewrites the graph so that each copy is its owner: no initializer has its name, and a node in front of all others
+/// makes it of the owner (Identity, or Transpose). Names are those of initializers.
+void tieInModel(onnx::Model &model, llvm::ArrayRef<ParameterTie> ties);
+
+/// Whether the file holds other numbers for the copy than for its owner; false where it does not hold both.
+bool holdsOtherNumbers(const onnx::Model &model, const ParameterTie &tie);
+
+/// What a completed plan says about importing; errors where a pattern of `inputs` means no input.
+ImportOptions importOptions(const Plan &plan, const NameTable &names, PlanErrors &errors);
+
+/// Imports the main graph. Errors are emitted at a location in the model file (line 0) and name the ONNX node; the
+/// result is verified. Variables are named by their initializers. `asked`, where given, receives the inputs whose
+/// elements some node would have liked to know: what a caller can give as `known` when the import is refused.
+mlir::OwningOpRef<mlir::ModuleOp> importModel(const onnx::Model &model, const ImportOptions &options,
+                                              mlir::MLIRContext *context, std::set<std::string> *asked = nullptr);
+
+/// The batch that the file fixes: size of dim 0 of its first input; nothing if that is symbolic.
+std::optional<int64_t> exportedBatch(const onnx::Model &model);
+
+/// The symbol of dim 0 of the first input, "" if it has a fixed size.
+std::string batchSymbol(const onnx::Model &model);
+
+/// True where the step slices the input `labels` from position 1 on along dim 1: such a model shifts its labels
+/// itself, and is fed tokens t[i..i+T) as labels.
+bool shiftsLabels(mlir::ModuleOp module, llvm::StringRef labels);
+
+} // namespace par

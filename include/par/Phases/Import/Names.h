@@ -1,0 +1,25 @@
+// The names of a model that a plan can write.
+#pragma once
+
+#include "par/Onnx/Model.h"
+#include "par/Plan/Names/NameTable.h"
+
+namespace par {
+
+/// Parameters with all their names, modules, nodes, inputs, outputs and symbolic dims, read off the file alone.
+/// A parameter's `name` is its initializer's, which is also its variable's.
+NameTable collectNames(const onnx::Model &model);
+
+/// What `--list` prints: one name a line under a heading for each kind; `kind` is `params`, `modules`, `nodes`,
+/// `inputs` (with outputs and dims) or "" for all. False where it is none of these.
+bool printNames(const NameTable &names, llvm::StringRef kind, llvm::raw_ostream &os);
+
+/// That the exporter lost parameters, so that the model does not train as its module does.
+struct LostMessage {
+  std::string message;
+  std::vector<std::string> notes;
+};
+/// Nothing where none was lost. `all`: names every one, not the first three.
+std::optional<LostMessage> describeLost(const onnx::Model &model, bool all);
+
+} // namespace par

@@ -1,0 +1,18 @@
+#pragma once
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassManager.h"
+
+namespace par {
+
+#define GEN_PASS_DECL
+#include "par/Phases/Kernels/Passes.h.inc"
+
+/// The phase: fragments into blocks, tensor ops into kernels for `device` (cpu or cuda), gate.
+void buildKernelsPipeline(mlir::OpPassManager &manager, const std::string &device);
+
+#define GEN_PASS_REGISTRATION
+#include "par/Phases/Kernels/Passes.h.inc"
+
+} // namespace par

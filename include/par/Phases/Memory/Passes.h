@@ -1,0 +1,21 @@
+#pragma once
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassManager.h"
+
+namespace par {
+
+#define GEN_PASS_DECL
+#include "par/Phases/Memory/Passes.h.inc"
+
+struct MemoryOptions {
+  int64_t limit = 0;                         ///< bytes a rank may use; 0: unlimited
+  std::optional<OffloadPassOptions> offload; ///< what lies in the host's memory; none: nothing
+};
+void buildMemoryPipeline(mlir::OpPassManager &manager, const MemoryOptions &options);
+
+#define GEN_PASS_REGISTRATION
+#include "par/Phases/Memory/Passes.h.inc"
+
+} // namespace par

@@ -1,0 +1,25 @@
+#pragma once
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassManager.h"
+
+namespace par {
+
+#define GEN_PASS_DECL
+#include "par/Phases/Partition/Passes.h.inc"
+
+struct PartitionOptions {
+  std::string hardware = "cpu";                   ///< the file from which collectives are priced
+  std::string accumulate = "f32", reduce = "f32"; ///< or bf16: of gradients over microbatches, and over ranks
+  llvm::SmallVector<std::string> parameterAxes;   ///< spread parameters where they are stored
+  bool gatherOnce = false;                        ///< gathered once a step, not for each use
+  bool mixed = false;                             ///< products are computed in a narrower format than f32
+};
+/// The phase: passes and gate.
+void buildPartitionPipeline(mlir::OpPassManager &manager, const PartitionOptions &options = {});
+
+#define GEN_PASS_REGISTRATION
+#include "par/Phases/Partition/Passes.h.inc"
+
+} // namespace par

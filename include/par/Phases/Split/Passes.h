@@ -1,0 +1,29 @@
+#pragma once
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassManager.h"
+
+namespace par {
+
+#define GEN_PASS_DECL
+#include "par/Phases/Split/Passes.h.inc"
+
+/// Attribute of a step, made by -par-move-batch-first: outputs that the model has with the batch in another dim than 0.
+inline constexpr llvm::StringLiteral outputBatchDims = "par.output_batch_dims";
+
+/// The phase: passes and gate.
+struct SplitOptions {
+  int64_t microbatches = 1;
+  int64_t keptBytes = 0; ///< most that a stage keeps of what is computed once a step, before it is sharded; 0: no limit
+  /// Of an asynchronous schedule: how many updates the parameters of each stage are behind, and batches between two
+  /// flushes.
+  std::vector<int64_t> behind;
+  int64_t calls = 1;
+};
+void buildSplitPipeline(mlir::OpPassManager &manager, const SplitOptions &options);
+
+#define GEN_PASS_REGISTRATION
+#include "par/Phases/Split/Passes.h.inc"
+
+} // namespace par

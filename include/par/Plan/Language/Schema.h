@@ -1,0 +1,63 @@
+// The keys of the plan language as one table.
+#pragma once
+
+#include "par/Plan/Language/Tree.h"
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/SmallVector.h"
+
+namespace par {
+
+/// One key. Unknown keys, wrong types, what is not supported yet, --print-schema and defaults all come from
+/// here.
+struct PlanKey {
+  /// Keys from the top, joined by "."; a segment in <> stands for any key of that sort:
+  /// "shard.<pattern>.<dim>".
+  const char *path;
+  /// What the value may be, alternatives separated by "|": words as they are written, sorts in <> (`<int>`,
+  /// `<map>`). A "!" before an alternative: the language has it, this compiler does not yet. "!" alone: the
+  /// whole key.
+  const char *values;
+  const char *fallback; ///< default as written in a plan, or what it is derived from in ()
+  const char *doc;
+  const char *why = ""; ///< what is said of a value that is not there yet, behind those that are
+
+  llvm::StringRef lastSegment() const;
+  /// Whether a plan's `name` may stand for the last segment: "0" for "<dim>", anything for "<pattern>".
+  bool fits(llvm::StringRef name) const;
+};
+
+/// The whole language, in the order of --print-plan and docs/keys.md.
+llvm::ArrayRef<PlanKey> planKeys();
+
+/// The keys directly below the path `table` ("shard.<pattern>"), most particular first.
+llvm::SmallVector<const PlanKey *> planKeysBelow(llvm::StringRef table);
+
+/// Checks every key and value of `tree` against the table, all errors in one go. Returns whether there was
+/// none.
+bool checkPlanTree(const PlanNode &tree, PlanErrors &errors);
+
+/// How many letters are mistaken, left out, too many, or swapped with the next (of those one pair at most).
+unsigned lettersApart(llvm::StringRef text, llvm::StringRef word);
+
+/// The word of `words` nearest to a mistyped one, at most a third of its letters or `letters` of them away; empty if
+/// there is none.
+llvm::StringRef nearestWord(llvm::StringRef text, llvm::ArrayRef<llvm::StringRef> words, size_t letters = 1);
+
+/// The words among the values of a key that this compiler takes ("cross_entropy", "mse", "l1"), in the table's order.
+llvm::SmallVector<llvm::StringRef> planWords(llvm::StringRef path);
+
+/// The table as JSON Schema, for editors.
+void printPlanSchema(llvm::raw_ostream &os);
+
+/// The table as Markdown: docs/keys.md.
+void printPlanKeys(llvm::raw_ostream &os);
+
+/// PlanKey::values in words: "cpu|cuda|!tpu" as "cpu or cuda", "<int>|<map>" as "a whole number or a mapping".
+std::string spellValues(llvm::StringRef values);
+
+/// Reads a size: bytes, or a number with KiB MiB GiB TiB (powers of 1024) or KB MB GB TB (of 1000).
+std::optional<uint64_t> parseSize(llvm::StringRef text);
+/// A size with the largest unit of 1024 that keeps it whole: "25MiB".
+std::string formatSize(uint64_t bytes);
+
+} // namespace par

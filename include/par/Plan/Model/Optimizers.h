@@ -1,0 +1,41 @@
+// The optimizers of a plan and what each is told.
+#pragma once
+
+#include "par/Plan/Model/Plan.h"
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
+
+namespace par {
+
+/// One number, or true or false, that an optimizer is told.
+struct OptimizerSetting {
+  const char *key;       ///< below train.optimizer; settings of one key are a list there
+  const char *attribute; ///< of the op
+  double value;          ///< the default
+  /// Where the plan keeps it: one of both.
+  Said<double> PlanOptimizer::*number;
+  Said<bool> PlanOptimizer::*flag = nullptr;
+  /// Of the number: outside of it the update divides by zero or grows without bound.
+  double least = 0, most = 1;
+  const char *range = "a number from 0 to 1"; ///< in words
+};
+
+/// What a plan says of it.
+double settingOf(const PlanOptimizer &optimizer, const OptimizerSetting &setting);
+
+/// One optimizer, by the word for it, which is its op's name too.
+struct OptimizerKind {
+  const char *name;
+  llvm::ArrayRef<OptimizerSetting> settings; ///< those of one key stand together
+  double weightDecay;                        ///< where the plan says none
+};
+
+llvm::ArrayRef<OptimizerKind> getOptimizerKinds();
+
+/// Null if there is none.
+const OptimizerKind *findOptimizerKind(llvm::StringRef name);
+
+/// The optimizers that a key is of: "momentum", "a and b".
+std::string ownersOfSetting(llvm::StringRef key);
+
+} // namespace par

@@ -1,0 +1,282 @@
+// Every decision of a plan as typed values.
+#pragma once
+
+#include "par/Plan/Language/Pattern.h"
+#include "par/Plan/Language/Tree.h"
+
+namespace par {
+
+struct NameTable;
+struct OptimizerSetting;
+
+/// A value of the plan and where it was said.
+template <typename T>
+struct Said {
+  T value{};
+  Origin origin;
+
+  const T &operator*() const { return value; }
+  const T *operator->() const { return &value; }
+  /// Whether a file or --set said it, as opposed to a default or a choice.
+  bool given() const { return origin.kind == Origin::File || origin.kind == Origin::Set; }
+};
+
+/// A pattern and where it was written.
+struct SaidPattern {
+  NamePattern pattern;
+  Origin origin;
+};
+
+/// PlanAxes of one dim, major first.
+using PlanAxes = std::vector<std::string>;
+
+/// Named axes and their sizes, outermost first.
+using PlanMesh = std::vector<std::pair<std::string, Said<int64_t>>>;
+int64_t ranksOf(const PlanMesh &mesh);
+
+struct PlanTarget {
+  Said<std::string> device;             ///< "cpu" or "cuda"
+  Said<std::string> hardware;           ///< name or path of a hardware file; default: that of the device
+  Said<std::optional<uint64_t>> memory; ///< bytes per rank; none: unlimited
+  Said<std::string> isa;                ///< "native" or e.g. "x86-64-v3", "sm_90"
+};
+
+/// One input, by pattern: `batch` is its batch dim, `value` binds it.
+struct PlanInput {
+  SaidPattern name;
+  std::optional<Said<std::optional<int64_t>>> batch; ///< inner nullopt: "none"
+  std::optional<Said<std::string>> value;            ///< zeros, ones, iota or a number
+};
+
+/// The outputs that `output` matches become, of the next call, the inputs that `input` matches.
+struct PlanCarry {
+  SaidPattern output, input;
+};
+
+struct PlanBatch {
+  Said<std::optional<int64_t>> size;           ///< samples of one step over all ranks
+  Said<std::string> dim;                       ///< symbol or dim number; empty: dim 0 of the first input
+  Said<PlanAxes> over;                         ///< the batch dim is sharded over these
+  Said<std::optional<int64_t>> microbatches;   ///< number per step
+  Said<std::optional<int64_t>> microbatchSize; ///< samples of one microbatch on one rank
+};
+
+struct PlanLoss {
+  /// "": a scalar output of the graph; else cross_entropy, mse or l1, attached to `output`.
+  Said<std::string> kind;
+  Said<std::string> output; ///< graph output; empty: the only float output
+  Said<std::string> labels; ///< graph input that an attached loss makes
+  Said<int64_t> ignore;     ///< label that does not count (cross_entropy)
+  Said<double> smoothing;   ///< share of all classes in every label (cross_entropy)
+  Said<int64_t> shift;      ///< labels lie this many positions ahead along dim 1
+};
+
+/// Learning rate at step t (from 1): peak * min(1, t / warmup), then the decay. With cosine and t > warmup:
+/// floor + (peak - floor) * (1 + cos(pi * min(1, (t - warmup) / (steps - warmup)))) / 2.
+struct PlanLearningRate {
+  Said<double> peak;
+  Said<int64_t> warmup;
+  Said<std::string> decay; ///< "constant" or "cosine"
+  Said<int64_t> steps;     ///< of cosine; 0 otherwise
+  Said<double> floor;
+};
+
+/// PyTorch's formulas and defaults.
+struct PlanOptimizer {
+  Said<std::string> kind; ///< "sgd", "momentum", "adamw"
+  PlanLearningRate lr;
+  Said<double> momentum;     ///< of momentum
+  Said<bool> nesterov;       ///< of momentum
+  Said<double> beta1, beta2; ///< of adamw
+  Said<double> eps;          ///< of adamw
+  Said<double> weightDecay;
+};
+
+/// Overrides for the parameters that `name` matches; of two groups the later one wins, key by key.
+struct PlanGroup {
+  SaidPattern name;
+  std::optional<Said<double>> lr; ///< absolute peak; as a factor it is lr / optimizer.lr.peak
+  std::optional<Said<double>> lrScale;
+  std::optional<Said<double>> weightDecay;
+  std::optional<Said<bool>> sparse;      ///< gradients are kept as looked-up rows
+  std::optional<Said<std::string>> kind; ///< of another optimizer all that is not said has that one's defaults
+  struct Setting {
+    const OptimizerSetting *setting;
+    Said<double> value; ///< true and false are 1 and 0
+  };
+  std::vector<Setting> settings;
+};
+
+/// How parameters that `name` matches are first filled: zeros, ones, normal(s) or uniform(a).
+struct PlanInit {
+  SaidPattern name;
+  Said<std::string> rule;
+};
+
+/// The parameters that `name` matches are the one that `owner` matches.
+struct PlanTie {
+  SaidPattern name, owner;
+};
+
+struct PlanTrain {
+  Origin origin;
+  PlanLoss loss;
+  std::vector<SaidPattern> freeze;
+  std::optional<std::vector<SaidPattern>> only;
+  Said<std::string> lost; ///< "refuse" or "allow": parameters that the exporter folded away
+  std::vector<PlanTie> tie;
+  std::vector<PlanInit> init;
+  PlanOptimizer optimizer;
+  std::vector<PlanGroup> groups;
+  Said<std::optional<double>> clip; ///< largest global norm; none: no clipping
+  Said<bool> clipsValues;           ///< `clip` is the largest element instead
+};
+
+/// One rule of `shard`.
+struct PlanShard {
+  SaidPattern name;
+  std::vector<std::pair<int64_t, Said<PlanAxes>>> dims; ///< dim (negative: from the end) and its axes
+  bool replicated = false;                              ///< closed without dims
+  std::optional<Said<bool>> closed;
+  std::optional<Said<int64_t>> blocks;
+  std::optional<Said<int64_t>> priority; ///< lower goes first; 1 unless said
+  std::optional<Said<PlanAxes>> partial; ///< the value may stay an unreduced sum over these
+};
+
+/// What is spread over the batch's ranks: states from level 1 on, gradients from 2, parameters from 3.
+struct PlanZero {
+  Said<int64_t> level;
+  Said<PlanAxes> over;      ///< of batch.over
+  Said<std::string> gather; ///< "use": parameters are gathered for each use
+  Said<int64_t> minSize;    ///< parameters of fewer elements stay whole
+};
+
+/// What lives in the host's memory.
+struct PlanOffload {
+  bool states = false, params = false; ///< all of the optimizer's states, all parameters
+  bool saved = false;                  ///< what forward keeps for backward
+  std::vector<SaidPattern> patterns;   ///< parameters and, by state(P), states
+  Origin origin;                       ///< of the list
+
+  bool empty() const { return !states && !params && !saved && patterns.empty(); }
+};
+
+struct PlanPipeline {
+  Said<std::string> over; ///< axis of the stages; empty: one stage
+  Said<int64_t> stages;   ///< 1 without a pipeline
+  Said<std::vector<PlanMesh>>
+      meshes; ///< one a stage, in place of `mesh` and `over`; empty: all stages have what `mesh` leaves
+  enum CutKind { AutoCuts, Starts, Even, Counts };
+  Said<CutKind> cuts;                ///< how stages are cut
+  std::vector<SaidPattern> starts;   ///< Starts: what begins stage 1, 2, ...
+  std::optional<SaidPattern> repeat; ///< Even, Counts: the modules that are dealt out
+  std::vector<int64_t> counts;       ///< Counts: matches per stage
+  Said<std::string> schedule;        ///< a name of par/Solver/Schedules/Schedules.h, or the path of a table
+  std::optional<int64_t> ordered;    ///< microbatches that the table orders
+  Said<int64_t> flushEvery; ///< of an asynchronous schedule: batches that follow one another until it is flushed
+  Said<bool> verticalSync;  ///< of pipedream: all stages use the version that the microbatch met at stage 0
+  Said<std::string>
+      replicas; ///< "split": ranks over batch.over share each microbatch; "round_robin": each has whole ones, in turn
+};
+
+struct PlanRecompute {
+  enum Kind { None, Full, Each };
+  Said<Kind> kind;
+  std::optional<SaidPattern> each;
+};
+
+struct PlanCollectives {
+  Said<uint64_t> bucket; ///< bytes; 0: every gradient by itself
+  Said<bool> overlap;
+  Said<std::string> algorithm; ///< auto or hierarchical
+  Said<int64_t> decompose;     ///< chunks of a collective beside its product; 0: auto, 1: none
+  Said<bool> deterministic;
+};
+
+/// Number formats; masters and the loss are f32.
+struct PlanPrecision {
+  Said<std::string> compute;            ///< "f32", "bf16" or "fp16": products, activations and the weights they read
+  Said<std::string> states;             ///< "f32" or "bf16": the optimizer's, between steps
+  Said<std::string> accumulate, reduce; ///< "f32" or "bf16": gradients summed over microbatches, and over ranks
+  Said<double> lossScale;               ///< factor on the loss before the first step; 0: none
+  Said<int64_t> growth;                 ///< good steps until it doubles, and it halves after a bad one; 0: it stays
+  std::vector<SaidPattern> keep;        ///< parameters that stay f32, and what they meet
+};
+
+/// A plan. From `buildPlan` on every key has a value or an explicit "open"; `completePlan` closes what is
+/// open with what the model says.
+struct Plan {
+  Said<int64_t> par;
+  PlanTarget target;
+  Said<int64_t> ranks;
+  PlanMesh mesh; ///< empty where stages have meshes of their own
+  std::vector<std::pair<std::string, Said<std::string>>>
+      within;                                              ///< axis, level of the machine that its ranks must not leave
+  std::vector<std::pair<std::string, Said<int64_t>>> dims; ///< symbol, size
+  std::vector<PlanInput> inputs;
+  std::vector<PlanCarry> carry;
+  PlanBatch batch;
+  std::optional<PlanTrain> train; ///< none: inference
+  PlanPrecision precision;
+  std::vector<PlanShard> shard;
+  PlanZero zero;
+  PlanOffload offload;
+  PlanPipeline pipeline;
+  PlanRecompute recompute;
+  PlanCollectives collectives;
+  Said<std::string> batchNorm; ///< "microbatch", "local", or a number of groups of a batch
+  Said<int64_t> seed;
+  std::vector<UsedRecipe> recipes;
+
+  /// Size of an axis; 1 for one that the mesh has not. Where stages have meshes of their own, the least common multiple
+  /// of its sizes: what is divided by that is divided on each stage.
+  int64_t axisSize(llvm::StringRef axis) const;
+  int64_t axesSize(llvm::ArrayRef<std::string> axes) const;
+  /// Of one stage at most: the product of their sizes.
+  int64_t maxShards(llvm::ArrayRef<std::string> axes) const;
+  /// The names of all axes, of every stage's mesh.
+  PlanAxes axes() const;
+  /// Over how many replicas microbatches are dealt in turn: with `pipeline.replicas: round_robin` those of batch.over,
+  /// else 1.
+  int64_t turns() const;
+  /// How many times a step a stage's ranks run forward: once for as many microbatches as are dealt in one round.
+  int64_t rounds() const { return **batch.microbatches / turns(); }
+  /// Batches in a call of `train`: those between two flushes of an asynchronous schedule, else one.
+  int64_t calls() const { return updatesBehind().empty() ? 1 : *pipeline.flushEvery; }
+  /// How many updates each stage's parameters are behind, under an asynchronous schedule; else empty.
+  std::vector<int64_t> updatesBehind() const;
+  /// How many lists of ranks have stages: the size of `pipeline.over`, or one a mesh.
+  int64_t numDevices() const;
+  /// What tells stages apart is called: `pipeline.over`, or a name that no axis has.
+  std::string stageAxis() const;
+
+  /// The completed plan as YAML: reading it gives this plan again. With `origins` every line says where it is
+  /// from.
+  void print(llvm::raw_ostream &os, bool origins) const;
+  /// The text that the plan hash is taken of: every key but those that may change while running (lr, clip,
+  /// seed).
+  std::string hashText() const;
+};
+
+/// Makes a plan of a tree that `checkPlanTree` passed; std::nullopt after errors between values.
+std::optional<Plan> buildPlan(const PlanNode &tree, llvm::ArrayRef<UsedRecipe> recipes, PlanErrors &errors);
+
+/// Reads layers, checks, builds: what par-compile does with [PLAN...] and every --set, all errors in one go.
+std::optional<Plan> readPlan(llvm::ArrayRef<std::string> files, llvm::ArrayRef<std::string> settings,
+                             PlanErrors &errors);
+
+/// Fills what the model decides: batch.size, microbatches, microbatch_size, the size of the batch's symbol
+/// (appended to `dims`); checks that the batch splits (error 5). Returns whether there was no error.
+bool completePlan(Plan &plan, const NameTable &names, PlanErrors &errors);
+
+/// `mesh.AXIS.within: node` on a machine of so many ranks a node (0: one node): an error at each axis that joins ranks
+/// of two. Whether the hardware can have what collectives.algorithm says: `nodeRanks` of a host (0: all), and a link
+/// between hosts.
+void checkAlgorithm(const Plan &plan, int64_t nodeRanks, bool hasLinkBetween, PlanErrors &errors);
+/// Warns where ranks that need one host's memory are on several.
+void checkHosts(const Plan &plan, int64_t nodeRanks, PlanErrors &errors);
+void checkWithin(const Plan &plan, int64_t nodeRanks, PlanErrors &errors);
+/// Where ranks share their host's cores: refuses more of them than can take turns.
+void checkSharedCores(const Plan &plan, int64_t nodeRanks, PlanErrors &errors);
+
+} // namespace par

@@ -1,0 +1,62 @@
+// The values that forward keeps for backward, and those that backward recomputes.
+#pragma once
+
+#include "par/Solver/Problem/ProblemText.h"
+
+namespace par {
+
+/// A value of a forward fragment.
+struct ForwardValue {
+  std::string name;
+  int64_t cost = 0;             ///< ns to compute it again from its inputs
+  int64_t bytes = 0;            ///< bytes to keep it from forward to backward, for one microbatch
+  std::vector<unsigned> inputs; ///< earlier values
+  bool needed = false;          ///< the backward reads it
+  bool isAvailable = false;     ///< weights: at hand in the backward anyway
+};
+
+struct RecomputeChoice {
+  std::vector<bool> saved, recomputed; ///< per value
+  int64_t bytes = 0;                   ///< of what is saved
+  int64_t cost = 0;                    ///< ns of what is computed again, per microbatch
+  int64_t minCost = 0;                 ///< ns that no choice within the budget can beat
+
+  void print(llvm::raw_ostream &os, const struct RecomputeProblem &problem) const;
+};
+
+/// Expects the values of one forward fragment in topological order and a budget; chooses what to save, so
+/// that everything the backward needs is saved, available, or computed from such values, and least is
+/// computed again.
+///
+///     problem recompute
+///     budget 100                                   // bytes per microbatch in flight
+///     value w cost 0 bytes 0 available
+///     value x cost 0 bytes 10 needed               // an argument: saved, or nothing can be computed from it
+///     value h cost 50 bytes 40 from x w needed
+///
+/// An argument of the fragment is a value without inputs: it can be saved, not computed again.
+///
+/// For a price per saved byte the best choice is a minimum cut (a closure problem: computing a value again
+/// implies having its inputs); the price is raised until the budget is met, and what the budget then leaves
+/// is filled by single values. `minCost` is the Lagrangian bound.
+struct RecomputeProblem {
+  int64_t budget = 0;
+  std::vector<ForwardValue> values;
+
+  static llvm::Expected<RecomputeProblem> parse(ProblemText &text);
+  void print(llvm::raw_ostream &os) const;
+  /// What is malformed: an input that is not an earlier value.
+  llvm::Error check() const;
+  llvm::Expected<RecomputeChoice> solve() const;
+  /// All that is needed can be had, and the figures are right and within the budget.
+  llvm::Error verify(const RecomputeChoice &choice) const;
+
+  /// The least cost of all choices, or -1 if none fits; for up to about 16 values.
+  int64_t solveExhaustively() const;
+
+  /// What must be computed again if these are kept, and the figures. What is kept for nothing is dropped;
+  /// `cost` is -1 if an argument is missing.
+  RecomputeChoice evaluate(std::vector<bool> saved) const;
+};
+
+} // namespace par

@@ -1,0 +1,284 @@
+// Gives every forward op its pipeline stage: from the modules or nodes that the plan names (`start`, `repeat`), or, if
+// it names none, from the cut with the shortest estimated step (Solver/StageCut). Ops between hints get the stage of
+// the last cut that they depend on.
+#include "CutCosts.h"
+#include "PlanSource.h"
+
+#include "par/Base/Provenance.h"
+
+using namespace mlir;
+
+namespace par {
+
+#define GEN_PASS_DEF_CUTSTAGESPASS
+#include "par/Phases/Annotate/Passes.h.inc"
+
+namespace {
+
+/// Cuts one forward step.
+class Cutter {
+public:
+  Cutter(StepOp step, const ModelPlan &model, ModuleOp module) : step(step), model(model), module(module) {}
+
+  LogicalResult run();
+
+private:
+  bool isWeight(ReadOp read);
+  void findOps();
+  LogicalResult hintByStarts(const PlanPipeline &pipeline);
+  LogicalResult hintByRepeat(const PlanPipeline &pipeline);
+  LogicalResult hintByCost();
+  void joinTail(std::vector<OpGroup> &groups);
+  void hintInside(const PatternMatches &matches, int64_t stage);
+  void hintBehind(StringRef start, int64_t stage);
+  void assign();
+  LogicalResult checkNotEmpty();
+
+  InFlightDiagnostic error(const Origin &origin) { return emitError(planLocation(origin, module)); }
+
+  StepOp step;
+  const ModelPlan &model;
+  ModuleOp module;
+  std::vector<Operation *> ops;         ///< that a parameter flows into, in order
+  DenseMap<Operation *, bool> active;   ///< whether a graph input flows into it
+  DenseMap<Operation *, int64_t> hint;  ///< least stage that the cuts say
+  DenseMap<Operation *, int64_t> stage; ///< the outcome
+};
+
+} // namespace
+
+/// Frozen layers compute as trained ones do.
+bool Cutter::isWeight(ReadOp read) {
+  auto variable = module.lookupSymbol<VariableOp>(read.getVariable());
+  return variable && (variable.getKind() == VariableKind::parameter || variable.getKind() == VariableKind::frozen);
+}
+
+/// Finds the ops to be placed: what depends on data alone is made where it is used.
+void Cutter::findOps() {
+  DenseMap<Operation *, bool> placed;
+  for (Operation &op : step.getBlock()) {
+    if (auto read = dyn_cast<ReadOp>(op))
+      placed[&op] = isWeight(read);
+    if (!isTensorOp(&op))
+      continue;
+    for (Value operand : op.getOperands()) {
+      Operation *source = operand.getDefiningOp();
+      active[&op] |= !source || active.lookup(source);
+      placed[&op] |= source && placed.lookup(source);
+    }
+    if (placed[&op])
+      ops.push_back(&op);
+  }
+}
+
+/// Everything in the matched modules, or the matched nodes where no module matches, is on `stageIndex` or
+/// later.
+void Cutter::hintInside(const PatternMatches &matches, int64_t stageIndex) {
+  for (Operation *op : ops) {
+    std::optional<Provenance> from = getProvenance(op->getLoc());
+    if (!from)
+      continue;
+    bool inside = llvm::any_of(matches.modules, [&](unsigned index) {
+      StringRef name = model.names.modules[index];
+      return from->module == name || from->module.starts_with((name + ".").str());
+    });
+    if (matches.modules.empty())
+      inside = llvm::any_of(matches.nodes, [&](unsigned index) { return from->path == model.names.nodes[index].name; });
+    if (inside)
+      hint[op] = std::max(hint.lookup(op), stageIndex);
+  }
+}
+
+/// Whether a module comes later in a numbered stack, or in one around it: h.3.mlp behind h.2.attn.
+static bool comesLater(StringRef module, StringRef start) {
+  for (auto [mine, its] : llvm::zip(splitName(module), splitName(start))) {
+    unsigned number = 0, least = 0;
+    if (mine != its)
+      return !mine.getAsInteger(10, number) && !its.getAsInteger(10, least) && number > least;
+  }
+  return false;
+}
+
+/// What follows the start of a stage in its stack is there too, also where no value of the start flows into it: the
+/// keys of a second decoder layer, which the encoder alone gives.
+void Cutter::hintBehind(StringRef start, int64_t stageIndex) {
+  bool isBehind = false;
+  for (Operation *op : ops) {
+    isBehind |= hint.lookup(op) >= stageIndex;
+    std::optional<Provenance> from = getProvenance(op->getLoc());
+    if (isBehind && from && comesLater(from->module, start))
+      hint[op] = std::max(hint.lookup(op), stageIndex);
+  }
+}
+
+LogicalResult Cutter::hintByStarts(const PlanPipeline &pipeline) {
+  for (auto [index, start] : llvm::enumerate(pipeline.starts)) {
+    PatternMatches matches = matchPattern(start.pattern, model.names);
+    size_t count = matches.modules.empty() ? matches.nodes.size() : matches.modules.size();
+    if (count != 1)
+      return error(start.origin) << "cut \"" << start.pattern.text() << "\" means " << count
+                                 << " modules or nodes; a cut names the one that starts the next stage";
+    hintInside(matches, index + 1);
+    hintBehind(matches.modules.empty() ? StringRef(model.names.nodes[matches.nodes[0]].name).split('/').first
+                                       : StringRef(model.names.modules[matches.modules[0]]),
+               index + 1);
+  }
+  return success();
+}
+
+/// Deals the matching modules out in their order.
+LogicalResult Cutter::hintByRepeat(const PlanPipeline &pipeline) {
+  std::vector<unsigned> modules = matchPattern(pipeline.repeat->pattern, model.names).modules;
+  int64_t stages = *pipeline.stages, count = modules.size();
+  SmallVector<int64_t> counts(pipeline.counts.begin(), pipeline.counts.end());
+  if (*pipeline.cuts == PlanPipeline::Even)
+    for (int64_t index = 0; index < stages; ++index)
+      counts.push_back(count / stages + (index < count % stages));
+  int64_t sum = 0;
+  for (int64_t each : counts)
+    sum += each;
+  if (count < stages)
+    return error(pipeline.repeat->origin) << "\"" << pipeline.repeat->pattern.text() << "\" matches " << count
+                                          << " modules, fewer than the " << stages << " stages";
+  if (sum != count)
+    return error(pipeline.repeat->origin) << "\"" << pipeline.repeat->pattern.text() << "\" matches " << count
+                                          << " modules; the counts of " << stages << " stages add up to " << sum;
+  size_t next = 0;
+  for (auto [index, each] : llvm::enumerate(counts))
+    for (int64_t i = 0; i < each; ++i) {
+      PatternMatches one;
+      one.modules.push_back(modules[next++]);
+      hintInside(one, index);
+    }
+  return success();
+}
+
+/// Lets the groups behind the last parameter (a loss, a pooling) go with it, as long as there are enough groups for all
+/// stages: a last stage without parameters would hold nothing, wait for the scores and train nothing.
+void Cutter::joinTail(std::vector<OpGroup> &groups) {
+  auto readsParameter = [&](Operation *op) {
+    return llvm::any_of(op->getOperands(), [&](Value operand) {
+      auto read = operand.getDefiningOp<ReadOp>();
+      return read && isWeight(read);
+    });
+  };
+  while (groups.size() > size_t(*model.plan.pipeline.stages) && llvm::none_of(groups.back(), readsParameter)) {
+    OpGroup tail = std::move(groups.back());
+    groups.pop_back();
+    llvm::append_range(groups.back(), tail);
+  }
+}
+
+/// Solves for the cut whose estimated step is shortest.
+LogicalResult Cutter::hintByCost() {
+  std::vector<OpGroup> groups = groupForCuts(ops, *model.plan.pipeline.stages);
+  joinTail(groups);
+  auto fail = [&](llvm::Error reason) -> LogicalResult {
+    return error(model.plan.pipeline.cuts.origin)
+           << "no cut into " << *model.plan.pipeline.stages << " stages: " << llvm::toString(std::move(reason));
+  };
+  SmallVector<ArrayRef<int64_t>> ranks;
+  for (StageOp stage : module.getOps<StageOp>())
+    ranks.push_back(stage.getRanks());
+  llvm::Expected<StageCutProblem> problem = makeCutProblem(step, groups, model.plan, ranks);
+  if (!problem)
+    return fail(problem.takeError());
+  if (llvm::Error wrong = problem->check())
+    return fail(std::move(wrong));
+  llvm::Expected<StageCut> cut = problem->solve();
+  if (!cut)
+    return fail(cut.takeError());
+  for (auto [group, stageIndex] : llvm::zip(groups, cut->stageOf))
+    for (Operation *op : group)
+      hint[op] = stageIndex;
+  return success();
+}
+
+/// An op that inputs flow into, or what a cut has placed, is after the last cut that it depends on; others go
+/// with their first user.
+void Cutter::assign() {
+  for (Operation *op : ops) {
+    bool placed = active.lookup(op) || hint.count(op);
+    int64_t least = hint.lookup(op);
+    for (Value operand : op->getOperands())
+      if (auto source = stage.find(operand.getDefiningOp()); source != stage.end()) {
+        least = std::max(least, source->second);
+        placed = true;
+      }
+    if (placed)
+      stage[op] = least;
+  }
+  for (Operation *op : llvm::reverse(ops)) {
+    if (stage.count(op))
+      continue;
+    int64_t first = *model.plan.pipeline.stages - 1;
+    for (Operation *user : op->getUsers())
+      if (auto found = stage.find(user); found != stage.end())
+        first = std::min(first, found->second);
+    stage[op] = first;
+  }
+  for (Operation *op : ops)
+    setStage(op, stage[op]);
+}
+
+LogicalResult Cutter::checkNotEmpty() {
+  int64_t stages = *model.plan.pipeline.stages;
+  SmallVector<int64_t> count(stages, 0);
+  for (Operation *op : ops)
+    ++count[stage[op]];
+  const PlanPipeline &pipeline = model.plan.pipeline;
+  for (int64_t index = 0; index < stages && stages > 1; ++index) {
+    if (count[index])
+      continue;
+    InFlightDiagnostic diagnostic = error(pipeline.cuts.origin)
+                                    << "the cuts leave stage " << index << " without an op that a parameter flows into";
+    if (index > 0 && size_t(index) < pipeline.starts.size())
+      diagnostic.attachNote() << "cuts stand in the model's order: what depends on \""
+                              << pipeline.starts[index].pattern.text() << "\", where stage " << index + 1
+                              << " begins, is behind it, and so is \"" << pipeline.starts[index - 1].pattern.text()
+                              << "\", where stage " << index << " would begin";
+    return diagnostic;
+  }
+  return success();
+}
+
+LogicalResult Cutter::run() {
+  findOps();
+  const PlanPipeline &pipeline = model.plan.pipeline;
+  LogicalResult hinted = success();
+  if (*pipeline.stages > 1)
+    switch (*pipeline.cuts) {
+    case PlanPipeline::AutoCuts:
+      hinted = hintByCost();
+      break;
+    case PlanPipeline::Starts:
+      hinted = hintByStarts(pipeline);
+      break;
+    case PlanPipeline::Even:
+    case PlanPipeline::Counts:
+      hinted = hintByRepeat(pipeline);
+      break;
+    }
+  if (failed(hinted))
+    return failure();
+  assign();
+  return checkNotEmpty();
+}
+
+namespace {
+struct CutStagesPass : PlanPass<impl::CutStagesPassBase<CutStagesPass>> {
+  using PlanPass::PlanPass;
+
+  LogicalResult apply(const ModelPlan &model) override {
+    ModuleOp module = getOperation();
+    for (StepOp step : module.getOps<StepOp>())
+      if (failed(Cutter(step, model, module).run()))
+        return failure();
+    return success();
+  }
+};
+} // namespace
+
+std::unique_ptr<Pass> createCutStagesPass(const ModelPlan &plan) { return makePlanPass<CutStagesPass>(plan); }
+
+} // namespace par

@@ -1,0 +1,43 @@
+#include "par/Phases/Annotate/GradientFlow.h"
+
+using namespace mlir;
+
+namespace par {
+
+static bool isFloat(Value value) { return isa<FloatType>(getElementTypeOrSelf(value.getType())); }
+
+GradientFlow::GradientFlow(StepOp step) {
+  auto any = [](Operation &op, const DenseSet<Value> &values) {
+    return llvm::any_of(op.getOperands(), [&](Value operand) { return values.contains(operand); });
+  };
+  for (Operation &op : step.getBlock()) {
+    auto read = dyn_cast<ReadOp>(op);
+    VariableOp variable =
+        read ? SymbolTable::lookupNearestSymbolFrom<VariableOp>(read, read.getVariableAttr()) : VariableOp();
+    bool trained = variable && variable.getKind() == VariableKind::parameter;
+    bool kept = variable && variable.getKind() == VariableKind::frozen;
+    for (Value result : op.getResults()) {
+      if (!isFloat(result))
+        continue;
+      if (trained || any(op, reached))
+        reached.insert(result);
+      else if (kept || any(op, frozen))
+        frozen.insert(result);
+    }
+  }
+}
+
+bool GradientFlow::isSaved(Value value) const {
+  auto takesGradient = [&](Operation *user) {
+    return llvm::any_of(user->getResults(), [&](Value v) { return reaches(v); });
+  };
+  return reaches(value) || llvm::any_of(value.getUsers(), takesGradient);
+}
+
+int64_t GradientFlow::backward(Operation *op) const {
+  if (llvm::none_of(op->getOperands(), [&](Value operand) { return reaches(operand); }))
+    return 0;
+  return llvm::any_of(op->getOperands(), [&](Value operand) { return frozen.contains(operand); }) ? 1 : 2;
+}
+
+} // namespace par

@@ -1,0 +1,42 @@
+#pragma once
+
+#include "par/Phases/Bundle/Bundle.h"
+
+namespace par {
+
+/// What a bundle says about itself. `bundle` has its programs; the communicators are filled in by the caller.
+class ManifestEmitter {
+public:
+  ManifestEmitter(mlir::ModuleOp module, const BundleOptions &options, format::Bundle &bundle)
+      : module(module), options(options), bundle(bundle), out(bundle.manifest) {}
+
+  mlir::LogicalResult emit();
+
+private:
+  mlir::LogicalResult emitRanks();
+  mlir::LogicalResult emitTensors();
+  mlir::LogicalResult emitTensor(VariableOp variable);
+  mlir::LogicalResult emitHyper(VariableOp variable);
+  mlir::LogicalResult emitInitialValue(VariableOp variable, format::Tensor &tensor);
+  format::DType fileType(llvm::StringRef name, mlir::Type element);
+  mlir::LogicalResult emitInput(BufferOp buffer, StageOp stage);
+  mlir::LogicalResult emitOutput(FetchOp fetch, ProgramOp program);
+  mlir::LogicalResult emitInterface();
+  uint64_t placeConstant(mlir::DenseElementsAttr value);
+  std::optional<format::Source> sourceOf(VariableOp variable) const;
+  void findStates();
+
+  mlir::ModuleOp module;
+  const BundleOptions &options;
+  format::Bundle &bundle;
+  format::Manifest &out;
+  std::string constants;
+  llvm::SmallVector<std::pair<ProgramOp, llvm::StringMap<BufferOp>>>
+      states; ///< each program's state buffers, by variable
+  llvm::DenseMap<mlir::Attribute, uint64_t> constantPlaces;
+};
+
+/// The rule that a text names: zeros, ones, constant(c), normal(s), uniform(a). None if it is no rule.
+std::optional<format::InitRule> parseInitRule(llvm::StringRef text);
+
+} // namespace par

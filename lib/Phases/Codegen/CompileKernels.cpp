@@ -1,0 +1,315 @@
+// Compiles the generated kernels of a module: each distinct body is planned, lowered and compiled once, in parallel
+// jobs, and linked into one shared object or one PTX file. Device code that spills registers is built a second time
+// with fewer values held; what the driver cannot load is refused.
+#include "CPU/EmitLoops.h"
+#include "CPU/ExpandFormats.h"
+#include "CPU/NativeCode.h"
+#include "CUDA/Assemble.h"
+#include "CUDA/EmitThreads.h"
+#include "CUDA/Ptx.h"
+#include "ExpandMath.h"
+#include "Jobs.h"
+#include "LowerBody.h"
+#include "Optimize.h"
+#include "par/Dialect/Interfaces/Cost.h"
+
+#include "mlir/IR/Verifier.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/SHA1.h"
+
+#include <set>
+
+using namespace mlir;
+
+namespace par {
+namespace {
+
+using codegen::CodeCache, codegen::Job;
+
+/// A kernel's body without its name and the values of its keys: what makes kernels equal.
+std::string bodyText(KernelOp kernel) {
+  OwningOpRef<KernelOp> anonymous(kernel.clone());
+  anonymous->setSymName("k");
+  for (auto [i, key] : llvm::enumerate(keysOf(*anonymous))) { // each by its place: a number that is a key, too
+    auto type = cast<RankedTensorType>(key.getType());
+    key.setValueAttr(DenseElementsAttr::get(type, APInt(64, uint64_t(INT64_MIN) + i)));
+  }
+  anonymous->walk([](Operation *op) { op->setLoc(UnknownLoc::get(op->getContext())); });
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  anonymous->print(out, OpPrintingFlags().printGenericOpForm().useLocalScope());
+  return text;
+}
+
+/// By what the kernel is, so that its code is the same in every bundle, and bundles differ by the kernels that differ.
+std::string symbolOf(StringRef bodyText) {
+  return "par_k" +
+         llvm::toHex(llvm::SHA1::hash(llvm::arrayRefFromStringRef(bodyText)), /*LowerCase=*/true).substr(0, 16);
+}
+
+/// Gives a kernel that shares another's code the values of its own keys.
+void takeKeys(KernelInfo &info, KernelOp kernel) {
+  SmallVector<ConstantOp> keys = keysOf(kernel);
+  auto next = keys.begin();
+  for (ImmediateInfo &immediate : info.immediates)
+    if (immediate.axes.empty())
+      immediate.number = valueOfKey(*next++);
+}
+
+uint64_t bytesOf(Type type) {
+  auto tensor = cast<RankedTensorType>(type);
+  return tensor.getNumElements() * codegen::elementBytes(tensor.getElementType());
+}
+
+/// Operands in ABI order; which buffer each argument and result has.
+codegen::KernelBuffers layOutOperands(KernelOp kernel, KernelInfo &info) {
+  codegen::KernelBuffers buffers;
+  for (Type type : kernel.getFunctionType().getInputs()) {
+    buffers.arguments.push_back(buffers.count++);
+    info.operands.push_back({OperandAccess::Read, bytesOf(type)});
+  }
+  for (auto [number, type] : llvm::enumerate(kernel.getFunctionType().getResults())) {
+    int64_t tied = kernel.getTied() ? (*kernel.getTied())[number] : -1;
+    buffers.results.push_back(tied >= 0 ? tied : buffers.count);
+    if (tied >= 0) {
+      info.operands[tied].access = OperandAccess::ReadWrite;
+      continue;
+    }
+    ++buffers.count;
+    info.operands.push_back({OperandAccess::Write, bytesOf(type)});
+  }
+  return buffers;
+}
+
+/// A scratch operand behind the others.
+void addScratch(codegen::KernelBuffers &buffers, KernelInfo &info, uint64_t bytes) {
+  info.scratchBytes = bytes;
+  if (!bytes)
+    return;
+  buffers.scratch = buffers.count++;
+  info.operands.push_back({OperandAccess::Write, bytes});
+}
+
+/// Operations by the costs of the kernel's ops; where a plan holds each element against each in place of sorting them,
+/// so many.
+int64_t countFlops(KernelOp kernel, const codegen::KernelPlan &plan) {
+  int64_t flops = 0;
+  for (Operation &op : kernel.getBody().front())
+    flops += getCost(&op).flops;
+  for (const codegen::Nest &nest : plan.nests)
+    if (!nest.sorting && codegen::findSorting(nest.op))
+      flops = std::max(flops, 4 * nest.steps());
+  return flops;
+}
+
+LogicalResult buildLoops(func::FuncOp function, KernelOp kernel, KernelInfo &info, ModuleOp module) {
+  codegen::KernelPlan plan = codegen::planKernel(function);
+  codegen::KernelBuffers buffers = layOutOperands(kernel, info);
+  if (failed(codegen::checkTied(function, plan, buffers)))
+    return failure();
+  info.tiles = plan.tiles;
+  info.flops = countFlops(kernel, plan);
+  addScratch(buffers, info, plan.scratchBytes);
+  cpu::emitLoops(function, plan, buffers, info.symbol);
+  function->erase();
+  codegen::expandMath(module);
+  cpu::expandFormats(module);
+  return success();
+}
+
+LogicalResult buildThreads(func::FuncOp function, KernelOp kernel, KernelInfo &info, ModuleOp module, bool sparing) {
+  codegen::KernelPlan plan = codegen::planKernel(function, cuda::planOptions());
+  codegen::KernelBuffers buffers = layOutOperands(kernel, info);
+  if (failed(codegen::checkTied(function, plan, buffers)))
+    return failure();
+  info.flops = countFlops(kernel, plan);
+  cuda::LaunchPlan launch = cuda::chooseLaunch(plan, sparing);
+  info.launch = GpuLaunch{launch.grid, launch.threads()};
+  addScratch(buffers, info, launch.scratchBytes * launch.grid);
+  cuda::emitThreads(function, plan, launch, buffers, info.symbol);
+  function->erase();
+  codegen::expandMath(module);
+  return success();
+}
+
+/// From a kernel's body to code of threads or loops in a module of its own.
+LogicalResult buildKernel(KernelOp kernel, bool gpu, KernelInfo &info, Job &job) {
+  job.module = ModuleOp::create(kernel.getLoc());
+  FailureOr<func::FuncOp> function = lowerBody(kernel, *job.module, info.immediates);
+  if (failed(function))
+    return failure();
+  return gpu ? buildThreads(*function, kernel, info, *job.module, job.sparing)
+             : buildLoops(*function, kernel, info, *job.module);
+}
+
+/// One shared object of all that was compiled, and the memory functions that it may call.
+FailureOr<std::string> linkJobs(ModuleOp module, std::vector<Job> &jobs, const std::string &isa, CodeCache &cache) {
+  std::vector<std::string> objects;
+  for (Job &job : jobs)
+    objects.push_back(std::move(job.object));
+  FailureOr<std::string> support = cache.get({"support", isa}, [&] { return cpu::compileSupport(isa); });
+  if (failed(support))
+    return codegen::refuseCode(module.getLoc(), isa);
+  objects.push_back(std::move(*support));
+  std::string error;
+  FailureOr<std::string> linked = cpu::linkObjects(objects, error);
+  if (failed(linked))
+    return module.emitError("cannot link kernels: ") << error;
+  return linked;
+}
+
+/// A kernel that PTX or machine code gives to the gate, by its symbol.
+InFlightDiagnostic refuseKernel(ModuleOp module, const CompiledKernels &out, StringRef symbol, StringRef sm) {
+  for (const KernelInfo &info : out.kernels)
+    if (info.symbol == symbol)
+      return emitError(module.lookupSymbol(info.kernel)->getLoc()) << "kernel @" << info.kernel << " for " << sm << " ";
+  return module.emitError() << "kernel " << symbol << " for " << sm << " ";
+}
+
+/// Gate: what is left undefined, what the GPU's drivers do not read, what spills.
+LogicalResult gateDevice(ModuleOp module, const CompiledKernels &out, const CodegenOptions &options) {
+  std::string fault = cuda::findFault(out.ptx, out.isa);
+  if (!fault.empty())
+    return module.emitError("PTX has ") << fault;
+  for (const Cubin &cubin : out.cubins)
+    for (const auto &resources : cubin.resources)
+      if (resources.second.spillBytes > options.spillLimit)
+        return refuseKernel(module, out, resources.first(), cubin.sm)
+               << "spills " << resources.second.spillBytes << " bytes, the limit is " << options.spillLimit;
+  return success();
+}
+
+/// One file of PTX, and machine code from it.
+LogicalResult joinDevice(ModuleOp module, std::vector<Job> &jobs, const CodegenOptions &options, CompiledKernels &out) {
+  std::vector<std::string> texts;
+  for (const Job &job : jobs)
+    texts.push_back(job.object);
+  for (const KernelInfo &info : out.kernels)
+    if (options.keepIR)
+      out.ir[info.symbol] = jobOf(jobs, info.symbol).ir;
+  out.ptx = cuda::joinPtx(texts);
+  out.cubins.clear();
+  std::string ptxas = cuda::findPtxas();
+  std::vector<std::string> gpus{out.isa};
+  if (options.isa == "all")
+    gpus = {"sm_80", "sm_90", "sm_100"};
+  for (const std::string &sm : gpus) {
+    if (ptxas.empty())
+      break;
+    std::string error;
+    FailureOr<cuda::Assembled> made = cuda::assemble(ptxas, out.ptx, sm, error);
+    if (failed(made))
+      return module.emitError("ptxas makes no code for ") << sm << ": " << error;
+    out.cubins.push_back({sm, std::move(made->cubin), std::move(made->resources)});
+  }
+  return success();
+}
+
+/// How many registers a thread will need is only an estimate: kernels that spill are built once more, sparing
+/// them. True if there were any.
+FailureOr<bool> rebuildSpilled(ModuleOp module, std::vector<Job> &jobs, const CodegenOptions &options,
+                               CompiledKernels &out, CodeCache &cache) {
+  std::set<std::string> spilled;
+  for (const Cubin &cubin : out.cubins)
+    for (const auto &resources : cubin.resources)
+      if (resources.second.spillBytes > options.spillLimit)
+        spilled.insert(resources.first().str());
+  bool any = false;
+  for (const std::string &symbol : spilled) {
+    auto known = llvm::find_if(out.kernels, [&](const KernelInfo &info) { return info.symbol == symbol; });
+    if (known == out.kernels.end())
+      continue;
+    any = true;
+    KernelInfo again;
+    again.symbol = symbol;
+    Job &job = jobOf(jobs, symbol);
+    job = Job{.symbol = symbol, .sparing = true};
+    if (failed(buildKernel(module.lookupSymbol<KernelOp>(known->kernel), /*gpu=*/true, again, job)))
+      return failure();
+    if (failed(codegen::compileJob(job, out, options.keepIR, cache)))
+      return codegen::refuseCode(job.module->getLoc(), out.isa);
+    for (KernelInfo &info : out.kernels)
+      if (info.symbol == symbol) {
+        again.kernel = info.kernel;
+        info = again;
+        takeKeys(info, module.lookupSymbol<KernelOp>(info.kernel));
+      }
+  }
+  return any;
+}
+
+LogicalResult makeDevice(ModuleOp module, std::vector<Job> &jobs, const CodegenOptions &options, CompiledKernels &out,
+                         CodeCache &cache) {
+  if (failed(joinDevice(module, jobs, options, out)))
+    return failure();
+  FailureOr<bool> rebuilt = rebuildSpilled(module, jobs, options, out, cache);
+  if (failed(rebuilt) || (*rebuilt && failed(joinDevice(module, jobs, options, out))))
+    return failure();
+  return gateDevice(module, out, options);
+}
+
+} // namespace
+
+/// What `options` asks for, completed; fails where no such code can be made.
+static FailureOr<CompiledKernels> chooseTarget(ModuleOp module, const CodegenOptions &options) {
+  CompiledKernels out;
+  out.device = options.device;
+  codegen::prepareThreads(*module.getContext());
+  if (options.device == "cuda") {
+    out.isa = options.isa.empty() ? "sm_90" : options.isa == "all" ? "sm_80" : options.isa;
+    if (!cuda::isKnownSm(out.isa))
+      return module.emitError("no GPU that kernels can be made for is called ") << out.isa;
+    return out;
+  }
+  out.isa = options.isa.empty() ? getHostIsa() : options.isa;
+  if (!cpu::isKnownIsa(out.isa))
+    return module.emitError("no x86-64 processor or level is called ") << out.isa;
+  return out;
+}
+
+FailureOr<CompiledKernels> compileKernels(ModuleOp module, const CodegenOptions &options) {
+  loadLoweringDialects(*module.getContext());
+  FailureOr<CompiledKernels> target = chooseTarget(module, options);
+  if (failed(target))
+    return failure();
+  CompiledKernels out = std::move(*target);
+  bool gpu = out.device == "cuda";
+  std::vector<Job> jobs;
+  CodeCache cache(options.keepIR ? "" : options.cache);
+  llvm::StringMap<size_t> known; // body text → index in out.kernels
+  for (KernelOp kernel : module.getOps<KernelOp>()) {
+    if (kernel.getImplementation() != "generated")
+      continue;
+    auto [entry, isNew] = known.try_emplace(bodyText(kernel), out.kernels.size());
+    KernelInfo info;
+    if (!isNew) {
+      info = out.kernels[entry->second];
+      takeKeys(info, kernel);
+    } else {
+      info.symbol = symbolOf(entry->first());
+      if (failed(buildKernel(kernel, gpu, info, jobs.emplace_back(Job{.symbol = info.symbol}))))
+        return failure();
+    }
+    info.kernel = kernel.getSymName().str();
+    out.kernels.push_back(std::move(info));
+  }
+  if (jobs.empty())
+    return out;
+  if (failed(codegen::compileJobs(jobs, out, options, cache)))
+    return failure();
+  out.distinct = jobs.size();
+  out.cached = cache.found();
+  if (gpu) {
+    if (failed(makeDevice(module, jobs, options, out, cache)))
+      return failure();
+    return out;
+  }
+  FailureOr<std::string> object = linkJobs(module, jobs, out.isa, cache);
+  if (failed(object))
+    return failure();
+  out.object = std::move(*object);
+  return out;
+}
+
+} // namespace par

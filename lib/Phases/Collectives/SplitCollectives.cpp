@@ -1,0 +1,160 @@
+// Makes collectives asynchronous: each is split into a start and a `par.done`. One that can start at the block's begin
+// is started `window` collectives ahead, one that nothing in the block needs ends `window` later, and others are split
+// if kernels stand between operand and first use.
+#include "Grouping.h"
+#include "par/Phases/Collectives/Passes.h"
+
+using namespace mlir;
+
+namespace par {
+
+#define GEN_PASS_DEF_SPLITCOLLECTIVESPASS
+#include "par/Phases/Collectives/Passes.h.inc"
+
+namespace {
+
+/// Splits the collectives of one block.
+class Splitter {
+public:
+  Splitter(BlockOp block, size_t window) : block(block), window(window) {}
+
+  void run();
+
+private:
+  DoneOp split(Operation *collective, Operation *before);
+  void hoist(ArrayRef<Operation *> collectives);
+  void delay(ArrayRef<Operation *> collectives);
+  void spread(ArrayRef<Operation *> collectives);
+
+  BlockOp block;
+  size_t window;
+};
+
+} // namespace
+
+/// Puts the end of a collective before an op, or at the block's end, and what follows it behind that.
+DoneOp Splitter::split(Operation *collective, Operation *before) {
+  OpBuilder builder = before ? OpBuilder(before) : OpBuilder::atBlockEnd(&block.getBody().front());
+  StringAttr kind = builder.getStringAttr(collective->getName().stripDialect());
+  collective->setAttr("queue", kind);
+  // What is reduced in place is no input any more.
+  ValueRange inputs = isa<AllReduceOp>(collective) ? ValueRange() : ValueRange(collective->getOperands());
+  auto done =
+      DoneOp::create(builder, collective->getLoc(), collective->getResultTypes(), collective->getResults(), inputs);
+  for (auto [value, result] : llvm::zip(collective->getResults(), done.getResults()))
+    value.replaceAllUsesExcept(result, done);
+  takeFollowersAlong(done);
+  return done;
+}
+
+/// Those that can start at the block's begin, in the order in which they are needed: each starts where the one `window`
+/// before it ends, and ends where it is needed.
+void Splitter::hoist(ArrayRef<Operation *> collectives) {
+  SmallVector<DoneOp> dones;
+  for (Operation *collective : collectives)
+    dones.push_back(split(collective, firstNeed(collective)));
+  Operation *begin = nullptr; // the first op that none of them is made from
+  llvm::SmallPtrSet<Operation *, 8> first;
+  for (Operation *collective : collectives.take_front(window)) {
+    SmallVector<Operation *> sources = *sourcesOf(collective);
+    first.insert(collective);
+    first.insert(sources.begin(), sources.end());
+  }
+  for (Operation &op : block.getBody().front())
+    if (!isa<LoadOp>(op) && !first.contains(&op)) {
+      begin = &op;
+      break;
+    }
+  for (auto [index, collective] : llvm::enumerate(collectives))
+    moveBefore(collective, *sourcesOf(collective), index < window ? begin : dones[index - window].getOperation());
+}
+
+/// Those that nothing in the block needs, in the order in which they start: each ends before the one `window` behind it
+/// starts.
+void Splitter::delay(ArrayRef<Operation *> collectives) {
+  Operation *before = nullptr;
+  for (Operation *collective : collectives) {
+    Operation *made = lastOperand(collective);
+    moveBehind(collective, before && lastOperand(before) == made ? before : made); // those of one op keep their order
+    before = collective;
+  }
+  for (auto [index, collective] : llvm::enumerate(collectives))
+    split(collective, index + window < collectives.size() ? collectives[index + window] : nullptr);
+}
+
+/// Whether something is launched between what a collective is made of and what needs it.
+static bool leavesWork(Operation *collective) {
+  Operation *need = firstNeed(collective);
+  for (Operation *op = lastOperand(collective)->getNextNode(); op && op != need; op = op->getNextNode())
+    if (isa<LaunchOp>(op) && !llvm::is_contained(collective->getUsers(), op))
+      return true;
+  return false;
+}
+
+/// Whether one is under way when the other, of its kind and group, could start.
+static bool meet(Operation *one, Operation *other) {
+  auto startsWithin = [](Operation *inner, Operation *outer) {
+    Operation *made = lastOperand(inner);
+    return !made->isBeforeInBlock(lastOperand(outer)) && made->isBeforeInBlock(firstNeed(outer));
+  };
+  return one->getName() == other->getName() && one->getAttr("axes") == other->getAttr("axes") &&
+         (startsWithin(one, other) || startsWithin(other, one));
+}
+
+/// Those that stand between what they are made of and what needs them: they start and end there if there is work
+/// between, or if they would meet one of which that holds, on another queue and the same link.
+void Splitter::spread(ArrayRef<Operation *> collectives) {
+  SmallVector<Operation *> apart = llvm::filter_to_vector(collectives, leavesWork);
+  for (size_t next = 0; next < apart.size(); ++next)
+    for (Operation *other : collectives)
+      if (!llvm::is_contained(apart, other) && meet(apart[next], other))
+        apart.push_back(other);
+  Operation *before = nullptr;
+  for (Operation *collective : collectives) {
+    if (!llvm::is_contained(apart, collective))
+      continue;
+    Operation *made = lastOperand(collective);
+    moveBehind(collective, before && lastOperand(before) == made ? before : made); // those of one op keep their order
+    before = collective;
+  }
+  for (Operation *collective : collectives)
+    if (llvm::is_contained(apart, collective))
+      split(collective, firstNeed(collective));
+}
+
+void Splitter::run() {
+  SmallVector<Operation *> early, late, others;
+  for (Operation *collective : collectivesOf(block)) {
+    if (collective->hasAttr("queue") || isScalar(collective) || !lastOperand(collective))
+      continue;
+    bool needed = firstNeed(collective);
+    if (!needed)
+      late.push_back(collective);
+    else if (sourcesOf(collective))
+      early.push_back(collective);
+    else if (!isa<AllReduceOp>(collective)) // what needs it is the next product
+      others.push_back(collective);
+  }
+  // Each step moves ends, of which the next ones' may be made.
+  spread(others);
+  llvm::stable_sort(late, [](Operation *a, Operation *b) { return lastOperand(a)->isBeforeInBlock(lastOperand(b)); });
+  delay(late);
+  llvm::stable_sort(early, [](Operation *a, Operation *b) { return firstNeed(a)->isBeforeInBlock(firstNeed(b)); });
+  hoist(early);
+}
+
+namespace {
+struct SplitCollectivesPass : impl::SplitCollectivesPassBase<SplitCollectivesPass> {
+  using SplitCollectivesPassBase::SplitCollectivesPassBase;
+
+  void runOnOperation() override {
+    if (window == 0)
+      return;
+    for (ProgramOp program : getOperation().getOps<ProgramOp>())
+      for (BlockOp block : program.getOps<BlockOp>())
+        Splitter(block, window).run();
+  }
+};
+} // namespace
+
+} // namespace par

@@ -1,0 +1,114 @@
+#include "par/Phases/Import/Fold.h"
+
+namespace par {
+namespace {
+
+using llvm::ArrayRef;
+using llvm::failure;
+using llvm::FailureOr;
+
+FailureOr<StaticTensor> foldGather(const FoldContext &context) {
+  const StaticTensor *data = context.input(0), *indices = context.input(1);
+  if (!data || !indices)
+    return failure();
+  FailureOr<int64_t> dim = normalizeDim(context.node.intAttribute("axis", 0), data->getRank());
+  if (failed(dim))
+    return failure();
+  // Result dims: data[:dim], indices, data[dim + 1:]; what is stored once there stays so.
+  Shape shape(data->getShape().take_front(*dim)), stored(data->getStored().take_front(*dim));
+  llvm::append_range(shape, indices->getShape());
+  llvm::append_range(stored, indices->getStored());
+  llvm::append_range(shape, data->getShape().drop_front(*dim + 1));
+  llvm::append_range(stored, data->getStored().drop_front(*dim + 1));
+  if (countElements(stored) > foldLimit)
+    return failure();
+  StaticTensor result(data->getType(), shape, stored);
+  bool inRange = true;
+  int64_t at = 0, size = data->getShape()[*dim];
+  forEachIndex(stored, [&](ArrayRef<int64_t> index) {
+    int64_t row = indices->intAt(indices->position(index.slice(*dim, indices->getRank())));
+    row = row < 0 ? row + size : row;
+    Shape from(index.take_front(*dim));
+    from.push_back(row);
+    llvm::append_range(from, index.drop_front(*dim + indices->getRank()));
+    inRange &= row >= 0 && row < size;
+    if (inRange)
+      result.copy(at++, *data, data->position(from));
+  });
+  if (!inRange)
+    return failure();
+  return result;
+}
+
+/// result[b.., i..] = data[b.., indices[b.., i.., :]]; indices name leading dims of data after the batch dims.
+FailureOr<StaticTensor> foldGatherNd(const FoldContext &context) {
+  const StaticTensor *data = context.input(0), *indices = context.input(1);
+  int64_t batch = context.node.intAttribute("batch_dims", 0);
+  if (!data || !indices || indices->getRank() < 1 || batch < 0 || batch >= indices->getRank())
+    return failure();
+  int64_t depth = indices->getShape().back(), outer = indices->getRank() - 1;
+  if (batch + depth > data->getRank())
+    return failure();
+  Shape shape(indices->getShape().drop_back()), stored(indices->getStored().drop_back());
+  for (int64_t i = 0; i < batch; ++i)
+    stored[i] = shape[i];
+  llvm::append_range(shape, data->getShape().drop_front(batch + depth));
+  llvm::append_range(stored, data->getStored().drop_front(batch + depth));
+  if (countElements(stored) > foldLimit)
+    return failure();
+  StaticTensor result(data->getType(), shape, stored);
+  bool inRange = true;
+  int64_t at = 0;
+  forEachIndex(stored, [&](ArrayRef<int64_t> index) {
+    Shape from(index.take_front(batch)), where(index.take_front(outer));
+    where.push_back(0);
+    for (int64_t i = 0; i < depth; ++i) {
+      where.back() = i;
+      int64_t size = data->getShape()[batch + i], at = indices->intAt(indices->position(where));
+      from.push_back(at < 0 ? at + size : at);
+      inRange &= from.back() >= 0 && from.back() < size;
+    }
+    llvm::append_range(from, index.drop_front(outer));
+    if (inRange)
+      result.copy(at++, *data, data->position(from));
+  });
+  if (!inRange)
+    return failure();
+  return result;
+}
+
+FailureOr<StaticTensor> foldGatherElements(const FoldContext &context) {
+  const StaticTensor *data = context.input(0), *indices = context.input(1);
+  if (!data || !indices || data->getRank() != indices->getRank() || indices->getElements() > foldLimit)
+    return failure();
+  FailureOr<int64_t> dim = normalizeDim(context.node.intAttribute("axis", 0), data->getRank());
+  if (failed(dim))
+    return failure();
+  for (int64_t i = 0; i < data->getRank(); ++i)
+    if (i != *dim && indices->getShape()[i] > data->getShape()[i])
+      return failure();
+  StaticTensor result(data->getType(), indices->getShape(), indices->getShape());
+  bool inRange = true;
+  int64_t at = 0, size = data->getShape()[*dim];
+  forEachIndex(indices->getShape(), [&](ArrayRef<int64_t> index) {
+    Shape from(index);
+    int64_t row = indices->intAt(indices->position(index));
+    from[*dim] = row < 0 ? row + size : row;
+    inRange &= from[*dim] >= 0 && from[*dim] < size;
+    if (inRange)
+      result.copy(at++, *data, data->position(from));
+  });
+  if (!inRange)
+    return failure();
+  return result;
+}
+
+} // namespace
+
+void addIndexFolds(FoldTable &table) {
+  table["Gather"] = foldGather;
+  table["GatherND"] = foldGatherNd;
+  table["GatherElements"] = foldGatherElements;
+}
+
+} // namespace par

@@ -1,0 +1,41 @@
+#include "par/Dialect/Attention.h"
+#include "par/Dialect/Interfaces/Decomposable.h"
+#include "par/Phases/Kernels/Passes.h"
+
+using namespace mlir;
+
+namespace par {
+
+#define GEN_PASS_DEF_EXPANDPRODUCTSPASS
+#include "par/Phases/Kernels/Passes.h.inc"
+
+/// The decomposition has products, which a generated kernel would compute element by element, and no library has
+/// one call for all of it.
+static bool expands(DecomposableOpInterface composite, bool gpu) {
+  if (auto attention = dyn_cast<AttentionOp>(composite.getOperation()))
+    return !isOneCall(attention, gpu);
+  auto grad = dyn_cast<AttentionGradOp>(composite.getOperation());
+  return grad && !isOneCall(grad, gpu);
+}
+
+static void expand(DecomposableOpInterface composite) {
+  OpBuilder builder(composite);
+  composite->replaceAllUsesWith(composite.decompose(builder));
+  composite->erase();
+}
+
+namespace {
+struct ExpandProductsPass : impl::ExpandProductsPassBase<ExpandProductsPass> {
+  using ExpandProductsPassBase::ExpandProductsPassBase;
+
+  void runOnOperation() override {
+    for (ProgramOp program : getOperation().getOps<ProgramOp>())
+      for (BlockOp block : program.getOps<BlockOp>())
+        for (auto op : llvm::make_early_inc_range(block.getBody().front().getOps<DecomposableOpInterface>()))
+          if (expands(op, device == "cuda"))
+            expand(op);
+  }
+};
+} // namespace
+
+} // namespace par

@@ -1,0 +1,168 @@
+// Outlines the groups of a block into kernels, one for each distinct body, and replaces them by launches. Other ops
+// keep their order; a group is launched at its anchor, or earlier if its result is needed.
+#include "Groups.h"
+#include "par/Phases/Kernels/Passes.h"
+
+using namespace mlir;
+
+namespace par {
+
+#define GEN_PASS_DEF_FORMKERNELSPASS
+#include "par/Phases/Kernels/Passes.h.inc"
+
+namespace {
+
+/// The kernels of a module, one for each body.
+class KernelTable {
+public:
+  explicit KernelTable(ModuleOp module) : module(module) {}
+
+  FlatSymbolRefAttr get(const Group &group);
+
+private:
+  ModuleOp module;
+  llvm::StringMap<FlatSymbolRefAttr> known;
+  llvm::StringMap<unsigned> counts;
+};
+
+/// Puts a block's groups into kernels: ops that stay keep their order, launches stand where their anchors stood.
+class Outliner {
+public:
+  Outliner(BlockOp block, bool gpu, KernelTable &table)
+      : body(&block.getBody().front()), table(table), groups(formGroups(block, gpu)) {
+    for (auto &group : groups)
+      for (Operation *op : group->ops)
+        groupOf[op] = group.get();
+  }
+
+  void run();
+
+private:
+  void launch(Group *group);
+  void place(Operation *op);
+  void placeUpTo(Operation *op);
+  void demand(Value value);
+
+  Block *body;
+  /// What stays, in its order, and how many of these have been reached.
+  SmallVector<Operation *> fixed;
+  size_t reached = 0;
+  KernelTable &table;
+  std::vector<std::unique_ptr<Group>> groups;
+  llvm::DenseMap<Operation *, Group *> groupOf;
+  llvm::DenseSet<void *> done;
+  IRMapping mapping;
+};
+
+} // namespace
+
+FlatSymbolRefAttr KernelTable::get(const Group &group) {
+  // Programs come after the kernels that they launch.
+  OpBuilder builder(module.getContext());
+  OwningOpRef<KernelOp> kernel(buildKernel(builder, group));
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  kernel->print(stream, OpPrintingFlags().useLocalScope().elideLargeResourceString(1 << 30));
+  auto [place, fresh] = known.try_emplace(text);
+  if (fresh) {
+    std::string name = group.anchor->getName().stripDialect().str();
+    name = (name + "." + Twine(counts[name]++)).str();
+    kernel->setSymName(name);
+    place->second = FlatSymbolRefAttr::get(module.getContext(), name);
+    auto programs = module.getOps<ProgramOp>();
+    module.insert(programs.empty() ? module.getBody()->end() : Block::iterator(*programs.begin()), kernel.release());
+  }
+  return place->second;
+}
+
+void Outliner::place(Operation *op) {
+  if (!done.insert(op).second)
+    return;
+  for (OpOperand &operand : op->getOpOperands()) {
+    demand(operand.get());
+    operand.set(mapping.lookupOrDefault(operand.get()));
+  }
+  op->moveBefore(body, body->end());
+}
+
+/// Ops that stay keep their order. What comes before the op depends on no group that needs the op: see Fuser.
+void Outliner::placeUpTo(Operation *op) {
+  while (!done.contains(op))
+    place(fixed[reached++]);
+}
+
+void Outliner::demand(Value value) {
+  Operation *source = value.getDefiningOp();
+  if (Group *group = groupOf.lookup(source))
+    launch(group);
+  else if (isEarlyLoad(source))
+    place(source);
+  else if (source && !isKernelOp(source))
+    placeUpTo(source); // where one op of the group is read before this, which another op of the group reads
+}
+
+void Outliner::launch(Group *group) {
+  if (!done.insert(group).second)
+    return;
+  SmallVector<Value> arguments;
+  for (Value argument : group->arguments) {
+    demand(argument);
+    arguments.push_back(mapping.lookupOrDefault(argument));
+  }
+  auto builder = OpBuilder::atBlockEnd(body);
+  auto launch = LaunchOp::create(builder, group->anchor->getLoc(), TypeRange(ValueRange(group->results)),
+                                 table.get(*group), arguments);
+  mapping.map(group->results, launch.getResults());
+}
+
+void Outliner::run() {
+  SmallVector<Operation *> ops = llvm::map_to_vector(*body, [](Operation &op) { return &op; });
+  llvm::copy_if(ops, std::back_inserter(fixed), [](Operation *op) { return !isKernelOp(op); });
+  for (Operation *op : ops) {
+    Group *group = groupOf.lookup(op);
+    if (!isKernelOp(op))
+      placeUpTo(op);
+    else if (group && group->anchor == op)
+      launch(group);
+  }
+  for (Operation *op : llvm::reverse(ops))
+    if (isKernelOp(op))
+      op->erase();
+}
+
+/// A narrow constant is a constant, not a value that kernels of many layers would share.
+static void roundConstants(BlockOp block) {
+  for (auto convert : llvm::make_early_inc_range(block.getOps<ConvertOp>())) {
+    auto constant = convert.getOperand().getDefiningOp<ConstantOp>();
+    auto splat = constant ? dyn_cast<SplatElementsAttr>(constant.getValue()) : SplatElementsAttr();
+    auto to = dyn_cast<FloatType>(convert.getType().getElementType());
+    if (!splat || !isa<FloatType>(splat.getElementType()) || !to)
+      continue;
+    APFloat value = splat.getSplatValue<APFloat>();
+    bool inexact;
+    value.convert(to.getFloatSemantics(), APFloat::rmNearestTiesToEven, &inexact);
+    OpBuilder builder(convert);
+    Value rounded = ConstantOp::create(builder, convert.getLoc(), DenseElementsAttr::get(convert.getType(), value));
+    convert.replaceAllUsesWith(rounded);
+    convert.erase();
+  }
+}
+
+namespace {
+struct FormKernelsPass : impl::FormKernelsPassBase<FormKernelsPass> {
+  using FormKernelsPassBase::FormKernelsPassBase;
+
+  void runOnOperation() override {
+    KernelTable table(getOperation());
+    bool gpu = device == "cuda";
+    for (ProgramOp program : getOperation().getOps<ProgramOp>())
+      for (BlockOp block : program.getOps<BlockOp>()) {
+        if (gpu)
+          roundConstants(block);
+        Outliner(block, gpu, table).run();
+      }
+  }
+};
+} // namespace
+
+} // namespace par

@@ -1,0 +1,89 @@
+#include "par/Dialect/Attention.h"
+#include "par/Dialect/Interfaces/Cost.h"
+#include "par/Dialect/Par.h"
+#include "par/Phases/Kernels/Passes.h"
+
+using namespace mlir;
+
+namespace par {
+
+#define GEN_PASS_DEF_WIDENARITHMETICPASS
+#include "par/Phases/Kernels/Passes.h.inc"
+
+/// A float format of less than 32 bits, in which the CPU computes nothing.
+static bool isNarrow(Value value) {
+  auto element = dyn_cast<FloatType>(getElementTypeOrSelf(value.getType()));
+  return element && element.getWidth() < 32;
+}
+
+static bool computesNarrow(Operation *op) {
+  if (isa<AttentionOp, AttentionGradOp>(op)) // what is left of them is calls of a library, which knows narrow formats
+    return false;
+  if (!isTensorOp(op) || op->hasTrait<OpTrait::ConstantLike>() || getCost(op).flops == 0)
+    return false;
+  return llvm::any_of(op->getOperands(), isNarrow) || llvm::any_of(op->getResults(), isNarrow);
+}
+
+/// What is neither f32 nor narrow goes through f32; between these two a convert is what kernels know.
+static bool isKnownConvert(ConvertOp convert) {
+  auto known = [](Value value) { return isNarrow(value) || getElementTypeOrSelf(value.getType()).isF32(); };
+  return isNarrow(convert.getOperand()) != isNarrow(convert.getResult()) && known(convert.getOperand()) &&
+         known(convert.getResult());
+}
+
+/// The value in f32, at the builder's place; the convert goes in front of what only reorders elements, if `early`.
+static Value widened(OpBuilder &builder, Value value, bool early) {
+  Type f32 = builder.getF32Type();
+  Operation *op = value.getDefiningOp();
+  bool reorders =
+      early && op && isTensorOp(op) && op->getNumOperands() == 1 && isNarrow(op->getOperand(0)) && movesElements(op) &&
+      getTensorType(op->getOperand(0).getType()).getNumElements() == getTensorType(value.getType()).getNumElements();
+  if (!reorders)
+    return buildConvert(builder, value.getLoc(), value, f32);
+  Value operand = widened(builder, op->getOperand(0), early);
+  Operation *copy = builder.clone(*op);
+  copy->setOperand(0, operand);
+  copy->getResult(0).setType(getTensorType(value.getType()).clone(f32));
+  return copy->getResult(0);
+}
+
+/// Converts in front of the op and behind it.
+static void widen(Operation *op, bool early) {
+  OpBuilder builder(op);
+  Type f32 = builder.getF32Type();
+  for (OpOperand &operand : op->getOpOperands())
+    if (isNarrow(operand.get()))
+      operand.set(widened(builder, operand.get(), early));
+  builder.setInsertionPointAfter(op);
+  for (Value result : op->getResults()) {
+    if (!isNarrow(result))
+      continue;
+    Type narrow = getElementTypeOrSelf(result.getType());
+    result.setType(cast<RankedTensorType>(result.getType()).clone(f32));
+    Value rounded = buildConvert(builder, op->getLoc(), result, narrow);
+    result.replaceAllUsesExcept(rounded, rounded.getDefiningOp());
+  }
+}
+
+namespace {
+struct WidenArithmeticPass : impl::WidenArithmeticPassBase<WidenArithmeticPass> {
+  using WidenArithmeticPassBase::WidenArithmeticPassBase;
+
+  void runOnOperation() override {
+    for (ProgramOp program : getOperation().getOps<ProgramOp>())
+      for (BlockOp block : program.getOps<BlockOp>())
+        for (Operation &op : llvm::make_early_inc_range(block.getBody().front())) {
+          auto convert = dyn_cast<ConvertOp>(op);
+          if (computesNarrow(&op) && !(convert && isKnownConvert(convert)))
+            widen(&op, device == "cpu");
+        }
+    getOperation().walk([](BlockOp block) {
+      for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block.getBody().front())))
+        if (isOpTriviallyDead(&op)) // movements that are made in f32
+          op.erase();
+    });
+  }
+};
+} // namespace
+
+} // namespace par

@@ -1,0 +1,98 @@
+#include "par/Dialect/Beside.h"
+#include "par/Dialect/Space.h"
+#include "par/Phases/Memory/Arena.h"
+#include "par/Phases/Memory/Passes.h"
+
+using namespace mlir;
+
+namespace par {
+
+#define GEN_PASS_DEF_VERIFYMEMORYPASS
+#include "par/Phases/Memory/Passes.h.inc"
+
+namespace {
+struct VerifyMemoryPass : impl::VerifyMemoryPassBase<VerifyMemoryPass> {
+  /// What takes over an operand lies where the operand lies: the code writes there.
+  LogicalResult verifyTied(Operation *op, const SymbolTable &names, const SymbolTable &kernels) {
+    for (auto [result, operand] : llvm::zip(op->getResults(), getTiedOperands(op, kernels))) {
+      BufferOp to = getBuffer(result, names), from = operand >= 0 ? getBuffer(op->getOperand(operand), names) : to;
+      if (to != from)
+        return op->emitError() << "puts result " << result.getResultNumber() << ", which takes over operand " << operand
+                               << ", into " << to.getSymNameAttr() << "; the operand lies in " << from.getSymNameAttr();
+    }
+    return success();
+  }
+
+  /// Kernels, calls and communication work on the device's memory.
+  LogicalResult verifySpace(Operation *op, const SymbolTable &names) {
+    if (isa<StoreOp>(op))
+      return success();
+    SmallVector<Value> values(op->getOperands());
+    llvm::append_range(values, op->getResults());
+    for (Value value : values)
+      if (BufferOp buffer = getBuffer(value, names); buffer && isOnHost(buffer)) {
+        InFlightDiagnostic error = op->emitError();
+        error << "touches " << buffer.getSymNameAttr() << ", which lies in the host's memory; copies alone may";
+        return error.attachNote(buffer.getLoc()) << "the buffer is here";
+      }
+    return success();
+  }
+
+  /// What `done` waits for was written last by a collective with a queue: Bundle finds that one's event by the buffer.
+  LogicalResult verifyDone(DoneOp done, const SymbolTable &names) {
+    for (Value value : done.getValues()) {
+      BufferOp buffer = getBuffer(value, names);
+      Operation *writer = nullptr;
+      for (StoreOp store : done->getParentOfType<BlockOp>().getOps<StoreOp>())
+        if (store.getBuffer() == buffer.getSymName() && store->isBeforeInBlock(done))
+          writer = store.getOperand().getDefiningOp();
+      if (!writer || !writer->hasAttr("queue"))
+        return done.emitError() << "waits for " << buffer.getSymNameAttr()
+                                << ", which no collective with a queue has written last";
+    }
+    return success();
+  }
+
+  LogicalResult verifyProgram(ProgramOp program, const SymbolTable &kernels) {
+    SymbolTable names(program);
+    for (BufferOp buffer : program.getOps<BufferOp>())
+      if (!buffer.getAt())
+        return buffer.emitError() << "has no offsets after Memory";
+      else if (isOnHost(buffer) && buffer.getKind() != BufferKind::state && buffer.getKind() != BufferKind::temp)
+        return buffer.emitError() << "is written by the runtime and lies in the host's memory, which is not supported";
+    WalkResult result = program.walk([&](Operation *op) -> WalkResult {
+      if (isa<LoadOp, BlockOp>(op))
+        return WalkResult::advance();
+      for (Value value : op->getResults())
+        if (!value.hasOneUse() || !isa<StoreOp>(*value.getUsers().begin()))
+          return op->emitError() << "gives a value that is not stored at once after Memory";
+      auto done = dyn_cast<DoneOp>(op);
+      if (failed(verifySpace(op, names)) || (done && failed(verifyDone(done, names))))
+        return WalkResult::interrupt();
+      return verifyTied(op, names, kernels);
+    });
+    return failure(result.wasInterrupted());
+  }
+
+  void runOnOperation() override {
+    SymbolTable kernels(getOperation());
+    for (ProgramOp program : getOperation().getOps<ProgramOp>())
+      if (failed(verifyProgram(program, kernels)))
+        return signalPassFailure();
+  }
+};
+} // namespace
+
+void buildMemoryPipeline(OpPassManager &manager, const MemoryOptions &options) {
+  AssignBuffersPassOptions assign;
+  assign.growState = !options.offload; // copies between device and host are of a state's own rows
+  manager.addPass(createAssignBuffersPass(assign));
+  if (options.offload)
+    manager.addPass(createOffloadPass(*options.offload));
+  PackMemoryPassOptions pack;
+  pack.limit = options.limit;
+  manager.addPass(createPackMemoryPass(pack));
+  manager.addPass(createVerifyMemoryPass());
+}
+
+} // namespace par

@@ -1,0 +1,52 @@
+#include "par/Dialect/Par.h"
+#include "par/Phases/Partition/Passes.h"
+
+using namespace mlir;
+
+namespace par {
+
+#define GEN_PASS_DEF_VERIFYPARTITIONPASS
+#include "par/Phases/Partition/Passes.h.inc"
+
+static LogicalResult verifyFragment(FragmentOp fragment) {
+  if (!fragment.getLocal())
+    return fragment.emitError() << "is not local after Partition";
+  for (Operation &op : fragment.getBlock()) {
+    auto shardings = dyn_cast_or_null<ArrayAttr>(op.getInherentAttr("shardings").value_or(Attribute()));
+    if (shardings && !shardings.empty())
+      return op.emitError() << "still carries a sharding after Partition";
+    if (isa<ConstrainOp>(op))
+      return op.emitError() << "may not stand in a local fragment";
+  }
+  return success();
+}
+
+namespace {
+struct VerifyPartitionPass : impl::VerifyPartitionPassBase<VerifyPartitionPass> {
+  void runOnOperation() override {
+    for (FragmentOp fragment : getOperation().getOps<FragmentOp>())
+      if (failed(verifyFragment(fragment)))
+        return signalPassFailure();
+    WalkResult result = getOperation().walk([](ReshardOp reshard) -> WalkResult {
+      return reshard.emitError() << "may not stand in a step after Partition";
+    });
+    if (result.wasInterrupted())
+      signalPassFailure();
+  }
+};
+} // namespace
+
+void buildPartitionPipeline(OpPassManager &manager, const PartitionOptions &options) {
+  manager.addPass(createNestTransfersPass());
+  PartitionFragmentsPassOptions priced;
+  priced.hardware = options.hardware;
+  manager.addPass(createPartitionFragmentsPass(priced));
+  if (options.mixed)
+    manager.addPass(createNarrowActivationsPass());
+  if (options.accumulate != "f32" || options.reduce != "f32")
+    manager.addPass(createNarrowGradientsPass({options.accumulate, options.reduce}));
+  manager.addPass(createVerifyPartitionPass());
+  manager.addPass(createVerifyInvariantsPass({options.parameterAxes, options.gatherOnce}));
+}
+
+} // namespace par

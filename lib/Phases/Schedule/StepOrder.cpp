@@ -1,0 +1,318 @@
+// Orders the tasks of a step: compute by the schedule's table of slots (Solver/OrderTable), communication by predicted
+// start times in one global order (Solver/GlobalOrder), which cannot deadlock.
+#include "StepOrder.h"
+
+#include "par/Dialect/Calls.h"
+#include "par/Dialect/Interfaces/Cost.h"
+#include "par/Solver/Order/GlobalOrder.h"
+#include "par/Solver/Order/OrderTable.h"
+
+using namespace mlir;
+
+namespace par {
+
+//===-- Times
+//-------------------------------------------------------------------------------------------------===//
+
+/// Bytes are moved by what does not fuse; the rest computes on the way.
+static int64_t predictFragment(FragmentOp fragment, const Hardware &hardware) {
+  int64_t time = 0;
+  for (Operation &op : fragment.getBlock().without_terminator()) {
+    OpCost cost = getCost(&op);
+    time += cost.fusable ? cost.flops * 1000 / hardware.f32 : hardware.localTime(cost.flops, cost.bytes);
+  }
+  return time;
+}
+
+int64_t predictTime(const Activities &activities, const Activity &activity, const Hardware &hardware) {
+  int64_t bytes = 0;
+  if (activity.isCommunication())
+    for (Operation *op : activity.ops)
+      bytes += getByteSize(activities.localType(op->getResult(0)));
+  if (activity.kind == Activity::Kind::Transfer) {
+    auto ranksOf = [&](unsigned side) { return StageOp(activities.stages[activity.stages[side]]).getRanks(); };
+    return hardware.transferTime(bytes, hardware.areOnOtherHosts(ranksOf(0), ranksOf(1)));
+  }
+  if (activity.kind == Activity::Kind::Reduce)
+    return hardware.collectiveTime(format::CollKind::AllReduce, bytes, activities.devicesOf(activity).size());
+  int64_t time = hardware.launch;
+  for (Operation *op : activity.ops)
+    time += predictFragment(Activities::fragmentOf(cast<RunOp>(op)), hardware);
+  return time;
+}
+
+//===-- The order on one device
+//-------------------------------------------------------------------------------===//
+
+namespace {
+
+/// Tasks of all instances: communication first, so that at equal times it goes before compute.
+class TaskList {
+public:
+  TaskList(const Activities &activities, const Hardware &hardware) : activities(activities) {
+    for (const Activity &activity : activities.list)
+      times.push_back(predictTime(activities, activity, hardware));
+    for (auto [index, activity] : llvm::enumerate(activities.list))
+      if (activity.isCommunication())
+        for (int64_t microbatch = 0; microbatch < activity.instances(); ++microbatch)
+          append(index, microbatch);
+  }
+
+  void append(unsigned activity, int64_t microbatch) {
+    const Activity &source = activities.list[activity];
+    OrderTask task;
+    task.name = source.name + "/" + std::to_string(microbatch);
+    task.duration = times[activity];
+    SmallVector<unsigned> devices = activities.devicesOf(source);
+    task.ranks.assign(devices.begin(), devices.end());
+    if (!source.isCommunication())
+      task.resource = std::to_string(devices.front());
+    indices[{activity, microbatch}] = problem.tasks.size();
+    problem.tasks.push_back(std::move(task));
+    instances.push_back({activity, microbatch});
+  }
+
+  /// Every instance waits for who makes what it takes: in its microbatch, or in the last one of its call.
+  void link() {
+    SmallVector<SmallVector<Source>> sources; // by activity: the same for thousands of instances
+    for (const Activity &activity : activities.list)
+      sources.push_back(sourcesOf(activity));
+    for (auto [task, instance] : llvm::zip(problem.tasks, instances))
+      for (Source source : sources[instance.activity]) {
+        int64_t call = instance.microbatch / source.userCount;
+        task.after.push_back(
+            indices[{source.activity, source.inStep ? instance.microbatch : (call + 1) * source.count - 1}]);
+      }
+    for (const Activity &activity : activities.list)
+      if (activity.calls > 1)
+        keepUntilUsed(activity);
+    if (getCalls(activities.step) > 1)
+      for (WriteOp write : activities.writes())
+        waitForVersions(write);
+  }
+
+  /// Predicted ns of an activity.
+  int64_t timeOf(unsigned activity) const { return times[activity]; }
+
+  GlobalOrderProblem problem;
+  std::vector<Instance> instances;
+
+private:
+  /// Who makes what an activity takes: the same microbatch of it (`inStep`), or the last one of the call. `count` and
+  /// `userCount` are their microbatches in a call.
+  struct Source {
+    unsigned activity;
+    bool inStep;
+    int64_t count, userCount;
+  };
+  SmallVector<Source> sourcesOf(const Activity &activity) const {
+    SmallVector<Source> sources;
+    for (Value operand : activities.operandsOf(activity)) {
+      int64_t producer = activities.producer(operand);
+      if (producer < 0 || &activities.list[producer] == &activity)
+        continue;
+      const Activity &source = activities.list[producer];
+      bool inStep = source.loop == activity.loop || isStacked(operand, activity);
+      auto alike = [&](const Source &other) { return other.activity == producer && other.inStep == inStep; };
+      if (llvm::none_of(sources, alike))
+        sources.push_back({static_cast<unsigned>(producer), inStep, source.count(), activity.count()});
+    }
+    return sources;
+  }
+
+  /// What has one place for all calls is not made again before the last call's has been used: what stands outside
+  /// loops, and sums.
+  void keepUntilUsed(const Activity &user) {
+    unsigned index = &user - activities.list.data();
+    for (Value operand : activities.operandsOf(user)) {
+      int64_t producer = activities.producer(operand);
+      if (producer < 0 || producer == index)
+        continue;
+      const Activity &source = activities.list[producer];
+      bool sum = isa_and_nonnull<LoopOp>(operand.getDefiningOp());
+      if (source.loop && !sum && !llvm::is_contained(source.tail, operand.getDefiningOp()))
+        continue;
+      for (int64_t call = 1; call < user.calls; ++call)
+        problem.tasks[indices[{producer, call * source.count()}]].after.push_back(
+            indices[{index, call * user.count() - 1}]);
+    }
+  }
+
+  /// What computes with a version of a parameter waits for the update that makes it, also where that comes from another
+  /// stage.
+  void waitForVersions(WriteOp write) {
+    int64_t producer = activities.producer(write.getOperand());
+    unsigned device = activities.deviceOf(activities.canonical(write.getOperand()));
+    for (Value read : activities.readsBehindOf(activities.variableOf(write), device))
+      for (auto [index, user] : llvm::enumerate(activities.list)) {
+        if (producer < 0 || user.behind == 0 || !llvm::is_contained(activities.operandsOf(user), read))
+          continue;
+        int64_t each = activities.list[producer].count();
+        for (int64_t i = (user.behind + 1) * user.count(); i < user.instances(); ++i)
+          problem.tasks[indices[{index, i}]].after.push_back(
+              indices[{producer, (i / user.count() - user.behind) * each - 1}]);
+      }
+  }
+
+  /// A value of an earlier loop, sliced by this one.
+  bool isStacked(Value operand, const Activity &activity) const {
+    auto result = dyn_cast<OpResult>(operand);
+    return activity.loop && result && isa<LoopOp>(result.getOwner()->getParentOp());
+  }
+
+  const Activities &activities;
+  SmallVector<int64_t> times;
+  std::map<std::pair<unsigned, int64_t>, unsigned> indices;
+};
+
+} // namespace
+
+namespace {
+
+/// What a loop runs on each device, in order: slots, and the stage of each chunk.
+struct LoopOrder {
+  OrderTableProblem problem;
+  std::vector<DeviceOrder> devices;
+};
+
+} // namespace
+
+/// Gives the slots of a loop their predicted times, and a transfer that of the longest one.
+static void predictSlots(const Activities &activities, LoopOp loop, const TaskList &tasks, OrderTableProblem &problem) {
+  std::vector<int64_t> *times[] = {&problem.forward, &problem.backward, &problem.weight};
+  for (std::vector<int64_t> *each : times)
+    each->assign(problem.stages, 0);
+  for (auto [index, activity] : llvm::enumerate(activities.list)) {
+    if (activity.loop != loop)
+      continue;
+    if (activity.kind == Activity::Kind::Transfer)
+      problem.transfer = std::max(problem.transfer, tasks.timeOf(index));
+    else if (activity.kind == Activity::Kind::Compute)
+      (*times[static_cast<unsigned>(activity.slot)])[activity.stages.front()] += tasks.timeOf(index);
+  }
+}
+
+/// The schedule's order of a loop; of one without a backward the order in which the schedule runs forwards.
+static FailureOr<LoopOrder> orderLoop(const Activities &activities, LoopOp loop, StringRef schedule,
+                                      const TaskList &tasks) {
+  unsigned stages = activities.stages.size();
+  bool backward = llvm::any_of(activities.list, [&](const Activity &activity) {
+    return activity.loop == loop && activity.slot != SlotKind::Forward;
+  });
+  // Forwards alone on one stage a device run in order, whatever the schedule says of backwards.
+  auto problem = OrderTableProblem::make(backward || stages > activities.numDevices() ? schedule : "gpipe", stages,
+                                         activities.numDevices(), loop.getCount() * getCalls(activities.step));
+  if (!problem)
+    return loop.emitError() << llvm::toString(problem.takeError());
+  for (unsigned stage = 0; stage < stages; ++stage)
+    if (problem->deviceOf(stage) != activities.deviceOf(stage))
+      return loop.emitError() << "schedule \"" << schedule << "\" puts stage " << stage << " on device "
+                              << problem->deviceOf(stage) << "; it lies on the ranks of device "
+                              << activities.deviceOf(stage);
+  predictSlots(activities, loop, tasks, *problem);
+  llvm::Expected<OrderTable> table = problem->solve();
+  if (!table)
+    return loop.emitError() << llvm::toString(table.takeError());
+  if (!backward)
+    for (DeviceOrder &device : table->devices)
+      llvm::erase_if(device.slots, [](const ScheduleSlot &slot) { return slot.kind != SlotKind::Forward; });
+  return LoopOrder{std::move(*problem), std::move(table->devices)};
+}
+
+/// Lists a loop's compute on one device. A backward whose weight gradient has no slot of its own takes it along. What a
+/// call does outside the loop is listed by `before` its first slot and `behind` its last one.
+static void listLoop(const Activities &activities, LoopOp loop, const LoopOrder &order, unsigned device,
+                     TaskList &tasks, llvm::function_ref<void(int64_t call)> before,
+                     llvm::function_ref<void(int64_t call)> behind) {
+  ArrayRef<ScheduleSlot> slots = order.devices[device].slots;
+  llvm::DenseSet<std::pair<unsigned, unsigned>> apart;
+  for (const ScheduleSlot &slot : slots)
+    if (slot.kind == SlotKind::Weight)
+      apart.insert({slot.chunk, slot.microbatch});
+  std::map<int64_t, size_t> left; // slots of a call that are still to come
+  for (const ScheduleSlot &slot : slots)
+    ++left[slot.microbatch / loop.getCount()];
+  llvm::DenseSet<int64_t> begun;
+  for (const ScheduleSlot &slot : slots) {
+    int64_t call = slot.microbatch / loop.getCount();
+    if (begun.insert(call).second)
+      before(call);
+    bool whole = slot.kind == SlotKind::Backward && !apart.contains({slot.chunk, slot.microbatch});
+    for (auto [index, member] : llvm::enumerate(activities.list))
+      if (member.loop == loop && !member.isCommunication() &&
+          member.stages.front() == order.problem.stageOf(device, slot.chunk) &&
+          (member.slot == slot.kind || (whole && member.slot == SlotKind::Weight)))
+        tasks.append(index, slot.microbatch);
+    if (--left[call] == 0)
+      behind(call);
+  }
+}
+
+/// Lists the compute of all devices where several calls follow one another: each device runs the slots of all calls,
+/// and what a call does outside its last loop, which is the one with the backward, beside its own slots.
+static LogicalResult listCalls(const Activities &activities, StringRef schedule, TaskList &tasks) {
+  LoopOp loop;
+  unsigned first = 0;
+  for (auto [index, activity] : llvm::enumerate(activities.list))
+    if (activity.loop && activity.loop != loop)
+      loop = activity.loop, first = index;
+  if (!loop)
+    return StepOp(activities.step).emitError()
+           << "has no loop, and its calls follow one another: not supported yet by Schedule";
+  auto order = orderLoop(activities, loop, schedule, tasks);
+  if (failed(order))
+    return failure();
+  for (unsigned device = 0; device < activities.numDevices(); ++device) {
+    auto list = [&](int64_t call, bool before) {
+      for (auto [index, activity] : llvm::enumerate(activities.list))
+        if (activity.loop != loop && !activity.isCommunication() && activities.isOn(activity, device) &&
+            (index < first) == before)
+          for (int64_t i = 0; i < activity.count(); ++i)
+            tasks.append(index, call * activity.count() + i);
+    };
+    listLoop(
+        activities, loop, *order, device, tasks, [&](int64_t call) { list(call, true); },
+        [&](int64_t call) { list(call, false); });
+  }
+  return success();
+}
+
+/// Lists the compute of all devices: what stands outside loops in the step's order, loops by their slots.
+static LogicalResult listCompute(const Activities &activities, StringRef schedule, TaskList &tasks) {
+  if (getCalls(activities.step) > 1)
+    return listCalls(activities, schedule, tasks);
+  llvm::DenseSet<Operation *> done;
+  for (auto [index, activity] : llvm::enumerate(activities.list)) {
+    LoopOp loop = activity.loop;
+    if (!loop && !activity.isCommunication())
+      tasks.append(index, 0);
+    if (!loop || !done.insert(loop).second)
+      continue;
+    auto order = orderLoop(activities, loop, schedule, tasks);
+    if (failed(order))
+      return failure();
+    for (unsigned device = 0; device < activities.numDevices(); ++device)
+      listLoop(activities, loop, *order, device, tasks, [](int64_t) {}, [](int64_t) {});
+  }
+  return success();
+}
+
+FailureOr<StepOrder> StepOrder::compute(const Activities &activities, StringRef schedule, const Hardware &hardware) {
+  TaskList tasks(activities, hardware);
+  if (failed(listCompute(activities, schedule, tasks)))
+    return failure();
+  tasks.link();
+  llvm::Expected<GlobalOrder> order = tasks.problem.solve();
+  if (!order)
+    return StepOp(activities.step).emitError() << llvm::toString(order.takeError());
+  StepOrder result;
+  for (unsigned task : order->order) {
+    Instance instance = tasks.instances[task];
+    instance.start = order->start[task];
+    instance.end = instance.start + tasks.problem.tasks[task].duration;
+    result.instances.push_back(instance);
+  }
+  return result;
+}
+
+} // namespace par

@@ -1,0 +1,306 @@
+// Gate of Schedule: the module holds only programs, accumulators say their variable, and each entry of all programs
+// runs to its end with one communication at a time and no buffering.
+#include "par/Dialect/Calls.h"
+#include "par/Dialect/Par.h"
+#include "par/Dialect/Parts.h"
+#include "par/Phases/Schedule/Passes.h"
+
+using namespace mlir;
+
+namespace par {
+
+#define GEN_PASS_DEF_VERIFYSCHEDULEPASS
+#include "par/Phases/Schedule/Passes.h.inc"
+
+//===-- What may stand in a module
+//------------------------------------------------------------------------------===//
+
+static LogicalResult verifyPrograms(ModuleOp module) {
+  for (StepOp step : module.getOps<StepOp>())
+    return step.emitError() << "is left after Schedule";
+  llvm::MapVector<Attribute, ProgramOp> of;
+  for (ProgramOp program : module.getOps<ProgramOp>())
+    for (auto stage : program.getStages().getAsRange<FlatSymbolRefAttr>())
+      if (auto [at, first] = of.insert({stage.getAttr(), program}); !first)
+        return program.emitError() << "is a second program of " << stage;
+  for (StageOp stage : module.getOps<StageOp>()) {
+    ProgramOp program = of.lookup(stage.getSymNameAttr());
+    if (!program)
+      return stage.emitError() << "has no program after Schedule";
+    MeshAttr mesh = getMesh(program, program.getFirstStage());
+    if (program.getRanks() != stage.getRanks() || mesh != stage.getMesh())
+      return stage.emitError() << "lies on ranks " << stage.getRanks() << " with mesh " << stage.getMesh()
+                               << ", its program @" << program.getSymName() << " on " << program.getRanks() << " with "
+                               << mesh;
+  }
+  ProgramOp model;
+  for (auto &[stage, program] : of) {
+    if (!model)
+      model = program;
+    for (auto [one, other] : {std::pair(model, program), std::pair(program, model)})
+      for (EntryOp entry : one.getOps<EntryOp>())
+        if (!SymbolTable::lookupSymbolIn(other, entry.getSymNameAttr()))
+          return entry.emitError() << "is no entry of @" << other.getSymName();
+  }
+  return success();
+}
+
+static LogicalResult verifyExec(ExecOp exec) {
+  auto fragment =
+      SymbolTable::lookupNearestSymbolFrom<FragmentOp>(exec->getParentOfType<ModuleOp>(), exec.getFragmentAttr());
+  if (!fragment)
+    return exec.emitError() << "names " << exec.getFragmentAttr() << ", which is no fragment";
+  auto program = exec->getParentOfType<ProgramOp>();
+  if (!program.holds(fragment.getStageAttr()))
+    return exec.emitError() << "runs a fragment of @" << fragment.getStage() << " on @" << program.getRole();
+  if (!fragment.getLocal())
+    return exec.emitError() << "runs a fragment that is not local";
+  if (TypeRange(exec.getOperandTypes()) != TypeRange(fragment.getArgumentTypes()) ||
+      TypeRange(exec.getResultTypes()) != TypeRange(fragment.getResultTypes()))
+    return exec.emitError() << "does not have the fragment's type " << fragment.getFunctionType();
+  return success();
+}
+
+/// A buffer that accumulates a gradient says of which variable, and lies as it says.
+static LogicalResult verifyAccumulator(BufferOp buffer) {
+  if (buffer.getKind() != BufferKind::temp || !buffer.getOf())
+    return success();
+  if (!buffer->getParentOfType<ModuleOp>().lookupSymbol<VariableOp>(*buffer.getOf()))
+    return buffer.emitError() << "accumulates the gradient of \"" << *buffer.getOf() << "\", which is no variable";
+  auto program = buffer->getParentOfType<ProgramOp>();
+  auto dist = buffer.getDist() ? dyn_cast<DistType>(*buffer.getDist()) : DistType();
+  if (!dist || !program.holds(dist.getStage()))
+    return buffer.emitError() << "accumulates the gradient of \"" << *buffer.getOf()
+                              << "\" without saying how it lies on @" << program.getRole();
+  RankedTensorType local = dist.getSharding().getLocalType(dist.getTensor(), getMesh(program, dist.getStage()));
+  if (local != buffer.getTensorType())
+    return buffer.emitError() << "has type " << buffer.getTensorType() << ", a shard of " << dist << " has " << local;
+  return success();
+}
+
+//===-- Playing an entry
+//----------------------------------------------------------------------------------------===//
+
+namespace {
+
+/// One program's way through an entry, op by op.
+struct Walk {
+  Walk(ProgramOp program, StringRef name) : program(program) {
+    SymbolTable names(program);
+    entry = names.lookup<EntryOp>(name);
+    for (BlockOp block : program.getOps<BlockOp>()) {
+      blocks[block.getSymNameAttr()] = block;
+      for (auto load : block.getOps<LoadOp>())
+        buffers[load] = names.lookup<BufferOp>(load.getBuffer());
+      for (auto store : block.getOps<StoreOp>())
+        buffers[store] = names.lookup<BufferOp>(store.getBuffer());
+    }
+    enter();
+  }
+
+  ProgramOp program;
+  EntryOp entry;
+  size_t run = 0;
+  Block::iterator next, end;
+  /// (buffer, slot) -> microbatch that stored it last.
+  llvm::DenseMap<std::pair<Operation *, int64_t>, int64_t> stored;
+  /// By name, and of each load and store: an entry runs a block thousands of times.
+  llvm::DenseMap<Attribute, BlockOp> blocks;
+  llvm::DenseMap<Operation *, BufferOp> buffers;
+
+  int64_t microbatch() { return entry.getMicrobatches()[run]; }
+  RunIndex index() { return {microbatch(), getVersion(entry, run)}; }
+  bool done() { return run >= entry.getBlocks().size(); }
+  void enter() {
+    while (!done()) {
+      BlockOp block = blocks.lookup(cast<FlatSymbolRefAttr>(entry.getBlocks()[run]).getAttr());
+      next = block.getBody().front().begin();
+      end = block.getBody().front().end();
+      if (next != end)
+        return;
+      ++run;
+    }
+  }
+  void step() {
+    if (++next == end) {
+      ++run;
+      enter();
+    }
+  }
+};
+
+/// Plays an entry of all programs with one communication at a time on each, rendezvous and no buffers.
+class Player {
+public:
+  Player(ModuleOp module, StringRef entry) {
+    for (ProgramOp program : module.getOps<ProgramOp>())
+      walks.emplace_back(program, entry);
+  }
+
+  LogicalResult play() {
+    for (bool progress = true; progress;) {
+      progress = false;
+      for (Walk &walk : walks)
+        while (!walk.done() && !isCommunication(*walk.next)) {
+          if (failed(access(walk)))
+            return failure();
+          walk.step();
+          progress = true;
+        }
+      auto met = meet();
+      if (failed(met))
+        return failure();
+      progress |= *met;
+    }
+    for (Walk &walk : walks)
+      if (!walk.done())
+        return walk.next->emitError() << "waits for ever in entry @" << walk.entry.getSymName() << ", microbatch "
+                                      << walk.microbatch();
+    return success();
+  }
+
+private:
+  static bool isCommunication(Operation &op) {
+    return isa<SendOp, RecvOp, SendPartsOp, RecvPartsOp, WorldReduceOp>(op);
+  }
+
+  LogicalResult access(Walk &walk) {
+    auto load = dyn_cast<LoadOp>(*walk.next);
+    if (!load && !isa<StoreOp>(*walk.next))
+      return success();
+    BufferOp buffer = walk.buffers.lookup(&*walk.next);
+    int64_t slot = walk.index().slotOf(buffer);
+    if (!load) {
+      walk.stored[{buffer, slot}] = walk.index().of(buffer);
+      return success();
+    }
+    if (buffer.getKind() != BufferKind::temp)
+      return success();
+    auto found = walk.stored.find({buffer, slot});
+    if (found == walk.stored.end())
+      return load.emitError() << "loads from @" << load.getBuffer() << " what nobody has stored in entry @"
+                              << walk.entry.getSymName();
+    if (buffer.getIndex() == SlotIndex::ver && found->second != walk.index().version)
+      return load.emitError() << "of version " << walk.index().version << " finds in slot " << slot << " of @"
+                              << load.getBuffer() << " what version " << found->second << " stored";
+    if (buffer.getIndex() == SlotIndex::mb && found->second != walk.microbatch())
+      return load.emitError() << "of microbatch " << walk.microbatch() << " finds in slot " << slot << " of @"
+                              << load.getBuffer() << " what microbatch " << found->second << " stored";
+    return success();
+  }
+
+  /// Lets a send and its receive, or all of a reduction, pass; true if any did.
+  FailureOr<bool> meet() {
+    for (Walk &walk : walks) {
+      if (walk.done())
+        continue;
+      if (auto send = dyn_cast<SendOp>(*walk.next)) {
+        Walk *peer = walkOf(send.getPeers());
+        auto recv = peer && !peer->done() ? dyn_cast<RecvOp>(*peer->next) : RecvOp();
+        if (!recv || walkOf(recv.getPeers()) != &walk)
+          continue;
+        if (recv.getTag() != send.getTag() || recv.getResultTypes() != send.getOperandTypes()) {
+          InFlightDiagnostic error = send.emitError() << "of tag " << send.getTag() << " meets a receive of tag "
+                                                      << recv.getTag() << " or of other types";
+          error.attachNote(recv.getLoc()) << "received here";
+          return error;
+        }
+        walk.step();
+        peer->step();
+        return true;
+      }
+      if (auto send = dyn_cast<SendPartsOp>(*walk.next)) {
+        auto met = meetParts(walk, send);
+        if (failed(met) || *met)
+          return met;
+      }
+      if (auto reduce = dyn_cast<WorldReduceOp>(*walk.next)) {
+        SmallVector<Walk *> members = membersOf(reduce);
+        if (members.empty())
+          continue;
+        for (Walk *member : members)
+          member->step();
+        return true;
+      }
+    }
+    return false;
+  }
+
+  /// Lets a send_parts and its receive pass, if that stands there.
+  FailureOr<bool> meetParts(Walk &walk, SendPartsOp send) {
+    for (Walk &peer : walks) {
+      auto recv = peer.done() ? RecvPartsOp() : dyn_cast<RecvPartsOp>(*peer.next);
+      if (!recv || recv.getTag() != send.getTag())
+        continue;
+      for (int64_t rank : peer.program.getRanks())
+        for (unsigned part = 0; part < recv.getNumResults(); ++part)
+          if (failed(verifyPart(send, recv, rank, part)))
+            return failure();
+      walk.step();
+      peer.step();
+      return true;
+    }
+    return false;
+  }
+
+  /// A rank's part is sent to it by the rank from which it receives it, and is what it takes.
+  LogicalResult verifyPart(SendPartsOp send, RecvPartsOp recv, int64_t rank, unsigned part) {
+    int64_t from = recv.getPeerOf(rank, part);
+    for (unsigned sent = 0; from >= 0 && sent < send.getNumOperands(); ++sent)
+      if (send.getPeerOf(from, sent) == rank && send.getOperand(sent).getType() == recv.getResult(part).getType())
+        return success();
+    InFlightDiagnostic error = recv.emitError()
+                               << "of tag " << recv.getTag() << ": nobody sends rank " << rank << " its part " << part
+                               << " of type " << recv.getResult(part).getType();
+    error.attachNote(send.getLoc()) << "sent here";
+    return error;
+  }
+
+  Walk *walkOf(ArrayRef<int64_t> ranks) {
+    for (Walk &walk : walks)
+      if (walk.program.getRanks() == ranks)
+        return &walk;
+    return nullptr;
+  }
+
+  /// The programs of a reduction's first group, if all of them stand at it.
+  SmallVector<Walk *> membersOf(WorldReduceOp reduce) {
+    SmallVector<Walk *> members;
+    for (int64_t rank : cast<DenseI64ArrayAttr>(reduce.getGroups()[0]).asArrayRef())
+      for (Walk &walk : walks)
+        if (llvm::is_contained(walk.program.getRanks(), rank)) {
+          auto other = walk.done() ? WorldReduceOp() : dyn_cast<WorldReduceOp>(*walk.next);
+          if (!other || other.getTag() != reduce.getTag() || other.getGroups() != reduce.getGroups())
+            return {};
+          members.push_back(&walk);
+        }
+    return members;
+  }
+
+  SmallVector<Walk> walks;
+};
+
+struct VerifySchedulePass : impl::VerifySchedulePassBase<VerifySchedulePass> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    if (failed(verifyPrograms(module)))
+      return signalPassFailure();
+    for (ProgramOp program : module.getOps<ProgramOp>())
+      for (BufferOp buffer : program.getOps<BufferOp>())
+        if (failed(verifyAccumulator(buffer)))
+          return signalPassFailure();
+    WalkResult execs = module.walk([](ExecOp exec) { return WalkResult(verifyExec(exec)); });
+    if (execs.wasInterrupted())
+      return signalPassFailure();
+    auto programs = module.getOps<ProgramOp>();
+    if (programs.empty())
+      return;
+    for (EntryOp entry : (*programs.begin()).getOps<EntryOp>())
+      if (failed(Player(module, entry.getSymName()).play()))
+        return signalPassFailure();
+  }
+};
+
+} // namespace
+
+} // namespace par

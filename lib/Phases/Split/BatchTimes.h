@@ -1,0 +1,87 @@
+#pragma once
+
+#include "par/Dialect/Interfaces/ShardingRule.h"
+#include "par/Dialect/Par.h"
+
+namespace par {
+
+/// How a value of a step lies in time once the batch is cut into microbatches.
+enum class Time {
+  Invariant, ///< the same for every microbatch
+  Sliced,    ///< a microbatch needs its slice along one dim
+  Sum,       ///< a sum over the batch: each microbatch gives a part
+  After,     ///< known when the loop has ended
+};
+
+struct BatchTime {
+  Time time = Time::Invariant;
+  int64_t dim = -1; ///< Sliced: which dim; -1 if one microbatch is the whole batch and the dim was lost sight of
+  int64_t outer =
+      1; ///< Sliced: elements of that dim before the batch: T where (T, B) are one dim; a slice is then strided
+  bool dataOnly = true; ///< depends on inputs, constants and buffers alone, and on no sum
+  bool between = false; ///< depends on a sum of data alone: known when the loop of data sums has ended
+  bool early = false;   ///< depends on a sum of weights and data that a first pass of forward makes
+};
+
+/// Where the batch lies among the factors of a dim: in which one, and behind how many elements of it.
+struct BatchFactor {
+  unsigned factor = 0;
+  int64_t outer = 1;
+
+  bool operator==(const BatchFactor &other) const = default;
+  /// Of the dim that these factors make up, with the batch behind `outer` elements of it; nothing where it is no part
+  /// of one factor. `([t, b]) -> ([(t b)])`, read backwards with outer = t, gives b.
+  static std::optional<BatchFactor> find(const ShardingRule &rule, mlir::ArrayRef<unsigned> dim, int64_t outer);
+  /// The elements before it in such a dim.
+  int64_t outerIn(const ShardingRule &rule, mlir::ArrayRef<unsigned> dim) const;
+};
+
+/// Whether the variable is what one call hands to the next: data, as an input is.
+bool isCarried(ReadOp read);
+bool isCarried(WriteOp write);
+
+/// Where an op is needed.
+enum Place : unsigned { InDataLoop = 1, InLoop = 2, Behind = 4 };
+
+/// The classification of every value of a step, and the places of every op.
+class BatchTimes {
+public:
+  /// Fails with an error at the op that couples microbatches.
+  static mlir::FailureOr<BatchTimes> compute(StepOp step, int64_t microbatches);
+
+  const BatchTime &of(mlir::Value value) const { return times.find(value)->second; }
+  /// Places of an op, a union of Place.
+  unsigned placesOf(mlir::Operation *op) const { return places.lookup(op); }
+  /// Where a value is computed first and handed on from: the loop that sums it. Sums of forward that are needed
+  /// together with slices of the batch (the shares of tokens in a router's balance loss) are made there too: forward
+  /// runs once more for them.
+  bool isDataSum(mlir::Value value) const {
+    const BatchTime &time = of(value);
+    return time.time == Time::Sum && (time.dataOnly || early.contains(value));
+  }
+
+private:
+  mlir::LogicalResult classifyAll(StepOp step);
+  mlir::LogicalResult classify(mlir::Operation *op);
+  mlir::LogicalResult classifyRead(ReadOp read);
+  mlir::LogicalResult classifyCarried(WriteOp write);
+  bool addEarly(mlir::Operation *op);
+  mlir::LogicalResult refuseCoupling(mlir::Operation *op);
+  mlir::LogicalResult classifySliced(mlir::Operation *op);
+  mlir::FailureOr<std::optional<BatchFactor>> findBatch(mlir::Operation *op, const ShardingRule &rule) const;
+  void placeBatchOfOne(StepOp step);
+  void place(StepOp step);
+
+  int64_t microbatches = 1;
+  /// With one microbatch: sums over the batch are known in the loop, and nothing is summed behind it.
+  bool whole = false;
+  /// Set where one microbatch needs that.
+  bool needsWhole = false;
+  /// Sums that a first pass of forward makes, and whether one more was found to be needed.
+  llvm::DenseSet<mlir::Value> early;
+  bool foundEarly = false;
+  llvm::DenseMap<mlir::Value, BatchTime> times;
+  llvm::DenseMap<mlir::Operation *, unsigned> places;
+};
+
+} // namespace par

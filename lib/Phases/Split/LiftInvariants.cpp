@@ -1,0 +1,167 @@
+// Hoists ops of a microbatch loop that depend only on constants and values from outside, if they compute (layout ops
+// stay) and their result is no larger than the values that it is made of, within the pass's limits of bytes. If a
+// stage's values exceed the limit none is hoisted, so that equal layers stay equal.
+#include "par/Dialect/Interfaces/Cost.h"
+#include "par/Phases/Split/Passes.h"
+
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+
+namespace par {
+
+#define GEN_PASS_DEF_LIFTINVARIANTSPASS
+#include "par/Phases/Split/Passes.h.inc"
+
+namespace {
+
+/// Finds what one loop makes of values from outside alone, and lifts what is worth keeping.
+class Lifter {
+public:
+  Lifter(LoopOp loop, int64_t minBytes, int64_t maxBytes) : loop(loop), minBytes(minBytes), maxBytes(maxBytes) {}
+
+  void run();
+
+private:
+  /// What an op is made of, where no microbatch flows into it.
+  struct Cone {
+    llvm::SmallSetVector<Value, 2> sources; ///< values from outside the loop
+    bool worth = false;
+  };
+
+  Block &body() { return loop.getBody().front(); }
+  void find();
+  bool isWorth(Operation *op, const Cone &cone);
+  void dropWhatIsTooMuch(SmallVector<Value> &kept);
+  Value lift(Value value);
+  Operation *equalOutside(Operation *op);
+  void eraseDead();
+
+  LoopOp loop;
+  int64_t minBytes, maxBytes;
+  llvm::MapVector<Operation *, Cone> cones; ///< of ops into which constants and values from outside flow alone
+  IRMapping lifted;
+};
+
+} // namespace
+
+static int64_t bytesOf(ValueRange values) {
+  int64_t bytes = 0;
+  for (Value value : values)
+    bytes += getByteSize(value.getType());
+  return bytes;
+}
+
+void Lifter::find() {
+  for (Operation &op : body().without_terminator()) {
+    if (!isTensorOp(&op) || isa<CotangentOp>(op) || !isMemoryEffectFree(&op))
+      continue;
+    Cone cone;
+    bool invariant = llvm::all_of(op.getOperands(), [&](Value operand) {
+      if (operand.getParentBlock() != &body()) {
+        cone.sources.insert(operand);
+        return true;
+      }
+      auto known = cones.find(operand.getDefiningOp());
+      if (known == cones.end())
+        return false;
+      cone.sources.insert(known->second.sources.begin(), known->second.sources.end());
+      return true;
+    });
+    if (!invariant)
+      continue;
+    cone.worth = isWorth(&op, cone);
+    cones[&op] = std::move(cone);
+  }
+}
+
+/// What only moves or spreads elements is made again where it is used; so is what would take more memory than what it
+/// is made of.
+bool Lifter::isWorth(Operation *op, const Cone &cone) {
+  bool computes = op->hasTrait<OpTrait::Elementwise>() || getCost(op).flops > 0;
+  int64_t bytes = bytesOf(op->getResults());
+  return computes && bytes >= minBytes && bytes <= bytesOf(cone.sources.getArrayRef());
+}
+
+/// All of a stage or nothing, so that its equal layers stay equal.
+void Lifter::dropWhatIsTooMuch(SmallVector<Value> &kept) {
+  if (maxBytes <= 0)
+    return;
+  auto stageOf = [](Value value) { return getStage(value.getDefiningOp()).value_or(-1); };
+  llvm::DenseMap<int64_t, int64_t> bytes;
+  for (Value value : kept)
+    bytes[stageOf(value)] += getByteSize(value.getType());
+  llvm::erase_if(kept, [&](Value value) { return bytes[stageOf(value)] > maxBytes; });
+}
+
+/// The op that makes the same outside already.
+Operation *Lifter::equalOutside(Operation *op) {
+  for (Value operand : op->getOperands())
+    for (Operation *user : operand.getUsers())
+      if (user != op && user->getBlock() == loop->getBlock() && user->isBeforeInBlock(op) &&
+          OperationEquivalence::isEquivalentTo(op, user, OperationEquivalence::IgnoreLocations))
+        return user;
+  return nullptr;
+}
+
+/// The value before the loop, made of clones of its ops.
+Value Lifter::lift(Value value) {
+  if (value.getParentBlock() != &body())
+    return value;
+  if (Value known = lifted.lookupOrNull(value))
+    return known;
+  Operation *op = value.getDefiningOp();
+  for (Value operand : op->getOperands())
+    lifted.map(operand, lift(operand));
+  Operation *clone = OpBuilder(loop).clone(*op, lifted);
+  if (Operation *equal = equalOutside(clone)) {
+    clone->erase();
+    clone = equal;
+    lifted.map(op->getResults(), equal->getResults());
+  }
+  return lifted.lookup(value);
+}
+
+void Lifter::eraseDead() {
+  for (auto &[op, cone] : llvm::reverse(cones))
+    if (isOpTriviallyDead(op))
+      op->erase();
+}
+
+void Lifter::run() {
+  find();
+  // The last ones: what only they are made of goes with them. What a loop sums it gives itself.
+  auto staysInside = [&](Operation *user) {
+    auto cone = cones.find(user);
+    return (cone == cones.end() || !cone->second.worth) && !user->hasTrait<OpTrait::IsTerminator>();
+  };
+  SmallVector<Value> kept;
+  for (auto &[op, cone] : cones)
+    for (Value result : op->getResults())
+      if (cone.worth && llvm::any_of(result.getUsers(), staysInside))
+        kept.push_back(result);
+  dropWhatIsTooMuch(kept);
+  for (Value value : kept)
+    value.replaceUsesWithIf(lift(value), [&](OpOperand &use) { return staysInside(use.getOwner()); });
+  eraseDead();
+}
+
+/// One microbatch without backward uses everything once.
+static bool usesAgain(LoopOp loop) {
+  return loop.getCount() > 1 || !loop.getBody().front().getOps<CotangentOp>().empty();
+}
+
+namespace {
+struct LiftInvariantsPass : impl::LiftInvariantsPassBase<LiftInvariantsPass> {
+  using LiftInvariantsPassBase::LiftInvariantsPassBase;
+
+  void runOnOperation() override {
+    for (StepOp step : getOperation().getOps<StepOp>())
+      for (LoopOp loop : llvm::to_vector(step.getBlock().getOps<LoopOp>()))
+        if (usesAgain(loop))
+          Lifter(loop, minBytes, maxBytes).run();
+  }
+};
+} // namespace
+
+} // namespace par

@@ -1,0 +1,140 @@
+#include "par/Dialect/Term.h"
+#include "par/Phases/Train/Passes.h"
+
+using namespace mlir;
+
+namespace par {
+
+#define GEN_PASS_DEF_CLIPGRADIENTSPASS
+#include "par/Phases/Train/Passes.h.inc"
+
+/// What updates read of a gradient: of a scaled one its product with the inverse scale.
+static Value findRead(GradientOp gradient) {
+  auto scaled = gradient->hasOneUse() ? dyn_cast<MultiplyOp>(*gradient->getUsers().begin()) : MultiplyOp();
+  return scaled ? scaled.getResult() : gradient.getResult();
+}
+
+/// The sum of all squares once a gradient: each is a scalar of its own until stages are known.
+static SmallVector<Term> sumSquares(ArrayRef<Value> gradients, OpBuilder &builder) {
+  SmallVector<Value> squares;
+  for (Value gradient : gradients) {
+    Term g(builder, gradient.getLoc(), gradient);
+    Term sum = (g * g).reduce(ReduceKind::sum, dimRange(0, g.getType().getRank()));
+    squares.push_back(sum.convert(builder.getF32Type()));
+  }
+  Location loc = gradients.front().getDefiningOp()->getParentOp()->getLoc();
+  auto whole = StageReduceOp::create(builder, loc, ValueRange(squares).getTypes(), ReduceKind::sum, squares);
+  return llvm::map_to_vector(whole.getResults(), [&](Value value) { return Term(builder, loc, value); });
+}
+
+/// The threshold, which the host may set between steps.
+static FailureOr<Value> readThreshold(StepOp step, double clip, OpBuilder &builder) {
+  auto module = step->getParentOfType<ModuleOp>();
+  if (Operation *taken = module.lookupSymbol("clip")) {
+    InFlightDiagnostic error = step.emitError() << "training needs a variable @clip of its own";
+    error.attachNote(taken->getLoc()) << "the name is taken here";
+    return error;
+  }
+  auto scalar = RankedTensorType::get({}, builder.getF32Type());
+  OpBuilder outside(*module.getOps<StepOp>().begin());
+  VariableOp::create(outside, step.getLoc(), "clip", VariableKind::hyper, FlatSymbolRefAttr(), scalar, TypeAttr(),
+                     ShardingAttr(), ArrayAttr(), DenseElementsAttr::get(scalar, static_cast<float>(clip)),
+                     StringAttr(), DictionaryAttr());
+  return Value(ReadOp::create(builder, step.getLoc(), scalar, "clip"));
+}
+
+/// A scalar at every element of the gradient, in its format.
+static Term spread(Term scalar, Term gradient) {
+  return scalar.convert(gradient.getType().getElementType()).broadcast(gradient.getShape());
+}
+
+/// `norm`'s share of the gradient.
+static Value clipNorm(Term gradient, Term norm, Term threshold) {
+  Term coefficient = threshold / (norm + 1e-6);
+  return gradient * spread(minimum(coefficient, coefficient.splat(1)), gradient);
+}
+
+/// The gradient's elements, the threshold where they are larger; NaN stays.
+static Value clipElements(Term gradient, Term threshold) {
+  Term most = spread(threshold, gradient);
+  return MaximumOp::create(gradient.getBuilder(), gradient.getLoc(), minimum(gradient, most), -most);
+}
+
+/// What reads each gradient behind all of them, that is updates. Asked before anything is built: each op that comes in
+/// between would number the whole step anew.
+static SmallVector<SmallVector<Operation *>> findUpdates(ArrayRef<Value> gradients) {
+  Operation *last = gradients.back().getDefiningOp();
+  return llvm::map_to_vector(gradients, [&](Value gradient) {
+    return SmallVector<Operation *>(
+        llvm::make_filter_range(gradient.getUsers(), [&](Operation *user) { return last->isBeforeInBlock(user); }));
+  });
+}
+
+/// Adds a result behind the others.
+static void addResult(StepOp step, Value value, StringRef name) {
+  Operation *terminator = step.getTerminator();
+  terminator->insertOperands(terminator->getNumOperands(), value);
+  Builder builder(step.getContext());
+  step.setFunctionType(builder.getFunctionType(step.getArgumentTypes(), terminator->getOperandTypes()));
+  SmallVector<Attribute> names;
+  if (ArrayAttr outputs = step.getOutputsAttr())
+    llvm::append_range(names, outputs);
+  names.push_back(builder.getStringAttr(name));
+  step.setOutputsAttr(builder.getArrayAttr(names));
+}
+
+/// Of both thresholds at most one is above 0.
+static LogicalResult verifyThresholds(StepOp step, double clip, double value) {
+  if (clip < 0 || value < 0)
+    return step.emitOpError() << "has the clipping " << (clip < 0 ? "norm " : "value ") << std::min(clip, value)
+                              << ", expected a positive number";
+  if (clip > 0 && value > 0)
+    return step.emitOpError() << "has both a clipping norm, " << clip << ", and a clipping value, " << value;
+  return success();
+}
+
+static LogicalResult clipGradients(StepOp step, double clip, double value, bool withNorm) {
+  if (failed(verifyThresholds(step, clip, value)))
+    return failure();
+  SmallVector<Value> gradients;
+  for (auto gradient : step.getBlock().getOps<GradientOp>())
+    gradients.push_back(findRead(gradient));
+  if (gradients.empty())
+    return success();
+  SmallVector<SmallVector<Operation *>> updates = findUpdates(gradients);
+  // Updates stand behind all gradients, so what is built here does too.
+  OpBuilder builder(step.getContext());
+  builder.setInsertionPointAfter(gradients.back().getDefiningOp());
+  SmallVector<Term> sums;
+  std::optional<Term> norm;
+  if (withNorm || clip > 0) {
+    sums = sumSquares(gradients, builder);
+    norm = sqrt(sums.front());
+    addResult(step, *norm, "grad_norm");
+  }
+  if (clip == 0 && value == 0)
+    return success();
+  FailureOr<Value> read = readThreshold(step, std::max(clip, value), builder);
+  if (failed(read))
+    return failure();
+  for (auto [index, gradient] : llvm::enumerate(gradients)) {
+    Term g(builder, gradient.getLoc(), gradient), threshold = g.with(*read);
+    Term own = value > 0 ? threshold : index == 0 ? *norm : sqrt(sums[index]);
+    gradient.replaceUsesWithIf(value > 0 ? clipElements(g, threshold) : clipNorm(g, own, threshold),
+                               [&](OpOperand &use) { return llvm::is_contained(updates[index], use.getOwner()); });
+  }
+  return success();
+}
+
+namespace {
+struct ClipGradientsPass : impl::ClipGradientsPassBase<ClipGradientsPass> {
+  using Base::Base;
+  void runOnOperation() override {
+    auto step = getOperation().lookupSymbol<StepOp>("train");
+    if (step && failed(clipGradients(step, clip, value, norm)))
+      signalPassFailure();
+  }
+};
+} // namespace
+
+} // namespace par

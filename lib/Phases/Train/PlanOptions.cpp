@@ -1,0 +1,146 @@
+#include "par/Phases/Train/Passes.h"
+#include "par/Plan/Model/Optimizers.h"
+
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SmallPtrSet.h"
+
+using namespace mlir;
+
+namespace par {
+
+namespace {
+
+/// What the groups say of the parameters, the later ones over the earlier ones, key by key.
+class GroupSettings {
+public:
+  GroupSettings(const PlanOptimizer &optimizer, PlanErrors &errors) : optimizer(optimizer), errors(errors) {}
+
+  /// What the groups that meet one parameter say of it.
+  struct Own {
+    std::optional<double> lrScale, weightDecay;
+    std::optional<std::string> kind;
+    const Said<bool> *sparse = nullptr;
+    llvm::MapVector<llvm::StringRef, const PlanGroup::Setting *> settings; ///< by attribute
+  };
+  void add(const PlanGroup &group, Own &own);
+  /// The settings of a parameter, if it has any.
+  std::optional<TrainOptions::Parameter> settle(const std::string &name, const Own &own);
+
+private:
+  const PlanOptimizer &optimizer;
+  PlanErrors &errors;
+  llvm::SmallPtrSet<const PlanGroup::Setting *, 4> refused; ///< said once, whomever they meet
+};
+
+} // namespace
+
+void GroupSettings::add(const PlanGroup &group, Own &own) {
+  double peak = *optimizer.lr.peak;
+  if (group.weightDecay)
+    own.weightDecay = **group.weightDecay;
+  if (group.lrScale)
+    own.lrScale = **group.lrScale;
+  if (group.lr && peak == 0)
+    errors.error(group.lr->origin, PlanMessage::wrongValue, "train.optimizer.lr.peak",
+                 "a positive number where a group has its own lr", "0");
+  else if (group.lr)
+    own.lrScale = **group.lr / peak;
+  if (group.sparse)
+    own.sparse = &*group.sparse;
+  if (group.kind)
+    own.kind = **group.kind;
+  for (const PlanGroup::Setting &setting : group.settings)
+    own.settings[setting.setting->attribute] = &setting;
+}
+
+std::optional<TrainOptions::Parameter> GroupSettings::settle(const std::string &name, const Own &own) {
+  TrainOptions::Parameter parameter{name, own.lrScale, own.weightDecay, {}, own.sparse && **own.sparse, {}};
+  llvm::StringRef word = own.kind ? *own.kind : *optimizer.kind;
+  const OptimizerKind *kind = findOptimizerKind(word);
+  if (word != *optimizer.kind && kind) {
+    parameter.kind = word.str();
+    parameter.weightDecay = own.weightDecay.value_or(kind->weightDecay);
+  }
+  for (auto &[attribute, said] : own.settings) {
+    auto isIt = [&](const OptimizerSetting &setting) { return attribute == setting.attribute; };
+    if (kind && llvm::any_of(kind->settings, isIt))
+      parameter.settings.emplace_back(attribute, *said->value);
+    else if (refused.insert(said).second)
+      errors.error(said->value.origin, PlanMessage::groupsOption, said->setting->key,
+                   ownersOfSetting(said->setting->key), name, word);
+  }
+  if (!parameter.lrScale && !parameter.weightDecay && parameter.kind.empty() && !parameter.sparse &&
+      parameter.settings.empty())
+    return std::nullopt;
+  return parameter;
+}
+
+/// Errors for parameters whose gradients are rows where the plan gives these a layout.
+static void refuseLayouts(const Plan &plan, const NameTable &names, ArrayRef<const Said<bool> *> sparse,
+                          PlanErrors &errors) {
+  if (llvm::none_of(sparse, [](const Said<bool> *said) { return said && **said; }))
+    return;
+  for (auto [parameter, said] : llvm::zip(names.parameters, sparse)) {
+    int64_t elements = ShapedType::getNumElements(parameter.shape);
+    if (said && **said && *plan.zero.level > 0 && elements >= *plan.zero.minSize)
+      errors.error(said->origin, PlanMessage::sparseSpread, parameter.name, *plan.zero.level, elements);
+  }
+  for (const ResolvedShard &rule : resolveShards(plan, names, errors))
+    if (rule.kind == ResolvedShard::Gradient && sparse[rule.index] && **sparse[rule.index])
+      errors.error(rule.origin, PlanMessage::sparseAccumulated, names.parameters[rule.index].name);
+}
+
+/// The parameters that stay f32. One that the model's file has in another type is computed with as the model says.
+static void keepParameters(const Plan &plan, const NameTable &names, TrainOptions &options, PlanErrors &errors) {
+  for (const SaidPattern &pattern : plan.precision.keep)
+    for (unsigned index : resolveParameters(pattern, names, errors)) {
+      const NameTable::Parameter &parameter = names.parameters[index];
+      if (parameter.type != "f32")
+        errors.error(pattern.origin, PlanMessage::keepOfOther, parameter.name, parameter.type);
+      options.keep.push_back(parameter.name);
+    }
+}
+
+TrainOptions trainOptions(const Plan &plan, const NameTable &names, PlanErrors &errors) {
+  TrainOptions options;
+  options.compute = *plan.precision.compute;
+  options.device = *plan.target.device;
+  options.states = *plan.precision.states;
+  options.lossScale = *plan.precision.lossScale;
+  options.lossScaleGrowth = *plan.precision.growth;
+  keepParameters(plan, names, options, errors);
+  if (!plan.train)
+    return options;
+  const PlanOptimizer &optimizer = plan.train->optimizer;
+  options.kind = *optimizer.kind;
+  options.lr = *optimizer.lr.peak;
+  if (const OptimizerKind *kind = findOptimizerKind(options.kind))
+    for (const OptimizerSetting &setting : kind->settings)
+      options.settings.emplace_back(setting.attribute, settingOf(optimizer, setting));
+  options.weightDecay = *optimizer.weightDecay;
+  options.clip = *plan.train->clip;
+  options.clipsValues = *plan.train->clipsValues;
+  options.norm = plan.updatesBehind().empty(); // else no stage waits for what the others' gradients are
+
+  GroupSettings groups(optimizer, errors);
+  std::vector<GroupSettings::Own> own(names.parameters.size());
+  std::vector<bool> trained = resolveTrained(plan, names, errors);
+  for (const PlanGroup &group : plan.train->groups) {
+    std::vector<unsigned> met = resolveParameters(group.name, names, errors);
+    for (unsigned index : met)
+      groups.add(group, own[index]);
+    if (!met.empty() && llvm::none_of(met, [&](unsigned index) { return trained[index]; }))
+      errors.warning(group.name.origin, PlanMessage::groupTrainsNothing, group.name.pattern.text(),
+                     names.parameters[met.front()].name);
+  }
+  refuseLayouts(plan, names, llvm::map_to_vector(own, [](const auto &each) { return each.sparse; }), errors);
+  for (size_t i = 0; i < own.size(); ++i)
+    options.widens |= trained[i] && names.parameters[i].hasNarrowType();
+  for (size_t i = 0; i < own.size(); ++i)
+    if (trained[i])
+      if (std::optional<TrainOptions::Parameter> said = groups.settle(names.parameters[i].name, own[i]))
+        options.parameters.push_back(*said);
+  return options;
+}
+
+} // namespace par

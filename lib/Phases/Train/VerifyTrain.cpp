@@ -1,0 +1,187 @@
+// Gate of Train: a training step has one cotangent, one gradient a parameter, made from it, and writes only parameters,
+// their states, counters and buffers. Also the pipelines of Train's passes.
+#include "par/Dialect/Par.h"
+#include "par/Phases/Train/Passes.h"
+
+using namespace mlir;
+
+namespace par {
+
+#define GEN_PASS_DEF_VERIFYTRAINPASS
+#include "par/Phases/Train/Passes.h.inc"
+
+namespace {
+
+/// Checks one step after Train.
+class TrainedStep {
+public:
+  explicit TrainedStep(StepOp step) : step(step), module(step->getParentOfType<ModuleOp>()) {}
+  LogicalResult verify();
+
+private:
+  LogicalResult verifyOp(Operation &op);
+  LogicalResult verifyGradient(GradientOp gradient);
+  LogicalResult verifyWrite(WriteOp write);
+  VariableOp find(FlatSymbolRefAttr name) { return module.lookupSymbol<VariableOp>(name.getAttr()); }
+
+  StepOp step;
+  ModuleOp module;
+  CotangentOp cotangent;
+  llvm::StringMap<GradientOp> gradients;
+  llvm::StringMap<WriteOp> writes;
+  DenseMap<Operation *, DenseSet<Operation *>> markers; ///< the markers that an op depends on
+};
+
+} // namespace
+
+/// Tensor ops on plain tensors, reads, writes and scalars over stages; one cotangent.
+LogicalResult TrainedStep::verifyOp(Operation &op) {
+  if (!isTensorOp(&op) && !isa<ReadOp, WriteOp, StageReduceOp, ReturnOp>(op))
+    return op.emitOpError() << "may not stand in a step after Train";
+  for (Type type : op.getResultTypes())
+    if (!isa<RankedTensorType>(type))
+      return op.emitOpError() << "gives " << type << " after Train, expected a tensor";
+  DenseSet<Operation *> &own = markers[&op];
+  for (Value operand : op.getOperands())
+    if (Operation *source = operand.getDefiningOp())
+      own.insert(markers[source].begin(), markers[source].end());
+  if (auto marker = dyn_cast<CotangentOp>(op)) {
+    if (cotangent)
+      return marker.emitOpError() << "is the second one of its step";
+    cotangent = marker;
+  }
+  if (isa<CotangentOp, GradientOp>(op))
+    own.insert(&op);
+  return success();
+}
+
+/// Of a parameter, the only one of it, made from the loss's cotangent.
+LogicalResult TrainedStep::verifyGradient(GradientOp gradient) {
+  VariableOp variable = find(gradient.getVariableAttr());
+  if (!variable || variable.getKind() != VariableKind::parameter)
+    return gradient.emitOpError() << "is of @" << gradient.getVariable() << ", which is no parameter";
+  if (!gradients.try_emplace(gradient.getVariable(), gradient).second)
+    return gradient.emitOpError() << "is the second gradient of @" << gradient.getVariable();
+  if (!cotangent || !markers[gradient].contains(cotangent))
+    return gradient.emitOpError() << "does not depend on the loss's cotangent";
+  return success();
+}
+
+/// Parameters that have a gradient, by a value that depends on it; their states; counters; buffers that move.
+LogicalResult TrainedStep::verifyWrite(WriteOp write) {
+  StringRef name = write.getVariable();
+  if (!writes.try_emplace(name, write).second)
+    return write.emitOpError() << "is the second write of @" << name;
+  VariableOp variable = find(write.getVariableAttr());
+  VariableKind kind = variable.getKind();
+  if (kind == VariableKind::counter || kind == VariableKind::buffer)
+    return success();
+  StringRef parameter = kind == VariableKind::state ? *variable.getOf() : name;
+  if (kind != VariableKind::parameter && kind != VariableKind::state)
+    return write.emitOpError() << "changes @" << name << ", which is " << stringifyVariableKind(kind);
+  Operation *source = write.getOperand().getDefiningOp();
+  GradientOp gradient = gradients.lookup(parameter);
+  if (!gradient || !source || !markers[source].contains(gradient))
+    return write.emitOpError() << "changes @" << name << " by a value that does not depend on @" << parameter
+                               << "'s gradient";
+  return success();
+}
+
+LogicalResult TrainedStep::verify() {
+  for (Operation &op : step.getBlock())
+    if (failed(verifyOp(op)))
+      return failure();
+  if (!cotangent)
+    return step.emitOpError() << "has no par.cotangent";
+  for (auto gradient : step.getBlock().getOps<GradientOp>())
+    if (failed(verifyGradient(gradient)))
+      return failure();
+  for (auto write : step.getBlock().getOps<WriteOp>())
+    if (failed(verifyWrite(write)))
+      return failure();
+  for (auto &entry : gradients)
+    if (!writes.contains(entry.getKey()))
+      return entry.getValue().emitOpError() << "is there, but @" << entry.getKey() << " is not written";
+  return success();
+}
+
+/// A step that does not train has neither backward part nor update.
+static LogicalResult verifyForward(StepOp step) {
+  for (Operation &op : step.getBlock())
+    if (isa<CotangentOp, GradientOp, WriteOp, StageReduceOp>(op))
+      return op.emitOpError() << "may stand in @train only, not in @" << step.getSymName();
+  return success();
+}
+
+namespace {
+struct VerifyTrainPass : impl::VerifyTrainPassBase<VerifyTrainPass> {
+  LogicalResult verify() {
+    auto eval = getOperation().lookupSymbol<StepOp>("eval");
+    if (eval && !getOperation().lookupSymbol<StepOp>("train"))
+      return eval.emitOpError() << "has no @train beside it after Train";
+    for (StepOp step : getOperation().getOps<StepOp>())
+      if (failed(step.getSymName() == "train" ? TrainedStep(step).verify() : verifyForward(step)))
+        return failure();
+    return success();
+  }
+  void runOnOperation() override {
+    if (failed(verify()))
+      signalPassFailure();
+    markAllAnalysesPreserved();
+  }
+};
+} // namespace
+
+void buildPrecisionPipeline(OpPassManager &manager, const TrainOptions &options) {
+  manager.addPass(createSafeSoftmaxPass());
+  if (options.compute != "f32") {
+    MixPrecisionPassOptions mix;
+    mix.compute = options.compute;
+    mix.keep.assign(options.keep.begin(), options.keep.end());
+    manager.addPass(createMixPrecisionPass(mix));
+  }
+  manager.addPass(createFuseAttentionPass({options.device}));
+}
+
+void buildTrainPipeline(OpPassManager &manager, const TrainOptions &options) {
+  AddOptimizerPassOptions optimizer{options.kind, options.lr, {}, options.weightDecay, {}, {}, {}, {}, options.states};
+  auto named = [](StringRef name, double value) { return llvm::formatv("{0}={1:e17}", name, value).str(); };
+  for (auto &[name, value] : options.settings)
+    optimizer.settings.push_back(named(name, value));
+  for (const TrainOptions::Parameter &parameter : options.parameters) {
+    if (parameter.lrScale)
+      optimizer.lrScales.push_back(named(parameter.name, *parameter.lrScale));
+    if (parameter.weightDecay)
+      optimizer.decays.push_back(named(parameter.name, *parameter.weightDecay));
+    if (!parameter.kind.empty())
+      optimizer.kinds.push_back(parameter.name + "=" + parameter.kind);
+    for (auto &[attribute, value] : parameter.settings)
+      optimizer.ownSettings.push_back(named(parameter.name + ":" + attribute, value));
+  }
+  ClipGradientsPassOptions clip;
+  (options.clipsValues ? clip.value : clip.clip) = options.clip.value_or(0);
+  clip.norm = options.norm;
+  if (options.widens)
+    manager.addPass(createWidenMastersPass());
+  buildPrecisionPipeline(manager, options);
+  manager.addPass(createDifferentiatePass());
+  manager.addPass(createAdvanceCountersPass());
+  if (options.compute != "f32" || options.widens)
+    manager.addPass(createWidenSumsPass());
+  SparseGradientsPassOptions sparse;
+  for (const TrainOptions::Parameter &parameter : options.parameters)
+    if (parameter.sparse)
+      sparse.tables.push_back(parameter.name);
+  if (!sparse.tables.empty())
+    manager.addPass(createSparseGradientsPass(sparse));
+  bool scales = options.lossScale > 0;
+  manager.addPass(createAddOptimizerPass(optimizer));
+  if (scales)
+    manager.addPass(createScaleLossPass({options.lossScale}));
+  manager.addPass(createClipGradientsPass(clip));
+  if (scales)
+    manager.addPass(createSkipOverflowPass({options.lossScaleGrowth}));
+  manager.addPass(createVerifyTrainPass());
+}
+
+} // namespace par

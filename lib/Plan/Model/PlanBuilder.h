@@ -1,0 +1,93 @@
+// A checked tree to typed values.
+#pragma once
+
+#include "par/Plan/Language/Schema.h"
+#include "par/Plan/Model/Optimizers.h"
+#include "par/Plan/Model/Plan.h"
+
+namespace par {
+
+// What a scalar or list of a checked tree says.
+int64_t toInt(const PlanNode &node);
+double toNumber(const PlanNode &node);
+PlanAxes toAxes(const PlanNode &node);
+
+/// Reads the tree by path; what is absent gets the given default.
+class PlanBuilder {
+public:
+  PlanBuilder(const PlanNode &root, PlanErrors &errors) : root(root), errors(errors) {}
+  Plan run();
+
+private:
+  Said<int64_t> integer(llvm::StringRef path, int64_t fallback) {
+    const PlanNode *node = root.at(path);
+    return node ? Said<int64_t>{toInt(*node), node->origin} : Said<int64_t>{fallback, Origin()};
+  }
+  Said<double> number(llvm::StringRef path, double fallback) {
+    const PlanNode *node = root.at(path);
+    return node ? Said<double>{toNumber(*node), node->origin} : Said<double>{fallback, Origin()};
+  }
+  Said<bool> boolean(llvm::StringRef path, bool fallback) {
+    const PlanNode *node = root.at(path);
+    return node ? Said<bool>{node->text == "true", node->origin} : Said<bool>{fallback, Origin()};
+  }
+  Said<std::string> word(llvm::StringRef path, llvm::StringRef fallback) {
+    const PlanNode *node = root.at(path);
+    return node ? Said<std::string>{node->text, node->origin} : Said<std::string>{fallback.str(), Origin()};
+  }
+  Said<std::optional<int64_t>> optionalInteger(llvm::StringRef path) {
+    const PlanNode *node = root.at(path);
+    if (!node)
+      return {std::nullopt, Origin()};
+    return {toInt(*node), node->origin};
+  }
+  /// A key that is a word or a mapping with that word under `inner`.
+  const PlanNode *shorthand(llvm::StringRef path, llvm::StringRef inner) {
+    const PlanNode *node = root.at(path);
+    if (node && node->kind == PlanNode::Map)
+      return node->at(inner);
+    return node;
+  }
+
+  SaidPattern pattern(llvm::StringRef text, const Origin &origin) {
+    std::string why;
+    // The tree was checked: a pattern that does not parse cannot come here.
+    return {NamePattern::parse(text, why).value_or(NamePattern()), origin};
+  }
+  std::vector<SaidPattern> patterns(const PlanNode &list) {
+    std::vector<SaidPattern> result;
+    for (const PlanNode &item : list.items)
+      result.push_back(pattern(item.text, item.origin));
+    return result;
+  }
+  void collectives(PlanCollectives &collectives, const Said<std::string> &device);
+  void precision(PlanPrecision &precision);
+  void target(PlanTarget &target);
+  void mesh(Plan &plan);
+  void stageMeshes(Plan &plan, const PlanNode &list);
+  void dims(Plan &plan);
+  void inputs(Plan &plan);
+  void batch(Plan &plan);
+  void train(PlanTrain &train, const Origin &origin);
+  void clip(PlanTrain &train);
+  PlanGroup group(const PlanEntry &entry);
+  void loss(PlanLoss &loss);
+  void optimizer(PlanOptimizer &optimizer);
+  void optimizerSetting(PlanOptimizer &optimizer, const OptimizerKind &kind, const OptimizerSetting &setting);
+  Said<double> settingOf(const std::string &path, const PlanNode &node, const OptimizerKind &kind,
+                         const OptimizerSetting &setting);
+  void refuseOthersSettings(const OptimizerKind &kind);
+  void shards(Plan &plan);
+  void zero(Plan &plan);
+  void offload(Plan &plan);
+  void pipeline(Plan &plan);
+  void table(PlanPipeline &pipeline, int64_t devices);
+  void cuts(PlanPipeline &pipeline);
+  void asynchronous(Plan &plan);
+  void recompute(Plan &plan);
+
+  const PlanNode &root;
+  PlanErrors &errors;
+};
+
+} // namespace par

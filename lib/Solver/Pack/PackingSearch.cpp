@@ -1,0 +1,240 @@
+// Packing by placing items one after another, each into the tightest gap that the items alive with it leave.
+// The order decides: several greedy orders first, then a local search that takes what reaches the top of the
+// arena and places it earlier.
+#include "par/Solver/Pack/Packing.h"
+#include "llvm/ADT/BitVector.h"
+#include "llvm/ADT/STLExtras.h"
+#include <numeric>
+#include <optional>
+
+using namespace par;
+
+namespace {
+
+enum class Fit { Lowest, Tightest };
+
+class Placer {
+public:
+  explicit Placer(const PackingProblem &problem) : problem(problem) {
+    for (unsigned item = 0; item < problem.items.size(); ++item) {
+      const PackItem &data = problem.items[item];
+      boxes.push_back(
+          {data.lives.front().begin, data.lives.back().end, problem.alignedSize(item), data.lives.size() == 1});
+    }
+    if (boxes.size() <= maxInTable)
+      fillTable();
+  }
+
+  /// Places all items in this order; nothing where one would end above the limit.
+  std::optional<Packing> place(llvm::ArrayRef<unsigned> order, Fit fit, int64_t limit) {
+    Packing packing;
+    packing.offsets.assign(boxes.size(), 0);
+    placed.clear();
+    for (unsigned item : order) {
+      int64_t offset = placeOne(item, fit);
+      packing.offsets[item] = offset;
+      packing.arena = std::max(packing.arena, offset + boxes[item].size);
+      if (packing.arena > limit)
+        return std::nullopt;
+    }
+    return packing;
+  }
+
+  int64_t placeOne(unsigned item, Fit fit) {
+    const Box &box = boxes[item];
+    int64_t cursor = 0, best = -1, bestGap = INT64_MAX;
+    for (const Placed &other : placed) {
+      if (!conflict(item, other.item))
+        continue;
+      int64_t gap = other.offset - cursor;
+      if (gap >= box.size && gap < bestGap) {
+        best = cursor;
+        bestGap = gap;
+        if (fit == Fit::Lowest)
+          break;
+      }
+      cursor = std::max(cursor, other.offset + boxes[other.item].size);
+    }
+    int64_t offset = best < 0 ? cursor : best;
+    auto at = llvm::partition_point(placed, [&](const Placed &other) { return other.offset < offset; });
+    placed.insert(at, {item, offset});
+    return offset;
+  }
+
+  void remove(unsigned item) {
+    llvm::erase_if(placed, [&](const Placed &other) { return other.item == item; });
+  }
+
+  int64_t size(unsigned item) const { return boxes[item].size; }
+  int64_t length(unsigned item) const { return boxes[item].end - boxes[item].begin; }
+  int64_t begin(unsigned item) const { return boxes[item].begin; }
+
+private:
+  struct Box {
+    int64_t begin, end; ///< from the first life to the last
+    int64_t size;
+    bool simple; ///< a single life
+  };
+  struct Placed {
+    unsigned item;
+    int64_t offset;
+  };
+
+  /// Who is alive with whom, by a sweep over all lives: a slot has one for each microbatch that uses it, and placing
+  /// asks for each pair again and again.
+  void fillTable() {
+    struct Change {
+      int64_t position;
+      bool begins;
+      unsigned item;
+    };
+    std::vector<Change> changes;
+    for (unsigned item = 0; item < boxes.size(); ++item)
+      for (auto [begin, end] : problem.items[item].lives) {
+        changes.push_back({begin, true, item});
+        changes.push_back({end, false, item});
+      }
+    llvm::sort(changes, [](const Change &a, const Change &b) {
+      return std::tuple(a.position, a.begins, a.item) < std::tuple(b.position, b.begins, b.item);
+    });
+    table.assign(boxes.size(), llvm::BitVector(boxes.size()));
+    llvm::BitVector alive(boxes.size());
+    for (const Change &change : changes) {
+      alive[change.item] = change.begins;
+      if (change.begins)
+        table[change.item] |= alive;
+    }
+    // Of two, the one that begins later has seen the other.
+    for (unsigned a = 0; a < boxes.size(); ++a)
+      for (unsigned b : table[a].set_bits())
+        table[b].set(a);
+  }
+
+  bool conflict(unsigned a, unsigned b) const {
+    if (!table.empty())
+      return table[a][b];
+    if (boxes[a].begin >= boxes[b].end || boxes[b].begin >= boxes[a].end)
+      return false;
+    return (boxes[a].simple && boxes[b].simple) || problem.liveTogether(a, b);
+  }
+
+  static constexpr size_t maxInTable = 1 << 15; ///< items: 128 MiB
+
+  const PackingProblem &problem;
+  std::vector<Box> boxes;
+  std::vector<llvm::BitVector> table; ///< whether two items are alive together; empty: too many
+  std::vector<Placed> placed;         ///< by offset
+};
+
+/// The search for a good order of placement, within a fixed amount of work.
+class PackingSearch {
+public:
+  explicit PackingSearch(const PackingProblem &problem) : placer(problem), count(problem.items.size()) {
+    best.lowerBound = problem.computeLowerBound();
+    best.arena = INT64_MAX;
+  }
+
+  Packing run() {
+    tryGreedyOrders();
+    // One placement compares each pair at most once; 2^27 comparisons are about half a second.
+    uint64_t tries = (uint64_t(1) << 27) / (uint64_t(count) * count + 1);
+    for (uint64_t i = std::min<uint64_t>(tries, 4000); i > 0 && best.arena > best.lowerBound; --i)
+      improveOnce();
+    return best;
+  }
+
+private:
+  void tryGreedyOrders() {
+    std::vector<unsigned> order(count);
+    std::iota(order.begin(), order.end(), 0);
+    auto attempt = [&](auto larger) {
+      llvm::stable_sort(order, larger);
+      for (Fit fit : {Fit::Tightest, Fit::Lowest})
+        if (best.arena > best.lowerBound)
+          accept(order, fit);
+    };
+    attempt([&](unsigned a, unsigned b) { return placer.begin(a) < placer.begin(b); });
+    attempt([&](unsigned a, unsigned b) { return placer.length(a) > placer.length(b); });
+    attempt([&](unsigned a, unsigned b) {
+      return static_cast<__int128>(placer.size(a)) * placer.length(a) >
+             static_cast<__int128>(placer.size(b)) * placer.length(b);
+    });
+    attempt([&](unsigned a, unsigned b) {
+      return std::pair(-placer.size(a), -placer.length(a)) < std::pair(-placer.size(b), -placer.length(b));
+    });
+  }
+
+  /// Keeps the order if its arena is no larger.
+  bool accept(llvm::ArrayRef<unsigned> order, Fit fit) {
+    std::optional<Packing> packing = placer.place(order, fit, best.arena);
+    if (!packing)
+      return false;
+    packing->lowerBound = best.lowerBound;
+    best = std::move(*packing);
+    bestOrder.assign(order.begin(), order.end());
+    bestFit = fit;
+    return true;
+  }
+
+  /// Moves one of the items that reach the top to an earlier place, mostly far to the front.
+  void improveOnce() {
+    std::vector<unsigned> top;
+    for (unsigned place = 0; place < count; ++place)
+      if (best.offsets[bestOrder[place]] + placer.size(bestOrder[place]) == best.arena)
+        top.push_back(place);
+    unsigned from = top[next() % top.size()], to = next() % (from + 1);
+    std::vector<unsigned> order = bestOrder;
+    std::rotate(order.begin() + to, order.begin() + from, order.begin() + from + 1);
+    if (next() % 2)
+      std::swap(order[next() % count], order[next() % count]);
+    accept(order, next() % 8 == 0 ? (bestFit == Fit::Lowest ? Fit::Tightest : Fit::Lowest) : bestFit);
+  }
+
+  /// A fixed sequence of numbers (Numerical Recipes' linear congruential generator).
+  unsigned next() { return (state = state * 6364136223846793005u + 1442695040888963407u) >> 33; }
+
+  Placer placer;
+  unsigned count;
+  Packing best;
+  std::vector<unsigned> bestOrder;
+  Fit bestFit = Fit::Tightest;
+  uint64_t state = 1;
+};
+
+} // namespace
+
+llvm::Expected<Packing> PackingProblem::solve() const {
+  if (llvm::Error error = check())
+    return error;
+  if (items.empty())
+    return Packing();
+  Packing packing = PackingSearch(*this).run();
+  return packing;
+}
+
+// Some order of placement at the lowest free offset is optimal: that of the offsets in an optimal packing,
+// where each item lands no higher than there. So all orders are tried, cut off where the arena is no better.
+int64_t PackingProblem::solveExhaustively() const {
+  Placer placer(*this);
+  int64_t best = INT64_MAX, bound = computeLowerBound();
+  std::vector<bool> used(items.size(), false);
+  auto extend = [&](auto &self, unsigned depth, int64_t arena) -> void {
+    if (arena >= best || best == bound)
+      return;
+    if (depth == items.size()) {
+      best = arena;
+      return;
+    }
+    for (unsigned item = 0; item < items.size(); ++item) {
+      if (used[item])
+        continue;
+      used[item] = true;
+      int64_t offset = placer.placeOne(item, Fit::Lowest);
+      self(self, depth + 1, std::max(arena, offset + placer.size(item)));
+      placer.remove(item);
+      used[item] = false;
+    }
+  };
+  extend(extend, 0, 0);
+  return best;
+}

@@ -1,0 +1,46 @@
+// A whole run of par-run: what is opened before ranks exist, and what every rank then does.
+#pragma once
+
+#include "par/app/Options.h"
+#include "par/save/Checkpoint.h"
+
+namespace par::core {
+
+/// Everything that is checked and opened once, before ranks start; ranks share it read-only.
+struct Job {
+  RunOptions options;
+  format::Bundle bundle;
+  std::string name; ///< the bundle as typed, without a trailing slash
+  std::unique_ptr<Dataset> dataset, evalDataset;
+  std::optional<WeightStore> weights; ///< absent with --init and --resume
+  std::optional<Checkpoint> checkpoint;
+  std::shared_ptr<SaveFolder> saves; ///< of --save, where rank 0 runs
+  std::string remark;                ///< what opening these has to tell the user, by lines; "" for nothing
+  std::string dataSample;            ///< what tells the data of this job from others
+  uint64_t seed = 0;
+  std::shared_ptr<sim::World> world; ///< of --device sim
+  bool shuffled = true;
+  bool alone = false; ///< of one rank, whose command line other ranks have not read
+  uint64_t steps = 0; ///< last step of training
+
+  /// What it runs on: the bundle's device, unless --device names another.
+  std::string device() const;
+  /// Adds a line to `remark`.
+  void tell(const std::string &line) { remark += (remark.empty() ? "" : "\n") + line; }
+  bool trains() const { return !options.eval && !predicts(); }
+  /// Asked for results, or the bundle gives nothing else.
+  bool predicts() const;
+  /// Whether an input has samples. Where none has, each step is fed the same.
+  bool isSampled() const;
+  /// Rows that make an epoch: those of the data, or a batch where no input has samples.
+  uint64_t rowsOf(const Dataset *data) const;
+};
+
+/// Reads and verifies the bundle, checks the machine, opens data and weights. Throws Failure.
+Job prepareJob(const RunOptions &options);
+/// What one rank does; returns its exit code.
+int runRank(const Job &job, comm::Control &control);
+/// par-run's main without the reading of arguments: returns the exit code and prints errors.
+int runTool(const RunOptions &options);
+
+} // namespace par::core

@@ -1,0 +1,77 @@
+// The interface through which ranks exchange everything but buffers. One rank's view of the job: rendezvous facts,
+// small exchanges of byte strings, the breadcrumb that heartbeats carry, the agreement on where to stop, and failure. A
+// star: each rank talks to the host of the rendezvous, which is par-run's parent process under `-n` and rank 0 under
+// another launcher.
+#pragma once
+
+#include "par/comm/engine/Communicator.h"
+
+#include <memory>
+
+namespace par::comm {
+
+/// What a rank says of itself when it joins. The rendezvous compares format, bundle and plan hash of all
+/// ranks.
+struct Hello {
+  std::string format;      ///< bundle format version, "1.0"
+  std::string bundleHash;  ///< hex
+  std::string planHash;    ///< hex; errors print its first six digits
+  std::string coordinates; ///< "pp 1, dp 0, tp 1": how errors describe the rank
+  std::string isa;         ///< "x86-64-v3"
+  std::string libraries;   ///< "oneDNN 2.6.3"
+  uint32_t ranks = 0;      ///< ranks that the bundle is for
+  std::string mesh;        ///< "pp 2 x dp 2 x tp 2", for error 13
+};
+
+/// One rank's control plane. Exchanges are collective: every rank calls the same ones with the same label in
+/// the same order (checked), from one thread. Strings may have any size; frames on the wire are at most 1
+/// MiB. All functions throw Aborted when the job is ending.
+class Control {
+public:
+  virtual ~Control();
+
+  virtual uint32_t rank() const = 0;
+  virtual uint32_t world() const = 0;
+  virtual uint32_t localRank() const = 0;
+
+  /// Compares hellos of all ranks; throws std::runtime_error with plan.md's errors 13 or 19 on disagreement.
+  /// Called once, first.
+  virtual void meet(const Hello &hello) = 0;
+
+  /// Maps everybody's arena (this rank's has `arenaBytes`; zeroed) and returns this rank's end of the
+  /// communicators. `table` is the same on every rank. Called once, after meet().
+  virtual std::unique_ptr<Endpoint> connect(std::span<const Members> table, size_t arenaBytes) = 0;
+
+  /// The value of `root`, at every rank.
+  virtual std::string broadcast(std::string_view label, std::string_view value, uint32_t root = 0) = 0;
+  /// At `root`: every rank's value in rank order; elsewhere: empty.
+  virtual std::vector<std::string> gather(std::string_view label, std::string_view value, uint32_t root = 0) = 0;
+  /// Every rank's value in rank order, at every rank.
+  virtual std::vector<std::string> allGather(std::string_view label, std::string_view value) = 0;
+  virtual void barrier(std::string_view label) = 0;
+
+  /// Called before step `step` (strictly increasing) of the job. False: the job was interrupted (SIGINT,
+  /// SIGTERM, SIGHUP, requestStop) and ends before this step; every rank gets the same answer for the same step.
+  virtual bool startStep(uint64_t step) = 0;
+  /// Asks the job to end after the steps that have begun. Safe to call from any thread.
+  virtual void requestStop() = 0;
+  /// True after startStep() has answered false.
+  virtual bool stopped() const = 0;
+  /// True when the job has been asked to end. Ranks may see it at different times: they must agree before they act.
+  virtual bool stopRequested() const = 0;
+
+  /// The breadcrumb: where this rank is. Cheap (a copy of at most 64 bytes); call before every instruction.
+  virtual void at(std::string_view instruction) = 0;
+  virtual void entry(std::string_view name) = 0;
+
+  /// Tells the host the newest complete save ("ckpt/100"), for the message of a dead rank.
+  virtual void saved(std::string_view path) = 0;
+  /// Tells the host of a file of results that is whole ("out.safetensors"), for the message of a job that a signal
+  /// ended.
+  virtual void wrote(std::string_view path) = 0;
+
+  /// Ends the job everywhere with this exit code; `message` is printed once, by the host. Throws Aborted.
+  [[noreturn]] virtual void fail(int code, std::string_view message) = 0;
+};
+
+} // namespace par::comm

@@ -1,0 +1,13 @@
+// A rank that ends before it has joined its job.
+#pragma once
+
+#include "par/comm/job/Launch.h"
+
+namespace par::comm {
+
+/// Tells the other ranks of a launcher's job, if they come soon, that this one ends before it has joined, and why, so
+/// that they need not wait for it. `why`: what this rank has printed, of which the first line is told. Prints what rank
+/// 0 says of it, if that is more.
+void tellOthers(const Launch &launch, const Place &place, const std::string &why);
+
+} // namespace par::comm

@@ -1,0 +1,69 @@
+// Feeding: samples from safetensors arrays or from text, in an order that a seed and a position fix.
+#pragma once
+
+#include "par/files/Safetensors.h"
+#include "par/format/Manifest.h"
+
+#include <map>
+#include <memory>
+#include <optional>
+
+namespace par::core {
+
+/// What --data and --eval-data are given: "F", or "F:input=array,...".
+struct DataSpec {
+  std::string path;
+  std::string renamings; ///< ":input=array,..." as given
+};
+/// Names of folders, files and arrays may have colons themselves: the file's is the one that is there, else
+/// what ends in .safetensors.
+DataSpec readDataSpec(const std::string &spec);
+/// Whether this is a file of arrays rather than of text.
+bool isArrayFile(const std::string &path);
+
+/// Samples, each a row of every input that is fed.
+class Dataset {
+public:
+  virtual ~Dataset();
+  virtual uint64_t rows() const = 0;
+  /// "README.md: 9,214 bytes, 71 windows of 128".
+  virtual std::string describe() const = 0;
+  virtual bool has(const std::string &input) const = 0;
+  /// Row `row` of an input as the entry wants it: dense, of shape input.shape[1:], in the input's type. The result
+  /// lies in the file or in `scratch`.
+  virtual const std::byte *row(const format::Input &input, uint64_t row, std::vector<std::byte> &scratch) const = 0;
+  /// An input that is not cut into microbatches.
+  virtual const std::byte *whole(const format::Input &input) const = 0;
+  /// What feeds, for error 15: "--text README.md feeds "input_ids" and "labels"".
+  virtual std::string feeds() const = 0;
+  /// Names of what its files hold and no input takes; "" for nothing.
+  virtual std::string unused() const { return ""; }
+  /// The files, for messages.
+  virtual std::string place() const { return describe(); }
+  /// After each use of rows: throws Failure if a file has become shorter, and rows may have been zeros.
+  virtual void checkWhole() const {}
+};
+
+/// Arrays named as the inputs, or renamed: "F", "F:input=array,...". Throws Failure (error 18).
+std::unique_ptr<Dataset> openArrays(const std::vector<std::string> &specs, const format::Manifest &manifest);
+/// Bytes as tokens, in windows. `labels`: "next", "same" or empty (what the manifest says).
+std::unique_ptr<Dataset> openText(const std::string &path, const format::Manifest &manifest, const std::string &labels);
+/// Throws Failure (error 15) if an input of the bundle gets no data. `dataset` may be null.
+void checkFed(const format::Manifest &manifest, const Dataset *dataset, const std::string &bundle);
+
+/// Which row stands at which position: one permutation an epoch, no row dropped.
+class RowOrder {
+public:
+  RowOrder(uint64_t rows, bool shuffled, uint64_t seed) : rows(rows), shuffled(shuffled), seed(seed) {}
+  /// Row at position p = epoch * rows + place.
+  uint64_t at(uint64_t position) const;
+
+private:
+  uint64_t rows;
+  bool shuffled;
+  uint64_t seed;
+  mutable std::optional<uint64_t> epoch;
+  mutable std::vector<uint32_t> permutation;
+};
+
+} // namespace par::core

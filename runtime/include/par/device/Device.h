@@ -1,0 +1,160 @@
+// What one rank's program runs on. Session, checkpoints and par-run talk to a device through this interface only; which
+// one it is, the bundle's manifest says, or `par-run --device` for tests.
+//
+//   cpu   one thread walks the order, other queues are polled when it waits
+//   sim   the CPU's kernels on simulated queues that run in hostile orders, with a report of races (tests)
+//   cuda  streams and events
+//
+// A session's life with a device: make, libraries() (before ranks meet), connect() (collective), then any number of
+// write, read, fill and run. All calls come from one thread.
+#pragma once
+
+#include "par/comm/job/Control.h"
+#include "par/device/Loader.h"
+#include "par/messages/Failure.h"
+
+#include <functional>
+
+namespace par::sim {
+class World;
+}
+
+namespace par::core {
+
+/// Where an entry's inputs come from and its results go. A device calls it before run() returns, from the thread that
+/// called run() or from another one while that waits, with host memory: the arena itself or a staging buffer that is
+/// valid during the call.
+class EntryHost {
+public:
+  virtual ~EntryHost() = default;
+  /// Writes this rank's part of an input for one microbatch: a dense array of the input's local shape. May be called
+  /// as early as a device likes.
+  virtual void feed(const format::Input &input, int64_t microbatch, std::span<std::byte> to) = 0;
+  /// Writes what feed() will give in the next run of this entry, while this one is on its way; false where that is not
+  /// known yet, and `to` is then undefined.
+  virtual bool feedNext(const format::Input &, int64_t /*microbatch*/, std::span<std::byte> /*to*/) { return false; }
+  /// Whether this run takes what feedNext() gave in the one before, all of it.
+  virtual bool wasFed() const { return false; }
+  /// Takes a result. May be called as late as a device likes; once for each `fetch`, those of one queue in its order.
+  virtual void fetch(const format::Output &output, int64_t microbatch, format::DType type,
+                     std::span<const std::byte> from) = 0;
+};
+
+/// When a step ran, nanoseconds of the monotonic clock; 0 and 0 where a device cannot say.
+struct Stamp {
+  int64_t begin = 0, end = 0;
+};
+
+/// A hyper of an entry: the host's value, in the buffer's type, for the buffer at a device address.
+struct HyperValue {
+  void *to = nullptr;
+  uint64_t bits = 0; ///< the value's bytes, from the first on
+  uint32_t bytes = 0;
+};
+
+/// Where a device that chooses among a library's algorithms keeps what it chose, so that a run that goes on computes
+/// the same bits. Files of rank 0; others hear from it.
+struct Tuning {
+  std::string read, write; ///< "" for none
+  bool times = true;       ///< else what the library would take first
+};
+
+/// What a device is made for.
+struct DeviceOptions {
+  const format::Bundle *bundle = nullptr; ///< outlives the device
+  std::string folder;                     ///< the bundle's, for kernel files and messages
+  uint32_t rank = 0;
+  int threads = 1;
+  /// Bytes after the `dev` arena that nothing may touch (--check-arena poisons and looks at them).
+  uint64_t guardBytes = 0;
+  /// What the ranks of a simulation share; `sim` needs it, others ignore it.
+  std::shared_ptr<sim::World> world = nullptr;
+  /// As --comm says it: `inproc` where ranks are threads of one process, which on a GPU then share it.
+  std::string comm = "auto";
+  Tuning tuning = {};
+
+  const format::Program &program() const { return bundle->programs[bundle->manifest.ranks[rank].role]; }
+  /// Where a file of the bundle lies.
+  std::string pathOf(const std::string &name) const { return folder + "/" + name; }
+  /// The bytes of a file of the bundle as the manifest lists it; throws Failure for one that it does not list, or lists
+  /// with another hash.
+  std::string listed(const std::string &name) const {
+    auto bytes = format::readListed(folder, bundle->manifest, name);
+    if (!bytes)
+      throw Failure(pathOf(name), bytes.message());
+    return std::move(*bytes);
+  }
+};
+
+/// Addresses are `void *` into the device's arenas, as LoadedProgram::address() and ExpandedEntry::pointers have them.
+/// They may be used for arithmetic, and be dereferenced by the host only where hostAddress() says so.
+class Device {
+public:
+  virtual ~Device() = default;
+
+  /// Versions of what it computes with, for the ranks' hellos: "oneDNN 2.6.3".
+  virtual std::string libraries() const = 0;
+
+  /// Collective, once, after Control::meet(): allocates the program's arenas, zeroed, connects the communicators of
+  /// the manifest (CPU: Control::connect(); others may exchange what they need by broadcast()), and binds kernels and
+  /// calls of the program. Throws Failure for what is missing or does not fit.
+  virtual void connect(comm::Control &control) = 0;
+
+  /// Where the arenas begin; after connect().
+  virtual Arenas arenas() const = 0;
+
+  /// Copies between host memory and an arena, in order with the runs before and after. They return when the host may
+  /// use its memory again.
+  virtual void write(void *to, std::span<const std::byte> from) = 0;
+  virtual void read(std::span<std::byte> to, const void *from) = 0;
+  /// Repeats a word over bytes of an arena; both whole words.
+  virtual void fill(void *to, uint64_t bytes, uint32_t word) = 0;
+  /// The address under which the host itself reads and writes these bytes while no entry runs; null where it cannot
+  /// (then HostBytes and write() copy).
+  virtual std::byte *hostAddress(void *at) const { return nullptr; }
+
+  /// Runs an entry from its first step until every queue has drained and every result has been fetched. Hypers are
+  /// written before the first step. Throws Failure, comm::Mismatch or comm::Aborted; what goes wrong later than its
+  /// call does, the device throws here at the latest, naming the instruction where it can. `entry` lives as long as
+  /// the session and is the same object each time it runs, so that a device can keep what it makes of it (graphs).
+  virtual void run(const ExpandedEntry &entry, std::span<const HyperValue> hypers, EntryHost &host) = 0;
+
+  /// Whether the next runs keep stamps, where that costs something: `cuda` then issues its steps one by one, with an
+  /// event before and behind each.
+  virtual void keepStamps(bool) {}
+  /// Of the last run, one for each step.
+  virtual const std::vector<Stamp> &stamps() const = 0;
+  /// Bytes that this rank has sent since connect(), as comm::Endpoint::sentBytes() counts.
+  virtual uint64_t sentBytes() const = 0;
+  /// Bytes of the `dev` arena that are in memory now, in whole pages.
+  virtual uint64_t residentBytes() const = 0;
+  /// Bytes that libraries want beside the arena, so far.
+  virtual uint64_t scratchBytes() const { return 0; }
+  /// What connect() has to tell the user, one line; "" for nothing, and on other ranks than 0.
+  virtual std::string remark() const { return ""; }
+  /// What a device for tests has found, one line for the end of a job; "" elsewhere.
+  virtual std::string report() const { return ""; }
+};
+
+/// Arena bytes for the host to read: the arena itself where it can, else a copy. Valid until the next run.
+class HostBytes {
+public:
+  HostBytes() = default;
+  HostBytes(HostBytes &&) = default;
+  HostBytes &operator=(HostBytes &&) = default;
+  HostBytes(Device &device, void *at, uint64_t bytes);
+
+  const std::byte *data() const { return seen.data(); }
+  size_t size() const { return seen.size(); }
+  std::span<const std::byte> subspan(size_t offset, size_t count) const { return seen.subspan(offset, count); }
+  operator std::span<const std::byte>() const { return seen; }
+
+private:
+  std::vector<std::byte> copy;
+  std::span<const std::byte> seen;
+};
+
+/// Makes the device of a rank. Throws Failure where this machine or this build has none.
+using MakeDevice = std::function<std::unique_ptr<Device>(const DeviceOptions &)>;
+
+} // namespace par::core

@@ -1,0 +1,133 @@
+#include "Agreement.h"
+
+#include "files/ContentSample.h"
+#include "par/messages/Failure.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <filesystem>
+
+namespace par::core {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+/// What one flag comes to: how a user says it, and what is compared.
+struct Term {
+  std::string flag, said, meant;
+};
+
+class Terms {
+public:
+  explicit Terms(const Job &job) : job(job), options(job.options) {
+    start();
+    data();
+    length();
+    results();
+    for (const auto &[key, value] : options.set)
+      add("--set " + key, core::format("--set {}={}", key, value), json(value).dump());
+  }
+
+  std::vector<Term> all;
+
+private:
+  void add(const std::string &flag, const std::string &said, const std::string &meant) {
+    all.push_back({flag, said, meant});
+  }
+
+  void given(const std::string &flag, bool is) { add(flag, is ? flag : "no " + flag, is ? "1" : "0"); }
+
+  /// Files may have other paths on other hosts; their content counts.
+  void files(const std::string &flag, const std::vector<std::string> &paths) {
+    std::string said = paths.empty() ? "no " + flag : "", meant;
+    for (const std::string &path : paths) {
+      std::error_code error;
+      said += (said.empty() ? "" : " ") + flag + " " + path;
+      meant += sampleOf(fs::is_directory(path, error) ? path + "/index.json" : path) + " ";
+    }
+    add(flag, said, meant);
+  }
+
+  void start() {
+    std::string none = options.resume == "auto" ? "--resume auto, which finds no save" : "no --resume";
+    add("--resume", job.checkpoint ? "--resume " + job.checkpoint->store.place : none, job.checkpoint ? "1" : "0");
+    if (job.checkpoint)
+      return; // which one, the ranks compare by run and step
+    given("--init", options.init);
+    // A save is told from others by its run and step; other files by themselves.
+    std::vector<std::string> weights = options.weights;
+    for (std::string &path : weights)
+      if (std::error_code error; job.weights && fs::is_directory(path, error))
+        path = job.weights->place;
+    files("--weights", weights);
+    add("seed", core::format("seed {}", job.seed), std::to_string(job.seed));
+  }
+
+  void data() {
+    std::vector<std::string> paths = options.data;
+    std::string renamed;
+    for (std::string &given : paths) {
+      DataSpec spec = readDataSpec(given);
+      renamed += spec.renamings + " ";
+      given = spec.path;
+    }
+    files("--data", paths);
+    add("--data", "--data ..." + renamed, renamed);
+    files("--text", options.text.empty() ? std::vector<std::string>() : std::vector{options.text});
+    add("--labels", "--labels " + options.labels, options.labels);
+    if (!job.checkpoint)
+      add("--order", job.shuffled ? "--order shuffled" : "--order sequential", job.shuffled ? "1" : "0");
+    DataSpec eval = readDataSpec(options.evalData);
+    files("--eval-data", eval.path.empty() ? std::vector<std::string>() : std::vector{eval.path});
+    add("--eval-data", "--eval-data ..." + eval.renamings, eval.renamings);
+  }
+
+  void length() {
+    given("--eval", options.eval);
+    add("--steps", core::format("{} steps", job.steps), std::to_string(job.steps));
+    add("--eval-every", core::format("--eval-every {}", options.evalEvery), std::to_string(options.evalEvery));
+    given("--dry-run", options.dryRun);
+  }
+
+  /// What all ranks write together.
+  void results() {
+    // Hosts may see one folder under different paths, yet hardly under another last name.
+    fs::path save = fs::path(options.save).lexically_normal();
+    std::string name = (save.has_filename() ? save.filename() : save.parent_path().filename()).string();
+    add("--save", options.save.empty() ? "no --save" : "--save " + options.save, name);
+    add("--save-every", core::format("--save-every {}", options.saveEvery), std::to_string(options.saveEvery));
+    given("--export", !options.exportTo.empty());
+    given("--output", !options.output.empty());
+    given("--trace", !options.trace.empty());
+    given("--check-arena", options.checkArena);
+    given("--no-tuning", options.noTuning);
+  }
+
+  const Job &job;
+  const RunOptions &options;
+};
+
+} // namespace
+
+void agreeOnFlags(const Job &job, comm::Control &control) {
+  json mine = json::array();
+  for (const Term &term : Terms(job).all)
+    mine.push_back({term.flag, term.said, term.meant});
+  auto handler = json::error_handler_t::replace; // paths may be any bytes
+  auto all = control.allGather("flags", mine.dump(-1, ' ', false, handler));
+  json first = json::parse(all[0]);
+  for (size_t rank = 1; rank < all.size(); ++rank) {
+    json theirs = json::parse(all[rank]);
+    for (size_t i = 0; i < std::max(theirs.size(), first.size()); ++i) {
+      json none = {"", "no " + (i < first.size() ? first : theirs)[i][0].get<std::string>(), ""};
+      const json &b = i < theirs.size() ? theirs[i] : none, &a = i < first.size() ? first[i] : none;
+      if (a[0] != b[0] || a[2] != b[2])
+        throw Failure::at(job.name, Message::flagsDiffer, rank, b[1].get<std::string>(), a[1].get<std::string>())
+            .exitsWith(exitUsage);
+    }
+  }
+}
+
+} // namespace par::core

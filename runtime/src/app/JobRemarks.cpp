@@ -1,0 +1,73 @@
+#include "JobRemarks.h"
+
+#include "files/ContentSample.h"
+#include "par/messages/Failure.h"
+
+#include <algorithm>
+
+namespace par::core {
+namespace {
+
+/// What tells the data from others: samples of its files, in their order.
+std::string sampleOfData(const RunOptions &options) {
+  std::string samples;
+  for (const std::string &spec : options.data)
+    samples += (samples.empty() ? "" : " ") + sampleOf(readDataSpec(spec).path);
+  return options.text.empty() ? samples : sampleOf(options.text);
+}
+
+/// A job goes on with the row behind the last one of its save: of other data that is another row.
+void compareData(Job &job) {
+  job.dataSample = sampleOfData(job.options);
+  std::string saved = job.checkpoint ? job.checkpoint->position.data : "";
+  if (job.dataset && !saved.empty() && saved != job.dataSample)
+    job.tell(job.checkpoint->store.place + format(": warning: was trained on other data; training goes on behind the "
+                                                  "{} rows that it took, in an order of these {}",
+                                                  job.checkpoint->position.rows, job.rowsOf(job.dataset.get())));
+}
+
+/// The last batch is filled up with the first samples: what is of a whole batch is of these, too.
+void remarkOnLastBatch(Job &job) {
+  const format::Manifest &manifest = job.bundle.manifest;
+  uint64_t rows = job.dataset && job.isSampled() ? job.rowsOf(job.dataset.get()) : 0, left = rows % manifest.batch;
+  auto whole = std::find_if(manifest.outputs.begin(), manifest.outputs.end(),
+                            [](const format::Output &output) { return !output.microbatched; });
+  if (job.predicts() && left != 0 && whole != manifest.outputs.end())
+    job.tell(job.name + format(": warning: \"{}\" is of a batch, and the last one is {} of the {} samples with {} of "
+                               "the first ones, which "
+                               "fill it up",
+                               format::printable(whole->name), left, rows, manifest.batch - left));
+}
+
+/// A rate that is set is that of every step.
+void remarkOnRate(Job &job) {
+  const auto &plan = job.bundle.manifest.lr;
+  if (!job.trains() || !job.options.set.count("lr") || !plan ||
+      (plan->warmup == 0 && plan->decay == format::LrSchedule::Constant))
+    return;
+  std::string lost = plan->warmup ? format("{} steps of warm-up", plan->warmup) : "";
+  if (plan->decay != format::LrSchedule::Constant)
+    lost += format("{}{} to {} at step {}", lost.empty() ? "" : " and ", format::toString(plan->decay), plan->floor,
+                   plan->steps);
+  job.tell(job.name + ": warning: --set lr is the rate of every step, without the plan's " + lost);
+}
+
+/// An array under another name than its input's is not fed.
+void remarkOnArrays(Job &job, const Dataset *dataset, const char *flag) {
+  if (std::string unused = dataset ? dataset->unused() : ""; !unused.empty())
+    job.tell(job.name + format(": note: {} holds arrays that no input takes: {}; F:input=array renames", flag,
+                               format::printable(unused)));
+}
+
+} // namespace
+
+void remarkOnJob(Job &job) {
+  remarkOnArrays(job, job.dataset.get(), "--data");
+  remarkOnArrays(job, job.evalDataset.get(), "--eval-data");
+  if (job.trains())
+    compareData(job);
+  remarkOnRate(job);
+  remarkOnLastBatch(job);
+}
+
+} // namespace par::core

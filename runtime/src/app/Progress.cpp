@@ -1,0 +1,281 @@
+// Prints progress lines and the final summary, and writes metrics and the trace. Of a step's reports by rank the
+// slowest time, the sum of bytes sent and the first owner's metrics are shown.
+#include "Progress.h"
+
+#include "par/comm/shared/Output.h"
+#include "par/format/Printable.h"
+#include "par/messages/Failure.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+namespace par::core {
+
+using nlohmann::ordered_json;
+
+namespace {
+
+__attribute__((format(printf, 1, 2))) std::string print(const char *text, ...) {
+  char line[512];
+  va_list values;
+  va_start(values, text);
+  vsnprintf(line, sizeof line, text, values);
+  va_end(values);
+  return line;
+}
+
+} // namespace
+
+std::string inMiB(uint64_t bytes) { return print("%.1f MiB", static_cast<double>(bytes) / (1 << 20)); }
+
+std::string StepReport::encode() const {
+  // Hexadecimal floats: exact, and they know NaN, which JSON does not.
+  std::string text =
+      print("%a %llu %llu", ms, static_cast<unsigned long long>(sentBytes), static_cast<unsigned long long>(peakBytes));
+  for (const auto &[name, value] : metrics)
+    text += print(" %a ", value) + name;
+  return text;
+}
+
+StepReport StepReport::decode(const std::string &text) {
+  StepReport report;
+  const char *at = text.c_str();
+  char *end;
+  report.ms = strtod(at, &end);
+  report.sentBytes = strtoull(end, &end, 10);
+  report.peakBytes = strtoull(end, &end, 10);
+  while (*end == ' ') {
+    double value = strtod(end, &end);
+    char *name = end + 1;
+    for (end = name; *end && *end != ' ';)
+      ++end;
+    report.metrics[std::string(name, end)] = value;
+  }
+  return report;
+}
+
+StepSummary summarize(const format::Manifest &manifest, const std::vector<std::string> &reports) {
+  StepSummary summary;
+  std::vector<StepReport> decoded;
+  for (const std::string &text : reports)
+    decoded.push_back(StepReport::decode(text));
+  for (size_t rank = 0; rank < decoded.size(); ++rank) {
+    summary.ms = std::max(summary.ms, decoded[rank].ms);
+    summary.sentBytes += decoded[rank].sentBytes;
+    summary.peakBytes = std::max(summary.peakBytes, decoded[rank].peakBytes);
+    auto loss = decoded[rank].metrics.find("loss");
+    if (loss != decoded[rank].metrics.end() && !std::isfinite(loss->second) && summary.badRank < 0)
+      summary.badRank = static_cast<int>(rank);
+  }
+  auto value = [&](const char *name, double &to) {
+    const format::Output *output = manifest.findOutput(name);
+    if (!output || output->ranks.empty() || !decoded[output->ranks.front()].metrics.count(name))
+      return false;
+    to = decoded[output->ranks.front()].metrics[name];
+    return true;
+  };
+  summary.hasLoss = value("loss", summary.loss);
+  summary.hasGradNorm = value("grad_norm", summary.gradNorm);
+  summary.hasLossScale = value("loss_scale", summary.lossScale);
+  const format::Tensor *scale = manifest.findTensor("loss_scale");
+  summary.scales = scale && scale->kind == format::TensorKind::Counter;
+  // An infinite norm may be the square of a large gradient alone; with a loss scale the step was skipped.
+  if (summary.badRank < 0 && summary.hasGradNorm && !summary.hasLossScale && std::isnan(summary.gradNorm))
+    summary.badRank = static_cast<int>(manifest.findOutput("grad_norm")->ranks.front());
+  return summary;
+}
+
+/// Reports of several calls stand one behind the other; none holds this sign.
+static constexpr char nextCall = ';';
+
+std::string joinReports(const std::vector<std::string> &calls) {
+  std::string text;
+  for (const std::string &call : calls)
+    text += (text.empty() ? "" : std::string(1, nextCall)) + call;
+  return text;
+}
+
+std::vector<StepSummary> summarizeCalls(const format::Manifest &manifest, std::vector<std::string> reports) {
+  std::vector<StepSummary> summaries;
+  for (uint64_t call = 0; call < manifest.calls; ++call) {
+    std::vector<std::string> mine;
+    for (std::string &report : reports) {
+      size_t end = std::min(report.find(nextCall), report.size());
+      mine.push_back(report.substr(0, end));
+      report.erase(0, end + 1);
+    }
+    summaries.push_back(summarize(manifest, mine));
+  }
+  return summaries;
+}
+
+Progress::Progress(const Job &job, const comm::Control &control) : job(job), speaks(control.rank() == 0) {
+  const format::Manifest &manifest = job.bundle.manifest;
+  every = job.options.logEvery ? job.options.logEvery : std::max<uint64_t>(1, job.steps / 10);
+  firstStep = job.checkpoint ? job.checkpoint->position.step + 1 : 1;
+  if (manifest.text)
+    if (const format::Input *tokens = manifest.findInput(manifest.text->tokens); tokens && tokens->shape.size() == 2)
+      tokensPerRow = static_cast<uint64_t>(tokens->shape[1]);
+  if (speaks && !job.options.metrics.empty())
+    metrics.emplace(job.options.metrics, job.checkpoint.has_value());
+  began = std::chrono::steady_clock::now();
+}
+
+void Progress::say(const std::string &line) {
+  // A reader that has gone is a signal too; one that does not read was waited for until the job was asked to end.
+  // Names of files and folders come from outside.
+  if (!comm::writeOutput(STDOUT_FILENO, format::printable(line, "\n") + "\n") && errno != EPIPE && errno != ETIMEDOUT &&
+      unprinted.empty())
+    unprinted = std::strerror(errno);
+}
+
+void Progress::finish() {
+  if (!unprinted.empty())
+    throw Failure::at("standard output", Message::cannotWrite, unprinted);
+}
+
+void Progress::start() {
+  const format::Manifest &manifest = job.bundle.manifest;
+  size_t ranks = manifest.ranks.size();
+  std::string plan = manifest.planHash.substr(0, 6), many = std::to_string(ranks);
+  std::string line = job.name + ": " + many + (ranks == 1 ? " rank" : " ranks");
+  if (ranks > 1)
+    line += job.world ? ", sim" : job.options.comm == "inproc" ? ", inproc" : ", shm";
+  line += ", plan " + plan + (ranks > 1 ? " (" + many + " of " + many + " agree)" : "");
+  if (job.dataset)
+    line += ", data " + job.dataset->describe();
+  if (speaks && !job.options.quiet)
+    say(line);
+}
+
+void Progress::remark(const std::string &line) {
+  if (speaks && !job.options.quiet && !line.empty())
+    say(line);
+}
+
+std::string Progress::rate(double ms) const {
+  double rows = static_cast<double>(job.bundle.manifest.batch) * 1000 / ms;
+  if (tokensPerRow == 0)
+    return print("%5.0f samples/s", rows);
+  double tokens = rows * static_cast<double>(tokensPerRow);
+  return tokens >= 10000 ? print("%3.0f k tok/s", tokens / 1000) : print("%5.0f tok/s", tokens);
+}
+
+void Progress::step(const StepSummary &s, const std::string &saved) {
+  if (!speaks)
+    return;
+  times.push_back(s.ms);
+  peak = std::max(peak, s.peakBytes);
+  if (!saved.empty())
+    lastSave = saved;
+  if (metrics) {
+    ordered_json line = {{"step", s.step}, {"loss", s.loss}, {"lr", s.lr}};
+    if (s.hasGradNorm)
+      line["grad_norm"] = s.gradNorm;
+    if (s.hasLossScale)
+      line["loss_scale"] = s.lossScale;
+    line["ms"] = s.ms;
+    line["tokens"] = job.bundle.manifest.batch * std::max<uint64_t>(1, tokensPerRow);
+    line["sent_bytes"] = s.sentBytes;
+    line["peak_bytes"] = s.peakBytes;
+    metrics->write(line.dump() + "\n");
+  }
+  if (job.options.quiet)
+    return;
+  if (!s.skipped() && s.step % every != 0 && s.step != firstStep && s.step != job.steps && saved.empty())
+    return;
+  std::string line = print("step %4llu/%llu  loss %.4f  lr %.1e", static_cast<unsigned long long>(s.step),
+                           static_cast<unsigned long long>(job.steps), s.loss, s.lr);
+  if (s.hasGradNorm && !s.skipped())
+    line += print("  |g| %.2f", s.gradNorm);
+  if (s.skipped())
+    line += "  skipped: gradients overflow";
+  if (s.hasLossScale)
+    line += print(s.skipped() ? ", loss scale %g" : "  loss scale %g", s.lossScale);
+  line += print("  %4.0f ms  ", s.ms) + rate(s.ms);
+  say(line + (saved.empty() ? "" : "   saved " + saved));
+}
+
+void Progress::evaluated(uint64_t rows, uint64_t leftOut, double loss, uint64_t afterStep) {
+  if (!speaks)
+    return;
+  if (metrics)
+    metrics->write(
+        ordered_json{{"step", afterStep}, {"eval_loss", loss}, {"samples", rows}, {"left_out", leftOut}}.dump() + "\n");
+  loss = std::isnan(loss) ? std::nan("") : loss; // "nan", of whichever sign
+  std::string what = tokensPerRow ? "windows" : "samples";
+  std::string line = print("eval    %llu %s  loss %.4f", static_cast<unsigned long long>(rows), what.c_str(), loss);
+  if (tokensPerRow)
+    line += print("  perplexity %.2f", std::exp(loss));
+  if (afterStep)
+    line += "  after step " + std::to_string(afterStep);
+  if (leftOut)
+    line += core::format("   {} of {} {} left out: they fill no batch of {}", leftOut, rows + leftOut, what,
+                         job.bundle.manifest.batch);
+  say(line);
+}
+
+void Progress::interrupted(const std::string &saved) {
+  lastSave = saved;
+  if (speaks && !job.options.quiet)
+    say("interrupted; saved " + saved);
+}
+
+void Progress::notExported() {
+  if (speaks && !job.options.quiet)
+    say("interrupted; " + job.options.exportTo + " is not written: it is for the weights of the last step");
+}
+
+void Progress::predicted(uint64_t rows, double seconds) {
+  if (!speaks || job.options.quiet)
+    return;
+  std::string line = print("predict %llu %s in %.1f s", static_cast<unsigned long long>(rows),
+                           tokensPerRow ? "windows" : "samples", seconds);
+  say(line + (job.options.output.empty() ? "   (--output F.safetensors keeps the results)"
+                                         : "   wrote " + job.options.output));
+}
+
+/// " (predicted 118, +0.3 %)". What is predicted is the work: starting a step and waking ranks are not in it, so that a
+/// share says nothing of steps that are hardly longer than these, or many times what was predicted.
+static std::string besides(double predicted, double median) {
+  if (predicted <= 0)
+    return "";
+  if (predicted < 0.1)
+    return print(" (predicted %.0f µs)", std::max(1.0, predicted * 1000));
+  if (predicted < 10)
+    return print(" (predicted %.1f ms)", predicted);
+  if (median > 10 * predicted)
+    return print(" (predicted %.0f)", predicted);
+  return print(" (predicted %.0f, %+.1f %%)", predicted, (median / predicted - 1) * 100);
+}
+
+void Progress::done(uint64_t bound, uint64_t scratch) {
+  if (!speaks || job.options.quiet)
+    return;
+  if (times.empty()) {
+    if (firstStep > job.steps)
+      say(print("done    nothing to do: %s is at step %llu of %llu", job.checkpoint->store.place.c_str(),
+                static_cast<unsigned long long>(firstStep - 1), static_cast<unsigned long long>(job.steps)));
+    return;
+  }
+  double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  std::nth_element(times.begin(), times.begin() + static_cast<long>(times.size() / 2), times.end());
+  double median = times[times.size() / 2], predicted = static_cast<double>(job.bundle.manifest.predictedNs) / 1e6;
+  std::string line = print("done    %zu steps in %.1f s; median %.1f ms", times.size(), seconds, median);
+  line += besides(predicted, median);
+  line += "; peak " + inMiB(peak) + print(" (bound %.1f)", static_cast<double>(bound) / (1 << 20));
+  if (scratch)
+    line += ", and " + inMiB(scratch) + " of libraries' scratch";
+  if (!lastSave.empty())
+    line += "; next: par-run " + job.name + " --eval --weights " + lastSave +
+            (job.options.text.empty() ? " --data FILE" : " --text FILE");
+  say(line);
+}
+
+} // namespace par::core

@@ -1,0 +1,97 @@
+// What par-run prints: progress lines, the metrics file, the trace.
+#pragma once
+
+#include "par/app/Job.h"
+#include "par/files/FileWriter.h"
+
+#include <chrono>
+#include <cmath>
+#include <optional>
+
+namespace par::core {
+
+/// What one rank says of a step; all ranks' are exchanged after each step.
+struct StepReport {
+  double ms = 0;
+  uint64_t sentBytes = 0, peakBytes = 0;
+  std::map<std::string, double> metrics;
+
+  std::string encode() const;
+  static StepReport decode(const std::string &text);
+};
+
+/// A step seen over all ranks.
+struct StepSummary {
+  uint64_t step = 0;
+  double loss = 0, lr = 0, gradNorm = 0, lossScale = 0, ms = 0;
+  bool hasLoss = false, hasGradNorm = false, hasLossScale = false;
+  bool scales = false; ///< the loss is scaled, by a number that stays or by one that adapts, which is reported
+  /// With loss scaling gradients that are not finite: the step has written nothing.
+  bool skipped() const { return scales && hasGradNorm && !std::isfinite(gradNorm); }
+  uint64_t sentBytes = 0, peakBytes = 0;
+  int badRank = -1; ///< the first whose loss is not finite
+};
+StepSummary summarize(const format::Manifest &manifest, const std::vector<std::string> &reports);
+
+/// The reports of all calls that a call of `train` makes (Manifest::calls), as one text, and the summary of each from
+/// the texts of all ranks.
+std::string joinReports(const std::vector<std::string> &calls);
+std::vector<StepSummary> summarizeCalls(const format::Manifest &manifest, std::vector<std::string> reports);
+
+/// Rank 0's voice; silent on others.
+class Progress {
+public:
+  Progress(const Job &job, const comm::Control &control);
+  void start();
+  /// A line of the device about how it will compute, if it has one.
+  void remark(const std::string &line);
+  /// A line every so many steps, for the first and the last one, and where something was saved.
+  void step(const StepSummary &summary, const std::string &saved);
+  void predicted(uint64_t rows, double seconds);
+  void evaluated(uint64_t rows, uint64_t leftOut, double loss, uint64_t afterStep);
+  void done(uint64_t bound, uint64_t scratch);
+  /// After a signal: what was saved.
+  void interrupted(const std::string &saved);
+  /// Before the last step, so that --export has nothing to write.
+  void notExported();
+  /// Prints a line. One that cannot be written ends no training.
+  void say(const std::string &line);
+  /// At the end; throws Failure where a line could not be written.
+  void finish();
+
+private:
+  std::string rate(double ms) const;
+
+  const Job &job;
+  bool speaks;
+  uint64_t every = 1, firstStep = 1, tokensPerRow = 0;
+  std::optional<StreamWriter> metrics;
+  std::vector<double> times;
+  uint64_t peak = 0;
+  std::string lastSave, unprinted; ///< why the first line that was not printed was not
+  std::chrono::steady_clock::time_point began;
+};
+
+/// Collects the instructions of some steps and writes them as one Perfetto trace.
+class Trace {
+public:
+  /// Where it `writes`, which one rank does, the file is made now. Throws Failure.
+  Trace(const RunOptions &options, bool writes);
+  /// Before the run of a step: its times are kept if it is one of those.
+  void prepare(Session &session, uint64_t step) const { session.keepStamps(covers(step)); }
+  void add(Session &session, uint64_t step, const format::Program &program);
+  /// Collective.
+  void write(comm::Control &control);
+
+private:
+  bool covers(uint64_t step) const { return !path.empty() && step >= first && step <= last; }
+
+  std::string path, events;
+  std::optional<StreamWriter> out;
+  uint64_t first, last;
+};
+
+/// "14.2 MiB".
+std::string inMiB(uint64_t bytes);
+
+} // namespace par::core

@@ -1,0 +1,95 @@
+#include "Results.h"
+
+#include "par/files/Rectangles.h"
+
+#include <algorithm>
+
+namespace par::core {
+
+namespace {
+
+/// Shape of the whole array: the model's own, whose batch is all samples. What has no batch is there once a batch, and
+/// as it is where that is one. A row of samples that only fill up the last batch is left out.
+std::vector<int64_t> shapeOf(const format::Output &output, const format::Manifest &manifest, uint64_t samples) {
+  auto batches = static_cast<int64_t>((samples + manifest.batch - 1) / manifest.batch);
+  std::vector<int64_t> shape = output.shape;
+  if (!output.microbatched) {
+    if (batches != 1)
+      shape.insert(shape.begin(), batches);
+    return shape;
+  }
+  auto batch = static_cast<int64_t>(manifest.batch);
+  shape[0] = shape[0] % batch ? shape[0] * batches : shape[0] / batch * static_cast<int64_t>(samples);
+  std::rotate(shape.begin(), shape.begin() + 1, shape.begin() + 1 + output.batchDim);
+  return shape;
+}
+
+/// A run of elements of rows that have the batch first, in an array that has it in dim `dim`: the parts of it that stay
+/// together. visit(to, from the run's begin, elements)
+template <typename Visit>
+void forEachMoved(std::span<const int64_t> whole, size_t dim, int64_t begin, int64_t count, Visit visit) {
+  int64_t inner = elementCount(whole.subspan(dim + 1)), outer = elementCount(whole.first(dim)), each = inner * outer;
+  for (int64_t done = 0; done < count;) {
+    int64_t row = (begin + done) / each, place = (begin + done) % each;
+    int64_t n = std::min(count - done, inner - place % inner);
+    if (row < whole[dim])
+      visit((place / inner * whole[dim] + row) * inner + place % inner, done, n);
+    done += n;
+  }
+}
+
+} // namespace
+
+ResultWriter::ResultWriter(const format::Manifest &manifest, const std::string &path, uint64_t samples,
+                           comm::Control &control)
+    : manifest(manifest), path(path), control(control), part(path, control) {
+  std::vector<ArrayHeader> headers;
+  for (const format::Output &output : manifest.outputs) {
+    headers.push_back({output.name, output.type, shapeOf(output, manifest, samples)});
+    shapes.push_back(headers.back().shape);
+  }
+  if (control.rank() == 0)
+    SafetensorsWriter(part.name(), headers, true);
+  control.barrier("results");
+  writer = std::make_unique<SafetensorsWriter>(part.name(), headers, false);
+}
+
+void ResultWriter::take(const format::Output &output, uint64_t batch, int64_t microbatch,
+                        std::span<const std::byte> from) {
+  auto index = static_cast<size_t>(&output - manifest.outputs.data());
+  if (output.layout.parts.empty()) {
+    if (output.ranks.front() == control.rank())
+      writer->write(index, batch * from.size(), from);
+    return;
+  }
+  const format::Layout &layout = output.layout;
+  const format::Rectangle *part = format::rectangleOf(layout, control.rank());
+  if (!part || part->ranks.front() != control.rank())
+    return;
+  uint64_t bytes = format::sizeOf(output.type);
+  uint64_t before = output.microbatched ? batch * manifest.microbatches + static_cast<uint64_t>(microbatch) : batch;
+  int64_t begin = static_cast<int64_t>(before) * elementCount(layout.shape), end = elementCount(shapes[index]);
+  std::vector<int64_t> origin(part->size.size(), 0);
+  forEachRun(layout.shape, part->start, layout.local, origin, part->size, [&](int64_t to, int64_t at, int64_t n) {
+    auto write = [&](int64_t place, int64_t source, int64_t count) {
+      writer->write(index, static_cast<uint64_t>(place) * bytes,
+                    from.subspan(static_cast<uint64_t>(source) * bytes, static_cast<uint64_t>(count) * bytes));
+    };
+    if (output.batchDim > 0)
+      forEachMoved(shapes[index], static_cast<size_t>(output.batchDim), begin + to, n,
+                   [&](int64_t place, int64_t done, int64_t count) { write(place, at + done, count); });
+    else if (int64_t kept = std::min(n, end - begin - to); kept > 0)
+      write(begin + to, at, kept);
+  });
+}
+
+void ResultWriter::finish() {
+  writer->sync();
+  control.barrier("results written");
+  part.giveName();
+  if (control.rank() == 0)
+    control.wrote(path);
+  control.barrier("results done");
+}
+
+} // namespace par::core

@@ -1,0 +1,35 @@
+// Results of inference in one safetensors file.
+#pragma once
+
+#include "par/comm/job/Control.h"
+#include "par/files/PartFile.h"
+#include "par/files/Safetensors.h"
+#include "par/format/Manifest.h"
+
+#include <memory>
+
+namespace par::core {
+
+/// An array for every output, of the model's own shape: the samples stand in their order in the dim that is its batch.
+/// A result without one, and a number, has one row a batch where there are several batches. Every rank writes the
+/// rectangles that it is the first to hold.
+class ResultWriter {
+public:
+  /// Collective. `samples` are predicted in batches of the manifest's size; the last one may be filled up.
+  ResultWriter(const format::Manifest &manifest, const std::string &path, uint64_t samples, comm::Control &control);
+
+  /// What this rank fetched of one microbatch of a batch.
+  void take(const format::Output &output, uint64_t batch, int64_t microbatch, std::span<const std::byte> from);
+  /// Collective. Gives the file its name.
+  void finish();
+
+private:
+  const format::Manifest &manifest;
+  std::string path;
+  comm::Control &control;
+  PartFile part;
+  std::vector<std::vector<int64_t>> shapes; ///< of each array
+  std::unique_ptr<SafetensorsWriter> writer;
+};
+
+} // namespace par::core

@@ -1,0 +1,53 @@
+// Send and recv. The sender posts where its bytes are; the receiver copies them and says so. A channel holds one
+// transfer at a time: the next one of the same direction is posted when the last has been taken.
+#include "Engine.h"
+#include "par/messages/Sentences.h"
+
+using namespace par;
+using namespace par::comm;
+
+uint32_t Transfer::peerRank(const Self &self) const {
+  return self.memberships[posted.communicator].members->ranks[posted.peer];
+}
+
+bool Transfer::advance(Self &self) {
+  Membership &my = self.memberships[posted.communicator];
+  bool sends = posted.op == format::Op::Send;
+  if (stage == Stage::begin) {
+    number = ++(sends ? my.sent : my.received)[posted.peer];
+    stage = Stage::post;
+  }
+  return sends ? advanceSend(self, my.area.channel(my.self, posted.peer))
+               : advanceRecv(self, my.area.channel(posted.peer, my.self));
+}
+
+bool Transfer::advanceSend(Self &self, Channel &channel) {
+  bool moved = false;
+  if (stage == Stage::post && channel.received.load() + 1 == number) {
+    channel.descriptor = descriptorOf(self, posted);
+    channel.sent.store(number);
+    (*self.fabric->board)[peerRank(self)].ring();
+    stage = Stage::end;
+    moved = true;
+  }
+  if (stage == Stage::end && channel.received.load() >= number) {
+    stage = Stage::done;
+    moved = true;
+  }
+  return moved;
+}
+
+bool Transfer::advanceRecv(Self &self, Channel &channel) {
+  if (stage != Stage::post || channel.sent.load() != number)
+    return false;
+  const Descriptor theirs = channel.descriptor, mine = descriptorOf(self, posted);
+  if (theirs.tag != mine.tag || theirs.n != mine.n || theirs.type != mine.type)
+    throw Mismatch(say(Sentence::mismatch, self.memberships[posted.communicator].members->name,
+                       describe(theirs, peerRank(self)), describe(mine, self.rank)));
+  if (posted.n)
+    std::memcpy(posted.out, self.arena(peerRank(self)) + theirs.in, posted.n * format::sizeOf(posted.type));
+  channel.received.store(number);
+  (*self.fabric->board)[peerRank(self)].ring();
+  stage = Stage::done;
+  return true;
+}

@@ -1,0 +1,108 @@
+// The part of a control plane that every kind shares: its use of the board.
+#include "Base.h"
+#include "Wire.h"
+#include "comm/shared/Diagnosis.h"
+#include "par/messages/Sentences.h"
+
+#include <algorithm>
+#include <map>
+
+using namespace par::comm;
+
+Control::~Control() = default;
+
+namespace {
+
+std::string helloText(const Hello &hello) {
+  Writer writer;
+  writer.text(hello.format).text(hello.bundleHash).text(hello.planHash);
+  return writer.take();
+}
+
+std::string wordOfSharing(Sharing sharing) {
+  return sharing == Sharing::broadcast ? "broadcast" : sharing == Sharing::gather ? "gather" : "all_gather";
+}
+
+std::string shortHash(const std::string &hash) { return hash.substr(0, 6); }
+
+/// "rank 3 holds plan 81d0ee, the 7 others 3f9c2a: its copy of the bundle is stale", or "" where all agree.
+std::string disagreement(const std::vector<std::string> &values, const std::string &what, bool hash) {
+  std::map<std::string, std::vector<uint32_t>> holders;
+  for (uint32_t rank = 0; rank < values.size(); ++rank)
+    holders[values[rank]].push_back(rank);
+  if (holders.size() < 2)
+    return "";
+  auto most = std::max_element(holders.begin(), holders.end(), [](const auto &a, const auto &b) {
+    // Of equally many, those with rank 0 count as the majority.
+    return std::pair(a.second.size(), b.second.front()) < std::pair(b.second.size(), a.second.front());
+  });
+  auto odd = std::find_if(holders.begin(), holders.end(), [&](const auto &entry) { return &entry != &*most; });
+  auto shown = [&](const std::string &value) { return hash ? shortHash(value) : value; };
+  size_t others = most->second.size();
+  return say(Sentence::staleBundle, odd->second.front(), what, shown(odd->first),
+             others == 1 ? "other" : std::to_string(others) + " others", shown(most->first));
+}
+
+} // namespace
+
+void BoardControl::meet(const Hello &hello) {
+  board[rank()].coordinates.set(hello.coordinates);
+  std::vector<std::string> formats, bundles, plans;
+  for (const std::string &text : allGather("hello", helloText(hello))) {
+    Reader reader(text);
+    formats.push_back(reader.text());
+    bundles.push_back(reader.text());
+    plans.push_back(reader.text());
+  }
+  for (const std::string &error : {disagreement(formats, "format", false), disagreement(plans, "plan", true),
+                                   disagreement(bundles, "bundle", true)})
+    if (!error.empty())
+      fail(1, errorLine(bundle, error));
+}
+
+std::vector<std::string> BoardControl::share(Sharing sharing, std::string_view label, std::string_view value,
+                                             uint32_t root) {
+  Waiting waiting{{}, wordOfSharing(sharing), std::string(label)};
+  for (uint32_t other = 0; other < world(); ++other)
+    if (other != rank())
+      waiting.ranks.push_back(other);
+  board[rank()].wait(waiting);
+  std::vector<std::string> values = exchange(sharing, label, value, root);
+  board[rank()].run();
+  return values;
+}
+
+std::string BoardControl::broadcast(std::string_view label, std::string_view value, uint32_t root) {
+  std::vector<std::string> values = share(Sharing::broadcast, label, rank() == root ? value : "", root);
+  return std::move(values.at(0));
+}
+
+std::vector<std::string> BoardControl::gather(std::string_view label, std::string_view value, uint32_t root) {
+  return share(Sharing::gather, label, value, root);
+}
+
+std::vector<std::string> BoardControl::allGather(std::string_view label, std::string_view value) {
+  return share(Sharing::allGather, label, value, 0);
+}
+
+void BoardControl::barrier(std::string_view label) { share(Sharing::broadcast, label, "", 0); }
+
+bool BoardControl::startStep(uint64_t step) {
+  if (board.aborted())
+    throw Aborted(board.message());
+  bool starts = board.startStep(rank(), step);
+  hasStopped |= !starts;
+  return starts;
+}
+
+void BoardControl::fail(int code, std::string_view message) {
+  if (board.claim())
+    printLine(message);
+  board.abort(code, message);
+  throw Aborted(std::string(message));
+}
+
+std::string par::comm::differentExchange(uint32_t a, Sharing sharingA, std::string_view labelA, uint32_t b,
+                                         Sharing sharingB, std::string_view labelB) {
+  return say(Sentence::otherExchange, a, wordOfSharing(sharingA), labelA, b, wordOfSharing(sharingB), labelB);
+}

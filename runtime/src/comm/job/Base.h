@@ -1,0 +1,58 @@
+// The part of a control plane that every kind shares: its use of the board.
+#pragma once
+
+#include "comm/shared/Board.h"
+#include "par/comm/job/Launch.h"
+
+namespace par::comm {
+
+/// Which ranks get whose values.
+enum class Sharing : uint8_t { broadcast, gather, allGather };
+
+/// Everything but the exchange itself and the arenas.
+class BoardControl : public Control {
+public:
+  BoardControl(Board &board, std::string bundle, uint32_t rank) : board(board), bundle(std::move(bundle)), me(rank) {}
+
+  uint32_t rank() const override { return me; }
+  uint32_t world() const override { return board.world(); }
+  void meet(const Hello &hello) override;
+  std::string broadcast(std::string_view label, std::string_view value, uint32_t root) override;
+  std::vector<std::string> gather(std::string_view label, std::string_view value, uint32_t root) override;
+  std::vector<std::string> allGather(std::string_view label, std::string_view value) override;
+  void barrier(std::string_view label) override;
+  bool startStep(uint64_t step) override;
+  void requestStop() override { board.stop(); }
+  bool stopped() const override { return hasStopped; }
+  bool stopRequested() const override { return board.stops(); }
+  void at(std::string_view instruction) override { board[me].instruction.set(instruction); }
+  void entry(std::string_view name) override { board[me].entry.set(name); }
+  void saved(std::string_view path) override { board.saved.set(path); }
+  void wrote(std::string_view path) override { board.wrote.set(path); }
+  [[noreturn]] void fail(int code, std::string_view message) override;
+
+  const std::string &bundleName() const { return bundle; }
+
+protected:
+  /// Every rank's value that this rank gets: all of them, or with `broadcast` the root's alone; nothing where
+  /// it gets none.
+  virtual std::vector<std::string> exchange(Sharing sharing, std::string_view label, std::string_view value,
+                                            uint32_t root) = 0;
+
+  Board &board;
+
+private:
+  /// exchange(), noted on the board as waiting for all other ranks.
+  std::vector<std::string> share(Sharing sharing, std::string_view label, std::string_view value, uint32_t root);
+
+  std::string bundle;
+  uint32_t me;
+  bool hasStopped = false;
+};
+
+/// The error of ranks whose exchanges do not match: "rank 0 is in broadcast "kernels", rank 3 in gather
+/// "loss"".
+std::string differentExchange(uint32_t a, Sharing sharingA, std::string_view labelA, uint32_t b, Sharing sharingB,
+                              std::string_view labelB);
+
+} // namespace par::comm

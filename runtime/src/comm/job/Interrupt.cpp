@@ -1,0 +1,200 @@
+// Handling of Ctrl-C and of schedulers' signals.
+#include "Interrupt.h"
+#include "comm/shared/Diagnosis.h"
+#include "comm/shared/Threads.h"
+#include "par/comm/job/Launch.h"
+#include "par/comm/shared/Output.h"
+#include "par/comm/shared/SignalStack.h"
+#include "par/messages/Sentences.h"
+
+#include <algorithm>
+#include <poll.h>
+#include <unistd.h>
+
+using namespace par;
+using namespace par::comm;
+
+// A signal handler reaches nothing but globals.
+static std::atomic<Board *> interrupted{nullptr};
+static std::atomic<int> signalled{0}, rankHere{-1};
+static std::atomic<int64_t> firstAsked{0}; // when askedToEnd() first saw a signal to this job
+// Where no job runs: what to say before it and after it, composed beforehand, as a handler cannot.
+struct Line {
+  std::array<char, 512> text;
+  std::atomic<size_t> bytes{0};
+};
+static std::array<Line, 2> lonely;
+static std::atomic<size_t> past{0};
+
+static std::string_view nameOf(int signal) {
+  return signal == SIGINT ? "SIGINT" : signal == SIGHUP ? "SIGHUP" : "SIGTERM";
+}
+
+static std::string prefixed(const std::string &bundle, const std::string &text) {
+  return bundle + (bundle.empty() ? "" : ": ") + text;
+}
+
+// For a second, if need be: nobody may read what stderr is.
+static void writeAll(std::string_view text) {
+  for (int tries = 20; !text.empty() && tries > 0; --tries) {
+    pollfd polled{STDERR_FILENO, POLLOUT, 0};
+    if (poll(&polled, 1, 50) == 0)
+      continue;
+    ssize_t n = write(STDERR_FILENO, text.data(), text.size());
+    if (n <= 0)
+      return;
+    text.remove_prefix(size_t(n));
+  }
+}
+
+// The sentence with its `{}` for the signal, in pieces: nothing here allocates.
+static void sayAndEnd(std::string_view line, int signal) {
+  size_t at = std::min(line.find("{}"), line.size());
+  writeAll(line.substr(0, at));
+  writeAll(nameOf(signal));
+  writeAll(line.substr(std::min(at + 2, line.size())));
+  _exit(128 + signal);
+}
+
+static void onSignal(int signal) {
+  Board *board = interrupted.load();
+  if (!board)
+    sayAndEnd({lonely[past].text.data(), lonely[past].bytes.load()}, signal);
+  // Terminals hang up more than once, and schedulers follow up with SIGTERM: no reason to hurry.
+  if (signal != SIGHUP && signalled.exchange(signal) != 0)
+    sayAndEnd("error: a second signal, {}: this process ends at once\n", signal);
+  board->note({signal, rankHere.load(), getpid()});
+  board->stop();
+}
+
+// A SIGINT that somebody sent to this rank alone is meant for it; the terminal's comes from the kernel, and
+// the parent gets it, too.
+static void onSentInterrupt(int signal, siginfo_t *info, void *) {
+  if (info->si_code != SI_KERNEL)
+    onSignal(signal);
+}
+
+// Who read what the job prints has gone (par-run ... | head): it ends as by Ctrl-C, with its step done and its save
+// complete, and a second line that nobody reads is no reason to hurry.
+static void onClosedPipe(int signal) {
+  if (Board *board = interrupted.load()) {
+    board->note({signal, rankHere.load(), getpid()});
+    board->stop();
+  }
+}
+
+static void install(int signal, void (*handler)(int), struct sigaction *before) {
+  useSignalStack();
+  struct sigaction action{}, old{};
+  action.sa_handler = handler;
+  action.sa_flags = SA_RESTART | SA_ONSTACK;
+  sigaction(signal, nullptr, &old);
+  // nohup: the terminal's end is nothing to this job.
+  if (signal != SIGHUP || old.sa_handler != SIG_IGN)
+    sigaction(signal, &action, nullptr);
+  if (before)
+    *before = old;
+}
+
+void par::comm::endOnSignals(const std::string &bundle, std::string_view who) {
+  past.store(0);
+  for (size_t i = 0; i < lonely.size(); ++i) {
+    std::string line = format::printable(prefixed(
+                           bundle, say(i == 0 ? Sentence::signalledBefore : Sentence::signalledLate, "{}", who))) +
+                       "\n";
+    lonely[i].bytes.store(0);
+    std::copy_n(line.data(), std::min(line.size(), lonely[i].text.size()), lonely[i].text.data());
+    lonely[i].bytes.store(std::min(line.size(), lonely[i].text.size()));
+  }
+  for (int signal : endingSignals)
+    install(signal, onSignal, nullptr);
+}
+
+Interrupt::Interrupt(Board &board, int rank, CtrlC ctrlC) {
+  signalled.store(0);
+  firstAsked.store(0);
+  past.store(1);
+  rankHere.store(rank);
+  interrupted.store(&board);
+  for (size_t i = 0; i < endingSignals.size(); ++i)
+    install(endingSignals[i], onSignal, &before[i]);
+  install(SIGPIPE, onClosedPipe, &before[3]);
+  if (ctrlC == CtrlC::inParent) {
+    struct sigaction action{};
+    action.sa_sigaction = onSentInterrupt;
+    action.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
+    sigaction(SIGINT, &action, nullptr);
+  }
+}
+
+Interrupt::~Interrupt() {
+  for (size_t i = 0; i < endingSignals.size(); ++i)
+    sigaction(endingSignals[i], &before[i], nullptr);
+  sigaction(SIGPIPE, &before[3], nullptr);
+  interrupted.store(nullptr);
+}
+
+/// "rank 2 (pid 4711)", "par-run (pid 4711)".
+static std::string whoGot(const Signal &signal) {
+  return (signal.rank < 0 ? "par-run" : "rank " + std::to_string(signal.rank)) + " (pid " + std::to_string(signal.pid) +
+         ")";
+}
+
+std::string par::comm::describeProcess(const std::optional<Place> &place) {
+  return whoGot({0, place ? int(place->rank) : -1, getpid()});
+}
+
+void par::comm::endIfSignalled(Board &board, const std::string &bundle) {
+  Signal signal = board.signal();
+  if (!signal.number || signal.number == SIGPIPE || board.aborted() || board.lastStep() != 0)
+    return;
+  std::string line = prefixed(bundle, say(Sentence::signalledBefore, nameOf(signal.number), whoGot(signal)));
+  if (board.claim())
+    printLine(line);
+  board.abort(128 + signal.number, line);
+}
+
+SignalWatch::SignalWatch(Board &board, std::string bundle)
+    : thread(startThread([this, &board, bundle = std::move(bundle)] {
+        for (int64_t since = 0; !ending.load(); usleep(20'000)) {
+          endIfSignalled(board, bundle);
+          if (board.aborted() && !since)
+            since = now();
+          if (since && now() - since > 1'000'000'000)
+            _exit(board.code());
+        }
+      })) {}
+
+SignalWatch::~SignalWatch() {
+  ending.store(true);
+  thread.join();
+}
+
+int64_t par::comm::askedToEnd() {
+  Board *board = interrupted.load();
+  if (!board || !board->signal().number)
+    return 0;
+  int64_t never = 0;
+  firstAsked.compare_exchange_strong(never, now());
+  return firstAsked.load();
+}
+
+/// What is left of a job: the signal may have come when its results were being written.
+static std::string keptBy(Board &board) {
+  std::string saved = board.saved.get(), wrote = board.wrote.get();
+  if (saved.empty())
+    return wrote.empty() ? "nothing was saved" : "wrote " + wrote;
+  return "last save " + saved + (wrote.empty() ? "" : "; wrote " + wrote);
+}
+
+int par::comm::interruptCode(Board &board, const std::string &bundle) {
+  Signal signal = board.signal();
+  if (!signal.number)
+    return 0;
+  uint64_t last = board.lastStep();
+  std::string name(nameOf(signal.number)), who = whoGot(signal), kept = keptBy(board);
+  if (signal.number != SIGPIPE && board.claim())
+    printLine(prefixed(bundle, last ? say(Sentence::signalledAfter, name, who, last - 1, kept)
+                                    : say(Sentence::signalledBefore, name, who)));
+  return 128 + signal.number;
+}

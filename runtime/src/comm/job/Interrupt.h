@@ -1,0 +1,53 @@
+// Handling of Ctrl-C and of schedulers' signals. SIGINT, SIGTERM and SIGHUP. Before the first step nothing is lost: the
+// job ends at once. From then on it ends after the step, with its save. Whatever happens, a line says who got the
+// signal and what became of it.
+#pragma once
+
+#include "comm/shared/Board.h"
+#include "par/format/SignalsHeld.h"
+
+#include <array>
+#include <csignal>
+#include <thread>
+
+namespace par::comm {
+
+/// The signals that ask a job to end.
+using format::endingSignals;
+
+/// Who decides what the terminal's Ctrl-C means, which reaches the whole group of processes.
+enum class CtrlC : uint8_t { here, inParent };
+
+/// While it lives, the first SIGINT, SIGTERM or SIGHUP in this process asks the job to end, and a second SIGINT
+/// or SIGTERM ends the process at once. `rank`: which one this process is, -1 where it is par-run with all of
+/// them. One at a time in a process.
+class Interrupt {
+public:
+  Interrupt(Board &board, int rank, CtrlC ctrlC = CtrlC::here);
+  Interrupt(const Interrupt &) = delete;
+  ~Interrupt();
+
+private:
+  std::array<struct sigaction, 4> before;
+};
+
+/// Ends a job that got a signal before its first step, and says so; to be called often by who watches the job.
+void endIfSignalled(Board &board, const std::string &bundle);
+
+/// Calls endIfSignalled() while it lives, and ends the process where its other threads do not: for jobs without
+/// a Pulse.
+class SignalWatch {
+public:
+  SignalWatch(Board &board, std::string bundle);
+  ~SignalWatch();
+
+private:
+  std::atomic<bool> ending{false};
+  std::thread thread;
+};
+
+/// 128 + the signal that any process of the job got (130 for SIGINT), 0 if none. Says what the job did, if
+/// nobody has.
+int interruptCode(Board &board, const std::string &bundle);
+
+} // namespace par::comm

@@ -1,0 +1,177 @@
+// A rank that a launcher started.
+#include "Interrupt.h"
+#include "Local.h"
+#include "Processes.h"
+#include "Pulse.h"
+#include "Remote.h"
+#include "comm/shared/Diagnosis.h"
+#include "comm/shared/Threads.h"
+#include "par/comm/job/Ending.h"
+#include "par/format/Printable.h"
+#include "par/messages/Sentences.h"
+
+#include <cerrno>
+#include <cstring>
+#include <sys/socket.h>
+#include <unistd.h>
+
+using namespace par;
+using namespace par::comm;
+
+namespace {
+
+/// How long ranks that come late are told why there is no job.
+constexpr int64_t wordsTime = 3'000'000'000;
+/// Seconds for which a rank that ends before it has joined looks for rank 0, to say so.
+constexpr double tellTime = 5;
+
+/// Drives the host until the last answers have been sent.
+class HostThread {
+public:
+  explicit HostThread(Host &host) : host(host), thread(startThread([this] { loop(); })) {}
+  ~HostThread() {
+    ending.store(true);
+    thread.join();
+  }
+
+private:
+  void loop() {
+    while (!ending.load())
+      host.step(50);
+    int64_t began = now();
+    while (host.owesWords() && now() - began < wordsTime)
+      host.step(50);
+    while (!host.quiet() && now() - began < wordsTime)
+      host.step(50);
+  }
+
+  Host &host;
+  std::atomic<bool> ending{false};
+  std::thread thread;
+};
+
+/// The job's board and files: made by rank 0, passed to the others on a local socket.
+struct Shared {
+  SharedFiles files;
+  Mapping memory;
+  Board *board = nullptr;
+};
+
+Shared fetch(const Joined &joined, uint32_t world) {
+  Shared shared;
+  shared.files = SharedFiles::from(fetchDescriptors(joined.passage, joined.key, world + 2));
+  shared.memory = shared.files.board.map(Board::bytesFor(world));
+  shared.board = reinterpret_cast<Board *>(shared.memory.bytes.data());
+  return shared;
+}
+
+int runJoined(const Launch &launch, const Place &place, Shared &shared, Connection connection,
+              const std::function<int(Control &)> &rankMain) {
+  Pulse pulse(*shared.board, place.rank, launch.timeout, launch.bundle);
+  RemoteControl control(*shared.board, launch.bundle, place.rank, place.localRank, std::move(connection), shared.files);
+  int code = runRank(control, *shared.board, rankMain);
+  if (shared.board->aborted()) {
+    // Something was wrong with how the job was started: each rank says it where that was.
+    if (shared.board->lastStep() == 0 && !shared.board->isClaimedHere())
+      printLine(shared.board->message());
+    return shared.board->code();
+  }
+  return code ? code : interruptCode(*shared.board, launch.bundle);
+}
+
+/// What ranks say when they join.
+Join joinOf(const Place &place) {
+  return {hostName(), place.rankSource, place.worldSource, place.rank, place.world, uint64_t(getpid())};
+}
+
+/// What a host of this job does: with PAR_TOKEN, or a secret of its own for ranks of its user.
+Hosting hostingOf(const Launch &launch, const Place &place) {
+  std::string token = tokenOfEnvironment(), own = token.empty() ? randomBytes(proofBytes) : "";
+  Hosting hosting{launch.bundle, launch.joinTimeout};
+  hosting.key = keyOf(token.empty() ? own : token, place.job);
+  hosting.token = own;
+  return hosting;
+}
+
+Shared makeShared(const Launch &launch, uint32_t world) {
+  Shared shared{SharedFiles::create(world), {}, nullptr};
+  shared.memory = shared.files.board.map(Board::bytesFor(world));
+  shared.board = Board::make(shared.memory.bytes.data(), world);
+  shared.board->deadlockAfter.store(uint32_t(launch.timeout * 20));
+  return shared;
+}
+
+/// Rank 0 comes to its own host through no door.
+int runHosting(const Launch &launch, const Place &place, const std::function<int(Control &)> &rankMain) {
+  Listener listener = Listener::rendezvous(place);
+  Shared shared = makeShared(launch, place.world);
+  Interrupt interrupt(*shared.board, 0);
+  Hosting hosting = hostingOf(launch, place);
+  hosting.pass = &shared.files;
+  Host host(std::move(listener), hosting, *shared.board);
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+    throw LaunchError(exitRankLost, say(Sentence::cannotListen, "a local socket", std::strerror(errno)));
+  host.adopt(ends[0]);
+  HostThread thread(host);
+  Connection connection(ends[1]);
+  connection.trust();
+  std::optional<Joined> joined = enrol(std::move(connection), joinOf(place), launch.joinTimeout, [] {});
+  if (!joined)
+    throw LaunchError(exitRankLost, say(Sentence::hostHungUp, place.rank));
+  return runJoined(launch, place, shared, std::move(joined->connection), rankMain);
+}
+
+/// Rank 0, which does not take part, tells those who come. The job may be said to have any number of ranks:
+/// none of them needs a place on the board.
+void hostFailed(const Launch &launch, const Place &place, const std::string &why) {
+  Mapping memory = mapPrivate(Board::bytesFor(1));
+  Board &board = *Board::make(memory.bytes.data(), 1);
+  board.claim();
+  Hosting hosting = hostingOf(launch, place);
+  hosting.failure = why;
+  hosting.world = place.world;
+  hosting.joinTimeout = 1e6; // nobody is missed: who comes is told why there is no job
+  Host host(Listener::rendezvous(place), hosting, board);
+  for (int64_t began = now(); host.told() + 1 < host.mayCome() && now() - began < wordsTime;)
+    host.step(50);
+  for (int64_t began = now(); !host.quiet() && now() - began < wordsTime;)
+    host.step(50);
+}
+
+} // namespace
+
+int par::comm::runLaunched(const Launch &launch, const Place &place, const std::function<int(Control &)> &rankMain) {
+  try {
+    if (place.rank == 0)
+      return runHosting(launch, place, rankMain);
+    auto warn = [&](const std::string &what) { printLine(launch.bundle + ": warning: " + what); };
+    Joined joined = joinHost(place, tokenOfEnvironment(), joinOf(place), launch.joinTimeout, warn);
+    Shared shared = fetch(joined, place.world);
+    Interrupt interrupt(*shared.board, int(place.rank));
+    return runJoined(launch, place, shared, std::move(joined.connection), rankMain);
+  } catch (const Refused &refused) {
+    // Rank 0's host has said it already, in this process; every other rank says it where it was started.
+    if (place.rank != 0)
+      printLine(refused.what());
+    return refused.code;
+  }
+}
+
+void par::comm::tellOthers(const Launch &launch, const Place &place, const std::string &why) {
+  if (place.world == 1 || place.port == 0)
+    return;
+  std::string line = format::printable(why.substr(0, std::min(why.find('\n'), maxFailure)));
+  try {
+    if (place.rank == 0)
+      return hostFailed(launch, place, line);
+    Join join = joinOf(place);
+    join.failure = line;
+    joinHost(place, tokenOfEnvironment(), join, tellTime, [](const std::string &) {});
+  } catch (const Refused &refused) {
+    if (std::string_view(refused.what()).find(line) == std::string_view::npos)
+      printLine(refused.what());
+  } catch (const std::runtime_error &) {
+    // What is wrong with this rank has been said; nobody is there to hear it.
+  }
+}

@@ -1,0 +1,90 @@
+// The message about a rank that is lost.
+#include "Diagnosis.h"
+#include "par/comm/shared/Output.h"
+#include "par/messages/Sentences.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <sys/wait.h>
+#include <unistd.h>
+
+using namespace par;
+using namespace par::comm;
+
+namespace {
+
+/// The rank whose waiting points at `lost`, else one that waits for anybody.
+struct Witness {
+  uint32_t rank = 0;
+  Waiting waiting;
+  bool direct = false;
+};
+
+std::optional<Witness> findWitness(Board &board, uint32_t lost) {
+  std::optional<Witness> any;
+  for (uint32_t rank = 0; rank < board.world(); ++rank) {
+    if (rank == lost)
+      continue;
+    Waiting waiting = board[rank].waiting();
+    if (waiting.kind.empty())
+      continue;
+    bool direct = std::find(waiting.ranks.begin(), waiting.ranks.end(), lost) != waiting.ranks.end();
+    if (direct)
+      return Witness{rank, waiting, true};
+    if (!any)
+      any = Witness{rank, waiting, false};
+  }
+  return any;
+}
+
+} // namespace
+
+std::string par::comm::lostRank(Board &board, uint32_t rank, std::string_view how, double seconds) {
+  std::optional<Witness> witness = findWitness(board, rank);
+  for (int i = 0; i < 15 && !(witness && witness->direct); ++i) {
+    usleep(10'000);
+    witness = findWitness(board, rank);
+  }
+  uint64_t steps = board[rank].startedSteps.load();
+  std::string coordinates = board[rank].coordinates.get(), saved = board.saved.get();
+  std::string who = witness ? "rank " + std::to_string(witness->rank) + " in " + witness->waiting.kind + ", " +
+                                  witness->waiting.instruction
+                            : "par-run";
+  return say(Sentence::lostRank, rank, coordinates.empty() ? "" : " (" + coordinates + ")", how,
+             steps ? "in step " + std::to_string(steps - 1) : "before its first step", who, tenths(seconds),
+             saved.empty() ? "nothing was saved" : "last save " + saved + "; go on with --resume auto");
+}
+
+std::optional<std::string> par::comm::deadlock(Board &board) {
+  std::string all;
+  for (uint32_t rank = 0; rank < board.world(); ++rank) {
+    if (board[rank].idle.load(std::memory_order_relaxed) < board.deadlockAfter.load())
+      return std::nullopt;
+    Waiting waiting = board[rank].waiting();
+    std::string ranks = waiting.ranks.size() > 1 ? "ranks" : "rank";
+    for (size_t i = 0; i < waiting.ranks.size(); ++i)
+      ranks += (i ? ", " : " ") + std::to_string(waiting.ranks[i]);
+    all += (rank ? "; " : "") + say(Sentence::waits, rank, waiting.kind, waiting.instruction, ranks);
+  }
+  return say(Sentence::deadlocked, all);
+}
+
+std::string par::comm::tenths(double seconds) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f", seconds);
+  return text;
+}
+
+std::string par::comm::howEnded(int status) {
+  if (WIFSIGNALED(status))
+    return "ended by signal " + std::to_string(WTERMSIG(status));
+  return "ended with exit code " + std::to_string(WEXITSTATUS(status));
+}
+
+void par::comm::printLine(std::string_view line) {
+  writeOutput(STDERR_FILENO, format::printable(std::string(line), "\n") + "\n");
+}
+
+std::string par::comm::errorLine(std::string_view bundle, std::string_view message) {
+  return std::string(bundle) + (bundle.empty() ? "" : ": ") + "error: " + std::string(message);
+}

@@ -1,0 +1,29 @@
+// The message about a rank that is lost.
+#pragma once
+
+#include "Board.h"
+
+namespace par::comm {
+
+/// "rank 5 (pp 1, dp 0, tp 1) ended by signal 9 in step 131; noticed by rank 1 in recv, stage0/backward:88,
+/// after 0.4 s; last save ckpt/100; go on with --resume auto". `how` is "ended by signal 9" or the like,
+/// `seconds` the time since the rank's last sign of life. Gives the others 150 ms to begin to wait for the
+/// rank, so that the message can name one.
+std::string lostRank(Board &board, uint32_t rank, std::string_view how, double seconds);
+
+/// Once every rank has waited for Board::deadlockAfter and none has moved, nobody ever will: "deadlock: rank
+/// 0 waits in recv, stage0/forward:3, for rank 1; rank 1 waits in ...". Else nullopt.
+std::optional<std::string> deadlock(Board &board);
+
+/// How a process ended, from waitpid's status: "ended by signal 9", "ended with exit code 3".
+std::string howEnded(int status);
+
+/// "0.4".
+std::string tenths(double seconds);
+
+/// Prints a line to stderr in one write.
+void printLine(std::string_view line);
+/// "BUNDLE: error: MESSAGE".
+std::string errorLine(std::string_view bundle, std::string_view message);
+
+} // namespace par::comm

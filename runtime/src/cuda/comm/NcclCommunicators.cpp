@@ -1,0 +1,313 @@
+// Communicators over NCCL: the world, split in table order without sharing, connected before the first step.
+#include "par/cuda/comm/Communicators.h"
+#include "par/cuda/comm/Nccl.h"
+#include "par/messages/Failure.h"
+
+#include <algorithm>
+#include <cstring>
+#include <thread>
+
+namespace par::cuda {
+
+using core::Failure;
+using core::Message;
+using format::CollKind;
+using format::DType;
+using format::Op;
+using format::Reduction;
+
+namespace {
+
+class NcclCommunicators final : public Communicators {
+public:
+  NcclCommunicators(const CommunicatorsOf &of, Stream stream);
+  ~NcclCommunicators() override;
+  void post(Stream stream, std::span<const comm::Communication> unit) override;
+  void poll() override;
+  void abort() noexcept override;
+  std::string describe() const override { return nccl.describe(); }
+
+private:
+  struct One {
+    std::string name;
+    NcclComm handle = nullptr;
+    uint32_t member = 0, size = 0;
+  };
+  void split();
+  void close(One &on);
+  void connect(Stream stream);
+  void put(const One &on, Stream stream, const comm::Communication &c);
+  void collective(const One &on, Stream stream, const comm::Communication &c);
+  void settle(int result, const One &on, const char *what);
+  [[noreturn]] void fail(int result, const One &on, const char *what);
+
+  Nccl nccl;
+  CommunicatorsOf of;
+  One world;
+  std::vector<One> table; ///< by index in comm::tableOf(); no handle where this rank is no member
+};
+
+/// ncclDataType_t, and how many of them an element is.
+struct WireType {
+  int type;
+  uint64_t each = 1;
+};
+
+WireType wireType(const comm::Communication &c, bool reduces) {
+  switch (c.type) {
+  case DType::I8:
+    return {0};
+  case DType::U8:
+    return {1};
+  case DType::I32:
+    return {2};
+  case DType::U32:
+    return {3};
+  case DType::I64:
+    return {4};
+  case DType::U64:
+    return {5};
+  case DType::F16:
+    return {6};
+  case DType::F32:
+    return {7};
+  case DType::F64:
+    return {8};
+  case DType::BF16:
+    return {9};
+  case DType::I16:
+  case DType::U16:
+  case DType::I1:
+    break;
+  }
+  if (reduces)
+    throw Failure::at("", Message::unsupportedInstruction, c.id,
+                      "a reduction of " + std::string(format::toString(c.type)) + " over NCCL");
+  return {1, format::sizeOf(c.type)}; // moved as bytes
+}
+
+/// ncclRedOp_t: sum, prod, max, min.
+int operation(Reduction reduction) {
+  switch (reduction) {
+  case Reduction::Sum:
+    return 0;
+  case Reduction::Prod:
+    return 1;
+  case Reduction::Max:
+    return 2;
+  case Reduction::Min:
+    return 3;
+  }
+  return 0;
+}
+
+std::string hexOf(const NcclId &id) {
+  std::string text;
+  for (char byte : id.bytes)
+    for (int shift : {4, 0})
+      text += "0123456789abcdef"[byte >> shift & 15];
+  return text;
+}
+
+NcclId idOf(const std::string &hex) {
+  NcclId id{};
+  auto digit = [&](size_t i) { return std::string_view("0123456789abcdef").find(hex.at(i)); };
+  for (size_t i = 0; i < sizeof id.bytes; ++i)
+    id.bytes[i] = static_cast<char>(digit(2 * i) << 4 | digit(2 * i + 1));
+  return id;
+}
+
+} // namespace
+
+NcclCommunicators::NcclCommunicators(const CommunicatorsOf &of, Stream stream) : of(of) {
+  world = {"world", nullptr, of.control.rank(), of.control.world()};
+  NcclId id{};
+  if (of.control.rank() == 0)
+    settle(nccl.uniqueId(&id), world, "ncclGetUniqueId");
+  id = idOf(of.control.broadcast("nccl", hexOf(id)));
+  NcclConfig config;
+  settle(nccl.initRank(&world.handle, static_cast<int>(world.size), id, static_cast<int>(world.member), &config), world,
+         "ncclCommInitRankConfig");
+  split();
+  connect(stream);
+}
+
+/// Every rank takes part in every split, in the order of the manifest; of communicators that nobody uses
+/// there is none.
+void NcclCommunicators::split() {
+  std::vector<comm::Members> groups = comm::tableOf(*of.options.bundle);
+  for (const format::Communicator &communicator : of.options.bundle->manifest.communicators) {
+    if (!communicator.groups.empty() && !groups[table.size()].used) {
+      table.resize(table.size() + communicator.groups.size());
+      continue;
+    }
+    std::optional<format::Membership> mine = format::membershipOf(communicator, of.control.rank());
+    One on{communicator.name, nullptr, mine ? mine->member : 0, 0};
+    NcclConfig config;
+    config.blocking = 1; // launches of one that does not block each go through a thread of their own
+    int color = mine ? static_cast<int>(mine->group) : ncclNoColor;
+    settle(nccl.split(world.handle, color, static_cast<int>(on.member), &on.handle, &config), world, "ncclCommSplit");
+    for (uint32_t group = 0; group < communicator.groups.size(); ++group) {
+      bool member = mine && mine->group == group;
+      table.push_back(member ? on : One{communicator.name, nullptr, 0, 0});
+      table.back().size = static_cast<uint32_t>(communicator.groups[group].size());
+    }
+    // What the world, which does not block, has left to do is finished on the new communicator.
+    if (mine)
+      settle(ncclInProgress, on, "ncclCommSplit");
+  }
+}
+
+/// Sends and receives connect at first use: one element to and from every peer, in table order, wherever any
+/// program sends on that communicator.
+void NcclCommunicators::connect(Stream stream) {
+  auto sends = [&](const std::string &name) {
+    for (const format::Program &program : of.options.bundle->programs)
+      for (const format::Block &block : program.blocks)
+        for (const format::Instruction &it : block.instructions)
+          if ((it.op == Op::Send || it.op == Op::Recv) && program.comms[it.comm].name == name)
+            return true;
+    return false;
+  };
+  Block scratch(of.gpu, 2 * sizeof(float), Block::Place::Device);
+  auto *out = scratch.data(), *in = out + sizeof(float);
+  constexpr int f32 = 7;
+  for (const One &on : table) {
+    if (!on.handle || !sends(on.name))
+      continue;
+    for (uint32_t distance = 1; distance < on.size; ++distance) {
+      auto to = static_cast<int>((on.member + distance) % on.size);
+      auto from = static_cast<int>((on.member + on.size - distance) % on.size);
+      settle(nccl.groupStart(), on, "ncclGroupStart");
+      settle(nccl.send(out, 1, f32, to, on.handle, stream), on, "ncclSend");
+      settle(nccl.recv(in, 1, f32, from, on.handle, stream), on, "ncclRecv");
+      settle(nccl.groupEnd(), on, "ncclGroupEnd");
+    }
+  }
+  of.gpu->check(of.gpu->streamSynchronize(stream), "cuStreamSynchronize");
+}
+
+void NcclCommunicators::fail(int result, const One &on, const char *what) {
+  const char *more = on.handle ? nccl.lastError(on.handle) : nullptr;
+  Failure failure =
+      Failure::at(of.options.folder, Message::ncclFailed, on.name, of.control.rank(), what, nccl.errorText(result));
+  throw(more && *more ? std::move(failure).note(more) : std::move(failure)).exitsWith(core::exitDeadRank);
+}
+
+/// The world does not block: what is under way is waited for here, where the end of the job is heard too.
+void NcclCommunicators::settle(int result, const One &on, const char *what) {
+  while (result == ncclInProgress && on.handle) {
+    of.link.poll();
+    if (nccl.asyncError(on.handle, &result) != ncclOk || result != ncclInProgress)
+      break;
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+  if (result != ncclOk && !(result == ncclInProgress && !on.handle))
+    fail(result, on, what);
+}
+
+void NcclCommunicators::post(Stream stream, std::span<const comm::Communication> unit) {
+  // Ungrouped calls return at once; within a group only its end says how it went.
+  settle(nccl.groupStart(), world, "ncclGroupStart");
+  for (const comm::Communication &c : unit)
+    put(table.at(c.communicator), stream, c);
+  int result = nccl.groupEnd();
+  for (const comm::Communication &c : unit)
+    settle(result, table.at(c.communicator), "ncclGroupEnd");
+}
+
+void NcclCommunicators::put(const One &on, Stream stream, const comm::Communication &c) {
+  if (c.op == Op::Coll)
+    return collective(on, stream, c);
+  WireType wire = wireType(c, false);
+  auto peer = static_cast<int>(c.peer);
+  int result = c.op == Op::Send ? nccl.send(c.in, c.n * wire.each, wire.type, peer, on.handle, stream)
+                                : nccl.recv(c.out, c.n * wire.each, wire.type, peer, on.handle, stream);
+  if (result != ncclInProgress)
+    settle(result, on, c.id);
+}
+
+void NcclCommunicators::collective(const One &on, Stream stream, const comm::Communication &c) {
+  bool reduces = c.kind == CollKind::AllReduce || c.kind == CollKind::ReduceScatter || c.kind == CollKind::Reduce;
+  WireType wire = wireType(c, reduces);
+  uint64_t n = c.n * wire.each, part = c.n * format::sizeOf(c.type);
+  auto *in = static_cast<const std::byte *>(c.in);
+  auto *out = static_cast<std::byte *>(c.out);
+  bool inPlace = in == out;
+  int op = operation(c.reduction), root = static_cast<int>(c.peer), result = ncclOk;
+  switch (c.kind) {
+  case CollKind::AllReduce:
+    result = nccl.allReduce(in, out, n, wire.type, op, on.handle, stream);
+    break;
+  case CollKind::Broadcast:
+    result = nccl.broadcast(in, out, n, wire.type, root, on.handle, stream);
+    break;
+  case CollKind::Reduce:
+    result = nccl.reduce(in, out, n, wire.type, op, root, on.handle, stream);
+    break;
+  case CollKind::AllGather: // in place: this member's part of the result
+    result = nccl.allGather(inPlace ? out + on.member * part : in, out, n, wire.type, on.handle, stream);
+    break;
+  case CollKind::ReduceScatter:
+    result = nccl.reduceScatter(in, inPlace ? out + on.member * part : out, n, wire.type, op, on.handle, stream);
+    break;
+  case CollKind::AllToAll:
+    if (inPlace)
+      throw Failure::at(of.options.folder, Message::unsupportedInstruction, c.id, "all_to_all in place on cuda");
+    for (uint32_t peer = 0; peer < on.size && (result == ncclOk || result == ncclInProgress); ++peer) {
+      result = nccl.send(in + peer * part, n, wire.type, static_cast<int>(peer), on.handle, stream);
+      if (result == ncclOk || result == ncclInProgress)
+        result = nccl.recv(out + peer * part, n, wire.type, static_cast<int>(peer), on.handle, stream);
+    }
+    break;
+  }
+  if (result != ncclInProgress)
+    settle(result, on, c.id);
+}
+
+void NcclCommunicators::poll() {
+  auto look = [&](const One &on) {
+    int error = ncclOk;
+    if (!on.handle)
+      return;
+    int result = nccl.asyncError(on.handle, &error);
+    if (result != ncclOk || (error != ncclOk && error != ncclInProgress))
+      fail(result != ncclOk ? result : error, on, "while a step ran");
+  };
+  look(world);
+  std::for_each(table.begin(), table.end(), look);
+}
+
+/// After a run that ended well, peers may still be at work: what is under way ends before a communicator is
+/// destroyed.
+NcclCommunicators::~NcclCommunicators() {
+  try {
+    for (auto on = table.rbegin(); on != table.rend(); ++on)
+      close(*on);
+    close(world);
+  } catch (const std::exception &) {
+    abort(); // the job has ended, or ends for a reason that has been said
+  }
+}
+
+void NcclCommunicators::close(One &on) {
+  if (!on.handle)
+    return;
+  settle(nccl.finalize(on.handle), on, "ncclCommFinalize");
+  nccl.destroy(std::exchange(on.handle, nullptr));
+}
+
+/// In the reverse of their making.
+void NcclCommunicators::abort() noexcept {
+  for (auto on = table.rbegin(); on != table.rend(); ++on)
+    if (on->handle)
+      nccl.abort(std::exchange(on->handle, nullptr));
+  if (world.handle)
+    nccl.abort(std::exchange(world.handle, nullptr));
+}
+
+std::unique_ptr<Communicators> makeNccl(const CommunicatorsOf &of, Stream stream) {
+  return std::make_unique<NcclCommunicators>(of, stream);
+}
+
+} // namespace par::cuda

@@ -1,0 +1,44 @@
+// The file that keeps the algorithms of products and the engines of graphs beside a run.
+#pragma once
+
+#include "par/cuda/blas/Products.h"
+#include "par/cuda/dnn/DnnGraph.h"
+
+#include <map>
+#include <string>
+
+namespace par::cuda {
+
+/// What algorithms hold for: elsewhere they are other ones.
+struct TunedFor {
+  std::string gpu, library, bundle; ///< "NVIDIA H100 80GB HBM3", "13.1.0", a hash
+  bool operator==(const TunedFor &) const = default;
+};
+
+struct TunedProduct {
+  Algorithms algorithms;
+  double microseconds = 0; ///< 0: not timed
+};
+/// By all that an algorithm depends on, as one word.
+using TunedProducts = std::map<std::string, TunedProduct>;
+
+struct TunedGraph {
+  DnnChoice choice;
+  double microseconds = 0; ///< 0: not timed
+};
+/// Of cuDNN's graphs, by builtin and sizes.
+using TunedGraphs = std::map<std::string, TunedGraph>;
+
+struct TuningFile {
+  TunedFor of;
+  TunedProducts products;
+  std::string dnn; ///< whose engines the graphs are for: "cuDNN 9.14.0"; "" without graphs
+  TunedGraphs graphs;
+};
+
+/// Whole or not there. Throws core::Failure.
+void writeTuning(const std::string &path, const TuningFile &file);
+/// Throws core::Failure, with the place in the file, where it is not as it was written.
+TuningFile readTuning(const std::string &path);
+
+} // namespace par::cuda

@@ -1,0 +1,134 @@
+// V1: where ranks stand follows from their coordinates. Member i of a group gets part i of what is scattered, and a
+// rank of coordinate i holds part i of a tensor. Both are written down for each rank; here they are held against the
+// coordinates: members of collectives ascend, groups of one communicator list corresponding ranks in one order, a
+// rectangle begins further on where a coordinate is larger, and by the same step everywhere. A rank has the same rows
+// of all inputs. An immediate that is a coordinate for one instruction is one for all of the kernel.
+#include "verify/Model.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+using namespace par;
+using namespace par::format;
+using namespace par::verify;
+
+using Found = std::optional<Counterexample>;
+
+static Counterexample fail(const std::string &message) { return {Property::WellFormed, message, {}}; }
+
+/// Communicators over which some program has collectives, but for those of one number: stages add such up in their own
+/// order.
+static std::set<std::string> findCollective(const Bundle &bundle) {
+  std::set<std::string> names;
+  for (const Program &program : bundle.programs)
+    for (const Block &block : program.blocks)
+      for (const Instruction &it : block.instructions)
+        if (it.op == Op::Coll && it.n > 1)
+          names.insert(program.comms[it.comm].name);
+  return names;
+}
+
+static Found checkGroups(const Communicator &comm, bool collective) {
+  for (const std::vector<uint32_t> &group : comm.groups)
+    if (collective && !std::is_sorted(group.begin(), group.end()))
+      return fail("communicator '" + comm.name + "' has collectives, but lists rank " + std::to_string(group[0]) +
+                  "'s group in another order than that of ranks");
+  std::vector<const std::vector<uint32_t> *> groups;
+  for (const std::vector<uint32_t> &group : comm.groups)
+    groups.push_back(&group);
+  std::sort(groups.begin(), groups.end(), [](const auto *a, const auto *b) { return a->front() < b->front(); });
+  for (size_t i = 1; i < groups.size(); ++i)
+    for (size_t member = 0; member < std::min(groups[i - 1]->size(), groups[i]->size()); ++member)
+      if ((*groups[i])[member] < (*groups[i - 1])[member])
+        return fail("communicator '" + comm.name + "' has rank " + std::to_string((*groups[i])[member]) +
+                    " beside rank " + std::to_string(groups[i]->front()) + ", but rank " +
+                    std::to_string((*groups[i - 1])[member]) + " beside rank " +
+                    std::to_string(groups[i - 1]->front()) + ": not in one order");
+  return std::nullopt;
+}
+
+/// Of two ranks that differ by one on one axis alone, the parts are the same number of parts apart wherever they stand.
+static Found checkLayout(const Manifest &manifest, const Layout &layout, const std::string &what) {
+  std::map<std::vector<uint32_t>, const Rectangle *> at;
+  for (const Rectangle &part : layout.parts)
+    if (std::ranges::all_of(part.size, [](int64_t size) { return size > 0; }))
+      for (uint32_t rank : part.ranks)
+        at[manifest.ranks[rank].coordinate] = &part;
+  for (size_t dim = 0; dim < layout.local.size(); ++dim) {
+    std::map<size_t, int64_t> steps;
+    for (const auto &[coordinate, part] : at)
+      for (size_t axis = 0; axis < coordinate.size(); ++axis) {
+        std::vector<uint32_t> next = coordinate;
+        ++next[axis];
+        auto other = at.find(next);
+        if (other == at.end())
+          continue;
+        int64_t step = (other->second->start[dim] - part->start[dim]) / layout.local[dim];
+        if (step < 0 || steps.try_emplace(axis, step).first->second != step)
+          return fail(what + " has its rectangles in another order than coordinates of axis '" +
+                      manifest.mesh[axis].name + "' in dim " + std::to_string(dim));
+      }
+  }
+  return std::nullopt;
+}
+
+/// Inputs of one batch are cut alike.
+static Found checkRows(const Manifest &manifest) {
+  std::map<uint32_t, std::pair<const Input *, const Rectangle *>> first;
+  auto rowsOf = [](const Input &input, const Rectangle &part) {
+    return std::pair(double(part.start[0]) / double(input.shape[0]), double(part.size[0]) / double(input.shape[0]));
+  };
+  for (const Input &input : manifest.inputs)
+    for (uint32_t rank = 0;
+         input.microbatched && !input.shape.empty() && input.shape[0] > 0 && rank < manifest.ranks.size(); ++rank) {
+      const Rectangle *part = rectangleOf(layoutFor(input, rank), rank);
+      if (!part)
+        continue;
+      auto [known, fresh] = first.try_emplace(rank, &input, part);
+      if (!fresh && rowsOf(*known->second.first, *known->second.second) != rowsOf(input, *part))
+        return fail("rank " + std::to_string(rank) + " has other rows of input '" + input.name + "' than of input '" +
+                    known->second.first->name + "'");
+    }
+  return std::nullopt;
+}
+
+/// Generated code has an immediate for a coordinate of one axis, or for a number: of which, all its instructions say
+/// alike.
+static Found checkImmediates(const Bundle &bundle) {
+  std::map<std::pair<std::string, uint32_t>, std::string> known;
+  auto said = [](const std::string &axis) {
+    return axis.empty() ? "a number" : "the coordinate on axis '" + axis + "'";
+  };
+  for (const Program &program : bundle.programs)
+    for (uint32_t block = 0; block < program.blocks.size(); ++block)
+      for (uint32_t n = 0; n < program.blocks[block].instructions.size(); ++n) {
+        const Instruction &it = program.blocks[block].instructions[n];
+        for (uint32_t i = 0; i < it.imms.size(); ++i) {
+          const Kernel &kernel = program.kernels[it.kernel];
+          auto [first, fresh] = known.try_emplace({kernel.symbol, i}, it.imms[i].axis);
+          if (!fresh && first->second != it.imms[i].axis)
+            return fail("kernel '" + kernel.name + "' takes " + said(first->second) + " as immediate " +
+                        std::to_string(i) + " in one instruction, and " + said(it.imms[i].axis) + " in " +
+                        instructionId(program, block, n));
+        }
+      }
+  return std::nullopt;
+}
+
+std::optional<Counterexample> par::verify::checkCoordinates(const Bundle &bundle) {
+  const Manifest &manifest = bundle.manifest;
+  std::set<std::string> collective = findCollective(bundle);
+  for (const Communicator &comm : manifest.communicators)
+    if (Found found = checkGroups(comm, collective.count(comm.name) > 0))
+      return found;
+  for (const Tensor &tensor : manifest.tensors)
+    if (Found found = checkLayout(manifest, tensor.layout, "tensor '" + tensor.name + "'"))
+      return found;
+  for (const Input &input : manifest.inputs)
+    if (Found found = checkLayout(manifest, input.layout, "input '" + input.name + "'"))
+      return found;
+  if (Found found = checkRows(manifest))
+    return found;
+  return checkImmediates(bundle);
+}

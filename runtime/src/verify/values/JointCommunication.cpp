@@ -1,0 +1,339 @@
+// Receives give the expressions that were sent. The k-th collective of a player on a communicator is the k-th of all
+// others whose ranks are in its ranks' groups, its party; the k-th send from member i to j is the k-th receive of j
+// from i: V2 has compared them. What a rank receives has the sender's expression, and of its data the sender's class.
+#include "JointRun.h"
+#include "verify/Names.h"
+
+#include <algorithm>
+#include <numeric>
+
+using namespace par;
+using namespace par::format;
+using namespace par::verify;
+
+/// Who waits for whom on each communicator.
+void JointRun::meet() {
+  for (const Communicator &comm : bundle.manifest.communicators) {
+    Meeting &meeting = meetings.emplace_back();
+    meeting.group.assign(playerOf.size(), noIndex);
+    meeting.member.assign(playerOf.size(), noIndex);
+    std::vector<uint32_t> leader(players.size());
+    std::iota(leader.begin(), leader.end(), 0);
+    auto find = [&](uint32_t player) {
+      while (leader[player] != player)
+        player = leader[player] = leader[leader[player]];
+      return player;
+    };
+    for (uint32_t group = 0; group < comm.groups.size(); ++group)
+      for (uint32_t member = 0; member < comm.groups[group].size(); ++member) {
+        uint32_t rank = comm.groups[group][member];
+        meeting.group[rank] = group, meeting.member[rank] = member;
+        leader[find(playerOf[rank])] = find(playerOf[comm.groups[group][0]]);
+      }
+    meeting.parties.resize(players.size());
+    for (uint32_t player = 0; player < players.size(); ++player)
+      for (uint32_t other = 0; other < players.size(); ++other)
+        if (find(player) == find(other))
+          meeting.parties[player].push_back(other);
+    meeting.posts.resize(players.size());
+    meeting.taken.resize(players.size());
+  }
+}
+
+uint32_t JointRun::indexOf(const Player &player, const Instruction &it) const {
+  uint32_t index = 0;
+  while (bundle.manifest.communicators[index].name != player.program->comms[it.comm].name)
+    ++index;
+  return index;
+}
+
+/// That member of each rank's group.
+const std::vector<uint32_t> &JointRun::sourceOf(uint32_t comm, uint32_t member) {
+  auto [it, fresh] = meetings[comm].sources.try_emplace(member);
+  for (uint32_t rank = 0; fresh && rank < playerOf.size(); ++rank) {
+    uint32_t group = meetings[comm].group[rank];
+    const auto *members = group == noIndex ? nullptr : &bundle.manifest.communicators[comm].groups[group];
+    it->second.push_back(members && member < members->size() ? (*members)[member] : noIndex);
+  }
+  return it->second;
+}
+
+uint32_t JointRun::membersOf(uint32_t player, uint32_t comm) const {
+  uint32_t group = meetings[comm].group[players[player].ranks.front()];
+  return group == noIndex ? 1 : uint32_t(bundle.manifest.communicators[comm].groups[group].size());
+}
+
+std::optional<Counterexample> JointRun::give(uint32_t index, const Run &run, uint32_t n) {
+  Player &player = players[index];
+  const Instruction &it = player.program->blocks[run.block].instructions[n];
+  uint32_t comm = indexOf(player, it);
+  uint64_t bytes = it.n * sizeOf(it.type), all = bytes * membersOf(index, comm);
+  if (it.op == Op::Send)
+    sent[{comm, index, it.peer[uint64_t(run.microbatch) % it.peer.size()]}].push_back(read(player, run, n, 0, bytes));
+  if (it.op != Op::Coll)
+    return std::nullopt;
+  bool inPlace = it.operands.size() == 1;
+  bool parted = it.coll == CollKind::ReduceScatter || it.coll == CollKind::AllToAll ||
+                (it.coll == CollKind::AllGather && inPlace);
+  bool gives = it.coll != CollKind::Broadcast ||
+               std::ranges::any_of(player.ranks, [&](uint32_t rank) { return meetings[comm].member[rank] == it.root; });
+  Content content = gives ? read(player, run, n, 0, parted ? all : bytes) : whole({}, bytes);
+  Found found = gives ? this->gives(index, run, n, content) : std::nullopt;
+  meetings[comm].posts[index].push_back({&run, n, std::move(content)});
+  return found;
+}
+
+bool JointRun::complete(uint32_t index, const Run &run, const Instruction &it, std::map<uint64_t, size_t> &ahead) {
+  const Player &player = players[index];
+  if (it.op == Op::Send)
+    return true;
+  uint32_t comm = indexOf(player, it);
+  const Meeting &meeting = meetings[comm];
+  if (it.op == Op::Coll) {
+    size_t k = meeting.taken[index] + ahead[uint64_t(comm) << 32 | noIndex]++;
+    return std::ranges::all_of(meeting.parties[index], [&](uint32_t other) { return meeting.posts[other].size() > k; });
+  }
+  uint32_t peer = it.peer[uint64_t(run.microbatch) % it.peer.size()];
+  size_t k = received[{comm, index, peer}] + ahead[uint64_t(comm) << 32 | peer]++;
+  const std::vector<uint32_t> &source = sourceOf(comm, peer);
+  return std::ranges::all_of(player.ranks, [&](uint32_t rank) {
+    return source[rank] != noIndex && sent[{comm, playerOf[source[rank]], meeting.member[rank]}].size() > k;
+  });
+}
+
+/// Where the contents are one expression, it is that, on each rank with its own class; otherwise one of all of them.
+Content JointRun::choose(const Choice &choice, uint64_t bytes) {
+  std::vector<const Content *> contents;
+  for (const Content &content : choice.contents)
+    contents.push_back(&content);
+  if (contents.empty())
+    return whole({}, bytes);
+  std::vector<uint64_t> borders = bordersOf(contents);
+  std::vector<size_t> place(contents.size());
+  Content result;
+  for (size_t i = 0; i + 1 < borders.size() && borders[i] < bytes; ++i) {
+    std::vector<Spread> spreads;
+    uint64_t name = 0;
+    uint32_t set = 0;
+    Term first = termAt(*contents[0], borders[i], place[0]);
+    bool same = true;
+    for (size_t which = 0; which < contents.size(); ++which) {
+      Term term = termAt(*contents[which], borders[i], place[which]);
+      same &= term.name == first.name && term.offset == first.offset;
+      name = mix(mix(name, term.name), term.offset);
+      set = microbatches.both(set, term.microbatches);
+      spreads.push_back(term.spread);
+    }
+    bool own = choice.transfer;
+    std::vector<uint64_t> key{choice.member, choice.transfer};
+    key.insert(key.end(), spreads.begin(), spreads.end());
+    auto [known, fresh] =
+        moves.try_emplace(contents.size() == 1 ? key : std::vector<uint64_t>(), std::pair<Spread, bool>(0, own));
+    if (fresh || contents.size() > 1)
+      known->second = {classes.moved(spreads, choice.which, choice.source, own), own};
+    auto [spread, kept] = known->second;
+    if (!same)
+      spread = classes.both(spread, classes.byKeys({choice.which.begin(), choice.which.end()}));
+    Term term = same ? Term{first.name, first.offset, spread, set} : Term{name, 0, spread, set};
+    bool old = initial.count(term.name) > 0;
+    if (!kept && term.name > zerosTerm)
+      term.name = mix(term.name, choice.member);
+    if (old)
+      initial.insert(term.name);
+    result.push_back({borders[i], std::min(borders[i + 1], bytes), term, 0});
+  }
+  return result;
+}
+
+void JointRun::receive(uint32_t index, const Run &run, uint32_t n) {
+  Player &player = players[index];
+  const Instruction &it = player.program->blocks[run.block].instructions[n];
+  uint32_t comm = indexOf(player, it), peer = it.peer[uint64_t(run.microbatch) % it.peer.size()];
+  uint64_t bytes = it.n * sizeOf(it.type);
+  size_t k = received[{comm, index, peer}]++;
+  Choice choice{{},
+                std::vector<uint32_t>(playerOf.size(), 0),
+                std::vector<uint32_t>(playerOf.size(), noIndex),
+                uint64_t(comm + 1) << 32 | peer,
+                true};
+  std::map<Channel, uint32_t> channels;
+  const std::vector<uint32_t> &source = sourceOf(comm, peer);
+  choice.member = mix(choice.member, index);
+  for (uint32_t rank : player.ranks) {
+    Channel channel{comm, playerOf[source[rank]], meetings[comm].member[rank]};
+    auto [known, fresh] = channels.try_emplace(channel, uint32_t(choice.contents.size()));
+    if (fresh)
+      choice.contents.push_back(sent[channel][k]);
+    choice.which[rank] = known->second;
+    choice.source[rank] = source[rank];
+  }
+  write(player, run, n, 0, 0, bytes, choose(choice, bytes));
+}
+
+/// What `member` of each group gives from a byte on.
+Content JointRun::gathered(uint32_t index, uint32_t comm, size_t k, uint32_t member, uint64_t offset, uint64_t bytes) {
+  const std::vector<uint32_t> &source = sourceOf(comm, member);
+  Choice choice{{}, std::vector<uint32_t>(playerOf.size(), 0), source, uint64_t(comm + 1) << 32 | member, false};
+  std::map<uint32_t, uint32_t> found;
+  for (uint32_t rank = 0; rank < playerOf.size(); ++rank) {
+    if (source[rank] == noIndex || !std::ranges::count(meetings[comm].parties[index], playerOf[source[rank]]))
+      continue;
+    auto [known, fresh] = found.try_emplace(playerOf[source[rank]], uint32_t(choice.contents.size()));
+    if (fresh)
+      choice.contents.push_back(cut(postOf(known->first, comm, k).content, offset, offset + bytes));
+    choice.which[rank] = known->second;
+  }
+  return choose(choice, bytes);
+}
+
+/// Ranks whose groups have the same summands have the same sum.
+RankClasses::Spread JointRun::spreadOfSum(uint32_t comm, const std::vector<uint32_t> &party,
+                                          const std::vector<Spread> &of) {
+  std::vector<uint64_t> key{comm, party.front()};
+  key.insert(key.end(), of.begin(), of.end());
+  auto [known, fresh] = sums.try_emplace(key, 0);
+  if (!fresh)
+    return known->second;
+  std::vector<uint64_t> keys(playerOf.size(), RankClasses::noKey);
+  for (const std::vector<uint32_t> &group : bundle.manifest.communicators[comm].groups) {
+    std::vector<std::pair<uint32_t, uint32_t>> members;
+    if (!std::ranges::count(party, playerOf[group.front()]))
+      continue;
+    for (uint32_t rank : group) {
+      auto place = size_t(std::ranges::find(party, playerOf[rank]) - party.begin());
+      members.push_back({uint32_t(place), classes.classOf(of[place], rank)});
+    }
+    std::sort(members.begin(), members.end());
+    uint64_t name = 3;
+    for (auto [place, data] : members)
+      name = mix(mix(name, place), data);
+    for (uint32_t rank : group)
+      keys[rank] = name;
+  }
+  return known->second = classes.byKeys(keys);
+}
+
+std::optional<Counterexample> JointRun::reduced(uint32_t index, uint32_t comm, size_t k, uint64_t offset,
+                                                uint64_t bytes, Content &result) {
+  const std::vector<uint32_t> &party = meetings[comm].parties[index];
+  std::vector<Content> given;
+  std::vector<const Content *> contents;
+  for (uint32_t other : party)
+    given.push_back(cut(postOf(other, comm, k).content, offset, offset + bytes));
+  for (const Content &content : given)
+    contents.push_back(&content);
+  const Post &own = postOf(index, comm, k);
+  const Instruction &it = players[index].program->blocks[own.run->block].instructions[own.n];
+  std::vector<uint64_t> borders = bordersOf(contents);
+  std::vector<size_t> place(contents.size());
+  for (size_t i = 0; i + 1 < borders.size(); ++i) {
+    std::vector<Term> terms;
+    std::vector<Spread> spreads;
+    uint64_t name = mix(4, uint64_t(it.reduction));
+    bool zero = true;
+    uint32_t set = 0;
+    for (size_t which = 0; which < contents.size(); ++which) {
+      Term term = terms.emplace_back(termAt(*contents[which], borders[i], place[which]));
+      zero &= term.name == zerosTerm;
+      set = microbatches.both(set, term.microbatches);
+      name = mix(mix(name, term.name), term.offset - terms[0].offset);
+      spreads.push_back(term.spread);
+    }
+    if (Found found = it.reduction == Reduction::Sum ? summands(comm, k, party, terms) : std::nullopt)
+      return found;
+    Term sum{name, terms[0].offset, spreadOfSum(comm, party, spreads), set};
+    result.push_back({borders[i], borders[i + 1], zero ? Term{zerosTerm, 0, 0, 0} : sum, 0});
+  }
+  return std::nullopt;
+}
+
+/// Of parts of which each rank has its own, as one value.
+Content JointRun::ownPart(uint32_t index, uint32_t comm, const std::vector<Content> &parts, uint64_t bytes) {
+  uint64_t name = 5;
+  uint32_t set = 0;
+  std::vector<uint64_t> keys(playerOf.size(), RankClasses::noKey);
+  for (uint32_t member = 0; member < parts.size(); ++member) {
+    Spread spread = 0;
+    name = mixContent(name, parts[member], classes, spread);
+    for (const Piece &piece : parts[member])
+      set = microbatches.both(set, piece.term.microbatches);
+    for (uint32_t rank = 0; rank < playerOf.size(); ++rank)
+      if (meetings[comm].member[rank] == member)
+        keys[rank] = mix(mix(0, member), classes.classOf(spread, rank));
+  }
+  return whole({name, 0, classes.byKeys(keys), set}, bytes);
+}
+
+std::optional<Counterexample> JointRun::reduceScatter(uint32_t index, const Run &run, uint32_t n, size_t k) {
+  Player &player = players[index];
+  const Instruction &it = player.program->blocks[run.block].instructions[n];
+  uint32_t comm = indexOf(player, it), members = membersOf(index, comm);
+  uint64_t part = it.n * sizeOf(it.type);
+  std::vector<Content> parts(members);
+  for (uint32_t member = 0; member < members; ++member)
+    if (Found found = reduced(index, comm, k, part * member, part, parts[member]))
+      return found;
+  if (it.operands.size() == 2) {
+    write(player, run, n, 1, 0, part, ownPart(index, comm, parts, part));
+    return std::nullopt;
+  }
+  for (uint32_t member = 0; member < members; ++member) {
+    bool has = std::ranges::any_of(player.ranks, [&](uint32_t rank) { return meetings[comm].member[rank] == member; });
+    write(player, run, n, 0, part * member, part, has ? parts[member] : whole({}, part));
+  }
+  return std::nullopt;
+}
+
+std::optional<Counterexample> JointRun::takeCollective(uint32_t index, const Run &run, uint32_t n) {
+  Player &player = players[index];
+  const Instruction &it = player.program->blocks[run.block].instructions[n];
+  uint32_t comm = indexOf(player, it), members = membersOf(index, comm), result = uint32_t(it.operands.size() - 1);
+  uint64_t part = it.n * sizeOf(it.type);
+  size_t k = meetings[comm].taken[index]++;
+  Content content;
+  switch (it.coll) {
+  case CollKind::ReduceScatter:
+    return reduceScatter(index, run, n, k);
+  case CollKind::AllReduce:
+  case CollKind::Reduce:
+    if (Found found = reduced(index, comm, k, 0, part, content))
+      return found;
+    write(player, run, n, result, 0, part, std::move(content));
+    return std::nullopt;
+  case CollKind::Broadcast:
+    write(player, run, n, result, 0, part, gathered(index, comm, k, it.root, 0, part));
+    return std::nullopt;
+  case CollKind::AllGather:
+    for (uint32_t member = 0; member < members; ++member)
+      for (Piece &piece : content = gathered(index, comm, k, member, result ? 0 : part * member, part))
+        write(player, run, n, result, part * member + piece.begin, piece.bytes(), whole(piece.term, piece.bytes()));
+    return std::nullopt;
+  case CollKind::AllToAll:
+    break;
+  }
+  for (uint32_t member = 0; member < members; ++member) {
+    std::vector<Content> parts;
+    for (uint32_t own = 0; own < members; ++own)
+      parts.push_back(gathered(index, comm, k, member, part * own, part));
+    write(player, run, n, result, part * member, part, ownPart(index, comm, parts, part));
+  }
+  return std::nullopt;
+}
+
+std::optional<Counterexample> JointRun::take(uint32_t index, const Run &run, uint32_t n) {
+  Player &player = players[index];
+  const Instruction &it = player.program->blocks[run.block].instructions[n];
+  if (it.op == Op::Recv)
+    receive(index, run, n);
+  if (it.op != Op::Coll)
+    return std::nullopt;
+  uint32_t comm = indexOf(player, it);
+  const Content &given = postOf(index, comm, meetings[comm].taken[index]).content;
+  size_t first = player.made.size();
+  Found found = takeCollective(index, run, n);
+  for (size_t i = first; i < player.made.size(); ++i) {
+    player.made[i].adds = addsUp(player, run, given, true);
+    noteUsers(player, given, uint32_t(i));
+  }
+  return found;
+}

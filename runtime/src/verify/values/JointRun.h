@@ -1,0 +1,195 @@
+// All programs of an entry at once, on expressions. Runs an entry of all programs on expressions instead of numbers:
+// each player is a role (or a rank), each value a Term. What one side sends, the other one receives; a reduction is the
+// sum of its members' terms. It needs V1 to V5: sides match, nobody waits for ever, and a read sees what was last
+// written in its buffer, so slots are told apart by buffer, not by address.
+#pragma once
+
+#include "Contents.h"
+#include "MicrobatchSets.h"
+#include "verify/accesses/Accesses.h"
+
+#include <array>
+#include <map>
+#include <set>
+#include <unordered_set>
+
+namespace par::verify {
+
+/// One operand that one instruction of one run has written, and who reads it.
+struct Made {
+  const format::Run *run = nullptr;
+  uint32_t n = 0, operand = 0;
+  bool read = false;
+  bool adds = false;           ///< to what a run of another microbatch has left there
+  bool counts = false;         ///< made of counters, hypers and constants alone
+  std::vector<uint32_t> users; ///< made of it by kernels, calls and copies
+  std::vector<uint32_t> sums;  ///< communicators over which it was summed
+};
+
+/// Bytes [begin, end) of a state's slot: how often kernels and calls have written them, and how often others.
+struct Written {
+  uint64_t begin, end;
+  uint32_t computed, moved;
+};
+
+/// A program on its way through an entry.
+struct Player {
+  uint32_t role = 0;
+  std::vector<uint32_t> ranks;
+  const format::Program *program = nullptr;
+  const format::Entry *entry = nullptr;
+  std::vector<std::vector<Content>> slots; ///< [buffer][slot], of those that are no alias
+  std::vector<Made> made;
+  std::map<std::pair<uint32_t, uint32_t>, std::vector<Written>> state; ///< by buffer and slot
+  std::vector<bool> own; ///< [block]: it computes with what a microbatch has of its own
+  size_t run = 0;
+  uint32_t n = 0;
+  bool posted = false; ///< the communication there has given what it reads
+};
+
+/// What a player gives to a collective.
+struct Post {
+  const format::Run *run;
+  uint32_t n;
+  Content content;
+};
+
+/// A result that was fetched.
+struct Fetched {
+  uint32_t player;
+  const format::Run *run;
+  uint32_t n;
+  Content content;
+};
+
+class JointRun {
+public:
+  JointRun(const format::Bundle &bundle, const Actors &actors, const std::string &entry);
+  /// Runs to the end. `ended` says whether all players got there: roles may wait for one another where ranks do not.
+  std::optional<Counterexample> run();
+  bool ended() const;
+
+  const format::Bundle &bundle;
+  RankClasses classes;
+  MicrobatchSets microbatches;
+  std::unordered_set<uint64_t> initial; ///< names of what was there before the entry
+  std::vector<Player> players;
+  std::vector<uint32_t> playerOf;                                          ///< [rank]
+  std::map<std::pair<std::string, int64_t>, std::vector<Fetched>> fetched; ///< by output and microbatch
+  std::string entry;
+
+  /// What was made, and what was made of it before it was summed over ranks of a communicator.
+  struct Early {
+    uint32_t player, made, user, comm;
+    const format::Run *run;
+    uint32_t n;
+  };
+  std::vector<Early> early;
+
+  const format::Instruction &instruction(const Player &player, const Made &made) const {
+    return player.program->blocks[made.run->block].instructions[made.n];
+  }
+  std::string line(const Player &player, const format::Run &run, uint32_t n) const {
+    return describeStep(bundle, player.ranks.front(), run, n);
+  }
+
+private:
+  using Found = std::optional<Counterexample>;
+  using Spread = RankClasses::Spread;
+  /// A communicator, with the players that meet there.
+  struct Meeting {
+    std::vector<std::vector<uint32_t>> parties;        ///< [player]: those that its collectives wait for
+    std::vector<std::vector<Post>> posts;              ///< [player]
+    std::vector<size_t> taken;                         ///< [player]: results
+    std::vector<uint32_t> group, member;               ///< [rank]; noIndex: not in it
+    std::map<uint32_t, std::vector<uint32_t>> sources; ///< by member: [rank] that member of its group
+  };
+  struct Channel {
+    uint32_t comm, player, peer;
+    auto operator<=>(const Channel &) const = default;
+  };
+  /// Contents of which each rank has one, as it is on another rank.
+  struct Choice {
+    std::vector<Content> contents;
+    std::vector<uint32_t> which, source; ///< [rank]; noIndex: none
+    uint64_t member = 0;                 ///< number of `source`: of a communicator and a member
+    bool transfer = false;               ///< from one side to the other one
+  };
+
+  // JointRun.cpp
+  void begin(Player &player);
+  Spread spreadOf(const format::Tensor &tensor);
+  Spread spreadOf(const format::Input &input);
+  Spread spreadOf(const std::string &axis);
+  bool advance(uint32_t player, Found &found);
+  void local(Player &player, const format::Run &run, uint32_t n);
+  void compute(Player &player, const format::Run &run, uint32_t n, const std::vector<uint64_t> &bytes);
+  void writeResult(Player &player, const format::Run &run, uint32_t n, uint32_t operand, const Content &content,
+                   const std::vector<uint32_t> &of, const std::vector<Content> &contents);
+  Content read(Player &player, const format::Run &run, uint32_t n, uint32_t operand, uint64_t bytes);
+  uint32_t microbatchesOf(const Player &player, const format::Run &run, const Content &content, bool adds);
+  Found lacksMicrobatch(const Player &player, const format::Run &run, uint32_t n, uint32_t operand, uint32_t set) const;
+  Found addsTwice(const Player &player, const format::Run &run, uint32_t n, const std::vector<Content> &contents) const;
+  bool addsUp(const Player &player, const format::Run &run, const Content &content, bool inPlace) const;
+  bool isConstant(const Term &term) const { return term.name <= zerosTerm || constants.count(term.name); }
+  bool counts(const Player &player, const Content &content) const;
+  /// `user` is made of what a content holds.
+  void noteUsers(Player &player, const Content &content, uint32_t user);
+  void noteWritten(Player &player, const format::Run &run, uint32_t n, uint32_t operand, uint64_t begin,
+                   uint64_t bytes);
+  Found ofLaterMicrobatch(const Player &player, const format::Run &run, uint32_t n, uint32_t operand,
+                          const Content &content) const;
+  void write(Player &player, const format::Run &run, uint32_t n, uint32_t operand, uint64_t offset, uint64_t bytes,
+             Content content);
+  Content &slotOf(Player &player, const format::Run &run, const format::Operand &operand, uint64_t &offset);
+  // JointCommunication.cpp
+  void meet();
+  uint32_t indexOf(const Player &player, const format::Instruction &it) const;
+  bool leavesOut(const Player &player, const format::Instruction &it, const format::Run &run, uint32_t rank) const;
+  Found give(uint32_t player, const format::Run &run, uint32_t n);
+  bool complete(uint32_t player, const format::Run &run, const format::Instruction &it,
+                std::map<uint64_t, size_t> &ahead);
+  Found take(uint32_t player, const format::Run &run, uint32_t n);
+  Found takeCollective(uint32_t player, const format::Run &run, uint32_t n);
+  void receive(uint32_t player, const format::Run &run, uint32_t n);
+  const std::vector<uint32_t> &sourceOf(uint32_t comm, uint32_t member);
+  Content choose(const Choice &choice, uint64_t bytes);
+  Content gathered(uint32_t player, uint32_t comm, size_t k, uint32_t member, uint64_t offset, uint64_t bytes);
+  Found reduced(uint32_t player, uint32_t comm, size_t k, uint64_t offset, uint64_t bytes, Content &result);
+  Content ownPart(uint32_t player, uint32_t comm, const std::vector<Content> &parts, uint64_t bytes);
+  Spread spreadOfSum(uint32_t comm, const std::vector<uint32_t> &party, const std::vector<Spread> &of);
+  Found reduceScatter(uint32_t player, const format::Run &run, uint32_t n, size_t k);
+  uint32_t membersOf(uint32_t player, uint32_t comm) const;
+  const Post &postOf(uint32_t player, uint32_t comm, size_t k) const { return meetings[comm].posts[player][k]; }
+  // Summands.cpp
+  Found gives(uint32_t player, const format::Run &run, uint32_t n, const Content &content);
+  Found summands(uint32_t comm, size_t k, const std::vector<uint32_t> &party, const std::vector<Term> &terms) const;
+  Found reducesSum(const Player &player, const format::Run &run, uint32_t n, const Content &content) const;
+  Found updatesByExtreme(const Player &player, const format::Run &run, uint32_t n,
+                         const std::vector<Content> &contents) const;
+  Found complaint;
+
+  std::vector<Meeting> meetings; ///< [communicator]
+  std::map<Channel, std::vector<Content>> sent;
+  std::map<Channel, size_t> received;
+  std::map<std::string, Spread> spreads;  ///< of tensors, inputs, axes
+  std::unordered_set<uint64_t> constants; ///< names of what is filled, or made of nothing else
+  std::unordered_set<uint64_t> counters;  ///< names of counters and hypers before the entry
+  std::map<std::vector<uint64_t>, Spread> sums;
+  std::map<std::vector<uint64_t>, std::pair<Spread, bool>> moves;
+};
+
+/// What entries read of what instructions write, by role, block, instruction and operand.
+using Uses = std::map<std::array<uint32_t, 4>, bool>;
+/// What is made for one microbatch is read if that of others is. Notes in `uses` what is read.
+std::optional<Counterexample> checkUnread(const JointRun &joint, Uses &uses);
+/// Something that each kernel, call and fill makes is read in some entry.
+std::optional<Counterexample> checkUseless(const format::Bundle &bundle, const Uses &uses);
+/// What is made of a part of a sum over ranks is summed over them, too.
+std::optional<Counterexample> checkPartialSums(const JointRun &joint);
+/// State that an entry writes it writes wholly, and once a batch.
+std::optional<Counterexample> checkUpdates(const JointRun &joint);
+/// Ranks that hold the same rectangle of a tensor, or report the same metric, end with the same values.
+std::optional<Counterexample> checkReplicas(const JointRun &joint);
+
+} // namespace par::verify

@@ -1,0 +1,98 @@
+#include "par/Base/Hardware.h"
+#include <gtest/gtest.h>
+
+using namespace par;
+
+static const char *text = "name: x\npeak: {f32: 1000, f64: 500}\nmemory: 100\nlink: 10\nlatency: 7\nlaunch: 3\n";
+
+TEST(Hardware, Times) {
+  Hardware hardware = *Hardware::parse(text, "x.yaml");
+  EXPECT_TRUE(hardware.overlap);
+  EXPECT_EQ(hardware.localTime(1000000, 10), 3 + 1000000); // bound by FLOP
+  EXPECT_EQ(hardware.localTime(1000000, 10, format::DType::F64), 3 + 2000000);
+  EXPECT_EQ(hardware.localTime(10, 1001), 3 + 10010); // bound by memory
+  EXPECT_EQ(hardware.transferTime(100), 7 + 10000);
+  EXPECT_EQ(hardware.collectiveTime(format::CollKind::AllReduce, 100, 4), 4 * 7 + 15000);
+  EXPECT_EQ(hardware.collectiveTime(format::CollKind::AllGather, 100, 4), 2 * 7 + 30000);
+  EXPECT_EQ(hardware.collectiveTime(format::CollKind::ReduceScatter, 100, 3), 2 * 7 + 20000);
+  EXPECT_EQ(hardware.collectiveTime(format::CollKind::Broadcast, 100, 2), 7 + 10000);
+  EXPECT_EQ(hardware.collectiveTime(format::CollKind::AllReduce, 100, 1), 0);
+}
+
+/// Two ranks a host; a way out of 2 bytes per microsecond and rank, and messages of 11 ns between hosts.
+TEST(Hardware, Hosts) {
+  using enum format::CollKind;
+  Hardware hardware = *Hardware::parse(std::string(text) + "ranks: 2\nbetween: {link: 2, latency: 11}\n", "x.yaml");
+  RankGroup inside = hardware.groupOf({2, 3}), across = hardware.groupOf({1, 3, 5, 7}),
+            all = hardware.groupOf({0, 1, 2, 3}), uneven = hardware.groupOf({1, 2, 3});
+  EXPECT_EQ(inside.hosts, 1);
+  EXPECT_EQ(across.hosts, 4);
+  EXPECT_EQ(all.fewest, 2);
+  EXPECT_EQ(uneven.fewest, 1);
+  EXPECT_EQ(hardware.collectiveTime(AllReduce, 100, inside), 2 * 7 + 10000);
+  EXPECT_EQ(hardware.collectiveTime(AllReduce, 100, across), 4 * 11 + 75000);
+  // 150 bytes through each rank, and out of each host on two ways.
+  EXPECT_EQ(hardware.collectiveTime(AllReduce, 100, all), 2 * (7 + 11) + 37500);
+  EXPECT_EQ(hardware.collectiveTime(AllGather, 100, all), 7 + 11 + 75000);
+  // Each rank sends 100 bytes to each of the two on the other host.
+  EXPECT_EQ(hardware.collectiveTime(AllToAll, 100, all), 7 + 11 + 100000);
+  EXPECT_EQ(hardware.collectiveTime(ReduceScatter, 30, uneven), 7 + 11 + 30000);
+  EXPECT_EQ(hardware.transferTime(100, /*betweenHosts=*/true), 11 + 50000);
+  EXPECT_EQ(hardware.transferTime(100), 7 + 10000);
+  // A file without `between` has one link everywhere.
+  Hardware flat = *Hardware::parse(std::string(text) + "ranks: 2\n", "x.yaml");
+  EXPECT_EQ(flat.groupOf({0, 1, 2, 3}).hosts, 1);
+  EXPECT_EQ(flat.transferTime(100, /*betweenHosts=*/true), 7 + 10000);
+}
+
+TEST(Hardware, ShippedFile) {
+  auto hardware = Hardware::find("cpu");
+  ASSERT_TRUE(bool(hardware));
+  EXPECT_EQ(hardware->name, "cpu");
+  EXPECT_FALSE(hardware->overlap);
+  // The cores of the machine that predicts, one at least.
+  EXPECT_EQ(hardware->cores, Hardware::HostCores);
+  EXPECT_GE(hardware->onThisHost().cores, 1);
+}
+
+TEST(Hardware, Cores) {
+  auto cores = [](std::string line) { return Hardware::parse(text + line, "x.yaml")->onThisHost().cores; };
+  EXPECT_EQ(cores(""), 0);
+  EXPECT_EQ(cores("cores: 12\n"), 12);
+  EXPECT_EQ(cores("cores: host\n"), Hardware::find("cpu")->onThisHost().cores);
+}
+
+TEST(Hardware, Errors) {
+  auto refused = [](std::string from, std::string to) {
+    std::string changed = text;
+    changed.replace(changed.find(from), from.size(), to);
+    return llvm::toString(Hardware::parse(changed, "x.yaml").takeError());
+  };
+  EXPECT_EQ(refused("link: 10\n", ""), "x.yaml: 1: missing required key 'link'");
+  EXPECT_EQ(refused("link: 10", "link: 10\nlinks: 10"), "x.yaml: 5: unknown key 'links'");
+  EXPECT_EQ(refused("link: 10", "link: 0"), "x.yaml: link is 0, expected 1 to 2^40");
+  EXPECT_EQ(refused("latency: 7", "latency: -7"), "x.yaml: latency is -7, expected 0 to 2^40");
+  EXPECT_EQ(refused("link: 10", "link: 10\ncores: all"), "x.yaml: 5: expected a number of cores, or host");
+  std::string largest = std::to_string(INT64_MAX);
+  EXPECT_EQ(refused("link: 10", "link: 10\ncores: " + largest),
+            "x.yaml: cores is " + largest + ", expected at most 65536");
+  EXPECT_EQ(refused("link: 10", "link: 10\nranks: 2\nbetween: {link: " + largest + ", latency: 7}"),
+            "x.yaml: between.link is " + largest + ", expected 0 to 2^40");
+  for (std::string key : {"f32", "f64", "memory", "link", "latency", "launch"}) {
+    std::string whole = text, line = whole.substr(whole.find(key + ": "));
+    line = line.substr(0, line.find_first_of(",}\n"));
+    EXPECT_NE(refused(line, key + ": " + largest).find(key + " is " + largest + ", expected "), std::string::npos)
+        << key;
+  }
+  EXPECT_EQ(refused("link: 10", "link: 10\nranks: -1"), "x.yaml: ranks is -1, expected 0 to 2^40");
+  EXPECT_EQ(refused("link: 10", "link: 10\nbetween: {link: 5, latency: 7}"),
+            "x.yaml: between says what hosts have between them, and ranks (of a host) is 0: all are on one");
+  EXPECT_EQ(refused("link: 10", "link: 10\nranks: 2\nbetween: {link: 0, latency: 7}"),
+            "x.yaml: 6: between.link is 0, expected more than 0");
+  EXPECT_EQ(refused("link: 10", "link: 10\nranks: 2\nbetween: {link: 5}"), "x.yaml: 6: missing required key 'latency'");
+  EXPECT_EQ(refused("link: 10", "link: fast"), "x.yaml: 4: invalid number");
+  EXPECT_EQ(llvm::toString(Hardware::find("abacus").takeError()),
+            "abacus: no hardware file of this name; there are cpu, h100-sxm, or name a .yaml file");
+  EXPECT_EQ(llvm::toString(Hardware::find("/nowhere/a.yaml").takeError()),
+            "/nowhere/a.yaml: No such file or directory");
+}
