@@ -8,17 +8,9 @@ using namespace mlir;
 
 namespace par {
 
-int64_t getByteSize(Type type) {
-  auto tensor = dyn_cast<RankedTensorType>(type);
-  return tensor ? tensor.getNumElements() * std::max<int64_t>(tensor.getElementTypeBitWidth() / 8, 1) : 0;
-}
-
 OpCost getCost(Operation *op) {
   OpCost cost;
-  for (Value operand : op->getOperands())
-    cost.bytes += getByteSize(operand.getType());
-  for (Value result : op->getResults())
-    cost.bytes += getByteSize(result.getType());
+  cost.bytes = getByteSize(op->getOperands()) + getByteSize(op->getResults());
   if (auto model = dyn_cast<CostOpInterface>(op)) {
     cost.flops = model.getFlops();
     cost.fusable = model.isFusable();

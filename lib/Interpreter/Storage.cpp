@@ -1,4 +1,5 @@
 #include "Storage.h"
+#include "par/Base/TypeSize.h"
 #include "par/Dialect/Space.h"
 
 using namespace mlir;
@@ -40,10 +41,7 @@ FailureOr<SmallVector<Tensor>> Storage::load(LoadOp load, RunIndex run) {
 void Storage::takeBytes(BufferOp buffer, int64_t slot) {
   if (!buffer.getAt())
     return;
-  auto bytes = [](BufferOp of) {
-    RankedTensorType type = of.getTensorType();
-    return type.getNumElements() * ((type.getElementTypeBitWidth() + 7) / 8);
-  };
+  auto bytes = [](BufferOp of) { return getByteSize(of.getTensorType()); };
   int64_t begin = (*buffer.getAt())[slot], end = begin + bytes(buffer);
   for (auto &[key, other] : slots) {
     auto owner = cast<BufferOp>(key.first);

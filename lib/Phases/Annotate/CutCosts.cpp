@@ -37,8 +37,6 @@ std::vector<OpGroup> groupForCuts(ArrayRef<Operation *> ops, size_t fewest) {
   return modules.size() >= fewest ? modules : groupBy(ops, [](const Provenance &from) { return from.path; });
 }
 
-static int64_t bytesOf(Value value) { return getByteSize(value.getType()); }
-
 int64_t flopsOf(Operation *op) {
   auto cost = dyn_cast<CostOpInterface>(op);
   return cost ? cost.getFlops() : 0;
@@ -105,7 +103,7 @@ private:
       groupOf[op] = index;
       int64_t bytes = 0;
       for (Value value : llvm::concat<Value>(llvm::to_vector(op->getOperands()), llvm::to_vector(op->getResults())))
-        bytes += bytesOf(value);
+        bytes += getByteSize(value);
       int64_t share = microbatches * ranks;
       int64_t time = hardware.localTime(flopsOf(op) / share, bytes / share), backward = flow.backward(op);
       node.forward += time;
@@ -113,7 +111,7 @@ private:
       node.backward += time * (backward && recomputes ? backward + 1 : backward);
       for (Value result : op->getResults())
         if (!recomputes && flow.isSaved(result))
-          node.saved += bytesOf(result) / share;
+          node.saved += getByteSize(result) / share;
       for (Value operand : op->getOperands())
         if (auto read = operand.getDefiningOp<ReadOp>())
           readers[read].push_back(index);
@@ -134,7 +132,7 @@ private:
         users.erase(llvm::unique(users), users.end());
         CutValue value;
         value.name = "v" + std::to_string(problem.values.size());
-        value.bytes = bytesOf(result) / (microbatches * over);
+        value.bytes = getByteSize(result) / (microbatches * over);
         value.producer = index;
         value.users.assign(users.begin(), users.end());
         problem.values.push_back(value);
@@ -152,14 +150,14 @@ private:
           copies = 2 + optimizer->getStates().size();
       llvm::sort(users);
       users.erase(llvm::unique(users), users.end());
-      int64_t held = bytesOf(read->getResult(0)) * copies / tensor;
+      int64_t held = getByteSize(read->getResult(0)) * copies / tensor;
       if (users.size() == 1) {
         problem.nodes[users.front()].weights += held;
         continue;
       }
       CutValue value;
       value.name = "w" + std::to_string(problem.values.size());
-      value.bytes = bytesOf(read->getResult(0)) / tensor;
+      value.bytes = getByteSize(read->getResult(0)) / tensor;
       value.held = held;
       value.users.assign(users.begin(), users.end());
       problem.values.push_back(value);

@@ -97,7 +97,7 @@ format::Operand ProgramEmitter::pieceOf(format::Access access, Value value, Piec
   if (piece.blocks == 1)
     return part(access, buffer, 0, type);
   type = type.clone(type.getShape().drop_front());
-  return part(access, buffer, piece.block * getBytes(type), type);
+  return part(access, buffer, piece.block * getByteSize(type), type);
 }
 
 /// A gather, scatter or exchange of one piece.

@@ -206,7 +206,7 @@ LogicalResult ProgramEmitter::emitBuiltin(LaunchOp launch, KernelOp kernel) {
     made.tiles = call->getTiles();
     made.imms = call->immediates.size();
     for (const BuiltinValue &operand : call->operands) {
-      auto bytes = getBytes(cast<RankedTensorType>(valueOf(launch, operand).getType()));
+      auto bytes = getByteSize(cast<RankedTensorType>(valueOf(launch, operand).getType()));
       made.operands.push_back({accessOf(operand.access), static_cast<uint64_t>(bytes)});
     }
     out.kernels.push_back(std::move(made));
@@ -234,7 +234,8 @@ void ProgramEmitter::emitFill(LaunchOp launch) {
                    after = getTensorType(launch.getResult(0).getType());
   int64_t added = after.getNumElements() - before.getNumElements();
   format::Instruction &fill = append(launch, format::Op::Fill);
-  fill.operands = {part(format::Access::Write, bufferOf(launch.getResult(0)), getBytes(before), after.clone({added}))};
+  fill.operands = {
+      part(format::Access::Write, bufferOf(launch.getResult(0)), getByteSize(before), after.clone({added}))};
   fill.n = added;
 }
 

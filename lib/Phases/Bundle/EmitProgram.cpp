@@ -136,7 +136,7 @@ format::Operand ProgramEmitter::part(format::Access access, BufferOp buffer, uin
   format::Operand made = operand(access, buffer);
   if (offset == 0 && type.getNumElements() == buffer.getTensorType().getNumElements())
     return made;
-  std::string name = (out.buffers[made.buffer].name + "." + Twine(offset) + "." + Twine(getBytes(type))).str();
+  std::string name = (out.buffers[made.buffer].name + "." + Twine(offset) + "." + Twine(getByteSize(type))).str();
   uint32_t known = out.findBuffer(name);
   if (known == format::noIndex) {
     format::Buffer alias = out.buffers[made.buffer];

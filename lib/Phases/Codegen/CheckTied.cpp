@@ -21,7 +21,7 @@ static bool precedes(const KernelPlan &plan, const Nest &reader, const Nest &wri
   ArrayRef<int64_t> shape = shapeOf(read.source), written = shapeOf(writer.value());
   if (&reader == &writer && !reader.isReduction())
     return read.address == writtenAddress(writer);
-  bool single = plan.bytesPerRow(writer) == elementBytes(getElementTypeOrSelf(writer.value().getType()));
+  bool single = plan.bytesPerRow(writer) == getElementBytes(getElementTypeOrSelf(writer.value().getType()));
   if (&reader >= &writer && !single)
     return false;
   for (size_t row = 0; row < plan.rows.size(); ++row) {

@@ -59,7 +59,7 @@ void takeKeys(KernelInfo &info, KernelOp kernel) {
 
 uint64_t bytesOf(Type type) {
   auto tensor = cast<RankedTensorType>(type);
-  return tensor.getNumElements() * codegen::elementBytes(tensor.getElementType());
+  return tensor.getNumElements() * getElementBytes(tensor.getElementType());
 }
 
 /// Operands in ABI order; which buffer each argument and result has.

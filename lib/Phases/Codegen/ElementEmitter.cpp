@@ -177,7 +177,7 @@ Value ElementEmitter::readNest(const Nest &nest, ArrayRef<AffineExpr> index, Aff
   if (nest.place == Place::Result)
     return loadAt(pointer(buffers.results[nest.results.front()]), element, address,
                   ShapedType::getNumElements(shapeOf(value)));
-  return loadAt(baseOf(nest), element, nest.addressInRow(index), plan.bytesPerRow(nest) / elementBytes(element));
+  return loadAt(baseOf(nest), element, nest.addressInRow(index), plan.bytesPerRow(nest) / getElementBytes(element));
 }
 
 Value ElementEmitter::baseOf(const Nest &nest) {

@@ -26,8 +26,6 @@ static constexpr int64_t fewToSort = 256;
 /// Steps that take as long as one that waits for what the step before it has stored, where threads are many.
 static constexpr int64_t waits = 16;
 
-uint64_t elementBytes(Type element) { return std::max(1u, element.getIntOrFloatBitWidth() / 8); }
-
 SmallVector<int64_t> loopSizes(linalg::GenericOp op) {
   // linalg takes a loop's size from the first operand that it indexes; a slice from 0 reads a part of that.
   SmallVector<int64_t> sizes = op.getStaticLoopRanges();
@@ -66,7 +64,7 @@ AffineExpr Nest::addressInRow(ArrayRef<AffineExpr> index) const {
 }
 
 uint64_t KernelPlan::bytesPerRow(const Nest &nest) const {
-  uint64_t bytes = elementBytes(getElementTypeOrSelf(nest.value().getType()));
+  uint64_t bytes = getElementBytes(getElementTypeOrSelf(nest.value().getType()));
   for (auto [dim, size] : llvm::enumerate(shapeOf(nest.value())))
     if (!llvm::is_contained(nest.rowDims, dim))
       bytes *= size;
@@ -74,7 +72,7 @@ uint64_t KernelPlan::bytesPerRow(const Nest &nest) const {
 }
 
 bool KernelPlan::isSingle(const Nest &nest) const {
-  return bytesPerRow(nest) == elementBytes(getElementTypeOrSelf(nest.value().getType()));
+  return bytesPerRow(nest) == getElementBytes(getElementTypeOrSelf(nest.value().getType()));
 }
 
 /// Whether the nest reads a tensor of about its result's size one by one along row loop `row`, and far apart along the
@@ -362,7 +360,7 @@ private:
       uint64_t bytes = out.bytesPerRow(nest);
       if (!nest.results.empty())
         nest.place = Place::Result;
-      else if (bytes == elementBytes(getElementTypeOrSelf(value.getType())))
+      else if (bytes == getElementBytes(getElementTypeOrSelf(value.getType())))
         nest.place = Place::Register;
       else if (stack + bytes <= options.stackLimit) {
         nest.place = Place::Stack;

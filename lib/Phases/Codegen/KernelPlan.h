@@ -2,6 +2,7 @@
 
 #include "Access.h"
 #include "LinearForms.h"
+#include "par/Base/TypeSize.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -96,8 +97,6 @@ struct KernelPlan {
   static constexpr int64_t square = 32;
 };
 
-/// Bytes of an element in memory; booleans take one.
-uint64_t elementBytes(mlir::Type element);
 
 /// What a target wants of a plan.
 struct PlanOptions {

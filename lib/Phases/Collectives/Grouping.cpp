@@ -83,15 +83,8 @@ bool isScalar(Operation *collective) {
 
 bool onlyLeaves(Operation *collective) { return onlyStored(collective); }
 
-static int64_t bytesOf(TypeRange types) {
-  int64_t bytes = 0;
-  for (Type type : types)
-    bytes += getByteSize(type);
-  return bytes;
-}
-
 int64_t bytesOf(Operation *collective) {
-  return std::max(bytesOf(collective->getOperandTypes()), bytesOf(collective->getResultTypes()));
+  return std::max(getByteSize(collective->getOperands()), getByteSize(collective->getResults()));
 }
 
 /// Whether nothing before the load writes its buffer, so that it can stand at the block's begin.

@@ -69,10 +69,9 @@ bool Leveler::isWorth(Operation *collective, const HostLevels &levels) {
   if (always)
     return true;
   format::CollKind kind = *kindOf(collective);
-  int64_t bytes = 0; // of the instruction's n
-  for (Value value :
-       kind == format::CollKind::ReduceScatter ? ValueRange(collective->getResults()) : collective->getOperands())
-    bytes += getByteSize(value.getType());
+  // Of the instruction's n.
+  int64_t bytes = getByteSize(kind == format::CollKind::ReduceScatter ? ValueRange(collective->getResults())
+                                                                      : ValueRange(collective->getOperands()));
   RankGroup group = widestGroup(stage, getAxes(collective->getAttrOfType<ArrayAttr>("axes")), hardware);
   return leveledTime(kind, bytes, stage, levels, hardware) < hardware.collectiveTime(kind, bytes, group);
 }

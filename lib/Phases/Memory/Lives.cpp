@@ -11,18 +11,13 @@ using namespace mlir;
 
 namespace par {
 
-int64_t getBytes(RankedTensorType type) {
-  int64_t width = (type.getElementType().getIntOrFloatBitWidth() + 7) / 8;
-  return type.getNumElements() * width;
-}
-
 ArenaSize getArenaSize(ProgramOp program) {
   ArenaSize size;
   auto end = [&](BufferOp buffer, int64_t from) {
     int64_t last = from;
     if (std::optional<ArrayRef<int64_t>> slots = buffer.getAt())
       for (int64_t at : *slots)
-        last = std::max(last, at + getBytes(buffer.getTensorType()));
+        last = std::max(last, at + getByteSize(buffer.getTensorType()));
     return (last + arenaAlignment - 1) / arenaAlignment * arenaAlignment;
   };
   int64_t whole = 0;

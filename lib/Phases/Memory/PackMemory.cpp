@@ -24,7 +24,7 @@ static int64_t placeAlone(ProgramOp program, bool onHost) {
     SmallVector<int64_t> slots;
     for (uint64_t slot = 0; slot < buffer.getDepth(); ++slot) {
       slots.push_back(at);
-      at += align(getBytes(buffer.getTensorType()));
+      at += align(getByteSize(buffer.getTensorType()));
     }
     buffer.setAt(slots);
   }
@@ -57,7 +57,7 @@ static FailureOr<int64_t> placePool(ProgramOp program, int64_t base) {
       // A slot that no run touches still needs a place in the table.
       std::vector<Life> mine = found == lives.end() ? std::vector<Life>{{0, 1}} : merge(found->second);
       problem.items.push_back(
-          {buffer.getSymName().str() + "." + std::to_string(slot), getBytes(buffer.getTensorType()), mine});
+          {buffer.getSymName().str() + "." + std::to_string(slot), getByteSize(buffer.getTensorType()), mine});
       slots.push_back({buffer, static_cast<int64_t>(slot)});
     }
   llvm::Expected<Packing> packing = problem.solve();

@@ -4,6 +4,7 @@
 //
 //     [R * s, n] cut over "b", "a" (mesh: "a", "b")  ->  [b, a, s, n]  ->  [a, b, s, n]  ->  [a * b, s, n]
 #include "par/Phases/Partition/Reshard.h"
+#include "par/Base/TypeSize.h"
 
 #include "par/Phases/Propagate/FactorAxes.h"
 
@@ -52,7 +53,7 @@ const ReshardPath &ReshardPaths::find(RankedTensorType global, ShardingAttr from
   ReshardProblem problem;
   problem.hardware = hardware;
   problem.ranks = ranks;
-  problem.element = (global.getElementTypeBitWidth() + 7) / 8;
+  problem.element = getElementBytes(global.getElementType());
   for (auto [name, size] : llvm::zip(mesh.getNames(), mesh.getSizes()))
     problem.axes.push_back({name.str(), size});
   for (int64_t dim = 0; dim < global.getRank(); ++dim)

@@ -29,10 +29,8 @@ static bool isCutBy(ArrayRef<Axes> dims, const Axes &axes) {
   });
 }
 
-static int64_t bytesOf(Value value) { return getByteSize(cast<RankedTensorType>(value.getType())); }
-
 /// An all-reduce moves what it reduces twice, a reduce-scatter once.
-static int64_t reductionBytes(Value value, bool cut) { return cut ? bytesOf(value) : 2 * bytesOf(value); }
+static int64_t reductionBytes(Value value, bool cut) { return cut ? getByteSize(value) : 2 * getByteSize(value); }
 
 /// The arguments by which other fragments read what a fragment returns; nothing if anything else reads it, or a
 /// fragment that runs several times, which may be handed what is no sum.

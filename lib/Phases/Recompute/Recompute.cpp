@@ -3,6 +3,7 @@
 #include "par/Phases/Recompute/Recompute.h"
 #include "FragmentPair.h"
 #include "par/Base/Provenance.h"
+#include "par/Base/TypeSize.h"
 #include "par/Dialect/Calls.h"
 #include "par/Phases/Recompute/Passes.h"
 #include "par/Plan/Language/Pattern.h"
@@ -80,10 +81,7 @@ SmallVector<StageResiduals> summarizeResiduals(ModuleOp module, StringRef schedu
     StageResiduals &stage = result.emplace_back();
     stage.stage = pair.getForward().getStage().str();
     stage.inFlight = countInFlight(pair, schedule);
-    for (Value value : pair.getResiduals()) {
-      auto type = cast<RankedTensorType>(value.getType());
-      stage.savedBytes += type.getNumElements() * std::max<int64_t>(type.getElementTypeBitWidth() / 8, 1);
-    }
+    stage.savedBytes = getByteSize(pair.getResiduals().getArrayRef());
   }
   std::map<std::string, unsigned> order;
   for (auto [index, stage] : llvm::enumerate(module.getOps<StageOp>()))

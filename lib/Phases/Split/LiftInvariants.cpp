@@ -45,13 +45,6 @@ private:
 
 } // namespace
 
-static int64_t bytesOf(ValueRange values) {
-  int64_t bytes = 0;
-  for (Value value : values)
-    bytes += getByteSize(value.getType());
-  return bytes;
-}
-
 void Lifter::find() {
   for (Operation &op : body().without_terminator()) {
     if (!isTensorOp(&op) || isa<CotangentOp>(op) || !isMemoryEffectFree(&op))
@@ -79,8 +72,8 @@ void Lifter::find() {
 /// is made of.
 bool Lifter::isWorth(Operation *op, const Cone &cone) {
   bool computes = op->hasTrait<OpTrait::Elementwise>() || getCost(op).flops > 0;
-  int64_t bytes = bytesOf(op->getResults());
-  return computes && bytes >= minBytes && bytes <= bytesOf(cone.sources.getArrayRef());
+  int64_t bytes = getByteSize(op->getResults());
+  return computes && bytes >= minBytes && bytes <= getByteSize(cone.sources.getArrayRef());
 }
 
 /// All of a stage or nothing, so that its equal layers stay equal.

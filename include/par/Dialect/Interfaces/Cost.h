@@ -1,5 +1,6 @@
 #pragma once
 
+#include "par/Base/TypeSize.h"
 #include "par/Dialect/Par.h"
 
 #include "par/Dialect/Interfaces/Cost.h.inc"
@@ -18,8 +19,5 @@ OpCost getCost(mlir::Operation *op);
 
 /// Whether an op moves elements and computes nothing.
 bool movesElements(mlir::Operation *op);
-
-/// Bytes of a tensor in memory, where a boolean takes one; 0 of what is no tensor.
-int64_t getByteSize(mlir::Type type);
 
 } // namespace par

@@ -1,13 +1,11 @@
 #pragma once
 
+#include "par/Base/TypeSize.h"
 #include "par/Dialect/Par.h"
 
 #include <map>
 
 namespace par {
-
-/// Bytes of one slot: an i1 takes a byte.
-int64_t getBytes(mlir::RankedTensorType type);
 
 /// Offsets are multiples of this.
 inline constexpr int64_t arenaAlignment = 256;

@@ -24,7 +24,7 @@ SmallVector<unsigned> sharedLoops(const Nest &nest) {
 unsigned elementsInOrder(const KernelPlan &plan) {
   uint64_t narrowest = 8;
   auto see = [&](Value value) {
-    narrowest = std::min(narrowest, codegen::elementBytes(getElementTypeOrSelf(value.getType())));
+    narrowest = std::min(narrowest, getElementBytes(getElementTypeOrSelf(value.getType())));
   };
   for (const Nest &nest : plan.nests) {
     if (!nest.results.empty())

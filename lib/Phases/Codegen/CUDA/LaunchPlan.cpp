@@ -71,7 +71,7 @@ RowWork measure(const KernelPlan &plan) {
 unsigned elementsOfAccess(const KernelPlan &plan) {
   uint64_t narrowest = 8;
   auto see = [&](Value value) {
-    narrowest = std::min(narrowest, codegen::elementBytes(getElementTypeOrSelf(value.getType())));
+    narrowest = std::min(narrowest, getElementBytes(getElementTypeOrSelf(value.getType())));
   };
   for (const Nest &nest : plan.nests) {
     see(nest.value());
