@@ -1,4 +1,5 @@
 #include "Phases.h"
+#include "par/Phases/Decompose/Passes.h"
 
 #include "par/Driver/Compile.h"
 #include "par/Phases/Collectives/Passes.h"
@@ -16,8 +17,8 @@ using namespace mlir;
 namespace par {
 
 ArrayRef<StringRef> phaseNames() {
-  static constexpr StringRef names[] = {"import",    "annotate", "train",   "split",       "propagate", "partition",
-                                        "recompute", "schedule", "kernels", "collectives", "memory"};
+  static constexpr StringRef names[] = {"import",    "annotate",  "train",    "split",   "propagate",   "partition",
+                                        "recompute", "decompose", "schedule", "kernels", "collectives", "memory"};
   return names;
 }
 
@@ -120,13 +121,8 @@ std::vector<Phase> buildPhases(const ModelPlan &model, std::optional<uint64_t> m
   DecomposeCollectivesPassOptions decompose{*plan.collectives.decompose, *plan.target.hardware};
   if (!*plan.collectives.overlap && decompose.chunks == 0)
     decompose.chunks = 1; // nothing would run beside them
-  phases.push_back({"schedule", [schedule, decompose](OpPassManager &manager) {
-                      manager.addPass(createDecomposeCollectivesPass(decompose));
-                      // What the runtime's collectives want of their operands, while fragments can be
-                      // rewritten.
-                      manager.addPass(createFlattenCollectivesPass());
-                      buildSchedulePipeline(manager, schedule);
-                    }});
+  phases.push_back({"decompose", [decompose](OpPassManager &manager) { buildDecomposePipeline(manager, decompose); }});
+  phases.push_back({"schedule", [schedule](OpPassManager &manager) { buildSchedulePipeline(manager, schedule); }});
   phases.push_back(
       {"kernels", [device = *plan.target.device](OpPassManager &manager) { buildKernelsPipeline(manager, device); }});
   phases.push_back(collectivesPhase(plan));

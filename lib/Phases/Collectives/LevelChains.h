@@ -1,7 +1,7 @@
 #pragma once
 
-#include "HostLevels.h"
 #include "par/Dialect/Beside.h"
+#include "par/Phases/Decompose/HostLevels.h"
 
 namespace par {
 

@@ -8,17 +8,17 @@
 // It does not: follow a value through other ops to a product; cut what starts at the fragment's begin or ends at its
 // end, which runs beside compute without chunks; move the ends of collectives (-par-split-collectives does, for all).
 #include "Chunks.h"
-#include "HostLevels.h"
 #include "PairTime.h"
 #include "par/Dialect/Interfaces/Cost.h"
-#include "par/Phases/Collectives/Passes.h"
+#include "par/Phases/Decompose/HostLevels.h"
+#include "par/Phases/Decompose/Passes.h"
 
 using namespace mlir;
 
 namespace par {
 
 #define GEN_PASS_DEF_DECOMPOSECOLLECTIVESPASS
-#include "par/Phases/Collectives/Passes.h.inc"
+#include "par/Phases/Decompose/Passes.h.inc"
 
 namespace {
 

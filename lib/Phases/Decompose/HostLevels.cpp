@@ -1,4 +1,4 @@
-#include "HostLevels.h"
+#include "par/Phases/Decompose/HostLevels.h"
 
 using namespace mlir;
 

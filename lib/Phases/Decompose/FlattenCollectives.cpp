@@ -1,12 +1,12 @@
 #include "par/Dialect/Par.h"
-#include "par/Phases/Collectives/Passes.h"
+#include "par/Phases/Decompose/Passes.h"
 
 using namespace mlir;
 
 namespace par {
 
 #define GEN_PASS_DEF_FLATTENCOLLECTIVESPASS
-#include "par/Phases/Collectives/Passes.h.inc"
+#include "par/Phases/Decompose/Passes.h.inc"
 
 /// The value with dim `from` moved to place `to`.
 static Value moveDim(OpBuilder &builder, Location loc, Value value, int64_t from, int64_t to) {
