@@ -59,25 +59,16 @@ static OffloadPassOptions offloadOptions(const ModelPlan &model, PlanErrors &kno
 }
 
 static Phase collectivesPhase(const Plan &plan) {
-  BucketCollectivesPassOptions bucket;
-  bucket.bytes = *plan.collectives.bucket;
-  SplitCollectivesPassOptions beside;
   // A GPU gathers beside its products: a second group covers for a small product. The core of a rank does one or the
   // other.
-  beside.window = *plan.target.device == "cuda" ? 2 : 1;
-  LevelCollectivesPassOptions levels{*plan.collectives.algorithm == "hierarchical", *plan.target.hardware,
-                                     plan.collectives.algorithm.origin.place()};
-  return {"collectives", [bucket, beside, levels, overlap = *plan.collectives.overlap](OpPassManager &manager) {
-            manager.addPass(createBucketCollectivesPass(bucket));
-            if (overlap) {
-              manager.addPass(createOverlapCollectivesPass());
-              manager.addPass(createSplitCollectivesPass(beside));
-            }
-            manager.addPass(createLevelCollectivesPass(levels));
-            VerifyCollectivesPassOptions verify;
-            verify.overlap = overlap;
-            manager.addPass(createVerifyCollectivesPass(verify));
-          }};
+  unsigned window = *plan.target.device == "cuda" ? 2 : 1;
+  CollectivesOptions options{static_cast<int64_t>(*plan.collectives.bucket),
+                             *plan.collectives.overlap,
+                             window,
+                             *plan.collectives.algorithm == "hierarchical",
+                             *plan.target.hardware,
+                             plan.collectives.algorithm.origin.place()};
+  return {"collectives", [options](OpPassManager &manager) { buildCollectivesPipeline(manager, options); }};
 }
 
 std::vector<Phase> buildPhases(const ModelPlan &model, std::optional<uint64_t> memory) {

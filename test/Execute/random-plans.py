@@ -333,7 +333,7 @@ class Case:
                 "par-form-fragments",
                 "canonicalize", "cse", "par-verify-split", propagate, expand, "canonicalize", "par-drop-absent-axes",
                 "par-verify-propagate", "par-nest-transfers", "par-partition-fragments", "par-verify-partition",
-                "par-recompute" + recompute, f"par-split-backward{{schedule={self.schedule or '1f1b'}}}",
+                "par-recompute-values" + recompute, f"par-split-backward{{schedule={self.schedule or '1f1b'}}}",
                 "par-verify-recompute",
                 "par-flatten-collectives",
                 f"par-build-programs{{schedule={self.schedule or choose.choice(['1f1b', 'gpipe'])}}}",

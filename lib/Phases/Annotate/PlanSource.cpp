@@ -108,13 +108,4 @@ NameTable namesOfModule(ModuleOp module) {
   return names;
 }
 
-void buildAnnotatePipeline(OpPassManager &manager, const ModelPlan &plan) {
-  manager.addPass(createCreateStagesPass(plan));
-  manager.addPass(createAnnotateVariablesPass(plan));
-  manager.addPass(createConstrainValuesPass(plan));
-  // Behind the constraints, so that these are on stages too.
-  manager.addPass(createCutStagesPass(plan));
-  manager.addPass(createVerifyAnnotatePass());
-}
-
 } // namespace par

@@ -90,23 +90,4 @@ struct InlineFragmentsPass : impl::InlineFragmentsPassBase<InlineFragmentsPass> 
 };
 } // namespace
 
-void buildKernelsPipeline(OpPassManager &manager, const std::string &device) {
-  manager.addPass(createInlineFragmentsPass());
-  manager.addPass(createExpandProductsPass({device}));
-  manager.addPass(createExpandConvolutionsPass());
-  if (device == "cuda") {
-    manager.addPass(createSeparateStridesPass());
-    manager.addPass(createJoinPadsPass());
-  }
-  manager.addPass(createKeepHeadsPass());
-  manager.addPass(createChainSumsPass());
-  if (device == "cuda")
-    manager.addPass(createAlignRowsPass());
-  manager.addPass(createWidenArithmeticPass({device}));
-  FormKernelsPassOptions form;
-  form.device = device;
-  manager.addPass(createFormKernelsPass(form));
-  manager.addPass(createVerifyKernelsPass());
-}
-
 } // namespace par

@@ -83,16 +83,4 @@ struct VerifyMemoryPass : impl::VerifyMemoryPassBase<VerifyMemoryPass> {
 };
 } // namespace
 
-void buildMemoryPipeline(OpPassManager &manager, const MemoryOptions &options) {
-  AssignBuffersPassOptions assign;
-  assign.growState = !options.offload; // copies between device and host are of a state's own rows
-  manager.addPass(createAssignBuffersPass(assign));
-  if (options.offload)
-    manager.addPass(createOffloadPass(*options.offload));
-  PackMemoryPassOptions pack;
-  pack.limit = options.limit;
-  manager.addPass(createPackMemoryPass(pack));
-  manager.addPass(createVerifyMemoryPass());
-}
-
 } // namespace par

@@ -36,17 +36,4 @@ struct VerifyPartitionPass : impl::VerifyPartitionPassBase<VerifyPartitionPass> 
 };
 } // namespace
 
-void buildPartitionPipeline(OpPassManager &manager, const PartitionOptions &options) {
-  manager.addPass(createNestTransfersPass());
-  PartitionFragmentsPassOptions priced;
-  priced.hardware = options.hardware;
-  manager.addPass(createPartitionFragmentsPass(priced));
-  if (options.mixed)
-    manager.addPass(createNarrowActivationsPass());
-  if (options.accumulate != "f32" || options.reduce != "f32")
-    manager.addPass(createNarrowGradientsPass({options.accumulate, options.reduce}));
-  manager.addPass(createVerifyPartitionPass());
-  manager.addPass(createVerifyInvariantsPass({options.parameterAxes, options.gatherOnce}));
-}
-
 } // namespace par

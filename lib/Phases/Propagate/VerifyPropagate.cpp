@@ -65,13 +65,4 @@ struct VerifyPropagatePass : impl::VerifyPropagatePassBase<VerifyPropagatePass> 
 };
 } // namespace
 
-void buildPropagatePipeline(OpPassManager &manager, const PropagateOptions &options) {
-  manager.addPass(createPropagateShardingsPass({options.batchAxes, options.parameterAxes, options.gradientAxes,
-                                                options.stateAxes, options.minSize, options.gatherOnce}));
-  manager.addPass(createExpandCompositesPass({options.batchAxes, options.parameterAxes, options.gradientAxes,
-                                              options.stateAxes, options.minSize, options.gatherOnce}));
-  manager.addPass(createDropAbsentAxesPass());
-  manager.addPass(createVerifyPropagatePass());
-}
-
 } // namespace par

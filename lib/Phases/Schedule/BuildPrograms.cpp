@@ -142,9 +142,4 @@ struct BuildProgramsPass : impl::BuildProgramsPassBase<BuildProgramsPass> {
 };
 } // namespace
 
-void buildSchedulePipeline(OpPassManager &manager, const BuildProgramsPassOptions &options) {
-  manager.addPass(createBuildProgramsPass(options));
-  manager.addPass(createVerifySchedulePass());
-}
-
 } // namespace par

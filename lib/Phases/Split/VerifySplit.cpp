@@ -1,7 +1,6 @@
 #include "par/Dialect/Par.h"
 #include "par/Phases/Split/Passes.h"
 
-#include "mlir/Transforms/Passes.h"
 
 using namespace mlir;
 
@@ -45,28 +44,5 @@ struct VerifySplitPass : impl::VerifySplitPassBase<VerifySplitPass> {
   }
 };
 } // namespace
-
-void buildSplitPipeline(OpPassManager &manager, const SplitOptions &options) {
-  manager.addPass(createDistributeGradientsPass());
-  SliceMicrobatchesPassOptions slice;
-  slice.microbatches = options.microbatches;
-  manager.addPass(createSliceMicrobatchesPass(slice));
-  manager.addPass(createAssignStagesPass());
-  if (options.behind.empty()) { // else what is made of a version of the weights is made where that one is used
-    LiftInvariantsPassOptions lift;
-    lift.maxBytes = options.keptBytes;
-    manager.addPass(createLiftInvariantsPass(lift));
-  }
-  manager.addPass(createFormFragmentsPass());
-  if (!options.behind.empty()) {
-    DelayReadsPassOptions delay;
-    delay.behind.assign(options.behind.begin(), options.behind.end());
-    delay.calls = options.calls;
-    manager.addPass(createDelayReadsPass(delay));
-  }
-  // What Train built once a parameter (norm, clipping factor) a stage now has several times over.
-  manager.addNestedPass<FragmentOp>(createCSEPass());
-  manager.addPass(createVerifySplitPass());
-}
 
 } // namespace par

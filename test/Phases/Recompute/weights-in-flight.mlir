@@ -1,6 +1,6 @@
 // A weight that a product reads in bf16 is kept for the backward where one microbatch is in flight, and converted again where there are several.
-// RUN: par-opt %s --par-recompute=keep-operands --par-verify-recompute=keep-operands | FileCheck %s
-// RUN: par-opt %s --par-check-phases='passes=par-recompute{keep-operands},par-build-programs,par-verify-schedule' > /dev/null
+// RUN: par-opt %s --par-recompute-values=keep-operands --par-verify-recompute=keep-operands | FileCheck %s
+// RUN: par-opt %s --par-check-phases='passes=par-recompute-values{keep-operands},par-build-programs,par-verify-schedule' > /dev/null
 
 // Stage 0 has two in flight: the product's own input is saved, the weight is not.
 // CHECK-LABEL: par.fragment @train.s0.forward

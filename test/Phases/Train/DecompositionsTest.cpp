@@ -48,7 +48,7 @@ TEST_P(DecompositionTest, EqualsTheComposite) {
     OneOp op(session, made, choose);
     ASSERT_TRUE(op);
     Outcome whole = op.evaluate("eval");
-    session.run(*op.module, {+[] { return createDecomposePass(); }});
+    session.run(*op.module, {+[] { return createDecomposeOpsPass(); }});
     EXPECT_FALSE(hasComposites(*op.module));
     expectClose(op.evaluate("eval").outputs.at("y"), whole.outputs.at("y"), 1e-12, "result");
   }
@@ -71,7 +71,7 @@ TEST_P(DecomposedGradientTest, HasTheSameGradientsBeforeAndAfterTrain) {
   for (unsigned round = 0; round < rounds; ++round) {
     SCOPED_TRACE("seed " + std::to_string(seed) + ", round " + std::to_string(round));
     auto differentiate = +[] { return createDifferentiatePass(); };
-    auto decompose = +[] { return createDecomposePass(); };
+    auto decompose = +[] { return createDecomposeOpsPass(); };
     auto whole = gradientsBy(session, GetParam().second, round, {differentiate});
     auto before = gradientsBy(session, GetParam().second, round, {decompose, differentiate});
     auto after = gradientsBy(session, GetParam().second, round, {differentiate, decompose});
@@ -113,7 +113,7 @@ TEST(AttentionGradDecomposition, SharesCotangentsAmongKeysThatAMaskHidesAll) {
                {"m", tensor("tensor<1x1x1x4xf32>", {-1e9, -1e9, -1e9, -1e9})}};
   Tensor shares = tensor("tensor<1x1x4x2xf32>", {1, 2, 1, 2, 1, 2, 1, 2});
   expectClose(evaluate(*module, "eval", {}, inputs).outputs.at("y"), shares, 1e-12, "whole");
-  session.run(*module, {+[] { return createDecomposePass(); }});
+  session.run(*module, {+[] { return createDecomposeOpsPass(); }});
   EXPECT_FALSE(hasComposites(*module));
   expectClose(evaluate(*module, "eval", {}, inputs).outputs.at("y"), shares, 1e-12, "decomposed");
 }

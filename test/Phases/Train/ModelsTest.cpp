@@ -70,10 +70,10 @@ public:
     session.run(*module, [&](OpPassManager &manager) {
       buildImportPipeline(manager);
       if (decomposeBefore)
-        manager.addPass(createDecomposePass());
+        manager.addPass(createDecomposeOpsPass());
       buildTrainPipeline(manager, options);
       if (decomposeAfter)
-        manager.addPass(createDecomposePass());
+        manager.addPass(createDecomposeOpsPass());
     });
     for (auto variable : module->getOps<VariableOp>())
       if (auto source = variable.getSource())

@@ -5,7 +5,7 @@
 // RUN: not par-opt %s --par-mix-precision=compute=f64 2>&1 | FileCheck %s --check-prefix=FAIL
 
 // Without rounding the step means what it meant, also with a backward part.
-// RUN: par-opt %s --par-check-phases='passes=par-mix-precision,par-differentiate,par-widen-sums,par-decompose'
+// RUN: par-opt %s --par-check-phases='passes=par-mix-precision,par-differentiate,par-widen-sums,par-decompose-ops'
 
 // FAIL: error: computes in "f64", expected bf16 or fp16
 

@@ -22,6 +22,8 @@ struct ModelPlan {
 
 /// The phase: passes and gate. The plan outlives the manager.
 void buildAnnotatePipeline(mlir::OpPassManager &manager, const ModelPlan &plan);
+/// `par-opt --par-annotate`.
+void registerAnnotatePipeline();
 
 /// The passes by themselves; without a plan they read the files of their option `plan`.
 std::unique_ptr<mlir::Pass> createCreateStagesPass(const ModelPlan &plan);

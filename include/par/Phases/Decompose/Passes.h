@@ -12,6 +12,8 @@ namespace par {
 
 /// The phase: passes and gate.
 void buildDecomposePipeline(mlir::OpPassManager &manager, const DecomposeCollectivesPassOptions &options = {});
+/// `par-opt --par-decompose`.
+void registerDecomposePipeline();
 
 #define GEN_PASS_REGISTRATION
 #include "par/Phases/Decompose/Passes.h.inc"

@@ -12,5 +12,7 @@ namespace par {
 
 /// What follows the reading of the file: what is carried from call to call, unfolding, and the gate.
 void buildImportPipeline(mlir::OpPassManager &manager, const CarryStatePassOptions &carry = {});
+/// `par-opt --par-import`.
+void registerImportPipeline();
 
 } // namespace par

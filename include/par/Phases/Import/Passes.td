@@ -3,7 +3,7 @@
 
 include "mlir/Pass/PassBase.td"
 
-def ImportPass : Pass<"par-import", "::mlir::ModuleOp"> {
+def ReadOnnxPass : Pass<"par-read-onnx", "::mlir::ModuleOp"> {
   let summary = "reads an ONNX file into an empty module";
   let description = [{
     Expects: an empty module; `model` names an `.onnx` or `.onnx.gz` file.
@@ -16,7 +16,7 @@ def ImportPass : Pass<"par-import", "::mlir::ModuleOp"> {
     Fails: where the file is not ONNX or damaged, a dim has no size, an op is not supported, there is no loss, or
     (with `train`) the exporter folded or merged parameters of its graph signature.
 
-    Example: `par-opt --par-import="model=tiny-gpt.onnx dims=batch=8,seq=128 train=true loss=cross_entropy"` makes
+    Example: `par-opt --par-read-onnx="model=tiny-gpt.onnx dims=batch=8,seq=128 train=true loss=cross_entropy"` makes
     ```
     par.variable @lm_head.weight parameter : tensor<256x128xf32> init "normal(0.02)" source {...}
     par.step @eval(%arg0: tensor<8x128xi64>, %arg1: tensor<8x128xi64>) -> tensor<f32> ...
@@ -171,7 +171,7 @@ def CarryStatePass : Pass<"par-carry-state", "::mlir::ModuleOp"> {
   ];
 }
 
-def CheckImportPass : Pass<"par-check-import", "::mlir::ModuleOp"> {
+def VerifyImportPass : Pass<"par-verify-import", "::mlir::ModuleOp"> {
   let summary = "gate of Import";
   let description = [{
     Expects: what Import leaves.

@@ -11,6 +11,8 @@ namespace par {
 
 /// The phase: fragments into blocks, tensor ops into kernels for `device` (cpu or cuda), gate.
 void buildKernelsPipeline(mlir::OpPassManager &manager, const std::string &device);
+/// `par-opt --par-kernels`.
+void registerKernelsPipeline();
 
 #define GEN_PASS_REGISTRATION
 #include "par/Phases/Kernels/Passes.h.inc"

@@ -14,6 +14,8 @@ struct MemoryOptions {
   std::optional<OffloadPassOptions> offload; ///< what lies in the host's memory; none: nothing
 };
 void buildMemoryPipeline(mlir::OpPassManager &manager, const MemoryOptions &options);
+/// `par-opt --par-memory`.
+void registerMemoryPipeline();
 
 #define GEN_PASS_REGISTRATION
 #include "par/Phases/Memory/Passes.h.inc"

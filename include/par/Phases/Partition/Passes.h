@@ -18,6 +18,8 @@ struct PartitionOptions {
 };
 /// The phase: passes and gate.
 void buildPartitionPipeline(mlir::OpPassManager &manager, const PartitionOptions &options = {});
+/// `par-opt --par-partition`.
+void registerPartitionPipeline();
 
 #define GEN_PASS_REGISTRATION
 #include "par/Phases/Partition/Passes.h.inc"

@@ -24,6 +24,8 @@ struct PropagateOptions {
   llvm::SmallVector<std::string> priorities; ///< of single parameters' shardings, `NAME=N`
 };
 void buildPropagatePipeline(mlir::OpPassManager &manager, const PropagateOptions &options);
+/// `par-opt --par-propagate`.
+void registerPropagatePipeline();
 
 #define GEN_PASS_REGISTRATION
 #include "par/Phases/Propagate/Passes.h.inc"

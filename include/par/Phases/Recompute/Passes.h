@@ -14,6 +14,8 @@ namespace par {
 /// The phase: pass and gate. `schedule` says how many microbatches a stage has in flight.
 void buildRecomputePipeline(mlir::OpPassManager &manager, const PlanRecompute &recompute, llvm::StringRef schedule,
                             llvm::StringRef device);
+/// `par-opt --par-recompute`.
+void registerRecomputePipeline();
 
 #define GEN_PASS_REGISTRATION
 #include "par/Phases/Recompute/Passes.h.inc"

@@ -3,7 +3,7 @@
 
 include "mlir/Pass/PassBase.td"
 
-def RecomputePass : Pass<"par-recompute", "::mlir::ModuleOp"> {
+def RecomputeValuesPass : Pass<"par-recompute-values", "::mlir::ModuleOp"> {
   let summary = "moves the cut between forward and backward: what is saved, what is computed again";
   let description = [{
     Expects: local fragments (after Partition), where the backward takes whatever it needs of the forward. Leaves: the

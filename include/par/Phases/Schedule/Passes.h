@@ -11,6 +11,8 @@ namespace par {
 
 /// The phase: pass and gate.
 void buildSchedulePipeline(mlir::OpPassManager &manager, const BuildProgramsPassOptions &options);
+/// `par-opt --par-schedule`.
+void registerSchedulePipeline();
 
 #define GEN_PASS_REGISTRATION
 #include "par/Phases/Schedule/Passes.h.inc"

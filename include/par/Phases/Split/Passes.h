@@ -22,6 +22,8 @@ struct SplitOptions {
   int64_t calls = 1;
 };
 void buildSplitPipeline(mlir::OpPassManager &manager, const SplitOptions &options);
+/// `par-opt --par-split`.
+void registerSplitPipeline();
 
 #define GEN_PASS_REGISTRATION
 #include "par/Phases/Split/Passes.h.inc"

@@ -54,6 +54,8 @@ void buildPrecisionPipeline(mlir::OpPassManager &manager, const TrainOptions &op
 
 /// The phase: passes and gate.
 void buildTrainPipeline(mlir::OpPassManager &manager, const TrainOptions &options);
+/// `par-opt --par-train`.
+void registerTrainPipeline();
 
 #define GEN_PASS_REGISTRATION
 #include "par/Phases/Train/Passes.h.inc"

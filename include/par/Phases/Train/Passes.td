@@ -281,7 +281,7 @@ def SkipOverflowPass : Pass<"par-skip-overflow", "::mlir::ModuleOp"> {
   let options = [Option<"growth", "growth", "int64_t", "2000", "good steps until the scale doubles; 0: it stays">];
 }
 
-def DecomposePass : Pass<"par-decompose", "::mlir::ModuleOp"> {
+def DecomposeOpsPass : Pass<"par-decompose-ops", "::mlir::ModuleOp"> {
   let summary = "takes every composite apart";
   let description = [{
     Expects: steps or fragments of tensor ops.

@@ -15,6 +15,6 @@ for part in re.split(r"^#--- ", open(sys.argv[1]).read(), flags=re.M)[1:]:
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(encode(lines))
     options = "".join(line.removeprefix("options") for line in lines if line.startswith("options "))
-    run = subprocess.run(["par-opt", f"--par-import=model={file.name}{options}", "-"], input="module {}", text=True,
+    run = subprocess.run(["par-opt", f"--par-read-onnx=model={file.name}{options}", "-"], input="module {}", text=True,
                          cwd=file.parent, capture_output=True)
     print(f"{run.stderr}{name}: exit status {run.returncode}", flush=True)

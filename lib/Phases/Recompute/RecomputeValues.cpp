@@ -13,7 +13,7 @@ using namespace mlir;
 
 namespace par {
 
-#define GEN_PASS_DEF_RECOMPUTEPASS
+#define GEN_PASS_DEF_RECOMPUTEVALUESPASS
 #include "par/Phases/Recompute/Passes.h.inc"
 
 /// The outermost module around an op that matches a pattern; "" if none does.
@@ -102,7 +102,7 @@ static void sink(FragmentPair &pair, bool keepOperands, int64_t inFlight) {
 }
 
 namespace {
-struct RecomputePass : impl::RecomputePassBase<RecomputePass> {
+struct RecomputeValuesPass : impl::RecomputeValuesPassBase<RecomputeValuesPass> {
   using Base::Base;
 
   LogicalResult parse(SmallVectorImpl<NamePattern> &patterns) {
@@ -139,19 +139,5 @@ struct RecomputePass : impl::RecomputePassBase<RecomputePass> {
   }
 };
 } // namespace
-
-void buildRecomputePipeline(OpPassManager &manager, const PlanRecompute &recompute, StringRef schedule,
-                            StringRef device) {
-  static constexpr const char *modes[] = {"none", "full", "each"};
-  RecomputePassOptions options;
-  options.mode = modes[*recompute.kind];
-  options.schedule = schedule.str();
-  if (recompute.each)
-    options.each = {recompute.each->pattern.text().str()};
-  options.keepOperands = device == "cuda";
-  manager.addPass(createRecomputePass(options));
-  manager.addPass(createSplitBackwardPass({schedule.str()}));
-  manager.addPass(createVerifyRecomputePass({options.keepOperands}));
-}
 
 } // namespace par

@@ -1,6 +1,6 @@
 // Composites are taken apart into simpler ops on the same stage; the classes of a cross-entropy are only reduced over
 // and picked from.
-// RUN: par-opt %s --par-decompose | FileCheck %s
+// RUN: par-opt %s --par-decompose-ops | FileCheck %s
 
 // CHECK-LABEL: par.step @softmax
 // CHECK: [[M:%.*]] = par.reduce{{ +}}max %arg0 dims [1] {stage = 3 : i64}

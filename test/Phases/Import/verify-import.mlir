@@ -1,6 +1,6 @@
 // What Import leaves passes its gate; what later phases make does not.
-// RUN: echo "module {}" | par-opt --par-import="model=%models/mlp/model.onnx train=true" --par-unfold-dims --par-check-import -
-// RUN: par-opt --par-check-import --split-input-file --verify-diagnostics %s
+// RUN: echo "module {}" | par-opt --par-read-onnx="model=%models/mlp/model.onnx train=true" --par-unfold-dims --par-verify-import -
+// RUN: par-opt --par-verify-import --split-input-file --verify-diagnostics %s
 
 // expected-error@below {{has no step after Import}}
 module {}

@@ -6,7 +6,7 @@ using namespace mlir;
 
 namespace par {
 
-#define GEN_PASS_DEF_DECOMPOSEPASS
+#define GEN_PASS_DEF_DECOMPOSEOPSPASS
 #include "par/Phases/Train/Passes.h.inc"
 
 /// Gives what `op` is taken apart into its stage.
@@ -26,7 +26,7 @@ static void decompose(DecomposableOpInterface op) {
 }
 
 namespace {
-struct DecomposePass : impl::DecomposePassBase<DecomposePass> {
+struct DecomposeOpsPass : impl::DecomposeOpsPassBase<DecomposeOpsPass> {
   void runOnOperation() override {
     SmallVector<DecomposableOpInterface> composites;
     getOperation().walk([&](DecomposableOpInterface op) { composites.push_back(op); });

@@ -1,6 +1,6 @@
 // PyTorch's GPT-2 becomes a step on one device whose batch dim is a dim of every activation.
-// RUN: echo "module {}" | par-opt --par-import="model=%models/gpt2/model.onnx train=true" - | FileCheck %s
-// RUN: echo "module {}" | par-opt --par-import="model=%models/gpt2/model.onnx train=true" -mlir-print-debuginfo - \
+// RUN: echo "module {}" | par-opt --par-read-onnx="model=%models/gpt2/model.onnx train=true" - | FileCheck %s
+// RUN: echo "module {}" | par-opt --par-read-onnx="model=%models/gpt2/model.onnx train=true" -mlir-print-debuginfo - \
 // RUN:   | FileCheck %s --check-prefix=LOC
 
 // Weights are variables that say where their values lie; the tied embedding is one of them, read once.

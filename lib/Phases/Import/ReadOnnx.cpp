@@ -5,15 +5,15 @@
 
 namespace par {
 
-#define GEN_PASS_DEF_IMPORTPASS
+#define GEN_PASS_DEF_READONNXPASS
 #include "par/Phases/Import/Passes.h.inc"
 
 using namespace mlir;
 
 namespace {
 
-struct ImportPass : impl::ImportPassBase<ImportPass> {
-  using ImportPassBase::ImportPassBase;
+struct ReadOnnxPass : impl::ReadOnnxPassBase<ReadOnnxPass> {
+  using ReadOnnxPassBase::ReadOnnxPassBase;
 
   /// Fills a map from options of the form `key=value`; false at one that is not.
   template <class Add>
@@ -96,15 +96,5 @@ struct ImportPass : impl::ImportPassBase<ImportPass> {
 };
 
 } // namespace
-
-void buildImportPipeline(OpPassManager &manager, const CarryStatePassOptions &carry) {
-  // No canonicalization here: it would merge the constants of different layers, which may lie on different stages.
-  manager.addPass(createCarryStatePass(carry));
-  manager.addPass(createFoldEmptyValuesPass());
-  manager.addPass(createIgnoreCutPositionsPass());
-  manager.addPass(createUnfoldDimsPass());
-  manager.addPass(createSplitMergedDimsPass());
-  manager.addPass(createCheckImportPass());
-}
 
 } // namespace par

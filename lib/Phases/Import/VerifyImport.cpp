@@ -3,7 +3,7 @@
 
 namespace par {
 
-#define GEN_PASS_DEF_CHECKIMPORTPASS
+#define GEN_PASS_DEF_VERIFYIMPORTPASS
 #include "par/Phases/Import/Passes.h.inc"
 
 using namespace mlir;
@@ -62,7 +62,7 @@ void warnOfDraws(StepOp step) {
            "training alone";
 }
 
-struct CheckImportPass : impl::CheckImportPassBase<CheckImportPass> {
+struct VerifyImportPass : impl::VerifyImportPassBase<VerifyImportPass> {
   LogicalResult check() {
     int64_t steps = 0;
     for (Operation &op : getOperation().getOps()) {

@@ -1,0 +1,40 @@
+// The order of Kernels' passes.
+#include "par/Phases/Kernels/Passes.h"
+
+using namespace mlir;
+
+namespace par {
+
+void buildKernelsPipeline(OpPassManager &manager, const std::string &device) {
+  manager.addPass(createInlineFragmentsPass());
+  manager.addPass(createExpandProductsPass({device}));
+  manager.addPass(createExpandConvolutionsPass());
+  if (device == "cuda") {
+    manager.addPass(createSeparateStridesPass());
+    manager.addPass(createJoinPadsPass());
+  }
+  manager.addPass(createKeepHeadsPass());
+  manager.addPass(createChainSumsPass());
+  if (device == "cuda")
+    manager.addPass(createAlignRowsPass());
+  manager.addPass(createWidenArithmeticPass({device}));
+  FormKernelsPassOptions form;
+  form.device = device;
+  manager.addPass(createFormKernelsPass(form));
+  manager.addPass(createVerifyKernelsPass());
+}
+
+namespace {
+struct KernelsSettings : PassPipelineOptions<KernelsSettings> {
+  Option<std::string> device{*this, "device", llvm::cl::desc("what kernels are for: cpu or cuda"),
+                             llvm::cl::init("cpu")};
+};
+} // namespace
+
+void registerKernelsPipeline() {
+  PassPipelineRegistration<KernelsSettings>(
+      "par-kernels", "fragments into blocks, tensor ops into kernels and calls",
+      [](OpPassManager &manager, const KernelsSettings &settings) { buildKernelsPipeline(manager, settings.device); });
+}
+
+} // namespace par
