@@ -98,10 +98,10 @@ static void printRefused(raw_ostream &os) {
 }
 
 void printPlanKeys(raw_ostream &os) {
-  os << "# Keys of a plan\n\nMade by `par-compile --print-keys` from lib/Plan/Language/Schema.cpp. Each key is "
-        "followed by the"
-        " values that it takes, its\ndefault and its meaning. A word in <> stands for an axis, a symbol, a pattern"
-        " ([plan.md](plan.md) 1.2) or the index of a\ndim. [plan.md](plan.md) 1.3 explains the keys by topic.\n";
+  os << "# Keys of a plan\n\nMade by `par-compile --print-keys` from lib/Plan/Language/Schema.cpp. Each key is followed"
+        " by the values that it takes,\nits default and its meaning. A word in <> stands for an axis, a symbol, a "
+        "pattern"
+        " ([plan.md](plan.md) 1.2) or the index\nof a dim. [plan.md](plan.md) 1.3 explains the keys by topic.\n";
   for (const PlanKey &key : planKeys()) {
     StringRef path = key.path;
     if (StringRef(key.values) == "!")
