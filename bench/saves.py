@@ -21,7 +21,7 @@ import sys
 import tempfile
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "test" / "Import" / "Inputs"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "test" / "Phases" / "Import" / "Inputs"))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "test" / "Trust"))
 import encode
 import trials

@@ -15,7 +15,7 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent / "Models"), str(HERE.parent / "Import" / "Inputs")]
+sys.path[:0] = [str(HERE.parent / "Models"), str(HERE.parent / "Phases" / "Import" / "Inputs")]
 from encode import encode  # noqa: E402
 from runs import Claims, Runs, largest, read_safetensors, write_safetensors  # noqa: E402
 

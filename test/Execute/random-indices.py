@@ -17,7 +17,7 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path += [str(HERE.parent / "Models"), str(HERE.parent / "Import" / "Inputs")]
+sys.path += [str(HERE.parent / "Models"), str(HERE.parent / "Phases" / "Import" / "Inputs")]
 from encode import encode  # noqa: E402
 from runs import read_safetensors  # noqa: E402
 

@@ -28,7 +28,7 @@ import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent / "Models"), str(HERE.parent / "Import" / "Inputs")]
+sys.path[:0] = [str(HERE.parent / "Models"), str(HERE.parent / "Phases" / "Import" / "Inputs")]
 from asynchronous import stages_of  # noqa: E402
 from encode import encode  # noqa: E402
 from random_graphs import Graph  # noqa: E402

@@ -22,7 +22,7 @@ import shutil
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "Import" / "Inputs"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "Phases" / "Import" / "Inputs"))
 import encode
 import trials
 

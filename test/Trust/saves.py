@@ -23,7 +23,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "Import" / "Inputs"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "Phases" / "Import" / "Inputs"))
 import encode
 import trials
 

@@ -97,7 +97,6 @@ struct KernelPlan {
   static constexpr int64_t square = 32;
 };
 
-
 /// What a target wants of a plan.
 struct PlanOptions {
   /// Bytes of values that a row keeps at hand, all together; what is larger goes to the scratch operand.

@@ -1,11 +1,11 @@
 // Moves the cut between forward and backward: keeps what the plan's `recompute` names, or only the inputs of the named
 // modules, and recomputes the rest in the backward. Values that cost nothing to compute are never kept.
-#include "par/Phases/Recompute/Recompute.h"
 #include "FragmentPair.h"
 #include "par/Base/Provenance.h"
 #include "par/Base/TypeSize.h"
 #include "par/Dialect/Calls.h"
 #include "par/Phases/Recompute/Passes.h"
+#include "par/Phases/Recompute/Recompute.h"
 #include "par/Plan/Language/Pattern.h"
 #include "par/Solver/Order/OrderTable.h"
 

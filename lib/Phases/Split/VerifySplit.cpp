@@ -1,7 +1,6 @@
 #include "par/Dialect/Par.h"
 #include "par/Phases/Split/Passes.h"
 
-
 using namespace mlir;
 
 namespace par {

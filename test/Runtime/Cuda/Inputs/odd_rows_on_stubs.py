@@ -6,7 +6,7 @@ import pathlib
 import random
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "Import" / "Inputs"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "Phases" / "Import" / "Inputs"))
 import on_stubs  # noqa: E402
 from encode import encode  # noqa: E402
 
