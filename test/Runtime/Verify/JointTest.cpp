@@ -137,17 +137,6 @@ TEST(Joint, OtherReduction) {
                        it.reduction = it.op == Op::Coll ? Reduction::Min : it.reduction;
                  }),
             "V5 reduction: 'total' is updated by what ranks have reduced by min, not by a sum");
-  EXPECT_EQ(says(twoParameters(),
-                 [](Bundle &b) {
-                   Instruction it;
-                   it.op = Op::Coll, it.reduction = Reduction::Prod, it.n = 1, it.tag = 9;
-                   it.operands = {{Access::ReadWrite, b.programs[0].findBuffer("one"), {}}};
-                   std::vector<Instruction> &list =
-                       b.programs[0].blocks[b.programs[0].findBlock("update")].instructions;
-                   list.insert(list.begin() + 1, it);
-                   b.manifest.outputs[0].metric = true;
-                 }),
-            "V5 reduction: the number 'one' is reduced by prod; losses, counts and norms are sums");
   EXPECT_EQ(says(toy::allReduce(2),
                  [](Bundle &b) {
                    std::vector<Instruction> &list = b.programs[0].blocks[0].instructions;

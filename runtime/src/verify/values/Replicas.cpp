@@ -51,28 +51,47 @@ static std::optional<Counterexample> compare(const JointRun &joint, const std::s
   return found;
 }
 
+/// Whether all of a content came by communication: then the copy of a tensor holds what its owner sent, and which ranks
+/// of another stage hold equal values is not always known.
+static bool wasSent(const JointRun &joint, uint32_t rank, const Content &content) {
+  const Player &player = joint.players[joint.playerOf[rank]];
+  return std::ranges::all_of(content, [&](const Piece &piece) {
+    Op op = piece.made ? joint.instruction(player, player.made[piece.made]).op : Op::Kernel;
+    return op == Op::Recv || op == Op::Coll;
+  });
+}
+
+/// The first rank that has the part, of a copy also the owner's, with each other rank.
+static std::optional<Counterexample> comparePart(const JointRun &joint, const Holders &holders, const Tensor &tensor,
+                                                 const Tensor *of, const Rectangle &part) {
+  uint32_t first = part.ranks.front();
+  const std::vector<Content> &one = holders.slotsOf(tensor.name, first);
+  for (uint32_t rank : part.ranks) {
+    const std::vector<Content> &other = holders.slotsOf(tensor.name, rank);
+    for (size_t slot = 0; slot < std::min(one.size(), other.size()); ++slot)
+      if (auto found = compare(joint, "end tensor '" + tensor.name + "'", first, one[slot], rank, other[slot]))
+        return found;
+  }
+  for (const Rectangle &original : of ? of->layout.parts : std::vector<Rectangle>()) {
+    if (original.start != part.start || original.size != part.size)
+      continue;
+    const std::vector<Content> &owned = holders.slotsOf(of->name, original.ranks.front());
+    for (size_t slot = 0; slot < std::min(one.size(), owned.size()); ++slot)
+      if (!wasSent(joint, first, one[slot]))
+        if (auto found = compare(joint, "end tensor '" + of->name + "' and its copy", original.ranks.front(),
+                                 owned[slot], first, one[slot]))
+          return found;
+  }
+  return std::nullopt;
+}
+
 static std::optional<Counterexample> compareTensor(const JointRun &joint, const Holders &holders,
                                                    const Tensor &tensor) {
   const Tensor *of = tensor.kind == TensorKind::Copy ? joint.bundle.manifest.findTensor(tensor.of) : nullptr;
-  for (const Rectangle &part : tensor.layout.parts) {
-    if (std::ranges::count(part.size, 0)) // padded: behind the end each rank may have its own
-      continue;
-    std::vector<std::pair<const Tensor *, uint32_t>> ranks;
-    for (const Rectangle &original : of ? of->layout.parts : std::vector<Rectangle>())
-      if (original.start == part.start && original.size == part.size)
-        ranks.push_back({of, original.ranks.front()});
-    for (uint32_t rank : part.ranks)
-      ranks.push_back({&tensor, rank});
-    for (size_t i = 1; i < ranks.size(); ++i) {
-      const auto &one = holders.slotsOf(ranks[0].first->name, ranks[0].second),
-                 &other = holders.slotsOf(tensor.name, ranks[i].second);
-      std::string what =
-          ranks[0].first == of ? "end tensor '" + of->name + "' and its copy" : "end tensor '" + tensor.name + "'";
-      for (size_t slot = 0; slot < std::min(one.size(), other.size()); ++slot)
-        if (auto found = compare(joint, what, ranks[0].second, one[slot], ranks[i].second, other[slot]))
-          return found;
-    }
-  }
+  for (const Rectangle &part : tensor.layout.parts)
+    if (!std::ranges::count(part.size, 0)) // padded: behind the end each rank may have its own
+      if (auto found = comparePart(joint, holders, tensor, of, part))
+        return found;
   return std::nullopt;
 }
 

@@ -53,13 +53,6 @@ std::optional<Counterexample> JointRun::summands(uint32_t comm, size_t k, const 
 std::optional<Counterexample> JointRun::reducesSum(const Player &player, const Run &run, uint32_t n,
                                                    const Content &content) const {
   const Instruction &it = player.program->blocks[run.block].instructions[n];
-  const Buffer &buffer = player.program->buffers[it.operands[0].buffer];
-  bool measures = std::ranges::any_of(bundle.manifest.outputs, [](const Output &output) { return output.metric; });
-  if (measures && buffer.bytes() == sizeOf(buffer.type) && it.coll != CollKind::ReduceScatter)
-    return Counterexample{Property::Value,
-                          "reduction: the number '" + buffer.name + "' is reduced by " +
-                              std::string(toString(it.reduction)) + "; losses, counts and norms are sums",
-                          {line(player, run, n)}};
   for (const Piece &piece : content) {
     const Made &made = player.made[piece.made];
     if (piece.made && (made.adds || instruction(player, made).op == Op::Call))
