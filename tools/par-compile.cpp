@@ -1,6 +1,7 @@
 // ONNX model and plan to a bundle.
 #include "par/Driver/Compile.h"
 #include "par/Plan/Language/Schema.h"
+#include "par/Report/Findings.h"
 #include "par/Solver/Schedules/Schedules.h"
 #include "par/format/Process.h"
 #include "llvm/ADT/StringExtras.h"
@@ -25,7 +26,7 @@ static const Flag flags[] = {
     {"--help", Flag::Nothing, true, "", "prints this"},
     {"--version", Flag::Nothing, true, "", "prints the version"},
     {"--color", Flag::Maybe, false, "auto", ""},
-    {"--json", Flag::Nothing, false, "", ""},
+    {"--json", Flag::Nothing, true, "", "prints everything that is known of the bundle as JSON (docs/report.md), in place of the summary"},
     {"--list", Flag::Maybe, true, "params|modules|nodes|inputs", "prints the names that a plan can use"},
     {"--check", Flag::Nothing, true, "", "all but writing the bundle: plan, memory bound, proof, prediction"},
     {"--check-phases", Flag::Nothing, true, "", "interprets the program before and after every phase and compares"},
@@ -102,6 +103,7 @@ static void readFlags(const Arguments &arguments, CompileOptions &options) {
   const char *cache = std::getenv("PAR_CACHE");
   options.cache = arguments.last("--cache", cache ? cache : "");
   options.timing = arguments.has("--timing");
+  options.json = arguments.has("--json");
   options.quiet = arguments.has("-q");
   options.verbose = arguments.has("-v");
 }
@@ -157,9 +159,9 @@ static int run(int argc, char **argv, Whereabouts &whereabouts) {
     errs() << "par-compile: error: no model; usage: par-compile MODEL [PLAN...] [-o BUNDLE]\n";
     return WrongCommand;
   }
-  return compile(options, outs(), [](const Finding &finding) {
+  return runCompiler(options, outs(), [](const Finding &finding) {
     outs().flush(); // in the order in which both were said, also where both go to one file
-    finding.print(errs(), "par-compile");
+    printFinding(finding, errs(), "par-compile");
   });
 }
 

@@ -15,7 +15,7 @@ struct KeptFinding {
 
 struct ParResult {
   int code = Done;
-  std::string text, bundle;
+  std::string text, bundle, report;
   std::deque<KeptFinding> findings; // whose elements stay where they are
 };
 
@@ -48,9 +48,10 @@ static ParResult *refuse(const char *message) {
 static ParResult *run(const CompileOptions &options) {
   auto result = std::make_unique<ParResult>();
   llvm::raw_string_ostream text(result->text);
-  result->code = compile(options, text, [&](const Finding &finding) { keep(*result, finding); });
-  bool writes = !options.printPlan && !options.list && !options.check;
-  if (result->code == Done && writes)
+  auto sink = [&](const Finding &finding) { keep(*result, finding); };
+  bool compiles = !options.printPlan && !options.list;
+  result->code = runCompiler(options, text, sink, compiles ? &result->report : nullptr);
+  if (result->code == Done && compiles && !options.check)
     result->bundle = bundleFolder(options);
   return result.release();
 }
@@ -109,6 +110,8 @@ ParResult *par_list(const char *model, const char *kind) {
 int par_result_code(const ParResult *result) { return result->code; }
 
 const char *par_result_text(const ParResult *result) { return result->text.c_str(); }
+
+const char *par_result_report(const ParResult *result) { return orNull(result->report); }
 
 const char *par_result_bundle(const ParResult *result) { return orNull(result->bundle); }
 

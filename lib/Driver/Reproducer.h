@@ -1,7 +1,7 @@
 // What a report of an internal error is made of.
 #pragma once
 
-#include "Phases.h"
+#include "par/Compiler/Phases.h"
 
 #include "mlir/IR/BuiltinOps.h"
 

@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 
+from . import report as reports
 from .errors import Error
 
 
@@ -12,13 +13,16 @@ class Bundle:
 
     path: the folder. summary: what par.compile said (text; "" for one that was opened by its path). warnings: the
     compiler's findings that were no errors.
+
+    memory, collectives, stages, plan: facts as data classes (par.report), and report: all of them as a dict
+    (docs/report.md). They are the compiler's: a bundle that was opened by its path has the text of its plan only.
     """
 
-    def __init__(self, path, *, summary="", warnings=()):
+    def __init__(self, path, *, summary="", warnings=(), report=None):
         self.path = pathlib.Path(path)
         if not (self.path / "manifest.json").is_file():
             raise Error("not a bundle: it has no manifest.json", file=str(path))
-        self.summary, self.warnings = summary, list(warnings)
+        self.summary, self.warnings, self._report = summary, list(warnings), report
 
     def __fspath__(self):
         return os.fspath(self.path)
@@ -34,10 +38,34 @@ class Bundle:
         except ValueError as error:
             raise Error(f"not a bundle: {error}", file=str(self.path / "manifest.json")) from None
 
+    @functools.cached_property
+    def report(self):
+        """Everything that the compiler knows of the bundle, as Python values: docs/report.md."""
+        if self._report is None:
+            raise Error("was opened by its path; its report is the compiler's", code=2, file=str(self.path),
+                        notes=["par.compile(model, plan) returns a bundle with a report"])
+        return reports.read_report(self._report)
+
+    @property
+    def memory(self):
+        """Bytes of a rank of each role by purpose: par.report.Memory."""
+        return reports.memory_of(self.report)
+
+    @property
+    def collectives(self):
+        """Communications of a step, and what forced them: a tuple of par.report.Collective."""
+        return reports.collectives_of(self.report)
+
+    @property
+    def stages(self):
+        """Stages of a pipeline, with modules and shares of the work: a tuple of par.report.Stage; empty with one."""
+        return reports.stages_of(self.report)
+
     @property
     def plan(self):
-        """The completed plan that the bundle was compiled for, as text."""
-        return self._text("plan.yaml")
+        """The completed plan that the bundle was compiled for: par.report.Plan."""
+        text = self._text("plan.yaml")
+        return reports.Plan(text) if self._report is None else reports.plan_of(self.report, text)
 
     def _text(self, name):
         """The content of a file of the bundle; what else may stand in its place (a pipe) is not waited for."""

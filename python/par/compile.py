@@ -30,11 +30,11 @@ def compile(model, *arguments, plan=None, inputs=None, out=None, set=None, check
     inputs, plan = exported.read_call(model, arguments, plan, inputs, options)
     flags = CHECK_PHASES if check_phases else 0
     if not exported.is_module(model):
-        text, folder, warnings = _run(model, plan, out, set, flags)
+        text, folder, warnings, report = _run(model, plan, out, set, flags)
     else:
         with exported.beside(model, inputs, out, options) as (file, folder):
-            text, folder, warnings = _run(file, plan, folder, set, flags)
-    return Bundle(folder, summary=text, warnings=warnings)
+            text, folder, warnings, report = _run(file, plan, folder, set, flags)
+    return Bundle(folder, summary=text, warnings=warnings, report=report)
 
 
 def check(model, *arguments, plan=None, inputs=None, set=None, **options):

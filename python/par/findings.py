@@ -28,11 +28,13 @@ class Finding:
 
 
 def take(library, result):
-    """(text, bundle folder or None, warnings) of a ParResult, which is freed. Raises par.Error where it failed."""
+    """(text, bundle folder or None, warnings, report or None) of a ParResult, which is freed. Raises par.Error where it
+    failed."""
     try:
         code = library.par_result_code(result)
         text = library.par_result_text(result).decode(errors="replace")
         bundle = _text(library.par_result_bundle(result))
+        report = _text(library.par_result_report(result))
         found = [_copy(library.par_result_finding(result, i).contents)
                  for i in range(library.par_result_finding_count(result))]
     finally:
@@ -42,7 +44,7 @@ def take(library, result):
         first = errors[0] if errors else Finding(False, None, None, None, f"the compiler ended with code {code}")
         raise Error(first.message, code=code, notes=first.notes, file=first.file, line=first.line, column=first.column,
                     shown=first.shown, findings=found)
-    return text, bundle, [finding for finding in found if finding.warning]
+    return text, bundle, [finding for finding in found if finding.warning], report
 
 
 def _text(value):

@@ -8,7 +8,7 @@ import threading
 from .errors import Error
 
 COMPILER = "lib/libpar-compiler.so"
-COMPILER_ABI = 1  # of include/par/C/Compiler.h
+COMPILER_ABI = 2  # of include/par/C/Compiler.h
 CHECK, CHECK_PHASES = 1, 2
 
 _loaded = {}
@@ -80,7 +80,8 @@ def _load(path):
             ("par_compile", result, [ctypes.POINTER(CompileOptions)]),
             ("par_complete_plan", result, [ctypes.POINTER(CompileOptions)]), ("par_list", result, [text, text]),
             ("par_result_code", ctypes.c_int, [result]), ("par_result_text", text, [result]),
-            ("par_result_bundle", text, [result]), ("par_result_finding_count", ctypes.c_size_t, [result]),
+            ("par_result_report", text, [result]), ("par_result_bundle", text, [result]),
+            ("par_result_finding_count", ctypes.c_size_t, [result]),
             ("par_result_finding", ctypes.POINTER(Finding), [result, ctypes.c_size_t]),
             ("par_result_free", None, [result])]:
         function = getattr(library, name)

@@ -63,6 +63,36 @@ class Verbs(unittest.TestCase):
         self.assertIn("dp: 2", self.trained.plan)
         self.assertEqual(par.Bundle(self.trained.path).manifest, self.trained.manifest)
 
+    def test_facts_are_data_classes(self):
+        examples = SOURCE / "examples"
+        pipeline = par.compile(examples / "tiny-gpt.onnx", examples / "3d.yaml", out=self.folder / "facts.par")
+        memory, plan = pipeline.memory, pipeline.plan
+        self.assertEqual([role.role for role in memory.roles], ["s0", "s1"])
+        self.assertIsNone(memory.limit)
+        for role in memory.roles:
+            program = json.loads((pipeline.path / f"role-{role.role[1:]}.json").read_text())
+            self.assertEqual(role.peak, sum(program["arena"][space] for space in ("state", "pool")))
+            self.assertEqual(role.peak, role.params + role.grads + role.states + role.saved + role.buffers)
+        self.assertEqual((plan.ranks, plan.meshes, plan.schedule), (8, ({"pp": 2, "dp": 2, "tp": 2},), "1f1b"))
+        self.assertEqual((str(plan), "dp: 2" in plan), ((pipeline.path / "plan.yaml").read_text(), True))
+        self.assertEqual([stage.modules[0] for stage in pipeline.stages], ["wte", "h.2"])
+        self.assertAlmostEqual(sum(stage.percent for stage in pipeline.stages), 100)
+        forced = {each.rule.origin for each in pipeline.collectives if each.rule}
+        self.assertIn("megatron.yaml:10", forced)
+        self.assertEqual({each.axis for each in pipeline.collectives}, {"dp", "dp+tp", "pp", "tp"})
+        self.assertEqual(pipeline.report["proof"]["ranks"], 8)
+
+    def test_a_bundle_by_its_path_has_no_report(self):
+        opened = par.Bundle(self.trained.path)
+        self.assertEqual(str(opened.plan), str(self.trained.plan))
+        self.assertIsNone(opened.plan.ranks)
+        with self.assertRaises(par.Error) as caught:
+            opened.memory
+        self.assertEqual((caught.exception.code, caught.exception.message),
+                         (2, "was opened by its path; its report is the compiler's"))
+        with self.assertRaisesRegex(ValueError, "the report has version 2, this package reads 1"):
+            par.Bundle(self.trained.path, report='{"par_report": 2}').stages
+
     def test_files_then_dicts_then_set(self):
         plan = self.folder / "plan.yaml"
         plan.write_text("mesh: {dp: 2}\nbatch: {microbatches: 2}\n")

@@ -1,4 +1,4 @@
-#include "par/Driver/Finding.h"
+#include "par/Report/Findings.h"
 
 #include "llvm/Support/raw_ostream.h"
 
@@ -14,6 +14,6 @@ TEST(Finding, IsPrintedWithoutControlCharacters) {
   finding.notes = {"\x07"};
   std::string text;
   llvm::raw_string_ostream os(text);
-  finding.print(os, "par-compile");
+  printFinding(finding, os, "par-compile");
   EXPECT_EQ(os.str(), "m.onnx: error: node \"?[2J\": op\nFoo\n  note: ?\n");
 }

@@ -1,11 +1,23 @@
 // Simulated times of small bundles against times computed by hand.
 #include "par/Simulator/Simulator.h"
 #include "ToyBundles.h"
+#include "par/Report/Text.h"
+#include "par/Report/Trace.h"
 #include "llvm/Support/JSON.h"
 #include <gtest/gtest.h>
 
 using namespace par;
 using namespace par::format;
+
+/// The summary's line of a simulation.
+static std::string describe(const Simulation &simulation, std::optional<ExpectedBubble> expected = {}) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  printPrediction({simulation.step / simulation.calls, simulation.computePermille(), simulation.bubblePermille(),
+                   simulation.communicationPermille(), simulation.corePermille(), simulation.cores, expected},
+                  os);
+  return text;
+}
 
 /// 1 byte a ns of memory and link, nothing else costs anything.
 static Hardware plainHardware() {
@@ -142,8 +154,8 @@ TEST(Simulator, RanksOutnumberCores) {
   EXPECT_EQ(shared.computePermille(), 250);
   for (const RankTime &rank : shared.ranks)
     EXPECT_EQ(sumOf(rank), shared.step);
-  EXPECT_EQ(step(2, 4).describe(""),
-            "step 6 us: compute 50 %, bubble 8 %, exposed communication 0 %, waiting for one of 2 cores 42 %");
+  EXPECT_EQ(describe(step(2, 4)), "predicted step 6 us: compute 50 %, bubble 8 %, exposed communication 0 %, "
+                                  "waiting for one of 2 cores 42 %\n");
 }
 
 TEST(Simulator, OverlapHelps) {
@@ -180,9 +192,10 @@ TEST(Simulator, Describes) {
   Simulation simulation;
   simulation.step = 33000;
   simulation.ranks = {{24000, 0, 0, 9000}};
-  EXPECT_EQ(simulation.describe("1f1b, m = 8: closed form 27.3 %"),
-            "step 33 us: compute 73 %, bubble 27 % (1f1b, m = 8: closed form 27.3 %), exposed communication 0 %");
-  EXPECT_EQ(simulation.describe(""), "step 33 us: compute 73 %, bubble 27 %, exposed communication 0 %");
+  EXPECT_EQ(describe(simulation, ExpectedBubble{"1f1b", 8, true, 27.3}),
+            "predicted step 33 us: compute 73 %, bubble 27 % (1f1b, m = 8: closed form 27.3 %), "
+            "exposed communication 0 %\n");
+  EXPECT_EQ(describe(simulation), "predicted step 33 us: compute 73 %, bubble 27 %, exposed communication 0 %\n");
 }
 
 TEST(Simulator, Errors) {

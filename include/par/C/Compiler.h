@@ -26,7 +26,7 @@
 extern "C" {
 #endif
 
-#define PAR_COMPILER_ABI 1
+#define PAR_COMPILER_ABI 2
 
 /* What an error or a warning says, and where. Zero or NULL where there is none. */
 typedef struct ParFinding {
@@ -79,6 +79,9 @@ int par_result_code(const ParResult *result);
 
 /* What the tool prints to its standard output. */
 const char *par_result_text(const ParResult *result);
+
+/* Everything that is known of the compilation, as JSON: docs/report.md. NULL where nothing was to be compiled. */
+const char *par_result_report(const ParResult *result);
 
 /* The folder that was written; NULL: none was. */
 const char *par_result_bundle(const ParResult *result);

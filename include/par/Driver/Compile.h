@@ -1,15 +1,15 @@
-// From a model and a plan to a bundle.
+// par-compile as a function: what its flags ask for.
 #pragma once
 
+#include "par/Compiler/Finding.h"
 #include "par/Driver/Fault.h"
-#include "par/Driver/Finding.h"
 #include "par/Driver/Flags.h"
 
 #include <optional>
 
 namespace par {
 
-/// What par-compile was asked for.
+/// The flags of par-compile.
 struct CompileOptions {
   std::string model;                 ///< .onnx or .onnx.gz
   std::vector<std::string> plans;    ///< left to right
@@ -28,19 +28,17 @@ struct CompileOptions {
   bool hostCode = false;         ///< compile kernels, whatever device they were formed for, for this host
   std::string cache;             ///< folder that keeps kernels' code between compilations; empty: none does
   bool timing = false;           ///< print the time of every phase
+  bool json = false;             ///< print all facts as JSON in place of the summary
   bool quiet = false, verbose = false;
   Whereabouts *whereabouts = nullptr; ///< is told how far it is; null: nobody asks
 };
 
-/// Runs par-compile. Results go to `out`, errors and warnings to `sink` as they are found. Returns the exit
-/// code.
-/// Keeps nothing between calls: several threads may compile at once.
-int compile(const CompileOptions &options, llvm::raw_ostream &out, FindingSink sink);
+/// Runs par-compile. Results go to `out`, errors and warnings to `sink` as they are found, and all facts as JSON
+/// (docs/report.md) to `report`; null: nobody asks. Returns the exit code. Keeps nothing between calls: several threads
+/// may compile at once.
+int runCompiler(const CompileOptions &options, llvm::raw_ostream &out, FindingSink sink, std::string *report = nullptr);
 
 /// The folder that is written: `output`, or the model's name + ".par" in the working directory.
 std::string bundleFolder(const CompileOptions &options);
-
-/// Names of the phases in their order, for --stop-after.
-llvm::ArrayRef<llvm::StringRef> phaseNames();
 
 } // namespace par

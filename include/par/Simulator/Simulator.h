@@ -3,7 +3,6 @@
 
 #include "par/Base/Hardware.h"
 #include "par/format/Bundle.h"
-#include "llvm/Support/raw_ostream.h"
 
 namespace par {
 
@@ -45,10 +44,6 @@ struct Simulation {
   int64_t computePermille() const, bubblePermille() const, communicationPermille() const, corePermille() const;
   /// The largest sample of a role.
   int64_t peakLive(uint32_t role) const;
-  /// "step 118 ms: compute 88 %, bubble 10 % (1f1b, m = 8: closed form 11.1 %), exposed communication 2 %"; in
-  /// parentheses what is `expected` of the bubble, if anything. Where ranks outnumber cores: ", waiting for one of 2
-  /// cores 70 %".
-  std::string describe(llvm::StringRef expected) const;
 };
 
 /// Plays the entry of every rank's program: queues run in order, a wait ends with the last signal issued
@@ -58,9 +53,5 @@ struct Simulation {
 /// Expects a bundle that par-verify accepts, and a number of cores. Fails on an entry that no program has,
 /// and on a deadlock.
 llvm::Expected<Simulation> simulate(const format::Bundle &bundle, llvm::StringRef entry, const Hardware &hardware);
-
-/// Writes the simulation as a Perfetto (Chrome trace event) file: one process a rank, one thread a queue,
-/// memory as counters.
-void writeTrace(const Simulation &simulation, const format::Bundle &bundle, llvm::raw_ostream &os);
 
 } // namespace par

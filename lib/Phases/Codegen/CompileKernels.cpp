@@ -143,11 +143,41 @@ LogicalResult buildKernel(KernelOp kernel, bool gpu, KernelInfo &info, Job &job)
              : buildLoops(*function, kernel, info, *job.module);
 }
 
+/// Kernels of an earlier compilation for the same target.
+class EarlierKernels {
+public:
+  EarlierKernels(const CodegenOptions &options, const CompiledKernels &target) {
+    if (!options.earlier || options.keepIR || options.earlier->device != target.device ||
+        options.earlier->isa != target.isa)
+      return;
+    earlier = options.earlier;
+    for (const KernelInfo &info : earlier->kernels)
+      infos.try_emplace(info.symbol, &info);
+  }
+
+  /// Fills `info`, whose symbol is set, and the job; false where no such kernel was compiled.
+  bool take(KernelInfo &info, Job &job) const {
+    auto found = infos.find(info.symbol);
+    if (found == infos.end())
+      return false;
+    auto code = earlier->code.find(info.symbol);
+    if (code == earlier->code.end())
+      return false;
+    info = *found->second;
+    job.object = code->second;
+    return true;
+  }
+
+private:
+  const CompiledKernels *earlier = nullptr;
+  llvm::StringMap<const KernelInfo *> infos;
+};
+
 /// One shared object of all that was compiled, and the memory functions that it may call.
-FailureOr<std::string> linkJobs(ModuleOp module, std::vector<Job> &jobs, const std::string &isa, CodeCache &cache) {
+FailureOr<std::string> linkJobs(ModuleOp module, ArrayRef<Job> jobs, const std::string &isa, CodeCache &cache) {
   std::vector<std::string> objects;
-  for (Job &job : jobs)
-    objects.push_back(std::move(job.object));
+  for (const Job &job : jobs)
+    objects.push_back(job.object);
   FailureOr<std::string> support = cache.get({"support", isa}, [&] { return cpu::compileSupport(isa); });
   if (failed(support))
     return codegen::refuseCode(module.getLoc(), isa);
@@ -276,6 +306,7 @@ FailureOr<CompiledKernels> compileKernels(ModuleOp module, const CodegenOptions 
   CompiledKernels out = std::move(*target);
   bool gpu = out.device == "cuda";
   std::vector<Job> jobs;
+  EarlierKernels earlier(options, out);
   CodeCache cache(options.keepIR ? "" : options.cache);
   llvm::StringMap<size_t> known; // body text → index in out.kernels
   for (KernelOp kernel : module.getOps<KernelOp>()) {
@@ -288,8 +319,13 @@ FailureOr<CompiledKernels> compileKernels(ModuleOp module, const CodegenOptions 
       takeKeys(info, kernel);
     } else {
       info.symbol = symbolOf(entry->first());
-      if (failed(buildKernel(kernel, gpu, info, jobs.emplace_back(Job{.symbol = info.symbol}))))
+      Job &job = jobs.emplace_back(Job{.symbol = info.symbol});
+      if (earlier.take(info, job)) {
+        takeKeys(info, kernel);
+        ++out.reused;
+      } else if (failed(buildKernel(kernel, gpu, info, job))) {
         return failure();
+      }
     }
     info.kernel = kernel.getSymName().str();
     out.kernels.push_back(std::move(info));
@@ -303,12 +339,14 @@ FailureOr<CompiledKernels> compileKernels(ModuleOp module, const CodegenOptions 
   if (gpu) {
     if (failed(makeDevice(module, jobs, options, out, cache)))
       return failure();
-    return out;
+  } else {
+    FailureOr<std::string> object = linkJobs(module, jobs, out.isa, cache);
+    if (failed(object))
+      return failure();
+    out.object = std::move(*object);
   }
-  FailureOr<std::string> object = linkJobs(module, jobs, out.isa, cache);
-  if (failed(object))
-    return failure();
-  out.object = std::move(*object);
+  for (Job &job : jobs)
+    out.code[job.symbol] = std::move(job.object);
   return out;
 }
 

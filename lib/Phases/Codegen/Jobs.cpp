@@ -48,10 +48,11 @@ LogicalResult compileJobs(std::vector<Job> &jobs, const CompiledKernels &out, co
   std::atomic<size_t> next = 0;
   auto work = [&] {
     for (size_t i = next++; i < jobs.size(); i = next++)
-      jobs[i].failed = failed(compileJob(jobs[i], out, options.keepIR, cache));
+      jobs[i].failed = jobs[i].module && failed(compileJob(jobs[i], out, options.keepIR, cache));
   };
   // A context that is told to have one thread guards nothing against others.
-  bool alone = jobs.empty() || !jobs.front().module->getContext()->isMultithreadingEnabled();
+  auto toDo = llvm::find_if(jobs, [](const Job &job) { return bool(job.module); });
+  bool alone = toDo == jobs.end() || !toDo->module.get().getContext()->isMultithreadingEnabled();
   std::vector<std::thread> others;
   for (unsigned i = 1; !alone && i < options.threads && i < jobs.size(); ++i)
     others.emplace_back(work);

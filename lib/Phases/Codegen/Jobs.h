@@ -10,7 +10,7 @@ namespace par::codegen {
 /// One kernel on its way from body to object.
 struct Job {
   std::string symbol;
-  /// Threads or loops.
+  /// Threads or loops; null where an earlier compilation has made `object`.
   mlir::OwningOpRef<mlir::ModuleOp> module = {};
   /// Object file, or PTX; and, where it is to be kept, LLVM IR.
   std::string object = "", ir = "";

@@ -1,9 +1,9 @@
 // Kernels for a GPU on shapes that its ways of sharing work differ in, run with every thread as a coroutine; and the
 // gate.
-#include "../../../lib/Driver/KernelTable.h"
 #include "../../../lib/Phases/Codegen/CUDA/Assemble.h"
 #include "../../../lib/Phases/Codegen/CUDA/Ptx.h"
 #include "RunKernels.h"
+#include "par/Inspect/Kernels.h"
 
 #include <fstream>
 #include <sys/stat.h>

@@ -10,6 +10,8 @@
 
 namespace par {
 
+struct CompiledKernels;
+
 /// What compiled kernels are made for.
 struct CodegenOptions {
   /// "cpu" or "cuda".
@@ -24,6 +26,9 @@ struct CodegenOptions {
   bool keepIR = false;
   /// Threads that optimise and emit kernels; the result does not depend on it.
   unsigned threads = 2;
+  /// Kernels of an earlier compilation, whose code is taken where device, isa and body are the same; null: none. Not
+  /// used with keepIR.
+  const CompiledKernels *earlier = nullptr;
   /// Folder that keeps the code of kernels between compilations, by all that it depends on (CodeCache.h); empty: none
   /// does. With keepIR it is not used.
   std::string cache;
@@ -96,14 +101,16 @@ struct CompiledKernels {
   std::vector<Cubin> cubins;
   /// cuda, with keepIR: by symbol.
   llvm::StringMap<std::string> ir;
+  /// Object file or PTX of each kernel, by symbol: what later compilations take.
+  llvm::StringMap<std::string> code;
   /// "cpu" or "cuda".
   std::string device = "cpu";
   /// The isa that was compiled for.
   std::string isa;
   /// One entry for every kernel with the implementation "generated", in module order.
   std::vector<KernelInfo> kernels;
-  /// How many different kernels these are, and of how many the cache had the code.
-  unsigned distinct = 0, cached = 0;
+  /// How many different kernels these are, of how many the cache had the code, and of how many an earlier compilation.
+  unsigned distinct = 0, cached = 0, reused = 0;
 };
 
 /// Compiles the module's generated kernels. Fails, with an error at the op, where a body holds an op without

@@ -1,0 +1,83 @@
+// The compiler as a function: a model and a plan to a bundle in memory, with everything that it found.
+#pragma once
+
+#include "par/Compiler/Model.h"
+#include "par/Compiler/Phases.h"
+#include "par/Phases/Bundle/Bundle.h"
+
+namespace par {
+
+/// Facts about a step that have to be read off the module while it holds steps: after Import.
+struct StepFacts {
+  std::map<std::string, InputLimits> inputLimits;
+  std::optional<format::TextFeed> text;
+  /// Inputs and outputs whose integers have no sign.
+  std::set<std::string> unsignedValues;
+  /// Outputs that the model has with the batch in another dim than 0.
+  std::map<std::string, int64_t> outputBatchDims;
+};
+
+/// A text of everything in the plan that the result of a phase depends on, beside the phases in front of it.
+struct PhaseKey {
+  std::string phase, text;
+  bool operator==(const PhaseKey &) const = default;
+};
+
+struct CompilerOptions {
+  /// Stop after this phase; empty: go on to the bundle.
+  std::string until;
+  /// Phases after which a copy of the module is kept in `Compiled::modules`: to look at, and for a later compilation to
+  /// start from. The module of the last phase that ran is always there.
+  std::vector<std::string> keep;
+  bool hostCode = false;     ///< compile kernels for this host, whatever device they were formed for
+  bool keepKernelIR = false; ///< of kernels for a GPU, for checkKernels
+  std::string cache;         ///< folder that keeps kernels' code between compilations; empty: none does
+};
+
+/// The outcome of a compilation; also of one that failed, as far as it came.
+struct Compiled {
+  explicit Compiled(PlannedModel planned) : planned(std::move(planned)) {}
+  Compiled(Compiled &&) = default;
+  Compiled &operator=(Compiled &&) = delete; // would destroy the context before its modules
+
+  PlannedModel planned;
+  std::shared_ptr<mlir::MLIRContext> context; ///< shared with the compilation that this one started from
+  mlir::OwningOpRef<mlir::ModuleOp> module;   ///< after the last phase that ran; null where Import failed
+  std::map<std::string, mlir::OwningOpRef<mlir::ModuleOp>> modules; ///< after the phases of `keep`
+  StepFacts facts;
+  CompiledKernels kernels;
+  std::optional<onnx::FileFacts> file;  ///< of the model's file
+  std::optional<format::Bundle> bundle; ///< set if all went well and no phase was to be the last
+  std::vector<Finding> findings;        ///< in the order in which they were found
+  bool failed = false;
+  /// How many phases, Import first, were taken from the earlier compilation.
+  unsigned reused = 0;
+  std::vector<PhaseKey> keys; ///< of every phase, Import first
+};
+
+/// Is told how a compilation goes: prints, measures, or does nothing.
+class CompileObserver {
+public:
+  virtual ~CompileObserver() = default;
+  /// A finding, as it is made.
+  virtual void found(const Finding &) {}
+  /// Before a step: "import", each phase, "codegen", "bundle". `phase` is null of those that are no pipeline.
+  virtual void begins(const char * /*step*/, const Compiled &, const Phase * /*phase*/) {}
+  /// After a step that went well. False: the compilation has failed, and the observer has said why.
+  virtual bool ended(llvm::StringRef /*step*/, const Compiled &) { return true; }
+};
+
+/// Compiles in memory: writes no file, prints nothing, keeps nothing between calls.
+///
+/// With `earlier`, a compilation of the same model, the phases in front of the first one that the plans differ for are
+/// taken from it where it kept their module, and so is the code of kernels that both have:
+///
+///     keep {split}, plan A           import annotate train split propagate ... bundle
+///     zero.level=3 on top of A                                   propagate ... bundle
+///
+/// The bundle is the same, byte for byte, as without `earlier`. Both share a context: one thread at a time may compile
+/// on from it. Files that plans name (hardware, tables of schedules) are taken to be unchanged.
+Compiled compile(PlannedModel planned, const CompilerOptions &options, CompileObserver &observer,
+                 const Compiled *earlier = nullptr);
+
+} // namespace par

@@ -1,0 +1,28 @@
+// Diagnostics of phases as findings, in the form of docs/plan.md §5.
+#pragma once
+
+#include "par/Compiler/Finding.h"
+
+#include "mlir/IR/Diagnostics.h"
+
+namespace par {
+
+/// Hands on what phases emit while it lives:
+///
+///     plan.yaml:9:22: error: ...                       at a line of the plan, which is shown with a caret
+///     gpt2.onnx: error: node "node_MatMul_41": ...     at what an ONNX node became
+///       note: from transformer.h.0.mlp, modeling_gpt2.py:573
+class PhaseDiagnostics {
+public:
+  PhaseDiagnostics(mlir::MLIRContext *context, llvm::StringRef model, FindingSink sink);
+
+private:
+  mlir::LogicalResult handOn(mlir::Diagnostic &diagnostic);
+  Finding locate(mlir::Location location, llvm::StringRef message);
+
+  std::string model;
+  FindingSink sink;
+  mlir::ScopedDiagnosticHandler handler;
+};
+
+} // namespace par

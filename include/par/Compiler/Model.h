@@ -1,0 +1,53 @@
+// A model's file, and a plan completed for it: what `compile` takes.
+#pragma once
+
+#include "par/Base/Hardware.h"
+#include "par/Compiler/Finding.h"
+#include "par/Phases/Annotate/Passes.h"
+#include "par/Phases/Import/Import.h"
+#include "par/format/Manifest.h"
+
+namespace par {
+
+/// A model as its file has it, and the names of it that a plan can use.
+struct Model {
+  onnx::Model graph;
+  NameTable names;
+};
+
+/// Reads a model's file. Null after an error; a warning names files of external data that are not there.
+std::shared_ptr<const Model> readModel(const std::string &path, FindingSink sink);
+
+/// A plan as a user gives it: files from left to right, then KEY=VALUE settings.
+struct PlanText {
+  std::vector<std::string> files, settings;
+};
+
+/// A plan that is completed for a model.
+struct PlannedModel {
+  std::shared_ptr<const onnx::Model> graph; ///< the model's, with the parameters tied that the plan ties
+  ModelPlan plan;
+  ImportOptions importing;
+  Hardware hardware;
+  /// Places in the model's files of parameters that the plan ties to another one, by that one.
+  std::map<std::string, std::vector<format::Source>> tiedCopies;
+
+  /// The entry of the bundle that the summary is about: `train`, or `predict` of a plan that does not train.
+  llvm::StringRef entry() const { return plan.plan.train ? "train" : "predict"; }
+  /// Bytes that a rank may use: the plan's limit, else what the device has.
+  std::optional<uint64_t> memoryLimit() const;
+};
+
+/// A finding at the place of a plan's value; at the model where the value was derived, at "plan" without a model.
+Finding findingAt(const Origin &where, llvm::StringRef modelPath);
+
+struct PlanningOptions {
+  bool nameAllLost = false; ///< errors about lost parameters name all of them, not only the first three
+};
+
+/// Reads the plan, completes it and compares it with the names of the model; all errors in one go. `model` may be null:
+/// what depends on it then stays open. Nothing after an error.
+std::optional<PlannedModel> planModel(const std::shared_ptr<const Model> &model, const PlanText &text,
+                                      const PlanningOptions &options, FindingSink sink);
+
+} // namespace par

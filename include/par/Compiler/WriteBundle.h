@@ -1,0 +1,25 @@
+// From a bundle in memory to one on disk: its proof, and the folder.
+#pragma once
+
+#include "par/Compiler/Finding.h"
+#include "par/verify/Verify.h"
+
+#include <optional>
+
+namespace par {
+
+/// Proves that no rank waits for ever and every buffer is live when read. Without a proof, an error at `folder`: a bug
+/// of a phase, whose bundle must not be written.
+std::optional<verify::Proof> proveBundle(const format::Bundle &bundle, const std::string &folder, FindingSink sink);
+
+/// The folder of the bundle of `model` where none was given: its name + ".par" in the working directory.
+std::string bundleFolder(const std::string &model);
+
+/// Whether a bundle may be written in the place of what `folder` is; an error if not. Asked before the work.
+bool mayWriteBundle(const std::string &folder, FindingSink sink);
+
+/// Writes the bundle of the model at path `model`, with a note of what the model's files of data are. False after an
+/// error.
+bool writeBundle(format::Bundle &bundle, const std::string &model, const std::string &folder, FindingSink sink);
+
+} // namespace par

@@ -1,0 +1,40 @@
+// Everything that is known of a compilation, as values that reports are made of. Absent: not asked for, or the
+// compilation did not come so far.
+#pragma once
+
+#include "par/Inspect/Collectives.h"
+#include "par/Inspect/Kernels.h"
+#include "par/Inspect/Memory.h"
+#include "par/Inspect/Plan.h"
+#include "par/Inspect/Prediction.h"
+#include "par/Inspect/Stages.h"
+#include "par/Inspect/WaysOut.h"
+#include "par/verify/Verify.h"
+
+namespace par {
+
+struct MemoryFacts {
+  std::optional<uint64_t> limit; ///< nothing: unlimited
+  std::vector<RoleMemory> roles;
+};
+
+struct Facts {
+  // The plan's.
+  std::optional<ModelFacts> model;
+  std::optional<ModuleFacts> module;
+  std::optional<PlanFacts> plan;
+  std::optional<RecipeFacts> recipes; ///< only where recipes leave much whole
+  std::vector<PaddedDim> padding;
+  std::optional<std::vector<PatternMatch>> matches;
+  // The bundle's.
+  std::vector<StageShare> stages; ///< empty with one stage
+  std::optional<MemoryFacts> memory;
+  std::optional<std::vector<RoleSaved>> saved;
+  std::optional<std::vector<Communication>> communications;
+  std::optional<KernelFacts> kernels;
+  std::optional<WaysOut> waysOut; ///< only above the memory limit
+  std::optional<Prediction> prediction;
+  std::optional<verify::Proof> proof;
+};
+
+} // namespace par

@@ -1,0 +1,21 @@
+#pragma once
+
+#include "par/Compiler/Finding.h"
+#include "par/Inspect/Facts.h"
+
+namespace par {
+
+/// Version of the schema of docs/report.md: higher where a key changes its meaning or goes, not where one is new.
+inline constexpr int reportVersion = 1;
+
+/// How a run of par-compile ended.
+struct RunOutcome {
+  int code = 0;
+  std::string bundle; ///< the folder that was written; empty: none was
+  std::vector<Finding> findings;
+};
+
+/// All facts as one JSON object, with a line end.
+std::string reportAsJson(const Facts &facts, const RunOutcome &outcome);
+
+} // namespace par

@@ -1,0 +1,60 @@
+// Lines of par-compile, from the values of Inspect: docs/plan.md §3.1.
+#pragma once
+
+#include "par/Inspect/Facts.h"
+
+#include "llvm/Support/raw_ostream.h"
+
+namespace par {
+
+/// "14.3 MiB".
+std::string humanBytes(double bytes);
+
+/// `model   tiny-gpt.onnx: 118 nodes, 52 parameters (0.84 M, all trained), tied: lm_head.weight = wte.weight`
+void printModel(const ModelFacts &model, bool trains, llvm::raw_ostream &os);
+
+/// `module  in PyTorch: fc.weight frozen; wte.weight no gradient from lookups of row 0 (padding_idx)`; nothing where
+/// the module says nothing.
+void printModule(const ModuleFacts &module, llvm::raw_ostream &os);
+
+/// `plan    8 ranks: pp 2 x dp 2 x tp 2; 2 stages, 1f1b, 8 microbatches of 2 x 128; adamw f32`, and keys that change
+/// the numbers where they are not the default (docs/plan.md §1.4).
+void printPlan(const PlanFacts &plan, llvm::raw_ostream &os);
+
+/// `recipe  megatron cuts 62 % of the parameters; no rule for layers.*.attn.qkv.weight`
+void printRecipes(const RecipeFacts &recipes, llvm::raw_ostream &os);
+
+/// `padding NAME: 50257 of dim 0 in 8 shards are kept as 50264, 0 % more`; nothing without padded dims.
+void printPadding(llvm::ArrayRef<PaddedDim> dims, llvm::raw_ostream &os);
+
+/// `matches plan.yaml:4: h.*.attn.out.weight: 4 parameters: h.0.attn.out.weight and 3 more`, a line a pattern.
+void printMatches(llvm::ArrayRef<PatternMatch> matches, llvm::raw_ostream &os);
+
+/// `stages  0: wte, wpe, h.0, h.1 (49 % of the work)   1: h.2, h.3, ln_f, lm_head, loss (51 %)`; nothing of one stage.
+void printStages(llvm::ArrayRef<StageShare> stages, llvm::raw_ostream &os);
+
+/// The table `memory per rank`, a line a role; with a column of the host's memory where some role uses it.
+void printMemory(llvm::ArrayRef<RoleMemory> roles, std::optional<uint64_t> limit, llvm::raw_ostream &os);
+
+/// --explain=memory:
+///
+///     stage 0 saves 311808 bytes of a microbatch in 1 slot
+///          2 x        65536  bf16[2x64x256]          h.0.mlp.c_fc, pytorch_utils.py:119
+void printSavedValues(llvm::ArrayRef<RoleSaved> roles, llvm::raw_ostream &os);
+
+/// The table `communication per rank and step`; `roles`: how many the bundle has.
+void printCommunication(llvm::ArrayRef<CommunicationTotal> totals, size_t roles, llvm::raw_ostream &os);
+
+/// --explain=collectives: every communication with its place and the reason for it.
+void explainCommunication(llvm::ArrayRef<Communication> all, size_t roles, llvm::raw_ostream &os);
+
+/// --emit=kernels: a line for each kernel of a GPU.
+void printKernels(const KernelFacts &facts, llvm::raw_ostream &os);
+
+/// `predicted step 118 ms: compute 88 %, bubble 10 % (1f1b, m = 8: closed form 11.1 %), exposed communication 2 %`
+void printPrediction(const Prediction &prediction, llvm::raw_ostream &os);
+
+/// `proved  2 programs on 8 ranks: 1536 communications matched, no deadlock, every buffer live when read`
+void printProof(const verify::Proof &proof, llvm::raw_ostream &os);
+
+} // namespace par

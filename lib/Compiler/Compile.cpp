@@ -1,0 +1,221 @@
+// The street from a planned model to a bundle: Import, the phases, Codegen, Bundle. A later compilation of the same
+// model starts after the last phase whose key, and those of all before it, are the earlier one's (Keys.cpp).
+#include "Keys.h"
+#include "MakeBundle.h"
+
+#include "par/Compiler/Diagnostics.h"
+#include "par/Phases/Import/Passes.h"
+#include "par/Phases/Split/Passes.h"
+
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+
+namespace par {
+
+namespace {
+
+/// One compilation, which fills `out`.
+class Street {
+public:
+  Street(Compiled &out, const CompilerOptions &options, CompileObserver &observer, const Compiled *earlier)
+      : out(out), plan(out.planned.plan), options(options), observer(observer), earlier(earlier) {}
+
+  bool run();
+
+private:
+  void take(const Finding &finding) {
+    out.findings.push_back(finding);
+    observer.found(finding);
+  }
+  void report(const Twine &message) {
+    Finding finding;
+    finding.file = out.planned.graph->path;
+    finding.message = message.str();
+    take(finding);
+  }
+  bool goesOn(StringRef step) {
+    refused = !observer.ended(step, out);
+    return !refused;
+  }
+  bool runSteps(ArrayRef<Phase> phases);
+  bool import();
+  bool runPhase(const Phase &phase);
+  /// Keeps the module if asked to; whether the compilation goes on.
+  bool finishPhase(StringRef name);
+  /// Takes the module after the last phase that both plans agree on and that the earlier compilation kept; how many
+  /// phases that saves.
+  unsigned startFromEarlier();
+  bool makeKernels();
+  bool makeBundle();
+  /// A failure without an error is a bug of Par's.
+  void explainFailure();
+
+  Compiled &out;
+  const ModelPlan &plan;
+  const CompilerOptions &options;
+  CompileObserver &observer;
+  const Compiled *earlier; ///< null: none, or one of another model
+  bool refused = false;    ///< by the observer, which has said why
+};
+
+} // namespace
+
+/// "seq 600 (--set dims.seq)", the sizes that the plan gives to symbols; an error about shapes may come from one of
+/// them.
+static std::string describeDims(const Plan &plan) {
+  std::vector<std::string> dims;
+  for (const auto &[symbol, size] : plan.dims)
+    dims.push_back(llvm::formatv("{0} {1} ({2})", symbol, *size, size.origin.comment()));
+  return llvm::join(dims, ", ");
+}
+
+static std::shared_ptr<MLIRContext> makeContext() {
+  DialectRegistry registry;
+  registerDialect(registry);
+  auto context = std::make_shared<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
+  context->loadAllAvailableDialects();
+  // A user reads what is wrong, not the program of a whole model after it.
+  context->printOpOnDiagnostic(false);
+  return context;
+}
+
+bool Street::import() {
+  observer.begins("import", out, nullptr);
+  ScopedDiagnosticHandler sizes(out.context.get(), [&](Diagnostic &diagnostic) {
+    bool ofShapes = StringRef(diagnostic.str()).contains("tensor<");
+    if (diagnostic.getSeverity() == DiagnosticSeverity::Error && ofShapes && !plan.plan.dims.empty())
+      diagnostic.attachNote(diagnostic.getLocation()) << "dims here: " << describeDims(plan.plan);
+    return failure(); // the handler before this one takes it
+  });
+  out.module = importModel(*out.planned.graph, out.planned.importing, out.context.get());
+  if (!out.module)
+    return false;
+  PassManager manager(out.context.get());
+  CarryStatePassOptions carry;
+  for (const CarriedPair &pair : out.planned.importing.carry)
+    carry.pairs.push_back(pair.output + "=" + pair.input);
+  buildImportPipeline(manager, carry);
+  MoveBatchFirstPassOptions first;
+  first.microbatches = plan.plan.rounds();
+  manager.addPass(createMoveBatchFirstPass(first));
+  if (failed(manager.run(*out.module)))
+    return false;
+  out.facts = collectFacts(*out.module, plan.plan);
+  return finishPhase("import");
+}
+
+bool Street::finishPhase(StringRef name) {
+  if (llvm::is_contained(options.keep, name))
+    out.modules[name.str()] = out.module->clone();
+  return goesOn(name);
+}
+
+bool Street::runPhase(const Phase &phase) {
+  observer.begins(phase.name.data(), out, &phase);
+  PassManager manager(out.context.get());
+  phase.build(manager);
+  return succeeded(manager.run(*out.module)) && finishPhase(phase.name);
+}
+
+unsigned Street::startFromEarlier() {
+  if (!earlier)
+    return 0;
+  size_t same = 0;
+  while (same < std::min(out.keys.size(), earlier->keys.size()) && out.keys[same] == earlier->keys[same])
+    ++same;
+  for (; same > 0; --same)
+    if (auto found = earlier->modules.find(out.keys[same - 1].phase); found != earlier->modules.end()) {
+      out.context = earlier->context;
+      out.module = found->second.get().clone();
+      out.facts = earlier->facts;
+      return same;
+    }
+  return 0;
+}
+
+bool Street::runSteps(ArrayRef<Phase> phases) {
+  auto sink = [this](const Finding &finding) { take(finding); };
+  PhaseDiagnostics diagnostics(out.context.get(), out.planned.graph->path, sink);
+  if (out.reused == 0 && !import())
+    return false;
+  if (options.until == "import")
+    return true;
+  for (const Phase &phase : phases.drop_front(out.reused ? out.reused - 1 : 0)) {
+    if (!runPhase(phase))
+      return false;
+    if (options.until == phase.name)
+      return true;
+  }
+  return makeKernels() && makeBundle();
+}
+
+bool Street::makeKernels() {
+  CodegenOptions codegen;
+  PlanTarget &target = out.planned.plan.plan.target;
+  codegen.device = options.hostCode ? "cpu" : *target.device;
+  if (*target.isa != "native" && !options.hostCode)
+    codegen.isa = *target.isa;
+  else // the completed plan names what was compiled for
+    target.isa = {codegen.device == "cuda" ? "sm_90" : getHostIsa(), Origin::automatic()};
+  codegen.cache = options.cache;
+  codegen.earlier = earlier ? &earlier->kernels : nullptr;
+  codegen.keepIR = options.keepKernelIR && codegen.device == "cuda";
+  observer.begins("codegen", out, nullptr);
+  FailureOr<CompiledKernels> compiled = compileKernels(*out.module, codegen);
+  if (failed(compiled))
+    return false;
+  out.kernels = std::move(*compiled);
+  return goesOn("codegen");
+}
+
+bool Street::makeBundle() {
+  std::string reason;
+  out.file = earlier ? earlier->file : std::nullopt;
+  if (!out.file)
+    out.file = onnx::factsOfFile(*out.planned.graph, reason);
+  if (!out.file) {
+    report("cannot be read again: " + reason);
+    return false;
+  }
+  BundleOptions bundling = bundleOptions(out);
+  observer.begins("bundle", out, nullptr);
+  FailureOr<format::Bundle> bundle = emitBundle(*out.module, out.kernels, bundling);
+  if (failed(bundle))
+    return false;
+  out.bundle = std::move(*bundle);
+  return goesOn("bundle");
+}
+
+void Street::explainFailure() {
+  if (llvm::any_of(out.findings, [](const Finding &finding) { return !finding.warning; }))
+    return;
+  Finding silent;
+  silent.file = out.planned.graph->path;
+  silent.internal = true;
+  silent.message = "it fails without saying why";
+  take(silent);
+}
+
+bool Street::run() {
+  std::vector<Phase> phases = buildPhases(plan, out.planned.memoryLimit());
+  out.keys = keysOf(out.planned, phases);
+  out.reused = startFromEarlier();
+  if (!out.context)
+    out.context = makeContext();
+  if (runSteps(phases))
+    return true;
+  if (!refused)
+    explainFailure();
+  return false;
+}
+
+Compiled compile(PlannedModel planned, const CompilerOptions &options, CompileObserver &observer,
+                 const Compiled *earlier) {
+  Compiled out(std::move(planned));
+  bool ofSameFile = earlier && earlier->planned.graph->bytes == out.planned.graph->bytes;
+  out.failed = !Street(out, options, observer, ofSameFile ? earlier : nullptr).run();
+  return out;
+}
+
+} // namespace par

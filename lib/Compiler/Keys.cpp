@@ -1,0 +1,52 @@
+#include "Keys.h"
+
+#include "mlir/Pass/PassManager.h"
+
+using namespace mlir;
+
+namespace par {
+
+/// Sections of a plan that no phase reads but through the options of its pipeline.
+static constexpr StringRef readByPipelines[] = {"zero", "offload", "recompute", "collectives"};
+
+/// The other sections of the plan as text. A section is a line that is not indented, with the indented lines after it.
+static std::string readByModules(const Plan &plan) {
+  std::string text, kept;
+  llvm::raw_string_ostream os(text);
+  plan.print(os, /*origins=*/true); // errors and locations say where a value was said
+  bool keeps = true;
+  SmallVector<StringRef> lines;
+  StringRef(text).split(lines, '\n');
+  for (StringRef line : lines) {
+    if (!line.empty() && line.front() != ' ')
+      keeps = !llvm::is_contained(readByPipelines, line.take_until([](char c) { return c == ':'; }));
+    if (keeps)
+      kept += line.str() + "\n";
+  }
+  return kept;
+}
+
+/// The part of `recompute` that CutCosts reads.
+static std::string readByCuts(const Plan &plan) {
+  bool recomputes = *plan.recompute.kind != PlanRecompute::None;
+  return *plan.pipeline.stages > 1 && recomputes ? "recomputes" : "";
+}
+
+static std::string pipelineOf(const Phase &phase) {
+  OpPassManager manager(ModuleOp::getOperationName());
+  phase.build(manager);
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  manager.printAsTextualPipeline(os);
+  return text;
+}
+
+std::vector<PhaseKey> keysOf(const PlannedModel &planned, ArrayRef<Phase> phases) {
+  const Plan &plan = planned.plan.plan;
+  std::vector<PhaseKey> keys{{"import", readByModules(plan)}};
+  for (const Phase &phase : phases)
+    keys.push_back({phase.name.str(), phase.name == "annotate" ? readByCuts(plan) : pipelineOf(phase)});
+  return keys;
+}
+
+} // namespace par

@@ -1,0 +1,16 @@
+// Texts of everything in a plan that the result of a phase depends on, beside the phases in front of it.
+#pragma once
+
+#include "par/Compiler/Compiler.h"
+
+namespace par {
+
+/// Keys of Import and each phase, in order. Equal keys of a phase and of all phases in front of it mean an equal
+/// module:
+///
+///     import      every section of the plan but zero, offload, recompute and collectives, and where each was said
+///     annotate    whether something is recomputed, if stages are balanced by it
+///     others      the textual pipeline, which has every option that the plan gives
+std::vector<PhaseKey> keysOf(const PlannedModel &planned, llvm::ArrayRef<Phase> phases);
+
+} // namespace par

@@ -1,0 +1,13 @@
+// Facts of the plan, the model's file and the module that the bundle says and the programs do not.
+#pragma once
+
+#include "par/Compiler/Compiler.h"
+
+namespace par {
+
+StepFacts collectFacts(mlir::ModuleOp module, const Plan &plan);
+
+/// Needs `file` and `facts` of the compilation.
+BundleOptions bundleOptions(const Compiled &compiled);
+
+} // namespace par

@@ -1,0 +1,127 @@
+#include "par/Compiler/Phases.h"
+#include "par/Phases/Decompose/Passes.h"
+
+#include "par/Phases/Collectives/Passes.h"
+#include "par/Phases/Kernels/Passes.h"
+#include "par/Phases/Memory/Passes.h"
+#include "par/Phases/Partition/Passes.h"
+#include "par/Phases/Propagate/Passes.h"
+#include "par/Phases/Recompute/Passes.h"
+#include "par/Phases/Schedule/Passes.h"
+#include "par/Phases/Split/Passes.h"
+#include "par/Phases/Train/Passes.h"
+
+using namespace mlir;
+
+namespace par {
+
+ArrayRef<StringRef> phaseNames() {
+  static constexpr StringRef names[] = {"import",    "annotate",  "train",    "split",   "propagate",   "partition",
+                                        "recompute", "decompose", "schedule", "kernels", "collectives", "memory"};
+  return names;
+}
+
+/// What the plan says of single gradients and states, and of parameters' priorities.
+static void addLayoutRules(const ModelPlan &model, PlanErrors &known, PropagateOptions &options) {
+  for (const ResolvedShard &rule : resolveShards(model.plan, model.names, known)) {
+    bool ofParameter = rule.kind == ResolvedShard::Parameter;
+    if (!ofParameter && rule.kind != ResolvedShard::Gradient && rule.kind != ResolvedShard::State)
+      continue;
+    std::string text = model.names.parameters[rule.index].name + "=";
+    if (ofParameter && rule.priority)
+      options.priorities.push_back(text + std::to_string(**rule.priority));
+    if (ofParameter)
+      continue;
+    for (const auto &[dim, axes] : rule.dims)
+      text += std::to_string(dim) + ":" + llvm::join(refineAxes(model.plan, *axes), "+") + ";";
+    if (rule.partial)
+      text += "partial:" + llvm::join(refineAxes(model.plan, **rule.partial), "+") + ";";
+    if (rule.priority)
+      text += "priority:" + std::to_string(**rule.priority) + ";";
+    text += *rule.closed ? "closed" : "";
+    (rule.kind == ResolvedShard::Gradient ? options.gradientRules : options.stateRules).push_back(text);
+  }
+}
+
+/// What the plan keeps in the host's memory.
+static OffloadPassOptions offloadOptions(const ModelPlan &model, PlanErrors &known) {
+  const PlanOffload &offload = model.plan.offload;
+  OffloadPassOptions options;
+  options.states = offload.states;
+  options.parameters = offload.params;
+  options.saved = offload.saved;
+  for (const SaidPattern &pattern : offload.patterns)
+    for (unsigned index : resolveParameters(pattern, model.names, known))
+      (pattern.pattern.form() == NamePattern::State ? options.statesOf : options.parametersOf)
+          .push_back(model.names.parameters[index].name);
+  return options;
+}
+
+static Phase collectivesPhase(const Plan &plan) {
+  // A GPU gathers beside its products: a second group covers for a small product. The core of a rank does one or the
+  // other.
+  unsigned window = *plan.target.device == "cuda" ? 2 : 1;
+  CollectivesOptions options{static_cast<int64_t>(*plan.collectives.bucket),
+                             *plan.collectives.overlap,
+                             window,
+                             *plan.collectives.algorithm == "hierarchical",
+                             *plan.target.hardware,
+                             plan.collectives.algorithm.origin.place()};
+  return {"collectives", [options](OpPassManager &manager) { buildCollectivesPipeline(manager, options); }};
+}
+
+std::vector<Phase> buildPhases(const ModelPlan &model, std::optional<uint64_t> memory) {
+  const Plan &plan = model.plan;
+  std::vector<Phase> phases;
+  phases.push_back({"annotate", [&model](OpPassManager &manager) { buildAnnotatePipeline(manager, model); }});
+  // An inference bundle has nothing to derive.
+  PlanErrors known; // the driver has checked the patterns
+  if (TrainOptions options = trainOptions(plan, model.names, known); plan.train || options.compute != "f32")
+    phases.push_back({"train", [options, trains = plan.train.has_value()](OpPassManager &manager) {
+                        trains ? buildTrainPipeline(manager, options) : buildPrecisionPipeline(manager, options);
+                      }});
+  SplitOptions split;
+  split.microbatches = plan.rounds();
+  if (memory) // rounded weights save some percent of a step: less than what a larger model or batch is worth
+    split.keptBytes = static_cast<int64_t>(*memory / 16);
+  split.behind = plan.updatesBehind();
+  split.calls = plan.calls();
+  phases.push_back({"split", [split](OpPassManager &manager) { buildSplitPipeline(manager, split); }});
+  PropagateOptions propagate;
+  propagate.batchAxes = refineAxes(plan, *plan.batch.over);
+  auto spread = [&](int64_t level) {
+    return *plan.zero.level >= level ? refineAxes(plan, *plan.zero.over) : SmallVector<std::string>();
+  };
+  propagate.stateAxes = spread(1);
+  propagate.gradientAxes = spread(2);
+  propagate.parameterAxes = spread(3);
+  propagate.minSize = *plan.zero.minSize;
+  propagate.gatherOnce = *plan.zero.gather == "step";
+  addLayoutRules(model, known, propagate);
+  phases.push_back({"propagate", [propagate](OpPassManager &manager) { buildPropagatePipeline(manager, propagate); }});
+  PartitionOptions partition{*plan.target.hardware,   *plan.precision.accumulate, *plan.precision.reduce,
+                             propagate.parameterAxes, propagate.gatherOnce,       *plan.precision.compute != "f32"};
+  phases.push_back({"partition", [partition](OpPassManager &manager) { buildPartitionPipeline(manager, partition); }});
+  phases.push_back({"recompute", [&plan](OpPassManager &manager) {
+                      buildRecomputePipeline(manager, plan.recompute, *plan.pipeline.schedule, *plan.target.device);
+                    }});
+  BuildProgramsPassOptions schedule;
+  schedule.schedule = *plan.pipeline.schedule;
+  schedule.hardware = *plan.target.hardware;
+  DecomposeCollectivesPassOptions decompose{*plan.collectives.decompose, *plan.target.hardware};
+  if (!*plan.collectives.overlap && decompose.chunks == 0)
+    decompose.chunks = 1; // nothing would run beside them
+  phases.push_back({"decompose", [decompose](OpPassManager &manager) { buildDecomposePipeline(manager, decompose); }});
+  phases.push_back({"schedule", [schedule](OpPassManager &manager) { buildSchedulePipeline(manager, schedule); }});
+  phases.push_back(
+      {"kernels", [device = *plan.target.device](OpPassManager &manager) { buildKernelsPipeline(manager, device); }});
+  phases.push_back(collectivesPhase(plan));
+  // The limit is held against the finished bundle, with the table that says what takes the bytes.
+  MemoryOptions arenas;
+  if (!plan.offload.empty())
+    arenas.offload = offloadOptions(model, known);
+  phases.push_back({"memory", [arenas](OpPassManager &manager) { buildMemoryPipeline(manager, arenas); }});
+  return phases;
+}
+
+} // namespace par

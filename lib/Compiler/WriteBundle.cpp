@@ -1,0 +1,84 @@
+#include "par/Compiler/WriteBundle.h"
+
+#include "par/Onnx/Model.h"
+#include "par/format/DataFile.h"
+#include "par/format/PlainFile.h"
+
+#include "llvm/Support/Path.h"
+
+#include <set>
+
+using namespace llvm;
+
+namespace par {
+
+static void report(StringRef file, StringRef message, FindingSink sink) {
+  Finding finding;
+  finding.file = file.str();
+  finding.message = message.str();
+  sink(finding);
+}
+
+static void reportFolder(const std::string &folder, StringRef message, FindingSink sink) {
+  message.consume_front(folder + ": ");
+  report(folder, message, sink);
+}
+
+std::optional<verify::Proof> proveBundle(const format::Bundle &bundle, const std::string &folder, FindingSink sink) {
+  verify::Verdict verdict = verify::verifyBundle(bundle);
+  if (verdict)
+    return verdict.proof;
+  Finding finding;
+  finding.file = folder;
+  finding.message = verdict.counterexample->message;
+  finding.notes = verdict.counterexample->notes;
+  sink(finding);
+  return std::nullopt;
+}
+
+std::string bundleFolder(const std::string &model) {
+  return sys::path::stem(sys::path::filename(model)).str() + ".par";
+}
+
+bool mayWriteBundle(const std::string &folder, FindingSink sink) {
+  format::Status free = format::checkReplaceable(folder);
+  if (!free)
+    reportFolder(folder, free.message(), sink);
+  return bool(free);
+}
+
+/// Notes in the manifest each file of data beside the model in which a tensor has its source and that is there. False
+/// where one cannot be read; `reason` then says which and why.
+static bool noteData(format::Manifest &manifest, const std::string &model, std::string &reason) {
+  std::set<std::string> names;
+  for (const format::Tensor &tensor : manifest.tensors)
+    if (tensor.source && tensor.source->file != sys::path::filename(model))
+      names.insert(tensor.source->file);
+  for (const std::string &name : names) {
+    std::string path = onnx::pathOfData(model, name);
+    if (path.empty())
+      continue; // compiled without it, with a warning
+    auto file = format::PlainFile::open(path);
+    auto hash = file ? format::hashDataFile(*file) : format::Expected<std::string>(file.error());
+    if (!hash) {
+      reason = "external data \"" + name + "\": " + hash.message();
+      return false;
+    }
+    manifest.data.push_back({name, file->size(), *hash});
+  }
+  return true;
+}
+
+bool writeBundle(format::Bundle &bundle, const std::string &model, const std::string &folder, FindingSink sink) {
+  std::string reason;
+  if (!noteData(bundle.manifest, model, reason)) {
+    report(model, "cannot be read again: " + reason, sink);
+    return false;
+  }
+  format::Expected<format::Manifest> written = format::writeBundle(folder, bundle);
+  if (!written)
+    reportFolder(folder, written.message(), sink);
+  return bool(written);
+}
+
+} // namespace par

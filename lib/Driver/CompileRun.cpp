@@ -1,0 +1,330 @@
+// par-compile from its flags to calls of the compiler and of the report.
+#include "CompileRun.h"
+
+#include "Reproducer.h"
+
+#include "par/Compiler/Diagnostics.h"
+#include "par/Compiler/WriteBundle.h"
+#include "par/Phases/Import/Names.h"
+#include "par/Phases/KernelCheck/KernelCheck.h"
+#include "par/Report/Json.h"
+#include "par/Report/MemoryLimit.h"
+#include "par/Report/Text.h"
+#include "par/Report/Trace.h"
+#include "par/format/Printable.h"
+
+#include "llvm/Support/Format.h"
+
+using namespace mlir;
+
+namespace par {
+
+void StepTimer::print(StringRef step) {
+  double wall = seconds(), cpu = double(std::clock()) / CLOCKS_PER_SEC;
+  if (prints) {
+    out << "timing  " << llvm::left_justify(step, 12)
+        << llvm::format("%8.3f s, cpu %8.3f s\n", wall - printedSeconds, cpu - printedCpu);
+    out.flush(); // a step that does not end is the one after the last line
+  }
+  printedSeconds = wall;
+  printedCpu = cpu;
+}
+
+void CompileRun::found(const Finding &finding) {
+  faulty |= finding.internal;
+  Finding &said = findings.emplace_back(finding);
+  if (finding.internal)
+    said.message = here.sentence(finding.message);
+  outside(said);
+}
+
+void CompileRun::reportError(StringRef file, const Twine &message) {
+  Finding finding;
+  finding.file = file.str();
+  finding.message = message.str();
+  found(finding);
+}
+
+int CompileRun::codeOfFailure() {
+  if (!faulty)
+    return WrongInput;
+  if (!here.writeReproducer())
+    reportError(here.reproducerFile, "cannot be written");
+  return Bug;
+}
+
+void CompileRun::enter(const char *step, const Plan &plan, ModuleOp module) {
+  if (!here.reproducerFile.empty())
+    here.reproducer = writeReproducer(here.command, step, plan, module, nullptr);
+  here.phase = step;
+}
+
+void CompileRun::begins(const char *step, const Compiled &compiled, const Phase *phase) {
+  if (!here.reproducerFile.empty())
+    here.reproducer = writeReproducer(here.command, step, compiled.planned.plan.plan,
+                                      compiled.module ? *compiled.module : ModuleOp(), phase);
+  here.phase = step;
+}
+
+bool CompileRun::ended(StringRef step, const Compiled &compiled) {
+  timer.print(step);
+  if (step == "codegen" && options.timing && !options.cache.empty())
+    out << "cache   " << compiled.kernels.cached << " of " << compiled.kernels.distinct << " different kernels from "
+        << options.cache << "\n";
+  if (step == "codegen" || step == "bundle")
+    return true;
+  if (options.checkPhases && options.stopAfter != "import" && !comparePhase(step, *compiled.module))
+    return false;
+  if (step == "annotate" && (!quiet() || report)) {
+    facts.stages = findStageShares(*compiled.module);
+    if (!quiet())
+      printStages(facts.stages, out);
+  }
+  return true;
+}
+
+bool CompileRun::comparePhase(StringRef step, ModuleOp module) {
+  if (!check) {
+    check.emplace(/*seed=*/1);
+    return succeeded(check->check(module));
+  }
+  if (failed(check->check(module))) {
+    reportError(options.model, "phase " + step + " changed what the program computes");
+    return false;
+  }
+  timer.print("check");
+  const interp::PhaseCheck::Counts &counts = check->counts();
+  if (!options.quiet && !options.json)
+    out << "checked " << llvm::left_justify(step, 12) << counts.outputs << " outputs, " << counts.gradients
+        << " gradients, " << counts.variables << " variables\n";
+  return true;
+}
+
+static void printIR(ModuleOp module, bool verbose, llvm::raw_ostream &out) {
+  OpPrintingFlags flags;
+  flags.elideLargeElementsAttrs(64);
+  module->print(out, verbose ? flags.enableDebugInfo(true) : flags);
+  out << "\n";
+}
+
+static void printPlanning(const Facts &facts, bool verbose, llvm::raw_ostream &out) {
+  printModel(*facts.model, facts.plan->trains, out);
+  printModule(*facts.module, out);
+  printPlan(*facts.plan, out);
+  if (facts.recipes)
+    printRecipes(*facts.recipes, out);
+  printPadding(facts.padding, out);
+  if (verbose)
+    printMatches(*facts.matches, out);
+}
+
+void CompileRun::summarize(const ModelPlan &model) {
+  facts.model = describeModel(model);
+  facts.module = describeModule(model);
+  facts.plan = describePlan(model);
+  facts.recipes = describeRecipes(model);
+  facts.padding = findPaddedDims(model);
+  if (options.verbose || report)
+    facts.matches = findMatches(model);
+  if (quiet())
+    return;
+  printPlanning(facts, options.verbose, out);
+  out.flush(); // errors of the phases come after it, also where both go to one file
+}
+
+/// Whether a bundle is to be written.
+static bool writes(const CompileOptions &options) {
+  return !options.check && !options.emitTrace && !options.emitKernels && options.stopAfter.empty() &&
+         options.explain.empty();
+}
+
+/// `limited`: ways out of a memory limit may be asked for.
+static CompilerOptions compilerOptions(const CompileOptions &options, bool limited) {
+  CompilerOptions compiler;
+  if (limited) // phases before those that change with a way out of the limit
+    compiler.keep = {"import", "split", "partition", "collectives"};
+  compiler.until = options.stopAfter;
+  compiler.hostCode = options.hostCode;
+  compiler.keepKernelIR = options.checkKernels;
+  compiler.cache = options.cache;
+  return compiler;
+}
+
+int CompileRun::run() {
+  int code = compileModel();
+  if (report)
+    *report = reportAsJson(facts, {code, written ? bundleFolder(options) : "", findings});
+  return code;
+}
+
+int CompileRun::compileModel() {
+  enter("the model's file", Plan(), {});
+  if (!options.model.empty() && !(model = readModel(options.model, sink)))
+    return WrongInput;
+  if (options.list) {
+    if (printNames(model ? model->names : NameTable(), *options.list, out))
+      return Done;
+    reportError("", "--list takes params, modules, nodes or inputs, found \"" + *options.list + "\"");
+    return WrongCommand;
+  }
+  enter("the plan", Plan(), {});
+  PlanningOptions planning;
+  planning.nameAllLost = options.verbose;
+  std::optional<PlannedModel> planned = planModel(model, {options.plans, options.settings}, planning, sink);
+  if (!planned)
+    return WrongInput;
+  if (options.printPlan) {
+    planned->plan.plan.print(out, /*origins=*/true);
+    return Done;
+  }
+  if (writes(options) && !mayWriteBundle(bundleFolder(options), sink))
+    return WrongInput;
+  enter("the summary", planned->plan.plan, {});
+  if (!quiet() || report)
+    summarize(planned->plan);
+  timer.print("read");
+  CompilerOptions compiler = compilerOptions(options, planned->memoryLimit().has_value());
+  Compiled compiled = compile(std::move(*planned), compiler, *this);
+  if (compiled.failed)
+    return codeOfFailure();
+  if (!compiled.bundle) {
+    printIR(*compiled.module, options.verbose, out);
+    return Done;
+  }
+  return finish(compiled);
+}
+
+/// The line `checked kernels ...`
+static void printChecked(const KernelCheckCounts &counts, const CompiledKernels &kernels, llvm::raw_ostream &out) {
+  bool emulated = kernels.device == "cuda";
+  out << "checked " << counts.kernels << (counts.kernels == 1 ? " kernel" : " different kernels")
+      << (emulated ? ", as LLVM optimised them, on emulated threads" : "") << ": " << counts.elements
+      << " elements are the interpreter's, nothing else is read or written\n";
+  if (!counts.otherIsa.empty())
+    out << "  compiled for " << counts.otherIsa << ": this machine does not run code for " << kernels.isa << "\n";
+  if (counts.addressesOnly)
+    out << "  " << counts.addressesOnly << " of them too large to interpret: run for what they read and write alone\n";
+  if (counts.notRun)
+    out << "  " << counts.notRun << " of them too large to emulate: not run\n";
+}
+
+/// Runs the kernels that were compiled; one that is wrong is a bug of Codegen.
+int CompileRun::checkCode(const Compiled &compiled) {
+  enter("the check of kernels", compiled.planned.plan.plan, *compiled.module);
+  PhaseDiagnostics diagnostics(compiled.context.get(), options.model, sink);
+  KernelCheckCounts counts;
+  const CompiledKernels &kernels = compiled.kernels;
+  if (failed(checkKernels(*compiled.module, kernels, {}, counts)))
+    return Bug;
+  timer.print("check");
+  if (quiet() || !options.sayCheckedKernels)
+    return Done;
+  printChecked(counts, kernels, out);
+  return Done;
+}
+
+/// The line `predicted step ...`, from playing the programs.
+bool CompileRun::predict(Compiled &compiled) {
+  format::Bundle &bundle = *compiled.bundle;
+  llvm::Expected<Simulation> simulation =
+      simulate(bundle, compiled.planned.entry(), compiled.planned.hardware.onThisHost());
+  if (!simulation) {
+    reportError(options.model, llvm::toString(simulation.takeError()));
+    return false;
+  }
+  bundle.manifest.predictedNs = simulation->step / simulation->calls;
+  if (options.emitTrace) {
+    writeTrace(*simulation, bundle, out);
+    return true;
+  }
+  if (!quiet() || report)
+    facts.prediction = describePrediction(compiled.planned.plan.plan, bundle, *simulation);
+  if (!quiet())
+    printPrediction(*facts.prediction, out);
+  return true;
+}
+
+int CompileRun::write(Compiled &compiled) {
+  if (!writeBundle(*compiled.bundle, options.model, bundleFolder(options), sink))
+    return WrongInput;
+  written = true;
+  timer.print("write");
+  if (!quiet())
+    out << "wrote   " << format::printable(bundleFolder(options)) << llvm::format(" in %.1f s\n", timer.seconds());
+  return Done;
+}
+
+bool CompileRun::fits(const Compiled &compiled) {
+  const MemoryFacts &memory = *facts.memory;
+  if (!memory.limit)
+    return true;
+  Finding place = findingAt(compiled.planned.plan.plan.target.memory.origin, options.model);
+  std::vector<Finding> above = findingsAboveLimit(memory.roles, *memory.limit, place);
+  if (above.empty())
+    return true;
+  facts.waysOut = findWaysOut(model, {options.plans, options.settings}, compilerOptions(options, /*limited=*/false),
+                              compiled, *memory.limit);
+  if (facts.waysOut)
+    above.front().notes.push_back(describeWaysOut(*facts.waysOut, *memory.limit));
+  llvm::for_each(above, sink);
+  return false;
+}
+
+/// Facts about the bundle; those that the summary lacks only for `all`, or where they are to be explained.
+static void describeBundle(const Compiled &compiled, bool all, StringRef explain, Facts &facts) {
+  const PlannedModel &planned = compiled.planned;
+  const format::Bundle &bundle = *compiled.bundle;
+  facts.memory = {planned.memoryLimit(), measureMemory(bundle)};
+  facts.communications = findCommunications(bundle, planned.entry(), planned.plan, planned.hardware);
+  if (all || explain == "memory")
+    facts.saved = findSavedValues(bundle);
+  if (all)
+    facts.kernels = describeKernels(compiled.kernels, bundle);
+}
+
+int CompileRun::finish(Compiled &compiled) {
+  size_t roles = compiled.bundle->programs.size();
+  if (options.emitKernels) {
+    printKernels(describeKernels(compiled.kernels, *compiled.bundle), out);
+    return Done;
+  }
+  if (options.checkKernels)
+    if (int code = checkCode(compiled))
+      return code;
+  describeBundle(compiled, /*all=*/report, options.explain, facts);
+  if (!quiet()) {
+    printMemory(facts.memory->roles, facts.memory->limit, out);
+    printCommunication(totalCommunications(*facts.communications), roles, out);
+  }
+  if (!fits(compiled))
+    return CannotBe;
+  if (options.explain == "collectives") {
+    explainCommunication(*facts.communications, roles, out);
+    return Done;
+  }
+  if (options.explain == "memory") {
+    printSavedValues(*facts.saved, out);
+    return Done;
+  }
+  return proveAndWrite(compiled);
+}
+
+int CompileRun::proveAndWrite(Compiled &compiled) {
+  const Plan &plan = compiled.planned.plan.plan;
+  enter("the proof", plan, *compiled.module);
+  facts.proof = proveBundle(*compiled.bundle, bundleFolder(options), sink);
+  if (!facts.proof)
+    return CannotBe;
+  timer.print("prove");
+  enter("the prediction", plan, *compiled.module);
+  if (!predict(compiled))
+    return Bug;
+  timer.print("predict");
+  if (!quiet())
+    printProof(*facts.proof, out);
+  if (options.check || options.emitTrace)
+    return Done;
+  return write(compiled);
+}
+
+} // namespace par

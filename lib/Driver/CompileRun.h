@@ -1,0 +1,84 @@
+// One run of par-compile with a model.
+#pragma once
+
+#include "par/Compiler/Compiler.h"
+#include "par/Driver/Compile.h"
+#include "par/Inspect/Facts.h"
+#include "par/Interpreter/Interpreter.h"
+
+#include <chrono>
+#include <ctime>
+#include <functional>
+
+namespace par {
+
+/// Prints the time of each step, on demand.
+class StepTimer {
+public:
+  StepTimer(llvm::raw_ostream &out, bool prints) : out(out), prints(prints) {}
+
+  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count(); }
+  /// The time since the last call, or since the timer was made.
+  void print(llvm::StringRef step);
+
+private:
+  llvm::raw_ostream &out;
+  bool prints;
+  std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now();
+  double printedSeconds = 0, printedCpu = double(std::clock()) / CLOCKS_PER_SEC;
+};
+
+/// What flags ask for, around calls of the compiler, whose progress it observes.
+class CompileRun : public CompileObserver {
+public:
+  /// `report`: is given the facts as JSON; null: nobody asks.
+  CompileRun(const CompileOptions &options, llvm::raw_ostream &out, FindingSink outside, std::string *report)
+      : options(options), out(out), outside(outside), report(report),
+        here(options.whereabouts ? *options.whereabouts : own), timer(out, options.timing) {}
+
+  /// Returns the exit code; gives `report` its JSON.
+  int run();
+
+private:
+  int compileModel();
+  void found(const Finding &finding) override;
+  void begins(const char *step, const Compiled &compiled, const Phase *phase) override;
+  bool ended(llvm::StringRef step, const Compiled &compiled) override;
+
+  void reportError(llvm::StringRef file, const llvm::Twine &message);
+  /// Interprets the module on small random inputs and compares with what it computed before. False after an error.
+  bool comparePhase(llvm::StringRef step, mlir::ModuleOp module);
+  /// Facts about the plan, and the lines of the summary that say them.
+  void summarize(const ModelPlan &model);
+  int finish(Compiled &compiled);
+  int proveAndWrite(Compiled &compiled);
+  /// False, with an error and the ways out of it, where a role needs more than the memory limit.
+  bool fits(const Compiled &compiled);
+  int checkCode(const Compiled &compiled);
+  bool predict(Compiled &compiled);
+  int write(Compiled &compiled);
+  /// The exit code after a compilation that failed: it has said what is wrong with the input, or Par is at fault.
+  int codeOfFailure();
+  /// Says which step begins that is none of the compiler's. `step` is a literal.
+  void enter(const char *step, const Plan &plan, mlir::ModuleOp module);
+
+  bool quiet() const {
+    return options.quiet || options.json || options.emitTrace || options.emitKernels || !options.stopAfter.empty();
+  }
+
+  const CompileOptions &options;
+  llvm::raw_ostream &out;
+  FindingSink outside;
+  std::string *report;
+  std::function<void(const Finding &)> sink = [this](const Finding &finding) { found(finding); };
+  Whereabouts own, &here;
+  bool faulty = false;
+  StepTimer timer;
+  std::shared_ptr<const Model> model;
+  std::optional<interp::PhaseCheck> check;
+  Facts facts;
+  std::vector<Finding> findings;
+  bool written = false;
+};
+
+} // namespace par

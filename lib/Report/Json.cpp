@@ -1,0 +1,311 @@
+// All facts as one JSON object: docs/report.md says what each key holds. Keys of absent facts are left out.
+#include "par/Report/Json.h"
+
+#include "llvm/Support/JSON.h"
+
+using namespace llvm;
+
+namespace par {
+
+namespace {
+class ReportWriter;
+} // namespace
+
+/// Declared here because its argument's namespace is another one.
+static void attributes(ReportWriter &writer, const verify::Proof &proof);
+
+namespace {
+
+/// Attributes of the object that is written. `attributes` of a struct writes its fields, in their order.
+class ReportWriter {
+public:
+  explicit ReportWriter(raw_ostream &os) : json(os, /*IndentSize=*/1) {}
+
+  /// Names of files and of models may be no UTF-8.
+  void text(StringRef key, StringRef value) { json.attribute(key, json::fixUTF8(value)); }
+  void optionalText(StringRef key, StringRef value) {
+    if (!value.empty())
+      text(key, value);
+  }
+  void number(StringRef key, int64_t value) { json.attribute(key, value); }
+  void texts(StringRef key, ArrayRef<std::string> values) {
+    json.attributeArray(key, [&] {
+      for (const std::string &value : values)
+        json.value(json::fixUTF8(value));
+    });
+  }
+  /// An array of objects, whose attributes `write` writes.
+  template <typename Range, typename Fn>
+  void objects(StringRef key, const Range &values, Fn write) {
+    json.attributeArray(key, [&] {
+      for (const auto &value : values)
+        json.object([&] { write(value); });
+    });
+  }
+  template <typename T>
+  void list(StringRef key, const std::vector<T> &values) {
+    objects(key, values, [&](const T &value) { attributes(*this, value); });
+  }
+  template <typename T>
+  void optionalList(StringRef key, const std::optional<std::vector<T>> &values) {
+    if (values)
+      list(key, *values);
+  }
+  template <typename T>
+  void optionalObject(StringRef key, const std::optional<T> &value) {
+    if (value)
+      json.attributeObject(key, [&] { attributes(*this, *value); });
+  }
+
+  json::OStream json;
+};
+
+} // namespace
+
+static void attributes(ReportWriter &writer, const ModelFacts &model) {
+  writer.text("name", model.name);
+  writer.number("nodes", model.nodes);
+  writer.number("parameters", model.parameters);
+  writer.number("elements", model.elements);
+  writer.number("frozen", model.frozen);
+  writer.number("unnamed", model.unnamed);
+  writer.texts("ties", model.ties);
+}
+
+static void attributes(ReportWriter &writer, const ModuleFacts &module) {
+  writer.texts("frozen", module.frozen);
+  writer.texts("unfrozen", module.unfrozen);
+  writer.texts("notes", module.notes);
+}
+
+static void attributes(ReportWriter &writer, const PlanFacts &plan) {
+  writer.number("ranks", plan.ranks);
+  writer.json.attributeArray("meshes", [&] {
+    for (const AxisSizes &mesh : plan.meshes)
+      writer.json.array([&] {
+        for (const auto &[axis, size] : mesh)
+          writer.json.object([&] {
+            writer.text("axis", axis);
+            writer.number("size", size);
+          });
+      });
+  });
+  writer.number("stages", plan.stages);
+  writer.text("schedule", plan.schedule);
+  writer.number("flush_every", plan.flushEvery);
+  writer.number("microbatches", plan.microbatches);
+  writer.number("microbatch_size", plan.microbatchSize);
+  writer.texts("sample_dims", plan.sampleDims);
+  writer.number("replicas", plan.replicas);
+  writer.json.attribute("trains", plan.trains);
+  writer.texts("optimizers", plan.optimizers);
+  writer.text("compute", plan.compute);
+  writer.text("states", plan.states);
+  writer.text("accumulate", plan.accumulate);
+  writer.text("reduce", plan.reduce);
+  writer.texts("master_types", plan.masterTypes);
+  writer.text("batch_norm", plan.batchNorm);
+  writer.number("seed", plan.seed);
+}
+
+static void attributes(ReportWriter &writer, const RecipeFacts &recipes) {
+  writer.texts("recipes", recipes.recipes);
+  writer.json.attribute("cut_percent", recipes.cutPercent);
+  writer.texts("whole", recipes.whole);
+}
+
+static void attributes(ReportWriter &writer, const PaddedDim &dim) {
+  writer.text("name", dim.name);
+  writer.number("dim", dim.dim);
+  writer.number("size", dim.size);
+  writer.number("shards", dim.shards);
+  writer.number("kept", dim.kept);
+}
+
+static void attributes(ReportWriter &writer, const PatternMatch &match) {
+  writer.text("origin", match.origin);
+  writer.text("pattern", match.pattern);
+  writer.objects("kinds", match.kinds, [&](const PatternMatch::Kind &kind) {
+    writer.text("kind", kind.kind);
+    writer.texts("names", kind.names);
+  });
+}
+
+static void attributes(ReportWriter &writer, const RoleMemory &role) {
+  writer.text("role", role.name);
+  writer.number("ranks", role.ranks);
+  writer.number("params", role.params);
+  writer.number("grads", role.grads);
+  writer.number("states", role.states);
+  writer.number("saved", role.saved);
+  writer.number("buffers", role.buffers);
+  writer.number("peak", role.peak);
+  writer.number("host", role.host);
+}
+
+static void attributes(ReportWriter &writer, const MemoryFacts &memory) {
+  if (memory.limit)
+    writer.number("limit", *memory.limit);
+  writer.list("roles", memory.roles);
+}
+
+static void attributes(ReportWriter &writer, const RoleSaved &role) {
+  writer.text("role", role.name);
+  writer.number("bytes", role.bytes);
+  writer.number("slots", role.slots);
+  writer.objects("values", role.values, [&](const SavedValues &values) {
+    writer.optionalText("place", values.place);
+    writer.text("type", values.type);
+    writer.number("count", values.count);
+    writer.number("bytes", values.bytes);
+  });
+}
+
+static void attributes(ReportWriter &writer, const ForcingRule &rule) {
+  writer.text("origin", rule.origin);
+  writer.text("text", rule.text);
+}
+
+static void attributes(ReportWriter &writer, const Communication &communication) {
+  writer.text("role", communication.role);
+  writer.text("axis", communication.axis);
+  writer.text("kind", communication.kind);
+  writer.text("type", communication.type);
+  writer.number("bytes", communication.bytes);
+  writer.number("count", communication.count);
+  writer.optionalText("place", communication.place);
+  writer.optionalText("overlap", communication.overlap);
+  writer.optionalObject("rule", communication.rule);
+  writer.optionalText("reason", communication.reason);
+}
+
+static void attributes(ReportWriter &writer, const KernelResources &resources) {
+  writer.number("registers", resources.registers);
+  writer.number("stack_bytes", resources.stackBytes);
+  writer.number("spill_bytes", resources.spillBytes);
+  writer.number("shared_bytes", resources.sharedBytes);
+}
+
+static void attributes(ReportWriter &writer, const KernelUse &kernel) {
+  writer.text("gpu", kernel.gpu);
+  writer.text("symbol", kernel.symbol);
+  writer.text("kernel", kernel.kernel);
+  writer.number("blocks", kernel.blocks);
+  writer.number("threads", kernel.threads);
+  if (kernel.resources)
+    writer.number("occupancy", kernel.occupancy);
+  writer.optionalObject("resources", kernel.resources);
+  writer.number("bytes", kernel.bytes);
+  writer.json.attribute("bytes_per_element", kernel.bytesPerElement);
+  writer.number("wide_percent", kernel.widePercent);
+  writer.number("launches", kernel.launches);
+  writer.json.attribute("on_few_blocks", kernel.onFewBlocks);
+}
+
+static void attributes(ReportWriter &writer, const KernelFacts &kernels) {
+  writer.text("device", kernels.device);
+  writer.json.attribute("assembled", kernels.assembled);
+  writer.list("list", kernels.kernels);
+}
+
+static void attributes(ReportWriter &writer, const Measures &measures) {
+  writer.number("peak", measures.peak);
+  writer.number("step_ns", measures.stepNs);
+}
+
+static void attributes(ReportWriter &writer, const Way &way) {
+  writer.text("setting", way.setting);
+  attributes(writer, way.measures);
+}
+
+static void attributes(ReportWriter &writer, const WaysOut &ways) {
+  writer.json.attributeObject("plan", [&] { attributes(writer, ways.plan); });
+  writer.list("helpful", ways.helpful);
+  writer.list("fitting", ways.fitting);
+  writer.optionalObject("together", ways.together);
+}
+
+static void attributes(ReportWriter &writer, const ExpectedBubble &bubble) {
+  writer.text("schedule", bubble.schedule);
+  writer.number("microbatches", bubble.microbatches);
+  writer.json.attribute("closed_form", bubble.closedForm);
+  writer.json.attribute("percent", bubble.percent);
+}
+
+static void attributes(ReportWriter &writer, const Prediction &prediction) {
+  writer.number("step_ns", prediction.stepNs);
+  writer.number("compute_permille", prediction.computePermille);
+  writer.number("bubble_permille", prediction.bubblePermille);
+  writer.number("communication_permille", prediction.communicationPermille);
+  writer.number("core_permille", prediction.corePermille);
+  if (prediction.cores > 0)
+    writer.number("cores", prediction.cores);
+  writer.optionalObject("expected_bubble", prediction.expected);
+}
+
+static void attributes(ReportWriter &writer, const verify::Proof &proof) {
+  writer.number("programs", proof.programs);
+  writer.number("ranks", proof.ranks);
+  writer.number("communications", proof.communications);
+  writer.number("groups", proof.groups);
+  writer.number("longest_chain", proof.longestChain);
+}
+
+static void attributes(ReportWriter &writer, const Finding &finding) {
+  writer.json.attribute("warning", finding.warning);
+  writer.optionalText("file", finding.file);
+  if (finding.line > 0) {
+    writer.number("line", finding.line);
+    writer.number("column", finding.column);
+  }
+  writer.text("message", finding.message);
+  writer.optionalText("shown", finding.shown);
+  writer.texts("notes", finding.notes);
+}
+
+static void writeStages(ReportWriter &writer, ArrayRef<StageShare> stages) {
+  double all = 0;
+  for (const StageShare &stage : stages)
+    all += stage.work;
+  writer.objects("stages", stages, [&](const StageShare &stage) {
+    writer.texts("modules", stage.modules);
+    writer.json.attribute("flops", stage.work);
+    writer.json.attribute("percent", all > 0 ? 100 * stage.work / all : 0.0);
+  });
+}
+
+static void write(ReportWriter &writer, const Facts &facts, const RunOutcome &outcome) {
+  writer.json.object([&] {
+    writer.number("par_report", reportVersion);
+    writer.number("code", outcome.code);
+    writer.optionalText("bundle", outcome.bundle);
+    writer.optionalObject("model", facts.model);
+    writer.optionalObject("module", facts.module);
+    writer.optionalObject("plan", facts.plan);
+    writer.optionalObject("recipes", facts.recipes);
+    writer.list("padding", facts.padding);
+    writer.optionalList("matches", facts.matches);
+    writeStages(writer, facts.stages);
+    writer.optionalObject("memory", facts.memory);
+    writer.optionalList("saved", facts.saved);
+    writer.optionalList("collectives", facts.communications);
+    writer.optionalObject("kernels", facts.kernels);
+    writer.optionalObject("ways_out", facts.waysOut);
+    writer.optionalObject("prediction", facts.prediction);
+    writer.optionalObject("proof", facts.proof);
+    writer.list("findings", outcome.findings);
+  });
+}
+
+std::string reportAsJson(const Facts &facts, const RunOutcome &outcome) {
+  std::string text;
+  raw_string_ostream os(text);
+  {
+    ReportWriter writer(os);
+    write(writer, facts, outcome);
+  }
+  os << "\n";
+  return text;
+}
+
+} // namespace par

@@ -1,0 +1,90 @@
+#include "par/Report/Trace.h"
+
+#include "llvm/Support/JSON.h"
+
+namespace par {
+
+/// The name of an instruction in the trace: "matmul qkv", "coll all_reduce".
+static std::string traceName(const format::Program &program, const format::Instruction &instruction) {
+  std::string name(format::toString(instruction.op));
+  if (instruction.op == format::Op::Kernel)
+    name += " " + program.kernels[instruction.kernel].name;
+  else if (instruction.op == format::Op::Call)
+    name += " " + program.calls[instruction.call].name;
+  else if (instruction.op == format::Op::Coll)
+    name += " " + std::string(format::toString(instruction.coll));
+  return name;
+}
+
+namespace {
+
+/// Writes the events of a trace one by one.
+class TraceWriter {
+public:
+  TraceWriter(const format::Bundle &bundle, llvm::json::OStream &json) : bundle(bundle), json(json) {}
+
+  const format::Program &programOf(uint32_t rank) const { return bundle.programs[bundle.manifest.ranks[rank].role]; }
+
+  void queueName(uint32_t rank, uint32_t queue) {
+    event("M", rank, "thread_name", [&] {
+      json.attribute("tid", queue);
+      json.attributeObject("args", [&] { json.attribute("name", programOf(rank).queues[queue]); });
+    });
+  }
+
+  void interval(const PlayedInstruction &node) {
+    const format::Program &program = programOf(node.rank);
+    const auto &instruction = program.blocks[node.block].instructions[node.instruction];
+    event("X", node.rank, traceName(program, instruction), [&] {
+      json.attribute("tid", node.queue);
+      json.attribute("ts", node.start / 1000.0);
+      json.attribute("dur", node.duration / 1000.0);
+      json.attributeObject("args",
+                           [&] { json.attribute("at", format::instructionId(program, node.block, node.instruction)); });
+    });
+  }
+
+  void memory(uint32_t rank, const MemorySample &sample) {
+    event("C", rank, "live bytes", [&] {
+      json.attribute("ts", sample.time / 1000.0);
+      json.attributeObject("args", [&] { json.attribute("bytes", sample.bytes); });
+    });
+  }
+
+private:
+  void event(llvm::StringRef phase, uint32_t rank, llvm::StringRef name, llvm::function_ref<void()> rest) {
+    json.object([&] {
+      json.attribute("ph", phase);
+      json.attribute("pid", rank);
+      json.attribute("name", name);
+      rest();
+    });
+  }
+
+  const format::Bundle &bundle;
+  llvm::json::OStream &json;
+};
+
+} // namespace
+
+void writeTrace(const Simulation &simulation, const format::Bundle &bundle, llvm::raw_ostream &os) {
+  llvm::json::OStream json(os);
+  TraceWriter writer(bundle, json);
+  json.object([&] {
+    json.attribute("displayTimeUnit", "ns");
+    json.attributeArray("traceEvents", [&] {
+      for (uint32_t rank = 0; rank < bundle.manifest.ranks.size(); ++rank) {
+        for (uint32_t queue = 0; queue < writer.programOf(rank).queues.size(); ++queue)
+          writer.queueName(rank, queue);
+        for (const MemorySample &sample : simulation.memory[bundle.manifest.ranks[rank].role])
+          writer.memory(rank, sample);
+      }
+      for (const PlayedInstruction &node : simulation.instructions)
+        if (node.duration > 0)
+          writer.interval(node);
+    });
+  });
+  os << '\n';
+}
+
+} // namespace par

@@ -1,0 +1,23 @@
+#include "par/Simulator/Simulator.h"
+
+using namespace par;
+
+/// The sum over ranks of one part of their time, in 1/1000 of all.
+static int64_t share(const Simulation &simulation, int64_t RankTime::*part) {
+  __int128 sum = 0, all = static_cast<__int128>(simulation.step) * simulation.ranks.size();
+  for (const RankTime &rank : simulation.ranks)
+    sum += rank.*part;
+  return all == 0 ? 0 : static_cast<int64_t>((sum * 1000 + all / 2) / all);
+}
+
+int64_t Simulation::computePermille() const { return share(*this, &RankTime::compute); }
+int64_t Simulation::bubblePermille() const { return share(*this, &RankTime::idle); }
+int64_t Simulation::corePermille() const { return share(*this, &RankTime::core); }
+int64_t Simulation::communicationPermille() const { return share(*this, &RankTime::communication); }
+
+int64_t Simulation::peakLive(uint32_t role) const {
+  int64_t most = 0;
+  for (const MemorySample &sample : memory[role])
+    most = std::max(most, sample.bytes);
+  return most;
+}
