@@ -75,8 +75,8 @@ function(par_library name)
   endif()
 endfunction()
 
-# par_phase(Name [LIBS ...]): the library Par<Name> of a room, lib/<Name> or lib/Phases/<Name>; if it has a Passes.td below
-# include/par, its declarations are generated as Passes.h.inc beside it and its registration is found by par-opt.
+# par_phase(Name [LIBS ...]): the library Par<Name> of a room, lib/<Name> or lib/Phases/<Name>; if it has a Passes.td
+# below include/par, its declarations are generated as Passes.h.inc beside it and its registration is found by par-opt.
 function(par_phase name)
   cmake_parse_arguments(ARG "" "" "LIBS" ${ARGN})
   par_library(Par${name} LIBS ${ARG_LIBS})

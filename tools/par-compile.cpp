@@ -26,7 +26,7 @@ static const Flag flags[] = {
     {"--help", Flag::Nothing, true, "", "prints this"},
     {"--version", Flag::Nothing, true, "", "prints the version"},
     {"--color", Flag::Maybe, false, "auto", ""},
-    {"--json", Flag::Nothing, true, "", "prints everything that is known of the bundle as JSON (docs/report.md), in place of the summary"},
+    {"--json", Flag::Nothing, true, "", "prints facts of the bundle as JSON (docs/report.md) in place of the summary"},
     {"--list", Flag::Maybe, true, "params|modules|nodes|inputs", "prints the names that a plan can use"},
     {"--check", Flag::Nothing, true, "", "all but writing the bundle: plan, memory bound, proof, prediction"},
     {"--check-phases", Flag::Nothing, true, "", "interprets the program before and after every phase and compares"},

@@ -3,9 +3,10 @@
 
     dropout.py [--bin FOLDER]          holds losses and weights against one rank's; the last line counts claims
 
-What is drawn is a function of seed, node, step and global element (docs/phases/dialect.md), so neither mesh, microbatches,
-recomputation nor a checkpoint between two steps changes it.
+What is drawn is a function of seed, node, step and global element (docs/phases/dialect.md), so neither mesh,
+microbatches, recomputation nor a checkpoint between two steps changes it.
 """
+
 import argparse
 import json
 import pathlib

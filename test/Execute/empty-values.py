@@ -1,7 +1,9 @@
-"""Values of no elements on several plans: none of them changes anything, so every model trains as the one that has none of them.
+"""Values of no elements on several plans: none of them changes anything, so every model trains as the one that has none
+of them.
 
-    empty-values.py [--each] FOLDER       writes models and data there; --each: a model for each way to use one, not for all
+empty-values.py [--each] FOLDER       writes models and data there; --each: a model for each way to use one, not for all
 """
+
 import math
 import pathlib
 import re
@@ -40,10 +42,13 @@ USES = {
     "max": "node r ReduceMax t,dim -> r keepdims=1\nnode c Max h,r -> y",
     "min": "node r ReduceMin t,dim -> r keepdims=1\nnode c Min h,r -> y",
     "product": "node r ReduceProd t,dim -> r keepdims=1\nnode c Mul h,r -> y",
-    "write": "init rows i64[0,1] =\ninit none f32[0,4,8] =\nnode n Slice h,zero,zero,zero -> n\ninit zero i64[1] = 0\nnode c ScatterND h,rows,n -> c\nnode d Concat c,t -> y axis={dim}",
+    "write": "init rows i64[0,1] =\ninit none f32[0,4,8] =\nnode n Slice h,zero,zero,zero -> n\n"
+    "init zero i64[1] = 0\nnode c ScatterND h,rows,n -> c\nnode d Concat c,t -> y axis={dim}",
     "softmax": "node r Softmax t -> r axis={dim}\nnode c Concat r,h -> y axis={dim}",
-    "product of none": "node u Transpose t -> u perm=[{order}]\ninit flat i64[2] = 0 {rest}\nnode f Reshape u,flat -> f allowzero=1\n"
-                       "node g Transpose f -> g perm=[1,0]\nnode k MatMul g,f -> k\nnode r ReduceSum k -> r keepdims=0\nnode c Add h,r -> y",
+    "product of none": "node u Transpose t -> u perm=[{order}]\n"
+    "init flat i64[2] = 0 {rest}\nnode f Reshape u,flat -> f allowzero=1\n"
+    "node g Transpose f -> g perm=[1,0]\n"
+    "node k MatMul g,f -> k\nnode r ReduceSum k -> r keepdims=0\nnode c Add h,r -> y",
 }
 # A list whose part along the last dim is read of an input of no elements.
 FED = "input z f32[4,4,0]\nnode z Neg z -> n\nnode c Concat n,h -> y axis=2"
@@ -63,12 +68,25 @@ class Trial:
         self.folder = folder
         self.weights = " ".join(str((i * 7 % 11 - 5) / 8) for i in range(64))
         write_safetensors(folder / "x.safetensors", {"x": (SIZES, [(i * 5 % 17 - 8) / 8 for i in range(128)])})
-        write_safetensors(folder / "z.safetensors", {"x": (SIZES, [(i * 5 % 17 - 8) / 8 for i in range(128)]), "z": ([4, 4, 0], [])})
+        write_safetensors(
+            folder / "z.safetensors", {"x": (SIZES, [(i * 5 % 17 - 8) / 8 for i in range(128)]), "z": ([4, 4, 0], [])}
+        )
 
     def trained(self, body, plan, data="x.safetensors"):
         model, bundle, after = (str(self.folder / name) for name in ["m.onnx", "m.par", "after.safetensors"])
         pathlib.Path(model).write_bytes(encode((HEAD + body + TAIL).format(w=self.weights).splitlines()))
-        run("par-compile", model, "-q", "-o", bundle, "--set", plan, "--set", "train={optimizer: {kind: sgd, lr: 0.01}}", "--check-phases")
+        run(
+            "par-compile",
+            model,
+            "-q",
+            "-o",
+            bundle,
+            "--set",
+            plan,
+            "--set",
+            "train={optimizer: {kind: sgd, lr: 0.01}}",
+            "--check-phases",
+        )
         run("par-verify", bundle)
         out = run("par-run", bundle, "--data", str(self.folder / data), "--steps", "3", "--export", after)
         losses = [line.split("loss")[1].split()[0] for line in out.splitlines() if line.startswith("step")]

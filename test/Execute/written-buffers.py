@@ -66,13 +66,17 @@ PLANS = {
     "zero3": "mesh: {dp: 2}\nzero: {level: 3, min_size: 1}\n",
     "recompute": "batch: {microbatches: 2}\nrecompute: full\n",
 }
-# Names of plans that compute in 16 bits, and what their numbers are off by at most; under the second one the first step's gradients
-# overflow, which PyTorch sees when forward has written its buffers.
+# Names of plans that compute in 16 bits, and what their numbers are off by at most; under the second one the first
+# step's gradients overflow, which PyTorch sees when forward has written its buffers.
 NARROW = {
     "bf16-dp2-m2": ("precision: bf16\nmesh: {dp: 2}\nbatch: {microbatches: 2}\n", 1e-3, ()),
     "fp16-overflow": ("precision: {compute: fp16, loss_scale: {initial: 1048576}}\n", 1e-3, (1,)),
-    "fp16-overflow-pp2-m2": ("precision: {compute: fp16, loss_scale: {initial: 1048576}}\nmesh: {pp: 2}\nbatch: {microbatches: 2}\n"
-                             "pipeline: {cuts: [second]}\n", 1e-3, (1,)),
+    "fp16-overflow-pp2-m2": (
+        "precision: {compute: fp16, loss_scale: {initial: 1048576}}\nmesh: {pp: 2}\nbatch: {microbatches: 2}\n"
+        "pipeline: {cuts: [second]}\n",
+        1e-3,
+        (1,),
+    ),
 }
 TRAIN = f"train: {{optimizer: {{kind: sgd, lr: {LR}}}}}\n"
 
@@ -86,7 +90,7 @@ def turned(a):
 
 
 def expected(x, w, v, skipped=()):
-    """Losses, and what the parameters and buffers are behind the last step; steps that are skipped update no parameter."""
+    """Losses, parameters and buffers after the last step; steps that are skipped update no parameter."""
     mean, losses, sums = [0.5, 1.0, -0.5], [], []
     for step in range(1, STEPS + 1):
         rows = x[(step - 1) * SAMPLES:step * SAMPLES]

@@ -3,10 +3,12 @@
 
     page_flags.py [--page docs/plan.md] [--roadmap docs/roadmap.md]   (par-compile, par-run and par-verify on the PATH)
 
-A flag in the part of a tool (3.1 to 3.3) is one of a --help, and each flag of a tool's --help stands in its part or at the
-top of §3. A flag of the tool's table in the roadmap is refused as "not supported yet" (exit 2) and stands in no part.
+A flag in the part of a tool (3.1 to 3.3) is one of a --help, and each flag of a tool's --help stands in its part or at
+the top of §3. A flag of the tool's table in the roadmap is refused as "not supported yet" (exit 2) and stands in no
+part.
 Exit 0: all hold.
 """
+
 import argparse
 import re
 import subprocess
@@ -51,11 +53,15 @@ def check(claims, parts, roadmap, number, tool):
     named, known = flags_in(parts[number]), help_of(tool)
     others = OTHERS.union(*map(help_of, TOOLS.values()))
     claims.equal(f"{tool}: flags of {number} that no --help has", sorted(named - others), [])
-    claims.equal(f"{tool}: flags of --help that {number} does not have", sorted(known - named - flags_in(parts["3"])), [])
+    claims.equal(
+        f"{tool}: flags of --help that {number} does not have", sorted(known - named - flags_in(parts["3"])), []
+    )
     if tool == "par-verify":
         return
     later = later_flags(roadmap, tool)
-    claims.equal(f"{tool}: flags of the roadmap that are not refused", sorted(f for f in later if not refused(tool, f)), [])
+    claims.equal(
+        f"{tool}: flags of the roadmap that are not refused", sorted(f for f in later if not refused(tool, f)), []
+    )
     claims.hold(f"{tool}: flags of the roadmap", len(later), 5, least=True)
 
 

@@ -3,8 +3,10 @@
 
     page_phases.py [--pages docs/phases]
 
-Each pass of a Passes.td stands on a page, and each -par-... of a page is one of them, or a pipeline. Exit status 0: all hold.
+Each pass of a Passes.td stands on a page, and each -par-... of a page is one of them, or a pipeline. Exit status 0: all
+hold.
 """
+
 import argparse
 import pathlib
 import re

@@ -3,13 +3,15 @@
 
     page_plans.py --bin build/bin [--page docs/plan.md] [--only "ZeRO-1"]... [--steps 3]
 
-PLANS names those that train on a CPU by how their comments begin, each with the model of the folder page that has its names.
-One rank has the same batch and the same `train`: losses differ by the order of additions alone, and so do weights, but for
-what adamw makes of gradients that are nothing but rounding. A plan without `train` decodes tokens, which are one rank's but for ties.
-REFUSED are those that need what docs/roadmap.md lists: the compiler refuses each by located sentences, every one about a key of
-NOT_YET, of which the roadmap speaks. A plan of the page in neither list fails, and one that is not refused any more belongs to PLANS.
-Only Python's standard library is used. Exit status 0: all hold.
+PLANS names those that train on a CPU by how their comments begin, each with the model of the folder page that has its
+names. One rank has the same batch and the same `train`: losses differ by the order of additions alone, and so do
+weights, but for what adamw makes of gradients that are nothing but rounding. A plan without `train` decodes tokens,
+which are one rank's but for ties. REFUSED are those that need what docs/roadmap.md lists: the compiler refuses each by
+located sentences, every one about a key of NOT_YET, of which the roadmap speaks. A plan of the page in neither list
+fails, and one that is not refused any more belongs to PLANS. Only Python's standard library is used. Exit status 0: all
+hold.
 """
+
 import argparse
 import math
 import pathlib
@@ -166,7 +168,11 @@ class Page:
         known = [key for key in said
                  if any(re.fullmatch(form, key) and word in open_keys for form, word in NOT_YET.items())]
         self.claims.equal(f"{name}: exit status", done.returncode, 1)
-        self.claims.equal(f"{name}: refusals that the roadmap does not know", (bool(said), [key for key in said if key not in known]), (True, []))
+        self.claims.equal(
+            f"{name}: refusals that the roadmap does not know",
+            (bool(said), [key for key in said if key not in known]),
+            (True, []),
+        )
 
 
 def main():
@@ -175,7 +181,9 @@ def main():
                         default=pathlib.Path(shutil.which("par-compile") or ".").parent)
     parser.add_argument("--page", type=pathlib.Path, default=PAGE)
     parser.add_argument("--roadmap", type=pathlib.Path, default=ROADMAP)
-    parser.add_argument("--only", action="append", help="how a plan's comment begins; repeat", choices=[*PLANS, *REFUSED])
+    parser.add_argument(
+        "--only", action="append", help="how a plan's comment begins; repeat", choices=[*PLANS, *REFUSED]
+    )
     parser.add_argument("--steps", type=int, default=3)
     options = parser.parse_args()
     text = options.page.read_text()

@@ -3,11 +3,13 @@
 
     page_samples.py [--page docs/plan.md] [--update]      (par-compile on the PATH)
 
-A block ```yaml is a plan that the reader takes (--print-plan), each document of a stream by itself. ```yaml MODEL is one that
-compiles with MODEL (--check), a file of examples/ or of test/Models/page. Where a block ```text follows, it is what par-compile
-says of the plan on stderr, in which the page may break lines. Documents of which docs/roadmap.md speaks, those that page_plans.py
-calls REFUSED, are left to that script. --update writes what par-compile says now into the page. Exit status 0: all hold.
+A block ```yaml is a plan that the reader takes (--print-plan), each document of a stream by itself. ```yaml MODEL is
+one that compiles with MODEL (--check), a file of examples/ or of test/Models/page. Where a block ```text follows, it is
+what par-compile says of the plan on stderr, in which the page may break lines. Documents of which docs/roadmap.md
+speaks, those that page_plans.py calls REFUSED, are left to that script. --update writes what par-compile says now into
+the page. Exit status 0: all hold.
 """
+
 import argparse
 import gzip
 import pathlib

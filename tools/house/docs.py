@@ -1,8 +1,9 @@
 """Docs: flags and plan keys that a page speaks of exist. A flag of Par is one of a tool's table; one that the table
-refuses as not supported yet is marked † in docs/plan.md, or stands in a part about what is not built. Keys in the plans
-of a page (blocks of yaml, and `a.b: value` in a line) are keys of lib/Plan/Language/Schema.cpp; one with † is refused there.
-test/Driver/page-flags.test holds the page's lists of flags against --help; this needs no build.
+refuses as not supported yet is marked † in docs/plan.md, or stands in a part about what is not built. Keys in the
+plans of a page (blocks of yaml, and `a.b: value` in a line) are keys of lib/Plan/Language/Schema.cpp; one with † is
+refused there. test/Driver/page-flags.test holds the page's lists of flags against --help; this needs no build.
 """
+
 import re
 
 from house.sources import Fault

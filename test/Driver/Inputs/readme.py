@@ -20,7 +20,9 @@ def main(readme, examples, summary, ir):
     printed = [stable(line) for line in open(summary) if line.strip()]
     quoted = [stable(line) for line in block.splitlines()]
     if quoted != printed:
-        missing.append("the summary of 3d.yaml is\n" + "\n".join(printed) + "\nand README.md says\n" + "\n".join(quoted))
+        missing.append(
+            "the summary of 3d.yaml is\n" + "\n".join(printed) + "\nand README.md says\n" + "\n".join(quoted)
+        )
     plan = open(examples + "/pair.yaml").read()
     if "```yaml\n" + plan + "```" not in text:
         missing.append("the text of examples/pair.yaml")

@@ -16,7 +16,9 @@ def is_refused(entry):
     key, _, value = entry.partition(": ")
     for sort, name in SAMPLES.items():
         key = key.replace(sort, name)
-    done = subprocess.run(["par-compile", "--print-plan", "--set", f"{key}={value or '{}'}"], capture_output=True, text=True)
+    done = subprocess.run(
+        ["par-compile", "--print-plan", "--set", f"{key}={value or '{}'}"], capture_output=True, text=True
+    )
     return done.returncode == 1 and "not supported yet" in done.stderr
 
 
@@ -25,6 +27,10 @@ refused = re.findall(r"`([^`]+)`", keys.split("## Refused")[1])
 named = set(re.findall(r"`([^`]+)`", roadmap.split("## Keys of the plan")[1].split("## ")[0]))
 lacking = [entry for entry in refused if entry not in named]
 taken = [entry for entry in refused if not is_refused(entry)]
-print(f"{len(refused)} refused keys and values, {len(lacking)} that the roadmap does not name, {len(taken)} that are not refused"
-      + (": " if lacking or taken else "") + " ".join(lacking + taken))
+print(
+    f"{len(refused)} refused keys and values, {len(lacking)} that the roadmap does not name, "
+    f"{len(taken)} that are not refused"
+    + (": " if lacking or taken else "")
+    + " ".join(lacking + taken)
+)
 sys.exit(1 if lacking or taken or not refused else 0)

@@ -6,8 +6,8 @@ include "mlir/IR/OpBase.td"
 def ShardingRuleOpInterface : OpInterface<"ShardingRuleOpInterface"> {
   let cppNamespace = "::par";
   let description = [{
-    Says how the dims of an op's operands and results correspond, as data (par/Dialect/Interfaces/ShardingRule.h). Slicing in
-    time, propagation, partition, padding and cost read that one datum.
+    Says how the dims of an op's operands and results correspond, as data (par/Dialect/Interfaces/ShardingRule.h).
+    Slicing in time, propagation, partition, padding and cost read that one datum.
   }];
   let methods = [
     InterfaceMethod<"The rule, for the op's global types.", "::par::ShardingRule", "getShardingRule", (ins)>,

@@ -63,8 +63,8 @@ def FlattenCollectivesPass : Pass<"par-flatten-collectives", "::mlir::ModuleOp">
 def VerifyDecomposePass : Pass<"par-verify-decompose", "::mlir::ModuleOp"> {
   let summary = "gate: what must hold after Decompose";
   let description = [{
-    Expects: anything. Leaves: it unchanged. Fails: where an all_gather, a reduce_scatter or an all_to_all of a fragment works along
-    another dim than 0.
+    Expects: anything. Leaves: it unchanged. Fails: where an all_gather, a reduce_scatter or an all_to_all of a fragment
+    works along another dim than 0.
 
     ```
     %1 = par.all_gather %0 dims [1] over ["tp"] : (tensor<4x8xf32>) -> tensor<4x16xf32>    // error

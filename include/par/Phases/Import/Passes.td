@@ -42,9 +42,10 @@ def FoldEmptyValuesPass : Pass<"par-fold-empty-values", "::mlir::ModuleOp"> {
   let summary = "makes constants of tensors without elements";
   let description = [{
     Expects: Import's step.
-    Leaves: a tensor without elements is an argument that nothing uses, the read of a variable, or a constant. A concatenation
-    has no operand without elements, an update of none is its operand, and an op that such constants alone determine is the
-    constant that it makes: 0 of a sum, the least number of a maximum. So what is empty is neither sharded nor sliced in time.
+    Leaves: a tensor without elements is an argument that nothing uses, the read of a variable, or a constant. A
+    concatenation has no operand without elements, an update of none is its operand, and an op that such constants alone
+    determine is the constant that it makes: 0 of a sum, the least number of a maximum. So what is empty is neither
+    sharded nor sliced in time.
     Fails: never.
 
     Example:

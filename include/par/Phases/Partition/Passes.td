@@ -31,9 +31,9 @@ def PartitionFragmentsPass : Pass<"par-partition-fragments", "::mlir::ModuleOp">
   let description = [{
     Expects: shardings on every value (after Propagate). Leaves: `local` fragments on shard shapes; collectives where a
     value is needed otherwise than it is made, each change as the cheapest sequence of reduce-scatter, all-reduce,
-    all-to-all, all-gather and slicing by the hardware file (see par/Solver/Reshard/ReshardPath.h), each over all axes that move
-    so; padding masked with the neutral element by what reduces it; step-level reshards as runs of fragments of their
-    own.
+    all-to-all, all-gather and slicing by the hardware file (see par/Solver/Reshard/ReshardPath.h), each over all axes
+    that move so; padding masked with the neutral element by what reduces it; step-level reshards as runs of fragments
+    of their own.
     Fails: where an op cannot be built on shards, or there is no such hardware file.
 
     ```
