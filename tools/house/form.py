@@ -1,12 +1,13 @@
 """Form that clang-format does not hold: lines of at most 120 columns, also in Python, shell, CMake and .td (and in lit
 tests, by their own exceptions a room); one header guard; no constant named kMax.. or most..; a C++ file over 150 lines
-opens with a sentence that says what it does; and commit subjects of at most 72 characters since this file exists.
+opens with a sentence that says what it does; commit subjects (subjects.py).
 """
 import re
 
 from house.sources import CPP, Fault
+from house.subjects import subjects
 
-MAX_COLUMNS, MAX_SUBJECT, HEAD_FROM = 120, 72, 150
+MAX_COLUMNS, HEAD_FROM = 120, 150
 PLAIN = CPP + (".td", ".py", ".sh", ".cmake", "CMakeLists.txt", ".cfg", ".py.in")
 TESTS = (".mlir", ".test", ".problem")
 CONSTANT = re.compile(r"\b(k[A-Z][a-z]\w*|most[A-Z]\w*|(?:least|fewest)[A-Z]\w*)\b")
@@ -34,17 +35,6 @@ def heads(tree):
     return files, [file for file in files if not is_open(tree.read(file))]
 
 
-def subjects(tree):
-    """Commits since this rule whose subjects are too long; none where the checkout has no history."""
-    if not tree.has_git:
-        return []
-    begin = tree.git("log", "--diff-filter=A", "--format=%H", "--", "tools/house/form.py").split()
-    if not begin:
-        return []
-    lines = tree.git("log", "--no-merges", "--format=%h %s", f"{begin[-1]}..HEAD").splitlines()
-    return [line for line in lines if len(line.partition(" ")[2]) > MAX_SUBJECT]
-
-
 def check(tree):
     faults = [Fault("columns", file, len(lines), f"{file}:{lines[0]}: {len(lines)} lines over {MAX_COLUMNS} columns")
               for file, lines in wide(tree, PLAIN)]
@@ -56,8 +46,7 @@ def check(tree):
         count = sum(len(lines) for _, lines in found)
         faults.append(Fault("columns", room, count, f"{found[0][0]}:{found[0][1][0]}: {count} lines of lit tests of "
                             f"{room} over {MAX_COLUMNS} columns"))
-    for line in subjects(tree):
-        faults.append(Fault("subject", line.split()[0], len(line), f"commit {line}: over {MAX_SUBJECT} characters"))
+    faults += subjects(tree)
     for file in heads(tree)[1]:
         faults.append(Fault("head", file, 1, f"{file}: over {HEAD_FROM} lines, and does not open with what it does"))
     for file in tree.named(".h"):

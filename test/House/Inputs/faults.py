@@ -110,7 +110,7 @@ class Faults(unittest.TestCase):
                                check=True,
                                capture_output=True)
             git("init", "-q")
-            rule = pathlib.Path(folder) / "tools/house/form.py"
+            rule = pathlib.Path(folder) / "tools/house/subjects.py"
             rule.parent.mkdir(parents=True)
             rule.write_text("")
             git("add", ".")
