@@ -5,11 +5,16 @@ using namespace mlir;
 
 namespace par {
 
+/// Both passes have the same options: what propagation decides, the expansion of composites decides again for new ops.
+template <typename PassOptions>
+static PassOptions optionsOf(const PropagateOptions &options) {
+  return {options.batchAxes,  options.parameterAxes, options.gradientAxes, options.stateAxes, options.minSize,
+          options.gatherOnce, options.gradientRules, options.stateRules,   options.priorities};
+}
+
 void buildPropagatePipeline(OpPassManager &manager, const PropagateOptions &options) {
-  manager.addPass(createPropagateShardingsPass({options.batchAxes, options.parameterAxes, options.gradientAxes,
-                                                options.stateAxes, options.minSize, options.gatherOnce}));
-  manager.addPass(createExpandCompositesPass({options.batchAxes, options.parameterAxes, options.gradientAxes,
-                                              options.stateAxes, options.minSize, options.gatherOnce}));
+  manager.addPass(createPropagateShardingsPass(optionsOf<PropagateShardingsPassOptions>(options)));
+  manager.addPass(createExpandCompositesPass(optionsOf<ExpandCompositesPassOptions>(options)));
   manager.addPass(createDropAbsentAxesPass());
   manager.addPass(createVerifyPropagatePass());
 }
@@ -26,6 +31,9 @@ struct PropagateSettings : PassPipelineOptions<PropagateSettings> {
                           llvm::cl::init(0)};
   Option<bool> gatherOnce{*this, "gather-once", llvm::cl::desc("spread parameters are gathered once a step"),
                           llvm::cl::init(false)};
+  ListOption<std::string> gradientRules{*this, "gradient-rules", llvm::cl::desc("layouts of single gradients")};
+  ListOption<std::string> stateRules{*this, "state-rules", llvm::cl::desc("layouts of single parameters' states")};
+  ListOption<std::string> priorities{*this, "priorities", llvm::cl::desc("priorities of single parameters")};
 };
 } // namespace
 
@@ -33,15 +41,18 @@ void registerPropagatePipeline() {
   PassPipelineRegistration<PropagateSettings>("par-propagate", "some shardings into one for each value",
                                               [](OpPassManager &manager, const PropagateSettings &settings) {
                                                 PropagateOptions options;
-                                                auto axes = [](const auto &list) {
+                                                auto listOf = [](const auto &list) {
                                                   return SmallVector<std::string>(list.begin(), list.end());
                                                 };
-                                                options.batchAxes = axes(settings.batchAxes);
-                                                options.parameterAxes = axes(settings.parameterAxes);
-                                                options.gradientAxes = axes(settings.gradientAxes);
-                                                options.stateAxes = axes(settings.stateAxes);
+                                                options.batchAxes = listOf(settings.batchAxes);
+                                                options.parameterAxes = listOf(settings.parameterAxes);
+                                                options.gradientAxes = listOf(settings.gradientAxes);
+                                                options.stateAxes = listOf(settings.stateAxes);
                                                 options.minSize = settings.minSize;
                                                 options.gatherOnce = settings.gatherOnce;
+                                                options.gradientRules = listOf(settings.gradientRules);
+                                                options.stateRules = listOf(settings.stateRules);
+                                                options.priorities = listOf(settings.priorities);
                                                 buildPropagatePipeline(manager, options);
                                               });
 }
