@@ -15,5 +15,6 @@ def subjects(tree):
         return []
     lines = tree.git("log", "--no-merges", "--format=%H %s", f"{begin[-1]}..HEAD").splitlines()
     found = [line.split(" ", 1) for line in lines]
-    return [Fault("subject", commit[:12], len(subject), f"commit {commit[:12]} {subject}: over {MAX_SUBJECT} characters")
-            for commit, subject in found if len(subject) > MAX_SUBJECT]
+    return [Fault("subject", commit[:12], len(subject), f"{commit[:12]}: {subject}: over {MAX_SUBJECT} characters")
+            for commit, subject in found
+            if len(subject) > MAX_SUBJECT]

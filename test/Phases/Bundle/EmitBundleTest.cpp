@@ -376,15 +376,15 @@ TEST_F(EmitBundle, refusesVariablesAndKernelsItCannotPlace) {
        "has the initialisation rule \"orthogonal\", which is not supported yet"},
       {"hyper : tensor<f32> value dense<0.125> : tensor<f32>",
        "hyper : tensor<2xf32> value dense<[0.5, 1.0]> : tensor<2xf32>", "is a hyper parameter of several numbers"},
-      {"@inc(%s: tensor<f32>, %l: tensor<f32>) -> tensor<f32> attributes {implementation = \"generated\"",
-       "@inc(%s: tensor<f32>, %l: tensor<f32>) -> tensor<f32> attributes {implementation = \"magic\"",
+      {"@inc(%s: tensor<f32>, %l: tensor<f32>) -> tensor<f32>\n    attributes {implementation = \"generated\"",
+       "@inc(%s: tensor<f32>, %l: tensor<f32>) -> tensor<f32>\n    attributes {implementation = \"magic\"",
        "has the unknown implementation \"magic\""},
-      {"@inc(%s: tensor<f32>, %l: tensor<f32>) -> tensor<f32> attributes {implementation = \"generated\"",
-       "@inc(%s: tensor<f32>, %l: tensor<f32>) -> tensor<f32> attributes {implementation = "
+      {"@inc(%s: tensor<f32>, %l: tensor<f32>) -> tensor<f32>\n    attributes {implementation = \"generated\"",
+       "@inc(%s: tensor<f32>, %l: tensor<f32>) -> tensor<f32>\n    attributes {implementation = "
        "\"library:matmul\"",
        "is to be a product of the library, but its body is none"},
-      {"@inc(%s: tensor<f32>, %l: tensor<f32>) -> tensor<f32> attributes {implementation = \"generated\"",
-       "@inc(%s: tensor<f32>, %l: tensor<f32>) -> tensor<f32> attributes {implementation = \"builtin:sgd\"",
+      {"@inc(%s: tensor<f32>, %l: tensor<f32>) -> tensor<f32>\n    attributes {implementation = \"generated\"",
+       "@inc(%s: tensor<f32>, %l: tensor<f32>) -> tensor<f32>\n    attributes {implementation = \"builtin:sgd\"",
        "is to be a builtin:sgd, but its body is none"},
       {"tied = array<i64: -1>", "tied = array<i64: 0>", "values for the 3 operands of the code of @mul"},
   };

@@ -2,6 +2,7 @@
 #include "GraphImporter.h"
 
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/Path.h"
 
 namespace par {
@@ -282,14 +283,26 @@ LogicalResult GraphImporter::declareInputs() {
   return success();
 }
 
-/// `train.init`'s default: 1 for what scales a norm, 0 for other vectors, else normal(0.02).
+/// `train.init`'s default: 1 for what scales a norm, 0 for other vectors, else normal(0.02). A norm may be written as
+/// Mul (RMSNorm of transformers): a vector that only Mul reads scales.
 static StringRef defaultInit(const onnx::Model &model, const onnx::Tensor &tensor) {
-  bool scales = false;
+  bool scales = false, multiplies = false, otherwise = false;
+  llvm::StringSet<> names = {tensor.name};
   forEachNode(model, [&](const onnx::Node &node) {
-    scales |=
-        StringRef(node.opType).contains("Normalization") && node.inputs.size() > 1 && node.inputs[1] == tensor.name;
+    StringRef type = node.opType;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (!names.contains(node.inputs[i]))
+        continue;
+      scales |= i == 1 && type.contains("Normalization");
+      multiplies |= type == "Mul";
+      if (type == "Cast" || type == "Identity")
+        names.insert(node.outputs.front());
+      else
+        otherwise |= type != "Mul";
+    }
   });
-  return scales ? "ones" : tensor.dims.size() <= 1 ? "zeros" : "normal(0.02)";
+  bool isVector = tensor.dims.size() <= 1;
+  return scales || (isVector && multiplies && !otherwise) ? "ones" : isVector ? "zeros" : "normal(0.02)";
 }
 
 GraphValue GraphImporter::declareVariable(const onnx::Tensor &tensor, VariableKind kind) {

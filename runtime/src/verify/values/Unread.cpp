@@ -8,8 +8,9 @@ using namespace par;
 using namespace par::format;
 using namespace par::verify;
 
-/// Zeros after the last row may be for nothing: where rows are padded, a reader may take the rows alone.
-static bool isWork(const Instruction &it) { return it.op == Op::Kernel || it.op == Op::Call || it.op == Op::Feed; }
+/// Zeros after the last row may be for nothing: where rows are padded, a reader may take the rows alone. So may an
+/// input that the model does not read.
+static bool isWork(const Instruction &it) { return it.op == Op::Kernel || it.op == Op::Call; }
 
 std::optional<Counterexample> par::verify::checkUnread(const JointRun &joint, Uses &uses) {
   for (const Player &player : joint.players) {
