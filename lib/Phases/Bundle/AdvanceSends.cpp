@@ -9,6 +9,7 @@
 //
 // The send's bytes are in use until the run that it had, so the rest of the block writes none of them.
 #include "AdvanceSends.h"
+#include "EmitProgram.h"
 
 #include "mlir/Support/LLVM.h"
 
@@ -31,25 +32,19 @@ private:
   /// A block, and the block of the send that goes into it.
   using Pair = std::pair<uint32_t, uint32_t>;
 
-  uint32_t rootOf(const format::Operand &operand) const;
-  size_t findPlace(const format::Block &block, const format::Block &send) const;
+  std::optional<size_t> findPlace(const format::Block &block, const format::Block &send) const;
   bool isAdvanced(ArrayRef<format::Run> runs, size_t index);
   void findPairs();
   void join();
   void dropUnused();
 
   format::Program &program;
-  std::map<Pair, size_t> places;   ///< where the send goes; the end where it stays a run
-  std::map<Pair, uint32_t> joined; ///< the block of both
-  std::map<uint32_t, size_t> uses; ///< runs of each block that are not joined with a send
+  std::map<Pair, std::optional<size_t>> places; ///< where the send goes; none if it stays a run
+  std::map<Pair, uint32_t> joined;              ///< the block of both
+  std::map<uint32_t, size_t> uses;              ///< runs of each block that are not joined with a send
 };
 
 } // namespace
-
-uint32_t SendAdvancer::rootOf(const format::Operand &operand) const {
-  uint32_t of = program.buffers[operand.buffer].of;
-  return of == format::noIndex ? operand.buffer : of;
-}
 
 /// Whether the block does nothing but send, on a queue beside compute.
 static bool onlySends(const format::Block &block) {
@@ -77,31 +72,31 @@ static bool holdsCompute(const format::Block &block, size_t n) {
   return it.op == format::Op::Wait && llvm::any_of(ArrayRef(block.instructions).take_front(n), isSignal);
 }
 
-/// Behind the block's last write of what `send` sends, if the block computes it and something holds compute after it;
-/// else the block's end.
-size_t SendAdvancer::findPlace(const format::Block &block, const format::Block &send) const {
+/// Behind the block's last write of what `send` sends, if the block computes it and something holds compute after it.
+std::optional<size_t> SendAdvancer::findPlace(const format::Block &block, const format::Block &send) const {
   std::set<uint32_t> sent;
   for (const format::Instruction &it : send.instructions)
     for (const format::Operand &operand : it.operands)
-      sent.insert(rootOf(operand));
-  size_t place = 0, groupEnd = 0, end = block.instructions.size();
+      sent.insert(ownerOf(program, operand.buffer));
+  std::optional<size_t> place;
+  size_t groupEnd = 0, end = block.instructions.size();
   std::set<uint32_t> written;
   for (size_t n = 0; n < end; ++n) {
     if (block.instructions[n].op == format::Op::Group)
       groupEnd = n + 1 + block.instructions[n].n;
     for (const format::Operand &operand : block.instructions[n].operands)
-      if (operand.access != format::Access::Read && sent.count(rootOf(operand))) {
-        written.insert(rootOf(operand));
+      if (operand.access != format::Access::Read && sent.count(ownerOf(program, operand.buffer))) {
+        written.insert(ownerOf(program, operand.buffer));
         bool computes = block.instructions[n].queue == 0 && block.instructions[n].op != format::Op::Recv;
-        place = computes ? std::max(n + 1, groupEnd) : end;
+        place = computes ? std::optional(std::max(n + 1, groupEnd)) : std::nullopt;
       }
   }
-  if (written != sent)
-    return end;
-  for (size_t n = place; n < end; ++n)
+  if (!place || written != sent)
+    return std::nullopt;
+  for (size_t n = *place; n < end; ++n)
     if (holdsCompute(block, n))
       return place;
-  return end;
+  return std::nullopt;
 }
 
 /// Whether the run's block takes the send of the next run, which is of the same microbatch and version.
@@ -112,10 +107,10 @@ bool SendAdvancer::isAdvanced(ArrayRef<format::Run> runs, size_t index) {
   if (run.microbatch != next.microbatch || run.version != next.version)
     return false;
   const format::Block &block = program.blocks[run.block], &send = program.blocks[next.block];
-  auto [place, isNew] = places.try_emplace({run.block, next.block}, block.instructions.size());
+  auto [place, isNew] = places.try_emplace({run.block, next.block}, std::nullopt);
   if (isNew && onlySends(send) && !onlySends(block))
     place->second = findPlace(block, send);
-  return place->second < block.instructions.size();
+  return place->second.has_value();
 }
 
 void SendAdvancer::findPairs() {
@@ -142,7 +137,7 @@ void SendAdvancer::join() {
     program.blocks[block].instructions = before[first].instructions;
     std::vector<format::Instruction> &all = program.blocks[block].instructions;
     const std::vector<format::Instruction> &sent = before[send].instructions;
-    all.insert(all.begin() + places[pair], sent.begin(), sent.end());
+    all.insert(all.begin() + *places[pair], sent.begin(), sent.end());
   }
 }
 
@@ -153,14 +148,10 @@ void SendAdvancer::run() {
     std::vector<format::Run> runs;
     for (size_t index = 0; index < entry.runs.size(); ++index) {
       runs.push_back(entry.runs[index]);
-      if (index + 1 == entry.runs.size())
-        break;
-      auto found = joined.find({entry.runs[index].block, entry.runs[index + 1].block});
-      const format::Run &run = entry.runs[index], &next = entry.runs[index + 1];
-      if (found == joined.end() || run.microbatch != next.microbatch || run.version != next.version)
-        continue;
-      runs.back().block = found->second;
-      ++index;
+      if (isAdvanced(entry.runs, index)) {
+        runs.back().block = joined.at({entry.runs[index].block, entry.runs[index + 1].block});
+        ++index;
+      }
     }
     entry.runs = std::move(runs);
   }
@@ -169,19 +160,21 @@ void SendAdvancer::run() {
 
 /// Leaves out the blocks of sends that all went into others.
 void SendAdvancer::dropUnused() {
-  std::vector<uint32_t> places(program.blocks.size(), format::noIndex);
+  std::set<uint32_t> gone;
+  for (const auto &[pair, block] : joined)
+    if (uses[pair.second] == 0)
+      gone.insert(pair.second);
+  std::vector<uint32_t> moved(program.blocks.size(), format::noIndex);
   std::vector<format::Block> kept;
-  for (uint32_t index = 0; index < program.blocks.size(); ++index) {
-    bool isGone = llvm::any_of(joined, [&](auto &each) { return each.first.second == index; }) && uses[index] == 0;
-    if (isGone)
-      continue;
-    places[index] = kept.size();
-    kept.push_back(std::move(program.blocks[index]));
-  }
+  for (uint32_t index = 0; index < program.blocks.size(); ++index)
+    if (!gone.count(index)) {
+      moved[index] = kept.size();
+      kept.push_back(std::move(program.blocks[index]));
+    }
   program.blocks = std::move(kept);
   for (format::Entry &entry : program.entries)
     for (format::Run &run : entry.runs)
-      run.block = places[run.block];
+      run.block = moved[run.block];
 }
 
 void advanceSends(format::Program &program) { SendAdvancer(program).run(); }

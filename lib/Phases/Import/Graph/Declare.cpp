@@ -283,29 +283,40 @@ LogicalResult GraphImporter::declareInputs() {
   return success();
 }
 
-/// `train.init`'s default: 1 for what scales a norm, 0 for other vectors, else normal(0.02). A norm may be written as
-/// Mul (RMSNorm of transformers): a vector that only Mul reads scales.
-static StringRef defaultInit(const onnx::Model &model, const onnx::Tensor &tensor) {
-  bool scales = false, multiplies = false, otherwise = false;
-  llvm::StringSet<> names = {tensor.name};
+/// Initializers that scale a norm. A norm may be written as Mul (RMSNorm of transformers): a vector that only Mul reads
+/// scales.
+static llvm::StringSet<> findScales(const onnx::Model &model) {
+  llvm::StringMap<StringRef> origins; // of initializers, and of what Cast and Identity make of them
+  llvm::StringSet<> scales, multiplied, otherwise;
+  for (const onnx::Tensor &tensor : model.initializers)
+    origins[tensor.name] = tensor.name;
   forEachNode(model, [&](const onnx::Node &node) {
     StringRef type = node.opType;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
-      if (!names.contains(node.inputs[i]))
+      auto origin = origins.find(node.inputs[i]);
+      if (origin == origins.end())
         continue;
-      scales |= i == 1 && type.contains("Normalization");
-      multiplies |= type == "Mul";
+      if (i == 1 && type.contains("Normalization"))
+        scales.insert(origin->second);
       if (type == "Cast" || type == "Identity")
-        names.insert(node.outputs.front());
+        origins.try_emplace(node.outputs.front(), origin->second);
       else
-        otherwise |= type != "Mul";
+        (type == "Mul" ? multiplied : otherwise).insert(origin->second);
     }
   });
-  bool isVector = tensor.dims.size() <= 1;
-  return scales || (isVector && multiplies && !otherwise) ? "ones" : isVector ? "zeros" : "normal(0.02)";
+  for (const onnx::Tensor &tensor : model.initializers)
+    if (tensor.dims.size() <= 1 && multiplied.contains(tensor.name) && !otherwise.contains(tensor.name))
+      scales.insert(tensor.name);
+  return scales;
 }
 
-GraphValue GraphImporter::declareVariable(const onnx::Tensor &tensor, VariableKind kind) {
+/// `train.init`'s default: 1 for scales of norms, 0 for other vectors, else normal(0.02).
+static StringRef defaultInit(const onnx::Tensor &tensor, const llvm::StringSet<> &scales) {
+  return scales.contains(tensor.name) ? "ones" : tensor.dims.size() <= 1 ? "zeros" : "normal(0.02)";
+}
+
+GraphValue GraphImporter::declareVariable(const onnx::Tensor &tensor, StringRef rule) {
+  VariableKind kind = rule.empty() ? VariableKind::buffer : VariableKind::parameter;
   RankedTensorType type = typeOf(tensor.type, tensor.dims);
   DictionaryAttr source;
   // Data that are not there now may be there when the program runs: par-run looks again.
@@ -320,19 +331,16 @@ GraphValue GraphImporter::declareVariable(const onnx::Tensor &tensor, VariableKi
   ElementsAttr value;
   if (tensor.storage == onnx::Storage::Inline)
     value = DenseElementsAttr::getFromRawBuffer(type, ArrayRef<char>(tensor.bytes.data(), tensor.bytes.size()));
-  StringAttr init = kind == VariableKind::parameter ? builder.getStringAttr(defaultInit(model, tensor)) : StringAttr();
+  StringAttr init = rule.empty() ? StringAttr() : builder.getStringAttr(rule);
   Location loc = NameLoc::get(builder.getStringAttr(tensor.name), fileLoc);
-  {
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPoint(step);
-    VariableOp::create(builder, loc, StringRef(tensor.name), kind, FlatSymbolRefAttr(), type, TypeAttr(),
-                       ShardingAttr(), ArrayAttr(), value, init, source);
-  }
+  OpBuilder above(step);
+  VariableOp::create(above, loc, StringRef(tensor.name), kind, FlatSymbolRefAttr(), type, TypeAttr(), ShardingAttr(),
+                     ArrayAttr(), value, init, source);
   return {nullptr, ReadOp::create(builder, loc, type, tensor.name), {}, false, onnx::isUnsigned(tensor.type)};
 }
 
 LogicalResult GraphImporter::declareInitializers() {
-  llvm::StringSet<> names;
+  llvm::StringSet<> names, scales = findScales(model);
   for (const onnx::Tensor &tensor : model.initializers) {
     if (tensor.name.empty() || values.contains(tensor.name) || !names.insert(tensor.name).second)
       return error() << "initializer \"" << tensor.name << "\" is defined twice or has no name";
@@ -357,7 +365,7 @@ LogicalResult GraphImporter::declareInitializers() {
       return error() << "initializer \"" << tensor.name << "\" has element type " << onnx::spell(tensor.type)
                      << ", which is not supported";
     } else {
-      values[tensor.name] = declareVariable(tensor, trained ? VariableKind::parameter : VariableKind::buffer);
+      values[tensor.name] = declareVariable(tensor, trained ? defaultInit(tensor, scales) : StringRef());
     }
   }
   return success();

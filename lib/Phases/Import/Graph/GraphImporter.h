@@ -256,7 +256,8 @@ private:
   std::optional<int64_t> batchSize() const;
   mlir::LogicalResult missingLoss(llvm::ArrayRef<const onnx::ValueInfo *> candidates);
 
-  GraphValue declareVariable(const onnx::Tensor &tensor, VariableKind kind);
+  /// A parameter, or a buffer if there is no rule by which it begins.
+  GraphValue declareVariable(const onnx::Tensor &tensor, llvm::StringRef rule);
   mlir::LogicalResult declareFiled(const onnx::ValueInfo &info, llvm::StringRef file);
   mlir::FailureOr<StaticTensor> listedInput(const onnx::ValueInfo &info, mlir::RankedTensorType type,
                                             llvm::StringRef list);

@@ -2,6 +2,7 @@
 #include "JointRun.h"
 
 #include <algorithm>
+#include <span>
 
 using namespace par;
 using namespace par::format;
@@ -66,7 +67,7 @@ static std::optional<Counterexample> comparePart(const JointRun &joint, const Ho
                                                  const Tensor *of, const Rectangle &part) {
   uint32_t first = part.ranks.front();
   const std::vector<Content> &one = holders.slotsOf(tensor.name, first);
-  for (uint32_t rank : part.ranks) {
+  for (uint32_t rank : std::span(part.ranks).subspan(1)) {
     const std::vector<Content> &other = holders.slotsOf(tensor.name, rank);
     for (size_t slot = 0; slot < std::min(one.size(), other.size()); ++slot)
       if (auto found = compare(joint, "end tensor '" + tensor.name + "'", first, one[slot], rank, other[slot]))
