@@ -138,11 +138,11 @@ static int run(int argc, char **argv, Whereabouts &whereabouts) {
     return Done;
   }
   if (arguments.has("--print-schema")) {
-    printPlanSchema(outs());
+    outs() << formatv("{0:2}\n", par::planSchema());
     return Done;
   }
   if (arguments.has("--print-keys")) {
-    printPlanKeys(outs());
+    outs() << par::planKeysPage();
     return Done;
   }
   CompileOptions options;

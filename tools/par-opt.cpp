@@ -18,7 +18,13 @@ static int runProblemFile(llvm::StringRef file) {
     llvm::errs() << "error: " << file << ": " << buffer.getError().message() << '\n';
     return 1;
   }
-  return par::runSolverProblem((*buffer)->getBuffer(), llvm::outs(), llvm::errs());
+  llvm::Expected<std::string> solution = par::solveText((*buffer)->getBuffer());
+  if (!solution) {
+    llvm::errs() << "error: " << llvm::toString(solution.takeError()) << '\n';
+    return 1;
+  }
+  llvm::outs() << *solution;
+  return 0;
 }
 
 int main(int argc, char **argv) {

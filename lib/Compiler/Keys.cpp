@@ -11,9 +11,7 @@ static constexpr StringRef readByPipelines[] = {"zero", "offload", "recompute", 
 
 /// The other sections of the plan as text. A section is a line that is not indented, with the indented lines after it.
 static std::string readByModules(const Plan &plan) {
-  std::string text, kept;
-  llvm::raw_string_ostream os(text);
-  plan.print(os, /*origins=*/true); // errors and locations say where a value was said
+  std::string kept, text = plan.toText(/*origins=*/true); // errors and locations say where a value was said
   bool keeps = true;
   SmallVector<StringRef> lines;
   StringRef(text).split(lines, '\n');

@@ -73,8 +73,7 @@ BundleOptions bundleOptions(const Compiled &compiled) {
   BundleOptions options;
   // The path as it was named: where par-run looks first.
   options.model = {compiled.planned.graph->path, compiled.file->size, compiled.file->sha256};
-  llvm::raw_string_ostream os(options.plan);
-  plan.print(os, /*origins=*/true);
+  options.plan = plan.toText(/*origins=*/true);
   // Ranks compare the plan and the model that it was completed for.
   options.planHash = format::sha256(plan.hashText() + options.model.sha256);
   if (plan.train)

@@ -48,8 +48,7 @@ static void printAxes(AsmPrinter &printer, ArrayRef<StringAttr> axes, bool open 
   printer << "}";
 }
 
-//===-- Mesh
-//----------------------------------------------------------------------------------------------------===//
+//===-- Mesh ---------------------------------------------------------------------------------===//
 
 Attribute MeshAttr::parse(AsmParser &parser, Type) {
   SmallVector<StringAttr> names;
@@ -143,8 +142,7 @@ SmallVector<SmallVector<int64_t>> MeshAttr::getGroups(ArrayRef<StringAttr> axes)
   return groups;
 }
 
-//===-- Dim and tensor sharding
-//---------------------------------------------------------------------------------===//
+//===-- Dim and tensor sharding --------------------------------------------------------------===//
 
 Attribute DimShardingAttr::parse(AsmParser &parser, Type) {
   SmallVector<StringAttr> axes;

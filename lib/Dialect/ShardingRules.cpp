@@ -12,8 +12,7 @@ using namespace mlir;
 
 namespace par {
 
-//===-- The rule as data
-//----------------------------------------------------------------------------------------===//
+//===-- The rule as data ---------------------------------------------------------------------===//
 
 unsigned ShardingRule::addFactor(int64_t size, FactorKind kind) {
   unsigned index = factors.size();
@@ -49,7 +48,8 @@ constexpr KindName kindNames[] = {{FactorKind::Sum, "sum"},     {FactorKind::Max
                                   {FactorKind::Whole, "whole"}, {FactorKind::Expand, "expand"}};
 } // namespace
 
-static void printTensors(llvm::raw_ostream &out, const ShardingRule &rule, ArrayRef<SmallVector<DimFactors>> tensors) {
+static void printTensors(llvm::raw_string_ostream &out, const ShardingRule &rule,
+                         ArrayRef<SmallVector<DimFactors>> tensors) {
   out << "(";
   llvm::interleaveComma(tensors, out, [&](ArrayRef<DimFactors> dims) {
     out << "[";
@@ -94,8 +94,7 @@ std::string ShardingRule::str() const {
   return text;
 }
 
-//===-- Its text form, read back
-//--------------------------------------------------------------------------------===//
+//===-- Its text form, read back -------------------------------------------------------------===//
 
 namespace {
 /// Reads the text form; the first failure leaves a message and every later step fails.
@@ -237,8 +236,7 @@ FailureOr<ShardingRule> ShardingRule::parse(StringRef text, std::string &error) 
   return RuleReader(text, error).read();
 }
 
-//===-- The default local op
-//------------------------------------------------------------------------------------===//
+//===-- The default local op -----------------------------------------------------------------===//
 
 FailureOr<SmallVector<Value>> localizeByCloning(Operation *op, OpBuilder &builder, const LocalizeContext &context) {
   Operation *local = builder.clone(*op);
@@ -256,8 +254,7 @@ Value buildShardStart(OpBuilder &builder, Location loc, ArrayRef<StringAttr> axe
   return MultiplyOp::create(builder, loc, scalar, index, size);
 }
 
-//===-- Families
-//------------------------------------------------------------------------------------------------===//
+//===-- Families -----------------------------------------------------------------------------===//
 
 void registerAttentionRules(DialectRegistry &registry);
 void registerElementwiseRules(DialectRegistry &registry);

@@ -9,6 +9,7 @@
 #include "par/Phases/KernelCheck/KernelCheck.h"
 #include "par/Report/Json.h"
 #include "par/Report/MemoryLimit.h"
+#include "par/Report/Names.h"
 #include "par/Report/Text.h"
 #include "par/Report/Trace.h"
 #include "par/format/Printable.h"
@@ -162,8 +163,8 @@ int CompileRun::compileModel() {
   if (!options.model.empty() && !(model = readModel(options.model, sink)))
     return WrongInput;
   if (options.list) {
-    if (printNames(model ? model->names : NameTable(), *options.list, out))
-      return Done;
+    if (auto names = listNames(model ? model->names : NameTable(), *options.list))
+      return out << *names, Done;
     reportError("", "--list takes params, modules, nodes or inputs, found \"" + *options.list + "\"");
     return WrongCommand;
   }
@@ -173,10 +174,8 @@ int CompileRun::compileModel() {
   std::optional<PlannedModel> planned = planModel(model, {options.plans, options.settings}, planning, sink);
   if (!planned)
     return WrongInput;
-  if (options.printPlan) {
-    planned->plan.plan.print(out, /*origins=*/true);
-    return Done;
-  }
+  if (options.printPlan)
+    return out << planned->plan.plan.toText(/*origins=*/true), Done;
   if (writes(options) && !mayWriteBundle(bundleFolder(options), sink))
     return WrongInput;
   enter("the summary", planned->plan.plan, {});

@@ -13,9 +13,7 @@ std::string writeReproducer(StringRef command, StringRef name, const Plan &plan,
   os << "// Internal error in " << name << " of\n//   " << command << "\n";
   if (phase)
     os << "// Again, from the module before it: par-opt --run-reproducer FILE\n";
-  std::string planText;
-  llvm::raw_string_ostream planOs(planText);
-  plan.print(planOs, /*origins=*/false);
+  std::string planText = plan.toText(/*origins=*/false);
   os << "// The plan:\n";
   SmallVector<StringRef> lines;
   StringRef(planText).trim().split(lines, '\n');

@@ -37,8 +37,7 @@ private:
 
 } // namespace
 
-//===-- Before the entry
-//----------------------------------------------------------------------------------------===//
+//===-- Before the entry ---------------------------------------------------------------------===//
 
 LogicalResult ProgramRun::begin() {
   for (auto program : module.getOps<ProgramOp>()) {
@@ -100,8 +99,7 @@ static LogicalResult feed(Walk &walk, BufferOp buffer, const Named &inputs) {
   return success();
 }
 
-//===-- Ops that a role does by itself
-//--------------------------------------------------------------------------===//
+//===-- Ops that a role does by itself -------------------------------------------------------===//
 
 /// Runs the body of a fragment or kernel on all ranks.
 LogicalResult ProgramRun::call(Walk &walk, Operation *op, Region &callee) {
@@ -193,8 +191,7 @@ LogicalResult ProgramRun::play() {
   }
 }
 
-//===-- After the entry
-//-----------------------------------------------------------------------------------------===//
+//===-- After the entry ----------------------------------------------------------------------===//
 
 LogicalResult ProgramRun::collectGradients(Walk &walk) {
   for (auto &[op, shards] : walk.accumulators) {

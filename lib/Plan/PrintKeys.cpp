@@ -1,9 +1,4 @@
-//===- PrintKeys.cpp - the table of plan keys as a page
-//
-// Part of Par, under the Apache License v2.0 with LLVM Exceptions.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
+// The table of plan keys as a page.
 #include "par/Plan/Language/Schema.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -57,17 +52,17 @@ std::string spellValues(StringRef values) {
 }
 
 /// Writes `text` as one item of a list, no line of it longer than 120 columns.
-static void printItem(raw_ostream &os, StringRef text) {
+static void appendItem(std::string &page, StringRef text) {
   constexpr size_t maxColumns = 120;
   std::string line = "-";
   for (StringRef word : split(text, ' ')) {
     if (line.size() + 1 + word.size() > maxColumns) {
-      os << line << "\n";
+      page += line + "\n";
       line = " ";
     }
     line += " " + word.str();
   }
-  os << line << "\n";
+  page += line + "\n";
 }
 
 /// "default `1`", or in words where the default follows from other keys.
@@ -79,39 +74,42 @@ static std::string spellFallback(StringRef fallback) {
   return ("; default `" + fallback + "`").str();
 }
 
-static void printKey(raw_ostream &os, const PlanKey &key) {
+static void appendKey(std::string &page, const PlanKey &key) {
   StringRef doc = key.doc;
   std::string values = spellValues(key.values);
-  printItem(os, ("**`" + Twine(key.path) + "`** (" + values + spellFallback(key.fallback) + "): " + doc + ".").str());
+  appendItem(page,
+             ("**`" + Twine(key.path) + "`** (" + values + spellFallback(key.fallback) + "): " + doc + ".").str());
 }
 
 /// One item for each key that the reader refuses, and for each value of the others.
-static void printRefused(raw_ostream &os) {
+static void appendRefused(std::string &page) {
   for (const PlanKey &key : planKeys()) {
     if (StringRef(key.values) == "!")
-      os << "- `" << key.path << "`\n";
+      page += ("- `" + Twine(key.path) + "`\n").str();
     else
       for (StringRef value : split(key.values, '|'))
         if (value.consume_front("!"))
-          os << "- `" << key.path << ": " << value << "`\n";
+          page += ("- `" + Twine(key.path) + ": " + value + "`\n").str();
   }
 }
 
-void printPlanKeys(raw_ostream &os) {
-  os << "# Keys of a plan\n\nMade by `par-compile --print-keys` from lib/Plan/Language/Schema.cpp. Each key is followed"
-        " by the values that it takes,\nits default and its meaning. A word in <> stands for an axis, a symbol, a "
-        "pattern"
-        " ([plan.md](plan.md) 1.2) or the index\nof a dim. [plan.md](plan.md) 1.3 explains the keys by topic.\n";
+std::string planKeysPage() {
+  std::string page =
+      "# Keys of a plan\n\nMade by `par-compile --print-keys` from lib/Plan/Language/Schema.cpp. Each key is followed"
+      " by the values that it takes,\nits default and its meaning. A word in <> stands for an axis, a symbol, a "
+      "pattern"
+      " ([plan.md](plan.md) 1.2) or the index\nof a dim. [plan.md](plan.md) 1.3 explains the keys by topic.\n";
   for (const PlanKey &key : planKeys()) {
     StringRef path = key.path;
     if (StringRef(key.values) == "!")
       continue;
     if (!path.contains('.'))
-      os << "\n## " << path << "\n\n";
-    printKey(os, key);
+      page += ("\n## " + path + "\n\n").str();
+    appendKey(page, key);
   }
-  os << "\n## Refused\n\nThe reader knows these and refuses them at their line ([roadmap.md](roadmap.md)):\n\n";
-  printRefused(os);
+  page += "\n## Refused\n\nThe reader knows these and refuses them at their line ([roadmap.md](roadmap.md)):\n\n";
+  appendRefused(page);
+  return page;
 }
 
 } // namespace par

@@ -7,13 +7,13 @@
 
 using namespace par;
 using llvm::Error;
-using llvm::raw_ostream;
+using llvm::Expected;
 
 namespace {
 
-/// Reads, solves, verifies and prints one problem; `print` says how its solution prints.
-template <typename Problem, typename Print>
-Error runProblem(ProblemText &text, raw_ostream &out, Print print) {
+/// Reads, solves and verifies one problem; gives its solution as text.
+template <typename Problem>
+Expected<std::string> solveProblem(ProblemText &text) {
   auto problem = Problem::parse(text);
   if (!problem)
     return problem.takeError();
@@ -24,61 +24,34 @@ Error runProblem(ProblemText &text, raw_ostream &out, Print print) {
     return solution.takeError();
   if (Error error = problem->verify(*solution))
     return error;
-  print(*problem, *solution);
-  return Error::success();
+  if constexpr (requires { solution->toText(*problem); })
+    return solution->toText(*problem);
+  else
+    return solution->toText();
 }
 
 struct ProblemKind {
   llvm::StringLiteral name;
-  Error (*run)(ProblemText &text, raw_ostream &out);
+  Expected<std::string> (*solve)(ProblemText &text);
 };
 
 const ProblemKind kinds[] = {
-    {"order_table",
-     [](ProblemText &text, raw_ostream &out) {
-       return runProblem<OrderTableProblem>(text, out, [&](auto &, auto &table) { table.print(out); });
-     }},
-    {"global_order",
-     [](ProblemText &text, raw_ostream &out) {
-       return runProblem<GlobalOrderProblem>(text, out, [&](auto &p, auto &order) { order.print(out, p); });
-     }},
-    {"stage_cut",
-     [](ProblemText &text, raw_ostream &out) {
-       return runProblem<StageCutProblem>(text, out, [&](auto &p, auto &cut) { cut.print(out, p); });
-     }},
-    {"packing",
-     [](ProblemText &text, raw_ostream &out) {
-       return runProblem<PackingProblem>(text, out, [&](auto &p, auto &packing) { packing.print(out, p); });
-     }},
-    {"recompute",
-     [](ProblemText &text, raw_ostream &out) {
-       return runProblem<RecomputeProblem>(text, out, [&](auto &p, auto &choice) { choice.print(out, p); });
-     }},
-    {"reshard",
-     [](ProblemText &text, raw_ostream &out) {
-       return runProblem<ReshardProblem>(text, out, [&](auto &p, auto &path) { path.print(out, p); });
-     }},
+    {"order_table", solveProblem<OrderTableProblem>}, {"global_order", solveProblem<GlobalOrderProblem>},
+    {"stage_cut", solveProblem<StageCutProblem>},     {"packing", solveProblem<PackingProblem>},
+    {"recompute", solveProblem<RecomputeProblem>},    {"reshard", solveProblem<ReshardProblem>},
 };
-
-Error runAny(ProblemText &text, raw_ostream &out) {
-  if (Error error = text.takeError())
-    return error;
-  for (const ProblemKind &kind : kinds)
-    if (kind.name == text.kind())
-      return kind.run(text, out);
-  std::string known;
-  for (const ProblemKind &kind : kinds)
-    known += (known.empty() ? "" : ", ") + kind.name.str();
-  return solverError("unknown problem '" + text.kind() + "'; there are " + known);
-}
 
 } // namespace
 
-int par::runSolverProblem(llvm::StringRef text, raw_ostream &out, raw_ostream &err) {
+Expected<std::string> par::solveText(llvm::StringRef text) {
   ProblemText reader(text);
-  Error error = runAny(reader, out);
-  if (!error)
-    return 0;
-  err << "error: " << llvm::toString(std::move(error)) << '\n';
-  return 1;
+  if (Error error = reader.takeError())
+    return error;
+  for (const ProblemKind &kind : kinds)
+    if (kind.name == reader.kind())
+      return kind.solve(reader);
+  std::string known;
+  for (const ProblemKind &kind : kinds)
+    known += (known.empty() ? "" : ", ") + kind.name.str();
+  return solverError("unknown problem '" + reader.kind() + "'; there are " + known);
 }

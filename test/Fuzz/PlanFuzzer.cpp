@@ -45,10 +45,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     importOptions(*plan, names, errors);
     resolveTrained(*plan, names, errors);
   }
-  std::string text;
-  llvm::raw_string_ostream out(text);
-  errors.print(out);
-  if (text.empty() == errors.any())
+  if (errors.toText().empty() == errors.any())
     std::abort();
   return 0;
 }

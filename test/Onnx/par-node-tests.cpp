@@ -88,8 +88,8 @@ bool isWanted(const Arguments &arguments, const fs::path &folder) {
 
 int main(int argc, char **argv) {
   if (argc == 2 && StringRef(argv[1]) == "--operators") {
-    par::printOperators(llvm::outs());
-    llvm::outs() << "\n## Node tests\n\nOf ONNX's own node tests, `par-node-tests` counts as in scope, and "
+    llvm::outs() << par::operatorsPage()
+                 << "\n## Node tests\n\nOf ONNX's own node tests, `par-node-tests` counts as in scope, and "
                     "so expected to pass, "
                     "those with these properties:\n\n"
                  << scopeRule

@@ -15,10 +15,7 @@ static std::string readText(const std::string &text) {
   layers.addText(text, "plan.yaml");
   if (!errors.any())
     checkPlanTree(layers.tree(), errors);
-  std::string said;
-  llvm::raw_string_ostream os(said);
-  errors.print(os, "plan");
-  return said;
+  return errors.toText("plan");
 }
 
 /// A text of the tables with numbers and a module in the places of N, M and P.

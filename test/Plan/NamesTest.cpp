@@ -44,8 +44,7 @@ static Outcome check(const std::string &text, const NameTable &names = gpt2()) {
     PlanErrors again;
     outcome.shards = resolveShards(*outcome.plan, names, again);
   }
-  llvm::raw_string_ostream os(outcome.errors);
-  errors.print(os, names.model);
+  outcome.errors = errors.toText(names.model);
   return outcome;
 }
 

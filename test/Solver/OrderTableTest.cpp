@@ -222,13 +222,10 @@ TEST(OrderTable, PrintsWhatItParses) {
       slot.last = false;
   given.tablePlacement = Placement::V;
   for (const OrderTableProblem &each : {problem, given}) {
-    std::string text, again;
-    llvm::raw_string_ostream os(text), osAgain(again);
-    each.print(os);
+    std::string text = each.toText();
     ProblemText reader(text);
     auto parsed = OrderTableProblem::parse(reader);
     ASSERT_TRUE(bool(parsed)) << llvm::toString(parsed.takeError()) << text;
-    parsed->print(osAgain);
-    EXPECT_EQ(text, again);
+    EXPECT_EQ(text, parsed->toText());
   }
 }

@@ -106,13 +106,6 @@ ReshardCost minOfAll(const ReshardProblem &problem) {
   return least.at(problem.target());
 }
 
-std::string textOf(const ReshardProblem &problem) {
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  problem.print(os);
-  return text;
-}
-
 void againstAllSequences(unsigned axes, unsigned trials) {
   std::mt19937 random(7);
   unsigned moved = 0;
@@ -120,12 +113,12 @@ void againstAllSequences(unsigned axes, unsigned trials) {
     ReshardProblem problem = randomProblem(random, axes);
     ASSERT_EQ(llvm::toString(problem.check()), "");
     auto path = problem.solve();
-    ASSERT_TRUE(bool(path)) << textOf(problem) << llvm::toString(path.takeError());
-    ASSERT_EQ(llvm::toString(problem.verify(*path)), "") << textOf(problem);
+    ASSERT_TRUE(bool(path)) << problem.toText() << llvm::toString(path.takeError());
+    ASSERT_EQ(llvm::toString(problem.verify(*path)), "") << problem.toText();
     ReshardCost least = minOfAll(problem);
-    ASSERT_EQ(path->cost.time, least.time) << textOf(problem);
-    ASSERT_EQ(path->cost.bytes, least.bytes) << textOf(problem);
-    ASSERT_EQ(path->cost.moves, least.moves) << textOf(problem);
+    ASSERT_EQ(path->cost.time, least.time) << problem.toText();
+    ASSERT_EQ(path->cost.bytes, least.bytes) << problem.toText();
+    ASSERT_EQ(path->cost.moves, least.moves) << problem.toText();
     moved += path->moves.size() > 1;
   }
   EXPECT_GT(moved, trials / 5); // so many are more than one move
@@ -142,8 +135,8 @@ TEST(ReshardPath, LeadsToTheTargetOnLargerMeshes) {
     problem.dims.push_back({int64_t(1 + random() % 100), {}, {}});
     problem.dims[0].size = 1000 + random() % 10;
     auto path = problem.solve();
-    ASSERT_TRUE(bool(path)) << textOf(problem) << llvm::toString(path.takeError());
-    ASSERT_EQ(llvm::toString(problem.verify(*path)), "") << textOf(problem);
+    ASSERT_TRUE(bool(path)) << problem.toText() << llvm::toString(path.takeError());
+    ASSERT_EQ(llvm::toString(problem.verify(*path)), "") << problem.toText();
   }
 }
 
@@ -206,10 +199,10 @@ TEST(ReshardPath, SendsWhatTheClosedFormsSay) {
         problem.sums = sums;
         auto path = problem.solve();
         ASSERT_TRUE(bool(path));
-        ASSERT_EQ(path->moves.size(), 1u) << textOf(problem);
-        EXPECT_EQ(path->moves[0].kind, kind) << textOf(problem);
+        ASSERT_EQ(path->moves.size(), 1u) << problem.toText();
+        EXPECT_EQ(path->moves[0].kind, kind) << problem.toText();
         EXPECT_EQ(path->moves[0].axes, all);
-        EXPECT_EQ(path->cost.bytes, bytes) << textOf(problem);
+        EXPECT_EQ(path->cost.bytes, bytes) << problem.toText();
       };
       expect({}, {}, all, ReshardKind::AllReduce, 2 * 4 * rows * columns * (ranks - 1) / ranks);
       expect({}, all, all, ReshardKind::ReduceScatter, 4 * padded * columns / ranks * (ranks - 1));
@@ -220,7 +213,7 @@ TEST(ReshardPath, SendsWhatTheClosedFormsSay) {
       problem.sums = {};
       auto path = problem.solve();
       ASSERT_TRUE(bool(path));
-      ASSERT_EQ(path->moves.size(), 1u) << textOf(problem);
+      ASSERT_EQ(path->moves.size(), 1u) << problem.toText();
       EXPECT_EQ(path->moves[0].kind, ReshardKind::AllToAll);
       EXPECT_EQ(path->cost.bytes, 4 * (padded / ranks) * (columns / ranks) * (ranks - 1));
     }

@@ -4,7 +4,8 @@
 
 A file's room is that of the longest folder that holds it. An arrow that is not listed is a fault, so is a listed one
 that points at a room further down the list (upward: what stands lower must not know what stands above it), and so is a
-folder of C++ in no room. A `*` lets a room include all that stand before it.
+folder of C++ in no room. A `*` lets a room include all that stand before it. Rooms below Report return text and
+print nothing.
 """
 import collections
 import posixpath
@@ -14,6 +15,8 @@ from house.sources import CPP, Fault
 
 INCLUDE = re.compile(r'^\s*(?:#\s*)?include "([^"]+)"', re.M)
 ROOTS = ("include/", "runtime/include/", "runtime/src/", "lib/", "")
+STREAM = re.compile(r"^(?!.*\bvoid output\().*\braw_ostream\b(?!\.h)", re.M)
+PRINTERS = ("Report", "Driver", "C", "tools")  # rooms that may print
 COVERED = ("lib/", "include/", "runtime/src/", "runtime/include/", "tools/")
 
 
@@ -99,6 +102,15 @@ def upward(rooms, arrows):
             if one in place and (other not in rooms.allowed[one] or place.get(other, 0) > place[one])}
 
 
+def prints(tree):
+    """(room, file) -> how often it writes to a stream that it is given, below the rooms that print. LLVM's YAML asks
+    for a stream in `output`."""
+    rooms = Rooms(tree)
+    counts = {(rooms.room_of(file), file): len(STREAM.findall(tree.cpp(file).code))
+              for file in tree.named(*CPP, under=("lib/", "include/par/"))}
+    return collections.Counter({key: count for key, count in counts.items() if count and key[0] not in PRINTERS})
+
+
 def check(tree):
     rooms = Rooms(tree)
     arrows = rooms.arrows()
@@ -109,6 +121,8 @@ def check(tree):
                             f"{files[0]}: {one} may not include {other} ({len(files)} files do)"))
     for members in circles(arrows):
         faults.append(Fault("circle", "+".join(members), 1, "rooms include each other: " + " ".join(members)))
+    for (_, file), count in sorted(prints(tree).items()):
+        faults.append(Fault("prints", file, count, f"{file}: only {', '.join(PRINTERS)} print; return the text"))
     homeless = {rooms.room_of(f) for f in tree.named(*CPP, under=COVERED)} - set(rooms.order)
     faults += [Fault("homeless", room, 1, f"{room}: tools/house/rooms.txt has no such room")
                for room in sorted(homeless)]

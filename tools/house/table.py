@@ -1,21 +1,10 @@
 """The figures of a checkout, by which two of them are compared."""
+import collections
+
 from house import attributes, docs, errors, form, sizes, words
-from house.rooms import Rooms, circles, upward
+from house.rooms import Rooms, circles, prints, upward
 from house.exceptions import Exceptions
 from house.sources import CPP
-
-PRINTERS = ("Report", "Driver", "C", "tools")  # rooms that may print
-
-
-def prints(tree):
-    """Folders of lib/ and include/ below those that print, with how often they name raw_ostream."""
-    found = {}
-    for file in tree.named(*CPP, under=("lib/", "include/par/")):
-        room = file.split("/")[1 if file.startswith("lib/") else 2]
-        count = tree.cpp(file).code.count("raw_ostream")
-        if room not in PRINTERS and count:
-            found[room] = found.get(room, 0) + count
-    return found
 
 
 def rows(tree):
@@ -25,7 +14,7 @@ def rows(tree):
     yield "rooms of C++", len({room for arrow in arrows for room in arrow}), ""
     yield "room circles", len(loops), "; ".join(" ".join(members) for members in loops)
     yield "arrows that rooms.txt does not allow", len(raised), ", ".join(f"{a}>{b}" for a, b in sorted(raised))
-    printers = prints(tree)
+    printers = collections.Counter(room for room, _ in prints(tree).elements())
     yield "raw_ostream below Report", sum(printers.values()), ", ".join(f"{r} {n}" for r, n in sorted(printers.items()))
     for name, endings in (("C++", CPP), (".td", (".td",)), (".py", (".py",)),
                           (".sh, CMake", (".sh", ".cmake", "CMakeLists.txt")),

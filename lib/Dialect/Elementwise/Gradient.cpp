@@ -39,8 +39,7 @@ struct BinaryGradient : DifferentiableOpInterface::ExternalModel<BinaryGradient<
   }
 };
 
-//===-- Formulas
-//------------------------------------------------------------------------------------------------===//
+//===-- Formulas -----------------------------------------------------------------------------===//
 
 Term ofNegate(Term ct, Term, Term) { return -ct; }
 Term ofAbs(Term ct, Term x, Term) { return ct * sign(x); }
@@ -86,8 +85,7 @@ std::pair<Term, Term> ofPower(Term ct, Term x, Term y, Term z) {
   return {y.compare(Predicate::eq, zero).select(zero, base), isFlat.select(zero, ct * z * log(x))};
 }
 
-//===-- Ops that need more than their operands
-//------------------------------------------------------------------===//
+//===-- Ops that need more than their operands -----------------------------------------------===//
 
 struct SelectGradient : DifferentiableOpInterface::ExternalModel<SelectGradient, SelectOp> {
   Cotangents differentiate(Operation *op, OpBuilder &builder, ArrayRef<Value> cotangents) const {

@@ -11,8 +11,7 @@ static LogicalResult inferred(Value like, ArrayRef<int64_t> shape, SmallVectorIm
   return success();
 }
 
-//===-- constant, iota
-//------------------------------------------------------------------------------------------===//
+//===-- constant, iota -----------------------------------------------------------------------===//
 
 OpFoldResult ConstantOp::fold(FoldAdaptor) { return getValue(); }
 
@@ -29,8 +28,7 @@ LogicalResult IotaOp::verify() {
   return success();
 }
 
-//===-- broadcast, reshape, transpose
-//---------------------------------------------------------------------------===//
+//===-- broadcast, reshape, transpose --------------------------------------------------------===//
 
 LogicalResult BroadcastInDimOp::verify() {
   ArrayRef<int64_t> from = shapeOf(getOperand()), to = getType().getShape();
@@ -94,8 +92,7 @@ OpFoldResult TransposeOp::fold(FoldAdaptor) {
   return {};
 }
 
-//===-- slices
-//--------------------------------------------------------------------------------------------------===//
+//===-- slices -------------------------------------------------------------------------------===//
 
 LogicalResult SliceOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc, Adaptor adaptor,
                                         SmallVectorImpl<Type> &types) {
@@ -155,8 +152,7 @@ LogicalResult ReverseOp::verify() {
   return success();
 }
 
-//===-- pad, concat
-//---------------------------------------------------------------------------------------------===//
+//===-- pad, concat --------------------------------------------------------------------------===//
 
 LogicalResult PadOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc, Adaptor adaptor,
                                       SmallVectorImpl<Type> &types) {

@@ -9,8 +9,7 @@ using namespace mlir;
 
 namespace par {
 
-//===-- Assembly of step, fragment and kernel: that of functions
-//-------------------------------------------------===//
+//===-- Assembly of step, fragment and kernel: that of functions -----------------------------===//
 
 template <typename Op>
 static ParseResult parseFunction(OpAsmParser &parser, OperationState &result) {
@@ -73,8 +72,7 @@ LogicalResult ReturnOp::verify() {
   return success();
 }
 
-//===-- Tables
-//--------------------------------------------------------------------------------------------------===//
+//===-- Tables -------------------------------------------------------------------------------===//
 
 LogicalResult StageOp::verify() {
   if (static_cast<int64_t>(getRanks().size()) != getMesh().getRanks())
@@ -110,8 +108,7 @@ LogicalResult VariableOp::verify() {
   return success();
 }
 
-//===-- Steps
-//---------------------------------------------------------------------------------------------------===//
+//===-- Steps --------------------------------------------------------------------------------===//
 
 LogicalResult StepOp::verify() {
   if (getBody().empty())

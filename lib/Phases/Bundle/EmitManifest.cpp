@@ -11,8 +11,7 @@ using namespace mlir;
 
 namespace par {
 
-//===-- Ranks
-//---------------------------------------------------------------------------------------------------===//
+//===-- Ranks --------------------------------------------------------------------------------===//
 
 static StageOp stageOf(ProgramOp program) {
   // A program is a symbol table itself; stages stand beside it. All of a program's have one mesh.
@@ -69,8 +68,7 @@ LogicalResult ManifestEmitter::emitRanks() {
   return success();
 }
 
-//===-- Tensors
-//-------------------------------------------------------------------------------------------------===//
+//===-- Tensors ------------------------------------------------------------------------------===//
 
 static format::TensorKind kindOf(VariableKind kind) {
   switch (kind) {
@@ -249,8 +247,7 @@ LogicalResult ManifestEmitter::emitTensors() {
   return success();
 }
 
-//===-- Inputs and outputs
-//--------------------------------------------------------------------------------------===//
+//===-- Inputs and outputs -------------------------------------------------------------------===//
 
 /// Type of an input or output in files. Buffers of integers have no sign; files have both kinds.
 format::DType ManifestEmitter::fileType(StringRef name, Type element) {

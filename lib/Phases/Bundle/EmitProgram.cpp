@@ -35,8 +35,7 @@ int32_t BundleTables::provenanceOf(Location location) {
   return found->second;
 }
 
-//===-- Tables
-//--------------------------------------------------------------------------------------------------===//
+//===-- Tables -------------------------------------------------------------------------------===//
 
 static format::BufferKind kindOf(BufferKind kind) {
   switch (kind) {
@@ -111,8 +110,7 @@ uint32_t ProgramEmitter::scratch(uint64_t bytes) {
   return index;
 }
 
-//===-- Instructions
-//--------------------------------------------------------------------------------------------===//
+//===-- Instructions -------------------------------------------------------------------------===//
 
 format::Instruction &ProgramEmitter::append(Operation *op, format::Op kind) {
   format::Instruction &made = out.blocks.back().instructions.emplace_back();
@@ -205,8 +203,7 @@ LogicalResult ProgramEmitter::emitOp(Operation *op) {
   return op->emitError() << "is left in a program that is to be a bundle; Kernels puts such ops into kernels";
 }
 
-//===-- Inputs
-//--------------------------------------------------------------------------------------------------===//
+//===-- Inputs -------------------------------------------------------------------------------===//
 
 /// Plays the entries: an input is fed by the block that first loads it, for its microbatch or once an entry.
 void ProgramEmitter::findFeeds() {
@@ -235,8 +232,7 @@ void ProgramEmitter::emitFeeds(BlockOp block) {
   }
 }
 
-//===-- Blocks and entries
-//--------------------------------------------------------------------------------------===//
+//===-- Blocks and entries -------------------------------------------------------------------===//
 
 LogicalResult ProgramEmitter::emitBlock(BlockOp block) {
   out.blocks.push_back({block.getSymName().str(), {}});

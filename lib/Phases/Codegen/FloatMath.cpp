@@ -17,8 +17,7 @@ using arith::FastMathFlags;
 
 static constexpr double infinity = std::numeric_limits<double>::infinity();
 
-//===-- Steps
-//---------------------------------------------------------------------------------------------------===//
+//===-- Steps --------------------------------------------------------------------------------===//
 
 Value FloatMath::number(double value) {
   return arith::ConstantOp::create(builder, loc, builder.getFloatAttr(type, value));
@@ -117,8 +116,7 @@ static SmallVector<double> inverseFactorials(unsigned first, unsigned last) {
   return c;
 }
 
-//===-- Functions
-//-----------------------------------------------------------------------------------------------===//
+//===-- Functions ----------------------------------------------------------------------------===//
 
 // Taylor series end where the next term is below half a unit of the last place at |r| = ln 2 / 2.
 Value FloatMath::exp(Value x) {

@@ -35,8 +35,7 @@ Value buildMask(OpBuilder &builder, Location loc, Value local, int64_t dim, int6
   return SelectOp::create(builder, loc, type, real, local, buildSplat(builder, loc, type, neutral));
 }
 
-//===-- Paths
-//-----------------------------------------------------------------------------------------------------===//
+//===-- Paths --------------------------------------------------------------------------------===//
 
 static AxisList numbersOf(ArrayRef<StringAttr> axes, MeshAttr mesh) {
   AxisList numbers;
@@ -75,8 +74,7 @@ int64_t ReshardPaths::reduceTime(int64_t bytes, MeshAttr mesh, ArrayRef<StringAt
   return hardware.collectiveTime(format::CollKind::AllReduce, bytes, problem.groupOf(numbersOf(axes, mesh)));
 }
 
-//===-- Ops
-//-------------------------------------------------------------------------------------------------------===//
+//===-- Ops ----------------------------------------------------------------------------------===//
 
 namespace {
 

@@ -43,8 +43,7 @@ llvm::SetVector<Value> FragmentPair::getResiduals() const {
   return values;
 }
 
-//===-- What costs nothing
-//--------------------------------------------------------------------------------------===//
+//===-- What costs nothing -------------------------------------------------------------------===//
 
 /// The backward takes the argument anyway, or it is there all the time: a variable, an input, what was made
 /// before the loop. What another stage has sent is let go unless the backward takes it.
@@ -109,8 +108,7 @@ llvm::DenseSet<Value> FragmentPair::findCheap(const llvm::SetVector<Value> &save
   return cheap;
 }
 
-//===-- Rewriting
-//-----------------------------------------------------------------------------------------------===//
+//===-- Rewriting ----------------------------------------------------------------------------===//
 
 DistType distOfShards(RankedTensorType local, FlatSymbolRefAttr stage, MeshAttr mesh) {
   MLIRContext *context = local.getContext();

@@ -8,8 +8,7 @@ using namespace mlir;
 
 namespace par {
 
-//===-- Values
-//------------------------------------------------------------------------------------------------===//
+//===-- Values -------------------------------------------------------------------------------===//
 
 Value Activities::canonical(Value value) const {
   for (auto found = same.find(value); found != same.end(); found = same.find(value))
@@ -135,8 +134,7 @@ bool Activities::isReducedOnly(const Activity &activity, OpResult sum) const {
   return llvm::all_of(sum.getUsers(), [&](Operation *user) { return llvm::is_contained(activity.tail, user); });
 }
 
-//===-- Taking a step apart
-//-------------------------------------------------------------------------------------===//
+//===-- Taking a step apart ------------------------------------------------------------------===//
 
 Activity &Activities::append(Activity::Kind kind, StringRef name, LoopOp loop, ArrayRef<unsigned> on) {
   Activity activity;

@@ -19,8 +19,7 @@ ProgramWriter::ProgramWriter(const Activities &activities, const StepOrder &orde
   }
 }
 
-//===-- Inside a block
-//------------------------------------------------------------------------------------------===//
+//===-- Inside a block -----------------------------------------------------------------------===//
 
 /// The value inside the block, loaded where it is first needed.
 Value ProgramWriter::load(OpBuilder &builder, Location loc, Value value) {
@@ -139,8 +138,7 @@ void ProgramWriter::writeTransfer(OpBuilder &builder, const Activity &activity, 
       store(builder, op->getLoc(), op->getResult(0), local);
 }
 
-//===-- Blocks and entries
-//--------------------------------------------------------------------------------------===//
+//===-- Blocks and entries -------------------------------------------------------------------===//
 
 ProgramWriter::Variant ProgramWriter::variantOf(size_t position) const {
   const Instance &instance = order.instances[position];

@@ -11,8 +11,7 @@ using namespace mlir;
 
 namespace par {
 
-//===-- Times
-//-------------------------------------------------------------------------------------------------===//
+//===-- Times --------------------------------------------------------------------------------===//
 
 /// Bytes are moved by what does not fuse; the rest computes on the way.
 static int64_t predictFragment(FragmentOp fragment, const Hardware &hardware) {
@@ -41,8 +40,7 @@ int64_t predictTime(const Activities &activities, const Activity &activity, cons
   return time;
 }
 
-//===-- The order on one device
-//-------------------------------------------------------------------------------===//
+//===-- The order on one device --------------------------------------------------------------===//
 
 namespace {
 

@@ -12,8 +12,7 @@ namespace par {
 #define GEN_PASS_DEF_VERIFYSCHEDULEPASS
 #include "par/Phases/Schedule/Passes.h.inc"
 
-//===-- What may stand in a module
-//------------------------------------------------------------------------------===//
+//===-- What may stand in a module -----------------------------------------------------------===//
 
 static LogicalResult verifyPrograms(ModuleOp module) {
   for (StepOp step : module.getOps<StepOp>())
@@ -78,8 +77,7 @@ static LogicalResult verifyAccumulator(BufferOp buffer) {
   return success();
 }
 
-//===-- Playing an entry
-//----------------------------------------------------------------------------------------===//
+//===-- Playing an entry ---------------------------------------------------------------------===//
 
 namespace {
 

@@ -102,13 +102,16 @@ void PlanErrors::forEachInOrder(
   }
 }
 
-void PlanErrors::print(raw_ostream &os, StringRef otherwise) const {
+std::string PlanErrors::toText(StringRef otherwise) const {
+  std::string text;
+  raw_string_ostream os(text);
   forEachInOrder([&](const Origin &where, StringRef message, StringRef shown, ArrayRef<std::string> notes) {
     std::string place = where.place();
     os << (place.empty() ? otherwise : StringRef(place)) << ": error: " << message << "\n" << shown;
     for (const std::string &note : notes)
       os << "  note: " << note << "\n";
   });
+  return text;
 }
 
 } // namespace par

@@ -68,11 +68,11 @@ static json::Object mapSchema(StringRef path) {
   return schema;
 }
 
-void printPlanSchema(raw_ostream &os) {
+json::Value planSchema() {
   json::Object schema = mapSchema("");
   schema["$schema"] = "https://json-schema.org/draft/2020-12/schema";
   schema["title"] = "Par plan, language 1";
-  os << formatv("{0:2}\n", json::Value(std::move(schema)));
+  return schema;
 }
 
 } // namespace par

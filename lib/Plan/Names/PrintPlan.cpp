@@ -67,7 +67,7 @@ std::string offloadText(const PlanOffload &offload) {
 /// Writes keys by mapping; a mapping is opened by its first key.
 class Printer {
 public:
-  Printer(const Plan &plan, raw_ostream &os, bool origins, bool forHash)
+  Printer(const Plan &plan, raw_string_ostream &os, bool origins, bool forHash)
       : plan(plan), os(os), origins(origins), forHash(forHash) {}
 
   void run() {
@@ -380,13 +380,18 @@ private:
   }
 
   const Plan &plan;
-  raw_ostream &os;
+  raw_string_ostream &os;
   bool origins, forHash;
 };
 
 } // namespace
 
-void Plan::print(raw_ostream &os, bool origins) const { Printer(*this, os, origins, /*forHash=*/false).run(); }
+std::string Plan::toText(bool origins) const {
+  std::string text;
+  raw_string_ostream os(text);
+  Printer(*this, os, origins, /*forHash=*/false).run();
+  return text;
+}
 
 std::string Plan::hashText() const {
   std::string text;

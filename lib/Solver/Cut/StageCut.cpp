@@ -106,19 +106,11 @@ llvm::Expected<StageCutProblem> StageCutProblem::parse(ProblemText &text) {
   return problem;
 }
 
-void StageCutProblem::print(llvm::raw_ostream &os) const {
+std::string StageCutProblem::toText() const {
+  std::string text;
+  llvm::raw_string_ostream os(text);
   os << "problem stage_cut\nstages " << stages << "\nmicrobatches " << microbatches << '\n';
-  auto list = [&](llvm::StringRef key, llvm::ArrayRef<int64_t> numbers) {
-    if (numbers.empty())
-      return;
-    os << key;
-    for (int64_t number : numbers)
-      os << ' ' << number;
-    os << '\n';
-  };
-  list("in_flight", inFlight);
-  list("limit", limit);
-  list("width", width);
+  os << statementOf("in_flight", inFlight) << statementOf("limit", limit) << statementOf("width", width);
   os << "link latency " << link.latency << " bandwidth " << link.bandwidth << '\n';
   for (auto [stage, own] : llvm::enumerate(into))
     os << "link into " << stage << " latency " << own.latency << " bandwidth " << own.bandwidth << '\n';
@@ -135,6 +127,7 @@ void StageCutProblem::print(llvm::raw_ostream &os) const {
       os << ' ' << nodes[user].name;
     os << '\n';
   }
+  return text;
 }
 
 unsigned StageCutProblem::inFlightOf(unsigned stage) const {
@@ -306,7 +299,9 @@ std::optional<StageCut> StageCutProblem::solveExhaustively() const {
   return best;
 }
 
-void StageCut::print(llvm::raw_ostream &os, const StageCutProblem &problem) const {
+std::string StageCut::toText(const StageCutProblem &problem) const {
+  std::string text;
+  llvm::raw_string_ostream os(text);
   for (unsigned stage = 0; stage < stageTime.size(); ++stage) {
     os << "stage " << stage << " time " << stageTime[stage] << " memory " << memory[stage] << ':';
     for (auto [node, of] : llvm::enumerate(stageOf))
@@ -316,4 +311,5 @@ void StageCut::print(llvm::raw_ostream &os, const StageCutProblem &problem) cons
   }
   os << "transfers " << transfers << " ns\nstep " << step << " ns, " << (exact ? "optimal" : "not proved optimal")
      << ", lower bound " << lowerBound << " ns\n";
+  return text;
 }

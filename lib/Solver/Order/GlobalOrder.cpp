@@ -55,7 +55,9 @@ llvm::Expected<GlobalOrderProblem> GlobalOrderProblem::parse(ProblemText &text) 
   return problem;
 }
 
-void GlobalOrderProblem::print(llvm::raw_ostream &os) const {
+std::string GlobalOrderProblem::toText() const {
+  std::string text;
+  llvm::raw_string_ostream os(text);
   os << "problem global_order\n";
   for (const OrderTask &task : tasks) {
     os << "task " << task.name << " for " << task.duration;
@@ -70,6 +72,7 @@ void GlobalOrderProblem::print(llvm::raw_ostream &os) const {
       os << ' ' << tasks[before].name;
     os << '\n';
   }
+  return text;
 }
 
 /// What must end before each task: its dependencies, and the task listed before it on its resource.
@@ -205,8 +208,11 @@ Error GlobalOrderProblem::verify(const GlobalOrder &solution) const {
   return Error::success();
 }
 
-void GlobalOrder::print(llvm::raw_ostream &os, const GlobalOrderProblem &problem) const {
+std::string GlobalOrder::toText(const GlobalOrderProblem &problem) const {
+  std::string text;
+  llvm::raw_string_ostream os(text);
   for (unsigned task : order)
     os << start[task] << ' ' << problem.tasks[task].name << '\n';
   os << "makespan " << makespan << " ns\n";
+  return text;
 }

@@ -8,8 +8,7 @@ using namespace par;
 using llvm::Error;
 using llvm::Twine;
 
-//===-- Time
-//------------------------------------------------------------------------------------------------------===//
+//===-- Time ---------------------------------------------------------------------------------===//
 
 OrderPlay::OrderPlay(const OrderTableProblem &problem, llvm::ArrayRef<DeviceSlots> orders, bool apart)
     : problem(problem), orders(orders), apart(apart), next(orders.size(), 0), free(orders.size(), 0),
@@ -61,8 +60,7 @@ bool OrderPlay::step(unsigned device) {
   return true;
 }
 
-//===-- Lives
-//-----------------------------------------------------------------------------------------------------===//
+//===-- Lives --------------------------------------------------------------------------------===//
 
 bool par::hasWeights(llvm::ArrayRef<DeviceSlots> orders) {
   return llvm::any_of(orders, [](const DeviceSlots &slots) {
@@ -105,8 +103,7 @@ void par::markLast(DeviceSlots &slots, bool apart) {
   }
 }
 
-//===-- One device
-//------------------------------------------------------------------------------------------------===//
+//===-- One device ---------------------------------------------------------------------------===//
 
 static const char *letter(unsigned kind) { return kind == 0 ? "F" : kind == 1 ? "B" : "W"; }
 
@@ -166,8 +163,7 @@ Error par::checkDevice(const OrderTableProblem &problem, bool apart, unsigned de
   return Error::success();
 }
 
-//===-- All devices
-//-----------------------------------------------------------------------------------------------===//
+//===-- All devices --------------------------------------------------------------------------===//
 
 /// Each device for itself.
 static Error checkOrders(const OrderTableProblem &problem, llvm::ArrayRef<DeviceSlots> orders) {

@@ -10,8 +10,7 @@ using llvm::Error;
 using llvm::StringRef;
 using llvm::Twine;
 
-//===-- Where what lies
-//--------------------------------------------------------------------------------------------===//
+//===-- Where what lies ----------------------------------------------------------------------===//
 
 ScheduleShape OrderTableProblem::shape() const { return {numDevices(), stages / numDevices(), microbatches}; }
 
@@ -55,8 +54,7 @@ int64_t OrderTableProblem::memoryLimit(unsigned device) const {
   return 1000 * (limit.empty() ? int64_t(stages) : limit[device]);
 }
 
-//===-- Check and solve
-//--------------------------------------------------------------------------------------------===//
+//===-- Check and solve ----------------------------------------------------------------------===//
 
 static Error checkCount(const char *what, int64_t count) {
   if (count >= 1 && count <= maxOrderCount)
@@ -118,8 +116,7 @@ llvm::Expected<OrderTable> OrderTableProblem::solve() const {
   return measure(std::move(orders));
 }
 
-//===-- The table
-//--------------------------------------------------------------------------------------------------===//
+//===-- The table ----------------------------------------------------------------------------===//
 
 int64_t OrderTable::bubblePermille() const {
   __int128 busy = 0, all = static_cast<__int128>(makespan) * devices.size();
@@ -139,7 +136,9 @@ unsigned OrderTable::inFlightOf(const OrderTableProblem &problem, unsigned stage
   return devices[problem.deviceOf(stage)].chunkInFlight[problem.chunkOf(stage)];
 }
 
-void OrderTable::print(llvm::raw_ostream &os) const {
+std::string OrderTable::toText() const {
+  std::string text;
+  llvm::raw_string_ostream os(text);
   for (auto [index, device] : llvm::enumerate(devices)) {
     os << "device " << index << " in_flight " << device.inFlight;
     if (device.pending)
@@ -151,4 +150,5 @@ void OrderTable::print(llvm::raw_ostream &os) const {
   }
   os << "makespan " << makespan << " ns, bubble " << bubblePermille() / 10 << '.' << bubblePermille() % 10
      << " %\nlongest device " << longest << " ns, idle " << llvm::formatv("{0:f2}", 100 * idleShare()) << " %\n";
+  return text;
 }

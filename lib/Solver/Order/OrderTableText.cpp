@@ -9,8 +9,7 @@ using llvm::Error;
 using llvm::StringRef;
 using llvm::Twine;
 
-//===-- Text
-//-------------------------------------------------------------------------------------------------------===//
+//===-- Text ---------------------------------------------------------------------------------===//
 
 /// F, B or W, the microbatch, and `.CHUNK`.
 static ScheduleSlot parseSlot(ProblemText &text) {
@@ -140,37 +139,29 @@ llvm::Expected<OrderTableProblem> OrderTableProblem::parse(ProblemText &text) {
   return std::move(read.problem);
 }
 
-void OrderTableProblem::print(llvm::raw_ostream &os) const {
-  auto list = [&](StringRef key, llvm::ArrayRef<int64_t> values) {
-    if (values.empty())
-      return;
-    os << key;
-    for (int64_t value : values)
-      os << ' ' << value;
-    os << '\n';
-  };
+std::string OrderTableProblem::toText() const {
+  std::string text;
+  llvm::raw_string_ostream os(text);
   os << "problem order_table\n";
   if (table.empty())
     os << "schedule " << schedule << '\n';
   else if (tablePlacement == Placement::V)
     os << "placement v\n";
   os << "stages " << stages << "\ndevices " << numDevices() << "\nmicrobatches " << microbatches << '\n';
-  list("forward", forward);
-  list("backward", backward);
-  list("weight", weight);
-  os << "transfer " << transfer << '\n';
-  list("limit", limit);
-  os << "kept " << kept << '\n' << (barrier ? "barrier\n" : "");
+  os << statementOf("forward", forward) << statementOf("backward", backward) << statementOf("weight", weight)
+     << "transfer " << transfer << '\n'
+     << statementOf("limit", limit) << "kept " << kept << '\n'
+     << (barrier ? "barrier\n" : "");
   for (auto [device, slots] : llvm::enumerate(table)) {
     os << "device " << device;
     for (const ScheduleSlot &slot : slots)
       os << ' ' << slotName(slot);
     os << '\n';
   }
+  return text;
 }
 
-//===-- From a plan
-//------------------------------------------------------------------------------------------------===//
+//===-- From a plan --------------------------------------------------------------------------===//
 
 bool OrderTableProblem::isPath(StringRef word) { return word.contains('/') || word.contains('.'); }
 

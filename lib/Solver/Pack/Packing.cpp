@@ -39,7 +39,9 @@ llvm::Expected<PackingProblem> PackingProblem::parse(ProblemText &text) {
   return problem;
 }
 
-void PackingProblem::print(llvm::raw_ostream &os) const {
+std::string PackingProblem::toText() const {
+  std::string text;
+  llvm::raw_string_ostream os(text);
   os << "problem packing\nalignment " << alignment << '\n';
   for (const PackItem &item : items) {
     os << "item " << item.name << " size " << item.size << " lives";
@@ -47,6 +49,7 @@ void PackingProblem::print(llvm::raw_ostream &os) const {
       os << ' ' << begin << '-' << end;
     os << '\n';
   }
+  return text;
 }
 
 Error PackingProblem::check() const {
@@ -118,10 +121,13 @@ Error PackingProblem::verify(const Packing &packing) const {
   return Error::success();
 }
 
-void Packing::print(llvm::raw_ostream &os, const PackingProblem &problem) const {
+std::string Packing::toText(const PackingProblem &problem) const {
+  std::string text;
+  llvm::raw_string_ostream os(text);
   for (auto [item, offset] : llvm::zip(problem.items, offsets))
     os << item.name << " at " << offset << '\n';
   int64_t permille = lowerBound == 0 ? 1000 : (arena * 1000 + lowerBound - 1) / lowerBound;
   os << "arena " << arena << " bytes, lower bound " << lowerBound << ", ratio " << permille / 1000 << '.'
      << llvm::Twine(permille % 1000 + 1000).str().substr(1) << '\n';
+  return text;
 }

@@ -79,3 +79,12 @@ void ProblemText::fail(const llvm::Twine &message) {
 }
 
 llvm::Error ProblemText::takeError() { return mistake.empty() ? llvm::Error::success() : solverError(mistake); }
+
+std::string par::statementOf(llvm::StringRef key, llvm::ArrayRef<int64_t> numbers) {
+  if (numbers.empty())
+    return "";
+  std::string text = key.str();
+  for (int64_t number : numbers)
+    text += ' ' + std::to_string(number);
+  return text + '\n';
+}

@@ -59,7 +59,9 @@ llvm::Expected<RecomputeProblem> RecomputeProblem::parse(ProblemText &text) {
   return problem;
 }
 
-void RecomputeProblem::print(llvm::raw_ostream &os) const {
+std::string RecomputeProblem::toText() const {
+  std::string text;
+  llvm::raw_string_ostream os(text);
   os << "problem recompute\nbudget " << budget << '\n';
   for (const ForwardValue &value : values) {
     os << "value " << value.name << " cost " << value.cost << " bytes " << value.bytes
@@ -70,6 +72,7 @@ void RecomputeProblem::print(llvm::raw_ostream &os) const {
       os << ' ' << values[input].name;
     os << '\n';
   }
+  return text;
 }
 
 Error RecomputeProblem::check() const {
@@ -219,7 +222,9 @@ int64_t RecomputeProblem::solveExhaustively() const {
   return best;
 }
 
-void RecomputeChoice::print(llvm::raw_ostream &os, const RecomputeProblem &problem) const {
+std::string RecomputeChoice::toText(const RecomputeProblem &problem) const {
+  std::string text;
+  llvm::raw_string_ostream os(text);
   auto list = [&](llvm::StringRef title, const std::vector<bool> &chosen) {
     os << title;
     for (unsigned index = 0; index < chosen.size(); ++index)
@@ -231,4 +236,5 @@ void RecomputeChoice::print(llvm::raw_ostream &os, const RecomputeProblem &probl
   list("recompute", recomputed);
   os << "saved " << bytes << " bytes of " << problem.budget << ", recomputed " << cost << " ns, at least " << minCost
      << " ns\n";
+  return text;
 }

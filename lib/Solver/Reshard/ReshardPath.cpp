@@ -28,8 +28,7 @@ AxisList par::appendedAxes(const AxisList &before, const AxisList &after) {
   return AxisList(after.begin() + before.size(), after.end());
 }
 
-//===-- Text
-//------------------------------------------------------------------------------------------------------===//
+//===-- Text ---------------------------------------------------------------------------------===//
 
 /// The axes named up to the end of the statement, or to the word `stop`, which is read too.
 static AxisList parseAxes(ProblemText &text, const llvm::StringMap<unsigned> &index, StringRef stop = "") {
@@ -92,52 +91,54 @@ llvm::Expected<ReshardProblem> ReshardProblem::parse(ProblemText &text) {
   return problem;
 }
 
-static void printAxes(llvm::raw_ostream &os, const ReshardProblem &problem, const AxisList &list) {
+/// The names of axes, a blank before each.
+static std::string axisNames(const ReshardProblem &problem, const AxisList &list) {
+  std::string names;
   for (unsigned axis : list)
-    os << ' ' << problem.axes[axis].name;
+    names += ' ' + problem.axes[axis].name;
+  return names;
 }
 
-void ReshardProblem::print(llvm::raw_ostream &os) const {
+std::string ReshardProblem::toText() const {
+  std::string text;
+  llvm::raw_string_ostream os(text);
   os << "problem reshard\nhardware " << hardware.name << "\nelement " << element << '\n';
   for (const ReshardAxis &axis : axes)
     os << "axis " << axis.name << ' ' << axis.size << '\n';
   for (const ReshardDim &dim : dims) {
-    os << "dim " << dim.size << (dim.from.empty() ? "" : " from");
-    printAxes(os, *this, dim.from);
-    os << (dim.to.empty() ? "" : " to");
-    printAxes(os, *this, dim.to);
-    os << '\n';
+    os << "dim " << dim.size << (dim.from.empty() ? "" : " from") << axisNames(*this, dim.from)
+       << (dim.to.empty() ? "" : " to") << axisNames(*this, dim.to) << '\n';
   }
-  if (!sums.empty()) {
-    os << "sum";
-    printAxes(os, *this, sums);
-    os << '\n';
-  }
+  if (!sums.empty())
+    os << "sum" << axisNames(*this, sums) << '\n';
   if (!ranks.empty()) {
     os << "ranks";
     for (int64_t rank : ranks)
       os << ' ' << rank;
     os << '\n';
   }
+  return text;
 }
 
-void ReshardPath::print(llvm::raw_ostream &os, const ReshardProblem &problem) const {
+std::string ReshardPath::toText(const ReshardProblem &problem) const {
+  std::string text;
+  llvm::raw_string_ostream os(text);
   for (const ReshardMove &move : moves) {
     os << toString(move.kind) << " over";
-    printAxes(os, problem, move.axes);
+    os << axisNames(problem, move.axes);
     os << ":";
     for (auto [axes, shard] : llvm::zip(move.after.axes, move.after.shard)) {
       os << " [" << shard;
-      printAxes(os, problem, axes);
+      os << axisNames(problem, axes);
       os << ']';
     }
     os << '\n';
   }
   os << cost.moves << " moves, " << cost.bytes << " bytes sent, " << cost.time << " ns\n";
+  return text;
 }
 
-//===-- Problem
-//---------------------------------------------------------------------------------------------------===//
+//===-- Problem ------------------------------------------------------------------------------===//
 
 Error ReshardProblem::check() const {
   std::vector<unsigned> before(axes.size()), after(axes.size());
@@ -234,8 +235,7 @@ std::vector<int64_t> ReshardProblem::firstShards(unsigned dim, const AxisList &l
   return shards;
 }
 
-//===-- Moves
-//-----------------------------------------------------------------------------------------------------===//
+//===-- Moves --------------------------------------------------------------------------------===//
 
 /// The dim's blocks after axes were appended are parts of those before.
 static bool cutsEvenly(const ReshardProblem &problem, unsigned dim, const ReshardState &before,

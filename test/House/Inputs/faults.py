@@ -42,6 +42,11 @@ class Faults(unittest.TestCase):
         self.holds("rooms", {**heads, "lib/Low/L.cpp": low, "lib/High/H.cpp": high}, {**heads, "lib/High/H.cpp": high},
                    "lib/Low/L.cpp: Low may not include High", "rooms include each other: High Low")
 
+    def test_print_below_report(self):
+        writes, gives = "void say(llvm::raw_ostream &os);\n", "std::string say();\n"
+        self.holds("rooms", {"lib/Low/P.cpp": writes}, {"lib/Low/P.cpp": gives},
+                   "lib/Low/P.cpp: only Report")
+
     def test_folder_in_no_room(self):
         self.holds("rooms", {"lib/Else/E.cpp": ""}, {"lib/Low/E.cpp": ""}, "rooms.txt has no such room")
 

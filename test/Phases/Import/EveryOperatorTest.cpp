@@ -24,9 +24,7 @@ namespace {
 
 /// Names of the operators in docs/onnx.md.
 std::vector<std::string> operatorNames() {
-  std::string page;
-  llvm::raw_string_ostream out(page);
-  printOperators(out);
+  std::string page = operatorsPage();
   std::vector<std::string> names;
   SmallVector<StringRef> lines;
   StringRef(page).split(lines, '\n');

@@ -1,5 +1,6 @@
 // The names that a plan can write, read off the exported models.
 #include "par/Phases/Import/Names.h"
+#include "par/Report/Names.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -149,9 +150,7 @@ TEST(NamesTest, AWeightThatTheExporterTransposed) {
 TEST(NamesTest, ListSaysWhatIsTransposed) {
   NameTable names = collectNames(transposing(
       {{"MatMul", "head", "x", "onnx::MatMul_30", "y"}, {"Mul", "head.gate", "y", "onnx::MatMul_31", "z"}}));
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  EXPECT_TRUE(printNames(names, "params", os));
+  std::string text = *listNames(names, "params");
   EXPECT_THAT(text, testing::HasSubstr("  onnx::MatMul_30  f32[8, 16]  transposed: head.weight\n"));
   EXPECT_THAT(text,
               testing::HasSubstr("  onnx::MatMul_31  f32[16, 8]  also head.gate.weight  (computed by the exporter: "
@@ -160,16 +159,12 @@ TEST(NamesTest, ListSaysWhatIsTransposed) {
 
 TEST(NamesTest, ListPrintsOneKind) {
   NameTable names = namesOf("examples/tiny-gpt.onnx");
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  EXPECT_TRUE(printNames(names, "inputs", os));
-  EXPECT_EQ(text,
+  EXPECT_EQ(listNames(names, "inputs"),
             "inputs\n  input_ids  i64[batch, seq]\noutputs\n  logits  f32[batch, seq, 256]\ndims\n  batch\n  seq\n");
-  text.clear();
-  EXPECT_TRUE(printNames(names, "params", os));
+  std::string text = *listNames(names, "params");
   EXPECT_THAT(text, testing::StartsWith("parameters (52 trainable of 52)\n  transformer.wpe.weight  f32[128, 128]\n"));
   EXPECT_THAT(text, testing::HasSubstr("  lm_head.weight  f32[256, 128]  also transformer.wte.weight\n"));
-  EXPECT_FALSE(printNames(names, "everything", os));
+  EXPECT_EQ(listNames(names, "everything"), std::nullopt);
 }
 
 } // namespace

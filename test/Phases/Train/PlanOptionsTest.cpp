@@ -22,8 +22,7 @@ Read read(const std::string &text) {
   Read result;
   if (auto plan = buildPlan(layers.tree(), layers.recipes(), errors))
     result.options = trainOptions(*plan, names, errors);
-  llvm::raw_string_ostream out(result.errors);
-  errors.print(out);
+  result.errors = errors.toText();
   return result;
 }
 

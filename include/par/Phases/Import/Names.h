@@ -10,10 +10,6 @@ namespace par {
 /// A parameter's `name` is its initializer's, which is also its variable's.
 NameTable collectNames(const onnx::Model &model);
 
-/// What `--list` prints: one name a line under a heading for each kind; `kind` is `params`, `modules`, `nodes`,
-/// `inputs` (with outputs and dims) or "" for all. False where it is none of these.
-bool printNames(const NameTable &names, llvm::StringRef kind, llvm::raw_ostream &os);
-
 /// That the exporter lost parameters, so that the model does not train as its module does.
 struct LostMessage {
   std::string message;

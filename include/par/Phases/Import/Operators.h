@@ -4,10 +4,7 @@
 #include "llvm/ADT/StringRef.h"
 
 #include <optional>
-
-namespace llvm {
-class raw_ostream;
-}
+#include <string>
 
 namespace par {
 
@@ -30,6 +27,6 @@ std::optional<Arity> arityOf(llvm::StringRef opType, int64_t opset);
 
 /// A table in Markdown: every operator with its first opset, whether it is read, with which limits, or why it is
 /// refused. What is read is what Import's tables hold.
-void printOperators(llvm::raw_ostream &os);
+std::string operatorsPage();
 
 } // namespace par

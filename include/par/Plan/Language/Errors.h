@@ -6,7 +6,6 @@
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/raw_ostream.h"
 #include <string>
 #include <vector>
 
@@ -89,7 +88,7 @@ public:
   void forEachInOrder(
       llvm::function_ref<void(const Origin &, llvm::StringRef, llvm::StringRef, llvm::ArrayRef<std::string>)> fn) const;
 
-  /// Prints every error with its line and a caret, by file and line:
+  /// Every error with its line and a caret, by file and line:
   ///
   ///     plan.yaml:6:3: error: unknown key "shedule" in pipeline; did you mean "schedule"?
   ///       shedule: 1f1b
@@ -97,7 +96,7 @@ public:
   ///       note: ...
   ///
   /// `otherwise` names the culprit where a value has no place (a default).
-  void print(llvm::raw_ostream &os, llvm::StringRef otherwise = "plan") const;
+  std::string toText(llvm::StringRef otherwise = "plan") const;
 
 private:
   struct Entry {

@@ -4,6 +4,7 @@
 #include "par/Plan/Language/Tree.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
+#include "llvm/Support/JSON.h"
 
 namespace par {
 
@@ -47,10 +48,10 @@ llvm::StringRef nearestWord(llvm::StringRef text, llvm::ArrayRef<llvm::StringRef
 llvm::SmallVector<llvm::StringRef> planWords(llvm::StringRef path);
 
 /// The table as JSON Schema, for editors.
-void printPlanSchema(llvm::raw_ostream &os);
+llvm::json::Value planSchema();
 
 /// The table as Markdown: docs/keys.md.
-void printPlanKeys(llvm::raw_ostream &os);
+std::string planKeysPage();
 
 /// PlanKey::values in words: "cpu|cuda|!tpu" as "cpu or cuda", "<int>|<map>" as "a whole number or a mapping".
 std::string spellValues(llvm::StringRef values);

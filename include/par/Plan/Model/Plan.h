@@ -252,7 +252,7 @@ struct Plan {
 
   /// The completed plan as YAML: reading it gives this plan again. With `origins` every line says where it is
   /// from.
-  void print(llvm::raw_ostream &os, bool origins) const;
+  std::string toText(bool origins) const;
   /// The text that the plan hash is taken of: every key but those that may change while running (lr, clip,
   /// seed).
   std::string hashText() const;

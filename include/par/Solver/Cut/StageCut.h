@@ -41,7 +41,7 @@ struct StageCut {
   int64_t lowerBound = 0;         ///< ns that no cut can beat
   bool exact = false;             ///< proved optimal: all downsets were searched
 
-  void print(llvm::raw_ostream &os, const struct StageCutProblem &problem) const;
+  std::string toText(const struct StageCutProblem &problem) const;
 };
 
 /// Expects a DAG with costs; gives every node a stage, monotone along the edges, no stage empty, each within
@@ -75,7 +75,7 @@ struct StageCutProblem {
   unsigned maxDownsets = 2000;
 
   static llvm::Expected<StageCutProblem> parse(ProblemText &text);
-  void print(llvm::raw_ostream &os) const;
+  std::string toText() const;
   /// What is malformed: fewer nodes than stages, lists that are not one a stage, indices out of range, a
   /// cycle.
   llvm::Error check() const;

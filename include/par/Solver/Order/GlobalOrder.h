@@ -24,7 +24,7 @@ struct GlobalOrder {
   std::vector<unsigned> order; ///< indices of all tasks by start time, topological, ties by index
   int64_t makespan = 0;
 
-  void print(llvm::raw_ostream &os, const struct GlobalOrderProblem &problem) const;
+  std::string toText(const struct GlobalOrderProblem &problem) const;
 };
 
 /// Expects the tasks of one step of all ranks; gives the one order whose restriction every rank issues.
@@ -43,7 +43,7 @@ struct GlobalOrderProblem {
   std::vector<OrderTask> tasks;
 
   static llvm::Expected<GlobalOrderProblem> parse(ProblemText &text);
-  void print(llvm::raw_ostream &os) const;
+  std::string toText() const;
   /// What is malformed: an index out of range, a task without ranks, a cycle of dependencies and listed
   /// orders.
   llvm::Error check() const;

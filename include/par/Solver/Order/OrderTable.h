@@ -34,7 +34,7 @@ struct OrderTable {
   double idleShare() const;
   /// What it finds in flight on a stage.
   unsigned inFlightOf(const struct OrderTableProblem &problem, unsigned stage) const;
-  void print(llvm::raw_ostream &os) const;
+  std::string toText() const;
 };
 
 /// Expects a schedule or a table, stages, microbatches and times; gives each device the order of its fragments.
@@ -84,7 +84,7 @@ struct OrderTableProblem {
                                                 unsigned microbatches);
   /// Whether a word of a plan is the path of a table: it has a "/" or a ".".
   static bool isPath(llvm::StringRef word);
-  void print(llvm::raw_ostream &os) const;
+  std::string toText() const;
   /// What is malformed: an unknown schedule, no stage, no microbatch, times that are not one a stage.
   llvm::Error check() const;
   llvm::Expected<OrderTable> solve() const;

@@ -24,7 +24,7 @@ struct Packing {
   int64_t arena = 0;            ///< bytes
   int64_t lowerBound = 0;       ///< the most bytes alive at one position, each item rounded up to the alignment
 
-  void print(llvm::raw_ostream &os, const struct PackingProblem &problem) const;
+  std::string toText(const struct PackingProblem &problem) const;
 };
 
 /// Expects items with sizes and lives; gives each an offset, so that items alive together do not overlap, in
@@ -42,7 +42,7 @@ struct PackingProblem {
   std::vector<PackItem> items;
 
   static llvm::Expected<PackingProblem> parse(ProblemText &text);
-  void print(llvm::raw_ostream &os) const;
+  std::string toText() const;
   /// What is malformed: the alignment, a negative size, lives that are empty, unordered or missing.
   llvm::Error check() const;
   llvm::Expected<Packing> solve() const;

@@ -1,10 +1,10 @@
 // Reads the text form of solver problems.
 #pragma once
 
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/Error.h"
-#include "llvm/Support/raw_ostream.h"
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -60,8 +60,11 @@ private:
   std::string mistake;
 };
 
-/// Reads any problem text, checks, solves, verifies and prints the solution to `out`. Returns 0, or 1 with
-/// the reason on `err`.
-int runSolverProblem(llvm::StringRef text, llvm::raw_ostream &out, llvm::raw_ostream &err);
+/// A statement of numbers, "key 1 2 3"; empty if there are none.
+std::string statementOf(llvm::StringRef key, llvm::ArrayRef<int64_t> numbers);
+
+/// The solution, as text, of the problem that `text` states; or the first mistake in the text, or why it cannot be
+/// solved.
+llvm::Expected<std::string> solveText(llvm::StringRef text);
 
 } // namespace par

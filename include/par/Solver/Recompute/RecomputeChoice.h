@@ -21,7 +21,7 @@ struct RecomputeChoice {
   int64_t cost = 0;                    ///< ns of what is computed again, per microbatch
   int64_t minCost = 0;                 ///< ns that no choice within the budget can beat
 
-  void print(llvm::raw_ostream &os, const struct RecomputeProblem &problem) const;
+  std::string toText(const struct RecomputeProblem &problem) const;
 };
 
 /// Expects the values of one forward fragment in topological order and a budget; chooses what to save, so
@@ -44,7 +44,7 @@ struct RecomputeProblem {
   std::vector<ForwardValue> values;
 
   static llvm::Expected<RecomputeProblem> parse(ProblemText &text);
-  void print(llvm::raw_ostream &os) const;
+  std::string toText() const;
   /// What is malformed: an input that is not an earlier value.
   llvm::Error check() const;
   llvm::Expected<RecomputeChoice> solve() const;

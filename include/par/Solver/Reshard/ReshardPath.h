@@ -64,7 +64,7 @@ struct ReshardCost {
 struct ReshardPath {
   std::vector<ReshardMove> moves;
   ReshardCost cost;
-  void print(llvm::raw_ostream &os, const struct ReshardProblem &problem) const;
+  std::string toText(const struct ReshardProblem &problem) const;
 };
 
 /// Expects a value in one sharding; finds the cheapest sequence of moves to another. Moves:
@@ -100,7 +100,7 @@ struct ReshardProblem {
   unsigned maxUnits = 4;
 
   static llvm::Expected<ReshardProblem> parse(ProblemText &text);
-  void print(llvm::raw_ostream &os) const;
+  std::string toText() const;
   /// What is malformed: an axis that occurs twice on one side, is out of range, or of size below 1; sizes
   /// below 1.
   llvm::Error check() const;

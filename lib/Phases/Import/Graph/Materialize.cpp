@@ -216,7 +216,7 @@ Value GraphImporter::materialize(const GraphValue &value, ArrayRef<int64_t> shap
   return stretchCore(builder, loc, made[value.known.get()].value, *value.known, shape);
 }
 
-//===-- Tables that cost less to compute than to keep ---------------------------------------------------------===//
+//===-- Tables that cost less to compute than to keep ----------------------------------------===//
 
 /// What ops cost, in operations: those that their own model counts, and what moves through memory. A table that they
 /// read is kept for them.

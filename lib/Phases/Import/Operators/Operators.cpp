@@ -294,7 +294,7 @@ StringRef textOf(llvm::ArrayRef<Note> notes, StringRef name) {
 
 StringRef refusalOf(StringRef opType) { return textOf(refusals, opType); }
 
-void printOperators(llvm::raw_ostream &os) {
+std::string operatorsPage() {
   ImportTable table = importTable();
   Folder folder(/*opset=*/0);
   int64_t count = 0;
@@ -315,6 +315,8 @@ void printOperators(llvm::raw_ostream &os) {
                               : refusal)
         << " |\n";
   }
+  std::string page;
+  llvm::raw_string_ostream os(page);
   os << "# Operators\n\nMade by `par-node-tests --operators` from the tables of lib/Phases/Import.\n\nOpsets 1 to 27 "
         "are "
         "read, below 7 the operators that have not "
@@ -327,6 +329,7 @@ void printOperators(llvm::raw_ostream &os) {
         "without: what moves, compares, adds, multiplies, divides and casts).\n\n"
         "| operator | since opset | read | |\n| --- | --- | --- | --- |\n"
      << rows;
+  return page;
 }
 
 } // namespace par
