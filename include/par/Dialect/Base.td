@@ -26,6 +26,18 @@ def Par_Dialect : Dialect {
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;
   let hasConstantMaterializer = 1;
+  // Attributes of steps, entries and loops that a later phase reads. verifyOperationAttribute checks where each may
+  // stand; lib/Dialect/DiscardableAttributes.cpp says which phase gives and which reads it.
+  let hasOperationAttrVerify = 1;
+  let discardableAttrs = (ins
+    "::mlir::IntegerAttr":$calls,
+    "::mlir::DenseI64ArrayAttr":$versions,
+    "::mlir::DictionaryAttr":$batch_of_one,
+    "::mlir::DictionaryAttr":$output_batch_dims,
+    "::mlir::ArrayAttr":$unaccumulated,
+    "::mlir::ArrayAttr":$unsigned,
+    "::mlir::UnitAttr":$counts_earlier,
+    "::mlir::UnitAttr":$key);
   let extraClassDeclaration = [{
     void registerAttributes();
     void registerTypes();

@@ -1,14 +1,18 @@
 #ifndef PAR_DIALECT_COLLECTIVEOPS_TD
 #define PAR_DIALECT_COLLECTIVEOPS_TD
 
+include "par/Dialect/Interfaces/Collective.td"
 include "par/Dialect/Types.td"
 
 // Communication inside a local fragment: over axes of the stage's mesh, variadic (a bucket is one op with many
 // operands), with an explicit reduction kind. Axes are major first; members of a group are in that order.
 
 class Par_CollectiveOp<string mnemonic, dag extra, list<Trait> traits = []>
-    : Par_Op<mnemonic, !listconcat(traits, [Pure])> {
-  let arguments = !con((ins Variadic<Par_Tensor>:$inputs), extra, (ins ArrayAttr:$axes));
+    : Par_Op<mnemonic, !listconcat(traits, [Pure, CollectiveOpInterface])> {
+  // `queue`, `level` and `by_blocks` are set by the phase Collectives; attr-dict prints them.
+  let arguments = !con((ins Variadic<Par_Tensor>:$inputs), extra,
+                       (ins ArrayAttr:$axes, DefaultValuedStrAttr<StrAttr, "">:$queue, UnitAttr:$level,
+                        UnitAttr:$by_blocks));
   let results = (outs Variadic<Par_Tensor>:$results);
   let hasVerifier = 1;
 }

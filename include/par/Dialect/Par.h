@@ -11,6 +11,8 @@
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
+#include "par/Dialect/Interfaces/Collective.h"
+
 #include "par/Dialect/Dialect.h.inc"
 #include "par/Dialect/Enums.h.inc"
 

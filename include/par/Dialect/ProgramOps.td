@@ -47,7 +47,8 @@ def Par_BufferOp : Par_Op<"buffer", [Symbol, HasParent<"ProgramOp">]> {
     its gradient, or a summand of it: what the entry stores there last. `by` says what picks the slot, `depth` how many
     slots there are. `as` says what the buffer is a shard of: for `state` and `hyper` the variable on this stage, for
     `input` the whole input, or one microbatch of it where it is fed once a microbatch (`sliced`). `at` gives one arena
-    offset (bytes) a slot, set by Memory.
+    offset (bytes) a slot, set by Memory. `host`: it lies in the host's memory. `saved`: forward saves a value there for
+    backward of the same microbatch.
 
     Example: `par.buffer @act temp by mb depth 2 : tensor<4x128xf32> at [0, 4096]`,
     `par.buffer @x input of "x" sliced : tensor<4x8xf32> as !par.dist<tensor<8x8xf32>, @s0, [{"dp"}, {} ]>`
@@ -55,7 +56,8 @@ def Par_BufferOp : Par_Op<"buffer", [Symbol, HasParent<"ProgramOp">]> {
   let arguments = (ins SymbolNameAttr:$sym_name, Par_BufferKindAttr:$kind, OptionalAttr<StrAttr>:$of,
                        UnitAttr:$sliced, DefaultValuedAttr<Par_SlotIndexAttr, "::par::SlotIndex::none">:$index,
                        DefaultValuedAttr<I64Attr, "1">:$depth, TypeAttrOf<Par_Tensor>:$type,
-                       OptionalAttr<TypeAttrOf<Par_DistType>>:$dist, OptionalAttr<DenseI64ArrayAttr>:$at);
+                       OptionalAttr<TypeAttrOf<Par_DistType>>:$dist, OptionalAttr<DenseI64ArrayAttr>:$at,
+                       UnitAttr:$host, UnitAttr:$saved);
   let assemblyFormat = [{$sym_name $kind (`of` $of^)? (`sliced` $sliced^)? (`by` $index^)? (`depth` $depth^)? `:` $type
     (`as` $dist^)? (`at` $at^)? attr-dict}];
   let hasVerifier = 1;

@@ -17,12 +17,12 @@ LogicalResult DoneOp::verify() {
   if (llvm::all_of(getOperands(), [](Value value) { return isa_and_nonnull<LoadOp>(value.getDefiningOp()); }))
     return success();
   Operation *start = getValues().front().getDefiningOp();
-  if (!start || !start->hasAttr("queue") || !llvm::equal(start->getResults(), getValues()))
+  if (!start || getQueue(start).empty() || !llvm::equal(start->getResults(), getValues()))
     return emitOpError() << "(done_c1) does not have all results of one collective with a queue";
   // Those before it on its queue, of whose results it is made, end before it does.
   llvm::SetVector<Value> read(start->operand_begin(), start->operand_end());
   for (size_t next = 0; next < read.size(); ++next)
-    if (Operation *op = read[next].getDefiningOp(); op && op->getAttr("queue") == start->getAttr("queue"))
+    if (Operation *op = read[next].getDefiningOp(); op && getQueue(op) == getQueue(start))
       read.insert(op->operand_begin(), op->operand_end());
   for (Value input : getInputs())
     if (!read.contains(input))

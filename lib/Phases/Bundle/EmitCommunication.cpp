@@ -80,13 +80,12 @@ struct ProgramEmitter::Piece {
   int64_t block = 0, blocks = 1;
 };
 
-std::vector<ProgramEmitter::Piece> ProgramEmitter::piecesOf(Operation *op) {
+std::vector<ProgramEmitter::Piece> ProgramEmitter::piecesOf(CollectiveOpInterface op) {
   std::vector<Piece> pieces;
-  for (unsigned index = 0; index < op->getNumOperands(); ++index) {
-    int64_t blocks =
-        op->hasAttr("by_blocks") ? cast<RankedTensorType>(op->getOperand(index).getType()).getDimSize(0) : 1;
+  for (auto [index, operand] : llvm::enumerate(op->getOperandTypes())) {
+    int64_t blocks = op.getByBlocks() ? cast<RankedTensorType>(operand).getDimSize(0) : 1;
     for (int64_t block = 0; block < blocks; ++block)
-      pieces.push_back({index, block, blocks});
+      pieces.push_back({unsigned(index), block, blocks});
   }
   return pieces;
 }
@@ -101,7 +100,8 @@ format::Operand ProgramEmitter::pieceOf(format::Access access, Value value, Piec
 }
 
 /// A gather, scatter or exchange of one piece.
-LogicalResult ProgramEmitter::emitExchange(Operation *op, const std::string &name, Piece piece, uint64_t tag) {
+LogicalResult ProgramEmitter::emitExchange(CollectiveOpInterface op, const std::string &name, Piece piece,
+                                           uint64_t tag) {
   Value from = op->getOperand(piece.index), to = op->getResult(piece.index);
   auto gets = cast<RankedTensorType>(to.getType());
   int64_t given = cast<RankedTensorType>(from.getType()).getNumElements() / piece.blocks,
@@ -113,34 +113,34 @@ LogicalResult ProgramEmitter::emitExchange(Operation *op, const std::string &nam
   made.comm = comm(name);
   made.type = dtypeOf(gets.getElementType());
   made.tag = tag;
-  if (auto scatter = dyn_cast<ReduceScatterOp>(op)) {
+  if (auto scatter = dyn_cast<ReduceScatterOp>(op.getOperation())) {
     made.coll = format::CollKind::ReduceScatter;
     made.reduction = reductionOf(scatter.getKind());
     made.n = got;
     return checkReduction(op, scatter.getKind(), gets);
   }
-  if (isa<AllGatherOp>(op)) {
+  if (isa<AllGatherOp>(op.getOperation())) {
     made.coll = format::CollKind::AllGather;
     made.n = given;
     return success();
   }
   StageOp stage = tables.names.lookup<StageOp>(program.getFirstStage().getAttr());
   made.coll = format::CollKind::AllToAll;
-  made.n = given / stage.getMesh().getSize(getAxes(op->getAttrOfType<ArrayAttr>("axes")));
+  made.n = given / stage.getMesh().getSize(getAxes(op.getAxes()));
   return success();
 }
 
-LogicalResult ProgramEmitter::emitCollective(Operation *op, const std::string &name) {
+LogicalResult ProgramEmitter::emitCollective(CollectiveOpInterface op, const std::string &name) {
   std::vector<Piece> pieces = piecesOf(op);
   for (auto [done, piece] : llvm::enumerate(pieces)) {
     beginGroup(op, done, pieces.size());
     uint64_t tag = tables.communicators.freshTag();
-    if (auto reduce = dyn_cast<AllReduceOp>(op)) {
+    if (auto reduce = dyn_cast<AllReduceOp>(op.getOperation())) {
       if (failed(emitReduction(op, piece.index, name, reduce.getKind(), tag)))
         return failure();
       continue;
     }
-    if (!op->hasAttr("by_blocks") && !worksAlongDim0(op, piece.index))
+    if (!op.getByBlocks() && !worksAlongDim0(op, piece.index))
       return op->emitError() << "works along another dim than 0; -par-flatten-collectives must come before";
     if (failed(emitExchange(op, name, piece, tag)))
       return failure();
@@ -160,14 +160,14 @@ uint32_t ProgramEmitter::event(const std::string &name) {
   return out.events.size() - 1;
 }
 
-LogicalResult ProgramEmitter::emitBeside(Operation *op, StringAttr name, ArrayAttr axes) {
-  uint32_t beside = queueNamed(name.getValue());
+LogicalResult ProgramEmitter::emitBeside(CollectiveOpInterface op) {
+  uint32_t beside = queueNamed(op.getQueue());
   std::string number = std::to_string(out.events.size() / 2);
   uint32_t ready = event("ready." + number), done = event("done." + number);
   append(op, format::Op::Signal).event = ready;
   queue = beside;
   append(op, format::Op::Wait).event = ready;
-  LogicalResult emitted = emitCollective(op, tables.communicators.overAxes(getAxes(axes), name.getValue()));
+  LogicalResult emitted = emitCollective(op, tables.communicators.overAxes(getAxes(op.getAxes()), op.getQueue()));
   append(op, format::Op::Signal).event = done;
   queue = 0;
   for (Value result : op->getResults())

@@ -196,10 +196,10 @@ LogicalResult ProgramEmitter::emitOp(Operation *op) {
     emitDone(done);
     return success();
   }
-  if (auto axes = op->getAttrOfType<ArrayAttr>("axes"); axes && op->getNumOperands() > 0) {
-    auto beside = op->getAttrOfType<StringAttr>("queue");
-    return beside ? emitBeside(op, beside, axes) : emitCollective(op, tables.communicators.overAxes(getAxes(axes)));
-  }
+  if (auto collective = dyn_cast<CollectiveOpInterface>(op))
+    return collective.getQueue().empty()
+               ? emitCollective(collective, tables.communicators.overAxes(getAxes(collective.getAxes())))
+               : emitBeside(collective);
   return op->emitError() << "is left in a program that is to be a bundle; Kernels puts such ops into kernels";
 }
 

@@ -54,10 +54,10 @@ private:
   mlir::LogicalResult emitMatmul(LaunchOp launch, KernelOp kernel);
   void emitFill(LaunchOp launch);
   struct Piece;
-  std::vector<Piece> piecesOf(mlir::Operation *op);
+  std::vector<Piece> piecesOf(CollectiveOpInterface op);
   format::Operand pieceOf(format::Access access, mlir::Value value, Piece piece);
-  mlir::LogicalResult emitExchange(mlir::Operation *op, const std::string &comm, Piece piece, uint64_t tag);
-  mlir::LogicalResult emitCollective(mlir::Operation *op, const std::string &comm);
+  mlir::LogicalResult emitExchange(CollectiveOpInterface op, const std::string &comm, Piece piece, uint64_t tag);
+  mlir::LogicalResult emitCollective(CollectiveOpInterface op, const std::string &comm);
   mlir::LogicalResult emitWorldReduce(WorldReduceOp reduce);
   mlir::LogicalResult emitSend(SendOp send);
   mlir::LogicalResult emitRecv(RecvOp recv);
@@ -67,7 +67,7 @@ private:
   mlir::LogicalResult emitReduction(mlir::Operation *op, unsigned index, const std::string &comm, ReduceKind kind,
                                     uint64_t tag);
   /// A collective on a queue beside compute: it waits for what compute did before, and compute for it later.
-  mlir::LogicalResult emitBeside(mlir::Operation *op, mlir::StringAttr queue, mlir::ArrayAttr axes);
+  mlir::LogicalResult emitBeside(CollectiveOpInterface op);
   /// Compute waits for the end of such a collective.
   void emitDone(DoneOp done);
   /// Where no `done` says so, other queues wait before each touch of what such a collective writes.

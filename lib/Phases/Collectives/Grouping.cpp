@@ -12,7 +12,7 @@ namespace par {
 SmallVector<Operation *> collectivesOf(BlockOp block) {
   SmallVector<Operation *> collectives;
   for (Operation &op : block.getBody().front())
-    if (op.hasAttr("axes") && op.getNumOperands() > 0)
+    if (isa<CollectiveOpInterface>(op))
       collectives.push_back(&op);
   return collectives;
 }
@@ -38,14 +38,12 @@ static bool onlyStored(Operation *op) {
   return llvm::all_of(op->getUsers(), [](Operation *user) { return isa<StoreOp>(user); });
 }
 
-static bool isCollective(Operation *op) { return op && op->hasAttr("axes") && op->getNumOperands() > 0; }
-
 bool follows(Operation *user) {
   if (isa<StoreOp>(user))
     return true;
   return isa<LaunchOp>(user) && onlyStored(user) && llvm::all_of(user->getOperands(), [](Value operand) {
            Operation *op = operand.getDefiningOp();
-           return isa_and_nonnull<LoadOp, DoneOp>(op) || isCollective(op);
+           return isa_and_nonnull<LoadOp, DoneOp, CollectiveOpInterface>(op);
          });
 }
 

@@ -43,12 +43,10 @@ Value ChainBuilder::see(Value value, RankedTensorType type) {
 /// One of a chain: on the collective's queue, or marked as such. `byBlocks`: one collective for each block of dim 0, in
 /// a group.
 Operation *ChainBuilder::add(Chain &chain, Operation *made, bool byBlocks) {
-  if (queue)
-    made->setAttr("queue", queue);
-  else
-    made->setAttr("level", builder.getUnitAttr());
-  if (byBlocks)
-    made->setAttr("by_blocks", builder.getUnitAttr());
+  auto collective = cast<CollectiveOpInterface>(made);
+  collective.setQueue(queue);
+  collective.setLevel(queue.empty());
+  collective.setByBlocks(byBlocks);
   chain.ops.push_back(made);
   if (!isa<AllReduceOp>(made)) // which is in place
     llvm::append_range(chain.kept, made->getOperands());
@@ -116,7 +114,7 @@ Chain ChainBuilder::scatter(ReduceScatterOp scatter, const HostLevels &levels) {
 Chain ChainBuilder::build(Operation *collective, const HostLevels &levels) {
   builder.setInsertionPoint(collective);
   loc = collective->getLoc();
-  queue = collective->getAttrOfType<StringAttr>("queue");
+  queue = getQueue(collective);
   if (auto op = dyn_cast<AllGatherOp>(collective))
     return gather(op, levels);
   if (auto op = dyn_cast<ReduceScatterOp>(collective))
@@ -131,7 +129,7 @@ SmallVector<Value> ChainBuilder::end(const Chain &chain, Block *block, Operation
     builder.setInsertionPointToEnd(block);
   loc = chain.ops.back()->getLoc();
   ValueRange results = chain.results();
-  if (chain.ops.back()->hasAttr("queue"))
+  if (!getQueue(chain.ops.back()).empty())
     results = DoneOp::create(builder, loc, results.getTypes(), results, chain.kept).getResults();
   SmallVector<Value> ended;
   for (auto [result, type] : llvm::zip(results, chain.types))

@@ -54,7 +54,7 @@ private:
 
   Views &views;
   mlir::OpBuilder builder;
-  mlir::StringAttr queue; ///< of the collective at hand
+  llvm::StringRef queue; ///< of the collective that is divided
   mlir::Location loc = mlir::UnknownLoc::get(builder.getContext());
 };
 

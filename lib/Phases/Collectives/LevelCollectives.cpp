@@ -72,7 +72,7 @@ bool Leveler::isWorth(Operation *collective, const HostLevels &levels) {
   // Of the instruction's n.
   int64_t bytes = getByteSize(kind == format::CollKind::ReduceScatter ? ValueRange(collective->getResults())
                                                                       : ValueRange(collective->getOperands()));
-  RankGroup group = widestGroup(stage, getAxes(collective->getAttrOfType<ArrayAttr>("axes")), hardware);
+  RankGroup group = widestGroup(stage, getAxes(cast<CollectiveOpInterface>(collective).getAxes()), hardware);
   return leveledTime(kind, bytes, stage, levels, hardware) < hardware.collectiveTime(kind, bytes, group);
 }
 
@@ -100,7 +100,7 @@ void Leveler::level(Operation *collective, const HostLevels &levels) {
   Chain chain = chains.build(collective, levels);
   DoneOp done = doneOf(collective);
   dropWhatIsReplaced(chain, done ? done.getResults() : collective->getResults(), views);
-  if (collective->hasAttr("queue") && !done) {
+  if (!getQueue(collective).empty() && !done) {
     open.push_back({std::move(chain), collective});
     return;
   }
@@ -168,7 +168,7 @@ unsigned Leveler::run() {
   unsigned count = 0;
   for (Operation *collective : collectivesOf(block)) {
     std::optional<HostLevels> levels =
-        kindOf(collective) ? findHostLevels(stage, getAxes(collective->getAttrOfType<ArrayAttr>("axes")), hardware)
+        kindOf(collective) ? findHostLevels(stage, getAxes(cast<CollectiveOpInterface>(collective).getAxes()), hardware)
                            : std::nullopt;
     if (!levels || !isWorth(collective, *levels))
       continue;

@@ -15,7 +15,7 @@ struct OverlapCollectivesPass : impl::OverlapCollectivesPassBase<OverlapCollecti
       Operation *made = lastOperand(reduce);
       if (!made || isScalar(reduce) || !onlyLeaves(reduce) || firstNeed(reduce))
         continue;
-      reduce->setAttr("queue", StringAttr::get(&getContext(), "data"));
+      reduce.setQueue("data");
       moveBehind(reduce, made);
     }
   }

@@ -35,8 +35,8 @@ private:
 /// Puts the end of a collective before an op, or at the block's end, and what follows it behind that.
 DoneOp Splitter::split(Operation *collective, Operation *before) {
   OpBuilder builder = before ? OpBuilder(before) : OpBuilder::atBlockEnd(&block.getBody().front());
-  StringAttr kind = builder.getStringAttr(collective->getName().stripDialect());
-  collective->setAttr("queue", kind);
+  StringRef kind = collective->getName().stripDialect();
+  cast<CollectiveOpInterface>(collective).setQueue(kind);
   // What is reduced in place is no input any more.
   ValueRange inputs = isa<AllReduceOp>(collective) ? ValueRange() : ValueRange(collective->getOperands());
   auto done =
@@ -97,7 +97,8 @@ static bool meet(Operation *one, Operation *other) {
     Operation *made = lastOperand(inner);
     return !made->isBeforeInBlock(lastOperand(outer)) && made->isBeforeInBlock(firstNeed(outer));
   };
-  return one->getName() == other->getName() && one->getAttr("axes") == other->getAttr("axes") &&
+  return one->getName() == other->getName() &&
+         cast<CollectiveOpInterface>(one).getAxes() == cast<CollectiveOpInterface>(other).getAxes() &&
          (startsWithin(one, other) || startsWithin(other, one));
 }
 
@@ -125,7 +126,7 @@ void Splitter::spread(ArrayRef<Operation *> collectives) {
 void Splitter::run() {
   SmallVector<Operation *> early, late, others;
   for (Operation *collective : collectivesOf(block)) {
-    if (collective->hasAttr("queue") || isScalar(collective) || !lastOperand(collective))
+    if (!getQueue(collective).empty() || isScalar(collective) || !lastOperand(collective))
       continue;
     bool needed = firstNeed(collective);
     if (!needed)

@@ -19,7 +19,7 @@ struct VerifyCollectivesPass : impl::VerifyCollectivesPassBase<VerifyCollectives
     if (collective->getNumResults() > maxMembers)
       return collective->emitError() << "joins " << collective->getNumResults() << " values in block @" << block
                                      << ", a group takes " << maxMembers;
-    return collective->hasAttr("queue") ? verifyBeside(collective, block) : verifyWaiting(collective, block);
+    return getQueue(collective).empty() ? verifyWaiting(collective, block) : verifyBeside(collective, block);
   }
 
   void runOnOperation() override {
@@ -38,7 +38,7 @@ LogicalResult VerifyCollectivesPass::verifyBeside(Operation *collective, StringR
   bool ends = llvm::any_of(collective->getUsers(), [](Operation *user) { return isa<DoneOp>(user); });
   bool goesOn = false; // on its queue, in order
   for (Operation *user : collective->getUsers()) {
-    bool next = user->getAttr("queue") == collective->getAttr("queue");
+    bool next = getQueue(user) == getQueue(collective);
     goesOn |= next;
     if (!next && !isa<DoneOp>(user) && (ends || !isa<StoreOp>(user)))
       need = user;
@@ -55,7 +55,8 @@ LogicalResult VerifyCollectivesPass::verifyBeside(Operation *collective, StringR
 
 /// Compute waits for what needs not keep it waiting.
 LogicalResult VerifyCollectivesPass::verifyWaiting(Operation *collective, StringRef block) {
-  if (!overlap || isScalar(collective) || !lastOperand(collective) || collective->hasAttr("level"))
+  if (!overlap || isScalar(collective) || !lastOperand(collective) ||
+      cast<CollectiveOpInterface>(collective).getLevel())
     return success(); // of the levels of one the first may start where that one stood
   if (!firstNeed(collective))
     return collective->emitError() << "only leaves block @" << block

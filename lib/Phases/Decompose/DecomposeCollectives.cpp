@@ -106,7 +106,7 @@ static bool isThereAtBegin(Value value) {
     Operation *op = value.getDefiningOp();
     if (!op)
       return true;
-    if (op->getNumOperands() != 1 || op->hasAttr("axes"))
+    if (op->getNumOperands() != 1 || isa<CollectiveOpInterface>(op))
       return false;
     value = op->getOperand(0);
   }

@@ -70,7 +70,7 @@ private:
 /// forward keeps for backward, all but small ones.
 bool Offloader::movesOut(BufferOp buffer) {
   constexpr int64_t fewElements = 1024;
-  if (buffer->hasAttr(savedAttr))
+  if (buffer.getSaved())
     return options.saved && buffer.getTensorType().getNumElements() >= fewElements;
   if (buffer.getKind() != BufferKind::state || !buffer.getOf())
     return false;
@@ -208,7 +208,7 @@ void Offloader::bring(BlockOp block) {
 void Offloader::run() {
   for (BufferOp buffer : program.getOps<BufferOp>())
     if (movesOut(buffer))
-      buffer->setAttr(hostAttr, UnitAttr::get(program.getContext()));
+      buffer.setHost(true);
   for (BlockOp block : llvm::to_vector(program.getOps<BlockOp>()))
     bring(block);
 }

@@ -46,7 +46,7 @@ struct VerifyMemoryPass : impl::VerifyMemoryPassBase<VerifyMemoryPass> {
       for (StoreOp store : done->getParentOfType<BlockOp>().getOps<StoreOp>())
         if (store.getBuffer() == buffer.getSymName() && store->isBeforeInBlock(done))
           writer = store.getOperand().getDefiningOp();
-      if (!writer || !writer->hasAttr("queue"))
+      if (!writer || getQueue(writer).empty())
         return done.emitError() << "waits for " << buffer.getSymNameAttr()
                                 << ", which no collective with a queue has written last";
     }

@@ -72,7 +72,7 @@ Made InvariantGathers::combine(Operation *op) {
 }
 
 bool InvariantGathers::isOverSpreadAxes(Operation *op) {
-  return llvm::any_of(op->getAttrOfType<ArrayAttr>("axes").getAsRange<StringAttr>(),
+  return llvm::any_of(cast<CollectiveOpInterface>(op).getAxes().getAsRange<StringAttr>(),
                       [&](StringAttr axis) { return llvm::is_contained(axes, axis.getValue()); });
 }
 

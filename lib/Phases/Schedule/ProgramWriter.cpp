@@ -295,7 +295,7 @@ void ProgramWriter::writeBuffers(ProgramOp program, unsigned device) {
                                    plan->depth, plan->type, plan->dist ? TypeAttr::get(plan->dist) : TypeAttr(),
                                    DenseI64ArrayAttr());
     if (plan->saved)
-      buffer->setAttr(savedAttr, builder.getUnitAttr());
+      buffer.setSaved(true);
     symbols.insert(buffer);
   }
 }
