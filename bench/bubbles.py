@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""How long pipeline stages wait for one another: measured on CPU ranks, against the order table played with the times
-measured.
+"""How long pipeline stages wait for each other: measured on CPU ranks, against the order table played with the measured
+times.
 
     bubbles.py MODEL.onnx DATA.safetensors [--loss cross_entropy] [--ranks 2] [--microbatches 4] [--batch 16]
                [--dim seq=128] [--schedule zb-h1]...
 
-Each schedule trains a few steps, of which the middle ones are traced. Of a traced step the part from the first forward
-to the end of the last backward counts; ranks are idle there while they run neither kernel nor call. From the same trace
+Each schedule trains a few steps, of which the middle ones are traced. In a traced step the part from the first forward
+to the end of the last backward counts; a rank is idle there while it runs neither kernel nor call. From the same trace
 come the times of each stage's forward, backward and weight gradient (medians over microbatches) and the order in which
-each rank ran them; `par-opt --par-problem` plays that order with those times, transfers free, and says what the order
-by itself leaves idle: what else is idle is communication and noise. Where there are more ranks than cores the former
-says nothing. Python's standard library only.
+each rank ran them; `par-opt --par-problem` plays that order with those times, transfers free, and prints the idle time
+of the order itself. The remaining idle time is communication and noise. The figure of the order means nothing with more
+ranks than cores. Python's standard library only.
 """
 
 import argparse
@@ -24,7 +24,7 @@ import subprocess
 import sys
 import tempfile
 
-# What a rank does while it has nothing to compute.
+# Instructions of a rank that has nothing to compute.
 WAITS = {"coll", "send", "recv", "group", "wait"}
 
 CHUNKS = {"1f1b": 1, "gpipe": 1, "zb-h1": 1, "auto": 1, "interleaved": 2, "zb-v": 2}
@@ -33,7 +33,7 @@ BLOCK = re.compile(r"train\.(forward|backward|weight)(?:\.s(\d+))?(?:\.\w+)?$")
 
 
 class Step:
-    """What the ranks ran of the slots of one step: seconds by rank and by slot, and when each rank began each of its
+    """Slots of one step as the ranks ran them: seconds by rank and by slot, and when each rank began each of its
     slots."""
 
     def __init__(self):

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Draws curves as an SVG, with no package: python3 bench/curves.py text|images result.json picture.svg
 
-The input is what train_text.py and train_images.py write. A line is the mean of the steps around, the faint one behind
-it every step's own loss."""
+The input is a file of train_text.py or train_images.py. A line is the mean of the steps around, the faint one below it
+every step's own loss."""
 import json
 import sys
 

@@ -20,7 +20,7 @@ import par  # noqa: E402
 
 
 class Named(torch.nn.Module):
-    """With GPT-2's own names of parameters, and logits alone as its output."""
+    """With GPT-2's own names of parameters, and only logits as its output."""
 
     def __init__(self):
         super().__init__()

@@ -3,7 +3,7 @@
 
     import.py MODEL [--bin build/bin] [--gigabytes 2] [--turns 5]
 
-MODEL is any ONNX file, such as test/Models/gpt2/model.onnx with 651 nodes. Beside it two chains of products are made:
+MODEL is any ONNX file, such as test/Models/gpt2/model.onnx with 651 nodes. Beside it two chains of matmuls are made:
 one of 100 MB with its weights inside, whose peer is reading the file once (cat, from the page cache as par-compile
 does), and one whose weights, --gigabytes, lie in a sparse file beside it. Prints medians of the turns, and the largest
 resident memory of all. Only Python's standard library is used.

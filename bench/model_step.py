@@ -40,7 +40,7 @@ def image_data(random):
     return {"pixel_values": images, "labels": random.integers(0, 1000, (16,))}
 
 
-# What is trained, on what (two batches), by which optimizer (torch_step.py has the same), and the batch.
+# For each model its data (two batches), optimizer (torch_step.py has the same) and batch size.
 MODELS = {
     "gpt2-124m": ("4 x 256 tokens", lambda random: token_data(random, 4, 256, 50257), ADAMW, 4),
     "bert-base": ("8 x 128 tokens", bert_data, ADAMW, 8),
@@ -140,7 +140,7 @@ def main():
     parser.add_argument("models", nargs="+", metavar="NAME=MODEL", help=f"NAME is one of {', '.join(MODELS)}")
     parser.add_argument("--bin", type=pathlib.Path, default="build/bin", help="where the tools are")
     parser.add_argument("--work", type=pathlib.Path, default="build/bench", help="folder for what is written")
-    parser.add_argument("--library", help="the built products.cpp; without it GF/s are left out")
+    parser.add_argument("--library", help="the built matmuls.cpp; without it GF/s are left out")
     parser.add_argument("--compile", action="store_true", help="torch.compile as well; it needs a C++ compiler")
     parser.add_argument("--blocks", type=int, default=2, help="turns of Par and PyTorch")
     parser.add_argument("--steps", type=int, default=3, help="measured steps in each turn")

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""What each kind of op costs, forward and gradient, beside what the cost model says, at three sizes on one core.
+"""Measured cost of each kind of op, forward and gradient, beside the cost model's, at three sizes on one core.
 
     op_cost.py --bin build/bin [--only Gather] [--sizes 3]
 
 Every case is a small ONNX model of one node: its floats are parameters, its loss the sum of its result times another
 parameter, so that every gradient is computed from numbers that are not known before. `par-compile` predicts the time of
 each instruction (--emit=trace), `par-run --trace` measures it, and the worst kernel of each case is printed at each
-size: the time over the prediction, and how the time grows beside how the prediction grows. A fault is what takes over
-10 x its prediction, or grows faster than that from size to size. Needs onnx,
-numpy and safetensors. Exit code 1 if there is a fault.
+size: the time over the prediction, and how the time grows beside how the prediction grows. A kernel is at fault if it
+takes over 10 x its prediction, or grows faster than that from size to size. Needs onnx, numpy and safetensors. Exit
+code 1 if there is a fault.
 """
 
 import argparse
@@ -41,7 +41,7 @@ class Model:
         made = case(size)
         names = {name: self.operand(name, value) for name, value in made.inputs.items()}
         for name, value in made.constants.items():
-            # Of a node: an initializer of floats is a parameter, which scales of a Resize cannot be.
+            # Made by a node: an initializer of floats is a parameter, which scales of a Resize cannot be.
             self.nodes.append(helper.make_node("Constant", [], [name],
                                                value=numpy_helper.from_array(numpy.asarray(value))))
             names[name] = name
@@ -101,7 +101,7 @@ def durations(trace, name_of):
 
 
 def kernel_names(bundle):
-    """What each instruction of the program runs."""
+    """The kernel or call of each instruction of the program."""
     program = json.loads((bundle / "role-0.json").read_text())
     builtins = {kernel["name"]: kernel.get("builtin") for kernel in program["kernels"]}
     names = {}
@@ -135,7 +135,7 @@ class Measured:
 
 
 def judge(sizes):
-    """What is wrong: too slow at the largest size, or slower beside the prediction at each size than at the one
+    """The faults: too slow at the largest size, or at each size slower relative to the prediction than at the one
     before."""
     faults = []
     if sizes[-1].worst > MOST:

@@ -6,8 +6,8 @@ strategy, in turns.
     sequence
 
 PEER is called as `PEER STRATEGY RANKS BATCH SEQUENCE` and prints a line that ends in `T s a step, K tokens/s`; STRATEGY
-is one of single, ddp, fsdp and tp, with AdamW, f32. Needs torch and transformers from PyPI. What Par's step would take
-if it were its products alone comes from the trace of its last turn: seconds in products of the rank that has most.
+is one of single, ddp, fsdp and tp, with AdamW, f32. Needs torch and transformers from PyPI. The time of Par's matmuls
+comes from the trace of its last turn: that of the rank with the longest.
 """
 
 import argparse
@@ -61,16 +61,15 @@ def run_peer(options, strategy):
 
 
 def shares(folder, steps):
-    """Seconds a step in products, of the rank that has most, and in communication that nothing hides (on the queue of
-    compute): of the rank that waits most and of the one that waits least. What the first waits longer it waits for the
-    other to come."""
+    """Seconds a step in matmuls, of the rank with the longest, and in exposed communication (on the queue of compute),
+    of the ranks that wait longest and shortest. The longest wait includes waiting for the slower rank."""
     spent = collections.defaultdict(collections.Counter)
     for rank, instruction, seconds in read_events(folder / "trace.json", read_programs(folder / "model.par")):
         waits = instruction["op"] in WAITS and instruction.get("q", "compute") == "compute"
-        kind = "products" if "lib" in instruction else "waits" if waits else "rest"
+        kind = "matmuls" if "lib" in instruction else "waits" if waits else "rest"
         spent[rank][kind] += seconds / steps
     waits = [rank["waits"] for rank in spent.values()]
-    return {"products": max(rank["products"] for rank in spent.values()), "most": max(waits), "least": min(waits)}
+    return {"matmuls": max(rank["matmuls"] for rank in spent.values()), "most": max(waits), "least": min(waits)}
 
 
 def main():
@@ -101,7 +100,7 @@ def main():
         print(f"  {name:9} {mine:7.3f} s (cpu {statistics.median(cpu):7.3f}) {tokens / mine:6.0f} tokens/s"
               f"   PyTorch {STRATEGIES[name][1]:6} {theirs:7.3f} s {tokens / theirs:6.0f}   Par is {theirs / mine:.2f} "
               f"x as fast"
-              f"   products {share['products'] / mine:.1%}, communication waited for {share['least'] / mine:.1%} to "
+              f"   matmuls {share['matmuls'] / mine:.1%}, communication waited for {share['least'] / mine:.1%} to "
               f"{share['most'] / mine:.1%}", flush=True)
 
 

@@ -3,11 +3,11 @@
 
     saves.py OLD NEW --bin build/bin [--rounds N] [--folder DIR] [--mib M]
 
-OLD and NEW are par-run executables. A model of two products, whose save is M MiB with AdamW's states, trains with a
-save after each step; the time between two lines of the log less the step's own is the save's. On shared cores its
-processor seconds say more: those of a run with a save a step less those of one that saves at the end. Printed: medians
-and least values over all rounds, and their ratios. DIR decides what is measured: on /dev/shm writing is copying,
-elsewhere it is the disk.
+OLD and NEW are par-run executables. A model of two matmuls, whose save is M MiB with AdamW's states, trains with a save
+after each step; the time between two lines of the log less the step's own is the save's. On shared cores its processor
+seconds say more: those of a run with a save a step less those of one that saves at the end. Printed: medians and least
+values over all rounds, and their ratios. DIR decides what is measured: on /dev/shm writing is copying, elsewhere it is
+the disk.
 """
 import argparse
 import json

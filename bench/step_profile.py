@@ -1,4 +1,4 @@
-"""Where a step of Par goes: seconds of every kernel and call of a trace, and the library alone on the same shapes."""
+"""Profile of a step of Par: seconds of every kernel and call of a trace, and the bare library on the same shapes."""
 
 import collections
 import json
@@ -9,7 +9,7 @@ PASSES = {"convolution": 0, "convolution_input_grad": 1, "convolution_filter_gra
 
 
 class Work:
-    """One product or convolution of the program: how often it ran, how long, and the library's line for it."""
+    """One matmul or convolution of the program: how often it ran, how long, and the library's line for it."""
 
     def __init__(self, line, flops, text):
         self.line, self.flops, self.text = line, flops, text
@@ -29,7 +29,7 @@ def product_work(call):
     fields += [call["lda"], call["ldb"], call["ldc"], matrices, int(call["beta"])]
     kind = "nt"[call["trans_a"]] + "nt"[call["trans_b"]]
     text = f"{matrices:3} x {call['m']} x {call['n']} x {call['k']} {kind} beta {call['beta']}"
-    return Work("product " + " ".join(map(str, fields)), 2 * call["m"] * call["n"] * call["k"] * matrices, text)
+    return Work("matmul " + " ".join(map(str, fields)), 2 * call["m"] * call["n"] * call["k"] * matrices, text)
 
 
 def convolution_work(builtin, imm):
@@ -83,7 +83,7 @@ def read_profile(trace, bundle):
 
 
 def measure_alone(library, works):
-    """Seconds of each product or convolution by oneDNN and nothing else."""
+    """Seconds of each matmul or convolution by bare oneDNN."""
     environment = dict(os.environ, OMP_NUM_THREADS="1")
     lines = "\n".join(work.line for work in works) + "\n"
     out = subprocess.run([library, "3"], input=lines, text=True, check=True, stdout=subprocess.PIPE, env=environment)
@@ -93,7 +93,7 @@ def measure_alone(library, works):
 
 def print_works(library, works, steps, total, details):
     spent = sum(work.seconds for work in works)
-    print(f"where Par's time goes (trace, {steps} steps): products and convolutions {spent / total:.1%}")
+    print(f"where Par's time goes (trace, {steps} steps): matmuls and convolutions {spent / total:.1%}")
     if not library or not works:
         return
     measure_alone(library, works)
@@ -102,8 +102,8 @@ def print_works(library, works, steps, total, details):
     for work in sorted(works, key=lambda work: work.alone * work.count - work.seconds)[:details]:
         rate = work.flops * work.count / work.seconds / 1e9
         print(f"  {work.count // steps:4} x {work.text}: {work.seconds / total:6.1%}, {rate:6.1f} GF/s;"
-              f" oneDNN alone {work.flops / work.alone / 1e9:6.1f}")
-    print(f"  together {flops / spent / 1e9:.1f} GF/s, oneDNN alone {flops / alone / 1e9:.1f}:"
+              f" bare oneDNN {work.flops / work.alone / 1e9:6.1f}")
+    print(f"  together {flops / spent / 1e9:.1f} GF/s, bare oneDNN {flops / alone / 1e9:.1f}:"
           f" Par takes {spent / alone:.2f} x the library's time")
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A real training run: a convolutional net with batch norm learns to read handwritten digits, alone and on several
-ranks.
+"""A real training run: a convolutional net with batch norm learns to read handwritten digits, on one rank and on
+several.
 
     pip download --no-deps scikit-learn      # BSD; it ships 1,797 images of the UCI optical digits (CC BY 4.0)
     python3 bench/train_images.py --digits scikit_learn-*.whl --bin build/bin
@@ -8,7 +8,7 @@ ranks.
 The net is an nn.Module of this file, exported by par.export with PyTorch's initial weights. Par trains it on one rank,
 on two replicas, and on two replicas of two tensor halves (each convolution's filters and the classifier's inputs);
 PyTorch trains it on the same images in the same order. Each result then predicts the images held out, by the moving
-statistics that training left. Par's predict from what an inference bundle of the same file says (par-run --output), and
+statistics that training left. Par's predictions come from an inference bundle of the same file (par-run --output), and
 again from PyTorch with the weights that Par exported: both must read the same digits. Writes result.json, from which
 curves.py draws the picture. Ends with 1 if Par reads fewer digits than PyTorch, beyond --slack of them.
 """

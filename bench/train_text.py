@@ -135,7 +135,7 @@ def tool(options, name, *arguments):
 
 
 def lines(path):
-    """What a job has written to its metrics; a killed one may have left half a line."""
+    """Lines that a job has written to its metrics; a killed one may have left half a line."""
     found = []
     for line in path.read_text().splitlines() if path.exists() else []:
         try:

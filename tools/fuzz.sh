@@ -3,8 +3,8 @@
 #   tools/fuzz.sh model|plan|save|manifest|protocol [SECONDS] [FOLDER...]
 # builds the fuzzer with the address and undefined-behaviour sanitizers in build-fuzz/ and runs it from the corpus of
 # the repository and the files of the folders, e.g. ONNX's node tests; `protocol` is both sides of what ranks say to
-# each other. New inputs go to build-fuzz/corpus-NAME, what breaks Par to build-fuzz/found-NAME-* (of save, manifest and
-# protocol, which need the runtime alone: in build-fuzz/runtime).
+# each other. New inputs go to build-fuzz/corpus-NAME, inputs that break Par to build-fuzz/found-NAME-* (save, manifest
+# and protocol, which need only the runtime: in build-fuzz/runtime).
 #   tools/fuzz.sh program [SECONDS] [BIN]
 # draws a random small graph and a random plan of any kind, again and again, and runs both through the par-compile and
 # par-run of BIN (build/bin; random-programs.py --mixed): a crash, a hang and a difference from one rank are printed

@@ -27,7 +27,7 @@ CHECKS = {
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--root", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parents[1])
-    parser.add_argument("--only", action="append", choices=sorted(CHECKS), help="this check alone")
+    parser.add_argument("--only", action="append", choices=sorted(CHECKS), help="only this check")
     parser.add_argument("--table", action="store_true", help="prints the figures")
     parser.add_argument("--update", action="store_true", help="lowers what may be lower")
     options = parser.parse_args()

@@ -72,7 +72,7 @@ static bool splitFiles(const Arguments &arguments, CompileOptions &options) {
   return true;
 }
 
-/// What the flags ask for.
+/// Sets options by the flags.
 static void readFlags(const Arguments &arguments, CompileOptions &options) {
   for (const Arguments::Given &given : arguments.flags) {
     if (given.flag == "--set")

@@ -23,7 +23,7 @@ for kind in Failed "Unexpectedly Passed" "Timed Out" Unresolved; do
 done
 [ "$lit_status" -ne 0 ] && [ "$failed" -eq 0 ] && failed=1
 
-# What the runtime does in time is tested apart from what computes; most of it waits.
+# Tests of the runtime's timing run apart from those that compute; they mostly wait.
 run_ctest() {
   ctest --test-dir build --output-on-failure "$@" 2>&1 | tee "$log"
   local status=${PIPESTATUS[0]} total bad

@@ -5,7 +5,7 @@
 #   tools/tidy.sh --changed [BASE]     in the .cpp files changed since BASE (origin/main), also the cheap checks of form
 # Each file is parsed whole, with MLIR's headers: 5 to 15 s, whatever the check. The suite, which has 6 minutes, runs
 # clang-format and tools/house.py instead; before a push --changed takes a minute. Its checks of form are those of
-# .clang-tidy that match the syntax tree alone (no data flow): unused usings, ends of namespaces, copies in loops.
+# .clang-tidy that match only the syntax tree (no data flow): unused usings, ends of namespaces, copies in loops.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 tidy=${CLANG_TIDY:-clang-tidy}

@@ -13,7 +13,7 @@ STEPS, WARM_UP = 40, 10
 # Dense bf16 peak in FLOP/s, by a word of the GPU's name. (NVIDIA's data sheets, without sparsity)
 PEAKS = {"H200": 989e12, "H100 PCIe": 756e12, "H100 NVL": 835e12, "H100": 989e12, "GH200": 989e12, "A100": 312e12,
          "B200": 2250e12}
-# GPT-2 124M. FLOPs of a token, forward and backward: 6 N + 12 layers width T, with N the parameters that products use
+# GPT-2 124M. FLOPs of a token, forward and backward: 6 N + 12 layers width T, with N the parameters that matmuls use
 # (all but the positions'). (Chowdhery et al. 2022, PaLM, appendix B)
 PARAMETERS, LAYERS, WIDTH = 124439808 - 1024 * 768, 12, 768
 
@@ -130,6 +130,6 @@ def benchmark(machine, step):
     elif torch:
         alone = summarise(torch, size, peak_of(machine.smi("name") or "?"))
         step.figures["torch_compile"] = alone
-        step.note("torch.compile alone", "not shown",
+        step.note("torch.compile without Par", "not shown",
                   f"{alone['tokens_per_second']:.0f} tokens/s, {alone['mib']:.0f} MiB; "
                                                       "there is nothing to compare with")

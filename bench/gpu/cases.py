@@ -1,4 +1,4 @@
-"""What is compiled for the GPU, and how near its numbers must come to what."""
+"""Cases compiled for the GPU, with their references and tolerances."""
 
 # Greatest difference of a loss from the float64 reference, relative, by precision; and of several ranks from one.
 BOUNDS = {"f32": 1e-4, "bf16": 1e-2}

@@ -11,7 +11,7 @@ import training
 from machine import Machine
 from report import Broken, NotPossible, Refused, Step, write
 
-# Least share of the copy's bandwidth for kernels that do little but move memory. Of the others the share is only
+# Least share of the copy's bandwidth for kernels that do little but move memory. The share of other kernels is only
 # printed: windows that overlap, additions in a fixed order, ten rounds of Philox for each random number.
 LEAST_SHARE = 0.8
 NOT_MEMORY_BOUND = {"max_pool", "max_pool_grad", "scatter_add_rows", "dropout"}
@@ -25,8 +25,8 @@ NOT_IN_STUB = {"CudaReduce.givesTheBitsOfTheCpu", "CudaCopy.copiesAnyBytes"}
 
 
 def kernels(machine, step):
-    """Every builtin kernel, and cuDNN's convolutions and attentions, against the CPU builtin of its name; what is done
-    beside products."""
+    """Every builtin kernel, and cuDNN's convolutions and attentions, against the CPU builtin of its name, and the
+    epilogues of matmuls."""
     machine.need_gpu()
     if not machine.dry and not machine.cuda:
         raise NotPossible("these bundles are for cpu")
@@ -44,7 +44,7 @@ def kernels(machine, step):
         if machine.dry and name in NOT_IN_STUB:
             step.note(name, "not shown", "its launches are taken; the stub has no form of it")
         elif machine.dry and not failures:
-            step.note(name, "not shown", "operands arrive as they should, by the CPU's form behind the stub")
+            step.note(name, "not shown", "operands arrive as they should, by the CPU's form in the stub")
         else:
             step.note(name, "fail" if failures else "pass", " ".join(said.split())[:300])
     if machine.dry:
@@ -71,7 +71,7 @@ def measure(machine, step, kind, *arguments):
 
 
 def attentions(machine, step):
-    """Operations a second of cuDNN's attentions, for the table alone."""
+    """Operations a second of cuDNN's attentions, only for the table."""
     found = json.loads(machine.run(step, "cuda-kernels-speed", "--attention", *(["0"] if machine.dry else [])))
     step.figures["attention"] = found
     for one in found["attention"]:
@@ -103,7 +103,7 @@ def start(machine, step):
         step.note("a GPU", "pass" if said else "not possible", said or "nvidia-smi finds none")
 
 
-# name -> (body, seconds at most). What a step does not use is left to the next ones.
+# name -> (body, seconds at most). Unused time of a step is left to the next ones.
 STEPS = {
     "start": (start, 30),
     "kernels": (kernels, 75),

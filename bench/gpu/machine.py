@@ -14,7 +14,7 @@ import tempfile
 
 from report import Broken, NotPossible, Refused, TimeUp
 
-# What the runtime opens: variable, names. Where the loader does not find one, it may be elsewhere().
+# Libraries that the runtime opens: variable, names. If the loader does not find one, it may be elsewhere().
 OPENED = {"PAR_CUBLASLT_LIBRARY": ["libcublasLt.so", "libcublasLt.so.13", "libcublasLt.so.12"],
           "PAR_NCCL_LIBRARY": ["libnccl.so.2"], "PAR_CUDNN_LIBRARY": ["libcudnn.so.9"]}
 STUBS = {"PAR_CUDA_LIBRARY": "libcuda-stub.so", "PAR_CUBLASLT_LIBRARY": "libcublaslt-stub.so",
@@ -95,7 +95,7 @@ class Machine:
         return [*self.loader, str(self.work / "bin" / tool), *map(str, arguments)]
 
     def run(self, step, tool, *arguments, **options):
-        """What a carried program prints. Raises Refused, Broken or TimeUp."""
+        """Output of a carried program. Raises Refused, Broken or TimeUp."""
         return self.execute(step, self.command(tool, *arguments), **options)
 
     def execute(self, step, command, environment=None, most=600.0, own=True, good=(0,)):
@@ -122,7 +122,7 @@ class Machine:
         raise outcome(job.returncode, out, error)
 
     def smi(self, query):
-        """What nvidia-smi says, or None."""
+        """Output of nvidia-smi, or None."""
         tool = shutil.which("nvidia-smi")
         if not tool:
             return None

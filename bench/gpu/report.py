@@ -57,7 +57,7 @@ class Step:
                   bound=bound)
 
     def attempt(self, what, body, *arguments, **options):
-        """What `body` raises is this claim's outcome, and the step goes on. Returns what it returns."""
+        """An exception of `body` is this claim's outcome, and the step goes on. Returns body's result."""
         try:
             self.left()
             return body(*arguments, **options)

@@ -11,8 +11,8 @@ from training import STRUCTURE_STEPS, far, find, title, train
 TESTS = pathlib.Path(__file__).resolve().parent.parent.parent / "test" / "Models"
 PLAN = ("batch: {microbatches: 1}\n"
         "train: {optimizer: {kind: sgd, lr: 0.1}, clip: 1.0e9}\n")  # a clip that never clips: it writes the norm
-# Of losses and of norms of gradients, relative, by precision. f32 differs in the order of additions; bf16 has 2^-9 at
-# each rounding, and norms of one of 13 models are sums that cancel.
+# Relative bounds of losses and of norms of gradients, by precision. f32 differs in the order of additions; bf16 has
+# 2^-9 at each rounding, and norms of one of 13 models are sums that cancel.
 BOUNDS = {"f32": (1e-4, 1e-3), "bf16": (2e-2, 1e-1)}
 
 

@@ -110,8 +110,8 @@ def nccl(machine, step):
         raise NotPossible("NCCL belongs to cuda, these bundles are for cpu")
     bundle = smallest(machine)[0]
     what = f"{title(bundle)}: losses with one rank of NCCL to those without, relative"
-    # Without tuning: each run would time the algorithms of products anew, and those that are as fast differ in their
-    # last bits.
+    # Without tuning: each run would time the algorithms of matmuls again, and equally fast ones differ in their last
+    # bits.
     plain = step.attempt(what, train, machine, step, bundle, "--no-tuning")
     # NCCL then prints its version when it starts.
     done = step.attempt(what, train, machine, step, bundle, "--no-tuning", "--comm", "nccl",
@@ -141,7 +141,7 @@ def graphs(machine, step):
         compare(machine, step, bundle, what, losses(runs["1"][0]), losses(runs["0"][0]), 0)
         if machine.dry:
             right = launched["0"] == 0 and launched["1"] > 0
-            step.note(f"{title(bundle)}: graphs are launched where they are on, there alone", "pass" if right
+            step.note(f"{title(bundle)}: graphs are launched only where they are on", "pass" if right
                       else "fail",
                       f"{launched['1']} and {launched['0']} launches on the stub")
         else:

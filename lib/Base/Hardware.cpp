@@ -133,8 +133,7 @@ llvm::Expected<Hardware> Hardware::parse(StringRef text, StringRef where) {
   if (hardware.cores > maxCores)
     return hardwareError(where, "cores is " + Twine(hardware.cores) + ", expected at most " + Twine(maxCores));
   if (hardware.hostLink && hardware.ranks == 0)
-    return hardwareError(where,
-                         "between says what hosts have between them, and ranks (of a host) is 0: all are on one");
+    return hardwareError(where, "between is a link of hosts, but ranks (of a host) is 0: all ranks are on one host");
   return hardware;
 }
 
@@ -224,7 +223,7 @@ int64_t Hardware::collectiveTime(format::CollKind kind, int64_t bytes, RankGroup
   int64_t members = group.members, ofHost = llvm::divideCeil(members, group.hosts);
   if (members <= 1)
     return 0;
-  __int128 all = bytes, within = 0, between = 0; // what passes each rank of a host, and what each one's way out carries
+  __int128 all = bytes, within = 0, between = 0; // bytes within a host, per rank, and bytes between hosts, per link
   switch (kind) {
   case format::CollKind::AllReduce:
     within = 2 * all * (members - 1) / members;

@@ -1,4 +1,4 @@
-// The compiler behind a C ABI.
+// The compiler as a C ABI.
 #include "par/C/Compiler.h"
 #include "par/Driver/Compile.h"
 
@@ -56,7 +56,7 @@ static ParResult *run(const CompileOptions &options) {
   return result.release();
 }
 
-/// What is wrong with the options of a call; null: nothing.
+/// The error in the options of a call; null if there is none.
 static const char *checkOptions(const ParCompileOptions *options) {
   if (!options)
     return "options is NULL";

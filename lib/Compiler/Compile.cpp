@@ -1,5 +1,5 @@
-// The street from a planned model to a bundle: Import, the phases, Codegen, Bundle. A later compilation of the same
-// model starts after the last phase whose key, and those of all before it, are the earlier one's (Keys.cpp).
+// Compiles a planned model to a bundle: Import, the phases, Codegen, Bundle. A later compilation of the same model
+// starts after the last phase up to which all keys equal those of the earlier one (Keys.cpp).
 #include "Keys.h"
 #include "MakeBundle.h"
 
@@ -41,10 +41,10 @@ private:
   bool runSteps(ArrayRef<Phase> phases);
   bool import();
   bool runPhase(const Phase &phase);
-  /// Keeps the module if asked to; whether the compilation goes on.
+  /// Keeps the module if asked to; false if the compilation must stop.
   bool finishPhase(StringRef name);
-  /// Takes the module after the last phase that both plans agree on and that the earlier compilation kept; how many
-  /// phases that saves.
+  /// Starts from the earlier compilation's module after the last phase on which both plans agree, if it was kept.
+  /// Returns the number of skipped phases.
   unsigned startFromEarlier();
   bool makeKernels();
   bool makeBundle();
@@ -56,7 +56,7 @@ private:
   const CompilerOptions &options;
   CompileObserver &observer;
   const Compiled *earlier; ///< null: none, or one of another model
-  bool refused = false;    ///< by the observer, which has said why
+  bool refused = false;    ///< by the observer, which has reported the error
 };
 
 } // namespace
@@ -75,7 +75,7 @@ static std::shared_ptr<MLIRContext> makeContext() {
   registerDialect(registry);
   auto context = std::make_shared<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
   context->loadAllAvailableDialects();
-  // A user reads what is wrong, not the program of a whole model after it.
+  // Errors show the message, not a whole model's program.
   context->printOpOnDiagnostic(false);
   return context;
 }

@@ -47,8 +47,8 @@ Finding PhaseDiagnostics::locate(Location location, StringRef message) {
   return finding;
 }
 
-/// Whether a verifier or a gate speaks: errors about the input are said of ONNX nodes and lines of the plan, never of
-/// ops.
+/// Whether the message comes from a verifier or a gate: errors about the input name ONNX nodes and lines of the plan,
+/// never ops.
 static bool isInternal(StringRef message) {
   return (message.starts_with("'") && message.contains("' op ")) || message.contains("does not dominate this use") ||
          message.starts_with("null operand found");

@@ -5,10 +5,10 @@
 
 namespace par {
 
-/// Keys of Import and each phase, in order. Equal keys of a phase and of all phases in front of it mean an equal
+/// Keys of Import and each phase, in order. If the keys of a phase and of all earlier phases are equal, so is the
 /// module:
 ///
-///     import      every section of the plan but zero, offload, recompute and collectives, and where each was said
+///     import      every section of the plan but zero, offload, recompute and collectives, and the origins of values
 ///     annotate    whether something is recomputed, if stages are balanced by it
 ///     others      the textual pipeline, which has every option that the plan gives
 std::vector<PhaseKey> keysOf(const PlannedModel &planned, llvm::ArrayRef<Phase> phases);

@@ -1,4 +1,4 @@
-// Facts of the plan, the model's file and the module that the bundle says and the programs do not.
+// Facts of a bundle that the programs do not have: of the plan, the model's file and the module.
 #pragma once
 
 #include "par/Compiler/Compiler.h"

@@ -21,8 +21,8 @@ static Finding errorAt(StringRef file, const Twine &message) {
   return finding;
 }
 
-/// Warns of files of external data that are not there: planning needs no weights, training does. Weights that
-/// par.export left out on purpose (weights=False) lie in a file "*.absent", which is not looked for here.
+/// Warns of missing files of external data: planning needs no weights, training does. Weights that par.export left out
+/// on purpose (weights=False) are in a file "*.absent", which is not looked for here.
 static void warnOfMissingData(const onnx::Model &model, FindingSink sink) {
   llvm::MapVector<StringRef, unsigned> missing;
   for (const onnx::Tensor &tensor : model.initializers)
@@ -85,8 +85,8 @@ static format::Source copyOf(const onnx::Model &model, const onnx::Tensor &tenso
   return copy;
 }
 
-/// Makes one of the parameters that the plan ties, in the graph and among its names. A warning says which of different
-/// numbers in the file are taken.
+/// Merges the parameters that the plan ties, in the graph and in the names. If the file has different numbers for them,
+/// a warning says which ones are used.
 static void tieModel(PlannedModel &planned, PlanErrors &errors) {
   std::vector<ParameterTie> ties = tieParameters(planned.plan.plan, planned.plan.names, errors);
   if (ties.empty())
@@ -112,13 +112,13 @@ static void completeFor(PlannedModel &planned, const PlanningOptions &options, P
   if (!completePlan(plan, names, errors) || !planned.graph)
     return;
   checkPlanNames(plan, names, errors);
-  (void)trainOptions(plan, names, errors); // for what it finds wrong; the phases ask again
+  (void)trainOptions(plan, names, errors); // only for its errors; the phases call it again
   planned.importing = importOptions(plan, names, errors);
   warnOfUnused(plan, names, errors);
   planned.importing.nameAllLost = options.nameAllLost;
 }
 
-/// Finds the hardware file and compares the plan with it. False after an error that is not one of the plan's alone.
+/// Finds the hardware file and compares the plan with it. Returns false after an error that is not only the plan's.
 static bool completeForHardware(PlannedModel &planned, StringRef path, PlanErrors &errors, FindingSink sink) {
   const Plan &plan = planned.plan.plan;
   llvm::Expected<Hardware> found = Hardware::find(*plan.target.hardware);

@@ -21,7 +21,7 @@ ArrayRef<StringRef> phaseNames() {
   return names;
 }
 
-/// What the plan says of single gradients and states, and of parameters' priorities.
+/// Adds the plan's sharding rules for single gradients and states, and the priorities of parameters.
 static void addLayoutRules(const ModelPlan &model, PlanErrors &known, PropagateOptions &options) {
   for (const ResolvedShard &rule : resolveShards(model.plan, model.names, known)) {
     bool ofParameter = rule.kind == ResolvedShard::Parameter;
@@ -43,7 +43,7 @@ static void addLayoutRules(const ModelPlan &model, PlanErrors &known, PropagateO
   }
 }
 
-/// What the plan keeps in the host's memory.
+/// Options of the offload pass: the values that the plan keeps in host memory.
 static OffloadPassOptions offloadOptions(const ModelPlan &model, PlanErrors &known) {
   const PlanOffload &offload = model.plan.offload;
   OffloadPassOptions options;
@@ -58,8 +58,8 @@ static OffloadPassOptions offloadOptions(const ModelPlan &model, PlanErrors &kno
 }
 
 static Phase collectivesPhase(const Plan &plan) {
-  // A GPU gathers beside its products: a second group covers for a small product. The core of a rank does one or the
-  // other.
+  // A GPU overlaps a collective with matmuls, and a second group of kernels makes up for a small matmul. A CPU rank has
+  // one core, which either computes or communicates.
   unsigned window = *plan.target.device == "cuda" ? 2 : 1;
   CollectivesOptions options{static_cast<int64_t>(*plan.collectives.bucket),
                              *plan.collectives.overlap,
@@ -82,7 +82,7 @@ std::vector<Phase> buildPhases(const ModelPlan &model, std::optional<uint64_t> m
                       }});
   SplitOptions split;
   split.microbatches = plan.rounds();
-  if (memory) // rounded weights save some percent of a step: less than what a larger model or batch is worth
+  if (memory) // rounded weights save a few percent of a step, less than a larger model or batch gains
     split.keptBytes = static_cast<int64_t>(*memory / 16);
   split.behind = plan.updatesBehind();
   split.calls = plan.calls();
@@ -116,7 +116,7 @@ std::vector<Phase> buildPhases(const ModelPlan &model, std::optional<uint64_t> m
   phases.push_back(
       {"kernels", [device = *plan.target.device](OpPassManager &manager) { buildKernelsPipeline(manager, device); }});
   phases.push_back(collectivesPhase(plan));
-  // The limit is held against the finished bundle, with the table that says what takes the bytes.
+  // The limit is checked on the finished bundle, whose error has a table of the memory's use.
   MemoryOptions arenas;
   if (!plan.offload.empty())
     arenas.offload = offloadOptions(model, known);

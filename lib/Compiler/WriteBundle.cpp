@@ -47,8 +47,8 @@ bool mayWriteBundle(const std::string &folder, FindingSink sink) {
   return bool(free);
 }
 
-/// Notes in the manifest each file of data beside the model in which a tensor has its source and that is there. False
-/// where one cannot be read; `reason` then says which and why.
+/// Notes in the manifest each existing file of external data that a tensor's source is in. Returns false if one cannot
+/// be read; `reason` then says which and why.
 static bool noteData(format::Manifest &manifest, const std::string &model, std::string &reason) {
   std::set<std::string> names;
   for (const format::Tensor &tensor : manifest.tensors)

@@ -83,7 +83,7 @@ MeshAttr getMesh(Operation *from, FlatSymbolRefAttr stage) {
   return op ? op.getMesh() : MeshAttr();
 }
 
-/// A number as an integer of a type; what is beyond it, an infinity say, becomes its largest or least.
+/// A number as an integer of a type; numbers out of range, an infinity say, are clamped.
 static APInt clampToInteger(double value, Type type) {
   unsigned width = type.getIntOrFloatBitWidth();
   double limit = std::ldexp(1.0, width - 1);

@@ -21,7 +21,7 @@ void ParDialect::registerAttributes() {
       >();
 }
 
-/// `"dp", "tp"` up to the closing brace, which the caller eats; a `?` may stand last if `open` is given.
+/// `"dp", "tp"` up to the closing brace, which the caller parses; with `open` there may be a `?` at the end.
 static ParseResult parseAxes(AsmParser &parser, SmallVectorImpl<StringAttr> &axes, bool *open = nullptr) {
   if (parser.parseLBrace())
     return failure();
@@ -158,7 +158,7 @@ void DimShardingAttr::print(AsmPrinter &printer) const {
   printer << ">";
 }
 
-/// `[{"dp"}, {}], unreduced={"tp"}`: what stands between the angle brackets; !par.dist uses it too. Null on error.
+/// `[{"dp"}, {}], unreduced={"tp"}`: the text between the angle brackets, also of !par.dist. Null on error.
 ShardingAttr parseShardingBody(AsmParser &parser) {
   SmallVector<DimShardingAttr> dims;
   SmallVector<StringAttr> unreduced;

@@ -15,7 +15,7 @@ void registerContractLowerings(DialectRegistry &registry);
 void registerIndexLowerings(DialectRegistry &registry);
 void registerWindowLowerings(DialectRegistry &registry);
 
-// Composites have no lowering of their own: Codegen takes them apart (par/Dialect/Interfaces/Decomposable.td) and fuses
+// Composites have no lowering of their own: Codegen decomposes them (par/Dialect/Interfaces/Decomposable.td) and fuses
 // the parts.
 void registerLowerings(DialectRegistry &registry) {
   registerElementwiseLowerings(registry);

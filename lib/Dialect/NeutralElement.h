@@ -1,4 +1,4 @@
-// What changes nothing when combined, as the interpreter holds elements: f64 of any float, i64 of any integer.
+// The neutral element of a reduction, in the interpreter's element types: f64 for any float, i64 for any integer.
 #pragma once
 
 #include "par/Dialect/Lower.h"
@@ -7,7 +7,7 @@
 
 namespace par {
 
-/// Of the element type, as kernels have it: the least of an i32 is -2^31.
+/// As kernels have it in this element type: the neutral element of max is -2^31 for i32.
 template <typename T>
 T neutralElement(ReduceKind kind, mlir::Type element) {
   mlir::OpBuilder builder(element.getContext());

@@ -2,8 +2,8 @@
 
 #include "par/Dialect/Par.h"
 
-// What the shards of the op definitions share. TableGen writes them into one file, which takes most of a minute to
-// compile as a whole; CMakeLists.txt makes a source of each shard.
+// Declarations shared by the shards of the op definitions. TableGen writes all definitions into one file, which takes
+// most of a minute to compile; CMakeLists.txt makes a source of each shard instead.
 
 namespace par {
 
@@ -13,7 +13,7 @@ void printSymbols(mlir::OpAsmPrinter &printer, mlir::Operation *op, mlir::ArrayA
 mlir::ParseResult parseYieldKinds(mlir::OpAsmParser &parser, mlir::ArrayAttr &kinds);
 void printYieldKinds(mlir::OpAsmPrinter &printer, mlir::Operation *op, mlir::ArrayAttr kinds);
 
-/// Registers all ops; the others, those of a shard each.
+/// Registers all ops; each of the others registers those of one shard.
 void registerParDialectOperations(ParDialect *dialect);
 void registerParDialectOperations0(ParDialect *dialect);
 void registerParDialectOperations1(ParDialect *dialect);

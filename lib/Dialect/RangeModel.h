@@ -6,8 +6,8 @@
 
 namespace par {
 
-/// A model of InferIntRangeInterface says what integers of known ranges give; of unknown ones, MLIR's own default,
-/// which asks ops that have the interface by themselves alone.
+/// Base of the dialect's models of InferIntRangeInterface. A model infers from known ranges; unknown ones go through
+/// MLIR's default, which external models do not inherit.
 template <typename Model, typename Op>
 struct RangeModel : mlir::InferIntRangeInterface::ExternalModel<Model, Op> {
   void inferResultRangesFromOptional(mlir::Operation *op, llvm::ArrayRef<mlir::IntegerValueRange> operands,

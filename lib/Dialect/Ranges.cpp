@@ -17,7 +17,7 @@ static ConstantIntRanges findRange(Value value, DenseMap<Value, ConstantIntRange
   if (auto found = known.find(value); found != known.end())
     return found->second;
   ConstantIntRanges range = wholeRange(value.getType());
-  // Behind that many ops there may still be something to say; the stack says no.
+  // Maximum depth of the analysis, which is recursive: it bounds the stack.
   constexpr unsigned maxDepth = 256;
   auto model = value.getDefiningOp<InferIntRangeInterface>();
   if (model && depth < maxDepth && isa<IntegerType>(getElementTypeOrSelf(value.getType()))) {

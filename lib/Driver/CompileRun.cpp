@@ -202,7 +202,8 @@ static void printChecked(const KernelCheckCounts &counts, const CompiledKernels 
   if (!counts.otherIsa.empty())
     out << "  compiled for " << counts.otherIsa << ": this machine does not run code for " << kernels.isa << "\n";
   if (counts.addressesOnly)
-    out << "  " << counts.addressesOnly << " of them too large to interpret: run for what they read and write alone\n";
+    out << "  " << counts.addressesOnly
+        << " of them too large to interpret: run to check only the addresses that they read and write\n";
   if (counts.notRun)
     out << "  " << counts.notRun << " of them too large to emulate: not run\n";
 }
@@ -269,7 +270,7 @@ bool CompileRun::fits(const Compiled &compiled) {
   return false;
 }
 
-/// Facts about the bundle; those that the summary lacks only for `all`, or where they are to be explained.
+/// Facts about the bundle; those that the summary lacks only if `all` is set or they are to be explained.
 static void describeBundle(const Compiled &compiled, bool all, StringRef explain, Facts &facts) {
   const PlannedModel &planned = compiled.planned;
   const format::Bundle &bundle = *compiled.bundle;

@@ -28,10 +28,10 @@ private:
   double printedSeconds = 0, printedCpu = double(std::clock()) / CLOCKS_PER_SEC;
 };
 
-/// What flags ask for, around calls of the compiler, whose progress it observes.
+/// Runs the compiler as the flags ask, and observes its progress.
 class CompileRun : public CompileObserver {
 public:
-  /// `report`: is given the facts as JSON; null: nobody asks.
+  /// `report` receives the facts as JSON; null: not wanted.
   CompileRun(const CompileOptions &options, llvm::raw_ostream &out, FindingSink outside, std::string *report)
       : options(options), out(out), outside(outside), report(report),
         here(options.whereabouts ? *options.whereabouts : own), timer(out, options.timing) {}
@@ -46,20 +46,20 @@ private:
   bool ended(llvm::StringRef step, const Compiled &compiled) override;
 
   void reportError(llvm::StringRef file, const llvm::Twine &message);
-  /// Interprets the module on small random inputs and compares with what it computed before. False after an error.
+  /// Interprets the module on small random inputs; false, after an error, if a result differs from the last phase's.
   bool comparePhase(llvm::StringRef step, mlir::ModuleOp module);
   /// Facts about the plan, and the lines of the summary that say them.
   void summarize(const ModelPlan &model);
   int finish(Compiled &compiled);
   int proveAndWrite(Compiled &compiled);
-  /// False, with an error and the ways out of it, where a role needs more than the memory limit.
+  /// False, after an error with ways out, if a role needs more than the memory limit.
   bool fits(const Compiled &compiled);
   int checkCode(const Compiled &compiled);
   bool predict(Compiled &compiled);
   int write(Compiled &compiled);
-  /// The exit code after a compilation that failed: it has said what is wrong with the input, or Par is at fault.
+  /// The exit code after a failed compilation: 1 if it reported an error in the input, else that of an internal error.
   int codeOfFailure();
-  /// Says which step begins that is none of the compiler's. `step` is a literal.
+  /// Enters a step that is not the compiler's. `step` is a literal.
   void enter(const char *step, const Plan &plan, mlir::ModuleOp module);
 
   bool quiet() const {

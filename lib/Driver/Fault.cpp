@@ -51,7 +51,7 @@ bool Whereabouts::writeReproducer() const {
 
 namespace {
 
-/// What the handlers know. A handler is a function of the process, so its knowledge cannot be an object's.
+/// State of the signal handlers. A handler is a plain function, so this cannot be a member of an object.
 struct Caught {
   const char *tool = nullptr;
   const Whereabouts *whereabouts = nullptr;
@@ -86,7 +86,7 @@ void say(uint64_t number) {
   say(at);
 }
 
-/// KiB of addresses that the process has; 0 where the system does not tell.
+/// KiB of the process's address space; 0 if the system does not say.
 uint64_t usedKiB() {
   char text[64] = {};
   int file = ::open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
@@ -95,7 +95,7 @@ uint64_t usedKiB() {
   return std::strtoull(text, nullptr, 10) * uint64_t(::sysconf(_SC_PAGESIZE)) >> 10;
 }
 
-/// No fault of Par's: the model is too large for what the process may have.
+/// Not an internal error: the model is too large for the process's memory limit.
 [[noreturn]] void endForMemory() {
   say(caught.tool);
   say(": error: out of memory in ");
@@ -113,7 +113,7 @@ uint64_t usedKiB() {
   ::_exit(WrongInput);
 }
 
-/// Libraries with exceptions throw for want of memory, too, and where no thread can be started.
+/// Libraries with exceptions also throw when memory or threads run out.
 [[noreturn]] void onTerminate() {
   const std::type_info *thrown = abi::__cxa_current_exception_type();
   StringRef name = thrown ? thrown->name() : "";
@@ -142,7 +142,7 @@ void onSignal(int signal) { end(nameOf(signal)); }
 
 void onFatalError(void *, const char *reason, bool) { end(reason); }
 
-/// An overflow of the stack needs another one to be said on.
+/// The handler of a stack overflow needs a stack of its own.
 void useOwnStack() {
   static char stack[64 << 10];
   stack_t own = {};
@@ -155,8 +155,8 @@ void useOwnStack() {
 
 void catchFaults(const char *tool, const Whereabouts &whereabouts) {
   caught = {tool, &whereabouts};
-  // A reader of the output that goes ends the tool without a word. Brings handlers of LLVM's for all signals: before
-  // ours.
+  // If the reader of the output closes it, the tool ends silently. This also installs LLVM's handlers for all signals,
+  // so it comes before ours.
   sys::SetOneShotPipeSignalFunction(sys::DefaultOneShotPipeSignalHandler);
   install_fatal_error_handler(onFatalError);
   install_bad_alloc_error_handler([](void *, const char *, bool) { endForMemory(); });
@@ -172,7 +172,7 @@ void catchFaults(const char *tool, const Whereabouts &whereabouts) {
 
 int endOutput(StringRef tool, int code) {
   outs().flush();
-  errs().clear_error(); // whom should that be told?
+  errs().clear_error(); // no stream is left to report this on
   if (!outs().has_error())
     return code;
   std::string why = outs().error().message();

@@ -1,4 +1,4 @@
-// What a report of an internal error is made of.
+// Writes the reproducer of an internal error.
 #pragma once
 
 #include "par/Compiler/Phases.h"

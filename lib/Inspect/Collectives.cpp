@@ -1,5 +1,5 @@
-// Counts what one rank of each role communicates in a step: instructions of the program, the members of a group as one,
-// alike ones together. The module of an instruction's provenance leads to the rule of `shard` that forced it.
+// Counts the communication of one rank of each role in a step: instructions of the program, a group as one, equal ones
+// together. The module of an instruction's provenance leads to the rule of `shard` that forced it.
 #include "par/Inspect/Collectives.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -22,7 +22,7 @@ std::string axesOf(StringRef comm) {
   return join(axes, "+");
 }
 
-/// Collects what one rank of a role communicates in one run of an entry.
+/// Counts the communication of one rank of a role in one run of an entry.
 class CommunicationCounter {
 public:
   CommunicationCounter(const format::Bundle &bundle, const format::Program &program, std::string stageAxis,
@@ -156,18 +156,20 @@ private:
 
 } // namespace
 
-/// Why ranks communicate over an axis: a rule of the plan, or the key that stands for one; empty if none is known.
+/// The reason for communication over an axis: a rule of the plan, or the key that stands for one; empty if none is
+/// known.
 static std::string reasonOf(const Communication &traffic, const Plan &plan) {
   if (traffic.rule)
     return traffic.rule->origin + ": " + traffic.rule->text;
   if (traffic.kind == "all_gather" && *plan.zero.level > 0 && is_contained(*plan.zero.over, traffic.axis))
-    return formatv("{0}: zero is {1}, so what ranks of {2} share of a weight is gathered {3}",
-                   plan.zero.level.origin.comment(), *plan.zero.level, traffic.axis,
-                   *plan.zero.level < 3 ? "where it was updated" : "where it is used");
+    return formatv("{0}: zero is {1}, so weights sharded over {2} are gathered {3}", plan.zero.level.origin.comment(),
+                   *plan.zero.level, traffic.axis, *plan.zero.level < 3 ? "after the update" : "at each use");
   if (is_contained(*plan.batch.over, traffic.axis))
     return plan.batch.over.origin.comment() + ": batch.over is " + traffic.axis +
-           ", so what sums over the batch is summed over its ranks";
-  return traffic.axis == plan.stageAxis() ? plan.pipeline.cuts.origin.comment() + ": pipeline.cuts lie between" : "";
+           ", so sums over the batch are reduced over its ranks";
+  return traffic.axis == plan.stageAxis()
+             ? plan.pipeline.cuts.origin.comment() + ": a cut of the pipeline is between the ranks"
+             : "";
 }
 
 std::vector<Communication> findCommunications(const format::Bundle &bundle, StringRef entry, const ModelPlan &model,

@@ -22,7 +22,7 @@ constexpr Multiprocessor multiprocessors[] = {{"sm_80", 2048, 32, 164 << 10},  {
                                               {"sm_89", 1536, 24, 100 << 10},  {"sm_90", 2048, 32, 228 << 10},
                                               {"sm_100", 2048, 32, 228 << 10}, {"sm_120", 1536, 24, 100 << 10}};
 
-/// How often a program's blocks launch a kernel, and what it moves.
+/// Launches of a kernel by a program's blocks, and the bytes that it moves.
 struct Use {
   unsigned launches = 0;
   uint64_t bytes = 0, elements = 1;

@@ -35,7 +35,7 @@ static std::vector<SaidPattern> patternsOf(const Plan &plan) {
   return patterns;
 }
 
-/// A recipe has rules for many families of models, most of which meet nothing of one.
+/// A recipe has rules for many families of models; in one model most of them match nothing.
 static bool isOfRecipe(const SaidPattern &said, const Plan &plan) {
   return llvm::any_of(plan.recipes,
                       [&](const UsedRecipe &recipe) { return said.origin.file == recipe.name + ".yaml"; });

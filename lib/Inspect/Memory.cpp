@@ -63,7 +63,7 @@ std::vector<RoleMemory> measureMemory(const format::Bundle &bundle) {
     }
     role.peak = program.arena.state + program.arena.pool;
     role.host = program.arena.host;
-    // Lives that do not meet share bytes, so the columns may explain more than there is.
+    // Lives that do not overlap share bytes, so the columns may add up to more than the peak.
     uint64_t explained = role.params + role.grads + role.states + role.saved;
     if (explained > role.peak)
       role.saved -= std::min(role.saved, explained - role.peak);

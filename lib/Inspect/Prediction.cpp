@@ -7,7 +7,7 @@ using namespace llvm;
 
 namespace par {
 
-/// Which kind of fragment a block runs, by the name that Schedule gives it: "train.backward.last".
+/// The kind of a block's fragment, from the block's name by Schedule: "train.backward.last".
 static std::optional<SlotKind> kindOf(StringRef block) {
   StringRef name = block.split('.').second;
   for (auto [prefix, kind] :

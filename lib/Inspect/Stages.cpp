@@ -29,7 +29,7 @@ static StringRef stackOf(StringRef module) {
 
 /// Containers and stacks, by which names of modules are shortened.
 struct ModuleNames {
-  llvm::StringSet<> containers; ///< modules that hold numbered ones: their name says nothing
+  llvm::StringSet<> containers; ///< modules that hold numbered ones; they are not named
   llvm::StringSet<> stacks;     ///< stackOf each module
 
   /// An encoder's and a decoder's layers are `encoder.layers` and `decoder.layers`, the only ones `layers`.
@@ -71,8 +71,7 @@ class StageUnits {
 public:
   explicit StageUnits(size_t stages) : shown(stages), seen(stages), begins(stages) {}
 
-  /// Adds a unit; one that a cut goes through is named with the begin of its later part: `layers.0 from
-  /// layers.0.blocks.1`.
+  /// Adds a unit. If a cut splits it, its name includes the begin of the later part: `layers.0 from layers.0.blocks.1`.
   void add(int64_t stage, const std::string &unit, StringRef module, StringRef node) {
     if (begins[stage].empty())
       begins[stage] = "from " + node.str();

@@ -1,5 +1,5 @@
-// Each setting is tried by itself; where none is enough, all that make a rank hold less are tried together. The cost is
-// as many compilations, each from the first phase that its setting changes.
+// Tries each setting separately. If none is enough, tries all that save memory together. Each try is a compilation from
+// the first phase that the setting changes.
 #include "par/Inspect/WaysOut.h"
 
 #include "par/Inspect/Memory.h"

@@ -14,7 +14,7 @@ namespace par {
 #define GEN_PASS_DEF_CHECKPHASESPASS
 #include "par/Interpreter/Passes.h.inc"
 
-/// Splits at commas that stand in no braces or parentheses.
+/// Splits at commas outside of braces and parentheses.
 static SmallVector<std::string> splitPipelines(StringRef text) {
   SmallVector<std::string> parts(1);
   int depth = 0;
@@ -35,7 +35,7 @@ struct CheckPhasesPass : impl::CheckPhasesPassBase<CheckPhasesPass> {
 
   void getDependentDialects(DialectRegistry &) const override {}
 
-  /// Another module is what this one is held against.
+  /// Reads the module that this one is compared with.
   LogicalResult readFirst(interp::PhaseCheck &check) {
     if (against.empty())
       return success();

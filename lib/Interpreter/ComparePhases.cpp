@@ -52,7 +52,7 @@ static LogicalResult compareNamed(Operation *at, StringRef what, const Named &be
   return success();
 }
 
-/// Where an entry is told about.
+/// The op at which errors of an entry are reported.
 static Operation *findEntry(ModuleOp module, StringRef name) {
   if (auto step = module.lookupSymbol<StepOp>(name))
     return step;
@@ -60,7 +60,7 @@ static Operation *findEntry(ModuleOp module, StringRef name) {
 }
 
 static LogicalResult compareOutcomes(Operation *at, const Outcome &expected, const Outcome &got, double tolerance) {
-  // One of each kind is told: a wrong gradient explains a wrong norm and a wrong weight.
+  // Only one error of each kind is reported: a wrong gradient explains a wrong norm and a wrong weight.
   LogicalResult outputs = compareNamed(at, "output", expected.outputs, got.outputs, tolerance),
                 gradients = compareNamed(at, "gradient of", expected.accumulators, got.accumulators, tolerance),
                 variables = compareNamed(at, "variable", expected.written, got.written, tolerance);
@@ -75,8 +75,8 @@ LogicalResult PhaseCheck::check(ModuleOp module) {
   if (names.empty())
     return mlir::emitError(module.getLoc()) << "nothing to compare: the module has neither a step nor an entry";
   Named variables = makeVariables(module, seed);
-  // Before Train an entry still selects by its mode. It is held against what Train leaves of it, an entry that is not
-  // trained; what it writes (moving statistics, buffers) goes to the one that is.
+  // Before Train an entry still selects by its mode. It runs in evaluation, as the entry of this name does after Train,
+  // which moves its writes (moving statistics, buffers) to the trained entry.
   auto mode = module.lookupSymbol<VariableOp>(trainingVariable);
   if (mode)
     variables[trainingVariable.str()] = Tensor::ofInts(mode.getTensorType(), {0});
@@ -90,7 +90,7 @@ LogicalResult PhaseCheck::check(ModuleOp module) {
     if (auto others = step ? step->getAttrOfType<ArrayAttr>(unaccumulatedAttr) : ArrayAttr())
       for (StringRef variable : others.getAsValueRange<StringAttr>())
         entry.outcome.accumulators.erase(variable.str());
-    // Where a step begins to be called several times an entry, one call is still what it was.
+    // From the phase on that lets an entry call the step several times, a single call must still give the same outcome.
     int64_t calls = step ? getCalls(step) : entry.calls;
     if (!first && calls != entry.calls) {
       FailureOr<Outcome> once = runStep(step, variables, entry.inputs, 1);

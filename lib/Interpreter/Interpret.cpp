@@ -27,7 +27,7 @@ static void print(StringRef step, StringRef what, const interp::Named &tensors) 
   }
 }
 
-/// Digits enough to tell any two doubles apart.
+/// Prints enough digits to distinguish any two doubles.
 static void printExactly(StringRef what, StringRef name, const interp::Tensor &tensor) {
   llvm::outs() << what << " \"" << name << "\" " << tensor.getType();
   for (int64_t i = 0, end = tensor.getSize(); i < end; ++i) {
@@ -46,7 +46,7 @@ static void printNorm(StringRef step, StringRef name, const interp::Tensor &tens
   llvm::outs() << step << " norm \"" << name << "\" " << llvm::format("%.17g\n", std::sqrt(squares));
 }
 
-/// What the k-th call of an entry takes of the arrays of all steps; `drawn` has every input's type.
+/// The k-th call's slices of the given arrays, which hold all steps; `drawn` has every input's type.
 static FailureOr<interp::Named> sliceInputs(ModuleOp module, interp::Named drawn, const interp::Named &values,
                                             int64_t call) {
   for (auto &[name, input] : drawn) {
@@ -99,7 +99,7 @@ struct InterpretPass : impl::InterpretPassBase<InterpretPass> {
     return success();
   }
 
-  /// Calls that follow one another: each starts from what the one before has written.
+  /// Runs consecutive calls: each starts from the variables that the previous one wrote.
   LogicalResult runOn(StringRef name, const interp::Named &given) {
     interp::Named variables, drawn = interp::makeInputs(getOperation(), name, seed);
     for (auto variable : getOperation().getOps<VariableOp>()) {

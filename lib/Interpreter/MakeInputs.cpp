@@ -33,7 +33,7 @@ static Tensor randomTensor(StringRef name, RankedTensorType type, uint64_t seed,
 }
 
 namespace {
-/// What integers may be, from what their values flow into; follows ops that keep integers.
+/// The range of an integer input, derived from its users; follows ops that keep integers.
 class IntegerRange {
 public:
   int64_t below = 1 << 20;        ///< the smallest table that they address
@@ -45,7 +45,7 @@ public:
     for (OpOperand &use : value.getUses())
       visit(use);
   }
-  /// What is loaded from a buffer.
+  /// Follows the values loaded from a buffer.
   void followBuffer(ProgramOp program, StringRef buffer) {
     program.walk([&](LoadOp load) {
       if (load.getBuffer() == buffer)
@@ -138,7 +138,7 @@ Named makeInputs(StepOp step, uint64_t seed) {
                            : std::to_string(argument.getArgNumber());
     IntegerRange range;
     range.follow(argument);
-    // What a loop cuts is of the batch, and each call has its own.
+    // An input that a loop slices holds the batch, and each call has its own batch.
     RankedTensorType type = getTensorType(argument.getType());
     if (int64_t calls = getCalls(step); calls > 1 && llvm::any_of(argument.getUsers(), llvm::IsaPred<LoopOp>)) {
       SmallVector<int64_t> shape(type.getShape());
@@ -150,8 +150,7 @@ Named makeInputs(StepOp step, uint64_t seed) {
   return inputs;
 }
 
-/// Inputs of programs' entries are buffers; what is fed once a microbatch is as long as there are
-/// microbatches.
+/// Inputs of programs' entries are buffers; one that is fed once a microbatch has an element for each of them in dim 0.
 static Named makeProgramInputs(ModuleOp module, StringRef name, uint64_t seed) {
   Named inputs;
   std::map<std::string, std::pair<RankedTensorType, IntegerRange>> found;
@@ -190,8 +189,8 @@ Named makeVariables(ModuleOp module, uint64_t seed) {
     if (variable.getKind() == VariableKind::copy || variable.getValue())
       continue;
     Tensor value = randomTensor(name, variable.getTensorType(), seed, 2);
-    // Weights as large as after a usual initialisation: products neither vanish nor saturate what follows.
-    // What is carried is none, and Split gives its variable another first dim.
+    // Weights as large as after a usual initialisation, so that results of matmuls neither vanish nor saturate the ops
+    // after them. Carried variables are not weights, and Split changes their first dim.
     RankedTensorType type = variable.getTensorType();
     if (value.isFloat() && type.getRank() > 1 && variable.getKind() != VariableKind::carried)
       for (double &x : value.mutableFloats())

@@ -1,5 +1,5 @@
-// Communication between interpreted programs: a send meets its receive, and a reduction runs when all members stand at
-// it. If no program can move, the deadlock is reported with each one's position.
+// Communication between interpreted programs: a send meets its receive, and a reduction runs when all members have
+// reached it. If no program can advance, the deadlock is reported with each one's position.
 #include "Rendezvous.h"
 #include "par/Dialect/Combine.h"
 
@@ -65,8 +65,7 @@ static LogicalResult deliverParts(Walk &sender, Walk &receiver) {
   return success();
 }
 
-/// Whether a program stands at the receive of a send's tag: then `hand` has handed over what is sent, and both have
-/// gone on.
+/// Whether a program has reached the receive of a send's tag. If so, `hand` has moved the value and both have advanced.
 template <typename Send, typename Recv>
 static FailureOr<bool> meetReceive(MutableArrayRef<Walk> walks, Walk &sender,
                                    LogicalResult hand(Walk &sender, Walk &receiver)) {
@@ -84,7 +83,7 @@ static FailureOr<bool> meetReceive(MutableArrayRef<Walk> walks, Walk &sender,
   return false;
 }
 
-/// The roles with a rank in the groups, if all stand at the reduction of that tag; none if one does not yet.
+/// The roles with a rank in the groups, if all have reached the reduction of that tag; none otherwise.
 static FailureOr<SmallVector<Walk *>> gather(MutableArrayRef<Walk> walks, WorldReduceOp reduce) {
   SmallVector<Walk *> members;
   for (Walk &walk : walks) {
@@ -107,7 +106,7 @@ static FailureOr<SmallVector<Walk *>> gather(MutableArrayRef<Walk> walks, WorldR
   return members;
 }
 
-/// Every rank of a group gets the combination of all, in the order of the group.
+/// Gives every rank of a group the combination of all members' values, in the order of the group.
 static void reduceGroup(ArrayRef<Walk *> members, ArrayRef<int64_t> group, unsigned index) {
   auto visit = [&](auto act) {
     for (int64_t rank : group)

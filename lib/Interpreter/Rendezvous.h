@@ -20,7 +20,7 @@ struct Walk {
   RunIndex index() { return {microbatch(), getVersion(entry, run)}; }
   bool done() { return run >= entry.getBlocks().size(); }
   bool communicates() { return !done() && llvm::isa<SendOp, RecvOp, SendPartsOp, RecvPartsOp, WorldReduceOp>(*next); }
-  /// Goes to the first op of the next block that has one.
+  /// Advances to the first op of the next block that has one.
   void enter() {
     for (; !done(); ++run) {
       auto block = llvm::cast<BlockOp>(
@@ -39,7 +39,7 @@ struct Walk {
     ++run;
     enter();
   }
-  /// What every rank holds of a value.
+  /// The shards of a value on all ranks.
   llvm::SmallVector<Tensor> shards(mlir::Value value) {
     llvm::SmallVector<Tensor> result;
     for (RankValues &rank : values)
@@ -53,13 +53,14 @@ struct Walk {
   llvm::SmallVector<RankValues> values;
   Storage storage;
   std::set<std::pair<mlir::Operation *, int64_t>> fed;                        ///< input buffers and microbatches
-  llvm::MapVector<mlir::Operation *, llvm::SmallVector<Tensor>> accumulators; ///< what gradients' buffers got last
+  llvm::MapVector<mlir::Operation *, llvm::SmallVector<Tensor>> accumulators; ///< last stored values of gradients'
+                                                                              ///< buffers
   size_t run = 0;
   mlir::Block::iterator next, end;
 };
 
-/// Lets the first roles that can communicate do so, and says whether any could. Fails with an error at a send
-/// or reduction that does not fit its other side.
+/// Runs the first communication that is possible, and returns whether there was one. Fails with an error at a send or
+/// reduction that does not match its peers.
 mlir::FailureOr<bool> meet(llvm::MutableArrayRef<Walk> walks);
 
 /// An error with one note a role that has not come to its end; success if all have.

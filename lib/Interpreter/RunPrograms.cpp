@@ -51,10 +51,10 @@ LogicalResult ProgramRun::begin() {
   return success();
 }
 
-/// What a call carries on lies microbatch by microbatch.
+/// Parts of a buffer: one a microbatch if its values are carried from microbatch to microbatch.
 static int64_t partsOf(BufferOp buffer) { return buffer.getIndex() == SlotIndex::mb ? buffer.getDepth() : 1; }
 
-/// A microbatch's part of what has it in its first dim.
+/// A microbatch's slice of a value with microbatches in dim 0.
 static Tensor partOf(const Tensor &whole, RankedTensorType type, int64_t microbatch) {
   return pick(whole, type, getStrides(type.getShape()), microbatch * type.getNumElements());
 }
@@ -64,7 +64,7 @@ LogicalResult ProgramRun::fillState(Walk &walk) {
     if (buffer.getKind() == BufferKind::temp)
       continue;
     if (!buffer.getOf() || !buffer.getDist())
-      return buffer.emitError() << "does not say of what it is a shard";
+      return buffer.emitError() << "does not name the value that it is a shard of";
     if (buffer.getKind() == BufferKind::input)
       continue;
     auto variable = module.lookupSymbol<VariableOp>(*buffer.getOf());
@@ -72,7 +72,7 @@ LogicalResult ProgramRun::fillState(Walk &walk) {
       return buffer.emitError() << "names \"" << *buffer.getOf() << "\", which is no variable";
     auto dist = cast<DistType>(*buffer.getDist());
     Tensor whole = initialValue(variable, variables);
-    // The host writes hyper parameters for every call.
+    // The host writes hyperparameters for every call.
     bool hyper = buffer.getKind() == BufferKind::hyper;
     for (int64_t slot = 0; slot < (hyper ? int64_t(buffer.getDepth()) : partsOf(buffer)); ++slot)
       walk.storage.fill(
@@ -82,7 +82,7 @@ LogicalResult ProgramRun::fillState(Walk &walk) {
   return success();
 }
 
-/// An input, or one microbatch of it, is fed where the entry first reads it.
+/// Feeds an input, or one microbatch of it, when the entry first reads it.
 static LogicalResult feed(Walk &walk, BufferOp buffer, const Named &inputs) {
   int64_t microbatch = buffer.getSliced() ? walk.microbatch() : 0;
   if (!walk.fed.insert({buffer, microbatch}).second)
@@ -200,7 +200,7 @@ LogicalResult ProgramRun::collectGradients(Walk &walk) {
     FailureOr<Tensor> whole = collect(buffer, shards, dist.getTensor(), dist.getSharding(), walk.mesh);
     if (failed(whole))
       return failure();
-    // Of a tied parameter each stage has a summand of the gradient.
+    // A tied parameter's gradient is the sum of one term per stage.
     auto [at, first] = outcome.accumulators.try_emplace(buffer.getOf()->str(), *whole);
     if (!first)
       combineInto(ReduceKind::sum, at->second, *whole);
@@ -230,7 +230,7 @@ LogicalResult ProgramRun::finish(Walk &walk) {
 FailureOr<Outcome> ProgramRun::run() {
   if (failed(begin()) || failed(play()))
     return failure();
-  // First what others are made of.
+  // Inputs of other programs first.
   for (Walk &walk : walks)
     if (failed(collectGradients(walk)))
       return failure();

@@ -36,7 +36,7 @@ private:
   const Named &variables, &inputs;
   ArrayRef<Named> before;
   RankValues values;
-  DenseMap<Value, SmallVector<Tensor>> shardsOf; ///< what stays with its ranks
+  DenseMap<Value, SmallVector<Tensor>> shardsOf; ///< values that stay as shards on their ranks
   Outcome outcome;
 };
 
@@ -60,15 +60,15 @@ LogicalResult StepRun::bindInputs() {
 }
 
 LogicalResult StepRun::visitRead(ReadOp read) {
-  // Each call writes a variable once: so many writes ago is so many calls ago, and never before the first.
+  // Each call writes a variable once, so d writes ago is d calls ago, and at most the first value.
   int64_t behind = std::min<int64_t>(read.getBehind(), before.size());
   values[read] = initialValue(module.lookupSymbol<VariableOp>(read.getVariable()),
                               behind == 0 ? variables : before[before.size() - behind]);
   return success();
 }
 
-/// What the first part of backward hands to the second: nobody else sees it, so that each rank keeps what it has,
-/// padding and sums that are not whole included.
+/// Whether a value goes from the first part of backward to the second only. Each rank then keeps its shard as it is,
+/// padding and partial sums included.
 bool StepRun::staysWithRanks(FragmentOp fragment, Value result) {
   return fragment.getLocal() && fragment.getKind() == FragmentKind::backward && !result.use_empty() &&
          llvm::all_of(result.getUsers(), [&](Operation *user) {
@@ -160,7 +160,7 @@ LogicalResult StepRun::visitLoop(LoopOp loop) {
   return success();
 }
 
-/// Of a tied parameter each stage has a summand of the gradient.
+/// Adds one stage's term to the gradient of a variable; a tied parameter has several.
 void StepRun::accumulate(StringRef variable, const Tensor &summand) {
   auto [at, first] = outcome.accumulators.try_emplace(variable.str(), summand);
   if (!first)
@@ -241,7 +241,7 @@ Tensor initialValue(VariableOp variable, const Named &variables) {
   return Tensor(variable.getTensorType());
 }
 
-/// What the i-th of several calls takes: its part of what is as long as all calls need, the whole of what is not.
+/// The inputs of the i-th of several calls: a slice of arrays that hold all calls, any other array whole.
 static Named inputsOf(StepOp step, const Named &inputs, int64_t call, int64_t calls) {
   Named part = inputs;
   for (BlockArgument argument : step.getArguments()) {

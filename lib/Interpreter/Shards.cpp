@@ -11,7 +11,7 @@ namespace par::interp {
 
 static constexpr int64_t poison = std::numeric_limits<int64_t>::min() / 4;
 
-/// A quiet NaN whose payload arithmetic hands on, so that padding is told from a NaN of the model.
+/// A quiet NaN whose payload arithmetic preserves, so that padding differs from a NaN of the model.
 static constexpr uint64_t paddingBits = 0x7FF8'5041'4444'494Eull;
 static double paddingNan() { return std::bit_cast<double>(paddingBits); }
 
@@ -91,7 +91,7 @@ FailureOr<Tensor> collect(Operation *at, ArrayRef<Tensor> shards, RankedTensorTy
       for (double x : shard.floats())
         if (std::isfinite(x))
           scale = std::max(scale, std::fabs(x));
-  // The axes that neither cut nor sum the value: their first member speaks, the others must agree.
+  // The axes that neither shard nor reduce the value: members along them must agree with the first one.
   SmallVector<StringAttr> replicas;
   for (StringAttr axis : mesh.getNames())
     if (!sharding.uses(axis))
@@ -116,7 +116,7 @@ FailureOr<Tensor> collect(Operation *at, ArrayRef<Tensor> shards, RankedTensorTy
         whole.mutableInts()[to] += first.ints()[from];
     });
     if (leak >= 0)
-      return at->emitError() << "padding has reached what rank " << leak << " of the stage holds of " << type;
+      return at->emitError() << "padding has reached the shard of rank " << leak << " of the stage, of " << type;
     if (wrong >= 0)
       return at->emitError() << "ranks " << group.front() << " and " << wrong
                              << " of the stage hold different replicas of " << type;

@@ -37,7 +37,7 @@ FailureOr<SmallVector<Tensor>> Storage::load(LoadOp load, RunIndex run) {
   return seenAs(slot.shards, load.getType());
 }
 
-/// Whatever lies in the bytes of this slot is gone.
+/// Invalidates the values in the bytes of this slot.
 void Storage::takeBytes(BufferOp buffer, int64_t slot) {
   if (!buffer.getAt())
     return;
@@ -84,7 +84,7 @@ LogicalResult Storage::checkStillThere(Operation *user, LoadOp load, RunIndex ru
   if (!buffer.getAt() || slot.version == loaded.lookup(load))
     return success();
   InFlightDiagnostic error = user->emitError()
-                             << "uses what stood in @" << load.getBuffer() << ", but its bytes now hold "
+                             << "uses the value of @" << load.getBuffer() << ", but its bytes now hold "
                              << (slot.overwritten.empty() ? "a later value" : "@" + slot.overwritten);
   error.attachNote(load.getLoc()) << "loaded here";
   return error;

@@ -7,23 +7,23 @@
 
 namespace par::interp {
 
-/// The buffers of one program on all ranks of its stage, slot by slot. Where Memory has placed buffers, their
-/// bytes are tracked: storing to one buffer takes away what another held in the same bytes.
+/// The buffers of one program on all ranks of its stage, slot by slot. After Memory their bytes are tracked: a store to
+/// one buffer invalidates other buffers in the same bytes.
 class Storage {
 public:
   explicit Storage(ProgramOp program);
 
-  /// What a load of a run gives, one a rank. Fails with an error at `load` where nothing
-  /// has been stored, another microbatch's value stands there, or another buffer has taken the bytes.
+  /// The shards that a load reads, one a rank. Fails with an error at `load` if the slot is empty, holds another
+  /// microbatch's value, or another buffer has overwritten the bytes.
   mlir::FailureOr<llvm::SmallVector<Tensor>> load(LoadOp load, RunIndex run);
   void store(StoreOp store, RunIndex run, llvm::ArrayRef<Tensor> shards);
 
   /// Gives a slot its value before the entry begins.
   void fill(BufferOp buffer, RunIndex run, llvm::ArrayRef<Tensor> shards);
-  /// Contents of a buffer without slots, seen under a type; empty where nothing stands.
+  /// Contents of a buffer without slots as another type; empty if nothing is stored.
   llvm::SmallVector<Tensor> peek(BufferOp buffer, int64_t slot, mlir::RankedTensorType type);
-  /// Fails with an error at `user` where the bytes of a value that `load` gave have changed since; only where
-  /// Memory has placed the buffer.
+  /// Fails with an error at `user` if the bytes of a loaded value have changed since the load; only after Memory has
+  /// placed the buffer.
   mlir::LogicalResult checkStillThere(mlir::Operation *user, LoadOp load, RunIndex run);
 
   BufferOp lookup(llvm::StringRef name) { return byName.lookup(name); }
@@ -34,7 +34,7 @@ private:
   struct Slot {
     llvm::SmallVector<Tensor> shards;
     int64_t number = 0;      ///< microbatch or version that stored it
-    int64_t version = 0;     ///< counts what has changed here
+    int64_t version = 0;     ///< counts changes of the slot
     std::string overwritten; ///< name of the buffer that took the bytes
     bool stored = false;
   };

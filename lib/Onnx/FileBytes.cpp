@@ -64,7 +64,7 @@ std::string resolveExternal(const std::string &modelPath, const std::string &loc
   for (const fs::path &part : relative)
     climbs |= part == "..";
   if (relative.is_absolute() || climbs)
-    throw std::runtime_error("external data \"" + location + "\" lies outside the model's folder");
+    throw std::runtime_error("external data \"" + location + "\" is outside the model's folder");
   std::error_code failure;
   fs::path named = fs::absolute(modelPath), target = fs::canonical(named, failure);
   for (const fs::path &folder : {named.parent_path(), target.parent_path()}) {

@@ -16,7 +16,7 @@ public:
   /// Throws std::runtime_error with the reason.
   static std::shared_ptr<const FileBytes> open(const std::string &path, uint64_t limit, bool &compressed);
   std::string_view view() const { return content; }
-  /// As they stand in the file, compressed or not.
+  /// The file's bytes, compressed or not.
   std::string_view raw() const { return mapped.bytes(); }
   /// For who has used the bytes: throws std::runtime_error if the file has become shorter meanwhile.
   void checkWhole() const;
@@ -29,9 +29,9 @@ private:
   std::string_view content; ///< of one of the two
 };
 
-/// Resolves the location of external data inside the model's folder, or, where it is not there and the model is a link,
-/// inside the folder of what it leads to. Throws std::runtime_error on an absolute path, on `..` and on a symbolic link
-/// that leads out; returns "" if there is no such file.
+/// Resolves the location of external data inside the model's folder or, if it is not there and the model is a link,
+/// inside the folder of the link's target. Throws std::runtime_error on an absolute path, on `..` and on a symbolic
+/// link that leads out; returns "" if there is no such file.
 std::string resolveExternal(const std::string &modelPath, const std::string &location);
 
 /// Opens external data; throws std::runtime_error that names `location`.

@@ -16,7 +16,7 @@
 namespace par::onnx {
 namespace {
 
-/// Of an attribute's external data.
+/// Maximum external data of an attribute that is read into memory.
 constexpr uint64_t heldBytes = 64 << 20;
 /// numpy's; a loop is made for each, and errors spell them out.
 constexpr int maxDims = 64;
@@ -184,7 +184,7 @@ Attribute convert(const ::onnx::AttributeProto &proto, const std::string &modelP
   case ::onnx::AttributeProto::TENSOR:
     result.kind = Attribute::TensorValue;
     result.tensor = convert(proto.t(), modelPath, nullptr);
-    // Small enough to be held with the node, as folding wants it; what is larger no op of ours takes.
+    // Small enough to keep with the node for folding; no supported op needs larger ones.
     if (result.tensor->storage == Storage::External && result.tensor->length <= heldBytes) {
       result.tensor->bytes = readRange(resolveExternal(modelPath, result.tensor->file), result.tensor->file,
                                        result.tensor->offset, result.tensor->length);
@@ -284,7 +284,7 @@ void checkVersions(const Model &model) {
          " to " + std::to_string(newestIr));
   bool none =
       std::none_of(model.opsets.begin(), model.opsets.end(), [](const auto &opset) { return opset.first.empty(); });
-  if (none) // a model of other domains alone: its nodes say what they are
+  if (none) // only domains other than ONNX's: the nodes say which
     return;
   if (model.opset < oldestOpset || model.opset > newestOpset)
     fail("has opset " + std::to_string(model.opset) + " of ai.onnx, this par-compile reads " +

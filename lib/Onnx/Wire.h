@@ -6,7 +6,7 @@
 
 namespace par::onnx {
 
-/// Where the payload of one TensorProto lies in the file; protobuf's own classes do not tell.
+/// The position of a TensorProto's payload in the file, which protobuf's classes do not give.
 struct Payload {
   uint64_t offset = 0, length = 0;
   int field = 0;           ///< 9 raw_data, 4 float_data, 10 double_data; 0: none of them
@@ -17,7 +17,7 @@ struct Payload {
 /// The encoding: https://protobuf.dev/programming-guides/encoding.
 std::vector<Payload> locateInitializers(std::string_view file);
 
-/// Whether the file begins as a model and ends within one of its fields, as what was not copied whole.
+/// Whether the file begins as a model and ends within one of its fields, as an incomplete copy does.
 bool isCutShort(std::string_view file);
 
 } // namespace par::onnx

@@ -65,7 +65,7 @@ static void appendItem(std::string &page, StringRef text) {
   page += line + "\n";
 }
 
-/// "default `1`", or in words where the default follows from other keys.
+/// "default `1`", or in words if the default depends on other keys.
 static std::string spellFallback(StringRef fallback) {
   if (fallback.empty())
     return "";

@@ -13,7 +13,7 @@ static std::string inLines(const std::string &text) {
 }
 
 void printFinding(const Finding &finding, raw_ostream &os, StringRef tool) {
-  // A name of a file may hold what a terminal takes for commands.
+  // A file's name may contain control characters of a terminal.
   os << (finding.file.empty() ? tool.str() : format::printable(finding.file));
   if (finding.line > 0)
     os << ":" << finding.line << ":" << finding.column;

@@ -1,4 +1,4 @@
-// All facts as one JSON object: docs/report.md says what each key holds. Keys of absent facts are left out.
+// All facts as one JSON object, whose keys docs/report.md explains. Keys of absent facts are left out.
 #include "par/Report/Json.h"
 
 #include "llvm/Support/JSON.h"

@@ -18,7 +18,7 @@ static void printResources(const KernelUse &kernel, raw_ostream &os) {
                      kernel.occupancy);
 }
 
-/// The last line: how many kernels there are; of the last GPU how many are on few blocks.
+/// The last line: the number of kernels, and for the last GPU the number of kernels with few blocks.
 static void printCounts(const KernelFacts &facts, raw_ostream &os) {
   size_t spilled = 0, ofLast = 0, few = 0;
   for (const KernelUse &kernel : facts.kernels) {

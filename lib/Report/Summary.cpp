@@ -1,4 +1,4 @@
-// The summary's lines about model, plan, stages, prediction and proof; lists are cut after three names.
+// The summary's lines about model, plan, stages, prediction and proof; lists are truncated after three names.
 #include "par/Report/Text.h"
 
 #include "llvm/ADT/StringExtras.h"

@@ -1,4 +1,4 @@
-// Expands an entry for all ranks into a graph: one node an instruction, joined across ranks where they take part in one
+// Expands an entry for all ranks into a graph: one node an instruction, joined across ranks if they take part in one
 // communication, with edges for queues and events.
 #include "Expansion.h"
 #include "llvm/ADT/STLExtras.h"
@@ -10,19 +10,19 @@ using namespace par::format;
 
 namespace {
 
-/// Expands entries rank by rank, and meets communications across ranks.
+/// Expands entries rank by rank, and joins communications across ranks.
 class Expander {
 public:
   Expander(const Bundle &bundle, const Hardware &hardware, Expansion &result)
       : bundle(bundle), hardware(hardware), result(result) {}
 
   void expandRank(uint32_t rank, const Entry &entry);
-  /// Numbers what happens at once.
+  /// Numbers the nodes that happen at once.
   void finish();
 
 private:
-  /// What both sides of a communication say alike: communicator, group, sender and receiver (or all), and how
-  /// many of these came before.
+  /// Key that both sides of a communication compute alike: communicator, group, sender, receiver (or all), and the
+  /// number of earlier ones with the same four.
   using Meeting = std::array<uint64_t, 5>;
 
   void expandRun(uint32_t runIndex, const Run &run);
@@ -40,7 +40,7 @@ private:
   std::map<const uint32_t *, RankGroup> groups;                                       ///< by their list in the bundle
   std::map<const Communicator *, std::vector<std::optional<Membership>>> memberships; ///< of each rank
 
-  // Of the rank at hand.
+  // State of the rank that is being expanded.
   const Program *program = nullptr;
   uint32_t rank = 0, runIndex = 0;
   std::vector<int64_t> lastOnQueue;
@@ -69,7 +69,7 @@ void Expander::expandRun(uint32_t index, const Run &run) {
     at += addNode(block, at, run);
 }
 
-/// Adds the instruction at `index`, or the group that begins there; returns how many instructions that were.
+/// Adds the instruction at `index`, or the group that begins there; returns the number of instructions.
 size_t Expander::addNode(const Block &block, size_t index, const Run &run) {
   const Instruction &first = block.instructions[index];
   uint32_t node = result.nodes.size();
@@ -91,8 +91,8 @@ size_t Expander::addNode(const Block &block, size_t index, const Run &run) {
   return length;
 }
 
-/// Joins the node with those of the other ranks that take part in the same communication, and adds the time in which
-/// its bytes move. Returns the latency, ns.
+/// Joins the node with those of the other ranks in the same communication, and adds the transfer time of its bytes.
+/// Returns the latency, ns.
 int64_t Expander::meet(const Instruction &instruction, const Run &run, uint32_t node) {
   const auto &communicators = bundle.manifest.communicators;
   const Communicator *comm = bundle.manifest.findCommunicator(program->comms[instruction.comm].name);

@@ -8,8 +8,8 @@ namespace par {
 /// The nodes of one entry on all ranks, in issue order of each rank, rank after rank.
 struct Expansion {
   std::vector<PlayedInstruction> nodes;
-  /// What must end before each node on the same rank: the one before it on its queue, the signal that it
-  /// awaits.
+  /// For each node, the nodes of the same rank that end before it: the previous one of its queue, and the signal that
+  /// it awaits.
   std::vector<std::array<int64_t, 2>> before; ///< -1: none
   /// Nodes that happen at once (a collective's members, a send and its receive, groups that share one): the
   /// same number, that of one of them.
@@ -26,7 +26,7 @@ int64_t instructionTime(const format::Program &program, const format::Instructio
 /// ns of a communication's messages, whatever their bytes.
 int64_t latencyOf(const format::Instruction &instruction, RankGroup group, const Hardware &hardware);
 
-/// Whether an instruction copies between a device and its host's memory, which goes beside compute.
+/// Whether an instruction copies between a device and its host's memory, which overlaps with compute.
 bool crossesSpaces(const format::Program &program, const format::Instruction &instruction);
 
 /// Live bytes of a program's arena over the entry, for one rank's nodes.

@@ -6,8 +6,7 @@
 using namespace par;
 using namespace par::format;
 
-/// Whether an earlier operand is the same memory, of which this one reads another part: queries, keys and values that
-/// one product gave.
+/// Whether an earlier operand reads another part of the same memory: queries, keys and values that one matmul gave.
 static bool isReadBefore(const Instruction &instruction, size_t index) {
   const Operand &operand = instruction.operands[index];
   return operand.access == Access::Read &&
@@ -37,8 +36,8 @@ static int64_t productTime(const Call &call, const Hardware &hardware) {
   return hardware.localTime(2 * batch * call.m * call.n * call.k, batch * bytes, call.type);
 }
 
-/// Operations of the products of an attention, whose immediates begin with batch, heads, groups of heads, queries,
-/// keys and both head dims: two products of the scores forward, five backward. Half of them where it is causal.
+/// FLOP of the matmuls of an attention, whose immediates begin with batch, heads, groups of heads, queries, keys and
+/// both head dims: two matmuls of the size of the scores forward, five backward; half of that if it is causal.
 static int64_t attentionFlops(const Kernel &kernel, const Instruction &instruction) {
   auto imm = [&](size_t at) { return instruction.imms[at].value; };
   bool backward = kernel.symbol.rfind("attention_backward", 0) == 0;

@@ -6,7 +6,7 @@ using namespace par::format;
 
 namespace {
 
-/// The life of what one slot of a buffer holds.
+/// The life of a value in one slot of a buffer.
 struct SlotLife {
   int64_t begin = -1, end = -1; ///< ns; -1: nothing lives
   bool wasRead = false;
@@ -63,7 +63,7 @@ private:
 
   const Program &program;
   std::vector<std::vector<SlotLife>> lives;         ///< by buffer and slot
-  std::vector<std::pair<int64_t, int64_t>> changes; ///< a time, and by how many live bytes change then
+  std::vector<std::pair<int64_t, int64_t>> changes; ///< a time, and the change of live bytes at it
 };
 
 } // namespace

@@ -10,8 +10,8 @@ using llvm::Twine;
 
 namespace {
 
-/// Gives every joint of an expansion its start. What becomes ready first runs first, also after it waited for
-/// an engine or a core; ties go to the lower number, so that the result is the same everywhere.
+/// Gives every joint of an expansion its start. The joint that is ready first runs first, also after waiting for an
+/// engine or a core. Ties go to the lower number, so that the result is the same on every machine.
 class Player {
 public:
   Player(Expansion &expansion, unsigned ranks, const Hardware &hardware);
@@ -32,7 +32,7 @@ private:
     return expansion.nodes[node].duration > 0 && (!hardware.overlap || !expansion.nodes[node].communication);
   }
   size_t hostOf(uint32_t node) const { return hardware.ranks ? expansion.nodes[node].rank / hardware.ranks : 0; }
-  /// How many ranks of each host take part; empty where cores are not shared.
+  /// Number of participating ranks on each host; empty if cores are not shared.
   std::vector<size_t> countByHost(uint32_t joint) const;
 
   Expansion &expansion;
@@ -180,7 +180,7 @@ static RankTime accountFor(llvm::ArrayRef<PlayedInstruction> nodes, int64_t step
   return {compute, busy - compute, wanted - busy, step - wanted};
 }
 
-/// The nodes of each rank, which follow one another.
+/// Splits the nodes, which are sorted by rank, into one range per rank.
 static std::vector<llvm::ArrayRef<PlayedInstruction>> splitByRank(const std::vector<PlayedInstruction> &nodes,
                                                                   unsigned ranks) {
   std::vector<llvm::ArrayRef<PlayedInstruction>> result;

@@ -8,7 +8,7 @@ from .errors import Error
 
 
 class Arguments:
-    """What forward is called with.
+    """The arguments of forward.
 
     names: of the tensors, in forward's order: `x`, `xs.0` of a list or of *xs, `batch.tokens` of a dict or dataclass.
     values: the tensors. Everything else is a constant.
@@ -59,7 +59,7 @@ def _check_names(module, names):
 
 
 def _bound(module, inputs):
-    """[(name, value)] of what forward takes by position alone, and {name: value}, both in the order of its
+    """[(name, value)] of forward's positional-only arguments, and {name: value} of the others, both in the order of its
     arguments."""
     kinds = inspect.Parameter
     signature = list(inspect.signature(module.forward).parameters.values())

@@ -9,8 +9,8 @@ from .exporter import BOOL, INT32, like, theirs
 def exportable(torch):
     """Within, attention takes the forms that the exporter knows. torch.nn.Transformer compares its masks with a causal
     one to choose a faster kernel, which no export can decide: masks are applied as they are given. Queries of three
-    dims are those of one head; of more than four (windows of Twins) those of four whose batch is the product of the
-    first ones."""
+    dims have one head. Queries of more than four dims (windowed attention) are reshaped to four: the first dims become
+    the batch."""
     functional, transformer = torch.nn.functional, torch.nn.modules.transformer
     attention, detect = functional.scaled_dot_product_attention, transformer._detect_is_causal_mask
 
@@ -37,10 +37,9 @@ def exportable(torch):
 
 
 def translated(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False):
-    """The exporter drops nothing, whatever dropout_p says. And what a query gets that may look at no key (padding on
-    the left of a causal model, a sentence that is padding alone) is the mean of all values where the mask is of
-    booleans, and NaN where it is
-    -inf; PyTorch has 0."""
+    """Corrects the exporter in two points. It applies no dropout, whatever dropout_p says. A query without any visible
+    key (padding on the left of a causal model, a sentence of padding only) gets the mean of all values from a boolean
+    mask, and NaN from a mask of -inf; PyTorch gives 0."""
     from onnxscript import opset20 as op
 
     masks = attn_mask is not None and attn_mask.dtype == BOOL
@@ -58,7 +57,7 @@ def translated(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False
 
 
 def _attention(op, query, key, value, mask, dropout, scale, masks):
-    """PyTorch's formula, the root of the factor on either side of the first product. masks: of booleans."""
+    """PyTorch's formula, the root of the factor on either side of the first matmul. masks: of booleans."""
     heads, groups, width = query.shape[1], key.shape[1], query.shape[-1]
     if heads != groups:
         key, value = (_repeat(op, each, heads, heads // groups, each.shape[-1]) for each in (key, value))

@@ -32,7 +32,7 @@ def _counted(input, weight, padding_idx):
 
 
 def _reduced(torch, rows, counted, weights, mode):
-    """The rows [bags, size, width] of each bag as one. A bag of padding alone is zeros."""
+    """The rows [bags, size, width] of each bag as one. A bag with only padding is zeros."""
     if weights is not None:
         rows = rows * weights.unsqueeze(-1)
     if counted is None:

@@ -13,7 +13,7 @@ PREFIX = "par.next."
 
 
 def versions(module):
-    """What tells whether a run of forward wrote a buffer: the tensor, and how often it was changed in place."""
+    """State that shows whether a run of forward wrote a buffer: the tensor, and how often it was changed in place."""
     return {name: (buffer, buffer._version) for name, buffer in module.named_buffers()}
 
 
@@ -44,8 +44,8 @@ def _counter(name):
 
 @contextlib.contextmanager
 def momenta(module, names):
-    """While the exporter traces: batch norms of these names have some momentum, since 1 / the number of steps is no
-    constant. What the file says beside (`par.training`) is what par-compile goes by."""
+    """Within, batch norms of these names have some momentum, since 1 / the number of steps is not a constant that the
+    exporter can trace. par-compile uses the file's metadata (`par.training`) instead."""
     parts = dict(module.named_modules())
     try:
         for name in names:
@@ -58,7 +58,7 @@ def momenta(module, names):
 
 @contextlib.contextmanager
 def returned(module, names):
-    """Within, forward gives these buffers as it leaves them, behind what it gives otherwise."""
+    """Within, forward returns its results and then these buffers with their final values."""
     if not names:
         yield
         return
@@ -81,7 +81,8 @@ def returned(module, names):
 
 
 def _hold(graph, name, buffer):
-    """The exporter leaves out what no node reads, as spectral norm's vectors that are made anew in each step."""
+    """Adds a buffer that the exporter left out because no node reads it, as spectral norm's vectors, which each step
+    recomputes."""
     if name in graph.initializers:
         return
     import onnx_ir

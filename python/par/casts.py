@@ -23,7 +23,7 @@ def exportable(torch):
 
 
 def warning(dtypes):
-    """What the user is told of them."""
+    """The warning about them."""
     word = {"bfloat16": "bf16", "float16": "fp16"}.get(dtypes[0], dtypes[0])
     return (f"torch.autocast to {dtypes[0]} in forward is not in the file: Par computes as precision says, "
             f"e.g. precision: {word}")

@@ -25,7 +25,7 @@ def exportable(torch):
 
 
 def is_all_true(self):
-    """What a check computes that is left in the graph, for which the exporter has no ONNX."""
+    """ONNX for the ops of a check that are left in the graph, which the exporter lacks."""
     from onnxscript import opset20 as op
 
     return op.Cast(op.ReduceMin(op.Cast(self, to=INT32), keepdims=0), to=BOOL)

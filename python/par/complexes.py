@@ -6,8 +6,8 @@ import itertools
 
 @contextlib.contextmanager
 def exportable(torch):
-    """Within, the exporter's table has these translations. Its own argument for further ones takes real
-    tensors alone."""
+    """Within, the exporter's table has these translations. Its own argument for further ones takes only real
+    tensors."""
     from torch.onnx._internal.exporter._registration import ONNXRegistry as Registry
 
     own = vars(Registry)["from_torchlib"]

@@ -1,4 +1,4 @@
-"""Random numbers, drawn anew in each step as PyTorch draws them, and those that are not."""
+"""Random numbers: those that are drawn again in each step, as in PyTorch, and those that are not."""
 
 import contextlib
 import random
@@ -25,7 +25,7 @@ def watched():
 def warning(found):
     return (
         f"forward draws from {' and '.join(found)}: the file holds one draw for all steps; "
-        "torch.rand and the like are drawn anew in each"
+        "torch.rand and the like are drawn again in each"
     )
 
 
@@ -37,8 +37,8 @@ def uniform(self, from_=0.0, to=1.0, generator=None):
 
 
 def randperm(n, dtype=None, layout=None, device=None, pin_memory=None):
-    """Where n uniform numbers stand when they are sorted: each order is as likely but for equal numbers (n *
-    n / 2^25)."""
+    """The sorting order of n uniform numbers: all orders are equally likely, except for equal numbers (n * n /
+    2^25)."""
     from onnxscript import opset20 as op
 
     drawn = op.RandomUniform(shape=[n], dtype=1)

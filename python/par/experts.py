@@ -2,9 +2,9 @@
 
 Their own implementations sort the tokens by expert, or loop over the experts that some token chose. The first has no
 ONNX operator (`grouped_mm`) and couples all tokens of a batch, the second depends on data. Here the router's weights
-become one share for each token and expert, zero where it is not chosen: two products for all experts, which can be cut
-along tokens, experts and widths, and the same results and gradients. It costs as many times the operations as there are
-experts for each one chosen, but for products that read the zeros, of which a CPU skips these.
+become one share for each token and expert, zero where it is not chosen: two matmuls for all experts, which can be
+sharded by tokens, experts and widths, with the same results and gradients. The operations grow by the number of experts
+over the number chosen; a CPU skips the zeros in the matmuls that read them.
 """
 import contextlib
 import types
@@ -12,8 +12,8 @@ import types
 
 @contextlib.contextmanager
 def exportable(torch, module):
-    """Within it the experts of `module` compute densely. Those that were told to use `batched_mm`, which is exported as
-    it is (a copy of an expert's weights for each token), keep it."""
+    """Within it the experts of `module` compute densely. Modules that were told to use `batched_mm`, which is exported
+    as it is (a copy of an expert's weights for each token), keep it."""
     changed = []
     try:
         for part in module.modules():
@@ -30,9 +30,9 @@ def exportable(torch, module):
 
 
 def _dense_form(part):
-    """What makes the dense forward of a module of experts, or several methods by name; None for other modules."""
+    """The maker of the dense forward of a module of experts, or of several methods by name; None for other modules."""
     if "forward" in vars(part):
-        return None  # somebody's own
+        return None  # the user's own
     if hasattr(part, "has_gate") and hasattr(part, "_is_expert_parallel"):  # what transformers' decorator leaves
         told = getattr(getattr(part, "config", None), "_experts_implementation", None)
         return None if part._is_expert_parallel or told == "batched_mm" else _stacked

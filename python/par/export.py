@@ -23,27 +23,26 @@ def export(module, inputs, path, *, dynamic=None, outputs=None, opset=20, weight
     batch norm thus do what they do in training. Every part is left in the mode it had.
     inputs: example inputs, a dict by the names of forward's arguments or a tuple, with *args, lists, dicts, dataclasses
     and None as forward has them. The file's inputs are the tensors in them, called x, xs.0 (of a list or *xs) and
-    batch.tokens (of a dict or dataclass); what is no tensor is a constant of the file. Shapes are the file's, but for
-    the dims of `dynamic`.
-    dynamic: names of symbolic dims, for each input a list by dim (None: fixed) or a dict dim -> name:
-    {"input_ids": ["batch", "seq"]}. The default fixes all. The same name is the same size. The examples must have 2 or
-    more there: torch fixes sizes of 0 and 1.
-    outputs: names of the outputs, in the order that the module returns them. The default: the names of a ModelOutput,
-    a dataclass or a dict; `loss` for a scalar, else `output`, `output.1`, ...
+    batch.tokens (of a dict or dataclass); anything else is a constant of the file. The file has the examples' shapes,
+    except the dims of `dynamic`.
+    dynamic: names of symbolic dims, for each input a list by dim (None: fixed) or a dict dim -> name: {"input_ids":
+    ["batch", "seq"]}. The default fixes all. The same name is the same size. The examples must have 2 or more there:
+    torch fixes sizes of 0 and 1.
+    outputs: names of the outputs, in the order that the module returns them. The default: the names of a ModelOutput, a
+    dataclass or a dict; `loss` for a scalar, else `output`, `output.1`, ...
     opset: of the file, 18 or more.
-    weights: False exports the structure alone, for which nothing needs memory: the module may lie on the meta device
+    weights: False exports only the structure, which needs no memory for weights: the module may lie on the meta device
     (`with torch.device("meta")`, accelerate's init_empty_weights). par-run takes the weights later, from --weights,
     such as a folder of safetensors files that Hugging Face wrote, or makes fresh ones, --init.
 
-    ONNX holds what forward computes; what PyTorch does to gradients is noted beside it, so that Par trains as PyTorch
-    does: parameters that do not require them are frozen (another choice: train.only in the plan), padding_idx and
-    scale_grad_by_freq of embeddings act as there, and `detach()` and `torch.no_grad()` stop gradients. Buffers that
+    ONNX holds forward's computation; metadata of the file holds PyTorch's rules for gradients, so that Par trains as
+    PyTorch does: parameters that do not require them are frozen (another choice: train.only in the plan), padding_idx
+    and scale_grad_by_freq of embeddings act as there, and `detach()` and `torch.no_grad()` stop gradients. Buffers that
     forward writes are state of the training step (par.buffers). There is a warning, and Par trains otherwise, for hooks
     on gradients and own `torch.autograd.Function`s, of which only forward is exported (those whose gradient would be
     lost are refused), for torch.autocast, which precision in the plan replaces, and for a branch on a tensor's value,
     of which the file holds the side that the example took. While it exports, `use_cache` and the like of transformers'
-    configurations are off, and experts are products of all tokens with all experts. docs/pytorch.md tells of all that
-    is changed.
+    configurations are off, and experts are matmuls of all tokens with all experts. docs/pytorch.md lists all changes.
 
     Returns the path. Raises par.Error where the module cannot be exported or the file lost a parameter or buffer that
     the module's forward uses; nothing is written then. Needs torch, onnx and onnxscript.
@@ -146,8 +145,8 @@ def _describe(module):
 
 @contextlib.contextmanager
 def _without_gradients(module):
-    """No parameter needs one within: torch decomposes attention with a mask that does (T5, BEiT) to other strides than
-    it traced, and ends. What the file says of gradients (detach) stays."""
+    """Within, no parameter requires a gradient: torch decomposes attention with a mask that requires one (T5, BEiT) to
+    other strides than it traced, and fails. The file's marks of gradients (detach) stay."""
     needs = [parameter for parameter in module.parameters() if parameter.requires_grad]
     try:
         for parameter in needs:

@@ -39,8 +39,8 @@ def read_call(model, arguments, plan, inputs, options):
 
 @contextlib.contextmanager
 def beside(module, inputs, out, options):
-    """Exports `module` to OUT.onnx beside the bundle OUT, and gives (its path, OUT). Where the compilation then fails,
-    what stood there stands there again, for the bundle that it belongs to."""
+    """Exports `module` to OUT.onnx beside the bundle OUT, and gives (its path, OUT). If the compilation then fails, the
+    earlier file is put back, for the bundle to which it belongs."""
     from .export import export
 
     out = pathlib.Path(out or f"{type(module).__name__}.par")

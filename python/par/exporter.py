@@ -1,4 +1,4 @@
-"""What translations of single operators share."""
+"""Shared by the translations of single operators."""
 
 FLOAT, BOOL, DOUBLE, INT32, INT64, INT64_MAX = 1, 9, 11, 6, 7, 2**63 - 1  # ONNX's numbers of types
 

@@ -1,4 +1,4 @@
-"""What the exporter says where it fails, as a par.Error that names the place and the way out."""
+"""A failure of the exporter as a par.Error that names the place and the way out."""
 import os
 import re
 import traceback
@@ -21,12 +21,10 @@ def as_error(torch, reason):
         notes.append(f"{place}: this call")
     if type(root).__name__ in BY_DATA:
         notes.append("a size or a branch depends on data there, which an ahead-of-time program cannot hold: compute "
-                     "everything and "
-                     "choose by a mask (torch.where, weights of 0, ignore_index of a loss)")
+                     "everything and choose by a mask (torch.where, weights of 0, ignore_index of a loss)")
     if type(root).__name__ == "DispatchError":
-        notes.append("the exporter has no ONNX for that operator: write it from others there (products, sums, sort, "
-                     "topk, gather, "
-                     "where), or from smaller parts")
+        notes.append("the exporter has no ONNX for that operator: write it from others there (matmuls, sums, sort, "
+                     "topk, gather, where), or from smaller parts")
     if taken := re.search(r"attribute '(\w+)' already exists", str(root)):
         notes.append(f'PyTorch\'s graph has a "{taken[1]}" of its own: call that parameter, buffer or module otherwise')
     if "fake tensor in the exported program constant" in str(root):
@@ -34,9 +32,8 @@ def as_error(torch, reason):
             "torch traces no torch.autograd.grad in forward, nor a tensor that forward gets past it: compute it by "
             "operators")
     if "complex-valued" in str(root):
-        notes.append("few operators take complex numbers in ONNX (products, view, view_as_real do): write cos and sin "
-                     "apart, as most "
-                     "rotary positions do, or give the tensor its shape by view")
+        notes.append("few operators take complex numbers in ONNX (matmuls, view, view_as_real do): write cos and sin "
+                     "apart, as most rotary positions do, or give the tensor its shape by view")
     return Error(f"torch.onnx.export failed: {_first_line(reason)}", notes=notes)
 
 

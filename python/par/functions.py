@@ -7,9 +7,9 @@ from .errors import Error
 
 @contextlib.contextmanager
 def watched(torch):
-    """While the example runs; then refuses a Function whose backward gives one of its inputs a gradient that
-    what its forward computes does not give, since it runs under no_grad, detaches, rounds: nothing behind it
-    would train."""
+    """Watches while the example runs; then refuses a Function whose backward gives an input a gradient that
+    differentiating its forward does not give, because forward runs under no_grad, detaches or rounds. The layers before
+    it would not train."""
     seen = {}
 
     def called(cls, arguments, results):
@@ -107,7 +107,7 @@ def _is_some(gradient):
 
 
 def _gradients(torch, function, arguments, real):
-    """Of the results' sum, each weighed by another number."""
+    """Gradients of the results' sum, each weighed by another number."""
     given = [value.detach().clone() if isinstance(value, torch.Tensor) else value for value in arguments]
     for place in real:
         given[place].requires_grad_()
@@ -127,7 +127,7 @@ def _gradients(torch, function, arguments, real):
 
 
 def _forward(cls, given):
-    """What the exporter sees: forward, as if it were a plain function."""
+    """The exporter's view: forward, as if it were a plain function."""
     return cls.forward(*given) if _has_setup(cls) else cls.forward(Context(given), *given)
 
 

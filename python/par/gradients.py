@@ -59,7 +59,8 @@ def _gradient_of(torch, node):
 
 
 def _check_branches(torch, graph_module, inside=False):
-    """The file names embeddings of its own graph alone: one in a body of control flow would train otherwise."""
+    """Refuses embeddings in a body of control flow: the file names only those of its own graph, so that they would
+    train wrongly."""
     control = {getattr(torch.ops.higher_order, name, None) for name in ("cond", "while_loop", "scan")}
     for node in graph_module.graph.nodes:
         if inside and _gradient_of(torch, node) != (-1, False):
@@ -155,7 +156,7 @@ def tracing(torch):
 
 
 def _detach_regions(torch, graph_module):
-    """Puts a detach behind every float that leaves a region without gradients."""
+    """Puts a detach after every float that leaves a region without gradients."""
     region = torch.ops.higher_order.wrap_with_set_grad_enabled
     for part in graph_module.modules():
         if not isinstance(part, torch.fx.GraphModule):

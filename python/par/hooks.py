@@ -7,7 +7,7 @@ import warnings
 
 
 def found(torch, module):
-    """Where hooks stand that change or see gradients: parameters and modules by their names."""
+    """Names of parameters and modules with hooks that change or see gradients."""
     places = [name for name, parameter in module.named_parameters()
               if parameter._backward_hooks or getattr(parameter, "_post_accumulate_grad_hooks", None)]
     places += [name or type(module).__name__ for name, part in module.named_modules()
@@ -23,7 +23,7 @@ def held(part):
 
 
 def put_back(kept):
-    """Those that forward added go, as those of transformers, which hangs them in the first call and notes that it
+    """Removes hooks that forward added, as those of transformers, which adds them in the first call and notes that it
     did."""
     for now, then in kept:
         now.clear()

@@ -28,7 +28,7 @@ def average_pool(dims):
 
 
 def _behind(size, kernel, stride, padding, ceil_mode):
-    """Zeros behind a dim, so that its windows are all whole. With ceil_mode the last one may hang over, but begins
+    """Padding after a dim, so that all its windows are complete. With ceil_mode the last one may hang over, but begins
     within the dim or the padding in front of it."""
     if not ceil_mode:
         return padding
@@ -45,15 +45,14 @@ def _each(numbers, dims):
 
 
 def resize(name):
-    """Where corners are aligned, ONNX's Resize by factors takes the sizes that they give before rounding, PyTorch those
-    behind."""
+    """With aligned corners, ONNX's Resize by factors uses the sizes before rounding, PyTorch those after it."""
     def translated(self, output_size, align_corners, scale_factors=None):
         from onnxscript import opset20 as op
 
         if align_corners and scale_factors is not None:
             dims = len(scale_factors)
             last = op.Cast(op.Shape(self, start=-dims), to=DOUBLE)
-            # As PyTorch: the product in double, the factor as it is written.
+            # As PyTorch: multiplied in double, the factor as it is written.
             output_size = op.Cast(op.Floor(op.Mul(last, op.Constant(value=_doubles(scale_factors)))), to=INT64)
             scale_factors = None
         return theirs(name)(self, output_size, align_corners, scale_factors)

@@ -33,7 +33,7 @@ def dynamic_dims(names, values, dynamic):
 
 
 def _said(name, value, said):
-    """What `dynamic` says of one input, as pairs of a dim and its symbol."""
+    """The part of `dynamic` for one input, as pairs of a dim and its symbol."""
     if said is None:
         return []
     if not isinstance(said, (list, tuple, dict)):

@@ -1,4 +1,4 @@
-"""Where Par's compiled parts are: the library that compiles, and the programs that run and verify."""
+"""Finds Par's compiled parts: the library that compiles, and the programs that run and verify."""
 import ctypes
 import os
 import pathlib

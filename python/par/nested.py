@@ -41,15 +41,15 @@ def leaves(torch, name, value):
 
 
 def is_known(torch, value, tensors):
-    """Whether torch.export takes `value` apart into these tensors and nothing else. Of dataclasses it knows those that
-    were registered with it."""
+    """Whether torch.export takes `value` apart into these tensors and nothing else. It knows only registered
+    dataclasses."""
     from torch.utils._pytree import tree_leaves
     leaves = tree_leaves(value)
     return len(leaves) == len(tensors) and all(leaf is tensor for leaf, tensor in zip(leaves, tensors))
 
 
 def left_out(torch, value):
-    """What forward returns and no file holds, such as a cache: names and types."""
+    """Results of forward that no file holds, such as a cache: names and types."""
     return [f"{name} ({type(item).__name__})" if name else type(item).__name__
             for name, item in leaves(torch, "", value)
             if not isinstance(item, torch.Tensor) and not is_constant(torch, item)]

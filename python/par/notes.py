@@ -1,5 +1,4 @@
-"""What a run of the module on its example found that the exporter's run, whose tensors have no values, cannot
-know."""
+"""Facts from a run of the module on its example that the exporter's run, whose tensors have no values, cannot know."""
 
 import sys
 
@@ -18,7 +17,7 @@ class Notes:
         self._next.clear()
 
     def next(self, place):
-        """Of this call at this place; None where the example's run had none."""
+        """The note of this call at this place; None if the example's run had none."""
         values, number = self._values.get(place, ()), self._next.get(place, 0)
         self._next[place] = number + 1
         return values[number] if number < len(values) else None
@@ -42,8 +41,8 @@ def is_traced(torch, values):
 
 
 def is_constant(torch, module, tensor, written=()):
-    """Whether a tensor of the exporter's run is made of the code's constants and of buffers alone. `written`:
-    the buffers that forward writes, which are none."""
+    """Whether a tensor of the exporter's run is made only of the code's constants and of buffers. `written`: the
+    buffers that forward writes, which do not count as constant."""
     from torch.fx.experimental import proxy_tensor
 
     mode = proxy_tensor.get_proxy_mode()
@@ -68,7 +67,7 @@ def is_constant(torch, module, tensor, written=()):
         if node.op == "placeholder" and node not in fixed:
             return False
         if torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()):
-            return False  # drawn anew in each step
+            return False  # drawn again in each step
         if node not in found:
             found.add(node)
             ahead += shared.get(node, [])

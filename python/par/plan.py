@@ -11,8 +11,8 @@ from .libraries import CompileOptions, compiler
 def complete_plan(model=None, plan=None, *, set=None):
     """The plan as Par reads it for `model`, as text: every key, and in a comment who said it.
 
-    What `par-compile MODEL PLAN --print-plan` prints. Arguments as of par.compile; without a model what depends on it
-    stays open. Raises par.Error.
+    The output of `par-compile MODEL PLAN --print-plan`. Arguments as of par.compile; without a model, settings that
+    depend on it stay open. Raises par.Error.
     """
     library = compiler()
     with compile_options(model, plan, set) as options:

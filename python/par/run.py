@@ -17,7 +17,7 @@ from .verify import from_text
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """What a run did.
+    """Result of a run.
 
     metrics: one dict a step (step, loss, lr, grad_norm, ms, tokens, ...) and one an evaluation (step, eval_loss,
     samples, left_out), in their order. text: the lines that par-run printed.
@@ -39,16 +39,16 @@ def run(bundle, *, data=None, text=None, steps=None, epochs=None, evaluate=False
 
     bundle: a Bundle or a folder. Runs the program par-run, whose flags these are (docs/plan.md 3.2):
     data: arrays named as the inputs that have the samples first, as a dict of numpy arrays or torch tensors (which a
-    temporary file hands over), as a .safetensors file, or a list of these, one behind the other; text: a file whose
-    bytes are tokens. steps or epochs: how long; evaluate: loss only, nothing is trained. weights: a dict of arrays, a
+    temporary file hands over), as a .safetensors file, or a list of these, in sequence; text: a file whose bytes are
+    tokens. steps or epochs: how long; evaluate: loss only, nothing is trained. weights: a dict of arrays, a
     .safetensors file, its index, a folder of these, a checkpoint, or a list; the default is the model that was
     compiled; init: fresh weights by train.init and the seed; resume: a checkpoint, or "auto": the newest of `save`.
     save, save_every, keep: folder of checkpoints, steps between two, how many stay. export: a .safetensors or .onnx
     file for the whole weights at the end. eval_data, eval_every: evaluate on that file every so many steps. order:
     "shuffled" or "sequential"; labels: "next" or "same" (of text); comm: "auto", "inproc" or "shm"; threads of a rank;
     timeout: seconds without a heartbeat; trace: a Perfetto file; metrics: a file that keeps the lines of Run.metrics,
-    behind those it has where the run resumes; set: {"lr": 1e-4}, also clip and seed. dry_run: load, verify, connect,
-    end. log_every: steps between two lines of progress; quiet: print none.
+    after its own ones if the run resumes; set: {"lr": 1e-4}, also clip and seed. dry_run: load, verify, connect, end.
+    log_every: steps between two lines of progress; quiet: print none.
 
     Raises par.Error: code 1 wrong data or weights, 2 options that contradict each other, 4 a rank died, 5 the loss is
     not finite. After Ctrl-C the ranks end their step, save where `save` says so, and KeyboardInterrupt goes on.
@@ -71,7 +71,7 @@ def run(bundle, *, data=None, text=None, steps=None, epochs=None, evaluate=False
 def predict(bundle, *, data=None, text=None, output=None, weights=None, init=False, comm=None, threads=None,
             timeout=None,
             quiet=True) -> str:
-    """What a bundle that was compiled without `train` predicts for `data`; returns the path of `output`.
+    """Predictions for `data` of a bundle that was compiled without `train`; returns the path of `output`.
 
     output: a .safetensors file to write: an array for each output of the model, rows in the order of the samples. The
     other arguments are those of par.run. Raises par.Error.

@@ -3,7 +3,7 @@
 import contextlib
 
 CACHE = "use_cache"
-EXTRAS = ("output_attentions", "output_hidden_states")  # results that nobody reads of the module itself
+EXTRAS = ("output_attentions", "output_hidden_states")  # unused results of the module itself
 
 
 @contextlib.contextmanager
@@ -34,7 +34,7 @@ def exportable(module):
 
 
 def _said(config, name):
-    """Whether it is set: as an own attribute, or behind a property of that name."""
+    """Whether it is set: as an own attribute, or as the private one of a property of that name."""
     return vars(config).get(name, vars(config).get("_" + name))
 
 

@@ -95,7 +95,7 @@ def lgamma(self):
     low = op.Less(self, half)
     x = op.Where(low, op.Sub(one, self), self)
     y = op.Add(x, like(op, SHIFT, self))
-    # Above it the product would overflow, and the series needs no shift.
+    # Above it the multiplication would overflow, and the series needs no shift.
     large = op.Greater(x, like(op, 100, self))
     y = op.Where(large, x, y)
     series = op.Add(

@@ -99,7 +99,7 @@ def std(self, dim=None, correction=None, keepdim=False):
 
 
 def atan2(self, other):
-    """Of 0 and a negative number pi, of -0 (whose inverse is negative) -pi; the exporter's is -pi for both."""
+    """atan2 of 0 and a negative number is pi, of -0 (whose inverse is negative) -pi; the exporter's is -pi for both."""
     from onnxscript import opset20 as op
 
     zero = like(op, 0, self)

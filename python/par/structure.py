@@ -9,12 +9,12 @@ import contextlib
 
 from .errors import Error
 
-ABSENT = ".absent"  # behind the model's name: the file that its weights would lie in
+ABSENT = ".absent"  # appended to the model's name: the file of its weights, which is absent
 KIND = "pkg.torch.export.graph_signature.InputSpec.kind"
 
 
 def check_weights(torch, module, wanted):
-    """What a file with weights cannot hold, and what neither kind of file can."""
+    """Refuses modules that a file with weights cannot hold, or neither kind of file."""
     for name, part in module.named_modules():
         for key, value in vars(part).items():
             if isinstance(value, torch.Tensor) and value.is_meta:
@@ -24,7 +24,7 @@ def check_weights(torch, module, wanted):
     lost = [name for name, value in _tensors(module) if value.is_meta]
     if lost and wanted:
         raise Error(f'"{lost[0]}" lies on the meta device and has no values to write', code=2,
-                    notes=["weights=False exports the structure alone; the weights come when it runs, from --weights "
+                    notes=["weights=False exports only the structure; the weights come when it runs, from --weights "
                            "or --init"])
 
 

@@ -1,4 +1,4 @@
-"""par.verify: proves a bundle from its files alone, as par-verify does."""
+"""par.verify: proves a bundle from only its files, as par-verify does."""
 import json
 import os
 import subprocess
@@ -25,7 +25,7 @@ def verify(bundle):
 
 
 def from_text(text, code):
-    """What a tool said on its standard error, as par.Error."""
+    """A tool's text on its standard error as a par.Error."""
     lines = text.strip().splitlines()
     first = next((i for i, line in enumerate(lines) if "error: " in line), None)
     if first is None:

@@ -205,7 +205,7 @@ MODELS = {
 
 
 def feed(kind, count):
-    """Of so many samples."""
+    """A batch of so many samples."""
     if kind == "boxes":
         return {"x": torch.randn(count, 3, 64, 64), "labels": torch.randn(count, 2)}
     if kind == "seen":

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What par.export does so that a module can be exported at all (docs/pytorch.md), and that it leaves PyTorch
-as it was; trained beside PyTorch by train_exports.py. With torch, onnx and onnxscript.
+"""Rewrites of par.export that make a module exportable (docs/pytorch.md), and that it leaves PyTorch as it was;
+train_exports.py trains them beside PyTorch. With torch, onnx and onnxscript.
 
     python3 python/tests/test_brought.py
 """
@@ -20,7 +20,7 @@ HAS_TORCH = all(importlib.util.find_spec(name) for name in ("torch", "onnx", "on
 
 
 def patched():
-    """What par.export replaces while it exports."""
+    """The functions that par.export replaces while it exports."""
     import torch
     import transformers.masking_utils
     from torch.onnx._internal.exporter._registration import ONNXRegistry
@@ -420,7 +420,7 @@ class Brought(unittest.TestCase):
         self.assertEqual(said,
                          ["forward draws from numpy.random: the file holds one draw for all steps; torch.rand and the "
                           "like "
-                                "are drawn anew in each"])
+                                "are drawn again in each"])
 
     def test_data_of_a_tensor(self):
         import torch

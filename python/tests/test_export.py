@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What par.export writes, refuses and warns of; with torch, onnx and onnxscript (without PyTorch: test_inputs.py).
+"""Files, refusals and warnings of par.export; with torch, onnx and onnxscript (without PyTorch: test_inputs.py).
 
     python3 python/tests/test_export.py
 """
@@ -317,7 +317,7 @@ class Exporter(unittest.TestCase):
         self.assertIs(inputs["tokens"], tokens)
 
     def test_smoothed_labels_are_classes(self):
-        """Of indices -1 is the last: the loss op alone says that par-run is to refuse it."""
+        """As an index -1 is the last class: only from the loss op does par-run know to refuse it."""
         import onnx
         import torch
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What par.export refuses before PyTorch is asked.
+"""Refusals of par.export before PyTorch is asked.
 
     python3 python/tests/test_inputs.py
 """

@@ -106,7 +106,8 @@ class Structure(Case):
         self.assertIs(module.head.weight, module.table.weight)
 
     def test_of_a_module_with_weights_and_of_empty_ones(self):
-        """What accelerate's init_empty_weights leaves: parameters without memory, buffers with their values."""
+        """A module as accelerate's init_empty_weights leaves it: parameters without memory, buffers with their
+        values."""
         module, empty = Net(), Net()
         for part in empty.modules():
             for name, parameter in part._parameters.items():
@@ -135,7 +136,7 @@ class Structure(Case):
             module = Net()
         error = self.refused(self.export, module)
         self.assertEqual(error.message, '"table.weight" lies on the meta device and has no values to write')
-        self.assertEqual(error.notes[0][:41], "weights=False exports the structure alone")
+        self.assertEqual(error.notes[0][:40], "weights=False exports only the structure")
         module.rates.reset_parameters = None
         self.assertEqual(self.refused(self.export, module, weights=False).message,
                          'the values of buffer "rates.rates" are lost: it lies on the meta device, and no checkpoint '

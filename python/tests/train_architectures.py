@@ -8,8 +8,8 @@ PyTorch from the same random weights on the same random data: the losses must be
 Needs torch, torchvision, transformers, onnx, onnxscript and safetensors. Sgd (some modules: adamw) at lr 0.01, and
 0.001 for nets with batch norm. Par's losses must lie within 1e-5 (relative above 1) of PyTorch's float64 run. Some nets
 with batch norm amplify rounding until float32 says little: there the bound is three times as far as PyTorch's own
-float32 run lies from float64, which is printed beside. Where two elements of a max pool's window differ by less than
-float32's rounding (vgg11_bn, step 4: 0.79162912 and 0.79162919), either may get the gradient, and what follows differs.
+float32 run lies from float64, which is printed beside. If two elements of a max pool's window differ by less than
+float32's rounding (vgg11_bn, step 4: 0.79162912 and 0.79162919), either may get the gradient, and later steps differ.
 Then Par must lie within the same bound of a float64 run whose first weights are moved by that rounding. Seeds are
 fixed.
 """

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What torch.onnx.export alone does not export and par.export brings through (docs/pytorch.md), as
-train_architectures.py has whole architectures: each is exported and trained ten steps in Par and in PyTorch.
+"""Modules that par.export exports and plain torch.onnx.export does not (docs/pytorch.md): each is exported and trained
+ten steps in Par and in PyTorch, as train_architectures.py does with whole architectures.
 
     python3 python/tests/train_exports.py --bin build/bin [--only branch,masked_scatter]
 """
@@ -69,7 +69,7 @@ def likelihood(distribution):
 
 
 def positive(function):
-    """Of numbers above 0 and, weighed, of all."""
+    """The function of positive numbers, weighed, and of all."""
     return reals(lambda a, b: (function(a.exp()) * b).mean() + function(a - 0.37).tanh().mean(), scale=1.3)
 
 

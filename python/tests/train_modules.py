@@ -59,7 +59,7 @@ def shifted(loss, early=False):
 
 
 def pooled(*layers, size=8):
-    """Layers over images with a linear classifier behind the mean."""
+    """Layers over images with a linear classifier after the mean."""
     return lambda: Made(lambda m, x, y: F.cross_entropy(m.head(m.body(x).flatten(2).mean(2)), y),
                         body=nn.Sequential(*(layer() if isinstance(layer, type(lambda: 0)) else layer
                                              for layer in layers)),
@@ -217,7 +217,7 @@ def padded_left():
 
 
 def padded_whole():
-    """A sample that begins with 1 is padding alone, which key_padding_mask makes -inf in every score."""
+    """A sample that begins with 1 is only padding, which key_padding_mask makes -inf in every score."""
     def forward(m, x, y):
         h = m.table(x)
         out, _ = m.attend(h, h, h, key_padding_mask=(x == 1) | (x[:, :1] == 1), need_weights=False)
@@ -227,7 +227,7 @@ def padded_whole():
 
 
 def without_gradient():
-    """What is made under no_grad, or detached, is a number."""
+    """A value made under no_grad, or detached, has no gradient."""
     def forward(m, x, y):
         h = m.map(x)
         with torch.no_grad():
@@ -238,7 +238,7 @@ def without_gradient():
 
 
 def bending():
-    """What has no derivative, at the places where it has none: `at` is 0 and has a gradient."""
+    """Functions at points without a derivative: `at` is 0 and has a gradient."""
     def forward(m, x, y):
         h = m.map(x)
         at = h - h.detach()

@@ -38,8 +38,8 @@ LEFT_OUT = re.compile("|".join((
     "fft|complex|polar|stft|sparse|jiterator|as_strided|resize_|resolve_|segment|scaled_mm|searchsorted|bucketize",
     "nonzero|masked_select|unique|item|tolist|histc|histogram|bincount|equal$|unsafe|^_|__r|native_|_batch_norm|"
     "special|gamma",
-    # Where several values go to one place, PyTorch gives each of them the gradient of the one that stays. A logit of
-    # which all is cut off, from above and from below, is.
+    # If several values go to one place, PyTorch gives each of them the gradient of the one that stays. It also
+    # gives one to a logit whose whole range is cut off, from above and from below.
     "max_unpool|logit$")))
 
 
@@ -86,7 +86,7 @@ def run(*command):
 
 
 def apart(module, loss, gradients, got, after):
-    """What of a step in Par is not PyTorch's."""
+    """Differences of a step in Par from PyTorch's."""
     size = max(1, sum(result.detach().abs().nan_to_num(0, 0, 0).sum().item() for _, result in module.results()))
     wrong = [] if abs(got - loss) <= 2e-5 * size else [f"loss {got}, PyTorch's {loss}"]
     for name, gradient in gradients.items():

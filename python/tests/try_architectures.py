@@ -37,7 +37,7 @@ CAUSES = ("trained", "wrong", "refused by torch", "refused by Par", "stopped", "
 
 
 def outcome(name, options, folder):
-    """What becomes of an architecture: its result, and what was said."""
+    """Tries an architecture: its result, and the messages."""
     import names
     import par
     import torch

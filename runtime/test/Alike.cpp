@@ -50,7 +50,8 @@ bool Breaker::choose(const std::function<bool(const Instruction &)> &wanted) {
   return true;
 }
 
-/// All sides of the chosen communication; else the instruction alone. Later ones of a block first.
+/// All sides of the chosen communication, or only the chosen instruction if it does not communicate. Later ones of a
+/// block first.
 std::vector<Breaker::Spot> Breaker::alike() const {
   const Instruction &chosen = bundle.programs[spot.role].blocks[spot.block].instructions[spot.n];
   if (chosen.op != Op::Coll && chosen.op != Op::Send && chosen.op != Op::Recv)

@@ -16,7 +16,7 @@ enum class Fault : uint8_t {
   FewerReduced,   ///< a collective takes fewer elements
   FewerMoved,     ///< a transfer or copy takes fewer elements
   ReduceTwice,    ///< a collective again, with a tag of its own
-  ReduceMore,     ///< a value is summed over a communicator that nobody asked for
+  ReduceMore,     ///< an extra sum of a value over a communicator
   OtherGroups,    ///< a collective on another communicator of groups as large
   MemberOrder,    ///< members of groups in another order
   TradePeers,     ///< two sends, or two receives, of a block trade their values

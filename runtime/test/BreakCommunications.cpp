@@ -96,7 +96,7 @@ bool Breaker::reduceMore() {
   return insert(spot, it);
 }
 
-/// Of as many members, with the ranks of the program in it.
+/// Chooses another communicator with as many members that holds the program's ranks.
 bool Breaker::otherGroups() {
   if (!choose(isCollective))
     return false;

@@ -17,7 +17,7 @@ bool Breaker::drop(const Wanted &wanted) {
   return true;
 }
 
-/// Of a run that communicates, all roles' of the same block's name leave it out.
+/// Drops a run. If it communicates, all roles drop the runs of the block of that name.
 bool Breaker::dropRun() {
   uint32_t role = only.value_or(uint32_t(random.below(bundle.programs.size())));
   Program &program = bundle.programs[role];

@@ -22,7 +22,7 @@ Tally par::toy::mutateMany(const Bundle &bundle, uint64_t count, uint64_t seed, 
   Tally tally;
   Random random(seed);
   std::vector<uint64_t> original = runSymbolically(bundle);
-  // What a bundle has none of (groups, depths) is given up after many tries.
+  // Kinds of which a bundle has no place (groups, depths) are given up after many tries.
   for (uint64_t tries = 0; tally.total < count && tries < 50 * count; ++tries) {
     auto kind = Mutation(tries % mutationKinds);
     uint32_t rank = uint32_t(random.below(bundle.manifest.ranks.size()));

@@ -38,7 +38,7 @@ bool Mutator::depth() {
   return true;
 }
 
-/// Where slots of a buffer may lie in its arena.
+/// Range of the arena in which slots of a buffer may be.
 static std::pair<uint64_t, uint64_t> roomOf(const Program &program, const Buffer &buffer) {
   if (buffer.space == Space::Host)
     return {0, program.arena.host};

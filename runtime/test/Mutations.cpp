@@ -122,7 +122,7 @@ static void listProgram(Manifest &manifest, uint32_t role) {
     }
 }
 
-/// A role that it has alone is its own already.
+/// A role of only this rank stays as it is.
 uint32_t par::toy::giveOwnProgram(Bundle &bundle, uint32_t rank) {
   uint32_t role = bundle.manifest.ranks[rank].role;
   size_t sharers = 0;

@@ -8,8 +8,8 @@
 
 namespace par::toy {
 
-/// What is done to a program. The first ones to a communication, from Slot on to the memory of any instruction,
-/// from Wait on to the order in which queues move, from Slots on to the runs of an entry: the schedule's table.
+/// Change to a program. The first ones apply to a communication, from Slot on to the memory of any instruction, from
+/// Wait on to the order in which queues move, from Slots on to the runs of an entry: the schedule's table.
 enum class Mutation : uint8_t {
   Drop,
   Duplicate,
@@ -62,13 +62,13 @@ struct Tally {
   /// Accepted, and the symbolic run of all ranks ends with the same values as the original: nothing was
   /// broken.
   std::map<std::string, uint64_t> equivalent;
-  /// Accepted, but computes something else: the verifier's fault. What was done to which rank.
+  /// Accepted, but computes something else: the verifier's fault. Each text tells the change and its rank.
   std::vector<std::string> escaped;
   uint64_t total = 0;
 };
 
-/// `count` mutations of random ranks, all kinds in turn. With a folder, each mutant is written there, with
-/// hashes made anew, and judged from its files; what the writer refuses counts as V1.
+/// `count` mutations of random ranks, all kinds in turn. With a folder, each mutant is written there, with new hashes,
+/// and judged from its files; a mutant that the writer refuses counts as V1.
 Tally mutateMany(const format::Bundle &bundle, uint64_t count, uint64_t seed, const std::string &folder = "");
 /// The table of a tally.
 std::string format(const Tally &tally);

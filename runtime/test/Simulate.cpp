@@ -160,7 +160,7 @@ Ran par::toy::simulate(const format::Bundle &bundle, const std::string &folder, 
                    std::make_shared<sim::World>(static_cast<uint32_t>(bundle.manifest.ranks.size()), options));
 }
 
-/// What a process of its own sends: digest, values, trouble.
+/// Result that a separate process sends: digest, values, trouble.
 static std::string packed(const Ran &ran) {
   std::string text;
   auto number = [&](uint64_t n) { text.append(reinterpret_cast<const char *>(&n), sizeof n); };

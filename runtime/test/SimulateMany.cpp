@@ -17,7 +17,7 @@ constexpr Mutation kinds[] = {Mutation::Wait,  Mutation::Depth, Mutation::Offset
 
 bool isRace(const Ran &ran) {
   return ran.trouble.find("error: race on") != std::string::npos ||
-         ran.trouble.find("error: ranks wait for one another") != std::string::npos;
+         ran.trouble.find("error: ranks wait for each other") != std::string::npos;
 }
 
 } // namespace

@@ -24,8 +24,8 @@ struct Judgement {
   uint64_t total = 0, simulated = 0;
 };
 
-/// `count` mutations of the memory and the queues of random ranks. What par-verify accepts is played on
-/// `sim`, and, with `both`, what V4 and V5 reject. `folder` is where the bundle's kernels lie.
+/// `count` mutations of the memory and the queues of random ranks. Mutants that par-verify accepts run on `sim`, and,
+/// with `both`, also those that V4 and V5 reject. `folder` holds the bundle's kernels.
 Judgement judgeMany(const format::Bundle &bundle, const std::string &folder, uint64_t count, uint64_t seed,
                     const sim::Options &options, bool both);
 /// The table of a judgement.

@@ -181,8 +181,8 @@ void Symbolic::put(Player &player, const Run &run, const Operand &operand, uint6
   memory.write(addressOf(*player.program, operand, run) + offset, content);
 }
 
-/// Reads all that is read, then writes a value of its own to each operand that is written. What is
-/// accumulated is a sum of names: its order does not count.
+/// Reads all read operands, then writes a new value to each written one. An accumulated value is a sum of names: its
+/// order does not count.
 void Symbolic::compute(Player &player, const Run &run, const Instruction &it, uint64_t what,
                        const std::vector<uint64_t> &bytes) {
   Hash inputs;
@@ -321,7 +321,7 @@ void Symbolic::take(Player &player, const Run &run, const Instruction &it) {
   for (const auto &[member, content] : given)
     all.add(hashOf(content));
   bool inPlace = it.operands.size() == 1;
-  if (given.size() == 1) // whatever the kind and the reduction, a rank alone keeps its value
+  if (given.size() == 1) // whatever the kind and the reduction, a single rank keeps its value
     return put(player, run, result, 0, given.begin()->second);
   switch (it.coll) {
   case CollKind::AllGather:

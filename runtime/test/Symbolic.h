@@ -7,8 +7,8 @@
 
 namespace par::toy {
 
-/// What each rank ends with after every entry has run twice, in order: a hash of its state and its outputs.
-/// Empty if ranks got stuck. The bundle must be well-formed (V1).
+/// Hash of each rank's state and outputs after every entry has run twice, in order. Empty if ranks got stuck. The
+/// bundle must be well-formed (V1).
 std::vector<uint64_t> runSymbolically(const format::Bundle &bundle);
 
 } // namespace par::toy

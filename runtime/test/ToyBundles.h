@@ -1,4 +1,4 @@
-// Small valid bundles, built by hand for tests. They use products, copies, fills and communication only: no kernel
+// Small valid bundles, built by hand for tests. They use matmuls, copies, fills and communication only: no kernel
 // library is needed to run them.
 #pragma once
 
@@ -19,7 +19,7 @@ public:
   uint32_t alias(std::string name, const std::string &of, std::vector<int64_t> shape, uint64_t offset);
   void comm(std::string name, std::string queue);
   void event(std::string name, format::Index index = format::Index::None, uint32_t depth = 1);
-  /// Row-major f32 product with dense operands; C [m,n] = alpha op(A) op(B) + beta C.
+  /// Row-major f32 matmul with dense operands; C [m,n] = alpha op(A) op(B) + beta C.
   void product(std::string name, int64_t m, int64_t n, int64_t k, bool transA, bool transB, double alpha, double beta);
 
   /// Blocks are filled by the calls below until the next block().
@@ -66,10 +66,9 @@ format::Bundle halves(uint32_t ranks = 2);
 /// One role, two ranks, one group of two all_reduces and a group that exchanges a value by send and receive.
 format::Bundle groups();
 
-/// What a compiler would emit for a stack of sharded layers: a role a stage, 1F1B, reductions over `tp`
-/// inside the blocks with shared scratch, sends and receives on their own queues, gradient buckets over `dp`
-/// as groups on their queue in the last backward. Ranks in the order stage, dp, tp. The kernels exist in name
-/// only.
+/// Programs as a compiler would emit them for a stack of sharded layers: a role a stage, 1F1B, reductions over `tp`
+/// inside the blocks with shared scratch, sends and receives on their own queues, gradient buckets over `dp` as groups
+/// on their queue in the last backward. Ranks in the order stage, dp, tp. The kernels exist in name only.
 struct Stack {
   uint32_t stages = 2, dp = 2, tp = 2, microbatches = 4, layers = 2;
   /// Everything on one queue, without events.

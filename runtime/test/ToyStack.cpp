@@ -157,7 +157,7 @@ void StackBuilder::backward(ProgramBuilder &b, uint32_t s, bool first, bool last
     b.copy("compute", 64, "t2", "gout");
     signal(b, "compute", "gout");
   } else {
-    b.fetch("compute", "gx", "t2"); // so that the last product is of use
+    b.fetch("compute", "gx", "t2"); // so that the last matmul is used
   }
   if (last)
     signal(b, queue("dp").c_str(), "reduced");

@@ -14,7 +14,7 @@ static int failWith(const std::string &sentence, int code) {
   return code;
 }
 
-/// What was asked for was printed.
+/// Ends after a requested text (help, version) was printed.
 static int endOutput() {
   if (auto status = par::format::flushOutput(); !status)
     return failWith("standard output: " + status.message(), par::core::exitError);

@@ -16,7 +16,7 @@ using namespace par::verify;
 
 static constexpr const char *usageText =
     "usage: par-verify BUNDLE [--rank R] [--json]\n"
-    "Proves a bundle's communication and memory from its files alone.\n"
+    "Proves a bundle's communication and memory; reads only its files.\n"
     "exit status: 0 proved, 3 counterexample, 1 not a bundle (or one that cannot be read), 2 wrong arguments\n";
 
 static int run(int argc, char **argv) {

@@ -86,7 +86,7 @@ TEST(Hardware, Errors) {
   }
   EXPECT_EQ(refused("link: 10", "link: 10\nranks: -1"), "x.yaml: ranks is -1, expected 0 to 2^40");
   EXPECT_EQ(refused("link: 10", "link: 10\nbetween: {link: 5, latency: 7}"),
-            "x.yaml: between says what hosts have between them, and ranks (of a host) is 0: all are on one");
+            "x.yaml: between is a link of hosts, but ranks (of a host) is 0: all ranks are on one host");
   EXPECT_EQ(refused("link: 10", "link: 10\nranks: 2\nbetween: {link: 0, latency: 7}"),
             "x.yaml: 6: between.link is 0, expected more than 0");
   EXPECT_EQ(refused("link: 10", "link: 10\nranks: 2\nbetween: {link: 5}"), "x.yaml: 6: missing required key 'latency'");

@@ -41,7 +41,7 @@ TEST_F(Costs, Product) {
   EXPECT_FALSE(cost.fusable);
 }
 
-// Two products over the scores, of which none is in memory.
+// Two matmuls over the scores, which are not in memory.
 TEST_F(Costs, Attention) {
   OpCost cost = costOf("%q: tensor<2x4x8x16xbf16>",
                        "%0, %l = par.attention %q, %q, %q scale 1.0 : (tensor<2x4x8x16xbf16>, tensor<2x4x8x16xbf16>, "

@@ -1,5 +1,5 @@
-// Traits, folders, costs and gradients of every op against what the interpreter makes of it. Each check is shown
-// something wrong, too, and must name it.
+// Traits, folders, costs and gradients of every op agree with the interpreter. Each check is also given a wrong op, and
+// must name it.
 #include "Facts/Analytic.h"
 #include "Facts/Cost.h"
 #include "Facts/Gradient.h"
@@ -51,7 +51,7 @@ TEST(OpFacts, ElementwiseIsByElement) {
     if (instance.op->hasTrait<OpTrait::Elementwise>())
       findings.note(instance, checkElementwise(instance, choose));
   findings.expectNone(namesOf([](RegisteredOperationName name) { return name.hasTrait<OpTrait::Elementwise>(); }));
-  // Of some instances at least: along a dim of one element they are by element.
+  // At least some instances: along a dim of one element they are elementwise.
   for (const char *op : {"par.cumulative", "par.softmax", "par.reverse"})
     EXPECT_GT(countNamed(op, [&](const Instance &instance) { return checkElementwise(instance, choose); }), 0u) << op;
 }
@@ -167,7 +167,7 @@ void forEachFlow(const Instance &instance, llvm::function_ref<void(ArrayRef<bool
   }
 }
 
-// Also of what it builds nothing for, and of each result by itself.
+// Also for operands without a gradient, and for each result by itself.
 TEST(OpFacts, GradientsAreDerivatives) {
   Findings findings;
   Chooser choose(Instances::seed, 0);
@@ -196,7 +196,7 @@ TEST(OpFacts, GradientsReadWhatTheyNeed) {
   for (const Instance &instance : instances().all)
     if (isa<DifferentiableOpInterface>(instance.op))
       forEachFlow(instance, [&](ArrayRef<bool> flowing) { findNeeds(instance, flowing, choose, read, matters); });
-  // The interpreter looks for the largest elements itself; kernels know them by what the op gave.
+  // The interpreter finds the largest elements itself; kernels find them by the op's result.
   matters.insert("par.max_pool result 0");
   for (StringRef name : read.keys())
     EXPECT_TRUE(matters.contains(name)) << name.str() << " is kept for the gradient, which does not depend on it";

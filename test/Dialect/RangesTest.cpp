@@ -1,4 +1,4 @@
-// What integers values may hold, by all that makes them.
+// Ranges of integers, by the ops that make them.
 #include "par/Dialect/Ranges.h"
 
 #include "mlir/Parser/Parser.h"
@@ -10,7 +10,8 @@ using namespace par;
 
 namespace {
 
-/// Of %y, a tensor of this type that the body makes of %x: tensor<4xi64>, %b: tensor<4xi1> and %f: tensor<4xf32>.
+/// The range of %y, a tensor of this type that the body computes from %x: tensor<4xi64>, %b: tensor<4xi1> and %f:
+/// tensor<4xf32>.
 std::pair<int64_t, int64_t> rangeOfY(const std::string &type, const std::string &body) {
   MLIRContext context;
   DialectRegistry registry;
@@ -70,7 +71,7 @@ TEST(Ranges, ClampedByComparisons) {
 }
 
 TEST(Ranges, PositionsOfAMask) {
-  // As RoBERTa counts them: what is masked has position 1.
+  // RoBERTa's positions: a masked token has position 1.
   EXPECT_EQ(rangeOfY("tensor<4xi64>", R"(
     %m = par.convert %b : tensor<4xi1> to tensor<4xi64>
     %c = par.cumulative sum %m dim 0 : tensor<4xi64>

@@ -1,4 +1,4 @@
-// What every op of the dialect must have: no op can be added without its concerns and its tests.
+// Every op of the dialect has all concerns: no op can be added without them and their tests.
 #include "par/Dialect/Attach.h"
 #include "par/Dialect/Interfaces/Cost.h"
 #include "par/Dialect/Interfaces/Decomposable.h"
@@ -68,8 +68,8 @@ TEST_F(Registry, EveryOpHasARoundTrip) {
         << op.getStringRef().str() << " is in no CHECK line of test/Dialect/*-round-trip.mlir";
 }
 
-// An op with a rule is a tensor op: it is interpreted, it costs something unless it only marks a value, and
-// code is made of it or of what it decomposes into.
+// An op with a rule is a tensor op: it is interpreted, has a cost unless it only marks a value, and is lowered or
+// decomposed.
 TEST_F(Registry, EveryTensorOpHasItsConcerns) {
   constexpr StringRef markers[] = {"par.constrain", "par.collect", "par.cotangent", "par.gradient"};
   for (RegisteredOperationName op : ops) {
@@ -96,7 +96,7 @@ struct LoopCost : CostOpInterface::ExternalModel<LoopCost, LoopOp> {
 };
 } // namespace
 
-// Of two models MLIR keeps the first and drops the second; the same one may come again with another registry.
+// With two models MLIR keeps the first and drops the second; the same one may come again with another registry.
 TEST_F(Registry, ASecondModelEndsTheProcess) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_DEATH((attachOnce<SgdOp, FreeSgd>(context)),

@@ -1,6 +1,5 @@
-// The sharding rule of every op against what the interpreter makes of it: what is said to be linear is, and what an op
-// computes of shards, or of slices in time, makes the whole in the way that its rule says. Each check is shown a wrong
-// rule, too, and must name it.
+// The sharding rule of every op agrees with the interpreter: linear operands are linear, and results of shards, or of
+// slices in time, make up the whole as the rule says. Each check is also given a wrong rule, and must name it.
 #include "Facts/InTime.h"
 #include "Facts/Linear.h"
 
@@ -75,7 +74,7 @@ TEST(RuleFacts, SlicesInTimeMakeTheWhole) {
   findings.expectNone(instances().tensorOps());
 }
 
-// What is taken apart before it is cut can be.
+// A factor that needs decomposition before it is sharded can be decomposed.
 TEST(RuleFacts, WhatIsExpandedDecomposes) {
   Findings findings;
   for (const Instance &instance : instances().all) {
@@ -106,7 +105,7 @@ faulty(StringRef op, llvm::function_ref<void(ShardingRule &)> change,
   return names;
 }
 
-// A sum of the parts' functions is not the function of the sum: what `softsign` once said passed every other test.
+// A sum of the parts' functions is not the function of the sum: this claim of `softsign` passed every other test.
 TEST(RuleFacts, NamesWhatIsNotLinear) {
   Chooser choose(Instances::seed, 0);
   const std::pair<const char *, SmallVector<unsigned>> wrong[] = {

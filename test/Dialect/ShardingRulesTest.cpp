@@ -1,4 +1,4 @@
-// The sharding rule of each op as text, which reads back, and what is wrong in a text that does not.
+// The sharding rule of each op as text, which parses again, and errors of a wrong text.
 #include "par/Dialect/Interfaces/ShardingRule.h"
 
 #include "mlir/Parser/Parser.h"
@@ -75,7 +75,7 @@ TEST_F(ShardingRules, Elementwise) {
             "([a, b], [a, b]) -> ([a, b]) {a=4, b=6} linear=[[0]]");
 }
 
-// What is cut along a dim that the op takes parts of, or that does not line up, is whole.
+// A dim that the op slices, or that does not line up, is not sharded.
 TEST_F(ShardingRules, Shape) {
   EXPECT_EQ(ruleOf("", "%0 = par.constant dense<1.0> : tensor<4x6xf32>"), "() -> ([a, b]) {a=4, b=6} linear=[]");
   EXPECT_EQ(ruleOf("", "%0 = par.constant dense<[1, 2]> : tensor<2xi64>"), "() -> ([a]) {a=2} whole={a} linear=[]");

@@ -1,4 +1,4 @@
-// The end of a collective that runs beside compute: printed and parsed, and what its verifier refuses.
+// The end of an asynchronous collective: printed and parsed, and its verifier's errors.
 // RUN: par-opt %s --split-input-file --verify-diagnostics | FileCheck %s
 
 par.stage @s0 <"dp"=2> ranks [0, 1]

@@ -1,4 +1,4 @@
-// What loops, runs and fragments refuse.
+// Errors of the verifiers of loops, runs and fragments.
 // RUN: par-opt %s --split-input-file --verify-diagnostics
 
 par.stage @s0 <> ranks [0]

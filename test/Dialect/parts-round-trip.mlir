@@ -1,4 +1,4 @@
-// What goes to a stage of another mesh in parts, and what comes from one: printed and parsed, and what their verifiers refuse.
+// Sends and receives of parts between stages of different meshes: printed and parsed, and their verifiers' errors.
 // RUN: par-opt %s --split-input-file --verify-diagnostics | FileCheck %s
 
 par.stage @s0 <"dp"=2> ranks [0, 1]

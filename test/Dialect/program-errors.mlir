@@ -1,4 +1,4 @@
-// What the verifiers of programs refuse.
+// Errors of the verifiers of programs.
 // RUN: par-opt %s --split-input-file --verify-diagnostics
 
 par.stage @s0 <> ranks [0]

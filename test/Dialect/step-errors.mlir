@@ -1,4 +1,4 @@
-// What the verifiers of tables, steps and fragments refuse.
+// Errors of the verifiers of tables, steps and fragments.
 // RUN: par-opt %s --split-input-file --verify-diagnostics
 
 // expected-error @below {{lists 1 ranks, its mesh has 2}}
@@ -21,7 +21,7 @@ par.variable @w parameter : tensor<2x4xf32> sharding <[{}]>
 
 // -----
 
-// expected-error @below {{lies at '!par.dist<tensor<3xf32>, @s0, ?>', expected a !par.dist of 'tensor<4xf32>'}}
+// expected-error @below {{is at '!par.dist<tensor<3xf32>, @s0, ?>', expected a !par.dist of 'tensor<4xf32>'}}
 par.variable @w parameter : tensor<4xf32> at [!par.dist<tensor<3xf32>, @s0, ?>]
 
 // -----
@@ -204,7 +204,7 @@ par.fragment @g(%x: tensor<4xf32>) -> tensor<8xf32> attributes {stage = @s0, kin
 // -----
 
 par.step @f(%x: tensor<4xf32>) -> tensor<4xf32> {
-  // expected-error @below {{stands in no fragment or program of a known stage}}
+  // expected-error @below {{is in no fragment or program of a known stage}}
   %0 = par.all_reduce sum %x over ["dp"] : (tensor<4xf32>) -> tensor<4xf32>
   par.return %0 : tensor<4xf32>
 }

@@ -1,4 +1,4 @@
-// What folds away: identities, splats under movement, reshapes of reshapes.
+// Canonicalization folds identities, splats under layout ops, reshapes of reshapes.
 // RUN: par-opt %s --canonicalize | FileCheck %s
 
 // CHECK-LABEL: par.step @identities(%arg0: tensor<4x8xf32>)

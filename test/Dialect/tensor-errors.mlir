@@ -1,4 +1,4 @@
-// What the verifiers of tensor ops and attributes refuse.
+// Errors of the verifiers of tensor ops and attributes.
 // RUN: par-opt %s --split-input-file --verify-diagnostics
 
 // expected-error @below {{mesh axis "dp" has size 0, expected at least 1}}

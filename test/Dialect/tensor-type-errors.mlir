@@ -1,4 +1,4 @@
-// What tensor ops refuse while their result types are inferred.
+// Errors of tensor ops in the inference of their result types.
 // RUN: par-opt %s --split-input-file --verify-diagnostics
 
 par.step @f(%x: tensor<4x8xf32>, %i: tensor<3xi64>) -> tensor<9x8xf32> {

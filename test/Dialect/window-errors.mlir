@@ -1,4 +1,4 @@
-// What the verifiers of windows refuse.
+// Errors of the verifiers of windows.
 // RUN: par-opt %s --split-input-file --verify-diagnostics
 
 par.step @f(%x: tensor<2x4x8xf32>, %w: tensor<6x4x3xf32>) {

@@ -1,6 +1,5 @@
-// Steps that train through one op, along one of whose dims the batch lies: cut into microbatches, the batch
-// over ranks, their gradients are sums in the loop, which are declared unreduced and reduced behind it. They
-// equal one device.
+// Steps that train through one op with the batch along one of its dims, sliced into microbatches and sharded over
+// ranks: gradients are sums in the loop, declared unreduced and reduced after it. They equal one device.
 #include "ShardedCase.h"
 
 #include "par/Dialect/Interfaces/ShardingRule.h"
@@ -16,7 +15,7 @@ namespace {
 
 constexpr unsigned batchedSeed = 41;
 
-/// The dim of a tensor that is cut by a factor alone, or -1.
+/// The dim of a tensor that consists only of this factor, or -1.
 int64_t dimOf(ArrayRef<DimFactors> dims, unsigned factor) {
   for (auto [dim, factors] : llvm::enumerate(dims))
     if (factors.size() == 1 && factors.front() == factor)
@@ -68,11 +67,11 @@ public:
     });
   }
 
-  bool isUnreduced = false; ///< a gradient is a sum of parts that is reduced behind the loop
+  bool isUnreduced = false; ///< a gradient is a sum of parts that is reduced after the loop
   std::string text;
 
 private:
-  /// Parses the op alone for its rule.
+  /// Parses only the op, for its rule.
   void findBatch() {
     std::string arguments;
     for (auto [i, input] : llvm::enumerate(made.inputs))

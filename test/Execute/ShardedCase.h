@@ -1,4 +1,4 @@
-// What tests of sharded steps share: meshes, random shardings, and how outcomes are compared.
+// Shared code of tests of sharded steps: meshes, random shardings, comparison of outcomes.
 #pragma once
 
 #include "../Phases/Train/OneOp.h"
@@ -57,8 +57,7 @@ inline ShardingAttr drawSharding(mlir::MLIRContext *context, llvm::ArrayRef<int6
   return sharding.withUnreduced(unreduced);
 }
 
-/// Puts the stage of a mesh into the module, and constraints on most of what the step @eval takes and
-/// computes.
+/// Puts the stage of a mesh into the module, and constraints on most arguments and results of the step @eval's ops.
 inline void constrainStep(mlir::ModuleOp module, MeshAttr mesh, Chooser &choose) {
   auto step = module.lookupSymbol<StepOp>("eval");
   mlir::OpBuilder builder(module.getContext());
@@ -78,7 +77,7 @@ inline void constrainStep(mlir::ModuleOp module, MeshAttr mesh, Chooser &choose)
   }
 }
 
-/// Makes a step that trains the only one: w - gradient is what it writes.
+/// Adds a step that trains the only parameter: it writes w - gradient.
 inline void differentiateStep(Session &session, mlir::ModuleOp module) {
   session.run(module, [](mlir::OpPassManager &manager) {
     manager.addPass(createDifferentiatePass());

@@ -1,7 +1,6 @@
-// Every op of the dialect on random shardings computes what one device computes. Shapes, attributes, element
-// types and shardings of operands and results are drawn; all that Propagate and Partition do with an op
-// follows from its rule. PAR_SHARDINGS=N draws N shardings of each kind of case on each mesh instead of a few
-// (check-all-shardings.test).
+// Every op of the dialect on random shardings computes the same as on one device. Shapes, attributes, element types and
+// shardings of operands and results are drawn; Propagate and Partition treat an op only by its rule. PAR_SHARDINGS=N
+// draws N shardings of each kind of case on each mesh instead of a few (check-all-shardings.test).
 #include "ShardedCase.h"
 
 #include "par/Dialect/Interfaces/ShardingRule.h"
@@ -84,7 +83,7 @@ public:
 
 using Action = llvm::function_ref<void(ShardedOp &)>;
 
-/// What goes wrong with one draw of a case; empty: nothing.
+/// The failure of one draw of a case; empty: none.
 std::string findFault(ShardedOp &sharded, const char *step, Action derive, Action distribute) {
   std::string text = sharded.made.text;
   std::string fault = test::findFault([&](const ::testing::TestPartResultArray &faults) {
@@ -167,7 +166,7 @@ TEST(ShardedOpsCoverage, IsComplete) {
   };
   see(allCases(), false);
   see(differentiableCases(), true);
-  // Marks of Train, which Split takes away; what Partition makes of the last, sparse.test runs.
+  // Marks of Train, which Split removes; sparse.test runs the last one after Partition.
   seen.insert("par.cotangent");
   seen.insert("par.collect");
   seen.insert("par.gradient");

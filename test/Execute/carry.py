@@ -15,8 +15,8 @@ from encode import encode
 from runs import Claims, largest, read_safetensors, write_safetensors
 
 SAMPLES, CALLS, WIDTH, STATE = 4, 5, 6, 8
-# `u` is handed on and read by nothing that is returned; `n` is the same for all samples; `s` is made before the second
-# module, which reads what it was.
+# `u` is carried and used by no returned value; `n` is the same for all samples; `s` is computed before the second
+# module, which reads its old value.
 MODEL = """
 input x f32[4,6]
 input s f32[4,8]
@@ -58,7 +58,7 @@ def draw(source, count):
 
 
 def expected(x, w, r):
-    """y of every call, one behind the other."""
+    """y of every call, concatenated."""
     state, found = [[0.0] * STATE for _ in range(SAMPLES)], []
     for call in range(CALLS):
         rows = [x[(call * SAMPLES + b) * WIDTH:][:WIDTH] for b in range(SAMPLES)]

@@ -146,7 +146,7 @@ class Trial:
         self.claims.hold("pp2dp2 in bf16: losses to one rank's in bf16", distance, 1e-3)
 
     def check_draws(self):
-        """What is held against each other above is not trivially equal."""
+        """The results compared above are not trivially equal."""
         one = self.train()
         self.claims.hold("nothing dropped: losses to one rank's", self.apart(one, self.train(model=self.plain)), 1e-2,
                          least=True)
@@ -155,7 +155,7 @@ class Trial:
         self.claims.equal("evaluation drops nothing", self.evaluate(self.model), self.evaluate(self.plain))
 
     def check_shared(self):
-        """Layers that differ in what they draw alone run the same code of a GPU, where kernels compute their keys
+        """Layers that differ only in their random numbers run the same code on a GPU, where kernels compute their keys
         themselves."""
         count = []
         for layers in (4, 6):

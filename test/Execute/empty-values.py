@@ -33,7 +33,7 @@ init dim i64[1] = {dim}
 node s Slice h,at,at,dim -> e
 node t Tanh e -> t
 """
-# Of `h` and of `t`, a part of it without elements along `dim`, each makes `y`, which is equal to `h`.
+# Each computes `y`, which equals `h`, from `h` and from `t`, a slice of it without elements along `dim`.
 USES = {
     "before": "node c Concat t,h -> y axis={dim}",
     "after": "node c Concat h,t,e -> y axis={dim}",

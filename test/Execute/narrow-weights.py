@@ -77,7 +77,7 @@ class Trial:
         self.data = runs.work / "data.safetensors"
 
     def train(self, kind, plan, *more):
-        """Losses, and the file of the save behind the last step."""
+        """Losses, and the file of the save after the last step."""
         plan = plan if "batch" in plan else plan + f"batch: {BATCH}\n"
         plan = plan if "train" in plan else plan + ADAM
         bundle, folder = self.runs.compile(self.work / f"{kind}.onnx", plan), self.work / "saves"

@@ -52,7 +52,7 @@ class Graph:
         return self.constant(kind, [1], [value])
 
     def step(self, x, rows, kind, size):
-        """One op behind x: its name, its rows, what they are of; x where the op drawn does not fit."""
+        """One op after x: its name, its rows, and their source; x if the drawn op does not fit."""
         draw = self.draw
         step = draw.choice([self.cut, self.reverse, self.join, self.lead, self.replace, self.calculate, self.calculate,
                             self.cast,
@@ -97,7 +97,7 @@ class Graph:
         return placed, [[new if v == old else v for v in row] for row in rows], kind
 
     def calculate(self, x, rows, kind, size):
-        """What leaves some numbers in a table and takes others out."""
+        """An op that leaves some numbers in a table and takes others out."""
         if kind == "u8":
             return None
         number, by = self.number(kind, size), self.draw.randint(1, size + 2)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Small random models under random plans: every pass must leave what a step computes.
+"""Small random models under random plans: every pass must keep a step's results.
 
     random-plans.py [--count N] [--seed S] [--chunks | --meshes] [--par-opt PATH] [--keep FOLDER]
 
-Each case is a model as IR (embedding, products, norms, attention, gathers, a loss), a plan as passes and their
+Each case is a model as IR (embedding, matmuls, norms, attention, gathers, a loss), a plan as passes and their
 options (stages, mesh, shardings, microbatches, optimizer, clipping, schedule), and one run of par-opt
 --par-check-phases, which interprets the module before and after every pass on all ranks. A case that fails is
 printed with its seed and kept in FOLDER. The last line counts cases; the exit status is 1 if one failed.
@@ -295,7 +295,7 @@ class Case:
 
     @staticmethod
     def rules(choose, variables, axes):
-        """What is said of parameters' priorities, gradients and states, as options of the pass."""
+        """Priorities of parameters, and rules for gradients and states, as options of the pass."""
         said = {"priorities": [], "gradient-rules": [], "state-rules": []}
         for name, shape in variables if axes and choose.random() < 0.5 else []:
             axis, size = choose.choice(axes)

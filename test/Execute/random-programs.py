@@ -6,15 +6,15 @@
 Each case is a model in ONNX (one or several inputs, an encoder and a decoder that reads it, tables of every size,
 experts, constants, outputs that are inputs, parameters, constants or numbers), a plan (mesh, shardings, cuts,
 microbatches, schedule, recompute, optimizer; or none of training), and data. The bundle of the plan and that of one
-rank are run: losses and weights, or what they predict, are the same. With --phases the interpreter holds every phase of
-the plan against the one before instead (par-compile --check-phases). With --carry models predict, and hand a state on
-from call to call, which the plan carries; one rank gives what it gives where each call's state is taken out and fed to
-the next. With --behind schedules are asynchronous, and one rank takes each gradient at the weights of as many updates
-ago as the schedule says. With --meshes stages have meshes of their own, or replicas that take microbatches in turn.
-With --mixed each seed is of one of these kinds, and plans spread parameters (zero) and cut collectives in chunks, too.
-A plan or model that the compiler refuses with a located sentence is counted, not failed; a crash, a hang, exit 70, a
-difference and a failure of par-run are. A case that fails is printed with its seed and what was said, and kept in
-FOLDER. The last line counts; exit status 1 if one failed. Python's standard library only.
+rank are run: losses and weights, or predictions, are the same. With --phases the interpreter compares every phase of
+the plan with the one before instead (par-compile --check-phases). With --carry models predict, and a plan carries a
+state from call to call; on one rank each call's state is an output that is fed to the next call. With --behind
+schedules are asynchronous, and one rank takes each gradient at weights of the schedule's staleness. With --meshes
+stages have meshes of their own, or replicas that take microbatches in turn. With --mixed each seed is of one of these
+kinds, and plans shard parameters (zero) and decompose collectives into chunks, too. A plan or model that the compiler
+refuses with a located message is counted, not failed; a crash, a hang, exit 70, a difference and a failure of par-run
+are failures. A case that fails is printed with its seed and the output, and kept in FOLDER. The last line counts; exit
+status 1 if one failed. Python's standard library only.
 """
 import argparse
 import math
@@ -141,7 +141,7 @@ class Case:
         return lines
 
     def behind(self, stages):
-        """How many updates each of so many stages is behind."""
+        """Staleness of each of so many stages, in updates."""
         if self.schedule == "pipedream-2bw":
             return [1] * stages
         return [stages - 1 - (stage if self.schedule == "pipedream" else 0) for stage in range(stages)]
@@ -206,7 +206,7 @@ class Case:
         self.arrays, self.calls = arrays, rows // self.graph.batch
 
     def arrays_of(self, call):
-        """The data of one call alone."""
+        """The data of one call."""
         arrays, graph = {}, self.graph
         for name, (shape, numbers) in self.arrays.items():
             each = len(numbers) // shape[0] * graph.batch if graph.inputs[name][4] else len(numbers)
@@ -216,7 +216,7 @@ class Case:
 
 
 class Difference(Exception):
-    """What one rank computes and what the plan's ranks do are not the same."""
+    """Results of one rank and of the plan's ranks differ."""
 
 
 def farthest(losses, others):
@@ -290,9 +290,9 @@ class Play:
             near(losses, found, 2e-5)
             apart(last, part, 5e-5, "weights")
         except Difference:
-            # Delay lets some models grow or swing, and roundings with them: ten times what the last bits of the weights
-            # make, by the largest of three draws (of one model, whose loss grew from 6 to 3,200, eight draws lay 20
-            # times apart).
+            # Staleness lets some models grow or oscillate, and roundings with them: ten times the effect of the last
+            # bits of the weights, by the largest of three draws (of one model, whose loss grew from 6 to 3,200, eight
+            # draws lay 20 times apart).
             draws = [self.delayed(case, one, stages, nudged(first, seed)) for seed in range(3)]
             near(losses, found, max(2e-5, *(10 * farthest(losses, others) for others, _ in draws)))
             apart(last, part, 5e-5, "weights", [moved for _, moved in draws])
@@ -333,7 +333,7 @@ class Play:
             calls.append(found)
         for name, (_, numbers) in carried.items():
             each = [number for found in calls for number in found[name][1]]
-            # What no input reaches is there once.
+            # A value that depends on no input exists once.
             whole = each if len(each) == len(numbers) else each[:len(numbers)]
             apart({name: ([], whole)}, {name: ([], numbers)}, 5e-5, "fed by hand,")
 

@@ -240,7 +240,7 @@ class Graph:
         ]
 
     def carried_outputs(self):
-        """What a call hands to the next, and as which input of it."""
+        """Values that a call passes to the next, and the names of its inputs for them."""
         one = self.constant("f32", [], [1])
         return {self.emit("Tanh", self.hidden): "state", self.emit("Add", "place", one): "place"}
 

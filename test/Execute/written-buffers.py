@@ -1,5 +1,5 @@
 """Trains a model whose forward writes buffers, on several plans, against Python's own arithmetic: a moving mean that
-both stages read, a count, and a vector that is made of a weight alone and read by nothing.
+both stages read, a count, and a vector that depends only on a weight and is unused.
 
     written-buffers.py FOLDER       writes the model, its data and its plans there
 """
@@ -66,8 +66,8 @@ PLANS = {
     "zero3": "mesh: {dp: 2}\nzero: {level: 3, min_size: 1}\n",
     "recompute": "batch: {microbatches: 2}\nrecompute: full\n",
 }
-# Names of plans that compute in 16 bits, and what their numbers are off by at most; under the second one the first
-# step's gradients overflow, which PyTorch sees when forward has written its buffers.
+# Names of plans that compute in 16 bits, and the maximum error of their numbers; under the second one the first step's
+# gradients overflow, which PyTorch sees when forward has written its buffers.
 NARROW = {
     "bf16-dp2-m2": ("precision: bf16\nmesh: {dp: 2}\nbatch: {microbatches: 2}\n", 1e-3, ()),
     "fp16-overflow": ("precision: {compute: fp16, loss_scale: {initial: 1048576}}\n", 1e-3, (1,)),

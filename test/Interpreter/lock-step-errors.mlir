@@ -10,7 +10,7 @@ par.fragment @f(%x: tensor<2xf32>) -> tensor<f32> attributes {stage = @s0, kind 
 }
 par.step @e() -> !par.dist<tensor<f32>, @s0, [], unreduced={"tp"}> attributes {outputs = ["y"]} {
   %x = par.read @x : !par.dist<tensor<3xf32>, @s0, [{"tp"}]>
-  // expected-error@+1 {{padding has reached what rank 1 of the stage holds of 'tensor<f32>'}}
+  // expected-error@+1 {{padding has reached the shard of rank 1 of the stage, of 'tensor<f32>'}}
   %0 = par.run @f(%x) : (!par.dist<tensor<3xf32>, @s0, [{"tp"}]>) -> !par.dist<tensor<f32>, @s0, [], unreduced={"tp"}>
   par.return %0 : !par.dist<tensor<f32>, @s0, [], unreduced={"tp"}>
 }
@@ -27,7 +27,7 @@ par.fragment @f(%x: tensor<2xi64>) -> tensor<i64> attributes {stage = @s0, kind 
 }
 par.step @e() -> !par.dist<tensor<i64>, @s0, []> attributes {outputs = ["y"]} {
   %x = par.read @x : !par.dist<tensor<3xi64>, @s0, [{"tp"}]>
-  // expected-error@+1 {{padding has reached what rank 1 of the stage holds of 'tensor<i64>'}}
+  // expected-error@+1 {{padding has reached the shard of rank 1 of the stage, of 'tensor<i64>'}}
   %0 = par.run @f(%x) : (!par.dist<tensor<3xi64>, @s0, [{"tp"}]>) -> !par.dist<tensor<i64>, @s0, []>
   par.return %0 : !par.dist<tensor<i64>, @s0, []>
 }

@@ -160,7 +160,7 @@ par.program @p0 on @s0 ranks [0] {
     // expected-note@+1 {{loaded here}}
     %1 = par.load @a : tensor<4xf32>
     par.store %0 to @c : tensor<4xf32>
-    // expected-error@+1 {{uses what stood in @a, but its bytes now hold @c}}
+    // expected-error@+1 {{uses the value of @a, but its bytes now hold @c}}
     %2 = par.negate %1 : tensor<4xf32>
   }
   par.entry @e runs [@b] microbatches [0]
@@ -177,7 +177,7 @@ par.program @p0 on @s0 ranks [0] {
     // expected-note@+1 {{loaded here}}
     %1 = par.load @a : tensor<4xf32>
     par.store %0 to @a : tensor<4xf32>
-    // expected-error@+1 {{uses what stood in @a, but its bytes now hold a later value}}
+    // expected-error@+1 {{uses the value of @a, but its bytes now hold a later value}}
     %2 = par.negate %1 : tensor<4xf32>
   }
   par.entry @e runs [@b] microbatches [0]
@@ -187,7 +187,7 @@ par.program @p0 on @s0 ranks [0] {
 
 par.stage @s0 <> ranks [0]
 par.program @p0 on @s0 ranks [0] {
-  // expected-error@+1 {{does not say of what it is a shard}}
+  // expected-error@+1 {{does not name the value that it is a shard of}}
   par.buffer @a state of "a" : tensor<f32>
   par.entry @e runs [] microbatches []
 }

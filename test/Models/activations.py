@@ -42,7 +42,7 @@ def explained(runs, work, text):
 
 
 def column(runs, work, text):
-    """What the summary's column says, to its three digits."""
+    """The summary's column, to its three digits."""
     file = work / "plan.yaml"
     file.write_text(text)
     said = runs.run(runs.binaries / "par-compile", HERE / "gpt2/model.onnx", file, "-o", work / "no.par", "--check")

@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
-"""Asynchronous schedules against one rank whose gradients are taken at weights of some updates ago, a line a claim.
+"""Asynchronous schedules against one rank whose gradients are taken at stale weights, a line a claim.
 
     asynchronous.py --bin build/bin MODEL DATA [--batch 8] [--steps 48] [--stages 2,4] [--dim seq=16] [--rate 0.05]
                     [--train '{loss: mse}']
 
-What pipedream and pipedream-2bw mean is defined on one device: the gradient of batch k is that of stage s's parameters
-as they were d_s updates before the newest, but never before the last flush, and it changes the newest ones. This script
-does that itself, with a bundle of one rank that makes one step of sgd with lr 1 (so that what it takes away is the
-gradient), and weights that it mixes for every batch. Masks of dropout are those of the step without delay, and moving
-statistics those that the batch before left. Held against that:
+pipedream and pipedream-2bw are defined on one device: the gradient of batch k is taken at stage s's parameters as they
+were d_s updates before the newest, but never before the last flush, and it updates the newest ones. This script does
+that itself, with a bundle of one rank that makes one step of sgd with lr 1 (the difference of weights is then the
+gradient), and weights that it mixes for every batch. Masks of dropout are those of the step without staleness, and
+moving statistics those after the batch before. Compared with that:
   losses  of every batch, within 1e-5, relative above 1: both compute in float32, and add in other orders (batch norms
-          amplify what that makes: see `hold`); a model in float64 within 1e-9
+          amplify the differences: see `hold`); a model in float64 within 1e-9
   proof   par-verify accepts the bundle
   resumed a job that is saved and goes on at a flush gives the bits of one that was not interrupted
-  moving  statistics (of batch norms) behind the last of them are those of that rank, within the same bound
+  moving  statistics (of batch norms) after the last batch are those of that rank, within the same bound
   dp2     the same stages, each with two replicas, within 1e-5 too
   slots   the older versions that a rank keeps are as many as the schedule says: p-1-s, with vertical sync p-1, of 2bw
           one
@@ -38,7 +38,7 @@ def plan(args, mesh, schedule=None, rate=0.0, microbatches=1, more=""):
 
 
 class Save:
-    """A save of one rank, whose arrays are given. Of the first format, which has no checksums."""
+    """A save of one rank with the given arrays, in the first format, which has no checksums."""
 
     def __init__(self, like):
         self.index = json.loads((like / "index.json").read_text())
@@ -69,9 +69,9 @@ def stages_of(bundle):
 
 
 class Delayed:
-    """One rank, whose parameters of each stage are `behind[stage]` updates behind when a gradient is taken. Its steps
-    are jobs of one step each that go on from a save that this script writes: with those parameters, moving statistics
-    as the job before left them, and the number of steps before."""
+    """One rank that takes gradients at stale parameters: those of stage s by s's staleness, in updates. Its steps are
+    jobs of one step each that resume from a save that this script writes: with those parameters, the moving statistics
+    after the job before, and the number of steps before."""
 
     def __init__(self, runs, args, start):
         self.runs, self.args = runs, args
@@ -103,7 +103,7 @@ class Delayed:
         return shape, tuple(w - self.args.rate * (x - y) for w, x, y in zip(numbers, mixed[1], after[1]))
 
     def losses(self, stages, behind, steps, microbatches, seed=None):
-        """Of `steps` batches, and the moving statistics that the last one leaves; with a seed, from weights with other
+        """Losses of `steps` batches, and the moving statistics after the last one; with a seed, from weights with other
         last bits."""
         initial = self.initial if seed is None else nudged(self.initial, seed)
         versions, losses = [{name: (shape, (0.0,)) if self.kinds[name] == "counter" else (shape, numbers)
@@ -163,9 +163,9 @@ class Case:
         self.hold(f"{title}: dp 2", both, self.losses(both, args.steps, *start), wanted, oracle)
 
     def hold(self, title, bundle, found, wanted, oracle):
-        """Losses, and the moving statistics that are left. Batch norms amplify rounding, at times to another path:
-        where something misses the bound, job and one rank are tried with other last bits of the weights that they start
-        from, and the nearest two count. What is wrong is far from all."""
+        """Losses, and the moving statistics at the end. Batch norms amplify rounding, at times to another path: if a
+        value misses the bound, job and one rank are run with other last bits of the initial weights, and the nearest
+        two count. A wrong result is far from all."""
         pair = self.distances(found, wanted)
         if wanted[1] and self.bound == BOUND and not max(pair) <= BOUND:
             title += ", nudged"
@@ -221,7 +221,7 @@ def main():
                 try:
                     case.check(f"pipedream pp{p}", p, "pipedream", [p - 1 - s for s in range(p)])
                 except Failed as failure: # its page says so
-                    if "(tied weights) must be as many updates behind on each" not in str(failure):
+                    if "(tied weights) must have the same staleness on each" not in str(failure):
                         raise
                     print(f"pipedream pp{p}: refused, the model has tied weights", flush=True)
             with claims.watch(f"pipedream pp{p} vertical sync"):

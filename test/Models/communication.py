@@ -27,7 +27,7 @@ def ring(members, size):
 
 
 class Closed:
-    """What a stage of `layers` layers sends in a step, from the plan alone.
+    """Elements that a stage of `layers` layers sends in a step, computed only from the plan.
 
     A: bytes of one microbatch's activations on a rank. Megatron sums A over tp twice a layer in forward and twice in
     backward, once for the embedding and once for the gradient of the head's input; cross-entropy sums two scalars a row

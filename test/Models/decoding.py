@@ -27,14 +27,14 @@ PLANS = {
     "pp2tp2": "use: [megatron]\nmesh: {pp: 2, tp: 2}\npipeline: {cuts: [h.1]}\n",
     "dp2tp2": "use: [megatron]\nmesh: {dp: 2, tp: 2}\n",
 }
-# Beside one microbatch: stages that work on several at a time, each with its own samples of what is carried.
+# Besides one microbatch: stages that work on several at a time, each with its own samples of carried values.
 SEVERAL = {"one": (2, 4), "dp2": (2,), "tp2": (2,), "pp2": (2, 4), "pp2tp2": (2, 4)}
 CASES = {f"{name} m{count}" if count > 1 else name: (plan, count)
          for name, plan in PLANS.items() for count in (1, *SEVERAL.get(name, ()))}
 
 
 def state_bytes(bundle):
-    """Of the tensors that are carried, a rank: those of the first program."""
+    """Bytes of the carried tensors on a rank: those of the first program."""
     manifest = json.loads((bundle / "manifest.json").read_text())
     carried = {tensor["name"] for tensor in manifest["tensors"] if tensor["kind"] == "counter"}
     sizes = {"f32": 4, "i64": 8}

@@ -54,8 +54,8 @@ def modules(binaries, file):
 
 
 def shards(parameters, size, turn=0):
-    """Rows of tables; products by turns on either dim, so that a row product follows a column product; the output
-    channels of convolutions; experts. Only dims that `size` divides, vectors as it comes."""
+    """Rows of tables; matmuls by turns on either dim, so a row-parallel matmul follows a column-parallel one; the
+    output channels of convolutions; experts. Only dims that `size` divides; vectors at random."""
     rules = {}
     for name, shape in parameters:
         if len(shape) < 2:
@@ -82,8 +82,8 @@ def layouts(parameters, mesh):
 
 
 def sums(parameters, modules):
-    """What products give may stay a sum over tp, by turns before and behind what weights say; and their gradients over
-    dp."""
+    """Results of matmuls may stay sums over tp, by turns before and after the rules of weights; and their gradients
+    over dp."""
     rules = {}
     for turn, (name, shape) in enumerate(item for item in parameters if len(item[1]) == 2):
         module = name.rpartition(".")[0]
@@ -98,8 +98,8 @@ def has_batch_norm(model):
 
 
 class Plan:
-    """What a plan says beside the optimizer. `train` is further keys of `train`, which one rank has too. Of several
-    meshes each is a stage's; of an axis its least common multiple counts."""
+    """The plan's keys besides the optimizer. `train` is further keys of `train`, which one rank has too. Each of
+    several meshes is a stage's; the least common multiple of an axis' sizes counts."""
 
     def __init__(self, mesh, microbatches=1, shard=None, turn=0, groups=None, over=("dp",), train=None, rules=(),
                  **keys):
@@ -196,13 +196,13 @@ def draw_shards(choose, mesh, parameters):
 
 
 def priority(choose):
-    """As early as the batch, beside what is spread by zero, or behind it; mostly not said."""
+    """Priority of the batch's rule, of values sharded by zero, or after it; mostly not set."""
     return choose.choice([{}] * 5 + [{"priority": 0}, {"priority": 2}, {"priority": 3}])
 
 
 def draw_layouts(choose, mesh, parameters, modules):
-    """Gradients and states over any axes, on any dim, some with all other dims whole, or gradients that stay sums; dim
-    1 or 2 of what some modules give; sums that what products give may stay."""
+    """Gradients and states over any axes, on any dim, some with all other dims replicated, or gradients that stay sums;
+    dim 1 or 2 of some modules' results; results of matmuls that may stay sums."""
     axes, rules = [axis for axis in ("tp", "dp") if axis in mesh], {}
     for name, shape in parameters if axes and choose.random() < 0.5 else []:
         for what in ("grad", "state"):
@@ -306,9 +306,9 @@ class Pair:
 
     def compare(self, bound=2e-5):
         """The largest difference of a loss, and that of a weight as a share of its bound with the parameter's name.
-        Batch norms amplify rounding, at times to another path: where a loss is farther than `bound` or a weight than
-        its own, plan and one rank are tried with other last bits of the weights that they start from, and the nearest
-        two count. What is wrong is far from all."""
+        Batch norms amplify rounding, at times to another path: if a loss is farther than `bound` or a weight than its
+        own, plan and one rank are run with other last bits of the initial weights, and the nearest two count. A wrong
+        result is far from all."""
         self.found = self.train(self.plan)
         nearest = self.distance(self.alone(), self.found)
         if has_batch_norm(self.model) and worse(nearest, bound) > 1:

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Breaks bundles of many kinds in what they mean, alike on all ranks or on one, and counts what par-verify takes.
+"""Changes the results of bundles of many kinds, alike on all ranks or on one, and counts those that par-verify accepts.
 
     escapes.py --bin build/bin [--each 4] [--seed 1] [--keep FOLDER]
 
-Each bundle is broken `each` times in each way (runtime/test/Alike.h says which). What is proved is run beside the
+Each bundle is broken `each` times in each way (listed in runtime/test/Alike.h). A proved bundle is run besides the
 original for two steps of each entry; weights and results that differ by more than 1e-5 of the largest are wrong. The
 table counts them by fault; docs/bundle.md lists the kinds that are left. Only Python's standard library is used. Exit
 status 0: all bundles are proved as they are.

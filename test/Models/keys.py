@@ -47,8 +47,8 @@ PLANS = {
 
 
 class Key:
-    """What a plan says below `train`, and what it means: how labels are smoothed, what becomes of a gradient, and the
-    update of a parameter, from its name."""
+    """A plan's keys below `train`, and their meaning: smoothing of labels, changes of a gradient, and the update of a
+    parameter, from its name."""
 
     def __init__(self, train, update, smoothing=0.0, clip=lambda gradient: gradient, extra="", bound=2e-5):
         self.train, self.update, self.smoothing, self.clip = train, update, smoothing, clip
@@ -96,11 +96,10 @@ def bf16(number):
 
 
 class NarrowAdamw(Adamw):
-    """Its states are rounded behind each step."""
+    """Its states are rounded after each step."""
 
     def __call__(self, weights, gradient):
-        # As the update itself, which reads what it has just computed: what is rounded is what the next step begins
-        # with.
+        # Like the update itself, which reads its new values: the next step begins with rounded ones.
         weights = super().__call__(weights, gradient)
         self.states = [(bf16(m), bf16(v)) for m, v in self.states]
         return weights
@@ -120,7 +119,7 @@ KEYS = {
                   lambda name: {"a": Adamw(**{**OF_ADAMW, "betas": (0.8, 0.9), "eps": 1e-4}), "b": Sgd(lr=1e-2),
                                 "w": Sgd(lr=0.1, momentum=0.8, nesterov=True),
                                 "c": Adamw(**{**OF_ADAMW, "weight_decay": 0.0, "lr": 5e-3})}[name]),
-    # Of f32 and Python's floats one may round up and the other down, which are a 256th apart.
+    # f32 may round up where Python's floats round down; the two are a 256th apart.
     "states-bf16": Key(f"loss: cross_entropy, {ADAMW}", every(NarrowAdamw, **OF_ADAMW),
                        extra="precision: {states: bf16}\n",
                        bound=2e-4),

@@ -3,14 +3,14 @@
 
     levels.py --bin build/bin [--part numbers|bytes|sim|checks]... [--only gpt2] [--case dp4]...
 
-numbers  models of this folder under each plan equal one rank within the bounds of distributed.py (in bf16 losses alone,
+numbers  models of this folder under each plan equal one rank within the bounds of distributed.py (in bf16 only losses,
          within that of precision.py), and par-verify proves the bundle
-bytes    what leaves a host in a step, by closed form, from the emitted program. Of n bytes over h hosts of r ranks
-         each:
+bytes    bytes that leave a host in a step, by closed form, from the emitted program. For n bytes over h hosts of r
+         ranks each:
              all-reduce                      2 n (h-1)/h       in one, by a ring: 2 n (hr-1)/hr
              all-gather of shards of n/hr    n (h-1)/h                            n (hr-1)/hr
              reduce-scatter                  n (h-1)/h                            n (hr-1)/hr
-         (r ways out share it), and what passes each rank within its host: 2 n (r-1)/r, n (r-1)/r, n (r-1)/r
+         (r links share it), and bytes of each rank within its host: 2 n (r-1)/r, n (r-1)/r, n (r-1)/r
 sim      20 interleavings on simulated queues: no race, the same bits
 checks   --check-phases: the interpreter agrees after every phase
 Only Python's standard library is used. Exit status 0: all hold.
@@ -121,7 +121,7 @@ def bytes_of(runs, claims, options):
                                                f"collectives: {{algorithm: {word}}}\n"), each)
                     for word in ("auto", "hierarchical")}
             two = made["hierarchical"]
-            # of all collectives: twice what is all-reduced, what is gathered and scattered
+            # of all collectives: twice the all-reduced bytes, the gathered and scattered ones
             n = flat.out * ranks / (ranks - 1)
             if level == 0:
                 claims.equal(f"{title}: all-reduced in one, elements", n,

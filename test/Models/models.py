@@ -29,7 +29,7 @@ from train_reference import Trial, optimizer_of
 # rate.
 CONVOLUTIONS = {"resnet", "unet", "vit"}
 
-# A further name of a tied parameter that no node of the export reads, so that nothing says whose it is.
+# A further name of a tied parameter that no node of the export reads, so its owner is unknown.
 UNTRACED = {"model.shared.weight"}
 
 # Plans by name: a function of the model that gives the plan's text without `train`.

@@ -81,7 +81,7 @@ class Summing:
 
 
 def part_gradients(x, labels, rows, weights):
-    """Of these rows, as a share of the mean over all labels that count."""
+    """Loss of these rows, as a share of the mean over all labels that count."""
     count = sum(label != keys.IGNORED for label in labels)
     own = labels[rows.start:rows.stop]
     counted = sum(label != keys.IGNORED for label in own)
@@ -124,7 +124,7 @@ def numbers(runs, claims, options):
 
 
 def models(runs, claims, options):
-    """Rounded gradients are a 256th apart at most in each of their sums: losses as of products in bf16
+    """Rounded gradients are a 256th apart at most in each of their sums: losses as of matmuls in bf16
     (precision.py)."""
     data = HERE / "gpt2/data.safetensors"
     text = "train: {optimizer: {kind: adamw, lr: 1e-3}, clip: 0.5}\n"

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""ONNX's own node tests through par-compile and par-run, as programs: what a user gets of each operator.
+"""ONNX's own node tests through par-compile and par-run, as programs, as a user runs each operator.
 
     node_tools.py --bin build/bin [--nodes FOLDER] [--op TYPE] [--match TEXT] [--list] [--table] [-j 2]
 
 FOLDER is onnx/backend/test/data/node of the Python package onnx 1.22.0 (default: $PAR_NODE_TESTS, or that of the
-package that is installed). Every case is compiled without a plan, run with --data and --output, and compared with what
-it expects in type, shape and numbers. Where the compiler says that a node must know an input (a shape, axes, pads),
-that input is bound to its data by inputs.NAME.value, and the case tried again; dims that the model leaves open are
+package that is installed). Every case is compiled without a plan, run with --data and --output, and compared with its
+expected outputs in type, shape and numbers. If the compiler requires a known input of a node (a shape, axes, pads),
+that input is bound to its data by inputs.NAME.value, and the case is run again; dims that the model leaves open are
 those of the data. --list prints every case that did not pass, --table a line for every operator. par-node-tests does
 the same in-process, by the interpreter.
 
-passed    the outputs are as expected       refused   the compiler says in a located sentence what it does not support
+passed    the outputs are as expected       refused   the compiler's located message names an unsupported feature
 wrong     outputs differ, or par-run fails  crashed   a signal, exit 70, or no end within --seconds
 Exit status 1 if a case is wrong or crashed. Needs the Python packages onnx and numpy.
 """
@@ -126,8 +126,8 @@ class Case:
             yield f"{name}.{j}", numpy_helper.to_array(tensor)
 
     def is_loose(self):
-        """Whether outputs are held to type and shape alone: drawn at random, or those of training (a bundle without
-        `train` predicts as after module.eval(), whatever the node says)."""
+        """Whether only type and shape of outputs are compared: random outputs, or those of training (a bundle without
+        `train` predicts as after module.eval(), whatever the node's attributes)."""
         def number(name, otherwise):
             value = self.data.get(name)
             return otherwise if value is None or value.size != 1 else float(value.reshape(()))

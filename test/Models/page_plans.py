@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Runs the plans of docs/plan.md §2 as they stand there, and holds them against one rank, a line a claim.
+"""Runs the plans of docs/plan.md §2 unchanged, and compares them with one rank, a line a claim.
 
     page_plans.py --bin build/bin [--page docs/plan.md] [--only "ZeRO-1"]... [--steps 3]
 
-PLANS names those that train on a CPU by how their comments begin, each with the model of the folder page that has its
-names. One rank has the same batch and the same `train`: losses differ by the order of additions alone, and so do
-weights, but for what adamw makes of gradients that are nothing but rounding. A plan without `train` decodes tokens,
-which are one rank's but for ties. REFUSED are those that need what docs/roadmap.md lists: the compiler refuses each by
-located sentences, every one about a key of NOT_YET, of which the roadmap speaks. A plan of the page in neither list
-fails, and one that is not refused any more belongs to PLANS. Only Python's standard library is used. Exit status 0: all
+PLANS lists plans that train on a CPU by the begin of their comments, each with the model of the folder page that has
+its names. One rank has the same batch and the same `train`: losses differ only by the order of additions, and so do
+weights, except for adamw's steps of gradients that are only rounding. A plan without `train` decodes tokens, which are
+one rank's except for ties. REFUSED are plans that need features of docs/roadmap.md: the compiler refuses each with
+located messages, every one about a key of NOT_YET, which the roadmap lists. A plan of the page in neither list fails,
+and one that is not refused any more belongs to PLANS. Only Python's standard library is used. Exit status 0: all
 hold.
 """
 
@@ -35,7 +35,7 @@ PLANS = {
 REFUSED = {
     "PTD-P": "gpt2", "context": "gpt2",
 }
-# What a refusal is about, and how the roadmap calls it.
+# The subject of a refusal, and its name in the roadmap.
 NOT_YET = {
     r"recompute: \"selective\"": "`recompute: selective`",
     r"sequence": "`sequence`",
@@ -71,7 +71,7 @@ def one_rank(text):
     batch = int(re.search(r"batch: (?:\{size: )?(\d+)", text)[1])
     train = re.search(r"train: \{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}", text)[0]
     precision = re.search(r"precision: .*\n|$", text)[0]
-    # What is computed again is rounded to bf16 at other places than what is saved.
+    # Recomputed values are rounded to bf16 at other places than saved ones.
     recompute = re.search(r"recompute: .*\n|$", text)[0] if precision else ""
     return f"batch: {batch}\n{train}\n{precision}{recompute}", batch
 
@@ -153,7 +153,7 @@ class Page:
         self.claims.equal(f"{name}: steps", len(found), self.steps)
         self.claims.hold(f"{name}: losses to one rank's", largest(abs(a - b) for a, b in zip(losses, found)), 1e-5)
         shares = {key: difference(weight[1], parts[key][1]) for key, weight in weights.items() if not is_noise(key)}
-        # Gradients of bf16 products differ by 2^-9 of themselves; adamw makes steps of lr of them, a twentieth of a
+        # Gradients of bf16 matmuls differ by 2^-9 of themselves; adamw makes steps of lr of them, a twentieth of a
         # weight.
         bound = 1e-3 if "bf16" in text else 1e-4
         self.claims.hold(f"{name}: {len(shares)} weights to one rank's", largest(shares.values()), bound,

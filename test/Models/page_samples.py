@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Holds the plans and errors that a page shows against what par-compile says, a line a claim.
+"""Compares a page's plans and errors with the output of par-compile, a line a claim.
 
     page_samples.py [--page docs/plan.md] [--update]      (par-compile on the PATH)
 
 A block ```yaml is a plan that the reader takes (--print-plan), each document of a stream by itself. ```yaml MODEL is
-one that compiles with MODEL (--check), a file of examples/ or of test/Models/page. Where a block ```text follows, it is
-what par-compile says of the plan on stderr, in which the page may break lines. Documents of which docs/roadmap.md
-speaks, those that page_plans.py calls REFUSED, are left to that script. --update writes what par-compile says now into
-the page. Exit status 0: all hold.
+one that compiles with MODEL (--check), a file of examples/ or of test/Models/page. A following block ```text is
+par-compile's stderr for the plan, in which the page may break lines. Documents that docs/roadmap.md lists, those in
+REFUSED of page_plans.py, are left to that script. --update writes par-compile's present output into the page. Exit
+status 0: all hold.
 """
 
 import argparse
@@ -35,7 +35,7 @@ def model_of(name, folder):
 
 
 def documents(text):
-    """(title, plan) of each document of a stream; the title is the comment behind ---, if there is one."""
+    """(title, plan) of each document of a stream; the title is the comment after ---, if there is one."""
     parts = re.split(r"^---(?: # (.*))?\n", text, flags=re.M)
     found = [("", parts[0])] if parts[0].strip() else []
     return found + list(zip((title or "" for title in parts[1::2]), parts[2::2]))

@@ -74,7 +74,7 @@ def check_overflow(runs, claims, cases):
 
 
 def check_exhausted(runs, claims):
-    """Inputs that fp16 does not have, behind a tanh: the loss is finite, a gradient never is."""
+    """Inputs outside fp16's range, before a tanh: the loss is finite, a gradient never is."""
     rows, width = 16, 32
     data = runs.work / "huge.safetensors"
     write_safetensors(data,

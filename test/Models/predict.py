@@ -33,7 +33,7 @@ def cross_entropy(logits, labels):
 
 
 def shifted(labels, length):
-    """What a language model that shifts its own labels predicts: each next one, and nothing behind the last."""
+    """Predictions of a language model that shifts its own labels: each next token, and none after the last."""
     return [labels[i + 1] if (i + 1) % length else -100 for i in range(len(labels))]
 
 

@@ -1,34 +1,31 @@
 #!/usr/bin/env python3
-"""A zoo of architectures at their published sizes: exported by par.export, compiled, and held against PyTorch.
+"""A zoo of architectures at their published sizes: exported by par.export, compiled, and compared with PyTorch.
 
     real_models.py --bin build/bin [--only gpt2,swin_t] [--stages export,loss,plans,time] [--jobs 1] [--json FILE]
     real_models.py --bin build/bin --big FOLDER [--only llama-2-7b]
-    real_models.py --table FILE...   what --json wrote, as one table: of each architecture the last of each stage; a
-    FILE.md is
-                                     read as what --table printed, so that its rows stay where the next FILE has no
-                                     newer
+    real_models.py --table FILE...   files of --json as one table: the last result of each stage of each architecture;
+                                     a FILE.md is a table of --table, whose rows stay unless a later FILE has newer ones
 
 A line each: parameters, seconds to export and to compile, the first loss and the norm of the first gradient beside
 PyTorch's, ten steps under dp2, pp2 (4 microbatches) and tp2 beside one rank's (of texts of 32 symbols: zoo/plans.py), a
 step's CPU time on one thread and peak memory beside PyTorch eager's. Weights are random from fixed seeds; nothing is
-downloaded. Layers and heads are cut where one CPU could not step through, and the recipe says so (zoo/*.py). Exports
-and PyTorch's numbers are kept in
---cache by a hash of the recipe; its time is taken anew, beside Par's.
+downloaded. Models too large for steps on one CPU have fewer layers and heads, listed in the recipe (zoo/*.py). Exports
+and PyTorch's numbers are kept in --cache by a hash of the recipe; its time is measured again, besides Par's.
 
 Bounds, relative above 1. The first loss and norm: 1e-5 beside PyTorch's in float32, the order of sums of up to 1e5
 terms. Beyond that (batch norm and deep nets of images amplify rounding), Par may lie as far from float64 as three times
-PyTorch's own float32, at least 1e-5: the farther of its two memory formats, which add in different orders. Those are
-two samples, which may happen to lie close: beyond that too Par's step in float64 must be PyTorch's (1e-9, the norm
-1e-6), and its float32 lie at most ten times as far as it goes from itself by the last bits of its images or weights.
-Plans: 2e-5, which is all that the order of additions may change in ten steps; many nets of images, and T5, amplify it,
-and there a plan may lie from one rank ten times as far as one rank lies from itself where the last bit of every number
-of its images (of its weights) is flipped. That could hide a fault, so such a plan takes two steps in float64 too, where
-its losses are one rank's to 1e-9 (to two units of float32's last place where the model itself rounds to that: losses of
-OPT, norms of T5). A plan's weights, which rounding alone sets apart, may also lie on the other side of a kink (relu),
-which hardly any flip of last bits meets: a plan beyond that bound holds if one rank, in the weights that the plan has
-before each step, finds that step's loss and norm to 2e-5.
+PyTorch's own float32, at least 1e-5: the farther of its two memory formats, which add in different orders. These two
+samples may happen to be close: beyond that, too, Par's step in float64 must be PyTorch's (1e-9, the norm 1e-6), and its
+float32 at most ten times as far as flipped last bits of its images or weights move it. Plans: 2e-5, the maximum effect
+of the order of additions in ten steps. Many nets of images, and T5, amplify it: there a plan may be ten times as far
+from one rank as one rank is from itself with the last bit of every number of its images (of its weights) flipped. That
+could hide a fault, so such a plan takes two steps in float64, too, where its losses are one rank's to 1e-9 (to two
+units of float32's last place if the model itself rounds to that: losses of OPT, norms of T5). A plan's weights, which
+differ only by rounding, may also be on the other side of a kink (relu), which hardly any flip of last bits meets: a
+plan beyond that bound holds if one rank, with the plan's weights before each step, gives that step's loss and norm to
+2e-5.
 
-A step may take 1.5 times PyTorch eager's CPU time. A refusal is the compiler's located sentence about the model; more
+A step may take 1.5 times PyTorch eager's CPU time. A refusal is the compiler's located message about the model; more
 than 3 are a failure. Exit status 0: all hold.
 Needs torch, transformers, torchvision, timm, onnx, onnxscript and safetensors; `--big FOLDER` exports what the folder
 lacks.

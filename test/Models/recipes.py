@@ -1,24 +1,24 @@
 #!/usr/bin/env python3
-"""Holds the shipped recipes on a model of each family of names, a line a claim: figure, bound, pass or FAIL.
+"""Checks the shipped recipes on a model of each family of names, a line a claim: figure, bound, pass or FAIL.
 
     recipes.py --bin build/bin [--models FOLDER] [--only llama]... [--recipe megatron-sp]... [--part
     counts|numbers|chunks]...
                [--microbatches 2]... [--chunks 2]...
 
 FOLDER is as models.py describes it; without it gpt2 is the one beside this file, and the others are those of the folder
-recipes, which are the same models without their weights: of them there are no numbers. Four ranks; tp has two of them
-where a model has two heads of keys and values.
+recipes, which are the same models without their weights: they give no numbers. Four ranks; tp has two of them if a
+model has two heads of keys and values.
 numbers  ten steps equal one rank's within the bounds of distributed.py
-counts   what a rank of tp sends of activations in a step is what Megatron-LM's papers state. A sum for each pair of
-         products forward and one backward (two pairs a layer, three in a decoder that looks at an encoder); one more
-         forward for a table that is split by its rows, one backward for a head that is and for each encoder that is
-         looked at. With sequence parallelism a gather and a scatter stand for each sum; backward gathers once more what
-         forward keeps shards of: the input of each pair and head, but of experts that read rows picked for them. A
-         table's gradient is gathered with its tokens, or summed and scattered itself where that takes less time, which
-         is counted apart. With microbatches above 1 each sends that, and all of them together as many bytes as one
-         would. With bf16 it is the same in bf16, but for gradients of tables (and not for what experts give, which the
-         model itself weighs in f32).
-chunks   with collectives.decompose a gather before a pair and the scatter behind it are so many chunks, which together
+counts   activations that a rank of tp sends in a step are those that Megatron-LM's papers state: a sum for each pair of
+         matmuls forward and one backward (two pairs a layer, three in a decoder that reads an encoder); one more
+         forward for a table sharded by rows, one backward for a head sharded so and for each encoder that is read. With
+         sequence parallelism a gather and a scatter replace each sum; backward gathers again the sharded residuals: the
+         input of each pair and head, except of experts that read rows picked for them. A table's gradient is gathered
+         with its tokens, or summed and scattered itself if that takes less time, which is counted separately. With
+         several microbatches each sends its own, and all of them together as many bytes as one would. With bf16 it is
+         the same in bf16, except for gradients of tables (and for experts' results, which the model itself weights in
+         f32).
+chunks   with collectives.decompose a gather before a pair and the scatter after it are so many chunks, which together
          send as many elements; ten steps equal one rank's within the same bounds
 Only Python's standard library is used. Exit status 0: all hold.
 """
@@ -35,8 +35,8 @@ from models import Model
 from runs import HERE, Claims, Runs
 
 TRAIN = "train: {optimizer: {kind: sgd, lr: 0.1}}\n"
-# Of each text that a model reads: tokens of a batch on a rank (padded, where tp cuts them), pairs of products, tables
-# and heads that are split by the vocabulary, whether another text looks at it, tokens that are taken out of it, and
+# For each text that a model reads: tokens of a batch on a rank (padded, if tp shards them), pairs of matmuls, tables
+# and heads that are sharded by the vocabulary, whether another text looks at it, tokens that are taken out of it, and
 # pairs of experts whose input forward keeps as they read it, a row for each expert of a token, so that backward need
 # not gather it.
 Text = collections.namedtuple("Text", "tokens pairs tables heads looks taken kept", defaults=(0, 0, 0))
@@ -89,7 +89,7 @@ def check_counts(runs, claims, name, recipe, file, microbatches):
         counts = collections.Counter({key: count / microbatches for key, count in counts.items()})
         name = f"{name} m{microbatches}"
     title, sums = f"{name} {recipe}", recipe == "megatron"
-    # What each sum, gather and scatter stands for.
+    # The counterpart of each sum, gather and scatter.
     forward = total(texts, lambda text: text.pairs + text.tables)
     backward = total(texts, lambda text: text.pairs + text.heads + text.looks)  # as many inputs are gathered, twice
     if sums:

@@ -101,7 +101,7 @@ class Renaming:
         self.values, self.nodes = {"": ""}, 0
 
     def value(self, name):
-        """Of a parameter by its module, of another value by a number."""
+        """New name of a parameter by its module, of another value by a number."""
         if name not in self.values:
             self.values[name] = other_words(name) if name in self.parameters else f"t{len(self.values)}.x"
         return self.values[name]

@@ -18,7 +18,7 @@ FLOATS = ("F32", "F64")
 
 
 def split_safetensors(path):
-    """name -> what the header says of an array, and the bytes behind it"""
+    """name -> an array's entry in the header, and its bytes"""
     data = pathlib.Path(path).read_bytes()
     (length,) = struct.unpack("<Q", data[:8])
     header = json.loads(data[8:8 + length])
@@ -94,7 +94,7 @@ class Claims:
 
     @contextlib.contextmanager
     def watch(self, claim):
-        """What cannot be run inside is a claim that fails, with what the tool said."""
+        """A tool that fails inside is a failed claim, with the tool's output."""
         try:
             yield
         except (Failed, subprocess.TimeoutExpired) as failure:

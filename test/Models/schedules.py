@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every model of a folder under every schedule, held against one rank and against one another, a line a claim.
+"""Every model of a folder under every schedule, compared with one rank and with each other, a line a claim.
 
     schedules.py --bin build/bin --models FOLDER [--only bert] [--mesh pp2dp2] [--microbatches 4] [--steps 3]
 
@@ -8,12 +8,12 @@ number of stages (2, 4) the schedules of one stage a rank, and those of two:
   verify  par-verify proves the bundle
   rank    losses and weights are one rank's, within the bounds of distributed.py
   bits    losses and weights are bit for bit those of the first schedule with the same cuts: all sum from microbatch 0
-          on. Where backward is in two parts, a kernel of the second may compute again what the first would have read
-          from memory, and the compiler makes one rounding of a product and a sum that stood in two kernels (fused
-          multiply-add): such weights differ by roundings, and are counted
-What cannot be cut so is refused by a located sentence, and counted. Half an hour on two cores for the shared models
-without variants; for microbatches of 3, which divides none of their batches, see zoo/sixes.py. Only Python's standard
-library is used. Exit status 0: all hold.
+          on. If backward is in two parts, a kernel of the second may recompute a value that would have been read from
+          memory otherwise, and the compiler then rounds a multiplication and an addition of two kernels only once
+          (fused multiply-add): such weights differ by roundings, and are counted
+A model that cannot be split so is refused with a located message, and counted. Half an hour on two cores for the shared
+models without variants; for microbatches of 3, which divides none of their batches, see zoo/sixes.py. Only Python's
+standard library is used. Exit status 0: all hold.
 """
 import argparse
 import pathlib
@@ -70,8 +70,8 @@ class Case:
         pairs = [(a, b) for name in other[1] for a, b in zip(found[1][name][1], other[1][name][1])]
         differ = [(a, b) for a, b in pairs if a != b]
         largest_of_all = max(abs(b) for _, b in pairs)
-        # A rounding of a sum of products is 2^-24 of it, and a step of sgd adds a tenth of that to a weight; three
-        # steps carry it on.
+        # A rounding of a matmul's sum is 2^-24 of it, and a step of sgd adds a tenth of that to a weight; three steps
+        # carry it on.
         self.claims.hold(f"{title}: but {len(differ)} of {len(pairs)}, by at most",
                          max((abs(a - b) for a, b in differ), default=0.0),
                          2**-21 * largest_of_all)

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Holds what an mlp sends whose parameters all lie over dp, as its batch does, against closed forms.
+"""Compares the bytes that an mlp sends, with all parameters and the batch sharded over dp, with closed forms.
 
     sharded_bytes.py --bin build/bin [--ranks 8]...
 
-Of a parameter of r rows of c elements on N ranks, a rank holds ceil(r / N) rows: 10 classes over 8 ranks are padded to
-16. A gather or a scatter moves (N-1)/N of the padded parameter, an all-reduce 2(N-1)/N of what it adds. Every
+A rank holds ceil(r / N) rows of a parameter of r rows of c elements on N ranks: 10 classes over 8 ranks are padded to
+16. A gather or a scatter moves (N-1)/N of the padded parameter, an all-reduce 2(N-1)/N of its operand. Every
 parameter's gradient is scattered once a step. A bias and the first weight are gathered once, for forward; the other
-weights are gathered for backward too, which needs them for the gradient of its input; of the loss, its count and the
-norm one number each is added. Each is one collective, on one communicator a queue, however many primes N has. Exit
+weights are gathered for backward, too, which needs them for the gradient of its input; the loss, its count and the norm
+add one number each. Each is one collective, on one communicator a queue, for any number of prime factors of N. Exit
 status 0: all hold.
 """
 import argparse

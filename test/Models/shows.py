@@ -71,7 +71,7 @@ def renamed_data(names, to):
 
 
 def generated_share(bundle):
-    """Of the kernels that a training step launches, optimizer and cross-entropy apart: percent that are generated."""
+    """Percentage of generated kernels in a training step's launches, without optimizer and cross-entropy."""
     generated = builtin = 0
     for path in sorted(bundle.glob("role-*.json")):
         program = json.loads(path.read_text())
@@ -129,8 +129,8 @@ SCHEDULES = {name: PIPELINE % more for name, more in {
 SCHEDULES["pipedream"] = PIPELINE.replace("microbatches: 4",
                                           "microbatches: 1") % "pipedream, vertical_sync: true, flush_every: 5"
 
-# Jobs whose ranks are killed: the README's, several stages on a rank, which send beside what they compute, and batches
-# that begin before the one before them has ended.
+# Jobs whose ranks are killed: the README's, several stages on a rank, which send while they compute, and batches that
+# begin before the one before them has ended.
 KILLED = {"8 ranks": (ROOT / "examples/3d.yaml").read_text(),
           **{name: SCHEDULES[name] for name in ("interleaved", "pipedream", "pipedream-2bw")}}
 

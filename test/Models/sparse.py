@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Holds `sparse: true` against what plan.md says of it, a line a claim: figure, bound, pass or FAIL.
+"""Checks `sparse: true` against plan.md, a line a claim: figure, bound, pass or FAIL.
 
     sparse.py --bin build/bin [--optimizer adamw]... [--plan dp2]...
 
 Two tables, one of them looked up twice, are trained six steps on one rank and under every plan of PLANS: losses, norms
-of the gradient and weights are those of the step that is written down here in Python's floats. Rows are looked up
-several times in one microbatch, in several, on several ranks, and not at all; some labels are ignored. Plain sgd is the
-dense one too. What the formulas give is what torch gives: --torch holds them against torch.optim.SGD and SparseAdam on
-sparse gradients. Only Python's standard library is used otherwise. Exit status 0: all hold.
+of the gradient and weights are those of a step written here in Python's floats. Rows are looked up several times in one
+microbatch, in several, on several ranks, and not at all; some labels are ignored. Plain sgd equals the dense one, too.
+The formulas equal torch's: --torch compares them with torch.optim.SGD and SparseAdam on sparse gradients. Only Python's
+standard library is used otherwise. Exit status 0: all hold.
 """
 import argparse
 import json
@@ -62,7 +62,7 @@ PLANS = {
 
 
 class Sgd:
-    """Of looked-up rows: torch.optim.SGD, of the others nothing. Momentum too is that of the looked-up rows."""
+    """torch.optim.SGD on looked-up rows; the others stay. Momentum, too, is only that of the looked-up rows."""
 
     def __init__(self, lr, momentum=0.0, nesterov=False, weight_decay=0.0):
         self.lr, self.momentum, self.nesterov, self.decay, self.velocity = lr, momentum, nesterov, weight_decay, {}
@@ -77,8 +77,7 @@ class Sgd:
 
 
 class Adamw:
-    """Of looked-up rows torch.optim.AdamW, where every step counts, whichever rows it looks up; of the others
-    nothing."""
+    """torch.optim.AdamW on looked-up rows, in which every step counts, whichever rows it looks up; the others stay."""
 
     def __init__(self, lr, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
         self.lr, self.betas, self.eps, self.decay, self.step, self.states = lr, betas, eps, weight_decay, 0, {}
@@ -151,7 +150,7 @@ def products(data, weights):
 
 
 def train(optimizer, clip, start, data):
-    """Losses, norms of the gradient, and weights behind the steps, in Python's floats."""
+    """Losses, norms of the gradient, and weights after the steps, in Python's floats."""
     weights, losses, norms = {name: list(values) for name, values in start.items()}, [], []
     updates = {name: optimizer() for name in SHAPES}
     for step in range(STEPS):
@@ -245,7 +244,7 @@ def against_torch(claims, start, data):
 
 
 def communication(runs, claims, model):
-    """What a rank's program sends in a train entry: rows and indices of all lookups are gathered, and no table is
+    """Bytes that a rank's program sends in a train entry: rows and indices of all lookups are gathered, and no table is
     reduced."""
     sizes = {"f32": 4, "i64": 8}
     rows = BATCH // 2 * (BAG + 1 + 1)  # of a rank: both lookups of t and that of u

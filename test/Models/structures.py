@@ -7,13 +7,14 @@ its bundle and gives one rank's losses and norms of gradients.
 
 FOLDER (zoo-structure beside this file) holds NAME.onnx.gz, made by zoo/structure.py --suite: architectures of
 transformers, torchvision and timm, thin, but with tables of real lengths; or it is the cache of real_models.py, whose
-models have their own weights and data. With --random, plans are drawn as distributed.py draws them; what the compiler
-refuses with a located sentence is counted, not failed. Only Python's standard library is used. Exit status 0: all hold.
+models have their own weights and data. With --random, plans are drawn as distributed.py draws them; a plan that the
+compiler refuses with a located message is counted, not failed. Only Python's standard library is used. Exit status 0:
+all hold.
 
-A plan changes only the order of additions. Where batch norm amplifies that (a microbatch of one image), a plan may lie
-from one rank ten times as far as one rank lies from itself where last bits of its images are flipped (the farthest of
-three such): that is up to some hundredths of a norm, which would hide faults. So the same plan is then run in float64,
-too, where it equals one rank, if FOLDER/f64 has the model so.
+A plan changes only the order of additions. If batch norm amplifies that (a microbatch of one image), a plan may be ten
+times as far from one rank as one rank is from itself with last bits of its images flipped (the farthest of three): up
+to some hundredths of a norm, which would hide faults. So the same plan is then run in float64, too, in which it equals
+one rank, if FOLDER/f64 has the model.
 """
 import argparse
 import functools
@@ -146,7 +147,7 @@ class Structure:
 
 
 def apart(found, wanted):
-    """Of losses, relative above 1, and of norms of gradients, relative."""
+    """Differences of losses, relative above 1, and of norms of gradients, relative."""
     return (largest(abs(a - b) / max(1, abs(b)) for (a, _), (b, _) in zip(found, wanted)),
             largest(abs(a - b) / b for (_, a), (_, b) in zip(found, wanted)))
 

@@ -110,7 +110,7 @@ def check_files(runs, claims, apart, data, arrays):
 
 
 def check_older(runs, claims):
-    """A transposed copy of an exporter that computes: its product reads the table transposed."""
+    """A transposed copy of an exporter that computes: its matmul reads the table transposed."""
     choose = random.Random(5)
     table = [[choose.gauss(0, 1) for _ in range(6)] for _ in range(11)]
     texts = {"table": " ".join(repr(x) for row in table for x in row),

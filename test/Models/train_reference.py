@@ -20,7 +20,7 @@ from runs import HERE, Claims, Runs, largest, read_safetensors
 
 EPSILON = 2.0 ** -23  # of float32
 MEGATRON = "use: [megatron]\n"
-# Plans by name: the mesh and what follows from it; the batch is the model's own.
+# Plans by name: the mesh and keys that follow from it; the batch is the model's own.
 CASES = {
     "one": "batch: {microbatches: 1}\n",
     "one-m8": "batch: {microbatches: 8}\n",
@@ -100,10 +100,10 @@ class Trial:
             self.claims.hold(f"{self.title} {name}: norms of partly noise", largest(found[1e-3]), 1e-3, unit="relative")
 
     def partly_noise(self):
-        """Parameters with elements whose gradient is zero in exact arithmetic, as the key part of a fused
-        query-key-value bias is (it moves all scores of a row alike). What is computed is rounding, below that of the
-        parameter's largest gradient, and adamw, which divides by the gradient's size, makes steps of the whole learning
-        rate out of it: PyTorch's own float32 norms are up to 1.3e-5 off there."""
+        """Parameters with elements whose gradient is zero in exact arithmetic: the key part of a fused query-key-value
+        bias, which moves all scores of a row alike. The computed gradient is rounding, below that of the parameter's
+        largest gradient, and adamw, which divides by the gradient's size, makes steps of the whole learning rate from
+        it: PyTorch's own float32 norms are up to 1.3e-5 off there."""
         parts = set()
         for name, (_, gradient) in read_safetensors(self.gradients).items():
             noise = EPSILON * max(map(abs, gradient), default=0)

@@ -120,8 +120,8 @@ class Bundle:
         self.states = {t["name"]: t["of"] for t in self.manifest["tensors"] if t["kind"] == "state"}
 
     def sent(self, group=None):
-        """Elements that a train entry sends by each kind of collective, within groups of these ranks alone if some are
-        named; those of one element (loss, norm) are counted apart."""
+        """Elements that a train entry sends by each kind of collective, only within groups of these ranks if some are
+        named; those of one element (loss, norm) are counted separately."""
         groups = {c["name"]: next(g for g in c["groups"] if 0 in g) for c in self.manifest["communicators"]}
         total = dict.fromkeys(["all_reduce", "reduce_scatter", "all_gather", "all_to_all", "scalars"], 0)
         for block, _, _ in self.program["entries"]["train"]:
@@ -162,7 +162,7 @@ def hold_spread(claims, title, bundle, parts):
 
 
 def read_backward(name):
-    """GPT-2's backward part reads the weights of products and norms, not biases and tables that are looked up."""
+    """GPT-2's backward part reads the weights of matmuls and norms, not biases and looked-up tables."""
     return not name.endswith(".bias") and not name.endswith("wpe.weight")
 
 

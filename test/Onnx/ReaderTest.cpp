@@ -155,11 +155,11 @@ TEST_F(ReaderTest, SaysWhatTheSystemRefuses) {
 
 TEST_F(ReaderTest, ExternalDataStaysInTheFolder) {
   EXPECT_EQ(errorOf(write("up.onnx", external("../w.bin"))),
-            "external data \"../w.bin\" lies outside the model's folder");
+            "external data \"../w.bin\" is outside the model's folder");
   EXPECT_EQ(errorOf(write("in.onnx", external("a/../../w.bin"))),
-            "external data \"a/../../w.bin\" lies outside the model's folder");
+            "external data \"a/../../w.bin\" is outside the model's folder");
   EXPECT_EQ(errorOf(write("abs.onnx", external("/etc/passwd"))),
-            "external data \"/etc/passwd\" lies outside the model's folder");
+            "external data \"/etc/passwd\" is outside the model's folder");
   EXPECT_EQ(errorOf(write("no.onnx", external(""))), "external data has no file name");
   for (auto [location, said] : {std::pair{"d\n.bin", "d?.bin"}, {"\x1b[31m", "?[31m"}, {"..\\d.bin", "..\\d.bin"}})
     EXPECT_EQ(errorOf(write("odd.onnx", external(location))),

@@ -89,9 +89,8 @@ bool isWanted(const Arguments &arguments, const fs::path &folder) {
 int main(int argc, char **argv) {
   if (argc == 2 && StringRef(argv[1]) == "--operators") {
     llvm::outs() << par::operatorsPage()
-                 << "\n## Node tests\n\nOf ONNX's own node tests, `par-node-tests` counts as in scope, and "
-                    "so expected to pass, "
-                    "those with these properties:\n\n"
+                 << "\n## Node tests\n\n`par-node-tests` counts those of ONNX's own node tests as in scope, and so "
+                    "expected to pass, that have these\nproperties:\n\n"
                  << scopeRule
                  << "\n\nA case whose outputs are drawn at random is held to their type and shape.\n\n"
                     "`par-node-tests --gradients` makes parameters of a case's float inputs and holds their "

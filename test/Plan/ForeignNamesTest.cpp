@@ -90,7 +90,7 @@ TEST(ForeignNames, NumbersThatMeanSomethingElse) {
   says("reduce_bucket_size: 500\n", "Par calls this \"collectives.bucket\"\nreduce_bucket_size: 500\n^\n"
                                     "  note: collectives.bucket: in bytes (25MiB), where that counts elements\n");
   says("num_train_epochs: 3\n",
-       "error: unknown key \"num_train_epochs\"; it is said when a bundle runs: par-run --epochs\n");
+       "error: unknown key \"num_train_epochs\"; give it when a bundle runs: par-run --epochs\n");
   says("Max-Grad-Norm: 1\n", "Par calls this \"train.clip\"");
   says("train: {optimizer: Adam}\n", "did you mean \"{kind: adamw, weight_decay: 0}\"?");
   says("train: {optimizer: Adam}\n", "note: {kind: adamw, weight_decay: 0}: Adam is adamw without weight decay");

@@ -75,13 +75,14 @@ TEST(Names, Error2NamesTheNearest) {
 }
 
 TEST(Names, EachAlternativeMatchesSomething) {
-  EXPECT_EQ(check("train: {freeze: [\"{c_fc,c_atn}.weight\"]}\n").errors,
-            "plan.yaml:1:18: error: \"c_atn\" of pattern \"{c_fc,c_atn}.weight\" matches nothing beside the others; "
-            "leave it out, or end the pattern in \"?\"\n"
-            "train: {freeze: [\"{c_fc,c_atn}.weight\"]}\n"
-            "                 ^\n"
-            "  note: nearest is \"c_attn.weight\" (2 parameters); write \"c_atn.weight?\" if it may be absent; "
-            "--list shows all names\n");
+  EXPECT_EQ(
+      check("train: {freeze: [\"{c_fc,c_atn}.weight\"]}\n").errors,
+      "plan.yaml:1:18: error: \"c_atn\" of pattern \"{c_fc,c_atn}.weight\" matches nothing that the others do not; "
+      "leave it out, or end the pattern in \"?\"\n"
+      "train: {freeze: [\"{c_fc,c_atn}.weight\"]}\n"
+      "                 ^\n"
+      "  note: nearest is \"c_attn.weight\" (2 parameters); write \"c_atn.weight?\" if it may be absent; "
+      "--list shows all names\n");
   for (const char *good : {"{c_fc,c_atn}.weight?", "{c_fc,c_attn}.{weight,bias}", "{wte,h.0}"})
     EXPECT_EQ(check("train: {freeze: [\"" + std::string(good) + "\"]}\n").errors, "") << good;
   EXPECT_NE(check("mesh: {tp: 2}\nshard: {\"{wte,wtf}.weight\": {0: tp}}\n").errors.find("\"wtf\" of pattern"),

@@ -73,7 +73,7 @@ TEST(RecomputeChoice, VerifyRefusesWrongChoices) {
   problem.budget = 15;
   EXPECT_EQ(complaint(large), "the choice saves 20 bytes of a budget of 15");
   problem.values[0].inputs = {1};
-  EXPECT_EQ(llvm::toString(problem.check()), "value 'x' is computed from value 1, which does not stand above it");
+  EXPECT_EQ(llvm::toString(problem.check()), "value 'x' is computed from value 1, which is not defined above it");
   problem.values[0].inputs = {};
   problem.values[0].cost = int64_t(1) << 51;
   EXPECT_EQ(llvm::toString(problem.check()), "the values are too large to add");

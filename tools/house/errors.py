@@ -1,5 +1,5 @@
-"""Errors: each message is quoted by a test. Of a statement that reports an error, and of an entry of a message table,
-the longest piece without placeholders must occur in the text of the tests (its first 40 characters will do).
+"""Errors: each message is quoted by a test. For each statement that reports an error, and each entry of a message
+table, the longest piece without placeholders must occur in the text of the tests (its first 40 characters will do).
 """
 import re
 

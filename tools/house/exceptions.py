@@ -30,7 +30,7 @@ class Exceptions:
                 self.budget[check, room] = int(value)
 
     def complain(self, faults, names):
-        """What fails, a line each."""
+        """The complaints, a line each."""
         out, met = [], set()
         for fault in faults:
             key = fault.check, fault.key

@@ -37,7 +37,7 @@ def name_of(head):
 
 
 def kind_of(head, outer):
-    """What a brace after `head` opens, in a scope of the kind `outer`."""
+    """Kind of scope that a brace after `head` opens, in a scope of the kind `outer`."""
     text = re.sub(r"^\s*(?:template\s*<.*?>\s*(?=class|struct))", "", head, flags=re.S)
     if re.search(r"(?:^|\s)(?:namespace\b[^=;(]*|extern\s*)$", text):
         return "namespace"

@@ -42,7 +42,7 @@ def classes(tree):
     for (where, name, file), lines in bodies.items():
         if (where, name) in found:
             size = found[where, name]
-            # Of several classes of one name, in files of their own, only the one that is declared here grows.
+            # If several classes share a name, in files of their own, only the one that is declared here grows.
             if len(size[2]) == 1 or file in size[2]:
                 size[0] += lines
     return {key: (lines, methods) for key, (lines, methods, _) in found.items()}

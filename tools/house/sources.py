@@ -53,7 +53,7 @@ class Cpp:
         return self.text.count("\n", 0, offset) + 1
 
     def comment_blocks(self):
-        """Texts of comments; lines that follow one another are one text."""
+        """Texts of comments; adjacent lines are one text."""
         blocks, end = [], -1
         for at, token in self.comments:
             words = re.sub(r"^/\*+|\*+/$|^//[/<!]*", "", token).strip()
@@ -93,7 +93,7 @@ class Tree:
         return [name for name in self.files if name.endswith(endings) and name.startswith(tuple(under))]
 
     def source(self):
-        """C++ of the product: not of tests."""
+        """C++ without tests."""
         return self.named(*CPP,
                           under=("lib/", "include/", "runtime/src/", "runtime/include/", "runtime/tools/", "tools/"))
 

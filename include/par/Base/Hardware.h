@@ -17,11 +17,11 @@ struct RankGroup {
   int64_t fewest = 1; ///< on the host that has fewest of them
 };
 
-/// A hardware file: the figures from which costs are predicted. All costs are integer nanoseconds, so that
-/// what is decided by them is the same on every machine that compiles.
+/// A hardware file: the figures from which costs are predicted. All costs are integer nanoseconds, so that decisions
+/// are the same on every machine that compiles.
 struct Hardware {
   std::string name;
-  int64_t f32 = 1, f64 = 1, bf16 = 0, f16 = 0; ///< FLOP per microsecond in products; 0: as f32
+  int64_t f32 = 1, f64 = 1, bf16 = 0, f16 = 0; ///< FLOP per microsecond in matmuls; 0: as f32
   int64_t memory = 1;                          ///< bytes per microsecond
   int64_t link = 1;                            ///< bytes per microsecond between two ranks
   int64_t host = 0;     ///< bytes per microsecond between a device and its host's memory; 0: as memory
@@ -55,17 +55,17 @@ struct Hardware {
   /// Ranks by their numbers in the world: hosts are filled one after the other.
   RankGroup groupOf(llvm::ArrayRef<int64_t> ranks) const;
   int64_t hostOf(int64_t rank) const { return hostLink && ranks ? rank / ranks : 0; }
-  /// Whether ranks of `from` send between hosts what goes to those of `to`: each to the one at its place or, where
-  /// there are not as many, to any. Neither is empty.
+  /// Whether ranks of `from` send to ranks of `to` on other hosts: each to the rank at its position or, if the numbers
+  /// differ, to any. Neither list is empty.
   bool areOnOtherHosts(llvm::ArrayRef<int64_t> from, llvm::ArrayRef<int64_t> to) const;
   /// ns of `bytes` from one rank to another.
   int64_t transferTime(int64_t bytes, bool betweenHosts = false) const;
-  /// ns of a collective of a group; `bytes` is that of the instruction's n. Ring and recursive halving move all_reduce
-  /// 2 (P-1)/P, all_gather, reduce_scatter and all_to_all (P-1), broadcast and reduce 1 times the bytes (Thakur et al.
-  /// 2005); log2 P messages deep, all_reduce twice. Rings pass through all members of a host before they leave it, and
-  /// there are as many rings as each host has members, so that each leaves by another one's way (NCCL's channels):
-  /// between hosts a ring's bytes take the ways of the host that has fewest members, while they pass within the others.
-  /// In an all_to_all each rank sends by its own way what is for other hosts.
+  /// ns of a collective of a group; `bytes` is the instruction's n. Ring and recursive halving move all_reduce 2
+  /// (P-1)/P, all_gather, reduce_scatter and all_to_all (P-1), broadcast and reduce 1 times the bytes (Thakur et al.
+  /// 2005), in log2 P messages, all_reduce in twice as many. A ring passes through all members of a host before it
+  /// leaves it. There are as many rings as each host has members, each over another member's link (NCCL's channels):
+  /// between hosts the bytes use the links of the host with the fewest members, while they move within the other hosts.
+  /// In an all_to_all each rank sends over its own link to other hosts.
   int64_t collectiveTime(format::CollKind kind, int64_t bytes, RankGroup group) const;
   /// The part of it that bytes do not change. Collectives of one group take it once: they are one launch, whose
   /// messages go side by side (NCCL's aggregated operations).

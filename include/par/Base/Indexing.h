@@ -38,7 +38,7 @@ Tensor pick(const Tensor &source, mlir::RankedTensorType type, llvm::ArrayRef<in
 /// Copies `part` into `whole` at `start`, dims in steps of one.
 void place(Tensor &whole, const Tensor &part, llvm::ArrayRef<int64_t> start);
 
-/// Tensors of one type one behind the other: a dim more, in front.
+/// Stacks tensors of one type along a new dim 0.
 Tensor stack(llvm::ArrayRef<Tensor> parts);
 
 /// Along dim: outer x size x inner, as every op along one dim sees a tensor.

@@ -1,4 +1,4 @@
-// Where an op comes from: the ONNX node, its module and its source line, carried in the op's location.
+// The origin of an op (its ONNX node, module and source line), carried in the op's location.
 #pragma once
 
 #include "mlir/IR/Location.h"
@@ -23,7 +23,7 @@ mlir::Location makeLocation(mlir::MLIRContext *context, const Provenance &proven
 /// The first provenance found in a location, however it was fused or nested since.
 std::optional<Provenance> getProvenance(mlir::Location location);
 
-/// `transformer.h.0.mlp, detect.py:61`, what is known of it; "" if nothing is.
+/// The known parts of `transformer.h.0.mlp, detect.py:61`; "" if nothing is known.
 std::string describe(const Provenance &provenance);
 
 } // namespace par

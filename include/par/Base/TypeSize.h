@@ -6,17 +6,17 @@
 
 namespace par {
 
-/// Of one element.
+/// Bytes of one element.
 inline uint64_t getElementBytes(mlir::Type element) { return (element.getIntOrFloatBitWidth() + 7) / 8; }
 
-/// Of a tensor; 0 of what is no tensor.
+/// Bytes of a tensor; 0 for any other type.
 inline int64_t getByteSize(mlir::Type type) {
   auto tensor = llvm::dyn_cast<mlir::RankedTensorType>(type);
   return tensor ? tensor.getNumElements() * static_cast<int64_t>(getElementBytes(tensor.getElementType())) : 0;
 }
 inline int64_t getByteSize(mlir::Value value) { return getByteSize(value.getType()); }
 
-/// Of all of them together.
+/// Bytes of all values together.
 inline int64_t getByteSize(mlir::ValueRange values) {
   int64_t bytes = 0;
   for (mlir::Value value : values)

@@ -1,11 +1,11 @@
-/*===- Compiler.h - the compiler behind a C ABI: libpar-compiler.so
+/*===- Compiler.h - the compiler as a C ABI: libpar-compiler.so
  *
  * Part of Par, under the Apache License v2.0 with LLVM Exceptions.
  * SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  *===----------------------------------------------------------------------===
  *
- * What par-compile does, for any language that can call C. Every call gives a ParResult, which holds the exit
+ * par-compile for any language that can call C. Every call gives a ParResult, which holds the exit
  * code of docs/plan.md 3, the text that the tool would print, and every error and warning with its place.
  *
  *     ParCompileOptions options = {sizeof(ParCompileOptions), "m.onnx"};
@@ -28,7 +28,7 @@ extern "C" {
 
 #define PAR_COMPILER_ABI 2
 
-/* What an error or a warning says, and where. Zero or NULL where there is none. */
+/* An error or a warning and its place. Fields that do not apply are zero or NULL. */
 typedef struct ParFinding {
   int warning;         /* 1: a warning, 0: an error */
   const char *file;    /* a plan, the model, the bundle or "--set K=V"; NULL: the call itself is wrong */
@@ -46,7 +46,7 @@ enum {
   PAR_CHECK_PHASES = 2 /* interprets the program before and after every phase and compares */
 };
 
-/* What to compile. Fields may be added at the end; `size` tells which of them the caller knows. */
+/* The job of a call. Fields may be added at the end; `size` tells which of them the caller knows. */
 typedef struct ParCompileOptions {
   size_t size;                 /* sizeof(ParCompileOptions) */
   const char *model;           /* .onnx or .onnx.gz */
@@ -77,10 +77,10 @@ ParResult *par_list(const char *model, const char *kind);
  */
 int par_result_code(const ParResult *result);
 
-/* What the tool prints to its standard output. */
+/* The standard output of the tool. */
 const char *par_result_text(const ParResult *result);
 
-/* Everything that is known of the compilation, as JSON: docs/report.md. NULL where nothing was to be compiled. */
+/* All facts of the compilation as JSON: docs/report.md. NULL if nothing was to be compiled. */
 const char *par_result_report(const ParResult *result);
 
 /* The folder that was written; NULL: none was. */

@@ -29,7 +29,7 @@ struct CompilerOptions {
   /// Phases after which a copy of the module is kept in `Compiled::modules`: to look at, and for a later compilation to
   /// start from. The module of the last phase that ran is always there.
   std::vector<std::string> keep;
-  bool hostCode = false;     ///< compile kernels for this host, whatever device they were formed for
+  bool hostCode = false;     ///< compile kernels for this host, also those formed for another device
   bool keepKernelIR = false; ///< of kernels for a GPU, for checkKernels
   std::string cache;         ///< folder that keeps kernels' code between compilations; empty: none does
 };
@@ -50,12 +50,12 @@ struct Compiled {
   std::optional<format::Bundle> bundle; ///< set if all went well and no phase was to be the last
   std::vector<Finding> findings;        ///< in the order in which they were found
   bool failed = false;
-  /// How many phases, Import first, were taken from the earlier compilation.
+  /// Number of phases, Import first, that were taken from the earlier compilation.
   unsigned reused = 0;
   std::vector<PhaseKey> keys; ///< of every phase, Import first
 };
 
-/// Is told how a compilation goes: prints, measures, or does nothing.
+/// Observes a compilation: prints, measures, or does nothing.
 class CompileObserver {
 public:
   virtual ~CompileObserver() = default;
@@ -63,20 +63,20 @@ public:
   virtual void found(const Finding &) {}
   /// Before a step: "import", each phase, "codegen", "bundle". `phase` is null of those that are no pipeline.
   virtual void begins(const char * /*step*/, const Compiled &, const Phase * /*phase*/) {}
-  /// After a step that went well. False: the compilation has failed, and the observer has said why.
+  /// Called after a step that succeeded. Return false to stop the compilation, after reporting an error.
   virtual bool ended(llvm::StringRef /*step*/, const Compiled &) { return true; }
 };
 
 /// Compiles in memory: writes no file, prints nothing, keeps nothing between calls.
 ///
-/// With `earlier`, a compilation of the same model, the phases in front of the first one that the plans differ for are
-/// taken from it where it kept their module, and so is the code of kernels that both have:
+/// With `earlier`, a compilation of the same model, the phases before the first one for which the plans differ are
+/// skipped if it kept their module, and code of kernels that both have is reused:
 ///
 ///     keep {split}, plan A           import annotate train split propagate ... bundle
 ///     zero.level=3 on top of A                                   propagate ... bundle
 ///
-/// The bundle is the same, byte for byte, as without `earlier`. Both share a context: one thread at a time may compile
-/// on from it. Files that plans name (hardware, tables of schedules) are taken to be unchanged.
+/// The bundle is the same, byte for byte, as without `earlier`. Both share a context: only one thread at a time may
+/// compile on from it. Files that plans name (hardware, tables of schedules) are assumed to be unchanged.
 Compiled compile(PlannedModel planned, const CompilerOptions &options, CompileObserver &observer,
                  const Compiled *earlier = nullptr);
 

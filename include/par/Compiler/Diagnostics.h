@@ -7,11 +7,11 @@
 
 namespace par {
 
-/// Hands on what phases emit while it lives:
+/// Forwards the diagnostics of phases during its lifetime:
 ///
 ///     plan.yaml:9:22: error: ...                       at a line of the plan, which is shown with a caret
-///     gpt2.onnx: error: node "node_MatMul_41": ...     at what an ONNX node became
-///       note: from transformer.h.0.mlp, modeling_gpt2.py:573
+///     gpt2.onnx: error: node "node_MatMul_41": ...     at an ONNX node
+///     note: from transformer.h.0.mlp, modeling_gpt2.py:573
 class PhaseDiagnostics {
 public:
   PhaseDiagnostics(mlir::MLIRContext *context, llvm::StringRef model, FindingSink sink);

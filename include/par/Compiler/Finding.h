@@ -19,7 +19,7 @@ struct Finding {
   std::vector<std::string> notes;
 };
 
-/// Takes findings as they are made.
+/// Receives findings in order.
 using FindingSink = llvm::function_ref<void(const Finding &)>;
 
 } // namespace par

@@ -1,4 +1,4 @@
-// A model's file, and a plan completed for it: what `compile` takes.
+// A model's file, and a plan completed for it: the input of `compile`.
 #pragma once
 
 #include "par/Base/Hardware.h"
@@ -9,7 +9,7 @@
 
 namespace par {
 
-/// A model as its file has it, and the names of it that a plan can use.
+/// A model's file, and its names that a plan can use.
 struct Model {
   onnx::Model graph;
   NameTable names;
@@ -34,7 +34,7 @@ struct PlannedModel {
 
   /// The entry of the bundle that the summary is about: `train`, or `predict` of a plan that does not train.
   llvm::StringRef entry() const { return plan.plan.train ? "train" : "predict"; }
-  /// Bytes that a rank may use: the plan's limit, else what the device has.
+  /// Bytes that a rank may use: the plan's limit, else the device's memory.
   std::optional<uint64_t> memoryLimit() const;
 };
 
@@ -45,8 +45,8 @@ struct PlanningOptions {
   bool nameAllLost = false; ///< errors about lost parameters name all of them, not only the first three
 };
 
-/// Reads the plan, completes it and compares it with the names of the model; all errors in one go. `model` may be null:
-/// what depends on it then stays open. Nothing after an error.
+/// Reads the plan, completes it and compares it with the names of the model; reports all errors. `model` may be null:
+/// values that depend on it then stay open. Returns nothing after an error.
 std::optional<PlannedModel> planModel(const std::shared_ptr<const Model> &model, const PlanText &text,
                                       const PlanningOptions &options, FindingSink sink);
 

@@ -15,11 +15,10 @@ std::optional<verify::Proof> proveBundle(const format::Bundle &bundle, const std
 /// The folder of the bundle of `model` where none was given: its name + ".par" in the working directory.
 std::string bundleFolder(const std::string &model);
 
-/// Whether a bundle may be written in the place of what `folder` is; an error if not. Asked before the work.
+/// Whether a bundle may replace the contents of `folder`; reports an error if not. Called before the compilation.
 bool mayWriteBundle(const std::string &folder, FindingSink sink);
 
-/// Writes the bundle of the model at path `model`, with a note of what the model's files of data are. False after an
-/// error.
+/// Writes the bundle of the model at path `model`, with a note of the model's data files. Returns false after an error.
 bool writeBundle(format::Bundle &bundle, const std::string &model, const std::string &folder, FindingSink sink);
 
 } // namespace par

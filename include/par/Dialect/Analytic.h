@@ -4,9 +4,9 @@
 
 namespace par {
 
-/// True for elementwise ops of floats that are analytic where they are defined: two compositions of such ops that agree
-/// on an interval agree wherever both can be continued. Functions in pieces (the larger of two, absolute values,
-/// roundings, selections) are not: what they are elsewhere cannot be told from an interval.
+/// True for elementwise ops of floats that are analytic on their domain: two compositions of such ops that agree on an
+/// interval agree wherever both can be continued. Piecewise functions (maximum, absolute value, rounding, select) are
+/// not: an interval does not determine their values elsewhere.
 bool isAnalytic(mlir::Operation *op);
 
 } // namespace par

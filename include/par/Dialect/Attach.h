@@ -8,9 +8,9 @@
 
 namespace par {
 
-/// Gives the op its model of an interface. MLIR keeps the first of two models and says nothing of the second, so that
-/// an op listed twice would mean something else than what is read: it ends the process, with both names. The same model
-/// again is none: extensions run once for each registry that a context is given.
+/// Attaches a model of an interface to the op. MLIR silently keeps the first of two models, so an op listed twice would
+/// use another one than the code suggests: this ends the process, with both names. The same model twice is allowed:
+/// extensions run once for each registry of a context.
 template <typename Op, typename Model>
 void attachOnce(mlir::MLIRContext &context) {
   using Interface = typename Model::Interface;

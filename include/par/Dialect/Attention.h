@@ -2,7 +2,7 @@
 
 #include "par/Dialect/Par.h"
 
-// Few files know these two ops, which therefore stand in a header of their own.
+// Few files use these two ops, so they have a header of their own.
 #define GET_OP_CLASSES
 #include "par/Dialect/AttentionOps.h.inc"
 
@@ -35,7 +35,7 @@ struct Heads {
   }
 
   int64_t batch, heads, groups, repeats, queries, keys, width, valueWidth;
-  mlir::Type element; ///< of what it takes and gives
+  mlir::Type element; ///< of operands and results
   mlir::Type inner;   ///< in which it computes
 };
 
@@ -45,8 +45,8 @@ inline bool isOneCall(AttentionOp op, bool gpu) {
   Heads heads(op);
   return heads.fitLibrary() || (!gpu && heads.element.isF32());
 }
-/// As above. With a mask a library of GPUs has none: it takes e^(s - lse) as it is, but lse in f32 has no room for the
-/// number of keys behind a score of -1e9, which all scores of a query are that a mask hides wholly.
+/// As above. GPU libraries have no call with a mask: they compute e^(s - lse) without dividing by its sum. If a mask of
+/// -1e9 hides all scores of a query, lse = -1e9 + log(number of keys) loses the log in f32.
 inline bool isOneCall(AttentionGradOp op, bool gpu) {
   Heads heads(op);
   return (!op.getMask() && heads.fitLibrary()) || (!gpu && heads.element.isF32());

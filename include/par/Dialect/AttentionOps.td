@@ -5,7 +5,7 @@ include "par/Dialect/Types.td"
 
 // Attention of heads: q is [b, h, sq, d], k [b, g, sk, d], v [b, g, sk, e], where g divides h and query head i meets
 // key-value head i / (h / g). The scores are s = scale q k^T, plus the mask, whose dims are those of [b, h, sq, sk] or
-// 1; where `causal`, query i meets keys 0 to i alone. What is in memory is of size sq or sk, never sq x sk.
+// 1; with `causal`, query i meets only keys 0 to i. Tensors in memory are of size sq or sk, never sq x sk.
 
 class Par_AttentionLikeOp<string mnemonic, dag operands, dag results_>
     : Par_TensorOp<mnemonic, !con(operands, (ins Optional<Par_FloatTensor>:$mask, F64Attr:$scale,

@@ -47,11 +47,11 @@ def Par_DimShardingAttr : Par_Attr<"DimSharding", "dim"> {
 }
 
 def Par_ShardingAttr : Par_Attr<"Sharding", "sharding"> {
-  let summary = "how a tensor lies on the ranks of its stage";
+  let summary = "the sharding of a tensor over the ranks of its stage";
   let description = [{
     One entry a dim, and the axes over which the value is an unreduced sum. Names axes only; the mesh is the stage's.
-    A dim of size n over k ranks is cut into contiguous shards of ceil(n/k); what lies past n is padding, undefined,
-    and masked by whoever reduces. On the axes that are named nowhere the value is replicated. No axis occurs twice.
+    A dim of size n over k ranks is split into contiguous shards of ceil(n/k). Elements past n are padding: undefined,
+    and masked before a reduction. Over all other axes the value is replicated. No axis occurs twice.
 
     Example: `#par.sharding<[{"dp"}, {} ], unreduced={"tp"}>`: rows over "dp"; the value is the sum over "tp".
   }];
@@ -60,7 +60,7 @@ def Par_ShardingAttr : Par_Attr<"Sharding", "sharding"> {
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    /// All dims whole, closed, nothing unreduced.
+    /// All dims unsharded and closed, nothing unreduced.
     static ShardingAttr getReplicated(::mlir::MLIRContext *context, int64_t rank);
     int64_t getRank() const { return getDims().size(); }
     ::llvm::ArrayRef<::mlir::StringAttr> getAxes(int64_t dim) const { return getDims()[dim].getAxes(); }

@@ -17,11 +17,11 @@ def Par_Dialect : Dialect {
   let description = [{
     Three levels. A *step* (`par.step`) is one entry of a model: reads and writes of variables around tensor ops,
     and, from Split on, a loop over microbatches that runs fragments placed on stages. A *fragment*
-    (`par.fragment`) is the isolated, pure and anonymous part that one stage does at one go. A *program*
-    (`par.program`) is what the ranks of one role execute: blocks, buffers and an order.
+    (`par.fragment`) is the isolated, pure and anonymous part that one stage runs at once. A *program*
+    (`par.program`) is executed by the ranks of one role: blocks, buffers and an order.
 
-    Tensor ops are a closed set with value semantics. What an op knows about itself (sharding rule, gradient,
-    interpretation, lowering, cost) stands beside it, behind the interfaces of par/Interfaces; passes name no op.
+    Tensor ops are a closed set with value semantics. The facts of an op (sharding rule, gradient, interpretation,
+    lowering, cost) are defined beside it as interfaces of par/Interfaces; passes name no op.
   }];
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;
@@ -60,9 +60,9 @@ def Par_ShardingsAttr : TypedArrayAttrBase<AnyAttr, "shardings of the results"> 
   let constBuilderCall = "$_builder.getArrayAttr($0)";
 }
 
-// A tensor op: pure, with two inherent attributes that phases hand on. `stage` is the hint that Annotate gives to
+// A pure tensor op with two inherent attributes that phases preserve. `stage` is the hint that Annotate gives to
 // forward ops and Split consumes (-1: none); `shardings` (one per result) lives from Propagate to Partition and is
-// read by par::getSharding(Value) alone.
+// read only by par::getSharding(Value).
 class Par_TensorOp<string mnemonic, dag ins_, dag outs_, list<Trait> traits = []>
     : Par_Op<mnemonic, !listconcat(traits, [Pure])> {
   let arguments = !con(ins_, (ins DefaultValuedAttr<I64Attr, "-1">:$stage,

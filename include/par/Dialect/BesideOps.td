@@ -3,17 +3,17 @@
 
 include "par/Dialect/Base.td"
 
-// Communication beside compute, in programs. Apart from the other ops, so that few files depend on it.
+// Communication that overlaps with compute, in programs. In a file of its own, so that few files depend on it.
 
 def Par_DoneOp : Par_Op<"done", [Pure, AttrSizedOperandSegments]> {
-  let summary = "waits for a collective that runs beside compute: from here on its results can be used";
+  let summary = "waits for an asynchronous collective: its results can be used from here on";
   let description = [{
-    A collective with the attribute `queue` only starts where it stands. `inputs` are operands of it, and of those
-    before it on its queue of whose results it is made, that must not be overwritten before it ends; the results are its
-    own, in the same storage.
+    A collective with the attribute `queue` is asynchronous: it only starts at its position. `inputs` are operands that
+    must not be overwritten before it ends: its own, and those of earlier collectives of its queue that feed it. The
+    results are the collective's, in the same storage.
 
-    (done_c1) the values are all results of one collective with a queue, the inputs operands of it or of those before it
-    (or all are loads, once Memory has put them into buffers).
+    (done_c1) the values are all results of one collective with a queue; the inputs are operands of it or of earlier
+    ones that feed it (after Memory, all are loads of buffers).
 
     Example:
     ```

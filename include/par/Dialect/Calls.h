@@ -1,13 +1,13 @@
-// Steps that follow one another without a flush.
+// Consecutive steps without a pipeline flush.
 #pragma once
 
 #include "par/Dialect/Par.h"
 
 namespace par {
 
-/// Attribute of a step: its entry makes so many calls of it, one batch after the other (asynchronous schedules). Inputs
-/// are then those of all calls, one behind the other, and so are results. `par.read ... behind d` sees the value before
-/// the last d writes of these calls. Without it an entry is one call.
+/// Attribute of a step: the number of calls that its entry makes of it, one batch each (asynchronous schedules). Inputs
+/// are those of all calls, concatenated, and so are results. `par.read ... behind d` sees the value before the last d
+/// writes of these calls. Without the attribute an entry is one call.
 inline constexpr llvm::StringLiteral callsAttr = "par.calls";
 
 /// Attribute of an entry of a program: the version of the weights of each run, which is the number of updates before
@@ -24,7 +24,7 @@ inline int64_t getVersion(EntryOp entry, size_t run) {
   return versions && run < size_t(versions.size()) ? versions[run] : 0;
 }
 
-/// What picks the slots of a run's buffers.
+/// The indices that select the slots of a run's buffers.
 struct RunIndex {
   int64_t microbatch = 0, version = 0;
 

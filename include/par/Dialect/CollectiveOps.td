@@ -33,8 +33,8 @@ def Par_AllReduceOp : Par_CollectiveOp<"all_reduce", (ins Par_ReduceKindAttr:$ki
 def Par_AllGatherOp : Par_CollectiveOp<"all_gather", (ins DenseI64ArrayAttr:$dims)> {
   let summary = "joins the shards of a group along a dim (one a operand)";
   let description = [{
-    (all_gather_c1) result dim `dims[i]` is the operand's times the group's size, the others are equal. Padding of an
-    uneven shard comes along; a slice cuts it off.
+    (all_gather_c1) result dim `dims[i]` is the operand's times the group's size, the others are equal. The padding of
+    an uneven shard is gathered too; a slice removes it.
 
     Example: `%1 = par.all_gather %0 dims [0] over ["tp"] : (tensor<4x8xf32>) -> tensor<8x8xf32>`
     ```
@@ -59,7 +59,7 @@ def Par_ReduceScatterOp : Par_CollectiveOp<"reduce_scatter", (ins Par_ReduceKind
 
 def Par_AllToAllOp : Par_CollectiveOp<"all_to_all", (ins DenseI64ArrayAttr:$split_dims,
     DenseI64ArrayAttr:$concat_dims)> {
-  let summary = "cuts along one dim, exchanges, joins along another: moves an axis from dim to dim";
+  let summary = "splits along one dim, exchanges, joins along another: moves an axis from dim to dim";
   let description = [{
     (all_to_all_c1) result dim split_dims[i] is the operand's divided by the group's size, dim concat_dims[i] times it.
 

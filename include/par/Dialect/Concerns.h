@@ -2,8 +2,8 @@
 
 #include "mlir/IR/DialectRegistry.h"
 
-// What ops know about themselves, one function a concern. Each is defined in lib/Dialect/<Concern>.cpp and calls one
-// function a family, which stands beside the family's ops: lib/Dialect/<Family>/<Concern>.cpp.
+// Interfaces of ops, one function a concern. Each is defined in lib/Dialect/<Concern>.cpp and calls one function a
+// family, which is defined beside the family's ops: lib/Dialect/<Family>/<Concern>.cpp.
 
 namespace par {
 

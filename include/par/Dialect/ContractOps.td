@@ -10,7 +10,7 @@ def Par_DotOp : Par_TensorOp<"dot", (ins Par_NumberTensor:$lhs, Par_NumberTensor
   let summary = "product of two tensors, summed over the contracting dims";
   let description = [{
     The result has the batching dims, then the other dims of lhs, then those of rhs, each in operand order. The
-    result's element type may be wider than the operands': products accumulate in it without a rounding between.
+    result's element type may be wider than the operands': the sums accumulate in it, without a rounding in between.
 
     Example: `%2 = par.dot %0, %1 contracting [2] x [1] batching [0] x [0]
       : (tensor<6x4x8xf32>, tensor<6x8x5xf32>) -> tensor<6x4x5xf32>`

@@ -117,7 +117,7 @@ def Par_GeluGradOp : Par_TensorOp<"gelu_grad", (ins Par_FloatTensor:$cotangent, 
   let assemblyFormat = "$cotangent `,` $operand attr-dict `:` type($result)";
 }
 
-// Random numbers are a function of what counts them, so that no sharding, schedule or recomputation changes them.
+// Random numbers are a function of a key and a counter, so that no sharding, schedule or recomputation changes them.
 def Par_RandomBitsOp : Par_TensorOp<"random_bits", (ins Par_IntTensor:$key, Par_IntTensor:$counter),
     (outs Par_IntTensor:$result), [SameOperandsAndResultType, Elementwise]> {
   let summary = "64 random bits for each counter under its key: Philox4x32-10";

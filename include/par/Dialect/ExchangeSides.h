@@ -5,7 +5,7 @@
 
 namespace par {
 
-/// How a value lies on the members of a mesh.
+/// The parts of a value on the members of a mesh.
 inline ExchangeSide sideOf(ShardingAttr sharding, MeshAttr mesh) {
   ExchangeSide side;
   for (DimShardingAttr dim : sharding.getDims())
@@ -18,7 +18,7 @@ inline ExchangeSide sideOf(ShardingAttr sharding, MeshAttr mesh) {
   return side;
 }
 
-/// How a tensor goes from one mesh to another, where it lies as these shardings say; none if their shards do not nest.
+/// The exchange that sends a tensor from one mesh to another with these shardings; none if their shards do not nest.
 inline std::optional<Exchange> findExchange(mlir::RankedTensorType type, ShardingAttr from, MeshAttr here,
                                             ShardingAttr to, MeshAttr there) {
   return Exchange::find(type.getShape().vec(), sideOf(from, here), sideOf(to, there));

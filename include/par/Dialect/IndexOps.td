@@ -3,8 +3,8 @@
 
 include "par/Dialect/Types.td"
 
-// Ops that address elements by values. Indices are in range: Import wraps what ONNX lets be negative and asks what data
-// may put outside; what scatters point to outside of their dim is dropped.
+// Ops that address elements by values. Indices are in range: Import wraps negative ones and masks those that data may
+// put out of range. A scatter drops an update whose index is out of range.
 
 def Par_GatherOp : Par_TensorOp<"gather", (ins Par_Tensor:$operand, Par_IntTensor:$indices, I64Attr:$dim),
     (outs Par_Tensor:$result), [InferTypeOpAdaptor]> {
@@ -59,7 +59,7 @@ def Par_PutReduceOp : Par_TensorOp<"put_reduce", (ins Par_ReduceKindAttr:$kind, 
     Par_IntTensor:$indices, I64Attr:$dim, I64Attr:$size), (outs Par_NumberTensor:$result), [InferTypeOpAdaptor]> {
   let summary = "put_add with another combination: max, min or product of the updates that point to one place";
   let description = [{
-    Where nothing points stands what changes nothing: 1 for a product, the least number for a maximum.
+    An element that no index points to is the kind's neutral element: 1 for prod, the smallest number for max.
 
     Example: `%2 = par.put_reduce max %u, %i dim 1 size 8 : tensor<4x3xf32>, tensor<4x3xi64> to tensor<4x8xf32>`
   }];

@@ -4,7 +4,7 @@
 
 namespace par {
 
-/// An index that counts from the end where it is below 0: select(index < 0, index + size, index).
+/// An index that counts from the end if it is negative: select(index < 0, index + size, index).
 struct FromEnd {
   mlir::Value index;
   int64_t size;
@@ -13,8 +13,7 @@ struct FromEnd {
 /// Nothing if the value is none such.
 std::optional<FromEnd> matchFromEnd(mlir::Value value);
 
-/// An integer but where it is `number`: select(index == number, other, index), or the other way round with != or a
-/// negation.
+/// An integer except if it is `number`: select(index == number, other, index), or the same with != or a negation.
 struct Replaced {
   mlir::Value index;
   int64_t number;
@@ -24,7 +23,7 @@ struct Replaced {
 /// Nothing if the value is none such.
 std::optional<Replaced> matchReplaced(mlir::Value value);
 
-/// Whether an op changes the width of integers alone, or takes the low bits of what was widened, as of unsigned ones.
+/// Whether an op only changes the width of integers, or only takes the low bits of a widened (so: unsigned) one.
 bool keepsIntegers(mlir::Operation *op);
 
 } // namespace par

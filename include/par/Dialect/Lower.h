@@ -20,18 +20,17 @@ mlir::Value buildElements(mlir::OpBuilder &builder, mlir::Location loc, mlir::Ra
 mlir::Value buildElements(mlir::OpBuilder &builder, mlir::Location loc, mlir::RankedTensorType type,
                           mlir::ValueRange inputs, ElementBody body);
 
-/// A linalg.generic that combines: the result is read and written through resultMap, whose missing dims are
-/// reduced; the body's last argument is what has been combined so far, `start` at first.
+/// A linalg.generic that reduces: the result is read and written through resultMap, whose missing dims are reduced. The
+/// body's last argument is the accumulated value, initially `start`.
 mlir::Value buildReduction(mlir::OpBuilder &builder, mlir::Location loc, mlir::RankedTensorType type,
                            mlir::TypedAttr start, mlir::ValueRange inputs, llvm::ArrayRef<mlir::AffineMap> maps,
                            mlir::AffineMap resultMap, ElementBody body);
 
-/// Of a reduction: an element of the result is the number of those along the dim that come before its own in a total
-/// order, as the body decides for any two of them.
+/// Attribute of a reduction that counts: an element of the result is the number of elements along the dim that precede
+/// it in a total order. The body compares two elements.
 inline constexpr llvm::StringLiteral countsEarlier = "par.counts_earlier";
 
-/// What changes nothing when combined, of an element type; and two elements as a reduction of this kind joins
-/// them.
+/// The neutral element of a reduction of this kind, and the combination of two elements.
 mlir::TypedAttr getNeutral(mlir::OpBuilder &builder, ReduceKind kind, mlir::Type type);
 mlir::Value buildCombination(mlir::OpBuilder &builder, mlir::Location loc, ReduceKind kind, mlir::Value x,
                              mlir::Value y);
@@ -45,8 +44,8 @@ mlir::Value buildNumber(mlir::OpBuilder &builder, mlir::Location loc, mlir::Type
 /// The number in a type of its kind that is as wide or wider.
 mlir::Value buildWiden(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value, mlir::Type type);
 
-/// Addition that a reduction may reorder (reassoc, contract), and a product of the same op, which may be contracted
-/// with it. Not for elementwise ops: those round alike wherever they are fused.
+/// Addition that a reduction may reorder (reassoc, contract), and a multiplication that may be contracted with it. Not
+/// for elementwise ops, which must round equally wherever they are fused.
 mlir::Value buildSum(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value lhs, mlir::Value rhs);
 mlir::Value buildProduct(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value lhs, mlir::Value rhs);
 

@@ -3,7 +3,7 @@
 
 include "par/Dialect/Types.td"
 
-// Composites along the last dims. Each returns what its gradient needs; none reduces over the batch.
+// Composites along the last dims. Each returns the values that its gradient needs; none reduces over the batch.
 
 def Par_SoftmaxOp : Par_TensorOp<"softmax", (ins Par_FloatTensor:$operand, I64Attr:$dim, UnitAttr:$safe),
     (outs Par_FloatTensor:$result), [SameOperandsAndResultType]> {

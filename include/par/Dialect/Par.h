@@ -30,8 +30,8 @@ namespace par {
 /// Registers the dialect and everything its ops implement (par/Interfaces).
 void registerDialect(mlir::DialectRegistry &registry);
 
-/// Sharding that Propagate computed for a value inside a fragment: of a result, its op's `shardings`; of an
-/// argument, the fragment's. Null where there is none.
+/// Sharding that Propagate computed for a value inside a fragment: for a result, its op's `shardings`; for an argument,
+/// the fragment's. Null if there is none.
 ShardingAttr getSharding(mlir::Value value);
 /// Sets it.
 void setSharding(mlir::Value value, ShardingAttr sharding);
@@ -50,7 +50,7 @@ mlir::RankedTensorType getTensorType(mlir::Type type);
 /// The axes of an ArrayAttr of strings.
 llvm::SmallVector<mlir::StringAttr> getAxes(mlir::ArrayAttr axes);
 
-/// The stages of a module by the ranks on which they lie, in the order in which the first ones stand there.
+/// The stages of a module, grouped by their ranks, in the order of each group's first stage.
 llvm::SmallVector<llvm::SmallVector<StageOp>> getStagesByRanks(mlir::ModuleOp module);
 
 /// Mesh of the stage that `name` refers to, looked up in the module of `from`; null if there is none.

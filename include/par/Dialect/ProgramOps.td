@@ -3,15 +3,15 @@
 
 include "par/Dialect/StepOps.td"
 
-// What the ranks of one role execute. Values inside a block are local tensors; what lives longer than one run of a
-// block stands in a buffer, whose slot is the run's microbatch (or version) modulo the depth.
+// Programs, which the ranks of one role execute. Values inside a block are local tensors. A value that outlives the run
+// of its block is in a buffer, in the slot of the run's microbatch (or version) modulo the depth.
 
 def Par_ProgramOp : Par_Op<"program", [Symbol, SymbolTable, IsolatedFromAbove, NoTerminator,
     HasParent<"::mlir::ModuleOp">, SingleBlock]> {
   let summary = "one role's program: buffers, blocks, entries";
   let description = [{
-    It runs the fragments of all stages that lie on its ranks, of one or of several. Stages on the same ranks have the
-    same mesh; a value that goes from one of them to another stays where it is.
+    It runs the fragments of all stages on its ranks, one or several. Stages on the same ranks have the same mesh; a
+    value transferred between them is not moved.
 
     Example, and the begin of one for two stages, `par.program @p on @s0, @s2 ranks [0, 1] {`:
     ```
@@ -32,9 +32,9 @@ def Par_ProgramOp : Par_Op<"program", [Symbol, SymbolTable, IsolatedFromAbove, N
   let assemblyFormat = "$sym_name `on` custom<Symbols>($stages) `ranks` $ranks attr-dict-with-keyword $body";
   let extraClassDeclaration = [{
     bool holds(::mlir::FlatSymbolRefAttr stage) { return ::llvm::is_contained(getStages(), stage); }
-    /// "s0", of two stages "s0+s2": what users know the role by.
+    /// The role's name for users: "s0", with two stages "s0+s2".
     std::string getRole();
-    /// Of its stages the first: what all of them have alike, a mesh and ranks, is asked of this one.
+    /// The first of its stages. All of them have the same mesh and ranks, for which any one can be asked.
     ::mlir::FlatSymbolRefAttr getFirstStage() { return ::llvm::cast<::mlir::FlatSymbolRefAttr>(getStages()[0]); }
   }];
 }
@@ -44,10 +44,10 @@ def Par_BufferOp : Par_Op<"buffer", [Symbol, HasParent<"ProgramOp">]> {
   let description = [{
     `state` survives the entry (of: variable name), `input` is fed once a microbatch or step (of: input name), `hyper`
     is written by the host before an entry (of: name), `temp` lives within an entry. A `temp` of a variable accumulates
-    its gradient, or a summand of it: what the entry stores there last. `by` says what picks the slot, `depth` how many
-    slots there are. `as` says what the buffer is a shard of: for `state` and `hyper` the variable on this stage, for
-    `input` the whole input, or one microbatch of it where it is fed once a microbatch (`sliced`). `at` gives one arena
-    offset (bytes) a slot, set by Memory. `host`: it lies in the host's memory. `saved`: forward saves a value there for
+    its gradient or a term of it, which the entry stores there last. `by` is the index that picks the slot, `depth` the
+    number of slots. `as` is the type that the buffer is a shard of: for `state` and `hyper` the variable on this stage,
+    for `input` the whole input, or one microbatch of it if it is fed once a microbatch (`sliced`). `at` gives one arena
+    offset (bytes) a slot, set by Memory. `host`: it is in host memory. `saved`: forward saves a value there for
     backward of the same microbatch.
 
     Example: `par.buffer @act temp by mb depth 2 : tensor<4x128xf32> at [0, 4096]`,
@@ -102,8 +102,8 @@ def Par_StoreOp : Par_BufferAccess<"store", [MemoryEffects<[MemWrite]>]> {
 def Par_FetchOp : Par_Op<"fetch", [MemoryEffects<[MemWrite]>]> {
   let summary = "hands a value to the host under a name: a metric or a result";
   let description = [{
-    `of` says what the value is a shard of, and is absent where every rank has the same. `sliced`: it is one microbatch
-    of the result, whose rows stand one microbatch behind the other.
+    `of` is the type that the value is a shard of, absent if every rank has the same. `sliced`: the value is one
+    microbatch of the result, whose rows are those of all microbatches in order.
 
     Example: `par.fetch %l as "loss" : tensor<f32>`,
     `par.fetch %y as "logits" sliced : tensor<4xf32> of !par.dist<tensor<8xf32>, @s1, [{"dp"} ]>`
@@ -155,9 +155,9 @@ def Par_WorldReduceOp : Par_Op<"world_reduce", [MemoryEffects<[MemRead, MemWrite
 def Par_KernelOp : Par_FunctionOp<"kernel", [HasParent<"::mlir::ModuleOp">]> {
   let summary = "one launch's worth of work, with its meaning as a body of tensor ops";
   let description = [{
-    `implementation` is "generated" (Codegen compiles the body), "builtin:NAME", "library:NAME", or "fill" (zeros behind
-    the operand, in place); whichever it is, the body says what it computes, and the interpreter runs that. `tied` gives
-    for every result the argument whose storage it takes over in place, or -1; the result of "fill" is larger than that.
+    `implementation` is "generated" (Codegen compiles the body), "builtin:NAME", "library:NAME", or "fill" (zeros after
+    the operand, in place). In every case the body defines the result, and the interpreter runs it. `tied` gives for
+    every result the argument whose storage it reuses in place, or -1; the result of "fill" is larger than that.
     Equal bodies are one kernel.
 
     Example:

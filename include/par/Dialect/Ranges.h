@@ -1,4 +1,4 @@
-// What integers a tensor may hold, by the ops that make it: MLIR's InferIntRangeInterface, of elements.
+// The range of an integer tensor's elements, derived from the ops that compute it by MLIR's InferIntRangeInterface.
 #pragma once
 
 #include "par/Dialect/Par.h"
@@ -12,8 +12,8 @@ struct IntegerRange {
   bool isIn(int64_t first, int64_t end) const { return low >= first && high < end; }
 };
 
-/// Of the elements of a tensor of integers of at most 64 bits, booleans being 0 and 1; all of the type where nothing is
-/// known.
+/// Range of the elements of a tensor of integers of at most 64 bits (a boolean is 0 or 1); the type's full range if
+/// nothing is known.
 IntegerRange rangeOf(mlir::Value value);
 
 } // namespace par

@@ -4,7 +4,7 @@
 
 namespace par {
 
-/// Whether a buffer lies in the host's memory. Each space has an arena, whose offsets begin at 0.
+/// Whether a buffer is in host memory. Each space has an arena, whose offsets begin at 0.
 inline bool isOnHost(BufferOp buffer) { return buffer.getHost(); }
 
 } // namespace par

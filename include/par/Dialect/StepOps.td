@@ -18,14 +18,14 @@ def Par_StageOp : Par_Op<"stage", [Symbol]> {
 def Par_VariableOp : Par_Op<"variable", [Symbol]> {
   let summary = "a tensor that outlives a step";
   let description = [{
-    One table for parameters, optimizer state, compute copies, buffers, counters, hyper parameters, frozen weights and
-    constants: checkpoint, initialisation and manifest come from it alone. A `constant` is a table that is known when
-    compiling and nothing writes: its `value` stands in the bundle. What is `carried` is an output of one call and the
-    input of the next, from zeros on. `of` names the parameter that a state or copy belongs
-    to. `stored` is the shape under which users and checkpoints know it, if the graph unfolded it (same elements in
-    row-major order). `sharding` is what the plan asked for (Annotate), open dims included; `at` lists where it lives
-    after Propagate, one `!par.dist` type a stage, the first one the owner. `init` is an initialisation rule
-    ("normal(0.02)", "zeros", ...), `source` where the initial value lies in the model file.
+    One table for parameters, optimizer state, compute copies, buffers, counters, hyperparameters, frozen weights and
+    constants; checkpoint, initialisation and manifest are derived only from it. A `constant` is known at compile time
+    and never written: its `value` is in the bundle. A `carried` variable is an output of one call and the input of the
+    next, and starts as zeros. `of` names the parameter that a state or copy belongs to. `stored` is the shape that
+    users and checkpoints see, if the graph reshapes it (same elements in row-major order). `sharding` is the plan's
+    (Annotate), open dims included; `at` lists its places after Propagate, one `!par.dist` type a stage, the owner
+    first. `init` is an initialisation rule ("normal(0.02)", "zeros", ...), `source` the place of the initial value in
+    the model file.
 
     Example: `par.variable @wqkv parameter : tensor<64x3x64xf32> stored tensor<64x192xf32>
       sharding <[{}, {}, {"tp"} ]> at [!par.dist<tensor<64x3x64xf32>, @s0, [{}, {}, {"tp"} ]>]`,
@@ -101,8 +101,8 @@ def Par_ReadOp : Par_Op<"read", [DeclareOpInterfaceMethods<SymbolUserOpInterface
   let summary = "value of a variable, before this step's writes";
   let description = [{
     `behind` d: the value before the last d writes (asynchronous schedules). Every read of a step sees the value from
-    before the step, wherever it stands. `batch` d: dim d is the step's batch (what is carried from call to call), -1:
-    none is.
+    before the step, also if it follows a write. `batch` d: dim d of a carried variable is the step's batch; -1: none
+    is.
 
     Example: `%w = par.read @w : tensor<64xf32>`, `%w = par.read @w : !par.dist<tensor<64xf32>, @s0, [{} ]>`,
     `%k = par.read @past.key batch 0 : tensor<8x4x128x64xf32>`
@@ -121,13 +121,13 @@ def Par_WriteOp : Par_Op<"write", [DeclareOpInterfaceMethods<SymbolUserOpInterfa
 }
 
 def Par_LoopOp : Par_Op<"loop", [RecursiveMemoryEffects, SingleBlockImplicitTerminator<"YieldOp">]> {
-  let summary = "the cut in time: a body once for each microbatch";
+  let summary = "slices time: runs the body once for each microbatch";
   let description = [{
     Operands of global shape (m, B/m, ...) are sliced: the body's first argument is the microbatch index (an i64
     scalar tensor), then one slice (B/m, ...) an operand, the dist type without its first dim. Values from outside are
     used freely. Results are the accumulators: `sum` adds over microbatches from microbatch 0 on, in the result's
-    element type and sharding; `stack` gives (m, ...). `labels` says for people and tests what each result accumulates:
-    the variable whose gradient it is, or a summand of it (tied parameters), or nothing.
+    element type and sharding; `stack` gives (m, ...). `labels` names for people and tests the variable whose gradient a
+    result accumulates, or a term of it (tied parameters); empty for other results.
 
     Example:
     ```
@@ -147,7 +147,7 @@ def Par_LoopOp : Par_Op<"loop", [RecursiveMemoryEffects, SingleBlockImplicitTerm
 }
 
 def Par_YieldOp : Par_Op<"yield", [Pure, Terminator, ReturnLike, HasParent<"LoopOp">]> {
-  let summary = "what one microbatch adds to the loop's results";
+  let summary = "adds one microbatch's values to the loop's results";
   let description = "Example: `par.yield [sum, stack] %l, %z : tensor<f32>, tensor<8xf32>`";
   let arguments = (ins Par_YieldKindArrayAttr:$kinds, Variadic<Par_Value>:$operands);
   let builders = [OpBuilder<(ins), [{ build($_builder, $_state, $_builder.getArrayAttr({}), ::mlir::ValueRange()); }]>];
@@ -215,11 +215,11 @@ def Par_StageReduceOp : Par_Op<"stage_reduce", [Pure]> {
 //===-- Fragments -----------------------------------------------------------------------------------------------===//
 
 def Par_FragmentOp : Par_FunctionOp<"fragment", [HasParent<"::mlir::ModuleOp">]> {
-  let summary = "what one stage does at one go";
+  let summary = "the part of a step that one stage runs at once";
   let description = [{
     Isolated, pure and anonymous: no variable, stage or layer names in the body, so that equal layers are equal by
-    hash. Global shapes until Partition, local ones after it (`local`). `shardings` says how arguments lie, from
-    Propagate on (one a argument); `result_shardings` how results lie.
+    hash. Global shapes until Partition, local ones after it (`local`). `shardings` has one entry an
+    argument from Propagate on; `result_shardings` one a result.
 
     Example:
     ```

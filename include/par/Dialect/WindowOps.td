@@ -4,7 +4,7 @@
 include "par/Dialect/Types.td"
 
 // Ops whose windows slide over the trailing, spatial dims of a tensor. Along a spatial dim of size s, padded by `low`
-// before and `high` behind (either may be negative, which crops), a window of k elements that lie `dilation` apart
+// before and `high` after (either may be negative, which crops), a window of k elements at a distance of `dilation`
 // starts at every multiple of `stride`: there are (s + low + high - (k - 1) dilation - 1) / stride + 1 windows, rounded
 // down, and element j of window x is element x stride + j dilation - low.
 
@@ -23,7 +23,7 @@ def Par_ConvolutionOp : Par_ConvolutionLikeOp<"convolution", (ins Par_FloatTenso
   let summary = "convolution of [N, C, ...] with [O, C / groups, ...]: [N, O, ...]";
   let description = [{
     Group g of the output channels sums over group g of the input channels. The result's element type may be wider than
-    the operands': products accumulate in it without a rounding between.
+    the operands': the sums accumulate in it, without a rounding in between.
 
     Example: `%2 = par.convolution %0, %1 strides [1, 1] low [1, 1] high [1, 1] dilations [1, 1]
       : (tensor<2x3x8x8xf32>, tensor<4x3x3x3xf32>) -> tensor<2x4x8x8xf32>`
@@ -64,7 +64,7 @@ def Par_PatchesOp : Par_WindowOp<"patches", (ins Par_Tensor:$operand), (ins Dens
     (outs Par_Tensor:$result), [], (ins TypedAttrInterface:$value)> {
   let summary = "every window of the trailing dims as dims of its own: [..., s...] to [..., windows..., window...]";
   let description = [{
-    Outside the operand lies `value`. A reduction of the last dims makes a pool of it.
+    Elements out of bounds are `value`. A reduction of the last dims makes a pool.
 
     Example: `%1 = par.patches %0 window [3] strides [2] low [1] high [1] dilations [1] value 0.0 : f32
       : tensor<2x4x8xf32> to tensor<2x4x4x3xf32>`
@@ -77,7 +77,7 @@ def Par_FoldPatchesOp : Par_WindowOp<"fold_patches", (ins Par_NumberTensor:$oper
     (outs Par_NumberTensor:$result)> {
   let summary = "adds windows where they came from: the adjoint of patches";
   let description = [{
-    What lies outside the result is dropped.
+    Elements outside the result are dropped.
 
     Example: `%1 = par.fold_patches %0 strides [2] low [1] high [1] dilations [1]
       : tensor<2x4x4x3xf32> to tensor<2x4x8xf32>`

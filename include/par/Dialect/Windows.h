@@ -1,4 +1,4 @@
-// Where the windows of convolutions and pools lie (WindowOps.td says by which rule).
+// Positions of the windows of convolutions and pools; WindowOps.td has the rule.
 #pragma once
 
 #include "par/Dialect/Par.h"
@@ -9,7 +9,7 @@ namespace par {
 struct Windows {
   llvm::SmallVector<int64_t, 3> size, strides, low, high, dilations;
 
-  /// Of an op with the attributes of WindowOps.td; `size` are its window's dims.
+  /// The windows of an op with the attributes of WindowOps.td; `size` are its window's dims.
   template <typename Op>
   static Windows of(Op op, llvm::ArrayRef<int64_t> size) {
     auto copy = [](llvm::ArrayRef<int64_t> values) { return llvm::SmallVector<int64_t, 3>(values); };
@@ -32,7 +32,7 @@ struct Windows {
   bool isInside(int64_t dim, int64_t length) const;
 };
 
-/// The three tensors of a convolution, whichever of them its forms make of the others.
+/// The three tensors of a convolution, whichever of them the form computes.
 struct ConvolutionSides {
   mlir::Value input, filter, output;
 };
@@ -44,14 +44,14 @@ inline ConvolutionSides sidesOf(ConvolutionFilterGradOp op) {
   return {op.getOperand(), op.getResult(), op.getCotangent()};
 }
 
-/// Every window of `operand` as dims of its own; `value` lies outside.
+/// Every window of `operand` as dims of its own, with `value` outside of the operand.
 mlir::Value buildPatches(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value operand, const Windows &windows,
                          mlir::TypedAttr value);
-/// Where in each window, its dims as one behind the others, the first element lies that equals the window's `largest`:
-/// an i1 tensor with at most one true a window.
+/// For each window, marks the first element that equals the window's `largest`: an i1 tensor with at most one true a
+/// window, whose dims are flattened.
 mlir::Value buildFirstLargest(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value operand, mlir::Value largest,
                               const Windows &windows);
-/// What no element is smaller than: what a maximum starts from.
+/// The smallest value of an element type: the initial value of a maximum.
 mlir::TypedAttr getSmallest(mlir::OpBuilder &builder, mlir::Type element);
 
 } // namespace par

@@ -30,11 +30,11 @@ struct CompileOptions {
   bool timing = false;           ///< print the time of every phase
   bool json = false;             ///< print all facts as JSON in place of the summary
   bool quiet = false, verbose = false;
-  Whereabouts *whereabouts = nullptr; ///< is told how far it is; null: nobody asks
+  Whereabouts *whereabouts = nullptr; ///< is told of the progress; null: not wanted
 };
 
 /// Runs par-compile. Results go to `out`, errors and warnings to `sink` as they are found, and all facts as JSON
-/// (docs/report.md) to `report`; null: nobody asks. Returns the exit code. Keeps nothing between calls: several threads
+/// (docs/report.md) to `report`, unless it is null. Returns the exit code. Keeps nothing between calls: several threads
 /// may compile at once.
 int runCompiler(const CompileOptions &options, llvm::raw_ostream &out, FindingSink sink, std::string *report = nullptr);
 

@@ -7,28 +7,28 @@
 
 namespace par {
 
-/// Where a compilation stands, and what is kept of it for a report. A signal handler reads it: names are string
-/// literals, and the text of a reproducer is whole before `phase` says that it is that phase's.
+/// The state of a compilation, for the report of a fault. A signal handler reads it: names are string literals, and the
+/// reproducer of a phase is complete before `phase` names that phase.
 struct Whereabouts {
   std::atomic<const char *> phase{"the command line"};
   std::string command;        ///< as it was typed, for the reproducer
   std::string reproducerFile; ///< --emit-reproducer; empty: none is made
   std::string reproducer;     ///< its text as of the phase that runs
 
-  /// `internal error in PHASE: REASON; please report with --emit-reproducer`, or with the file's name where there is
-  /// one.
+  /// `internal error in PHASE: REASON; please report with --emit-reproducer`, or with the file's name if there is one.
   std::string sentence(llvm::StringRef reason) const;
   /// Writes the reproducer, if one was asked for; false if it cannot be written.
   bool writeReproducer() const;
 };
 
-/// From now on a signal that means a fault (SIGSEGV, SIGABRT, ...) and LLVM's fatal errors end the process with that
-/// sentence and exit code 70, without a stack dump; where there is no more memory, with one that says how much is in
-/// use and code 1. For a program's main alone: signals belong to the process.
+/// After this call, a signal that means a fault (SIGSEGV, SIGABRT, ...) and LLVM's fatal errors end the process with
+/// that sentence and exit code 70, without a stack dump. Out of memory ends it with the memory in use and exit code 1.
+/// Only for a program's main: signals belong to the process.
 void catchFaults(const char *tool, const Whereabouts &whereabouts);
 
-/// The exit code of a tool that would end with `code`: what it printed may not have been written (a full disk), which
-/// is said and is code 1 where all else went well. An output that fails is LLVM's fatal error when it is destroyed.
+/// The exit code of a tool that would end with `code`. If its output could not be written (a full disk), it reports
+/// that and returns 1 in place of 0; otherwise LLVM's stream would end the process with a fatal error when it is
+/// destroyed.
 int endOutput(llvm::StringRef tool, int code);
 
 } // namespace par

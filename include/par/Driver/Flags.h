@@ -41,7 +41,7 @@ struct Arguments {
   std::vector<std::string> all(llvm::StringRef flag) const;
 };
 
-/// Takes `argv` apart by the table. Prints what is wrong to `err` and returns false; the exit code then is 2.
+/// Parses `argv` by the table. Prints errors to `err` and returns false; the exit code then is 2.
 bool parseArguments(int argc, const char *const *argv, llvm::ArrayRef<Flag> table, Arguments &arguments,
                     llvm::raw_ostream &err);
 

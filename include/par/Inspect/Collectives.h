@@ -22,7 +22,7 @@ struct Communication {
   uint64_t bytes = 0;              ///< of the whole tensor: what a gather ends with and a scatter begins with
   uint64_t count = 0;              ///< a step
   std::string place;               ///< module and source line that it is from; empty: not known
-  std::string overlap;             ///< on a queue of its own: what it runs beside; empty: it runs alone
+  std::string overlap;             ///< the compute that it overlaps with, if it has its own queue; empty: none
   std::optional<ForcingRule> rule; ///< of the plan, on a parameter of that module
   std::string reason;              ///< "3d.yaml:6: batch.over is dp, so ..."; empty: none is known
 };

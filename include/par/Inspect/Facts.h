@@ -1,5 +1,5 @@
-// Everything that is known of a compilation, as values that reports are made of. Absent: not asked for, or the
-// compilation did not come so far.
+// All facts of a compilation, as values from which reports are made. Absent: not requested, or the compilation stopped
+// before.
 #pragma once
 
 #include "par/Inspect/Collectives.h"

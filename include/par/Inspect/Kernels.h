@@ -8,8 +8,8 @@
 
 namespace par {
 
-/// Threads that a multiprocessor holds of a kernel, in percent of the most that it can hold: what registers, shared
-/// memory and the numbers of blocks and threads allow (CUDA programming guide, "compute capabilities").
+/// Resident threads of a kernel on a multiprocessor, in percent of the maximum: limited by registers, shared memory and
+/// the numbers of blocks and threads (CUDA programming guide, "compute capabilities").
 unsigned occupancy(llvm::StringRef sm, uint32_t threads, const KernelResources &resources);
 
 /// Bytes that the loads and stores of a kernel's text move, each counted once.

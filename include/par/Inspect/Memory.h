@@ -7,8 +7,8 @@
 
 namespace par {
 
-/// Bytes of one rank of a role by what they are for. `buffers` is the part of the peak that no other column explains;
-/// `host` are those in the host's memory, which no other column counts.
+/// Bytes of one rank of a role by purpose. `buffers` is the part of the peak that no other column explains; `host` are
+/// bytes in host memory, which no other column counts.
 struct RoleMemory {
   std::string name;
   size_t ranks = 0;

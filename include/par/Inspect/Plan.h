@@ -44,13 +44,13 @@ struct PlanFacts {
 };
 PlanFacts describePlan(const ModelPlan &model);
 
-/// Parameters that recipes leave whole, where these are matrices of more than a twentieth of all elements.
+/// Parameters that recipes leave replicated: matrices of more than a twentieth of all elements.
 struct RecipeFacts {
   std::vector<std::string> recipes;
   double cutPercent = 0;          ///< elements of parameters that rules shard
   std::vector<std::string> whole; ///< `layers.*.attn.qkv.weight`, the most elements first
 };
-/// Nothing without recipes, and where they leave little whole.
+/// Nothing without recipes, and if they leave little replicated.
 std::optional<RecipeFacts> describeRecipes(const ModelPlan &model);
 
 /// A dim of parameters that rules shard into parts of which more than a tenth is padding.

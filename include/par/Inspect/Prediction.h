@@ -6,7 +6,7 @@
 
 namespace par {
 
-/// The bubble of a schedule whose stages all take what those of a simulation take on average.
+/// The bubble of a schedule whose stages all take the average time of a simulation's stages.
 struct ExpectedBubble {
   std::string schedule;
   int64_t microbatches = 1;
@@ -18,7 +18,7 @@ struct ExpectedBubble {
 std::optional<ExpectedBubble> expectBubble(const Plan &plan, const format::Bundle &bundle,
                                            const Simulation &simulation);
 
-/// A step, and the shares of all ranks' time in it.
+/// The time of a step, and the shares of all ranks' time in it.
 struct Prediction {
   int64_t stepNs = 0; ///< of one batch
   int64_t computePermille = 0, bubblePermille = 0, communicationPermille = 0, corePermille = 0;

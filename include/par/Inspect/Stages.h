@@ -9,8 +9,8 @@
 namespace par {
 
 struct StageShare {
-  /// Modules in the order in which they begin: `wte`, `h.0`; of a module that a cut goes through the part that begins
-  /// the stage, `layers.0 from layers.0.blocks.1`. In a file without modules, the node that begins the stage.
+  /// Modules in order of their begin: `wte`, `h.0`. If a cut splits a module, the part that begins the stage, `layers.0
+  /// from layers.0.blocks.1`. In a file without modules, the node that begins the stage.
   std::vector<std::string> modules;
   double work = 0; ///< floating-point operations of a step, forward and backward, by the ops' costs
 };

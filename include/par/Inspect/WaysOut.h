@@ -11,7 +11,7 @@ struct Measures {
   int64_t stepNs = 0;
 };
 
-/// A setting that makes a rank hold less, as --set takes it and as a plan says it.
+/// A setting that saves memory, as --set takes it and as a plan has it.
 struct Way {
   std::string setting, spelled; ///< "zero.level=3", "zero: 3"
   Measures measures;
@@ -19,7 +19,7 @@ struct Way {
 
 struct WaysOut {
   Measures plan;            ///< as it is
-  std::vector<Way> helpful; ///< settings that need less, each by itself; of zero's levels the one that needs least
+  std::vector<Way> helpful; ///< settings that each save memory; of zero's levels the one that saves most
   std::vector<Way> fitting; ///< settings that fit by themselves
   /// If none fits by itself: all helpful ones together; nothing where they do not compile.
   std::optional<Measures> together;

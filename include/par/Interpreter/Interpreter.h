@@ -11,7 +11,7 @@ namespace par::interp {
 
 using Named = std::map<std::string, Tensor>;
 
-/// What one call of a step gave. Whole tensors throughout, whatever the sharding.
+/// The results of one call of a step: unsharded tensors, whatever the sharding.
 struct Outcome {
   Named outputs; ///< by the step's output names, else "0", "1", ...
   Named written; ///< new values of variables; a copy under its own name
@@ -20,38 +20,35 @@ struct Outcome {
   Named accumulators;
 };
 
-/// Runs a step of any form between Import and Schedule: on one device, or fragments on all ranks of their
-/// stage in lock step once they are local. `variables` and `inputs` are whole: an input of the batch (B, ...)
-/// is taken for one of (m, B/m, ...) too. A variable that is missing takes its `value`, a copy its owner's,
-/// else zeros. Padding is filled with NaN (floats) and a far index (integers); where that reaches a result,
-/// or replicas disagree, the error is at the op.
-/// Of several calls (par/Dialect/Calls.h) inputs and outputs stand one behind the other, and a gradient is the last
-/// call's.
+/// Runs a step of any form between Import and Schedule: on one device, or, once fragments are local, all ranks of their
+/// stage in lock step. `variables` and `inputs` are unsharded; an input of the batch (B, ...) is accepted for one of
+/// (m, B/m, ...). A missing variable takes its `value`, a copy its owner's, else zeros. Padding is filled with NaN
+/// (floats) or an index out of range (integers). If padding reaches a result, or replicas disagree, the error is at the
+/// op. With several calls (par/Dialect/Calls.h) inputs and outputs are concatenated, and a gradient is the last call's.
 mlir::FailureOr<Outcome> runStep(StepOp step, const Named &variables, const Named &inputs, int64_t calls = 1);
 
-/// Runs an entry of all programs of a module (after Schedule): each role's ranks in lock step, roles against
-/// each other with rendezvous and one communication at a time. Fails with an error where roles wait for each
-/// other for ever, a send and its receive do not fit, or a slot is read that holds something else.
+/// Runs an entry of all programs of a module (after Schedule): each role's ranks in lock step, roles among each other
+/// by rendezvous, one communication at a time. Fails with an error if roles deadlock, if a send and its receive do not
+/// match, or if a slot that is read holds another value.
 mlir::FailureOr<Outcome> runPrograms(mlir::ModuleOp module, llvm::StringRef entry, const Named &variables,
                                      const Named &inputs);
 
-/// A step or, where there is none of that name, the entry of the programs.
+/// Runs the step of that name or, if there is none, the entry of the programs.
 mlir::FailureOr<Outcome> runEntry(mlir::ModuleOp module, llvm::StringRef name, const Named &variables,
                                   const Named &inputs);
 
 /// Value of a variable before the first step: of `variables`, else its own.
 Tensor initialValue(VariableOp variable, const Named &variables);
 
-/// The first elements of a tensor, under another type; what that has more is poisoned.
+/// The first elements of a tensor as another type; further elements of the type are poisoned.
 Tensor seeAs(const Tensor &tensor, mlir::RankedTensorType type);
 
-/// Shards of a whole tensor, one a member rank of the mesh; padding poisoned. Of an unreduced float the
-/// members of a group hold 1/2, 1/4, ... of the value, so that only what is linear may work on them; of an
-/// unreduced integer the first holds all.
+/// Shards of an unsharded tensor, one a member rank of the mesh; padding is poisoned. If the sharding is unreduced,
+/// members of a group hold 1/2, 1/4, ... of a float, so that only linear ops may work on them, and the first holds all
+/// of an integer.
 llvm::SmallVector<Tensor> distribute(const Tensor &whole, ShardingAttr sharding, MeshAttr mesh);
 
-/// The whole of what the ranks hold. Fails with an error at `at` where replicas disagree or padding has
-/// leaked.
+/// Joins the shards of all ranks. Fails with an error at `at` if replicas disagree or padding has leaked.
 mlir::FailureOr<Tensor> collect(mlir::Operation *at, llvm::ArrayRef<Tensor> shards, mlir::RankedTensorType whole,
                                 ShardingAttr sharding, MeshAttr mesh);
 
@@ -67,25 +64,24 @@ Named makeInputs(StepOp step, uint64_t seed);
 Named makeInputs(mlir::ModuleOp module, llvm::StringRef entry, uint64_t seed);
 Named makeVariables(mlir::ModuleOp module, uint64_t seed);
 
-/// The size of the smallest dim that integers of this value, or others made of them, are indices of; nothing if they
-/// are of none.
+/// The size of the smallest dim that integers of this value, or others computed from them, index; nothing if they index
+/// none.
 std::optional<int64_t> indexLimit(mlir::Value value);
 
-/// The arrays of a safetensors file (F32, F64, I32, I64, BOOL), by name. Where it cannot be read, `reason` says why,
-/// to follow the file's name.
+/// The arrays of a safetensors file (F32, F64, I32, I64, BOOL), by name. If it cannot be read, `reason` says why; the
+/// caller puts the file's name before it.
 std::optional<Named> readValues(llvm::StringRef file, mlir::MLIRContext *context, std::string &reason);
 
 /// Names of the module's steps, or of its programs' entries.
 llvm::SmallVector<llvm::StringRef> entryNames(mlir::ModuleOp module);
 
-/// Holds what entries compute after each phase against what they computed when they were first seen: outputs,
-/// accumulators and written variables, on the same random inputs. Each difference above `tolerance` of the tensor's
-/// largest element is an error.
+/// Compares the results of entries after each phase with their first results: outputs, accumulators and written
+/// variables, on the same random inputs. Each difference above `tolerance` of the tensor's largest element is an error.
 class PhaseCheck {
 public:
   explicit PhaseCheck(uint64_t seed, double tolerance = 1e-9) : seed(seed), tolerance(tolerance) {}
 
-  /// Interprets every entry of the module once; new ones are what later modules are held against.
+  /// Interprets every entry of the module once. The results of a new entry are the reference for later modules.
   mlir::LogicalResult check(mlir::ModuleOp module);
 
   /// Tensors that the last module was held against, over all entries.
@@ -106,7 +102,7 @@ private:
   Counts compared;
 };
 
-/// Two forms of the same entries, with a check of their own.
+/// Compares two forms of the same entries.
 mlir::LogicalResult comparePhases(mlir::ModuleOp before, mlir::ModuleOp after, uint64_t seed, double tolerance = 1e-9);
 
 } // namespace par::interp

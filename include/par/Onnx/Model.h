@@ -1,5 +1,5 @@
-// A neutral picture of an ONNX file. The reader behind it uses protobuf and exceptions; nothing of either shows here,
-// so that compiler code (built without exceptions) can include this header.
+// A neutral picture of an ONNX file. Its reader uses protobuf and exceptions; this header shows neither, so that
+// compiler code (built without exceptions) can include it.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,7 @@ bool isFloat(ElementType type);
 /// Integers without a sign.
 bool isUnsigned(ElementType type);
 
-/// Where a tensor's bytes lie. All data is little-endian, row-major and contiguous.
+/// The place of a tensor's bytes. All data is little-endian, row-major and contiguous.
 enum class Storage {
   Inline,   ///< in `bytes`
   InModel,  ///< in the model file (uncompressed content) at `offset`
@@ -55,7 +55,7 @@ struct Tensor {
   std::string bytes;   ///< Storage::Inline
   std::string file;    ///< Storage::External and Absent: as written in the model, relative to its folder
   uint64_t offset = 0; ///< in bytes
-  uint64_t length = 0; ///< in bytes; always product(dims) * byteSize(type)
+  uint64_t length = 0; ///< in bytes; always elements() * byteSize(type)
 
   int64_t elements() const;
 };
@@ -128,7 +128,7 @@ struct BufferUpdate {
   std::string output, buffer;
 };
 
-/// A function of the model: what a node of its name and domain stands for. It sees its own values alone.
+/// A function of the model: the body of nodes with its name and domain. It sees only its own values.
 struct Function {
   std::string domain, name, overload;
   int64_t opset = 0; ///< of ONNX's own domain
@@ -172,17 +172,17 @@ inline constexpr uint64_t twoGiB = uint64_t(1) << 31;
 /// than `limit` are read, and protobuf takes fewer than 2 GiB.
 std::optional<Model> readModel(const std::string &path, std::string &error, uint64_t limit = twoGiB);
 
-/// What tells a model's file from others.
+/// Identity of a model's file.
 struct FileFacts {
   uint64_t size;
   std::string sha256; ///< 64 lower-case hex digits
 };
 
-/// Of the file that was read, not of what bears its name by now. Returns nothing and sets `error` where it has become
-/// shorter.
+/// Facts of the file that was read, even if another file has its name by now. Returns nothing and sets `error` if the
+/// file has become shorter.
 std::optional<FileFacts> factsOfFile(const Model &model, std::string &error);
 
-/// What a file of test data holds for `info`, with its bytes inline: one tensor, a sequence's, an optional's one or
+/// Reads a file of test data for `info`, with the bytes inline: one tensor, a sequence's tensors, an optional's one or
 /// none.
 std::optional<std::vector<Tensor>> readDataFile(const std::string &path, const ValueInfo &info, std::string &error);
 

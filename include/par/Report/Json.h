@@ -5,7 +5,7 @@
 
 namespace par {
 
-/// Version of the schema of docs/report.md: higher where a key changes its meaning or goes, not where one is new.
+/// Version of the schema of docs/report.md. It rises if a key changes its meaning or is removed, not if one is added.
 inline constexpr int reportVersion = 1;
 
 /// How a run of par-compile ended.

@@ -1,4 +1,4 @@
-// Errors of roles that need more than the memory limit, and the notes on what the plan could say instead.
+// Errors of roles that need more than the memory limit, with notes on settings that help.
 #pragma once
 
 #include "par/Inspect/Memory.h"

@@ -13,12 +13,12 @@ std::string humanBytes(double bytes);
 /// `model   tiny-gpt.onnx: 118 nodes, 52 parameters (0.84 M, all trained), tied: lm_head.weight = wte.weight`
 void printModel(const ModelFacts &model, bool trains, llvm::raw_ostream &os);
 
-/// `module  in PyTorch: fc.weight frozen; wte.weight no gradient from lookups of row 0 (padding_idx)`; nothing where
-/// the module says nothing.
+/// `module  in PyTorch: fc.weight frozen; wte.weight no gradient from lookups of row 0 (padding_idx)`; nothing if the
+/// module has no training marks.
 void printModule(const ModuleFacts &module, llvm::raw_ostream &os);
 
 /// `plan    8 ranks: pp 2 x dp 2 x tp 2; 2 stages, 1f1b, 8 microbatches of 2 x 128; adamw f32`, and keys that change
-/// the numbers where they are not the default (docs/plan.md §1.4).
+/// the numbers, unless they have the default (docs/plan.md §1.4).
 void printPlan(const PlanFacts &plan, llvm::raw_ostream &os);
 
 /// `recipe  megatron cuts 62 % of the parameters; no rule for layers.*.attn.qkv.weight`
@@ -33,7 +33,7 @@ void printMatches(llvm::ArrayRef<PatternMatch> matches, llvm::raw_ostream &os);
 /// `stages  0: wte, wpe, h.0, h.1 (49 % of the work)   1: h.2, h.3, ln_f, lm_head, loss (51 %)`; nothing of one stage.
 void printStages(llvm::ArrayRef<StageShare> stages, llvm::raw_ostream &os);
 
-/// The table `memory per rank`, a line a role; with a column of the host's memory where some role uses it.
+/// The table `memory per rank`, a line a role; with a column of host memory if a role uses it.
 void printMemory(llvm::ArrayRef<RoleMemory> roles, std::optional<uint64_t> limit, llvm::raw_ostream &os);
 
 /// --explain=memory:
@@ -42,7 +42,7 @@ void printMemory(llvm::ArrayRef<RoleMemory> roles, std::optional<uint64_t> limit
 ///          2 x        65536  bf16[2x64x256]          h.0.mlp.c_fc, pytorch_utils.py:119
 void printSavedValues(llvm::ArrayRef<RoleSaved> roles, llvm::raw_ostream &os);
 
-/// The table `communication per rank and step`; `roles`: how many the bundle has.
+/// The table `communication per rank and step`; `roles`: the number of the bundle's roles.
 void printCommunication(llvm::ArrayRef<CommunicationTotal> totals, size_t roles, llvm::raw_ostream &os);
 
 /// --explain=collectives: every communication with its place and the reason for it.

@@ -6,8 +6,8 @@
 
 namespace par {
 
-/// One instruction, or one group, on one rank, with its simulated time. An instruction that communicates
-/// carries the time of the transfer; what it waited for its peers lies before.
+/// One instruction, or one group, on one rank, with its simulated time. For communication it is the time of the
+/// transfer, without the wait for peers before it.
 struct PlayedInstruction {
   uint32_t rank, queue;
   uint32_t block, instruction;     ///< of the rank's program
@@ -17,7 +17,7 @@ struct PlayedInstruction {
   int64_t waited = 0;              ///< ns before the start that it could have run had a core been free
 };
 
-/// Where a rank's time goes; the four add up to the step. ns.
+/// Time of a rank in ns; the four add up to the step.
 struct RankTime {
   int64_t compute = 0;       ///< local instructions
   int64_t communication = 0; ///< transfers while no local instruction runs: exposed
@@ -46,12 +46,12 @@ struct Simulation {
   int64_t peakLive(uint32_t role) const;
 };
 
-/// Plays the entry of every rank's program: queues run in order, a wait ends with the last signal issued
-/// before it, communication starts when all who take part have reached it (groups as one), local instructions
-/// take one engine a rank. Where the hardware does not overlap, communication takes that engine too.
+/// Simulates the entry of every rank's program. Queues run in order. A wait ends with the last signal issued before it.
+/// Communication starts when all participants have reached it (a group as one). Local instructions take one engine a
+/// rank; on hardware without overlap, communication takes that engine too.
 ///
-/// Expects a bundle that par-verify accepts, and a number of cores. Fails on an entry that no program has,
-/// and on a deadlock.
+/// Expects a bundle that par-verify accepts, and a number of cores. Fails on an entry that no program has, and on a
+/// deadlock.
 llvm::Expected<Simulation> simulate(const format::Bundle &bundle, llvm::StringRef entry, const Hardware &hardware);
 
 } // namespace par

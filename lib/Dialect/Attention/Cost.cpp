@@ -7,8 +7,8 @@ using namespace mlir;
 namespace par {
 namespace {
 
-/// Products over all scores, which are computed whether they are masked or not, and `perScore` for each. A library
-/// call of its own.
+/// Matmuls over all scores, which are computed whether they are masked or not, and `perScore` operations for each
+/// score. Not fusable: a library call of its own.
 template <typename Op, int products, int64_t perScore>
 struct AttentionCost : CostOpInterface::ExternalModel<AttentionCost<Op, products, perScore>, Op> {
   int64_t getFlops(Operation *op) const {

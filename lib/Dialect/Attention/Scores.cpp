@@ -32,7 +32,7 @@ Term Scores::scaled(Term scores) const {
   double near = static_cast<float>(scale);
   if (heads.inner.isF64() || near == scale)
     return scores * scale;
-  // The product of two factors of f32 is seldom one: the sum of two is what it was.
+  // An f32 scale is rounded; the second term adds the rest of it.
   return scores * near + scores * (scale - near);
 }
 

@@ -5,8 +5,8 @@
 
 namespace par {
 
-/// Attention in products and elementwise ops. Scores are [b, h, sq, sk]; in products the heads that share keys and
-/// values are rows of one matrix: [b, g, repeats · sq, ...].
+/// Attention as matmuls and elementwise ops. Scores are [b, h, sq, sk]; in matmuls the heads that share keys and values
+/// are rows of one matrix: [b, g, repeats · sq, ...].
 class Scores {
 public:
   template <typename Op>
@@ -27,13 +27,13 @@ public:
   Term probabilities(mlir::Value lse) const;
   /// By the scale.
   Term scaled(Term scores) const;
-  /// Of the scores, masked and scaled: p (ct v^T - sum(ct attended)).
+  /// Cotangent of the masked and scaled scores: p (ct v^T - sum(ct attended)).
   Term cotangent(Term probabilities, mlir::Value cotangent, mlir::Value attended) const;
   /// scale t k.
   Term ofQuery(Term scores) const;
   /// t^T x for rows x of the queries: of the keys, with x the queries, and of the values, with x the cotangent.
   Term ofKeys(Term scores, mlir::Value rowsOfQueries) const;
-  /// The scores' cotangent, summed over what the mask stands for.
+  /// The scores' cotangent, summed over the dims along which the mask is broadcast.
   Term ofMask(Term scores) const;
 
   const Heads heads;
@@ -44,7 +44,7 @@ private:
     return place.with(
         buildDot(place.getBuilder(), place.getLoc(), lhs, rhs, {lhsDim}, {rhsDim}, {0, 1}, {0, 1}, element));
   }
-  /// The scores as rows of products, in the operands' format.
+  /// The scores as rows of matmuls, in the operands' format.
   mlir::Value narrowRows(Term scores) const { return rows(scores.convert(heads.element)); }
 
   Term place; ///< where ops are built

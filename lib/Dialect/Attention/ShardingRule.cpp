@@ -7,8 +7,9 @@ using namespace mlir;
 namespace par {
 namespace {
 
-/// The dims of an attention as factors; none for those of size 1. Queries, and heads that share keys, are taken apart
-/// before they are cut: a causal mask must know their places, and the cotangents of keys and values are sums over them.
+/// The dims of an attention as factors; none for those of size 1. Queries, and heads that share keys, need a
+/// decomposition before they are sharded: a causal mask depends on their positions, and the cotangents of keys and
+/// values are sums over them.
 struct HeadFactors {
   HeadFactors(ShardingRule &rule, const Heads &heads) {
     auto add = [&](int64_t size, FactorKind kind) {
@@ -19,7 +20,7 @@ struct HeadFactors {
     this->heads = groups;
     llvm::append_range(this->heads, add(heads.repeats, FactorKind::Expand));
     queries = add(heads.queries, FactorKind::Expand);
-    // Keys and values meet all queries: whole on every rank.
+    // Every query attends to all keys and values: they are unsharded.
     keys = add(heads.keys, FactorKind::Whole);
     width = add(heads.width, FactorKind::Whole);
     valueWidth = add(heads.valueWidth, FactorKind::Whole);
@@ -29,7 +30,7 @@ struct HeadFactors {
   SmallVector<DimFactors> value() const { return {batch, groups, keys, valueWidth}; }
   SmallVector<DimFactors> attended() const { return {batch, heads, queries, valueWidth}; }
   SmallVector<DimFactors> lse() const { return {batch, heads, queries}; }
-  /// Dims of size 1 stand for all and are on every rank.
+  /// Dims of size 1 are broadcast, and replicated on all ranks.
   SmallVector<DimFactors> mask(Value mask) const {
     SmallVector<DimFactors> dims{batch, heads, queries, keys};
     for (auto [size, dim] : llvm::zip(cast<RankedTensorType>(mask.getType()).getShape(), dims))

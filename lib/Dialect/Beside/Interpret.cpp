@@ -9,7 +9,7 @@ using namespace par::interp;
 namespace par {
 namespace {
 
-/// Collectives are interpreted where they start.
+/// A collective is interpreted at its start; its `done` does nothing.
 struct DoneMeaning : InterpretableOpInterface::ExternalModel<DoneMeaning, DoneOp> {
   FailureOr<SmallVector<Tensor>> interpret(Operation *op, ArrayRef<Tensor> operands) const {
     return llvm::to_vector(operands.take_front(op->getNumResults()));

@@ -19,7 +19,7 @@ LogicalResult DoneOp::verify() {
   Operation *start = getValues().front().getDefiningOp();
   if (!start || getQueue(start).empty() || !llvm::equal(start->getResults(), getValues()))
     return emitOpError() << "(done_c1) does not have all results of one collective with a queue";
-  // Those before it on its queue, of whose results it is made, end before it does.
+  // Earlier collectives of the same queue that feed this one end before it does, so their operands may be kept as well.
   llvm::SetVector<Value> read(start->operand_begin(), start->operand_end());
   for (size_t next = 0; next < read.size(); ++next)
     if (Operation *op = read[next].getDefiningOp(); op && getQueue(op) == getQueue(start))

@@ -4,8 +4,7 @@ using namespace mlir;
 
 namespace par {
 
-/// Size of the group that the axes span on the mesh of the enclosing fragment or program; 1 where there is
-/// none to ask.
+/// Size of the group that the axes span on the mesh of the enclosing fragment or program; 1 if there is no mesh.
 static FailureOr<int64_t> groupSize(Operation *op, ArrayAttr axes) {
   FlatSymbolRefAttr stage;
   if (auto fragment = op->getParentOfType<FragmentOp>())
@@ -14,7 +13,7 @@ static FailureOr<int64_t> groupSize(Operation *op, ArrayAttr axes) {
     stage = program.getFirstStage();
   MeshAttr mesh = stage ? getMesh(op, stage) : MeshAttr();
   if (!mesh)
-    return op->emitOpError() << "stands in no fragment or program of a known stage";
+    return op->emitOpError() << "is in no fragment or program of a known stage";
   int64_t size = 1;
   for (StringAttr axis : getAxes(axes)) {
     if (!mesh.getSize(axis))

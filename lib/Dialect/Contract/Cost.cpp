@@ -6,7 +6,7 @@ using namespace mlir;
 namespace par {
 namespace {
 
-/// One multiplication and one addition for each element of the iteration space; a library call of its own.
+/// One multiplication and one addition for each element of the iteration space; not fusable: a library call of its own.
 struct DotCost : CostOpInterface::ExternalModel<DotCost, DotOp> {
   int64_t getFlops(Operation *op) const {
     auto dot = cast<DotOp>(op);

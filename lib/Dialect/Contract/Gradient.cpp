@@ -7,15 +7,14 @@ using namespace mlir;
 namespace par {
 namespace {
 
-/// Which dims of an operand are which, numbered as the dot says.
+/// The roles of an operand's dims, as numbers of its dims.
 struct DotSide {
   Value value;
   SmallVector<int64_t> batching, contracting, free;
 };
 
-/// Cotangent of `side` of a dot: the product of the result's cotangent and the other side over the other
-/// side's free dims, which are the cotangent's `otherFree`. Of the two operand orders the one that needs no
-/// transpose is taken.
+/// Cotangent of `side` of a dot: the matmul of the result's cotangent and the other side over the other side's free
+/// dims, which are the cotangent's `otherFree`. Chooses the operand order that needs no transpose.
 Value buildSideCotangent(Term ct, const DotSide &side, const DotSide &other, ArrayRef<int64_t> otherFree) {
   auto type = cast<RankedTensorType>(side.value.getType());
   int64_t batch = side.batching.size(), free = side.free.size(), contracting = side.contracting.size();
@@ -25,7 +24,7 @@ Value buildSideCotangent(Term ct, const DotSide &side, const DotSide &other, Arr
   for (int64_t i : byOther)
     contracted.push_back(side.contracting[i]);
 
-  // order[i]: the dim of the side that is dim i of the product.
+  // order[i]: the dim of the side that is dim i of the result.
   auto getOrder = [&](bool freeFirst) {
     SmallVector<int64_t> order(side.batching);
     llvm::append_range(order, freeFirst ? ArrayRef(side.free) : ArrayRef(contracted));

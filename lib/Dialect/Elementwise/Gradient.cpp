@@ -65,10 +65,10 @@ std::pair<Term, Term> ofDivide(Term ct, Term, Term y, Term z) {
 /// z = x - y trunc(x / y).
 std::pair<Term, Term> ofRemainder(Term ct, Term x, Term y, Term z) { return {ct, -(ct * ((x - z) / y))}; }
 
-/// Where both are equal each gets half of the cotangent, as PyTorch has it.
+/// If both are equal, each gets half of the cotangent, as in PyTorch.
 std::pair<Term, Term> byChoice(Predicate chosen, Term ct, Term x, Term y) {
   Term left = x.compare(chosen, y), zero = ct.splat(0);
-  if (readSplat(x) || readSplat(y)) // of a bound the bounded has no share where it meets it, as ReLU has at 0
+  if (readSplat(x) || readSplat(y)) // at the bound itself the value gets no cotangent, as for ReLU at 0
     return {left.select(ct, zero), left.select(zero, ct)};
   Term equal = x.compare(Predicate::eq, y), half = ct * 0.5;
   return {left.select(ct, equal.select(half, zero)), left.select(zero, equal.select(half, ct))};

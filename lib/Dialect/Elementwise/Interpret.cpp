@@ -86,7 +86,7 @@ PAR_TEST(IsNan, std::isnan(x))
 PAR_TEST(IsFinite, std::isfinite(x))
 #undef PAR_TEST
 
-/// A NaN goes through as it is: padding is known by its bits.
+/// NaNs keep their bits, which mark padding.
 double larger(double x, double y) { return std::isnan(x) ? x : std::isnan(y) ? y : std::fmax(x, y); }
 double smaller(double x, double y) { return std::isnan(x) ? x : std::isnan(y) ? y : std::fmin(x, y); }
 
@@ -236,7 +236,7 @@ struct BitCastMeaning : InterpretableOpInterface::ExternalModel<BitCastMeaning, 
   }
 };
 
-/// Floats stay f64 whatever their type: rounding to narrow types is not part of the oracle.
+/// Floats stay f64 in every type: the interpreter does not round to narrow types.
 struct ConvertMeaning : InterpretableOpInterface::ExternalModel<ConvertMeaning, ConvertOp> {
   FailureOr<SmallVector<Tensor>> interpret(Operation *op, ArrayRef<Tensor> operands) const {
     Tensor result(resultType(op));

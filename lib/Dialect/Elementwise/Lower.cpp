@@ -26,9 +26,9 @@ struct Element {
   Value make(Args &&...args) const {
     return Op::create(builder, loc, std::forward<Args>(args)...);
   }
-  /// Float or integer form of a binary op. Floats are never contracted to fused multiply-adds: an op must round alike
-  /// in every kernel that it is fused into, for what is computed again is compared with what was saved (the gradient of
-  /// a largest element asks which element it was).
+  /// Float or integer form of a binary op. Floats are never contracted to fused multiply-adds: an op must round equally
+  /// in every kernel that it is fused into, because recomputed values are compared with saved ones (the gradient of a
+  /// maximum asks which element it was).
   template <typename Float, typename Integer>
   Value arithmetic() const {
     if (isFloat())
@@ -48,7 +48,7 @@ Value lowerElement(AddOp, Element e) { return e.arithmetic<arith::AddFOp, arith:
 Value lowerElement(SubtractOp, Element e) { return e.arithmetic<arith::SubFOp, arith::SubIOp>(); }
 Value lowerElement(MultiplyOp, Element e) { return e.arithmetic<arith::MulFOp, arith::MulIOp>(); }
 
-/// An integer divisor as the instructions take it: 1 where it is 0 or -1, by which they may trap.
+/// An integer divisor that cannot trap: 1 in place of 0 or -1.
 struct Divisor {
   Value zero, minusOne, safe;
 
@@ -96,7 +96,7 @@ Value shift(Element e) {
 }
 Value lowerElement(ShiftLeftOp, Element e) { return shift<arith::ShLIOp>(e); }
 Value lowerElement(ShiftRightOp, Element e) { return shift<arith::ShRUIOp>(e); }
-/// Philox4x32-10: words of 32 bits, each in an i64, whose products then are whole.
+/// Philox4x32-10 on 32-bit words. Each is held in an i64, so that multiplications do not overflow.
 Value lowerElement(RandomBitsOp, Element e) {
   auto word = [&](uint64_t value) {
     return e.make<arith::ConstantOp>(e.builder.getI64IntegerAttr(static_cast<int64_t>(value)));
@@ -129,7 +129,7 @@ Value lowerElement(SignOp, Element e) {
                             : e.make<arith::CmpIOp>(arith::CmpIPredicate::sgt, e[0], zero);
   Value below = e.isFloat() ? e.compareFloats(arith::CmpFPredicate::OLT, e[0], zero)
                             : e.make<arith::CmpIOp>(arith::CmpIPredicate::slt, e[0], zero);
-  // What is neither is 0 or NaN, and stays.
+  // 0 and NaN are neither above nor below, and stay.
   Value negative = e.make<arith::SelectOp>(below, e.number(-1), e[0]);
   return e.make<arith::SelectOp>(above, e.number(1), negative);
 }

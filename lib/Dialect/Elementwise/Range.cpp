@@ -8,13 +8,13 @@ using namespace mlir;
 namespace par {
 namespace {
 
-/// Booleans are no numbers: only logic says something of them.
+/// Booleans are no numbers; only logic ops have ranges for them.
 bool isNumberTensor(Value value) {
   Type element = getElementTypeOrSelf(value);
   return isa<IntegerType>(element) && !element.isInteger(1);
 }
 
-/// What a rule of MLIR's says of elements.
+/// Applies one of MLIR's range rules to the elements of a tensor.
 template <typename Op, auto rule>
 struct ByRule : RangeModel<ByRule<Op, rule>, Op> {
   void inferResultRanges(Operation *op, ArrayRef<ConstantIntRanges> operands, SetIntRangeFn set) const {
@@ -31,7 +31,7 @@ ConstantIntRanges negateRange(ArrayRef<ConstantIntRanges> operands) {
       {ConstantIntRanges::constant(APInt::getZero(operands[0].smin().getBitWidth())), operands[0]});
 }
 
-/// What is below 0 has `size` added.
+/// The range after `size` is added to negative indices, which count from the end.
 ConstantIntRanges fromEndRange(const ConstantIntRanges &index, int64_t size) {
   unsigned width = index.smin().getBitWidth();
   if (index.smin().isNonNegative())
@@ -45,7 +45,7 @@ ConstantIntRanges fromEndRange(const ConstantIntRanges &index, int64_t size) {
   return raised.rangeUnion(ConstantIntRanges::fromSigned(APInt::getZero(width), index.smax()));
 }
 
-/// Of a < b and its like, the smaller one (`sign` < 0) or the larger one where a select chooses so; nothing elsewhere.
+/// Recognises min and max: `a < b ? a : b` is -1 (the smaller one), `a < b ? b : a` is 1; nothing for any other select.
 std::optional<int> extremeOf(SelectOp select) {
   auto compare = select.getCondition().getDefiningOp<CompareOp>();
   if (!compare)
@@ -61,7 +61,8 @@ std::optional<int> extremeOf(SelectOp select) {
   return std::nullopt;
 }
 
-/// One of two; what is clamped by comparisons has an end, and an index that counts from the end is below 0 no more.
+/// The union of both values. A value clamped by comparisons is bounded, and an index that counts from the end is not
+/// negative after the addition.
 struct SelectRange : RangeModel<SelectRange, SelectOp> {
   void inferResultRanges(Operation *op, ArrayRef<ConstantIntRanges> operands, SetIntRangeFn set) const {
     Value result = op->getResult(0);
@@ -76,7 +77,7 @@ struct SelectRange : RangeModel<SelectRange, SelectOp> {
   }
 };
 
-/// Booleans are 0 and 1, other integers signed; nothing is said of what was no integer.
+/// Booleans are 0 and 1, other integers signed; converted floats have no known range.
 struct ConvertRange : RangeModel<ConvertRange, ConvertOp> {
   void inferResultRanges(Operation *op, ArrayRef<ConstantIntRanges> operands, SetIntRangeFn set) const {
     auto convert = cast<ConvertOp>(op);

@@ -44,7 +44,8 @@ struct ConvertRule : ShardingRuleOpInterface::ExternalModel<ConvertRule, Convert
     auto from = cast<RankedTensorType>(op->getOperand(0).getType()),
          to = cast<RankedTensorType>(op->getResult(0).getType());
     ShardingRule rule = ShardingRule::getElementwise(to.getShape(), 1, 1);
-    // A sum of rounded parts is not the rounded sum: only what rounds nothing is linear. (f16 and bf16 are as wide.)
+    // A sum of rounded parts is not the rounded sum: only a conversion that rounds nothing is linear. (f16 and bf16
+    // count as equally wide.)
     auto narrow = dyn_cast<FloatType>(from.getElementType()), wide = dyn_cast<FloatType>(to.getElementType());
     if (narrow && wide && APFloat::isRepresentableBy(narrow.getFloatSemantics(), wide.getFloatSemantics()))
       rule.linear.push_back({0});
@@ -67,7 +68,7 @@ struct ConstrainRule : ShardingRuleOpInterface::ExternalModel<ConstrainRule, Con
   }
 };
 
-/// Rows that a gradient is of lie as its first dim.
+/// The row numbers of a gradient are sharded like its first dim.
 struct GradientRule : ShardingRuleOpInterface::ExternalModel<GradientRule, GradientOp> {
   ShardingRule getShardingRule(Operation *op) const {
     auto type = cast<RankedTensorType>(op->getResult(0).getType());

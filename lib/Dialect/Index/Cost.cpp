@@ -6,7 +6,7 @@ using namespace mlir;
 namespace par {
 namespace {
 
-/// Moves rows that values address; `perElement` operations join each element of an update with what is there.
+/// Moves addressed rows; `perElement` operations combine each element of an update with the old one.
 template <typename Op, int64_t perElement>
 struct Addressed : CostOpInterface::ExternalModel<Addressed<Op, perElement>, Op> {
   int64_t getFlops(Operation *op) const {

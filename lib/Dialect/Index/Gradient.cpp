@@ -34,7 +34,7 @@ struct PutReduceGradient : DifferentiableOpInterface::ExternalModel<PutReduceGra
     Term ct(builder, op->getLoc(), cotangents.front()), u = ct.with(put.getUpdates());
     Value indices = put.getIndices();
     int64_t dim = put.getDim(), size = put.getSize();
-    // What stands where each update points, and the sum of what points there.
+    // at(x): x at each update's index. count(x): x summed over the updates of that index.
     auto at = [&](Term whole) { return ct.with(TakeOp::create(builder, op->getLoc(), whole, indices, dim)); };
     auto count = [&](Term parts) {
       return at(ct.with(PutAddOp::create(builder, op->getLoc(), parts, indices, dim, size)));
@@ -43,7 +43,7 @@ struct PutReduceGradient : DifferentiableOpInterface::ExternalModel<PutReduceGra
     if (put.getKind() == ReduceKind::sum)
       return SmallVector<Value>{at(ct), Value()};
     if (put.getKind() == ReduceKind::max || put.getKind() == ReduceKind::min) {
-      // Equal ones share the cotangent, as PyTorch's amax has it.
+      // Equal maxima share the cotangent, as in PyTorch's amax.
       Term chosen = u.compare(Predicate::eq, at(ct.with(put.getResult()))).convert(element);
       Term many = count(chosen);
       return SmallVector<Value>{at(ct) * chosen / many.compare(Predicate::eq, 0).select(u.splat(1), many), Value()};

@@ -54,8 +54,8 @@ struct TakeLowering : LowerableOpInterface::ExternalModel<TakeLowering, TakeOp> 
   }
 };
 
-/// result[.., r, ..] = combination over i of (index i == r ? update i : what changes nothing): no order of
-/// stores to keep, and it vectorises along the dims behind. Big tables are the builtin's work.
+/// result[.., r, ..] = combination over i of (index i == r ? update i : neutral element). There is no order of stores
+/// to keep, and the loop vectorises along the dims after `dim`. Large tables use the builtin.
 Value buildOneHot(OpBuilder &builder, Location loc, RankedTensorType type, ValueRange operands, AffineMap updates,
                   AffineMap indices, AffineMap result, int64_t dim, ReduceKind kind = ReduceKind::sum) {
   TypedAttr neutral = getNeutral(builder, kind, type.getElementType());
@@ -83,7 +83,7 @@ struct ScatterAddLowering : LowerableOpInterface::ExternalModel<ScatterAddLoweri
   }
 };
 
-/// put_add and put_reduce.
+/// Both scatter ops.
 template <typename Op>
 struct PutLowering : LowerableOpInterface::ExternalModel<PutLowering<Op>, Op> {
   static ReduceKind kindOf(PutAddOp) { return ReduceKind::sum; }

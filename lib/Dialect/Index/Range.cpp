@@ -14,8 +14,8 @@ struct PickedRange : RangeModel<PickedRange<Op>, Op> {
   }
 };
 
-/// One update at most comes to a place where there is only one, and where the indices are positions, each of them once:
-/// the indices that sort, of a top-k say. Of other sums nothing is said.
+/// An element gets at most one update if there is only one update along the dim, or if the indices are a permutation
+/// (the positions of a sort, for a top-k). Other sums have no known range.
 struct PutAddRange : RangeModel<PutAddRange, PutAddOp> {
   void inferResultRanges(Operation *op, ArrayRef<ConstantIntRanges> operands, SetIntRangeFn set) const {
     auto put = cast<PutAddOp>(op);

@@ -19,7 +19,8 @@ DimFactors addressedDim(ShardingRule &rule, int64_t size, FactorKind kind) {
   return {rule.addFactor(size, kind)};
 }
 
-/// `value` where `here` holds, which stands at dims [dim, dim + rank of here), else `otherwise`.
+/// `value` where the mask `here` is true, else `otherwise`. The mask's dims are dims [dim, dim + rank of here) of
+/// `value`.
 Value keepWhere(OpBuilder &builder, Location loc, Value here, Value value, int64_t dim, TypedAttr otherwise = {}) {
   auto type = cast<RankedTensorType>(value.getType());
   int64_t rank = cast<RankedTensorType>(here.getType()).getRank();
@@ -29,7 +30,7 @@ Value keepWhere(OpBuilder &builder, Location loc, Value here, Value value, int64
   return SelectOp::create(builder, loc, type, here, value, ConstantOp::create(builder, loc, rest));
 }
 
-/// The axes that cut the addressed dim; none when slicing in time.
+/// The axes that shard the addressed dim; none when slicing in time.
 ArrayRef<StringAttr> axesAlong(ArrayRef<ShardingAttr> shardings, int64_t dim) {
   return shardings.empty() ? ArrayRef<StringAttr>() : shardings[0].getAxes(dim);
 }
@@ -48,7 +49,7 @@ FailureOr<SmallVector<Value>> localizePick(Op op, OpBuilder &builder, const Loca
   return SmallVector<Value>{keepWhere(builder, op.getLoc(), shifted.here, picked, maskDim)};
 }
 
-/// scatter_add and put_add: what points elsewhere adds zero to row 0.
+/// Shards of adding scatters: an update whose index lies on another shard adds zero to row 0.
 template <typename Op>
 FailureOr<SmallVector<Value>> localizeAdd(Op op, OpBuilder &builder, const LocalizeContext &context, int64_t maskDim) {
   int64_t dim = op.getDim(), shard = context.localTypes[0].getDimSize(dim);
@@ -63,7 +64,7 @@ FailureOr<SmallVector<Value>> localizeAdd(Op op, OpBuilder &builder, const Local
   return SmallVector<Value>{sum};
 }
 
-/// Dims before and after `dim` of `shape` are parallel; at `dim` stand `indices` factors of kind `inner`.
+/// Dims before and after `dim` of `shape` are parallel; `dim` has `indices` factors of kind `inner`.
 struct IndexDims {
   IndexDims(ShardingRule &rule, ArrayRef<int64_t> whole, int64_t dim, ArrayRef<int64_t> indices, FactorKind inner) {
     for (auto [i, size] : llvm::enumerate(whole))
@@ -77,7 +78,7 @@ struct IndexDims {
   }
   SmallVector<DimFactors> table; ///< of the tensor that is addressed
   SmallVector<DimFactors> index; ///< of the indices
-  SmallVector<DimFactors> rows;  ///< of what is picked, or added
+  SmallVector<DimFactors> rows;  ///< of the rows that are taken or added
 };
 
 struct GatherRule : ShardingRuleOpInterface::ExternalModel<GatherRule, GatherOp> {
@@ -112,8 +113,8 @@ struct ScatterAddRule : ShardingRuleOpInterface::ExternalModel<ScatterAddRule, S
   }
 };
 
-/// The dims of take and put_add: all parallel but `dim`, which is `along` for the whole tensor and `inner`
-/// for the part.
+/// Dims of take and of adding scatters: all parallel but `dim`, which is `along` for the whole tensor and `inner` for
+/// the part.
 struct AlongDims {
   AlongDims(ShardingRule &rule, ArrayRef<int64_t> whole, ArrayRef<int64_t> part, int64_t dim, FactorKind inner) {
     for (auto [i, size] : llvm::enumerate(whole)) {
@@ -171,7 +172,7 @@ struct PutReduceRule : ShardingRuleOpInterface::ExternalModel<PutReduceRule, Put
       rule.linear = {{0}};
     return rule;
   }
-  /// What points elsewhere changes nothing in row 0.
+  /// An update whose index lies on another shard combines the neutral element into row 0.
   FailureOr<SmallVector<Value>> localize(Operation *op, OpBuilder &builder, const LocalizeContext &context) const {
     auto put = cast<PutReduceOp>(op);
     int64_t dim = put.getDim(), shard = context.localTypes[0].getDimSize(dim);
@@ -183,7 +184,7 @@ struct PutReduceRule : ShardingRuleOpInterface::ExternalModel<PutReduceRule, Put
       updates = keepWhere(builder, op->getLoc(), shifted.here, updates, 0, getNeutral(builder, put.getKind(), element));
       indices = shifted.local;
     } else if (!context.operandShardings.empty()) {
-      // Padding is masked by what changes nothing, indices too: any row is as good for it.
+      // Padding is filled with the neutral element; its index may be any row.
       auto type = cast<RankedTensorType>(indices.getType());
       Value first = buildSplat(builder, op->getLoc(), type, 0),
             last = buildSplat(builder, op->getLoc(), type, shard - 1);

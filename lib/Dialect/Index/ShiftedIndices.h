@@ -4,8 +4,8 @@
 
 namespace par {
 
-/// Indices of a dim cut over `axes` into shards of `shard`, as this shard counts: those that point elsewhere
-/// become 0, and `here` says which do not.
+/// Indices of a dim sharded over `axes` into shards of `shard`, relative to this shard: those of other shards become 0,
+/// and `here` is false for them.
 struct ShiftedIndices {
   ShiftedIndices(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value indices,
                  llvm::ArrayRef<mlir::StringAttr> axes, int64_t shard);

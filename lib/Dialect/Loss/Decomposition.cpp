@@ -10,8 +10,8 @@ namespace {
 /// The dims of the tokens: all but the last one, the classes.
 SmallVector<int64_t> tokenDims(Term logits) { return dimRange(0, logits.getType().getRank() - 1); }
 
-/// Reductions and picks along the class dim alone, so that it can be sharded: the largest element becomes an
-/// all_reduce max, the sum an all_reduce sum, the pick a shift and a mask.
+/// Reductions and picks only along the class dim, so that it can be sharded: the maximum becomes an all_reduce max, the
+/// sum an all_reduce sum, the pick a shift and a mask.
 struct CrossEntropyDecomposition : DecomposableOpInterface::ExternalModel<CrossEntropyDecomposition, CrossEntropyOp> {
   SmallVector<Value> decompose(Operation *op, OpBuilder &builder) const {
     auto loss = cast<CrossEntropyOp>(op);

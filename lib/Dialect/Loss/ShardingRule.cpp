@@ -6,8 +6,8 @@ using namespace mlir;
 namespace par {
 namespace {
 
-/// Tokens are parallel; the classes are taken apart before they are cut. They have a factor also if there is
-/// but one: labels address them.
+/// Tokens are parallel; the op is decomposed before its classes are sharded. A single class has a factor too, since
+/// labels address it.
 ShardingRule getClassRule(Value logits) {
   ShardingRule rule = ShardingRule::getElementwise(cast<RankedTensorType>(logits.getType()).getShape(), 1, 0);
   DimFactors &classes = rule.operands[0].back();

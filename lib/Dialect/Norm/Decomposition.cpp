@@ -37,7 +37,7 @@ struct SoftmaxGradDecomposition : DecomposableOpInterface::ExternalModel<Softmax
   }
 };
 
-/// How the dims of a layer norm lie: leading ones are positions, trailing ones are normalised over.
+/// The dims of a layer norm: leading ones are positions, trailing ones are normalised over.
 struct NormDims {
   NormDims(RankedTensorType type, RankedTensorType statistic)
       : shape(type.getShape()), leading(dimRange(0, statistic.getRank())),

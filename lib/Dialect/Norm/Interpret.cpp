@@ -56,7 +56,7 @@ struct SoftmaxGradMeaning : InterpretableOpInterface::ExternalModel<SoftmaxGradM
 
 struct LayerNormMeaning : InterpretableOpInterface::ExternalModel<LayerNormMeaning, LayerNormOp> {
   Results interpret(Operation *op, ArrayRef<Tensor> operands) const {
-    // As the constant that it becomes where the op is taken apart.
+    // The same value as the constant of the decomposition.
     double epsilon = cast<LayerNormOp>(op).getEpsilon().convertToDouble();
     if (!operands[0].getType().getElementType().isF64())
       epsilon = static_cast<float>(epsilon);

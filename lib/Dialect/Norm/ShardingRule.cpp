@@ -6,8 +6,8 @@ using namespace mlir;
 namespace par {
 namespace {
 
-/// Elementwise but along one dim, which is taken apart before it is cut. The first operand may be unreduced
-/// if `linear`.
+/// Elementwise except along one dim; the op is decomposed before that is sharded. The first operand may be unreduced if
+/// `linear`.
 template <typename Op, bool linear>
 struct SoftmaxRule : ShardingRuleOpInterface::ExternalModel<SoftmaxRule<Op, linear>, Op> {
   ShardingRule getShardingRule(Operation *op) const {

@@ -6,7 +6,7 @@ using namespace mlir;
 namespace par {
 namespace {
 
-/// One pass over parameter, gradient and state, or over those of their rows that the gradient has.
+/// One pass over parameter, gradient and state, or over only those rows that the gradient has.
 template <typename Op, int64_t perElement>
 struct PerParameter : CostOpInterface::ExternalModel<PerParameter<Op, perElement>, Op> {
   int64_t getFlops(Operation *op) const {

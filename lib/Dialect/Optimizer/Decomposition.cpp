@@ -14,9 +14,9 @@ struct UpdatedRows {
     here.emplace(named.compare(Predicate::ge, 0));
     index.emplace(here->select(named, named.splat(0)));
   }
-  /// Those of a tensor; any one in place of those that belong to none.
+  /// These rows of `whole`. A negative row number gives row 0, which `put` drops.
   Term of(Term whole) const { return whole.with(GatherOp::create(build(), loc(), whole, *index, 0)); }
-  /// The tensor with these rows instead. No two are added up, so that this moves elements alone.
+  /// `whole` with these rows replaced. Each row occurs once, so the scatter adds to zeros and keeps bits.
   Term put(Term rows, Term whole) const {
     Term kept = here->broadcast({0}, rows.getShape()).select(rows, rows.splat(0));
     Type counts = build().getI32Type();
@@ -48,7 +48,7 @@ struct Update {
   Term spread(Term value) const { return value.broadcast(weight.getShape()); }
   /// g + weight_decay w.
   Term decayed() const { return decay == 0 ? gradient : gradient + weight * decay; }
-  /// What is updated of a state, in the weight's element type.
+  /// The rows of a state that are updated, in the weight's element type.
   Term state(Value value) const {
     Term all = weight.with(value);
     return (rows ? rows->of(all) : all).convert(weight.getType().getElementType());

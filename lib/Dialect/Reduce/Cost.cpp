@@ -6,7 +6,7 @@ using namespace mlir;
 namespace par {
 namespace {
 
-/// Reads its operand once; a reduction ends a loop, so that what follows is another one.
+/// Reads its operand once; a reduction ends a loop, so that its users are in another one.
 template <typename Op, int64_t perElement>
 struct Swept : CostOpInterface::ExternalModel<Swept<Op, perElement>, Op> {
   int64_t getFlops(Operation *op) const {
@@ -15,8 +15,8 @@ struct Swept : CostOpInterface::ExternalModel<Swept<Op, perElement>, Op> {
   bool isFusable(Operation *) const { return false; }
 };
 
-/// Elements are sorted along the dim, each step waiting for the one before, or each is held against each in vectors: in
-/// operations of products, which have the peak's speed.
+/// Cost of the cheaper of two algorithms: a sort along the dim, whose steps wait for each other, or a vectorised
+/// comparison of every pair. Counted in FLOP of matmuls, which run at peak speed.
 struct SortedPositionCost : CostOpInterface::ExternalModel<SortedPositionCost, SortedPositionOp> {
   int64_t getFlops(Operation *op) const {
     constexpr int64_t ofStep = 1024, ofMeeting = 32;

@@ -13,7 +13,7 @@ Term cumulate(Term term, ReduceKind kind, int64_t dim, bool exclusive, bool reve
   return term.with(CumulativeOp::create(term.getBuilder(), term.getLoc(), kind, term, dim, exclusive, reverse));
 }
 
-/// For every element the product of all others along `dims`, without a division: some may be 0.
+/// For every element the product of all others along `dims`, without a division, since some may be 0.
 Term productOfOthers(Term x, ArrayRef<int64_t> dims) {
   int64_t rank = x.getType().getRank();
   SmallVector<int64_t> order = otherDims(rank, dims), inverse(rank), moved, flat{1};
@@ -47,7 +47,7 @@ struct ReduceGradient : DifferentiableOpInterface::ExternalModel<ReduceGradient,
       return SmallVector<Value>{ct.broadcast(kept, x.getShape()) * productOfOthers(x, dims)};
     case ReduceKind::max:
     case ReduceKind::min: {
-      // Elements that are equally large share the cotangent, as PyTorch's amax has it.
+      // Equal maxima share the cotangent, as in PyTorch's amax.
       Term largest = ct.with(reduce.getResult()).broadcast(kept, x.getShape());
       Term chosen = x.compare(Predicate::eq, largest).convert(x.getType().getElementType());
       Term share = ct / chosen.reduce(ReduceKind::sum, dims);
@@ -61,9 +61,9 @@ struct ReduceGradient : DifferentiableOpInterface::ExternalModel<ReduceGradient,
   }
 };
 
-/// Element i of the operand is in product k where i comes before k (or is k, unless exclusive): its cotangent
-/// is the sum over those k of ct[k] times the running product at k of the operand with element i replaced
-/// by 1. Every i has a row of its own, dim `dim` of the square, so that no division meets a 0.
+/// Element i is a factor of result k if i comes before k (or is k, unless exclusive). The cotangent of i is the sum
+/// over those k of ct[k] times result k with element i replaced by 1. Every i has a row of its own, dim `dim` of the
+/// square, so that nothing is divided by 0.
 Term ofRunningProduct(CumulativeOp op, Term ct) {
   Term x = ct.with(op.getOperand());
   int64_t dim = op.getDim(), rank = x.getType().getRank();

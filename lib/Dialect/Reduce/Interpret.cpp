@@ -30,7 +30,7 @@ struct ReduceMeaning : InterpretableOpInterface::ExternalModel<ReduceMeaning, Re
   Results interpret(Operation *op, ArrayRef<Tensor> operands) const {
     auto reduce = cast<ReduceOp>(op);
     Tensor result(resultType(op));
-    // Where an operand element goes: dims that vanish do not move it.
+    // Strides of the result for each operand dim; 0 for reduced dims.
     SmallVector<int64_t> to = getStrides(result.getShape()), strides;
     for (int64_t dim = 0, next = 0, rank = operands[0].getShape().size(); dim < rank; ++dim)
       strides.push_back(llvm::is_contained(reduce.getDims(), dim) ? 0 : to[next++]);

@@ -80,8 +80,7 @@ struct ReduceLowering : LowerableOpInterface::ExternalModel<ReduceLowering, Redu
   }
 };
 
-/// The iteration of a reduction along one dim: the result's dims, and behind them the operand's own index
-/// along `dim`.
+/// The iteration of a reduction along one dim: the result's dims, then the operand's own index along `dim`.
 struct AlongMaps {
   AlongMaps(OpBuilder &builder, int64_t rank, int64_t dim)
       : own(AffineMap::getMultiDimIdentityMap(rank + 1, builder.getContext()).getMajorSubMap(rank)) {
@@ -90,7 +89,7 @@ struct AlongMaps {
     along = AffineMap::get(rank + 1, 0, exprs, builder.getContext());
   }
   AffineMap own;   ///< the element that the result is for
-  AffineMap along; ///< the element that it meets
+  AffineMap along; ///< the element that it is compared with
 };
 
 struct CumulativeLowering : LowerableOpInterface::ExternalModel<CumulativeLowering, CumulativeOp> {
@@ -156,7 +155,7 @@ struct SortedPositionLowering : LowerableOpInterface::ExternalModel<SortedPositi
 };
 
 struct ArgReduceLowering : LowerableOpInterface::ExternalModel<ArgReduceLowering, ArgReduceOp> {
-  /// The extreme, then the least index where it stands; NaN is extreme.
+  /// The extreme, then its smallest index; NaN is extreme.
   Lowered lower(Operation *op, OpBuilder &builder, ValueRange operands) const {
     auto reduce = cast<ArgReduceOp>(op);
     RankedTensorType from = typeOf(operands[0]), to = typeOf(reduce.getResult());

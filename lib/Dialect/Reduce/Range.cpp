@@ -18,7 +18,7 @@ struct PlaceRange : RangeModel<PlaceRange<Op>, Op> {
   }
 };
 
-/// Of 0 to `most` elements with what combines nothing: sums of them, or one of them.
+/// Range of a sum of 0 to `most` elements of range `each`; nothing for other kinds, or if it may overflow.
 std::optional<ConstantIntRanges> combinedRange(ReduceKind kind, const ConstantIntRanges &each, int64_t most) {
   unsigned width = each.smin().getBitWidth();
   APInt zero = APInt::getZero(width);

@@ -6,7 +6,7 @@ using namespace mlir;
 namespace par {
 namespace {
 
-/// Computes nothing; where it only renames or repeats elements it costs no memory traffic either.
+/// Computes nothing; an op that only renames or repeats elements has no memory traffic either.
 template <typename Op, int64_t perElement>
 struct Moved : CostOpInterface::ExternalModel<Moved<Op, perElement>, Op> {
   int64_t getFlops(Operation *op) const {

@@ -33,7 +33,7 @@ Term pad(Term term, ArrayRef<int64_t> low, ArrayRef<int64_t> high) {
   return term.with(PadOp::create(builder, term.getLoc(), term, low, high, zero));
 }
 
-/// `stride - 1` zeros behind every element along `dim`.
+/// Puts `stride - 1` zeros after every element along `dim`.
 Term spread(Term term, int64_t dim, int64_t stride) {
   SmallVector<int64_t> shape(term.getShape()), wide = shape;
   shape.insert(shape.begin() + dim + 1, 1);
@@ -81,7 +81,7 @@ struct SliceGradient : DifferentiableOpInterface::ExternalModel<SliceGradient, S
     for (auto [dim, stride] : llvm::enumerate(slice.getStrides()))
       if (stride > 1)
         ct = spread(ct, dim, stride);
-    // The zeros behind the last element may reach past the end.
+    // The zeros after the last element may reach past the end.
     SmallVector<int64_t> inside(ct.getShape()), high, none(whole.size(), 0);
     for (auto [i, start] : llvm::enumerate(slice.getStarts())) {
       inside[i] = std::min(inside[i], whole[i] - start);

@@ -83,7 +83,7 @@ struct ReverseMeaning : InterpretableOpInterface::ExternalModel<ReverseMeaning, 
   }
 };
 
-/// A start that lies outside is an error, not a clamp.
+/// A start out of bounds is an error; it is not clamped.
 FailureOr<int64_t> startOf(Operation *op, const Tensor &start, int64_t whole, int64_t part) {
   int64_t value = start.ints().front();
   if (value < 0 || value + part > whole)

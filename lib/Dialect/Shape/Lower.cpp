@@ -26,7 +26,7 @@ Value buildStart(OpBuilder &builder, Location loc, Value start) {
   return arith::IndexCastOp::create(builder, loc, builder.getIndexType(), value);
 }
 
-/// `then` where the condition holds, else `otherwise`: what does not hold is not read.
+/// `then` if the condition holds, else `otherwise`; the other one is not read.
 Value buildChoice(OpBuilder &builder, Location loc, Value condition, function_ref<Value(OpBuilder &)> then,
                   function_ref<Value(OpBuilder &)> otherwise) {
   auto yield = [](function_ref<Value(OpBuilder &)> build) {
@@ -204,8 +204,8 @@ struct PadLowering : LowerableOpInterface::ExternalModel<PadLowering, PadOp> {
   }
 };
 
-/// The element at `indices` of the inputs joined along `dim`; the first of them begins at `start`. Of many, each half
-/// is asked first: a choice in a choice for each input would nest as deep as there are inputs.
+/// The element at `indices` of the inputs joined along `dim`; the first of them begins at `start`. A binary search:
+/// nesting one choice per input would be as deep as there are inputs.
 Value choosePart(OpBuilder &builder, Location loc, ValueRange inputs, ArrayRef<Value> indices, int64_t dim,
                  int64_t start) {
   if (inputs.size() == 1) {

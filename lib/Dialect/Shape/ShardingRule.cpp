@@ -18,8 +18,7 @@ DimFactors dimOf(ShardingRule &rule, int64_t size, FactorKind kind = FactorKind:
   return {rule.addFactor(size, kind)};
 }
 
-/// Rule of an op that keeps the ranks: result dim d is operand dim d where `kept(d)`, else neither may be
-/// cut.
+/// Rule of an op that keeps the rank: result dim d is operand dim d if `kept(d)`, else neither may be sharded.
 template <typename Kept>
 ShardingRule keepDims(Operation *op, unsigned operands, Kept kept) {
   ShardingRule rule;
@@ -89,8 +88,7 @@ struct BroadcastRule : ShardingRuleOpInterface::ExternalModel<BroadcastRule, Bro
   }
 };
 
-/// Both shapes are walked from the major end; what they have in common becomes factors, the rest may not be
-/// cut.
+/// Walks both shapes from the major end; common parts become factors, the rest may not be sharded.
 struct ReshapeRule : ShardingRuleOpInterface::ExternalModel<ReshapeRule, ReshapeOp> {
   ShardingRule getShardingRule(Operation *op) const {
     ShardingRule rule;
@@ -98,14 +96,14 @@ struct ReshapeRule : ShardingRuleOpInterface::ExternalModel<ReshapeRule, Reshape
     SmallVector<DimFactors> &left = rule.operands.emplace_back(from.size());
     SmallVector<DimFactors> &right = rule.results.emplace_back(to.size());
     rule.linear.push_back({0});
-    // In an empty tensor no dim of the one is made of the other's.
+    // The dims of an empty tensor do not correspond.
     if (llvm::is_contained(from, 0)) {
       keepWhole(rule, left, from);
       keepWhole(rule, right, to);
       return rule;
     }
     size_t i = 0, j = 0;
-    int64_t a = 1, b = 1; // what is left of the dims at i - 1 and j - 1
+    int64_t a = 1, b = 1; // the rest of the dims at i - 1 and j - 1
     while (true) {
       while (a == 1 && i < from.size())
         a = from[i++];

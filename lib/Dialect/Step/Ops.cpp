@@ -97,7 +97,7 @@ LogicalResult VariableOp::verify() {
     for (Type place : getAt()->getAsValueRange<TypeAttr>()) {
       auto dist = dyn_cast<DistType>(place);
       if (!dist || dist.getTensor() != type)
-        return emitOpError() << "lies at " << place << ", expected a !par.dist of " << type;
+        return emitOpError() << "is at " << place << ", expected a !par.dist of " << type;
     }
   bool derived = getKind() == VariableKind::state || getKind() == VariableKind::copy;
   if (derived != getOf().has_value())
@@ -146,7 +146,7 @@ LogicalResult WriteOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return verifyVariable(*this, getVariableAttr(), getOperand().getType(), symbols);
 }
 
-/// What a value must be once its first dim, of `count` microbatches, is dropped.
+/// The type of one of `count` microbatches that are stacked along dim 0; null if dim 0 is not `count`.
 static Type sliceOf(Type type, int64_t count) {
   RankedTensorType tensor = getTensorType(type);
   if (tensor.getRank() == 0 || tensor.getDimSize(0) != count)
@@ -161,7 +161,7 @@ static Type sliceOf(Type type, int64_t count) {
   return DistType::get(type.getContext(), rest, dist.getStage(), sharding);
 }
 
-/// Sums may be kept in another element type than what is added.
+/// A sum may have another element type than its summands.
 static bool liesAs(Type type, Type other) {
   auto shardingOf = [](Type of) { return isa<DistType>(of) ? cast<DistType>(of).getSharding() : ShardingAttr(); };
   return getTensorType(type).getShape() == getTensorType(other).getShape() && shardingOf(type) == shardingOf(other);

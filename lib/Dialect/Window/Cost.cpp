@@ -8,7 +8,7 @@ using namespace mlir;
 namespace par {
 namespace {
 
-/// A library call of its own.
+/// Not fusable: a library call of its own.
 template <typename Op>
 struct ConvolutionCost : CostOpInterface::ExternalModel<ConvolutionCost<Op>, Op> {
   /// One multiplication and one addition for every output, input channel of its group and element of the window.
@@ -21,7 +21,7 @@ struct ConvolutionCost : CostOpInterface::ExternalModel<ConvolutionCost<Op>, Op>
   bool isFusable(Operation *) const { return false; }
 };
 
-/// Moves elements; what reduces the windows computes them where it reads them.
+/// Moves elements; a reduction of the windows computes them at its reads.
 struct PatchesCost : CostOpInterface::ExternalModel<PatchesCost, PatchesOp> {
   int64_t getFlops(Operation *) const { return 0; }
   bool isFusable(Operation *) const { return true; }

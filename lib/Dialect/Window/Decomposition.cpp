@@ -68,7 +68,7 @@ struct MaxPoolGradDecomposition : DecomposableOpInterface::ExternalModel<MaxPool
   SmallVector<Value> decompose(Operation *op, OpBuilder &builder) const {
     auto grad = cast<MaxPoolGradOp>(op);
     Windows windows = Windows::of(grad, grad.getWindow());
-    // Of the operand as it is here: it may have been computed again since the result was saved.
+    // Computed from the operand as it is here, as that may have been recomputed since the result was saved.
     Value largest = buildLargest(builder, op->getLoc(), grad.getOperand(), windows);
     Term first(builder, op->getLoc(), buildFirstLargest(builder, op->getLoc(), grad.getOperand(), largest, windows));
     ArrayRef<int64_t> shape = first.getShape();

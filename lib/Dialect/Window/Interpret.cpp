@@ -194,7 +194,8 @@ struct MaxPoolGradMeaning : InterpretableOpInterface::ExternalModel<MaxPoolGradM
     std::vector<Tap> taps = listTaps(windows, lengths);
     int64_t inner = ShapedType::getNumElements(lengths), outer = ShapedType::getNumElements(windows.counts(lengths));
     for (int64_t part = 0, parts = ct.size() / outer; part < parts; ++part) {
-      // Of each window the place of the first largest element or the last NaN, as in PyTorch; -1: none lies inside.
+      // For each window, the position of the first largest element or of the last NaN, as in PyTorch; -1 if none lies
+      // inside.
       std::vector<int64_t> found(outer, -1);
       for (const Tap &tap : taps) {
         int64_t &best = found[tap.window], position = part * inner + tap.position;

@@ -14,7 +14,7 @@ using namespace mlir;
 namespace par {
 namespace {
 
-/// A place in a tensor that may lie outside it, found dim by dim.
+/// A position in a tensor, possibly out of bounds, computed dim by dim.
 struct Place {
   OpBuilder &builder;
   Location loc;
@@ -168,7 +168,7 @@ Value joinChannels(OpBuilder &builder, Location loc, RankedTensorType type, Valu
 
 /// The loops of a convolution's three forms: one each over images, groups, their output and input channels, windows (or
 /// the input's elements, in the gradient of the input) and elements of the window. Two tensors are read or written
-/// through maps; the third is read where the windows say.
+/// through maps; the third is indexed by the windows.
 struct ConvolutionLoops {
   ConvolutionLoops(OpBuilder &builder, int64_t spatial, ArrayRef<unsigned> order) : builder(builder), spatial(spatial) {
     // order: the positions of n, g, o, c, x, k; the last two stand for `spatial` loops each.
@@ -198,8 +198,8 @@ struct ConvolutionLoops {
 
 using Loops = ConvolutionLoops;
 
-/// One of the three forms: every element of the result, by the loops `result`, is a sum of products of `mapped`, by its
-/// own loops, with what lies in `placed`: by the loops `leading`, then where the windows say.
+/// One of the three forms: every element of the result, indexed by the loops `result`, is a sum of multiplications of
+/// `mapped`, indexed by its own loops, and `placed`, indexed by the loops `leading` and then by the windows.
 struct ConvolutionForm {
   Value placed, mapped;
   /// Order of the loops: those of the result come first.

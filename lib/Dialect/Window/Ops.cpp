@@ -45,7 +45,7 @@ static LogicalResult verifyLists(Operation *op, const Windows &windows, int64_t 
   return success();
 }
 
-/// The windows over `lengths` are as many as `expected` says.
+/// Checks that the number of windows over `lengths` is `expected`.
 static LogicalResult verifyCounts(Operation *op, const Windows &windows, ArrayRef<int64_t> lengths,
                                   ArrayRef<int64_t> expected) {
   for (int64_t dim = 0; dim < windows.rank(); ++dim)
@@ -79,7 +79,7 @@ LogicalResult ConvolutionOp::verify() { return verifyConvolution(*this); }
 LogicalResult ConvolutionInputGradOp::verify() { return verifyConvolution(*this); }
 LogicalResult ConvolutionFilterGradOp::verify() { return verifyConvolution(*this); }
 
-/// Leading dims are equal, and the trailing ones of `output` count the windows over those of `input`.
+/// Leading dims are equal, and the trailing dims of `output` are the numbers of windows over those of `input`.
 static LogicalResult verifyPool(Operation *op, const Windows &windows, ArrayRef<int64_t> input,
                                 ArrayRef<int64_t> output) {
   int64_t rank = windows.rank(), leading = int64_t(input.size()) - rank;
@@ -90,7 +90,7 @@ static LogicalResult verifyPool(Operation *op, const Windows &windows, ArrayRef<
   return verifyCounts(op, windows, input.drop_front(leading), output.drop_front(leading));
 }
 
-/// As verifyPool, with the window's own dims behind those of `output`.
+/// As verifyPool, but `output` ends in the window's own dims.
 static LogicalResult verifyPatches(Operation *op, const Windows &windows, Value input, Value output) {
   ArrayRef<int64_t> patches = shapeOf(output);
   if (patches.size() < size_t(windows.rank()) || patches.take_back(windows.rank()) != ArrayRef<int64_t>(windows.size))

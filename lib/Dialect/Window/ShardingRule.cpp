@@ -9,8 +9,8 @@ using namespace mlir;
 namespace par {
 namespace {
 
-/// The dims of a convolution's three tensors: input [n, (g c), s...], filter [(g o), c, k...], output
-/// [n, (g o), x...]. Batch and channels may be cut, and groups; windows would need their neighbours' edges.
+/// The dims of a convolution's three tensors: input [n, (g c), s...], filter [(g o), c, k...], output [n, (g o), x...].
+/// Batch, channels and groups may be sharded; windows would need their neighbours' edges.
 struct ConvolutionDims {
   ConvolutionDims(ShardingRule &rule, ArrayRef<int64_t> in, ArrayRef<int64_t> window, ArrayRef<int64_t> out,
                   int64_t groups)

@@ -33,7 +33,7 @@ static SmallVector<std::pair<int64_t, int64_t>> unfoldedDims(VariableOp variable
 static LogicalResult shardVariable(VariableOp variable, const ResolvedShard &rule, const Plan &plan, ModuleOp module) {
   SmallVector<std::pair<int64_t, int64_t>> groups = unfoldedDims(variable);
   SmallVector<int64_t> dimOf;
-  // Of an unfolded dim the first own dim counts the parts; each part is sharded.
+  // The first own dim of an unfolded dim counts the parts; the rule shards every part.
   for (auto [first, last] : groups)
     dimOf.push_back(last - first > 1 ? first + 1 : first);
   if (rule.blocks)
@@ -46,16 +46,16 @@ static LogicalResult shardVariable(VariableOp variable, const ResolvedShard &rul
         return emitError(planLocation(rule.blocks->origin, module))
                << "blocks is " << **rule.blocks << ", and the graph takes dim " << dim << " of "
                << variable.getSymName() << " apart into " << parts
-               << (parts == 1
-                       ? " part; without blocks its rows are cut as they lie, and what else a rank needs is gathered"
-                       : " parts");
+               << (parts == 1 ? " part; without blocks its rows are sharded in order, and a rank gathers the others "
+                                "that it needs"
+                              : " parts");
     }
   variable.setShardingAttr(buildSharding(plan, rule, variable.getTensorType().getRank(), dimOf, module.getContext()));
   return success();
 }
 
-/// The rule as the manifest knows it. Xavier's and Kaiming's uniform ones, as PyTorch's defaults have them, are bounds
-/// of the elements that meet in one of the result; nothing where a parameter has no two dims, and so none.
+/// The rule in the manifest's words. Xavier's and Kaiming's uniform rules, with PyTorch's defaults, become bounds that
+/// depend on the fan-in and fan-out; nothing if the parameter has less than two dims.
 static std::optional<std::string> initRule(StringRef rule, const NameTable::Parameter &parameter) {
   if (rule != "xavier" && rule != "kaiming")
     return rule.str();
@@ -74,7 +74,7 @@ namespace {
 struct AnnotateVariablesPass : PlanPass<impl::AnnotateVariablesPassBase<AnnotateVariablesPass>> {
   using PlanPass::PlanPass;
 
-  /// Freezes what is not trained and says how weights begin.
+  /// Marks untrained parameters as frozen and sets the initial values of weights.
   void setKinds(const ModelPlan &model, PlanErrors &errors) {
     const Plan &plan = model.plan;
     if (!plan.train)

@@ -53,7 +53,7 @@ private:
 
 } // namespace
 
-/// What is computed inside and used outside, in order.
+/// Values computed inside the module and used outside, in order.
 SmallVector<Value> Constrainer::outputsOf(const ResolvedShard &rule) {
   SmallVector<Value> outputs;
   for (Operation &op : step.getBlock()) {
@@ -66,7 +66,7 @@ SmallVector<Value> Constrainer::outputsOf(const ResolvedShard &rule) {
   return outputs;
 }
 
-/// What is computed outside, of inputs or parameters, and used inside, in the order of its first use.
+/// Activations computed outside the module and used inside, in the order of their first use.
 SmallVector<Value> Constrainer::inputsOf(const ResolvedShard &rule) {
   llvm::SetVector<Value> inputs;
   for (Operation &op : step.getBlock()) {
@@ -74,7 +74,7 @@ SmallVector<Value> Constrainer::inputsOf(const ResolvedShard &rule) {
       continue;
     for (Value operand : op.getOperands()) {
       Operation *source = operand.getDefiningOp();
-      // Weights have rules of their own, and constants are made where they are used.
+      // Weights have rules of their own, and constants are built at their uses.
       bool other =
           source && (isa<ReadOp>(source) || source->hasTrait<OpTrait::ConstantLike>() || isInside(source, rule));
       if (!other)
@@ -84,7 +84,7 @@ SmallVector<Value> Constrainer::inputsOf(const ResolvedShard &rule) {
   return llvm::to_vector(inputs);
 }
 
-/// The dims that the rules say are dims of the value, each said once: -1 is the last one too.
+/// Checks that the rule's dims are dims of the value, each named once: -1 is the last one.
 LogicalResult Constrainer::checkDims(Value value, int64_t rank, const ResolvedShard &rule) {
   SmallVector<std::optional<int64_t>> saidAs(rank);
   for (const auto &[dim, axes] : rule.dims) {
@@ -105,7 +105,7 @@ LogicalResult Constrainer::checkDims(Value value, int64_t rank, const ResolvedSh
   return success();
 }
 
-/// Puts a constraint behind `value`; the users inside, or those outside, see it.
+/// Inserts a constraint after `value`; the users inside, or those outside, read it.
 LogicalResult Constrainer::constrain(Value value, const ResolvedShard &rule, bool usersInside) {
   int64_t rank = cast<RankedTensorType>(value.getType()).getRank();
   SmallVector<int64_t> dimOf = llvm::to_vector(llvm::seq<int64_t>(rank));
@@ -124,7 +124,7 @@ LogicalResult Constrainer::constrain(Value value, const ResolvedShard &rule, boo
   return success();
 }
 
-/// What the step returns under the output's name; where a loss was attached to it, what its node gives.
+/// Constrains the step's result of the output's name; if a loss was attached to the output, the output of its node.
 LogicalResult Constrainer::constrainOutput(const ResolvedShard &rule) {
   StringRef wanted = model.names.outputs[rule.index].name;
   if (ArrayAttr outputs = step.getOutputsAttr())
@@ -137,7 +137,7 @@ LogicalResult Constrainer::constrainOutput(const ResolvedShard &rule) {
   return success();
 }
 
-/// An argument of the step, or what it reads of the call before in that input's place.
+/// Constrains an argument of the step, or the carried variable that is read in place of that input.
 LogicalResult Constrainer::constrainInput(const ResolvedShard &rule) {
   StringRef wanted = model.names.inputs[rule.index].name;
   for (auto [name, argument] : llvm::zip(*step.getInputs(), step.getBlock().getArguments()))

@@ -21,9 +21,9 @@ static int64_t coordinateOn(const Plan &plan, StringRef axis, int64_t rank) {
   return 0;
 }
 
-/// The mesh of a stage: all axes but that of the pipeline, of prime sizes. Where stages have meshes of their own, each
-/// has all axes of all, refined alike: what a stage lacks of an axis has size 1 there, so that one sharding is of all
-/// stages.
+/// The mesh of a stage: all axes but the pipeline's, split into prime sizes. If stages have meshes of their own, each
+/// mesh has the axes of all stages, split alike; an axis that a stage lacks has size 1 there. So one sharding is valid
+/// on all stages.
 static MeshAttr stageMesh(const Plan &plan, PlanMesh mesh, MLIRContext *context) {
   SmallVector<StringAttr> names;
   SmallVector<int64_t> sizes;
@@ -41,7 +41,7 @@ static MeshAttr stageMesh(const Plan &plan, PlanMesh mesh, MLIRContext *context)
   return MeshAttr::get(context, names, sizes);
 }
 
-/// The ranks of each device: those of a coordinate on the pipeline's axis, or one mesh behind the other.
+/// The ranks of each device: those of a coordinate on the pipeline's axis, or consecutive ranks for each mesh.
 static std::vector<SmallVector<int64_t>> membersOf(const Plan &plan) {
   std::vector<SmallVector<int64_t>> members(plan.numDevices());
   int64_t next = 0;
@@ -61,7 +61,7 @@ struct CreateStagesPass : PlanPass<impl::CreateStagesPassBase<CreateStagesPass>>
   LogicalResult apply(const ModelPlan &model) override {
     ModuleOp module = getOperation();
     if (!module.getOps<StageOp>().empty()) {
-      (*module.getOps<StageOp>().begin())->emitOpError("stands in the module before Annotate");
+      (*module.getOps<StageOp>().begin())->emitOpError("is in the module before Annotate");
       return failure();
     }
     const Plan &plan = model.plan;

@@ -22,7 +22,7 @@ static std::vector<OpGroup> groupBy(ArrayRef<Operation *> ops,
   std::string last;
   for (Operation *op : ops) {
     std::optional<Provenance> from = getProvenance(op->getLoc());
-    // Constants and what a pass made have no place of their own: they stay with their neighbours.
+    // Constants and ops of a pass have no module: they belong to their neighbours' group.
     std::string place = from ? placeOf(*from).str() : last;
     if (groups.empty() || place != last)
       groups.emplace_back();
@@ -53,8 +53,8 @@ public:
     devices = std::max<int64_t>(1, plan.numDevices());
     ranks = std::max<int64_t>(1, *plan.ranks / devices);
     over = plan.axesSize(*plan.batch.over);
-    // Where stages have meshes of their own, figures are of one rank, and the solver divides them; what crosses comes
-    // to the one that shares the batch out least.
+    // If stages have meshes of their own, figures are of one rank and the solver divides them; transfers are those of
+    // the stage with the fewest shards of the batch.
     for (auto [stage, mesh] : llvm::enumerate(*plan.pipeline.meshes)) {
       int64_t shares = 1;
       for (const auto &[axis, size] : mesh)
@@ -143,7 +143,7 @@ private:
   void addWeights() {
     int64_t tensor = std::max<int64_t>(1, ranks / over);
     for (auto &[read, users] : readers) {
-      // Of what is trained there are a gradient and the optimizer's states too.
+      // A trained parameter also has a gradient and the optimizer's states.
       int64_t copies = 1;
       if (plan.train && flow.reaches(read->getResult(0)))
         if (auto optimizer = findOptimizer(read->getContext(), *plan.train->optimizer.kind))

@@ -1,6 +1,6 @@
-// Gives every forward op its pipeline stage: from the modules or nodes that the plan names (`start`, `repeat`), or, if
-// it names none, from the cut with the shortest estimated step (Solver/StageCut). Ops between hints get the stage of
-// the last cut that they depend on.
+// Gives every forward op its pipeline stage: from the modules or nodes that the plan names (`start`, `repeat`), or else
+// from the cut with the shortest estimated step (Solver/StageCut). Ops between hints get the stage of the last cut that
+// they depend on.
 #include "CutCosts.h"
 #include "PlanSource.h"
 
@@ -41,7 +41,7 @@ private:
   ModuleOp module;
   std::vector<Operation *> ops;         ///< that a parameter flows into, in order
   DenseMap<Operation *, bool> active;   ///< whether a graph input flows into it
-  DenseMap<Operation *, int64_t> hint;  ///< least stage that the cuts say
+  DenseMap<Operation *, int64_t> hint;  ///< minimum stage by the cuts
   DenseMap<Operation *, int64_t> stage; ///< the outcome
 };
 
@@ -53,7 +53,7 @@ bool Cutter::isWeight(ReadOp read) {
   return variable && (variable.getKind() == VariableKind::parameter || variable.getKind() == VariableKind::frozen);
 }
 
-/// Finds the ops to be placed: what depends on data alone is made where it is used.
+/// Finds the ops to be placed. Ops that depend only on data are placed at their use instead.
 void Cutter::findOps() {
   DenseMap<Operation *, bool> placed;
   for (Operation &op : step.getBlock()) {
@@ -71,8 +71,7 @@ void Cutter::findOps() {
   }
 }
 
-/// Everything in the matched modules, or the matched nodes where no module matches, is on `stageIndex` or
-/// later.
+/// Places everything in the matched modules, or the matched nodes if no module matches, on `stageIndex` or later.
 void Cutter::hintInside(const PatternMatches &matches, int64_t stageIndex) {
   for (Operation *op : ops) {
     std::optional<Provenance> from = getProvenance(op->getLoc());
@@ -89,7 +88,7 @@ void Cutter::hintInside(const PatternMatches &matches, int64_t stageIndex) {
   }
 }
 
-/// Whether a module comes later in a numbered stack, or in one around it: h.3.mlp behind h.2.attn.
+/// Whether a module comes later in a numbered stack, or in one around it: h.3.mlp after h.2.attn.
 static bool comesLater(StringRef module, StringRef start) {
   for (auto [mine, its] : llvm::zip(splitName(module), splitName(start))) {
     unsigned number = 0, least = 0;
@@ -99,8 +98,8 @@ static bool comesLater(StringRef module, StringRef start) {
   return false;
 }
 
-/// What follows the start of a stage in its stack is there too, also where no value of the start flows into it: the
-/// keys of a second decoder layer, which the encoder alone gives.
+/// Later modules of the same stack are on this stage too, even if no value of its start flows into them: the keys of a
+/// second decoder layer depend only on the encoder.
 void Cutter::hintBehind(StringRef start, int64_t stageIndex) {
   bool isBehind = false;
   for (Operation *op : ops) {
@@ -153,8 +152,8 @@ LogicalResult Cutter::hintByRepeat(const PlanPipeline &pipeline) {
   return success();
 }
 
-/// Lets the groups behind the last parameter (a loss, a pooling) go with it, as long as there are enough groups for all
-/// stages: a last stage without parameters would hold nothing, wait for the scores and train nothing.
+/// Lets the groups after the last parameter (a loss, a pooling) join its stage, while enough groups are left for all
+/// stages. A last stage without parameters would hold nothing, wait for the scores and train nothing.
 void Cutter::joinTail(std::vector<OpGroup> &groups) {
   auto readsParameter = [&](Operation *op) {
     return llvm::any_of(op->getOperands(), [&](Value operand) {
@@ -169,7 +168,7 @@ void Cutter::joinTail(std::vector<OpGroup> &groups) {
   }
 }
 
-/// Solves for the cut whose estimated step is shortest.
+/// Solves for the cut with the shortest estimated step.
 LogicalResult Cutter::hintByCost() {
   std::vector<OpGroup> groups = groupForCuts(ops, *model.plan.pipeline.stages);
   joinTail(groups);
@@ -194,8 +193,8 @@ LogicalResult Cutter::hintByCost() {
   return success();
 }
 
-/// An op that inputs flow into, or what a cut has placed, is after the last cut that it depends on; others go
-/// with their first user.
+/// An op that depends on inputs or on placed ops is after the last cut that it depends on; others join their first
+/// user.
 void Cutter::assign() {
   for (Operation *op : ops) {
     bool placed = active.lookup(op) || hint.count(op);
@@ -233,10 +232,10 @@ LogicalResult Cutter::checkNotEmpty() {
     InFlightDiagnostic diagnostic = error(pipeline.cuts.origin)
                                     << "the cuts leave stage " << index << " without an op that a parameter flows into";
     if (index > 0 && size_t(index) < pipeline.starts.size())
-      diagnostic.attachNote() << "cuts stand in the model's order: what depends on \""
-                              << pipeline.starts[index].pattern.text() << "\", where stage " << index + 1
-                              << " begins, is behind it, and so is \"" << pipeline.starts[index - 1].pattern.text()
-                              << "\", where stage " << index << " would begin";
+      diagnostic.attachNote() << "cuts must be in the model's order: \"" << pipeline.starts[index].pattern.text()
+                              << "\" starts stage " << index + 1 << ", but \""
+                              << pipeline.starts[index - 1].pattern.text() << "\", which would start stage " << index
+                              << ", depends on it";
     return diagnostic;
   }
   return success();

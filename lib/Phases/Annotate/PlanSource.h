@@ -1,14 +1,14 @@
-// Where the passes of Annotate have their plan from.
+// The plan of Annotate's passes.
 #pragma once
 
 #include "par/Phases/Annotate/Passes.h"
 
 namespace par {
 
-/// The given plan, or the one in `files`, completed with the names of `module`. Emits what is wrong with it.
+/// The given plan, or the one in `files`, completed with the names of `module`. Emits its errors.
 mlir::FailureOr<ModelPlan> loadPlan(mlir::ModuleOp module, llvm::ArrayRef<std::string> files, const ModelPlan *given);
 
-/// A pass that does to a module what its plan says: a plan that is given, or the one in the option `plan`.
+/// A pass that applies a plan to a module: a given plan, or the one in the option `plan`.
 template <typename Base>
 class PlanPass : public Base {
 public:
@@ -36,11 +36,11 @@ std::unique_ptr<mlir::Pass> makePlanPass(const ModelPlan &plan) {
 /// Emits errors of the plan at their places. Returns failure if there is any.
 mlir::LogicalResult emitPlanErrors(const PlanErrors &errors, mlir::ModuleOp module);
 
-/// Where the plan says something; the module's own location for a default.
+/// The location of a plan's setting; the module's own location for a default.
 mlir::Location planLocation(const Origin &origin, mlir::ModuleOp module);
 
-/// A sharding of `rank` dims by a rule: the dims that it names over refined axes; all dims open unless it is
-/// closed; unreduced where the value may stay a sum. `dimOf` says which dim of the tensor a dim of the rule is.
+/// A sharding of `rank` dims by a rule: its dims over refined axes; all dims open unless the rule is closed; unreduced
+/// if the value may stay a partial sum. `dimOf` maps a dim of the rule to a dim of the tensor.
 ShardingAttr buildSharding(const Plan &plan, const ResolvedShard &rule, int64_t rank, llvm::ArrayRef<int64_t> dimOf,
                            mlir::MLIRContext *context);
 

@@ -1,13 +1,13 @@
 // Sends do not wait for reductions that their values do not need.
 //
-// A block of backward computes what it sends to the stage before, then starts reductions of its gradients, and waits
-// for them at its end. The send is a run of its own that follows the block. All runs are issued in order, so the other
-// stage would stand still until the reductions end. The send goes into the block instead, right after the value:
+// A block of backward computes a value that goes to the stage before, then starts reductions of its gradients, and
+// waits for them at its end. The send is a run of its own that follows the block. All runs are issued in order, so the
+// other stage would be idle until the reductions end. The send goes into the block instead, right after the value:
 //
 //     backward: compute, reduce, wait      becomes      backward: compute, send, reduce, wait
 //     send
 //
-// The send's bytes are in use until the run that it had, so the rest of the block writes none of them.
+// The send's bytes are in use until its former run, so the rest of the block writes none of them.
 #include "AdvanceSends.h"
 #include "EmitProgram.h"
 
@@ -59,7 +59,7 @@ static bool onlySends(const format::Block &block) {
   return sends;
 }
 
-/// Whether compute stands still at instruction `n`: it communicates itself, or waits for what the block started.
+/// Whether compute blocks at instruction `n`: it communicates itself, or waits for a queue that the block started.
 static bool holdsCompute(const format::Block &block, size_t n) {
   const format::Instruction &it = block.instructions[n];
   if (it.queue != 0)
@@ -72,7 +72,7 @@ static bool holdsCompute(const format::Block &block, size_t n) {
   return it.op == format::Op::Wait && llvm::any_of(ArrayRef(block.instructions).take_front(n), isSignal);
 }
 
-/// Behind the block's last write of what `send` sends, if the block computes it and something holds compute after it.
+/// The position after the block's last write of the sent bytes, if the block computes them and blocks compute later.
 std::optional<size_t> SendAdvancer::findPlace(const format::Block &block, const format::Block &send) const {
   std::set<uint32_t> sent;
   for (const format::Instruction &it : send.instructions)

@@ -8,7 +8,7 @@ using namespace mlir;
 namespace par {
 
 std::string tableName(StringRef name) {
-  // A reader takes 256 characters, and a part of a buffer has its place and size behind the buffer's name.
+  // A reader takes 256 characters, and a part of a buffer adds its place and size to the buffer's name.
   constexpr size_t longest = 200, kept = 160, digits = 16;
   if (name.size() <= longest)
     return name.str();

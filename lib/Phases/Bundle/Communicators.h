@@ -7,7 +7,7 @@
 
 namespace par {
 
-/// A name that a bundle's tables take: of a long one the begin, and what tells it from others that begin so.
+/// A name that fits into a bundle's tables: a long one is its begin and a hash of the whole name.
 std::string tableName(llvm::StringRef name);
 
 /// The communicators of a bundle, and the ids of global communications: one table for all programs.
@@ -38,8 +38,8 @@ public:
 private:
   bool has(llvm::StringRef name) const;
   using Groups = std::vector<std::vector<uint32_t>>;
-  /// The communicator of these groups that is named so, with a number behind it where others have the name: stages may
-  /// send to one another in several ways.
+  /// The communicator of these groups and this name. A number is appended if other groups have the name: stages may
+  /// send to each other in several ways.
   std::string named(const std::string &stem, Groups groups);
   std::string nameOf(llvm::ArrayRef<mlir::StringAttr> axes);
   StageOp stageOf(llvm::ArrayRef<int64_t> ranks);

@@ -43,7 +43,7 @@ static LogicalResult checkReduction(Operation *op, ReduceKind kind, Type type) {
   bool bits = kind == ReduceKind::band || kind == ReduceKind::bor;
   if (bits && !getElementTypeOrSelf(type).isInteger(1))
     return op->emitError() << "reduces " << type << " by " << stringifyReduceKind(kind)
-                           << "; over ranks that is supported for booleans alone";
+                           << "; over ranks that is supported only for booleans";
   return success();
 }
 

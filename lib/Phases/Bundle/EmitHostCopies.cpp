@@ -17,9 +17,8 @@ static bool isHostCopy(const format::Program &program, const format::Instruction
 
 namespace {
 
-/// Copies between device and host of one block on queues of their own, one for each direction, and what waits for what.
-/// Positions count the block's instructions, a group's last one standing for it; what ran before the block stands at
-/// -1.
+/// Copies between device and host of one block on queues of their own, one for each direction, and the waits between
+/// queues. Positions count the block's instructions; a group counts at its last one. Earlier blocks are at -1.
 class HostCopies {
 public:
   HostCopies(const format::Program &program, const std::vector<format::Instruction> &list, uint32_t in, uint32_t out)
@@ -30,7 +29,7 @@ public:
   uint32_t queueOf(size_t n) const {
     return !is(n) ? list[n].queue : spaceOf(program, list[n].operands[0]) == format::Space::Host ? in : out;
   }
-  /// What the instruction's queue waits for before it.
+  /// Positions for which the instruction's queue waits before it.
   ArrayRef<int64_t> waitsOf(size_t n) const { return after[n]; }
   /// Copies that compute has to wait for at the block's end.
   SmallVector<int64_t> unfinished() const;
@@ -46,7 +45,7 @@ private:
   uint32_t in, out;
   std::vector<SmallVector<int64_t, 1>> after;
   SmallVector<size_t> heads, copies; ///< instructions and groups before this one; copies of them
-  llvm::DenseMap<std::pair<uint32_t, uint32_t>, int64_t> told; ///< by queue and other queue: what it has waited for
+  llvm::DenseMap<std::pair<uint32_t, uint32_t>, int64_t> told; ///< by queue and other queue: last position waited for
   llvm::DenseMap<uint32_t, int64_t> last;                      ///< by queue of copies
 };
 
@@ -75,8 +74,8 @@ bool HostCopies::meet(size_t one, size_t other) const {
   return false;
 }
 
-/// Of each other queue the last instruction that touches its bytes, where one of both is a copy and it has not waited
-/// so far yet.
+/// For each other queue, finds the last instruction that accesses the same bytes, if one of the two is a copy and its
+/// queue has not waited for that position yet.
 void HostCopies::planOne(size_t n) {
   uint32_t queue = queueOf(n);
   SmallVector<std::pair<uint32_t, int64_t>, 2> found;

@@ -25,7 +25,7 @@ static SmallVector<Value> orderedValues(LaunchOp launch, KernelOp kernel) {
   return values;
 }
 
-/// An immediate is a number, or the coordinate on one axis, times the sizes of the axes behind it.
+/// An immediate is a number, or the coordinate on one axis times the sizes of the axes after it.
 static format::Imm immediateOf(const ImmediateInfo &info, MeshAttr mesh) {
   format::Imm imm;
   if (info.axes.empty()) {
@@ -48,7 +48,7 @@ static std::vector<uint32_t> immediatesOf(const KernelInfo &info, const ResultDe
   return imms;
 }
 
-/// For each written operand of generated code what it depends on; empty where each depends on all.
+/// For each written operand of generated code, the operands on which it depends; empty if each depends on all.
 static std::vector<format::Dependence> dependencesOf(KernelOp kernel, const KernelInfo &info,
                                                      const format::Kernel &made) {
   SmallVector<ResultDependence> results = dependencesOf(kernel);
@@ -100,7 +100,7 @@ LogicalResult ProgramEmitter::emitGenerated(LaunchOp launch, KernelOp kernel) {
   it.kernel = index->second;
   for (auto [value, operand] : llvm::zip(values, info->operands)) {
     format::Access access = accessOf(operand.access);
-    // A value of no elements may be given a place in another's buffer: who writes it, writes none of that.
+    // A value of no elements may have a place in another's buffer: its write changes no byte there.
     bool writesNone = operand.bytes == 0 && operand.access != OperandAccess::Read;
     it.operands.push_back(writesNone ? part(access, bufferOf(value), 0, cast<RankedTensorType>(value.getType()))
                                      : this->operand(access, bufferOf(value)));
@@ -144,7 +144,7 @@ static uint64_t workspaceOf(const MatmulCall &call) {
 LogicalResult ProgramEmitter::emitMatmul(LaunchOp launch, KernelOp kernel) {
   std::optional<MatmulCall> call = describeMatmul(kernel);
   if (!call)
-    return kernel.emitError() << "is to be a product of the library, but its body is none";
+    return kernel.emitError() << "is to be a library matmul, but its body is not a matmul";
   auto [index, fresh] = calls.try_emplace(kernel.getSymName(), out.calls.size());
   if (fresh) {
     out.calls.push_back(callOf(*call));
@@ -188,7 +188,7 @@ static format::Access accessOf(kernels::Access access) {
   llvm_unreachable("all accesses are handled");
 }
 
-/// The value of a launch that stands for an operand of a builtin.
+/// The launch's value for an operand of a builtin.
 static Value valueOf(LaunchOp launch, const BuiltinValue &operand) {
   return operand.result ? Value(launch.getResult(*operand.result)) : launch.getOperands()[*operand.argument];
 }
@@ -228,7 +228,7 @@ LogicalResult ProgramEmitter::emitBuiltin(LaunchOp launch, KernelOp kernel) {
   return success();
 }
 
-/// What lies in front is there already.
+/// Writes only the appended part: the operand is in the buffer already.
 void ProgramEmitter::emitFill(LaunchOp launch) {
   RankedTensorType before = getTensorType(launch.getOperand(0).getType()),
                    after = getTensorType(launch.getResult(0).getType());

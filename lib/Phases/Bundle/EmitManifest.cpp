@@ -121,7 +121,7 @@ std::optional<format::InitRule> parseInitRule(StringRef text) {
 
 std::optional<format::Source> ManifestEmitter::sourceOf(VariableOp variable) const {
   DictionaryAttr dict = variable.getSourceAttr();
-  // What is compressed cannot be mapped: par-run asks for --weights.
+  // A compressed file cannot be mapped: par-run asks for --weights.
   if (auto gzip = dict ? dict.getAs<BoolAttr>("gzip") : BoolAttr(); !dict || (gzip && gzip.getValue()))
     return std::nullopt;
   StringRef file = dict.getAs<StringAttr>("file").getValue();
@@ -145,7 +145,7 @@ static std::string bytesOf(DenseElementsAttr value) {
   return bytes;
 }
 
-/// Its place in the bundle's file of constants; equal values stand there once.
+/// Offset in the bundle's file of constants; equal values are stored once.
 uint64_t ManifestEmitter::placeConstant(DenseElementsAttr value) {
   auto [place, added] = constantPlaces.try_emplace(value, 0);
   if (added) {
@@ -156,7 +156,7 @@ uint64_t ManifestEmitter::placeConstant(DenseElementsAttr value) {
   return place->second;
 }
 
-/// Where the initial value is from: the model file, the bundle itself, one number, or a rule.
+/// Source of the initial value: the model file, the bundle itself, one number, or a rule.
 LogicalResult ManifestEmitter::emitInitialValue(VariableOp variable, format::Tensor &tensor) {
   tensor.source = sourceOf(variable);
   if (auto value = dyn_cast_or_null<DenseElementsAttr>(variable.getValueAttr())) {
@@ -196,10 +196,10 @@ LogicalResult ManifestEmitter::emitTensor(VariableOp variable) {
     if (!buffer)
       continue;
     if (!buffer.getDist())
-      return buffer.emitError() << "does not say what it is a shard of (`as`)";
+      return buffer.emitError() << "has no sharding (`as`)";
     format::Layout layout = layoutOf(cast<DistType>(*buffer.getDist()), stageOf(program));
     if (std::vector<int64_t> held = shapeOf(buffer.getTensorType()); held > layout.local)
-      layout.local = held; // with room behind its rows
+      layout.local = held; // with room after its rows
     if (held && !mergeLayout(tensor.layout, layout))
       return buffer.emitError() << "lies on this stage in other parts than on an earlier one: not supported yet";
     if (!held)
@@ -216,7 +216,7 @@ LogicalResult ManifestEmitter::emitTensor(VariableOp variable) {
   tensor.type = dtypeOf(variable.getTensorType().getElementType());
   tensor.stored =
       shapeOf(variable.getStored() ? cast<RankedTensorType>(*variable.getStored()) : variable.getTensorType());
-  if (slots) // what a call carries on is known as one microbatch has it
+  if (slots) // a carried value is known in the shape of one microbatch
     tensor.stored = tensor.layout.shape;
   if (auto found = options.aliases.find(tensor.name); found != options.aliases.end())
     tensor.aliases = found->second;
@@ -234,7 +234,7 @@ LogicalResult ManifestEmitter::emitHyper(VariableOp variable) {
   ElementsAttr value = variable.getValueAttr();
   auto splat = dyn_cast_or_null<SplatElementsAttr>(value);
   if (value && !splat)
-    return variable.emitError() << "is a hyper parameter of several numbers";
+    return variable.emitError() << "is a hyperparameter of several numbers";
   out.hypers.push_back({variable.getSymName().str(), splat ? numberOf(splat) : 0});
   return success();
 }
@@ -280,7 +280,7 @@ static bool takeLimits(format::Input &input, const InputLimits &limits) {
 /// An input that several entries or stages take is one; all must lay it out in one way.
 LogicalResult ManifestEmitter::emitInput(BufferOp buffer, StageOp stage) {
   if (!buffer.getDist())
-    return buffer.emitError() << "does not say what it is a shard of (`as`)";
+    return buffer.emitError() << "has no sharding (`as`)";
   format::Input input;
   input.name = buffer.getOf().value_or(buffer.getSymName());
   input.type = fileType(input.name, buffer.getTensorType().getElementType());
@@ -323,7 +323,7 @@ LogicalResult ManifestEmitter::emitOutput(FetchOp fetch, ProgramOp program) {
   DistType dist = fetch.getDist().value_or(DistType());
   bool metric = (dist ? dist.getTensor() : type).getRank() == 0;
   if (!metric && !dist && program.getRanks().size() > 1)
-    return fetch.emitError() << "does not say what \"" << fetch.getName() << "\" is a shard of (`of`)";
+    return fetch.emitError() << "has no sharding of \"" << fetch.getName() << "\" (`of`)";
   format::Output output{
       fetch.getName().str(), fileType(fetch.getName(), type.getElementType()), shapeOf(type), metric, {}, false, {}};
   if (!metric && dist) {

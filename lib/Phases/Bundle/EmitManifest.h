@@ -4,7 +4,7 @@
 
 namespace par {
 
-/// What a bundle says about itself. `bundle` has its programs; the communicators are filled in by the caller.
+/// Writes a bundle's manifest. `bundle` has its programs; the caller fills in the communicators.
 class ManifestEmitter {
 public:
   ManifestEmitter(mlir::ModuleOp module, const BundleOptions &options, format::Bundle &bundle)

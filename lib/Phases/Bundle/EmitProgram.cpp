@@ -91,7 +91,7 @@ uint32_t ProgramEmitter::comm(const std::string &name) {
   return same - out.comms.begin();
 }
 
-/// What a kernel needs for itself is one buffer behind all others, as large as the greediest kernel wants it.
+/// Scratch memory of all kernels: one last buffer, as large as the largest request.
 uint32_t ProgramEmitter::scratch(uint64_t bytes) {
   uint32_t index = out.findBuffer("scratch");
   if (index == format::noIndex) {

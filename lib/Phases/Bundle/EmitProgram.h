@@ -11,7 +11,7 @@
 
 namespace par {
 
-/// What the programs of one bundle share.
+/// Tables shared by the programs of one bundle.
 struct BundleTables {
   explicit BundleTables(mlir::ModuleOp module, const CompiledKernels &compiled);
 
@@ -66,16 +66,16 @@ private:
   void emitCopy(StoreOp store, LoadOp load);
   mlir::LogicalResult emitReduction(mlir::Operation *op, unsigned index, const std::string &comm, ReduceKind kind,
                                     uint64_t tag);
-  /// A collective on a queue beside compute: it waits for what compute did before, and compute for it later.
+  /// A collective on a queue beside compute: it waits for earlier compute, and later compute waits for it.
   mlir::LogicalResult emitBeside(CollectiveOpInterface op);
   /// Compute waits for the end of such a collective.
   void emitDone(DoneOp done);
-  /// Where no `done` says so, other queues wait before each touch of what such a collective writes.
+  /// Without a `done`, other queues wait before each access to the results of such a collective.
   void emitWaits(format::Block &block) const;
-  /// Leaves out what communicates or copies no elements: tensors may have none.
+  /// Removes communication and copies of no elements: tensors may be empty.
   static void dropEmpty(format::Block &block);
 
-  /// Copies between device and host go beside compute, each direction in its order, each copy ordered with what touches
+  /// Copies between device and host go beside compute, each direction in its order, each copy ordered with accesses to
   /// its bytes.
   void giveCopiesQueues(format::Block &block);
 

@@ -1,9 +1,9 @@
-// Sends to and receives from other stages, beside compute. A transfer is a rendezvous: on the queue of compute a sender
-// would stand still until the other stage gets to its receive, and a receiver that is a little early until the other
-// stage has computed what it sends, though what stands behind it may need something else. So sends and receives between
-// stages have a queue each. It waits for compute before each of them. Who writes over what is sent waits for the send's
-// end, and who touches what is received for the receive's, of the same microbatch's slot where it is the same buffer.
-// The order of issue stays, and so does the proof that it does not deadlock.
+// Sends to and receives from other stages, beside compute. A transfer is a rendezvous. On the queue of compute a sender
+// would block until the other stage gets to its receive, and an early receiver would block until the other stage has
+// computed the value, though later instructions may not need it. So sends and receives between stages have a queue
+// each, which waits for compute before each of them. An instruction that overwrites a sent value waits for the send's
+// end; one that accesses a received value waits for the receive's end. With slots of a buffer, it is the send or
+// receive of the same microbatch's slot. The order of issue stays, and so does the proof that it does not deadlock.
 #include "EmitProgram.h"
 
 using namespace mlir;
@@ -15,8 +15,7 @@ namespace {
 /// The end of a send or of a receive, and the buffer from which or into which it goes.
 struct Moved {
   uint32_t root, event;
-  bool isRead; ///< somebody reads what is received: behind that its bytes are free, and nobody else waits for the
-               ///< receive
+  bool isRead; ///< an instruction reads the received value: later ones find the bytes free and need not wait
 };
 
 /// The transfers of one direction.
@@ -122,7 +121,7 @@ bool TransfersBeside::isRead(uint32_t root) const {
   });
 }
 
-/// Waits for those slots of what is sent that an operand writes over, and of what is received that it touches.
+/// Waits for sends from slots that an operand overwrites, and for receives into slots that it accesses.
 void TransfersBeside::wait(std::vector<Instruction> &waits, const Instruction &user, const format::Operand &operand,
                            Moved moved) const {
   uint32_t root = ownerOf(program, operand.buffer);
@@ -145,7 +144,7 @@ void TransfersBeside::wait(std::vector<Instruction> &waits, const Instruction &u
       add({format::SlotExpr::Fixed, int64_t(slot)});
 }
 
-/// What stands on the transfers' own queue comes in order.
+/// Instructions on the transfers' own queue are in order already.
 std::vector<format::Instruction> TransfersBeside::waitsOf(const Instruction &user) const {
   std::vector<Instruction> waits;
   if (user.queue != queue)
@@ -155,8 +154,8 @@ std::vector<format::Instruction> TransfersBeside::waitsOf(const Instruction &use
   return waits;
 }
 
-/// A group waits as a whole, before it begins. What a queue has waited for in a block it has not to wait for again,
-/// until it is moved again.
+/// A group waits as a whole, before it begins. A queue waits for a transfer once in a block, until the next transfer of
+/// the same bytes.
 void TransfersBeside::addWaits(format::Block &block) const {
   std::vector<Instruction> ordered, waited;
   auto isSame = [](const Instruction &a, const Instruction &b) {

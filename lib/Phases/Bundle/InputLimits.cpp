@@ -1,4 +1,4 @@
-// What the integers of an input may be: rows of the tables that they look up, classes that they name.
+// Limits of an input's integers: rows of tables in which they are looked up, classes that they name.
 #include "par/Phases/Bundle/Bundle.h"
 
 #include "par/Dialect/Indices.h"
@@ -42,10 +42,10 @@ static bool keepsAll(OpOperand &use) {
 
 namespace {
 
-/// What becomes of an integer on its way to who reads it.
+/// Changes of an integer between the input and its user.
 struct Way {
-  int64_t added = 0;                    ///< to what is below 0
-  bool isMasked = false;                ///< of what is below 0 only low bits are left
+  int64_t added = 0;                    ///< to integers below 0
+  bool isMasked = false;                ///< integers below 0 keep only low bits
   std::optional<int64_t> replaced = {}; ///< by another number
 
   Way through(Operation *op) const {
@@ -59,11 +59,11 @@ struct Way {
   }
 };
 
-/// What is asked of an integer by all who choose by it.
+/// The limit of an integer over all uses that choose by it.
 struct Asked {
   int64_t limit = 0; ///< 0: nothing
   bool fromEnd = true;
-  std::set<int64_t> ignored = {}; ///< what all take beyond the limit
+  std::set<int64_t> ignored = {}; ///< accepted by all uses though out of range
 
   /// By one use at the end of its way.
   static Asked by(OpOperand &use, const Way &way) {
@@ -90,7 +90,7 @@ struct Asked {
   }
   bool isWithin(int64_t number) const { return number >= (fromEnd ? -limit : 0) && number < limit; }
   bool takes(int64_t number) const { return isWithin(number) || ignored.contains(number); }
-  /// Of labels alone, which read no other memory, several numbers may be ignored: nothing is said of them then.
+  /// Labels read no other memory, so several numbers may be ignored: no limit is given then.
   format::Limits of(uint64_t count) const {
     if (limit == 0 || ignored.size() > 1)
       return {count};
@@ -103,7 +103,7 @@ struct Asked {
 
 static bool moves(Operation *op) { return isa<SliceOp, TransposeOp, PadOp, ConcatOp>(op); }
 
-/// Where an operand begins in a concatenation.
+/// Offset of an operand in a concatenation.
 static int64_t startOf(OpOperand &part) {
   int64_t start = 0;
   auto concat = cast<ConcatOp>(part.getOwner());
@@ -233,8 +233,8 @@ std::vector<format::Limits> ElementLimits::summarize() const {
   return runs;
 }
 
-/// What the uses of an input say of its integers, in all steps that it is an argument of. One of more elements than
-/// this is not looked at element by element.
+/// Limits of an input's integers by its uses, in all steps of which it is an argument. A larger input than
+/// `maxElements` is not followed element by element.
 static InputLimits limitsOf(ArrayRef<Value> arguments) {
   constexpr int64_t maxElements = int64_t(1) << 25;
   Asked all;

@@ -9,7 +9,7 @@ static void join(ResultDependence &to, const ResultDependence &from) {
   to.coordinates.insert(from.coordinates.begin(), from.coordinates.end());
 }
 
-/// Each value of the body depends on what its op reads, the op's regions too.
+/// Each value of the body depends on its op's operands, and on those of the op's regions.
 SmallVector<ResultDependence> dependencesOf(KernelOp kernel) {
   Block &body = kernel.getBody().front();
   ResultDependence none{llvm::BitVector(body.getNumArguments()), {}};

@@ -7,7 +7,7 @@
 
 namespace par {
 
-/// What a result of a kernel's body depends on.
+/// Arguments and coordinates on which a result of a kernel's body depends.
 struct ResultDependence {
   llvm::BitVector arguments;
   llvm::SmallSetVector<mlir::ArrayAttr, 2> coordinates; ///< axes of the coordinates that it takes

@@ -32,7 +32,7 @@ static void delinearize(AffineExpr address, ArrayRef<int64_t> shape, Index &inde
   for (int64_t size : shape) {
     behind /= size;
     AffineExpr expr = behind == 1 ? address : address.floorDiv(behind);
-    // Of the first dim that is not 1 nothing is left to cut off.
+    // The first dim other than 1 needs no remainder.
     index.push_back(size == 1              ? getAffineConstantExpr(0, address.getContext())
                     : behind * size == all ? expr
                                            : expr % size);
@@ -40,7 +40,7 @@ static void delinearize(AffineExpr address, ArrayRef<int64_t> shape, Index &inde
 }
 
 Index reshapeIndex(ArrayRef<AffineExpr> index, ArrayRef<int64_t> from, ArrayRef<int64_t> to, MLIRContext *context) {
-  // Of no elements none is read, no group of dims need match another, and sizes of 0 divide nothing.
+  // An empty tensor is never read, its groups of dims need not match, and its sizes of 0 cannot divide.
   if (ShapedType::getNumElements(from) == 0)
     return Index(to.size(), getAffineConstantExpr(0, context));
   Index result;

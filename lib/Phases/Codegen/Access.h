@@ -13,8 +13,8 @@ llvm::ArrayRef<int64_t> shapeOf(mlir::Value tensor);
 /// `map` applied to the iteration.
 Index applyMap(mlir::AffineMap map, llvm::ArrayRef<mlir::AffineExpr> iteration);
 
-/// The index in a tensor of shape `to` of what has `index` in its reshape of shape `from`. Dims that agree
-/// stay as they are, so that loops over leading dims are still recognised.
+/// The index in a tensor of shape `to` of the element with `index` in its reshape of shape `from`. Equal dims stay as
+/// they are, so loops over leading dims are still recognised.
 Index reshapeIndex(llvm::ArrayRef<mlir::AffineExpr> index, llvm::ArrayRef<int64_t> from, llvm::ArrayRef<int64_t> to,
                    mlir::MLIRContext *context);
 
@@ -22,8 +22,8 @@ Index reshapeIndex(llvm::ArrayRef<mlir::AffineExpr> index, llvm::ArrayRef<int64_
 mlir::AffineExpr linearize(llvm::ArrayRef<mlir::AffineExpr> index, llvm::ArrayRef<int64_t> shape,
                            mlir::MLIRContext *context);
 
-/// What an index inside a linalg body is in terms of the iteration. `makeDim` gives the expression of a value
-/// that only running tells.
+/// An index inside a linalg body as a function of the iteration. `makeDim` gives the expression of a value that is
+/// known only at run time.
 mlir::AffineExpr traceIndex(mlir::Value value, llvm::ArrayRef<mlir::AffineExpr> iteration,
                             llvm::function_ref<mlir::AffineExpr(mlir::Value)> makeDim);
 

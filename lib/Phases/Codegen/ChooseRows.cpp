@@ -38,7 +38,7 @@ private:
 
 } // namespace
 
-/// The first reduction with more than one result says what rows are: all dims that it keeps.
+/// The first reduction with more than one result defines the rows: all dims that it keeps.
 bool KeptDims::seed() {
   for (auto [number, nest] : llvm::enumerate(plan.nests)) {
     ArrayRef<int64_t> shape = shapeOf(nest.value());

@@ -23,7 +23,7 @@ using namespace mlir;
 namespace par::codegen {
 namespace {
 
-/// Of a file's notes, the one by which the linker names a build.
+/// The linker's build id in a file's notes.
 std::string buildIdIn(StringRef notes) {
   while (notes.size() >= sizeof(ElfW(Nhdr))) {
     const auto *note = reinterpret_cast<const ElfW(Nhdr) *>(notes.data());
@@ -35,7 +35,7 @@ std::string buildIdIn(StringRef notes) {
   return "";
 }
 
-/// Of the loaded file that holds `address`; empty where it has none.
+/// The build id of the loaded file that holds `address`; empty if it has none.
 std::string buildId(const void *address) {
   std::pair<uintptr_t, std::string> search(reinterpret_cast<uintptr_t>(address), "");
   auto look = [](dl_phdr_info *info, size_t, void *data) {
@@ -72,12 +72,12 @@ std::string hash(StringRef bytes) {
   return llvm::toHex(llvm::SHA256::hash(llvm::arrayRefFromStringRef(bytes)), /*LowerCase=*/true);
 }
 
-/// Of an entry's name and its code: one under another's name is no more than one that is cut.
+/// Hash of an entry's name and code: a file under another entry's name is invalid, like a truncated one.
 std::string sumOf(StringRef file, StringRef code) {
   return hash((llvm::sys::path::filename(file) + "\n" + code).str());
 }
 
-/// Behind its sum. What is no plain file, is too large or is not what was written is as if it were not there.
+/// The code after its hash. A file that is not plain, too large or does not match its hash counts as missing.
 std::optional<std::string> read(StringRef file) {
   format::Expected<std::string> bytes = format::readPlainFile(file.str());
   if (!bytes)
@@ -90,7 +90,7 @@ std::optional<std::string> read(StringRef file) {
   return code.str();
 }
 
-/// Whole or not at all: a full disk, or another process that writes the same, harm nobody.
+/// Writes the whole file or none: a full disk, or another process that writes the same file, does no harm.
 void write(StringRef file, StringRef code) {
   llvm::SmallString<128> beside;
   int descriptor;

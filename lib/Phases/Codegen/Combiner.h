@@ -4,8 +4,8 @@
 
 namespace par::codegen {
 
-/// The last op of a reduction's body where it is associative: what joins two partial results, and what they
-/// begin with.
+/// The last op of a reduction's body if it is associative: it combines two partial results. `identity` is its initial
+/// value.
 struct Combiner {
   mlir::Operation *op;
   mlir::TypedAttr identity;

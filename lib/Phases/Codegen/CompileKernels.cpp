@@ -1,6 +1,6 @@
 // Compiles the generated kernels of a module: each distinct body is planned, lowered and compiled once, in parallel
-// jobs, and linked into one shared object or one PTX file. Device code that spills registers is built a second time
-// with fewer values held; what the driver cannot load is refused.
+// jobs, and linked into one shared object or one PTX file. Device code that spills registers is compiled a second time
+// with fewer values in registers; code that the driver cannot load is refused.
 #include "CPU/EmitLoops.h"
 #include "CPU/ExpandFormats.h"
 #include "CPU/NativeCode.h"
@@ -27,7 +27,7 @@ namespace {
 
 using codegen::CodeCache, codegen::Job;
 
-/// A kernel's body without its name and the values of its keys: what makes kernels equal.
+/// A kernel's body without its name and the values of its keys: kernels with equal texts are equal.
 std::string bodyText(KernelOp kernel) {
   OwningOpRef<KernelOp> anonymous(kernel.clone());
   anonymous->setSymName("k");
@@ -42,7 +42,8 @@ std::string bodyText(KernelOp kernel) {
   return text;
 }
 
-/// By what the kernel is, so that its code is the same in every bundle, and bundles differ by the kernels that differ.
+/// A symbol from the kernel's body: its code is the same in every bundle, and bundles differ only by kernels that
+/// differ.
 std::string symbolOf(StringRef bodyText) {
   return "par_k" +
          llvm::toHex(llvm::SHA1::hash(llvm::arrayRefFromStringRef(bodyText)), /*LowerCase=*/true).substr(0, 16);
@@ -82,7 +83,7 @@ codegen::KernelBuffers layOutOperands(KernelOp kernel, KernelInfo &info) {
   return buffers;
 }
 
-/// A scratch operand behind the others.
+/// A scratch operand after the others.
 void addScratch(codegen::KernelBuffers &buffers, KernelInfo &info, uint64_t bytes) {
   info.scratchBytes = bytes;
   if (!bytes)
@@ -197,7 +198,7 @@ InFlightDiagnostic refuseKernel(ModuleOp module, const CompiledKernels &out, Str
   return module.emitError() << "kernel " << symbol << " for " << sm << " ";
 }
 
-/// Gate: what is left undefined, what the GPU's drivers do not read, what spills.
+/// Gate: undefined symbols, PTX that the GPU's drivers cannot read, spills.
 LogicalResult gateDevice(ModuleOp module, const CompiledKernels &out, const CodegenOptions &options) {
   std::string fault = cuda::findFault(out.ptx, out.isa);
   if (!fault.empty())
@@ -236,8 +237,8 @@ LogicalResult joinDevice(ModuleOp module, std::vector<Job> &jobs, const CodegenO
   return success();
 }
 
-/// How many registers a thread will need is only an estimate: kernels that spill are built once more, sparing
-/// them. True if there were any.
+/// The number of registers of a thread is only estimated: kernels that spill are compiled once more, with low register
+/// pressure. True if there were any.
 FailureOr<bool> rebuildSpilled(ModuleOp module, std::vector<Job> &jobs, const CodegenOptions &options,
                                CompiledKernels &out, CodeCache &cache) {
   std::set<std::string> spilled;
@@ -281,7 +282,7 @@ LogicalResult makeDevice(ModuleOp module, std::vector<Job> &jobs, const CodegenO
 
 } // namespace
 
-/// What `options` asks for, completed; fails where no such code can be made.
+/// The target that `options` selects, completed; fails if there is no such target.
 static FailureOr<CompiledKernels> chooseTarget(ModuleOp module, const CodegenOptions &options) {
   CompiledKernels out;
   out.device = options.device;

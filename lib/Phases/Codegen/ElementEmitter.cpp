@@ -89,7 +89,7 @@ Value ElementEmitter::expand(AffineExpr expr) {
 
 Value ElementEmitter::divide(AffineExpr dividend, int64_t divisor, bool remainder) {
   int64_t low = boundsOf(dividend, [&](unsigned dim) { return bounds[dim]; }).low;
-  // An index is at most as far from 0 as a tensor is large: what is further is not known, and so is moved nowhere.
+  // An index is at most as far from 0 as a tensor is large: a lower bound beyond that is unknown, and not moved.
   if (low < -(int64_t(1) << 62))
     return divideAny(expand(dividend), divisor, remainder);
   int64_t up = low < 0 ? llvm::divideCeil(static_cast<uint64_t>(-low), static_cast<uint64_t>(divisor)) : 0;

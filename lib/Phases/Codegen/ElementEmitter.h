@@ -12,9 +12,8 @@
 
 namespace par::codegen {
 
-/// Emits what computes one element of a tensor at the builder's place: loads from where tensors lie, the
-/// bodies of the generics that are computed where they are read. Elements that are known already are not
-/// computed again.
+/// Emits the code of one element of a tensor at the insertion point: loads from memory, and the bodies of generics that
+/// are recomputed at their use. Elements that are known already are not computed again.
 class ElementEmitter {
 public:
   /// Loops of one nest at most; dims from there on are indices known when running.
@@ -47,18 +46,18 @@ public:
   /// Values of dims: at first the loops of the nest that is being emitted, from maxLoops on indices known
   /// when running, of all nests, so that no two of them are confused.
   llvm::SmallVector<mlir::Value> dims;
-  /// What each of `dims` may be wherever what it indexes is read; those of loops are as in setLoops.
+  /// Bounds of each of `dims` wherever it is an index; those of loops are as in setLoops.
   llvm::SmallVector<IndexBounds> bounds;
   /// Elements known at this place.
   Memo memo;
   /// Bytes in the scratch operand before those of this row; null: none.
   mlir::Value scratchBegin;
-  /// Where values of Place::Stack lie.
+  /// Addresses of values of Place::Stack.
   llvm::DenseMap<mlir::Value, mlir::Value> stack;
   /// Values of nests that have one element a row.
   llvm::DenseMap<mlir::Value, mlir::Value> registers;
-  /// Where one thread computes runs of neighbouring elements: the dim along which they are, how many are a run, which
-  /// run this is, and which element of it.
+  /// For a thread that computes runs of neighbouring elements: the dim along which they are, the length of a run, the
+  /// index of the run, and of the element in it.
   struct Step {
     unsigned dim;
     int64_t run;
@@ -66,18 +65,18 @@ public:
     int64_t offset;
   };
   std::optional<Step> step;
-  /// Choices between elements load what either side has, from the tensor's begin where the condition does not hold, so
-  /// that loads of neighbouring elements can be joined: as a GPU wants it.
+  /// Selects load the operands of both sides, from the tensor's begin where the condition is false. A GPU can then join
+  /// loads of neighbouring elements.
   bool withoutBranches = false;
 
 private:
   /// The element at an address of a tensor of `elements`; while `guard` does not hold, one near the begin.
   mlir::Value loadAt(mlir::Value base, mlir::Type element, mlir::AffineExpr address, int64_t elements);
-  /// Whether computing the element, or what is in the block, anywhere in the tensors that it reads does no harm.
+  /// Whether the element, or the ops of the block, can be computed for any index of the tensors that it reads.
   bool isCheapAnywhere(mlir::Value tensor);
   bool isCheapAnywhere(mlir::Block &block);
-  /// dividend floordiv divisor, or the remainder of it. LLVM divides unsigned numbers best, so that a dividend that may
-  /// be negative is moved up by a multiple of the divisor if it is known by how much, and the quotient back.
+  /// dividend floordiv divisor, or its remainder. LLVM divides unsigned numbers best: a dividend that may be negative
+  /// is raised by a multiple of the divisor if its lower bound is known, and the quotient lowered again.
   mlir::Value divide(mlir::AffineExpr dividend, int64_t divisor, bool remainder);
   mlir::Value divideAny(mlir::Value dividend, int64_t divisor, bool remainder);
   static mlir::Type memoryType(mlir::Type element);

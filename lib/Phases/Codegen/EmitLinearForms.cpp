@@ -56,8 +56,7 @@ void RowEmitter::emitUpdates(const Nest &nest, ArrayRef<unsigned> order, size_t 
   elements.memo = std::move(outer);
 }
 
-/// Loops before the one that runs, that one, loops behind it. The first element begins with what the reduction begins
-/// with.
+/// Loops before the running one, that one, loops after it. The first element begins with the reduction's identity.
 void RowEmitter::emitRunning(const Nest &nest) {
   OpBuilder &builder = elements.builder;
   const Running &running = *nest.running;

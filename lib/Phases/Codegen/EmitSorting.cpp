@@ -1,7 +1,6 @@
-// The places of a line's elements once they are sorted, in the memory of the result alone: indices are put in a heap
-// (Williams 1964), taken off it from the last on, and the permutation is inverted along its cycles. n log n
-// comparisons, each of which the nest's body decides; the order is total, so that the result is that of holding each
-// against each.
+// Ranks of a line's elements in sorted order (argsort's inverse), in no more memory than the result: indices are put in
+// a heap (Williams 1964), removed from the last to the first, and the permutation is inverted along its cycles. It
+// takes n log n comparisons by the nest's body. The order is total, so the result is that of comparing each pair.
 #include "RowEmitter.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -37,7 +36,7 @@ private:
   Value subtract(Value x, Value y) { return arith::SubIOp::create(builder, loc, x, y); }
   Value add(Value x, Value y) { return arith::AddIOp::create(builder, loc, x, y); }
   Value isLess(Value x, Value y) { return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, x, y); }
-  /// What marks a place as done: negative.
+  /// Marks a place as done: negative.
   Value invert(Value x) { return arith::XOrIOp::create(builder, loc, x, constant(-1)); }
 
   void each(Value from, Value to, function_ref<void(Value)> body) {
@@ -81,7 +80,7 @@ private:
     return branch.getResult(0);
   }
 
-  /// Opens a loop that goes on while `next` says so, with what it gives.
+  /// Opens a loop that runs while `next` is true, with its values.
   void goOn(ValueRange start, function_ref<std::pair<Value, SmallVector<Value>>(ValueRange)> next,
             function_ref<SmallVector<Value>(ValueRange)> body, function_ref<void(ValueRange)> then) {
     auto loop = scf::WhileOp::create(builder, loc, start.getTypes(), start);
@@ -97,8 +96,8 @@ private:
     then(loop.getResults());
   }
 
-  /// Lets what is at `root` sink among the first `end` of the heap: of a pair below, the later one rises while it is
-  /// later.
+  /// Sinks the element at `root` among the first `end` of the heap: the later one of each pair below rises while it is
+  /// later than that element.
   void sink(Value root, Value end) {
     Value sunk = get(root);
     // Carried: the hole, and the place below it that is to rise.
@@ -123,8 +122,8 @@ private:
     goOn({root, root}, below, rise, [&](ValueRange at) { put(at[0], sunk); });
   }
 
-  /// From "which element is at i" to "where is element i", along one cycle. Places that are done hold the inverse of
-  /// what they are to hold.
+  /// From "which element is at i" to "where is element i", along one cycle. A place that is done holds the inverse of
+  /// its value.
   void turnCycle(Value first) {
     Value next = get(first);
     auto branch = scf::IfOp::create(builder, loc, isLess(constant(-1), next), /*withElseRegion=*/false);
@@ -148,7 +147,7 @@ private:
   OpBuilder &builder;
   Location loc;
   int64_t size;
-  /// What is known outside of the line.
+  /// Values known outside of the line.
   ElementEmitter::Memo known;
 };
 

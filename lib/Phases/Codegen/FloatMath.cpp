@@ -284,7 +284,7 @@ Value FloatMath::powerByWide(Value size, Value y) {
     each *= std::numbers::log2e;
   Value log2 = exact.add(exact.multiply(s, exact.sumInPairs(exact.multiply(s, s), c)), widen(exponent));
 
-  // An infinite exponent times the logarithm of 1 would be NaN; the largest finite one gives what it gives elsewhere.
+  // An infinite exponent times log2(1) would be NaN; the largest finite one gives the right result.
   double most = std::numeric_limits<float>::max();
   Value t = exact.clamp(exact.multiply(widen(clamp(y, -most, most)), log2), -160, 140);
   auto [n, integral] = exact.round(t);
@@ -299,8 +299,8 @@ Value FloatMath::powerByWide(Value size, Value y) {
 Value FloatMath::power(Value x, Value y) {
   Value size = abs(x), zero = number(0);
   Value result = wide ? exp(multiply(y, log(size))) : powerByWide(size, y);
-  // A finite negative base has a power where the exponent is an integer; what has a sign, -0 too, gives it to the power
-  // where that is odd.
+  // A finite negative base has a power only for an integer exponent. A negative base, -0 too, gives its sign to an odd
+  // power.
   Value halved = multiply(y, number(0.5)), integral = compare(CmpFPredicate::OEQ, floor(y), y);
   Value odd = arith::AndIOp::create(builder, loc, integral, compare(CmpFPredicate::ONE, floor(halved), halved));
   result = select(odd, withSign(result, x), result);

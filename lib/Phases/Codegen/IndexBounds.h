@@ -6,12 +6,12 @@
 
 namespace par::codegen {
 
-/// What an index may be: from `low` to `high`, both included. A side that is not known is as far as numbers go.
+/// Bounds of an index, both included. An unknown side is the limit of the type.
 struct IndexBounds {
   static constexpr int64_t lowest = INT64_MIN, highest = INT64_MAX;
   int64_t low = lowest, high = highest;
 
-  /// Of a loop, or an index of a dim, of this size.
+  /// Bounds of a loop, or of an index in a dim, of this size.
   static IndexBounds below(int64_t size) { return {0, size > 0 ? size - 1 : 0}; }
 };
 

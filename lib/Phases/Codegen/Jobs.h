@@ -15,21 +15,21 @@ struct Job {
   /// Object file, or PTX; and, where it is to be kept, LLVM IR.
   std::string object = "", ir = "";
   bool failed = false;
-  /// With registers of a GPU: what was built before spills.
+  /// Low register pressure on a GPU: the code compiled before spills.
   bool sparing = false;
 };
 
 /// The job that makes a symbol, which must be among them.
 Job &jobOf(std::vector<Job> &jobs, llvm::StringRef symbol);
 
-/// Lowers and compiles one job for the device and isa of `out`, or takes what the cache kept of it.
+/// Lowers and compiles one job for the device and isa of `out`, or takes its code from the cache.
 llvm::LogicalResult compileJob(Job &job, const CompiledKernels &out, bool keepIR, CodeCache &cache);
 
 /// All jobs, on a few threads. Each has its own module and LLVM context.
 llvm::LogicalResult compileJobs(std::vector<Job> &jobs, const CompiledKernels &out, const CodegenOptions &options,
                                 CodeCache &cache);
 
-/// LLVM refuses what it was given. No input is known that it does refuse, so no test quotes this.
+/// LLVM refuses its input. No input is known that it does refuse, so no test quotes this.
 llvm::LogicalResult refuseCode(mlir::Location loc, const std::string &isa);
 
 } // namespace par::codegen

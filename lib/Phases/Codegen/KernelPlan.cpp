@@ -1,5 +1,5 @@
-// Plans a generated kernel: its nests of loops, what each reads from memory and what it computes in place, the rows
-// that all share, and whether tiles run across rows. It decides once, for both the CPU's and the GPU's emitter.
+// Plans a generated kernel: its nests of loops, the reads of each and the ops that it recomputes at their use, the rows
+// that all share, and whether tiles run across rows. There is one plan for both the CPU's and the GPU's emitter.
 #include "KernelPlan.h"
 
 #include "par/Dialect/Lower.h"
@@ -17,13 +17,13 @@ namespace par::codegen {
 
 /// Elements that are worth a tile of their own.
 static constexpr int64_t tileWork = 32 << 10;
-/// Blocks of rows of which tiles are made whole: fewer would leave threads idle.
+/// Minimum number of blocks for tiles of whole blocks: fewer would leave threads idle.
 static constexpr int64_t manyBlocks = 8;
-/// Elements along a dim that a vector meets as quickly as an index finds one of them.
+/// Up to so many elements along a dim, comparing all in a vector is as fast as an indexed access.
 static constexpr int64_t fewElements = 16;
-/// So many elements are sorted no faster than each is held against each, in vectors.
+/// Up to so many elements, comparing all pairs in vectors is as fast as sorting.
 static constexpr int64_t fewToSort = 256;
-/// Steps that take as long as one that waits for what the step before it has stored, where threads are many.
+/// Independent steps that take as long as one that waits for the store of the step before it, with many threads.
 static constexpr int64_t waits = 16;
 
 SmallVector<int64_t> loopSizes(linalg::GenericOp op) {
@@ -124,7 +124,7 @@ std::optional<int64_t> strideAlong(AffineExpr address, unsigned dim) {
 
 namespace {
 
-/// Follows what a nest reads through the generics that are computed on the spot.
+/// Collects the reads of a nest, through the generics that are recomputed at their use.
 struct ReadWalk {
   const SetVector<Value> &kept;
   std::vector<Read> reads{};
@@ -192,7 +192,7 @@ public:
   }
 
 private:
-  /// Every result is written by one nest: what is no generic, or a result twice, is copied.
+  /// Every result is written by one nest: a value that is no generic, or is returned twice, is copied.
   void keepResults() {
     auto end = cast<func::ReturnOp>(function.getBody().front().getTerminator());
     for (OpOperand &operand : end->getOpOperands()) {
@@ -271,8 +271,8 @@ private:
            });
   }
 
-  /// The loop that large tensors are read along; of a product [m, k] x [k, n] that is n, though the larger operand may
-  /// lie along k, for along k the other one would be gathered.
+  /// The loop along which large tensors are read. For a matmul [m, k] x [k, n] it is n, even if the larger operand is
+  /// contiguous along k: along k the other one would be gathered.
   unsigned chooseInnermost(const Nest &nest) {
     SmallVector<int64_t> sizes = llvm::to_vector(nest.sizes());
     if (std::optional<unsigned> whole = nest.wholeLoop())
@@ -285,7 +285,7 @@ private:
     for (unsigned loop = 0; loop < sizes.size(); ++loop) {
       if (someDense && !isDense(nest, loop))
         continue;
-      // Large tensors count for more than what is read once a row.
+      // Large tensors count for more than those read once a row.
       bool last = !nest.resultLoops.empty() && loop == nest.resultLoops.back();
       int64_t score = last ? ShapedType::getNumElements(shapeOf(nest.value())) : 0;
       for (const Read &read : nest.reads)
@@ -373,7 +373,7 @@ private:
     }
   }
 
-  /// Tiles are cuts of the first row loop. They depend on shapes alone.
+  /// Tiles are slices of the first row loop. They depend only on shapes.
   void chooseTiles() {
     int64_t all = out.rows.empty() ? 1 : out.rowLoops[out.tileLoop];
     out.tileRows = all;
@@ -394,7 +394,7 @@ private:
   MLIRContext *context;
   SetVector<Value> kept;
   llvm::DenseMap<Value, SmallVector<unsigned>> resultsOf;
-  /// Of every nest: the generics computed on the spot.
+  /// By nest: the generics that it recomputes.
   std::vector<std::vector<std::pair<Value, Index>>> visits;
   KernelPlan out;
 };

@@ -13,15 +13,14 @@ namespace par::codegen {
 /// How often each loop of a generic runs: a result's loops as far as the result, the others as far as the operands.
 llvm::SmallVector<int64_t> loopSizes(mlir::linalg::GenericOp op);
 
-/// An element that a nest reads from memory: of an argument, of a table that the kernel holds, or of what another nest
-/// has computed.
+/// An element that a nest reads from memory: of an argument, a constant table, or another nest's value.
 struct Read {
   mlir::Value source;
   Index index;              ///< in the source's shape
   mlir::AffineExpr address; ///< row-major, in elements
 };
 
-/// Where the value of a nest lies.
+/// Storage of a nest's value.
 enum class Place { Register, Stack, Scratch, Result };
 
 /// A linalg.generic that is computed into a place of its own; every other one is computed where its elements
@@ -33,13 +32,13 @@ struct Nest {
   llvm::SmallVector<unsigned> resultLoops, reducedLoops;
   /// The loop with most reads at stride 1, which should be innermost.
   unsigned innermost = 0;
-  /// Set where not every element of the result meets all of the operand: then no row is along that loop.
+  /// Set if not every element of the result reads the whole operand: then no row is along that loop.
   std::optional<Addressing> addressed;
   std::optional<Running> running;
   std::optional<Sorting> sorting;
   /// Something that the nest computes depends on where it is: an index, or an element that only running finds.
   bool positional = false;
-  /// Of the result, the dim that is each row dim of the kernel.
+  /// By row dim of the kernel, the dim of the result.
   llvm::SmallVector<unsigned> rowDims;
   /// How often each loop runs as it is emitted: 1 (index 0) for one that the next takes over.
   llvm::SmallVector<int64_t> loops;
@@ -86,25 +85,25 @@ struct KernelPlan {
   uint64_t bytesPerRow(const Nest &nest) const;
   /// A row has one element of the nest's value.
   bool isSingle(const Nest &nest) const;
-  /// The kernel is one sum that adds to elements in memory, a product of matrices for example, and rows that differ in
-  /// the last row loop alone read the same of one operand: so many of them together read it once.
+  /// Whether the kernel is one sum that adds to elements in memory, a matmul for example, and rows that differ only in
+  /// the last row loop read the same elements of one operand: `blockRows` of them together read it once.
   bool rowsShareReads() const;
   static constexpr int64_t blockRows = 4;
-  /// The row loop along which something large is read one by one, where rows are single elements that are written one
-  /// by one along the last: a transposition. In squares of both loops what is read down a column stays in the nearest
-  /// cache until its neighbours are read.
+  /// The row loop along which a large tensor is contiguous, if rows are single elements and results are contiguous
+  /// along the last loop: a transpose. In squares of both loops, the lines of a column stay in the nearest cache until
+  /// their other elements are read.
   std::optional<size_t> rowsAcross() const;
   static constexpr int64_t square = 32;
 };
 
-/// What a target wants of a plan.
+/// Options of a plan that depend on the target.
 struct PlanOptions {
-  /// Bytes of values that a row keeps at hand, all together; what is larger goes to the scratch operand.
+  /// Maximum bytes of a row's values on the stack, all together; larger values go to the scratch operand.
   uint64_t stackLimit = 64 << 10;
   /// A lone reduction has its whole result as rows, whatever its innermost loop is: a row is for threads to share.
   bool manyRows = false;
-  /// Elements of a result that are computed side by side: up to so many each meets all of the operand in the time that
-  /// one does, and what else there is to do.
+  /// Maximum number of elements of a result that are computed in parallel: up to so many, each can read the whole
+  /// operand in the time that one takes.
   int64_t sideBySide = 0;
 };
 

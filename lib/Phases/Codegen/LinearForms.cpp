@@ -11,8 +11,7 @@ using namespace mlir;
 namespace par::codegen {
 namespace {
 
-/// The comparison of a body that combines its accumulator with (comparison ? value : what changes nothing); null
-/// otherwise.
+/// The comparison of a body that combines its accumulator with (comparison ? value : identity); null otherwise.
 arith::CmpIOp findCondition(linalg::GenericOp op) {
   std::optional<Combiner> combiner = findCombiner(op);
   if (!combiner)
@@ -56,7 +55,7 @@ std::optional<Addressing> findAddressing(linalg::GenericOp op) {
   std::optional<unsigned> index = inputOf(op, here.getLhs()), loop = loopOf(here.getRhs());
   if (!index || !loop || !isOfResult(op, *loop))
     return std::nullopt;
-  // What is read is the same wherever the result's element is.
+  // All reads are the same for every element of the result.
   for (OpOperand *input : op.getDpsInputOperands())
     if (op.getMatchingIndexingMap(input).isFunctionOfDim(*loop))
       return std::nullopt;

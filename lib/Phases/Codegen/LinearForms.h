@@ -4,13 +4,13 @@
 
 #include <optional>
 
-// Reductions whose bodies say that most steps change nothing, so that they need not take them: as linalg sees them,
-// each element of the result meets all of the operand along a dim, which is the square of what there is to do.
+// Reductions of which most steps provably change nothing, and are skipped. In linalg's form each element of the result
+// reads the whole operand along a dim, which takes quadratic time; the linear forms take n or n log n.
 
 namespace par::codegen {
 
-/// result[.., i, ..] = combination over the updates of (index of the update == i ? update : what changes nothing), as
-/// put_add and scatter_add are lowered. Each update changes one element: the one that its index names.
+/// result[.., i, ..] = combination over the updates of (index of the update == i ? update : identity), as scattered
+/// sums are lowered. Each update changes one element: that of its index.
 struct Addressing {
   unsigned loop;  ///< of the result, along which indices point
   unsigned index; ///< the input that has them

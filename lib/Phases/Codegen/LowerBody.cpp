@@ -90,7 +90,7 @@ static Value lowerKey(ConstantOp key, func::FuncOp function, OpBuilder &builder,
 
 FailureOr<func::FuncOp> lowerBody(KernelOp kernel, ModuleOp module, std::vector<ImmediateInfo> &immediates) {
   OwningOpRef<KernelOp> expanded(kernel.clone());
-  for (ConstantOp key : keysOf(*expanded)) // not those that composites are made of
+  for (ConstantOp key : keysOf(*expanded)) // keys of the kernel itself, not of decomposed composites
     key->setDiscardableAttr(keyMark, UnitAttr::get(key.getContext()));
   expandComposites(*expanded);
 

@@ -6,7 +6,7 @@
 
 namespace par {
 
-/// The dialects that a lowered kernel is made of.
+/// The dialects of a lowered kernel.
 void loadLoweringDialects(mlir::MLIRContext &context);
 
 /// The constants of a kernel that its code takes as immediates, in order: scalars that are too large for sizes and

@@ -61,7 +61,7 @@ void prepareThreads(MLIRContext &context) {
 LogicalResult lowerToLLVM(ModuleOp module) {
   PassManager manager(module.getContext());
   addLowering(manager);
-  // The passes are MLIR's own: what they leave is verified once, not behind each.
+  // The passes are MLIR's own: their result is verified once, not after each.
   manager.enableVerifier(false);
   return success(succeeded(manager.run(module)) && succeeded(verify(module)));
 }

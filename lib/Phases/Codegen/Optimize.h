@@ -22,15 +22,16 @@ void prepareThreads(mlir::MLIRContext &context);
 /// Lowers a module of loops to the LLVM dialect.
 mlir::LogicalResult lowerToLLVM(mlir::ModuleOp module);
 
-/// Makes code for a triple and processor, contracting only what its flags allow; null if LLVM lacks the target.
+/// Creates the machine for a triple and processor. It contracts only ops whose flags allow it; null if LLVM lacks the
+/// target.
 std::unique_ptr<llvm::TargetMachine> createMachine(llvm::StringRef triple, llvm::StringRef cpu,
                                                    llvm::StringRef features,
                                                    std::optional<llvm::Reloc::Model> relocation,
                                                    std::optional<llvm::CodeModel::Model> model,
                                                    llvm::CodeGenOptLevel level);
 
-/// O3, knowing no library function, so that no loop becomes a call. `unroll`: loops that nobody else has unrolled.
-/// `extend` may add passes of the target's own to the pipeline.
+/// O3 without library functions, so no loop becomes a call. `unroll`: also loops that are not unrolled yet. `extend`
+/// may add passes of the target to the pipeline.
 void optimize(llvm::Module &module, llvm::TargetMachine &machine, bool unroll = true,
               llvm::function_ref<void(llvm::PassBuilder &)> extend = {});
 

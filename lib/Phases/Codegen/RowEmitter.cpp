@@ -29,7 +29,7 @@ RowEmitter::Pending RowEmitter::computeRow() {
   for (const Nest &nest : plan.nests) {
     bool single = plan.isSingle(nest);
     bool straight = single && !nest.isReduction();
-    // What one nest knows of an index is right for the next if the same loops are rows in both.
+    // Index values of one nest are valid in the next if the same loops are rows in both.
     bool shares = straight && hasRowsInOrder(nest);
     elements.memo = shares ? std::move(rowMemo) : ElementEmitter::Memo();
     bindLoops(nest);

@@ -5,8 +5,8 @@
 
 namespace par::codegen {
 
-/// Emits what one row of a kernel computes, one nest after another, as loops of one thread. Who opens the
-/// loops over rows sets `rowIndices`.
+/// Emits one row of a kernel, one nest after the other, as loops of one thread. The caller opens the loops over rows
+/// and sets `rowIndices`.
 class RowEmitter {
 public:
   RowEmitter(mlir::func::FuncOp function, const KernelPlan &plan, const KernelBuffers &buffers,
@@ -20,8 +20,8 @@ public:
   /// Values of one element a row stay in elements.registers; their stores come last, so that every read of a
   /// tied argument in this row precedes them.
   void emitRow() { storeRow(computeRow()); }
-  /// The same for several rows at once, indices of the last row loop, each element in the order in which a row alone
-  /// adds it up: what all of them read is read once. Only where the plan's rows share reads.
+  /// The same for several rows at once, with these indices of the last row loop. Each element adds in the order of a
+  /// single row; operands that all rows share are read once. Only if the plan's rows share reads.
   void emitRowsTogether(llvm::ArrayRef<mlir::Value> lastIndices);
   using Pending = llvm::SmallVector<std::pair<const Nest *, mlir::Value>>;
   Pending computeRow();
@@ -32,11 +32,11 @@ public:
   /// Opens the loop `position` of the nest around `body`; nothing to open for size 1.
   llvm::SmallVector<mlir::Value> open(const Nest &nest, unsigned position, mlir::ValueRange carried,
                                       llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::ValueRange)> body);
-  /// What a reduction begins with, at the current result index.
+  /// Initial value of a reduction, at the current result index.
   mlir::Value start(const Nest &nest);
   /// The reduced loops from `number` on, with the value in a register.
   mlir::Value reduceToRegister(const Nest &nest, size_t number, mlir::Value value);
-  /// The same of a long sum: loops are cut into parts, each of which begins anew and is added as a whole.
+  /// The same for a long sum: loops are split into parts, each of which is summed by itself.
   mlir::Value sumInParts(const Nest &nest, const Combiner &sum, size_t number);
   /// The result's loops from free loop `number` on, the element in the middle.
   void emitElements(const Nest &nest, size_t number);
@@ -57,7 +57,7 @@ public:
                    llvm::function_ref<mlir::Value(mlir::Value)> isOwn);
   /// Each element from its neighbour.
   void emitRunning(const Nest &nest);
-  /// Sorts what the result counts, in its own memory.
+  /// Sorts by the nest's comparison, in the result's memory.
   void emitSorting(const Nest &nest);
   /// The loops from `number` on around `body`.
   void forEach(const Nest &nest, llvm::ArrayRef<unsigned> loops, size_t number, llvm::function_ref<void()> body);
@@ -71,7 +71,7 @@ public:
   llvm::SmallVector<mlir::Value> rowIndices;
   /// ElementEmitter::Step among rows; `dim` is a row dim of the kernel.
   std::optional<ElementEmitter::Step> rowStep;
-  /// Of the nest that is being emitted.
+  /// Iteration of the current nest.
   Index iteration;
 };
 

@@ -46,7 +46,7 @@ struct BucketCollectivesPass : impl::BucketCollectivesPassBase<BucketCollectives
 static Operation *later(Operation *a, Operation *b) { return !a || (b && a->isBeforeInBlock(b)) ? b : a; }
 static Operation *earlier(Operation *a, Operation *b) { return !a || (b && b->isBeforeInBlock(a)) ? b : a; }
 
-/// Whether two do the same with their operands; what is a list of numbers has one for each operand.
+/// Whether two collectives do the same with their operands. A list of numbers has one for each operand.
 static bool doTheSame(Operation *a, Operation *b) {
   if (a->getName() != b->getName())
     return false;
@@ -56,8 +56,8 @@ static bool doTheSame(Operation *a, Operation *b) {
   return isScalar(a) == isScalar(b);
 }
 
-/// Adds a collective if it is of the bucket's kind and nobody needs a result before the last operand is there. Those
-/// that start early are needed in the order in which they come, so that the first need is the bucket's.
+/// Adds a collective of the bucket's kind, unless a result is needed before the last operand is available. Collectives
+/// that start early come in the order of their first uses, so the bucket's first use is that of its first member.
 bool BucketCollectivesPass::join(Bucket &bucket, const Member &member) {
   bool early = member.sources.has_value();
   Operation *place = early ? nullptr : later(bucket.place, lastOperand(member.op));
@@ -80,7 +80,7 @@ bool BucketCollectivesPass::join(Bucket &bucket, const Member &member) {
   return true;
 }
 
-/// One op for all members, which does with each operand what its member did.
+/// One op for all members: each operand is treated as its member treated it.
 static Operation *makeOne(const Bucket &bucket) {
   Operation *first = bucket.members.front().op;
   OperationState state(first->getLoc(), first->getName());
@@ -110,7 +110,7 @@ static Operation *makeOne(const Bucket &bucket) {
 static void merge(const Bucket &bucket) {
   if (bucket.members.size() < 2)
     return;
-  // Not the bucket's own: what made an operand, or needed a result, may have become part of another bucket by now.
+  // Found again from the members: producers and users may have joined other buckets since the bucket was formed.
   Operation *place = nullptr, *need = nullptr;
   for (const Member &member : bucket.members) {
     place = later(place, lastOperand(member.op));
@@ -137,7 +137,8 @@ static void merge(const Bucket &bucket) {
     moveBehind(merged, place);
 }
 
-/// Collectives that can be moved: all-reduces of scalars, what nobody in the block needs, what can start early.
+/// Collectives that can move: all-reduces of scalars, collectives without a use in the block, and those that can start
+/// early.
 static SmallVector<Member> membersOf(BlockOp block) {
   SmallVector<Member> early, late;
   for (Operation *op : collectivesOf(block)) {

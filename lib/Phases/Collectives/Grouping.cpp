@@ -1,5 +1,5 @@
-// Where a collective of a block can start and where its result is first needed, also through loads and stores of
-// buffers; and moves of a collective between the two with the ops that must go along.
+// Earliest start and first use of a block's collectives, also through loads and stores of buffers. Moves a collective
+// between the two, with the ops that must move along.
 #include "Grouping.h"
 #include "par/Dialect/Interfaces/Cost.h"
 
@@ -47,7 +47,7 @@ bool follows(Operation *user) {
          });
 }
 
-/// The first op behind a store that touches its buffer.
+/// The first op after a store that accesses its buffer.
 static Operation *nextTouch(StoreOp store) {
   for (Operation *op = store->getNextNode(); op; op = op->getNextNode())
     if (bufferOf(*op) == store.getBuffer())
@@ -94,7 +94,7 @@ static bool readsFirst(LoadOp load) {
 }
 
 std::optional<SmallVector<Operation *>> sourcesOf(Operation *collective) {
-  constexpr size_t fewLaunches = 4; // a cast to a narrower type and what brings parts to the front, not the model
+  constexpr size_t fewLaunches = 4; // a cast to a lower precision and transposes, not the model
   llvm::SetVector<Operation *> sources;
   size_t launches = 0;
   if (isa<AllReduceOp>(collective)) // of activations at a block's begin

@@ -4,7 +4,7 @@
 
 namespace par {
 
-/// What the runtime takes as one group.
+/// Maximum size of a group in the runtime.
 inline constexpr size_t maxMembers = 64;
 
 /// The collectives of a block, in its order.
@@ -17,8 +17,8 @@ mlir::Operation *lastOperand(mlir::Operation *collective);
 /// none does. Ops that follow the collective are no need.
 mlir::Operation *firstNeed(mlir::Operation *collective);
 
-/// Whether the op can stand anywhere behind the collective whose result it uses: a store, or a launch that only adds to
-/// what is stored, so that neither operands nor results live longer for it.
+/// Whether the op can be anywhere after the collective whose result it uses: a store, or a launch that only adds to a
+/// stored value. Neither its operands nor its results then live longer.
 bool follows(mlir::Operation *user);
 
 /// All results are single numbers.
@@ -30,17 +30,17 @@ bool onlyLeaves(mlir::Operation *collective);
 /// Bytes of the larger of operands and results.
 int64_t bytesOf(mlir::Operation *collective);
 
-/// What the operands are made from, in the block's order, if that is loads and a few launches, which can stand anywhere
-/// before: the collective can start as early as the block begins.
+/// The loads and few launches that make the operands, in the block's order, if all of them can be anywhere before: the
+/// collective can then start at the block's begin.
 std::optional<llvm::SmallVector<mlir::Operation *>> sourcesOf(mlir::Operation *collective);
 
-/// Puts the collective behind `place`, and what follows it and stands before it behind it.
+/// Moves the collective after `place`; its followers that would now precede it move along.
 void moveBehind(mlir::Operation *collective, mlir::Operation *place);
 
-/// Puts the collective before `place`, with those of its sources that stand behind that.
+/// Moves the collective before `place`; its sources that would now follow it move along.
 void moveBefore(mlir::Operation *collective, llvm::ArrayRef<mlir::Operation *> sources, mlir::Operation *place);
 
-/// Moves ops that use the results of `op`, stand before it and follow it behind it, with their stores.
+/// Moves users of `op` that now precede it, with their stores, after it.
 void takeFollowersAlong(mlir::Operation *op);
 
 } // namespace par

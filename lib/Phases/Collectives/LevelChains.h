@@ -5,11 +5,11 @@
 
 namespace par {
 
-/// What stands in place of one collective.
+/// Ops that replace one collective.
 struct Chain {
   llvm::SmallVector<mlir::Operation *> ops; ///< in their order
-  llvm::SmallVector<mlir::Value> kept;      ///< what they read, which must stay until the last one has ended
-  llvm::SmallVector<mlir::Type> types;      ///< of what the collective gave
+  llvm::SmallVector<mlir::Value> kept;      ///< their operands, alive until the last one has ended
+  llvm::SmallVector<mlir::Type> types;      ///< of the collective's results
   mlir::ValueRange results() const { return ops.back()->getResults(); }
 };
 
@@ -18,7 +18,7 @@ class Views {
 public:
   explicit Views(mlir::SymbolTable &symbols) : symbols(symbols) {}
   KernelOp kernelOf(mlir::Location loc, mlir::RankedTensorType from, mlir::RankedTensorType to);
-  /// What a value is one of, under another shape.
+  /// The value of which `value` is a reshape.
   mlir::Value seen(mlir::Value value) const {
     auto launch = value.getDefiningOp<LaunchOp>();
     bool view = launch && names.contains(launch.getKernelAttr().getAttr());

@@ -1,16 +1,16 @@
-// Collectives of ranks that are several on each of several hosts, in two levels (the hierarchical all-reduce of Jia et
+// Two-level collectives for groups with several ranks on each of several hosts (the hierarchical all-reduce of Jia et
 // al. 2018, "Highly scalable deep learning training system with mixed-precision"):
 //
 //     all_reduce      reduce_scatter within hosts, all_reduce of each rank's part between them, all_gather within
 //     all_gather      between hosts of each rank's own shard, then within, a host's shards block by block
 //     reduce_scatter  within hosts, block by block, then between them
 //
-// so that the way out of a host carries each element once for each other host, not once for each rank. It stands behind
-// all that groups collectives and moves their ends: what was one collective on a queue is several on the same queue,
-// which run in order.
+// A host then sends each element once to each other host, not once to each rank. The pass runs after all passes that
+// group collectives and move their ends: one collective on a queue becomes several on the same queue, which run in
+// order.
 //
-// It does not: take apart exchanges (each rank's bytes for another one are its own anyway), or all-reduces of a number
-// of elements that the ranks of a host do not divide (scalars).
+// Not handled: exchanges (each rank sends other bytes to every other one anyway), and all-reduces of a number of
+// elements that the ranks of a host do not divide (scalars).
 #include "Grouping.h"
 #include "LevelChains.h"
 #include "par/Dialect/Interfaces/Cost.h"
@@ -25,7 +25,7 @@ namespace par {
 
 namespace {
 
-/// A chain on the queue of what runs beside the last backward: it has no end yet, and what it gives is stored.
+/// A chain on the queue that runs beside the last backward: it has no end yet, and its results are stored.
 struct Open {
   Chain chain;
   Operation *collective; ///< that it stands for
@@ -69,14 +69,14 @@ bool Leveler::isWorth(Operation *collective, const HostLevels &levels) {
   if (always)
     return true;
   format::CollKind kind = *kindOf(collective);
-  // Of the instruction's n.
+  // Bytes in the sense of the instruction's n.
   int64_t bytes = getByteSize(kind == format::CollKind::ReduceScatter ? ValueRange(collective->getResults())
                                                                       : ValueRange(collective->getOperands()));
   RankGroup group = widestGroup(stage, getAxes(cast<CollectiveOpInterface>(collective).getAxes()), hardware);
   return leveledTime(kind, bytes, stage, levels, hardware) < hardware.collectiveTime(kind, bytes, group);
 }
 
-/// What is reduced where it lies stays there: nobody else may write that buffer, so it needs not be kept.
+/// An in-place reduction keeps its buffer: no other op may write it, so it need not be kept.
 static void dropWhatIsReplaced(Chain &chain, ValueRange results, const Views &views) {
   llvm::SmallSetVector<StringRef, 4> buffers;
   for (Value result : results)
@@ -111,8 +111,8 @@ void Leveler::level(Operation *collective, const HostLevels &levels) {
   collective->erase();
 }
 
-/// Each of those that have no end yet ends before the next one starts, the last one at the block's end, so that memory
-/// holds what one of them needs besides its results.
+/// Ends each open chain before the next one starts, the last one at the block's end: temporary memory is then that of
+/// one chain.
 void Leveler::closeAll() {
   for (auto [index, each] : llvm::enumerate(open)) {
     Operation *next = index + 1 < open.size() ? open[index + 1].chain.ops.front() : nullptr;

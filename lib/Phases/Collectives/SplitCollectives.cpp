@@ -32,12 +32,12 @@ private:
 
 } // namespace
 
-/// Puts the end of a collective before an op, or at the block's end, and what follows it behind that.
+/// Puts the end of a collective before an op or at the block's end, and its followers after that.
 DoneOp Splitter::split(Operation *collective, Operation *before) {
   OpBuilder builder = before ? OpBuilder(before) : OpBuilder::atBlockEnd(&block.getBody().front());
   StringRef kind = collective->getName().stripDialect();
   cast<CollectiveOpInterface>(collective).setQueue(kind);
-  // What is reduced in place is no input any more.
+  // An in-place reduction has no separate input.
   ValueRange inputs = isa<AllReduceOp>(collective) ? ValueRange() : ValueRange(collective->getOperands());
   auto done =
       DoneOp::create(builder, collective->getLoc(), collective->getResultTypes(), collective->getResults(), inputs);
@@ -47,8 +47,8 @@ DoneOp Splitter::split(Operation *collective, Operation *before) {
   return done;
 }
 
-/// Those that can start at the block's begin, in the order in which they are needed: each starts where the one `window`
-/// before it ends, and ends where it is needed.
+/// Collectives that can start at the block's begin, in the order of their first uses: each starts where the one
+/// `window` before it ends, and ends at its first use.
 void Splitter::hoist(ArrayRef<Operation *> collectives) {
   SmallVector<DoneOp> dones;
   for (Operation *collective : collectives)
@@ -69,7 +69,7 @@ void Splitter::hoist(ArrayRef<Operation *> collectives) {
     moveBefore(collective, *sourcesOf(collective), index < window ? begin : dones[index - window].getOperation());
 }
 
-/// Those that nothing in the block needs, in the order in which they start: each ends before the one `window` behind it
+/// Collectives without a use in the block, in the order in which they start: each ends where the one `window` after it
 /// starts.
 void Splitter::delay(ArrayRef<Operation *> collectives) {
   Operation *before = nullptr;
@@ -82,7 +82,7 @@ void Splitter::delay(ArrayRef<Operation *> collectives) {
     split(collective, index + window < collectives.size() ? collectives[index + window] : nullptr);
 }
 
-/// Whether something is launched between what a collective is made of and what needs it.
+/// Whether there is a launch between a collective's last operand and its first use.
 static bool leavesWork(Operation *collective) {
   Operation *need = firstNeed(collective);
   for (Operation *op = lastOperand(collective)->getNextNode(); op && op != need; op = op->getNextNode())
@@ -102,8 +102,8 @@ static bool meet(Operation *one, Operation *other) {
          (startsWithin(one, other) || startsWithin(other, one));
 }
 
-/// Those that stand between what they are made of and what needs them: they start and end there if there is work
-/// between, or if they would meet one of which that holds, on another queue and the same link.
+/// A collective with launches between producer and first use becomes asynchronous; so do others that would share its
+/// link from another queue.
 void Splitter::spread(ArrayRef<Operation *> collectives) {
   SmallVector<Operation *> apart = llvm::filter_to_vector(collectives, leavesWork);
   for (size_t next = 0; next < apart.size(); ++next)
@@ -133,7 +133,7 @@ void Splitter::run() {
       late.push_back(collective);
     else if (sourcesOf(collective))
       early.push_back(collective);
-    else if (!isa<AllReduceOp>(collective)) // what needs it is the next product
+    else if (!isa<AllReduceOp>(collective)) // its first use is the next matmul
       others.push_back(collective);
   }
   // Each step moves ends, of which the next ones' may be made.

@@ -32,7 +32,7 @@ struct VerifyCollectivesPass : impl::VerifyCollectivesPassBase<VerifyCollectives
 };
 } // namespace
 
-/// What runs beside compute is used by its `done` alone and by what follows it on its queue, or leaves the block.
+/// Results of an asynchronous collective may be used only by par.done or later on its queue, or leave the block.
 LogicalResult VerifyCollectivesPass::verifyBeside(Operation *collective, StringRef block) {
   Operation *need = nullptr;
   bool ends = llvm::any_of(collective->getUsers(), [](Operation *user) { return isa<DoneOp>(user); });
@@ -48,22 +48,21 @@ LogicalResult VerifyCollectivesPass::verifyBeside(Operation *collective, StringR
   if (!need)
     return success();
   InFlightDiagnostic error = collective->emitError()
-                             << "runs beside what follows in block @" << block << ", which needs its results";
+                             << "is asynchronous in block @" << block << ", which uses its results";
   error.attachNote(need->getLoc()) << "needed here";
   return error;
 }
 
-/// Compute waits for what needs not keep it waiting.
+/// A collective that need not block compute must be asynchronous.
 LogicalResult VerifyCollectivesPass::verifyWaiting(Operation *collective, StringRef block) {
   if (!overlap || isScalar(collective) || !lastOperand(collective) ||
       cast<CollectiveOpInterface>(collective).getLevel())
-    return success(); // of the levels of one the first may start where that one stood
+    return success(); // the first level may start where the collective was
   if (!firstNeed(collective))
-    return collective->emitError() << "only leaves block @" << block
-                                   << ", but keeps what follows waiting after Collectives";
+    return collective->emitError() << "only leaves block @" << block << ", but is synchronous after Collectives";
   if (sourcesOf(collective))
-    return collective->emitError() << "could start before what precedes it in block @" << block
-                                   << ", but keeps it waiting after Collectives";
+    return collective->emitError() << "could start earlier in block @" << block
+                                   << ", but is synchronous after Collectives";
   return success();
 }
 

@@ -21,7 +21,7 @@ static Value splitDim(OpBuilder &builder, Location loc, Value value, int64_t dim
   return buildReshape(builder, loc, value, shape);
 }
 
-/// The dim and the one behind it as one.
+/// Merges a dim and the next one.
 static Value joinDims(OpBuilder &builder, Location loc, Value value, int64_t dim) {
   SmallVector<int64_t> shape(getTensorType(value.getType()).getShape());
   shape[dim + 1] *= shape[dim];

@@ -1,12 +1,13 @@
-// Cuts an all-gather with the products that read it, and a product with the reduce-scatter of its result, into chunks,
-// so that one chunk's collective can run beside another's product (Wang et al. 2023, "Overlap communication with
-// dependent computation via decomposition"; here with the collectives of the runtime, not a ring of sends). The cut
-// runs along a dim of the gathered (scattered) tensor. Along another dim than the gathered one a chunk is a slice.
-// Along the gathered dim it is the same part of each member's shard, so that each chunk is again a gather (scatter) of
-// all members.
+// Splits an all-gather with the matmuls that read it, and a matmul with the reduce-scatter of its result, into chunks,
+// so that one chunk's collective overlaps with another's matmul (Wang et al. 2023, "Overlap communication with
+// dependent computation via decomposition"; here with the collectives of the runtime, not a ring of sends). The split
+// is along a dim of the gathered (scattered) tensor. Along another dim than the gathered one a chunk is a slice. Along
+// the gathered dim it is the same part of each member's shard, so that each chunk is again a gather (scatter) of all
+// members.
 //
-// It does not: follow a value through other ops to a product; cut what starts at the fragment's begin or ends at its
-// end, which runs beside compute without chunks; move the ends of collectives (-par-split-collectives does, for all).
+// It does not follow a value through other ops to a matmul. It does not split collectives at the fragment's begin or
+// end, which overlap with compute without chunks. It does not move the ends of collectives, as -par-split-collectives
+// does for all.
 #include "Chunks.h"
 #include "PairTime.h"
 #include "par/Dialect/Interfaces/Cost.h"
@@ -22,12 +23,12 @@ namespace par {
 
 namespace {
 
-/// Where a cut dim of a product's operand is in its other operand and in its result; absent where it is in neither.
+/// The place of a split dim of a matmul's operand in its other operand and in its result; absent if it is in neither.
 struct Place {
   std::optional<int64_t> other, result;
 };
 
-/// A product with one of its operands.
+/// A matmul with one of its operands.
 struct Reader {
   DotOp dot;
   bool left; ///< the operand is lhs
@@ -39,10 +40,10 @@ struct Reader {
 struct Pair {
   Operation *collective = nullptr;
   SmallVector<Reader>
-      readers; ///< of a gather; of a scatter its product, once for each operand that the cut may be along
+      readers; ///< of a gather; of a scatter its matmul, once for each operand that the split may be along
   Cut cut;
   int64_t chunks = 1;
-  Operation *fit = nullptr; ///< the slice behind the gather or the pad in front of the scatter, if any
+  Operation *fit = nullptr; ///< the slice after the gather or the pad before the scatter, if any
 };
 
 class Decomposer {
@@ -82,7 +83,7 @@ Place Reader::placeOf(int64_t dim) {
   return {std::nullopt, before + (llvm::find(free, dim) - free.begin())};
 }
 
-/// The product of one chunk of an operand, and of the other one's where the dim is in both.
+/// The matmul of one chunk of an operand, and of the other operand's chunk if it has the dim too.
 static Value multiplyChunk(OpBuilder &builder, Reader reader, Value mine, Cut cut, int64_t chunk, int64_t chunks) {
   DotOp dot = reader.dot;
   Place place = reader.placeOf(cut.dim);
@@ -98,8 +99,8 @@ static Value multiplyChunk(OpBuilder &builder, Reader reader, Value mine, Cut cu
   return made;
 }
 
-/// Whether a value is there at the fragment's begin, but for a few ops on it: its gather runs beside what precedes its
-/// use.
+/// Whether a value exists at the fragment's begin, except for a few ops: its gather overlaps with the compute before
+/// its use.
 static bool isThereAtBegin(Value value) {
   constexpr int few = 4;
   for (int passed = 0; passed < few; ++passed) {
@@ -118,8 +119,8 @@ static PairCost::Product costOfProduct(DotOp dot) {
   return {cost.flops, cost.bytes, formatOf(dot.getLhs().getType())};
 }
 
-/// Bytes moved by copies around a collective along `dim`: ranks' blocks are one behind the other where they should lie
-/// only if nothing but what the chunks are cut along stands before the dim.
+/// Bytes moved by copies around a collective along `dim`. Ranks' blocks are contiguous in the right order only if no
+/// dim but the one of the chunks precedes `dim`.
 static int64_t bytesAround(Type whole, int64_t dim, int64_t cutDim = 0, int64_t chunks = 1) {
   int64_t before = 1;
   for (int64_t size : getTensorType(whole).getShape().take_front(dim))
@@ -127,8 +128,8 @@ static int64_t bytesAround(Type whole, int64_t dim, int64_t cutDim = 0, int64_t 
   return before > (cutDim < dim ? chunks : 1) ? 2 * getByteSize(whole) : 0;
 }
 
-/// Keeps the pair if it has a number of chunks that divides the cut dim: the number asked for, or the one that takes
-/// least time, which is less than `whole`. Of equals the first stays.
+/// Keeps the pair if a number of chunks divides the split dim: the number asked for, or the fastest one that takes less
+/// time than `whole`. The first of equal pairs stays.
 void Decomposer::consider(std::optional<std::pair<int64_t, Pair>> &best, Pair pair, PairCost cost, int64_t whole) {
   auto gather = dyn_cast<AllGatherOp>(pair.collective);
   Type type = gather ? gather.getResult(0).getType() : pair.collective->getOperand(0).getType();
@@ -147,8 +148,8 @@ void Decomposer::consider(std::optional<std::pair<int64_t, Pair>> &best, Pair pa
   }
 }
 
-/// A gather that products alone read, of which the first one keeps the cut dim. Another one that sums over it adds up
-/// the chunks' products, so its result must be as wide as sums are (the gradient of a weight).
+/// A gather that only matmuls read, the first of which keeps the split dim. A later one that contracts it sums the
+/// chunks' results, so its result must be as wide as sums are (the gradient of a weight).
 std::optional<Pair> Decomposer::findGather(AllGatherOp gather) {
   if (gather.getNumResults() != 1 || isThereAtBegin(gather.getInputs()[0]))
     return std::nullopt;
@@ -191,7 +192,7 @@ std::optional<Pair> Decomposer::findGather(AllGatherOp gather) {
   return best ? std::optional(best->second) : std::nullopt;
 }
 
-/// A scatter of what one product gives and nothing else reads, and whose result something in the fragment needs.
+/// A scatter that is the only user of a matmul, and whose result is used inside the fragment.
 std::optional<Pair> Decomposer::findScatter(ReduceScatterOp scatter) {
   PadOp filled = scatter.getNumResults() == 1 ? filledBy(scatter) : PadOp();
   Value given = filled ? filled.getOperand() : scatter.getInputs()[0];
@@ -210,7 +211,7 @@ std::optional<Pair> Decomposer::findScatter(ReduceScatterOp scatter) {
     Value operand = left ? dot.getLhs() : dot.getRhs();
     for (int64_t dim = 0; dim < getTensorType(operand.getType()).getRank(); ++dim) {
       Place place = reader.placeOf(dim);
-      if (!place.result || (place.other && !left)) // what is in both was tried
+      if (!place.result || (place.other && !left)) // a dim in both operands was tried
         continue;
       if (filled && *place.result == scatter.getDims()[0])
         continue;
@@ -270,7 +271,7 @@ void Decomposer::cutScatter(const Pair &pair) {
   DotOp dot = reader.dot;
   OpBuilder builder(scatter);
   Location loc = scatter.getLoc();
-  // The cut is along a dim of the result; its place in the operand is found back.
+  // The split is along a dim of the result; finds the operand's dim.
   Value operand = reader.left ? dot.getLhs() : dot.getRhs();
   Cut ofOperand{0, pair.cut.parts};
   while (reader.placeOf(ofOperand.dim).result != pair.cut.dim)
@@ -294,7 +295,8 @@ void Decomposer::cutScatter(const Pair &pair) {
   dot.erase();
 }
 
-/// Gathers first: a product that reads one and is scattered too is then many, none of which is scattered alone.
+/// Gathers first: a matmul that reads a gather and is scattered too is then several matmuls, none of which feeds the
+/// scatter by itself.
 void Decomposer::run() {
   for (auto gather : llvm::make_early_inc_range(fragment.getBlock().getOps<AllGatherOp>()))
     if (std::optional<Pair> pair = findGather(gather))
@@ -314,7 +316,7 @@ struct DecomposeCollectivesPass : impl::DecomposeCollectivesPassBase<DecomposeCo
       getOperation().emitError() << llvm::toString(machine.takeError());
       return signalPassFailure();
     }
-    // Where one engine does both, chunks only add to it.
+    // Without overlap of compute and communication chunks only add time.
     if (chunks == 1 || (chunks == 0 && !machine->overlap))
       return;
     for (FragmentOp fragment : getOperation().getOps<FragmentOp>())

@@ -18,8 +18,7 @@ RankGroup widestGroup(StageOp stage, ArrayRef<StringAttr> axes, const Hardware &
 }
 
 std::optional<HostLevels> findHostLevels(StageOp stage, ArrayRef<StringAttr> axes, const Hardware &hardware) {
-  // Members are numbered with the last axis as the minor one: as they follow one another on hosts only in the mesh's
-  // order.
+  // The last axis is the minor one of the members' order. Members of a host are consecutive only in the mesh's order.
   auto placeOf = [&](StringAttr axis) { return llvm::find(stage.getMesh().getNames(), axis); };
   bool inOrder = llvm::is_sorted(axes, [&](StringAttr a, StringAttr b) { return placeOf(a) < placeOf(b); });
   if (!inOrder || widestGroup(stage, axes, hardware).hosts == 1)
@@ -44,7 +43,7 @@ int64_t leveledTime(format::CollKind kind, int64_t bytes, StageOp stage, const H
     return 2 * launches + hardware.collectiveTime(ReduceScatter, bytes / levels.each, levels.each) +
            hardware.collectiveTime(AllReduce, bytes / levels.each, between) +
            hardware.collectiveTime(AllGather, bytes / levels.each, levels.each);
-  // A shard goes between hosts, and the shards of all hosts within one.
+  // Each shard crosses between hosts once, then all hosts' shards are gathered within a host.
   return launches + hardware.collectiveTime(kind, bytes, between) +
          hardware.collectiveTime(kind, bytes * levels.hosts, levels.each);
 }

@@ -1,4 +1,4 @@
-// The order of Decompose's passes. Chunks first: a gather that is cut is flattened piece by piece.
+// The order of Decompose's passes. Chunks first: each chunk of a gather is then flattened.
 #include "par/Phases/Decompose/Passes.h"
 
 using namespace mlir;

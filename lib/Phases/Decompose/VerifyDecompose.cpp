@@ -12,7 +12,7 @@ static bool isOuter(ArrayRef<int64_t> dims) {
   return llvm::all_of(dims, [](int64_t dim) { return dim == 0; });
 }
 
-/// Whether a collective, if it is one that has dims, works along dim 0 alone.
+/// Whether a collective with dims works only along dim 0; true for one without dims.
 static bool isFlat(Operation *op) {
   return llvm::TypeSwitch<Operation *, bool>(op)
       .Case<AllGatherOp, ReduceScatterOp>([](auto collective) { return isOuter(collective.getDims()); })

@@ -1,4 +1,4 @@
-// The order of Import's passes behind the reading of the file.
+// The order of Import's passes after the file is read.
 #include "par/Phases/Import/Passes.h"
 
 using namespace mlir;
@@ -6,7 +6,7 @@ using namespace mlir;
 namespace par {
 
 void buildImportPipeline(OpPassManager &manager, const CarryStatePassOptions &carry) {
-  // No canonicalization here: it would merge the constants of different layers, which may lie on different stages.
+  // No canonicalization here: it would merge the constants of different layers, which may be on different stages.
   manager.addPass(createCarryStatePass(carry));
   manager.addPass(createFoldEmptyValuesPass());
   manager.addPass(createIgnoreCutPositionsPass());

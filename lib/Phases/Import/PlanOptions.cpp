@@ -16,7 +16,7 @@ static void readLoss(const PlanLoss &loss, ImportOptions &options) {
   attached.shift = *loss.shift;
 }
 
-/// In how many groups of consecutive samples a batch has statistics of its own.
+/// Number of groups of consecutive samples of a batch with statistics of their own.
 static int64_t countBatchNormGroups(const Plan &plan) {
   int64_t groups = 1, microbatches = plan.batch.microbatches->value_or(1);
   if (!llvm::StringRef(*plan.batchNorm).getAsInteger(10, groups))
@@ -24,7 +24,7 @@ static int64_t countBatchNormGroups(const Plan &plan) {
   return *plan.batchNorm == "local" ? microbatches / plan.turns() * plan.axesSize(*plan.batch.over) : microbatches;
 }
 
-/// Other inputs and the labels have the batch where they have its symbol.
+/// Other inputs and the labels have the batch in the dim with its symbol.
 static void readBatchDim(const Plan &plan, const NameTable &names, ImportOptions &options) {
   std::optional<InputDim> at = findBatchDim(plan, names);
   if (!at) {

@@ -21,7 +21,7 @@ LogicalResult checkVariable(VariableOp variable) {
   return success();
 }
 
-/// Moving statistics and what is carried are written where they are computed.
+/// Moving statistics and carried values are written where they are computed.
 bool movesBuffer(Operation *op) {
   auto write = dyn_cast<WriteOp>(op);
   auto variable =
@@ -35,7 +35,7 @@ LogicalResult checkStep(StepOp step) {
   WalkResult result = step.walk([](Operation *op) {
     bool isTensorOp = isPure(op) && !op->hasTrait<OpTrait::IsTerminator>();
     if (!isTensorOp && !isa<ReadOp, ReturnOp, StepOp>(op) && !movesBuffer(op)) {
-      op->emitOpError("stands in a step after Import");
+      op->emitOpError("is in a step after Import");
       return WalkResult::interrupt();
     }
     if (llvm::any_of(op->getResultTypes(), [](Type type) { return !isa<RankedTensorType>(type); })) {
@@ -52,14 +52,14 @@ LogicalResult checkStep(StepOp step) {
   return failure(result.wasInterrupted());
 }
 
-/// A module that draws in training alone, in a form that is not known, would draw here too, and nothing else would
-/// tell.
+/// A module that draws only in training, in a form that Import does not recognise, would draw in inference without
+/// notice.
 void warnOfDraws(StepOp step) {
   auto draws = step.getBlock().getOps<RandomBitsOp>();
   if (step.getSymName() == "predict" && !draws.empty())
     (*draws.begin()).emitWarning()
-        << "draws random numbers where it predicts; export the module after eval() if it draws in "
-           "training alone";
+        << "draws random numbers where it predicts; export the module after eval() if it draws only in "
+           "training";
 }
 
 struct VerifyImportPass : impl::VerifyImportPassBase<VerifyImportPass> {
@@ -72,7 +72,7 @@ struct VerifyImportPass : impl::VerifyImportPassBase<VerifyImportPass> {
       else if (auto step = dyn_cast<StepOp>(op))
         result = ++steps > 1 ? step.emitOpError("is the second step after Import") : checkStep(step);
       else
-        result = op.emitOpError("stands in a module after Import");
+        result = op.emitOpError("is in a module after Import");
       if (failed(result))
         return failure();
       if (auto step = dyn_cast<StepOp>(op))

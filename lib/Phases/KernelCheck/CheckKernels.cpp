@@ -28,18 +28,18 @@ namespace {
 /// Bytes of operands, of one kernel or several, that are there at a time; and kernels.
 constexpr uint64_t maxBytes = uint64_t(512) << 20;
 constexpr size_t maxPending = 64;
-/// Of the elements that are interpreted once, those that are so with rounding, too.
+/// Share of the interpreted elements that are also interpreted with rounding.
 constexpr int64_t oftenShare = 8;
-/// Of the elements, those that emulated threads compute; and threads, each of which costs as much as some thousand
-/// elements.
+/// Share of the elements that emulated threads compute; and the maximum number of threads, each of which costs as much
+/// as some thousand elements.
 constexpr int64_t emulatedShare = 16, maxThreads = 1 << 18;
-/// What memory holds that nobody has written.
+/// Fill of memory before a run.
 constexpr int unwritten = 0xa5;
 
-/// A kernel on one set of operands: once at the begin of what it may touch, once at the end.
+/// A kernel on one set of operands: once at the begin of its memory, once at the end.
 struct Draw {
   std::vector<Tensor> operands;
-  std::vector<Reference> references; ///< none: addresses alone
+  std::vector<Reference> references; ///< none: addresses only
   KernelRun runs[2];
 };
 
@@ -62,7 +62,7 @@ private:
   LogicalResult prepare(const KernelInfo &info);
   LogicalResult checkSizes(KernelOp kernel, const KernelInfo &info);
   bool interpret(const Pending &pending, Draw &draw, const Place &place, unsigned roundings, std::string &reason);
-  /// Numbers and, with so many roundings, what the interpreter makes of them; fails where it makes nothing of any.
+  /// Draws numbers and interprets them, with so many roundings; fails if the interpreter can run none of the draws.
   LogicalResult drawValues(Pending &pending, Draw &draw, bool second, std::optional<unsigned> roundings);
   LogicalResult placeOperands(const Pending &pending, Draw &draw, const Place &place);
   LogicalResult finishPending();
@@ -100,7 +100,7 @@ static bool hasKnownElements(KernelOp kernel) {
          llvm::all_of(kernel.getFunctionType().getResults(), isKnown);
 }
 
-/// The code as it is here: a GPU's emulated, another processor's made anew.
+/// Code that runs here: emulated for a GPU, recompiled for another processor.
 LogicalResult KernelChecker::load() {
   code = &compiled;
   std::string object = compiled.object, error;
@@ -125,7 +125,7 @@ LogicalResult KernelChecker::load() {
   return success();
 }
 
-/// False where an op finds an index outside of what it indexes, or the like.
+/// False if an op finds an index out of range, or another error.
 bool KernelChecker::interpret(const Pending &pending, Draw &draw, const Place &place, unsigned roundings,
                               std::string &reason) {
   ScopedDiagnosticHandler keep(module.getContext(), [&](Diagnostic &diagnostic) {
@@ -147,8 +147,8 @@ LogicalResult KernelChecker::drawValues(Pending &pending, Draw &draw, bool secon
     for (int64_t size : cast<RankedTensorType>(type).getShape())
       largestDim = std::max(largestDim, size);
   std::string reason;
-  // Where indices are computed in a way that nobody follows, less integers are safer: with zeros alone all are in
-  // range. What is not interpreted, nobody sees to be in range.
+  // If the range of computed indices is unknown, smaller integers are safer: with zeros only, all are in range. Without
+  // the interpreter no range is checked.
   int64_t most = roundings ? largestDim : 1;
   for (bool zeros = false; !zeros; most = std::max<int64_t>(most / 4, 1)) {
     zeros = most == 1;
@@ -158,8 +158,8 @@ LogicalResult KernelChecker::drawValues(Pending &pending, Draw &draw, bool secon
       return placeOperands(pending, draw, place);
   }
   return pending.kernel.emitError() << "kernel @" << pending.info->kernel
-                                    << " cannot be checked: on zeros as integers its "
-                                    << "meaning is an error: " << reason;
+                                    << " cannot be checked: the interpreter fails even with "
+                                    << "zeros as integers: " << reason;
 }
 
 LogicalResult KernelChecker::placeOperands(const Pending &pending, Draw &draw, const Place &place) {
@@ -241,7 +241,7 @@ LogicalResult KernelChecker::prepare(const KernelInfo &info) {
   return finishPending();
 }
 
-/// Runs what is prepared, and says what is wrong with it.
+/// Runs the prepared kernels, and reports errors.
 LogicalResult KernelChecker::finishPending() {
   std::vector<KernelRun *> runs;
   for (Pending &pending : waiting)

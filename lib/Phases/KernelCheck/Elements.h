@@ -19,10 +19,10 @@ struct Rounding {
   uint64_t seed = 0; ///< of up or down, by chance, where not to nearest
 };
 
-/// Rounds floats to what their type has; of 64 bits they are as they are. A number of the type stays that number.
+/// Rounds floats to the precision of their type; f64 stays as it is. A number of the type stays that number.
 void roundElements(interp::Tensor &tensor, Rounding rounding);
 
-/// Of a float type: the distance of 1 from the next number, and the largest number.
+/// Distance from 1 to the next number of a float type, and its largest number.
 double epsilonOf(mlir::FloatType type);
 double largestOf(mlir::FloatType type);
 

@@ -8,10 +8,10 @@
 #include <ucontext.h>
 #include <vector>
 
-/// Runs a kernel that was compiled for a GPU on the CPU: every thread of a block is a coroutine, which stops
-/// where threads meet (a sync, an exchange) until all that must be there are. Blocks run one after another.
-/// Between two meetings a thread runs alone, in the first block by ascending, in the next by descending
-/// number and so on, so that threads that do not meet where they should read what is not there yet.
+/// Runs a kernel that was compiled for a GPU on the CPU. Every thread of a block is a coroutine, which stops at each
+/// meeting (a sync, an exchange) until all threads of it have arrived. Blocks run one after the other. Between two
+/// meetings threads run one at a time, by ascending number in the first block, by descending number in the next, and so
+/// on. Threads that miss a meeting then read memory that is not written yet.
 namespace par::emulated_gpu {
 
 class Block {
@@ -114,7 +114,7 @@ private:
     all[self].given = value;
     wait(AtWarp);
     int32_t got = all[self ^ unsigned(mask)].given;
-    wait(AtWarp); // nobody gives anew before all have taken
+    wait(AtWarp); // no thread gives the next value before all have taken this one
     return got;
   }
 

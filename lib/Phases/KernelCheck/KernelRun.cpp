@@ -1,5 +1,5 @@
-// A child makes one call after another and writes down how far it is. Where it traps, its handler writes down why and
-// ends it; then another child goes on with the call after that one.
+// A child makes one call after the other and writes its progress. If a call traps, the handler writes the reason and
+// ends the child; a new child goes on with the next call.
 #include "KernelRun.h"
 
 #include <atomic>
@@ -16,7 +16,7 @@ namespace {
 constexpr unsigned patience = 120;
 constexpr size_t handlerStack = 64 << 10;
 
-/// What a child tells its parent, in memory that they share.
+/// Messages of a child to its parent, in shared memory.
 struct Progress {
   std::atomic<uint32_t> ended;
   std::atomic<uint32_t> end; ///< of the run that was not Done
@@ -24,7 +24,7 @@ struct Progress {
   uint32_t wrote, signal;
 };
 
-/// Of the thread that forks, which is the child's only one: a handler gets no argument of ours.
+/// Thread-local, as a signal handler has no argument of ours; the child has one thread.
 thread_local Progress *progress;
 
 void note(int number, siginfo_t *info, void *context) {

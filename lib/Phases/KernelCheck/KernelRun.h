@@ -21,7 +21,7 @@ struct KernelRun {
   /// False: threads wait for ever.
   std::function<bool(void *const *, const uint64_t *)> call;
   std::vector<std::unique_ptr<GuardedBuffer>> operands;
-  /// Operands that the code may read alone.
+  /// Operands that the code may only read.
   std::vector<bool> readOnly;
   std::vector<uint64_t> immediates;
 
@@ -31,8 +31,8 @@ struct KernelRun {
   int signal = 0;       ///< Trap
 };
 
-/// Makes the calls in processes of their own, so that nothing they do reaches this one but what they write to operands
-/// that are not read-only. False, with the reason, where the system starts none.
+/// Makes the calls in processes of their own. They change nothing here except operands that are not read-only. False,
+/// with the reason, if the system starts no process.
 bool runApart(llvm::ArrayRef<KernelRun *> runs, std::string &reason);
 
 } // namespace par::kernel_check

@@ -6,14 +6,14 @@
 
 namespace par::kernel_check {
 
-/// A shared object of kernels, in this process: CompiledKernels::object, or what emulateKernels makes.
+/// A shared object of kernels, in this process: CompiledKernels::object, or the result of emulateKernels.
 class LoadedCode {
 public:
   /// A kernel's tiles [first, last) on its operands and immediates; of a GPU all of it. False where threads wait for
   /// ever.
   using Tiles = std::function<bool(void *const *, const uint64_t *, uint32_t, uint32_t)>;
 
-  /// Where it cannot be loaded, `error` says why.
+  /// If it cannot be loaded, `error` has the reason.
   LoadedCode(llvm::StringRef object, std::string &error);
   ~LoadedCode();
   LoadedCode(const LoadedCode &) = delete;

@@ -8,7 +8,7 @@
 
 namespace par::kernel_check {
 
-/// Where a kernel runs: a rank of the mesh of a stage that launches it. Without a mesh every coordinate is 0.
+/// The rank of a stage's mesh on which a kernel runs. Without a mesh every coordinate is 0.
 struct Place {
   MeshAttr mesh;
   int64_t rank = 0;

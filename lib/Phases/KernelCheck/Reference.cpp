@@ -13,7 +13,7 @@ using interp::RankValues, interp::Tensor;
 
 /// Distances between roundings by which code that rounds in another order may be off.
 static constexpr double distances = 8;
-/// What the order of sums changes, of the largest element of a result, by the narrowest arithmetic of a kernel.
+/// Error from the order of sums, relative to the largest element of a result, by the lowest precision in a kernel.
 static constexpr double slackOfF32 = 1e-5, slackOfF64 = 1e-10;
 
 static LogicalResult interpretOnce(KernelOp kernel, ArrayRef<Tensor> operands, const Place &place,
@@ -61,7 +61,7 @@ FailureOr<std::vector<Reference>> interpretKernel(KernelOp kernel, ArrayRef<Tens
   for (unsigned number = 0; number < again; ++number) {
     Rounding rounding{number == 0, number};
     std::vector<Tensor> rounded;
-    // What is looked up by a rounded number may be nowhere: then there is one rounding less.
+    // An index computed from rounded numbers may be out of range: then there is one rounding less.
     ScopedDiagnosticHandler silent(kernel.getContext(), [](Diagnostic &) { return success(); });
     if (failed(interpretOnce(kernel, operands, place, &rounding, rounded)))
       break;

@@ -4,13 +4,13 @@
 
 #include <optional>
 
-// What a kernel computes by the interpreter, and how far from that code may be that rounds.
+// The interpreter's results of a kernel, and how far from them rounding code may be.
 //
 // The interpreter computes in f64. The kernel's body is interpreted again with every result of an op rounded to its own
-// type, to nearest and by chance up or down (discrete stochastic arithmetic, Vignes 1993): how far these come apart,
-// element by element, is how much the kernel's own rounding matters there. An element on which a decision falls one way
-// or the other (a comparison, the place of a maximum) is not compared. On top of that the order of a sum is free: some
-// millionths, in f32, of the result's largest element.
+// type, to nearest and by chance up or down (discrete stochastic arithmetic, Vignes 1993). The differences between
+// these runs, element by element, are the effect of the kernel's own rounding. An element that depends on a decision
+// which differs between runs (a comparison, the place of a maximum) is not compared. The order of a sum is free, too:
+// it adds some millionths, in f32, of the result's largest element.
 
 namespace par::kernel_check {
 
@@ -18,7 +18,7 @@ namespace par::kernel_check {
 struct Reference {
   interp::Tensor exact;
   std::vector<interp::Tensor> rounded;
-  /// Of the largest element: what the order of sums may change.
+  /// Maximum error from the order of sums, relative to the largest element.
   double slack = 0;
 
   /// How far element `i` may be off; nothing where it may be anything.

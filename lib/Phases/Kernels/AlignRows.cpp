@@ -14,13 +14,13 @@ namespace par {
 
 namespace {
 
-/// What stands for a value, with one dim longer.
+/// A value padded along one dim.
 struct Padded {
   Value value;
-  bool zeros = false; ///< what is behind the value's elements
+  bool zeros = false; ///< whether the padding is zero
 };
 
-/// Keeps what a plan says in longer rows.
+/// Pads the values of a plan.
 class RowPadder {
 public:
   RowPadder(ProgramOp program, RowPlan plan) : program(program), builder(program), plan(std::move(plan)) {}
@@ -71,7 +71,7 @@ static Value buildZeros(OpBuilder &builder, Value value, int64_t dim) {
   return PadOp::create(builder, value.getLoc(), value, low, high, zero);
 }
 
-/// Pads what the op computes its result from; true if zeros make zeros of it.
+/// Pads the operands from which the op computes its result; true if zeros in them give zeros in it.
 bool RowPadder::padOperands(Operation *op, int64_t dim, MutableArrayRef<Value> operands) {
   auto padOperand = [&](unsigned operand, int64_t source) {
     Padded padded = pad(operands[operand], source);
@@ -121,7 +121,7 @@ Padded RowPadder::makePadded(Operation *op, int64_t dim) {
   return {clone->getResult(0), zeros};
 }
 
-/// With that number behind the value's elements.
+/// The value padded with that number.
 Value RowPadder::padWith(double number, Value value, int64_t dim) {
   Padded padded = pad(value, dim);
   if (padded.zeros && number == 0)
@@ -135,7 +135,7 @@ Value RowPadder::padWith(double number, Value value, int64_t dim) {
   return SelectOp::create(builder, loc, isValue, padded.value, buildSplat(builder, loc, type, number));
 }
 
-/// Keeps rounded weights with zeros behind them. Readers that want none read a slice.
+/// Pads rounded weights with zeros. Users of the unpadded weight read a slice.
 void RowPadder::padWeights(StringRef name, int64_t dim) {
   plan.weightBuffers.erase(name);
   auto buffer = cast<BufferOp>(SymbolTable::lookupSymbolIn(program, name));
@@ -156,8 +156,8 @@ void RowPadder::padWeights(StringRef name, int64_t dim) {
     }
 }
 
-/// A reduction along rows reads what changes nothing behind them; one of columns has more of these, which
-/// nobody reads.
+/// A reduction along rows reads the identity of the reduction as padding. A reduction of columns has more results,
+/// which are unused.
 void RowPadder::padReduction(ReduceOp reduce) {
   Value operand = reduce.getOperand();
   int64_t last = lastDim(operand);
@@ -174,7 +174,7 @@ void RowPadder::padReduction(ReduceOp reduce) {
   reduce.replaceAllUsesWith(dropPadding(builder, reduce.getLoc(), wide->getResult(0), reduce).getResult());
 }
 
-/// Lets readers of the row read what stands for it, without the padding.
+/// Replaces uses of the row by a slice of the padded value.
 void RowPadder::replaceUses(Value row) {
   Value padded = pad(row, lastDim(row)).value;
   for (OpOperand &use : llvm::make_early_inc_range(row.getUses())) {

@@ -48,8 +48,7 @@ bool padsRows(PadOp pad) {
 
 namespace {
 
-/// Finds the narrow values of a program that products read or write in rows that are not aligned, and that
-/// nobody has to copy for them to be.
+/// Finds bf16 and f16 values that matmuls read or write with unaligned rows, and that can be padded without a copy.
 class RowFinder {
 public:
   explicit RowFinder(ProgramOp program) : program(program) {}
@@ -87,7 +86,7 @@ private:
 
 } // namespace
 
-/// Narrow rows that are not aligned, and could be.
+/// Whether a value has unaligned rows of bf16 or f16 that could be padded.
 static bool isUnaligned(Value value) {
   return isHalf(value.getType()) && !shapeOf(value).empty() &&
          alignedRow(shapeOf(value).back()) != shapeOf(value).back();
@@ -125,14 +124,13 @@ static bool isSmall(BroadcastInDimOp broadcast) {
   return getTensorType(broadcast.getOperand().getType()).getNumElements() * few <= broadcast.getType().getNumElements();
 }
 
-/// Costs nothing where it is read, or little: what few numbers are repeated to, perhaps rounded.
+/// Costs little or nothing at each use: a broadcast of few numbers, perhaps rounded.
 static bool isRepeated(Operation *op) {
   auto isFreeValue = [](Value value) { return value.getDefiningOp() && isFree(value.getDefiningOp()); };
   return isFree(op) || (op->hasTrait<OpTrait::Elementwise>() && llvm::all_of(op->getOperands(), isFreeValue));
 }
 
-/// For how many rows the product uses the whole value: the elements of its other operand that are not summed up with
-/// it.
+/// For how many rows the matmul uses the whole value: the elements of its other operand's free and batch dims.
 static int64_t rowsOf(DotOp dot, Value value) {
   bool isLhs = dot.getLhs() == value;
   Value other = isLhs ? dot.getRhs() : dot.getLhs();
@@ -142,7 +140,7 @@ static int64_t rowsOf(DotOp dot, Value value) {
   return rows;
 }
 
-/// Whether nobody but products of many rows reads a weight, maybe with some of its rows hidden.
+/// Whether only matmuls of many rows read a weight, maybe a slice of its rows.
 static bool isForManyRows(Value weight) {
   constexpr int64_t many = 512;
   return !weight.use_empty() && llvm::all_of(weight.getUsers(), [&](Operation *user) {
@@ -153,14 +151,14 @@ static bool isForManyRows(Value weight) {
   });
 }
 
-/// A weight without the rows that were added to gather it (50,264 for 8 ranks of 50,257). To copy it takes a twentieth
-/// of what products of many rows save.
+/// A weight without the rows that padded it for an all-gather (50,264 of 8 ranks to 50,257). Its copy takes a twentieth
+/// of the time that matmuls of many rows save.
 static bool dropsRows(SliceOp slice) {
   ArrayRef<int64_t> from = shapeOf(slice.getOperand()), to = shapeOf(slice);
   return isHalf(slice.getType()) && to.size() == 2 && from[0] != to[0] && from[1] == to[1] && isOfFirst(slice);
 }
 
-/// Of bf16 or f16 operands, in the order in which they are computed.
+/// Visits matmuls of bf16 or f16 operands, in the block's order.
 void RowFinder::forEachProduct(function_ref<void(DotOp)> visit) {
   for (BlockOp block : program.getOps<BlockOp>())
     for (auto dot : block.getOps<DotOp>())
@@ -186,8 +184,7 @@ void RowFinder::collectBuffer(StringRef name) {
       collect(value);
 }
 
-/// With all that lies in the same rows: what is kept in one buffer, another view of it, what is computed from
-/// it one by one.
+/// Collects the value and all values with the same rows: values in the same buffer, views, elementwise results.
 void RowFinder::collect(Value value) {
   if (!isUnaligned(value) || !plan.rows.insert(value))
     return;
@@ -215,8 +212,8 @@ bool RowFinder::keepsPadded(StringRef buffer) const {
          llvm::all_of(kept->second.values, [&](Value value) { return plan.rows.contains(value); });
 }
 
-/// A weight in f32 that is rounded for products alone, here or once for all microbatches: the kernel that rounds it
-/// writes some zeros more.
+/// An f32 weight that is rounded only for matmuls, here or once for all microbatches: the kernel that rounds it can
+/// write the zeros as well.
 bool RowFinder::roundsWeight(ConvertOp convert) const {
   return isHalf(convert.getType()) && convert.getOperand().getType().getElementType().isF32() &&
          convert.getOperand().getDefiningOp<LoadOp>() && llvm::all_of(convert->getUsers(), [&](Operation *user) {
@@ -226,8 +223,8 @@ bool RowFinder::roundsWeight(ConvertOp convert) const {
          });
 }
 
-/// Whether a buffer can hold rounded weights, or gathered ones, with that dim longer: nobody but products reads them,
-/// maybe without some rows.
+/// Whether a buffer can hold rounded or gathered weights padded along that dim: only matmuls read them, maybe a slice
+/// of the rows.
 bool RowFinder::keepsWeight(StringRef buffer, int64_t dim) {
   auto kept = buffers.find(buffer);
   if (kept == buffers.end())
@@ -274,7 +271,7 @@ bool RowFinder::mayPad(Value value, int64_t dim) {
   return plan.longer[{value, dim}] = findPadding(value, dim);
 }
 
-/// Whether what computes the value can as well compute it with that dim longer.
+/// Whether the op that computes the value can compute it padded along that dim.
 bool RowFinder::findPadding(Value value, int64_t dim) {
   Operation *op = value.getDefiningOp();
   if (!op)
@@ -314,7 +311,7 @@ bool RowFinder::findPadding(Value value, int64_t dim) {
       .Case([&](TransposeOp transpose) {
         if (mayPad(transpose.getOperand(), transpose.getPermutation()[dim]))
           return true;
-        // What was gathered along another dim is copied anyway.
+        // A weight gathered along another dim is copied anyway.
         bool copies = isHalf(value.getType()) && isForManyRows(value);
         if (copies)
           plan.copied.insert(transpose);
@@ -339,7 +336,7 @@ void RowFinder::prune() {
   }
 }
 
-/// Finds the products that are made of longer rows, for both operands have them: they add zeros.
+/// Finds the matmuls that contract a padded dim: the padding of both operands adds zeros.
 void RowFinder::findContractions() {
   forEachProduct([&](DotOp dot) {
     Value lhs = dot.getLhs(), rhs = dot.getRhs();
@@ -347,7 +344,7 @@ void RowFinder::findContractions() {
       return;
     for (auto [l, r] : llvm::zip(dot.getLhsContracting(), dot.getRhsContracting())) {
       bool left = isRow(lhs, l), right = isRow(rhs, r);
-      // What has longer rows along another dim is read without their padding.
+      // An operand padded along another dim is read without its padding.
       bool others = (plan.rows.contains(lhs) && !left) || (plan.rows.contains(rhs) && !right);
       if ((left || right) && !others && mayPad(lhs, l) && mayPad(rhs, r))
         plan.contractions.push_back({dot, l, r});
@@ -364,7 +361,7 @@ bool RowFinder::isOfRows(Value value) {
   return ofRows[value] = llvm::any_of(op->getOperands(), [&](Value operand) { return isOfRows(operand); });
 }
 
-/// Finds the reductions in f32 that read whole longer rows, 16 bytes at once as products do.
+/// Finds the f32 reductions that read whole padded rows, 16 bytes at once as matmuls do.
 void RowFinder::findReductions() {
   for (BlockOp block : program.getOps<BlockOp>())
     for (auto reduce : block.getOps<ReduceOp>()) {

@@ -6,12 +6,12 @@
 
 namespace par {
 
-/// Elements that a row of bf16 or f16 is kept in so that a GPU's products read 16 bytes at once: a multiple
-/// of 64 from 512 on, of 8 from 64 on. Shorter rows stay, for padding would be a large part of them.
+/// Size to which a row of bf16 or f16 is padded so that a GPU's matmuls read 16 bytes at once: a multiple of 64 from
+/// 512 on, of 8 from 64 on. Shorter rows are not padded: padding would be a large part of them.
 int64_t alignedRow(int64_t size);
 
 /// True for a slice (null is none) that reads rows of bf16 or f16 without their padding. It costs nothing:
-/// who reads it reads the rows.
+/// its users read the rows in place.
 bool dropsPadding(mlir::Operation *op);
 
 /// The first elements of `padded` along each dim: those of `like`'s shape.
@@ -19,22 +19,22 @@ SliceOp dropPadding(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value pa
 /// True for a slice of first elements.
 bool isOfFirst(SliceOp slice);
 
-/// True for a pad that adds zeros behind rows, at least one.
+/// True for a pad that appends zeros to rows, at least one.
 bool padsRows(PadOp pad);
 
-/// What of a program is kept in longer rows, found before anything is changed.
+/// Values of a program to pad, found before anything is changed.
 struct RowPlan {
-  /// Narrow values that are longer along their last dim.
+  /// bf16 and f16 values that are padded along their last dim.
   llvm::SetVector<mlir::Value> rows;
-  /// Temporary buffers that hold rows alone.
+  /// Temporary buffers that hold only rows.
   llvm::SmallVector<BufferOp> buffers;
-  /// What rounds weights, which get zeros in f32 before.
+  /// Converts that round weights, which are padded with zeros in f32 before.
   llvm::DenseSet<mlir::Operation *> weights;
-  /// What gathered weights of other ranks without their rounding up to ranks: they are copied, with zeros behind them.
+  /// Slices that drop the padding of gathered weights: they become copies with zeros appended.
   llvm::DenseSet<mlir::Operation *> copied;
   /// Temporary buffers that hold rounded weights for the products of a step, and the dim, not the last, that is longer.
   llvm::StringMap<int64_t> weightBuffers;
-  /// Products that add up zeros behind these dims of their operands.
+  /// Matmuls that also sum the zeros at the end of these dims of their operands.
   struct Contraction {
     DotOp dot;
     int64_t lhs, rhs;
@@ -42,7 +42,7 @@ struct RowPlan {
   llvm::SmallVector<Contraction> contractions;
   /// Reductions in f32 that read whole longer rows.
   llvm::SmallVector<ReduceOp> reductions;
-  /// By value and dim, whether what computes the value can as well compute it with that dim longer.
+  /// By value and dim, whether the op that computes the value can compute it padded along that dim.
   llvm::DenseMap<std::pair<mlir::Value, int64_t>, bool> longer;
 };
 RowPlan planRows(ProgramOp program);
@@ -52,7 +52,7 @@ inline int64_t lastDim(mlir::Value value) { return getTensorType(value.getType()
 std::optional<int64_t> findSource(ReshapeOp reshape, int64_t dim);
 /// The operand's dim that a dim of the result is; none if the operand is repeated along it.
 std::optional<int64_t> findSource(BroadcastInDimOp broadcast, int64_t dim);
-/// The operand of a product, and its dim, that a dim of the result is; none for batch dims.
+/// The operand of a matmul, and its dim, from which a dim of the result comes; none for batch dims.
 std::optional<std::pair<unsigned, int64_t>> findFree(DotOp dot, int64_t dim);
 
 } // namespace par

@@ -27,7 +27,7 @@ static StridedView viewOfPart(ConcatOp concat, unsigned part, const StridedView 
   return whole.sliced(starts, limits, steps);
 }
 
-/// Where heads lie in what the uses, one behind the other, make of them.
+/// Strided view of the heads in the value after the chain of layout ops.
 static std::optional<StridedView> viewBefore(Value end, ArrayRef<OpOperand *> uses) {
   std::optional<StridedView> view = StridedView::dense(shapeOf(end));
   for (OpOperand *use : llvm::reverse(uses)) {
@@ -87,7 +87,7 @@ static Moves ownersOf(ArrayRef<OpOperand *> uses) {
   return llvm::map_to_vector<6>(uses, [](OpOperand *use) { return use->getOwner(); });
 }
 
-/// The transposes and reshapes behind heads that nobody else reads.
+/// The chain of transposes and reshapes after heads, each the only user of its operand.
 static SmallVector<OpOperand *> followMoves(Value &end, llvm::function_ref<bool(Value)> isRead) {
   SmallVector<OpOperand *> uses;
   while (end.hasOneUse() && !isRead(end) && isa<TransposeOp, ReshapeOp>(*end.getUsers().begin())) {
@@ -156,7 +156,7 @@ public:
 private:
   void add(const std::optional<kernels::AttentionRows> &rows);
 
-  /// What the movements behind heads end in; says where they lie in that.
+  /// The value after the layout ops of heads; sets their strided view in it.
   Value placeWritten(Value heads);
 
   llvm::SmallPtrSet<Operation *, 8> moved;

@@ -6,22 +6,21 @@
 
 namespace par {
 
-/// The longest run of movements from which a library can read heads, [batch, heads, rows, width], where they begin:
-/// from the operand backwards. Those of which `isTaken` is true end it.
+/// The longest chain of layout ops, from the operand backwards, through which a library can read heads, [batch, heads,
+/// rows, width], from its first operand. An op of which `isTaken` is true ends it.
 llvm::SmallVector<mlir::Operation *> findReadMoves(mlir::Value heads,
                                                    llvm::function_ref<bool(mlir::Operation *)> isTaken);
-/// The longest run behind heads that nobody else reads, behind which a library can write them. Values of which `isRead`
-/// is true end it.
+/// The longest chain of layout ops after heads, each the only user of its operand, through which a library can write
+/// them. A value of which `isRead` is true ends it.
 llvm::SmallVector<mlir::Operation *> findWriteMoves(mlir::Value heads, llvm::function_ref<bool(mlir::Value)> isRead);
 
-/// Where three results, moved, are all that one concatenation joins: all the ops up to that, which comes last. Else
-/// none.
+/// The ops from three results, through layout ops, to one concatenation of just these, which is last. Else empty.
 llvm::SmallVector<mlir::Operation *> findJoin(mlir::ValueRange heads, llvm::function_ref<bool(mlir::Value)> isRead);
 
 /// The one transpose by which all read a value but attentions and `besides`; null if there is none.
 TransposeOp findOneTranspose(mlir::Value value, mlir::Operation *besides = nullptr);
 
-/// The call of a kernel that is an attention, forward or backward, with movements of its operands and results.
+/// The call of a kernel that is an attention, forward or backward, with layout ops of its operands and results.
 std::optional<BuiltinCall> describeAttention(KernelOp kernel);
 
 } // namespace par

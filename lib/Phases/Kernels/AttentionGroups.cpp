@@ -10,7 +10,7 @@ using namespace mlir;
 
 namespace par {
 
-/// Of a result, which else is lse.
+/// Whether a result is heads; else it is lse.
 static bool isHeads(Value result) { return cast<RankedTensorType>(result.getType()).getRank() == 4; }
 
 /// All operands but lse and the mask.
@@ -20,7 +20,7 @@ static SmallVector<Value> headsReadBy(Operation *op) {
   return SmallVector<Value>(op->getOperands().take_front(3));
 }
 
-/// With the movements of what it reads.
+/// The group of the op with the layout ops of its operands.
 static std::unique_ptr<Group> readHeads(Operation *op, IsTaken isTaken) {
   auto group = std::make_unique<Group>();
   for (Value operand : headsReadBy(op))
@@ -31,7 +31,7 @@ static std::unique_ptr<Group> readHeads(Operation *op, IsTaken isTaken) {
   return group;
 }
 
-/// Writes all results as parts of what they are joined to.
+/// Writes all results as parts of the value to which they are concatenated.
 static std::unique_ptr<Group> formJoined(AttentionGradOp op, IsTaken isTaken, llvm::function_ref<bool(Value)> isRead) {
   SmallVector<Operation *> moves = op ? findJoin(op->getResults(), isRead) : SmallVector<Operation *>();
   if (moves.empty())
@@ -56,7 +56,7 @@ std::unique_ptr<Group> formAttention(Operation *op, IsTaken isTaken, llvm::funct
   return finishBuiltin(std::move(group), /*gpu=*/true, isTaken);
 }
 
-/// Lets attentions read `value` from what a transpose makes of it, so that it is written so alone.
+/// Makes attentions read `value` through its transpose, so that only the transposed value is written.
 static void arrange(Value value) {
   TransposeOp transpose = findOneTranspose(value);
   if (!transpose || value.hasOneUse())

@@ -1,5 +1,5 @@
 // Describes a kernel as a builtin call with operands and sizes: optimizers, cross-entropy, gather and scatter,
-// convolutions, pooling. It gives nothing where the body is not exactly what the builtin computes.
+// convolutions, pooling. Returns nothing if the body is not exactly the builtin's function.
 #include "AttentionCall.h"
 #include "CallBuilder.h"
 #include "Values.h"
@@ -134,7 +134,7 @@ static std::optional<BuiltinCall> describeGradient(KernelOp kernel, CrossEntropy
       .finish();
 }
 
-/// A gradient with zeros behind its rows, which the kernel writes too.
+/// A gradient with zeros after its rows, which the kernel writes, too.
 static std::optional<BuiltinCall> describe(KernelOp kernel, PadOp op) {
   auto narrowing = op.getOperand().getDefiningOp<ConvertOp>();
   auto gradient = narrowing ? narrowing.getOperand().getDefiningOp<CrossEntropyGradOp>() : CrossEntropyGradOp();
@@ -147,8 +147,8 @@ static std::optional<BuiltinCall> describe(KernelOp kernel, CrossEntropyGradOp o
   return describeGradient(kernel, op, {});
 }
 
-/// The sum of the squares of all elements. Those of small tensors are generated: the call fills its sum with zeros
-/// first.
+/// The sum of the squares of all elements. For small tensors it is generated instead: the call first fills its sum with
+/// zeros.
 static std::optional<BuiltinCall> describe(KernelOp kernel, ReduceOp op) {
   constexpr int64_t fewest = 16384;
   auto square = op.getOperand().getDefiningOp<MultiplyOp>();
@@ -192,7 +192,7 @@ static std::optional<BuiltinCall> describe(KernelOp kernel, ScatterAddOp op) {
   return describeScatter(kernel, op, {}, op.getResult());
 }
 
-/// What is added to an accumulator.
+/// A scattered sum added to an accumulator.
 static std::optional<BuiltinCall> describe(KernelOp kernel, AddOp op) {
   for (auto [summand, accumulator] : {std::pair(op.getLhs(), op.getRhs()), {op.getRhs(), op.getLhs()}})
     if (auto scatter = summand.getDefiningOp<ScatterAddOp>())
@@ -200,8 +200,8 @@ static std::optional<BuiltinCall> describe(KernelOp kernel, AddOp op) {
   return std::nullopt;
 }
 
-/// The windows as the builtins count them, behind `sizes`: three spatial dims, formal ones first. False for padding
-/// that crops, and more dims.
+/// Appends the windows to `sizes` as the builtins count them: three spatial dims, leading ones of size 1. False for
+/// padding that crops, and more dims.
 template <typename Op>
 static bool appendWindows(Op op, ArrayRef<int64_t> in, ArrayRef<int64_t> window, ArrayRef<int64_t> out,
                           SmallVector<int64_t> &sizes) {
@@ -243,7 +243,7 @@ static std::optional<BuiltinCall> describe(KernelOp kernel, ConvolutionFilterGra
   return describeConvolution(kernel, op, "convolution_filter_grad", narrowing);
 }
 
-/// The narrowing of a gradient, or of what a convolution gives.
+/// The convert of a gradient or of a convolution's result to low precision.
 static std::optional<BuiltinCall> describe(KernelOp kernel, ConvertOp op) {
   using Call = std::optional<BuiltinCall>;
   Operation *source = op.getOperand().getDefiningOp();
@@ -290,7 +290,7 @@ static std::optional<BuiltinCall> describe(KernelOp kernel, MaxPoolGradOp op) {
 }
 
 std::optional<BuiltinCall> describeBuiltin(KernelOp kernel) {
-  // The op before the return; at most a gradient's scaling, what is accumulated, or a widening before that.
+  // The op before the return. Before it there may be a gradient's scaling, an accumulated value, or a convert to f32.
   Operation *op = kernel.getTerminator()->getPrevNode();
   if (!op)
     return std::nullopt;

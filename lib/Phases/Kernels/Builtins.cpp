@@ -14,13 +14,13 @@ static SmallVector<std::pair<Value, Value>> findUpdates(Operation *op) {
   SmallVector<std::pair<Value, Value>> updates;
   if (auto optimizer = dyn_cast<OptimizerOpInterface>(op)) {
     updates.emplace_back(op->getResult(0), op->getOperand(0));
-    for (Value state : op->getResults().drop_front()) // behind weight and gradient
+    for (Value state : op->getResults().drop_front()) // after weight and gradient
       updates.emplace_back(state, op->getOperand(updates.size() + 1));
   }
   return updates;
 }
 
-/// The multiplication of an optimizer's gradient by a scalar that nobody else reads.
+/// The multiplication of an optimizer's gradient by a scalar, if the optimizer is its only user.
 static MultiplyOp findScaling(Operation *op) {
   if (findUpdates(op).empty())
     return {};
@@ -28,7 +28,7 @@ static MultiplyOp findScaling(Operation *op) {
   return product && product->hasOneUse() ? product : MultiplyOp();
 }
 
-/// The squares that a reduction alone adds up, of what is in memory anyway.
+/// The squares of a value in memory, if a reduction is their only user.
 static MultiplyOp findSquares(Operation *op, IsTaken isTaken) {
   auto squares = isa<ReduceOp>(op) ? op->getOperand(0).getDefiningOp<MultiplyOp>() : MultiplyOp();
   if (!squares || !squares->hasOneUse() || squares.getLhs() != squares.getRhs())
@@ -37,11 +37,11 @@ static MultiplyOp findSquares(Operation *op, IsTaken isTaken) {
   return !source || !isKernelOp(source) || isTaken(source) ? squares : MultiplyOp();
 }
 
-/// What widens operands from bf16 or f16, and what narrows the result: a kernel that keeps both so computes in f32.
+/// The converts around an op. A call that absorbs them reads and writes 16 bit, computes f32.
 struct Conversions {
   SmallVector<ConvertOp, 2> widenings;
   ConvertOp narrowing;
-  /// Of what is narrowed, with zeros behind its rows.
+  /// Pad of the converted result, with zeros after its rows.
   PadOp padding;
 };
 
@@ -111,7 +111,7 @@ static std::unique_ptr<Group> tryNarrowest(Operation *op, const Conversions &all
   return nullptr;
 }
 
-/// With the multiplication of an operand before the op, or the add to an accumulator behind it.
+/// The group of a builtin, with the multiplication of an operand before it, or the add to an accumulator after it.
 static std::unique_ptr<Group> tryBuiltin(Operation *op, MultiplyOp scaling, AddOp add, bool gpu, IsTaken isTaken) {
   auto group = std::make_unique<Group>();
   if (scaling) {
@@ -147,7 +147,7 @@ std::unique_ptr<Group> formBuiltin(Operation *op, bool gpu, IsTaken isTaken) {
   return tryBuiltin(op, {}, {}, gpu, isTaken);
 }
 
-/// What the conversions widen, if it is one type.
+/// The type from which the operands are converted, if it is one type.
 static Type narrowType(const Conversions &conversions) {
   llvm::SmallSetVector<Type, 2> types;
   for (ConvertOp widening : conversions.widenings)
@@ -165,7 +165,7 @@ static bool keepsAll(Operation *op, Type narrow) {
   return form && form->forCuda;
 }
 
-/// Rounds the result of an op whose operands are all kept narrow to what these are kept in.
+/// Rounds the result of an op to the type of its operands, if all of these are stored in one 16-bit type.
 static void roundResult(Operation *op) {
   Conversions conversions = findConversions(op, [](Operation *) { return false; });
   Type narrow = narrowType(conversions);

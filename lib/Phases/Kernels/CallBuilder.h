@@ -5,7 +5,7 @@
 
 namespace par {
 
-/// What a slice takes the rows of that drops nothing but their padding, or the value itself.
+/// The operand of a slice that only drops padding of rows, or the value itself.
 inline mlir::Value withPadding(mlir::Value value) {
   mlir::Operation *op = value.getDefiningOp();
   return dropsPadding(op) ? op->getOperand(0) : value;
@@ -47,7 +47,7 @@ public:
       call.immediates.push_back(kernels::realImmediate(value));
     return *this;
   }
-  /// Adds to a result; to the accumulator, which comes by an add behind the op, if there is one.
+  /// Adds to a result. If there is an accumulator, an add after the op reads it.
   CallBuilder &accumulate(mlir::Value accumulator, mlir::Value result) {
     others += accumulator ? 1 : 0;
     call.zeroFirst = !accumulator;
@@ -55,7 +55,7 @@ public:
         {accumulator ? argumentOf(accumulator) : std::nullopt, resultOf(result), kernels::Access::Accumulate});
     return *this;
   }
-  /// Rows that are stored in bf16 or f16: reads what the widening reads, by the kernel's form for that type.
+  /// Rows stored in bf16 or f16: reads the operand of the convert, with the kernel's variant for that type.
   CallBuilder &readRows(mlir::Value rows) {
     auto widening = rows.getDefiningOp<ConvertOp>();
     if (!widening || !call.kernel)
@@ -67,7 +67,7 @@ public:
     others += dropsPadding(widening.getOperand().getDefiningOp());
     return read(withPadding(widening.getOperand()));
   }
-  /// Operands that are all widened from one type, and a result that is narrowed to it: by the kernel's form for that.
+  /// Operands converted from one type, and a result converted to it: the kernel's variant for that type.
   CallBuilder &convert(mlir::ValueRange operands, mlir::Value result, ConvertOp narrowing) {
     if (narrowing && call.kernel) {
       std::string_view form = narrowing.getType().getElementType().isBF16() ? "_bf16" : "_f16";
@@ -80,7 +80,7 @@ public:
     }
     return writeRows(result, narrowing);
   }
-  /// What is narrowed before it is written, and perhaps padded.
+  /// Writes a result that may be converted to low precision, and then padded.
   CallBuilder &writeRows(mlir::Value result, ConvertOp narrowing, PadOp padding = {}) {
     others += (narrowing ? 1 : 0) + (padding ? 1 : 0);
     return write(padding ? padding.getResult() : narrowing ? narrowing.getResult() : result);

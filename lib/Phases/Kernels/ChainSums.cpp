@@ -14,8 +14,8 @@ namespace {
 struct Sum {
   AddOp root;
   SmallVector<AddOp> adds;
-  LoadOp accumulator;          ///< what the sum's own buffer holds
-  SmallVector<Value> products; ///< of a product or a scattered sum, which can add to what stands in a buffer
+  LoadOp accumulator;          ///< value of the sum's own buffer
+  SmallVector<Value> products; ///< matmuls and scattered sums, which can add to a buffer
   SmallVector<Value> rest;
 };
 
@@ -33,7 +33,7 @@ static bool findBuffers(Value value, SmallVectorImpl<StringRef> &buffers) {
   return true;
 }
 
-/// The op that makes a summand, movements aside.
+/// The op that makes a summand, before layout ops.
 static Operation *findMaker(Value value) {
   Operation *op = value.getDefiningOp();
   while (isa_and_nonnull<TransposeOp, ReshapeOp>(op) && op->getOperand(0).hasOneUse())
@@ -58,7 +58,7 @@ static void collect(AddOp add, ArrayRef<StringRef> buffers, Sum &sum) {
   }
 }
 
-/// Puts an op right behind the later one of its operands.
+/// Moves an op right after the later one of its operands.
 static void hoist(Operation *op) {
   Operation *latest = nullptr;
   for (Value operand : op->getOperands())
@@ -67,7 +67,7 @@ static void hoist(Operation *op) {
   op->moveAfter(latest);
 }
 
-/// Builds ((accumulator + product) + product) + (rest + rest).
+/// Builds ((accumulator + matmul) + matmul) + (rest + rest).
 static void chain(Sum &sum) {
   auto byPlace = [](Value a, Value b) { return a.getDefiningOp()->isBeforeInBlock(b.getDefiningOp()); };
   llvm::stable_sort(sum.products, byPlace);

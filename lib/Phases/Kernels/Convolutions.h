@@ -1,4 +1,4 @@
-// What passes that build convolutions otherwise share.
+// Shared code of passes that rewrite convolutions.
 #pragma once
 
 #include "Values.h"
@@ -13,8 +13,8 @@ Windows windowsOf(Op op) {
   return Windows::of(op, shapeOf(sidesOf(op).filter).drop_front(2));
 }
 
-/// Calls build(op) for each convolution and gradient of one in the blocks; what it gives takes the op's place, nothing
-/// leaves it.
+/// Calls build(op) for each convolution and gradient of one in the blocks. A value that it returns replaces the op;
+/// null keeps it.
 template <typename Build>
 void rebuildConvolutions(mlir::ModuleOp module, Build build) {
   auto rebuild = [&](auto convolution) {

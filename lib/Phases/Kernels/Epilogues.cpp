@@ -31,7 +31,7 @@ class Player {
 public:
   Player(KernelOp kernel, Value product) : kernel(kernel), product(product) {}
 
-  /// Finds the inputs beside the product. False if there are others than a row and a tensor.
+  /// Finds the inputs besides the matmul. False if there are others than a row and a tensor.
   bool readInputs();
   /// Values of the kernel's results. None if an op is not elementwise.
   std::optional<SmallVector<Samples>> play(const Samples &p, const Samples &row, const Samples &other);
@@ -41,7 +41,7 @@ public:
 private:
   bool isRow(Operation *op) const;
   std::optional<Samples> playOp(Operation *op);
-  /// What the product is made of, which is not played.
+  /// Ops that compute the matmul, which are not interpreted.
   llvm::SmallPtrSet<Operation *, 8> behind;
   llvm::DenseMap<Value, Samples> known;
   KernelOp kernel;
@@ -49,7 +49,7 @@ private:
 };
 
 struct Known {
-  StringRef name; ///< "none": the product with a row
+  StringRef name; ///< "none": the matmul with a row
   bool readsOther, writesSum;
   double (*function)(double sum, double other);
 };
@@ -135,7 +135,7 @@ std::optional<Samples> Player::playOp(Operation *op) {
       return std::nullopt;
     operands.push_back(interp::Tensor::ofFloats(type, values->second));
   }
-  // A value that stands for its row already, or in another format: what is read is what is written.
+  // A row's broadcast, or a convert to another float type: the value is the operand's.
   bool widens = isa<ConvertOp>(op) && isa<FloatType>(getTensorType(op->getResult(0).getType()).getElementType());
   if (widens || isRow(op))
     return known.find(op->getOperand(0))->second;
@@ -218,7 +218,7 @@ std::optional<MatmulEpilogue> describeEpilogue(KernelOp kernel, Value product) {
   return std::nullopt;
 }
 
-/// A row that is rounded where it is added: the library wants it in the product's format, so it is rounded before.
+/// A row that is rounded at its add: the library needs it in the matmul's type, so it is rounded before.
 static bool isRoundedRow(Operation *op) {
   auto convert = dyn_cast<ConvertOp>(op);
   if (!convert || !getElementTypeOrSelf(convert.getOperand().getType()).isF32() ||
@@ -230,7 +230,7 @@ static bool isRoundedRow(Operation *op) {
   });
 }
 
-/// The group of a product with what another group does to its result; null where no call of the library does that.
+/// The group of a matmul with the ops of another group on its result; null if no library call does that.
 static std::unique_ptr<Group> finished(const Group &product, const Group &rest) {
   auto group = std::make_unique<Group>();
   group->implementation = product.implementation;
@@ -240,7 +240,7 @@ static std::unique_ptr<Group> finished(const Group &product, const Group &rest) 
     group->clones.insert(part->clones.begin(), part->clones.end());
     llvm::append_range(group->body, part->body);
   }
-  // A row may be rounded by rest alone: then it is what the whole reads, not what it is rounded from.
+  // A row may be rounded only by `rest`: the whole group then reads the rounded row.
   llvm::SetVector<Operation *> body(group->body.begin(), group->body.end());
   body.remove_if([&](Operation *op) { return isRoundedRow(op) && !llvm::is_contained(group->ops, op); });
   group->body = body.takeVector();
@@ -258,7 +258,7 @@ static std::unique_ptr<Group> finished(const Group &product, const Group &rest) 
   return call && call->epilogue ? std::move(group) : nullptr;
 }
 
-/// Rows that are rounded for nobody else get a group.
+/// Makes a group for each row that is rounded only for this group.
 static void addRows(const Group &group, llvm::DenseMap<Operation *, Group *> &groupOf,
                     std::vector<std::unique_ptr<Group>> &rows) {
   for (Value argument : group.arguments) {
@@ -298,7 +298,7 @@ static void absorbRows(BlockOp block, llvm::DenseMap<Operation *, Group *> &grou
   llvm::erase_if(groups, [&](const std::unique_ptr<Group> &group) { return absorbed.contains(group.get()); });
 }
 
-/// Whether the value is added to a product, both perhaps in other formats there.
+/// Whether the value is added to a matmul, both perhaps converted before.
 static bool isAddedToProduct(Value value) {
   auto findSource = [](Value value) {
     while (auto convert = value.getDefiningOp<ConvertOp>())

@@ -1,4 +1,5 @@
-// What a library's product may do to its sums before it writes them, found by values: whatever ops compute it.
+// Epilogues of a library's matmul: functions of its sums before they are written. Found by values, whichever ops
+// compute them.
 #pragma once
 
 #include "StridedView.h"
@@ -6,16 +7,15 @@
 
 namespace par {
 
-/// What the kernel does to `product`, a value of its body, on the way to its results: element by element one of the
-/// library's epilogues, with a row that is added and another tensor of the same shape perhaps. None if it is another
-/// function, or cannot be told.
+/// The library's epilogue from a matmul, a value of the kernel's body, to the kernel's results: elementwise, perhaps
+/// with an added row and another tensor of the same shape. None if the function is another one, or cannot be found.
 std::optional<MatmulEpilogue> describeEpilogue(KernelOp kernel, mlir::Value product);
 
-/// The epilogue of a kernel whose second result is the sum of an operand of the product `call`, its first, over the
-/// product's contracted dims. None if it is something else.
+/// The epilogue of a kernel whose second result is the sum of an operand of the matmul `call`, its first, over the
+/// contracted dims. None otherwise.
 std::optional<MatmulEpilogue> describeOperandSum(KernelOp kernel, const MatmulCall &call);
 
-/// Follows transposes, reshapes and widenings up to an argument; the view of `value` in that argument's buffer.
+/// Follows transposes, reshapes and converts to f32 up to an argument; the view of `value` in that argument's buffer.
 std::optional<StridedView> traceArgument(mlir::Value value, mlir::BlockArgument &argument);
 
 } // namespace par

@@ -11,9 +11,9 @@ namespace par {
 
 namespace {
 
-/// A convolution's three forms as products: its windows side by side are a matrix (Chellapilla et al., 2006, "High
-/// performance convolutional neural networks for document processing"), by images and groups of channels. What is
-/// summed over is one dim, and so are the columns, which a generated kernel runs along.
+/// A convolution's three forms as matmuls (im2col): its windows side by side are a matrix (Chellapilla et al., 2006,
+/// "High performance convolutional neural networks for document processing"), with images and groups of channels as
+/// batch dims. There is one contracted dim and one dim of columns, along which a generated kernel runs.
 class Products {
 public:
   Products(Operation *op, const ConvolutionSides &sides, Windows windows)

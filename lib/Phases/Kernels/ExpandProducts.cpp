@@ -9,8 +9,8 @@ namespace par {
 #define GEN_PASS_DEF_EXPANDPRODUCTSPASS
 #include "par/Phases/Kernels/Passes.h.inc"
 
-/// The decomposition has products, which a generated kernel would compute element by element, and no library has
-/// one call for all of it.
+/// Whether the composite has no single library call, and its decomposition has matmuls, which a generated kernel would
+/// compute element by element.
 static bool expands(DecomposableOpInterface composite, bool gpu) {
   if (auto attention = dyn_cast<AttentionOp>(composite.getOperation()))
     return !isOneCall(attention, gpu);

@@ -17,7 +17,7 @@ bool addsAtEnd(Operation *op) {
   if (!pad || !isZero(pad.getValue()) || llvm::any_of(pad.getLow(), [](int64_t low) { return low != 0; }))
     return false;
   ArrayRef<int64_t> shape = pad.getOperand().getType().getShape();
-  if (ShapedType::getNumElements(shape) == 0) // what has no bytes has no buffer to grow in
+  if (ShapedType::getNumElements(shape) == 0) // without bytes there is no buffer to grow in
     return false;
   // The only dim that grows is the outermost one of more than one element.
   const int64_t *grown = llvm::find_if(pad.getHigh(), [](int64_t high) { return high != 0; });

@@ -44,7 +44,7 @@ private:
   void demand(Value value);
 
   Block *body;
-  /// What stays, in its order, and how many of these have been reached.
+  /// Ops that stay, in their order, and the number of those reached.
   SmallVector<Operation *> fixed;
   size_t reached = 0;
   KernelTable &table;
@@ -85,7 +85,7 @@ void Outliner::place(Operation *op) {
   op->moveBefore(body, body->end());
 }
 
-/// Ops that stay keep their order. What comes before the op depends on no group that needs the op: see Fuser.
+/// Ops that stay keep their order. Ops before `op` depend on no group that needs `op`: see Fusion.cpp.
 void Outliner::placeUpTo(Operation *op) {
   while (!done.contains(op))
     place(fixed[reached++]);
@@ -130,7 +130,7 @@ void Outliner::run() {
       op->erase();
 }
 
-/// A narrow constant is a constant, not a value that kernels of many layers would share.
+/// Folds the convert of a constant: else kernels of many layers would share its result.
 static void roundConstants(BlockOp block) {
   for (auto convert : llvm::make_early_inc_range(block.getOps<ConvertOp>())) {
     auto constant = convert.getOperand().getDefiningOp<ConstantOp>();

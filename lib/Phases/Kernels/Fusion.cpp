@@ -10,8 +10,8 @@ using namespace mlir;
 namespace par {
 namespace {
 
-/// Ops of one group: each is a level of what codegen walks through, and a kernel's code is compiled in more than linear
-/// time.
+/// Maximum number of ops of one group: each is a level of codegen's recursion, and compile time grows more than
+/// linearly with a kernel's code.
 constexpr size_t maxOps = 256;
 /// Times that a group's ops may stand in its code, all together: a concatenation of n inputs has each of their ops n
 /// times, at n indices, and one of those again n times as many.
@@ -25,9 +25,9 @@ enum class Pattern {
   Sum,         ///< a reduction whose rows are no rows of its operand
 };
 
-/// One pass over a block that lets each op join the groups that it reads, where that makes no cycle: a group's depth is
-/// above that of all it depends on, so groups of one depth depend on none of each other, and an op may join those of
-/// the greatest depth among what it reads.
+/// One pass over a block that lets each op join the groups that it reads, unless that makes a cycle. A group's depth is
+/// above that of all groups on which it depends, so groups of one depth are independent. An op may join the groups of
+/// maximum depth among its operands.
 class Fuser {
 public:
   Fuser(BlockOp block, bool gpu, llvm::DenseMap<Operation *, Group *> &groupOf,
@@ -48,7 +48,7 @@ private:
     SmallVector<int64_t> kept{};
   };
 
-  /// Finds what only products read, which compute it for themselves.
+  /// Finds ops that only matmuls read, each of which recomputes them.
   void findCloned();
   void visitFixed(Operation *op);
   void visitOwned(Operation *op, Group *group);
@@ -97,7 +97,7 @@ static Pattern patternOf(Operation *op) {
   return isa<DecomposableOpInterface>(op) ? Pattern::Rows : Pattern::Movement;
 }
 
-/// Whether each element can be computed where it is read: a product's is not worth it.
+/// Whether each element can be computed at its use: not worth it for a matmul.
 static bool isComputedAnywhere(Operation *op, Pattern pattern) {
   return (pattern == Pattern::Elementwise || pattern == Pattern::Movement) && !isa<DotOp>(op);
 }
@@ -212,7 +212,7 @@ bool Fuser::mayJoin(Operation *op, Pattern pattern, ArrayRef<int64_t> space, Gro
     return false;
   if (pattern != Pattern::Movement && pattern != Pattern::Sum)
     return sharesRows(space, state.space);
-  // A value that is computed where it is read: nobody else may read it.
+  // A value that is computed at its use may have no other users.
   bool onlyHere = state.inlined && llvm::all_of(group->ops, [&](Operation *other) {
                     return llvm::all_of(other->getUsers(), [&](Operation *user) {
                       while (isFree(user) && !groupOf.contains(user) && user->hasOneUse())
@@ -220,14 +220,14 @@ bool Fuser::mayJoin(Operation *op, Pattern pattern, ArrayRef<int64_t> space, Gro
                       return user == op || groupOf.lookup(user) == group;
                     });
                   });
-  // A product reads each element over and over, and in an order of its own.
+  // A matmul reads each element many times, and in its own order.
   bool reordered =
       isa<DotOp>(op) && llvm::any_of(group->ops, [](Operation *other) { return isa<PatchesOp, TransposeOp>(other); });
   return onlyHere && !reordered;
 }
 
-/// Whether the op and the groups can have the dims that reductions keep as their rows: every value has all of the dims,
-/// or those that are kept alone.
+/// Whether the op and the groups can have the dims that reductions keep as their rows: every value has either all dims,
+/// or only the kept ones.
 bool Fuser::mayShareKept(Operation *op, Pattern pattern, ArrayRef<int64_t> space, ArrayRef<Group *> candidates) {
   SmallVector<int64_t> kept = findKept(op, pattern), whole(space);
   for (Group *group : candidates)
@@ -324,7 +324,7 @@ void Fuser::visit(Operation *op) {
   state.elementwise &= pattern == Pattern::Elementwise;
 }
 
-/// Whether an elementwise op reads what another one reads: one loop over it can do for both.
+/// Whether an elementwise op shares an operand with another one: one loop over it can compute both.
 static bool hasSibling(Operation *op) {
   return op->hasTrait<OpTrait::Elementwise>() && llvm::any_of(op->getOperands(), [&](Value operand) {
            return llvm::any_of(operand.getUsers(), [&](Operation *other) {
@@ -334,7 +334,7 @@ static bool hasSibling(Operation *op) {
          });
 }
 
-/// On a CPU also what only such ops read, which then is a kernel by itself.
+/// On a CPU also ops without a sibling, if all their users are such ops.
 void Fuser::findCloned() {
   llvm::DenseSet<Operation *> inCalls;
   for (auto &group : groups)
@@ -349,15 +349,15 @@ void Fuser::findCloned() {
   }
 }
 
-/// The group's ops in order, its place, and what it reads.
+/// Sorts the group's ops, and sets its anchor and arguments.
 void Fuser::finish(Group *group) {
   llvm::sort(group->ops, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
   group->anchor = group->ops.back();
   group->close([&](Operation *other) { return groupOf.contains(other); });
 }
 
-/// Has a group of elementwise ops wait for one that reads it, as the backward part of an activation does for what comes
-/// back to it: that reads as many values less. True if there was one.
+/// Delays a group of elementwise ops until a group that reads it (an activation's derivative until the gradient that
+/// comes back to it): their common values are then not written. True if there was one.
 bool Fuser::joinMaker(Group *reader, const JoinReaders &readers) {
   const State &state = states[reader];
   if (!state.open || (state.inlined && !state.elementwise))
@@ -373,8 +373,8 @@ bool Fuser::joinMaker(Group *reader, const JoinReaders &readers) {
   return false;
 }
 
-/// Has a group of elementwise ops wait for one that reads the same, and more, as an activation that backward computes
-/// anew does for its gradient: what is large is read once, and what both compute is computed once.
+/// Delays a group of elementwise ops until one that reads the same arguments and more (an activation recomputed in
+/// backward until its gradient): large arguments are read once, and common ops are computed once.
 void Fuser::joinBeside(Group *group, const JoinReaders &readers) {
   constexpr uint64_t large = 1 << 20; // beyond a core's own caches
   if (!states[group].elementwise)

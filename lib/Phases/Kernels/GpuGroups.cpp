@@ -13,10 +13,10 @@ namespace {
 /// Tensors that one kernel reads and writes: more of them may not fit the registers of a thread, and LLVM holds each
 /// store against each access.
 constexpr size_t maxOperands = 48, maxOperandsOfCpu = 96;
-/// Ops that a kernel computes once more rather than read what they give.
+/// Maximum number of ops that a kernel recomputes rather than reads.
 constexpr size_t maxClones = 64;
 
-/// Looks for values that cost less memory traffic where they are computed anew.
+/// Looks for values whose recomputation costs less memory traffic than reading them.
 class Cloner {
 public:
   Cloner(BlockOp block, const llvm::DenseMap<Operation *, Group *> &groupOf,
@@ -29,11 +29,11 @@ public:
         readers[argument].push_back(group.get());
   }
 
-  /// Takes over what `reader` reads of one group after another, where that pays.
+  /// Recomputes values of one group after the other in `reader`, if that pays.
   void run(Group &reader);
 
 private:
-  /// What computing `value` in another group takes: elementwise ops of `maker`, and the values that they read.
+  /// The elementwise ops of `maker` that compute `value`, and the values that they read.
   bool slice(Value value, const Group &maker, SetVector<Operation *> &ops, SetVector<Value> &inputs);
   bool isReadElsewhere(Value value, const Group &maker, const Group &reader);
   bool takeOver(Group &reader, Group &maker);
@@ -75,7 +75,7 @@ bool Cloner::isReadElsewhere(Value value, const Group &maker, const Group &reade
   });
 }
 
-/// True if the reader computes for itself what it read of `maker`: fewer bytes are read and written so.
+/// True if the reader now recomputes the values of `maker` that it read, as fewer bytes are then read and written.
 bool Cloner::takeOver(Group &reader, Group &maker) {
   SetVector<Operation *> ops;
   SetVector<Value> inputs, values;
@@ -132,8 +132,8 @@ static size_t countOperands(const Group &group, const llvm::DenseMap<Operation *
   return count;
 }
 
-/// The second half of a group as a group of its own. No op behind others is read by one before it, and what reads the
-/// first half outside of the group is not read by the second.
+/// Splits the second half of a group off. No op of the first half reads one of the second, and the second half reads no
+/// op outside the group that uses the first half.
 static std::unique_ptr<Group> splitHalf(Group &group, llvm::DenseMap<Operation *, Group *> &groupOf) {
   auto rest = std::make_unique<Group>();
   rest->clonesFree = group.clonesFree;

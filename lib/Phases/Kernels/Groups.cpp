@@ -11,7 +11,7 @@ namespace par {
 
 bool isKernelOp(Operation *op) { return isTensorOp(op) || isa<AxisIndexOp>(op); }
 
-/// From bf16 or f16: made anew where it is read, so that what is kept is the narrow value.
+/// A convert from bf16 or f16 is recomputed at each use: only its operand is stored.
 static bool widens(Operation *op) {
   auto convert = dyn_cast<ConvertOp>(op);
   if (!convert)
@@ -154,7 +154,7 @@ public:
 
 private:
   void add(std::unique_ptr<Group> group);
-  /// Makes a group of its own for the free op that defines a value somebody reads from outside its kernel.
+  /// Makes a group of its own for the free op that defines a value used outside kernels.
   void require(Value value);
   void dropUnread();
 
@@ -229,7 +229,7 @@ std::vector<std::unique_ptr<Group>> Former::run() {
   return std::move(groups);
 }
 
-/// Results are what others read; groups without any go.
+/// Keeps only results that other groups or ops read, and removes groups without any.
 void Former::dropUnread() {
   SmallVector<Value> pending;
   for (Operation &op : block.getBody().front())

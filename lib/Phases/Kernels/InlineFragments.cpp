@@ -32,7 +32,7 @@ static LogicalResult inlineExec(ExecOp exec, SymbolTable &symbols) {
   return success();
 }
 
-/// A transpose that moves dims of one element alone leaves the elements in their order: it is a reshape.
+/// A transpose that moves only dims of size 1 is a reshape.
 static void reshapeUnitTransposes(BlockOp block) {
   for (auto transpose : llvm::make_early_inc_range(block.getOps<TransposeOp>())) {
     ArrayRef<int64_t> shape = getTensorType(transpose.getOperand().getType()).getShape();

@@ -14,8 +14,8 @@ static SmallVector<int64_t> orderOf(ArrayRef<int64_t> contracting) {
   return order;
 }
 
-/// The operand as [batching, contracting, free], where its contracting dims do not lie one behind the other in that
-/// order; the operand else. Says which dims are which then.
+/// The operand as [batching, contracting, free], unless its contracting dims are adjacent and in that order already.
+/// Updates the lists of dims.
 static Value joinContracting(OpBuilder &builder, Location loc, Value value, ArrayRef<int64_t> order,
                              SmallVector<int64_t> &contracting, SmallVector<int64_t> &batching,
                              ArrayRef<int64_t> free) {
@@ -43,7 +43,7 @@ static DotOp buildJoined(DotOp dot, bool byRight) {
       .getDefiningOp<DotOp>();
 }
 
-/// Whether each element of what is moved has a part in so many multiplications that a copy costs little beside them.
+/// Whether each moved element takes part in enough multiplications: the cost of the copy is then small.
 static bool paysToMove(DotOp dot, DotOp joined) {
   constexpr int64_t fewest = 64;
   auto isMoved = [](Value before, Value after) { return before != after; };

@@ -4,8 +4,8 @@
 
 namespace par {
 
-/// Moves an operand of products over several dims that lie apart in it, as expert and width do in weights [expert, out,
-/// width], where no library would compute them else and the copy costs little beside the product. `narrow` as of
+/// Transposes an operand of a matmul whose contracted dims are not adjacent (expert and width in weights [expert, out,
+/// width]), if no library call computes it otherwise and the copy costs little beside the matmul. `narrow` as in
 /// formProduct.
 void joinContracted(BlockOp block, bool narrow);
 

@@ -30,7 +30,7 @@ static SmallVector<int64_t> paddedDims(PadOp pad) {
   return dims;
 }
 
-/// The one dim along which the pads, sorted, lie one behind the other and leave nothing out; -1 if they do not.
+/// The one dim along which the sorted pads follow each other without gaps; -1 if there is none.
 static int64_t findDim(SmallVectorImpl<PadOp> &pads) {
   SmallVector<int64_t> dims = paddedDims(pads.front());
   if (dims.size() != 1 || llvm::any_of(pads, [&](PadOp pad) { return paddedDims(pad) != dims; }))

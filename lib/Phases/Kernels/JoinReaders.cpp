@@ -20,7 +20,7 @@ JoinReaders::JoinReaders(BlockOp block, const llvm::DenseMap<Operation *, Group 
   }
 }
 
-/// Calls visit(reader) for the ops that read what `op` gives, through those that each reader computes for itself.
+/// Calls visit(reader) for the readers of `op`, also through ops that each reader recomputes.
 template <typename Visit>
 void JoinReaders::forEachReader(Operation *op, Visit visit) const {
   for (Operation *user : op->getUsers())
@@ -39,7 +39,7 @@ unsigned JoinReaders::lastSource(const Group &maker, const Group &reader) const 
   return last;
 }
 
-/// A load is the buffer itself: a store may come before what waits.
+/// A load is the buffer itself: a store may come before the delayed group.
 bool JoinReaders::readsStored(const Group &maker) const {
   return llvm::any_of(maker.arguments, [&](Value argument) {
     auto load = argument.getDefiningOp<LoadOp>();
@@ -47,7 +47,7 @@ bool JoinReaders::readsStored(const Group &maker) const {
   });
 }
 
-/// Whether `reader` waits for one of the ops, however far behind it.
+/// Whether `reader` depends on one of the ops, at any distance.
 bool JoinReaders::leadsTo(SmallVector<Operation *> from, const Group &reader) const {
   llvm::DenseSet<void *> seen;
   while (!from.empty()) {

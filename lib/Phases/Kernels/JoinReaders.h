@@ -4,8 +4,8 @@
 
 namespace par {
 
-/// Finds which group may be computed as late as another one that reads what it gives, so that the two can be one: where
-/// that keeps nobody else waiting, makes no cycle, and no store comes between.
+/// Finds which group may be delayed until another one that reads its results, so that the two can become one: no other
+/// group has to wait, there is no cycle, and no store comes between.
 class JoinReaders {
 public:
   /// `isCloned`: for ops that only their readers compute. The groups may change between calls, the block may not.
@@ -17,10 +17,10 @@ public:
   bool mayWaitBeside(const Group &group, const Group &other) const;
 
 private:
-  /// What reads a group's results, and is not one of the two.
+  /// Readers of a group's results, other than the two groups.
   struct Others {
     llvm::SmallVector<mlir::Operation *> ops;
-    bool inTime = true;  ///< they come behind all that the second one waits for
+    bool inTime = true;  ///< they come after all dependences of the second one
     int64_t bytes = 0;   ///< of the results that are read outside of the group
     bool isRead = false; ///< by the second one, too
   };
@@ -35,7 +35,7 @@ private:
   const llvm::DenseMap<mlir::Operation *, Group *> &groupOf;
   IsTaken isCloned;
   llvm::DenseMap<mlir::Operation *, unsigned> position;
-  llvm::DenseMap<mlir::Operation *, mlir::Operation *> nextFixed; ///< what stays keeps its order
+  llvm::DenseMap<mlir::Operation *, mlir::Operation *> nextFixed; ///< ops that stay keep their order
   llvm::DenseSet<mlir::StringAttr> stored;
 };
 

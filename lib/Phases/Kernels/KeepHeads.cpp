@@ -23,10 +23,10 @@ struct Kept {
   BufferOp buffer;
   SmallVector<StoreOp> stores;
   SmallVector<LoadOp> loads;
-  bool settled = false; ///< what it holds others read too, or it is gone
+  bool settled = false; ///< its value has other users, or it is gone
 };
 
-/// The slices, reshapes and transposes behind which a value stands; the last one first.
+/// A value, and the chain of slices, reshapes and transposes after it; the last one first.
 struct Source {
   Value value;
   SmallVector<Operation *> moves;
@@ -35,7 +35,7 @@ struct Source {
 /// The buffers that hold a value.
 using Owners = llvm::DenseMap<Value, SmallVector<Kept *, 1>>;
 
-/// What is moved out of one value, or of its counterparts in several blocks.
+/// Parts sliced from one value, or from the same value in several blocks.
 struct Moved {
   SmallVector<Value> sources; ///< for each store
   SmallVector<std::pair<Kept *, SmallVector<Operation *>>> parts;
@@ -72,7 +72,7 @@ static TransposeOp findTranspose(StoreOp store) {
   return isa_and_nonnull<AttentionOp>(result.getDefiningOp()) ? findOneTranspose(result, store) : TransposeOp();
 }
 
-/// Those of all stores, which do the same; else none.
+/// The transposes of all stores, if they have the same permutation; else empty.
 static SmallVector<TransposeOp> findTransposes(Kept &kept) {
   SmallVector<TransposeOp> found;
   for (StoreOp store : kept.stores) {
@@ -84,7 +84,7 @@ static SmallVector<TransposeOp> findTransposes(Kept &kept) {
   return found;
 }
 
-/// Keeps what the transposes make of an attention's result; who read the result reads it through the inverse.
+/// Stores the transposed result of an attention; other users of the result read the inverse transpose.
 static void keepTransposed(Kept &kept, ArrayRef<TransposeOp> transposes) {
   TransposeOp transpose = transposes.front();
   ArrayRef<int64_t> permutation = transpose.getPermutation();
@@ -116,7 +116,7 @@ static void keepTransposed(Kept &kept, ArrayRef<TransposeOp> transposes) {
   }
 }
 
-/// Where heads that attentions alone read come from; or the value of `kept` that another one is, under another shape.
+/// The source of a stored value that only attention ops read, or the stored value of which it is a reshape.
 static std::optional<Source> findSource(StoreOp store, const Owners &kept) {
   Source source{store.getOperand(), {}};
   bool forAttention = llvm::any_of(source.value.getUsers(), isAttention) &&
@@ -138,7 +138,7 @@ static bool isSameMove(Operation *a, Operation *b) {
          a->getOperandTypes() == b->getOperandTypes() && a->getResultTypes() == b->getResultTypes();
 }
 
-/// Those of all stores, behind which the same moves stand; else none.
+/// The sources of all stores, if the same layout ops follow each; else empty.
 static SmallVector<Source> findSources(Kept &one, const Owners &kept) {
   SmallVector<Source> found;
   for (StoreOp store : one.stores) {
@@ -150,7 +150,7 @@ static SmallVector<Source> findSources(Kept &one, const Owners &kept) {
   return found;
 }
 
-/// Reads what a part holds from the buffer of its source.
+/// Reads a part from the buffer of its source.
 static void readFrom(BufferOp buffer, Value source, Kept &part, ArrayRef<Operation *> moves) {
   for (LoadOp load : part.loads) {
     OpBuilder builder(load);

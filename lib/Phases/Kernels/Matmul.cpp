@@ -9,18 +9,18 @@ using namespace mlir;
 namespace par {
 namespace {
 
-/// One dim of the product's iteration space, with its stride in A, B and C (0: the dim is not in it).
+/// One dim of the matmul's iteration space, with its stride in A, B and C (0: the dim is not in it).
 struct Dim {
   int64_t size = 1, a = 0, b = 0, c = 0;
 };
 using Dims = SmallVector<Dim>;
 
-/// The iteration space: dims by their part in the product.
+/// The iteration space: dims by their role in the matmul.
 struct Space {
   Dims batch, m, n, k;
 };
 
-/// What a kernel's body says: the dot, where its operands and its result lie, and what is added.
+/// A matched kernel body: the dot, views of its operands and result, and the accumulator.
 struct Body {
   DotOp dot;
   BlockArgument lhs, rhs;
@@ -30,7 +30,7 @@ struct Body {
 
 } // namespace
 
-/// From bf16 or f16 to f32, or back: a call does that with what it reads and writes.
+/// From bf16 or f16 to f32, or back: a call converts its operands and results.
 static bool isConversion(Operation *op) {
   auto convert = dyn_cast_or_null<ConvertOp>(op);
   if (!convert)
@@ -88,7 +88,7 @@ static std::optional<Body> readBody(KernelOp kernel, Value value) {
       continue;
     }
     if (isConversion(op)) {
-      if (elementOf(op->getResult(0)).isF32() || body.accumulator) // what is added to is rounded by itself
+      if (elementOf(op->getResult(0)).isF32() || body.accumulator) // an accumulator has no convert
         return std::nullopt;
       value = op->getOperand(0);
       continue;
@@ -203,7 +203,7 @@ static std::optional<MatmulCall> tryCall(const Space &space, int row, int col) {
   return call;
 }
 
-/// Of all choices the one with the largest matrices.
+/// Chooses the call with the largest matrices.
 static std::optional<MatmulCall> chooseCall(const Space &space) {
   std::optional<MatmulCall> best;
   for (int row = space.m.empty() ? -1 : 0; row < int(space.m.size()); ++row)
@@ -215,7 +215,7 @@ static std::optional<MatmulCall> chooseCall(const Space &space) {
   return best;
 }
 
-/// The call that computes `value`, up to what is done to it then.
+/// The call that computes `value`, without its users.
 static std::optional<MatmulCall> describeProduct(KernelOp kernel, Value value) {
   std::optional<Body> body = readBody(kernel, value);
   if (!body)
@@ -241,7 +241,7 @@ static std::optional<MatmulCall> describeProduct(KernelOp kernel, Value value) {
   return call;
 }
 
-/// The last value that is the product alone, moved and rounded.
+/// The last value that is only the matmul, after layout ops and a convert.
 static Value findProduct(KernelOp kernel) {
   auto dots = kernel.getBlock().getOps<DotOp>();
   if (!llvm::hasSingleElement(dots))
@@ -257,11 +257,11 @@ static Value findProduct(KernelOp kernel) {
   return value;
 }
 
-/// A product that an epilogue changes: rows of C without gaps, as long as the row that is added, all of one format.
+/// A matmul with an epilogue: rows of C without gaps, as long as the row that is added, all of one type.
 static std::optional<MatmulCall> describeFinished(KernelOp kernel) {
   Value product = findProduct(kernel);
   std::optional<MatmulCall> call = product ? describeProduct(kernel, product) : std::nullopt;
-  constexpr int64_t wholeRows = 8; // what the library asks of the stride of aux
+  constexpr int64_t wholeRows = 8; // required of the stride of aux by the library
   if (!call || call->accumulator || kernel.getTied() || !call->batch.empty() || call->ldc != call->n ||
       call->n % wholeRows)
     return std::nullopt;

@@ -23,13 +23,13 @@ static std::optional<std::pair<int64_t, int64_t>> joinDims(const StridedView &vi
   return std::pair(size, stride);
 }
 
-/// cublasLt.h of CUDA 13.0 on what is computed beside C^T = op(B)^T op(A)^T, whose first operand is our B:
-/// CUBLASLT_EPILOGUE_BGRADA: "Bias gradient based on the input matrix A. The bias size corresponds to the
-/// number of rows of the matrix D. The reduction happens over the GEMM's "k" dimension."; BGRADB likewise
-/// with B and columns; and CUBLASLT_MATMUL_DESC_BIAS_POINTER: "Bias gradient vector elements are the same
-/// type as the output elements (Ctype)". So the vector is f32 where C is, also of bf16 operands, and must not
-/// be asked for where C is narrow. No beta applies to it. It is the operand that is stored with the vector's
-/// elements side by side (the library's first as it is, its second transposed).
+/// cublasLt.h of CUDA 13.0 on sums besides C^T = op(B)^T op(A)^T, whose first operand is our B:
+/// CUBLASLT_EPILOGUE_BGRADA: "Bias gradient based on the input matrix A. The bias size corresponds to the number of
+/// rows of the matrix D. The reduction happens over the GEMM's "k" dimension."; BGRADB likewise with B and columns; and
+/// CUBLASLT_MATMUL_DESC_BIAS_POINTER: "Bias gradient vector elements are the same type as the output elements (Ctype)".
+/// The vector is f32 if C is, even with bf16 operands, and unsupported if C is 16 bit. No beta applies to it. The
+/// operand is the one in which the vector's elements are contiguous (the library's first not transposed, its second
+/// transposed).
 std::optional<MatmulEpilogue> describeOperandSum(KernelOp kernel, const MatmulCall &call) {
   constexpr int64_t wholeRows = 8; // as other epilogues
   auto reduce = kernel.getTerminator()->getOperand(1).getDefiningOp<ReduceOp>();
@@ -56,9 +56,9 @@ std::optional<MatmulEpilogue> describeOperandSum(KernelOp kernel, const MatmulCa
   return epilogue;
 }
 
-/// The group of a product that adds up one of its operands too; null where no call of the library does that.
+/// The group of a matmul that also sums one of its operands; null if no library call does that.
 static std::unique_ptr<Group> withSum(const Group &product, ReduceOp reduce, IsTaken isTaken) {
-  // What reads the sum comes behind the product, which therefore does not depend on it.
+  // Users of the sum come after the matmul, so the matmul does not depend on them.
   bool late = llvm::all_of(reduce->getUsers(), [&](Operation *user) { return product.anchor->isBeforeInBlock(user); });
   if (!late || product.results.size() != 1)
     return nullptr;
@@ -79,7 +79,7 @@ static std::unique_ptr<Group> withSum(const Group &product, ReduceOp reduce, IsT
 void fuseOperandSums(BlockOp block, llvm::DenseMap<Operation *, Group *> &groupOf,
                      std::vector<std::unique_ptr<Group>> &groups) {
   auto isTaken = [&](Operation *op) { return groupOf.contains(op); };
-  llvm::DenseMap<Value, SmallVector<ReduceOp>> sums; // by what they are of, whatever its shape and format
+  llvm::DenseMap<Value, SmallVector<ReduceOp>> sums; // by the summed value, before reshapes and converts
   for (auto reduce : block.getOps<ReduceOp>()) {
     if (isTaken(reduce))
       continue;

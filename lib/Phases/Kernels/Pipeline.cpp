@@ -26,7 +26,7 @@ void buildKernelsPipeline(OpPassManager &manager, const std::string &device) {
 
 namespace {
 struct KernelsSettings : PassPipelineOptions<KernelsSettings> {
-  Option<std::string> device{*this, "device", llvm::cl::desc("what kernels are for: cpu or cuda"),
+  Option<std::string> device{*this, "device", llvm::cl::desc("device of the kernels: cpu or cuda"),
                              llvm::cl::init("cpu")};
 };
 } // namespace

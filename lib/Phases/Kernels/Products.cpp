@@ -9,16 +9,16 @@ namespace par {
 
 static bool isMovement(Operation *op) { return isa_and_nonnull<TransposeOp, ReshapeOp>(op); }
 
-/// What strides of an operand can say.
+/// Ops that an operand's strides can express.
 static bool isView(Operation *op) { return isMovement(op) || dropsPadding(op); }
 
-/// How much of what stands around a product is tried to be part of its call.
+/// Which neighbors of a matmul are tried as parts of its call.
 struct Folding {
-  bool operands, result; ///< movements
+  bool operands, result; ///< layout ops
   bool narrow;           ///< conversions of bf16 and f16
 };
 
-/// The movements of its result that nobody but the next one reads; leaves the last value in `value`.
+/// The chain of layout ops after a result, each the only user of its operand; leaves the last value in `value`.
 static SmallVector<Operation *> followResult(Value &value, Folding folding) {
   SmallVector<Operation *> path;
   while (value.hasOneUse()) {
@@ -66,7 +66,7 @@ static std::unique_ptr<Group> buildProduct(DotOp dot, Folding folding, IsTaken i
   return group;
 }
 
-/// The library call that computes what the group does.
+/// The library call that computes the group.
 static std::optional<MatmulCall> callOf(const Group &group) {
   OpBuilder builder(group.anchor->getContext());
   OwningOpRef<KernelOp> kernel(buildKernel(builder, group));
@@ -75,16 +75,15 @@ static std::optional<MatmulCall> callOf(const Group &group) {
 
 static int64_t widthOf(const MatmulCall &call) { return std::min(call.m, call.n); }
 
-/// Whether strides cut a product into many of a few columns, each of which reads all of an operand for them, where the
-/// plain product is wide and its sums are so long that moving its result costs little beside them. A Fourier
-/// transform's result [batch, frequency, channel, 2], from sums over 512 numbers: 1,024 products of 768 x 2, or 4 of
-/// 768 x 512.
+/// Whether layout ops make a matmul many matmuls of few columns, each of which reads a whole operand, though without
+/// them it is wide, and its sums are so long that the copy of its result costs little. A Fourier transform's result
+/// [batch, frequency, channel, 2], from sums over 512 numbers: 1,024 matmuls of 768 x 2, or 4 of 768 x 512.
 static bool isCutThin(const MatmulCall &moved, const MatmulCall &plain) {
   constexpr int64_t minColumns = 16, longSum = 64;
   return widthOf(moved) < minColumns && widthOf(plain) >= minColumns && moved.k >= longSum;
 }
 
-/// The product with as much of what stands around it as a call takes, but not what cuts it thin.
+/// The matmul with as many neighbors as a call takes, except those that make it thin.
 static std::unique_ptr<Group> buildWide(DotOp dot, bool operands, bool conversions, IsTaken isTaken) {
   auto moved = buildProduct(dot, {operands, /*result=*/true, conversions}, isTaken);
   std::optional<MatmulCall> call = callOf(*moved);

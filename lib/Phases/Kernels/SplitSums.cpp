@@ -8,7 +8,7 @@ namespace par {
 static constexpr int64_t manyBlocks = 512, elementsOfBlock = 2048;
 /// Neighbouring columns that a block adds up.
 static constexpr int64_t columnsOfBlock = 32;
-/// Parts of a whole tensor: at least so many where dims are kept for them, and at most what one block adds up.
+/// Parts of a whole tensor: minimum number if dims are kept for them, and maximum number that one block adds up.
 static constexpr int64_t minParts = 64, maxParts = 4096;
 
 /// A divisor of `size` of at most `limit`, as large as there is one.
@@ -42,7 +42,7 @@ static void splitColumns(ReduceOp reduce, ArrayRef<int64_t> shape) {
   reduceParts(reduce, operand, {1}, 1);
 }
 
-/// Sums of whole tensors. Where leading dims are many parts, what computes the tensor has them as rows too.
+/// Sums of whole tensors. If leading dims make enough parts, the op that computes the tensor has them as rows, too.
 static void splitWhole(ReduceOp reduce, ArrayRef<int64_t> shape) {
   int64_t all = ShapedType::getNumElements(shape);
   if (all < 2 * elementsOfBlock)

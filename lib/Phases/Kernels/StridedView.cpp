@@ -55,7 +55,7 @@ std::optional<StridedView> StridedView::reshaped(ArrayRef<int64_t> shape) const 
   if (llvm::is_contained(shape, 0) || llvm::is_contained(sizes, 0))
     return std::nullopt;
   StridedView from = coalesce(*this), view{SmallVector<int64_t>(shape), SmallVector<int64_t>(shape.size(), 1), offset};
-  // From the innermost dim outwards, each new dim is cut from what is left of an old one.
+  // From the innermost dim outwards, each new dim is split from the rest of an old one.
   int64_t old = int64_t(from.sizes.size()) - 1, done = 1;
   for (int64_t dim = int64_t(shape.size()) - 1; dim >= 0; --dim) {
     if (shape[dim] == 1)

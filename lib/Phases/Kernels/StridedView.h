@@ -6,7 +6,7 @@
 
 namespace par {
 
-/// Where the elements of a value lie in a dense buffer: one size and stride (in elements) a dim, from `offset` on.
+/// Strided layout of a value in a dense buffer: one size and stride (in elements) a dim, starting at `offset`.
 struct StridedView {
   llvm::SmallVector<int64_t> sizes, strides;
   int64_t offset = 0;
@@ -26,8 +26,7 @@ struct StridedView {
 /// For an op that only moves elements so that strides can say it: the view of its result, given its operand's.
 /// None for other ops, and where no strides do.
 std::optional<StridedView> viewForward(mlir::Operation *op, const StridedView &operand);
-/// The view of what `moves`, the last of which stands first, make of a dense buffer's value. None where no strides say
-/// it.
+/// View after applying `moves` (in reverse order) to a dense buffer. None if it has no strides.
 std::optional<StridedView> viewBehind(mlir::Value source, llvm::ArrayRef<mlir::Operation *> moves);
 /// The view of its operand, given its result's.
 std::optional<StridedView> viewBackward(mlir::Operation *op, const StridedView &result);

@@ -1,4 +1,4 @@
-// What the kernels' files ask of values and ops.
+// Queries on values and ops shared by the files of Kernels.
 #pragma once
 
 #include "par/Dialect/Attention.h"
@@ -7,7 +7,7 @@
 
 namespace par {
 
-/// Of a tensor, or of what a buffer holds.
+/// Shape of a tensor, or of a buffer's value.
 inline llvm::ArrayRef<int64_t> shapeOf(mlir::Value value) { return getTensorType(value.getType()).getShape(); }
 
 inline uint64_t bytesOf(mlir::Value value) { return getByteSize(getTensorType(value.getType())); }

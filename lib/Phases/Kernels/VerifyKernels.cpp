@@ -44,7 +44,7 @@ static LogicalResult verifyImplementation(KernelOp kernel) {
   }
   if (implementation == "library:matmul") {
     if (!describeMatmul(kernel))
-      return kernel.emitError() << "is to be a product of the library, but no call computes its body";
+      return kernel.emitError() << "is to be a library matmul, but no call computes its body";
     return success();
   }
   if (!implementation.consume_front("builtin:"))

@@ -17,21 +17,21 @@ static bool isNarrow(Value value) {
 }
 
 static bool computesNarrow(Operation *op) {
-  if (isa<AttentionOp, AttentionGradOp>(op)) // what is left of them is calls of a library, which knows narrow formats
+  if (isa<AttentionOp, AttentionGradOp>(op)) // attention is a library call by now, which supports 16-bit types
     return false;
   if (!isTensorOp(op) || op->hasTrait<OpTrait::ConstantLike>() || getCost(op).flops == 0)
     return false;
   return llvm::any_of(op->getOperands(), isNarrow) || llvm::any_of(op->getResults(), isNarrow);
 }
 
-/// What is neither f32 nor narrow goes through f32; between these two a convert is what kernels know.
+/// Kernels convert only between f32 and 16-bit types; other converts go through f32.
 static bool isKnownConvert(ConvertOp convert) {
   auto known = [](Value value) { return isNarrow(value) || getElementTypeOrSelf(value.getType()).isF32(); };
   return isNarrow(convert.getOperand()) != isNarrow(convert.getResult()) && known(convert.getOperand()) &&
          known(convert.getResult());
 }
 
-/// The value in f32, at the builder's place; the convert goes in front of what only reorders elements, if `early`.
+/// The value in f32, at the insertion point; with `early` the convert goes before an op that only reorders elements.
 static Value widened(OpBuilder &builder, Value value, bool early) {
   Type f32 = builder.getF32Type();
   Operation *op = value.getDefiningOp();
@@ -47,7 +47,7 @@ static Value widened(OpBuilder &builder, Value value, bool early) {
   return copy->getResult(0);
 }
 
-/// Converts in front of the op and behind it.
+/// Converts the op's operands to f32 and its results back.
 static void widen(Operation *op, bool early) {
   OpBuilder builder(op);
   Type f32 = builder.getF32Type();
@@ -79,7 +79,7 @@ struct WidenArithmeticPass : impl::WidenArithmeticPassBase<WidenArithmeticPass> 
         }
     getOperation().walk([](BlockOp block) {
       for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block.getBody().front())))
-        if (isOpTriviallyDead(&op)) // movements that are made in f32
+        if (isOpTriviallyDead(&op)) // layout ops that are in f32 now
           op.erase();
     });
   }

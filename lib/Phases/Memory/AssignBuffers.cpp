@@ -41,7 +41,7 @@ private:
   BlockOp block;
   SymbolTable &names; ///< of the program
   const SymbolTable &kernels;
-  const llvm::DenseSet<Operation *> &grown; ///< buffers of state with room behind their elements
+  const llvm::DenseSet<Operation *> &grown; ///< buffers of state with room after their elements
   OpBuilder builder;
   unsigned scratches = 0;
 };
@@ -89,7 +89,7 @@ SmallVector<int64_t> getTiedOperands(Operation *op, const SymbolTable &kernels) 
   return tied;
 }
 
-/// The load's buffer, seen under the view's shape, in place of what the view would make.
+/// Replaces a view by a load of the same buffer under the view's shape.
 void Assigner::see(Operation *view, LoadOp load) {
   builder.setInsertionPointAfter(load);
   Value seen = LoadOp::create(builder, view->getLoc(), view->getResult(0).getType(), load.getBuffer());
@@ -105,7 +105,7 @@ void Assigner::assignView(Operation *op) {
   see(op, load);
 }
 
-/// Views of what other blocks have left: loads like others, so that what is overwritten is copied.
+/// Views of values that other blocks stored become loads as well, so that a value is copied before it is overwritten.
 void Assigner::seeLoads() {
   for (Operation &op : llvm::make_early_inc_range(block.getBody().front()))
     if (isView(&op, kernels))
@@ -123,8 +123,8 @@ StoreOp Assigner::findStoreOfView(Value value) {
   return first;
 }
 
-/// The first store of a value; if it has none, of what it is seen as, or of the result of its one user, if that takes
-/// it over in place.
+/// The first store of a value; if it has none, of a reshape of it, or of the result of its only user that is computed
+/// in place.
 StoreOp Assigner::findStore(Value value) {
   StoreOp first;
   for (Operation *user : value.getUsers())
@@ -141,7 +141,7 @@ StoreOp Assigner::findStore(Value value) {
   return taken == tied.end() ? first : findStore(use.getOwner()->getResult(taken - tied.begin()));
 }
 
-/// What a value's buffer has to hold: more than the value, where what takes over its place adds to it.
+/// The buffer type for a value: larger than the value if an op in place appends to it.
 RankedTensorType Assigner::roomFor(Value value) {
   RankedTensorType room = typeOf(value);
   for (OpOperand &use : value.getUses()) {
@@ -156,7 +156,8 @@ RankedTensorType Assigner::roomFor(Value value) {
   return room;
 }
 
-/// Whether an op may fill up a buffer of state, which has room for that: nobody stores to it before the result is used.
+/// Whether an op may append in place to a buffer of state with room: no op stores to the buffer before the result is
+/// used.
 bool Assigner::canFill(Operation *op, BufferOp buffer) {
   if (!grown.contains(buffer) || !isFill(op, kernels) || !fits(typeOf(op->getResult(0)), buffer))
     return false;
@@ -169,7 +170,7 @@ bool Assigner::canFill(Operation *op, BufferOp buffer) {
                       [&](StoreOp store) { return store.getBuffer() != buffer.getSymName() || isBefore(store); });
 }
 
-/// True if the buffer is loaded or stored behind `from`, or a value loaded from it before is used there.
+/// True if the buffer is loaded or stored after `from`, or a value loaded from it before is used there.
 bool Assigner::isTouchedLater(Operation *from, BufferOp buffer, Operation *except) {
   for (Operation &op : *from->getBlock()) {
     if (&op == except)
@@ -183,7 +184,7 @@ bool Assigner::isTouchedLater(Operation *from, BufferOp buffer, Operation *excep
   return false;
 }
 
-/// A loaded value that is used behind a store to its buffer is copied where it is loaded.
+/// Copies a loaded value at its load if it is used after a store to its buffer.
 void Assigner::keepLoads() {
   for (Operation &op : llvm::make_early_inc_range(block.getBody().front())) {
     auto load = dyn_cast<LoadOp>(op);
@@ -195,7 +196,7 @@ void Assigner::keepLoads() {
       if (!store || store.getBuffer() != load.getBuffer() || store.getOperand() == load.getResult() ||
           !load->isBeforeInBlock(store))
         continue;
-      // What writes the buffer may be as early as the value's definition.
+      // The op that writes the buffer may be as early as the value's definition.
       Operation *writer = store.getOperand().getDefiningOp();
       for (Operation *user : load->getUsers())
         clobbered |= writer && writer->isBeforeInBlock(user);
@@ -210,12 +211,12 @@ void Assigner::keepLoads() {
   }
 }
 
-/// Storage of a result that takes over its operand's: the operand's buffer if nobody needs its old bytes,
-/// else a buffer of its own that the operand is copied to first.
+/// Buffer of an in-place result: the operand's buffer if its old bytes are not needed any more, else a new one to which
+/// the operand is copied first.
 BufferOp Assigner::chooseInPlace(Operation *op, unsigned operand, OpResult result) {
   Value old = op->getOperand(operand);
   BufferOp buffer = getBuffer(old, names);
-  if (isa<DoneOp>(op)) // a copy before it would take what the collective has not written yet
+  if (isa<DoneOp>(op)) // a copy before it would read bytes that the collective has not written yet
     return buffer;
   StoreOp store = findStore(result);
   bool scratch =
@@ -301,7 +302,7 @@ namespace {
 struct AssignBuffersPass : impl::AssignBuffersPassBase<AssignBuffersPass> {
   using AssignBuffersPassBase::AssignBuffersPassBase;
 
-  /// Kernels that were views alone are launched no more.
+  /// Erases kernels that are launched no more, as all their launches were views.
   void eraseUnused() {
     llvm::DenseSet<Attribute> used;
     getOperation().walk([&](LaunchOp launch) { used.insert(launch.getKernelAttr().getAttr()); });

@@ -36,16 +36,16 @@ ArenaSize getArenaSize(ProgramOp program) {
 
 namespace {
 
-/// What an op of a block does to a buffer. A write that keeps what was there (in place) goes on with the life; another
-/// one begins a new life.
+/// An access of an op of a block to a buffer. A write that keeps the old bytes (in place) continues the life; any other
+/// write begins a new life.
 struct SlotTouch {
   enum Kind { Read, Send, Write, Keep } kind;
   unsigned buffer;
   int64_t op; ///< number in the block, from 1 on; 0: before the first
 };
 
-/// Plays the entries and notes when each slot is written and read. Entries run a block thousands of times, so what its
-/// ops do is asked once, and slots of all buffers are numbered one behind the other.
+/// Simulates the entries and records when each slot is written and read. Entries run a block thousands of times, so its
+/// accesses are listed once, and the slots of all buffers have consecutive numbers.
 class Lives {
 public:
   explicit Lives(ProgramOp program);
@@ -67,8 +67,8 @@ private:
       touches; ///< of a block by name, and its number of ops
   int64_t position = 0;
   std::vector<std::optional<BufferUse>> open;
-  /// What a queue of its own sends to another stage: nobody waits for its end but who writes it anew, so that it keeps
-  /// its bytes.
+  /// Sent to another stage on a queue of its own: only the next write waits for the send's end, so the slot keeps its
+  /// bytes until then.
   std::vector<bool> sent;
   std::vector<BufferUse> done;
 };
@@ -109,7 +109,7 @@ std::vector<SlotTouch> Lives::findTouches(BlockOp block) {
           found.push_back({SlotTouch::Send, numberOf(buffer), at});
       }
     if (auto store = dyn_cast<StoreOp>(op)) {
-      // The store of a result stands right behind the op that writes it; a store of a load is a copy.
+      // The store of a result follows right after the op that writes it; a store of a load is a copy.
       if (isa_and_nonnull<LoadOp>(store.getOperand().getDefiningOp()))
         found.push_back({SlotTouch::Write, numberOf(names.lookup<BufferOp>(store.getBuffer())), at});
       continue;
@@ -165,7 +165,7 @@ void Lives::runEntry(EntryOp entry) {
   }
   endEntry();
   ++position;
-  // The host writes hyper parameters before the entry, and they are read until its end.
+  // The host writes hyperparameters before the entry, and they are read until its end.
   for (BufferOp buffer : buffers)
     for (uint64_t slot = 0; buffer.getKind() == BufferKind::hyper && slot < buffer.getDepth(); ++slot)
       done.push_back({buffer, static_cast<int64_t>(slot), begin, position - 1});

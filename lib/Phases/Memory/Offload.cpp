@@ -16,10 +16,10 @@ namespace par {
 
 namespace {
 
-/// What one op of a block does with the bytes of one buffer.
+/// Accesses of one op of a block to one buffer.
 struct Touch {
   Operation *op;   ///< reads or writes them
-  Operation *last; ///< `op`, or the last store of what it writes
+  Operation *last; ///< `op`, or the last store of its results
   SmallVector<LoadOp> loads;
   SmallVector<StoreOp> stores;
 };
@@ -66,8 +66,8 @@ private:
 
 } // namespace
 
-/// Variables of the kinds and names that the options say; counters are scalars that kernels read everywhere. Of what
-/// forward keeps for backward, all but small ones.
+/// Variables of the kinds and names in the options. Counters are scalars that kernels read everywhere. Residuals are
+/// moved out unless they are small.
 bool Offloader::movesOut(BufferOp buffer) {
   constexpr int64_t fewElements = 1024;
   if (buffer.getSaved())
@@ -114,8 +114,8 @@ void Offloader::loadForEach(BlockOp block) {
   }
 }
 
-/// In the order of their first touches. A touch far behind the one before begins another stay: by then `far` ops have
-/// touched other homes. What ends a collective never does, for its start has the same bytes.
+/// Stays in the order of their first touches. A touch begins another stay if `far` ops have touched other homes since
+/// the one before. The end of a collective never does, as its start uses the same bytes.
 std::vector<Stay> Offloader::findStays(BlockOp block) {
   std::vector<Stay> stays;
   llvm::DenseMap<Operation *, std::pair<size_t, unsigned>> open; // by home: stay, and number of its last touch
@@ -157,7 +157,7 @@ std::vector<Stay> Offloader::findStays(BlockOp block) {
   return stays;
 }
 
-/// The copy in stands before `before`, but behind the stay of the same home before this one.
+/// The copy in goes before `before`, but after the last stay of the same home.
 void Offloader::bring(Stay &stay, Operation *before) {
   BufferOp device = onDevice(stay.home);
   OpBuilder builder(program.getContext());
@@ -175,7 +175,7 @@ void Offloader::bring(Stay &stay, Operation *before) {
       builder.setInsertionPoint(before);
     copy(stay.home, device);
     for (LoadOp load : stay.touches.front().loads)
-      load->moveBefore(stay.first()); // behind the copy
+      load->moveBefore(stay.first()); // after the copy
   }
   for (Touch &touch : stay.touches) {
     for (LoadOp load : touch.loads)
@@ -191,7 +191,7 @@ void Offloader::bring(Stay &stay, Operation *before) {
   }
 }
 
-/// What one op is the first to use comes together, beside the op before it that is the first to use some.
+/// Copies in that one op is the first to use go together, beside the last op before it that is the first to use some.
 void Offloader::bring(BlockOp block) {
   loadForEach(block);
   Operation *current = nullptr, *before = nullptr;

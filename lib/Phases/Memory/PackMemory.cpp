@@ -15,7 +15,7 @@ static int64_t align(int64_t bytes) { return (bytes + arenaAlignment - 1) / aren
 /// Whether a buffer shares no bytes with others: state, and whatever lies in the host's memory.
 static bool isAlone(BufferOp buffer) { return buffer.getKind() == BufferKind::state || isOnHost(buffer); }
 
-/// What is alone in one space lies one after the other from offset 0.
+/// Unshared buffers of a space are packed from offset 0.
 static int64_t placeAlone(ProgramOp program, bool onHost) {
   int64_t at = 0;
   for (BufferOp buffer : program.getOps<BufferOp>()) {
@@ -43,7 +43,7 @@ static std::vector<Life> merge(std::vector<Life> lives) {
   return merged;
 }
 
-/// All else in one pool behind the state.
+/// All other buffers share one pool after the state.
 static FailureOr<int64_t> placePool(ProgramOp program, int64_t base) {
   llvm::DenseMap<std::pair<Operation *, int64_t>, std::vector<Life>> lives;
   for (const BufferUse &use : computeLives(program))

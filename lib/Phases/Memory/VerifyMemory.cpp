@@ -12,12 +12,12 @@ namespace par {
 
 namespace {
 struct VerifyMemoryPass : impl::VerifyMemoryPassBase<VerifyMemoryPass> {
-  /// What takes over an operand lies where the operand lies: the code writes there.
+  /// A result tied to an operand shares its buffer: the code writes there.
   LogicalResult verifyTied(Operation *op, const SymbolTable &names, const SymbolTable &kernels) {
     for (auto [result, operand] : llvm::zip(op->getResults(), getTiedOperands(op, kernels))) {
       BufferOp to = getBuffer(result, names), from = operand >= 0 ? getBuffer(op->getOperand(operand), names) : to;
       if (to != from)
-        return op->emitError() << "puts result " << result.getResultNumber() << ", which takes over operand " << operand
+        return op->emitError() << "puts result " << result.getResultNumber() << ", which is tied to operand " << operand
                                << ", into " << to.getSymNameAttr() << "; the operand lies in " << from.getSymNameAttr();
     }
     return success();
@@ -32,13 +32,13 @@ struct VerifyMemoryPass : impl::VerifyMemoryPassBase<VerifyMemoryPass> {
     for (Value value : values)
       if (BufferOp buffer = getBuffer(value, names); buffer && isOnHost(buffer)) {
         InFlightDiagnostic error = op->emitError();
-        error << "touches " << buffer.getSymNameAttr() << ", which lies in the host's memory; copies alone may";
+        error << "accesses " << buffer.getSymNameAttr() << ", a buffer in host memory; only copies may access it";
         return error.attachNote(buffer.getLoc()) << "the buffer is here";
       }
     return success();
   }
 
-  /// What `done` waits for was written last by a collective with a queue: Bundle finds that one's event by the buffer.
+  /// A collective with a queue was the last to write the operand of a `done`: Bundle finds its event by the buffer.
   LogicalResult verifyDone(DoneOp done, const SymbolTable &names) {
     for (Value value : done.getValues()) {
       BufferOp buffer = getBuffer(value, names);

@@ -41,7 +41,7 @@ bool isFill(Operation *op, const SymbolTable &kernels) {
 static RankedTensorType grownTo(BufferOp buffer, Value rows) {
   auto dist = buffer.getDist() ? cast<DistType>(*buffer.getDist()) : DistType();
   RankedTensorType held = buffer.getTensorType(), more = getTensorType(rows.getType());
-  // Where the state's rows are spread already, shards begin at multiples of what they hold.
+  // Shards of a state whose rows are sharded already begin at multiples of their size.
   if (buffer.getKind() != BufferKind::state || !dist || held.getRank() == 0 || more.getRank() != held.getRank() ||
       more.getDimSize(0) <= dist.getTensor().getDimSize(0) || held.getDimSize(0) != dist.getTensor().getDimSize(0) ||
       more.getShape().drop_front() != held.getShape().drop_front())
@@ -66,7 +66,7 @@ static std::pair<BufferOp, Value> findRows(LaunchOp launch, const SymbolTable &n
 llvm::DenseSet<Operation *> growBuffersOfState(ModuleOp module, const SymbolTable &kernels) {
   llvm::StringMap<RankedTensorType> wanted; // by variable: all programs hold it alike
   SymbolTable variables(module);
-  auto isWritten = [&](BufferOp buffer) { // nothing writes a constant, no zeros behind its rows either
+  auto isWritten = [&](BufferOp buffer) { // no op writes a constant, not even zeros after its rows
     auto variable = variables.lookup<VariableOp>(*buffer.getOf());
     return !variable || variable.getKind() != VariableKind::constant;
   };

@@ -9,13 +9,13 @@ using namespace mlir;
 namespace par {
 namespace {
 
-/// ns; of equals the choice that is cut into more parts.
+/// ns; on a tie, the choice with more shards.
 struct ChoiceCost {
   int64_t time = 0, parts = 1;
   bool operator<(const ChoiceCost &other) const { return time != other.time ? time < other.time : parts > other.parts; }
 };
 
-/// What one operand or result says of the factors.
+/// The axes of each factor in one operand or result.
 struct Vote {
   SmallVector<Axes> axes;
   SmallVector<bool> holds; ///< factors that it has
@@ -67,8 +67,8 @@ static bool canBeCut(const ShardingRule &rule, unsigned factor) {
   return rule.factors[factor].kind != FactorKind::Whole && rule.factors[factor].kind != FactorKind::Expand;
 }
 
-/// Of a compound dim a minor factor can be cut only where the major ones are cut completely, and none
-/// unevenly: what does not lie so is not cut, in no tensor.
+/// In a compound dim, a minor factor can be sharded only if the major ones are sharded completely, and none unevenly.
+/// Drops other axes from the factor, in all tensors.
 static bool alignCompounds(ArrayRef<DimFactors> dims, const ShardingRule &rule, MeshAttr mesh,
                            MutableArrayRef<Axes> factorAxes) {
   bool changed = false;
@@ -90,7 +90,7 @@ static bool alignCompounds(ArrayRef<DimFactors> dims, const ShardingRule &rule, 
   return changed;
 }
 
-/// The factor that each axis may cut. Claims are counted in tensors, then in bytes.
+/// The factor that each axis may shard. Claims are counted in tensors, then in bytes.
 static llvm::SmallDenseMap<StringAttr, unsigned> findOwners(const ShardingRule &rule, ArrayRef<Vote> votes) {
   using Claim = std::pair<int64_t, int64_t>;
   llvm::MapVector<StringAttr, SmallVector<Claim>> claims;
@@ -110,7 +110,7 @@ static llvm::SmallDenseMap<StringAttr, unsigned> findOwners(const ShardingRule &
   return owners;
 }
 
-/// What a tensor says of each factor that it has.
+/// Reads the axes of each factor off a tensor's sharding.
 Vote FactorChooser::voteOf(Value value, ArrayRef<DimFactors> dims) {
   Vote vote;
   vote.axes.resize(rule.factors.size());
@@ -119,11 +119,11 @@ Vote FactorChooser::voteOf(Value value, ArrayRef<DimFactors> dims) {
   for (const DimFactors &dim : dims)
     for (unsigned factor : dim)
       vote.holds[factor] = true;
-  vote.bytes = getByteSize(getSharding(value).getLocalType(globalType(value), mesh)); // what a rank would move
+  vote.bytes = getByteSize(getSharding(value).getLocalType(globalType(value), mesh)); // bytes that a rank would move
   return vote;
 }
 
-/// What is said of each factor, once; none where it cannot be cut.
+/// The candidate axes of each factor, each once; only "none" for a factor that cannot be sharded.
 SmallVector<SmallVector<Axes>> FactorChooser::listCandidates() {
   SmallVector<Vote> votes;
   for (auto [operand, dims] : llvm::zip(op->getOperands(), rule.operands))
@@ -154,9 +154,9 @@ ShardingAttr FactorChooser::shardingOf(ArrayRef<DimFactors> dims, ArrayRef<Axes>
   return ShardingAttr::get(op->getContext(), entries, sums);
 }
 
-/// The axes over which each operand stays a sum here: if the result is declared one, an operand that is alone
-/// in a linear set as it is, all those of a larger set over the result's axes. Those of a larger set that all
-/// are sums are added before they are reduced. `carried`: over which the result is a sum then.
+/// The axes over which each operand stays unreduced. In a linear set of one operand: those over which the result is
+/// declared unreduced. In a larger set, all operands take the result's axes, and operands that are all unreduced are
+/// added before they are reduced. `carried`: the axes over which the result is unreduced then.
 SmallVector<Axes> FactorChooser::chooseOperandSums(ArrayRef<Axes> factorAxes, Axes &carried) {
   SmallVector<Axes> sums(op->getNumOperands());
   if (op->getNumResults() != 1)
@@ -169,7 +169,7 @@ SmallVector<Axes> FactorChooser::chooseOperandSums(ArrayRef<Axes> factorAxes, Ax
         bool all = set.size() > 1 &&
                    llvm::all_of(set, [&](unsigned other) { return llvm::is_contained(sumsOf(other), axis); });
         bool cuts = llvm::any_of(factorAxes, [&](const Axes &axes) { return llvm::is_contained(axes, axis); });
-        // Of two factors of a product one may be a sum: the first that is.
+        // Only one factor of a multiplication may be unreduced: the first that is.
         bool taken = llvm::is_contained(carried, axis) && !llvm::is_contained(sums[operand], axis);
         if (cuts || taken || !(all || llvm::is_contained(declared, axis)))
           continue;
@@ -182,7 +182,8 @@ SmallVector<Axes> FactorChooser::chooseOperandSums(ArrayRef<Axes> factorAxes, Ax
   return sums;
 }
 
-/// One axis cuts one factor, the first that has it; what that makes of operands and results.
+/// Completes a choice: each axis shards only the first factor that has it, and operands and results follow from the
+/// factors.
 FactorChoice FactorChooser::complete(SmallVector<Axes> factorAxes) {
   llvm::SmallDenseSet<StringAttr> used;
   for (Axes &axes : factorAxes)
@@ -211,7 +212,7 @@ FactorChoice FactorChooser::complete(SmallVector<Axes> factorAxes) {
   return choice;
 }
 
-/// ns of the maxima, minima and logical reductions over cut factors, which are finished at once.
+/// ns of the maxima, minima and logical reductions over sharded factors, which are finished in place.
 int64_t FactorChooser::reductionTime(const FactorChoice &choice) {
   int64_t time = 0;
   for (auto [factor, axes] : llvm::zip(rule.factors, choice.factorAxes)) {

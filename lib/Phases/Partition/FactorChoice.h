@@ -5,8 +5,8 @@
 
 namespace par {
 
-/// How an op computes on shards: the axes that cut its factors, and with them how it takes its operands and
-/// gives its results.
+/// How an op computes on shards: the axes that shard its factors, and the shardings of its operands and results that
+/// follow.
 struct FactorChoice {
   llvm::SmallVector<Axes> factorAxes;
   llvm::SmallVector<ShardingAttr> operands, results;
@@ -15,14 +15,13 @@ struct FactorChoice {
 /// Values that have been brought into another sharding.
 using ReshardedValues = llvm::DenseMap<std::pair<mlir::Value, mlir::Attribute>, mlir::Value>;
 
-/// Of all that operands and results say of the factors, together, the choice that takes the least time: to
-/// bring operands there and results to their declared shardings, and to compute. An axis that they have on
-/// different factors cuts the one on which most have it, of equals that with more bytes a rank; so weights that lie
-/// over the batch's axis are gathered, however large, and what most of a model's values lie over stays where
-/// it is:
+/// The fastest choice for an op: the time to reshard operands and results from and to their declared shardings, and to
+/// compute. An axis on different factors shards the factor that has it in most tensors; on a tie, the one with more
+/// bytes a rank. So weights sharded over the batch's axis are gathered, however large, and the activations stay in
+/// place:
 ///
 ///     x: [b{dp}, k]  w: [k{dp}, n]  ->  [b{dp}, n]     gathers w
-///     a: [{dp}]  b: []  c: []  d: []  ->  [{dp}]       cuts b, c, d, which sends nothing
+///     a: [{dp}]  b: []  c: []  d: []  ->  [{dp}]       shards b, c, d, which sends nothing
 FactorChoice chooseFactors(mlir::Operation *op, const ShardingRule &rule, MeshAttr mesh, ReshardPaths &paths,
                            const ReshardedValues &there);
 

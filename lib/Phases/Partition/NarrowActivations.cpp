@@ -1,19 +1,18 @@
-// What ranks send of activations and their gradients has the format that products are computed in, not the one of who
-// reads it.
+// Sends activations and their gradients between ranks in the format of matmuls, not in the format of their users.
 //
-// A norm or a sum in f32 behind a product makes the product give its f32 sum unrounded (-par-widen-sums). On one device
-// that is free. Between ranks it would send twice the bytes of what the product alone would, for its parts are as good
-// as their operands: each is the sum of narrow products. So where all that a sum over ranks adds up was made of narrow
-// numbers by what is linear, each rank rounds its part, and what arrives is widened:
+// A norm or a sum in f32 after a matmul makes the matmul give its f32 sum unrounded (-par-widen-sums). On one device
+// that is free. Between ranks it would send twice the bytes of a rounded result, though each rank's part is only as
+// precise as the narrow operands. So if all terms of a sum over ranks come from narrow numbers by linear ops, each rank
+// rounds its part, and the received sum is widened:
 //
 //     %a = dot %x, %v : bf16, bf16 -> f32
 //     %b = dot %y, %w : bf16, bf16 -> f32           %s = add %a, %b : f32
 //     %s = add %a, %b : f32                   ->    %n = convert %s : f32 to bf16
 //     %r = all_reduce sum %s : f32                  %r = convert (all_reduce sum %n) : bf16 to f32
 //
-// What is only moved, and narrow behind, is rounded before it is sent. Gradients of parameters are not looked at: their
-// formats are the plan's (-par-narrow-gradients). Neither are sums of what was computed in f32: statistics, losses,
-// weighed experts.
+// A value that is only moved and that all users round is rounded before it is sent. Gradients of parameters are not
+// changed: the plan sets their formats (-par-narrow-gradients). So are sums of values computed in f32: statistics,
+// losses, weighted experts.
 #include "par/Phases/Partition/Passes.h"
 
 #include "par/Dialect/Interfaces/Bilinear.h"
@@ -34,7 +33,7 @@ static SmallVector<Value> floatOperands(Operation *op) {
   return llvm::to_vector(llvm::make_filter_range(op->getOperands(), [](Value value) { return bool(floatOf(value)); }));
 }
 
-/// Linear in all its float operands together: what adds, moves or chooses.
+/// Linear in all its float operands together: ops that add, move or select.
 static bool isLinear(Operation *op) {
   auto rule = dyn_cast<ShardingRuleOpInterface>(op);
   size_t floats = floatOperands(op).size();
@@ -68,12 +67,12 @@ static FloatType formatOfReaders(Value value) {
 
 namespace {
 
-/// What a value is made of, by what is linear.
+/// The formats of the numbers that a value is computed from by linear ops.
 class Origin {
 public:
-  /// `readers`: what is only moved counts as being of this format.
+  /// `readers`: a value that is only moved counts as being of this format.
   explicit Origin(FloatType readers) : format(readers), readers(readers) {}
-  /// The one narrow format of all numbers that the value adds up, or null.
+  /// The one narrow format of all terms of the value, or null.
   FloatType of(Value value) { return trace(value) ? format : FloatType(); }
 
 private:
@@ -88,7 +87,7 @@ private:
   FloatType format, readers;
 };
 
-/// Rounds what is sent between ranks in one module's forward and backward fragments.
+/// Rounds values sent between ranks in one module's forward and backward fragments.
 class Narrower {
 public:
   explicit Narrower(ModuleOp module) : module(module), symbols(module) {}
@@ -121,7 +120,7 @@ bool Origin::trace(Value value) {
   return readers && op->getNumResults() == 1 && movesElements(op);
 }
 
-/// What a parameter's gradient is added up of, back to what is not linear.
+/// Marks the collectives that a parameter's gradient passes, back to the first op that is not linear.
 void Narrower::mark(Value value) {
   Operation *op = value.getDefiningOp();
   if (!op)
@@ -132,7 +131,7 @@ void Narrower::mark(Value value) {
       mark(operand);
 }
 
-/// A loop accumulates gradients, and says which of its results these are.
+/// Marks the gradients, which are the labelled results of loops.
 void Narrower::markGradients(StepOp step) {
   step.walk([&](LoopOp loop) {
     for (auto [number, label] : llvm::enumerate(loop.getLabels().value_or(ArrayAttr()))) {
@@ -146,8 +145,8 @@ void Narrower::markGradients(StepOp step) {
   });
 }
 
-/// The value in that format: as the product gives it which nobody else reads, as it was before it was widened, or
-/// rounded.
+/// The value in that format: a matmul without other users gives it directly, a widening convert is dropped, any other
+/// value is rounded.
 static Value narrowed(OpBuilder &builder, Value value, FloatType format) {
   Operation *op = value.getDefiningOp();
   if (auto convert = dyn_cast_or_null<ConvertOp>(op); convert && floatOf(convert.getOperand()) == format)

@@ -1,14 +1,14 @@
-// Gradients in another format than f32 where they are summed: over microbatches (what a loop accumulates) and over
-// ranks (what a collective combines). After Partition both are explicit, so that no pass before it knows of formats:
+// Sums gradients in another format than f32: over microbatches (a loop's accumulators) and over ranks (collectives).
+// Both are explicit after Partition, so that no earlier pass knows of formats:
 //
-//     in a fragment whose result a loop accumulates          behind the loop
+//     in a fragment whose result a loop accumulates          after the loop
 //       %s = par.reduce_scatter sum %d : f32                   par.run @reduce(%g), whose result the update takes
 //
-// A format for sums over ranks stands around the collectives on the way to the gradient; one for sums over microbatches
-// is that of the loop's result. What a collective gave behind a loop stays as narrow as it came until the update reads
-// it: its widening is part of the update's kernel, and no rank waits for the collective before that.
+// A format for sums over ranks is converted to and from around the collectives of a gradient; one for sums over
+// microbatches is the format of the loop's result. The result of a collective after a loop stays narrow until the
+// update reads it: the update's kernel widens it, and no rank waits for the collective before that.
 //
-// It does not look at other sums: activations over tensor axes, the loss, norms.
+// It does not change other sums: activations over tensor axes, the loss, norms.
 #include "par/Phases/Partition/Passes.h"
 
 #include "par/Dialect/Par.h"
@@ -44,7 +44,7 @@ private:
 
   StepOp step;
   SymbolTable symbols;
-  FloatType accumulated, reduced; ///< null: f32, as it is
+  FloatType accumulated, reduced; ///< null: f32, unchanged
   llvm::StringMap<RunOp> runs;    ///< by fragment
 };
 
@@ -56,7 +56,7 @@ static Type withElement(Type type, Type element) {
   return cast<RankedTensorType>(type).clone(element);
 }
 
-/// The value in that format; of what was widened from it, what was there before, which loses nothing.
+/// The value in that format; for a value widened from it, the operand of the convert, which is exact.
 static Value convertTo(OpBuilder &builder, Value value, Type format) {
   if (auto convert = value.getDefiningOp<ConvertOp>())
     if (cast<RankedTensorType>(convert.getOperand().getType()).getElementType() == format)
@@ -78,7 +78,7 @@ LogicalResult Gradients::checkOwn(RunOp run) {
                            << ", as another place does, and its gradients change their type";
 }
 
-/// The fragment rounds what it returns.
+/// Rounds the result inside the fragment.
 void Gradients::giveAs(OpResult result, FloatType format) {
   FragmentOp fragment = fragmentOf(cast<RunOp>(result.getOwner()));
   OpOperand &returned = fragment.getTerminator()->getOpOperand(result.getResultNumber());
@@ -88,7 +88,7 @@ void Gradients::giveAs(OpResult result, FloatType format) {
   result.setType(withElement(result.getType(), format));
 }
 
-/// The fragment widens what it is given.
+/// Widens the operand inside the fragment.
 void Gradients::takeAs(OpOperand &operand) {
   FragmentOp fragment = fragmentOf(cast<RunOp>(operand.getOwner()));
   BlockArgument argument = fragment.getBlock().getArgument(operand.getOperandNumber());
@@ -123,7 +123,8 @@ static void sumIn(Operation *op, FloatType format) {
   result.replaceAllUsesExcept(again, again.getDefiningOp());
 }
 
-/// The sums over ranks that a value is made of, by what moves elements or adds such values, each used for nothing else.
+/// The sums over ranks that a value consists of, through ops that move elements or add such values, each without other
+/// users.
 static void collectSums(Value value, SmallVectorImpl<Operation *> &sums) {
   Operation *op = value.getDefiningOp();
   if (!op || !value.hasOneUse() || op->getNumResults() != 1)
@@ -139,7 +140,7 @@ static void collectSums(Value value, SmallVectorImpl<Operation *> &sums) {
         collectSums(operand, sums);
 }
 
-/// Whether a run's result is made of sums over ranks; these are then in their format.
+/// Whether a run's result consists of sums over ranks; these are then in their format.
 bool Gradients::reduceIn(RunOp run, unsigned result) {
   SmallVector<Operation *> sums;
   collectSums(fragmentOf(run).getTerminator()->getOperand(result), sums);
@@ -149,7 +150,7 @@ bool Gradients::reduceIn(RunOp run, unsigned result) {
   return !sums.empty();
 }
 
-/// A gradient behind its loop goes through changes of layout, and over to other stages, into updates.
+/// After its loop a gradient goes through layout ops, and to other stages, into updates.
 LogicalResult Gradients::follow(Value value, bool narrowed) {
   for (OpOperand &use : llvm::make_early_inc_range(value.getUses())) {
     if (auto transfer = dyn_cast<TransferOp>(use.getOwner())) {
@@ -186,7 +187,7 @@ LogicalResult Gradients::followReduction(OpOperand &operand, bool narrowed) {
   return follow(run.getResult(0), narrowed);
 }
 
-/// One result of a loop: what is summed over ranks in its body, what it accumulates, and what becomes of it.
+/// Narrows one result of a loop: the sums over ranks in its body, its accumulator, and its users.
 LogicalResult Gradients::narrow(LoopOp loop, unsigned number) {
   OpOperand &yielded = loop.getBody().front().getTerminator()->getOpOperand(number);
   auto made = dyn_cast<OpResult>(yielded.get());

@@ -1,5 +1,5 @@
 // Rebuilds fragments on shards: each op gets its factors' axes (FactorChoice.h), operands are resharded to them,
-// padding is masked where it would count, and reductions over sharded factors become collectives.
+// padding is masked if it would count, and reductions over sharded factors become collectives.
 #include "FactorChoice.h"
 #include "par/Phases/Partition/Passes.h"
 
@@ -50,7 +50,7 @@ Value Partitioner::operandAs(OpOperand &operand, ShardingAttr wanted) {
   return value;
 }
 
-/// Neutral element of what reduces a factor.
+/// Neutral element of a factor's reduction.
 static double neutralOf(FactorKind kind) {
   double infinite = std::numeric_limits<double>::infinity();
   if (kind == FactorKind::Max)
@@ -68,8 +68,8 @@ static bool addresses(RankedTensorType type, const ShardingRule &rule) {
          });
 }
 
-/// The value with `neutral` where dim is padding. Of a square, what is squared is masked: a sum of squares stays one,
-/// which a builtin adds in double precision.
+/// The value with `neutral` in the padding of `dim`. In x * x it masks x, so that a sum of squares stays recognisable;
+/// a builtin adds it in double precision.
 static Value mask(OpBuilder &builder, Location loc, Value value, int64_t dim, int64_t size, const Axes &axes,
                   double neutral) {
   auto square = value.getDefiningOp<MultiplyOp>();
@@ -79,13 +79,12 @@ static Value mask(OpBuilder &builder, Location loc, Value value, int64_t dim, in
   return MultiplyOp::create(builder, loc, value.getType(), masked, masked);
 }
 
-/// Padding along a factor that the op reduces must not count; what stands there must not address anything
-/// beyond a shard.
+/// Masks padding along a factor that the op reduces, and indices in padding, which must not point beyond a shard.
 Value Partitioner::maskPadding(Operation *op, Value value, RankedTensorType global, ArrayRef<DimFactors> dims,
                                const ShardingRule &rule, ArrayRef<Axes> factorAxes) {
   for (auto [dim, factors] : llvm::enumerate(dims)) {
     if (factors.size() != 1)
-      continue; // compound dims are cut evenly
+      continue; // compound dims are sharded evenly
     const Factor &factor = rule.factors[factors.front()];
     const Axes &axes = factorAxes[factors.front()];
     bool matters =
@@ -96,8 +95,7 @@ Value Partitioner::maskPadding(Operation *op, Value value, RankedTensorType glob
   return value;
 }
 
-/// Maxima, minima and logical reductions over a cut factor are finished at once; sums are left to the
-/// reshard.
+/// Finishes maxima, minima and logical reductions over a sharded factor in place; sums are left to the reshard.
 Value Partitioner::finishReduction(Operation *op, Value value, const ShardingRule &rule, ArrayRef<Axes> factorAxes) {
   for (auto [factor, axes] : llvm::zip(rule.factors, factorAxes)) {
     std::optional<ReduceKind> kind;
@@ -197,7 +195,7 @@ static void outlineReshard(ReshardOp reshard, unsigned index, ReshardPaths &path
 }
 
 namespace {
-/// Paths by the ranks of a stage, where it matters which are on one host.
+/// Reshard paths by the ranks of a stage, if their hosts matter.
 class StagePaths {
 public:
   explicit StagePaths(const Hardware &hardware) : hardware(hardware) {}

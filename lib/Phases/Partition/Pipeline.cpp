@@ -26,7 +26,7 @@ struct PartitionSettings : PassPipelineOptions<PartitionSettings> {
                                  llvm::cl::init("f32")};
   Option<std::string> reduce{*this, "reduce", llvm::cl::desc("f32 or bf16: gradients summed over ranks"),
                              llvm::cl::init("f32")};
-  Option<bool> mixed{*this, "mixed", llvm::cl::desc("products are computed in a narrower format than f32"),
+  Option<bool> mixed{*this, "mixed", llvm::cl::desc("matmuls are computed in a narrower format than f32"),
                      llvm::cl::init(false)};
 };
 } // namespace

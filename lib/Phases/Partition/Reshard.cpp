@@ -1,8 +1,8 @@
-// A path between shardings as ops. A collective that cuts one dim or joins one, over axes in the mesh's
-// order, is the op with that dim. Any other works on blocks: the axes of its group become dims of the blocks'
-// numbers in front, are one dim there for the collective, and go from there to where they belong:
+// Builds a path between shardings as ops. A collective that splits or joins one dim, over axes in the mesh's order, is
+// the op with that dim. Any other works on blocks: the axes of its group become leading dims of block numbers, are
+// merged into one dim for the collective, and move back to their places:
 //
-//     [R * s, n] cut over "b", "a" (mesh: "a", "b")  ->  [b, a, s, n]  ->  [a, b, s, n]  ->  [a * b, s, n]
+//     [R * s, n] sharded over "b", "a" (mesh: "a", "b")  ->  [b, a, s, n]  ->  [a, b, s, n]  ->  [a * b, s, n]
 #include "par/Phases/Partition/Reshard.h"
 #include "par/Base/TypeSize.h"
 
@@ -61,7 +61,7 @@ const ReshardPath &ReshardPaths::find(RankedTensorType global, ShardingAttr from
   for (StringAttr axis : from.getUnreduced())
     if (!llvm::is_contained(to.getUnreduced(), axis))
       llvm::append_range(problem.sums, numbersOf({axis}, mesh));
-  // There always is one: gather, reduce, and cut what then is whole.
+  // There always is a path: gather, reduce, and slice.
   return at->second = llvm::cantFail(problem.solve());
 }
 
@@ -78,7 +78,7 @@ int64_t ReshardPaths::reduceTime(int64_t bytes, MeshAttr mesh, ArrayRef<StringAt
 
 namespace {
 
-/// Axes by which some dims are cut further: what a move appends to them or takes off.
+/// Axes that a move appends to dims or removes from them.
 struct BlockAxes {
   BlockAxes(const ReshardState &fewer, const ReshardState &more) {
     for (auto [dim, lists] : llvm::enumerate(llvm::zip(fewer.axes, more.axes)))
@@ -105,7 +105,7 @@ public:
   Resharder(OpBuilder &builder, Location loc, Value local, MeshAttr mesh)
       : builder(builder), loc(loc), value(local), mesh(mesh) {}
 
-  /// One move; the axes it is over are those of its group.
+  /// One move over the axes of its group.
   void move(const ReshardMove &move, const ReshardState &before);
   void keepOnFirst(StringAttr axis);
   Value get() const { return value; }
@@ -185,8 +185,8 @@ static AxisList sortedAxes(const BlockAxes &blocks) {
   return all;
 }
 
-/// Dims of the blocks' numbers stand before the dims that they are of: [a, b, s, n] for rows over "a", "b".
-/// `shape` is that of one block; `places` says where each axis then stands.
+/// Dims of the block numbers come before their dims: [a, b, s, n] for rows over "a", "b". `shape` is that of one block;
+/// `places` gets the position of each axis.
 static SmallVector<int64_t> splitShape(const BlockAxes &blocks, ArrayRef<int64_t> shape, ArrayRef<int64_t> sizes,
                                        DenseMap<unsigned, int64_t> &places, SmallVector<int64_t> &dims) {
   SmallVector<int64_t> split;
@@ -229,7 +229,7 @@ void Resharder::blocksFromFront(const BlockAxes &joined) {
   for (unsigned axis : group)
     apart.push_back(mesh.getSizes()[axis]);
   apart.append(shape);
-  // Where each dim of `split` comes from: an axis of the group, or a dim of the block.
+  // Each dim of `split` is an axis of the group or a dim of the block.
   for (int64_t place = 0, end = split.size(), dim = 0; place < end; ++place) {
     auto axis = llvm::find_if(group, [&](unsigned axis) { return places[axis] == place; });
     order.push_back(axis != group.end() ? axis - group.begin() : int64_t(group.size()) + dim++);
@@ -241,7 +241,7 @@ void Resharder::blocksFromFront(const BlockAxes &joined) {
   value = buildReshape(builder, loc, value, shape);
 }
 
-/// Cuts this rank's shard out.
+/// Slices this rank's shard.
 void Resharder::slice(const BlockAxes &cut, const ReshardState &after) {
   for (auto [dim, axes] : llvm::enumerate(cut.ofDim)) {
     if (axes.empty())
@@ -321,8 +321,7 @@ void Resharder::move(const ReshardMove &move, const ReshardState &before) {
       cutTo(dim, move.after.shard[dim]);
 }
 
-/// What becomes a sum over an axis that it was none over counts on the axis' first ranks; elsewhere it is
-/// zero.
+/// Makes a replicated value unreduced over an axis: the axis' first ranks keep it, the others have zeros.
 void Resharder::keepOnFirst(StringAttr axis) {
   RankedTensorType type = typeOf(value);
   Value at = buildBroadcast(builder, loc, buildShardStart(builder, loc, {axis}, 1), {}, type.getShape());

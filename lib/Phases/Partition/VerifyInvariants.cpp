@@ -1,5 +1,5 @@
-// Gate: a value that no microbatch changes is gathered where and as often as the plan says. It follows each value
-// through the step with the ranks and microbatches that its elements come from.
+// Gate: a value that is the same in all microbatches is gathered where and as often as the plan says. Follows each
+// value through the step with the ranks and microbatches that its elements come from.
 #include "par/Dialect/Interfaces/Cost.h"
 #include "par/Phases/Partition/Passes.h"
 
@@ -12,11 +12,11 @@ namespace par {
 
 namespace {
 
-/// What a value is made of. Ranks agree on it, and so do all microbatches where no data flows in.
+/// The origin of a value. Ranks agree on it; microbatches agree on a value that no data flows into.
 struct Made {
-  bool ofData = false;         ///< of inputs, of the microbatch's number, or of what a loop has summed
+  bool ofData = false;         ///< of inputs, of the microbatch's index, or of a loop's sum
   bool ofVariables = false;    ///< of at least one
-  bool ofOne = false;          ///< one variable's elements, each as it is or converted by itself
+  bool ofOne = false;          ///< one variable's elements, unchanged or converted one by one
   Operation *gather = nullptr; ///< that joined these elements over ranks
 };
 
@@ -45,11 +45,11 @@ private:
 
 } // namespace
 
-/// Brings elements together that lie on several ranks, unchanged. A sum over ranks is no such: what is added up is
-/// computed, and belongs where that is.
+/// Gathers unchanged elements from several ranks. A sum over ranks is different: it computes, and belongs where its
+/// terms are computed.
 static bool gathers(Operation *op) { return isa<AllGatherOp, AllToAllOp>(op); }
 
-/// Each element of the result is one of the operand, as it is or converted.
+/// Each element of the result is one of the operand's, unchanged or converted.
 static bool keepsElements(Operation *op) {
   return op->getNumOperands() == 1 && (op->hasTrait<OpTrait::Elementwise>() || gathers(op) || getCost(op).flops == 0);
 }
@@ -76,13 +76,13 @@ bool InvariantGathers::isOverSpreadAxes(Operation *op) {
                       [&](StringAttr axis) { return llvm::is_contained(axes, axis.getValue()); });
 }
 
-/// A gather of what no microbatch changes, where all such were to stand before the loop.
+/// An error for a gather in the loop of a value that all microbatches share, if the plan gathers those before the loop.
 LogicalResult InvariantGathers::verifyInLoop(Operation *op, const Made &made) {
   if (!once || !gathers(op) || made.ofData || !made.ofVariables || !isOverSpreadAxes(op))
     return success();
   InFlightDiagnostic error = op->emitError()
-                             << "gathers in each microbatch what is made of variables alone, which the plan "
-                                "gathers once a step (zero.gather: step)";
+                             << "gathers values of variables in each microbatch, which the plan gathers once a "
+                                "step (zero.gather: step)";
   error.attachNote(step.getLoc()) << "in the loop of @" << step.getSymName();
   return error;
 }
@@ -103,8 +103,8 @@ LogicalResult InvariantGathers::followRun(RunOp run, bool inLoop) {
   return success();
 }
 
-/// What the loop takes from before it, and what one of its fragments takes from another: a forward's backward, of each
-/// microbatch in flight.
+/// An error for a gathered variable that the loop takes from before it, or that one of its fragments takes from another
+/// (a backward from its forward, for each microbatch in flight).
 LogicalResult InvariantGathers::verifyUse(Operation *op, Value operand) {
   Operation *gather = known.lookup(operand).gather;
   if (!gather)
@@ -112,13 +112,14 @@ LogicalResult InvariantGathers::verifyUse(Operation *op, Value operand) {
   bool handedOn = operand.getParentBlock() == op->getBlock();
   InFlightDiagnostic error = gather->emitError();
   if (handedOn)
-    error << "gathers a variable that a later fragment takes, where the plan gathers it for each use (zero.gather: "
+    error << "gathers a variable that a later fragment takes, though the plan gathers it for each use (zero.gather: "
              "use), and "
              "keeps it whole until then";
   else
-    error << "gathers a variable before the loop, where the plan gathers it for each use (zero.gather: use), and keeps "
-             "it whole "
-             "for all microbatches";
+    error
+        << "gathers a variable before the loop, though the plan gathers it for each use (zero.gather: use), and keeps "
+           "it whole "
+           "for all microbatches";
   error.attachNote(op->getLoc()) << "used here, in the loop of @" << step.getSymName();
   return error;
 }
@@ -168,8 +169,8 @@ namespace {
 struct VerifyInvariantsPass : impl::VerifyInvariantsPassBase<VerifyInvariantsPass> {
   using VerifyInvariantsPassBase::VerifyInvariantsPassBase;
 
-  /// Whether the plan itself lays a variable over the axis. From there it comes to others, which cannot be told from
-  /// what is spread.
+  /// Whether the plan itself shards a variable over the axis. Propagation carries it to others, which then cannot be
+  /// told from values sharded over further axes.
   bool isLaidByPlan(StringRef axis) {
     return llvm::any_of(getOperation().getOps<VariableOp>(), [&](VariableOp variable) {
       return variable.getSharding() && variable.getSharding()->uses(StringAttr::get(&getContext(), axis));

@@ -16,7 +16,7 @@ static LogicalResult verifyFragment(FragmentOp fragment) {
     if (shardings && !shardings.empty())
       return op.emitError() << "still carries a sharding after Partition";
     if (isa<ConstrainOp>(op))
-      return op.emitError() << "may not stand in a local fragment";
+      return op.emitError() << "is not allowed in a local fragment";
   }
   return success();
 }
@@ -28,7 +28,7 @@ struct VerifyPartitionPass : impl::VerifyPartitionPassBase<VerifyPartitionPass> 
       if (failed(verifyFragment(fragment)))
         return signalPassFailure();
     WalkResult result = getOperation().walk([](ReshardOp reshard) -> WalkResult {
-      return reshard.emitError() << "may not stand in a step after Partition";
+      return reshard.emitError() << "is not allowed in a step after Partition";
     });
     if (result.wasInterrupted())
       signalPassFailure();

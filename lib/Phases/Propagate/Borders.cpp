@@ -1,24 +1,24 @@
-// A parameter is stored, accumulated and updated in layouts that may differ. Borders are the reshards between these;
-// they stand before anything is propagated, so that the layouts on both sides are kept apart, and go where both sides
-// turn out to lie alike.
+// Borders: reshards between the layouts in which a parameter is stored, used, accumulated and updated. They are
+// inserted before propagation, so that the layouts on both sides stay separate, and erased if both sides end up with
+// the same one.
 //
-//     %w = par.read @w;  %c = par.reshard %w              used, where that is once a step; behind what rounds it, if so
+//     %w = par.read @w;  %c = par.reshard %w              used, if gathered once a step; after the rounding, if any
 //     %g = par.loop ...                                   accumulated
 //     %r = par.reshard %g;  %u = par.reshard %w           updated
 //     %n = par.run @update(%u, %r, %m)
 //     %v = par.reshard %n;  par.write %v to @w            stored
 //
-// What a parameter lies like by then, by the plan or by propagation, is where all its layouts begin; what the plan says
-// of its gradient or its states goes before that, dim by dim (LayoutRules.cpp). Each is spread over its own further
-// axes on one dim. Weights come to lie over the batch's axes so without a change to how anything is computed:
-// activations have these axes already, so what meets them is gathered at its use.
+// All layouts of a parameter start from its sharding by the plan or by propagation; the plan's rules for its gradient
+// or its states override that, dim by dim (LayoutRules.cpp). Each layout is then sharded over further axes on one dim.
+// So weights are sharded over the batch's axes without a change to how anything is computed: activations have these
+// axes already, and the weights are gathered at their use.
 #include "Propagation.h"
 
 using namespace mlir;
 
 namespace par {
 
-/// The parameter itself or the one that this is a copy of; null for what is none.
+/// The parameter itself, or the one that this is a copy of; null for other variables.
 VariableOp Propagation::ownerOf(StringRef name) {
   auto variable = symbols.lookup<VariableOp>(name);
   if (variable && variable.getKind() == VariableKind::copy)
@@ -28,7 +28,7 @@ VariableOp Propagation::ownerOf(StringRef name) {
   return weight ? variable : VariableOp();
 }
 
-/// Puts a reshard of unknown sharding in front of a use; uses of one value share it.
+/// Inserts a reshard of unknown sharding before a use; uses of one value share it.
 void Propagation::addBorder(Border::Kind kind, VariableOp parameter, OpOperand &use, ReadOp read) {
   SmallVector<Border> &known = borders[parameter.getSymName()];
   auto same = llvm::find_if(
@@ -47,7 +47,7 @@ void Propagation::addBorder(Border::Kind kind, VariableOp parameter, OpOperand &
   use.set(same->reshard);
 }
 
-/// What a parameter is used as: behind its borders, or as it was read.
+/// The values of a parameter that ops use: the results of its borders, or the read itself.
 SmallVector<Value> Propagation::usesOf(ReadOp read) {
   SmallVector<Value> uses;
   if (VariableOp parameter = ownerOf(read.getVariable()))
@@ -59,7 +59,7 @@ SmallVector<Value> Propagation::usesOf(ReadOp read) {
   return uses;
 }
 
-/// The results of a run that are, element by element, made of this operand alone; none if anything else is made of it.
+/// The results of a run that depend on this operand only elementwise; none if any op combines it with another value.
 static SmallVector<Value> madeElementwise(RunOp run, FragmentOp fragment, unsigned operand) {
   llvm::SmallSetVector<Value, 4> made;
   made.insert(fragment.getArguments()[operand]);
@@ -77,8 +77,8 @@ static SmallVector<Value> madeElementwise(RunOp run, FragmentOp fragment, unsign
   return results;
 }
 
-/// Between what is read and what the loops use, once a step: of what is rounded before them as late as may be, so that
-/// fewer bytes cross.
+/// Inserts a border between a read and the loops that use it, once a step. A value that is rounded before the loops
+/// crosses as late as possible, so that fewer bytes move.
 void Propagation::addUseBorder(VariableOp parameter, ReadOp read, OpOperand &use) {
   auto run = dyn_cast<RunOp>(use.getOwner());
   SmallVector<Value> made;
@@ -91,7 +91,7 @@ void Propagation::addUseBorder(VariableOp parameter, ReadOp read, OpOperand &use
       addBorder(Border::ReadToUse, parameter, *later, read);
 }
 
-/// Only where layouts are asked for that differ: elsewhere axes are carried on through all that a parameter meets.
+/// Only if different layouts are requested: otherwise propagation gives all of a parameter's values one sharding.
 void Propagation::placeBorders() {
   bool once = options.gatherOnce && !options.parameterAxes.empty();
   bool spreadApart = options.parameterAxes != options.stateAxes || options.gradientAxes != options.stateAxes;
@@ -127,9 +127,8 @@ void Propagation::placeBorders() {
   }
 }
 
-/// The dim that is to lie over further axes: one that they cut with little padding, then one whose shards lie one
-/// behind another in memory, so that gathering it moves nothing on a rank; then one that is whole so far; then the
-/// longest.
+/// The dim to shard over further axes: one with little padding, then one whose shards are contiguous in memory, so that
+/// a gather needs no copy on the rank, then one without axes so far, then the longest.
 static std::optional<unsigned> chooseDim(RankedTensorType type, const Layout &layout, ArrayRef<StringAttr> axes,
                                          MeshAttr mesh) {
   using Merit = std::tuple<bool, bool, bool, int64_t>;
@@ -171,10 +170,10 @@ void Propagation::extendAll(Value value, ArrayRef<Axes> dims) {
     extend(value, dim, axes);
 }
 
-/// The dims of a layout that is spread over what of the axes the rule leaves, if there is one.
+/// The dims of a layout after the rule, if there is one, sharded over the remaining axes.
 static SmallVector<Axes> layAndSpread(VariableOp parameter, Layout layout, ShardingAttr rule, Axes axes, MeshAttr mesh,
                                       bool large) {
-  // What closes the parameter's own dims says nothing of these.
+  // A closed dim of the parameter may be sharded further here.
   layout.fixed.assign(layout.fixed.size(), false);
   if (rule) {
     layout.dims = layRule(layout.dims, rule);
@@ -213,13 +212,13 @@ void Propagation::spreadParameter(VariableOp parameter, Value stored) {
   }
 }
 
-/// Behind all propagation: how a gradient is accumulated says nothing of how it and what else is computed.
+/// Runs after all propagation: an accumulated gradient's layout does not affect how values are computed.
 void Propagation::placeGradients() {
   for (auto &[value, dims] : gradients)
     layoutOf(value).dims = dims;
 }
 
-/// The last of all that says how something lies.
+/// The last step that decides shardings.
 void Propagation::spreadParameters() {
   bool any =
       !options.parameterAxes.empty() || !options.gradientAxes.empty() || !options.stateAxes.empty() || !borders.empty();

@@ -1,18 +1,18 @@
-// A sum over ranks is reduced where it has become small.
+// Reduces a sum over ranks where its value has become small.
 //
-// What a product of rows makes is a sum of parts, one a rank, and is reduced where it stands unless it goes to an
-// accumulator. Ops that are linear in it may stand between it and a smaller value, or one that is cut over the same
-// ranks: experts' results, one for each token and expert, are weighed and added up for each token. Where all that reads
-// such a sum is linear in it up to values that take at most three quarters of what reducing it would, the sum is
-// carried there, also from forward into backward, which reads it for the weights' gradient:
+// A row-parallel matmul gives a partial sum on each rank, which is reduced in place unless it goes to an accumulator.
+// Ops that are linear in it may lead to a smaller value, or to one that is sharded over the same ranks: experts'
+// results, one for each token and expert, are weighted and added up for each token. If all users of such a sum are
+// linear in it up to values whose reductions move at most three quarters of the bytes, the partial sum is carried
+// there, also from forward into backward, which reads it for the weights' gradient:
 //
 //     %p = dot %a, %w    [tokens * k, h]  unreduced        %p = dot %a, %w    unreduced
 //     %e = all_reduce %p                                   %m = multiply %p, %g
 //     %m = multiply %e, %g                            ->   %s = reduce %m     [tokens, h]  unreduced
 //     %s = reduce %m     [tokens, h]                       %r = reduce_scatter %s
 //
-// Where a value ends being a sum, its one user brings it into the layout that it wants. Numbers of ranks and links are
-// not looked at.
+// The one user of the last partial sum reduces it into its own layout. The choice does not depend on the number of
+// ranks or on links.
 #include "Propagation.h"
 
 #include "par/Dialect/Interfaces/Cost.h"
@@ -21,7 +21,7 @@ using namespace mlir;
 
 namespace par {
 
-constexpr int64_t fewElements = 1024; ///< a reduction of these takes its latency, wherever it stands
+constexpr int64_t fewElements = 1024; ///< smaller reductions take only their latency, in any place
 
 static bool isCutBy(ArrayRef<Axes> dims, const Axes &axes) {
   return llvm::any_of(dims, [&](const Axes &dim) {
@@ -29,11 +29,11 @@ static bool isCutBy(ArrayRef<Axes> dims, const Axes &axes) {
   });
 }
 
-/// An all-reduce moves what it reduces twice, a reduce-scatter once.
+/// An all-reduce moves its bytes twice, a reduce-scatter once.
 static int64_t reductionBytes(Value value, bool cut) { return cut ? getByteSize(value) : 2 * getByteSize(value); }
 
-/// The arguments by which other fragments read what a fragment returns; nothing if anything else reads it, or a
-/// fragment that runs several times, which may be handed what is no sum.
+/// The arguments by which other fragments read a fragment's result. Nothing if it has other users, or if a reading
+/// fragment runs several times and might be passed a value that is no partial sum.
 std::optional<SmallVector<Value>> Propagation::readersOf(FragmentOp fragment, unsigned result) {
   SmallVector<Value> readers;
   auto runsOf = [&](FragmentOp of) { return llvm::count_if(runs, [&](auto &run) { return run.second == of; }); };
@@ -50,7 +50,7 @@ std::optional<SmallVector<Value>> Propagation::readersOf(FragmentOp fragment, un
   return readers;
 }
 
-/// Whether one use of a carried sum can bear it.
+/// Whether one use of a carried sum accepts it.
 bool Propagation::carryUse(OpOperand &use, CarriedSum &carried) {
   Operation *user = use.getOwner();
   if (isa<ReturnOp>(user)) {
@@ -66,8 +66,8 @@ bool Propagation::carryUse(OpOperand &use, CarriedSum &carried) {
   return carry(user->getResult(0), carried);
 }
 
-/// Adds a value to those that are carried: up to smaller ones, if all its uses can bear it, else to its one user, which
-/// reduces it. What lies cut over the axes is as far as a sum goes.
+/// Adds a value to the carried ones: up to smaller values, if all its uses allow that, else to its one user, which
+/// reduces it. A value already sharded over the sum's axes ends the chain.
 bool Propagation::carry(Value value, CarriedSum &carried) {
   bool cut = isCutBy(dimsOf(value), carried.axes);
   bool ends = value.hasOneUse() && !isa<ReturnOp>(*value.getUsers().begin());
@@ -85,7 +85,7 @@ bool Propagation::carry(Value value, CarriedSum &carried) {
   return ends;
 }
 
-/// The sums that fragments make and reduce where they stand, with their axes.
+/// The sums that fragments compute and reduce in place, with their axes.
 SmallVector<std::pair<Value, Axes>> Propagation::listReducedSums() {
   SmallVector<std::pair<Value, Axes>> sums;
   for (auto [run, fragment] : runs)
@@ -100,7 +100,7 @@ SmallVector<std::pair<Value, Axes>> Propagation::listReducedSums() {
   return sums;
 }
 
-/// Carries what pays. All sums are found first: what reads a carried sum is none by that.
+/// Carries sums if that pays; all are listed first, since carrying one makes its users unreduced.
 void Propagation::carrySums() {
   for (auto &[sum, axes] : listReducedSums()) {
     CarriedSum carried;

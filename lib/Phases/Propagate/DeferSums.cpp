@@ -1,11 +1,11 @@
-// Where several sums over the same axes are added up, what they make together is reduced, once.
+// Adds several partial sums over the same axes before their total is reduced once.
 #include "Propagation.h"
 
 using namespace mlir;
 
 namespace par {
 
-/// The ops from a value back to the one that makes a sum of it, if nobody else reads what lies between.
+/// The ops from a value back to the one that makes it a partial sum, if values in between have no other users.
 SmallVector<Operation *> Propagation::traceSum(Value value, Axes &axes) {
   SmallVector<Operation *> path;
   while (Operation *op = value.getDefiningOp()) {
@@ -23,8 +23,8 @@ SmallVector<Operation *> Propagation::traceSum(Value value, Axes &axes) {
   return {};
 }
 
-/// Summands that are all sums over the same axes are added before they are reduced: one reduction for all. They are not
-/// cut over these axes, whatever what they make together is.
+/// Summands that are all partial sums over the same axes are added before they are reduced: one reduction for all. They
+/// are not sharded over these axes, even if the total is.
 void Propagation::deferReductions(Operation &op) {
   auto rule = rules.find(&op);
   if (rule == rules.end() || op.getNumResults() != 1)
@@ -54,9 +54,9 @@ void Propagation::deferReductions(Operation &op) {
   }
 }
 
-/// Sums meet before what is none: (x + p) + q, where p and q are sums over the same axes, becomes (p + q) + x. So a
-/// residual's gradient, which is there first, does not part the gradients of queries, keys and values. Of single
-/// numbers, as norms add up, each is reduced where it is made: all of them go as one collective.
+/// Adds partial sums before other values: (x + p) + q, where p and q are partial sums over the same axes, becomes (p +
+/// q) + x. So a residual's gradient, which is computed first, does not separate the gradients of queries, keys and
+/// values. Scalars, such as the terms of a norm, are reduced one by one: one collective takes all of them.
 void Propagation::meetSums(Operation &op) {
   auto rule = rules.find(&op);
   bool adds = rule != rules.end() && op.hasTrait<OpTrait::IsCommutative>() && op.getNumOperands() == 2 &&

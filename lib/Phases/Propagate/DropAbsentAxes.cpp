@@ -29,7 +29,7 @@ static MeshAttr keep(MeshAttr mesh) {
   return MeshAttr::get(mesh.getContext(), names, sizes);
 }
 
-/// A variable that lies in two places that are now alike lies in one.
+/// Merges two places of a variable that are now equal.
 static void joinPlaces(VariableOp variable) {
   if (!variable.getAt())
     return;
@@ -55,7 +55,7 @@ struct DropAbsentAxesPass : impl::DropAbsentAxesPassBase<DropAbsentAxesPass> {
       meshes[stage.getSymNameAttr()] = stage.getMesh();
     if (llvm::all_of(meshes, [](const auto &entry) { return keep(entry.second) == entry.second; }))
       return;
-    AttrTypeReplacer places; // what says on which stage it lies
+    AttrTypeReplacer places; // types that name their stage
     places.addReplacement([&](DistType dist) -> std::optional<std::pair<Type, WalkResult>> {
       MeshAttr mesh = meshes.lookup(dist.getStage().getAttr());
       if (!dist.getSharding() || !mesh)

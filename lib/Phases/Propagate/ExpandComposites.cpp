@@ -11,7 +11,7 @@ namespace par {
 #define GEN_PASS_DEF_EXPANDCOMPOSITESPASS
 #include "par/Phases/Propagate/Passes.h.inc"
 
-/// The first `expand` factor of the op that the shardings of its operands or results cut.
+/// The first `expand` factor of the op that the shardings of its operands or results shard.
 static std::optional<unsigned> findCutExpandFactor(Operation *op, const ShardingRule &rule, MeshAttr mesh) {
   auto cut = [&](Value value, ArrayRef<DimFactors> dims) -> std::optional<unsigned> {
     ShardingAttr sharding = getSharding(value);

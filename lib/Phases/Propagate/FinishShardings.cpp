@@ -13,8 +13,8 @@ ShardingAttr makeSharding(MLIRContext *context, ArrayRef<Axes> dims, ArrayRef<St
   return ShardingAttr::get(context, entries, unreduced);
 }
 
-/// True if an op is linear in the operand of this use while what else it is linear in alone (the other factor
-/// of a product) is no sum. `joint`: together with others, as an addition.
+/// True if an op is linear in the operand of this use, and the other operands in which it is linear (the other factor
+/// of a multiplication) are no partial sums. `joint`: linear together with others, as an addition.
 bool Propagation::isLinearIn(OpOperand &use, bool &joint) {
   Operation *op = use.getOwner();
   unsigned number = use.getOperandNumber();
@@ -34,8 +34,8 @@ bool Propagation::isLinearIn(OpOperand &use, bool &joint) {
   return linear;
 }
 
-/// A constraint whose value may stay a sum over some axes: its uses reduce it, each on its own. What leaves the
-/// fragment is no sum, unless a loop adds it up.
+/// A constraint whose value may stay a partial sum over some axes; each use reduces it. A fragment's result is no
+/// partial sum, unless a loop accumulates it.
 static bool mayStaySum(Operation *op) {
   auto constrain = dyn_cast<ConstrainOp>(op);
   return constrain && !constrain.getSharding().getUnreduced().empty() &&
@@ -54,10 +54,10 @@ void Propagation::keepPartial(Value value, Axes &sums) {
   }
 }
 
-/// True if everything that uses a fragment value bears a sum of parts: the return to a loop's accumulator, or
-/// an op that is linear in it and whose result stays a sum too. Of several summands, those that are no sum
-/// over an axis count on one rank of it; what they add up to must go one way, lest the other summands make
-/// sums of all that comes of it. `alone`: the value is such a sum of summands.
+/// True if all users of a fragment's value accept a partial sum: the return to a loop's accumulator, or an op that is
+/// linear in it and whose result stays a partial sum too. If other summands are no partial sums over an axis, one rank
+/// of the axis counts them. The total must then have a single use, or these summands would become partial sums in all
+/// uses. `alone`: the value is such a total.
 bool Propagation::staysUnreduced(Value value, bool alone) {
   if (value.use_empty() || (alone && !value.hasOneUse()))
     return false;
@@ -85,14 +85,14 @@ bool Propagation::isAccumulated(FragmentOp fragment, unsigned result) {
   return true;
 }
 
-/// How a value of a fragment lies, as far as it is written down.
+/// The sharding of a fragment's value, as far as it is final.
 ArrayRef<Axes> Propagation::dimsOf(Value value) {
   auto found = bare.find(value);
   return found == bare.end() ? ArrayRef<Axes>(layoutOf(value).dims) : ArrayRef<Axes>(found->second);
 }
 
-/// The axes over which an op's result is a sum of parts: those of its sum factors and of linear operands, less those
-/// that cut the result. Of a summand (`summand`) only those that cut it because they cut an operand so are left out.
+/// The axes over which an op's result is a partial sum: those of its sum factors and of linear operands, without those
+/// that shard the result. `summand`: without only those that shard the result because they shard an operand.
 Axes Propagation::sumAxes(Operation *op, Value result, bool summand) {
   Axes axes, cut;
   const ShardingRule &rule = rules[op];
@@ -109,7 +109,7 @@ Axes Propagation::sumAxes(Operation *op, Value result, bool summand) {
       if (inResult)
         llvm::append_range(cut, factorAxes);
     }
-    // Elsewhere it is reduced first: a constraint lets a value be a sum whatever uses it.
+    // Other uses reduce it first: a constraint lets a value be a partial sum in any use.
     if (llvm::any_of(rule.linear, [&](auto &set) { return llvm::is_contained(set, number); }))
       llvm::append_range(axes, unreduced.lookup(operand));
   }
@@ -123,7 +123,7 @@ Axes Propagation::sumAxes(Operation *op, Value result, bool summand) {
   return unique;
 }
 
-/// Whether a value is a sum over the axis: as it is made, or because all that is added up in it is one.
+/// Whether a value is a partial sum over the axis: by its own op, or because all its summands are.
 bool Propagation::isSumOver(Value value, StringAttr axis) {
   Operation *op = value.getDefiningOp();
   auto rule = op ? rules.find(op) : rules.end();
@@ -153,10 +153,10 @@ bool Propagation::meetsSums(Value value, StringAttr axis) {
   return true;
 }
 
-/// A summand of an accumulator that is spread over axes over which it is a sum: only what all summands make together
-/// is spread, so that there is one reduction. Where another summand is none (a tied table's, of the head that is split
-/// by the same axis), nothing is gained by that: the summand lies as the accumulator, and Partition compares what it
-/// takes to bring its operands there. Returns the axes over which it stays a sum.
+/// The layout of a summand of an accumulator that is sharded over axes over which the summand is a partial sum. Only
+/// the total is sharded, so that there is one reduction. If another summand is no partial sum (a tied table's, whose
+/// head is split by the same axis), that gains nothing: the summand has the accumulator's layout, and Partition
+/// compares the costs of its operands. Returns the axes over which it stays a partial sum.
 Axes Propagation::bareSummand(Operation *op, Value result) {
   Axes sums = sumAxes(op, result, /*summand=*/true);
   SmallVector<Axes> dims(dimsOf(result));
@@ -211,7 +211,7 @@ void Propagation::setStepType(Value value, ArrayRef<StringAttr> sums) {
     value.setType(dist.withSharding(makeSharding(step.getContext(), layoutOf(value).dims, sums)));
 }
 
-/// Unreduced accumulators are reduced once, behind the loop: by the border that stands there, else by a reshard.
+/// Unreduced accumulators are reduced once, after the loop: by their border, else by a reshard.
 void Propagation::reduceBehind(LoopOp loop) {
   OpBuilder builder(loop->getContext());
   builder.setInsertionPointAfter(loop);
@@ -226,7 +226,7 @@ void Propagation::reduceBehind(LoopOp loop) {
   }
 }
 
-/// Types the values of the step: as their classes lie, loops' sums reduced behind them.
+/// Sets the types of the step's values from their classes; loops' sums are reduced after them.
 void Propagation::finishStep() {
   for (BlockArgument argument : step.getArguments())
     setStepType(argument, {});
@@ -261,7 +261,7 @@ void Propagation::finishStep() {
                                          step.getTerminator()->getOperandTypes()));
 }
 
-/// Where each variable lies, the owner's stage first.
+/// Sets the places of each variable, the owner's stage first.
 void Propagation::placeVariables() {
   llvm::MapVector<StringAttr, SmallVector<Attribute>> places;
   step.walk([&](ReadOp read) { places[read.getVariableAttr().getAttr()].push_back(TypeAttr::get(read.getType())); });

@@ -1,13 +1,13 @@
-// What the plan says of one parameter's gradient or states, as an option says it: `NAME=DIM:axis+axis;DIM:axis;closed`,
-// with the dims of the stored shape; `partial:axis+axis` over which a gradient stays a sum, `priority:N` of states.
+// Parses the plan's rules for one parameter's gradient or states. An option has the form
+// `NAME=DIM:axis+axis;DIM:axis;closed`, with the dims of the stored shape; `partial:axis+axis` are axes over which a
+// gradient stays unreduced, `priority:N` is for states.
 #include "Propagation.h"
 
 using namespace mlir;
 
 namespace par {
 
-/// The variable's own dim that a rule's dim is: of those that Import unfolded one into, the first counts the parts, and
-/// each part is cut.
+/// The variable's own dim for a rule's dim: if Import unfolded it, the first own dim counts parts, which are sharded.
 static int64_t ownDim(VariableOp variable, int64_t stored) {
   if (!variable.getStored())
     return stored;

@@ -5,7 +5,7 @@ using namespace mlir;
 
 namespace par {
 
-/// Both passes have the same options: what propagation decides, the expansion of composites decides again for new ops.
+/// Both passes have the same options, since the expansion of composites propagates again for new ops.
 template <typename PassOptions>
 static PassOptions optionsOf(const PropagateOptions &options) {
   return {options.batchAxes,  options.parameterAxes, options.gradientAxes, options.stateAxes, options.minSize,
@@ -21,15 +21,13 @@ void buildPropagatePipeline(OpPassManager &manager, const PropagateOptions &opti
 
 namespace {
 struct PropagateSettings : PassPipelineOptions<PropagateSettings> {
-  ListOption<std::string> batchAxes{*this, "batch-axes", llvm::cl::desc("axes that cut the batch of every input")};
-  ListOption<std::string> parameterAxes{*this, "parameter-axes",
-                                        llvm::cl::desc("axes that spread parameters where they are stored")};
-  ListOption<std::string> gradientAxes{*this, "gradient-axes",
-                                       llvm::cl::desc("axes that spread accumulated gradients")};
-  ListOption<std::string> stateAxes{*this, "state-axes", llvm::cl::desc("axes that spread states and updates")};
-  Option<int64_t> minSize{*this, "min-size", llvm::cl::desc("parameters of fewer elements are not spread"),
+  ListOption<std::string> batchAxes{*this, "batch-axes", llvm::cl::desc("axes that shard the batch of every input")};
+  ListOption<std::string> parameterAxes{*this, "parameter-axes", llvm::cl::desc("axes that shard stored parameters")};
+  ListOption<std::string> gradientAxes{*this, "gradient-axes", llvm::cl::desc("axes that shard accumulated gradients")};
+  ListOption<std::string> stateAxes{*this, "state-axes", llvm::cl::desc("axes that shard states and updates")};
+  Option<int64_t> minSize{*this, "min-size", llvm::cl::desc("parameters of fewer elements are not sharded over these"),
                           llvm::cl::init(0)};
-  Option<bool> gatherOnce{*this, "gather-once", llvm::cl::desc("spread parameters are gathered once a step"),
+  Option<bool> gatherOnce{*this, "gather-once", llvm::cl::desc("sharded parameters are gathered once a step"),
                           llvm::cl::init(false)};
   ListOption<std::string> gradientRules{*this, "gradient-rules", llvm::cl::desc("layouts of single gradients")};
   ListOption<std::string> stateRules{*this, "state-rules", llvm::cl::desc("layouts of single parameters' states")};

@@ -1,5 +1,5 @@
-// Gives every value one sharding: values that must be laid out alike are joined into classes, seeds are set from the
-// plan, and axes spread along the ops' sharding rules in both directions, by priority, until nothing changes.
+// Gives every value one sharding: unites values that must have the same one into classes, seeds them from the plan, and
+// spreads axes along the ops' sharding rules in both directions, by priority, until nothing changes.
 #include "Propagation.h"
 #include "par/Phases/Propagate/Passes.h"
 
@@ -20,7 +20,7 @@ Layout &Propagation::layoutOf(Value value) {
   return layout;
 }
 
-/// The mesh of the stage where a step or fragment value lives.
+/// The mesh of a step or fragment value's stage.
 MeshAttr Propagation::meshOf(Value value) {
   if (auto dist = dyn_cast<DistType>(value.getType()))
     return getMesh(module, dist.getStage());
@@ -28,8 +28,8 @@ MeshAttr Propagation::meshOf(Value value) {
   return getMesh(module, cast<FragmentOp>(parent).getStageAttr());
 }
 
-/// Constants and what is spread from scalars can be made in any sharding: every use gets its own, so that
-/// users of equal ones need not lie alike.
+/// Constants and broadcast scalars can be built in any sharding: every use gets its own, so that users of equal ones
+/// may differ.
 static void splitUniform(FragmentOp fragment) {
   for (Operation &op : llvm::make_early_inc_range(fragment.getBlock().without_terminator())) {
     auto interface = dyn_cast<ShardingRuleOpInterface>(op);
@@ -63,8 +63,9 @@ void Propagation::joinRun(RunOp run) {
       rules[&op] = rule.getShardingRule();
 }
 
-/// What must lie alike: a run's values and its fragment's, both ends of a transfer, all reads and writes of a
-/// variable (copies included), what a loop yields and gives, slices of one value in several loops.
+/// Unites values that must have the same sharding: a run's values and its fragment's, both ends of a transfer, all
+/// reads and writes of a variable (copies included), a loop's results and yielded values, slices of one value in
+/// several loops.
 void Propagation::join() {
   llvm::StringMap<Value> variables;
   DenseMap<Value, Value> parts; // of a value with a slice a microbatch
@@ -105,7 +106,7 @@ void Propagation::join() {
   });
 }
 
-/// The most shards that axes make on any stage: values of several stages that must lie alike are cut alike.
+/// Maximum number of shards that the axes give on any stage: values in a class have one sharding on several stages.
 int64_t Propagation::maxShards(ArrayRef<StringAttr> axes) {
   int64_t most = 1;
   for (StageOp stage : stages)
@@ -113,7 +114,7 @@ int64_t Propagation::maxShards(ArrayRef<StringAttr> axes) {
   return most;
 }
 
-/// Appends axes to a dim where that is allowed; true if something changed.
+/// Appends axes to a dim if that is allowed; true if something changed.
 bool Propagation::extend(Value value, int64_t dim, ArrayRef<StringAttr> axes) {
   Layout &layout = layoutOf(value);
   Axes &now = layout.dims[dim];
@@ -152,7 +153,7 @@ bool Propagation::spreadThrough(const ShardingRule &rule, ArrayRef<Value> operan
     gather(operand, dims);
   for (auto [result, dims] : llvm::zip(results, rule.results))
     gather(result, dims);
-  // One axis cuts one factor of an op; the first claim stands.
+  // One axis shards one factor of an op; the first claim stays.
   llvm::SmallDenseMap<StringAttr, unsigned> owner;
   for (auto [index, axes] : llvm::enumerate(merged)) {
     if (conflict[index] || rule.factors[index].kind == FactorKind::Whole)
@@ -175,7 +176,7 @@ bool Propagation::spreadThrough(const ShardingRule &rule, ArrayRef<Value> operan
   return changed;
 }
 
-/// What a loop slices and stacks, each beside the part that is one microbatch's.
+/// Pairs of a value that a loop slices or stacks and its part of one microbatch.
 static SmallVector<std::pair<Value, Value>> partsOf(LoopOp loop) {
   SmallVector<std::pair<Value, Value>> parts;
   for (auto [operand, argument] : llvm::zip(loop.getSlices(), loop.getBody().getArguments().drop_front()))
@@ -188,15 +189,15 @@ static SmallVector<std::pair<Value, Value>> partsOf(LoopOp loop) {
   return parts;
 }
 
-/// A slice lies as its operand without the first dim; a stacked result as what is yielded, behind one more
-/// dim.
+/// A slice has the sharding of its operand without the first dim; a stacked result has the yielded value's after one
+/// more dim.
 bool Propagation::spreadLoop(LoopOp loop) {
   bool changed = false;
   for (auto [whole, part] : partsOf(loop))
     for (int64_t dim = 0, end = getTensorType(part.getType()).getRank(); dim < end; ++dim) {
       changed |= extend(part, dim, Axes(layoutOf(whole).dims[dim + 1]));
       changed |= extend(whole, dim + 1, Axes(layoutOf(part).dims[dim]));
-      // What may not be cut further in the one may not in the other: they would part.
+      // A dim that is fixed in one is fixed in the other, since both must stay equal.
       bool fixed = layoutOf(whole).fixed[dim + 1] || layoutOf(part).fixed[dim];
       layoutOf(whole).fixed[dim + 1] = fixed;
       layoutOf(part).fixed[dim] = fixed;
@@ -204,8 +205,8 @@ bool Propagation::spreadLoop(LoopOp loop) {
   return changed;
 }
 
-/// Where one axis has come to one dim of a whole and to another of its part (what is carried on is read cut by its rows
-/// and made cut by its columns), neither can follow the other: both keep what they share.
+/// If one axis shards different dims of a whole and of its part (a carried value is read sharded by rows and computed
+/// sharded by columns), neither can follow the other: both keep only their common axes.
 void Propagation::settleLoops() {
   auto settle = [&](Axes &one, Axes &other) {
     auto [mine, theirs] = std::mismatch(one.begin(), one.end(), other.begin(), other.end());
@@ -249,8 +250,8 @@ void Propagation::run() {
   placeBorders();
   join();
   seedInputs();
-  // The batch is of priority 0, what is spread beside the plan of 2; of one priority, the batch goes first and the plan
-  // next.
+  // The batch has priority 0, the plan's default is 1, further axes have 2; within one priority the batch goes first
+  // and the plan next.
   SmallVector<int64_t> levels = planPriorities();
   auto seedUpTo = [&, next = levels.begin()](int64_t last) mutable {
     for (; next != levels.end() && *next <= last; ++next) {
@@ -305,10 +306,10 @@ struct PropagateShardingsPass : impl::PropagateShardingsPassBase<PropagateShardi
   void runOnOperation() override {
     if (failed(verifyAxes()))
       return signalPassFailure();
-    // Places are found anew: par-expand-composites runs this again.
+    // Recomputes the places, since par-expand-composites runs this again.
     for (auto variable : getOperation().getOps<VariableOp>())
       variable.removeAtAttr();
-    // Steps that write variables say where they lie; the others take them from there.
+    // Steps that write variables decide their places; the others take them from there.
     SmallVector<StepOp> steps(getOperation().getOps<StepOp>());
     llvm::stable_sort(steps, [](StepOp one, StepOp other) {
       auto writes = [](StepOp step) { return !step.getBlock().getOps<WriteOp>().empty(); };

@@ -10,19 +10,19 @@
 
 namespace par {
 
-/// What is known of the sharding of a class of values that must lie alike.
+/// The sharding found so far for a class of values that must have the same.
 struct Layout {
   llvm::SmallVector<Axes> dims;
   llvm::SmallVector<bool> fixed; ///< the plan closed this dim
   bool gathered = false;         ///< no axis that parameters are spread over comes to it any more
 };
 
-/// Where a parameter goes from one layout to another: between the two no axis is carried on.
+/// A change of a parameter's layout, which no axis crosses.
 struct Border {
   enum Kind { ReadToUse, ReadToUpdate, AccumulatedToUpdate, UpdateToWrite };
   Kind kind;
   ReshardOp reshard;
-  ReadOp read = {}; ///< of ReadToUse: what is used behind it, as it was read
+  ReadOp read = {}; ///< of ReadToUse: the read whose value is used after it
 };
 
 ShardingAttr makeSharding(mlir::MLIRContext *context, llvm::ArrayRef<Axes> dims,
@@ -32,14 +32,14 @@ bool isOfUpdate(const Border &border);
 /// The side of a border on which the parameter's new value is made.
 mlir::Value updateSide(Border &border);
 
-/// What a rule says of the dims, over how they lie without it: a dim without axes follows unless it is closed, and the
-/// rule's axes are taken from the dims that follow.
+/// Overlays a rule on a sharding: a dim without axes keeps its own unless it is closed, and the rule's axes are removed
+/// from the kept dims.
 llvm::SmallVector<Axes> layRule(llvm::ArrayRef<Axes> dims, ShardingAttr rule);
 
-/// The priority that such a rule says; 1 unless it does.
+/// The priority in such a rule; 1 if it has none.
 int64_t priorityOfRule(llvm::StringRef text);
 
-/// The rules of an option by the parameter that each is for: what stands behind the `=`.
+/// The rules of an option by parameter: the text after the `=`.
 llvm::StringMap<llvm::StringRef> rulesByName(llvm::ArrayRef<std::string> rules);
 
 /// How far one sum is carried: values up to those that their users reduce, and the bytes that these reductions move.
@@ -52,7 +52,7 @@ struct CarriedSum {
 /// Propagation through one step and the fragments that it runs.
 class Propagation {
 public:
-  /// `inputs` says by name how earlier steps have their inputs, and is told of this one's.
+  /// `inputs` holds the shardings of earlier steps' inputs by name, and receives this one's.
   Propagation(StepOp step, const PropagateOptions &options, llvm::StringMap<ShardingAttr> &inputs)
       : step(step), module(step->getParentOfType<mlir::ModuleOp>()), inputs(inputs), options(options),
         batch(axesOf(options.batchAxes)), gradientRules(rulesByName(options.gradientRules)),
@@ -69,7 +69,7 @@ private:
     return axes;
   }
 
-  // What lies otherwise where it is stored, accumulated and updated (Borders.cpp).
+  // Layouts that differ between stored, accumulated and updated (Borders.cpp).
   void placeBorders();
   void addBorder(Border::Kind kind, VariableOp parameter, mlir::OpOperand &use, ReadOp read = {});
   void addUseBorder(VariableOp parameter, ReadOp read, mlir::OpOperand &use);
@@ -80,11 +80,11 @@ private:
   void extendAll(mlir::Value value, llvm::ArrayRef<Axes> dims);
   void seedUpdates(int64_t priority);
   void placeGradients();
-  // What no microbatch changes, where parameters are gathered once a step (Unchanged.cpp).
+  // Values that are the same in all microbatches, if parameters are gathered once a step (Unchanged.cpp).
   bool isReadWhole(mlir::Value value);
   void keepGathered(mlir::Value value);
   void keepUnchangedGathered();
-  /// What a rule says of the parameter; null if there is none.
+  /// The rule of a parameter; null if there is none.
   ShardingAttr ruleOf(const llvm::StringMap<llvm::StringRef> &rules, VariableOp parameter);
   ShardingAttr accumulatedRule(VariableOp parameter) { return ruleOf(gradientRules, parameter); }
   ShardingAttr updatedRule(VariableOp parameter) { return ruleOf(stateRules, parameter); }
@@ -111,11 +111,11 @@ private:
   Layout &layoutOf(mlir::Value value);
   MeshAttr meshOf(mlir::Value value);
 
-  // What the fixpoint says, written down (FinishShardings.cpp).
+  // Writes the fixpoint into the IR (FinishShardings.cpp).
   void finish();
   void finishFragment(FragmentOp fragment);
   void finishResults(FragmentOp fragment);
-  // Sums that are reduced where they have become small (CarrySums.cpp).
+  // Carries sums to where they have become small (CarrySums.cpp).
   std::optional<llvm::SmallVector<mlir::Value>> readersOf(FragmentOp fragment, unsigned result);
   bool carryUse(mlir::OpOperand &use, CarriedSum &carried);
   bool carry(mlir::Value value, CarriedSum &carried);
@@ -154,7 +154,7 @@ private:
   llvm::SmallVector<std::pair<RunOp, FragmentOp>> runs;
   llvm::DenseMap<mlir::Operation *, ShardingRule> rules;     ///< of fragment ops, made once
   llvm::DenseMap<mlir::Value, Axes> unreduced;               ///< of fragment values that stay sums
-  llvm::DenseMap<mlir::Value, llvm::SmallVector<Axes>> bare; ///< of summands that lie otherwise than their class
+  llvm::DenseMap<mlir::Value, llvm::SmallVector<Axes>> bare; ///< of summands with a sharding of their own
 };
 
 } // namespace par

@@ -1,4 +1,4 @@
-// Where propagation begins: the batch, inputs and variables that an earlier step has placed, and what the plan says.
+// The seeds of propagation: the batch, inputs and variables that an earlier step has placed, and the plan's rules.
 #include "Propagation.h"
 
 using namespace mlir;
@@ -30,7 +30,7 @@ StringRef Propagation::inputName(unsigned number) {
   return step.getInputs() ? cast<StringAttr>((*step.getInputs())[number]).getValue() : StringRef();
 }
 
-/// Where an earlier step has put inputs, there they stay; so do variables, which no axis of the batch may cut.
+/// Reuses and closes the shardings of an earlier step.
 void Propagation::seedInputs() {
   for (BlockArgument argument : step.getArguments())
     if (ShardingAttr sharding = inputs.lookup(inputName(argument.getArgNumber()));
@@ -53,7 +53,7 @@ ShardingAttr Propagation::placeOf(ReadOp read) {
   return cast<DistType>(cast<TypeAttr>((*variable.getAt())[0]).getValue()).getSharding();
 }
 
-/// Behind the batch, as in the step that has put them there.
+/// After the batch, as in the step that placed them.
 void Propagation::seedPlaces() {
   step.walk([&](ReadOp read) {
     if (ShardingAttr place = placeOf(read))
@@ -61,7 +61,7 @@ void Propagation::seedPlaces() {
   });
 }
 
-/// The priority of what the plan says of a parameter, or of the one that this is a state or copy of.
+/// The priority of a parameter's rules; a state or copy has its parameter's.
 int64_t Propagation::priorityOf(VariableOp variable) {
   int64_t priority = 1;
   auto said = priorities.find(variable.getOf() ? *variable.getOf() : variable.getSymName());
@@ -70,7 +70,7 @@ int64_t Propagation::priorityOf(VariableOp variable) {
   return priority;
 }
 
-/// The priorities of all that the plan says, each once, lowest first.
+/// All priorities of the plan, each once, lowest first.
 SmallVector<int64_t> Propagation::planPriorities() {
   SmallVector<int64_t> found{1};
   for (auto variable : module.getOps<VariableOp>())
@@ -85,12 +85,12 @@ SmallVector<int64_t> Propagation::planPriorities() {
   return found;
 }
 
-/// What the plan says with one priority of variables, and then of values. Weights go first, for how products are cut
-/// follows from them; what a value's rule cuts is whole until then, so that no other axis gets there: between a product
-/// of columns and one of rows activations lie as the weights want it, and `out(norm): {1: tp}` carries on to what lies
-/// between such pairs alone.
+/// Seeds the plan's rules of one priority: variables first, since they decide how matmuls are sharded, then values.
+/// Dims that a value's rule will shard stay closed meanwhile, so that no other axis gets there. Between a
+/// column-parallel and a row-parallel matmul activations follow the weights, and `out(norm): {1: tp}` only reaches
+/// values between such pairs.
 void Propagation::seedPlan(int64_t priority) {
-  SmallVector<std::pair<ConstrainOp, SmallVector<bool>>> constraints; // and what was fixed before
+  SmallVector<std::pair<ConstrainOp, SmallVector<bool>>> constraints; // with the dims that were fixed before
   for (auto [run, fragment] : runs)
     for (auto constrain : fragment.getBlock().getOps<ConstrainOp>()) {
       if (constrain.getPriority() != priority)
@@ -102,7 +102,7 @@ void Propagation::seedPlan(int64_t priority) {
   step.walk([&](ReadOp read) { seedVariable(read, priority); });
   seedUpdates(priority);
   spread();
-  for (auto &[constrain, fixed] : llvm::reverse(constraints)) // two may lie alike
+  for (auto &[constrain, fixed] : llvm::reverse(constraints)) // two may be in one class
     layoutOf(constrain).fixed = fixed;
   for (auto &[constrain, fixed] : constraints)
     seed(constrain, constrain.getSharding());
@@ -119,7 +119,7 @@ void Propagation::seedVariable(ReadOp read, int64_t priority) {
     seed(use, *variable.getSharding());
 }
 
-/// What the plan says of states, on the update's side of borders; whence propagation carries it to the states.
+/// Seeds the plan's rules for states on the update's side of borders; propagation carries them to the states.
 void Propagation::seedUpdates(int64_t priority) {
   for (auto &[name, list] : borders) {
     auto parameter = symbols.lookup<VariableOp>(name);

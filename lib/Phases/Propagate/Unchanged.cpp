@@ -1,14 +1,14 @@
-// Where parameters are gathered once a step, before the loop, a loop finds them whole, and whole is what it makes of
-// variables alone. Axes come to these all the same: to a decay from the gradient that it is multiplied by, to a moving
-// variance from the scale that its root is multiplied by. What is made on such shards would be gathered again in each
-// microbatch.
+// Keeps values replicated in a loop that depend only on variables, if parameters are gathered once a step, before the
+// loop. Otherwise propagation would shard them: a decay by the gradient that it is multiplied by, a moving variance by
+// the scale that its root is multiplied by. Values computed on such shards would be gathered again in each microbatch.
 #include "Propagation.h"
 
 using namespace mlir;
 
 namespace par {
 
-/// What is read and has no axis by the plan itself that spreads parameters: behind its borders, or from another stage.
+/// Whether a value is read replicated over the axes that shard parameters, unless the plan itself names one: after its
+/// borders, or from another stage.
 bool Propagation::isReadWhole(Value value) {
   Operation *source = value.getDefiningOp();
   if (auto reshard = dyn_cast_or_null<ReshardOp>(source))
@@ -27,12 +27,12 @@ void Propagation::keepGathered(Value value) { layoutOf(value).gathered = true; }
 void Propagation::keepUnchangedGathered() {
   if (!options.gatherOnce || parameterAxes.empty())
     return;
-  // Nothing asks for shards of what is no parameter and no state of one.
+  // Only parameters and their states need shards; buffers need none.
   step.walk([&](ReadOp read) {
     if (symbols.lookup<VariableOp>(read.getVariable()).getKind() == VariableKind::buffer && isReadWhole(read))
       keepGathered(read);
   });
-  // In fragments, and what runs give: whether variables flow in, beside constants.
+  // Values that only depend on variables (true) or constants (false), in fragments and as results of runs.
   DenseMap<Value, bool> unchanged;
   for (auto [run, fragment] : runs) {
     bool inLoop = bool(run->getParentOfType<LoopOp>());

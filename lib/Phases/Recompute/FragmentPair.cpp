@@ -45,8 +45,8 @@ llvm::SetVector<Value> FragmentPair::getResiduals() const {
 
 //===-- What costs nothing -------------------------------------------------------------------===//
 
-/// The backward takes the argument anyway, or it is there all the time: a variable, an input, what was made
-/// before the loop. What another stage has sent is let go unless the backward takes it.
+/// Whether the backward takes the argument anyway, or it exists all the time: a variable, an input, a value made before
+/// the loop. A value received from another stage is freed unless the backward takes it.
 bool FragmentPair::isAtHand(BlockArgument argument) const {
   Value outside = RunOp(forwardRun).getOperands()[argument.getArgNumber()];
   Operation *source = outside.getDefiningOp();
@@ -88,7 +88,7 @@ llvm::DenseSet<Value> FragmentPair::findCheap(const llvm::SetVector<Value> &save
       known.insert(argument);
     if (isMadeBeforeLoop(argument))
       common.insert(argument);
-    if (saved.contains(argument)) // the backward takes it from where the forward does
+    if (saved.contains(argument)) // the backward takes it from the forward's source
       cheap.insert(argument);
   }
   known.insert(saved.begin(), saved.end());
@@ -159,7 +159,7 @@ void eraseDeadOps(Block &block) {
 }
 
 void FragmentPair::recompute(llvm::function_ref<bool(Value)> keep) {
-  // What the backward's old arguments stand for, where they are values of the forward.
+  // The forward's values that the backward's old arguments stand for.
   DenseMap<Value, Value> meaning;
   Operation *results = forward.getTerminator();
   for (auto [operand, argument] : llvm::zip(backwardRun.getOperands(), backward.getArguments())) {
@@ -181,7 +181,7 @@ void FragmentPair::recompute(llvm::function_ref<bool(Value)> keep) {
   rebuildBackward();
 }
 
-/// The forward returns what the rest of the step takes, then what is newly taken by the backward.
+/// The forward returns the values that the rest of the step uses, then the new operands of the backward.
 void FragmentPair::rebuildForward() {
   Operation *results = forward.getTerminator();
   SmallVector<Value> inner;

@@ -16,10 +16,10 @@ public:
   RunOp getBackwardRun() const { return backwardRun; }
   /// Values inside the forward that the backward takes, each once.
   llvm::SetVector<mlir::Value> getResiduals() const;
-  /// Those of `saved` that need not be: they follow from other saved values, or from arguments that the
-  /// backward has at hand, by ops that fuse, or by ops that only the backward needs. `keepOperands`: but for those that
-  /// products of the forward read; of these, what is made of variables alone (a weight in bf16) is the same in every
-  /// microbatch, and with several of them in flight it is not kept once for each.
+  /// The values of `saved` that the backward can compute instead: from other saved values or from arguments that it
+  /// has, by ops that fuse or by ops that only the backward needs. With `keepOperands` operands of the forward's
+  /// matmuls stay saved. An operand computed only from variables (a weight in bf16) is the same in every microbatch, so
+  /// with several in flight it is recomputed too.
   llvm::DenseSet<mlir::Value> findCheap(const llvm::SetVector<mlir::Value> &saved, bool keepOperands,
                                         int64_t inFlight = 1) const;
   /// Rewrites the pair: the backward takes the values that `keep` accepts, and the forward's arguments, and
@@ -40,15 +40,15 @@ private:
   FragmentOp forward, backward;
   /// Value of the forward -> value of the backward, while rewriting.
   llvm::DenseMap<mlir::Value, mlir::Value> inBackward;
-  /// Values of the forward that the new backward arguments stand for, in order.
+  /// The forward's values that the new backward arguments stand for, in order.
   llvm::SmallVector<mlir::Value> taken;
 };
 
-/// The step-level type of a value that only one stage's fragments know: its shards are what the ranks have, side by
-/// side in the order of ranks (scalars: added up).
+/// The step-level type of a value that only one stage's fragments use: the ranks' values side by side in the order of
+/// ranks (scalars: added up).
 DistType distOfShards(mlir::RankedTensorType local, mlir::FlatSymbolRefAttr stage, MeshAttr mesh);
 
-/// Erases ops without effects whose results nobody uses.
+/// Erases unused ops without effects.
 void eraseDeadOps(mlir::Block &block);
 
 } // namespace par

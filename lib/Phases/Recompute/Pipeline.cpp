@@ -30,14 +30,14 @@ struct RecomputeSettings : PassPipelineOptions<RecomputeSettings> {
   Option<std::string> schedule{*this, "schedule", llvm::cl::desc("a schedule of the solver, or the path of a table"),
                                llvm::cl::init("1f1b")};
   Option<std::string> device{*this, "device",
-                             llvm::cl::desc("cpu, or cuda, where backward keeps what products of the forward read"),
+                             llvm::cl::desc("cpu, or cuda, on which the forward's matmul operands stay saved"),
                              llvm::cl::init("cpu")};
 };
 } // namespace
 
 void registerRecomputePipeline() {
   PassPipelineRegistration<RecomputeSettings>("par-recompute",
-                                              "what backward computes again, and weight gradients of their own",
+                                              "recomputes values in backward, and splits off weight gradients",
                                               [](OpPassManager &manager, const RecomputeSettings &settings) {
                                                 RecomputeValuesPassOptions options;
                                                 options.mode = settings.mode;

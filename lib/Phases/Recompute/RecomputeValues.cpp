@@ -1,5 +1,5 @@
-// Moves the cut between forward and backward: keeps what the plan's `recompute` names, or only the inputs of the named
-// modules, and recomputes the rest in the backward. Values that cost nothing to compute are never kept.
+// Moves the cut between forward and backward: saves the values that the plan's `recompute` names, or only the inputs of
+// the named modules, and recomputes the rest in the backward. Values that cost nothing to compute are never saved.
 #include "FragmentPair.h"
 #include "par/Base/Provenance.h"
 #include "par/Base/TypeSize.h"
@@ -31,8 +31,8 @@ static StringRef findInstance(Operation *op, ArrayRef<NamePattern> patterns) {
   return "";
 }
 
-/// What a pair saves when only the inputs of modules are: residuals outside modules, and values that enter
-/// one.
+/// The values that a pair saves if modules save only their inputs: residuals outside modules, and values that enter a
+/// module.
 static llvm::SetVector<Value> findInputs(const FragmentPair &pair, ArrayRef<NamePattern> patterns) {
   llvm::SetVector<Value> saved;
   llvm::SetVector<Value> residuals = pair.getResiduals();
@@ -51,7 +51,7 @@ static llvm::SetVector<Value> findInputs(const FragmentPair &pair, ArrayRef<Name
   return saved;
 }
 
-/// How many microbatches each stage has in flight.
+/// Number of microbatches that each stage has in flight.
 static SmallVector<int64_t> countInFlight(ModuleOp module, int64_t microbatches, StringRef schedule) {
   unsigned stages = llvm::range_size(module.getOps<StageOp>()), devices = getStagesByRanks(module).size();
   SmallVector<int64_t> counts(stages, 1);

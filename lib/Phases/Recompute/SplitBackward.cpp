@@ -1,6 +1,6 @@
-// Backward in two parts, for schedules that run weight gradients in slots of their own (Qi et al. 2024): what another
-// stage waits for, and the rest, which reaches sums alone. It is done after recomputation, which has seen both as one:
-// what backward computes again is computed once, and the weight part takes what it needs of that.
+// Splits backward into two parts, for schedules that run weight gradients in slots of their own (Qi et al. 2024): the
+// values that another stage waits for, and the rest, which only reaches sums. Runs after recomputation, which has seen
+// both parts as one: a value is recomputed once, and the weight part takes it from the first part.
 #include "FragmentPair.h"
 #include "par/Dialect/Interfaces/Cost.h"
 #include "par/Phases/Recompute/Passes.h"
@@ -34,11 +34,11 @@ private:
   RunOp run;
   FragmentOp fragment, weight;
   llvm::DenseSet<Operation *> awaited;     ///< ops that reach another stage
-  llvm::DenseMap<Operation *, bool> cheap; ///< what isCheap() found; chains share operands at every step
+  llvm::DenseMap<Operation *, bool> cheap; ///< memo of isCheap(), since chains share operands at every step
   SmallVector<unsigned> first, later;      ///< results of either part
-  llvm::SetVector<Value> residuals;        ///< what the first part makes and the second takes
+  llvm::SetVector<Value> residuals;        ///< results of the first part that the second takes
   IRMapping mapping;                       ///< into the weight part
-  SmallVector<Value> taken;                ///< what its arguments are in the first part
+  SmallVector<Value> taken;                ///< its arguments as values of the first part
 };
 
 } // namespace
@@ -66,7 +66,7 @@ void BackwardSplitter::findAwaited() {
       llvm::append_range(work, source->getOperands());
 }
 
-/// What fuses into its readers and is made of what both parts have, so that it is made again rather than kept.
+/// Cheap values fuse into their readers and depend only on values that both parts have; they are recomputed.
 bool BackwardSplitter::isCheap(Value value) {
   Operation *source = value.getDefiningOp();
   if (!source)
@@ -157,7 +157,7 @@ void BackwardSplitter::split() {
   auto [before, after] = fragment.getSymName().rsplit(".backward");
   std::string name = (before + ".weight" + after).str();
   OpBuilder builder(fragment);
-  if (first.empty()) { // the first stage: nobody waits for its backward
+  if (first.empty()) { // the first stage: no stage waits for its backward
     fragment.setKind(FragmentKind::weight);
     fragment.setSymName(name);
     run.setFragment(name);

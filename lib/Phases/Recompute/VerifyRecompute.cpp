@@ -15,11 +15,11 @@ struct VerifyRecomputePass : impl::VerifyRecomputePassBase<VerifyRecomputePass> 
   LogicalResult verifyFragment(FragmentOp fragment) {
     for (Operation &op : fragment.getBlock().without_terminator())
       if (op.use_empty() && isMemoryEffectFree(&op))
-        return op.emitError() << "is computed for nobody after Recompute";
+        return op.emitError() << "is unused after Recompute";
     return success();
   }
 
-  /// What the backward takes of the forward costs something to compute.
+  /// Every value that the backward takes from the forward costs something to compute.
   LogicalResult verifyPair(const FragmentPair &pair) {
     llvm::SetVector<Value> residuals = pair.getResiduals();
     llvm::DenseSet<Value> cheap = pair.findCheap(residuals, keepOperands);

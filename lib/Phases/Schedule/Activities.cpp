@@ -51,10 +51,10 @@ LogicalResult Activities::findBehind() {
         continue;
       if (!activity.loop || activity.isCommunication())
         return operand.getDefiningOp()->emitError()
-               << "reads behind " << behind << " what no microbatch computes with: not supported yet by Schedule";
+               << "has staleness " << behind << ", but no microbatch uses it: not supported yet by Schedule";
       if (activity.behind != 0 && activity.behind != behind)
         return operand.getDefiningOp()->emitError()
-               << "reads behind " << behind << ", and another read of the same block behind " << activity.behind
+               << "has staleness " << behind << ", and another read of the same block " << activity.behind
                << ": not supported yet by Schedule";
       activity.behind = behind;
     }
@@ -72,7 +72,7 @@ int64_t Activities::countNumbered(unsigned device) const {
   return count;
 }
 
-/// The yield operand behind a result of a loop.
+/// The loop's yield operand for one of its results.
 static Value yielded(OpResult result) {
   auto loop = cast<LoopOp>(result.getOwner());
   return loop.getBody().front().getTerminator()->getOperand(result.getResultNumber());
@@ -152,7 +152,7 @@ Activity &Activities::append(Activity::Kind kind, StringRef name, LoopOp loop, A
   return list.back();
 }
 
-/// Of several stages on a device each has its name on what it does: "forward.s2".
+/// If a device has several stages, a task is named after its stage: "forward.s2".
 std::string Activities::nameOn(StringRef name, unsigned stage) const {
   bool alone = devices[deviceOf(stage)].size() == 1;
   return alone ? name.str() : (name + "." + StageOp(stages[stage]).getSymName()).str();
@@ -188,9 +188,9 @@ bool Activities::joinBeside(RunOp run) {
   return true;
 }
 
-/// A reduction of what a loop has summed joins the loop's last activity on its stage; one inside a loop joins
-/// what makes its operand: there it overlaps with compute. A change of layout beside the loops joins what it is for:
-/// what makes its operand, or the one run that reads it; variables that the loops need so are prepared in one activity.
+/// A reduction of a loop's sum joins the loop's last task on its stage. A reduction inside a loop joins the task that
+/// makes its operand: there it overlaps with compute. A layout change beside the loops joins its producer, or the one
+/// run that reads it; one task prepares all variables that the loops need in another layout.
 bool Activities::joinReduction(RunOp run, LoopOp loop) {
   if (fragmentOf(run).getKind() != FragmentKind::reduce || run.getOperands().empty())
     return false;
@@ -217,8 +217,8 @@ bool Activities::joinReduction(RunOp run, LoopOp loop) {
   return true;
 }
 
-/// Where calls of the step follow one another, what is made of a forward's sums alone goes with its last microbatch of
-/// a call: the next call's sums them anew before this one's backward ends.
+/// With several calls a flush, a run that reads only forward sums joins the last forward microbatch: the next call
+/// overwrites the sums.
 bool Activities::joinForward(RunOp run, LoopOp loop) {
   if (loop || getCalls(step) == 1)
     return false;
@@ -258,7 +258,7 @@ void Activities::addRun(RunOp run, LoopOp loop) {
   auto at = llvm::find_if(stages, [&](StageOp stage) { return stage.getSymName() == fragment.getStage(); });
   unsigned stage = at - stages.begin();
   Activity &activity = append(Activity::Kind::Compute, nameOn(name, stage), loop, stage);
-  // What changes the layout of what is made or received runs in the slots in which that is.
+  // A layout change runs in the slots of the task that produces or receives the value.
   int64_t source = fragment.getKind() == FragmentKind::reduce ? producer(run.getOperands().front()) : -1;
   activity.slot = source >= 0 ? list[source].slot : slotOf(fragment.getKind());
   activity.ops = ahead.lookup(run);
@@ -289,7 +289,7 @@ void Activities::addTransfer(TransferOp transfer, LoopOp loop) {
   producers[transfer.getResult()] = index;
 }
 
-/// Slices of an input are one value wherever they are taken; of a stacked result, what was stacked.
+/// All slices of an input are one value. A slice of a stacked result is the value that was stacked.
 LogicalResult Activities::addSlices(LoopOp loop) {
   Block &body = loop.getBody().front();
   for (auto [operand, slice] : llvm::zip(loop.getSlices(), body.getArguments().drop_front())) {
@@ -320,7 +320,7 @@ void Activities::addFetch(Value value, StringAttr name, LoopOp loop, bool backwa
   list[index].fetches.push_back({value, name});
 }
 
-/// What a stacked result is used whole by. Such is the gradient of a parameter that has a row for each sample.
+/// Names the user of a whole stacked result. The gradient of a parameter with a row for each sample is such a result.
 static InFlightDiagnostic refuseWhole(LoopOp loop, unsigned result, Operation *user) {
   std::optional<ArrayAttr> labels = loop.getLabels();
   StringRef name = labels && result < labels->size() ? cast<StringAttr>((*labels)[result]).getValue() : "";
@@ -335,7 +335,7 @@ static InFlightDiagnostic refuseWhole(LoopOp loop, unsigned result, Operation *u
   return error;
 }
 
-/// Sums are added by whoever makes the summand, stacked results that the step returns are handed out there.
+/// The task that makes a summand adds it, and hands out a stacked result that the step returns.
 LogicalResult Activities::addYield(LoopOp loop, YieldOp yield, bool backward) {
   auto step = loop->getParentOfType<StepOp>();
   for (auto [kind, value, result] : llvm::zip(yield.getKinds(), yield.getOperands(), loop.getResults())) {

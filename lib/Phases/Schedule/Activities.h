@@ -7,22 +7,22 @@
 
 namespace par {
 
-/// What a step does at one go, on one stage or between stages; inside a loop once a microbatch. It becomes
-/// one block on each device of its stages.
+/// A unit of a step's work, on one stage or between stages; inside a loop it runs once a microbatch. It becomes one
+/// block on each device of its stages.
 struct Activity {
   enum class Kind { Compute, Transfer, Reduce };
   Kind kind = Kind::Compute;
   std::string name;                          ///< of its blocks, without the step's
   LoopOp loop;                               ///< null: once an entry
   llvm::SmallVector<unsigned> stages;        ///< Compute: one; Transfer: from, to; Reduce: those that take part
-  llvm::SmallVector<mlir::Operation *> ops;  ///< runs in order; transfers of one group; a stage_reduce
-  llvm::SmallVector<mlir::Operation *> tail; ///< runs behind the loop that the last microbatch takes along
+  llvm::SmallVector<mlir::Operation *> ops;  ///< runs in order; transfers of one group; an all-reduce across stages
+  llvm::SmallVector<mlir::Operation *> tail; ///< runs after the loop that the last microbatch takes along
   llvm::SmallVector<mlir::OpResult> sums;    ///< results of the loop to which it adds
   llvm::SmallVector<std::pair<mlir::Value, mlir::StringAttr>> fetches;
   SlotKind slot = SlotKind::Forward; ///< of the schedule's slots those in which it runs
   bool prepares = false;             ///< brings variables into the layout in which a step uses them
   int64_t calls = 1;                 ///< of the step in one entry
-  int64_t behind = 0;                ///< updates by which the parameters that it reads are behind
+  int64_t behind = 0;                ///< staleness of the parameters that it reads, in updates
 
   bool isCommunication() const { return kind != Kind::Compute; }
   /// Microbatches that it runs for in a call of the step.
@@ -31,14 +31,14 @@ struct Activity {
   int64_t instances() const { return calls * count(); }
 };
 
-/// A step taken apart into activities, in an order in which each stands behind what it needs for its
-/// microbatch. A device is a list of ranks, with all stages that lie on it: what one of them hands to another stays
-/// where it is, as does what comes back to a device that had it before.
+/// A step taken apart into tasks. Each task is listed after the tasks that its microbatch needs. A device is a list of
+/// ranks with all stages on it. A value that one of them hands to another stays in place, and so does a value that
+/// comes back to a device that had it before.
 class Activities {
 public:
-  /// Fails with an error at what Schedule does not support.
+  /// Fails with an error at ops that Schedule does not support.
   static mlir::FailureOr<Activities> compute(StepOp step, mlir::ModuleOp module, const SharedVariables &variables);
-  /// What a run runs.
+  /// The fragment of a run.
   static FragmentOp fragmentOf(RunOp run);
 
   std::vector<Activity> list;
@@ -46,8 +46,8 @@ public:
   std::string prefix; ///< of the names of buffers and blocks: "train."
   llvm::SmallVector<StageOp> stages;
 
-  /// Values that mean the same storage are one: slices of an input in several loops; a slice of a stacked
-  /// result and what was stacked.
+  /// Values in the same storage are one: slices of an input in several loops; a slice of a stacked result and the value
+  /// that was stacked.
   mlir::Value canonical(mlir::Value value) const;
   /// Index of the activity that makes a canonical value; of a sum, the one that adds last. -1: read or input.
   int64_t producer(mlir::Value value) const;
@@ -61,7 +61,7 @@ public:
   /// The devices of an activity, each once.
   llvm::SmallVector<unsigned> devicesOf(const Activity &activity) const;
   bool isOn(const Activity &activity, unsigned device) const { return llvm::is_contained(devicesOf(activity), device); }
-  /// By how many updates of its variable a value is behind: 0 but for reads that say so.
+  /// Staleness of a value, in updates of its variable: 0 except for reads that give another.
   static int64_t behindOf(mlir::Value value);
   /// Whether a value is a loop's number of the microbatch, which has no stage: each that needs it counts for itself.
   static bool isNumber(mlir::Value value);
@@ -72,9 +72,9 @@ public:
   /// Everything that an activity takes from elsewhere, canonical, each once, sums that it continues left out, and the
   /// number of the microbatch.
   llvm::SmallVector<mlir::Value> operandsOf(const Activity &activity) const;
-  /// What it makes that someone else needs (other activities, fetches elsewhere, writes), canonical.
+  /// Values that other tasks, fetches elsewhere or writes use, in canonical form.
   llvm::SmallVector<mlir::Value> resultsOf(const Activity &activity) const;
-  /// Whether nobody takes a sum but reductions in the activity's tail, so that its last value need not be stored.
+  /// Whether only reductions in the task's tail use a sum: its last value need not be stored.
   bool isReducedOnly(const Activity &activity, mlir::OpResult sum) const;
   /// The variable whose buffer a read or write means on its device.
   VariableOp variableOf(ReadOp read) const {
@@ -90,9 +90,9 @@ public:
     return microbatchesOf(variable) > 0 ? sliceOf.lookup(read) : read;
   }
   int64_t microbatchesOf(VariableOp variable) const { return variables->microbatchesOf(variable); }
-  /// The values of a variable on a device that are some updates behind.
+  /// The stale values of a variable on a device.
   llvm::SmallVector<mlir::Value> readsBehindOf(VariableOp variable, unsigned device) const;
-  /// The writes of the step, of each variable on a device one: what several stages there write is the same value.
+  /// The writes of the step, one for each variable of a device: several stages there write the same value.
   llvm::SmallVector<WriteOp> writes() const;
 
 private:
@@ -116,7 +116,7 @@ private:
 
   llvm::DenseMap<mlir::Value, unsigned> producers;
   llvm::DenseMap<mlir::Operation *, llvm::SmallVector<mlir::Operation *>>
-      ahead; ///< of a run: what goes with it, before it
+      ahead; ///< runs that join a run and go before it
   llvm::DenseMap<mlir::Value, mlir::Value> same;
   llvm::DenseMap<mlir::Value, mlir::Value> sliceOf; ///< input -> its first slice
   const SharedVariables *variables = nullptr;
@@ -125,11 +125,10 @@ private:
   std::map<std::pair<unsigned, std::string>, unsigned> names; ///< (device, name) -> how often it is taken
   llvm::DenseMap<std::pair<unsigned, mlir::Operation *>, mlir::Value>
       reads; ///< (device, variable) -> the first read of it
-  std::map<std::tuple<unsigned, mlir::Operation *, int64_t>, mlir::Value>
-      readsBehind;                                  ///< and by so many updates behind
-  llvm::DenseMap<mlir::Value, mlir::Value> origins; ///< of what was transferred: what its first sender had
+  std::map<std::tuple<unsigned, mlir::Operation *, int64_t>, mlir::Value> readsBehind; ///< by staleness, too
+  llvm::DenseMap<mlir::Value, mlir::Value> origins; ///< a transferred value -> the value of its first sender
   llvm::MapVector<mlir::Value, llvm::SmallVector<mlir::Value>>
-      arrived; ///< of an origin: itself and what was made of it
+      arrived; ///< an origin -> itself and the transferred copies of it
 };
 
 } // namespace par

@@ -27,7 +27,7 @@ void Buffers::place(Value value, BufferPlan plan) {
   plans.push_back(std::move(plan));
 }
 
-/// Variables and inputs stand in buffers of their own.
+/// Variables and inputs have buffers of their own.
 void Buffers::placeOperand(Value value) {
   if (index.contains(value) || activities.producer(value) >= 0)
     return;
@@ -83,7 +83,7 @@ void Buffers::placeResult(const Activity &activity, Value value) {
   place(value, std::move(plan));
 }
 
-/// A reduced sum takes the sum's place if nobody else wants the sum.
+/// A reduced sum takes the place of a sum without other users.
 void Buffers::reuseSums() {
   for (const Activity &activity : activities.list)
     for (Operation *op : activity.tail) {
@@ -96,8 +96,8 @@ void Buffers::reuseSums() {
     }
 }
 
-/// The gradient's storage says of which variable it is and how it lies, for whoever checks what programs
-/// accumulate: the sum where it is stored to the end, else what the last microbatch makes of it.
+/// Marks the storage of a gradient with its variable and sharding, for verifiers of accumulation. The storage is the
+/// sum, or the last microbatch's value made from it if the sum is not stored to the end.
 void Buffers::nameAccumulators() {
   for (const Activity &activity : activities.list)
     for (OpResult sum : activity.sums) {
@@ -131,7 +131,7 @@ void Buffers::markSaved() {
   }
 }
 
-/// Whether some microbatch still reads what it had when the new value, of the same microbatch, is made.
+/// Whether a microbatch reads the old value after the same microbatch's new value is made.
 bool Buffers::isReadLater(Value old, Value value) const {
   llvm::SmallSet<int64_t, 8> made;
   for (const Instance &instance : order.instances) {
@@ -144,7 +144,7 @@ bool Buffers::isReadLater(Value old, Value value) const {
   return false;
 }
 
-/// The new value goes where the old one stands, if nobody reads the old one later.
+/// The new value overwrites the old one, unless the old one is read later.
 void Buffers::placeWrite(WriteOp write) {
   Value value = activities.canonical(write.getOperand());
   VariableOp variable = activities.variableOf(write);
@@ -172,7 +172,7 @@ void Buffers::placeWrite(WriteOp write) {
   }
   bool inLoop = made && activities.list[producer].loop &&
                 !llvm::is_contained(activities.list[producer].tail, value.getDefiningOp());
-  // What a loop has summed goes there with the last microbatch.
+  // A loop's sum is written there by the last microbatch.
   bool summed = inLoop && isa<LoopOp>(value.getDefiningOp()) && getCalls(activities.step) > 1;
   // Late writes read at the end.
   bool readElsewhere = old && llvm::any_of(late, [&](auto &other) { return other.first == old; });
@@ -253,7 +253,7 @@ void Buffers::countSlots() {
     plans[plan].depth = minSlots(list);
     plans[plan].several = list.size() > 1;
   }
-  // What is written at the end is of all microbatches.
+  // A write at the end covers all microbatches.
   for (auto &[value, state] : late)
     if (state.perMicrobatch)
       plans[index[value]].depth = state.depth;
@@ -300,7 +300,7 @@ FailureOr<Buffers> Buffers::compute(const Activities &activities, const StepOrde
   }
   buffers.reuseSums();
   SmallVector<WriteOp> writes = activities.writes();
-  for (WriteOp write : writes) // what no block makes is read at the end: known before the others are placed
+  for (WriteOp write : writes) // values made by no block are read at the end: placed first
     if (activities.producer(write.getOperand()) < 0)
       buffers.placeOperand(activities.canonical(write.getOperand())), buffers.placeWrite(write);
   for (WriteOp write : writes)

@@ -10,7 +10,7 @@ struct BufferPlan {
   BufferKind kind = BufferKind::temp;
   std::string of;              ///< variable or input; of a sum, the variable whose gradient it accumulates
   mlir::RankedTensorType type; ///< of one slot, on one rank
-  DistType dist;               ///< state, hyper, input, gradient
+  DistType dist;               ///< state, hyperparameter, input, gradient
   bool perMicrobatch = false;  ///< a slot for each microbatch that needs one at a time; of state, for each
   bool several = false;        ///< perMicrobatch, of several: one after the other where one slot is enough
   bool perVersion = false;     ///< a slot for each version of the parameters
@@ -18,7 +18,7 @@ struct BufferPlan {
   bool saved = false; ///< forward keeps it for backward of the same microbatch
 };
 
-/// Where the values of a step stand between blocks.
+/// Buffers of the values that outlive a block of a step.
 class Buffers {
 public:
   static mlir::FailureOr<Buffers> compute(const Activities &activities, const StepOrder &order);
@@ -32,7 +32,7 @@ public:
   /// Writes that must wait for the step's end, because the old value is read after the new one is made, and
   /// those of values that no block makes.
   llvm::SmallVector<std::pair<mlir::Value, BufferPlan>> lateWrites(unsigned device) const;
-  /// Where the update of a state on a device leaves the version that it replaces; null if no microbatch asks for that.
+  /// Holds the version that an update of this state replaces on a device; null if no microbatch needs it.
   const BufferPlan *olderOf(const BufferPlan &state, unsigned device) const;
   const Versions &getVersions() const { return *versions; }
 
@@ -59,8 +59,8 @@ private:
   std::map<std::pair<unsigned, std::string>, BufferPlan> older; ///< by device and state
 };
 
-/// The state buffer of a variable on a device, of one microbatch where each of `microbatches` carries on its own. A
-/// hyper parameter has a value for each of so many calls.
+/// The state buffer of a variable on a device. It holds one microbatch's value if each of `microbatches` carries its
+/// own. A hyperparameter has a value for each call.
 BufferPlan planState(VariableOp variable, DistType dist, mlir::RankedTensorType local, int64_t microbatches,
                      int64_t calls);
 

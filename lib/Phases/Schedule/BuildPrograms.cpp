@@ -11,7 +11,7 @@ namespace par {
 #define GEN_PASS_DEF_BUILDPROGRAMSPASS
 #include "par/Phases/Schedule/Passes.h.inc"
 
-/// One microbatch of what lies as (m, B/m, ...).
+/// One microbatch's type of a value (m, B/m, ...).
 static DistType dropMicrobatches(DistType dist) {
   RankedTensorType type = dist.getTensor();
   ShardingAttr sharding = dist.getSharding();
@@ -72,7 +72,7 @@ static FailureOr<SmallVector<ProgramOp>> createPrograms(ModuleOp module, const S
   return programs;
 }
 
-/// Fails where Schedule meets what Partition does not leave.
+/// Fails if the module is not in the form that Partition leaves.
 static LogicalResult checkInput(ModuleOp module, ArrayRef<StageOp> stages) {
   if (stages.empty())
     return module.emitError() << "has no par.stage; Annotate makes at least one";
@@ -100,7 +100,7 @@ static LogicalResult checkInput(ModuleOp module, ArrayRef<StageOp> stages) {
     return failure();
   for (FragmentOp fragment : module.getOps<FragmentOp>())
     if (!fragment.getLocal())
-      return fragment.emitError() << "is not local; Schedule stands behind Partition";
+      return fragment.emitError() << "is not local; run Partition before Schedule";
   return success();
 }
 

@@ -56,7 +56,7 @@ void ProgramWriter::execute(OpBuilder &builder, RunOp run) {
     locals[result] = local;
 }
 
-/// Where a run's result is made: the run itself stands where its fragment begins.
+/// The location of the op that makes a run's result: the run's own location is the begin of its fragment.
 static Location locationOf(Value value) {
   auto run = value.getDefiningOp<RunOp>();
   if (!run)
@@ -66,7 +66,7 @@ static Location locationOf(Value value) {
   return made.getDefiningOp() ? made.getLoc() : value.getLoc();
 }
 
-/// The first microbatch's summand is the sum so far, every other one is added to what stands in the buffer.
+/// The first microbatch stores its summand; the others add theirs to the buffer.
 void ProgramWriter::addSum(OpBuilder &builder, OpResult sum, const Variant &variant) {
   auto loop = cast<LoopOp>(sum.getOwner());
   Operation *yield = loop.getBody().front().getTerminator();
@@ -78,7 +78,7 @@ void ProgramWriter::addSum(OpBuilder &builder, OpResult sum, const Variant &vari
   locals[sum] = summand;
 }
 
-/// What an update replaces is copied first, for microbatches that still compute with it.
+/// Copies the version that an update replaces, for microbatches that still compute with it.
 void ProgramWriter::keepOlder(OpBuilder &builder, Location loc, const BufferPlan &state, unsigned device) {
   if (const BufferPlan *plan = buffers.olderOf(state, device))
     StoreOp::create(builder, loc, LoadOp::create(builder, loc, state.type, state.name), plan->name);
@@ -183,7 +183,7 @@ void ProgramWriter::writeBlock(ProgramOp program, StringRef name, const Activity
     writeCompute(inner, activity, variant);
 }
 
-/// Of how many calls, one behind the other, a device is at some at once.
+/// How many calls a device works on at once.
 int64_t ProgramWriter::countCallsAtOnce(unsigned device) const {
   std::vector<size_t> begins(getCalls(activities.step), order.instances.size()), ends = findCallEnds(device);
   for (auto [position, instance] : llvm::enumerate(order.instances))
@@ -200,8 +200,8 @@ int64_t ProgramWriter::countCallsAtOnce(unsigned device) const {
   return count;
 }
 
-/// Blocks that number microbatches where something computes with their numbers: each counts on from the one before it,
-/// the first one anew, and leaves the number in the microbatch's slot.
+/// Writes blocks that leave each microbatch's index in its slot, if an op computes with it. Each block adds one to the
+/// index of the block before it; the first one starts again from 0.
 void ProgramWriter::writeNumbers(ProgramOp program, unsigned device) {
   int64_t count = activities.countNumbered(device);
   auto builder = OpBuilder::atBlockEnd(&program.getBody().front());
@@ -284,7 +284,7 @@ void ProgramWriter::writeBuffers(ProgramOp program, unsigned device) {
   for (const BufferPlan *plan : buffers.ofDevice(device)) {
     if (symbols.lookup(plan->name)) // state that another step uses too
       continue;
-    // Whoever reads it says of which microbatch it is, so that V5 finds what is of another one, even in the same slot.
+    // A slot index names the reader's microbatch, so V5 finds a value of another microbatch even in the same slot.
     bool many = plan->depth > 1 || plan->several;
     auto buffer = BufferOp::create(builder, program.getLoc(), plan->name, plan->kind,
                                    plan->of.empty() ? StringAttr() : builder.getStringAttr(plan->of),
@@ -320,7 +320,7 @@ void ProgramWriter::write(ProgramOp program, unsigned device) {
     std::string name = nameOf(activity, device, variant);
     if (written.insert(name).second)
       writeBlock(program, name, activity, device, variant);
-    // What belongs to a batch and to none of its microbatches carries the first one's number.
+    // A task of a batch, outside its loops, carries the index of the batch's first microbatch.
     if (!activity.loop && calls > 1)
       number *= microbatchesOfCall();
     runs.add(FlatSymbolRefAttr::get(program.getContext(), name), number, buffers.getVersions().at(position));

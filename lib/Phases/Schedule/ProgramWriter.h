@@ -77,7 +77,7 @@ private:
   llvm::SmallVector<int64_t> tags;                 ///< one an activity
   llvm::DenseMap<mlir::Value, mlir::Value> locals; ///< of the block being written
   std::set<std::string> older;                     ///< of the block being written: see Variant
-  std::map<std::pair<const Activity *, std::set<std::string>>, unsigned> olderSets; ///< numbers of what blocks have so
+  std::map<std::pair<const Activity *, std::set<std::string>>, unsigned> olderSets; ///< numbers of such sets
 };
 
 } // namespace par

@@ -1,4 +1,4 @@
-// What stages on the same ranks have in common: a value that one of them hands to another, inputs, variables, writes.
+// Sharing between stages on the same ranks: handed-over values, inputs, variables, writes.
 #include "Activities.h"
 
 using namespace mlir;
@@ -14,8 +14,8 @@ SmallVector<unsigned> Activities::devicesOf(const Activity &activity) const {
   return on.takeVector();
 }
 
-/// Whether what a transfer brings is on its device already: it was made there, or was brought there for another stage.
-/// It is then the same value, unless that one is of a microbatch and this one is not.
+/// Whether a transferred value is on its device already: it was made there, or came there for another stage. It is then
+/// the same value, unless that one belongs to a microbatch and this one does not.
 bool Activities::isThere(TransferOp transfer) {
   Value value = canonical(transfer.getOperand()), result = transfer.getResult();
   Value origin = origins.lookup(value) ? origins.lookup(value) : value;
@@ -34,7 +34,7 @@ bool Activities::isThere(TransferOp transfer) {
   return false;
 }
 
-/// A variable that several stages of a device read stands there once.
+/// A variable that several stages of a device read has one buffer there.
 LogicalResult Activities::joinRead(ReadOp read) {
   Value value = read.getResult();
   int64_t behind = read.getBehind();

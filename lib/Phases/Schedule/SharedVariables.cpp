@@ -14,13 +14,13 @@ Value findStacked(Value value) {
   return stacks ? yield.getOperand(number) : Value();
 }
 
-/// What a copy copies; any other variable is alone.
+/// The variable that a copy copies; else the variable itself.
 Attribute SharedVariables::rootOf(VariableOp variable) const {
   bool copy = variable.getKind() == VariableKind::copy && variable.getOf();
   return copy ? variable.getOfAttr().getAttr() : variable.getSymNameAttr();
 }
 
-/// What a loop slices or stacks is of one microbatch each.
+/// A value that a loop slices or stacks has a part for each microbatch.
 void SharedVariables::findCarried(ModuleOp module) {
   auto note = [&](FlatSymbolRefAttr name, LoopOp loop) {
     if (variables.lookup(name.getAttr()).getKind() == VariableKind::carried)

@@ -4,11 +4,11 @@
 
 namespace par {
 
-/// What a loop stacks, of one microbatch, behind a result of it; null of any other value.
+/// The per-microbatch value that a loop result stacks, else null.
 mlir::Value findStacked(mlir::Value value);
 
-/// A tied parameter is owned by one stage and copied to others. Where several of these lie on the same ranks in the
-/// same parts, one variable stands for all of them there: the owner, or the first copy.
+/// A tied parameter is owned by one stage and copied to others. If several of these lie on the same ranks in the same
+/// parts, one variable stands for all of them there: the owner, or the first copy.
 ///
 ///     par.variable @wte parameter : ... at [!par.dist<..., @s0, ...>]                  // ranks [0]: both in @wte
 ///     par.variable @wte.s3 copy of @wte : ... at [!par.dist<..., @s3, ...>]
@@ -18,7 +18,7 @@ public:
 
   /// The variable whose buffer a variable has on the ranks of a stage.
   VariableOp at(mlir::FlatSymbolRefAttr variable, DistType dist) const;
-  /// The microbatches of what each of them carries on to its next call by itself, (m, B/m, ...); 0 of any other
+  /// The number of microbatches that each carry a part of the variable to the next call, (m, B/m, ...); 0 for any other
   /// variable.
   int64_t microbatchesOf(VariableOp variable) const { return carried.lookup(variable.getSymNameAttr()); }
 

@@ -13,7 +13,7 @@ namespace par {
 
 //===-- Times --------------------------------------------------------------------------------===//
 
-/// Bytes are moved by what does not fuse; the rest computes on the way.
+/// Only ops that do not fuse move bytes; fused ops add their flops.
 static int64_t predictFragment(FragmentOp fragment, const Hardware &hardware) {
   int64_t time = 0;
   for (Operation &op : fragment.getBlock().without_terminator()) {
@@ -70,7 +70,7 @@ public:
     instances.push_back({activity, microbatch});
   }
 
-  /// Every instance waits for who makes what it takes: in its microbatch, or in the last one of its call.
+  /// Links every instance to the producers of its operands: in its microbatch, or in the last microbatch of its call.
   void link() {
     SmallVector<SmallVector<Source>> sources; // by activity: the same for thousands of instances
     for (const Activity &activity : activities.list)
@@ -96,8 +96,8 @@ public:
   std::vector<Instance> instances;
 
 private:
-  /// Who makes what an activity takes: the same microbatch of it (`inStep`), or the last one of the call. `count` and
-  /// `userCount` are their microbatches in a call.
+  /// A producer of a task's operands: its instance of the same microbatch (`inStep`), or of the call's last microbatch.
+  /// `count` and `userCount` are their microbatches in a call.
   struct Source {
     unsigned activity;
     bool inStep;
@@ -118,8 +118,7 @@ private:
     return sources;
   }
 
-  /// What has one place for all calls is not made again before the last call's has been used: what stands outside
-  /// loops, and sums.
+  /// Values outside loops and sums have one place for all calls. A call writes them only after the last call's users.
   void keepUntilUsed(const Activity &user) {
     unsigned index = &user - activities.list.data();
     for (Value operand : activities.operandsOf(user)) {
@@ -136,8 +135,7 @@ private:
     }
   }
 
-  /// What computes with a version of a parameter waits for the update that makes it, also where that comes from another
-  /// stage.
+  /// A microbatch waits for the update that makes its version of a parameter, even if another stage sends it.
   void waitForVersions(WriteOp write) {
     int64_t producer = activities.producer(write.getOperand());
     unsigned device = activities.deviceOf(activities.canonical(write.getOperand()));
@@ -167,7 +165,7 @@ private:
 
 namespace {
 
-/// What a loop runs on each device, in order: slots, and the stage of each chunk.
+/// The order in which a loop runs on each device: slots, and the stage of each chunk.
 struct LoopOrder {
   OrderTableProblem problem;
   std::vector<DeviceOrder> devices;
@@ -197,7 +195,7 @@ static FailureOr<LoopOrder> orderLoop(const Activities &activities, LoopOp loop,
   bool backward = llvm::any_of(activities.list, [&](const Activity &activity) {
     return activity.loop == loop && activity.slot != SlotKind::Forward;
   });
-  // Forwards alone on one stage a device run in order, whatever the schedule says of backwards.
+  // Forwards only, one stage a device: they run in order, however the schedule orders backwards.
   auto problem = OrderTableProblem::make(backward || stages > activities.numDevices() ? schedule : "gpipe", stages,
                                          activities.numDevices(), loop.getCount() * getCalls(activities.step));
   if (!problem)
@@ -217,8 +215,8 @@ static FailureOr<LoopOrder> orderLoop(const Activities &activities, LoopOp loop,
   return LoopOrder{std::move(*problem), std::move(table->devices)};
 }
 
-/// Lists a loop's compute on one device. A backward whose weight gradient has no slot of its own takes it along. What a
-/// call does outside the loop is listed by `before` its first slot and `behind` its last one.
+/// Lists a loop's compute on one device. A backward whose weight gradient has no slot of its own takes it along. The
+/// two callbacks append the tasks of a call before and after the loop.
 static void listLoop(const Activities &activities, LoopOp loop, const LoopOrder &order, unsigned device,
                      TaskList &tasks, llvm::function_ref<void(int64_t call)> before,
                      llvm::function_ref<void(int64_t call)> behind) {
@@ -246,8 +244,8 @@ static void listLoop(const Activities &activities, LoopOp loop, const LoopOrder 
   }
 }
 
-/// Lists the compute of all devices where several calls follow one another: each device runs the slots of all calls,
-/// and what a call does outside its last loop, which is the one with the backward, beside its own slots.
+/// Lists the compute of all devices with several calls between flushes. Each device runs the slots of all calls. A
+/// call's tasks outside its last loop, the one with the backward, run next to its own slots.
 static LogicalResult listCalls(const Activities &activities, StringRef schedule, TaskList &tasks) {
   LoopOp loop;
   unsigned first = 0;
@@ -256,7 +254,7 @@ static LogicalResult listCalls(const Activities &activities, StringRef schedule,
       loop = activity.loop, first = index;
   if (!loop)
     return StepOp(activities.step).emitError()
-           << "has no loop, and its calls follow one another: not supported yet by Schedule";
+           << "has several calls between flushes and no loop: not supported yet by Schedule";
   auto order = orderLoop(activities, loop, schedule, tasks);
   if (failed(order))
     return failure();
@@ -275,7 +273,7 @@ static LogicalResult listCalls(const Activities &activities, StringRef schedule,
   return success();
 }
 
-/// Lists the compute of all devices: what stands outside loops in the step's order, loops by their slots.
+/// Lists the compute of all devices: tasks outside loops in the step's order, loops by their slots.
 static LogicalResult listCompute(const Activities &activities, StringRef schedule, TaskList &tasks) {
   if (getCalls(activities.step) > 1)
     return listCalls(activities, schedule, tasks);

@@ -12,7 +12,7 @@ namespace par {
 #define GEN_PASS_DEF_VERIFYSCHEDULEPASS
 #include "par/Phases/Schedule/Passes.h.inc"
 
-//===-- What may stand in a module -----------------------------------------------------------===//
+//===-- Ops allowed in a module --------------------------------------------------------------===//
 
 static LogicalResult verifyPrograms(ModuleOp module) {
   for (StepOp step : module.getOps<StepOp>())
@@ -176,14 +176,14 @@ private:
       return success();
     auto found = walk.stored.find({buffer, slot});
     if (found == walk.stored.end())
-      return load.emitError() << "loads from @" << load.getBuffer() << " what nobody has stored in entry @"
+      return load.emitError() << "loads from @" << load.getBuffer() << ", which is not stored in entry @"
                               << walk.entry.getSymName();
     if (buffer.getIndex() == SlotIndex::ver && found->second != walk.index().version)
       return load.emitError() << "of version " << walk.index().version << " finds in slot " << slot << " of @"
-                              << load.getBuffer() << " what version " << found->second << " stored";
+                              << load.getBuffer() << " version " << found->second;
     if (buffer.getIndex() == SlotIndex::mb && found->second != walk.microbatch())
       return load.emitError() << "of microbatch " << walk.microbatch() << " finds in slot " << slot << " of @"
-                              << load.getBuffer() << " what microbatch " << found->second << " stored";
+                              << load.getBuffer() << " a value of microbatch " << found->second;
     return success();
   }
 
@@ -224,7 +224,7 @@ private:
     return false;
   }
 
-  /// Lets a send_parts and its receive pass, if that stands there.
+  /// Completes a send_parts if a peer waits at its receive.
   FailureOr<bool> meetParts(Walk &walk, SendPartsOp send) {
     for (Walk &peer : walks) {
       auto recv = peer.done() ? RecvPartsOp() : dyn_cast<RecvPartsOp>(*peer.next);
@@ -241,14 +241,14 @@ private:
     return false;
   }
 
-  /// A rank's part is sent to it by the rank from which it receives it, and is what it takes.
+  /// The rank from which a rank receives its part sends it, with the same type.
   LogicalResult verifyPart(SendPartsOp send, RecvPartsOp recv, int64_t rank, unsigned part) {
     int64_t from = recv.getPeerOf(rank, part);
     for (unsigned sent = 0; from >= 0 && sent < send.getNumOperands(); ++sent)
       if (send.getPeerOf(from, sent) == rank && send.getOperand(sent).getType() == recv.getResult(part).getType())
         return success();
     InFlightDiagnostic error = recv.emitError()
-                               << "of tag " << recv.getTag() << ": nobody sends rank " << rank << " its part " << part
+                               << "of tag " << recv.getTag() << ": no rank sends rank " << rank << " its part " << part
                                << " of type " << recv.getResult(part).getType();
     error.attachNote(send.getLoc()) << "sent here";
     return error;

@@ -6,7 +6,7 @@ using namespace mlir;
 
 namespace par {
 
-/// The position in the order behind which each call's new value stands.
+/// The position in the order after which each call's new value is available.
 std::vector<size_t> Versions::findUpdates(WriteOp write, bool late) const {
   std::vector<size_t> updates(getCalls(activities.step), 0);
   int64_t producer = activities.producer(write.getOperand());
@@ -47,7 +47,7 @@ LogicalResult Versions::follow(VariableOp variable, unsigned device, ArrayRef<si
   return success();
 }
 
-/// What is read as no updates behind is what the calls before this one have made of it.
+/// A read without staleness sees all earlier calls' updates.
 LogicalResult Versions::checkOwn(VariableOp variable, unsigned device, ArrayRef<size_t> updates) const {
   Value read = activities.readOf(variable, device);
   std::vector<bool> reads; // by activity

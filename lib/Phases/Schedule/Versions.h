@@ -6,17 +6,16 @@
 
 namespace par {
 
-/// Where several calls of a step follow one another without a flush: which version of the parameters each instance is
-/// for. Version v is what v updates have made. A microbatch of call c computes with version max(0, c - behind), forward
-/// and backward alike. A device has the newest version in the variable's own buffer; an update leaves the one that it
-/// replaces in another buffer while microbatches still compute with it. Of 1f1b on the first of two stages, one update
-/// behind:
+/// The version of the parameters that each instance uses, with several calls of a step between flushes. Version v has v
+/// updates. A microbatch of call c computes with version max(0, c - staleness), forward and backward alike. A device
+/// has the newest version in the variable's own buffer; an update leaves the one that it replaces in another buffer
+/// while microbatches still compute with it. 1f1b on the first of two stages, with staleness 1:
 ///
 ///     forward 0   forward 1   backward 0   update 0   forward 2   backward 1   update 1
 ///     version 0   0           0            0          1           0 (older)    1
 class Versions {
 public:
-  /// `late` are the states, by device and name, that are written behind all else of a call.
+  /// `late` are the states, by device and name, that are written after all other tasks of a call.
   static mlir::FailureOr<Versions> compute(const Activities &activities, const StepOrder &order,
                                            const std::set<std::pair<unsigned, std::string>> &late);
 

@@ -20,7 +20,7 @@ static ArrayAttr rankGroups(OpBuilder &builder, const Exchange &exchange, StageO
   return builder.getArrayAttr(groups);
 }
 
-/// `value` with zeros behind its end, so that it is of this shape.
+/// Pads `value` with zeros at its end to this shape.
 static Value padTo(OpBuilder &builder, Location loc, Value value, ArrayRef<int64_t> shape) {
   auto type = cast<RankedTensorType>(value.getType());
   if (type.getShape() == shape)
@@ -128,8 +128,8 @@ void ProgramWriter::writeExchange(OpBuilder &builder, const Activity &activity, 
   }
 }
 
-/// A stage_reduce over different meshes: who wants the whole gets what each other stage has, and adds it up stage by
-/// stage.
+/// An all-reduce across stages of different meshes: each user stage receives the other stages' values and adds them up,
+/// stage by stage.
 void ProgramWriter::writeReduceApart(OpBuilder &builder, const Activity &activity, unsigned device) {
   auto reduce = cast<StageReduceOp>(activity.ops.front());
   Location loc = reduce.getLoc();

@@ -1,4 +1,4 @@
-// stage_reduce in programs: what a device's stages have is combined there, then over the devices that want the whole.
+// All-reduce across stages in programs: first over a device's stages, then over the devices that use the result.
 #include "ProgramWriter.h"
 
 using namespace mlir;
@@ -23,16 +23,16 @@ Value ProgramWriter::combine(OpBuilder &builder, Location loc, ReduceKind kind, 
   llvm_unreachable("all kinds are handled");
 }
 
-/// Whether a reduction adds up what several stages of a device have. Floats are then added stage by stage, as where
-/// each stage has a device of its own, so that the sum has the same bits.
+/// Whether a reduction adds values of several stages of a device. Floats are then added stage by stage, as if each
+/// stage had a device of its own: the sum has the same bits.
 static bool addsInOrder(const Activities &activities, const Activity &activity) {
   auto reduce = cast<StageReduceOp>(activity.ops.front());
   return reduce.getKind() == ReduceKind::sum && activities.devicesOf(activity).size() < activity.stages.size() &&
          isa<FloatType>(getTensorType(reduce.getOperands().front().getType()).getElementType());
 }
 
-/// What a device has of a reduction's operands, combined; or, to be added in order, each in its place, with zeros in
-/// those of other devices.
+/// A device's operands of a reduction, combined. If they must be added in order, each one lies at its own index, with
+/// zeros at the indices of other devices.
 Value ProgramWriter::combineLocally(OpBuilder &builder, const Activity &activity, unsigned device) {
   auto reduce = cast<StageReduceOp>(activity.ops.front());
   Location loc = reduce.getLoc();
@@ -74,8 +74,8 @@ ArrayAttr ProgramWriter::groupRanks(OpBuilder &builder, ArrayRef<unsigned> devic
   return builder.getArrayAttr(groups);
 }
 
-/// Devices that want the result reduce it among themselves, each rank with those of its position; before that,
-/// the others send the first one what they have, so that nobody is given what it does not want.
+/// Devices that use the result reduce it among themselves, each rank with those of its position. Before that the others
+/// send their values to the first of them, so only ranks that use the result receive it.
 void ProgramWriter::writeReduce(OpBuilder &builder, const Activity &activity, unsigned device) {
   auto reduce = cast<StageReduceOp>(activity.ops.front());
   Location loc = reduce.getLoc();

@@ -17,8 +17,8 @@ namespace par {
 
 namespace {
 
-/// Stages of one step's ops. -1: bound to no stage, as it depends on inputs, constants and buffers alone. Frozen layers
-/// are work as others are, and are not repeated on each stage that reads them.
+/// Stages of one step's ops. -1: no stage, as the op depends only on inputs, constants and buffers. Frozen layers get a
+/// stage as other layers do: they are not repeated on each stage that reads them.
 class Stages {
 public:
   explicit Stages(StepOp step, int64_t count) : step(step), count(count) {}
@@ -55,7 +55,7 @@ private:
   DenseMap<Operation *, bool> free;
   DenseMap<Operation *, bool> backward;
   llvm::StringMap<int64_t> owners;              ///< first stage that uses a parameter
-  std::vector<std::map<int64_t, Value>> wholes; ///< of each stage_reduce: what it gives to each stage
+  std::vector<std::map<int64_t, Value>> wholes; ///< results of an all-reduce across stages, by stage
 };
 
 } // namespace
@@ -70,7 +70,7 @@ SmallVector<Operation *> Stages::collect() {
   return ops;
 }
 
-/// Whether an argument of a loop is a microbatch's part of what is carried.
+/// Whether an argument of a loop is a microbatch's part of a carried variable.
 bool Stages::isCarriedSlice(Value value) {
   auto argument = cast<BlockArgument>(value);
   auto loop = dyn_cast<LoopOp>(argument.getOwner()->getParentOp());
@@ -188,7 +188,7 @@ int64_t Stages::ofUse(OpOperand &use) {
   return getStage(user).value_or(-1);
 }
 
-/// Clones a free op of a loop, or behind them, to every stage that uses it; between loops it goes to the last one.
+/// Clones a free op in or after a loop to every stage that uses it. Between loops it goes to the last such stage.
 void Stages::spreadFree(Operation *op) {
   std::map<int64_t, SmallVector<OpOperand *>> users;
   for (OpOperand &use : op->getUses()) {
@@ -211,7 +211,7 @@ void Stages::spreadFree(Operation *op) {
   for (auto &[stage, uses] : users) {
     if (stage == users.rbegin()->first)
       break;
-    // What a loop gives comes from one stage.
+    // A loop's result is yielded on one stage.
     auto isYield = [](OpOperand *use) { return isa<YieldOp>(use->getOwner()); };
     if (!uses.empty() && llvm::all_of(uses, isYield))
       continue;
@@ -235,7 +235,7 @@ static Value join(OpBuilder &builder, StageReduceOp reduce, Value a, Value b) {
   return AndOp::create(builder, reduce.getLoc(), a, b);
 }
 
-/// Adds up what one stage has to combine, so that one operand a stage is left; with one stage nothing is.
+/// Adds up the operands of each stage: one operand a stage is left, and no reduction if there is one stage.
 void Stages::combine(StageReduceOp reduce) {
   OpBuilder builder(reduce);
   std::map<int64_t, Value> partial;
@@ -255,7 +255,7 @@ void Stages::combine(StageReduceOp reduce) {
     for (OpOperand &use : result.getUses())
       wanted.insert(std::max<int64_t>(ofUse(use) >= 0 ? ofUse(use) : ofValue(operand), 0));
   if (partial.size() > 1 && wanted.size() == 1) {
-    // Where one stage alone wants the whole, the others send it their parts.
+    // Only one stage uses the sum: the others send it their parts.
     Value sum = partial.begin()->second;
     for (auto &[stage, value] : llvm::drop_begin(partial)) {
       sum = join(builder, reduce, sum, value);
@@ -278,8 +278,8 @@ void Stages::combine(StageReduceOp reduce) {
   wholes.push_back(std::move(whole));
 }
 
-/// A counter whose new value depends on a stage_reduce: every other stage computes it from the equal value that it got
-/// itself or, without a part in the reduction, from the first stage's.
+/// A counter whose new value depends on an all-reduce across stages. Each other stage computes it from its own result
+/// of the reduction. A stage without a part in the reduction computes it from the first stage's result.
 void Stages::spreadCounter(WriteOp write) {
   Operation *source = write.getOperand().getDefiningOp();
   if (!source || free.lookup(source) || !isTensorOp(source))
@@ -318,7 +318,7 @@ void Stages::spreadCounter(WriteOp write) {
 LogicalResult Stages::run() {
   for (Operation *op : collect())
     free[op] = isFree(op);
-  // In the loops first: they say who owns a parameter.
+  // In the loops first: they decide which stage owns a parameter.
   SmallVector<Operation *> ops = collect();
   auto inLoop = [](Operation *op) { return isa<LoopOp>(op->getParentOp()); };
   for (Operation *op : ops)

@@ -14,8 +14,8 @@ static FragmentOp fragmentOf(RunOp run) {
 
 static bool isBehindLoops(RunOp run) { return run && isa<StepOp>(run->getParentOp()); }
 
-/// The ops of a fragment that one of its results is made of; nothing where an operand of its run that is not `allowed`
-/// goes into it.
+/// The ops of a fragment from which one of its results is computed; nothing if they use an operand of the run that is
+/// not `allowed`.
 static std::optional<llvm::DenseSet<Operation *>> findMakers(RunOp run, unsigned result,
                                                              llvm::function_ref<bool(Value)> allowed) {
   llvm::DenseSet<Operation *> makers;
@@ -43,8 +43,8 @@ static FragmentOp createBeside(FragmentOp other, StepOp step, StringRef name, Ty
                             other.getStage(), kind);
 }
 
-/// A run before `run` of what makes some of its results. It gives its operands as they came, if asked to, and then
-/// those.
+/// A run before `run` that computes some of its results. With `givesOperands` it returns its operands, too, before
+/// them.
 static RunOp runApart(RunOp run, ArrayRef<unsigned> results, const llvm::DenseSet<Operation *> &makers, StringRef name,
                       FragmentKind kind, bool givesOperands) {
   FragmentOp source = fragmentOf(run);
@@ -78,7 +78,7 @@ static RunOp runApart(RunOp run, ArrayRef<unsigned> results, const llvm::DenseSe
   return RunOp::create(builder, run.getLoc(), types, apart.getSymName(), operands);
 }
 
-/// Leaves out results that nobody uses of a run's fragment, and what was there for them alone.
+/// Removes results of a run's fragment, and the ops that only they needed.
 static void dropResults(RunOp run, ArrayRef<unsigned> dropped) {
   FragmentOp fragment = fragmentOf(run);
   Operation *results = fragment.getTerminator();
@@ -156,7 +156,7 @@ bool movesInForward(ReadOp read, WriteOp write) {
          });
 }
 
-/// A variable, or what a loop's forward sums.
+/// A variable, or a loop's sum from forward.
 static bool isOfForward(Value value) {
   auto loop = value.getDefiningOp<LoopOp>();
   if (!loop)

@@ -4,11 +4,10 @@
 
 namespace par {
 
-// Where the batches of an asynchronous schedule overlap, state that a batch's forward needs must be its own, though the
-// update at the end of the batch before it is still to come. Parameters may be of earlier updates; what is here may
-// not.
+// Batches of an asynchronous schedule overlap: a batch's forward begins before the update of the batch before it.
+// Parameters may then be stale. State handled here may not: each batch needs its own.
 
-/// Has a counter that microbatches read (of what dropout draws) advanced where a batch begins, not where it ends. Each
+/// Advances a counter that microbatches read (dropout's random draws) at a batch's begin, not at its end. Each
 /// microbatch takes along the number that its batch began with.
 ///
 ///     %n = par.read @draws
@@ -27,15 +26,15 @@ namespace par {
 ///     %w = par.run @s0.update(%g, ...)
 ///     par.write %m to @draws
 ///
-/// False, and nothing is changed, where its next value is made of anything but itself.
+/// Changes nothing and returns false if its next value depends on another value.
 bool countAtBegin(ReadOp read, WriteOp write);
 
-/// Whether microbatches read and sum moving statistics in forward alone, so that each batch's begin where those of the
-/// one before it ended.
+/// Whether microbatches read and sum moving statistics only in forward. Each batch's statistics can then begin from
+/// those of the batch before it.
 bool movesInForward(ReadOp read, WriteOp write);
 
-/// Takes moving statistics that are made of what forward sums out of the updates, into a run of their own, so that
-/// Schedule can have them written before the next batch's forward sums anew:
+/// Takes moving statistics that depend only on sums of forward out of the update, into a run of their own. Schedule can
+/// then have them written before the next batch's forward overwrites the sums:
 ///
 ///     %u, %w = par.run @s0.update(%mean, %sum, %g, ...)
 ///     par.write %u to @running_mean

@@ -103,9 +103,9 @@ static bool isCarried(Operation *op, FlatSymbolRefAttr name) {
 bool isCarried(ReadOp read) { return isCarried(read, read.getVariableAttr()); }
 bool isCarried(WriteOp write) { return isCarried(write, write.getVariableAttr()); }
 
-/// Of sums: true if what the op makes of their parts, one microbatch each, adds up to what it makes of them, and is to
-/// be made part by part. The parts that one stage contributes to a value are added at once: never two accumulators for
-/// one gradient. And a gradient is accumulated in the shape of its variable.
+/// Whether op(sum of parts) = sum of op(part), one part for each microbatch, and the op should run on the parts. Parts
+/// that one stage contributes to a value are added at once, so a gradient never has two accumulators. A gradient is
+/// accumulated in the shape of its variable.
 static bool isSumOfParts(Operation *op, ArrayRef<unsigned> sums) {
   if (sums.size() == 1)
     return !movesIntoGradient(op, sums.front()).empty();
@@ -117,7 +117,7 @@ static bool isSumOfParts(Operation *op, ArrayRef<unsigned> sums) {
 LogicalResult BatchTimes::classifyRead(ReadOp read) {
   BatchTime &time = times[read];
   time.dataOnly = isCarried(read) || readsData(read);
-  // A microbatch works on its own samples of what is carried; what has no batch is the same for all.
+  // A microbatch works on its own samples of a carried value; a value without a batch is the same for all.
   auto batch = static_cast<int64_t>(read.getBatch());
   if (!isCarried(read) || (microbatches > 1 && batch < 0))
     return success();
@@ -129,7 +129,7 @@ LogicalResult BatchTimes::classifyRead(ReadOp read) {
   return success();
 }
 
-/// Of several microbatches each hands on what it has made of its own samples: both lie alike.
+/// With several microbatches each carries on the value of its own samples: the read and the write are sliced alike.
 LogicalResult BatchTimes::classifyCarried(WriteOp write) {
   auto reads = write->getBlock()->getOps<ReadOp>();
   auto read = llvm::find_if(reads, [&](ReadOp other) { return other.getVariable() == write.getVariable(); });
@@ -138,14 +138,14 @@ LogicalResult BatchTimes::classifyCarried(WriteOp write) {
   int64_t dim = read != reads.end() ? static_cast<int64_t>((*read).getBatch()) : sliced ? made.dim : -1;
   Operation *source = write.getOperand().getDefiningOp();
   if (sliced && (!source || isa<ReadOp>(source)))
-    return write->emitError() << "carries on to @" << write.getVariable() << " what came in as it was, in "
+    return write->emitError() << "carries on to @" << write.getVariable() << " an unchanged input or state in "
                               << microbatches << " microbatches; say batch.microbatches: 1";
   if (dim >= 0 ? sliced && made.dim == dim && made.outer == 1 : !sliced)
     return success();
   InFlightDiagnostic diagnostic = write->emitError() << "carries on to @" << write.getVariable() << ", ";
-  diagnostic << (dim < 0  ? "which has no batch, what each microbatch has of its own"
-                 : sliced ? "whose batch is dim 0, what has it elsewhere"
-                          : "which has a batch, what is the same for all microbatches");
+  diagnostic << (dim < 0  ? "which has no batch, a value of each microbatch"
+                 : sliced ? "whose batch is dim 0, a value with its batch elsewhere"
+                          : "which has a batch, a value that is the same for all microbatches");
   diagnostic << "; say batch.microbatches: 1";
   return diagnostic;
 }
@@ -192,7 +192,7 @@ LogicalResult BatchTimes::classify(Operation *op) {
   bool sliced = false, sum = false, after = false;
   for (Value operand : op->getOperands()) {
     BatchTime time = of(operand);
-    // A finished sum of data alone is a given for everything behind its loop.
+    // After its loop a finished sum that depends only on data counts as given.
     bool given = isDataSum(operand);
     joined.between |= time.between || given;
     joined.early |= time.early || early.contains(operand);
@@ -207,7 +207,7 @@ LogicalResult BatchTimes::classify(Operation *op) {
   } else if (auto write = dyn_cast<WriteOp>(op); write && microbatches > 1 && isCarried(write)) {
     return classifyCarried(write);
   } else if (write && microbatches > 1 && sliced) {
-    return write->emitError() << "couples microbatches: what is written to the buffer \"" << write.getVariable()
+    return write->emitError() << "couples microbatches: the value written to the buffer \"" << write.getVariable()
                               << "\" is not the same for all samples; say batch.microbatches: 1";
   } else if (auto cotangent = dyn_cast<CotangentOp>(op)) {
     // Its value is the seed's, whatever becomes of the loss.
@@ -219,7 +219,7 @@ LogicalResult BatchTimes::classify(Operation *op) {
     joined.time = Time::After;
     joined.dataOnly = false;
   } else if (whole && sliced && after) {
-    // The only microbatch is done: a moving statistic that stands where the gradients overflow.
+    // The only microbatch is done: a moving statistic is kept if the gradients overflow.
     joined.time = Time::After;
     joined.dataOnly = false;
   } else if (sliced && (sum || after) && microbatches == 1) {
@@ -255,7 +255,7 @@ LogicalResult BatchTimes::classifySliced(Operation *op) {
   joined.between = false; // a slice is never between
   joined.time = Time::Sliced;
   if (op->getNumResults() == 0 && microbatches == 1)
-    return success(); // writes what the one microbatch made, behind the loop
+    return success(); // writes the only microbatch's value, after the loop
   auto interface = dyn_cast<ShardingRuleOpInterface>(op);
   if (!interface)
     return op->emitError() << "couples microbatches: its sharding rule is not known";

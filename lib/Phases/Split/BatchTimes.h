@@ -18,29 +18,29 @@ struct BatchTime {
   int64_t dim = -1; ///< Sliced: which dim; -1 if one microbatch is the whole batch and the dim was lost sight of
   int64_t outer =
       1; ///< Sliced: elements of that dim before the batch: T where (T, B) are one dim; a slice is then strided
-  bool dataOnly = true; ///< depends on inputs, constants and buffers alone, and on no sum
-  bool between = false; ///< depends on a sum of data alone: known when the loop of data sums has ended
+  bool dataOnly = true; ///< depends only on inputs, constants and buffers, and on no sum
+  bool between = false; ///< depends on a sum of data only: known when the loop of data sums has ended
   bool early = false;   ///< depends on a sum of weights and data that a first pass of forward makes
 };
 
-/// Where the batch lies among the factors of a dim: in which one, and behind how many elements of it.
+/// The factor of a dim that holds the batch, and the number of elements of that factor before it.
 struct BatchFactor {
   unsigned factor = 0;
   int64_t outer = 1;
 
   bool operator==(const BatchFactor &other) const = default;
-  /// Of the dim that these factors make up, with the batch behind `outer` elements of it; nothing where it is no part
-  /// of one factor. `([t, b]) -> ([(t b)])`, read backwards with outer = t, gives b.
+  /// The batch factor of a dim made of these factors, with `outer` elements before the batch; nothing if the batch is
+  /// no part of one factor. `([t, b]) -> ([(t b)])`, read backwards with outer = t, gives b.
   static std::optional<BatchFactor> find(const ShardingRule &rule, mlir::ArrayRef<unsigned> dim, int64_t outer);
   /// The elements before it in such a dim.
   int64_t outerIn(const ShardingRule &rule, mlir::ArrayRef<unsigned> dim) const;
 };
 
-/// Whether the variable is what one call hands to the next: data, as an input is.
+/// Whether the variable is carried from one call to the next: data, like an input.
 bool isCarried(ReadOp read);
 bool isCarried(WriteOp write);
 
-/// Where an op is needed.
+/// The places that need an op.
 enum Place : unsigned { InDataLoop = 1, InLoop = 2, Behind = 4 };
 
 /// The classification of every value of a step, and the places of every op.
@@ -52,9 +52,9 @@ public:
   const BatchTime &of(mlir::Value value) const { return times.find(value)->second; }
   /// Places of an op, a union of Place.
   unsigned placesOf(mlir::Operation *op) const { return places.lookup(op); }
-  /// Where a value is computed first and handed on from: the loop that sums it. Sums of forward that are needed
-  /// together with slices of the batch (the shares of tokens in a router's balance loss) are made there too: forward
-  /// runs once more for them.
+  /// Whether the loop of data sums computes the value first and hands it on. Sums of forward that are needed together
+  /// with slices of the batch (the shares of tokens in a router's balance loss) are computed there too: forward runs
+  /// once more for them.
   bool isDataSum(mlir::Value value) const {
     const BatchTime &time = of(value);
     return time.time == Time::Sum && (time.dataOnly || early.contains(value));
@@ -73,7 +73,7 @@ private:
   void place(StepOp step);
 
   int64_t microbatches = 1;
-  /// With one microbatch: sums over the batch are known in the loop, and nothing is summed behind it.
+  /// With one microbatch: sums over the batch are known in the loop, and nothing is summed after it.
   bool whole = false;
   /// Set where one microbatch needs that.
   bool needsWhole = false;

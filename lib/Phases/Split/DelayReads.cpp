@@ -43,8 +43,8 @@ private:
     return {};
   }
 
-  /// What the loop computes with is of some updates ago; what the update starts from is what it has written last.
-  /// Numbers of what is drawn, and moving statistics, are those of the batch itself.
+  /// The loop computes with stale parameters; the update starts from the newest. Counters of random draws and moving
+  /// statistics are those of the batch itself.
   LogicalResult delay(ReadOp read) {
     if (llvm::none_of(read->getUses(), isInLoop))
       return success();
@@ -57,9 +57,8 @@ private:
     if (variable.getKind() != VariableKind::parameter && variable.getKind() != VariableKind::copy)
       return read.emitError()
              << "computes microbatches with \"" << variable.getSymName()
-             << "\", which each batch changes: an asynchronous schedule begins batches before the ones before "
-                "them have ended, and beside parameters it follows counters that count on by themselves and "
-                "statistics that forward alone moves; say pipeline.schedule: 1f1b";
+             << "\", which each batch changes: batches of an asynchronous schedule overlap, so besides parameters "
+                "they may change only counters and statistics that only forward updates; say pipeline.schedule: 1f1b";
     int64_t updates = behind[numbers.lookup(stageOf(read))];
     if (updates == 0)
       return success();
@@ -70,7 +69,7 @@ private:
     return success();
   }
 
-  /// Whose gradient is handed over, or which value is: a text that precedes what is said of the transfer, or nothing.
+  /// Name of the variable or gradient that a transfer carries, as the begin of an error; may be empty.
   static std::string nameOf(TransferOp transfer) {
     StringRef name;
     if (auto read = transfer.getOperand().getDefiningOp<ReadOp>())
@@ -80,7 +79,7 @@ private:
     return name.empty() ? "" : ("\"" + name + "\" ").str();
   }
 
-  /// Of what forward writes, which `delay` judges.
+  /// Whether the transfer carries a buffer's new value from forward: `delay` has checked that already.
   bool isOfBuffer(TransferOp transfer) {
     return llvm::any_of(transfer->getUsers(), [&](Operation *user) {
       auto write = dyn_cast<WriteOp>(user);
@@ -89,8 +88,8 @@ private:
     });
   }
 
-  /// What stages must have ended for: numbers of all of them and, unless all stages are as many updates behind,
-  /// parameters of several.
+  /// Refuses values for which stages would have to wait: numbers combined over all stages and, unless all stages have
+  /// the same staleness, parameters of several stages.
   LogicalResult refuseWaits() {
     bool alike = llvm::all_equal(behind);
     WalkResult waits = step.walk([&](Operation *op) -> WalkResult {
@@ -99,7 +98,7 @@ private:
         return op->emitError()
                << nameOf(transfer)
                << "crosses stages between two batches: a parameter of several stages "
-                  "(tied weights) must be as many updates behind on each; say pipeline.vertical_sync: true, or "
+                  "(tied weights) must have the same staleness on each; say pipeline.vertical_sync: true, or "
                   "schedule: pipedream-2bw";
       if (isa<StageReduceOp>(op))
         return op->emitError() << "combines numbers of all stages, which an asynchronous schedule does not wait for";

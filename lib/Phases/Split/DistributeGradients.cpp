@@ -15,7 +15,7 @@ namespace par {
 /// Contributions to a sum by the stage that makes them, in order.
 using Contributions = llvm::MapVector<int64_t, SmallVector<Value>>;
 
-/// Adds of no stage put together what stages make. False where it is not said which one makes a part.
+/// Collects the parts that adds without a stage sum up. False if a part has no stage.
 static bool collect(Value value, Contributions &contributions) {
   Operation *op = value.getDefiningOp();
   if (!op)
@@ -49,7 +49,8 @@ static void eraseUnused(Operation *op) {
     eraseUnused(rhs);
 }
 
-/// Of a sum over stages that moves into a gradient: each stage's part moves by itself, and the moved parts are added.
+/// A sum over stages whose elements then move into a gradient: moves each stage's part on its stage, and adds the
+/// results.
 static void distribute(AddOp add) {
   OpOperand &use = *add->use_begin();
   SmallVector<Operation *> chain = movesIntoGradient(use.getOwner(), use.getOperandNumber());

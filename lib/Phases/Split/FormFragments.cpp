@@ -28,7 +28,7 @@ public:
   void run();
 
 private:
-  /// What a loop is made of.
+  /// Parts of a loop of fragments while it is built.
   struct LoopParts {
     SmallVector<Value> inner;
     SmallVector<Type> types;
@@ -96,7 +96,7 @@ Value Former::readAt(ReadOp read, int64_t stage) {
   }
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(entry);
-  // Reads stand in the order in which they are first asked for.
+  // Reads are in the order of their first uses.
   for (Operation &op : *entry)
     if (isa<ReadOp>(op))
       builder.setInsertionPointAfter(&op);
@@ -114,8 +114,8 @@ Value Former::at(Value old, int64_t stage) {
   return found == values.end() ? Value() : found->second;
 }
 
-/// Stages of the ops that use a value, through loops and returns. What a loop or the step gives as it came in has no op
-/// that makes it: it is handed out on the first stage, as `home` says.
+/// Stages of the ops that use a value, through loops and returns. A value that a loop or the step returns as it came in
+/// has no op that makes it: it is handed out on the first stage, as `home` says.
 std::set<int64_t> Former::usersOf(Value old) {
   std::set<int64_t> users;
   for (OpOperand &use : old.getUses()) {
@@ -286,7 +286,7 @@ void Former::emitReduce(StageReduceOp reduce) {
     handOn(old);
 }
 
-/// The stages that read what is carried; if there are none, the one that makes it.
+/// The stages that read a carried variable; if none does, the stage that makes its value.
 std::set<int64_t> Former::readersOf(WriteOp carried, int64_t stage) {
   std::set<int64_t> readers;
   for (auto read : carried->getBlock()->getOps<ReadOp>())
@@ -297,7 +297,7 @@ std::set<int64_t> Former::readersOf(WriteOp carried, int64_t stage) {
   return readers;
 }
 
-/// What each microbatch carries on to other stages crosses with it, so that the loop gives it there too.
+/// A carried value used on another stage is transferred per microbatch and stacked there.
 void Former::handCarried(LoopOp loop, unsigned number, LoopParts &parts) {
   Value result = loop.getResult(number);
   auto yield = cast<YieldOp>(loop.getBody().front().getTerminator());
@@ -324,7 +324,7 @@ void Former::handCarried(LoopOp loop, unsigned number, LoopParts &parts) {
   }
 }
 
-/// What is carried is written on each stage that reads it, and nowhere else.
+/// Writes a carried value on each stage that reads it, and on no other.
 void Former::emitCarried(WriteOp write, Value value, int64_t stage) {
   for (int64_t reader : readersOf(write, stage)) {
     Value there = at(write.getOperand(), reader);
@@ -334,7 +334,7 @@ void Former::emitCarried(WriteOp write, Value value, int64_t stage) {
   }
 }
 
-/// The first stage that uses what a step writes; -1 if none does.
+/// The first stage that uses a variable that the step writes; -1 if none does.
 int64_t Former::ownerOf(WriteOp write) {
   for (auto read : write->getBlock()->getOps<ReadOp>())
     if (std::set<int64_t> users = usersOf(read); read.getVariable() == write.getVariable() && !users.empty())
@@ -384,7 +384,7 @@ void Former::emitBeside(SmallVector<Operation *> &pending) {
   pending.clear();
 }
 
-/// Loops where they stand, what is beside them gathered, and writes at the end.
+/// Emits loops in place, groups the ops outside them, and puts writes at the end.
 void Former::emitOps(Block &old) {
   SmallVector<Operation *> pending;
   SmallVector<WriteOp> writes;
@@ -411,7 +411,7 @@ static bool isAccumulated(Value value) {
   return isa_and_nonnull<LoopOp>(op);
 }
 
-/// What was a gradient is a value like others, in loops under its variable's name.
+/// Replaces each gradient op by its operand, and lists the variables whose gradients no loop accumulates.
 void Former::dropGradients(Block &old) {
   SmallVector<StringRef> others;
   for (auto gradient : llvm::make_early_inc_range(old.getOps<GradientOp>())) {

@@ -24,9 +24,9 @@ int64_t home(Value value) {
   return getStage(source).value_or(0);
 }
 
-/// Ops that move or spread elements of what no microbatch changes, as a norm's weight over its rows, and such as fuse
-/// with them. What they give may be as large as activations, and a variable that is gathered for them would be kept
-/// with it.
+/// Ops that move or broadcast elements of values that no microbatch changes (a norm's weight over its rows), and ops
+/// that fuse with them. Their results may be as large as activations, and a variable gathered for them would be kept
+/// with them.
 static DenseSet<Operation *> findSpread(Block &body) {
   DenseSet<Operation *> unchanged, spread;
   for (Operation &op : body.without_terminator()) {
@@ -52,9 +52,9 @@ static Operation *cloneFor(Operation &op, llvm::function_ref<bool(OpOperand &)> 
   return clone;
 }
 
-/// Which ops of a loop's body are backward: those that depend on a cotangent; and those that only such ops
-/// use, if that asks for no residual that is not kept anyway. Constants, what is made of them and of the
-/// index, and what variables are spread to are made again.
+/// Whether each op of a loop's body is backward: it depends on a cotangent, or only backward ops use it and it needs no
+/// residual besides those kept for other ops. Ops on constants and on the microbatch index, and broadcasts of variables
+/// are recomputed.
 static DenseMap<Operation *, bool> findBackward(Block &body) {
   DenseSet<Operation *> spread = findSpread(body);
   DenseMap<Operation *, bool> back, cheap;
@@ -107,7 +107,7 @@ SmallVector<OpGroup> groupLoop(LoopOp loop, int64_t count) {
     int64_t stage = getStage(&op).value_or(0);
     (back[&op] ? backward[count - 1 - stage] : forward[stage]).ops.push_back(&op);
   }
-  // A loop with another one behind it sums what depends on data alone.
+  // A loop followed by another loop sums values that depend only on data.
   auto later = llvm::make_range(std::next(loop->getIterator()), loop->getBlock()->end());
   bool before = llvm::any_of(later, [](Operation &op) { return isa<LoopOp>(op); });
   if (before)
@@ -118,7 +118,7 @@ SmallVector<OpGroup> groupLoop(LoopOp loop, int64_t count) {
   return forward;
 }
 
-/// Gives ops that depend on nothing (constants, and what is made of them) the levels of their users: one
+/// Gives ops that depend only on constants the levels of their users: one
 /// clone for each, so that no constant is a result of one fragment and an argument of another. Adds the
 /// clones to `ops`.
 static void spreadConstants(SmallVectorImpl<Operation *> &ops, ArrayRef<Operation *> constants,
@@ -145,7 +145,7 @@ static void spreadConstants(SmallVectorImpl<Operation *> &ops, ArrayRef<Operatio
   llvm::sort(ops, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
 }
 
-/// The level of each op: above that of what it takes from another stage. Clones constants.
+/// The level of each op: above that of its operands from other stages. Clones constants.
 static DenseMap<Operation *, int64_t> findLevels(SmallVectorImpl<Operation *> &ops) {
   DenseMap<Operation *, int64_t> levels;
   llvm::SetVector<Operation *> constants;

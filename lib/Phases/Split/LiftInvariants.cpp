@@ -1,5 +1,5 @@
 // Hoists ops of a microbatch loop that depend only on constants and values from outside, if they compute (layout ops
-// stay) and their result is no larger than the values that it is made of, within the pass's limits of bytes. If a
+// stay) and their result is no larger than their inputs, within the pass's limits of bytes. If a
 // stage's values exceed the limit none is hoisted, so that equal layers stay equal.
 #include "par/Dialect/Interfaces/Cost.h"
 #include "par/Phases/Split/Passes.h"
@@ -15,7 +15,7 @@ namespace par {
 
 namespace {
 
-/// Finds what one loop makes of values from outside alone, and lifts what is worth keeping.
+/// Finds ops of one loop that depend only on values from outside, and lifts those whose results are worth keeping.
 class Lifter {
 public:
   Lifter(LoopOp loop, int64_t minBytes, int64_t maxBytes) : loop(loop), minBytes(minBytes), maxBytes(maxBytes) {}
@@ -23,7 +23,7 @@ public:
   void run();
 
 private:
-  /// What an op is made of, where no microbatch flows into it.
+  /// Inputs of an op into which no microbatch flows.
   struct Cone {
     llvm::SmallSetVector<Value, 2> sources; ///< values from outside the loop
     bool worth = false;
@@ -39,7 +39,7 @@ private:
 
   LoopOp loop;
   int64_t minBytes, maxBytes;
-  llvm::MapVector<Operation *, Cone> cones; ///< of ops into which constants and values from outside flow alone
+  llvm::MapVector<Operation *, Cone> cones; ///< of ops that depend only on constants and on values from outside
   IRMapping lifted;
 };
 
@@ -68,8 +68,8 @@ void Lifter::find() {
   }
 }
 
-/// What only moves or spreads elements is made again where it is used; so is what would take more memory than what it
-/// is made of.
+/// Ops that only move or broadcast elements are recomputed at each use. So are ops whose result needs more memory than
+/// their inputs.
 bool Lifter::isWorth(Operation *op, const Cone &cone) {
   bool computes = op->hasTrait<OpTrait::Elementwise>() || getCost(op).flops > 0;
   int64_t bytes = getByteSize(op->getResults());
@@ -123,7 +123,7 @@ void Lifter::eraseDead() {
 
 void Lifter::run() {
   find();
-  // The last ones: what only they are made of goes with them. What a loop sums it gives itself.
+  // Lifts the last ops of such chains; ops that only they need go with them. A sum over microbatches stays in the loop.
   auto staysInside = [&](Operation *user) {
     auto cone = cones.find(user);
     return (cone == cones.end() || !cone->second.worth) && !user->hasTrait<OpTrait::IsTerminator>();

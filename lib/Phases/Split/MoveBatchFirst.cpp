@@ -10,7 +10,7 @@ namespace par {
 #define GEN_PASS_DEF_MOVEBATCHFIRSTPASS
 #include "par/Phases/Split/Passes.h.inc"
 
-/// Where each output has its batch; nothing where the step cannot be cut, which is said when it is.
+/// The batch dim of each output; nothing if the step cannot be sliced, which -par-slice-microbatches reports.
 static std::optional<SmallVector<int64_t>> findBatchDims(StepOp step, int64_t microbatches) {
   ScopedDiagnosticHandler quiet(step.getContext(), [](Diagnostic &) { return success(); });
   FailureOr<BatchTimes> times = BatchTimes::compute(step, microbatches);

@@ -16,7 +16,7 @@ static bool isSameOrWider(Type from, Type to) {
          (isa<FloatType>(from) && isa<FloatType>(to) && from.getIntOrFloatBitWidth() < to.getIntOrFloatBitWidth());
 }
 
-/// Whether the op makes of the operand `sum` alone no more elements, and none narrower.
+/// Whether the op depends linearly on the operand `sum` only, and its result has no more elements and none narrower.
 static bool moves(Operation *op, unsigned sum) {
   if (op->getNumResults() != 1 || !op->hasOneUse() || !isLinearIn(op, sum))
     return false;
@@ -27,7 +27,7 @@ static bool moves(Operation *op, unsigned sum) {
   return from.getNumElements() >= to.getNumElements() && isSameOrWider(from.getElementType(), to.getElementType());
 }
 
-/// Whether what it reads is a gradient, or one stage's part of it.
+/// Whether the op's operand is a gradient, or one stage's part of it.
 static bool endsInGradient(Operation *user) {
   while (isa<AddOp>(user) && !getStage(user) && user->hasOneUse())
     user = *user->user_begin();

@@ -9,9 +9,9 @@ namespace par {
 /// Whether the result is an unreduced sum where these operands are and the others are not.
 bool isLinearIn(mlir::Operation *op, llvm::ArrayRef<unsigned> sums);
 
-/// The ops from `op` to a gradient, or to where stages' parts of one are added, if each of them moves elements of what
-/// comes from the operand `sum`, or adds some of them up, where constants or indices say, widened on the way or not: a
-/// table of biases that is looked up once for the whole batch. Else none.
+/// The chain from `op` to a gradient, or to the adds of stages' parts of one. Each op of it moves or adds up elements
+/// of the operand `sum`, by constants or indices, and may convert them to a wider type: a table of biases that is
+/// looked up once for the whole batch. Empty if there is no such chain.
 llvm::SmallVector<mlir::Operation *> movesIntoGradient(mlir::Operation *op, unsigned sum);
 
 } // namespace par

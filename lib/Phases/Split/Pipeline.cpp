@@ -13,7 +13,7 @@ void buildSplitPipeline(OpPassManager &manager, const SplitOptions &options) {
   slice.microbatches = options.microbatches;
   manager.addPass(createSliceMicrobatchesPass(slice));
   manager.addPass(createAssignStagesPass());
-  if (options.behind.empty()) { // else what is made of a version of the weights is made where that one is used
+  if (options.behind.empty()) { // else values computed from stale weights are computed at their use
     LiftInvariantsPassOptions lift;
     lift.maxBytes = options.keptBytes;
     manager.addPass(createLiftInvariantsPass(lift));
@@ -25,7 +25,7 @@ void buildSplitPipeline(OpPassManager &manager, const SplitOptions &options) {
     delay.calls = options.calls;
     manager.addPass(createDelayReadsPass(delay));
   }
-  // What Train built once a parameter (norm, clipping factor) a stage now has several times over.
+  // Values that Train built once for each parameter (norm, clipping factor) are now repeated within a stage.
   manager.addNestedPass<FragmentOp>(createCSEPass());
   manager.addPass(createVerifySplitPass());
 }
@@ -34,9 +34,9 @@ namespace {
 struct SplitSettings : PassPipelineOptions<SplitSettings> {
   Option<int64_t> microbatches{*this, "microbatches", llvm::cl::desc("microbatches a step"), llvm::cl::init(1)};
   Option<int64_t> kept{*this, "kept-bytes",
-                       llvm::cl::desc("most that a stage keeps of what is computed once a step; 0: no limit"),
+                       llvm::cl::desc("maximum kept on a stage of values computed once a step; 0: no limit"),
                        llvm::cl::init(0)};
-  ListOption<int64_t> behind{*this, "behind", llvm::cl::desc("updates that the parameters of each stage are behind")};
+  ListOption<int64_t> behind{*this, "behind", llvm::cl::desc("staleness of each stage's parameters, in updates")};
   Option<int64_t> calls{*this, "calls", llvm::cl::desc("batches between two flushes"), llvm::cl::init(1)};
 };
 } // namespace

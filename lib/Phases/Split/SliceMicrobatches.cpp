@@ -68,15 +68,15 @@ private:
   BatchTimes times;
   OpBuilder builder;
   Loop dataLoop, mainLoop;
-  DenseMap<Value, Value> outside; ///< old value -> value before and behind the loops
-  DenseMap<Value, Value> stacked; ///< old value -> the loop's result that has its microbatches one behind the other
-  DenseSet<Value> collected;      ///< old values whose microbatches are wanted together behind the loop
+  DenseMap<Value, Value> outside; ///< old value -> value before and after the loops
+  DenseMap<Value, Value> stacked; ///< old value -> loop result that stacks its microbatches
+  DenseSet<Value> collected;      ///< old values whose microbatches are needed together after the loop
   SmallVector<Operation *> behindOps;
 };
 
 } // namespace
 
-/// What a loop slices: inputs, and of what is carried what several microbatches have of their own.
+/// Values that a loop slices: inputs, and carried values of which each microbatch has its own part.
 SmallVector<Value> Slicer::batched() {
   SmallVector<Value> values;
   for (BlockArgument argument : step.getBlock().getArguments())
@@ -108,7 +108,7 @@ Value Slicer::valueInLoop(Loop &loop, Value old) {
   return outside.lookup(old);
 }
 
-/// This microbatch's part of a whole value, whose dim has the batch behind `outer` elements.
+/// This microbatch's slice of a whole value, whose dim `dim` has `outer` elements before the batch.
 Value Slicer::cutSlice(Loop &loop, Value old, int64_t dim, int64_t outer) {
   Value whole = valueInLoop(loop, old);
   Location loc = old.getLoc();
@@ -205,7 +205,7 @@ LogicalResult Slicer::emitInLoop(Loop &loop, Operation *op) {
     return success();
   builder.setInsertionPointToEnd(loop.body);
   if (auto cotangent = dyn_cast<CotangentOp>(op)) {
-    // The loss itself is known behind the loop only; what flows back is the seed.
+    // The loss itself is known only after the loop; the seed flows back.
     Value seed = valueInLoop(loop, cotangent.getSeed());
     StageKeeper keeper(builder, op);
     loop.map[cotangent] = CotangentOp::create(builder, op->getLoc(), seed, seed);
@@ -250,7 +250,7 @@ void Slicer::emitRead(ReadOp read) {
                                  variable.getTensorType() == read.getType() ? read.getBatch() : -1);
 }
 
-/// What stands behind the loops. What microbatches carry on is written as they have made it.
+/// Emits an op after the loops. A carried value is written as the microbatches have stacked it.
 void Slicer::emitBehind(Operation *op) {
   auto write = dyn_cast<WriteOp>(op);
   if (!write || count == 1 || !isCarried(write) || times.of(write.getOperand()).time != Time::Sliced)
@@ -258,7 +258,7 @@ void Slicer::emitBehind(Operation *op) {
   WriteOp::create(builder, write.getLoc(), stacked.lookup(write.getOperand()), write.getVariable());
 }
 
-/// The variable whose gradient this is or, of a tied one, a summand of it; else nothing.
+/// The variable of a gradient, or of a summand of a tied variable's gradient; else empty.
 static StringRef labelOf(Value sum) {
   for (Operation *user : sum.getUsers()) {
     if (auto gradient = dyn_cast<GradientOp>(user))
@@ -270,7 +270,7 @@ static StringRef labelOf(Value sum) {
   return "";
 }
 
-/// What a microbatch adds to all of them one behind the other: itself at its place, and zeros elsewhere.
+/// The microbatch's term of the stacked sum: its slice at its index, zeros elsewhere.
 Value Slicer::placeInLoop(Loop &loop, Value old) {
   builder.setInsertionPointToEnd(loop.body);
   Value slice = loop.map.lookup(old), number = loop.body->getArgument(0);
@@ -307,7 +307,7 @@ Value Slicer::joinSlices(Value old, Value slices) {
   return buildReshape(builder, old.getLoc(), slices, cast<RankedTensorType>(old.getType()).getShape());
 }
 
-/// Turns a body into the op, at the builder's place, and maps what comes out of it.
+/// Turns a body into the op at the insertion point, and maps its results.
 void Slicer::close(Loop &loop) {
   SmallVector<Value> slices = llvm::map_to_vector(batched(), [&](Value old) { return outside.lookup(old); });
   SmallVector<Value> inner;
@@ -343,7 +343,7 @@ void Slicer::close(Loop &loop) {
   }
 }
 
-/// What was made at two sizes is often used at one only.
+/// A value computed both per microbatch and per batch is often used in one of the two forms only.
 static void eraseDead(StepOp step) {
   SmallVector<Operation *> ops;
   step.getBody().walk<WalkOrder::PreOrder>([&](Operation *op) { ops.push_back(op); });
@@ -352,7 +352,7 @@ static void eraseDead(StepOp step) {
       op->erase();
 }
 
-/// What the step returns: of a value that is sliced, its microbatches, (B, ...) becoming (m, B/m, ...).
+/// A result of the step. A sliced value returns its microbatches: (B, ...) becomes (m, B/m, ...).
 FailureOr<Value> Slicer::resultOf(OpOperand &returned) {
   Value old = returned.get();
   BatchTime time = times.of(old);
@@ -377,7 +377,7 @@ FailureOr<RankedTensorType> Slicer::spreadType(Location loc, RankedTensorType ty
   return type.clone(shape);
 }
 
-/// What several microbatches carry on, each of its own samples, lies so in its variable, too.
+/// A carried value of which each of several microbatches has its own samples gets a variable of that shape.
 LogicalResult Slicer::spreadCarried() {
   llvm::MapVector<VariableOp, Value> carried;
   auto find = [&](Value value, FlatSymbolRefAttr name) {
@@ -417,8 +417,8 @@ LogicalResult Slicer::addInputs(Block &fresh) {
   return success();
 }
 
-/// What leaves the loops: sums that are needed, and slices that a result or a gradient asks for. Of what is written,
-/// one microbatch's is the whole.
+/// Yields the values used outside the loops: sums, and slices that a result or a gradient needs. With one microbatch
+/// the slice that is written is the whole value.
 void Slicer::yieldWhatLeaves(Block &old) {
   auto leaves = [&](Value value, bool carries) {
     BatchTime time = times.of(value);

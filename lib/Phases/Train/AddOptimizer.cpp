@@ -47,11 +47,11 @@ private:
   ModuleOp module;
   OpBuilder builder;
   const AddOptimizerPassOptions &options;
-  llvm::StringMap<double> common, lrScales, decays; ///< settings of all; of single parameters
-  llvm::StringMap<std::string> kinds;               ///< of parameters with an optimizer of their own
+  llvm::StringMap<double> common, lrScales, decays; ///< common settings; those of single parameters
+  llvm::StringMap<std::string> kinds;               ///< of parameters with another optimizer
   llvm::StringMap<llvm::StringMap<double>> own;     ///< settings of single parameters
-  llvm::StringMap<Value> weights;                   ///< what each parameter was read as
-  Value lr, count; ///< learning rate; number of this step, from 1, where a kind needs it
+  llvm::StringMap<Value> weights;                   ///< the value that each parameter was read as
+  Value lr, count;                                  ///< learning rate; number of this step, from 1, if a kind needs it
   llvm::DenseMap<uint64_t, Value> rates;
 };
 
@@ -70,7 +70,7 @@ LogicalResult Updates::readSettings(ArrayRef<std::string> texts, StringRef optio
   return success();
 }
 
-/// A new variable; a state lies behind its parameter and as its parameter does.
+/// A new variable. A state is placed after its parameter, with the parameter's sharding.
 FailureOr<VariableOp> Updates::declare(const Twine &name, VariableKind kind, RankedTensorType type, VariableOp of) {
   StringAttr symbol = builder.getStringAttr(name);
   if (Operation *taken = module.lookupSymbol(symbol)) {
@@ -114,7 +114,7 @@ void Updates::writeState(Value state, const Twine &name) {
   write(buildConvert(builder, state.getLoc(), state, variable.getTensorType().getElementType()), name);
 }
 
-/// After it: `lr` and, where a kind counts steps, `count` are read, and the count is written back.
+/// Reads `lr` and, if a kind counts steps, `count`, and writes the count back.
 LogicalResult Updates::addScalars(bool counts) {
   auto scalar = RankedTensorType::get({}, builder.getF32Type());
   FailureOr<VariableOp> rate = declare("lr", VariableKind::hyper, scalar, {});
@@ -175,7 +175,7 @@ LogicalResult Updates::update(GradientOp gradient, const UpdateKind &kind) {
   return success();
 }
 
-/// An optimizer with its settings, by default or as said.
+/// An optimizer with the given settings, and defaults for the others.
 FailureOr<UpdateKind> Updates::makeKind(StringRef word, const llvm::StringMap<double> &said) {
   std::optional<Optimizer> optimizer = findOptimizer(step.getContext(), word);
   if (!optimizer) {
@@ -201,7 +201,7 @@ FailureOr<UpdateKind> Updates::makeKind(StringRef word, const llvm::StringMap<do
   return failure();
 }
 
-/// How one parameter is updated: an optimizer of its own has that one's defaults, all others the common settings.
+/// The update of one parameter: another optimizer starts from its own defaults, all others from the common settings.
 FailureOr<UpdateKind> Updates::kindOf(StringRef parameter) {
   auto word = kinds.find(parameter);
   bool others = word != kinds.end() && word->second != options.kind;
@@ -212,7 +212,7 @@ FailureOr<UpdateKind> Updates::kindOf(StringRef parameter) {
   return makeKind(others ? StringRef(word->second) : StringRef(options.kind), said);
 }
 
-/// What the options say, and that it is of parameters.
+/// Reads the options and checks that they name parameters.
 LogicalResult Updates::readOptions() {
   llvm::StringMap<double> ownSettings;
   if (failed(readSettings(options.settings, "settings", common)) ||

@@ -13,10 +13,10 @@ using namespace par::interp;
 
 namespace par {
 
-/// Elements up to which a mask is computed one by one where its formula is not known.
+/// Maximum elements of a mask that is computed element by element because its formula is unknown.
 static constexpr int64_t maxElements = int64_t(1) << 16;
 
-/// The value's elements, if it is computed from constants alone.
+/// The value's elements, if it is computed only from constants.
 static std::optional<Tensor> evaluate(Value value) {
   Operation *op = value.getDefiningOp();
   if (!op || !isTensorOp(op) || op->getNumResults() != 1 ||
@@ -38,7 +38,7 @@ static std::optional<Tensor> evaluate(Value value) {
 
 /// The elements of one mask [q, k] that all leading dims share, one by one.
 static std::optional<MaskRows> evaluateMask(Value mask) {
-  // What repeats it is not computed.
+  // Skips broadcasts along leading dims, so that the mask is evaluated once.
   while (auto repeat = mask.getDefiningOp<BroadcastInDimOp>()) {
     auto type = repeat.getType(), operand = repeat.getOperand().getType();
     bool keeps = operand.getRank() >= 2 &&
@@ -61,7 +61,7 @@ static std::optional<MaskRows> evaluateMask(Value mask) {
   return rows;
 }
 
-/// Whether `fits(i, below)` holds for each stretch i, which must lie on one side of the diagonal.
+/// Whether each stretch is on one side of the diagonal and `fits(i, below)` holds for it.
 static bool isTriangle(const MaskRows &mask, function_ref<bool(int64_t, bool)> fits) {
   for (auto [i, stretch] : llvm::enumerate(mask.stretches)) {
     bool below = stretch.end <= stretch.row + 1;
@@ -134,7 +134,7 @@ static std::optional<double> boundOfConstant(ConstantOp constant) {
   return bound;
 }
 
-/// Of an op whose operands have these bounds.
+/// Bound of an op's elements, given the bounds of its operands.
 static std::optional<double> boundOfOp(Operation *op, ArrayRef<double> operands) {
   if (isa<BroadcastInDimOp, ReshapeOp, TransposeOp, SliceOp, ConvertOp, NegateOp>(op))
     return operands[0];

@@ -1,5 +1,5 @@
-// Matches attention from the softmax upwards: scale, masks, the product of queries and keys, and below it the product
-// with values, through converts, transposes and repeated heads that nothing else reads.
+// Matches attention from the softmax upwards: scale, masks, the matmul of queries and keys, and below it the matmul
+// with values, through converts, transposes and repeated heads without other users.
 #include "AttentionPattern.h"
 
 #include "par/Dialect/Splat.h"
@@ -9,7 +9,7 @@ using namespace mlir;
 namespace par {
 namespace {
 
-/// What the scores of an attention are made of, read from the softmax upwards.
+/// The parts of an attention's scores, read from the softmax upwards.
 struct Scores {
   DotOp product;
   double scale = 1;
@@ -18,12 +18,12 @@ struct Scores {
   Value mask;
   double bound = 0; ///< of the mask's magnitude
 
-  /// Where the mask lowers all that a row may see, it attends to these still, and not to what the causal mask hides:
-  /// their scores stay apart, so that the attention need not know by how much.
+  /// Whether a row still attends to the keys that it may see if the mask lowers all of them, and not to keys that the
+  /// causal mask hides. Then the attention need not know how low hidden scores are.
   bool areApart() const { return !causal || !mask || hidden + 2 * bound <= lowScore; }
 };
 
-/// What is scaled, and by what.
+/// A value times a constant factor.
 struct Scaling {
   Value value;
   double factor;
@@ -45,7 +45,7 @@ static Value withoutConverts(Value value) {
   return value;
 }
 
-/// As withoutConverts, as far as nothing else reads what is passed.
+/// As withoutConverts, but stops at a value with other users.
 static Value withoutOwnConverts(Value value) {
   while (value.hasOneUse() && floatConvert(value))
     value = floatConvert(value).getOperand();
@@ -63,7 +63,7 @@ static std::optional<Scaling> readScaling(Value value) {
   return std::nullopt;
 }
 
-/// From what a softmax reads to the product. Nothing else reads what is passed.
+/// Reads the scores from the softmax's operand up to the matmul. No value on the way may have other users.
 static std::optional<Scores> readScores(Value value, AttentionMasks &masks);
 
 /// With zero added, or one mask of each kind.
@@ -90,7 +90,7 @@ static std::optional<Scores> readSum(AddOp add, AttentionMasks &masks) {
   return std::nullopt;
 }
 
-/// With a number in place of what a causal mask hides.
+/// Scores that a causal mask replaces by a number.
 static std::optional<Scores> readSelect(SelectOp select, AttentionMasks &masks) {
   for (bool meets : {true, false}) {
     auto [met, low] =
@@ -125,7 +125,7 @@ static std::optional<Scores> readScores(Value value, AttentionMasks &masks) {
   return scores;
 }
 
-/// The softmax behind probabilities. Nothing else reads what is passed.
+/// The softmax that gives the probabilities. No value on the way may have other users.
 static SoftmaxOp readProbabilities(Value value) {
   value = withoutOwnConverts(value);
   return value.hasOneUse() ? value.getDefiningOp<SoftmaxOp>() : SoftmaxOp();
@@ -148,7 +148,7 @@ static int64_t countGroups(const AttentionSide &side) {
   return cast<RankedTensorType>(side.value.getType()).getDimSize(side.order[1]);
 }
 
-/// An operand of a product without factors and transposes.
+/// An operand of a matmul without factors and transposes.
 static AttentionSide readSide(Value operand, ArrayRef<int64_t> batching, int64_t sequence, int64_t width) {
   AttentionSide side{operand, {batching[0], batching[1], sequence, width}};
   while (true) {
@@ -168,7 +168,7 @@ static AttentionSide readSide(Value operand, ArrayRef<int64_t> batching, int64_t
   return side;
 }
 
-/// A product over one dim of two tensors of one format, each with two batching dims and a dim more.
+/// A matmul over one dim of two tensors of one format, each with two batching dims and a free dim.
 static bool isPerHead(DotOp dot) {
   return elementOf(dot.getLhs()) == elementOf(dot.getRhs()) && dot.getLhs().getType().getRank() == 4 &&
          dot.getRhs().getType().getRank() == 4 && dot.getLhsBatching().size() == 2 &&
@@ -176,7 +176,7 @@ static bool isPerHead(DotOp dot) {
 }
 
 std::optional<AttentionPattern> readAttention(DotOp values, AttentionMasks &masks) {
-  // The product's dims are then those of the attention.
+  // The matmul's dims are then those of the attention.
   if (!isPerHead(values) || elementOf(values) != elementOf(values.getLhs()) || values.getLhsContracting()[0] != 3 ||
       values.getLhsBatching() != ArrayRef<int64_t>{0, 1})
     return std::nullopt;

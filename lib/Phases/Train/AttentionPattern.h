@@ -12,7 +12,7 @@ struct AttentionSide {
   double factor = 1; ///< that it is multiplied by
 };
 
-/// Attention as exporters write it: a product with keys, a softmax, a product with values.
+/// Attention as exporters write it: a matmul with keys, a softmax, a matmul with values.
 struct AttentionPattern {
   AttentionSide query, key, value;
   double scale = 1;
@@ -20,8 +20,8 @@ struct AttentionPattern {
   mlir::Value mask; ///< added to the scores, of their shape; null: none
 };
 
-/// The attention that ends in the product of probabilities and values; none if it is none, if what is between the two
-/// products is read by others, or if the products are not of one format.
+/// The attention that ends in the matmul of probabilities and values. None if there is no attention, if values between
+/// the two matmuls have other users, or if the matmuls have different formats.
 std::optional<AttentionPattern> readAttention(DotOp values, AttentionMasks &masks);
 
 } // namespace par

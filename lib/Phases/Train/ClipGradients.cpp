@@ -8,13 +8,13 @@ namespace par {
 #define GEN_PASS_DEF_CLIPGRADIENTSPASS
 #include "par/Phases/Train/Passes.h.inc"
 
-/// What updates read of a gradient: of a scaled one its product with the inverse scale.
+/// The value that updates read: the gradient, or the gradient times the inverse loss scale.
 static Value findRead(GradientOp gradient) {
   auto scaled = gradient->hasOneUse() ? dyn_cast<MultiplyOp>(*gradient->getUsers().begin()) : MultiplyOp();
   return scaled ? scaled.getResult() : gradient.getResult();
 }
 
-/// The sum of all squares once a gradient: each is a scalar of its own until stages are known.
+/// The sum of all squares, once for each gradient: they are separate scalars until stages are known.
 static SmallVector<Term> sumSquares(ArrayRef<Value> gradients, OpBuilder &builder) {
   SmallVector<Value> squares;
   for (Value gradient : gradients) {
@@ -54,14 +54,14 @@ static Value clipNorm(Term gradient, Term norm, Term threshold) {
   return gradient * spread(minimum(coefficient, coefficient.splat(1)), gradient);
 }
 
-/// The gradient's elements, the threshold where they are larger; NaN stays.
+/// The gradient's elements, clamped to the threshold; NaN stays.
 static Value clipElements(Term gradient, Term threshold) {
   Term most = spread(threshold, gradient);
   return MaximumOp::create(gradient.getBuilder(), gradient.getLoc(), minimum(gradient, most), -most);
 }
 
-/// What reads each gradient behind all of them, that is updates. Asked before anything is built: each op that comes in
-/// between would number the whole step anew.
+/// Users of each gradient after the last gradient: the updates. Called before anything is built, since isBeforeInBlock
+/// renumbers the whole step after each inserted op.
 static SmallVector<SmallVector<Operation *>> findUpdates(ArrayRef<Value> gradients) {
   Operation *last = gradients.back().getDefiningOp();
   return llvm::map_to_vector(gradients, [&](Value gradient) {
@@ -70,7 +70,7 @@ static SmallVector<SmallVector<Operation *>> findUpdates(ArrayRef<Value> gradien
   });
 }
 
-/// Adds a result behind the others.
+/// Adds a result after the others.
 static void addResult(StepOp step, Value value, StringRef name) {
   Operation *terminator = step.getTerminator();
   terminator->insertOperands(terminator->getNumOperands(), value);
@@ -83,7 +83,7 @@ static void addResult(StepOp step, Value value, StringRef name) {
   step.setOutputsAttr(builder.getArrayAttr(names));
 }
 
-/// Of both thresholds at most one is above 0.
+/// Checks that no threshold is negative and at most one is above 0.
 static LogicalResult verifyThresholds(StepOp step, double clip, double value) {
   if (clip < 0 || value < 0)
     return step.emitOpError() << "has the clipping " << (clip < 0 ? "norm " : "value ") << std::min(clip, value)
@@ -102,7 +102,7 @@ static LogicalResult clipGradients(StepOp step, double clip, double value, bool 
   if (gradients.empty())
     return success();
   SmallVector<SmallVector<Operation *>> updates = findUpdates(gradients);
-  // Updates stand behind all gradients, so what is built here does too.
+  // Updates come after all gradients; so do the ops built here.
   OpBuilder builder(step.getContext());
   builder.setInsertionPointAfter(gradients.back().getDefiningOp());
   SmallVector<Term> sums;

@@ -9,7 +9,7 @@ namespace par {
 #define GEN_PASS_DEF_DECOMPOSEOPSPASS
 #include "par/Phases/Train/Passes.h.inc"
 
-/// Gives what `op` is taken apart into its stage.
+/// Gives the ops of a decomposition the stage of `op`.
 static void copyStage(Operation *op, Block::iterator first) {
   if (std::optional<int64_t> stage = getStage(op))
     for (Operation &part : llvm::make_range(first, op->getIterator()))

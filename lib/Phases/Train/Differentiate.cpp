@@ -65,7 +65,7 @@ static bool readsParameter(Operation *op) {
   return variable && variable.getKind() == VariableKind::parameter;
 }
 
-/// After it: `active` holds what a change of a parameter changes smoothly.
+/// Fills `active` with the values that depend differentiably on a parameter.
 void ReverseMode::findActive() {
   for (Operation &op : step.getBlock())
     if (readsParameter(&op) || llvm::any_of(op.getOperands(), [&](Value value) { return isActive(value); }))
@@ -89,8 +89,8 @@ LogicalResult ReverseMode::seed() {
   return success();
 }
 
-/// Adds parts up, those of one stage first, in that stage: what crosses to another, and what is accumulated
-/// over microbatches, is one value a stage. Null if there are no parts.
+/// Adds parts up, those of one stage first, in that stage, so that one value a stage is transferred or accumulated over
+/// microbatches. Null if there are no parts.
 Value ReverseMode::addParts(Location loc, ArrayRef<Value> parts) {
   SmallVector<std::pair<std::optional<int64_t>, Value>, 2> sums; // stages in the order of their first parts
   for (Value part : parts) {
@@ -110,7 +110,7 @@ Value ReverseMode::addParts(Location loc, ArrayRef<Value> parts) {
   return whole;
 }
 
-/// Sum of what the uses of a value contributed; null if nothing flows back to it.
+/// Sum of the contributions of a value's uses; null if there are none.
 Value ReverseMode::takeCotangent(Value value) {
   auto at = contributed.find(value);
   if (at == contributed.end())
@@ -207,7 +207,7 @@ LogicalResult ReverseMode::run() {
   return success();
 }
 
-/// Takes what only a training step writes out of @eval.
+/// Removes writes that only a training step does from @eval.
 static void dropWrites(StepOp eval) {
   bool writes = false;
   for (WriteOp write : llvm::make_early_inc_range(eval.getBlock().getOps<WriteOp>())) {
@@ -218,7 +218,7 @@ static void dropWrites(StepOp eval) {
     eraseDead(eval.getBlock());
 }
 
-/// A copy of @eval named @train, which returns the loss alone.
+/// A copy of @eval named @train, which returns only the loss.
 static FailureOr<StepOp> cloneForward(StepOp eval) {
   if (Operation *taken = SymbolTable::lookupNearestSymbolFrom(eval, StringAttr::get(eval.getContext(), "train")))
     return taken->emitOpError() << "is there already; Train makes @train of @eval";
@@ -237,7 +237,7 @@ static FailureOr<StepOp> cloneForward(StepOp eval) {
   return train;
 }
 
-/// Whether a bound depends on how many steps have drawn, as Dropout's does: it is 0 where a model is evaluated.
+/// Whether a bound depends on the number of steps that have drawn, as Dropout's does: it is 0 in evaluation.
 static bool isCounted(Value bound) {
   SetVector<Operation *> slice;
   (void)getBackwardSlice(bound, &slice, BackwardSliceOptions());
@@ -247,7 +247,7 @@ static bool isCounted(Value bound) {
   });
 }
 
-/// Whether the numbers that are drawn only meet such bounds.
+/// Whether the drawn numbers are only compared with such bounds.
 static bool actsInTrainingAlone(RandomBitsOp draws) {
   SmallVector<Value> numbers{draws.getResult()};
   while (!numbers.empty())
@@ -261,12 +261,12 @@ static bool actsInTrainingAlone(RandomBitsOp draws) {
   return true;
 }
 
-/// A module that draws in training alone, in a form that is not known, would draw where it evaluates too.
+/// A module that draws only in training, in a form that is not recognised, would draw in evaluation too.
 static void warnOfDraws(StepOp eval) {
   for (RandomBitsOp draws : eval.getBlock().getOps<RandomBitsOp>())
     if (!actsInTrainingAlone(draws)) {
       draws.emitWarning() << "draws random numbers where it evaluates (--eval), too; evaluate a bundle of the module "
-                             "exported after eval() if it draws in training alone";
+                             "exported after eval() if it draws only in training";
       return;
     }
 }

@@ -12,7 +12,7 @@ namespace par {
 #include "par/Phases/Train/Passes.h.inc"
 
 namespace {
-/// Gives what is built the stage of the product that it stands for.
+/// Gives new ops the stage of the matmul that they replace.
 struct StageOfProduct : OpBuilder::Listener {
   void notifyOperationInserted(Operation *op, OpBuilder::InsertPoint) override {
     if (stage)
@@ -22,12 +22,12 @@ struct StageOfProduct : OpBuilder::Listener {
 };
 } // namespace
 
-/// The operand as [batch, heads, sequence, head dim], in the product's format.
+/// The operand as [batch, heads, sequence, head dim], in the matmul's format.
 static Value arrange(OpBuilder &builder, Location loc, const AttentionSide &side, Type element) {
   return Term(builder, loc, side.value).convert(element).transpose(side.order);
 }
 
-/// The mask with dims of size 1 where it is repeated, in the format in which scores are computed.
+/// The mask with size 1 in broadcast dims, in the format of the scores.
 static Value shrinkMask(OpBuilder &builder, Location loc, Value mask, Type inner) {
   if (!mask)
     return mask;

@@ -17,7 +17,7 @@ namespace par {
 /// Nodes up to which a formula is read, and stretches up to which it is evaluated.
 static constexpr size_t maxNodes = 256, maxStretches = size_t(1) << 22;
 
-/// Of what is compared: where it is 0 can be computed in 64 bits.
+/// Maximum magnitude of compared values, so that their zeros can be computed in 64 bits.
 static constexpr int64_t largestChange = int64_t(1) << 62;
 
 static Type maskElementOf(Value value) { return getElementTypeOrSelf(value.getType()); }
@@ -59,7 +59,7 @@ MaskFormula::Index MaskFormula::addAffine(Type element, std::optional<Affine> af
   if (!affine)
     return std::nullopt;
   auto [low, high] = rangeOf(*affine);
-  // A constant is what its type made of it already.
+  // A constant has been converted to its type already.
   if (!affine->isConstant() && (low < -reachOf(element) || high > reachOf(element)))
     return std::nullopt;
   Node node{element};
@@ -132,7 +132,7 @@ std::optional<Affine> MaskFormula::changeOf(Operation *op, ArrayRef<unsigned> op
   return low >= -largestChange && high <= largestChange ? change : std::nullopt;
 }
 
-/// An elementwise op on `count` elements in place of the tensors that it stands on.
+/// Applies an elementwise op to `count` elements.
 static std::optional<Tensor> apply(Operation *op, ArrayRef<Tensor> operands, int64_t count) {
   Block block;
   IRMapping mapping;
@@ -162,7 +162,7 @@ std::optional<Tensor> MaskFormula::settle(Operation *op, ArrayRef<unsigned> oper
   auto [low, high] = rangeOf(change);
   if (low < 0 && high > 0)
     return std::nullopt;
-  // The corners where the change is least and largest.
+  // The corners with the smallest and the largest change.
   int64_t last = rows - 1, right = columns - 1;
   Stretch least{change.row < 0 ? last : 0, change.column < 0 ? right : 0, 0};
   Stretch largest{last - least.row, right - least.begin, 0};
@@ -220,7 +220,7 @@ MaskFormula::Index MaskFormula::readElementwise(Operation *op, const Coordinates
   return addOp(op, operands);
 }
 
-/// Coordinates behind a reshape that only adds and takes away dims of size 1.
+/// Coordinates of the operand of a reshape that only adds and removes dims of size 1.
 static bool followReshape(ReshapeOp reshape, ArrayRef<std::optional<Affine>> at,
                           SmallVectorImpl<std::optional<Affine>> &from) {
   ArrayRef<int64_t> shape = reshape.getType().getShape();
@@ -333,7 +333,7 @@ std::optional<SmallVector<Stretch>> MaskFormula::cut() const {
     for (const Affine &change : changes) {
       if (change.column == 0)
         continue;
-      // It is 0 at -value / column: a stretch begins there, if that is a column, and behind it.
+      // The zero is at -value / column: a stretch begins there, if that is a column, and another after it.
       int64_t value = change.base + change.row * row;
       for (int64_t begin :
            {llvm::divideCeilSigned(-value, change.column), llvm::divideFloorSigned(-value, change.column) + 1})

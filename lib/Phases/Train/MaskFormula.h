@@ -1,7 +1,6 @@
-// What a mask of queries and keys is, from the ops that make it: comparisons of affine functions of row and column,
-// numbers, and elementwise ops of these; ops that move elements only say which row and column is meant. Between the
-// columns where a comparison changes, all elements of a row are equal, so that one element of each stretch tells of a
-// mask of any size.
+// Derives a mask of queries and keys from its ops: comparisons of affine functions of row and column, numbers, and
+// elementwise ops of these. Ops that move elements change only the row and column. All elements of a row between two
+// columns where a comparison changes are equal, so that one element of each stretch represents a mask of any size.
 #pragma once
 
 #include "par/Base/Tensor.h"
@@ -32,13 +31,13 @@ struct MaskRows {
 
 class MaskFormula {
 public:
-  /// Of a tensor [..., q, k] that all leading dims share; none where it is made of other ops, or of anything that is
-  /// not known when compiling.
+  /// The formula of a tensor [..., q, k] that all leading dims share; none if other ops compute it, or if anything is
+  /// unknown at compile time.
   static std::optional<MaskFormula> read(mlir::Value mask);
 
   /// Masks of equal keys are equal.
   std::vector<intptr_t> key() const;
-  /// None where there are more stretches than are worth looking at.
+  /// None if there are too many stretches.
   std::optional<MaskRows> evaluate() const;
 
 private:
@@ -68,7 +67,7 @@ private:
   /// Smallest and largest value.
   std::pair<__int128, __int128> rangeOf(const Affine &affine) const;
   std::optional<Affine> affineOf(mlir::Operation *op, llvm::ArrayRef<unsigned> operands) const;
-  /// What an op that is no affine function changes with: it is equal where this has one sign.
+  /// The function whose sign decides the result of an op that is not affine: the result is constant while the sign is.
   std::optional<Affine> changeOf(mlir::Operation *op, llvm::ArrayRef<unsigned> operands) const;
   /// The op's elements if they are the same for all rows and columns.
   std::optional<interp::Tensor> settle(mlir::Operation *op, llvm::ArrayRef<unsigned> operands,

@@ -17,7 +17,7 @@ namespace par {
 
 namespace {
 
-/// An f32 value that takes the format of what it meets; of several the last one holds.
+/// An f32 value that takes the format of the other operands; of several kinds the last one listed applies.
 enum class Weak {
   Exact,     ///< one number everywhere, which the narrow format has
   Inexact,   ///< one number that it would round
@@ -34,7 +34,7 @@ public:
 private:
   bool isWide(Value value) const { return getElementTypeOrSelf(value.getType()).isF32(); }
   bool isNarrow(Value value) const { return getElementTypeOrSelf(value.getType()) == narrow; }
-  /// f32 that keeps what it meets in f32.
+  /// An f32 value that keeps its users in f32.
   bool isStrong(Value value) const { return isWide(value) && !weak.contains(value); }
   bool anyOperand(Operation *op, function_ref<bool(Value)> is) const { return llvm::any_of(op->getOperands(), is); }
   void convertOperands(Operation *op, FloatType type);
@@ -53,7 +53,7 @@ private:
   const llvm::StringSet<> &kept;
   OpBuilder builder;
   DenseMap<Value, Weak> weak;
-  DenseSet<Value> firm; ///< a parameter that stays f32, perhaps moved: its products are f32
+  DenseSet<Value> firm; ///< a parameter that stays f32, perhaps through layout ops: its matmuls are f32
 };
 
 } // namespace
@@ -87,7 +87,7 @@ void Mixer::convertResults(Operation *op) {
   }
 }
 
-/// Gives the op's f32 results, and what it holds of numbers of their type, the narrow type.
+/// Gives the op's f32 results, and its attributes of their type, the narrow type.
 void Mixer::narrowResults(Operation *op) {
   for (Value result : op->getResults())
     if (isWide(result))
@@ -119,7 +119,7 @@ void Mixer::visitConstant(Operation *op, SplatElementsAttr splat) {
   weak[op->getResult(0)] = inexact ? Weak::Inexact : Weak::Exact;
 }
 
-/// What f32 operands that are all weak make together; none if one is not.
+/// The weakness of an op whose f32 operands are all weak; none if one is not.
 std::optional<Weak> Mixer::joinWeak(Operation *op) const {
   std::optional<Weak> joined;
   for (Value operand : op->getOperands()) {
@@ -133,17 +133,17 @@ std::optional<Weak> Mixer::joinWeak(Operation *op) const {
   return joined;
 }
 
-/// Narrow where it meets narrow values and weak ones; f32 with strong ones.
+/// Narrow if operands are narrow or weak; f32 if one is strong.
 void Mixer::visitElementwise(Operation *op) {
   if (anyOperand(op, [&](Value value) { return isStrong(value); }))
     return convertOperands(op, builder.getF32Type());
   if (!anyOperand(op, [&](Value value) { return isNarrow(value); })) {
     if (std::optional<Weak> joined = joinWeak(op))
       for (Value result : op->getResults())
-        weak[result] = std::max(*joined, Weak::Inexact); // what it computes need not be exact
+        weak[result] = std::max(*joined, Weak::Inexact); // the result need not be exact
     return;
   }
-  // The number itself is not rounded, only what is computed with it.
+  // The number itself is not rounded, only the result.
   bool inexact = anyOperand(op, [&](Value value) {
     auto known = weak.find(value);
     return known != weak.end() && known->second == Weak::Inexact;
@@ -177,7 +177,7 @@ void Mixer::visitMovement(Operation *op) {
     weak[result] = *joined;
 }
 
-/// A composite knows itself what it computes in f32 and gives in f32 (statistics, losses): parameters stay f32 there.
+/// A composite defines what it computes and returns in f32 (statistics, losses); its parameters stay f32.
 void Mixer::visitComposite(Operation *op) {
   if (op->hasTrait<OpTrait::SameOperandsAndResultType>()) {
     if (anyOperand(op, [&](Value value) { return isNarrow(value); }))
@@ -207,7 +207,7 @@ void Mixer::visit(Operation *op) {
   if (!between || isa<ConvertOp>(op))
     return; // the model's own formats
   if (isa<BitCastOp>(op))
-    return convertOperands(op, builder.getF32Type()); // bits are those of the format that the model has
+    return convertOperands(op, builder.getF32Type()); // bits are those of the model's format
   if (op->hasTrait<OpTrait::Elementwise>())
     return visitElementwise(op);
   if (movesElements(op))
@@ -218,7 +218,7 @@ void Mixer::visit(Operation *op) {
   }
   if (isa<DecomposableOpInterface>(op))
     return visitComposite(op);
-  // Sums, what else joins many elements, and products of what stays f32.
+  // Sums, other ops that combine many elements, and matmuls of parameters that stay f32.
   convertOperands(op, builder.getF32Type());
 }
 

@@ -1,4 +1,4 @@
-// The order of Train's passes, and what each is told of the options.
+// The order of Train's passes and their options.
 #include "par/Phases/Train/Passes.h"
 
 using namespace mlir;
@@ -61,7 +61,7 @@ namespace {
 struct TrainSettings : PassPipelineOptions<TrainSettings> {
   Option<std::string> optimizer{*this, "optimizer", llvm::cl::desc("the kind of update"), llvm::cl::init("sgd")};
   Option<double> lr{*this, "lr", llvm::cl::desc("value of @lr until the host sets it"), llvm::cl::init(0.001)};
-  Option<std::string> compute{*this, "compute", llvm::cl::desc("f32, bf16 or fp16: of products and activations"),
+  Option<std::string> compute{*this, "compute", llvm::cl::desc("f32, bf16 or fp16: of matmuls and activations"),
                               llvm::cl::init("f32")};
   Option<double> clip{*this, "clip", llvm::cl::desc("largest norm of all gradients together; 0: none"),
                       llvm::cl::init(0)};

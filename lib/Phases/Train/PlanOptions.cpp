@@ -10,12 +10,12 @@ namespace par {
 
 namespace {
 
-/// What the groups say of the parameters, the later ones over the earlier ones, key by key.
+/// The merged settings of groups, later groups over earlier ones, key by key.
 class GroupSettings {
 public:
   GroupSettings(const PlanOptimizer &optimizer, PlanErrors &errors) : optimizer(optimizer), errors(errors) {}
 
-  /// What the groups that meet one parameter say of it.
+  /// The settings of one parameter from all groups that match it.
   struct Own {
     std::optional<double> lrScale, weightDecay;
     std::optional<std::string> kind;
@@ -29,7 +29,7 @@ public:
 private:
   const PlanOptimizer &optimizer;
   PlanErrors &errors;
-  llvm::SmallPtrSet<const PlanGroup::Setting *, 4> refused; ///< said once, whomever they meet
+  llvm::SmallPtrSet<const PlanGroup::Setting *, 4> refused; ///< reported once for all parameters
 };
 
 } // namespace
@@ -42,7 +42,7 @@ void GroupSettings::add(const PlanGroup &group, Own &own) {
     own.lrScale = **group.lrScale;
   if (group.lr && peak == 0)
     errors.error(group.lr->origin, PlanMessage::wrongValue, "train.optimizer.lr.peak",
-                 "a positive number where a group has its own lr", "0");
+                 "a positive number if a group has its own lr", "0");
   else if (group.lr)
     own.lrScale = **group.lr / peak;
   if (group.sparse)
@@ -75,7 +75,7 @@ std::optional<TrainOptions::Parameter> GroupSettings::settle(const std::string &
   return parameter;
 }
 
-/// Errors for parameters whose gradients are rows where the plan gives these a layout.
+/// Errors if the plan gives gradients of rows a layout.
 static void refuseLayouts(const Plan &plan, const NameTable &names, ArrayRef<const Said<bool> *> sparse,
                           PlanErrors &errors) {
   if (llvm::none_of(sparse, [](const Said<bool> *said) { return said && **said; }))
@@ -90,7 +90,7 @@ static void refuseLayouts(const Plan &plan, const NameTable &names, ArrayRef<con
       errors.error(rule.origin, PlanMessage::sparseAccumulated, names.parameters[rule.index].name);
 }
 
-/// The parameters that stay f32. One that the model's file has in another type is computed with as the model says.
+/// The parameters that stay f32. One of another type in the model's file is computed as in the model.
 static void keepParameters(const Plan &plan, const NameTable &names, TrainOptions &options, PlanErrors &errors) {
   for (const SaidPattern &pattern : plan.precision.keep)
     for (unsigned index : resolveParameters(pattern, names, errors)) {
@@ -120,7 +120,7 @@ TrainOptions trainOptions(const Plan &plan, const NameTable &names, PlanErrors &
   options.weightDecay = *optimizer.weightDecay;
   options.clip = *plan.train->clip;
   options.clipsValues = *plan.train->clipsValues;
-  options.norm = plan.updatesBehind().empty(); // else no stage waits for what the others' gradients are
+  options.norm = plan.updatesBehind().empty(); // the norm would make stages wait for the gradients of others
 
   GroupSettings groups(optimizer, errors);
   std::vector<GroupSettings::Own> own(names.parameters.size());

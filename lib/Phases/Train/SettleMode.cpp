@@ -12,7 +12,7 @@ void eraseDead(Block &block) {
       op.erase();
 }
 
-/// What an op gives whose operands are constants where they are not null; null if that must be computed.
+/// Folds `op` with its known operands; null if it does not fold.
 static OpFoldResult foldKnown(Operation &op, ArrayRef<Attribute> operands) {
   if (auto select = dyn_cast<SelectOp>(op))
     if (auto condition = dyn_cast_or_null<SplatElementsAttr>(operands.front()))
@@ -22,7 +22,7 @@ static OpFoldResult foldKnown(Operation &op, ArrayRef<Attribute> operands) {
 }
 
 void settleMode(StepOp step, bool trains) {
-  DenseMap<Value, Attribute> known; // what depends on the mode alone: all other constants stay as they are
+  DenseMap<Value, Attribute> known; // values that depend only on the mode: all other constants stay as they are
   for (Operation &op : llvm::make_early_inc_range(step.getBlock())) {
     if (auto read = dyn_cast<ReadOp>(op); read && read.getVariable() == trainingVariable) {
       OpBuilder builder(read);

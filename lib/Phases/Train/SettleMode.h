@@ -4,11 +4,11 @@
 
 namespace par {
 
-/// Erases what nothing uses: computations of other results, cotangents of operands that need none.
+/// Erases unused ops: computations of other results, cotangents of operands that need none.
 void eraseDead(mlir::Block &block);
 
-/// Reads of the variable that says whether the step trains become the constant `trains`. What is selected by it takes
-/// the place of the choice, and what was not selected is gone.
+/// Replaces reads of the variable that says whether the step trains by the constant `trains`, and folds the selects
+/// that depend on it.
 void settleMode(StepOp step, bool trains);
 
 } // namespace par

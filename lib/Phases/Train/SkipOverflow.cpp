@@ -30,12 +30,12 @@ private:
   OpBuilder builder;
   int64_t growth;
   llvm::StringMap<Value> tests; ///< by parameter: whether the whole gradient's norm is finite
-  std::optional<Term> first;    ///< one of them, for what belongs to no parameter
+  std::optional<Term> first;    ///< one of them, for variables that belong to no parameter
 };
 
 } // namespace
 
-/// The squares of each gradient, added up over all, are what -par-clip-gradients leaves in one stage_reduce.
+/// The tests of gradients for finiteness. -par-clip-gradients has left the sums of squares in one stage_reduce.
 LogicalResult Skipper::findTests() {
   SmallVector<GradientOp> gradients(step.getBlock().getOps<GradientOp>());
   auto reduces = step.getBlock().getOps<StageReduceOp>();
@@ -67,7 +67,7 @@ Term Skipper::read(StringRef variable, Type type) {
   return Term(builder, step.getLoc(), ReadOp::create(start, step.getLoc(), type, variable));
 }
 
-/// The new value where the step is good, else the old one.
+/// The new value if the step is good, else the old one.
 void Skipper::skip(WriteOp write) {
   Value now = write.getOperand();
   Term before = read(write.getVariable(), now.getType());

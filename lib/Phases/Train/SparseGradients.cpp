@@ -1,10 +1,9 @@
-// The gradient of a table that lookups alone read, as the rows that a step looks up: it is not added up in the table's
-// shape, so that what is accumulated, reduced and updated grows with the tokens of a step, not with the table.
+// Gives the gradient of a table with only lookups as the rows that a step looks up, not in the table's shape: the
+// memory and time of accumulation, reduction and update grow with the tokens of a step, not with the table.
 //
 //     %d = par.scatter_add %ct, %ids;  %g = par.gradient %d of @w
 //
-// becomes the sum of the cotangents of each index at the place of the first one that is equal, and zeros at the
-// others'.
+// becomes the rows of %ct, where the first row of each index holds the sum over that index, and the others zeros.
 #include "SettleMode.h"
 #include "par/Dialect/Term.h"
 #include "par/Phases/Train/Passes.h"
@@ -18,7 +17,7 @@ namespace par {
 
 namespace {
 
-/// What lookups of one table add to its gradient: rows, and the indices that they were looked up by.
+/// Terms that lookups add to one table's gradient: rows, and the indices of their lookups.
 struct Lookups {
   SmallVector<Value> rows, indices;
 };
@@ -41,7 +40,7 @@ static Operation *findLookups(Value sum, int64_t size, SmallVectorImpl<ScatterAd
   return nullptr;
 }
 
-/// Adds what the whole batch looks up by one op: rows of the gradient's element type, each behind the other.
+/// Adds the rows that one op looks up in the whole batch, flattened to two dims, in the gradient's element type.
 static void collect(ScatterAddOp lookup, Type element, OpBuilder &builder, Lookups &all) {
   Term rows(builder, lookup.getLoc(), lookup.getUpdates()), indices = rows.with(lookup.getIndices());
   int64_t dims = indices.getType().getRank(), many = indices.getType().getNumElements();

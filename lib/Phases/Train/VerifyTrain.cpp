@@ -37,7 +37,7 @@ private:
 /// Tensor ops on plain tensors, reads, writes and scalars over stages; one cotangent.
 LogicalResult TrainedStep::verifyOp(Operation &op) {
   if (!isTensorOp(&op) && !isa<ReadOp, WriteOp, StageReduceOp, ReturnOp>(op))
-    return op.emitOpError() << "may not stand in a step after Train";
+    return op.emitOpError() << "is not allowed in a step after Train";
   for (Type type : op.getResultTypes())
     if (!isa<RankedTensorType>(type))
       return op.emitOpError() << "gives " << type << " after Train, expected a tensor";
@@ -55,7 +55,7 @@ LogicalResult TrainedStep::verifyOp(Operation &op) {
   return success();
 }
 
-/// Of a parameter, the only one of it, made from the loss's cotangent.
+/// A gradient is of a parameter, is its only one, and depends on the loss's cotangent.
 LogicalResult TrainedStep::verifyGradient(GradientOp gradient) {
   VariableOp variable = find(gradient.getVariableAttr());
   if (!variable || variable.getKind() != VariableKind::parameter)
@@ -109,7 +109,7 @@ LogicalResult TrainedStep::verify() {
 static LogicalResult verifyForward(StepOp step) {
   for (Operation &op : step.getBlock())
     if (isa<CotangentOp, GradientOp, WriteOp, StageReduceOp>(op))
-      return op.emitOpError() << "may stand in @train only, not in @" << step.getSymName();
+      return op.emitOpError() << "is allowed in @train only, not in @" << step.getSymName();
   return success();
 }
 

@@ -28,7 +28,7 @@ private:
 
 } // namespace
 
-/// A value that stands in the module, in f32.
+/// Converts a value in the module to f32.
 void MasterWidener::widenValue(VariableOp variable) {
   auto value = dyn_cast_or_null<DenseElementsAttr>(variable.getValueAttr());
   if (!value)
@@ -65,7 +65,7 @@ void MasterWidener::roundRows(OpOperand &use, FloatType narrow) {
   rows.replaceAllUsesExcept(rounded, rounded.getDefiningOp());
 }
 
-/// Looks up elements of its first operand alone, by integers.
+/// Only looks up elements of its first operand, by integers.
 static bool isLookup(OpOperand &use) {
   auto isAddress = [](Value value) { return isa<IntegerType>(getElementTypeOrSelf(value.getType())); };
   Operation *op = use.getOwner();

@@ -13,7 +13,8 @@ namespace par {
 /// Moves the elements of its one operand.
 static bool movesOneOperand(Operation *op) { return isTensorOp(op) && op->getNumOperands() == 1 && movesElements(op); }
 
-/// Lets the product that nobody but a widening convert reads, through movements, give its sum unrounded.
+/// Widens the result of a matmul whose only user is a widening convert, through layout ops, so that its sum is not
+/// rounded.
 static bool widenProduct(ConvertOp convert) {
   SmallVector<Value> path;
   for (Value value = convert.getOperand();; value = value.getDefiningOp()->getOperand(0)) {
@@ -31,14 +32,14 @@ static bool widenProduct(ConvertOp convert) {
   return true;
 }
 
-/// True for a convert, perhaps behind movements, of what a variable holds.
+/// True for a convert of a variable's value, perhaps after layout ops.
 static bool comesFromVariable(Value value) {
   Operation *op = value.getDefiningOp();
   return op &&
          (isa<ReadOp>(op) || ((isa<ConvertOp>(op) || movesOneOperand(op)) && comesFromVariable(op->getOperand(0))));
 }
 
-/// Makes the op again for one use, and what stands between it and a variable.
+/// Copies the op for one use, with the ops between it and a variable.
 static void copyForUse(OpOperand &use, OpBuilder &builder) {
   Operation *op = use.get().getDefiningOp();
   builder.setInsertionPoint(use.getOwner());

@@ -65,7 +65,7 @@ StringRef nearestWord(StringRef text, ArrayRef<StringRef> words, size_t letters)
   unsigned best = std::max(letters, text.size() / 3) + 1;
   for (StringRef word : words) {
     unsigned distance = lettersApart(text, word);
-    // Of a short word more letters are left out ("adm" for "adamw") than mistaken.
+    // A letter left out of a short word ("adm" for "adamw") is likelier than a wrong letter.
     if (text.size() > 2 && leavesOut(text, word))
       distance = (distance + 1) / 2;
     if (distance < best && distance < std::max(text.size(), word.size())) { // a letter is near no other letter
@@ -159,7 +159,7 @@ public:
       llvm::for_each(meshes->items, [&](const PlanNode &mesh) { addAxes(mesh); });
   }
 
-  /// The mesh, or what is meant to be: that "msh" is no key is said once, not again of each axis.
+  /// The mesh, or a misspelt key for it: an error about "msh" is not repeated for each axis.
   static const PlanEntry *findMesh(const PlanNode &root) {
     const PlanEntry *mesh = root.find("mesh");
     for (const PlanEntry &entry : root.entries)
@@ -303,7 +303,7 @@ private:
       reportWrong(key, entry.value, place);
   }
 
-  /// A word of another system, or one that is spelt nearly as one of Par's, in whatever case.
+  /// A word of another system, or nearly one of Par's words, in any case.
   void reportWrong(const PlanKey &key, const PlanNode &value, StringRef place) {
     SmallVector<StringRef> words = planWords(key.path);
     const ForeignWord *foreign = value.kind == PlanNode::Scalar ? findForeignWord(key.path, value.text) : nullptr;
@@ -361,7 +361,7 @@ private:
     return scalar; // <text>, <axis>, <symbol>, <pattern>
   }
 
-  /// What a value that has the right form holds.
+  /// Checks the contents of a value that has the right form.
   void checkInside(const PlanKey &key, StringRef alternative, const PlanEntry &entry, StringRef place) {
     const PlanNode &value = entry.value;
     if (alternative == "<map>")
@@ -425,14 +425,14 @@ private:
     }
   }
 
-  /// The step computes in f32, where what is larger is infinite.
+  /// The step computes in f32, in which larger numbers are infinite.
   void checkFits(const PlanNode &value, StringRef place) {
     double number;
     if (!StringRef(value.text).getAsDouble(number) && !std::isfinite(static_cast<float>(number)))
       errors.error(value.origin, PlanMessage::tooLarge, place, "3.4e38, the largest f32", value.text);
   }
 
-  /// Options of passes and tables of the bundle hold names of axes between signs of their own.
+  /// Names of axes occur in pass options and tables of the bundle, whose separators they must not contain.
   void checkAxisName(const PlanEntry &axis) {
     constexpr size_t longest = 64;
     auto isPlain = [](char c) { return llvm::isAlnum(c) || c == '_' || c == '-' || (c & 0x80); };

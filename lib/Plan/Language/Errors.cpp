@@ -1,4 +1,4 @@
-// Printing what is wrong with a plan.
+// Prints the errors of a plan.
 #include "par/Plan/Language/Errors.h"
 #include "par/format/Printable.h"
 #include "llvm/ADT/STLExtras.h"
@@ -59,14 +59,14 @@ void PlanErrors::addSource(StringRef file, StringRef text) {
 }
 
 void PlanErrors::add(const Origin &where, std::string message) {
-  // One mistake a place: a rule met by many names, or a value that is wrong twice over, is said once. A --set
-  // is one place for whatever it holds, so there only the same words are one mistake.
+  // One error a place: a rule that matches many names, or a value with two errors, is reported once. A --set is a
+  // single place for its whole text, so there only equal messages are dropped.
   constexpr size_t most = 100;
   std::string key = where.kind == Origin::File ? where.place() : where.place() + "\n" + message;
   dropNotes = !said.insert(key).second;
   if (dropNotes)
     return;
-  dropNotes = errors.size() == most; // who has so many will mend these first
+  dropNotes = errors.size() == most; // enough errors to fix first
   if (dropNotes)
     ++unsaid;
   else

@@ -1,6 +1,5 @@
-// Keys and words of other systems, and Par's for each. Two tables, and what reads them. A test compiles every text of a
-// plan in them. Numbers keep their meaning: of a key whose number is another one here (of a rank or of all, of elements
-// or of bytes) the note says so.
+// Keys and words of other systems, and Par's for each: two tables and their lookups. A test compiles every plan text in
+// them. If a number has another meaning in Par (of one rank or of all, of elements or of bytes), the note says so.
 #include "par/Plan/Language/ForeignNames.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"
@@ -12,7 +11,7 @@ namespace par {
 // clang-format off
 static constexpr const char *byElements = "in bytes (25MiB), where that counts elements";
 static constexpr const char *ofTheRecipe =
-    "where the recipe does not know the model's names, shard says which weights are cut";
+    "if the recipe does not know the model's names, shard the weights by rules of shard";
 static constexpr const char *notForSequences = "context parallelism is not supported yet";
 static constexpr const char *ofExperts =
     "here ep multiplies the ranks: M is the replicas there, divided by N; shard says which weights are experts'";
@@ -57,11 +56,11 @@ static constexpr ForeignKey keys[] = {
   {"fsdp_config", "mesh: {dp: N} with zero: 3"},
   {"fsdp_plugin", "mesh: {dp: N} with zero: 3"},
   {"data_parallel_replicate_degree", "mesh: {rep: N, dp: M} with batch: {over: [rep, dp]}",
-   "zero: {level: 3, over: dp} shards over dp alone"},
+   "zero: {level: 3, over: dp} shards only over dp"},
   {"dp_replicate_size", "mesh: {rep: N, dp: M} with batch: {over: [rep, dp]}",
-   "zero: {level: 3, over: dp} shards over dp alone"},
+   "zero: {level: 3, over: dp} shards only over dp"},
   {"dp_replicate", "mesh: {rep: N, dp: M} with batch: {over: [rep, dp]}",
-   "zero: {level: 3, over: dp} shards over dp alone"},
+   "zero: {level: 3, over: dp} shards only over dp"},
   {"context_parallel_size", "sequence", notForSequences},
   {"context_parallel_degree", "sequence", notForSequences},
   {"cp_size", "sequence", notForSequences},
@@ -78,7 +77,7 @@ static constexpr ForeignKey keys[] = {
   {"num_gpus", "ranks"},
   {"n_gpu", "ranks"},
   {"devices", "ranks"},
-  // Batches. Of one rank and one microbatch:
+  // Batch sizes of one rank and one microbatch.
   {"micro_batch_size", "batch.microbatch_size"},
   {"train_micro_batch_size_per_gpu", "batch.microbatch_size"},
   {"per_device_train_batch_size", "batch.microbatch_size"},
@@ -86,7 +85,7 @@ static constexpr ForeignKey keys[] = {
   {"pipeline_parallel_microbatch_size", "batch.microbatch_size"},
   {"local_batch_size", "batch.microbatch_size", "with a pipeline that one is this times batch.microbatches"},
   {"per_device_eval_batch_size", "batch", "an evaluation has the batches of the training"},
-  // Of all ranks and all microbatches:
+  // Batch sizes of all ranks and all microbatches.
   {"global_batch_size", "batch.size"},
   {"train_batch_size", "batch.size"},
   {"total_batch_size", "batch.size"},
@@ -219,7 +218,7 @@ static constexpr ForeignKey keys[] = {
   {"float16", "precision: fp16"},
   {"mixed_precision_param", "precision.params"},
   {"mixed_precision_reduce", "precision.reduce"},
-  // How long, and what is kept: said when it runs.
+  // Options of a run: its length and its checkpoints.
   {"num_train_epochs", "par-run --epochs"},
   {"num_epochs", "par-run --epochs"},
   {"max_epochs", "par-run --epochs"},
@@ -260,7 +259,7 @@ static constexpr ForeignWord words[] = {
   {"train.optimizer.kind", "sgd_momentum", "momentum"},
   {"train.optimizer.lr.decay", "inverse_sqrt", "rsqrt"},
   {"train.optimizer.lr.decay", "inverse_square_root", "rsqrt"},
-  {"train.optimizer.lr.decay", "constant_with_warmup", "constant", "warmup stands beside decay"},
+  {"train.optimizer.lr.decay", "constant_with_warmup", "constant", "warmup is a key beside decay"},
   {"train.optimizer.lr.decay", "none", "constant"},
   {"train.loss", "crossentropy", "cross_entropy"},
   {"train.loss", "crossentropyloss", "cross_entropy"},

@@ -11,8 +11,8 @@ using namespace llvm;
 
 namespace par {
 
-/// Keys that may be one word or a mapping, with the key that the word stands for: a mapping laid over the
-/// word keeps it.
+/// Keys that may be one word or a mapping, with the key that the word stands for: a mapping merged over the word keeps
+/// it.
 static StringRef shorthandKey(StringRef path, StringRef word) {
   if (path == "target" && word != "cpu" && word != "cuda")
     return "hardware";
@@ -66,8 +66,8 @@ void PlanLayers::addFile(StringRef path) {
     errors.error(Origin{Origin::File, path.str(), 1, 1}, PlanMessage::useCycle, path);
     return;
   }
-  // As a recipe, what several files use is read once: else n files that each use the one before twice are read 2^n
-  // times.
+  // A file used by several files is read once, like a recipe. Otherwise n files that each use the previous one twice
+  // would be read 2^n times.
   if (used && !usedFiles.insert(real).second)
     return;
   constexpr uint64_t most = 8 << 20;
@@ -113,8 +113,8 @@ void PlanLayers::addUses(const PlanNode &names, StringRef folder) {
   --used;
 }
 
-/// A list on the command line replaces those of the files: what these used is gone, what they say themselves lies over
-/// what is used now.
+/// A list on the command line replaces those of the files: layers that these used are dropped, and their own keys
+/// override the layers used now.
 void PlanLayers::replaceUses(const PlanNode &names) {
   merged = PlanNode::map(Origin());
   usedRecipes.clear();
@@ -184,8 +184,7 @@ static bool splitSetting(StringRef setting, SmallVectorImpl<std::string> &keys, 
   return false;
 }
 
-/// What `shard.pos.weight.0` should be, `shard."pos.weight".0`: the name's dots came without quotes. Empty if nothing
-/// lacks them.
+/// The name with the quotes that it lacks: `shard."pos.weight".0` for `shard.pos.weight.0`. Empty if it lacks none.
 static std::string withQuotes(ArrayRef<std::string> keys) {
   for (const PlanKey &known : planKeys()) {
     StringRef table = known.path;
@@ -202,14 +201,14 @@ static std::string withQuotes(ArrayRef<std::string> keys) {
   return "";
 }
 
-/// "dp 2 (base.yaml:2)": an entry of a mapping as it was said.
+/// "dp 2 (base.yaml:2)": an entry of a mapping and its origin.
 static std::string spell(const PlanEntry &entry) {
   std::string value = entry.value.kind == PlanNode::Scalar ? " " + entry.value.text : "";
   return entry.key + value + " (" + entry.origin.comment() + ")";
 }
 
-/// Says what else stands in a mapping that the command line replaces by its shorthand, adds to (of the mesh), or means
-/// to empty and cannot.
+/// Warns of other keys of a mapping that the command line replaces by its shorthand, adds to (of the mesh), or means to
+/// empty but cannot.
 void PlanLayers::warnOfSet(const Origin &origin, ArrayRef<std::string> keys, const PlanNode &value) {
   std::string path = llvm::join(keys, ".");
   const PlanNode *old = merged.at(path);
@@ -233,7 +232,7 @@ void PlanLayers::warnOfSet(const Origin &origin, ArrayRef<std::string> keys, con
     errors.warning(origin, PlanMessage::setKeeps, llvm::join(others, ", "), path, last);
 }
 
-/// Without `train` a plan serves: what means something in training alone goes, and a warning names it.
+/// A plan without `train` is for inference: drops settings that only matter in training and names them in a warning.
 void PlanLayers::dropTraining(const Origin &origin) {
   std::vector<std::string> dropped;
   auto drop = [&](StringRef path, function_ref<bool(StringRef)> isDropped) {

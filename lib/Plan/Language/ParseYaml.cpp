@@ -83,7 +83,7 @@ public:
       yaml::Node *node = document->getRoot();
       if (node && !failed)
         root = build(*node);
-      // Reading on to the end finds syntax errors behind the root.
+      // Reading on to the end finds syntax errors after the root.
       if (!failed)
         document->skip();
     }
@@ -122,7 +122,7 @@ private:
     result.kind = null ? PlanNode::Null : PlanNode::Scalar;
   }
 
-  /// Every key and value; false, and said, of one too many.
+  /// Counts keys and values; false, after an error, if there are too many.
   bool count(const Origin &where) {
     constexpr size_t most = 1 << 16;
     if (++nodes <= most || failed)
@@ -152,7 +152,7 @@ private:
       yaml::Node *value = pair.getValue();
       if (value)
         entry.value = build(*value);
-      // {dp:4} is one word in YAML, and a key without a value takes away: never what was meant.
+      // {dp:4} is one word in YAML, and a key without a value removes the key: neither is intended.
       auto [before, behind] = StringRef(entry.key).split(':');
       bool plain = !key->getRawValue().starts_with("\"") && !key->getRawValue().starts_with("'");
       if (plain && !behind.empty() && (!value || isa<yaml::NullNode>(value)))
@@ -171,7 +171,7 @@ private:
     // The parser keeps its own buffer over the same characters.
     if (!start || start < text.begin() || start > text.end())
       return Origin{kind, file.str(), 1, 1};
-    // It places a flow list or mapping behind its bracket.
+    // LLVM's parser places a flow list or mapping after its bracket.
     bool behind = start > text.begin() && (start[-1] == '[' || start[-1] == '{');
     if (behind && isa<yaml::SequenceNode, yaml::MappingNode>(node))
       --start;
@@ -182,7 +182,7 @@ private:
 
   void syntaxError(const SMDiagnostic &diagnostic) {
     if (failed)
-      return; // what follows the first one is confusion
+      return; // errors after the first one are consequences
     failed = true;
     std::string message = diagnostic.getMessage().str();
     if (!message.empty())

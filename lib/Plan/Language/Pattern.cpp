@@ -53,8 +53,8 @@ static bool splitPattern(StringRef text, std::vector<std::string> &segments, std
 
 namespace {
 
-/// Whether a pattern matches a name. What has failed once is known by where it stood in both: a pattern of many stars
-/// takes time in proportion to its length times the name's, not exponential time.
+/// Whether a pattern matches a name. A failed pair of positions is remembered, so that a pattern of many stars takes
+/// time in proportion to its length times the name's, not exponential time.
 class Matcher {
 public:
   bool segment(StringRef pattern, StringRef name);

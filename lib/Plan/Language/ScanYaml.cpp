@@ -10,8 +10,8 @@ namespace {
 /// Plans nest a handful of levels; the parser's own recursion must not end on the stack.
 constexpr int deepest = 64;
 
-/// Walks the characters once and knows where a token may start, which is all that is needed to tell `*x` the
-/// alias from `h.*` the pattern. Structure is left to the parser.
+/// Scans the characters once and tracks where a token may start, which suffices to tell the alias `*x` from the pattern
+/// `h.*`. Structure is left to the parser.
 class Scanner {
 public:
   Scanner(StringRef text, StringRef file, Origin::Kind kind, PlanErrors &errors)
@@ -122,7 +122,7 @@ private:
     ++pos;
   }
 
-  /// `*name` is an alias where an anchor &name stands, otherwise a pattern that lacks its quotes.
+  /// `*name` is an alias if there is an anchor &name, otherwise a pattern without quotes.
   void star() {
     StringRef token = text.substr(pos).take_until([](char c) { return StringRef(" \n\r,:]}").contains(c); });
     StringRef name = token.drop_front();
@@ -140,7 +140,7 @@ private:
     skipLine();
   }
 
-  /// What follows is as deep: said once.
+  /// Skips the rest, which is at least as deep: one error is enough.
   void refuseDepth() {
     report(PlanMessage::tooDeep, deepest);
     pos = text.size();
@@ -178,7 +178,7 @@ private:
   size_t pos = 0, lineStart = 0;
   unsigned line = 1;
   int depth = 0;
-  bool leading = true; ///< nothing but blanks and dashes stood on this line
+  bool leading = true; ///< only blanks and dashes so far on this line
   bool tokenStart = true, sawContent = false, sawMarker = false;
 };
 

@@ -12,7 +12,7 @@ static const PlanKey modelKeys[] = {
   {"par", "<int>", "1", "language version"},
   {"use", "<list>", "[]", "plan files or shipped recipes, read before this file, as layers"},
   {"target", "cpu|cuda|h100-sxm|<text>|<map>", "cpu",
-   "what the bundle runs on: cuda is h100-sxm; or the path of a hardware file"},
+   "device that the bundle runs on: cuda is h100-sxm; or the path of a hardware file"},
   {"target.device", "cpu|cuda", "cpu", "the kind of device"},
   {"target.hardware", "<text>", "(of the device)", "a hardware file: cpu, h100-sxm, or the path of a .yaml"},
   {"target.memory", "<size>", "(unlimited)", "maximum bytes of a rank"},
@@ -25,7 +25,7 @@ static const PlanKey modelKeys[] = {
   {"mesh.<axis>.within", "node", "(anywhere)", "its ranks must be on one host"},
   {"dims", "<map>", "{}", "sizes of the model's symbolic dims"},
   {"dims.<symbol>", "<int>", "", "size of the symbol"},
-  {"inputs", "<map>", "{}", "what is said about graph inputs"},
+  {"inputs", "<map>", "{}", "facts about graph inputs"},
   {"inputs.<pattern>", "<map>", "", "one input"},
   {"inputs.<pattern>.batch", "none|<int>", "(as batch.dim)", "the dim that is the batch"},
   {"inputs.<pattern>.value", "zeros|ones|iota|<number>|<elements>|<arrays>", "(fed)", "binds the input now"},
@@ -38,7 +38,7 @@ static const PlanKey modelKeys[] = {
   {"sequence", "!", "", "context parallelism"},
 };
 
-/// What is trained, and from what.
+/// Keys of training.
 static const PlanKey trainKeys[] = {
   {"train", "<map>", "(absent: inference)", "present: a training bundle"},
   {"train.loss", "cross_entropy|bce|mse|l1|<text>|<map>", "(the only scalar float output)",
@@ -81,22 +81,22 @@ static const PlanKey optimizerKeys[] = {
   {"train.groups.<pattern>.lr_scale", "<number>", "1", "factor on the learning rate"},
   {"train.groups.<pattern>.weight_decay", "<number>", "", "weight decay of the group"},
   {"train.groups.<pattern>.kind", "sgd|momentum|adamw", "",
-   "optimizer of the group; of another one what is not said is that one's default"},
+   "optimizer of the group; another one starts from its own defaults"},
   {"train.groups.<pattern>.momentum", "<number>", "", "momentum of the group"},
   {"train.groups.<pattern>.nesterov", "<bool>", "", "nesterov of the group"},
   {"train.groups.<pattern>.betas", "<numbers>", "", "betas of the group"},
   {"train.groups.<pattern>.eps", "<number>", "", "eps of the group"},
-  {"train.groups.<pattern>.sparse", "<bool>", "false", "gradient kept as looked-up rows, which alone are updated"},
+  {"train.groups.<pattern>.sparse", "<bool>", "false", "gradient kept as looked-up rows; only these are updated"},
   {"train.clip", "none|<number>|<map>", "none", "gradient clipping"},
   {"train.clip.norm", "<number>", "", "largest global norm"},
   {"train.clip.value", "<number>", "", "largest element of each gradient"},
 };
 
-/// Where values lie and in which format.
+/// Keys of number formats and layouts.
 static const PlanKey layoutKeys[] = {
   {"precision", "f32|bf16|fp16|<map>", "f32", "number formats"},
-  {"precision.compute", "f32|bf16|fp16", "f32", "of products and activations"},
-  {"precision.params", "f32|bf16|fp16", "(compute)", "of the weights that products read"},
+  {"precision.compute", "f32|bf16|fp16", "f32", "of matmuls and activations"},
+  {"precision.params", "f32|bf16|fp16", "(compute)", "of the weights that matmuls read"},
   {"precision.master", "f32|!bf16|!fp16", "f32", "of the weights that are updated and saved"},
   {"precision.states", "f32|bf16|!fp16", "f32", "of the optimizer's states between steps"},
   {"precision.accumulate", "f32|bf16|!fp16", "f32", "of sums over microbatches"},
@@ -118,40 +118,40 @@ static const PlanKey layoutKeys[] = {
   {"zero.over", "<axes>", "(batch.over)", "the axes, of those of batch.over"},
   {"zero.gather", "auto|use|step", "auto", "when parameters are gathered: for each use, or once a step"},
   {"zero.min_size", "<int>", "1024", "parameters of fewer elements stay whole"},
-  {"offload", "<patterns>|<map>", "[]", "what lives in host memory: states, params, saved, names"},
-  {"offload.what", "<patterns>", "[]", "what lives in host memory: states, params, saved, names"},
+  {"offload", "<patterns>|<map>", "[]", "values in host memory: states, params, saved, names"},
+  {"offload.what", "<patterns>", "[]", "values in host memory: states, params, saved, names"},
   {"offload.update", "device|!host", "device", "where states are updated",
-   ", which is also the quicker one where a host has 3 GPUs or more (\"Updates on the host\" in bench/README.md)"},
+   ", which is also faster if a host has 3 GPUs or more (\"Updates on the host\" in bench/README.md)"},
 };
 
-/// Stages, and what runs when.
+/// Keys of stages and schedules.
 static const PlanKey pipelineKeys[] = {
   {"pipeline", "<map>", "{}", "stages"},
-  {"pipeline.over", "<axis>", "(pp if in the mesh)", "axis along which stages lie"},
+  {"pipeline.over", "<axis>", "(pp if in the mesh)", "axis of the stages"},
   {"pipeline.stages", "<int>", "(size of over)", "number of stages"},
   {"pipeline.meshes", "<meshes>", "", "one mesh per stage, instead of mesh and over"},
-  {"pipeline.cuts", "auto|<patterns>|<map>", "auto", "where stages begin"},
+  {"pipeline.cuts", "auto|<patterns>|<map>", "auto", "the begin of each stage"},
   {"pipeline.cuts.<pattern>", "even|<ints>", "", "matches per stage"},
   {"pipeline.schedule", "<table>|!dualpipev", "1f1b", "order of forward and backward, or the path of a table"},
   {"pipeline.replicas", "split|round_robin", "split", "how replicas share microbatches"},
   {"pipeline.flush_every", "<int>", "64", "of pipedream and pipedream-2bw: batches until the pipeline is flushed"},
   {"pipeline.vertical_sync", "<bool>", "false",
    "of pipedream: all stages use the version that the microbatch met at stage 0"},
-  {"recompute", "auto|none|full|!selective|<map>", "auto", "what is computed again in backward instead of saved"},
+  {"recompute", "auto|none|full|!selective|<map>", "auto", "values that backward recomputes instead of saved ones"},
   {"recompute.each", "<pattern>", "", "save only the inputs of every matching module"},
   {"recompute.values", "!", "", "recompute these values"},
   {"recompute.keep", "!", "", "save these values"},
   {"recompute.memory", "!", "", "budget of saved values"},
 };
 
-/// Communication, and what else changes the step.
+/// Keys of communication and of the rest of the step.
 static const PlanKey runKeys[] = {
   {"collectives", "<map>", "{}", "how communication is grouped"},
   {"collectives.bucket", "<size>", "25MiB", "gradients reduced together; 0: one each"},
   {"collectives.overlap", "<bool>", "true", "collectives run beside compute"},
   {"collectives.algorithm", "auto|hierarchical|!ring|!tree|!direct", "auto",
    "of collectives whose ranks are on several hosts"},
-  {"collectives.decompose", "auto|none|<int>", "auto", "chunks of a gather or scatter, beside its product's"},
+  {"collectives.decompose", "auto|none|<int>", "auto", "chunks of a gather or scatter that overlaps with its matmul"},
   {"collectives.deterministic", "<bool>", "false", "a fixed order of additions, which cpu always has"},
   {"batch_norm", "microbatch|local|<int>", "microbatch", "whose samples share statistics"},
   {"moe", "!", "", "dispatch with static capacity"},
@@ -161,7 +161,7 @@ static const PlanKey runKeys[] = {
 };
 // clang-format on
 
-/// Names the schedules of the solver before what the key takes besides.
+/// Adds the solver's schedules before the key's other values.
 static void addSchedules(PlanKey &key) {
   static const std::string values = [&] {
     std::string words;

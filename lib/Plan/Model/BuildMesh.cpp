@@ -1,4 +1,4 @@
-// Ranks, and the axes that they lie on.
+// Builds the ranks and the axes of their mesh.
 #include "PlanBuilder.h"
 
 #include "par/Solver/Schedules/Schedules.h"
@@ -10,10 +10,10 @@ using namespace llvm;
 
 namespace par {
 
-/// Twice what the largest published runs had; the proof and the prediction look at each.
+/// Twice as many as the largest published runs; the proof and the prediction visit each rank.
 static constexpr int64_t maxRanks = 1 << 15;
 
-/// The axes of one stage's mesh. `total` are the ranks of all stages, `shape` is what they are made of: "dp 2 + dp 1".
+/// The axes of one stage's mesh. `total` are the ranks of all stages, `shape` the text of their axes: "dp 2 + dp 1".
 static PlanMesh stageMesh(const PlanNode &node, int64_t &total, std::string &shape) {
   PlanMesh mesh;
   int64_t product = 1;
@@ -30,8 +30,7 @@ static PlanMesh stageMesh(const PlanNode &node, int64_t &total, std::string &sha
   return mesh;
 }
 
-/// `pipeline.meshes`: ranks are numbered stage by stage, so that nothing else may say how many there are or how they
-/// lie.
+/// `pipeline.meshes`: ranks are numbered stage by stage, so no other key may give their number or their axes.
 void PlanBuilder::stageMeshes(Plan &plan, const PlanNode &list) {
   std::vector<PlanMesh> &meshes = plan.pipeline.meshes.value;
   plan.pipeline.meshes.origin = list.origin;
@@ -43,7 +42,7 @@ void PlanBuilder::stageMeshes(Plan &plan, const PlanNode &list) {
     if (const PlanNode *node = root.at(other);
         node && !node->isWord("none") && !(node->kind == PlanNode::Map && node->entries.empty()))
       errors.error(node->origin, PlanMessage::meshesAndMesh, other);
-  // Both bound what is counted of ranks below.
+  // Limits for the counts of ranks below.
   int64_t common = 1;
   for (const std::string &axis : plan.axes())
     common = std::max(common, plan.axisSize(axis));
@@ -81,7 +80,7 @@ void PlanBuilder::mesh(Plan &plan) {
         plan.within.push_back({axis.key, {within->text, within->origin}});
       plan.mesh.push_back({axis.key, {toInt(*size), size->origin}});
       meshOrigin = size->origin;
-      // A product that overflows is far above the limit.
+      // On overflow the number of ranks is far above the limit.
       if (__builtin_mul_overflow(product, toInt(*size), &product))
         product = INT64_MAX;
       shape += (shape.empty() ? "" : " x ") + axis.key + " " + size->text;
@@ -89,7 +88,7 @@ void PlanBuilder::mesh(Plan &plan) {
   if (product > maxRanks) {
     errors.error(meshOrigin, PlanMessage::tooLarge, "the number of ranks", maxRanks, shape);
     for (auto &[name, size] : plan.mesh)
-      size.value = 1; // what follows counts ranks
+      size.value = 1; // later code counts ranks
     product = 1;
   }
   plan.ranks = integer("ranks", product);
@@ -110,7 +109,7 @@ int64_t Plan::axisSize(StringRef axis) const {
   auto add = [&](const PlanMesh &axes) {
     for (const auto &[name, size] : axes)
       if (int64_t least = std::lcm(common, *size), most = maxRanks + 1; name == axis)
-        common = std::min(least, most); // what is larger is refused
+        common = std::min(least, most); // larger numbers are refused
   };
   add(mesh);
   llvm::for_each(*pipeline.meshes, add);

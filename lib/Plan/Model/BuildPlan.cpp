@@ -242,12 +242,12 @@ void PlanBuilder::offload(Plan &plan) {
   }
 }
 
-/// Whether a schedule takes so many stages on p ranks.
+/// Whether a schedule supports that many stages on p ranks.
 static bool fits(const Schedule &schedule, int64_t stages, int64_t p) {
   return stages % p == 0 && stages / p >= int64_t(schedule.minChunks) && stages / p <= int64_t(schedule.maxChunks);
 }
 
-/// How many a schedule takes on the p ranks of an axis.
+/// The number of stages that a schedule needs on the p ranks of an axis.
 static std::string stagesNeeded(const Schedule &schedule, int64_t p, StringRef axis) {
   if (schedule.maxChunks == 1)
     return formatv("{0} stage{1}, one on each rank of \"{2}\"", p, p == 1 ? "" : "s", axis);
@@ -268,7 +268,7 @@ void PlanBuilder::pipeline(Plan &plan) {
   pipeline.stages = integer("pipeline.stages", width);
   if (!pipeline.meshes->empty() && *pipeline.stages != width)
     errors.error(pipeline.stages.origin, PlanMessage::meshesCount, width, *pipeline.stages);
-  // A stage without an axis to lie on is an error of its own.
+  // A stage without an axis has an error of its own.
   pipeline.schedule =
       word("pipeline.schedule", *pipeline.stages > width && !pipeline.over->empty() ? "interleaved" : "1f1b");
   pipeline.replicas = word("pipeline.replicas", "split");
@@ -285,7 +285,7 @@ void PlanBuilder::pipeline(Plan &plan) {
     ; // as many stages as meshes
   else if (pipeline.over->empty() && *pipeline.stages > 1)
     errors.error(pipeline.stages.origin, PlanMessage::oneStageARank, *pipeline.schedule,
-                 "a mesh axis to lie on (pipeline.over)", *pipeline.stages);
+                 "a mesh axis of its own (pipeline.over)", *pipeline.stages);
   else if (schedule && !fits(*schedule, *pipeline.stages, width))
     errors.error(pipeline.stages.origin, PlanMessage::oneStageARank, *pipeline.schedule,
                  stagesNeeded(*schedule, width, *pipeline.over), *pipeline.stages);
@@ -295,8 +295,7 @@ void PlanBuilder::pipeline(Plan &plan) {
   asynchronous(plan);
 }
 
-/// What an asynchronous schedule has of its own, and what it leaves no place for: it waits for no other stage before an
-/// update.
+/// Reads the keys of asynchronous schedules, and refuses those that need a wait for other stages before an update.
 void PlanBuilder::asynchronous(Plan &plan) {
   PlanPipeline &pipeline = plan.pipeline;
   pipeline.flushEvery = integer("pipeline.flush_every", 64);
@@ -314,7 +313,7 @@ void PlanBuilder::asynchronous(Plan &plan) {
     return;
   if (*plan.train->clip > 0 && !*plan.train->clipsValues)
     errors.error(plan.train->clip.origin, PlanMessage::asynchronousClip, *pipeline.schedule);
-  if (*plan.precision.lossScale > 0) // which fp16 asks for where nothing is said
+  if (*plan.precision.lossScale > 0) // the default for fp16
     errors.error(plan.precision.lossScale.given() ? plan.precision.lossScale.origin : plan.precision.compute.origin,
                  PlanMessage::asynchronousScale, *pipeline.schedule);
   if (*plan.zero.gather == "step")
@@ -323,7 +322,7 @@ void PlanBuilder::asynchronous(Plan &plan) {
     errors.error(pipeline.schedule.origin, PlanMessage::asynchronousOffload, *pipeline.schedule);
 }
 
-/// A table of the user's own: it is read here, so that what is wrong with it is said at its line.
+/// Reads a table of the user's own here, so that its errors are at its lines.
 void PlanBuilder::table(PlanPipeline &pipeline, int64_t devices) {
   std::string content;
   auto read = OrderTableProblem::readTable(*pipeline.schedule, &content);
@@ -376,7 +375,7 @@ void PlanBuilder::cuts(PlanPipeline &pipeline) {
   pipeline.cuts.value = only.value.isWord("even") ? PlanPipeline::Even : PlanPipeline::Counts;
   for (const PlanNode &count : only.value.items) {
     pipeline.counts.push_back(toInt(count));
-    if (toInt(count) < 1) // what stands beside the matches goes with them, so that none is a stage of its own
+    if (toInt(count) < 1) // modules beside the matches join them, so that none becomes a stage of its own
       errors.error(count.origin, PlanMessage::tooSmall, "a count of pipeline.cuts", 1, count.text);
   }
   if (*pipeline.cuts == PlanPipeline::Counts && int64_t(pipeline.counts.size()) != *pipeline.stages)
@@ -403,7 +402,7 @@ void PlanBuilder::recompute(Plan &plan) {
   }
 }
 
-/// Error 11: said before "not supported yet", because another number of stages is wrong in any compiler.
+/// Error 11 comes before "not supported yet": the number of stages would be wrong in any compiler.
 static void checkStagesADevice(const PlanNode &tree, PlanErrors &errors) {
   const PlanNode *word = tree.at("pipeline.schedule");
   const PlanNode *stages = tree.at("pipeline.stages");
@@ -434,7 +433,7 @@ std::optional<Plan> readPlan(ArrayRef<std::string> files, ArrayRef<std::string> 
     layers.addFile(file);
   for (const std::string &setting : settings)
     layers.addSet(setting);
-  // Without a layer the others would be blamed for what it says.
+  // If a layer is missing, errors in other layers would be its consequences.
   if (errors.any())
     return std::nullopt;
   checkStagesADevice(layers.tree(), errors);

@@ -104,7 +104,7 @@ void PlanBuilder::optimizer(PlanOptimizer &optimizer) {
     errors.error(optimizer.lr.decay.origin, PlanMessage::lrSteps, *optimizer.lr.decay,
                  *optimizer.lr.steps ? std::to_string(*optimizer.lr.steps) : "none");
   const OptimizerKind *kind = findOptimizerKind(*optimizer.kind);
-  // The tree was checked: the schema's words are those of the table.
+  // The tree was checked, so the word is one of the table's.
   if (!kind)
     return;
   optimizer.weightDecay = number("train.optimizer.weight_decay", kind->weightDecay);
@@ -113,7 +113,7 @@ void PlanBuilder::optimizer(PlanOptimizer &optimizer) {
   refuseOthersSettings(*kind);
 }
 
-/// What the plan says of one setting, or its default.
+/// Sets one setting to the plan's value, or to its default.
 void PlanBuilder::optimizerSetting(PlanOptimizer &optimizer, const OptimizerKind &kind,
                                    const OptimizerSetting &setting) {
   std::string path = std::string("train.optimizer.") + setting.key;
@@ -125,7 +125,7 @@ void PlanBuilder::optimizerSetting(PlanOptimizer &optimizer, const OptimizerKind
     optimizer.*setting.number = said;
 }
 
-/// What the node at `path` says of one setting: of a list the element that is its own.
+/// The value of one setting in the node at `path`: a scalar, or its element of a list.
 Said<double> PlanBuilder::settingOf(const std::string &path, const PlanNode &node, const OptimizerKind &kind,
                                     const OptimizerSetting &setting) {
   if (setting.flag)

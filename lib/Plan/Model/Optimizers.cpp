@@ -1,4 +1,4 @@
-// The optimizers of a plan and what each is told.
+// The optimizers of a plan and their settings.
 #include "par/Plan/Model/Optimizers.h"
 
 #include "llvm/ADT/STLExtras.h"

@@ -7,12 +7,12 @@
 
 namespace par {
 
-// What a scalar or list of a checked tree says.
+// Values of a scalar or list of a checked tree.
 int64_t toInt(const PlanNode &node);
 double toNumber(const PlanNode &node);
 PlanAxes toAxes(const PlanNode &node);
 
-/// Reads the tree by path; what is absent gets the given default.
+/// Reads the tree by path; an absent key gets the given default.
 class PlanBuilder {
 public:
   PlanBuilder(const PlanNode &root, PlanErrors &errors) : root(root), errors(errors) {}

@@ -11,7 +11,7 @@ using namespace llvm;
 namespace par {
 namespace {
 
-/// What stands in a name where a pattern has wildcards and alternatives, in order.
+/// The parts of a name that match a pattern's wildcards and alternatives, in order.
 using Captures = std::vector<std::string>;
 
 /// The alternatives of "{...}" as a group; of a range any number, since the name is known to match.
@@ -23,7 +23,7 @@ std::string groupOf(StringRef alternatives) {
   return "(" + llvm::join(llvm::map_range(words, [](StringRef word) { return Regex::escape(word.trim()); }), "|") + ")";
 }
 
-/// A regular expression whose groups are the pattern's wildcards, behind one for what stands in front of it.
+/// A regular expression whose first group is the text before the pattern, and whose other groups are its wildcards.
 std::string expressionOf(StringRef pattern) {
   bool anchored = pattern.consume_front("^");
   std::string result = anchored ? "^()" : "^(.*[.])?";
@@ -48,7 +48,7 @@ Captures capturesOf(const NamePattern &pattern, StringRef name) {
   SmallVector<StringRef> groups;
   Captures captures;
   if (Regex(expressionOf(pattern.nameText())).match(name, &groups))
-    for (StringRef group : ArrayRef(groups).drop_front(2)) // the whole, and what stands in front
+    for (StringRef group : ArrayRef(groups).drop_front(2)) // without the whole match and the text before the pattern
       captures.push_back(group.str());
   return captures;
 }

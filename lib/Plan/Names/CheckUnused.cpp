@@ -60,7 +60,7 @@ void UnusedKeys::checkZero() {
     return warn(zero.level, key,
                 zero.over->empty() ? "one rank has the whole batch" : "there is one rank on " + join(*zero.over, ", "));
   if (!plan.train && *zero.level < 3)
-    return warn(zero.level, key, "it spreads what training keeps, and the plan has no train");
+    return warn(zero.level, key, "it only shards values of training, and the plan has no train");
   auto isSpread = [&](const NameTable::Parameter &parameter) { return product_of(parameter.shape) >= *zero.minSize; };
   if (none_of(names.parameters, isSpread) && !names.parameters.empty())
     warn(zero.level, key, "no parameter has zero.min_size " + std::to_string(*zero.minSize) + " elements or more");

@@ -14,7 +14,7 @@ static bool isSymbol(StringRef dim) {
   return !dim.empty() && dim.getAsInteger(10, number);
 }
 
-/// Negative: counted from behind.
+/// Counts a negative dim from the last.
 static int64_t countedDim(int64_t dim, const NameTable::Value &input) {
   return dim < 0 ? dim + int64_t(input.shape.size()) : dim;
 }
@@ -51,7 +51,7 @@ static std::string batchDim(const Plan &plan, const NameTable &names) {
   return at->dim >= 0 && at->dim < int64_t(shape.size()) ? shape[at->dim] : "";
 }
 
-/// How to say that the samples lie elsewhere, as where the sequence comes first.
+/// The setting for a batch in another dim, as with the sequence first.
 static std::string otherDims(const Plan &plan, const NameTable &names) {
   for (const NameTable::Value &input : names.inputs)
     for (auto [dim, text] : enumerate(input.shape))
@@ -79,7 +79,7 @@ static std::string ranksOver(const Plan &plan) {
   return formatv("{0} rank{1} of \"{2}\"", ranks, ranks == 1 ? "" : "s", llvm::join(*plan.batch.over, "\", \"")).str();
 }
 
-/// Where to say that the batch does not split: at the size, else at what it is split into.
+/// The origin for an error about a batch that does not divide: its size, else the key that divides it.
 static const Origin &splitOrigin(const PlanBatch &batch) {
   if (batch.size.given())
     return batch.size.origin;
@@ -88,7 +88,7 @@ static const Origin &splitOrigin(const PlanBatch &batch) {
   return batch.microbatchSize.origin;
 }
 
-/// A number of groups that share batch-norm statistics: none lies in two microbatches, and all are of one size.
+/// Checks the number of groups that share batch-norm statistics: none may span two microbatches, and all have one size.
 static bool splitGroups(const Plan &plan, PlanErrors &errors) {
   int64_t groups = 0, size = **plan.batch.size, microbatches = **plan.batch.microbatches;
   if (StringRef(*plan.batchNorm).getAsInteger(10, groups))
@@ -105,10 +105,10 @@ static bool splitGroups(const Plan &plan, PlanErrors &errors) {
   return true;
 }
 
-/// Of a batch: far above any, and far below what overflows.
+/// Maximum batch size: far above any real one, and far below an overflow.
 static constexpr int64_t maxSamples = int64_t(1) << 40;
 
-/// How many microbatches a plan has that does not say it.
+/// The number of microbatches of a plan that does not set it.
 static Said<std::optional<int64_t>> chooseMicrobatches(const Plan &plan) {
   const PlanBatch &batch = plan.batch;
   if (!plan.carry.empty())
@@ -126,7 +126,7 @@ static Said<std::optional<int64_t>> chooseMicrobatches(const Plan &plan) {
   return {rounds * plan.turns(), Origin::automatic()};
 }
 
-/// How many microbatches an asynchronous schedule takes.
+/// Checks the number of microbatches of an asynchronous schedule.
 static bool checkAsynchronous(const Plan &plan, PlanErrors &errors) {
   const PlanPipeline &pipeline = plan.pipeline;
   const Schedule *schedule = findSchedule(*pipeline.schedule);

@@ -255,7 +255,7 @@ private:
     clip(train);
   }
 
-  /// The number may change while running, so that the hash knows only what it bounds.
+  /// The threshold may change at run time, so the hash only includes the kind of clipping.
   void clip(const PlanTrain &train) {
     std::string number = !*train.clip ? "none" : forHash ? "" : numberText(**train.clip);
     if (*train.clipsValues)
@@ -299,7 +299,7 @@ private:
     number(2, "weight_decay", optimizer.weightDecay);
   }
 
-  /// A line a key; settings of one key, which stand together, are a list.
+  /// A line a key; consecutive settings of one key are a list.
   void settings(unsigned depth, ArrayRef<std::pair<const OptimizerSetting *, Said<double>>> said) {
     for (size_t i = 0; i < said.size(); ++i) {
       const auto &[setting, value] = said[i];

@@ -40,8 +40,8 @@ PatternMatches matchPattern(const NamePattern &pattern, const NameTable &names) 
   return matches;
 }
 
-/// How many letters of the last segments of a name are not those of a pattern's, one for a segment of it that is left
-/// out; nothing where a segment is another word. What a wildcard stands for is right.
+/// The edit distance of a name's last segments and a pattern, where a segment left out counts as one letter; nothing if
+/// a segment is another word. A wildcard matches anything.
 static std::optional<unsigned> distanceOf(StringRef name, StringRef pattern) {
   SmallVector<StringRef, 8> parts = splitName(name), wanted = splitName(pattern);
   if (parts.size() > wanted.size() || pattern.contains("**"))
@@ -57,7 +57,7 @@ static std::optional<unsigned> distanceOf(StringRef name, StringRef pattern) {
   return sum;
 }
 
-/// The trailing segments of some name nearest to the pattern, and what has them ("12 parameters").
+/// The last segments of a name that are nearest to the pattern, and what has them ("12 parameters").
 static std::string nearestName(const NamePattern &pattern, const NameTable &names, std::string &who) {
   struct Count {
     unsigned parameters = 0, buffers = 0, modules = 0, others = 0;
@@ -142,7 +142,7 @@ PatternMatches resolvePattern(const SaidPattern &pattern, const NameTable &names
   return matches;
 }
 
-/// A tied parameter is in every module that has it, under that module's name.
+/// A tied parameter is in every module that contains it, under that module's name.
 static bool isIn(const NameTable::Parameter &parameter, const std::string &module) {
   auto inside = [&](StringRef name) { return name.starts_with(module + "."); };
   return parameter.anyName(inside);
@@ -184,7 +184,7 @@ std::vector<bool> resolveTrained(const Plan &plan, const NameTable &names, PlanE
   return trained;
 }
 
-/// `dims` may bind only what the model has.
+/// `dims` may only bind symbols of the model.
 static void checkSymbols(const Plan &plan, const NameTable &names, PlanErrors &errors) {
   for (const auto &[symbol, size] : plan.dims)
     if (size.given() && !llvm::is_contained(names.symbols, symbol))

@@ -30,7 +30,7 @@ public:
   }
 
 private:
-  /// What is wrong with a rule, for the first name that met it and how many more: a model has many layers.
+  /// An error in a rule, with the first name that has it and the number of others: a model has many layers.
   struct Mistake {
     std::string rule, name;
     std::function<void(StringRef)> say;
@@ -84,7 +84,7 @@ private:
                  plan.train ? names.parameters[matches.parameters.front()].name : "no \"train\" in the plan");
   }
 
-  /// What is fed, returned or kept is no sum; and gradients go behind all priorities.
+  /// Inputs, outputs and stored values are no partial sums, and gradients come after all priorities.
   void checkOptions(const PlanShard &rule, ResolvedShard::Kind parameter, const PatternMatches &matches) {
     StringRef what = !matches.parameters.empty() && parameter != ResolvedShard::Gradient ? "stored"
                      : !matches.inputs.empty()                                           ? "fed"
@@ -124,15 +124,15 @@ private:
       shard.partial = *rule.partial;
   }
 
-  /// The shape where it is known in numbers, that is for parameters and what belongs to them.
+  /// The shape if its sizes are known, that is for parameters and their gradients and states.
   const std::vector<int64_t> *shapeOf(const ResolvedShard &shard) {
     bool known = shard.kind == ResolvedShard::Parameter || shard.kind == ResolvedShard::Gradient ||
                  shard.kind == ResolvedShard::State;
     return known ? &names.parameters[shard.index].shape : nullptr;
   }
 
-  /// Whether the rule names its i-th dim before, counted from the other end. Other rules are laid over this one; a rule
-  /// that says two things of a dim means neither.
+  /// Whether an earlier entry of the rule names its i-th dim, counted from the other end. Later rules override this
+  /// one; two entries for one dim are an error.
   bool isSaidTwice(const PlanShard &rule, size_t i, const ResolvedShard &shard) {
     const std::vector<int64_t> *shape = shapeOf(shard);
     auto fromFront = [&](int64_t dim) { return dim < 0 && shape ? dim + int64_t(shape->size()) : dim; };
@@ -227,7 +227,7 @@ private:
   const Plan &plan;
   const NameTable &names;
   PlanErrors &errors;
-  PlanErrors unsaid; // what is wrong with train.freeze and train.only is said elsewhere
+  PlanErrors unsaid; // errors of train.freeze and train.only are reported elsewhere
   std::vector<bool> trained;
   std::vector<ResolvedShard> resolved;
   std::vector<Mistake> mistakes;
@@ -268,8 +268,8 @@ static bool recipeMeets(StringRef recipe, const NameTable &names) {
 }
 
 void checkAxesUsed(const Plan &plan, ArrayRef<ResolvedShard> shards, const NameTable &names, PlanErrors &errors) {
-  // A recipe that met nothing is said already; that its axis, which is tp in all of them, shards nothing is no second
-  // mistake.
+  // A recipe without matches has been reported; that its axis (tp in all of them) then shards nothing is no second
+  // error.
   auto unmet = [&] {
     return llvm::any_of(plan.recipes, [&](const UsedRecipe &recipe) { return !recipeMeets(recipe.name, names); });
   };

@@ -10,7 +10,7 @@ namespace {
 
 using Parameter = NameTable::Parameter;
 
-/// How the file holds what PyTorch calls by a parameter's names.
+/// The layout in the file of the matrix that PyTorch knows by a parameter's names.
 enum class Lies { AsIs, Transposed, Unknown };
 
 Lies liesOf(const Parameter &parameter) {
@@ -69,10 +69,10 @@ private:
   std::vector<Origin> said;
 };
 
-/// Whether the copy is the transpose of its owner; nothing and an error where the two cannot be one.
+/// Whether the copy is the transpose of its owner; nothing, after an error, if the two cannot be tied.
 std::optional<bool> isTransposed(const Parameter &copy, const Parameter &owner, const Origin &origin,
                                  PlanErrors &errors) {
-  // Files with marks do not mark as a parameter what the exporter computed of one.
+  // Files with marks do not mark a matrix that the exporter computed from a parameter.
   bool known = copy.trainable || copy.renamed;
   if (!known || !owner.trainable) {
     const Parameter &none = known ? owner : copy;
@@ -95,7 +95,7 @@ std::optional<bool> isTransposed(const Parameter &copy, const Parameter &owner, 
   return turned;
 }
 
-/// A plan or a module that freezes one of both alone contradicts the tie.
+/// An error if the plan or a module freezes only one of the two.
 void checkTrained(const Parameter &copy, bool trainsCopy, const Parameter &owner, bool trainsOwner,
                   const Origin &origin, PlanErrors &errors) {
   if (copy.trainable && trainsCopy != trainsOwner)
@@ -103,7 +103,7 @@ void checkTrained(const Parameter &copy, bool trainsCopy, const Parameter &owner
                  trainsCopy ? owner.name : copy.name);
 }
 
-/// The owner answers to the names of the copy. What the exporter called a matrix that it computed is nobody's name.
+/// Gives the owner the names of the copy, except the exporter's name of a matrix that it computed.
 void takeNames(Parameter &owner, const Parameter &copy, bool transposed) {
   std::vector<std::string> own = copy.aliases;
   if (!copy.renamed)

@@ -1,5 +1,5 @@
-// The stage_cut problem without its search: text form, checks, the cost of a cut, verification, and an exhaustive
-// solver for tests. The search is in StageCutSearch.cpp.
+// The stage_cut problem except its search: text form, checks, the cost of a cut, verification, and an exhaustive solver
+// for tests. The search is in StageCutSearch.cpp.
 #include "par/Solver/Cut/StageCut.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
@@ -41,7 +41,7 @@ static CutValue parseValue(ProblemText &text, const llvm::StringMap<unsigned> &n
     auto found = nodes.find(name);
     if (found != nodes.end())
       return found->second;
-    text.fail("no node '" + name + "' stands above");
+    text.fail("no node '" + name + "' is defined above");
     return 0;
   };
   while (!text.atEnd()) {
@@ -226,7 +226,7 @@ StageCut StageCutProblem::evaluate(std::vector<unsigned> stageOf) const {
     on.assign(stages, false);
     for (unsigned user : value.users)
       on[stageOf[user]] = true;
-    // Where it is from the start: its producer's stage, or the first stage that uses the weight.
+    // The stage that has the value from the start: its producer's, or the first stage that uses the weight.
     unsigned home = value.producer ? stageOf[*value.producer] : llvm::find(on, true) - on.begin();
     for (unsigned stage = 0; stage < stages; ++stage) {
       cut.transfers += on[stage] && stage != home ? linkTime(value, stage) : 0;

@@ -1,8 +1,8 @@
-// Stage cuts by dynamic programming over downsets. A cut into p stages is a chain of downsets (sets of nodes
-// closed under producers) from nothing to everything, and what a stage costs depends on the two downsets
-// around it alone: its time, its memory, and the links that end on it (a value made or used before it and
-// used in it arrives there once, whatever lies between). The objective, (m - 1) * largest stage + transfers,
-// needs both terms of each partial chain: a front of (peak, transfers) pairs of which none is beaten in both.
+// Stage cuts by dynamic programming over downsets. A cut into p stages is a chain of downsets (sets of nodes closed
+// under producers) from the empty set to all nodes. The cost of a stage depends only on the two downsets around it: its
+// time, its memory, and the links that end on it (a value made or used before it and used in it arrives once, whatever
+// lies between). The objective, (m - 1) * largest stage + transfers, needs both terms of each partial chain: a Pareto
+// front of (peak, transfers) pairs.
 #include "par/Solver/Cut/StageCut.h"
 #include "llvm/ADT/STLExtras.h"
 #include <map>
@@ -12,7 +12,7 @@ using namespace par;
 
 namespace {
 
-/// A downset as bits, with what it holds.
+/// A downset as bits, with its sums.
 struct Downset {
   std::vector<uint64_t> bits;
   unsigned size = 0;
@@ -36,10 +36,10 @@ struct FrontEntry {
 };
 using Front = std::vector<FrontEntry>;
 
-/// What one stage between two downsets adds.
+/// The cost that one stage between two downsets adds.
 struct StagePiece {
   int64_t time, weights, saved, received;
-  std::vector<int64_t> transfers; ///< of each stage that it may be; of one where all links are alike
+  std::vector<int64_t> transfers; ///< for each stage that it may be; a single entry if all links are equal
 
   int64_t transfersInto(unsigned stage) const { return transfers.size() == 1 ? transfers.front() : transfers[stage]; }
 };
@@ -53,7 +53,7 @@ public:
   std::optional<StageCut> search(bool narrow, int64_t bound) const;
   /// Moves single nodes to the next or previous stage while that helps.
   void improve(StageCut &cut) const;
-  /// ns of all nodes: the part of the step that no cut changes. Where stages differ in width there is none.
+  /// ns of all nodes: the part of the step that no cut changes. 0 if stages differ in width.
   int64_t work() const { return problem.width.empty() ? sum : 0; }
 
 private:
@@ -204,14 +204,14 @@ static void insert(Front &front, FrontEntry entry, bool narrow) {
   front.push_back(entry);
 }
 
-/// `bound`: only chains of a smaller (m - 1) * largest stage + transfers are wanted.
+/// `bound`: only chains with a smaller (m - 1) * largest stage + transfers are searched.
 std::optional<StageCut> CutSearch::search(bool narrow, int64_t bound) const {
   const unsigned stages = problem.stages;
   std::vector<std::vector<Front>> fronts(stages + 1, std::vector<Front>(sets.size()));
   fronts[0][0].push_back({0, 0, 0, 0});
   const std::vector<int64_t> width = problem.width.empty() ? std::vector<int64_t>(stages, 1) : problem.width;
   const int64_t widest = *llvm::max_element(width);
-  std::vector<int64_t> behind(stages); // ranks of the stages behind each
+  std::vector<int64_t> behind(stages); // ranks of the stages after each
   for (unsigned s = stages - 1; s-- > 0;)
     behind[s] = behind[s + 1] + width[s + 1];
   auto reached = [&](unsigned index) {
@@ -245,7 +245,7 @@ std::optional<StageCut> CutSearch::search(bool narrow, int64_t bound) const {
   return read(fronts);
 }
 
-/// The assignment behind the best entry of the last front.
+/// The assignment that the best entry of the last front stands for.
 StageCut CutSearch::read(llvm::ArrayRef<std::vector<Front>> fronts) const {
   const Front &last = fronts[problem.stages].back();
   FrontEntry entry = *llvm::min_element(
@@ -285,7 +285,7 @@ llvm::Expected<StageCut> StageCutProblem::solve() const {
     return error;
   CutSearch search(*this);
   bool exact = search.collectDownsets();
-  // Whether a stage fits does not depend on the front's entry: the narrow search finds a cut if there is one.
+  // Whether a stage fits does not depend on the front's entry, so the narrow search finds a cut if there is one.
   std::optional<StageCut> best = search.search(/*narrow=*/true, int64_t(1) << 62);
   if (!best)
     return solverError(llvm::Twine(exact ? "no cut of " : "found no cut of ") + llvm::Twine(nodes.size()) +

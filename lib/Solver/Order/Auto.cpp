@@ -1,8 +1,9 @@
 // A search for the order of all forwards, backwards and weight gradients under the problem's times, transfer time and
-// memory limit (the aim of Qi et al. 2024, §3.1, whose heuristic is another). An order is what a policy makes of the
-// problem (GreedyOrder.h): one policy for all devices from a grid, then a climb that changes the policies of single
+// memory limit (the aim of Qi et al. 2024, §3.1, with another heuristic). A policy and the problem determine an order
+// (GreedyOrder.h): first one policy for all devices from a grid, then a climb that changes the policies of single
 // devices. The hand-made orders within the limit compete. Trials are counted, not timed, and random numbers are seeded:
-// equal problems have equal orders on every machine. No proof of optimality; the test compares with all orders.
+// equal problems have equal orders on every machine. There is no proof of optimality; the test compares with all
+// orders.
 #include "GreedyOrder.h"
 #include "OrderPlay.h"
 #include "llvm/ADT/STLExtras.h"
@@ -74,7 +75,7 @@ bool OrderSearch::trial(const OrderPolicy &policy) {
   return true;
 }
 
-/// What other files of this folder order so, where it lies alike and keeps to the limit.
+/// Tries the folder's other schedules that have this placement, if they fit the memory limit.
 void OrderSearch::tryHandMade() {
   for (const Schedule *schedule : getSchedules()) {
     if (!schedule->order || !schedule->weightsApart || schedule->placement != problem.placement() ||

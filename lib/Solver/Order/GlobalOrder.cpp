@@ -28,7 +28,7 @@ static OrderTask parseTask(ProblemText &text, const llvm::StringMap<unsigned> &i
       llvm::StringRef name = text.word();
       auto found = index.find(name);
       if (found == index.end())
-        text.fail("no task '" + name + "' stands above");
+        text.fail("no task '" + name + "' is defined above");
       else
         task.after.push_back(found->second);
     }
@@ -75,7 +75,7 @@ std::string GlobalOrderProblem::toText() const {
   return text;
 }
 
-/// What must end before each task: its dependencies, and the task listed before it on its resource.
+/// The predecessors of each task: its dependencies, and the task listed before it on its resource.
 static std::vector<std::vector<unsigned>> predecessors(const GlobalOrderProblem &problem) {
   std::vector<std::vector<unsigned>> result;
   std::map<llvm::StringRef, unsigned> lastOn;

@@ -1,5 +1,5 @@
-// An event simulation that decides as it goes: whenever a device is free it starts what its policy says, and knows of
-// inputs only those whose senders have started. It never looks back; searching over policies is Schedules/Auto.cpp's.
+// An event simulation that decides as it runs: a free device starts the slot that its policy chooses, and knows only
+// those inputs whose senders have started. It never looks back; Order/Auto.cpp searches over policies.
 #include "GreedyOrder.h"
 #include <deque>
 #include <queue>
@@ -44,7 +44,7 @@ private:
     bool beganBackward = false, lastWasBackward = false;
     DeviceSlots slots;
   };
-  /// What could run, and since when.
+  /// A slot that could run next, and the time from which it is ready.
   struct Candidate {
     int64_t ready = never;
     unsigned stage = 0, microbatch = 0;

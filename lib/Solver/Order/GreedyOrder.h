@@ -1,16 +1,16 @@
-// One order of all devices, by a policy: the step under search of the schedule `auto`.
+// The order of all devices that a policy gives: one trial in the search of the schedule `auto`.
 #pragma once
 
 #include "par/Solver/Order/OrderTable.h"
 
 namespace par {
 
-/// How a device chooses among what it could run.
+/// How a device chooses among the slots that it could run.
 struct DevicePolicy {
-  int64_t room = 0;         ///< what it may keep, in 1/1000 activations
+  int64_t room = 0;         ///< activations that it may keep, in 1/1000
   unsigned warmup = 1;      ///< forwards before its first backward, at most
   unsigned patience = 5;    ///< tenths of a weight gradient's time that a gap must have so that one starts in it
-  bool alternates = false;  ///< after a backward a forward goes first
+  bool alternates = false;  ///< a forward goes first after a backward
   bool oldestFirst = false; ///< of several stages, the one with the oldest microbatch; else the deepest one
 
   bool operator==(const DevicePolicy &) const = default;

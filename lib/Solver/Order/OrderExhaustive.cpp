@@ -8,7 +8,7 @@ constexpr size_t maxTables = 1'000'000;
 
 namespace {
 
-/// Lists the orders of one device in which each kind comes in order of microbatches and after what it depends on.
+/// Lists the orders of one device in which each kind follows the order of microbatches and its dependencies.
 class DeviceOrders {
 public:
   DeviceOrders(const ScheduleShape &shape, bool apart) : shape(shape), apart(apart), counts(shape.chunks, {0, 0, 0}) {}

@@ -1,6 +1,6 @@
-// What the orders of all devices mean: whether they are complete and end, when each slot runs, how much lives at once.
-// Links have unlimited lanes and a device does one thing at a time; the simulator's engine, which knows queues, takes
-// the same time (test/Simulator/ScheduleTest.cpp).
+// Simulates the orders of all devices: checks that they are complete and terminate, and finds the time of each slot and
+// the live activations. Links have unlimited lanes and a device does one thing at a time. The simulator's engine, which
+// models queues, finds the same time (test/Simulator/ScheduleTest.cpp).
 #include "OrderPlay.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -34,7 +34,7 @@ std::pair<unsigned, unsigned> OrderPlay::stuck() const {
   return {orders.size(), 0};
 }
 
-/// Runs the next slot of a device if what it depends on has ended.
+/// Runs the next slot of a device if its dependencies have ended.
 bool OrderPlay::step(unsigned device) {
   const ScheduleSlot &slot = orders[device][next[device]];
   unsigned stage = problem.stageOf(device, slot.chunk);
@@ -113,7 +113,7 @@ std::string par::slotName(const ScheduleSlot &slot) {
       .str();
 }
 
-/// "line 7: " where a table was given as text.
+/// "line 7: " if the table was given as text.
 static std::string lineOf(const OrderTableProblem &problem, unsigned device, size_t slot) {
   if (device >= problem.lines.size() || problem.lines[device].empty())
     return "";
@@ -135,7 +135,7 @@ static std::string checkSlot(const OrderTableProblem &problem, const ScheduleSlo
   return "";
 }
 
-/// " of chunk 1" where there are several.
+/// " of chunk 1" if there are several.
 static std::string chunkName(const OrderTableProblem &problem, unsigned chunk) {
   return problem.shape().chunks > 1 ? " of chunk " + std::to_string(chunk) : "";
 }

@@ -1,4 +1,4 @@
-// What follows from the orders of all devices: times, and how much lives at once.
+// Simulation of the orders of all devices: times and live activations.
 #pragma once
 
 #include "par/Solver/Order/OrderTable.h"
@@ -10,7 +10,7 @@ namespace par {
 class OrderPlay {
 public:
   OrderPlay(const OrderTableProblem &problem, llvm::ArrayRef<DeviceSlots> orders, bool apart);
-  /// Runs whatever can run until nothing can; true if every slot of every device ran.
+  /// Runs slots until none can run; true if every slot of every device ran.
   bool run();
   /// The first device that waits for ever, and the number of its slot.
   std::pair<unsigned, unsigned> stuck() const;
@@ -31,16 +31,16 @@ private:
   std::vector<std::vector<int64_t>> starts;
 };
 
-/// Fills what the slots of a device say by themselves: what is in flight, pending, kept.
+/// Fills the counts that follow from a device's own slots: in flight, pending, kept.
 void countLives(const OrderTableProblem &problem, bool apart, DeviceOrder &order);
 
-/// Sets `last` where the gradients of a stage are complete, and clears it elsewhere.
+/// Sets `last` on the slots that complete the gradients of a stage, and clears it elsewhere.
 void markLast(DeviceSlots &slots, bool apart);
 
 /// Whether there are slots of weight gradients.
 bool hasWeights(llvm::ArrayRef<DeviceSlots> orders);
 
-/// What is wrong with the order of a device, whatever the others do.
+/// Checks the order of one device without regard to the others.
 llvm::Error checkDevice(const OrderTableProblem &problem, bool apart, unsigned device,
                         llvm::ArrayRef<ScheduleSlot> slots);
 

@@ -1,5 +1,5 @@
-// The problem as data. Its text is OrderTableText.cpp's, what its orders mean in time and memory OrderPlay.cpp's; the
-// orders come from Schedules/*.cpp or from the text.
+// The problem as data. OrderTableText.cpp has its text, OrderPlay.cpp the time and memory of its orders; the orders
+// come from Schedules/*.cpp or from the text.
 #include "par/Solver/Order/OrderTable.h"
 #include "OrderPlay.h"
 #include "llvm/ADT/STLExtras.h"
@@ -63,7 +63,7 @@ static Error checkCount(const char *what, int64_t count) {
                      Twine(maxOrderCount));
 }
 
-/// How many stages a device may have under a schedule.
+/// Checks the number of stages that a device has under a schedule.
 static Error checkChunks(const Schedule &schedule, unsigned stages, unsigned devices) {
   unsigned chunks = stages / devices;
   if (chunks >= schedule.minChunks && chunks <= schedule.maxChunks)

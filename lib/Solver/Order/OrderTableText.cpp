@@ -50,7 +50,7 @@ static Placement parsePlacement(ProblemText &text) {
   return Placement::RoundRobin;
 }
 
-/// What a table says by itself where the text does not.
+/// Takes sizes that the text does not give from its table.
 static void completeSizes(OrderTableProblem &problem, bool stages, bool microbatches) {
   unsigned chunks = 1, most = 0;
   for (const DeviceSlots &slots : problem.table)
@@ -70,7 +70,7 @@ static void completeSizes(OrderTableProblem &problem, bool stages, bool microbat
 
 namespace {
 
-/// A problem and which of its sizes the text says.
+/// A problem, and which of its sizes the text gave.
 struct ReadProblem {
   OrderTableProblem problem;
   bool schedule = false, stages = false, microbatches = false;
@@ -114,7 +114,7 @@ void ReadProblem::statement(ProblemText &text, StringRef key) {
     text.fail("there is a schedule and a table; one of them decides the order");
 }
 
-/// What the text leaves out: sizes are read off a table, times are one for all stages.
+/// Completes a problem: sizes from the table, one time for all stages.
 void ReadProblem::complete() {
   completeSizes(problem, stages, microbatches);
   auto spread = [](std::vector<int64_t> &values, size_t count, int64_t otherwise) {

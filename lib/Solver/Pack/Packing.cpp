@@ -89,7 +89,7 @@ bool PackingProblem::liveTogether(unsigned a, unsigned b) const {
 }
 
 int64_t PackingProblem::computeLowerBound() const {
-  std::vector<std::pair<int64_t, int64_t>> changes; // what ends at a position sorts before what begins there
+  std::vector<std::pair<int64_t, int64_t>> changes; // an end sorts before a begin at the same position
   for (unsigned item = 0; item < items.size(); ++item)
     for (auto [begin, end] : items[item].lives) {
       changes.push_back({begin, alignedSize(item)});

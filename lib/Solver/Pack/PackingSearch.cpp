@@ -1,6 +1,5 @@
-// Packing by placing items one after another, each into the tightest gap that the items alive with it leave.
-// The order decides: several greedy orders first, then a local search that takes what reaches the top of the
-// arena and places it earlier.
+// Packing by placing items one after another, each into the tightest gap that the items alive with it leave. The order
+// decides: several greedy orders first, then a local search that places items at the top of the arena earlier.
 #include "par/Solver/Pack/Packing.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/STLExtras.h"
@@ -25,7 +24,7 @@ public:
       fillTable();
   }
 
-  /// Places all items in this order; nothing where one would end above the limit.
+  /// Places all items in this order; nothing if one would end above the limit.
   std::optional<Packing> place(llvm::ArrayRef<unsigned> order, Fit fit, int64_t limit) {
     Packing packing;
     packing.offsets.assign(boxes.size(), 0);
@@ -80,8 +79,8 @@ private:
     int64_t offset;
   };
 
-  /// Who is alive with whom, by a sweep over all lives: a slot has one for each microbatch that uses it, and placing
-  /// asks for each pair again and again.
+  /// Finds the pairs of items that are alive together by a sweep over all lives. A slot has one life for each
+  /// microbatch that uses it, and placing queries each pair many times.
   void fillTable() {
     struct Change {
       int64_t position;
@@ -104,7 +103,7 @@ private:
       if (change.begins)
         table[change.item] |= alive;
     }
-    // Of two, the one that begins later has seen the other.
+    // Only the later one of two boxes has recorded the other.
     for (unsigned a = 0; a < boxes.size(); ++a)
       for (unsigned b : table[a].set_bits())
         table[b].set(a);
@@ -212,8 +211,8 @@ llvm::Expected<Packing> PackingProblem::solve() const {
   return packing;
 }
 
-// Some order of placement at the lowest free offset is optimal: that of the offsets in an optimal packing,
-// where each item lands no higher than there. So all orders are tried, cut off where the arena is no better.
+// Some order of placement at the lowest free offset is optimal: the order of the offsets in an optimal packing, since
+// each item ends up no higher than there. So this tries all orders, and prunes those whose arena is no smaller.
 int64_t PackingProblem::solveExhaustively() const {
   Placer placer(*this);
   int64_t best = INT64_MAX, bound = computeLowerBound();

@@ -14,7 +14,7 @@ public:
   explicit MinimumCut(unsigned vertices) : edgesOf(vertices) {}
 
   void addEdge(unsigned from, unsigned to, Capacity capacity);
-  /// Saturates the network; afterwards `onSourceSide` tells the two sides of a minimum cut.
+  /// Saturates the network; afterwards `onSourceSide` gives the two sides of a minimum cut.
   void solve(unsigned source, unsigned sink);
   bool onSourceSide(unsigned vertex) const { return level[vertex] >= 0; }
 

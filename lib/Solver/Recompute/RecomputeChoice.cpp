@@ -1,5 +1,5 @@
-// Chooses the values to keep under a budget of bytes: for a price per byte the best choice is a minimum cut, the price
-// is found by LARAC on the Lagrangian, and single values fill the rest of the budget.
+// Chooses the values to keep under a budget of bytes: for a price per byte the best choice is a minimum cut, LARAC on
+// the Lagrangian finds the price, and single values fill the rest of the budget.
 #include "par/Solver/Recompute/RecomputeChoice.h"
 #include "MinimumCut.h"
 #include "llvm/ADT/STLExtras.h"
@@ -27,7 +27,7 @@ static ForwardValue parseForwardValue(ProblemText &text, const llvm::StringMap<u
         llvm::StringRef name = text.word();
         auto found = index.find(name);
         if (found == index.end())
-          text.fail("no value '" + name + "' stands above");
+          text.fail("no value '" + name + "' is defined above");
         else
           value.inputs.push_back(found->second);
         value.needed = text.accept("needed");
@@ -81,7 +81,7 @@ Error RecomputeProblem::check() const {
     for (unsigned input : value.inputs)
       if (input >= index)
         return solverError("value '" + value.name + "' is computed from value " + Twine(input) +
-                           ", which does not stand above it");
+                           ", which is not defined above it");
     cost += value.cost;
     bytes += value.bytes;
   }
@@ -95,7 +95,7 @@ RecomputeChoice RecomputeProblem::evaluate(std::vector<bool> saved) const {
   choice.saved.assign(values.size(), false);
   choice.recomputed.assign(values.size(), false);
   std::vector<bool> wanted(values.size(), false);
-  // From users to inputs: the values stand in topological order.
+  // From users to inputs: the values are in topological order.
   for (unsigned index = values.size(); index-- > 0;) {
     const ForwardValue &value = values[index];
     if (value.isAvailable || !(wanted[index] || value.needed))
@@ -133,8 +133,8 @@ Error RecomputeProblem::verify(const RecomputeChoice &choice) const {
   return Error::success();
 }
 
-/// The choice with the least bytePrice * bytes + costPrice * cost. Of a value's two vertices, one says that
-/// it is at hand (saved or computed again), the other that it is computed again.
+/// The choice with the least bytePrice * bytes + costPrice * cost, by a minimum cut. A value has two vertices: one
+/// means that it is available (saved or recomputed), the other that it is recomputed.
 static RecomputeChoice cheapest(const RecomputeProblem &problem, __int128 bytePrice, __int128 costPrice) {
   unsigned count = problem.values.size(), source = 2 * count, sink = source + 1;
   MinimumCut cut(2 * count + 2);
@@ -193,7 +193,7 @@ llvm::Expected<RecomputeChoice> RecomputeProblem::solve() const {
   if (small.bytes > budget)
     return solverError("the backward needs at least " + Twine(small.bytes) +
                        " saved bytes per microbatch, the budget is " + Twine(budget));
-  // The price at which both ends cost the same; what is cheaper there replaces one of them (LARAC, Jüttner et
+  // The price at which both ends cost the same; a cheaper choice at that price replaces one of them (LARAC, Jüttner et
   // al. 2001, which finds the best price in a few rounds).
   while (true) {
     __int128 bytePrice = small.cost - fast.cost, costPrice = fast.bytes - small.bytes;

@@ -53,7 +53,7 @@ private:
 
 } // namespace
 
-/// Whether each of `b` parts is made up of some of `a` parts; of what is whole, the last may be padded.
+/// Whether each of `b` parts consists of some of `a` parts; only the last part of the whole may be padded.
 static bool isFiner(int64_t size, int64_t a, int64_t b) {
   return a % b == 0 && (b == 1 || shardOf(size, b) == a / b * shardOf(size, a));
 }
@@ -74,8 +74,8 @@ bool ExchangeBuilder::addDim(int64_t size, int64_t a, int64_t b) {
   return true;
 }
 
-/// The groups of one block: what one of the coarser side's shards holds, one group for each sender of the same part
-/// that is needed.
+/// The groups of one block, that is of one shard of the coarser side: one group for each sender of the same part that
+/// is needed.
 void ExchangeBuilder::group(const Index &block, const std::map<Index, std::vector<unsigned>> &senders,
                             const std::map<Index, std::vector<unsigned>> &receivers) {
   auto inside = [&](const Index &sizes, int64_t place) {

@@ -1,4 +1,4 @@
-// The problem's text, what moves are, and what they cost. The search is in ReshardSearch.cpp.
+// The problem's text, and the moves and their costs. The search is in ReshardSearch.cpp.
 #include "par/Solver/Reshard/ReshardPath.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallSet.h"
@@ -37,7 +37,7 @@ static AxisList parseAxes(ProblemText &text, const llvm::StringMap<unsigned> &in
     StringRef name = text.word();
     auto found = index.find(name);
     if (found == index.end())
-      text.fail("no axis '" + name + "' stands above");
+      text.fail("no axis '" + name + "' is defined above");
     else
       list.push_back(found->second);
   }
@@ -187,7 +187,7 @@ RankGroup ReshardProblem::groupOf(const AxisList &list) const {
   auto [known, fresh] = groups.try_emplace(list);
   if (!fresh)
     return known->second;
-  // A group's ranks have the other axes' coordinates alike.
+  // The ranks of a group have equal coordinates on the other axes.
   std::map<int64_t, llvm::SmallVector<int64_t>> members;
   for (auto [index, rank] : llvm::enumerate(ranks)) {
     int64_t others = 0, rest = index, place = 1;
@@ -205,7 +205,7 @@ RankGroup ReshardProblem::groupOf(const AxisList &list) const {
   return known->second;
 }
 
-/// How the value lies where each dim is cut by that list of its axes.
+/// The state of the value if each dim is sharded by that list of its axes.
 static ReshardState stateOf(const ReshardProblem &problem, AxisList ReshardDim::*list) {
   ReshardState state;
   for (const ReshardDim &dim : problem.dims) {
@@ -228,7 +228,7 @@ std::vector<int64_t> ReshardProblem::firstShards(unsigned dim, const AxisList &l
   const AxisList &to = dims[dim].to;
   std::vector<int64_t> shards{int64_t(llvm::divideCeil(dims[dim].size, sizeOf(list)))};
   bool begins = to.size() > list.size() && std::equal(list.begin(), list.end(), to.begin());
-  // So long that they can be cut into the target's.
+  // Long enough to be split into the target's shards.
   int64_t aligned = begins ? int64_t(llvm::divideCeil(dims[dim].size, sizeOf(to))) * (sizeOf(to) / sizeOf(list)) : 0;
   if (aligned > shards.front())
     shards.push_back(aligned);
@@ -303,16 +303,16 @@ namespace {
 
 /// The axes of a move that one side of it deals with, and the copy that it needs there.
 struct MoveSide {
-  unsigned dims = 0;    ///< how many are cut or joined
-  bool copies = false;  ///< blocks do not lie one behind the other in the order of the group
+  unsigned dims = 0;    ///< number of dims that are split or joined
+  bool copies = false;  ///< blocks are not contiguous in the order of the group
   int64_t elements = 1; ///< of a rank, with the padding that the collective sees
   AxisList axes;
 };
 
 } // namespace
 
-/// `fewer` has fewer axes on some dims than `more`: what lies between them. Blocks lie in the group's order
-/// if one dim is concerned, before which no dim has elements, in ascending axes.
+/// The difference of two states, of which `fewer` has fewer axes on some dims than `more`. Blocks are in the group's
+/// order if only one dim changes, no dim before it has elements, and its axes ascend.
 static MoveSide sideOf(const ReshardProblem &problem, const ReshardState &fewer, const ReshardState &more) {
   MoveSide side;
   int64_t outside = 1; // elements of the dims before
@@ -338,7 +338,7 @@ ReshardCost ReshardProblem::costOf(ReshardKind kind, const ReshardState &before,
   if (join.copies)
     time += hardware.localTime(0, element * (join.elements + got));
   switch (kind) {
-  case ReshardKind::Slice: // padding is made where it is read
+  case ReshardKind::Slice: // padding is made at the read
     return {time + hardware.localTime(0, element * 2 * got), 0, 1};
   case ReshardKind::AllReduce: {
     AxisList summed;

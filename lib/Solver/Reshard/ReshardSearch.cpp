@@ -1,6 +1,6 @@
-// Dijkstra's algorithm over how the value may lie. Axes that both shardings name together are one unit, so
-// that a mesh axis of eight ranks, which is three of size two, is one; there are seldom more than three
-// units, and few states are cheaper than the target.
+// Dijkstra's algorithm over the shardings of a value. Axes that both shardings name together are one unit, so that a
+// mesh axis of eight ranks, which is three of size two, is one. There are seldom more than three units, and few states
+// are cheaper than the target.
 #include "par/Solver/Reshard/ReshardPath.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
@@ -39,7 +39,7 @@ private:
 
   const ReshardProblem &problem;
   Units units;
-  std::vector<bool> open; ///< per dim: it may be cut on the way
+  std::vector<bool> open; ///< per dim: whether it may be sharded on the way
   bool complete;
   std::map<ReshardState, Step> best;
   std::set<std::pair<ReshardCost, ReshardState>> queue;
@@ -47,7 +47,7 @@ private:
 
 } // namespace
 
-/// The axis behind `axis` in a list of lists; -1: none.
+/// The axis after `axis` in a list of lists; -1: none.
 static int following(const std::vector<AxisList> &lists, unsigned axis) {
   for (const AxisList &list : lists)
     for (size_t i = 0; i + 1 < list.size(); ++i)
@@ -60,14 +60,14 @@ static bool appears(const std::vector<AxisList> &lists, unsigned axis) {
   return llvm::any_of(lists, [&](const AxisList &list) { return llvm::is_contained(list, axis); });
 }
 
-/// Axes that follow one another on both sides, or on one while the other has neither or sums over both.
+/// Axes that are consecutive on both sides, or on one side if the other shards by neither or is unreduced over both.
 static Units findUnits(const ReshardProblem &problem) {
   std::vector<AxisList> from, to;
   for (const ReshardDim &dim : problem.dims) {
     from.push_back(dim.from);
     to.push_back(dim.to);
   }
-  // `next` follows `last` on this side, or neither is cut over there and both are sums or both are none.
+  // `next` follows `last` on this side, or this side shards by neither and is unreduced over both or over none.
   auto together = [&](const std::vector<AxisList> &lists, const AxisList &sums, unsigned last, unsigned next,
                       bool &ordered) {
     if (appears(lists, last) || appears(lists, next)) {
@@ -97,7 +97,7 @@ static Units findUnits(const ReshardProblem &problem) {
 ReshardSearch::ReshardSearch(const ReshardProblem &problem)
     : problem(problem), units(findUnits(problem)), open(problem.dims.size()),
       complete(units.size() <= problem.maxUnits) {
-  // A dim that neither side cuts can help as a place between; of all these the largest helps most.
+  // A dim that neither side shards can hold axes on the way; the largest such dim helps most.
   int largest = -1;
   for (auto [number, dim] : llvm::enumerate(problem.dims)) {
     open[number] = !dim.from.empty() || !dim.to.empty();
@@ -108,7 +108,7 @@ ReshardSearch::ReshardSearch(const ReshardProblem &problem)
     open[largest] = true;
 }
 
-/// What was appended to a dim stands in the target's too, in its order.
+/// Whether the appended axes are a subsequence of the target's.
 bool ReshardSearch::goesHome(unsigned dim, size_t kept, const AxisList &list) const {
   const AxisList &to = problem.dims[dim].to;
   auto at = to.begin();
@@ -132,8 +132,8 @@ void ReshardSearch::relax(const ReshardState &before, ReshardKind kind, AxisList
   queue.insert({cost, after});
 }
 
-/// All ways to append the units from `next` on to dims; each way once, as a unit is put before or behind
-/// those that were appended before it. Dims that lose axes in this move gain none.
+/// All ways to append the units from `next` on to dims. Each way occurs once: a unit goes only before or after all
+/// units appended earlier, or between two of them. A dim that loses axes in this move gains none.
 void ReshardSearch::place(const ReshardState &before, ReshardKind kind, const AxisList &axes, const Units &some,
                           size_t next, ReshardState after) {
   if (next == some.size())
@@ -142,7 +142,7 @@ void ReshardSearch::place(const ReshardState &before, ReshardKind kind, const Ax
     size_t kept = before.axes[dim].size();
     if (!open[dim] || after.axes[dim].size() < kept)
       continue;
-    // Units are put only between units: not into one.
+    // A unit is inserted between units, not into one.
     for (size_t at = kept; at <= after.axes[dim].size(); ++at) {
       bool within = at > kept && at < after.axes[dim].size() &&
                     llvm::any_of(
@@ -250,7 +250,7 @@ llvm::Expected<ReshardPath> ReshardSearch::run() {
   ReshardState target = problem.target();
   best[problem.source()] = {};
   queue.insert({ReshardCost(), problem.source()});
-  // It ends: what is gathered and reduced can be cut as the target is.
+  // This ends: a gathered and reduced value can always be sliced to the target.
   while (queue.begin()->second != target) {
     ReshardState state = queue.begin()->second;
     queue.erase(queue.begin());

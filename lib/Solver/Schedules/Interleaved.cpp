@@ -1,5 +1,5 @@
 // Interleaved 1F1B (Narayanan et al. 2021): v stages a device, dealt round robin, each a v-th of the work, so that the
-// fill and drain of the pipeline take a v-th of the time. Microbatches pass in rounds: a round meets the first stages
+// fill and drain of the pipeline take a v-th of the time. Microbatches pass in rounds: a round passes the first stages
 // of all devices, then the second ones, and so on. Device s warms up with (v - 1) rounds and 2 (p - 1 - s) forwards.
 //
 // Megatron-LM's rounds are p microbatches, and a last round of fewer stalls the pipeline between its stages (or, from
@@ -19,8 +19,8 @@ static std::vector<unsigned> interleavedRounds(const ScheduleShape &shape) {
   return rounds;
 }
 
-/// All slots of one kind in the order in which every device runs them: forwards meet the chunks in order, backwards
-/// the other way.
+/// All slots of one kind in the order in which every device runs them: forwards pass the chunks in order, backwards in
+/// reverse.
 static DeviceSlots interleavedSlots(SlotKind kind, const ScheduleShape &shape) {
   DeviceSlots slots;
   unsigned first = 0;
@@ -47,7 +47,8 @@ static DeviceSlots interleavedOrder(unsigned device, const ScheduleShape &shape)
   return slots;
 }
 
-/// In times of one stage's forward and backward: v m are work. With m < p a microbatch meets all stages alone.
+/// In units of one stage's forward and backward; v m of them are work. With m < p a microbatch passes all stages
+/// without waiting for another.
 static std::optional<double> interleavedBubble(const ScheduleShape &shape, const SlotTimes &) {
   double p = shape.devices, v = shape.chunks, m = shape.microbatches;
   double all = std::max(v * m + p - 1, v * p + m - 1);

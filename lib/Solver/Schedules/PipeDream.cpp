@@ -1,8 +1,8 @@
-// PipeDream (Narayanan et al. 2019): 1F1B without a flush. Every batch updates; stage s computes with the weights of
-// p - 1 - s updates ago, which are those that its device has when the batch's forward comes, and keeps them for its
-// backward. The order is 1F1B's over all batches between two flushes. Its backward hands on the input's gradient before
-// it computes that of the weights, as zero-bubble schedules do: neither fill nor drain then waits for weight gradients.
-// They are not moved further back, for the next forward reads what they update.
+// PipeDream (Narayanan et al. 2019): 1F1B without a flush. Every batch updates. Stage s computes with weights p - 1 - s
+// updates old, which its device has when the batch's forward arrives, and keeps them for its backward. The order is
+// 1F1B's over all batches between two flushes. A backward sends the input's gradient before it computes the weights'
+// gradient, as zero-bubble schedules do: neither fill nor drain then waits for weight gradients. These are not moved
+// further back, since the next forward reads the updated weights.
 #include "OneForwardOneBackward.h"
 
 using namespace par;
@@ -33,8 +33,7 @@ namespace par::schedules {
 extern const Schedule PipeDream;
 const Schedule PipeDream = {
     .name = "pipedream",
-    .summary =
-        "asynchronous: every batch updates, stage s is p-1-s updates behind; one version of the weights for each",
+    .summary = "asynchronous: every batch updates, stage s uses weights p-1-s updates old and keeps a version for each",
     .order = pipeDreamOrder,
     .bubble = pipeDreamBubble,
     .weightsApart = true,

@@ -1,5 +1,5 @@
-// ZB-H1 (Qi et al. 2024, §2.2): 1F1B whose backward hands on the input's gradient before it computes that of the
-// weights. Device s runs the weight gradient of a microbatch s backwards later, so that no device keeps more than p
+// ZB-H1 (Qi et al. 2024, §2.2): 1F1B whose backward sends the input's gradient before it computes the weights'
+// gradient. Device s runs the weight gradient of a microbatch s backwards later, so that no device keeps more than p
 // microbatches; the late weight gradients fill the drain.
 #include "par/Solver/Schedules/Schedules.h"
 #include <algorithm>
@@ -24,7 +24,7 @@ static DeviceSlots zeroBubbleH1Order(unsigned device, const ScheduleShape &shape
   return slots;
 }
 
-/// The paper's Table 2, where the pipeline fills and weight gradients are not what takes longest.
+/// The paper's Table 2, for full pipelines in which weight gradients do not take longest.
 static std::optional<double> zeroBubbleH1Bubble(const ScheduleShape &shape, const SlotTimes &times) {
   double p = shape.devices, m = shape.microbatches;
   double step = double(times.forward) + times.backward + times.weight;

@@ -1,6 +1,6 @@
-// ZB-V (Qi et al. 2024, §6): two stages a device in a V, so that a microbatch's forward ends where its backward is
-// taken up, on device 0 as well. Every device keeps at most 2p of these half stages: p microbatches. There is no bubble
-// between steps where a forward, an input's and a weight's gradient take equally long.
+// ZB-V (Qi et al. 2024, §6): two stages a device in a V, so that a microbatch's forward ends on the device where its
+// backward begins, on device 0 as well. Every device keeps at most 2p of these half stages: p microbatches. There is no
+// bubble between steps if a forward, an input's and a weight's gradient take equally long.
 #include "par/Solver/Schedules/Schedules.h"
 #include "llvm/ADT/STLExtras.h"
 #include <algorithm>
@@ -41,7 +41,7 @@ private:
 static DeviceSlots zeroBubbleVOrder(unsigned device, const ScheduleShape &shape) {
   unsigned p = shape.devices, m = std::max(2 * p - 1, shape.microbatches);
   VOrder order(shape.microbatches);
-  // Fill: forwards of the first stage until the first microbatch is back for the second one, then both in turn.
+  // Fill: forwards of the first stage until the first microbatch returns for the second one, then both alternate.
   for (unsigned i = 0; i < 2 * (p - device) - 1; ++i)
     order.forward(0);
   for (unsigned i = 0; i < device; ++i) {
@@ -60,7 +60,7 @@ static DeviceSlots zeroBubbleVOrder(unsigned device, const ScheduleShape &shape)
     order.forward(1);
     order.wholeBackward(1);
   }
-  // Drain: what other devices wait for first, weight gradients as late as they may be.
+  // Drain: slots that other devices wait for come first, weight gradients as late as possible.
   for (unsigned i = 0; i < device; ++i) {
     order.backward(0);
     order.backward(1);

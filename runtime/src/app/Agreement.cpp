@@ -14,7 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-/// What one flag comes to: how a user says it, and what is compared.
+/// A flag to compare: as a user says it, and its value in comparable form.
 struct Term {
   std::string flag, said, meant;
 };
@@ -91,7 +91,7 @@ private:
     given("--dry-run", options.dryRun);
   }
 
-  /// What all ranks write together.
+  /// Files that all ranks write together.
   void results() {
     // Hosts may see one folder under different paths, yet hardly under another last name.
     fs::path save = fs::path(options.save).lexically_normal();

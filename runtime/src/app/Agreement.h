@@ -1,5 +1,5 @@
-// Ranks that a launcher or a user starts read their command lines each by itself. What must be alike is compared before
-// the first step: weights, data and steps that differ would train replicas apart, without a word.
+// Ranks that a launcher or a user starts read their own command lines. Flags that must be equal are compared before the
+// first step: different weights, data or steps would silently train replicas apart.
 #pragma once
 
 #include "par/app/Job.h"

@@ -88,12 +88,12 @@ format::Bundle openBundle(const std::string &name, const std::string &device) {
   if (!verdict) {
     std::string lines = verify::format(verdict, name);
     throw Failure::verbatim(lines.substr(0, lines.size() - 1),
-                            exitRefused); // who prints it ends the last one
+                            exitRefused); // the caller ends the last line
   }
   return std::move(*bundle);
 }
 
-/// Throws Failure where it cannot be seen what is there.
+/// Throws Failure if the path cannot be examined.
 bool isFolder(const std::string &path) {
   std::error_code error;
   bool folder = fs::is_directory(path, error);
@@ -107,8 +107,9 @@ Checkpoint openSave(const std::string &path) {
   return openCheckpoint(isCheckpoint(path) ? path : newestCheckpoint(path));
 }
 
-/// Tables that PyTorch's state_dict leaves out (`persistent=False`, as of rotary positions) stand in the model file, if
-/// that is there. What has moved with training (batch norm's statistics) would start anew, so that it is said.
+/// Takes tables that PyTorch's state_dict leaves out (`persistent=False`, as of rotary positions) from the model file,
+/// if that is there. A note names them, because those that training changes (batch norm's statistics) start again from
+/// the model file's values.
 void takeBuffersOfModel(WeightStore &store, const format::Manifest &manifest, const std::string &bundle,
                         std::string &remark) {
   std::vector<const format::Tensor *> missing;
@@ -263,8 +264,7 @@ void checkSave(const std::string &folder) {
     throw Failure::at(folder, Message::cannotWrite, strerror(errno));
 }
 
-/// A bundle of a machine with more cores, or of somebody who wants none left, runs on as many threads as --threads
-/// takes.
+/// A bundle that asks for more threads than --threads allows runs on that maximum.
 void boundThreads(Job &job) {
   auto asked = static_cast<int>(job.bundle.manifest.threads), most = cpu::maxThreads();
   if (job.options.threads || asked <= most)
@@ -292,7 +292,7 @@ comm::Launch launchOf(const Job &job) {
   return launch;
 }
 
-/// Whether this process is to be rank 0, or to start it. What is wrong with the place, run() says.
+/// Whether this process is to be rank 0, or to start it. run() reports a wrong place.
 bool hasRankZero(const Job &job) {
   try {
     auto place = comm::placeOfProcess(launchOf(job));
@@ -315,14 +315,14 @@ void checkHypers(const Job &job) {
       throw Failure::at(job.name, Message::unknownHyper, key, names, job.bundle.manifest.model.name,
                         format("{}={}", key, value))
           .exitsWith(exitUsage);
-    // Where a plan says clip: none there is no such key; 0 would scale every gradient to nothing.
+    // A plan with `clip: none` has no such key; 0 would scale every gradient to nothing.
     float least = key == "clip" ? std::numeric_limits<float>::min() : 0;
     if (key != "seed" && !(value >= least && value <= std::numeric_limits<float>::max()))
       throw Failure::at(job.name, Message::flagBad, "--set " + key,
                         key == "clip" ? "a number above 0, to 3.4e38" : "a number from 0 to 3.4e38",
                         format("{}", value))
           .exitsWith(exitUsage);
-    // What a double holds exactly, so that a save's seed is the one that was given.
+    // The integers that a double holds exactly, so that a save's seed is the given one.
     if (key == "seed" && (value < 0 || value > 0x1p53 || value != std::floor(value)))
       throw Failure::at(job.name, Message::flagBad, "--set seed", "a whole number from 0 to 2^53",
                         std::to_string(value))
@@ -341,7 +341,7 @@ void checkFlushes(Job &job) {
   job.steps = std::max(job.steps, before + whole);
 }
 
-/// What carries buffers must suit where they lie, and so must what is timed.
+/// --comm and --no-tuning must fit the device.
 void checkDeviceFlags(const Job &job) {
   const std::string &comm = job.options.comm;
   bool gpu = job.device() == "cuda";
@@ -379,7 +379,7 @@ static std::string nameOf(const RunOptions &options) {
   return name;
 }
 
-/// What only a bundle that trains does would do nothing.
+/// Flags of training are refused for a bundle that does not train: they would do nothing.
 static void checkTrainingFlags(const Job &job) {
   const RunOptions &options = job.options;
   const auto &entries = job.bundle.programs.front();
@@ -448,7 +448,7 @@ int runTool(const RunOptions &options) {
   none.name = nameOf(options);
   std::optional<comm::Place> place;
   try {
-    // Who this process is comes before everything about its files.
+    // The process's rank and world are checked before its files.
     place = comm::placeOfProcess(launchOf(none));
     comm::endOnSignals(nameOf(options), comm::describeProcess(place));
     Job job = prepareJob(options);

@@ -8,7 +8,7 @@
 namespace par::core {
 namespace {
 
-/// What tells the data from others: samples of its files, in their order.
+/// Identifies the data: samples of its files, in their order.
 std::string sampleOfData(const RunOptions &options) {
   std::string samples;
   for (const std::string &spec : options.data)
@@ -16,17 +16,17 @@ std::string sampleOfData(const RunOptions &options) {
   return options.text.empty() ? samples : sampleOf(options.text);
 }
 
-/// A job goes on with the row behind the last one of its save: of other data that is another row.
+/// A job goes on with the row after the last one of its save: in other data that is another row.
 void compareData(Job &job) {
   job.dataSample = sampleOfData(job.options);
   std::string saved = job.checkpoint ? job.checkpoint->position.data : "";
   if (job.dataset && !saved.empty() && saved != job.dataSample)
-    job.tell(job.checkpoint->store.place + format(": warning: was trained on other data; training goes on behind the "
+    job.tell(job.checkpoint->store.place + format(": warning: was trained on other data; training goes on after the "
                                                   "{} rows that it took, in an order of these {}",
                                                   job.checkpoint->position.rows, job.rowsOf(job.dataset.get())));
 }
 
-/// The last batch is filled up with the first samples: what is of a whole batch is of these, too.
+/// The last batch is filled up with the first samples: a result of a whole batch includes them.
 void remarkOnLastBatch(Job &job) {
   const format::Manifest &manifest = job.bundle.manifest;
   uint64_t rows = job.dataset && job.isSampled() ? job.rowsOf(job.dataset.get()) : 0, left = rows % manifest.batch;

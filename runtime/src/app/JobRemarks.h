@@ -1,4 +1,4 @@
-// What a job does that its user may not have meant, told before its first step.
+// Remarks before the first step on things that the user may not have meant.
 #pragma once
 
 #include "par/app/Job.h"
@@ -6,7 +6,7 @@
 namespace par::core {
 
 /// Warnings about a job whose weights and data are open: other data than its save's, a rate that takes a schedule's
-/// place, results of a batch that is filled up. Notes what tells the data from others.
+/// place, results of a batch that is filled up. Notes the data's identity.
 void remarkOnJob(Job &job);
 
 } // namespace par::core

@@ -80,8 +80,8 @@ void takeCount(std::optional<Number> &option, const std::string &flag, const std
   option = wholeNumber(flag, text, least);
 }
 
-/// A flag: its name, what its value is called ("" for none), what it does, and how it is taken. One that means one
-/// thing is given once.
+/// A flag: its name, its value's name ("" for none), its help, and its parser. A flag with a single meaning is given
+/// once.
 struct Flag {
   const char *name, *value, *meaning;
   std::function<void(RunOptions &, const std::string &)> take;
@@ -199,8 +199,7 @@ const std::vector<Flag> &flags() {
            refuse(Message::notYet, "--on-nan skip");
          oneOf("--on-nan", v, {"stop"}, "stop or skip");
        }},
-      {"--no-tuning", "", "on cuda: time no algorithms of products, take what the library proposes first",
-       MARK(noTuning)},
+      {"--no-tuning", "", "on cuda: time no algorithms of matmuls, take the library's first proposal", MARK(noTuning)},
       {"--dry-run", "", "load, verify, connect, stop", MARK(dryRun)},
       {"--check-arena", "", "poison unused memory and measure what is touched", MARK(checkArena)},
       {"-q", "", "no progress lines", MARK(quiet)},
@@ -210,9 +209,9 @@ const std::vector<Flag> &flags() {
   return table;
 }
 
-/// Flags of other programs, and what par-run has for them; or what a plan says, where it begins with a key.
+/// Flags of other programs, and par-run's counterparts; or the plan's, if it begins with a key.
 struct ForeignFlag {
-  const char *names; ///< without dashes, with `-` for `_`, each with a blank behind it
+  const char *names; ///< without dashes, with `-` for `_`, each followed by a blank
   Message message;
   const char *own;
 };

@@ -11,7 +11,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Where a path leads, as far as it is there.
+/// The target of a path, as far as it exists.
 fs::path whereTo(const fs::path &path) {
   std::error_code error;
   fs::path place = fs::weakly_canonical(fs::absolute(path, error), error);

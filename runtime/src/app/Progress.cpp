@@ -1,5 +1,5 @@
-// Prints progress lines and the final summary, and writes metrics and the trace. Of a step's reports by rank the
-// slowest time, the sum of bytes sent and the first owner's metrics are shown.
+// Prints progress lines and the final summary, and writes metrics and the trace. From a step's reports by rank it shows
+// the slowest time, the sum of bytes sent and the first owner's metrics.
 #include "Progress.h"
 
 #include "par/comm/shared/Output.h"
@@ -85,13 +85,13 @@ StepSummary summarize(const format::Manifest &manifest, const std::vector<std::s
   summary.hasLossScale = value("loss_scale", summary.lossScale);
   const format::Tensor *scale = manifest.findTensor("loss_scale");
   summary.scales = scale && scale->kind == format::TensorKind::Counter;
-  // An infinite norm may be the square of a large gradient alone; with a loss scale the step was skipped.
+  // An infinite norm may only be the overflowed square of a large gradient; with a loss scale the step was skipped.
   if (summary.badRank < 0 && summary.hasGradNorm && !summary.hasLossScale && std::isnan(summary.gradNorm))
     summary.badRank = static_cast<int>(manifest.findOutput("grad_norm")->ranks.front());
   return summary;
 }
 
-/// Reports of several calls stand one behind the other; none holds this sign.
+/// Separates the reports of several calls; no report holds this character.
 static constexpr char nextCall = ';';
 
 std::string joinReports(const std::vector<std::string> &calls) {
@@ -241,8 +241,8 @@ void Progress::predicted(uint64_t rows, double seconds) {
                                          : "   wrote " + job.options.output));
 }
 
-/// " (predicted 118, +0.3 %)". What is predicted is the work: starting a step and waking ranks are not in it, so that a
-/// share says nothing of steps that are hardly longer than these, or many times what was predicted.
+/// " (predicted 118, +0.3 %)". The prediction counts only the work, not starting a step and waking ranks. A percentage
+/// is left out for steps that are hardly longer than these, or many times the prediction.
 static std::string besides(double predicted, double median) {
   if (predicted <= 0)
     return "";

@@ -1,4 +1,4 @@
-// What par-run prints: progress lines, the metrics file, the trace.
+// Output of par-run: progress lines, the metrics file, the trace.
 #pragma once
 
 #include "par/app/Job.h"
@@ -10,7 +10,7 @@
 
 namespace par::core {
 
-/// What one rank says of a step; all ranks' are exchanged after each step.
+/// A rank's report of a step; all ranks exchange theirs after each step.
 struct StepReport {
   double ms = 0;
   uint64_t sentBytes = 0, peakBytes = 0;
@@ -50,7 +50,7 @@ public:
   void predicted(uint64_t rows, double seconds);
   void evaluated(uint64_t rows, uint64_t leftOut, double loss, uint64_t afterStep);
   void done(uint64_t bound, uint64_t scratch);
-  /// After a signal: what was saved.
+  /// After a signal: the last save.
   void interrupted(const std::string &saved);
   /// Before the last step, so that --export has nothing to write.
   void notExported();
@@ -75,7 +75,7 @@ private:
 /// Collects the instructions of some steps and writes them as one Perfetto trace.
 class Trace {
 public:
-  /// Where it `writes`, which one rank does, the file is made now. Throws Failure.
+  /// One rank `writes`: it makes the file now. Throws Failure.
   Trace(const RunOptions &options, bool writes);
   /// Before the run of a step: its times are kept if it is one of those.
   void prepare(Session &session, uint64_t step) const { session.keepStamps(covers(step)); }

@@ -8,8 +8,8 @@ namespace par::core {
 
 namespace {
 
-/// Shape of the whole array: the model's own, whose batch is all samples. What has no batch is there once a batch, and
-/// as it is where that is one. A row of samples that only fill up the last batch is left out.
+/// Shape of the whole array: the model's own, with all samples as its batch. Outputs without a batch dim get one of
+/// batches, unless there is a single batch. Rows of samples that only fill up the last batch are left out.
 std::vector<int64_t> shapeOf(const format::Output &output, const format::Manifest &manifest, uint64_t samples) {
   auto batches = static_cast<int64_t>((samples + manifest.batch - 1) / manifest.batch);
   std::vector<int64_t> shape = output.shape;

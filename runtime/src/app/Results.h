@@ -18,7 +18,7 @@ public:
   /// Collective. `samples` are predicted in batches of the manifest's size; the last one may be filled up.
   ResultWriter(const format::Manifest &manifest, const std::string &path, uint64_t samples, comm::Control &control);
 
-  /// What this rank fetched of one microbatch of a batch.
+  /// Takes this rank's part of one microbatch of a batch.
   void take(const format::Output &output, uint64_t batch, int64_t microbatch, std::span<const std::byte> from);
   /// Collective. Gives the file its name.
   void finish();

@@ -1,4 +1,4 @@
-// What one rank does: start, step, save, evaluate, end.
+// The work of one rank: start, step, save, evaluate, end.
 #include "Agreement.h"
 #include "Progress.h"
 #include "Results.h"
@@ -98,7 +98,7 @@ private:
         throw Failure::at(job.checkpoint->store.place, Message::checkpointDiffers, rank, all[rank], all[0]);
   }
 
-  /// Of the step behind so many that updated.
+  /// The rate of the step after `step` updates.
   double rateOf(uint64_t step) const {
     if (auto set = options.set.find("lr"); set != options.set.end())
       return set->second;
@@ -198,7 +198,7 @@ private:
     return saved;
   }
 
-  /// What the user of a job that saves is told where it fails.
+  /// Message on how to resume a failed job that saves.
   std::string whereToGoOn() const {
     return saved.empty() ? "nothing was saved before" : "the last save is " + saved + ": --resume " + saved;
   }
@@ -368,7 +368,7 @@ private:
     return 0;
   }
 
-  /// --check-arena: what each rank touched of what was predicted.
+  /// --check-arena: bytes that each rank touched, beside the prediction.
   void reportArenas() {
     ArenaUse use = session.arenaUse();
     auto all = control.gather("arena", core::format("rank {}: touched {} of {} bytes", session.rank(),

@@ -16,7 +16,7 @@ void HostDevice::connect(comm::Control &control) {
   comm::Mapping host = comm::mapPrivate(arena.host);
   hostArena = host.bytes;
   hostOwner = host.owner;
-  setLibraryThreads(options.threads); // before products are timed
+  setLibraryThreads(options.threads); // before matmuls are timed
   local.emplace(options, agreeOnProducts(*options.bundle, options.folder, control, options.threads));
 }
 

@@ -21,7 +21,7 @@ using core::Failure;
 using core::Message;
 using format::Call;
 
-/// About 10 MiB are taken at the first product, and some for each other kind.
+/// The library takes about 10 MiB at the first matmul, and some for each other kind.
 constexpr size_t libraryRoom = 64 << 20, roomOfOne = 16 << 20;
 
 Matmul::~Matmul() = default;
@@ -91,7 +91,7 @@ private:
                    {a + (call.transA ? from * call.lda + row : row * call.lda + from), call.lda},
                    {b + (call.transB ? from : from * call.ldb), call.ldb}, beta, c + row * call.ldc, call.ldc);
   }
-  /// C = beta C + bias, so that the product can be added to it.
+  /// C = beta C + bias, so that the matmul can add to it.
   void addBias(float *c, const float *bias) const {
     auto beta = static_cast<float>(call.beta);
     for (int64_t row = 0; row < call.m; ++row, c += call.ldc) {
@@ -113,7 +113,7 @@ const dnnl::engine &engine() {
   return cpu;
 }
 
-/// Descriptor of an operand: batch dims (1 where the matrix is repeated), then the matrix as seen by the product.
+/// Descriptor of an operand: batch dims (1 where the matrix is repeated), then the matrix as seen by the matmul.
 dnnl::memory::desc descriptor(const Call &call, const std::vector<int64_t> &strides, int64_t rows, int64_t cols,
                               int64_t ld, bool transposed) {
   dnnl::memory::dims dims, steps;

@@ -1,4 +1,4 @@
-// Which way to compute a product is the fastest for a shape.
+// Finds the fastest way to compute a matmul of a shape.
 #include "par/cpu/Matmul.h"
 #include "par/messages/Failure.h"
 
@@ -16,12 +16,14 @@ namespace {
 constexpr double smallestTried = 1 << 24;
 /// Another way must be faster by this factor, so that noise does not choose it.
 constexpr double margin = 0.95;
-/// Multiplications of a product whose pieces are tried, 15 ms on a core with AVX-512: larger ones are as fast whole.
+/// Maximum multiplications of a matmul whose pieces are tried, 15 ms on a core with AVX-512: larger ones are as fast
+/// whole.
 constexpr double largestInPieces = 1.6e9;
 /// Elements of its operands: strides may be long.
 constexpr uint64_t maxElements = 1 << 26;
 
-/// Of inputs and of results; each run takes the next part, since a step's operands are not in the core's own cache.
+/// Minimum memory of inputs, and of results. Each run takes the next part, since a step's operands are not in the
+/// core's own cache.
 constexpr uint64_t minMemory = 12 << 20;
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
@@ -81,7 +83,8 @@ MatmulChoice MatmulTrials::fastest(const Call &call, const std::vector<MatmulCho
   for (const MatmulChoice &choice : choices)
     ways.push_back(makeMatmul(call, choice, ""));
   std::vector<double> least(ways.size(), infinity);
-  // In turns, so that what else the machine does meets all. The first is to warm up; what is far behind runs no more.
+  // In turns, so that other load of the machine affects all equally. The first turn warms up; choices that are much
+  // slower leave.
   for (double far : {infinity, 1.25, 1.1}) {
     double limit = far * *std::ranges::min_element(least);
     bool warm = far < infinity;
@@ -95,8 +98,8 @@ MatmulChoice MatmulTrials::fastest(const Call &call, const std::vector<MatmulCho
   return choices[least[best] < margin * least[0] ? best : 0];
 }
 
-/// Of 273 shapes of vision models and small language models 98 are faster by 5 % and more in some pieces of m, n or k,
-/// from 96 to 384 long: 74 of them in one of these.
+/// 98 of 273 shapes of vision models and small language models are faster by 5 % and more in some pieces of m, n or k,
+/// from 96 to 384 long; 74 of them in one of these.
 static constexpr MatmulChoice pieces[] = {{MatmulChoice::SgemmByK, 128}, {MatmulChoice::SgemmByM, 384}};
 
 MatmulChoice MatmulTrials::tryPieces(Call call) {
@@ -117,7 +120,7 @@ MatmulChoice MatmulTrials::choose(const Call &call) {
     return {};
   MatmulChoice best = tryPieces(call);
   try {
-    makeMatmul(call, {MatmulChoice::Primitive}, ""); // refused where the whole product wants too much workspace
+    makeMatmul(call, {MatmulChoice::Primitive}, ""); // refused if the whole matmul wants too much workspace
     return fastest(cut(call), {best, {MatmulChoice::Primitive}});
   } catch (const core::Failure &) {
     return best; // the primitive cannot compute it within its workspace

@@ -1,4 +1,4 @@
-// Where the matrices of a call with batch dims lie.
+// Offsets of the matrices of a call with batch dims.
 #pragma once
 
 #include "par/format/Program.h"

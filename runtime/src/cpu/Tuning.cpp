@@ -21,14 +21,16 @@ std::string tuningFile(std::string folder) {
   return folder + ".tuning.json";
 }
 
-/// What is known; a file that cannot be read or is none of ours counts as none: the products are timed again.
+/// The known choices. A file that cannot be read, or is not of this format, counts as none: the matmuls are timed
+/// again.
 json readTuning(const std::string &path) {
   auto text = format::readPlainFile(path);
   json all = text ? json::parse(*text, nullptr, false) : json();
   return all.is_object() ? all : json::object();
 }
 
-/// Written beside and renamed, so that nobody reads half a file; a folder that cannot be written is no error.
+/// Writes another file and renames it, so that no process reads half a file. A folder that cannot be written is no
+/// error.
 void writeTuning(const std::string &path, const json &all) {
   std::string part = path + "." + std::to_string(getpid());
   bool good = false;
@@ -45,7 +47,7 @@ void writeTuning(const std::string &path, const json &all) {
     std::filesystem::remove(part, ignored);
 }
 
-/// Whether a file, which anybody may have written, says how to compute this product.
+/// Whether the file, which is not trusted, has a valid choice for this matmul.
 bool isChoice(const json &known, const std::string &key) {
   auto found = known.find(key);
   return found != known.end() && found->is_string() && parseChoice(*found);
@@ -54,7 +56,7 @@ bool isChoice(const json &known, const std::string &key) {
 std::string decide(const format::Bundle &bundle, const std::string &folder, int threads) {
   std::string path = tuningFile(folder);
   json all = readTuning(path);
-  // Before products came in pieces, none were tried: what such a file says is measured again.
+  // "pieces tried": a file without it is from before matmuls in pieces, and is measured again.
   std::string machine = "pieces tried, " + processorName() + ", " + isaLevel() + ", " + libraryVersion() + ", " +
                         std::to_string(threads) + " threads";
   json &known = all[machine];

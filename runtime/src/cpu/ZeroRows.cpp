@@ -1,11 +1,11 @@
-// A mixture of experts computes each expert for all tokens, and what a token did not choose is zero: [token, expert,
-// width] holds few rows of `width` that are not. A product that reads such an operand needs the tokens of each expert
-// alone, which are known when it runs: the operand is cut into blocks of its columns, the rows of a block that are not
-// all zero are packed, and one product a block has their size. A few places are looked at first, so that a dense
-// operand costs no more than these.
+// A mixture of experts computes each expert for all tokens, and the result is zero for tokens that did not choose the
+// expert: [token, expert, width] holds few nonzero rows of `width`. A matmul that reads such an operand needs only the
+// tokens of each expert, which are known when it runs. The operand is split into blocks of columns, the nonzero rows of
+// a block are packed, and one matmul per block has their size. A few places are checked first, so that a dense operand
+// costs no more than these.
 //
-// Nothing but the order of additions changes. 0 times an infinity is no zero: where the other operand has one, or a
-// NaN, the product is dense.
+// Only the order of additions changes. 0 times an infinity is not zero: if the other operand has one, or a NaN, the
+// matmul is dense.
 #include "ZeroRows.h"
 
 #include "MatrixOffsets.h"
@@ -87,7 +87,7 @@ bool isFinite(const float *x, int64_t rows, int64_t columns, int64_t stride) {
   return largest < 0x7f800000u;
 }
 
-/// Columns [first, last) of some rows, one behind the other.
+/// Columns [first, last) of some rows, packed.
 std::vector<float> pack(const float *x, int64_t stride, const std::vector<int64_t> &rows, int64_t first, int64_t last) {
   std::vector<float> packed;
   packed.reserve(rows.size() * static_cast<size_t>(last - first));
@@ -114,7 +114,7 @@ private:
   Operand operand(const float *a) const {
     return call.transA ? Operand{a, call.k, call.m, call.lda} : Operand{a, call.m, call.k, call.lda};
   }
-  /// B, beside a transposed A alone: else blocks of its rows say nothing.
+  /// B, only with a transposed A: packing rows of B needs the same stored rows of A.
   Operand other(const float *b) const {
     return call.transA ? Operand{b, call.k, call.n, call.ldb} : Operand{b, 0, 0, 0};
   }

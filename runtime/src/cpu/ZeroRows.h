@@ -5,8 +5,8 @@
 
 namespace par::cpu {
 
-/// A product by `dense`, or, where most of an operand is zeros in the way that ZeroRows.cpp says, by smaller ones.
-/// `dense` itself for products that are too small, or laid out so that nothing could be skipped.
+/// A matmul by `dense`, or by smaller ones if most of an operand is zero as ZeroRows.cpp describes. `dense` itself for
+/// matmuls that are too small, or laid out so that nothing could be skipped.
 std::unique_ptr<Matmul> skipZeroRows(const format::Call &call, std::unique_ptr<Matmul> dense);
 
 } // namespace par::cpu

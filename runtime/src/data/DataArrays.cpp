@@ -31,7 +31,7 @@ std::string rangeOf(const Limits &run) {
          (run.ignored ? core::format(" or the ignored {}", *run.ignored) : "");
 }
 
-/// Of all integers of an input, where one thing is said of all.
+/// The range of all integers of an input, if they share one.
 std::string rangeOf(const Input &input) { return input.limits.size() == 1 ? rangeOf(input.limits.front()) : ""; }
 
 /// "[2, 0]": the indices of element `n` of a row, or of an input without rows.
@@ -253,7 +253,7 @@ DataSpec readDataSpec(const std::string &spec) {
       return cut(end);
     first = std::min(first, end);
   }
-  // Of a file that is not there, or of another format.
+  // A file that is not there, or of another format.
   size_t colon = spec.rfind(':');
   if (first == spec.size() && colon != std::string::npos && spec.find('=', colon) != std::string::npos)
     return cut(colon);

@@ -5,8 +5,7 @@
 
 namespace par::core {
 
-/// Of a file: its size and some of its content, spread over it; 32 hex digits. 64 pages at most are read. "" where it
-/// cannot be read.
+/// Hash of a file's size and of up to 64 pages spread over its content; 32 hex digits. "" if it cannot be read.
 std::string sampleOf(const std::string &path);
 
 } // namespace par::core

@@ -11,7 +11,7 @@
 namespace par::core {
 
 FileWriter::FileWriter(const std::string &path, bool create) : path(path) {
-  // What is written so gets its name later: a link of that name is not one of ours.
+  // The file is renamed later: a link of this name is not Par's.
   descriptor = open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | (create ? O_CREAT | O_TRUNC : 0), 0644);
   if (descriptor < 0)
     throw Failure::at(path, Message::cannotWrite, std::strerror(errno));
@@ -67,7 +67,7 @@ void StreamWriter::write(std::string_view text) {
   // The job was asked to end: it does that, and saves, without these lines.
   close(descriptor);
   descriptor = -1;
-  std::string why = format(textOf(Message::cannotWrite), "nobody reads it; its last lines are missing");
+  std::string why = format(textOf(Message::cannotWrite), "it has no reader; its last lines are missing");
   comm::writeOutput(STDERR_FILENO, par::format::printable(path) + ": warning: " + why + "\n");
 }
 

@@ -9,7 +9,7 @@ namespace par::core {
 namespace {
 
 struct Format {
-  const char *endings; ///< each with a blank behind it
+  const char *endings; ///< each followed by a blank
   const char *command; ///< `{}`: the file; the one that is written
 };
 

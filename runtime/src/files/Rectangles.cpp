@@ -152,7 +152,7 @@ struct Filling {
         local += rest % size[d] * localStrides[d];
         global += (start[d] + rest % size[d]) * globalStrides[d];
       }
-      // What is left of a row lies side by side in both arrays.
+      // The rest of a row is contiguous in both arrays.
       int64_t count = std::min(end - at, row - at % row);
       for (int64_t i = 0; i < count; ++i)
         store(to, type, local + i, valueOf(rule, static_cast<uint64_t>(global + i), stream, seed));

@@ -95,7 +95,7 @@ static Status writeFiles(const std::string &folder, Manifest &manifest, const Bu
   return writeFile(folder + "/" + std::string(manifestFile), writeManifest(manifest));
 }
 
-/// As readBundle will: what no reader takes does not get the bundle's name.
+/// As readBundle will: an unreadable bundle does not get the name.
 static Status readBack(const std::string &folder, const std::string &called) {
   Expected<Bundle> read = readBundle(folder);
   return read ? Status() : Error{called + ": is not written, since it cannot be read back: " + read.message()};
@@ -127,7 +127,7 @@ Expected<Manifest> par::format::writeBundle(const std::string &path, const Bundl
   return status ? Expected<Manifest>(std::move(manifest)) : status.error();
 }
 
-/// Reads a file piece by piece, if its size and hash are what the manifest says; errors are reasons without the name.
+/// Reads a file piece by piece, if its size and hash are the manifest's; errors are reasons without the name.
 template <typename Take>
 static Status readChecked(const std::string &folder, const File &file, Take take) {
   Expected<PlainFile> opened = PlainFile::open(folder + "/" + file.name);

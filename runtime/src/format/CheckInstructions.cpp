@@ -1,4 +1,4 @@
-// Every instruction takes what it is given.
+// Every instruction has the operands that it takes.
 #include "CheckProgram.h"
 #include "Names.h"
 
@@ -6,7 +6,7 @@ using namespace par::format;
 
 static bool isCommunication(Op op) { return op == Op::Coll || op == Op::Send || op == Op::Recv; }
 
-/// A slot expression may use what its buffer or event is indexed by, or be fixed.
+/// A slot expression uses the index of its buffer or event, or is fixed.
 static bool fits(const SlotExpr &slot, Index index, uint32_t depth) {
   if (slot.offset < INT32_MIN || slot.offset > INT32_MAX)
     return false;
@@ -74,7 +74,7 @@ Status Checker::kernel(const Instruction &it, const std::string &place) const {
       return fail(place, "operand " + number(i) + " of kernel '" + kernel.name + "' is '" +
                              std::string(toString(wanted.access)) + "', got '" + describe(program, it.operands[i]) +
                              "'");
-    // Who reads nothing may read it in any buffer; a write of nothing would be taken for one of the whole.
+    // A read of 0 bytes may be of any buffer; a write of 0 bytes would be taken for one of the whole.
     bool writesNone = wanted.bytes == 0 && wanted.access != Access::Read;
     if ((writesNone && buffer.bytes() > 0) || wanted.bytes > buffer.bytes())
       return fail(place, "operand " + number(i) + " of kernel '" + kernel.name + "' touches " + number(wanted.bytes) +

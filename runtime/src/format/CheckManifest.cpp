@@ -195,7 +195,7 @@ Status ManifestChecker::output(const Output &output) const {
   return {};
 }
 
-/// Files are of this folder alone.
+/// Files are only in this folder.
 Status ManifestChecker::files() const {
   std::unordered_set<std::string> seen;
   for (const File &file : manifest.files) {
@@ -236,7 +236,7 @@ static const std::string *repeated(const std::vector<T> &table) {
   return nullptr;
 }
 
-/// A name without zeros, line ends and whatever else would change what a message, a path or a line of hashes says.
+/// A name without zeros, line ends and other characters that would change a message, a path or a line of hashes.
 Status ManifestChecker::text(const std::string &name, const std::string &place) const {
   for (unsigned char c : name)
     if (isControl(c)) {
@@ -304,7 +304,7 @@ Status ManifestChecker::value(const Tensor &tensor, int64_t elements) const {
   return {};
 }
 
-/// Where a tensor of so many elements lies in the model's files.
+/// Place in the model's files of a tensor of so many elements.
 Status ManifestChecker::source(const Source &source, int64_t elements, const std::string &place) const {
   std::string folders = "/" + source.file + "/";
   if (source.file.empty() || source.file[0] == '/' || folders.find("/../") != std::string::npos)

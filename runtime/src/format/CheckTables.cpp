@@ -8,8 +8,8 @@
 using namespace par::format;
 
 static constexpr uint64_t maxBytes = uint64_t(1) << 47;
-static constexpr int64_t auxMultiple = 8; ///< what libraries want of the leading stride of aux
-/// Instructions that one entry may expand to, and products that one call may be.
+static constexpr int64_t auxMultiple = 8; ///< libraries want a multiple of this as the leading stride of aux
+/// Maximum instructions of an expanded entry, and maximum matmuls of a call.
 static constexpr uint64_t maxExpanded = uint64_t(1) << 24;
 
 /// Bytes of a slot, none of an empty one; nothing if a dim is negative or the product of the others is over maxBytes.
@@ -65,8 +65,8 @@ Status Checker::buffer(const Buffer &buffer) const {
   std::string place = "buffers." + buffer.name;
   bool named = buffer.kind == BufferKind::State || buffer.kind == BufferKind::Hyper;
   if (buffer.of == noIndex && named == buffer.tensor.empty())
-    return fail(place, named ? "a buffer of kind state or hyper names its tensor or hyper"
-                             : "only a buffer of kind state or hyper names a tensor");
+    return fail(place, named ? "a buffer of kind 'state' or 'hyper' names its tensor or hyperparameter"
+                             : "only a buffer of kind 'state' or 'hyper' names a tensor");
   if (buffer.of != noIndex)
     return alias(buffer, place);
   std::optional<uint64_t> sound = soundBytes(buffer);
@@ -101,15 +101,14 @@ Status Checker::epilogue(const Call &call, const std::string &place) const {
     return fail(place, name + " of f64 is not supported");
   if (call.sums()) {
     if (!call.batch.empty() || call.typeC != DType::F32 || call.bias)
-      return fail(place, name + " needs one product without a batch, C of f32 and no bias");
+      return fail(place, name + " needs one matmul without a batch, C of f32 and no bias");
     if (call.epilogue == Epilogue::SumA ? !call.transA : call.transB)
       return fail(place, name + " needs its operand stored with the sum's elements side by side");
     return {};
   }
   bool plain = call.batch.empty() && call.alpha == 1 && call.beta == 0 && call.typeC == call.type;
   if (!plain || call.ldc % auxMultiple)
-    return fail(place, name +
-                           " needs one product with alpha 1, beta 0, C of the operands' type and ldc a multiple of " +
+    return fail(place, name + " needs one matmul with alpha 1, beta 0, C of the operands' type and ldc a multiple of " +
                            number(auxMultiple));
   if (call.epilogue == Epilogue::GeluGrad && call.bias)
     return fail(place, name + " has no bias");
@@ -121,10 +120,10 @@ Status Checker::call(const Call &call) const {
   if (call.kind != "matmul")
     return fail(place, "unknown kind '" + call.kind + "'");
   if (call.type != DType::F32 && call.type != DType::F64 && call.type != DType::BF16 && call.type != DType::F16)
-    return fail(place, "a product of " + std::string(toString(call.type)) + " is not supported");
+    return fail(place, "a matmul of " + std::string(toString(call.type)) + " is not supported");
   bool narrow = call.type == DType::BF16 || call.type == DType::F16;
   if (call.typeC != call.type && !(narrow && call.typeC == DType::F32 && !call.bias))
-    return fail(place, "a product of " + std::string(toString(call.type)) + " into " +
+    return fail(place, "a matmul of " + std::string(toString(call.type)) + " into " +
                            std::string(toString(call.typeC)) + " is not supported");
   if (Status sound = epilogue(call, place); !sound)
     return sound;
@@ -138,7 +137,7 @@ Status Checker::call(const Call &call) const {
   uint64_t products = 1;
   for (int64_t size : call.batch)
     if (products > maxExpanded / uint64_t(size))
-      return fail(place, "a batch of more than 2^24 products");
+      return fail(place, "a batch of more than 2^24 matmuls");
     else
       products *= uint64_t(size);
   for (size_t i = 0; i < dims; ++i)

@@ -52,7 +52,7 @@ private:
   std::vector<Json *> stack;
   std::vector<std::unordered_set<std::string>> seen;
 
-  /// Whether the innermost object has the key; a set is made of the keys of large objects alone.
+  /// Whether the innermost object has the key; only large objects get a set of their keys.
   bool isKnown(const std::string &key) {
     constexpr size_t few = 16;
     const std::vector<std::string> &keys = stack.back()->keys;
@@ -96,7 +96,7 @@ private:
 };
 } // namespace
 
-// A zero would end the text for the parser, whatever stands behind it.
+// A zero would end the text for the parser, whatever follows it.
 Status par::format::checkNoZero(std::string_view json) {
   size_t zero = json.find('\0');
   return zero == std::string_view::npos ? Status() : Error{"not JSON at byte " + std::to_string(zero) + ": a zero"};
@@ -143,7 +143,7 @@ const Json *Node::lookup(Word key) const {
   return nullptr;
 }
 
-/// What stands in for a value that is missing.
+/// Stands in for a missing value.
 static const Json emptyJson;
 
 Node Node::at(Word key) const {

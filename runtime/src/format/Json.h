@@ -21,7 +21,7 @@ struct Json {
 /// Refuses duplicate keys, depth over 16, and integers that do not fit 63 bits. Files of more than 256 MiB are not
 /// read in the first place.
 Expected<Json> parseJson(std::string_view text, const std::string &where);
-/// For who parses JSON by another way: a text with a byte of zero is none.
+/// For other JSON parsers: a text with a zero byte is refused.
 Status checkNoZero(std::string_view json);
 
 /// A document being read. The first failure is kept, later ones follow from it.
@@ -50,7 +50,7 @@ public:
   double number() const;
   bool boolean() const;
   const std::string &text() const;
-  /// Of 1 to 256 characters, without blanks, '@', quotes and control characters.
+  /// A text of 1 to 256 characters, without blanks, '@', quotes and control characters.
   const std::string &name() const;
   std::vector<int64_t> integers(int64_t min = 0, int64_t max = INT64_MAX) const;
   std::vector<uint32_t> indices() const;

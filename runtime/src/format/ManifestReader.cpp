@@ -174,7 +174,7 @@ static void readInterface(const Node &root, Manifest &manifest, const std::vecto
   for (const Node &node : root.at("hypers").list()) {
     std::vector<Node> parts = node.list();
     if (parts.size() != 2)
-      return node.fail("a hyper is [name, default]");
+      return node.fail("a hyperparameter is [name, default]");
     manifest.hypers.push_back({parts[0].text(), parts[1].number()});
   }
   if (root.has("lr")) {

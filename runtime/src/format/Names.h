@@ -48,7 +48,7 @@ std::optional<E> valueOf(Word word) {
   return std::nullopt;
 }
 
-/// "@mb-1", "@3", or "" where the expression is what an operand of a buffer so indexed means without `@`.
+/// "@mb-1", "@3", or "" if the expression is the default of an operand of a buffer so indexed.
 std::string slotText(const SlotExpr &slot, Index index);
 /// The reverse, from the text after the name ("" or what begins with '@'); nullopt if it is not a slot
 /// expression.

@@ -1,4 +1,4 @@
-// The one way to open what a user names.
+// The one way to open a file that a user names.
 #include "par/format/PlainFile.h"
 
 #include "par/format/Printable.h"
@@ -22,7 +22,7 @@ static std::string shrunk(uint64_t size) {
   return "became shorter while it was read: it had " + std::to_string(size) + " bytes";
 }
 
-/// What stands in a file's place.
+/// Word for a thing in a file's place.
 static const char *kindOf(mode_t mode) {
   if (S_ISDIR(mode))
     return "a folder, not a plain file";
@@ -110,13 +110,13 @@ struct Watched {
   std::string sentence;
 };
 
-/// What the handler of SIGBUS knows. A handler is a function of the process, so its knowledge cannot be an object's.
-/// Files beyond the places are mapped all the same, and not named.
+/// Mapped files, for the handler of SIGBUS. A handler belongs to the process, so these are global. Files beyond the
+/// array's size are mapped all the same, and not named.
 std::array<Watched, 2048> watched;
 std::mutex watching;
 struct sigaction before;
 
-/// Ends the process where a page of a mapped file is gone; what faults elsewhere is left to who handled it before.
+/// Ends the process where a page of a mapped file is gone; other faults go to the earlier handler.
 void onBusError(int signal, siginfo_t *info, void *) {
   auto at = reinterpret_cast<uintptr_t>(info->si_addr);
   for (const Watched &file : watched) {
@@ -128,7 +128,7 @@ void onBusError(int signal, siginfo_t *info, void *) {
   }
   ::sigaction(SIGBUS, &before, nullptr);
   if (info->si_code <= 0)
-    ::raise(signal); // somebody sent it: it does not come again by itself
+    ::raise(signal); // a process sent it: it does not come again by itself
 }
 
 int watch(const void *data, size_t size, const std::string &path) {

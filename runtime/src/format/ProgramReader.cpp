@@ -77,7 +77,7 @@ void Reader::readBuffers(const Node &list) {
       buffer.tensor = node.at("tensor").text();
     program.buffers.push_back(std::move(buffer));
   }
-  // Aliases may stand before what they lie in.
+  // Aliases may precede their buffers.
   for (size_t i = 0; i < nodes.size(); ++i) {
     Buffer &buffer = program.buffers[i];
     if (nodes[i].has("of")) {

@@ -1,7 +1,7 @@
 // A new bundle in the place of an old one. A bundle's folder may hold saves, exports and notes of its user, and nothing
 // of theirs is ever removed: a file is a bundle's if its manifest lists it with its size and hash, and a folder that
-// holds anything else is not replaced. No call here removes a folder with what is in it. A process that is killed
-// leaves the old bundle or the new one under the name, each whole, and perhaps the other one under a name beside it.
+// holds anything else is not replaced. No call here removes a folder that is not empty. A process that is killed leaves
+// the old bundle or the new one under the name, each whole, and perhaps the other one under a name beside it.
 #include "ReplaceBundle.h"
 #include "Json.h"
 #include "par/format/Bundle.h"
@@ -86,7 +86,7 @@ static std::vector<std::string> namesIn(const std::string &folder, std::error_co
   return names;
 }
 
-/// What in the folder is not as these are listed.
+/// Entries of the folder that are not listed, or not as listed.
 static std::vector<std::string> foreignAmong(const std::string &folder, const std::vector<std::string> &names,
                                              const std::vector<File> &files) {
   std::vector<std::string> foreign;
@@ -110,7 +110,7 @@ static std::string shortList(const std::vector<std::string> &names) {
   return names.size() > shown ? text + " and " + std::to_string(names.size() - shown) + " more" : text;
 }
 
-/// The names of the bundle that lies in `folder`, all of which may be removed; `called` is what the user calls it.
+/// The names of the bundle that lies in `folder`, all of which may be removed; `called` is the user's name for it.
 static Expected<std::vector<std::string>> replaceableNames(const std::string &folder, const std::string &called) {
   std::error_code error;
   if (!fs::is_directory(folder, error))
@@ -150,7 +150,7 @@ void removeFiles(const std::string &folder, const std::vector<std::string> &name
   ::rmdir(folder.c_str());
 }
 
-/// Exchanges the two. Where the file system cannot, for a moment there is no `folder`, but never half a one.
+/// Exchanges the two. If the file system cannot, `folder` is missing for a moment, but never half written.
 static Status exchange(const std::string &made, const std::string &folder) {
   if (::renameat2(AT_FDCWD, made.c_str(), AT_FDCWD, folder.c_str(), RENAME_EXCHANGE) == 0)
     return {};
@@ -175,7 +175,7 @@ Status replaceFolder(const std::string &made, const std::string &folder, const s
     return ::rename(made.c_str(), folder.c_str()) == 0 ? Status() : refuse(systemError(folder, "create"));
   if (Status exchanged = exchange(made, folder); !exchanged)
     return refuse(exchanged.error());
-  // Looked at under a name that nobody else uses: what came into the folder until now is seen.
+  // Checked under a name that no other process uses: files added to the folder until now are seen.
   Expected<std::vector<std::string>> old = replaceableNames(made, folder);
   if (old) {
     removeFiles(made, *old);

@@ -8,7 +8,7 @@
 
 namespace par::format {
 
-/// The folder that `path` means: without slashes at its end, and what it leads to if it is a link.
+/// The folder that `path` means: without slashes at its end, and its target if it is a link.
 Expected<std::string> resolveFolder(const std::string &path);
 /// A new folder beside `folder`, whose name nothing had.
 Expected<std::string> makeFolderBeside(const std::string &folder);

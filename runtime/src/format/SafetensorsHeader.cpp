@@ -34,7 +34,7 @@ std::string_view par::format::safetensorsName(DType type) {
   return "U8";
 }
 
-/// Bytes of a shape; nullopt when the product does not fit 62 bits.
+/// Bytes of a shape; nullopt if they do not fit 62 bits.
 static std::optional<uint64_t> bytesOf(const std::vector<int64_t> &shape, DType type) {
   uint64_t bytes = sizeOf(type);
   for (int64_t dim : shape)
@@ -108,7 +108,7 @@ static Status checkCover(const std::vector<SafetensorsEntry> &arrays, uint64_t s
     last = array;
   }
   if (at != size)
-    return Error{"bytes " + range(at, size) + " of the data, behind the last tensor, belong to no tensor"};
+    return Error{"bytes " + range(at, size) + " of the data, after the last tensor, belong to no tensor"};
   return {};
 }
 

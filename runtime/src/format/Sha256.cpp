@@ -30,7 +30,7 @@ static bool hasInstructions() {
 }
 
 /// Four rounds a turn. The instructions want the state as (a b e f) and (c d g h), from the highest word to the lowest;
-/// the 16 words of the schedule that are at work stand in four registers, the oldest of which is made anew.
+/// the 16 current words of the schedule are in four registers, the oldest of which is replaced.
 __attribute__((target("sha,ssse3,sse4.1"))) static void blockByInstructions(uint32_t *state, const uint8_t *data) {
   auto *place = reinterpret_cast<__m128i *>(state);
   const __m128i bigEndian = _mm_set_epi64x(0x0c0d0e0f08090a0b, 0x0405060700010203);

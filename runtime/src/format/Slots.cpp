@@ -5,7 +5,7 @@
 
 using namespace par::format;
 
-/// What an operand means without `@`.
+/// The slot of an operand without `@`.
 static SlotExpr implied(Index index) {
   return {index == Index::Mb ? SlotExpr::Mb : index == Index::Ver ? SlotExpr::Ver : SlotExpr::Fixed, 0};
 }

@@ -1,5 +1,4 @@
-// Attention of bf16 and f16, one query after the other in f32. The oracle of what libraries of GPUs compute:
-// no loop here is fast.
+// Attention of bf16 and f16, one query after the other in f32. The oracle of GPU libraries: no loop here is fast.
 #include "par/kernels/Builtins.h"
 #include "par/kernels/Narrow.h"
 
@@ -26,9 +25,9 @@ struct Sizes : AttentionSizes {
   uint64_t queries() const { return b * h * sq; }
   /// Keys that query `i` meets.
   uint64_t keys(uint64_t i) const { return causal ? std::min(sk, i % sq + 1) : sk; }
-  /// Where tensor `index` has the row of query `i`.
+  /// Offset in tensor `index` of the row of query `i`.
   uint64_t query(size_t index, uint64_t i) const { return rows(index).place(i / sq / h, i / sq % h, i % sq); }
-  /// Where it has key `j` for that query.
+  /// Offset of key `j` for that query.
   uint64_t key(size_t index, uint64_t i, uint64_t j) const {
     return rows(index).place(i / sq / h, i / sq % h / (h / g), j);
   }
@@ -67,7 +66,7 @@ struct Operands {
   void *const *ptr;
 };
 
-/// Of query `i`; `q` and `k` are numbers of tensors, and of their operands.
+/// Scores of query `i`; `q` and `k` are indices of tensors, and of their operands.
 template <typename Form>
 std::vector<float> scoresOf(const Sizes &s, uint64_t i, const Operands &operands, size_t q, size_t k) {
   std::vector<float> scores(s.keys(i));

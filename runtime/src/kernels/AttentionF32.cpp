@@ -1,7 +1,7 @@
-// Attention of f32 by products of blocks: the scores of some queries of one head stand in the caches of a core between
-// the products around them, and are never in memory as a whole. Backward computes them anew. The rows of a head, which
-// lie apart in their operands, are copied side by side first: products of what a cache's few places for one address
-// hold are up to a third slower.
+// Attention of f32 by matmuls of blocks: the scores of some queries of one head stay in the caches of a core between
+// the matmuls around them, and are never in memory as a whole. Backward recomputes them. The rows of a head, which are
+// strided in their operands, are first packed: matmuls of rows that conflict in a cache's sets are up to a third
+// slower.
 //
 // The formulas are those of FlashAttention (Dao et al. 2022) without the running maximum: a block has all keys of its
 // queries.
@@ -28,7 +28,7 @@ struct Softmax {
   float largest, sum;
 };
 
-/// scores = exp(scores + mask - largest) where they are met, 0 behind.
+/// scores = exp(scores + mask - largest) for the first `met` keys, 0 after them.
 PAR_CLONES Softmax exponentials(float *scores, const float *mask, uint64_t maskStep, uint64_t met, uint64_t all) {
   if (mask && maskStep == 0) {
     float added = *mask;
@@ -84,7 +84,7 @@ struct HeadRows {
   }
 };
 
-/// Matrices in the memory of this thread, one behind the other.
+/// Matrices in this thread's memory, one after the other.
 class Scratch {
 public:
   /// Rows of that width begin an odd number of cache lines apart.
@@ -102,7 +102,7 @@ private:
   float *next;
 };
 
-/// to[m, n] = alpha op(a) op(b) + beta to, of k products each.
+/// to[m, n] = alpha op(a) op(b) + beta to, summed over k.
 void multiplyRows(char transA, char transB, uint64_t m, uint64_t n, uint64_t k, float alpha, HeadRows a, HeadRows b,
                   float beta, HeadRows to) {
   sgemm(transA, transB, int64_t(m), int64_t(n), int64_t(k), alpha, {a.data, int64_t(a.stride)},
@@ -125,7 +125,7 @@ struct WideAttention : AttentionSizes {
   }
   /// Keys that the queries before `end` meet.
   uint64_t keysBefore(uint64_t end) const { return causal ? std::min(sk, end) : sk; }
-  /// What is added to the scores of a query; null if nothing is.
+  /// The row added to the scores of a query; null if there is none.
   const float *maskOf(uint64_t batch, uint64_t head, uint64_t query) const {
     return masked ? operand(maskOperand()) + maskPlace(batch, head, query, 0) : nullptr;
   }
@@ -183,8 +183,8 @@ void forEachBlock(const WideAttention &s, uint64_t batch, uint64_t head, Visit v
   }
 }
 
-/// The block's queries, copied to `q`, by the keys; calls row(query of the block, softmax) behind the exponentials of
-/// the scores of each.
+/// The block's queries, copied to `q`, by the keys; calls row(query of the block, softmax) after the exponentials of
+/// each query's scores.
 template <typename Row>
 void scoresOf(const WideAttention &s, const QueryBlock &block, HeadRows q, HeadRows k, HeadRows scores, Row row) {
   multiplyRows('N', 'T', block.queries(), block.keys, s.d, float(s.scale), q, k, 0, scores);
@@ -195,7 +195,7 @@ void scoresOf(const WideAttention &s, const QueryBlock &block, HeadRows q, HeadR
   }
 }
 
-/// Copies of what forward reads and writes of a head.
+/// Copies of a head's operands in forward.
 struct ForwardCopies {
   explicit ForwardCopies(const WideAttention &s)
       : n(s.queriesOfBlock()),
@@ -234,7 +234,7 @@ void forwardOf(const WideAttention &s, Place here, Place next) {
   });
 }
 
-/// Copies of what backward reads and writes of a head.
+/// Copies of a head's operands in backward.
 struct BackwardCopies {
   explicit BackwardCopies(const WideAttention &s)
       : n(s.queriesOfBlock()),

@@ -33,13 +33,13 @@ struct ConvolutionSizes {
       first = 1; // oneDNN's 1-d convolutions are no faster
   }
 
-  /// The spatial dims that are more than a formality, behind others.
+  /// Appends the spatial dims that are not padded with 1.
   Dims spatial(Dims dims, const uint64_t *sizes) const {
     for (int dim = first; dim < 3; ++dim)
       dims.push_back(int64_t(sizes[dim]));
     return dims;
   }
-  /// True if windows are of one element and need no padding: a product of matrices.
+  /// True if windows are of one element and need no padding: a matmul.
   bool isProduct() const {
     for (int dim = 0; dim < 3; ++dim)
       if (window[dim] != 1 || low[dim] != 0 || high[dim] != 0)
@@ -245,13 +245,12 @@ const Prepared &preparedFor(Pass pass, const uint64_t *imm) {
   return *place;
 }
 
-/// Two tensors in, one out: how a convolution or gradient is computed where it is a product, and for some channels
-/// where a group has one.
+/// Two tensors in, one out: a convolution or gradient as a matmul, and for some channels if a group has one channel.
 using OfProduct = void (ConvolutionProduct::*)(const float *, const float *, float *) const;
 using OfChannels = void (DepthwiseConvolution::*)(const float *, const float *, float *, int64_t, int64_t) const;
 
-/// Tiles are groups. What the library computes is one piece of work, done with tile 0: its own threads are those of the
-/// thread that runs the step, to which the pool gives the first tiles.
+/// Tiles are groups. The library's work is one piece, done with tile 0: its own threads are those of the thread that
+/// runs the step, to which the pool gives the first tiles.
 void compute(Pass pass, OfProduct ofProduct, OfChannels ofChannels, void *const *ptr, const uint64_t *imm,
              uint32_t tile0, uint32_t tile1) {
   ConvolutionSizes sizes(imm);

@@ -28,9 +28,9 @@ void scatter(const float *rows, float *images, int64_t n, int64_t channels, int6
       std::copy_n(rows + (channel * n + image) * places, places, images);
 }
 
-// Where images are small, a product for each of them spends much of its time on packing the filter. One
-// product of all images, whose channels are gathered first, is up to 1.5 times as fast there and slower
-// elsewhere. (Measured on shapes of ResNet-50 with oneDNN 2.6 and AVX-512.)
+// For small images, a matmul per image spends much of its time on packing the filter. One matmul of all images, whose
+// channels are gathered first, is up to 1.5 times as fast there and slower elsewhere. (Measured on shapes of ResNet-50
+// with oneDNN 2.6 and AVX-512.)
 constexpr int64_t fewPlaces = 64, somePlaces = 256;
 
 } // namespace
@@ -62,7 +62,7 @@ void ConvolutionProduct::gatherInput(const float *x, float *rows) const {
     }
 }
 
-/// What is not used has no part in the result: its gradient is 0.
+/// Unused elements have a gradient of 0.
 void ConvolutionProduct::scatterInput(const float *rows, float *x) const {
   if (isDense())
     return scatter(rows, x, n, c, places());

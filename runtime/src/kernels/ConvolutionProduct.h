@@ -5,8 +5,8 @@
 
 namespace par::kernels {
 
-/// Images [c, in0, in1, in2], filter [o, c], output images [o, out0, out1, out2]; `n` images of each. Of each
-/// dim every `stride`-th element is used.
+/// Images [c, in0, in1, in2], filter [o, c], output images [o, out0, out1, out2]; `n` images of each. Every `stride`-th
+/// element of each dim is used.
 struct ConvolutionProduct {
   int64_t n, c, o;
   const uint64_t *in, *out, *stride;

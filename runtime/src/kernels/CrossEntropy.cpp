@@ -49,7 +49,7 @@ PAR_CLONES void softmaxTimes(const float *z, float *out, uint64_t n, float lse, 
 
 } // namespace
 
-/// Of the first `total` classes of each row.
+/// Cross entropy over the first `total` classes of each row.
 static void crossEntropyOf(uint64_t total, void *const *ptr, const uint64_t *imm, uint32_t tile0, uint32_t tile1) {
   auto *logits = static_cast<const float *>(ptr[0]);
   auto *labels = static_cast<const int64_t *>(ptr[1]);

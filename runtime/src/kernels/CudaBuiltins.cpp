@@ -1,4 +1,4 @@
-// Which entries a builtin launches on a CUDA device, with what grid.
+// Entries and grids that a builtin launches on a CUDA device.
 #include "par/kernels/CudaBuiltins.h"
 #include "cuda/Sizes.h"
 

@@ -1,5 +1,4 @@
-// The compiled CUDA kernels, as bytes of the runtime: what nvcc made of cuda/Builtins.cu, where it was at
-// hand.
+// The compiled CUDA kernels, as bytes of the runtime: nvcc's output for cuda/Builtins.cu, if nvcc was available.
 #include "par/kernels/CudaBuiltins.h"
 
 #ifdef PAR_CUDA_IMAGE

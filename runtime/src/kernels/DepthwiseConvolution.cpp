@@ -42,7 +42,7 @@ struct Plane {
   int64_t row() const { return stride[2] * pitch; }
   int64_t size() const { return rows[0] * rows[1] * row(); }
   int64_t place(int64_t column) const { return column % stride[2] * pitch + column / stride[2]; }
-  /// Where the first window of a row of windows begins.
+  /// Begin of the first window of a row of windows.
   int64_t at(int64_t y, int64_t z) const { return (y * stride[0] * rows[1] + z * stride[1]) * row(); }
   /// Puts a source in its place; all that is not of a source stays.
   void fill(const float *source, float *plane) const;
@@ -156,7 +156,7 @@ PAR_INLINE void sumTaps(const Plane &p, const float *plane, const float *dy, flo
   }
 }
 
-/// `dy` in rows of whole vectors, 0 behind what is there.
+/// `dy` in rows of whole vectors, padded with 0.
 PAR_CLONES void tapSums(const Plane &p, const float *plane, const float *dy, float *dw) {
   constexpr size_t most = 7;
   for (size_t tap = 0; tap < p.met.size(); tap += most) {

@@ -13,7 +13,7 @@ struct DepthwiseConvolution {
   int64_t n, channels;
   const uint64_t *in, *window, *out, *stride, *low, *dilation;
 
-  // Of channels [begin, end); padding is 0.
+  // For channels [begin, end); padding is 0.
   void forward(const float *x, const float *w, float *y, int64_t begin, int64_t end) const;
   void inputGrad(const float *dy, const float *w, float *dx, int64_t begin, int64_t end) const;
   void filterGrad(const float *x, const float *dy, float *dw, int64_t begin, int64_t end) const;

@@ -1,4 +1,4 @@
-// The gradient of a filter whose windows have gaps, as products with patches of the images.
+// The gradient of a filter whose windows have gaps, as matmuls with patches of the images.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ private:
   int64_t at(const uint64_t *sizes, int dim) const { return int64_t(sizes[dim]); }
   int64_t taps() const { return at(window, 0) * at(window, 1) * at(window, 2); }
   int64_t rows() const { return at(out, 0) * at(out, 1); }
-  /// What windows at output rows [begin, end) meet in a group's images: [c, window, (end - begin) * out2].
+  /// Gathers the inputs of windows at output rows [begin, end) of a group's images: [c, window, (end - begin) * out2].
   void fillPatches(const float *x, int64_t begin, int64_t end, float *patches) const;
   void copyRow(const float *row, int64_t offset, float *to) const;
 };

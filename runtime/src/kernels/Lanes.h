@@ -53,9 +53,9 @@ PAR_INLINE float expf32(float x) {
   return x != x ? x : e;
 }
 
-/// Asks for the line 4 KiB behind an address that is one of a stream, to be read or written: the processor's own
-/// prefetcher begins anew at every page (lib/Phases/Codegen/CPU/PrefetchStreams.cpp has the figures). Beyond the end of
-/// a tensor it does nothing.
+/// Prefetches the line 4 KiB after an address of a stream, to be read or written: the processor's own prefetcher starts
+/// again at every page (lib/Phases/Codegen/CPU/PrefetchStreams.cpp has the figures). Beyond the end of a tensor it does
+/// nothing.
 PAR_INLINE void prefetchRead(const float *stream) {
   __builtin_prefetch(reinterpret_cast<const void *>(reinterpret_cast<uintptr_t>(stream) + 4096), 0, 3);
 }
@@ -63,7 +63,7 @@ PAR_INLINE void prefetchWrite(const float *stream) {
   __builtin_prefetch(reinterpret_cast<const void *>(reinterpret_cast<uintptr_t>(stream) + 4096), 1, 3);
 }
 
-/// f(0) ... f(n - 1), which do not depend on one another; `coming(i)` before every 16.
+/// f(0) ... f(n - 1), which do not depend on each other; `coming(i)` before every 16.
 template <typename F, typename P>
 PAR_INLINE void laneLoop(uint64_t n, F f, P coming) {
   uint64_t i = 0;

@@ -31,7 +31,7 @@ PAR_CLONES void narrow(const float *from, uint16_t *to, uint64_t n, bool isBF16)
       to[i] = toF16(from[i]);
 }
 
-/// Bytes of an operand from one row to the next: of "rows x cols" or "rows"; 0 for what all rows share.
+/// Bytes of an operand from one row to the next: of "rows x cols" or "rows"; 0 for an operand that all rows share.
 uint64_t rowBytes(const BuiltinOperand &operand, uint64_t cols) {
   uint64_t elements = operand.shape == "rows x cols" ? cols : operand.shape == "rows" ? 1 : 0;
   return elements * (operand.type == "i64" ? 8 : operand.type == "f32" ? 4 : 2);

@@ -63,8 +63,8 @@ PAR_INLINE void withStride(uint64_t stride, Run run) {
     run(stride);
 }
 
-// What was there is read by a pointer of its own, the same one: else the choice between a value and what its place
-// holds becomes a masked store, which takes AMD's cores 18 cycles.
+// The old values are read through a second, equal pointer: otherwise the choice between old and new value becomes a
+// masked store, which takes AMD's cores 18 cycles.
 /// y[i] = the larger of old[i] and x[i stride].
 PAR_CLONES void maxRow(const float *x, const float *old, float *y, uint64_t n, uint64_t stride) {
   withStride(stride, [=](auto step) __attribute__((always_inline)) {
@@ -82,8 +82,8 @@ struct Found {
 };
 
 /// Remembers where the largest element is met first, or the last NaN as in PyTorch; -1: not yet. The saved result is
-/// not asked: x may have been computed again, and what differs in its last bit would have no gradient. `old` is
-/// `found`.
+/// not compared: x may have been recomputed, and an element that differs in its last bit would get no gradient. `old`
+/// is `found`.
 PAR_CLONES void findRow(const float *x, Found old, Found found, uint64_t n, uint64_t stride, int32_t first) {
   withStride(stride, [=](auto step) __attribute__((always_inline)) {
     PAR_INDEPENDENT

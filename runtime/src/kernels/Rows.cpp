@@ -50,7 +50,8 @@ void gatherRows(void *const *ptr, const uint64_t *imm, uint32_t tile0, uint32_t 
   }
 }
 
-/// Tiles are column ranges: each adds all values in their order, so the result does not depend on who runs it.
+/// Tiles are column ranges: each adds all values in their order, so the result does not depend on the thread that runs
+/// it.
 void scatterAddRows(void *const *ptr, const uint64_t *imm, uint32_t tile0, uint32_t tile1) {
   auto *table = static_cast<float *>(ptr[0]);
   auto *index = static_cast<const int64_t *>(ptr[1]);

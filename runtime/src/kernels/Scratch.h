@@ -5,7 +5,7 @@
 
 namespace par::kernels {
 
-/// Memory of this thread, on a 64-byte boundary; as large as any kernel has needed. What it held before is lost.
+/// Memory of this thread, on a 64-byte boundary; as large as any kernel has needed. Its earlier content is lost.
 std::byte *threadScratch(size_t bytes);
 
 } // namespace par::kernels

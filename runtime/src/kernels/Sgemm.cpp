@@ -14,7 +14,7 @@ void par::kernels::sgemm(char transA, char transB, int64_t m, int64_t n, int64_t
   if (status == dnnl_success)
     return;
   std::string said =
-      "oneDNN refused a product of " + std::to_string(m) + " x " + std::to_string(n) + " x " + std::to_string(k);
+      "oneDNN refused a matmul of " + std::to_string(m) + " x " + std::to_string(n) + " x " + std::to_string(k);
   throw std::runtime_error(
       said + (status == dnnl_out_of_memory ? ": out of memory" : " (status " + std::to_string(status) + ")"));
 }

@@ -18,7 +18,7 @@ using format::Tensor;
 
 namespace {
 
-/// What the header of a rank's file says of the save.
+/// Facts of the save in the header of a rank's file.
 using Facts = std::map<std::string, std::string>;
 
 Facts factsOf(const std::string &plan, const std::string &run, uint64_t step, size_t rank, size_t ranks) {
@@ -57,9 +57,9 @@ public:
   }
 
 private:
-  /// What is summed is still in the cache when it is copied into the file.
+  /// A chunk whose checksum was computed is still in the cache when it is copied into the file.
   static constexpr size_t chunk = 256 << 10;
-  /// Bytes after which the disk begins to write: while it does, the next ones are summed.
+  /// Bytes after which the disk begins to write: meanwhile the next checksums are computed.
   static constexpr uint64_t share = 8 << 20;
 
   void flush() {
@@ -208,7 +208,7 @@ std::string newestCheckpoint(const std::string &folder) {
 
 namespace {
 
-/// Opens the files of a save and compares what they say with its index.
+/// Opens the files of a save and compares their headers with its index.
 class SaveReader {
 public:
   SaveReader(const std::string &path, const SaveIndex &index) : path(path), index(index) {}
@@ -234,7 +234,7 @@ private:
 void SaveReader::checkFacts(const SafetensorsReader &reader, size_t rank) const {
   std::string name = rankFile(rank);
   Facts facts = factsOf(index.plan, index.run, index.position.step, rank, index.files.size());
-  // The step first, which says most to whoever mixed files up.
+  // The step first: it says most about mixed-up files.
   for (const char *key : {"step", "run", "rank", "ranks", "plan", "par_checkpoint"}) {
     auto said = reader.metadata().find(key);
     if (said == reader.metadata().end() || said->second != facts[key])
@@ -339,7 +339,7 @@ std::string otherComplete(const std::string &path) {
   try {
     saves = listSaves(folder.empty() ? "." : folder.string());
   } catch (const Failure &) {
-    // a folder that cannot be read: what is wrong with `path` is said already
+    // a folder that cannot be read: the error of `path` is reported already
   }
   for (size_t i = saves.size(); i-- > 0;) {
     std::string other = (folder / saves[i].name).string();

@@ -48,7 +48,7 @@ void writeOwned(Session &session, const Tensor &tensor, format::DType type, Writ
   forEachRun(tensor.layout.shape, owned->start, tensor.layout.local, origin, owned->size, run);
 }
 
-/// The same for the transposed matrix. What this rank owns is gathered first, since runs of rows are none of columns.
+/// The same for the transposed matrix. This rank's part is gathered first, since runs of rows are not runs of columns.
 template <class Write>
 void writeTransposed(Session &session, const Tensor &tensor, format::DType type, Write write) {
   auto rows = static_cast<uint64_t>(tensor.stored[0]), columns = static_cast<uint64_t>(tensor.stored[1]);
@@ -83,13 +83,13 @@ bool isExported(const Tensor &tensor) { return isWeight(tensor) && isSaved(tenso
 /// A folder's path as one for a file in it: "a/b" of "b", "./b" of "b".
 fs::path folderOf(const fs::path &path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
 
-/// The files of a model and what their copies are called; the model itself comes first.
+/// The files of a model and the names of their copies; the model itself comes first.
 struct ModelCopy {
   fs::path from, to;
   std::string name; ///< as the manifest's sources say it
 };
 
-/// Where the model's files hold a tensor: once, but for what a plan tied.
+/// Places of a tensor in the model's files: one, and those that a plan tied to it.
 std::vector<format::Source> placesOf(const Tensor &tensor) {
   std::vector<format::Source> places = tensor.copies;
   if (tensor.source)
@@ -141,8 +141,8 @@ void copyFiles(const std::vector<ModelCopy> &copies, const std::vector<PartFile>
   }
 }
 
-/// The first segment of all parameters' names where one module wraps another (`model.`), with its dot; else "". Their
-/// names without it are for reading alone: a file with both would be loaded into neither, and twice as large.
+/// The first segment of all parameters' names where one module wraps another (`model.`), with its dot; else "". Names
+/// without it are only for reading: a file with both would be loaded into neither module, and twice as large.
 std::string wrapperOf(const format::Manifest &manifest) {
   std::string wrapper;
   for (const Tensor &tensor : manifest.tensors) {
@@ -234,7 +234,7 @@ void exportModel(Session &session, const std::string &bundle, const std::string 
   for (auto &[file, writer] : writers)
     writer.sync();
   control.barrier("exported");
-  for (size_t i = parts.size(); i-- > 0;) // the model last: what bears its name finds its weights
+  for (size_t i = parts.size(); i-- > 0;) // the model last: a file of its name finds its weights
     parts[i].giveName();
   if (control.rank() == 0)
     control.wrote(path);

@@ -21,7 +21,7 @@ namespace {
 /// Ranks of a job whose parent was killed end soon after it.
 constexpr int patienceMs = 5000, pauseMs = 20;
 
-/// Who an owner says to be: "pid 4711 on node17, since 2026-11-22 21:40:01".
+/// An owner's description of itself: "pid 4711 on node17, since 2026-11-22 21:40:01".
 struct Owner {
   long pid = 0;
   std::string host;

@@ -76,7 +76,7 @@ ListedSave listed(const std::string &folder, const std::string &name, uint64_t s
     if (index.position.step == step)
       save.serial = index.serial;
   } catch (const Failure &) {
-    // who opens it hears why
+    // opening it says why
   }
   return save;
 }
@@ -86,7 +86,7 @@ void move(const std::string &from, const std::string &to) {
     throw Failure::at(from, Message::cannotWrite, std::strerror(errno));
 }
 
-/// What a save is made of goes; a folder that holds anything else besides, notes say, stays with that.
+/// Removes a save's own files; a folder that holds other files (notes, for example) stays with these.
 void removeSave(const std::string &path) {
   std::error_code error;
   for (const std::string &name : namesIn(path))

@@ -17,7 +17,7 @@ namespace par::core {
 
 namespace {
 
-/// What stands between the text that is summed and its checksum, and after that.
+/// Texts between the checked text and its checksum, and after the checksum.
 constexpr std::string_view beforeChecksum = ",\n \"checksum\": \"", afterChecksum = "\"\n}\n";
 constexpr size_t digits = 32;
 /// Steps as --steps takes them, and rows that many steps of any batch consume.
@@ -71,7 +71,7 @@ public:
       refuse(folder, "\"" + name(key) + "\" is " + shown(value) + ", not a list of texts");
     return value.get<std::vector<std::string>>();
   }
-  /// Dims, none of them negative, whose product fits into 62 bits.
+  /// Dims, none of them negative, whose element count fits into 62 bits.
   std::vector<int64_t> dims(const char *key) const {
     const nlohmann::json &value = at(key);
     std::vector<int64_t> result;
@@ -305,7 +305,7 @@ nlohmann::json parseIndex(const std::string &folder, std::string_view text) {
   }
 }
 
-/// What stands before the files and tensors; `text` is the whole.
+/// Reads the part before the files and tensors; `text` is the whole.
 void readBegin(const Entries &entries, std::string_view text, SaveIndex &index) {
   index.format = readFormat(entries);
   if (index.format > 1) {
@@ -340,7 +340,7 @@ SaveIndex readIndexBegin(const std::string &folder) {
   nlohmann::json parsed = parseIndex(folder, std::string(text.all().substr(0, end)) + "\n}");
   SaveIndex index;
   readBegin(Entries(folder, parsed, ""), text.all(), index);
-  return index.format > 1 ? index : readIndex(folder); // what has no checksum is known to be whole by reading it
+  return index.format > 1 ? index : readIndex(folder); // only reading shows that a file without a checksum is complete
 }
 
 } // namespace par::core

@@ -1,13 +1,13 @@
 // index.json of a save: which run wrote it, where that stood, its files with their checksums, and where each part of
-// each global tensor lies. A value that is written, read and checked by itself; what the files hold, Checkpoint.cpp
-// compares.
+// each global tensor lies. A value that is written, read and checked by itself; Checkpoint.cpp compares it with the
+// files.
 #pragma once
 
 #include "par/save/Checkpoint.h"
 
 namespace par::core {
 
-/// Of saves that this par-run writes. Format 1 had neither run nor checksums.
+/// Format of saves that this par-run writes. Format 1 had neither run nor checksums.
 inline constexpr uint64_t saveFormat = 2;
 
 struct SavedFile {

@@ -1,5 +1,5 @@
-// Where a NaN came from: the results of a step that are still in memory, in the order in which they were made, and the
-// weights that it began with.
+// Finds the origin of a NaN in the weights that a step began with, and in those of its results that are still in
+// memory, in issue order.
 #include "par/files/Convert.h"
 #include "par/messages/Failure.h"
 #include "par/session/Session.h"
@@ -30,7 +30,7 @@ class Overwritten {
 public:
   bool meets(const void *at, uint64_t bytes) const {
     auto begin = reinterpret_cast<uintptr_t>(at);
-    auto next = ranges.lower_bound(begin + bytes); // the first that begins behind
+    auto next = ranges.lower_bound(begin + bytes); // the first that begins after
     return next != ranges.begin() && std::prev(next)->second > begin;
   }
   void add(const void *at, uint64_t bytes) {
@@ -49,7 +49,7 @@ private:
   std::map<uintptr_t, uintptr_t> ranges;
 };
 
-/// What makes a NaN that no number of its operands tells of.
+/// Causes of a NaN from operands without one.
 constexpr const char *loneHint =
     "; a mean of nothing is NaN, as of labels that are all ignored, and so is softmax of a row that is masked whole";
 
@@ -92,7 +92,7 @@ uint64_t firstNaN(DType type, const std::byte *data, uint64_t count) {
   }
 }
 
-/// "adamw": what an instruction runs that comes from no node of the model.
+/// "adamw": the kernel of an instruction that comes from no node of the model.
 std::string kernelOf(const Step &step, const format::Program &program) {
   if (step.op == Op::Call)
     return program.calls[step.instruction->call].kind;
@@ -173,7 +173,7 @@ std::string describeIgnored(const format::Manifest &manifest, const StepRows &ro
 }
 
 std::string Session::firstNonFinite() const {
-  // What later steps have written into, in part or whole, says nothing of the step that wrote before them.
+  // Memory that later steps have written, in part or whole, no longer shows this step's result.
   Overwritten gone;
   size_t first = last->steps.size();
   std::string name, hint;

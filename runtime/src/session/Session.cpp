@@ -219,7 +219,7 @@ void Session::setHyper(const std::string &name, double value) { hypers[name] = {
 
 void Session::setHypers(const std::string &name, std::vector<double> values) { hypers[name] = std::move(values); }
 
-/// The hypers of the program as they are now, a value a slot.
+/// The program's current hyperparameters, a value a slot.
 std::vector<HyperValue> Session::hyperValues() {
   std::vector<HyperValue> values;
   for (uint32_t i = 0; i < program.buffers.size(); ++i) {

@@ -1,4 +1,4 @@
-// Who goes next, picked to hurt: from a seed, the same on every machine.
+// Picks the next step, to hurt: from a seed, the same on every machine.
 #pragma once
 
 #include <cstddef>

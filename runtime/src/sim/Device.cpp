@@ -51,7 +51,7 @@ void Device::run(const core::ExpandedEntry &entry, std::span<const core::HyperVa
     try {
       options.world->play();
     } catch (...) {
-      trouble = std::current_exception(); // thrown when nobody waits for this rank
+      trouble = std::current_exception(); // thrown when no rank waits for this one
     }
     options.world->failed = trouble != nullptr;
   }

@@ -13,7 +13,7 @@ using format::Op;
 
 namespace {
 
-/// Feeds from the rank's host, and gives results to whoever plays.
+/// Feeds from the rank's host, and gives results to the caller.
 class Relay final : public core::EntryHost {
 public:
   Relay(core::EntryHost &host, uint32_t rank, uint32_t step, const Interleaving::Fetch &take)
@@ -90,7 +90,7 @@ void Interleaving::collect() {
   }
 }
 
-/// Whether the head is a step of the rank alone that need not wait.
+/// Whether the head is a local step that need not wait.
 bool Interleaving::mayGo(uint32_t rank, Queue &queue) {
   if (queue.empty())
     return false;
@@ -152,7 +152,7 @@ std::optional<Trouble> Interleaving::meet(const std::vector<Piece> &pieces) {
     if (auto trouble = touch(piece.rank, piece.step, piece.piece, {queue.before, piece.queue, own}))
       return trouble;
   }
-  std::vector<Piece> taken = pieces; // happen() leaves the list of ready ones behind
+  std::vector<Piece> taken = pieces; // happen() changes the list of ready ones
   rendezvous.happen(taken);
   ++met;
   for (const Piece &piece : taken) {
@@ -169,7 +169,7 @@ std::optional<Trouble> Interleaving::meet(const std::vector<Piece> &pieces) {
 std::optional<Trouble> Interleaving::touch(uint32_t rank, uint32_t step, uint32_t piece, const View &view) {
   const Ledger &ledger = *ledgers[rank];
   auto [begin, end] = ledger.of(step, piece);
-  // Writes stand behind reads, and come first here: what others of its group have read must still be seen.
+  // Writes follow reads in the list and are handled first here: reads of others in the group must still be seen.
   for (uint32_t number = end; number-- > begin;) {
     const Access &access = ledger[number];
     std::optional<uint32_t> other = ranks[rank].shadow.touch(access, number, view);
@@ -188,7 +188,7 @@ std::optional<Trouble> Interleaving::touch(uint32_t rank, uint32_t step, uint32_
   return std::nullopt;
 }
 
-/// What every rank's queues stand at.
+/// The head of every rank's queues.
 Trouble Interleaving::stuck() const {
   Trouble trouble{core::format(core::textOf(core::Message::simulationStuck), parts[0].entry->name), {}};
   for (uint32_t rank = 0; rank < ranks.size(); ++rank)

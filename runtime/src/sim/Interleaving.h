@@ -8,7 +8,7 @@
 
 namespace par::sim {
 
-/// A race, or ranks that wait for one another: what is wrong, and a line for each side.
+/// A race, or ranks that wait for each other: the message, and a line for each side.
 struct Trouble {
   std::string what;
   std::vector<std::string> notes;

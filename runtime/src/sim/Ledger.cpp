@@ -17,7 +17,7 @@ Ledger::Ledger(const format::Bundle &bundle, uint32_t rank, const core::Expanded
       add(step, *step.instruction, nullptr);
       continue;
     }
-    // The communications of a group stand behind it in the block, those that this rank leaves out too.
+    // The communications of a group follow it in the block, those that this rank leaves out too.
     const format::Instruction *instruction = step.op == Op::Group ? step.instruction + 1 : step.instruction;
     auto isLeftOut = [&](const format::Instruction &it) {
       return isSentToNobody(*bundle.manifest.findCommunicator(program.comms[it.comm].name), it, step.microbatch, rank);

@@ -71,7 +71,7 @@ void checkAlike(const std::string &communicator, const std::vector<Piece> &piece
   }
 }
 
-/// What nobody may rely on: the NaN of --check-arena.
+/// Makes bytes undefined: the NaN of --check-arena.
 void lose(std::byte *at, uint64_t bytes) {
   constexpr uint32_t word = 0x7ff5a5a5;
   for (uint64_t i = 0; i < bytes; ++i)
@@ -95,7 +95,7 @@ void Meetings::happen(const std::vector<Piece> &pieces) {
   channel.recvs.pop_front();
 }
 
-/// From copies of what all members give, so that nothing depends on what is in place.
+/// From copies of all members' operands, so that in-place operands make no difference.
 void Meetings::collective(const std::vector<Piece> &pieces) const {
   const Communication &first = *pieces[0].what;
   size_t members = pieces.size();

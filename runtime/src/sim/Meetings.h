@@ -1,5 +1,5 @@
-// Where ranks meet: a communication happens when all its members have posted it, as one, at a moment that the
-// adversary picks. What it does to memory is what communicators do: reductions in member order, in f32.
+// The simulation's rendezvous: a communication happens atomically, after all its members have posted it, at a moment
+// that the adversary picks. It changes memory as communicators do: reductions in member order, in f32.
 #pragma once
 
 #include "par/comm/engine/Communicator.h"

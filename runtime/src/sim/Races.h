@@ -1,7 +1,6 @@
-// Who may have touched what before: vector clocks (Lamport 1978, Mattern 1989) of the queues of one rank over
-// the bytes of its arenas, as in FastTrack (Flanagan, Freund 2009): the last write of a byte, and its last
-// read on every queue since. Other ranks order nothing here: what a program needs must be ordered by its own
-// queues and events.
+// Earlier accesses of bytes: vector clocks (Lamport 1978, Mattern 1989) of the queues of one rank over the bytes of its
+// arenas, as in FastTrack (Flanagan, Freund 2009): the last write of a byte, and its last read on every queue since.
+// Other ranks order nothing here: a program's own queues and events must order its accesses.
 #pragma once
 
 #include "sim/Ledger.h"
@@ -15,7 +14,7 @@ namespace par::sim {
 /// How much of each queue's work has been seen.
 using Clock = std::array<uint32_t, format::maxQueues>;
 
-/// What one access may rely on: the work that its queue had seen, and its own.
+/// Work that is ordered before an access: that which its queue had seen, and its own.
 struct View {
   Clock seen;
   uint32_t queue, own; ///< own: its time on its queue
@@ -45,7 +44,7 @@ private:
   /// The first of the segments that cover exactly [begin, end).
   Segments::iterator cover(const std::byte *begin, const std::byte *end);
 
-  Segments segments; ///< by begin; what no segment covers was never touched
+  Segments segments; ///< by begin; bytes outside all segments were never touched
 };
 
 } // namespace par::sim

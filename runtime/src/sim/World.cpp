@@ -8,10 +8,10 @@
 
 namespace par::sim {
 
-/// A quiet NaN in f32 and f64, an absurd index in i64: what memory holds that nothing has written.
+/// Content of unwritten memory: a quiet NaN in f32 and f64, an absurd index in i64.
 static constexpr uint32_t poisonWord = 0x7ff5a5a5;
 
-/// What an interleaving ended with: all state, and what was fetched by rank and step.
+/// Outcome of an interleaving: all state, and the fetched values by rank and step.
 struct World::Outcome {
   std::vector<std::vector<std::byte>> state;
   std::map<std::pair<uint32_t, uint32_t>, std::vector<std::byte>> fetched;
@@ -29,7 +29,7 @@ const Ledger &World::ledgerOf(uint32_t rank) {
   return *known;
 }
 
-/// State and the host arena of every rank: what one run leaves to the next.
+/// State and the host arena of every rank, which outlive a run.
 static std::vector<std::vector<std::byte>> stateOf(const std::vector<Part> &parts) {
   std::vector<std::vector<std::byte>> state;
   for (const Part &part : parts) {
@@ -40,7 +40,7 @@ static std::vector<std::vector<std::byte>> stateOf(const std::vector<Part> &part
   return state;
 }
 
-/// The condition in which an entry begins: the state, hypers, and nothing else.
+/// The condition in which an entry begins: the state, hyperparameters, and nothing else.
 void World::restore(const std::vector<std::vector<std::byte>> &state) {
   for (size_t rank = 0; rank < parts.size(); ++rank) {
     Part &part = parts[rank];
@@ -99,7 +99,7 @@ World::Outcome World::playOnce(const std::vector<const Ledger *> &books, Adversa
   return outcome;
 }
 
-/// The buffer that holds a byte of what stateOf() gives.
+/// The buffer that holds a byte of stateOf().
 static std::string bufferAt(const format::Program &program, uint64_t byte) {
   bool onHost = byte >= program.arena.state;
   uint64_t place = onHost ? byte - program.arena.state : byte;

@@ -70,7 +70,7 @@ Actors par::verify::rankActors(const Bundle &bundle) {
   return actors;
 }
 
-/// Where an instruction stands: "    block forward, microbatch 3, node_MatMul_41".
+/// Place of an instruction: "    block forward, microbatch 3, node_MatMul_41".
 static std::string context(const Bundle &bundle, const Program &program, const Run &run, const Instruction &it) {
   std::string text = "    block " + program.blocks[run.block].name + ", microbatch " + std::to_string(run.microbatch);
   if (it.provenance >= 0 && size_t(it.provenance) < bundle.provenance.size())

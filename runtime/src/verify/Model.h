@@ -32,7 +32,7 @@ struct Trace {
 /// Traces of all roles in the entry of that name.
 std::vector<Trace> tracesOf(const format::Bundle &bundle, const std::string &entry);
 
-/// Who communicates: roles or ranks.
+/// The communicating actors: roles or ranks.
 struct Actors {
   /// Role of each actor, and a rank that plays it.
   std::vector<uint32_t> role, rank;
@@ -60,15 +60,15 @@ private:
   std::vector<uint32_t> first, parent;
 };
 
-/// Whether a block computes with what a microbatch has of its own. What a batch does once has its first microbatch's
-/// number, and names slots.
+/// Whether a block reads or writes values of one microbatch. A run once a batch has the index of the batch's first
+/// microbatch, and names slots.
 bool computesOwn(const format::Program &program, const format::Block &block);
 
 /// V1 beyond what the format checks: programs and manifest agree.
 std::optional<Counterexample> checkBundle(const format::Bundle &bundle);
-/// V1 of the files of kernels in `folder`: they are what they should be, and hold what programs name.
+/// V1 of the files of kernels in `folder`: they have their form, and define the symbols that programs name.
 std::optional<Counterexample> checkKernelFiles(const format::Bundle &bundle, const std::string &folder);
-/// What is wrong with a kernel instruction that calls a builtin, if anything.
+/// The fault of a kernel instruction that calls a builtin, if there is one.
 std::optional<std::string> checkBuiltin(const format::Program &program, const format::Instruction &it);
 /// Communications, copies and fills take all of their operands.
 std::optional<Counterexample> checkWhole(const format::Bundle &bundle);
@@ -80,14 +80,14 @@ std::optional<Counterexample> checkCoordinates(const format::Bundle &bundle);
 std::optional<Counterexample> checkStateNames(const format::Bundle &bundle);
 /// Updates of a parameter take no other one's state.
 std::optional<Counterexample> checkOwnState(const format::Bundle &bundle);
-/// V2 for one entry; merges what matches in `nodes`.
+/// V2 for one entry; merges matching operations in `nodes`.
 std::optional<Counterexample> matchEntry(const format::Bundle &bundle, const std::string &entry, const Actors &actors,
                                          const std::vector<Trace> &traces, Nodes &nodes);
 /// V3 for one entry, after matchEntry. Raises `longest` to the longest chain of nodes.
 std::optional<Counterexample> checkProgress(const format::Bundle &bundle, const std::string &entry,
                                             const Actors &actors, const std::vector<Trace> &traces, Nodes &nodes,
                                             uint64_t &longest);
-/// What one rank gives to communication and to the host, and leaves in state, as names of values: hashes of the
+/// Values that one rank gives to communication and to the host, and leaves in state, as names: hashes of the
 /// instructions that made them, back to feeds, initial state and received tags. Ranks of one stage have the same names.
 struct Lineage {
   struct Item {

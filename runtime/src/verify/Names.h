@@ -9,8 +9,7 @@ namespace par::verify {
 uint64_t mix(uint64_t hash, uint64_t n);
 uint64_t mix(uint64_t hash, std::string_view text);
 
-/// What an instruction is, apart from its operands: kernel and immediates, call, communication by tag, input,
-/// value.
+/// Name of an instruction, apart from its operands: kernel and immediates, call, communication by tag, input, value.
 uint64_t nameOf(const format::Program &program, const format::Instruction &it, const format::Run &run);
 
 } // namespace par::verify

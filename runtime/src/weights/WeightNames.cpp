@@ -68,7 +68,7 @@ void WeightStore::transposeFor(const format::Manifest &manifest) {
   }
 }
 
-/// Of one type and the same elements in the same order. What is whole is compared where it lies.
+/// Whether both have one type and the same elements in the same order. Whole arrays are compared in place.
 static bool isSame(const StoredArray &a, const StoredArray &b) {
   if (a.type != b.type || elementCount(a.shape) != elementCount(b.shape))
     return false;

@@ -26,7 +26,7 @@ struct Renaming {
 /// A tensor, and the array of the store that is its value.
 using Matches = std::map<const Tensor *, const StoredArray *>;
 
-/// Of each weight all names under which files may hold it.
+/// All names of each weight under which files may hold it.
 std::vector<std::vector<std::string>> namesOf(const format::Manifest &manifest) {
   std::vector<std::vector<std::string>> all;
   for (const Tensor &tensor : manifest.tensors) {
@@ -55,7 +55,7 @@ std::vector<std::string> sharedPrefixes(const std::vector<std::vector<std::strin
   return prefixes;
 }
 
-/// What the bundle's weights find among the names as they become.
+/// Matches of the bundle's weights among the renamed arrays.
 Matches matchesOf(const format::Manifest &manifest, const WeightStore &store, const Renaming &renaming) {
   Matches matches;
   for (const Tensor &tensor : manifest.tensors) {

@@ -1,4 +1,4 @@
-// Opens the sources of tensors (model file, safetensors, saves), checks that they hold what the bundle needs with its
+// Opens the sources of tensors (model file, safetensors, saves), checks that they hold the bundle's tensors with their
 // shapes and types, and reads each rank's rectangles with conversion.
 #include "par/weights/Weights.h"
 
@@ -52,7 +52,7 @@ void WeightStore::release() const {
 
 namespace {
 
-/// What a Hugging Face index.json says: which of the files beside it holds a tensor.
+/// A Hugging Face index.json: the file beside it that holds each tensor.
 std::map<std::string, std::string> readShards(const std::string &path) {
   std::map<std::string, std::string> fileOf;
   std::string text = readTextFile(path);
@@ -192,7 +192,7 @@ void checkCompiledData(const format::Manifest &manifest, const std::string &blam
     fs::path path = besideModel(model, noted.name);
     std::error_code failure;
     if (!fs::exists(path, failure))
-      continue; // whoever needs it says so
+      continue; // its reader reports that
     auto file = format::PlainFile::open(path.string());
     if (!file)
       throw Failure::at(path.string(), Message::cannotOpen, file.message());
@@ -215,7 +215,7 @@ static bool isCompressed(const std::string &model) { return model.ends_with(".gz
 WeightStore openModelFile(const format::Manifest &manifest, const std::string &bundle, bool checkData) {
   WeightStore store;
   if (std::none_of(manifest.tensors.begin(), manifest.tensors.end(), isWeight))
-    return store; // a model of data alone
+    return store; // a model that is only data
   bool any = std::any_of(manifest.tensors.begin(), manifest.tensors.end(),
                          [](const Tensor &tensor) { return isWeight(tensor) && (tensor.source || tensor.value); });
   if (!any)
@@ -247,7 +247,7 @@ WeightStore openModelFile(const format::Manifest &manifest, const std::string &b
   }
   for (auto &[path, file] : open)
     store.files.push_back(file);
-  // What the model holds as text stands in the bundle.
+  // Values that the model holds as text are in the bundle.
   WeightStore own = openConstants(manifest, bundle);
   store.arrays.merge(own.arrays);
   std::move(own.files.begin(), own.files.end(), std::back_inserter(store.files));
@@ -290,12 +290,14 @@ bool sameShape(const Tensor &tensor, const StoredArray &array) {
   if (!sameShape(tensor, array))
     throw Failure::at(
         file, Message::wrongShape, tensor.name, describeShape(shape), describeShape(tensor.stored), matching,
-        array.stored ? "" : "; to begin it anew, a head of other classes, leave it out of the file and say --init");
+        array.stored
+            ? ""
+            : "; to start it from new values (a head of other classes), leave it out of the file and say --init");
   throw Failure::at(file, Message::wrongType, tensor.name, describeArray(array.type, shape),
                     describeArray(tensor.type, tensor.stored));
 }
 
-/// What a store holds of what is wanted.
+/// The number of required tensors, and how many of them a store has.
 struct StoreCheck {
   size_t total = 0, present = 0;
   const Tensor *missing = nullptr; ///< the first
@@ -344,12 +346,12 @@ void checkStore(const format::Manifest &manifest, const WeightStore &store, bool
   if (missing->kind != TensorKind::State)
     throw std::move(failure).note("--init beside --weights begins what is not there by the rules of train.init");
   throw std::move(failure).note("it is of another optimizer: --weights " + store.place +
-                                " takes its weights, and states begin anew");
+                                " takes its weights and starts new states");
 }
 
 } // namespace
 
-/// What files of weights are to hold.
+/// Whether files of weights must hold the tensor.
 static bool neededWeight(const Tensor &tensor) { return isWeight(tensor) && !optionalWeight(tensor); }
 
 void checkWeights(const format::Manifest &manifest, const WeightStore &store) {

@@ -15,7 +15,7 @@ using namespace par::kernels;
 
 namespace {
 
-/// What one multiprocessor holds. (CUDA C++ Programming Guide, "Compute Capabilities")
+/// Resources of one multiprocessor. (CUDA C++ Programming Guide, "Compute Capabilities")
 struct Chip {
   std::string_view name;
   unsigned threads, blocks, registers, shared;

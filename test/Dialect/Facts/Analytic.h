@@ -1,6 +1,6 @@
-// Whether an op is analytic where it is defined: a polynomial that meets it at Chebyshev's points of a line meets it
-// everywhere on the line. Of n points the error falls like r^-n for an analytic function, and like a power of 1 / n for
-// one in pieces (Trefethen 2013, theorems 7.2 and 8.2).
+// Whether an op is analytic where it is defined: a polynomial that equals it at Chebyshev's points of a line equals it
+// everywhere on the line. With n points the error falls like r^-n for an analytic function, and like a power of 1 / n
+// for a piecewise one (Trefethen 2013, theorems 7.2 and 8.2).
 #pragma once
 
 #include "Instances.h"
@@ -14,7 +14,7 @@ class Line {
 public:
   Line(mlir::Operation *op, std::vector<std::pair<double, double>> ends) : op(op), ends(std::move(ends)) {}
 
-  /// Values at the parameters; the op is made anew, as long as they are many.
+  /// Values at the parameters; the op is rebuilt for so many operands.
   std::vector<double> at(const std::vector<double> &parameters) const {
     LooseBlock block;
     auto type = mlir::RankedTensorType::get(parameters.size(), mlir::Float64Type::get(op->getContext()));

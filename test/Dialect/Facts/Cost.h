@@ -1,4 +1,4 @@
-// Whether what an op says that it costs follows its sizes.
+// Whether an op's cost follows its sizes.
 #pragma once
 
 #include "Factors.h"
@@ -13,7 +13,7 @@ inline int64_t bytesOf(mlir::Type type) {
   return tensor.getNumElements() * std::max<int64_t>(1, tensor.getElementTypeBitWidth() / 8);
 }
 
-/// Each operand and result once; operations that are none only for what computes nothing.
+/// Each operand and result is counted once; only an op that computes nothing has no operations.
 inline std::string checkCost(const Instance &instance, OpCost cost) {
   int64_t bytes = 0;
   for (mlir::Type type : llvm::concat<mlir::Type>(llvm::to_vector(instance.op->getOperandTypes()),
@@ -29,8 +29,8 @@ inline std::string checkCost(const Instance &instance, OpCost cost) {
   return "";
 }
 
-/// The operations of an op's shards: fewer than the whole's where there is less to do, together no fewer. `flopsOf`
-/// says what an op costs. Nothing where nothing is cut.
+/// The operations of an op's shards: fewer than the whole op's if there is less work, together no fewer. `flopsOf`
+/// gives an op's cost. Nothing if no factor is sharded.
 inline std::optional<std::string> checkGrowth(const Instance &instance, const ShardingRule &rule,
                                               llvm::function_ref<int64_t(mlir::Operation *)> flopsOf) {
   int64_t whole = flopsOf(instance.op);

@@ -1,4 +1,4 @@
-// Whether cutting an op along a factor of its rule means what the rule says.
+// Whether sharding an op along a factor of its rule gives the op's results.
 #pragma once
 
 #include "Instances.h"
@@ -31,7 +31,7 @@ inline std::optional<ReduceKind> reductionOf(FactorKind kind) {
   }
 }
 
-/// True if cutting the factor is what the rule is about: whole ones may not be cut, others are taken apart before.
+/// True if the factor may be sharded: replicated ones may not, decomposed ones are decomposed before.
 inline bool isCuttable(const Factor &factor) {
   return factor.kind != FactorKind::Whole && factor.kind != FactorKind::Expand && factor.size > 1;
 }
@@ -75,7 +75,7 @@ private:
   bool findAxes() {
     bool compound = false, ofIntegers = false;
     std::set<unsigned> wanted{factor}, majors;
-    // Those before one that is cut completely are cut completely too.
+    // Factors before one that is sharded completely are sharded completely, too.
     while (wanted.size() > majors.size()) {
       majors = wanted;
       auto see = [&](const Dims &dims, mlir::Value value) {
@@ -121,7 +121,7 @@ private:
     return sharding;
   }
 
-  /// Builds the local op behind arguments for the local operands.
+  /// Builds the local op after arguments for the local operands.
   bool localize() {
     llvm::SmallVector<mlir::Value> operands;
     llvm::SmallVector<mlir::RankedTensorType> types;
@@ -159,7 +159,7 @@ private:
     return llvm::all_of(block, [&](mlir::Operation &op) { return mlir::succeeded(interp::runOp(op, values, mesh)); });
   }
 
-  /// The parts over the axes that a result lacks are combined by the kinds of their factors; what is left are replicas.
+  /// Combines the parts over axes that a result lacks by the kinds of their factors; the other ranks are replicas.
   std::string checkResult(unsigned number, const std::string &errors) {
     llvm::SmallVector<Tensor> shards;
     for (interp::RankValues &rank : values)
@@ -218,7 +218,7 @@ inline std::optional<std::string> checkFactors(const Instance &instance, const S
   return found;
 }
 
-/// Dims are made of the rule's factors, of operands and results alike.
+/// Every dim of operands and results consists of the rule's factors.
 inline std::string checkDims(const Instance &instance, const ShardingRule &rule) {
   auto fits = [&](mlir::Value value, llvm::ArrayRef<DimFactors> dims) {
     auto shape = llvm::cast<mlir::RankedTensorType>(value.getType()).getShape();

@@ -1,4 +1,4 @@
-// Whether what an op builds for reverse mode is its derivative, also where it builds nothing.
+// Whether an op's reverse mode is its derivative, including results without a gradient.
 #pragma once
 
 #include "Instances.h"
@@ -13,7 +13,7 @@ namespace par::test {
 /// An op's cotangents, as it builds them when those of its results are `weights` (null: nothing flows back).
 class BuiltGradient {
 public:
-  /// Builds ops behind a block's arguments for the weights; op and results are those of the instance.
+  /// Builds ops after a block's arguments for the weights; op and results are those of the instance.
   BuiltGradient(const Instance &instance, llvm::ArrayRef<Tensor> weights) {
     llvm::SmallVector<mlir::Value> cotangents;
     for (const Tensor &weight : weights) {
@@ -129,7 +129,7 @@ inline llvm::SmallVector<Tensor> drawWeights(const Instance &instance, llvm::Arr
   return weights;
 }
 
-/// With cotangents for the results of `flowing` alone; nothing where the op refuses these, or has no finite values.
+/// With cotangents only for the results of `flowing`; nothing if the op refuses these, or has no finite values.
 inline std::optional<std::string> checkGradient(const Instance &instance, llvm::ArrayRef<bool> flowing,
                                                 Chooser &choose) {
   for (const Tensor &result : instance.results)
@@ -147,8 +147,8 @@ inline std::optional<std::string> checkGradient(const Instance &instance, llvm::
   return checkCotangents(instance, weights, *built);
 }
 
-/// Values that the gradient of an op reads, of its operands and results, are kept from forward to backward: each must
-/// matter to it somewhere. Adds to `read` what is read, as `par.sin operand 0`, and to `matters` what changes it.
+/// Operands and results that an op's gradient reads are kept from forward to backward: each must matter to it
+/// somewhere. Adds reads to `read`, as `par.sin operand 0`, and values that change the gradient to `matters`.
 inline void findNeeds(const Instance &instance, llvm::ArrayRef<bool> flowing, Chooser &choose, llvm::StringSet<> &read,
                       llvm::StringSet<> &matters) {
   BuiltGradient gradient(instance, drawWeights(instance, flowing, choose));

@@ -1,6 +1,5 @@
-// Ops of the dialect with operands that fit them: what the facts beside ops are checked on. They come from the cases
-// that gradients, decompositions, kernels and shardings are tested on, so that a new op with a case there is checked
-// here.
+// Ops of the dialect with fitting operands, on which the facts about ops are checked. They come from the cases of the
+// tests of gradients, decompositions, kernels and shardings, so a new op with a case there is checked here.
 #pragma once
 
 #include "../../Phases/Train/OneOp.h"
@@ -17,7 +16,7 @@
 
 namespace par::test {
 
-/// One op, and what it computes of some operands.
+/// One op with operands and its results.
 struct Instance {
   mlir::Operation *op;
   llvm::SmallVector<Tensor> operands, results;
@@ -36,7 +35,7 @@ struct LooseBlock : mlir::Block {
   }
 };
 
-/// What the interpreter gives; nothing where it fails.
+/// The interpreter's results; nothing if it fails.
 inline std::optional<llvm::SmallVector<Tensor>> interpret(mlir::Operation *op, llvm::ArrayRef<Tensor> operands) {
   auto results = llvm::cast<InterpretableOpInterface>(op).interpret(operands);
   if (mlir::failed(results))
@@ -89,7 +88,7 @@ public:
   static constexpr unsigned seed = 53;
 
   explicit Instances(std::vector<NamedCase> cases = factCases(), unsigned rounds = 6) {
-    llvm::StringMap<unsigned> numbers; // by the cases' names: a new one changes what is drawn of no other
+    llvm::StringMap<unsigned> numbers; // by the cases' names: a new one changes no other one's draws
     for (const NamedCase &named : cases) {
       unsigned number = seed + llvm::djbHash(named.first) + numbers[named.first]++;
       for (unsigned round = 0; round < rounds; ++round)
@@ -147,8 +146,8 @@ private:
   std::vector<mlir::OwningOpRef<mlir::ModuleOp>> modules;
 };
 
-/// Where two tensors differ by more than `bound` of the largest element; empty: nowhere. NaN equals NaN. Integers are
-/// compared as their type holds them.
+/// The place where two tensors differ by more than `bound` of the largest element; empty: none. NaN equals NaN.
+/// Integers are compared in the width of their type.
 inline std::string findDifference(const Tensor &actual, const Tensor &expected, double bound = 1e-9) {
   if (actual.getType() != expected.getType())
     return "a result has another type than the op's";
@@ -172,7 +171,7 @@ inline std::string findDifference(const Tensor &actual, const Tensor &expected, 
   return "";
 }
 
-/// What went wrong with ops, each named once, and what was checked.
+/// Failures by op, each named once, and the number of checks.
 class Findings {
 public:
   /// `fault` is empty where all is well; nothing where there was nothing to check.

@@ -46,7 +46,7 @@ inline std::optional<std::string> checkLinear(const Instance &instance,
   return "";
 }
 
-/// Each float operand alone, and all of them together: what a rule can claim.
+/// Each single float operand, and all of them together: the possible claims of a rule.
 inline llvm::SmallVector<llvm::SmallVector<unsigned>> claimable(const Instance &instance) {
   llvm::SmallVector<llvm::SmallVector<unsigned>> sets;
   llvm::SmallVector<unsigned> all;

@@ -1,4 +1,4 @@
-// Whether what an op says of the range of its integers holds of what it makes.
+// Whether an op's integer range holds for its results.
 #pragma once
 
 #include "Instances.h"
@@ -12,7 +12,7 @@ inline llvm::APInt heldBy(mlir::Type element, int64_t value) {
   return llvm::APInt(element.getIntOrFloatBitWidth(), uint64_t(value), true, true);
 }
 
-/// Of a tensor's integers, or wider by up to `margin` where the type has more; what floats are is not known.
+/// The range of a tensor's integers, or a wider one by up to `margin` if the type allows; a float's range is unknown.
 inline mlir::ConstantIntRanges rangeOfElements(const Tensor &tensor, Chooser &choose, int64_t margin) {
   mlir::Type element = tensor.getType().getElementType();
   if (tensor.isFloat() || tensor.getSize() == 0)

@@ -1,4 +1,4 @@
-// Whether an op does what its traits, its folder and its cost say of how elements depend on elements.
+// Whether an op fulfils its traits, its folder and its cost: which elements depend on which.
 #pragma once
 
 #include "Instances.h"
@@ -21,7 +21,7 @@ inline Tensor permuted(const Tensor &tensor, llvm::ArrayRef<int64_t> order) {
   return result;
 }
 
-/// Elementwise: element i of the results is made of elements i of the operands alone, in one way for all i.
+/// Elementwise: element i of the results depends only on elements i of the operands, in the same way for all i.
 inline std::optional<std::string> checkElementwise(const Instance &instance, Chooser &choose) {
   int64_t size = instance.results[0].getSize();
   if (size < 2)
@@ -57,9 +57,8 @@ inline double roundedToBF16(double x) {
   return std::isfinite(x) ? std::bit_cast<float>((bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000) : x;
 }
 
-/// An op of no operations that is not elementwise is a movement: MixPrecision keeps it in a narrow format because
-/// rounding before it is rounding behind it, and the elements of its result are those of its operands, attributes or
-/// zero.
+/// An op of no operations that is not elementwise is a layout op: MixPrecision keeps it in low precision, as rounding
+/// before it equals rounding after it. The elements of its result are those of its operands, attributes or zero.
 inline std::optional<std::string> checkMovement(const Instance &instance) {
   llvm::SmallVector<Tensor> operands = instance.operands;
   std::set<double> known{0};
@@ -88,8 +87,8 @@ inline std::optional<std::string> checkMovement(const Instance &instance) {
   return "";
 }
 
-/// What fuses into a neighbour's loop reads at most one element of each operand for an element of its results: it would
-/// read others again for every element otherwise.
+/// An op that fuses into a neighbour's loop reads at most one element of each operand for an element of its results: it
+/// would read others again for every element otherwise.
 inline std::optional<std::string> checkFusable(const Instance &instance) {
   bool checked = false;
   for (auto [number, operand] : llvm::enumerate(instance.operands)) {
@@ -112,7 +111,7 @@ inline std::optional<std::string> checkFusable(const Instance &instance) {
   return checked ? std::optional<std::string>("") : std::nullopt;
 }
 
-/// Elements of a tensor as a constant of its type; nothing for what that does not hold exactly.
+/// Elements of a tensor as a constant of its type; nothing if the type cannot represent them exactly.
 inline mlir::Attribute constantOf(const Tensor &tensor) {
   mlir::Type element = tensor.getType().getElementType();
   llvm::SmallVector<mlir::Attribute> elements;
@@ -122,7 +121,7 @@ inline mlir::Attribute constantOf(const Tensor &tensor) {
   return mlir::DenseElementsAttr::get(tensor.getType(), elements);
 }
 
-/// What an op folds to, of known operands and of unknown ones, is what it computes; nothing where it does not fold.
+/// An op's fold, with some operands known, equals its results; nothing if it does not fold.
 inline std::optional<std::string> checkFold(const Instance &instance) {
   std::optional<std::string> found;
   llvm::SmallVector<mlir::Attribute> none(instance.operands.size()), known;

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Exports GPT-2 as it decodes, one call a token, and what PyTorch decodes: export.py --out FOLDER [--size small|gpt2].
+"""Exports GPT-2 for decoding, one call a token, and PyTorch's tokens: export.py --out FOLDER [--size small|gpt2].
 Needs torch.
 
-The caches have a fixed length; each call shifts them by what is new. `next_token`, `next_position` and `present.*` are
+The caches have a fixed length; each call shifts them by its new rows. `next_token`, `next_position` and `present.*` are
 the inputs `last`, `position` and `past.*` of the next call. An id below 0 stands for the token that the call before has
-chosen, so that a file of ids is a prompt with as many -1 behind it as tokens are wanted. FOLDER gets model.onnx,
+chosen: a file of ids is a prompt, then a -1 for each requested token. FOLDER gets model.onnx,
 data.safetensors (ids, call after call) and tokens.json (the chosen tokens, the same). --structure gives model.onnx.gz
 without weights instead, whose dims are open.
 """

@@ -62,7 +62,7 @@ def run_command(binaries, folder, bundle, steps, metrics, data="data.safetensors
 
 
 def arrays_of(data):
-    """Of the bytes of a .safetensors file: each array's name and entry, and where its own bytes begin and end."""
+    """Each array of a .safetensors file's bytes: its name and entry, and the begin and end of its bytes."""
     (length,) = struct.unpack("<Q", data[:8])
     for name, entry in json.loads(data[8:8 + length]).items():
         if name != "__metadata__":
@@ -102,7 +102,7 @@ def high_water(pids):
 
 
 def measure(binaries, folder, bundle, steps):
-    """Of one rank on one thread: a step's least wall and CPU time after the first, and peak memory."""
+    """Minimum wall and CPU time of a step after the first, and peak memory, of one rank on one thread."""
     metrics = bundle.with_suffix(".jsonl")
     metrics.unlink(missing_ok=True)
     command = [*run_command(binaries, folder, bundle, steps, metrics), "--threads", 1]

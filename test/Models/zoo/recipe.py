@@ -1,4 +1,4 @@
-"""What an architecture of the zoo is made of, as data: its cache key is its text. Building one needs torch."""
+"""An architecture of the zoo as data: its cache key is its text. Building one needs torch."""
 import dataclasses
 import hashlib
 import pathlib

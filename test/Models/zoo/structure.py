@@ -80,7 +80,7 @@ def export_big(recipe, keys, path):
             value.const_value, offset = absent(name, value.const_value, offset)
         else:
             raw = value.const_value.raw
-            # What forward makes of numbers: a tensor that is not fake, or one that remembers its value.
+            # Forward's values computed from numbers: a tensor that is not fake, or one that remembers its value.
             lifted = getattr(raw, "constant", None) if isinstance(raw, FakeTensor) else raw
             value.const_value = present(name, buffers.get(same_in_layer_0(name), lifted))
     save(program.model, path)

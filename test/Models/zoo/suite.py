@@ -19,8 +19,8 @@ SUITE = [
         attention_types=[[["global", "local"], 1]])),
     decoder("granite-moe", "GraniteMoeForCausalLM", {**GROUPED, "num_local_experts": 4, "num_experts_per_tok": 2},
             length=64),
-    # The input's gradient is three sums over ranks, of routed experts and twice of the shared one, parted by what its
-    # gate adds.
+    # The input's gradient is three sums over ranks, of routed experts and twice of the shared one, separated by its
+    # gate's addend.
     decoder("qwen2-moe", "Qwen2MoeForCausalLM", {
         **THIN, "num_key_value_heads": 4, "num_experts": 12, "num_experts_per_tok": 4, "moe_intermediate_size": 32,
         "shared_expert_intermediate_size": 128}, length=64),

@@ -56,7 +56,7 @@ def row_of(line):
 
 
 def read(path):
-    """What --json wrote; of a page, the lines whose first cell names an architecture."""
+    """Results written by --json; for a page, the lines whose first cell names an architecture."""
     lines = path.read_text().splitlines()
     if path.suffix != ".md":
         return [json.loads(line) for line in lines]

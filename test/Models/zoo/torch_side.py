@@ -117,7 +117,7 @@ def nudge(recipe, folder):
 
 
 def step_time(recipe, folder):
-    """Of steps that take the norm of the gradient, as Par's do."""
+    """Times of steps that take the norm of the gradient, as Par's do."""
     torch.set_num_threads(1)
     module, arrays = build(recipe), data(recipe, STEPS)
     optimizer = torch.optim.SGD(module.parameters(), lr=1e-3)

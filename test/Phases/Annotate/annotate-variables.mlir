@@ -1,4 +1,4 @@
-// Rules lie over each other dim by dim, a fused dim is sharded inside its parts, what is not trained is frozen.
+// Rules overlay each other dim by dim, a fused dim is sharded inside its parts, untrained parameters are frozen.
 // RUN: split-file %s %t
 // RUN: par-opt %S/Inputs/chain.mlir --par-annotate-variables=plan=%t/plan.yaml | FileCheck %s
 // RUN: not par-opt %S/Inputs/chain.mlir --par-annotate-variables=plan=%t/blocks.yaml 2>&1 | FileCheck %s --check-prefix=BLOCKS
@@ -15,7 +15,7 @@
 // CHECK: par.variable @h.0.mlp.weight frozen : tensor<8x8xf32> sharding <[{}, {"dp"}{{ ?}}]>
 // CHECK: par.variable @h.1.mlp.weight parameter : tensor<8x8xf32> sharding <[{"dp", ?}, {"tp.0", "tp.1", ?}{{ ?}}]>
 // BLOCKS: blocks.yaml:3:42: error: blocks is 2, and the graph takes dim 1 of h.0.attn.weight apart into 3 parts
-// WHOLE: whole.yaml:2:37: error: blocks is 2, and the graph takes dim 0 of wte.weight apart into 1 part; without blocks its rows are cut as they lie, and what else a rank needs is gathered
+// WHOLE: whole.yaml:2:37: error: blocks is 2, and the graph takes dim 0 of wte.weight apart into 1 part; without blocks its rows are sharded in order, and a rank gathers the others that it needs
 // NOTHING: nothing.yaml:1:9: error: pattern "attn.wieght" matches no parameter, module or value
 // NOTHING: note: nearest is "attn.weight" (1 parameter); write "attn.wieght?" if it may be absent
 

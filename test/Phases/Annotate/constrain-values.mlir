@@ -1,4 +1,5 @@
-// out(M) is what M computes and others use; in(M) what others compute and M uses; an input is constrained at the front.
+// out(M) matches values that M computes and others use; in(M) values that others compute and M uses; an input is
+// constrained at the begin.
 // RUN: split-file %s %t
 // RUN: par-opt %S/Inputs/chain.mlir --par-constrain-values=plan=%t/plan.yaml | FileCheck %s
 // RUN: not par-opt %S/Inputs/chain.mlir --par-constrain-values=plan=%t/dim.yaml 2>&1 | FileCheck %s --check-prefix=DIM
@@ -22,7 +23,7 @@
 // TWICE: note: the value is 'tensor<4x8xf32>'
 // INPUT: input.yaml:2:9: error: there is no input 1, the module has 1
 
-// What a step returns is constrained where it is returned.
+// A returned value is constrained at the return.
 // OUTPUT: %[[CUT:.*]] = par.constrain %{{.*}} <[{"tp", ?}, {?}{{ ?}}]> : tensor<4x16xf32>
 // OUTPUT-NEXT: par.return %[[CUT]]
 

@@ -15,7 +15,7 @@
 // ONE: par.stage @s0 <> ranks [0]
 // ONE-NOT: par.stage
 // WRONG: wrong.yaml:1:1: error: unknown key "meshh"; did you mean "mesh"?
-// TWICE: error: 'par.stage' op stands in the module before Annotate
+// TWICE: error: 'par.stage' op is in the module before Annotate
 
 //--- outer.yaml
 {mesh: {pp: 2, dp: 2, tp: 4}, batch: {size: 4, microbatches: 2}, train: {}}

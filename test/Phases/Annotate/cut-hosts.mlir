@@ -1,4 +1,5 @@
-// Where the third stage is on another host, the least of what crosses goes there: 4x4, though 4x8 then crosses within the first.
+// With the third stage on another host, the smallest transfer goes there: 4x4, though 4x8 is then sent within the
+// first.
 // RUN: split-file %s %t
 // RUN: sed 's#ONE#%t/one.yaml#' %t/plan.yaml > %t/flat.yaml
 // RUN: sed 's#ONE#%t/two.yaml#' %t/plan.yaml > %t/hosts.yaml

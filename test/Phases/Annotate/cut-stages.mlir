@@ -1,4 +1,5 @@
-// An op is on the stage after the last cut it depends on; one that depends on parameters alone goes with its first user.
+// An op is on the stage after the last cut on which it depends; one that depends only on parameters goes with its first
+// user.
 // RUN: split-file %s %t
 // RUN: par-opt %S/Inputs/chain.mlir --par-create-stages=plan=%t/starts.yaml --par-cut-stages=plan=%t/starts.yaml | FileCheck %s
 // RUN: par-opt %S/Inputs/chain.mlir --par-cut-stages=plan=%t/even.yaml | FileCheck %s
@@ -33,27 +34,27 @@
 // FEW: few.yaml:2:20: error: "h.*" matches 2 modules, fewer than the 3 stages
 // ZERO: zero.yaml:2:19: error: the cuts leave stage 0 without an op that a parameter flows into
 // BACKWARDS: backwards.yaml:2:19: error: the cuts leave stage 1 without an op that a parameter flows into
-// BACKWARDS: note: cuts stand in the model's order: what depends on "h.0.mlp/MatMul", where stage 2 begins, is behind it, and so is "h.1", where stage 1 would begin
+// BACKWARDS: note: cuts must be in the model's order: "h.0.mlp/MatMul" starts stage 2, but "h.1", which would start stage 1, depends on it
 // MEMORY: memory.yaml:2:19: error: no cut into 2 stages: no cut of 6 nodes into 2 stages that fits the memory limits
-// What has no parameter is no stage of its own at the end, however much it computes.
+// Ops without a parameter are no last stage of their own, however much they compute.
 // TAIL: par.multiply {{.*}}stage = 0
 // TAIL: par.multiply {{.*}}stage = 1
 // TAIL-COUNT-3: par.tanh {{.*}}stage = 1
-// A convolution costs its window at each place of the image, not each place of the image at each other: half of a product here.
+// A convolution costs its window at each place of the image, not each place at each other: half of a matmul here.
 // IMAGES: par.convolution {{.*}}stage = 0
 // IMAGES: par.dot {{.*}}stage = 0
 // IMAGES: par.dot {{.*}}stage = 1
 // IMAGES: par.dot {{.*}}stage = 1
-// The input of the first layer is bound by the plan: what lies behind a cut is behind it all the same.
+// The plan binds the input of the first layer: the ops after a cut are after it all the same.
 // BOUND: par.dot {{.*}}stage = 0
 // BOUND: par.dot {{.*}}stage = 1
 // BOUND-NEXT: par.tanh {{.*}}stage = 1
 // BOUND-NEXT: par.add {{.*}}stage = 1
-// Keys of a later layer of the stack that a cut names: the encoder alone gives them.
+// Keys of a later layer of the stack that a cut names: only the encoder computes them.
 // DECODER: par.dot {{.*}}stage = 0
 // DECODER-COUNT-3: par.dot {{.*}}stage = 1
-// Of six layers the first three are frozen and have no backward: as much work as the fourth, which trains; the fifth has no
-// gradient of its weight.
+// The first three of six layers are frozen and have no backward: as much work as the fourth, which trains. The fifth
+// has no gradient of its weight.
 // FROZEN-COUNT-4: par.dot {{.*}}stage = 0
 // FROZEN-COUNT-2: par.dot {{.*}}stage = 1
 

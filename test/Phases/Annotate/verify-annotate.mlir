@@ -1,4 +1,4 @@
-// The gate refuses what Import leaves, and hints and shardings that no stage can follow.
+// The gate refuses the output of Import, and hints and shardings that no stage can follow.
 // RUN: not par-opt %S/Inputs/chain.mlir --par-verify-annotate 2>&1 | FileCheck %s --check-prefix=IMPORT
 // RUN: par-opt %s --par-verify-annotate --split-input-file --verify-diagnostics
 // IMPORT: error: has no stage after Annotate

@@ -109,7 +109,7 @@ par.program @p1 on @s1 ranks [2, 3] {
 }
 )ir";
 
-/// What Codegen would say of the kernels above.
+/// Codegen's result for the kernels above.
 CompiledKernels compiledKernels() {
   auto info = [](std::string name, std::vector<OperandInfo> operands, uint64_t scratch) {
     KernelInfo made;
@@ -142,7 +142,7 @@ protected:
   FailureOr<format::Bundle> emit(const std::string &text, const BundleOptions &options = {}) {
     return emitWhole(tables + text, options);
   }
-  /// Of a model with a name and the batch of the programs here, which a proof holds against the inputs' shapes.
+  /// With the model's name and the batch of the programs here, against which a proof checks the inputs' shapes.
   FailureOr<format::Bundle> emitWhole(const std::string &text, BundleOptions options = {}) {
     if (options.model.name.empty()) {
       options.model.name = "model.onnx";
@@ -263,7 +263,7 @@ TEST_F(EmitBundle, reductionsBesideComputeAreOrderedByEvents) {
   EXPECT_EQ(verdict.counterexample->property, verify::Property::Race);
 }
 
-/// What is sent is sent on a queue of its own; it is fed and computed anew behind the end of its own slot's send.
+/// A send is on a queue of its own. Its slot is computed again only after the end of that slot's send.
 TEST_F(EmitBundle, sendsStandBesideCompute) {
   FailureOr<format::Bundle> bundle = emitWith("par.all_reduce", "par.all_reduce");
   ASSERT_TRUE(succeeded(bundle)) << errors;
@@ -286,8 +286,7 @@ TEST_F(EmitBundle, sendsStandBesideCompute) {
   EXPECT_EQ(verdict.counterexample->property, verify::Property::Race);
 }
 
-/// What is received is received on a queue of its own, behind compute so far; who reads it waits for its own slot's
-/// receive.
+/// A receive is on a queue of its own, after earlier compute. A reader of its slot waits for that slot's receive.
 TEST_F(EmitBundle, receivesStandBesideCompute) {
   FailureOr<format::Bundle> bundle = emitWith("par.all_reduce", "par.all_reduce");
   ASSERT_TRUE(succeeded(bundle)) << errors;
@@ -317,7 +316,7 @@ TEST_F(EmitBundle, receivesStandBesideCompute) {
   EXPECT_EQ(verdict.counterexample->property, verify::Property::Race);
 }
 
-/// Each replaces one piece of the programs by another, and says what the error must hold.
+/// Each case replaces one piece of the programs by another, and gives a part of the error.
 TEST_F(EmitBundle, refusesWhatTheFormatCannotSay) {
   struct Case {
     const char *from, *to, *error;
@@ -331,7 +330,7 @@ TEST_F(EmitBundle, refusesWhatTheFormatCannotSay) {
        "par.world_reduce and %n groups [array<i64: 0, 2>, array<i64: 1, 3>] tag 2 : (tensor<f32>) -> "
        "tensor<f32>\n"
        "    %w",
-       "reduces 'tensor<f32>' by and; over ranks that is supported for booleans alone"},
+       "reduces 'tensor<f32>' by and; over ranks that is supported only for booleans"},
       {"par.store %i to @step", "%neg = par.negate %i : tensor<f32>\n    par.store %neg to @step",
        "is left in a program that is to be a bundle; Kernels puts such ops into kernels"},
       {"par.store %r to @g",
@@ -352,12 +351,12 @@ TEST_F(EmitBundle, refusesWhatTheFormatCannotSay) {
        "  par.block @other {\n    %n = par.load @n : tensor<i64>\n    par.fetch %n as \"norm\" : tensor<i64>\n  }\n"
        "  par.buffer @sum temp by mb depth 2 : tensor<f32>",
        "gives \"norm\" in another shape than another block does"},
-      {"as !par.dist<tensor<3x4xf32>, @s0, [{\"dp\"}, {}]>", "", "does not say what it is a shard of (`as`)"},
+      {"as !par.dist<tensor<3x4xf32>, @s0, [{\"dp\"}, {}]>", "", "has no sharding (`as`)"},
       {"runs [@forward, @forward, @backward, @backward, @update] microbatches [0, 1, 0, 1, 1]",
        "runs [@forward, @forward, @backward, @backward, @update] microbatches [0, 1, 0, 1, 1]\n"
        "  par.block @other {\n    %w = par.load @w : tensor<2x4xf32>\n"
        "    par.fetch %w as \"w\" : tensor<2x4xf32>\n  }",
-       "does not say what \"w\" is a shard of (`of`)"},
+       "has no sharding of \"w\" (`of`)"},
   };
   for (const Case &one : cases) {
     errors.clear();
@@ -366,7 +365,7 @@ TEST_F(EmitBundle, refusesWhatTheFormatCannotSay) {
   }
 }
 
-/// The same for what stands beside the programs.
+/// The same for pieces outside the programs.
 TEST_F(EmitBundle, refusesVariablesAndKernelsItCannotPlace) {
   struct Case {
     const char *from, *to, *error;
@@ -375,14 +374,14 @@ TEST_F(EmitBundle, refusesVariablesAndKernelsItCannotPlace) {
       {"init \"normal(0.02)\"", "init \"orthogonal\"",
        "has the initialisation rule \"orthogonal\", which is not supported yet"},
       {"hyper : tensor<f32> value dense<0.125> : tensor<f32>",
-       "hyper : tensor<2xf32> value dense<[0.5, 1.0]> : tensor<2xf32>", "is a hyper parameter of several numbers"},
+       "hyper : tensor<2xf32> value dense<[0.5, 1.0]> : tensor<2xf32>", "is a hyperparameter of several numbers"},
       {"@inc(%s: tensor<f32>, %l: tensor<f32>) -> tensor<f32>\n    attributes {implementation = \"generated\"",
        "@inc(%s: tensor<f32>, %l: tensor<f32>) -> tensor<f32>\n    attributes {implementation = \"magic\"",
        "has the unknown implementation \"magic\""},
       {"@inc(%s: tensor<f32>, %l: tensor<f32>) -> tensor<f32>\n    attributes {implementation = \"generated\"",
        "@inc(%s: tensor<f32>, %l: tensor<f32>) -> tensor<f32>\n    attributes {implementation = "
        "\"library:matmul\"",
-       "is to be a product of the library, but its body is none"},
+       "is to be a library matmul, but its body is not a matmul"},
       {"@inc(%s: tensor<f32>, %l: tensor<f32>) -> tensor<f32>\n    attributes {implementation = \"generated\"",
        "@inc(%s: tensor<f32>, %l: tensor<f32>) -> tensor<f32>\n    attributes {implementation = \"builtin:sgd\"",
        "is to be a builtin:sgd, but its body is none"},

@@ -1,4 +1,4 @@
-// What the integers of an input may be, by the tables that slices of it look up.
+// Limits of an input's integers, by the tables in which slices of it are looked up.
 #include "par/Phases/Bundle/Bundle.h"
 
 #include "mlir/Parser/Parser.h"
@@ -50,7 +50,7 @@ TEST(InputLimits, OfOneTable) {
             "[0, 7)");
 }
 
-// Of batches of billions of tokens too: nothing is made for each of them.
+// Batches of billions of tokens are supported, too: no element has a limit of its own.
 TEST(InputLimits, OfManyElements) {
   std::string many = "1099511627776";
   EXPECT_EQ(limitsOf(many, "%0 = par.gather %t7, %x dim 0 : tensor<7x2xf32>, tensor<" + many + "xi64> to tensor<" +
@@ -84,8 +84,8 @@ TEST(InputLimits, ThroughOtherWidthsAndCountedFromTheEnd) {
   %7 = par.add %3, %6 : tensor<4xi64>
   %8 = par.select %5, %7, %3 : tensor<4xi1>, tensor<4xi64>
   %9 = par.gather %t7, %8 dim 0 : tensor<7x2xf32>, tensor<4xi64> to tensor<4x2xf32>)";
-  EXPECT_EQ(limitsOf("4", widened), "[0, 7)"); // of what is below 0 only low bits are left
-  // Who computes with an index besides does not say what it may be.
+  EXPECT_EQ(limitsOf("4", widened), "[0, 7)"); // integers below 0 keep only low bits
+  // Other arithmetic on an index gives no limit.
   EXPECT_EQ(limitsOf("4", std::string(widened) + "\n%10 = par.negate %3 : tensor<4xi64>"), "[0, 7)");
 }
 
@@ -102,13 +102,13 @@ TEST(InputLimits, CountedFromTheEnd) {
   const std::string of7 = "%b = par.gather %t7, %a dim 0 : tensor<7x2xf32>, tensor<4xi64> to tensor<4x2xf32>\n",
                     of9 = "%d = par.gather %t9, %e dim 0 : tensor<9x2xf32>, tensor<4xi64> to tensor<4x2xf32>\n";
   EXPECT_EQ(limitsOf("4", wrapped("%a", 7) + of7), "[-7, 7)");
-  // Of two tables, each by its size.
+  // Two tables, each with its own size.
   EXPECT_EQ(limitsOf("4", wrapped("%a", 7) + wrapped("%e", 9) + of7 + of9), "[-7, 7)");
-  // One of two counts from 0 alone.
+  // One of two counts only from 0.
   EXPECT_EQ(limitsOf("4", wrapped("%a", 7) + of7 +
                               "%d = par.gather %t9, %x dim 0 : tensor<9x2xf32>, tensor<4xi64> to tensor<4x2xf32>"),
             "[0, 7)");
-  // Something is added to what is below 0, and not the table's rows.
+  // The number added to integers below 0 is not the number of the table's rows.
   EXPECT_EQ(limitsOf("4", wrapped("%a", 3) + of7), "[0, 7)");
 }
 
@@ -175,7 +175,7 @@ TEST(InputLimits, LabelsMayBeIgnored) {
   EXPECT_EQ(limitsOf("7", std::string(loss) + "\n%2, %3 = par.cross_entropy %t7, %x ignore -1 : (tensor<7x2xf32>, "
                                               "tensor<7xi64>) -> (tensor<7xf32>, tensor<7xf32>)"),
             "[0, 2)");
-  // Of slices, each element for itself.
+  // Slices have a limit for each element.
   EXPECT_EQ(limitsOf("9", R"(
   %0 = par.slice %x [0] to [7] by [1] : tensor<9xi64> to tensor<7xi64>
   %1, %2 = par.cross_entropy %t7, %0 ignore 255 : (tensor<7x2xf32>, tensor<7xi64>) -> (tensor<7xf32>, tensor<7xf32>)
@@ -251,7 +251,7 @@ TEST(InputLimits, ThroughConcatenations) {
   %2 = par.concat %0, %1 dim 0 : (tensor<1xi64>, tensor<3xi64>) -> tensor<4xi64>
   %3 = par.gather %t9, %2 dim 0 : tensor<9x2xf32>, tensor<4xi64> to tensor<4x2xf32>)"),
             "3 x [0, 9), any");
-  // Twice in one, of which the second half alone is read.
+  // Concatenated with itself, with only the second half read.
   EXPECT_EQ(limitsOf("2x2", R"(
   %0 = par.concat %x, %x dim 1 : (tensor<2x2xi64>, tensor<2x2xi64>) -> tensor<2x4xi64>
   %1 = par.slice %0 [0, 3] to [2, 4] by [1, 1] : tensor<2x4xi64> to tensor<2x1xi64>

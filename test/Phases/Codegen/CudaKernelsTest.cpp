@@ -31,10 +31,10 @@ struct Ptxas {
   std::string path;
 };
 
-/// The path of a file of this process alone: other tests run beside it.
+/// A file of this process only: other tests run at the same time.
 std::string ownFile(const std::string &name) { return testing::TempDir() + name + "-" + std::to_string(getpid()); }
 
-/// A program in the place of ptxas that writes a file, does what a line of sh says and says `said`.
+/// A program in the place of ptxas that writes a file, runs a line of sh and prints `said`.
 std::string fakePtxas(const std::string &said, const std::string &first = "") {
   std::string path = ownFile("par-fake-ptxas");
   std::ofstream(path) << "#!/bin/sh\necho code > $4\n" << first << "\ncat <<END\n" << said << "\nEND\n";
@@ -56,7 +56,7 @@ std::string normKernel(int rows, int size, const std::string &format) {
                     weight + ") -> (" + wide + ", " + mean + ", " + mean + ")\npar.return %s, %y, %r : " + types);
 }
 
-/// Of the bytes that the loads and stores of PTX move, each counted once, the part by 16 at once.
+/// Share of bytes that PTX loads and stores 16 at a time, each instruction counted once.
 double wideShare(const std::string &ptx) {
   const llvm::StringMap<Accesses> all = countAccesses(ptx);
   return double(all.begin()->second.wide) / double(all.begin()->second.all);
@@ -80,7 +80,7 @@ TEST(CudaKernels, WideAccesses) {
   runOnGpu(text);
 }
 
-// A row with many elements is shared by a block or a warp: maxima, sums and what they feed, in several types.
+// A row with many elements is shared by a block or a warp: maxima, sums and their users, in several types.
 TEST(CudaKernels, Rows) {
   for (std::string sizes : {"8x1000", "3x2053", "100x40", "40x4x100"})
     for (std::string element : {"f32", "f64"}) {
@@ -94,7 +94,7 @@ TEST(CudaKernels, Rows) {
     }
 }
 
-// Sums over leading dims, of which neighbouring threads have neighbouring results; the last ones stand behind the end.
+// Sums over leading dims: neighbouring threads have neighbouring results; the last threads are past the end.
 TEST(CudaKernels, Columns) {
   for (std::string element : {"f32", "f64", "i64", "i32"})
     for (std::string kind : {"sum", "max"}) {
@@ -105,8 +105,8 @@ TEST(CudaKernels, Columns) {
     }
 }
 
-// A row in registers: whole chunks of 16 bytes, chunks and rows behind the end, no chunks, several rows a warp, and
-// rows for which registers are too few, with and without scratch memory.
+// A row in registers: whole chunks of 16 bytes, chunks and rows past the end, no chunks, several rows a warp, and rows
+// with too few registers, with and without scratch memory.
 TEST(CudaKernels, NormsOfMixedFormats) {
   for (std::string format : {"bf16", "f16", "f32"})
     for (auto [rows, size] : {std::pair(19, 768), {300, 40}, {3, 1000}, {2, 1023}, {2, 9000}, {2, 18000}}) {
@@ -126,7 +126,7 @@ TEST(CudaKernels, SoftmaxOfMixedFormats) {
   }
 }
 
-// What threads of a row read of others' elements, or in place of which they store, is not taken from registers.
+// Elements of other threads of a row, and elements that are overwritten, are not read from registers.
 TEST(CudaKernels, RowsWhoseElementsMove) {
   std::string type = "tensor<6x256xf32>", rows = "tensor<6xf32>", wide = "tensor<6x1xf32>";
   runOnGpu(kernel("turn", "%a: " + type, type,
@@ -187,8 +187,8 @@ TEST(CudaKernels, ChoicesWithoutBranches) {
   }
 }
 
-// Where rows divide by 16 bytes, all but statistics of rows is read and written so, and rows are shared such that most
-// threads have several chunks.
+// If rows are multiples of 16 bytes, all accesses except statistics of rows have 16 bytes, and rows are shared so that
+// most threads have several chunks.
 TEST(CudaKernels, RowsReadAndWriteWide) {
   {
     LoadedKernels norm(normKernel(16384, 768, "bf16"), "sm_90");
@@ -210,7 +210,7 @@ TEST(CudaKernels, RowsReadAndWriteWide) {
   EXPECT_EQ(soft.compiled.ptx.find(".shared"), std::string::npos);
 }
 
-// All of a tensor into one number, and what is computed from it beside it.
+// A whole tensor reduced to one number, and values computed from it in the same kernel.
 TEST(CudaKernels, Scalars) {
   for (std::string element : {"f32", "f64", "i64", "i32"}) {
     std::string type = "tensor<30x1000x" + element + ">", result = "tensor<" + element + ">";
@@ -220,7 +220,7 @@ TEST(CudaKernels, Scalars) {
   runOnGpu(sumOfRow);
 }
 
-// The emulation sees what it is for: without the meetings of a block's threads a sum reads what is not there yet.
+// The emulation finds missing barriers: without the syncs of a block's threads a sum reads unwritten memory.
 TEST(CudaKernels, MissingMeetingsAreSeen) {
   auto sum = [](bool meets) {
     LoadedKernels loaded(sumOfRow, "sm_80", [&](std::string &ir) {
@@ -258,7 +258,7 @@ static std::string symbolOf(const std::string &text) {
   return LoadedKernels(text, "sm_90").compiled.kernels.at(0).symbol;
 }
 
-// Without ptxas there is PTX alone; what ptxas says of a kernel is read, and held against the limit.
+// Without ptxas there is only PTX; the resources that ptxas reports are read, and compared with the limit.
 TEST(CudaKernels, GateOnWhatPtxasSays) {
   std::string symbol = symbolOf(sumOfRow);
   {

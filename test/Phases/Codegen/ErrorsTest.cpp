@@ -1,4 +1,4 @@
-// What Codegen refuses, and how it says so.
+// Codegen's errors.
 #include "LoadedKernels.h"
 
 #include "mlir/IR/Diagnostics.h"

@@ -1,4 +1,4 @@
-// The largest and smallest of what a mask chooses are found many elements at a time.
+// Masked maxima and minima are vectorized.
 #include "../../../lib/Phases/Codegen/CPU/KeepMasks.h"
 #include "../../../lib/Phases/Codegen/Optimize.h"
 
@@ -41,7 +41,7 @@ std::string maskedLoop(const std::string &combine, const std::string &type, cons
 
 /// Whether the loop, optimized, loads vectors.
 bool isVectorized(const std::string &text) {
-  mlir::MLIRContext loaded; // of what prepareThreads readies, the targets alone are of interest
+  mlir::MLIRContext loaded; // only the targets that prepareThreads registers are needed
   par::codegen::prepareThreads(loaded);
   llvm::LLVMContext context;
   llvm::SMDiagnostic error;

@@ -168,8 +168,8 @@ TEST(Kernels, Movement) {
     })");
 }
 
-// Several rows of a product are made together, and those that are left one by one: each row count from below a block
-// on, in what no library multiplies, with each of the four forms of operands.
+// Several rows of a matmul are computed together, and the remaining ones one by one: each row count from below a block
+// on, in types without a library, with each of the four forms of operands.
 TEST(Kernels, ProductsInBlocksOfRows) {
   std::string text;
   int number = 0;
@@ -185,7 +185,7 @@ TEST(Kernels, ProductsInBlocksOfRows) {
               "  %0 = par.dot %a, %b contracting [{4}] x [{5}] : ({1}, {2}) -> {3}\n  par.return %0 : {3}\n}\n",
               number++, a, b, c, left ? 0 : 1, right ? 1 : 0);
         }
-  // Rows of two dims, and what both operands read along the last one.
+  // Rows of two dims, and common reads of both operands along the last one.
   text += R"(
     par.kernel @batch(%a: tensor<3x7x5xf64>, %b: tensor<3x5x9xf64>) -> tensor<3x7x9xf64>
         attributes {implementation = "generated"} {
@@ -202,7 +202,7 @@ TEST(Kernels, ProductsInBlocksOfRows) {
   runAll(text);
 }
 
-// What is read along one loop and written along another goes in squares of both: of whole ones, and of what is left,
+// A tensor read along one loop and written along another is processed in squares of both: whole ones, and remainders,
 // with loops between the two, several results, and in tiles that end within a square (66 x 70 x 33 elements are five).
 TEST(Kernels, TranspositionsInSquares) {
   runAll(R"(
@@ -373,8 +373,8 @@ TEST(Kernels, IndexedAndUpdates) {
     })");
 }
 
-// What the library's convolutions do not take: one pad crops. With groups, strides and dilations, forward and both
-// gradients; windows as dims, and back.
+// Convolutions without a library call: one pad crops. With groups, strides and dilations, forward and both gradients;
+// windows as dims, and back.
 TEST(Kernels, Windows) {
   runAll(R"(
     par.kernel @convolution(%x: tensor<2x4x7x6xf32>, %w: tensor<6x2x3x2xf32>) -> tensor<2x6x4x3xf32>
@@ -407,7 +407,7 @@ TEST(Kernels, Windows) {
     })");
 }
 
-// The first part of what another nest computes: as many elements as the slice has, not as the sum.
+// The first part of another nest's value: as many elements as the slice has, not as the sum.
 TEST(Kernels, SlicesOfReductions) {
   runAll(R"(
     par.kernel @first(%a: tensor<3x4x5xf32>) -> tensor<3x1xf32> attributes {implementation = "generated"} {
@@ -423,7 +423,7 @@ TEST(Kernels, SlicesOfReductions) {
     })");
 }
 
-/// Rows that are no leading dims: what reductions over the other dims keep.
+/// Rows that are no leading dims: those that reductions over the other dims keep.
 TEST(Kernels, StatisticsOfChannels) {
   runAll(R"(
     par.kernel @forward(%x: tensor<3x5x2x7xf32>, %gain: tensor<5xf32>)
@@ -535,7 +535,7 @@ TEST(Kernels, ReversedIndicesCutIntoDims) {
   run_kernels::runAll(text);
 }
 
-// The start of a slice is known only when running, and may be less than what is added to it.
+// The start of a slice is known only at run time, and may be less than the number added to it.
 TEST(Kernels, SumsOfIndicesCutIntoDims) {
   run_kernels::runAll(R"(
     par.kernel @update(%a: tensor<2x3x4xf32>, %u: tensor<2x4xf32>, %s: tensor<i64>) -> tensor<2x12xf32>
@@ -589,7 +589,7 @@ std::string randomKernels(StringRef first, StringRef second) {
   return kernel("one", first, second) + kernel("two", second, first) + kernel("three", first, "7");
 }
 
-// Keys are immediates: kernels that differ in them alone are one. A small number is no key.
+// Keys are immediates: kernels that differ only in them are one. A small number is no key.
 TEST(Kernels, KeysOfRandomNumbersAreImmediates) {
   std::string text = randomKernels("-1536579437777813388", "3608469624707600759");
   LoadedKernels loaded(text);

@@ -17,7 +17,7 @@ std::string spread(const std::string &type) {
   return "%c = par.constant dense<13> : " + type + "\n%i = par.multiply %j, %c : " + type + "\n";
 }
 
-/// put_add, or put_reduce of a kind, of 30 updates along a dim of 40 elements.
+/// A scatter with a sum or another reduction of 30 updates along a dim of 40 elements.
 std::string put(const std::string &op, const std::string &before, const std::string &after, int dim,
                 const std::string &element, int number = 0) {
   std::string from = "tensor<" + before + "30" + after + "x" + element + ">",
@@ -56,7 +56,7 @@ TEST(LinearForms, UpdatesOfEveryKind) {
   run_kernels::runAll(text);
 }
 
-// Two dims of indices, and what is computed before and behind the updates stands in the same loops.
+// Two dims of indices; ops before and after the updates share their loops.
 TEST(LinearForms, UpdatesAmongOthers) {
   run_kernels::runAll(kernel("%u: tensor<3x6x5x4xf32>, %j: tensor<6x5xi64>", "(tensor<3x40x4xf32>, tensor<3xf32>)",
                              spread("tensor<6x5xi64>") + R"(
@@ -103,8 +103,7 @@ TEST(LinearForms, SortingAlongEachDim) {
   run_kernels::runAll(text);
 }
 
-// What is sorted is computed where it is read, roots of negative numbers are NaN, and what reads the places has them
-// all.
+// The sorted values are computed at their use, roots of negative numbers are NaN, and a user of the ranks has them all.
 TEST(LinearForms, SortingAmongOthers) {
   run_kernels::runAll(sorted("2x300", "f32", 1, "", 0, "%r = par.sqrt %a : tensor<2x300xf32>\n", "%r"));
   run_kernels::runAll(kernel("%a: tensor<3x400xf32>", "(tensor<3x400xi64>, tensor<3x400xf32>)", R"(

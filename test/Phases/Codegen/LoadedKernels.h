@@ -58,7 +58,7 @@ struct LoadedKernels {
     };
   }
 
-  /// Links what the GPU's code is on this machine.
+  /// Links the emulated form of the GPU's code.
   bool emulate(const Edit &edit) {
     llvm::StringMap<std::string> ir;
     for (const auto &kernel : compiled.ir) {

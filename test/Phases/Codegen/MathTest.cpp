@@ -1,5 +1,5 @@
-// The functions that kernels compute without a library, against libm in double: error in units of the last
-// place over their whole domain, and what they give for zeros, infinities and NaN.
+// The functions that kernels compute without a library, against libm in double: error in units of the last place over
+// their whole domain, and their values for zeros, infinities and NaN.
 #include "LoadedKernels.h"
 
 #include <cmath>
@@ -40,8 +40,8 @@ std::string kernelText(const std::string &op) {
          "  %0 = par." + op + " %a : " + type + "\n  par.return %0 : " + type + "\n}\n";
 }
 
-/// What is saved by one kernel is compared with what another one computes again (which element was the largest?): an op
-/// rounds alike wherever it is fused into. A fused multiply-add would leave 2^-24 here.
+/// A saved value of one kernel is compared with another kernel's recomputation (which element was the largest?): an op
+/// rounds alike in every kernel. A fused multiply-add would leave 2^-24 here.
 TEST(Rounding, IsTheSameWhereverAnOpIsFusedInto) {
   for (std::string isa : {"", "x86-64-v3", "sm_90"}) {
     LoadedKernels loaded(R"(par.kernel @k(%a: tensor<64xf32>, %b: tensor<64xf32>) -> tensor<64xf32>

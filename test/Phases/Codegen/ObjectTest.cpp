@@ -1,4 +1,4 @@
-// The shared object of kernels stands alone: whoever loads it runs nothing, and needs nothing else.
+// The shared object of kernels is self-contained: loading it runs no code, and needs no other library.
 #include "LoadedKernels.h"
 
 #include "llvm/BinaryFormat/ELF.h"

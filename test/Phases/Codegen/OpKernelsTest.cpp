@@ -17,7 +17,7 @@ constexpr unsigned seed = 31;
 
 unsigned shapes() { return drawsOf("PAR_KERNELS", 1); }
 
-/// Differentiable ops on f32 and f64, and what else there is.
+/// Differentiable ops on f32 and f64, and all other ops.
 std::vector<NamedCase> kernelCases() {
   std::vector<NamedCase> cases = otherCases();
   for (const auto &from : {differentiableCases(), compositeCases()})
@@ -43,7 +43,7 @@ struct KernelCase {
   std::string text;
 };
 
-/// Of at most a few thousand elements.
+/// Draws a case of at most a few thousand elements.
 KernelCase drawCase(const MakeCase &make, unsigned round, const std::string &symbol) {
   for (unsigned again = 0;; ++again) {
     Chooser choose(seed + 1000 * again + round, round % 4, round % 8 < 4 ? 20 : 6);

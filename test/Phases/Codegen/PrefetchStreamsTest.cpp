@@ -66,7 +66,7 @@ TEST(PrefetchStreams, OfWhatIsReadAndWritten) {
   EXPECT_EQ(askedFor(rows(256, 4096, scale)), (Lines{"read x 4096", "write out 4096"}));
 }
 
-// Two halves of a line; in the next turn what is another line in this one.
+// Two halves of a line, and the next line in the next iteration.
 TEST(PrefetchStreams, EachLineOnce) {
   EXPECT_EQ(askedFor(rows(64, 4096,
                           "  %v = load <8 x float>, ptr %x\n  %half = getelementptr i8, ptr %x, i64 32\n"

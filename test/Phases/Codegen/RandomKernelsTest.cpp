@@ -1,5 +1,5 @@
-// Random kernels: chains of elementwise ops, movements and reductions whose values are read several times,
-// against the interpreter. Every seed gives the same kernels on every machine.
+// Random kernels: chains of elementwise ops, layout ops and reductions whose values are read several times, against the
+// interpreter. Every seed gives the same kernels on every machine.
 #include "RunKernels.h"
 
 #include <algorithm>
@@ -93,7 +93,7 @@ private:
     for (const Value &other : values)
       if (other.shape == x.shape)
         same.push_back(other);
-    const char *ops[] = {"add ", "subtract ", "minimum ", "maximum "}; // products would outgrow f32
+    const char *ops[] = {"add ", "subtract ", "minimum ", "maximum "}; // multiplications would overflow f32
     define(ops[pick(4)] + x.name + ", " + same[pick(same.size())].name, typeOf(x.shape), x.shape);
   }
 

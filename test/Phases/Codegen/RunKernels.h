@@ -19,7 +19,7 @@ using mlir::dyn_cast;
 using mlir::isa;
 using par::interp::Tensor;
 
-/// Floats in [-2, 2), of 16 bits such as bf16 and f16 both have exactly; integers in [0, 3): within every dim that
+/// Floats in [-2, 2), of 16 bits that both bf16 and f16 represent exactly; integers in [0, 3): within every dim that
 /// the kernels below index.
 inline Tensor makeInput(mlir::RankedTensorType type, std::mt19937 &random) {
   Tensor tensor(type);
@@ -43,8 +43,8 @@ inline uint16_t narrowBits(mlir::FloatType type, double value) {
   return static_cast<uint16_t>(number.bitcastToAPInt().getZExtValue());
 }
 
-/// Calls visit with a pointer of the type that elements have in memory: what numbers convert to and from, but
-/// for floats of 16 bits.
+/// Calls visit with a pointer to the elements' type in memory: numbers convert to and from it, except floats of 16
+/// bits.
 template <typename Visit>
 void asElements(mlir::Type type, const GuardedBuffer &buffer, Visit visit) {
   if (type.isF64())
@@ -144,7 +144,7 @@ inline void runOne(par::KernelOp kernel, const par::KernelInfo &info, const Load
       compare(input, *buffers[number], name + " argument " + std::to_string(number), bound);
 }
 
-/// The oldest and the best that this machine runs: what a kernel computes must not hang on the machine's age.
+/// The oldest and the best that this machine runs: a kernel's results must not depend on the machine's age.
 inline std::vector<std::string> isasOfThisMachine() { return {"x86-64", par::getHostIsa()}; }
 
 /// And a GPU, emulated.

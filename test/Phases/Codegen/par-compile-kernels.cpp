@@ -1,7 +1,7 @@
-// Compiles kernels alone for GPUs, so that bench/gpu-check can measure them there:
+// Compiles only kernels for GPUs, for measurements by bench/gpu-check:
 //   par-compile-kernels FILE.mlir FOLDER
-// FOLDER gets what a bundle has of generated kernels (kernels.ptx and, where ptxas is, kernels-sm80.cubin and
-// others), and kernels.txt, which cuda-kernels-speed reads: a line for each kernel,
+// FOLDER gets a bundle's files of generated kernels (kernels.ptx and, with ptxas, kernels-sm80.cubin and others), and
+// kernels.txt, which cuda-kernels-speed reads: a line for each kernel,
 //   NAME SYMBOL BLOCKS THREADS {r|w|rw}:BYTES...
 #include "par/Dialect/Par.h"
 #include "par/Phases/Codegen/Codegen.h"

@@ -1,5 +1,5 @@
-// Kernels of models that people train (OPT and ConvNeXt V2 in bf16) which are built twice: of the first form ptxas (13.0) puts some
-// values in memory, and a kernel that spills is refused. Without ptxas nobody knows.
+// Kernels of real models (OPT and ConvNeXt V2 in bf16) that are compiled twice: ptxas (13.0) spills some values of the
+// first form, and a kernel that spills is refused. Without ptxas spills are unknown.
 // RUN: par-compile-kernels %s %t
 // RUN: FileCheck %s < %t/kernels.txt
 
@@ -7,7 +7,7 @@
 // CHECK: channels par_k{{[0-9a-f]+}}
 // CHECK: dropout par_k{{[0-9a-f]+}}
 
-// Two values alone, for the sake of more blocks on a processor.
+// It spills only two values, for the sake of more blocks on a processor.
 par.kernel @columns(%arg0: tensor<4x2048x4096xf32>, %arg1: tensor<4x2048x4096xf32>, %arg2: tensor<4x2048xf32>, %arg3: tensor<4x2048xf32>) -> tensor<4x4096xf32> attributes {implementation = "generated"} {
   %0 = par.broadcast_in_dim %arg2 dims [0, 1] : tensor<4x2048xf32> to tensor<4x2048x4096xf32>
   %1 = par.subtract %arg1, %0 : tensor<4x2048x4096xf32>

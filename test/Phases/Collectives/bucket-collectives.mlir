@@ -31,7 +31,7 @@ par.program @p on @s0 ranks [0, 1, 2, 3] {
   par.buffer @c temp : tensor<4xf32>
   // CHECK-LABEL: par.block @gradients
   par.block @gradients {
-    // The first two fill a bucket; its store has moved behind it.
+    // The first two fill a bucket; its store has moved after it.
     // CHECK: %[[W:.*]] = par.load @w
     // CHECK-NEXT: %[[G:.*]] = par.launch @neg(%[[W]])
     // CHECK-NEXT: %[[H:.*]] = par.launch @neg(%[[G]])
@@ -53,7 +53,7 @@ par.program @p on @s0 ranks [0, 1, 2, 3] {
   }
   // CHECK-LABEL: par.block @norm
   par.block @norm {
-    // All scalars that nobody needs before the last one is there.
+    // All scalars without a user before the last one join.
     // CHECK: par.all_reduce  sum %{{.*}}, %{{.*}} over ["tp"] : (tensor<f32>, tensor<f32>)
     // CHECK: par.launch @add
     // CHECK: par.all_reduce  sum %{{.*}} over ["tp"] : (tensor<f32>)
@@ -69,7 +69,7 @@ par.program @p on @s0 ranks [0, 1, 2, 3] {
   }
   // CHECK-LABEL: par.block @needed
   par.block @needed {
-    // What is loaded again in between is not moved past the load.
+    // A result that is loaded again in between is not moved past the load.
     // CHECK: par.all_reduce  sum %{{.*}} over ["dp"] : (tensor<4xf32>) -> tensor<4xf32>
     // CHECK: par.load @a
     // CHECK: par.all_reduce  sum %{{.*}} over ["dp"] : (tensor<4xf32>) -> tensor<4xf32>
@@ -84,7 +84,7 @@ par.program @p on @s0 ranks [0, 1, 2, 3] {
   }
   // CHECK-LABEL: par.block @gathers
   par.block @gathers {
-    // Gathers of stored values stand where the first is needed, with what they are made of; 32 bytes are full.
+    // Gathers of stored values move to the first use, with their operands; 32 bytes fill a bucket.
     // CHECK: par.launch @neg
     // CHECK-NEXT: par.load @v
     // CHECK-NEXT: %[[G:.*]]:2 = par.all_gather %{{.*}}, %{{.*}} dims [0, 0] over ["dp"] : (tensor<2xf32>, tensor<2xf32>)
@@ -105,7 +105,7 @@ par.program @p on @s0 ranks [0, 1, 2, 3] {
   }
   // CHECK-LABEL: par.block @chain
   par.block @chain {
-    // What reduces the results of gathers that are joined is joined too, behind them.
+    // Reductions of the results of joined gathers are joined, too, after them.
     // CHECK: %[[G:.*]]:2 = par.all_gather
     // CHECK-NEXT: %[[R:.*]]:2 = par.all_reduce sum %[[G]]#0, %[[G]]#1
     // CHECK: par.store %[[R]]#0 to @a
@@ -121,7 +121,7 @@ par.program @p on @s0 ranks [0, 1, 2, 3] {
   }
   // CHECK-LABEL: par.block @kept
   par.block @kept {
-    // A store of what is gathered stands behind the bucket, which stands where the first is needed.
+    // A store of a gathered value follows the bucket, which precedes the first use.
     // CHECK: %[[G:.*]]:2 = par.all_gather
     // CHECK-NEXT: par.store %[[G]]#1 to @c
     // CHECK-NEXT: par.launch @neg(%[[G]]#0)
@@ -138,7 +138,7 @@ par.program @p on @s0 ranks [0, 1, 2, 3] {
   }
   // CHECK-LABEL: par.block @twice
   par.block @twice {
-    // What adds up a result of the same kind is no member beside it.
+    // A sum of another member's result is no member of the same bucket.
     // CHECK: %[[N:.*]] = par.all_reduce sum %{{.*}} over ["dp"] : (tensor<f32>) -> tensor<f32>
     // CHECK-NEXT: par.all_reduce sum %[[N]] over ["dp"] : (tensor<f32>) -> tensor<f32>
     %s = par.load @s : tensor<f32>

@@ -2,7 +2,7 @@
 // RUN: par-opt %s --par-level-collectives=hardware=%S/Inputs/two-a-host.yaml | FileCheck %s
 // RUN: par-opt %s --par-level-collectives='always hardware=%S/Inputs/two-a-host.yaml' | FileCheck %s --check-prefixes=CHECK,ALWAYS
 // RUN: par-opt %s --par-level-collectives=hardware=%S/Inputs/two-a-host.yaml --par-verify-collectives=overlap=false -o /dev/null
-// Where ranks have one link everywhere, all stay.
+// With one link between all ranks, all collectives stay.
 // RUN: par-opt %s --par-level-collectives | FileCheck %s --check-prefix=FLAT
 // FLAT-NOT: over ["dp.1"]
 // RUN: not par-opt %s --par-level-collectives='always said=plan.yaml:3:16' 2>&1 | FileCheck %s --check-prefix=NONE
@@ -21,7 +21,7 @@ par.program @p on @s0 ranks [0, 1, 2, 3] {
   par.buffer @w state of "w" : tensor<8x1000xf32>
   par.buffer @v state of "v" : tensor<2x1000xf32>
   par.buffer @b state of "b" : tensor<3xf32>
-  // A sum: what the ranks of a host divide (three numbers they do not), each rank its part between hosts.
+  // A sum: the ranks of a host divide its elements (not three), and each rank sums its part between hosts.
   // CHECK-LABEL: par.block @sum
   par.block @sum {
     // CHECK: %[[X:.*]] = par.launch @neg
@@ -69,8 +69,8 @@ par.program @p on @s0 ranks [0, 1, 2, 3] {
     %s = par.reduce_scatter sum %w dims [0] over ["dp.0", "dp.1"] : (tensor<8x1000xf32>) -> tensor<2x1000xf32>
     par.store %s to @v : tensor<2x1000xf32>
   }
-  // Beside the last backward: the first one ends before the second one starts, and what it gives is stored then. One whose
-  // latencies and launches are more than what it saves stays, unless all are asked for.
+  // Beside the last backward: the first chain ends before the second one starts, and its result is stored then. A
+  // collective stays if more latencies and launches cost more than the chain saves, unless all are requested.
   // CHECK-LABEL: par.block @beside
   par.block @beside {
     // CHECK: par.reduce_scatter {{.*}} {queue = "data"} : (tensor<2x4000xf32>)

@@ -1,4 +1,4 @@
-// Reductions that only leave the block stand behind their operand and get their own queue; others stay.
+// Reductions that only leave the block follow their operand and get their own queue; others stay.
 // RUN: par-opt %s --par-overlap-collectives | FileCheck %s
 
 par.stage @s0 <"dp"=2> ranks [0, 1]

@@ -97,7 +97,8 @@ par.program @p on @s0 ranks [0, 1, 2, 3] {
   }
   // CHECK-LABEL: par.block @between
   par.block @between {
-    // What is needed at once stays; what leaves work between does not.
+    // A collective without a launch before its first use stays synchronous; one with a launch between becomes
+    // asynchronous.
     // CHECK: par.reduce_scatter sum %{{.*}} dims [0] over ["dp"] :
     // CHECK: %[[N:.*]] = par.launch @add
     // CHECK-NEXT: %[[R:.*]] = par.all_gather %[[N]] dims [0] over ["dp"] {queue = "all_gather"}
@@ -120,7 +121,7 @@ par.program @p on @s0 ranks [0, 1, 2, 3] {
   }
   // CHECK-LABEL: par.block @same
   par.block @same {
-    // Scatters of one op's results start one behind the other.
+    // Scatters of one op's results start one after the other.
     // CHECK: %[[A:.*]]:2 = par.launch @two
     // CHECK-NEXT: %[[RA:.*]] = par.reduce_scatter sum %[[A]]#0
     // CHECK-NEXT: %[[DA:.*]] = par.done %[[RA]]
@@ -140,7 +141,8 @@ par.program @p on @s0 ranks [0, 1, 2, 3] {
   }
   // CHECK-LABEL: par.block @chain
   par.block @chain {
-    // A scatter that a sum over the copies waits for: the sum stands in the order of what is ready, behind the later scatter.
+    // The all-reduce over copies follows its scatter's end, in the order of available operands: after the later
+    // scatter.
     // CHECK: %[[RA:.*]] = par.reduce_scatter sum
     // CHECK-NEXT: %[[B:.*]] = par.launch @neg
     // CHECK-NEXT: %[[RB:.*]] = par.reduce_scatter sum %[[B]]
@@ -169,7 +171,7 @@ par.program @p on @s0 ranks [0, 1, 2, 3] {
   par.entry @train runs [@forward, @backward, @between, @same, @chain] microbatches [0, 0, 0, 0, 0]
   // CHECK-LABEL: par.block @chunks
   par.block @chunks {
-    // Of two gathers that are under way together both are beside compute, also the one that leaves no work; scatters likewise.
+    // Two gathers under way together are both asynchronous, even without a launch between; so are scatters.
     // CHECK: %[[C1:.*]] = par.launch @cast
     // CHECK-NEXT: %[[G1:.*]] = par.all_gather %[[C1]] dims [0] over ["dp"] {queue = "all_gather"}
     // CHECK-NEXT: %[[C0:.*]] = par.launch @cast

@@ -1,9 +1,9 @@
-// The gate refuses what Kernels leaves where collectives may overlap, and collectives that overlap with their own use.
+// The gate refuses synchronous collectives that could overlap, and asynchronous ones that overlap with their own use.
 // RUN: par-opt %s --par-verify-collectives --split-input-file --verify-diagnostics
 // RUN: par-compile %models/mlp/model.onnx --set train={} --set mesh='{dp: 2}' --stop-after=kernels > %t.mlir
 // RUN: not par-opt %t.mlir --par-verify-collectives 2>&1 | FileCheck %s --check-prefix=KERNELS
 // RUN: par-opt %t.mlir --par-verify-collectives=overlap=false -o /dev/null
-// KERNELS: error: only leaves block @train.backward, but keeps what follows waiting after Collectives
+// KERNELS: error: only leaves block @train.backward, but is synchronous after Collectives
 
 par.stage @s0 <"dp"=2> ranks [0, 1]
 par.kernel @neg(%a: tensor<4xf32>) -> tensor<4xf32> attributes {implementation = "generated"} {
@@ -16,7 +16,7 @@ par.program @p on @s0 ranks [0, 1] {
   par.block @last {
     %w = par.load @w : tensor<4xf32>
     %g = par.launch @neg(%w) : (tensor<4xf32>) -> tensor<4xf32>
-    // expected-error @below {{runs beside what follows in block @last, which needs its results}}
+    // expected-error @below {{is asynchronous in block @last, which uses its results}}
     %r = par.all_reduce sum %g over ["dp"] {queue = "data"} : (tensor<4xf32>) -> tensor<4xf32>
     par.store %r to @a : tensor<4xf32>
     // expected-note @below {{needed here}}
@@ -52,7 +52,7 @@ par.program @p on @s0 ranks [0, 1] {
   par.buffer @w state of "w" : tensor<4xf32>
   par.block @forward {
     %w = par.load @w : tensor<4xf32>
-    // expected-error @below {{could start before what precedes it in block @forward, but keeps it waiting after Collectives}}
+    // expected-error @below {{could start earlier in block @forward, but is synchronous after Collectives}}
     %g = par.all_gather %w dims [0] over ["dp"] : (tensor<4xf32>) -> tensor<8xf32>
     %n = par.launch @neg(%g) : (tensor<8xf32>) -> tensor<8xf32>
     par.fetch %n as "n" : tensor<8xf32>
@@ -67,7 +67,7 @@ par.program @p on @s0 ranks [0, 1] {
   par.buffer @w state of "w" : tensor<4xf32>
   par.block @forward {
     %w = par.load @w : tensor<4xf32>
-    // expected-error @below {{runs beside what follows in block @forward, which needs its results}}
+    // expected-error @below {{is asynchronous in block @forward, which uses its results}}
     %g = par.all_gather %w dims [0] over ["dp"] {queue = "all_gather"} : (tensor<4xf32>) -> tensor<8xf32>
     // expected-note @below {{needed here}}
     par.fetch %g as "g" : tensor<8xf32>

@@ -1,4 +1,5 @@
-// Gathers with the products that read them, and products with the scatters of their results, in chunks: the numbers stay.
+// All-gathers with the matmuls that read them, and matmuls with the reduce-scatters of their results, in chunks: the
+// numbers stay.
 // RUN: par-opt %s --par-decompose-collectives=chunks=2 | FileCheck %s
 // RUN: par-opt %s --par-check-phases='passes=par-decompose-collectives{chunks=2}' -o /dev/null
 // RUN: par-opt %s --par-check-phases='passes=par-decompose-collectives{chunks=2},par-flatten-collectives' -o /dev/null
@@ -14,8 +15,8 @@
 
 par.stage @s0 <"tp"=2> ranks [0, 1]
 
-// Along another dim than the gathered one, chunks are slices: of the gathers, of the product behind them; what another product
-// sums over is added up, and its other operand cut alike.
+// Along another dim than the gathered one, chunks are slices of the gathers and of the matmul after them. If another
+// matmul contracts that dim, its chunks are added up, and its other operand is sliced alike.
 // CHECK-LABEL: par.fragment @step.s0.rows
 // CHECK: %[[X:.*]] = par.add
 // CHECK: %[[A:.*]] = par.slice %[[X]] [0, 0, 0] to [2, 2, 6]
@@ -65,7 +66,7 @@ par.fragment @step.s0.scatter(%x: tensor<1x16x3xf32>, %w: tensor<3x8xf32>) -> te
   %a = par.add %r, %r : tensor<1x8x8xf32>
   par.return %a : tensor<1x8x8xf32>
 }
-// Seven rows of two ranks: what pads the last is taken off behind each chunk's gather, and added in front of its scatter.
+// Seven rows of two ranks: the padding of the last is removed after each chunk's gather, and added before its scatter.
 // CHECK-LABEL: par.fragment @step.s0.uneven
 // CHECK: %[[GA:.*]] = par.all_gather %{{.*}} dims [1] over ["tp"] : (tensor<2x4x6xf32>) -> tensor<2x8x6xf32>
 // CHECK: %[[FA:.*]] = par.slice %[[GA]] [0, 0, 0] to [2, 7, 6] by [1, 1, 1] : tensor<2x8x6xf32> to tensor<2x7x6xf32>
@@ -87,7 +88,7 @@ par.fragment @step.s0.uneven(%s: tensor<4x4x6xf32>, %w: tensor<6x3xf32>, %v: ten
   %a = par.add %r, %r : tensor<4x4x6xf32>
   par.return %a : tensor<4x4x6xf32>
 }
-// Where only the scattered dim divides, a chunk is the same part of each member's.
+// If only the scattered dim is divisible, a chunk is the same part of each member's.
 // CHECK-LABEL: par.fragment @step.s0.pieces
 // CHECK: par.reshape %{{.*}} : tensor<16x3xf32> to tensor<2x8x3xf32>
 // CHECK: par.reduce_scatter sum %{{.*}} dims [0] over ["tp"] : (tensor<8x5xf32>) -> tensor<4x5xf32>
@@ -98,8 +99,8 @@ par.fragment @step.s0.pieces(%x: tensor<16x3xf32>, %w: tensor<3x5xf32>) -> tenso
   %a = par.add %r, %r : tensor<8x5xf32>
   par.return %a : tensor<8x5xf32>
 }
-// What runs beside compute anyway stays: a gather of what is there at the begin, a scatter whose result leaves. So do a gather that
-// more than products read, and a sum in a narrow format.
+// A collective that runs beside compute anyway stays: a gather of values available at the begin, a scatter whose result
+// leaves. So do a gather with other users than matmuls, and a sum in 16 bits.
 // CHECK-LABEL: par.fragment @stays
 // CHECK-NOT: par.slice
 // CHECK: par.return

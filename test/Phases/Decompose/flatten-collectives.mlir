@@ -9,7 +9,7 @@ par.stage @s0 <"a"=2, "b"=3> ranks [0, 1, 2, 3, 4, 5]
 // CHECK: %[[B:.*]] = par.all_gather %[[A]] dims [0] over ["b"] : (tensor<1x2x4xf32>) -> tensor<3x2x4xf32>
 // CHECK: %[[C:.*]] = par.transpose %[[B]] [1, 0, 2] : tensor<3x2x4xf32> to tensor<2x3x4xf32>
 // CHECK: par.reshape %[[C]] : tensor<2x3x4xf32> to tensor<2x12xf32>
-// What works along dim 0 stays.
+// A collective along dim 0 stays.
 // CHECK: par.all_gather %{{.*}} dims [0] over ["a"] : (tensor<2x12xf32>) -> tensor<4x12xf32>
 // CHECK-LABEL: par.fragment @step.s0.scatter
 // CHECK: par.reshape %{{.*}} : tensor<4x12xf32> to tensor<4x6x2xf32>

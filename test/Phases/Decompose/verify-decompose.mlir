@@ -1,4 +1,4 @@
-// The gate refuses what Recompute leaves where a collective works along an inner dim.
+// The gate refuses the output of Recompute if a collective works along an inner dim.
 // RUN: par-opt %s --par-verify-decompose --split-input-file --verify-diagnostics
 
 par.stage @s0 <"tp"=2> ranks [0, 1]

@@ -37,7 +37,7 @@ std::vector<std::string> operatorNames() {
 const std::vector<std::vector<int64_t>> shapes = {{},     {0},       {1},          {3},         {2, 3},
                                                   {0, 3}, {1, 2, 3}, {1, 2, 3, 3}, {1, 0, 0, 4}};
 
-/// What an input is: data of the shape, or a known vector of integers.
+/// Kind of an input: data of the shape, or a known vector of integers.
 enum class Kind { Floats, Integers, Booleans, Known };
 struct OddInput {
   onnx::ElementType type;
@@ -184,7 +184,7 @@ private:
   MLIRContext context;
 };
 
-/// What is imported of one operator, and how far that came, in memory shared with the process that does it.
+/// Imports of one operator and their progress, in memory shared with the child process.
 struct Progress {
   int at, read, notRead, faults;
 };

@@ -112,7 +112,7 @@ TEST_F(FoldTest, GatherNdWithAndWithoutBatchDims) {
   EXPECT_TRUE(failed(fold("GatherND", {data, ints({1, 2}, {2, 0})})));
 }
 
-// What is constant along the batch stays a broadcast of one row, however many ops it goes through.
+// A value that is constant along the batch stays a broadcast of one row through any number of ops.
 TEST_F(FoldTest, BatchedMaskIsStoredOnce) {
   StaticTensor positions = ints({1, 4}, {0, 1, 2, 3}).expanded({512, 4});
   EXPECT_EQ(positions.getStoredCount(), 4);
@@ -180,8 +180,7 @@ TEST_F(FoldTest, UnknownOpsAreLeftAlone) { EXPECT_TRUE(failed(fold("Conv", {ints
 
 } // namespace
 
-// The operators that Import reads and folds are joined so. Of two rows in one family the later one is read: no file has
-// them.
+// Joins the operators that Import reads and folds. With two rows in one family the later one is read: no file has them.
 TEST(Families, ASecondRowEndsTheProcess) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   using Table = llvm::StringMap<int>;

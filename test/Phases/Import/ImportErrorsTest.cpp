@@ -1,4 +1,4 @@
-// What import refuses of options that only a caller in C++ or a plan gives.
+// Import refuses options that only a caller in C++ or a plan gives.
 #include "par/Phases/Import/Fold.h"
 #include "par/Phases/Import/Import.h"
 
@@ -83,7 +83,7 @@ TEST(ImportErrors, AValueOfAnotherShape) {
 
 TEST(ImportErrors, EveryLostParameter) {
   onnx::Model model = modelOf("Identity", {"x"});
-  model.initializers = {zeros("val_7", 2)}; // what the exporter computed of them
+  model.initializers = {zeros("val_7", 2)}; // the exporter's value computed from them
   for (const char *name : {"a.weight", "b.weight", "c.weight", "d.weight", "e.weight"})
     model.signature.push_back({std::string("p_") + name, "PARAMETER", name});
   ImportOptions options;

@@ -1,4 +1,4 @@
-// Damaged graphs: Import says what is wrong or imports them, and never breaks.
+// Damaged graphs: Import reports an error or imports them, and never crashes.
 #include "par/Dialect/Par.h"
 #include "par/Phases/Import/Import.h"
 

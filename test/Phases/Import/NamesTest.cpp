@@ -131,7 +131,7 @@ TEST(NamesTest, AWeightThatTheExporterTransposed) {
                           {"Add", "net.stack.att", "net.stack.att.in_proj_bias", "y", "z"},
                           {"Identity", "", "onnx::MatMul_30", "", "onnx::MatMul_32"}}),
               ElementsAre("net.stack.att.in_proj_weight", "stack.att.in_proj_weight"));
-  // So does a module that is nothing but the product.
+  // So does a module that is only the matmul.
   EXPECT_THAT(transposed({{"MatMul", "head", "x", "onnx::MatMul_30", "y"}, {"Relu", "act", "y", "", "z"}}),
               ElementsAre("head.weight"));
   // Nothing does where the module does more, or the matrix stands elsewhere, or another one would have the name too.

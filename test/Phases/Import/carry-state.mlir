@@ -21,7 +21,7 @@
 // INPUT: carries "sum" to "none", and has no input "none"
 // TYPE: carries "sum", 'tensor<4x2xf32>', to "position", 'tensor<i64>'
 // SAME: carries "same", which is an input or a parameter as it came in
-// EVAL: has no @predict, which alone carries outputs on to the next call
+// EVAL: has no @predict, the only step that carries outputs on to the next call
 
 // CALL: predict output "y" tensor<4x2xf32> -1.58982 -1.88759
 // CALL: predict variable "before" tensor<4x2xf32> 1.58982 1.88759

@@ -1,4 +1,4 @@
-// What has no elements is a constant, and so is what such constants alone determine; nothing else reads one.
+// An empty value is a constant, and so is a value that depends only on such constants; no other op reads one.
 // RUN: par-opt --par-fold-empty-values %s | FileCheck %s
 
 par.variable @w parameter : tensor<0x8xf32>

@@ -1,4 +1,5 @@
-// What is cut off the end of a loss is ignored where it is summed, not cut off what the loss is computed from.
+// Positions sliced off the end of a loss are ignored in its sum; the values from which the loss is computed are not
+// sliced.
 // RUN: par-opt --par-ignore-cut-positions --split-input-file %s | FileCheck %s
 
 // Logits without their last position against labels without their first: the slice of the logits is gone, the labels are padded.
@@ -17,7 +18,7 @@ par.step @eval(%z: tensor<2x4x8xf32>, %labels: tensor<2x4xi64>) -> tensor<f32> a
 
 // -----
 
-// Through a head behind the cut, a bias, a cap of the logits and smoothing, whose terms are set to zero where they are summed.
+// Through a head after the slice, a bias, a cap of the logits and smoothing, whose terms are set to zero in the sum.
 // CHECK-LABEL: par.step @eval
 par.step @eval(%h: tensor<2x4x3xf32>, %w: tensor<3x8xf32>, %b: tensor<8xf32>, %y: tensor<2x3xi64>) -> tensor<f32> attributes {inputs = ["h", "w", "b", "y"]} {
   // CHECK-NOT: par.slice
@@ -71,7 +72,7 @@ par.step @predict(%x: tensor<2x4xf32>) -> tensor<f32> attributes {inputs = ["x"]
 
 // -----
 
-// Nor is a half computed that a loss needs nothing of, nor what a maximum or an attention mixes along the sequence.
+// Nor is a half computed that no loss needs, nor values that a maximum or an attention mixes along the sequence.
 // CHECK-LABEL: par.step @predict
 par.step @predict(%x: tensor<2x64xf32>) -> (tensor<f32>, tensor<2xf32>) attributes {inputs = ["x"], outputs = ["half", "max"]} {
   // CHECK: par.reduce sum {{.*}} : tensor<2x32xf32> to tensor<f32>

@@ -1,4 +1,4 @@
-// A product that is cut into equal parts gives the variable a dim for them, and files keep its shape.
+// A matmul result that is sliced into equal parts gives the variable a dim for them, and files keep its shape.
 // RUN: par-opt --par-unfold-dims --split-input-file %s | FileCheck %s
 
 // CHECK: par.variable @w parameter : tensor<64x3x64xf32> stored tensor<64x192xf32>
@@ -39,7 +39,7 @@ par.step @predict(%x: tensor<8x64xf32>) -> (tensor<8x96xf32>, tensor<64x192xf32>
 
 // -----
 
-// Unequal parts leave the variable alone.
+// Unequal parts leave the variable as it is.
 // CHECK: par.variable @w parameter : tensor<64x192xf32>{{$}}
 par.variable @w parameter : tensor<64x192xf32>
 par.step @predict(%x: tensor<8x64xf32>) -> (tensor<8x64xf32>, tensor<8x128xf32>) attributes {inputs = ["x"], outputs = ["q", "kv"]} {
@@ -102,7 +102,7 @@ par.step @predict(%x: tensor<8x64xf32>) -> tensor<8x4x1x16xf32> attributes {inpu
 
 // -----
 
-// Parts of a part, as a loop over time takes them: the outer cut unfolds, and the inner one is of what stands in its place.
+// Parts of a part, as in a loop over time: the outer slices unfold, and the inner ones are of the unfolded value.
 // CHECK: par.variable @w parameter : tensor<64x2x96xf32> stored tensor<64x192xf32>
 par.variable @w parameter : tensor<64x192xf32>
 par.step @predict(%x: tensor<8x64xf32>) -> (tensor<8x48xf32>, tensor<8x96xf32>) attributes {inputs = ["x"], outputs = ["sum", "b"]} {

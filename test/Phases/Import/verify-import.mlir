@@ -1,4 +1,4 @@
-// What Import leaves passes its gate; what later phases make does not.
+// The output of Import passes its gate; that of later phases does not.
 // RUN: echo "module {}" | par-opt --par-read-onnx="model=%models/mlp/model.onnx train=true" --par-unfold-dims --par-verify-import -
 // RUN: par-opt --par-verify-import --split-input-file --verify-diagnostics %s
 
@@ -18,7 +18,7 @@ par.variable @w parameter : tensor<4xf32> sharding <[{"tp"}]>
 
 // -----
 
-// expected-error@below {{'par.stage' op stands in a module after Import}}
+// expected-error@below {{'par.stage' op is in a module after Import}}
 par.stage @s0 <"dp"=2> ranks [0, 1]
 
 // -----
@@ -42,7 +42,7 @@ par.step @predict(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 par.variable @w parameter : tensor<4xf32>
 par.step @eval(%x: tensor<4xf32>) -> tensor<4xf32> {
-  // expected-error@below {{'par.write' op stands in a step after Import}}
+  // expected-error@below {{'par.write' op is in a step after Import}}
   par.write %x to @w : tensor<4xf32>
   par.return %x : tensor<4xf32>
 }

@@ -1,5 +1,4 @@
-// Expressions of indices, drawn at random: what transposes, cuts, turns round, pads, rolls and looks up, one behind the
-// other.
+// Random expressions of indices: chains of transposes, slices, reverses, pads, rolls and gathers.
 #pragma once
 
 #include "../Train/OpCase.h"
@@ -195,7 +194,7 @@ private:
         dims.push_back(dim);
     return define(x, "broadcast_in_dim " + x.name + " dims " + listOf(dims), shape);
   }
-  /// Where the index along a dim is small, else turned round.
+  /// The element itself if the index along a dim is small, else the reversed one.
   Value chosen(const Value &x) {
     int64_t dim = dimOf(x);
     Value other = reversed(x), value{fresh(), x.shape};

@@ -17,7 +17,7 @@ namespace {
 /// Expressions whose kernels are compiled together.
 constexpr unsigned batch = 100;
 
-/// `@eval` gives the sum of %y times a weight; @p0 is what a gradient is of.
+/// `@eval` returns the sum of %y times a weight; @p0 is the variable of the gradient.
 std::string stepOf(const IndexExpression &drawn) {
   std::string arguments = "%weight: " + typeOf(drawn.result, "f32"), names = "\"weight\"";
   for (auto [i, shape] : llvm::enumerate(drawn.integers)) {
@@ -34,7 +34,7 @@ std::string stepOf(const IndexExpression &drawn) {
       typeOf(drawn.parameter, "f32"), arguments, typeOf(drawn.result, "f32"), names, drawn.body, listOf(dims));
 }
 
-/// A kernel of what makes `results` of a step's arguments and variables.
+/// A kernel of the ops that compute `results` from a step's arguments and variables.
 void addKernel(ModuleOp module, StepOp step, const std::string &name, ArrayRef<Value> results) {
   auto builder = OpBuilder::atBlockEnd(module.getBody());
   SmallVector<Type> inputs;
@@ -96,7 +96,7 @@ public:
     addKernel(*kernels, train, "gradient" + std::to_string(seed), gradients);
   }
 
-  /// Compiles and checks what was added since.
+  /// Compiles and checks the kernels added since the last call.
   void check() {
     dropUnused(*kernels);
     CodegenOptions options;

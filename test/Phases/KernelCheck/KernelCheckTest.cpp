@@ -1,5 +1,4 @@
-// What is said of generated code that is wrong: code of another kernel than the one that it is held against, and edited
-// code.
+// Errors for wrong generated code: another kernel's code, and edited code.
 #include "par/Phases/KernelCheck/KernelCheck.h"
 
 #include "mlir/IR/Diagnostics.h"
@@ -83,7 +82,7 @@ TEST_F(KernelCheckTest, AnotherValue) {
   EXPECT_TRUE(has(errors, "; they may be "));
 }
 
-// Where nothing is combined stands what changes nothing in the type itself: the least i32 is -2^31.
+// An empty reduction gives the identity of its type: the smallest i32 is -2^31.
 TEST_F(KernelCheckTest, NothingToCombineInAnyIntegerType) {
   for (std::string type : {"i1", "i8", "i16", "i32", "i64"})
     for (std::string kind : {"max", "min", "and", "or", "product", "sum"}) {
@@ -126,7 +125,7 @@ TEST_F(KernelCheckTest, MeaningThatIsAnError) {
       par.return %0 : tensor<1xf32>
     })";
   EXPECT_TRUE(has(check(text, compile(text)).errors,
-                  "kernel @k cannot be checked: on zeros as integers its meaning is an error: "
+                  "kernel @k cannot be checked: the interpreter fails even with zeros as integers: "
                   "index 9 is out of range [0, 4)"));
 }
 
@@ -138,14 +137,14 @@ TEST_F(KernelCheckTest, MissingCode) {
   EXPECT_TRUE(has(check(kernel("tanh %a", 4), compiled).errors, "cannot load the kernels that were compiled: "));
 }
 
-// Of code for a GPU the LLVM IR is run: `with` stands before its only return.
+// For a GPU the LLVM IR is run: `with` is inserted before its only return.
 TEST_F(KernelCheckTest, EmulatedThreads) {
   auto edited = [&](const std::string &with, const std::string &declared) {
     CompiledKernels compiled = compile(kernel("tanh %a", 4), "cuda");
     for (auto &ir : compiled.ir) {
       size_t end = ir.second.rfind("ret void");
       ir.second.insert(end, with + "\n  ");
-      // What the optimiser found out of the function holds no longer: that it returns, what it reads.
+      // The optimiser's attributes are wrong for the edited function: that it returns, and its reads.
       size_t facts = ir.second.find("attributes #0 = {");
       ir.second.replace(facts, ir.second.find('}', facts) - facts, "attributes #0 = { nounwind ");
       ir.second += declared + "\n";

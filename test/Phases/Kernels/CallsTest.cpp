@@ -231,7 +231,7 @@ TEST_F(Calls, RowsOfLogitsWithPadding) {
   ASSERT_TRUE(backward);
   EXPECT_EQ(backward->kernel->name, "cross_entropy_backward_bf16");
   EXPECT_EQ(backward->immediates, (SmallVector<uint64_t>{2, 104, uint64_t(-100), 0, 97}));
-  // The kernel writes zeros, behind the rows.
+  // The kernel writes only zeros, and only after the rows.
   EXPECT_FALSE(gradient("low [0, 0] high [0, 7] value 1.0"));
   EXPECT_FALSE(gradient("low [0, 7] high [0, 0] value 0.0"));
 }

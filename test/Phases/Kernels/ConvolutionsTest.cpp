@@ -1,4 +1,4 @@
-// What the passes make of convolutions computes the same: held against the interpreter, on random windows and groups.
+// Rewritten convolutions give the interpreter's results of the originals, on random windows and groups.
 #include "par/Dialect/Windows.h"
 #include "par/Interpreter/Interpreter.h"
 #include "par/Phases/Kernels/Passes.h"
@@ -32,7 +32,7 @@ protected:
     return text;
   }
 
-  /// The three forms over the same windows; what each stores. Empty where no window fits.
+  /// The three forms over the same windows, each with its store. Empty if no window fits.
   std::string drawProgram() {
     int64_t rank = draw(1, 3), images = draw(1, 3), groups = draw(1, 3), channels = draw(1, 3), outputs = draw(1, 3);
     bool single = draw(0, 2) == 0; // windows of one element
@@ -77,7 +77,7 @@ protected:
            form("convolution_filter_grad", "x", x, "y", y, w) + "  }\n}\n";
   }
 
-  /// What the block stores, by buffer.
+  /// Stored values of the block, by buffer.
   par::interp::Named run(ModuleOp module, uint64_t seed) {
     par::interp::Named stored;
     std::vector<par::interp::RankValues> values(1);
@@ -117,7 +117,7 @@ protected:
       ASSERT_EQ(wanted.size(), 3u);
       ASSERT_EQ(found.size(), 3u);
       for (auto &[name, tensor] : wanted)
-        for (size_t i = 0; i < tensor.floats().size(); ++i) // of at most 27 x 27 products; another order
+        for (size_t i = 0; i < tensor.floats().size(); ++i) // sums of at most 27 x 27 terms, in another order
           EXPECT_NEAR(found[name].floats()[i], tensor.floats()[i], 1e-12) << name << "\n" << text;
     }
   }

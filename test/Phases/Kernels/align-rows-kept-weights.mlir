@@ -1,4 +1,4 @@
-// Weights that are rounded once for all microbatches are kept with zeros behind them, where products alone read them.
+// Weights that are rounded once for all microbatches are stored with zeros appended, if only matmuls read them.
 // RUN: par-opt %s --par-align-rows | FileCheck %s
 // RUN: par-opt %s --par-check-phases='passes=par-align-rows'
 // RUN: par-opt %s --par-align-rows --par-widen-arithmetic --par-form-kernels=device=cuda --par-verify-kernels | FileCheck %s --check-prefix=KERNELS
@@ -60,7 +60,7 @@ par.program @p on @s0 ranks [0] {
     par.fetch %a as "a" : tensor<2x8x97xbf16>
   }
 
-  // The product over classes adds up zeros; one over the weight's other dim reads its rows alone.
+  // The matmul that contracts classes sums zeros; one over the weight's other dim reads only the weight's own rows.
   // CHECK-LABEL: par.block @backward
   // CHECK: %[[N:.*]] = par.load @rounded : tensor<104x32xbf16>
   // CHECK: %[[ROWS:.*]] = par.slice %[[N]] [0, 0] to [97, 32]
@@ -79,7 +79,7 @@ par.program @p on @s0 ranks [0] {
     par.fetch %g as "g" : tensor<97x97xf32>
   }
 
-  // Classes of two ranks: what is not this rank's is hidden in the terms and in the weight.
+  // Classes of two ranks: those of the other rank are masked in the terms and in the weight.
   // CHECK-LABEL: par.block @masked
   // CHECK: %[[N:.*]] = par.load @rounded : tensor<104x32xbf16>
   // CHECK: %[[M:.*]] = par.select %{{.*}}, %[[N]], %{{.*}} : tensor<104x32xi1>, tensor<104x32xbf16>
@@ -103,7 +103,7 @@ par.program @p on @s0 ranks [0] {
   par.entry @train runs [@before, @forward, @backward, @masked] microbatches [0, 0, 0, 0]
 }
 
-// What is gathered has rows for each rank to have as many (100 of three ranks): it is copied where products of many rows read it.
+// A gathered weight has equal rows on each rank (100 on three ranks): it is copied if matmuls of many rows read it.
 par.program @q on @s0 ranks [0] {
   par.buffer @gathered input of "gathered" : tensor<100x32xbf16> as !par.dist<tensor<100x32xbf16>, @s0, [{}, {}]>
   par.buffer @many input of "many" : tensor<2x256x32xbf16> as !par.dist<tensor<2x256x32xbf16>, @s0, [{}, {}, {}]>

@@ -1,4 +1,4 @@
-// Narrow rows that products read and write are kept in multiples of 16 bytes where nothing is copied for that.
+// bf16 and f16 rows that matmuls read and write are padded to multiples of 16 bytes, if that needs no additional copy.
 // RUN: par-opt %s --par-align-rows | FileCheck %s
 // RUN: par-opt %s --par-check-phases='passes=par-align-rows'
 // RUN: par-opt %s --par-align-rows --par-widen-arithmetic --par-form-kernels=device=cuda --par-verify-kernels | FileCheck %s --check-prefix=KERNELS
@@ -55,7 +55,7 @@ par.program @p on @s0 ranks [0] {
     par.store %z to @logits : tensor<2x8x97xbf16>
   }
 
-  // The product over classes adds up zeros, that for the weight reads the rows without their padding.
+  // The matmul that contracts classes sums zeros; that for the weight reads the rows without their padding.
   // CHECK-LABEL: par.block @backward
   // CHECK: %[[Z:.*]] = par.load @logits : tensor<2x8x104xbf16>
   // CHECK: %[[ROWS:.*]] = par.slice %[[Z]]
@@ -83,8 +83,8 @@ par.program @p on @s0 ranks [0] {
     par.fetch %dw as "dw" : tensor<97x32xf32>
   }
 
-  // A bias is padded too; what is computed of rows element by element has zeros where it is added up, and what changes nothing
-  // where it is reduced along rows; of columns, there are more; what is kept in f32 reads rows without padding.
+  // A bias is padded, too. Elementwise results are padded with zeros for a sum, and with the identity for a reduction
+  // along rows; a reduction of columns has more of them; f32 values are computed from rows without padding.
   // CHECK-LABEL: par.block @elementwise
   // CHECK: %[[DOT:.*]] = par.dot {{.*}} -> tensor<2x8x104xbf16>
   // CHECK: %[[A:.*]] = par.add %[[DOT]], %{{.*}} : tensor<2x8x104xbf16>
@@ -119,7 +119,7 @@ par.program @p on @s0 ranks [0] {
     par.fetch %wide as "wide" : tensor<2x8x97xf32>
   }
 
-  // What a shard does not hold is masked out of the weight, which is kept with classes along its rows here.
+  // Classes outside the shard are masked in the weight, which is stored here with classes along its rows.
   // CHECK-LABEL: par.block @masked
   // CHECK: %[[W:.*]] = par.select %{{.*}}, %{{.*}}, %{{.*}} : tensor<32x104xi1>, tensor<32x104xbf16>
   // CHECK: %[[ZEROS:.*]] = par.select %{{.*}}, %[[W]], %{{.*}} : tensor<32x104xi1>, tensor<32x104xbf16>
@@ -143,8 +143,8 @@ par.program @p on @s0 ranks [0] {
     par.fetch %dx as "masked" : tensor<2x8x32xbf16>
   }
 
-  // A weight is padded along one dim in one place: where its columns are results, terms are read without their padding. What
-  // is rounded may have been rewritten before it is rounded for another product.
+  // A weight is padded along one dim only: for the matmul in which this dim is no result, terms are read without
+  // padding. The rounded value may have been rewritten before it is rounded for another matmul.
   // CHECK-LABEL: par.block @both
   // CHECK: %[[W:.*]] = par.convert %{{.*}} : tensor<72x97xf32> to tensor<72x97xbf16>
   // CHECK: %[[TERMS:.*]] = par.slice %{{.*}} : tensor<2x8x104xbf16> to tensor<2x8x97xbf16>
@@ -163,7 +163,7 @@ par.program @p on @s0 ranks [0] {
     par.fetch %wb as "b" : tensor<2x8x71xf32>
   }
 
-  // Ten classes are few; a weight that is kept in bf16 would be copied; and so would be what is communicated.
+  // Not padded: rows of ten classes; a weight stored in bf16, which would be copied; and communicated values.
   // CHECK-LABEL: par.block @stays
   // CHECK-NOT: par.pad
   // CHECK-NOT: par.slice

@@ -1,5 +1,5 @@
-// Products are added one by one to what the sum's buffer holds, each where it is made, so that each is accumulated in
-// place; the first sum takes the first product's place. What others read, or goes elsewhere, stays.
+// Matmuls are added one by one to the sum's buffer, each after it is computed, so each accumulates in place; the first
+// sum comes right after the first matmul. A summand with other users, or a sum stored elsewhere, stays.
 // RUN: par-opt %s --par-chain-sums | FileCheck %s
 // RUN: par-opt %s --par-chain-sums --par-form-kernels --par-verify-kernels | FileCheck %s --check-prefix=KERNELS
 // RUN: par-opt %s --par-chain-sums --par-form-kernels --par-assign-buffers | FileCheck %s --check-prefix=BUFFERS
@@ -28,7 +28,7 @@
 // KERNELS: %[[P:.*]] = par.launch @[[DOT]](
 // KERNELS: par.launch @{{(add|scatter_add).*}}
 
-// Of the table's size there is no buffer but the sum.
+// No buffer except the sum has the table's size.
 // BUFFERS-NOT: par.buffer @first.t{{.*}} : tensor<4x4xf32>
 // BUFFERS: par.block @first
 par.stage @s0 <"dp"=2> ranks [0, 1]

@@ -1,5 +1,5 @@
-// A convolution of float64 is a product of its filter and of its windows side by side; what a library computes stays. That
-// the products compute the same is ConvolutionsTest's.
+// A float64 convolution is a matmul of its filter and of its windows side by side; one with a library call stays.
+// ConvolutionsTest shows that the matmuls give the same.
 // RUN: par-opt %s --par-expand-convolutions | FileCheck %s
 // RUN: par-opt %s --par-expand-convolutions --par-form-kernels | FileCheck %s --check-prefix=KERNELS
 
@@ -15,7 +15,7 @@ par.program @p on @s0 ranks [0] {
   // CHECK: par.dot %{{.*}}, %{{.*}} contracting [2] x [2] batching [0, 1] x [0, 1] : (tensor<2x2x2x27xf64>, tensor<2x2x2x16xf64>) -> tensor<2x2x27x16xf64>
   // CHECK: par.fold_patches %{{.*}} : tensor<2x6x4x4x3x3xf64> to tensor<2x6x8x8xf64>
   // CHECK: par.dot %{{.*}}, %{{.*}} contracting [0, 3] x [0, 2] batching [1] x [1] : (tensor<2x2x2x16xf64>, tensor<2x2x16x27xf64>) -> tensor<2x2x27xf64>
-  // Windows are laid side by side once, before the product reads them over and over.
+  // Windows are laid side by side once, before the matmul reads them many times.
   // KERNELS-DAG: par.kernel @transpose.{{[0-9]}}(%{{.*}}: tensor<2x6x8x8xf64>) -> tensor<2x2x3x9x16xf64>
   // KERNELS-DAG: par.kernel @dot.{{[0-9]}}(%{{.*}}: tensor<4x3x3x3xf64>, %{{.*}}: tensor<2x2x3x9x16xf64>) -> tensor<2x2x2x16xf64>
   par.block @double {

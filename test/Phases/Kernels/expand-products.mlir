@@ -1,5 +1,5 @@
-// What no library computes as a whole is products, which are calls of their own, and the ops between them. What one does,
-// stays, also where f32 is all that computes, and is a kernel of its own. A cpu has one call for attention of f32.
+// An attention without one library call becomes matmuls, which are calls of their own, and the ops between them. One
+// with a call stays, even if that computes only f32, and is a kernel of its own. A cpu has one call for f32 attention.
 // RUN: par-opt %s --par-expand-products=device=cuda | FileCheck %s
 // RUN: par-opt %s --par-expand-products --par-form-kernels --par-verify-kernels | FileCheck %s --check-prefix=CPU
 // RUN: par-opt %s --par-expand-products=device=cuda --par-widen-arithmetic --par-form-kernels='device=cuda' --par-verify-kernels \
@@ -29,7 +29,7 @@ par.program @p on @s0 ranks [0] {
     par.store %o to @o : tensor<2x4x8x16xf32>
     par.store %lse to @lse : tensor<2x4x8xf32>
   }
-  // The probabilities are computed anew from lse, and divided by their sum.
+  // The probabilities are recomputed from lse, and divided by their sum.
   // CHECK-LABEL: par.block @backward
   // CHECK-NOT: par.attention
   // CHECK-NOT: par.reduce max

@@ -1,5 +1,5 @@
-// A group that rounds a row for itself goes on repeating what it repeated, though somebody else has that repeated in memory: the
-// one that does so reads a result of this group.
+// A group that absorbs the rounding of a row keeps its own broadcast of the row, even if another group stores one: that
+// group reads a result of this one.
 // RUN: par-opt %s --par-form-kernels=device=cuda --par-verify-kernels | FileCheck %s
 // RUN: par-opt %s --par-check-phases='passes=par-form-kernels{device=cuda}' -o /dev/null
 

@@ -1,5 +1,5 @@
-// Heads that one product gives, token by token, are read where they lie, and results are written in the order in which products
-// read them: no kernel moves them. A reshape that strides cannot say together with a transpose is the product's alone.
+// Heads that one matmul gives, token by token, are read in place, and results are written in the order in which matmuls
+// read them: no kernel moves them. A reshape that no strides express together with a transpose belongs to the matmul.
 // RUN: par-opt %s --par-form-kernels=device=cuda --par-verify-kernels | FileCheck %s
 // RUN: par-opt %s --par-check-phases='passes=par-form-kernels{device=cuda}'
 

@@ -1,4 +1,5 @@
-// Elementwise values of what another kernel reads, too, wait for that one on a CPU: what is large is read once.
+// On a CPU elementwise values are delayed until another kernel that reads the same operands: large operands are read
+// once.
 // RUN: par-opt %s --par-form-kernels --par-verify-kernels | FileCheck %s
 // RUN: par-opt %s --par-form-kernels=device=cuda --par-verify-kernels | FileCheck %s --check-prefix=CUDA
 
@@ -10,7 +11,7 @@ par.program @p on @s0 ranks [0] {
   par.buffer @s temp : tensor<8x8xf32>
   par.buffer @other temp : tensor<8x8xf32>
 
-  // An activation that a product of the backward part reads, computed anew, and its gradient.
+  // A recomputed activation that a matmul of backward reads, and its gradient.
   // CHECK-LABEL: par.block @activation
   // CHECK: %[[D:.*]] = par.launch @dot.{{[0-9]+}}(
   // CHECK-NEXT: %[[B:.*]]:2 = par.launch @{{.*}}(%{{.*}}, %[[D]]) : (tensor<512x512xf32>, tensor<512x512xf32>) -> (tensor<512x512xf32>, tensor<512x512xf32>)
@@ -43,7 +44,7 @@ par.program @p on @s0 ranks [0] {
     par.store %0 to @y : tensor<512x512xf32>
   }
 
-  // A core's own cache has what is small.
+  // Small operands stay in a core's own cache.
   // CHECK-LABEL: par.block @in_cache
   // CHECK-NOT: :2 = par.launch
   par.block @in_cache {

@@ -1,5 +1,5 @@
-// A product over two dims that lie apart in an operand is one call after that operand is moved; where a moved element would
-// meet few others, it is generated as it stands.
+// A matmul that contracts two dims which are not adjacent in an operand is one call after a transpose of that operand.
+// If each element has few multiplications, the matmul is generated instead.
 // RUN: par-opt %s --par-form-kernels --par-verify-kernels | FileCheck %s
 // RUN: par-opt %s --par-check-phases='passes=par-form-kernels'
 // CHECK: par.kernel @[[MOVE:transpose.*]](%{{.*}}: tensor<4x16x8xf32>) -> tensor<4x8x16xf32> attributes {implementation = "generated"}

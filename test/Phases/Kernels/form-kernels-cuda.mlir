@@ -1,5 +1,5 @@
-// Kernels for a GPU save memory traffic by computing anew, which those of a CPU do not, and have no more operands
-// than registers hold. What they compute is the same.
+// Kernels for a GPU recompute values to save memory traffic, unlike those for a CPU, and have no more operands than
+// registers hold. The results are the same.
 // RUN: par-opt %s --par-form-kernels=device=cuda --par-verify-kernels | FileCheck %s
 // RUN: par-opt %s --par-form-kernels | FileCheck %s --check-prefix=CPU
 // RUN: par-opt %s --par-check-phases='passes=par-form-kernels{device=cuda}'
@@ -25,7 +25,7 @@ par.program @p on @s0 ranks [0] {
   par.buffer @one temp : tensor<f32>
   par.buffer @other temp : tensor<f32>
 
-  // Two values of x are read by the product and by what follows it: the latter computes both from x.
+  // A matmul and the ops after it use two values of x: the latter recompute both from x.
   // CHECK-LABEL: par.block @again
   // CHECK: %[[X:.*]] = par.load @x
   // CHECK: %[[E:.*]] = par.launch @{{.*}}(%[[X]]) : (tensor<4x8xf32>) -> tensor<4x8xf32>
@@ -78,7 +78,7 @@ par.program @p on @s0 ranks [0] {
     par.store %1 to @z : tensor<4x8xf32>
   }
 
-  // Products read bf16 as it is kept, and write it where the result is narrowed; what is added to stays f32.
+  // Matmuls read bf16 without a convert, and write it if the result is converted; accumulators stay f32.
   // CHECK-LABEL: par.block @narrow
   // CHECK-COUNT-3: par.load
   // CHECK-NEXT: %[[D:.*]] = par.launch @dot.{{[0-9]+}}({{.*}}) : (tensor<4x8xbf16>, tensor<8x8xbf16>) -> tensor<4x8xbf16>
@@ -124,8 +124,8 @@ par.program @p on @s0 ranks [0] {
     par.store %3 to @other : tensor<f32>
   }
 
-  // Convolutions too; their library has no f32 results of narrow operands, so that results are rounded. What reads a
-  // rounded result narrows it no more.
+  // Convolutions, too; their library has no f32 results of 16-bit operands, so results are rounded. A rounded result is
+  // not converted again.
   // CHECK-LABEL: par.block @convolutions
   // CHECK-COUNT-4: par.load
   // CHECK-NEXT: %[[Y:.*]] = par.launch @convolution.{{[0-9]+}}({{.*}}) : (tensor<2x4x8x8xbf16>, tensor<6x4x3x3xbf16>) -> tensor<2x6x6x6xbf16>
@@ -176,7 +176,7 @@ par.program @p on @s0 ranks [0] {
     par.store %y to @widefeatures : tensor<2x6x6x6xf32>
   }
 
-  // What is left in the buffers after each block.
+  // Values of the buffers after each block.
   par.block @again_gives {
     %y = par.load @y : tensor<4x8xf32>
     par.fetch %y as "again.y" : tensor<4x8xf32> of !par.dist<tensor<4x8xf32>, @s0, [{}, {}]>

@@ -1,5 +1,5 @@
-// What follows a product on a GPU is part of the library's call where the library can do it: GELU by tanh with a row
-// added before and the sum kept beside, and its gradient. It is told by its values, not by its ops.
+// On a GPU ops after a matmul become its library call's epilogue, if the library has it: GELU by tanh with a row added
+// before and the sum stored, too, and its gradient. Epilogues are recognised by values, not by ops.
 // RUN: par-opt %s --par-form-kernels=device=cuda --par-verify-kernels | FileCheck %s
 // RUN: par-opt %s --par-form-kernels | FileCheck %s --check-prefix=CPU
 // RUN: par-opt %s --par-check-phases='passes=par-form-kernels{device=cuda}'
@@ -75,7 +75,7 @@ par.program @p on @s0 ranks [0] {
     par.fetch %y as "backward.y" : tensor<2x4x16xf32> of !par.dist<tensor<2x4x16xf32>, @s0, [{}, {}, {}]>
   }
 
-  // A row alone, and one of several dims, which are one of the library's. In bf16 it is rounded before.
+  // Only a row, and one of several dims, which are one dim for the library. In bf16 it is rounded before.
   // CHECK-LABEL: par.block @row
   // CHECK: par.launch @add.{{[0-9]+}}({{.*}}) : (tensor<2x4x8xf32>, tensor<8x16xf32>, tensor<16xf32>) -> tensor<2x4x16xf32>
   // CHECK-NOT: par.launch
@@ -114,7 +114,7 @@ par.program @p on @s0 ranks [0] {
     %s16 = par.convert %s : tensor<2x4x2x8xf32> to tensor<2x4x2x8xbf16>
     par.fetch %s16 as "row_of_dims.q" : tensor<2x4x2x8xbf16> of !par.dist<tensor<2x4x2x8xbf16>, @s0, [{}, {}, {}, {}]>
   }
-  // Where it is added with more, one kernel reads the product in any case, and rounds the row.
+  // If more is added, one kernel reads the matmul in any case, and rounds the row.
   // CHECK-LABEL: par.block @row_and_more
   // CHECK-COUNT-4: par.launch
   // CHECK-NOT: par.launch
@@ -161,7 +161,7 @@ par.program @p on @s0 ranks [0] {
     par.fetch %y as "short.u" : tensor<2x4x12xf32> of !par.dist<tensor<2x4x12xf32>, @s0, [{}, {}, {}]>
   }
 
-  // Nor is a product that somebody else reads.
+  // Nor is a matmul with other users.
   // CHECK-LABEL: par.block @shared
   // CHECK-COUNT-2: par.launch
   par.block @shared {
@@ -173,7 +173,7 @@ par.program @p on @s0 ranks [0] {
     par.fetch %y as "shared.y" : tensor<2x4x16xf32> of !par.dist<tensor<2x4x16xf32>, @s0, [{}, {}, {}]>
   }
 
-  // A function in pieces may differ where nobody looks: none is the library's.
+  // A piecewise function may differ between samples: none is the library's.
   // CHECK-LABEL: par.block @clipped
   // CHECK-COUNT-2: par.launch
   par.block @clipped {

@@ -1,4 +1,4 @@
-// A pad that puts zeros behind all elements, and that no other kernel computes along, fills up its operand in place.
+// A pad that appends zeros after all elements, and is no part of another kernel, is written in its operand's buffer.
 // RUN: par-opt %s --par-form-kernels --par-verify-kernels | FileCheck %s
 
 // CHECK: par.kernel @pad.0(%{{.*}}: tensor<1x5x4xf32>) -> tensor<1x6x4xf32> attributes {implementation = "fill", tied = array<i64: 0>}

@@ -1,5 +1,5 @@
-// The gradient of a bias is computed beside that of the weight: a product of the library adds up one of its operands over what
-// is contracted, in f32 and where the operand lies so that the sum's elements are side by side.
+// The gradient of a bias is computed with that of the weight: a library matmul sums one of its operands over the
+// contracted dims, in f32 and if the sum's elements are contiguous in the operand.
 // RUN: par-opt %s --par-form-kernels=device=cuda --par-verify-kernels | FileCheck %s
 // RUN: par-opt %s --par-form-kernels | FileCheck %s --check-prefix=CPU
 // RUN: par-opt %s --par-check-phases='passes=par-form-kernels{device=cuda}'
@@ -35,7 +35,7 @@ par.program @p on @s0 ranks [0] {
     par.store %w to @dw : tensor<8x2x8xf32>
   }
 
-  // The weight may be stored the other way round. What stands in its place may be added to: the sum is a new value.
+  // The weight may be transposed. An accumulated matmul has no place for the sum: the sum is a new value.
   // CHECK-LABEL: par.block @left
   // CHECK: %[[both:.*]]:2 = par.launch @dot.{{[0-9]+}}({{.*}}) : (tensor<2x4x2x8xbf16>, tensor<2x4x8xbf16>, tensor<2x8x8xf32>) -> (tensor<2x8x8xf32>, tensor<2x8xf32>)
   // CHECK: par.launch @add.{{[0-9]+}}({{.*}}%[[both]]#1
@@ -99,7 +99,7 @@ par.program @p on @s0 ranks [0] {
     par.store %w to @dz : tensor<8x8xf32>
   }
 
-  // What the product is made of may depend on the sum.
+  // The matmul's operands may depend on the sum.
   // CHECK-LABEL: par.block @before
   // CHECK-COUNT-4: par.launch
   par.block @before {
@@ -118,7 +118,7 @@ par.program @p on @s0 ranks [0] {
     par.store %w to @dw : tensor<8x2x8xf32>
   }
 
-  // What is left in the buffers after each block.
+  // Values of the buffers after each block.
   par.block @right_gives {
     %db = par.load @db : tensor<2x8xf32>
     par.fetch %db as "right.db" : tensor<2x8xf32> of !par.dist<tensor<2x8xf32>, @s0, [{}, {}]>

@@ -1,5 +1,5 @@
-// A kernel that is launched early, because what it computes first is read there, has behind it in the block an op that
-// stays and that it reads: the op goes before it.
+// A kernel launched early, because its first values are used early, also reads an op that stays and follows in the
+// block: that op moves before it.
 // RUN: par-opt %s --par-form-kernels --par-verify-kernels | FileCheck %s
 
 // CHECK: par.block @forward

@@ -1,5 +1,5 @@
-// The sum of the squares of a large tensor, as a norm has it, is one call of the runtime; that of a small one, or of what is
-// computed on the way, is generated.
+// The sum of squares of a large tensor in memory (a norm) is one call of the runtime; that of a small tensor, or of a
+// value that the kernel itself computes, is generated.
 // RUN: par-opt %s --par-form-kernels --par-verify-kernels | FileCheck %s
 
 // CHECK: par.kernel @reduce.0(%{{.*}}: tensor<128x256xf32>) -> tensor<f32> attributes {implementation = "builtin:sum_squares"}

@@ -1,5 +1,5 @@
-// A result's transpose that would cut a product into many of two columns is a kernel of its own, where the sums are long;
-// where they are short, the call writes what the transpose would.
+// A result's transpose that would split a matmul into many of two columns is a kernel of its own if the sums are long;
+// if they are short, the call writes the transposed result.
 // RUN: par-opt %s --par-form-kernels --par-verify-kernels | FileCheck %s
 // RUN: par-opt %s --par-check-phases='passes=par-form-kernels'
 // CHECK-DAG: par.kernel @[[LONG:dot.*]]({{.*}}) -> tensor<2x32x24x2xf32> attributes {implementation = "library:matmul"}

@@ -10,8 +10,8 @@ par.program @p on @s0 ranks [0, 1] {
   par.buffer @m temp : tensor<8x8xf32>
   par.buffer @n temp : tensor<8x8xf32>
 
-  // What of an activation's gradient does not need what comes back to it: a product of another gradient reads it too, which comes
-  // later, so that both are one launch behind the first product.
+  // An activation's derivative does not need the gradient that comes back. A matmul of another gradient, which comes
+  // later, reads it too, so both are one launch after the first matmul.
   // CHECK-LABEL: par.block @activation
   // CHECK: %[[C:.*]] = par.launch @dot.0(
   // CHECK-NEXT: %[[D:.*]] = par.launch @dot.0(%[[C]],
@@ -32,7 +32,7 @@ par.program @p on @s0 ranks [0, 1] {
     par.store %w to @z : tensor<8x8xf32>
   }
 
-  // So does what a softmax's gradient reads, which has the same rows.
+  // So is the forward part that a softmax's gradient reads, which has the same rows.
   // CHECK-LABEL: par.block @rows
   // CHECK: %[[C:.*]] = par.launch @dot.0(
   // CHECK-NEXT: %[[D:.*]] = par.launch @dot.0(%[[C]],
@@ -49,7 +49,7 @@ par.program @p on @s0 ranks [0, 1] {
     par.store %0 to @y : tensor<8x8xf32>
   }
 
-  // Somebody else needs it before, whom the product would keep waiting.
+  // An earlier user would have to wait for the matmul.
   // CHECK-LABEL: par.block @needed_before
   // CHECK: %[[T:.*]] = par.launch @tanh.0(
   // CHECK-NEXT: %[[W:.*]] = par.launch @dot.{{[0-9]+}}(%[[T]],
@@ -103,7 +103,7 @@ par.program @p on @s0 ranks [0, 1] {
     par.store %0 to @y : tensor<8x8xf32>
   }
 
-  // A group that reads it late, in other loops, gave early what the reader waits for: of the three none could be first.
+  // A group that reads it late, in other loops, gave the reader's operand early: none of the three could be first.
   // CHECK-LABEL: par.block @ring
   // CHECK: %[[T:.*]] = par.launch @tanh.0(
   // CHECK: %[[E:.*]]:2 = par.launch @{{.*}}%[[T]]{{.*}} -> (tensor<8x8xf32>, tensor<8x8x4xf32>)

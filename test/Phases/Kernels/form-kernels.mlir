@@ -1,5 +1,5 @@
-// Every tensor op goes into a kernel, products with their accumulation into library calls, optimizers and losses into
-// builtins; the programs still mean the same, also in the buffers that Memory gives them.
+// Every tensor op goes into a kernel, matmuls with their accumulation into library calls, optimizers and losses into
+// builtins; the programs give the same results, also in the buffers that Memory assigns.
 // RUN: par-opt %S/../Propagate/Inputs/two-stages.mlir --par-slice-microbatches=microbatches=4 --par-assign-stages --par-form-fragments --par-propagate-shardings=batch-axes=dp --par-partition-fragments --par-build-programs=schedule=1f1b --par-check-phases='passes=par-inline-fragments,par-form-kernels' --par-verify-kernels | FileCheck %s
 // RUN: par-opt %S/../Propagate/Inputs/two-stages.mlir --par-slice-microbatches=microbatches=4 --par-assign-stages --par-form-fragments --par-propagate-shardings=batch-axes=dp --par-partition-fragments --par-build-programs=schedule=1f1b --par-check-phases='passes=par-inline-fragments,par-form-kernels,par-assign-buffers'
 // RUN: par-opt %s --par-form-kernels --par-verify-kernels | FileCheck %s --check-prefix=FOLD
@@ -20,7 +20,7 @@
 // CHECK: %[[NEW:.*]] = par.launch @[[SUM]](%{{.*}}, %{{.*}}, %[[OLD]])
 // CHECK: par.store %[[NEW]] to @train.backward.sum.w1
 
-// Transposes and reshapes around a product are strides of its call; equal kernels are one.
+// Transposes and reshapes around a matmul are strides of its call; equal kernels are one.
 // FOLD: par.kernel @dot.0(%{{.*}}: tensor<2x3x8xf32>, %{{.*}}: tensor<2x5x8xf32>) -> tensor<2x3x20xf32> attributes {implementation = "library:matmul"}
 // FOLD-COUNT-2: par.reshape
 // FOLD: par.dot

@@ -1,4 +1,4 @@
-// What goes into one generated kernel, and what must not.
+// Ops that join one generated kernel, and ops that must not.
 // RUN: par-opt %s --par-form-kernels --par-verify-kernels | FileCheck %s
 
 par.stage @s0 <"dp"=2> ranks [0, 1]
@@ -32,7 +32,8 @@ par.program @p on @s0 ranks [0, 1] {
     par.store %4 to @g : tensor<8xf32>
   }
 
-  // What keeps the second dim, where elements lie side by side, shares it as rows: sums and what they are for are one launch.
+  // Reductions that keep the second dim, along which elements are contiguous, share it as rows: sums and their users
+  // are one launch.
   // CHECK-LABEL: par.block @channels
   // CHECK: %[[N:.*]]:2 = par.launch @{{.*}} -> (tensor<8xf32>, tensor<4x8x5xf32>)
   // CHECK-NEXT: par.store %[[N]]#1 to @c
@@ -64,7 +65,7 @@ par.program @p on @s0 ranks [0, 1] {
     par.store %2 to @h : tensor<8x5xf32>
   }
 
-  // The add depends on the product, which depends on the exp: exp and add are two kernels.
+  // The add depends on the matmul, which depends on the exp: exp and add are two kernels.
   // CHECK-LABEL: par.block @cycle
   // CHECK: %[[E:.*]] = par.launch @exp.0
   // CHECK-NEXT: %[[D:.*]] = par.launch @dot.0(%[[E]])
@@ -80,7 +81,7 @@ par.program @p on @s0 ranks [0, 1] {
     par.store %3 to @y : tensor<4x8xf32>
   }
 
-  // Communication keeps its order, so that what two of them feed waits for both.
+  // Communication keeps its order, so a common user of two collectives waits for both.
   // CHECK-LABEL: par.block @communication
   // CHECK: %[[A:.*]] = par.launch @exp.0
   // CHECK-NEXT: %[[B:.*]] = par.all_reduce sum %[[A]]

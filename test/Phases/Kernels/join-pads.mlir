@@ -1,12 +1,12 @@
 // RUN: par-opt %s --par-join-pads | FileCheck %s
 
-// Parts that lie one behind the other and leave nothing out are joined, in whatever order they were added up.
+// Parts that follow each other without gaps are joined, in whatever order they were added up.
 // CHECK-LABEL: par.block @all
 // CHECK: %[[A:.*]] = par.load @a
 // CHECK: %[[B:.*]] = par.load @b
 // CHECK-NEXT: %[[C:.*]] = par.concat %[[B]], %[[A]], %[[B]] dim 1 : (tensor<2x1xf32>, tensor<2x2xf32>, tensor<2x1xf32>) -> tensor<2x4xf32>
 // CHECK-NEXT: par.store %[[C]]
-// What overlaps, leaves something out, or is padded by another number, is added up.
+// Parts that overlap, leave a gap, or are padded by another number, are added up.
 // CHECK: par.block @others
 // CHECK-COUNT-3: par.add
 par.stage @s0 <> ranks [0]

@@ -65,7 +65,7 @@ par.program @p on @s0 ranks [0] {
     // CHECK: par.store %[[F]] to @g
     %f = par.load @flat : tensor<2x4x16xbf16>
     par.store %f to @g : tensor<2x4x16xbf16>
-    // What is read as the forward part reads it is what is kept.
+    // A value that is read as forward reads it is stored in that layout.
     // CHECK: par.store %[[LO]] to @y
     %t = par.transpose %o [0, 2, 1, 3] : tensor<2x2x4x8xbf16> to tensor<2x4x2x8xbf16>
     par.store %t to @y : tensor<2x4x2x8xbf16>

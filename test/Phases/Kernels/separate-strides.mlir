@@ -1,5 +1,5 @@
-// Windows of one element that skip some: what they see is taken out before a convolution that sees every element, and put
-// back behind the gradient of its input. Wider windows keep their strides, also where one dim of them has one element.
+// Windows of one element that skip some: a slice of the elements they read goes before a convolution with stride 1, and
+// is put back after the gradient of its input. Larger windows keep their strides, even if one dim of them is 1.
 // RUN: par-opt %s --par-separate-strides | FileCheck %s
 
 par.stage @s0 <> ranks [0]

@@ -1,4 +1,4 @@
-// What the gate after Kernels refuses.
+// The gate after Kernels refuses kernels without a matching call, and tensor ops outside kernels.
 // RUN: par-opt %s --par-verify-kernels --split-input-file --verify-diagnostics
 // RUN: par-compile %models/mlp/model.onnx --set train={} --stop-after=schedule > %t.mlir
 // RUN: not par-opt %t.mlir --par-verify-kernels 2>&1 | FileCheck %s --check-prefix=SCHEDULE
@@ -35,7 +35,7 @@ par.kernel @k(%a: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) attributes {i
 
 // -----
 
-// expected-error @below {{is to be a product of the library, but no call computes its body}}
+// expected-error @below {{is to be a library matmul, but no call computes its body}}
 par.kernel @k(%a: tensor<4xf32>) -> tensor<4xf32> attributes {implementation = "library:matmul"} {
   %0 = par.exp %a : tensor<4xf32>
   par.return %0 : tensor<4xf32>

@@ -1,4 +1,4 @@
-// bf16 and f16 are stored and moved; what computes does so in f32, and its result is rounded once.
+// bf16 and f16 are stored and moved; all arithmetic is in f32, and its result is rounded once.
 // RUN: par-opt %s --par-widen-arithmetic | FileCheck %s
 // RUN: par-opt %s --par-widen-arithmetic --par-form-kernels --par-verify-kernels | FileCheck %s --check-prefix=KERNELS
 // RUN: par-opt %s --par-widen-arithmetic=device=cuda | FileCheck %s --check-prefix=CUDA
@@ -10,7 +10,7 @@
 // CHECK-DAG: %[[TF:.*]] = par.transpose %[[XF]] [1, 0] : tensor<2x4xf32>
 // CHECK-DAG: %[[WF:.*]] = par.convert %[[W]] : tensor<4x3xbf16> to tensor<4x3xf32>
 // CHECK: %[[D:.*]] = par.dot %[[TF]], %[[WF]] contracting [0] x [0] : (tensor<4x2xf32>, tensor<4x3xf32>) -> tensor<2x3xf32>
-// A product with an f32 result is not rounded.
+// A matmul with an f32 result is not rounded.
 // CHECK-NEXT: par.store %[[D]] to @sum
 // CHECK: %[[E:.*]] = par.exp %{{.*}} : tensor<2x4xf32>
 // CHECK-NEXT: %[[R:.*]] = par.convert %[[E]] : tensor<2x4xf32> to tensor<2x4xbf16>
@@ -23,7 +23,7 @@
 // KERNELS-DAG: par.kernel @dot.0(%{{.*}}: tensor<2x4xf32>, %{{.*}}: tensor<4x3xf32>) -> tensor<2x3xf32> attributes {implementation = "library:matmul"}
 // KERNELS-DAG: par.kernel @convert.{{.*}}(%{{.*}}: tensor<2x4xbf16>) -> tensor<2x4xbf16> attributes {implementation = "generated"}
 
-// Where calls read narrow formats, what is moved stays narrow.
+// If calls read 16-bit types, layout ops stay in them.
 // CUDA: %[[T:.*]] = par.transpose %{{.*}} [1, 0] : tensor<2x4xbf16> to tensor<4x2xbf16>
 // CUDA-NEXT: %[[TF:.*]] = par.convert %[[T]] : tensor<4x2xbf16> to tensor<4x2xf32>
 // CUDA: par.dot %[[TF]]

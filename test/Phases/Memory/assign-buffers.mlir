@@ -1,4 +1,4 @@
-// A result goes straight to the buffer it is stored to; what is made in place shares its operand's; old bytes that are
+// A result is written to the buffer to which it is stored; a result in place shares its operand's; old bytes that are
 // still needed are copied first.
 // RUN: par-opt %s --par-assign-buffers | FileCheck %s
 
@@ -48,7 +48,7 @@ par.program @stage0 on @s0 ranks [0, 1] {
     %a = par.launch @add(%x, %x) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
     par.send %a to [2, 3] tag 1 : tensor<4xf32>
   }
-  // What is added to and then reduced stays where it was: no copy, no scratch.
+  // An in-place sum that is then reduced stays in its buffer: no copy, no scratch.
   // CHECK: par.block @sum
   // CHECK-NEXT: par.load @y
   // CHECK-NEXT: par.load @x

@@ -1,4 +1,4 @@
-// Rows of zeros are not written behind a constant, which nothing writes: it is copied where it is filled up.
+// Zeros are not appended to a constant in place, as no op writes constants: a copy of it is padded.
 // RUN: par-opt %s --par-assign-buffers --par-pack-memory --par-verify-memory | FileCheck %s
 
 par.stage @s0 <"tp"=2> ranks [0, 1]

@@ -1,5 +1,5 @@
-// The first rows of what is in memory are no copy, and rows of zeros behind a result are written behind it: a table of 5 rows that
-// two ranks update in shares of 3 is summed, updated and gathered in buffers of 6.
+// A slice of the first rows is no copy, and zeros are appended in place: a table of 5 rows that two ranks update in
+// shares of 3 is summed, updated and gathered in buffers of 6.
 // RUN: par-opt %s --par-assign-buffers --par-pack-memory --par-verify-memory | FileCheck %s
 // RUN: par-opt %s --par-assign-buffers=grow-state=false --par-pack-memory --par-verify-memory | FileCheck %s --check-prefix=ALONE
 

@@ -1,5 +1,5 @@
-// Parameters and what forward keeps for backward lie in the host's memory too, in a slot for each microbatch. A use far behind
-// another one copies anew; names choose single variables.
+// Parameters and residuals are in host memory, too, in a slot for each microbatch. A use that is far from the last one
+// copies in again; names choose single variables.
 // RUN: par-opt %s --par-offload="parameters saved far=1" | FileCheck %s
 // RUN: par-opt %s --par-offload="parameters saved far=1" --par-pack-memory --par-verify-memory | FileCheck %s --check-prefix=PACKED
 // RUN: par-opt %s --par-offload="parameters-of=u states-of=w" | FileCheck %s --check-prefix=NAMES
@@ -34,7 +34,7 @@ par.program @stage0 on @s0 ranks [0] {
   par.buffer @t temp : tensor<2048xf32>
   par.buffer @o temp : tensor<2048xf32>
 
-  // What is made goes out; nothing comes in before it is made.
+  // A computed value is copied out; it is not copied in before.
   // CHECK: par.block @forward
   // CHECK-NEXT: par.load @x
   // CHECK-NEXT: %[[W:.*]] = par.load @w :

@@ -1,5 +1,5 @@
-// States lie in the host's memory. Each is copied in before the launch that uses the state before it, so that the copy
-// may run beside that launch, and back behind its last use; parameters and counters stay on the device.
+// States are in host memory. Each is copied in before the launch that uses the state before it, so the copy can run
+// beside that launch, and copied back after its last use. Parameters and counters stay on the device.
 // RUN: par-opt %s --par-offload=states | FileCheck %s
 // RUN: par-opt %s --par-offload=states --par-pack-memory --par-verify-memory | FileCheck %s --check-prefix=PACKED
 
@@ -57,7 +57,7 @@ par.program @stage0 on @s0 ranks [0] {
     par.store %b#0 to @w : tensor<100xf32>
     par.store %b#1 to @v : tensor<100xf32>
   }
-  // What reads alone copies nothing back.
+  // A block that only reads copies nothing back.
   // CHECK: par.block @look
   // CHECK-NEXT: %[[S:.*]] = par.load @m :
   // CHECK-NEXT: par.store %[[S]] to @m.dev

@@ -1,4 +1,4 @@
-// What is sent to another stage keeps its bytes until it is written anew: the send ends beside what comes behind it.
+// A value sent to another stage keeps its bytes until the next write: the send ends beside later blocks.
 // RUN: par-opt %s --par-assign-buffers --par-pack-memory --par-verify-memory | FileCheck %s
 
 par.stage @s0 <> ranks [0]

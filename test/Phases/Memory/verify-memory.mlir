@@ -1,5 +1,5 @@
-// The gate refuses what Kernels leaves: buffers without offsets, results without storage or beside the operand that they
-// take over.
+// The gate refuses the output of Kernels: buffers without offsets, results without storage, and results in another
+// buffer than the operand to which they are tied.
 // RUN: par-opt %s --par-verify-memory --split-input-file --verify-diagnostics
 // RUN: par-compile %models/mlp/model.onnx --set train={} --stop-after=collectives > %t.mlir
 // RUN: not par-opt %t.mlir --par-verify-memory 2>&1 | FileCheck %s --check-prefix=COLLECTIVES
@@ -32,7 +32,7 @@ par.program @stage0 on @s0 ranks [0, 1] {
   par.buffer @r temp : tensor<4xf32> at [256]
   par.block @forward {
     %w = par.load @w : tensor<4xf32>
-    // expected-error @below {{puts result 0, which takes over operand 0, into "r"; the operand lies in "w"}}
+    // expected-error @below {{puts result 0, which is tied to operand 0, into "r"; the operand lies in "w"}}
     %r = par.all_reduce sum %w over ["dp"] : (tensor<4xf32>) -> tensor<4xf32>
     par.store %r to @r : tensor<4xf32>
   }
@@ -52,7 +52,7 @@ par.program @stage0 on @s0 ranks [0] {
   par.block @update {
     %w = par.load @w : tensor<4xf32>
     %g = par.load @g : tensor<4xf32>
-    // expected-error @below {{puts result 0, which takes over operand 1, into "w"; the operand lies in "g"}}
+    // expected-error @below {{puts result 0, which is tied to operand 1, into "w"; the operand lies in "g"}}
     %u = par.launch @add(%w, %g) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
     par.store %u to @w : tensor<4xf32>
   }
@@ -66,7 +66,7 @@ par.program @stage0 on @s0 ranks [0] {
   par.buffer @m state of "m" : tensor<4xf32> at [0] {host}
   par.block @update {
     %m = par.load @m : tensor<4xf32>
-    // expected-error @below {{touches "m", which lies in the host's memory; copies alone may}}
+    // expected-error @below {{accesses "m", a buffer in host memory; only copies may access it}}
     par.fetch %m as "m" : tensor<4xf32>
   }
 }

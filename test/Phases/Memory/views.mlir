@@ -1,4 +1,5 @@
-// What a kernel only reshapes is not copied: it is loaded under the other shape from where it lies, and no kernel is left for it.
+// A kernel that only reshapes is no copy: its result is a load of the same buffer under the other shape, and the kernel
+// is erased.
 // RUN: par-opt %s --par-assign-buffers | FileCheck %s
 // RUN: par-opt %s --par-assign-buffers --par-pack-memory --par-verify-memory -o /dev/null
 
@@ -53,7 +54,7 @@ par.program @stage0 on @s0 ranks [0, 1] {
     %f = par.launch @flat(%n) : (tensor<4x2xf32>) -> tensor<8xf32>
     par.store %f to @kept : tensor<8xf32>
   }
-  // A kernel that works in place on what it also reads under another shape, elsewhere, gets a copy.
+  // An in-place kernel that also reads its operand under another shape, elsewhere, gets a copy.
   // CHECK: %[[N:.*]] = par.launch @neg
   // CHECK-NEXT: par.store %[[N]] to @more : tensor<4x2xf32>
   // CHECK: par.store %{{.*}} to @change.t0 : tensor<8xf32>

@@ -1,11 +1,11 @@
-// What is sent of activations has the format of the products that made it; gradients of parameters and sums in f32 do not.
+// Activations are sent in the type of the matmuls that made them; gradients of parameters and sums in f32 are not.
 // RUN: par-opt %s --par-narrow-activations --par-verify-partition | FileCheck %s
 // RUN: par-opt %s --par-check-phases="passes=par-narrow-activations" -o /dev/null
 
 par.stage @s0 <"tp"=2> ranks [0, 1]
 par.variable @w parameter : tensor<4x4xf32> at [!par.dist<tensor<4x4xf32>, @s0, [{}, {}]>]
 
-// Several products are added, in f32, and rounded once; a product alone rounds as it adds.
+// Several matmuls are added in f32, and rounded once; a single matmul rounds its sums itself.
 // CHECK-LABEL: par.fragment @sums
 // CHECK: %[[A:.*]] = par.dot {{.*}} -> tensor<4x4xf32>
 // CHECK: %[[B:.*]] = par.dot {{.*}} -> tensor<4x4xf32>
@@ -27,7 +27,8 @@ par.fragment @sums(%x: tensor<4x8xbf16>, %w: tensor<8x4xbf16>) -> (tensor<4x4xf3
   par.return %r, %t : tensor<4x4xf32>, tensor<2x4xf32>
 }
 
-// Rows of a table are looked up in f32, by one rank each, and read in bf16; what is widened is gathered as it was.
+// Rows of a table are looked up in f32, by one rank each, and read in bf16; a value converted to f32 is gathered before
+// the convert.
 // CHECK-LABEL: par.fragment @moves
 // CHECK: %[[C:.*]] = par.select {{.*}} tensor<3x4xf32>
 // CHECK: %[[N:.*]] = par.convert %[[C]]
@@ -46,7 +47,7 @@ par.fragment @moves(%t: tensor<8x4xf32>, %i: tensor<3xi64>, %m: tensor<3x4xi1>, 
   par.return %n, %g : tensor<3x4xbf16>, tensor<8x8xf32>
 }
 
-// What was computed in f32, maxima, and rows that somebody reads in f32.
+// Values computed in f32, maxima, and rows with f32 users.
 // CHECK-LABEL: par.fragment @others
 // CHECK-NOT: bf16>) -> tensor<{{.*}}bf16>
 // CHECK: par.all_reduce sum {{.*}} -> tensor<4xf32>

@@ -1,4 +1,4 @@
-// Gradients are summed in the formats that are asked for: in the loop, behind it, and over microbatches; nothing else is.
+// Gradients are summed in the requested types: in the loop, after it, and over microbatches; no other value is.
 // RUN: par-opt %s --par-narrow-gradients=reduce=bf16 --par-verify-partition | FileCheck %s --check-prefixes=CHECK,REDUCE
 // RUN: par-opt %s --par-narrow-gradients=accumulate=bf16 | FileCheck %s --check-prefixes=CHECK,ACCUMULATE
 // RUN: par-opt %s --par-narrow-gradients="accumulate=bf16 reduce=bf16" | FileCheck %s --check-prefixes=CHECK,BOTH
@@ -10,7 +10,8 @@ par.stage @s0 <"dp"=2> ranks [0, 1]
 par.variable @v parameter : tensor<4xf32> at [!par.dist<tensor<4xf32>, @s0, [{"dp"}]>]
 par.variable @w parameter : tensor<4xf32> at [!par.dist<tensor<4xf32>, @s0, [{}]>]
 
-// The first result is a sum that every microbatch scatters, the second one that is reduced behind the loop, the third no gradient.
+// The first result is a sum that every microbatch scatters, the second one is reduced after the loop, the third is no
+// gradient.
 // CHECK-LABEL: par.fragment @backward
 // REDUCE: %[[N:.*]] = par.convert %{{.*}} : tensor<4xf32> to tensor<4xbf16>
 // REDUCE: %[[S:.*]] = par.reduce_scatter sum %[[N]] {{.*}} -> tensor<2xbf16>
@@ -29,7 +30,7 @@ par.fragment @backward(%x: tensor<4xf32>) -> (tensor<2xf32>, tensor<4xf32>, tens
   par.return %s, %b, %c : tensor<2xf32>, tensor<4xf32>, tensor<f32>
 }
 
-// What is summed behind the loop stays narrow until the update widens it.
+// A sum after the loop stays in 16 bits until the update converts it.
 // CHECK-LABEL: par.fragment @train.s0.reduce0
 // REDUCE-SAME: (%[[A:.*]]: tensor<4xf32>) -> tensor<4xbf16>
 // REDUCE: %[[N:.*]] = par.convert %[[A]]

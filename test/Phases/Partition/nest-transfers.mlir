@@ -1,5 +1,5 @@
-// What crosses to a stage with another mesh: senders gather until their shards make up the receivers', and senders that repeat
-// one another each take a part.
+// Transfers between meshes: senders gather until their shards make up the receivers', and replicated senders each send
+// a part.
 // RUN: par-opt %s --par-nest-transfers --split-input-file | FileCheck %s
 
 // Three of 4 rows and two of 6 do not: all rows are gathered.
@@ -15,7 +15,7 @@ par.step @gather(%x: !par.dist<tensor<12x4xf32>, @s0, [{"dp"}, {}]>) {
 
 // -----
 
-// Of four parts and six, the minor axis alone is gathered: two of 6 rows are three of 2 each.
+// Four parts to six: only the minor axis is gathered; two parts of 6 rows are three of 2 each.
 // CHECK-LABEL: par.step @half
 // CHECK: par.reshard %{{.*}} : <tensor<12xf32>, @s0, [{"dp.0", "dp.1"}]> to <tensor<12xf32>, @s0, [{"dp.0"}]>
 par.stage @s0 <"dp.0"=2, "dp.1"=2> ranks [0, 1, 2, 3]
@@ -27,7 +27,7 @@ par.step @half(%x: !par.dist<tensor<12xf32>, @s0, [{"dp.0", "dp.1"}]>) {
 
 // -----
 
-// Both senders have all: each takes what one receiver wants.
+// Both senders have all rows: each sends those of one receiver.
 // CHECK-LABEL: par.step @cut
 // CHECK: par.reshard %{{.*}} : <tensor<8x4xf32>, @s0, [{}, {}]> to <tensor<8x4xf32>, @s0, [{"tp"}, {}]>
 par.stage @s0 <"tp"=2> ranks [0, 1]
@@ -39,7 +39,7 @@ par.step @cut(%x: !par.dist<tensor<8x4xf32>, @s0, [{}, {}]>) {
 
 // -----
 
-// One rank takes what two have, and what one has goes to two: nothing to do. Nor between stages of one mesh.
+// One rank receives the parts of two, and one part goes to two ranks: nothing to do. Nor between stages of one mesh.
 // CHECK-LABEL: par.step @nests
 // CHECK-NOT: par.reshard
 par.stage @s0 <"dp"=2> ranks [0, 1]

@@ -1,5 +1,5 @@
-// Heads and their elements lie in one dim: the elements can be cut there only where the heads are cut completely. What
-// the plan asks of a result beyond that is made behind the op.
+// Heads and their elements are one dim: the elements can be sharded there only if the heads are sharded completely. A
+// stronger sharding that the plan requests of a result is made after the op.
 // RUN: par-opt %s --par-partition-fragments | FileCheck %s
 // RUN: par-opt %s --par-check-phases=passes=par-partition-fragments -o /dev/null
 

@@ -1,5 +1,5 @@
-// A result that is declared a sum over an axis is one, however its operands lie: the contracted dim is cut as the sum
-// says where an operand is cut so; else the first rank keeps the product and the others hold zeros.
+// A result declared as a sum over an axis is one, whatever its operands' shardings: the contracted dim is sharded like
+// the sum if an operand is; else the first rank keeps the matmul and the others hold zeros.
 // RUN: par-opt %s --par-partition-fragments | FileCheck %s
 // RUN: par-opt %s --par-check-phases=passes=par-partition-fragments -o /dev/null
 

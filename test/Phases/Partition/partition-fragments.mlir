@@ -1,4 +1,4 @@
-// Row-parallel products are all-reduced where they are made; gradients once, in fragments behind the loop.
+// Row-parallel matmuls are all-reduced right after the matmul; gradients once, in fragments after the loop.
 // RUN: par-opt %S/../Propagate/Inputs/two-stages.mlir --par-slice-microbatches=microbatches=4 --par-assign-stages --par-form-fragments --par-propagate-shardings=batch-axes=dp --par-partition-fragments --par-verify-partition | FileCheck %s
 
 // CHECK-LABEL: par.fragment @train.s0.forward(%{{.*}}: tensor<2x4xf32>, %{{.*}}: tensor<4x4xf32>)

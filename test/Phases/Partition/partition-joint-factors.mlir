@@ -1,4 +1,4 @@
-// How an op is cut follows from what all of its operands and results then send, in bytes.
+// The sharding of an op minimises the bytes sent for all of its operands and results.
 // RUN: par-opt %s --par-partition-fragments --par-verify-partition | FileCheck %s
 par.stage @s0 <"dp"=2> ranks [0, 1]
 

@@ -33,7 +33,7 @@ par.fragment @backward(%x: tensor<2x32xf32>, %d: tensor<2x64xf32>) -> tensor<32x
   par.return %g : tensor<32x64xf32>
 }
 
-// A bias that lies so is gathered too, for what it is spread to is larger.
+// A bias with that sharding is gathered, too, as its broadcast is larger.
 // CHECK-LABEL: par.fragment @bias
 // CHECK: %[[B:.*]] = par.all_gather %{{.*}} -> tensor<6xf32>
 // CHECK-NEXT: par.broadcast_in_dim %[[B]] dims [1] : tensor<6xf32> to tensor<2x6xf32>

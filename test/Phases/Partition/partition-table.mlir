@@ -1,5 +1,5 @@
-// Of a table over tp and looked-up rows that lie over tp elsewhere, the axis cuts that of which a rank has more bytes: the table
-// here, which is half of all the rows that are looked up, but twice a rank's.
+// A table is sharded over tp, and looked-up rows over tp along another dim: the axis shards the one of which a rank has
+// more bytes. Here it is the table, half of all looked-up rows, but twice a rank's.
 // RUN: par-opt %s --par-partition-fragments | FileCheck %s
 // RUN: par-opt %s --par-check-phases=passes=par-partition-fragments -o /dev/null
 

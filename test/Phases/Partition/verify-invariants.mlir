@@ -1,25 +1,25 @@
-// What no microbatch changes is gathered once a step, or for each use, as the plan says: a gather on the wrong side of the loop
-// is an error.
+// Loop-invariant values are gathered once a step, or for each use, as the plan says: a gather on the wrong side of the
+// loop is an error.
 // RUN: not par-opt %s --par-verify-invariants="parameter-axes=dp gather-once=true" --split-input-file 2>&1 | FileCheck %s --check-prefix=STEP
-// STEP: :[[@LINE+27]]:{{.*}} error: gathers in each microbatch what is made of variables alone, which the plan gathers once a step (zero.gather: step)
+// STEP: :[[@LINE+27]]:{{.*}} error: gathers values of variables in each microbatch, which the plan gathers once a step (zero.gather: step)
 // STEP: note: in the loop of @inside
-// STEP: :[[@LINE+106]]:{{.*}} error: gathers in each microbatch what is made of variables alone
+// STEP: :[[@LINE+106]]:{{.*}} error: gathers values of variables in each microbatch
 // STEP: note: in the loop of @kept
 // STEP-NOT: error:
 // RUN: not par-opt %s --par-verify-invariants="parameter-axes=dp" --split-input-file 2>&1 | FileCheck %s --check-prefix=USE
-// USE: :[[@LINE+41]]:{{.*}} error: gathers a variable before the loop, where the plan gathers it for each use (zero.gather: use), and keeps it whole for all microbatches
+// USE: :[[@LINE+41]]:{{.*}} error: gathers a variable before the loop, though the plan gathers it for each use (zero.gather: use), and keeps it whole for all microbatches
 // USE: note: used here, in the loop of @before
-// USE: :[[@LINE+100]]:{{.*}} error: gathers a variable that a later fragment takes, where the plan gathers it for each use (zero.gather: use), and keeps it whole until then
+// USE: :[[@LINE+100]]:{{.*}} error: gathers a variable that a later fragment takes, though the plan gathers it for each use (zero.gather: use), and keeps it whole until then
 // USE: note: used here, in the loop of @kept
 // USE-NOT: error:
 
-// What Par makes under one of the two passes its own gate (par-compile runs it), and not the other's.
+// The output under one of the two settings passes its own gate (par-compile runs it), and not the other's.
 // DEFINE: %{compile} = par-compile %models/mlp/model.onnx --set mesh='{dp: 2}' --set batch='{size: 16, microbatches: 2}' --set train={} --set precision=bf16 --stop-after=partition
 // RUN: %{compile} --set zero='{level: 3, min_size: 0, gather: use}' > %t.use.mlir
 // RUN: %{compile} --set zero='{level: 3, min_size: 0, gather: step}' > %t.step.mlir
 // RUN: not par-opt %t.use.mlir --par-verify-invariants="parameter-axes=dp gather-once=true" 2>&1 | FileCheck %s --check-prefix=MADE-USE
 // RUN: not par-opt %t.step.mlir --par-verify-invariants="parameter-axes=dp" 2>&1 | FileCheck %s --check-prefix=MADE-STEP
-// MADE-USE: error: gathers in each microbatch what is made of variables alone
+// MADE-USE: error: gathers values of variables in each microbatch
 // MADE-USE: note: in the loop of @{{train|eval}}
 // MADE-STEP: error: gathers a variable before the loop
 // MADE-STEP: note: used here, in the loop of @{{train|eval}}
@@ -73,8 +73,8 @@ par.step @before(%x: !par.dist<tensor<4x2x4xf32>, @s0, [{}, {"dp"}, {}]>) -> !pa
 
 // -----
 
-// What is made of data, or of the microbatch's number, changes; a product of two weights before the loop is computed there, and
-// may gather one of them; a sum of a weight's elements over ranks is no gather.
+// Values that depend on data, or on the microbatch index, vary; a matmul of two weights before the loop is computed
+// there, and may gather one of them; a sum of a weight's elements over ranks is no gather.
 par.stage @s0 <"dp"=2> ranks [0, 1]
 par.variable @a parameter : tensor<4x4xf32>
 par.variable @b parameter : tensor<4x4xf32>
@@ -105,7 +105,7 @@ par.step @neither(%x: !par.dist<tensor<4x2x4xf32>, @s0, [{}, {"dp"}, {}]>) -> !p
 
 // -----
 
-// A backward takes what its forward has spread of a gathered weight.
+// A backward uses forward's broadcast of a gathered weight.
 par.stage @s0 <"dp"=2> ranks [0, 1]
 par.variable @w parameter : tensor<4xf32>
 par.fragment @forward(%w: tensor<2xf32>, %x: tensor<1x4xf32>) -> (tensor<1x4xf32>, tensor<1x4xf32>) attributes {stage = @s0, kind = #par.fragment_kind<forward>, local} {
@@ -131,8 +131,8 @@ par.step @kept(%x: !par.dist<tensor<4x2x4xf32>, @s0, [{}, {"dp"}, {}]>) -> !par.
 
 // -----
 
-// What lies over other axes is gathered where that pays, and so is what lies over these where the plan says so of a variable: from
-// @said the axis may have come to @beside.
+// A value sharded over other axes is gathered if that pays, and so is one sharded over these if the plan gives a rule
+// for a variable: from @said the axis may have been propagated to @beside.
 par.stage @s0 <"dp"=2, "tp"=2> ranks [0, 1, 2, 3]
 par.variable @said parameter : tensor<4xf32> sharding <[{"dp"}]>
 par.variable @beside parameter : tensor<4xf32>

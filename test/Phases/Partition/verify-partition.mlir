@@ -1,4 +1,4 @@
-// The gate refuses what Propagate leaves: global fragments, shardings, reshards in a step.
+// The gate refuses the output of Propagate: global fragments, shardings, reshards in a step.
 // RUN: par-opt %s --par-verify-partition --split-input-file --verify-diagnostics
 // RUN: par-compile %models/mlp/model.onnx --set train={} --stop-after=propagate > %t.mlir
 // RUN: not par-opt %t.mlir --par-verify-partition 2>&1 | FileCheck %s --check-prefix=PROPAGATE
@@ -23,7 +23,7 @@ par.fragment @f(%x: tensor<4xf32>) -> tensor<4xf32> attributes {stage = @s0, kin
 
 par.stage @s0 <"dp"=2> ranks [0, 1]
 par.fragment @f(%x: tensor<4xf32>) -> tensor<4xf32> attributes {stage = @s0, kind = #par.fragment_kind<forward>, local} {
-  // expected-error @below {{may not stand in a local fragment}}
+  // expected-error @below {{is not allowed in a local fragment}}
   %0 = par.constrain %x <[{}]> : tensor<4xf32>
   par.return %0 : tensor<4xf32>
 }
@@ -32,7 +32,7 @@ par.fragment @f(%x: tensor<4xf32>) -> tensor<4xf32> attributes {stage = @s0, kin
 
 par.stage @s0 <"dp"=2> ranks [0, 1]
 par.step @eval(%x: !par.dist<tensor<4xf32>, @s0, [{}], unreduced={"dp"}>) -> !par.dist<tensor<4xf32>, @s0, [{}]> {
-  // expected-error @below {{may not stand in a step after Partition}}
+  // expected-error @below {{is not allowed in a step after Partition}}
   %0 = par.reshard %x : <tensor<4xf32>, @s0, [{}], unreduced={"dp"}> to <tensor<4xf32>, @s0, [{}]>
   par.return %0 : !par.dist<tensor<4xf32>, @s0, [{}]>
 }

@@ -20,8 +20,8 @@
 // STATES: %[[WHOLE:.*]] = par.reshard %[[NEW]]#1 : <tensor<10x6xf32>, @s0, [{"dp"}, {}]> to <tensor<10x6xf32>, @s0, [{}, {}]>
 // STATES: par.write %[[WHOLE]] to @table
 
-// Both summands stay whole sums, what they add up to is scattered in every microbatch. Where two layouts turn out to be one,
-// no border is left: tp is summed behind the loop.
+// Both summands stay whole sums, and their sum is scattered in every microbatch. If two layouts turn out to be equal,
+// no border is left: tp is summed after the loop.
 // GRADIENTS-LABEL: par.fragment @train.s0.backward
 // GRADIENTS: par.dot {{.*}}[#par.sharding<[{}, {}], unreduced={"dp", "tp"}>]
 // GRADIENTS: par.scatter_add {{.*}}[#par.sharding<[{}, {}], unreduced={"dp"}>]
@@ -45,7 +45,7 @@
 // ONCE: par.run @train.s0.forward({{.*}}%[[USED]]
 // ONCE: par.run @train.s0.update({{.*}}%[[SHARD]]
 
-// What is rounded before the loop is gathered when it has been rounded; what the loop wants as it is, too.
+// A value rounded before the loop is gathered after rounding; one that the loop uses unrounded, too.
 // ROUNDED-LABEL: par.step @train
 // ROUNDED: %[[SHARD:.*]] = par.read @table : !par.dist<tensor<10x6xf32>, @s0, [{"dp"}, {}]>
 // ROUNDED-DAG: %[[NARROW:.*]] = par.run @train.s0.before({{.*}}%[[SHARD]]{{.*}}bf16

@@ -1,6 +1,6 @@
-// Two experts answer each token, each token's answers are weighed and added up: their product is a sum over tp, and stays one up
-// to where one value a token is left, which is cut over tp along the sequence (rows of tokens of all samples are not). Backward
-// reads the answers for the weights' gradient, one number each: there they are reduced.
+// Two experts answer each token, each token's answers are weighted and summed. The matmul is a sum over tp, and stays
+// one until one value a token is left, which is sharded over tp along the sequence (rows of tokens of all samples are
+// not). Backward reads the answers for the weights' gradient, one number each: there they are reduced.
 // RUN: par-opt %s --par-differentiate --par-add-optimizer=kind=sgd --par-slice-microbatches=microbatches=2 --par-assign-stages --par-form-fragments --par-propagate-shardings='batch-axes=dp' --par-verify-propagate -o %t.mlir
 // RUN: FileCheck %s --input-file %t.mlir
 // RUN: par-opt %t.mlir --par-partition-fragments --par-verify-partition | FileCheck %s --check-prefix=LOCAL

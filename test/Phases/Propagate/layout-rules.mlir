@@ -1,9 +1,9 @@
-// What the plan says of one parameter's gradient and states goes its own way, whatever the parameter lies like.
+// The plan's rules for one parameter's gradient and states apply whatever the parameter's own sharding.
 // RUN: par-opt %S/Inputs/tied.mlir --par-differentiate --par-add-optimizer=kind=momentum --par-slice-microbatches=microbatches=2 --par-assign-stages --par-form-fragments --par-propagate-shardings='batch-axes=dp state-rules=table=0:dp' --par-verify-propagate | FileCheck %s --check-prefix=STATE
 // RUN: par-opt %S/Inputs/tied.mlir --par-differentiate --par-add-optimizer=kind=momentum --par-slice-microbatches=microbatches=2 --par-assign-stages --par-form-fragments --par-propagate-shardings='batch-axes=dp gradient-rules=table=0:dp+tp' --par-verify-propagate | FileCheck %s --check-prefix=GRADIENT
 // RUN: par-opt %S/Inputs/tied.mlir --par-differentiate --par-add-optimizer=kind=momentum --par-slice-microbatches=microbatches=2 --par-assign-stages --par-form-fragments --par-propagate-shardings='batch-axes=dp gradient-axes=dp state-axes=dp parameter-axes=dp gradient-rules=table=closed state-rules=table=1:tp' --par-verify-propagate | FileCheck %s --check-prefix=BESIDE
 
-// As with state-axes, of this parameter alone.
+// Like state-axes, only for this parameter.
 // STATE-DAG: par.variable @table parameter {{.*}} at [!par.dist<tensor<10x6xf32>, @s0, [{}, {}]>]
 // STATE-DAG: par.variable @table.{{.*}} state of @table {{.*}} at [!par.dist<tensor<10x6xf32>, @s0, [{"dp"}, {}]>]
 // STATE-LABEL: par.step @train

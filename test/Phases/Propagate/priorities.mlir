@@ -1,8 +1,8 @@
-// What the plan says with a lower priority is carried on first; of one priority, what it says of weights.
+// Rules of a lower priority are propagated first; within one priority, those of weights.
 // RUN: par-opt %s --par-slice-microbatches=microbatches=1 --par-assign-stages --par-form-fragments --par-propagate-shardings=batch-axes=dp --par-verify-propagate | FileCheck %s --check-prefixes=CHECK,WEIGHT
 // RUN: sed 's/> : tensor<8x4x12xf32> \/\/ said/> priority 0 : tensor<8x4x12xf32>/' %s | par-opt --par-slice-microbatches=microbatches=1 --par-assign-stages --par-form-fragments --par-propagate-shardings=batch-axes=dp --par-verify-propagate | FileCheck %s --check-prefixes=CHECK,VALUE
 // RUN: par-opt %s --par-slice-microbatches=microbatches=1 --par-assign-stages --par-form-fragments --par-propagate-shardings='batch-axes=dp priorities=w=2,v=2' --par-verify-propagate | FileCheck %s --check-prefixes=CHECK,VALUE
-// Behind what is spread (2) tp finds the dim of @v taken.
+// After the broadcast value (2), tp finds the dim of @v taken.
 // RUN: par-opt %s --par-slice-microbatches=microbatches=1 --par-assign-stages --par-form-fragments --par-propagate-shardings='batch-axes=dp parameter-axes=dp state-axes=dp gradient-axes=dp priorities=v=3' --par-verify-propagate | FileCheck %s --check-prefix=SPREAD
 
 // CHECK-DAG: par.variable @w parameter {{.*}} at [!par.dist<tensor<6x12xf32>, @s0, [{}, {"tp"}]>]
@@ -10,8 +10,8 @@
 // VALUE: par.tanh {{.*}}[#par.sharding<[{"dp"}, {"tp"}, {}]>]
 // VALUE: par.gelu {{.*}}[#par.sharding<[{"dp"}, {"tp"}, {}]>]
 
-// Where a value may stay a sum, and is no part of what is spread first, what makes it and what stands between leave it one, and its
-// uses reduce it.
+// A value that may stay a sum, and is no part of the first propagation, stays one: its producer and the ops between
+// leave it a sum, and its uses reduce it.
 // WEIGHT: par.dot {{.*}}[#par.sharding<[{"dp"}, {}, {}], unreduced={"tp"}>]
 // WEIGHT: par.constrain {{.*}}[#par.sharding<[{"dp"}, {}, {}], unreduced={"tp"}>]
 // WEIGHT: par.gelu {{.*}}[#par.sharding<[{"dp"}, {}, {}]>]

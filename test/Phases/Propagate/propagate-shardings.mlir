@@ -20,7 +20,7 @@ par.variable @w parameter : tensor<4xf32> sharding <[{"tp"}]>
 
 // -----
 
-// What is spread from a scalar ties nobody together: @v stays whole beside @w of the same shape.
+// A broadcast of a scalar ties no values together: @v is not sharded, though @w of the same shape is.
 // UNIFORM: par.variable @w {{.*}} at [!par.dist<tensor<4x4xf32>, @s0, [{"tp"}, {}]>]
 // UNIFORM: par.variable @v {{.*}} at [!par.dist<tensor<4x4xf32>, @s0, [{}, {}]>]
 par.stage @s0 <"tp"=2> ranks [0, 1]
@@ -42,7 +42,8 @@ par.step @train(%c: !par.dist<tensor<f32>, @s0, ?>) -> !par.dist<tensor<4x4xf32>
 
 // -----
 
-// What two microbatches carry on is read cut by its rows and made cut by its columns, by one axis: it is carried whole.
+// A carried value of two microbatches is read sharded by rows and written sharded by columns, over one axis: it is
+// carried whole.
 // UNIFORM: par.variable @c carried {{.*}} at [!par.dist<tensor<2x4x4xf32>, @s0, [{}, {}, {}]>]
 // UNIFORM: par.transpose {{.*}}[#par.sharding<[{}, {"tp"}]>]
 // UNIFORM: par.yield [stack] {{.*}} : !par.dist<tensor<4x4xf32>, @s0, [{}, {}]>

@@ -1,6 +1,7 @@
-// A tied table's gradient is that of the head, which is split by the table's rows, and what looked-up tokens add, which lie over the
-// same axis along the sequence: a sum over it. They do not meet as sums, so the second lies as the first, and Partition
-// brings the tokens there instead of scattering a table in every microbatch. Over dp both are sums, and stay so.
+// A tied table's gradient has two parts: that of the head, sharded by the table's rows, and that of the looked-up
+// tokens, which are sharded over the same axis along the sequence: a sum over it. The two do not meet as sums, so the
+// second is sharded like the first, and Partition brings the tokens there instead of scattering a table in every
+// microbatch. Over dp both are sums, and stay so.
 // RUN: par-opt %s --par-differentiate --par-add-optimizer=kind=sgd --par-slice-microbatches=microbatches=2 --par-assign-stages --par-form-fragments --par-propagate-shardings='batch-axes=dp' --par-verify-propagate -o %t.mlir
 // RUN: FileCheck %s --input-file %t.mlir
 // RUN: par-opt %t.mlir --par-partition-fragments --par-verify-partition | FileCheck %s --check-prefix=LOCAL

@@ -1,6 +1,6 @@
-// Where parameters are gathered once a step, what a loop makes of variables alone is whole: no axis that spreads the gradient
-// comes to the decay that it is multiplied by, none that spreads the scale to the moving variance beside it. Else both lie as
-// the shards that they meet.
+// If parameters are gathered once a step, values that a loop computes only from variables are whole: no axis that
+// shards the gradient comes to the decay that it is multiplied by, none that shards the scale to the moving variance.
+// Else both have the shardings of the values that they meet.
 // RUN: par-opt %s --par-propagate-shardings='batch-axes=dp state-axes=dp gradient-axes=dp parameter-axes=dp gather-once' --par-verify-propagate | FileCheck %s
 // RUN: par-opt %s --par-propagate-shardings='batch-axes=dp state-axes=dp gradient-axes=dp parameter-axes=dp' --par-verify-propagate | FileCheck %s --check-prefix=USE
 

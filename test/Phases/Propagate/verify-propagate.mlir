@@ -1,4 +1,4 @@
-// The gate refuses what Split leaves: values without shardings.
+// The gate refuses the output of Split: values without shardings.
 // RUN: par-opt %s --par-verify-propagate --split-input-file --verify-diagnostics
 // RUN: par-compile %models/mlp/model.onnx --set train={} --stop-after=split > %t.mlir
 // RUN: not par-opt %t.mlir --par-verify-propagate 2>&1 | FileCheck %s --check-prefix=SPLIT

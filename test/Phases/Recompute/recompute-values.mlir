@@ -1,4 +1,4 @@
-// What each mode saves, that every mode computes the same, and that nothing is computed for nobody.
+// Each mode saves its values, every mode computes the same, and no unused value is computed.
 // RUN: par-opt %s --par-recompute-values=mode=none --par-verify-recompute | FileCheck %s --check-prefixes=CHECK,NONE
 // RUN: par-opt %s --par-recompute-values=mode=full --par-verify-recompute | FileCheck %s --check-prefixes=CHECK,FULL
 // RUN: par-opt %s '--par-recompute-values=mode=each each=h.*' --par-verify-recompute | FileCheck %s --check-prefixes=CHECK,EACH
@@ -14,8 +14,8 @@
 // MODE: recompute mode is 'some', expected none, full or each
 // PATTERN: pattern 'h.{':
 
-// The exponential follows from the product by an op that fuses, and only the product is saved; the transpose is only
-// moved to whom it serves.
+// The exponential follows from the matmul by an op that fuses, and only the matmul is saved; the transpose is only
+// moved to its users.
 // NONE-LABEL: par.fragment @train.s0.forward
 // NONE: par.return %{{[^,]*}}, %{{[^,]*}} : tensor<4x4xf32>, tensor<4x4xf32>
 // NONE-LABEL: par.fragment @train.s0.backward
@@ -23,7 +23,7 @@
 // NONE: par.exp
 // NONE: par.transpose
 
-// What a large product of the forward reads is kept.
+// An operand of a large matmul of forward is saved.
 // KEEP-LABEL: par.fragment @train.s0.forward
 // KEEP: %[[P:.*]] = par.dot
 // KEEP: %[[P:.*]] = par.dot
@@ -46,7 +46,7 @@
 // GPIPE-LABEL: par.fragment @train.s1.forward
 // GPIPE: par.return %{{[^,]*}} : tensor<4x4xf32>
 
-// What enters h.1 is saved; what lies inside is made again.
+// The input of h.1 is saved; values inside are recomputed.
 // EACH-LABEL: par.fragment @train.s0.forward
 // EACH: par.return %{{[^,]*}}, %{{[^,]*}} : tensor<4x4xf32>, tensor<4x4xf32>
 // EACH-LABEL: par.fragment @train.s0.backward

@@ -1,4 +1,4 @@
-// Backward in two parts where the schedule has slots of weight gradients: what another stage waits for, and what reaches sums.
+// Backward in two parts if the schedule has slots of weight gradients: values for which another stage waits, and sums.
 // RUN: par-opt %s --par-split-backward=schedule=zb-h1 --par-verify-recompute | FileCheck %s
 // RUN: par-opt %s --par-check-phases='passes=par-split-backward{schedule=zb-h1},par-build-programs{schedule=zb-h1},par-verify-schedule' > /dev/null
 // RUN: par-opt %s --par-split-backward=schedule=1f1b | FileCheck %s --check-prefix=WHOLE
@@ -11,7 +11,7 @@
 // CHECK-NEXT: %[[Z:.*]] = par.dot %[[G]], %[[W]]
 // CHECK-NEXT: %[[D:.*]] = par.dot %[[Z]], %[[W]]
 // CHECK-NEXT: par.return %[[D]], %[[Z]]
-// What fuses is made again, what does not is taken.
+// Values that fuse are recomputed, others are passed.
 // CHECK: par.fragment @train.s1.weight(%[[X:.*]]: tensor<4x8xf32>, %[[Z:.*]]: tensor<4x8xf32>) -> tensor<8x8xf32>
 // CHECK-SAME: kind = #par.fragment_kind<weight>
 // CHECK-NEXT: %[[T:.*]] = par.tanh %[[X]]

@@ -1,4 +1,4 @@
-// The gate refuses what Partition leaves, and what costs memory for nothing.
+// The gate refuses the output of Partition, and saved values that only cost memory.
 // RUN: par-opt %s --par-verify-recompute --split-input-file --verify-diagnostics
 // RUN: par-compile %models/gpt2/model.onnx --set mesh='{pp: 2}' --set pipeline='{cuts: [h.2]}' --set train={} --stop-after=partition -o %t.par > %t.mlir
 // RUN: not par-opt %t.mlir --par-verify-recompute 2>&1 | FileCheck %s
@@ -6,7 +6,7 @@
 
 par.stage @s0 <> ranks [0]
 par.fragment @f(%x: tensor<4xf32>) -> tensor<4xf32> attributes {stage = @s0, kind = #par.fragment_kind<forward>, local} {
-  // expected-error @below {{is computed for nobody after Recompute}}
+  // expected-error @below {{is unused after Recompute}}
   %0 = par.exp %x : tensor<4xf32>
   par.return %x : tensor<4xf32>
 }

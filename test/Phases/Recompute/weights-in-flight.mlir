@@ -1,8 +1,9 @@
-// A weight that a product reads in bf16 is kept for the backward where one microbatch is in flight, and converted again where there are several.
+// A weight that a matmul reads in bf16 is kept for backward with one microbatch in flight, and converted again with
+// several.
 // RUN: par-opt %s --par-recompute-values=keep-operands --par-verify-recompute=keep-operands | FileCheck %s
 // RUN: par-opt %s --par-check-phases='passes=par-recompute-values{keep-operands},par-build-programs,par-verify-schedule' > /dev/null
 
-// Stage 0 has two in flight: the product's own input is saved, the weight is not.
+// Stage 0 has two in flight: the matmul's own input is saved, the weight is not.
 // CHECK-LABEL: par.fragment @train.s0.forward
 // CHECK: par.return %{{[^,]*}}, %{{[^,]*}} : tensor<64x64xf32>, tensor<64x64xbf16>
 // CHECK-LABEL: par.fragment @train.s0.backward

@@ -1,6 +1,6 @@
-// A program runs all stages that lie on its ranks. What one of them hands to another there stays where it is, and what is
-// handed on to a device that has it already is not sent again; variables and inputs that several stages take stand there once,
-// and a counter that each of them would write is written once.
+// A program runs all stages on its ranks. A value that one of them hands to another stays in place, and a value that a
+// device has already is not sent to it again. Variables and inputs of several stages have one buffer, and a counter of
+// several stages is written once.
 // RUN: par-opt %s --par-build-programs=schedule=interleaved --par-verify-schedule | FileCheck %s
 // RUN: par-opt %s --par-check-phases='passes=par-build-programs{schedule=interleaved},par-verify-schedule' > /dev/null
 // RUN: sed 's/ranks .1.$/ranks [0]/' %s | par-opt --par-build-programs=schedule=interleaved --par-verify-schedule | FileCheck %s --check-prefix=ALONE

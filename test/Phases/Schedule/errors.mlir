@@ -1,4 +1,4 @@
-// What Schedule does not take.
+// Schedule refuses steps that it does not support.
 // RUN: par-opt %s --par-build-programs --split-input-file --verify-diagnostics
 
 // expected-error @below {{has no par.stage; Annotate makes at least one}}
@@ -14,7 +14,7 @@ par.stage @s2 <> ranks [0]
 // -----
 
 par.stage @s0 <> ranks [0]
-// expected-error @below {{is not local; Schedule stands behind Partition}}
+// expected-error @below {{is not local; run Partition before Schedule}}
 par.fragment @f() attributes {stage = @s0, kind = #par.fragment_kind<forward>} {
   par.return
 }
@@ -28,7 +28,7 @@ par.fragment @prepare(%w: tensor<4xf32>) -> tensor<4xf32> attributes {stage = @s
   par.return %0 : tensor<4xf32>
 }
 par.step @eval() {
-  // expected-error @below {{reads behind 1 what no microbatch computes with: not supported yet by Schedule}}
+  // expected-error @below {{has staleness 1, but no microbatch uses it: not supported yet by Schedule}}
   %w = par.read @w behind 1 : !par.dist<tensor<4xf32>, @s0, [{}]>
   %e = par.run @prepare(%w) : (!par.dist<tensor<4xf32>, @s0, [{}]>) -> !par.dist<tensor<4xf32>, @s0, [{}]>
   par.return
@@ -168,7 +168,7 @@ par.step @eval(%x: !par.dist<tensor<6xf32>, @s0, [{"dp"}]>) {
 
 // -----
 
-// The first of two stages begins another batch before backward, which needs what forward has written, has read it.
+// The first of two stages begins another batch before backward has read values that forward wrote.
 !s = !par.dist<tensor<f32>, @s0, []>
 !t = !par.dist<tensor<f32>, @s1, []>
 par.stage @s0 <> ranks [0]
@@ -200,4 +200,34 @@ par.step @train(%x: !par.dist<tensor<1xf32>, @s0, [{}]>) -> !s attributes {input
   }
   par.write %g#0 to @mean : !s
   par.return %g#1 : !s
+}
+
+// -----
+
+par.stage @s0 <> ranks [0]
+// expected-error @below {{has several calls between flushes and no loop: not supported yet by Schedule}}
+par.step @train() attributes {par.calls = 2 : i64} {
+  par.return
+}
+
+// -----
+
+par.stage @s0 <> ranks [0]
+par.variable @w parameter : tensor<4xf32>
+par.variable @v parameter : tensor<4xf32>
+!v = !par.dist<tensor<4xf32>, @s0, [{}]>
+par.fragment @f(%w: tensor<4xf32>, %v: tensor<4xf32>) -> tensor<4xf32> attributes {stage = @s0, kind = #par.fragment_kind<forward>, local} {
+  %0 = par.add %w, %v : tensor<4xf32>
+  par.return %0 : tensor<4xf32>
+}
+par.step @train() attributes {par.calls = 4 : i64} {
+  %w = par.read @w behind 1 : !v
+  // expected-error @below {{has staleness 2, and another read of the same block 1: not supported yet by Schedule}}
+  %v = par.read @v behind 2 : !v
+  %s = par.loop 1 () : () -> !v {
+  ^bb0(%i: tensor<i64>):
+    %a = par.run @f(%w, %v) : (!v, !v) -> !v
+    par.yield [sum] %a : !v
+  }
+  par.return
 }

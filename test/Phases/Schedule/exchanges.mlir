@@ -1,5 +1,5 @@
-// Between stages of different meshes: two ranks send their rows to one, which puts them together; that one sends each of two
-// the rows that it wants, and pads for it; what all stages add up goes to each that wants it.
+// Stages of different meshes: two ranks send their rows to one, which concatenates them; that one sends to each of two
+// the rows that it needs, padded; each user of a sum over all stages receives the parts.
 // RUN: par-opt %s --par-build-programs --par-verify-schedule | FileCheck %s
 // RUN: par-opt %s --par-check-phases='passes=par-build-programs,par-inline-fragments,par-form-kernels,par-assign-buffers,par-pack-memory' > /dev/null
 

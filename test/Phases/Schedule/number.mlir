@@ -1,5 +1,5 @@
-// What computes with the number of the microbatch loads it from the microbatch's slot: one run for each counts them
-// before all else, on the stages that need it, once for both loops.
+// An op that uses the microbatch index loads it from the microbatch's slot. One run for each microbatch writes it
+// before all other blocks, on the stages that need it, once for both loops.
 // RUN: par-opt %s --par-build-programs --par-verify-schedule | FileCheck %s
 // RUN: par-opt %s --par-check-phases='passes=par-build-programs,par-verify-schedule,par-inline-fragments,par-form-kernels,par-verify-kernels,par-assign-buffers,par-pack-memory,par-verify-memory' | FileCheck %s --check-prefix=MEMORY
 

@@ -1,4 +1,4 @@
-// A stacked result is handed out microbatch by microbatch; a loop that slices it takes what was stacked.
+// A stacked result is handed out microbatch by microbatch; a loop that slices it reads the stacked value.
 // RUN: par-opt %s --par-build-programs --par-verify-schedule | FileCheck %s
 
 // CHECK: par.buffer @predict.f.0 temp by mb depth 2 : tensor<4xf32>

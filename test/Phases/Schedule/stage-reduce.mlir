@@ -1,5 +1,5 @@
-// A reduction over stages: what a stage has of it is combined first; those that want the result reduce it among
-// themselves; the others send what they have and are given nothing.
+// An all-reduce across stages: values of one stage are combined first. Stages that use the result reduce it among
+// themselves; the others send their values and receive nothing.
 // RUN: par-opt %s --par-build-programs --par-verify-schedule | FileCheck %s
 // RUN: par-opt %s --par-check-phases='passes=par-build-programs' > /dev/null
 

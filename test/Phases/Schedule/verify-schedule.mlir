@@ -1,4 +1,4 @@
-// The gate refuses what Partition leaves, and programs that do not fit together.
+// The gate refuses the output of Partition, and programs that do not fit together.
 // RUN: par-opt %s --par-verify-schedule --split-input-file --verify-diagnostics
 // RUN: par-compile %models/mlp/model.onnx --set train={} --stop-after=recompute > %t.mlir
 // RUN: not par-opt %t.mlir --par-verify-schedule 2>&1 | FileCheck %s --check-prefix=RECOMPUTE
@@ -46,7 +46,7 @@ par.stage @s0 <> ranks [0]
 par.program @p on @s0 ranks [0] {
   par.buffer @a temp : tensor<4xf32>
   par.block @run {
-    // expected-error @below {{loads from @a what nobody has stored in entry @train}}
+    // expected-error @below {{loads from @a, which is not stored in entry @train}}
     %0 = par.load @a : tensor<4xf32>
   }
   par.entry @train runs [@run] microbatches [0]
@@ -63,7 +63,7 @@ par.program @p on @s0 ranks [0] {
     par.store %0 to @a : tensor<4xf32>
   }
   par.block @use {
-    // expected-error @below {{of microbatch 0 finds in slot 0 of @a what microbatch 2 stored}}
+    // expected-error @below {{of microbatch 0 finds in slot 0 of @a a value of microbatch 2}}
     %0 = par.load @a : tensor<4xf32>
   }
   par.entry @train runs [@make, @make, @make, @use] microbatches [0, 1, 2, 0]
@@ -195,4 +195,25 @@ par.variable @w parameter : tensor<4xf32>
 par.program @p on @s0 ranks [0, 1] {
   // expected-error @below {{has type 'tensor<4xf32>', a shard of '!par.dist<tensor<4xf32>, @s0, [{"tp"}]>' has 'tensor<2xf32>'}}
   par.buffer @sum temp of "w" : tensor<4xf32> as !par.dist<tensor<4xf32>, @s0, [{"tp"}]>
+}
+
+// -----
+
+par.stage @s0 <> ranks [0]
+par.stage @s1 <> ranks [1]
+par.program @p on @s0 ranks [0] {
+  par.buffer @x input of "x" : tensor<4xf32>
+  par.block @send {
+    %0 = par.load @x : tensor<4xf32>
+    // expected-note @below {{sent here}}
+    par.send_parts %0 to [1] groups [array<i64: 0, 1>] tag 3 : tensor<4xf32>
+  }
+  par.entry @train runs [@send] microbatches [0]
+}
+par.program @q on @s1 ranks [1] {
+  par.block @receive {
+    // expected-error @below {{of tag 3: no rank sends rank 1 its part 0 of type 'tensor<2xf32>'}}
+    %0 = par.recv_parts from [0] groups [array<i64: 0, 1>] tag 3 : tensor<2xf32>
+  }
+  par.entry @train runs [@receive] microbatches [0]
 }

@@ -7,7 +7,7 @@
 // CHECK: par.write {{.*}} to @step
 // CHECK: par.write {{.*}} to @step
 
-// What depends on a sum over stages too: each computes the counter from what it got itself.
+// Values that depend on a sum over stages, too: each stage computes the counter from its own result.
 // RUN: par-opt %S/Inputs/two-stages.mlir --par-scale-loss --par-clip-gradients --par-skip-overflow --par-slice-microbatches=microbatches=2 --par-assign-stages | FileCheck %s --check-prefix=SCALE
 // RUN: par-opt %S/Inputs/two-stages.mlir --par-scale-loss --par-clip-gradients --par-skip-overflow --par-check-phases='passes=par-slice-microbatches{microbatches=2},par-assign-stages,par-form-fragments'
 // SCALE: %[[SUM:.*]]:2 = par.stage_reduce
@@ -33,7 +33,7 @@ par.step @eval(%x: tensor<2x4xf32>) -> tensor<4xf32> {
 
 // -----
 
-// A sum over stages that one stage alone wants is made there, of parts that the others send.
+// A sum over stages that only one stage uses is computed there, from parts that the others send.
 // ONE-LABEL: par.step @norm
 // ONE-NOT: par.stage_reduce
 // ONE: %[[A:.*]] = par.reduce {{.*}}stage = 0
@@ -62,7 +62,7 @@ par.step @norm(%x: tensor<2x4xf32>) -> tensor<f32> {
 
 // -----
 
-// A counter that both stages compute with in their loops is updated on both, though what is written has no other use.
+// A counter that both stages use in their loops is updated on both, even if the written value has no other use.
 // ONE-LABEL: par.step @draws
 // ONE-COUNT-2: par.write {{.*}} to @n
 par.stage @s0 <> ranks [0]

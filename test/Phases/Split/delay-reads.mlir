@@ -1,5 +1,5 @@
-// The loop computes with parameters of some updates ago, what stands behind it starts from the newest; frozen ones have one
-// version. With one call nothing changes.
+// The loop computes with stale parameters, ops after it start from the newest; frozen parameters have one version. With
+// one call nothing changes.
 // RUN: par-opt %s --par-delay-reads='behind=1,0 calls=4' --split-input-file --verify-diagnostics | FileCheck %s
 // RUN: not par-opt %s --par-delay-reads='behind=1 calls=4' --split-input-file 2>&1 | FileCheck %s --check-prefix=COUNT
 
@@ -65,7 +65,7 @@ par.fragment @forward(%n: tensor<4xf32>, %x: tensor<4xf32>) -> tensor<4xf32> att
   par.return %0 : tensor<4xf32>
 }
 par.step @train(%x: !par.dist<tensor<1x4xf32>, @s0, ?>) -> () {
-  // expected-error @below {{computes microbatches with "n", which each batch changes: an asynchronous schedule begins batches before the ones before them have ended, and beside parameters it follows counters that count on by themselves and statistics that forward alone moves; say pipeline.schedule: 1f1b}}
+  // expected-error @below {{computes microbatches with "n", which each batch changes: batches of an asynchronous schedule overlap, so besides parameters they may change only counters and statistics that only forward updates; say pipeline.schedule: 1f1b}}
   %n = par.read @n : !par.dist<tensor<4xf32>, @s0, ?>
   %g = par.loop 1 (%x) : (!par.dist<tensor<1x4xf32>, @s0, ?>) -> (!par.dist<tensor<4xf32>, @s0, ?>) {
   ^bb0(%i: tensor<i64>, %xi: !par.dist<tensor<4xf32>, @s0, ?>):
@@ -144,7 +144,7 @@ par.step @train(%x: !par.dist<tensor<2xf32>, @s0, ?>) -> () {
 
 // -----
 
-// Moving statistics are made of forward's sums apart from the update, where they are not read and summed in the loop itself.
+// Moving statistics are computed from forward's sums apart from the update, unless the loop itself reads and sums them.
 // CHECK-LABEL: par.fragment @train.s0.move(
 // CHECK: par.fragment @update(%{{.*}}: tensor<f32>, %{{.*}}: tensor<f32>) -> tensor<f32>
 // CHECK: par.step @train

@@ -1,5 +1,5 @@
-// A table that layers of two stages add to their scores: each stage moves its own part of the gradient, and accumulates it as
-// the table. Those of one stage are added first.
+// A table that layers of two stages add to their scores: each stage moves its own part of the gradient, and accumulates
+// it in the table's shape. Parts of one stage are added first.
 // RUN: par-opt %s --par-distribute-gradients | FileCheck %s
 // RUN: par-opt %s --par-distribute-gradients --par-slice-microbatches=microbatches=4 --par-assign-stages | FileCheck %s --check-prefix=LOOP
 // RUN: par-opt %s --par-check-phases='passes=par-distribute-gradients,par-slice-microbatches{microbatches=4},par-assign-stages,par-form-fragments'

@@ -1,5 +1,6 @@
-// What a loop spreads of a variable, and what fuses with that, is made in forward and in backward: neither hands on what is as
-// large as activations, nor what has to be gathered for it. Its own elements, as they are computed, are handed on.
+// Broadcasts of a variable in a loop, and ops that fuse with them, are computed in forward and in backward: neither
+// passes values as large as activations, or gathered variables, to the other. Computed values of the variable's size
+// are passed.
 // RUN: par-opt %s --par-form-fragments --par-verify-split --split-input-file | FileCheck %s
 // RUN: par-opt %s --split-input-file --par-check-phases=passes=par-form-fragments
 
@@ -36,7 +37,7 @@ par.step @train(%x: tensor<2x8x4xf32>) -> (tensor<f32>, tensor<4xf32>) attribute
 
 // -----
 
-// A later stage's backward comes before this one's: what both of its parts take crosses once.
+// A later stage's backward comes before this one's: a value that both of its parts use is transferred once.
 // CHECK: par.fragment @train.s0.forward(%[[W:.*]]: tensor<4xf32>) -> tensor<8x4xf32>
 // CHECK: par.broadcast_in_dim %[[W]]
 // CHECK: par.fragment @train.s1.forward

@@ -1,4 +1,5 @@
-// Forward and backward of a stage are fragments of their own; values cross by transfers, norms by a stage_reduce.
+// Forward and backward of a stage are fragments of their own; values cross by transfers, norms by an all-reduce across
+// stages.
 // RUN: par-opt %S/Inputs/two-stages.mlir --par-slice-microbatches=microbatches=4 --par-assign-stages --par-form-fragments --par-verify-split | FileCheck %s
 // RUN: par-opt %s --par-form-fragments --verify-diagnostics
 

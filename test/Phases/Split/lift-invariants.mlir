@@ -1,11 +1,11 @@
-// What variables alone make is made once a step, where that is worth its memory; equal ones once.
+// Values that depend only on variables are computed once a step, if that is worth its memory; equal ones once.
 // RUN: par-opt %s --par-lift-invariants=min-bytes=64 --split-input-file | FileCheck %s
 // RUN: par-opt %s --par-lift-invariants --split-input-file | FileCheck %s --check-prefix=SMALL
 // RUN: par-opt %s --par-lift-invariants='min-bytes=64 max-bytes=200' --split-input-file | FileCheck %s --check-prefix=SMALL
 // RUN: par-opt %s --split-input-file --par-check-phases='passes=par-lift-invariants{min-bytes=64},par-form-fragments'
 
-// Both uses of the rounded weight take the one before the loop; the bias is spread where it is used, and the sum of what is
-// the same each time stays in the loop.
+// Both uses of the rounded weight read the one before the loop; the bias is broadcast at its use, and a sum of
+// loop-invariant values stays in the loop.
 // CHECK-LABEL: par.step @train
 // CHECK: %[[W:.*]] = par.read @w
 // CHECK: %[[C:.*]] = par.convert %[[W]]
@@ -48,7 +48,7 @@ par.step @train(%x: tensor<2x4x8xf32>) -> (tensor<4x8xf32>, tensor<8x8xf32>) {
 
 // -----
 
-// What runs once and forward only stays as it is, and so does what grows.
+// A loop that runs once and forward only stays as it is, and so does a value larger than its operands.
 // CHECK-LABEL: par.step @predict
 // CHECK: par.loop 1
 // CHECK: par.exp

@@ -1,5 +1,6 @@
-// What is carried from call to call is data of the one microbatch: it is read where the loop uses it, and what is written comes
-// out whole beside what is handed out. Two stages that read it have it each; it is sent to the one that does not make it.
+// A value carried from call to call is data of one microbatch: it is read in the loop, and the written value is a
+// result of the loop like outputs are. Each of two stages that read it has a copy; the stage that makes it sends it to
+// the other.
 // RUN: par-opt %s --par-slice-microbatches=microbatches=1 | FileCheck %s
 // RUN: par-opt %s --par-slice-microbatches=microbatches=2 | FileCheck %s --check-prefix=TWO
 // RUN: par-opt %s --par-slice-microbatches=microbatches=2 --par-assign-stages --par-form-fragments | FileCheck %s --check-prefix=BOTH
@@ -21,7 +22,7 @@
 // CHECK: par.write %[[LOOP]]#0 to @s
 // CHECK: par.return %[[LOOP]]#1
 
-// Of several microbatches each reads and hands on its own samples, which the variable holds one microbatch behind the other.
+// With several microbatches each reads and carries its own samples; the variable stacks them.
 // TWO: par.variable @s carried : tensor<2x2x8xf32>
 // TWO: %[[S:.*]] = par.read @s : tensor<2x2x8xf32>
 // TWO: %[[LOOP:.*]] = par.loop 2(%{{.*}}, %[[S]]) {{.*}} -> tensor<2x2x8xf32>
@@ -35,10 +36,10 @@
 
 // THREE: the batch of 4 does not divide into 3 microbatches
 // DIM: carries a value from call to call whose batch is dim 1; only dim 0 is supported yet with 2 microbatches
-// NONE: carries on to @s, which has no batch, what each microbatch has of its own; say batch.microbatches: 1
-// SAME: carries on to @s what came in as it was, in 2 microbatches; say batch.microbatches: 1
-// FIXED: carries on to @s, which has a batch, what is the same for all microbatches; say batch.microbatches: 1
-// ELSEWHERE: carries on to @s, whose batch is dim 0, what has it elsewhere; say batch.microbatches: 1
+// NONE: carries on to @s, which has no batch, a value of each microbatch; say batch.microbatches: 1
+// SAME: carries on to @s an unchanged input or state in 2 microbatches; say batch.microbatches: 1
+// FIXED: carries on to @s, which has a batch, a value that is the same for all microbatches; say batch.microbatches: 1
+// ELSEWHERE: carries on to @s, whose batch is dim 0, a value with its batch elsewhere; say batch.microbatches: 1
 
 // STAGES-LABEL: par.step @predict
 // STAGES-DAG: par.read @s : !par.dist<tensor<4x8xf32>, @s0, ?>

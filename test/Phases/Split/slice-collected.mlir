@@ -1,5 +1,5 @@
-// What is collected of all microbatches is accumulated: each adds its own slice at its place, in storage for all of them.
-// Whatever else the batch's slices are, sums or slices along another dim, is collected as it is behind the loop.
+// A collected value of all microbatches is accumulated: each adds its own slice at its index, in storage for all of
+// them. Other values, sums or slices along another dim, are collected after the loop as they are.
 // RUN: par-opt %s --par-slice-microbatches=microbatches=4 | FileCheck %s
 // RUN: par-opt %s --par-slice-microbatches=microbatches=1 | FileCheck %s --check-prefix=ONE
 // RUN: par-opt %s --par-check-phases='passes=par-slice-microbatches{microbatches=4},par-assign-stages,par-form-fragments'

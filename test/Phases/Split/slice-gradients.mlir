@@ -1,5 +1,5 @@
-// What only moves a gradient's elements does so in the loop: the gradient is accumulated in its variable's shape, under its
-// name.
+// Ops that only move a gradient's elements stay in the loop: the gradient is accumulated in its variable's shape, under
+// its name.
 // RUN: par-opt %s --par-differentiate --par-add-optimizer=kind=sgd --par-slice-microbatches=microbatches=4 | FileCheck %s
 // RUN: par-opt %s --par-differentiate --par-add-optimizer=kind=sgd --par-check-phases=passes=par-slice-microbatches{microbatches=4}
 

@@ -1,5 +1,5 @@
-// What no input flows into but has the batch, as an input that the plan binds, is made for one microbatch: no slice is cut
-// out of it. That holds for ops of several results too.
+// A value that has the batch but depends on no input, as the plan binds the input, is computed for one microbatch: no
+// slice is taken from it. That holds for ops of several results, too.
 // RUN: par-opt %s --par-slice-microbatches=microbatches=4 | FileCheck %s
 // RUN: par-opt %s --par-check-phases=passes=par-slice-microbatches{microbatches=4}
 

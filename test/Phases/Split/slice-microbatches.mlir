@@ -1,4 +1,4 @@
-// Sums over the batch become results of the loop; what depends on data alone is summed in a loop before it.
+// Sums over the batch become results of the loop; sums that depend only on data come from a loop before it.
 // RUN: par-opt %S/Inputs/two-stages.mlir --par-slice-microbatches=microbatches=4 | FileCheck %s
 // RUN: par-opt %s --par-slice-microbatches=microbatches=4 --split-input-file --verify-diagnostics
 

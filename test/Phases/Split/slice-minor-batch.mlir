@@ -1,5 +1,5 @@
-// A batch that is the minor part of a fused dim, as where torch.nn.MultiheadAttention makes (tokens batch) of it, is followed
-// there: a microbatch has T x B/m rows, and of what no input flows into, the rows that are its own.
+// A batch that is the minor part of a fused dim (torch.nn.MultiheadAttention's (tokens batch)) is sliced: a microbatch
+// has T x B/m rows, and its own rows of values that depend on no input.
 // RUN: par-opt %s --par-slice-microbatches=microbatches=4 | FileCheck %s
 // RUN: par-opt %s --par-check-phases=passes=par-slice-microbatches{microbatches=4} -o /dev/null
 

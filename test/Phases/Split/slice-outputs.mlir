@@ -1,4 +1,4 @@
-// A result that has the batch stays cut: its microbatches stand one behind the other, as an input's do.
+// A result with a batch stays sliced: its microbatches are stacked, like those of an input.
 // RUN: par-opt %s --par-slice-microbatches=microbatches=4 | FileCheck %s
 
 // CHECK: par.step @predict(%{{.*}}: tensor<4x2x4xf32>) -> (tensor<4x2x4xf32>, tensor<4xf32>)

@@ -1,4 +1,4 @@
-// The gate refuses what the phase before leaves: tensor ops in a step, plain tensors, step ops in a fragment.
+// The gate refuses the output of the phase before: tensor ops in a step, plain tensors, step ops in a fragment.
 // RUN: par-opt %s --par-verify-split --split-input-file --verify-diagnostics
 // RUN: par-compile %models/mlp/model.onnx --set train={} --stop-after=train > %t.mlir
 // RUN: not par-opt %t.mlir --par-verify-split 2>&1 | FileCheck %s --check-prefix=TRAIN

@@ -1,4 +1,4 @@
-// One microbatch knows a sum over the batch where it is made: what needs it together with the samples stays in the loop.
+// One microbatch has the sum over the batch in the loop: ops that use it together with the samples stay in the loop.
 // RUN: par-opt %s --par-slice-microbatches=microbatches=1 | FileCheck %s
 
 // CHECK: par.loop 1
@@ -15,7 +15,7 @@ par.step @eval(%x: tensor<8x4xf32>) -> tensor<f32> attributes {inputs = ["x"], o
   par.return %l : tensor<f32>
 }
 
-// What the one microbatch makes for a variable (a moving statistic) is written behind the loop.
+// A value of the only microbatch for a variable (a moving statistic) is written after the loop.
 // CHECK-LABEL: par.step @train
 // CHECK: %[[MADE:.*]]:2 = par.loop 1
 // CHECK: par.yield [sum, sum]

@@ -1,4 +1,4 @@
-// Decompositions mean what their composites mean, before Train and after it.
+// Decompositions compute the same as their composites, before Train and after it.
 #include "OneOp.h"
 
 #include "par/Dialect/Interfaces/Decomposable.h"

@@ -78,7 +78,7 @@ std::vector<double> gradientOf(llvm::StringRef type, llvm::StringRef body, std::
   return outcome.accumulators.at("w").floats().vec();
 }
 
-// Where there is no derivative the choice is PyTorch's.
+// At points without a derivative the choice is PyTorch's.
 TEST(GradientAtKinks, SharesTheLargestElement) {
   EXPECT_EQ(gradientOf("tensor<4xf64>", "%l = par.reduce max %w dims [0] : tensor<4xf64> to tensor<f64>", {3, 1, 3, 2}),
             (std::vector<double>{0.5, 0, 0.5, 0}));

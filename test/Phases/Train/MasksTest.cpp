@@ -1,4 +1,4 @@
-// What a mask is, read from the ops that make it, is what these ops compute.
+// The mask that is recognised from ops equals the ops' values.
 #include "../../../lib/Phases/Train/AttentionMask.h"
 #include "Session.h"
 
@@ -154,7 +154,7 @@ double elementOf(const Tensor &tensor, int64_t i) { return tensor.isFloat() ? te
 
 bool equal(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 
-/// Whether an element says what a causal mask says there.
+/// Whether every element is that of a causal mask.
 bool isCausal(const Tensor &mask, llvm::function_ref<bool(double, bool)> fits) {
   int64_t columns = mask.getShape().back();
   for (int64_t i = 0; i < mask.getSize(); ++i)
@@ -228,12 +228,12 @@ bool isCausalWhere(StringRef condition) {
 TEST(Masks, LargeOnesAreToldApart) {
   std::string i64 = " : tensor<65536x65536xi64>\n", i1 = " : tensor<65536x65536xi1>\n";
   EXPECT_TRUE(isCausalWhere("%m = par.and %causal, %causal" + i1));
-  // A window hides what lies further back, unless it is as long as the sequence.
+  // A window hides elements further back, unless it is as long as the sequence.
   std::string window = "%back = par.subtract %r, %c" + i64 + "%near = par.compare lt %back, %reach" + i64 +
                        "%m = par.and %causal, %near" + i1;
   EXPECT_FALSE(isCausalWhere("%reach = par.add %window, %window" + i64 + window));
   EXPECT_TRUE(isCausalWhere("%reach = par.multiply %window, %there" + i64 + window));
-  // Padding behind the sequence.
+  // Padding after the sequence.
   EXPECT_FALSE(isCausalWhere("%short = par.compare lt %c, %there" + i64 + "%m = par.and %causal, %short" + i1));
   // One element differs.
   EXPECT_FALSE(isCausalWhere("%row = par.compare eq %r, %there" + i64 + "%column = par.compare eq %c, %window" + i64 +

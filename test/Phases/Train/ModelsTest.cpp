@@ -83,7 +83,7 @@ public:
                        .substr(cast<IntegerAttr>(source->get("offset")).getInt()));
   }
 
-  /// Runs step `index` on its rows; what it writes is there at the next.
+  /// Runs step `index` on its rows; the next step sees its writes.
   Outcome train(int64_t index) {
     auto step = module->lookupSymbol<StepOp>("train");
     Named inputs;
@@ -186,7 +186,7 @@ TEST(ModelClipping, ScalesEveryGradientByTheWholeNorm) {
   }
 }
 
-// torch.nn.utils.clip_grad_value_: every element by itself, and the norm that comes out is of what was not clipped.
+// torch.nn.utils.clip_grad_value_: every element by itself; the reported norm is that before clipping.
 TEST(ModelClipping, BoundsEveryElement) {
   TrainOptions options;
   options.lr = 1;

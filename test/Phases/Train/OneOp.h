@@ -1,4 +1,4 @@
-// A module around one op, its numbers, and what they give.
+// A module around one op, its operands, and its results.
 #pragma once
 
 #include "OpCases.h"
@@ -9,8 +9,8 @@
 
 namespace par::test {
 
-/// How many cases of each kind a test draws: what the variable of the environment says, which the long targets set, or
-/// a few.
+/// Number of cases of each kind that a test draws: from the environment's variable, which the long targets set, or a
+/// few.
 inline unsigned drawsOf(const char *variable, unsigned few) {
   const char *many = std::getenv(variable);
   return many ? std::max(1, std::atoi(many)) : few;

@@ -40,7 +40,7 @@ public:
   int64_t number(int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(random); }
   double real() { return std::uniform_real_distribution<double>(0, 1)(random); }
   int64_t dim() { return round == 2 ? 2 * number(1, (most - 1) / 2) + 1 : number(2, most); }
-  /// Of the given rank; with ones by the round.
+  /// A shape of the given rank; some rounds have dims of 1.
   Shape shape(int64_t rank) {
     Shape shape(rank);
     for (int64_t &size : shape)

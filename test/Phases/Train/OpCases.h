@@ -1,4 +1,4 @@
-// Modules around one op with random shapes: what gradients and decompositions are tested on.
+// Modules around one op with random shapes, for tests of gradients and decompositions.
 #pragma once
 
 #include "AttentionCases.h"

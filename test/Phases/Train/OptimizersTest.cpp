@@ -1,5 +1,5 @@
-// What each optimizer's op says of itself holds, and the plan's table of optimizers says the same: a new one is its op
-// and its row there.
+// Each optimizer's op fulfils its interface, and the plan's table of optimizers agrees: a new optimizer is its op and
+// its row there.
 #include "Session.h"
 
 #include "par/Dialect/Interfaces/Decomposable.h"
@@ -85,7 +85,7 @@ TEST(Optimizers, SettingsAreTheOpsAttributes) {
   }
 }
 
-// One state an operand and a result, under names of their own; what has no builtin kernel is made of its decomposition.
+// One operand and one result for each state, with names of their own; an op without a builtin kernel is decomposed.
 TEST(Optimizers, StatesAreOperandsAndResults) {
   Session session;
   for (StringRef kind : optimizerKinds(&session.context)) {

@@ -24,7 +24,7 @@ inline MakeCase elements(const char *op, int64_t operands, const char *element, 
                      std::vector<Input>(operands, {shape, low, high, element}), shape, result);
   };
 }
-/// Of numbers, infinities and NaN: logarithms of -1, 0 and 1.
+/// Cases on numbers, infinities and NaN: logarithms of -1, 0 and 1.
 inline MakeCase testCase(const char *op) {
   return [=](Chooser &choose) {
     Shape shape = choose.anyShape();
@@ -181,7 +181,7 @@ inline MakeCase narrowIndices(MakeCase make) {
   };
 }
 
-/// What has no derivative: tests, integers, positions. Results are converted to f64.
+/// Ops without a derivative: tests, integers, positions. Results are converted to f64.
 inline std::vector<NamedCase> otherCases() {
   return {{"not", elements("not", 1, "i64", "i64")},
           {"is_nan", testCase("is_nan")},

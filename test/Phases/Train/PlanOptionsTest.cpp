@@ -1,4 +1,4 @@
-// What a plan says about training, as options of Train.
+// A plan's training keys, as options of Train.
 #include "Session.h"
 
 using namespace par;
@@ -46,7 +46,7 @@ TEST(TrainPlan, SaysTheLargestElement) {
   EXPECT_TRUE(options.clipsValues);
 }
 
-// The later group holds, key by key; what is frozen needs no settings; an own rate is a share of the peak.
+// The later group wins, key by key; frozen parameters need no settings; a group's own rate is a share of the peak.
 TEST(TrainPlan, GroupsSetParameters) {
   Read result = read("par: 1\ntrain:\n  optimizer: {kind: sgd, lr: 0.5}\n  freeze: [head.w]\n  groups:\n"
                      "    \"**\": {weight_decay: 0.1, lr_scale: 3}\n    b: {weight_decay: 0, lr: 0.25}\n");
@@ -82,7 +82,7 @@ TEST(TrainPlan, GroupsKeepRows) {
       std::string::npos);
 }
 
-// Of another kind what no group says is that kind's default; of the same kind it is what all others have.
+// For another kind, keys that no group sets have that kind's defaults; for the same kind, the values of all others.
 TEST(TrainPlan, GroupsHaveOptimizersOfTheirOwn) {
   Read result = read("par: 1\ntrain:\n  optimizer: {kind: adamw, weight_decay: 0.1, eps: 1e-6}\n  groups:\n"
                      "    head.w: {eps: 1e-4}\n    h.0.w: {kind: sgd}\n    b: {kind: momentum, nesterov: true}\n"
@@ -106,7 +106,7 @@ TEST(TrainPlan, GroupsHaveOptimizersOfTheirOwn) {
 
 TEST(TrainPlan, AnOwnRateNeedsAPeak) {
   Read result = read("par: 1\ntrain: {optimizer: {kind: sgd, lr: 0}, groups: {head.w: {lr: 0.25}}}\n");
-  EXPECT_NE(result.errors.find("train.optimizer.lr.peak takes a positive number where a group has its own lr, found 0"),
+  EXPECT_NE(result.errors.find("train.optimizer.lr.peak takes a positive number if a group has its own lr, found 0"),
             std::string::npos)
       << result.errors;
 }

@@ -53,7 +53,7 @@ struct Session {
   mlir::MLIRContext context;
 };
 
-/// Runs a step; what fails is empty.
+/// Runs a step; empty if it fails.
 inline Outcome evaluate(mlir::ModuleOp module, llvm::StringRef step, const Named &variables, const Named &inputs) {
   auto outcome = interp::runStep(module.lookupSymbol<StepOp>(step), variables, inputs);
   EXPECT_TRUE(mlir::succeeded(outcome));

@@ -1,5 +1,5 @@
 // Each kind adds its states, reads the learning rate and writes parameters, states and step count; settings of one
-// parameter hold for it alone; states lie as their parameter does.
+// parameter hold only for it; states are sharded as their parameter is.
 // RUN: par-opt %s --par-differentiate --par-add-optimizer="kind=adamw lr=0.5 decay=0.1 lr-scales=b=0.25 decays=b=0" | FileCheck %s
 // RUN: par-opt %s --par-differentiate --par-add-optimizer="kind=momentum settings=momentum=0.8,nesterov=1" | FileCheck %s --check-prefix=MOMENTUM
 // RUN: par-opt %s --par-differentiate --par-add-optimizer | FileCheck %s --check-prefix=SGD
@@ -35,7 +35,8 @@
 // MOMENTUM: par.write %{{.*}} to @w :
 // MOMENTUM: par.write %{{.*}} to @w.momentum :
 
-// A parameter with an optimizer of its own has its states alone; a setting of its own stands beside the common ones.
+// A parameter with an optimizer of its own has only that one's states; a setting of its own comes beside the common
+// ones.
 // OWN: par.variable @w.v{{ +}}state of @w
 // OWN-NOT: @b.
 // OWN: par.variable @step

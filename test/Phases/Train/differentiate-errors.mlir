@@ -1,4 +1,4 @@
-// What Differentiate refuses, and what it warns of.
+// Differentiate's errors and warnings.
 // RUN: par-opt %s --par-differentiate --split-input-file --verify-diagnostics
 
 par.variable @w parameter : tensor<4xf32>

@@ -1,4 +1,4 @@
-// Products, a softmax and products again are one op where they are of bf16 or f16, and on a cpu where they are of f32.
+// Matmuls, a softmax and matmuls again are one op if they are of bf16 or f16, and on a cpu if they are of f32.
 // RUN: par-opt %s --par-fuse-attention --split-input-file | FileCheck %s
 // RUN: par-opt %s --par-fuse-attention=device=cpu --split-input-file | FileCheck %s --check-prefix=CPU --implicit-check-not=par.attention
 // RUN: par-opt %s --split-input-file --par-check-phases=passes=par-fuse-attention -o /dev/null
@@ -44,7 +44,7 @@ par.step @eval(%q: tensor<2x8x4x16xbf16>, %k: tensor<2x8x4x16xbf16>, %v: tensor<
 
 // -----
 
-// A factor behind the product; a mask of the batch, repeated for heads and queries; heads that share keys and values.
+// A factor after the matmul; a mask of the batch, broadcast to heads and queries; heads that share keys and values.
 // CHECK-LABEL: par.step @eval
 // CHECK-SAME: (%[[Q:.*]]: tensor<2x4x8x16xf16>, %[[K:[^:]*]]: tensor<2x2x6x16xf16>, %[[W:[^:]*]]: tensor<2x6xi1>)
 // CHECK: %[[M:.*]] = par.reshape %{{.*}} : tensor<2x6xf32> to tensor<2x1x1x6xf32>
@@ -71,7 +71,7 @@ par.step @eval(%q: tensor<2x4x8x16xf16>, %k: tensor<2x2x6x16xf16>, %w: tensor<2x
 
 // -----
 
-// What the scores are masked by where a condition does not hold.
+// Scores masked where a condition does not hold.
 // CHECK-LABEL: par.step @eval
 // CHECK: par.attention %{{.*}} scale 1.000000e+00 {causal = true}
 par.step @eval(%q: tensor<1x2x4x8xbf16>) -> tensor<1x2x4x8xbf16> attributes {inputs = ["q"]} {
@@ -117,7 +117,8 @@ par.step @eval(%q: tensor<2x4x8x16xf16>, %k: tensor<2x4x8x16xf16>) -> tensor<2x4
 
 // -----
 
-// As masked_fill of a condition's negation: what is hidden comes first. Not, where the condition hides the diagonal, too.
+// masked_fill with a condition's negation: the hidden value is the first operand. No match if it hides the diagonal,
+// too.
 // CHECK-LABEL: par.step @eval
 // CHECK: par.attention %{{.*}} scale 1.000000e+00 {causal = true}
 // CHECK-NOT: par.attention
@@ -187,7 +188,7 @@ par.step @eval(%q: tensor<2x8x8x16xf16>, %k: tensor<2x2x6x16xf16>, %v: tensor<2x
 
 // -----
 
-// Not: of f32; on a cpu these alone.
+// No match: f32; on a cpu only f32.
 // CHECK-LABEL: par.step @eval
 // CHECK-NOT: par.attention
 // CPU: par.step @eval(%[[Q:.*]]: tensor<1x2x4x8xf32>)
@@ -274,8 +275,8 @@ par.step @eval(%q: tensor<1x2x4x8xbf16>, %w: tensor<4xi1>) -> tensor<1x2x4x8xbf1
 
 // -----
 
-// Not: a mask that lowers scores by as much. Where it is on all that the first query may see, this attends as much to what is
-// hidden, which an attention never does.
+// No match: a mask that lowers scores by a constant. If it hides all keys of the first query, this attends to hidden
+// keys, which an attention never does.
 // CHECK-LABEL: par.step @eval
 // CHECK-NOT: par.attention
 par.step @eval(%q: tensor<1x2x4x8xbf16>, %w: tensor<4xi1>) -> tensor<1x2x4x8xbf16> attributes {inputs = ["q", "w"]} {

@@ -4,7 +4,7 @@
 // RUN: par-opt %s --par-mix-precision='compute=bf16 keep=w' | FileCheck %s --check-prefix=KEEP
 // RUN: not par-opt %s --par-mix-precision=compute=f64 2>&1 | FileCheck %s --check-prefix=FAIL
 
-// Without rounding the step means what it meant, also with a backward part.
+// Without rounding the step gives the same, also with a backward part.
 // RUN: par-opt %s --par-check-phases='passes=par-mix-precision,par-differentiate,par-widen-sums,par-decompose-ops'
 
 // FAIL: error: computes in "f64", expected bf16 or fp16
@@ -32,7 +32,7 @@ par.step @eval(%ids: tensor<3xi64>, %x: tensor<3x4xf32>, %y: tensor<3xi64>) -> (
   // CHECK-NEXT: %[[H:.*]] = par.convert %[[ROWS]] {stage = 0 : i64} : tensor<3x4xf32> to tensor<3x4xbf16>
   %h = par.gather %table, %ids dim 0 {stage = 0 : i64} : tensor<7x4xf32>, tensor<3xi64> to tensor<3x4xf32>
 
-  // A product takes and gives the narrow format; a bias meets it in that format.
+  // A matmul reads and gives bf16; a bias is added in bf16.
   // CHECK: par.dot {{.*}} : (tensor<3x4xbf16>, tensor<4x4xbf16>) -> tensor<3x4xbf16>
   // HALF: par.dot {{.*}} : (tensor<3x4xf16>, tensor<4x4xf16>) -> tensor<3x4xf16>
   // KEEP: par.dot {{.*}} : (tensor<3x4xf32>, tensor<4x4xf32>) -> tensor<3x4xf32>
@@ -58,14 +58,14 @@ par.step @eval(%ids: tensor<3xi64>, %x: tensor<3x4xf32>, %y: tensor<3xi64>) -> (
   %n:3 = par.layer_norm %4, %scale, %bias epsilon 1.0e-5 : (tensor<3x4xf32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<3x4xf32>, tensor<3xf32>, tensor<3xf32>)
   %5 = par.softmax %n#0 dim 1 : tensor<3x4xf32>
 
-  // An f32 input keeps what it meets in f32, up to the next product.
+  // An f32 input keeps the ops that use it in f32, up to the next matmul.
   // CHECK: par.add {{.*}} : tensor<3x4xf32>
   // CHECK: par.convert {{.*}} : tensor<3x4xf32> to tensor<3x4xbf16>
   // CHECK: par.dot {{.*}} -> tensor<3x4xbf16>
   %6 = par.add %5, %x : tensor<3x4xf32>
   %7 = par.dot %6, %w contracting [1] x [0] : (tensor<3x4xf32>, tensor<4x4xf32>) -> tensor<3x4xf32>
 
-  // The loss comes out in f32, and so does what is returned.
+  // The loss is f32, and so are returned values.
   // CHECK: par.cross_entropy {{.*}} : (tensor<3x4xbf16>, tensor<3xi64>) -> (tensor<3xf32>, tensor<3xf32>)
   // CHECK: par.return {{.*}} : tensor<f32>, tensor<3x4xf32>
   %l, %lse = par.cross_entropy %7, %y ignore -100 : (tensor<3x4xf32>, tensor<3xi64>) -> (tensor<3xf32>, tensor<3xf32>)
@@ -73,7 +73,7 @@ par.step @eval(%ids: tensor<3xi64>, %x: tensor<3x4xf32>, %y: tensor<3xi64>) -> (
   par.return %loss, %7 : tensor<f32>, tensor<3x4xf32>
 }
 
-// Numbers that the format has not, and what is f64, stay what they are.
+// Numbers outside the range of the type, and f64 values, stay as they are.
 // CHECK-LABEL: par.step @numbers
 // CHECK: par.add {{.*}} : tensor<2x2xf32>
 // CHECK: par.reduce {{.*}} : tensor<2x2xf32> to tensor<2xf32>
@@ -89,7 +89,7 @@ par.step @numbers(%x: tensor<2x4xf32>, %z: tensor<2x2xf64>) -> (tensor<2xf32>, t
   par.return %3, %4 : tensor<2xf32>, tensor<2x2xf64>
 }
 
-// What reads bits reads those of the model's own format.
+// An op that reads bits reads those of the model's own type.
 // CHECK-LABEL: par.step @bits
 // CHECK: %[[n:.*]] = par.dot {{.*}} -> tensor<3x4xbf16>
 // CHECK: %[[f:.*]] = par.convert %[[n]] : tensor<3x4xbf16> to tensor<3x4xf32>

@@ -1,4 +1,4 @@
-// A buffer that @eval moves is written by @train alone.
+// A buffer that @eval updates is written only by @train.
 // RUN: par-opt %s --par-differentiate --par-add-optimizer --par-verify-train | FileCheck %s
 
 par.variable @w parameter : tensor<4xf32>

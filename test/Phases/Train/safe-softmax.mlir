@@ -2,7 +2,7 @@
 // RUN: par-opt %s --par-safe-softmax --split-input-file | FileCheck %s
 // RUN: par-opt %s --split-input-file --par-check-phases=passes=par-safe-softmax -o /dev/null
 
-// The second row sees nothing, and the gradient of what it would have been is 0.
+// The second row sees no key, and the gradient of its hidden probabilities is 0.
 // CHECK-LABEL: par.step @eval
 // CHECK-NEXT: %[[P:.*]] = par.softmax %{{.*}} dim 1 safe {stage = 1 : i64} : tensor<2x3xf32>
 // CHECK-NOT: par.is_nan

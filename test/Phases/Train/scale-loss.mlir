@@ -1,9 +1,9 @@
-// The scale seeds the backward part; what updates read of a gradient is its product with the inverse, the norm's too.
+// The scale seeds backward; updates read a gradient times the inverse of the scale, and so does the norm.
 // RUN: par-opt %s --par-differentiate --par-add-optimizer --par-scale-loss=initial=1024 --par-clip-gradients=clip=1.5 | FileCheck %s
 // RUN: not par-opt %s --par-differentiate --par-add-optimizer --par-scale-loss=initial=0 2>&1 | FileCheck %s --check-prefix=ZERO
 // RUN: sed -e 's/@b/@loss_scale/' %s | not par-opt --par-differentiate --par-add-optimizer --par-scale-loss 2>&1 | FileCheck %s --check-prefix=TAKEN
 
-// With the scale 1 the step is what it was.
+// With the scale 1 the step gives the same.
 // RUN: par-opt %s --par-differentiate --par-add-optimizer --par-check-phases='passes=par-scale-loss{initial=1}'
 
 // ZERO: error: {{.*}} has the loss scale 0.000000e+00, expected a positive number

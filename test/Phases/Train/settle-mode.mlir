@@ -1,4 +1,4 @@
-// What a step selects by its mode is settled before anything is derived: no step computes both.
+// A step's selections by mode are folded before differentiation: no step computes both.
 // RUN: par-opt %s --par-differentiate --split-input-file | FileCheck %s
 
 // CHECK-NOT: @par.training
@@ -30,7 +30,7 @@ par.step @eval() -> tensor<f32> {
 
 // -----
 
-// What is computed from the mode computes on.
+// Ops that compute with the mode stay.
 par.variable @par.training counter : tensor<i1> value dense<true> : tensor<i1>
 par.variable @w parameter : tensor<f32>
 

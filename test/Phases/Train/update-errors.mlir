@@ -1,4 +1,4 @@
-// What AddOptimizer and ClipGradients refuse.
+// AddOptimizer and ClipGradients refuse unsupported steps and settings.
 // RUN: not par-opt %s --par-add-optimizer="kind=newton" 2>&1 | FileCheck %s --check-prefix=KIND
 // RUN: not par-opt %s --par-add-optimizer="settings=beta1=0.5" 2>&1 | FileCheck %s --check-prefix=UNKNOWN
 // RUN: not par-opt %s --par-add-optimizer="settings=beta1" 2>&1 | FileCheck %s --check-prefix=TEXT

@@ -1,4 +1,4 @@
-// The gate accepts what Train leaves and refuses what Annotate does, and steps that write, mark or miss what they should not.
+// The gate accepts the output of Train, and refuses that of Annotate and steps with wrong or missing writes and marks.
 // RUN: par-opt %s --par-verify-train --split-input-file --verify-diagnostics
 // RUN: par-compile %models/mlp/model.onnx --set train={} --stop-after=annotate > %t.mlir
 // RUN: not par-opt %t.mlir --par-verify-train 2>&1 | FileCheck %s --check-prefix=ANNOTATE
@@ -127,7 +127,7 @@ par.step @train(%x: tensor<f32>) -> tensor<f32> {
 
 par.variable @w parameter : tensor<f32>
 par.step @predict(%x: tensor<f32>) -> tensor<f32> {
-  // expected-error @below {{may stand in @train only, not in @predict}}
+  // expected-error @below {{is allowed in @train only, not in @predict}}
   par.write %x to @w : tensor<f32>
   par.return %x : tensor<f32>
 }
@@ -136,7 +136,7 @@ par.step @predict(%x: tensor<f32>) -> tensor<f32> {
 
 par.stage @s0 <> ranks [0]
 par.step @train(%x: !par.dist<tensor<f32>, @s0, []>) -> !par.dist<tensor<f32>, @s0, []> {
-  // expected-error @below {{may not stand in a step after Train}}
+  // expected-error @below {{is not allowed in a step after Train}}
   %0 = par.reshard %x : !par.dist<tensor<f32>, @s0, []> to !par.dist<tensor<f32>, @s0, []>
   par.return %0 : !par.dist<tensor<f32>, @s0, []>
 }

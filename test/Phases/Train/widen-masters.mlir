@@ -6,7 +6,7 @@
 par.variable @w parameter : tensor<4x2xbf16> stored tensor<8xbf16> value dense<0.5> : tensor<4x2xbf16> source {file = "m.onnx", gzip = false, length = 16 : i64, offset = 8 : i64}
 // CHECK: par.variable @table parameter : tensor<9x4xf32>
 par.variable @table parameter : tensor<9x4xf16>
-// What nothing trains, and what is f32, stays.
+// Untrained variables and f32 variables stay.
 // CHECK: par.variable @frozen frozen : tensor<2xbf16>
 par.variable @frozen frozen : tensor<2xbf16>
 // CHECK: par.variable @wide parameter : tensor<2xf32>
@@ -20,7 +20,7 @@ par.variable @wide parameter : tensor<2xf32>
 // CHECK-NEXT: par.convert %[[NARROW]] : tensor<8x4xf16> to tensor<8x4xbf16>
 // CHECK-NEXT: %[[A:.*]] = par.convert %[[W]] {stage = 1 : i64} : tensor<4x2xf32> to tensor<4x2xbf16>
 // CHECK-NEXT: par.dot %{{.*}}, %[[A]]
-// Each use has its own, so that what they add to a gradient is added in f32.
+// Each use has its own convert, so their gradients are summed in f32.
 // CHECK: %[[B:.*]] = par.convert %[[W]] : tensor<4x2xf32> to tensor<4x2xbf16>
 // CHECK-NEXT: par.convert %[[B]] : tensor<4x2xbf16> to tensor<4x2xf32>
 par.step @eval(%ids: tensor<8xi64>) -> (tensor<8x2xbf16>, tensor<4x2xf32>, tensor<2xf32>) {

@@ -1,4 +1,4 @@
-// A product that only a convert reads, through movements, gives its sum unrounded; converts are made for each use.
+// A matmul that only a convert reads, through layout ops, gives its sum unrounded; each use has its own convert.
 // RUN: par-opt %s --par-widen-sums | FileCheck %s
 // RUN: par-opt %s --par-check-phases='passes=par-widen-sums'
 
@@ -8,13 +8,13 @@ par.variable @w parameter : tensor<4x2xf32>
 // CHECK: %[[SUM:.*]] = par.dot %{{.*}}, %{{.*}} contracting [0] x [0] : (tensor<8x2xbf16>, tensor<8x4xbf16>) -> tensor<2x4xf32>
 // CHECK-NEXT: %[[TURNED:.*]] = par.transpose %[[SUM]] [1, 0] : tensor<2x4xf32>
 // CHECK-NOT: par.convert %[[TURNED]]
-// The product that somebody else reads too is rounded.
+// A matmul with another user is rounded.
 // CHECK: %[[KEPT:.*]] = par.dot {{.*}} -> tensor<8x2xbf16>
 // CHECK: %[[A:.*]] = par.convert %[[KEPT]] : tensor<8x2xbf16> to tensor<8x2xf32>
 // CHECK-NEXT: par.multiply %[[A]],
 // CHECK: %[[B:.*]] = par.convert %[[KEPT]] : tensor<8x2xbf16> to tensor<8x2xf32>
 // CHECK-NEXT: par.add %{{.*}}, %[[B]]
-// Both products of the weight round it for themselves, behind the same movement: what the first does stands before it.
+// Both matmuls of the weight round it for themselves, after the same layout op: the first one's ops precede it.
 // CHECK: par.transpose %{{.*}} [1, 0] : tensor<4x2xf32>
 // CHECK-NEXT: %[[N:.*]] = par.convert
 // CHECK-NEXT: par.dot %{{.*}}, %[[N]]

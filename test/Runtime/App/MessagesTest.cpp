@@ -198,7 +198,7 @@ TEST_F(Mistakes, ofWeights) {
   EXPECT_EQ(run({toy, "--text", text(), "--weights", text()}), 1);
   expectSays(
       "text: error: is no .safetensors file and no checkpoint folder; the model's own weights need no --weights");
-  // What is no safetensors file in a folder, and more than one.
+  // Other files in a folder, and several safetensors files.
   std::filesystem::create_directory(folder / "hub");
   std::ofstream(folder / "hub/pytorch_model.bin") << "pickled";
   EXPECT_EQ(run({toy, "--text", text(), "--weights", folder / "hub"}), 1);
@@ -251,7 +251,7 @@ TEST_F(Mistakes, ofLinksThatLeadNowhere) {
   expectSays("loop: error: cannot write: Too many levels of symbolic links");
 }
 
-// An index names the files beside it and what they hold.
+// An index lists files next to it and their tensors.
 TEST_F(Mistakes, ofAnIndexOfWeights) {
   std::string toy = write(toy::training()), index = folder / "model.safetensors.index.json";
   writeFile("model-1", "w", core::DType::F32, {8, 8}, 1);
@@ -394,7 +394,7 @@ TEST_F(Mistakes, ofDataBesideTheModel) {
              "FILE, or --init");
   std::ofstream(real + "/squares.bin") << std::string(256, '\0');
   EXPECT_EQ(run({toy, "--text", text(), "--steps", "1"}), 0) << "a model that is a link finds its data: " << err;
-  // What they were when the model was compiled; a bundle that does not say that takes any.
+  // The files of the time when the model was compiled; a bundle without their hashes accepts any.
   std::string noted = write(noting(bundle, std::string(256, '\0')), "noted");
   auto refusesData = [&](const std::string &content, const std::string &difference) {
     std::ofstream(real + "/squares.bin") << content;
@@ -459,7 +459,7 @@ TEST_F(Mistakes, ofData) {
       "array \"x\" holds -100 in row 0; input \"input_ids\" takes i64 in [0, 128)\n  note: only labels of a loss can "
       "be ignored; fill up \"input_ids\" with an index from 0 to 127 and ignore its label; one that is both is filled "
       "up "
-      "in the module, behind the loss: labels.masked_fill(labels < 0, 0)\n");
+      "in the module, after the loss: labels.masked_fill(labels < 0, 0)\n");
   {
     core::SafetensorsWriter writer(folder / "ignored.safetensors",
                                    {{"input_ids", core::DType::I64, {4, 16}}, {"labels", core::DType::I64, {4, 16}}},
@@ -550,7 +550,7 @@ TEST_F(Mistakes, ofCheckpoints) {
   expectSays("ckpt/1: error: index.json: ");
 }
 
-// What a run writes beside its saves fails as they do: an exit status and a sentence, and before the run where it can.
+// Files that a run writes besides its saves fail as these do: an exit status and a message, before the run if possible.
 TEST_F(Mistakes, ofMetricsAndTracesThatCannotBeWritten) {
   std::string toy = write(toy::training()), pipe = folder / "pipe";
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);

@@ -8,7 +8,7 @@ using namespace par;
 
 namespace {
 
-// What a test suite says of the device for all of its runs.
+// The environment's device is that of all runs of a test suite.
 TEST(Options, takesTheDeviceOfTheEnvironment) {
   auto with = [](const char *environment, std::vector<std::string> flags) {
     flags.insert(flags.begin(), "a.par");

@@ -1,5 +1,5 @@
-// What a job writes is not what it reads: a slip of the hand costs neither data nor weights nor a bundle. And what lies
-// under a name that will be needed for a moment is left alone.
+// A job does not write over its inputs: a typing error costs neither data nor weights nor a bundle. Existing files
+// under the names of temporary files are kept.
 #include "ToolFixture.h"
 
 #include <fcntl.h>

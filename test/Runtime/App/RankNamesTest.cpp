@@ -1,4 +1,4 @@
-// What messages call a rank: by the axes of the plan, also where the compiler split one into its factors.
+// Names of ranks in messages: by the axes of the plan, even if the compiler split one into its factors.
 #include "par/session/Session.h"
 
 #include <gtest/gtest.h>

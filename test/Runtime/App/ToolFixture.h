@@ -1,4 +1,4 @@
-// Runs par-run's whole flow on a toy bundle in a folder of the test's own, and keeps what it says.
+// Runs par-run's whole flow on a toy bundle in a folder of the test's own, and keeps its output.
 #pragma once
 
 #include "../../../runtime/test/TemporaryFolder.h"
@@ -44,7 +44,7 @@ protected:
     writer.write(index, 0, std::as_bytes(std::span(values)));
   }
 
-  /// Runs par-run with these arguments; `out` and `err` hold what it said.
+  /// Runs par-run with these arguments; `out` and `err` hold its output.
   int run(std::vector<std::string> arguments) {
     testing::internal::CaptureStdout();
     testing::internal::CaptureStderr();

@@ -1,4 +1,4 @@
-// par-run trains, evaluates, saves, resumes and exports; what it prints has the form that docs/plan.md fixes.
+// par-run trains, evaluates, saves, resumes and exports; its output has the form that docs/plan.md fixes.
 #include "ToolFixture.h"
 
 #include "par/app/LearningRate.h"
@@ -145,7 +145,7 @@ TEST_F(Training, keepsItsOwnSavesBesideThoseOfALongerRun) {
   EXPECT_FALSE(std::filesystem::exists(save + "/9"));
 }
 
-// A rate that is set is that of every step: what the plan says of it is lost, which is said.
+// A rate that is set is that of every step: a message says which keys of the plan it overrides.
 TEST_F(Training, tellsWhatARateTakesThePlaceOf) {
   format::Bundle bundle = toy::training(1);
   bundle.manifest.lr = format::LrSchedule{format::LrSchedule::Cosine, 0.5, 0, 3, 20};
@@ -212,7 +212,7 @@ TEST_F(Training, setsTheMedianBesideThePrediction) {
   }
 }
 
-// par-run ... | head: who read has gone, so that the job ends, with all that it was asked to save.
+// par-run ... | head: the reader has gone, so the job ends, with all requested saves.
 TEST_F(Training, endsQuietlyWhenNobodyReads) {
   for (const char *comm : {"inproc", "shm"}) {
     std::string two = write(toy::training(2), "two"), save = folder / comm;
@@ -241,8 +241,8 @@ TEST_F(Training, endsQuietlyWhenNobodyReads) {
   }
 }
 
-/// A pipe that nobody reads. When nothing more goes in, this process gets SIGTERM; a job that then still waits for a
-/// reader gets one after ten seconds, so that the test ends.
+/// A pipe without a reader. When it is full, this process gets SIGTERM. A job that then still waits for a reader gets
+/// one after ten seconds, so the test ends.
 class FullPipe {
 public:
   FullPipe() {
@@ -304,7 +304,7 @@ TEST_F(Training, endsThoughNobodyReads) {
       expectSays(": the job ended after step ");
       EXPECT_TRUE(std::filesystem::exists(core::newestCheckpoint(save) + "/index.json"));
       if (metrics)
-        expectSays(name + ": warning: cannot write: nobody reads it; its last lines are missing\n");
+        expectSays(name + ": warning: cannot write: it has no reader; its last lines are missing\n");
     }
 }
 
@@ -456,7 +456,8 @@ TEST_F(Training, savesTiedNames) {
   EXPECT_EQ(run(command(other, {"--weights", saves, "--steps", "1"})), 0) << err;
 }
 
-// What the exporter transposed goes out as PyTorch has it, and comes in so or as the model has it, whole or in parts.
+// Tensors that the exporter transposed are saved as PyTorch has them, and loaded so or as the model has them, whole or
+// in parts.
 TEST_F(Training, transposedNames) {
   for (uint32_t ranks : {1, 2}) {
     format::Bundle bundle = toy::training(ranks);

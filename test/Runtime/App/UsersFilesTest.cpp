@@ -1,5 +1,5 @@
-// What users name and how it is said: folders with colons, folders that are closed, samples of other types
-// and without labels that count, lists of any length.
+// Users' files and the messages about them: folders with colons, folders without access, samples of other types and
+// without labels that count, lists of any length.
 #include "ToolFixture.h"
 
 #include "par/files/ForeignFiles.h"
@@ -62,7 +62,7 @@ private:
   uid_t was;
 };
 
-// What this user may not look into is neither missing nor of the wrong kind.
+// A folder without access is neither missing nor of the wrong kind.
 TEST_F(UsersFiles, thatAreClosed) {
   std::string toy = write(toy::training(1)), data = samples("d.safetensors"), save = folder / "ckpt";
   ASSERT_EQ(train(data, {"--save", save}), 0) << err;
@@ -161,7 +161,7 @@ TEST_F(UsersFiles, ofTruthValues) {
   EXPECT_EQ(reinterpret_cast<const float *>(floats->row(mask, 1, scratch))[0], 1);
 }
 
-// A loss of nothing says so by the data, whatever the plan makes of it.
+// A loss of no label gives a message about the data, whatever the plan.
 TEST_F(UsersFiles, withoutLabelsThatCount) {
   format::Bundle bundle = toy::training(1);
   auto says = [&](const std::string &path) {
@@ -172,7 +172,7 @@ TEST_F(UsersFiles, withoutLabelsThatCount) {
   EXPECT_EQ(says(samples("d.safetensors")), "");
   std::string none = samples("n.safetensors", "input_ids", "labels", 2, -100);
   EXPECT_EQ(says(none), "no label of the batch counts: all 32 of \"labels\" are the ignored -100");
-  // Of a position that is no label nothing is known; of one that is, it counts.
+  // Nothing is known about a position that is no label; a label's position counts.
   bundle.manifest.inputs[1].limits = {{15, 128, false, -100}, {1, 0, false, {}}};
   EXPECT_EQ(says(none), "no label of the batch counts: all 30 of \"labels\" are the ignored -100");
   bundle.manifest.inputs[1].limits = {};

@@ -42,7 +42,7 @@ const Element elementTypes[] = {
     plain<uint8_t>(DType::I1),
 };
 
-// Small whole numbers, so that sums of eight and products are exact in every type; booleans for i1.
+// Small whole numbers: sums of eight and products of them are exact in every type; booleans for i1.
 double valueAt(DType type, uint32_t rank, uint64_t i) {
   uint64_t mixed = (i * 2654435761u + rank * 40503u) >> 3;
   if (type == DType::I1)
@@ -102,7 +102,7 @@ struct Case {
     endpoint.wait(endpoint.post(communicator, {&c, 1}));
   }
 
-  /// value(member, i) is what to[i] must hold.
+  /// value(member, i) is the expected to[i].
   void expect(const std::byte *to, uint64_t elements, const std::function<double(uint64_t)> &value,
               const std::string &what) const {
     for (uint64_t i = 0; i < elements; ++i)

@@ -1,4 +1,4 @@
-// What ranks tell each other on the control plane.
+// Exchanges between ranks on the control plane.
 #include "Harness.h"
 
 using namespace par;

@@ -1,5 +1,4 @@
-// A rank that dies or stops ends the job: soon, everywhere, with a message that names it, leaving nothing
-// behind.
+// A rank that dies or stops ends the job: soon, on all ranks, with a message that names it, without leftovers.
 #include "Process.h"
 #include "Rendezvous.h"
 #include "TemporaryFolder.h"
@@ -40,7 +39,7 @@ Environment torchrun(int rank, int world, int port) {
           {"MASTER_PORT", std::to_string(port)}};
 }
 
-/// What of ours the system still holds: shared memory files and local sockets.
+/// Our shared memory files and local sockets that still exist.
 std::vector<std::string> leftovers() {
   std::vector<std::string> found;
   if (DIR *folder = opendir("/dev/shm")) {
@@ -136,10 +135,9 @@ TEST(Failures, LostAtTheStart) {
   }
 }
 
-// par-run itself, with random ranks killed and stopped at random moments; what it has saved is whole, and no
-// part of a save is left behind by the next run. PAR_LONG=1 (the target `kills`): forty trials with the
-// default time-out; else four. PAR_KILLS="RANKS par-run BUNDLE ..." kills ranks of that command of so many
-// instead, which must run for a minute.
+// par-run itself, with random ranks killed and stopped at random moments; its saves are whole, and the next run leaves
+// no part of a save. PAR_LONG=1 (the target `kills`): forty trials with the default time-out; else four.
+// PAR_KILLS="RANKS par-run BUNDLE ..." kills ranks of that command of so many instead, which must run for a minute.
 TEST(Failures, ParRunRandomTrials) {
   const char *isLong = std::getenv("PAR_LONG"), *given = std::getenv("PAR_KILLS");
   bool all = isLong && std::string(isLong) == "1";
@@ -169,7 +167,7 @@ TEST(Failures, ParRunRandomTrials) {
     Process resumed({PAR_TEST_BIN "/par-run", bundle, "--init", "--text", text, "--steps", "1", "--save", saves,
                      "--resume", "auto"});
     EXPECT_EQ(resumed.wait(20), 0) << resumed.errors();
-    std::filesystem::remove_all(saves); // the next one begins anew, and takes no other run's place
+    std::filesystem::remove_all(saves); // the next one starts from the beginning, and takes no other run's place
   }
   std::printf("%d ranks killed or stopped; the slowest job had ended after %.1f s\n", trials, slowest);
 }
@@ -231,8 +229,7 @@ TEST(Failures, LaunchedRanksWatchEachOther) {
   }
 }
 
-// Ranks that were started one by one may be looked at one by one: what ends the job before its first step is
-// said by each.
+// Ranks that were started one by one may be watched one by one: each reports an end of the job before its first step.
 TEST(Failures, SaidOnAllSides) {
   for (auto [flags, code, says] :
        {std::tuple(std::vector<std::string>{"--plan", "81d0ee@1"}, 1, "rank 1 holds plan 81d0ee, "),

@@ -58,7 +58,7 @@ struct SharedArray {
   T *data;
 };
 
-/// What the job wrote to stderr while `body` ran.
+/// The job's output on stderr while `body` ran.
 inline std::string errorsOf(const std::function<void()> &body) {
   testing::internal::CaptureStderr();
   body();

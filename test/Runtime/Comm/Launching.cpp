@@ -1,4 +1,4 @@
-// How ranks find out who they are and meet: environments, rendezvous, and what is said when it goes wrong.
+// Identity of ranks and their rendezvous: environments, and messages of failures.
 #include "Harness.h"
 #include "Process.h"
 #include "Rendezvous.h"
@@ -79,7 +79,7 @@ TEST(Launching, EnvironmentsThatDisagree) {
   EXPECT_EQ(refusal(flags, underTorchrun), "--rank and --world say rank 1 of 8, RANK and WORLD_SIZE say rank 3 of 8");
 }
 
-// What is incomplete or makes no sense is refused with the variable's name.
+// An incomplete or invalid environment is refused with the variable's name.
 TEST(Launching, EnvironmentsThatAreWrong) {
   EXPECT_EQ(refusal({}, {{"RANK", "1"}}), "RANK is set and WORLD_SIZE is not");
   EXPECT_EQ(refusal({}, {{"RANK", "1"}, {"WORLD_SIZE", "2"}}), "RANK is set and MASTER_ADDR is not");
@@ -327,7 +327,7 @@ TEST(Launching, RejoinBeforeTheStart) {
     EXPECT_EQ(rank->wait(20), 0) << rank->errors();
 }
 
-// Where there is no rendezvous, or cannot be.
+// Without a rendezvous, or with one that cannot exist.
 TEST(Launching, NoRendezvous) {
   int port = unusedPort();
   Process second = byHand(1, 2, port, {"--join-timeout", "0.3"});
@@ -348,7 +348,7 @@ TEST(Launching, NoRendezvous) {
                               "launcher has started them\n");
 }
 
-// What the system does not give.
+// Resources that the system refuses.
 TEST(Launching, SystemLimits) {
   Process processes({jobTool, "-n", "4", "--processes", "1"});
   EXPECT_EQ(processes.wait(10), 4);

@@ -1,4 +1,4 @@
-// Groups, several queues, mismatches, counts of bytes, and what post() refuses.
+// Groups, several queues, mismatches, counts of bytes, and errors of post().
 #include "Harness.h"
 #include "comm/engine/Exchange.h"
 
@@ -283,7 +283,7 @@ TEST_P(Queues, MismatchedGroups) {
             std::string::npos);
 }
 
-// What cannot be posted is refused before anything moves.
+// An invalid post is refused before anything moves.
 TEST(QueuesTest, PostRefuses) {
   ASSERT_EQ(run(jobOf(Transport::inproc, 2),
                 [](Control &control) {
@@ -323,8 +323,7 @@ TEST(QueuesTest, PostRefuses) {
             0);
 }
 
-// Ranks that wait for each other for ever are told so, with what each waits for (par-verify refuses such a
-// bundle).
+// A deadlock of ranks is reported, with the operation for which each waits (par-verify refuses such a bundle).
 TEST_P(Queues, DeadlockNamesAll) {
   Launch launch = jobOf(GetParam(), 3);
   launch.timeout = 0.5;

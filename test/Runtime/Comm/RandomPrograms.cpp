@@ -1,5 +1,5 @@
-// Random programs: one global order of communications, of which every rank posts its part, with groups, on
-// three queues and with random pauses. Whatever the timing, all end and hold what the order computes.
+// Random programs: one global order of communications, of which every rank posts its part, with groups, on three queues
+// and with random pauses. With any timing, all end with the values that the order gives.
 #include "Harness.h"
 
 #include <random>
@@ -14,7 +14,7 @@ constexpr uint64_t bufferElements = 6 * 4000; // elements of a communicator's bu
 /// Communications of a group run at once: each has a part of the buffer to itself.
 constexpr uint64_t partElements = bufferElements / 5;
 
-/// One communication of the global order. Those with the same `unit` are one group at every rank.
+/// One communication of the global order. Communications with the same `unit` are one group at every rank.
 struct Global {
   uint32_t communicator, unit;
   Op op; // Send: from member `from` to member `to`
@@ -27,7 +27,7 @@ struct Global {
 const std::vector<Members> memberTable = {{"all", {0, 1, 2, 3, 4, 5}}, {"left", {0, 1, 2}},
                                           {"right", {5, 4, 3}},        {"pairs", {1, 4}},
                                           {"across", {2, 3, 0}},       {"line", {0, 1, 2, 3, 4, 5}}};
-/// Of each communicator.
+/// By communicator.
 constexpr uint32_t queueOfComm[] = {0, 1, 1, 2, 3, 2};
 
 std::vector<Global> randomOrder(std::mt19937 &random, uint32_t units) {
@@ -54,7 +54,7 @@ std::vector<Global> randomOrder(std::mt19937 &random, uint32_t units) {
   return order;
 }
 
-/// What one communication does to the buffers of all members.
+/// Applies one communication to the buffers of all members.
 void apply(const Global &g, std::vector<std::vector<int32_t>> &buffers) {
   const std::vector<uint32_t> &ranks = memberTable[g.communicator].ranks;
   size_t size = ranks.size();

@@ -1,4 +1,4 @@
-// Every sentence of the table is quoted by a test of this room.
+// Every message of the table is quoted by a test of this room.
 #include "par/messages/Sentences.h"
 
 #include <filesystem>

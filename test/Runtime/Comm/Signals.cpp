@@ -1,5 +1,5 @@
-// SIGINT, SIGTERM and SIGHUP in every state of a job: it ends soon and well, and a line says who got the signal and
-// what became of the job.
+// SIGINT, SIGTERM and SIGHUP in every state of a job: it ends soon and cleanly, and a line says which rank got the
+// signal and how the job ended.
 #include "Rendezvous.h"
 
 #include <gtest/gtest.h>
@@ -49,7 +49,7 @@ TEST(Signals, AmongSteps) {
     }
 }
 
-// What was written all the same is said.
+// Results that were still written are listed.
 TEST(Signals, AfterResultsWereWritten) {
   Process started(job("shm", {"--wrote", "o.safetensors"}));
   ASSERT_TRUE(started.sees("pid", 4));
@@ -124,8 +124,8 @@ TEST(Signals, CtrlC) {
   EXPECT_NE(text.find("SIGINT came to " + idOf("par-run", child)), std::string::npos) << text;
 }
 
-// Ranks of a launcher, before all have come: a rank leaves alone and says so; with rank 0 the others end, and say it,
-// too.
+// Ranks of a launcher, before all have connected: one rank leaves by itself and says so; with rank 0 the others end,
+// and say so, too.
 TEST(Signals, BeforeTheMeeting) {
   for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
     int port = unusedPort();
@@ -186,7 +186,7 @@ TEST(Signals, HangUps) {
 
 namespace {
 
-/// A pipe that nobody reads.
+/// A pipe without a reader.
 struct FullPipe {
   FullPipe() {
     EXPECT_EQ(pipe(ends), 0); // inherited by the job
@@ -211,8 +211,8 @@ struct FullPipe {
 
 } // namespace
 
-// Output that nobody reads keeps no job from ending: the step is finished, and what became of it is said. Where stderr
-// goes into the same pipe nothing can be said, and the job ends all the same.
+// Output without a reader keeps no job from ending: the step is finished, and its outcome is reported. If stderr is the
+// same pipe no report is possible, and the job ends all the same.
 TEST(Signals, OutputThatNobodyReads) {
   for (std::string comm : {"shm", "inproc"})
     for (bool errorsToo : {false, true}) {
@@ -228,7 +228,7 @@ TEST(Signals, OutputThatNobodyReads) {
       if (!errorsToo)
         expectAfter(started.errors(), SIGTERM, idOf("par-run", started.pid()));
     }
-  // Where no job runs any more the handler itself speaks.
+  // If no job runs any more the handler itself writes.
   FullPipe full;
   fcntl(full.ends[1], F_SETFL, O_NONBLOCK);
   while (write(full.ends[1], "x", 1) == 1)
@@ -240,7 +240,7 @@ TEST(Signals, OutputThatNobodyReads) {
   EXPECT_EQ(done.wait(10), 143);
 }
 
-// A second SIGINT or SIGTERM does not wait, and says so; what comes after the end changes nothing.
+// A second SIGINT or SIGTERM does not wait, and says so; a signal after the end changes nothing.
 TEST(Signals, SecondAndLate) {
   Process started(job("shm", {"--timeout", "60"}));
   ASSERT_TRUE(started.sees("pid", 4));

@@ -18,7 +18,7 @@ namespace {
 const std::string testToken = "0123456789abcdef0123456789abcdef";
 const Environment withToken = {{"PAR_TOKEN", testToken}};
 
-/// A stranger's connection to a rendezvous, with what the host says to it first.
+/// An unauthenticated connection to a rendezvous, with the host's first message.
 struct Stranger {
   explicit Stranger(int port) : connection(dial(port)), port(uint16_t(port)) { challenge = connection.await(5000); }
   /// Whether the host hangs up within `milliseconds`.
@@ -42,7 +42,7 @@ Joined playRank(int port, uint64_t rank, uint64_t world, const std::string &host
   return std::move(*joined);
 }
 
-/// A host that lets in whoever knows the secret; what it says then is the test's.
+/// A host that accepts connections with the secret; the test gives its further messages.
 struct PlayedHost {
   PlayedHost() : door(Listener(dup(occupied.fd)), keyOf(testToken, ""), "") { fcntl(occupied.fd, F_SETFL, O_NONBLOCK); }
   Connection guest() {
@@ -150,8 +150,8 @@ TEST(Strangers, ProofsServeOnce) {
   EXPECT_FALSE(sameBytes(keyOf("secret", "job 1"), keyOf("secret", "job 2")));
 }
 
-// Whatever a stranger says without the secret, it is hung up on, and the job goes its way. What it is told holds no
-// secret, and is different each time.
+// A connection without the secret is closed, whatever it sends, and the job goes on. The host's messages to it hold no
+// secret, and are different each time.
 TEST(Strangers, CannotJoinOrEndAJob) {
   int port = unusedPort();
   Process first = byHand(0, 2, port, {}, withToken);
@@ -172,7 +172,7 @@ TEST(Strangers, CannotJoinOrEndAJob) {
     stranger.connection.send(message);
     EXPECT_TRUE(stranger.hungUp());
   }
-  // What the host itself says is no proof of a stranger's.
+  // The host's own message is no proof of a peer's.
   Stranger mirror(port);
   std::string theirs = Reader(mirror.challenge->body).text();
   mirror.connection.send(
@@ -242,7 +242,7 @@ TEST(Strangers, Floods) {
   expectDone({&first, &second, &third, &fourth});
 }
 
-// Where the system gives no more descriptors at all, rank 0 waits instead of spinning.
+// If the system has no descriptors left, rank 0 waits instead of spinning.
 TEST(Strangers, NoDescriptorsLeft) {
   int port = unusedPort();
   Process first = byHand(0, 2, port, {"--files", "14"});
@@ -280,7 +280,7 @@ TEST(Strangers, WhoLeavesIsMissing) {
                             "show the job's secret\n");
 }
 
-// Ranks that know the secret and do not fit: what is wrong is said, with their values.
+// Ranks that know the secret and do not fit: the error gives their values.
 TEST(Strangers, RanksThatDoNotFit) {
   auto refusalOf = [](uint64_t rank, const std::string &host, std::string &said) {
     int port = unusedPort();
@@ -341,7 +341,7 @@ TEST(Strangers, ListenersThatAreNoHost) {
   EXPECT_FALSE(isPassageName(std::string(300, 'A')));
 }
 
-// A rank that meets nobody but a host with another secret says so long before its time is up.
+// A rank that finds only a host with another secret says so long before its time-out.
 TEST(Strangers, AnotherTokenIsSaidEarly) {
   int port = unusedPort();
   Process first = byHand(0, 2, port, {}, withToken);
@@ -374,7 +374,7 @@ TEST(Strangers, AnotherToken) {
             "job.par: error: PAR_TOKEN has 6 characters and needs 16; openssl rand -hex 16 makes one\n");
 }
 
-// A passage gives its secret to this user's processes alone that ask as they should, and memory to who has the key.
+// A local channel gives its secret only to this user's processes that ask correctly, and memory only with the key.
 TEST(Strangers, Passages) {
   std::string secret(32, 's'), key = keyOf(secret, "");
   Passage giving(secret, key), silent("", key);
@@ -398,7 +398,7 @@ TEST(Strangers, Passages) {
 
 namespace {
 
-/// A process of another user, which does `what` and ends with its result. Killed by the destructor.
+/// A process of another user that runs `what` and ends with its result. The destructor kills it.
 class OtherUser {
 public:
   template <typename What>

@@ -87,7 +87,7 @@ TEST(KernelObject, isItsOwn) {
   EXPECT_EQ(out, 12);
 }
 
-// What runs is what was hashed, whatever took the file's place after the bundle was read.
+// The code that runs is the hashed code, even if another file took its place after the bundle was read.
 TEST(KernelObject, isTheOneThatTheManifestLists) {
   TemporaryFolder folder;
   format::Bundle bundle = toy::training();

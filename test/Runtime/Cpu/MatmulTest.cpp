@@ -1,4 +1,4 @@
-// All ways to compute a product compute the product that a call describes.
+// All implementations of a matmul give the result that a call describes.
 #include "par/cpu/Matmul.h"
 #include "par/messages/Failure.h"
 
@@ -135,8 +135,8 @@ TEST_P(MatmulTest, skipsRowsOfZerosInABatch) {
   expectProduct(call, GetParam(), {}, expertRows(520, experts * width, experts));
 }
 
-// What looks empty where it is probed and is not is read no further than it goes: behind it lies memory that cannot be
-// read. (Logits' gradients of a batch of which half the labels are ignored.)
+// A block that looks empty where it is probed and is not is read only to its end: the memory after it cannot be read.
+// (Logits' gradients of a batch with half of its labels ignored.)
 TEST_P(MatmulTest, readsNoFurtherThanItsOperands) {
   constexpr int64_t rows = 80, columns = 1024, blocks = columns / 256;
   format::Call call = callOf(rows, 256, columns, false, false);
@@ -162,7 +162,7 @@ TEST_P(MatmulTest, readsNoFurtherThanItsOperands) {
   munmap(memory, bytes + page);
 }
 
-// 0 times an infinity is NaN, in a product that skips as in one that does not.
+// 0 times an infinity is NaN, in a matmul that skips zeros as in one that does not.
 TEST_P(MatmulTest, infinitiesMeetTheZeros) {
   format::Call call = callOf(96, 128, 6 * 256, false, false);
   auto a = expertRows(96, 6 * 256, 6), b = randoms(call.extent('b')), c = randoms(call.extent('c'));
@@ -195,7 +195,7 @@ TEST(Matmul, refusesOtherTypes) {
   }
 }
 
-// The primitive of a plain product wants scratch memory; where the bundle grants none, that is said before any step.
+// The primitive of a plain matmul needs scratch memory; if the bundle has none, an error says so before any step.
 TEST(Matmul, refusesAWorkspaceThatIsTooSmall) {
   format::Call call = callOf(64, 768, 300, false, true);
   call.workspace = 0;

@@ -1,4 +1,4 @@
-// Signals that come during a product change none of its bits, and break nothing.
+// Signals during a matmul change none of its bits, and break nothing.
 #include "comm/job/Interrupt.h"
 #include "comm/shared/Memory.h"
 #include "par/cpu/Matmul.h"
@@ -24,8 +24,8 @@ TEST(Signals, LeaveProductsAlone) {
   auto product = cpu::makeMatmul(call, {}, "toy");
   product->run(a.data(), b.data(), nullptr, wanted.data(), nullptr);
   std::atomic<bool> done{false};
-  // Of those that Interrupt takes, the one of which any number may come. On a busy machine any thread may get what is
-  // sent to the process, those that the library starts too: here each gets its own.
+  // The one signal of Interrupt that may come any number of times. On a busy machine any thread may get a signal of the
+  // process, the library's threads too: here each gets its own.
   std::thread sender([&] {
     for (; !done.load(); usleep(100))
       for (const auto &entry : std::filesystem::directory_iterator("/proc/self/task"))

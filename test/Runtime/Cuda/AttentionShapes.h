@@ -17,13 +17,13 @@ struct Attention {
   std::vector<int64_t> mask = {};
   bool isBF16 = true;
 
-  /// The heads of a token lie side by side, those of a query, a key or a value behind as many others.
+  /// The heads of a token are adjacent; the query's, the key's and the value's heads are parts of one tensor.
   bool byToken = false;
   /// dq, dk and dv of a token lie side by side in one operand.
   bool joined = false;
 
   const char *format() const { return isBF16 ? "_bf16" : "_f16"; }
-  /// Where the builtins find rows of that kind (AttentionTensors).
+  /// Layout of rows of that kind for the builtins (AttentionTensors).
   kernels::AttentionRows rows(char kind, bool written = false) const {
     bool ofKeys = kind == 'k' || kind == 'v';
     auto heads = static_cast<uint64_t>(ofKeys ? g : h), count = static_cast<uint64_t>(ofKeys ? sk : sq),

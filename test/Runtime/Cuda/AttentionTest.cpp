@@ -1,5 +1,4 @@
-// Programs with attention on the device `cuda`: the graphs that cuDNN gets mean what the builtins of the CPU
-// compute.
+// Programs with attention on the device `cuda`: the graphs for cuDNN give the results of the CPU's builtins.
 #include "AttentionShapes.h"
 #include "CudaFixture.h"
 #include "cuda/dnn/AttentionGraph.h"
@@ -92,7 +91,7 @@ TEST_F(AttentionTest, computesWhatTheCpuDoes) {
       std::vector<float> expected = attend("cpu", shape), actual = attend("cuda", shape);
       ASSERT_EQ(actual.size(), expected.size());
       EXPECT_EQ(count("cudnnBackendExecute"), 2u) << shape.name;
-      // Roundings of 2^-9, in other places: of probabilities and of the scores' cotangents before products.
+      // Roundings of 2^-9, in other places: of probabilities and of the scores' cotangents before matmuls.
       for (size_t i = 0; i < actual.size(); ++i)
         ASSERT_NEAR(actual[i], expected[i], 0.02 * std::fmax(1, std::fabs(expected[i]))) << shape.name << " " << i;
     }
@@ -146,7 +145,7 @@ TEST_F(AttentionTest, whatCudnnCannotDoIsRefusedAtLoad) {
                                                                 // of the queries
   std::string text = load();
   EXPECT_TRUE(
-      text.starts_with("error: kernel \"attention_bf16\" (/attention of the model): cudnnBackendFinalize of a product "
+      text.starts_with("error: kernel \"attention_bf16\" (/attention of the model): cudnnBackendFinalize of a matmul "
                        "failed: "))
       << text;
   bundle = attending(toy::attentions[0]);

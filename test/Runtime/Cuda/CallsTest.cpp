@@ -1,5 +1,5 @@
-// Show of the CUDA backend without a GPU: what 8 ranks of dp 2 x pp 2 x tp 2 call, and with which arguments,
-// is held against their programs, instruction by instruction.
+// The CUDA backend without a GPU: the calls and arguments of 8 ranks of dp 2 x pp 2 x tp 2 are compared with their
+// programs, instruction by instruction.
 #include "CudaFixture.h"
 #include "par/format/Sha256.h"
 
@@ -213,7 +213,7 @@ TEST_F(CallsTest, areThoseOfTheProgram) {
         session.run("train", {&rows, &order, 0});
         std::vector<stub::Call> calls = machine.calls(rank);
         calls.erase(calls.begin(), calls.begin() + static_cast<long>(before));
-        // What is made for an entry comes before its first call.
+        // Calls that prepare an entry come before its first one.
         while (!calls.empty() && calls.front().name != "cuEventRecord")
           calls.erase(calls.begin());
         const format::Program &program = bundle.programs[bundle.manifest.ranks[session.rank()].role];
@@ -228,7 +228,7 @@ TEST_F(CallsTest, areThoseOfTheProgram) {
   RecordProperty("calls", static_cast<int>(followed));
 }
 
-// What lies in the folder and is not listed is not run, nor what took a listed file's place after it was looked at.
+// A file of the folder that is not listed is not run, nor one that took a listed file's place after it was checked.
 TEST_F(CallsTest, areOfListedKernelsOnly) {
   format::Bundle bundle = toy::stack({});
   std::string folder = withKernels(bundle), ptx = folder + "/kernels.ptx";

@@ -1,5 +1,5 @@
-// Several ranks on the stub GPU, sharing it or over the stub NCCL: the numbers of the CPU device, and what is
-// said when communication goes wrong.
+// Several ranks on the stub GPU, sharing it or over the stub NCCL: the numbers of the CPU device, and errors of
+// communication.
 #include "CudaFixture.h"
 
 using namespace par;
@@ -87,7 +87,7 @@ TEST_F(CommTest, aForgottenWaitShows) {
 TEST_F(CommTest, capturesWhatDoesNotCommunicate) {
   setenv("PAR_CUDA_GRAPHS", "1", 1);
   threeSteps("cuda", toy::pipeline(1));
-  // Stage 1's block of three products, of two slots, is captured twice, and launched for microbatches 0 to 3.
+  // Stage 1's block of three matmuls, with two slots, is captured twice, and launched for microbatches 0 to 3.
   EXPECT_GT(count("cuGraphLaunch", "rank 1"), 4u);
   EXPECT_LT(count("cuGraphInstantiate", "rank 1"), count("cuGraphLaunch", "rank 1"));
 }
@@ -133,7 +133,7 @@ TEST_F(CommTest, aRemoteErrorEndsTheJob) {
                       "  note: stub: peer closed the connection"),
             std::string::npos)
       << text;
-  // Nothing is left: every communicator was aborted. Of two ranks that of all, and both that are used.
+  // No communicator is left: all were aborted. Two ranks have that of all ranks, and both that are used.
   EXPECT_EQ(count("ncclCommAbort"), 6u);
 }
 

@@ -1,6 +1,5 @@
-// Programs with convolutions on the device `cuda`: cuDNN gets what the builtins' immediates say, engines are
-// rank 0's choice, results are the CPU's, and what cannot be computed is refused when it is loaded, with its
-// node.
+// Programs with convolutions on the device `cuda`: cuDNN gets the builtins' immediates, rank 0 chooses engines, results
+// are the CPU's, and an unsupported convolution is refused when it is loaded, with its node.
 #include "ConvolutionShapes.h"
 #include "CudaFixture.h"
 #include "TemporaryFolder.h"

@@ -191,7 +191,7 @@ TEST_F(DeviceTest, computesGeluBesideProducts) {
   });
 }
 
-/// C += op(A) op(B) beside what an operand of 128 or 126 rows adds up to: apart, that is in two parts or in one.
+/// C += op(A) op(B) and the sum of an operand of 128 or 126 rows: if computed separately, in two parts or in one.
 format::Bundle withSums(format::DType type, int64_t rows) {
   format::Bundle bundle = toy::training();
   toy::ProgramBuilder b("sums", {"compute"});
@@ -225,7 +225,7 @@ format::Bundle withSums(format::DType type, int64_t rows) {
   return bundle;
 }
 
-/// Beside the product, or apart, where the library has nothing for that.
+/// Fused with the matmul, or separately if the library has no fused form.
 TEST_F(DeviceTest, addsUpOperandsOfProducts) {
   for (format::DType type : {format::DType::F32, format::DType::BF16, format::DType::F16})
     for (int64_t rows : {128, 126})
@@ -263,7 +263,7 @@ TEST_F(DeviceTest, addsUpOperandsOnOneQueue) {
             "error: call \"beside\": a sum on more than one queue is not supported yet");
 }
 
-/// Where the library's sum beside a product takes longer than another product, it is not used.
+/// If the library's fused sum takes longer than another matmul, it is not used.
 TEST_F(DeviceTest, addsUpOperandsApartWhereThatIsFaster) {
   machine.reset();
   cuda::Gpu gpu(0);

@@ -1,5 +1,5 @@
-// Where cuDNN itself is installed, it plans what the runtime asks of it, for an H100 that is only described:
-// the stub's rules are no stricter and no laxer than they should be.
+// If cuDNN itself is installed, it plans the runtime's graphs, for an H100 that is only described: the stub's rules are
+// no stricter and no laxer than the library's.
 #include "AttentionShapes.h"
 #include "ConvolutionShapes.h"
 #include "cuda/dnn/AttentionGraph.h"
@@ -49,7 +49,7 @@ TEST(DnnLibraryTest, plansEveryConvolution) {
       }
 }
 
-/// Of models as they are trained: each takes seconds, in which the library makes its code.
+/// Shapes of real models: each takes seconds, in which the library generates its code.
 const toy::Attention models[] = {
     {"GPT-2", 8, 12, 12, 1024, 1024, 64, 64, true, {}, true, true, true},
     {"Llama with a mask, in f16", 2, 32, 8, 2048, 2048, 128, 128, true, {2, 1, 1, 2048}, false},
@@ -71,7 +71,7 @@ private:
   void *handle;
 };
 
-/// What is wrong with an attention's plan but for loading it.
+/// The error of an attention's plan, except for loading it; empty: none.
 std::string planAttention(const cuda::Dnn &dnn, const std::string &builtin, const toy::Attention &shape) {
   try {
     auto planned = cuda::makeGraphKernel(

@@ -1,4 +1,4 @@
-// The driver's table, what owns memory and streams, and the rules that the stub holds code under test to.
+// The driver's table, owners of memory and streams, and the rules that the stub checks.
 #include "StubLibraries.h"
 #include "par/cuda/driver/Gpu.h"
 #include "par/messages/Failure.h"

@@ -1,5 +1,4 @@
-// Where NVIDIA's headers are at hand, the runtime's own declarations are held against them. Nothing else
-// needs them.
+// If NVIDIA's headers are available, the runtime's own declarations are checked against them. No other code needs them.
 #include "par/cuda/blas/Products.h"
 #include "par/cuda/comm/Nccl.h"
 #include "par/cuda/dnn/Dnn.h"

@@ -1,4 +1,4 @@
-// Tells the runtime to open the stubs instead of a GPU's libraries, in this process, and what it says of them.
+// Makes the runtime open the stubs instead of a GPU's libraries, in this process, and reads their logs.
 #pragma once
 
 #include "Machine.h"
@@ -21,7 +21,7 @@ inline void useStubs() {
 #endif
 }
 
-/// What the failure of `body` says; "" if it does not fail.
+/// The message of `body`'s failure; "" if it does not fail.
 template <typename Body>
 std::string failureOf(Body body) {
   try {

@@ -12,7 +12,7 @@ using namespace par;
 
 namespace {
 
-/// What a trace holds.
+/// Contents of a trace.
 struct Traced {
   struct Span {
     double begin, end;
@@ -43,7 +43,7 @@ uint64_t countOf(const std::string &name) {
 
 class CudaToolTest : public CudaTool {
 protected:
-  /// What the log says of steps, without times.
+  /// Steps in the log, without times.
   std::string losses() const {
     std::string text;
     std::istringstream lines(out);

@@ -1,4 +1,4 @@
-// Algorithms of products: timed by rank 0, used by all ranks, kept beside the run, held against what is here.
+// Algorithms of matmuls: timed by rank 0, used by all ranks, saved with the run, checked against this machine.
 #include "CudaToolFixture.h"
 
 #include <filesystem>
@@ -10,7 +10,7 @@ namespace {
 
 class Tuning : public CudaTool {
 protected:
-  /// Trains and gives the numbers of the algorithms that each rank's products used after the trial.
+  /// Trains and returns the numbers of the algorithms that each rank's matmuls used after the trial.
   std::set<std::string> used(std::vector<std::string> flags, uint32_t ranks = 2) {
     std::string name = "cuda" + std::to_string(ranks), bundle = folder / (name + ".par");
     if (!std::filesystem::exists(bundle))
@@ -51,7 +51,7 @@ protected:
 TEST_F(Tuning, theFastestIsUsedByAllRanks) {
   EXPECT_EQ(used({"--init", "--steps", "2"}), only("2")) << err;
   EXPECT_GT(trials, 0u);
-  EXPECT_NE(out.find("tuning  1 product: algorithms timed on Stub\n"), std::string::npos) << out;
+  EXPECT_NE(out.find("tuning  1 matmul: algorithms timed on Stub\n"), std::string::npos) << out;
   fastest = 1;
   EXPECT_EQ(used({"--init", "--steps", "2"}), only("1"));
 }
@@ -72,7 +72,7 @@ TEST_F(Tuning, workspaceAndOrderOfAdditionsComeFirst) {
 TEST_F(Tuning, nothingIsTimedWhereTheFlagSaysSo) {
   EXPECT_EQ(used({"--init", "--steps", "2", "--no-tuning"}), only("0"));
   EXPECT_EQ(trials, 0u);
-  EXPECT_NE(out.find("1 product: algorithms as cuBLASLt proposes them\n"), std::string::npos) << out;
+  EXPECT_NE(out.find("1 matmul: algorithms as cuBLASLt proposes them\n"), std::string::npos) << out;
   EXPECT_EQ(run({write(toy::training(), "cpu"), "--init", "--text", folder / "text", "--no-tuning"}), 2);
   expectSays("cpu.par: error: --no-tuning needs a bundle for cuda");
 }
@@ -85,7 +85,7 @@ TEST_F(Tuning, aRunThatGoesOnTakesWhatWasKept) {
   fastest = 1;
   EXPECT_EQ(used({"--resume", save, "--steps", "3"}), only("2")) << err;
   EXPECT_EQ(trials, 0u);
-  EXPECT_NE(out.find("tuning  1 product: algorithms of " + file + "\n"), std::string::npos) << out;
+  EXPECT_NE(out.find("tuning  1 matmul: algorithms of " + file + "\n"), std::string::npos) << out;
   // Into another folder, from which it goes on likewise.
   std::string next = folder / "next";
   EXPECT_EQ(used({"--resume", save + "/2", "--steps", "3", "--save", next}), only("2")) << err;
@@ -100,7 +100,7 @@ TEST_F(Tuning, whatWasKeptForOthersIsNotUsed) {
   fastest = 1;
   EXPECT_EQ(used({"--resume", save, "--steps", "3", "--save", save}), only("1")) << err;
   EXPECT_NE(out.find("tuning  " + file +
-                     " is not used: it is for GPU Other instead of Stub; 1 product: algorithms "
+                     " is not used: it is for GPU Other instead of Stub; 1 matmul: algorithms "
                      "timed on Stub, kept in " +
                      file + "\n"),
             std::string::npos)

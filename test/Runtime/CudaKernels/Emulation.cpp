@@ -1,4 +1,4 @@
-// The scheduler of the emulated threads, their barriers, and what may touch shared memory when.
+// The scheduler of the emulated threads, their barriers, and checks of accesses to shared memory.
 #include "Emulation.h"
 #include "Fiber.h"
 
@@ -14,7 +14,7 @@ namespace {
 
 constexpr unsigned lanesOfWarp = 32;
 
-/// Threads that wait for one another: of a block, or of a warp.
+/// Threads that wait for each other: of a block, or of a warp.
 struct Meeting {
   unsigned size = 0, arrived = 0, turn = 0;
   Place place;

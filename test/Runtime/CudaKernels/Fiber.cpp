@@ -13,7 +13,7 @@ namespace emulation {
 constexpr size_t stackBytes = 128 << 10, steps = 61, step = 1088;
 
 #ifdef __x86_64__
-// Keeps what a called function must keep on the stack, changes the stack, and takes it from there.
+// Saves the callee-saved registers on the stack, switches the stack, and restores them from there.
 extern "C" void parSwitchStack(void **from, void *to);
 asm(".text\n.globl parSwitchStack\n.type parSwitchStack,@function\n"
     "parSwitchStack:\n"
@@ -38,7 +38,7 @@ struct Fiber::Stack {
 };
 
 namespace {
-/// What the fiber that begins has to call; set just before it does.
+/// Function of the fiber that begins; set just before.
 void (*beginFunction)(void *);
 void *beginArgument;
 [[noreturn]] void beginFiber() {
@@ -57,7 +57,7 @@ void Fiber::start(void (*function)(void *), void *argument) {
 #ifdef __x86_64__
   static unsigned count = 0;
   auto *top = reinterpret_cast<uint64_t *>(static_cast<char *>(stack->memory) + stackBytes - count++ % steps * step);
-  *--top = 0; // a function begins 8 behind a multiple of 16
+  *--top = 0; // a function begins 8 bytes after a multiple of 16
   *--top = reinterpret_cast<uint64_t>(&beginFiber);
   for (int i = 0; i < 6; ++i)
     *--top = 0;

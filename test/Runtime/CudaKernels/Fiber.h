@@ -12,8 +12,7 @@ public:
   Fiber();
   ~Fiber();
   Fiber(Fiber &&) noexcept;
-  /// Begins anew with `function(argument)`, which must pause for the last time at its end and not be resumed
-  /// then.
+  /// Starts again with `function(argument)`, which must pause for the last time at its end and not be resumed then.
   void start(void (*function)(void *), void *argument);
   /// Runs until the fiber pauses.
   void resume();

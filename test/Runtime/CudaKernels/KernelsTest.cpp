@@ -1,6 +1,5 @@
-// Every CUDA kernel computes what the CPU builtin of its name does: over ragged, tiny and large shapes,
-// aligned or not, in place where that is allowed, in two orders of threads and blocks with the same bits, and
-// touches nothing else.
+// Every CUDA kernel gives the results of the CPU builtin of its name: over ragged, tiny and large shapes, aligned or
+// not, in place if that is allowed, in two orders of threads and blocks with the same bits. It touches no other memory.
 #include "Entries.h"
 #include "par/kernels/Builtins.h"
 #include "par/kernels/Narrow.h"
@@ -218,7 +217,7 @@ TEST(CudaKernels, optimizers) {
 }
 
 TEST(CudaKernels, optimizersOfRows) {
-  // No row twice; some of none, below and behind.
+  // No row twice; some of none, before and after.
   auto distinct = [](size_t index) {
     return [=](Operands &operands) {
       int64_t *rows = operands.memoryOf(index).integers();
@@ -253,7 +252,7 @@ TEST(CudaKernels, crossEntropy) {
     }
 }
 
-// Nobody reads what is behind the classes.
+// Elements after the classes are not read.
 TEST(CudaKernels, crossEntropyOfPaddedRows) {
   for (auto [rows, total] : shapes)
     for (uint64_t padding : {1, 5, 64}) {

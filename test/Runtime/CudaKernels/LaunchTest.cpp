@@ -1,4 +1,4 @@
-// What a builtin launches on a CUDA device depends on its name and immediates alone.
+// A builtin's launches on a CUDA device depend only on its name and immediates.
 #include "par/kernels/Builtins.h"
 #include "par/kernels/CudaBuiltins.h"
 

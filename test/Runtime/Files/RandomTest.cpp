@@ -1,4 +1,4 @@
-// Random numbers are Philox's, and depend on the element alone.
+// Random numbers are Philox's, and depend only on the element.
 #include "par/files/Random.h"
 #include "par/files/Rectangles.h"
 #include "par/kernels/Narrow.h"

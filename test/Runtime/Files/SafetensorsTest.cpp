@@ -76,7 +76,7 @@ TEST(Safetensors, refusesWhatDoesNotFit) {
   EXPECT_NE(failureOf(p).find("its shape needs more than can be"), std::string::npos);
 }
 
-// As huggingface/safetensors does: every byte of the data belongs to one tensor, and a name stands there once.
+// Like huggingface/safetensors: every byte of the data belongs to one tensor, and each name occurs once.
 TEST(Safetensors, refusesGapsOverlapsTrailingBytesAndRepeatedNames) {
   TemporaryFolder folder;
   std::string p = folder / "a.safetensors";
@@ -91,7 +91,7 @@ TEST(Safetensors, refusesGapsOverlapsTrailingBytesAndRepeatedNames) {
   writeFile(folder, "{" + entry("a", 0, 5) + "," + entry("b", 4, 8) + "}", "abcdefgh");
   EXPECT_EQ(failureOf(p), p + ": error: tensors \"a\" and \"b\" overlap from byte 4 of the data");
   writeFile(folder, "{" + entry("a", 0, 4) + "}", "abcdefgh");
-  EXPECT_EQ(failureOf(p), p + ": error: bytes [4, 8) of the data, behind the last tensor, belong to no tensor");
+  EXPECT_EQ(failureOf(p), p + ": error: bytes [4, 8) of the data, after the last tensor, belong to no tensor");
   writeFile(folder, "{" + entry("a", 0, 4) + "," + entry("a", 4, 8) + "}", "abcdefgh");
   EXPECT_EQ(failureOf(p), p + ": error: header: duplicate key 'a'");
   writeFile(folder, R"({"__metadata__":{"format":1}})", "");

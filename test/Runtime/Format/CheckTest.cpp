@@ -54,9 +54,9 @@ TEST(Check, Buffers) {
       {[](Program &p) { p.queues.clear(); }, "queues: 0 queues, expected 1 to 8"},
       {[](Program &p) { p.arena.pool = uint64_t(1) << 60; }, "arena: more than 2^47 bytes"},
       {[](Program &p) { p.buffers[0].tensor.clear(); },
-       "buffers.w0: a buffer of kind state or hyper names its tensor or hyper"},
+       "buffers.w0: a buffer of kind 'state' or 'hyper' names its tensor or hyperparameter"},
       {[](Program &p) { p.buffers[1].tensor = "w0"; },
-       "buffers.x: only a buffer of kind state or hyper names a tensor"},
+       "buffers.x: only a buffer of kind 'state' or 'hyper' names a tensor"},
       {[](Program &p) { p.buffers[1].shape = {-1}; },
        "buffers.x: its shape f32[-1] has a dim below 0 or more than 2^47 bytes"},
       {[](Program &p) { p.buffers[1].at.clear(); }, "buffers.x: 0 slots, expected 1 to 2^20"},
@@ -84,20 +84,19 @@ TEST(Check, Buffers) {
 // Tables: library calls, events, entries.
 TEST(Check, CallsEventsEntries) {
   expectRefused({
-      {[](Program &p) { p.calls[0].type = DType::I32; }, "calls.product: a product of i32 is not supported"},
-      {[](Program &p) { p.calls[0].typeC = DType::BF16; },
-       "calls.product: a product of f32 into bf16 is not supported"},
+      {[](Program &p) { p.calls[0].type = DType::I32; }, "calls.product: a matmul of i32 is not supported"},
+      {[](Program &p) { p.calls[0].typeC = DType::BF16; }, "calls.product: a matmul of f32 into bf16 is not supported"},
       {[](Program &p) { p.calls[0].epilogue = Epilogue::Gelu, p.calls[0].ldc = 12; },
-       "calls.product: epilogue gelu needs one product with alpha 1, beta 0, C of the operands' type and ldc a "
+       "calls.product: epilogue gelu needs one matmul with alpha 1, beta 0, C of the operands' type and ldc a "
        "multiple of 8"},
       {[](Program &p) {
          p.calls[0].epilogue = Epilogue::GeluGrad, p.calls[0].ldc = 8, p.calls[0].beta = 0, p.calls[0].bias = true;
        },
        "calls.product: epilogue gelu_grad has no bias"},
       {[](Program &p) { p.calls[0].epilogue = Epilogue::SumB, p.calls[0].bias = true; },
-       "calls.product: epilogue sum_b needs one product without a batch, C of f32 and no bias"},
+       "calls.product: epilogue sum_b needs one matmul without a batch, C of f32 and no bias"},
       {[](Program &p) { p.calls[0].epilogue = Epilogue::SumA, p.calls[0].type = p.calls[0].typeC = DType::BF16; },
-       "calls.product: epilogue sum_a needs one product without a batch, C of f32 and no bias"},
+       "calls.product: epilogue sum_a needs one matmul without a batch, C of f32 and no bias"},
       {[](Program &p) { p.calls[0].epilogue = Epilogue::SumA, p.calls[0].transA = false; },
        "calls.product: epilogue sum_a needs its operand stored with the sum's elements side by side"},
       {[](Program &p) { p.calls[0].epilogue = Epilogue::SumB, p.calls[0].transB = true; },
@@ -115,7 +114,7 @@ TEST(Check, CallsEventsEntries) {
          Call &call = p.calls[0];
          call.batch = {96, 96, 96, 96}, call.strideA = call.strideB = {0, 0, 0, 0}, call.strideC = {1, 1, 1, 1};
        },
-       "calls.product: a batch of more than 2^24 products"},
+       "calls.product: a batch of more than 2^24 matmuls"},
       {[](Program &p) { p.calls[0].epilogue = Epilogue::Gelu, p.calls[0].type = p.calls[0].typeC = DType::F64; },
        "calls.product: epilogue gelu of f64 is not supported"},
       {[](Program &p) { p.calls[0].lda = int64_t(1) << 60; },
@@ -183,7 +182,7 @@ TEST(Check, Instructions) {
   });
 }
 
-// A generated kernel of a GPU: what it may ask for, and that it stands in a bundle for that device.
+// A generated kernel of a GPU: its limits, and that its bundle is for that device.
 TEST(Check, Launches) {
   auto launch = [](Program &p) -> Kernel & {
     p.kernels.push_back({"k", false, "k", {}, 1, 0, 0, {{64, 1, 1}, {256, 1, 1}, 1024}});
@@ -211,7 +210,7 @@ TEST(Check, Launches) {
             "program 'stage0', kernel 'k': no launch in a bundle for cuda");
 }
 
-// The manifest's parts agree with one another.
+// The manifest's parts agree with each other.
 TEST(Check, Manifest) {
   const std::vector<Case<Manifest>> cases = {
       {[](Manifest &m) { m.ranks.clear(); }, "ranks: 0 ranks, expected 1 to 2^20"},
@@ -296,7 +295,7 @@ TEST(Check, Json) {
       {"[\"normal\",0,0.5]", "[\"normal\",0]", "m: tensors[0]: init is [rule, a, b]"},
       {"[\"normal\",0,0.5]", "[\"normal\",0,\"x\"]", "m: tensors[0].init[2]: expected a number"},
       {"[\"normal\",0,0.5]", "[7,0,0.5]", "m: tensors[0].init[0]: expected a string"},
-      {"\"hypers\":[]", "\"hypers\":[[\"lr\"]]", "m: hypers[0]: a hyper is [name, default]"},
+      {"\"hypers\":[]", "\"hypers\":[[\"lr\"]]", "m: hypers[0]: a hyperparameter is [name, default]"},
       {"{\"state\":64,", "[{\"state\":64,", "m: not JSON at byte "},
   };
   for (const auto &[from, to, message] : cases) {

@@ -28,7 +28,7 @@ TEST(DataFile, WholeUpToTheLimit) {
     EXPECT_EQ(hashOf(content, sample), sha256(content));
 }
 
-// Of a longer one: a piece at its begin, one at its end, the others evenly between them.
+// Pieces of a longer file: one at its begin, one at its end, the others evenly between them.
 TEST(DataFile, PiecesBeyondTheLimit) {
   DataSample sample{12, 4, 2};
   EXPECT_EQ(hashOf("ab--cd--ef---gh", sample), sha256("abcdefgh")) << "steps are rounded down";

@@ -52,7 +52,7 @@ TEST(Sha256, Examples) {
   EXPECT_EQ(pieces.finish(), "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
-// What was written reads back and is written again byte for byte.
+// A written program reads back and is written again byte for byte.
 TEST(Program, RoundTrip) {
   for (const Bundle &bundle : {toy::allReduce(), toy::pipeline(), toy::pipeline(2), toy::groups(), toy::offloaded()}) {
     for (const Program &program : bundle.programs) {
@@ -272,8 +272,8 @@ TEST(Bundle, WriteReadReplace) {
   std::filesystem::remove(folder);
 }
 
-// What does not agree within a manifest is refused with its place.
-/// Up to 1.9 one limit held for all, or one for each index of a dim.
+// Contradictions within a manifest are refused with their place. Up to 1.9 one limit held for all, or one for each
+// index of a dim.
 TEST(Manifest, LimitsAsTheyWere) {
   Manifest manifest = toy::pipeline().manifest;
   manifest.inputs[0].limits = {{1, 4321}};

@@ -1,4 +1,4 @@
-// The form of the files of kernels: what they are, and that they hold what programs name. Nothing is loaded.
+// The form of the files of kernels: their kind, and that they hold the symbols that programs name. No code is loaded.
 #include "par/format/KernelCode.h"
 
 #include <cstring>

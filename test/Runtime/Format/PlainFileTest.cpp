@@ -69,8 +69,8 @@ TEST(PlainFileDeathTest, aFileThatShrinksIsNamed) {
               "mapped: error: became shorter while it was read: it had 12288 bytes");
 }
 
-// What goes missing from a page that stays is read as zeros without a signal: who has read asks. The same name for
-// another file is no shorter file.
+// Bytes lost from a page that stays are read as zeros without a signal: the reader asks. Another file of the same name
+// is no shorter file.
 TEST(PlainFile, saysThatItBecameShorterWithinAPage) {
   TemporaryFolder folder;
   std::string path = folder / "mapped";

@@ -24,7 +24,7 @@ class ReplaceBundle : public testing::Test {
 protected:
   void SetUp() override { ASSERT_EQ(write(), ""); }
 
-  /// What writing `m.par` says, of which the folder's name is left out; empty: it is written.
+  /// The error of writing `m.par`, without the folder's name; empty: it is written.
   std::string write(const std::string &name = "m.par") {
     Expected<Manifest> written = writeBundle(path(name), bundle);
     std::string message = written ? "" : written.message();
@@ -37,7 +37,7 @@ protected:
     text << std::ifstream(path(name)).rdbuf();
     return text.str();
   }
-  /// What stands beside `m.par`.
+  /// Number of files next to `m.par`.
   size_t beside() const {
     return size_t(std::distance(fs::directory_iterator(path("")), fs::directory_iterator())) - 1;
   }
@@ -67,7 +67,7 @@ TEST_F(ReplaceBundle, WhatIsNotOfTheBundleStays) {
   EXPECT_NE(write().find(": 3, n0, n1, n2, n3, n4, n5, n6 and 3 more; "), std::string::npos);
 }
 
-// So does a file of the bundle that its user has changed; what is gone from it is no loss.
+// So does a file of the bundle that its user has changed; a missing one is no loss.
 TEST_F(ReplaceBundle, WhatWasChangedStays) {
   put("m.par/plan.yaml", "batch: 8 # mine\n");
   EXPECT_NE(write().find("what is not of the bundle: plan.yaml (changed); move"), std::string::npos);
@@ -78,7 +78,7 @@ TEST_F(ReplaceBundle, WhatWasChangedStays) {
   EXPECT_TRUE(readBundle(path("m.par")));
 }
 
-// Where the manifest is none of a bundle, or broken, nobody knows what is whose.
+// If the manifest is not a bundle's, or broken, no file of the folder is known to be the bundle's.
 TEST_F(ReplaceBundle, AnotherManifestIsNoBundles) {
   std::string whole = textOf("m.par/manifest.json"),
               refusal = "m.par: is not replaced: its manifest.json does not tell which "
@@ -128,7 +128,7 @@ TEST_F(ReplaceBundle, WhatStandsInItsPlace) {
   EXPECT_EQ(textOf(taken + "/notes.txt"), "precious");
 }
 
-// What no reader takes is not written, and the old bundle stays.
+// A bundle that no reader accepts is not written, and the old bundle stays.
 TEST_F(ReplaceBundle, IsReadBack) {
   std::string before = textOf("m.par/role-0.json");
   bundle.programs[0].buffers[0].name = std::string(257, 'x');

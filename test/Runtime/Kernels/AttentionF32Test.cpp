@@ -20,7 +20,7 @@ struct Tensors {
   Numbers q, k, v, ct, mask;
 };
 
-/// What it gives, and the cotangents.
+/// Results of an attention, and the cotangents.
 struct Attended {
   Numbers out, lse, dq, dk, dv;
 };
@@ -93,7 +93,7 @@ Attended expected(const toy::Attention &s, const Tensors &x) {
   return to;
 }
 
-/// Where the builtins have element `i` of rows of that kind, which stand here head by head.
+/// Offset in the builtins' layout of element `i` of rows of that kind, which are stored here head by head.
 size_t place(const toy::Attention &s, char kind, bool written, size_t i) {
   bool ofKeys = kind == 'k' || kind == 'v';
   size_t width = size_t(kind == 'q' || kind == 'k' ? s.d : s.e), count = size_t(ofKeys ? s.sk : s.sq),
@@ -101,7 +101,7 @@ size_t place(const toy::Attention &s, char kind, bool written, size_t i) {
   return s.rows(kind, written).place(row / count / heads, row / count % heads, row % count) + i % width;
 }
 
-/// As the builtins read it; what is between rows is no number.
+/// In the builtins' layout, with NaN between rows.
 std::vector<float> operand(const toy::Attention &s, char kind, const Numbers &x) {
   std::vector<float> to(s.rows(kind).elements, std::numeric_limits<float>::quiet_NaN());
   for (size_t i = 0; i < x.size(); ++i)

@@ -26,14 +26,14 @@ struct Attended {
   }
 
   float widen(uint16_t x) const { return s.isBF16 ? fromBF16(x) : fromF16(x); }
-  /// Where the builtins have element `i` of rows of that kind, which stand here head by head.
+  /// Offset in the builtins' layout of element `i` of rows of that kind, which are stored here head by head.
   size_t place(char kind, bool written, size_t i) const {
     bool ofKeys = kind == 'k' || kind == 'v';
     size_t width = size_t(kind == 'q' || kind == 'k' ? s.d : s.e), count = size_t(ofKeys ? s.sk : s.sq),
            heads = size_t(ofKeys ? s.g : s.h), row = i / width;
     return s.rows(kind, written).place(row / count / heads, row / count % heads, row % count) + i % width;
   }
-  /// As the builtins read it; what is between rows is no number.
+  /// In the builtins' layout, with NaN between rows.
   std::vector<uint16_t> narrow(char kind, const Numbers &x) const {
     std::vector<uint16_t> to(s.rows(kind).elements, 0x7fff);
     for (size_t i = 0; i < x.size(); ++i)
@@ -85,7 +85,7 @@ struct Attended {
       lse.push_back(std::log(total));
     }
   }
-  /// What the cotangent `ct` weighs.
+  /// The results weighted by the cotangent `ct`.
   double objective() const {
     Numbers out, lse;
     forward(out, lse);

@@ -12,7 +12,7 @@ using namespace par::kernels;
 
 namespace {
 
-/// Memory that ends at a page nobody may touch.
+/// Memory that ends at a page without access.
 class Guarded {
 public:
   explicit Guarded(size_t bytes) : whole((bytes + 4095) / 4096 * 4096 + 4096) {
@@ -207,7 +207,7 @@ TEST(Builtins, crossEntropyWholeAndBackward) {
   }
 }
 
-// Behind 53 classes are three more elements, which hold NaN: nobody reads them, and a gradient's are zeros.
+// After 53 classes come three more elements, which are NaN: they are not read, and those of a gradient are zeros.
 TEST(Builtins, crossEntropyOfPaddedRowsIsThatOfTheClasses) {
   Tokens t;
   size_t cols = t.cols + 3;

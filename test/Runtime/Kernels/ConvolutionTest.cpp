@@ -36,7 +36,7 @@ Shape make(std::vector<uint64_t> counts, std::vector<std::vector<uint64_t>> dims
   return shape;
 }
 
-/// Calls visit(input, filter, output) with the offsets of every product.
+/// Calls visit(input, filter, output) with the offsets of every multiplication.
 template <typename Visit>
 void forEachProduct(const Shape &s, Visit visit) {
   uint64_t c = s.imm[2], outputs = s.imm[3], each = outputs / s.imm[1];

@@ -1,4 +1,4 @@
-// What oneDNN refuses is an error, not a result that nobody wrote.
+// A call that oneDNN refuses is an error, not an unwritten result.
 #include "par/kernels/Sgemm.h"
 
 #include <gtest/gtest.h>
@@ -13,6 +13,6 @@ TEST(Sgemm, aRefusalIsThrown) {
     par::kernels::sgemm('N', 'N', 2, 2, 3, 1, {a, 2}, {b, 2}, 0, c, 2); // a row is 3 long
     FAIL();
   } catch (const std::runtime_error &error) {
-    EXPECT_STREQ(error.what(), "oneDNN refused a product of 2 x 2 x 3 (status 2)");
+    EXPECT_STREQ(error.what(), "oneDNN refused a matmul of 2 x 2 x 3 (status 2)");
   }
 }

@@ -1,5 +1,5 @@
-// A save is never taken for what it is not: whatever of it is of another run, step, width or content is refused by a
-// sentence that names the file, and the tensor with both shapes.
+// A wrong save is never accepted: parts of another run, step, width or content are refused by a message that names the
+// file, and the tensor with both shapes.
 #include "../App/ToolFixture.h"
 
 #include "par/files/Checksum.h"
@@ -164,7 +164,7 @@ TEST_F(Saves, withAnIndexOfAnotherStepAreRefused) {
   expectSays("best: error: rank0.safetensors is not of this save: its step is 2, that of index.json is 1");
 }
 
-// One bit anywhere: in data, in what says where the data is, in the index.
+// One bit anywhere: in data, in the headers, in the index.
 TEST_F(Saves, withAFlippedBitAreRefused) {
   for (const char *name : {"rank0.safetensors", "rank1.safetensors", "index.json"}) {
     std::string path = save + "/2/" + name, before = fileText(path);
@@ -246,7 +246,7 @@ TEST_F(Saves, whosePartsAreAGridAreComparedInAllDims) {
   refused("index.json: two parts of \"w\" overlap, at [6, 5] and [6, 5]");
 }
 
-/// Where two ranks of this process meet. Linux gives the ports from 32768 on to whoever connects.
+/// Rendezvous address of two ranks of this process. Linux gives the ports from 32768 on to outgoing connections.
 static std::string masterAddress() { return "127.0.0.1:" + std::to_string(20000 + getpid() % 12000); }
 
 // Ranks that a launcher started look each for themselves, and one may find another save than the others.
@@ -301,7 +301,7 @@ TEST_F(Saves, ofRanksWithOtherFlagsAreRefused) {
       ": error: rank 1 was started with no --set lr, rank 0 with --set lr=0.5; all ranks of a job take the same");
 }
 
-// What is no save keeps its place, whatever it is called.
+// A folder that is no save keeps its place, whatever its name.
 TEST_F(Saves, doNotTakeThePlaceOfOtherFiles) {
   std::string other = folder / "other";
   fs::create_directories(other + "/2");
@@ -353,8 +353,7 @@ TEST_F(Saves, leaveWhatElseTheirFoldersHold) {
   EXPECT_FALSE(fs::exists((folder / "aside") + "/index.json"));
 }
 
-// Where folders cannot be exchanged, a kill leaves the old save under another name: it is found, and gets its name
-// again.
+// If folders cannot be exchanged, a kill leaves the old save under another name: it is found, and gets its name again.
 TEST_F(Saves, thatWereMovedAsideAreFound) {
   std::string aside = save + "/2." + std::string(16, 'b') + ".old";
   fs::rename(save + "/2", aside);
@@ -427,11 +426,11 @@ TEST_F(Saves, tellOtherData) {
   ASSERT_EQ(runTwo({"--resume", save, "--steps", "3"}), 0) << err;
   std::string said =
       save +
-      "/2: warning: was trained on other data; training goes on behind the 8 rows that it took, in an order of these ";
+      "/2: warning: was trained on other data; training goes on after the 8 rows that it took, in an order of these ";
   EXPECT_NE(out.find(said), std::string::npos) << out;
 }
 
-// A broken save that is further than all others is not passed over in silence; an older one is nobody's concern.
+// A broken save with more steps than all others is reported; an older one is ignored.
 TEST_F(Saves, thatAreBrokenDoNotHide) {
   fs::copy(save + "/1", save + "/8", fs::copy_options::recursive);
   EXPECT_EQ(runTwo({"--resume", "auto", "--save", save, "--steps", "3"}), 1);
@@ -444,8 +443,7 @@ TEST_F(Saves, thatAreBrokenDoNotHide) {
   EXPECT_TRUE(fs::exists(save + "/1") && fs::exists(save + "/3") && fs::exists(save + "/4")) << "not counted by --keep";
 }
 
-// Nor is one that has lost its index, or a folder that cannot be looked into; what was never a save is nobody's
-// concern.
+// So is one that has lost its index, or a folder without access; a folder that never was a save is ignored.
 TEST_F(Saves, withoutAnIndexDoNotHide) {
   fs::copy(save + "/2", save + "/5", fs::copy_options::recursive);
   fs::create_directory(save + "/7");
@@ -469,8 +467,8 @@ TEST_F(Saves, withoutAnIndexDoNotHide) {
   EXPECT_EQ(fileText(save + "/8/notes"), "mine");
 }
 
-// --resume auto begins anew where nothing was saved, not where nobody can say. (Root reads everything: it becomes
-// another.)
+// --resume auto starts from the beginning if nothing was saved, not if the folder cannot be read. (Root reads
+// everything: it becomes another user.)
 TEST_F(Saves, inAFolderThatCannotBeReadAreNotBegunAnew) {
   fs::permissions(fs::path(save).parent_path(), fs::perms::all);
   fs::permissions(save, fs::perms(0333));
@@ -491,7 +489,7 @@ TEST_F(Saves, inAFolderThatCannotBeReadAreNotBegunAnew) {
   fs::permissions(save, fs::perms::owner_all);
 }
 
-/// What happened to the names of a folder since it began to look.
+/// Changes of names in a folder since the begin of the watch.
 class NameChanges {
 public:
   explicit NameChanges(const std::string &folder) : descriptor(inotify_init1(IN_NONBLOCK)) {
@@ -499,7 +497,7 @@ public:
   }
   ~NameChanges() { close(descriptor); }
 
-  /// "gone 1", "from 1" and "to 1", in order; what a run adds to names is not told.
+  /// "gone 1", "from 1" and "to 1", in order; a run's additions to names are left out.
   std::vector<std::string> take() {
     std::vector<std::string> changes;
     alignas(inotify_event) char bytes[16384];
@@ -570,7 +568,7 @@ TEST_F(Saves, haveOneOwner) {
   }
 }
 
-/// What FolderLock says on a file system without locks, where the file holds this text.
+/// FolderLock's message on a file system without locks, if the file holds this text.
 std::string lockSays(const std::string &folder, const std::string &text) {
   writeFile(folder + "/.lock", text);
   try {
@@ -636,7 +634,7 @@ TEST_F(Saves, exportsThatCannotBeWrittenLeaveNothing) {
     EXPECT_FALSE(entry.path().filename().string().starts_with("e.safetensors")) << entry.path();
 }
 
-// What an earlier par-run wrote has no checksums: it is compared as far as it can be, and that is said.
+// A save of an earlier par-run has no checksums: it is compared as far as possible, with a warning.
 TEST_F(Saves, ofFormatOneAreReadWithAWarning) {
   std::string straight = folder / "straight.safetensors", resumed = folder / "resumed.safetensors";
   ASSERT_EQ(runTwo({"--resume", save + "/2", "--steps", "4", "--export", straight}), 0) << err;

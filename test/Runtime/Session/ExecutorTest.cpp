@@ -1,4 +1,4 @@
-// Toy programs on several ranks compute what their one-device meaning says, bit for bit the same every time.
+// Toy programs on several ranks compute as on one device, bit for bit the same every time.
 #include "../../../runtime/test/RunRanks.h"
 #include "../../../runtime/test/ToyBundles.h"
 #include "par/app/Devices.h"

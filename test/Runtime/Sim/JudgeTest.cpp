@@ -9,9 +9,9 @@ using namespace par::toy;
 
 namespace {
 
-// Waits dropped, depths shrunk, offsets shifted, aliases moved, queues changed: what par-verify accepts has
-// no race in twenty interleavings and the original's bits; what it rejects as a race, sim reports. More:
-// build/bin/judge --toys 1000 1 20 both
+// Waits dropped, depths shrunk, offsets shifted, aliases moved, queues changed: a bundle that par-verify accepts has no
+// race in twenty interleavings and the original's bits; a race that it rejects, sim reports. More: build/bin/judge
+// --toys 1000 1 20 both
 TEST(Judge, NeverDisagree) {
   for (const format::Bundle &bundle : {pipeline(2), halves(), groups(), offloaded()}) {
     Judgement judgement = judgeMany(bundle, "toy.par", 36, 3, {3, 20}, true);

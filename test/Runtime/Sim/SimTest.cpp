@@ -1,5 +1,5 @@
-// The device `sim`: what is in order gives the same bits in every interleaving and on every device; what is
-// not is reported with both instructions.
+// The device `sim`: ordered programs give the same bits in every interleaving and on every device; races are reported
+// with both instructions.
 #include "Simulate.h"
 #include "ToyBundles.h"
 #include "par/verify/Verify.h"
@@ -47,7 +47,7 @@ void drop(format::Program &program, const char *block, Op op) {
   FAIL() << "nothing to drop";
 }
 
-// A send that does not wait for the product that it sends.
+// A send that does not wait for the matmul whose result it sends.
 TEST(Sim, ReportsARaceWithBothInstructions) {
   format::Bundle bundle = toy::pipeline(1);
   drop(bundle.programs[0], "sendact", Op::Wait);
@@ -62,8 +62,7 @@ TEST(Sim, ReportsARaceWithBothInstructions) {
   EXPECT_EQ(verdict.counterexample->property, verify::Property::Race);
 }
 
-// Ranks order nothing for one another: that the gradient comes back after the activation has gone is no event
-// here.
+// Ranks order nothing for each other: the return of the gradient after the send of the activation is no event here.
 TEST(Sim, OtherRanksOrderNothing) {
   format::Bundle bundle = toy::pipeline(1);
   drop(bundle.programs[1], "sendgrad", Op::Signal);
@@ -88,7 +87,7 @@ TEST(Sim, ReportsRanksThatWaitForOneAnother) {
   auto &runs = bundle.programs[1].entries[0].runs;
   runs.erase(runs.begin()); // receives one activation less than is sent
   std::string trouble = toy::simulate(bundle, "toy.par", twenty).trouble;
-  expectSays(trouble, "toy.par: error: ranks wait for one another in entry train");
+  expectSays(trouble, "toy.par: error: ranks wait for each other in entry train");
   expectSays(trouble, "note: rank 0 waits in send stage0/sendact:1");
 }
 
@@ -128,7 +127,7 @@ TEST(Sim, ReportsResultsThatDependOnTheOrder) {
   std::string trouble = toy::simulate(bundle, "toy.par", twenty).trouble;
   expectSays(trouble, "toy.par: error: state 'total' of rank 0 depends on the order in which the queues of entry "
                       "train move\n  note: interleaving ");
-  EXPECT_FALSE(verify::verifyBundle(bundle)); // V1 knows what builtins touch
+  EXPECT_FALSE(verify::verifyBundle(bundle)); // V1 knows the memory that builtins access
 }
 
 } // namespace

@@ -44,7 +44,7 @@ Bundle tied() {
 }
 } // namespace
 
-// V5: what is sent to a copy is what the update leaves.
+// V5: a copy receives the update's result.
 TEST(Batches, CopiesAreNew) {
   EXPECT_EQ(broken(tied(), [](Bundle &) {}), "");
   std::string text =
@@ -67,7 +67,7 @@ TEST(Batches, AddsInPlaceBeforeReading) {
         inPlace(it.operands);
     for (Kernel &kernel : p.kernels)
       inPlace(kernel.operands);
-    p.entries[0].runs.push_back({uint32_t(p.blocks.size()), 2, 0}); // a summand once more, behind the update
+    p.entries[0].runs.push_back({uint32_t(p.blocks.size()), 2, 0}); // a summand once more, after the update
     p.blocks.push_back({"more", {at(p, "backward.last", 1)}});
   });
   EXPECT_EQ(text.substr(0, text.find(" | ")), "V5 early: 'g0' is accumulated into after another run has read it")
@@ -87,8 +87,8 @@ TEST(Batches, SumsLackNone) {
   }); // the update before the last backward
 }
 
-// V5: the last microbatch may reduce a sum elsewhere and bring it back, where it has read what the others left. The
-// sum's bytes may hold something else meanwhile.
+// V5: the last microbatch may reduce a sum in another buffer and copy it back, if it has read the others' sum. The
+// sum's bytes may hold other values meanwhile.
 TEST(Batches, SumsComeBack) {
   auto says = [](const char *source) {
     std::string text = broken(toy::stack({2, 1, 2, 4, 1, true}), [&](Bundle &b) {
@@ -150,25 +150,25 @@ TEST(Batches, Versions) {
   says([](Program &, Runs &runs) { runs[9].version = 0; },
        "V5 overwritten: bytes [320, 336) are read as 'older' of version 0, but hold 'older' of version 1");
   says([](Program &p, Runs &) { at(p, "update", 1).operands[1].slot = {SlotExpr::Fixed, 0}; },
-       "V5 version: a run of version 1 reads hyper 'lr' of version 0");
+       "V5 version: a run of version 1 reads hyperparameter 'lr' of version 0");
   says([](Program &, Runs &runs) { runs.pop_back(); },
        "V5 version: entry train ends after 2 updates of parameter 'w', of 3 batches");
   says([](Program &, Runs &runs) { std::rotate(runs.begin() + 1, runs.begin() + 4, runs.begin() + 5); },
        "V5 batch: 'scale' is read for batch 0, but was made for batch 1");
 }
 
-// V5: what several microbatches sum is read before another sum takes its place.
+// V5: a sum of several microbatches is read before another sum takes its place.
 TEST(Batches, SumsBegunAnew) {
   std::string text = broken(
       toy::delayed(), [](Bundle &b) { b.programs[0].entries[0].runs[2].block = b.programs[0].findBlock("first"); });
-  EXPECT_EQ(text.substr(0, text.find(" | ")), "V5 lost: 'g' is summed anew before the sum that it has is read");
+  EXPECT_EQ(text.substr(0, text.find(" | ")), "V5 lost: 'g' starts a new sum before its earlier sum is read");
 }
 
 // V5: a buffer of one slot that is indexed by the microbatch holds one microbatch's value, and that of no other is read
 // there.
 TEST(Batches, OneSlot) {
   std::string text = broken(toy::delayed(), [](Bundle &b) {
-    std::swap(at(b.programs[0], "next", 0), at(b.programs[0], "next", 1)); // the kernel before what feeds it
+    std::swap(at(b.programs[0], "next", 0), at(b.programs[0], "next", 1)); // the kernel before its producer
   });
   EXPECT_NE(text.find("are read as 'x' of microbatch 1, but hold 'x' of microbatch 0"), std::string::npos) << text;
 }

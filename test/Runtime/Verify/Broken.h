@@ -10,7 +10,7 @@ inline Instruction &at(Program &program, const char *block, size_t n) {
   return program.blocks[program.findBlock(block)].instructions[n];
 }
 
-/// What is said about the bundle: "" when proved, else "V3 message | note | note".
+/// The verifier's message: "" when proved, else "V3 message | note | note".
 inline std::string complaint(const Bundle &bundle) {
   Verdict verdict = verifyBundle(bundle);
   if (verdict)

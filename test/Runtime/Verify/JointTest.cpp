@@ -9,7 +9,7 @@ using namespace par::format;
 using namespace par::verify;
 
 namespace {
-/// What is said, without the notes.
+/// The message, without the notes.
 template <typename Change>
 std::string says(const Bundle &bundle, Change change) {
   std::string text = broken(bundle, change);
@@ -125,11 +125,11 @@ TEST(Joint, SummedTwice) {
             "V5 twice: ranks 0 and 1 add the same value to a sum over communicator 'dp' of entry train");
 }
 
-// V5: what microbatches add up to is no maximum over ranks; nor is what updates a tensor, or a number.
+// V5: a sum over microbatches is not reduced by a maximum over ranks; nor is an update of a tensor, or a number.
 TEST(Joint, OtherReduction) {
   EXPECT_EQ(says(toy::pipeline(2), [](Bundle &b) { at(b.programs[0], "update", 3).reduction = Reduction::Max; }),
-            "V5 reduction: 'g0' is reduced by max, but it is what microbatches add up to, of which ranks have parts of "
-            "a sum");
+            "V5 reduction: 'g0' is reduced by max, but it is a sum over microbatches, of which ranks have partial "
+            "sums");
   EXPECT_EQ(says(toy::allReduce(2),
                  [](Bundle &b) {
                    for (Block &block : b.programs[0].blocks)
@@ -146,10 +146,10 @@ TEST(Joint, OtherReduction) {
                    list[7].reduction = Reduction::Max;
                    list.insert(list.begin() + 5, product);
                  }),
-            "V5 reduction: 'y' is reduced by max, but it is a product, of which ranks have parts of a sum");
+            "V5 reduction: 'y' is reduced by max, but it is a matmul, of which ranks have partial sums");
 }
 
-// V5: what is made of one rank's part of a sum is summed over those ranks, too.
+// V5: values made from one rank's part of a sum are summed over those ranks, too.
 TEST(Joint, PartialSums) {
   EXPECT_EQ(says(sumOfRows(), asItIs), "");
   EXPECT_EQ(says(sumOfRows(),
@@ -161,7 +161,7 @@ TEST(Joint, PartialSums) {
             "not summed");
 }
 
-// V5: ranks behind the end of a padded tensor hold nothing that is alike; what constants make is none of theirs.
+// V5: ranks past the end of a padded tensor hold no equal values; values of constants are not theirs.
 TEST(Joint, NothingAlike) {
   EXPECT_EQ(broken(sumOfRows(),
                    [](Bundle &b) {
@@ -200,7 +200,7 @@ TEST(Joint, Summands) {
             "V5 twice: the same is added to 'g' two times in entry train");
 }
 
-// V5: what is made is read.
+// V5: every computed value is read.
 TEST(Joint, Unread) {
   EXPECT_EQ(says(twoParameters(), [](Bundle &b) { again(b.programs[0], "step", 1); }),
             "V5 unread: nothing of what an instruction makes is ever read");

@@ -13,7 +13,7 @@
 using namespace par;
 using namespace par::toy;
 
-// Of mutations of one rank's program, none that changes what is computed is accepted.
+// No mutation of one rank's program that changes its results is accepted.
 TEST(Mutations, NoneEscapes) {
   for (const format::Bundle &bundle :
        {stack({}), stack({3, 1, 2, 4, 2, true}), pipeline(2), groups(), allReduce(3), halves()}) {
@@ -30,7 +30,7 @@ TEST(Mutations, NoneEscapes) {
   }
 }
 
-// The same from files, with hashes made anew.
+// The same from files, with hashes recomputed.
 TEST(Mutations, FromFiles) {
   std::string folder = std::filesystem::temp_directory_path() / ("par-mutations-" + std::to_string(getpid()));
   Tally tally = mutateMany(pipeline(2), 26, 3, folder);
@@ -58,7 +58,7 @@ TEST(Mutations, OracleSeesEffects) {
   other = bundle;
   for (format::Run &run : other.programs[1].entries[0].runs)
     if (other.programs[1].blocks[run.block].name == "recvact")
-      run.block = other.programs[1].findBlock("update"); // what is sent is never received
+      run.block = other.programs[1].findBlock("update"); // the sent value is never received
   EXPECT_NE(runSymbolically(other), original);
 }
 

@@ -1,4 +1,4 @@
-// V5: what is reduced over ranks of different programs.
+// V5: reductions over ranks of different programs.
 #include "Broken.h"
 #include "ToyBundles.h"
 
@@ -9,7 +9,7 @@ using namespace par::format;
 using namespace par::verify;
 
 namespace {
-/// One rank for each of two programs, which have tensors of their own: what both fill is added up, and kept.
+/// One rank for each of two programs with tensors of their own: values that both fill are added up, and kept.
 Bundle twoPrograms() {
   Bundle bundle;
   std::vector<Tensor> tensors;
@@ -42,7 +42,7 @@ Bundle twoPrograms() {
 }
 } // namespace
 
-// V5: no other rank does the same, but what a run makes for such a reduction it reads behind that.
+// V5: no other rank does the same, but a run reads its operand of such a reduction only after it.
 TEST(Reductions, ReadUnreduced) {
   EXPECT_EQ(broken(twoPrograms(), [](Bundle &) {}), "");
   for (uint32_t role : {0, 1}) {

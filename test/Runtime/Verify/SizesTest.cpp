@@ -29,7 +29,7 @@ TEST(Verify, Attention) {
       p.kernels[0].operands.push_back({access, count * sizeOf(type)});
       it.operands.push_back({access, i});
     }
-    // Rows that lie one behind the other.
+    // Contiguous rows.
     const uint64_t heads[] = {h, g, g, h}, rows[] = {sq, sk, sk, sq}, widths[] = {d, d, e, e};
     for (size_t i = 0; i < 4; ++i)
       for (uint64_t place : {counts[i], uint64_t(0), heads[i] * rows[i] * widths[i], rows[i] * widths[i], widths[i]})
@@ -43,7 +43,7 @@ TEST(Verify, Attention) {
   //         b  h  g  sq sk d  e causal mask dims
   EXPECT_EQ(attention({2, 4, 2, 3, 5, 8, 8, 1, 0, 1, 1, 1, 1}), "");
   EXPECT_EQ(attention({2, 4, 2, 3, 5, 8, 8, 0, 1, 2, 1, 3, 5}), "");
-  std::string begin = "the sizes of builtin attention_bf16 do not fit one another: b 2, ";
+  std::string begin = "the sizes of builtin attention_bf16 do not fit each other: b 2, ";
   EXPECT_EQ(attention({2, 3, 2, 3, 5, 8, 8, 0, 0, 1, 1, 1, 1}),
             begin + "h 3, g 2, sq 3, sk 5, d 8, e 8, causal 0, has_mask 0, m0 1, m1 1, m2 1, m3 1, "
                     "q 144, q_offset 0, q_batch 72, q_head 24, q_row 8, k 160, k_offset 0, k_batch 80, k_head 40, "
@@ -56,7 +56,7 @@ TEST(Verify, Attention) {
                     "out_batch 96, out_head 24, out_row 8");
   EXPECT_EQ(attention({2, 4, 2, 3, 5, 8, 8, 7, 0, 1, 1, 1, 1}).substr(0, begin.size()), begin);
   EXPECT_EQ(attention({2, 4, 2, 3, 5, 8, 8, 0, 0, 1, 1, 1, 9}).substr(0, begin.size()), begin);
-  // Rows: keys in another order, a query beyond its operand, a stride that wraps, results over one another.
+  // Rows: keys in another order, a query past its operand's end, a stride that wraps, overlapping results.
   std::vector<int64_t> sizes{2, 4, 2, 3, 5, 8, 8, 1, 0, 1, 1, 1, 1};
   EXPECT_EQ(attention(sizes, {{22, 8}, {23, 16}}), "");
   EXPECT_EQ(attention(sizes, {{15, 1}}).substr(0, begin.size()), begin);
@@ -92,7 +92,7 @@ TEST(Verify, PaddedRows) {
   EXPECT_EQ(padded(104, 97), "");
   EXPECT_EQ(padded(104, 104), "");
   std::string begin =
-      "the sizes of builtin cross_entropy_padded_bf16 do not fit one another: rows 2, cols 104, ignore -100, ";
+      "the sizes of builtin cross_entropy_padded_bf16 do not fit each other: rows 2, cols 104, ignore -100, ";
   EXPECT_EQ(padded(104, 105), begin + "total 105");
   EXPECT_EQ(padded(104, 0), begin + "total 0");
   EXPECT_EQ(padded(104, -1), begin + "total -1");
@@ -129,7 +129,7 @@ TEST(Verify, Windows) {
   }
 }
 
-// The same where backward writes one operand: parts that leave gaps, lie over one another, or are of several sizes.
+// The same for a backward that writes one operand: parts with gaps, overlaps, or several sizes.
 TEST(Verify, JoinedAttentionGradients) {
   auto fit = [](std::vector<std::pair<size_t, uint64_t>> changes) {
     std::vector<uint64_t> imms{2, 3, 3, 4, 4, 8, 8, 0, 0, 0, 1, 1, 1, 1};

@@ -66,7 +66,7 @@ TEST(Tool, ExitStatusAndText) {
   std::filesystem::remove_all(folder);
 }
 
-// What a bundle is run from is listed, and so hashed; who changes the list has to say so.
+// Every file of a bundle that runs is listed, and so hashed; a change of the list must be explicit.
 TEST(Tool, ListsWhatItIsRunFrom) {
   std::string folder = std::filesystem::temp_directory_path() / ("par-listed-" + std::to_string(getpid()));
   format::Bundle bundle = toy::stack({});
@@ -104,7 +104,7 @@ TEST(Tool, ListsWhatItIsRunFrom) {
   std::filesystem::remove_all(folder);
 }
 
-// What programs call is in the file of kernels, or nothing is proved; what is loaded is nothing but code.
+// Symbols that programs call are in the file of kernels, or nothing is proved; a loaded file holds only code.
 TEST(Tool, LooksAtTheFilesOfKernels) {
   std::string folder = std::filesystem::temp_directory_path() / ("par-kernels-" + std::to_string(getpid()));
   format::Bundle bundle = toy::stack({});
@@ -133,7 +133,7 @@ TEST(Tool, LooksAtTheFilesOfKernels) {
   std::filesystem::remove_all(folder);
 }
 
-// Texts of a bundle are printed without what a terminal takes for commands, and a zero ends no line.
+// Texts of a bundle are printed without a terminal's control characters, and a zero ends no line.
 TEST(Tool, PrintsNoControlCharacters) {
   std::string folder = std::filesystem::temp_directory_path() / ("par-control-" + std::to_string(getpid()));
   format::Bundle bundle = toy::stack({});

@@ -43,8 +43,8 @@ TEST(Verify, WellFormed) {
             "V1 program 'stage0', entry 'train': block 'feed' runs for microbatch 0 after microbatch 3");
   EXPECT_EQ(
       broken(toy::pipeline(), [](Bundle &b) { b.programs[0].buffers[0].index = Index::Mb; }),
-      "V1 program 'stage0', buffer 'w0': it has a slot for each microbatch, and tensor 'w0' is no counter, which alone "
-      "calls carry on so");
+      "V1 program 'stage0', buffer 'w0': it has a slot for each microbatch, and tensor 'w0' is not a counter: only "
+      "counters have such slots");
   EXPECT_EQ(broken(toy::pipeline(), [](Bundle &b) { at(b.programs[0], "sendact", 1).peer = {0}; }),
             "V1 member 0 of communicator 'pf' is rank 0 itself | rank 0  stage0/sendact:1  send r act    "
             "block sendact, "
@@ -75,8 +75,8 @@ TEST(Verify, WellFormedTables) {
   };
   EXPECT_EQ(broken(toy::pipeline(), [&](Bundle &b) { hyper(b); }), "");
   EXPECT_EQ(broken(toy::pipeline(), [&](Bundle &b) { hyper(b).tensor = "momentum"; }),
-            "V1 program 'stage0', buffer 'lr': 'momentum' is not a hyper of the manifest, or the buffer is "
-            "not one f32 (for each call, by version)");
+            "V1 program 'stage0', buffer 'lr': 'momentum' is no hyperparameter of the manifest, or the buffer is "
+            "not one f32 (one a call, by version)");
   // The weight that the update changes.
   EXPECT_THAT(broken(toy::pipeline(),
                      [&](Bundle &b) {
@@ -86,7 +86,7 @@ TEST(Verify, WellFormedTables) {
               ::testing::HasSubstr("holds a constant, which nothing writes"));
   EXPECT_EQ(
       broken(toy::pipeline(), [&](Bundle &b) { hyper(b), at(b.programs[0], "update", 0).operands[0].buffer = 6; }),
-      "V1 'lr' is written by the host alone | rank 0  stage0/update:0  fill w lr    block update, "
+      "V1 'lr' is written only by the host | rank 0  stage0/update:0  fill w lr    block update, "
       "microbatch 0");
   EXPECT_EQ(broken(toy::pipeline(),
                    [](Bundle &b) {
@@ -229,7 +229,7 @@ TEST(Verify, NarrowConvolutions) {
          "kernel table");
 }
 
-// V1: what kernels of a GPU take at once lies where it may, and the host's memory is only copied.
+// V1: vector accesses of a GPU's kernels are aligned, and host memory is only copied.
 TEST(Verify, OnGpu) {
   auto gpu = [](auto change) {
     return broken(toy::pipeline(), [&](Bundle &b) {
@@ -272,11 +272,11 @@ TEST(Verify, OnGpu) {
               for (uint64_t &place : p.buffers[p.findBuffer("x")].at)
                 place = 0;
             }),
-            "V1 'x' lies in the host's memory, which copies alone touch in a bundle for cuda | rank 0  stage0/feed:1  "
+            "V1 'x' lies in the host's memory, which only copies touch in a bundle for cuda | rank 0  stage0/feed:1  "
             "feed x w x    block feed, microbatch 0");
 }
 
-// V5: ranks that hold the same tensors give corresponding values, though each by itself reads what it wrote.
+// V5: ranks with the same tensors have corresponding values, though each reads only its own writes.
 TEST(Verify, Twins) {
   auto alone = [](Bundle &b) -> std::vector<Instruction> & {
     b.manifest.ranks[3].role = b.manifest.roles++;
@@ -289,7 +289,7 @@ TEST(Verify, Twins) {
                    [&](Bundle &b) {
                      auto &list = alone(b);
                      std::swap(list[3], list[4]),
-                         std::swap(list[4], list[5]); // the sum follows the next layer's product
+                         std::swap(list[4], list[5]); // the sum follows the next layer's matmul
                    }),
             "V5 diverged: ranks 0 and 3 hold the same tensors, but give a communication values that were "
             "made in different "
@@ -303,7 +303,7 @@ TEST(Verify, Twins) {
                      at(b.programs.back(), "update", 2).operands[1].buffer = 0;
                    }),
             "V5 diverged: ranks 0 and 3 compute tensor 'w0' of entry train in different ways");
-  // Both copy a row over what is summed, but not the same one.
+  // Both copy a row over a summed value, but not the same one.
   auto copyRow = [](Program &program, uint64_t from) {
     auto row = [&](std::string_view of, uint64_t offset) {
       auto whole = std::ranges::find(program.buffers, of, &Buffer::name);
@@ -329,7 +329,7 @@ TEST(Verify, Twins) {
   EXPECT_EQ(copyRows(64, 64), "");
   EXPECT_THAT(copyRows(64, 128),
               ::testing::HasSubstr("V5 diverged: ranks 0 and 3 hold the same tensors, but give a communication"));
-  // A result that is fetched before its last product.
+  // A result that is fetched before its last matmul.
   std::string text = broken(toy::stack({}), [&](Bundle &b) {
     alone(b);
     auto &list = b.programs.back().blocks[b.programs.back().findBlock("backward.first")].instructions;
@@ -347,7 +347,7 @@ TEST(Verify, Twins) {
 TEST(Verify, AccumulatesBeforeReading) {
   std::string text = broken(toy::stack({2, 1, 2, 4, 1, true}), [](Bundle &b) {
     Program &p = b.programs[0];
-    p.entries[0].runs.push_back({uint32_t(p.blocks.size()), 3, 0}); // the last summand once more, behind the update
+    p.entries[0].runs.push_back({uint32_t(p.blocks.size()), 3, 0}); // the last summand once more, after the update
     p.blocks.push_back({"more", {at(p, "backward.last", 1)}});
   });
   EXPECT_EQ(text, "V5 early: 'g0' is accumulated into after another run has read it | rank 0  stage0/update:0  kernel "
@@ -355,8 +355,8 @@ TEST(Verify, AccumulatesBeforeReading) {
                   "x0, r t2, acc g0    block more, microbatch 3");
 }
 
-// In-place gather and scatter share out their operand by member: what is not gathered need not be there
-// before, what is not a rank's own is gone after.
+// In-place gather and scatter share their operand between members: values not gathered need not exist before, and those
+// of other ranks are gone after.
 TEST(Verify, GatherAndScatter) {
   auto build = [](CollKind kind) {
     Bundle bundle = toy::allReduce(2);
@@ -455,7 +455,7 @@ TEST(Verify, Deadlock) {
     std::swap(runs[10], runs[11]); // recvgrad 1 after sendact 2, which stage 1 receives after sendgrad 1
   });
   EXPECT_NE(text.find("V3 deadlock: ranks 0 and 1 wait for each other in entry train"), std::string::npos) << text;
-  // Half a group waits for itself: its other half stands behind.
+  // Half a group waits for itself: its other half comes later.
   text = broken(toy::groups(), [](Bundle &b) {
     auto &list = b.programs[0].blocks[0].instructions;
     list.erase(list.begin() + 7);
@@ -463,7 +463,7 @@ TEST(Verify, Deadlock) {
   EXPECT_NE(text.find("V3 deadlock: rank 0 waits for itself in entry train"), std::string::npos) << text;
 }
 
-// V4: without the wait between them, an asynchronous reduction races with what writes and reads its operand.
+// V4: without the wait between them, an asynchronous reduction races with writes and reads of its operand.
 TEST(Verify, Race) {
   for (auto [block, n] : {std::pair("update", 2), std::pair("update", 5), std::pair("sendact", 0),
                           std::pair("forward", 1), std::pair("recvgrad", 0), std::pair("feed", 0)}) {
@@ -497,13 +497,13 @@ TEST(Verify, Values) {
   EXPECT_NE(broken(toy::pipeline(), [](Bundle &b) { at(b.programs[0], "backward", 1).operands[0].slot.offset = -1; })
                 .find("V5 microbatch 1 touches 'x' of microbatch 0"),
             std::string::npos);
-  // What a kernel reads it does not overwrite.
+  // A kernel does not overwrite its operand.
   EXPECT_NE(broken(toy::allReduce(), [](Bundle &b) { at(b.programs[0], "step", 10).operands[1].buffer = 0; })
                 .find("V5 overlap: "),
             std::string::npos);
 }
 
-/// The toy whose product adds up its second operand too, into a buffer of its own.
+/// The toy whose matmul also sums its second operand, into a buffer of its own.
 static Bundle withSum() {
   Bundle bundle = toy::allReduce();
   Program &p = bundle.programs[0];
@@ -522,7 +522,7 @@ static Bundle withSum() {
   return bundle;
 }
 
-// V1, V5: what a product adds up is an operand that it writes.
+// V1, V5: a matmul's sum is an operand that it writes.
 TEST(Verify, SumsBesideProducts) {
   EXPECT_EQ(complaint(withSum()), "");
   auto isFetched = [](Bundle &b) {
@@ -558,7 +558,7 @@ TEST(Verify, StateAndResults) {
                    })
                 .find("V5 lost: the result of a communication is never read"),
             std::string::npos);
-  // The first microbatch multiplies rows of the weights in place of what it receives.
+  // The first microbatch multiplies rows of the weights instead of received ones.
   std::string text = broken(toy::pipeline(1), [](Bundle &b) {
     Program &stage = b.programs[1];
     Buffer rows = stage.buffers[stage.findBuffer("w1")];
@@ -648,7 +648,7 @@ TEST(Verify, HostSpace) {
       list.erase(list.begin() + std::ptrdiff_t(n));
     });
   };
-  EXPECT_EQ(without(1).substr(0, 3), "V4 ") << without(1); // what the block before read
+  EXPECT_EQ(without(1).substr(0, 3), "V4 ") << without(1); // read by the block before
   EXPECT_EQ(without(5).substr(0, 3), "V4 ") << without(5); // the state is not there yet
   EXPECT_EQ(without(8).substr(0, 3), "V4 ") << without(8); // it is taken before it is made
   EXPECT_EQ(without(2).substr(0, 3), "V5 ") << without(2); // it is never brought

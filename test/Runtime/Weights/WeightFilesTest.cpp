@@ -176,7 +176,7 @@ TEST(Convert, widensWhatKeepsItsValue) {
   for (auto [from, to] :
        {std::pair(I64, F32), {U8, F32}, {F64, F32}, {I32, U64}, {U32, I32}, {F32, I64}, {I64, I1}, {F16, BF16}})
     EXPECT_FALSE(core::widens(from, to)) << int(from) << int(to);
-  // Of a truth value any bit but none is true.
+  // Any nonzero byte of a boolean is true.
   uint8_t truths[] = {0, 1, 255};
   float floats[3];
   core::widen(I1, reinterpret_cast<std::byte *>(truths), F32, reinterpret_cast<std::byte *>(floats), 3);

@@ -5,7 +5,7 @@
 
 namespace par {
 
-/// Linear in each of its two operands, and free in the type of its result: a matrix product, a convolution.
+/// Linear in each of its two operands, with a result type of its own: a matmul, a convolution.
 inline bool isBilinear(mlir::Operation *op) {
   auto rule = llvm::dyn_cast_or_null<ShardingRuleOpInterface>(op);
   return rule && op->getNumOperands() == 2 && !op->hasTrait<mlir::OpTrait::Elementwise>() &&

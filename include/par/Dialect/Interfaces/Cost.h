@@ -7,11 +7,11 @@
 
 namespace par {
 
-/// What one execution of an op on its shapes costs.
+/// Cost of one execution of an op on its shapes.
 struct OpCost {
   int64_t flops = 0;
   int64_t bytes = 0;    ///< operands read and results written, each once
-  bool fusable = false; ///< moves no bytes of its own next to a neighbour
+  bool fusable = false; ///< no memory traffic of its own next to a neighbour
 };
 
 /// Cost of an op by its interface; an op that has none computes nothing and moves its bytes.

@@ -6,7 +6,7 @@
 
 namespace par {
 
-/// What the dialect knows of one optimizer without an op of it.
+/// Facts about an optimizer that need no op of it.
 struct Optimizer {
   mlir::RegisteredOperationName op;
   const OptimizerOpInterface::Concept *facts;

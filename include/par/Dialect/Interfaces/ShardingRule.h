@@ -4,7 +4,7 @@
 
 namespace par {
 
-/// What cutting a factor means for the op.
+/// The meaning of a factor for the op when it is sharded.
 enum class FactorKind {
   Parallel, ///< in operands and result: shards compute shards
   Sum,      ///< contracted: each shard gives a part of a sum
@@ -13,8 +13,8 @@ enum class FactorKind {
   And,
   Or,
   Indexed, ///< addressed by values: the local op shifts and masks, the result is a sum over the shards
-  Whole,   ///< may not be cut
-  Expand,  ///< may be cut after the op is decomposed
+  Whole,   ///< may not be sharded
+  Expand,  ///< may be sharded after the op is decomposed
 };
 
 /// One name in the rule.
@@ -46,7 +46,7 @@ struct ShardingRule {
   static ShardingRule getElementwise(llvm::ArrayRef<int64_t> shape, unsigned operands, unsigned results);
 };
 
-/// What localize needs besides the op.
+/// Inputs of localize besides the op.
 struct LocalizeContext {
   MeshAttr mesh;
   llvm::ArrayRef<mlir::Value> operands;              ///< local operands
@@ -59,7 +59,7 @@ struct LocalizeContext {
 mlir::FailureOr<llvm::SmallVector<mlir::Value>> localizeByCloning(mlir::Operation *op, mlir::OpBuilder &builder,
                                                                   const LocalizeContext &context);
 
-/// First global index of this rank's shard along a dim cut over `axes` in shards of `shard`: an i64 scalar.
+/// First global index of this rank's shard along a dim sharded over `axes` in shards of `shard`: an i64 scalar.
 mlir::Value buildShardStart(mlir::OpBuilder &builder, mlir::Location loc, llvm::ArrayRef<mlir::StringAttr> axes,
                             int64_t shard);
 

@@ -6,7 +6,7 @@
 
 namespace par {
 
-/// Where gradients will flow in a forward step, before there are any: what frozen layers spare.
+/// Predicts on a forward step which ops will have a backward: frozen layers need none.
 class GradientFlow {
 public:
   explicit GradientFlow(StepOp step);
@@ -15,8 +15,8 @@ public:
   bool reaches(mlir::Value value) const { return reached.contains(value); }
   /// Whether backward reads the value, or may.
   bool isSaved(mlir::Value value) const;
-  /// Time of the op's backward, in its forwards: 2 where its operands get gradients (those of a product are two
-  /// products), 1 where a frozen weight or what frozen layers give is among them, 0 where no gradient comes by.
+  /// Time of the op's backward in forwards: 2 if its operands get gradients (a matmul's are two matmuls), 1 if one of
+  /// them is a frozen weight or comes from frozen layers, 0 if no gradient reaches the op.
   int64_t backward(mlir::Operation *op) const;
 
 private:

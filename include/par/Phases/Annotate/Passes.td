@@ -9,7 +9,7 @@ def CreateStagesPass : Pass<"par-create-stages", "::mlir::ModuleOp"> {
     Expects: Import's module.
     Leaves: stages @s0, @s1, ... along the plan's `pipeline.over`, each with the mesh of the other axes, refined to
     prime sizes, and its ranks in the mesh's order. Without a pipeline one stage has all ranks.
-    Fails: if the plan cannot be read, or stages are there already.
+    Fails: if the plan cannot be read, or if the module has stages already.
 
     Example: `mesh: {pp: 2, dp: 2, tp: 4}` gives
     ```
@@ -21,13 +21,14 @@ def CreateStagesPass : Pass<"par-create-stages", "::mlir::ModuleOp"> {
 }
 
 def AnnotateVariablesPass : Pass<"par-annotate-variables", "::mlir::ModuleOp"> {
-  let summary = "what the plan says about parameters";
+  let summary = "the plan's shardings and initialisations of parameters";
   let description = [{
     Expects: Import's module.
-    Leaves: every parameter that the rules of `shard` meet has a sharding, later rules over earlier ones dim by dim,
-    dims that no rule names open; parameters that are not trained are `frozen`; `train.init` is their `init`. A dim that
+    Leaves: every parameter that rules of `shard` match has a sharding, later rules over earlier ones dim by dim, other
+    dims open; parameters that are not trained are `frozen`; `train.init` is their `init`. A dim that
     Import unfolded into parts is sharded inside each part.
-    Fails: at the rule, where a pattern means nothing, an axis shards two dims, or `blocks` is not what the graph does.
+    Fails: at the rule, if a pattern matches nothing, an axis shards two dims, or `blocks` differs from the graph's
+    parts.
 
     Example: `shard: {attn.c_attn.weight: {1: tp, blocks: 3}}` makes of `stored tensor<64x192xf32>`
     ```
@@ -42,11 +43,11 @@ def ConstrainValuesPass : Pass<"par-constrain-values", "::mlir::ModuleOp"> {
   let summary = "shardings of values as par.constrain";
   let description = [{
     Expects: Import's module.
-    Leaves: a `par.constrain` behind every value that a rule of `shard` means by out(M), in(M) or an input: what is
-    computed inside M and used outside, what is computed outside and used inside. Its gradient is the same constraint.
-    Fails: where the value has not that dim, or the input not that index.
+    Leaves: a `par.constrain` after every value that a rule of `shard` names: out(M) are the values computed inside M
+    and used outside, in(M) those computed outside and used inside. Its gradient is the same constraint.
+    Fails: if the value lacks that dim, or the input that index.
 
-    Example: `out(ln_1): {1: tp}` makes of a value that the module ln_1 gives
+    Example: `out(ln_1): {1: tp}` adds to the output %0 of the module ln_1
     ```
     %1 = par.constrain %0 <[{?}, {"tp", ?}, {?} ]> : tensor<8x32x64xf32>
     ```
@@ -61,11 +62,11 @@ def CutStagesPass : Pass<"par-cut-stages", "::mlir::ModuleOp"> {
     Leaves: a stage on every tensor op that a parameter, trained or frozen, flows into, following `pipeline.cuts`: from
     the modules or nodes that begin stages, from modules dealt out evenly or by counts, or, with `auto`, from the solver
     of the stage_cut problem on the ops' costs. An op is on the stage after the last cut that it depends on; one that
-    depends on parameters alone goes with its first user. Ops of data alone have no stage: Split puts them where they
-    are used.
-    Fails: where a cut means no module or node or several, a stage would be empty, or a stage does not fit its memory.
+    depends only on parameters is on its first user's stage. Ops that depend only on data have no stage: Split puts them
+    on the stages of their users.
+    Fails: if a cut matches no module or node or several, a stage would be empty, or a stage does not fit its memory.
 
-    Example: `pipeline: {cuts: [h.2]}` makes of the first op of module h.2
+    Example: `pipeline: {cuts: [h.2]}` makes the first op of module h.2
     ```
     %1 = par.layer_norm %0 ... {stage = 1 : i64}
     ```
@@ -76,7 +77,7 @@ def CutStagesPass : Pass<"par-cut-stages", "::mlir::ModuleOp"> {
 def VerifyAnnotatePass : Pass<"par-verify-annotate", "::mlir::ModuleOp"> {
   let summary = "gate of Annotate";
   let description = [{
-    Expects: what Annotate leaves.
+    Expects: the module after Annotate.
     Leaves: it unchanged.
     Fails: unless there are stages, every stage that an op names exists, every stage but an only one has an op that a
     parameter flows into, and every sharding names axes of some stage's mesh, none twice.

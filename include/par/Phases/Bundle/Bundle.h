@@ -12,11 +12,11 @@
 
 namespace par {
 
-/// What the integers of an input may be: runs over its elements in order, which begin again behind the last one. Empty:
-/// nothing is said of any; nullopt: something is, in a way that is not followed.
+/// Limits of an input's integers: runs over its elements in order, repeated to the end. Empty: no limits; nullopt:
+/// limits exist, but cannot be followed.
 using InputLimits = std::optional<std::vector<format::Limits>>;
 
-/// What the bundle says and the module does not.
+/// Parts of a bundle that the module does not have.
 struct BundleOptions {
   format::ModelFile model;
   /// The completed plan as text (plan.yaml), and the hash that ranks compare.
@@ -36,7 +36,7 @@ struct BundleOptions {
   std::map<std::string, std::vector<std::string>> aliases;
   /// Names under which weight files hold the transposed matrix, by variable.
   std::map<std::string, std::vector<std::string>> transposed;
-  /// Where else the model's files hold a variable that the plan tied others to.
+  /// Further places of a tied variable in the model's files.
   std::map<std::string, std::vector<format::Source>> copies;
   /// By input; see collectInputLimits.
   std::map<std::string, InputLimits> inputLimits;
@@ -49,9 +49,9 @@ struct BundleOptions {
   std::map<std::string, std::string> init;
 };
 
-/// The programs of a module as a bundle: one role for each `par.program`, in module order. `kernels` is what
-/// Codegen made of the same module. Fails, with an error at the op, where the format cannot say what the
-/// module does. The outcome is not verified; par::verify::verifyBundle does that.
+/// The programs of a module as a bundle: one role for each `par.program`, in module order. `kernels` is Codegen's
+/// result for the same module. Fails, with an error at the op, if the format cannot express the module. The bundle is
+/// not verified; par::verify::verifyBundle does that.
 mlir::FailureOr<format::Bundle> emitBundle(mlir::ModuleOp module, const CompiledKernels &kernels,
                                            const BundleOptions &options);
 

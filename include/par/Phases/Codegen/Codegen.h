@@ -12,7 +12,7 @@ namespace par {
 
 struct CompiledKernels;
 
-/// What compiled kernels are made for.
+/// Target and limits of compiled kernels.
 struct CodegenOptions {
   /// "cpu" or "cuda".
   std::string device = "cpu";
@@ -43,30 +43,29 @@ struct OperandInfo {
   uint64_t bytes = 0;
 };
 
-/// The value of an immediate: coordinate(axes[which]) times the product of the sizes of the axes behind it,
-/// in the mesh of the rank that launches. A `par.axis_index over axes` is the sum of its immediates, so that
-/// one kernel serves meshes of different sizes. Without axes it is a number: what the keys of random numbers are, so
-/// that layers that differ in these alone share their code.
+/// An immediate: coordinate(axes[which]) times the sizes of the axes after it, in the mesh of the rank that launches. A
+/// `par.axis_index over axes` is the sum of its immediates, so one kernel serves meshes of different sizes. Without
+/// axes it is a number, the key of random numbers: layers that differ only in their keys share their code.
 struct ImmediateInfo {
   llvm::SmallVector<std::string> axes;
   unsigned which = 0;
   int64_t number = 0;
 };
 
-/// How a GPU starts a kernel: blocks, and threads of each, both along x alone. Shared memory is the kernel's own.
+/// Launch of a kernel on a GPU: blocks, and threads of each, both only along x. Shared memory is static.
 struct GpuLaunch {
   uint32_t grid = 0, threads = 0;
 };
 
-/// What a kernel takes of a GPU, as ptxas says.
+/// Resources of a kernel on a GPU, as reported by ptxas.
 struct KernelResources {
   unsigned registers = 0;
   uint64_t stackBytes = 0, spillBytes = 0, sharedBytes = 0;
 };
 
 /// One generated kernel, as a launch sees it. ABI of the CPU: void k(void *const *ptr, const uint64_t *imm, uint32_t
-/// tile0, uint32_t tile1), computes tiles [tile0, tile1) of `tiles`. Of a GPU: .visible .entry k(.u64 ptr0, ..., .u64
-/// imm0, ...).
+/// tile0, uint32_t tile1), computes tiles [tile0, tile1) of `tiles`. ABI of a GPU: .visible .entry k(.u64 ptr0, ...,
+/// .u64 imm0, ...).
 struct KernelInfo {
   /// Symbol of the par.kernel.
   std::string kernel;
@@ -78,7 +77,7 @@ struct KernelInfo {
   uint64_t scratchBytes = 0;
   uint32_t tiles = 1;
   std::vector<ImmediateInfo> immediates;
-  /// Operations of one launch, by the costs of its ops, and of what the code does instead where that is more.
+  /// Operations of one launch: the costs of its ops, or those of the code if they are more.
   int64_t flops = 0;
   /// cuda: set.
   std::optional<GpuLaunch> launch;
@@ -101,7 +100,7 @@ struct CompiledKernels {
   std::vector<Cubin> cubins;
   /// cuda, with keepIR: by symbol.
   llvm::StringMap<std::string> ir;
-  /// Object file or PTX of each kernel, by symbol: what later compilations take.
+  /// Object file or PTX of each kernel, by symbol, for reuse in later compilations.
   llvm::StringMap<std::string> code;
   /// "cpu" or "cuda".
   std::string device = "cpu";

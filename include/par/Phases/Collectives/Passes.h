@@ -12,7 +12,7 @@ namespace par {
 
 struct CollectivesOptions {
   int64_t bucket = 26214400;    ///< bytes of a bucket; 0: every value by itself
-  bool overlap = true;          ///< what can run beside compute does
+  bool overlap = true;          ///< collectives that can run beside compute do
   unsigned window = 1;          ///< how many of a kind may be under way
   bool hierarchical = false;    ///< in two levels everywhere, not only where that is quicker
   std::string hardware = "cpu"; ///< the file that costs are predicted from

@@ -8,9 +8,9 @@ def BucketCollectivesPass : Pass<"par-bucket-collectives", "::mlir::ModuleOp"> {
   let description = [{
     Expects: programs whose blocks hold launches and collectives (after Kernels, before Memory). Leaves: collectives
     over one group and of one kind joined, up to `bytes` a bucket (the larger of operands and results), at most 64
-    values. What only leaves the block or is added to what is stored (gradients) stands where the bucket's last operand
-    is made, so none is joined that something waits for before; so do scalars, whatever their bytes. What is made from
-    stored values alone (parameters that are gathered) stands where the first result is needed.
+    values. A bucket of results that only leave the block or are added to stored values (gradients) follows its last
+    operand; a collective with a user before that place is not joined. Scalars of any number join, too. A bucket that
+    needs only stored values (all-gathered parameters) precedes the first use of its results.
     Fails: never.
 
     ```
@@ -26,11 +26,11 @@ def BucketCollectivesPass : Pass<"par-bucket-collectives", "::mlir::ModuleOp"> {
 }
 
 def OverlapCollectivesPass : Pass<"par-overlap-collectives", "::mlir::ModuleOp"> {
-  let summary = "lets all-reduces whose results only leave the block run beside what follows";
+  let summary = "makes all-reduces asynchronous whose results only leave the block";
   let description = [{
     Expects: programs whose blocks hold launches and collectives (after Kernels and bucketing, before Memory). Leaves:
-    such all-reduces right behind their last operand, with the attribute `queue`; Bundle gives them a queue and
-    communicators of their own, and makes whoever touches the results wait. Scalars stay.
+    such all-reduces right after their last operand, with the attribute `queue`. Bundle gives them a queue and
+    communicators of their own, and makes users of the results wait. Scalars stay.
     Fails: never.
 
     ```
@@ -43,14 +43,16 @@ def SplitCollectivesPass : Pass<"par-split-collectives", "::mlir::ModuleOp"> {
   let summary = "starts collectives early and ends them where their results are needed";
   let description = [{
     Expects: programs whose blocks hold launches and collectives (after Kernels, bucketing and -par-overlap-collectives,
-    before Memory). Leaves: collectives of more than scalars with the attribute `queue`, their kind, and a `par.done`
-    each. What is made from stored values alone starts where the one `window` before it ends, the first ones at the
-    block's begin, and ends where it is needed. What nothing in the block needs starts where its last operand is made
-    and ends before the one `window` behind it starts, the last ones at the block's end; what adds the results to stored
-    sums moves behind that. So memory holds `window` more of each than without. Of the others, gathers, scatters and
-    exchanges start where they can and end where they are needed if that leaves a launch between, or another one of the
-    same kind and group under way (chunks of -par-decompose-collectives: one queue, so that they share the link in
-    turns); all-reduces stay.
+    before Memory). Leaves: collectives, except of scalars, with the attribute `queue`, their kind, and a `par.done`
+    each:
+    - A collective that needs only stored values starts where the one `window` before it ends, the first ones at the
+      block's begin. It ends at its first use.
+    - A collective without a use in the block starts after its last operand and ends before the one `window` after it
+      starts, the last ones at the block's end. Ops that add its results to stored sums move after its end.
+    - Other gathers, scatters and exchanges start after their last operand and end at their first use, if a launch is
+      between, or another one of the same kind and group is under way (chunks of -par-decompose-collectives: one queue,
+      so they share the link in turns). Other all-reduces stay.
+    Memory holds `window` more results of each kind than without the pass.
     Fails: never.
 
     ```
@@ -64,23 +66,25 @@ def SplitCollectivesPass : Pass<"par-split-collectives", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [Option<"window", "window", "unsigned", "1",
-      "how many may be under way of each kind; 0: none is split">];
+      "maximum number under way of each kind; 0: none is split">];
 }
 
 def LevelCollectivesPass : Pass<"par-level-collectives", "::mlir::ModuleOp"> {
-  let summary = "takes collectives that join hosts apart, into some within hosts and some between them";
+  let summary = "lowers collectives over several hosts to collectives within and between hosts";
   let description = [{
-    Expects: programs whose blocks hold launches and collectives (after Kernels, and behind all that groups collectives
-    and moves their ends; before Memory), and a hardware file that says what hosts have between them. Leaves: in place
-    of each collective whose group has several ranks on each of several hosts, on the same queue: of an all_reduce of a
-    number of elements that the ranks of a host divide, a reduce_scatter within hosts, an all_reduce between them, an
-    all_gather within; of an all_gather one between hosts and one within; of a reduce_scatter one within and one
-    between. `within` are the minor axes of its group. Within hosts gathers and scatters do so block by block
-    (`by_blocks`: dim 1, a group of one for each block of dim 0), so that nothing is moved on a rank; where the
-    collective has no queue, these have the attribute `level`. Sums are those of a host's ranks in their order, and of
-    these the sum over hosts in theirs; what is summed in bf16 is rounded on both levels. One that has two levels in
-    less time by the hardware file, or with `always` each.
-    Fails: where there is no such hardware file; with `always`, where there is no such collective.
+    Expects: programs whose blocks hold launches and collectives (after Kernels and all passes that group collectives
+    and move their ends; before Memory), and a hardware file with the link between hosts. Leaves: each collective whose
+    group has several ranks on each of several hosts becomes a chain on the same queue, if the chain takes less time by
+    the hardware file, or with `always`:
+    - all_reduce, if the ranks of a host divide its number of elements: a reduce_scatter within hosts, an all_reduce
+      between them, an all_gather within;
+    - all_gather: one between hosts, one within;
+    - reduce_scatter: one within hosts, one between.
+
+    "Within" are the minor axes of the group. Gathers and scatters within hosts work block by block (`by_blocks`: dim 1,
+    a group of one for each block of dim 0), so no element is moved on a rank. A chain without a queue has the attribute
+    `level`. A sum adds a host's ranks in their order, then the hosts in theirs; bf16 sums are rounded on both levels.
+    Fails: if there is no such hardware file; with `always`, if there is no such collective.
 
     On hosts of two ranks, for "dp.0" and "dp.1" of two each
     ```
@@ -95,7 +99,7 @@ def LevelCollectivesPass : Pass<"par-level-collectives", "::mlir::ModuleOp"> {
     %5 = par.launch @kernel_0(%4) : (tensor<2x4xf32>) -> tensor<8xf32>
     ```
   }];
-  let options = [Option<"always", "always", "bool", "false", "also where it does not save time">,
+  let options = [Option<"always", "always", "bool", "false", "also if it does not save time">,
                  Option<"hardware", "hardware", "std::string", "\"cpu\"",
                         "hardware file that costs are predicted from">,
                  Option<"said", "said", "std::string", "\"\"",
@@ -103,18 +107,19 @@ def LevelCollectivesPass : Pass<"par-level-collectives", "::mlir::ModuleOp"> {
 }
 
 def VerifyCollectivesPass : Pass<"par-verify-collectives", "::mlir::ModuleOp"> {
-  let summary = "gate: what must hold after Collectives";
+  let summary = "gate after Collectives: asynchronous collectives have valid uses";
   let description = [{
-    Expects: anything. Leaves: it unchanged. Fails: where a collective joins more than 64 values; where one with a queue
-    of its own is needed in its block, but by its `par.done` or the next one on its queue; with `overlap`, where one has
-    none whose results only leave the block, or that is made from stored values alone.
+    Expects: anything. Leaves: it unchanged. Fails: if a collective joins more than 64 values; if a result of a
+    collective with a queue has a user in its block other than its `par.done` or the next one on its queue; with
+    `overlap`, if a collective has no queue, but its results only leave the block or it needs only stored values.
 
     ```
     %1 = par.all_reduce sum %0 over ["dp"] : (tensor<4xf32>) -> tensor<4xf32>    // error
     par.store %1 to @train.backward.sum.w : tensor<4xf32>
     ```
   }];
-  let options = [Option<"overlap", "overlap", "bool", "true", "what only leaves a block must not keep it waiting">];
+  let options = [Option<"overlap", "overlap", "bool", "true",
+                        "collectives whose results only leave a block must be asynchronous">];
 }
 
 #endif

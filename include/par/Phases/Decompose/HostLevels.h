@@ -5,18 +5,18 @@
 
 namespace par {
 
-/// The axes of a group whose ranks are several on each of several hosts, in two parts. Members that differ in `within`
-/// alone, the minor axes, are on one host.
+/// The axes of a group that spans several hosts with several ranks on each, in two parts. Members that differ only in
+/// `within`, the minor axes, are on one host.
 struct HostLevels {
   llvm::SmallVector<mlir::StringAttr> between, within;
   int64_t hosts = 1; ///< members over `between`
   int64_t each = 1;  ///< members over `within`
 };
 
-/// Of the groups that the axes make on the stage, the one on most hosts.
+/// The group on most hosts, of the groups that the axes form on the stage.
 RankGroup widestGroup(StageOp stage, llvm::ArrayRef<mlir::StringAttr> axes, const Hardware &hardware);
 
-/// Nothing where the group is on one host, or no part of its axes stays on one.
+/// Nothing if the group is on one host, or if no part of its axes stays on one.
 std::optional<HostLevels> findHostLevels(StageOp stage, llvm::ArrayRef<mlir::StringAttr> axes,
                                          const Hardware &hardware);
 

@@ -1,4 +1,4 @@
-// Collectives in the form that the runtime executes, cut into chunks that run beside the products around them.
+// Collectives in the form that the runtime executes, split into chunks that overlap with the matmuls around them.
 #pragma once
 
 #include "mlir/IR/BuiltinOps.h"

@@ -4,20 +4,19 @@
 include "mlir/Pass/PassBase.td"
 
 def DecomposeCollectivesPass : Pass<"par-decompose-collectives", "::mlir::ModuleOp"> {
-  let summary = "cuts gathers before products, and scatters behind them, into chunks that run beside each other's "
-                "products";
+  let summary = "splits gathers before matmuls, and scatters after them, into chunks that overlap with each other's "
+                "matmuls";
   let description = [{
-    Expects: local fragments (after Partition). Leaves: an all_gather that products alone read, with these products, and
-    a par.dot whose result a reduce_scatter alone reads, with this one, as `chunks` of each. 0: as many of 2, 4, 8 and
-    16 as take least time by the hardware file, if that is less than without chunks, with what cutting and joining cost;
-    1: none. The dim that is cut, of those of the gathered (scattered) tensor that chunks divide, is the one that costs
-    least. It is kept by the first product, which sums over the same elements as before. Another product that reads the
-    gather may sum over it (the gradient of a weight), if its result is f32 or f64: that is the sum of the chunks'
-    products, the first one's first. A slice that takes the padding of the gathered dim off, and a pad that fills up the
-    scattered one, stand for each chunk too, which is then cut along another dim. Pairs that no dim fits stay, and so do
-    gathers of what is there at the fragment's begin, and scatters whose result only leaves it: they run beside compute
-    without chunks.
-    Fails: where there is no such hardware file.
+    Expects: local fragments (after Partition). Leaves: an all_gather that only matmuls read, with these matmuls, and a
+    par.dot that only a reduce_scatter reads, with the reduce_scatter, split into `chunks`. 0: the fastest of 2, 4, 8
+    and 16 by the hardware file, including the cost of splitting and joining, if it is faster than no chunks; 1: none.
+    The split dim is the cheapest dim of the gathered (scattered) tensor that the chunks divide. The first matmul keeps
+    it and so sums over the same elements as before. A later matmul that reads the gather may contract it (the gradient
+    of a weight), if its result is f32 or f64: the result is the sum of the chunks' matmuls in order. A slice that
+    removes the padding of the gathered dim, and a pad that fills up the scattered one, are repeated for each chunk,
+    which is then split along another dim. Pairs without a fitting dim stay. So do gathers of values that exist at the
+    fragment's begin, and scatters whose result only leaves it: they overlap with compute without chunks.
+    Fails: if the hardware file is not found.
 
     ```
     %1 = par.all_gather %0 dims [1] over ["tp"] : (tensor<2x4x8xf32>) -> tensor<2x8x8xf32>
@@ -43,8 +42,8 @@ def FlattenCollectivesPass : Pass<"par-flatten-collectives", "::mlir::ModuleOp">
   let summary = "makes gathers, scatters and exchanges work along dim 0";
   let description = [{
     Expects: local fragments (after Partition). Leaves: every all_gather, reduce_scatter and all_to_all with the group's
-    members as dim 0, where the parts of a member lie one after the other in memory; transposes and reshapes around it
-    put them where they belong. What works along dim 0 already stays.
+    members as dim 0, so that the part of a member is contiguous in memory; transposes and reshapes around it move dim 0
+    to its place. Collectives along dim 0 stay.
     Fails: never.
 
     ```
@@ -61,9 +60,9 @@ def FlattenCollectivesPass : Pass<"par-flatten-collectives", "::mlir::ModuleOp">
 }
 
 def VerifyDecomposePass : Pass<"par-verify-decompose", "::mlir::ModuleOp"> {
-  let summary = "gate: what must hold after Decompose";
+  let summary = "gate of Decompose";
   let description = [{
-    Expects: anything. Leaves: it unchanged. Fails: where an all_gather, a reduce_scatter or an all_to_all of a fragment
+    Expects: anything. Leaves: it unchanged. Fails: if an all_gather, a reduce_scatter or an all_to_all of a fragment
     works along another dim than 0.
 
     ```

@@ -1,4 +1,4 @@
-// Tables of functions by the names of ONNX's operators, made of one table a family.
+// Tables of functions by the names of ONNX's operators, joined from one table a family.
 #pragma once
 
 #include "llvm/ADT/StringMap.h"
@@ -8,7 +8,8 @@
 
 namespace par {
 
-/// The rows of all families. An operator of two families ends the process with its name: one of both would be hidden.
+/// The rows of all families. An operator in two families ends the process with its name, since one would hide the
+/// other.
 template <typename Function>
 llvm::StringMap<Function> joinFamilies(std::initializer_list<void (*)(llvm::StringMap<Function> &)> families) {
   llvm::StringMap<Function> all;

@@ -7,7 +7,7 @@
 
 namespace par {
 
-/// What a folding function sees. A left-out optional input is null.
+/// Inputs of a folding function. A missing optional input is null.
 struct FoldContext {
   const onnx::Node &node;
   llvm::ArrayRef<const StaticTensor *> inputs;
@@ -27,7 +27,7 @@ void addShapeFolds(FoldTable &table);
 void addIndexFolds(FoldTable &table);
 void addReduceFolds(FoldTable &table);
 
-/// Value of a node's only result. Fails where the op is not in the table, the inputs do not fit together, or more than
+/// Value of a node's only result. Fails if the op is not in the table, the inputs do not fit together, or more than
 /// `foldLimit` elements would have to be stored; the caller then imports the node as an op.
 class Folder {
 public:

@@ -16,14 +16,14 @@
 
 namespace par {
 
-/// `train.loss` where the graph has none of its own (plan.md §1.3).
+/// `train.loss` if the graph has none of its own (plan.md §1.3).
 struct AttachedLoss {
   std::string kind;   ///< cross_entropy, mse, l1, bce
   std::string output; ///< "" is the only float output
   std::string labels = "labels";
   int64_t ignore = -100;
-  double smoothing = 0; ///< share of all classes in every label (cross_entropy)
-  int64_t shift = 0;    ///< labels lie this many positions ahead along dim 1
+  double smoothing = 0; ///< share of every label that is spread over all classes (cross_entropy)
+  int64_t shift = 0;    ///< labels are this many positions ahead along dim 1
 };
 
 /// One tensor of a sequence or an optional.
@@ -32,8 +32,8 @@ struct HeldTensor {
   Shape shape;
 };
 
-/// Attribute of a step: names of its inputs and outputs whose integers have no sign. The dialect's are signless; the
-/// ops that Import makes of them read the same bits.
+/// Attribute of a step: names of its inputs and outputs whose integers are unsigned. The dialect's are signless;
+/// Import's ops read the same bits.
 inline constexpr llvm::StringLiteral unsignedNames = "par.unsigned";
 
 struct ImportOptions {
@@ -50,40 +50,40 @@ struct ImportOptions {
   std::map<std::string, std::string> values;
   /// Inputs whose elements are known now, as an initializer's are.
   std::map<std::string, StaticTensor> known;
-  /// What an input holds that is no tensor: the tensors of a sequence, named NAME.0, NAME.1, ...; an optional's one or
+  /// Values of an input that is no tensor: the tensors of a sequence, named NAME.0, NAME.1, ...; an optional's one or
   /// none.
   std::map<std::string, std::vector<HeldTensor>> held;
-  /// Outputs that become inputs of the next call: what par-carry-state is told.
+  /// Outputs that become inputs of the next call: the option of par-carry-state.
   std::vector<CarriedPair> carry;
-  /// A loss is wanted: the step is @eval and returns the loss alone. Otherwise @predict, with every output.
+  /// A loss is wanted: the step is @eval and returns only the loss. Otherwise @predict, with every output.
   bool train = false;
   std::optional<AttachedLoss> loss;
-  /// Train what is there though the exporter lost parameters.
+  /// Train the remaining parameters though the exporter lost some.
   bool allowLost = false;
   /// Name every parameter that was lost, not only the first three.
   bool nameAllLost = false;
   /// Groups of consecutive samples of a batch that have statistics of their own in batch norm (plan.md `batch_norm`).
   int64_t batchNormGroups = 1;
-  /// The model is to predict and not to train: what acts in training only is as after module.eval(), whatever mode it
-  /// was exported in. Batch norm takes its moving statistics, and dropout drops nothing.
+  /// The model is for inference: ops that act only in training are as after module.eval(), whatever mode it was
+  /// exported in. Batch norm takes its moving statistics, and dropout drops nothing.
   bool serve = false;
-  /// Of all random numbers; the default of a value that the host may give anew when running.
+  /// Seed of all random numbers: a default that the host may replace at run time.
   int64_t seed = 0;
 };
 
-/// Rewrites the graph so that each copy is its owner: no initializer has its name, and a node in front of all others
-/// makes it of the owner (Identity, or Transpose). Names are those of initializers.
+/// Rewrites the graph so that each copy is computed from its owner: its initializer is gone, and a first node (Identity
+/// or Transpose) computes it. Names are those of initializers.
 void tieInModel(onnx::Model &model, llvm::ArrayRef<ParameterTie> ties);
 
-/// Whether the file holds other numbers for the copy than for its owner; false where it does not hold both.
+/// Whether the file has different numbers for the copy and its owner; false if it does not have both.
 bool holdsOtherNumbers(const onnx::Model &model, const ParameterTie &tie);
 
-/// What a completed plan says about importing; errors where a pattern of `inputs` means no input.
+/// The import options of a completed plan; errors if a pattern of `inputs` matches no input.
 ImportOptions importOptions(const Plan &plan, const NameTable &names, PlanErrors &errors);
 
 /// Imports the main graph. Errors are emitted at a location in the model file (line 0) and name the ONNX node; the
-/// result is verified. Variables are named by their initializers. `asked`, where given, receives the inputs whose
-/// elements some node would have liked to know: what a caller can give as `known` when the import is refused.
+/// result is verified. Variables are named by their initializers. `asked`, if given, receives the inputs whose elements
+/// some node needed to know, so that a caller can pass them as `known` after a refusal.
 mlir::OwningOpRef<mlir::ModuleOp> importModel(const onnx::Model &model, const ImportOptions &options,
                                               mlir::MLIRContext *context, std::set<std::string> *asked = nullptr);
 
@@ -93,8 +93,8 @@ std::optional<int64_t> exportedBatch(const onnx::Model &model);
 /// The symbol of dim 0 of the first input, "" if it has a fixed size.
 std::string batchSymbol(const onnx::Model &model);
 
-/// True where the step slices the input `labels` from position 1 on along dim 1: such a model shifts its labels
-/// itself, and is fed tokens t[i..i+T) as labels.
+/// True if the step slices the input `labels` from position 1 on along dim 1: such a model shifts its labels itself,
+/// and is fed tokens t[i..i+T) as labels.
 bool shiftsLabels(mlir::ModuleOp module, llvm::StringRef labels);
 
 } // namespace par

@@ -6,8 +6,8 @@
 
 namespace par {
 
-/// Parameters with all their names, modules, nodes, inputs, outputs and symbolic dims, read off the file alone.
-/// A parameter's `name` is its initializer's, which is also its variable's.
+/// Parameters with all their names, modules, nodes, inputs, outputs and symbolic dims, read only from the file. A
+/// parameter's `name` is its initializer's, which is also its variable's.
 NameTable collectNames(const onnx::Model &model);
 
 /// That the exporter lost parameters, so that the model does not train as its module does.

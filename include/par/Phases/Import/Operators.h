@@ -1,4 +1,4 @@
-// The operators of ONNX's own domain, and what becomes of each.
+// The operators of ONNX's own domain, and their support.
 #pragma once
 
 #include "llvm/ADT/StringRef.h"
@@ -8,10 +8,10 @@
 
 namespace par {
 
-/// Why an operator cannot be, "" if nothing stands against it: `the shape of its output depends on data`.
+/// Why an operator cannot be supported, "" if it could: `the shape of its output depends on data`.
 llvm::StringRef refusalOf(llvm::StringRef opType);
 
-/// How many a node may have; no `most` where the last one may be repeated.
+/// Number of inputs or outputs of a node; no `most` if the last one may be repeated.
 struct CountRange {
   size_t least = 0;
   std::optional<size_t> most;
@@ -22,11 +22,11 @@ struct Arity {
   CountRange inputs, outputs;
 };
 
-/// Nothing for what ai.onnx does not have in this opset.
+/// Nothing for an op that ai.onnx does not have in this opset.
 std::optional<Arity> arityOf(llvm::StringRef opType, int64_t opset);
 
-/// A table in Markdown: every operator with its first opset, whether it is read, with which limits, or why it is
-/// refused. What is read is what Import's tables hold.
+/// A Markdown table of operators: the first opset, whether it is supported, its limits, or why it is refused. Import's
+/// own tables decide what is supported.
 std::string operatorsPage();
 
 } // namespace par

@@ -8,12 +8,12 @@ def ReadOnnxPass : Pass<"par-read-onnx", "::mlir::ModuleOp"> {
   let description = [{
     Expects: an empty module; `model` names an `.onnx` or `.onnx.gz` file.
     Leaves: a table of variables and one step on one device with the whole batch: `@eval`, which returns the loss, with
-    `train`, else `@predict` with the graph's outputs. All shapes are static. What no input and no parameter reaches is
-    folded: values of up to 1,024 elements are constants, larger ones iotas and comparisons or `buffer` variables; a
-    dim that a known value is constant along is a broadcast. Sequences are slices, means are sums and products, and
-    dims that the exporter merged around a product (batch with sequence) stay apart. Every op's location names the
-    ONNX node, its module path and its source line.
-    Fails: where the file is not ONNX or damaged, a dim has no size, an op is not supported, there is no loss, or
+    `train`, else `@predict` with the graph's outputs. All shapes are static. Values that depend on no input and no
+    parameter are folded: up to 1,024 elements to constants, larger ones to iotas and comparisons or `buffer` variables;
+    a dim along which a known value is constant is a broadcast. Sequences are slices, means are sums and
+    multiplications, and dims that the exporter merged around a matmul (batch with sequence) stay apart. Every op's
+    location names the ONNX node, its module path and its source line.
+    Fails: if the file is not ONNX or damaged, a dim has no size, an op is not supported, there is no loss, or
     (with `train`) the exporter folded or merged parameters of its graph signature.
 
     Example: `par-opt --par-read-onnx="model=tiny-gpt.onnx dims=batch=8,seq=128 train=true loss=cross_entropy"` makes
@@ -31,7 +31,7 @@ def ReadOnnxPass : Pass<"par-read-onnx", "::mlir::ModuleOp"> {
     Option<"output", "output", "std::string", "", "the output that the loss is attached to">,
     Option<"labels", "labels", "std::string", "\"labels\"", "name of the input that the loss is taken against">,
     Option<"smoothing", "smoothing", "double", "0", "share of all classes in every label of cross_entropy">,
-    Option<"shift", "shift", "int64_t", "0", "labels lie this many positions ahead">,
+    Option<"shift", "shift", "int64_t", "0", "labels are this many positions ahead">,
     Option<"allowLost", "allow-lost", "bool", "false", "train though the exporter lost parameters">,
     ListOption<"values", "values", "std::string", "inputs bound to a value, input=zeros|ones|iota|number">,
     ListOption<"tie", "tie", "std::string", "initializers that are another one, name=name">,
@@ -43,9 +43,9 @@ def FoldEmptyValuesPass : Pass<"par-fold-empty-values", "::mlir::ModuleOp"> {
   let description = [{
     Expects: Import's step.
     Leaves: a tensor without elements is an argument that nothing uses, the read of a variable, or a constant. A
-    concatenation has no operand without elements, an update of none is its operand, and an op that such constants alone
-    determine is the constant that it makes: 0 of a sum, the least number of a maximum. So what is empty is neither
-    sharded nor sliced in time.
+    concatenation has no operand without elements, an update of none is its operand, and an op that depends only on such
+    constants is folded: a sum to 0, a maximum to the smallest number. Later phases neither shard nor slice empty
+    tensors.
     Fails: never.
 
     Example:
@@ -62,14 +62,14 @@ def FoldEmptyValuesPass : Pass<"par-fold-empty-values", "::mlir::ModuleOp"> {
 }
 
 def IgnoreCutPositionsPass : Pass<"par-ignore-cut-positions", "::mlir::ModuleOp"> {
-  let summary = "takes sums over all but the last positions over all";
+  let summary = "extends sums over all but the last positions to all";
   let description = [{
     Expects: Import's step.
-    Leaves: a slice that cuts at most a sixteenth, or one, of the last positions of a dim, and all of whose users are
-    parallel along that dim up to sums over it, is gone: they take all positions. Labels of cross entropy are padded
-    with the ignored one; what else is summed is set to zero at the positions that were cut. So a language model that
-    shifts its own labels neither copies its logits nor, where the sequence is sharded, gathers them. Elements that were
-    summed before are the same; slices that anything else reads stay.
+    Leaves: a slice that drops one or at most a sixteenth of the positions of a dim, at the end, is gone if all its
+    users are parallel along that dim up to sums over it: they take all positions. Labels of cross entropy are padded
+    with the ignored one; other summands are set to zero at the dropped positions. So a language model that shifts its
+    own labels neither copies its logits nor gathers them if the sequence is sharded. The sums are the same; slices with
+    other users stay.
     Fails: never.
 
     Example: with `%y : tensor<8x15xi64>`, the labels from position 1 on,
@@ -90,13 +90,13 @@ def IgnoreCutPositionsPass : Pass<"par-ignore-cut-positions", "::mlir::ModuleOp"
 }
 
 def UnfoldDimsPass : Pass<"par-unfold-dims", "::mlir::ModuleOp"> {
-  let summary = "gives a variable the dims that the graph takes apart";
+  let summary = "gives a variable the dims that the graph splits";
   let description = [{
     Expects: Import's step.
-    Leaves: where a product with a variable is cut into equal parts (a fused query-key-value weight), by slices or by a
-    reshape whose new dim is taken apart, the variable has a dim for the parts, `stored` says its shape in files, and
-    the parts are slices along that dim; sharding the last dim then shards every part. Elements keep their order, so
-    name and bytes in checkpoints are unchanged. Where the variable has other uses nothing is changed.
+    Leaves: a variable whose matmul is split into equal parts (a fused query-key-value weight), by slices or by a
+    reshape whose new dim is sliced, has a dim for the parts. `stored` is its shape in files, and the parts are slices
+    along the new dim; sharding the last dim then shards every part. Elements keep their order, so name and bytes in
+    checkpoints are unchanged. A variable with other uses is unchanged.
     Fails: never.
 
     Example: with `%w = par.read @w : tensor<64x192xf32>`
@@ -114,12 +114,12 @@ def UnfoldDimsPass : Pass<"par-unfold-dims", "::mlir::ModuleOp"> {
 }
 
 def SplitMergedDimsPass : Pass<"par-split-merged-dims", "::mlir::ModuleOp"> {
-  let summary = "leaves dims apart that a reshape joins and another one takes apart again";
+  let summary = "keeps dims apart that one reshape merges and another splits again";
   let description = [{
     Expects: Import's step.
-    Leaves: where a reshape joins dims, a transpose moves them, and a reshape behind it takes them apart again (heads
-    that torch.nn.MultiheadAttention joins with the batch), a reshape that joins none and one transpose. A head can then
-    be cut though the batch before it is not. Elements are the same.
+    Leaves: a reshape that merges dims, a transpose and a reshape that splits them again (heads that
+    torch.nn.MultiheadAttention merges with the batch) are a reshape that merges none and one transpose. Heads can then
+    be sharded without the batch. Elements are the same.
     Fails: never.
 
     Example:
@@ -142,11 +142,11 @@ def CarryStatePass : Pass<"par-carry-state", "::mlir::ModuleOp"> {
     Expects: Import's step.
     Leaves: for each pair output=input a variable that is `carried`, named as the input, which is read where the input
     was and written where the output was returned; neither is an argument or a result of @predict any more. It starts
-    from zeros. A cache, a recurrent state, or the token that comes next so stay where they are from call to call.
-    Fails: where there is no @predict, it has no such input or output, both are not of one type, or an output is an
-    input as it came in.
+    from zeros. So a cache, a recurrent state or the next token stays on the device from call to call.
+    Fails: if there is no @predict, it has no such input or output, their types differ, or an output is an unchanged
+    input.
 
-    Example: `par-opt --par-carry-state="pairs=sum=before"` makes of
+    Example: `par-opt --par-carry-state="pairs=sum=before"` rewrites
     ```
     par.step @predict(%x: tensor<4xf32>, %b: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
         attributes {inputs = ["x", "before"], outputs = ["y", "sum"]} {
@@ -155,7 +155,7 @@ def CarryStatePass : Pass<"par-carry-state", "::mlir::ModuleOp"> {
       par.return %1, %0 : tensor<4xf32>, tensor<4xf32>
     }
     ```
-    this:
+    to
     ```
     par.variable @before carried : tensor<4xf32>
     par.step @predict(%x: tensor<4xf32>) -> tensor<4xf32> attributes {inputs = ["x"], outputs = ["y"]} {
@@ -168,18 +168,18 @@ def CarryStatePass : Pass<"par-carry-state", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [
-    ListOption<"pairs", "pairs", "std::string", "what is carried, output=input">,
+    ListOption<"pairs", "pairs", "std::string", "carried values, output=input">,
   ];
 }
 
 def VerifyImportPass : Pass<"par-verify-import", "::mlir::ModuleOp"> {
   let summary = "gate of Import";
   let description = [{
-    Expects: what Import leaves.
+    Expects: the module after Import.
     Leaves: it unchanged.
     Fails: unless there is one step, @eval or @predict, on plain tensors, without stages, fragments, loops and writes
-    but of buffers and what is carried; variables are of kinds that Import makes, unsharded and unplaced; every tensor
-    op's location names an ONNX node. Warns: where @predict draws random numbers.
+    except of buffers and carried variables; variables are of Import's kinds, unsharded and unplaced; every tensor op's
+    location names an ONNX node. Warns: if @predict draws random numbers.
 
     Example: `par.stage @s0 <> ranks [0]` is refused: stages are Annotate's.
   }];

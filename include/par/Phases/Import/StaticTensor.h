@@ -17,17 +17,18 @@ namespace par {
 
 using Shape = llvm::SmallVector<int64_t, 4>;
 
-/// Product of factors that are not negative, or the largest number where it is larger.
+/// Product of nonnegative factors, saturated.
 int64_t saturatingProduct(int64_t a, int64_t b);
 
-/// Product of the dims; 1 for a scalar, and the largest number where it is larger.
+/// Product of the dims, saturated; 1 for a scalar.
 int64_t countElements(llvm::ArrayRef<int64_t> shape);
 
 /// Whether a tensor may have this shape: its dims, empty ones counted as 1, multiply to at most 2^46. So products of
 /// some of its dims are numbers, too.
 bool isWithinMemory(llvm::ArrayRef<int64_t> shape);
 
-/// Towards zero. What no i64 holds, NaN included, is undefined in ONNX; 0 here, so that no C++ rule is broken.
+/// Rounds towards zero. ONNX leaves numbers outside of i64 and NaN undefined; they give 0, which avoids C++ undefined
+/// behaviour.
 inline int64_t truncated(double value) { return std::fabs(value) < 9.2e18 ? int64_t(value) : 0; }
 
 /// A tensor of known values. A dim along which nothing changes is stored once (`stored` dim 1 where `shape` has n), so
@@ -70,8 +71,7 @@ public:
   /// `i` where element i along `dim` has the value i, and no other dim matters.
   bool isIota(int64_t dim) const;
 
-  /// The same elements under another shape of as many; dims that nothing changes along stay stored once where the
-  /// grouping of dims allows it.
+  /// The same elements in another shape; dims of constant value stay stored once if the grouping of dims allows it.
   StaticTensor reshaped(llvm::ArrayRef<int64_t> newShape) const;
   /// Stretches dims of size 1 and adds leading dims (numpy's rule); `newShape` must be compatible.
   StaticTensor expanded(llvm::ArrayRef<int64_t> newShape) const;
@@ -91,8 +91,8 @@ void forEachIndex(llvm::ArrayRef<int64_t> shape, llvm::function_ref<void(llvm::A
 /// numpy's broadcast of two shapes; fails where two sizes differ and neither is 1.
 llvm::FailureOr<Shape> broadcastShapes(llvm::ArrayRef<int64_t> a, llvm::ArrayRef<int64_t> b);
 
-/// Splits both shapes (equal element counts) into the finest runs of dims whose products agree: (fromBegin, fromEnd,
-/// toBegin, toEnd) each. [8, 32, 64] to [256, 64] is {0..2 to 0..1, 2..3 to 1..2}.
+/// Splits both shapes (equal element counts) into the finest runs of dims with equal numbers of elements: (fromBegin,
+/// fromEnd, toBegin, toEnd) each. [8, 32, 64] to [256, 64] is {0..2 to 0..1, 2..3 to 1..2}.
 struct DimGroup {
   int64_t fromBegin, fromEnd, toBegin, toEnd;
 };

@@ -8,8 +8,8 @@
 
 namespace par {
 
-/// What stands for one operand of a builtin: an argument of the kernel, a result, or both, where the result is tied to
-/// the argument (updated in place).
+/// One operand of a builtin: an argument of the kernel, a result, or both if the result is tied to the argument
+/// (updated in place).
 struct BuiltinValue {
   std::optional<unsigned> argument, result;
   kernels::Access access = kernels::Access::Read;

@@ -4,11 +4,10 @@
 
 namespace par {
 
-/// True for a pad that puts zeros behind all elements of its operand in memory, and nowhere else.
+/// True for a pad that only appends zeros after all elements of its operand in memory.
 bool addsAtEnd(mlir::Operation *op);
 
-/// True for a kernel that is such a pad and takes over its operand: the implementation "fill", which writes the zeros
-/// alone.
+/// True for a kernel of such a pad in its operand's buffer: the implementation "fill", which writes only the zeros.
 bool fillsUp(KernelOp kernel);
 
 } // namespace par

@@ -4,11 +4,11 @@
 include "mlir/Pass/PassBase.td"
 
 def InlineFragmentsPass : Pass<"par-inline-fragments", "::mlir::ModuleOp"> {
-  let summary = "puts the bodies of local fragments in place of the ops that run them";
+  let summary = "inlines local fragments";
   let description = [{
-    Expects: programs (after Schedule). Leaves: no par.exec and no fragment; in every block, one op for equal ones and
-    none whose results nobody uses; a transpose that moves dims of one element alone is a reshape. Fails: where a
-    par.exec names no local fragment.
+    Expects: programs (after Schedule). Leaves: no par.exec and no fragment. Equal ops of a block are merged, unused
+    ops erased; a transpose that moves only dims of size 1 becomes a reshape. Fails: if a par.exec names no local
+    fragment.
 
     ```
     %a = par.exec @f(%x) : (tensor<4xf32>) -> tensor<4xf32>    // @f: exp
@@ -21,36 +21,37 @@ def InlineFragmentsPass : Pass<"par-inline-fragments", "::mlir::ModuleOp"> {
 }
 
 def ExpandProductsPass : Pass<"par-expand-products", "::mlir::ModuleOp"> {
-  let summary = "takes composites of products apart that no library computes";
+  let summary = "decomposes composites of matmuls that no library call computes";
   let description = [{
-    Expects: blocks of tensor ops (after par-inline-fragments). Leaves: composites whose decomposition has products only
-    where the runtime has one call for all of it on the device; the products of others can be calls of their own.
+    Expects: blocks of tensor ops (after par-inline-fragments). Leaves: composites whose decomposition has matmuls only
+    if the runtime has one call for the whole composite on the device. Matmuls of other composites can become calls of
+    their own.
     Fails: never.
 
     ```
     %o, %lse = par.attention %q, %k, %v scale 1.0 : (tensor<2x4x8x16xf32>, ...) -> (...)
     ```
-    becomes on cuda, because the library knows attention of bf16 and f16 alone, of head dims that are multiples of 8 and
-    at most 128, two par.dot and the ops of a softmax. A par.attention_grad that has a mask operand is taken apart there
-    whatever its format: where the mask hides all keys of a query, lse, which the library takes as it is, does not count
-    them. On a cpu attention of f32 stays, of all sizes.
+    becomes on cuda two par.dot and the ops of a softmax. The library's attention supports only bf16 and f16, with head
+    dims that are multiples of 8 and at most 128. A par.attention_grad with a mask operand is decomposed there in every
+    type: if the mask hides all keys of a query, lse, which the library uses as given, does not count them. On a cpu f32
+    attention of every size stays.
   }];
-  let options = [Option<"device", "device", "std::string", "\"cpu\"", "what kernels are for: cpu or cuda">];
+  let options = [Option<"device", "device", "std::string", "\"cpu\"", "device of the kernels: cpu or cuda">];
 }
 
 def ExpandConvolutionsPass : Pass<"par-expand-convolutions", "::mlir::ModuleOp"> {
-  let summary = "makes products of convolutions that no library computes";
+  let summary = "lowers convolutions without a library call to matmuls";
   let description = [{
-    Expects: blocks of tensor ops (after par-inline-fragments). Leaves: convolutions and their gradients only in formats
-    that a library of the device has: those of float64 are products of a filter and of windows side by side, as a
-    generated kernel runs through products in the order of memory, and through windows element by element.
+    Expects: blocks of tensor ops (after par-inline-fragments). Leaves: convolutions and their gradients only in types
+    that a library of the device supports. A float64 convolution becomes a matmul of the filter and of windows side by
+    side (im2col): a generated kernel reads matmul operands in memory order, but windows element by element.
     Fails: never.
 
     ```
     %2 = par.convolution %0, %1 strides [1] low [1] high [1] dilations [1]
       : (tensor<2x3x8xf64>, tensor<4x3x3xf64>) -> tensor<2x4x8xf64>
     ```
-    becomes a par.patches of tensor<2x3x8x3xf64>, turned so that the windows come last, and
+    becomes a par.patches of tensor<2x3x8x3xf64>, transposed to have the windows last, and
     ```
     %5 = par.dot %3, %4 contracting [3] x [2] batching [0, 1] x [0, 1]
       : (tensor<2x1x4x9xf64>, tensor<2x1x9x8xf64>) -> tensor<2x1x4x8xf64>
@@ -59,11 +60,12 @@ def ExpandConvolutionsPass : Pass<"par-expand-convolutions", "::mlir::ModuleOp">
 }
 
 def SeparateStridesPass : Pass<"par-separate-strides", "::mlir::ModuleOp"> {
-  let summary = "takes elements that strided windows of one element see out of convolutions";
+  let summary = "takes the strides of 1-element windows out of convolutions";
   let description = [{
-    Expects: blocks of tensor ops for cuda (after par-expand-convolutions). Leaves: convolutions and their gradients
-    whose windows of one element see every element, of what a par.patches takes out or a par.fold_patches puts back: of
-    the gradient with strides every engine of cuDNN takes up to 100 times as long (bench/README.md, "One GPU").
+    Expects: blocks of tensor ops for cuda (after par-expand-convolutions). Leaves: convolutions with windows of one
+    element, and their gradients, have stride 1. A par.patches takes the strided elements out before, or a
+    par.fold_patches puts them back after. (With strides the gradient takes up to 100 times as long in every engine of
+    cuDNN: bench/README.md, "One GPU".)
     Fails: never.
 
     ```
@@ -82,11 +84,11 @@ def SeparateStridesPass : Pass<"par-separate-strides", "::mlir::ModuleOp"> {
 }
 
 def ChainSumsPass : Pass<"par-chain-sums", "::mlir::ModuleOp"> {
-  let summary = "adds the products of a sum one by one to what the sum's buffer holds";
+  let summary = "adds the matmuls of a sum one by one to the sum's buffer";
   let description = [{
-    Expects: blocks of tensor ops (after par-inline-fragments). Leaves: in a sum that goes back to the buffer it was
-    loaded from, products and scattered sums added first, each where it is made, so that each can be accumulated in
-    place; the order of additions is another one.
+    Expects: blocks of tensor ops (after par-inline-fragments). Leaves: a sum that is stored to a buffer from which it
+    was loaded adds matmuls and scattered sums first, each right after it is computed. Each can then accumulate in
+    place. The order of additions changes.
     Fails: never.
 
     ```
@@ -102,11 +104,11 @@ def ChainSumsPass : Pass<"par-chain-sums", "::mlir::ModuleOp"> {
 }
 
 def JoinPadsPass : Pass<"par-join-pads", "::mlir::ModuleOp"> {
-  let summary = "joins what a sum puts side by side";
+  let summary = "turns a sum of disjoint pads into a concatenation";
   let description = [{
-    Expects: blocks of tensor ops (after par-inline-fragments). Leaves: no sum of values that are padded with zeros so
-    that they lie one behind the other along one dim and leave nothing out, which is what the gradients of slices add up
-    to: they are concatenated. (Where such a value is -0, so is the result, which the sum made 0.)
+    Expects: blocks of tensor ops (after par-inline-fragments). Leaves: a sum of pads with zeros whose operands follow
+    each other along one dim without gaps (gradients of slices) becomes a concatenation. (An element -0 stays -0; the
+    sum gave 0.)
     Fails: never.
 
     ```
@@ -122,13 +124,14 @@ def JoinPadsPass : Pass<"par-join-pads", "::mlir::ModuleOp"> {
 }
 
 def KeepHeadsPass : Pass<"par-keep-heads", "::mlir::ModuleOp"> {
-  let summary = "keeps heads of attentions for other blocks as their calls read and write them";
+  let summary = "stores heads of attentions in the layout in which their calls read and write them";
   let description = [{
-    Expects: blocks in which attentions are left that one call computes (after par-expand-products). Leaves: an
-    attention's result that others read through one transpose in the transpose's order, where it is kept in a buffer;
-    the value that queries, keys and values are moved out of in one buffer, where each had its own that was no smaller
-    in all. What is another kept value under another shape has no buffer of its own. Who loads
-    them moves them, which the call does on its way.
+    Expects: blocks whose attentions are one call each (after par-expand-products). Leaves:
+    - An attention's result that other ops read through one transpose is stored transposed.
+    - Queries, keys and values that are parts of one value share its buffer, if their own buffers were not smaller.
+    - A stored value that is a reshape of another stored value has no buffer of its own.
+
+    Loads are followed by the layout ops, which the call absorbs.
     Fails: never.
 
     ```
@@ -145,16 +148,18 @@ def KeepHeadsPass : Pass<"par-keep-heads", "::mlir::ModuleOp"> {
 }
 
 def AlignRowsPass : Pass<"par-align-rows", "::mlir::ModuleOp"> {
-  let summary = "keeps narrow rows that a GPU's products read and write in multiples of 16 bytes";
+  let summary = "pads bf16 and f16 rows that a GPU's matmuls read and write to multiples of 16 bytes";
   let description = [{
-    Expects: blocks of tensor ops (after par-chain-sums), for cuda. Leaves: bf16 and f16 values whose rows are no
-    multiples of 8 elements, and which products read or write, in rows of a multiple of 64 (8, where they have fewer
-    than 512; those of fewer than 64 stay), where nothing else has to be copied for that: a weight gets zeros where it
-    is rounded, here or once for all microbatches, or, gathered or transposed, where it is copied for products of 512
-    rows and more, so that the product gives zeros behind its rows; the gradient of cross_entropy has zeros written
-    behind its own; elementwise ops compute what nobody reads, and zeros where it is added up; sums and maxima in f32
-    read whole rows. Others read the rows without their padding, in their place. Values in variables, communication and
-    results stay as they are.
+    Expects: blocks of tensor ops (after par-chain-sums), for cuda. Leaves: bf16 and f16 values that matmuls read or
+    write have rows of a multiple of 64 elements (of 8 below 512; rows of fewer than 64 stay), if no additional copy is
+    needed:
+    - A weight is padded with zeros where it is rounded, here or once for all microbatches. A gathered or transposed
+      weight is padded in its copy for matmuls of 512 rows and more. The matmul's result then has zeros after its rows.
+    - The gradient of cross_entropy writes zeros after its rows.
+    - Elementwise ops compute the padding, too: unused, or zero if it is summed.
+    - Sums and maxima in f32 read whole rows.
+
+    Other ops read a slice without the padding, in place. Variables, communicated values and results are not padded.
     Fails: never.
 
     ```
@@ -174,14 +179,13 @@ def AlignRowsPass : Pass<"par-align-rows", "::mlir::ModuleOp"> {
 }
 
 def WidenArithmeticPass : Pass<"par-widen-arithmetic", "::mlir::ModuleOp"> {
-  let summary = "computes in f32 what bf16 and f16 values enter";
+  let summary = "promotes arithmetic on bf16 and f16 values to f32";
   let description = [{
-    Expects: blocks of tensor ops (after par-chain-sums). Leaves: bf16 and f16 in buffers, communication, movements and
-    converts alone; every other op on them computes in f32, between converts, and its result is rounded once, but
-    attentions, whose library knows the narrow formats. Products,
-    builtins and generated kernels need no form of their own for narrow formats, at the price of an f32 copy of what a
-    library call reads. On a CPU that copy is made in front of what only reorders elements, which the call can take
-    over; on a GPU, whose calls read narrow formats, behind it.
+    Expects: blocks of tensor ops (after par-chain-sums). Leaves: bf16 and f16 only in buffers, communication, layout
+    ops, converts and attentions, whose library supports them. Every other op computes in f32, between converts, and its
+    result is rounded once. Matmuls, builtins and generated kernels need no 16-bit variants; the price is an f32 copy of
+    a library call's operands. On a CPU the convert goes before ops that only reorder elements, which the call can
+    absorb. On a GPU, whose calls read bf16 and f16, it goes after them.
     Fails: never.
 
     ```
@@ -195,21 +199,23 @@ def WidenArithmeticPass : Pass<"par-widen-arithmetic", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [
-    Option<"device", "device", "std::string", "\"cpu\"", "what kernels are for: cpu or cuda">
+    Option<"device", "device", "std::string", "\"cpu\"", "device of the kernels: cpu or cuda">
   ];
 }
 
 def FormKernelsPass : Pass<"par-form-kernels", "::mlir::ModuleOp"> {
-  let summary = "moves the tensor ops of blocks into kernels, and launches those";
+  let summary = "outlines the tensor ops of blocks into kernels, and launches those";
   let description = [{
     Expects: blocks of tensor ops, loads, stores and communication (after par-inline-fragments). Leaves: no tensor op
-    outside kernels. A product of f32 is a library call together with the transposes, the reshapes and the accumulation
-    that the call can express, a scattered sum with what it adds to; optimizers and losses are builtins of the runtime;
-    all else is generated. Constants, broadcasts and reshapes are computed anew in each kernel that reads them.
-    Elementwise values that could be computed before wait for the kernel that reads them, where that keeps no bytes
-    longer and nobody else waiting: what an activation's gradient needs besides what comes back to it. On a CPU
-    elementwise values of 1 MiB and more also wait for the kernel that reads all that they read: an activation that
-    backward computes anew for its gradient. Equal kernels are one.
+    outside kernels. Equal kernels are merged.
+    - An f32 matmul is a library call, with the transposes, the reshapes and the accumulation that the call can express.
+    - Optimizers, losses and scattered sums, these with their accumulator, are builtins of the runtime.
+    - All other kernels are generated. Each kernel recomputes the constants, broadcasts and reshapes that it reads.
+    - Elementwise values are delayed until the kernel that reads them, if this delays no other reader and no bytes live
+      longer: an activation's derivative joins the gradient that comes back to it. On a CPU elementwise values of 1 MiB
+      and more are also delayed until a kernel that reads the same operands: an activation recomputed in backward joins
+      its gradient.
+
     Fails: never.
 
     ```
@@ -225,23 +231,24 @@ def FormKernelsPass : Pass<"par-form-kernels", "::mlir::ModuleOp"> {
     par.store %2 to @sum : tensor<4x4xf32>
     ```
 
-    For cuda also: a kernel computes elementwise values for itself that take more bytes to read than what they are
-    computed from, and reads and writes at most 48 tensors; products and convolutions read bf16 and f16 as they are
-    kept. A convolution of such operands gives that format: where its result is read in f32, it is rounded on the way.
-    An attention reads heads through slices, reshapes and transposes where rows of 16 bytes lie side by side, and writes
-    its results in the order of the transpose that reads them.
+    For cuda also: a kernel recomputes elementwise values whose operands take fewer bytes to read, and reads and writes
+    at most 48 tensors. Matmuls and convolutions read bf16 and f16 without a convert. A convolution of such operands
+    gives that type: its result is rounded even if it is used in f32. An attention reads heads through slices, reshapes
+    and transposes if rows of 16 bytes are contiguous, and writes its results in the order of the transpose that reads
+    them.
   }];
   let options = [
-    Option<"device", "device", "std::string", "\"cpu\"", "what kernels are for: cpu or cuda">
+    Option<"device", "device", "std::string", "\"cpu\"", "device of the kernels: cpu or cuda">
   ];
 }
 
 def VerifyKernelsPass : Pass<"par-verify-kernels", "::mlir::ModuleOp"> {
-  let summary = "gate: what must hold after Kernels";
+  let summary = "gate after Kernels: tensor ops are only in kernels";
   let description = [{
-    Expects: anything. Leaves: it unchanged. Fails: where a fragment or a par.exec is left; a block holds a tensor op; a
-    kernel's `tied` does not fit its results, or ties what is of another type or tied already; a kernel "library:matmul"
-    or "builtin:NAME" computes what no such call does, or its implementation is unknown.
+    Expects: anything. Leaves: it unchanged. Fails if:
+    - a fragment or a par.exec is left, or a block has a tensor op;
+    - a kernel's `tied` does not fit its results, or ties an argument of another type, or one twice;
+    - no call computes a kernel "library:matmul" or "builtin:NAME", or its implementation is unknown.
 
     ```
     par.block @b { %0 = par.exp %x : tensor<4xf32> }    // error

@@ -10,8 +10,8 @@ namespace par {
 /// Offsets are multiples of this.
 inline constexpr int64_t arenaAlignment = 256;
 
-/// Bytes of a program's arena: state, and the pool behind it. `lowerBound`: the most pool bytes alive at one
-/// position. `host`: bytes of the arena in the host's memory.
+/// Bytes of a program's arena: the state, then the pool. `lowerBound`: maximum of pool bytes alive at one position.
+/// `host`: bytes of the arena in host memory.
 struct ArenaSize {
   int64_t state = 0, pool = 0, lowerBound = 0, host = 0;
 };
@@ -28,8 +28,8 @@ struct BufferUse {
 /// count the ops of the blocks in the order in which they run.
 std::vector<BufferUse> computeLives(ProgramOp program);
 
-/// The buffer that a program value lies in: that of its load, or of the store behind it. Null if there is
-/// none. `names` is the program's table.
+/// The buffer of a program value: the buffer from which it is loaded or to which it is stored. Null if there is none.
+/// `names` is the program's table.
 BufferOp getBuffer(mlir::Value value, const mlir::SymbolTable &names);
 
 /// For every result of a program's op the operand whose bytes it takes over, or -1. `kernels` is the module's

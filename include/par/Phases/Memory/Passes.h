@@ -11,7 +11,7 @@ namespace par {
 
 struct MemoryOptions {
   int64_t limit = 0;                         ///< bytes a rank may use; 0: unlimited
-  std::optional<OffloadPassOptions> offload; ///< what lies in the host's memory; none: nothing
+  std::optional<OffloadPassOptions> offload; ///< buffers in host memory; none: no buffers
 };
 void buildMemoryPipeline(mlir::OpPassManager &manager, const MemoryOptions &options);
 /// `par-opt --par-memory`.

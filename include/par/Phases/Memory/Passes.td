@@ -7,11 +7,11 @@ def AssignBuffersPass : Pass<"par-assign-buffers", "::mlir::ModuleOp"> {
   let summary = "gives every value of a program a buffer";
   let description = [{
     Expects: programs whose blocks hold launches, communication, loads and stores (after Kernels). Leaves: every result
-    is stored to one buffer at once and loaded from it where it is used; a result that its kernel makes in place, or
-    that a collective reduces, shares its operand's buffer where nobody needs the old bytes, else these are copied first
-    (a load that is stored elsewhere is a copy). What kernels only reshape, or take the first rows of, lies where it
-    lay: others load it under that shape. Where zeros are added behind all rows, these alone are written. With
-    `grow-state`, state has room for the rows that zeros are added to it for, or of which the first are stored to it.
+    is stored to one buffer right after its op, and loaded from it for each use. A result of a kernel in place, or of a
+    reduction, shares its operand's buffer; old bytes that are still needed are copied first (a load that is stored
+    elsewhere is a copy). Kernels that only reshape a value, or take its first rows, become loads of its buffer under
+    the new shape. If a kernel appends zeros to all rows, only the zeros are written. With `grow-state`, a buffer of
+    state has room for appended zero rows, or for all rows of a value whose first rows are stored to it.
     Fails: never on its own; the gate -par-verify-memory checks the outcome.
 
     ```
@@ -24,15 +24,15 @@ def AssignBuffersPass : Pass<"par-assign-buffers", "::mlir::ModuleOp"> {
 }
 
 def OffloadPass : Pass<"par-offload", "::mlir::ModuleOp"> {
-  let summary = "moves variables, and what forward keeps for backward, into the host's memory";
+  let summary = "moves variables and residuals into host memory";
   let description = [{
-    Expects: programs after -par-assign-buffers. Leaves: every buffer that the options mean with the mark `host`: the
-    optimizer's states (`states`, or those of parameters named in `states-of`), parameters (`parameters`,
-    `parameters-of`), and what forward keeps for backward (`saved`; of 1,024 elements or more). A block that uses one
-    copies it into a temporary buffer, and back if it has changed. A copy in stands before the op that first uses what
-    comes before, so that it may run beside that op; a copy out behind the last use. A use that more than `far` ops with
-    uses of others stand before copies in anew, so that no copy stays through a block. Bundle gives these copies a queue
-    for each direction.
+    Expects: programs after -par-assign-buffers. Leaves: the attribute `host` on every buffer that the options select:
+    the optimizer's states (`states`, or those of parameters named in `states-of`), parameters (`parameters`,
+    `parameters-of`), and residuals (`saved`; of 1,024 elements or more). A block that uses one copies it into a
+    temporary buffer, and back if it has changed. A copy in precedes the op that first uses the copy before it, so it
+    can run beside that op; a copy out follows the last use. A copy is dropped and copied in again if more than `far`
+    ops with uses of other buffers are between two uses, so no copy stays through a block. Bundle gives these copies a
+    queue for each direction.
     Fails: never on its own; the gate -par-verify-memory checks the outcome.
 
     ```
@@ -43,19 +43,19 @@ def OffloadPass : Pass<"par-offload", "::mlir::ModuleOp"> {
   let options = [
     Option<"states", "states", "bool", "false", "the optimizer's states">,
     Option<"parameters", "parameters", "bool", "false", "all parameters">,
-    Option<"saved", "saved", "bool", "false", "what forward keeps for backward">,
+    Option<"saved", "saved", "bool", "false", "residuals that forward keeps for backward">,
     ListOption<"statesOf", "states-of", "std::string", "parameters whose states these are">,
     ListOption<"parametersOf", "parameters-of", "std::string", "these parameters">,
-    Option<"far", "far", "unsigned", "32", "ops with uses of others that may stand between two uses of one copy">];
+    Option<"far", "far", "unsigned", "32",
+           "maximum number of ops with uses of other buffers between two uses of one copy">];
 }
 
 def PackMemoryPass : Pass<"par-pack-memory", "::mlir::ModuleOp"> {
   let summary = "gives every buffer its offsets in the arena";
   let description = [{
-    Expects: programs after -par-assign-buffers. Leaves: `at` on every buffer: state first, one after the other; all
-    else packed in one pool by the positions of the flattened entries at which each slot is alive; what is sent to
-    another stage stays alive until it is written anew. Buffers in the host's
-    memory lie one after the other from offset 0 of its own arena.
+    Expects: programs after -par-assign-buffers. Leaves: `at` on every buffer. States are first, one after the other.
+    All other buffers are packed in one pool by the live ranges of their slots in the flattened entries; a slot sent to
+    another stage stays alive until its next write. Buffers in host memory are packed from offset 0 of its own arena.
     Fails: if a rank of a role needs more than `limit` bytes.
 
     ```
@@ -66,12 +66,13 @@ def PackMemoryPass : Pass<"par-pack-memory", "::mlir::ModuleOp"> {
 }
 
 def VerifyMemoryPass : Pass<"par-verify-memory", "::mlir::ModuleOp"> {
-  let summary = "gate: what must hold after Memory";
+  let summary = "gate after Memory: every value has valid storage";
   let description = [{
-    Expects: anything. Leaves: it unchanged. Fails: at a buffer without offsets, a result of a program that is not
-    stored at once, or one that takes over an operand and lies in another buffer than that; at an op other than a
-    copy that touches the host's memory, and a buffer there that the runtime writes; at a `par.done` of what no
-    collective with a queue has written last.
+    Expects: anything. Leaves: it unchanged. Fails at:
+    - a buffer without offsets, or a buffer in host memory that the runtime writes;
+    - a result that is not stored right after its op, or that is tied to an operand in another buffer;
+    - an op other than a copy that accesses host memory;
+    - a `par.done` of a value that was not last written by a collective with a queue.
 
     ```
     par.buffer @act temp : tensor<4xf32>    // no offsets: error

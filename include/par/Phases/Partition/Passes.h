@@ -12,9 +12,9 @@ namespace par {
 struct PartitionOptions {
   std::string hardware = "cpu";                   ///< the file from which collectives are priced
   std::string accumulate = "f32", reduce = "f32"; ///< or bf16: of gradients over microbatches, and over ranks
-  llvm::SmallVector<std::string> parameterAxes;   ///< spread parameters where they are stored
+  llvm::SmallVector<std::string> parameterAxes;   ///< axes that shard stored parameters
   bool gatherOnce = false;                        ///< gathered once a step, not for each use
-  bool mixed = false;                             ///< products are computed in a narrower format than f32
+  bool mixed = false;                             ///< matmuls are computed in a narrower format than f32
 };
 /// The phase: passes and gate.
 void buildPartitionPipeline(mlir::OpPassManager &manager, const PartitionOptions &options = {});

@@ -4,13 +4,13 @@
 include "mlir/Pass/PassBase.td"
 
 def NestTransfersPass : Pass<"par-nest-transfers", "::mlir::ModuleOp"> {
-  let summary = "lays what crosses to a stage with another mesh so that its shards there and here make up each other";
+  let summary = "reshards transfers between meshes so that sender and receiver shards nest";
   let description = [{
-    Expects: shardings on every value (after Propagate). Leaves: in front of a transfer between stages of different
-    meshes a par.reshard where shards of the one side neither consist of those of the other nor are parts of them (3
-    rows and 2 of 6): the sender gathers then until they are. Where the receivers' shards are smaller, and senders
-    repeat one another, each sender takes its part first, which sends nothing, so that all send.
-    Fails: never; in the end the sender has all.
+    Expects: shardings on every value (after Propagate). Leaves: a par.reshard before each transfer between stages of
+    different meshes whose shards do not nest (3 and 2 of 6 rows): the sender gathers until they do. If the receivers'
+    shards are smaller and senders hold replicas, each sender first slices its part, without communication, so that all
+    of them send.
+    Fails: never; a sender that gathers everything nests.
 
     ```
     par.stage @s0 <"tp"=2> ranks [0, 1]
@@ -29,12 +29,12 @@ def NestTransfersPass : Pass<"par-nest-transfers", "::mlir::ModuleOp"> {
 def PartitionFragmentsPass : Pass<"par-partition-fragments", "::mlir::ModuleOp"> {
   let summary = "turns fragments of global shapes into local ones with explicit communication";
   let description = [{
-    Expects: shardings on every value (after Propagate). Leaves: `local` fragments on shard shapes; collectives where a
-    value is needed otherwise than it is made, each change as the cheapest sequence of reduce-scatter, all-reduce,
+    Expects: shardings on every value (after Propagate). Leaves: `local` fragments on shard shapes; collectives between
+    ops that need different shardings of a value, each change as the cheapest sequence of reduce-scatter, all-reduce,
     all-to-all, all-gather and slicing by the hardware file (see par/Solver/Reshard/ReshardPath.h), each over all axes
-    that move so; padding masked with the neutral element by what reduces it; step-level reshards as runs of fragments
-    of their own.
-    Fails: where an op cannot be built on shards, or there is no such hardware file.
+    that move in this way; padding masked with the neutral element before reductions; step-level reshards as runs of
+    fragments of their own.
+    Fails: if an op cannot be built on shards, or the hardware file is not found.
 
     ```
     %p = par.dot %g, %w2 contracting [1] x [0] : (tensor<4x128xf32>, tensor<128x10xf32>) -> tensor<4x10xf32>
@@ -48,14 +48,13 @@ def PartitionFragmentsPass : Pass<"par-partition-fragments", "::mlir::ModuleOp">
 def NarrowGradientsPass : Pass<"par-narrow-gradients", "::mlir::ModuleOp"> {
   let summary = "sums gradients over microbatches and over ranks in other formats than f32";
   let description = [{
-    Expects: local fragments with explicit communication (behind -par-partition-fragments), and loops whose labels say
-    which results are gradients. Leaves: collectives that sum a gradient, in a loop or behind one, on operands of the
-    format `reduce`; loops that accumulate gradients in the format `accumulate`. What is summed behind a loop stays in
-    its format until the update widens it. Sums of anything else, and gradients of other types than f32, stay as they
-    are.
-    Fails: on another format, where a fragment is run at two places, or a gradient is used for anything but updates.
+    Expects: local fragments with explicit communication (after -par-partition-fragments), and loops whose labels name
+    the results that are gradients. Leaves: collectives that sum a gradient, in a loop or after one, on operands of the
+    format `reduce`; loops that accumulate gradients in the format `accumulate`. A sum after a loop stays in its format
+    until the update widens it. Other sums, and gradients of other types than f32, stay as they are.
+    Fails: on another format, if a fragment has two runs, or if a gradient is used for anything but updates.
 
-    Example: with `reduce=bf16` the fragment behind the loop
+    Example: with `reduce=bf16` the fragment after the loop
     ```
     %r = par.reduce_scatter sum %g dims [0] over ["dp"] : (tensor<8x8xf32>) -> tensor<4x8xf32>
     par.return %r : tensor<4x8xf32>
@@ -75,14 +74,15 @@ def NarrowGradientsPass : Pass<"par-narrow-gradients", "::mlir::ModuleOp"> {
 }
 
 def NarrowActivationsPass : Pass<"par-narrow-activations", "::mlir::ModuleOp"> {
-  let summary = "sends activations between ranks in the format that products are computed in";
+  let summary = "sends activations between ranks in the format that matmuls are computed in";
   let description = [{
-    Expects: local fragments with explicit communication (behind -par-partition-fragments), and loops whose labels say
-    which results are gradients. Leaves: in forward and backward fragments, sums over ranks of what products of narrow
-    numbers gave, or of what was widened from such, in the narrow format, each rank's part rounded and the sum widened;
-    so are gathers and exchanges of what was widened, and whatever moves elements that all readers round. A rounded sum
-    of several products is rounded once. Sums of parameters' gradients, and of what was computed in a wider format, stay
-    as they are. Fails: never.
+    Expects: local fragments with explicit communication (after -par-partition-fragments), and loops whose labels name
+    the results that are gradients. Leaves: in forward and backward fragments, sums over ranks of narrow matmuls'
+    results (or of values widened from narrow ones) in the narrow format: each rank's part is rounded and the sum
+    widened. Gathers and exchanges of widened values, and of values that all users round, are narrow too. The sum of
+    several matmuls is rounded once. Sums of parameters' gradients, and of values computed in a wider format, stay as
+    they are.
+    Fails: never.
 
     Example:
     ```
@@ -99,7 +99,7 @@ def NarrowActivationsPass : Pass<"par-narrow-activations", "::mlir::ModuleOp"> {
 }
 
 def VerifyPartitionPass : Pass<"par-verify-partition", "::mlir::ModuleOp"> {
-  let summary = "gate: what must hold after Partition";
+  let summary = "gate of Partition";
   let description = [{
     Expects: anything. Leaves: it unchanged. Fails: at a fragment that is not local, an op that still carries a
     sharding, or a par.reshard in a step.
@@ -111,16 +111,16 @@ def VerifyPartitionPass : Pass<"par-verify-partition", "::mlir::ModuleOp"> {
 }
 
 def VerifyInvariantsPass : Pass<"par-verify-invariants", "::mlir::ModuleOp"> {
-  let summary = "gate: what no microbatch changes is gathered as often as the plan says";
+  let summary = "gate: values that all microbatches share are gathered as often as the plan says";
   let description = [{
     Expects: local fragments with explicit communication. Leaves: it unchanged. Values are followed from reads of
-    variables through runs and ops; what data, a microbatch's number or a loop's result flows into is not followed.
-    Fails: with `gather-once`, where an all_gather or all_to_all over some of `parameter-axes` of what is made of
-    variables alone stands in a fragment that a loop runs; without it, where one before a loop joins one variable's
-    elements, as they are, converted or spread, and the loop uses what it gives, or one in a fragment of the loop, and
-    another fragment takes it, as a backward of its forward. What is computed before a loop of several variables, or
-    summed (-par-lift-invariants says where that pays), may communicate there. An axis over which the plan itself lays a
-    variable is not looked at: it comes to others from there, too.
+    variables through runs and ops, except values that depend on data, a microbatch's index or a loop's result.
+    Fails: with `gather-once`, if a fragment of a loop has an all_gather or all_to_all, over some of `parameter-axes`,
+    of values that depend only on variables. Without it, if a loop uses one variable's elements that were gathered
+    before it (as they are, converted or broadcast), or if one of its fragments gathers them and another takes the
+    result, as a backward does from its forward. Values computed before a loop from several variables, or summed, may
+    communicate there (-par-lift-invariants decides where that pays). An axis over which the plan itself shards a
+    variable is not checked, since propagation carries it to others.
 
     With parameter-axes=dp gather-once=true
     ```
@@ -131,9 +131,9 @@ def VerifyInvariantsPass : Pass<"par-verify-invariants", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [
-    ListOption<"parameterAxes", "parameter-axes", "std::string", "axes that spread parameters where they are stored">,
+    ListOption<"parameterAxes", "parameter-axes", "std::string", "axes that shard stored parameters">,
     Option<"gatherOnce", "gather-once", "bool", "false",
-           "spread parameters are gathered once a step, not for each use">,
+           "sharded parameters are gathered once a step, not for each use">,
   ];
 }
 

@@ -9,14 +9,14 @@ namespace par {
 #define GEN_PASS_DECL
 #include "par/Phases/Propagate/Passes.h.inc"
 
-/// The phase: passes and gate. Axes are refined, major first. A trained parameter, the sum of its gradient over
-/// microbatches, and its states with its update may each be spread over axes of their own.
+/// The phase: passes and gate. Axes are refined, major first. A trained parameter, its accumulated gradient, and its
+/// states with its update may each be sharded over axes of their own.
 struct PropagateOptions {
-  llvm::SmallVector<std::string> batchAxes;     ///< cut the batch of every input
-  llvm::SmallVector<std::string> parameterAxes; ///< spread parameters where they are stored
-  llvm::SmallVector<std::string> gradientAxes;  ///< spread what a loop accumulates of a gradient
+  llvm::SmallVector<std::string> batchAxes;     ///< shard the batch of every input
+  llvm::SmallVector<std::string> parameterAxes; ///< shard stored parameters
+  llvm::SmallVector<std::string> gradientAxes;  ///< shard accumulated gradients
   llvm::SmallVector<std::string> stateAxes;     ///< spread states and updates
-  int64_t minSize = 0;                          ///< parameters of fewer elements stay as they are
+  int64_t minSize = 0;                          ///< parameters of fewer elements are not sharded over them
   bool gatherOnce = false;                      ///< spread parameters are gathered once a step, not for each use
   /// How single parameters' gradients are accumulated, and how their states lie: `NAME=DIM:axis+axis;...;closed`, with
   /// `partial:axis+axis` over which a gradient stays a sum and `priority:N` of states.

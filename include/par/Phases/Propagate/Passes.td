@@ -7,26 +7,29 @@ def PropagateShardingsPass : Pass<"par-propagate-shardings", "::mlir::ModuleOp">
   let summary = "gives every value one sharding";
   let description = [{
     Expects: steps and fragments after Split; shardings of some variables and par.constrain ops. Leaves: a sharding on
-    every step value's type and every fragment value; `at` on every variable; what the plan left open is closed. Sums
-    that a loop accumulates stay unreduced over the axes that cut their factors, and are reduced behind the loop by a
-    par.reshard; summands that are sums over the same axes are added before they are reduced. What a par.constrain lets
-    be a sum of parts stays one up to its uses. Other sums go through ops that are linear in them, from forward into
-    backward too, to values that are smaller or cut over the same axes, where reducing those moves at most three
-    quarters of the bytes. Inputs are cut along their batch over `batch-axes`, which goes first; then what the plan
-    says, by priorities, lowest first (1 unless said; 0 is the batch's, 2 that of what is spread); each op's rule
-    carries axes on from dim to dim until nothing changes. Last, parameters, accumulated gradients and states are spread
-    over further axes, each on one dim; where these differ, a par.reshard stands between them as a border that no axis
-    crosses: read to update, accumulated to update, update to write, and read to use where that is once a step. Then
-    none of `parameter-axes` comes to what a loop makes of variables alone either, nor to buffers, unless the plan lays
-    them so. What is said of one parameter's gradient or states goes before that: dims without axes follow the parameter
-    unless the rule is closed. States are said before, gradients behind all propagation: neither changes how else is
-    computed.
+    every step value's type and every fragment value; `at` on every variable; dims that the plan left open are closed.
+
+    Order: first, inputs are sharded along their batch over `batch-axes`. Then follow the plan's rules by priority,
+    lowest first (default 1; 0 is the batch's, 2 that of the further axes below). Each op's rule propagates axes from
+    dim to dim until nothing changes. Last, parameters, accumulated gradients and states are sharded over further axes,
+    each on one dim. If these layouts differ, a par.reshard between them is a border that no axis crosses: read to
+    update, accumulated to update, update to write, and read to use if parameters are gathered once a step. In that case
+    buffers, and values of a loop that depend only on variables, get none of `parameter-axes` either, unless the plan
+    shards them so. Rules for one parameter's gradient or states override this: dims without axes follow the parameter
+    unless the rule is closed. Rules for states apply before, those for gradients after all propagation, so that neither
+    changes how other values are computed.
+
+    Partial sums: sums that a loop accumulates stay unreduced over the axes that shard their factors; a par.reshard
+    after the loop reduces them. Summands that are partial sums over the same axes are added before they are reduced. A
+    value that a par.constrain allows to be a partial sum stays one up to its uses. Other partial sums pass through ops
+    that are linear in them, from forward into backward too, to values that are smaller or sharded over the same axes,
+    if reducing those moves at most three quarters of the bytes.
     Fails: if an axis is in no stage's mesh.
 
     ```
     par.variable @w parameter : tensor<64x256xf32> sharding <[{}, {"tp"} ]>
     ```
-    gives the product with @w the sharding `[{"dp"}, {"tp"} ]` where its left operand has `[{"dp"}, {} ]`. With
+    gives the matmul with @w the sharding `[{"dp"}, {"tp"} ]` if its left operand has `[{"dp"}, {} ]`. With
     `state-axes=dp`
     ```
     %r = par.reshard %g : [{}, {"tp"} ], unreduced={"dp"} to [{"dp"}, {"tp"} ]       // the gradient's reduction
@@ -37,13 +40,13 @@ def PropagateShardingsPass : Pass<"par-propagate-shardings", "::mlir::ModuleOp">
     ```
   }];
   let options = [
-    ListOption<"batchAxes", "batch-axes", "std::string", "axes that cut the batch of every input">,
-    ListOption<"parameterAxes", "parameter-axes", "std::string", "axes that spread parameters where they are stored">,
-    ListOption<"gradientAxes", "gradient-axes", "std::string", "axes that spread accumulated gradients">,
-    ListOption<"stateAxes", "state-axes", "std::string", "axes that spread states and updates">,
-    Option<"minSize", "min-size", "int64_t", "0", "parameters of fewer elements are not spread">,
+    ListOption<"batchAxes", "batch-axes", "std::string", "axes that shard the batch of every input">,
+    ListOption<"parameterAxes", "parameter-axes", "std::string", "axes that shard stored parameters">,
+    ListOption<"gradientAxes", "gradient-axes", "std::string", "axes that shard accumulated gradients">,
+    ListOption<"stateAxes", "state-axes", "std::string", "axes that shard states and updates">,
+    Option<"minSize", "min-size", "int64_t", "0", "parameters of fewer elements are not sharded over these">,
     Option<"gatherOnce", "gather-once", "bool", "false",
-           "spread parameters are gathered once a step, not for each use">,
+           "sharded parameters are gathered once a step, not for each use">,
     ListOption<"gradientRules", "gradient-rules", "std::string",
                "accumulated gradients: NAME=DIM:axis+axis;...;partial:axis;closed">,
     ListOption<"stateRules", "state-rules", "std::string",
@@ -57,22 +60,22 @@ def ExpandCompositesPass : Pass<"par-expand-composites", "::mlir::ModuleOp"> {
   let summary = "takes composites apart whose sharded factor is not plainly parallel";
   let description = [{
     Expects: shardings on every value. Leaves: shardings on every value, and no op whose rule has a sharded `expand`
-    factor. As often as one was taken apart, all shardings are propagated anew, which may cut the factor of another.
+    factor. Whenever one was decomposed, all shardings are propagated again, which may shard the factor of another.
     Fails: if such an op has no decomposition.
 
     ```
     %t, %lse = par.cross_entropy %z, %y ignore -100 : ...    // with the classes of %z over "tp"
     ```
-    becomes a maximum, a sum of exponentials and a take, each of which may be cut.
+    becomes a maximum, a sum of exponentials and a take, each of which may be sharded.
   }];
   let options = [
-    ListOption<"batchAxes", "batch-axes", "std::string", "axes that cut the batch of every input">,
-    ListOption<"parameterAxes", "parameter-axes", "std::string", "axes that spread parameters where they are stored">,
-    ListOption<"gradientAxes", "gradient-axes", "std::string", "axes that spread accumulated gradients">,
-    ListOption<"stateAxes", "state-axes", "std::string", "axes that spread states and updates">,
-    Option<"minSize", "min-size", "int64_t", "0", "parameters of fewer elements are not spread">,
+    ListOption<"batchAxes", "batch-axes", "std::string", "axes that shard the batch of every input">,
+    ListOption<"parameterAxes", "parameter-axes", "std::string", "axes that shard stored parameters">,
+    ListOption<"gradientAxes", "gradient-axes", "std::string", "axes that shard accumulated gradients">,
+    ListOption<"stateAxes", "state-axes", "std::string", "axes that shard states and updates">,
+    Option<"minSize", "min-size", "int64_t", "0", "parameters of fewer elements are not sharded over these">,
     Option<"gatherOnce", "gather-once", "bool", "false",
-           "spread parameters are gathered once a step, not for each use">,
+           "sharded parameters are gathered once a step, not for each use">,
     ListOption<"gradientRules", "gradient-rules", "std::string",
                "accumulated gradients: NAME=DIM:axis+axis;...;partial:axis;closed">,
     ListOption<"stateRules", "state-rules", "std::string",
@@ -85,10 +88,10 @@ def ExpandCompositesPass : Pass<"par-expand-composites", "::mlir::ModuleOp"> {
 def DropAbsentAxesPass : Pass<"par-drop-absent-axes", "::mlir::ModuleOp"> {
   let summary = "an axis of size 1 on a stage is no axis there";
   let description = [{
-    Expects: a sharding on every value. Where stages have meshes of their own, each has the axes of all until here,
-    those that it lacks of size 1, so that values that must lie alike on several stages have one sharding. Leaves: in
-    meshes, and in what lies on a stage, the axes alone of which that stage has more than one rank; no reshard between
-    what is then alike.
+    Expects: a sharding on every value. If stages have meshes of their own, each still has the axes of all stages, those
+    that it lacks with size 1, so that one sharding is valid on several stages. Leaves: in meshes and shardings of a
+    stage, only the axes along which that stage has more than one rank; no reshard between shardings that are then
+    equal.
     Fails: never.
 
     ```
@@ -105,10 +108,10 @@ def DropAbsentAxesPass : Pass<"par-drop-absent-axes", "::mlir::ModuleOp"> {
 }
 
 def VerifyPropagatePass : Pass<"par-verify-propagate", "::mlir::ModuleOp"> {
-  let summary = "gate: what must be there after Propagate";
+  let summary = "gate of Propagate";
   let description = [{
-    Expects: anything. Leaves: it unchanged. Fails: where a step value, a fragment's argument or an op's result has no
-    sharding or an open one, or where an `expand` factor is sharded.
+    Expects: anything. Leaves: it unchanged. Fails: if a step value, a fragment's argument or an op's result has no
+    sharding or an open one, or if an `expand` factor is sharded.
 
     ```
     %0 = par.read @w : !par.dist<tensor<4xf32>, @s0, ?>    // error

@@ -11,7 +11,7 @@ namespace par {
 #define GEN_PASS_DECL
 #include "par/Phases/Recompute/Passes.h.inc"
 
-/// The phase: pass and gate. `schedule` says how many microbatches a stage has in flight.
+/// The phase: pass and gate. The number of microbatches in flight on a stage follows from `schedule`.
 void buildRecomputePipeline(mlir::OpPassManager &manager, const PlanRecompute &recompute, llvm::StringRef schedule,
                             llvm::StringRef device);
 /// `par-opt --par-recompute`.

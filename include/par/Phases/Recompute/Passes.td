@@ -4,19 +4,19 @@
 include "mlir/Pass/PassBase.td"
 
 def RecomputeValuesPass : Pass<"par-recompute-values", "::mlir::ModuleOp"> {
-  let summary = "moves the cut between forward and backward: what is saved, what is computed again";
+  let summary = "moves the cut between forward and backward: saves some values and recomputes others";
   let description = [{
-    Expects: local fragments (after Partition), where the backward takes whatever it needs of the forward. Leaves: the
-    same step, in which backward fragments repeat a part of the forward, collectives included, just before they need
-    it; what nobody needs any more is gone from forward, backward and their runs. Whatever `mode`, a value is not saved
-    that follows from saved ones by ops that fuse (costs flops, no memory traffic), or that the backward alone needs and
-    can compute instead. With `keep-operands` (cuda) what arithmetic makes for a product of the forward is saved where
-    the backward needs it too: a library reads it from memory, so that computing it again is a kernel that moves it. But
-    a weight in bf16 is not saved once for each microbatch in flight: where there are several, it is converted again.
+    Expects: local fragments (after Partition), where the backward takes every value that it needs from the forward.
+    Leaves: the same step, in which backward fragments repeat a part of the forward, collectives included, just before
+    its use; unused values are gone from forward, backward and their runs. In every `mode`, a value is not saved if it
+    follows from saved ones by ops that fuse (costs flops, no memory traffic), or if only the backward needs it and can
+    compute it. With `keep-operands` (cuda) a computed operand of a forward matmul is saved if the backward needs it
+    too: a library reads it from memory, so recomputing it would be a kernel of its own. But a weight in bf16 is not
+    saved once for each microbatch in flight: if there are several, it is converted again.
 
-    `full` saves nothing but the forward's arguments: a microbatch in flight costs its stage input; the price is one
-    more forward. A stage that never has two microbatches in flight keeps its values: computing them again at once would
-    lower no peak. `each` saves what enters a module that matches a pattern and repeats what lies inside: the price is
+    `full` saves only the forward's arguments: a microbatch in flight costs its stage input; the price is one more
+    forward. A stage that never has two microbatches in flight keeps its values, since recomputing them at once would
+    not lower the peak. `each` saves the inputs of modules that match a pattern and repeats the ops inside: the price is
     one more forward of these modules, the peak all modules' inputs and one module's values.
     Fails: never on its own; the gate -par-verify-recompute checks the outcome.
 
@@ -33,18 +33,19 @@ def RecomputeValuesPass : Pass<"par-recompute-values", "::mlir::ModuleOp"> {
   let options = [
     Option<"mode", "mode", "std::string", "\"none\"", "none, full or each">,
     ListOption<"each", "each", "std::string", "patterns of modules of which only the inputs are saved">,
-    Option<"schedule", "schedule", "std::string", "\"1f1b\"", "says how many microbatches a stage has in flight">,
-    Option<"keepOperands", "keep-operands", "bool", "false", "saves what products of the forward read">
+    Option<"schedule", "schedule", "std::string", "\"1f1b\"", "determines the microbatches in flight on a stage">,
+    Option<"keepOperands", "keep-operands", "bool", "false", "saves operands of the forward's matmuls">
   ];
 }
 
 def SplitBackwardPass : Pass<"par-split-backward", "::mlir::ModuleOp"> {
   let summary = "splits backward in two where the schedule runs weight gradients in slots of their own";
   let description = [{
-    Expects: local fragments. Leaves: as it was where the schedule has no such slots; else each backward of a loop as
-    two fragments, `backward` with what reaches another stage and `weight` with what reaches sums alone. What the second
-    needs of the first is a result of the one and an argument of the other, unless it follows from what both have by ops
-    that fuse. Where nobody waits for any of it, as on the first stage, all of backward is `weight`.
+    Expects: local fragments. Leaves: each backward of a loop as two fragments, `backward` with the values that reach
+    another stage and `weight` with those that only reach sums; unchanged if the schedule has no slots for weight
+    gradients. A value that the second needs of the first is a result of the one and an argument of the other, unless
+    it follows from values of both by ops that fuse. If no stage waits for any of it, as on the first stage, all of
+    backward is `weight`.
     Fails: never.
 
     ```
@@ -62,17 +63,17 @@ def SplitBackwardPass : Pass<"par-split-backward", "::mlir::ModuleOp"> {
 }
 
 def VerifyRecomputePass : Pass<"par-verify-recompute", "::mlir::ModuleOp"> {
-  let summary = "gate: what must hold after Recompute";
+  let summary = "gate of Recompute";
   let description = [{
-    Expects: anything. Leaves: it unchanged. Fails: where a local fragment holds an op whose results nobody uses, a
-    forward returns its own argument, or a backward takes what it could compute for nothing.
+    Expects: anything. Leaves: it unchanged. Fails: if a local fragment holds an unused op, a forward returns its own
+    argument, or a backward takes a value that it could compute at no cost.
 
     ```
     %1 = par.constant dense<0.0> : tensor<4xf32>      // returned by a forward for its backward: error
     ```
   }];
   let options = [
-    Option<"keepOperands", "keep-operands", "bool", "false", "what products of the forward read may be saved">
+    Option<"keepOperands", "keep-operands", "bool", "false", "operands of the forward's matmuls may be saved">
   ];
 }
 

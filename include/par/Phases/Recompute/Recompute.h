@@ -4,7 +4,7 @@
 
 namespace par {
 
-/// What a stage's forward keeps for its backward.
+/// The memory that a stage's forward saves for its backward.
 struct StageResiduals {
   std::string stage;
   /// Bytes on one rank for one microbatch: results of the forward that the backward takes; arguments that both

@@ -6,22 +6,23 @@ include "mlir/Pass/PassBase.td"
 def BuildProgramsPass : Pass<"par-build-programs", "::mlir::ModuleOp"> {
   let summary = "turns steps into one program for each list of ranks: buffers, blocks, and the order in which they run";
   let description = [{
-    Expects: steps of local fragments (after Partition). Leaves: no step; for each list of ranks a program, of all
-    stages that lie on it, with a buffer for whatever outlives a block, a block for each run of fragments and each
-    communication, and an entry for each step. The order is the schedule's table on the devices and one global order of
-    all communication, by the start times of a simulated step; a buffer has as few slots as that order lets it have.
-    Sums over microbatches are stored by the first one (`.first`) and added to by the others; what reduces them over
-    ranks joins the last one (`.last`). The buffer of a gradient says of which variable it is. A program that computes
-    with the number of the microbatch begins each call of the step with a run for each microbatch (`number`), which
-    leaves the number in the microbatch's slot. Where calls follow one another, what is made of a forward's sums alone
-    joins the last forward of the call. Of several stages on the same ranks each has its name on its blocks
-    (`forward.s2`); a transfer between two of them is no block, since the value is there, and neither is one that brings
-    a device what it had or got before. Between stages of different meshes a value goes in parts (`par.send_parts`,
-    `par.recv_parts`), each of which one rank sends; a stage_reduce over such stages is added up by each that wants the
-    whole.
-    Fails: where what crosses to another mesh does not nest, stages have different meshes and several lie on the same
-    ranks, a loop slices a value that is neither an input nor stacked, a step reads behind, stages on the same ranks
-    have different meshes or hold a variable or input in different parts, or the schedule puts a stage on other ranks.
+    Expects: steps of local fragments (after Partition). Leaves: no step. Each list of ranks has a program of all stages
+    on it, with a buffer for each value that outlives a block, a block for each run of fragments and each communication,
+    and an entry for each step. The order of compute on a device is the schedule's table. One global order of all
+    communication follows the start times of a simulated step; a buffer has as few slots as that order allows.
+    - Sums: the first microbatch (`.first`) stores, the others add; the reduction over ranks joins the last one
+      (`.last`). The buffer of a gradient names its variable.
+    - Microbatch indices: a program that computes with them begins each call of the step with a run for each microbatch
+      (`number`), which leaves the index in the microbatch's slot.
+    - Several calls a flush: a run that depends only on forward sums joins the last forward of the call.
+    - Several stages on the same ranks: blocks carry the stage's name (`forward.s2`). A transfer between two of them is
+      no block, as the value is there; neither is a transfer of a value that the device had or received before.
+    - Stages of different meshes: a value goes in parts (`par.send_parts`, `par.recv_parts`), each sent by one rank. In
+      an all-reduce across such stages, each user stage adds up the parts of the others.
+    Fails: if shards of a transfer to another mesh do not nest, if stages have different meshes and several lie on the
+    same ranks, if a loop slices a value that is neither an input nor stacked, if an op other than a microbatch's reads
+    a stale variable, if stages on the same ranks have different meshes or hold a variable or input in different parts,
+    or if the schedule puts a stage on other ranks.
 
     ```
     %a = par.run @train.s0.forward(%w, %x) : ...      // in a par.loop 4 of @train, w read from @w
@@ -45,14 +46,16 @@ def BuildProgramsPass : Pass<"par-build-programs", "::mlir::ModuleOp"> {
 }
 
 def VerifySchedulePass : Pass<"par-verify-schedule", "::mlir::ModuleOp"> {
-  let summary = "gate: what must hold after Schedule";
+  let summary = "gate after Schedule: programs fit together";
   let description = [{
-    Expects: anything. Leaves: it unchanged. Fails: where a step is left; a stage has no program or two; programs have
-    other entries than each other; a send has no receive of its tag and types on the stage that its peers belong to;
-    nobody sends a rank a part that it receives; the
-    entries of all programs, played with one communication at a time a rank, come to a halt; a block loads from a slot
-    what another microbatch stored there, or nobody; a buffer that accumulates a gradient names no variable, or is no
-    shard of it.
+    Expects: anything. Leaves: it unchanged. Fails if:
+    - a step is left, or a stage has no program or two;
+    - programs have different entries;
+    - a send has no receive of its tag and types on the stage of its peers;
+    - no rank sends a part that a rank receives;
+    - the entries of all programs, executed with one communication at a time a rank, deadlock;
+    - a block loads a slot that is not stored, or that another microbatch stored;
+    - a buffer that accumulates a gradient names no variable, or is no shard of it.
 
     ```
     par.step @train(...) { ... }    // error

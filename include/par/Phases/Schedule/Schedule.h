@@ -4,7 +4,7 @@
 
 namespace par {
 
-/// What the order of one program keeps.
+/// In-flight microbatches and residual memory of one program's order.
 struct StageSummary {
   std::string stage; ///< "s0", of several "s0+s2"
   /// The most microbatches whose forward on a stage has begun and whose backward there has not ended, all its stages

@@ -15,8 +15,8 @@ inline constexpr llvm::StringLiteral outputBatchDims = "par.output_batch_dims";
 /// The phase: passes and gate.
 struct SplitOptions {
   int64_t microbatches = 1;
-  int64_t keptBytes = 0; ///< most that a stage keeps of what is computed once a step, before it is sharded; 0: no limit
-  /// Of an asynchronous schedule: how many updates the parameters of each stage are behind, and batches between two
+  int64_t keptBytes = 0; ///< maximum of a stage's values computed once a step, before sharding; 0: no limit
+  /// Asynchronous schedules: staleness of each stage's parameters, in updates, and the number of batches between two
   /// flushes.
   std::vector<int64_t> behind;
   int64_t calls = 1;

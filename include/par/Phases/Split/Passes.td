@@ -6,9 +6,9 @@ include "mlir/Pass/PassBase.td"
 def MoveBatchFirstPass : Pass<"par-move-batch-first", "::mlir::ModuleOp"> {
   let summary = "returns the batch of every output in dim 0";
   let description = [{
-    Expects: @predict on the whole batch, as Import leaves it. Leaves: outputs whose batch is another dim transposed, so
-    that a microbatch of one is consecutive rows, as of inputs; the step's attribute `par.output_batch_dims` says where
-    the model has it. Fails: never; where the batch cannot be followed, -par-slice-microbatches says so.
+    Expects: @predict on the whole batch, as Import leaves it. Leaves: outputs with the batch in dim 0, so a microbatch
+    is consecutive rows, as in inputs. The step's attribute `par.output_batch_dims` lists the model's batch dims.
+    Fails: never; if the batch cannot be followed, -par-slice-microbatches fails.
 
     ```
     par.return %y : tensor<3x8xf32>    // the batch of 8
@@ -23,12 +23,11 @@ def MoveBatchFirstPass : Pass<"par-move-batch-first", "::mlir::ModuleOp"> {
 }
 
 def DistributeGradientsPass : Pass<"par-distribute-gradients", "::mlir::ModuleOp"> {
-  let summary = "moves a gradient of several stages where each contributes to it";
+  let summary = "moves elements of a gradient on each stage that contributes to it, before the sum over stages";
   let description = [{
-    Expects: steps after Train, with stages on what is made on one. Leaves: where stages' parts of a gradient were added
-    and the sum's elements then moved, as to the rows of a table of biases that all layers add to their scores, each
-    part moved on its own stage: it is accumulated and sent as what it is a part of (1.5 KiB of a table, not 12 MiB of
-    scores' biases).
+    Expects: steps after Train, with stages on ops of one stage. Leaves: a sum over stages whose elements then move into
+    a gradient (rows of a table of biases that all layers add to their scores) becomes a sum of moved parts. Each stage
+    accumulates and sends its part in the gradient's shape: 1.5 KiB of the table, not 12 MiB of scores' biases.
     Fails: never.
 
     ```
@@ -47,14 +46,14 @@ def DistributeGradientsPass : Pass<"par-distribute-gradients", "::mlir::ModuleOp
 }
 
 def SliceMicrobatchesPass : Pass<"par-slice-microbatches", "::mlir::ModuleOp"> {
-  let summary = "cuts a step in time: a loop over microbatches";
+  let summary = "slices a step into a loop over microbatches";
   let description = [{
-    Expects: steps of tensor ops on the whole batch (after Train). Leaves: what is sliced along the batch in a
-    `par.loop`, sums over the batch as its results, what needs finished sums behind it; sums that depend on data alone
-    come from a loop of their own before it, and so do sums of forward that are needed together with slices. Inputs have
+    Expects: steps of tensor ops on the whole batch (after Train). Leaves: a `par.loop` of the ops on slices of the
+    batch, whose results are the sums over the batch; ops that need finished sums follow it. A loop of its own before
+    it computes sums that depend only on data, and sums of forward that are needed together with slices. Inputs have
     the shape (m, B/m, ...). One microbatch gives the same form.
-    Fails: at an op that mixes a slice of the batch with a sum over it that depends on another such sum or on gradients,
-    or cuts the batch in another way.
+    Fails: at an op that slices the batch in another way, or that mixes a slice of the batch with a sum over it, if
+    that sum depends on another such sum or on gradients.
 
     ```
     %s = par.reduce sum %x dims [0] : tensor<8xf32> to tensor<f32>
@@ -75,10 +74,10 @@ def AssignStagesPass : Pass<"par-assign-stages", "::mlir::ModuleOp"> {
   let summary = "gives every op of a step its stage";
   let description = [{
     Expects: stage hints on forward ops, copied by Train to the backward ops made from them. Leaves: a stage on every
-    tensor op in loops and behind them: a forward op without one goes to the latest stage that it depends on, a backward
-    op to the earliest, an update to the stage that owns its variable. Ops that depend on no input or parameter are
-    cloned to each stage that uses them.
-    Fails: if a forward value would have to go backwards.
+    tensor op in and after loops. A forward op without a hint goes to the latest stage that it depends on, a backward op
+    to the earliest, an update to the stage that owns its variable. Ops that depend on no input or parameter are cloned
+    to each stage that uses them.
+    Fails: if a forward value would have to go to an earlier stage.
 
     ```
     %1 = par.negate %0 {stage = 1}    // %2 = par.negate %1 becomes %2 = par.negate %1 {stage = 1}
@@ -87,13 +86,13 @@ def AssignStagesPass : Pass<"par-assign-stages", "::mlir::ModuleOp"> {
 }
 
 def LiftInvariantsPass : Pass<"par-lift-invariants", "::mlir::ModuleOp"> {
-  let summary = "computes once a step what is the same for every microbatch";
+  let summary = "lifts loop-invariant values out of the loop over microbatches";
   let description = [{
-    Expects: steps after par-assign-stages. Leaves: before a loop what it computed of variables and of inputs that no
-    microbatch cuts, where keeping that takes at least `min-bytes` and no more memory than what it is made of: weights
-    that are rounded to bf16, normalised or quantised. Equal ones are one. What only moves or spreads elements stays
-    where it is used, as it costs nothing there; a loop that runs once and forward only stays as it is, and so does a
-    stage on which all of it together would take more than `max-bytes`, however it is sharded later.
+    Expects: steps after par-assign-stages. Leaves: before a loop the values that
+    depend only on variables and on inputs that are not sliced, if a value has at least `min-bytes` and no more bytes
+    than its inputs: weights rounded to bf16, normalised or quantised. Equal values are merged. Ops that only move or
+    broadcast elements stay at their use, where they cost nothing. Unchanged: a loop that runs once and forward only,
+    and a stage on which the lifted values would take more than `max-bytes` together, before they are sharded.
     Fails: never.
 
     ```
@@ -108,20 +107,20 @@ def LiftInvariantsPass : Pass<"par-lift-invariants", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [
-    Option<"minBytes", "min-bytes", "int64_t", "16384", "what is smaller is made again at each use">,
-    Option<"maxBytes", "max-bytes", "int64_t", "0", "kept on one stage, before it is sharded; 0: as much as there is">,
+    Option<"minBytes", "min-bytes", "int64_t", "16384", "smaller values are recomputed at each use">,
+    Option<"maxBytes", "max-bytes", "int64_t", "0", "maximum kept on one stage, before it is sharded; 0: no limit">,
   ];
 }
 
 def FormFragmentsPass : Pass<"par-form-fragments", "::mlir::ModuleOp"> {
-  let summary = "outlines what each stage does into fragments, with transfers between stages";
+  let summary = "outlines each stage's ops into fragments, with transfers between stages";
   let description = [{
-    Expects: steps after par-assign-stages. Leaves: only the seven step ops, on `!par.dist` values of unknown sharding;
-    forward and backward of a stage are different fragments, residuals results of one and arguments of the other, but
-    for constants and what is only spread of variables (a norm's weight over its rows), which both make; a value used on
-    several stages travels from user to next user; variables that several stages use are owned by the
-    first and copied to the others. The step's attribute `par.unaccumulated` names the variables whose gradients are
-    made of sums over all microbatches and so accumulated by no loop.
+    Expects: steps after par-assign-stages. Leaves: only the seven step ops, on `!par.dist` values of unknown sharding.
+    Forward and backward of a stage are different fragments. Residuals are results of one and arguments of the other;
+    both compute constants and broadcasts of variables (a norm's weight over its rows). A value used on several stages
+    is transferred from each user stage to the next. A variable that several stages use is owned by the first and copied
+    to the others. The step's attribute `par.unaccumulated` lists the variables whose gradients no loop accumulates,
+    as they depend on sums over all microbatches.
     Fails: never on its own; the gate -par-verify-split checks the outcome.
 
     ```
@@ -132,18 +131,17 @@ def FormFragmentsPass : Pass<"par-form-fragments", "::mlir::ModuleOp"> {
 }
 
 def DelayReadsPass : Pass<"par-delay-reads", "::mlir::ModuleOp"> {
-  let summary = "asynchronous schedules: microbatches compute with the parameters of some updates ago";
+  let summary = "asynchronous schedules: microbatches compute with stale parameters";
   let description = [{
-    Expects: steps after -par-form-fragments. Leaves: in steps that write, parameters that the loop reads on a stage
-    read `behind` as many writes as the option says of it, while what stands behind the loop reads what was written
-    last; and the attribute `par.calls`, the number of batches that follow one another without a flush. With one call
-    nothing changes: no write stands between. What a batch needs of its own, though the one before it has not ended, is
-    made where it begins or in its forward: counters of what is drawn count on before the loop (`count`), and each
-    microbatch takes the number along (`counted`); moving statistics are made of what forward sums, apart from the
-    update (`move`).
-    Fails: where the loop reads something else that the step writes, where numbers of all stages are combined (norms of
-    all gradients), which an asynchronous schedule does not wait for, and where parameters of several stages (tied ones)
-    are not as many updates behind on each.
+    Expects: steps after -par-form-fragments. Leaves: in steps that write, the loop's reads of
+    parameters are stale by the number of updates that the option gives for their stage; reads after the loop see the
+    last write. The attribute `par.calls` is the number of batches between two flushes. With one call nothing changes,
+    as no write comes between. State that each batch needs of its own is computed at the batch's begin or in its
+    forward: counters of random draws count on before the loop (`count`), and each microbatch takes the number along
+    (`counted`); moving statistics are computed from sums of forward, apart from the update (`move`).
+    Fails: if the loop reads something else that the step writes, if values of all stages are combined (norms of all
+    gradients), for which an asynchronous schedule does not wait, and if parameters of several stages (tied ones) have
+    another staleness on each.
 
     ```
     %w = par.read @w : !par.dist<tensor<4xf32>, @s0, ?>
@@ -160,10 +158,10 @@ def DelayReadsPass : Pass<"par-delay-reads", "::mlir::ModuleOp"> {
 }
 
 def VerifySplitPass : Pass<"par-verify-split", "::mlir::ModuleOp"> {
-  let summary = "gate: what may no longer be there after Split";
+  let summary = "gate after Split: steps have only step ops";
   let description = [{
-    Expects: anything. Leaves: it unchanged. Fails: where a step holds another op than the seven, or a value that is no
-    `!par.dist`, or a fragment that reads or writes variables.
+    Expects: anything. Leaves: it unchanged. Fails: if a step has an op other than the seven, or a value that is not
+    `!par.dist`, or if a fragment reads or writes variables.
 
     ```
     %0 = par.negate %x : tensor<4xf32>    // in a step: error

@@ -16,27 +16,27 @@ namespace par {
 #define GEN_PASS_DECL
 #include "par/Phases/Train/Passes.h.inc"
 
-/// What the plan says about training. Numbers mean what PyTorch's optimizers of the same name mean by them.
+/// Training options of a plan. Numbers mean what they mean in PyTorch's optimizers of the same name.
 struct TrainOptions {
-  /// What holds for one parameter instead.
+  /// Settings of one parameter that differ from the common ones.
   struct Parameter {
     std::string name; ///< of its variable
     std::optional<double> lrScale, weightDecay;
     std::string kind;    ///< empty: as all others
     bool sparse = false; ///< its gradient is kept as looked-up rows
     std::vector<std::pair<std::string, double>>
-        settings; ///< beside those of all, or of another kind beside its defaults
+        settings; ///< in addition to the common ones, or to another kind's defaults
   };
   std::string kind = "sgd";                             ///< of optimizerKinds
   double lr = 0.001;                                    ///< value of @lr until the host sets it
   std::vector<std::pair<std::string, double>> settings; ///< attributes of the updates, other than their defaults
   double weightDecay = 0;
   std::vector<Parameter> parameters;
-  std::optional<double> clip;    ///< largest norm of all gradients together
+  std::optional<double> clip;    ///< maximum norm of all gradients together
   bool clipsValues = false;      ///< largest element of each instead
-  std::string compute = "f32";   ///< f32, bf16 or fp16: of products and activations
+  std::string compute = "f32";   ///< f32, bf16 or fp16: of matmuls and activations
   std::string states = "f32";    ///< f32 or bf16: of the optimizer's states between steps
-  std::vector<std::string> keep; ///< parameters that stay f32 where that is narrow
+  std::vector<std::string> keep; ///< parameters that stay f32 if `compute` is narrow
   bool widens = false;           ///< some trained parameter is bf16 or fp16 in the file, and its master f32
   std::string device = "cpu";    ///< on which attention is one op: of narrow formats on cuda, of f32 on a cpu
   double lossScale = 0;          ///< factor on the loss before the first step; 0: none
@@ -44,9 +44,9 @@ struct TrainOptions {
   int64_t lossScaleGrowth = 0;   ///< good steps until it doubles; 0: it stays
 };
 
-/// What a completed plan says about training the model of those names; of two groups that meet a parameter
-/// the later one holds, key by key. Errors where a pattern means no parameter, or a group's own learning rate
-/// has no peak to be a share of. A plan without `train` gives the defaults.
+/// The training options of a completed plan for the model of those names; of two groups that match a parameter the
+/// later one wins, key by key. Errors if a pattern matches no parameter, or if a group has a learning rate of its own
+/// but the schedule has no peak. A plan without `train` gives the defaults.
 TrainOptions trainOptions(const Plan &plan, const NameTable &names, PlanErrors &errors);
 
 /// The phase without a backward part, for an inference bundle: the number formats.

@@ -8,8 +8,8 @@ def WidenMastersPass : Pass<"par-widen-masters", "::mlir::ModuleOp"> {
   let description = [{
     Expects: forward steps on one device (before -par-mix-precision), whose parameters have the types that the model's
     file has. Leaves: every `parameter` of bf16 or f16 as one of f32, so that its gradient, its states and its updates
-    are f32; each use reads it rounded to the file's type, rows that are looked up after the lookup. `source` keeps the
-    file's type as `dtype`. What is frozen, and buffers, stay as they are.
+    are f32. Each use reads it rounded to the file's type; looked-up rows are rounded after the lookup. `source` keeps
+    the file's type as `dtype`. Frozen parameters and buffers stay as they are.
     Fails: never.
 
     Example: with `par.variable @w parameter : tensor<4x2xbf16>`
@@ -27,14 +27,14 @@ def WidenMastersPass : Pass<"par-widen-masters", "::mlir::ModuleOp"> {
 }
 
 def MixPrecisionPass : Pass<"par-mix-precision", "::mlir::ModuleOp"> {
-  let summary = "lets products and activations be bf16 or fp16, and keeps variables, sums and the loss in f32";
+  let summary = "computes matmuls and activations in bf16 or fp16, and keeps variables, sums and the loss in f32";
   let description = [{
-    Expects: forward steps on one device (before -par-differentiate). Leaves: variables, inputs, outputs and what is
-    written as they were. An f32 product takes and gives the narrow format; what is elementwise, or moves elements,
-    follows its operands, and is f32 as soon as one of them is; sums are f32; composites take the narrow format and
-    compute in f32 what they say (statistics, the loss). Parameters are converted at each use, so that their gradients
-    come out in f32; constants take the format of what they meet. A number that the narrow format does not have is not
-    rounded: its op is computed in f32 and its result is rounded. Values of other float types stay as they are.
+    Expects: forward steps on one device (before -par-differentiate). Leaves: variables, inputs, outputs and written
+    values as they were. An f32 matmul takes and gives the narrow format. Elementwise and layout ops follow their
+    operands, and are f32 as soon as one of them is; sums are f32; composites take the narrow format and compute in f32
+    where they define it (statistics, the loss). Parameters are converted at each use, so that their gradients are f32;
+    constants take the format of the other operands. A number that the narrow format cannot represent is not rounded:
+    its op is computed in f32 and its result is rounded. Values of other float types stay as they are.
     Fails: on another format than bf16 and fp16.
 
     Example: `%y = par.dot %x, %w contracting [1] x [0]` of f32 becomes
@@ -46,7 +46,7 @@ def MixPrecisionPass : Pass<"par-mix-precision", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"compute", "compute", "std::string", "\"bf16\"", "bf16 or fp16">,
-    ListOption<"keep", "keep", "std::string", "parameters that stay f32, and what they meet">,
+    ListOption<"keep", "keep", "std::string", "parameters that stay f32, with their matmuls">,
   ];
 }
 
@@ -70,14 +70,14 @@ def SafeSoftmaxPass : Pass<"par-safe-softmax", "::mlir::ModuleOp"> {
 }
 
 def FuseAttentionPass : Pass<"par-fuse-attention", "::mlir::ModuleOp"> {
-  let summary = "makes one op of the products and the softmax that are attention";
+  let summary = "fuses the matmuls and the softmax of attention into one op";
   let description = [{
-    Expects: forward steps on one device, behind -par-mix-precision (before -par-differentiate). Leaves: par.attention
-    where a product of queries and keys goes through a softmax, and nothing else, into a product with values, all of
-    bf16 or f16 on cuda, of f32 on a cpu: with factors before or behind the first product, a causal mask, or an added
-    one that is made of finite numbers and of no parameter, and a softmax that is safe or not. Keys and values that are
-    repeated for groups of heads are taken before that. All other products stay as they are; so do those of sizes that
-    no library computes.
+    Expects: forward steps on one device, after -par-mix-precision (before -par-differentiate). Leaves: par.attention in
+    place of a matmul of queries and keys whose only user is a softmax whose only user is a matmul with values, all of
+    bf16 or f16 on cuda, of f32 on a cpu. There may be factors before or after the first matmul, a causal mask, or an
+    added mask of finite numbers that depends on no parameter; the softmax may be safe or not. Keys and values repeated
+    for groups of heads are taken before the repetition. All other matmuls stay, also those of sizes that no library
+    supports.
     Fails: never.
 
     Example:
@@ -98,14 +98,14 @@ def DifferentiatePass : Pass<"par-differentiate", "::mlir::ModuleOp"> {
   let summary = "makes @train of @eval: forward, then backward by reverse mode";
   let description = [{
     Expects: `@eval` on one device with the whole batch; its first result is the loss, a float scalar. Without `@eval`
-    there is nothing to train and the module is left alone.
-    Leaves: `@eval`, and `@train` with the same inputs, which returns the loss alone. What selects by the variable
-    `@par.training` is settled, false in `@eval` and true in `@train`, and the variable is gone. The backward part
+    there is nothing to train and the module is unchanged.
+    Leaves: `@eval`, and `@train` with the same inputs, which returns only the loss. Selects by the variable
+    `@par.training` are folded, false in `@eval` and true in `@train`, and the variable is gone. The backward part
     begins at the `par.cotangent` of the loss and ends in one `par.gradient` for each parameter that the loss depends
     on, in the order of the variables. Ops built for a forward op have its stage and its location; sums of cotangents of
-    one value have no stage. What only other results of `@eval` needed is gone. Buffers that `@eval` writes (moving
-    statistics) are written in `@train` alone.
-    Fails: where the loss is no float scalar, depends on no parameter, or reaches one through an op that cannot be
+    one value have no stage. Ops that only other results of `@eval` needed are gone. Buffers that `@eval` writes (moving
+    statistics) are written only in `@train`.
+    Fails: if the loss is no float scalar, depends on no parameter, or reaches one through an op that cannot be
     differentiated. A parameter that gets no gradient is a warning.
 
     Example: the forward part `%l = reduce sum (%x * %w)` gets
@@ -120,12 +120,12 @@ def DifferentiatePass : Pass<"par-differentiate", "::mlir::ModuleOp"> {
 }
 
 def WidenSumsPass : Pass<"par-widen-sums", "::mlir::ModuleOp"> {
-  let summary = "lets products whose result is widened give it unrounded";
+  let summary = "widens the result of matmuls that are converted to a wider format anyway";
   let description = [{
-    Expects: steps after -par-mix-precision and -par-differentiate. Leaves: a product of narrow operands that a widening
-    convert alone reads, perhaps behind movements, with the wide result, so that a weight's gradient is never rounded;
-    every other widening convert, and every convert of a variable, once for each use, so that backward keeps the
-    narrow value and makes the wide one again.
+    Expects: steps after -par-mix-precision and -par-differentiate. Leaves: a matmul of narrow operands whose only user
+    is a widening convert, perhaps through layout ops, with the wide result, so that a weight's gradient is never
+    rounded; every other widening convert, and every convert of a variable, once for each use, so that backward saves
+    the narrow value and widens it again.
     Fails: never.
 
     Example:
@@ -143,11 +143,11 @@ def WidenSumsPass : Pass<"par-widen-sums", "::mlir::ModuleOp"> {
 def SparseGradientsPass : Pass<"par-sparse-gradients", "::mlir::ModuleOp"> {
   let summary = "keeps the gradients of tables as the rows that a step looks up";
   let description = [{
-    Expects: `@train` after -par-differentiate. Leaves: of each of the `tables` the gradient with the rows that it is
-    of: as many as the whole batch looks up, however often each. Cotangents of equal indices are added up, in the
-    batch's order, at the place of the first of them; the others' places have zeros and the row -1. What is collected so
-    comes from all microbatches and ranks, since no op before it adds up over the batch.
-    Fails: where something else than lookups along dim 0 adds to such a gradient, and for what is no parameter.
+    Expects: `@train` after -par-differentiate. Leaves: the gradient of each of the `tables` with one row for each
+    lookup of the whole batch. Cotangents of equal indices are added up, in the batch's order, in the row of the first
+    of them; the rows of the others have zeros and the row number -1. The rows come from all microbatches and ranks,
+    since no earlier op adds up over the batch.
+    Fails: if anything but lookups along dim 0 adds to such a gradient, or if a table is no parameter.
 
     Example: `%g = par.gradient (par.scatter_add %ct, %ids dim 0 size 50) of @w` becomes
     ```
@@ -167,11 +167,11 @@ def AddOptimizerPass : Pass<"par-add-optimizer", "::mlir::ModuleOp"> {
     Expects: `@train` after -par-differentiate.
     Leaves: one update op a gradient, of the kind that its parameter has, whose result is written to the parameter; the
     states that the op names as variables of kind state, `@w.m`, shaped, stored and sharded as the parameter; the
-    learning rate in the hyper variable `@lr`; where an op counts steps, the number of the step, from 1, in the counter
-    `@step`. Formulas are PyTorch's. A gradient of rows updates these alone, and their states. With `states=bf16` states
-    of f32 are rounded where they are written, and widened where they are read: the update computes in f32.
-    Fails: on an unknown kind, another format of states, a setting that the op does not take or for what is no
-    parameter, or a name that is taken.
+    learning rate in the hyperparameter variable `@lr`; if an op counts steps, the number of the step, from 1, in the
+    counter `@step`. Formulas are PyTorch's. A gradient of rows updates only these, and their states. With `states=bf16`
+    states of f32 are rounded when they are written, and widened when they are read: the update computes in f32.
+    Fails: on an unknown kind, another format of states, a setting that the op does not take, a setting of a variable
+    that is no parameter, or a name that is taken.
 
     Example: with `kind=adamw`
     ```
@@ -221,11 +221,12 @@ def ClipGradientsPass : Pass<"par-clip-gradients", "::mlir::ModuleOp"> {
   let description = [{
     Expects: `@train` after -par-add-optimizer.
     Leaves: the result "grad_norm" of `@train`, the root of the sum of squares of all gradients; one scalar a parameter
-    is combined by `par.stage_reduce`, so that Split can cut it. With `clip` above 0 updates take each gradient times
-    min(1, clip / (norm + 1e-6)) (torch.nn.utils.clip_grad_norm_); the threshold is the hyper variable `@clip`. With
-    `value` above 0 they take each element between -`@clip` and `@clip` (torch.nn.utils.clip_grad_value_), and the norm
-    stays that of what was not clipped. Without `norm` there is no result, unless `clip` needs it.
-    Fails: on a negative threshold, on both, or where `@clip` is taken.
+    is combined by `par.stage_reduce`, so that Split can distribute it over stages. With `clip` above 0 updates take
+    each gradient times min(1, clip / (norm + 1e-6)) (torch.nn.utils.clip_grad_norm_); the threshold is the
+    hyperparameter variable `@clip`. With `value` above 0 they take each element clamped to -`@clip` and `@clip`
+    (torch.nn.utils.clip_grad_value_), and the norm stays that of the unclipped gradients. Without `norm` there is no
+    result, unless `clip` needs it.
+    Fails: on a negative threshold, on both, or if `@clip` is taken.
 
     Example: two gradients become
     ```
@@ -245,8 +246,8 @@ def ScaleLossPass : Pass<"par-scale-loss", "::mlir::ModuleOp"> {
   let description = [{
     Expects: `@train` after -par-add-optimizer. Leaves: the counters `@loss_scale`, from `initial`
     on, and `@good_steps`; the cotangent's seed is the scale, so that small cotangents survive a narrow format. A
-    gradient stays the scaled sum; what reads it reads its product with 1 / scale, in f32.
-    Fails: on a scale that is not positive, or where a name is taken.
+    gradient stays the scaled sum; its users read it multiplied by 1 / scale, in f32.
+    Fails: on a scale that is not positive, or if a name is taken.
 
     Example:
     ```
@@ -264,11 +265,11 @@ def ScaleLossPass : Pass<"par-scale-loss", "::mlir::ModuleOp"> {
 def SkipOverflowPass : Pass<"par-skip-overflow", "::mlir::ModuleOp"> {
   let summary = "updates nothing in a step whose gradients are not finite, and adapts the loss scale";
   let description = [{
-    Expects: `@train` after -par-scale-loss and -par-clip-gradients. Leaves: every write but of buffers, which forward
-    writes before anybody sees a gradient, a select between the new value
-    and the old one, by whether the norm of all gradients is finite; so the counter of steps stands too. With `growth`
-    above 0 `@loss_scale` halves after a bad step and doubles after so many good ones in a row (Micikevicius et al.
-    2018, as PyTorch's GradScaler), and is the step's result "loss_scale". Without `@loss_scale` nothing changes.
+    Expects: `@train` after -par-scale-loss and -par-clip-gradients. Leaves: every written value is a select between the
+    new one, if the norm of all gradients is finite, and the old one; the counter of steps does not advance either.
+    Buffers are excepted, since forward writes them before there is a gradient. With `growth` above 0 `@loss_scale`
+    halves after a bad step and doubles after that many consecutive good ones (Micikevicius et al. 2018, as PyTorch's
+    GradScaler), and is the step's result "loss_scale". Without `@loss_scale` nothing changes.
     Fails: on a negative growth, or without the norm of -par-clip-gradients.
 
     Example:
@@ -282,11 +283,11 @@ def SkipOverflowPass : Pass<"par-skip-overflow", "::mlir::ModuleOp"> {
 }
 
 def DecomposeOpsPass : Pass<"par-decompose-ops", "::mlir::ModuleOp"> {
-  let summary = "takes every composite apart";
+  let summary = "decomposes every composite";
   let description = [{
     Expects: steps or fragments of tensor ops.
-    Leaves: no op that has a decomposition. Compiling does without this pass; tests run it before Train and after it,
-    because both must mean what the composites mean.
+    Leaves: no op that has a decomposition. The compiler does not run this pass; tests run it before and after Train,
+    because both results must equal the composites'.
     Fails: never.
 
     Example: `par.softmax %0 dim 1` becomes a maximum, a difference, an exponential, a sum and a quotient.
@@ -296,14 +297,14 @@ def DecomposeOpsPass : Pass<"par-decompose-ops", "::mlir::ModuleOp"> {
 def VerifyTrainPass : Pass<"par-verify-train", "::mlir::ModuleOp"> {
   let summary = "gate of Train";
   let description = [{
-    Expects: what Train leaves.
+    Expects: the module after Train.
     Leaves: it unchanged.
     Fails: unless there is `@train` beside `@eval`, on plain tensors; it has one `par.cotangent`; each of its gradients
     depends on that, belongs to a parameter, and is the only one of it; exactly the parameters with a gradient, their
     states, counters and moving buffers are written, once each, and a parameter's new value depends on its gradient.
     Other steps write nothing and have no markers.
 
-    Example: a module with `@eval` alone, as Annotate leaves it, is refused.
+    Example: a module with only `@eval`, as Annotate leaves it, is refused.
   }];
 }
 

@@ -11,7 +11,7 @@
 
 namespace par {
 
-/// Where a value of the plan was said.
+/// The origin of a value of the plan.
 struct Origin {
   enum Kind {
     Default, ///< the key's default
@@ -28,7 +28,7 @@ struct Origin {
 
   /// "plan.yaml:3", "--set", "default" or "auto": the comment of --print-plan.
   std::string comment() const;
-  /// "plan.yaml:3:14" or "--set K=V": what stands before "error:". Empty for default and auto.
+  /// "plan.yaml:3:14" or "--set K=V": the text before "error:". Empty for default and auto.
   std::string place() const;
 };
 
@@ -42,14 +42,14 @@ enum class PlanMessage {
 /// The format text of a message.
 const char *planMessageText(PlanMessage message);
 
-/// The text, or the begin of a long one and how long it is: an error may quote whatever stands in a file.
+/// The text, or the begin and the length of a long one, since an error may quote any part of a file.
 std::string shortened(llvm::StringRef text);
 
-/// A line of a file with a caret below its column, each with its line end; of a long line what stands around the
-/// column. A terminal takes no commands from it.
+/// A line of a file with a caret below its column, each with its line end; only the part around the column of a long
+/// line. Control characters are replaced.
 std::string showColumn(llvm::StringRef line, unsigned column);
 
-/// Collects what is wrong with a plan, so that all of it is said in one go.
+/// Collects the errors of a plan, so that one run reports all of them.
 class PlanErrors {
 public:
   /// Keeps the text of a file, to show the line of an error.
@@ -66,14 +66,14 @@ public:
       errors.back().notes.push_back(fill(message, std::forward<Args>(args)...));
   }
 
-  /// What is right and may yet surprise. Warnings are no errors for any() and size().
+  /// A value that is valid but may surprise. Warnings do not count in any() and size().
   template <typename... Args>
   void warning(const Origin &where, PlanMessage message, Args &&...args) {
     warned.emplace_back(where, fill(message, std::forward<Args>(args)...));
   }
   llvm::ArrayRef<std::pair<Origin, std::string>> warnings() const { return warned; }
 
-  /// Hands on every error with its place, message and notes, in the order found.
+  /// Calls `fn` for every error with its place, message and notes, in the order found.
   template <typename Fn>
   void forEach(Fn fn) const {
     for (const Entry &entry : errors)
@@ -83,8 +83,8 @@ public:
   bool any() const { return !errors.empty(); }
   size_t size() const { return errors.size() + unsaid; }
 
-  /// Hands on every error by file and line: its place, its message, the line with a caret below it (empty
-  /// where there is none) and the notes.
+  /// Calls the function for every error by file and line: its place, its message, the line with a caret below it (empty
+  /// if there is none) and the notes.
   void forEachInOrder(
       llvm::function_ref<void(const Origin &, llvm::StringRef, llvm::StringRef, llvm::ArrayRef<std::string>)> fn) const;
 
@@ -104,7 +104,7 @@ private:
     std::string message;
     std::vector<std::string> notes;
   };
-  /// What a value holds may be as long as the file.
+  /// Shortens a value, which may be as long as the file.
   template <typename T>
   static auto quotable(T &&value) {
     if constexpr (std::is_convertible_v<T, llvm::StringRef>)
@@ -123,7 +123,7 @@ private:
   llvm::StringSet<> said; // places with an error, or with its words
   size_t unsaid = 0;      // errors beyond those that are kept
   std::vector<std::pair<Origin, std::string>> warned;
-  bool dropNotes = false;         // the last error was said already
+  bool dropNotes = false;         // the last error was a repetition
   std::vector<std::string> files; // in the order read, which is the order of printing
   llvm::StringMap<std::string> sources;
 };

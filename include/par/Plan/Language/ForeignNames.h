@@ -15,7 +15,7 @@ struct ForeignKey {
   /// Paths and texts of a plan, joined by " with ": "train.clip", "mesh: {tp: N} with use: [megatron]". N and M stand
   /// for numbers, P for the model's repeated module. A flag of par-run begins with "par-run --".
   const char *ours;
-  const char *note = ""; ///< where the numbers mean something else, or more is to be said
+  const char *note = ""; ///< if the number has another meaning, or more must be said
 };
 
 /// A word that a key of Par takes under another name.
@@ -29,17 +29,18 @@ struct ForeignWord {
 llvm::ArrayRef<ForeignKey> foreignKeys();
 llvm::ArrayRef<ForeignWord> foreignWords();
 
-/// What another system calls so, written in any case, with "-" or "_"; null: nothing that is known.
+/// The entry of a name from another system, in any case, with "-" or "_"; null if it is unknown.
 const ForeignKey *findForeignKey(llvm::StringRef name);
 const ForeignWord *findForeignWord(llvm::StringRef key, llvm::StringRef name);
 
-/// What an axis that shards nothing is to be told: "fsdp" of a mesh says no more than its name. Empty for other names.
+/// A hint for an axis that shards nothing though its name suggests it: "fsdp" of a mesh is only a name. Empty for other
+/// names.
 std::string foreignAxisHint(llvm::StringRef axis);
 
 /// The pattern of the module that the model repeats and that holds most of its parameters, "layers.*"; empty if none
 /// does.
 std::string repeatedModule(const NameTable &names);
-/// A message in which "{each: P}" says that module.
+/// Replaces "{each: P}" in a message by that module.
 std::string nameRepeated(llvm::StringRef message, const NameTable &names);
 
 } // namespace par

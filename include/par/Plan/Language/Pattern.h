@@ -27,21 +27,21 @@ class NamePattern {
 public:
   enum Form { Name, Out, In, Grad, State, Op };
 
-  /// Parses `text`, a trailing "?" included. On failure returns std::nullopt and says why in `why`.
+  /// Parses `text`, a trailing "?" included. On failure returns std::nullopt and sets `why`.
   static std::optional<NamePattern> parse(llvm::StringRef text, std::string &why);
 
   Form form() const { return patternForm; }
   /// "name?": matching nothing is no error.
   bool optional() const { return mayMatchNothing; }
-  /// Of in(M)[i]: i; 0 for in(M).
+  /// The index i of in(M)[i]; 0 for in(M).
   unsigned inputIndex() const { return index; }
-  /// Of op(T in M): T.
+  /// The type T of op(T in M).
   llvm::StringRef opType() const { return type; }
   /// The pattern as written, without the trailing "?".
   llvm::StringRef text() const { return source; }
   /// The names inside out(), in(), grad(), state() or op(... in ...); the pattern itself for Name.
   llvm::StringRef nameText() const { return inner; }
-  /// How many segments a name must have at the least.
+  /// Minimum number of segments of a matching name.
   size_t segmentCount() const { return segments.size(); }
 
   /// Whether the name part matches `name`; true for op(T), which has none.

@@ -8,19 +8,18 @@
 
 namespace par {
 
-/// One key. Unknown keys, wrong types, what is not supported yet, --print-schema and defaults all come from
-/// here.
+/// One key. Checks for unknown keys, wrong types and unsupported values, --print-schema and defaults are all derived
+/// from this table.
 struct PlanKey {
   /// Keys from the top, joined by "."; a segment in <> stands for any key of that sort:
   /// "shard.<pattern>.<dim>".
   const char *path;
-  /// What the value may be, alternatives separated by "|": words as they are written, sorts in <> (`<int>`,
-  /// `<map>`). A "!" before an alternative: the language has it, this compiler does not yet. "!" alone: the
-  /// whole key.
+  /// The values, alternatives separated by "|": words as they are written, sorts in <> (`<int>`, `<map>`). A "!" before
+  /// an alternative: the language has it, this compiler does not yet. "!" by itself: the whole key.
   const char *values;
-  const char *fallback; ///< default as written in a plan, or what it is derived from in ()
+  const char *fallback; ///< default as written in a plan, or its source in ()
   const char *doc;
-  const char *why = ""; ///< what is said of a value that is not there yet, behind those that are
+  const char *why = ""; ///< appended to the error about a value that this compiler does not have yet
 
   llvm::StringRef lastSegment() const;
   /// Whether a plan's `name` may stand for the last segment: "0" for "<dim>", anything for "<pattern>".
@@ -37,7 +36,7 @@ llvm::SmallVector<const PlanKey *> planKeysBelow(llvm::StringRef table);
 /// none.
 bool checkPlanTree(const PlanNode &tree, PlanErrors &errors);
 
-/// How many letters are mistaken, left out, too many, or swapped with the next (of those one pair at most).
+/// Number of letters that are wrong, missing, surplus, or swapped with the next one (at most one pair).
 unsigned lettersApart(llvm::StringRef text, llvm::StringRef word);
 
 /// The word of `words` nearest to a mistyped one, at most a third of its letters or `letters` of them away; empty if

@@ -1,4 +1,4 @@
-// A plan file as it stands, before its keys are known.
+// A plan file as parsed, before its keys are checked.
 #pragma once
 
 #include "par/Plan/Language/Errors.h"
@@ -43,13 +43,12 @@ struct PlanEntry {
 std::optional<PlanNode> parsePlanYaml(llvm::StringRef text, llvm::StringRef file, Origin::Kind kind,
                                       PlanErrors &errors);
 
-/// Refuses by position what YAML has and the plan language does not: tabs, anchors and aliases, tags, block
-/// scalars, a second document, unquoted patterns that start with "*". Returns whether the text had none of
-/// it.
+/// Refuses, at its position, YAML that is not in the plan language: tabs, anchors and aliases, tags, block scalars, a
+/// second document, unquoted patterns that start with "*". Returns whether the text had none of it.
 bool scanPlanYaml(llvm::StringRef text, llvm::StringRef file, Origin::Kind kind, PlanErrors &errors);
 
-/// Lays `over` on `base`: mappings merge key by key, scalars and lists replace, null takes the key away (so
-/// that its default holds again). Keys keep the place where they were first written.
+/// Merges `over` into `base`: mappings merge key by key, scalars and lists replace, null removes the key (so that its
+/// default applies again). Keys keep the place where they were first written.
 void mergePlan(PlanNode &base, const PlanNode &over);
 
 /// A shipped recipe, and the `use` that names it.
@@ -58,8 +57,8 @@ struct UsedRecipe {
   Origin use;
 };
 
-/// Reads plan files left to right, each after what its `use` names, then every --set KEY=VALUE.
-/// Returns the merged mapping without `use`; errors say what could not be read.
+/// Reads plan files left to right, each after the layers of its `use`, then every --set KEY=VALUE. Returns the merged
+/// mapping without `use`; reports texts that cannot be read.
 class PlanLayers {
 public:
   explicit PlanLayers(PlanErrors &errors)
@@ -83,8 +82,8 @@ private:
 
   PlanErrors &errors;
   PlanNode merged;
-  PlanNode own;                     // the same without what is used
-  int used = 0;                     // how deep in `use` the layer that is being added stands
+  PlanNode own;                     // the same without used layers
+  int used = 0;                     // depth in `use` of the layer that is being added
   std::vector<std::string> reading; // the chain of `use`, to find a cycle
   std::vector<UsedRecipe> usedRecipes;
   llvm::StringSet<> usedFiles; // by `use`, each read once

@@ -1,4 +1,4 @@
-// The optimizers of a plan and what each is told.
+// The optimizers of a plan and their settings.
 #pragma once
 
 #include "par/Plan/Model/Plan.h"
@@ -7,7 +7,7 @@
 
 namespace par {
 
-/// One number, or true or false, that an optimizer is told.
+/// One setting of an optimizer: a number, or true or false.
 struct OptimizerSetting {
   const char *key;       ///< below train.optimizer; settings of one key are a list there
   const char *attribute; ///< of the op
@@ -15,19 +15,19 @@ struct OptimizerSetting {
   /// Where the plan keeps it: one of both.
   Said<double> PlanOptimizer::*number;
   Said<bool> PlanOptimizer::*flag = nullptr;
-  /// Of the number: outside of it the update divides by zero or grows without bound.
+  /// Limits of the number: outside of them the update divides by zero or diverges.
   double least = 0, most = 1;
   const char *range = "a number from 0 to 1"; ///< in words
 };
 
-/// What a plan says of it.
+/// The plan's value of a setting.
 double settingOf(const PlanOptimizer &optimizer, const OptimizerSetting &setting);
 
 /// One optimizer, by the word for it, which is its op's name too.
 struct OptimizerKind {
   const char *name;
-  llvm::ArrayRef<OptimizerSetting> settings; ///< those of one key stand together
-  double weightDecay;                        ///< where the plan says none
+  llvm::ArrayRef<OptimizerSetting> settings; ///< those of one key are consecutive
+  double weightDecay;                        ///< if the plan has none
 };
 
 llvm::ArrayRef<OptimizerKind> getOptimizerKinds();

@@ -9,7 +9,7 @@ namespace par {
 struct NameTable;
 struct OptimizerSetting;
 
-/// A value of the plan and where it was said.
+/// A value of the plan and its origin.
 template <typename T>
 struct Said {
   T value{};
@@ -17,11 +17,11 @@ struct Said {
 
   const T &operator*() const { return value; }
   const T *operator->() const { return &value; }
-  /// Whether a file or --set said it, as opposed to a default or a choice.
+  /// Whether a file or --set gave it, as opposed to a default or a choice.
   bool given() const { return origin.kind == Origin::File || origin.kind == Origin::Set; }
 };
 
-/// A pattern and where it was written.
+/// A pattern and its origin.
 struct SaidPattern {
   NamePattern pattern;
   Origin origin;
@@ -67,8 +67,8 @@ struct PlanLoss {
   Said<std::string> output; ///< graph output; empty: the only float output
   Said<std::string> labels; ///< graph input that an attached loss makes
   Said<int64_t> ignore;     ///< label that does not count (cross_entropy)
-  Said<double> smoothing;   ///< share of all classes in every label (cross_entropy)
-  Said<int64_t> shift;      ///< labels lie this many positions ahead along dim 1
+  Said<double> smoothing;   ///< share of every label that is spread over all classes (cross_entropy)
+  Said<int64_t> shift;      ///< labels are this many positions ahead along dim 1
 };
 
 /// Learning rate at step t (from 1): peak * min(1, t / warmup), then the decay. With cosine and t > warmup:
@@ -99,7 +99,7 @@ struct PlanGroup {
   std::optional<Said<double>> lrScale;
   std::optional<Said<double>> weightDecay;
   std::optional<Said<bool>> sparse;      ///< gradients are kept as looked-up rows
-  std::optional<Said<std::string>> kind; ///< of another optimizer all that is not said has that one's defaults
+  std::optional<Said<std::string>> kind; ///< another optimizer starts from its own defaults
   struct Setting {
     const OptimizerSetting *setting;
     Said<double> value; ///< true and false are 1 and 0
@@ -139,11 +139,11 @@ struct PlanShard {
   bool replicated = false;                              ///< closed without dims
   std::optional<Said<bool>> closed;
   std::optional<Said<int64_t>> blocks;
-  std::optional<Said<int64_t>> priority; ///< lower goes first; 1 unless said
+  std::optional<Said<int64_t>> priority; ///< lower goes first; default 1
   std::optional<Said<PlanAxes>> partial; ///< the value may stay an unreduced sum over these
 };
 
-/// What is spread over the batch's ranks: states from level 1 on, gradients from 2, parameters from 3.
+/// ZeRO, over the batch's ranks: shards states from level 1 on, gradients from 2, parameters from 3.
 struct PlanZero {
   Said<int64_t> level;
   Said<PlanAxes> over;      ///< of batch.over
@@ -151,10 +151,10 @@ struct PlanZero {
   Said<int64_t> minSize;    ///< parameters of fewer elements stay whole
 };
 
-/// What lives in the host's memory.
+/// Values kept in host memory.
 struct PlanOffload {
   bool states = false, params = false; ///< all of the optimizer's states, all parameters
-  bool saved = false;                  ///< what forward keeps for backward
+  bool saved = false;                  ///< values that forward saves for backward
   std::vector<SaidPattern> patterns;   ///< parameters and, by state(P), states
   Origin origin;                       ///< of the list
 
@@ -165,18 +165,18 @@ struct PlanPipeline {
   Said<std::string> over; ///< axis of the stages; empty: one stage
   Said<int64_t> stages;   ///< 1 without a pipeline
   Said<std::vector<PlanMesh>>
-      meshes; ///< one a stage, in place of `mesh` and `over`; empty: all stages have what `mesh` leaves
+      meshes; ///< one a stage, in place of `mesh` and `over`; empty: all stages have the rest of `mesh`
   enum CutKind { AutoCuts, Starts, Even, Counts };
-  Said<CutKind> cuts;                ///< how stages are cut
-  std::vector<SaidPattern> starts;   ///< Starts: what begins stage 1, 2, ...
+  Said<CutKind> cuts;                ///< how the model is split into stages
+  std::vector<SaidPattern> starts;   ///< Starts: the modules that begin stages 1, 2, ...
   std::optional<SaidPattern> repeat; ///< Even, Counts: the modules that are dealt out
   std::vector<int64_t> counts;       ///< Counts: matches per stage
   Said<std::string> schedule;        ///< a name of par/Solver/Schedules/Schedules.h, or the path of a table
   std::optional<int64_t> ordered;    ///< microbatches that the table orders
-  Said<int64_t> flushEvery; ///< of an asynchronous schedule: batches that follow one another until it is flushed
-  Said<bool> verticalSync;  ///< of pipedream: all stages use the version that the microbatch met at stage 0
+  Said<int64_t> flushEvery;          ///< of an asynchronous schedule: consecutive batches between two flushes
+  Said<bool> verticalSync;           ///< of pipedream: all stages use the version that the microbatch had at stage 0
   Said<std::string>
-      replicas; ///< "split": ranks over batch.over share each microbatch; "round_robin": each has whole ones, in turn
+      replicas; ///< "split": ranks over batch.over share each microbatch; "round_robin": each gets whole ones, in turn
 };
 
 struct PlanRecompute {
@@ -186,30 +186,30 @@ struct PlanRecompute {
 };
 
 struct PlanCollectives {
-  Said<uint64_t> bucket; ///< bytes; 0: every gradient by itself
+  Said<uint64_t> bucket; ///< bytes; 0: every gradient separately
   Said<bool> overlap;
   Said<std::string> algorithm; ///< auto or hierarchical
-  Said<int64_t> decompose;     ///< chunks of a collective beside its product; 0: auto, 1: none
+  Said<int64_t> decompose;     ///< chunks of a collective that overlaps with its matmul; 0: auto, 1: none
   Said<bool> deterministic;
 };
 
 /// Number formats; masters and the loss are f32.
 struct PlanPrecision {
-  Said<std::string> compute;            ///< "f32", "bf16" or "fp16": products, activations and the weights they read
+  Said<std::string> compute;            ///< "f32", "bf16" or "fp16": matmuls, activations and the weights they read
   Said<std::string> states;             ///< "f32" or "bf16": the optimizer's, between steps
   Said<std::string> accumulate, reduce; ///< "f32" or "bf16": gradients summed over microbatches, and over ranks
   Said<double> lossScale;               ///< factor on the loss before the first step; 0: none
   Said<int64_t> growth;                 ///< good steps until it doubles, and it halves after a bad one; 0: it stays
-  std::vector<SaidPattern> keep;        ///< parameters that stay f32, and what they meet
+  std::vector<SaidPattern> keep;        ///< parameters that stay f32, and so do their matmuls
 };
 
-/// A plan. From `buildPlan` on every key has a value or an explicit "open"; `completePlan` closes what is
-/// open with what the model says.
+/// A plan. From `buildPlan` on every key has a value or an explicit "open"; `completePlan` sets the open ones from the
+/// model.
 struct Plan {
   Said<int64_t> par;
   PlanTarget target;
   Said<int64_t> ranks;
-  PlanMesh mesh; ///< empty where stages have meshes of their own
+  PlanMesh mesh; ///< empty if stages have meshes of their own
   std::vector<std::pair<std::string, Said<std::string>>>
       within;                                              ///< axis, level of the machine that its ranks must not leave
   std::vector<std::pair<std::string, Said<int64_t>>> dims; ///< symbol, size
@@ -228,30 +228,29 @@ struct Plan {
   Said<int64_t> seed;
   std::vector<UsedRecipe> recipes;
 
-  /// Size of an axis; 1 for one that the mesh has not. Where stages have meshes of their own, the least common multiple
-  /// of its sizes: what is divided by that is divided on each stage.
+  /// Size of an axis; 1 for one that is not in the mesh. If stages have meshes of their own, the least common multiple
+  /// of its sizes: a size that this divides is divisible on each stage.
   int64_t axisSize(llvm::StringRef axis) const;
   int64_t axesSize(llvm::ArrayRef<std::string> axes) const;
-  /// Of one stage at most: the product of their sizes.
+  /// Maximum number of shards on one stage: the product of the axes' sizes.
   int64_t maxShards(llvm::ArrayRef<std::string> axes) const;
   /// The names of all axes, of every stage's mesh.
   PlanAxes axes() const;
-  /// Over how many replicas microbatches are dealt in turn: with `pipeline.replicas: round_robin` those of batch.over,
+  /// Number of replicas that take microbatches in turn: the size of batch.over with `pipeline.replicas: round_robin`,
   /// else 1.
   int64_t turns() const;
-  /// How many times a step a stage's ranks run forward: once for as many microbatches as are dealt in one round.
+  /// Number of forwards of a stage's ranks a step: one for each round of `turns` microbatches.
   int64_t rounds() const { return **batch.microbatches / turns(); }
   /// Batches in a call of `train`: those between two flushes of an asynchronous schedule, else one.
   int64_t calls() const { return updatesBehind().empty() ? 1 : *pipeline.flushEvery; }
-  /// How many updates each stage's parameters are behind, under an asynchronous schedule; else empty.
+  /// Staleness of each stage's parameters, in updates, under an asynchronous schedule; else empty.
   std::vector<int64_t> updatesBehind() const;
-  /// How many lists of ranks have stages: the size of `pipeline.over`, or one a mesh.
+  /// Number of rank lists that have stages: the size of `pipeline.over`, or one a mesh.
   int64_t numDevices() const;
-  /// What tells stages apart is called: `pipeline.over`, or a name that no axis has.
+  /// The name of the axis of stages: `pipeline.over`, or a name that no axis has.
   std::string stageAxis() const;
 
-  /// The completed plan as YAML: reading it gives this plan again. With `origins` every line says where it is
-  /// from.
+  /// The completed plan as YAML, which reads as this plan again. With `origins` every line has its origin.
   std::string toText(bool origins) const;
   /// The text that the plan hash is taken of: every key but those that may change while running (lr, clip,
   /// seed).
@@ -261,12 +260,12 @@ struct Plan {
 /// Makes a plan of a tree that `checkPlanTree` passed; std::nullopt after errors between values.
 std::optional<Plan> buildPlan(const PlanNode &tree, llvm::ArrayRef<UsedRecipe> recipes, PlanErrors &errors);
 
-/// Reads layers, checks, builds: what par-compile does with [PLAN...] and every --set, all errors in one go.
+/// Reads layers, checks and builds the plan of [PLAN...] and every --set; reports all errors.
 std::optional<Plan> readPlan(llvm::ArrayRef<std::string> files, llvm::ArrayRef<std::string> settings,
                              PlanErrors &errors);
 
-/// Fills what the model decides: batch.size, microbatches, microbatch_size, the size of the batch's symbol
-/// (appended to `dims`); checks that the batch splits (error 5). Returns whether there was no error.
+/// Fills the keys that depend on the model: batch.size, microbatches, microbatch_size, the size of the batch's symbol
+/// (appended to `dims`); checks that the batch divides (error 5). Returns whether there was no error.
 bool completePlan(Plan &plan, const NameTable &names, PlanErrors &errors);
 
 /// `mesh.AXIS.within: node` on a machine of so many ranks a node (0: one node): an error at each axis that joins ranks
@@ -276,7 +275,7 @@ void checkAlgorithm(const Plan &plan, int64_t nodeRanks, bool hasLinkBetween, Pl
 /// Warns where ranks that need one host's memory are on several.
 void checkHosts(const Plan &plan, int64_t nodeRanks, PlanErrors &errors);
 void checkWithin(const Plan &plan, int64_t nodeRanks, PlanErrors &errors);
-/// Where ranks share their host's cores: refuses more of them than can take turns.
+/// Refuses more ranks on shared cores than can take turns.
 void checkSharedCores(const Plan &plan, int64_t nodeRanks, PlanErrors &errors);
 
 } // namespace par

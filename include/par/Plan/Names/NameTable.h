@@ -22,7 +22,7 @@ struct NameTable {
     bool frozen = false;
     std::string gradientNote = {}; ///< "no gradient from lookups of row 1 (padding_idx)", mostly empty
 
-    /// Whether the model's file has it in a type whose master is another one, f32.
+    /// Whether its type in the model's file is narrower than its f32 master.
     bool hasNarrowType() const { return type == "bf16" || type == "f16"; }
     /// Name, aliases and names of the transposed, that order.
     template <class Predicate>
@@ -40,10 +40,10 @@ struct NameTable {
     std::string name;
     std::vector<std::string> shape; ///< sizes or symbols
     std::string type;
-    std::string node = {}; ///< of an output: the name of the node that gives it
+    std::string node = {}; ///< of an output: the name of its node
   };
 
-  std::string model; ///< file name, what stands before "error:" where the plan has no place
+  std::string model; ///< file name, the text before "error:" if the plan has no place
   std::vector<Parameter> parameters;
   std::vector<std::string> modules; ///< every module path, outer before inner, in execution order
   std::vector<Node> nodes;          ///< in file order
@@ -51,7 +51,7 @@ struct NameTable {
   std::vector<std::string> symbols; ///< symbolic dims without a size
 };
 
-/// What a pattern means: indices into the lists of the table.
+/// The matches of a pattern: indices into the lists of the table.
 struct PatternMatches {
   std::vector<unsigned> parameters, modules, nodes, inputs, outputs;
   bool empty() const {
@@ -63,14 +63,14 @@ struct PatternMatches {
 /// inputs and outputs; grad() and state() at parameters; op() at nodes.
 PatternMatches matchPattern(const NamePattern &pattern, const NameTable &names);
 
-/// As above, and an error (2) with the nearest name where nothing matches and the pattern has no "?".
+/// As above, and error 2 with the nearest name if nothing matches and the pattern has no "?".
 PatternMatches resolvePattern(const SaidPattern &pattern, const NameTable &names, PlanErrors &errors);
 
-/// A pattern that must mean parameters, or modules, which stand for those in them: indices; error 2
-/// otherwise.
+/// Indices of the parameters that a pattern matches, or that are in the modules that it matches; error 2 if there are
+/// none.
 std::vector<unsigned> resolveParameters(const SaidPattern &pattern, const NameTable &names, PlanErrors &errors);
 
-/// What the rules of `shard` say together about one name, later rules over earlier ones, dim by dim.
+/// The merged rules of `shard` for one name, later rules over earlier ones, dim by dim.
 struct ResolvedShard {
   enum Kind { Parameter, Gradient, State, ModuleOutput, ModuleInput, NodeOutput, NodeInput, GraphInput, GraphOutput };
   Kind kind;
@@ -81,35 +81,35 @@ struct ResolvedShard {
   std::optional<Said<int64_t>> blocks;
   std::optional<Said<int64_t>> priority;
   std::optional<Said<PlanAxes>> partial;
-  Origin origin; ///< of the last rule that met it
+  Origin origin; ///< of the last matching rule
 };
 
 /// Resolves all rules; errors 2, 3, dims out of range or smaller than their axes, recipes that match nothing.
 std::vector<ResolvedShard> resolveShards(const Plan &plan, const NameTable &names, PlanErrors &errors);
 
-/// Error 4: an axis above size 1 that neither the batch, the pipeline nor a rule that met a name uses.
+/// Error 4: an axis above size 1 that neither the batch, the pipeline nor a matching rule uses.
 void checkAxesUsed(const Plan &plan, llvm::ArrayRef<ResolvedShard> shards, const NameTable &names, PlanErrors &errors);
 
-/// Whether parameter `index` is trained: met by train.only if given, else trainable by the table and not frozen in the
-/// module; and not met by train.freeze. One flag a parameter; all false in an inference plan.
+/// Whether parameter `index` is trained: matched by train.only if given, else trainable by the table and not frozen in
+/// the module; and not matched by train.freeze. One flag a parameter; all false in an inference plan.
 std::vector<bool> resolveTrained(const Plan &plan, const NameTable &names, PlanErrors &errors);
 
 /// A parameter that `train.tie` makes another one under a second name.
 struct ParameterTie {
   std::string name, owner; ///< as the model calls them
-  bool transposed = false; ///< the exporter kept one of both as the transpose of what PyTorch has
-  Origin origin = {};      ///< where the plan says so
+  bool transposed = false; ///< the exporter kept one of the two as the transpose of PyTorch's
+  Origin origin = {};      ///< the origin in the plan
 };
 
-/// What `train.tie` says together: each parameter that is another one, with that one. The table knows them as one
-/// parameter afterwards, under all their names:
+/// The ties of `train.tie`: each parameter that equals another one, with that one. Afterwards the table has them as one
+/// parameter, under all their names:
 ///
 ///     train.tie: {lm_head.weight: wte.weight}
 ///     onnx::MatMul_30 [8, 32], the transposed lm_head.weight; wte.weight [32, 8]
-///     -> onnx::MatMul_30 is wte.weight transposed, and wte.weight answers to lm_head.weight
+///     -> onnx::MatMul_30 is wte.weight transposed, and lm_head.weight is another name of wte.weight
 ///
-/// Errors where a pattern means no parameter or the right one several, where shapes or types differ, where one is
-/// trained and the other is not.
+/// Errors: a pattern matches no parameter, or the right side several; shapes or types differ; only one of the two is
+/// trained.
 std::vector<ParameterTie> tieParameters(const Plan &plan, NameTable &names, PlanErrors &errors);
 
 /// An output that becomes an input of the next call.
@@ -117,14 +117,14 @@ struct CarriedPair {
   std::string output, input;
 };
 
-/// What `carry` says: each output that its pattern matches, with the input whose name has the same text in place of the
-/// wildcards:
+/// The pairs of `carry`: each output that its pattern matches, with the input whose name has the same text in place of
+/// the wildcards:
 ///
 ///     carry: {present.**: past.**}
 ///     present.0.key -> past.0.key, present.0.value -> past.0.value, ...
 ///
-/// Errors where a pattern matches nothing or an output has no such input, where an input gets two outputs or a value of
-/// `inputs`, and where the plan trains or cuts the batch into microbatches.
+/// Errors: a pattern matches nothing; an output has no such input; an input gets two outputs, or also a value of
+/// `inputs`; the plan trains, or splits the batch into microbatches.
 std::vector<CarriedPair> resolveCarries(const Plan &plan, const NameTable &names, PlanErrors &errors);
 
 /// A dim of an input.
@@ -133,19 +133,18 @@ struct InputDim {
   int64_t dim; ///< may be none of the input's
 };
 
-/// Where the batch's size or symbol stands: in the first input that `inputs` does not say has no batch; its dim 0,
-/// unless `batch.dim` is a number or, without it, `inputs` says another. Nothing where `batch.dim` is a symbol, and
-/// where no input has a batch.
+/// The dim that has the batch's size or symbol: in the first input that `inputs` does not exempt, dim 0 unless `inputs`
+/// or a number in `batch.dim` gives another. Nothing if `batch.dim` is a symbol, or if no input has a batch.
 std::optional<InputDim> findBatchDim(const Plan &plan, const NameTable &names);
 
-/// What `inputs` says is the batch dim of an input, a negative one counted from behind; -1: it has none.
+/// The batch dim that `inputs` gives an input, a negative one counted from the last; -1: it has none.
 std::optional<int64_t> saidBatchDim(const Plan &plan, const NameTable &names, unsigned input);
 
-/// Checks every pattern of the plan against the names, and the symbols of `dims`; errors as above. What
-/// par-compile calls once after Import, so that all of it is said in one go.
+/// Checks every pattern of the plan against the names, and the symbols of `dims`; errors as above. par-compile calls it
+/// once after Import, so that one run reports all of them.
 void checkPlanNames(const Plan &plan, const NameTable &names, PlanErrors &errors);
 
-/// Warns of each key that was said and changes nothing in this plan of this model: `zero: 1` on one rank.
+/// Warns of each key that is given and has no effect in this plan of this model: `zero: 1` on one rank.
 void warnOfUnused(const Plan &plan, const NameTable &names, PlanErrors &errors);
 
 } // namespace par

@@ -11,13 +11,12 @@ struct CutNode {
   std::string name;
   int64_t forward = 0;  ///< ns per microbatch
   int64_t backward = 0; ///< ns per microbatch
-  int64_t weights = 0;  ///< bytes held once: parameters that it alone uses, their gradients and states
+  int64_t weights = 0;  ///< bytes held once: parameters that only it uses, their gradients and states
   int64_t saved = 0;    ///< bytes kept per microbatch in flight for the backward
 };
 
-/// What crosses stages if its nodes are apart: an activation (from a node) or a weight (from none) that
-/// several nodes share. It travels from user to next user, so that each stage that uses it is reached by one
-/// link.
+/// A value that crosses stages if its nodes are apart: an activation (from a node) or a weight that several nodes share
+/// (from none). It travels from user to next user, so that one link reaches each stage that uses it.
 struct CutValue {
   std::string name;
   int64_t bytes = 0;                ///< per link: forwards, and as much backwards
@@ -26,7 +25,7 @@ struct CutValue {
   std::vector<unsigned> users;
 };
 
-/// What a transfer takes: 0 bandwidth: only the latency counts.
+/// The time of a transfer; 0 bandwidth: only the latency counts.
 struct CutLink {
   int64_t latency = 0;   ///< ns
   int64_t bandwidth = 0; ///< bytes per microsecond
@@ -38,7 +37,7 @@ struct StageCut {
   std::vector<int64_t> memory;    ///< bytes per stage
   int64_t transfers = 0;          ///< ns of all links once, both ways
   int64_t step = 0;               ///< ns: (m - 1) * largest stage + sum of stages + transfers
-  int64_t lowerBound = 0;         ///< ns that no cut can beat
+  int64_t lowerBound = 0;         ///< ns, a lower bound for all cuts
   bool exact = false;             ///< proved optimal: all downsets were searched
 
   std::string toText(const struct StageCutProblem &problem) const;
@@ -76,7 +75,7 @@ struct StageCutProblem {
 
   static llvm::Expected<StageCutProblem> parse(ProblemText &text);
   std::string toText() const;
-  /// What is malformed: fewer nodes than stages, lists that are not one a stage, indices out of range, a
+  /// Fails on a malformed problem: fewer nodes than stages, lists that are not one a stage, indices out of range, a
   /// cycle.
   llvm::Error check() const;
   llvm::Expected<StageCut> solve() const;
@@ -90,10 +89,10 @@ struct StageCutProblem {
   StageCut evaluate(std::vector<unsigned> stageOf) const;
   /// Every value flows to the same or a later stage, no stage is empty, all limits hold.
   bool isLegal(const StageCut &cut) const;
-  /// ns of one value over the link into a stage, there and back. What skips stages is counted where it arrives.
+  /// ns of one value over the link into a stage, there and back. A link that skips stages counts at its end.
   int64_t linkTime(const CutValue &value, unsigned stage) const;
   int64_t nodeTime(unsigned node) const { return nodes[node].forward + nodes[node].backward; }
-  /// Its part of the time, or of the bytes, of all that is on a stage.
+  /// A stage's share of the time, or of the bytes, of its nodes.
   int64_t shareOf(unsigned stage, int64_t all) const {
     return width.empty() ? all : (all + width[stage] - 1) / width[stage];
   }

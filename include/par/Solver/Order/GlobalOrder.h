@@ -44,7 +44,7 @@ struct GlobalOrderProblem {
 
   static llvm::Expected<GlobalOrderProblem> parse(ProblemText &text);
   std::string toText() const;
-  /// What is malformed: an index out of range, a task without ranks, a cycle of dependencies and listed
+  /// Fails on a malformed problem: an index out of range, a task without ranks, a cycle of dependencies and listed
   /// orders.
   llvm::Error check() const;
   llvm::Expected<GlobalOrder> solve() const;

@@ -6,11 +6,11 @@
 
 namespace par {
 
-/// Of stages, devices and microbatches: with times below 2^44 ns none overflows.
+/// Maximum number of stages, devices and microbatches: with times below 2^44 ns no sum overflows.
 constexpr unsigned maxOrderCount = 4096;
 
-/// The order of one device, and what follows from it alone. A microbatch is in flight on a stage between its forward
-/// and the end of its backward: so many copies of what the stage saves between the two exist at once.
+/// The order of one device, and the figures that follow only from it. A microbatch is in flight on a stage between its
+/// forward and the end of its backward: the stage then holds one copy of its saved activations.
 struct DeviceOrder {
   DeviceSlots slots;
   std::vector<int64_t> start;          ///< ns, one per slot, for the problem's times
@@ -29,10 +29,10 @@ struct OrderTable {
   /// The share of the devices' time in which they wait, in 1/1000; (p-1)/(m+p-1) for 1f1b on equal stages and free
   /// links.
   int64_t bubblePermille() const;
-  /// The same share of the device that takes longest, of its own time and of the busiest one's work: the bubble rate
-  /// of steps that follow one another without a barrier (Qi et al. 2024, Table 5).
+  /// The same share of the device that takes longest, relative to its own time and to the busiest device's work: the
+  /// bubble rate of consecutive steps without a barrier (Qi et al. 2024, Table 5).
   double idleShare() const;
-  /// What it finds in flight on a stage.
+  /// Microbatches in flight on a stage.
   unsigned inFlightOf(const struct OrderTableProblem &problem, unsigned stage) const;
   std::string toText() const;
 };
@@ -75,22 +75,22 @@ struct OrderTableProblem {
   Placement tablePlacement = Placement::RoundRobin;
 
   static llvm::Expected<OrderTableProblem> parse(ProblemText &text);
-  /// Reads a file that holds a table, and solves it. Errors begin with `line N: ` where one line is wrong; `content` is
-  /// given the file's.
+  /// Reads a file with a table, and solves it. Errors of a single line begin with `line N: `; `content` receives the
+  /// file's text.
   static llvm::Expected<OrderTableProblem> readTable(llvm::StringRef path, std::string *content = nullptr);
-  /// The problem of `pipeline.schedule`, a name or the path of a table, on so many equal stages and devices. Fails
-  /// where a table is of other sizes; errors of a file are `FILE:LINE: ...` or `FILE: ...`.
+  /// The problem of `pipeline.schedule`, a name or the path of a table, on that many equal stages and devices. Fails if
+  /// a table has other sizes; errors of a file are `FILE:LINE: ...` or `FILE: ...`.
   static llvm::Expected<OrderTableProblem> make(llvm::StringRef nameOrPath, unsigned stages, unsigned devices,
                                                 unsigned microbatches);
   /// Whether a word of a plan is the path of a table: it has a "/" or a ".".
   static bool isPath(llvm::StringRef word);
   std::string toText() const;
-  /// What is malformed: an unknown schedule, no stage, no microbatch, times that are not one a stage.
+  /// Fails on a malformed problem: an unknown schedule, no stage, no microbatch, times that are not one a stage.
   llvm::Error check() const;
   llvm::Expected<OrderTable> solve() const;
-  /// Every fragment runs once, each kind in order of microbatches (sums run over microbatch 0 first), a backward after
-  /// its forward, a weight gradient after its backward, every dependency is met by the orders alone, no device keeps
-  /// more than its limit, and the counts and marks are right.
+  /// Checks that every fragment runs once, each kind in order of microbatches (sums run over microbatch 0 first), that
+  /// a backward is after its forward and a weight gradient after its backward, that the orders meet every dependency,
+  /// that no device exceeds its limit, and that counts and marks are right.
   llvm::Error verify(const OrderTable &table) const;
   /// The best of all orders, by `longest` (with a barrier `makespan`), or none if there is none within the limits, or
   /// more than a million: for sizes such as 3 devices and 3 microbatches.
@@ -105,19 +105,18 @@ struct OrderTableProblem {
   unsigned chunkOf(unsigned stage) const { return stage / numDevices(); }
   /// ns of a slot; `apart`: the table has slots of weight gradients.
   int64_t timeOf(SlotKind kind, unsigned stage, bool apart) const;
-  /// What a device may keep, in 1/1000 activations.
+  /// Maximum that a device may keep, in 1/1000 activations.
   int64_t memoryLimit(unsigned device) const;
 
-  /// Plays and measures the orders of all devices. Fails where they wait for each other.
+  /// Simulates and measures the orders of all devices. Fails if they deadlock.
   llvm::Expected<OrderTable> measure(std::vector<DeviceSlots> orders) const;
 };
 
-/// How many microbatches each stage has in flight under a schedule, given as for OrderTableProblem::make.
+/// Number of microbatches in flight on each stage under a schedule, given as for OrderTableProblem::make.
 llvm::Expected<std::vector<unsigned>> countInFlight(llvm::StringRef nameOrPath, unsigned stages, unsigned devices,
                                                     unsigned microbatches);
 
-/// Whether a schedule, given as for OrderTableProblem::make, has slots of weight gradients; false where it cannot be
-/// read.
+/// Whether a schedule, given as for OrderTableProblem::make, has slots of weight gradients; false if it cannot be read.
 bool runsWeightsApart(llvm::StringRef nameOrPath);
 
 /// "F3", "B3.1!": of the first stage of a device, of its second one; "!" marks the last.

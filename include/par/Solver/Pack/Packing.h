@@ -11,8 +11,8 @@ struct Life {
   int64_t begin, end;
 };
 
-/// What needs one offset: one slot of a buffer, with every life that the entry gives it (microbatches 0, 2, 4
-/// of a buffer of depth 2 live in slot 0, so they are one item). Aliases are merged before.
+/// An item that needs one offset: one slot of a buffer, with all its lives in an entry. Microbatches 0, 2, 4 of a
+/// buffer of depth 2 live in slot 0, so they are one item. Aliases are merged before.
 struct PackItem {
   std::string name;
   int64_t size = 0;        ///< bytes
@@ -43,7 +43,7 @@ struct PackingProblem {
 
   static llvm::Expected<PackingProblem> parse(ProblemText &text);
   std::string toText() const;
-  /// What is malformed: the alignment, a negative size, lives that are empty, unordered or missing.
+  /// Fails on a malformed problem: the alignment, a negative size, lives that are empty, unordered or missing.
   llvm::Error check() const;
   llvm::Expected<Packing> solve() const;
   /// Offsets are aligned and inside the arena, no two items alive together overlap, the bound is right.

@@ -31,7 +31,7 @@ public:
   /// The word after `problem` in the first statement; empty if there is none.
   llvm::StringRef kind() const { return problemKind; }
 
-  /// Goes to the next statement; false at the end and after a mistake.
+  /// Advances to the next statement; false at the end and after an error.
   bool next();
   /// Takes the next word of the statement; a mistake if there is none.
   llvm::StringRef word();

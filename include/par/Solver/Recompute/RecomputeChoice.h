@@ -12,13 +12,13 @@ struct ForwardValue {
   int64_t bytes = 0;            ///< bytes to keep it from forward to backward, for one microbatch
   std::vector<unsigned> inputs; ///< earlier values
   bool needed = false;          ///< the backward reads it
-  bool isAvailable = false;     ///< weights: at hand in the backward anyway
+  bool isAvailable = false;     ///< weights: available in the backward anyway
 };
 
 struct RecomputeChoice {
   std::vector<bool> saved, recomputed; ///< per value
-  int64_t bytes = 0;                   ///< of what is saved
-  int64_t cost = 0;                    ///< ns of what is computed again, per microbatch
+  int64_t bytes = 0;                   ///< of saved values
+  int64_t cost = 0;                    ///< ns of recomputed values, per microbatch
   int64_t minCost = 0;                 ///< ns that no choice within the budget can beat
 
   std::string toText(const struct RecomputeProblem &problem) const;
@@ -45,7 +45,7 @@ struct RecomputeProblem {
 
   static llvm::Expected<RecomputeProblem> parse(ProblemText &text);
   std::string toText() const;
-  /// What is malformed: an input that is not an earlier value.
+  /// Fails on a malformed problem: an input that is not an earlier value.
   llvm::Error check() const;
   llvm::Expected<RecomputeChoice> solve() const;
   /// All that is needed can be had, and the figures are right and within the budget.
@@ -54,8 +54,8 @@ struct RecomputeProblem {
   /// The least cost of all choices, or -1 if none fits; for up to about 16 values.
   int64_t solveExhaustively() const;
 
-  /// What must be computed again if these are kept, and the figures. What is kept for nothing is dropped;
-  /// `cost` is -1 if an argument is missing.
+  /// Completes a choice that saves these: the recomputed values, bytes and cost. Saved values that nothing needs are
+  /// dropped; `cost` is -1 if an argument is missing.
   RecomputeChoice evaluate(std::vector<bool> saved) const;
 };
 

@@ -16,15 +16,15 @@ struct ReshardAxis {
   int64_t size = 1;
 };
 
-/// A dim of the tensor, and the axes that cut it before and after, major first.
+/// A dim of the tensor, and the axes that shard it before and after, major first.
 struct ReshardDim {
   int64_t size = 1;
   AxisList from, to;
 };
 
-/// How the value lies between two moves. Block i of a dim holds its elements [i * shard, (i + 1) * shard);
-/// what lies past the dim's size is padding. Shards may be larger than they need be, so that blocks stay
-/// aligned with those of the source or the target.
+/// The sharding of the value between two moves. Block i of a dim holds its elements [i * shard, (i + 1) * shard);
+/// elements past the dim's size are padding. Shards may be larger than necessary, so that blocks stay aligned with
+/// those of the source or the target.
 struct ReshardState {
   std::vector<AxisList> axes; ///< per dim, major first
   std::vector<int64_t> shard; ///< per dim
@@ -41,14 +41,14 @@ struct ReshardState {
 enum class ReshardKind { Slice, AllReduce, ReduceScatter, AllToAll, AllGather };
 llvm::StringRef toString(ReshardKind kind);
 
-/// One collective over all its axes at once, or a cut that every rank makes for itself.
+/// One collective over all its axes at once, or a local slice on every rank.
 struct ReshardMove {
   ReshardKind kind;
   AxisList axes; ///< ascending
   ReshardState after;
 };
 
-/// What moves cost, compared in this order.
+/// Cost of a path of moves, compared in this order.
 struct ReshardCost {
   int64_t time = 0;  ///< ns by the hardware file: collectives, and the copies around them
   int64_t bytes = 0; ///< that a rank sends
@@ -101,7 +101,7 @@ struct ReshardProblem {
 
   static llvm::Expected<ReshardProblem> parse(ProblemText &text);
   std::string toText() const;
-  /// What is malformed: an axis that occurs twice on one side, is out of range, or of size below 1; sizes
+  /// Fails on a malformed problem: an axis that occurs twice on one side, is out of range, or of size below 1; sizes
   /// below 1.
   llvm::Error check() const;
   llvm::Expected<ReshardPath> solve() const;
@@ -109,13 +109,13 @@ struct ReshardProblem {
   llvm::Error verify(const ReshardPath &path) const;
 
   int64_t sizeOf(const AxisList &list) const;
-  /// The ranks of a collective over these axes, which ascend: those of the group on most hosts.
+  /// The ranks of a collective over these axes, which ascend: the group on most hosts.
   RankGroup groupOf(const AxisList &list) const;
   mutable std::map<AxisList, RankGroup> groups; ///< those that were asked for, where `ranks` say which they are
   ReshardState source() const;
   ReshardState target() const;
-  /// Success if one move of this kind leads from `before` to `after`: what solve builds on is stated a
-  /// second time here, state by state.
+  /// Success if one move of this kind leads from `before` to `after`. An independent statement of the rules that solve
+  /// builds on, for verification.
   llvm::Error checkMove(ReshardKind kind, const ReshardState &before, const ReshardState &after) const;
   ReshardCost costOf(ReshardKind kind, const ReshardState &before, const ReshardState &after) const;
   /// The shards that a dim may have when it is first cut over `list`.

@@ -11,12 +11,12 @@ namespace par {
 
 struct OrderTableProblem;
 
-/// What a device does at one go. A backward whose weight gradient has no slot of its own computes it as well.
+/// The work of one slot. A backward without a slot for its weight gradient computes that as well.
 enum class SlotKind { Forward, Backward, Weight };
 
 /// One run of one fragment on one microbatch. `chunk` counts the stages of a device, in the order in which a
-/// microbatch's forward meets them. `last` marks the slot with which a stage's gradients are complete: Schedule peels
-/// it, so that the reductions of the gradients overlap with it.
+/// microbatch's forward passes them. `last` marks the slot that completes a stage's gradients: Schedule peels it, so
+/// that the reductions of the gradients overlap with it.
 struct ScheduleSlot {
   SlotKind kind;
   unsigned microbatch;
@@ -33,19 +33,19 @@ struct ScheduleShape {
   unsigned devices = 1, chunks = 1, microbatches = 1;
 };
 
-/// Where the stages of a pipeline lie. Of 2 chunks on 3 devices:
+/// The devices of a pipeline's stages. With 2 chunks on 3 devices:
 ///
 ///     round_robin    device 0: stages 0 3    device 1: stages 1 4    device 2: stages 2 5
 ///     v              device 0: stages 0 5    device 1: stages 1 4    device 2: stages 2 3
 enum class Placement { RoundRobin, V };
 
-/// ns of one microbatch on one stage, all stages alike; the whole backward takes `backward` and `weight`.
+/// ns of one microbatch on one stage, all stages equal; the whole backward takes `backward` and `weight`.
 struct SlotTimes {
   int64_t forward = 1, backward = 1, weight = 1;
 };
 
-/// A schedule is one file of lib/Solver/Schedules: X.cpp defines par::schedules::X, and nothing else names it. It says
-/// nothing of sends, receives or memory: those follow from the order.
+/// A schedule is one file of lib/Solver/Schedules: X.cpp defines par::schedules::X, and no other file names it. It has
+/// no sends, receives or memory: those follow from the order.
 struct Schedule {
   llvm::StringLiteral name;    ///< as in the plan's `pipeline.schedule`
   llvm::StringLiteral summary; ///< its line for --help
@@ -59,8 +59,8 @@ struct Schedule {
   bool weightsApart = false;             ///< weight gradients have slots of their own
   unsigned minChunks = 1, maxChunks = 1; ///< that a device may have
   Placement placement = Placement::RoundRobin;
-  /// Of an asynchronous schedule: how many updates the weights of a stage are behind those of one device, where several
-  /// batches follow one another without a flush. Its order is that of the microbatches of all these batches.
+  /// Staleness of an asynchronous schedule: the number of updates that a stage's weights lag those of a single device,
+  /// if several batches run without a flush. Its order covers the microbatches of all these batches.
   unsigned (*behind)(unsigned stage, unsigned stages) = nullptr;
   unsigned maxMicrobatches = ~0u;      ///< of a batch
   bool microbatchForEachStage = false; ///< a batch has at least as many microbatches as there are stages

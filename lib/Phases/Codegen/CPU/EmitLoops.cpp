@@ -86,7 +86,7 @@ private:
     });
   }
 
-  /// Rows in blocks, for each of which what they share comes from memory once; gives the first row that is left.
+  /// Emits rows in blocks that load their shared operand once; returns the first remaining row.
   Value emitBlocks(Value from, Value to) {
     ElementEmitter &elements = row.elements;
     Value rows = arith::SubIOp::create(elements.builder, elements.loc, to, from),
@@ -128,7 +128,7 @@ static LLVM::LLVMFuncOp declareBody(func::FuncOp function, const KernelBuffers &
   return body;
 }
 
-/// The exported function: loads what the ABI passes in arrays, and makes rows of tiles.
+/// The exported function: loads arguments from the ABI's arrays, and makes rows of tiles.
 static void emitEntry(LLVM::LLVMFuncOp body, const KernelPlan &plan, const KernelBuffers &buffers, StringRef symbol) {
   OpBuilder builder(body->getContext());
   builder.setInsertionPointAfter(body);

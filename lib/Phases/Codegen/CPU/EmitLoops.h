@@ -7,8 +7,8 @@ namespace par::cpu {
 using codegen::KernelBuffers;
 using codegen::KernelPlan;
 
-/// Builds, beside `function`, what computes it: an exported function `symbol` with the kernel ABI and a
-/// private one with a pointer an operand, none of which overlap.
+/// Builds the code of `function` next to it: an exported function `symbol` with the kernel ABI, and a private one with
+/// one pointer an operand, none of which alias.
 void emitLoops(mlir::func::FuncOp function, const KernelPlan &plan, const KernelBuffers &buffers,
                llvm::StringRef symbol);
 

@@ -36,7 +36,7 @@ bool runsHere(StringRef isa) {
   SmallVector<StringRef> needed;
   llvm::X86::getFeaturesForCPU(isa, needed);
   return llvm::all_of(needed, [&](StringRef name) {
-    auto known = features.find(name); // "x86-64" needs what no machine lacks, and what no list of features has
+    auto known = features.find(name); // "x86-64" needs features that every machine has, and that no list names
     return known == features.end() || known->second;
   });
 }

@@ -10,7 +10,7 @@ namespace par::cpu {
 // Bytes. On a Xeon with 2 MiB of L2 a core, sums of squares of 96 MiB went from 20 to 27 GB/s at 4 KiB ahead and no
 // higher than 29 at 8 KiB; at 512 bytes they stayed at 22.
 constexpr int64_t line = 64, ahead = 4096;
-// Loops that take less a turn are what the vectorizer left: rests of a few elements.
+// A loop with a smaller step is a remainder of the vectorizer, of a few elements.
 constexpr int64_t minStep = 32;
 // Turns, where one turn leaps: a column of a matrix.
 constexpr int64_t minTurns = 8;

@@ -21,7 +21,7 @@ std::string findPtxas() {
   return found ? *found : "";
 }
 
-/// The number before `unit` in a line such as "Used 16 registers, 400 bytes cmem[0]".
+/// The number before `unit` in a line like "Used 16 registers, 400 bytes cmem[0]".
 static uint64_t numberBefore(StringRef line, StringRef unit) {
   StringRef before = line.substr(0, line.find(unit)).rtrim();
   uint64_t number = 0;

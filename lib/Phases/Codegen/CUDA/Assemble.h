@@ -4,23 +4,22 @@
 
 namespace par::cuda {
 
-/// What ptxas made of PTX.
+/// Output of ptxas.
 struct Assembled {
   std::string cubin;
   /// By symbol.
   llvm::StringMap<KernelResources> resources;
 };
 
-/// The assembler of the CUDA toolkit: PAR_PTXAS, else on the PATH, else where the toolkit is installed by
-/// default. Empty where there is none, or PAR_PTXAS is empty: then bundles have PTX alone, which the driver
-/// assembles.
+/// The assembler of the CUDA toolkit: PAR_PTXAS, else on the PATH, else in the toolkit's default place. Empty if there
+/// is none, or if PAR_PTXAS is empty: bundles then have only PTX, which the driver assembles.
 std::string findPtxas();
 
-/// Runs it; `error` is what it said.
+/// Runs it; `error` is its output.
 llvm::FailureOr<Assembled> assemble(const std::string &ptxas, llvm::StringRef ptx, llvm::StringRef sm,
                                     std::string &error);
 
-/// What `ptxas -v` says of its kernels.
+/// Resources of kernels in the output of `ptxas -v`.
 llvm::StringMap<KernelResources> parseResources(llvm::StringRef said);
 
 } // namespace par::cuda

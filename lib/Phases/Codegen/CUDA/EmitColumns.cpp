@@ -7,8 +7,7 @@ namespace par::cuda {
 
 using namespace codegen;
 
-/// Threads behind the last columns compute those once more, because they must be at every sync, and store
-/// nothing.
+/// Threads after the last columns compute those once more, because they must be at every sync, and store nothing.
 void ThreadEmitter::emitColumns() {
   Value thread = threads.thread();
   team = remainder(thread, launch.blockRows);
@@ -102,7 +101,7 @@ SmallVector<Value> ThreadEmitter::joinColumns(const Combiner &combiner, SmallVec
                                                    remainder(member, inWarp), constant(0))
                                  .getResult()
                            : Value();
-  sync(); // all have read what the last reduction left
+  sync(); // all have read the last reduction's slots
   emitIf(leads, [&] {
     Value first = add(multiply(divide(member, inWarp), width), team);
     for (auto [column, part] : llvm::enumerate(parts))

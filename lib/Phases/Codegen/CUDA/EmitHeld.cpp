@@ -7,9 +7,9 @@ namespace par::cuda {
 
 using namespace codegen;
 
-/// Each team has one row. Threads behind the last row compute it once more, because exchanges need all of a
-/// warp, and so do threads behind its last chunk; they store nothing. There is no branch around what is
-/// computed, so that all loads can be under way at the same time.
+/// Each cooperative group of threads has one row. Threads after the last row compute it once more, because exchanges
+/// need all threads of a warp, and so do threads after its last chunk; they store nothing. There is no branch around
+/// the compute, so all loads can be under way at the same time.
 void ThreadEmitter::emitHeld() {
   Value thread = threads.thread();
   member = remainder(thread, launch.members);
@@ -74,7 +74,7 @@ void ThreadEmitter::forChunk(const Nest &nest, ArrayRef<unsigned> loops, unsigne
   elements.memo = std::move(outer);
 }
 
-/// Chunks have sums of their own, so that they need not wait for one another.
+/// Each chunk has its own sum, so chunks need not wait for each other.
 Value ThreadEmitter::reduceHeld(const Nest &nest, int64_t slots) {
   std::optional<Combiner> combiner = findCombiner(nest.op);
   Value all;
@@ -88,8 +88,7 @@ Value ThreadEmitter::reduceHeld(const Nest &nest, int64_t slots) {
   return combiner->combine(builder, row.start(nest), join(*combiner, all, slots));
 }
 
-/// All is computed before any of it is stored: loads that might be of what a store changes do not wait for
-/// it.
+/// Computes all elements before it stores any: loads that may alias a store do not wait for it.
 void ThreadEmitter::computeHeld(const Nest &nest, Value active) {
   SmallVector<unsigned> loops = nest.freeLoops();
   SmallVector<Value> values;

@@ -12,7 +12,7 @@ namespace par::cuda {
 
 using namespace codegen;
 
-/// What every operand's address is a multiple of: one access of a thread.
+/// Alignment of every operand's address: one access of a thread.
 static constexpr int64_t operandAlignment = 16;
 
 static int64_t product(ArrayRef<int64_t> sizes) {
@@ -154,8 +154,8 @@ void ThreadEmitter::emitTeams() {
   row.loop(first, constant(launch.rows), constant(int64_t(launch.grid) * launch.blockRows), {}, emitOne);
 }
 
-/// All nests of a row, shared by its threads. What has one element a row, all of them know; the first one
-/// stores it.
+/// All nests of a row, shared by its threads. All threads have the value of a nest with one element a row; the first
+/// thread stores it.
 void ThreadEmitter::emitTeamRow() {
   Pending pending;
   for (const Nest &nest : plan.nests) {
@@ -194,8 +194,8 @@ int64_t ThreadEmitter::runOf(const Nest &nest, ArrayRef<unsigned> loops) const {
   return run;
 }
 
-/// The iterations of this thread in `loops`, by turns of one run of neighbours each, or of several runs as
-/// long as all threads have that many. `after` stands behind each turn.
+/// The iterations of this thread in `loops`: runs of neighbouring elements, one or several at a time while all threads
+/// have that many. `after` is emitted after each.
 SmallVector<Value> ThreadEmitter::forShare(const Nest &nest, ArrayRef<unsigned> loops, int64_t run, ValueRange carried,
                                            function_ref<SmallVector<Value>(ValueRange)> body,
                                            function_ref<void()> after) {
@@ -239,7 +239,7 @@ SmallVector<int64_t> ThreadEmitter::sizesOf(const Nest &nest, ArrayRef<unsigned>
   return llvm::map_to_vector(loops, [&](unsigned loop) { return nest.loops[loop]; });
 }
 
-/// All threads of a row look at all indices, in their order; each takes what goes to its own elements.
+/// All threads of a row read all indices, in their order; each applies the updates of its own elements.
 void ThreadEmitter::emitUpdates(const Nest &nest) {
   SmallVector<unsigned> free = nest.freeLoops();
   auto begin = [&](ValueRange) {
@@ -309,7 +309,7 @@ Value ThreadEmitter::reduce(const Nest &nest) {
   };
   part = forShare(nest, loops, runOf(nest, loops), part, body, [] {})[0];
   if (launch.members > warp)
-    sync(); // all have read what the last reduction left
+    sync(); // all have read the last reduction's slots
   return combiner->combine(builder, row.start(nest), join(*combiner, part, launch.blockRows * launch.rowBytes));
 }
 

@@ -1,4 +1,4 @@
-// Makes of a kernel's LLVM IR for a GPU an object for this machine, in which an intrinsic is a call of a table.
+// Compiles a GPU kernel's LLVM IR to an object for this machine, in which intrinsics are calls through a table.
 #include "par/Phases/Codegen/Emulation.h"
 
 #include "../CPU/NativeCode.h"
@@ -21,7 +21,7 @@ constexpr StringRef intrinsics[] = {"llvm.nvvm.read.ptx.sreg.tid.x", "llvm.nvvm.
                                     "llvm.nvvm.shfl.sync.bfly.i32"};
 constexpr unsigned exchange = 4;
 
-/// AVX-512 would only make vectors of what one thread does longer.
+/// AVX-512 would only lengthen the vectors of one thread.
 std::string isaOfThreads() { return getHostIsa() == "x86-64-v4" ? "x86-64-v3" : getHostIsa(); }
 
 /// Replaces intrinsics; returns the name of one that is not known here.
@@ -52,7 +52,7 @@ std::string replaceIntrinsics(llvm::Function &kernel, llvm::GlobalVariable *tabl
   return "";
 }
 
-/// What blocks share is memory that others see, with its size beside it.
+/// Exports a block's shared memory and its size.
 void exportShared(llvm::Module &module) {
   SmallVector<llvm::GlobalVariable *> shared;
   for (llvm::GlobalVariable &global : module.globals())
@@ -68,7 +68,7 @@ void exportShared(llvm::Module &module) {
   }
 }
 
-/// SYMBOL, which calls the kernel with what the arrays hold.
+/// Adds SYMBOL, which calls the kernel with the elements of the arrays.
 void addEntry(llvm::Function &kernel, StringRef symbol) {
   llvm::Module &module = *kernel.getParent();
   llvm::LLVMContext &context = module.getContext();

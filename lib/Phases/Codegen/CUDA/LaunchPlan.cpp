@@ -28,7 +28,7 @@ constexpr int64_t maxBlocks = 1024;
 constexpr int64_t fewBlocks = 128, manyBlocks = 264;
 /// Elements of a row from which on several threads share it.
 constexpr int64_t sharedWork = 32;
-/// Elements that a thread has at hand in loops over a row, and over columns; where registers are spared.
+/// Elements that a thread loads at once in loops over a row, and over columns; and with low register pressure.
 constexpr unsigned rowAtHand = 16, columnsAtHand = 32, minAtHand = 4;
 /// Elements that a thread of several rows loads and stores: they are in registers at the same time.
 constexpr int64_t maxHeld = 64;
@@ -38,7 +38,7 @@ constexpr unsigned maxKept = 96, maxKeptInLarge = 48, maxElements = 32;
 /// Bytes of values that one thread keeps for its row.
 constexpr uint64_t ownBytes = 1024;
 
-/// What the nests of a plan have for several threads of one row.
+/// Work for several threads of one row in the nests of a plan.
 struct RowWork {
   int64_t elements = 1;    ///< the most elements of one nest that are no reductions
   int64_t reduced = 1;     ///< the longest reduction that can be joined from parts
@@ -209,7 +209,7 @@ void shareInTeams(LaunchPlan &launch, const KernelPlan &plan, const RowWork &wor
   int64_t blocks = llvm::divideCeil(std::max<int64_t>(launch.rows, 1), int64_t(launch.blockRows));
   launch.grid = plan.scratchBytes ? std::min(blocks, maxBlocks) : blocks;
   launch.scratchBytes = plan.scratchBytes;
-  launch.sharedBytes = launch.blockRows * launch.rowBytes + slotBytes; // behind the rows' values
+  launch.sharedBytes = launch.blockRows * launch.rowBytes + slotBytes; // after the rows' values
 }
 
 } // namespace

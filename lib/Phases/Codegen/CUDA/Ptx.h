@@ -14,18 +14,18 @@ bool isKnownSm(llvm::StringRef sm);
 struct DeviceCode {
   /// PTX of one module, with its header.
   std::string ptx;
-  /// The same as LLVM IR, optimised, before the target's own passes: what a test can run elsewhere.
+  /// The same as LLVM IR, optimised, before the target's own passes: a test can run it elsewhere.
   std::string ir;
 };
 
-/// Code of a module in the LLVM dialect for `sm`. `sparing`: with registers; LLVM unrolls no loops.
+/// Code of a module in the LLVM dialect for `sm`. For low register pressure LLVM unrolls no loops.
 llvm::FailureOr<DeviceCode> compileDevice(mlir::ModuleOp module, llvm::StringRef sm, bool keepIR, bool sparing = false);
 
 /// One file of several modules, which have one header.
 std::string joinPtx(const std::vector<std::string> &modules);
 
-/// What keeps PTX from being loaded by itself: a symbol that it does not define, or a version that the GPU's
-/// first driver lacks. Empty if there is nothing.
+/// The reason for which PTX cannot be loaded by itself: an undefined symbol, or a version that the GPU's first driver
+/// does not support. Empty if there is none.
 std::string findFault(llvm::StringRef ptx, llvm::StringRef sm);
 
 } // namespace par::cuda

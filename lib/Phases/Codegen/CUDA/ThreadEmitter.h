@@ -61,9 +61,9 @@ private:
   void bindNeighbour(mlir::Value run, unsigned offset);
   /// A part of the block's shared memory as a generic pointer.
   mlir::Value shared(int64_t offset);
-  /// Threads that share a row are here, and see what the others have written.
+  /// A barrier of the threads that share a row, and of their writes.
   void sync();
-  /// Stores what has one element a row: one thread does, behind every read of the row.
+  /// Stores values with one element a row: one thread does, after every read of the row.
   void storePending(const Pending &pending, mlir::Value active);
 
   void emitRows();
@@ -94,9 +94,9 @@ private:
   bool overwritesArgument(const Nest &nest) const;
 
   void emitColumns();
-  /// The nest's rows are where a column of this thread is, and what other nests have there is known.
+  /// Binds the nest's rows to a column of this thread, with the values of other nests there.
   void bindColumn(const Nest &nest, unsigned column);
-  /// What `body` gives in each column.
+  /// The value of `body` in each column.
   Values forColumns(const Nest &nest, llvm::function_ref<mlir::Value(unsigned)> body);
   Values reduceColumns(const Nest &nest);
   Values joinColumns(const Combiner &combiner, Values parts);
@@ -111,9 +111,9 @@ private:
   mlir::OpBuilder &builder;
   Threads threads;
   mlir::LLVM::GlobalOp memory;
-  /// Of this thread: its place among those that share a row, and of these rows in the block.
+  /// Index of this thread among those that share a row, and of its rows in the block.
   mlir::Value member, team;
-  /// Held: what this thread has of its row.
+  /// Held: this thread's part of its row.
   llvm::SmallVector<Chunk> chunks;
   /// Columns: the indices of each of its columns as a row, and where it is among its neighbours.
   std::vector<std::pair<Values, std::optional<codegen::ElementEmitter::Step>>> columns;

@@ -4,15 +4,15 @@
 
 namespace par::cuda {
 
-/// Builds what a thread knows of itself and says to others: intrinsics of the NVPTX target.
+/// Builds thread indices, barriers and exchanges: intrinsics of the NVPTX target.
 struct Threads {
   mlir::OpBuilder &builder;
   mlir::Location loc;
 
-  /// Of the thread in its block, and of the block in the grid; i64.
+  /// Index of the thread in its block, and of the block in the grid; i64.
   mlir::Value thread() const;
   mlir::Value block() const;
-  /// All threads of the warp, or of the block, are here, and see what the others have written.
+  /// A barrier of all threads of the warp, or of the block, and of their writes.
   void syncWarp() const;
   void syncBlock() const;
   /// The value of the thread of this warp whose number differs in the bits of `mask`. All threads of the warp

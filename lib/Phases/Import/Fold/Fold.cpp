@@ -105,7 +105,7 @@ FailureOr<SmallVector<SliceRange>> resolveSlice(ArrayRef<int64_t> shape, ArrayRe
     if (failed(dim) || step == 0)
       return failure();
     int64_t size = shape[*dim], start = starts[i], end = ends[i];
-    // Clamping as ONNX says: [0, size] forwards, [-1, size - 1] backwards; counting from the end comes first.
+    // ONNX's clamping: [0, size] forwards, [-1, size - 1] backwards, after negative starts are counted from the end.
     start = start < 0 ? std::max<int64_t>(start, -size) + size : start;
     end = end < -size ? -1 : end < 0 ? end + size : end;
     if (step > 0) {

@@ -14,7 +14,7 @@ FailureOr<StaticTensor> foldGather(const FoldContext &context) {
   FailureOr<int64_t> dim = normalizeDim(context.node.intAttribute("axis", 0), data->getRank());
   if (failed(dim))
     return failure();
-  // Result dims: data[:dim], indices, data[dim + 1:]; what is stored once there stays so.
+  // Result dims: data[:dim], indices, data[dim + 1:]; dims stored once in an operand are stored once here.
   Shape shape(data->getShape().take_front(*dim)), stored(data->getStored().take_front(*dim));
   llvm::append_range(shape, indices->getShape());
   llvm::append_range(stored, indices->getStored());

@@ -39,7 +39,7 @@ struct Key {
 };
 } // namespace
 
-/// Elements up to which a folded input is told from others by what it is.
+/// Inputs of up to this many elements are compared by their elements.
 static constexpr int64_t fewElements = 64;
 
 std::string foldKey(const onnx::Node &node, int64_t opset, llvm::ArrayRef<const StaticTensor *> inputs) {

@@ -5,7 +5,7 @@ namespace par {
 
 using namespace mlir;
 
-/// A body is imported once an iteration: what a loop of many steps becomes must end somewhere.
+/// Maximum nodes of unrolled bodies: a body is imported once an iteration.
 static constexpr int64_t innerNodeLimit = 200000;
 static constexpr unsigned depthLimit = 32;
 
@@ -44,7 +44,7 @@ LogicalResult GraphImporter::importInner(ArrayRef<onnx::Node> nodes, NodeImporte
 
 namespace {
 
-/// What a body calls its own is that of the graph around it again once the body is read.
+/// Restores the outer graph's values of all names that a body defines, once the body is read.
 class BodyNames {
 public:
   BodyNames(llvm::StringMap<GraphValue> &values, const onnx::Graph &body) : values(values) {
@@ -109,7 +109,8 @@ FailureOr<std::vector<GraphValue>> GraphImporter::importBody(const onnx::Graph &
   return outputs;
 }
 
-/// The function's nodes with the caller's attributes in place of references to them; one that nobody gives is left out.
+/// The function's nodes with the caller's attributes in place of references to them; an attribute without a value is
+/// left out.
 static std::vector<onnx::Node> bindAttributes(ArrayRef<onnx::Node> nodes, const onnx::Function &function,
                                               const onnx::Node &call) {
   std::vector<onnx::Node> bound(nodes.begin(), nodes.end());

@@ -1,5 +1,5 @@
-// What a graph must be before any node is read: one meaning for each name. Readers of ONNX take the first or the last
-// of two; Par takes neither.
+// Checks the names of a graph before any node is read: each must have one meaning. Readers of ONNX take the first or
+// the last of two equal names; Par refuses them.
 #include "GraphImporter.h"
 
 #include "par/Phases/Import/Operators.h"
@@ -78,7 +78,7 @@ LogicalResult GraphImporter::checkInputs() {
   return success();
 }
 
-/// A body or a function gives each of its own names one value; `where` says whose it is.
+/// A body or a function gives each of its own names one value; `where` names the body or function.
 static std::string findTwice(ArrayRef<std::string> formals, ArrayRef<onnx::Tensor> initializers,
                              ArrayRef<onnx::Node> nodes) {
   llvm::StringSet<> defined;
@@ -215,7 +215,7 @@ LogicalResult GraphImporter::checkArity(NodeImporter &importer) {
   if (!fits(arity->inputs, node.inputs.size()))
     return importer.error() << "op " << node.opType << " takes " << describe(arity->inputs, "input") << ", found "
                             << node.inputs.size();
-  // A result that nobody wants is an empty name; older opsets of some operators have more of them.
+  // An unused result has an empty name; older opsets of some operators have more results.
   size_t outputs = node.outputs.size();
   while (outputs > arity->outputs.least && node.outputs[outputs - 1].empty())
     --outputs;

@@ -102,8 +102,8 @@ std::string batchSymbol(const onnx::Model &model) {
   return model.inputs.empty() || model.inputs.front().shape.empty() ? "" : model.inputs.front().shape.front().symbol;
 }
 
-/// The size of the batch dim of the first input that has one, where no symbol says it, and which dim that is. An empty
-/// tensor has no samples.
+/// The size and the number of the batch dim, from the first input that has one, if no symbol gives it. An empty tensor
+/// has no samples.
 static std::optional<std::pair<int64_t, int64_t>> fixedBatch(const onnx::Model &model, const ImportOptions &options) {
   for (const onnx::ValueInfo &input : model.inputs) {
     auto given = options.batchDims.find(input.name);
@@ -168,8 +168,8 @@ LogicalResult GraphImporter::bindDims() {
   return diagnostic;
 }
 
-/// The dim of an input that is the batch: the one with the batch's symbol, or the same as the first input's, or dim 0,
-/// where it has the size that the first input's has; -1 if there is none.
+/// The batch dim of an input: the dim with the batch's symbol, or the same dim as the first input's, or dim 0 if it has
+/// the first input's batch size; -1 if there is none.
 int64_t GraphImporter::batchDimOf(const onnx::ValueInfo &input, ArrayRef<int64_t> shape) const {
   auto given = options.batchDims.find(input.name);
   if (given != options.batchDims.end())
@@ -188,7 +188,7 @@ int64_t GraphImporter::batchDimOf(const onnx::ValueInfo &input, ArrayRef<int64_t
   return -1;
 }
 
-/// An argument of the step has the batch first, as its data has the samples; what the graph reads has it where it was.
+/// An argument of the step has the batch in dim 0, like its data; the graph reads it transposed back.
 GraphValue GraphImporter::addInput(StringRef name, onnx::ElementType type, RankedTensorType tensor, int64_t batchDim) {
   inputNames.push_back(name.str());
   batchDims.push_back(std::min<int64_t>(batchDim, 0));
@@ -241,7 +241,7 @@ LogicalResult GraphImporter::declareInputs() {
     if (!input.isTensor || !input.hasShape) {
       InFlightDiagnostic diagnostic = error() << "input \"" << input.name << "\" is ";
       if (holds)
-        diagnostic.attachNote(fileLoc) << "to know when compiling what it holds, say inputs." << input.name
+        diagnostic.attachNote(fileLoc) << "if its values are known when compiling, say inputs." << input.name
                                        << ".value: a file of arrays (" << input.name
                                        << (input.isSequence ? ".0, .1, ..." : "") << ")";
       return diagnostic << (input.isTensor ? "of unknown rank" : "not a tensor") << ", which is not supported";
@@ -286,7 +286,7 @@ LogicalResult GraphImporter::declareInputs() {
 /// Initializers that scale a norm. A norm may be written as Mul (RMSNorm of transformers): a vector that only Mul reads
 /// scales.
 static llvm::StringSet<> findScales(const onnx::Model &model) {
-  llvm::StringMap<StringRef> origins; // of initializers, and of what Cast and Identity make of them
+  llvm::StringMap<StringRef> origins; // of initializers, and of Casts and Identities of them
   llvm::StringSet<> scales, multiplied, otherwise;
   for (const onnx::Tensor &tensor : model.initializers)
     origins[tensor.name] = tensor.name;

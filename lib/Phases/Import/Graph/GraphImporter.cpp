@@ -68,7 +68,7 @@ RankedTensorType GraphImporter::typeOf(onnx::ElementType type, ArrayRef<int64_t>
   return RankedTensorType::get(shape, element);
 }
 
-/// Shape and Size need types alone, whatever their operand depends on.
+/// Shape and Size need only types, whatever their operand depends on.
 static std::shared_ptr<const StaticTensor> foldTypeQuery(const onnx::Node &node, ArrayRef<int64_t> shape) {
   if (node.opType == "Size")
     return std::make_shared<StaticTensor>(StaticTensor::ofInts(onnx::ElementType::I64, {}, {countElements(shape)}));
@@ -99,7 +99,7 @@ LogicalResult GraphImporter::foldNode(const onnx::Node &node, Location loc, bool
     result = foldTypeQuery(node, input.known ? input.known->getShape()
                                              : cast<RankedTensorType>(input.computed.getType()).getShape());
   } else if (node.opType == "CastLike" && node.inputs.size() == 2 && inputs[0] && values[node.inputs[1]].computed) {
-    // The second operand lends its type alone.
+    // Only the type of the second operand matters.
     Type element = cast<RankedTensorType>(values[node.inputs[1]].computed.getType()).getElementType();
     for (auto type : {onnx::ElementType::F32, onnx::ElementType::F64, onnx::ElementType::F16, onnx::ElementType::BF16,
                       onnx::ElementType::I64, onnx::ElementType::I32, onnx::ElementType::Bool})
@@ -146,8 +146,7 @@ std::set<std::string> GraphImporter::inputsBehind(ArrayRef<Value> values) const 
   return inputs;
 }
 
-/// Ops that opset 7, which made broadcasting and inference what they are, and those before it did not change but for
-/// hints.
+/// Ops that opset 7, which defined today's broadcasting and inference, and earlier opsets changed only in hints.
 static bool isAgeless(StringRef op) {
   static constexpr StringRef ageless[] = {"Abs",      "Ceil",       "Constant",  "Conv",     "Elu",     "Exp",
                                           "Floor",    "Identity",   "LeakyRelu", "Log",      "MatMul",  "Neg",
@@ -222,8 +221,8 @@ LogicalResult GraphImporter::importNode(const onnx::Node &node, const Provenance
   }
   if (node.domain.empty() && folder.knows(node.opType)) {
     for (size_t i = 0; i < node.inputs.size(); ++i)
-      importer.known(i); // what a caller may give
-    return importer.error() << "op " << node.opType << " of data is not supported: what it makes must be known when "
+      importer.known(i); // a caller may give it
+    return importer.error() << "op " << node.opType << " of data is not supported: its result must be known when "
                             << "compiling";
   }
   bool microsoft = StringRef(node.domain).starts_with("com.microsoft");
@@ -233,7 +232,7 @@ LogicalResult GraphImporter::importNode(const onnx::Node &node, const Provenance
                                         : " is not supported yet");
 }
 
-/// What no output of the graph depends on is not looked at: whatever it is, it changes nothing.
+/// Nodes that no output of the graph depends on are skipped, also unsupported ones.
 LogicalResult GraphImporter::importNodes() {
   llvm::StringSet<> live;
   for (const onnx::ValueInfo &output : model.outputs)
@@ -241,7 +240,7 @@ LogicalResult GraphImporter::importNodes() {
   for (const onnx::BufferUpdate &update : writtenBuffers())
     live.insert(update.output);
   auto isLive = [&](const onnx::Node &node) {
-    return node.outputs.empty() || // which is wrong, and said
+    return node.outputs.empty() || // an error that is reported
            llvm::any_of(node.outputs, [&](const std::string &output) { return live.contains(output); });
   };
   for (const onnx::Node &node : llvm::reverse(model.nodes))
@@ -255,7 +254,7 @@ LogicalResult GraphImporter::importNodes() {
   return success();
 }
 
-/// A value that is known has no op that bears the location of its node.
+/// A known value has no op with the location of its node.
 Location GraphImporter::locationOf(const onnx::ValueInfo &output) {
   for (const onnx::Node &node : model.nodes)
     if (llvm::is_contained(node.outputs, output.name))
@@ -283,7 +282,7 @@ LogicalResult GraphImporter::addOutput(const onnx::ValueInfo &output, const Grap
   return success();
 }
 
-/// Ends the step: the loss alone, or every output. Ops that nothing needs are erased.
+/// Ends the step with the loss, or with every output. Unused ops are erased.
 LogicalResult GraphImporter::finish() {
   for (const onnx::ValueInfo &output : model.outputs)
     if (auto found = values.find(output.name); found != values.end() && failed(checkDeclared(output, found->second)))
@@ -323,7 +322,7 @@ LogicalResult GraphImporter::finish() {
   return success();
 }
 
-/// Only training asks what the module's own training does.
+/// Only training needs the marks of the module's own training.
 LogicalResult GraphImporter::readMarks() {
   if (!options.train)
     return success();

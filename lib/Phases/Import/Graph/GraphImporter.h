@@ -1,4 +1,4 @@
-// The walk over an ONNX graph and what an op's import function sees of it.
+// Imports an ONNX graph node by node, and the view of a node that an op's import function gets.
 #pragma once
 
 #include "../Parameters/Parameters.h"
@@ -18,7 +18,7 @@ struct GraphValue {
   mlir::Value computed;
   std::vector<GraphValue> sequence;
   bool isSequence = false;
-  bool isUnsigned = false;                  ///< integers of `computed` have no sign; the dialect's types do not tell
+  bool isUnsigned = false;                  ///< integers of `computed` are unsigned; the dialect's types do not say so
   std::shared_ptr<Recipe> recipe = nullptr; ///< of a large known value
 
   /// An optional that holds nothing.
@@ -27,7 +27,7 @@ struct GraphValue {
 
 /// How a large known value was computed: a step may do so again rather than read a table (Materialize.cpp).
 struct Recipe {
-  onnx::Node node; ///< with names of its own for inputs and result
+  onnx::Node node; ///< with unique names for inputs and result
   std::vector<GraphValue> inputs;
   int64_t opset;
   mlir::Location loc;
@@ -36,13 +36,10 @@ struct Recipe {
 
 class GraphImporter;
 
-/// One node, its inputs and its results. Builders below check nothing that the caller can violate silently: an op's
-/// function checks shapes first and reports with `error`.
-/// What the random numbers of one node depend on, besides the element: scalars of f32, and a name that no other node
-/// has.
+/// The inputs of one node's random numbers besides the element: f32 scalars, and a name that no other node has.
 struct RandomState {
   mlir::Value seed;
-  mlir::Value step; ///< the number of this training step, from 1; 0 where nothing is trained
+  mlir::Value step; ///< the number of this training step, from 1; 0 in inference
   std::string stream;
 };
 
@@ -57,7 +54,7 @@ public:
   int64_t opset() const;
   size_t numInputs() const { return node.inputs.size(); }
   bool has(size_t i) const { return value(i) && !value(i)->isAbsent(); }
-  /// Null where the input is left out; an absent optional holds nothing.
+  /// Null if the input is left out; an absent optional holds nothing.
   const GraphValue *value(size_t i) const;
   const StaticTensor *known(size_t i) const;
   /// Type of an input that `has`; fails with an error if it is a sequence.
@@ -69,22 +66,22 @@ public:
   mlir::Value stretch(mlir::Value value, llvm::ArrayRef<int64_t> shape);
   /// `replacement` in place of the known input i.
   llvm::FailureOr<mlir::Value> knownAs(size_t i, const StaticTensor &replacement);
-  /// Numbers known when importing, as a value; `suffix` names what must be kept with the model. An error for element
+  /// Numbers known at import as a value; `suffix` names those that must be kept with the model. An error for element
   /// types that ONNX does not have.
   llvm::FailureOr<mlir::Value> constant(mlir::Type element, llvm::ArrayRef<int64_t> shape, std::vector<double> values,
                                         llvm::StringRef suffix);
-  /// If the model is trained and input i is a variable, or what nodes before this one have moved one to: a training
-  /// step gives it the value `next`, in place of theirs.
+  /// If the model is trained and input i is a variable, or its value moved by earlier nodes: a training step writes
+  /// `next` to the variable, in place of theirs.
   void update(size_t i, mlir::Value next);
-  /// The value that they give it; null where there are none.
+  /// The value that earlier nodes write to it; null if there are none.
   mlir::Value updated(size_t i);
-  /// `result` is handed on to the next node that moves the variable behind input i: PyTorch calls one module several
+  /// Makes `result` the input of the next node that moves the variable of input i: PyTorch calls one module several
   /// times.
   void handOn(size_t i, mlir::Value result);
-  /// Of a batch norm whose moving mean, input i, is the mean of all steps': their number with this call of it, a scalar
-  /// of `element`. Null of others.
+  /// For a batch norm whose moving mean, input i, is the mean of all steps': the number of steps including this call, a
+  /// scalar of `element`. Null for others.
   llvm::FailureOr<mlir::Value> stepsAveraged(size_t i, mlir::Type element);
-  /// In how many groups of consecutive samples a batch has statistics of its own.
+  /// Number of groups of consecutive samples of a batch with statistics of their own.
   int64_t batchNormGroups() const;
   /// Whether the model is to be trained.
   bool trains() const;
@@ -110,9 +107,9 @@ public:
   llvm::FailureOr<mlir::Value> whereTrained(mlir::Value trained, mlir::Value otherwise);
   /// The same numbers, which no gradient passes: the value itself where none would reach a parameter.
   mlir::Value stopGradient(mlir::Value value);
-  /// What the file says of this embedding's gradient, if the model is trained; else null.
+  /// The file's entry about this embedding's gradient, if the model is trained; else null.
   const EmbeddingMark *embeddingMark() const;
-  /// Of this node, once a node; declares the variables @seed and @draws.
+  /// The random state of this node, the same for each call; declares the variables @seed and @draws.
   llvm::FailureOr<RandomState> randomState();
   /// Makes `value` the node's result `k`.
   mlir::LogicalResult bind(mlir::Value value, size_t k = 0);
@@ -126,14 +123,14 @@ public:
   llvm::FailureOr<mlir::Value> materialize(const GraphValue &value);
   /// Imports the graph in `attribute` once more, its inputs being `inputs`, and gives its outputs.
   llvm::FailureOr<std::vector<GraphValue>> runBody(llvm::StringRef attribute, llvm::ArrayRef<GraphValue> inputs);
-  /// Counts what `times` rounds of `nodes` nodes unroll to; an error where the graph grows beyond all use.
+  /// Counts the nodes that `times` rounds of `nodes` nodes unroll to; an error if there are too many.
   mlir::LogicalResult unroll(int64_t times, int64_t nodes);
   /// Number of inputs of the graph in `attribute`; nothing if there is no such graph.
   std::optional<size_t> bodyInputs(llvm::StringRef attribute) const;
   /// True if some node or the graph uses result k.
   bool isUsed(size_t k) const;
 
-  /// `node "NAME": ` + what follows, at the model file, with a note that says where the node comes from.
+  /// `node "NAME": ` + the message, at the model file, with a note on the node's origin.
   mlir::InFlightDiagnostic error();
   mlir::LogicalResult unsupported(const llvm::Twine &what);
 
@@ -181,11 +178,11 @@ void addGridImports(ImportTable &table);
 void addRegionImports(ImportTable &table);
 void addStateImports(ImportTable &table);
 
-/// All of them: what Import reads.
+/// The tables of all supported operators.
 ImportTable importTable();
 
 /// `[product of the first dims] + rest` written as a reshape of `dims + rest`: exporters flatten batch and sequence
-/// around products, and the batch dim must stay a dim of its own to be cut. `inner` is null where nothing is merged.
+/// around matmuls, and the batch dim must stay a dim of its own to be sharded. `inner` is null if nothing is merged.
 struct MergedDims {
   mlir::Value inner;
   Shape dims;
@@ -196,7 +193,7 @@ class GraphImporter {
 public:
   GraphImporter(const onnx::Model &model, const ImportOptions &options, mlir::MLIRContext *context);
   mlir::OwningOpRef<mlir::ModuleOp> run();
-  /// After a refusal: the inputs that those values depend on which some node wanted to know.
+  /// After a refusal: the inputs that the values depend on which some node needed to know.
   std::set<std::string> findAsked() const;
   /// The inputs of the graph that values depend on.
   std::set<std::string> inputsBehind(llvm::ArrayRef<mlir::Value> values) const;
@@ -223,22 +220,22 @@ private:
   mlir::LogicalResult checkSizes(NodeImporter &importer);
   mlir::LogicalResult importNode(const onnx::Node &node, const Provenance &place);
   mlir::LogicalResult countInner(int64_t times, int64_t nodes, NodeImporter &caller);
-  /// Nodes of a body or a function, which `caller` stands for.
+  /// Imports the nodes of a body or a function that `caller` stands for.
   mlir::LogicalResult importInner(llvm::ArrayRef<onnx::Node> nodes, NodeImporter &caller);
   llvm::FailureOr<std::vector<GraphValue>> importBody(const onnx::Graph &body, llvm::ArrayRef<GraphValue> inputs,
                                                       NodeImporter &caller);
   mlir::LogicalResult importCall(const onnx::Function &function, NodeImporter &caller);
-  /// An input that is a sequence or an optional, as `held` says.
+  /// Declares an input that is a sequence or an optional, with the values in `held`.
   mlir::LogicalResult declareHeld(const onnx::ValueInfo &input);
   GraphValue addInput(llvm::StringRef name, onnx::ElementType type, mlir::RankedTensorType tensor, int64_t batchDim);
   bool hasUnsignedInput(const onnx::Node &node) const;
   /// Runs a table's function on inputs some of which have no sign.
   mlir::LogicalResult importUnsigned(NodeImporter &importer, ImportFunction function);
-  /// The type that the file declares of an output is that of its value; other sizes than it declares are said.
+  /// An error if an output's value does not have the type that the file declares; a warning if it has other sizes.
   mlir::LogicalResult checkDeclared(const onnx::ValueInfo &output, const GraphValue &value);
-  /// Nothing where a symbol has no size.
+  /// Nothing if a symbol has no size.
   std::optional<int64_t> sizeOf(const onnx::Dim &dim) const;
-  /// Adds what an output is to the step's results.
+  /// Adds an output's value to the step's results.
   mlir::LogicalResult addOutput(const onnx::ValueInfo &output, const GraphValue &value, llvm::StringRef name);
   mlir::LogicalResult foldNode(const onnx::Node &node, mlir::Location loc, bool &folded);
   mlir::LogicalResult finish();
@@ -246,13 +243,13 @@ private:
   llvm::ArrayRef<onnx::BufferUpdate> writtenBuffers() const;
   mlir::LogicalResult writeBuffers();
   mlir::Location locationOf(const onnx::ValueInfo &output);
-  /// `node "r": output "y" ` + what follows.
+  /// `node "r": output "y" ` + the message.
   mlir::InFlightDiagnostic errorAt(const onnx::ValueInfo &output);
   mlir::FailureOr<mlir::Value> findLoss();
   mlir::FailureOr<mlir::Value> attachLoss();
   mlir::LogicalResult checkLabelBatch(const onnx::ValueInfo &output, mlir::RankedTensorType type, int64_t batchDim,
                                       int64_t labelRank);
-  /// Samples of a step; nothing where neither the plan nor the model says.
+  /// Samples of a step; nothing if neither the plan nor the model gives it.
   std::optional<int64_t> batchSize() const;
   mlir::LogicalResult missingLoss(llvm::ArrayRef<const onnx::ValueInfo *> candidates);
 
@@ -266,8 +263,8 @@ private:
   mlir::FailureOr<GraphValue> constantInput(const onnx::ValueInfo &info, mlir::RankedTensorType type,
                                             llvm::StringRef rule);
   mlir::RankedTensorType typeOf(onnx::ElementType type, llvm::ArrayRef<int64_t> shape);
-  /// A known value as ops: a constant where it is small, iotas and comparisons where it is a band of a matrix, else a
-  /// `constant` variable. The result has the value's shape.
+  /// A known value as ops: a small one as a constant, a band of a matrix as iotas and comparisons, else a `constant`
+  /// variable. The result has the value's shape.
   mlir::Value materialize(const StaticTensor &value, llvm::StringRef name, mlir::Location loc);
   mlir::Value materializeCore(const StaticTensor &value, llvm::StringRef name, mlir::Location loc);
   /// The same stretched to `shape`. A large value is made once, and computed again if that costs less than a table.
@@ -275,10 +272,10 @@ private:
                           mlir::Location loc);
   /// A variable of these elements, one for all that are equal; its name begins with `constant.`.
   mlir::Value readTable(mlir::DenseElementsAttr elements, llvm::StringRef name, mlir::Location loc);
-  /// A known value computed by its recipe; null where it has none or keeping it costs less.
+  /// A known value computed by its recipe; null if it has none or keeping the value costs less.
   mlir::Value computeAgain(const GraphValue &value);
   mlir::Value runRecipe(Recipe &recipe);
-  /// Of `node`, which was folded to `result`; null for small ones and where no op computes it.
+  /// The recipe of `node`, which was folded to `result`; null for small results and if no op computes it.
   std::shared_ptr<Recipe> recipeFor(const onnx::Node &node, const StaticTensor &result, mlir::Location loc);
   mlir::InFlightDiagnostic error() { return mlir::emitError(fileLoc); }
 
@@ -295,14 +292,13 @@ private:
   ImportTable table;
   llvm::StringMap<GraphValue> values;
   llvm::StringSet<> used;
-  llvm::SetVector<mlir::Value> asked; ///< computed values that some node wanted to know
-  RandomState random;                 ///< null until a random op asks
-  mlir::Value training;               ///< null until an op asks for the mode
-  llvm::DenseMap<mlir::Value, VariableOp>
-      handedOn;                              ///< what stands for a moved variable, by the node that moved it last
-  llvm::DenseMap<VariableOp, WriteOp> moves; ///< its one write
-  llvm::DenseMap<mlir::Value, bool> reached; ///< of values that were asked for: what hasGradient says
-  llvm::StringMap<unsigned> averaged;        ///< calls of each batch norm that averages over all steps
+  llvm::SetVector<mlir::Value> asked;               ///< computed values that some node needed to know
+  RandomState random;                               ///< null until a random op asks
+  mlir::Value training;                             ///< null until an op asks for the mode
+  llvm::DenseMap<mlir::Value, VariableOp> handedOn; ///< the value of a moved variable, by the node that moved it last
+  llvm::DenseMap<VariableOp, WriteOp> moves;        ///< its one write
+  llvm::DenseMap<mlir::Value, bool> reached;        ///< hasGradient's answers
+  llvm::StringMap<unsigned> averaged;               ///< calls of each batch norm that averages over all steps
   llvm::StringMap<unsigned> streams; ///< how often each name was drawn from: a body or function is imported many times
   std::map<std::string, int64_t> dims;
   llvm::SmallVector<std::string> inputNames, outputNames;

@@ -6,13 +6,13 @@ namespace par {
 
 using namespace mlir;
 
-/// An element of a list, exact where integers are wanted.
+/// An element of a list; exact for integer types.
 static bool readElement(StringRef text, onnx::ElementType type, StaticTensor &value, int64_t at) {
   int64_t whole = 0;
   uint64_t large = 0;
   double number = 0;
   bool isWhole = !text.getAsInteger(10, whole);
-  if (!isWhole && !text.getAsInteger(10, large)) { // of u64 beyond those of i64, whose bits are kept
+  if (!isWhole && !text.getAsInteger(10, large)) { // a u64 above i64's range, as its bits
     isWhole = true;
     whole = static_cast<int64_t>(large);
   }
@@ -59,8 +59,8 @@ FailureOr<StaticTensor> GraphImporter::filedInput(const onnx::ValueInfo &info, R
   return *value;
 }
 
-/// What an input that is no tensor holds: the arrays NAME.0, NAME.1, ... of a sequence, the array NAME of an optional,
-/// which may lack.
+/// Reads an input that is no tensor: the arrays NAME.0, NAME.1, ... of a sequence, or the array NAME of an optional,
+/// which may be missing.
 LogicalResult GraphImporter::declareFiled(const onnx::ValueInfo &info, StringRef file) {
   std::string reason;
   auto arrays = readArrays(file, reason);

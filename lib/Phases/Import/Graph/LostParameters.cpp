@@ -1,5 +1,4 @@
-// What an exporter's optimiser did to parameters: merged equal ones, folded them into others, or let them
-// hang.
+// Finds parameters that an exporter's optimiser changed: equal ones merged, folded into others, or left unused.
 #include "GraphImporter.h"
 #include "par/Phases/Import/Names.h"
 
@@ -17,15 +16,15 @@ namespace {
 
 struct LostParameters {
   std::vector<std::string> folded;                         ///< no initializer holds them
-  std::vector<std::pair<std::string, std::string>> merged; ///< (parameter, the equal one that stands for it)
+  std::vector<std::pair<std::string, std::string>> merged; ///< (parameter, the equal one that replaces it)
   std::vector<std::string> unread;                         ///< an initializer that no node reads
   std::vector<std::pair<std::string, std::string>> apart;  ///< (transposed copy, the parameter whose it is)
 
   size_t size() const { return folded.size() + merged.size() + unread.size() + apart.size(); }
 };
 
-/// Every element equal (LayerNorm's ones, a bias of zeros): what exporters merge though the parameters are
-/// not tied. Two parameters of random numbers are only ever equal because they are one.
+/// All elements equal (LayerNorm's ones, a bias of zeros): exporters merge such parameters though they are not tied.
+/// Equal random parameters, however, are one parameter.
 bool isConstant(const onnx::Model &model, StringRef name) {
   for (const onnx::Tensor &tensor : model.initializers) {
     if (tensor.name != name)
@@ -40,7 +39,7 @@ bool isConstant(const onnx::Model &model, StringRef name) {
   return false;
 }
 
-/// The bytes of a matrix, or of its transpose; empty where they cannot be read.
+/// The bytes of a matrix, or of its transpose; empty if they cannot be read.
 std::string bytesOf(const onnx::Model &model, const onnx::Tensor &tensor, bool transpose) {
   std::string error;
   std::optional<std::string> bytes = onnx::readTensor(model, tensor, error);
@@ -56,8 +55,8 @@ std::string bytesOf(const onnx::Model &model, const onnx::Tensor &tensor, bool t
   return turned;
 }
 
-/// Parameters that the older exporter transposed for a product while another node reads them as they are (a head tied
-/// to an embedding): it keeps two copies, which would train apart. Every matrix is read once.
+/// Parameters that the older exporter transposed for a matmul while another node reads them as they are (a head tied to
+/// an embedding): it keeps two copies, which would train apart. Every matrix is read once.
 std::vector<std::pair<std::string, std::string>> findApart(const onnx::Model &model) {
   std::vector<std::pair<std::string, std::string>> apart;
   std::vector<const onnx::Tensor *> copies, own;
@@ -101,7 +100,7 @@ bool readsOthers(const onnx::Model &model, StringRef module, const llvm::StringS
   return found;
 }
 
-/// How often nodes read each value, in bodies too, or a graph or a body gives it.
+/// Number of uses of each value: by nodes, also in bodies, and as output of the graph or of a body.
 llvm::StringMap<unsigned> countReads(const onnx::Model &model) {
   llvm::StringMap<unsigned> reads;
   for (const onnx::ValueInfo &output : model.outputs)
@@ -119,8 +118,8 @@ llvm::StringMap<unsigned> countReads(const onnx::Model &model) {
 
 LostParameters findLost(const onnx::Model &model, const ParameterTable &table) {
   LostParameters lost;
-  // Where nothing was folded, a parameter without initializer is unused or a further name of one elsewhere
-  // (T5's `shared.weight`, BERT's `cls.predictions.bias`).
+  // If nothing was folded, a parameter without initializer is unused or another name of an initializer (T5's
+  // `shared.weight`, BERT's `cls.predictions.bias`).
   bool folded = hasFolded(model);
   llvm::StringSet<> own;
   for (const onnx::Tensor &tensor : model.initializers)
@@ -129,7 +128,7 @@ LostParameters findLost(const onnx::Model &model, const ParameterTable &table) {
     if (folded || readsOthers(model, StringRef(name).rsplit('.').first, own))
       lost.folded.push_back(name);
   llvm::StringMap<unsigned> reads = countReads(model);
-  // What is read once was never two.
+  // An initializer with a single use cannot be two merged parameters.
   for (const auto &[alias, owner] : table.tied)
     if (reads.lookup(owner) > 1 && isConstant(model, owner))
       lost.merged.push_back({alias, owner});
@@ -140,8 +139,8 @@ LostParameters findLost(const onnx::Model &model, const ParameterTable &table) {
   return lost;
 }
 
-/// Weights of a convolution that the older exporter computed, which it does where it folds a batch norm into it: it
-/// keeps no signature, and names what is its own by the node that reads it. Empty: none.
+/// Weights of a convolution into which the older exporter folded a batch norm. That exporter keeps no signature, and
+/// names new initializers after the node that reads them. Empty: none.
 StringRef computedWeights(const onnx::Model &model) {
   if (!model.signature.empty())
     return "";
@@ -169,13 +168,12 @@ std::string paired(ArrayRef<std::pair<std::string, std::string>> pairs, StringRe
 
 std::optional<LostMessage> describeLost(const onnx::Model &model, bool all) {
   if (StringRef weights = computedWeights(model); !weights.empty())
-    return LostMessage{
-        ("\"" + weights +
-         "\" was computed by the exporter, as where a batch norm is folded into a convolution, so it does "
-         "not train as the module does; export it again with par.export or in training mode, or say "
-         "train.lost: allow")
-            .str(),
-        {}};
+    return LostMessage{("\"" + weights +
+                        "\" was computed by the exporter, as in folding a batch norm into a convolution, so it does "
+                        "not train as the module does; export it again with par.export or in training mode, or say "
+                        "train.lost: allow")
+                           .str(),
+                       {}};
   LostParameters lost = findLost(model, classifyParameters(model));
   if (lost.size() == 0)
     return std::nullopt;

@@ -10,12 +10,12 @@ using namespace mlir;
 
 namespace {
 
-/// Elements that are written down whatever they are, and those that fit into the code of a kernel.
+/// Maximum elements of any constant, and of one that fits into a kernel's code.
 constexpr int64_t maxInline = 64, maxInCode = 1024;
 
-/// A table is computed anew in each step if that takes fewer operations than this for each of its bytes: about what a
-/// GPU (60 Tflop/s, 3.3 TB/s) or a CPU's core (50 Gflop/s, 5 GB/s) does while it reads one, and memory that nothing
-/// holds is free.
+/// A table is recomputed in each step if that takes fewer operations than this for each of its bytes: about as many as
+/// a GPU (60 Tflop/s, 3.3 TB/s) or a CPU core (50 Gflop/s, 5 GB/s) executes while it reads one byte. Recomputing also
+/// frees the memory.
 constexpr double operationsPerByte = 16;
 
 /// Parts the names of a recipe's values from a number.
@@ -129,8 +129,8 @@ Shape coreOf(const StaticTensor &value) {
   return core;
 }
 
-/// What the stored elements are made of where they follow a rule: beyond a few elements, computing beats storing, for
-/// iotas and comparisons fuse into the op that uses them.
+/// The rule of the stored elements, if they follow one. Beyond a few elements, computing beats storing, because iotas
+/// and comparisons fuse into their user.
 struct Rule {
   std::optional<Progression> progression;
   std::optional<BandMask> band;
@@ -218,8 +218,8 @@ Value GraphImporter::materialize(const GraphValue &value, ArrayRef<int64_t> shap
 
 //===-- Tables that cost less to compute than to keep ----------------------------------------===//
 
-/// What ops cost, in operations: those that their own model counts, and what moves through memory. A table that they
-/// read is kept for them.
+/// Cost of ops in operations: their own model's count, plus the memory that they move. A table that they read stays
+/// stored.
 static double costOf(ArrayRef<Operation *> ops) {
   double cost = 0;
   for (Operation *op : ops) {
@@ -244,7 +244,7 @@ Value GraphImporter::computeAgain(const GraphValue &value) {
   RankedTensorType core = typeOf(value.known->getType(), coreOf(*value.known));
   if (built && costOf(ops) < operationsPerByte * double(getByteSize(core)))
     return built;
-  // What was built inside goes with it.
+  // Tables built inside these ops are erased with them.
   SmallPtrSet<Operation *, 16> erased(ops.begin(), ops.end());
   made.remove_if(
       [&](auto &entry) { return entry.second.value && erased.contains(entry.second.value.getDefiningOp()); });
@@ -276,7 +276,7 @@ std::shared_ptr<Recipe> GraphImporter::recipeFor(const onnx::Node &node, const S
   if (result.getStoredCount() <= maxInline || onnx::isUnsigned(result.getType()) || !table.contains(node.opType))
     return nullptr;
   auto recipe = std::make_shared<Recipe>(Recipe{node, {}, opset, loc});
-  // Names that no value of the model has; tables are called by what stands before the mark.
+  // Names that no value of the model has; a table is named by the part before the mark.
   std::string mark = recipeMark + std::to_string(recipes++);
   for (std::string &input : recipe->node.inputs) {
     recipe->inputs.push_back(values.lookup(input));

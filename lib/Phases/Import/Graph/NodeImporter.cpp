@@ -92,7 +92,7 @@ void NodeImporter::update(size_t i, Value next) {
   VariableOp variable = movedVariable(i);
   if (!variable || next.getType() != variable.getTensorType())
     return;
-  // Files do not always tell what is trained from what is only moved.
+  // Files do not always distinguish trained from moved initializers.
   variable.setKind(VariableKind::buffer);
   WriteOp &write = graph.moves[variable];
   if (write)
@@ -162,7 +162,7 @@ static bool isLeadingMerge(ArrayRef<int64_t> from, ArrayRef<int64_t> to) {
   return from.drop_front(merged) == to.drop_front(1) && countElements(from.take_front(merged)) == to.front();
 }
 
-/// `a x b + rest` where `from` is `a x b + others` and `to` is `a*b + rest`; empty where it is not, or already so.
+/// `a x b + rest` if `from` is `a x b + others` and `to` is `a*b + rest`; empty otherwise, or if it is so already.
 static Shape leadingApart(ArrayRef<int64_t> from, ArrayRef<int64_t> to) {
   if (to.size() < 2 || isLeadingMerge(from, to))
     return {};
@@ -242,7 +242,7 @@ FailureOr<Type> NodeImporter::elementType(StringRef attribute) {
   return error() << "its " << attribute << " is " << onnx::spell(named) << ", which is not supported";
 }
 
-/// A scalar that many nodes read, at the start of the step; an error says that `need` it.
+/// A scalar that many nodes read, at the start of the step; if the name is taken, the error begins with `need`.
 FailureOr<Value> NodeImporter::readShared(StringRef name, VariableKind kind, DenseElementsAttr value, StringRef need) {
   if (Operation *taken = graph.module->lookupSymbol(name)) {
     InFlightDiagnostic found = error() << need << " need a variable \"" << name << "\" of their own";
@@ -357,7 +357,7 @@ InFlightDiagnostic NodeImporter::error() {
   for (const std::string &input : graph.inputsBehind(asked))
     if (llvm::any_of(graph.model.inputs, [&](const onnx::ValueInfo &info) { return info.name == input; }))
       diagnostic.attachNote(graph.fileLoc)
-          << "what it depends on is fed; to know it when compiling, say inputs."
+          << "it depends on an input; if that is known when compiling, say inputs."
           << (isPlainName(input) ? input : "\"" + input + "\"") << ".value: a list of numbers, or a file of arrays";
   return diagnostic;
 }

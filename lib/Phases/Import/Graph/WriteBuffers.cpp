@@ -9,7 +9,7 @@ ArrayRef<onnx::BufferUpdate> GraphImporter::writtenBuffers() const {
   return options.train ? ArrayRef(model.updates) : ArrayRef<onnx::BufferUpdate>();
 }
 
-/// Each gets its next value at the end of the step: what reads it before reads what the step before has left.
+/// Writes each buffer's next value at the end of the step, so that earlier reads see the previous step's value.
 LogicalResult GraphImporter::writeBuffers() {
   for (const onnx::BufferUpdate &update : writtenBuffers()) {
     auto variable = module->lookupSymbol<VariableOp>(update.buffer);
@@ -29,7 +29,7 @@ LogicalResult GraphImporter::writeBuffers() {
     if (read && read.getVariable() == update.buffer)
       continue; // as it was
     if (read || isa<BlockArgument>(next))
-      return error() << "forward writes into the buffer \"" << update.buffer << "\" what came in as it was, "
+      return error() << "forward writes into the buffer \"" << update.buffer << "\" an unchanged value, "
                      << (read ? "the whole of \"" + read.getVariable().str() + "\"" : std::string("an input"))
                      << ", which is not supported yet; leave the buffer out of the module";
     variable.setKind(VariableKind::buffer);

@@ -21,11 +21,10 @@ double attribute(NodeImporter &importer, const char *name, double otherwise) {
 
 Term maximum(Term x, double bound) { return x.with(MaximumOp::create(x.getBuilder(), x.getLoc(), x, x.splat(bound))); }
 Term clamp(Term x, double low, double high) { return minimum(maximum(x, low), x.splat(high)); }
-/// x where it is positive, else `negative`.
+/// x if it is positive, else `negative`.
 Term positiveElse(Term x, Term negative) { return x.compare(Predicate::gt, 0).select(x, negative); }
-// What is smooth is made of comparisons and selections that hand x the cotangent where it is 0, where a layer of zeros
-// lands: the gradients of min(x, 0) and |x| are 0 there.
-/// min(x, 0).
+// Building blocks of smooth activations. Their comparisons give x the cotangent also at 0, the output of a layer of
+// zeros; min(x, 0) and |x| have gradient 0 there.
 Term negativePart(Term x) { return x.compare(Predicate::gt, 0).select(x.splat(0), x); }
 /// -|x|.
 Term negativeSize(Term x) { return x.compare(Predicate::gt, 0).select(-x, x); }
@@ -118,7 +117,7 @@ LogicalResult importClip(NodeImporter &importer) {
       bound = importer.splat(type, importer.node.floatAttribute(attribute, 0));
     }
   }
-  // At a bound PyTorch's clamp hands the cotangent on, which an op that chooses the left operand there does.
+  // PyTorch's clamp passes the cotangent at a bound, so the op must choose the left operand there.
   Term result = termOf(importer, *x);
   if (low)
     result = result.compare(Predicate::lt, low).select(low, result);

@@ -9,7 +9,7 @@ namespace par {
 
 using namespace mlir;
 
-/// 1 / how often the batch looks up what each index does, of a float type.
+/// 1 / the number of the batch's lookups of each index, in a float type.
 static Value inverseCounts(NodeImporter &importer, Value indices, int64_t size, Type element) {
   OpBuilder &builder = importer.builder;
   auto type = cast<RankedTensorType>(indices.getType());

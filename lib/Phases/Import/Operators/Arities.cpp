@@ -1,9 +1,9 @@
-// How many inputs and outputs the operators of ai.onnx take, from the schemas of onnx 1.23.
+// Numbers of inputs and outputs of ai.onnx's operators, from the schemas of onnx 1.23.
 #include "par/Phases/Import/Operators.h"
 
 namespace par {
 
-/// Of an input or output that may be repeated.
+/// Maximum of an input or output that may be repeated.
 static constexpr int any = -1;
 
 /// A row for each opset that changed them, in order.
@@ -251,7 +251,7 @@ static constexpr struct {
 };
 
 std::optional<Arity> arityOf(llvm::StringRef opType, int64_t opset) {
-  std::optional<Arity> found; // of an operator that came after the opset: what it has today
+  std::optional<Arity> found; // the first known arity of an operator that is newer than the opset
   auto most = [](int count) { return count == any ? std::optional<size_t>() : std::optional<size_t>(count); };
   bool isOld = false;
   for (const auto &row : rows) {

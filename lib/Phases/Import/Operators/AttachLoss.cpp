@@ -56,7 +56,7 @@ FailureOr<Value> GraphImporter::findLoss() {
     return missingLoss(scalars);
   const onnx::ValueInfo &output = named ? *named : *scalars.front();
   Value loss = values.lookup(output.name).computed;
-  // What is reported and differentiated is at least f32, also of a module in 16 bits.
+  // The loss is at least f32, also of a module in 16 bits, since it is reported and differentiated.
   if (getElementTypeOrSelf(loss).getIntOrFloatBitWidth() < 32)
     loss = buildConvert(builder, locationOf(output), loss, builder.getF32Type());
   auto type = cast<RankedTensorType>(loss.getType());
@@ -78,9 +78,9 @@ LogicalResult GraphImporter::checkLabelBatch(const onnx::ValueInfo &output, Rank
   int64_t dim = std::max<int64_t>(batchDim, 0);
   if (!batch || (dim < labelRank && type.getDimSize(dim) == *batch))
     return success();
-  InFlightDiagnostic found = errorAt(output) << "is what train.loss is of, and is " << type << ": ";
+  InFlightDiagnostic found = errorAt(output) << "is the output of train.loss, and is " << type << ": ";
   if (batchDim >= labelRank)
-    found << "its batch is the last dim, where the classes are looked for";
+    found << "its batch is the last dim, which is that of the classes";
   else
     found << "dim " << dim << " is not the batch of " << *batch;
   found << "; permute or reshape it in the module so that dim 0 is the batch, or compute the loss there (train: {})";
@@ -110,13 +110,12 @@ FailureOr<Value> GraphImporter::attachLoss() {
       emitWarning(fileLoc) << "train.loss is of \"" << output->name << "\", the first output of floats; for \""
                            << other->name << "\" or another say train.loss.output";
   if (classes && (type.getRank() > 3 || (type.getRank() == 3 && type.getDimSize(1) == type.getDimSize(2))))
-    emitWarning(fileLoc)
-        << "cross_entropy takes the last dim of \"" << output->name << "\", " << type
-        << ", for its classes; where they are dim 1, as PyTorch has them, permute the output in the module, or "
-           "compute the loss there (train: {})";
+    emitWarning(fileLoc) << "cross_entropy takes the last dim of \"" << output->name << "\", " << type
+                         << ", for its classes; if they are dim 1, as in PyTorch, permute the output in the module, or "
+                            "compute the loss there (train: {})";
   auto labelType = classes ? RankedTensorType::get(type.getShape().drop_back(), builder.getI64Type()) : type;
   Location loc = makeLocation(context, {"train.loss", "", "train.loss", "", 0});
-  // Labels have the batch where the output has it.
+  // Labels have the output's batch dim.
   int64_t batchDim = batchDimOf(*output, labelType.getShape());
   if (failed(checkLabelBatch(*output, type, batchDim, labelType.getRank())))
     return failure();

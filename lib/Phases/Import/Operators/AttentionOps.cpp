@@ -1,4 +1,4 @@
-// Attention and rotary embeddings, taken apart into products, a softmax and masks.
+// Attention and rotary embeddings, decomposed into matmuls, a softmax and masks.
 #include "Indices.h"
 #include "Operands.h"
 
@@ -34,7 +34,7 @@ Term repeatHeads(NodeImporter &importer, Term x, int64_t heads) {
   return x.with(importer.reshape(wide, {s[0], heads, s[2], s[3]}));
 }
 
-/// The keys (values) of earlier calls before those of this one.
+/// Concatenates the keys (values) of earlier calls and those of this one.
 FailureOr<Term> withPast(NodeImporter &importer, Term x, size_t past) {
   if (!importer.has(past))
     return x;
@@ -50,7 +50,8 @@ FailureOr<Term> withPast(NodeImporter &importer, Term x, size_t past) {
   return x.with(ConcatOp::create(importer.builder, importer.loc, ValueRange{*earlier, x}, 2));
 }
 
-/// What is added to the scores of `type` (batch, heads, queries, keys): 0, the mask's number, or minus infinity.
+/// The sum that is added to the scores of `type` (batch, heads, queries, keys): 0, the mask's number, or minus
+/// infinity.
 struct Bias {
   NodeImporter &importer;
   RankedTensorType type;
@@ -58,7 +59,7 @@ struct Bias {
 
   Term zero() { return termOf(importer, importer.splat(type, 0)); }
   void add(Term part) { sum = sum ? Value(termOf(importer, sum) + part) : Value(part); }
-  /// Minus infinity where the i1 tensor of the scores' shape does not hold.
+  /// Adds minus infinity where the i1 tensor of the scores' shape is false.
   void mask(Term kept) { add(kept.select(zero(), importer.splat(type, -infinity))); }
 };
 
@@ -71,7 +72,7 @@ LogicalResult addMask(Bias &bias) {
     return failure();
   auto type = cast<RankedTensorType>(given->getType());
   Type element = type.getElementType();
-  // A mask may end before the keys: what is behind it takes no part.
+  // A mask may be shorter than the keys: keys after its end are masked out.
   int64_t keys = bias.type.getDimSize(3), have = type.getRank() ? type.getShape().back() : 0;
   Value mask = *given;
   if (have > 1 && have < keys) {
@@ -94,7 +95,7 @@ LogicalResult addMask(Bias &bias) {
   return success();
 }
 
-/// Causal masks, aligned behind the past, and samples that end before the cache does.
+/// Causal masks, aligned after the past keys, and samples that end before the cache does.
 LogicalResult addPositionMasks(Bias &bias, int64_t past) {
   NodeImporter &importer = bias.importer;
   auto matrix = bias.type.clone(bias.type.getShape().take_back(2));
@@ -116,7 +117,7 @@ LogicalResult addPositionMasks(Bias &bias, int64_t past) {
   return success();
 }
 
-/// The softmax along the keys, in the precision asked for; a row with no key at all is NaN, as the formula has it.
+/// The softmax along the keys, in the requested precision; a row without keys is NaN, as in the formula.
 FailureOr<Term> softmaxOf(NodeImporter &importer, Term scores) {
   Type element = scores.getType().getElementType(), compute = element;
   if (importer.node.attribute("softmax_precision")) {
@@ -157,8 +158,8 @@ FailureOr<Heads> readHeads(NodeImporter &importer, int64_t &past) {
   return Heads{*q, repeatHeads(importer, *k, qs[1]), repeatHeads(importer, *v, qs[1])};
 }
 
-/// softmax(softcap(q k^T scale) + bias) v (Vaswani and others 2017, equation 1); `scale` is halved between q and k, as
-/// ONNX has it for the sake of narrow floats.
+/// softmax(softcap(q k^T scale) + bias) v (Vaswani and others 2017, equation 1); sqrt(scale) goes to q and to k, as in
+/// ONNX, to keep narrow floats in range.
 LogicalResult importAttention(NodeImporter &importer) {
   int64_t past = 0;
   FailureOr<Heads> heads = readHeads(importer, past);

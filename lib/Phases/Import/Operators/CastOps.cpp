@@ -1,4 +1,4 @@
-// Changes of element type, and what changes nothing.
+// Changes of element type, and identities.
 #include "Operands.h"
 
 namespace par {
@@ -17,7 +17,7 @@ Term longToFloat(Term x, Type element) {
   return (high.convert(wide) * half + low.convert(wide)).convert(element);
 }
 
-/// Floats as bits of integers of 64 bits without a sign; what is above the signed ones is brought below 2^63 first.
+/// Converts floats to the bits of unsigned 64-bit integers; numbers from 2^63 on have it subtracted first.
 Term floatToLong(Term x) {
   OpBuilder &builder = x.getBuilder();
   Type integer = builder.getI64Type();
@@ -109,7 +109,7 @@ StaticTensor castBits(const StaticTensor &from, onnx::ElementType to) {
   return result;
 }
 
-/// Integers of one width differ in their sign alone.
+/// Integers of one width differ only in their sign.
 LogicalResult importBitCast(NodeImporter &importer) {
   FailureOr<RankedTensorType> type = importer.type(0);
   if (failed(type))
@@ -134,7 +134,7 @@ LogicalResult importBitCast(NodeImporter &importer) {
   return onnx::isUnsigned(to) ? importer.bindUnsigned(bits) : importer.bind(bits);
 }
 
-/// The same value; what PyTorch's exporter made of `detach` keeps gradients out.
+/// The same value. For PyTorch's `detach`, which is exported as Identity, it stops the gradient.
 LogicalResult importIdentity(NodeImporter &importer) {
   const GraphValue *value = importer.value(0);
   if (value && value->isSequence)

@@ -10,8 +10,8 @@ namespace {
 
 using namespace mlir;
 
-/// An operand of a product: a value and which of its dims are batching, free and contracted. A transpose that only
-/// swaps the last two dims is looked through, and the dims say so.
+/// An operand of a matmul: a value and which of its dims are batching, free and contracted. A transpose that only swaps
+/// the last two dims is looked through, and the dims say so.
 struct Factor {
   Value value;
   int64_t free = 0, contracted = 0;
@@ -30,7 +30,7 @@ Factor lookThroughTranspose(Factor factor) {
 }
 
 /// x (..., m, k) by w (k, n): every dim of x but the contracted one is free. A merge of leading dims (the exporter's
-/// [8, 32, 64] seen as [256, 64]) moves behind the product.
+/// [8, 32, 64] seen as [256, 64]) moves after the matmul.
 LogicalResult bindLinear(NodeImporter &importer, Value x, Factor w, function_ref<FailureOr<Value>(Value)> addBias) {
   auto type = cast<RankedTensorType>(x.getType());
   MergedDims merged = findMergedDims(x);
@@ -55,7 +55,8 @@ Value scaled(NodeImporter &importer, Value value, double factor) {
   return MultiplyOp::create(importer.builder, importer.loc, value, importer.splat(type, factor));
 }
 
-/// alpha product + beta C. The product may have the rows of x still apart; a C with rows of its own meets them merged.
+/// alpha x w + beta C. The result may still have the unmerged rows of x; a C with rows of its own is added to merged
+/// rows.
 FailureOr<Value> addBias(NodeImporter &importer, Value product, int64_t rows) {
   double beta = importer.node.floatAttribute("beta", 1);
   product = scaled(importer, product, importer.node.floatAttribute("alpha", 1));
@@ -68,7 +69,7 @@ FailureOr<Value> addBias(NodeImporter &importer, Value product, int64_t rows) {
   Shape matrix{rows, type.getShape().back()};
   FailureOr<Shape> joined = broadcastShapes(own->getShape(), matrix);
   if (failed(joined) || *joined != matrix || own->getElementType() != type.getElementType())
-    return importer.error() << "its bias is " << *own << ", the product " << type;
+    return importer.error() << "its bias is " << *own << ", the matmul " << type;
   if (own->getRank() == 2 && own->getDimSize(0) != 1)
     product = importer.reshape(product, matrix);
   ArrayRef<int64_t> shape = cast<RankedTensorType>(product.getType()).getShape();
@@ -98,7 +99,7 @@ LogicalResult importGemm(NodeImporter &importer) {
                     [&](Value product) { return addBias(importer, product, rows); });
 }
 
-/// Both operands with equal leading dims, which batch the product.
+/// Both operands with equal leading dims, which are the matmul's batch dims.
 LogicalResult bindBatched(NodeImporter &importer, Value a, Value b) {
   auto aType = cast<RankedTensorType>(a.getType()), bType = cast<RankedTensorType>(b.getType());
   FailureOr<Shape> batch = broadcastShapes(aType.getShape().drop_back(2), bType.getShape().drop_back(2));
@@ -138,7 +139,7 @@ LogicalResult importMatMul(NodeImporter &importer) {
 }
 
 /// Determinants of the leading columns of every set of rows, one column more each time (Laplace): without divisions, so
-/// that every matrix has a gradient. 2^n products, which small matrices have.
+/// that every matrix has a gradient. 2^n multiplications, few for a small matrix.
 LogicalResult importDet(NodeImporter &importer) {
   FailureOr<Value> x = importer.tensor(0);
   if (failed(x))
@@ -163,7 +164,7 @@ LogicalResult importDet(NodeImporter &importer) {
       for (int64_t row = 0; row < size; ++row) {
         if (rows >> row & 1)
           continue;
-        // The new column stands last: a sign for every row below the new one.
+        // The new column is the last one: each row below the new one changes the sign.
         Term part = minor * element(row, column);
         part = llvm::popcount(rows >> row) % 2 ? -part : part;
         auto [at, isNew] = wider.try_emplace(rows | 1u << row, part);

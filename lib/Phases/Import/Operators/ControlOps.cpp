@@ -19,7 +19,7 @@ std::optional<int64_t> knownNumber(NodeImporter &importer, size_t i) {
   return value && value->getElements() == 1 ? std::optional(value->intAt(0)) : std::nullopt;
 }
 
-/// Tensors of one type side by side along a new dim. What is known stays known.
+/// Stacks tensors of one type along a new dim; known values give a known value.
 FailureOr<GraphValue> stack(NodeImporter &importer, ArrayRef<GraphValue> parts, int64_t dim) {
   if (parts.empty())
     return importer.unsupported("no iteration, whose outputs would have a shape that nothing says,");
@@ -64,7 +64,7 @@ FailureOr<GraphValue> takeSlice(NodeImporter &importer, const GraphValue &from, 
   return GraphValue{nullptr, importer.reshape(importer.slice(*whole, dim, i, 1), shape), {}, false};
 }
 
-/// `yes` where the scalar condition holds, else `no`.
+/// `yes` if the scalar condition holds, else `no`.
 FailureOr<GraphValue> choose(NodeImporter &importer, Value condition, const GraphValue &yes, const GraphValue &no) {
   FailureOr<Value> a = importer.materialize(yes), b = importer.materialize(no);
   if (failed(a) || failed(b))
@@ -120,7 +120,7 @@ struct LoopRun {
   std::vector<Values> scans;
   Value alive; ///< once the condition depends on data: whether this iteration still counts
 
-  /// Takes over what the body gave: condition, state, scan outputs. False once the loop has ended.
+  /// Takes the body's outputs: condition, state, scan outputs. False once the loop has ended.
   FailureOr<bool> take(ArrayRef<GraphValue> outputs) {
     for (auto [k, value] : llvm::enumerate(outputs.slice(1, state.size()))) {
       FailureOr<GraphValue> next = alive ? choose(importer, alive, value, state[k]) : FailureOr<GraphValue>(value);
@@ -134,7 +134,7 @@ struct LoopRun {
     if (condition.known)
       return condition.known->intAt(0) != 0;
     if (!scans.empty())
-      return importer.error() << "its condition depends on data, and so does the size of what it collects, which an "
+      return importer.error() << "its condition depends on data, and so does the size of its scan outputs, which an "
                                  "ahead-of-time program cannot hold";
     FailureOr<Value> value = importer.materialize(condition);
     if (failed(value))
@@ -194,7 +194,7 @@ LogicalResult importLoop(NodeImporter &importer) {
   return bindAll(importer, run.state);
 }
 
-/// Where a Scan reads and writes; all per scanned value.
+/// The dims and directions in which a Scan reads and writes, one entry a scanned value.
 struct ScanPlan {
   size_t states = 0, scanned = 0, collected = 0;
   SmallVector<int64_t> inputDims, outputDims, inputBackwards, outputBackwards;
@@ -209,7 +209,7 @@ SmallVector<int64_t> listOf(NodeImporter &importer, StringRef attribute, size_t 
   return list;
 }
 
-/// State after the last iteration, then what the iterations gave.
+/// State after the last iteration, then the stacked outputs of the iterations.
 FailureOr<Values> runScan(NodeImporter &importer, const ScanPlan &plan, ArrayRef<GraphValue> inputs) {
   Values state(inputs.begin(), inputs.begin() + plan.states);
   SmallVector<Value> scanned;
@@ -259,7 +259,7 @@ FailureOr<Values> runScan(NodeImporter &importer, const ScanPlan &plan, ArrayRef
   return state;
 }
 
-/// Opset 8 scans every sample of a batch by itself.
+/// Opset 8 scans every sample of a batch separately.
 LogicalResult importBatchedScan(NodeImporter &importer, ScanPlan plan, ArrayRef<GraphValue> inputs) {
   std::optional<int64_t> batch;
   for (auto [k, input] : llvm::enumerate(inputs)) {

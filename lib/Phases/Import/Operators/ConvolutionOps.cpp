@@ -64,7 +64,7 @@ LogicalResult importConv(NodeImporter &importer) {
                                                     windows->high, windows->dilations, operands->groups));
 }
 
-/// Pads before and behind of which `total` elements are cut off (negative: appended).
+/// Divides `total` elements to crop (negative: to append) into the pads before and after a dim.
 void placePads(NodeImporter &importer, Windows &windows, int64_t dim, int64_t total) {
   bool upper = importer.node.stringAttribute("auto_pad", "NOTSET") == "SAME_UPPER";
   int64_t half = total < 0 ? 0 : total / 2;
@@ -98,7 +98,7 @@ LogicalResult importConvTranspose(NodeImporter &importer) {
     shape.push_back(all - windows->low[dim] - windows->high[dim]);
     if (shape.back() < 1 || shape.back() > INT32_MAX)
       return importer.error() << "its result would have " << shape.back() << " elements along spatial dim " << dim;
-    // Elements that no window reaches lie behind the last one; the convolution's count must not see them.
+    // Elements that no window reaches are after the last window; the convolution's count must not include them.
     windows->high[dim] = reached - windows->low[dim] - shape.back();
   }
   return bindBiased(importer,

@@ -1,7 +1,7 @@
-// Stochastic depth and what else drops elements by hand: no ONNX operator says that it acts in training alone, as
-// Dropout does. Numbers that are drawn as 1 with a probability p and divided by p keep the mean of what they are
-// multiplied with; where nothing is trained, they are 1 (Huang et al. 2016, "Deep networks with stochastic depth",
-// there with the factor p in its place). Written as m / p, x * m / p, or x / p * m.
+// Stochastic depth and other hand-written dropping of elements, which no ONNX operator marks as training-only (Dropout
+// does). The pattern: numbers drawn as 1 with a probability p and divided by p, which keeps the mean of their factor.
+// Outside of training they are 1 (Huang et al. 2016, "Deep networks with stochastic depth", which scales by p instead).
+// Written as m / p, x * m / p, or x / p * m.
 #include "DropPath.h"
 
 #include "par/Dialect/Splat.h"
@@ -33,7 +33,7 @@ static bool isUniform(Value value) {
   return false;
 }
 
-/// The probability by which each element is 1, where it is drawn as that or 0: u < p, u >= 1 - p, floor(u + p).
+/// The probability that each element is 1, if it is drawn as 1 or 0: u < p, u >= 1 - p, floor(u + p).
 static std::optional<double> keptWith(Value value) {
   while (Operation *op = value.getDefiningOp()) {
     if (auto compare = dyn_cast<CompareOp>(op)) {
@@ -57,14 +57,14 @@ static std::optional<double> keptWith(Value value) {
   return std::nullopt;
 }
 
-/// The same elements in the shape in which they were made: import moves reshapes behind what is computed one by one.
+/// The value before its reshapes: import moves reshapes after elementwise ops.
 static Value behindReshapes(Value value) {
   while (auto reshape = value.getDefiningOp<ReshapeOp>())
     value = reshape.getOperand();
   return value;
 }
 
-/// What is divided by a number, or multiplied with its inverse, and the number.
+/// The dividend of a division by a number (or of a multiplication by its inverse), and the number.
 static std::pair<Value, double> dividedBy(Value value) {
   Operation *op = behindReshapes(value).getDefiningOp();
   if (op && isa<DivideOp>(op))
@@ -80,8 +80,8 @@ static bool isSame(std::optional<double> chance, double number) {
   return chance && *chance > 0 && std::fabs(*chance - number) <= 1e-6 * *chance;
 }
 
-/// What a dropping product or quotient is where nothing is dropped, perhaps in another shape; null where it does not
-/// drop.
+/// The value of a dropping multiplication or division when nothing is dropped, perhaps in another shape; null if it
+/// does not drop.
 static Value findKept(NodeImporter &importer, Value value) {
   auto [whole, by] = dividedBy(value); // m / p, (x * m) / p
   if (whole && isSame(keptWith(whole), by))

@@ -1,12 +1,12 @@
-// Dropping that a module writes out, and that acts in training alone.
+// Dropping that a module writes out by hand and that acts only in training.
 #pragma once
 
 #include "../Graph/GraphImporter.h"
 
 namespace par {
 
-/// `value`, a product or a quotient, where the step is trained, and what it is with nothing dropped elsewhere, if it
-/// drops elements with a chance that it makes up for; else `value`.
+/// If `value`, a multiplication or division, drops elements and makes up for it: `value` in steps that train, and the
+/// undropped value in others. Else `value`.
 llvm::FailureOr<mlir::Value> keepWhereNotTrained(NodeImporter &importer, mlir::Value value);
 
 } // namespace par

@@ -8,7 +8,7 @@ namespace {
 
 using namespace mlir;
 
-/// A tensor whose dims have labels: letters, and 'A' - 1 - k for the k-th dim from the end that `...` stands for.
+/// A tensor whose dims have labels: letters, and 'A' - 1 - k for the k-th dim from the end in `...`.
 struct Labelled {
   Value value;
   SmallVector<int> labels;
@@ -18,7 +18,7 @@ struct Labelled {
   bool has(int label) const { return llvm::is_contained(labels, label); }
 };
 
-/// Labels of one operand's term. Fails where a term does not fit the rank; -1: the number of dims of `...` is free.
+/// Labels of one operand's term. Fails if the term does not fit the rank; -1: the number of dims of `...` is free.
 FailureOr<SmallVector<int>> readTerm(StringRef term, int64_t ellipsis) {
   SmallVector<int> labels;
   while (!term.empty()) {
@@ -85,7 +85,7 @@ private:
     return success();
   }
 
-  /// Without an arrow: the dims of `...`, then every letter that stands once, in alphabetical order.
+  /// Without an arrow: the dims of `...`, then every letter that occurs once, in alphabetical order.
   LogicalResult readOutput() {
     size_t arrow = equation.find("->");
     if (arrow != std::string::npos) {
@@ -107,7 +107,7 @@ private:
     return known && distinct.size() == output.size() ? success() : mismatch();
   }
 
-  /// `ii`: what is off the diagonal becomes 0, and the second dim is summed.
+  /// `ii`: sets elements off the diagonal to 0, and sums over the second dim.
   void takeDiagonals(Labelled &operand) {
     for (size_t first = 0; first < operand.labels.size(); ++first)
       for (size_t second = operand.labels.size() - 1; second > first; --second) {
@@ -124,7 +124,7 @@ private:
       }
   }
 
-  /// One size for every label: a dim of size 1 meets a larger one repeated.
+  /// Broadcasts dims of size 1, so that every label has one size.
   LogicalResult stretch() {
     std::map<int, int64_t> sizes;
     for (const Labelled &operand : operands)

@@ -21,14 +21,14 @@ Term atan(Term x) { return x.with(AtanOp::create(x.getBuilder(), x.getLoc(), x))
 Term asin(Term x) { return atan(x / sqrt((1.0 - x) * (1.0 + x))); }
 /// Twice the angle whose tangent is sqrt((1 - x) / (1 + x)), which is close near 1 too.
 Term acos(Term x) { return 2.0 * atan(sqrt((1.0 - x) / (1.0 + x))); }
-/// Below 1, where the powers of e cancel, 2 t / (1 - t^2) with t = tanh(x / 2).
+/// Below 1, where the powers of e cancel: 2 t / (1 - t^2) with t = tanh(x / 2).
 Term sinh(Term x) {
   Term isSmall = absolute(x).compare(Predicate::lt, 1), t = tanh(0.5 * isSmall.select(x, x.splat(0)));
   return isSmall.select(2.0 * t / (1.0 - t * t), 0.5 * (exp(x) - exp(-x)));
 }
 Term cosh(Term x) { return 0.5 * (exp(x) + exp(-x)); }
-/// sign(x) log(1 + (|x| + x^2 / (1 + sqrt(x^2 + 1)))): odd, and close for small x. Size and sign are selected, so that
-/// x has the cotangent where it is 0 too.
+/// sign(x) log(1 + (|x| + x^2 / (1 + sqrt(x^2 + 1)))): odd, and accurate for small x. Size and sign are selects, so
+/// that x has a cotangent at 0 too.
 Term asinh(Term x) {
   Term negative = x.compare(Predicate::lt, 0), square = x * x;
   Term result = log1p(negative.select(-x, x) + square / (1.0 + sqrt(square + 1.0)));

@@ -6,7 +6,7 @@ namespace {
 
 using namespace mlir;
 
-/// Opset 16 says bilinear and bicubic where later ones say linear and cubic.
+/// Opset 16's bilinear and bicubic are later opsets' linear and cubic.
 FailureOr<Sampling> samplingOf(NodeImporter &importer) {
   StringRef mode(importer.node.stringAttribute("mode", "linear"));
   StringRef padding(importer.node.stringAttribute("padding_mode", "zeros"));

@@ -43,12 +43,12 @@ FailureOr<Value> pickAlong(NodeImporter &importer, Value value, int64_t dim, Arr
 
 namespace {
 
-/// One dim's padding; negative: what is cut off.
+/// One dim's padding; negative: cropping.
 struct Padding {
   int64_t low = 0, high = 0;
 };
 
-/// The element that stands for the one at `position`, which may lie outside.
+/// The element used for `position`, which may be out of bounds.
 int64_t mirror(StringRef mode, int64_t position, int64_t size) {
   if (mode == "edge")
     return std::clamp<int64_t>(position, 0, size - 1);
@@ -83,7 +83,7 @@ FailureOr<SmallVector<Padding>> readPadding(NodeImporter &importer, ArrayRef<int
   return padding;
 }
 
-/// A constant around the tensor; negative padding cuts.
+/// Pads with a constant; negative padding crops.
 FailureOr<Value> padConstant(NodeImporter &importer, Value x, ArrayRef<Padding> padding, double value) {
   auto type = cast<RankedTensorType>(x.getType());
   SmallVector<int64_t> low, high, shape;
@@ -142,7 +142,7 @@ LogicalResult importPad(NodeImporter &importer) {
   return importer.bind(result);
 }
 
-/// Cuts or pads dims to a size, evenly on both sides.
+/// Crops or pads dims to a size, evenly on both sides.
 LogicalResult importCenterCropPad(NodeImporter &importer) {
   FailureOr<Value> x = importer.tensor(0);
   FailureOr<std::optional<SmallVector<int64_t>>> sizes = importer.ints("shape", 1);

@@ -4,7 +4,7 @@ namespace par {
 
 using namespace mlir;
 
-/// A list attribute with one entry a dim; `otherwise` in each where the node has none.
+/// A list attribute with one entry a dim; all `otherwise` if the node has none.
 static FailureOr<SmallVector<int64_t>> readList(NodeImporter &importer, StringRef name, size_t count, int64_t otherwise,
                                                 int64_t least) {
   const onnx::Attribute *found = importer.node.attribute(std::string_view(name));
@@ -41,7 +41,7 @@ static void padToSame(Windows &windows, int64_t dim, int64_t length, bool upper)
   windows.high[dim] = total - windows.low[dim];
 }
 
-/// One window of what there is, where it is larger than that by less than a stride: as in PyTorch, it is cut.
+/// If a window is larger than the input by less than a stride, one window of the input's size, as in PyTorch.
 static bool cutToLength(Windows &windows, int64_t dim, int64_t length) {
   int64_t padded = windows.low[dim] + length + windows.high[dim], beyond = windows.span(dim) - padded;
   if (beyond <= 0 || beyond >= windows.strides[dim] || padded < 1)
@@ -51,7 +51,7 @@ static bool cutToLength(Windows &windows, int64_t dim, int64_t length) {
   return true;
 }
 
-/// Padding for one more window where the last does not reach the end, unless it would begin in the padding.
+/// Pads for one more window if the last does not reach the end, unless it would begin in the padding.
 static void padToCeiling(Windows &windows, int64_t dim, int64_t length) {
   if (cutToLength(windows, dim, length))
     return;

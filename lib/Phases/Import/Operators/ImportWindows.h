@@ -6,7 +6,7 @@
 
 namespace par {
 
-/// `strides`, `dilations` and one pad before and behind each dim of windows of `size`; an error where they do not fit.
+/// `strides`, `dilations` and one pad before and after each dim of windows of `size`; an error if they do not fit.
 llvm::FailureOr<Windows> readWindows(NodeImporter &importer, llvm::ArrayRef<int64_t> size);
 
 /// As readWindows, with `auto_pad` and `ceil_mode` resolved for an operand of `lengths`. At least one window fits.

@@ -91,8 +91,8 @@ int64_t countedDim(const StaticTensor &indices, int64_t k) {
   return found;
 }
 
-/// A GatherND whose known columns each count along a dim of their own takes every row where it stands: it only moves
-/// dims (`mask[arange(b), arange(k)]` of BERT). With it the batch stays a parallel dim.
+/// A GatherND each of whose known columns counts along a dim of its own takes every row in order: it only moves dims
+/// (`mask[arange(b), arange(k)]` of BERT). So the batch stays a parallel dim.
 LogicalResult importRanges(NodeImporter &importer, const StaticTensor *indices, bool &done) {
   FailureOr<Value> x = importer.tensor(0);
   if (failed(x))
@@ -152,7 +152,7 @@ LogicalResult importGatherNd(NodeImporter &importer) {
     Value picked = gatherAt(importer, flat, rows->indices, 0, rows->known);
     return importer.bind(importer.reshape(picked, shape));
   }
-  // Every sample has indices of its own.
+  // Every sample has separate indices.
   Value indices = buildBroadcast(importer.builder, importer.loc, rows->indices, dimRange(0, rows->batch + 1),
                                  rows->shapeOf(type.getShape(), rows->count));
   Value picked = takeAt(importer, flat, indices, rows->batch, rows->known);

@@ -19,7 +19,7 @@ Value countFromEnd(NodeImporter &importer, Value indices, int64_t size) {
   return rangeOf(indices).low >= 0 ? indices : index.compare(Predicate::lt, 0).select(index + double(size), index);
 }
 
-/// Whether an op leaves numbers in [0, size) as they are, in whatever place or width.
+/// Whether an op only moves or converts numbers in [0, size).
 static bool keepsInside(Operation *op, int64_t size) {
   auto convert = dyn_cast<ConvertOp>(op);
   unsigned width = convert ? convert.getType().getElementTypeBitWidth() : 64;
@@ -27,8 +27,7 @@ static bool keepsInside(Operation *op, int64_t size) {
   return isa<ReshapeOp, SliceOp, TransposeOp>(op) || (keepsIntegers(op) && fits);
 }
 
-/// `isReplaced`: behind here one number has been replaced by another, so that what becomes of others before is not
-/// said.
+/// `isReplaced`: a later op has replaced one number by another, so that an earlier replacement may not be in range.
 static bool isFed(Value indices, int64_t size, bool isReplaced) {
   while (Operation *op = indices.getDefiningOp()) {
     auto isPart = [&](Value part) { return rangeOf(part).isIn(0, size) || isFed(part, size, isReplaced); };
@@ -47,7 +46,7 @@ static bool isFed(Value indices, int64_t size, bool isReplaced) {
 
 bool isFed(Value indices, int64_t size) { return isFed(indices, size, /*isReplaced=*/false); }
 
-/// Whether each is in [0, size), as i1; null where all are.
+/// Whether each is in [0, size), as i1; null if all are.
 static Value findInside(NodeImporter &importer, Value indices, int64_t size) {
   if (isFed(indices, size) || rangeOf(indices).isIn(0, size))
     return Value();
@@ -56,7 +55,7 @@ static Value findInside(NodeImporter &importer, Value indices, int64_t size) {
   return AndOp::create(importer.builder, importer.loc, low, high);
 }
 
-/// What is looked up by an index that names nothing.
+/// The result of a lookup by an index out of range.
 static Value buildNothing(NodeImporter &importer, RankedTensorType type) {
   Type element = type.getElementType();
   double nothing = isa<FloatType>(element) ? std::numeric_limits<double>::quiet_NaN()
@@ -148,7 +147,7 @@ static bool constantCounts(DenseIntElementsAttr numbers, int64_t dim, int64_t co
   return counts;
 }
 
-/// The place of `dim` among dims that only differ in dims of size 1; nothing where they differ otherwise.
+/// The position of `dim` in another shape that differs only in dims of size 1; nothing for other shapes.
 static std::optional<int64_t> sameDim(ArrayRef<int64_t> from, ArrayRef<int64_t> to, int64_t dim) {
   auto isLarge = [](int64_t size) { return size != 1; };
   if (!llvm::equal(llvm::make_filter_range(from, isLarge), llvm::make_filter_range(to, isLarge)) || from[dim] == 1)
@@ -160,7 +159,7 @@ static std::optional<int64_t> sameDim(ArrayRef<int64_t> from, ArrayRef<int64_t> 
   return std::nullopt;
 }
 
-/// Whether every element of a broadcast, at `column` of the last dim where that is not negative, counts along `dim`.
+/// Whether every element of a broadcast (at `column` of the last dim unless that is negative) is its index along `dim`.
 static bool broadcastCounts(BroadcastInDimOp broadcast, int64_t dim, int64_t column) {
   int64_t last = typeOf(broadcast).getRank() - 1;
   for (auto [from, to] : llvm::enumerate(broadcast.getDims()))
@@ -171,7 +170,7 @@ static bool broadcastCounts(BroadcastInDimOp broadcast, int64_t dim, int64_t col
   return false;
 }
 
-/// Whether each element of `value`, at `column` of the last dim where that is not negative, is its index along `dim`.
+/// Whether each element of `value` (at `column` of the last dim unless that is negative) is its index along `dim`.
 static bool countsAlong(Value value, int64_t dim, int64_t column) {
   int64_t last = typeOf(value).getRank() - 1;
   if (last < 0 || typeOf(value).getDimSize(last) == 1)
@@ -211,7 +210,7 @@ SmallVector<int64_t> RowIndices::shapeOf(ArrayRef<int64_t> shape, int64_t along)
   return result;
 }
 
-/// Of known indices each column is in its dim of `shape`.
+/// Checks that each column of known indices is in its dim of `shape`.
 static LogicalResult checkColumns(NodeImporter &importer, const StaticTensor &known, ArrayRef<int64_t> shape) {
   ArrayRef<int64_t> sizes = shape.take_front(known.getShape().back());
   bool ofAll = known.getStored().back() == 1; // one number for all columns
@@ -237,7 +236,7 @@ FailureOr<RowIndices> importRowIndices(NodeImporter &importer, size_t i, ArrayRe
               type.getShape().take_front(batch) == shape.take_front(batch);
   if (!fits)
     return importer.error() << "its indices are " << type << ", which do not address a tensor of rank " << shape.size()
-                            << " behind " << batch << " batch dims";
+                            << " after " << batch << " batch dims";
   int64_t columns = type.getDimSize(last), counted = 0;
   while (counted + 1 < columns && batch + counted < last &&
          type.getDimSize(batch + counted) == shape[batch + counted] && countsAlong(*indices, batch + counted, counted))

@@ -5,9 +5,9 @@
 namespace par {
 
 /// Mean of the losses of all labels that are not `ignore`: their sum divided by their count, both over the whole batch,
-/// so that a cut into microbatches changes nothing. The class dim is the last one of `logits`. Where the operands are
-/// merges of the same leading dims, the loss is taken of the unmerged ones. `smoothing` is the share of a label that
-/// all classes have alike.
+/// so that microbatches do not change it. The class dim is the last one of `logits`. If the operands merge the same
+/// leading dims, the loss is taken of the unmerged ones. `smoothing` is the share of a label that is spread over all
+/// classes.
 mlir::Value buildCrossEntropyMean(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value logits, mlir::Value labels,
                                   int64_t ignore, double smoothing = 0);
 /// Losses of single tokens, or their sum over everything.

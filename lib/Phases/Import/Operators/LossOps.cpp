@@ -25,8 +25,8 @@ Value buildMean(OpBuilder &builder, Location loc, Value value) {
   return MultiplyOp::create(builder, loc, total, buildSplat(builder, loc, scalar, 1.0 / double(type.getNumElements())));
 }
 
-/// As PyTorch's label_smoothing: of log(sum e^z) - z[label] the share 1 - smoothing, and `smoothing` of the mean of the
-/// same over all classes, where the label counts.
+/// As PyTorch's label_smoothing: 1 - smoothing times log(sum e^z) - z[label], plus `smoothing` times its mean over all
+/// classes, for labels that count.
 static Value smoothLosses(CrossEntropyOp hard, double smoothing) {
   OpBuilder builder(hard->getContext());
   builder.setInsertionPointAfter(hard);
@@ -38,7 +38,7 @@ static Value smoothLosses(CrossEntropyOp hard, double smoothing) {
   return losses * (1 - smoothing) + even * smoothing;
 }
 
-/// Takes scores and labels whose leading dims the exporter merged alike as they were before.
+/// Undoes equal merges of leading dims in scores and labels.
 static void takeApart(Value &logits, Value &labels) {
   MergedDims merged = findMergedDims(logits);
   auto reshape = labels.getDefiningOp<ReshapeOp>();
@@ -129,8 +129,7 @@ Term safeLabels(NodeImporter &importer, const ClassLoss &loss) {
   return loss.ignore ? countingLabels(importer, loss).select(labels, labels.splat(0)) : labels;
 }
 
-/// What the loss of every label weighs: the weight of its class, 1 where classes have none; 0 if it is
-/// ignored.
+/// The weight of every label's loss: that of its class, 1 if classes have none; 0 if it is ignored.
 FailureOr<Term> labelWeights(NodeImporter &importer, const ClassLoss &loss) {
   RankedTensorType type = loss.type().clone(loss.labelType().getShape());
   Term ones = termOf(importer, importer.splat(type, 1)), weights = ones;
@@ -147,7 +146,7 @@ FailureOr<Term> labelWeights(NodeImporter &importer, const ClassLoss &loss) {
   return loss.ignore ? countingLabels(importer, loss).select(weights, weights.splat(0)) : weights;
 }
 
-/// Makes the losses of all labels, which bear their weights already, the node's result.
+/// Makes the losses of all labels, which are already weighted, the node's result.
 LogicalResult bindReduced(NodeImporter &importer, const ClassLoss &loss, Value losses, Value weights) {
   if (loss.reduction == "none")
     return importer.bind(losses);

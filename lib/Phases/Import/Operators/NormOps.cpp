@@ -6,7 +6,7 @@ namespace {
 
 using namespace mlir;
 
-/// Input i, the `what`, for every element that is normalised.
+/// Input i, the `what`, broadcast to every normalised element.
 FailureOr<Value> readFactor(NodeImporter &importer, size_t i, StringRef what, RankedTensorType trailing) {
   FailureOr<RankedTensorType> own = importer.type(i);
   if (failed(own))
@@ -18,8 +18,8 @@ FailureOr<Value> readFactor(NodeImporter &importer, size_t i, StringRef what, Ra
   return importer.stretched(i, trailing.getShape());
 }
 
-/// Mean and 1 / deviation where nodes use them: sums of their own, since the op's have no gradients. They
-/// keep the dims that were normalised over, with size 1.
+/// Mean and 1 / deviation, if nodes use them: separate sums, since the op's have no gradients. Normalised dims stay,
+/// with size 1.
 LogicalResult bindStatistics(NodeImporter &importer, Value x, int64_t dim, double epsilon) {
   if (!importer.isUsed(1) && !importer.isUsed(2))
     return success();

@@ -18,8 +18,8 @@ static FailureOr<Shape> joinShapes(NodeImporter &importer) {
   return shape;
 }
 
-/// The dims that every operand of full rank merges into its first one; the others must not reach that dim. A batch dim
-/// that the exporter flattened thus stays a dim of its own: the merge moves to the result.
+/// The dims that every operand of full rank merges into its first one; the others must not reach that dim. So a batch
+/// dim that the exporter flattened stays a dim of its own: the merge moves to the result.
 static Shape commonMerge(NodeImporter &importer, ArrayRef<int64_t> shape) {
   Shape merged;
   for (size_t i = 0; i < importer.numInputs(); ++i) {
@@ -83,7 +83,7 @@ Term positions(NodeImporter &importer, RankedTensorType type, int64_t dim) {
 Term sigmoid(Term x) { return x.with(SigmoidOp::create(x.getBuilder(), x.getLoc(), x)); }
 
 Term log1p(Term x) {
-  // What is infinite has lost nothing, and hands nothing back that is no number.
+  // Infinite and large x need no correction, and their gradient must not be NaN.
   Term small = x.compare(Predicate::lt, 1).select(x, x.splat(0)), rounded = 1.0 + small;
   return log(1.0 + x) + (small - (rounded - 1.0)) / rounded;
 }

@@ -13,7 +13,7 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 /// Operands of one shape.
 struct Operands {
   llvm::SmallVector<mlir::Value> values;
-  Shape finalShape; ///< of the node's result; the values' own where no merge was undone
+  Shape finalShape; ///< of the node's result; the values' own if no merge was undone
 
   mlir::Value operator[](size_t i) const { return values[i]; }
   mlir::RankedTensorType type(size_t i) const { return llvm::cast<mlir::RankedTensorType>(values[i].getType()); }
@@ -22,7 +22,7 @@ struct Operands {
 
 /// All inputs, stretched to one shape.
 llvm::FailureOr<Operands> joinOperands(NodeImporter &importer);
-/// The same where all have one element type; `floats`: which must be a float.
+/// The same if all have one element type; `floats`: it must be a float.
 llvm::FailureOr<Operands> sameTypeOperands(NodeImporter &importer, bool floats);
 /// Makes an elementwise function of the operands the node's result.
 mlir::LogicalResult bindElements(NodeImporter &importer, mlir::Value result, const Operands &operands);
@@ -35,8 +35,8 @@ Term positions(NodeImporter &importer, mlir::RankedTensorType type, int64_t dim)
 
 Term sigmoid(Term x);
 Term absolute(Term x);
-/// log(1 + x) for x > -1 with all digits of a small x: the logarithm of u = 1 + x as it is rounded and, below 1, what
-/// the rounding lost, over u (the next term of the Taylor series). The derivative is 1 / u.
+/// log(1 + x) for x > -1 with all digits of a small x: the logarithm of the rounded u = 1 + x and, below 1, the
+/// rounding error divided by u (the next term of the Taylor series). The derivative is 1 / u.
 Term log1p(Term x);
 
 /// x - max - log(sum of e^(x - max)) along `dim`: the logarithm of a softmax would lose small ones.

@@ -228,7 +228,7 @@ constexpr const char *byData = "the shape of its output depends on data";
 constexpr const char *strings = "works on strings";
 constexpr const char *quantized = "works on quantized numbers";
 
-/// What an ahead-of-time program of tensors cannot hold.
+/// Operators that an ahead-of-time compiler of tensor programs does not support, and why.
 constexpr Note refusals[] = {
     {"ConvInteger", quantized},
     {"DequantizeLinear", quantized},
@@ -249,10 +249,10 @@ constexpr Note refusals[] = {
     {"Unique", byData},
 };
 
-/// What an operator that is read must come with.
+/// Limits of supported operators.
 constexpr Note limits[] = {
     {"If", "a known condition takes one branch, one of data both, which then have equal shapes"},
-    {"Loop", "unrolled by a known trip count; without what it collects, it may end by a condition of data"},
+    {"Loop", "unrolled by a known trip count; without scan outputs it may end by a condition of data"},
     {"Scan", "unrolled; of opset 8 without sequence lengths"},
     {"RNN", "unrolled; no clip; activations Sigmoid, Tanh, Relu"},
     {"GRU", "unrolled; no clip; activations Sigmoid, Tanh, Relu"},
@@ -301,7 +301,7 @@ std::string operatorsPage() {
   std::string rows;
   llvm::raw_string_ostream out(rows);
   for (const Operator &op : operators) {
-    bool ofTypes = StringRef(op.name) == "Shape" || StringRef(op.name) == "Size"; // of a value's type alone
+    bool ofTypes = StringRef(op.name) == "Shape" || StringRef(op.name) == "Size"; // needs only a value's type
     bool computed = ofTypes || table.contains(op.name), known = folder.knows(op.name);
     count += computed || known;
     StringRef limit = textOf(limits, op.name), refusal = refusalOf(op.name);
@@ -317,16 +317,16 @@ std::string operatorsPage() {
   }
   std::string page;
   llvm::raw_string_ostream os(page);
-  os << "# Operators\n\nMade by `par-node-tests --operators` from the tables of lib/Phases/Import.\n\nOpsets 1 to 27 "
-        "are "
-        "read, below 7 the operators that have not "
-        "changed since.\nOf the "
-     << std::size(operators) << " operators of ai.onnx, " << count
-     << " are read. Functions of the model stand for their nodes,\nwhatever their names. What is refused is said "
-        "at its node, as are inputs and outputs that the operator does not have at its opset: too few, or too "
-        "many.\nElement types: f64, f32, f16, bf16, bool, and integers of 8 to 64 bits with a sign or without "
-        "(of 64\n"
-        "without: what moves, compares, adds, multiplies, divides and casts).\n\n"
+  os << "# Operators\n\nMade by `par-node-tests --operators` from the tables of lib/Phases/Import.\n\n"
+        "Opsets 1 to 27 are read, below 7 the operators that have not changed since. "
+     << count << " of the " << std::size(operators)
+     << " operators of ai.onnx are\n"
+        "read. A function of the model is inlined at its nodes, whatever its name. "
+        "A refused operator is named at its node, and\n"
+        "so is a wrong number of inputs or outputs at its opset. "
+        "Element types: f64, f32, f16, bf16, bool, and integers of 8 to\n"
+        "64 bits with or without a sign (64 bits without a sign: only layout ops, comparison, "
+        "addition, multiplication, division\nand casts).\n\n"
         "| operator | since opset | read | |\n| --- | --- | --- | --- |\n"
      << rows;
   return page;

@@ -85,7 +85,7 @@ LogicalResult importMaxPool(NodeImporter &importer) {
   return importer.bind(largest);
 }
 
-/// How many elements of each window along a dim lie at positions [begin, end).
+/// Number of elements of each window along a dim at positions [begin, end).
 std::vector<double> countInside(const Windows &windows, int64_t dim, int64_t count, int64_t begin, int64_t end) {
   std::vector<double> inside;
   for (int64_t index = 0; index < count; ++index) {
@@ -98,8 +98,8 @@ std::vector<double> countInside(const Windows &windows, int64_t dim, int64_t cou
   return inside;
 }
 
-/// One over the number of elements that count in each window: those of the operand, and of its padding if
-/// `include`; what only the ceiling added counts nowhere.
+/// One over the number of elements that count in each window: those of the operand, and of its padding if `include`;
+/// elements that only the ceiling added never count.
 FailureOr<Value> buildShares(NodeImporter &importer, const Pool &pool, const Windows &asked, bool include) {
   const Windows &windows = pool.windows;
   SmallVector<int64_t> counts = windows.counts(pool.lengths()), shape(pool.x.getShape().take_front(2));
@@ -142,7 +142,7 @@ LogicalResult importAveragePool(NodeImporter &importer) {
     if (failed(own))
       return failure();
     asked = *own;
-  } else if (pad == "VALID") { // what the ceiling added is no padding
+  } else if (pad == "VALID") { // elements that the ceiling added are no padding
     asked.low.assign(asked.rank(), 0);
     asked.high.assign(asked.rank(), 0);
   }
@@ -196,7 +196,7 @@ LogicalResult importGlobalLp(NodeImporter &importer) {
   });
 }
 
-/// Puts each element where the pool found it; all other elements are 0.
+/// Puts each element at the position where the pool found it; all other elements are 0.
 LogicalResult importMaxUnpool(NodeImporter &importer) {
   FailureOr<Value> x = spatialOperand(importer), places = importer.tensor(1);
   FailureOr<std::optional<SmallVector<int64_t>>> asked = importer.ints("output_shape", 2);

@@ -7,7 +7,7 @@ namespace {
 
 using namespace mlir;
 
-/// A row with `on` where the index points, `off` elsewhere; an index outside gives a row of `off`.
+/// A row with `on` at the index and `off` elsewhere; an index out of range gives a row of `off`.
 LogicalResult importOneHot(NodeImporter &importer) {
   FailureOr<Value> given = importer.tensor(0), values = importer.tensor(2);
   const StaticTensor *depth = importer.known(1);
@@ -117,7 +117,7 @@ LogicalResult importTile(NodeImporter &importer) {
   return importer.bind(importer.reshape(repeated, shape));
 }
 
-/// Elements where a condition known when compiling holds.
+/// The elements selected by a condition that is known at compile time.
 LogicalResult importCompress(NodeImporter &importer) {
   FailureOr<std::optional<SmallVector<int64_t>>> condition = importer.ints("condition", 1);
   FailureOr<Value> x = failed(condition) ? FailureOr<Value>(failure()) : importer.tensor(0);

@@ -1,4 +1,4 @@
-// Powers, remainders and bits: what integers do in their own way.
+// Powers, remainders and bits: ops with rules of their own for integers.
 #include "Operands.h"
 #include "par/Dialect/Ranges.h"
 
@@ -7,8 +7,8 @@ namespace {
 
 using namespace mlir;
 
-/// Integers to the power of integers, by squaring: exact, and wrapping as products do. `bits`: of the largest exponent,
-/// 64 standing for all above, where only 0, 1 and -1 have powers that fit, and these ask for the parity alone.
+/// Integers to the power of integers, by squaring: exact, and wrapping as multiplication does. `bits`: bit width of the
+/// largest exponent. From 64 on only 0, 1 and -1 have powers that fit, which depend only on the exponent's parity.
 Term raiseIntegers(Term base, Term exponent, unsigned bits, bool negative) {
   auto bitOf = [](Term number, int64_t bit) {
     return number.with(AndOp::create(number.getBuilder(), number.getLoc(), number, number.splat(double(bit))));
@@ -21,7 +21,7 @@ Term raiseIntegers(Term base, Term exponent, unsigned bits, bool negative) {
   }
   if (!negative)
     return result;
-  // Of a negative power of an integer nothing is left but where that is a unit.
+  // A negative power of an integer is 0, except for 1 and -1.
   Term turned = parity.compare(Predicate::ne, 0).select(base.splat(-1), one);
   Term unit = base.compare(Predicate::eq, -1).select(turned, base.splat(0));
   unit = base.compare(Predicate::eq, 1).select(one, unit);
@@ -45,8 +45,8 @@ Value raiseIntegers(NodeImporter &importer, const Operands &operands, const Stat
   return raiseIntegers(termOf(importer, operands[0]), by, bits, negative);
 }
 
-/// What was computed in floats becomes an integer: towards zero, but not for what the rounding of floats took from a
-/// whole number (3 to the power of 2.0 may be 8.999999999999998).
+/// Converts a power computed in floats to an integer: towards zero, but to the nearest integer if only rounding
+/// separates them (3 to the power of 2.0 may be 8.999999999999998).
 Value roundPower(Term power, Type element) {
   Term whole = power.with(RoundOp::create(power.getBuilder(), power.getLoc(), power));
   Term apart = power - whole, room = power * 1e-13;
@@ -54,7 +54,7 @@ Value roundPower(Term power, Type element) {
   return near.select(whole, power).convert(element);
 }
 
-/// Small constant exponents become products and roots, as PyTorch computes them.
+/// Small constant exponents become multiplications and roots, as PyTorch computes them.
 LogicalResult importPow(NodeImporter &importer) {
   const StaticTensor *exponent = importer.known(1);
   std::optional<double> power = exponent ? exponent->splat() : std::nullopt;
@@ -88,7 +88,7 @@ LogicalResult importPow(NodeImporter &importer) {
   Type element = operands->element(0);
   if (isa<IntegerType>(element) && isa<IntegerType>(operands->element(1)))
     return bindElements(importer, raiseIntegers(importer, *operands, exponent), *operands);
-  // Base and exponent may differ in type; an integer is raised to a float as double, which holds what fits 53 bits.
+  // Base and exponent may differ in type; a power of an integer and a float is computed in f64, exact up to 53 bits.
   Type common = isa<FloatType>(element) ? element : Type(builder.getF64Type());
   Value base = buildConvert(builder, importer.loc, (*operands)[0], common);
   Value by = buildConvert(builder, importer.loc, (*operands)[1], common);

@@ -1,4 +1,4 @@
-// Random numbers: a function of the seed, the node, the step and the element's global index, whatever the plan.
+// Random numbers: a function of the seed, the node, the step and the element's global index, independent of the plan.
 #include "Operands.h"
 
 #include "llvm/Support/xxhash.h"
@@ -11,8 +11,8 @@ namespace {
 
 using namespace mlir;
 
-/// Each element of `shape` its place in row-major order, in i64. Every dim counts for itself, so that a part of a
-/// tensor counts its own part alone.
+/// The row-major index of each element of `shape`, in i64. It is a sum of one iota a dim, so that a shard counts from
+/// its own start.
 Term elementNumbers(NodeImporter &importer, ArrayRef<int64_t> shape) {
   OpBuilder &builder = importer.builder;
   Term number = termOf(importer, importer.splat(RankedTensorType::get(shape, builder.getI64Type()), 0));
@@ -28,7 +28,7 @@ Term elementNumbers(NodeImporter &importer, ArrayRef<int64_t> shape) {
 
 Term bitwise(Term x, Term y) { return x.with(XorOp::create(x.getBuilder(), x.getLoc(), x, y)); }
 
-/// The stream's name, then seed and step in words of their own: no two of them meet.
+/// A key from the stream's name, then seed and step in separate words, so that no two keys are equal.
 Term drawKey(NodeImporter &importer, const RandomState &state, unsigned part) {
   OpBuilder &builder = importer.builder;
   Type i64 = builder.getI64Type();
@@ -41,7 +41,8 @@ Term drawKey(NodeImporter &importer, const RandomState &state, unsigned part) {
   return bitwise(name, high + low);
 }
 
-/// Uniform in [0, 1): the upper 24 of 64 bits, which f32 holds, or 53 in f64. `part` tells the draws of one node apart.
+/// Uniform in [0, 1): the upper 24 of 64 bits, which f32 holds, or 53 in f64. `part` distinguishes the draws of one
+/// node.
 Term uniform(NodeImporter &importer, const RandomState &state, ArrayRef<int64_t> shape, Type compute,
              unsigned part = 0) {
   OpBuilder &builder = importer.builder;
@@ -62,7 +63,7 @@ Type computeType(NodeImporter &importer, Type element) {
   return element.isF64() ? element : Type(importer.builder.getF32Type());
 }
 
-/// What a random op's result looks like: its own attributes, or those of its operand.
+/// The type of a random op's result, from its own attributes or from its operand.
 FailureOr<RankedTensorType> resultType(NodeImporter &importer, bool like) {
   Type element = importer.builder.getF32Type();
   SmallVector<int64_t> shape;
@@ -112,7 +113,7 @@ LogicalResult importRandom(NodeImporter &importer) {
   return importer.bind(drawn.convert(element));
 }
 
-/// 1 with the probability that the operand says.
+/// 1 with the operand's probability.
 LogicalResult importBernoulli(NodeImporter &importer) {
   FailureOr<Value> p = importer.tensor(0);
   FailureOr<RankedTensorType> type = failed(p) ? FailureOr<RankedTensorType>(failure()) : resultType(importer, true);
@@ -160,7 +161,7 @@ LogicalResult importMultinomial(NodeImporter &importer) {
   return importer.bind(minimum(chosen, chosen.splat(double(classes - 1))));
 }
 
-/// Whether a node drops, and with what probability. Before opset 12 nothing asked for that but the way of running.
+/// A node's dropping probability, 0 if it does not drop. Before opset 12 only the mode of execution decided that.
 FailureOr<double> dropoutRatio(NodeImporter &importer) {
   const StaticTensor *training = importer.known(2), *given = importer.known(1);
   if ((importer.has(2) && !training) || (importer.has(1) && !given))
@@ -175,7 +176,7 @@ FailureOr<double> dropoutRatio(NodeImporter &importer) {
   return ratio;
 }
 
-/// Elements are dropped in steps that train; where they evaluate, the step is 0, and so is the ratio.
+/// Drops elements in steps that train; in evaluation the step is 0, and so is the ratio.
 LogicalResult importDropout(NodeImporter &importer) {
   FailureOr<Value> operand = importer.tensor(0);
   FailureOr<double> ratio = failed(operand) ? FailureOr<double>(failure()) : dropoutRatio(importer);

@@ -11,11 +11,11 @@ using namespace mlir;
 /// About as many nodes would a step be that an exporter writes out.
 constexpr int64_t nodesOfStep = 10;
 
-/// What one direction of a recurrent node computes with.
+/// The operands of one direction of a recurrent node.
 struct Direction {
-  Value input;         ///< (steps, batch, gates * hidden): products with the input weight, biases added
+  Value input;         ///< (steps, batch, gates * hidden): matmuls with the input weight, biases added
   Value recurrent;     ///< (gates * hidden, hidden)
-  Value recurrentBias; ///< (gates * hidden), or null; apart where a gate uses it by itself
+  Value recurrentBias; ///< (gates * hidden), or null; not in `input` if a gate uses it separately
   Value peephole;      ///< (3 * hidden) of an LSTM, or null
   Value hidden, cell;  ///< state, (batch, hidden)
   bool backwards = false;
@@ -260,7 +260,7 @@ LogicalResult Recurrent::run() {
       if (failed(step(directions[k], at)))
         return failure();
       Value output = directions[k].hidden;
-      if (lengths) { // nothing comes out behind a sample's end
+      if (lengths) { // zeros after a sample's end
         auto type = cast<RankedTensorType>(lengths.getType());
         Value there = CompareOp::create(builder, loc, Predicate::gt, lengths, importer.splat(type, double(at)));
         Value mask = buildBroadcast(builder, loc, there, {0}, {batch, hidden});

@@ -1,4 +1,4 @@
-// Reductions. A mean is a sum and a product, so that a mean over the batch can be cut into microbatches.
+// Reductions. A mean is a sum and a multiplication, so that a mean over the batch can be split into microbatches.
 #include "Operands.h"
 
 namespace par {
@@ -81,8 +81,7 @@ LogicalResult importReduceMean(NodeImporter &importer) {
 
 Term square(Term x) { return x * x; }
 Term same(Term x) { return x; }
-/// A length, whose gradient at 0 is 0 as PyTorch has it, not 0 / 0: a row of zeros, padding for example, ends no
-/// training.
+/// A length whose gradient at 0 is 0, as in PyTorch, not 0 / 0: a row of zeros, padding for example, must not give NaN.
 Term length(Term squares) {
   Term isZero = squares.compare(Predicate::eq, squares.splat(0));
   return isZero.select(squares.splat(0), sqrt(isZero.select(squares.splat(1), squares)));

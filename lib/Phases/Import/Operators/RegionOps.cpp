@@ -117,7 +117,7 @@ struct DeformConv {
   ArrayRef<int64_t> places() const { return offset.getShape().drop_front(2); }
   int64_t taps() const { return countElements(window()); }
   int64_t batch() const { return type.getDimSize(0); }
-  /// Coordinates of the taps along dim i where nothing is moved, (taps * places).
+  /// Coordinates of the unmoved taps along dim i, (taps * places).
   Term still(NodeImporter &importer, int64_t i) const;
 };
 
@@ -150,7 +150,7 @@ FailureOr<DeformConv> readDeformConv(NodeImporter &importer) {
                   intsOr(node, "pads", 2 * spatial, 0),
                   node.intAttribute("group", 1),
                   node.intAttribute("offset_group", 1)};
-  // Numbers beyond what dims may be would overflow below.
+  // Numbers out of the range of dims would overflow below.
   auto isNumber = [](int64_t n) { return n >= -INT32_MAX && n <= INT32_MAX; };
   bool fits =
       llvm::all_of(conv.strides, isNumber) && llvm::all_of(conv.dilations, isNumber) &&
@@ -173,7 +173,7 @@ FailureOr<DeformConv> readDeformConv(NodeImporter &importer) {
   return conv;
 }
 
-/// What each tap sees at each place, (batch * offset groups, channels of one, taps * places).
+/// The samples of each tap at each position, (batch * offset groups, channels of one, taps * places).
 FailureOr<Term> movedTaps(NodeImporter &importer, const DeformConv &conv) {
   FailureOr<Value> image = importer.tensor(0), offset = importer.tensor(2);
   if (failed(image) || failed(offset))

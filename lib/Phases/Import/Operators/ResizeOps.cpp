@@ -1,4 +1,4 @@
-// Resizing: along each dim a choice of elements, or a product with the weights of the interpolation.
+// Resizing: along each dim a choice of elements, or a matmul with the weights of the interpolation.
 #include "PickAlong.h"
 #include "par/Dialect/Term.h"
 
@@ -9,7 +9,7 @@ namespace {
 
 using namespace mlir;
 
-/// How a node resizes, whatever the dim.
+/// The attributes of a resizing node for all dims.
 struct Rule {
   std::string mode, coordinates, nearest, policy;
   double a, extrapolation;
@@ -36,13 +36,13 @@ Rule readRule(NodeImporter &importer) {
   return rule;
 }
 
-/// One dim: its size, the size wanted, by how much it grows, and which part of it is wanted (0 to 1: all).
+/// One dim: its size, the target size, the scale, and the part that is resized (0 to 1: all).
 struct Scaling {
   int64_t from = 1, to = 1;
   double scale = 1, begin = 0, end = 1;
 };
 
-/// Where element `index` of the result lies in the operand.
+/// The coordinate in the operand of element `index` of the result.
 FailureOr<double> findCoordinate(NodeImporter &importer, const Rule &rule, const Scaling &dim, int64_t index) {
   double length = double(dim.from), width = dim.scale * length, half = (index + 0.5) / dim.scale - 0.5;
   if (rule.coordinates == "half_pixel")
@@ -82,7 +82,7 @@ FailureOr<int64_t> findNearest(NodeImporter &importer, const Rule &rule, const S
   return std::clamp<int64_t>(int64_t(nearest), 0, dim.from - 1);
 }
 
-/// What an element at `distance` counts.
+/// The weight of an element at `distance`.
 double weightAt(const Rule &rule, double distance) {
   double d = std::fabs(distance), a = rule.a;
   if (rule.mode == "linear")
@@ -140,7 +140,7 @@ FailureOr<Value> resizeAlong(NodeImporter &importer, const Rule &rule, Value val
   return importer.transpose(product, order);
 }
 
-/// `extrapolation_value` wherever some dim's coordinate lies outside.
+/// Fills elements with `extrapolation_value` if some dim's coordinate is out of bounds.
 FailureOr<Value> fillOutside(NodeImporter &importer, const Rule &rule, Value value, ArrayRef<Scaling> dims) {
   auto type = cast<RankedTensorType>(value.getType());
   if (type.getNumElements() > foldLimit)
@@ -194,7 +194,7 @@ FailureOr<SmallVector<double>> readNumbers(NodeImporter &importer, size_t i) {
   return numbers;
 }
 
-/// Sizes are stretched to, or scale all dims alike.
+/// Sizes either stretch each dim, or scale all dims equally.
 void applySizes(const Rule &rule, ArrayRef<double> sizes, ArrayRef<int64_t> axes, SmallVector<Scaling> &dims) {
   double common = 0;
   for (auto [axis, size] : llvm::zip(axes, sizes)) {

@@ -32,7 +32,7 @@ SmallVector<Term> cubicWeights(Term f) {
 
 Term both(Term a, Term b) { return a.with(AndOp::create(a.getBuilder(), a.getLoc(), a, b)); }
 
-/// In [low, high]; NaN becomes `low`, so that an index made of it exists.
+/// Clamps to [low, high]; NaN becomes `low`, so that an index computed from it is valid.
 Term clampTo(Term x, double low, double high) {
   return x.compare(Predicate::ge, low).select(x.compare(Predicate::le, high).select(x, x.splat(high)), x.splat(low));
 }

@@ -6,13 +6,13 @@
 namespace par {
 
 enum class Interpolation { Nearest, Linear, Cubic };
-/// What lies beyond an image's elements: zeros, the nearest element, or the image reflected at its border.
+/// Values outside of an image: zeros, the nearest element, or the image reflected at its border.
 enum class Outside { Zero, Border, Reflect };
 
 struct Sampling {
   Interpolation interpolation = Interpolation::Linear;
   Outside outside = Outside::Zero;
-  bool corners = false; ///< the border lies at the middle of the outermost elements, not half an element further out
+  bool corners = false; ///< the border is at the center of the outermost elements, not half an element further out
 };
 
 /// Coordinates beyond the border, in elements, brought back onto the image by the rule of `sampling`.

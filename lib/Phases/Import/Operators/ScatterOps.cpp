@@ -7,7 +7,7 @@ namespace {
 
 using namespace mlir;
 
-/// How an update meets what stands where it points; nothing where it replaces.
+/// The combination of an update with the old element; nothing if it replaces that.
 FailureOr<std::optional<ReduceKind>> reductionOf(NodeImporter &importer) {
   StringRef name(importer.node.stringAttribute("reduction", "none"));
   if (name == "none")
@@ -36,14 +36,14 @@ struct Scatter {
   }
 };
 
-/// Of updates that point to one place the last stays, as PyTorch has it (`x[i] = y` and scatter_ on a CPU; ONNX leaves
-/// it open).
+/// The last of several updates of one element stays, as in PyTorch (`x[i] = y` and scatter_ on a CPU; ONNX leaves it
+/// open).
 Value keepLast(const Scatter &scatter) {
   Term operand = scatter.operand;
   OpBuilder &builder = operand.getBuilder();
   auto type = cast<RankedTensorType>(scatter.indices.getType());
   Value number = IotaOp::create(builder, operand.getLoc(), type.clone(builder.getI32Type()), scatter.dim);
-  Term last = scatter.put(ReduceKind::max, number); // the least number where nothing points
+  Term last = scatter.put(ReduceKind::max, number); // the smallest number where no index points
   Term isHit = last.compare(Predicate::ge, 0), from = isHit.select(last, last.splat(0));
   Value placed = TakeOp::create(builder, operand.getLoc(), scatter.updates, from, scatter.dim);
   return isHit.select(placed, operand);
@@ -52,7 +52,7 @@ Value keepLast(const Scatter &scatter) {
 Value replace(const Scatter &scatter) {
   if (scatter.mayRepeat)
     return keepLast(scatter);
-  // One update for each place, which a sum can put there.
+  // At most one update for each element, so a sum with zeros keeps it.
   Term operand = scatter.operand, updates = operand.with(scatter.updates);
   Type element = operand.getType().getElementType(), count = operand.getBuilder().getI32Type();
   Value ones = operand.with(scatter.indices).convert(count).splat(1);
@@ -76,7 +76,7 @@ int64_t knownIndex(const StaticTensor *known, ArrayRef<int64_t> at, int64_t size
   return wrapIndex(known->intAt(known->position(at)), size);
 }
 
-/// Of indices of single elements along `dim`, of `size`.
+/// Whether indices of single elements along `dim`, of `size`, may repeat.
 bool mayRepeatAlong(const StaticTensor *known, ArrayRef<int64_t> shape, int64_t dim, int64_t size) {
   return shape[dim] > 1 && mayRepeat(known, shape, [&](ArrayRef<int64_t> at) {
            int64_t place = knownIndex(known, at, size);
@@ -86,7 +86,7 @@ bool mayRepeatAlong(const StaticTensor *known, ArrayRef<int64_t> shape, int64_t 
          });
 }
 
-/// Of indices whose last dim addresses one element of each leading dim of `sizes`.
+/// Whether indices may repeat whose last dim addresses one element of each leading dim of `sizes`.
 bool mayRepeatRows(const StaticTensor *known, const RowIndices &rows, ArrayRef<int64_t> sizes) {
   return rows.count > 1 && mayRepeat(known, rows.outer, [&](ArrayRef<int64_t> outer) {
            SmallVector<int64_t> at(outer);
@@ -120,7 +120,7 @@ Value combine(const Scatter &scatter, std::optional<ReduceKind> kind) {
   return PutReduceOp::create(builder, operand.getLoc(), *kind, updates, indices, dim, scatter.size());
 }
 
-/// `updates` in place of what x has from `first` on, along `dim`.
+/// Replaces x by `updates` from `first` on, along `dim`.
 Value placeRun(NodeImporter &importer, Value x, Value updates, int64_t dim, int64_t first) {
   int64_t size = cast<RankedTensorType>(x.getType()).getDimSize(dim);
   int64_t behind = first + cast<RankedTensorType>(updates.getType()).getDimSize(dim);
@@ -133,7 +133,7 @@ Value placeRun(NodeImporter &importer, Value x, Value updates, int64_t dim, int6
   return parts.size() == 1 ? updates : ConcatOp::create(importer.builder, importer.loc, parts, dim).getResult();
 }
 
-/// Where all lines along `dim` point to the places that follow one another from one on: that place.
+/// The first position, if the indices of all lines along `dim` are the same consecutive positions.
 std::optional<int64_t> findRunAlong(const StaticTensor *known, ArrayRef<int64_t> shape, int64_t dim, int64_t size) {
   if (!known || known->isFloat() || countElements(shape) == 0 || shape[dim] > size)
     return std::nullopt;
@@ -143,7 +143,7 @@ std::optional<int64_t> findRunAlong(const StaticTensor *known, ArrayRef<int64_t>
   return follows ? std::optional(first) : std::nullopt;
 }
 
-/// Indices that cover a part of the other dims: what they do not cover stays. The part is scattered into and put back.
+/// Indices may cover a part of the other dims: that part is scattered into and put back, the rest stays.
 LogicalResult importScatterElements(NodeImporter &importer) {
   FailureOr<Value> x = importer.tensor(0), updates = importer.tensor(2);
   if (failed(x) || failed(updates))
@@ -182,8 +182,7 @@ LogicalResult importScatterElements(NodeImporter &importer) {
   return importer.bind(result);
 }
 
-/// The first of known rows that follow one another in x (`x[..., :n] = y` of PyTorch), where the updates are whole
-/// rows.
+/// The first of known consecutive rows of x (`x[..., :n] = y` in PyTorch), if the updates are whole rows.
 std::optional<int64_t> findRowRun(const StaticTensor *known, RankedTensorType x, RankedTensorType updates) {
   if (!known || known->getRank() != 2 || known->getShape()[1] != 1 || x.getRank() < 1)
     return std::nullopt;
@@ -210,7 +209,7 @@ LogicalResult importScatterNd(NodeImporter &importer) {
   llvm::append_range(expected, type.getShape().drop_front(rows->batch + rows->depth));
   if (updateType != type.clone(expected))
     return importer.error() << "its updates are " << updateType << ", expected " << type.clone(expected);
-  // What is not addressed keeps its dims: one may be the batch.
+  // Dims that are not addressed stay dims of their own: one may be the batch.
   SmallVector<int64_t> part = rows->shapeOf(type.getShape(), rows->count);
   Value flat = importer.reshape(*x, rows->shapeOf(type.getShape(), rows->rows)),
         rowUpdates = importer.reshape(*updates, part);
@@ -220,7 +219,7 @@ LogicalResult importScatterNd(NodeImporter &importer) {
   return importer.bind(importer.reshape(result, type.getShape()));
 }
 
-/// A cache with an update along one dim, at a start of its own for every sample.
+/// Updates a cache along one dim, at a start of its own for every sample.
 LogicalResult importTensorScatter(NodeImporter &importer) {
   FailureOr<Value> cache = importer.tensor(0), update = importer.tensor(1);
   if (failed(cache) || failed(update))
@@ -250,7 +249,7 @@ LogicalResult importTensorScatter(NodeImporter &importer) {
     Term size = index.splat(double(type.getDimSize(*dim)));
     index = index.with(RemainderOp::create(importer.builder, importer.loc, index, size));
   }
-  // Positions that follow one another, no more than the cache has.
+  // Consecutive positions, no more than the cache has.
   return importer.bind(combine({termOf(importer, *cache), index, *update, *dim, /*mayRepeat=*/false}, std::nullopt));
 }
 

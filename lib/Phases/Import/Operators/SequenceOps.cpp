@@ -93,7 +93,7 @@ LogicalResult importSequenceConstruct(NodeImporter &importer) {
   return importer.bindSequence(std::move(elements));
 }
 
-/// A known position in a sequence, the last one if it is left out; insertion may stand behind the last.
+/// A known position in a sequence, the last one if it is left out; an insertion may be after the last.
 FailureOr<size_t> positionIn(NodeImporter &importer, size_t input, int64_t size, bool inserts) {
   int64_t at = inserts ? size : size - 1;
   if (importer.has(input)) {

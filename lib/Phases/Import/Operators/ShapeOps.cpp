@@ -74,7 +74,7 @@ LogicalResult importTranspose(NodeImporter &importer) {
   if (failed(asked))
     return importer.error() << "its perm is no permutation of " << rank << " dims";
   SmallVector<int64_t> order(*asked);
-  // A transpose that leaves the first dim where it is passes under a merge of dims into it.
+  // A transpose that keeps the first dim commutes with a merge of dims into it.
   MergedDims merged = findMergedDims(*x);
   if (!merged.inner || order[0] != 0)
     return importer.bind(importer.transpose(*x, order));
@@ -109,7 +109,7 @@ LogicalResult importConcat(NodeImporter &importer) {
       fits = d == *dim || type.getDimSize(d) == first.getDimSize(d);
     if (!fits)
       return importer.error() << "input " << i << " is " << type << ", input 0 is " << first
-                              << "; they may differ in dim " << *dim << " alone";
+                              << "; they may differ only in dim " << *dim;
     shape[*dim] += type.getDimSize(*dim);
   }
   return importer.bind(ConcatOp::create(importer.builder, importer.loc, first.clone(shape), inputs, *dim));

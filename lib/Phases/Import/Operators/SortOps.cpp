@@ -1,4 +1,4 @@
-// What works along one dim: running sums and products, extremes and order.
+// Ops along one dim: running sums and products of elements, extremes and order.
 #include "Operands.h"
 
 namespace par {

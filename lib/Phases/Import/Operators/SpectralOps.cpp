@@ -1,4 +1,4 @@
-// Fourier transforms as products with a matrix that is known when compiling, and windows.
+// Fourier transforms as matmuls with a constant matrix, and windows.
 #include "Operands.h"
 
 #include <cmath>
@@ -9,7 +9,7 @@ namespace {
 
 using namespace mlir;
 
-/// A known scalar input, or an error that says what to do.
+/// A known scalar input, or an error with a way out.
 FailureOr<int64_t> scalarOf(NodeImporter &importer, size_t i, StringRef name) {
   const StaticTensor *known = importer.known(i);
   if (!known || known->getElements() != 1)
@@ -19,7 +19,7 @@ FailureOr<int64_t> scalarOf(NodeImporter &importer, size_t i, StringRef name) {
   return known->intAt(0);
 }
 
-/// What an input of known integers stands for, as a value of floats of `element`'s type.
+/// Constants computed from the known integer input i, as floats of `element`'s type.
 FailureOr<Value> constant(NodeImporter &importer, size_t i, ArrayRef<int64_t> shape, std::vector<double> values,
                           Type element) {
   FailureOr<Value> value =
@@ -36,7 +36,7 @@ struct Transform {
   int64_t inputs() const { return givesReal() ? length / 2 + 1 : length; }
   int64_t outputs() const { return onesided && !inverse ? length / 2 + 1 : length; }
   int64_t parts() const { return givesReal() ? 1 : 2; }
-  /// Entry (n, c, k, p) is what part c (real, imaginary) of input n adds to part p of output k: (re, im) times
+  /// Entry (n, c, k, p) is the factor of part c (real, imaginary) of input n in part p of output k: (re, im) times
   /// e^(-+2 pi i n k / N). A real result counts the conjugate half of the spectrum twice.
   std::vector<double> matrix(int64_t components) const;
 };
@@ -55,7 +55,7 @@ std::vector<double> Transform::matrix(int64_t components) const {
   return entries;
 }
 
-/// The first `size` elements along a dim, with zeros behind where there are fewer.
+/// The first `size` elements along a dim, padded with zeros if there are fewer.
 Value fit(NodeImporter &importer, Value x, int64_t dim, int64_t size) {
   auto type = cast<RankedTensorType>(x.getType());
   int64_t have = type.getDimSize(dim);
@@ -83,7 +83,7 @@ FailureOr<Value> transform(NodeImporter &importer, Value x, int64_t dim, const T
     return failure();
   Value fitted = fit(importer, x, dim, shape.inputs());
   Value product = buildDot(importer.builder, importer.loc, fitted, *matrix, {dim, last}, {0, 1});
-  // The outputs stand behind the other dims; they belong to `dim`.
+  // The matmul's outputs are its last dims; they belong to `dim`.
   SmallVector<int64_t> order = dimRange(0, dim);
   order.push_back(last - 1);
   llvm::append_range(order, dimRange(dim, last - 1));
@@ -158,7 +158,7 @@ LogicalResult importStft(NodeImporter &importer) {
   return failed(result) ? failure() : importer.bind(*result);
 }
 
-/// c0 + c1 cos(2 pi n / N) + c2 cos(4 pi n / N), N one less where the window is symmetric.
+/// c0 + c1 cos(2 pi n / N) + c2 cos(4 pi n / N), with N reduced by one for a symmetric window.
 LogicalResult importWindow(NodeImporter &importer, double c0, double c1, double c2) {
   FailureOr<int64_t> size = scalarOf(importer, 0, "size");
   if (failed(size))

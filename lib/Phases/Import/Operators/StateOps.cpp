@@ -1,4 +1,4 @@
-// Ops that carry a state along a sequence, handed in and out (opset 27).
+// Ops that carry a state along a sequence, as operand and result (opset 27).
 #include "Operands.h"
 
 #include <cmath>
@@ -152,7 +152,7 @@ Term stepOf(NodeImporter &importer, Term x, int64_t t) {
   return x.with(importer.reshape(importer.slice(x, 1, t, 1), {shape[0], shape[2], shape[3]}));
 }
 
-/// One step's state, and what the queries read of it, (batch, query heads * values).
+/// The queries' read of one step's state, (batch, query heads * values).
 Term readState(NodeImporter &importer, const LinearAttention &attention, Term q, Term state) {
   SmallVector<int64_t> shape{attention.batch, attention.heads, attention.sharing, attention.keys, attention.values};
   Term apart = q.with(importer.reshape(q, {shape[0], shape[1], shape[2], shape[3]}));

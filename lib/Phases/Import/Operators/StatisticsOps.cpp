@@ -42,9 +42,8 @@ Term meanOver(Term x, ArrayRef<int64_t> dims) {
   return x.reduce(ReduceKind::sum, dims) * (1.0 / double(count));
 }
 
-/// Mean and variance of the samples of each group and channel, and what of the operand is above the mean. With one
-/// group its dim is left out: statistics are [C] and samples [N, C, ...], else [groups, C] and [groups, N / groups, C,
-/// ...].
+/// Mean and variance of the samples of each group and channel, and the operand minus the mean. With one group its dim
+/// is left out: statistics are [C] and samples [N, C, ...], else [groups, C] and [groups, N / groups, C, ...].
 struct GroupStatistics {
   GroupStatistics(Term x, int64_t groups) : grouped(groups > 1), mean(x), variance(x), centred(x) {
     SmallVector<int64_t> shape(x.getShape());
@@ -77,10 +76,10 @@ struct BatchNorm {
   Term spread(Term channels) const { return channels.broadcast({1}, shape()); }
 };
 
-/// The results of a node; null what nothing uses.
+/// The results of a node; null for unused ones.
 using BatchNormResults = std::array<Value, 3>;
 
-/// By the statistics that are given, which stay as they are.
+/// Normalises by the given statistics, which do not change.
 BatchNormResults normByGiven(NodeImporter &importer, const BatchNorm &norm, Type element) {
   Term factor = norm.scale * rsqrt(norm.variance + norm.epsilon);
   Term shift = norm.bias - norm.mean * factor;
@@ -112,7 +111,7 @@ FailureOr<BatchNormResults> normBySamples(NodeImporter &importer, const BatchNor
     return *steps ? before + (mean - before) / mean.with(*steps).broadcast({}, mean.getShape())
                   : before * momentum + mean * (1 - momentum);
   };
-  // What is kept is PyTorch's: its moving variance is the unbiased one, ONNX's result is not.
+  // The stored moving variance is unbiased as in PyTorch, other than ONNX's result.
   double count = double(countElements(norm.shape())) / double(norm.shape()[1] * groups);
   Term unbiased = statistics.variance * (count / std::max(count - 1, 1.0));
   auto update = [&](size_t i, Term given, Term now) {
@@ -126,7 +125,7 @@ FailureOr<BatchNormResults> normBySamples(NodeImporter &importer, const BatchNor
                           importer.isUsed(2) ? Value(moved(norm.variance, statistics.variance)) : Value()};
 }
 
-/// By the samples in steps that train; where the model is evaluated, as after module.eval().
+/// Normalises by the samples in steps that train; in evaluation as after module.eval().
 FailureOr<BatchNormResults> normByMode(NodeImporter &importer, const BatchNorm &norm, Type element) {
   FailureOr<BatchNormResults> results = normBySamples(importer, norm, element);
   if (failed(results) || !importer.trains())

@@ -1,6 +1,6 @@
-// Integers without a sign. The dialect's have one, so a value holds their bits, and an op that reads them does one of:
-// nothing, where the bits of the result are the same either way (a sum, a gather); the same with 2^63 flipped, which
-// maps the order of the ones to that of the others; or the same in the next wider type, which holds all their values.
+// Unsigned integers. The dialect's are signed, so a value holds their bits. An op that reads them is imported in one of
+// three ways: unchanged, if the bits of the result are the same (a sum, a gather); with 2^63 flipped, which maps
+// unsigned order to signed order; or in the next wider type, which holds all values.
 #include "Operands.h"
 
 namespace par {
@@ -11,7 +11,7 @@ namespace {
 
 enum class Reading { Own, Bits, Order, Wide };
 
-/// Ops that ask for the sign themselves, and those that only hand values on.
+/// Ops that check the sign themselves, and those that only pass values on.
 constexpr StringRef own[] = {"BitCast",
                              "Cast",
                              "CastLike",
@@ -117,7 +117,7 @@ bool GraphImporter::hasUnsignedInput(const onnx::Node &node) const {
 
 namespace {
 
-/// Width of the integers without a sign among the inputs; 0 where there are several.
+/// Width of the unsigned integers among the inputs; 0 if there are several widths.
 unsigned unsignedWidth(NodeImporter &importer) {
   unsigned width = 0;
   for (size_t i = 0; i < importer.numInputs(); ++i) {
@@ -135,8 +135,8 @@ unsigned unsignedWidth(NodeImporter &importer) {
 
 Value flipSign(Term x) { return flipSign(x.getBuilder(), x.getLoc(), x); }
 
-/// Quotient of 64 bits: that of half the dividend, doubled, is one too small at most; a divisor from 2^63 on goes once
-/// or not at all.
+/// Quotient of 64 bits: twice the quotient of half the dividend is at most one too small; a divisor from 2^63 on gives
+/// 0 or 1.
 Term divideLong(Term x, Term y) {
   OpBuilder &builder = x.getBuilder();
   auto atLeast = [&](Term a, Term b) { return a.with(flipSign(a)).compare(Predicate::ge, flipSign(b)); };

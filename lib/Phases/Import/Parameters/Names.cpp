@@ -21,7 +21,7 @@ static NameTable::Value convert(const onnx::ValueInfo &info) {
   return value;
 }
 
-/// The module that first reads an initializer, and the line where it does.
+/// The module and the source line that first read an initializer.
 struct FirstUse {
   std::string module, source;
 };
@@ -36,15 +36,15 @@ static llvm::StringMap<FirstUse> findFirstUses(const onnx::Model &model) {
   return uses;
 }
 
-/// What the module that reads a renamed weight would have called it (`lstm.weight`): a name for plans alone.
+/// The name that the module gives a renamed weight that it reads (`lstm.weight`); only plans use it.
 static std::string nameInModule(const onnx::Tensor &tensor, const FirstUse &use) {
   if (use.module.empty() || !onnx::isFloat(tensor.type))
     return "";
   return use.module + (tensor.dims.size() > 1 ? ".weight" : ".bias");
 }
 
-/// What the file says of the module's training. A broken text is an error where the model is trained, and says nothing
-/// here.
+/// Adds the file's training marks of the module. Broken marks are an error only if the model is trained, so they are
+/// skipped here.
 static void noteTraining(const onnx::Model &model, NameTable &names) {
   llvm::Expected<TrainingMarks> marks = readTrainingMarks(model);
   if (!marks)

@@ -42,7 +42,7 @@ static std::string wrapperPrefix(const llvm::StringSet<> &names) {
   return deep ? prefix : "";
 }
 
-/// Of batch norms in training mode, or in any.
+/// Statistics of batch norms: of those in training mode if `moved`, else of all.
 static llvm::StringSet<> batchNormStatistics(const onnx::Model &model, bool moved) {
   llvm::StringSet<> statistics;
   forEachNode(model, [&](const onnx::Node &node) {
@@ -67,7 +67,7 @@ static std::vector<std::string> readIn(const onnx::Model &model, StringRef modul
   return names;
 }
 
-/// The one initializer `MODULE.CHILD.LEAF`, or "" where there is none or several.
+/// The only initializer `MODULE.CHILD.LEAF`, or "" if there is none or several.
 static std::string onlyChild(const llvm::StringSet<> &initializers, StringRef module, StringRef leaf) {
   std::string found;
   for (StringRef name : initializers.keys()) {
@@ -93,8 +93,8 @@ static bool isReadAtHome(const onnx::Model &model, StringRef name, const llvm::S
   return true;
 }
 
-/// What par.export says of tied parameters: `{"tok.weight": "head.weight"}`, a further name and the initializer's. A
-/// text that is none says nothing.
+/// Ties that par.export wrote: `{"tok.weight": "head.weight"}`, another name and the initializer's. A malformed text
+/// gives none.
 static llvm::StringMap<std::string> saidTies(const onnx::Model &model) {
   llvm::StringMap<std::string> ties;
   llvm::Expected<llvm::json::Value> parsed = llvm::json::parse(onnx::lookup(model.metadata, "par.tied"));
@@ -109,10 +109,10 @@ static llvm::StringMap<std::string> saidTies(const onnx::Model &model) {
   return ties;
 }
 
-/// A tied parameter is one initializer under its last name. Its other names stand in the signature without an
-/// initializer: where par.export does not say whose it is, such a name belongs to the initializer of the same last
-/// segment that a node of its module reads, if the initializer is read at home too (the weight of a convolution into
-/// which a batch norm was folded is read in the batch norm's module alone).
+/// A tied parameter is one initializer under its last name; its other names are in the signature without an
+/// initializer. If par.export does not name the owner, it is the initializer of the same last segment that a node of
+/// the name's module reads. The initializer's own module must read it too (a batch norm folded into a convolution
+/// leaves a weight that only the batch norm's module reads).
 static void findTies(const onnx::Model &model, const llvm::StringSet<> &initializers, ParameterTable &table) {
   llvm::StringMap<std::string> said = saidTies(model);
   for (const onnx::SignatureEntry &entry : model.signature) {
@@ -154,7 +154,7 @@ static void findPassedOn(const onnx::Model &model, const llvm::StringSet<> &init
   }
 }
 
-/// What a user of the wrapped module calls its parameters and statistics.
+/// Drops the wrapper's prefix from the names of parameters and statistics.
 static void nameWithoutWrapper(ParameterTable &table) {
   llvm::StringSet<> names = table.trainable;
   for (const auto &[alias, owner] : table.tied)

@@ -1,4 +1,4 @@
-// Numbers that say of what shape others are, by how the graph uses them: no weights, though they may be floats.
+// Finds initializers that only give shapes, by how the graph uses them: no weights, though they may be floats.
 #include "Parameters.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -9,7 +9,7 @@ using llvm::StringRef;
 
 namespace {
 
-/// Operands that an operator must know to say what shape its result has.
+/// Operands that an operator must know for the shape of its result.
 struct StructuralOperands {
   const char *opType;
   size_t first, last;

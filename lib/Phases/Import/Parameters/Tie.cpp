@@ -1,4 +1,4 @@
-// Parameters that `train.tie` makes one: the graph reads one of them where it read both.
+// Merges parameters tied by `train.tie`: the graph reads one of them in place of both.
 #include "par/Phases/Import/Import.h"
 
 #include "llvm/ADT/STLExtras.h"

@@ -43,7 +43,7 @@ llvm::Error readFrozen(const onnx::Model &model, const json::Object &object, Tra
   llvm::StringSet<> initializers;
   for (const onnx::Tensor &tensor : model.initializers)
     initializers.insert(tensor.name);
-  for (const onnx::Node &node : model.nodes) // what a plan ties is made of another one
+  for (const onnx::Node &node : model.nodes) // a tied parameter may be computed from another one
     initializers.insert_range(node.outputs);
   for (const json::Value &name : *names) {
     std::optional<StringRef> text = name.getAsString();
@@ -73,7 +73,7 @@ llvm::Error readCumulative(const onnx::Model &model, const json::Object &object,
   return llvm::Error::success();
 }
 
-/// Nodes are known by their names, which must then be theirs alone.
+/// Marks refer to nodes by name, which must then be unique.
 llvm::Error checkNode(const onnx::Model &model, StringRef name) {
   size_t found = 0;
   StringRef opType;
@@ -102,7 +102,8 @@ llvm::Error readEmbedding(const onnx::Model &model, const json::Value &value, Tr
   mark.byFrequency = object->getBoolean("scale_by_frequency").value_or(false);
   if ((object->get("padding_row") && !mark.paddingRow) ||
       (object->get("scale_by_frequency") && !object->getBoolean("scale_by_frequency")))
-    return wrong("says of node \"" + *node + "\" what is no row and no truth");
+    return wrong("gives node \"" + *node +
+                 "\" a padding_row that is no integer or a scale_by_frequency that is no boolean");
   if (llvm::Error error = checkNode(model, *node))
     return error;
   if (!marks.embeddings.try_emplace(*node, mark).second)

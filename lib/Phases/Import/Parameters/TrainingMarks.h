@@ -1,5 +1,5 @@
-// What par.export says of a module's training that no ONNX node can: metadata of the model under the key
-// `par.training`.
+// Training marks: facts of a module's training that no ONNX node can express. par.export writes them as metadata of the
+// model under the key `par.training`.
 #pragma once
 
 #include "par/Onnx/Model.h"
@@ -13,7 +13,7 @@ namespace par {
 
 /// How PyTorch differentiates one embedding: the gradient of its result that reaches the table.
 struct EmbeddingMark {
-  std::optional<int64_t> paddingRow; ///< what is looked up there gives no gradient (`padding_idx`)
+  std::optional<int64_t> paddingRow; ///< lookups of it give no gradient (`padding_idx`)
   bool byFrequency = false;          ///< divided by how often the batch looks the row up (`scale_grad_by_freq`)
 };
 
@@ -25,12 +25,12 @@ struct TrainingMarks {
 };
 
 /// `{"version": 1, "frozen": ["a.weight"], "embeddings": [{"node": "node_embedding", "padding_row": 1,
-/// "scale_by_frequency": true}], "cumulative": ["norm"]}`, every key but the version optional; nothing is marked in a
-/// file without it. Fails with a lower-case sentence where it is no such text, or names what the model does not have.
+/// "scale_by_frequency": true}], "cumulative": ["norm"]}`, every key but the version optional; a file without it has no
+/// marks. Fails with a lower-case sentence if the text is malformed or names something that the model does not have.
 llvm::Expected<TrainingMarks> readTrainingMarks(const onnx::Model &model);
 
-/// The variable that counts a batch norm's steps: "features.1.num_batches_tracked". `module` is "" where the model is
-/// the batch norm.
+/// The variable that counts a batch norm's steps: "features.1.num_batches_tracked". `module` is "" if the model is the
+/// batch norm.
 std::string batchNormCounter(llvm::StringRef module);
 
 } // namespace par

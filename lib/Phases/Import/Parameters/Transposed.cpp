@@ -1,4 +1,4 @@
-// Weights that an exporter transposed, folded and renamed, and what PyTorch calls them.
+// Finds PyTorch's names of weights that an exporter transposed, folded and renamed.
 #include "Parameters.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -16,14 +16,14 @@ bool isCalled(const onnx::Node &node, size_t operands) {
   return !node.outputs.empty() && node.inputs.size() >= operands;
 }
 
-/// Who reads what, and the names that parameters have in the file.
+/// Readers of each value, and the names of parameters in the file.
 struct Uses {
   llvm::StringMap<std::vector<const onnx::Node *>> readers;
   /// Nodes that compute, by module.
   llvm::StringMap<unsigned> nodes;
-  /// Initializers, and what the older exporter passes through an Identity because it is equal to one.
+  /// Initializers, and equal ones that the older exporter passes through an Identity.
   llvm::StringSet<> parameters;
-  /// Of the signature, where there is one.
+  /// Names of the signature, if there is one.
   llvm::StringSet<> signature;
 
   explicit Uses(const onnx::Model &model) {
@@ -43,7 +43,7 @@ struct Uses {
     }
   }
 
-  /// `fc.weight` where the product's result meets `fc.bias`: nn.Linear's, also nn.MultiheadAttention's
+  /// `fc.weight` if `fc.bias` is added to the matmul's result: nn.Linear's, also nn.MultiheadAttention's
   /// `in_proj_weight`.
   std::string besideBias(const onnx::Node &product) const {
     auto found = readers.find(product.outputs[0]);
@@ -59,7 +59,7 @@ struct Uses {
     return "";
   }
 
-  /// The weight of a module that is one product and nothing else, or that its bias tells; else "".
+  /// The weight's name, from the bias or from a module whose only node is this matmul; else "".
   std::string weightOf(const onnx::Node &product) const {
     std::string name = besideBias(product);
     if (name.empty() && !product.modulePath.empty() && nodes.lookup(product.modulePath) == 1)
@@ -68,7 +68,7 @@ struct Uses {
     return other || parameters.contains(name) ? "" : name;
   }
 
-  /// The one name that all products with this initializer on the right give it, or "".
+  /// The name, if all matmuls with this initializer on the right give the same one; else "".
   std::string nameOf(const onnx::Tensor &tensor) const {
     auto found = readers.find(tensor.name);
     if (!isRenamed(tensor.name) || !onnx::isFloat(tensor.type) || tensor.dims.size() != 2 || found == readers.end())
@@ -102,7 +102,7 @@ llvm::StringMap<std::string> transposedWeights(const onnx::Model &model) {
     ++claims[name];
     names[tensor.name] = name;
   }
-  // Of two that would have one name it is not known which has it.
+  // A name that two initializers claim belongs to neither.
   for (const onnx::Tensor &tensor : model.initializers)
     if (auto found = names.find(tensor.name); found != names.end() && claims[found->second] > 1)
       names.erase(found);

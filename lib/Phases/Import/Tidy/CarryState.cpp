@@ -40,7 +40,7 @@ public:
 
 private:
   StepOp step;
-  llvm::BitVector arguments, results; ///< what is carried of both
+  llvm::BitVector arguments, results; ///< carried ones of both
 };
 
 } // namespace
@@ -72,7 +72,7 @@ LogicalResult Carrier::carry(StringRef output, StringRef input) {
   return success();
 }
 
-/// What is carried is neither given nor handed out.
+/// Removes carried arguments and results from the step.
 void Carrier::finish() {
   Block &block = step.getBlock();
   if (std::optional<ArrayRef<int64_t>> dims = step.getBatchDims()) {
@@ -99,7 +99,7 @@ struct CarryStatePass : impl::CarryStatePassBase<CarryStatePass> {
       return;
     auto step = getOperation().lookupSymbol<StepOp>("predict");
     if (!step) {
-      getOperation().emitError() << "has no @predict, which alone carries outputs on to the next call";
+      getOperation().emitError() << "has no @predict, the only step that carries outputs on to the next call";
       return signalPassFailure();
     }
     Carrier carrier(step);

@@ -1,8 +1,8 @@
-// A tensor without elements is a constant, whatever makes it.
+// Replaces tensors without elements by constants.
 //
-// Graphs make such tensors where a region that they write, a window that they roll or a list that they join happens to
-// be empty. Left to the step, they would be sharded, sliced in time and communicated as others are, though there is
-// nothing to hold and nobody reads it.
+// Graphs make such tensors if a region that they write, a window that they roll or a list that they join happens to be
+// empty. Left in the step, they would be sharded, sliced in time and communicated like others, though they hold nothing
+// and have no use.
 #include "par/Dialect/Interfaces/Interpretable.h"
 #include "par/Dialect/Term.h"
 #include "par/Phases/Import/Passes.h"
@@ -23,7 +23,7 @@ bool isEmpty(Value value) {
   return type && type.getNumElements() == 0;
 }
 
-/// The element that all elements are; null where they differ.
+/// The value of all elements; null if they differ.
 TypedAttr splatOf(const interp::Tensor &tensor) {
   Type element = tensor.getType().getElementType();
   auto isFirst = [](auto values) { return llvm::all_of(values, [&](auto x) { return x == values.front(); }); };
@@ -34,8 +34,8 @@ TypedAttr splatOf(const interp::Tensor &tensor) {
   return isFirst(tensor.ints()) ? IntegerAttr::get(element, first) : IntegerAttr();
 }
 
-/// What an op makes of constants, one of which is empty: zeros of a sum over none, the initial value of a pad. Null
-/// where it is not one element everywhere.
+/// Folds an op with constant operands, one of which is empty: zeros for a sum over nothing, the initial value for a
+/// pad. Null if the result is not a splat.
 Value foldConstants(Operation *op, OpBuilder &builder) {
   auto meaning = dyn_cast<InterpretableOpInterface>(op);
   if (!meaning || op->getNumResults() != 1)
@@ -87,7 +87,7 @@ struct FoldEmptyValuesPass : impl::FoldEmptyValuesPassBase<FoldEmptyValuesPass> 
         op.erase();
   }
 
-  /// An op with a result of no elements and one that has some is left: what reads the first one is folded.
+  /// An op with an empty and a non-empty result stays: users of the empty one are folded.
   void fold(Operation *op) {
     OpBuilder builder(op);
     bool hadEmpty = llvm::any_of(op->getOperands(), isEmpty);

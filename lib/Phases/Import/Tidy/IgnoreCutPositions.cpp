@@ -1,14 +1,14 @@
-// Sums over all but the last positions take all positions.
+// Extends sums over all but the last positions to all positions.
 //
-// A language model that shifts its own labels cuts the last position off its logits, `logits[:, :-1]`. Where the
-// sequence is sharded, that cut gathers the logits, and where it is not, it copies them. Instead, everything between
-// the cut and the sums at the end of the loss is computed for all positions: labels are padded with the ignored one,
-// and what is no loss of labels is set to zero where it is summed.
+// A language model that shifts its own labels slices the last position off its logits, `logits[:, :-1]`. If the
+// sequence is sharded, that slice gathers the logits; otherwise it copies them. Instead, everything between the slice
+// and the sums at the end of the loss is computed for all positions: labels are padded with the ignored one, and values
+// other than losses of labels are set to zero before they are summed.
 //
-// From a cut its users are followed up to the sums; the other operands that they meet are followed back to what can be
-// had for all positions. Nothing is changed unless all of that leads somewhere. How dims correspond is read from
-// sharding rules, and ops are made anew by `localize`, as slicing in time does. Positions that merges have mixed with
-// the batch are not looked for.
+// The analysis follows the users of a slice up to the sums, and the other operands of these users back to values that
+// are available for all positions. Nothing is changed unless every path ends in such. Sharding rules tell how dims
+// correspond, and `localize` rebuilds the ops, as slicing in time does. Positions that merges have mixed with the batch
+// are not found.
 #include "par/Dialect/Interfaces/ShardingRule.h"
 #include "par/Dialect/Term.h"
 #include "par/Phases/Import/Passes.h"
@@ -24,17 +24,17 @@ using namespace mlir;
 
 namespace {
 
-/// Of one dim the first `kept` of `whole` positions.
+/// A slice that keeps the first `kept` of `whole` positions of one dim.
 struct EndCut {
   int64_t dim = 0, kept = 0, whole = 0;
 
-  /// A few positions are worth computing where a loss needs none of them; of a part of the sequence this is not so.
+  /// A few positions more are worth computing if a loss does not need them, but not most of the sequence.
   bool isShort() const { return whole - kept == 1 || (whole - kept) * 16 <= whole; }
 };
 
 RankedTensorType shapedType(Value value) { return cast<RankedTensorType>(value.getType()); }
 
-/// The cut that a slice makes at the end of a single dim.
+/// The cut of a slice at the end of a single dim.
 std::optional<EndCut> endCutOf(SliceOp slice) {
   std::optional<EndCut> found;
   for (auto [dim, whole] : llvm::enumerate(shapedType(slice.getOperand()).getShape())) {
@@ -59,7 +59,7 @@ std::optional<int64_t> dimOfFactor(ArrayRef<DimFactors> dims, unsigned factor) {
   return found;
 }
 
-/// One cut, and what it takes to do without it.
+/// One cut, and the rewrite that removes it.
 class Uncut {
 public:
   Uncut(SliceOp slice, EndCut cut) : slice(slice), cut(cut), builder(slice) {}
@@ -84,10 +84,10 @@ private:
   SliceOp slice;
   EndCut cut;
   OpBuilder builder;
-  DenseMap<Value, int64_t> dims;              ///< the cut dim of every value that is wanted for all positions
-  llvm::MapVector<Operation *, unsigned> ops; ///< made anew, with the factor that is the cut dim
-  llvm::SetVector<Operation *> sums;          ///< where all positions end
-  DenseMap<Value, int64_t> pads;              ///< integers that have no more positions, and what they are padded with
+  DenseMap<Value, int64_t> dims;              ///< the sliced dim of every value that is needed for all positions
+  llvm::MapVector<Operation *, unsigned> ops; ///< ops to rebuild, with the factor that is the sliced dim
+  llvm::SetVector<Operation *> sums;          ///< ends of the sliced dim
+  DenseMap<Value, int64_t> pads;              ///< integers that have only the kept positions, and their padding
   DenseMap<Value, Value> built;
   SmallVector<Value> ahead; ///< values whose users are to be followed
 };
@@ -104,7 +104,7 @@ bool Uncut::can() {
   return !sums.empty();
 }
 
-/// A user of a value that is cut: a sum ends the way, an op that is parallel along the dim leads on.
+/// A user of a sliced value: a sum ends the path, an op that is parallel along the dim continues it.
 bool Uncut::follow(OpOperand &use) {
   Operation *op = use.getOwner();
   auto interface = dyn_cast<ShardingRuleOpInterface>(op);
@@ -124,7 +124,7 @@ bool Uncut::follow(OpOperand &use) {
   return true;
 }
 
-/// Notes that the op is to be made anew with more of the factor, and asks the same of its operands.
+/// Marks the op for rebuilding with the longer factor, and its operands in turn.
 bool Uncut::enter(Operation *op, unsigned factor) {
   auto [at, inserted] = ops.insert({op, factor});
   if (!inserted)
@@ -185,7 +185,7 @@ RankedTensorType Uncut::wholeType(Value value) {
   return type.clone(shape);
 }
 
-/// The value for all positions; as it is where it has none.
+/// The value for all positions; itself if it lacks the sliced dim.
 Value Uncut::wholeOf(Value value) {
   if (!dims.contains(value))
     return value;
@@ -193,7 +193,7 @@ Value Uncut::wholeOf(Value value) {
   if (whole)
     return whole;
   auto pad = pads.find(value);
-  if (pad == pads.end()) // what is not made anew and not padded is a slice
+  if (pad == pads.end()) // neither rebuilt nor padded: a slice
     return whole = value.getDefiningOp<SliceOp>().getOperand();
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointAfterValue(value);
@@ -255,14 +255,14 @@ LogicalResult Uncut::build() {
   return success();
 }
 
-/// Erases what only the cut positions were computed from.
+/// Erases ops that only fed the sliced positions.
 void eraseUncut(Block &block) {
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
     if (!isa<ReadOp>(op) && isOpTriviallyDead(&op))
       op.erase();
 }
 
-/// Does without one cut, if there is one that can be done without.
+/// Removes one cut, if one can be removed.
 FailureOr<bool> ignoreOne(Block &block) {
   for (auto slice : block.getOps<SliceOp>()) {
     std::optional<EndCut> cut = endCutOf(slice);

@@ -11,8 +11,8 @@ namespace {
 
 using Sizes = SmallVector<int64_t>;
 
-/// Which sizes each dim of `from` is taken apart into to give `to`, none of them joined with another dim's; nothing
-/// where some are. Dims of size 1 go with the dim before them.
+/// The sizes into which each dim of `from` splits to give `to`; nothing if a dim of `to` merges parts of two. Dims of
+/// size 1 belong to the dim before them.
 std::optional<SmallVector<Sizes>> findSplits(ArrayRef<int64_t> from, ArrayRef<int64_t> to) {
   SmallVector<Sizes> splits;
   size_t next = 0;
@@ -24,7 +24,7 @@ std::optional<SmallVector<Sizes>> findSplits(ArrayRef<int64_t> from, ArrayRef<in
       parts.push_back(to[next]);
     }
   }
-  for (; next < to.size(); ++next) { // ones behind the last
+  for (; next < to.size(); ++next) { // trailing dims of size 1
     if (to[next] != 1 || splits.empty())
       return std::nullopt;
     splits.back().push_back(1);
@@ -39,7 +39,7 @@ Sizes withoutOnes(ArrayRef<int64_t> shape) {
   return sizes;
 }
 
-/// Rebuilds reshape(transpose(reshape(x))) as transpose(reshape(x)), where that reshape joins no dims; nothing else.
+/// Rewrites reshape(transpose(reshape(x))) as transpose(reshape(x)), if that reshape merges no dims.
 void splitMerged(ReshapeOp last) {
   auto transpose = last.getOperand().getDefiningOp<TransposeOp>();
   auto first = transpose ? transpose.getOperand().getDefiningOp<ReshapeOp>() : ReshapeOp();

@@ -11,7 +11,7 @@ using namespace mlir;
 
 namespace {
 
-/// A dim of `value` that all its users cut into equal parts, or that its only one, `split`, makes dims of.
+/// A dim of `value` that all its users slice into equal parts, or that its only user, `split`, reshapes into dims.
 struct Cut {
   Value value;
   int64_t dim = 0, parts = 0;
@@ -28,7 +28,7 @@ SmallVector<int64_t> unfoldedShape(ArrayRef<int64_t> shape, int64_t dim, int64_t
   return result;
 }
 
-/// The only dim that a slice cuts; nothing if it cuts none, several, or with a stride.
+/// The only dim that a slice shortens; nothing if there are none or several, or if it has a stride.
 std::optional<int64_t> cutDim(SliceOp slice) {
   std::optional<int64_t> found;
   RankedTensorType type = tensorType(slice.getOperand());
@@ -56,8 +56,8 @@ std::optional<int64_t> beginsAt(ReshapeOp reshape, int64_t dim) {
   return std::nullopt;
 }
 
-/// Where the parts that single elements of a dim are were made: (.., 3 h d) -> (.., 3, h, d), moved and taken apart, as
-/// torch.nn.MultiheadAttention and image transformers have it.
+/// The reshape that made a dim of parts: (.., 3 h d) -> (.., 3, h, d), then transposed and sliced into single elements,
+/// as in torch.nn.MultiheadAttention and image transformers.
 std::optional<Cut> findSplit(SliceOp first, int64_t dim) {
   Value value = first.getOperand();
   int64_t parts = tensorType(value).getDimSize(dim);
@@ -101,7 +101,7 @@ std::optional<Cut> findCut(SliceOp first) {
   return Cut{value, *dim, total / size, {}};
 }
 
-/// Follows one dim from a value back to the variables it comes from, and rebuilds what lies between with the dim
+/// Follows one dim from a value back to the variables that it comes from, and rebuilds the ops in between with the dim
 /// unfolded. `can` changes nothing; `build` may only follow it.
 class Unfolder {
 public:
@@ -171,7 +171,7 @@ private:
     return read;
   }
 
-  /// Dim of the operand that a dim of what a gather or a reshape of single elements gives is.
+  /// The operand's dim that a result dim of a gather or a reshape of single elements comes from.
   std::optional<int64_t> movedFrom(Operation *op, int64_t dim) {
     if (auto gather = dyn_cast<GatherOp>(op)) {
       int64_t at = gather.getDim(), indices = tensorType(gather.getIndices()).getRank();
@@ -229,7 +229,7 @@ private:
     return BroadcastInDimOp::create(builder, broadcast.getLoc(), unfoldedType(broadcast, dim), operand, dims);
   }
 
-  /// The operand, and its free dim, that a dim of the product comes from; null for a batching dim.
+  /// The operand, and its free dim, that a dim of the matmul comes from; null for a batching dim.
   std::pair<Value, int64_t> operandDim(DotOp dot, int64_t dim) {
     SmallVector<int64_t> lhsFree = dot.getLhsFree(), rhsFree = dot.getRhsFree();
     int64_t place = dim - int64_t(dot.getLhsBatching().size());
@@ -261,7 +261,7 @@ private:
   SymbolTable &symbols;
 };
 
-/// Every slice of the folded value becomes one part of the unfolded one, also where a later cut is of such a slice.
+/// Replaces every slice of the folded value by one part of the unfolded one, also in a later cut of such a slice.
 void replaceSlices(const Cut &cut, Value unfolded, MutableArrayRef<Cut> later) {
   if (ReshapeOp split = cut.split) { // row-major order is the same
     split->setOperand(0, unfolded);
@@ -291,7 +291,7 @@ void replaceSlices(const Cut &cut, Value unfolded, MutableArrayRef<Cut> later) {
   }
 }
 
-/// Erases ops that only fed what was rebuilt.
+/// Erases ops that only fed the rebuilt ones.
 void eraseUnused(Value value) {
   Operation *op = value.getDefiningOp();
   if (!op || !op->use_empty() || isa<ReadOp>(op))
@@ -316,7 +316,7 @@ struct UnfoldDimsPass : impl::UnfoldDimsPassBase<UnfoldDimsPass> {
     });
     for (auto [index, cut] : llvm::enumerate(cuts)) {
       Unfolder unfolder(cut.parts, symbols);
-      // The last dim of a value that nothing but a variable's own dim stands behind.
+      // Skips a slice of a variable itself, and dims that cannot be unfolded.
       if (isa_and_present<ReadOp>(cut.value.getDefiningOp()) || !unfolder.can(cut.value, cut.dim))
         continue;
       replaceSlices(cut, unfolder.build(cut.value, cut.dim), MutableArrayRef(cuts).drop_front(index + 1));

@@ -1,4 +1,4 @@
-// All devices by name, for who runs bundles: the rooms below know the interface alone.
+// All devices by name, for callers that run bundles. The rooms below know only the interface.
 #pragma once
 
 #include "par/device/Device.h"

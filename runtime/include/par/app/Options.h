@@ -39,13 +39,14 @@ struct RunOptions {
   bool noTuning = false, dryRun = false, checkArena = false, quiet = false, help = false, version = false;
 };
 
-/// Reads the arguments after the program's name. Throws Failure with exit code 2 for what is wrong, or not there yet.
+/// Reads the arguments after the program's name. Throws Failure with exit code 2 for arguments that are wrong or not
+/// supported yet.
 RunOptions parseOptions(const std::vector<std::string> &arguments);
 /// For test suites that run par-run without knowing of devices: "sim", "sim:20" (interleavings) or "sim:20:7" (and
 /// seed), the value of PAR_DEVICE, stands for --device and its flags where the arguments say none, nor --comm shm or
 /// --rank.
 void takeDevice(RunOptions &options, const std::string &environment);
-/// What --help prints.
+/// The text of --help.
 std::string usage();
 
 } // namespace par::core

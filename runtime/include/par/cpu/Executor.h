@@ -12,7 +12,7 @@ public:
 
   /// Runs an entry from its first step until every queue has drained.
   void run(const core::ExpandedEntry &entry, core::EntryHost &host);
-  /// Of the last run, one for each step.
+  /// Stamps of the last run, one for each step.
   const std::vector<core::Stamp> &stamps() const { return times; }
 
 private:

@@ -1,7 +1,7 @@
 // The compiled kernels of a bundle. The object is checked before it is loaded: it must be a shared object for this
-// machine that depends on nothing, leaves no symbol undefined and runs nothing when loaded. What is loaded is a copy in
-// memory of the bytes whose hash and form were checked: a file that changes or becomes shorter meanwhile changes
-// nothing. (Running a bundle still is running its author's code.)
+// machine that depends on nothing, leaves no symbol undefined and runs nothing when loaded. A copy in memory of the
+// checked bytes is loaded, so a file that changes or shrinks meanwhile does no harm. (Running a bundle still is running
+// its author's code.)
 #pragma once
 
 #include "par/kernels/Builtins.h"

@@ -1,4 +1,4 @@
-// What this machine can do.
+// Capabilities of this machine.
 #pragma once
 
 #include <string>

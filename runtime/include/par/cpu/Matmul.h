@@ -1,5 +1,5 @@
-// Matrix products by oneDNN: dnnl_sgemm, whole or in pieces, or the matmul primitive, whichever is faster for the shape
-// on this machine. Which one is decided once, before the first step, by rank 0, and is the same on all ranks.
+// Matmuls by oneDNN: dnnl_sgemm, whole or in pieces, or the matmul primitive, whichever is faster for the shape on this
+// machine. Rank 0 decides once, before the first step, for all ranks.
 #pragma once
 
 #include "par/format/Program.h"
@@ -13,8 +13,9 @@
 
 namespace par::cpu {
 
-/// How a product is computed. In pieces of `m` one after another, or of `k`, which are added up: dnnl_sgemm chooses its
-/// blocks by the shape alone, and by two sums of 1536 x 384 over 1024 is a fifth slower than eight pieces of 128.
+/// How a matmul is computed: whole, in pieces along `m`, or in pieces along `k` that are added up. Pieces can be faster
+/// because dnnl_sgemm chooses its blocks only by the shape: two sums of 1536 x 384 over 1024 take a fifth longer than
+/// eight pieces of 128.
 struct MatmulChoice {
   enum Routine : uint8_t { Sgemm, SgemmByM, SgemmByK, Primitive } routine = Sgemm;
   int64_t piece = 0; ///< rows of C, or members of a sum
@@ -24,7 +25,7 @@ struct MatmulChoice {
 
 /// "sgemm", "sgemm by k 128", "primitive".
 std::string toString(const MatmulChoice &choice);
-/// What toString() wrote; nullopt for any other text.
+/// Parses the text of toString(); nullopt for any other text.
 std::optional<MatmulChoice> parseChoice(const std::string &text);
 
 /// Describes everything that the choice depends on: "f32 nt 1024x768x3072 ld 3072,3072,768 ...".
@@ -33,7 +34,7 @@ std::string shapeKey(const format::Call &call);
 /// Choices by shapeKey.
 using MatmulChoices = std::map<std::string, MatmulChoice>;
 
-/// A product that is ready to run.
+/// A matmul that is ready to run.
 class Matmul {
 public:
   virtual ~Matmul();
@@ -41,11 +42,11 @@ public:
   virtual void run(const float *a, const float *b, const float *bias, float *c, void *workspace) const = 0;
 };
 
-/// Prepares a product. Throws core::Failure for types and shapes that cannot be run, and where the library wants
-/// more workspace than the call allows. `place` begins messages.
+/// Prepares a matmul. Throws core::Failure for types and shapes that cannot be run, and if the library wants more
+/// workspace than the call allows. `place` begins messages.
 std::unique_ptr<Matmul> makeMatmul(const format::Call &call, MatmulChoice choice, const std::string &place);
 
-/// Whether a product is big enough to be timed: below 2^24 multiplications the choice does not matter.
+/// Whether a matmul is big enough to be timed: below 2^24 multiplications the choice does not matter.
 bool worthTrying(const format::Call &call);
 /// Times the choices on this machine.
 class MatmulTrials {

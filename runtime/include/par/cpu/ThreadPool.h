@@ -20,7 +20,7 @@ public:
   ~ThreadPool();
   ThreadPool(const ThreadPool &) = delete;
   ThreadPool &operator=(const ThreadPool &) = delete;
-  /// Runs tiles [0, tiles) and returns when all are done; throws what one of them threw.
+  /// Runs tiles [0, tiles) and returns when all are done; rethrows an exception of one of them.
   void run(kernels::KernelFunction function, void *const *ptr, const uint64_t *imm, uint32_t tiles);
 
 private:

@@ -1,5 +1,5 @@
-// Which routine computes each matrix product. Rank 0 decides for all (replicas must not diverge) and keeps what it
-// measured beside the bundle, so that two runs on one machine compute the same bits.
+// The routine that computes each matmul. Rank 0 decides for all (replicas must not diverge) and keeps what it measured
+// beside the bundle, so that two runs on one machine compute the same bits.
 #pragma once
 
 #include "par/comm/job/Control.h"

@@ -10,13 +10,13 @@
 
 namespace par::core {
 
-/// What --data and --eval-data are given: "F", or "F:input=array,...".
+/// The value of --data and --eval-data: "F", or "F:input=array,...".
 struct DataSpec {
   std::string path;
   std::string renamings; ///< ":input=array,..." as given
 };
-/// Names of folders, files and arrays may have colons themselves: the file's is the one that is there, else
-/// what ends in .safetensors.
+/// Names of folders, files and arrays may have colons themselves: the file's name is the one that exists, else the one
+/// that ends in .safetensors.
 DataSpec readDataSpec(const std::string &spec);
 /// Whether this is a file of arrays rather than of text.
 bool isArrayFile(const std::string &path);
@@ -34,9 +34,9 @@ public:
   virtual const std::byte *row(const format::Input &input, uint64_t row, std::vector<std::byte> &scratch) const = 0;
   /// An input that is not cut into microbatches.
   virtual const std::byte *whole(const format::Input &input) const = 0;
-  /// What feeds, for error 15: "--text README.md feeds "input_ids" and "labels"".
+  /// The source and its inputs, for error 15: "--text README.md feeds "input_ids" and "labels"".
   virtual std::string feeds() const = 0;
-  /// Names of what its files hold and no input takes; "" for nothing.
+  /// Names of arrays in its files that no input takes; "" for none.
   virtual std::string unused() const { return ""; }
   /// The files, for messages.
   virtual std::string place() const { return describe(); }
@@ -46,7 +46,7 @@ public:
 
 /// Arrays named as the inputs, or renamed: "F", "F:input=array,...". Throws Failure (error 18).
 std::unique_ptr<Dataset> openArrays(const std::vector<std::string> &specs, const format::Manifest &manifest);
-/// Bytes as tokens, in windows. `labels`: "next", "same" or empty (what the manifest says).
+/// Bytes as tokens, in windows. `labels`: "next", "same" or empty (the manifest's).
 std::unique_ptr<Dataset> openText(const std::string &path, const format::Manifest &manifest, const std::string &labels);
 /// Throws Failure (error 15) if an input of the bundle gets no data. `dataset` may be null.
 void checkFed(const format::Manifest &manifest, const Dataset *dataset, const std::string &bundle);

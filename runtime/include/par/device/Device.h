@@ -1,5 +1,5 @@
-// What one rank's program runs on. Session, checkpoints and par-run talk to a device through this interface only; which
-// one it is, the bundle's manifest says, or `par-run --device` for tests.
+// The device of one rank's program. Session, checkpoints and par-run use a device only through this interface. The
+// bundle's manifest names the device, or `par-run --device` in tests.
 //
 //   cpu   one thread walks the order, other queues are polled when it waits
 //   sim   the CPU's kernels on simulated queues that run in hostile orders, with a report of races (tests)
@@ -21,7 +21,7 @@ class World;
 
 namespace par::core {
 
-/// Where an entry's inputs come from and its results go. A device calls it before run() returns, from the thread that
+/// Supplies an entry's inputs and takes its results. A device calls it before run() returns, from the thread that
 /// called run() or from another one while that waits, with host memory: the arena itself or a staging buffer that is
 /// valid during the call.
 class EntryHost {
@@ -30,10 +30,10 @@ public:
   /// Writes this rank's part of an input for one microbatch: a dense array of the input's local shape. May be called
   /// as early as a device likes.
   virtual void feed(const format::Input &input, int64_t microbatch, std::span<std::byte> to) = 0;
-  /// Writes what feed() will give in the next run of this entry, while this one is on its way; false where that is not
+  /// Writes the values that feed() will give in the next run of this entry, while this one runs; false if they are not
   /// known yet, and `to` is then undefined.
   virtual bool feedNext(const format::Input &, int64_t /*microbatch*/, std::span<std::byte> /*to*/) { return false; }
-  /// Whether this run takes what feedNext() gave in the one before, all of it.
+  /// Whether this run uses all values that feedNext() gave in the one before.
   virtual bool wasFed() const { return false; }
   /// Takes a result. May be called as late as a device likes; once for each `fetch`, those of one queue in its order.
   virtual void fetch(const format::Output &output, int64_t microbatch, format::DType type,
@@ -45,21 +45,21 @@ struct Stamp {
   int64_t begin = 0, end = 0;
 };
 
-/// A hyper of an entry: the host's value, in the buffer's type, for the buffer at a device address.
+/// A hyperparameter of an entry: the host's value, in the buffer's type, for the buffer at a device address.
 struct HyperValue {
   void *to = nullptr;
   uint64_t bits = 0; ///< the value's bytes, from the first on
   uint32_t bytes = 0;
 };
 
-/// Where a device that chooses among a library's algorithms keeps what it chose, so that a run that goes on computes
-/// the same bits. Files of rank 0; others hear from it.
+/// Files in which a device keeps its choices among a library's algorithms, so that a resumed run computes the same
+/// bits. They are rank 0's; it tells the others.
 struct Tuning {
   std::string read, write; ///< "" for none
-  bool times = true;       ///< else what the library would take first
+  bool times = true;       ///< else the library's first proposal
 };
 
-/// What a device is made for.
+/// Inputs from which a device is made.
 struct DeviceOptions {
   const format::Bundle *bundle = nullptr; ///< outlives the device
   std::string folder;                     ///< the bundle's, for kernel files and messages
@@ -67,14 +67,14 @@ struct DeviceOptions {
   int threads = 1;
   /// Bytes after the `dev` arena that nothing may touch (--check-arena poisons and looks at them).
   uint64_t guardBytes = 0;
-  /// What the ranks of a simulation share; `sim` needs it, others ignore it.
+  /// Shared by the ranks of a simulation; `sim` needs it, others ignore it.
   std::shared_ptr<sim::World> world = nullptr;
   /// As --comm says it: `inproc` where ranks are threads of one process, which on a GPU then share it.
   std::string comm = "auto";
   Tuning tuning = {};
 
   const format::Program &program() const { return bundle->programs[bundle->manifest.ranks[rank].role]; }
-  /// Where a file of the bundle lies.
+  /// Path of a file of the bundle.
   std::string pathOf(const std::string &name) const { return folder + "/" + name; }
   /// The bytes of a file of the bundle as the manifest lists it; throws Failure for one that it does not list, or lists
   /// with another hash.
@@ -92,15 +92,15 @@ class Device {
 public:
   virtual ~Device() = default;
 
-  /// Versions of what it computes with, for the ranks' hellos: "oneDNN 2.6.3".
+  /// Versions of its libraries, for the ranks' hellos: "oneDNN 2.6.3".
   virtual std::string libraries() const = 0;
 
-  /// Collective, once, after Control::meet(): allocates the program's arenas, zeroed, connects the communicators of
-  /// the manifest (CPU: Control::connect(); others may exchange what they need by broadcast()), and binds kernels and
-  /// calls of the program. Throws Failure for what is missing or does not fit.
+  /// Collective, once, after Control::meet(): allocates the program's arenas, zeroed, connects the communicators of the
+  /// manifest (CPU: Control::connect(); others may exchange data by broadcast()), and binds kernels and calls of the
+  /// program. Throws Failure for parts that are missing or do not fit.
   virtual void connect(comm::Control &control) = 0;
 
-  /// Where the arenas begin; after connect().
+  /// Begins of the arenas; after connect().
   virtual Arenas arenas() const = 0;
 
   /// Copies between host memory and an arena, in order with the runs before and after. They return when the host may
@@ -120,9 +120,9 @@ public:
   virtual void run(const ExpandedEntry &entry, std::span<const HyperValue> hypers, EntryHost &host) = 0;
 
   /// Whether the next runs keep stamps, where that costs something: `cuda` then issues its steps one by one, with an
-  /// event before and behind each.
+  /// event before and after each.
   virtual void keepStamps(bool) {}
-  /// Of the last run, one for each step.
+  /// Stamps of the last run, one for each step.
   virtual const std::vector<Stamp> &stamps() const = 0;
   /// Bytes that this rank has sent since connect(), as comm::Endpoint::sentBytes() counts.
   virtual uint64_t sentBytes() const = 0;
@@ -130,9 +130,9 @@ public:
   virtual uint64_t residentBytes() const = 0;
   /// Bytes that libraries want beside the arena, so far.
   virtual uint64_t scratchBytes() const { return 0; }
-  /// What connect() has to tell the user, one line; "" for nothing, and on other ranks than 0.
+  /// A line of connect() for the user; "" for none, and on ranks other than 0.
   virtual std::string remark() const { return ""; }
-  /// What a device for tests has found, one line for the end of a job; "" elsewhere.
+  /// Findings of a device for tests, one line for the end of a job; "" elsewhere.
   virtual std::string report() const { return ""; }
 };
 

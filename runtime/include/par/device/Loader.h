@@ -1,6 +1,6 @@
 // A program laid out for one rank: entries expanded once into flat lists of steps whose operands are addresses of the
-// device's arenas. Nothing here touches these bytes; what runs a step, the device binds by the tables of the program
-// (step.instruction->kernel, step.instruction->call).
+// device's arenas. Nothing here touches these bytes; the device binds each step's kernel or call by the tables of the
+// program (step.instruction->kernel, step.instruction->call).
 #pragma once
 
 #include "par/comm/engine/Communicator.h"
@@ -17,7 +17,7 @@ struct Step {
   const char *id = ""; ///< "stage0/forward:12"
   int64_t microbatch = 0;
   uint32_t run = 0;                                 ///< index into ExpandedEntry::runs
-  const format::Instruction *instruction = nullptr; ///< what it was made from
+  const format::Instruction *instruction = nullptr; ///< its source
   uint32_t operands = 0;                            ///< index of the first in ExpandedEntry::pointers
   // kernel
   uint32_t immediates = 0; ///< index of the first in ExpandedEntry::immediates
@@ -43,12 +43,12 @@ struct ExpandedEntry {
   std::vector<comm::Communication> communications;
 };
 
-/// Where the memory of one rank begins, as its device addresses it.
+/// Begins of one rank's memory, as its device addresses it.
 struct Arenas {
   std::byte *dev = nullptr, *host = nullptr;
 };
 
-/// What one rank runs: the program of its role with its addresses.
+/// The program that one rank runs, with its addresses.
 class LoadedProgram {
 public:
   /// `folder` is the bundle's, for messages.

@@ -1,6 +1,6 @@
 // A checksum of file contents: CRC32C (Castagnoli) of four interleaved streams. Word i of 8 bytes goes to stream i mod
 // 4, so that the processor's instruction, which takes 3 cycles, is busy in every one: several times as fast as memory
-// is copied, and 128 bits. It finds accidents; whoever wants to can make content that fits.
+// is copied, and 128 bits. It finds accidents, not intent.
 #pragma once
 
 #include <array>

@@ -19,8 +19,8 @@ int64_t integerAt(DType type, const std::byte *data, uint64_t i);
 
 double floatAt(DType type, const std::byte *data, uint64_t i);
 
-/// Whether each value of `from` is one of `to`, and means the same: integers and floats of more bits, and
-/// truth values as any numbers. (Integers are no floats: pixels from 0 to 255 are seldom what a model takes.)
+/// Whether each value of `from` is one of `to`, and means the same: integers and floats of more bits, and truth values
+/// as any numbers. (Integers do not convert to floats: a model seldom takes pixels from 0 to 255.)
 bool widens(DType from, DType to);
 /// For types that widen.
 void widen(DType from, const std::byte *data, DType to, std::byte *result, uint64_t count);

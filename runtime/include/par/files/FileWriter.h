@@ -32,8 +32,8 @@ private:
 /// A file, pipe or device that is written from front to end, each piece at once.
 class StreamWriter {
 public:
-  /// Makes the file, or empties the one that is there; `append`: goes on behind its end. A pipe that nobody reads is
-  /// not waited for. Throws Failure.
+  /// Makes the file, or empties the one that is there; `append`: writes after its end. It does not wait for a pipe
+  /// without a reader. Throws Failure.
   explicit StreamWriter(const std::string &path, bool append = false);
   ~StreamWriter();
   StreamWriter(const StreamWriter &) = delete;

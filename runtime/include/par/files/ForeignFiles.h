@@ -1,4 +1,4 @@
-// Files of other formats: what to do with them.
+// Advice on files of other formats.
 #pragma once
 
 #include <string>

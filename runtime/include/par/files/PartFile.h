@@ -7,11 +7,10 @@
 
 namespace par::core {
 
-/// A file that several processes write under another name until it is whole: FILE.HEX.tmp, which rank 0 makes anew, so
-/// that neither what lies there under a name that one could guess is written over, nor what another job writes at the
-/// same time. Rank 0 gives it its own name then; where a rank fails before, it is removed: a disk that is full is not
-/// filled further by what nobody can read. What jobs that were killed left of the same file is removed too: their locks
-/// are gone.
+/// A file that several processes write under another name, FILE.HEX.tmp, until it is complete. Rank 0 makes it with a
+/// random HEX, so that it overwrites no existing file and none of another job. Rank 0 renames it at the end; if a rank
+/// fails before, it is removed, so that a full disk keeps no useless part. Parts that killed jobs left of the same file
+/// are removed too: their locks are gone.
 class PartFile {
 public:
   /// Collective: every rank opens the file by name() afterwards. Throws Failure.

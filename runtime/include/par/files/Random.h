@@ -1,7 +1,7 @@
-// Par's random numbers (docs/phases/dialect.md): Philox4x32-10 (Salmon et al., SC 2011), counted by global element,
-// so that neither sharding nor microbatches change them. Key = seed; counter = (element low, element high, stream,
-// step), stream = hash of the canonical name. Normals by Box-Muller with a logarithm and a cosine made of IEEE
-// additions, multiplications and divisions alone: every machine and device gets the same bits.
+// Par's random numbers (docs/phases/dialect.md): Philox4x32-10 (Salmon et al., SC 2011), counted by global element, so
+// that neither sharding nor microbatches change them. Key = seed; counter = (element low, element high, stream, step),
+// stream = hash of the canonical name. Normals by Box-Muller with a logarithm and a cosine made only of IEEE additions,
+// multiplications and divisions: every machine and device gets the same bits.
 #pragma once
 
 #include <array>

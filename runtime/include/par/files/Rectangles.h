@@ -1,4 +1,4 @@
-// Blocks of dense row-major arrays, and what initial values fill them.
+// Blocks of dense row-major arrays, and their initial values.
 #pragma once
 
 #include "par/format/Manifest.h"

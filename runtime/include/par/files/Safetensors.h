@@ -1,5 +1,5 @@
 // Reads and writes the safetensors format: 8 bytes of header length, a JSON header, data. Files are mapped, never
-// copied; par/format/SafetensorsHeader.h says what is refused.
+// copied; par/format/SafetensorsHeader.h lists the refusals.
 #pragma once
 
 #include "par/files/FileWriter.h"
@@ -27,7 +27,7 @@ public:
   const std::string &path() const { return name; }
   /// Gives the resident pages back to the system; they are read again when touched.
   void drop() const { content.drop(); }
-  /// For who has used the bytes: throws Failure if the file has become shorter meanwhile.
+  /// Call after the bytes were used: throws Failure if the file has become shorter meanwhile.
   void checkWhole() const;
 
 private:
@@ -76,7 +76,7 @@ private:
   std::map<std::string, std::string> meta;
 };
 
-/// What a file is going to hold, in the order of the data.
+/// Arrays of a file to write, in the order of the data.
 struct ArrayHeader {
   std::string name;
   DType type = DType::F32;

@@ -1,5 +1,5 @@
-// A value or the reason why there is none. The compiler calls this library and is built without exceptions, so what can
-// fail returns a value.
+// A value or the reason why there is none. The compiler calls this library and is built without exceptions, so a
+// function that can fail returns a value.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace par::format {
 
-/// What went wrong, with the place: "role-0.json: blocks.forward[3].op: unknown opcode 'kernal'".
+/// A mistake with its place: "role-0.json: blocks.forward[3].op: unknown opcode 'kernal'".
 struct Error {
   std::string message;
 };

@@ -1,6 +1,6 @@
-// Checks the files of a bundle's kernels before they are loaded. Looks at the form of the files of kernels, without
-// loading them: what they are, that they are nothing but code, and that they define what programs name. What the code
-// does is its author's. Errors are reasons without the file's name.
+// Checks the form of a bundle's kernel files before they are loaded: their kind, that they hold nothing but code, and
+// that they define the symbols that programs name. It does not check the code itself. Errors are reasons without the
+// file's name.
 #pragma once
 
 #include "par/format/Error.h"
@@ -12,7 +12,7 @@
 
 namespace par::format {
 
-/// A kernel of a program, and what stands for it in a file of kernels.
+/// A kernel of a program, and its symbol in a file of kernels.
 struct WantedKernel {
   std::string kernel, symbol;
   uint64_t parameters = 0; ///< of an entry of PTX: operands, then immediates

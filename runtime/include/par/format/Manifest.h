@@ -21,7 +21,7 @@ struct MeshAxis {
   uint32_t size = 1;
 };
 
-/// What a rank is: its program, and its coordinate on every axis of Manifest::mesh.
+/// A rank: its program, and its coordinate on every axis of Manifest::mesh.
 struct Rank {
   uint32_t role = 0;
   std::vector<uint32_t> coordinate;
@@ -59,13 +59,13 @@ std::string_view toString(TensorKind kind);
 /// The bundle's file of constants, which is there if some tensor has a value in it.
 inline constexpr const char *constantsFile = "constants.bin";
 
-/// Where an initial value lies, row-major, little-endian.
+/// The place of an initial value, row-major, little-endian.
 struct Source {
   /// A file beside the model file, or the model file itself, relative to the model's folder.
   std::string file;
   uint64_t offset = 0, length = 0;
   DType type = DType::F32;
-  bool transposed = false; ///< of `copies` alone: the matrix lies there transposed
+  bool transposed = false; ///< only for `copies`: the matrix is stored transposed
 };
 
 /// The value that `--init`, or a tensor without a source, starts from. `Constant`: a. `Normal`: mean a,
@@ -77,7 +77,7 @@ struct InitRule {
 };
 std::string_view toString(InitRule::Kind kind);
 
-/// A variable: checkpoints, initialisation and export are made from this table alone.
+/// A variable: checkpoints, initialisation and export use only this table.
 struct Tensor {
   /// Canonical name, the key in checkpoints and exports; a copy bears the stage in its name.
   std::string name;
@@ -91,11 +91,11 @@ struct Tensor {
   InitRule init;
   /// Absent: `init` says the value.
   std::optional<Source> source;
-  /// Where else the model file holds what the plan made this tensor: an export of the model is written there too. A
-  /// copy that lies in no file of its own, as in the model's text, has no file name; such a model cannot be exported.
+  /// Further places in the model file that the plan tied to this tensor: an export of the model is written there too. A
+  /// copy in the model's text has no file name; such a model cannot be exported.
   std::vector<Source> copies = {};
-  /// Where the value stands in the bundle's own file of constants: the byte at which all of `stored` begins, dense, of
-  /// `type`. Every constant has it, and whatever the model file holds as text.
+  /// The byte of the bundle's file of constants at which the value begins: all of `stored`, dense, of `type`. Every
+  /// constant has it, and so has each value that the model file holds as text.
   std::optional<uint64_t> value = {};
   /// Other names of a tied parameter: weights are found under them too, and exports write all.
   std::vector<std::string> aliases = {};
@@ -104,9 +104,8 @@ struct Tensor {
   std::vector<std::string> transposed = {};
 };
 
-/// What `count` integers that follow one another may be: in [0, limit), 0 being unknown; where those below 0 count
-/// `fromEnd`, in
-/// [-limit, limit). `ignored` marks a label that does not count.
+/// The range of `count` consecutive integers: [0, limit), or [-limit, limit) if negative ones count `fromEnd`; a limit
+/// of 0 is unknown. `ignored` marks a label that does not count.
 struct Limits {
   uint64_t count = 1;
   int64_t limit = 0;
@@ -124,15 +123,15 @@ struct Input {
   std::vector<int64_t> shape;
   bool microbatched = true;
   Layout layout;
-  /// What integers may be: runs that follow one another over the elements of a row, of all elements where there are no
-  /// rows, and begin again behind the last one. Empty: nothing is known.
+  /// Ranges of integers: consecutive runs over the elements of a row (over all elements if there are no rows); the list
+  /// repeats after its last run. Empty: nothing is known.
   std::vector<Limits> limits = {};
   /// How ranks have it whose stage has another mesh than those of `layout`.
   std::vector<Layout> more = {};
 };
 
-/// What `fetch` gives. A metric is the same on all `ranks`; the first one reports it. Of a result each rank gives its
-/// rectangle, and the first rank of a rectangle writes it.
+/// An output that `fetch` gives. A metric is the same on all `ranks`; the first one reports it. Each rank gives its
+/// rectangle of a result, and the first rank of a rectangle writes it.
 struct Output {
   std::string name;
   DType type = DType::F32;
@@ -141,11 +140,11 @@ struct Output {
   /// True: a scalar for the log (loss, grad_norm). False: a result of the graph.
   bool metric = true;
   std::vector<uint32_t> ranks;
-  /// Of a result: whether dim 0 is cut into microbatches, as an input's is, and what each rank has of one (of the
-  /// whole, if it is not cut). No parts: all `ranks` have the whole.
+  /// For a result: whether dim 0 is sliced into microbatches, as an input's is, and each rank's part of one (of the
+  /// whole, if it is not sliced). No parts: all `ranks` have the whole.
   bool microbatched = false;
   Layout layout = {};
-  /// Of a microbatched result: which dim of the model's output the batch is. `shape` and `layout` have it first.
+  /// For a microbatched result: the batch dim of the model's output. `shape` and `layout` have it first.
   int64_t batchDim = 0;
 };
 
@@ -174,8 +173,8 @@ struct TextFeed {
 };
 std::string_view toString(TextFeed::Mode mode);
 
-/// Bytes of a rank of one role. state + pool is its arena and a bound; reserve is what libraries take; host is the
-/// arena in the host's memory.
+/// Bytes of a rank of one role. state + pool is its arena and a bound; reserve is for libraries; host is the arena in
+/// the host's memory.
 struct Peak {
   uint64_t state = 0, pool = 0, reserve = 0, host = 0;
 };
@@ -189,7 +188,7 @@ struct ModelFile {
 
 /// manifest.json.
 struct Manifest {
-  /// Minor version of the format in which it was written; what is written has formatMinor.
+  /// Minor version of the format in which it was written; new bundles have formatMinor.
   int64_t minor = formatMinor;
   /// SHA-256 over the lines "name size sha256\n" of `files`; made by writeBundle, checked by readBundle.
   std::string bundleHash;
@@ -209,20 +208,20 @@ struct Manifest {
   std::vector<Input> inputs;
   std::vector<Output> outputs;
   std::vector<Hyper> hypers;
-  /// Present when a hyper called "lr" follows a schedule.
+  /// Present when a hyperparameter called "lr" follows a schedule.
   std::optional<LrSchedule> lr;
   std::optional<TextFeed> text;
   uint64_t microbatches = 1;
-  /// Batches that one call of the entry `train` takes, one after the other, each with an update: those between two
-  /// flushes of an asynchronous schedule. The microbatches of batch k are numbered from k * microbatches; hypers have
-  /// a slot for each.
+  /// Batches that one call of the entry `train` takes in sequence, each with an update: those between two flushes of an
+  /// asynchronous schedule. Microbatch indices of batch k begin at k * microbatches; hyperparameters have a slot for
+  /// each batch.
   uint64_t calls = 1;
   /// Rows of the whole batch, all ranks and microbatches.
   uint64_t batch = 1;
   uint64_t seed = 0;
   /// Threads a rank was compiled for.
   uint32_t threads = 1;
-  /// What all ranks run on: "cpu" or "cuda". Generated kernels of a cuda bundle have a Launch.
+  /// The device of all ranks: "cpu" or "cuda". Generated kernels of a cuda bundle have a Launch.
   std::string device = "cpu";
   /// "isa: avx512f", "sm: 90", ...
   std::vector<std::string> needs;

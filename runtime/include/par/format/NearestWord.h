@@ -1,4 +1,4 @@
-// What was meant by a mistyped word.
+// The known word that is nearest to a mistyped one.
 #pragma once
 
 #include <span>

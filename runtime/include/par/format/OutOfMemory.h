@@ -8,7 +8,7 @@
 
 namespace par::format {
 
-/// What `new` throws in a program that has called nameFailedAllocations(), and requireRoom() in any.
+/// Thrown by `new` in a program that has called nameFailedAllocations(), and by requireRoom() in any.
 class OutOfMemory : public std::bad_alloc {
 public:
   explicit OutOfMemory(size_t bytes) noexcept {
@@ -21,8 +21,8 @@ private:
   std::array<char, 64> text;
 };
 
-/// Throws OutOfMemory where the system does not give so many bytes now; they are not kept. For who calls a
-/// library that does not look whether it gets what it asks for.
+/// Throws OutOfMemory if the system does not give so many bytes now; they are not kept. For calls of a library that
+/// does not check its allocations.
 void requireRoom(size_t bytes);
 
 /// To be called in a program's main; links the `new` that throws OutOfMemory.

@@ -1,8 +1,8 @@
-// The one way to open what a user names. Compiler and runtime open every file from outside (models and their data,
-// plans, bundles, weights, samples, saves, tuning) by these functions: a pipe, a device, a socket or a folder in a
-// file's place is refused with a sentence and never waited for, the size is known before the first byte is used, and a
-// file that becomes shorter while it is read is named. Errors are reasons alone, without the path: who calls says the
-// place in its own form.
+// The one way to open a file that a user names. Compiler and runtime open every file from outside (models and their
+// data, plans, bundles, weights, samples, saves, tuning) by these functions: a pipe, a device, a socket or a folder in
+// a file's place is refused with a sentence and never waited for, the size is known before the first byte is used, and
+// a file that becomes shorter while it is read is named. Errors are reasons without the path: the caller adds the place
+// in its own form.
 #pragma once
 
 #include "par/format/Error.h"
@@ -44,9 +44,8 @@ inline constexpr uint64_t maxText = uint64_t(256) << 20;
 /// The content of a file of at most `limit` bytes.
 Expected<std::string> readPlainFile(const std::string &path, uint64_t limit = maxText);
 
-/// A plain file mapped for reading; move-only. If it becomes shorter meanwhile, who touches what is gone ends the
-/// process with a sentence that names the file (SIGBUS is caught for that), not by a signal that names nothing;
-/// stillWhole() finds the rest.
+/// A plain file mapped for reading; move-only. If it becomes shorter meanwhile, an access to a missing page ends the
+/// process with a sentence that names the file (SIGBUS is caught for that); stillWhole() finds other changes of size.
 class MappedPlainFile {
 public:
   MappedPlainFile() = default;
@@ -58,8 +57,8 @@ public:
   std::string_view bytes() const { return {data, size}; }
   /// Gives the resident pages back to the system; they are read again when touched.
   void drop() const;
-  /// Fails if the file has become shorter. For who has used its bytes: behind a new end within a page zeros are read,
-  /// and no signal comes. A file of the same name that took its place is not looked at: the mapped one is whole.
+  /// Fails if the file has become shorter. Call it after its bytes were used: after a new end within a page zeros are
+  /// read, and no signal comes. A file that took over its name does not matter: the mapped one is complete.
   Status stillWhole() const;
 
 private:
@@ -72,7 +71,7 @@ private:
 };
 
 /// Standard input, output and error that the caller left closed lead to /dev/null from now on; otherwise the next file
-/// or socket would get such a number, and what is printed would go into it. For a program's main, before all else.
+/// or socket would get such a number, and output would go into it. For a program's main, before all else.
 void openStandardStreams();
 
 } // namespace par::format

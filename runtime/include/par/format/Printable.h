@@ -1,4 +1,4 @@
-// What comes from outside and is printed: a terminal must not take it for commands, nor a log for another line.
+// Makes text from outside safe to print: a terminal must not take it for commands, nor a log for another line.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +12,8 @@ namespace par::format {
 /// Zeros, line ends, escapes and their like.
 inline bool isControl(unsigned char byte) { return byte < ' ' || byte == 127; }
 
-/// The text with a `?` for each control character but those of `kept`. Those from U+0080 to U+009F, two bytes
-/// of UTF-8, are commands to some terminals, too.
+/// The text with a `?` for each control character but those of `kept`. U+0080 to U+009F, two bytes of UTF-8, are
+/// commands to some terminals, too.
 inline std::string printable(std::string text, std::string_view kept = "") {
   auto isHidden = [&](char c) {
     return isControl(static_cast<unsigned char>(c)) && kept.find(c) == std::string_view::npos;
@@ -40,10 +40,10 @@ inline std::string shortened(std::string_view text, size_t most, size_t shown) {
   return std::string(text.substr(0, characterAt(text, shown))) + "... (" + std::to_string(text.size()) + " bytes)";
 }
 
-/// A text as a message quotes it: of one that is longer than anybody reads the begin, and how long it is.
+/// A text as a message quotes it: of a long one only its begin and its length.
 inline std::string excerpt(const std::string &text, size_t most = 1000) { return shortened(text, most, most); }
 
-/// A shape in an error: "[16x32]". Of more dims than any model has, the first ones and how many there are.
+/// A shape in an error: "[16x32]". If it has more dims than any model, the first ones and their number.
 inline std::string listOf(std::span<const int64_t> shape, std::string_view between) {
   constexpr size_t shown = 16;
   std::string text = "[";

@@ -20,13 +20,13 @@ inline constexpr int64_t formatMajor = 1, formatMinor = 12;
 inline constexpr uint64_t maxQueues = 8, maxGroup = 64;
 /// Every entry of Buffer::at is a multiple of this, in bytes.
 inline constexpr uint64_t arenaAlignment = 64;
-/// The same in bundles for a GPU: what one access of a warp may take at once.
+/// The same in bundles for a GPU: the size of one access of a warp.
 inline constexpr uint64_t gpuAlignment = 256;
-/// There operands of kernels and calls, aliases too, begin at multiples of this: the widest access of a thread,
-/// by which generated kernels read and write, and what cuBLASLt asks of a workspace.
+/// There operands of kernels and calls, aliases too, begin at multiples of this: the widest access of a thread, by
+/// which generated kernels read and write, and cuBLASLt's demand on a workspace.
 inline constexpr uint64_t gpuAccess = 16;
 
-/// Element types. `i1` takes one byte. Integers of more than 8 bits without a sign are types of files alone.
+/// Element types. `i1` takes one byte. Unsigned integers of more than 8 bits are types only of files.
 enum class DType : uint8_t { F32, F64, F16, BF16, I64, I32, I16, I8, U8, I1, U64, U32, U16 };
 /// Bytes of one element.
 uint64_t sizeOf(DType type);
@@ -38,7 +38,7 @@ enum class Space : uint8_t { Dev, Host };
 /// `State` survives the entry and is saved; `Input` is written by `feed`; `Hyper` by the host before an
 /// entry; `Temp` is everything else.
 enum class BufferKind : uint8_t { State, Temp, Input, Hyper };
-/// What selects a buffer's slot: nothing, the run's microbatch, or its version.
+/// Selects a buffer's slot: nothing, the run's microbatch, or its version.
 enum class Index : uint8_t { None, Mb, Ver };
 
 /// No table entry.
@@ -59,7 +59,7 @@ struct Buffer {
   /// bytes after the slot's begin. noIndex for a buffer of its own.
   uint32_t of = noIndex;
   uint64_t offset = 0;
-  /// State: the manifest's tensor. Hyper: the manifest's hyper. Otherwise empty.
+  /// State: the manifest's tensor. Hyper: the manifest's hyperparameter. Otherwise empty.
   std::string tensor;
 
   /// Bytes of one slot.
@@ -94,15 +94,14 @@ struct Imm {
   bool operator==(const Imm &) const = default;
 };
 
-/// One operand of a kernel: how it is used, and bytes from the operand's begin (at most the buffer's). What
-/// one operand writes, no other operand of the same instruction may share: in place is one `rw` operand.
+/// One operand of a kernel: how it is used, and bytes from the operand's begin (at most the buffer's). No other operand
+/// of the same instruction may overlap a written one: in place is one `rw` operand.
 struct KernelOperand {
   Access access = Access::Read;
   uint64_t bytes = 0;
 };
 
-/// What the value that a kernel leaves in an operand depends on: operands that it reads, and immediates, as indices in
-/// order.
+/// Inputs of the value that a kernel leaves in an operand: operands that it reads, and immediates, as indices in order.
 struct Dependence {
   std::vector<uint32_t> operands, imms;
   bool operator==(const Dependence &) const = default;
@@ -121,9 +120,8 @@ struct Launch {
 /// The most threads of a block and bytes of its dynamic shared memory that a file may ask for.
 inline constexpr uint64_t maxThreads = 1024, maxShared = 227 << 10;
 
-/// Kernel ABI of the CPU: void k(void *const *ptr, const uint64_t *imm, uint32_t tile0, uint32_t tile1).
-/// Of a GPU: .visible .entry k(.u64 ptr0, .u64 ptr1, ..., .u64 imm0, ...), operands in order, then
-/// immediates.
+/// Kernel ABI of the CPU: void k(void *const *ptr, const uint64_t *imm, uint32_t tile0, uint32_t tile1). For a GPU:
+/// .visible .entry k(.u64 ptr0, .u64 ptr1, ..., .u64 imm0, ...), operands in order, then immediates.
 struct Kernel {
   std::string name;
   /// True: a builtin of the runtime called `symbol`. False: a symbol of kernels-x86.so, or of kernels.ptx.
@@ -131,25 +129,25 @@ struct Kernel {
   std::string symbol;
   std::vector<KernelOperand> operands;
   uint32_t tiles = 1;
-  /// Operations of one launch of generated code, as the compiler counts them, for who predicts its time; 0: not
+  /// Operations of one launch of generated code, as the compiler counts them, for predictions of its time; 0: not
   /// counted.
   int64_t flops = 0;
   /// How many immediates it takes.
   uint32_t imms = 0;
-  /// Of a generated kernel for a GPU; its `tiles` is 1. The runtime chooses that of a builtin.
+  /// Launch of a generated kernel for a GPU; its `tiles` is 1. The runtime chooses that of a builtin.
   Launch launch = {};
   /// One for each operand that is written, in order. Empty: each depends on all that is read.
   std::vector<Dependence> deps = {};
 };
 
-/// What a product does to P = op(A) op(B) (+ bias) before it is written, and with a second operand, aux, of C's type: a
-/// matrix of C's shape and strides, or what op(A) or op(B) add up to over k. gelu is the approximation by tanh.
+/// Applied by a matmul to P = op(A) op(B) (+ bias) before it is written, with a second operand, aux, of C's type: a
+/// matrix of C's shape and strides, or the sum of op(A) or op(B) over k. gelu is the approximation by tanh.
 enum class Epilogue : uint8_t {
   None,
   Gelu,     ///< C = gelu(P)
   GeluAux,  ///< C = gelu(P), aux = P
   GeluGrad, ///< C = P gelu'(aux)
-  SumA,     ///< aux[i] = sum over k of op(A)[i,k]; alpha and beta are C's alone
+  SumA,     ///< aux[i] = sum over k of op(A)[i,k]; alpha and beta do not apply
   SumB      ///< aux[j] = sum over k of op(B)[k,j]
 };
 std::string_view toString(Epilogue epilogue);
@@ -165,7 +163,7 @@ struct Call {
   /// "matmul" is the only kind of this version.
   std::string kind = "matmul";
   DType type = DType::F32;
-  /// Of C: `type`, or F32 where that is BF16 or F16. Sums are of f32 in any case.
+  /// Type of C: `type`, or F32 if that is BF16 or F16. Sums are of f32 in any case.
   DType typeC = DType::F32;
   std::vector<int64_t> batch;
   int64_t m = 0, n = 0, k = 0;
@@ -175,13 +173,13 @@ struct Call {
   std::vector<int64_t> strideA, strideB, strideC;
   double alpha = 1, beta = 0;
   bool bias = false;
-  /// Of a bundle for cuda. Of GELU: no batch, alpha 1, beta 0, C of the operands' type, ldc a multiple of 8. Of a sum:
-  /// no batch, C of f32, no bias, and an operand that is stored with the sum's elements side by side.
+  /// Only in bundles for cuda. GELU needs no batch, alpha 1, beta 0, C of the operands' type, and ldc a multiple of 8.
+  /// A sum needs no batch, C of f32, no bias, and an operand in which the sum's elements are contiguous.
   Epilogue epilogue = Epilogue::None;
   bool sums() const { return epilogue == Epilogue::SumA || epilogue == Epilogue::SumB; }
   bool writesAux() const { return epilogue == Epilogue::GeluAux || sums(); }
   bool hasAux() const { return writesAux() || epilogue == Epilogue::GeluGrad; }
-  /// Of aux, in C's type.
+  /// Size of aux, in C's type.
   uint64_t auxBytes() const;
   /// Cap of the library's workspace in bytes; a library that wants more is an error at load.
   uint64_t workspace = 0;
@@ -268,7 +266,7 @@ struct Entry {
 /// the size of the `host` space's arena. Bytes.
 struct Arena {
   uint64_t state = 0, pool = 0, host = 0;
-  /// On the device: what one rank holds at its peak.
+  /// On the device: bytes of one rank at its peak.
   uint64_t deviceBytes() const { return state + pool; }
 };
 
@@ -312,7 +310,7 @@ std::string describe(const Program &program, const Operand &operand);
 /// opcodes, floats where integers stand, depth over 16, files over 256 MiB, other major versions, and indices
 /// or names that no table holds. Never crashes on hostile bytes.
 Expected<Program> parseProgram(std::string_view text, const std::string &where);
-/// The text of role-K.json: one instruction a line. writeProgram(parseProgram(t)) == t for what it wrote.
+/// The text of role-K.json: one instruction a line. writeProgram(parseProgram(t)) == t for texts that it wrote.
 std::string writeProgram(const Program &program);
 
 } // namespace par::format

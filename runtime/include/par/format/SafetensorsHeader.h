@@ -1,6 +1,6 @@
-// The header of a safetensors file. The format: 8 bytes of header length, a JSON header, data. Refused is what the
-// reference library (huggingface/safetensors, tensor.rs) refuses: entries that do not fit the file or their shape,
-// bytes of the data that belong to two tensors or to none, bytes behind the last one; and names that stand there twice.
+// The header of a safetensors file. The format: 8 bytes of header length, a JSON header, data. Like the reference
+// library (huggingface/safetensors, tensor.rs) it refuses entries that do not fit the file or their shape, bytes of the
+// data that belong to two tensors or to none, and bytes after the last tensor; it also refuses duplicate names.
 #pragma once
 
 #include "par/format/Error.h"
@@ -32,7 +32,7 @@ struct SafetensorsHeader {
 /// Reads and checks the header of a file that is wholly there; the error is a sentence without the path.
 Expected<SafetensorsHeader> readSafetensors(std::string_view file);
 
-/// A mapped file and what it holds.
+/// A mapped file and its arrays.
 struct SafetensorsFile {
   MappedPlainFile file;
   SafetensorsHeader header;

@@ -11,10 +11,10 @@ namespace par::format {
 /// That ask a job to end.
 inline constexpr std::array<int, 3> endingSignals = {SIGINT, SIGTERM, SIGHUP};
 
-/// While a library computes that may start threads (oneDNN's by OpenMP): those inherit what its caller blocks, for
-/// good. Handlers must not run on them, since products keep values far below their stack pointer and these threads have
-/// no stack of their own for signals, as comm::useSignalStack() gives one to ours. A signal that comes meanwhile goes
-/// to another thread, or waits for the end of the product. Where the library has one thread nothing is held.
+/// Blocks signals while a library computes that may start threads (oneDNN's by OpenMP): these inherit the caller's mask
+/// for good. Handlers must not run on them: matmuls keep values far below their stack pointer, and these threads have
+/// no signal stack of their own, as comm::useSignalStack() gives to ours. A signal that comes meanwhile goes to another
+/// thread, or waits for the end of the matmul. If the library has one thread nothing is blocked.
 class SignalsHeld {
 public:
   SignalsHeld() : holds(!omp_get_max_threads || omp_get_max_threads() > 1) {

@@ -10,16 +10,16 @@
 
 namespace par::kernels {
 
-/// Where the rows of a tensor of heads lie in an operand of so many elements: row i of head h of batch b begins at
-/// offset + b batch + h head + i row, and its elements lie side by side.
+/// Strided rows of a tensor of heads in an operand of `elements` elements: row i of head h of batch b begins at offset
+/// + b batch + h head + i row, and its elements are contiguous.
 struct AttentionRows {
   uint64_t elements, offset, batch, head, row;
 
   constexpr uint64_t place(uint64_t b, uint64_t h, uint64_t i) const { return offset + b * batch + h * head + i * row; }
   /// Whether [b, h, n] rows of that width, none of them 0, lie inside of the operand, those of a head apart.
   constexpr bool fit(uint64_t b, uint64_t h, uint64_t n, uint64_t width) const;
-  /// Whether they are all of it, none over another; or that many tensors like this are, each behind the one before
-  /// by so much.
+  /// Whether the rows fill the operand without overlap; or `tensors` such tensors do, each `apart` elements after the
+  /// one before.
   constexpr bool fill(uint64_t b, uint64_t h, uint64_t n, uint64_t width, uint64_t tensors = 1,
                       uint64_t apart = 0) const;
 };
@@ -36,7 +36,7 @@ inline constexpr AttentionTensors attentionForward{"qkvo", 3}, attentionBackward
 /// e.
 struct AttentionSizes {
   static constexpr size_t scalars = 14, ofRows = 5;
-  /// Of the backward builtins' immediates: whether dk and dv have operands of their own, or lie in that of dq.
+  /// Index among the backward builtins' immediates: whether dk and dv have operands of their own, or lie in that of dq.
   static constexpr size_t apartIndex = scalars + 8 * ofRows;
 
   constexpr explicit AttentionSizes(std::span<const uint64_t> imms)
@@ -50,10 +50,10 @@ struct AttentionSizes {
 
   /// Numbers of backward's tensors.
   enum BackwardTensor : size_t { Ct, Q, K, V, Out, Dq, Dk, Dv };
-  /// The operand that tensor `index` lies in. Backward's lse stands behind out; where dk and dv have no operands of
-  /// their own, they lie in that of dq.
+  /// The operand that tensor `index` lies in. Backward's lse follows out; without operands of their own, dk and dv lie
+  /// in that of dq.
   constexpr size_t operandOf(size_t index) const { return index <= Out ? index : writesApart() ? index + 1 : Dq + 1; }
-  /// The operand that is the mask, behind all others, and where it has the score of a key.
+  /// The mask's operand, the last one, and its element for the score of a key.
   constexpr size_t maskOperand() const { return isForward() ? 5 : operandOf(Dv) + 1; }
   constexpr uint64_t maskPlace(uint64_t batch, uint64_t head, uint64_t query, uint64_t key) const {
     const uint64_t place[] = {batch, head, query, key};
@@ -63,8 +63,7 @@ struct AttentionSizes {
     return offset;
   }
 
-  /// Of the tensor that the table lists as number `index`: q, k, v, out forward; dout, q, k, v, out, dq, dk, dv
-  /// backward.
+  /// Rows of tensor `index` of the table: q, k, v, out forward; dout, q, k, v, out, dq, dk, dv backward.
   constexpr AttentionRows rows(size_t index) const {
     std::span<const uint64_t> at = places.subspan(ofRows * index);
     return {at[0], at[1], at[2], at[3], at[4]};

@@ -5,11 +5,11 @@
 //
 //     void k(void *const *ptr, const uint64_t *imm, uint32_t tile0, uint32_t tile1)
 //
-// ptr[i] is the buffer of operand i (in the order of the table), imm[i] the immediate i: integers as two's
-// complement, reals as the bit pattern of a double. Tiles [tile0, tile1) of builtinTiles(...) are computed; the
-// split into tiles depends on the immediates alone, so results do not depend on the number of threads.
-// All indices are i64, all tensors dense and row-major. Floats are f32; the row kernels have forms named _bf16 and _f16
-// that keep their large operands so, compute in f32 and round to nearest even; those of convolutions keep all so.
+// ptr[i] is the buffer of operand i (in the order of the table), imm[i] the immediate i: integers as two's complement,
+// reals as the bit pattern of a double. Tiles [tile0, tile1) of builtinTiles(...) are computed; the split into tiles
+// depends only on the immediates, so results do not depend on the number of threads. All indices are i64, all tensors
+// dense and row-major. Floats are f32; the row kernels have forms named _bf16 and _f16 that keep their large operands
+// so, compute in f32 and round to nearest even; those of convolutions keep all so.
 #pragma once
 
 #include "par/kernels/AttentionSizes.h"
@@ -44,8 +44,8 @@ struct BuiltinImmediate {
   bool real = false; ///< a double's bit pattern
 };
 
-/// What one builtin is. Tiles: ceil(imm[tileBy] / tileSize), at least 1, times imm[tileByToo] where that is not -1; one
-/// tile where tileBy is -1.
+/// A builtin. Tiles: ceil(imm[tileBy] / tileSize), at least 1, times imm[tileByToo] where that is not -1; one tile
+/// where tileBy is -1.
 struct BuiltinKernel {
   std::string_view name;
   std::string_view meaning;
@@ -53,9 +53,10 @@ struct BuiltinKernel {
   std::span<const BuiltinImmediate> immediates;
   int tileBy = -1;
   uint64_t tileSize = 1;
-  /// The compiler calls it in bundles for cuda alone; a CPU computes it by the f32 form, on copies.
+  /// The compiler calls it only in bundles for cuda; a CPU computes it by the f32 form, on copies.
   bool forCuda = false;
-  /// Whether sizes fit one another, by the immediates, where operands' shapes do not say it; null: they always do.
+  /// Checks by the immediates that sizes fit each other, for rules that operands' shapes do not express; null: they
+  /// always do.
   bool (*fits)(std::span<const uint64_t> imms) = nullptr;
   int tileByToo = -1;
 };
@@ -128,8 +129,8 @@ inline constexpr std::array crossEntropyBackwardOperands{
     O{"logits", Read, "f32", "rows x cols"}, O{"labels", Read, "i64", "rows"}, O{"lse", Read, "f32", "rows"},
     O{"dloss", Read, "f32", "rows"}, O{"dlogits", Write, "f32", "rows x cols"}};
 
-// Rows of a table of which this shard holds [shard * rows, (shard + 1) * rows). An index outside belongs to
-// another shard: gather gives zeros, scatter leaves it out. Where the index is already local, shard is 0.
+// Rows of a table of which this shard holds [shard * rows, (shard + 1) * rows). An index outside belongs to another
+// shard: gather gives zeros, scatter leaves it out. If the index is already local, shard is 0.
 inline constexpr std::array gatherOperands{O{"table", Read, "f32", "rows x width"}, O{"index", Read, "i64", "n"},
                                            O{"out", Write, "f32", "n x width"}};
 inline constexpr std::array rowImmediates{I{"n"}, I{"width"}, I{"rows"}, I{"shard"}};
@@ -154,7 +155,7 @@ inline constexpr std::array layerNormBackwardOperands{
     O{"dgamma", Accumulate, "f32", "cols"}, O{"dbeta", Accumulate, "f32", "cols"}};
 
 // Convolutions of three spatial dims, of which the first may be 1 for fewer: input n x (groups x c) x i, filter o x c x
-// k, output n x o x y. Windows begin every s elements, are padded by l before and h behind (not negative), and their
+// k, output n x o x y. Windows begin every s elements, are padded by l before and h after (not negative), and their
 // elements lie d apart.
 #define PAR_EACH_DIM(NAME) I{NAME "0"}, I{NAME "1"}, I{NAME "2"}
 inline constexpr std::array convolutionImmediates{I{"n"},
@@ -168,7 +169,7 @@ inline constexpr std::array convolutionImmediates{I{"n"},
                                                   PAR_EACH_DIM("l"),
                                                   PAR_EACH_DIM("h"),
                                                   PAR_EACH_DIM("d")};
-// Pools of planes, dims as a convolution's; what the padding holds is smaller than all.
+// Pools of planes, dims as a convolution's; padding counts as smaller than all values.
 inline constexpr std::array poolImmediates{I{"planes"},       PAR_EACH_DIM("i"), PAR_EACH_DIM("k"), PAR_EACH_DIM("y"),
                                            PAR_EACH_DIM("s"), PAR_EACH_DIM("l"), PAR_EACH_DIM("h"), PAR_EACH_DIM("d")};
 #undef PAR_EACH_DIM
@@ -213,9 +214,9 @@ inline constexpr std::array convolutionFilterGradOperands{O{"x", Read, "f32", co
                                                           O{"dw", Write, "f32", convolutionFilter}};
 
 // Attention of b x h heads, g of which have keys and values of their own, which h / g neighbours share: lse = log sum
-// e^s, out = e^(s - lse) v where s = scale q k^T + mask. If causal, query i meets keys 0 to i alone. The mask's dims
-// are those of s or 1. Rows of heads lie in their operands as AttentionSizes.h says; one operand may hold several of
-// those that are read, and, where `apart` is 0, all of those that backward writes.
+// e^s, out = e^(s - lse) v where s = scale q k^T + mask. If causal, query i meets only keys 0 to i. The mask's dims are
+// those of s or 1. Rows of heads lie in their operands as AttentionSizes.h says; one operand may hold several of those
+// that are read, and, where `apart` is 0, all of those that backward writes.
 inline constexpr std::string_view attentionMask = "m0 x m1 x m2 x m3";
 template <const std::string_view &type>
 inline constexpr std::array attentionOperands{O{"q", Read, type, "q"},
@@ -303,7 +304,7 @@ inline constexpr std::array all{
     PAR_ROW_KERNEL("cross_entropy", "lse = log sum exp of the row; loss = lse - logit of the label, 0 if ignored",
                    crossEntropyOperands, crossEntropyImmediates, 0, 16),
     PAR_ROW_KERNEL("cross_entropy_padded",
-                   "the same of the classes below total: what is behind them in a row is not read",
+                   "the same of the classes below total: a row's elements after them are not read",
                    crossEntropyOperands, crossEntropyPaddedImmediates, 0, 16, false, crossEntropyFits),
     PAR_ROW_KERNEL(
         "cross_entropy_shard",

@@ -24,8 +24,8 @@ struct CudaStage {
   uint32_t shared = 0; ///< bytes of dynamic shared memory; at most 48 KiB, so that no attribute need be set
 };
 
-/// What a builtin launches, in this order on one stream. All stages take the same arguments. `scratch` bytes,
-/// aligned to 16, must be the kernel's own from its first stage to its last; they need not be set.
+/// Launches of a builtin, in this order on one stream. All stages take the same arguments. `scratch` bytes, aligned to
+/// 16, must be the kernel's own from its first stage to its last; they need not be set.
 struct CudaLaunch {
   std::array<CudaStage, 2> storage;
   unsigned count = 1;
@@ -33,8 +33,8 @@ struct CudaLaunch {
   std::span<const CudaStage> stages() const { return {storage.data(), count}; }
 };
 
-/// The launch of a builtin; nothing if it has no CUDA kernel, or none for such sizes. Grids depend on the
-/// immediates alone, so that results do not depend on the device.
+/// The launch of a builtin; nothing if it has no CUDA kernel, or none for such sizes. Grids depend only on the
+/// immediates, so that results do not depend on the device.
 std::optional<CudaLaunch> cudaLaunch(std::string_view name, std::span<const uint64_t> imm);
 
 /// Elements of an operand of the table, bytes of one, and the least that a builtin can move: every operand

@@ -11,8 +11,8 @@ struct MatrixRows {
   int64_t stride;
 };
 
-/// C[m, n] = alpha op(A) op(B) + beta C, of k products each; `trans` is 'N' or 'T', as in BLAS. Signals are held
-/// meanwhile. Throws std::runtime_error where the library refuses, above all for want of memory: C holds nothing then.
+/// C[m, n] = alpha op(A) op(B) + beta C, summed over k; `trans` is 'N' or 'T', as in BLAS. Signals are held meanwhile.
+/// Throws std::runtime_error if the library refuses, mostly for want of memory: C is undefined then.
 void sgemm(char transA, char transB, int64_t m, int64_t n, int64_t k, float alpha, MatrixRows a, MatrixRows b,
            float beta, float *c, int64_t strideC);
 

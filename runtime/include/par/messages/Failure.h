@@ -1,4 +1,4 @@
-// What the runtime throws: place, sentence, notes and the exit code of plan.md section 5.
+// The runtime's exception: place, sentence, notes and the exit code of plan.md section 5.
 #pragma once
 
 #include "par/format/Printable.h"
@@ -69,7 +69,7 @@ public:
   Failure(std::string place, std::string sentence, int code = exitError) : code(code) {
     text = shown(place) + (place.empty() ? "error: " : ": error: ") + sentence;
   }
-  /// A text that has its form already: what par-verify says.
+  /// A text that is already formatted: par-verify's.
   static Failure verbatim(std::string text, int code) {
     Failure failure("", "", code);
     failure.text = std::move(text);

@@ -49,7 +49,7 @@ struct MessageText {
                  "and needs at most {} bytes of workspace: {}; compile it for cpu, or name another cuDNN in "          \
                  "PAR_CUDNN_LIBRARY")                                                                                  \
   M(tuningBroken, "is not a file of chosen algorithms: {}; without it they are chosen again")                          \
-  M(tuningRefused, "product {}: cuBLASLt {} refuses its algorithm (status {}); without this file one is chosen again") \
+  M(tuningRefused, "matmul {}: cuBLASLt {} refuses its algorithm (status {}); without this file one is chosen again")  \
   M(otherDevice, "this bundle is for {}; --device {} runs bundles for cpu")                                            \
   M(missingIsa, "this bundle needs the instruction set {}, which this machine lacks; compile it again on it")          \
   M(unknownNeed, "this bundle needs \"{}\", which this par-run does not know")                                         \
@@ -95,7 +95,7 @@ struct MessageText {
   M(valueRange, "array \"{}\" holds {} {}; input \"{}\" takes {}{}")                                                   \
   M(valuePads,                                                                                                         \
     "only labels of a loss can be ignored; fill up \"{}\" with an index from 0 to {} and ignore its label; one that "  \
-    "is both is filled up in the module, behind the loss: labels.masked_fill(labels < 0, 0)")                          \
+    "is both is filled up in the module, after the loss: labels.masked_fill(labels < 0, 0)")                           \
   M(tooFewRows, "{} rows are fewer than one batch of {}")                                                              \
   M(unknownData, "data is read from .safetensors; other formats are not supported yet{}")                              \
   M(textWithoutFeed, "this bundle has no input that takes tokens; --text needs one")                                   \
@@ -127,7 +127,7 @@ struct MessageText {
   M(evalIsNan, "loss is {} in {} of {} batches, first in batch {} of {} samples")                                      \
   M(weightsAreNaN, "the results are NaN where they depend on it: {}")                                                  \
   M(race, "race on rank {} in entry {}: nothing orders two accesses to bytes [{}, {}) of its {} arena")                \
-  M(simulationStuck, "ranks wait for one another in entry {}")                                                         \
+  M(simulationStuck, "ranks wait for each other in entry {}")                                                          \
   M(interleavingsDiffer, "{} of rank {} depends on the order in which the queues of entry {} move")                    \
   M(lossScaleExhausted, "loss scale exhausted: gradients overflow at {} already")                                      \
   M(unknownFlag, "unknown flag \"{}\"{}")                                                                              \
@@ -161,7 +161,7 @@ struct MessageText {
   M(outputIsRead, "{} would write over what {} reads; give it another file")                                           \
   M(outputsAlike, "{} and {} would both write it; give one of them another file")                                      \
   M(outputIsSave, "{} takes a name of --save's own; give it another file")                                             \
-  M(stepsBetweenFlushes, "--steps {}: batches follow one another until the pipeline is flushed, {} at a time "         \
+  M(stepsBetweenFlushes, "--steps {}: batches follow each other until the pipeline is flushed, {} at a time "          \
                          "(pipeline.flush_every), and {} are no multiple; give --steps {} or {}")                      \
   M(unknownHyper, "--set {}: this bundle has no such key; ® keys are {}; "                                             \
                   "what else a plan says is compiled in: par-compile {} --set {}")

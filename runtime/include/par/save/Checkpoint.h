@@ -10,13 +10,13 @@
 
 namespace par::core {
 
-/// Where a run stood.
+/// Position of a run.
 struct RunPosition {
   uint64_t step = 0; ///< steps done
   uint64_t rows = 0; ///< rows of the data order consumed
   uint64_t seed = 0;
   bool shuffled = true;
-  std::string data = {}; ///< what tells the files of its data from others; "" where that is not known
+  std::string data = {}; ///< identifies the files of its data; "" if that is not known
   uint64_t skipped =
       0; ///< of the steps, those that overflowed and wrote nothing: the learning rate's schedule does not count them
 };
@@ -24,7 +24,7 @@ struct RunPosition {
 /// Writes the checkpoints of one job; every rank has one.
 class CheckpointWriter {
 public:
-  /// `owner` is rank 0's, null on others. Of the checkpoints in `folder`, the `keep` newest stay.
+  /// `owner` is rank 0's, null on others. The `keep` newest checkpoints in `folder` stay.
   CheckpointWriter(Session &session, SaveFolder *owner, std::string folder, uint64_t keep);
   /// Collective. Writes DIR/STEP; returns that at every rank. Throws Failure.
   std::string save(const RunPosition &position);
@@ -38,8 +38,8 @@ private:
   uint64_t keep;
 };
 
-/// A checkpoint that has been opened: its files are of one run and step, and hold what its index says. Whether their
-/// data is what was written, loadTensor() finds out, or intact().
+/// A checkpoint that has been opened: its files are of one run and step, and hold the tensors of its index.
+/// loadTensor() or intact() checks that their data is unchanged.
 struct Checkpoint {
   RunPosition position;
   std::string run; ///< that wrote it
@@ -52,8 +52,8 @@ struct Checkpoint {
 
 /// Opens the checkpoint in `path` itself. Throws Failure (error 23) if a file is not as the index says.
 Checkpoint openCheckpoint(const std::string &path);
-/// The newest checkpoint of a folder, "DIR/STEP"; nothing where none was saved. One that is further than the others is
-/// found even if it is broken, so that who opens it hears why. Throws Failure where the folder cannot be read.
+/// The newest checkpoint of a folder, "DIR/STEP"; nothing where none was saved. A broken one that is further than the
+/// others is found, too, so that opening it says why. Throws Failure where the folder cannot be read.
 std::optional<std::string> findNewestCheckpoint(const std::string &folder);
 /// The same; throws Failure if there is none.
 std::string newestCheckpoint(const std::string &folder);

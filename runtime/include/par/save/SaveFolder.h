@@ -52,21 +52,21 @@ void refuseForeign(const std::string &folder, uint64_t last);
 /// it would delete them, or take their names, as it makes its own.
 void refuseOthersSaves(const std::string &folder, const std::string &from);
 
-/// Waits until what a folder lists is on the disk; throws Failure.
+/// Waits until a folder's entries are on the disk; throws Failure.
 void syncFolder(const std::string &path);
-/// Gives the folder `from` the name `to`, at once. What had that name is deleted, after it was moved to `aside`, which
-/// is done at once with the rest where the file system can exchange (`exchanges`). Throws Failure.
+/// Renames the folder `from` to `to`, atomically. A folder of that name is moved to `aside` and deleted; the move is
+/// part of the atomic step if the file system can exchange (`exchanges`). Throws Failure.
 void replaceFolder(const std::string &from, const std::string &to, const std::string &aside, bool exchanges = true);
 
 /// The saves of one job, of its rank 0.
 class SaveFolder {
 public:
-  /// Locks the folder, cleans up after an owner that is gone, and lists what there is. Throws Failure.
+  /// Locks the folder, cleans up after an owner that is gone, and lists its saves. Throws Failure.
   explicit SaveFolder(std::string folder);
 
   /// 16 hex digits that no other job has.
   const std::string &run() const { return runName; }
-  /// Of the next save.
+  /// Serial number of the next save.
   uint64_t nextSerial() const;
   /// Gives a whole save its name, DIR/STEP, and deletes all but the `keep` newest.
   void add(const std::string &part, uint64_t step, uint64_t keep);

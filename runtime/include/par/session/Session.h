@@ -33,7 +33,7 @@ std::string describeNaN(const format::Manifest &manifest, const StepRows &rows, 
 /// a label counts.
 std::string describeIgnored(const format::Manifest &manifest, const StepRows &rows, uint64_t count);
 
-/// What the arena held, for --check-arena and the last line.
+/// Use of the arena, for --check-arena and the last line.
 struct ArenaUse {
   uint64_t bound = 0;   ///< bytes that the program declares
   uint64_t touched = 0; ///< high-water mark of bytes that were written
@@ -60,11 +60,11 @@ public:
   /// One for each call of the step in an entry.
   void setHypers(const std::string &name, std::vector<double> values);
   bool has(const std::string &entry) const { return loaded->has(entry); }
-  /// Runs an entry on these rows; results() holds what it fetched. `next`: the rows of its next run, if they are known:
-  /// a device may read them meanwhile.
+  /// Runs an entry on these rows; results() holds the fetched values. `next`: the rows of its next run, if they are
+  /// known: a device may read them meanwhile.
   void run(const std::string &entry, const StepRows &rows, const StepRows &next = {});
-  /// Scalars fetched by this rank in the last run, by name of the output.
-  /// Where the entry makes several calls (Manifest::calls), of the given one.
+  /// Scalars fetched by this rank in the last run, by name of the output. If the entry makes several calls
+  /// (Manifest::calls), those of the given one.
   const std::map<std::string, double> &results(uint64_t call = 0) const { return fetched[call]; }
 
   /// Called with every value that is fetched: output, microbatch, this rank's bytes.
@@ -86,7 +86,7 @@ public:
   const ExpandedEntry &lastEntry() const { return *last; }
   /// See Device::remark().
   std::string remark() const { return device->remark(); }
-  /// What a device for tests has found, one line; "" elsewhere.
+  /// Findings of a device for tests, one line; "" elsewhere.
   std::string report() const { return device->report(); }
   const std::vector<Stamp> &stamps() const { return device->stamps(); }
   void keepStamps(bool keep) { device->keepStamps(keep); }

@@ -5,8 +5,8 @@
 
 namespace par::sim {
 
-/// Its arenas are memory of this process, but the host is not told so: what the session does to it goes
-/// through write() and read(), as on a device whose memory the host cannot reach.
+/// Its arenas are memory of this process, but the session accesses it only through write() and read(), as on a device
+/// whose memory the host cannot reach.
 class Device final : public core::Device {
 public:
   explicit Device(const core::DeviceOptions &options) : options(options) {}

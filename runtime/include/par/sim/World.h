@@ -17,7 +17,7 @@ struct Options {
   uint32_t interleavings = 1;
 };
 
-/// What a rank's device gives to the world. All outlives it.
+/// Registered by a rank's device. All of it outlives the world.
 struct Part {
   const core::DeviceOptions *options = nullptr;
   cpu::LocalSteps *local = nullptr;
@@ -29,7 +29,7 @@ struct Part {
   core::EntryHost *results = nullptr;
 };
 
-/// What was played so far.
+/// Counts of the simulation so far.
 struct Played {
   uint64_t runs = 0, interleavings = 0, steps = 0, meetings = 0;
 };
@@ -37,7 +37,7 @@ struct Played {
 class Adversary;
 class Ledger;
 
-/// What the ranks' devices share: the arenas, and the one thread that plays all of them.
+/// Shared by the ranks' devices: the arenas, and the one thread that executes all of them.
 class World {
 public:
   World(uint32_t ranks, Options options);
@@ -46,12 +46,12 @@ public:
   /// The rank's part, to be filled in before and between plays.
   Part &operator[](uint32_t rank) { return parts[rank]; }
 
-  /// Plays the entry of all parts in all interleavings, each from the same state, and delivers the results of
-  /// the last one. Called by one rank while the others wait. Throws core::Failure for a race, for ranks that
-  /// wait for one another, and where two interleavings end with different state or results.
+  /// Plays the entry of all parts in all interleavings, each from the same state, and delivers the results of the last
+  /// one. Called by one rank while the others wait. Throws core::Failure for a race, for ranks that wait for each
+  /// other, and if two interleavings end with different state or results.
   void play();
 
-  /// Whether the last play threw; set by who called it.
+  /// Whether the last play threw; set by its caller.
   bool failed = false;
 
   const Played &played() const { return total; }

@@ -5,21 +5,21 @@
 
 namespace par::verify {
 
-/// What is proved: V1 well-formed, V2 matching, V3 progress, V4 no race, V5 value integrity, V6 peak.
+/// The proved properties: V1 well-formed, V2 matching, V3 progress, V4 no race, V5 value integrity, V6 peak.
 enum class Property : uint8_t { WellFormed, Matching, Progress, Race, Value, Peak };
 /// "V1" ... "V6".
 std::string_view toString(Property property);
 
-/// What a proof counted.
+/// Counts of a proof.
 struct Proof {
   uint64_t programs = 0, ranks = 0;
   /// Communications of all ranks in all entries, and groups among them.
   uint64_t communications = 0, groups = 0;
-  /// Most communications that wait for one another in a row.
+  /// Length of the longest chain of communications that wait for each other.
   uint64_t longestChain = 0;
   /// Bytes of each role's arena.
   std::vector<uint64_t> arenas;
-  /// What all programs compute was compared; of bundles from before format 1.12 it is not.
+  /// Whether the values of all programs were compared; bundles from before format 1.12 are not.
   bool together = false;
   /// Files were read, and their hashes compared.
   bool hashed = false;
@@ -42,10 +42,10 @@ struct Verdict {
 };
 
 struct Options {
-  /// Look at this rank's program alone in V4 to V6 (V2 and V3 always see all ranks).
+  /// Check only this rank's program in V4 to V6 (V2 and V3 always check all ranks).
   std::optional<uint32_t> rank;
-  /// Where the bundle's files lie, whose hashes readBundle has compared: those of kernels are looked at, too.
-  /// Empty for a bundle that is in memory alone.
+  /// Folder of the bundle, whose hashes readBundle has compared: its kernel files are checked, too. Empty for a bundle
+  /// that is only in memory.
   std::string folder = {};
 };
 

@@ -1,4 +1,4 @@
-// Where the values of tensors come from: the model file, safetensors files, a checkpoint, or the init rules.
+// Values of tensors from the model file, safetensors files, a checkpoint, or the init rules.
 #pragma once
 
 #include "par/files/Safetensors.h"
@@ -14,8 +14,8 @@
 
 namespace par::core {
 
-/// Data of a file of a save, which must be what was written: it is summed once in this process, by the first rank that
-/// reads it.
+/// Data of a file of a save, which must be unchanged: the first rank of this process that reads it computes its
+/// checksum, once.
 class SavedData {
 public:
   /// `save` is the folder, for messages; `checksum` is that of all data of the file; `advise` says which other save the
@@ -42,7 +42,7 @@ struct Piece {
   const std::byte *data = nullptr;
   std::shared_ptr<const SavedData> saved = nullptr; ///< what to check before `data` is read
 
-  /// Throws Failure where a save's file is not what was written.
+  /// Throws Failure if a save's file has changed.
   void check() const;
 };
 
@@ -71,17 +71,17 @@ struct WeightStore {
   const StoredArray *find(const format::Tensor &tensor) const;
   /// Path of the file in which the array's first byte lies; `place` if no file holds it.
   std::string fileOf(const StoredArray &array) const;
-  /// Where no weight is there under a name of the bundle's: takes off or puts on the prefixes of wrappers
-  /// that all names share (`module.`, `_orig_mod.`, `model.`), if that gives some, and says so; "" where
-  /// nothing was done. Throws Failure where two ways give as many and others.
+  /// If no weight has a name of the bundle's: removes or adds the prefixes of wrappers that all names share (`module.`,
+  /// `_orig_mod.`, `model.`), if that finds some, and says so; "" if nothing was done. Throws Failure if two ways find
+  /// equally many, but different, weights.
   std::string renameFor(const format::Manifest &manifest);
   /// Adds the tensors that are only there under a name of their transposed matrix.
   void transposeFor(const format::Manifest &manifest);
-  /// For who has copied what it needs: gives the memory of the mapped files back; they can still be read. Throws
+  /// Call after the values were copied: gives the memory of the mapped files back; they can still be read. Throws
   /// Failure if one has become shorter meanwhile.
   void release() const;
-  /// Throws Failure where a file of a save is not what was written, also one of which nothing was read. The
-  /// files are shared out among the ranks of the job.
+  /// Throws Failure if a file of a save has changed, also one that was not read. The files are shared out among the
+  /// ranks of the job.
   void checkSaved(uint32_t rank, uint32_t ranks) const;
 };
 
@@ -99,12 +99,12 @@ std::string describeNaN(const WeightStore &store);
 std::string findCompiledModel(const format::Manifest &manifest, const std::string &bundle, Message missing,
                               Message changed);
 /// Throws Failure of the file `blamed` with `changed` (about data, model and what differs) where a file of data that
-/// was there when `model` was compiled is another one now; those that are not there, whoever needs them misses. Reads
-/// up to 1 GiB of each.
+/// was there when `model` was compiled is another one now. A missing file is reported by its first reader. Reads up to
+/// 1 GiB of each.
 void checkCompiledData(const format::Manifest &manifest, const std::string &blamed, const std::string &model,
                        Message changed);
-/// Where a file of a model's data lies: beside the model, or, where it is not there and the model is a link, beside
-/// what it leads to. Throws Failure for a link that leads out of that folder, which par-compile refuses too.
+/// Path of a file of a model's data: beside the model, or, if it is not there and the model is a link, beside its
+/// target. Throws Failure for a link that leads out of that folder, which par-compile refuses too.
 std::filesystem::path besideModel(const std::filesystem::path &model, const std::string &file);
 /// The initial values that the manifest finds in the model file; looked for as it was named, then beside the
 /// bundle. Throws Failure (error 16) if there are none, or the file is not the compiled one; with `checkData` also if a
@@ -129,8 +129,8 @@ const format::Tensor &sourceOf(const format::Manifest &manifest, const format::T
 /// All elements of an array in their order, its pieces put together.
 std::vector<std::byte> assemble(const StoredArray &array);
 
-/// Throws Failure where the store holds a tensor under two of its names, and not the same under both: which of both the
-/// run should train, nobody said.
+/// Throws Failure if the store holds a tensor under two of its names with different values: it is unknown which of them
+/// to train.
 void checkNames(const format::Manifest &manifest, const WeightStore &store);
 
 /// Throws Failure (error 17) unless the store has every weight of the manifest in its stored shape, and as
@@ -144,7 +144,7 @@ std::string describeConverted(const format::Manifest &manifest, const WeightStor
 /// For a store that holds no weight: whether one prefix more or less would make its names the bundle's; "" if
 /// not.
 std::string hintAtPrefix(const format::Manifest &manifest, const WeightStore &store);
-/// Says what the store holds that the bundle has no place for: an exporter may have folded it into others (a batch
+/// Names the store's arrays that have no place in the bundle: an exporter may have folded it into others (a batch
 /// norm), or made a constant of it, which then stays as in the model file. "" where there is none.
 std::string describeUnused(const format::Manifest &manifest, const WeightStore &store);
 /// The same for all that stands in a checkpoint, which a run goes on from: in the bundle's own types.
@@ -152,7 +152,7 @@ void checkState(const format::Manifest &manifest, const WeightStore &store);
 /// Has states begin by their rules that a checkpoint lacks as it was saved while their parameters were frozen: those
 /// have no state there, and others have these. Says so; "" where there is none.
 std::string beginThawed(const format::Manifest &manifest, WeightStore &store);
-/// What a checkpoint has of the manifest's weights for another optimizer, as a sentence; "" for nothing.
+/// States of another optimizer in a checkpoint, as a sentence; "" for none.
 std::string unusedStates(const format::Manifest &manifest, const WeightStore &store);
 
 /// Copies this rank's part of a tensor into its buffer; padding becomes 0. Throws Failure where elements are

@@ -19,7 +19,7 @@ struct Membership {
   uint64_t shares = 0;                  ///< bytes sent times members
 };
 
-/// What state machines need to know of their rank.
+/// A rank's facts that its state machines need.
 struct Self {
   std::shared_ptr<const Fabric> fabric;
   uint32_t rank = 0;

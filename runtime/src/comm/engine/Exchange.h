@@ -1,6 +1,6 @@
-// The memory in which communications meet. For every communicator of the table: what each member posted, a counter of
-// arrivals, room for small payloads, and a channel for each ordered pair of members. Every rank computes the same
-// layout from the same table; all of it begins zeroed.
+// The memory in which communications meet. For every communicator of the table: each member's posted operands, a
+// counter of arrivals, room for small payloads, and a channel for each ordered pair of members. Every rank computes the
+// same layout from the same table; all of it begins zeroed.
 #pragma once
 
 #include "comm/shared/Board.h"
@@ -17,7 +17,7 @@ inline constexpr size_t smallPayload = 32 << 10;
 /// A posted communication as the other members see it.
 struct Descriptor {
   uint64_t tag = 0, n = 0;
-  uint64_t in = 0, out = 0; ///< offsets in the arena of who posted it
+  uint64_t in = 0, out = 0; ///< offsets in the arena of the posting rank
   uint32_t peer = 0;
   format::Op op = format::Op::Coll;
   format::CollKind kind = format::CollKind::AllReduce;
@@ -26,8 +26,8 @@ struct Descriptor {
   char id[72] = {};
 };
 
-/// What a member posted: collectives of one unit, by parity of the round (who is at round k + 1 knows that
-/// all have finished with round k - 1).
+/// Posted by a member: collectives of one unit, by parity of the round (a member at round k + 1 knows that all have
+/// finished round k - 1).
 struct alignas(64) MemberArea {
   std::atomic<uint64_t> arrivals; ///< for diagnoses only
   uint32_t count[2];
@@ -60,7 +60,7 @@ size_t exchangeBytes(std::span<const Members> table);
 /// The areas in `memory`, in the order of the table.
 std::vector<CommunicatorArea> exchangeAreas(std::span<const Members> table, std::byte *memory);
 
-/// What the endpoints of one process share.
+/// Shared by the endpoints of one process.
 struct Fabric {
   Board *board = nullptr;
   std::vector<Members> table;

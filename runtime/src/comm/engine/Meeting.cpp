@@ -1,6 +1,6 @@
-// Collectives. Members arrive with what they posted, compare, and then each reads what it needs from the others. An
-// all_reduce in place goes in two halves: member r reduces chunk r, all meet, and everybody copies the chunks of the
-// others. All meet once more before anyone may overwrite what others read. Small ones are copied into the payload area
+// Collectives. Members arrive with their posted operands, compare them, and then each reads from the others. An
+// all_reduce in place goes in two halves: member r reduces chunk r, all meet, and each copies the chunks of the others.
+// All meet once more before a member may overwrite data that others read. Small ones are copied into the payload area
 // before the first meeting and need no other.
 #include "Engine.h"
 #include "Reduce.h"
@@ -114,7 +114,7 @@ void Meeting::compare(const Membership &my) const {
 
 namespace {
 
-/// One collective after the first meeting: where every member's contribution is, and what I do with it.
+/// One collective after the first meeting: places of all members' contributions, and this member's work on them.
 struct Combination {
   const Communication &c;
   uint32_t self;
@@ -138,7 +138,7 @@ struct Combination {
     reduceTo(out() + offset, offset, chunk.end - chunk.begin);
   }
 
-  /// In place, both members of a pair hold what the other wants: each swaps one half of it.
+  /// In place, each member of a pair holds the other's part: each swaps one half of it.
   void swapParts() const {
     for (size_t q = 0; q < members(); ++q) {
       if (q == self)

@@ -14,7 +14,7 @@ using format::Reduction;
 
 namespace {
 
-// How a type is stored and in what it is computed.
+// The stored and the computed form of a type.
 template <typename T>
 struct Plain {
   using Stored = T;
@@ -73,7 +73,7 @@ void reduceBlocks(std::byte *out, std::span<const std::byte *const> sources, siz
   using Stored = typename Element::Stored;
   constexpr size_t block = 1024;
   typename Element::Computed sum[block];
-  // What lies over a source is in the cache already.
+  // A result that overlaps a source is already in the cache.
   bool streams =
       n * sizeof(Stored) >= comm::streamedBytes && std::find(sources.begin(), sources.end(), out) == sources.end();
   for (size_t begin = 0; begin < n; begin += block) {

@@ -1,4 +1,4 @@
-// Copies that leave the caches alone.
+// Copies that bypass the caches.
 #include "StreamCopy.h"
 
 #include <algorithm>

@@ -1,12 +1,12 @@
-// Copies that leave the caches alone.
+// Copies that bypass the caches.
 #pragma once
 
 #include <cstddef>
 
 namespace par::comm {
 
-/// Bytes from which a result is written past the caches: a core's own cache does not hold it until it is read,
-/// and products that run meanwhile keep what they have there. What is written past them is also not read first.
+/// Results of at least this many bytes bypass the caches: a core's own cache would not hold them until they are read,
+/// and concurrent matmuls keep their data there. Lines written this way are also not read first.
 constexpr size_t streamedBytes = size_t(1) << 20;
 
 /// As memcpy of any number of bytes, but past the caches. The bytes are there for other processors when it

@@ -33,7 +33,7 @@ std::string disagreement(const std::vector<std::string> &values, const std::stri
   if (holders.size() < 2)
     return "";
   auto most = std::max_element(holders.begin(), holders.end(), [](const auto &a, const auto &b) {
-    // Of equally many, those with rank 0 count as the majority.
+    // In a tie the group with rank 0 counts as the majority.
     return std::pair(a.second.size(), b.second.front()) < std::pair(b.second.size(), a.second.front());
   });
   auto odd = std::find_if(holders.begin(), holders.end(), [&](const auto &entry) { return &entry != &*most; });

@@ -34,8 +34,7 @@ public:
   const std::string &bundleName() const { return bundle; }
 
 protected:
-  /// Every rank's value that this rank gets: all of them, or with `broadcast` the root's alone; nothing where
-  /// it gets none.
+  /// The values that this rank gets: all ranks', with `broadcast` only the root's, or none.
   virtual std::vector<std::string> exchange(Sharing sharing, std::string_view label, std::string_view value,
                                             uint32_t root) = 0;
 

@@ -1,6 +1,6 @@
 // Authentication of connections to the host of a job. The host sends {nonce, name of its passage}, the rank {nonce,
-// proof}, the host {proof}. The rank shows first what it knows: whoever comes to the door learns nothing from the host
-// that could be tried against a secret.
+// proof}, the host {proof}. The rank shows its proof first, so a stranger learns nothing from the host that it could
+// try secrets against.
 #include "Door.h"
 #include "Passage.h"
 #include "comm/shared/Board.h"
@@ -15,10 +15,10 @@ namespace {
 
 /// Strangers besides the ranks that are yet to come.
 constexpr size_t quotaOfStrangers = 128;
-/// What a stranger has at most, and what it has whoever comes after it.
+/// Maximum and guaranteed time of an unauthenticated connection.
 constexpr int64_t strangersTime = 5'000'000'000, minTime = 400'000'000;
 constexpr int64_t pauseTime = 100'000'000;
-/// Connections taken at a time, so that those who are in are served, too.
+/// Connections accepted at a time, so that those that are open are served, too.
 constexpr int maxAtOnce = 128;
 
 } // namespace
@@ -45,8 +45,8 @@ bool Door::makeRoom(size_t most) {
   return true;
 }
 
-// Who is in has time to show the secret, however many come: in a flood those who find no room are hung up on, so that
-// none waits long in the system's queue, and a rank, which comes again, is soon among those who do.
+// An accepted connection has time to show the secret, however many come. In a flood connections without a place are
+// closed, so that none waits long in the system's queue; a rank comes again, and soon gets a place.
 void Door::accept(size_t quota) {
   if (now() < pause)
     return;

@@ -1,6 +1,6 @@
-// Authentication of connections to the host of a job. Whoever connects is a stranger until it has shown that it knows
-// the job's secret: it may send a few bytes, has a few seconds, and makes room when there are too many of its kind,
-// though not at once.
+// Authentication of connections to the host of a job. A connection is a stranger's until it has shown that it knows the
+// job's secret: it may send a few bytes, has a few seconds, and makes room when there are too many of its kind, though
+// not at once.
 #pragma once
 
 #include "Secret.h"
@@ -18,7 +18,7 @@ public:
   Door(Listener listener, std::string key, std::string passage)
       : listener(std::move(listener)), key(std::move(key)), passage(std::move(passage)), port(this->listener.port()) {}
 
-  /// Appends what to poll for.
+  /// Appends the descriptors to poll.
   void watch(std::vector<pollfd> &polled) const;
   /// Lets strangers come and go; those who have shown the secret. `expected`: how many ranks are yet to come.
   std::list<Connection> admit(size_t expected);
@@ -43,12 +43,12 @@ private:
   std::string key, passage;
   uint16_t port;
   std::list<Stranger> strangers; ///< the oldest first
-  int64_t pause = 0;             ///< until when nobody is let in, for want of descriptors
+  int64_t pause = 0;             ///< until when no connection is accepted, for want of descriptors
   size_t failures = 0;
 };
 
-/// What a rank shows at a host's door, over a connection that has just been made, within `milliseconds`.
-/// `token`: this rank's PAR_TOKEN, "" where the host is asked for the secret. The job's key, or why there is none.
+/// Authenticates a rank to a host over a new connection, within `milliseconds`. `token`: this rank's PAR_TOKEN, "" to
+/// ask the host for the secret. Gives the job's key, or why there is none.
 enum class Knock : uint8_t { admitted, silent, noHost, noPassage, otherSecret };
 Knock knock(Connection &connection, const std::string &token, const std::string &job, uint16_t port, int milliseconds,
             std::string &key);

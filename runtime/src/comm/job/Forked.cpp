@@ -23,7 +23,7 @@ using namespace par::comm;
 
 namespace {
 
-/// What a job of forked ranks consists of, made before the first fork.
+/// A job of forked ranks, made before the first fork.
 struct Job {
   Job(const Launch &launch, uint32_t world)
       : launch(launch), world(world), files(SharedFiles::create(world)),
@@ -197,7 +197,7 @@ static Child forkRank(Job &job, const std::vector<Child> &before, SignalsHeld &h
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent)
     _exit(exitRankLost);
-  // The parent alone holds its ends: a rank's connection ends with the parent or the rank.
+  // Only the parent keeps its ends: a rank's connection ends with the parent or the rank.
   for (const Child &other : before) {
     close(other.socket);
     close(other.process);
@@ -216,7 +216,7 @@ int par::comm::runForked(const Launch &launch, uint32_t world, const std::functi
   job.board.parent.store(getpid());
   job.board.parentBeat.store(now());
   job.board.deadlockAfter.store(uint32_t(launch.timeout * 20));
-  // What is buffered now must not be written by every child.
+  // Buffered output must not be written again by every child.
   std::cout.flush();
   fflush(nullptr);
   std::vector<Child> children;

@@ -48,7 +48,7 @@ const std::string &checked(const std::string &text, size_t most = 255) {
 
 std::string processOf(const Join &join) { return "pid " + std::to_string(join.pid) + " on " + join.host; }
 
-/// Time in which those who watch the ranks say better what became of one that has hung up.
+/// Time in which the watchers of the ranks may give a better reason for a lost connection.
 constexpr int64_t leaveTime = 3'000'000'000;
 
 } // namespace
@@ -133,7 +133,7 @@ bool Host::quiet() const {
                       [](const std::unique_ptr<Peer> &peer) { return peer->connection.pending(); });
 }
 
-// Whoever sends bytes that are not ours is hung up on.
+// A connection with malformed bytes is closed.
 void Host::handle(Peer &peer, const Message &message) {
   try {
     if (message.kind == Message::join && !peer.join) {
@@ -210,7 +210,7 @@ void Host::fail(int code, const std::string &message) {
   board.abort(code, line);
 }
 
-// Ranks that wait for the others know nothing of the board yet: what ends the job is told to each.
+// Ranks that wait for the others know nothing of the board yet: the reason of the job's end is sent to each.
 void Host::watchJoining() {
   if (started)
     return;

@@ -1,6 +1,6 @@
 // The rendezvous and its exchanges. A single-threaded star, driven by step(): par-run's parent process drives it in its
 // main loop, rank 0 of a launcher's job in a thread. A rank belongs to the job when all have come: until then it may
-// leave and come again, and what is wrong with one is told to all that are there.
+// leave and come again, and an error of one is told to all that are there.
 #pragma once
 
 #include "Base.h"
@@ -21,10 +21,10 @@ struct SharedFiles {
   static SharedFiles from(const std::vector<int> &descriptors);
 };
 
-/// Bytes of what a rank says of its failure, at most: with the names around it, it fits on the board.
+/// Maximum bytes of a rank's message about its failure: with the names around it, it fits on the board.
 inline constexpr size_t maxFailure = 512;
 
-/// What a rank says when it joins.
+/// A rank's introduction when it joins.
 struct Join {
   std::string host, rankSource, worldSource;
   uint64_t rank = 0, world = 0, pid = 0;
@@ -35,13 +35,13 @@ struct Join {
   static Join read(std::string_view bytes);
 };
 
-/// Who hosts, and what for.
+/// Settings of a host.
 struct Hosting {
   std::string bundle;
   double joinTimeout = 60;
-  std::string key{};                 ///< what ranks must know that come by the door
-  std::string token{};               ///< what the passage gives away
-  const SharedFiles *pass = nullptr; ///< what the passage passes; null where ranks inherit it
+  std::string key{};                 ///< the secret that ranks from the network must know
+  std::string token{};               ///< the secret that the passage gives to ranks
+  const SharedFiles *pass = nullptr; ///< the memory that the passage passes; null if ranks inherit it
   std::string failure{};             ///< why rank 0 does not take part, which every rank is told; "" where it does
   uint32_t world = 0;                ///< ranks of the job, where the board has fewer; 0: the board's
 };
@@ -62,9 +62,9 @@ public:
   size_t told() const { return refusals; }
   /// Whether all ranks have come.
   bool complete() const { return started; }
-  /// Whether somebody may still come who should be told why the job ended before it began.
+  /// Whether a rank may still come that should be told why the job ended before it began.
   bool owesWords() const { return moreMayCome && refusals < awaited; }
-  /// Ranks of the largest job that anyone has spoken of: whoever is wrong about their number, so many may come.
+  /// The largest number of ranks that a rank has named: so many may come, whichever of them is wrong.
   size_t mayCome() const { return awaited; }
 
 private:
@@ -84,7 +84,7 @@ private:
   void handle(Peer &peer, const Message &message);
   void admit(Peer &peer, const Join &join);
   uint32_t world() const { return hosting.world ? hosting.world : board.world(); }
-  /// What speaks against this rank in this job, "" for nothing.
+  /// Why this rank cannot join the job, "" if it can.
   std::string objection(const Join &join) const;
   void exchange();
   void fail(int code, const std::string &message);

@@ -18,7 +18,7 @@ using namespace par::comm;
 static std::atomic<Board *> interrupted{nullptr};
 static std::atomic<int> signalled{0}, rankHere{-1};
 static std::atomic<int64_t> firstAsked{0}; // when askedToEnd() first saw a signal to this job
-// Where no job runs: what to say before it and after it, composed beforehand, as a handler cannot.
+// Messages before and after a job, composed beforehand, as a handler cannot.
 struct Line {
   std::array<char, 512> text;
   std::atomic<size_t> bytes{0};
@@ -34,7 +34,7 @@ static std::string prefixed(const std::string &bundle, const std::string &text) 
   return bundle + (bundle.empty() ? "" : ": ") + text;
 }
 
-// For a second, if need be: nobody may read what stderr is.
+// Tries for a second at most: stderr may have no reader.
 static void writeAll(std::string_view text) {
   for (int tries = 20; !text.empty() && tries > 0; --tries) {
     pollfd polled{STDERR_FILENO, POLLOUT, 0};
@@ -67,15 +67,15 @@ static void onSignal(int signal) {
   board->stop();
 }
 
-// A SIGINT that somebody sent to this rank alone is meant for it; the terminal's comes from the kernel, and
-// the parent gets it, too.
+// A SIGINT that a process sent to this rank is meant for it; the terminal's comes from the kernel, and the parent gets
+// it, too.
 static void onSentInterrupt(int signal, siginfo_t *info, void *) {
   if (info->si_code != SI_KERNEL)
     onSignal(signal);
 }
 
-// Who read what the job prints has gone (par-run ... | head): it ends as by Ctrl-C, with its step done and its save
-// complete, and a second line that nobody reads is no reason to hurry.
+// The reader of the job's output has gone (`par-run | head`). The job ends as by Ctrl-C, with its step done and its
+// save complete; a second failed write does not hurry it.
 static void onClosedPipe(int signal) {
   if (Board *board = interrupted.load()) {
     board->note({signal, rankHere.load(), getpid()});
@@ -179,7 +179,7 @@ int64_t par::comm::askedToEnd() {
   return firstAsked.load();
 }
 
-/// What is left of a job: the signal may have come when its results were being written.
+/// The files that a job leaves: the signal may have come while its results were written.
 static std::string keptBy(Board &board) {
   std::string saved = board.saved.get(), wrote = board.wrote.get();
   if (saved.empty())

@@ -1,6 +1,6 @@
 // Handling of Ctrl-C and of schedulers' signals. SIGINT, SIGTERM and SIGHUP. Before the first step nothing is lost: the
-// job ends at once. From then on it ends after the step, with its save. Whatever happens, a line says who got the
-// signal and what became of it.
+// job ends at once. From then on it ends after the step, with its save. In every case a line names the process that got
+// the signal, and the job's end.
 #pragma once
 
 #include "comm/shared/Board.h"
@@ -15,7 +15,7 @@ namespace par::comm {
 /// The signals that ask a job to end.
 using format::endingSignals;
 
-/// Who decides what the terminal's Ctrl-C means, which reaches the whole group of processes.
+/// The process that handles the terminal's Ctrl-C, which reaches the whole process group.
 enum class CtrlC : uint8_t { here, inParent };
 
 /// While it lives, the first SIGINT, SIGTERM or SIGHUP in this process asks the job to end, and a second SIGINT
@@ -31,7 +31,7 @@ private:
   std::array<struct sigaction, 4> before;
 };
 
-/// Ends a job that got a signal before its first step, and says so; to be called often by who watches the job.
+/// Ends a job that got a signal before its first step, and says so; the watcher of the job calls it often.
 void endIfSignalled(Board &board, const std::string &bundle);
 
 /// Calls endIfSignalled() while it lives, and ends the process where its other threads do not: for jobs without
@@ -46,8 +46,8 @@ private:
   std::thread thread;
 };
 
-/// 128 + the signal that any process of the job got (130 for SIGINT), 0 if none. Says what the job did, if
-/// nobody has.
+/// 128 + the signal that any process of the job got (130 for SIGINT), 0 if none. Reports the job's end, unless a
+/// process has done so.
 int interruptCode(Board &board, const std::string &bundle);
 
 } // namespace par::comm

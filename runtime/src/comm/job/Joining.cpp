@@ -1,6 +1,5 @@
-// Finds the host of a job and joins it. Whoever listens at the place of the rendezvous is believed only when it has
-// shown the job's secret. Others are passed over until the time is up, so that nobody but the job's own host can end a
-// rank.
+// Finds the host of a job and joins it. A listener at the rendezvous is believed only after it has shown the job's
+// secret. Others are passed over until the time is up, so that only the job's own host can end a rank.
 #include "Door.h"
 #include "Passage.h"
 #include "Remote.h"
@@ -17,7 +16,7 @@ namespace {
 constexpr int connectTime = 1000, knockTime = 2000;
 /// Beyond the host's own time for ranks to come.
 constexpr double grace = 5;
-/// For which nobody but hosts with another secret is met, until that is said.
+/// Time after which a rank that met only hosts with another secret says so.
 constexpr int64_t otherSecretTime = 2'000'000'000;
 
 std::string reasonOf(Knock knock) {
@@ -61,8 +60,8 @@ std::optional<Joined> par::comm::enrol(Connection connection, const Join &join, 
   throw LaunchError(exitRankLost, say(Sentence::hostSilent, join.rank));
 }
 
-// A listener with another secret may be anybody: it can neither be believed a refusal nor end the rank. That it is
-// there is said early, since a rank with a wrong PAR_TOKEN would otherwise be silent until the time is up.
+// A listener with another secret may be a stranger: its refusal is not believed and does not end the rank. Its presence
+// is reported early, since a rank with a wrong PAR_TOKEN would otherwise be silent until the time is up.
 Joined par::comm::joinHost(const Place &place, const std::string &token, const Join &join, double timeout,
                            const std::function<void(const std::string &)> &warn) {
   int64_t deadline = now() + int64_t(timeout * 1e9), otherSince = 0;

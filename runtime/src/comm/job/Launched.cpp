@@ -79,12 +79,12 @@ int runJoined(const Launch &launch, const Place &place, Shared &shared, Connecti
   return code ? code : interruptCode(*shared.board, launch.bundle);
 }
 
-/// What ranks say when they join.
+/// A rank's introduction when it joins.
 Join joinOf(const Place &place) {
   return {hostName(), place.rankSource, place.worldSource, place.rank, place.world, uint64_t(getpid())};
 }
 
-/// What a host of this job does: with PAR_TOKEN, or a secret of its own for ranks of its user.
+/// Settings of this job's host: with PAR_TOKEN, or a secret of its own for ranks of its user.
 Hosting hostingOf(const Launch &launch, const Place &place) {
   std::string token = tokenOfEnvironment(), own = token.empty() ? randomBytes(proofBytes) : "";
   Hosting hosting{launch.bundle, launch.joinTimeout};
@@ -122,8 +122,8 @@ int runHosting(const Launch &launch, const Place &place, const std::function<int
   return runJoined(launch, place, shared, std::move(joined->connection), rankMain);
 }
 
-/// Rank 0, which does not take part, tells those who come. The job may be said to have any number of ranks:
-/// none of them needs a place on the board.
+/// Rank 0, which does not take part, tells the ranks that come. Their number may be wrong: none of them needs a place
+/// on the board.
 void hostFailed(const Launch &launch, const Place &place, const std::string &why) {
   Mapping memory = mapPrivate(Board::bytesFor(1));
   Board &board = *Board::make(memory.bytes.data(), 1);
@@ -131,7 +131,7 @@ void hostFailed(const Launch &launch, const Place &place, const std::string &why
   Hosting hosting = hostingOf(launch, place);
   hosting.failure = why;
   hosting.world = place.world;
-  hosting.joinTimeout = 1e6; // nobody is missed: who comes is told why there is no job
+  hosting.joinTimeout = 1e6; // no rank is waited for: a rank that comes is told why there is no job
   Host host(Listener::rendezvous(place), hosting, board);
   for (int64_t began = now(); host.told() + 1 < host.mayCome() && now() - began < wordsTime;)
     host.step(50);
@@ -172,6 +172,6 @@ void par::comm::tellOthers(const Launch &launch, const Place &place, const std::
     if (std::string_view(refused.what()).find(line) == std::string_view::npos)
       printLine(refused.what());
   } catch (const std::runtime_error &) {
-    // What is wrong with this rank has been said; nobody is there to hear it.
+    // This rank's failure has been reported; no host is there to take it.
   }
 }

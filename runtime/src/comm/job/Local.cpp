@@ -19,7 +19,7 @@ using namespace par::comm;
 
 namespace {
 
-/// Where the threads exchange values and build their fabric.
+/// The threads' place to exchange values and build their fabric.
 class Hub {
 public:
   Hub(Board &board) : board(board), parts(board.world()), fabric(std::make_shared<Fabric>()) {

@@ -17,7 +17,7 @@ constexpr size_t randomDigits = 32;
 /// Requests taken at a time: other users may send them, too, and the host has more to do.
 constexpr int maxRequests = 128;
 
-/// What a rank shows to get the memory that is passed here.
+/// The proof by which a rank gets the memory that is passed here.
 std::string ticketOf(const std::string &key, const std::string &name) { return hmac(key, "par memory " + name); }
 
 void patience(int socket, int milliseconds) {
@@ -76,7 +76,7 @@ void Passage::serve(const std::vector<int> &descriptors) const {
   }
 }
 
-// Who asks is of this user: one that is slow to say what it wants is waited for, but not for long.
+// The asking process is of this user: a slow one is waited for, but not for long.
 void Passage::answer(int socket, const std::vector<int> &descriptors) const {
   patience(socket, 200);
   std::optional<std::string> asked = receiveExactly(socket, 1 + proofBytes);

@@ -12,12 +12,12 @@ namespace par::comm {
 /// Rank 0's side.
 class Passage {
 public:
-  /// `token`: the secret to give away, "" for none; `key`: what a rank must know to get the descriptors.
+  /// `token`: the secret to give away, "" for none; `key`: a rank must know it to get the descriptors.
   Passage(std::string token, std::string key);
 
   const std::string &name() const { return address; }
   int socket() const { return listener.socket(); }
-  /// Answers everybody who waits.
+  /// Answers all waiting processes.
   void serve(const std::vector<int> &descriptors) const;
 
 private:

@@ -9,8 +9,8 @@
 
 namespace par::comm {
 
-/// Judges others by their last sign of life, but only for time in which the judge itself ran: after Ctrl-Z
-/// and fg, or a suspended machine, everybody starts anew.
+/// Judges others by their last sign of life, but only for time in which the judge itself ran: after Ctrl-Z and fg, or a
+/// suspended machine, all waits start again.
 class Patience {
 public:
   explicit Patience(double timeout) : timeout(int64_t(timeout * 1e9)), since(now()), last(since) {}

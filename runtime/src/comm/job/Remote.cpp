@@ -9,7 +9,7 @@ using namespace par::comm;
 
 namespace {
 
-/// How long a rank waits to be told why the host has hung up: who watches the host says what became of it.
+/// How long a rank waits for the reason of a lost connection, which the host's watcher sends.
 constexpr int64_t hungUpTime = 5'000'000'000;
 
 /// As many values as the exchange gives this rank, neither fewer nor more.

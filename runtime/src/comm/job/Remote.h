@@ -24,7 +24,7 @@ Refused readRefusal(const std::string &body);
 std::optional<Joined> enrol(Connection connection, const Join &join, double timeout, const std::function<void()> &look);
 
 /// Looks for the host at the ports of `place` until `timeout` seconds have passed, and joins. `token`: PAR_TOKEN, ""
-/// where it is not set. `warn` is told once what is likely to be wrong. Throws LaunchError or Refused.
+/// where it is not set. `warn` gets the likely cause, once. Throws LaunchError or Refused.
 Joined joinHost(const Place &place, const std::string &token, const Join &join, double timeout,
                 const std::function<void(const std::string &)> &warn);
 

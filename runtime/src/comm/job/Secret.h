@@ -12,7 +12,7 @@ namespace par::comm {
 
 /// Bytes of nonces, keys and proofs.
 inline constexpr size_t proofBytes = 32;
-/// Characters of a PAR_TOKEN, at least: who hears one exchange could try out short ones.
+/// Minimum characters of a PAR_TOKEN: a listener to one exchange could try out short ones.
 inline constexpr size_t minToken = 16;
 
 /// HMAC-SHA256 (RFC 2104): 32 bytes.
@@ -26,11 +26,10 @@ std::string randomHex(size_t bytes);
 
 /// PAR_TOKEN, "" where it is not set. Throws LaunchError where it is too short.
 std::string tokenOfEnvironment();
-/// What proofs are made with. `job` is the launcher's name of the job: another job of the same user is another
-/// one.
+/// The key of proofs. `job` is the launcher's name of the job, so that two jobs of one user have different keys.
 std::string keyOf(std::string_view token, std::string_view job);
 
-/// What one meeting of host and rank is about.
+/// The facts of one authentication between host and rank.
 struct Encounter {
   std::string hostNonce, rankNonce;
   uint16_t port = 0; ///< at which the rank came
@@ -38,7 +37,7 @@ struct Encounter {
 
 enum class Side : uint8_t { host, rank };
 
-/// What `side` says to show that it has the key.
+/// The answer by which `side` shows that it has the key.
 std::string proofOf(std::string_view key, Side side, const Encounter &encounter);
 
 } // namespace par::comm

@@ -20,7 +20,7 @@ private:
   std::string bytes;
 };
 
-/// Reads what a Writer wrote; throws std::runtime_error on bytes that are too short.
+/// Reads the bytes of a Writer; throws std::runtime_error on bytes that are too short.
 class Reader {
 public:
   explicit Reader(std::string_view bytes) : rest(bytes) {}
@@ -36,20 +36,20 @@ private:
 /// Bytes of a frame, header included, at most.
 inline constexpr size_t maxFrame = 1 << 20;
 
-/// Bytes of a message of somebody who has not shown the job's secret, at most.
+/// Maximum bytes of a message before the sender has shown the job's secret.
 inline constexpr size_t maxStranger = 512;
 
-/// What is said on a connection. Longer messages travel as several frames.
+/// A message on a connection. Longer ones travel as several frames.
 struct Message {
   enum Kind : uint8_t {
-    challenge, ///< host to whoever connects (Door.cpp)
+    challenge, ///< host to a new connection (Door.cpp)
     proof,     ///< rank to host: that it knows the job's secret
     admitted,  ///< host to rank: that it knows it, too
     join,      ///< rank to host
     welcome,   ///< host to rank, when all have come
     refuse,    ///< host to rank: exit code, message
     value,     ///< rank to host: its part of an exchange
-    values,    ///< host to rank: what it gets of the exchange
+    values,    ///< host to rank: its values of the exchange
   } kind = challenge;
   std::string body;
 };
@@ -69,14 +69,14 @@ public:
   /// Queues a message and writes as much as goes without waiting.
   void send(const Message &message);
   bool pending() const { return !out.empty(); }
-  /// Writes and reads what goes without waiting; closes at the end of the stream, on errors and on malformed
+  /// Writes and reads as much as possible without waiting; closes at the end of the stream, on errors and on malformed
   /// frames.
   void pump();
   /// The next whole message, if one has come.
   std::optional<Message> next();
   /// The next message, if one comes within `milliseconds` and before the end of the stream.
   std::optional<Message> await(int milliseconds);
-  /// Who is at the other end has shown the job's secret and may send more than maxStranger bytes.
+  /// The other end has shown the job's secret and may send more than maxStranger bytes.
   void trust() { trusted = true; }
 
 private:

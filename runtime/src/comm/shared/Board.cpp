@@ -83,8 +83,8 @@ bool Board::isClaimedHere() const { return claimed.load() == uint32_t(getpid());
 
 std::string Board::message() const { return text.get(); }
 
-// A rank publishes that it starts a step before it looks whether the job stops; who stops the job says so
-// before it looks which steps have been started. So either the rank sees the stop or the stop sees the step.
+// A rank publishes that it starts a step before it checks whether the job stops; a process that stops the job publishes
+// that before it checks which steps have started. So either the rank sees the stop or the stop sees the step.
 bool Board::startStep(uint32_t rank, uint64_t step) {
   std::atomic<uint64_t> &started = (*this)[rank].startedSteps;
   uint64_t before = started.load();

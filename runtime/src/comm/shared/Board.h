@@ -1,6 +1,6 @@
-// Memory that all ranks of a host and their parent see. Where each rank is, who waits for whom, whether the job ends.
-// It lies in memory shared by all processes (or threads) of the job, so that what a killed rank last did can still be
-// read, and an abort is seen at once.
+// State that all ranks of a host and their parent share: each rank's position, who waits for whom, whether the job
+// ends. It is in memory shared by all processes (or threads) of the job, so that a killed rank's last position can
+// still be read, and an abort is seen at once.
 #pragma once
 
 #include <array>
@@ -44,13 +44,13 @@ private:
   std::array<std::atomic<uint64_t>, capacity / 8> words{};
 };
 
-/// What a rank waits for: the ranks in the first 256 as bits, what it is in, and at which instruction.
+/// A rank's wait: the awaited ranks among the first 256 as bits, the operation, and the instruction.
 struct Waiting {
   std::vector<uint32_t> ranks;
   std::string kind, instruction;
 };
 
-/// One rank's part. `bell` is the futex on which the rank sleeps; who changes what it waits for rings.
+/// One rank's part. `bell` is the futex on which the rank sleeps; a process that changes the awaited state wakes it.
 struct alignas(64) RankBoard {
   std::atomic<uint32_t> bell{0}, asleep{0};
   std::atomic<int32_t> pid{0};
@@ -90,14 +90,13 @@ public:
   uint32_t world() const { return ranks; }
   RankBoard &operator[](uint32_t rank) { return reinterpret_cast<RankBoard *>(this + 1)[rank]; }
 
-  /// Ends the job for everybody who waits or polls, with this exit code. The first caller's code and message
-  /// stay.
+  /// Ends the job for all ranks that wait or poll, with this exit code. The first caller's code and message stay.
   void abort(int code, std::string_view message);
   bool aborted() const { return state.load(std::memory_order_relaxed) != 0; }
   /// The first abort's.
   int code() const { return exitCode.load(); }
   std::string message() const;
-  /// True once: who may print why the job ends.
+  /// True once: that caller may print why the job ends.
   bool claim();
   bool isClaimed() const { return claimed.load() != 0; }
   /// Whether it was this process that claimed, and so has printed why the job ends.
@@ -127,7 +126,7 @@ public:
 private:
   uint32_t ranks = 0;
   std::atomic<uint32_t> state{0}, written{0};
-  std::atomic<uint32_t> claimed{0}; ///< pid of who claimed
+  std::atomic<uint32_t> claimed{0}; ///< pid of the claimer
   std::atomic<int32_t> exitCode{0};
   std::atomic<uint32_t> stopping{0}; ///< 0 no, 1 being agreed on, 2 after `allowed` steps
   std::atomic<uint64_t> allowed{0};

@@ -13,7 +13,7 @@ using namespace par::comm;
 
 namespace {
 
-/// The rank whose waiting points at `lost`, else one that waits for anybody.
+/// The rank whose waiting points at `lost`, else any waiting rank.
 struct Witness {
   uint32_t rank = 0;
   Waiting waiting;

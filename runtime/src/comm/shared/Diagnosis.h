@@ -11,8 +11,8 @@ namespace par::comm {
 /// rank, so that the message can name one.
 std::string lostRank(Board &board, uint32_t rank, std::string_view how, double seconds);
 
-/// Once every rank has waited for Board::deadlockAfter and none has moved, nobody ever will: "deadlock: rank
-/// 0 waits in recv, stage0/forward:3, for rank 1; rank 1 waits in ...". Else nullopt.
+/// Once every rank has waited for Board::deadlockAfter and none has moved, none ever will: "deadlock: rank 0 waits in
+/// recv, stage0/forward:3, for rank 1; rank 1 waits in ...". Else nullopt.
 std::optional<std::string> deadlock(Board &board);
 
 /// How a process ended, from waitpid's status: "ended by signal 9", "ended with exit code 3".

@@ -21,8 +21,7 @@ Mapping mapPages(size_t bytes, int flags, int fd) {
   void *memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, flags | MAP_NORESERVE, fd, 0);
   if (memory == MAP_FAILED)
     throw std::runtime_error(say(Sentence::cannotMap, bytes, std::strerror(errno)));
-  // A hint that kernels without large pages refuse. Small arenas keep small pages: what was touched can be
-  // counted.
+  // A hint that kernels without large pages refuse. Small arenas keep small pages: touched pages can be counted.
   if (size >= largeArena)
     madvise(memory, size, MADV_HUGEPAGE);
   return {{static_cast<std::byte *>(memory), bytes}, {memory, [size](void *p) { munmap(p, size); }}};

@@ -14,7 +14,7 @@ struct Mapping {
   std::shared_ptr<void> owner;
 };
 
-/// Memory of this process alone; large pages where the kernel gives them. Throws std::bad_alloc.
+/// Private memory of this process; large pages if the kernel gives them. Throws std::bad_alloc.
 Mapping mapPrivate(size_t bytes);
 
 /// Memory without a name, for processes that inherited the descriptor or got it over a socket: nothing is

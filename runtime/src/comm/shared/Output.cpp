@@ -1,4 +1,4 @@
-// Output that may find nobody to read it.
+// Output that may have no reader.
 #include "par/comm/shared/Output.h"
 #include "Board.h"
 
@@ -10,7 +10,7 @@
 
 using namespace par::comm;
 
-/// Since the signal; and what a single piece has at least, as readers that are there may be slow.
+/// Time since the signal; and the minimum for a single piece, as a reader may be slow.
 static constexpr int64_t readersTime = 2'000'000'000, minReadersTime = 100'000'000;
 
 // A pipe that can be written takes PIPE_BUF bytes without waiting.

@@ -11,7 +11,7 @@ namespace {
 
 struct SignalStack {
   SignalStack() {
-    // The kernel puts all registers there, of which AVX-512 alone has 2 KiB; what it needs at least it says itself.
+    // The kernel saves all registers there (those of AVX-512 take 2 KiB) and tells the minimum that it needs.
     memory = mapPrivate(16 * 4096 + getauxval(AT_MINSIGSTKSZ));
     stack_t own{};
     own.ss_sp = memory.bytes.data();

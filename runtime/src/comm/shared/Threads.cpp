@@ -8,7 +8,7 @@
 
 using namespace par::comm;
 
-/// Of a thread that says nothing of its own; limits of address space meet that first.
+/// Default stack size of a thread; a limit of address space is met by it first.
 static size_t stackOfThreads() {
   pthread_attr_t attributes;
   size_t bytes = 0;

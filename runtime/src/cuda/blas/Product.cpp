@@ -55,13 +55,13 @@ int typeOf(const format::Call &call, DType type) {
     return typeBF16;
   default:
     throw Failure::at("", Message::unsupportedInstruction, "call \"" + call.name + "\"",
-                      "a product of " + std::string(format::toString(type)));
+                      "a matmul of " + std::string(format::toString(type)));
   }
 }
 
 } // namespace
 
-/// Inner dims that lie one behind the other in all three operands become one; the others are walked.
+/// Folds inner dims that are contiguous in all three operands into one; a loop runs over the others.
 BatchFold foldBatch(const format::Call &call) {
   BatchFold fold;
   size_t d = call.batch.size();
@@ -120,7 +120,7 @@ Product::Product(const Gpu &gpu, const Blas &blas, const format::Call &call, uin
   }
 }
 
-/// What is done to the product before it is written. The heuristic wants to see pointers, as aligned as those of runs.
+/// Sets the epilogue. The heuristic wants to see pointers, as aligned as those of runs.
 void Product::finish(int type) {
   auto set = [&](int name, const auto &value) {
     blas.check(blas.descriptorSet(descriptor, name, &value, sizeof value), call.name, "epilogue");
@@ -168,7 +168,7 @@ std::vector<BlasAlgorithm> Product::ask() const {
   size_t cap = call.workspace;
   blas.preferenceSet(preference, preferenceWorkspace, &cap, sizeof cap);
   blas.preferenceSet(preference, preferenceReduction, &reductionInF32, sizeof reductionInF32);
-  // Of A, B, C and D. Matrices of an outer batch begin anywhere.
+  // Alignment of A, B, C and D. Matrices of an outer batch may begin at any element.
   uint32_t bytes = batch.outer.size() > 1 ? static_cast<uint32_t>(format::sizeOf(call.type)) : alignment;
   for (int operand = 0; operand < 4; ++operand)
     blas.preferenceSet(preference, preferenceAlignment + operand, &bytes, sizeof bytes);

@@ -23,7 +23,7 @@ format::Call productOf(const format::Call &call) {
   return product;
 }
 
-/// C[1,n] = sum of the `k` rows of B[k,n], for each of `count` Bs behind one another.
+/// C[1,n] = sum of the `k` rows of B[k,n], for each of `count` contiguous Bs.
 format::Call sumOf(const std::string &name, DType type, int64_t count, int64_t k, int64_t n, int64_t leading) {
   format::Call sum;
   sum.name = name;

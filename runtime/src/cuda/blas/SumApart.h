@@ -1,5 +1,5 @@
-// The sum of a product's operand over what is contracted, where the library is not to add it up beside the
-// product: products with ones, of parts and of what these give.
+// The sum of a matmul's operand over the contracted dim, without the library's epilogue: matmuls with ones sum parts,
+// then the parts' sums.
 #pragma once
 
 #include "par/cuda/blas/Products.h"
@@ -11,11 +11,10 @@ constexpr int notSupported = 15;
 
 class SumApart {
 public:
-  /// Of a call with the epilogue sum_a or sum_b. Runs of it follow one another: they share what lies between
-  /// the products.
+  /// For a call with the epilogue sum_a or sum_b. Runs share the buffer between the matmuls, so they must not overlap.
   SumApart(const Gpu &gpu, const Blas &blas, const format::Call &call, uint32_t alignment);
 
-  /// Of the product, with the first of each of the sums' products. Empty if one has none.
+  /// Proposals for the matmul, each with the first proposals of the sum's matmuls. Empty if one has none.
   std::vector<Algorithms> propose() const;
   /// As Product's.
   int check(const Algorithms &algorithms) const;

@@ -132,8 +132,7 @@ NcclCommunicators::NcclCommunicators(const CommunicatorsOf &of, Stream stream) :
   connect(stream);
 }
 
-/// Every rank takes part in every split, in the order of the manifest; of communicators that nobody uses
-/// there is none.
+/// Every rank takes part in every split, in the order of the manifest. Unused communicators are not made.
 void NcclCommunicators::split() {
   std::vector<comm::Members> groups = comm::tableOf(*of.options.bundle);
   for (const format::Communicator &communicator : of.options.bundle->manifest.communicators) {
@@ -152,7 +151,7 @@ void NcclCommunicators::split() {
       table.push_back(member ? on : One{communicator.name, nullptr, 0, 0});
       table.back().size = static_cast<uint32_t>(communicator.groups[group].size());
     }
-    // What the world, which does not block, has left to do is finished on the new communicator.
+    // The non-blocking split of the world is finished on the new communicator.
     if (mine)
       settle(ncclInProgress, on, "ncclCommSplit");
   }
@@ -194,7 +193,7 @@ void NcclCommunicators::fail(int result, const One &on, const char *what) {
   throw(more && *more ? std::move(failure).note(more) : std::move(failure)).exitsWith(core::exitDeadRank);
 }
 
-/// The world does not block: what is under way is waited for here, where the end of the job is heard too.
+/// The world does not block: pending operations are awaited here, where the job's end is checked too.
 void NcclCommunicators::settle(int result, const One &on, const char *what) {
   while (result == ncclInProgress && on.handle) {
     of.link.poll();
@@ -278,8 +277,7 @@ void NcclCommunicators::poll() {
   std::for_each(table.begin(), table.end(), look);
 }
 
-/// After a run that ended well, peers may still be at work: what is under way ends before a communicator is
-/// destroyed.
+/// After a run that ended well, peers may still be at work: pending operations end before a communicator is destroyed.
 NcclCommunicators::~NcclCommunicators() {
   try {
     for (auto on = table.rbegin(); on != table.rend(); ++on)

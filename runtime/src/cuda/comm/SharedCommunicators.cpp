@@ -20,7 +20,7 @@ using format::Op;
 
 namespace {
 
-/// What a member puts on the table: its operands, and an event after which others may go on.
+/// A member's contribution: its operands, and an event after which others may go on.
 struct Offer {
   const std::byte *in = nullptr;
   std::byte *out = nullptr;

@@ -113,9 +113,9 @@ const DnnNode &AttentionGraph::between(Dims sizes, int elements, Dims strides) {
 }
 
 void AttentionGraph::multiply(const DnnNode &a, const DnnNode &b, const DnnNode &c) {
-  DnnNode &product = graph.node(Kind::Matmul, "a product");
+  DnnNode &product = graph.node(Kind::Matmul, "a matmul");
   product.set(Attribute::MatmulComputeType, Type::DataType, dnn::dataF32).finalize();
-  graph.operation(Kind::MatmulOperation, "a product")
+  graph.operation(Kind::MatmulOperation, "a matmul")
       .set(Attribute::MatmulA, a)
       .set(Attribute::MatmulB, b)
       .set(Attribute::MatmulC, c)

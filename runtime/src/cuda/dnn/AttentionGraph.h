@@ -1,4 +1,4 @@
-// Attention as a graph of cuDNN: the products, the softmax and the masks that its engines know as one kernel.
+// Attention as a graph of cuDNN: the matmuls, the softmax and the masks that its engines know as one kernel.
 #pragma once
 
 #include "LibraryGraphs.h"
@@ -25,7 +25,7 @@ public:
 private:
   using Dims = std::vector<int64_t>;
   static Dims dims(std::initializer_list<uint64_t> sizes) { return {sizes.begin(), sizes.end()}; }
-  /// What stands for a tensor that is not virtual: an operand, a number, or else memory behind the plan's.
+  /// Binding of a tensor that is not virtual: an operand, a number, or memory after the plan's.
   struct Bound {
     int operand = -1;
     uint64_t bytes = 0; ///< from the operand's begin
@@ -44,12 +44,12 @@ private:
   void buildBackward();
   /// Numbers in f32 in operand `index`, for each row of the queries.
   const DnnNode &ofRows(int index);
-  /// The mask in operand `index`. One of keys alone has a stride of 0 along queries: with a dim of 1 there, cuDNN 9.14
-  /// computes another gradient.
+  /// The mask in operand `index`. A mask only of keys has a stride of 0 along queries: with a dim of 1 there, cuDNN
+  /// 9.14 computes another gradient.
   const DnnNode &mask(int index);
   /// The rows of tensor `tensor` (AttentionSizes::rows) in operand `index`.
   const DnnNode &rows(int index, size_t tensor);
-  /// The same with elements of a row below one another.
+  /// The same, transposed.
   const DnnNode &columns(int index, size_t tensor);
   const DnnNode &heads(int index, size_t tensor, bool transpose);
   const DnnNode &number(const float &value);
@@ -71,7 +71,7 @@ private:
   const DnnNode &turned(const DnnNode &x, const DnnNode &view);
   /// scale q k^T, with the mask added.
   const DnnNode &scores(const DnnNode &query, const DnnNode &keyColumns, int maskOperand);
-  /// Hides what lies behind a query where the attention is causal.
+  /// Hides the keys after a query if the attention is causal.
   const DnnNode &causal(const DnnNode &scores);
   /// Sums of rows of the queries for each key into a tensor's operand; heads that share keys are added up.
   void sumOverQueries(const DnnNode &scoreRows, const DnnNode &rows, int index, size_t tensor);

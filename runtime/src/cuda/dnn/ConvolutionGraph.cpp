@@ -87,8 +87,8 @@ constexpr std::array<int64_t, 3> ids{1, 2, 3};
 
 bool ConvolutionGraph::isBuiltin(std::string_view builtin) { return passOf(builtin) && kernels::findBuiltin(builtin); }
 
-/// No engine that rounds f32 to TF32: products on cuBLASLt do not either. What is narrow already tensor cores
-/// multiply as it is.
+/// No engine that rounds f32 to TF32: matmuls on cuBLASLt do not either. bf16/f16 operands need no conversion for
+/// tensor cores.
 ConvolutionGraph::ConvolutionGraph(const Dnn &dnn, const GraphUse &use)
     : GraphKernel(dnn, use, {convolutionWorkspace, kernels::findBuiltin(use.builtin)->operands[0].type != "f32"}) {
   const Pass &pass = *passOf(use.builtin);

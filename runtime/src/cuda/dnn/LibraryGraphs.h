@@ -6,16 +6,16 @@
 
 namespace par::cuda {
 
-/// A call of such a builtin: all that its engine depends on, and what messages name: kernel and ONNX node.
+/// A call of such a builtin: all that its engine depends on, and the names for messages: kernel and ONNX node.
 struct GraphUse {
   std::string builtin, kernel, node;
   std::vector<uint64_t> immediates;
   uint32_t alignment = 256; ///< what the addresses of the operands are multiples of
-  /// Engines of attention's backward part that give the same bits each time keep all scores, in 16 bits: what has more
-  /// bytes of them is computed piece by piece, some heads at once.
+  /// Engines of attention's backward part that give the same bits each time keep all scores, in 16 bits: an attention
+  /// with more bytes of scores is computed piece by piece, some heads at once.
   uint64_t scores = uint64_t(768) << 20;
 
-  /// What messages begin with.
+  /// Begin of messages.
   std::string whose() const { return "kernel \"" + kernel + "\" (" + node + ")"; }
 };
 

@@ -14,7 +14,7 @@ using core::Message;
 
 namespace {
 
-/// A file's bytes with a zero behind them, as PTX text needs.
+/// A file's bytes, terminated by a zero as PTX text must be.
 std::string readFile(const std::string &path) {
   auto bytes = format::readPlainFile(path);
   if (!bytes)
@@ -39,7 +39,7 @@ Kernels::Kernels(const Gpu &gpu, const core::DeviceOptions &options) : gpu(gpu),
   const auto &table = options.program().kernels;
   if (std::all_of(table.begin(), table.end(), [](const format::Kernel &kernel) { return kernel.builtin; }))
     return;
-  // A cubin that the manifest does not list is none of the bundle's, whoever laid it there.
+  // A cubin that the manifest does not list is not part of the bundle.
   std::string file = "kernels-sm" + std::to_string(gpu.sm()) + ".cubin";
   if (!format::lists(options.bundle->manifest, file))
     file = "kernels.ptx";
@@ -47,7 +47,7 @@ Kernels::Kernels(const Gpu &gpu, const core::DeviceOptions &options) : gpu(gpu),
 }
 
 Owned<Module> Kernels::load(const std::string &image, const std::string &file) const {
-  // CU_JIT_ERROR_LOG_BUFFER and its size: what the driver's compiler says about PTX.
+  // CU_JIT_ERROR_LOG_BUFFER and its size: messages of the driver's PTX compiler.
   std::string log(4096, '\0');
   int names[] = {5, 6};
   void *values[] = {log.data(), reinterpret_cast<void *>(log.size())};

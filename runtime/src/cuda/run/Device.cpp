@@ -1,5 +1,5 @@
 // Runs programs on a GPU: queues are streams, signals and waits are events. An entry is captured as a CUDA graph when
-// it repeats, whole if it communicates with nobody; inputs of the next run are staged while it computes.
+// it repeats, whole if it does not communicate; inputs of the next run are staged while it computes.
 #include "par/cuda/run/Device.h"
 
 #include "Graphs.h"
@@ -85,7 +85,7 @@ private:
   std::vector<uint64_t> shares; ///< by communicator: bytes sent times members
   bool graphs = flag("PAR_CUDA_GRAPHS", true), blocking = flag("PAR_CUDA_BLOCKING", false);
   bool timed = false;
-  bool busy = false; ///< what was given to the GPU may not have ended, and may never
+  bool busy = false; ///< submitted work may not have ended, and may never
 };
 
 constexpr uint64_t bounceBytes = 4 << 20;
@@ -106,7 +106,7 @@ Device::~Device() {
   if (!gpu)
     return;
   gpu->use();
-  // What still runs ends before what it uses is destroyed, unless it will not end.
+  // Running work ends before its resources are destroyed; communication that would not end is aborted.
   if (communicators && busy)
     communicators->abort();
   if (lanes && !busy)
@@ -114,7 +114,7 @@ Device::~Device() {
       (*gpu)->streamSynchronize(stream);
 }
 
-/// Of what rank 0 chooses from for the others, too: an engine's number means nothing to another version.
+/// Versions of the libraries from which rank 0 chooses for all: an engine's number means nothing to another version.
 std::string Device::libraries() const {
   return driver.version() + (anyGraph(*options.bundle) ? ", " + Dnn::installed() : "");
 }
@@ -168,7 +168,7 @@ void Device::checkGpu() const {
       throw Failure::at(options.folder, Message::cudaOldGpu, need.substr(4), gpu->name(), gpu->sm());
 }
 
-/// Bytes sent, and a mark behind the unit on its stream.
+/// Counts bytes sent, and puts a mark after the unit on its stream.
 void Device::count(const core::ExpandedEntry &entry, const Step &step) {
   for (uint32_t i = 0; i < step.units; ++i) {
     const comm::Communication &c = entry.communications[step.firstUnit + i];
@@ -262,7 +262,7 @@ void Device::feed(const PreparedEntry &entry, uint32_t index, core::EntryHost &h
   host.feed(*step.input, step.microbatch, {entry.staging() + entry.stagingOf[index], step.bytes});
 }
 
-/// While the GPU computes: what the next run is fed. True where it lies in the other staging.
+/// While the GPU computes: stages the next run's inputs. True if they are in the other staging.
 bool Device::feedNext(const PreparedEntry &entry, core::EntryHost &host) const {
   const core::ExpandedEntry &source = entry.source;
   std::byte *to = entry.stagings[1 - entry.turn].data();

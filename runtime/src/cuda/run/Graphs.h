@@ -15,7 +15,7 @@ public:
   /// Launches the graph of a segment, which is captured when its block first runs with these slots. Waits for
   /// events from outside come before it, signals after it.
   void run(const PreparedEntry &entry, const Segment &segment);
-  /// What `issue` puts on the streams, beginning and ending on that of `queue`.
+  /// Captures the work that `issue` puts on the streams; it begins and ends on that of `queue`.
   Owned<GraphExec> capture(uint32_t queue, const std::function<void()> &issue);
   void clear() { cache.clear(); }
 

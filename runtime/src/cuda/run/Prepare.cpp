@@ -29,8 +29,7 @@ namespace {
 
 constexpr uint64_t stagingAlignment = 256;
 
-/// A graph holds what one run does on its own: communication is posted, data is fed and results are fetched
-/// outside.
+/// A graph holds local work only: communication is posted, data is fed and results are fetched outside.
 bool capturable(const Step &step) { return !communicates(step.op) && step.op != Op::Feed && step.op != Op::Fetch; }
 
 std::vector<Segment> cut(const core::ExpandedEntry &entry) {
@@ -45,7 +44,7 @@ std::vector<Segment> cut(const core::ExpandedEntry &entry) {
     if (std::find(segment.queues.begin(), segment.queues.end(), step.queue) == segment.queues.end())
       segment.queues.push_back(step.queue);
   }
-  // A graph of signals and waits alone, or of a single piece of work, is slower than what it replaces.
+  // A graph of only signals and waits, or of a single launch, is slower than issuing its steps.
   for (Segment &segment : segments) {
     auto works = std::count_if(entry.steps.begin() + segment.first, entry.steps.begin() + segment.last,
                                [](const Step &step) { return step.op != Op::Signal && step.op != Op::Wait; });

@@ -18,7 +18,7 @@ struct Segment {
   std::vector<uint32_t> queues; ///< that have steps in it; the first launches the graph
 };
 
-/// What is made of an entry once: kernels bound, events and staging given out, the cut into segments.
+/// Made once for an entry: bound kernels, events, staging, and the split into segments.
 struct PreparedEntry {
   PreparedEntry(const Gpu &gpu, Kernels &kernels, const format::Program &program, const core::ExpandedEntry &source);
 
@@ -27,11 +27,11 @@ struct PreparedEntry {
   std::vector<uint32_t> kernelOf;  ///< by step
   std::vector<uint32_t> eventOf;   ///< by step that signals: index of the device's event of that slot
   std::vector<uint64_t> stagingOf; ///< by step that feeds or fetches: offset into `staging`
-  /// Pinned; each feed and fetch has its own part. Of two, the other is filled for the next run while this one is read.
+  /// Pinned; each feed and fetch has its own part. One of the two is filled for the next run while the other is read.
   std::array<Block, 2> stagings;
   unsigned turn = 0;
-  bool filled = false;       ///< the staging has what was fed in the run before
-  uint64_t hyperStaging = 0; ///< where the hypers' part begins
+  bool filled = false;       ///< the staging holds the inputs of the run before
+  uint64_t hyperStaging = 0; ///< where the hyperparameters' part begins
   std::vector<Segment> segments;
   std::vector<uint64_t> scratch; ///< by queue: the largest of its kernels'
   bool communicates = false;

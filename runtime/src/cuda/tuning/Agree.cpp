@@ -34,7 +34,7 @@ bool anyProduct(const format::Bundle &bundle) {
 
 namespace {
 
-/// Of all uses of a call.
+/// The alignment that all uses of a call have.
 uint32_t alignmentOfCall(const format::Program &program, uint32_t call) {
   uint32_t alignment = 256;
   for (const format::Block &block : program.blocks)
@@ -56,7 +56,7 @@ std::string keyOf(const format::Call &call, uint32_t alignment) {
   return key.str();
 }
 
-/// Rank 0's: by the file, else by timing, else what the heuristic proposes first. Returns what there is to say.
+/// Rank 0's choice: by the file, else by timing, else the heuristic's first proposal. Returns the remark.
 std::string decide(const Agreement &of, const Blas &blas) {
   const core::Tuning &tuning = of.options.tuning;
   TunedFor here{of.gpu.name(), blas.release(), of.options.bundle->manifest.bundleHash};
@@ -85,7 +85,7 @@ std::string decide(const Agreement &of, const Blas &blas) {
       place->second = tuning.times ? trial.fastest(product, call, proposed) : TunedProduct{proposed.front(), 0};
     }
   of.decided.fresh += fresh;
-  std::string many = std::to_string(chosen.size()) + (chosen.size() == 1 ? " product: " : " products: ");
+  std::string many = std::to_string(chosen.size()) + (chosen.size() == 1 ? " matmul: " : " matmuls: ");
   return "tuning  " + said + many +
          (fresh == 0     ? "algorithms of " + tuning.read
           : tuning.times ? "algorithms timed on " + here.gpu
@@ -106,7 +106,7 @@ std::string encode(const TunedProducts &products) {
   return text.str();
 }
 
-/// Sums that are computed apart have one place for what lies between.
+/// Separate sums share one buffer for partial sums.
 void checkQueue(const format::Program &program, uint32_t call) {
   if (!program.calls[call].sums())
     return;
@@ -147,7 +147,8 @@ void keep(const core::Tuning &tuning, const Decided &decided) {
 }
 
 std::vector<std::unique_ptr<Product>> agreeOnProducts(const Agreement &of, const Blas &blas, std::string &remark) {
-  // Ranks that share this GPU have their memory by now: a trial that needs more than it is lent takes of what is left.
+  // Ranks that share this GPU have their memory by now: a trial that needs more than the lent memory takes from the
+  // rest.
   of.control.barrier("products");
   std::string chosen;
   if (of.control.rank() == 0) {

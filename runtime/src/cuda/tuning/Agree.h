@@ -1,4 +1,4 @@
-// What ranks agree on: the algorithms and engines that rank 0 chose; and the products of a program, ready to run with
+// Ranks agree on the algorithms and engines that rank 0 chose; makes the matmuls of a program, ready to run with
 // theirs.
 #pragma once
 
@@ -15,13 +15,13 @@ uint32_t alignmentOf(const format::Program &program, const format::Instruction &
 
 bool anyProduct(const format::Bundle &bundle);
 
-/// What rank 0 has decided, and how much of it is in no file yet.
+/// Rank 0's decisions, and how many of them are in no file yet.
 struct Decided {
   TuningFile file;
   size_t fresh = 0;
 };
 
-/// What ranks agree with on algorithms and engines.
+/// Inputs of the agreement on algorithms and engines.
 struct Agreement {
   const Gpu &gpu;
   const core::DeviceOptions &options;
@@ -31,15 +31,15 @@ struct Agreement {
   Decided &decided;
 };
 
-/// What the file of an earlier part of this run says; `here` is what it must be for but for the library's release,
-/// where that is not given. Nothing where it is for other ones: `why` then says so.
+/// Choices from the file of an earlier part of this run. The file must be for `here`, except the library's release if
+/// that is not given; otherwise nothing, and `why` says so.
 TuningFile recall(const core::Tuning &tuning, const TunedFor &here, std::string &why);
-/// Writes what was decided, where a file is wanted and does not say it yet.
+/// Writes the decisions, if a file is wanted and does not hold them yet.
 void keep(const core::Tuning &tuning, const Decided &decided);
 
-/// Collective: the products of this rank's program, by number. Replicas must not diverge, so rank 0 decides
-/// for the shapes of all programs, by its file, by timing or by the heuristic, and tells the others. `remark`
-/// is what it has to say of that.
+/// Collective: the products of this rank's program, by number. Replicas must not diverge, so rank 0 decides for the
+/// shapes of all programs, by its file, by timing or by the heuristic, and tells the others. `remark` is its line for
+/// the user.
 std::vector<std::unique_ptr<Product>> agreeOnProducts(const Agreement &of, const Blas &blas, std::string &remark);
 
 } // namespace par::cuda

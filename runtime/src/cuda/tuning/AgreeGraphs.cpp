@@ -41,7 +41,7 @@ std::string keyOf(const GraphUse &use) {
   return key;
 }
 
-/// Those of some of a bundle's programs, by key, each where it is first met.
+/// Uses in some of a bundle's programs, by key, each at its first occurrence.
 std::map<std::string, GraphUse> usesOf(const format::Bundle &bundle, std::span<const format::Program> programs) {
   std::map<std::string, GraphUse> uses;
   for (const format::Program &program : programs)
@@ -90,13 +90,13 @@ TunedGraph fastest(const Agreement &of, const Dnn &dnn, const GraphUse &use, Tri
   return {choices[found.way], found.microseconds};
 }
 
-/// Rank 0's. Returns what there is to say where engines were timed.
+/// Rank 0's choice. Returns a remark if engines were timed.
 std::string decide(const Agreement &of, const Dnn &dnn, const std::map<std::string, GraphUse> &uses) {
   const core::Tuning &tuning = of.options.tuning;
   TuningFile &file = of.decided.file;
   file.of = {of.gpu.name(), "", of.options.bundle->manifest.bundleHash};
   file.dnn = dnn.describe();
-  std::string why; // products say it, too, where there are any
+  std::string why; // matmuls report it, too, if there are any
   TuningFile before = recall(tuning, file.of, why);
   TunedGraphs kept = before.dnn == file.dnn ? before.graphs : TunedGraphs{};
   Trial trial(of.gpu, of.stream, of.lent);

@@ -11,7 +11,7 @@ namespace par::cuda {
 namespace {
 
 constexpr int rounds = 3, launches = 4;
-/// A later proposal must be that much faster than the first one: what is as fast must not be chosen by noise.
+/// A later proposal must be that much faster than the first one, so that noise does not choose.
 constexpr double worthIt = 0.98, hopeless = 3;
 constexpr uint64_t operandAlignment = 256, patternBytes = 1 << 20;
 
@@ -75,7 +75,7 @@ void Trial::fill(std::byte *where, uint64_t bytes) {
   gpu->check(gpu->streamSynchronize(stream), "cuStreamSynchronize");
 }
 
-/// Microseconds of one run, as the mean of some that follow one another.
+/// Microseconds of one run, as the mean of some consecutive runs.
 double Trial::once(const Way &way, void *const *operands, int launches) {
   gpu->check(gpu->eventRecord(begin, stream), "cuEventRecord");
   for (int i = 0; i < launches; ++i)
@@ -100,8 +100,8 @@ Trial::Fastest Trial::fastest(const std::vector<uint64_t> &sizes, const std::vec
     at += aligned(size);
   }
   std::vector<double> times(ways.size(), std::numeric_limits<double>::infinity());
-  // Round by round, so that a clock that rises or falls meets all alike. The first one loads code and warms
-  // up, and what takes several times as long as another there is out.
+  // Round by round, so that a changing clock affects all alike. The first round loads code and warms up; a proposal
+  // that takes several times as long as another leaves.
   std::vector<double> first;
   for (const Way &way : ways) {
     once(way, operands.data(), 1);

@@ -1,4 +1,4 @@
-// Times the algorithms of products on a GPU.
+// Times the algorithms of matmuls on a GPU.
 #pragma once
 
 #include "TuningFile.h"
@@ -12,8 +12,7 @@ class Trial {
 public:
   /// On `lent` memory of the GPU, which is overwritten, or where that is too small on memory of its own.
   Trial(const Gpu &gpu, Stream stream, std::span<std::byte> lent);
-  /// The fastest of what was proposed; the first of it where there is no choice, or not enough memory for a
-  /// trial.
+  /// The fastest proposal; the first one without a choice, or without enough memory for a trial.
   TunedProduct fastest(Product &product, const format::Call &call, const std::vector<Algorithms> &proposed);
 
   /// One of several ways to compute the same, on operands.

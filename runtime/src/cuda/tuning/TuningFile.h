@@ -1,4 +1,4 @@
-// The file that keeps the algorithms of products and the engines of graphs beside a run.
+// The file that keeps the algorithms of matmuls and the engines of graphs beside a run.
 #pragma once
 
 #include "par/cuda/blas/Products.h"
@@ -9,7 +9,7 @@
 
 namespace par::cuda {
 
-/// What algorithms hold for: elsewhere they are other ones.
+/// The environment for which algorithms are valid.
 struct TunedFor {
   std::string gpu, library, bundle; ///< "NVIDIA H100 80GB HBM3", "13.1.0", a hash
   bool operator==(const TunedFor &) const = default;
@@ -26,7 +26,7 @@ struct TunedGraph {
   DnnChoice choice;
   double microseconds = 0; ///< 0: not timed
 };
-/// Of cuDNN's graphs, by builtin and sizes.
+/// Engines of cuDNN's graphs, by builtin and sizes.
 using TunedGraphs = std::map<std::string, TunedGraph>;
 
 struct TuningFile {

@@ -60,7 +60,7 @@ __device__ inline void crossEntropyShard(const T *logits, const int64_t *labels,
   picked[r] = at < 0 ? 0.0f : toFloat(z[at]);
 }
 
-/// dlogits may be logits: every thread reads what it writes, and nothing else.
+/// dlogits may be logits: every thread reads only the elements that it writes.
 template <typename T>
 __device__ inline void crossEntropyBackward(const T *logits, const int64_t *labels, const float *lse,
                                             const float *dloss, T *dlogits, uint64_t rows, uint64_t cols,

@@ -1,8 +1,7 @@
-// What the CUDA kernels share: 16-byte accesses, teams of threads that share a row, and their reductions.
+// Shared by the CUDA kernels: 16-byte accesses, teams of threads that share a row, and their reductions.
 //
-// The same sources are compiled as ordinary C++ against an emulation of a block of threads
-// (test/Runtime/CudaKernels), so shared memory is declared by macros. Every result depends on the operands
-// alone: no atomics, sums in a fixed order.
+// The same sources are compiled as ordinary C++ against an emulation of a block of threads (test/Runtime/CudaKernels),
+// so shared memory is declared by macros. Every result depends only on the operands: no atomics, sums in a fixed order.
 #pragma once
 
 #include "Sizes.h"
@@ -110,7 +109,7 @@ struct Width {
   static constexpr int value = N;
 };
 
-/// How far p is behind a multiple of N elements.
+/// Elements from the last multiple of N elements to p.
 template <int N, typename T>
 __device__ inline unsigned misalignment(const T *p) {
   return static_cast<unsigned>(reinterpret_cast<uintptr_t>(p) / sizeof(T) % N);
@@ -168,7 +167,7 @@ __device__ inline T teamReduce(T value, T identity, Combine combine) {
     return value;
   PAR_SHARED(T, ofWarps, 32);
   unsigned lane = threadIdx.x % warpLanes, warp = threadIdx.x / warpLanes;
-  __syncthreads(); // what an earlier reduction left has been read
+  __syncthreads(); // results of an earlier reduction have been read
   if (lane == 0)
     ofWarps[warp] = value;
   __syncthreads();

@@ -61,7 +61,7 @@ __device__ inline bool isFirst(const Pool &p, const float *x, int at, float own,
   });
 }
 
-/// Where in the plane the first largest element of a window is, or its last NaN; a window without elements is nowhere.
+/// Place in the plane of a window's first largest element, or of its last NaN; a window without elements has none.
 __device__ inline unsigned findFirst(const Pool &p, const float *x, int y0, int y1, int y2) {
   float top = 0;
   int place = -1;

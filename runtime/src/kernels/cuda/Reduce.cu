@@ -12,7 +12,7 @@ struct Truth {
   uint8_t byte;
 };
 
-/// In what a type is computed: bf16 and f16 in f32, rounded once.
+/// The computed type: bf16 and f16 in f32, rounded once.
 template <typename T>
 struct Computed {
   using type = T;

@@ -1,4 +1,4 @@
-// The sizes on which the kernels and those who launch them agree.
+// Sizes shared by the kernels and their launches.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,8 @@ inline constexpr unsigned layerNormTile = 8;                      ///< rows whos
 inline constexpr unsigned layerNormColumnsInShared = 4096;        ///< of both sums, 32 KiB
 inline constexpr unsigned scatterRows = 32, scatterColumns = 256; ///< of the table, in one block
 inline constexpr unsigned squaresThreads = 512;
-/// Of a plane with so many windows and elements, one block keeps where each window's largest element is, in 16 bits.
+/// Up to so many windows and elements of a plane, one block keeps the place of each window's largest element, in 16
+/// bits.
 inline constexpr unsigned poolWindowsInShared = 24576, poolPlaces = 65535; // 48 KiB
 
 /// Blocks of `share` units that share `units`: at least one, at most 512.

@@ -5,7 +5,7 @@
 
 namespace par::verify {
 
-/// What happens to bytes. `Lose`: they are undefined afterwards.
+/// Effect on bytes. `Lose`: they are undefined afterwards.
 enum class Touch : uint8_t { Read, Write, Lose };
 
 /// Bytes [offset, offset + bytes) of the slot that `slot` selects in `root` (never an alias).
@@ -17,9 +17,8 @@ struct ByteAccess {
   uint64_t offset, bytes;
 };
 
-/// What `it` touches on the rank that is member `member` of `members` of its communicator (0 of 1 for what is
-/// not a collective). All reads stand before all writes. Strided operands of products count with their whole
-/// extent.
+/// Accesses of `it` on the rank that is member `member` of `members` of its communicator (0 of 1 if it is not a
+/// collective). All reads precede all writes. Strided operands of matmuls count with their whole extent.
 std::vector<ByteAccess> accessesOf(const format::Program &program, const format::Instruction &it, uint32_t member,
                                    uint32_t members);
 

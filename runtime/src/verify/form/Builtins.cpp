@@ -1,13 +1,13 @@
-// V1: builtins touch what the kernel table says. A builtin takes its shapes from immediates, so the operands that it
-// has and the bytes that its kernel table entry claims must follow from them, or all that is proved about memory is
-// about other bytes. Names that are in no table are left to the loader.
+// V1: builtins touch the bytes of the kernel table. A builtin takes its shapes from immediates, so its operands and the
+// bytes that the kernel table claims must follow from them; otherwise the proofs about memory are about other bytes.
+// Names that are in no table are left to the loader.
 #include "par/kernels/Builtins.h"
 #include "verify/Model.h"
 
 using namespace par;
 using namespace par::format;
 
-/// The operand's access in the words of the program; what is updated may be called rw or acc.
+/// The operand's access in the words of the program; an updated operand may be called rw or acc.
 static bool sameAccess(kernels::Access wanted, Access given) {
   switch (wanted) {
   case kernels::Access::Read:
@@ -59,7 +59,7 @@ static std::vector<kernels::BuiltinOperand> presentOperands(const kernels::Built
   return present;
 }
 
-/// Whether the sizes of the builtin, as it says itself, fit one another.
+/// Checks by the builtin's own rule whether its sizes fit each other.
 static std::optional<std::string> checkSizes(const kernels::BuiltinKernel &builtin, const std::vector<Imm> &imms) {
   std::vector<uint64_t> values;
   std::string said;
@@ -71,7 +71,7 @@ static std::optional<std::string> checkSizes(const kernels::BuiltinKernel &built
   }
   if (!builtin.fits || builtin.fits(values))
     return std::nullopt;
-  return "the sizes of builtin " + std::string(builtin.name) + " do not fit one another: " + said;
+  return "the sizes of builtin " + std::string(builtin.name) + " do not fit each other: " + said;
 }
 
 std::optional<std::string> par::verify::checkBuiltin(const Program &program, const Instruction &it) {

@@ -1,5 +1,5 @@
-// V1: where ranks stand follows from their coordinates. Member i of a group gets part i of what is scattered, and a
-// rank of coordinate i holds part i of a tensor. Both are written down for each rank; here they are held against the
+// V1: where ranks stand follows from their coordinates. Member i of a group gets part i of a scatter, and a rank of
+// coordinate i holds part i of a tensor. Both are written down for each rank; here they are held against the
 // coordinates: members of collectives ascend, groups of one communicator list corresponding ranks in one order, a
 // rectangle begins further on where a coordinate is larger, and by the same step everywhere. A rank has the same rows
 // of all inputs. An immediate that is a coordinate for one instruction is one for all of the kernel.
@@ -48,7 +48,7 @@ static Found checkGroups(const Communicator &comm, bool collective) {
   return std::nullopt;
 }
 
-/// Of two ranks that differ by one on one axis alone, the parts are the same number of parts apart wherever they stand.
+/// If two ranks differ by one on only one axis, their parts are the same number of parts apart, for every such pair.
 static Found checkLayout(const Manifest &manifest, const Layout &layout, const std::string &what) {
   std::map<std::vector<uint32_t>, const Rectangle *> at;
   for (const Rectangle &part : layout.parts)

@@ -1,4 +1,4 @@
-// V1: outputs are given once, by all who give them.
+// V1: each of an output's ranks fetches it once.
 #include "verify/Model.h"
 
 #include <map>

@@ -1,4 +1,4 @@
-// V1: the files of kernels hold what programs name.
+// V1: the files of kernels define the symbols that programs name.
 #include "par/format/KernelCode.h"
 #include "verify/Model.h"
 

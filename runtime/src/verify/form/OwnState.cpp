@@ -11,7 +11,7 @@ using namespace par::format;
 using namespace par::verify;
 
 namespace {
-/// What an operand is of a parameter: the parameter itself (""), or ".m".
+/// An operand's role for a parameter: the parameter itself (""), or ".m".
 struct Part {
   const Tensor *tensor = nullptr;
   std::string of, suffix;

@@ -128,7 +128,7 @@ Found WellFormed::state(const Program &program, uint32_t role, const Buffer &buf
     return fail(place + "the manifest has no tensor '" + buffer.tensor + "'");
   if (buffer.index == Index::Mb && tensor->kind != TensorKind::Counter)
     return fail(place + "it has a slot for each microbatch, and tensor '" + buffer.tensor +
-                "' is no counter, which alone calls carry on so");
+                "' is not a counter: only counters have such slots");
   if (!held[role].insert(buffer.tensor).second)
     return fail(place + "another buffer holds tensor '" + buffer.tensor + "'");
   if (tensor->type != buffer.type || elements(tensor->layout.local) != elements(buffer.shape))
@@ -156,13 +156,13 @@ Found WellFormed::buffers(uint32_t role) {
     bool one = buffer.index == Index::None || (buffer.index == Index::Ver && buffer.at.size() == manifest.calls);
     if (!known || buffer.type != DType::F32 || buffer.bytes() != 4 || !one)
       return fail("program '" + program.name + "', buffer '" + buffer.name + "': '" + buffer.tensor +
-                  "' is not a hyper of the manifest, or the buffer is not one f32 (for each call, by version)");
+                  "' is no hyperparameter of the manifest, or the buffer is not one f32 (one a call, by version)");
   }
   return std::nullopt;
 }
 
 /// Each rank of the role is in the communicator; peers and roots are other members; all parts fit. A rank may leave out
-/// what it would send to nobody, but some group must have the member to which it goes.
+/// a send without a receiver, but some group must have the member to which it goes.
 Found WellFormed::communication(uint32_t role, const Run &run, uint32_t n) {
   const Program &program = bundle.programs[role];
   const Instruction &it = program.blocks[run.block].instructions[n];
@@ -174,7 +174,7 @@ Found WellFormed::communication(uint32_t role, const Run &run, uint32_t n) {
       std::ranges::any_of(comm.groups, [&](const std::vector<uint32_t> &group) { return peer < group.size(); });
   for (uint32_t rank : ranks[role]) {
     if (known && isSentToNobody(comm, it, run.microbatch, rank))
-      continue; // who had to receive it finds nothing sent
+      continue; // its receiver finds nothing sent
     std::optional<Membership> own = membershipOf(comm, rank);
     if (!own)
       return fail(role, run, n, "rank " + number(rank) + " is not in communicator '" + comm.name + "'");
@@ -238,8 +238,7 @@ Found WellFormed::fetch(uint32_t role, const Run &run, uint32_t n) {
   return std::nullopt;
 }
 
-/// On a GPU kernels and products read 16 bytes at once from where an operand begins, and what lies in the
-/// host's memory is copied before anything else touches it.
+/// On a GPU kernels and matmuls read 16 bytes at once from an operand's begin, and only copies touch host memory.
 Found WellFormed::onGpu(uint32_t role, const Run &run, uint32_t n) {
   const Program &program = bundle.programs[role];
   const Instruction &it = program.blocks[run.block].instructions[n];
@@ -252,7 +251,7 @@ Found WellFormed::onGpu(uint32_t role, const Run &run, uint32_t n) {
                       " bytes of an access, as operands of kernels and calls of a bundle for cuda do");
     if (buffer.space == Space::Host && it.op != Op::Copy)
       return fail(role, run, n,
-                  "'" + buffer.name + "' lies in the host's memory, which copies alone touch in a bundle for cuda");
+                  "'" + buffer.name + "' lies in the host's memory, which only copies touch in a bundle for cuda");
   }
   return std::nullopt;
 }
@@ -274,7 +273,7 @@ Found WellFormed::instruction(uint32_t role, const Run &run, uint32_t n) {
       return fail(role, run, n, "the mesh has no axis '" + imm.axis + "'");
   for (const Operand &operand : it.operands)
     if (program.buffers[operand.buffer].kind == BufferKind::Hyper && operand.access != Access::Read)
-      return fail(role, run, n, "'" + program.buffers[operand.buffer].name + "' is written by the host alone");
+      return fail(role, run, n, "'" + program.buffers[operand.buffer].name + "' is written only by the host");
     else if (operand.access != Access::Read && isConstant(program, operand.buffer))
       return fail(role, run, n,
                   "'" + program.buffers[operand.buffer].name + "' holds a constant, which nothing writes");
@@ -307,7 +306,7 @@ Found WellFormed::run(uint32_t role, const Run &run) {
   return std::nullopt;
 }
 
-/// What no entry runs is looked at when the bundle is loaded, too.
+/// Blocks that no entry runs are checked when the bundle is loaded, too.
 Found WellFormed::unrun(const Program &program) {
   for (const Block &block : program.blocks)
     for (const Instruction &it : block.instructions) {

@@ -1,5 +1,5 @@
-// V1: what is moved is a whole operand. A part of a buffer has an alias of its own. So a communication, a copy or a
-// fill covers its operand to the last byte, and one that leaves a rest unsummed, unsent or uncopied shows.
+// V1: communications, copies and fills take a whole operand. A part of a buffer has an alias of its own. So an
+// instruction that leaves a rest unsummed, unsent or uncopied is found.
 #include "verify/Model.h"
 
 #include <set>
@@ -25,7 +25,7 @@ static uint64_t partsOf(const Instruction &it, uint32_t operand, uint64_t member
   }
 }
 
-/// What an instruction leaves of its operands, if anything.
+/// The part of its operands that an instruction does not take, if any.
 static std::optional<std::string> restOf(const Program &program, const Instruction &it, uint64_t members) {
   bool moves = it.op == Op::Coll || it.op == Op::Send || it.op == Op::Recv || it.op == Op::Copy || it.op == Op::Fill;
   for (uint32_t i = 0; moves && i < it.operands.size(); ++i) {

@@ -116,7 +116,7 @@ std::optional<Counterexample> Matcher::group(uint32_t comm, const std::vector<ui
   for (uint32_t i = 0; i < members.size(); ++i) {
     for (const auto &[j, sends] : at(i).sends)
       if (j >= members.size())
-        break; // to nobody
+        break; // no receiver
       else if (auto found = pair(comm, members[i], sends, members[j], find(at(j).receives, i)))
         return found;
     for (const auto &[j, receives] : at(i).receives)

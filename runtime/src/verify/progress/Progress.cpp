@@ -106,7 +106,7 @@ std::vector<uint32_t> Engine::waitsFor(uint32_t actor) const {
   return others;
 }
 
-/// The shortest cycle of actors that wait for one another, if any actor is left.
+/// The shortest cycle of actors that wait for each other, if any actor is left.
 std::optional<Counterexample> Engine::witness() {
   std::vector<uint32_t> best;
   for (uint32_t start = 0; start < starts.size() && best.size() != 1; ++start) {
@@ -149,7 +149,7 @@ Counterexample Engine::report(const std::vector<uint32_t> &cycle) {
   for (size_t i = 0; i < cycle.size(); ++i) {
     uint32_t actor = cycle[i], other = cycle[(i + 1) % cycle.size()];
     std::string line = describeOp(bundle, actors.rank[actor], head(actor));
-    // Where the other side of this actor's head stands.
+    // Position of the other side of this actor's head.
     for (auto [member, unit] : members[nodeOf[actor][done[actor]]]) {
       if (member != other || unit == done[other])
         continue;

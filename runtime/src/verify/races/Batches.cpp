@@ -1,6 +1,6 @@
-// V5: of which batch, version and microbatches a value is. What has a slot by microbatch or version is known by its
-// index. The rules here are for what has none: parameters that several batches of an entry update, sums over
-// microbatches, and what a batch makes once.
+// V5: batch, version and microbatches of a value. A buffer with slots by microbatch or version identifies them by its
+// index. The rules here are for buffers without slots: parameters that several batches of an entry update, sums over
+// microbatches, and values made once a batch.
 #include "Sweep.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@ using namespace par;
 using namespace par::format;
 using namespace par::verify;
 
-/// Sums of several runs: temporary, and a block adds to what it has not written itself.
+/// Sums of several runs: temporary, and a block adds to a value that another one wrote.
 void Sweep::findSums() {
   sums.assign(program.buffers.size(), false);
   for (const auto &block : program.blocks) {
@@ -62,8 +62,8 @@ uint32_t Sweep::withSummand(uint32_t set, int64_t microbatch) {
   return known->second;
 }
 
-/// The summands of what a run writes anew as a sum: those that it has read there itself, and brings back from where it
-/// added its own or a collective's steps left it. Its bytes may have held something else meanwhile.
+/// The summands of a sum that a run overwrites: those that it has read there itself. It brings the sum back from the
+/// place where it added its own or a collective left it; its bytes may have held something else meanwhile.
 uint32_t Sweep::broughtBack(const Run &run, uint32_t root) const {
   return taken[root].first == &run ? taken[root].second : 0;
 }
@@ -88,8 +88,8 @@ Found Sweep::lacksSummand(const Run &run, uint32_t n, const Placed &placed, cons
   return std::nullopt;
 }
 
-/// Where several batches of an entry update a parameter, a run computes with that of its version: as many runs have
-/// written it. What a run has written itself it may read again, but not copy as what was there before.
+/// If several batches of an entry update a parameter, a run computes with the value of its version: as many runs have
+/// written it. A run may read its own update again, but not copy it as the value before.
 bool Sweep::isOtherVersion(const Cell &cell, const Run &run, bool copies) const {
   return isParameter(cell.root) && (cell.updater != &run || copies) && cell.updates != uint64_t(run.version);
 }
@@ -100,8 +100,8 @@ bool Sweep::isParameter(uint32_t root) const {
   return tensor && (tensor->kind == TensorKind::Parameter || tensor->kind == TensorKind::Copy);
 }
 
-/// Whether an access in place adds a microbatch's summand to those of others; what a batch does once has its first
-/// one's number.
+/// Whether an access in place adds a microbatch's summand to those of others; a run once a batch has the index of its
+/// first one.
 bool Sweep::adds(const Cell &cell, const Run &run, Access access) const {
   if (access != Access::ReadWrite || !cell.definition)
     return access == Access::Accumulate;
@@ -109,7 +109,7 @@ bool Sweep::adds(const Cell &cell, const Run &run, Access access) const {
          run.microbatch % bundle.manifest.microbatches != 0;
 }
 
-/// A sum is not begun anew before somebody has read it.
+/// A sum is not started again before it has been read.
 Found Sweep::leavesUnread(const Run &run, uint32_t n, const Placed &placed, const Cell &cell) const {
   const Definition &before = definitions[cell.definition];
   if (!sums[placed.access.root] || cell.root != placed.access.root || !cell.definition || before.run == &run ||
@@ -117,11 +117,11 @@ Found Sweep::leavesUnread(const Run &run, uint32_t n, const Placed &placed, cons
     return std::nullopt;
   return Counterexample{Property::Value,
                         "lost: " + value(placed.access.root, indexOf(placed.access, run)) +
-                            " is summed anew before the sum that it has is read",
+                            " starts a new sum before its earlier sum is read",
                         {line(before), line({&run, n})}};
 }
 
-/// What has no slot by microbatch or version is of one batch, and read for that one.
+/// A value without a slot by microbatch or version belongs to one batch, and is read only for that one.
 Found Sweep::ofOtherBatch(const Run &run, uint32_t n, const Placed &placed, const Cell &cell) const {
   const Buffer &buffer = program.buffers[placed.access.root];
   if (!versioned || buffer.kind != BufferKind::Temp || buffer.index != Index::None || !cell.definition)
@@ -149,7 +149,7 @@ void Sweep::findCopies() {
       }
 }
 
-/// A copy gets what its batch's update leaves, or what the entry leaves where that is one batch.
+/// A copy gets the value after its batch's update, or after the entry if that is one batch.
 void Sweep::noteCopied(const Run &run, uint32_t n, const Placed &placed, uint32_t cell) {
   const Instruction &it = program.blocks[run.block].instructions[n];
   if (it.op == Op::Send && isParameter(placed.access.root) && copies.count(it.tag))

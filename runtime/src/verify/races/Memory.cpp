@@ -4,8 +4,8 @@
 // written and read on every queue. Queues run in order; events carry vector clocks (Lamport 1978, Mattern 1989) between
 // them. The communications of a group move together: none is ordered before another.
 //
-// An entry begins with nothing but state and hypers, and must end with all state whole: then any sequence of entries
-// begins each of them in the same condition, and one sweep of each proves all.
+// An entry begins with only state and hyperparameters, and must end with all state complete: then any sequence of
+// entries begins each of them in the same condition, and one sweep of each proves all.
 #include "Sweep.h"
 #include "verify/Names.h"
 
@@ -17,8 +17,8 @@ using namespace par;
 using namespace par::format;
 using namespace par::verify;
 
-/// State and hypers hold their values: state in its first slot, or in each that a microbatch has of its own, hypers in
-/// each; all else is undefined.
+/// State and hyperparameters hold their values: state in its first slot, or in each slot of a microbatch,
+/// hyperparameters in each slot; all else is undefined.
 void Sweep::begin(const Entry &entry) {
   versioned = std::any_of(entry.runs.begin(), entry.runs.end(), [](const Run &run) { return run.version > 0; });
   findMicrobatches(entry);
@@ -38,8 +38,8 @@ void Sweep::begin(const Entry &entry) {
       }
 }
 
-/// Slots that outlive an entry, or are there before it: what is carried from call to call has one for each microbatch,
-/// a hyper for each batch.
+/// Slots that outlive an entry, or are set before it: state that calls carry on has one for each microbatch, a
+/// hyperparameter one for each batch.
 uint32_t Sweep::wholeSlots(uint32_t root) const {
   const Buffer &buffer = program.buffers[root];
   return buffer.index == Index::Mb || buffer.kind == BufferKind::Hyper ? uint32_t(buffer.at.size()) : 1;
@@ -59,7 +59,7 @@ int64_t Sweep::indexOf(const ByteAccess &access, const Run &run) const {
                                                                    : 0);
 }
 
-/// Whether what `queue` does now comes after the work that another one, or itself, did at `time`.
+/// Whether the current work of `queue` comes after the work of another queue, or its own, at `time`.
 bool Sweep::seen(uint32_t queue, uint32_t other, uint32_t time) const {
   if (groupLeft && other == queue)
     return time <= groupBegan || time == now[queue][queue];
@@ -81,7 +81,7 @@ Found Sweep::readsApart(const Run &run, uint32_t n, std::pair<uint32_t, uint32_t
   return std::nullopt;
 }
 
-/// What a communication writes, another one of its group has not read. (Its own read would hide that one.)
+/// A communication does not write bytes that another one of its group reads. (Its own read would hide that one.)
 Found Sweep::withinGroup(const Run &run, uint32_t n, const std::vector<Placed> &list) {
   uint32_t queue = program.blocks[run.block].instructions[n].queue;
   bool collective = program.blocks[run.block].instructions[n].op == Op::Coll;
@@ -109,7 +109,7 @@ Found Sweep::read(const Run &run, uint32_t n, const Placed &placed, uint64_t &na
     if (cell.root != access.root || cell.index != index)
       return stale(run, n, placed, at);
     if (versioned && it.op != Op::Send &&
-        isOtherVersion(cell, run, it.op == Op::Copy)) // what is sent to a copy is the newest
+        isOtherVersion(cell, run, it.op == Op::Copy)) // the newest value is sent to a copy
       return otherVersion(run, n, cell);
     if (Found found = ofOtherBatch(run, n, placed, cell))
       return found;
@@ -135,7 +135,7 @@ Found Sweep::write(const Run &run, uint32_t n, const Placed &placed, uint64_t na
   uint32_t queue = program.blocks[run.block].instructions[n].queue;
   // A reduction in place is a use: its sum is finished.
   bool anew = program.blocks[run.block].instructions[n].operands[access.operand].access == Access::Write;
-  // Zeros behind a parameter's last row, where shards are padded, are no update of it.
+  // Zeros after a parameter's last row, in padded shards, are no update of it.
   bool fills = program.blocks[run.block].instructions[n].op == Op::Fill;
   auto [begin, end] = placed.cells[slotOf(access.slot, uint32_t(placed.cells.size()), run)];
   for (uint32_t at = begin; at < end; ++at) {
@@ -176,7 +176,7 @@ void Sweep::synchronise(const Run &run, const Instruction &it) {
     now[it.queue][queue] = std::max(now[it.queue][queue], event[queue]);
 }
 
-/// What one operand of an instruction writes, no other one may touch: in place is one `rw` operand.
+/// No other operand of an instruction may overlap a written one: in place is one `rw` operand.
 Found Sweep::overlaps(const Run &run, uint32_t n, const std::vector<Placed> &list) {
   for (const Placed &a : list) {
     for (const Placed &b : list) {
@@ -235,7 +235,7 @@ Found Sweep::access(const Run &run, uint32_t n, const std::vector<Placed> &list)
                             {line({&run, n})}};
     if (program.buffers[access.access.root].kind == BufferKind::Hyper && indexOf(access.access, run) != run.version)
       return Counterexample{Property::Value,
-                            "version: a run of version " + std::to_string(run.version) + " reads hyper " +
+                            "version: a run of version " + std::to_string(run.version) + " reads hyperparameter " +
                                 value(access.access.root, indexOf(access.access, run)),
                             {line({&run, n})}};
     if (it.op != Op::Coll) // of which each member has a part of its own
@@ -250,7 +250,7 @@ Found Sweep::access(const Run &run, uint32_t n, const std::vector<Placed> &list)
   return std::nullopt;
 }
 
-/// A slot of a state holds what is its own at the end of an entry.
+/// A slot of a state holds its own value at the end of an entry.
 Found Sweep::holdsItsOwn(const Entry &entry, uint32_t root, uint32_t slot, std::pair<uint32_t, uint32_t> range) {
   for (uint32_t at = range.first; at < range.second; ++at) {
     const Cell &cell = cells[at];
@@ -294,17 +294,17 @@ Found Sweep::end(const Entry &entry) {
   return receivedIsRead();
 }
 
-/// Whether a run may leave unread what it receives: new values of a copy come behind every batch, and with asynchronous
-/// schedules the last batch before a flush computes with older ones, the first behind it with newer ones. Their
-/// versions say which.
+/// Whether a received value may stay unread: new values of a copy come after every batch, and with asynchronous
+/// schedules the last batch before a flush computes with older ones, the first after it with newer ones. Versions tell
+/// which.
 static bool isNextVersion(const Program &program, const Instruction &it) {
   return std::any_of(it.operands.begin(), it.operands.end(), [&](const Operand &operand) {
     return operand.access == Access::Write && program.buffers[operand.buffer].kind == BufferKind::State;
   });
 }
 
-/// Of each instruction the one that stands for what it brings: collectives of one group that write parts of one buffer
-/// bring one value, of which somebody may need a part alone.
+/// The representative of each instruction's value: collectives of one group that write parts of one buffer make one
+/// value, of which a reader may need only a part.
 static std::vector<uint32_t> findResults(const Program &program, const Block &block) {
   std::vector<uint32_t> results(block.instructions.size());
   std::map<uint32_t, uint32_t> first; // of the group, by buffer
@@ -327,8 +327,8 @@ static std::vector<uint32_t> findResults(const Program &program, const Block &bl
   return results;
 }
 
-/// Of a receive whose results an entry reads, it reads those of all microbatches; one that it never reads another entry
-/// of the same blocks may need.
+/// If an entry reads a receive's value of one microbatch, it reads those of all. A receive that it never reads may be
+/// for another entry of the same blocks.
 Found Sweep::receivedIsRead() {
   std::set<std::pair<uint32_t, uint32_t>> read;
   for (size_t i = 1; i < definitions.size(); ++i)
@@ -368,7 +368,7 @@ Found Sweep::run() {
     if (Found found = end(entry))
       return found;
   }
-  // One entry may leave unread what another one of the same blocks needs.
+  // A result that one entry leaves unread may be for another entry of the same blocks.
   for (const auto &[place, it] : received)
     if (!it.read)
       return Counterexample{Property::Value, "lost: the result of a communication is never read", {line(it)}};

@@ -1,6 +1,6 @@
-// V5: what is reduced over ranks of different programs. Whether a rank reads a value before or behind its reduction in
-// place shows where others do the same work (Twins.cpp). Ranks of different programs do not; but what they reduce among
-// themselves stands in a run of its own, which makes a part for nothing else.
+// V5: reductions over ranks of different programs. If ranks do the same work, a read before instead of after an
+// in-place reduction shows as a difference between replicas (Twins.cpp). Ranks of different programs do not do the same
+// work, but their reductions are in a run of their own, whose parts have no other use.
 #include "Sweep.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ void Sweep::findJoining() {
   }
 }
 
-/// What a run makes for a reduction over ranks of other programs, it reads behind that alone.
+/// A run reads its operand of a cross-program reduction only after it.
 Found Sweep::readUnreduced(const Run &run, uint32_t n, const std::vector<Placed> &list) const {
   const Instruction &it = program.blocks[run.block].instructions[n];
   bool sums = it.op == Op::Coll &&

@@ -28,10 +28,10 @@ struct Cell {
   uint64_t name = 0;                    ///< of its value
   uint32_t updates = 0;                 ///< runs that have written it in this entry
   const format::Run *updater = nullptr; ///< the last of them
-  uint32_t reader = 0; ///< definition number of who read it, unless to accumulate, since it was written anew
-  const format::Run *begun = nullptr; ///< the run that wrote it anew, while no other one has written it
-  bool readByItsOwn = false;          ///< that run is who read it: a first summand, not yet a sum
-  uint32_t summands = 0;              ///< of a sum: which set of microbatches has added to it
+  uint32_t reader = 0; ///< definition number of its reader, unless to accumulate, since it was overwritten
+  const format::Run *begun = nullptr; ///< the run that overwrote it, while no other one has written it
+  bool readByItsOwn = false;          ///< that run has read it: a first summand, not yet a sum
+  uint32_t summands = 0;              ///< of a sum: the set of microbatches that have added to it
 };
 
 /// The set of its parent and one microbatch more; the first of a list is empty, and its own parent.
@@ -107,9 +107,9 @@ private:
   Lineage &lineage;
   std::vector<uint64_t> borders;                        ///< cell i is [borders[i], borders[i + 1])
   std::vector<std::vector<std::vector<Placed>>> placed; ///< [block][instruction]
-  std::vector<std::pair<uint32_t, Placed>> roots;       ///< state and hypers: buffer, whole slots
+  std::vector<std::pair<uint32_t, Placed>> roots;       ///< state and hyperparameters: buffer, whole slots
 
-  std::vector<bool> sums; ///< [buffer]: several runs make its value, each adding to what the one before it left
+  std::vector<bool> sums; ///< [buffer]: several runs make its value, each adds to the one before
   std::vector<std::pair<const format::Run *, uint32_t>>
       taken; ///< [buffer]: the run that has read it last, and its summands then
 
@@ -118,7 +118,7 @@ private:
   std::vector<Copied> copied;
   std::vector<SummandSet> sets;                           ///< of summands, each once
   std::map<std::pair<uint32_t, int64_t>, uint32_t> grown; ///< the set that one becomes by a microbatch
-  std::vector<bool> own; ///< [block]: it computes with what a microbatch has of its own
+  std::vector<bool> own;                                  ///< [block]: it computes with values of one microbatch
   std::map<int64_t, std::vector<int64_t>>
       computed;                 ///< [batch]: microbatches of which the entry computes something of their own
   std::array<int64_t, 3> whole; ///< the set, batch and microbatch that were last found to lack none
@@ -126,7 +126,7 @@ private:
   std::vector<Cell> cells;
   bool versioned = false; ///< the entry updates parameters several times
   std::vector<Definition> definitions;
-  std::array<Clock, format::maxQueues> now;                       ///< what each queue has seen
+  std::array<Clock, format::maxQueues> now;                       ///< vector clock of each queue
   std::array<std::vector<Definition>, format::maxQueues> history; ///< [queue][time - 1]
   std::vector<std::vector<Clock>> events;                         ///< [event][slot]
   uint64_t groupLeft = 0;  ///< communications of the current group that have not been stepped over
@@ -138,7 +138,7 @@ private:
   std::map<uint32_t, std::vector<uint32_t>> resultsOf; ///< of a block's instructions: whose result theirs is a part of
 };
 
-/// Where the host space begins among addresses; no arena reaches it.
+/// Begin of the host space among addresses; no arena reaches it.
 inline constexpr uint64_t hostBase = uint64_t(1) << 60;
 
 } // namespace par::verify

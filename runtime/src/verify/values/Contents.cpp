@@ -6,7 +6,7 @@
 
 using namespace par::verify;
 
-/// What a piece holds from a byte of it on. Each byte of zeros is alike.
+/// The term of a piece from a byte of it on. All bytes of zeros are equal.
 static Term from(const Term &term, uint64_t bytes) {
   return term.name <= zerosTerm ? term : Term{term.name, term.offset + bytes, term.spread, term.microbatches};
 }

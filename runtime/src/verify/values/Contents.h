@@ -16,11 +16,11 @@ struct Term {
 /// Values that are no expression of data.
 inline constexpr uint64_t undefinedTerm = 0, zerosTerm = 1;
 
-/// Bytes [begin, end) of a slot, or of what is read there.
+/// Bytes [begin, end) of a slot, or of a read.
 struct Piece {
   uint64_t begin, end;
   Term term;
-  uint32_t made = 0; ///< who wrote it, in the table of its program; 0: nobody in this entry
+  uint32_t made = 0; ///< its writer, in the table of its program; 0: none in this entry
 
   uint64_t bytes() const { return end - begin; }
 };
@@ -30,15 +30,15 @@ using Content = std::vector<Piece>;
 
 /// Whether `next` goes on where `piece` ends, in the same value.
 bool continues(const Piece &piece, const Piece &next);
-/// Bytes [begin, end), counted from `begin`; what nobody has written is undefined.
+/// Bytes [begin, end), counted from `begin`; unwritten ones are undefined.
 Content cut(const Content &slot, uint64_t begin, uint64_t end);
-/// Writes `content`, of `bytes` bytes, from `begin` on. Calls `replaced` with what that overwrites.
+/// Writes `content`, of `bytes` bytes, from `begin` on. Calls `replaced` with the overwritten content.
 void put(Content &slot, uint64_t begin, uint64_t bytes, const Content &content);
 /// One value of so many bytes.
 inline Content whole(const Term &term, uint64_t bytes, uint32_t made = 0) { return {{0, bytes, term, made}}; }
 /// Places where one of the contents changes from one piece to the next, and their end.
 std::vector<uint64_t> bordersOf(const std::vector<const Content *> &contents);
-/// What a content holds at a byte; `place` goes on from call to call.
+/// The term at a byte of a content; `place` goes on from call to call.
 Term termAt(const Content &content, uint64_t at, std::size_t &place);
 /// Appends names and offsets of a content to a hash, and its spreads to `spread`.
 uint64_t mixContent(uint64_t name, const Content &content, RankClasses &classes, RankClasses::Spread &spread);

@@ -1,6 +1,6 @@
 // Receives give the expressions that were sent. The k-th collective of a player on a communicator is the k-th of all
 // others whose ranks are in its ranks' groups, its party; the k-th send from member i to j is the k-th receive of j
-// from i: V2 has compared them. What a rank receives has the sender's expression, and of its data the sender's class.
+// from i: V2 has compared them. A received value has the sender's expression, and the class of the sender's data.
 #include "JointRun.h"
 #include "verify/Names.h"
 
@@ -11,7 +11,7 @@ using namespace par;
 using namespace par::format;
 using namespace par::verify;
 
-/// Who waits for whom on each communicator.
+/// The players that wait for each other on each communicator.
 void JointRun::meet() {
   for (const Communicator &comm : bundle.manifest.communicators) {
     Meeting &meeting = meetings.emplace_back();
@@ -101,7 +101,8 @@ bool JointRun::complete(uint32_t index, const Run &run, const Instruction &it, s
   });
 }
 
-/// Where the contents are one expression, it is that, on each rank with its own class; otherwise one of all of them.
+/// If the contents are one expression, that one, on each rank with its own class; otherwise an expression of all of
+/// them.
 Content JointRun::choose(const Choice &choice, uint64_t bytes) {
   std::vector<const Content *> contents;
   for (const Content &content : choice.contents)
@@ -170,7 +171,7 @@ void JointRun::receive(uint32_t index, const Run &run, uint32_t n) {
   write(player, run, n, 0, 0, bytes, choose(choice, bytes));
 }
 
-/// What `member` of each group gives from a byte on.
+/// The content that `member` of each group gives, from a byte on.
 Content JointRun::gathered(uint32_t index, uint32_t comm, size_t k, uint32_t member, uint64_t offset, uint64_t bytes) {
   const std::vector<uint32_t> &source = sourceOf(comm, member);
   Choice choice{{}, std::vector<uint32_t>(playerOf.size(), 0), source, uint64_t(comm + 1) << 32 | member, false};
@@ -247,7 +248,7 @@ std::optional<Counterexample> JointRun::reduced(uint32_t index, uint32_t comm, s
   return std::nullopt;
 }
 
-/// Of parts of which each rank has its own, as one value.
+/// One value from parts of which each rank has its own.
 Content JointRun::ownPart(uint32_t index, uint32_t comm, const std::vector<Content> &parts, uint64_t bytes) {
   uint64_t name = 5;
   uint32_t set = 0;

@@ -32,7 +32,7 @@ static uint64_t keyOf(const Rectangle *part) {
   return key;
 }
 
-/// Of a tensor and its copies: each rank has one of them. What is padded, behind the end, is each rank's own.
+/// Spread of a tensor and its copies: each rank has one of them. Padding after the end is each rank's own.
 RankClasses::Spread JointRun::spreadOf(const Tensor &tensor) {
   const std::string &name = tensor.kind == TensorKind::Copy ? tensor.of : tensor.name;
   auto [it, fresh] = spreads.try_emplace("tensor " + name, 0);
@@ -73,7 +73,7 @@ RankClasses::Spread JointRun::spreadOf(const std::string &axis) {
   return it->second = classes.byKeys(keys);
 }
 
-/// State and hypers hold their values, as V5 has it; a copy holds its tensor's.
+/// State and hyperparameters hold their values, as in V5; a copy holds its tensor's.
 void JointRun::begin(Player &player) {
   const Program &program = *player.program;
   player.made.assign(1, {});
@@ -124,7 +124,7 @@ void JointRun::noteUsers(Player &player, const Content &content, uint32_t user) 
       users.push_back(user);
 }
 
-/// Whether a value is made of what a run of an earlier microbatch has left, or, in place, of such a sum.
+/// Whether a value is computed from one that a run of an earlier microbatch has left, or, in place, from such a sum.
 bool JointRun::addsUp(const Player &player, const Run &run, const Content &content, bool inPlace) const {
   return std::any_of(content.begin(), content.end(), [&](const Piece &piece) {
     const Made &made = player.made[piece.made];
@@ -135,15 +135,15 @@ bool JointRun::addsUp(const Player &player, const Run &run, const Content &conte
   });
 }
 
-/// Whether a value is made of counters, hypers and constants alone.
+/// Whether a value is made only of counters, hyperparameters and constants.
 bool JointRun::counts(const Player &player, const Content &content) const {
   return std::ranges::all_of(content, [&](const Piece &piece) {
     return player.made[piece.made].counts || isConstant(piece.term) || counters.count(piece.term.name);
   });
 }
 
-/// Of which microbatches a run's operand has summands. What all have added to is the batch's: for one microbatch, a
-/// constant.
+/// The microbatches of which a run's operand has summands. A sum of all microbatches belongs to the batch: for one
+/// microbatch it is a constant.
 uint32_t JointRun::microbatchesOf(const Player &player, const Run &run, const Content &content, bool adds) {
   uint32_t set = 0;
   for (const Piece &piece : content)
@@ -153,7 +153,7 @@ uint32_t JointRun::microbatchesOf(const Player &player, const Run &run, const Co
   return set;
 }
 
-/// What is done once a batch, or updates state, reads sums of all microbatches.
+/// A run once a batch, or one that updates state, reads sums of all microbatches.
 std::optional<Counterexample> JointRun::lacksMicrobatch(const Player &player, const Run &run, uint32_t n,
                                                         uint32_t operand, uint32_t set) const {
   const Instruction &it = player.program->blocks[run.block].instructions[n];
@@ -174,8 +174,7 @@ std::optional<Counterexample> JointRun::lacksMicrobatch(const Player &player, co
                         {line(player, run, n)}};
 }
 
-/// What a microbatch has made in a buffer without slots, a run of an earlier one does not read. (Sums are read for a
-/// whole batch.)
+/// A run does not read a later microbatch's value in a buffer without slots. (Sums are read for a whole batch.)
 std::optional<Counterexample> JointRun::ofLaterMicrobatch(const Player &player, const Run &run, uint32_t n,
                                                           uint32_t operand, const Content &content) const {
   const Buffer &buffer =
@@ -239,8 +238,8 @@ void JointRun::write(Player &player, const Run &run, uint32_t n, uint32_t operan
   put(slot, begin + offset, bytes, content);
 }
 
-/// On what the `written`th operand that an instruction writes depends: as the kernel's table says, or on all that is
-/// read. A sum of an operand beside a product is that operand's alone.
+/// Inputs of the `written`th operand that an instruction writes: those of the kernel's table, or all that is read. A
+/// sum in a matmul's epilogue depends only on its operand.
 static Dependence dependenceOf(const Program &program, const Instruction &it, size_t written) {
   if (it.op == Op::Kernel && !program.kernels[it.kernel].deps.empty())
     return program.kernels[it.kernel].deps[written];
@@ -290,7 +289,7 @@ void JointRun::compute(Player &player, const Run &run, uint32_t n, const std::ve
   }
 }
 
-/// Writes what an instruction makes of some of its operands.
+/// Writes an instruction's results from some of its operands.
 void JointRun::writeResult(Player &player, const Run &run, uint32_t n, uint32_t operand, const Content &content,
                            const std::vector<uint32_t> &of, const std::vector<Content> &contents) {
   write(player, run, n, operand, 0, content.back().end, content);

@@ -1,7 +1,7 @@
-// All programs of an entry at once, on expressions. Runs an entry of all programs on expressions instead of numbers:
-// each player is a role (or a rank), each value a Term. What one side sends, the other one receives; a reduction is the
-// sum of its members' terms. It needs V1 to V5: sides match, nobody waits for ever, and a read sees what was last
-// written in its buffer, so slots are told apart by buffer, not by address.
+// Runs an entry of all programs at once on expressions instead of numbers: each player is a role (or a rank), each
+// value a Term. A receive gets the sender's terms; a reduction is the sum of its members' terms. It needs V1 to V5:
+// sides match, no rank waits for ever, and a read sees the last write of its buffer, so slots are told apart by buffer,
+// not by address.
 #pragma once
 
 #include "Contents.h"
@@ -15,13 +15,13 @@
 
 namespace par::verify {
 
-/// One operand that one instruction of one run has written, and who reads it.
+/// An operand that an instruction of a run has written, and its readers.
 struct Made {
   const format::Run *run = nullptr;
   uint32_t n = 0, operand = 0;
   bool read = false;
-  bool adds = false;           ///< to what a run of another microbatch has left there
-  bool counts = false;         ///< made of counters, hypers and constants alone
+  bool adds = false;           ///< to a value that a run of another microbatch has left there
+  bool counts = false;         ///< made only of counters, hyperparameters and constants
   std::vector<uint32_t> users; ///< made of it by kernels, calls and copies
   std::vector<uint32_t> sums;  ///< communicators over which it was summed
 };
@@ -41,13 +41,13 @@ struct Player {
   std::vector<std::vector<Content>> slots; ///< [buffer][slot], of those that are no alias
   std::vector<Made> made;
   std::map<std::pair<uint32_t, uint32_t>, std::vector<Written>> state; ///< by buffer and slot
-  std::vector<bool> own; ///< [block]: it computes with what a microbatch has of its own
+  std::vector<bool> own; ///< [block]: it computes with values of one microbatch
   size_t run = 0;
   uint32_t n = 0;
-  bool posted = false; ///< the communication there has given what it reads
+  bool posted = false; ///< the communication there has given its operand
 };
 
-/// What a player gives to a collective.
+/// A player's part in a collective.
 struct Post {
   const format::Run *run;
   uint32_t n;
@@ -65,20 +65,20 @@ struct Fetched {
 class JointRun {
 public:
   JointRun(const format::Bundle &bundle, const Actors &actors, const std::string &entry);
-  /// Runs to the end. `ended` says whether all players got there: roles may wait for one another where ranks do not.
+  /// Runs to the end. `ended` says whether all players got there: roles may wait for each other where ranks do not.
   std::optional<Counterexample> run();
   bool ended() const;
 
   const format::Bundle &bundle;
   RankClasses classes;
   MicrobatchSets microbatches;
-  std::unordered_set<uint64_t> initial; ///< names of what was there before the entry
+  std::unordered_set<uint64_t> initial; ///< names of values from before the entry
   std::vector<Player> players;
   std::vector<uint32_t> playerOf;                                          ///< [rank]
   std::map<std::pair<std::string, int64_t>, std::vector<Fetched>> fetched; ///< by output and microbatch
   std::string entry;
 
-  /// What was made, and what was made of it before it was summed over ranks of a communicator.
+  /// A value, and one computed from it before it was summed over ranks of a communicator.
   struct Early {
     uint32_t player, made, user, comm;
     const format::Run *run;
@@ -133,7 +133,7 @@ private:
   bool addsUp(const Player &player, const format::Run &run, const Content &content, bool inPlace) const;
   bool isConstant(const Term &term) const { return term.name <= zerosTerm || constants.count(term.name); }
   bool counts(const Player &player, const Content &content) const;
-  /// `user` is made of what a content holds.
+  /// Notes that `user` is computed from a content.
   void noteUsers(Player &player, const Content &content, uint32_t user);
   void noteWritten(Player &player, const format::Run &run, uint32_t n, uint32_t operand, uint64_t begin,
                    uint64_t bytes);
@@ -173,19 +173,19 @@ private:
   std::map<Channel, std::vector<Content>> sent;
   std::map<Channel, size_t> received;
   std::map<std::string, Spread> spreads;  ///< of tensors, inputs, axes
-  std::unordered_set<uint64_t> constants; ///< names of what is filled, or made of nothing else
-  std::unordered_set<uint64_t> counters;  ///< names of counters and hypers before the entry
+  std::unordered_set<uint64_t> constants; ///< names of fills, and of values computed only from them
+  std::unordered_set<uint64_t> counters;  ///< names of counters and hyperparameters before the entry
   std::map<std::vector<uint64_t>, Spread> sums;
   std::map<std::vector<uint64_t>, std::pair<Spread, bool>> moves;
 };
 
-/// What entries read of what instructions write, by role, block, instruction and operand.
+/// Whether entries read an instruction's result, by role, block, instruction and operand.
 using Uses = std::map<std::array<uint32_t, 4>, bool>;
-/// What is made for one microbatch is read if that of others is. Notes in `uses` what is read.
+/// A value of one microbatch is read if those of others are. Notes reads in `uses`.
 std::optional<Counterexample> checkUnread(const JointRun &joint, Uses &uses);
 /// Something that each kernel, call and fill makes is read in some entry.
 std::optional<Counterexample> checkUseless(const format::Bundle &bundle, const Uses &uses);
-/// What is made of a part of a sum over ranks is summed over them, too.
+/// A value computed from a part of a sum over ranks is summed over them, too.
 std::optional<Counterexample> checkPartialSums(const JointRun &joint);
 /// State that an entry writes it writes wholly, and once a batch.
 std::optional<Counterexample> checkUpdates(const JointRun &joint);

@@ -5,7 +5,7 @@ using namespace par;
 using namespace par::format;
 using namespace par::verify;
 
-/// Among roles, and among ranks where roles wait for one another.
+/// Checks roles, or ranks if roles wait for each other.
 static std::optional<Counterexample> checkEntry(const Bundle &bundle, const std::string &entry, Uses &uses) {
   for (const Actors &actors : {roleActors(bundle), rankActors(bundle)}) {
     JointRun joint(bundle, actors, entry);
@@ -18,7 +18,7 @@ static std::optional<Counterexample> checkEntry(const Bundle &bundle, const std:
         return found;
     return checkUnread(joint, uses);
   }
-  return Counterexample{Property::Progress, "programs of entry " + entry + " wait for one another", {}};
+  return Counterexample{Property::Progress, "programs of entry " + entry + " wait for each other", {}};
 }
 
 std::optional<Counterexample> par::verify::checkJointly(const Bundle &bundle) {

@@ -1,7 +1,7 @@
-// V5: a part of a sum over ranks is not taken for the sum. Who reads a value before it is summed over ranks has one
+// V5: a part of a sum over ranks is not taken for the sum. A reader of a value before it is summed over ranks gets one
 // rank's part of it. That may be meant: the gradient of a bias is the sum over rows of a part, and is summed over the
-// same ranks later. So all that is made of a part is itself summed over those ranks, or what is made of it is; what
-// ends in state, in a result or on another rank first is not.
+// same ranks later. So each value computed from a part is summed over those ranks, or the values computed from it are;
+// a value that first reaches state, a result or another rank is not.
 #include "JointRun.h"
 
 #include <algorithm>

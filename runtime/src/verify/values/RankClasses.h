@@ -22,11 +22,11 @@ public:
 
   /// Ranks are equal where their keys are. A rank with `noKey` has no such value.
   Spread byKeys(const std::vector<uint64_t> &keys);
-  /// Of what depends on both.
+  /// The spread of a value that depends on both.
   Spread both(Spread a, Spread b);
-  /// Each rank has the class that another rank has in the spread `which`; none where that is noRank. `own` says
-  /// whether classes stay what they are, so that both sides of a transfer are known to have the same; then it becomes
-  /// false where a rank has a class of its own in that spread, which would be mistaken for the other one's.
+  /// Each rank has the class that another rank has in the spread `which`; none where that is noRank. `own`: classes
+  /// stay as they are, so that both sides of a transfer have the same; it becomes false if a rank has a class of its
+  /// own in that spread, which would be mistaken for the other one's.
   Spread moved(const std::vector<Spread> &from, const std::vector<uint32_t> &which, const std::vector<uint32_t> &source,
                bool &own);
   uint32_t classOf(Spread spread, uint32_t rank) const { return spreads[spread][rank]; }

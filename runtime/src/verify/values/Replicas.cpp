@@ -52,8 +52,8 @@ static std::optional<Counterexample> compare(const JointRun &joint, const std::s
   return found;
 }
 
-/// Whether all of a content came by communication: then the copy of a tensor holds what its owner sent, and which ranks
-/// of another stage hold equal values is not always known.
+/// Whether all of a content came by communication: then the copy of a tensor holds its owner's value, and it is not
+/// always known which ranks of another stage hold equal values.
 static bool wasSent(const JointRun &joint, uint32_t rank, const Content &content) {
   const Player &player = joint.players[joint.playerOf[rank]];
   return std::ranges::all_of(content, [&](const Piece &piece) {
@@ -90,7 +90,7 @@ static std::optional<Counterexample> compareTensor(const JointRun &joint, const 
                                                    const Tensor &tensor) {
   const Tensor *of = tensor.kind == TensorKind::Copy ? joint.bundle.manifest.findTensor(tensor.of) : nullptr;
   for (const Rectangle &part : tensor.layout.parts)
-    if (!std::ranges::count(part.size, 0)) // padded: behind the end each rank may have its own
+    if (!std::ranges::count(part.size, 0)) // padded: after the end each rank may have its own
       if (auto found = comparePart(joint, holders, tensor, of, part))
         return found;
   return std::nullopt;

@@ -1,6 +1,6 @@
 // V5: a sum over ranks has each summand once. Two ranks that give the same value to a sum would count it twice: a
-// gradient that all of them have, or a sum that was already made. What an operand is the sum of, the other reductions
-// would not give.
+// gradient that all of them have, or a sum that was already made. Other reductions than a sum would not combine partial
+// sums.
 #include "JointRun.h"
 #include "par/kernels/Builtins.h"
 
@@ -49,7 +49,7 @@ std::optional<Counterexample> JointRun::summands(uint32_t comm, size_t k, const 
   return std::nullopt;
 }
 
-/// Products, and what microbatches add up to, are parts of sums.
+/// Matmuls, and sums of microbatches, are parts of sums.
 std::optional<Counterexample> JointRun::reducesSum(const Player &player, const Run &run, uint32_t n,
                                                    const Content &content) const {
   const Instruction &it = player.program->blocks[run.block].instructions[n];
@@ -59,15 +59,14 @@ std::optional<Counterexample> JointRun::reducesSum(const Player &player, const R
       return Counterexample{Property::Value,
                             "reduction: '" + player.program->buffers[it.operands[0].buffer].name + "' is reduced by " +
                                 std::string(toString(it.reduction)) + ", but it is " +
-                                (made.adds ? "what microbatches add up to" : "a product") +
-                                ", of which ranks have parts of a sum",
+                                (made.adds ? "a sum over microbatches" : "a matmul") +
+                                ", of which ranks have partial sums",
                             {line(player, *made.run, made.n), line(player, run, n)}};
   }
   return std::nullopt;
 }
 
-/// What a player gives to a collective: other than as a sum only what can be no part of one; notes what was made of a
-/// part.
+/// Checks a player's operand of a collective: only a sum may reduce partial sums. Notes values computed from a part.
 std::optional<Counterexample> JointRun::gives(uint32_t index, const Run &run, uint32_t n, const Content &content) {
   Player &player = players[index];
   const Instruction &it = player.program->blocks[run.block].instructions[n];
@@ -87,7 +86,7 @@ std::optional<Counterexample> JointRun::gives(uint32_t index, const Run &run, ui
   return std::nullopt;
 }
 
-/// A gradient is a sum over ranks: what an update reads, of as many bytes as it writes, is no maximum.
+/// A gradient is a sum over ranks: an operand of an update with as many bytes as it writes is no maximum.
 std::optional<Counterexample> JointRun::updatesByExtreme(const Player &player, const Run &run, uint32_t n,
                                                          const std::vector<Content> &contents) const {
   const Instruction &it = player.program->blocks[run.block].instructions[n];
@@ -135,7 +134,7 @@ std::optional<Counterexample> JointRun::addsTwice(const Player &player, const Ru
       bool sum = it.operands[i].access == Access::Accumulate || made.adds || optimizer;
       if (!sum || !readsSame(it, contents, instruction(player, made), i))
         continue;
-      // What it reads was not written meanwhile.
+      // Its operands were not written meanwhile.
       bool same = true;
       for (uint32_t other = 0; other < it.operands.size(); ++other)
         for (const Piece &read : contents[other])

@@ -25,7 +25,7 @@ uint64_t par::verify::mix(uint64_t hash, std::string_view text) {
   return mix(hash, std::hash<std::string_view>()(text));
 }
 
-/// By what a call does: another program may give another one the same name.
+/// By a call's contents: another program may give another call the same name.
 static uint64_t mixCall(uint64_t name, const Call &call) {
   for (const std::vector<int64_t> *numbers : {&call.batch, &call.strideA, &call.strideB, &call.strideC}) {
     name = mix(name, numbers->size());
@@ -65,8 +65,8 @@ uint64_t par::verify::nameOf(const Program &program, const Instruction &it, cons
 }
 
 namespace {
-/// One rank's items of one entry, by kind. State is told apart by its tensor, what is fetched by output and
-/// microbatch, communication by its place: V2 has compared all else.
+/// One rank's items of one entry, by kind. State is told apart by its tensor, fetched values by output and microbatch,
+/// communication by its place: V2 has compared all else.
 struct Given {
   std::map<std::string, uint64_t> state;
   std::map<std::pair<std::string, int64_t>, const Lineage::Item *> fetched;
@@ -139,8 +139,8 @@ std::optional<Counterexample> par::verify::checkTwins(const Bundle &bundle, cons
   }
   std::map<std::set<std::string>, size_t> seen;
   for (size_t i = 0; i < ranks.size(); ++i) {
-    // Nothing says that two do the same which hold nothing, or only what all do: stages without a parameter have the
-    // loss scale.
+    // Ranks without tensors, or with only those that all ranks have, are not replicas: stages without a parameter have
+    // the loss scale.
     if (held[i].empty() || (!alike && held[i] == common))
       continue;
     auto [twin, alone] = seen.emplace(held[i], i);

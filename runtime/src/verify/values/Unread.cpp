@@ -1,15 +1,15 @@
-// V5: what is made is read. A compiler emits no work for nothing. So a value that nobody reads shows that its reader is
-// missing: a summand that was to be added, a run that was left out, an operand that names something else. Numbers that
-// are made of counters and hypers alone, once for each stage, may be for nothing where a stage updates nothing; so may
-// values without bytes.
+// V5: every value is read. A compiler emits no unused work, so an unused value shows that its reader is missing: a
+// summand that was not added, a run that was left out, an operand that names something else. Two kinds may be unused:
+// numbers made only of counters and hyperparameters, once for each stage, if a stage updates nothing; and values
+// without bytes.
 #include "JointRun.h"
 
 using namespace par;
 using namespace par::format;
 using namespace par::verify;
 
-/// Zeros after the last row may be for nothing: where rows are padded, a reader may take the rows alone. So may an
-/// input that the model does not read.
+/// Zeros after the last row may be unused: a reader of padded rows may take only the rows. An input that the model does
+/// not read may be unused, too.
 static bool isWork(const Instruction &it) { return it.op == Op::Kernel || it.op == Op::Call; }
 
 std::optional<Counterexample> par::verify::checkUnread(const JointRun &joint, Uses &uses) {

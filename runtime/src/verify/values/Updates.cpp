@@ -1,7 +1,7 @@
 // V5: state is written wholly, and once a batch. An entry that updates a parameter updates all that have a state or are
-// written by some rank, with what their optimizer keeps, and their copies and counters; each byte is computed at most
-// once a batch, and has come from somewhere: computed, gathered, received or copied. What calls carry on for each
-// microbatch is written whole, too, where any of it is.
+// written by some rank, with their optimizer states, copies and counters; each byte is computed at most once a batch,
+// and is computed, gathered, received or copied. State that calls carry on for each microbatch is written completely,
+// too, if any of it is.
 #include "JointRun.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ using namespace par::format;
 using namespace par::verify;
 
 namespace {
-/// One state buffer of a player, and what was written of a slot.
+/// A state buffer of a player, and the written bytes of a slot.
 struct Slot {
   const Player &player;
   uint32_t buffer, slot;
@@ -69,7 +69,7 @@ static std::optional<Counterexample> checkSlot(const JointRun &joint, const Slot
 
 std::optional<Counterexample> par::verify::checkUpdates(const JointRun &joint) {
   std::vector<Slot> slots;
-  std::set<std::string> moved; // tensors that are written somewhere, and what has a state of its own
+  std::set<std::string> moved; // tensors that are written somewhere, or have a state of their own
   bool trains = false, carries = false;
   for (const Tensor &tensor : joint.bundle.manifest.tensors)
     if (tensor.kind == TensorKind::State)

@@ -1,5 +1,5 @@
-// A table that is gathered from and multiplied by: its gradient has two parts. What lies between is cut over tp along
-// the sequence, what is gathered is not.
+// A table that is looked up and multiplied: its gradient has two parts. The values between are sharded over tp along
+// the sequence, the looked-up ones are not.
 par.stage @s0 <"dp"=2, "tp"=2> ranks [0,1,2,3]
 par.variable @table parameter : tensor<10x6xf32>
 par.step @eval(%ids: tensor<8x4xi64>, %labels: tensor<8x4xi64>) -> tensor<f32> attributes {inputs = ["ids", "labels"], outputs = ["loss"]} {

@@ -5,14 +5,14 @@ import sys
 
 import on_stubs
 
-# Both computations round what is between products, each in its places: 2^-9 or 2^-12 of a value, independently from
-# token to token, and a loss is a mean over 64 tokens; half as much again for what steps add up. Without the causal mask
-# the first loss is twice as far.
+# Both computations round values between matmuls, each in its places: 2^-9 or 2^-12 of a value, independently for each
+# token, and a loss is a mean over 64 tokens; half as much again for the sum of steps. Without the causal mask the first
+# loss is twice as far.
 BOUND = {"bf16": 1.5 * 2**-9 / 8, "fp16": 1.5 * 2**-12 / 8}
 
 
 def kind_of(call):
-    """Of a graph, by what it begins with: products of queries and keys, or the sum of cotangents times results."""
+    """Kind of a graph, by its first node: the matmul of queries and keys, or the sum of cotangents times results."""
     return "forward" if call["arguments"].startswith("matmul") else "backward"
 
 

@@ -12,8 +12,8 @@ MODEL, FOLDER = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
 LIBRARIES = pathlib.Path(os.environ["PAR_HOME"]) / "lib"
 STUBS = {"PAR_CUDA_LIBRARY": "libcuda-stub.so", "PAR_CUBLASLT_LIBRARY": "libcublaslt-stub.so",
          "PAR_CUDNN_LIBRARY": "libcudnn-stub.so"}
-# Both round the same values to the format, but for weight gradients, which the GPU's library rounds too, and sums are
-# in other orders: what a format's rounding is, a few times.
+# Both round the same values to the type, except weight gradients, which the GPU's library rounds too, and sums are in
+# other orders: a few times the rounding of the type.
 BOUNDS = {"f32": 1e-5, "bf16": 2 ** -8, "fp16": 2 ** -11}
 # A fixed scale: weight gradients in f16 overflow at smaller ones than in f32, so that other steps would be left out.
 PLANS = {"f32": "f32", "bf16": "bf16", "fp16": "{compute: fp16, loss_scale: 128}"}

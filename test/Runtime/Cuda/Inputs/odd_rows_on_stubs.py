@@ -1,7 +1,7 @@
-"""Trains a small language model on stub libraries whose number of classes is odd, and tells how far its losses are from
-the CPU's, which keeps rows as they are, and which products it has: odd_rows_on_stubs.py MODEL FOLDER CASE..., where
-CASE is PRECISION:PLAN:TOKENS:WIDTH, of which a plan (a file), the tokens of a sample and the width may be left out;
-MODEL is written."""
+"""Trains a small language model with an odd number of classes on stub libraries, and prints the distance of its losses
+from the CPU's, which does not pad rows, and its matmuls: odd_rows_on_stubs.py MODEL FOLDER CASE... A CASE is
+PRECISION:PLAN:TOKENS:WIDTH; the plan (a file), the tokens of a sample and the width may be left out. MODEL is written.
+"""
 import pathlib
 import random
 import sys
@@ -35,7 +35,7 @@ def model(width):
 
 
 def shapes(calls):
-    """Of the products that classes are a dim of, as rows x columns x terms, each once."""
+    """Matmuls with classes as a dim, as rows x columns x terms, each once."""
     found = {" x ".join(call["arguments"].split()[:3]): None for call in calls if call["call"] == "cublasLtMatmul"}
     return [shape for shape in found if any(CLASSES // 2 <= int(n) < 2 * CLASSES - 6 for n in shape.split(" x "))]
 

@@ -47,7 +47,7 @@ def prepare():
 
 
 def losses_on_stub(precision, *flags, length=32):
-    """Of a bundle for cuda, named so, and the calls of libraries in the order in which they were made."""
+    """Results of a bundle for cuda, named so, and the library calls in the order in which they were made."""
     cuda = compile_bundle("cuda", precision, "--target", "cuda", *flags, length=length)
     twin = compile_bundle("twin", precision, "--target", "cuda", "--host-code", *flags, length=length)
     log = FOLDER / "calls.jsonl"

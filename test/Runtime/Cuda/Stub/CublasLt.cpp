@@ -1,5 +1,5 @@
-// libcublaslt-stub.so: products on the imagined GPU, column-major as the library's own. Sums of f32 are those
-// of the CPU device (the same routine on the transposed problem), so that runs can be compared bit for bit.
+// libcublaslt-stub.so: matmuls on the imagined GPU, column-major as the library's own. Sums of f32 are those of the CPU
+// device (the same routine on the transposed problem), so runs can be compared bit for bit.
 #include "Machine.h"
 #include "par/cpu/Matmul.h"
 
@@ -13,7 +13,7 @@ using namespace par::stub;
 namespace {
 
 constexpr int invalidValue = 7, notSupported = 15;
-/// What the heuristic returns, so that a test sees that it travels: this, shape and number of the algorithm.
+/// First word of the heuristic's result, before shape and number of the algorithm: a test sees that it is passed on.
 constexpr uint64_t algorithmWord = 0x5eed;
 /// The last of them adds by atomics, which the reduction scheme "in place" stands for.
 constexpr uint64_t algorithms = 5, inPlace = 1, greedy = 3, atomic = 4, workspaceStep = 1 << 20;
@@ -83,7 +83,7 @@ uint16_t narrow(float value, bool brain) {
 
 bool isSum(int epilogue) { return epilogue == epilogueSumFirst || epilogue == epilogueSumSecond; }
 
-/// What the library adds up is stored with the sum's elements side by side, and is as wide as the result: f32.
+/// The library's sum of an operand needs contiguous elements in the operand, and has the type of the result: f32.
 bool isSound(const Descriptor &d, const Layout &result) {
   bool sideBySide = d.epilogue == epilogueSumFirst ? !d.transA : d.transB;
   return !isSum(d.epilogue) || (sideBySide && result.type == 0 && d.biasType == 0 && result.batch == 1);
@@ -98,8 +98,8 @@ bool isKnown(int epilogue) {
   return false;
 }
 
-/// What an operand adds up to over k: of the first, stored as it is, the rows of the result, of the second, which must
-/// be transposed, its columns. Without beta, and in the result's type, f32.
+/// The sum of an operand over k: the first one, not transposed, sums to the rows of the result; the second, which must
+/// be transposed, to its columns. Without beta, in f32.
 void addUp(const Descriptor &d, const format::Call &call, const float *first, const float *second) {
   bool ofFirst = d.epilogue == epilogueSumFirst;
   if (!ofFirst && d.epilogue != epilogueSumSecond)
@@ -120,8 +120,7 @@ double geluDerivative(double x) {
   return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * std::sqrt(2 / M_PI) * (1 + 3 * 0.044715 * x * x);
 }
 
-/// What stands between the sums in f32 and the result, element by element of C; numbers of aux as `read` and `write`
-/// have them.
+/// Applies the epilogue to the f32 sums, element by element of C; `read` and `write` access aux.
 template <typename Read, typename Write>
 void finish(const Descriptor &d, const format::Call &call, float *c, Read read, Write write) {
   if (!(d.epilogue & (epilogueGelu | epilogueGeluGrad)))
@@ -256,7 +255,7 @@ struct Heuristic {
   int reserved[4];
 };
 
-/// Proposes what a mask of reductions allows; the greedy one wants more than it is given.
+/// Proposes algorithms that a mask of reductions allows; the greedy one needs more workspace than it is given.
 int cublasLtMatmulAlgoGetHeuristic(void *, Descriptor *d, Layout *a, Layout *b, Layout *c, Layout *,
                                    Preference *preference, int wanted, Heuristic *best, int *found) {
   Machine &machine = Machine::get();

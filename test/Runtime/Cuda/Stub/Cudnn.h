@@ -1,4 +1,4 @@
-// What the stub of cuDNN knows of descriptors: enough to hold each call against the rules of the graph API.
+// Descriptors of the cuDNN stub: enough to check each call against the rules of the graph API.
 #pragma once
 
 #include "Machine.h"
@@ -56,8 +56,7 @@ struct DnnAnswer {
   std::string words;
 };
 
-/// What the stub knows of one kind of descriptor: its attributes, and what must hold among them when it is
-/// closed.
+/// One kind of descriptor in the stub: its attributes, and conditions on them when it is finalized.
 struct DnnKindRules {
   const char *name;
   std::vector<DnnRule> rules;

@@ -1,5 +1,5 @@
-// Products, elementwise operations, reductions and transposes of the stub of cuDNN: what graphs of attention
-// are made of. Each operation reads and writes tensors of any strides, virtual ones too, in f32.
+// Matmuls, elementwise operations, reductions and transposes of the cuDNN stub: the nodes of graphs of attention. Each
+// operation reads and writes tensors of any strides, virtual ones too, in f32.
 #include "Cudnn.h"
 #include "par/kernels/Narrow.h"
 
@@ -208,7 +208,7 @@ DnnAnswer checkReduction(const DnnDescriptor &d) {
                                   : DnnAnswer{dnnNotSupported, "means"};
 }
 
-/// Of the last two dims: strides say that x is read where it lies.
+/// A reshape of the last two dims: strides read x in place.
 DnnAnswer checkReshape(const DnnDescriptor &d) {
   Dims x = dimsOf(d, reshapeX), y = dimsOf(d, reshapeY), steps = d.other(reshapeX).all<int64_t>(dnnStrides);
   bool fits = x.size() == 4 && y.size() == 4;

@@ -1,6 +1,5 @@
-// libcuda-stub.so: the driver's entry points that the runtime uses, on Machine. Each checks what the driver
-// would refuse, and a little more: sizes, that memory is known, that handles live, that nothing synchronises
-// while it is captured.
+// libcuda-stub.so: the driver's entry points that the runtime uses, on Machine. Each checks the driver's conditions,
+// and a few more: sizes, known memory, live handles, no synchronisation during a capture.
 #include "Machine.h"
 
 #include <cstring>
@@ -43,7 +42,7 @@ std::string hex(uint64_t value) {
   return out.str();
 }
 
-/// What most calls begin with: note, then what has gone wrong before.
+/// Begin of most calls: note the call, then return an earlier error.
 #define PAR_ENTER(NAME, ...)                                                                                           \
   Machine &machine = Machine::get();                                                                                   \
   auto held = machine.lock();                                                                                          \
@@ -329,7 +328,7 @@ int cuEventQuery(Event *event) {
   return !event->reached || *event->reached ? 0 : notReady;
 }
 
-/// A piece of work takes a microsecond, a product what its algorithm takes on top.
+/// A piece of work takes a microsecond, a matmul also its algorithm's time.
 int cuEventElapsedTime(float *milliseconds, Event *from, Event *to) {
   PAR_ENTER("cuEventElapsedTime", "from", from->id, "to", to->id)
   PAR_KNOWN(events, from)
@@ -355,7 +354,7 @@ int cuEventDestroy_v2(Event *event) {
 int cuModuleLoadDataEx(Loaded **module, const void *image, unsigned options, int *, void **) {
   PAR_ENTER("cuModuleLoadDataEx", options)
   auto *text = static_cast<const char *>(image);
-  // An ELF image holds zeros; its kernels are known by their names alone.
+  // An ELF image contains zeros; its kernels are known only by their names.
   bool binary = std::memcmp(text, "\177ELF", 4) == 0 || std::memcmp(text, "\x50\xed\x55\xba", 4) == 0;
   if (!binary && !std::strstr(text, ".version"))
     return invalidImage;

@@ -11,8 +11,8 @@ namespace par::stub {
 
 namespace {
 
-/// The builtin that an entry does the work of, with scratch memory or without; none for the other one of two stages. Of
-/// layer_norm_backward the first stage does it all: the second has no forms of its own for bf16 and f16.
+/// The builtin that an entry computes, with scratch memory or without; none for the other one of two stages. The first
+/// stage of layer_norm_backward does all the work: the second has no bf16 and f16 variants.
 struct Form {
   const kernels::BuiltinKernel *builtin = nullptr;
   bool coefficient = false, scratch = false;
@@ -31,7 +31,7 @@ Form formOf(std::string_view entry) {
   return form;
 }
 
-/// Two members' values, by the number of the operation: a sum, the larger, the smaller or a product.
+/// Combines two members' values, by the number of the operation: add, max, min or multiply.
 float join(uint64_t operation, float a, float b) {
   switch (operation) {
   case 1:

@@ -1,5 +1,5 @@
-// The imagined GPU behind the stub CUDA libraries. Work waits in queues and is done as late as allowed, in a seeded
-// order, so that a missing wait shows as a wrong number.
+// The imagined GPU of the stub CUDA libraries. Work waits in queues and is done as late as allowed, in a seeded order:
+// a missing wait gives a wrong number.
 #include "Machine.h"
 
 #include <algorithm>
@@ -101,7 +101,7 @@ void Machine::enqueue(Stream &stream, Work work) {
     stream.work.push_back(std::move(work));
     return;
   }
-  if (work.ready) // what waits for other ranks does not belong into a graph
+  if (work.ready) // waits for other ranks do not belong into a graph
     stream.capture->status = captureUnsupported;
   stream.capture->nodes.push_back({std::move(work.run), stream.tail});
   stream.tail = {stream.capture->nodes.size() - 1};

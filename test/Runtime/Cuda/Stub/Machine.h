@@ -1,17 +1,15 @@
-// What stands behind the stub libraries of the CUDA tests: memory, streams, events and captures of one
-// imagined GPU. Work is kept in queues and done as late as it may be, in a seeded order of all orders that
-// CUDA allows; a wait that the code under test forgot then gives wrong numbers, or work that reads host
-// memory which has changed since.
+// The imagined GPU of the CUDA tests' stub libraries: memory, streams, events and captures. Work is kept in queues and
+// done as late as allowed, in a seeded order of all orders that CUDA allows. A missing wait of the code under test then
+// gives wrong numbers, or work that reads host memory which has changed since.
 //
 // The environment, read at cuInit, or Machine::configure():
 //   PAR_STUB_LOG    file that gets each call as a line of JSON
 //   PAR_STUB_SEED   of the order (default 1)
-//   PAR_STUB_FAIL   CALL:N:CODE  the N-th call of CALL (from 1) answers CODE; work:N:CODE  the N-th piece of
-//   work fails,
-//                   and every call that looks at the device answers CODE from then on; stall:N  nothing is
-//                   done after N pieces; nccl:N:CODE as asynchronous error of communicators after their N-th
-//                   operation; hang:N  the N-th operation of NCCL never ends
-//                   cudnnPlans:0:CODE  no plan of cuDNN can be closed; cudnnWorkspace:BYTES:0  each wants so much
+//   PAR_STUB_FAIL   CALL:N:CODE  the N-th call of CALL (from 1) returns CODE; work:N:CODE  the N-th piece of work
+//                   fails, and every later call that checks the device returns CODE; stall:N  no work after N pieces;
+//                   nccl:N:CODE  an asynchronous error of communicators after their N-th operation; hang:N  the N-th
+//                   operation of NCCL never ends
+//                   cudnnPlans:0:CODE  no plan of cuDNN can be finalized; cudnnWorkspace:BYTES:0  each needs so much
 //   PAR_STUB_BUNDLE the bundle's plan, compiled with --host-code: its generated kernels are then computed
 //   PAR_STUB_DEVICES, PAR_STUB_VERSION (12040), PAR_STUB_SM (90), PAR_STUB_MEMORY (bytes)
 #pragma once
@@ -46,7 +44,7 @@ struct Capture {
   std::vector<CaptureNode> nodes;
   struct Stream *origin = nullptr;
   std::set<Stream *> members;
-  int status = 0; ///< what ending the capture answers
+  int status = 0; ///< result of ending the capture
 };
 
 struct Stream {
@@ -70,7 +68,7 @@ struct Graph {
 
 /// One call as a test sees it: name and arguments, "stream=2 n=8".
 struct Call {
-  std::string rank; ///< what nameThread() said of the calling thread
+  std::string rank; ///< nameThread() of the calling thread
   std::string name, arguments;
 };
 
@@ -81,7 +79,7 @@ class Machine {
 public:
   static Machine &get();
 
-  // What tests do. Each takes the lock.
+  // For tests. Each takes the lock.
   void reset(const std::string &failure = "", uint64_t seed = 1);
   void nameThread(const std::string &name);
   std::vector<Call> calls(const std::string &rank = "");
@@ -89,7 +87,7 @@ public:
   /// nothing.
   void kernel(const std::string &name, size_t parameters, Kernel kernel);
 
-  // What entry points do, under the lock.
+  // For entry points, with the lock held.
   std::unique_lock<std::mutex> lock() { return std::unique_lock(mutex); }
   /// Notes the call; an injected answer, else 0.
   int note(const std::string &name, const std::string &arguments);
@@ -125,9 +123,9 @@ public:
   std::condition_variable changed;
   std::mt19937_64 random{1};
   uint64_t nextId = 1;
-  uint64_t extra = 0;   ///< microseconds that products took beside that of any piece of work
-  uint64_t fastest = 2; ///< of the algorithms for a product, the one that takes least time
-  /// Whether cuBLASLt adds up an operand beside a product, and what that takes besides.
+  uint64_t extra = 0;   ///< microseconds of matmuls besides that of any piece of work
+  uint64_t fastest = 2; ///< number of the fastest matmul algorithm
+  /// Whether cuBLASLt sums an operand with a matmul, and the additional time.
   bool sumsBeside = true;
   uint64_t sumTakes = 0;
   int64_t slowEngine = -1;     ///< of cuDNN's, one that takes a thousand times as long as others

@@ -1,7 +1,6 @@
-// libnccl-stub.so: communicators between the ranks of one process, on the streams of the imagined GPU. Each
-// rank has one engine: its operations, of all communicators, begin in the order in which they were launched
-// (launch order implicit), and each is a rendezvous without buffers. What that order lets deadlock, deadlocks
-// here.
+// libnccl-stub.so: communicators between the ranks of one process, on the streams of the imagined GPU. Each rank has
+// one engine: its operations, of all communicators, begin in launch order (launch order implicit), and each is a
+// rendezvous without buffers. A deadlock under that order is a deadlock here.
 #include "Machine.h"
 #include "par/format/Program.h"
 
@@ -22,13 +21,13 @@ struct Engine {
 };
 
 struct Group;
-/// One split of a communicator: who has come, and what was made when all had.
+/// One split of a communicator: members that have called it, and the result when all have.
 struct Split {
   std::vector<int> colors;
   std::map<int, std::shared_ptr<Group>> made;
 };
 
-/// What all members of a communicator share.
+/// Shared state of a communicator's members.
 struct Group {
   std::string name;
   int size = 0;

@@ -50,7 +50,7 @@ protected:
     }
   }
 
-  /// What the GPU writes, `runs` times.
+  /// The GPU's results, computed `runs` times.
   std::vector<Operands> compute(const BuiltinKernel &kernel, const toy::Attention &shape,
                                 const std::vector<uint64_t> &immediates, const Operands &given, int runs,
                                 bool inPieces) {
@@ -81,7 +81,7 @@ protected:
     return found;
   }
 
-  /// Those that are there.
+  /// Indices of the operands that exist.
   static std::vector<size_t> operandsOf(const BuiltinKernel &kernel, const std::vector<uint64_t> &immediates) {
     std::vector<size_t> present;
     for (size_t i = 0; i < kernel.operands.size(); ++i)
@@ -105,14 +105,14 @@ protected:
     }
     std::vector<Operands> found = compute(kernel, shape, immediates, operands, 2, false);
     EXPECT_TRUE(found[0] == found[1]) << builtin << " " << shape.name << ": other bits the second time";
-    // Of a batch and of heads that share keys.
+    // Parts of a batch and of heads that share keys.
     found.push_back(compute(kernel, shape, immediates, operands, 1, true)[0]);
     builtinFunction(kernel.name)(pointers.data(), immediates.data(), 0, 1);
     for (size_t which : {0, 2})
       compare(kernel, immediates, operands, found[which], builtin + " " + shape.name + (which ? ", in pieces" : ""));
   }
 
-  /// Both round probabilities and cotangents of scores before products, and the result: some 2^-9 of the largest.
+  /// Both round probabilities and cotangents of scores before matmuls, and the result: some 2^-9 of the largest.
   static void compare(const BuiltinKernel &kernel, const std::vector<uint64_t> &immediates, Operands &wanted,
                       Operands &found, const std::string &what) {
     for (size_t i : operandsOf(kernel, immediates)) {

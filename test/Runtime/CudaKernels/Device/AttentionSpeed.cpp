@@ -21,7 +21,7 @@ const Attention models[] = {
     {"ViT, 64 x 197 tokens", 64, 12, 12, 197, 197, 64, 64},
 };
 
-/// Of what the mask leaves: two products forward, five backward. (Dao 2023, FlashAttention-2, section 4.1)
+/// For unmasked scores: two matmuls forward, five backward. (Dao 2023, FlashAttention-2, section 4.1)
 double flopsOf(const Attention &shape, bool backward) {
   double scores =
       static_cast<double>(shape.b * shape.h) * static_cast<double>(shape.sq) * static_cast<double>(shape.sk);

@@ -34,7 +34,7 @@ public:
     else
       reinterpret_cast<uint16_t *>(bytes.data())[i] = type == "bf16" ? toBF16(value) : toF16(value);
   }
-  /// What rounding to the type may change of a value of size 1, at most.
+  /// Maximum rounding error of the type for a value of size 1.
   double unit() const { return type == "f32" ? 0 : type == "bf16" ? 1.0 / 256 : 1.0 / 2048; }
 
   std::string_view type;
@@ -43,7 +43,7 @@ public:
 
 class CudaConvolution : public testing::Test {
 protected:
-  /// What the GPU makes of the first two tensors, twice; the third is like the result.
+  /// The GPU's results for the first two tensors, twice; the third has the shape of the result.
   std::array<Tensor, 2> compute(const std::string &builtin, const toy::Convolution &shape,
                                 std::span<const Tensor> tensors) {
     auto planned = cuda::makeGraphKernel(dnn, {builtin, builtin, shape.name, shape.immediates()});

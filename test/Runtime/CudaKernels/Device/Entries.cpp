@@ -35,7 +35,7 @@ public:
     gpu->check(gpu->streamSynchronize(stream), std::string(stage.entry));
   }
 
-  /// Pinning is slow: what is given back is kept for the next that asks for as much.
+  /// Pinning is slow: freed memory is kept for the next request of its size.
   void *allocate(size_t bytes) {
     std::vector<void *> &free = kept[std::bit_ceil(bytes)];
     void *memory = nullptr;

@@ -1,5 +1,5 @@
-// What the library does beside a product, on a GPU against the same in f64: every algorithm that it proposes,
-// sums of operands also apart. The same bits each time.
+// The library's matmuls with epilogues, on a GPU against the same in f64: every algorithm that it proposes, sums of
+// operands also separately. The same bits each time.
 #include "par/cuda/blas/Products.h"
 #include "par/kernels/Narrow.h"
 
@@ -18,7 +18,7 @@ using Numbers = std::vector<double>;
 using Bytes = std::vector<std::byte>;
 
 constexpr int64_t m = 96, n = 200, k = 1024;
-/// Of sums in f32, and of GELU by the GPU's own tanh, which is good to 2^-11.
+/// Bounds of sums in f32, and of GELU by the GPU's own tanh, which is exact to 2^-11.
 constexpr double sumBound = 1e-5, tanhBound = 0x1p-10;
 
 double gelu(double x) { return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))); }
@@ -118,7 +118,7 @@ protected:
     return found;
   }
 
-  /// `bound`: of what the results were rounded from, beside the rounding itself, of the largest.
+  /// `bound`: error before rounding, relative to the largest result, besides the rounding itself.
   static void expectNear(DType type, double bound, const Bytes &bytes, const Numbers &wanted, const std::string &what) {
     Numbers found = unpack(type, bytes);
     ASSERT_EQ(found.size(), wanted.size()) << what;

@@ -156,7 +156,7 @@ std::string contentsOf(const std::string &path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-/// What is written beside the operands of a row of `kernels.txt`: "r:100" counts once, "rw:100" twice.
+/// Bytes of the operands of a row of `kernels.txt`: "r:100" counts once, "rw:100" twice.
 void measureGenerated(const std::string &folder, uint64_t most) {
   Bench bench;
   std::string image = contentsOf(folder + "/kernels-sm" + std::to_string(bench.sm()) + ".cubin");

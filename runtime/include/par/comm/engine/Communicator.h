@@ -1,8 +1,8 @@
 // The interface through which ranks exchange the contents of buffers. One rank's end of all communicators of a job. The
-// executor posts communications on in-order queues and polls; there is no progress thread. What runs is exactly what
-// par-verify proves: every queue executes its units in order, a unit is one communication or one atomic group, and each
-// communication is a rendezvous (a send ends when its receiver has the bytes, a collective when every member has
-// finished with every other member's buffer). Nothing is buffered between ranks.
+// executor posts communications on in-order queues and polls; there is no progress thread. Execution follows exactly
+// the model that par-verify proves: every queue executes its units in order, a unit is one communication or one atomic
+// group, and each communication is a rendezvous (a send ends when its receiver has the bytes, a collective when every
+// member has finished with every other member's buffer). Nothing is buffered between ranks.
 //
 // One engine serves `inproc` (N threads) and `shm` (N processes): members read each other's arenas, and a reduction
 // adds member 0, 1, ..., n-1 in that order, in f32 for f32, bf16 and f16, so results depend neither on timing nor on
@@ -30,7 +30,7 @@ inline constexpr int exitRankLost = 4;
 struct Members {
   std::string name;            ///< for errors: "tp", "pipe"
   std::vector<uint32_t> ranks; ///< member index -> rank, without repetition
-  bool used = true;            ///< false: nobody communicates on it, so that it takes no memory and no connection
+  bool used = true;            ///< false: no rank communicates on it; it takes no memory and no connection
 };
 
 /// The table of a bundle: all groups of all communicators, in the manifest's order. A bundle may name any
@@ -40,9 +40,8 @@ std::vector<Members> tableOf(const format::Bundle &bundle);
 /// where there is none.
 uint32_t indexOf(const format::Manifest &manifest, std::string_view name, uint32_t rank);
 
-/// One communication of this rank: an instruction `coll`, `send` or `recv` of the bundle format with its
-/// operands bound. CollKind says what `n` counts and where parts lie (in elements; 0 is legal and still
-/// meets).
+/// One communication of this rank: an instruction `coll`, `send` or `recv` of the bundle format with its operands
+/// bound. CollKind defines the unit of `n` and the places of parts (in elements; 0 is legal and still meets).
 ///
 ///   op          in                                                  out
 ///   coll        the operand; this rank's n elements of an            the result; == in: in place on the
@@ -79,7 +78,7 @@ struct Mismatch : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Another rank failed, or the job was told to end; what() says why where it is known.
+/// Another rank failed, or the job was told to end; what() says why if it is known.
 struct Aborted : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

@@ -10,8 +10,7 @@
 
 namespace par::comm {
 
-/// What a rank says of itself when it joins. The rendezvous compares format, bundle and plan hash of all
-/// ranks.
+/// A rank's introduction when it joins. The rendezvous compares format, bundle and plan hash of all ranks.
 struct Hello {
   std::string format;      ///< bundle format version, "1.0"
   std::string bundleHash;  ///< hex
@@ -38,7 +37,7 @@ public:
   /// Called once, first.
   virtual void meet(const Hello &hello) = 0;
 
-  /// Maps everybody's arena (this rank's has `arenaBytes`; zeroed) and returns this rank's end of the
+  /// Maps the arenas of all ranks (this rank's has `arenaBytes`; zeroed) and returns this rank's end of the
   /// communicators. `table` is the same on every rank. Called once, after meet().
   virtual std::unique_ptr<Endpoint> connect(std::span<const Members> table, size_t arenaBytes) = 0;
 

@@ -6,8 +6,8 @@
 namespace par::comm {
 
 /// Tells the other ranks of a launcher's job, if they come soon, that this one ends before it has joined, and why, so
-/// that they need not wait for it. `why`: what this rank has printed, of which the first line is told. Prints what rank
-/// 0 says of it, if that is more.
+/// that they need not wait for it. `why`: this rank's output, of which the first line is sent. Prints rank 0's answer,
+/// if that says more.
 void tellOthers(const Launch &launch, const Place &place, const std::string &why);
 
 } // namespace par::comm

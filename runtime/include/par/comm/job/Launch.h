@@ -10,7 +10,7 @@
 
 namespace par::comm {
 
-/// Where a launcher has put this process.
+/// This process's place in a launcher's job.
 struct Place {
   uint32_t rank = 0, world = 1, localRank = 0;
   std::string host = "127.0.0.1"; ///< of the rendezvous
@@ -23,7 +23,7 @@ struct Place {
 /// Which communicator carries the buffers.
 enum class Transport : uint8_t { automatic, inproc, shm };
 
-/// What par-run was told. Empty optionals: not given.
+/// The launch options of par-run. Empty optionals: not given.
 struct Launch {
   std::string bundle;        ///< as typed; errors begin with it
   uint32_t bundleRanks = 1;  ///< ranks that the bundle is for
@@ -36,7 +36,7 @@ struct Launch {
   double joinTimeout = 60; ///< seconds until all ranks must have come
 };
 
-/// What is wrong with how the job was started; what() is the message without "NAME: error: ".
+/// A mistake in how the job was started; what() is the message without "NAME: error: ".
 struct LaunchError : std::runtime_error {
   LaunchError(int code, const std::string &message) : std::runtime_error(message), code(code) {}
   int code; ///< exit code
@@ -47,8 +47,8 @@ struct LaunchError : std::runtime_error {
 /// another launcher has ranks has started that launcher, not the ranks, and does not count.
 std::optional<Place> findPlace(const Launch &launch, const std::map<std::string, std::string> &environment);
 
-/// What SIGINT, SIGTERM and SIGHUP do in this process before run() has a job and after it: they say "BUNDLE: SIGTERM
-/// came to WHO before the first step: ..." and end it. run() calls it itself, tools call it before they load.
+/// Handles SIGINT, SIGTERM and SIGHUP before run() has a job and after it: prints "BUNDLE: SIGTERM came to WHO before
+/// the first step: ..." and ends the process. run() calls it itself; tools call it before they load.
 void endOnSignals(const std::string &bundle, std::string_view who);
 /// "rank 2 (pid 4711)", or "par-run (pid 4711)" where this process is to start the ranks.
 std::string describeProcess(const std::optional<Place> &place);

@@ -1,4 +1,4 @@
-// Output that may find nobody to read it.
+// Output that may have no reader.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@ namespace par::comm {
 /// to end; 0 where none has come, or no job runs.
 int64_t askedToEnd();
 
-/// Writes all of the text, however slowly it is read. After a signal that asked this process's job to end it waits for
-/// two seconds only, so that a pipe that nobody reads keeps no job from ending. False: not all was written, errno says
-/// why, and is ETIMEDOUT where nobody read it.
+/// Writes all of the text, however slowly it is read. After a signal that asked the job to end it waits for two seconds
+/// only, so an unread pipe does not keep the job from ending. False: not all was written; errno says why, ETIMEDOUT if
+/// it was not read.
 bool writeOutput(int descriptor, std::string_view text);
 
 } // namespace par::comm

@@ -1,6 +1,5 @@
-// Matrix products by cuBLASLt. Its matrices are column-major: the row-major C = op(A) op(B) is computed as
-// its transpose, op(B)^T op(A)^T, whose operands are the same bytes. Products are f32, bf16 or f16 and add in
-// f32.
+// Matmuls by cuBLASLt. Its matrices are column-major: the row-major C = op(A) op(B) is computed as its transpose,
+// op(B)^T op(A)^T, whose operands are the same bytes. Matmuls are f32, bf16 or f16 and add in f32.
 #pragma once
 
 #include "par/cuda/driver/Gpu.h"
@@ -22,7 +21,7 @@ using BlasPreference = struct BlasPreferenceObject *;
 /// cublasLtMatmulAlgo_t: opaque, and may be kept, sent and used by other ranks on the same kind of GPU.
 using BlasAlgorithm = std::array<uint64_t, 8>;
 
-/// Of the products that a call is: one, or of a sum beside it that is computed apart those of two or three.
+/// The algorithms of a call's matmuls: one, or two or three if separate matmuls compute its sum.
 using Algorithms = std::vector<BlasAlgorithm>;
 
 /// cublasLtMatmulHeuristicResult_t.
@@ -93,7 +92,7 @@ BatchFold foldBatch(const format::Call &call);
 
 class SumApart;
 
-/// A product that is ready to run.
+/// A matmul that is ready to run.
 class Product {
 public:
   /// `alignment`: of all operands, in bytes. Throws core::Failure for types that cannot be multiplied.
@@ -101,11 +100,10 @@ public:
   Product(Product &&) = delete;
   ~Product();
 
-  /// What the heuristic proposes, best first, all within the call's workspace and with the same bits in every
-  /// run; behind that, of a call with a sum, what it proposes for the product and the sum apart. Throws core::Failure
-  /// if there is nothing.
+  /// The heuristic's proposals, best first, all within the call's workspace and with the same bits in every run. For a
+  /// call with a sum, the proposals for a separate matmul and sum follow. Throws core::Failure if there are none.
   std::vector<Algorithms> propose() const;
-  /// What the heuristic proposes for the call in one product, sums and all; may be empty.
+  /// The heuristic's proposals for the call as one matmul with its sum; may be empty.
   std::vector<BlasAlgorithm> ask() const;
   /// 0 if the library takes these algorithms for the call and the call's workspace suffices, else a status.
   int check(const Algorithms &algorithms) const;

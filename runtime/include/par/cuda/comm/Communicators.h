@@ -13,7 +13,7 @@ public:
   virtual ~Communicators() = default;
   /// Puts one communication, or an atomic group, on a stream. All ranks post in the program's one order.
   virtual void post(Stream stream, std::span<const comm::Communication> unit) = 0;
-  /// Throws what has gone wrong since the last look.
+  /// Throws an error that has occurred since the last check.
   virtual void poll() {}
   /// Ends everything that is under way, so that streams can be destroyed. Never throws.
   virtual void abort() noexcept {}
@@ -21,7 +21,7 @@ public:
   virtual std::string describe() const = 0;
 };
 
-/// What communicators are made from.
+/// Inputs from which communicators are made.
 struct CommunicatorsOf {
   const Gpu &gpu;
   const core::DeviceOptions &options;

@@ -12,7 +12,7 @@ struct NcclId {
   char bytes[128];
 };
 
-/// ncclConfig_t as NCCL 2.26 has it; later ones read what is newer as not given.
+/// ncclConfig_t as NCCL 2.26 has it; later versions take newer members as not given.
 struct NcclConfig {
   static constexpr int unset = -2147483647 - 1; ///< NCCL_CONFIG_UNDEF_INT
   size_t size = sizeof(NcclConfig);
@@ -22,7 +22,7 @@ struct NcclConfig {
   int splitShare = 0, trafficClass = unset;
 };
 
-/// Members of ncclResult_t and ncclRedOp_t, and what a rank passes that is in no group of a split.
+/// Members of ncclResult_t and ncclRedOp_t, and the color of a rank that is in no group of a split.
 inline constexpr int ncclOk = 0, ncclInProgress = 7, ncclNoColor = -1;
 inline constexpr int minNccl = 22600;
 

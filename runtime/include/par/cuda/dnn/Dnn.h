@@ -1,6 +1,5 @@
-// cuDNN through its graph API: one table of entry points, and the names of what graphs are built from
-// (DnnGraph.h). No cuDNN header is needed; HeadersTest holds the numbers against cuDNN's own where it is
-// installed.
+// cuDNN through its graph API: one table of entry points, and the names of the parts of graphs (DnnGraph.h). No cuDNN
+// header is needed; HeadersTest holds the numbers against cuDNN's own where it is installed.
 #pragma once
 
 #include "par/cuda/driver/Driver.h"
@@ -14,10 +13,10 @@ namespace dnn {
 
 /// Members of cudnnDataType_t.
 inline constexpr int dataF32 = 0, dataF64 = 1, dataF16 = 2, dataI32 = 4, dataBF16 = 9, dataI64 = 10, dataBoolean = 11;
-/// Of cudnnConvolutionMode_t: windows are not mirrored.
+/// A cudnnConvolutionMode_t: windows are not mirrored.
 inline constexpr int crossCorrelation = 1;
 
-/// What a descriptor is: CUDNN_BACKEND_..._DESCRIPTOR.
+/// Kind of a descriptor: CUDNN_BACKEND_..._DESCRIPTOR.
 enum class Kind : int {
   Pointwise = 0,
   Convolution = 1,
@@ -43,7 +42,7 @@ enum class Kind : int {
   AttentionBackward = 43,
 };
 
-/// What an attribute's elements are: CUDNN_TYPE_....
+/// Type of an attribute's elements: CUDNN_TYPE_....
 enum class Type : int {
   Handle = 0,
   DataType = 1,
@@ -147,7 +146,7 @@ inline constexpr int pointwiseAdd = 0, pointwiseMultiply = 1, pointwiseDivide = 
 /// CUDNN_REDUCE_TENSOR_....
 inline constexpr int reduceAdd = 0, reduceMax = 3;
 
-/// CUDNN_HEUR_MODE_...: the best first; what always works.
+/// CUDNN_HEUR_MODE_...: the best first; the fallback.
 inline constexpr int heuristicBest = 3, heuristicFallback = 2;
 /// CUDNN_NUMERICAL_NOTE_....
 inline constexpr int noteTensorCore = 0, noteDownConvert = 1, noteReducedPrecision = 2, noteNondeterministic = 4,
@@ -187,7 +186,7 @@ public:
   PAR_DNN_ENTRIES(PAR_DNN_MEMBER)
 #undef PAR_DNN_MEMBER
   DnnHandle handle = nullptr;
-  DnnDescriptor device = nullptr; ///< of the GPU that is described; null where there is one
+  DnnDescriptor device = nullptr; ///< of the described GPU; null with a real one
   /// What describe() would say, without a GPU in use. Throws core::Failure as the constructor does.
   static std::string installed();
   /// "cuDNN 9.19.0".

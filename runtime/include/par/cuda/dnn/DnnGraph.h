@@ -1,5 +1,5 @@
-// Graphs of cuDNN: tensors and operations, an engine that computes them, a plan that is run. Descriptors are
-// closed (finalized) by whoever made them, and destroyed with their owner.
+// Graphs of cuDNN: tensors and operations, an engine that computes them, a plan that is run. The maker of a descriptor
+// closes (finalizes) it; its owner destroys it.
 #pragma once
 
 #include "par/cuda/dnn/Dnn.h"
@@ -16,7 +16,7 @@ namespace par::cuda {
 /// One descriptor. Failures of the library are thrown as core::Failure with its words.
 class DnnNode {
 public:
-  /// `whose`: what messages begin with, 'kernel "conv1"'; `what`: "the tensor x".
+  /// `whose`: the begin of messages, 'kernel "conv1"'; `what`: "the tensor x".
   DnnNode(const Dnn &dnn, dnn::Kind kind, std::string whose, std::string what);
   DnnNode(const DnnNode &) = delete;
   ~DnnNode();
@@ -62,17 +62,17 @@ struct DnnTensor {
   bool byValue = false;               ///< a scalar in host memory
 };
 
-/// An engine with its knobs: small, and what one rank chose others may use on the same kind of GPU.
+/// An engine with its knobs: small; other ranks may use one rank's choice on the same kind of GPU.
 struct DnnChoice {
   int64_t engine = 0;
   std::vector<std::pair<int, int64_t>> knobs; ///< type, value
   /// Words without blanks and commas in between: "17,2:5,12:0".
   std::string text() const;
-  /// Of text(); nothing for other text.
+  /// Parses text(); nothing for other text.
   static std::optional<DnnChoice> read(const std::string &text);
 };
 
-/// What an engine must keep to; all add in f32 at least.
+/// Limits on an engine; every engine adds in f32 at least.
 struct DnnLimits {
   uint64_t workspace = 0;   ///< bytes at most
   bool tensorCores = false; ///< may compute on tensor cores, which round f32 to TF32

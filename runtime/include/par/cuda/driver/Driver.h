@@ -27,8 +27,7 @@ inline constexpr unsigned streamNonBlocking = 1, eventWithoutTiming = 2, capture
 inline constexpr int attributeMajor = 75, attributeMinor = 76, functionSharedBytes = 8;
 /// Dynamic shared memory that a kernel gets without asking.
 inline constexpr unsigned defaultShared = 48 << 10;
-/// CUDA 12.4: what a driver must be able to do at least. 12.0 brought what is used here, PTX 8.4 of generated
-/// kernels the rest.
+/// CUDA 12.4: the minimum version of a driver. The calls here need 12.0, PTX 8.4 of generated kernels needs the rest.
 inline constexpr int minDriver = 12040;
 
 /// name in the table, symbol in the library, parameters.

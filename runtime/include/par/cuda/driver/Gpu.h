@@ -1,4 +1,4 @@
-// One GPU as a rank uses it, and owners of what is made on it.
+// One GPU as a rank uses it, and owners of its resources.
 #pragma once
 
 #include "par/cuda/driver/Driver.h"
@@ -37,7 +37,7 @@ class Block {
 public:
   enum class Place { Device, Host };
   Block() = default;
-  /// No bytes: no memory. Throws core::Failure, with what is free, where there is not enough.
+  /// No bytes: no memory. Throws core::Failure, with the free bytes, if there is not enough.
   Block(const Gpu &gpu, uint64_t bytes, Place place);
   Block(Block &&other) noexcept { *this = std::move(other); }
   Block &operator=(Block &&other) noexcept {

@@ -5,7 +5,7 @@
 
 namespace par::cuda {
 
-/// What one library is called and how it is found.
+/// A library's names and where it is looked for.
 struct LibraryName {
   const char *word;        ///< for messages: "the CUDA driver"
   const char *file;        ///< "libcuda.so.1"
@@ -23,7 +23,7 @@ public:
 
   /// Address of a symbol.
   void *symbol(const char *entry) const;
-  /// What was opened: "libcuda.so.1", or the path that the environment gave.
+  /// The opened file: "libcuda.so.1", or the path that the environment gave.
   const std::string &file() const { return path; }
 
   /// Throws unless `version` is at least `least`; both as people write them, for the message.

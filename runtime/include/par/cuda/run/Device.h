@@ -1,4 +1,4 @@
-// The device `cuda`: queues are streams, signal and wait are events, what repeats is captured as a graph.
+// The device `cuda`: queues are streams, signal and wait are events, and a repeated entry is captured as a graph.
 #pragma once
 
 #include "par/device/Device.h"

@@ -1,12 +1,11 @@
-// The matrix products and convolutions of a bundle, computed by oneDNN and nothing else: the peer of what the runtime
-// reaches.
+// The matmuls and convolutions of a bundle, computed by bare oneDNN: the bound for the runtime.
 //
 // Reads one of these a line,
-//     product transA transB m n k lda ldb ldc batch beta
+//     matmul transA transB m n k lda ldb ldc batch beta
 //     convolution PASS and the immediates of the builtin (PASS: 0 forward, 1 of the input, 2 of the filter)
 // and answers each with the quickest and the median seconds of its repetitions (CPU time of the calling thread:
-// neighbours do not count). Products are sgemm's. Convolutions are in the layouts that the library likes best: nothing
-// is reordered in the time that is taken.
+// neighbours do not count). Matmuls are sgemm's. Convolutions are in the library's preferred layouts: the measured time
+// holds no reorders.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
@@ -131,7 +130,7 @@ int main(int argc, char **argv) {
     std::istringstream fields(line);
     std::vector<double> seconds;
     fields >> kind;
-    if (kind == "product") {
+    if (kind == "matmul") {
       Product p;
       fields >> p.transA >> p.transB >> p.m >> p.n >> p.k >> p.lda >> p.ldb >> p.ldc >> p.batch >> p.beta;
       seconds = measureProduct(p, repetitions);
