@@ -1,7 +1,7 @@
 // ONNX model and plan to a bundle.
 #include "par/Driver/Compile.h"
 #include "par/Plan/Language/Schema.h"
-#include "par/Report/Findings.h"
+#include "par/Report/PrintDiagnostic.h"
 #include "par/Solver/Schedules/Schedules.h"
 #include "par/format/Process.h"
 #include "llvm/ADT/StringExtras.h"
@@ -122,7 +122,7 @@ static std::string commandOf(int argc, char **argv) {
   return command;
 }
 
-static int run(int argc, char **argv, Whereabouts &whereabouts) {
+static int run(int argc, char **argv, CompileState &compileState) {
   Arguments arguments;
   if (!parseArguments(argc, argv, flags, arguments, errs()))
     return WrongCommand;
@@ -149,19 +149,19 @@ static int run(int argc, char **argv, Whereabouts &whereabouts) {
   if (!splitFiles(arguments, options))
     return WrongCommand;
   readFlags(arguments, options);
-  whereabouts.command = commandOf(argc, argv);
+  compileState.command = commandOf(argc, argv);
   if (arguments.has("--emit-reproducer")) {
     std::string file = arguments.last("--emit-reproducer");
-    whereabouts.reproducerFile = file.empty() ? "par-reproducer.mlir" : file;
+    compileState.reproducerFile = file.empty() ? "par-reproducer.mlir" : file;
   }
-  options.whereabouts = &whereabouts;
+  options.compileState = &compileState;
   if (options.model.empty() && !options.printPlan) {
     errs() << "par-compile: error: no model; usage: par-compile MODEL [PLAN...] [-o BUNDLE]\n";
     return WrongCommand;
   }
-  return runCompiler(options, outs(), [](const Finding &finding) {
+  return runCompiler(options, outs(), [](const CompileDiagnostic &finding) {
     outs().flush(); // in the order in which both were said, also where both go to one file
-    printFinding(finding, errs(), "par-compile");
+    printDiagnostic(finding, errs(), "par-compile");
   });
 }
 
@@ -170,7 +170,7 @@ int main(int argc, char **argv) {
     errs() << "par-compile: error: " << status.message() << '\n';
     return WrongInput;
   }
-  Whereabouts whereabouts;
-  catchFaults("par-compile", whereabouts);
-  return endOutput("par-compile", run(argc, argv, whereabouts));
+  CompileState compileState;
+  catchFaults("par-compile", compileState);
+  return endOutput("par-compile", run(argc, argv, compileState));
 }

@@ -19,7 +19,7 @@ NOT_MEMORY_BOUND = {"max_pool", "max_pool_grad", "scatter_add_rows", "dropout"}
 # on them, at 0.57 to 0.8 of the copy on an H100.
 NOT_EMITTED = {"softmax", "softmax_backward", "layer_norm", "layer_norm_backward"}
 # Tests of what libraries compute, which is there without nvcc.
-OF_LIBRARIES = ("CudaConvolution.", "CudaAttention.", "CudaProduct.")
+OF_LIBRARIES = ("CudaConvolution.", "CudaAttention.", "CudaGemm.")
 # Tests of entries that the stub only takes.
 NOT_IN_STUB = {"CudaReduce.givesTheBitsOfTheCpu", "CudaCopy.copiesAnyBytes"}
 

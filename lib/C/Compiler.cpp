@@ -7,8 +7,8 @@
 using namespace par;
 
 /// A finding, and its form for C, which points into it.
-struct KeptFinding {
-  Finding finding;
+struct StoredDiagnostic {
+  CompileDiagnostic finding;
   std::vector<const char *> notes;
   ParFinding c{};
 };
@@ -16,13 +16,13 @@ struct KeptFinding {
 struct ParResult {
   int code = Done;
   std::string text, bundle, report;
-  std::deque<KeptFinding> findings; // whose elements stay where they are
+  std::deque<StoredDiagnostic> findings; // whose elements stay where they are
 };
 
 static const char *orNull(const std::string &text) { return text.empty() ? nullptr : text.c_str(); }
 
-static void keep(ParResult &result, const Finding &finding) {
-  KeptFinding &kept = result.findings.emplace_back();
+static void keep(ParResult &result, const CompileDiagnostic &finding) {
+  StoredDiagnostic &kept = result.findings.emplace_back();
   kept.finding = finding;
   for (const std::string &note : kept.finding.notes)
     kept.notes.push_back(note.c_str());
@@ -39,7 +39,7 @@ static void keep(ParResult &result, const Finding &finding) {
 static ParResult *refuse(const char *message) {
   auto result = std::make_unique<ParResult>();
   result->code = WrongCommand;
-  Finding finding;
+  CompileDiagnostic finding;
   finding.message = message;
   keep(*result, finding);
   return result.release();
@@ -48,7 +48,7 @@ static ParResult *refuse(const char *message) {
 static ParResult *run(const CompileOptions &options) {
   auto result = std::make_unique<ParResult>();
   llvm::raw_string_ostream text(result->text);
-  auto sink = [&](const Finding &finding) { keep(*result, finding); };
+  auto sink = [&](const CompileDiagnostic &finding) { keep(*result, finding); };
   bool compiles = !options.printPlan && !options.list;
   result->code = runCompiler(options, text, sink, compiles ? &result->report : nullptr);
   if (result->code == Done && compiles && !options.check)

@@ -24,12 +24,12 @@ public:
   bool run();
 
 private:
-  void take(const Finding &finding) {
+  void take(const CompileDiagnostic &finding) {
     out.findings.push_back(finding);
     observer.found(finding);
   }
   void report(const Twine &message) {
-    Finding finding;
+    CompileDiagnostic finding;
     finding.file = out.planned.graph->path;
     finding.message = message.str();
     take(finding);
@@ -135,7 +135,7 @@ unsigned Street::startFromEarlier() {
 }
 
 bool Street::runSteps(ArrayRef<Phase> phases) {
-  auto sink = [this](const Finding &finding) { take(finding); };
+  auto sink = [this](const CompileDiagnostic &finding) { take(finding); };
   PhaseDiagnostics diagnostics(out.context.get(), out.planned.graph->path, sink);
   if (out.reused == 0 && !import())
     return false;
@@ -188,9 +188,9 @@ bool Street::makeBundle() {
 }
 
 void Street::explainFailure() {
-  if (llvm::any_of(out.findings, [](const Finding &finding) { return !finding.warning; }))
+  if (llvm::any_of(out.findings, [](const CompileDiagnostic &finding) { return !finding.warning; }))
     return;
-  Finding silent;
+  CompileDiagnostic silent;
   silent.file = out.planned.graph->path;
   silent.internal = true;
   silent.message = "it fails without saying why";

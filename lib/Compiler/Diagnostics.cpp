@@ -10,7 +10,7 @@ using namespace mlir;
 
 namespace par {
 
-PhaseDiagnostics::PhaseDiagnostics(MLIRContext *context, StringRef model, FindingSink sink)
+PhaseDiagnostics::PhaseDiagnostics(MLIRContext *context, StringRef model, DiagnosticSink sink)
     : model(model.str()), sink(sink), handler(context, [this](Diagnostic &diagnostic) { return handOn(diagnostic); }) {}
 
 /// A line of a file with a caret, if the file can be read.
@@ -25,8 +25,8 @@ static std::string showLine(FileLineColLoc place) {
   return showColumn(lines[place.getLine() - 1].rtrim('\r'), place.getColumn());
 }
 
-Finding PhaseDiagnostics::locate(Location location, StringRef message) {
-  Finding finding;
+CompileDiagnostic PhaseDiagnostics::locate(Location location, StringRef message) {
+  CompileDiagnostic finding;
   finding.file = model;
   finding.message = message.str();
   if (std::optional<Provenance> from = getProvenance(location)) {
@@ -57,7 +57,7 @@ static bool isInternal(StringRef message) {
 LogicalResult PhaseDiagnostics::handOn(Diagnostic &diagnostic) {
   if (diagnostic.getSeverity() == DiagnosticSeverity::Remark)
     return success();
-  Finding finding = locate(diagnostic.getLocation(), diagnostic.str());
+  CompileDiagnostic finding = locate(diagnostic.getLocation(), diagnostic.str());
   finding.warning = diagnostic.getSeverity() == DiagnosticSeverity::Warning;
   finding.internal = !finding.warning && isInternal(diagnostic.str());
   for (Diagnostic &note : diagnostic.getNotes()) {

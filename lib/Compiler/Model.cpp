@@ -14,8 +14,8 @@ using namespace mlir;
 
 namespace par {
 
-static Finding errorAt(StringRef file, const Twine &message) {
-  Finding finding;
+static CompileDiagnostic errorAt(StringRef file, const Twine &message) {
+  CompileDiagnostic finding;
   finding.file = file.str();
   finding.message = message.str();
   return finding;
@@ -23,14 +23,14 @@ static Finding errorAt(StringRef file, const Twine &message) {
 
 /// Warns of missing files of external data: planning needs no weights, training does. Weights that par.export left out
 /// on purpose (weights=False) are in a file "*.absent", which is not looked for here.
-static void warnOfMissingData(const onnx::Model &model, FindingSink sink) {
+static void warnOfMissingData(const onnx::Model &model, DiagnosticSink sink) {
   llvm::MapVector<StringRef, unsigned> missing;
   for (const onnx::Tensor &tensor : model.initializers)
     if (StringRef file = tensor.file;
         tensor.storage == onnx::Storage::Absent && !file.empty() && !file.ends_with(".absent"))
       ++missing[file];
   for (auto [file, tensors] : missing) {
-    Finding finding = errorAt(
+    CompileDiagnostic finding = errorAt(
         model.path, "its external data \"" + file + "\" are not there; it is compiled without the weights in them (" +
                         Twine(tensors) + (tensors == 1 ? " tensor" : " tensors") + "), which par-run looks for again");
     finding.warning = true;
@@ -38,7 +38,7 @@ static void warnOfMissingData(const onnx::Model &model, FindingSink sink) {
   }
 }
 
-std::shared_ptr<const Model> readModel(const std::string &path, FindingSink sink) {
+std::shared_ptr<const Model> readModel(const std::string &path, DiagnosticSink sink) {
   // The bundle names its model, and a name is printed wherever that is looked for.
   if (llvm::any_of(path, format::isControl)) {
     sink(errorAt(path, "the path of a model holds no control character; rename it"));
@@ -55,8 +55,8 @@ std::shared_ptr<const Model> readModel(const std::string &path, FindingSink sink
   return std::make_shared<const Model>(Model{std::move(*graph), std::move(names)});
 }
 
-Finding findingAt(const Origin &where, StringRef modelPath) {
-  Finding finding;
+CompileDiagnostic diagnosticAt(const Origin &where, StringRef modelPath) {
+  CompileDiagnostic finding;
   finding.file = where.place().empty() ? modelPath.empty() ? "plan" : modelPath.str() : where.file;
   if (where.kind == Origin::File) {
     finding.line = where.line;
@@ -119,11 +119,11 @@ static void completeFor(PlannedModel &planned, const PlanningOptions &options, P
 }
 
 /// Finds the hardware file and compares the plan with it. Returns false after an error that is not only the plan's.
-static bool completeForHardware(PlannedModel &planned, StringRef path, PlanErrors &errors, FindingSink sink) {
+static bool completeForHardware(PlannedModel &planned, StringRef path, PlanErrors &errors, DiagnosticSink sink) {
   const Plan &plan = planned.plan.plan;
   llvm::Expected<Hardware> found = Hardware::find(*plan.target.hardware);
   if (!found) {
-    Finding finding = findingAt(plan.target.hardware.origin, path);
+    CompileDiagnostic finding = diagnosticAt(plan.target.hardware.origin, path);
     finding.message = "target.hardware: " + llvm::toString(found.takeError());
     sink(finding);
     return false;
@@ -138,22 +138,22 @@ static bool completeForHardware(PlannedModel &planned, StringRef path, PlanError
 }
 
 /// Reports parameters that importing would refuse, beside the plan's mistakes.
-static void reportLostParameters(const PlannedModel &planned, bool all, FindingSink sink) {
+static void reportLostParameters(const PlannedModel &planned, bool all, DiagnosticSink sink) {
   const Plan &plan = planned.plan.plan;
   if (!planned.graph || !plan.train || *plan.train->lost == "allow")
     return;
   std::optional<LostMessage> lost = describeLost(*planned.graph, all);
   if (!lost)
     return;
-  Finding finding = errorAt(planned.graph->path, lost->message);
+  CompileDiagnostic finding = errorAt(planned.graph->path, lost->message);
   finding.notes = lost->notes;
   sink(finding);
 }
 
-static void reportErrors(const PlannedModel &planned, StringRef path, const PlanErrors &errors, FindingSink sink) {
+static void reportErrors(const PlannedModel &planned, StringRef path, const PlanErrors &errors, DiagnosticSink sink) {
   const NameTable &names = planned.plan.names;
   errors.forEachInOrder([&](const Origin &where, StringRef message, StringRef shown, ArrayRef<std::string> notes) {
-    Finding finding = findingAt(where, path);
+    CompileDiagnostic finding = diagnosticAt(where, path);
     finding.message = nameRepeated(message, names);
     finding.shown = shown.str();
     for (const std::string &note : notes)
@@ -163,7 +163,7 @@ static void reportErrors(const PlannedModel &planned, StringRef path, const Plan
 }
 
 std::optional<PlannedModel> planModel(const std::shared_ptr<const Model> &model, const PlanText &text,
-                                      const PlanningOptions &options, FindingSink sink) {
+                                      const PlanningOptions &options, DiagnosticSink sink) {
   PlannedModel planned;
   if (model) {
     planned.graph = std::shared_ptr<const onnx::Model>(model, &model->graph);
@@ -181,7 +181,7 @@ std::optional<PlannedModel> planModel(const std::shared_ptr<const Model> &model,
   if (errors.any())
     reportLostParameters(planned, options.nameAllLost, sink);
   for (const auto &[where, message] : errors.warnings()) {
-    Finding finding = findingAt(where, path);
+    CompileDiagnostic finding = diagnosticAt(where, path);
     finding.warning = true;
     finding.message = message;
     sink(finding);

@@ -50,7 +50,7 @@ static OffloadPassOptions offloadOptions(const ModelPlan &model, PlanErrors &kno
   options.states = offload.states;
   options.parameters = offload.params;
   options.saved = offload.saved;
-  for (const SaidPattern &pattern : offload.patterns)
+  for (const PatternWithOrigin &pattern : offload.patterns)
     for (unsigned index : resolveParameters(pattern, model.names, known))
       (pattern.pattern.form() == NamePattern::State ? options.statesOf : options.parametersOf)
           .push_back(model.names.parameters[index].name);

@@ -12,23 +12,23 @@ using namespace llvm;
 
 namespace par {
 
-static void report(StringRef file, StringRef message, FindingSink sink) {
-  Finding finding;
+static void report(StringRef file, StringRef message, DiagnosticSink sink) {
+  CompileDiagnostic finding;
   finding.file = file.str();
   finding.message = message.str();
   sink(finding);
 }
 
-static void reportFolder(const std::string &folder, StringRef message, FindingSink sink) {
+static void reportFolder(const std::string &folder, StringRef message, DiagnosticSink sink) {
   message.consume_front(folder + ": ");
   report(folder, message, sink);
 }
 
-std::optional<verify::Proof> proveBundle(const format::Bundle &bundle, const std::string &folder, FindingSink sink) {
+std::optional<verify::Proof> proveBundle(const format::Bundle &bundle, const std::string &folder, DiagnosticSink sink) {
   verify::Verdict verdict = verify::verifyBundle(bundle);
   if (verdict)
     return verdict.proof;
-  Finding finding;
+  CompileDiagnostic finding;
   finding.file = folder;
   finding.message = verdict.counterexample->message;
   finding.notes = verdict.counterexample->notes;
@@ -40,7 +40,7 @@ std::string bundleFolder(const std::string &model) {
   return sys::path::stem(sys::path::filename(model)).str() + ".par";
 }
 
-bool mayWriteBundle(const std::string &folder, FindingSink sink) {
+bool mayWriteBundle(const std::string &folder, DiagnosticSink sink) {
   format::Status free = format::checkReplaceable(folder);
   if (!free)
     reportFolder(folder, free.message(), sink);
@@ -69,7 +69,7 @@ static bool noteData(format::Manifest &manifest, const std::string &model, std::
   return true;
 }
 
-bool writeBundle(format::Bundle &bundle, const std::string &model, const std::string &folder, FindingSink sink) {
+bool writeBundle(format::Bundle &bundle, const std::string &model, const std::string &folder, DiagnosticSink sink) {
   std::string reason;
   if (!noteData(bundle.manifest, model, reason)) {
     report(model, "cannot be read again: " + reason, sink);

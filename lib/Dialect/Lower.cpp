@@ -62,7 +62,7 @@ Value buildNumber(OpBuilder &builder, Location loc, Type type, double value) {
   return arith::ConstantOp::create(builder, loc, number);
 }
 
-Value buildWiden(OpBuilder &builder, Location loc, Value value, Type type) {
+Value buildPromote(OpBuilder &builder, Location loc, Value value, Type type) {
   if (value.getType() == type)
     return value;
   if (isa<FloatType>(type))

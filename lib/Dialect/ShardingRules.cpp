@@ -218,8 +218,8 @@ private:
     return eat("linear") && eat("=") && readList('[', ']', [&] {
              SmallVector<unsigned> &set = rule.linear.emplace_back();
              return readList('[', ']', [&] {
-               bool isNumber = !word().getAsInteger(10, set.emplace_back());
-               return (isNumber && set.back() < rule.operands.size()) ||
+               bool isNumeric = !word().getAsInteger(10, set.emplace_back());
+               return (isNumeric && set.back() < rule.operands.size()) ||
                       fail("expected an operand's number below " + Twine(rule.operands.size()));
              });
            });

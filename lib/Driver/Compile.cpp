@@ -73,8 +73,8 @@ static std::string checkFlags(const CompileOptions &options) {
   return "";
 }
 
-int runCompiler(const CompileOptions &options, raw_ostream &out, FindingSink sink, std::string *report) {
-  Finding wrong;
+int runCompiler(const CompileOptions &options, raw_ostream &out, DiagnosticSink sink, std::string *report) {
+  CompileDiagnostic wrong;
   wrong.message = checkFlags(options);
   if (!wrong.message.empty()) {
     sink(wrong);

@@ -31,16 +31,16 @@ void StepTimer::print(StringRef step) {
   printedCpu = cpu;
 }
 
-void CompileRun::found(const Finding &finding) {
+void CompileRun::found(const CompileDiagnostic &finding) {
   faulty |= finding.internal;
-  Finding &said = findings.emplace_back(finding);
+  CompileDiagnostic &said = findings.emplace_back(finding);
   if (finding.internal)
     said.message = here.sentence(finding.message);
   outside(said);
 }
 
 void CompileRun::reportError(StringRef file, const Twine &message) {
-  Finding finding;
+  CompileDiagnostic finding;
   finding.file = file.str();
   finding.message = message.str();
   found(finding);
@@ -258,8 +258,8 @@ bool CompileRun::fits(const Compiled &compiled) {
   const MemoryFacts &memory = *facts.memory;
   if (!memory.limit)
     return true;
-  Finding place = findingAt(compiled.planned.plan.plan.target.memory.origin, options.model);
-  std::vector<Finding> above = findingsAboveLimit(memory.roles, *memory.limit, place);
+  CompileDiagnostic place = diagnosticAt(compiled.planned.plan.plan.target.memory.origin, options.model);
+  std::vector<CompileDiagnostic> above = diagnosticsAboveLimit(memory.roles, *memory.limit, place);
   if (above.empty())
     return true;
   facts.waysOut = findWaysOut(model, {options.plans, options.settings}, compilerOptions(options, /*limited=*/false),

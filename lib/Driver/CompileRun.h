@@ -32,16 +32,16 @@ private:
 class CompileRun : public CompileObserver {
 public:
   /// `report` receives the facts as JSON; null: not wanted.
-  CompileRun(const CompileOptions &options, llvm::raw_ostream &out, FindingSink outside, std::string *report)
+  CompileRun(const CompileOptions &options, llvm::raw_ostream &out, DiagnosticSink outside, std::string *report)
       : options(options), out(out), outside(outside), report(report),
-        here(options.whereabouts ? *options.whereabouts : own), timer(out, options.timing) {}
+        here(options.compileState ? *options.compileState : own), timer(out, options.timing) {}
 
   /// Returns the exit code; gives `report` its JSON.
   int run();
 
 private:
   int compileModel();
-  void found(const Finding &finding) override;
+  void found(const CompileDiagnostic &finding) override;
   void begins(const char *step, const Compiled &compiled, const Phase *phase) override;
   bool ended(llvm::StringRef step, const Compiled &compiled) override;
 
@@ -68,16 +68,16 @@ private:
 
   const CompileOptions &options;
   llvm::raw_ostream &out;
-  FindingSink outside;
+  DiagnosticSink outside;
   std::string *report;
-  std::function<void(const Finding &)> sink = [this](const Finding &finding) { found(finding); };
-  Whereabouts own, &here;
+  std::function<void(const CompileDiagnostic &)> sink = [this](const CompileDiagnostic &finding) { found(finding); };
+  CompileState own, &here;
   bool faulty = false;
   StepTimer timer;
   std::shared_ptr<const Model> model;
   std::optional<interp::PhaseCheck> check;
   Facts facts;
-  std::vector<Finding> findings;
+  std::vector<CompileDiagnostic> findings;
   bool written = false;
 };
 

@@ -22,7 +22,7 @@ using namespace llvm;
 
 namespace par {
 
-std::string Whereabouts::sentence(StringRef reason) const {
+std::string CompileState::sentence(StringRef reason) const {
   std::string text = std::string("internal error in ") + phase.load() + ": " + reason.str() + "; please report ";
   return text + (reproducerFile.empty() ? "with --emit-reproducer" : "it with " + reproducerFile);
 }
@@ -39,7 +39,7 @@ static bool writeAll(int file, const char *data, size_t size) {
   return true;
 }
 
-bool Whereabouts::writeReproducer() const {
+bool CompileState::writeReproducer() const {
   if (reproducerFile.empty())
     return true;
   int file = ::open(reproducerFile.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
@@ -54,14 +54,14 @@ namespace {
 /// State of the signal handlers. A handler is a plain function, so this cannot be a member of an object.
 struct Caught {
   const char *tool = nullptr;
-  const Whereabouts *whereabouts = nullptr;
+  const CompileState *compileState = nullptr;
 } caught;
 
 void say(const char *text) { writeAll(STDERR_FILENO, text, std::strlen(text)); }
 
 /// The sentence piece by piece, as no memory may be asked for here, and the end.
 [[noreturn]] void end(const char *reason) {
-  const Whereabouts &at = *caught.whereabouts;
+  const CompileState &at = *caught.compileState;
   say(caught.tool);
   say(": error: internal error in ");
   say(at.phase.load());
@@ -99,7 +99,7 @@ uint64_t usedKiB() {
 [[noreturn]] void endForMemory() {
   say(caught.tool);
   say(": error: out of memory in ");
-  say(caught.whereabouts->phase.load());
+  say(caught.compileState->phase.load());
   say(": ");
   say(usedKiB());
   rlimit limit{};
@@ -153,8 +153,8 @@ void useOwnStack() {
 
 } // namespace
 
-void catchFaults(const char *tool, const Whereabouts &whereabouts) {
-  caught = {tool, &whereabouts};
+void catchFaults(const char *tool, const CompileState &compileState) {
+  caught = {tool, &compileState};
   // If the reader of the output closes it, the tool ends silently. This also installs LLVM's handlers for all signals,
   // so it comes before ours.
   sys::SetOneShotPipeSignalFunction(sys::DefaultOneShotPipeSignalHandler);

@@ -8,9 +8,9 @@ using namespace mlir;
 namespace par {
 
 /// Every pattern that the plan holds, key by key as the file has them.
-static std::vector<SaidPattern> patternsOf(const Plan &plan) {
-  std::vector<SaidPattern> patterns;
-  auto add = [&](const SaidPattern &pattern) { patterns.push_back(pattern); };
+static std::vector<PatternWithOrigin> patternsOf(const Plan &plan) {
+  std::vector<PatternWithOrigin> patterns;
+  auto add = [&](const PatternWithOrigin &pattern) { patterns.push_back(pattern); };
   auto addNames = [&](const auto &rules) {
     for (const auto &rule : rules)
       add(rule.name);
@@ -36,7 +36,7 @@ static std::vector<SaidPattern> patternsOf(const Plan &plan) {
 }
 
 /// A recipe has rules for many families of models; in one model most of them match nothing.
-static bool isOfRecipe(const SaidPattern &said, const Plan &plan) {
+static bool isOfRecipe(const PatternWithOrigin &said, const Plan &plan) {
   return llvm::any_of(plan.recipes,
                       [&](const UsedRecipe &recipe) { return said.origin.file == recipe.name + ".yaml"; });
 }
@@ -44,7 +44,7 @@ static bool isOfRecipe(const SaidPattern &said, const Plan &plan) {
 std::vector<PatternMatch> findMatches(const ModelPlan &model) {
   const NameTable &names = model.names;
   std::vector<PatternMatch> all;
-  for (const SaidPattern &said : patternsOf(model.plan)) {
+  for (const PatternWithOrigin &said : patternsOf(model.plan)) {
     PatternMatches matches = matchPattern(said.pattern, names);
     if (matches.empty() && isOfRecipe(said, model.plan))
       continue;

@@ -67,7 +67,7 @@ public:
     PlanText trial = text;
     for (const Way &way : ways)
       trial.settings.push_back(way.setting);
-    std::optional<PlannedModel> planned = planModel(model, trial, {}, [](const Finding &) {});
+    std::optional<PlannedModel> planned = planModel(model, trial, {}, [](const CompileDiagnostic &) {});
     CompileObserver silent;
     return planned ? measure(compile(std::move(*planned), options, silent, &earlier)) : std::nullopt;
   }

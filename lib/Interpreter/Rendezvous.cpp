@@ -13,7 +13,7 @@ static int64_t memberOf(ProgramOp program, int64_t rank) {
   return found == program.getRanks().end() ? -1 : found - program.getRanks().begin();
 }
 
-static LogicalResult deliver(Walk &sender, Walk &receiver) {
+static LogicalResult deliver(ProgramCursor &sender, ProgramCursor &receiver) {
   auto send = cast<SendOp>(*sender.next);
   auto recv = cast<RecvOp>(*receiver.next);
   auto mismatch = [&](const Twine &what) {
@@ -45,7 +45,7 @@ static int64_t sentTo(SendPartsOp send, int64_t from, int64_t rank) {
   return -1;
 }
 
-static LogicalResult deliverParts(Walk &sender, Walk &receiver) {
+static LogicalResult deliverParts(ProgramCursor &sender, ProgramCursor &receiver) {
   auto send = cast<SendPartsOp>(*sender.next);
   auto recv = cast<RecvPartsOp>(*receiver.next);
   for (auto [member, rank] : llvm::enumerate(receiver.program.getRanks()))
@@ -67,10 +67,10 @@ static LogicalResult deliverParts(Walk &sender, Walk &receiver) {
 
 /// Whether a program has reached the receive of a send's tag. If so, `hand` has moved the value and both have advanced.
 template <typename Send, typename Recv>
-static FailureOr<bool> meetReceive(MutableArrayRef<Walk> walks, Walk &sender,
-                                   LogicalResult hand(Walk &sender, Walk &receiver)) {
+static FailureOr<bool> meetReceive(MutableArrayRef<ProgramCursor> walks, ProgramCursor &sender,
+                                   LogicalResult hand(ProgramCursor &sender, ProgramCursor &receiver)) {
   auto send = cast<Send>(*sender.next);
-  for (Walk &receiver : walks) {
+  for (ProgramCursor &receiver : walks) {
     auto recv = receiver.done() ? Recv() : dyn_cast<Recv>(*receiver.next);
     if (!recv || recv.getTag() != send.getTag())
       continue;
@@ -84,9 +84,9 @@ static FailureOr<bool> meetReceive(MutableArrayRef<Walk> walks, Walk &sender,
 }
 
 /// The roles with a rank in the groups, if all have reached the reduction of that tag; none otherwise.
-static FailureOr<SmallVector<Walk *>> gather(MutableArrayRef<Walk> walks, WorldReduceOp reduce) {
-  SmallVector<Walk *> members;
-  for (Walk &walk : walks) {
+static FailureOr<SmallVector<ProgramCursor *>> gather(MutableArrayRef<ProgramCursor> walks, WorldReduceOp reduce) {
+  SmallVector<ProgramCursor *> members;
+  for (ProgramCursor &walk : walks) {
     bool inside = llvm::any_of(reduce.getGroups().getAsRange<DenseI64ArrayAttr>(), [&](auto group) {
       return llvm::any_of(group.asArrayRef(), [&](int64_t rank) { return memberOf(walk.program, rank) >= 0; });
     });
@@ -94,7 +94,7 @@ static FailureOr<SmallVector<Walk *>> gather(MutableArrayRef<Walk> walks, WorldR
       continue;
     auto same = walk.done() ? WorldReduceOp() : dyn_cast<WorldReduceOp>(*walk.next);
     if (!same || same.getTag() != reduce.getTag())
-      return SmallVector<Walk *>();
+      return SmallVector<ProgramCursor *>();
     if (same.getGroups() != reduce.getGroups() || same.getKind() != reduce.getKind()) {
       InFlightDiagnostic error = reduce.emitError()
                                  << "has other groups or another kind than another role's, tag " << reduce.getTag();
@@ -107,10 +107,10 @@ static FailureOr<SmallVector<Walk *>> gather(MutableArrayRef<Walk> walks, WorldR
 }
 
 /// Gives every rank of a group the combination of all members' values, in the order of the group.
-static void reduceGroup(ArrayRef<Walk *> members, ArrayRef<int64_t> group, unsigned index) {
+static void reduceGroup(ArrayRef<ProgramCursor *> members, ArrayRef<int64_t> group, unsigned index) {
   auto visit = [&](auto act) {
     for (int64_t rank : group)
-      for (Walk *walk : members)
+      for (ProgramCursor *walk : members)
         if (int64_t member = memberOf(walk->program, rank); member >= 0)
           act(cast<WorldReduceOp>(*walk->next), walk->values[member]);
   };
@@ -125,7 +125,7 @@ static void reduceGroup(ArrayRef<Walk *> members, ArrayRef<int64_t> group, unsig
   visit([&](WorldReduceOp op, RankValues &values) { values[op.getResult(index)] = total; });
 }
 
-static FailureOr<bool> meetReduce(MutableArrayRef<Walk> walks, Walk &walk) {
+static FailureOr<bool> meetReduce(MutableArrayRef<ProgramCursor> walks, ProgramCursor &walk) {
   auto reduce = cast<WorldReduceOp>(*walk.next);
   auto members = gather(walks, reduce);
   if (failed(members))
@@ -135,13 +135,13 @@ static FailureOr<bool> meetReduce(MutableArrayRef<Walk> walks, Walk &walk) {
   for (auto group : reduce.getGroups().getAsRange<DenseI64ArrayAttr>())
     for (unsigned index = 0; index < reduce.getNumOperands(); ++index)
       reduceGroup(*members, group.asArrayRef(), index);
-  for (Walk *member : *members)
+  for (ProgramCursor *member : *members)
     member->step();
   return true;
 }
 
-FailureOr<bool> meet(MutableArrayRef<Walk> walks) {
-  for (Walk &walk : walks) {
+FailureOr<bool> meet(MutableArrayRef<ProgramCursor> walks) {
+  for (ProgramCursor &walk : walks) {
     if (walk.done())
       continue;
     FailureOr<bool> met = false;
@@ -157,7 +157,7 @@ FailureOr<bool> meet(MutableArrayRef<Walk> walks) {
   return false;
 }
 
-static std::string describe(Walk &walk) {
+static std::string describe(ProgramCursor &walk) {
   std::string text;
   llvm::raw_string_ostream stream(text);
   stream << "@" << walk.program.getSymName() << " waits in "
@@ -168,9 +168,9 @@ static std::string describe(Walk &walk) {
   return text;
 }
 
-LogicalResult reportDeadlock(MutableArrayRef<Walk> walks) {
+LogicalResult reportDeadlock(MutableArrayRef<ProgramCursor> walks) {
   std::optional<InFlightDiagnostic> error;
-  for (Walk &walk : walks) {
+  for (ProgramCursor &walk : walks) {
     if (walk.done())
       continue;
     if (!error)

@@ -9,8 +9,8 @@
 namespace par::interp {
 
 /// One role's way through an entry; its ranks are in lock step.
-struct Walk {
-  Walk(ProgramOp program, EntryOp entry)
+struct ProgramCursor {
+  ProgramCursor(ProgramOp program, EntryOp entry)
       : program(program), entry(entry), mesh(getMesh(program, program.getFirstStage())),
         values(program.getRanks().size()), storage(program) {
     enter();
@@ -61,9 +61,9 @@ struct Walk {
 
 /// Runs the first communication that is possible, and returns whether there was one. Fails with an error at a send or
 /// reduction that does not match its peers.
-mlir::FailureOr<bool> meet(llvm::MutableArrayRef<Walk> walks);
+mlir::FailureOr<bool> meet(llvm::MutableArrayRef<ProgramCursor> walks);
 
 /// An error with one note a role that has not come to its end; success if all have.
-mlir::LogicalResult reportDeadlock(llvm::MutableArrayRef<Walk> walks);
+mlir::LogicalResult reportDeadlock(llvm::MutableArrayRef<ProgramCursor> walks);
 
 } // namespace par::interp

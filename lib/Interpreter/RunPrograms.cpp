@@ -19,18 +19,18 @@ public:
 
 private:
   LogicalResult begin();
-  LogicalResult fillState(Walk &walk);
+  LogicalResult fillState(ProgramCursor &walk);
   LogicalResult play();
-  LogicalResult act(Walk &walk);
-  LogicalResult call(Walk &walk, Operation *op, Region &callee);
-  LogicalResult fetch(Walk &walk, FetchOp op);
-  LogicalResult collectGradients(Walk &walk);
-  LogicalResult finish(Walk &walk);
+  LogicalResult act(ProgramCursor &walk);
+  LogicalResult call(ProgramCursor &walk, Operation *op, Region &callee);
+  LogicalResult fetch(ProgramCursor &walk, FetchOp op);
+  LogicalResult collectGradients(ProgramCursor &walk);
+  LogicalResult finish(ProgramCursor &walk);
 
   ModuleOp module;
   StringRef entry;
   const Named &variables, &inputs;
-  std::vector<Walk> walks;
+  std::vector<ProgramCursor> walks;
   std::map<std::string, std::map<int64_t, Tensor>> fetched; ///< by name and microbatch
   Outcome outcome;
 };
@@ -59,7 +59,7 @@ static Tensor partOf(const Tensor &whole, RankedTensorType type, int64_t microba
   return pick(whole, type, getStrides(type.getShape()), microbatch * type.getNumElements());
 }
 
-LogicalResult ProgramRun::fillState(Walk &walk) {
+LogicalResult ProgramRun::fillState(ProgramCursor &walk) {
   for (auto buffer : walk.program.getOps<BufferOp>()) {
     if (buffer.getKind() == BufferKind::temp)
       continue;
@@ -83,7 +83,7 @@ LogicalResult ProgramRun::fillState(Walk &walk) {
 }
 
 /// Feeds an input, or one microbatch of it, when the entry first reads it.
-static LogicalResult feed(Walk &walk, BufferOp buffer, const Named &inputs) {
+static LogicalResult feed(ProgramCursor &walk, BufferOp buffer, const Named &inputs) {
   int64_t microbatch = buffer.getSliced() ? walk.microbatch() : 0;
   if (!walk.fed.insert({buffer, microbatch}).second)
     return success();
@@ -102,7 +102,7 @@ static LogicalResult feed(Walk &walk, BufferOp buffer, const Named &inputs) {
 //===-- Ops that a role does by itself -------------------------------------------------------===//
 
 /// Runs the body of a fragment or kernel on all ranks.
-LogicalResult ProgramRun::call(Walk &walk, Operation *op, Region &callee) {
+LogicalResult ProgramRun::call(ProgramCursor &walk, Operation *op, Region &callee) {
   Block &body = callee.front();
   SmallVector<RankValues> frames(walk.values.size());
   for (auto [frame, rank] : llvm::zip(frames, walk.values))
@@ -116,7 +116,7 @@ LogicalResult ProgramRun::call(Walk &walk, Operation *op, Region &callee) {
   return success();
 }
 
-LogicalResult ProgramRun::fetch(Walk &walk, FetchOp op) {
+LogicalResult ProgramRun::fetch(ProgramCursor &walk, FetchOp op) {
   RankedTensorType type = cast<RankedTensorType>(op.getOperand().getType());
   auto sharding = ShardingAttr::getReplicated(module.getContext(), type.getRank());
   SmallVector<Tensor> shards(walk.shards(op.getOperand()));
@@ -140,7 +140,7 @@ static bool isAccumulator(BufferOp buffer) {
 }
 
 /// One op that needs no other role.
-LogicalResult ProgramRun::act(Walk &walk) {
+LogicalResult ProgramRun::act(ProgramCursor &walk) {
   Operation *op = &*walk.next;
   for (Value operand : op->getOperands())
     if (auto load = operand.getDefiningOp<LoadOp>())
@@ -177,7 +177,7 @@ LogicalResult ProgramRun::act(Walk &walk) {
 
 LogicalResult ProgramRun::play() {
   while (true) {
-    for (Walk &walk : walks)
+    for (ProgramCursor &walk : walks)
       while (!walk.done() && !walk.communicates()) {
         if (failed(act(walk)))
           return failure();
@@ -193,7 +193,7 @@ LogicalResult ProgramRun::play() {
 
 //===-- After the entry ----------------------------------------------------------------------===//
 
-LogicalResult ProgramRun::collectGradients(Walk &walk) {
+LogicalResult ProgramRun::collectGradients(ProgramCursor &walk) {
   for (auto &[op, shards] : walk.accumulators) {
     auto buffer = cast<BufferOp>(op);
     auto dist = cast<DistType>(*buffer.getDist());
@@ -208,7 +208,7 @@ LogicalResult ProgramRun::collectGradients(Walk &walk) {
   return success();
 }
 
-LogicalResult ProgramRun::finish(Walk &walk) {
+LogicalResult ProgramRun::finish(ProgramCursor &walk) {
   for (BufferOp buffer : walk.storage.stored()) {
     if (buffer.getKind() != BufferKind::state)
       continue;
@@ -231,10 +231,10 @@ FailureOr<Outcome> ProgramRun::run() {
   if (failed(begin()) || failed(play()))
     return failure();
   // Inputs of other programs first.
-  for (Walk &walk : walks)
+  for (ProgramCursor &walk : walks)
     if (failed(collectGradients(walk)))
       return failure();
-  for (Walk &walk : walks)
+  for (ProgramCursor &walk : walks)
     if (failed(finish(walk)))
       return failure();
   for (auto &[name, parts] : fetched)

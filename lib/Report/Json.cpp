@@ -251,7 +251,7 @@ static void attributes(ReportWriter &writer, const verify::Proof &proof) {
   writer.number("longest_chain", proof.longestChain);
 }
 
-static void attributes(ReportWriter &writer, const Finding &finding) {
+static void attributes(ReportWriter &writer, const CompileDiagnostic &finding) {
   writer.json.attribute("warning", finding.warning);
   writer.optionalText("file", finding.file);
   if (finding.line > 0) {

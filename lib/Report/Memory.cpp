@@ -78,12 +78,13 @@ std::string describeWaysOut(const WaysOut &out, uint64_t limit) {
   return out.together->peak <= limit ? text : text + ", still above the limit; it takes more ranks too";
 }
 
-std::vector<Finding> findingsAboveLimit(ArrayRef<RoleMemory> roles, uint64_t limit, const Finding &place) {
-  std::vector<Finding> findings;
+std::vector<CompileDiagnostic> diagnosticsAboveLimit(ArrayRef<RoleMemory> roles, uint64_t limit,
+                                                     const CompileDiagnostic &place) {
+  std::vector<CompileDiagnostic> findings;
   for (const RoleMemory &role : roles) {
     if (role.peak <= limit)
       continue;
-    Finding finding = place;
+    CompileDiagnostic finding = place;
     raw_string_ostream(finding.message) << nameOfRole(role.name) << " needs " << humanBytes(double(role.peak))
                                         << " a rank, the limit is " << humanBytes(double(limit)) << " (params "
                                         << humanBytes(double(role.params)) << ", grads "

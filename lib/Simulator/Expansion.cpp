@@ -23,7 +23,7 @@ public:
 private:
   /// Key that both sides of a communication compute alike: communicator, group, sender, receiver (or all), and the
   /// number of earlier ones with the same four.
-  using Meeting = std::array<uint64_t, 5>;
+  using CollectiveKey = std::array<uint64_t, 5>;
 
   void expandRun(uint32_t runIndex, const Run &run);
   size_t addNode(const Block &block, size_t index, const Run &run);
@@ -36,7 +36,7 @@ private:
   const Bundle &bundle;
   const Hardware &hardware;
   Expansion &result;
-  std::map<Meeting, uint32_t> firstAt;
+  std::map<CollectiveKey, uint32_t> firstAt;
   std::map<const uint32_t *, RankGroup> groups;                                       ///< by their list in the bundle
   std::map<const Communicator *, std::vector<std::optional<Membership>>> memberships; ///< of each rank
 
@@ -108,7 +108,7 @@ int64_t Expander::meet(const Instruction &instruction, const Run &run, uint32_t 
   }
   uint64_t place = comm - communicators.data();
   uint64_t number = count[{place, membership->group, from, to}]++;
-  Meeting meeting{place, membership->group, from, to, number};
+  CollectiveKey meeting{place, membership->group, from, to, number};
   auto [entry, isFirst] = firstAt.try_emplace(meeting, node);
   if (!isFirst)
     result.joint[find(node)] = find(entry->second);

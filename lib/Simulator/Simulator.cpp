@@ -12,9 +12,9 @@ namespace {
 
 /// Gives every joint of an expansion its start. The joint that is ready first runs first, also after waiting for an
 /// engine or a core. Ties go to the lower number, so that the result is the same on every machine.
-class Player {
+class StepSimulation {
 public:
-  Player(Expansion &expansion, unsigned ranks, const Hardware &hardware);
+  StepSimulation(Expansion &expansion, unsigned ranks, const Hardware &hardware);
   /// False if some joint waits for ever.
   bool run();
   /// The first node that never ran.
@@ -50,7 +50,7 @@ private:
 
 } // namespace
 
-Player::Player(Expansion &expansion, unsigned ranks, const Hardware &hardware)
+StepSimulation::StepSimulation(Expansion &expansion, unsigned ranks, const Hardware &hardware)
     : expansion(expansion), hardware(hardware), members(expansion.nodes.size()), users(expansion.nodes.size()),
       waiting(expansion.nodes.size(), 0), ready(expansion.nodes.size(), 0), duration(expansion.nodes.size(), 0),
       engines(ranks, 0), ran(expansion.nodes.size(), false) {
@@ -81,7 +81,7 @@ Player::Player(Expansion &expansion, unsigned ranks, const Hardware &hardware)
       queue.push({0, 0, joint});
 }
 
-std::vector<size_t> Player::countByHost(uint32_t joint) const {
+std::vector<size_t> StepSimulation::countByHost(uint32_t joint) const {
   std::vector<size_t> counts(cores.size(), 0);
   if (!cores.empty())
     for (uint32_t node : members[joint])
@@ -89,7 +89,7 @@ std::vector<size_t> Player::countByHost(uint32_t joint) const {
   return counts;
 }
 
-int64_t Player::enginesFree(uint32_t joint) const {
+int64_t StepSimulation::enginesFree(uint32_t joint) const {
   int64_t time = 0;
   if (duration[joint] > 0)
     for (uint32_t node : members[joint])
@@ -98,7 +98,7 @@ int64_t Player::enginesFree(uint32_t joint) const {
   return time;
 }
 
-int64_t Player::coresFree(uint32_t joint) {
+int64_t StepSimulation::coresFree(uint32_t joint) {
   int64_t time = 0;
   if (duration[joint] > 0)
     for (auto [host, count] : llvm::enumerate(countByHost(joint)))
@@ -109,7 +109,7 @@ int64_t Player::coresFree(uint32_t joint) {
   return time;
 }
 
-void Player::occupy(uint32_t joint, int64_t end) {
+void StepSimulation::occupy(uint32_t joint, int64_t end) {
   if (duration[joint] == 0)
     return;
   for (uint32_t node : members[joint])
@@ -120,7 +120,7 @@ void Player::occupy(uint32_t joint, int64_t end) {
       cores[host][core] = end;
 }
 
-void Player::finish(uint32_t joint, int64_t end) {
+void StepSimulation::finish(uint32_t joint, int64_t end) {
   for (uint32_t node : members[joint])
     for (uint32_t user : users[node]) {
       uint32_t other = expansion.joint[user];
@@ -130,7 +130,7 @@ void Player::finish(uint32_t joint, int64_t end) {
     }
 }
 
-bool Player::run() {
+bool StepSimulation::run() {
   while (!queue.empty()) {
     auto [time, since, joint] = queue.top();
     queue.pop();
@@ -152,7 +152,7 @@ bool Player::run() {
   return llvm::all_of(ran, [](bool done) { return done; });
 }
 
-const PlayedInstruction &Player::stuck() const {
+const PlayedInstruction &StepSimulation::stuck() const {
   return expansion.nodes[std::find(ran.begin(), ran.end(), false) - ran.begin()];
 }
 
@@ -199,7 +199,7 @@ llvm::Expected<Simulation> par::simulate(const format::Bundle &bundle, llvm::Str
   if (!expansion)
     return expansion.takeError();
   const auto &ranks = bundle.manifest.ranks;
-  Player player(*expansion, ranks.size(), hardware);
+  StepSimulation player(*expansion, ranks.size(), hardware);
   if (!player.run()) {
     const PlayedInstruction &node = player.stuck();
     return llvm::createStringError(

@@ -55,7 +55,7 @@ private:
 };
 
 /// One rank: a position in its list and what it has posted.
-struct Player {
+struct SymbolicRank {
   uint32_t rank = 0;
   const Program *program = nullptr;
   Memory dev, host;
@@ -74,26 +74,27 @@ public:
 
 private:
   bool runEntry(const std::string &name, uint64_t step);
-  bool advance(Player &player, uint64_t step);
-  void local(Player &player, const Run &run, const Instruction &it, uint64_t step);
-  void compute(Player &player, const Run &run, const Instruction &it, uint64_t what,
+  bool advance(SymbolicRank &player, uint64_t step);
+  void local(SymbolicRank &player, const Run &run, const Instruction &it, uint64_t step);
+  void compute(SymbolicRank &player, const Run &run, const Instruction &it, uint64_t what,
                const std::vector<uint64_t> &bytes);
-  void give(Player &player, const Run &run, const Instruction &it);
-  bool complete(const Player &player, const Run &run, const Instruction &it) const;
-  void take(Player &player, const Run &run, const Instruction &it);
+  void give(SymbolicRank &player, const Run &run, const Instruction &it);
+  bool complete(const SymbolicRank &player, const Run &run, const Instruction &it) const;
+  void take(SymbolicRank &player, const Run &run, const Instruction &it);
 
   struct Key {
     uint32_t comm, group, from, to;
     uint64_t k;
     auto operator<=>(const Key &) const = default;
   };
-  Key keyOf(const Player &player, const Run &run, const Instruction &it) const;
-  const Communicator &commOf(const Player &player, const Instruction &it, uint32_t &index) const;
-  Content get(const Player &player, const Run &run, const Operand &operand, uint64_t offset, uint64_t bytes) const;
-  void put(Player &player, const Run &run, const Operand &operand, uint64_t offset, const Content &content);
+  Key keyOf(const SymbolicRank &player, const Run &run, const Instruction &it) const;
+  const Communicator &commOf(const SymbolicRank &player, const Instruction &it, uint32_t &index) const;
+  Content get(const SymbolicRank &player, const Run &run, const Operand &operand, uint64_t offset,
+              uint64_t bytes) const;
+  void put(SymbolicRank &player, const Run &run, const Operand &operand, uint64_t offset, const Content &content);
 
   const Bundle &bundle;
-  std::vector<Player> players;
+  std::vector<SymbolicRank> players;
   std::map<Key, std::deque<Content>> channels;         ///< sent and not yet received
   std::map<Key, std::map<uint32_t, Content>> meetings; ///< what members gave to a collective
 };
@@ -154,7 +155,7 @@ void Memory::write(uint64_t begin, const Content &content) {
 
 Symbolic::Symbolic(const Bundle &bundle) : bundle(bundle) {
   for (uint32_t rank = 0; rank < bundle.manifest.ranks.size(); ++rank) {
-    Player &player = players.emplace_back();
+    SymbolicRank &player = players.emplace_back();
     player.rank = rank;
     player.program = &bundle.programs[bundle.manifest.ranks[rank].role];
     for (const Buffer &buffer : player.program->buffers) {
@@ -170,20 +171,21 @@ Symbolic::Symbolic(const Bundle &bundle) : bundle(bundle) {
   }
 }
 
-Content Symbolic::get(const Player &player, const Run &run, const Operand &operand, uint64_t offset,
+Content Symbolic::get(const SymbolicRank &player, const Run &run, const Operand &operand, uint64_t offset,
                       uint64_t bytes) const {
   const Memory &memory = player.program->buffers[operand.buffer].space == Space::Dev ? player.dev : player.host;
   return memory.read(addressOf(*player.program, operand, run) + offset, bytes);
 }
 
-void Symbolic::put(Player &player, const Run &run, const Operand &operand, uint64_t offset, const Content &content) {
+void Symbolic::put(SymbolicRank &player, const Run &run, const Operand &operand, uint64_t offset,
+                   const Content &content) {
   Memory &memory = player.program->buffers[operand.buffer].space == Space::Dev ? player.dev : player.host;
   memory.write(addressOf(*player.program, operand, run) + offset, content);
 }
 
 /// Reads all read operands, then writes a new value to each written one. An accumulated value is a sum of names: its
 /// order does not count.
-void Symbolic::compute(Player &player, const Run &run, const Instruction &it, uint64_t what,
+void Symbolic::compute(SymbolicRank &player, const Run &run, const Instruction &it, uint64_t what,
                        const std::vector<uint64_t> &bytes) {
   Hash inputs;
   inputs.add(what);
@@ -202,7 +204,7 @@ void Symbolic::compute(Player &player, const Run &run, const Instruction &it, ui
   }
 }
 
-void Symbolic::local(Player &player, const Run &run, const Instruction &it, uint64_t step) {
+void Symbolic::local(SymbolicRank &player, const Run &run, const Instruction &it, uint64_t step) {
   const Program &program = *player.program;
   Hash what;
   what.add(uint64_t(it.op));
@@ -254,7 +256,7 @@ void Symbolic::local(Player &player, const Run &run, const Instruction &it, uint
   }
 }
 
-const Communicator &Symbolic::commOf(const Player &player, const Instruction &it, uint32_t &index) const {
+const Communicator &Symbolic::commOf(const SymbolicRank &player, const Instruction &it, uint32_t &index) const {
   const std::string &name = player.program->comms[it.comm].name;
   for (index = 0; bundle.manifest.communicators[index].name != name;)
     ++index;
@@ -262,7 +264,7 @@ const Communicator &Symbolic::commOf(const Player &player, const Instruction &it
 }
 
 /// Channel of a send or receive; meeting of a collective (its k counts what this rank has given before).
-Symbolic::Key Symbolic::keyOf(const Player &player, const Run &run, const Instruction &it) const {
+Symbolic::Key Symbolic::keyOf(const SymbolicRank &player, const Run &run, const Instruction &it) const {
   uint32_t index = 0;
   Membership own = *membershipOf(commOf(player, it, index), player.rank);
   if (it.op == Op::Coll) {
@@ -273,7 +275,7 @@ Symbolic::Key Symbolic::keyOf(const Player &player, const Run &run, const Instru
   return {index, own.group, it.op == Op::Send ? own.member : peer, it.op == Op::Send ? peer : own.member, 0};
 }
 
-void Symbolic::give(Player &player, const Run &run, const Instruction &it) {
+void Symbolic::give(SymbolicRank &player, const Run &run, const Instruction &it) {
   Key key = keyOf(player, run, it);
   uint64_t part = it.n * sizeOf(it.type);
   if (it.op == Op::Send)
@@ -290,7 +292,7 @@ void Symbolic::give(Player &player, const Run &run, const Instruction &it) {
       get(player, run, it.operands[0], offset, parted ? part * comm.groups[own.group].size() : part);
 }
 
-bool Symbolic::complete(const Player &player, const Run &run, const Instruction &it) const {
+bool Symbolic::complete(const SymbolicRank &player, const Run &run, const Instruction &it) const {
   if (it.op == Op::Send)
     return true;
   Key key = keyOf(player, run, it);
@@ -303,7 +305,7 @@ bool Symbolic::complete(const Player &player, const Run &run, const Instruction 
          found->second.size() == bundle.manifest.communicators[key.comm].groups[key.group].size();
 }
 
-void Symbolic::take(Player &player, const Run &run, const Instruction &it) {
+void Symbolic::take(SymbolicRank &player, const Run &run, const Instruction &it) {
   Key key = keyOf(player, run, it);
   uint64_t part = it.n * sizeOf(it.type);
   if (it.op == Op::Recv) {
@@ -344,7 +346,7 @@ void Symbolic::take(Player &player, const Run &run, const Instruction &it) {
 }
 
 /// One instruction, or a whole group; false when it must wait.
-bool Symbolic::advance(Player &player, uint64_t step) {
+bool Symbolic::advance(SymbolicRank &player, uint64_t step) {
   while (player.run < player.entry->runs.size() &&
          player.n == player.program->blocks[player.entry->runs[player.run].block].instructions.size())
     ++player.run, player.n = 0;
@@ -392,7 +394,7 @@ bool Symbolic::advance(Player &player, uint64_t step) {
 }
 
 bool Symbolic::runEntry(const std::string &name, uint64_t step) {
-  for (Player &player : players) {
+  for (SymbolicRank &player : players) {
     player.entry = &player.program->entries[player.program->findEntry(name)];
     player.run = player.n = 0;
     for (const Buffer &buffer : player.program->buffers)
@@ -403,11 +405,11 @@ bool Symbolic::runEntry(const std::string &name, uint64_t step) {
   }
   for (bool moved = true; moved;) {
     moved = false;
-    for (Player &player : players)
+    for (SymbolicRank &player : players)
       while (advance(player, step))
         moved = true;
   }
-  for (const Player &player : players)
+  for (const SymbolicRank &player : players)
     if (player.run != player.entry->runs.size())
       return false;
   return true;
@@ -420,7 +422,7 @@ std::vector<uint64_t> Symbolic::run() {
       if (!runEntry(entry.name, ++step))
         return {};
   std::vector<uint64_t> ends;
-  for (const Player &player : players) {
+  for (const SymbolicRank &player : players) {
     Hash hash;
     hash.add(player.log);
     for (const Tensor &tensor : bundle.manifest.tensors)

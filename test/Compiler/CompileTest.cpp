@@ -19,7 +19,7 @@ struct SilentObserver : CompileObserver {
 };
 
 std::vector<std::string> errors;
-void keepError(const Finding &finding) { errors.push_back(finding.message); }
+void keepError(const CompileDiagnostic &finding) { errors.push_back(finding.message); }
 
 PlannedModel plan(const std::shared_ptr<const Model> &model, std::vector<std::string> settings) {
   std::optional<PlannedModel> planned = planModel(model, {{}, std::move(settings)}, {}, keepError);
@@ -108,7 +108,7 @@ TEST(Compile, StopsAndKeepsModules) {
   EXPECT_TRUE(bool(compiled.module));
 }
 
-TEST(Compile, FindingsAreData) {
+TEST(Compile, DiagnosticsAreData) {
   std::shared_ptr<const Model> model = readModel(models + "mlp/model.onnx", keepError);
   SilentObserver observer;
   Compiled compiled = compile(plan(model, {"train={}", "target={isa: z80}"}), {}, observer);

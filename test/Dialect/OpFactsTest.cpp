@@ -30,7 +30,7 @@ unsigned countNamed(StringRef op, llvm::function_ref<std::optional<std::string>(
   });
 }
 
-bool isMovement(const Instance &instance) {
+bool isLayoutOp(const Instance &instance) {
   return isa<CostOpInterface>(instance.op) && !instance.op->hasTrait<OpTrait::Elementwise>() &&
          getCost(instance.op).flops == 0 && !instance.operands.empty();
 }
@@ -69,11 +69,11 @@ TEST(OpFacts, CommutativeOperandsMaySwap) {
 TEST(OpFacts, WhatCostsNothingMovesElements) {
   Findings findings;
   for (const Instance &instance : instances().all)
-    if (isMovement(instance))
-      findings.note(instance, checkMovement(instance));
+    if (isLayoutOp(instance))
+      findings.note(instance, checkLayoutOp(instance));
   findings.expectNone({"par.reshape", "par.transpose", "par.pad", "par.gather", "par.patches", "par.concat"});
   for (const char *op : {"par.scatter_add", "par.softmax", "par.dot"})
-    EXPECT_GT(countNamed(op, checkMovement), 0u) << op;
+    EXPECT_GT(countNamed(op, checkLayoutOp), 0u) << op;
 }
 
 TEST(OpFacts, WhatFusesReadsOneElement) {

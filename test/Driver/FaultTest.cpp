@@ -17,11 +17,11 @@ namespace {
 /// Ends the process as par-compile does, after `fault` in phase `split`.
 template <typename Fault>
 [[noreturn]] void failIn(const char *reproducer, Fault fault) {
-  Whereabouts whereabouts;
-  whereabouts.phase = "split";
-  whereabouts.reproducerFile = reproducer;
-  whereabouts.reproducer = "// the program\n";
-  catchFaults("par-compile", whereabouts);
+  CompileState compileState;
+  compileState.phase = "split";
+  compileState.reproducerFile = reproducer;
+  compileState.reproducer = "// the program\n";
+  catchFaults("par-compile", compileState);
   fault();
   std::exit(0);
 }

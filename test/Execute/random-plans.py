@@ -338,7 +338,7 @@ class Case:
                 "par-flatten-collectives",
                 f"par-build-programs{{schedule={self.schedule or choose.choice(['1f1b', 'gpipe'])}}}",
                 "par-verify-schedule",
-                "par-inline-fragments", "par-chain-sums", "par-widen-arithmetic", "par-form-kernels",
+                "par-inline-fragments", "par-accumulate-in-place", "par-promote-to-f32", "par-form-kernels",
                 "par-verify-kernels",
                 f"par-bucket-collectives{{bytes={choose.choice([0, 64, 1000000])}}}",
                 *choose.choice([["par-verify-collectives{overlap=false}"],

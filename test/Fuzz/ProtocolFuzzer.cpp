@@ -1,10 +1,10 @@
 // Both sides of the control protocol, fed with bytes that nobody of Par has sent: strangers at the door,
 // ranks that know the secret, hosts that a rank meets before and after it has been let in, what ranks of one
 // host hand each other.
-#include "comm/job/Door.h"
-#include "comm/job/Host.h"
-#include "comm/job/Passage.h"
-#include "comm/job/Remote.h"
+#include "comm/job/AuthGate.h"
+#include "comm/job/LocalChannel.h"
+#include "comm/job/RendezvousClient.h"
+#include "comm/job/RendezvousServer.h"
 
 #include <cstring>
 #include <sys/socket.h>
@@ -105,31 +105,31 @@ std::string messagesOf(Bytes &data) {
 }
 
 /// A board that never prints.
-struct QuietBoard {
-  explicit QuietBoard(uint32_t world) : memory(mapPrivate(Board::bytesFor(world))) {
-    board = Board::make(memory.bytes.data(), world);
-    board->claim();
+struct QuietSharedState {
+  explicit QuietSharedState(uint32_t world) : memory(mapPrivate(SharedState::bytesFor(world))) {
+    sharedState = SharedState::make(memory.bytes.data(), world);
+    sharedState->claim();
   }
   Mapping memory;
-  Board *board;
+  SharedState *sharedState;
 };
 
-void strangersAtTheDoor(Bytes &data) {
-  Door door(Listener::none(), secretKey, data.yes() ? "par-" + std::string(32, '0') : "");
+void strangersAtTheGate(Bytes &data) {
+  AuthGate gate(Listener::none(), secretKey, data.yes() ? "par-" + std::string(32, '0') : "");
   std::vector<Pair> pairs(1 + data.upTo(2));
   for (Pair &pair : pairs)
-    door.bring(pair.ends[0]);
+    gate.bring(pair.ends[0]);
   for (int i = 0; i < 3; ++i) {
     for (Pair &pair : pairs)
       pair.send(messagesOf(data));
-    if (!door.admit(2).empty())
+    if (!gate.admit(2).empty())
       std::abort(); // nobody guesses a proof
   }
 }
 
 void ranksAtTheHost(Bytes &data) {
-  QuietBoard quiet(3);
-  Host host(std::nullopt, {"fuzz", 60}, *quiet.board);
+  QuietSharedState quiet(3);
+  RendezvousServer host(std::nullopt, {"fuzz", 60}, *quiet.sharedState);
   std::vector<Pair> pairs(1 + data.upTo(3));
   bool joined = data.yes();
   for (size_t rank = 0; rank < pairs.size(); ++rank) {
@@ -148,12 +148,12 @@ void ranksAtTheHost(Bytes &data) {
   host.step(0);
 }
 
-void hostAtTheDoor(Bytes &data) {
+void serverAtTheGate(Bytes &data) {
   Pair pair;
   Connection connection(pair.ends[0]);
-  std::string passage = data.yes() ? data.text(400) : "";
+  std::string localChannel = data.yes() ? data.text(400) : "";
   if (data.yes())
-    pair.send(frame(Message::challenge, false, Writer().text(std::string(32, 'n')).text(passage).take()));
+    pair.send(frame(Message::challenge, false, Writer().text(std::string(32, 'n')).text(localChannel).take()));
   pair.send(messagesOf(data));
   pair.hangUp();
   std::string key;
@@ -171,8 +171,8 @@ void hostOfARank(Bytes &data) {
 }
 
 void exchangesOfARank(Bytes &data) {
-  QuietBoard quiet(2);
-  quiet.board->abort(4, "the end"); // instead of waiting for more
+  QuietSharedState quiet(2);
+  quiet.sharedState->abort(4, "the end"); // instead of waiting for more
   SharedFiles files = SharedFiles::create(2);
   Pair pair;
   Connection connection(pair.ends[0]);
@@ -187,7 +187,7 @@ void exchangesOfARank(Bytes &data) {
   }
   pair.send(messagesOf(data));
   pair.hangUp();
-  RemoteControl control(*quiet.board, "fuzz", 1, 1, std::move(connection), files);
+  ClientControl control(*quiet.sharedState, "fuzz", 1, 1, std::move(connection), files);
   if (connects)
     control.connect(std::vector<Members>{{"all", {0, 1}}}, 4096);
   for (int i = 0; i < 3; ++i)
@@ -198,12 +198,12 @@ void exchangesOfARank(Bytes &data) {
 
 void passages(Bytes &data) {
   if (data.yes()) {
-    Passage passage(testToken, secretKey);
-    int socket = connectLocal(passage.name());
+    LocalChannel localChannel(testToken, secretKey);
+    int socket = connectLocal(localChannel.name());
     std::string bytes = data.text(80);
     send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     shutdown(socket, SHUT_WR);
-    passage.serve({passage.socket()});
+    localChannel.serve({localChannel.socket()});
     close(socket);
     return;
   }
@@ -227,7 +227,7 @@ void passages(Bytes &data) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
   Bytes data(bytes, size);
-  constexpr void (*targets[])(Bytes &) = {strangersAtTheDoor, ranksAtTheHost,   hostAtTheDoor,
+  constexpr void (*targets[])(Bytes &) = {strangersAtTheGate, ranksAtTheHost,   serverAtTheGate,
                                           hostOfARank,        exchangesOfARank, passages};
   try {
     targets[data.upTo(std::size(targets) - 1)](data);

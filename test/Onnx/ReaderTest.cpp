@@ -38,7 +38,7 @@ struct ReaderTest : testing::Test {
   }
 };
 
-// Wire format by hand, for files that no exporter would write.
+// Encoded by hand, for files that no exporter would write.
 std::string varint(uint64_t value) {
   std::string bytes;
   for (; value > 127; value >>= 7)

@@ -43,7 +43,7 @@ def free_port():
 
 
 def frame(kind, body, more=0):
-    """A message as ranks and host say it to each other (runtime/src/comm/job/Wire.cpp)."""
+    """A message as ranks and host say it to each other (runtime/src/comm/job/Serialization.cpp)."""
     return struct.pack("<IBB2s", len(body), kind, more, b"PR") + body
 
 

@@ -46,9 +46,9 @@ struct Compiled {
   std::map<std::string, mlir::OwningOpRef<mlir::ModuleOp>> modules; ///< after the phases of `keep`
   StepFacts facts;
   CompiledKernels kernels;
-  std::optional<onnx::FileFacts> file;  ///< of the model's file
-  std::optional<format::Bundle> bundle; ///< set if all went well and no phase was to be the last
-  std::vector<Finding> findings;        ///< in the order in which they were found
+  std::optional<onnx::FileFacts> file;     ///< of the model's file
+  std::optional<format::Bundle> bundle;    ///< set if all went well and no phase was to be the last
+  std::vector<CompileDiagnostic> findings; ///< in the order in which they were found
   bool failed = false;
   /// Number of phases, Import first, that were taken from the earlier compilation.
   unsigned reused = 0;
@@ -60,7 +60,7 @@ class CompileObserver {
 public:
   virtual ~CompileObserver() = default;
   /// A finding, as it is made.
-  virtual void found(const Finding &) {}
+  virtual void found(const CompileDiagnostic &) {}
   /// Before a step: "import", each phase, "codegen", "bundle". `phase` is null of those that are no pipeline.
   virtual void begins(const char * /*step*/, const Compiled &, const Phase * /*phase*/) {}
   /// Called after a step that succeeded. Return false to stop the compilation, after reporting an error.

@@ -1,7 +1,7 @@
 // Diagnostics of phases as findings, in the form of docs/plan.md §5.
 #pragma once
 
-#include "par/Compiler/Finding.h"
+#include "par/Compiler/CompileDiagnostic.h"
 
 #include "mlir/IR/Diagnostics.h"
 
@@ -14,14 +14,14 @@ namespace par {
 ///     note: from transformer.h.0.mlp, modeling_gpt2.py:573
 class PhaseDiagnostics {
 public:
-  PhaseDiagnostics(mlir::MLIRContext *context, llvm::StringRef model, FindingSink sink);
+  PhaseDiagnostics(mlir::MLIRContext *context, llvm::StringRef model, DiagnosticSink sink);
 
 private:
   mlir::LogicalResult handOn(mlir::Diagnostic &diagnostic);
-  Finding locate(mlir::Location location, llvm::StringRef message);
+  CompileDiagnostic locate(mlir::Location location, llvm::StringRef message);
 
   std::string model;
-  FindingSink sink;
+  DiagnosticSink sink;
   mlir::ScopedDiagnosticHandler handler;
 };
 

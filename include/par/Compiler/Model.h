@@ -2,7 +2,7 @@
 #pragma once
 
 #include "par/Base/Hardware.h"
-#include "par/Compiler/Finding.h"
+#include "par/Compiler/CompileDiagnostic.h"
 #include "par/Phases/Annotate/Passes.h"
 #include "par/Phases/Import/Import.h"
 #include "par/format/Manifest.h"
@@ -16,7 +16,7 @@ struct Model {
 };
 
 /// Reads a model's file. Null after an error; a warning names files of external data that are not there.
-std::shared_ptr<const Model> readModel(const std::string &path, FindingSink sink);
+std::shared_ptr<const Model> readModel(const std::string &path, DiagnosticSink sink);
 
 /// A plan as a user gives it: files from left to right, then KEY=VALUE settings.
 struct PlanText {
@@ -39,7 +39,7 @@ struct PlannedModel {
 };
 
 /// A finding at the place of a plan's value; at the model where the value was derived, at "plan" without a model.
-Finding findingAt(const Origin &where, llvm::StringRef modelPath);
+CompileDiagnostic diagnosticAt(const Origin &where, llvm::StringRef modelPath);
 
 struct PlanningOptions {
   bool nameAllLost = false; ///< errors about lost parameters name all of them, not only the first three
@@ -48,6 +48,6 @@ struct PlanningOptions {
 /// Reads the plan, completes it and compares it with the names of the model; reports all errors. `model` may be null:
 /// values that depend on it then stay open. Returns nothing after an error.
 std::optional<PlannedModel> planModel(const std::shared_ptr<const Model> &model, const PlanText &text,
-                                      const PlanningOptions &options, FindingSink sink);
+                                      const PlanningOptions &options, DiagnosticSink sink);
 
 } // namespace par

@@ -1,7 +1,7 @@
 // From a bundle in memory to one on disk: its proof, and the folder.
 #pragma once
 
-#include "par/Compiler/Finding.h"
+#include "par/Compiler/CompileDiagnostic.h"
 #include "par/verify/Verify.h"
 
 #include <optional>
@@ -10,15 +10,15 @@ namespace par {
 
 /// Proves that no rank waits for ever and every buffer is live when read. Without a proof, an error at `folder`: a bug
 /// of a phase, whose bundle must not be written.
-std::optional<verify::Proof> proveBundle(const format::Bundle &bundle, const std::string &folder, FindingSink sink);
+std::optional<verify::Proof> proveBundle(const format::Bundle &bundle, const std::string &folder, DiagnosticSink sink);
 
 /// The folder of the bundle of `model` where none was given: its name + ".par" in the working directory.
 std::string bundleFolder(const std::string &model);
 
 /// Whether a bundle may replace the contents of `folder`; reports an error if not. Called before the compilation.
-bool mayWriteBundle(const std::string &folder, FindingSink sink);
+bool mayWriteBundle(const std::string &folder, DiagnosticSink sink);
 
 /// Writes the bundle of the model at path `model`, with a note of the model's data files. Returns false after an error.
-bool writeBundle(format::Bundle &bundle, const std::string &model, const std::string &folder, FindingSink sink);
+bool writeBundle(format::Bundle &bundle, const std::string &model, const std::string &folder, DiagnosticSink sink);
 
 } // namespace par

@@ -42,7 +42,7 @@ mlir::Value buildIndexConstant(mlir::OpBuilder &builder, mlir::Location loc, int
 mlir::Value buildNumber(mlir::OpBuilder &builder, mlir::Location loc, mlir::Type type, double value);
 
 /// The number in a type of its kind that is as wide or wider.
-mlir::Value buildWiden(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value, mlir::Type type);
+mlir::Value buildPromote(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value, mlir::Type type);
 
 /// Addition that a reduction may reorder (reassoc, contract), and a multiplication that may be contracted with it. Not
 /// for elementwise ops, which must round equally wherever they are fused.

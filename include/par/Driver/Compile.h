@@ -1,7 +1,7 @@
 // par-compile as a function: what its flags ask for.
 #pragma once
 
-#include "par/Compiler/Finding.h"
+#include "par/Compiler/CompileDiagnostic.h"
 #include "par/Driver/Fault.h"
 #include "par/Driver/Flags.h"
 
@@ -30,13 +30,14 @@ struct CompileOptions {
   bool timing = false;           ///< print the time of every phase
   bool json = false;             ///< print all facts as JSON in place of the summary
   bool quiet = false, verbose = false;
-  Whereabouts *whereabouts = nullptr; ///< is told of the progress; null: not wanted
+  CompileState *compileState = nullptr; ///< is told of the progress; null: not wanted
 };
 
 /// Runs par-compile. Results go to `out`, errors and warnings to `sink` as they are found, and all facts as JSON
 /// (docs/report.md) to `report`, unless it is null. Returns the exit code. Keeps nothing between calls: several threads
 /// may compile at once.
-int runCompiler(const CompileOptions &options, llvm::raw_ostream &out, FindingSink sink, std::string *report = nullptr);
+int runCompiler(const CompileOptions &options, llvm::raw_ostream &out, DiagnosticSink sink,
+                std::string *report = nullptr);
 
 /// The folder that is written: `output`, or the model's name + ".par" in the working directory.
 std::string bundleFolder(const CompileOptions &options);

@@ -9,7 +9,7 @@ namespace par {
 
 /// The state of a compilation, for the report of a fault. A signal handler reads it: names are string literals, and the
 /// reproducer of a phase is complete before `phase` names that phase.
-struct Whereabouts {
+struct CompileState {
   std::atomic<const char *> phase{"the command line"};
   std::string command;        ///< as it was typed, for the reproducer
   std::string reproducerFile; ///< --emit-reproducer; empty: none is made
@@ -24,7 +24,7 @@ struct Whereabouts {
 /// After this call, a signal that means a fault (SIGSEGV, SIGABRT, ...) and LLVM's fatal errors end the process with
 /// that sentence and exit code 70, without a stack dump. Out of memory ends it with the memory in use and exit code 1.
 /// Only for a program's main: signals belong to the process.
-void catchFaults(const char *tool, const Whereabouts &whereabouts);
+void catchFaults(const char *tool, const CompileState &compileState);
 
 /// The exit code of a tool that would end with `code`. If its output could not be written (a full disk), it reports
 /// that and returns 1 in place of 0; otherwise LLVM's stream would end the process with a fatal error when it is

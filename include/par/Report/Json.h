@@ -1,6 +1,6 @@
 #pragma once
 
-#include "par/Compiler/Finding.h"
+#include "par/Compiler/CompileDiagnostic.h"
 #include "par/Inspect/Facts.h"
 
 namespace par {
@@ -12,7 +12,7 @@ inline constexpr int reportVersion = 1;
 struct RunOutcome {
   int code = 0;
   std::string bundle; ///< the folder that was written; empty: none was
-  std::vector<Finding> findings;
+  std::vector<CompileDiagnostic> findings;
 };
 
 /// All facts as one JSON object, with a line end.

@@ -7,7 +7,8 @@
 namespace par {
 
 /// Error 12 of each role above the limit, at the place of `place`.
-std::vector<Finding> findingsAboveLimit(llvm::ArrayRef<RoleMemory> roles, uint64_t limit, const Finding &place);
+std::vector<CompileDiagnostic> diagnosticsAboveLimit(llvm::ArrayRef<RoleMemory> roles, uint64_t limit,
+                                                     const CompileDiagnostic &place);
 
 /// `zero: 1 brings it to 49.9 GiB at +0.4 % time; recompute: full brings it to ...`
 std::string describeWaysOut(const WaysOut &out, uint64_t limit);

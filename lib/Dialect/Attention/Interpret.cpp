@@ -80,7 +80,7 @@ private:
   bool causal;
 };
 
-struct AttentionMeaning : InterpretableOpInterface::ExternalModel<AttentionMeaning, AttentionOp> {
+struct AttentionInterpreter : InterpretableOpInterface::ExternalModel<AttentionInterpreter, AttentionOp> {
   Results interpret(Operation *op, ArrayRef<Tensor> operands) const {
     Attended attended(cast<AttentionOp>(op), operands, 0);
     Tensor result(resultType(op, 0)), lse(resultType(op, 1));
@@ -99,7 +99,7 @@ struct AttentionMeaning : InterpretableOpInterface::ExternalModel<AttentionMeani
   }
 };
 
-struct AttentionGradMeaning : InterpretableOpInterface::ExternalModel<AttentionGradMeaning, AttentionGradOp> {
+struct AttentionGradInterpreter : InterpretableOpInterface::ExternalModel<AttentionGradInterpreter, AttentionGradOp> {
   Results interpret(Operation *op, ArrayRef<Tensor> operands) const {
     Attended attended(cast<AttentionGradOp>(op), operands, 1);
     Tensor query(resultType(op, 0)), key(resultType(op, 1)), value(resultType(op, 2));
@@ -127,8 +127,8 @@ struct AttentionGradMeaning : InterpretableOpInterface::ExternalModel<AttentionG
 
 void registerAttentionInterpretations(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
-    attachOnce<AttentionOp, AttentionMeaning>(*context);
-    attachOnce<AttentionGradOp, AttentionGradMeaning>(*context);
+    attachOnce<AttentionOp, AttentionInterpreter>(*context);
+    attachOnce<AttentionGradOp, AttentionGradInterpreter>(*context);
   });
 }
 

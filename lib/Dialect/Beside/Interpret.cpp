@@ -10,7 +10,7 @@ namespace par {
 namespace {
 
 /// A collective is interpreted at its start; its `done` does nothing.
-struct DoneMeaning : InterpretableOpInterface::ExternalModel<DoneMeaning, DoneOp> {
+struct DoneInterpreter : InterpretableOpInterface::ExternalModel<DoneInterpreter, DoneOp> {
   FailureOr<SmallVector<Tensor>> interpret(Operation *op, ArrayRef<Tensor> operands) const {
     return llvm::to_vector(operands.take_front(op->getNumResults()));
   }
@@ -19,7 +19,7 @@ struct DoneMeaning : InterpretableOpInterface::ExternalModel<DoneMeaning, DoneOp
 } // namespace
 
 void registerBesideInterpretations(DialectRegistry &registry) {
-  registry.addExtension(+[](MLIRContext *context, ParDialect *) { attachOnce<DoneOp, DoneMeaning>(*context); });
+  registry.addExtension(+[](MLIRContext *context, ParDialect *) { attachOnce<DoneOp, DoneInterpreter>(*context); });
 }
 
 } // namespace par

@@ -44,7 +44,7 @@ Tensor reduceGroup(ArrayRef<SmallVector<Tensor>> operands, unsigned i, ArrayRef<
   return sum;
 }
 
-struct AllReduceMeaning : InterpretableCollectiveInterface::ExternalModel<AllReduceMeaning, AllReduceOp> {
+struct AllReduceInterpreter : InterpretableCollectiveInterface::ExternalModel<AllReduceInterpreter, AllReduceOp> {
   FailureOr<PerRank> interpretRanks(Operation *op, ArrayRef<SmallVector<Tensor>> operands, MeshAttr mesh) const {
     auto reduce = cast<AllReduceOp>(op);
     return forGroups(op, operands, mesh, reduce.getAxes(), [&](unsigned i, ArrayRef<int64_t> group, PerRank &results) {
@@ -55,7 +55,7 @@ struct AllReduceMeaning : InterpretableCollectiveInterface::ExternalModel<AllRed
   }
 };
 
-struct AllGatherMeaning : InterpretableCollectiveInterface::ExternalModel<AllGatherMeaning, AllGatherOp> {
+struct AllGatherInterpreter : InterpretableCollectiveInterface::ExternalModel<AllGatherInterpreter, AllGatherOp> {
   FailureOr<PerRank> interpretRanks(Operation *op, ArrayRef<SmallVector<Tensor>> operands, MeshAttr mesh) const {
     auto gather = cast<AllGatherOp>(op);
     return forGroups(op, operands, mesh, gather.getAxes(), [&](unsigned i, ArrayRef<int64_t> group, PerRank &results) {
@@ -69,7 +69,8 @@ struct AllGatherMeaning : InterpretableCollectiveInterface::ExternalModel<AllGat
   }
 };
 
-struct ReduceScatterMeaning : InterpretableCollectiveInterface::ExternalModel<ReduceScatterMeaning, ReduceScatterOp> {
+struct ReduceScatterInterpreter
+    : InterpretableCollectiveInterface::ExternalModel<ReduceScatterInterpreter, ReduceScatterOp> {
   FailureOr<PerRank> interpretRanks(Operation *op, ArrayRef<SmallVector<Tensor>> operands, MeshAttr mesh) const {
     auto scatter = cast<ReduceScatterOp>(op);
     return forGroups(op, operands, mesh, scatter.getAxes(), [&](unsigned i, ArrayRef<int64_t> group, PerRank &results) {
@@ -81,7 +82,7 @@ struct ReduceScatterMeaning : InterpretableCollectiveInterface::ExternalModel<Re
   }
 };
 
-struct AllToAllMeaning : InterpretableCollectiveInterface::ExternalModel<AllToAllMeaning, AllToAllOp> {
+struct AllToAllInterpreter : InterpretableCollectiveInterface::ExternalModel<AllToAllInterpreter, AllToAllOp> {
   FailureOr<PerRank> interpretRanks(Operation *op, ArrayRef<SmallVector<Tensor>> operands, MeshAttr mesh) const {
     auto exchange = cast<AllToAllOp>(op);
     return forGroups(op, operands, mesh, exchange.getAxes(),
@@ -102,7 +103,7 @@ struct AllToAllMeaning : InterpretableCollectiveInterface::ExternalModel<AllToAl
   }
 };
 
-struct AxisIndexMeaning : InterpretableCollectiveInterface::ExternalModel<AxisIndexMeaning, AxisIndexOp> {
+struct AxisIndexInterpreter : InterpretableCollectiveInterface::ExternalModel<AxisIndexInterpreter, AxisIndexOp> {
   FailureOr<PerRank> interpretRanks(Operation *op, ArrayRef<SmallVector<Tensor>> operands, MeshAttr mesh) const {
     PerRank results;
     for (int64_t rank = 0, end = mesh.getRanks(); rank < end; ++rank)
@@ -116,11 +117,11 @@ struct AxisIndexMeaning : InterpretableCollectiveInterface::ExternalModel<AxisIn
 
 void registerCollectiveInterpretations(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
-    attachOnce<AllReduceOp, AllReduceMeaning>(*context);
-    attachOnce<AllGatherOp, AllGatherMeaning>(*context);
-    attachOnce<ReduceScatterOp, ReduceScatterMeaning>(*context);
-    attachOnce<AllToAllOp, AllToAllMeaning>(*context);
-    attachOnce<AxisIndexOp, AxisIndexMeaning>(*context);
+    attachOnce<AllReduceOp, AllReduceInterpreter>(*context);
+    attachOnce<AllGatherOp, AllGatherInterpreter>(*context);
+    attachOnce<ReduceScatterOp, ReduceScatterInterpreter>(*context);
+    attachOnce<AllToAllOp, AllToAllInterpreter>(*context);
+    attachOnce<AxisIndexOp, AxisIndexInterpreter>(*context);
   });
 }
 

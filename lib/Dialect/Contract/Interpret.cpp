@@ -37,7 +37,7 @@ void multiply(const double *a, const double *b, double *c, int64_t m, int64_t n,
 }
 
 /// Integers are multiplied as doubles would lose: they go through their own loop.
-struct DotMeaning : InterpretableOpInterface::ExternalModel<DotMeaning, DotOp> {
+struct DotInterpreter : InterpretableOpInterface::ExternalModel<DotInterpreter, DotOp> {
   FailureOr<SmallVector<Tensor>> interpret(Operation *op, ArrayRef<Tensor> operands) const {
     auto dot = cast<DotOp>(op);
     Tensor lhs = reorder(operands[0], dot.getLhsBatching(), dot.getLhsFree(), dot.getLhsContracting());
@@ -64,7 +64,7 @@ struct DotMeaning : InterpretableOpInterface::ExternalModel<DotMeaning, DotOp> {
 } // namespace
 
 void registerContractInterpretations(DialectRegistry &registry) {
-  registry.addExtension(+[](MLIRContext *context, ParDialect *) { attachOnce<DotOp, DotMeaning>(*context); });
+  registry.addExtension(+[](MLIRContext *context, ParDialect *) { attachOnce<DotOp, DotInterpreter>(*context); });
 }
 
 } // namespace par

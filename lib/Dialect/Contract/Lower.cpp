@@ -26,8 +26,8 @@ struct DotLowering : LowerableOpInterface::ExternalModel<DotLowering, DotOp> {
                         AffineMap::get(loops, 0, rhs, builder.getContext())};
     Type element = type.getElementType();
     auto body = [&](OpBuilder &nested, Location loc, ValueRange args) {
-      Value product = buildProduct(nested, loc, buildWiden(nested, loc, args[0], element),
-                                   buildWiden(nested, loc, args[1], element));
+      Value product = buildProduct(nested, loc, buildPromote(nested, loc, args[0], element),
+                                   buildPromote(nested, loc, args[1], element));
       return buildSum(nested, loc, args[2], product);
     };
     return SmallVector<Value>{buildReduction(

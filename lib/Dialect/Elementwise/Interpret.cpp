@@ -34,7 +34,7 @@ double signOf(double x) { return std::isnan(x) ? x : x > 0 ? 1 : x < 0 ? -1 : 0;
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
 #define PAR_UNARY(Name, expression)                                                                                    \
-  struct Name##Meaning : InterpretableOpInterface::ExternalModel<Name##Meaning, Name##Op> {                            \
+  struct Name##Interpreter : InterpretableOpInterface::ExternalModel<Name##Interpreter, Name##Op> {                    \
     FailureOr<SmallVector<Tensor>> interpret(Operation *op, ArrayRef<Tensor> operands) const {                         \
       return mapFloats(op, operands[0], [](double x) -> double { return expression; });                                \
     }                                                                                                                  \
@@ -57,7 +57,7 @@ PAR_UNARY(Ceil, std::ceil(x))
 
 /// A float function and an integer function, by the operand's type.
 #define PAR_UNARY_NUMBER(Name, onFloat, onInt)                                                                         \
-  struct Name##Meaning : InterpretableOpInterface::ExternalModel<Name##Meaning, Name##Op> {                            \
+  struct Name##Interpreter : InterpretableOpInterface::ExternalModel<Name##Interpreter, Name##Op> {                    \
     FailureOr<SmallVector<Tensor>> interpret(Operation *op, ArrayRef<Tensor> operands) const {                         \
       if (operands[0].isFloat())                                                                                       \
         return mapFloats(op, operands[0], [](double x) -> double { return onFloat; });                                 \
@@ -74,7 +74,7 @@ PAR_UNARY_NUMBER(Not, x, ~x)
 #undef PAR_UNARY_NUMBER
 
 #define PAR_TEST(Name, expression)                                                                                     \
-  struct Name##Meaning : InterpretableOpInterface::ExternalModel<Name##Meaning, Name##Op> {                            \
+  struct Name##Interpreter : InterpretableOpInterface::ExternalModel<Name##Interpreter, Name##Op> {                    \
     FailureOr<SmallVector<Tensor>> interpret(Operation *op, ArrayRef<Tensor> operands) const {                         \
       Tensor result(resultType(op));                                                                                   \
       for (auto [to, x] : llvm::zip(result.mutableInts(), operands[0].floats()))                                       \
@@ -91,7 +91,7 @@ double larger(double x, double y) { return std::isnan(x) ? x : std::isnan(y) ? y
 double smaller(double x, double y) { return std::isnan(x) ? x : std::isnan(y) ? y : std::fmin(x, y); }
 
 #define PAR_BINARY(Name, onFloat, onInt)                                                                               \
-  struct Name##Meaning : InterpretableOpInterface::ExternalModel<Name##Meaning, Name##Op> {                            \
+  struct Name##Interpreter : InterpretableOpInterface::ExternalModel<Name##Interpreter, Name##Op> {                    \
     FailureOr<SmallVector<Tensor>> interpret(Operation *op, ArrayRef<Tensor> operands) const {                         \
       Tensor result(resultType(op));                                                                                   \
       if (result.isFloat()) {                                                                                          \
@@ -123,7 +123,7 @@ uint64_t bitsOf(int64_t value, unsigned width) {
 }
 
 template <typename Op, bool left>
-struct ShiftMeaning : InterpretableOpInterface::ExternalModel<ShiftMeaning<Op, left>, Op> {
+struct ShiftInterpreter : InterpretableOpInterface::ExternalModel<ShiftInterpreter<Op, left>, Op> {
   FailureOr<SmallVector<Tensor>> interpret(Operation *op, ArrayRef<Tensor> operands) const {
     Tensor result(resultType(op));
     Type element = resultType(op).getElementType();
@@ -135,8 +135,8 @@ struct ShiftMeaning : InterpretableOpInterface::ExternalModel<ShiftMeaning<Op, l
     return SmallVector<Tensor>{result};
   }
 };
-using ShiftLeftMeaning = ShiftMeaning<ShiftLeftOp, true>;
-using ShiftRightMeaning = ShiftMeaning<ShiftRightOp, false>;
+using ShiftLeftInterpreter = ShiftInterpreter<ShiftLeftOp, true>;
+using ShiftRightInterpreter = ShiftInterpreter<ShiftRightOp, false>;
 
 /// Philox4x32-10 with the counter in the low half of its block.
 uint64_t philox(uint64_t key, uint64_t counter) {
@@ -151,7 +151,7 @@ uint64_t philox(uint64_t key, uint64_t counter) {
   return c0 | uint64_t(c1) << 32;
 }
 
-struct RandomBitsMeaning : InterpretableOpInterface::ExternalModel<RandomBitsMeaning, RandomBitsOp> {
+struct RandomBitsInterpreter : InterpretableOpInterface::ExternalModel<RandomBitsInterpreter, RandomBitsOp> {
   FailureOr<SmallVector<Tensor>> interpret(Operation *op, ArrayRef<Tensor> operands) const {
     Tensor result(resultType(op));
     for (auto [to, key, counter] : llvm::zip(result.mutableInts(), operands[0].ints(), operands[1].ints()))
@@ -179,7 +179,7 @@ bool compare(Predicate predicate, T x, T y) {
   return false;
 }
 
-struct CompareMeaning : InterpretableOpInterface::ExternalModel<CompareMeaning, CompareOp> {
+struct CompareInterpreter : InterpretableOpInterface::ExternalModel<CompareInterpreter, CompareOp> {
   FailureOr<SmallVector<Tensor>> interpret(Operation *op, ArrayRef<Tensor> operands) const {
     Predicate predicate = cast<CompareOp>(op).getPredicate();
     Tensor result(resultType(op));
@@ -191,7 +191,7 @@ struct CompareMeaning : InterpretableOpInterface::ExternalModel<CompareMeaning, 
   }
 };
 
-struct SelectMeaning : InterpretableOpInterface::ExternalModel<SelectMeaning, SelectOp> {
+struct SelectInterpreter : InterpretableOpInterface::ExternalModel<SelectInterpreter, SelectOp> {
   FailureOr<SmallVector<Tensor>> interpret(Operation *op, ArrayRef<Tensor> operands) const {
     Tensor result(resultType(op));
     ArrayRef<int64_t> condition = operands[0].ints();
@@ -214,7 +214,7 @@ APFloat asFloat(double value, FloatType type) {
   return result;
 }
 
-struct BitCastMeaning : InterpretableOpInterface::ExternalModel<BitCastMeaning, BitCastOp> {
+struct BitCastInterpreter : InterpretableOpInterface::ExternalModel<BitCastInterpreter, BitCastOp> {
   FailureOr<SmallVector<Tensor>> interpret(Operation *op, ArrayRef<Tensor> operands) const {
     Tensor result(resultType(op));
     const Tensor &from = operands[0];
@@ -237,7 +237,7 @@ struct BitCastMeaning : InterpretableOpInterface::ExternalModel<BitCastMeaning, 
 };
 
 /// Floats stay f64 in every type: the interpreter does not round to narrow types.
-struct ConvertMeaning : InterpretableOpInterface::ExternalModel<ConvertMeaning, ConvertOp> {
+struct ConvertInterpreter : InterpretableOpInterface::ExternalModel<ConvertInterpreter, ConvertOp> {
   FailureOr<SmallVector<Tensor>> interpret(Operation *op, ArrayRef<Tensor> operands) const {
     Tensor result(resultType(op));
     const Tensor &from = operands[0];
@@ -277,14 +277,14 @@ double geluDerivative(double x, bool tanh) {
   return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * sqrt2OverPi * (1 + 3 * geluCubic * x * x);
 }
 
-struct GeluMeaning : InterpretableOpInterface::ExternalModel<GeluMeaning, GeluOp> {
+struct GeluInterpreter : InterpretableOpInterface::ExternalModel<GeluInterpreter, GeluOp> {
   FailureOr<SmallVector<Tensor>> interpret(Operation *op, ArrayRef<Tensor> operands) const {
     bool tanh = cast<GeluOp>(op).getTanh();
     return mapFloats(op, operands[0], [&](double x) { return gelu(x, tanh); });
   }
 };
 
-struct GeluGradMeaning : InterpretableOpInterface::ExternalModel<GeluGradMeaning, GeluGradOp> {
+struct GeluGradInterpreter : InterpretableOpInterface::ExternalModel<GeluGradInterpreter, GeluGradOp> {
   FailureOr<SmallVector<Tensor>> interpret(Operation *op, ArrayRef<Tensor> operands) const {
     bool tanh = cast<GeluGradOp>(op).getTanh();
     Tensor result(resultType(op));
@@ -306,7 +306,7 @@ struct PassThrough : InterpretableOpInterface::ExternalModel<PassThrough<Op, ind
 
 void registerElementwiseInterpretations(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
-#define PAR_ATTACH(Name) attachOnce<Name##Op, Name##Meaning>(*context)
+#define PAR_ATTACH(Name) attachOnce<Name##Op, Name##Interpreter>(*context)
     PAR_ATTACH(Exp);
     PAR_ATTACH(Log);
     PAR_ATTACH(Sqrt);

@@ -20,7 +20,7 @@ LogicalResult checkIndex(Operation *op, int64_t index, int64_t size) {
   return success();
 }
 
-struct GatherMeaning : InterpretableOpInterface::ExternalModel<GatherMeaning, GatherOp> {
+struct GatherInterpreter : InterpretableOpInterface::ExternalModel<GatherInterpreter, GatherOp> {
   Results interpret(Operation *op, ArrayRef<Tensor> operands) const {
     const Tensor &table = operands[0];
     Along along(table.getShape(), cast<GatherOp>(op).getDim());
@@ -43,7 +43,7 @@ struct GatherMeaning : InterpretableOpInterface::ExternalModel<GatherMeaning, Ga
   }
 };
 
-struct ScatterAddMeaning : InterpretableOpInterface::ExternalModel<ScatterAddMeaning, ScatterAddOp> {
+struct ScatterAddInterpreter : InterpretableOpInterface::ExternalModel<ScatterAddInterpreter, ScatterAddOp> {
   Results interpret(Operation *op, ArrayRef<Tensor> operands) const {
     Tensor result(resultType(op));
     Along along(result.getShape(), cast<ScatterAddOp>(op).getDim());
@@ -81,7 +81,7 @@ LogicalResult alongIndices(Operation *op, const Tensor &indices, ArrayRef<int64_
   return success();
 }
 
-struct TakeMeaning : InterpretableOpInterface::ExternalModel<TakeMeaning, TakeOp> {
+struct TakeInterpreter : InterpretableOpInterface::ExternalModel<TakeInterpreter, TakeOp> {
   Results interpret(Operation *op, ArrayRef<Tensor> operands) const {
     Tensor result(resultType(op));
     auto take = [&](int64_t at, int64_t from) {
@@ -96,7 +96,7 @@ struct TakeMeaning : InterpretableOpInterface::ExternalModel<TakeMeaning, TakeOp
   }
 };
 
-struct PutAddMeaning : InterpretableOpInterface::ExternalModel<PutAddMeaning, PutAddOp> {
+struct PutAddInterpreter : InterpretableOpInterface::ExternalModel<PutAddInterpreter, PutAddOp> {
   Results interpret(Operation *op, ArrayRef<Tensor> operands) const {
     Tensor result(resultType(op));
     auto add = [&](int64_t at, int64_t to) {
@@ -111,7 +111,7 @@ struct PutAddMeaning : InterpretableOpInterface::ExternalModel<PutAddMeaning, Pu
   }
 };
 
-struct PutReduceMeaning : InterpretableOpInterface::ExternalModel<PutReduceMeaning, PutReduceOp> {
+struct PutReduceInterpreter : InterpretableOpInterface::ExternalModel<PutReduceInterpreter, PutReduceOp> {
   Results interpret(Operation *op, ArrayRef<Tensor> operands) const {
     auto put = cast<PutReduceOp>(op);
     ReduceKind kind = put.getKind();
@@ -137,11 +137,11 @@ struct PutReduceMeaning : InterpretableOpInterface::ExternalModel<PutReduceMeani
 
 void registerIndexInterpretations(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
-    attachOnce<GatherOp, GatherMeaning>(*context);
-    attachOnce<ScatterAddOp, ScatterAddMeaning>(*context);
-    attachOnce<TakeOp, TakeMeaning>(*context);
-    attachOnce<PutReduceOp, PutReduceMeaning>(*context);
-    attachOnce<PutAddOp, PutAddMeaning>(*context);
+    attachOnce<GatherOp, GatherInterpreter>(*context);
+    attachOnce<ScatterAddOp, ScatterAddInterpreter>(*context);
+    attachOnce<TakeOp, TakeInterpreter>(*context);
+    attachOnce<PutReduceOp, PutReduceInterpreter>(*context);
+    attachOnce<PutAddOp, PutAddInterpreter>(*context);
   });
 }
 

@@ -26,13 +26,14 @@ struct GatherLowering : LowerableOpInterface::ExternalModel<GatherLowering, Gath
   Lowered lower(Operation *op, OpBuilder &builder, ValueRange operands) const {
     auto gather = cast<GatherOp>(op);
     RankedTensorType type = typeOf(gather.getResult());
-    int64_t dim = gather.getDim(), many = typeOf(operands[1]).getRank();
-    AffineMap indexMap = AffineMap::get(type.getRank(), 0, dimExprs(builder, dim, dim + many), builder.getContext());
+    int64_t dim = gather.getDim(), indexRank = typeOf(operands[1]).getRank();
+    AffineMap indexMap =
+        AffineMap::get(type.getRank(), 0, dimExprs(builder, dim, dim + indexRank), builder.getContext());
     auto body = [&](OpBuilder &nested, Location loc, ValueRange args) -> Value {
       SmallVector<Value> indices;
       for (int64_t i = 0; i < typeOf(operands[0]).getRank(); ++i)
         indices.push_back(i == dim ? toIndex(nested, loc, args[0])
-                                   : buildIndex(nested, loc, i < dim ? i : i + many - 1));
+                                   : buildIndex(nested, loc, i < dim ? i : i + indexRank - 1));
       return tensor::ExtractOp::create(nested, loc, operands[0], indices);
     };
     return SmallVector<Value>{buildElements(builder, op->getLoc(), type, operands[1], indexMap, body)};
@@ -72,12 +73,14 @@ struct ScatterAddLowering : LowerableOpInterface::ExternalModel<ScatterAddLoweri
   Lowered lower(Operation *op, OpBuilder &builder, ValueRange operands) const {
     auto scatter = cast<ScatterAddOp>(op);
     RankedTensorType type = typeOf(scatter.getResult());
-    int64_t rank = type.getRank(), dim = scatter.getDim(), many = typeOf(operands[1]).getRank();
+    int64_t rank = type.getRank(), dim = scatter.getDim(), indexRank = typeOf(operands[1]).getRank();
     // Loops: the result's dims, then those of the indices.
-    SmallVector<AffineExpr> index = dimExprs(builder, rank, rank + many), update = dimExprs(builder, 0, dim);
+    SmallVector<AffineExpr> index = dimExprs(builder, rank, rank + indexRank), update = dimExprs(builder, 0, dim);
     llvm::append_range(update, index);
     llvm::append_range(update, dimExprs(builder, dim + 1, rank));
-    auto map = [&](ArrayRef<AffineExpr> exprs) { return AffineMap::get(rank + many, 0, exprs, builder.getContext()); };
+    auto map = [&](ArrayRef<AffineExpr> exprs) {
+      return AffineMap::get(rank + indexRank, 0, exprs, builder.getContext());
+    };
     return SmallVector<Value>{buildOneHot(builder, op->getLoc(), type, operands, map(update), map(index),
                                           map(dimExprs(builder, 0, rank)), dim)};
   }

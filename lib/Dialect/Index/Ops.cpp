@@ -23,12 +23,12 @@ LogicalResult ScatterAddOp::inferReturnTypes(MLIRContext *, std::optional<Locati
                                              SmallVectorImpl<Type> &types) {
   RankedTensorType type = typeOf(adaptor.getUpdates());
   ArrayRef<int64_t> indices = typeOf(adaptor.getIndices()).getShape();
-  int64_t dim = adaptor.getDim(), many = indices.size();
-  if (dim < 0 || dim + many > type.getRank() || type.getShape().slice(dim, many) != indices)
+  int64_t dim = adaptor.getDim(), indexRank = indices.size();
+  if (dim < 0 || dim + indexRank > type.getRank() || type.getShape().slice(dim, indexRank) != indices)
     return emitOptionalError(loc, "updates ", type, " do not hold the indices' dims at dim ", dim);
   SmallVector<int64_t> shape(type.getShape().take_front(dim));
   shape.push_back(adaptor.getSize());
-  llvm::append_range(shape, type.getShape().drop_front(dim + many));
+  llvm::append_range(shape, type.getShape().drop_front(dim + indexRank));
   types.push_back(type.clone(shape));
   return success();
 }

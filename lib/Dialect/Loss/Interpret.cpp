@@ -18,7 +18,7 @@ LogicalResult checkLabel(Operation *op, int64_t label, int64_t classes) {
   return success();
 }
 
-struct CrossEntropyMeaning : InterpretableOpInterface::ExternalModel<CrossEntropyMeaning, CrossEntropyOp> {
+struct CrossEntropyInterpreter : InterpretableOpInterface::ExternalModel<CrossEntropyInterpreter, CrossEntropyOp> {
   Results interpret(Operation *op, ArrayRef<Tensor> operands) const {
     int64_t ignore = cast<CrossEntropyOp>(op).getIgnore();
     int64_t classes = operands[0].getShape().back(), tokens = operands[1].getSize();
@@ -43,7 +43,8 @@ struct CrossEntropyMeaning : InterpretableOpInterface::ExternalModel<CrossEntrop
   }
 };
 
-struct CrossEntropyGradMeaning : InterpretableOpInterface::ExternalModel<CrossEntropyGradMeaning, CrossEntropyGradOp> {
+struct CrossEntropyGradInterpreter
+    : InterpretableOpInterface::ExternalModel<CrossEntropyGradInterpreter, CrossEntropyGradOp> {
   Results interpret(Operation *op, ArrayRef<Tensor> operands) const {
     int64_t ignore = cast<CrossEntropyGradOp>(op).getIgnore();
     int64_t classes = operands[1].getShape().back(), tokens = operands[2].getSize();
@@ -67,8 +68,8 @@ struct CrossEntropyGradMeaning : InterpretableOpInterface::ExternalModel<CrossEn
 
 void registerLossInterpretations(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
-    attachOnce<CrossEntropyOp, CrossEntropyMeaning>(*context);
-    attachOnce<CrossEntropyGradOp, CrossEntropyGradMeaning>(*context);
+    attachOnce<CrossEntropyOp, CrossEntropyInterpreter>(*context);
+    attachOnce<CrossEntropyGradOp, CrossEntropyGradInterpreter>(*context);
   });
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 using Results = FailureOr<SmallVector<Tensor>>;
 
-struct SoftmaxMeaning : InterpretableOpInterface::ExternalModel<SoftmaxMeaning, SoftmaxOp> {
+struct SoftmaxInterpreter : InterpretableOpInterface::ExternalModel<SoftmaxInterpreter, SoftmaxOp> {
   Results interpret(Operation *op, ArrayRef<Tensor> operands) const {
     auto softmax = cast<SoftmaxOp>(op);
     Along along(operands[0].getShape(), softmax.getDim());
@@ -35,7 +35,7 @@ struct SoftmaxMeaning : InterpretableOpInterface::ExternalModel<SoftmaxMeaning, 
   }
 };
 
-struct SoftmaxGradMeaning : InterpretableOpInterface::ExternalModel<SoftmaxGradMeaning, SoftmaxGradOp> {
+struct SoftmaxGradInterpreter : InterpretableOpInterface::ExternalModel<SoftmaxGradInterpreter, SoftmaxGradOp> {
   Results interpret(Operation *op, ArrayRef<Tensor> operands) const {
     Along along(operands[0].getShape(), cast<SoftmaxGradOp>(op).getDim());
     Tensor result(resultType(op));
@@ -54,7 +54,7 @@ struct SoftmaxGradMeaning : InterpretableOpInterface::ExternalModel<SoftmaxGradM
   }
 };
 
-struct LayerNormMeaning : InterpretableOpInterface::ExternalModel<LayerNormMeaning, LayerNormOp> {
+struct LayerNormInterpreter : InterpretableOpInterface::ExternalModel<LayerNormInterpreter, LayerNormOp> {
   Results interpret(Operation *op, ArrayRef<Tensor> operands) const {
     // The same value as the constant of the decomposition.
     double epsilon = cast<LayerNormOp>(op).getEpsilon().convertToDouble();
@@ -81,7 +81,7 @@ struct LayerNormMeaning : InterpretableOpInterface::ExternalModel<LayerNormMeani
   }
 };
 
-struct LayerNormGradMeaning : InterpretableOpInterface::ExternalModel<LayerNormGradMeaning, LayerNormGradOp> {
+struct LayerNormGradInterpreter : InterpretableOpInterface::ExternalModel<LayerNormGradInterpreter, LayerNormGradOp> {
   Results interpret(Operation *op, ArrayRef<Tensor> operands) const {
     int64_t width = operands[2].getSize(), rows = operands[0].getSize() / width;
     Tensor result(resultType(op));
@@ -106,10 +106,10 @@ struct LayerNormGradMeaning : InterpretableOpInterface::ExternalModel<LayerNormG
 
 void registerNormInterpretations(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
-    attachOnce<SoftmaxOp, SoftmaxMeaning>(*context);
-    attachOnce<SoftmaxGradOp, SoftmaxGradMeaning>(*context);
-    attachOnce<LayerNormOp, LayerNormMeaning>(*context);
-    attachOnce<LayerNormGradOp, LayerNormGradMeaning>(*context);
+    attachOnce<SoftmaxOp, SoftmaxInterpreter>(*context);
+    attachOnce<SoftmaxGradOp, SoftmaxGradInterpreter>(*context);
+    attachOnce<LayerNormOp, LayerNormInterpreter>(*context);
+    attachOnce<LayerNormGradOp, LayerNormGradInterpreter>(*context);
   });
 }
 

@@ -31,7 +31,7 @@ LogicalResult visitUpdated(Op op, ArrayRef<Tensor> operands, Visit visit) {
   return success();
 }
 
-struct SgdMeaning : InterpretableOpInterface::ExternalModel<SgdMeaning, SgdOp> {
+struct SgdInterpreter : InterpretableOpInterface::ExternalModel<SgdInterpreter, SgdOp> {
   Results interpret(Operation *op, ArrayRef<Tensor> operands) const {
     auto update = cast<SgdOp>(op);
     double decay = update.getWeightDecay().convertToDouble(), lr = operands[2].floats()[0];
@@ -44,7 +44,7 @@ struct SgdMeaning : InterpretableOpInterface::ExternalModel<SgdMeaning, SgdOp> {
   }
 };
 
-struct MomentumMeaning : InterpretableOpInterface::ExternalModel<MomentumMeaning, MomentumOp> {
+struct MomentumInterpreter : InterpretableOpInterface::ExternalModel<MomentumInterpreter, MomentumOp> {
   Results interpret(Operation *op, ArrayRef<Tensor> operands) const {
     auto update = cast<MomentumOp>(op);
     double decay = update.getWeightDecay().convertToDouble(), mu = update.getMomentum().convertToDouble();
@@ -63,7 +63,7 @@ struct MomentumMeaning : InterpretableOpInterface::ExternalModel<MomentumMeaning
   }
 };
 
-struct AdamwMeaning : InterpretableOpInterface::ExternalModel<AdamwMeaning, AdamwOp> {
+struct AdamwInterpreter : InterpretableOpInterface::ExternalModel<AdamwInterpreter, AdamwOp> {
   Results interpret(Operation *op, ArrayRef<Tensor> operands) const {
     auto update = cast<AdamwOp>(op);
     double decay = update.getWeightDecay().convertToDouble(), beta1 = update.getBeta1().convertToDouble(),
@@ -89,9 +89,9 @@ struct AdamwMeaning : InterpretableOpInterface::ExternalModel<AdamwMeaning, Adam
 
 void registerOptimizerInterpretations(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
-    attachOnce<SgdOp, SgdMeaning>(*context);
-    attachOnce<MomentumOp, MomentumMeaning>(*context);
-    attachOnce<AdamwOp, AdamwMeaning>(*context);
+    attachOnce<SgdOp, SgdInterpreter>(*context);
+    attachOnce<MomentumOp, MomentumInterpreter>(*context);
+    attachOnce<AdamwOp, AdamwInterpreter>(*context);
   });
 }
 

@@ -26,7 +26,7 @@ void reduceInto(ReduceOp reduce, ArrayRef<T> from, ArrayRef<int64_t> shape, Arra
                [&](ArrayRef<int64_t>, int64_t offset) { to[offset] = combine(kind, to[offset], from[at++]); });
 }
 
-struct ReduceMeaning : InterpretableOpInterface::ExternalModel<ReduceMeaning, ReduceOp> {
+struct ReduceInterpreter : InterpretableOpInterface::ExternalModel<ReduceInterpreter, ReduceOp> {
   Results interpret(Operation *op, ArrayRef<Tensor> operands) const {
     auto reduce = cast<ReduceOp>(op);
     Tensor result(resultType(op));
@@ -45,7 +45,7 @@ struct ReduceMeaning : InterpretableOpInterface::ExternalModel<ReduceMeaning, Re
   }
 };
 
-struct ArgReduceMeaning : InterpretableOpInterface::ExternalModel<ArgReduceMeaning, ArgReduceOp> {
+struct ArgReduceInterpreter : InterpretableOpInterface::ExternalModel<ArgReduceInterpreter, ArgReduceOp> {
   Results interpret(Operation *op, ArrayRef<Tensor> operands) const {
     auto reduce = cast<ArgReduceOp>(op);
     Along along(operands[0].getShape(), reduce.getDim());
@@ -70,7 +70,8 @@ struct ArgReduceMeaning : InterpretableOpInterface::ExternalModel<ArgReduceMeani
 /// a before b in rising order; NaN is largest.
 bool isLess(double a, double b) { return a < b || (std::isnan(b) && !std::isnan(a)); }
 
-struct SortedPositionMeaning : InterpretableOpInterface::ExternalModel<SortedPositionMeaning, SortedPositionOp> {
+struct SortedPositionInterpreter
+    : InterpretableOpInterface::ExternalModel<SortedPositionInterpreter, SortedPositionOp> {
   Results interpret(Operation *op, ArrayRef<Tensor> operands) const {
     auto sorted = cast<SortedPositionOp>(op);
     const Tensor &x = operands[0];
@@ -110,7 +111,7 @@ void accumulate(CumulativeOp op, ArrayRef<T> from, MutableArrayRef<T> to, ArrayR
     }
 }
 
-struct CumulativeMeaning : InterpretableOpInterface::ExternalModel<CumulativeMeaning, CumulativeOp> {
+struct CumulativeInterpreter : InterpretableOpInterface::ExternalModel<CumulativeInterpreter, CumulativeOp> {
   Results interpret(Operation *op, ArrayRef<Tensor> operands) const {
     Tensor result(resultType(op));
     if (result.isFloat())
@@ -125,10 +126,10 @@ struct CumulativeMeaning : InterpretableOpInterface::ExternalModel<CumulativeMea
 
 void registerReduceInterpretations(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
-    attachOnce<ReduceOp, ReduceMeaning>(*context);
-    attachOnce<ArgReduceOp, ArgReduceMeaning>(*context);
-    attachOnce<SortedPositionOp, SortedPositionMeaning>(*context);
-    attachOnce<CumulativeOp, CumulativeMeaning>(*context);
+    attachOnce<ReduceOp, ReduceInterpreter>(*context);
+    attachOnce<ArgReduceOp, ArgReduceInterpreter>(*context);
+    attachOnce<SortedPositionOp, SortedPositionInterpreter>(*context);
+    attachOnce<CumulativeOp, CumulativeInterpreter>(*context);
   });
 }
 

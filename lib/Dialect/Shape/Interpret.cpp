@@ -13,13 +13,13 @@ namespace {
 
 using Results = FailureOr<SmallVector<Tensor>>;
 
-struct ConstantMeaning : InterpretableOpInterface::ExternalModel<ConstantMeaning, ConstantOp> {
+struct ConstantInterpreter : InterpretableOpInterface::ExternalModel<ConstantInterpreter, ConstantOp> {
   Results interpret(Operation *op, ArrayRef<Tensor>) const {
     return SmallVector<Tensor>{Tensor::ofAttribute(cast<ConstantOp>(op).getValue())};
   }
 };
 
-struct IotaMeaning : InterpretableOpInterface::ExternalModel<IotaMeaning, IotaOp> {
+struct IotaInterpreter : InterpretableOpInterface::ExternalModel<IotaInterpreter, IotaOp> {
   Results interpret(Operation *op, ArrayRef<Tensor>) const {
     Tensor result(resultType(op));
     int64_t dim = cast<IotaOp>(op).getDim(), at = 0;
@@ -34,7 +34,7 @@ struct IotaMeaning : InterpretableOpInterface::ExternalModel<IotaMeaning, IotaOp
   }
 };
 
-struct BroadcastMeaning : InterpretableOpInterface::ExternalModel<BroadcastMeaning, BroadcastInDimOp> {
+struct BroadcastInterpreter : InterpretableOpInterface::ExternalModel<BroadcastInterpreter, BroadcastInDimOp> {
   Results interpret(Operation *op, ArrayRef<Tensor> operands) const {
     SmallVector<int64_t> from = getStrides(operands[0].getShape()), strides(resultType(op).getRank(), 0);
     for (auto [i, dim] : llvm::enumerate(cast<BroadcastInDimOp>(op).getDims()))
@@ -43,13 +43,13 @@ struct BroadcastMeaning : InterpretableOpInterface::ExternalModel<BroadcastMeani
   }
 };
 
-struct ReshapeMeaning : InterpretableOpInterface::ExternalModel<ReshapeMeaning, ReshapeOp> {
+struct ReshapeInterpreter : InterpretableOpInterface::ExternalModel<ReshapeInterpreter, ReshapeOp> {
   Results interpret(Operation *op, ArrayRef<Tensor> operands) const {
     return SmallVector<Tensor>{operands[0].withType(resultType(op))};
   }
 };
 
-struct TransposeMeaning : InterpretableOpInterface::ExternalModel<TransposeMeaning, TransposeOp> {
+struct TransposeInterpreter : InterpretableOpInterface::ExternalModel<TransposeInterpreter, TransposeOp> {
   Results interpret(Operation *op, ArrayRef<Tensor> operands) const {
     SmallVector<int64_t> from = getStrides(operands[0].getShape()), strides;
     for (int64_t dim : cast<TransposeOp>(op).getPermutation())
@@ -58,7 +58,7 @@ struct TransposeMeaning : InterpretableOpInterface::ExternalModel<TransposeMeani
   }
 };
 
-struct SliceMeaning : InterpretableOpInterface::ExternalModel<SliceMeaning, SliceOp> {
+struct SliceInterpreter : InterpretableOpInterface::ExternalModel<SliceInterpreter, SliceOp> {
   Results interpret(Operation *op, ArrayRef<Tensor> operands) const {
     auto slice = cast<SliceOp>(op);
     SmallVector<int64_t> strides = getStrides(operands[0].getShape());
@@ -71,7 +71,7 @@ struct SliceMeaning : InterpretableOpInterface::ExternalModel<SliceMeaning, Slic
   }
 };
 
-struct ReverseMeaning : InterpretableOpInterface::ExternalModel<ReverseMeaning, ReverseOp> {
+struct ReverseInterpreter : InterpretableOpInterface::ExternalModel<ReverseInterpreter, ReverseOp> {
   Results interpret(Operation *op, ArrayRef<Tensor> operands) const {
     SmallVector<int64_t> strides = getStrides(operands[0].getShape());
     int64_t start = 0;
@@ -91,7 +91,7 @@ FailureOr<int64_t> startOf(Operation *op, const Tensor &start, int64_t whole, in
   return value;
 }
 
-struct DynamicSliceMeaning : InterpretableOpInterface::ExternalModel<DynamicSliceMeaning, DynamicSliceOp> {
+struct DynamicSliceInterpreter : InterpretableOpInterface::ExternalModel<DynamicSliceInterpreter, DynamicSliceOp> {
   Results interpret(Operation *op, ArrayRef<Tensor> operands) const {
     auto slice = cast<DynamicSliceOp>(op);
     SmallVector<int64_t> strides = getStrides(operands[0].getShape());
@@ -102,7 +102,7 @@ struct DynamicSliceMeaning : InterpretableOpInterface::ExternalModel<DynamicSlic
   }
 };
 
-struct UpdateSliceMeaning : InterpretableOpInterface::ExternalModel<UpdateSliceMeaning, UpdateSliceOp> {
+struct UpdateSliceInterpreter : InterpretableOpInterface::ExternalModel<UpdateSliceInterpreter, UpdateSliceOp> {
   Results interpret(Operation *op, ArrayRef<Tensor> operands) const {
     auto update = cast<UpdateSliceOp>(op);
     int64_t dim = update.getDim();
@@ -117,7 +117,7 @@ struct UpdateSliceMeaning : InterpretableOpInterface::ExternalModel<UpdateSliceM
   }
 };
 
-struct PadMeaning : InterpretableOpInterface::ExternalModel<PadMeaning, PadOp> {
+struct PadInterpreter : InterpretableOpInterface::ExternalModel<PadInterpreter, PadOp> {
   Results interpret(Operation *op, ArrayRef<Tensor> operands) const {
     auto pad = cast<PadOp>(op);
     Tensor result = Tensor::ofAttribute(SplatElementsAttr::get(resultType(op), Attribute(pad.getValue())));
@@ -126,7 +126,7 @@ struct PadMeaning : InterpretableOpInterface::ExternalModel<PadMeaning, PadOp> {
   }
 };
 
-struct ConcatMeaning : InterpretableOpInterface::ExternalModel<ConcatMeaning, ConcatOp> {
+struct ConcatInterpreter : InterpretableOpInterface::ExternalModel<ConcatInterpreter, ConcatOp> {
   Results interpret(Operation *op, ArrayRef<Tensor> operands) const {
     Tensor result(resultType(op));
     int64_t dim = cast<ConcatOp>(op).getDim();
@@ -143,17 +143,17 @@ struct ConcatMeaning : InterpretableOpInterface::ExternalModel<ConcatMeaning, Co
 
 void registerShapeInterpretations(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
-    attachOnce<ConstantOp, ConstantMeaning>(*context);
-    attachOnce<IotaOp, IotaMeaning>(*context);
-    attachOnce<BroadcastInDimOp, BroadcastMeaning>(*context);
-    attachOnce<ReshapeOp, ReshapeMeaning>(*context);
-    attachOnce<TransposeOp, TransposeMeaning>(*context);
-    attachOnce<SliceOp, SliceMeaning>(*context);
-    attachOnce<DynamicSliceOp, DynamicSliceMeaning>(*context);
-    attachOnce<UpdateSliceOp, UpdateSliceMeaning>(*context);
-    attachOnce<ReverseOp, ReverseMeaning>(*context);
-    attachOnce<PadOp, PadMeaning>(*context);
-    attachOnce<ConcatOp, ConcatMeaning>(*context);
+    attachOnce<ConstantOp, ConstantInterpreter>(*context);
+    attachOnce<IotaOp, IotaInterpreter>(*context);
+    attachOnce<BroadcastInDimOp, BroadcastInterpreter>(*context);
+    attachOnce<ReshapeOp, ReshapeInterpreter>(*context);
+    attachOnce<TransposeOp, TransposeInterpreter>(*context);
+    attachOnce<SliceOp, SliceInterpreter>(*context);
+    attachOnce<DynamicSliceOp, DynamicSliceInterpreter>(*context);
+    attachOnce<UpdateSliceOp, UpdateSliceInterpreter>(*context);
+    attachOnce<ReverseOp, ReverseInterpreter>(*context);
+    attachOnce<PadOp, PadInterpreter>(*context);
+    attachOnce<ConcatOp, ConcatInterpreter>(*context);
   });
 }
 

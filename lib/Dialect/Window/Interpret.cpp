@@ -63,7 +63,7 @@ void forEachProduct(const Windows &windows, int64_t groups, ArrayRef<int64_t> in
       }
 }
 
-struct ConvolutionMeaning : InterpretableOpInterface::ExternalModel<ConvolutionMeaning, ConvolutionOp> {
+struct ConvolutionInterpreter : InterpretableOpInterface::ExternalModel<ConvolutionInterpreter, ConvolutionOp> {
   Results interpret(Operation *op, ArrayRef<Tensor> operands) const {
     auto made = cast<ConvolutionOp>(op);
     Tensor result(resultType(op));
@@ -76,7 +76,7 @@ struct ConvolutionMeaning : InterpretableOpInterface::ExternalModel<ConvolutionM
   }
 };
 
-struct InputGradMeaning : InterpretableOpInterface::ExternalModel<InputGradMeaning, ConvolutionInputGradOp> {
+struct InputGradInterpreter : InterpretableOpInterface::ExternalModel<InputGradInterpreter, ConvolutionInputGradOp> {
   Results interpret(Operation *op, ArrayRef<Tensor> operands) const {
     auto made = cast<ConvolutionInputGradOp>(op);
     Tensor result(resultType(op));
@@ -89,7 +89,7 @@ struct InputGradMeaning : InterpretableOpInterface::ExternalModel<InputGradMeani
   }
 };
 
-struct FilterGradMeaning : InterpretableOpInterface::ExternalModel<FilterGradMeaning, ConvolutionFilterGradOp> {
+struct FilterGradInterpreter : InterpretableOpInterface::ExternalModel<FilterGradInterpreter, ConvolutionFilterGradOp> {
   Results interpret(Operation *op, ArrayRef<Tensor> operands) const {
     auto made = cast<ConvolutionFilterGradOp>(op);
     Tensor result(resultType(op));
@@ -102,7 +102,7 @@ struct FilterGradMeaning : InterpretableOpInterface::ExternalModel<FilterGradMea
   }
 };
 
-struct PatchesMeaning : InterpretableOpInterface::ExternalModel<PatchesMeaning, PatchesOp> {
+struct PatchesInterpreter : InterpretableOpInterface::ExternalModel<PatchesInterpreter, PatchesOp> {
   Results interpret(Operation *op, ArrayRef<Tensor> operands) const {
     auto made = cast<PatchesOp>(op);
     Windows windows = Windows::of(made, made.getWindow());
@@ -127,7 +127,7 @@ struct PatchesMeaning : InterpretableOpInterface::ExternalModel<PatchesMeaning, 
   }
 };
 
-struct FoldPatchesMeaning : InterpretableOpInterface::ExternalModel<FoldPatchesMeaning, FoldPatchesOp> {
+struct FoldPatchesInterpreter : InterpretableOpInterface::ExternalModel<FoldPatchesInterpreter, FoldPatchesOp> {
   Results interpret(Operation *op, ArrayRef<Tensor> operands) const {
     auto made = cast<FoldPatchesOp>(op);
     Windows windows = Windows::of(made, operands[0].getShape().take_back(made.getStrides().size()));
@@ -152,7 +152,7 @@ struct FoldPatchesMeaning : InterpretableOpInterface::ExternalModel<FoldPatchesM
   }
 };
 
-struct MaxPoolMeaning : InterpretableOpInterface::ExternalModel<MaxPoolMeaning, MaxPoolOp> {
+struct MaxPoolInterpreter : InterpretableOpInterface::ExternalModel<MaxPoolInterpreter, MaxPoolOp> {
   Results interpret(Operation *op, ArrayRef<Tensor> operands) const {
     auto made = cast<MaxPoolOp>(op);
     Windows windows = Windows::of(made, made.getWindow());
@@ -183,7 +183,7 @@ struct MaxPoolMeaning : InterpretableOpInterface::ExternalModel<MaxPoolMeaning, 
   }
 };
 
-struct MaxPoolGradMeaning : InterpretableOpInterface::ExternalModel<MaxPoolGradMeaning, MaxPoolGradOp> {
+struct MaxPoolGradInterpreter : InterpretableOpInterface::ExternalModel<MaxPoolGradInterpreter, MaxPoolGradOp> {
   Results interpret(Operation *op, ArrayRef<Tensor> operands) const {
     auto made = cast<MaxPoolGradOp>(op);
     Windows windows = Windows::of(made, made.getWindow());
@@ -214,13 +214,13 @@ struct MaxPoolGradMeaning : InterpretableOpInterface::ExternalModel<MaxPoolGradM
 
 void registerWindowInterpretations(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
-    attachOnce<ConvolutionOp, ConvolutionMeaning>(*context);
-    attachOnce<ConvolutionInputGradOp, InputGradMeaning>(*context);
-    attachOnce<ConvolutionFilterGradOp, FilterGradMeaning>(*context);
-    attachOnce<PatchesOp, PatchesMeaning>(*context);
-    attachOnce<FoldPatchesOp, FoldPatchesMeaning>(*context);
-    attachOnce<MaxPoolOp, MaxPoolMeaning>(*context);
-    attachOnce<MaxPoolGradOp, MaxPoolGradMeaning>(*context);
+    attachOnce<ConvolutionOp, ConvolutionInterpreter>(*context);
+    attachOnce<ConvolutionInputGradOp, InputGradInterpreter>(*context);
+    attachOnce<ConvolutionFilterGradOp, FilterGradInterpreter>(*context);
+    attachOnce<PatchesOp, PatchesInterpreter>(*context);
+    attachOnce<FoldPatchesOp, FoldPatchesInterpreter>(*context);
+    attachOnce<MaxPoolOp, MaxPoolInterpreter>(*context);
+    attachOnce<MaxPoolGradOp, MaxPoolGradInterpreter>(*context);
   });
 }
 

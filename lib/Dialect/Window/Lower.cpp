@@ -227,9 +227,9 @@ Lowered lowerForm(Operation *op, OpBuilder &builder, const ConvolutionForm &form
         place.addWindow(windows, dim, type.getDimSize(2 + dim), x, k);
     }
     Value read = place.read(form.placed, buildNumber(nested, loc, placed.getElementType(), 0));
-    return buildSum(
-        nested, loc, args[1],
-        buildProduct(nested, loc, buildWiden(nested, loc, read, element), buildWiden(nested, loc, args[0], element)));
+    return buildSum(nested, loc, args[1],
+                    buildProduct(nested, loc, buildPromote(nested, loc, read, element),
+                                 buildPromote(nested, loc, args[0], element)));
   };
   Value sum =
       buildReduction(builder, op->getLoc(), splitType(type, form.channels, groups), builder.getZeroAttr(element),

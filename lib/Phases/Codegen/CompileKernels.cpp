@@ -119,13 +119,14 @@ LogicalResult buildLoops(func::FuncOp function, KernelOp kernel, KernelInfo &inf
   return success();
 }
 
-LogicalResult buildThreads(func::FuncOp function, KernelOp kernel, KernelInfo &info, ModuleOp module, bool sparing) {
+LogicalResult buildThreads(func::FuncOp function, KernelOp kernel, KernelInfo &info, ModuleOp module,
+                           bool lowRegisterPressure) {
   codegen::KernelPlan plan = codegen::planKernel(function, cuda::planOptions());
   codegen::KernelBuffers buffers = layOutOperands(kernel, info);
   if (failed(codegen::checkTied(function, plan, buffers)))
     return failure();
   info.flops = countFlops(kernel, plan);
-  cuda::LaunchPlan launch = cuda::chooseLaunch(plan, sparing);
+  cuda::LaunchPlan launch = cuda::chooseLaunch(plan, lowRegisterPressure);
   info.launch = GpuLaunch{launch.grid, launch.threads()};
   addScratch(buffers, info, launch.scratchBytes * launch.grid);
   cuda::emitThreads(function, plan, launch, buffers, info.symbol);
@@ -140,7 +141,7 @@ LogicalResult buildKernel(KernelOp kernel, bool gpu, KernelInfo &info, Job &job)
   FailureOr<func::FuncOp> function = lowerBody(kernel, *job.module, info.immediates);
   if (failed(function))
     return failure();
-  return gpu ? buildThreads(*function, kernel, info, *job.module, job.sparing)
+  return gpu ? buildThreads(*function, kernel, info, *job.module, job.lowRegisterPressure)
              : buildLoops(*function, kernel, info, *job.module);
 }
 
@@ -255,7 +256,7 @@ FailureOr<bool> rebuildSpilled(ModuleOp module, std::vector<Job> &jobs, const Co
     KernelInfo again;
     again.symbol = symbol;
     Job &job = jobOf(jobs, symbol);
-    job = Job{.symbol = symbol, .sparing = true};
+    job = Job{.symbol = symbol, .lowRegisterPressure = true};
     if (failed(buildKernel(module.lookupSymbol<KernelOp>(known->kernel), /*gpu=*/true, again, job)))
       return failure();
     if (failed(codegen::compileJob(job, out, options.keepIR, cache)))

@@ -24,7 +24,7 @@ static FailureOr<std::string> makeCode(Job &job, const CompiledKernels &out, boo
     return failure();
   if (out.device != "cuda")
     return cpu::compileObject(*job.module, out.isa);
-  FailureOr<cuda::DeviceCode> code = cuda::compileDevice(*job.module, out.isa, keepIR, job.sparing);
+  FailureOr<cuda::DeviceCode> code = cuda::compileDevice(*job.module, out.isa, keepIR, job.lowRegisterPressure);
   if (failed(code))
     return failure();
   job.ir = std::move(code->ir);
@@ -35,8 +35,8 @@ LogicalResult compileJob(Job &job, const CompiledKernels &out, bool keepIR, Code
   std::string text; // of some thousand lines, so only where it is read
   if (cache.keeps())
     llvm::raw_string_ostream(text) << *job.module;
-  FailureOr<std::string> code =
-      cache.get({out.device, out.isa, job.sparing ? "sparing" : "", text}, [&] { return makeCode(job, out, keepIR); });
+  FailureOr<std::string> code = cache.get({out.device, out.isa, job.lowRegisterPressure ? "sparing" : "", text},
+                                          [&] { return makeCode(job, out, keepIR); });
   if (failed(code))
     return failure();
   job.object = std::move(*code);

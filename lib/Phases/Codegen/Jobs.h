@@ -16,7 +16,7 @@ struct Job {
   std::string object = "", ir = "";
   bool failed = false;
   /// Low register pressure on a GPU: the code compiled before spills.
-  bool sparing = false;
+  bool lowRegisterPressure = false;
 };
 
 /// The job that makes a symbol, which must be among them.

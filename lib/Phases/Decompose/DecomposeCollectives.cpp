@@ -114,7 +114,7 @@ static bool isThereAtBegin(Value value) {
   return false;
 }
 
-static PairCost::Product costOfProduct(DotOp dot) {
+static PairCost::Matmul costOfMatmul(DotOp dot) {
   OpCost cost = getCost(dot);
   return {cost.flops, cost.bytes, formatOf(dot.getLhs().getType())};
 }
@@ -162,7 +162,7 @@ std::optional<Pair> Decomposer::findGather(AllGatherOp gather) {
     if (!dot || dot.getLhs() == dot.getRhs())
       return std::nullopt;
     pair.readers.push_back({dot, use.getOperandNumber() == 0});
-    cost.products.push_back(costOfProduct(dot));
+    cost.products.push_back(costOfMatmul(dot));
   }
   if (pair.readers.empty())
     return std::nullopt;
@@ -202,7 +202,7 @@ std::optional<Pair> Decomposer::findScatter(ReduceScatterOp scatter) {
     return std::nullopt;
   Value shard = scatter.getResult(0);
   PairCost cost{format::CollKind::ReduceScatter, getByteSize(shard.getType()), groupOf(scatter.getAxes()), {}, 0, 0};
-  cost.products.push_back(costOfProduct(dot));
+  cost.products.push_back(costOfMatmul(dot));
   std::optional<std::pair<int64_t, Pair>> best;
   cost.around = bytesAround(dot.getType(), scatter.getDims()[0]);
   int64_t inOne = pairTime(cost, 1, hardware);

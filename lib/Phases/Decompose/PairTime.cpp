@@ -14,7 +14,7 @@ format::DType formatOf(Type tensor) {
 
 int64_t pairTime(const PairCost &pair, int64_t chunks, const Hardware &hardware) {
   int64_t sent = hardware.collectiveTime(pair.kind, pair.bytes / chunks, pair.group), products = 0;
-  for (const PairCost::Product &product : pair.products)
+  for (const PairCost::Matmul &product : pair.products)
     products += hardware.localTime(product.flops / chunks, product.bytes / chunks, product.type);
   if (pair.around > 0)
     products += hardware.localTime(0, pair.around / chunks);

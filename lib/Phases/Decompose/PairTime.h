@@ -10,11 +10,11 @@ struct PairCost {
   format::CollKind kind = format::CollKind::AllGather;
   int64_t bytes = 0; ///< of one rank's shard
   RankGroup group;
-  struct Product {
+  struct Matmul {
     int64_t flops = 0, bytes = 0;
     format::DType type = format::DType::F32;
   };
-  llvm::SmallVector<Product> products;
+  llvm::SmallVector<Matmul> products;
   int64_t moved = 0; ///< bytes read and written to split operands and to join results, if there are several chunks
   int64_t moves = 0; ///< launches of these in each chunk
   int64_t around =

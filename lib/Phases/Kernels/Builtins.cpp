@@ -1,7 +1,7 @@
 // Forms the groups of builtin kernels: the op with as many of its surrounding converts, scalings and accumulations as
 // one builtin call covers.
-#include "AlignedRows.h"
 #include "Groups.h"
+#include "PaddedRows.h"
 #include "par/Dialect/Interfaces/Optimizer.h"
 #include "par/Phases/Kernels/Builtin.h"
 

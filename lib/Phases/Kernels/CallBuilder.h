@@ -1,6 +1,6 @@
 #pragma once
 
-#include "AlignedRows.h"
+#include "PaddedRows.h"
 #include "par/Phases/Kernels/Builtin.h"
 
 namespace par {

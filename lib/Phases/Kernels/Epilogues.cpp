@@ -27,9 +27,9 @@ constexpr int64_t sampleCount = 96;
 constexpr double tolerance = 1e-6, range = 4;
 
 /// The elementwise part of a kernel, played at samples of its inputs: all floats are f64 and nothing is rounded.
-class Player {
+class KernelSampler {
 public:
-  Player(KernelOp kernel, Value product) : kernel(kernel), product(product) {}
+  KernelSampler(KernelOp kernel, Value product) : kernel(kernel), product(product) {}
 
   /// Finds the inputs besides the matmul. False if there are others than a row and a tensor.
   bool readInputs();
@@ -92,13 +92,13 @@ static bool repeatsRow(BroadcastInDimOp broadcast) {
          llvm::equal(broadcast.getDims(), llvm::seq<int64_t>(shape.size() - row.size(), shape.size()));
 }
 
-bool Player::isRow(Operation *op) const {
+bool KernelSampler::isRow(Operation *op) const {
   auto broadcast = dyn_cast<BroadcastInDimOp>(op);
   return broadcast && repeatsRow(broadcast) &&
          broadcast.getType().getShape() == getTensorType(product.getType()).getShape();
 }
 
-bool Player::readInputs() {
+bool KernelSampler::readInputs() {
   SmallVector<Value> pending = {product};
   while (!pending.empty())
     if (Operation *op = pending.pop_back_val().getDefiningOp(); op && behind.insert(op).second)
@@ -120,7 +120,7 @@ bool Player::readInputs() {
   return true;
 }
 
-std::optional<Samples> Player::playOp(Operation *op) {
+std::optional<Samples> KernelSampler::playOp(Operation *op) {
   DenseElementsAttr constant;
   if (matchPattern(op, m_Constant(&constant))) {
     if (!constant.isSplat() || !isa<FloatType>(constant.getElementType()))
@@ -157,7 +157,8 @@ std::optional<Samples> Player::playOp(Operation *op) {
   return Samples(results->front().floats().begin(), results->front().floats().end());
 }
 
-std::optional<SmallVector<Samples>> Player::play(const Samples &p, const Samples &ofRow, const Samples &ofOther) {
+std::optional<SmallVector<Samples>> KernelSampler::play(const Samples &p, const Samples &ofRow,
+                                                        const Samples &ofOther) {
   known.clear();
   known[product] = p;
   if (row)
@@ -182,7 +183,7 @@ std::optional<SmallVector<Samples>> Player::play(const Samples &p, const Samples
 }
 
 std::optional<MatmulEpilogue> describeEpilogue(KernelOp kernel, Value product) {
-  Player player(kernel, product);
+  KernelSampler player(kernel, product);
   if (!player.readInputs())
     return std::nullopt;
   Samples p = samples(1), row = samples(2), other = samples(3);
@@ -299,7 +300,7 @@ static void absorbRows(BlockOp block, llvm::DenseMap<Operation *, Group *> &grou
 }
 
 /// Whether the value is added to a matmul, both perhaps converted before.
-static bool isAddedToProduct(Value value) {
+static bool isAddedToMatmul(Value value) {
   auto findSource = [](Value value) {
     while (auto convert = value.getDefiningOp<ConvertOp>())
       value = convert.getOperand();
@@ -307,7 +308,7 @@ static bool isAddedToProduct(Value value) {
   };
   return llvm::any_of(value.getUsers(), [&](Operation *user) {
     if (auto convert = dyn_cast<ConvertOp>(user))
-      return isAddedToProduct(convert.getResult());
+      return isAddedToMatmul(convert.getResult());
     return isa<AddOp>(user) && llvm::any_of(user->getOperands(),
                                             [&](Value operand) { return isa_and_nonnull<DotOp>(findSource(operand)); });
   });
@@ -318,7 +319,7 @@ void roundRowsFirst(BlockOp block) {
     auto broadcast = convert.getOperand().getDefiningOp<BroadcastInDimOp>();
     Type element = getElementTypeOrSelf(convert.getType());
     if (!broadcast || !isa<FloatType>(element) || element.isF32() || !repeatsRow(broadcast) ||
-        !isAddedToProduct(convert.getResult()))
+        !isAddedToMatmul(convert.getResult()))
       continue;
     OpBuilder builder(convert);
     Value row = buildConvert(builder, convert.getLoc(), broadcast.getOperand(), element);

@@ -13,7 +13,7 @@ std::optional<MatmulEpilogue> describeEpilogue(KernelOp kernel, mlir::Value prod
 
 /// The epilogue of a kernel whose second result is the sum of an operand of the matmul `call`, its first, over the
 /// contracted dims. None otherwise.
-std::optional<MatmulEpilogue> describeOperandSum(KernelOp kernel, const MatmulCall &call);
+std::optional<MatmulEpilogue> describeBiasGradient(KernelOp kernel, const MatmulCall &call);
 
 /// Follows transposes, reshapes and converts to f32 up to an argument; the view of `value` in that argument's buffer.
 std::optional<StridedView> traceArgument(mlir::Value value, mlir::BlockArgument &argument);

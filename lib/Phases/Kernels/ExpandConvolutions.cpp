@@ -14,9 +14,9 @@ namespace {
 /// A convolution's three forms as matmuls (im2col): its windows side by side are a matrix (Chellapilla et al., 2006,
 /// "High performance convolutional neural networks for document processing"), with images and groups of channels as
 /// batch dims. There is one contracted dim and one dim of columns, along which a generated kernel runs.
-class Products {
+class ConvolutionMatmuls {
 public:
-  Products(Operation *op, const ConvolutionSides &sides, Windows windows)
+  ConvolutionMatmuls(Operation *op, const ConvolutionSides &sides, Windows windows)
       : builder(op), loc(op->getLoc()), windows(std::move(windows)), input(shapeOf(sides.input)),
         filter(shapeOf(sides.filter)), output(shapeOf(sides.output)), images(input[0]), channels(filter[1]),
         groups(input[1] / channels), outputs(filter[0] / groups),
@@ -86,7 +86,8 @@ struct ExpandConvolutionsPass : impl::ExpandConvolutionsPassBase<ExpandConvoluti
     rebuildConvolutions(getOperation(), [](auto convolution) {
       // The library of neither device has convolutions of float64.
       bool expands = convolution.getType().getElementType().isF64();
-      return expands ? Products(convolution, sidesOf(convolution), windowsOf(convolution)).of(convolution) : Value();
+      return expands ? ConvolutionMatmuls(convolution, sidesOf(convolution), windowsOf(convolution)).of(convolution)
+                     : Value();
     });
   }
 };

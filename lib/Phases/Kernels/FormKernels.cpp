@@ -26,9 +26,9 @@ private:
 };
 
 /// Puts a block's groups into kernels: ops that stay keep their order, launches stand where their anchors stood.
-class Outliner {
+class KernelOutliner {
 public:
-  Outliner(BlockOp block, bool gpu, KernelTable &table)
+  KernelOutliner(BlockOp block, bool gpu, KernelTable &table)
       : body(&block.getBody().front()), table(table), groups(formGroups(block, gpu)) {
     for (auto &group : groups)
       for (Operation *op : group->ops)
@@ -75,7 +75,7 @@ FlatSymbolRefAttr KernelTable::get(const Group &group) {
   return place->second;
 }
 
-void Outliner::place(Operation *op) {
+void KernelOutliner::place(Operation *op) {
   if (!done.insert(op).second)
     return;
   for (OpOperand &operand : op->getOpOperands()) {
@@ -86,12 +86,12 @@ void Outliner::place(Operation *op) {
 }
 
 /// Ops that stay keep their order. Ops before `op` depend on no group that needs `op`: see Fusion.cpp.
-void Outliner::placeUpTo(Operation *op) {
+void KernelOutliner::placeUpTo(Operation *op) {
   while (!done.contains(op))
     place(fixed[reached++]);
 }
 
-void Outliner::demand(Value value) {
+void KernelOutliner::demand(Value value) {
   Operation *source = value.getDefiningOp();
   if (Group *group = groupOf.lookup(source))
     launch(group);
@@ -101,7 +101,7 @@ void Outliner::demand(Value value) {
     placeUpTo(source); // where one op of the group is read before this, which another op of the group reads
 }
 
-void Outliner::launch(Group *group) {
+void KernelOutliner::launch(Group *group) {
   if (!done.insert(group).second)
     return;
   SmallVector<Value> arguments;
@@ -115,7 +115,7 @@ void Outliner::launch(Group *group) {
   mapping.map(group->results, launch.getResults());
 }
 
-void Outliner::run() {
+void KernelOutliner::run() {
   SmallVector<Operation *> ops = llvm::map_to_vector(*body, [](Operation &op) { return &op; });
   llvm::copy_if(ops, std::back_inserter(fixed), [](Operation *op) { return !isKernelOp(op); });
   for (Operation *op : ops) {
@@ -159,7 +159,7 @@ struct FormKernelsPass : impl::FormKernelsPassBase<FormKernelsPass> {
       for (BlockOp block : program.getOps<BlockOp>()) {
         if (gpu)
           roundConstants(block);
-        Outliner(block, gpu, table).run();
+        KernelOutliner(block, gpu, table).run();
       }
   }
 };

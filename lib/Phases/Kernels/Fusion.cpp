@@ -21,17 +21,17 @@ constexpr int64_t maxPlaces = 4096;
 enum class Pattern {
   Elementwise, ///< one element of the result for one of each operand
   Rows,        ///< reads and writes whole rows: a reduction along trailing dims, softmax, norms
-  Movement,    ///< elements from elsewhere: transposes, slices, ...
+  LayoutOp,    ///< elements from elsewhere: transposes, slices, ...
   Sum,         ///< a reduction whose rows are no rows of its operand
 };
 
 /// One pass over a block that lets each op join the groups that it reads, unless that makes a cycle. A group's depth is
 /// above that of all groups on which it depends, so groups of one depth are independent. An op may join the groups of
 /// maximum depth among its operands.
-class Fuser {
+class GroupFuser {
 public:
-  Fuser(BlockOp block, bool gpu, llvm::DenseMap<Operation *, Group *> &groupOf,
-        std::vector<std::unique_ptr<Group>> &groups)
+  GroupFuser(BlockOp block, bool gpu, llvm::DenseMap<Operation *, Group *> &groupOf,
+             std::vector<std::unique_ptr<Group>> &groups)
       : block(block), gpu(gpu), groupOf(groupOf), groups(groups) {}
 
   void run();
@@ -54,7 +54,7 @@ private:
   void visitOwned(Operation *op, Group *group);
   void visit(Operation *op);
   void collectSources(Operation *op, SetVector<Operation *> &sources);
-  void collectSources(Operation *op, SetVector<Operation *> &sources, llvm::SmallPtrSetImpl<Operation *> &seen);
+  void collectSources(Operation *op, SetVector<Operation *> &sources, SmallPtrSetImpl<Operation *> &seen);
   int64_t indicesOf(Operation *op, Pattern pattern, ArrayRef<Group *> candidates);
   bool isSmall(size_t ops, int64_t indices) const { return ops <= maxOps && int64_t(ops) * indices <= maxPlaces; }
   int depthOfSource(Operation *source);
@@ -94,12 +94,12 @@ static Pattern patternOf(Operation *op) {
         return Pattern::Sum;
     return kept == 0 ? Pattern::Sum : Pattern::Rows;
   }
-  return isa<DecomposableOpInterface>(op) ? Pattern::Rows : Pattern::Movement;
+  return isa<DecomposableOpInterface>(op) ? Pattern::Rows : Pattern::LayoutOp;
 }
 
 /// Whether each element can be computed at its use: not worth it for a matmul.
 static bool isComputedAnywhere(Operation *op, Pattern pattern) {
-  return (pattern == Pattern::Elementwise || pattern == Pattern::Movement) && !isa<DotOp>(op);
+  return (pattern == Pattern::Elementwise || pattern == Pattern::LayoutOp) && !isa<DotOp>(op);
 }
 
 /// The dims that the op's loops run over.
@@ -141,12 +141,12 @@ static SmallVector<int64_t> takeDims(ArrayRef<int64_t> shape, ArrayRef<int64_t> 
   return llvm::map_to_vector(dims, [&](int64_t dim) { return shape[dim]; });
 }
 
-void Fuser::collectSources(Operation *op, SetVector<Operation *> &sources) {
+void GroupFuser::collectSources(Operation *op, SetVector<Operation *> &sources) {
   llvm::SmallPtrSet<Operation *, 16> seen;
   collectSources(op, sources, seen);
 }
 
-void Fuser::collectSources(Operation *op, SetVector<Operation *> &sources, llvm::SmallPtrSetImpl<Operation *> &seen) {
+void GroupFuser::collectSources(Operation *op, SetVector<Operation *> &sources, SmallPtrSetImpl<Operation *> &seen) {
   for (Value operand : op->getOperands()) {
     Operation *source = operand.getDefiningOp();
     if (source && !groupOf.contains(source) && (isFree(source) || cloned.contains(source))) {
@@ -159,7 +159,7 @@ void Fuser::collectSources(Operation *op, SetVector<Operation *> &sources, llvm:
 
 /// At how many indices of one element the op's groups are computed with it: a layout op reads each operand at another
 /// one, others read one element, and perhaps those that a broadcast or a reshape leads to.
-int64_t Fuser::indicesOf(Operation *op, Pattern pattern, ArrayRef<Group *> candidates) {
+int64_t GroupFuser::indicesOf(Operation *op, Pattern pattern, ArrayRef<Group *> candidates) {
   int64_t before = 1, operands = 0;
   llvm::SmallPtrSet<Operation *, 4> ways;
   for (Group *group : candidates)
@@ -175,16 +175,16 @@ int64_t Fuser::indicesOf(Operation *op, Pattern pattern, ArrayRef<Group *> candi
     ++operands;
     ways.insert(way);
   }
-  return before * std::max<int64_t>(1, pattern == Pattern::Movement ? operands : ways.size());
+  return before * std::max<int64_t>(1, pattern == Pattern::LayoutOp ? operands : ways.size());
 }
 
-int Fuser::depthOfSource(Operation *source) {
+int GroupFuser::depthOfSource(Operation *source) {
   if (Group *group = groupOf.lookup(source))
     return states[group].depth;
   return fixedDepth.lookup(source);
 }
 
-void Fuser::visitFixed(Operation *op) {
+void GroupFuser::visitFixed(Operation *op) {
   if (isEarlyLoad(op))
     return;
   SetVector<Operation *> sources;
@@ -195,7 +195,7 @@ void Fuser::visitFixed(Operation *op) {
   fixedDepth[op] = ++lastFixed;
 }
 
-void Fuser::visitOwned(Operation *op, Group *group) {
+void GroupFuser::visitOwned(Operation *op, Group *group) {
   SetVector<Operation *> sources;
   collectSources(op, sources);
   State &state = states[group];
@@ -206,11 +206,11 @@ void Fuser::visitOwned(Operation *op, Group *group) {
   states[group].depth = depth;
 }
 
-bool Fuser::mayJoin(Operation *op, Pattern pattern, ArrayRef<int64_t> space, Group *group) {
+bool GroupFuser::mayJoin(Operation *op, Pattern pattern, ArrayRef<int64_t> space, Group *group) {
   State &state = states[group];
   if (!state.open || !state.kept.empty())
     return false;
-  if (pattern != Pattern::Movement && pattern != Pattern::Sum)
+  if (pattern != Pattern::LayoutOp && pattern != Pattern::Sum)
     return sharesRows(space, state.space);
   // A value that is computed at its use may have no other users.
   bool onlyHere = state.inlined && llvm::all_of(group->ops, [&](Operation *other) {
@@ -228,7 +228,7 @@ bool Fuser::mayJoin(Operation *op, Pattern pattern, ArrayRef<int64_t> space, Gro
 
 /// Whether the op and the groups can have the dims that reductions keep as their rows: every value has either all dims,
 /// or only the kept ones.
-bool Fuser::mayShareKept(Operation *op, Pattern pattern, ArrayRef<int64_t> space, ArrayRef<Group *> candidates) {
+bool GroupFuser::mayShareKept(Operation *op, Pattern pattern, ArrayRef<int64_t> space, ArrayRef<Group *> candidates) {
   SmallVector<int64_t> kept = findKept(op, pattern), whole(space);
   for (Group *group : candidates)
     if (group && kept.empty()) {
@@ -250,15 +250,15 @@ bool Fuser::mayShareKept(Operation *op, Pattern pattern, ArrayRef<int64_t> space
          });
 }
 
-bool Fuser::mayJoinAll(Operation *op, Pattern pattern, ArrayRef<int64_t> space, ArrayRef<Group *> candidates) {
+bool GroupFuser::mayJoinAll(Operation *op, Pattern pattern, ArrayRef<int64_t> space, ArrayRef<Group *> candidates) {
   return llvm::all_of(candidates, [&](Group *group) {
     return group && mayJoin(op, pattern, space, group) &&
-           (pattern == Pattern::Movement || pattern == Pattern::Sum ||
+           (pattern == Pattern::LayoutOp || pattern == Pattern::Sum ||
             sharesRows(states[group].space, states[candidates.front()].space));
   });
 }
 
-void Fuser::merge(Group *into, Group *from) {
+void GroupFuser::merge(Group *into, Group *from) {
   for (Operation *op : from->ops)
     groupOf[op] = into;
   into->ops.append(from->ops);
@@ -273,7 +273,7 @@ void Fuser::merge(Group *into, Group *from) {
   from->ops.clear();
 }
 
-void Fuser::visit(Operation *op) {
+void GroupFuser::visit(Operation *op) {
   Pattern pattern = patternOf(op);
   ArrayRef<int64_t> space = spaceOf(op, pattern);
   SetVector<Operation *> sources;
@@ -315,7 +315,7 @@ void Fuser::visit(Operation *op) {
   groupOf[op] = group;
   State &state = states[group];
   state.indices = indices;
-  if (pattern == Pattern::Movement || space.size() > state.space.size())
+  if (pattern == Pattern::LayoutOp || space.size() > state.space.size())
     state.space.assign(space.begin(), space.end());
   if (shares && state.kept.empty())
     state.kept = kept;
@@ -335,7 +335,7 @@ static bool hasSibling(Operation *op) {
 }
 
 /// On a CPU also ops without a sibling, if all their users are such ops.
-void Fuser::findCloned() {
+void GroupFuser::findCloned() {
   llvm::DenseSet<Operation *> inCalls;
   for (auto &group : groups)
     inCalls.insert(group->clones.begin(), group->clones.end());
@@ -350,7 +350,7 @@ void Fuser::findCloned() {
 }
 
 /// Sorts the group's ops, and sets its anchor and arguments.
-void Fuser::finish(Group *group) {
+void GroupFuser::finish(Group *group) {
   llvm::sort(group->ops, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
   group->anchor = group->ops.back();
   group->close([&](Operation *other) { return groupOf.contains(other); });
@@ -358,7 +358,7 @@ void Fuser::finish(Group *group) {
 
 /// Delays a group of elementwise ops until a group that reads it (an activation's derivative until the gradient that
 /// comes back to it): their common values are then not written. True if there was one.
-bool Fuser::joinMaker(Group *reader, const JoinReaders &readers) {
+bool GroupFuser::joinMaker(Group *reader, const JoinReaders &readers) {
   const State &state = states[reader];
   if (!state.open || (state.inlined && !state.elementwise))
     return false;
@@ -375,7 +375,7 @@ bool Fuser::joinMaker(Group *reader, const JoinReaders &readers) {
 
 /// Delays a group of elementwise ops until one that reads the same arguments and more (an activation recomputed in
 /// backward until its gradient): large arguments are read once, and common ops are computed once.
-void Fuser::joinBeside(Group *group, const JoinReaders &readers) {
+void GroupFuser::joinBeside(Group *group, const JoinReaders &readers) {
   constexpr uint64_t large = 1 << 20; // beyond a core's own caches
   if (!states[group].elementwise)
     return;
@@ -390,7 +390,7 @@ void Fuser::joinBeside(Group *group, const JoinReaders &readers) {
     }
 }
 
-void Fuser::run() {
+void GroupFuser::run() {
   findCloned();
   for (Operation &op : block.getBody().front()) {
     if (!isKernelOp(&op))
@@ -418,7 +418,7 @@ void Fuser::run() {
 
 void fuseGroups(BlockOp block, bool gpu, llvm::DenseMap<Operation *, Group *> &groupOf,
                 std::vector<std::unique_ptr<Group>> &groups) {
-  Fuser(block, gpu, groupOf, groups).run();
+  GroupFuser(block, gpu, groupOf, groups).run();
 }
 
 } // namespace par

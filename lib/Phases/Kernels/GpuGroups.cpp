@@ -17,10 +17,10 @@ constexpr size_t maxOperands = 48, maxOperandsOfCpu = 96;
 constexpr size_t maxClones = 64;
 
 /// Looks for values whose recomputation costs less memory traffic than reading them.
-class Cloner {
+class ProducerCloner {
 public:
-  Cloner(BlockOp block, const llvm::DenseMap<Operation *, Group *> &groupOf,
-         const std::vector<std::unique_ptr<Group>> &groups)
+  ProducerCloner(BlockOp block, const llvm::DenseMap<Operation *, Group *> &groupOf,
+                 const std::vector<std::unique_ptr<Group>> &groups)
       : groupOf(groupOf) {
     for (auto store : block.getOps<StoreOp>())
       stored.insert(store.getBuffer());
@@ -46,7 +46,7 @@ private:
 
 } // namespace
 
-bool Cloner::slice(Value value, const Group &maker, SetVector<Operation *> &ops, SetVector<Value> &inputs) {
+bool ProducerCloner::slice(Value value, const Group &maker, SetVector<Operation *> &ops, SetVector<Value> &inputs) {
   Operation *op = value.getDefiningOp();
   bool own = op && (groupOf.lookup(op) == &maker || maker.clones.contains(op));
   if (!own && !(op && isFree(op) && !isTaken(op))) {
@@ -62,7 +62,7 @@ bool Cloner::slice(Value value, const Group &maker, SetVector<Operation *> &ops,
 }
 
 /// Whether anybody but these two needs the value in memory.
-bool Cloner::isReadElsewhere(Value value, const Group &maker, const Group &reader) {
+bool ProducerCloner::isReadElsewhere(Value value, const Group &maker, const Group &reader) {
   for (Group *group : readers.lookup(value))
     if (group != &maker && group != &reader)
       return true;
@@ -76,7 +76,7 @@ bool Cloner::isReadElsewhere(Value value, const Group &maker, const Group &reade
 }
 
 /// True if the reader now recomputes the values of `maker` that it read, as fewer bytes are then read and written.
-bool Cloner::takeOver(Group &reader, Group &maker) {
+bool ProducerCloner::takeOver(Group &reader, Group &maker) {
   SetVector<Operation *> ops;
   SetVector<Value> inputs, values;
   for (Value argument : reader.arguments) {
@@ -111,7 +111,7 @@ bool Cloner::takeOver(Group &reader, Group &maker) {
   return true;
 }
 
-void Cloner::run(Group &reader) {
+void ProducerCloner::run(Group &reader) {
   if (reader.implementation != "generated")
     return;
   llvm::SmallPtrSet<Group *, 8> tried;
@@ -160,7 +160,7 @@ void splitWideGroups(bool gpu, llvm::DenseMap<Operation *, Group *> &groupOf,
 
 void refineForGpu(BlockOp block, llvm::DenseMap<Operation *, Group *> &groupOf,
                   std::vector<std::unique_ptr<Group>> &groups) {
-  Cloner cloner(block, groupOf, groups);
+  ProducerCloner cloner(block, groupOf, groups);
   for (auto &group : groups)
     cloner.run(*group);
 }

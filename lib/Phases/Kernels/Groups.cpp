@@ -1,8 +1,8 @@
 // Groups of ops that become one kernel: absorbing producers that are free to recompute, accumulating into and filling
 // in place, and building the kernel. `formGroups` calls library and builtin forms first, then fusion.
 #include "Groups.h"
-#include "AlignedRows.h"
 #include "JoinContracted.h"
+#include "PaddedRows.h"
 #include "par/Phases/Kernels/Fill.h"
 
 using namespace mlir;
@@ -146,9 +146,9 @@ KernelOp buildKernel(OpBuilder &builder, const Group &group) {
 namespace {
 
 /// Forms the groups of one block.
-class Former {
+class GroupFormer {
 public:
-  Former(BlockOp block, bool gpu) : block(block), gpu(gpu) {}
+  GroupFormer(BlockOp block, bool gpu) : block(block), gpu(gpu) {}
 
   std::vector<std::unique_ptr<Group>> run();
 
@@ -167,7 +167,7 @@ private:
 
 } // namespace
 
-void Former::add(std::unique_ptr<Group> group) {
+void GroupFormer::add(std::unique_ptr<Group> group) {
   for (Operation *op : group->ops)
     groupOf[op] = group.get();
   arguments.insert_range(group->arguments);
@@ -183,13 +183,13 @@ static std::unique_ptr<Group> formSingle(Operation *op, IsTaken isTaken) {
   return group;
 }
 
-void Former::require(Value value) {
+void GroupFormer::require(Value value) {
   Operation *op = value.getDefiningOp();
   if (op && isKernelOp(op) && !groupOf.contains(op))
     add(formSingle(op, [&](Operation *other) { return groupOf.contains(other); }));
 }
 
-std::vector<std::unique_ptr<Group>> Former::run() {
+std::vector<std::unique_ptr<Group>> GroupFormer::run() {
   auto isTaken = [&](Operation *op) { return groupOf.contains(op); };
   arrangeAttention(block);
   splitConcats(block);
@@ -199,7 +199,7 @@ std::vector<std::unique_ptr<Group>> Former::run() {
   }
   joinContracted(block, /*narrow=*/gpu);
   for (auto dot : block.getOps<DotOp>())
-    if (auto group = formProduct(dot, /*narrow=*/gpu, isTaken))
+    if (auto group = formMatmul(dot, /*narrow=*/gpu, isTaken))
       add(std::move(group));
   for (Operation &op : block.getBody().front()) {
     if (!isKernelOp(&op) || groupOf.contains(&op) || isFree(&op))
@@ -209,7 +209,7 @@ std::vector<std::unique_ptr<Group>> Former::run() {
       add(std::move(group));
   }
   if (gpu) {
-    fuseOperandSums(block, groupOf, groups);
+    fuseBiasGradients(block, groupOf, groups);
     splitSums(block, isTaken);
   }
   fuseGroups(block, gpu, groupOf, groups);
@@ -230,7 +230,7 @@ std::vector<std::unique_ptr<Group>> Former::run() {
 }
 
 /// Keeps only results that other groups or ops read, and removes groups without any.
-void Former::dropUnread() {
+void GroupFormer::dropUnread() {
   SmallVector<Value> pending;
   for (Operation &op : block.getBody().front())
     if (!isKernelOp(&op))
@@ -256,6 +256,6 @@ void Former::dropUnread() {
   }
 }
 
-std::vector<std::unique_ptr<Group>> formGroups(BlockOp block, bool gpu) { return Former(block, gpu).run(); }
+std::vector<std::unique_ptr<Group>> formGroups(BlockOp block, bool gpu) { return GroupFormer(block, gpu).run(); }
 
 } // namespace par

@@ -11,7 +11,7 @@ using IsTaken = llvm::function_ref<bool(mlir::Operation *)>;
 struct Group {
   /// Ops that no other group computes, in block order.
   llvm::SmallVector<mlir::Operation *> ops;
-  /// Movements of arguments that this group computes for itself; all free ones if `clonesFree`.
+  /// Layout ops of arguments that this group computes for itself; all free ones if `clonesFree`.
   llvm::SmallPtrSet<mlir::Operation *, 4> clones;
   bool clonesFree = false;
   std::string implementation = "generated";
@@ -43,7 +43,7 @@ bool isEarlyLoad(mlir::Operation *op);
 AddOp findAccumulation(mlir::Value value, mlir::Value &accumulator, IsTaken isTaken);
 /// The group of an f32 matmul that is one library call, with the layout ops and the accumulation that the call can
 /// express. With `narrow` the call may read and write bf16 or f16. Null if there is none.
-std::unique_ptr<Group> formProduct(DotOp dot, bool narrow, IsTaken isTaken);
+std::unique_ptr<Group> formMatmul(DotOp dot, bool narrow, IsTaken isTaken);
 /// The group of an op that the runtime has a kernel for, on a GPU perhaps a form that a CPU has not; null for other
 /// ops.
 std::unique_ptr<Group> formBuiltin(mlir::Operation *op, bool gpu, IsTaken isTaken);
@@ -88,8 +88,8 @@ void fuseEpilogues(BlockOp block, llvm::DenseMap<mlir::Operation *, Group *> &gr
 
 /// Fuses the sum of a matmul's operand over the contracted dims into the matmul, if the library can compute it (a bias
 /// gradient with a weight gradient): before sums are split.
-void fuseOperandSums(BlockOp block, llvm::DenseMap<mlir::Operation *, Group *> &groupOf,
-                     std::vector<std::unique_ptr<Group>> &groups);
+void fuseBiasGradients(BlockOp block, llvm::DenseMap<mlir::Operation *, Group *> &groupOf,
+                       std::vector<std::unique_ptr<Group>> &groups);
 
 /// All groups of a block; every value that a group or another op reads is a result of one or of no tensor op.
 std::vector<std::unique_ptr<Group>> formGroups(BlockOp block, bool gpu);

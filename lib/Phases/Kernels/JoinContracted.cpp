@@ -60,13 +60,13 @@ static bool paysToMove(DotOp dot, DotOp joined) {
 void joinContracted(BlockOp block, bool narrow) {
   auto isTaken = [](Operation *) { return false; };
   for (DotOp dot : llvm::make_early_inc_range(block.getOps<DotOp>())) {
-    if (dot.getLhsContracting().size() < 2 || dot->use_empty() || formProduct(dot, narrow, isTaken))
+    if (dot.getLhsContracting().size() < 2 || dot->use_empty() || formMatmul(dot, narrow, isTaken))
       continue;
     for (bool byRight : {false, true}) {
       DotOp joined = buildJoined(dot, byRight);
       Value product = joined.getResult();
       dot.getResult().replaceAllUsesWith(product);
-      if (paysToMove(dot, joined) && formProduct(joined, narrow, isTaken)) {
+      if (paysToMove(dot, joined) && formMatmul(joined, narrow, isTaken)) {
         dot.erase();
         break;
       }

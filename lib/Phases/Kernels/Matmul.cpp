@@ -36,8 +36,8 @@ static bool isConversion(Operation *op) {
   if (!convert)
     return false;
   Type from = convert.getOperand().getType().getElementType(), to = convert.getType().getElementType();
-  auto isNarrow = [](Type type) { return type.isBF16() || type.isF16(); };
-  return (isNarrow(from) && to.isF32()) || (from.isF32() && isNarrow(to));
+  auto isLowPrecision = [](Type type) { return type.isBF16() || type.isF16(); };
+  return (isLowPrecision(from) && to.isF32()) || (from.isF32() && isLowPrecision(to));
 }
 
 static Type elementOf(Value value) { return getTensorType(value.getType()).getElementType(); }
@@ -216,7 +216,7 @@ static std::optional<MatmulCall> chooseCall(const Space &space) {
 }
 
 /// The call that computes `value`, without its users.
-static std::optional<MatmulCall> describeProduct(KernelOp kernel, Value value) {
+static std::optional<MatmulCall> describeDot(KernelOp kernel, Value value) {
   std::optional<Body> body = readBody(kernel, value);
   if (!body)
     return std::nullopt;
@@ -242,7 +242,7 @@ static std::optional<MatmulCall> describeProduct(KernelOp kernel, Value value) {
 }
 
 /// The last value that is only the matmul, after layout ops and a convert.
-static Value findProduct(KernelOp kernel) {
+static Value findMatmul(KernelOp kernel) {
   auto dots = kernel.getBlock().getOps<DotOp>();
   if (!llvm::hasSingleElement(dots))
     return {};
@@ -259,8 +259,8 @@ static Value findProduct(KernelOp kernel) {
 
 /// A matmul with an epilogue: rows of C without gaps, as long as the row that is added, all of one type.
 static std::optional<MatmulCall> describeFinished(KernelOp kernel) {
-  Value product = findProduct(kernel);
-  std::optional<MatmulCall> call = product ? describeProduct(kernel, product) : std::nullopt;
+  Value product = findMatmul(kernel);
+  std::optional<MatmulCall> call = product ? describeDot(kernel, product) : std::nullopt;
   constexpr int64_t wholeRows = 8; // required of the stride of aux by the library
   if (!call || call->accumulator || kernel.getTied() || !call->batch.empty() || call->ldc != call->n ||
       call->n % wholeRows)
@@ -283,9 +283,9 @@ std::optional<MatmulCall> describeMatmul(KernelOp kernel) {
   ValueRange results = kernel.getTerminator()->getOperands();
   bool sums = results.size() == 2 && results[1].getDefiningOp<ReduceOp>();
   if (results.size() == 1 || sums)
-    call = describeProduct(kernel, results[0]);
+    call = describeDot(kernel, results[0]);
   if (sums && call)
-    call->epilogue = describeOperandSum(kernel, *call);
+    call->epilogue = describeBiasGradient(kernel, *call);
   if (sums)
     return call && call->epilogue ? call : std::nullopt;
   return call ? call : describeFinished(kernel);

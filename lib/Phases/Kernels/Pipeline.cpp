@@ -7,17 +7,17 @@ namespace par {
 
 void buildKernelsPipeline(OpPassManager &manager, const std::string &device) {
   manager.addPass(createInlineFragmentsPass());
-  manager.addPass(createExpandProductsPass({device}));
+  manager.addPass(createExpandMatmulsPass({device}));
   manager.addPass(createExpandConvolutionsPass());
   if (device == "cuda") {
     manager.addPass(createSeparateStridesPass());
-    manager.addPass(createJoinPadsPass());
+    manager.addPass(createPadsToConcatPass());
   }
-  manager.addPass(createKeepHeadsPass());
-  manager.addPass(createChainSumsPass());
+  manager.addPass(createPropagateHeadLayoutsPass());
+  manager.addPass(createAccumulateInPlacePass());
   if (device == "cuda")
-    manager.addPass(createAlignRowsPass());
-  manager.addPass(createWidenArithmeticPass({device}));
+    manager.addPass(createPadRowsPass());
+  manager.addPass(createPromoteToF32Pass({device}));
   FormKernelsPassOptions form;
   form.device = device;
   manager.addPass(createFormKernelsPass(form));

@@ -69,7 +69,7 @@ bool FragmentPair::isForBackwardAlone(Operation *op) const {
 
 /// Whether arithmetic makes the value and an op reads it that is no part of a generated kernel, so that it is in
 /// memory: one with many operations for each element.
-static bool isComputedForProduct(Value value) {
+static bool isComputedForMatmul(Value value) {
   constexpr int64_t many = 32;
   int64_t elements = cast<RankedTensorType>(value.getType()).getNumElements();
   return getCost(value.getDefiningOp()).flops > 0 && llvm::any_of(value.getUsers(), [&](Operation *user) {
@@ -101,7 +101,7 @@ llvm::DenseSet<Value> FragmentPair::findCheap(const llvm::SetVector<Value> &save
       common.insert(op.result_begin(), op.result_end());
     for (Value result : op.getResults()) {
       known.insert(result);
-      if (saved.contains(result) && (once || !(keepOperands && isComputedForProduct(result))))
+      if (saved.contains(result) && (once || !(keepOperands && isComputedForMatmul(result))))
         cheap.insert(result);
     }
   }

@@ -29,26 +29,26 @@ void Buffers::place(Value value, BufferPlan plan) {
 
 /// Variables and inputs have buffers of their own.
 void Buffers::placeOperand(Value value) {
-  if (index.contains(value) || activities.producer(value) >= 0)
+  if (index.contains(value) || tasks.producer(value) >= 0)
     return;
-  StepOp step = activities.step;
+  StepOp step = tasks.step;
   auto dist = cast<DistType>(value.getType());
   auto argument = dyn_cast<BlockArgument>(value);
   auto loop = argument ? dyn_cast<LoopOp>(argument.getOwner()->getParentOp()) : LoopOp();
   Value whole = loop ? loop.getSlices()[argument.getArgNumber() - 1] : value;
   if (auto read = whole.getDefiningOp<ReadOp>()) {
-    VariableOp variable = activities.variableOf(read);
-    return place(value, planState(variable, dist, activities.localType(value), activities.microbatchesOf(variable),
-                                  getCalls(activities.step)));
+    VariableOp variable = tasks.variableOf(read);
+    return place(
+        value, planState(variable, dist, tasks.localType(value), tasks.microbatchesOf(variable), getCalls(tasks.step)));
   }
   BufferPlan plan;
   plan.kind = BufferKind::input;
   plan.dist = dist;
-  plan.type = activities.localType(value);
+  plan.type = tasks.localType(value);
   plan.perMicrobatch = loop != nullptr;
   unsigned number = cast<BlockArgument>(whole).getArgNumber();
   plan.of = step.getInputs() ? cast<StringAttr>((*step.getInputs())[number]).str() : std::to_string(number);
-  plan.name = activities.prefix + "input." + plan.of;
+  plan.name = tasks.prefix + "input." + plan.of;
   place(value, std::move(plan));
 }
 
@@ -60,10 +60,10 @@ static StringRef labelOf(OpResult sum) {
   return cast<StringAttr>((*labels)[sum.getResultNumber()]).getValue();
 }
 
-void Buffers::placeResult(const Activity &activity, Value value) {
+void Buffers::placeResult(const Task &task, Value value) {
   BufferPlan plan;
-  plan.type = activities.localType(value);
-  plan.name = activities.prefix + activity.name;
+  plan.type = tasks.localType(value);
+  plan.name = tasks.prefix + task.name;
   auto result = cast<OpResult>(value);
   if (auto loop = dyn_cast<LoopOp>(result.getOwner())) {
     StringRef label = labelOf(result);
@@ -72,21 +72,21 @@ void Buffers::placeResult(const Activity &activity, Value value) {
     if (llvm::any_of(plans, [&](const BufferPlan &other) { return other.name == plan.name; }))
       plan.name += "." + std::to_string(result.getResultNumber());
   } else {
-    bool behind = llvm::is_contained(activity.tail, result.getOwner());
-    plan.perMicrobatch = activity.loop && !behind;
-    ArrayRef<Operation *> all = behind ? activity.tail : activity.ops;
+    bool inTail = llvm::is_contained(task.tail, result.getOwner());
+    plan.perMicrobatch = task.loop && !inTail;
+    ArrayRef<Operation *> all = inTail ? task.tail : task.ops;
     unsigned number = result.getResultNumber();
     for (Operation *op : llvm::make_range(all.begin(), llvm::find(all, result.getOwner())))
       number += op->getNumResults();
-    plan.name += (behind ? ".last." : ".") + std::to_string(number);
+    plan.name += (inTail ? ".last." : ".") + std::to_string(number);
   }
   place(value, std::move(plan));
 }
 
 /// A reduced sum takes the place of a sum without other users.
 void Buffers::reuseSums() {
-  for (const Activity &activity : activities.list)
-    for (Operation *op : activity.tail) {
+  for (const Task &task : tasks.list)
+    for (Operation *op : task.tail) {
       if (op->getNumOperands() != 1 || op->getNumResults() != 1)
         continue;
       Value sum = op->getOperand(0), reduced = op->getResult(0);
@@ -99,14 +99,14 @@ void Buffers::reuseSums() {
 /// Marks the storage of a gradient with its variable and sharding, for verifiers of accumulation. The storage is the
 /// sum, or the last microbatch's value made from it if the sum is not stored to the end.
 void Buffers::nameAccumulators() {
-  for (const Activity &activity : activities.list)
-    for (OpResult sum : activity.sums) {
+  for (const Task &task : tasks.list)
+    for (OpResult sum : task.sums) {
       StringRef label = labelOf(sum);
       if (label.empty())
         continue;
       Value kept = sum;
-      auto reduction = llvm::find_if(activity.tail, [&](Operation *op) { return op->getOperand(0) == sum; });
-      if (reduction != activity.tail.end() && activities.isReducedOnly(activity, sum))
+      auto reduction = llvm::find_if(task.tail, [&](Operation *op) { return op->getOperand(0) == sum; });
+      if (reduction != task.tail.end() && tasks.isReducedOnly(task, sum))
         kept = (*reduction)->getResult(0);
       if (!index.contains(kept) || of(kept).kind != BufferKind::temp)
         continue;
@@ -118,12 +118,12 @@ void Buffers::nameAccumulators() {
 
 /// Backward takes them in the same microbatch.
 void Buffers::markSaved() {
-  for (const Activity &activity : activities.list) {
-    if (activity.slot == SlotKind::Forward)
+  for (const Task &task : tasks.list) {
+    if (task.slot == SlotKind::Forward)
       continue;
-    for (Value operand : activities.operandsOf(activity)) {
-      int64_t producer = activities.producer(operand);
-      if (producer < 0 || activities.list[producer].slot != SlotKind::Forward || !index.contains(operand))
+    for (Value operand : tasks.operandsOf(task)) {
+      int64_t producer = tasks.producer(operand);
+      if (producer < 0 || tasks.list[producer].slot != SlotKind::Forward || !index.contains(operand))
         continue;
       BufferPlan &plan = plans[index[operand]];
       plan.saved = plan.perMicrobatch && plan.kind == BufferKind::temp;
@@ -134,11 +134,10 @@ void Buffers::markSaved() {
 /// Whether a microbatch reads the old value after the same microbatch's new value is made.
 bool Buffers::isReadLater(Value old, Value value) const {
   llvm::SmallSet<int64_t, 8> made;
-  for (const Instance &instance : order.instances) {
-    if (static_cast<int64_t>(instance.activity) == activities.producer(value))
+  for (const TaskInstance &instance : order.instances) {
+    if (static_cast<int64_t>(instance.task) == tasks.producer(value))
       made.insert(instance.microbatch);
-    else if (made.contains(instance.microbatch) &&
-             llvm::is_contained(activities.operandsOf(activities.list[instance.activity]), old))
+    else if (made.contains(instance.microbatch) && llvm::is_contained(tasks.operandsOf(tasks.list[instance.task]), old))
       return true;
   }
   return false;
@@ -146,43 +145,42 @@ bool Buffers::isReadLater(Value old, Value value) const {
 
 /// The new value overwrites the old one, unless the old one is read later.
 void Buffers::placeWrite(WriteOp write) {
-  Value value = activities.canonical(write.getOperand());
-  VariableOp variable = activities.variableOf(write);
-  BufferPlan state = planState(variable, cast<DistType>(value.getType()), activities.localType(value),
-                               activities.microbatchesOf(variable), getCalls(activities.step));
-  Value old = activities.readOf(variable, activities.deviceOf(value));
+  Value value = tasks.canonical(write.getOperand());
+  VariableOp variable = tasks.variableOf(write);
+  BufferPlan state = planState(variable, cast<DistType>(value.getType()), tasks.localType(value),
+                               tasks.microbatchesOf(variable), getCalls(tasks.step));
+  Value old = tasks.readOf(variable, tasks.deviceOf(value));
   if (state.perMicrobatch) {
     if (old && isReadLater(old, value))
-      late.push_back({value, state});
+      afterLoop.push_back({value, state});
     else if (of(value).kind == BufferKind::temp)
       place(value, state);
     else
-      also[value].push_back(state);
+      alsoStored[value].push_back(state);
     return;
   }
-  int64_t producer = activities.producer(value);
+  int64_t producer = tasks.producer(value);
   bool made = false, readAfter = false;
-  for (const Instance &instance : order.instances) { // of the first call; the others are alike
-    const Activity &activity = activities.list[instance.activity];
-    if (instance.activity == producer && instance.microbatch == activity.count() - 1)
+  for (const TaskInstance &instance : order.instances) { // of the first call; the others are alike
+    const Task &task = tasks.list[instance.task];
+    if (instance.task == producer && instance.microbatch == task.count() - 1)
       made = true;
-    else if (made && old && instance.microbatch < activity.count() &&
-             llvm::is_contained(activities.operandsOf(activity), old))
+    else if (made && old && instance.microbatch < task.count() && llvm::is_contained(tasks.operandsOf(task), old))
       readAfter = true;
   }
-  bool inLoop = made && activities.list[producer].loop &&
-                !llvm::is_contained(activities.list[producer].tail, value.getDefiningOp());
+  bool inLoop =
+      made && tasks.list[producer].loop && !llvm::is_contained(tasks.list[producer].tail, value.getDefiningOp());
   // A loop's sum is written there by the last microbatch.
-  bool summed = inLoop && isa<LoopOp>(value.getDefiningOp()) && getCalls(activities.step) > 1;
+  bool summed = inLoop && isa<LoopOp>(value.getDefiningOp()) && getCalls(tasks.step) > 1;
   // Late writes read at the end.
-  bool readElsewhere = old && llvm::any_of(late, [&](auto &other) { return other.first == old; });
+  bool readElsewhere = old && llvm::any_of(afterLoop, [&](auto &other) { return other.first == old; });
   if (!made || readAfter || (inLoop && !summed) || readElsewhere) {
-    late.push_back({value, state});
+    afterLoop.push_back({value, state});
   } else if (of(value).kind == BufferKind::temp && !of(value).perMicrobatch &&
-             !(summed && activities.list[producer].count() > 1)) {
+             !(summed && tasks.list[producer].count() > 1)) {
     place(value, state);
   } else {
-    also[value].push_back(state);
+    alsoStored[value].push_back(state);
   }
 }
 
@@ -191,7 +189,7 @@ namespace {
 struct Life {
   int64_t first = -1, last = -1, start = 0, end = 0;
 
-  void extend(int64_t position, const Instance &instance) {
+  void extend(int64_t position, const TaskInstance &instance) {
     if (first < 0) {
       first = position;
       start = instance.start;
@@ -233,7 +231,7 @@ static int64_t minSlots(ArrayRef<Life> lives) {
 
 void Buffers::countSlots() {
   llvm::MapVector<unsigned, SmallVector<Life>> lives;
-  auto extend = [&](Value value, int64_t position, const Instance &instance) {
+  auto extend = [&](Value value, int64_t position, const TaskInstance &instance) {
     auto found = index.find(value);
     if (found == index.end() || !plans[found->second].perMicrobatch || plans[found->second].kind == BufferKind::state)
       return;
@@ -242,19 +240,19 @@ void Buffers::countSlots() {
     list[instance.microbatch].extend(position, instance);
   };
   SmallVector<SmallVector<Value>> touched;
-  for (const Activity &activity : activities.list) {
-    touched.push_back(activities.operandsOf(activity));
-    llvm::append_range(touched.back(), activities.resultsOf(activity));
+  for (const Task &task : tasks.list) {
+    touched.push_back(tasks.operandsOf(task));
+    llvm::append_range(touched.back(), tasks.resultsOf(task));
   }
   for (auto [position, instance] : llvm::enumerate(order.instances))
-    for (Value value : touched[instance.activity])
+    for (Value value : touched[instance.task])
       extend(value, position, instance);
   for (auto &[plan, list] : lives) {
     plans[plan].depth = minSlots(list);
     plans[plan].several = list.size() > 1;
   }
   // A write at the end covers all microbatches.
-  for (auto &[value, state] : late)
+  for (auto &[value, state] : afterLoop)
     if (state.perMicrobatch)
       plans[index[value]].depth = state.depth;
 }
@@ -262,22 +260,22 @@ void Buffers::countSlots() {
 /// Storage for the versions that updates replace.
 LogicalResult Buffers::keepVersions() {
   std::set<std::pair<unsigned, std::string>> lateStates;
-  for (auto &[value, state] : late)
-    lateStates.insert({activities.deviceOf(value), state.name});
-  auto found = Versions::compute(activities, order, lateStates);
+  for (auto &[value, state] : afterLoop)
+    lateStates.insert({tasks.deviceOf(value), state.name});
+  auto found = Versions::compute(tasks, order, lateStates);
   if (failed(found))
     return failure();
   versions.emplace(*found);
-  for (WriteOp write : activities.writes()) {
-    Value value = activities.canonical(write.getOperand());
-    VariableOp variable = activities.variableOf(write);
-    unsigned device = activities.deviceOf(value);
+  for (WriteOp write : tasks.writes()) {
+    Value value = tasks.canonical(write.getOperand());
+    VariableOp variable = tasks.variableOf(write);
+    unsigned device = tasks.deviceOf(value);
     int64_t depth = versions->countOlder(device, variable);
     if (depth == 0)
       continue;
     BufferPlan plan;
-    plan.name = activities.prefix + variable.getSymName().str() + ".older";
-    plan.type = activities.localType(value);
+    plan.name = tasks.prefix + variable.getSymName().str() + ".older";
+    plan.type = tasks.localType(value);
     plan.perVersion = true;
     plan.depth = depth;
     older[{device, variable.getSymName().str()}] = plan;
@@ -290,21 +288,21 @@ const BufferPlan *Buffers::olderOf(const BufferPlan &state, unsigned device) con
   return found == older.end() ? nullptr : &found->second;
 }
 
-FailureOr<Buffers> Buffers::compute(const Activities &activities, const StepOrder &order) {
-  Buffers buffers(activities, order);
-  for (const Activity &activity : activities.list) {
-    for (Value operand : activities.operandsOf(activity))
+FailureOr<Buffers> Buffers::compute(const StepTasks &tasks, const StepOrder &order) {
+  Buffers buffers(tasks, order);
+  for (const Task &task : tasks.list) {
+    for (Value operand : tasks.operandsOf(task))
       buffers.placeOperand(operand);
-    for (Value result : activities.resultsOf(activity))
-      buffers.placeResult(activity, result);
+    for (Value result : tasks.resultsOf(task))
+      buffers.placeResult(task, result);
   }
   buffers.reuseSums();
-  SmallVector<WriteOp> writes = activities.writes();
+  SmallVector<WriteOp> writes = tasks.writes();
   for (WriteOp write : writes) // values made by no block are read at the end: placed first
-    if (activities.producer(write.getOperand()) < 0)
-      buffers.placeOperand(activities.canonical(write.getOperand())), buffers.placeWrite(write);
+    if (tasks.producer(write.getOperand()) < 0)
+      buffers.placeOperand(tasks.canonical(write.getOperand())), buffers.placeWrite(write);
   for (WriteOp write : writes)
-    if (activities.producer(write.getOperand()) >= 0)
+    if (tasks.producer(write.getOperand()) >= 0)
       buffers.placeWrite(write);
   buffers.nameAccumulators();
   buffers.markSaved();
@@ -317,14 +315,14 @@ FailureOr<Buffers> Buffers::compute(const Activities &activities, const StepOrde
 SmallVector<const BufferPlan *> Buffers::ofDevice(unsigned device) const {
   llvm::SetVector<const BufferPlan *> result;
   for (auto &[value, plan] : index)
-    if (activities.deviceOf(value) == device)
+    if (tasks.deviceOf(value) == device)
       result.insert(&plans[plan]);
-  for (auto &[value, states] : also)
-    if (activities.deviceOf(value) == device)
+  for (auto &[value, states] : alsoStored)
+    if (tasks.deviceOf(value) == device)
       for (const BufferPlan &state : states)
         result.insert(&state);
-  for (auto &[value, state] : late)
-    if (activities.deviceOf(value) == device)
+  for (auto &[value, state] : afterLoop)
+    if (tasks.deviceOf(value) == device)
       result.insert(&state);
   for (auto &[key, plan] : older)
     if (key.first == device)
@@ -333,14 +331,14 @@ SmallVector<const BufferPlan *> Buffers::ofDevice(unsigned device) const {
 }
 
 ArrayRef<BufferPlan> Buffers::alsoStoredTo(Value value) const {
-  auto found = also.find(value);
-  return found == also.end() ? ArrayRef<BufferPlan>() : ArrayRef<BufferPlan>(found->second);
+  auto found = alsoStored.find(value);
+  return found == alsoStored.end() ? ArrayRef<BufferPlan>() : ArrayRef<BufferPlan>(found->second);
 }
 
-SmallVector<std::pair<Value, BufferPlan>> Buffers::lateWrites(unsigned device) const {
+SmallVector<std::pair<Value, BufferPlan>> Buffers::writesAfterLoop(unsigned device) const {
   SmallVector<std::pair<Value, BufferPlan>> result;
-  for (auto &write : late)
-    if (activities.deviceOf(write.first) == device)
+  for (auto &write : afterLoop)
+    if (tasks.deviceOf(write.first) == device)
       result.push_back(write);
   return result;
 }

@@ -21,7 +21,7 @@ struct BufferPlan {
 /// Buffers of the values that outlive a block of a step.
 class Buffers {
 public:
-  static mlir::FailureOr<Buffers> compute(const Activities &activities, const StepOrder &order);
+  static mlir::FailureOr<Buffers> compute(const StepTasks &tasks, const StepOrder &order);
 
   /// Buffer of a canonical value on its device.
   const BufferPlan &of(mlir::Value value) const { return plans[index.lookup(value)]; }
@@ -31,16 +31,16 @@ public:
   llvm::ArrayRef<BufferPlan> alsoStoredTo(mlir::Value value) const;
   /// Writes that must wait for the step's end, because the old value is read after the new one is made, and
   /// those of values that no block makes.
-  llvm::SmallVector<std::pair<mlir::Value, BufferPlan>> lateWrites(unsigned device) const;
+  llvm::SmallVector<std::pair<mlir::Value, BufferPlan>> writesAfterLoop(unsigned device) const;
   /// Holds the version that an update of this state replaces on a device; null if no microbatch needs it.
   const BufferPlan *olderOf(const BufferPlan &state, unsigned device) const;
   const Versions &getVersions() const { return *versions; }
 
 private:
-  Buffers(const Activities &activities, const StepOrder &order) : activities(activities), order(order) {}
+  Buffers(const StepTasks &tasks, const StepOrder &order) : tasks(tasks), order(order) {}
   void place(mlir::Value value, BufferPlan plan);
   void placeOperand(mlir::Value value);
-  void placeResult(const Activity &activity, mlir::Value value);
+  void placeResult(const Task &task, mlir::Value value);
   void placeWrite(WriteOp write);
   bool isReadLater(mlir::Value old, mlir::Value made) const;
   void reuseSums();
@@ -49,12 +49,12 @@ private:
   void countSlots();
   mlir::LogicalResult keepVersions();
 
-  const Activities &activities;
+  const StepTasks &tasks;
   const StepOrder &order;
   std::vector<BufferPlan> plans;
   llvm::MapVector<mlir::Value, unsigned> index;
-  llvm::MapVector<mlir::Value, llvm::SmallVector<BufferPlan>> also;
-  llvm::SmallVector<std::pair<mlir::Value, BufferPlan>> late;
+  llvm::MapVector<mlir::Value, llvm::SmallVector<BufferPlan>> alsoStored;
+  llvm::SmallVector<std::pair<mlir::Value, BufferPlan>> afterLoop;
   std::optional<Versions> versions;
   std::map<std::pair<unsigned, std::string>, BufferPlan> older; ///< by device and state
 };

@@ -124,16 +124,16 @@ struct BuildProgramsPass : impl::BuildProgramsPassBase<BuildProgramsPass> {
       return signalPassFailure();
     int64_t tag = 0;
     for (StepOp step : llvm::make_early_inc_range(module.getOps<StepOp>())) {
-      auto activities = Activities::compute(step, module, shared);
-      if (failed(activities))
+      auto tasks = StepTasks::compute(step, module, shared);
+      if (failed(tasks))
         return signalPassFailure();
-      auto order = StepOrder::compute(*activities, schedule, *machine);
+      auto order = StepOrder::compute(*tasks, schedule, *machine);
       if (failed(order))
         return signalPassFailure();
-      auto buffers = Buffers::compute(*activities, *order);
+      auto buffers = Buffers::compute(*tasks, *order);
       if (failed(buffers))
         return signalPassFailure();
-      ProgramWriter writer(*activities, *order, *buffers, tag);
+      ProgramWriter writer(*tasks, *order, *buffers, tag);
       for (auto [index, program] : llvm::enumerate(*programs))
         writer.write(program, index);
       step.erase();

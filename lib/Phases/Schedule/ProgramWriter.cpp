@@ -11,11 +11,11 @@ using namespace mlir;
 
 namespace par {
 
-ProgramWriter::ProgramWriter(const Activities &activities, const StepOrder &order, const Buffers &buffers, int64_t &tag)
-    : activities(activities), order(order), buffers(buffers) {
-  for (const Activity &activity : activities.list) {
+ProgramWriter::ProgramWriter(const StepTasks &tasks, const StepOrder &order, const Buffers &buffers, int64_t &tag)
+    : tasks(tasks), order(order), buffers(buffers) {
+  for (const Task &task : tasks.list) {
     tags.push_back(tag);
-    tag += countTags(activity);
+    tag += countTags(task);
   }
 }
 
@@ -23,14 +23,14 @@ ProgramWriter::ProgramWriter(const Activities &activities, const StepOrder &orde
 
 /// The value inside the block, loaded where it is first needed.
 Value ProgramWriter::load(OpBuilder &builder, Location loc, Value value) {
-  value = activities.canonical(value);
+  value = tasks.canonical(value);
   Value &local = locals[value];
-  if (!local && Activities::isNumber(value)) {
+  if (!local && StepTasks::isMicrobatchIndex(value)) {
     local = LoadOp::create(builder, loc, value.getType(), numberName());
   } else if (!local) {
     const BufferPlan *plan = &buffers.of(value);
-    if (Activities::behindOf(value) > 0 && older.count(plan->name))
-      plan = buffers.olderOf(*plan, activities.deviceOf(value));
+    if (StepTasks::stalenessOf(value) > 0 && older.count(plan->name))
+      plan = buffers.olderOf(*plan, tasks.deviceOf(value));
     local = LoadOp::create(builder, loc, plan->type, plan->name);
   }
   return local;
@@ -50,7 +50,7 @@ void ProgramWriter::execute(OpBuilder &builder, RunOp run) {
   for (Value operand : run.getOperands())
     operands.push_back(load(builder, run.getLoc(), operand));
   for (Value result : run.getResults())
-    types.push_back(activities.localType(result));
+    types.push_back(tasks.localType(result));
   auto exec = ExecOp::create(builder, run.getLoc(), types, run.getFragment(), operands);
   for (auto [result, local] : llvm::zip(run.getResults(), exec.getResults()))
     locals[result] = local;
@@ -61,8 +61,8 @@ static Location locationOf(Value value) {
   auto run = value.getDefiningOp<RunOp>();
   if (!run)
     return value.getLoc();
-  Value made = Activities::fragmentOf(run).getBody().front().getTerminator()->getOperand(
-      cast<OpResult>(value).getResultNumber());
+  Value made =
+      StepTasks::fragmentOf(run).getBody().front().getTerminator()->getOperand(cast<OpResult>(value).getResultNumber());
   return made.getDefiningOp() ? made.getLoc() : value.getLoc();
 }
 
@@ -85,111 +85,110 @@ void ProgramWriter::keepOlder(OpBuilder &builder, Location loc, const BufferPlan
 }
 
 void ProgramWriter::keepOlderOf(OpBuilder &builder, Value result) {
-  unsigned device = activities.deviceOf(result);
+  unsigned device = tasks.deviceOf(result);
   keepOlder(builder, result.getLoc(), buffers.of(result), device);
   for (const BufferPlan &state : buffers.alsoStoredTo(result))
     keepOlder(builder, result.getLoc(), state, device);
 }
 
-void ProgramWriter::writeCompute(OpBuilder &builder, const Activity &activity, const Variant &variant) {
-  for (Value result : activities.resultsOf(activity))
+void ProgramWriter::writeCompute(OpBuilder &builder, const Task &task, const Variant &variant) {
+  for (Value result : tasks.resultsOf(task))
     keepOlderOf(builder, result);
-  for (Operation *op : activity.ops)
+  for (Operation *op : task.ops)
     execute(builder, cast<RunOp>(op));
-  for (OpResult sum : activity.sums)
+  for (OpResult sum : task.sums)
     addSum(builder, sum, variant);
   if (variant.last)
-    for (Operation *op : activity.tail)
+    for (Operation *op : task.tail)
       execute(builder, cast<RunOp>(op));
-  for (auto &[value, name] : activity.fetches)
-    FetchOp::create(builder, value.getLoc(), load(builder, value.getLoc(), value), name, activity.loop != nullptr,
+  for (auto &[value, name] : task.fetches)
+    FetchOp::create(builder, value.getLoc(), load(builder, value.getLoc(), value), name, task.loop != nullptr,
                     TypeAttr::get(value.getType()));
-  for (Value result : activities.resultsOf(activity)) {
-    bool behind = llvm::is_contained(activity.tail, result.getDefiningOp());
-    bool reduced = variant.last && isa<LoopOp>(result.getDefiningOp()) &&
-                   activities.isReducedOnly(activity, cast<OpResult>(result));
-    if (!reduced && (!behind || variant.last))
+  for (Value result : tasks.resultsOf(task)) {
+    bool inTail = llvm::is_contained(task.tail, result.getDefiningOp());
+    bool reduced =
+        variant.last && isa<LoopOp>(result.getDefiningOp()) && tasks.isReducedOnly(task, cast<OpResult>(result));
+    if (!reduced && (!inTail || variant.last))
       store(builder, result.getLoc(), result, locals.lookup(result),
             variant.last || !isa<LoopOp>(result.getDefiningOp()));
   }
 }
 
-void ProgramWriter::writeTransfer(OpBuilder &builder, const Activity &activity, unsigned device) {
-  bool sends = activities.deviceOf(activity.stages[0]) == device;
-  ArrayRef<int64_t> peers = activities.ranksOf(activities.deviceOf(activity.stages[sends ? 1 : 0]));
-  int64_t tag = tags[&activity - activities.list.data()];
-  Location loc = activity.ops.front()->getLoc();
+void ProgramWriter::writeTransfer(OpBuilder &builder, const Task &task, unsigned device) {
+  bool sends = tasks.deviceOf(task.stages[0]) == device;
+  ArrayRef<int64_t> peers = tasks.ranksOf(tasks.deviceOf(task.stages[sends ? 1 : 0]));
+  int64_t tag = tags[&task - tasks.list.data()];
+  Location loc = task.ops.front()->getLoc();
   SmallVector<Value> values;
   SmallVector<Type> types;
-  for (Operation *op : activity.ops) {
+  for (Operation *op : task.ops) {
     if (sends)
       values.push_back(load(builder, op->getLoc(), op->getOperand(0)));
-    types.push_back(activities.localType(op->getResult(0)));
+    types.push_back(tasks.localType(op->getResult(0)));
   }
   if (sends) {
     SendOp::create(builder, loc, values, peers, tag);
     return;
   }
-  for (Value result : activities.resultsOf(activity))
+  for (Value result : tasks.resultsOf(task))
     keepOlderOf(builder, result);
   auto received = RecvOp::create(builder, loc, types, peers, tag);
-  for (auto [op, local] : llvm::zip(activity.ops, received.getResults()))
-    if (llvm::is_contained(activities.resultsOf(activity), op->getResult(0)))
+  for (auto [op, local] : llvm::zip(task.ops, received.getResults()))
+    if (llvm::is_contained(tasks.resultsOf(task), op->getResult(0)))
       store(builder, op->getLoc(), op->getResult(0), local);
 }
 
 //===-- Blocks and entries -------------------------------------------------------------------===//
 
 ProgramWriter::Variant ProgramWriter::variantOf(size_t position) const {
-  const Instance &instance = order.instances[position];
-  const Activity &activity = activities.list[instance.activity];
-  int64_t microbatch = instance.microbatch % activity.count();
-  bool ends = !activity.tail.empty() ||
-              llvm::any_of(activity.sums, [&](OpResult sum) { return !buffers.alsoStoredTo(sum).empty(); });
-  return {!activity.sums.empty() && microbatch == 0, ends && microbatch == activity.count() - 1,
+  const TaskInstance &instance = order.instances[position];
+  const Task &task = tasks.list[instance.task];
+  int64_t microbatch = instance.microbatch % task.count();
+  bool ends =
+      !task.tail.empty() || llvm::any_of(task.sums, [&](OpResult sum) { return !buffers.alsoStoredTo(sum).empty(); });
+  return {!task.sums.empty() && microbatch == 0, ends && microbatch == task.count() - 1,
           buffers.getVersions().olderAt(position)};
 }
 
-std::string ProgramWriter::nameOf(const Activity &activity, unsigned device, const Variant &variant) {
-  std::string name = activities.prefix + activity.name;
-  if (activity.kind == Activity::Kind::Transfer)
-    return name + (activities.deviceOf(activity.stages[0]) == device ? ".send" : ".recv");
-  if (activity.count() > 1 && (variant.first || variant.last))
+std::string ProgramWriter::nameOf(const Task &task, unsigned device, const Variant &variant) {
+  std::string name = tasks.prefix + task.name;
+  if (task.kind == Task::Kind::Transfer)
+    return name + (tasks.deviceOf(task.stages[0]) == device ? ".send" : ".recv");
+  if (task.count() > 1 && (variant.first || variant.last))
     name += variant.last ? ".last" : ".first";
   if (variant.older.empty())
     return name;
   // Parameters may be updated at several places of the order, a tied one's copy where it comes from another stage.
-  unsigned sets = llvm::count_if(olderSets, [&](auto &known) { return known.first.first == &activity; });
-  unsigned number = olderSets.try_emplace({&activity, variant.older}, sets + 1).first->second;
+  unsigned sets = llvm::count_if(olderSets, [&](auto &known) { return known.first.first == &task; });
+  unsigned number = olderSets.try_emplace({&task, variant.older}, sets + 1).first->second;
   return name + ".older" + (number > 1 ? std::to_string(number) : "");
 }
 
-void ProgramWriter::writeBlock(ProgramOp program, StringRef name, const Activity &activity, unsigned device,
+void ProgramWriter::writeBlock(ProgramOp program, StringRef name, const Task &task, unsigned device,
                                const Variant &variant) {
   auto builder = OpBuilder::atBlockEnd(&program.getBody().front());
-  Location loc = activity.ops.empty() ? program.getLoc() : activity.ops.front()->getLoc();
+  Location loc = task.ops.empty() ? program.getLoc() : task.ops.front()->getLoc();
   auto block = BlockOp::create(builder, loc, name);
   block.getBody().emplaceBlock();
   auto inner = OpBuilder::atBlockEnd(&block.getBody().front());
   locals.clear();
   older = variant.older;
-  if (activity.kind == Activity::Kind::Transfer)
-    isApart(activity) ? writeExchange(inner, activity, device) : writeTransfer(inner, activity, device);
-  else if (activity.kind == Activity::Kind::Reduce && isApart(activity))
-    writeReduceApart(inner, activity, device);
-  else if (activity.kind == Activity::Kind::Reduce)
-    writeReduce(inner, activity, device);
+  if (task.kind == Task::Kind::Transfer)
+    isApart(task) ? writeExchange(inner, task, device) : writeTransfer(inner, task, device);
+  else if (task.kind == Task::Kind::Reduce && isApart(task))
+    writeReduceApart(inner, task, device);
+  else if (task.kind == Task::Kind::Reduce)
+    writeReduce(inner, task, device);
   else
-    writeCompute(inner, activity, variant);
+    writeCompute(inner, task, variant);
 }
 
 /// How many calls a device works on at once.
 int64_t ProgramWriter::countCallsAtOnce(unsigned device) const {
-  std::vector<size_t> begins(getCalls(activities.step), order.instances.size()), ends = findCallEnds(device);
+  std::vector<size_t> begins(getCalls(tasks.step), order.instances.size()), ends = findCallEnds(device);
   for (auto [position, instance] : llvm::enumerate(order.instances))
-    if (const Activity &activity = activities.list[instance.activity]; activities.isOn(activity, device))
-      begins[instance.microbatch / activity.count()] =
-          std::min(begins[instance.microbatch / activity.count()], position);
+    if (const Task &task = tasks.list[instance.task]; tasks.isOn(task, device))
+      begins[instance.microbatch / task.count()] = std::min(begins[instance.microbatch / task.count()], position);
   size_t count = 1;
   auto fits = [&] {
     return llvm::all_of(llvm::seq<size_t>(count, begins.size()),
@@ -203,7 +202,7 @@ int64_t ProgramWriter::countCallsAtOnce(unsigned device) const {
 /// Writes blocks that leave each microbatch's index in its slot, if an op computes with it. Each block adds one to the
 /// index of the block before it; the first one starts again from 0.
 void ProgramWriter::writeNumbers(ProgramOp program, unsigned device) {
-  int64_t count = activities.countNumbered(device);
+  int64_t count = tasks.countNumbered(device);
   auto builder = OpBuilder::atBlockEnd(&program.getBody().front());
   Location loc = program.getLoc();
   auto type = RankedTensorType::get({}, builder.getI64Type());
@@ -232,49 +231,48 @@ void ProgramWriter::writeNumbers(ProgramOp program, unsigned device) {
 
 /// Numbers a call's microbatches before all else that a device does for it.
 void ProgramWriter::numberCall(unsigned device, int64_t call, Runs &runs) {
-  int64_t count = activities.countNumbered(device);
+  int64_t count = tasks.countNumbered(device);
   for (int64_t microbatch = 0; microbatch < count; ++microbatch)
-    runs.add(FlatSymbolRefAttr::get(activities.step->getContext(), numberBlock(microbatch == 0)),
-             call * count + microbatch, call);
+    runs.add(FlatSymbolRefAttr::get(tasks.step->getContext(), numberBlock(microbatch == 0)), call * count + microbatch,
+             call);
 }
 
 /// Writes that had to wait, of the step or of each microbatch: all loads before all stores, for variables that change
 /// places. Null if there are none.
 Attribute ProgramWriter::writeLate(ProgramOp program, unsigned device, bool perMicrobatch) {
-  auto late = buffers.lateWrites(device);
-  llvm::erase_if(late, [&](auto &write) { return write.second.perMicrobatch != perMicrobatch; });
-  if (late.empty())
+  auto afterLoop = buffers.writesAfterLoop(device);
+  llvm::erase_if(afterLoop, [&](auto &write) { return write.second.perMicrobatch != perMicrobatch; });
+  if (afterLoop.empty())
     return {};
   auto builder = OpBuilder::atBlockEnd(&program.getBody().front());
-  std::string name = activities.prefix + (perMicrobatch ? "carry" : "write");
+  std::string name = tasks.prefix + (perMicrobatch ? "carry" : "write");
   auto block = BlockOp::create(builder, program.getLoc(), name);
   block.getBody().emplaceBlock();
   auto inner = OpBuilder::atBlockEnd(&block.getBody().front());
   locals.clear();
   older.clear();
-  for (auto &[value, state] : late)
+  for (auto &[value, state] : afterLoop)
     keepOlder(inner, value.getLoc(), state, device);
-  for (auto &[value, state] : late)
+  for (auto &[value, state] : afterLoop)
     load(inner, value.getLoc(), value);
-  for (auto &[value, state] : late)
+  for (auto &[value, state] : afterLoop)
     StoreOp::create(inner, value.getLoc(), locals.lookup(value), state.name);
   return FlatSymbolRefAttr::get(builder.getContext(), name);
 }
 
 int64_t ProgramWriter::microbatchesOfCall() const {
   int64_t count = 1;
-  for (const Activity &activity : activities.list)
-    count = std::max(count, activity.count());
+  for (const Task &task : tasks.list)
+    count = std::max(count, task.count());
   return count;
 }
 
 /// Behind which instance a device has computed all of each call.
 std::vector<size_t> ProgramWriter::findCallEnds(unsigned device) const {
-  std::vector<size_t> ends(getCalls(activities.step), order.instances.size());
+  std::vector<size_t> ends(getCalls(tasks.step), order.instances.size());
   for (auto [position, instance] : llvm::enumerate(order.instances))
-    if (const Activity &activity = activities.list[instance.activity];
-        !activity.isCommunication() && activities.isOn(activity, device))
-      ends[instance.microbatch / activity.count()] = position;
+    if (const Task &task = tasks.list[instance.task]; !task.isCommunication() && tasks.isOn(task, device))
+      ends[instance.microbatch / task.count()] = position;
   return ends;
 }
 
@@ -306,26 +304,26 @@ void ProgramWriter::write(ProgramOp program, unsigned device) {
   Runs runs;
   std::set<int64_t> begun;
   llvm::StringSet<> written;
-  Attribute late;
-  int64_t calls = getCalls(activities.step);
+  Attribute afterLoop;
+  int64_t calls = getCalls(tasks.step);
   std::vector<size_t> ends = findCallEnds(device);
   for (auto [position, instance] : llvm::enumerate(order.instances)) {
-    const Activity &activity = activities.list[instance.activity];
-    if (!activities.isOn(activity, device))
+    const Task &task = tasks.list[instance.task];
+    if (!tasks.isOn(task, device))
       continue;
-    int64_t call = instance.microbatch / activity.count(), number = instance.microbatch;
+    int64_t call = instance.microbatch / task.count(), number = instance.microbatch;
     if (begun.insert(call).second)
       numberCall(device, call, runs);
     Variant variant = variantOf(position);
-    std::string name = nameOf(activity, device, variant);
+    std::string name = nameOf(task, device, variant);
     if (written.insert(name).second)
-      writeBlock(program, name, activity, device, variant);
+      writeBlock(program, name, task, device, variant);
     // A task of a batch, outside its loops, carries the index of the batch's first microbatch.
-    if (!activity.loop && calls > 1)
+    if (!task.loop && calls > 1)
       number *= microbatchesOfCall();
     runs.add(FlatSymbolRefAttr::get(program.getContext(), name), number, buffers.getVersions().at(position));
     if (calls > 1 && ends[call] == position)
-      if (Attribute block = late ? late : late = writeLate(program, device, /*perMicrobatch=*/false))
+      if (Attribute block = afterLoop ? afterLoop : afterLoop = writeLate(program, device, /*perMicrobatch=*/false))
         runs.add(block, call * microbatchesOfCall(), call);
   }
   if (calls == 1) {
@@ -336,7 +334,7 @@ void ProgramWriter::write(ProgramOp program, unsigned device) {
       runs.add(block, 0, 0);
   }
   auto builder = OpBuilder::atBlockEnd(&program.getBody().front());
-  auto entry = EntryOp::create(builder, StepOp(activities.step).getLoc(), StepOp(activities.step).getSymName(),
+  auto entry = EntryOp::create(builder, StepOp(tasks.step).getLoc(), StepOp(tasks.step).getSymName(),
                                builder.getArrayAttr(runs.blocks), runs.microbatches);
   if (calls > 1)
     entry->setAttr(versionsAttr, builder.getDenseI64ArrayAttr(runs.versions));

@@ -8,7 +8,7 @@ namespace par {
 class ProgramWriter {
 public:
   /// `tag` is the next free id of a communication site; it is counted on.
-  ProgramWriter(const Activities &activities, const StepOrder &order, const Buffers &buffers, int64_t &tag);
+  ProgramWriter(const StepTasks &tasks, const StepOrder &order, const Buffers &buffers, int64_t &tag);
 
   /// Adds buffers, blocks and the entry of a device.
   void write(ProgramOp program, unsigned device);
@@ -20,7 +20,7 @@ private:
     std::set<std::string> older;      ///< parameters that have been updated since the version that it computes with
   };
   Variant variantOf(size_t position) const;
-  std::string nameOf(const Activity &activity, unsigned device, const Variant &variant);
+  std::string nameOf(const Task &task, unsigned device, const Variant &variant);
   void writeBuffers(ProgramOp program, unsigned device);
   /// The runs of an entry while they are listed.
   struct Runs {
@@ -40,10 +40,9 @@ private:
   std::vector<size_t> findCallEnds(unsigned device) const;
   void keepOlderOf(mlir::OpBuilder &builder, mlir::Value result);
   void keepOlder(mlir::OpBuilder &builder, mlir::Location loc, const BufferPlan &state, unsigned device);
-  void writeBlock(ProgramOp program, llvm::StringRef name, const Activity &activity, unsigned device,
-                  const Variant &variant);
-  void writeCompute(mlir::OpBuilder &builder, const Activity &activity, const Variant &variant);
-  void writeTransfer(mlir::OpBuilder &builder, const Activity &activity, unsigned device);
+  void writeBlock(ProgramOp program, llvm::StringRef name, const Task &task, unsigned device, const Variant &variant);
+  void writeCompute(mlir::OpBuilder &builder, const Task &task, const Variant &variant);
+  void writeTransfer(mlir::OpBuilder &builder, const Task &task, unsigned device);
   /// A value on its way from one stage to another with another mesh.
   struct Crossing {
     DistType from, to;
@@ -54,30 +53,30 @@ private:
   void sendParts(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value local, Crossing crossing);
   mlir::Value recvParts(mlir::OpBuilder &builder, mlir::Location loc, Crossing crossing);
   /// Whether its stages have different meshes.
-  bool isApart(const Activity &activity) const;
-  int64_t countTags(const Activity &activity) const;
-  void writeExchange(mlir::OpBuilder &builder, const Activity &activity, unsigned device);
-  void writeReduceApart(mlir::OpBuilder &builder, const Activity &activity, unsigned device);
+  bool isApart(const Task &task) const;
+  int64_t countTags(const Task &task) const;
+  void writeExchange(mlir::OpBuilder &builder, const Task &task, unsigned device);
+  void writeReduceApart(mlir::OpBuilder &builder, const Task &task, unsigned device);
   static mlir::Value combine(mlir::OpBuilder &builder, mlir::Location loc, ReduceKind kind, mlir::Value left,
                              mlir::Value right);
-  mlir::Value combineLocally(mlir::OpBuilder &builder, const Activity &activity, unsigned device);
+  mlir::Value combineLocally(mlir::OpBuilder &builder, const Task &task, unsigned device);
   mlir::ArrayAttr groupRanks(mlir::OpBuilder &builder, llvm::ArrayRef<unsigned> devices);
-  void writeReduce(mlir::OpBuilder &builder, const Activity &activity, unsigned device);
+  void writeReduce(mlir::OpBuilder &builder, const Task &task, unsigned device);
   mlir::Value load(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value);
   void store(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value, mlir::Value local, bool whole = true);
   void addSum(mlir::OpBuilder &builder, mlir::OpResult sum, const Variant &variant);
   /// Buffer of the microbatches' numbers, a slot for each.
-  std::string numberName() const { return activities.prefix + "microbatch"; }
-  std::string numberBlock(bool first) const { return activities.prefix + "number" + (first ? ".first" : ""); }
+  std::string numberName() const { return tasks.prefix + "microbatch"; }
+  std::string numberBlock(bool first) const { return tasks.prefix + "number" + (first ? ".first" : ""); }
   void execute(mlir::OpBuilder &builder, RunOp run);
 
-  const Activities &activities;
+  const StepTasks &tasks;
   const StepOrder &order;
   const Buffers &buffers;
   llvm::SmallVector<int64_t> tags;                 ///< one an activity
   llvm::DenseMap<mlir::Value, mlir::Value> locals; ///< of the block being written
   std::set<std::string> older;                     ///< of the block being written: see Variant
-  std::map<std::pair<const Activity *, std::set<std::string>>, unsigned> olderSets; ///< numbers of such sets
+  std::map<std::pair<const Task *, std::set<std::string>>, unsigned> olderSets; ///< numbers of such sets
 };
 
 } // namespace par

@@ -1,5 +1,5 @@
 // Sharing between stages on the same ranks: handed-over values, inputs, variables, writes.
-#include "Activities.h"
+#include "StepTasks.h"
 
 using namespace mlir;
 
@@ -7,16 +7,16 @@ namespace par {
 
 static ShardingAttr shardingOf(Value value) { return cast<DistType>(value.getType()).getSharding(); }
 
-SmallVector<unsigned> Activities::devicesOf(const Activity &activity) const {
+SmallVector<unsigned> StepTasks::devicesOf(const Task &task) const {
   llvm::SetVector<unsigned> on;
-  for (unsigned stage : activity.stages)
+  for (unsigned stage : task.stages)
     on.insert(deviceOf(stage));
   return on.takeVector();
 }
 
 /// Whether a transferred value is on its device already: it was made there, or came there for another stage. It is then
 /// the same value, unless that one belongs to a microbatch and this one does not.
-bool Activities::isThere(TransferOp transfer) {
+bool StepTasks::isThere(TransferOp transfer) {
   Value value = canonical(transfer.getOperand()), result = transfer.getResult();
   Value origin = origins.lookup(value) ? origins.lookup(value) : value;
   SmallVector<Value> &known = arrived[origin];
@@ -35,11 +35,11 @@ bool Activities::isThere(TransferOp transfer) {
 }
 
 /// A variable that several stages of a device read has one buffer there.
-LogicalResult Activities::joinRead(ReadOp read) {
+LogicalResult StepTasks::joinRead(ReadOp read) {
   Value value = read.getResult();
-  int64_t behind = read.getBehind();
-  Value &first =
-      behind ? readsBehind[{deviceOf(value), variableOf(read), behind}] : reads[{deviceOf(value), variableOf(read)}];
+  int64_t staleness = read.getBehind();
+  Value &first = staleness ? staleReads[{deviceOf(value), variableOf(read), staleness}]
+                           : reads[{deviceOf(value), variableOf(read)}];
   if (!first)
     first = value;
   else if (shardingOf(first) == shardingOf(value))
@@ -50,16 +50,16 @@ LogicalResult Activities::joinRead(ReadOp read) {
   return success();
 }
 
-SmallVector<Value> Activities::readsBehindOf(VariableOp variable, unsigned device) const {
+SmallVector<Value> StepTasks::staleReadsOf(VariableOp variable, unsigned device) const {
   SmallVector<Value> values;
-  for (auto &[key, value] : readsBehind)
+  for (auto &[key, value] : staleReads)
     if (std::get<0>(key) == device && std::get<1>(key) == variable.getOperation())
       values.push_back(value);
   return values;
 }
 
 /// An input that several stages of a device take is fed once.
-LogicalResult Activities::joinInputs() {
+LogicalResult StepTasks::joinInputs() {
   if (!step.getInputs())
     return success();
   llvm::DenseMap<std::pair<unsigned, Attribute>, Value> known;
@@ -76,7 +76,7 @@ LogicalResult Activities::joinInputs() {
   return success();
 }
 
-SmallVector<WriteOp> Activities::writes() const {
+SmallVector<WriteOp> StepTasks::writes() const {
   llvm::MapVector<std::pair<unsigned, Operation *>, WriteOp> last;
   for (WriteOp write : StepOp(step).getBlock().getOps<WriteOp>()) {
     WriteOp &kept = last[{deviceOf(write.getOperand()), variableOf(write)}];

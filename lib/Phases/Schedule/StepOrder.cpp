@@ -23,20 +23,20 @@ static int64_t predictFragment(FragmentOp fragment, const Hardware &hardware) {
   return time;
 }
 
-int64_t predictTime(const Activities &activities, const Activity &activity, const Hardware &hardware) {
+int64_t predictTime(const StepTasks &stepTasks, const Task &stepTask, const Hardware &hardware) {
   int64_t bytes = 0;
-  if (activity.isCommunication())
-    for (Operation *op : activity.ops)
-      bytes += getByteSize(activities.localType(op->getResult(0)));
-  if (activity.kind == Activity::Kind::Transfer) {
-    auto ranksOf = [&](unsigned side) { return StageOp(activities.stages[activity.stages[side]]).getRanks(); };
+  if (stepTask.isCommunication())
+    for (Operation *op : stepTask.ops)
+      bytes += getByteSize(stepTasks.localType(op->getResult(0)));
+  if (stepTask.kind == Task::Kind::Transfer) {
+    auto ranksOf = [&](unsigned side) { return StageOp(stepTasks.stages[stepTask.stages[side]]).getRanks(); };
     return hardware.transferTime(bytes, hardware.areOnOtherHosts(ranksOf(0), ranksOf(1)));
   }
-  if (activity.kind == Activity::Kind::Reduce)
-    return hardware.collectiveTime(format::CollKind::AllReduce, bytes, activities.devicesOf(activity).size());
+  if (stepTask.kind == Task::Kind::Reduce)
+    return hardware.collectiveTime(format::CollKind::AllReduce, bytes, stepTasks.devicesOf(stepTask).size());
   int64_t time = hardware.launch;
-  for (Operation *op : activity.ops)
-    time += predictFragment(Activities::fragmentOf(cast<RunOp>(op)), hardware);
+  for (Operation *op : stepTask.ops)
+    time += predictFragment(StepTasks::fragmentOf(cast<RunOp>(op)), hardware);
   return time;
 }
 
@@ -47,85 +47,85 @@ namespace {
 /// Tasks of all instances: communication first, so that at equal times it goes before compute.
 class TaskList {
 public:
-  TaskList(const Activities &activities, const Hardware &hardware) : activities(activities) {
-    for (const Activity &activity : activities.list)
-      times.push_back(predictTime(activities, activity, hardware));
-    for (auto [index, activity] : llvm::enumerate(activities.list))
-      if (activity.isCommunication())
-        for (int64_t microbatch = 0; microbatch < activity.instances(); ++microbatch)
+  TaskList(const StepTasks &stepTasks, const Hardware &hardware) : stepTasks(stepTasks) {
+    for (const Task &stepTask : stepTasks.list)
+      times.push_back(predictTime(stepTasks, stepTask, hardware));
+    for (auto [index, stepTask] : llvm::enumerate(stepTasks.list))
+      if (stepTask.isCommunication())
+        for (int64_t microbatch = 0; microbatch < stepTask.instances(); ++microbatch)
           append(index, microbatch);
   }
 
-  void append(unsigned activity, int64_t microbatch) {
-    const Activity &source = activities.list[activity];
+  void append(unsigned stepTask, int64_t microbatch) {
+    const Task &source = stepTasks.list[stepTask];
     OrderTask task;
     task.name = source.name + "/" + std::to_string(microbatch);
-    task.duration = times[activity];
-    SmallVector<unsigned> devices = activities.devicesOf(source);
+    task.duration = times[stepTask];
+    SmallVector<unsigned> devices = stepTasks.devicesOf(source);
     task.ranks.assign(devices.begin(), devices.end());
     if (!source.isCommunication())
       task.resource = std::to_string(devices.front());
-    indices[{activity, microbatch}] = problem.tasks.size();
+    indices[{stepTask, microbatch}] = problem.tasks.size();
     problem.tasks.push_back(std::move(task));
-    instances.push_back({activity, microbatch});
+    instances.push_back({stepTask, microbatch});
   }
 
   /// Links every instance to the producers of its operands: in its microbatch, or in the last microbatch of its call.
   void link() {
     SmallVector<SmallVector<Source>> sources; // by activity: the same for thousands of instances
-    for (const Activity &activity : activities.list)
-      sources.push_back(sourcesOf(activity));
+    for (const Task &stepTask : stepTasks.list)
+      sources.push_back(sourcesOf(stepTask));
     for (auto [task, instance] : llvm::zip(problem.tasks, instances))
-      for (Source source : sources[instance.activity]) {
+      for (Source source : sources[instance.task]) {
         int64_t call = instance.microbatch / source.userCount;
         task.after.push_back(
-            indices[{source.activity, source.inStep ? instance.microbatch : (call + 1) * source.count - 1}]);
+            indices[{source.stepTask, source.inStep ? instance.microbatch : (call + 1) * source.count - 1}]);
       }
-    for (const Activity &activity : activities.list)
-      if (activity.calls > 1)
-        keepUntilUsed(activity);
-    if (getCalls(activities.step) > 1)
-      for (WriteOp write : activities.writes())
+    for (const Task &stepTask : stepTasks.list)
+      if (stepTask.calls > 1)
+        keepUntilUsed(stepTask);
+    if (getCalls(stepTasks.step) > 1)
+      for (WriteOp write : stepTasks.writes())
         waitForVersions(write);
   }
 
   /// Predicted ns of an activity.
-  int64_t timeOf(unsigned activity) const { return times[activity]; }
+  int64_t timeOf(unsigned stepTask) const { return times[stepTask]; }
 
   GlobalOrderProblem problem;
-  std::vector<Instance> instances;
+  std::vector<TaskInstance> instances;
 
 private:
   /// A producer of a task's operands: its instance of the same microbatch (`inStep`), or of the call's last microbatch.
   /// `count` and `userCount` are their microbatches in a call.
   struct Source {
-    unsigned activity;
+    unsigned stepTask;
     bool inStep;
     int64_t count, userCount;
   };
-  SmallVector<Source> sourcesOf(const Activity &activity) const {
+  SmallVector<Source> sourcesOf(const Task &stepTask) const {
     SmallVector<Source> sources;
-    for (Value operand : activities.operandsOf(activity)) {
-      int64_t producer = activities.producer(operand);
-      if (producer < 0 || &activities.list[producer] == &activity)
+    for (Value operand : stepTasks.operandsOf(stepTask)) {
+      int64_t producer = stepTasks.producer(operand);
+      if (producer < 0 || &stepTasks.list[producer] == &stepTask)
         continue;
-      const Activity &source = activities.list[producer];
-      bool inStep = source.loop == activity.loop || isStacked(operand, activity);
-      auto alike = [&](const Source &other) { return other.activity == producer && other.inStep == inStep; };
+      const Task &source = stepTasks.list[producer];
+      bool inStep = source.loop == stepTask.loop || isStacked(operand, stepTask);
+      auto alike = [&](const Source &other) { return other.stepTask == producer && other.inStep == inStep; };
       if (llvm::none_of(sources, alike))
-        sources.push_back({static_cast<unsigned>(producer), inStep, source.count(), activity.count()});
+        sources.push_back({static_cast<unsigned>(producer), inStep, source.count(), stepTask.count()});
     }
     return sources;
   }
 
   /// Values outside loops and sums have one place for all calls. A call writes them only after the last call's users.
-  void keepUntilUsed(const Activity &user) {
-    unsigned index = &user - activities.list.data();
-    for (Value operand : activities.operandsOf(user)) {
-      int64_t producer = activities.producer(operand);
+  void keepUntilUsed(const Task &user) {
+    unsigned index = &user - stepTasks.list.data();
+    for (Value operand : stepTasks.operandsOf(user)) {
+      int64_t producer = stepTasks.producer(operand);
       if (producer < 0 || producer == index)
         continue;
-      const Activity &source = activities.list[producer];
+      const Task &source = stepTasks.list[producer];
       bool sum = isa_and_nonnull<LoopOp>(operand.getDefiningOp());
       if (source.loop && !sum && !llvm::is_contained(source.tail, operand.getDefiningOp()))
         continue;
@@ -137,26 +137,26 @@ private:
 
   /// A microbatch waits for the update that makes its version of a parameter, even if another stage sends it.
   void waitForVersions(WriteOp write) {
-    int64_t producer = activities.producer(write.getOperand());
-    unsigned device = activities.deviceOf(activities.canonical(write.getOperand()));
-    for (Value read : activities.readsBehindOf(activities.variableOf(write), device))
-      for (auto [index, user] : llvm::enumerate(activities.list)) {
-        if (producer < 0 || user.behind == 0 || !llvm::is_contained(activities.operandsOf(user), read))
+    int64_t producer = stepTasks.producer(write.getOperand());
+    unsigned device = stepTasks.deviceOf(stepTasks.canonical(write.getOperand()));
+    for (Value read : stepTasks.staleReadsOf(stepTasks.variableOf(write), device))
+      for (auto [index, user] : llvm::enumerate(stepTasks.list)) {
+        if (producer < 0 || user.staleness == 0 || !llvm::is_contained(stepTasks.operandsOf(user), read))
           continue;
-        int64_t each = activities.list[producer].count();
-        for (int64_t i = (user.behind + 1) * user.count(); i < user.instances(); ++i)
+        int64_t each = stepTasks.list[producer].count();
+        for (int64_t i = (user.staleness + 1) * user.count(); i < user.instances(); ++i)
           problem.tasks[indices[{index, i}]].after.push_back(
-              indices[{producer, (i / user.count() - user.behind) * each - 1}]);
+              indices[{producer, (i / user.count() - user.staleness) * each - 1}]);
       }
   }
 
   /// A value of an earlier loop, sliced by this one.
-  bool isStacked(Value operand, const Activity &activity) const {
+  bool isStacked(Value operand, const Task &stepTask) const {
     auto result = dyn_cast<OpResult>(operand);
-    return activity.loop && result && isa<LoopOp>(result.getOwner()->getParentOp());
+    return stepTask.loop && result && isa<LoopOp>(result.getOwner()->getParentOp());
   }
 
-  const Activities &activities;
+  const StepTasks &stepTasks;
   SmallVector<int64_t> times;
   std::map<std::pair<unsigned, int64_t>, unsigned> indices;
 };
@@ -174,38 +174,38 @@ struct LoopOrder {
 } // namespace
 
 /// Gives the slots of a loop their predicted times, and a transfer that of the longest one.
-static void predictSlots(const Activities &activities, LoopOp loop, const TaskList &tasks, OrderTableProblem &problem) {
+static void predictSlots(const StepTasks &stepTasks, LoopOp loop, const TaskList &tasks, OrderTableProblem &problem) {
   std::vector<int64_t> *times[] = {&problem.forward, &problem.backward, &problem.weight};
   for (std::vector<int64_t> *each : times)
     each->assign(problem.stages, 0);
-  for (auto [index, activity] : llvm::enumerate(activities.list)) {
-    if (activity.loop != loop)
+  for (auto [index, stepTask] : llvm::enumerate(stepTasks.list)) {
+    if (stepTask.loop != loop)
       continue;
-    if (activity.kind == Activity::Kind::Transfer)
+    if (stepTask.kind == Task::Kind::Transfer)
       problem.transfer = std::max(problem.transfer, tasks.timeOf(index));
-    else if (activity.kind == Activity::Kind::Compute)
-      (*times[static_cast<unsigned>(activity.slot)])[activity.stages.front()] += tasks.timeOf(index);
+    else if (stepTask.kind == Task::Kind::Compute)
+      (*times[static_cast<unsigned>(stepTask.slot)])[stepTask.stages.front()] += tasks.timeOf(index);
   }
 }
 
 /// The schedule's order of a loop; of one without a backward the order in which the schedule runs forwards.
-static FailureOr<LoopOrder> orderLoop(const Activities &activities, LoopOp loop, StringRef schedule,
+static FailureOr<LoopOrder> orderLoop(const StepTasks &stepTasks, LoopOp loop, StringRef schedule,
                                       const TaskList &tasks) {
-  unsigned stages = activities.stages.size();
-  bool backward = llvm::any_of(activities.list, [&](const Activity &activity) {
-    return activity.loop == loop && activity.slot != SlotKind::Forward;
+  unsigned stages = stepTasks.stages.size();
+  bool backward = llvm::any_of(stepTasks.list, [&](const Task &stepTask) {
+    return stepTask.loop == loop && stepTask.slot != SlotKind::Forward;
   });
   // Forwards only, one stage a device: they run in order, however the schedule orders backwards.
-  auto problem = OrderTableProblem::make(backward || stages > activities.numDevices() ? schedule : "gpipe", stages,
-                                         activities.numDevices(), loop.getCount() * getCalls(activities.step));
+  auto problem = OrderTableProblem::make(backward || stages > stepTasks.numDevices() ? schedule : "gpipe", stages,
+                                         stepTasks.numDevices(), loop.getCount() * getCalls(stepTasks.step));
   if (!problem)
     return loop.emitError() << llvm::toString(problem.takeError());
   for (unsigned stage = 0; stage < stages; ++stage)
-    if (problem->deviceOf(stage) != activities.deviceOf(stage))
+    if (problem->deviceOf(stage) != stepTasks.deviceOf(stage))
       return loop.emitError() << "schedule \"" << schedule << "\" puts stage " << stage << " on device "
                               << problem->deviceOf(stage) << "; it lies on the ranks of device "
-                              << activities.deviceOf(stage);
-  predictSlots(activities, loop, tasks, *problem);
+                              << stepTasks.deviceOf(stage);
+  predictSlots(stepTasks, loop, tasks, *problem);
   llvm::Expected<OrderTable> table = problem->solve();
   if (!table)
     return loop.emitError() << llvm::toString(table.takeError());
@@ -217,9 +217,8 @@ static FailureOr<LoopOrder> orderLoop(const Activities &activities, LoopOp loop,
 
 /// Lists a loop's compute on one device. A backward whose weight gradient has no slot of its own takes it along. The
 /// two callbacks append the tasks of a call before and after the loop.
-static void listLoop(const Activities &activities, LoopOp loop, const LoopOrder &order, unsigned device,
-                     TaskList &tasks, llvm::function_ref<void(int64_t call)> before,
-                     llvm::function_ref<void(int64_t call)> behind) {
+static void listLoop(const StepTasks &stepTasks, LoopOp loop, const LoopOrder &order, unsigned device, TaskList &tasks,
+                     llvm::function_ref<void(int64_t call)> before, llvm::function_ref<void(int64_t call)> after) {
   ArrayRef<ScheduleSlot> slots = order.devices[device].slots;
   llvm::DenseSet<std::pair<unsigned, unsigned>> apart;
   for (const ScheduleSlot &slot : slots)
@@ -234,76 +233,76 @@ static void listLoop(const Activities &activities, LoopOp loop, const LoopOrder 
     if (begun.insert(call).second)
       before(call);
     bool whole = slot.kind == SlotKind::Backward && !apart.contains({slot.chunk, slot.microbatch});
-    for (auto [index, member] : llvm::enumerate(activities.list))
+    for (auto [index, member] : llvm::enumerate(stepTasks.list))
       if (member.loop == loop && !member.isCommunication() &&
           member.stages.front() == order.problem.stageOf(device, slot.chunk) &&
           (member.slot == slot.kind || (whole && member.slot == SlotKind::Weight)))
         tasks.append(index, slot.microbatch);
     if (--left[call] == 0)
-      behind(call);
+      after(call);
   }
 }
 
 /// Lists the compute of all devices with several calls between flushes. Each device runs the slots of all calls. A
 /// call's tasks outside its last loop, the one with the backward, run next to its own slots.
-static LogicalResult listCalls(const Activities &activities, StringRef schedule, TaskList &tasks) {
+static LogicalResult listCalls(const StepTasks &stepTasks, StringRef schedule, TaskList &tasks) {
   LoopOp loop;
   unsigned first = 0;
-  for (auto [index, activity] : llvm::enumerate(activities.list))
-    if (activity.loop && activity.loop != loop)
-      loop = activity.loop, first = index;
+  for (auto [index, stepTask] : llvm::enumerate(stepTasks.list))
+    if (stepTask.loop && stepTask.loop != loop)
+      loop = stepTask.loop, first = index;
   if (!loop)
-    return StepOp(activities.step).emitError()
+    return StepOp(stepTasks.step).emitError()
            << "has several calls between flushes and no loop: not supported yet by Schedule";
-  auto order = orderLoop(activities, loop, schedule, tasks);
+  auto order = orderLoop(stepTasks, loop, schedule, tasks);
   if (failed(order))
     return failure();
-  for (unsigned device = 0; device < activities.numDevices(); ++device) {
+  for (unsigned device = 0; device < stepTasks.numDevices(); ++device) {
     auto list = [&](int64_t call, bool before) {
-      for (auto [index, activity] : llvm::enumerate(activities.list))
-        if (activity.loop != loop && !activity.isCommunication() && activities.isOn(activity, device) &&
+      for (auto [index, stepTask] : llvm::enumerate(stepTasks.list))
+        if (stepTask.loop != loop && !stepTask.isCommunication() && stepTasks.isOn(stepTask, device) &&
             (index < first) == before)
-          for (int64_t i = 0; i < activity.count(); ++i)
-            tasks.append(index, call * activity.count() + i);
+          for (int64_t i = 0; i < stepTask.count(); ++i)
+            tasks.append(index, call * stepTask.count() + i);
     };
     listLoop(
-        activities, loop, *order, device, tasks, [&](int64_t call) { list(call, true); },
+        stepTasks, loop, *order, device, tasks, [&](int64_t call) { list(call, true); },
         [&](int64_t call) { list(call, false); });
   }
   return success();
 }
 
 /// Lists the compute of all devices: tasks outside loops in the step's order, loops by their slots.
-static LogicalResult listCompute(const Activities &activities, StringRef schedule, TaskList &tasks) {
-  if (getCalls(activities.step) > 1)
-    return listCalls(activities, schedule, tasks);
+static LogicalResult listCompute(const StepTasks &stepTasks, StringRef schedule, TaskList &tasks) {
+  if (getCalls(stepTasks.step) > 1)
+    return listCalls(stepTasks, schedule, tasks);
   llvm::DenseSet<Operation *> done;
-  for (auto [index, activity] : llvm::enumerate(activities.list)) {
-    LoopOp loop = activity.loop;
-    if (!loop && !activity.isCommunication())
+  for (auto [index, stepTask] : llvm::enumerate(stepTasks.list)) {
+    LoopOp loop = stepTask.loop;
+    if (!loop && !stepTask.isCommunication())
       tasks.append(index, 0);
     if (!loop || !done.insert(loop).second)
       continue;
-    auto order = orderLoop(activities, loop, schedule, tasks);
+    auto order = orderLoop(stepTasks, loop, schedule, tasks);
     if (failed(order))
       return failure();
-    for (unsigned device = 0; device < activities.numDevices(); ++device)
-      listLoop(activities, loop, *order, device, tasks, [](int64_t) {}, [](int64_t) {});
+    for (unsigned device = 0; device < stepTasks.numDevices(); ++device)
+      listLoop(stepTasks, loop, *order, device, tasks, [](int64_t) {}, [](int64_t) {});
   }
   return success();
 }
 
-FailureOr<StepOrder> StepOrder::compute(const Activities &activities, StringRef schedule, const Hardware &hardware) {
-  TaskList tasks(activities, hardware);
-  if (failed(listCompute(activities, schedule, tasks)))
+FailureOr<StepOrder> StepOrder::compute(const StepTasks &stepTasks, StringRef schedule, const Hardware &hardware) {
+  TaskList tasks(stepTasks, hardware);
+  if (failed(listCompute(stepTasks, schedule, tasks)))
     return failure();
   tasks.link();
   llvm::Expected<GlobalOrder> order = tasks.problem.solve();
   if (!order)
-    return StepOp(activities.step).emitError() << llvm::toString(order.takeError());
+    return StepOp(stepTasks.step).emitError() << llvm::toString(order.takeError());
   StepOrder result;
   for (unsigned task : order->order) {
-    Instance instance = tasks.instances[task];
+    TaskInstance instance = tasks.instances[task];
     instance.start = order->start[task];
     instance.end = instance.start + tasks.problem.tasks[task].duration;
     result.instances.push_back(instance);

@@ -1,27 +1,26 @@
 #pragma once
 
-#include "Activities.h"
+#include "StepTasks.h"
 #include "par/Base/Hardware.h"
 
 namespace par {
 
 /// One activity on one microbatch, with its time in the simulated step.
-struct Instance {
-  unsigned activity;
-  int64_t microbatch;         ///< the i-th of all calls of the step: see Activity::instances
+struct TaskInstance {
+  unsigned task;
+  int64_t microbatch;         ///< the i-th of all calls of the step: see Task::instances
   int64_t start = 0, end = 0; ///< ns
 };
 
 /// All instances of a step in one order that extends all dependencies; a stage's program is its restriction.
 struct StepOrder {
-  std::vector<Instance> instances;
+  std::vector<TaskInstance> instances;
 
   /// Orders the step by the schedule's table and simulated start times with unlimited lanes.
-  static mlir::FailureOr<StepOrder> compute(const Activities &activities, llvm::StringRef schedule,
-                                            const Hardware &hardware);
+  static mlir::FailureOr<StepOrder> compute(const StepTasks &tasks, llvm::StringRef schedule, const Hardware &hardware);
 };
 
 /// Predicted ns of one activity on one rank.
-int64_t predictTime(const Activities &activities, const Activity &activity, const Hardware &hardware);
+int64_t predictTime(const StepTasks &tasks, const Task &task, const Hardware &hardware);
 
 } // namespace par

@@ -82,8 +82,8 @@ static LogicalResult verifyAccumulator(BufferOp buffer) {
 namespace {
 
 /// One program's way through an entry, op by op.
-struct Walk {
-  Walk(ProgramOp program, StringRef name) : program(program) {
+struct ProgramCursor {
+  ProgramCursor(ProgramOp program, StringRef name) : program(program) {
     SymbolTable names(program);
     entry = names.lookup<EntryOp>(name);
     for (BlockOp block : program.getOps<BlockOp>()) {
@@ -128,9 +128,9 @@ struct Walk {
 };
 
 /// Plays an entry of all programs with one communication at a time on each, rendezvous and no buffers.
-class Player {
+class ScheduleRun {
 public:
-  Player(ModuleOp module, StringRef entry) {
+  ScheduleRun(ModuleOp module, StringRef entry) {
     for (ProgramOp program : module.getOps<ProgramOp>())
       walks.emplace_back(program, entry);
   }
@@ -138,7 +138,7 @@ public:
   LogicalResult play() {
     for (bool progress = true; progress;) {
       progress = false;
-      for (Walk &walk : walks)
+      for (ProgramCursor &walk : walks)
         while (!walk.done() && !isCommunication(*walk.next)) {
           if (failed(access(walk)))
             return failure();
@@ -150,7 +150,7 @@ public:
         return failure();
       progress |= *met;
     }
-    for (Walk &walk : walks)
+    for (ProgramCursor &walk : walks)
       if (!walk.done())
         return walk.next->emitError() << "waits for ever in entry @" << walk.entry.getSymName() << ", microbatch "
                                       << walk.microbatch();
@@ -162,7 +162,7 @@ private:
     return isa<SendOp, RecvOp, SendPartsOp, RecvPartsOp, WorldReduceOp>(op);
   }
 
-  LogicalResult access(Walk &walk) {
+  LogicalResult access(ProgramCursor &walk) {
     auto load = dyn_cast<LoadOp>(*walk.next);
     if (!load && !isa<StoreOp>(*walk.next))
       return success();
@@ -189,11 +189,11 @@ private:
 
   /// Lets a send and its receive, or all of a reduction, pass; true if any did.
   FailureOr<bool> meet() {
-    for (Walk &walk : walks) {
+    for (ProgramCursor &walk : walks) {
       if (walk.done())
         continue;
       if (auto send = dyn_cast<SendOp>(*walk.next)) {
-        Walk *peer = walkOf(send.getPeers());
+        ProgramCursor *peer = walkOf(send.getPeers());
         auto recv = peer && !peer->done() ? dyn_cast<RecvOp>(*peer->next) : RecvOp();
         if (!recv || walkOf(recv.getPeers()) != &walk)
           continue;
@@ -213,10 +213,10 @@ private:
           return met;
       }
       if (auto reduce = dyn_cast<WorldReduceOp>(*walk.next)) {
-        SmallVector<Walk *> members = membersOf(reduce);
+        SmallVector<ProgramCursor *> members = membersOf(reduce);
         if (members.empty())
           continue;
-        for (Walk *member : members)
+        for (ProgramCursor *member : members)
           member->step();
         return true;
       }
@@ -225,8 +225,8 @@ private:
   }
 
   /// Completes a send_parts if a peer waits at its receive.
-  FailureOr<bool> meetParts(Walk &walk, SendPartsOp send) {
-    for (Walk &peer : walks) {
+  FailureOr<bool> meetParts(ProgramCursor &walk, SendPartsOp send) {
+    for (ProgramCursor &peer : walks) {
       auto recv = peer.done() ? RecvPartsOp() : dyn_cast<RecvPartsOp>(*peer.next);
       if (!recv || recv.getTag() != send.getTag())
         continue;
@@ -254,18 +254,18 @@ private:
     return error;
   }
 
-  Walk *walkOf(ArrayRef<int64_t> ranks) {
-    for (Walk &walk : walks)
+  ProgramCursor *walkOf(ArrayRef<int64_t> ranks) {
+    for (ProgramCursor &walk : walks)
       if (walk.program.getRanks() == ranks)
         return &walk;
     return nullptr;
   }
 
   /// The programs of a reduction's first group, if all of them stand at it.
-  SmallVector<Walk *> membersOf(WorldReduceOp reduce) {
-    SmallVector<Walk *> members;
+  SmallVector<ProgramCursor *> membersOf(WorldReduceOp reduce) {
+    SmallVector<ProgramCursor *> members;
     for (int64_t rank : cast<DenseI64ArrayAttr>(reduce.getGroups()[0]).asArrayRef())
-      for (Walk &walk : walks)
+      for (ProgramCursor &walk : walks)
         if (llvm::is_contained(walk.program.getRanks(), rank)) {
           auto other = walk.done() ? WorldReduceOp() : dyn_cast<WorldReduceOp>(*walk.next);
           if (!other || other.getTag() != reduce.getTag() || other.getGroups() != reduce.getGroups())
@@ -275,7 +275,7 @@ private:
     return members;
   }
 
-  SmallVector<Walk> walks;
+  SmallVector<ProgramCursor> walks;
 };
 
 struct VerifySchedulePass : impl::VerifySchedulePassBase<VerifySchedulePass> {
@@ -294,7 +294,7 @@ struct VerifySchedulePass : impl::VerifySchedulePassBase<VerifySchedulePass> {
     if (programs.empty())
       return;
     for (EntryOp entry : (*programs.begin()).getOps<EntryOp>())
-      if (failed(Player(module, entry.getSymName()).play()))
+      if (failed(ScheduleRun(module, entry.getSymName()).play()))
         return signalPassFailure();
   }
 };

@@ -16,8 +16,8 @@ namespace par {
 class Versions {
 public:
   /// `late` are the states, by device and name, that are written after all other tasks of a call.
-  static mlir::FailureOr<Versions> compute(const Activities &activities, const StepOrder &order,
-                                           const std::set<std::pair<unsigned, std::string>> &late);
+  static mlir::FailureOr<Versions> compute(const StepTasks &tasks, const StepOrder &order,
+                                           const std::set<std::pair<unsigned, std::string>> &afterLoop);
 
   /// Version of the i-th instance of the order, and the variables of which its device has a newer one by then.
   int64_t at(size_t position) const { return versions[position]; }
@@ -29,12 +29,12 @@ public:
   }
 
 private:
-  Versions(const Activities &activities, const StepOrder &order) : activities(activities), order(order) {}
-  std::vector<size_t> findUpdates(WriteOp write, bool late) const;
+  Versions(const StepTasks &tasks, const StepOrder &order) : tasks(tasks), order(order) {}
+  std::vector<size_t> findUpdates(WriteOp write, bool afterLoop) const;
   mlir::LogicalResult checkOwn(VariableOp variable, unsigned device, mlir::ArrayRef<size_t> updates) const;
   mlir::LogicalResult follow(VariableOp variable, unsigned device, mlir::ArrayRef<size_t> updates);
 
-  const Activities &activities;
+  const StepTasks &tasks;
   const StepOrder &order;
   std::vector<int64_t> versions;
   std::vector<std::set<std::string>> older;

@@ -56,7 +56,7 @@ static Value join(OpBuilder &builder, Location loc, SmallVector<Value> pieces, A
 
 ProgramWriter::Crossing ProgramWriter::crossingOf(DistType from, DistType to, int64_t tag) const {
   auto stageOf = [&](DistType dist) -> StageOp {
-    return *llvm::find_if(activities.stages,
+    return *llvm::find_if(tasks.stages,
                           [&](StageOp stage) { return stage.getSymNameAttr() == dist.getStage().getAttr(); });
   };
   return {from, to, stageOf(from), stageOf(to), tag};
@@ -95,56 +95,56 @@ Value ProgramWriter::recvParts(OpBuilder &builder, Location loc, Crossing crossi
   return sliceAt(builder, loc, whole, SmallVector<int64_t>(local.getRank()), local.getShape());
 }
 
-bool ProgramWriter::isApart(const Activity &activity) const {
-  return llvm::any_of(activity.stages, [&](unsigned stage) {
-    return StageOp(activities.stages[stage]).getMesh() != StageOp(activities.stages[activity.stages.front()]).getMesh();
+bool ProgramWriter::isApart(const Task &task) const {
+  return llvm::any_of(task.stages, [&](unsigned stage) {
+    return StageOp(tasks.stages[stage]).getMesh() != StageOp(tasks.stages[task.stages.front()]).getMesh();
   });
 }
 
-int64_t ProgramWriter::countTags(const Activity &activity) const {
-  int64_t devices = activities.devicesOf(activity).size();
-  if (!activity.isCommunication())
+int64_t ProgramWriter::countTags(const Task &task) const {
+  int64_t devices = tasks.devicesOf(task).size();
+  if (!task.isCommunication())
     return 0;
-  if (activity.kind == Activity::Kind::Reduce)
-    return isApart(activity) ? devices * activity.ops.front()->getNumOperands() : devices;
-  return isApart(activity) ? activity.ops.size() : 1;
+  if (task.kind == Task::Kind::Reduce)
+    return isApart(task) ? devices * task.ops.front()->getNumOperands() : devices;
+  return isApart(task) ? task.ops.size() : 1;
 }
 
 /// Each value of a transfer by itself: they may lie in different ways.
-void ProgramWriter::writeExchange(OpBuilder &builder, const Activity &activity, unsigned device) {
-  int64_t tag = tags[&activity - activities.list.data()];
-  bool sends = activities.deviceOf(activity.stages[0]) == device;
+void ProgramWriter::writeExchange(OpBuilder &builder, const Task &task, unsigned device) {
+  int64_t tag = tags[&task - tasks.list.data()];
+  bool sends = tasks.deviceOf(task.stages[0]) == device;
   if (!sends)
-    for (Value result : activities.resultsOf(activity))
+    for (Value result : tasks.resultsOf(task))
       keepOlderOf(builder, result);
-  for (Operation *op : activity.ops) {
+  for (Operation *op : task.ops) {
     auto transfer = cast<TransferOp>(op);
     Crossing crossing = crossingOf(transfer.getOperand().getType(), transfer.getType(), tag++);
     if (sends)
       sendParts(builder, op->getLoc(), load(builder, op->getLoc(), transfer.getOperand()), crossing);
     else if (Value local = recvParts(builder, op->getLoc(), crossing);
-             llvm::is_contained(activities.resultsOf(activity), transfer.getResult()))
+             llvm::is_contained(tasks.resultsOf(task), transfer.getResult()))
       store(builder, op->getLoc(), transfer.getResult(), local);
   }
 }
 
 /// An all-reduce across stages of different meshes: each user stage receives the other stages' values and adds them up,
 /// stage by stage.
-void ProgramWriter::writeReduceApart(OpBuilder &builder, const Activity &activity, unsigned device) {
-  auto reduce = cast<StageReduceOp>(activity.ops.front());
+void ProgramWriter::writeReduceApart(OpBuilder &builder, const Task &task, unsigned device) {
+  auto reduce = cast<StageReduceOp>(task.ops.front());
   Location loc = reduce.getLoc();
-  int64_t tag = tags[&activity - activities.list.data()];
-  SmallVector<Value> needed = activities.resultsOf(activity);
+  int64_t tag = tags[&task - tasks.list.data()];
+  SmallVector<Value> needed = tasks.resultsOf(task);
   llvm::MapVector<unsigned, Type> wanting; // devices, and how one of their stages wants it
   for (Value result : needed)
-    wanting.try_emplace(activities.deviceOf(result), result.getType());
+    wanting.try_emplace(tasks.deviceOf(result), result.getType());
   Value whole;
   for (Value operand : reduce.getOperands()) {
-    bool here = activities.deviceOf(operand) == device;
+    bool here = tasks.deviceOf(operand) == device;
     Value part = here ? load(builder, loc, operand) : Value();
     for (auto &[target, type] : wanting) {
       Crossing crossing = crossingOf(cast<DistType>(operand.getType()), cast<DistType>(type), tag++);
-      if (target == activities.deviceOf(operand))
+      if (target == tasks.deviceOf(operand))
         continue;
       if (here)
         sendParts(builder, loc, part, crossing);
@@ -155,7 +155,7 @@ void ProgramWriter::writeReduceApart(OpBuilder &builder, const Activity &activit
       whole = whole ? combine(builder, loc, reduce.getKind(), whole, part) : part;
   }
   for (Value result : needed)
-    if (activities.deviceOf(result) == device)
+    if (tasks.deviceOf(result) == device)
       store(builder, loc, result, whole);
 }
 

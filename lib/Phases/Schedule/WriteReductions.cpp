@@ -25,23 +25,23 @@ Value ProgramWriter::combine(OpBuilder &builder, Location loc, ReduceKind kind, 
 
 /// Whether a reduction adds values of several stages of a device. Floats are then added stage by stage, as if each
 /// stage had a device of its own: the sum has the same bits.
-static bool addsInOrder(const Activities &activities, const Activity &activity) {
-  auto reduce = cast<StageReduceOp>(activity.ops.front());
-  return reduce.getKind() == ReduceKind::sum && activities.devicesOf(activity).size() < activity.stages.size() &&
+static bool addsInOrder(const StepTasks &tasks, const Task &task) {
+  auto reduce = cast<StageReduceOp>(task.ops.front());
+  return reduce.getKind() == ReduceKind::sum && tasks.devicesOf(task).size() < task.stages.size() &&
          isa<FloatType>(getTensorType(reduce.getOperands().front().getType()).getElementType());
 }
 
 /// A device's operands of a reduction, combined. If they must be added in order, each one lies at its own index, with
 /// zeros at the indices of other devices.
-Value ProgramWriter::combineLocally(OpBuilder &builder, const Activity &activity, unsigned device) {
-  auto reduce = cast<StageReduceOp>(activity.ops.front());
+Value ProgramWriter::combineLocally(OpBuilder &builder, const Task &task, unsigned device) {
+  auto reduce = cast<StageReduceOp>(task.ops.front());
   Location loc = reduce.getLoc();
-  bool inOrder = addsInOrder(activities, activity);
+  bool inOrder = addsInOrder(tasks, task);
   Value local;
   SmallVector<Value> places;
   for (Value operand : reduce.getOperands()) {
-    bool here = activities.deviceOf(operand) == device;
-    RankedTensorType type = activities.localType(operand);
+    bool here = tasks.deviceOf(operand) == device;
+    RankedTensorType type = tasks.localType(operand);
     if (inOrder)
       places.push_back(here ? buildReshape(builder, loc, load(builder, loc, operand), {1})
                             : buildSplat(builder, loc, RankedTensorType::get({1}, type.getElementType()), 0));
@@ -65,10 +65,10 @@ static Value addElements(OpBuilder &builder, Location loc, Value vector) {
 /// The ranks of the same position on these devices, one group a position.
 ArrayAttr ProgramWriter::groupRanks(OpBuilder &builder, ArrayRef<unsigned> devices) {
   SmallVector<Attribute> groups;
-  for (size_t member = 0; member < activities.ranksOf(devices.front()).size(); ++member) {
+  for (size_t member = 0; member < tasks.ranksOf(devices.front()).size(); ++member) {
     SmallVector<int64_t> ranks;
     for (unsigned device : devices)
-      ranks.push_back(activities.ranksOf(device)[member]);
+      ranks.push_back(tasks.ranksOf(device)[member]);
     groups.push_back(builder.getDenseI64ArrayAttr(ranks));
   }
   return builder.getArrayAttr(groups);
@@ -76,25 +76,25 @@ ArrayAttr ProgramWriter::groupRanks(OpBuilder &builder, ArrayRef<unsigned> devic
 
 /// Devices that use the result reduce it among themselves, each rank with those of its position. Before that the others
 /// send their values to the first of them, so only ranks that use the result receive it.
-void ProgramWriter::writeReduce(OpBuilder &builder, const Activity &activity, unsigned device) {
-  auto reduce = cast<StageReduceOp>(activity.ops.front());
+void ProgramWriter::writeReduce(OpBuilder &builder, const Task &task, unsigned device) {
+  auto reduce = cast<StageReduceOp>(task.ops.front());
   Location loc = reduce.getLoc();
-  int64_t tag = tags[&activity - activities.list.data()];
-  SmallVector<Value> needed = activities.resultsOf(activity);
+  int64_t tag = tags[&task - tasks.list.data()];
+  SmallVector<Value> needed = tasks.resultsOf(task);
   SmallVector<unsigned> wanting, others;
-  for (unsigned other : activities.devicesOf(activity))
-    (llvm::any_of(needed, [&](Value value) { return activities.deviceOf(value) == other; }) ? wanting : others)
+  for (unsigned other : tasks.devicesOf(task))
+    (llvm::any_of(needed, [&](Value value) { return tasks.deviceOf(value) == other; }) ? wanting : others)
         .push_back(other);
   if (wanting.empty())
     return;
-  Value local = combineLocally(builder, activity, device);
+  Value local = combineLocally(builder, task, device);
   for (auto [index, other] : llvm::enumerate(others)) {
     int64_t own = tag + 1 + index;
     if (other == device)
-      SendOp::create(builder, loc, local, activities.ranksOf(wanting.front()), own);
+      SendOp::create(builder, loc, local, tasks.ranksOf(wanting.front()), own);
     if (device != wanting.front())
       continue;
-    auto received = RecvOp::create(builder, loc, TypeRange(local.getType()), activities.ranksOf(other), own);
+    auto received = RecvOp::create(builder, loc, TypeRange(local.getType()), tasks.ranksOf(other), own);
     local = combine(builder, loc, reduce.getKind(), local, received.getResult(0));
   }
   if (!llvm::is_contained(wanting, device))
@@ -103,10 +103,10 @@ void ProgramWriter::writeReduce(OpBuilder &builder, const Activity &activity, un
     local = WorldReduceOp::create(builder, loc, TypeRange(local.getType()), local, reduce.getKind(),
                                   groupRanks(builder, wanting), tag)
                 .getResult(0);
-  if (addsInOrder(activities, activity))
+  if (addsInOrder(tasks, task))
     local = addElements(builder, loc, local);
   for (Value result : reduce.getResults())
-    if (activities.deviceOf(result) == device && llvm::is_contained(needed, result))
+    if (tasks.deviceOf(result) == device && llvm::is_contained(needed, result))
       store(builder, loc, result, local);
 }
 

@@ -12,9 +12,9 @@ namespace par {
 namespace {
 
 /// The reads of one step.
-class Delayer {
+class StaleReads {
 public:
-  Delayer(StepOp step, ArrayRef<int64_t> behind) : step(step), behind(behind) {
+  StaleReads(StepOp step, ArrayRef<int64_t> behind) : step(step), behind(behind) {
     for (auto [index, stage] : llvm::enumerate(step->getParentOfType<ModuleOp>().getOps<StageOp>()))
       numbers[stage.getSymNameAttr()] = index;
     for (WriteOp write : step.getBlock().getOps<WriteOp>())
@@ -128,7 +128,7 @@ struct DelayReadsPass : impl::DelayReadsPassBase<DelayReadsPass> {
       if (step.getBlock().getOps<WriteOp>().empty())
         continue;
       step->setAttr(callsAttr, IntegerAttr::get(IntegerType::get(&getContext(), 64), calls));
-      if (failed(Delayer(step, SmallVector<int64_t>(behind.begin(), behind.end())).run()))
+      if (failed(StaleReads(step, SmallVector<int64_t>(behind.begin(), behind.end())).run()))
         return signalPassFailure();
     }
   }

@@ -19,9 +19,9 @@ namespace par {
 namespace {
 
 /// Rebuilds one step out of runs, transfers and the other step ops.
-class Former {
+class FragmentFormer {
 public:
-  Former(StepOp step, SmallVector<StageOp> stages, const llvm::StringSet<> &written)
+  FragmentFormer(StepOp step, SmallVector<StageOp> stages, const llvm::StringSet<> &written)
       : step(step), module(step->getParentOfType<ModuleOp>()), stages(std::move(stages)), written(written),
         builder(step.getContext()) {}
 
@@ -72,7 +72,7 @@ private:
 
 /// The variable at a stage. Parameters, and buffers that a step writes, are owned by the first stage that uses them;
 /// the others have copies.
-Value Former::readAt(ReadOp read, int64_t stage) {
+Value FragmentFormer::readAt(ReadOp read, int64_t stage) {
   Value &value = values[{read.getResult().getAsOpaquePointer(), stage}];
   if (value)
     return value;
@@ -104,7 +104,7 @@ Value Former::readAt(ReadOp read, int64_t stage) {
   return value;
 }
 
-Value Former::at(Value old, int64_t stage) {
+Value FragmentFormer::at(Value old, int64_t stage) {
   if (auto read = old.getDefiningOp<ReadOp>())
     return readAt(read, stage);
   auto argument = dyn_cast<BlockArgument>(old);
@@ -116,7 +116,7 @@ Value Former::at(Value old, int64_t stage) {
 
 /// Stages of the ops that use a value, through loops and returns. A value that a loop or the step returns as it came in
 /// has no op that makes it: it is handed out on the first stage, as `home` says.
-std::set<int64_t> Former::usersOf(Value old) {
+std::set<int64_t> FragmentFormer::usersOf(Value old) {
   std::set<int64_t> users;
   for (OpOperand &use : old.getUses()) {
     Operation *user = use.getOwner();
@@ -136,7 +136,7 @@ std::set<int64_t> Former::usersOf(Value old) {
 }
 
 /// One argument for each stage that uses an input; values of the old arguments are mapped.
-void Former::replaceArguments(Block *fresh) {
+void FragmentFormer::replaceArguments(Block *fresh) {
   SmallVector<Attribute> names;
   SmallVector<int64_t> dims;
   Block &old = *fresh->getPrevNode();
@@ -155,7 +155,7 @@ void Former::replaceArguments(Block *fresh) {
     step.setBatchDims(dims);
 }
 
-std::string Former::nameOf(const OpGroup &group) {
+std::string FragmentFormer::nameOf(const OpGroup &group) {
   std::string name =
       (step.getSymName() + "." + stages[group.stage].getSymName() + "." + stringifyFragmentKind(group.kind)).str();
   if (unsigned again = names[name]++)
@@ -164,7 +164,7 @@ std::string Former::nameOf(const OpGroup &group) {
 }
 
 /// Passes a value on from user to next user: 2 -> 3 -> 5 upwards, 5 -> 3 -> 2 downwards.
-void Former::handOn(Value old) {
+void FragmentFormer::handOn(Value old) {
   int64_t from = home(old);
   std::set<int64_t> users = usersOf(old);
   auto link = [&](int64_t source, int64_t target) {
@@ -185,7 +185,7 @@ void Former::handOn(Value old) {
 }
 
 /// Outlines a group and runs it; markers dissolve, names stay outside.
-void Former::emit(const OpGroup &group) {
+void FragmentFormer::emit(const OpGroup &group) {
   std::set<Operation *> inside(group.ops.begin(), group.ops.end());
   llvm::SetVector<Value> arguments, results;
   for (Operation *op : group.ops)
@@ -233,7 +233,7 @@ void Former::emit(const OpGroup &group) {
     handOn(old);
 }
 
-void Former::emitLoop(LoopOp loop) {
+void FragmentFormer::emitLoop(LoopOp loop) {
   Block *body = new Block;
   Block &old = loop.getBody().front();
   values[{old.getArgument(0).getAsOpaquePointer(), -1}] =
@@ -273,7 +273,7 @@ void Former::emitLoop(LoopOp loop) {
     handOn(value);
 }
 
-void Former::emitReduce(StageReduceOp reduce) {
+void FragmentFormer::emitReduce(StageReduceOp reduce) {
   SmallVector<Value> operands;
   for (Value operand : reduce.getOperands())
     operands.push_back(at(operand, home(operand)));
@@ -287,7 +287,7 @@ void Former::emitReduce(StageReduceOp reduce) {
 }
 
 /// The stages that read a carried variable; if none does, the stage that makes its value.
-std::set<int64_t> Former::readersOf(WriteOp carried, int64_t stage) {
+std::set<int64_t> FragmentFormer::readersOf(WriteOp carried, int64_t stage) {
   std::set<int64_t> readers;
   for (auto read : carried->getBlock()->getOps<ReadOp>())
     if (read.getVariable() == carried.getVariable())
@@ -298,7 +298,7 @@ std::set<int64_t> Former::readersOf(WriteOp carried, int64_t stage) {
 }
 
 /// A carried value used on another stage is transferred per microbatch and stacked there.
-void Former::handCarried(LoopOp loop, unsigned number, LoopParts &parts) {
+void FragmentFormer::handCarried(LoopOp loop, unsigned number, LoopParts &parts) {
   Value result = loop.getResult(number);
   auto yield = cast<YieldOp>(loop.getBody().front().getTerminator());
   if (cast<YieldKindAttr>(parts.kinds[number]).getValue() != YieldKind::stack)
@@ -325,7 +325,7 @@ void Former::handCarried(LoopOp loop, unsigned number, LoopParts &parts) {
 }
 
 /// Writes a carried value on each stage that reads it, and on no other.
-void Former::emitCarried(WriteOp write, Value value, int64_t stage) {
+void FragmentFormer::emitCarried(WriteOp write, Value value, int64_t stage) {
   for (int64_t reader : readersOf(write, stage)) {
     Value there = at(write.getOperand(), reader);
     if (!there)
@@ -335,7 +335,7 @@ void Former::emitCarried(WriteOp write, Value value, int64_t stage) {
 }
 
 /// The first stage that uses a variable that the step writes; -1 if none does.
-int64_t Former::ownerOf(WriteOp write) {
+int64_t FragmentFormer::ownerOf(WriteOp write) {
   for (auto read : write->getBlock()->getOps<ReadOp>())
     if (std::set<int64_t> users = usersOf(read); read.getVariable() == write.getVariable() && !users.empty())
       return *users.begin();
@@ -343,7 +343,7 @@ int64_t Former::ownerOf(WriteOp write) {
 }
 
 /// Writes the owner; copies on other stages get the new value by a transfer.
-void Former::emitWrite(WriteOp write) {
+void FragmentFormer::emitWrite(WriteOp write) {
   Value old = write.getOperand();
   int64_t stage = std::max<int64_t>(home(old), 0);
   Value value = at(old, stage);
@@ -371,7 +371,7 @@ void Former::emitWrite(WriteOp write) {
 }
 
 /// Ops outside the loops, as fragments with the reductions over stages between them.
-void Former::emitBeside(SmallVector<Operation *> &pending) {
+void FragmentFormer::emitBeside(SmallVector<Operation *> &pending) {
   if (pending.empty())
     return;
   for (const OpGroup &group : groupBehind(pending, stages.size())) {
@@ -385,7 +385,7 @@ void Former::emitBeside(SmallVector<Operation *> &pending) {
 }
 
 /// Emits loops in place, groups the ops outside them, and puts writes at the end.
-void Former::emitOps(Block &old) {
+void FragmentFormer::emitOps(Block &old) {
   SmallVector<Operation *> pending;
   SmallVector<WriteOp> writes;
   for (Operation &op : old.without_terminator()) {
@@ -412,7 +412,7 @@ static bool isAccumulated(Value value) {
 }
 
 /// Replaces each gradient op by its operand, and lists the variables whose gradients no loop accumulates.
-void Former::dropGradients(Block &old) {
+void FragmentFormer::dropGradients(Block &old) {
   SmallVector<StringRef> others;
   for (auto gradient : llvm::make_early_inc_range(old.getOps<GradientOp>())) {
     if (!gradient.getRows() && !isAccumulated(gradient.getOperand()))
@@ -424,7 +424,7 @@ void Former::dropGradients(Block &old) {
     step->setAttr(unaccumulatedAttr, builder.getStrArrayAttr(others));
 }
 
-void Former::run() {
+void FragmentFormer::run() {
   Block &old = step.getBlock();
   dropGradients(old);
   entry = new Block;
@@ -459,7 +459,7 @@ struct FormFragmentsPass : impl::FormFragmentsPassBase<FormFragmentsPass> {
       for (WriteOp write : step.getBlock().getOps<WriteOp>())
         written.insert(write.getVariable());
     for (StepOp step : getOperation().getOps<StepOp>())
-      Former(step, stages, written).run();
+      FragmentFormer(step, stages, written).run();
   }
 };
 } // namespace

@@ -16,9 +16,10 @@ namespace par {
 namespace {
 
 /// Finds ops of one loop that depend only on values from outside, and lifts those whose results are worth keeping.
-class Lifter {
+class InvariantHoisting {
 public:
-  Lifter(LoopOp loop, int64_t minBytes, int64_t maxBytes) : loop(loop), minBytes(minBytes), maxBytes(maxBytes) {}
+  InvariantHoisting(LoopOp loop, int64_t minBytes, int64_t maxBytes)
+      : loop(loop), minBytes(minBytes), maxBytes(maxBytes) {}
 
   void run();
 
@@ -45,7 +46,7 @@ private:
 
 } // namespace
 
-void Lifter::find() {
+void InvariantHoisting::find() {
   for (Operation &op : body().without_terminator()) {
     if (!isTensorOp(&op) || isa<CotangentOp>(op) || !isMemoryEffectFree(&op))
       continue;
@@ -70,14 +71,14 @@ void Lifter::find() {
 
 /// Ops that only move or broadcast elements are recomputed at each use. So are ops whose result needs more memory than
 /// their inputs.
-bool Lifter::isWorth(Operation *op, const Cone &cone) {
+bool InvariantHoisting::isWorth(Operation *op, const Cone &cone) {
   bool computes = op->hasTrait<OpTrait::Elementwise>() || getCost(op).flops > 0;
   int64_t bytes = getByteSize(op->getResults());
   return computes && bytes >= minBytes && bytes <= getByteSize(cone.sources.getArrayRef());
 }
 
 /// All of a stage or nothing, so that its equal layers stay equal.
-void Lifter::dropWhatIsTooMuch(SmallVector<Value> &kept) {
+void InvariantHoisting::dropWhatIsTooMuch(SmallVector<Value> &kept) {
   if (maxBytes <= 0)
     return;
   auto stageOf = [](Value value) { return getStage(value.getDefiningOp()).value_or(-1); };
@@ -88,7 +89,7 @@ void Lifter::dropWhatIsTooMuch(SmallVector<Value> &kept) {
 }
 
 /// The op that makes the same outside already.
-Operation *Lifter::equalOutside(Operation *op) {
+Operation *InvariantHoisting::equalOutside(Operation *op) {
   for (Value operand : op->getOperands())
     for (Operation *user : operand.getUsers())
       if (user != op && user->getBlock() == loop->getBlock() && user->isBeforeInBlock(op) &&
@@ -98,7 +99,7 @@ Operation *Lifter::equalOutside(Operation *op) {
 }
 
 /// The value before the loop, made of clones of its ops.
-Value Lifter::lift(Value value) {
+Value InvariantHoisting::lift(Value value) {
   if (value.getParentBlock() != &body())
     return value;
   if (Value known = lifted.lookupOrNull(value))
@@ -115,13 +116,13 @@ Value Lifter::lift(Value value) {
   return lifted.lookup(value);
 }
 
-void Lifter::eraseDead() {
+void InvariantHoisting::eraseDead() {
   for (auto &[op, cone] : llvm::reverse(cones))
     if (isOpTriviallyDead(op))
       op->erase();
 }
 
-void Lifter::run() {
+void InvariantHoisting::run() {
   find();
   // Lifts the last ops of such chains; ops that only they need go with them. A sum over microbatches stays in the loop.
   auto staysInside = [&](Operation *user) {
@@ -152,7 +153,7 @@ struct LiftInvariantsPass : impl::LiftInvariantsPassBase<LiftInvariantsPass> {
     for (StepOp step : getOperation().getOps<StepOp>())
       for (LoopOp loop : llvm::to_vector(step.getBlock().getOps<LoopOp>()))
         if (usesAgain(loop))
-          Lifter(loop, minBytes, maxBytes).run();
+          InvariantHoisting(loop, minBytes, maxBytes).run();
   }
 };
 } // namespace

@@ -16,9 +16,9 @@ namespace par {
 namespace {
 
 /// Builds the new body of one step beside the old one, place by place.
-class Slicer {
+class StepSlicer {
 public:
-  Slicer(StepOp step, int64_t microbatches, BatchTimes times)
+  StepSlicer(StepOp step, int64_t microbatches, BatchTimes times)
       : step(step), count(microbatches), times(std::move(times)), builder(step.getContext()) {}
 
   LogicalResult run();
@@ -77,7 +77,7 @@ private:
 } // namespace
 
 /// Values that a loop slices: inputs, and carried values of which each microbatch has its own part.
-SmallVector<Value> Slicer::batched() {
+SmallVector<Value> StepSlicer::batched() {
   SmallVector<Value> values;
   for (BlockArgument argument : step.getBlock().getArguments())
     if (times.of(argument).time == Time::Sliced)
@@ -89,27 +89,27 @@ SmallVector<Value> Slicer::batched() {
   return values;
 }
 
-void Slicer::open(Loop &loop) {
+void StepSlicer::open(Loop &loop) {
   loop.body = new Block;
   loop.body->addArgument(RankedTensorType::get({}, builder.getI64Type()), step.getLoc());
   for (Value value : batched())
     loop.map[value] = loop.body->addArgument(sliceType(value.getType(), times.of(value).dim), value.getLoc());
 }
 
-void Slicer::yieldFrom(Loop &loop, Value old, YieldKind kind) {
+void StepSlicer::yieldFrom(Loop &loop, Value old, YieldKind kind) {
   if (!llvm::is_contained(loop.yields, std::pair(old, kind)))
     loop.yields.push_back({old, kind});
 }
 
 /// The value in the loop's body; values from outside are used as they are.
-Value Slicer::valueInLoop(Loop &loop, Value old) {
+Value StepSlicer::valueInLoop(Loop &loop, Value old) {
   if (Value found = loop.map.lookup(old))
     return found;
   return outside.lookup(old);
 }
 
 /// This microbatch's slice of a whole value, whose dim `dim` has `outer` elements before the batch.
-Value Slicer::cutSlice(Loop &loop, Value old, int64_t dim, int64_t outer) {
+Value StepSlicer::cutSlice(Loop &loop, Value old, int64_t dim, int64_t outer) {
   Value whole = valueInLoop(loop, old);
   Location loc = old.getLoc();
   SmallVector<int64_t> shape(cast<RankedTensorType>(whole.getType()).getShape()), cut(shape);
@@ -128,7 +128,7 @@ Value Slicer::cutSlice(Loop &loop, Value old, int64_t dim, int64_t outer) {
 
 /// A slice of a value that is the same for every microbatch but carries the batch dim: its op is made again
 /// at the smaller size where its rule lets that be, else the microbatch's part is cut out.
-FailureOr<Value> Slicer::sliceInvariant(Loop &loop, Value old, int64_t dim, int64_t outer) {
+FailureOr<Value> StepSlicer::sliceInvariant(Loop &loop, Value old, int64_t dim, int64_t outer) {
   auto [at, inserted] = loop.slices.try_emplace({old, dim, outer}, Value());
   if (!inserted)
     return at->second;
@@ -171,8 +171,8 @@ struct StageKeeper : OpBuilder::Listener {
 } // namespace
 
 /// Builds `op` on slices: dims that have the factor `batch` are divided by the number of microbatches.
-FailureOr<SmallVector<Value>> Slicer::localizeInLoop(Loop &loop, Operation *op, std::optional<BatchFactor> batch,
-                                                     const ShardingRule &rule) {
+FailureOr<SmallVector<Value>> StepSlicer::localizeInLoop(Loop &loop, Operation *op, std::optional<BatchFactor> batch,
+                                                         const ShardingRule &rule) {
   auto dimWith = [&](ArrayRef<DimFactors> dims) -> int64_t {
     for (auto [dim, factors] : llvm::enumerate(dims))
       if (batch && llvm::is_contained(factors, batch->factor))
@@ -200,7 +200,7 @@ FailureOr<SmallVector<Value>> Slicer::localizeInLoop(Loop &loop, Operation *op, 
   return cast<ShardingRuleOpInterface>(op).localize(builder, context);
 }
 
-LogicalResult Slicer::emitInLoop(Loop &loop, Operation *op) {
+LogicalResult StepSlicer::emitInLoop(Loop &loop, Operation *op) {
   if (isa<ReadOp>(op))
     return success();
   builder.setInsertionPointToEnd(loop.body);
@@ -234,7 +234,7 @@ LogicalResult Slicer::emitInLoop(Loop &loop, Operation *op) {
   return success();
 }
 
-void Slicer::emitOutside(Operation *op) {
+void StepSlicer::emitOutside(Operation *op) {
   IRMapping mapping;
   for (Value operand : op->getOperands())
     mapping.map(operand, outside.lookup(operand));
@@ -244,14 +244,14 @@ void Slicer::emitOutside(Operation *op) {
 }
 
 /// A read has its variable's type, which may have changed.
-void Slicer::emitRead(ReadOp read) {
+void StepSlicer::emitRead(ReadOp read) {
   auto variable = SymbolTable::lookupNearestSymbolFrom<VariableOp>(step, read.getVariableAttr());
   outside[read] = ReadOp::create(builder, read.getLoc(), variable.getTensorType(), read.getVariable(), read.getBehind(),
                                  variable.getTensorType() == read.getType() ? read.getBatch() : -1);
 }
 
 /// Emits an op after the loops. A carried value is written as the microbatches have stacked it.
-void Slicer::emitBehind(Operation *op) {
+void StepSlicer::emitBehind(Operation *op) {
   auto write = dyn_cast<WriteOp>(op);
   if (!write || count == 1 || !isCarried(write) || times.of(write.getOperand()).time != Time::Sliced)
     return emitOutside(op);
@@ -271,7 +271,7 @@ static StringRef labelOf(Value sum) {
 }
 
 /// The microbatch's term of the stacked sum: its slice at its index, zeros elsewhere.
-Value Slicer::placeInLoop(Loop &loop, Value old) {
+Value StepSlicer::placeInLoop(Loop &loop, Value old) {
   builder.setInsertionPointToEnd(loop.body);
   Value slice = loop.map.lookup(old), number = loop.body->getArgument(0);
   auto type = cast<RankedTensorType>(slice.getType());
@@ -290,7 +290,7 @@ Value Slicer::placeInLoop(Loop &loop, Value old) {
 
 /// The whole of a value, (B, ...), of all its slices (m, B/m, ...); its batch may be another dim, or the minor part of
 /// one.
-Value Slicer::joinSlices(Value old, Value slices) {
+Value StepSlicer::joinSlices(Value old, Value slices) {
   int64_t dim = times.of(old).dim, outer = times.of(old).outer, rank = cast<RankedTensorType>(old.getType()).getRank();
   if (outer > 1) { // (m, ..., (outer B/m), ...) becomes (m, ..., outer, B/m, ...)
     SmallVector<int64_t> shape(cast<RankedTensorType>(slices.getType()).getShape());
@@ -308,7 +308,7 @@ Value Slicer::joinSlices(Value old, Value slices) {
 }
 
 /// Turns a body into the op at the insertion point, and maps its results.
-void Slicer::close(Loop &loop) {
+void StepSlicer::close(Loop &loop) {
   SmallVector<Value> slices = llvm::map_to_vector(batched(), [&](Value old) { return outside.lookup(old); });
   SmallVector<Value> inner;
   SmallVector<Attribute> kinds, labels;
@@ -353,7 +353,7 @@ static void eraseDead(StepOp step) {
 }
 
 /// A result of the step. A sliced value returns its microbatches: (B, ...) becomes (m, B/m, ...).
-FailureOr<Value> Slicer::resultOf(OpOperand &returned) {
+FailureOr<Value> StepSlicer::resultOf(OpOperand &returned) {
   Value old = returned.get();
   BatchTime time = times.of(old);
   if (time.time != Time::Sliced || time.dim < 0 || !stacked.contains(old))
@@ -368,7 +368,7 @@ FailureOr<Value> Slicer::resultOf(OpOperand &returned) {
 }
 
 /// (B, ...) becomes (m, B/m, ...).
-FailureOr<RankedTensorType> Slicer::spreadType(Location loc, RankedTensorType type) {
+FailureOr<RankedTensorType> StepSlicer::spreadType(Location loc, RankedTensorType type) {
   if (type.getDimSize(0) % count)
     return emitError(loc) << "the batch of " << type.getDimSize(0) << " does not divide into " << count
                           << " microbatches";
@@ -378,7 +378,7 @@ FailureOr<RankedTensorType> Slicer::spreadType(Location loc, RankedTensorType ty
 }
 
 /// A carried value of which each of several microbatches has its own samples gets a variable of that shape.
-LogicalResult Slicer::spreadCarried() {
+LogicalResult StepSlicer::spreadCarried() {
   llvm::MapVector<VariableOp, Value> carried;
   auto find = [&](Value value, FlatSymbolRefAttr name) {
     auto variable = SymbolTable::lookupNearestSymbolFrom<VariableOp>(step, name);
@@ -399,7 +399,7 @@ LogicalResult Slicer::spreadCarried() {
 }
 
 /// Inputs: (B, ...) becomes (m, B/m, ...).
-LogicalResult Slicer::addInputs(Block &fresh) {
+LogicalResult StepSlicer::addInputs(Block &fresh) {
   for (BlockArgument argument : step.getBlock().getArguments()) {
     auto type = cast<RankedTensorType>(argument.getType());
     BatchTime time = times.of(argument);
@@ -419,7 +419,7 @@ LogicalResult Slicer::addInputs(Block &fresh) {
 
 /// Yields the values used outside the loops: sums, and slices that a result or a gradient needs. With one microbatch
 /// the slice that is written is the whole value.
-void Slicer::yieldWhatLeaves(Block &old) {
+void StepSlicer::yieldWhatLeaves(Block &old) {
   auto leaves = [&](Value value, bool carries) {
     BatchTime time = times.of(value);
     if (times.isDataSum(value))
@@ -440,7 +440,7 @@ void Slicer::yieldWhatLeaves(Block &old) {
   }
 }
 
-LogicalResult Slicer::emitAll(Block &old, Block &fresh) {
+LogicalResult StepSlicer::emitAll(Block &old, Block &fresh) {
   open(dataLoop);
   open(mainLoop);
   builder.setInsertionPointToEnd(&fresh);
@@ -467,7 +467,7 @@ LogicalResult Slicer::emitAll(Block &old, Block &fresh) {
   return success();
 }
 
-LogicalResult Slicer::run() {
+LogicalResult StepSlicer::run() {
   Block &old = step.getBlock();
   Block *fresh = new Block;
   step.getBody().push_back(fresh);
@@ -503,7 +503,7 @@ struct SliceMicrobatchesPass : impl::SliceMicrobatchesPassBase<SliceMicrobatches
     }
     for (StepOp step : getOperation().getOps<StepOp>()) {
       FailureOr<BatchTimes> times = BatchTimes::compute(step, microbatches);
-      if (failed(times) || failed(Slicer(step, microbatches, std::move(*times)).run()))
+      if (failed(times) || failed(StepSlicer(step, microbatches, std::move(*times)).run()))
         return signalPassFailure();
     }
   }

@@ -13,7 +13,7 @@ namespace par {
 
 namespace {
 /// Gives new ops the stage of the matmul that they replace.
-struct StageOfProduct : OpBuilder::Listener {
+struct StageOfMatmul : OpBuilder::Listener {
   void notifyOperationInserted(Operation *op, OpBuilder::InsertPoint) override {
     if (stage)
       setStage(op, *stage);
@@ -56,7 +56,7 @@ static void fuse(DotOp values, AttentionMasks &masks, bool gpu) {
               arrangedType(pattern->value, element));
   if (gpu && !heads.fitLibrary())
     return;
-  StageOfProduct listener;
+  StageOfMatmul listener;
   listener.stage = getStage(values);
   OpBuilder builder(values, &listener);
   Location loc = values.getLoc();

@@ -240,7 +240,7 @@ static bool followReshape(ReshapeOp reshape, ArrayRef<std::optional<Affine>> at,
 }
 
 /// Coordinates in the operand of an op that moves elements; false for other ops.
-static bool followMovement(Operation *op, ArrayRef<std::optional<Affine>> at,
+static bool followLayoutOp(Operation *op, ArrayRef<std::optional<Affine>> at,
                            SmallVectorImpl<std::optional<Affine>> &from) {
   return llvm::TypeSwitch<Operation *, bool>(op)
       .Case([&](BroadcastInDimOp repeat) {
@@ -272,7 +272,7 @@ MaskFormula::Index MaskFormula::readOp(Operation *op, const Coordinates &at) {
   if (auto iota = dyn_cast<IotaOp>(op))
     return addAffine(maskElementOf(iota), at[iota.getDim()]);
   Coordinates from;
-  return followMovement(op, at, from) ? read(op->getOperand(0), from) : readElementwise(op, at);
+  return followLayoutOp(op, at, from) ? read(op->getOperand(0), from) : readElementwise(op, at);
 }
 
 MaskFormula::Index MaskFormula::read(Value value, const Coordinates &at) {

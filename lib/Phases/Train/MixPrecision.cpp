@@ -33,7 +33,7 @@ public:
 
 private:
   bool isWide(Value value) const { return getElementTypeOrSelf(value.getType()).isF32(); }
-  bool isNarrow(Value value) const { return getElementTypeOrSelf(value.getType()) == narrow; }
+  bool isLowPrecision(Value value) const { return getElementTypeOrSelf(value.getType()) == narrow; }
   /// An f32 value that keeps its users in f32.
   bool isStrong(Value value) const { return isWide(value) && !weak.contains(value); }
   bool anyOperand(Operation *op, function_ref<bool(Value)> is) const { return llvm::any_of(op->getOperands(), is); }
@@ -44,7 +44,7 @@ private:
   void visitConstant(Operation *op, SplatElementsAttr splat);
   void visit(Operation *op);
   void visitElementwise(Operation *op);
-  void visitMovement(Operation *op);
+  void visitLayoutOp(Operation *op);
   void visitComposite(Operation *op);
   std::optional<Weak> joinWeak(Operation *op) const;
 
@@ -63,7 +63,7 @@ private:
 void Mixer::convertOperands(Operation *op, FloatType type) {
   builder.setInsertionPoint(op);
   for (OpOperand &operand : op->getOpOperands()) {
-    if (!isWide(operand.get()) && !isNarrow(operand.get()))
+    if (!isWide(operand.get()) && !isLowPrecision(operand.get()))
       continue;
     Value value = buildConvert(builder, operand.get().getLoc(), operand.get(), type);
     if (value == operand.get())
@@ -137,7 +137,7 @@ std::optional<Weak> Mixer::joinWeak(Operation *op) const {
 void Mixer::visitElementwise(Operation *op) {
   if (anyOperand(op, [&](Value value) { return isStrong(value); }))
     return convertOperands(op, builder.getF32Type());
-  if (!anyOperand(op, [&](Value value) { return isNarrow(value); })) {
+  if (!anyOperand(op, [&](Value value) { return isLowPrecision(value); })) {
     if (std::optional<Weak> joined = joinWeak(op))
       for (Value result : op->getResults())
         weak[result] = std::max(*joined, Weak::Inexact); // the result need not be exact
@@ -157,12 +157,12 @@ void Mixer::visitElementwise(Operation *op) {
 }
 
 /// Elements come out in the format in which they went in.
-void Mixer::visitMovement(Operation *op) {
+void Mixer::visitLayoutOp(Operation *op) {
   if (op->getNumOperands() == 1 && firm.contains(op->getOperand(0)))
     firm.insert(op->getResult(0));
   if (anyOperand(op, [&](Value value) { return isStrong(value); }))
     return convertOperands(op, builder.getF32Type());
-  if (anyOperand(op, [&](Value value) { return isNarrow(value); })) {
+  if (anyOperand(op, [&](Value value) { return isLowPrecision(value); })) {
     convertOperands(op, narrow);
     return narrowResults(op);
   }
@@ -180,12 +180,12 @@ void Mixer::visitMovement(Operation *op) {
 /// A composite defines what it computes and returns in f32 (statistics, losses); its parameters stay f32.
 void Mixer::visitComposite(Operation *op) {
   if (op->hasTrait<OpTrait::SameOperandsAndResultType>()) {
-    if (anyOperand(op, [&](Value value) { return isNarrow(value); }))
+    if (anyOperand(op, [&](Value value) { return isLowPrecision(value); }))
       narrowResults(op);
     return;
   }
   auto infers = dyn_cast<InferTypeOpInterface>(op);
-  if (!infers || !isNarrow(op->getOperand(0)))
+  if (!infers || !isLowPrecision(op->getOperand(0)))
     return convertOperands(op, builder.getF32Type());
   SmallVector<Type> types;
   if (failed(infers.inferReturnTypes(op->getContext(), std::nullopt, op->getOperands(), op->getAttrDictionary(),
@@ -199,7 +199,7 @@ void Mixer::visit(Operation *op) {
   SplatElementsAttr splat;
   if (matchPattern(op, m_Constant(&splat)) && isWide(op->getResult(0)))
     return visitConstant(op, splat);
-  if (!anyOperand(op, [&](Value value) { return isWide(value) || isNarrow(value); }))
+  if (!anyOperand(op, [&](Value value) { return isWide(value) || isLowPrecision(value); }))
     return;
   bool between = llvm::all_of(op->getResults(), [&](Value value) {
     return isWide(value) || !isa<FloatType>(getElementTypeOrSelf(value.getType()));
@@ -211,7 +211,7 @@ void Mixer::visit(Operation *op) {
   if (op->hasTrait<OpTrait::Elementwise>())
     return visitElementwise(op);
   if (movesElements(op))
-    return visitMovement(op);
+    return visitLayoutOp(op);
   if (isBilinear(op) && !anyOperand(op, [&](Value value) { return firm.contains(value); })) {
     convertOperands(op, narrow);
     return narrowResults(op);

@@ -19,7 +19,7 @@ public:
   struct Own {
     std::optional<double> lrScale, weightDecay;
     std::optional<std::string> kind;
-    const Said<bool> *sparse = nullptr;
+    const WithOrigin<bool> *sparse = nullptr;
     llvm::MapVector<llvm::StringRef, const PlanGroup::Setting *> settings; ///< by attribute
   };
   void add(const PlanGroup &group, Own &own);
@@ -76,9 +76,9 @@ std::optional<TrainOptions::Parameter> GroupSettings::settle(const std::string &
 }
 
 /// Errors if the plan gives gradients of rows a layout.
-static void refuseLayouts(const Plan &plan, const NameTable &names, ArrayRef<const Said<bool> *> sparse,
+static void refuseLayouts(const Plan &plan, const NameTable &names, ArrayRef<const WithOrigin<bool> *> sparse,
                           PlanErrors &errors) {
-  if (llvm::none_of(sparse, [](const Said<bool> *said) { return said && **said; }))
+  if (llvm::none_of(sparse, [](const WithOrigin<bool> *said) { return said && **said; }))
     return;
   for (auto [parameter, said] : llvm::zip(names.parameters, sparse)) {
     int64_t elements = ShapedType::getNumElements(parameter.shape);
@@ -92,7 +92,7 @@ static void refuseLayouts(const Plan &plan, const NameTable &names, ArrayRef<con
 
 /// The parameters that stay f32. One of another type in the model's file is computed as in the model.
 static void keepParameters(const Plan &plan, const NameTable &names, TrainOptions &options, PlanErrors &errors) {
-  for (const SaidPattern &pattern : plan.precision.keep)
+  for (const PatternWithOrigin &pattern : plan.precision.keep)
     for (unsigned index : resolveParameters(pattern, names, errors)) {
       const NameTable::Parameter &parameter = names.parameters[index];
       if (parameter.type != "f32")

@@ -15,7 +15,7 @@ static bool movesOneOperand(Operation *op) { return isTensorOp(op) && op->getNum
 
 /// Widens the result of a matmul whose only user is a widening convert, through layout ops, so that its sum is not
 /// rounded.
-static bool widenProduct(ConvertOp convert) {
+static bool promoteMatmul(ConvertOp convert) {
   SmallVector<Value> path;
   for (Value value = convert.getOperand();; value = value.getDefiningOp()->getOperand(0)) {
     Operation *op = value.getDefiningOp();
@@ -60,7 +60,7 @@ struct WidenSumsPass : impl::WidenSumsPassBase<WidenSumsPass> {
              to = dyn_cast<FloatType>(convert.getType().getElementType());
         if (!from || !to)
           continue;
-        if (from.getWidth() < to.getWidth() && widenProduct(convert))
+        if (from.getWidth() < to.getWidth() && promoteMatmul(convert))
           continue;
         if (from.getWidth() < to.getWidth() || comesFromVariable(convert))
           copied.push_back(convert);

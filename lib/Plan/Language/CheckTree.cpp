@@ -93,7 +93,7 @@ bool isInt(const PlanNode &node) {
   return node.kind == PlanNode::Scalar && !node.quoted && !StringRef(node.text).getAsInteger(10, number);
 }
 
-bool isNumber(const PlanNode &node) {
+bool isNumeric(const PlanNode &node) {
   double number;
   return node.kind == PlanNode::Scalar && !node.quoted && !StringRef(node.text).getAsDouble(number) &&
          std::isfinite(number);
@@ -112,7 +112,7 @@ bool isMesh(const PlanNode &node) {
 /// Numbers in lists of any depth; an input may be empty.
 bool isElements(const PlanNode &node) {
   return node.kind == PlanNode::List &&
-         llvm::all_of(node.items, [](const PlanNode &item) { return isNumber(item) || isElements(item); });
+         llvm::all_of(node.items, [](const PlanNode &item) { return isNumeric(item) || isElements(item); });
 }
 
 /// zeros ones normal(s) uniform(a)
@@ -334,7 +334,7 @@ private:
     if (alternative == "<int>")
       return isInt(value);
     if (alternative == "<number>")
-      return isNumber(value);
+      return isNumeric(value);
     if (alternative == "<bool>")
       return value.isWord("true") || value.isWord("false");
     if (alternative == "<size>")
@@ -342,7 +342,7 @@ private:
     if (alternative == "<ints>")
       return isListOf(value, isInt);
     if (alternative == "<numbers>")
-      return isListOf(value, isNumber);
+      return isListOf(value, isNumeric);
     if (alternative == "<elements>")
       return isElements(value);
     if (alternative == "<arrays>")
@@ -419,7 +419,7 @@ private:
     };
     for (auto [path, minimum] : least) {
       double number;
-      if (StringRef(key.path) == path && isNumber(value) && !StringRef(value.text).getAsDouble(number) &&
+      if (StringRef(key.path) == path && isNumeric(value) && !StringRef(value.text).getAsDouble(number) &&
           !(number >= double(minimum)))
         errors.error(value.origin, PlanMessage::tooSmall, place, minimum, value.text);
     }

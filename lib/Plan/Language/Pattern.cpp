@@ -163,9 +163,9 @@ static bool checkRanges(StringRef text, std::string &why) {
     uint64_t first = 0, last = 0;
     if (!body.contains("..") || (!low.getAsInteger(10, first) && !high.getAsInteger(10, last) && first <= last))
       continue;
-    auto isNumber = [](StringRef end) { return !end.empty() && llvm::all_of(end, isDigit); };
+    auto isNumeric = [](StringRef end) { return !end.empty() && llvm::all_of(end, isDigit); };
     why = "the range {" + body.str() + "} ";
-    if (!isNumber(low) || !isNumber(high))
+    if (!isNumeric(low) || !isNumeric(high))
       why += "takes two whole numbers, as {0..11}";
     else
       why += low.getAsInteger(10, first) || high.getAsInteger(10, last) ? "has a number beyond 64 bits"

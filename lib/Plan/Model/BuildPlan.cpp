@@ -56,7 +56,7 @@ Plan PlanBuilder::run() {
   return plan;
 }
 
-void PlanBuilder::collectives(PlanCollectives &collectives, const Said<std::string> &device) {
+void PlanBuilder::collectives(PlanCollectives &collectives, const WithOrigin<std::string> &device) {
   collectives.bucket = {25ull << 20, Origin()};
   if (const PlanNode *node = root.at("collectives.bucket"))
     collectives.bucket = {*parseSize(node->text), node->origin};
@@ -151,7 +151,7 @@ void PlanBuilder::inputs(Plan &plan) {
         input.batch->value = toInt(batch->value);
     }
     if (const PlanEntry *value = entry.value.find("value"))
-      input.value = Said<std::string>{elementsText(value->value), value->value.origin};
+      input.value = WithOrigin<std::string>{elementsText(value->value), value->value.origin};
     plan.inputs.push_back(std::move(input));
   }
 }
@@ -182,13 +182,13 @@ void PlanBuilder::shards(Plan &plan) {
       if (!StringRef(option.key).getAsInteger(10, dim))
         rule.dims.push_back({dim, {toAxes(value), value.origin}});
       else if (option.key == "closed")
-        rule.closed = Said<bool>{value.text == "true", value.origin};
+        rule.closed = WithOrigin<bool>{value.text == "true", value.origin};
       else if (option.key == "blocks")
-        rule.blocks = Said<int64_t>{toInt(value), value.origin};
+        rule.blocks = WithOrigin<int64_t>{toInt(value), value.origin};
       else if (option.key == "partial")
-        rule.partial = Said<PlanAxes>{toAxes(value), value.origin};
+        rule.partial = WithOrigin<PlanAxes>{toAxes(value), value.origin};
       else if (option.key == "priority")
-        rule.priority = Said<int64_t>{toInt(value), value.origin};
+        rule.priority = WithOrigin<int64_t>{toInt(value), value.origin};
     }
     if (rule.priority && **rule.priority < 0)
       errors.error(rule.priority->origin, PlanMessage::wrongValue, "shard." + entry.key + ".priority",
@@ -233,7 +233,7 @@ void PlanBuilder::offload(Plan &plan) {
       plan.offload.*(word->second) = true;
       continue;
     }
-    SaidPattern name = pattern(item.text, item.origin);
+    PatternWithOrigin name = pattern(item.text, item.origin);
     if (name.pattern.form() == NamePattern::Name || name.pattern.form() == NamePattern::State)
       plan.offload.patterns.push_back(std::move(name));
     else

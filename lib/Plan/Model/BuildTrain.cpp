@@ -45,17 +45,17 @@ void PlanBuilder::clip(PlanTrain &train) {
 PlanGroup PlanBuilder::group(const PlanEntry &entry) {
   PlanGroup group;
   group.name = pattern(entry.key, entry.origin);
-  auto read = [&](StringRef key, std::optional<Said<double>> &into) {
+  auto read = [&](StringRef key, std::optional<WithOrigin<double>> &into) {
     if (const PlanEntry *inner = entry.value.find(key))
-      into = Said<double>{toNumber(inner->value), inner->value.origin};
+      into = WithOrigin<double>{toNumber(inner->value), inner->value.origin};
   };
   read("lr", group.lr);
   read("lr_scale", group.lrScale);
   read("weight_decay", group.weightDecay);
   if (const PlanEntry *inner = entry.value.find("sparse"))
-    group.sparse = Said<bool>{inner->value.text == "true", inner->value.origin};
+    group.sparse = WithOrigin<bool>{inner->value.text == "true", inner->value.origin};
   if (const PlanEntry *inner = entry.value.find("kind"))
-    group.kind = Said<std::string>{inner->value.text, inner->value.origin};
+    group.kind = WithOrigin<std::string>{inner->value.text, inner->value.origin};
   llvm::StringMap<const OptimizerKind *> owners; // the first one that has the key
   for (const OptimizerKind &kind : getOptimizerKinds())
     for (const OptimizerSetting &setting : kind.settings)
@@ -118,7 +118,7 @@ void PlanBuilder::optimizerSetting(PlanOptimizer &optimizer, const OptimizerKind
                                    const OptimizerSetting &setting) {
   std::string path = std::string("train.optimizer.") + setting.key;
   const PlanNode *node = root.at(path);
-  Said<double> said = node ? settingOf(path, *node, kind, setting) : Said<double>{setting.value, Origin()};
+  WithOrigin<double> said = node ? settingOf(path, *node, kind, setting) : WithOrigin<double>{setting.value, Origin()};
   if (setting.flag)
     optimizer.*setting.flag = {*said != 0, said.origin};
   else
@@ -126,8 +126,8 @@ void PlanBuilder::optimizerSetting(PlanOptimizer &optimizer, const OptimizerKind
 }
 
 /// The value of one setting in the node at `path`: a scalar, or its element of a list.
-Said<double> PlanBuilder::settingOf(const std::string &path, const PlanNode &node, const OptimizerKind &kind,
-                                    const OptimizerSetting &setting) {
+WithOrigin<double> PlanBuilder::settingOf(const std::string &path, const PlanNode &node, const OptimizerKind &kind,
+                                          const OptimizerSetting &setting) {
   if (setting.flag)
     return {node.text == "true" ? 1.0 : 0.0, node.origin};
   const PlanNode *own = &node;
@@ -143,7 +143,7 @@ Said<double> PlanBuilder::settingOf(const std::string &path, const PlanNode &nod
     }
     own = &node.items[place];
   }
-  Said<double> said{toNumber(*own), own->origin};
+  WithOrigin<double> said{toNumber(*own), own->origin};
   if (!(*said >= setting.least && *said <= setting.most))
     errors.error(own->origin, PlanMessage::wrongValue, path, setting.range, own->text);
   return said;

@@ -19,23 +19,23 @@ public:
   Plan run();
 
 private:
-  Said<int64_t> integer(llvm::StringRef path, int64_t fallback) {
+  WithOrigin<int64_t> integer(llvm::StringRef path, int64_t fallback) {
     const PlanNode *node = root.at(path);
-    return node ? Said<int64_t>{toInt(*node), node->origin} : Said<int64_t>{fallback, Origin()};
+    return node ? WithOrigin<int64_t>{toInt(*node), node->origin} : WithOrigin<int64_t>{fallback, Origin()};
   }
-  Said<double> number(llvm::StringRef path, double fallback) {
+  WithOrigin<double> number(llvm::StringRef path, double fallback) {
     const PlanNode *node = root.at(path);
-    return node ? Said<double>{toNumber(*node), node->origin} : Said<double>{fallback, Origin()};
+    return node ? WithOrigin<double>{toNumber(*node), node->origin} : WithOrigin<double>{fallback, Origin()};
   }
-  Said<bool> boolean(llvm::StringRef path, bool fallback) {
+  WithOrigin<bool> boolean(llvm::StringRef path, bool fallback) {
     const PlanNode *node = root.at(path);
-    return node ? Said<bool>{node->text == "true", node->origin} : Said<bool>{fallback, Origin()};
+    return node ? WithOrigin<bool>{node->text == "true", node->origin} : WithOrigin<bool>{fallback, Origin()};
   }
-  Said<std::string> word(llvm::StringRef path, llvm::StringRef fallback) {
+  WithOrigin<std::string> word(llvm::StringRef path, llvm::StringRef fallback) {
     const PlanNode *node = root.at(path);
-    return node ? Said<std::string>{node->text, node->origin} : Said<std::string>{fallback.str(), Origin()};
+    return node ? WithOrigin<std::string>{node->text, node->origin} : WithOrigin<std::string>{fallback.str(), Origin()};
   }
-  Said<std::optional<int64_t>> optionalInteger(llvm::StringRef path) {
+  WithOrigin<std::optional<int64_t>> optionalInteger(llvm::StringRef path) {
     const PlanNode *node = root.at(path);
     if (!node)
       return {std::nullopt, Origin()};
@@ -49,18 +49,18 @@ private:
     return node;
   }
 
-  SaidPattern pattern(llvm::StringRef text, const Origin &origin) {
+  PatternWithOrigin pattern(llvm::StringRef text, const Origin &origin) {
     std::string why;
     // The tree was checked: a pattern that does not parse cannot come here.
     return {NamePattern::parse(text, why).value_or(NamePattern()), origin};
   }
-  std::vector<SaidPattern> patterns(const PlanNode &list) {
-    std::vector<SaidPattern> result;
+  std::vector<PatternWithOrigin> patterns(const PlanNode &list) {
+    std::vector<PatternWithOrigin> result;
     for (const PlanNode &item : list.items)
       result.push_back(pattern(item.text, item.origin));
     return result;
   }
-  void collectives(PlanCollectives &collectives, const Said<std::string> &device);
+  void collectives(PlanCollectives &collectives, const WithOrigin<std::string> &device);
   void precision(PlanPrecision &precision);
   void target(PlanTarget &target);
   void mesh(Plan &plan);
@@ -74,8 +74,8 @@ private:
   void loss(PlanLoss &loss);
   void optimizer(PlanOptimizer &optimizer);
   void optimizerSetting(PlanOptimizer &optimizer, const OptimizerKind &kind, const OptimizerSetting &setting);
-  Said<double> settingOf(const std::string &path, const PlanNode &node, const OptimizerKind &kind,
-                         const OptimizerSetting &setting);
+  WithOrigin<double> settingOf(const std::string &path, const PlanNode &node, const OptimizerKind &kind,
+                               const OptimizerSetting &setting);
   void refuseOthersSettings(const OptimizerKind &kind);
   void shards(Plan &plan);
   void zero(Plan &plan);

@@ -20,7 +20,7 @@ public:
 
 private:
   template <class T>
-  void warn(const Said<T> &value, const Twine &key, const Twine &why) {
+  void warn(const WithOrigin<T> &value, const Twine &key, const Twine &why) {
     if (value.given())
       warn(value.origin, key, why);
   }
@@ -85,7 +85,7 @@ void UnusedKeys::checkOffload() {
     warn(offload.origin, "offload: [states]", plan.train ? "the optimizer keeps no states" : "the plan has no train");
   if (offload.saved && !plan.train)
     warn(offload.origin, "offload: [saved]", "the plan has no train");
-  for (const SaidPattern &pattern : offload.patterns)
+  for (const PatternWithOrigin &pattern : offload.patterns)
     if (pattern.pattern.form() == NamePattern::State &&
         none_of(resolveParameters(pattern, names, known), [&](unsigned index) { return keepsStates(index); }))
       warn(pattern.origin, "offload: [" + pattern.pattern.text() + "]", "the optimizer keeps no states of it");
@@ -126,7 +126,7 @@ void UnusedKeys::checkOneStage() {
 void UnusedKeys::checkPrecision() {
   const PlanPrecision &precision = plan.precision;
   if (*precision.compute == "f32")
-    for (const SaidPattern &pattern : precision.keep)
+    for (const PatternWithOrigin &pattern : precision.keep)
       warn(pattern.origin, "precision.keep." + pattern.pattern.text(), "precision.compute is f32");
   if (!plan.train) {
     constexpr StringRef none = "it is of training, and the plan has no train";
@@ -156,7 +156,7 @@ void UnusedKeys::checkLoss(const PlanLoss &loss) {
 void UnusedKeys::checkTraining(const PlanTrain &train) {
   checkRate(train.optimizer.lr);
   checkLoss(train.loss);
-  for (const SaidPattern &pattern : train.freeze) {
+  for (const PatternWithOrigin &pattern : train.freeze) {
     std::vector<unsigned> met = resolveParameters(pattern, names, known);
     if (!met.empty() && none_of(met, [&](unsigned index) {
           return names.parameters[index].trainable && !names.parameters[index].frozen;

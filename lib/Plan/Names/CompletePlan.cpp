@@ -109,7 +109,7 @@ static bool splitGroups(const Plan &plan, PlanErrors &errors) {
 static constexpr int64_t maxSamples = int64_t(1) << 40;
 
 /// The number of microbatches of a plan that does not set it.
-static Said<std::optional<int64_t>> chooseMicrobatches(const Plan &plan) {
+static WithOrigin<std::optional<int64_t>> chooseMicrobatches(const Plan &plan) {
   const PlanBatch &batch = plan.batch;
   if (!plan.carry.empty())
     return {1, plan.carry.front().output.origin};

@@ -35,7 +35,7 @@ std::string quoted(StringRef text) {
   return result + "\"";
 }
 
-std::string patternText(const SaidPattern &pattern) {
+std::string patternText(const PatternWithOrigin &pattern) {
   return quoted((pattern.pattern.text() + (pattern.pattern.optional() ? "?" : "")).str());
 }
 
@@ -51,7 +51,7 @@ std::string meshText(const PlanMesh &mesh) {
   return "{" + llvm::join(axes, ", ") + "}";
 }
 
-std::string patternsText(ArrayRef<SaidPattern> patterns) {
+std::string patternsText(ArrayRef<PatternWithOrigin> patterns) {
   return "[" + llvm::join(llvm::map_range(patterns, patternText), ", ") + "]";
 }
 
@@ -114,7 +114,7 @@ public:
 
 private:
   void precision(const PlanPrecision &precision) {
-    std::pair<const char *, const Said<std::string> *> narrow[] = {
+    std::pair<const char *, const WithOrigin<std::string> *> narrow[] = {
         {"states", &precision.states}, {"accumulate", &precision.accumulate}, {"reduce", &precision.reduce}};
     bool wide = llvm::all_of(narrow, [](auto &format) { return **format.second == "f32"; });
     if (*precision.lossScale == 0 && precision.keep.empty() && *precision.compute != "fp16" && wide)
@@ -133,7 +133,7 @@ private:
     }
     if (!precision.keep.empty())
       open(1, "keep");
-    for (const SaidPattern &pattern : precision.keep)
+    for (const PatternWithOrigin &pattern : precision.keep)
       line(2, patternText(pattern), "f32", pattern.origin);
   }
   void open(unsigned depth, StringRef key) { os.indent(2 * depth) << key << ":\n"; }
@@ -146,20 +146,20 @@ private:
     }
     os << "\n";
   }
-  void number(unsigned depth, StringRef key, const Said<double> &value) {
+  void number(unsigned depth, StringRef key, const WithOrigin<double> &value) {
     line(depth, key, numberText(*value), value.origin);
   }
-  void integer(unsigned depth, StringRef key, const Said<int64_t> &value) {
+  void integer(unsigned depth, StringRef key, const WithOrigin<int64_t> &value) {
     line(depth, key, std::to_string(*value), value.origin);
   }
-  void integer(unsigned depth, StringRef key, const Said<std::optional<int64_t>> &value) {
+  void integer(unsigned depth, StringRef key, const WithOrigin<std::optional<int64_t>> &value) {
     if (value->has_value())
       line(depth, key, std::to_string(**value), value.origin);
   }
-  void boolean(unsigned depth, StringRef key, const Said<bool> &value) {
+  void boolean(unsigned depth, StringRef key, const WithOrigin<bool> &value) {
     line(depth, key, *value ? "true" : "false", value.origin);
   }
-  void text(unsigned depth, StringRef key, const Said<std::string> &value) {
+  void text(unsigned depth, StringRef key, const WithOrigin<std::string> &value) {
     if (!value->empty())
       line(depth, key, quoted(*value), value.origin);
   }
@@ -293,14 +293,14 @@ private:
     const OptimizerKind *kind = findOptimizerKind(*optimizer.kind);
     auto said = [&](const OptimizerSetting &setting) {
       Origin origin = setting.flag ? (optimizer.*setting.flag).origin : (optimizer.*setting.number).origin;
-      return std::pair(&setting, Said<double>{settingOf(optimizer, setting), origin});
+      return std::pair(&setting, WithOrigin<double>{settingOf(optimizer, setting), origin});
     };
     settings(2, llvm::map_to_vector(kind ? kind->settings : ArrayRef<OptimizerSetting>(), said));
     number(2, "weight_decay", optimizer.weightDecay);
   }
 
   /// A line a key; consecutive settings of one key are a list.
-  void settings(unsigned depth, ArrayRef<std::pair<const OptimizerSetting *, Said<double>>> said) {
+  void settings(unsigned depth, ArrayRef<std::pair<const OptimizerSetting *, WithOrigin<double>>> said) {
     for (size_t i = 0; i < said.size(); ++i) {
       const auto &[setting, value] = said[i];
       StringRef key = setting->key;

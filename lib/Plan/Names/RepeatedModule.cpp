@@ -8,7 +8,7 @@ using namespace llvm;
 
 namespace par {
 
-static bool isNumber(StringRef text) { return !text.empty() && llvm::all_of(text, isDigit); }
+static bool isNumeric(StringRef text) { return !text.empty() && llvm::all_of(text, isDigit); }
 
 std::string repeatedModule(const NameTable &names) {
   struct Stack {
@@ -24,7 +24,7 @@ std::string repeatedModule(const NameTable &names) {
     StringRef(parameter.name).split(path, '.');
     // The outermost number: experts within a layer are a part of it.
     for (size_t i = 1; i + 1 < path.size(); ++i)
-      if (isNumber(path[i]) && !isNumber(path[i - 1])) {
+      if (isNumeric(path[i]) && !isNumeric(path[i - 1])) {
         Stack &stack = stacks[path[i - 1]];
         stack.numbers.insert(path[i]);
         stack.elements += elements;

@@ -101,7 +101,7 @@ static std::string nearestName(const NamePattern &pattern, const NameTable &name
   return nearest;
 }
 
-static void reportNothing(const SaidPattern &pattern, const NameTable &names, PlanErrors &errors) {
+static void reportNothing(const PatternWithOrigin &pattern, const NameTable &names, PlanErrors &errors) {
   StringRef text = pattern.pattern.text();
   errors.error(pattern.origin, PlanMessage::matchesNothing, text);
   std::string who, nearest = nearestName(pattern.pattern, names, who);
@@ -112,7 +112,7 @@ static void reportNothing(const SaidPattern &pattern, const NameTable &names, Pl
 }
 
 /// Each of the alternatives of "{wq,wk}.weight" matches something beside the others, or it is misspelt.
-static void checkAlternatives(const SaidPattern &said, const NameTable &names, PlanErrors &errors) {
+static void checkAlternatives(const PatternWithOrigin &said, const NameTable &names, PlanErrors &errors) {
   StringRef text = said.pattern.text();
   for (size_t begin = text.find('{'); begin != StringRef::npos; begin = text.find('{', begin + 1)) {
     size_t end = text.find('}', begin);
@@ -131,7 +131,7 @@ static void checkAlternatives(const SaidPattern &said, const NameTable &names, P
   }
 }
 
-PatternMatches resolvePattern(const SaidPattern &pattern, const NameTable &names, PlanErrors &errors) {
+PatternMatches resolvePattern(const PatternWithOrigin &pattern, const NameTable &names, PlanErrors &errors) {
   PatternMatches matches = matchPattern(pattern.pattern, names);
   if (pattern.pattern.optional())
     return matches;
@@ -148,7 +148,7 @@ static bool isIn(const NameTable::Parameter &parameter, const std::string &modul
   return parameter.anyName(inside);
 }
 
-std::vector<unsigned> resolveParameters(const SaidPattern &pattern, const NameTable &names, PlanErrors &errors) {
+std::vector<unsigned> resolveParameters(const PatternWithOrigin &pattern, const NameTable &names, PlanErrors &errors) {
   PatternMatches matches = matchPattern(pattern.pattern, names);
   std::vector<unsigned> parameters = std::move(matches.parameters);
   // A module stands for the parameters in it.
@@ -174,11 +174,11 @@ std::vector<bool> resolveTrained(const Plan &plan, const NameTable &names, PlanE
     trained[i] = names.parameters[i].trainable && !names.parameters[i].frozen;
   if (plan.train->only) {
     trained.assign(trained.size(), false);
-    for (const SaidPattern &pattern : *plan.train->only)
+    for (const PatternWithOrigin &pattern : *plan.train->only)
       for (unsigned index : resolveParameters(pattern, names, errors))
         trained[index] = true;
   }
-  for (const SaidPattern &pattern : plan.train->freeze)
+  for (const PatternWithOrigin &pattern : plan.train->freeze)
     for (unsigned index : resolveParameters(pattern, names, errors))
       trained[index] = false;
   return trained;
@@ -228,9 +228,9 @@ void checkPlanNames(const Plan &plan, const NameTable &names, PlanErrors &errors
     for (const PlanGroup &group : plan.train->groups)
       resolveParameters(group.name, names, errors);
   }
-  for (const SaidPattern &name : plan.offload.patterns)
+  for (const PatternWithOrigin &name : plan.offload.patterns)
     resolveParameters(name, names, errors);
-  for (const SaidPattern &start : plan.pipeline.starts)
+  for (const PatternWithOrigin &start : plan.pipeline.starts)
     resolvePattern(start, names, errors);
   if (plan.pipeline.repeat)
     resolvePattern(*plan.pipeline.repeat, names, errors);

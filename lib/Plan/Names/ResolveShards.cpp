@@ -158,7 +158,7 @@ private:
            llvm::none_of(parameter.aliases, matches);
   }
 
-  void setDim(ResolvedShard &shard, int64_t dim, const Said<PlanAxes> &axes, bool transposed) {
+  void setDim(ResolvedShard &shard, int64_t dim, const WithOrigin<PlanAxes> &axes, bool transposed) {
     if (const std::vector<int64_t> *shape = shapeOf(shard)) {
       int64_t rank = shape->size();
       if (dim < -rank || dim >= rank) {

@@ -141,10 +141,10 @@ static RecomputeChoice cheapest(const RecomputeProblem &problem, __int128 bytePr
   for (auto [index, value] : llvm::enumerate(problem.values)) {
     if (value.isAvailable)
       continue;
-    unsigned atHand = 2 * index, again = atHand + 1;
+    unsigned available = 2 * index, again = available + 1;
     if (value.needed)
-      cut.addEdge(source, atHand, MinimumCut::infinite);
-    cut.addEdge(atHand, sink, bytePrice * value.bytes);
+      cut.addEdge(source, available, MinimumCut::infinite);
+    cut.addEdge(available, sink, bytePrice * value.bytes);
     if (value.inputs.empty())
       continue;
     __int128 gain = bytePrice * value.bytes - costPrice * value.cost;
@@ -152,7 +152,7 @@ static RecomputeChoice cheapest(const RecomputeProblem &problem, __int128 bytePr
       cut.addEdge(source, again, gain);
     else
       cut.addEdge(again, sink, -gain);
-    cut.addEdge(again, atHand, MinimumCut::infinite);
+    cut.addEdge(again, available, MinimumCut::infinite);
     for (unsigned input : value.inputs)
       if (!problem.values[input].isAvailable)
         cut.addEdge(again, 2 * input, MinimumCut::infinite);

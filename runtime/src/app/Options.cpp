@@ -29,10 +29,10 @@ Number wholeNumber(const std::string &flag, const std::string &text, Number leas
   constexpr uint64_t most = std::min<uint64_t>(uint64_t(1) << 40, std::numeric_limits<Number>::max());
   uint64_t value = 0;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  bool isNumber = end == text.data() + text.size() && end != text.data() && error != std::errc::invalid_argument;
-  if (isNumber && (error == std::errc::result_out_of_range || value > most))
+  bool isNumeric = end == text.data() + text.size() && end != text.data() && error != std::errc::invalid_argument;
+  if (isNumeric && (error == std::errc::result_out_of_range || value > most))
     refuse(Message::flagBad, flag, format("a whole number from {} to {}", least, most), text);
-  if (!isNumber || value < static_cast<uint64_t>(least))
+  if (!isNumeric || value < static_cast<uint64_t>(least))
     refuse(Message::flagBad, flag, format("a whole number of at least {}", least), text);
   return static_cast<Number>(value);
 }
@@ -100,8 +100,8 @@ void takeSet(RunOptions &options, const std::string &text) {
   std::string value = text.substr(equals + 1);
   double number = 0;
   auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-  bool isNumber = error == std::errc() && end == value.data() + value.size();
-  if (!isNumber && key != "lr" && key != "clip" && key != "seed")
+  bool isNumeric = error == std::errc() && end == value.data() + value.size();
+  if (!isNumeric && key != "lr" && key != "clip" && key != "seed")
     refuse(Message::planKey, text, text);
   number = realNumber("--set", value);
   if (auto [known, isNew] = options.set.emplace(key, number); !isNew)

@@ -50,7 +50,7 @@ void Executor::run(const core::ExpandedEntry &newEntry, core::EntryHost &newHost
 bool Executor::othersIdle() const { return waiting == 0; }
 
 void Executor::runNow(uint32_t index) {
-  const core::Step &step = entry->steps[index];
+  const core::Command &step = entry->steps[index];
   control.at(step.id);
   times[index].begin = now();
   if (communicates(step.op)) {
@@ -67,7 +67,7 @@ void Executor::runNow(uint32_t index) {
   times[index].end = now();
 }
 
-comm::Operation Executor::post(const core::Step &step) {
+comm::Operation Executor::post(const core::Command &step) {
   return endpoint.post(step.queue, std::span(entry->communications).subspan(step.firstUnit, step.units));
 }
 
@@ -82,7 +82,7 @@ bool Executor::advanceOthers() {
 /// Moves the head of a queue; true if it ended, so that the next one may begin.
 bool Executor::advance(Queue &queue, bool &moved) {
   uint32_t index = queue.issued[queue.next];
-  const core::Step &step = entry->steps[index];
+  const core::Command &step = entry->steps[index];
   if (step.op == Op::Wait) {
     if (step.awaited >= 0 && !signalled[step.awaited])
       return false;

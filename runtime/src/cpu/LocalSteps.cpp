@@ -81,7 +81,7 @@ void LocalSteps::runKernel(const BoundKernel &kernel, void *const *operands, con
   pool.run(kernel.function, operands, immediates, tiles);
 }
 
-void LocalSteps::execute(const core::ExpandedEntry &entry, const core::Step &step, core::EntryHost &host) {
+void LocalSteps::execute(const core::ExpandedEntry &entry, const core::Command &step, core::EntryHost &host) {
   void *const *operands = entry.pointers.data() + step.operands;
   switch (step.op) {
   case Op::Kernel:

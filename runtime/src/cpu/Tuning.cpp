@@ -81,8 +81,8 @@ std::string decide(const format::Bundle &bundle, const std::string &folder, int 
 
 } // namespace
 
-MatmulChoices agreeOnProducts(const format::Bundle &bundle, const std::string &folder, comm::Control &control,
-                              int threads) {
+MatmulChoices shareMatmulTuning(const format::Bundle &bundle, const std::string &folder, comm::Control &control,
+                                int threads) {
   std::string text = control.rank() == 0 ? decide(bundle, folder, threads) : "";
   MatmulChoices choices;
   // The document lives as long as the loop reads it.

@@ -43,7 +43,7 @@ private:
     const auto &instructions = program.blocks[run.block].instructions;
     for (size_t n = 0; n < instructions.size(); ++n) {
       const format::Instruction &instruction = instructions[n];
-      Step step;
+      Command step;
       step.op = instruction.op;
       step.queue = instruction.queue;
       step.id = loaded.ids[run.block][n].c_str();
@@ -73,7 +73,7 @@ private:
     return loaded.address(operand.buffer, slot);
   }
 
-  void fillIn(Step &step, const format::Instruction &instruction, const format::Run &run) {
+  void fillIn(Command &step, const format::Instruction &instruction, const format::Run &run) {
     const format::Manifest &manifest = loaded.bundle.manifest;
     switch (instruction.op) {
     case Op::Kernel:

@@ -2,7 +2,7 @@
 // is rounded once; the first finite element that becomes infinite is reported.
 #include "par/files/Convert.h"
 
-#include "par/kernels/Narrow.h"
+#include "par/kernels/LowPrecision.h"
 
 #include <bit>
 #include <cmath>

@@ -4,7 +4,7 @@
 
 #include "par/files/Random.h"
 #include "par/files/Safetensors.h"
-#include "par/kernels/Narrow.h"
+#include "par/kernels/LowPrecision.h"
 #include "par/messages/Failure.h"
 
 #include <algorithm>

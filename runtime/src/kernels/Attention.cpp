@@ -1,6 +1,6 @@
 // Attention of bf16 and f16, one query after the other in f32. The oracle of GPU libraries: no loop here is fast.
 #include "par/kernels/Builtins.h"
-#include "par/kernels/Narrow.h"
+#include "par/kernels/LowPrecision.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 // Convolutions and their gradients by oneDNN, on plain [N, C, ...] tensors.
-#include "ConvolutionProduct.h"
+#include "ConvolutionMatmul.h"
 #include "DepthwiseConvolution.h"
 #include "FilterBlocks.h"
 #include "GappedWindows.h"
@@ -46,7 +46,7 @@ struct ConvolutionSizes {
         return false;
     return groups == 1;
   }
-  ConvolutionProduct product() const { return {int64_t(n), int64_t(c), int64_t(o), in, out, stride}; }
+  ConvolutionMatmul product() const { return {int64_t(n), int64_t(c), int64_t(o), in, out, stride}; }
 
   bool isDepthwise() const { return c == 1 && o == groups && groups > 1; }
   DepthwiseConvolution depthwise() const {
@@ -246,12 +246,12 @@ const Prepared &preparedFor(Pass pass, const uint64_t *imm) {
 }
 
 /// Two tensors in, one out: a convolution or gradient as a matmul, and for some channels if a group has one channel.
-using OfProduct = void (ConvolutionProduct::*)(const float *, const float *, float *) const;
+using OfMatmul = void (ConvolutionMatmul::*)(const float *, const float *, float *) const;
 using OfChannels = void (DepthwiseConvolution::*)(const float *, const float *, float *, int64_t, int64_t) const;
 
 /// Tiles are groups. The library's work is one piece, done with tile 0: its own threads are those of the thread that
 /// runs the step, to which the pool gives the first tiles.
-void compute(Pass pass, OfProduct ofProduct, OfChannels ofChannels, void *const *ptr, const uint64_t *imm,
+void compute(Pass pass, OfMatmul ofProduct, OfChannels ofChannels, void *const *ptr, const uint64_t *imm,
              uint32_t tile0, uint32_t tile1) {
   ConvolutionSizes sizes(imm);
   auto *lhs = static_cast<const float *>(ptr[0]), *rhs = static_cast<const float *>(ptr[1]);
@@ -271,15 +271,15 @@ void compute(Pass pass, OfProduct ofProduct, OfChannels ofChannels, void *const 
 } // namespace
 
 void convolution(void *const *ptr, const uint64_t *imm, uint32_t tile0, uint32_t tile1) {
-  compute(Pass::Forward, &ConvolutionProduct::forward, &DepthwiseConvolution::forward, ptr, imm, tile0, tile1);
+  compute(Pass::Forward, &ConvolutionMatmul::forward, &DepthwiseConvolution::forward, ptr, imm, tile0, tile1);
 }
 
 void convolutionInputGrad(void *const *ptr, const uint64_t *imm, uint32_t tile0, uint32_t tile1) {
-  compute(Pass::InputGrad, &ConvolutionProduct::inputGrad, &DepthwiseConvolution::inputGrad, ptr, imm, tile0, tile1);
+  compute(Pass::InputGrad, &ConvolutionMatmul::inputGrad, &DepthwiseConvolution::inputGrad, ptr, imm, tile0, tile1);
 }
 
 void convolutionFilterGrad(void *const *ptr, const uint64_t *imm, uint32_t tile0, uint32_t tile1) {
-  compute(Pass::FilterGrad, &ConvolutionProduct::filterGrad, &DepthwiseConvolution::filterGrad, ptr, imm, tile0, tile1);
+  compute(Pass::FilterGrad, &ConvolutionMatmul::filterGrad, &DepthwiseConvolution::filterGrad, ptr, imm, tile0, tile1);
 }
 
 } // namespace par::kernels

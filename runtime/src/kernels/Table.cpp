@@ -1,5 +1,5 @@
 // Names to code.
-#include "Narrow.h"
+#include "LowPrecision.h"
 #include "par/kernels/Builtins.h"
 
 #include <iterator>
@@ -55,12 +55,12 @@ template <size_t row>
 static void narrowForm(void *const *ptr, const uint64_t *imm, uint32_t tile0, uint32_t tile1) {
   const BuiltinKernel &kernel = table::all[row];
   static const KernelFunction inF32 = builtinFunction(formInF32(kernel.name));
-  kernel.forCuda ? runOnCopies(kernel, inF32, ptr, imm) : runNarrow(kernel, inF32, ptr, imm, tile0, tile1);
+  kernel.forCuda ? runOnCopies(kernel, inF32, ptr, imm) : runLowPrecision(kernel, inF32, ptr, imm, tile0, tile1);
 }
 
 /// The narrow form of that name, or null.
 template <size_t... rows>
-static KernelFunction findNarrow(std::string_view name, std::index_sequence<rows...>) {
+static KernelFunction findLowPrecision(std::string_view name, std::index_sequence<rows...>) {
   KernelFunction found = nullptr;
   ((found = table::all[rows].name == name ? &narrowForm<rows> : found), ...);
   return formInF32(name) != name ? found : nullptr;
@@ -105,7 +105,7 @@ KernelFunction builtinFunction(std::string_view name) {
   for (const auto &entry : functions)
     if (entry.name == name)
       return entry.function;
-  return findNarrow(name, std::make_index_sequence<table::all.size()>());
+  return findLowPrecision(name, std::make_index_sequence<table::all.size()>());
 }
 
 } // namespace par::kernels

@@ -17,7 +17,7 @@ using format::Op;
 
 /// Calls visit(buffer, address) for each operand that a step writes.
 template <typename Visit>
-void forEachWritten(const ExpandedEntry &entry, const Step &step, const format::Program &program, Visit visit) {
+void forEachWritten(const ExpandedEntry &entry, const Command &step, const format::Program &program, Visit visit) {
   for (size_t n = 0; step.instruction && n < step.instruction->operands.size(); ++n) {
     const format::Operand &operand = step.instruction->operands[n];
     if (operand.access != format::Access::Read)
@@ -93,7 +93,7 @@ uint64_t firstNaN(DType type, const std::byte *data, uint64_t count) {
 }
 
 /// "adamw": the kernel of an instruction that comes from no node of the model.
-std::string kernelOf(const Step &step, const format::Program &program) {
+std::string kernelOf(const Command &step, const format::Program &program) {
   if (step.op == Op::Call)
     return program.calls[step.instruction->call].kind;
   return program.kernels[step.instruction->kernel].symbol;
@@ -178,7 +178,7 @@ std::string Session::firstNonFinite() const {
   size_t first = last->steps.size();
   std::string name, hint;
   for (size_t i = last->steps.size(); i-- > 0;) {
-    const Step &step = last->steps[i];
+    const Command &step = last->steps[i];
     bool local = step.op == Op::Kernel || step.op == Op::Call;
     forEachWritten(*last, step, program, [&](const format::Buffer &buffer, void *at) {
       if (local && buffer.type == DType::F32 && !gone.meets(at, buffer.bytes()) &&
@@ -192,7 +192,7 @@ std::string Session::firstNonFinite() const {
   }
   if (first == last->steps.size())
     return "";
-  const Step &step = last->steps[first];
+  const Command &step = last->steps[first];
   int32_t provenance = step.instruction->provenance;
   bool known = provenance >= 0 && static_cast<size_t>(provenance) < bundle.provenance.size();
   std::string what = known ? "the output of " + bundle.provenance[static_cast<size_t>(provenance)]

@@ -8,7 +8,7 @@
 
 namespace par::sim {
 
-using core::Step;
+using core::Command;
 using format::Op;
 
 namespace {
@@ -37,7 +37,7 @@ Interleaving::Interleaving(std::vector<Part> &parts, const std::vector<const Led
                            const std::vector<comm::Members> &table, Adversary adversary)
     : parts(parts), ledgers(ledgers), rendezvous(table), adversary(std::move(adversary)), ranks(parts.size()) {
   for (uint32_t rank = 0; rank < parts.size(); ++rank) {
-    const std::vector<Step> &steps = parts[rank].entry->steps;
+    const std::vector<Command> &steps = parts[rank].entry->steps;
     Rank &self = ranks[rank];
     self.queues.resize(parts[rank].options->program().queues.size());
     self.now.resize(self.queues.size());
@@ -94,7 +94,7 @@ void Interleaving::collect() {
 bool Interleaving::mayGo(uint32_t rank, Queue &queue) {
   if (queue.empty())
     return false;
-  const Step &step = stepOf(rank, queue.head());
+  const Command &step = stepOf(rank, queue.head());
   if (step.op == Op::Wait)
     return step.awaited < 0 || ranks[rank].signalled[static_cast<size_t>(step.awaited)];
   return !cpu::communicates(step.op);
@@ -105,7 +105,7 @@ void Interleaving::postHead(uint32_t rank, uint32_t queue) {
   Queue &posting = self.queues[queue];
   if (adversary.oneEngine() && self.communication[self.nextCommunication] != posting.head())
     return;
-  const Step &step = stepOf(rank, posting.head());
+  const Command &step = stepOf(rank, posting.head());
   posting.posted = true;
   posting.pieces = step.units;
   posting.before = self.now[queue];
@@ -126,7 +126,7 @@ std::optional<Trouble> Interleaving::runHead(uint32_t rank, uint32_t queue, cons
   Rank &self = ranks[rank];
   Clock &now = self.now[queue];
   uint32_t index = self.queues[queue].head();
-  const Step &step = stepOf(rank, index);
+  const Command &step = stepOf(rank, index);
   if (step.op == Op::Signal) {
     self.signals[index] = now;
     self.signalled[index] = 1;

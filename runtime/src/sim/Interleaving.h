@@ -3,7 +3,7 @@
 
 #include "par/sim/World.h"
 #include "sim/Adversary.h"
-#include "sim/Meetings.h"
+#include "sim/PendingCollectives.h"
 #include "sim/Races.h"
 
 namespace par::sim {
@@ -55,12 +55,12 @@ private:
   std::optional<Trouble> meet(const std::vector<Piece> &pieces);
   std::optional<Trouble> touch(uint32_t rank, uint32_t step, uint32_t piece, const View &view);
   void endHead(uint32_t rank, Queue &queue);
-  const core::Step &stepOf(uint32_t rank, uint32_t step) const { return parts[rank].entry->steps[step]; }
+  const core::Command &stepOf(uint32_t rank, uint32_t step) const { return parts[rank].entry->steps[step]; }
   Trouble stuck() const;
 
   std::vector<Part> &parts;
   const std::vector<const Ledger *> &ledgers;
-  Meetings rendezvous;
+  PendingCollectives rendezvous;
   Adversary adversary;
   std::vector<Rank> ranks;
   std::vector<Choice> choices; ///< heads first, then meetings

@@ -9,7 +9,7 @@ using format::Op;
 
 Ledger::Ledger(const format::Bundle &bundle, uint32_t rank, const core::ExpandedEntry &entry)
     : bundle(bundle), program(bundle.programs[bundle.manifest.ranks[rank].role]), rank(rank), entry(entry) {
-  for (const core::Step &step : entry.steps) {
+  for (const core::Command &step : entry.steps) {
     ranges.emplace_back();
     if (step.op == Op::Signal || step.op == Op::Wait)
       continue;
@@ -30,13 +30,13 @@ Ledger::Ledger(const format::Bundle &bundle, uint32_t rank, const core::Expanded
   }
 }
 
-void *Ledger::operandOf(const core::Step &step, uint32_t operand, const comm::Communication *c) const {
+void *Ledger::operandOf(const core::Command &step, uint32_t operand, const comm::Communication *c) const {
   if (!c)
     return entry.pointers[step.operands + operand];
   return operand == 0 && c->op != Op::Recv ? const_cast<void *>(c->in) : c->out;
 }
 
-void Ledger::add(const core::Step &step, const format::Instruction &instruction, const comm::Communication *c) {
+void Ledger::add(const core::Command &step, const format::Instruction &instruction, const comm::Communication *c) {
   format::Membership own;
   uint32_t members = 1;
   if (c && c->op == Op::Coll) {
@@ -57,7 +57,7 @@ void Ledger::add(const core::Step &step, const format::Instruction &instruction,
 
 std::string Ledger::describe(uint32_t number) const {
   const Access &access = accesses[number];
-  const core::Step &step = *access.step;
+  const core::Command &step = *access.step;
   std::string id = step.id;
   if (step.op == Op::Group) {
     uint32_t block = entry.runs[step.run].block;

@@ -11,7 +11,7 @@ struct Access {
   verify::Touch touch;
   const std::byte *begin;
   uint64_t bytes;
-  const core::Step *step;
+  const core::Command *step;
   const format::Instruction *instruction; ///< the step's, or one of its group
   uint32_t operand;
 };
@@ -27,8 +27,8 @@ public:
   std::string describe(uint32_t number) const;
 
 private:
-  void add(const core::Step &step, const format::Instruction &instruction, const comm::Communication *c);
-  void *operandOf(const core::Step &step, uint32_t operand, const comm::Communication *c) const;
+  void add(const core::Command &step, const format::Instruction &instruction, const comm::Communication *c);
+  void *operandOf(const core::Command &step, uint32_t operand, const comm::Communication *c) const;
 
   const format::Bundle &bundle;
   const format::Program &program;

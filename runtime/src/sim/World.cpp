@@ -132,7 +132,7 @@ void World::compare(const Outcome &first, const Outcome &other, const std::strin
 
 void World::deliver(const Outcome &outcome) {
   for (const auto &[place, bytes] : outcome.fetched) {
-    const core::Step &step = parts[place.first].entry->steps[place.second];
+    const core::Command &step = parts[place.first].entry->steps[place.second];
     parts[place.first].results->fetch(*step.output, step.microbatch, step.type, bytes);
   }
 }

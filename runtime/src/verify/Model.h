@@ -101,8 +101,8 @@ struct Lineage {
 /// V4 and V5 of one rank's program.
 std::optional<Counterexample> checkMemory(const format::Bundle &bundle, uint32_t rank, Lineage &lineage);
 /// V5 between ranks of different programs that hold the same tensors: they give corresponding values.
-std::optional<Counterexample> checkTwins(const format::Bundle &bundle, const std::vector<uint32_t> &ranks,
-                                         const std::vector<Lineage> &lineages);
+std::optional<Counterexample> checkReplicas(const format::Bundle &bundle, const std::vector<uint32_t> &ranks,
+                                            const std::vector<Lineage> &lineages);
 /// V5 of all programs of an entry at once: replicas, sums over ranks.
 std::optional<Counterexample> checkJointly(const format::Bundle &bundle);
 /// V6.

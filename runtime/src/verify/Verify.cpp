@@ -98,7 +98,7 @@ static std::optional<Counterexample> prove(const Bundle &bundle, const Options &
   for (size_t i = 0; i < ranks.size(); ++i)
     if (auto found = checkMemory(bundle, ranks[i], lineages[i]))
       return found;
-  if (auto found = checkTwins(bundle, ranks, lineages))
+  if (auto found = checkReplicas(bundle, ranks, lineages))
     return found;
   for (auto check : {checkPeak, checkFetched, checkOwnState, checkCoordinates})
     if (auto found = check(bundle))

@@ -59,7 +59,7 @@ inline double roundedToBF16(double x) {
 
 /// An op of no operations that is not elementwise is a layout op: MixPrecision keeps it in low precision, as rounding
 /// before it equals rounding after it. The elements of its result are those of its operands, attributes or zero.
-inline std::optional<std::string> checkMovement(const Instance &instance) {
+inline std::optional<std::string> checkLayoutOp(const Instance &instance) {
   llvm::SmallVector<Tensor> operands = instance.operands;
   std::set<double> known{0};
   bool ofFloats = false;

@@ -1,7 +1,7 @@
 // Summands of one accumulator are one sum: a summand that is no part along tp counts on tp's first ranks, and the
 // accumulator is reduced once. Matmuls whose parts are added are reduced after the addition.
 // RUN: par-opt %S/../Propagate/Inputs/tied.mlir --par-differentiate --par-add-optimizer --par-slice-microbatches=microbatches=2 --par-assign-stages --par-form-fragments --par-propagate-shardings=batch-axes=dp --par-partition-fragments --par-verify-partition | FileCheck %s
-// RUN: par-opt %S/../Propagate/Inputs/tied.mlir --par-differentiate --par-add-optimizer --par-check-phases='passes=par-slice-microbatches{microbatches=2},par-assign-stages,par-form-fragments,par-propagate-shardings{batch-axes=dp},par-partition-fragments,par-build-programs,par-inline-fragments,par-chain-sums,par-form-kernels'
+// RUN: par-opt %S/../Propagate/Inputs/tied.mlir --par-differentiate --par-add-optimizer --par-check-phases='passes=par-slice-microbatches{microbatches=2},par-assign-stages,par-form-fragments,par-propagate-shardings{batch-axes=dp},par-partition-fragments,par-build-programs,par-inline-fragments,par-accumulate-in-place,par-form-kernels'
 // RUN: par-opt %s --par-propagate-shardings --par-partition-fragments --par-verify-partition | FileCheck %s --check-prefix=ADDED
 
 // CHECK-LABEL: par.fragment @train.s0.backward

@@ -1,7 +1,7 @@
 // A layout change beside the loops joins its user or producer: the shard of a parameter the update that reads it, the
 // all-gather of its new value the update that makes it, the reduction of its gradient the last backward.
 // RUN: par-opt %S/../Propagate/Inputs/tied.mlir --par-differentiate --par-add-optimizer=kind=momentum --par-slice-microbatches=microbatches=2 --par-assign-stages --par-form-fragments --par-propagate-shardings='batch-axes=dp state-axes=dp' --par-partition-fragments --par-build-programs --par-verify-schedule | FileCheck %s
-// RUN: par-opt %S/../Propagate/Inputs/tied.mlir --par-differentiate --par-add-optimizer=kind=momentum --par-check-phases='passes=par-slice-microbatches{microbatches=2},par-assign-stages,par-form-fragments,par-propagate-shardings{batch-axes=dp state-axes=dp},par-partition-fragments,par-build-programs,par-inline-fragments,par-chain-sums,par-form-kernels'
+// RUN: par-opt %S/../Propagate/Inputs/tied.mlir --par-differentiate --par-add-optimizer=kind=momentum --par-check-phases='passes=par-slice-microbatches{microbatches=2},par-assign-stages,par-form-fragments,par-propagate-shardings{batch-axes=dp state-axes=dp},par-partition-fragments,par-build-programs,par-inline-fragments,par-accumulate-in-place,par-form-kernels'
 
 // CHECK: par.block @train.backward.last
 // CHECK: par.exec @train.s0.backward

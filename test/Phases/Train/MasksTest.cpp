@@ -169,9 +169,9 @@ TEST(Masks, FormulasAreWhatTheirOpsCompute) {
   for (int seed = 0; seed < rounds; ++seed) {
     int64_t rows = 1 + seed % 9, columns = 1 + seed / 9 % 7;
     Writer writer(seed, rows, columns);
-    bool isNumber = seed % 3 == 0;
-    std::string root = isNumber ? writer.number(3) : writer.condition(3);
-    std::string text = writer.write(root, isNumber ? "f32" : "i1");
+    bool isNumeric = seed % 3 == 0;
+    std::string root = isNumeric ? writer.number(3) : writer.condition(3);
+    std::string text = writer.write(root, isNumeric ? "f32" : "i1");
     SCOPED_TRACE("seed " + std::to_string(seed) + "\n" + text);
     auto module = session.parse(text);
     ASSERT_TRUE(module);
@@ -180,12 +180,12 @@ TEST(Masks, FormulasAreWhatTheirOpsCompute) {
     const Tensor &mask = outcome.outputs.begin()->second;
     AttentionMasks masks;
     bool adds =
-        isNumber && isCausal(mask, [](double element, bool below) { return below ? element == 0 : element <= -1e4; });
-    EXPECT_EQ(isNumber && masks.causalSum(maskOf(*module)).has_value(), adds);
+        isNumeric && isCausal(mask, [](double element, bool below) { return below ? element == 0 : element <= -1e4; });
+    EXPECT_EQ(isNumeric && masks.causalSum(maskOf(*module)).has_value(), adds);
     for (bool meets : {true, false}) {
       bool expected =
-          !isNumber && isCausal(mask, [&](double element, bool below) { return (element != 0) == (below == meets); });
-      EXPECT_EQ(!isNumber && masks.isCausalCondition(maskOf(*module), meets), expected);
+          !isNumeric && isCausal(mask, [&](double element, bool below) { return (element != 0) == (below == meets); });
+      EXPECT_EQ(!isNumeric && masks.isCausalCondition(maskOf(*module), meets), expected);
       causal += expected && rows > 1 && columns > 1;
     }
     std::optional<MaskFormula> formula = MaskFormula::read(maskOf(*module));

@@ -218,7 +218,7 @@ inline std::vector<NamedCase> retypedCases(std::vector<std::string> floats = {"f
                                    "update_slice", "reverse",   "reduce",  "cumulative", "dot",      "gather",
                                    "scatter_add",  "take",      "put_add", "put_reduce", "patches",  "fold_patches",
                                    "max_pool"};
-  const llvm::StringSet<> movements{"select", "broadcast_in_dim", "reshape",      "transpose", "slice", "pad",
+  const llvm::StringSet<> layoutOps{"select", "broadcast_in_dim", "reshape",      "transpose", "slice", "pad",
                                     "concat", "dynamic_slice",    "update_slice", "gather",    "take",  "patches"};
   const llvm::StringSet<> addressing{"gather",        "scatter_add",  "take",          "put_add",
                                      "dynamic_slice", "update_slice", "cross_entropy", "cross_entropy_grad"};
@@ -233,7 +233,7 @@ inline std::vector<NamedCase> retypedCases(std::vector<std::string> floats = {"f
         cases.emplace_back(name, retyped(make, wide.contains(name) ? "f32" : floats[i % floats.size()]));
       if (integers.contains(name))
         cases.emplace_back(name, retyped(make, i % 2 ? "i64" : "i32"));
-      if (movements.contains(name))
+      if (layoutOps.contains(name))
         cases.emplace_back(name, retyped(make, "i1"));
       if (addressing.contains(name))
         cases.emplace_back(name, narrowIndices(make));

@@ -151,7 +151,7 @@ void reductions(const Case &c) {
   }
 }
 
-void movements(const Case &c) {
+void copyingKinds(const Case &c) {
   uint64_t n = c.n, all = n * c.count();
   auto gathered = [&](uint64_t i) { return c.of(uint32_t(i / n), i % n); };
   c.fill(c.in(), n);
@@ -191,7 +191,7 @@ void everyCollective(Control &control, uint64_t n, std::span<const Element> elem
         continue;
       Case c{control, *endpoint, table[i], i, element, n, tag};
       reductions(c);
-      movements(c);
+      copyingKinds(c);
     }
 }
 
@@ -251,7 +251,7 @@ TEST_P(Conformance, OneRank) {
                   for (const Element &element : elementTypes) {
                     Case c{control, *endpoint, table[0], 0, element, 100, 1};
                     reductions(c);
-                    movements(c);
+                    copyingKinds(c);
                   }
                   return 0;
                 }),

@@ -126,7 +126,7 @@ TEST(Signals, CtrlC) {
 
 // Ranks of a launcher, before all have connected: one rank leaves by itself and says so; with rank 0 the others end,
 // and say so, too.
-TEST(Signals, BeforeTheMeeting) {
+TEST(Signals, BeforeTheRendezvous) {
   for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
     int port = unusedPort();
     Process alone = byHand(1, 2, port);

@@ -2,9 +2,9 @@
 #include "Harness.h"
 #include "Rendezvous.h"
 
-#include "comm/job/Door.h"
-#include "comm/job/Passage.h"
-#include "comm/job/Remote.h"
+#include "comm/job/AuthGate.h"
+#include "comm/job/LocalChannel.h"
+#include "comm/job/RendezvousClient.h"
 
 #include <array>
 #include <atomic>
@@ -44,16 +44,16 @@ Joined playRank(int port, uint64_t rank, uint64_t world, const std::string &host
 
 /// A host that accepts connections with the secret; the test gives its further messages.
 struct PlayedHost {
-  PlayedHost() : door(Listener(dup(occupied.fd)), keyOf(testToken, ""), "") { fcntl(occupied.fd, F_SETFL, O_NONBLOCK); }
+  PlayedHost() : gate(Listener(dup(occupied.fd)), keyOf(testToken, ""), "") { fcntl(occupied.fd, F_SETFL, O_NONBLOCK); }
   Connection guest() {
     for (auto begin = Clock::now(); secondsSince(begin) < 10; usleep(1000))
-      for (Connection &known : door.admit(1))
+      for (Connection &known : gate.admit(1))
         return std::move(known);
     ADD_FAILURE() << "nobody came";
     return Connection(-1);
   }
   Occupied occupied;
-  Door door;
+  AuthGate gate;
 };
 
 /// Processor seconds that a process has taken.
@@ -218,16 +218,16 @@ TEST(Strangers, IdleConnections) {
 TEST(Strangers, CrowdsBetweenComingAndProof) {
   PlayedHost host;
   Connection rank(dial(host.occupied.port));
-  EXPECT_TRUE(host.door.admit(1).empty());
+  EXPECT_TRUE(host.gate.admit(1).empty());
   std::optional<Message> challenge = rank.await(5000);
   ASSERT_TRUE(challenge);
   Encounter encounter{Reader(challenge->body).text(), std::string(32, 'r'), uint16_t(host.occupied.port)};
   std::string proof = proofOf(keyOf(testToken, ""), Side::rank, encounter);
   Idle before(host.occupied.port, 200);
-  EXPECT_TRUE(host.door.admit(1).empty());
+  EXPECT_TRUE(host.gate.admit(1).empty());
   rank.send({Message::proof, Writer().text(encounter.rankNonce).text(proof).take()});
   Idle after(host.occupied.port, 200);
-  EXPECT_EQ(host.door.admit(1).size(), 1u);
+  EXPECT_EQ(host.gate.admit(1).size(), 1u);
 }
 
 // A flood of connections that never ends keeps no rank from meeting the others.
@@ -310,8 +310,8 @@ TEST(Strangers, ListenersThatAreNoHost) {
     return Writer().number(body.size()).take().substr(0, 4) + kind + std::string("\0PR", 3) + body;
   };
   std::string nonce(32, 'n');
-  auto challenge = [&](const std::string &passage) {
-    return frame(Message::challenge, Writer().text(nonce).text(passage).take());
+  auto challenge = [&](const std::string &localChannel) {
+    return frame(Message::challenge, Writer().text(nonce).text(localChannel).take());
   };
   std::string greeting = frame(0, std::string(64, 'g'));
   for (auto [says, reason] :
@@ -338,7 +338,7 @@ TEST(Strangers, ListenersThatAreNoHost) {
     host.fd = -1;
   }
   EXPECT_EQ(connectLocal(std::string(300, 'A')), -1);
-  EXPECT_FALSE(isPassageName(std::string(300, 'A')));
+  EXPECT_FALSE(isLocalChannelName(std::string(300, 'A')));
 }
 
 // A rank that finds only a host with another secret says so long before its time-out.
@@ -375,14 +375,14 @@ TEST(Strangers, AnotherToken) {
 }
 
 // A local channel gives its secret only to this user's processes that ask correctly, and memory only with the key.
-TEST(Strangers, Passages) {
+TEST(Strangers, LocalChannels) {
   std::string secret(32, 's'), key = keyOf(secret, "");
-  Passage giving(secret, key), silent("", key);
+  LocalChannel giving(secret, key), silent("", key);
   std::atomic<bool> ending{false};
   std::thread host([&] {
     for (; !ending; usleep(1000))
-      for (Passage *passage : {&giving, &silent})
-        passage->serve({giving.socket()});
+      for (LocalChannel *localChannel : {&giving, &silent})
+        localChannel->serve({giving.socket()});
   });
   EXPECT_EQ(askForSecret(giving.name()), secret);
   EXPECT_EQ(askForSecret(silent.name()), std::nullopt);
@@ -441,7 +441,7 @@ TEST(Strangers, OtherUsers) {
   if (geteuid() != 0)
     GTEST_SKIP() << "needs root, to become another user";
   std::string secret(32, 's'), asked = "s" + std::string(32, '\0');
-  Passage giving(secret, keyOf(secret, ""));
+  LocalChannel giving(secret, keyOf(secret, ""));
   std::atomic<bool> ending{false};
   std::thread host([&] {
     for (; !ending; usleep(1000))
@@ -524,14 +524,14 @@ TEST(Strangers, PeersThatBreakOff) {
 
   PlayedHost host;
   SharedFiles files = SharedFiles::create(2);
-  Mapping memory = files.board.map(Board::bytesFor(2));
-  Board::make(memory.bytes.data(), 2);
-  Passage passage("", keyOf(testToken, ""));
+  Mapping memory = files.sharedState.map(SharedState::bytesFor(2));
+  SharedState::make(memory.bytes.data(), 2);
+  LocalChannel localChannel("", keyOf(testToken, ""));
   Process third = byHand(1, 2, host.occupied.port, {}, withToken);
   Connection guest = host.guest();
-  guest.send({Message::welcome, passage.name()});
+  guest.send({Message::welcome, localChannel.name()});
   for (int i = 0; i < 50; ++i, usleep(10'000))
-    passage.serve(files.descriptors());
+    localChannel.serve(files.descriptors());
   guest.close();
   EXPECT_EQ(third.wait(10), 4);
   EXPECT_EQ(third.errors(), "job.par: error: rank 0 has hung up on rank 1\n");

@@ -29,7 +29,7 @@ TEST(LocalSteps, countsTheTilesOfABuiltin) {
     core::ExpandedEntry entry;
     entry.pointers = {w.data(), g.data(), &rate};
     entry.immediates = {n, kernels::realImmediate(0), kernels::realImmediate(1), 0};
-    core::Step step;
+    core::Command step;
     step.instruction = &instruction;
     NoHost host;
     cpu::LocalSteps(core::DeviceOptions{&bundle, "bundle"}, {}).execute(entry, step, host);

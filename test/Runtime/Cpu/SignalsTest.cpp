@@ -15,8 +15,8 @@
 using namespace par;
 
 TEST(Signals, LeaveProductsAlone) {
-  comm::Mapping memory = comm::mapPrivate(comm::Board::bytesFor(1));
-  comm::Interrupt interrupt(*comm::Board::make(memory.bytes.data(), 1), -1);
+  comm::Mapping memory = comm::mapPrivate(comm::SharedState::bytesFor(1));
+  comm::Interrupt interrupt(*comm::SharedState::make(memory.bytes.data(), 1), -1);
   format::Call call;
   call.name = "product";
   call.m = 192, call.n = call.k = call.lda = call.ldb = call.ldc = 256;

@@ -3,7 +3,7 @@
 #include "CudaFixture.h"
 #include "cuda/dnn/AttentionGraph.h"
 #include "par/cuda/run/Device.h"
-#include "par/kernels/Narrow.h"
+#include "par/kernels/LowPrecision.h"
 
 #include <cmath>
 

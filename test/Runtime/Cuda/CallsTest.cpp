@@ -62,7 +62,7 @@ public:
 
   void follow() {
     forkAll();
-    for (const core::Step &step : entry.steps)
+    for (const core::Command &step : entry.steps)
       if (!testing::Test::HasFailure())
         one(step);
     if (testing::Test::HasFailure())
@@ -109,11 +109,11 @@ private:
     return out.str();
   }
 
-  void onQueue(const std::vector<std::string> &words, const core::Step &step) {
+  void onQueue(const std::vector<std::string> &words, const core::Command &step) {
     EXPECT_TRUE(streams.agree("queue " + std::to_string(step.queue), after(words, "stream"))) << step.id;
   }
 
-  void one(const core::Step &step) {
+  void one(const core::Command &step) {
     using format::Op;
     void *const *operands = entry.pointers.data() + step.operands;
     switch (step.op) {
@@ -159,7 +159,7 @@ private:
     }
   }
 
-  void event(const core::Step &step) {
+  void event(const core::Command &step) {
     if (step.op == format::Op::Wait && step.awaited < 0)
       return;
     const format::Instruction &it = *step.instruction;
@@ -170,7 +170,7 @@ private:
     onQueue(words, step);
   }
 
-  void communication(const core::Step &step) {
+  void communication(const core::Command &step) {
     for (uint32_t i = 0; i < step.units; ++i) {
       const comm::Communication &c = entry.communications[step.firstUnit + i];
       bool collective = c.op == format::Op::Coll;

@@ -2,8 +2,8 @@
 // with graphs and without, in every order in which the stub does the work.
 #include "CudaFixture.h"
 #include "TrainingToy.h"
-#include "cuda/tuning/Trial.h"
-#include "par/cuda/blas/Products.h"
+#include "cuda/tuning/Autotune.h"
+#include "par/cuda/blas/Gemm.h"
 #include "par/kernels/CudaBuiltins.h"
 
 using namespace par;
@@ -270,8 +270,8 @@ TEST_F(DeviceTest, addsUpOperandsApartWhereThatIsFaster) {
   cuda::Blas blas;
   cuda::Owned<cuda::Stream> stream = cuda::makeStream(gpu, false);
   const format::Call call = withSums(format::DType::BF16, 128).programs[0].calls[0];
-  cuda::Product product(gpu, blas, call, 256);
-  cuda::Trial trial(gpu, stream, {});
+  cuda::Gemm product(gpu, blas, call, 256);
+  cuda::Autotune trial(gpu, stream, {});
   EXPECT_EQ(trial.fastest(product, call, product.propose()).algorithms.size(), 1u);
   machine.sumTakes = 1000;
   cuda::Algorithms apart = trial.fastest(product, call, product.propose()).algorithms;
@@ -288,7 +288,7 @@ TEST_F(DeviceTest, needsOneWayToASum) {
     machine.reset("cublasLtMatmulAlgoGetHeuristic:" + std::string(without) + ":15");
     cuda::Gpu gpu(0);
     cuda::Blas blas;
-    cuda::Product product(gpu, blas, call, 256);
+    cuda::Gemm product(gpu, blas, call, 256);
     std::vector<cuda::Algorithms> beside = product.propose();
     ASSERT_FALSE(beside.empty());
     for (const cuda::Algorithms &algorithms : beside)

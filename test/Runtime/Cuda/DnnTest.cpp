@@ -131,10 +131,11 @@ TEST_F(DnnTest, plansRunOnTheirStream) {
             "error: kernel \"c\": the plan of engine 2 failed: CUDNN_STATUS_BAD_PARAM: these are not the "
             "knobs of the "
             "engine");
-  Block x(gpu, 2 * 4 * 7 * 5 * 4, Block::Place::Device), w(gpu, 6 * 2 * 9 * 4, Block::Place::Device),
-      y(gpu, 2 * 6 * 4 * 5 * 4, Block::Place::Device), memory(gpu, 65536, Block::Place::Device);
+  DeviceBuffer x(gpu, 2 * 4 * 7 * 5 * 4, DeviceBuffer::Place::Device),
+      w(gpu, 6 * 2 * 9 * 4, DeviceBuffer::Place::Device), y(gpu, 2 * 6 * 4 * 5 * 4, DeviceBuffer::Place::Device),
+      memory(gpu, 65536, DeviceBuffer::Place::Device);
   auto stream = makeStream(gpu, false);
-  for (const Block *block : {&x, &w})
+  for (const DeviceBuffer *block : {&x, &w})
     gpu->check(gpu->set32(block->address(), 0x3f800000, block->bytes() / 4, stream), "set");
   int64_t ids[] = {1, 2, 3};
   void *pointers[] = {x.data(), w.data(), y.data()};

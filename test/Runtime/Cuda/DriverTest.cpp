@@ -49,18 +49,18 @@ TEST_F(DriverTest, namesErrors) {
 
 TEST_F(DriverTest, saysHowMuchMemoryIsFree) {
   Gpu gpu(0);
-  EXPECT_EQ(failureOf([&] { Block(gpu, uint64_t(1) << 40, Block::Place::Device); }),
+  EXPECT_EQ(failureOf([&] { DeviceBuffer(gpu, uint64_t(1) << 40, DeviceBuffer::Place::Device); }),
             "error: 1,099,511,627,776 bytes are needed and 4,294,967,296 of 4,294,967,296 are free on Stub; --set "
             "batch.microbatches or recompute takes less");
-  Block block(gpu, 1 << 20, Block::Place::Device);
+  DeviceBuffer block(gpu, 1 << 20, DeviceBuffer::Place::Device);
   EXPECT_EQ(machine.used, uint64_t(1) << 20);
-  block = Block();
+  block = DeviceBuffer();
   EXPECT_EQ(machine.used, 0u);
 }
 
 TEST_F(DriverTest, eventsOrderStreams) {
   Gpu gpu(0);
-  Block block(gpu, 4, Block::Place::Device);
+  DeviceBuffer block(gpu, 4, DeviceBuffer::Place::Device);
   for (uint64_t seed = 0; seed < 20; ++seed) {
     machine.reset("", seed);
     auto first = makeStream(gpu, false), second = makeStream(gpu, true);
@@ -78,7 +78,7 @@ TEST_F(DriverTest, eventsOrderStreams) {
 
 TEST_F(DriverTest, captureMustBeJoined) {
   Gpu gpu(0);
-  Block block(gpu, 4, Block::Place::Device);
+  DeviceBuffer block(gpu, 4, DeviceBuffer::Place::Device);
   auto first = makeStream(gpu, false), second = makeStream(gpu, false);
   auto fork = makeEvent(gpu), join = makeEvent(gpu);
   Graph graph = nullptr;

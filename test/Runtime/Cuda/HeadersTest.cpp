@@ -1,5 +1,5 @@
 // If NVIDIA's headers are available, the runtime's own declarations are checked against them. No other code needs them.
-#include "par/cuda/blas/Products.h"
+#include "par/cuda/blas/Gemm.h"
 #include "par/cuda/comm/Nccl.h"
 #include "par/cuda/dnn/Dnn.h"
 

@@ -15,14 +15,14 @@ namespace {
 constexpr unsigned lanesOfWarp = 32;
 
 /// Threads that wait for each other: of a block, or of a warp.
-struct Meeting {
+struct ThreadBarrier {
   unsigned size = 0, arrived = 0, turn = 0;
   Place place;
   std::vector<unsigned> waiting;
 };
 
 struct Warp {
-  Meeting meeting;
+  ThreadBarrier meeting;
   unsigned barriers = 0;
   uint64_t values[2][lanesOfWarp]; ///< of this shuffle and the one before, which slower lanes may still read
 };
@@ -37,7 +37,7 @@ struct Block {
   std::deque<Fiber> fibers; ///< kept from one launch to the next
   std::vector<Thread> threads;
   std::vector<Warp> warps;
-  Meeting meeting;
+  ThreadBarrier meeting;
   unsigned barriers = 0, ended = 0, current = 0;
   std::vector<unsigned> runnable;
   std::vector<std::byte> dynamic;
@@ -68,7 +68,7 @@ void setIndex(unsigned thread) {
 }
 
 /// The running thread arrives, and goes on when all have.
-void meet(Meeting &meeting, const Place &place, const char *what) {
+void meet(ThreadBarrier &meeting, const Place &place, const char *what) {
   if (meeting.arrived == 0)
     meeting.place = place;
   else if (meeting.place.line() != place.line() || std::strcmp(meeting.place.file_name(), place.file_name()) != 0)
@@ -105,7 +105,7 @@ void begin(unsigned threads, uint32_t shared) {
   block.warps.assign(threads / lanesOfWarp, Warp());
   for (Warp &warp : block.warps)
     warp.meeting.size = lanesOfWarp;
-  block.meeting = Meeting();
+  block.meeting = ThreadBarrier();
   block.meeting.size = threads;
   block.barriers = block.ended = 0;
   block.fault.clear();
@@ -132,9 +132,9 @@ void runBlock(unsigned threads, uint32_t shared) {
   }
   if (block.ended == threads)
     return;
-  auto waiting = [](const Meeting &meeting) { return !meeting.waiting.empty(); };
+  auto waiting = [](const ThreadBarrier &meeting) { return !meeting.waiting.empty(); };
   auto warp = std::ranges::find_if(block.warps, [&](const Warp &warp) { return waiting(warp.meeting); });
-  const Meeting &stuck = warp != block.warps.end() ? warp->meeting : block.meeting;
+  const ThreadBarrier &stuck = warp != block.warps.end() ? warp->meeting : block.meeting;
   throw std::runtime_error(describe(stuck.waiting.front()) + " waits at " + describe(stuck.place) +
                            " for threads that do not come");
 }

@@ -2,7 +2,7 @@
 // not, in place if that is allowed, in two orders of threads and blocks with the same bits. It touches no other memory.
 #include "Entries.h"
 #include "par/kernels/Builtins.h"
-#include "par/kernels/Narrow.h"
+#include "par/kernels/LowPrecision.h"
 
 #include <algorithm>
 #include <gtest/gtest.h>

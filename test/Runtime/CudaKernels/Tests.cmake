@@ -4,7 +4,7 @@ target_compile_options(runtime-CudaKernels-tests PRIVATE -Wall -Wno-unknown-prag
 # The same tests on a GPU, and how fast the kernels move bytes there: for bench/gpu-check, not part of the suite.
 add_executable(cuda-kernels-check ${CMAKE_CURRENT_LIST_DIR}/KernelsTest.cpp ${CMAKE_CURRENT_LIST_DIR}/ReduceTest.cpp
   ${CMAKE_CURRENT_LIST_DIR}/Device/Entries.cpp ${CMAKE_CURRENT_LIST_DIR}/Device/Convolutions.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/Device/Attention.cpp ${CMAKE_CURRENT_LIST_DIR}/Device/Products.cpp)
+  ${CMAKE_CURRENT_LIST_DIR}/Device/Attention.cpp ${CMAKE_CURRENT_LIST_DIR}/Device/Gemms.cpp)
 target_include_directories(cuda-kernels-check PRIVATE ${CMAKE_CURRENT_LIST_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/src)
 target_link_libraries(cuda-kernels-check PRIVATE par_cuda GTest::gtest GTest::gtest_main)
 add_executable(cuda-kernels-speed ${CMAKE_CURRENT_LIST_DIR}/Device/Speed.cpp

@@ -1,7 +1,7 @@
 // Random numbers are Philox's, and depend only on the element.
 #include "par/files/Random.h"
 #include "par/files/Rectangles.h"
-#include "par/kernels/Narrow.h"
+#include "par/kernels/LowPrecision.h"
 #include "par/messages/Failure.h"
 
 #include <cmath>

@@ -1,6 +1,6 @@
 // Attention of bf16 and f16 against softmax in f64 and the gradients that differences of it give.
 #include "../Cuda/AttentionShapes.h"
-#include "par/kernels/Narrow.h"
+#include "par/kernels/LowPrecision.h"
 
 #include <cmath>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // Convolutions and their gradients by the library, against sums in f64.
 #include "par/kernels/Builtins.h"
-#include "par/kernels/Narrow.h"
+#include "par/kernels/LowPrecision.h"
 
 #include <cmath>
 #include <gtest/gtest.h>

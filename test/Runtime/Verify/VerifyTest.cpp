@@ -277,7 +277,7 @@ TEST(Verify, OnGpu) {
 }
 
 // V5: ranks with the same tensors have corresponding values, though each reads only its own writes.
-TEST(Verify, Twins) {
+TEST(Verify, ReplicaConsistency) {
   auto alone = [](Bundle &b) -> std::vector<Instruction> & {
     b.manifest.ranks[3].role = b.manifest.roles++;
     b.manifest.peak.push_back(b.manifest.peak[0]);

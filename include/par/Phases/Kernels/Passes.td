@@ -20,7 +20,7 @@ def InlineFragmentsPass : Pass<"par-inline-fragments", "::mlir::ModuleOp"> {
   }];
 }
 
-def ExpandProductsPass : Pass<"par-expand-products", "::mlir::ModuleOp"> {
+def ExpandMatmulsPass : Pass<"par-expand-matmuls", "::mlir::ModuleOp"> {
   let summary = "decomposes composites of matmuls that no library call computes";
   let description = [{
     Expects: blocks of tensor ops (after par-inline-fragments). Leaves: composites whose decomposition has matmuls only
@@ -83,7 +83,7 @@ def SeparateStridesPass : Pass<"par-separate-strides", "::mlir::ModuleOp"> {
   }];
 }
 
-def ChainSumsPass : Pass<"par-chain-sums", "::mlir::ModuleOp"> {
+def AccumulateInPlacePass : Pass<"par-accumulate-in-place", "::mlir::ModuleOp"> {
   let summary = "adds the matmuls of a sum one by one to the sum's buffer";
   let description = [{
     Expects: blocks of tensor ops (after par-inline-fragments). Leaves: a sum that is stored to a buffer from which it
@@ -103,7 +103,7 @@ def ChainSumsPass : Pass<"par-chain-sums", "::mlir::ModuleOp"> {
   }];
 }
 
-def JoinPadsPass : Pass<"par-join-pads", "::mlir::ModuleOp"> {
+def PadsToConcatPass : Pass<"par-pads-to-concat", "::mlir::ModuleOp"> {
   let summary = "turns a sum of disjoint pads into a concatenation";
   let description = [{
     Expects: blocks of tensor ops (after par-inline-fragments). Leaves: a sum of pads with zeros whose operands follow
@@ -123,10 +123,10 @@ def JoinPadsPass : Pass<"par-join-pads", "::mlir::ModuleOp"> {
   }];
 }
 
-def KeepHeadsPass : Pass<"par-keep-heads", "::mlir::ModuleOp"> {
+def PropagateHeadLayoutsPass : Pass<"par-propagate-head-layouts", "::mlir::ModuleOp"> {
   let summary = "stores heads of attentions in the layout in which their calls read and write them";
   let description = [{
-    Expects: blocks whose attentions are one call each (after par-expand-products). Leaves:
+    Expects: blocks whose attentions are one call each (after par-expand-matmuls). Leaves:
     - An attention's result that other ops read through one transpose is stored transposed.
     - Queries, keys and values that are parts of one value share its buffer, if their own buffers were not smaller.
     - A stored value that is a reshape of another stored value has no buffer of its own.
@@ -147,12 +147,12 @@ def KeepHeadsPass : Pass<"par-keep-heads", "::mlir::ModuleOp"> {
   }];
 }
 
-def AlignRowsPass : Pass<"par-align-rows", "::mlir::ModuleOp"> {
+def PadRowsPass : Pass<"par-pad-rows", "::mlir::ModuleOp"> {
   let summary = "pads bf16 and f16 rows that a GPU's matmuls read and write to multiples of 16 bytes";
   let description = [{
-    Expects: blocks of tensor ops (after par-chain-sums), for cuda. Leaves: bf16 and f16 values that matmuls read or
-    write have rows of a multiple of 64 elements (of 8 below 512; rows of fewer than 64 stay), if no additional copy is
-    needed:
+    Expects: blocks of tensor ops (after par-accumulate-in-place), for cuda. Leaves: bf16 and f16 values that matmuls
+    read or write have rows of a multiple of 64 elements (of 8 below 512; rows of fewer than 64 stay), if no additional
+    copy is needed:
     - A weight is padded with zeros where it is rounded, here or once for all microbatches. A gathered or transposed
       weight is padded in its copy for matmuls of 512 rows and more. The matmul's result then has zeros after its rows.
     - The gradient of cross_entropy writes zeros after its rows.
@@ -178,14 +178,14 @@ def AlignRowsPass : Pass<"par-align-rows", "::mlir::ModuleOp"> {
   }];
 }
 
-def WidenArithmeticPass : Pass<"par-widen-arithmetic", "::mlir::ModuleOp"> {
+def PromoteToF32Pass : Pass<"par-promote-to-f32", "::mlir::ModuleOp"> {
   let summary = "promotes arithmetic on bf16 and f16 values to f32";
   let description = [{
-    Expects: blocks of tensor ops (after par-chain-sums). Leaves: bf16 and f16 only in buffers, communication, layout
-    ops, converts and attentions, whose library supports them. Every other op computes in f32, between converts, and its
-    result is rounded once. Matmuls, builtins and generated kernels need no 16-bit variants; the price is an f32 copy of
-    a library call's operands. On a CPU the convert goes before ops that only reorder elements, which the call can
-    absorb. On a GPU, whose calls read bf16 and f16, it goes after them.
+    Expects: blocks of tensor ops (after par-accumulate-in-place). Leaves: bf16 and f16 only in buffers, communication,
+    layout ops, converts and attentions, whose library supports them. Every other op computes in f32, between converts,
+    and its result is rounded once. Matmuls, builtins and generated kernels need no 16-bit variants; the price is an f32
+    copy of a library call's operands. On a CPU the convert goes before ops that only reorder elements, which the call
+    can absorb. On a GPU, whose calls read bf16 and f16, it goes after them.
     Fails: never.
 
     ```

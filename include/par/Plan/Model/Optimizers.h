@@ -13,8 +13,8 @@ struct OptimizerSetting {
   const char *attribute; ///< of the op
   double value;          ///< the default
   /// Where the plan keeps it: one of both.
-  Said<double> PlanOptimizer::*number;
-  Said<bool> PlanOptimizer::*flag = nullptr;
+  WithOrigin<double> PlanOptimizer::*number;
+  WithOrigin<bool> PlanOptimizer::*flag = nullptr;
   /// Limits of the number: outside of them the update divides by zero or diverges.
   double least = 0, most = 1;
   const char *range = "a number from 0 to 1"; ///< in words

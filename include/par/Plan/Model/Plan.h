@@ -11,7 +11,7 @@ struct OptimizerSetting;
 
 /// A value of the plan and its origin.
 template <typename T>
-struct Said {
+struct WithOrigin {
   T value{};
   Origin origin;
 
@@ -22,7 +22,7 @@ struct Said {
 };
 
 /// A pattern and its origin.
-struct SaidPattern {
+struct PatternWithOrigin {
   NamePattern pattern;
   Origin origin;
 };
@@ -31,188 +31,188 @@ struct SaidPattern {
 using PlanAxes = std::vector<std::string>;
 
 /// Named axes and their sizes, outermost first.
-using PlanMesh = std::vector<std::pair<std::string, Said<int64_t>>>;
+using PlanMesh = std::vector<std::pair<std::string, WithOrigin<int64_t>>>;
 int64_t ranksOf(const PlanMesh &mesh);
 
 struct PlanTarget {
-  Said<std::string> device;             ///< "cpu" or "cuda"
-  Said<std::string> hardware;           ///< name or path of a hardware file; default: that of the device
-  Said<std::optional<uint64_t>> memory; ///< bytes per rank; none: unlimited
-  Said<std::string> isa;                ///< "native" or e.g. "x86-64-v3", "sm_90"
+  WithOrigin<std::string> device;             ///< "cpu" or "cuda"
+  WithOrigin<std::string> hardware;           ///< name or path of a hardware file; default: that of the device
+  WithOrigin<std::optional<uint64_t>> memory; ///< bytes per rank; none: unlimited
+  WithOrigin<std::string> isa;                ///< "native" or e.g. "x86-64-v3", "sm_90"
 };
 
 /// One input, by pattern: `batch` is its batch dim, `value` binds it.
 struct PlanInput {
-  SaidPattern name;
-  std::optional<Said<std::optional<int64_t>>> batch; ///< inner nullopt: "none"
-  std::optional<Said<std::string>> value;            ///< zeros, ones, iota or a number
+  PatternWithOrigin name;
+  std::optional<WithOrigin<std::optional<int64_t>>> batch; ///< inner nullopt: "none"
+  std::optional<WithOrigin<std::string>> value;            ///< zeros, ones, iota or a number
 };
 
 /// The outputs that `output` matches become, of the next call, the inputs that `input` matches.
 struct PlanCarry {
-  SaidPattern output, input;
+  PatternWithOrigin output, input;
 };
 
 struct PlanBatch {
-  Said<std::optional<int64_t>> size;           ///< samples of one step over all ranks
-  Said<std::string> dim;                       ///< symbol or dim number; empty: dim 0 of the first input
-  Said<PlanAxes> over;                         ///< the batch dim is sharded over these
-  Said<std::optional<int64_t>> microbatches;   ///< number per step
-  Said<std::optional<int64_t>> microbatchSize; ///< samples of one microbatch on one rank
+  WithOrigin<std::optional<int64_t>> size;           ///< samples of one step over all ranks
+  WithOrigin<std::string> dim;                       ///< symbol or dim number; empty: dim 0 of the first input
+  WithOrigin<PlanAxes> over;                         ///< the batch dim is sharded over these
+  WithOrigin<std::optional<int64_t>> microbatches;   ///< number per step
+  WithOrigin<std::optional<int64_t>> microbatchSize; ///< samples of one microbatch on one rank
 };
 
 struct PlanLoss {
   /// "": a scalar output of the graph; else cross_entropy, mse or l1, attached to `output`.
-  Said<std::string> kind;
-  Said<std::string> output; ///< graph output; empty: the only float output
-  Said<std::string> labels; ///< graph input that an attached loss makes
-  Said<int64_t> ignore;     ///< label that does not count (cross_entropy)
-  Said<double> smoothing;   ///< share of every label that is spread over all classes (cross_entropy)
-  Said<int64_t> shift;      ///< labels are this many positions ahead along dim 1
+  WithOrigin<std::string> kind;
+  WithOrigin<std::string> output; ///< graph output; empty: the only float output
+  WithOrigin<std::string> labels; ///< graph input that an attached loss makes
+  WithOrigin<int64_t> ignore;     ///< label that does not count (cross_entropy)
+  WithOrigin<double> smoothing;   ///< share of every label that is spread over all classes (cross_entropy)
+  WithOrigin<int64_t> shift;      ///< labels are this many positions ahead along dim 1
 };
 
 /// Learning rate at step t (from 1): peak * min(1, t / warmup), then the decay. With cosine and t > warmup:
 /// floor + (peak - floor) * (1 + cos(pi * min(1, (t - warmup) / (steps - warmup)))) / 2.
 struct PlanLearningRate {
-  Said<double> peak;
-  Said<int64_t> warmup;
-  Said<std::string> decay; ///< "constant" or "cosine"
-  Said<int64_t> steps;     ///< of cosine; 0 otherwise
-  Said<double> floor;
+  WithOrigin<double> peak;
+  WithOrigin<int64_t> warmup;
+  WithOrigin<std::string> decay; ///< "constant" or "cosine"
+  WithOrigin<int64_t> steps;     ///< of cosine; 0 otherwise
+  WithOrigin<double> floor;
 };
 
 /// PyTorch's formulas and defaults.
 struct PlanOptimizer {
-  Said<std::string> kind; ///< "sgd", "momentum", "adamw"
+  WithOrigin<std::string> kind; ///< "sgd", "momentum", "adamw"
   PlanLearningRate lr;
-  Said<double> momentum;     ///< of momentum
-  Said<bool> nesterov;       ///< of momentum
-  Said<double> beta1, beta2; ///< of adamw
-  Said<double> eps;          ///< of adamw
-  Said<double> weightDecay;
+  WithOrigin<double> momentum;     ///< of momentum
+  WithOrigin<bool> nesterov;       ///< of momentum
+  WithOrigin<double> beta1, beta2; ///< of adamw
+  WithOrigin<double> eps;          ///< of adamw
+  WithOrigin<double> weightDecay;
 };
 
 /// Overrides for the parameters that `name` matches; of two groups the later one wins, key by key.
 struct PlanGroup {
-  SaidPattern name;
-  std::optional<Said<double>> lr; ///< absolute peak; as a factor it is lr / optimizer.lr.peak
-  std::optional<Said<double>> lrScale;
-  std::optional<Said<double>> weightDecay;
-  std::optional<Said<bool>> sparse;      ///< gradients are kept as looked-up rows
-  std::optional<Said<std::string>> kind; ///< another optimizer starts from its own defaults
+  PatternWithOrigin name;
+  std::optional<WithOrigin<double>> lr; ///< absolute peak; as a factor it is lr / optimizer.lr.peak
+  std::optional<WithOrigin<double>> lrScale;
+  std::optional<WithOrigin<double>> weightDecay;
+  std::optional<WithOrigin<bool>> sparse;      ///< gradients are kept as looked-up rows
+  std::optional<WithOrigin<std::string>> kind; ///< another optimizer starts from its own defaults
   struct Setting {
     const OptimizerSetting *setting;
-    Said<double> value; ///< true and false are 1 and 0
+    WithOrigin<double> value; ///< true and false are 1 and 0
   };
   std::vector<Setting> settings;
 };
 
 /// How parameters that `name` matches are first filled: zeros, ones, normal(s) or uniform(a).
 struct PlanInit {
-  SaidPattern name;
-  Said<std::string> rule;
+  PatternWithOrigin name;
+  WithOrigin<std::string> rule;
 };
 
 /// The parameters that `name` matches are the one that `owner` matches.
 struct PlanTie {
-  SaidPattern name, owner;
+  PatternWithOrigin name, owner;
 };
 
 struct PlanTrain {
   Origin origin;
   PlanLoss loss;
-  std::vector<SaidPattern> freeze;
-  std::optional<std::vector<SaidPattern>> only;
-  Said<std::string> lost; ///< "refuse" or "allow": parameters that the exporter folded away
+  std::vector<PatternWithOrigin> freeze;
+  std::optional<std::vector<PatternWithOrigin>> only;
+  WithOrigin<std::string> lost; ///< "refuse" or "allow": parameters that the exporter folded away
   std::vector<PlanTie> tie;
   std::vector<PlanInit> init;
   PlanOptimizer optimizer;
   std::vector<PlanGroup> groups;
-  Said<std::optional<double>> clip; ///< largest global norm; none: no clipping
-  Said<bool> clipsValues;           ///< `clip` is the largest element instead
+  WithOrigin<std::optional<double>> clip; ///< largest global norm; none: no clipping
+  WithOrigin<bool> clipsValues;           ///< `clip` is the largest element instead
 };
 
 /// One rule of `shard`.
 struct PlanShard {
-  SaidPattern name;
-  std::vector<std::pair<int64_t, Said<PlanAxes>>> dims; ///< dim (negative: from the end) and its axes
-  bool replicated = false;                              ///< closed without dims
-  std::optional<Said<bool>> closed;
-  std::optional<Said<int64_t>> blocks;
-  std::optional<Said<int64_t>> priority; ///< lower goes first; default 1
-  std::optional<Said<PlanAxes>> partial; ///< the value may stay an unreduced sum over these
+  PatternWithOrigin name;
+  std::vector<std::pair<int64_t, WithOrigin<PlanAxes>>> dims; ///< dim (negative: from the end) and its axes
+  bool replicated = false;                                    ///< closed without dims
+  std::optional<WithOrigin<bool>> closed;
+  std::optional<WithOrigin<int64_t>> blocks;
+  std::optional<WithOrigin<int64_t>> priority; ///< lower goes first; default 1
+  std::optional<WithOrigin<PlanAxes>> partial; ///< the value may stay an unreduced sum over these
 };
 
 /// ZeRO, over the batch's ranks: shards states from level 1 on, gradients from 2, parameters from 3.
 struct PlanZero {
-  Said<int64_t> level;
-  Said<PlanAxes> over;      ///< of batch.over
-  Said<std::string> gather; ///< "use": parameters are gathered for each use
-  Said<int64_t> minSize;    ///< parameters of fewer elements stay whole
+  WithOrigin<int64_t> level;
+  WithOrigin<PlanAxes> over;      ///< of batch.over
+  WithOrigin<std::string> gather; ///< "use": parameters are gathered for each use
+  WithOrigin<int64_t> minSize;    ///< parameters of fewer elements stay whole
 };
 
 /// Values kept in host memory.
 struct PlanOffload {
-  bool states = false, params = false; ///< all of the optimizer's states, all parameters
-  bool saved = false;                  ///< values that forward saves for backward
-  std::vector<SaidPattern> patterns;   ///< parameters and, by state(P), states
-  Origin origin;                       ///< of the list
+  bool states = false, params = false;     ///< all of the optimizer's states, all parameters
+  bool saved = false;                      ///< values that forward saves for backward
+  std::vector<PatternWithOrigin> patterns; ///< parameters and, by state(P), states
+  Origin origin;                           ///< of the list
 
   bool empty() const { return !states && !params && !saved && patterns.empty(); }
 };
 
 struct PlanPipeline {
-  Said<std::string> over; ///< axis of the stages; empty: one stage
-  Said<int64_t> stages;   ///< 1 without a pipeline
-  Said<std::vector<PlanMesh>>
+  WithOrigin<std::string> over; ///< axis of the stages; empty: one stage
+  WithOrigin<int64_t> stages;   ///< 1 without a pipeline
+  WithOrigin<std::vector<PlanMesh>>
       meshes; ///< one a stage, in place of `mesh` and `over`; empty: all stages have the rest of `mesh`
   enum CutKind { AutoCuts, Starts, Even, Counts };
-  Said<CutKind> cuts;                ///< how the model is split into stages
-  std::vector<SaidPattern> starts;   ///< Starts: the modules that begin stages 1, 2, ...
-  std::optional<SaidPattern> repeat; ///< Even, Counts: the modules that are dealt out
-  std::vector<int64_t> counts;       ///< Counts: matches per stage
-  Said<std::string> schedule;        ///< a name of par/Solver/Schedules/Schedules.h, or the path of a table
-  std::optional<int64_t> ordered;    ///< microbatches that the table orders
-  Said<int64_t> flushEvery;          ///< of an asynchronous schedule: consecutive batches between two flushes
-  Said<bool> verticalSync;           ///< of pipedream: all stages use the version that the microbatch had at stage 0
-  Said<std::string>
+  WithOrigin<CutKind> cuts;                ///< how the model is split into stages
+  std::vector<PatternWithOrigin> starts;   ///< Starts: the modules that begin stages 1, 2, ...
+  std::optional<PatternWithOrigin> repeat; ///< Even, Counts: the modules that are dealt out
+  std::vector<int64_t> counts;             ///< Counts: matches per stage
+  WithOrigin<std::string> schedule;        ///< a name of par/Solver/Schedules/Schedules.h, or the path of a table
+  std::optional<int64_t> ordered;          ///< microbatches that the table orders
+  WithOrigin<int64_t> flushEvery;          ///< of an asynchronous schedule: consecutive batches between two flushes
+  WithOrigin<bool> verticalSync; ///< of pipedream: all stages use the version that the microbatch had at stage 0
+  WithOrigin<std::string>
       replicas; ///< "split": ranks over batch.over share each microbatch; "round_robin": each gets whole ones, in turn
 };
 
 struct PlanRecompute {
   enum Kind { None, Full, Each };
-  Said<Kind> kind;
-  std::optional<SaidPattern> each;
+  WithOrigin<Kind> kind;
+  std::optional<PatternWithOrigin> each;
 };
 
 struct PlanCollectives {
-  Said<uint64_t> bucket; ///< bytes; 0: every gradient separately
-  Said<bool> overlap;
-  Said<std::string> algorithm; ///< auto or hierarchical
-  Said<int64_t> decompose;     ///< chunks of a collective that overlaps with its matmul; 0: auto, 1: none
-  Said<bool> deterministic;
+  WithOrigin<uint64_t> bucket; ///< bytes; 0: every gradient separately
+  WithOrigin<bool> overlap;
+  WithOrigin<std::string> algorithm; ///< auto or hierarchical
+  WithOrigin<int64_t> decompose;     ///< chunks of a collective that overlaps with its matmul; 0: auto, 1: none
+  WithOrigin<bool> deterministic;
 };
 
 /// Number formats; masters and the loss are f32.
 struct PlanPrecision {
-  Said<std::string> compute;            ///< "f32", "bf16" or "fp16": matmuls, activations and the weights they read
-  Said<std::string> states;             ///< "f32" or "bf16": the optimizer's, between steps
-  Said<std::string> accumulate, reduce; ///< "f32" or "bf16": gradients summed over microbatches, and over ranks
-  Said<double> lossScale;               ///< factor on the loss before the first step; 0: none
-  Said<int64_t> growth;                 ///< good steps until it doubles, and it halves after a bad one; 0: it stays
-  std::vector<SaidPattern> keep;        ///< parameters that stay f32, and so do their matmuls
+  WithOrigin<std::string> compute; ///< "f32", "bf16" or "fp16": matmuls, activations and the weights they read
+  WithOrigin<std::string> states;  ///< "f32" or "bf16": the optimizer's, between steps
+  WithOrigin<std::string> accumulate, reduce; ///< "f32" or "bf16": gradients summed over microbatches, and over ranks
+  WithOrigin<double> lossScale;               ///< factor on the loss before the first step; 0: none
+  WithOrigin<int64_t> growth;          ///< good steps until it doubles, and it halves after a bad one; 0: it stays
+  std::vector<PatternWithOrigin> keep; ///< parameters that stay f32, and so do their matmuls
 };
 
 /// A plan. From `buildPlan` on every key has a value or an explicit "open"; `completePlan` sets the open ones from the
 /// model.
 struct Plan {
-  Said<int64_t> par;
+  WithOrigin<int64_t> par;
   PlanTarget target;
-  Said<int64_t> ranks;
+  WithOrigin<int64_t> ranks;
   PlanMesh mesh; ///< empty if stages have meshes of their own
-  std::vector<std::pair<std::string, Said<std::string>>>
-      within;                                              ///< axis, level of the machine that its ranks must not leave
-  std::vector<std::pair<std::string, Said<int64_t>>> dims; ///< symbol, size
+  std::vector<std::pair<std::string, WithOrigin<std::string>>>
+      within; ///< axis, level of the machine that its ranks must not leave
+  std::vector<std::pair<std::string, WithOrigin<int64_t>>> dims; ///< symbol, size
   std::vector<PlanInput> inputs;
   std::vector<PlanCarry> carry;
   PlanBatch batch;
@@ -224,8 +224,8 @@ struct Plan {
   PlanPipeline pipeline;
   PlanRecompute recompute;
   PlanCollectives collectives;
-  Said<std::string> batchNorm; ///< "microbatch", "local", or a number of groups of a batch
-  Said<int64_t> seed;
+  WithOrigin<std::string> batchNorm; ///< "microbatch", "local", or a number of groups of a batch
+  WithOrigin<int64_t> seed;
   std::vector<UsedRecipe> recipes;
 
   /// Size of an axis; 1 for one that is not in the mesh. If stages have meshes of their own, the least common multiple

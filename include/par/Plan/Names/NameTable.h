@@ -64,23 +64,23 @@ struct PatternMatches {
 PatternMatches matchPattern(const NamePattern &pattern, const NameTable &names);
 
 /// As above, and error 2 with the nearest name if nothing matches and the pattern has no "?".
-PatternMatches resolvePattern(const SaidPattern &pattern, const NameTable &names, PlanErrors &errors);
+PatternMatches resolvePattern(const PatternWithOrigin &pattern, const NameTable &names, PlanErrors &errors);
 
 /// Indices of the parameters that a pattern matches, or that are in the modules that it matches; error 2 if there are
 /// none.
-std::vector<unsigned> resolveParameters(const SaidPattern &pattern, const NameTable &names, PlanErrors &errors);
+std::vector<unsigned> resolveParameters(const PatternWithOrigin &pattern, const NameTable &names, PlanErrors &errors);
 
 /// The merged rules of `shard` for one name, later rules over earlier ones, dim by dim.
 struct ResolvedShard {
   enum Kind { Parameter, Gradient, State, ModuleOutput, ModuleInput, NodeOutput, NodeInput, GraphInput, GraphOutput };
   Kind kind;
-  unsigned index = 0;                                   ///< into the table's list of that kind
-  unsigned input = 0;                                   ///< of ModuleInput, NodeInput: which one
-  std::vector<std::pair<int64_t, Said<PlanAxes>>> dims; ///< negative dims stay so where the rank is not known
-  Said<bool> closed;
-  std::optional<Said<int64_t>> blocks;
-  std::optional<Said<int64_t>> priority;
-  std::optional<Said<PlanAxes>> partial;
+  unsigned index = 0;                                         ///< into the table's list of that kind
+  unsigned input = 0;                                         ///< of ModuleInput, NodeInput: which one
+  std::vector<std::pair<int64_t, WithOrigin<PlanAxes>>> dims; ///< negative dims stay so where the rank is not known
+  WithOrigin<bool> closed;
+  std::optional<WithOrigin<int64_t>> blocks;
+  std::optional<WithOrigin<int64_t>> priority;
+  std::optional<WithOrigin<PlanAxes>> partial;
   Origin origin; ///< of the last matching rule
 };
 

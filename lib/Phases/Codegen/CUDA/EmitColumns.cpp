@@ -1,4 +1,4 @@
-#include "HeldRow.h"
+#include "RegisterRow.h"
 #include "ThreadEmitter.h"
 
 using namespace mlir;
@@ -52,10 +52,10 @@ void ThreadEmitter::bindColumn(const Nest &nest, unsigned column) {
 }
 
 void ThreadEmitter::storeColumns(Value active) {
-  if (launch.members > 1)
+  if (launch.threadsPerRow > 1)
     sync(); // every read of a tied argument in these columns precedes its stores
   elements.memo.clear();
-  Value first = launch.members > 1 ? isBelow(member, 1) : Value();
+  Value first = launch.threadsPerRow > 1 ? isBelow(member, 1) : Value();
   emitIf(both(first, active), [&] {
     for (const Nest &nest : plan.nests)
       for (unsigned column = 0; !nest.results.empty() && column < columns.size(); ++column) {
@@ -71,7 +71,7 @@ SmallVector<Value> ThreadEmitter::reduceColumns(const Nest &nest) {
   int64_t all = 1;
   for (int64_t size : sizesOf(nest, nest.reducedLoops))
     all *= size;
-  if (!combiner || all < launch.members)
+  if (!combiner || all < launch.threadsPerRow)
     return forColumns(nest, [&](unsigned) { return row.reduceToRegister(nest, 0, row.start(nest)); });
   Value identity = arith::ConstantOp::create(builder, elements.loc, combiner->identity);
   SmallVector<Value> parts(columns.size(), identity);
@@ -89,7 +89,7 @@ SmallVector<Value> ThreadEmitter::joinColumns(const Combiner &combiner, SmallVec
   for (unsigned mask = warp / 2; mask >= launch.blockRows; mask /= 2)
     for (Value &part : parts)
       part = combiner.combine(builder, part, threads.exchange(part, mask));
-  unsigned inWarp = std::max(warp / launch.blockRows, 1u), groups = launch.members / inWarp;
+  unsigned inWarp = std::max(warp / launch.blockRows, 1u), groups = launch.threadsPerRow / inWarp;
   if (groups <= 1)
     return parts;
   Type type = parts.front().getType();

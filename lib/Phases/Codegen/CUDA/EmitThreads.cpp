@@ -3,7 +3,7 @@
 // warps.
 #include "EmitThreads.h"
 
-#include "HeldRow.h"
+#include "RegisterRow.h"
 #include "ThreadEmitter.h"
 
 using namespace mlir;
@@ -129,7 +129,7 @@ void ThreadEmitter::placeValues(Value team) {
 }
 
 void ThreadEmitter::sync() {
-  if (launch.kind != LaunchPlan::Columns && launch.members <= warp)
+  if (launch.kind != LaunchPlan::Columns && launch.threadsPerRow <= warp)
     threads.syncWarp();
   else
     threads.syncBlock();
@@ -138,8 +138,8 @@ void ThreadEmitter::sync() {
 /// Teams take rows in turn; the threads of a team take the same turns, so they meet at every sync.
 void ThreadEmitter::emitTeams() {
   Value thread = threads.thread();
-  member = remainder(thread, launch.members);
-  team = divide(thread, launch.members);
+  member = remainder(thread, launch.threadsPerRow);
+  team = divide(thread, launch.threadsPerRow);
   placeValues(team);
   Value block = threads.block();
   if (launch.scratchBytes)
@@ -177,7 +177,7 @@ void ThreadEmitter::emitTeamRow() {
 void ThreadEmitter::storePending(const Pending &pending, Value active) {
   if (pending.empty())
     return;
-  if (launch.members > 1)
+  if (launch.threadsPerRow > 1)
     sync(); // every read of a tied argument in this row precedes its stores
   elements.memo.clear();
   emitIf(both(isBelow(member, 1), active), [&] { row.storeRow(pending); });
@@ -189,7 +189,7 @@ int64_t ThreadEmitter::runOf(const Nest &nest, ArrayRef<unsigned> loops) const {
   if (!last || launch.kind == LaunchPlan::Columns)
     return 1;
   int64_t run = nest.innermost == *last ? launch.perThread : 4;
-  while (run > 1 && (nest.loops[*last] % run || product(sizesOf(nest, loops)) < run * launch.members))
+  while (run > 1 && (nest.loops[*last] % run || product(sizesOf(nest, loops)) < run * launch.threadsPerRow))
     run /= 2;
   return run;
 }
@@ -206,12 +206,12 @@ SmallVector<Value> ThreadEmitter::forShare(const Nest &nest, ArrayRef<unsigned> 
     sizes[position] /= run;
   int64_t all = product(sizes);
   int64_t neighbours = run * std::max<int64_t>(columns.size(), 1);
-  int64_t runs = std::max<int64_t>(launch.atHand / neighbours, 1);
+  int64_t runs = std::max<int64_t>(launch.itemsPerThread / neighbours, 1);
   auto turn = [&](int64_t count, Value number, ValueRange values) {
     SmallVector<Value> next = llvm::to_vector(values);
     ElementEmitter::Memo outer = elements.memo;
     for (int64_t i = 0; i < count * run; ++i) {
-      int64_t first = i / run * launch.members;
+      int64_t first = i / run * launch.threadsPerRow;
       SmallVector<Value> index = split(first ? add(number, constant(first)) : number, sizes);
       if (run > 1)
         index[position] = add(multiply(index[position], run), constant(i % run));
@@ -225,12 +225,12 @@ SmallVector<Value> ThreadEmitter::forShare(const Nest &nest, ArrayRef<unsigned> 
     return next;
   };
   SmallVector<Value> values = llvm::to_vector(carried);
-  int64_t stride = runs * launch.members, whole = all / stride * stride;
+  int64_t stride = runs * launch.threadsPerRow, whole = all / stride * stride;
   if (whole > 0)
     values = row.loop(constant(0), constant(whole), constant(stride), values,
                       [&](Value first, ValueRange from) { return turn(runs, add(first, member), from); });
   if (whole < all)
-    values = row.loop(add(member, constant(whole)), constant(all), constant(launch.members), values,
+    values = row.loop(add(member, constant(whole)), constant(all), constant(launch.threadsPerRow), values,
                       [&](Value number, ValueRange from) { return turn(1, number, from); });
   return values;
 }
@@ -250,8 +250,8 @@ void ThreadEmitter::emitUpdates(const Nest &nest) {
   sync();
   elements.memo.clear();
   row.emitUpdates(nest, [&](Value index) -> Value {
-    return arith::CmpIOp::create(builder, elements.loc, arith::CmpIPredicate::eq, remainder(index, launch.members),
-                                 member);
+    return arith::CmpIOp::create(builder, elements.loc, arith::CmpIPredicate::eq,
+                                 remainder(index, launch.threadsPerRow), member);
   });
 }
 
@@ -265,7 +265,7 @@ void ThreadEmitter::emitNest(const Nest &nest) {
     return emitIf(isBelow(member, 1), [&] { row.emitRunning(nest); });
   SmallVector<int64_t> sizes = sizesOf(nest, free);
   int64_t all = product(sizes);
-  bool isLong = product(sizesOf(nest, nest.reducedLoops)) >= warp && 2 * all < launch.members;
+  bool isLong = product(sizesOf(nest, nest.reducedLoops)) >= warp && 2 * all < launch.threadsPerRow;
   if (nest.isReduction() && isLong && findCombiner(nest.op)) {
     row.loop(constant(0), constant(all), constant(1), {}, [&](Value number, ValueRange) {
       for (auto [loop, index] : llvm::zip(free, split(number, sizes)))
@@ -301,30 +301,30 @@ Value ThreadEmitter::reduce(const Nest &nest) {
   if (auto inner = llvm::find(loops, nest.innermost); inner != loops.end())
     std::rotate(inner, inner + 1, loops.end());
   std::optional<Combiner> combiner = findCombiner(nest.op);
-  if (!combiner || product(sizesOf(nest, loops)) < launch.members / 4)
+  if (!combiner || product(sizesOf(nest, loops)) < launch.threadsPerRow / 4)
     return row.reduceToRegister(nest, 0, row.start(nest));
   Value part = arith::ConstantOp::create(builder, elements.loc, combiner->identity);
   auto body = [&](ValueRange carried) {
     return SmallVector<Value>{elements.computeBody(nest.op, row.iteration, carried[0])};
   };
   part = forShare(nest, loops, runOf(nest, loops), part, body, [] {})[0];
-  if (launch.members > warp)
+  if (launch.threadsPerRow > warp)
     sync(); // all have read the last reduction's slots
   return combiner->combine(builder, row.start(nest), join(*combiner, part, launch.blockRows * launch.rowBytes));
 }
 
 /// Within a warp by exchange: all of its threads add the same pairs. Then every thread adds up the warps.
 Value ThreadEmitter::join(const Combiner &combiner, Value part, int64_t offset) {
-  for (unsigned mask = std::min(warp, launch.members) / 2; mask > 0; mask /= 2)
+  for (unsigned mask = std::min(warp, launch.threadsPerRow) / 2; mask > 0; mask /= 2)
     part = combiner.combine(builder, part, threads.exchange(part, mask));
-  if (launch.members <= warp)
+  if (launch.threadsPerRow <= warp)
     return part;
   Value slots = shared(offset);
   emitIf(arith::CmpIOp::create(builder, elements.loc, arith::CmpIPredicate::eq, remainder(member, warp), constant(0)),
          [&] { elements.store(part, slots, divide(member, warp)); });
   sync();
   Value all = elements.load(slots, part.getType(), constant(0));
-  for (unsigned i = 1; i < launch.members / warp; ++i)
+  for (unsigned i = 1; i < launch.threadsPerRow / warp; ++i)
     all = combiner.combine(builder, all, elements.load(slots, part.getType(), constant(i)));
   return all;
 }
@@ -337,10 +337,10 @@ void ThreadEmitter::emit() {
   case LaunchPlan::Rows:
     emitRows();
     break;
-  case LaunchPlan::Held:
+  case LaunchPlan::InRegisters:
     emitHeld();
     break;
-  case LaunchPlan::Team:
+  case LaunchPlan::Cooperative:
     emitTeams();
     break;
   case LaunchPlan::Columns:

@@ -4,7 +4,7 @@
 #include "LaunchPlan.h"
 
 #include "../Combiner.h"
-#include "HeldRow.h"
+#include "RegisterRow.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -29,7 +29,7 @@ constexpr int64_t fewBlocks = 128, manyBlocks = 264;
 /// Elements of a row from which on several threads share it.
 constexpr int64_t sharedWork = 32;
 /// Elements that a thread loads at once in loops over a row, and over columns; and with low register pressure.
-constexpr unsigned rowAtHand = 16, columnsAtHand = 32, minAtHand = 4;
+constexpr unsigned rowItems = 16, columnItems = 32, minItems = 4;
 /// Elements that a thread of several rows loads and stores: they are in registers at the same time.
 constexpr int64_t maxHeld = 64;
 /// Values of a row that a thread of a block holds; of one with more than 256 threads, where it has 128
@@ -106,10 +106,11 @@ int64_t lastRowLoop(const KernelPlan &plan) {
 }
 
 /// One thread a row, or several rows where there are enough of them and they lie together.
-void shareRows(LaunchPlan &launch, const KernelPlan &plan, bool sparing) {
+void shareRows(LaunchPlan &launch, const KernelPlan &plan, bool lowRegisterPressure) {
   int64_t last = lastRowLoop(plan);
   launch.kind = LaunchPlan::Rows;
-  for (unsigned several = sparing || countReductions(plan) ? 1 : elementsOfAccess(plan); several > 1; several /= 2)
+  for (unsigned several = lowRegisterPressure || countReductions(plan) ? 1 : elementsOfAccess(plan); several > 1;
+       several /= 2)
     if (last % several == 0 && launch.rows / several >= fewThreads && several * countTensors(plan) <= maxHeld) {
       launch.perThread = several;
       break;
@@ -125,35 +126,35 @@ void shareRows(LaunchPlan &launch, const KernelPlan &plan, bool sparing) {
 unsigned membersFor(int64_t extent, int64_t rows, int64_t each) {
   if (rows * extent / each < busy)
     each = 1;
-  return std::clamp<int64_t>(llvm::PowerOf2Ceil(std::max<int64_t>(extent / each, 1)), warp, maxMembers);
+  return std::clamp<int64_t>(llvm::PowerOf2Ceil(std::max<int64_t>(extent / each, 1)), warp, maxThreadsPerRow);
 }
 
 /// Several neighbouring columns a thread, as many threads down as the sum is long and the GPU wants; across,
 /// 8 at least, which with 16 bytes each is a line of the cache, or half of that for the sake of more blocks.
-void shareColumns(LaunchPlan &launch, const KernelPlan &plan, const RowWork &work, bool sparing) {
+void shareColumns(LaunchPlan &launch, const KernelPlan &plan, const RowWork &work, bool lowRegisterPressure) {
   launch.kind = LaunchPlan::Columns;
   int64_t last = lastRowLoop(plan);
-  launch.atHand = sparing ? minAtHand : columnsAtHand;
-  launch.perThread = std::min(elementsInOrder(plan), launch.atHand);
+  launch.itemsPerThread = lowRegisterPressure ? minItems : columnItems;
+  launch.perThread = std::min(elementsInOrder(plan), launch.itemsPerThread);
   while (last % launch.perThread)
     launch.perThread /= 2;
   int64_t columns = launch.rows / launch.perThread;
-  launch.members = 1;
-  while (columns * launch.members < busy && launch.members * 4 <= work.reduced && launch.members < 64)
-    launch.members *= 2;
-  launch.blockRows = std::max(256 / launch.members, 8u);
+  launch.threadsPerRow = 1;
+  while (columns * launch.threadsPerRow < busy && launch.threadsPerRow * 4 <= work.reduced && launch.threadsPerRow < 64)
+    launch.threadsPerRow *= 2;
+  launch.blockRows = std::max(256 / launch.threadsPerRow, 8u);
   while (launch.blockRows > 8 && launch.threads() > 2 * warp && columns < manyBlocks * launch.blockRows)
     launch.blockRows /= 2;
   if (launch.blockRows == 8 && launch.threads() > 2 * warp && columns < fewBlocks * launch.blockRows)
     launch.blockRows = 4;
   launch.grid = std::max<int64_t>(llvm::divideCeil(columns, int64_t(launch.blockRows)), 1);
-  uint64_t parts = launch.members * std::min(launch.blockRows, warp) / warp;
-  if (launch.members > 1)
+  uint64_t parts = launch.threadsPerRow * std::min(launch.blockRows, warp) / warp;
+  if (launch.threadsPerRow > 1)
     launch.sharedBytes = parts * launch.blockRows * launch.perThread * partBytes;
 }
 
 /// False where the row is too long for registers.
-bool shareHeld(LaunchPlan &launch, const HeldRow &row) {
+bool shareRegisterRow(LaunchPlan &launch, const RegisterRow &row) {
   int64_t chunks = row.elements / row.access;
   auto turnsWithin = [&](unsigned kept) {
     return std::max<int64_t>(std::min(kept / row.kept, maxElements) / row.access, 1);
@@ -161,17 +162,17 @@ bool shareHeld(LaunchPlan &launch, const HeldRow &row) {
   int64_t most = turnsWithin(maxKept);
   if (chunks > most * 256)
     most = turnsWithin(maxKeptInLarge);
-  if (chunks > most * maxMembers || row.kept * row.access > maxKeptInLarge)
+  if (chunks > most * maxThreadsPerRow || row.kept * row.access > maxKeptInLarge)
     return false;
-  int64_t turns = std::clamp<int64_t>(launch.rows * chunks / busy, 1, most);
-  turns = std::max<int64_t>(turns, llvm::divideCeil(chunks, int64_t(maxMembers)));
-  int64_t members = llvm::divideCeil(chunks, turns);
-  launch.kind = LaunchPlan::Held;
-  launch.members = members <= warp ? llvm::PowerOf2Ceil(members) : llvm::alignTo(members, warp);
+  int64_t chunksPerThread = std::clamp<int64_t>(launch.rows * chunks / busy, 1, most);
+  chunksPerThread = std::max<int64_t>(chunksPerThread, llvm::divideCeil(chunks, int64_t(maxThreadsPerRow)));
+  int64_t threadsPerRow = llvm::divideCeil(chunks, chunksPerThread);
+  launch.kind = LaunchPlan::InRegisters;
+  launch.threadsPerRow = threadsPerRow <= warp ? llvm::PowerOf2Ceil(threadsPerRow) : llvm::alignTo(threadsPerRow, warp);
   launch.perThread = row.access;
-  launch.turns = llvm::divideCeil(chunks, int64_t(launch.members));
-  launch.blockRows = std::max(256 / launch.members, 1u);
-  if (launch.members > warp)
+  launch.chunksPerThread = llvm::divideCeil(chunks, int64_t(launch.threadsPerRow));
+  launch.blockRows = std::max(256 / launch.threadsPerRow, 1u);
+  if (launch.threadsPerRow > warp)
     launch.blockRows = 1; // a row has the block's syncs for itself
   while (launch.blockRows > 1 && launch.threads() > 2 * warp && launch.rows < manyBlocks * launch.blockRows)
     launch.blockRows /= 2;
@@ -192,20 +193,20 @@ bool goesInOrder(const LaunchPlan &launch, const KernelPlan &plan) {
 /// Each thread looks at all indices of its row and takes those of its own elements: a warp does as one thread would,
 /// and more are for GPUs that are not busy with the rows.
 unsigned membersForUpdates(int64_t elements, int64_t rows) {
-  unsigned members = warp;
-  while (members < maxMembers && members < elements && rows * members < busy)
-    members *= 2;
-  return members;
+  unsigned threadsPerRow = warp;
+  while (threadsPerRow < maxThreadsPerRow && threadsPerRow < elements && rows * threadsPerRow < busy)
+    threadsPerRow *= 2;
+  return threadsPerRow;
 }
 
-void shareInTeams(LaunchPlan &launch, const KernelPlan &plan, const RowWork &work, bool sparing) {
-  launch.kind = LaunchPlan::Team;
-  launch.atHand = sparing ? minAtHand : rowAtHand;
-  launch.perThread = std::min(elementsInOrder(plan), launch.atHand);
-  launch.members = work.updates
-                       ? membersForUpdates(work.elements, launch.rows)
-                       : membersFor(std::max(work.elements, work.reduced), launch.rows, std::max(launch.perThread, 4u));
-  launch.blockRows = launch.members == warp && launch.rowBytes * 8 <= sharedLimit / 2 ? 8 : 1;
+void shareInGroups(LaunchPlan &launch, const KernelPlan &plan, const RowWork &work, bool lowRegisterPressure) {
+  launch.kind = LaunchPlan::Cooperative;
+  launch.itemsPerThread = lowRegisterPressure ? minItems : rowItems;
+  launch.perThread = std::min(elementsInOrder(plan), launch.itemsPerThread);
+  launch.threadsPerRow =
+      work.updates ? membersForUpdates(work.elements, launch.rows)
+                   : membersFor(std::max(work.elements, work.reduced), launch.rows, std::max(launch.perThread, 4u));
+  launch.blockRows = launch.threadsPerRow == warp && launch.rowBytes * 8 <= sharedLimit / 2 ? 8 : 1;
   int64_t blocks = llvm::divideCeil(std::max<int64_t>(launch.rows, 1), int64_t(launch.blockRows));
   launch.grid = plan.scratchBytes ? std::min(blocks, maxBlocks) : blocks;
   launch.scratchBytes = plan.scratchBytes;
@@ -222,9 +223,9 @@ codegen::PlanOptions planOptions() {
   return options;
 }
 
-LaunchPlan chooseLaunch(const KernelPlan &plan, bool sparing) {
+LaunchPlan chooseLaunch(const KernelPlan &plan, bool lowRegisterPressure) {
   LaunchPlan launch;
-  launch.oneBlock = sparing;
+  launch.oneBlock = lowRegisterPressure;
   for (int64_t size : plan.rowLoops)
     launch.rows *= size;
   for (const Nest &nest : plan.nests)
@@ -233,19 +234,19 @@ LaunchPlan chooseLaunch(const KernelPlan &plan, bool sparing) {
   RowWork work = measure(plan);
   bool alone = launch.rowBytes <= ownBytes && !plan.scratchBytes;
   if (alone && work.elements == 1 && work.acrossRows) {
-    shareColumns(launch, plan, work, sparing);
+    shareColumns(launch, plan, work, lowRegisterPressure);
     return launch;
   }
   bool few = work.elements < sharedWork && work.reduced < sharedWork;
   if (alone && (few || goesInOrder(launch, plan))) {
-    shareRows(launch, plan, sparing);
+    shareRows(launch, plan, lowRegisterPressure);
     return launch;
   }
-  std::optional<HeldRow> row = findHeldRow(plan);
-  if (!sparing && row && shareHeld(launch, *row))
-    launch.sharedBytes = launch.members > warp ? slotBytes * countReductions(plan) : 0;
+  std::optional<RegisterRow> row = findRegisterRow(plan);
+  if (!lowRegisterPressure && row && shareRegisterRow(launch, *row))
+    launch.sharedBytes = launch.threadsPerRow > warp ? slotBytes * countReductions(plan) : 0;
   else
-    shareInTeams(launch, plan, work, sparing);
+    shareInGroups(launch, plan, work, lowRegisterPressure);
   return launch;
 }
 

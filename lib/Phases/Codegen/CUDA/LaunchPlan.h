@@ -11,13 +11,13 @@ struct LaunchPlan {
   /// row together and keep it in registers, each `turns` times `perThread` neighbouring elements. `Team`: the same in
   /// loops, with kept values in shared memory. `Columns`: `members` threads compute `perThread` neighbouring rows
   /// together, and neighbouring threads have neighbouring rows: the order in which sums over leading dims read memory.
-  enum Kind { Rows, Held, Team, Columns } kind = Rows;
+  enum Kind { Rows, InRegisters, Cooperative, Columns } kind = Rows;
   int64_t rows = 1;
-  unsigned perThread = 1, turns = 1;
+  unsigned perThread = 1, chunksPerThread = 1;
   /// Elements that a thread loads at once in loops: their loads are under way together.
-  unsigned atHand = 1;
+  unsigned itemsPerThread = 1;
   /// For a block: rows (Columns: groups of neighbouring ones) at one time, and threads that share each.
-  unsigned blockRows = 256, members = 1;
+  unsigned blockRows = 256, threadsPerRow = 1;
   uint32_t grid = 1;
   /// One block on a processor is enough: ptxas, which else spills a value or two to have room for more, takes the
   /// registers.
@@ -27,14 +27,14 @@ struct LaunchPlan {
   /// Bytes of the scratch operand that each block has.
   uint64_t scratchBytes = 0;
 
-  uint32_t threads() const { return blockRows * members; }
+  uint32_t threads() const { return blockRows * threadsPerRow; }
 };
 
 inline constexpr unsigned warp = 32;
 /// Bytes of one part of a reduction at most.
 inline constexpr unsigned partBytes = 8;
 /// Threads of a block at most, and bytes that each of its warps leaves a part of a reduction in.
-inline constexpr unsigned maxMembers = 512, slotBytes = maxMembers / warp * partBytes;
+inline constexpr unsigned maxThreadsPerRow = 512, slotBytes = maxThreadsPerRow / warp * partBytes;
 
 /// Bytes of shared memory that a block may have without asking for more than every GPU gives.
 inline constexpr uint64_t sharedLimit = 48 << 10;
@@ -44,6 +44,6 @@ codegen::PlanOptions planOptions();
 
 /// With low register pressure: no row is kept in registers, threads load fewer elements at once, and a processor
 /// need not run many blocks.
-LaunchPlan chooseLaunch(const codegen::KernelPlan &plan, bool sparing = false);
+LaunchPlan chooseLaunch(const codegen::KernelPlan &plan, bool lowRegisterPressure = false);
 
 } // namespace par::cuda

@@ -38,7 +38,7 @@ static std::unique_ptr<llvm::TargetMachine> createMachine(StringRef sm) {
                                 llvm::CodeGenOptLevel::Aggressive);
 }
 
-FailureOr<DeviceCode> compileDevice(ModuleOp module, StringRef sm, bool keepIR, bool sparing) {
+FailureOr<DeviceCode> compileDevice(ModuleOp module, StringRef sm, bool keepIR, bool lowRegisterPressure) {
   llvm::LLVMContext context;
   std::unique_ptr<llvm::Module> device = translateModuleToLLVMIR(module, context);
   std::unique_ptr<llvm::TargetMachine> machine = createMachine(sm);
@@ -46,7 +46,7 @@ FailureOr<DeviceCode> compileDevice(ModuleOp module, StringRef sm, bool keepIR, 
     return failure();
   device->setTargetTriple(machine->getTargetTriple());
   device->setDataLayout(machine->createDataLayout());
-  codegen::optimize(*device, *machine, /*unroll=*/!sparing);
+  codegen::optimize(*device, *machine, /*unroll=*/!lowRegisterPressure);
   DeviceCode code;
   if (keepIR) {
     llvm::raw_string_ostream out(code.ir);

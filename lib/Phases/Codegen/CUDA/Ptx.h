@@ -19,7 +19,8 @@ struct DeviceCode {
 };
 
 /// Code of a module in the LLVM dialect for `sm`. For low register pressure LLVM unrolls no loops.
-llvm::FailureOr<DeviceCode> compileDevice(mlir::ModuleOp module, llvm::StringRef sm, bool keepIR, bool sparing = false);
+llvm::FailureOr<DeviceCode> compileDevice(mlir::ModuleOp module, llvm::StringRef sm, bool keepIR,
+                                          bool lowRegisterPressure = false);
 
 /// One file of several modules, which have one header.
 std::string joinPtx(const std::vector<std::string> &modules);

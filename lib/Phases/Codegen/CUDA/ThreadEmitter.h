@@ -14,7 +14,7 @@ namespace par::cuda {
 using codegen::Combiner;
 
 /// Emits a kernel into a function whose arguments are the operands' pointers and the immediates. Rows that a
-/// team holds are in EmitHeld.cpp, sums over leading dims in EmitColumns.cpp, the other ways to share rows in
+/// team holds are in EmitRegisterRow.cpp, sums over leading dims in EmitColumns.cpp, the other ways to share rows in
 /// EmitThreads.cpp.
 class ThreadEmitter {
 public:

@@ -151,10 +151,10 @@ FailureOr<DeformConv> readDeformConv(NodeImporter &importer) {
                   node.intAttribute("group", 1),
                   node.intAttribute("offset_group", 1)};
   // Numbers out of the range of dims would overflow below.
-  auto isNumber = [](int64_t n) { return n >= -INT32_MAX && n <= INT32_MAX; };
+  auto fitsInt32 = [](int64_t n) { return n >= -INT32_MAX && n <= INT32_MAX; };
   bool fits =
-      llvm::all_of(conv.strides, isNumber) && llvm::all_of(conv.dilations, isNumber) &&
-      llvm::all_of(conv.pads, isNumber) && isNumber(conv.groups) && isNumber(conv.offsetGroups) &&
+      llvm::all_of(conv.strides, fitsInt32) && llvm::all_of(conv.dilations, fitsInt32) &&
+      llvm::all_of(conv.pads, fitsInt32) && fitsInt32(conv.groups) && fitsInt32(conv.offsetGroups) &&
       type->getRank() >= 3 && filter->getRank() == type->getRank() && offset->getRank() == type->getRank() &&
       conv.groups > 0 && conv.offsetGroups > 0 && filter->getDimSize(0) % conv.groups == 0 &&
       type->getDimSize(1) == saturatingProduct(filter->getDimSize(1), conv.groups) &&

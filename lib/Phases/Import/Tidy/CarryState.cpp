@@ -30,9 +30,9 @@ ArrayAttr without(ArrayAttr names, const llvm::BitVector &gone) {
 }
 
 /// One step whose pairs become variables.
-class Carrier {
+class StateCarry {
 public:
-  explicit Carrier(StepOp step)
+  explicit StateCarry(StepOp step)
       : step(step), arguments(step.getBlock().getNumArguments()), results(step.getTerminator()->getNumOperands()) {}
 
   LogicalResult carry(StringRef output, StringRef input);
@@ -45,7 +45,7 @@ private:
 
 } // namespace
 
-LogicalResult Carrier::carry(StringRef output, StringRef input) {
+LogicalResult StateCarry::carry(StringRef output, StringRef input) {
   std::optional<unsigned> from = indexOf(step.getOutputs(), output), to = indexOf(step.getInputs(), input);
   if (!from || !to)
     return step.emitError() << "carries \"" << output << "\" to \"" << input << "\", and has no "
@@ -73,7 +73,7 @@ LogicalResult Carrier::carry(StringRef output, StringRef input) {
 }
 
 /// Removes carried arguments and results from the step.
-void Carrier::finish() {
+void StateCarry::finish() {
   Block &block = step.getBlock();
   if (std::optional<ArrayRef<int64_t>> dims = step.getBatchDims()) {
     SmallVector<int64_t> left;
@@ -102,7 +102,7 @@ struct CarryStatePass : impl::CarryStatePassBase<CarryStatePass> {
       getOperation().emitError() << "has no @predict, the only step that carries outputs on to the next call";
       return signalPassFailure();
     }
-    Carrier carrier(step);
+    StateCarry carrier(step);
     for (StringRef pair : pairs) {
       auto [output, input] = pair.split('=');
       if (failed(carrier.carry(output, input)))

@@ -26,7 +26,7 @@ private:
   void runNow(uint32_t index);
   bool advanceOthers();
   bool advance(Queue &queue, bool &moved);
-  comm::Operation post(const core::Step &step);
+  comm::Operation post(const core::Command &step);
   bool othersIdle() const;
   void markSignalled(uint32_t index) { signalled[index] = 1; }
 

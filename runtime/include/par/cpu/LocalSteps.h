@@ -16,7 +16,7 @@ public:
   LocalSteps(const core::DeviceOptions &options, const MatmulChoices &choices);
 
   /// Runs a step that is neither communication nor signal nor wait. Its arenas must be this process's memory.
-  void execute(const core::ExpandedEntry &entry, const core::Step &step, core::EntryHost &host);
+  void execute(const core::ExpandedEntry &entry, const core::Command &step, core::EntryHost &host);
 
 private:
   struct BoundKernel {

@@ -10,7 +10,7 @@ namespace par::cpu {
 
 /// Collective. The choices for all products of all programs of the bundle in `folder`. They are read from and
 /// written to FOLDER.tuning.json, where each processor model and number of threads has its own.
-MatmulChoices agreeOnProducts(const format::Bundle &bundle, const std::string &folder, comm::Control &control,
-                              int threads);
+MatmulChoices shareMatmulTuning(const format::Bundle &bundle, const std::string &folder, comm::Control &control,
+                                int threads);
 
 } // namespace par::cpu

@@ -11,7 +11,7 @@
 namespace par::core {
 
 /// One instruction of one run. Which fields count depends on `op`.
-struct Step {
+struct Command {
   format::Op op = format::Op::Kernel;
   uint32_t queue = 0;
   const char *id = ""; ///< "stage0/forward:12"
@@ -37,7 +37,7 @@ struct Step {
 struct ExpandedEntry {
   std::string name;
   std::span<const format::Run> runs; ///< of the program
-  std::vector<Step> steps;
+  std::vector<Command> steps;
   std::vector<void *> pointers;
   std::vector<uint64_t> immediates;
   std::vector<comm::Communication> communications;

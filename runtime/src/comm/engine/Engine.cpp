@@ -1,7 +1,7 @@
 // One rank's queues.
 #include "Engine.h"
 #include "comm/shared/Diagnosis.h"
-#include "par/messages/Sentences.h"
+#include "par/messages/CommMessages.h"
 
 #include <algorithm>
 #include <deque>
@@ -61,19 +61,19 @@ uint64_t par::comm::sharesOf(const Communication &c, uint64_t members, uint64_t 
 namespace {
 
 struct Unit {
-  std::vector<Meeting> meetings;
+  std::vector<CollectiveRendezvous> meetings;
   std::vector<Transfer> transfers;
 
   bool advance(Self &self) {
     bool moved = false;
-    for (Meeting &meeting : meetings)
+    for (CollectiveRendezvous &meeting : meetings)
       moved |= meeting.advance(self);
     for (Transfer &transfer : transfers)
       moved |= transfer.advance(self);
     return moved;
   }
   bool done() const {
-    return std::all_of(meetings.begin(), meetings.end(), [](const Meeting &m) { return m.done(); }) &&
+    return std::all_of(meetings.begin(), meetings.end(), [](const CollectiveRendezvous &m) { return m.done(); }) &&
            std::all_of(transfers.begin(), transfers.end(), [](const Transfer &t) { return t.done(); });
   }
 };
@@ -104,7 +104,7 @@ public:
   Engine(std::shared_ptr<const Fabric> fabric, uint32_t rank);
 
   uint32_t rank() const override { return self.rank; }
-  uint32_t world() const override { return self.fabric->board->world(); }
+  uint32_t world() const override { return self.fabric->sharedState->world(); }
   std::span<std::byte> arena() override { return self.fabric->arenas[self.rank]; }
   Operation post(uint32_t queue, std::span<const Communication> unit) override;
   bool poll() override;
@@ -189,9 +189,9 @@ Operation Engine::post(uint32_t queue, std::span<const Communication> unit) {
       continue;
     }
     auto it = std::find_if(entry.meetings.begin(), entry.meetings.end(),
-                           [&](const Meeting &meeting) { return meeting.on() == c.communicator; });
+                           [&](const CollectiveRendezvous &meeting) { return meeting.on() == c.communicator; });
     if (it == entry.meetings.end())
-      it = entry.meetings.insert(it, Meeting(c.communicator));
+      it = entry.meetings.insert(it, CollectiveRendezvous(c.communicator));
     it->add(c);
   }
   queues[queue].units.push_back(std::move(entry));
@@ -199,8 +199,8 @@ Operation Engine::post(uint32_t queue, std::span<const Communication> unit) {
 }
 
 bool Engine::poll() {
-  if (self.fabric->board->aborted())
-    throw Aborted(self.fabric->board->message());
+  if (self.fabric->sharedState->aborted())
+    throw Aborted(self.fabric->sharedState->message());
   bool moved = false;
   try {
     for (Queue &queue : queues)
@@ -212,7 +212,7 @@ bool Engine::poll() {
         ++queue.finished;
       }
   } catch (const Mismatch &mismatch) {
-    self.fabric->board->abort(exitRankLost, mismatch.what());
+    self.fabric->sharedState->abort(exitRankLost, mismatch.what());
     throw;
   }
   return moved;
@@ -232,7 +232,7 @@ Waiting Engine::waiting() const {
   for (const Queue &queue : queues) {
     if (queue.units.empty())
       continue;
-    for (const Meeting &meeting : queue.units.front().meetings)
+    for (const CollectiveRendezvous &meeting : queue.units.front().meetings)
       if (!meeting.done())
         note(meeting.first(), meeting.missing(self));
     for (const Transfer &transfer : queue.units.front().transfers)
@@ -245,31 +245,31 @@ Waiting Engine::waiting() const {
 // Says that it sleeps, looks once more, and only then sleeps: a change made after the look finds the rank
 // asleep and rings.
 bool Engine::nap(const std::function<bool()> &finished, const std::function<bool()> &also) {
-  RankBoard &board = (*self.fabric->board)[self.rank];
-  board.wait(waiting());
-  board.asleep.store(1);
-  uint32_t seen = board.bell.load();
+  RankState &sharedState = (*self.fabric->sharedState)[self.rank];
+  sharedState.wait(waiting());
+  sharedState.asleep.store(1);
+  uint32_t seen = sharedState.bell.load();
   bool moved = false;
   try {
     moved = poll();
     moved = (also && also()) || moved;
     if (!moved && !finished()) {
-      board.sleep(seen);
-      board.idle.fetch_add(1, std::memory_order_relaxed);
-      if (std::optional<std::string> text = deadlock(*self.fabric->board))
+      sharedState.sleep(seen);
+      sharedState.idle.fetch_add(1, std::memory_order_relaxed);
+      if (std::optional<std::string> text = deadlock(*self.fabric->sharedState))
         throw Mismatch(*text);
     }
   } catch (...) {
-    board.asleep.store(0);
+    sharedState.asleep.store(0);
     throw;
   }
-  board.asleep.store(0);
+  sharedState.asleep.store(0);
   return moved;
 }
 
 void Engine::wait(const std::function<bool()> &finished, const std::function<bool()> &also) {
   constexpr unsigned pauses = 64, yields = 100;
-  RankBoard &board = (*self.fabric->board)[self.rank];
+  RankState &sharedState = (*self.fabric->sharedState)[self.rank];
   bool noted = false;
   for (unsigned idle = 0; !finished(); ++idle) {
     bool moved = false;
@@ -282,14 +282,14 @@ void Engine::wait(const std::function<bool()> &finished, const std::function<boo
     }
     if (moved) {
       idle = 0;
-      board.idle.store(0, std::memory_order_relaxed);
+      sharedState.idle.store(0, std::memory_order_relaxed);
     } else if (idle < pauses)
       __builtin_ia32_pause();
     else if (idle < pauses + yields)
       sched_yield();
   }
   if (noted)
-    board.run();
+    sharedState.run();
 }
 
 uint64_t Engine::sentBytes(uint32_t communicator) const {

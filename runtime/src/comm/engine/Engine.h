@@ -38,9 +38,9 @@ uint64_t sharesOf(const Communication &communication, uint64_t members, uint64_t
 Descriptor descriptorOf(const Self &self, const Communication &communication);
 
 /// All collectives of one unit on one communicator.
-class Meeting {
+class CollectiveRendezvous {
 public:
-  Meeting(uint32_t communicator) : communicator(communicator) {}
+  CollectiveRendezvous(uint32_t communicator) : communicator(communicator) {}
   void add(const Communication &communication) { posted.push_back(communication); }
   uint32_t on() const { return communicator; }
   const Communication &first() const { return posted.front(); }

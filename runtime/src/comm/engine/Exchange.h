@@ -3,7 +3,7 @@
 // same layout from the same table; all of it begins zeroed.
 #pragma once
 
-#include "comm/shared/Board.h"
+#include "comm/shared/SharedState.h"
 #include "par/comm/engine/Communicator.h"
 
 #include <memory>
@@ -62,7 +62,7 @@ std::vector<CommunicatorArea> exchangeAreas(std::span<const Members> table, std:
 
 /// Shared by the endpoints of one process.
 struct Fabric {
-  Board *board = nullptr;
+  SharedState *sharedState = nullptr;
   std::vector<Members> table;
   std::vector<CommunicatorArea> areas;
   std::vector<std::span<std::byte>> arenas; ///< by rank, as mapped here

@@ -1,7 +1,7 @@
 // Elementwise reductions in member order.
 #include "Reduce.h"
 #include "StreamCopy.h"
-#include "par/kernels/Narrow.h"
+#include "par/kernels/LowPrecision.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -1,6 +1,6 @@
 // A bundle's communicators as one table.
 #include "par/comm/engine/Communicator.h"
-#include "par/messages/Sentences.h"
+#include "par/messages/CommMessages.h"
 
 #include <algorithm>
 #include <set>

@@ -1,7 +1,7 @@
 // Send and recv. The sender posts where its bytes are; the receiver copies them and says so. A channel holds one
 // transfer at a time: the next one of the same direction is posted when the last has been taken.
 #include "Engine.h"
-#include "par/messages/Sentences.h"
+#include "par/messages/CommMessages.h"
 
 using namespace par;
 using namespace par::comm;
@@ -26,7 +26,7 @@ bool Transfer::advanceSend(Self &self, Channel &channel) {
   if (stage == Stage::post && channel.received.load() + 1 == number) {
     channel.descriptor = descriptorOf(self, posted);
     channel.sent.store(number);
-    (*self.fabric->board)[peerRank(self)].ring();
+    (*self.fabric->sharedState)[peerRank(self)].ring();
     stage = Stage::end;
     moved = true;
   }
@@ -47,7 +47,7 @@ bool Transfer::advanceRecv(Self &self, Channel &channel) {
   if (posted.n)
     std::memcpy(posted.out, self.arena(peerRank(self)) + theirs.in, posted.n * format::sizeOf(posted.type));
   channel.received.store(number);
-  (*self.fabric->board)[peerRank(self)].ring();
+  (*self.fabric->sharedState)[peerRank(self)].ring();
   stage = Stage::done;
   return true;
 }

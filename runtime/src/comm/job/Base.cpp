@@ -1,8 +1,8 @@
 // The part of a control plane that every kind shares: its use of the board.
 #include "Base.h"
-#include "Wire.h"
+#include "Serialization.h"
 #include "comm/shared/Diagnosis.h"
-#include "par/messages/Sentences.h"
+#include "par/messages/CommMessages.h"
 
 #include <algorithm>
 #include <map>
@@ -45,8 +45,8 @@ std::string disagreement(const std::vector<std::string> &values, const std::stri
 
 } // namespace
 
-void BoardControl::meet(const Hello &hello) {
-  board[rank()].coordinates.set(hello.coordinates);
+void SharedStateControl::meet(const Hello &hello) {
+  sharedState[rank()].coordinates.set(hello.coordinates);
   std::vector<std::string> formats, bundles, plans;
   for (const std::string &text : allGather("hello", helloText(hello))) {
     Reader reader(text);
@@ -60,45 +60,45 @@ void BoardControl::meet(const Hello &hello) {
       fail(1, errorLine(bundle, error));
 }
 
-std::vector<std::string> BoardControl::share(Sharing sharing, std::string_view label, std::string_view value,
-                                             uint32_t root) {
+std::vector<std::string> SharedStateControl::share(Sharing sharing, std::string_view label, std::string_view value,
+                                                   uint32_t root) {
   Waiting waiting{{}, wordOfSharing(sharing), std::string(label)};
   for (uint32_t other = 0; other < world(); ++other)
     if (other != rank())
       waiting.ranks.push_back(other);
-  board[rank()].wait(waiting);
+  sharedState[rank()].wait(waiting);
   std::vector<std::string> values = exchange(sharing, label, value, root);
-  board[rank()].run();
+  sharedState[rank()].run();
   return values;
 }
 
-std::string BoardControl::broadcast(std::string_view label, std::string_view value, uint32_t root) {
+std::string SharedStateControl::broadcast(std::string_view label, std::string_view value, uint32_t root) {
   std::vector<std::string> values = share(Sharing::broadcast, label, rank() == root ? value : "", root);
   return std::move(values.at(0));
 }
 
-std::vector<std::string> BoardControl::gather(std::string_view label, std::string_view value, uint32_t root) {
+std::vector<std::string> SharedStateControl::gather(std::string_view label, std::string_view value, uint32_t root) {
   return share(Sharing::gather, label, value, root);
 }
 
-std::vector<std::string> BoardControl::allGather(std::string_view label, std::string_view value) {
+std::vector<std::string> SharedStateControl::allGather(std::string_view label, std::string_view value) {
   return share(Sharing::allGather, label, value, 0);
 }
 
-void BoardControl::barrier(std::string_view label) { share(Sharing::broadcast, label, "", 0); }
+void SharedStateControl::barrier(std::string_view label) { share(Sharing::broadcast, label, "", 0); }
 
-bool BoardControl::startStep(uint64_t step) {
-  if (board.aborted())
-    throw Aborted(board.message());
-  bool starts = board.startStep(rank(), step);
+bool SharedStateControl::startStep(uint64_t step) {
+  if (sharedState.aborted())
+    throw Aborted(sharedState.message());
+  bool starts = sharedState.startStep(rank(), step);
   hasStopped |= !starts;
   return starts;
 }
 
-void BoardControl::fail(int code, std::string_view message) {
-  if (board.claim())
+void SharedStateControl::fail(int code, std::string_view message) {
+  if (sharedState.claim())
     printLine(message);
-  board.abort(code, message);
+  sharedState.abort(code, message);
   throw Aborted(std::string(message));
 }
 

@@ -1,7 +1,7 @@
 // The part of a control plane that every kind shares: its use of the board.
 #pragma once
 
-#include "comm/shared/Board.h"
+#include "comm/shared/SharedState.h"
 #include "par/comm/job/Launch.h"
 
 namespace par::comm {
@@ -10,25 +10,26 @@ namespace par::comm {
 enum class Sharing : uint8_t { broadcast, gather, allGather };
 
 /// Everything but the exchange itself and the arenas.
-class BoardControl : public Control {
+class SharedStateControl : public Control {
 public:
-  BoardControl(Board &board, std::string bundle, uint32_t rank) : board(board), bundle(std::move(bundle)), me(rank) {}
+  SharedStateControl(SharedState &sharedState, std::string bundle, uint32_t rank)
+      : sharedState(sharedState), bundle(std::move(bundle)), me(rank) {}
 
   uint32_t rank() const override { return me; }
-  uint32_t world() const override { return board.world(); }
+  uint32_t world() const override { return sharedState.world(); }
   void meet(const Hello &hello) override;
   std::string broadcast(std::string_view label, std::string_view value, uint32_t root) override;
   std::vector<std::string> gather(std::string_view label, std::string_view value, uint32_t root) override;
   std::vector<std::string> allGather(std::string_view label, std::string_view value) override;
   void barrier(std::string_view label) override;
   bool startStep(uint64_t step) override;
-  void requestStop() override { board.stop(); }
+  void requestStop() override { sharedState.stop(); }
   bool stopped() const override { return hasStopped; }
-  bool stopRequested() const override { return board.stops(); }
-  void at(std::string_view instruction) override { board[me].instruction.set(instruction); }
-  void entry(std::string_view name) override { board[me].entry.set(name); }
-  void saved(std::string_view path) override { board.saved.set(path); }
-  void wrote(std::string_view path) override { board.wrote.set(path); }
+  bool stopRequested() const override { return sharedState.stops(); }
+  void at(std::string_view instruction) override { sharedState[me].instruction.set(instruction); }
+  void entry(std::string_view name) override { sharedState[me].entry.set(name); }
+  void saved(std::string_view path) override { sharedState.saved.set(path); }
+  void wrote(std::string_view path) override { sharedState.wrote.set(path); }
   [[noreturn]] void fail(int code, std::string_view message) override;
 
   const std::string &bundleName() const { return bundle; }
@@ -38,7 +39,7 @@ protected:
   virtual std::vector<std::string> exchange(Sharing sharing, std::string_view label, std::string_view value,
                                             uint32_t root) = 0;
 
-  Board &board;
+  SharedState &sharedState;
 
 private:
   /// exchange(), noted on the board as waiting for all other ranks.

@@ -5,7 +5,7 @@
 #include "par/comm/job/Launch.h"
 #include "par/comm/shared/Output.h"
 #include "par/comm/shared/SignalStack.h"
-#include "par/messages/Sentences.h"
+#include "par/messages/CommMessages.h"
 
 #include <algorithm>
 #include <poll.h>
@@ -15,7 +15,7 @@ using namespace par;
 using namespace par::comm;
 
 // A signal handler reaches nothing but globals.
-static std::atomic<Board *> interrupted{nullptr};
+static std::atomic<SharedState *> interrupted{nullptr};
 static std::atomic<int> signalled{0}, rankHere{-1};
 static std::atomic<int64_t> firstAsked{0}; // when askedToEnd() first saw a signal to this job
 // Messages before and after a job, composed beforehand, as a handler cannot.
@@ -57,14 +57,14 @@ static void sayAndEnd(std::string_view line, int signal) {
 }
 
 static void onSignal(int signal) {
-  Board *board = interrupted.load();
-  if (!board)
+  SharedState *sharedState = interrupted.load();
+  if (!sharedState)
     sayAndEnd({lonely[past].text.data(), lonely[past].bytes.load()}, signal);
   // Terminals hang up more than once, and schedulers follow up with SIGTERM: no reason to hurry.
   if (signal != SIGHUP && signalled.exchange(signal) != 0)
     sayAndEnd("error: a second signal, {}: this process ends at once\n", signal);
-  board->note({signal, rankHere.load(), getpid()});
-  board->stop();
+  sharedState->note({signal, rankHere.load(), getpid()});
+  sharedState->stop();
 }
 
 // A SIGINT that a process sent to this rank is meant for it; the terminal's comes from the kernel, and the parent gets
@@ -77,9 +77,9 @@ static void onSentInterrupt(int signal, siginfo_t *info, void *) {
 // The reader of the job's output has gone (`par-run | head`). The job ends as by Ctrl-C, with its step done and its
 // save complete; a second failed write does not hurry it.
 static void onClosedPipe(int signal) {
-  if (Board *board = interrupted.load()) {
-    board->note({signal, rankHere.load(), getpid()});
-    board->stop();
+  if (SharedState *sharedState = interrupted.load()) {
+    sharedState->note({signal, rankHere.load(), getpid()});
+    sharedState->stop();
   }
 }
 
@@ -110,12 +110,12 @@ void par::comm::endOnSignals(const std::string &bundle, std::string_view who) {
     install(signal, onSignal, nullptr);
 }
 
-Interrupt::Interrupt(Board &board, int rank, CtrlC ctrlC) {
+Interrupt::Interrupt(SharedState &sharedState, int rank, CtrlC ctrlC) {
   signalled.store(0);
   firstAsked.store(0);
   past.store(1);
   rankHere.store(rank);
-  interrupted.store(&board);
+  interrupted.store(&sharedState);
   for (size_t i = 0; i < endingSignals.size(); ++i)
     install(endingSignals[i], onSignal, &before[i]);
   install(SIGPIPE, onClosedPipe, &before[3]);
@@ -140,28 +140,28 @@ static std::string whoGot(const Signal &signal) {
          ")";
 }
 
-std::string par::comm::describeProcess(const std::optional<Place> &place) {
+std::string par::comm::describeProcess(const std::optional<LaunchEnvironment> &place) {
   return whoGot({0, place ? int(place->rank) : -1, getpid()});
 }
 
-void par::comm::endIfSignalled(Board &board, const std::string &bundle) {
-  Signal signal = board.signal();
-  if (!signal.number || signal.number == SIGPIPE || board.aborted() || board.lastStep() != 0)
+void par::comm::endIfSignalled(SharedState &sharedState, const std::string &bundle) {
+  Signal signal = sharedState.signal();
+  if (!signal.number || signal.number == SIGPIPE || sharedState.aborted() || sharedState.lastStep() != 0)
     return;
   std::string line = prefixed(bundle, say(Sentence::signalledBefore, nameOf(signal.number), whoGot(signal)));
-  if (board.claim())
+  if (sharedState.claim())
     printLine(line);
-  board.abort(128 + signal.number, line);
+  sharedState.abort(128 + signal.number, line);
 }
 
-SignalWatch::SignalWatch(Board &board, std::string bundle)
-    : thread(startThread([this, &board, bundle = std::move(bundle)] {
+SignalWatch::SignalWatch(SharedState &sharedState, std::string bundle)
+    : thread(startThread([this, &sharedState, bundle = std::move(bundle)] {
         for (int64_t since = 0; !ending.load(); usleep(20'000)) {
-          endIfSignalled(board, bundle);
-          if (board.aborted() && !since)
+          endIfSignalled(sharedState, bundle);
+          if (sharedState.aborted() && !since)
             since = now();
           if (since && now() - since > 1'000'000'000)
-            _exit(board.code());
+            _exit(sharedState.code());
         }
       })) {}
 
@@ -171,8 +171,8 @@ SignalWatch::~SignalWatch() {
 }
 
 int64_t par::comm::askedToEnd() {
-  Board *board = interrupted.load();
-  if (!board || !board->signal().number)
+  SharedState *sharedState = interrupted.load();
+  if (!sharedState || !sharedState->signal().number)
     return 0;
   int64_t never = 0;
   firstAsked.compare_exchange_strong(never, now());
@@ -180,20 +180,20 @@ int64_t par::comm::askedToEnd() {
 }
 
 /// The files that a job leaves: the signal may have come while its results were written.
-static std::string keptBy(Board &board) {
-  std::string saved = board.saved.get(), wrote = board.wrote.get();
+static std::string keptBy(SharedState &sharedState) {
+  std::string saved = sharedState.saved.get(), wrote = sharedState.wrote.get();
   if (saved.empty())
     return wrote.empty() ? "nothing was saved" : "wrote " + wrote;
   return "last save " + saved + (wrote.empty() ? "" : "; wrote " + wrote);
 }
 
-int par::comm::interruptCode(Board &board, const std::string &bundle) {
-  Signal signal = board.signal();
+int par::comm::interruptCode(SharedState &sharedState, const std::string &bundle) {
+  Signal signal = sharedState.signal();
   if (!signal.number)
     return 0;
-  uint64_t last = board.lastStep();
-  std::string name(nameOf(signal.number)), who = whoGot(signal), kept = keptBy(board);
-  if (signal.number != SIGPIPE && board.claim())
+  uint64_t last = sharedState.lastStep();
+  std::string name(nameOf(signal.number)), who = whoGot(signal), kept = keptBy(sharedState);
+  if (signal.number != SIGPIPE && sharedState.claim())
     printLine(prefixed(bundle, last ? say(Sentence::signalledAfter, name, who, last - 1, kept)
                                     : say(Sentence::signalledBefore, name, who)));
   return 128 + signal.number;

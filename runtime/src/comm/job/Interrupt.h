@@ -3,7 +3,7 @@
 // the signal, and the job's end.
 #pragma once
 
-#include "comm/shared/Board.h"
+#include "comm/shared/SharedState.h"
 #include "par/format/SignalsHeld.h"
 
 #include <array>
@@ -23,7 +23,7 @@ enum class CtrlC : uint8_t { here, inParent };
 /// them. One at a time in a process.
 class Interrupt {
 public:
-  Interrupt(Board &board, int rank, CtrlC ctrlC = CtrlC::here);
+  Interrupt(SharedState &sharedState, int rank, CtrlC ctrlC = CtrlC::here);
   Interrupt(const Interrupt &) = delete;
   ~Interrupt();
 
@@ -32,13 +32,13 @@ private:
 };
 
 /// Ends a job that got a signal before its first step, and says so; the watcher of the job calls it often.
-void endIfSignalled(Board &board, const std::string &bundle);
+void endIfSignalled(SharedState &sharedState, const std::string &bundle);
 
 /// Calls endIfSignalled() while it lives, and ends the process where its other threads do not: for jobs without
-/// a Pulse.
+/// a Heartbeat.
 class SignalWatch {
 public:
-  SignalWatch(Board &board, std::string bundle);
+  SignalWatch(SharedState &sharedState, std::string bundle);
   ~SignalWatch();
 
 private:
@@ -48,6 +48,6 @@ private:
 
 /// 128 + the signal that any process of the job got (130 for SIGINT), 0 if none. Reports the job's end, unless a
 /// process has done so.
-int interruptCode(Board &board, const std::string &bundle);
+int interruptCode(SharedState &sharedState, const std::string &bundle);
 
 } // namespace par::comm

@@ -1,10 +1,10 @@
 // Finds the host of a job and joins it. A listener at the rendezvous is believed only after it has shown the job's
 // secret. Others are passed over until the time is up, so that only the job's own host can end a rank.
-#include "Door.h"
-#include "Passage.h"
-#include "Remote.h"
+#include "AuthGate.h"
+#include "LocalChannel.h"
+#include "RendezvousClient.h"
 #include "par/format/Printable.h"
-#include "par/messages/Sentences.h"
+#include "par/messages/CommMessages.h"
 
 #include <unistd.h>
 
@@ -26,8 +26,8 @@ std::string reasonOf(Knock knock) {
   case Knock::silent:
   case Knock::noHost:
     return say(Sentence::strangerThere);
-  case Knock::noPassage:
-    return say(Sentence::noPassage);
+  case Knock::noLocalChannel:
+    return say(Sentence::noLocalChannel);
   case Knock::otherSecret:
     return say(Sentence::otherSecret);
   }
@@ -51,7 +51,7 @@ std::optional<Joined> par::comm::enrol(Connection connection, const Join &join, 
     std::optional<Message> answer = connection.await(100);
     if (answer && answer->kind == Message::refuse)
       throw readRefusal(answer->body);
-    if (answer && answer->kind == Message::welcome && (answer->body.empty() || isPassageName(answer->body)))
+    if (answer && answer->kind == Message::welcome && (answer->body.empty() || isLocalChannelName(answer->body)))
       return Joined{std::move(connection), answer->body, ""};
     if (answer || !connection.open())
       return std::nullopt;
@@ -62,8 +62,8 @@ std::optional<Joined> par::comm::enrol(Connection connection, const Join &join, 
 
 // A listener with another secret may be a stranger: its refusal is not believed and does not end the rank. Its presence
 // is reported early, since a rank with a wrong PAR_TOKEN would otherwise be silent until the time is up.
-Joined par::comm::joinHost(const Place &place, const std::string &token, const Join &join, double timeout,
-                           const std::function<void(const std::string &)> &warn) {
+Joined par::comm::joinServer(const LaunchEnvironment &place, const std::string &token, const Join &join, double timeout,
+                             const std::function<void(const std::string &)> &warn) {
   int64_t deadline = now() + int64_t(timeout * 1e9), otherSince = 0;
   std::string reason;
   bool warned = false;

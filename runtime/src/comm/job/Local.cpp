@@ -22,15 +22,16 @@ namespace {
 /// The threads' place to exchange values and build their fabric.
 class Hub {
 public:
-  Hub(Board &board) : board(board), parts(board.world()), fabric(std::make_shared<Fabric>()) {
-    fabric->board = &board;
-    fabric->arenas.resize(board.world());
+  Hub(SharedState &sharedState)
+      : sharedState(sharedState), parts(sharedState.world()), fabric(std::make_shared<Fabric>()) {
+    fabric->sharedState = &sharedState;
+    fabric->arenas.resize(sharedState.world());
   }
 
   std::vector<std::string> share(uint32_t rank, Sharing sharing, std::string_view label, std::string_view value,
                                  uint32_t root);
 
-  Board &board;
+  SharedState &sharedState;
 
 private:
   struct Part {
@@ -50,10 +51,10 @@ public:
   std::shared_ptr<Fabric> fabric;
 };
 
-class LocalControl final : public BoardControl {
+class LocalControl final : public SharedStateControl {
 public:
   LocalControl(Hub &hub, std::string bundle, uint32_t rank)
-      : BoardControl(hub.board, std::move(bundle), rank), hub(hub) {}
+      : SharedStateControl(hub.sharedState, std::move(bundle), rank), hub(hub) {}
 
   uint32_t localRank() const override { return rank(); }
   std::unique_ptr<Endpoint> connect(std::span<const Members> table, size_t arenaBytes) override;
@@ -92,10 +93,10 @@ std::vector<std::string> Hub::share(uint32_t rank, Sharing sharing, std::string_
     changed.notify_all();
   }
   while (exchanges == mine) {
-    if (board.aborted())
-      throw Aborted(board.message());
+    if (sharedState.aborted())
+      throw Aborted(sharedState.message());
     changed.wait_for(lock, std::chrono::milliseconds(100));
-    board[rank].idle.fetch_add(1, std::memory_order_relaxed);
+    sharedState[rank].idle.fetch_add(1, std::memory_order_relaxed);
   }
   if (sharing == Sharing::broadcast)
     return {values.at(root)};
@@ -126,41 +127,42 @@ std::unique_ptr<Endpoint> LocalControl::connect(std::span<const Members> table, 
   return endpoint;
 }
 
-int par::comm::runRank(BoardControl &control, Board &board, const std::function<int(Control &)> &rankMain) {
+int par::comm::runRank(SharedStateControl &control, SharedState &sharedState,
+                       const std::function<int(Control &)> &rankMain) {
   useSignalStack();
-  board[control.rank()].pid.store(getpid());
+  sharedState[control.rank()].pid.store(getpid());
   try {
     int code = rankMain(control);
     // A rank that was stopped may say so by its code; all of them are, so that this is no reason to hurry.
     if (code != 0 && !control.stopped())
-      board.abort(code, errorLine(control.bundleName(), "rank " + std::to_string(control.rank()) +
-                                                            " ended with exit code " + std::to_string(code)));
+      sharedState.abort(code, errorLine(control.bundleName(), "rank " + std::to_string(control.rank()) +
+                                                                  " ended with exit code " + std::to_string(code)));
     else
       control.barrier("end");
-    board[control.rank()].finished.store(1);
+    sharedState[control.rank()].finished.store(1);
     return code;
   } catch (const Aborted &) {
-    return board.code();
+    return sharedState.code();
   } catch (const std::exception &error) {
     try {
       control.fail(exitRankLost, errorLine(control.bundleName(), error.what()));
     } catch (const Aborted &) {
-      return board.code();
+      return sharedState.code();
     }
   }
 }
 
 int par::comm::runThreads(const Launch &launch, uint32_t world, const std::function<int(Control &)> &rankMain) {
-  Mapping memory = mapPrivate(Board::bytesFor(world));
-  Board &board = *Board::make(memory.bytes.data(), world);
-  board.deadlockAfter.store(uint32_t(launch.timeout * 20));
-  Interrupt interrupt(board, -1);
-  SignalWatch watch(board, launch.bundle);
-  Hub hub(board);
+  Mapping memory = mapPrivate(SharedState::bytesFor(world));
+  SharedState &sharedState = *SharedState::make(memory.bytes.data(), world);
+  sharedState.deadlockAfter.store(uint32_t(launch.timeout * 20));
+  Interrupt interrupt(sharedState, -1);
+  SignalWatch watch(sharedState, launch.bundle);
+  Hub hub(sharedState);
   std::vector<int> codes(world);
   auto body = [&](uint32_t rank) {
     LocalControl control(hub, launch.bundle, rank);
-    codes[rank] = runRank(control, board, rankMain);
+    codes[rank] = runRank(control, sharedState, rankMain);
   };
   std::vector<std::thread> threads;
   try {
@@ -168,16 +170,16 @@ int par::comm::runThreads(const Launch &launch, uint32_t world, const std::funct
       threads.push_back(startThread([&body, rank] { body(rank); }));
   } catch (const std::exception &error) { // those that have begun would wait for the others
     std::string line = errorLine(launch.bundle, error.what());
-    if (board.claim())
+    if (sharedState.claim())
       printLine(line);
-    board.abort(exitRankLost, line);
+    sharedState.abort(exitRankLost, line);
   }
-  if (!board.aborted())
+  if (!sharedState.aborted())
     body(0);
   for (std::thread &thread : threads)
     thread.join();
-  if (board.aborted())
-    return board.code();
+  if (sharedState.aborted())
+    return sharedState.code();
   int code = *std::max_element(codes.begin(), codes.end());
-  return code ? code : interruptCode(board, launch.bundle);
+  return code ? code : interruptCode(sharedState, launch.bundle);
 }

@@ -9,6 +9,6 @@ namespace par::comm {
 int runThreads(const Launch &launch, uint32_t world, const std::function<int(Control &)> &rankMain);
 
 /// Runs one rank's main on any control plane: exceptions end the job. Returns the rank's exit code.
-int runRank(BoardControl &control, Board &board, const std::function<int(Control &)> &rankMain);
+int runRank(SharedStateControl &control, SharedState &sharedState, const std::function<int(Control &)> &rankMain);
 
 } // namespace par::comm

@@ -3,7 +3,7 @@
 #include "Processes.h"
 #include "comm/shared/Diagnosis.h"
 #include "par/comm/job/Ending.h"
-#include "par/messages/Sentences.h"
+#include "par/messages/CommMessages.h"
 
 #include <unistd.h>
 
@@ -30,7 +30,7 @@ void checkWorld(const Launch &launch, uint32_t world, const std::string &who) {
   throw LaunchError(2, say(Sentence::wrongWorld, launch.bundleRanks, launch.bundleRanks == 1 ? "" : "s", mesh, who));
 }
 
-int runPlaced(const Launch &launch, const Place &place, const std::function<int(Control &)> &rankMain) {
+int runPlaced(const Launch &launch, const LaunchEnvironment &place, const std::function<int(Control &)> &rankMain) {
   try {
     checkWorld(launch, place.world,
                "the launcher started " + std::to_string(place.world) + " (" + place.worldSource + ")");
@@ -44,18 +44,18 @@ int runPlaced(const Launch &launch, const Place &place, const std::function<int(
     return runThreads(launch, 1, rankMain);
   if (launch.transport == Transport::inproc)
     throw LaunchError(2, say(Sentence::threadsUnderLauncher, place.worldSource));
-  return runLaunched(launch, place, rankMain);
+  return runUnderLauncher(launch, place, rankMain);
 }
 
 } // namespace
 
-std::optional<Place> par::comm::placeOfProcess(const Launch &launch) {
+std::optional<LaunchEnvironment> par::comm::placeOfProcess(const Launch &launch) {
   return findPlace(launch, environmentOfProcess());
 }
 
 int par::comm::run(const Launch &launch, const std::function<int(Control &)> &rankMain) {
   try {
-    std::optional<Place> place = placeOfProcess(launch);
+    std::optional<LaunchEnvironment> place = placeOfProcess(launch);
     endOnSignals(launch.bundle, describeProcess(place));
     if (place)
       return runPlaced(launch, *place, rankMain);
@@ -63,7 +63,7 @@ int par::comm::run(const Launch &launch, const std::function<int(Control &)> &ra
     checkWorld(launch, world, "-n asks for " + std::to_string(world));
     if (world == 1 || launch.transport == Transport::inproc)
       return runThreads(launch, world, rankMain);
-    return runForked(launch, world, rankMain);
+    return runProcesses(launch, world, rankMain);
   } catch (const LaunchError &error) {
     printLine(errorLine(launch.bundle, error.what()));
     return error.code;

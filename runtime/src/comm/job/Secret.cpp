@@ -2,7 +2,7 @@
 #include "Secret.h"
 #include "par/comm/job/Launch.h"
 #include "par/format/Sha256.h"
-#include "par/messages/Sentences.h"
+#include "par/messages/CommMessages.h"
 
 #include <cerrno>
 #include <cstdlib>

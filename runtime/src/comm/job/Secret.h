@@ -1,7 +1,7 @@
 // The secret by which ranks and host of a job know each other. Every job has a secret: PAR_TOKEN where it is set, else
-// random bytes of rank 0, which it hands to processes of its own user on its own host (Passage.h). It never crosses a
-// network. Both sides show that they know it: each draws a nonce, and each answers with an HMAC over both, which side
-// it is, and the port at which they met, so that no answer serves at another time, place or side.
+// random bytes of rank 0, which it hands to processes of its own user on its own host (LocalChannel.h). It never
+// crosses a network. Both sides show that they know it: each draws a nonce, and each answers with an HMAC over both,
+// which side it is, and the port at which they met, so that no answer serves at another time, place or side.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // Listening, connecting, passing descriptors.
 #include "Socket.h"
-#include "par/messages/Sentences.h"
+#include "par/messages/CommMessages.h"
 
 #include <array>
 #include <cerrno>
@@ -84,7 +84,7 @@ Listener::~Listener() {
     close(fd);
 }
 
-std::vector<uint16_t> par::comm::portsOf(const Place &place) {
+std::vector<uint16_t> par::comm::portsOf(const LaunchEnvironment &place) {
   if (!place.agentStore)
     return {place.port};
   std::vector<uint16_t> ports;
@@ -93,7 +93,7 @@ std::vector<uint16_t> par::comm::portsOf(const Place &place) {
   return ports;
 }
 
-Listener Listener::rendezvous(const Place &place) {
+Listener Listener::rendezvous(const LaunchEnvironment &place) {
   int error = 0;
   for (uint16_t port : portsOf(place)) {
     std::shared_ptr<addrinfo> address = resolve(place.host, port, true);

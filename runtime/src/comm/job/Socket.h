@@ -15,7 +15,7 @@ public:
 
   /// Listens where `place` says, on the first free port of those that it admits. Throws LaunchError (error
   /// 20).
-  static Listener rendezvous(const Place &place);
+  static Listener rendezvous(const LaunchEnvironment &place);
   /// Listens on a name that no file system holds.
   static Listener local(const std::string &name);
   /// Listens nowhere.
@@ -31,7 +31,7 @@ private:
 };
 
 /// The ports on which the rendezvous of `place` may be.
-std::vector<uint16_t> portsOf(const Place &place);
+std::vector<uint16_t> portsOf(const LaunchEnvironment &place);
 /// A TCP socket that is connected within `milliseconds`, or -1.
 int connectTo(const std::string &host, uint16_t port, int milliseconds);
 /// A socket connected to a local name, or -1: also where no name can be so long.

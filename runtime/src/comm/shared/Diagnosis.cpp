@@ -1,7 +1,7 @@
 // The message about a rank that is lost.
 #include "Diagnosis.h"
 #include "par/comm/shared/Output.h"
-#include "par/messages/Sentences.h"
+#include "par/messages/CommMessages.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -20,12 +20,12 @@ struct Witness {
   bool direct = false;
 };
 
-std::optional<Witness> findWitness(Board &board, uint32_t lost) {
+std::optional<Witness> findWitness(SharedState &sharedState, uint32_t lost) {
   std::optional<Witness> any;
-  for (uint32_t rank = 0; rank < board.world(); ++rank) {
+  for (uint32_t rank = 0; rank < sharedState.world(); ++rank) {
     if (rank == lost)
       continue;
-    Waiting waiting = board[rank].waiting();
+    Waiting waiting = sharedState[rank].waiting();
     if (waiting.kind.empty())
       continue;
     bool direct = std::find(waiting.ranks.begin(), waiting.ranks.end(), lost) != waiting.ranks.end();
@@ -39,14 +39,14 @@ std::optional<Witness> findWitness(Board &board, uint32_t lost) {
 
 } // namespace
 
-std::string par::comm::lostRank(Board &board, uint32_t rank, std::string_view how, double seconds) {
-  std::optional<Witness> witness = findWitness(board, rank);
+std::string par::comm::lostRank(SharedState &sharedState, uint32_t rank, std::string_view how, double seconds) {
+  std::optional<Witness> witness = findWitness(sharedState, rank);
   for (int i = 0; i < 15 && !(witness && witness->direct); ++i) {
     usleep(10'000);
-    witness = findWitness(board, rank);
+    witness = findWitness(sharedState, rank);
   }
-  uint64_t steps = board[rank].startedSteps.load();
-  std::string coordinates = board[rank].coordinates.get(), saved = board.saved.get();
+  uint64_t steps = sharedState[rank].startedSteps.load();
+  std::string coordinates = sharedState[rank].coordinates.get(), saved = sharedState.saved.get();
   std::string who = witness ? "rank " + std::to_string(witness->rank) + " in " + witness->waiting.kind + ", " +
                                   witness->waiting.instruction
                             : "par-run";
@@ -55,12 +55,12 @@ std::string par::comm::lostRank(Board &board, uint32_t rank, std::string_view ho
              saved.empty() ? "nothing was saved" : "last save " + saved + "; go on with --resume auto");
 }
 
-std::optional<std::string> par::comm::deadlock(Board &board) {
+std::optional<std::string> par::comm::deadlock(SharedState &sharedState) {
   std::string all;
-  for (uint32_t rank = 0; rank < board.world(); ++rank) {
-    if (board[rank].idle.load(std::memory_order_relaxed) < board.deadlockAfter.load())
+  for (uint32_t rank = 0; rank < sharedState.world(); ++rank) {
+    if (sharedState[rank].idle.load(std::memory_order_relaxed) < sharedState.deadlockAfter.load())
       return std::nullopt;
-    Waiting waiting = board[rank].waiting();
+    Waiting waiting = sharedState[rank].waiting();
     std::string ranks = waiting.ranks.size() > 1 ? "ranks" : "rank";
     for (size_t i = 0; i < waiting.ranks.size(); ++i)
       ranks += (i ? ", " : " ") + std::to_string(waiting.ranks[i]);

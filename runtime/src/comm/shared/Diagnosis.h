@@ -1,7 +1,7 @@
 // The message about a rank that is lost.
 #pragma once
 
-#include "Board.h"
+#include "SharedState.h"
 
 namespace par::comm {
 
@@ -9,11 +9,11 @@ namespace par::comm {
 /// after 0.4 s; last save ckpt/100; go on with --resume auto". `how` is "ended by signal 9" or the like,
 /// `seconds` the time since the rank's last sign of life. Gives the others 150 ms to begin to wait for the
 /// rank, so that the message can name one.
-std::string lostRank(Board &board, uint32_t rank, std::string_view how, double seconds);
+std::string lostRank(SharedState &sharedState, uint32_t rank, std::string_view how, double seconds);
 
-/// Once every rank has waited for Board::deadlockAfter and none has moved, none ever will: "deadlock: rank 0 waits in
-/// recv, stage0/forward:3, for rank 1; rank 1 waits in ...". Else nullopt.
-std::optional<std::string> deadlock(Board &board);
+/// Once every rank has waited for SharedState::deadlockAfter and none has moved, none ever will: "deadlock: rank 0
+/// waits in recv, stage0/forward:3, for rank 1; rank 1 waits in ...". Else nullopt.
+std::optional<std::string> deadlock(SharedState &sharedState);
 
 /// How a process ended, from waitpid's status: "ended by signal 9", "ended with exit code 3".
 std::string howEnded(int status);

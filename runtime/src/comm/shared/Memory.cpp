@@ -1,6 +1,6 @@
 // Arenas and what ranks share.
 #include "Memory.h"
-#include "par/messages/Sentences.h"
+#include "par/messages/CommMessages.h"
 
 #include <algorithm>
 #include <cerrno>

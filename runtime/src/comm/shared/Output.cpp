@@ -1,6 +1,6 @@
 // Output that may have no reader.
 #include "par/comm/shared/Output.h"
-#include "Board.h"
+#include "SharedState.h"
 
 #include <algorithm>
 #include <cerrno>

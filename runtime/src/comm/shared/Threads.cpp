@@ -1,6 +1,6 @@
 // Threads that cannot be started say why.
 #include "Threads.h"
-#include "par/messages/Sentences.h"
+#include "par/messages/CommMessages.h"
 
 #include <pthread.h>
 #include <stdexcept>

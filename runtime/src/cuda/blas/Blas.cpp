@@ -1,4 +1,4 @@
-#include "par/cuda/blas/Products.h"
+#include "par/cuda/blas/Gemm.h"
 #include "par/messages/Failure.h"
 
 namespace par::cuda {

@@ -168,7 +168,7 @@ void NcclCommunicators::connect(Stream stream) {
             return true;
     return false;
   };
-  Block scratch(of.gpu, 2 * sizeof(float), Block::Place::Device);
+  DeviceBuffer scratch(of.gpu, 2 * sizeof(float), DeviceBuffer::Place::Device);
   auto *out = scratch.data(), *in = out + sizeof(float);
   constexpr int f32 = 7;
   for (const One &on : table) {

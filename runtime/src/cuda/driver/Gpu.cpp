@@ -30,7 +30,7 @@ Gpu::~Gpu() { driver.contextRelease(device); }
 
 void Gpu::use() const { driver.check(driver.contextSet(context), "cuCtxSetCurrent"); }
 
-Block::Block(const Gpu &gpu, uint64_t bytes, Place place) : gpu(&gpu), place(place) {
+DeviceBuffer::DeviceBuffer(const Gpu &gpu, uint64_t bytes, Place place) : gpu(&gpu), place(place) {
   if (bytes == 0)
     return;
   if (place == Place::Host) {
@@ -46,7 +46,7 @@ Block::Block(const Gpu &gpu, uint64_t bytes, Place place) : gpu(&gpu), place(pla
   size = bytes;
 }
 
-Block::~Block() {
+DeviceBuffer::~DeviceBuffer() {
   if (size == 0)
     return;
   if (place == Place::Host)

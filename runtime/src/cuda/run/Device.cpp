@@ -4,10 +4,10 @@
 
 #include "Graphs.h"
 #include "Stamps.h"
-#include "Watch.h"
+#include "Watchdog.h"
 #include "comm/engine/Engine.h"
-#include "cuda/tuning/Agree.h"
-#include "cuda/tuning/AgreeGraphs.h"
+#include "cuda/tuning/ShareGraphTuning.h"
+#include "cuda/tuning/ShareTuning.h"
 #include "par/messages/Failure.h"
 
 #include <algorithm>
@@ -16,9 +16,9 @@
 
 namespace par::cuda {
 
+using core::Command;
 using core::Failure;
 using core::Message;
-using core::Step;
 using format::Op;
 
 namespace {
@@ -59,7 +59,7 @@ private:
   std::vector<uint32_t> allQueues() const;
   void wait();
   void checkGpu() const;
-  void count(const core::ExpandedEntry &entry, const Step &step);
+  void count(const core::ExpandedEntry &entry, const Command &step);
 
   core::DeviceOptions options;
   Driver driver;
@@ -67,17 +67,17 @@ private:
   std::optional<Gpu> gpu;
   comm::Control *control = nullptr;
   std::unique_ptr<comm::Endpoint> link; ///< hears that the job ends
-  Block arena, hostArena, bounce;
+  DeviceBuffer arena, hostArena, hostStaging;
   std::map<const core::ExpandedEntry *, std::unique_ptr<PreparedEntry>> entries;
-  std::optional<Lanes> lanes;
+  std::optional<Streams> lanes;
   std::optional<Dnn> dnn;
   std::optional<Kernels> kernels;
   std::optional<Blas> blas;
-  std::vector<std::unique_ptr<Product>> products;
+  std::vector<std::unique_ptr<Gemm>> products;
   std::unique_ptr<Communicators> communicators;
-  std::optional<Walk> walker;
+  std::optional<Executor> walker;
   std::optional<Graphs> graphCache;
-  std::optional<Watch> watch;
+  std::optional<Watchdog> watch;
   std::optional<Stamps> stopwatch; ///< from the first run on whose steps are timed
   std::vector<core::Stamp> times;
   std::string said;
@@ -88,7 +88,7 @@ private:
   bool busy = false; ///< submitted work may not have ended, and may never
 };
 
-constexpr uint64_t bounceBytes = 4 << 20;
+constexpr uint64_t hostStagingBytes = 4 << 20;
 
 /// Ranks of a host take its GPUs in order; one that sees a single GPU takes that.
 int ordinalOf(const comm::Control &control, int count, const std::string &place) {
@@ -129,20 +129,20 @@ void Device::connect(comm::Control &newControl) {
   checkGpu();
   lanes.emplace(*gpu, program);
   Stream main = lanes->streams[lanes->main];
-  arena = Block(*gpu, program.arena.deviceBytes() + options.guardBytes, Block::Place::Device);
-  hostArena = Block(*gpu, program.arena.host, Block::Place::Host);
-  bounce = Block(*gpu, bounceBytes, Block::Place::Host);
+  arena = DeviceBuffer(*gpu, program.arena.deviceBytes() + options.guardBytes, DeviceBuffer::Place::Device);
+  hostArena = DeviceBuffer(*gpu, program.arena.host, DeviceBuffer::Place::Host);
+  hostStaging = DeviceBuffer(*gpu, hostStagingBytes, DeviceBuffer::Place::Host);
   std::fill_n(hostArena.data(), hostArena.bytes(), std::byte(0));
   kernels.emplace(*gpu, options);
   Decided decided;
-  const Agreement agreement{*gpu, options, *control, main, {arena.data(), arena.bytes()}, decided};
+  const SharedTuning agreement{*gpu, options, *control, main, {arena.data(), arena.bytes()}, decided};
   if (anyGraph(*options.bundle)) {
     dnn.emplace();
-    agreeOnGraphs(agreement, *dnn, *kernels, said);
+    shareGraphTuning(agreement, *dnn, *kernels, said);
   }
-  if (anyProduct(*options.bundle)) {
+  if (anyGemm(*options.bundle)) {
     blas.emplace();
-    products = agreeOnProducts(agreement, *blas, said);
+    products = shareMatmulTuning(agreement, *blas, said);
   }
   if (control->rank() == 0)
     keep(options.tuning, decided);
@@ -169,7 +169,7 @@ void Device::checkGpu() const {
 }
 
 /// Counts bytes sent, and puts a mark after the unit on its stream.
-void Device::count(const core::ExpandedEntry &entry, const Step &step) {
+void Device::count(const core::ExpandedEntry &entry, const Command &step) {
   for (uint32_t i = 0; i < step.units; ++i) {
     const comm::Communication &c = entry.communications[step.firstUnit + i];
     const std::vector<uint32_t> &ranks = table[c.communicator].ranks;
@@ -194,7 +194,7 @@ std::byte *Device::hostAddress(void *at) const {
 
 uint64_t Device::scratchBytes() const {
   uint64_t bytes = 0;
-  for (const Block &scratch : lanes->scratch)
+  for (const DeviceBuffer &scratch : lanes->scratch)
     bytes += scratch.bytes();
   return bytes;
 }
@@ -205,10 +205,10 @@ void Device::write(void *to, std::span<const std::byte> from) {
     return;
   }
   Stream main = lanes->streams[lanes->main];
-  for (size_t at = 0; at < from.size(); at += bounceBytes) {
-    size_t part = std::min<size_t>(from.size() - at, bounceBytes);
-    std::memcpy(bounce.data(), from.data() + at, part);
-    (*gpu)->check((*gpu)->copyToDevice(reinterpret_cast<Address>(to) + at, bounce.data(), part, main),
+  for (size_t at = 0; at < from.size(); at += hostStagingBytes) {
+    size_t part = std::min<size_t>(from.size() - at, hostStagingBytes);
+    std::memcpy(hostStaging.data(), from.data() + at, part);
+    (*gpu)->check((*gpu)->copyToDevice(reinterpret_cast<Address>(to) + at, hostStaging.data(), part, main),
                   "cuMemcpyHtoDAsync");
     (*gpu)->check((*gpu)->streamSynchronize(main), "cuStreamSynchronize");
   }
@@ -220,12 +220,12 @@ void Device::read(std::span<std::byte> to, const void *from) {
     return;
   }
   Stream main = lanes->streams[lanes->main];
-  for (size_t at = 0; at < to.size(); at += bounceBytes) {
-    size_t part = std::min<size_t>(to.size() - at, bounceBytes);
-    (*gpu)->check((*gpu)->copyToHost(bounce.data(), reinterpret_cast<Address>(from) + at, part, main),
+  for (size_t at = 0; at < to.size(); at += hostStagingBytes) {
+    size_t part = std::min<size_t>(to.size() - at, hostStagingBytes);
+    (*gpu)->check((*gpu)->copyToHost(hostStaging.data(), reinterpret_cast<Address>(from) + at, part, main),
                   "cuMemcpyDtoHAsync");
     (*gpu)->check((*gpu)->streamSynchronize(main), "cuStreamSynchronize");
-    std::memcpy(to.data() + at, bounce.data(), part);
+    std::memcpy(to.data() + at, hostStaging.data(), part);
   }
 }
 
@@ -244,7 +244,7 @@ PreparedEntry &Device::prepared(const core::ExpandedEntry &entry) {
   for (size_t queue = 0; queue < lanes->scratch.size(); ++queue) {
     if (lanes->scratch[queue].bytes() >= place->scratch[queue])
       continue;
-    lanes->scratch[queue] = Block(*gpu, place->scratch[queue], Block::Place::Device);
+    lanes->scratch[queue] = DeviceBuffer(*gpu, place->scratch[queue], DeviceBuffer::Place::Device);
     grows = true;
   }
   if (grows) { // graphs hold the old address
@@ -256,7 +256,7 @@ PreparedEntry &Device::prepared(const core::ExpandedEntry &entry) {
 }
 
 void Device::feed(const PreparedEntry &entry, uint32_t index, core::EntryHost &host) {
-  const Step &step = entry.source.steps[index];
+  const Command &step = entry.source.steps[index];
   if (entry.filled)
     return;
   host.feed(*step.input, step.microbatch, {entry.staging() + entry.stagingOf[index], step.bytes});
@@ -268,7 +268,7 @@ bool Device::feedNext(const PreparedEntry &entry, core::EntryHost &host) const {
   std::byte *to = entry.stagings[1 - entry.turn].data();
   bool any = false;
   for (uint32_t i = 0; i < source.steps.size(); ++i)
-    if (const Step &step = source.steps[i]; step.op == Op::Feed) {
+    if (const Command &step = source.steps[i]; step.op == Op::Feed) {
       any = true;
       if (!host.feedNext(*step.input, step.microbatch, {to + entry.stagingOf[i], step.bytes}))
         return false;
@@ -321,7 +321,7 @@ void Device::run(const core::ExpandedEntry &source, std::span<const core::HyperV
   if (timed)
     times = stopwatch->read();
   for (uint32_t i = 0; i < source.steps.size(); ++i)
-    if (const Step &step = source.steps[i]; step.op == Op::Fetch)
+    if (const Command &step = source.steps[i]; step.op == Op::Fetch)
       host.fetch(*step.output, step.microbatch, step.type, {entry.staging() + entry.stagingOf[i], step.bytes});
   entry.filled = next;
   entry.turn = next ? 1 - entry.turn : entry.turn;
@@ -340,7 +340,7 @@ void Device::walk(PreparedEntry &entry, core::EntryHost &host, bool capture) {
 }
 
 void Device::step(PreparedEntry &entry, uint32_t index, core::EntryHost &host) {
-  const Step &step = entry.source.steps[index];
+  const Command &step = entry.source.steps[index];
   control->at(step.id);
   if (step.op == Op::Feed)
     feed(entry, index, host);

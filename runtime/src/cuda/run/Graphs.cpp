@@ -2,21 +2,23 @@
 
 namespace par::cuda {
 
-using core::Step;
+using core::Command;
 using format::Op;
 
 namespace {
 
-bool isInner(const Step &wait, const Segment &segment) { return wait.awaited >= static_cast<int64_t>(segment.first); }
+bool isInner(const Command &wait, const Segment &segment) {
+  return wait.awaited >= static_cast<int64_t>(segment.first);
+}
 
 } // namespace
 
 Graphs::Key Graphs::keyOf(const PreparedEntry &entry, const Segment &segment) {
   const core::ExpandedEntry &source = entry.source;
-  const Step &first = source.steps[segment.first];
+  const Command &first = source.steps[segment.first];
   Key key{source.runs[first.run].block, reinterpret_cast<uint64_t>(first.instruction), segment.last - segment.first};
   for (uint32_t i = segment.first; i < segment.last; ++i) {
-    const Step &step = source.steps[i];
+    const Command &step = source.steps[i];
     for (size_t o = 0; o < step.instruction->operands.size(); ++o)
       key.push_back(reinterpret_cast<uint64_t>(source.pointers[step.operands + o]));
     if (step.op == Op::Wait)
@@ -26,7 +28,7 @@ Graphs::Key Graphs::keyOf(const PreparedEntry &entry, const Segment &segment) {
 }
 
 void Graphs::run(const PreparedEntry &entry, const Segment &segment) {
-  const std::vector<Step> &steps = entry.source.steps;
+  const std::vector<Command> &steps = entry.source.steps;
   uint32_t home = segment.queues.front();
   auto each = [&](Op op, auto &&visit) {
     for (uint32_t i = segment.first; i < segment.last; ++i)

@@ -1,7 +1,7 @@
 // CUDA graphs of segments, by block and slots.
 #pragma once
 
-#include "Walk.h"
+#include "Executor.h"
 
 #include <functional>
 #include <map>
@@ -10,7 +10,7 @@ namespace par::cuda {
 
 class Graphs {
 public:
-  Graphs(const Gpu &gpu, Lanes &lanes, Walk &walk) : gpu(gpu), lanes(lanes), walk(walk) {}
+  Graphs(const Gpu &gpu, Streams &lanes, Executor &walk) : gpu(gpu), lanes(lanes), walk(walk) {}
 
   /// Launches the graph of a segment, which is captured when its block first runs with these slots. Waits for
   /// events from outside come before it, signals after it.
@@ -25,8 +25,8 @@ private:
   static Key keyOf(const PreparedEntry &entry, const Segment &segment);
 
   const Gpu &gpu;
-  Lanes &lanes;
-  Walk &walk;
+  Streams &lanes;
+  Executor &walk;
   std::map<Key, Owned<GraphExec>> cache;
 };
 

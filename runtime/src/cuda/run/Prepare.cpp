@@ -1,4 +1,4 @@
-#include "Walk.h"
+#include "Executor.h"
 
 #include <algorithm>
 #include <map>
@@ -6,7 +6,7 @@
 
 namespace par::cuda {
 
-using core::Step;
+using core::Command;
 using format::Op;
 
 bool communicates(Op op) { return op == Op::Coll || op == Op::Send || op == Op::Recv || op == Op::Group; }
@@ -30,12 +30,12 @@ namespace {
 constexpr uint64_t stagingAlignment = 256;
 
 /// A graph holds local work only: communication is posted, data is fed and results are fetched outside.
-bool capturable(const Step &step) { return !communicates(step.op) && step.op != Op::Feed && step.op != Op::Fetch; }
+bool capturable(const Command &step) { return !communicates(step.op) && step.op != Op::Feed && step.op != Op::Fetch; }
 
 std::vector<Segment> cut(const core::ExpandedEntry &entry) {
   std::vector<Segment> segments;
   for (uint32_t i = 0; i < entry.steps.size(); ++i) {
-    const Step &step = entry.steps[i];
+    const Command &step = entry.steps[i];
     bool closed = capturable(step);
     if (segments.empty() || segments.back().closed != closed || entry.steps[i - 1].run != step.run)
       segments.push_back({i, i, closed, {}});
@@ -47,7 +47,7 @@ std::vector<Segment> cut(const core::ExpandedEntry &entry) {
   // A graph of only signals and waits, or of a single launch, is slower than issuing its steps.
   for (Segment &segment : segments) {
     auto works = std::count_if(entry.steps.begin() + segment.first, entry.steps.begin() + segment.last,
-                               [](const Step &step) { return step.op != Op::Signal && step.op != Op::Wait; });
+                               [](const Command &step) { return step.op != Op::Signal && step.op != Op::Wait; });
     segment.closed = segment.closed && works > 1;
   }
   return segments;
@@ -62,7 +62,7 @@ PreparedEntry::PreparedEntry(const Gpu &gpu, Kernels &table, const format::Progr
   std::map<std::pair<uint32_t, std::vector<uint64_t>>, uint32_t> known;
   uint64_t bytes = 0;
   for (size_t i = 0; i < source.steps.size(); ++i) {
-    const Step &step = source.steps[i];
+    const Command &step = source.steps[i];
     const format::Instruction &instruction = *step.instruction;
     communicates |= cuda::communicates(step.op);
     if (step.op == Op::Signal)
@@ -85,13 +85,13 @@ PreparedEntry::PreparedEntry(const Gpu &gpu, Kernels &table, const format::Progr
   for (const format::Buffer &buffer : program.buffers) // one value a slot
     bytes += buffer.kind == format::BufferKind::Hyper ? buffer.at.size() * sizeof(uint64_t) : 0;
   bool feeds =
-      std::any_of(source.steps.begin(), source.steps.end(), [](const Step &step) { return step.op == Op::Feed; });
-  for (Block &staging : std::span(stagings).first(feeds ? 2 : 1))
-    staging = Block(gpu, bytes, Block::Place::Host);
+      std::any_of(source.steps.begin(), source.steps.end(), [](const Command &step) { return step.op == Op::Feed; });
+  for (DeviceBuffer &staging : std::span(stagings).first(feeds ? 2 : 1))
+    staging = DeviceBuffer(gpu, bytes, DeviceBuffer::Place::Host);
   segments = cut(source);
 }
 
-Lanes::Lanes(const Gpu &gpu, const format::Program &program) {
+Streams::Streams(const Gpu &gpu, const format::Program &program) {
   for (uint32_t i = 0; i < program.queues.size(); ++i) {
     bool urgent = std::any_of(program.comms.begin(), program.comms.end(),
                               [&](const format::Comm &comm) { return comm.queue == i; });

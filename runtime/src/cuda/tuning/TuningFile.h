@@ -1,7 +1,7 @@
 // The file that keeps the algorithms of matmuls and the engines of graphs beside a run.
 #pragma once
 
-#include "par/cuda/blas/Products.h"
+#include "par/cuda/blas/Gemm.h"
 #include "par/cuda/dnn/DnnGraph.h"
 
 #include <map>
@@ -15,12 +15,12 @@ struct TunedFor {
   bool operator==(const TunedFor &) const = default;
 };
 
-struct TunedProduct {
+struct TunedGemm {
   Algorithms algorithms;
   double microseconds = 0; ///< 0: not timed
 };
 /// By all that an algorithm depends on, as one word.
-using TunedProducts = std::map<std::string, TunedProduct>;
+using TunedGemms = std::map<std::string, TunedGemm>;
 
 struct TunedGraph {
   DnnChoice choice;
@@ -31,7 +31,7 @@ using TunedGraphs = std::map<std::string, TunedGraph>;
 
 struct TuningFile {
   TunedFor of;
-  TunedProducts products;
+  TunedGemms products;
   std::string dnn; ///< whose engines the graphs are for: "cuDNN 9.14.0"; "" without graphs
   TunedGraphs graphs;
 };

@@ -1,7 +1,7 @@
 // V5: batch, version and microbatches of a value. A buffer with slots by microbatch or version identifies them by its
 // index. The rules here are for buffers without slots: parameters that several batches of an entry update, sums over
 // microbatches, and values made once a batch.
-#include "Sweep.h"
+#include "AccessSweep.h"
 
 #include <algorithm>
 
@@ -10,7 +10,7 @@ using namespace par::format;
 using namespace par::verify;
 
 /// Sums of several runs: temporary, and a block adds to a value that another one wrote.
-void Sweep::findSums() {
+void AccessSweep::findSums() {
   sums.assign(program.buffers.size(), false);
   for (const auto &block : program.blocks) {
     std::vector<bool> written(program.buffers.size(), false);
@@ -36,7 +36,7 @@ bool par::verify::computesOwn(const Program &program, const Block &block) {
   });
 }
 
-void Sweep::findMicrobatches(const Entry &entry) {
+void AccessSweep::findMicrobatches(const Entry &entry) {
   sets.assign(1, {});
   grown.clear();
   computed.clear();
@@ -50,7 +50,7 @@ void Sweep::findMicrobatches(const Entry &entry) {
       computed[batchOf(run)].push_back(run.microbatch);
 }
 
-uint32_t Sweep::withSummand(uint32_t set, int64_t microbatch) {
+uint32_t AccessSweep::withSummand(uint32_t set, int64_t microbatch) {
   auto [known, fresh] = grown.try_emplace({set, microbatch}, set);
   for (uint32_t at = set; fresh && at; at = sets[at].parent)
     if (sets[at].microbatch == microbatch)
@@ -64,13 +64,13 @@ uint32_t Sweep::withSummand(uint32_t set, int64_t microbatch) {
 
 /// The summands of a sum that a run overwrites: those that it has read there itself. It brings the sum back from the
 /// place where it added its own or a collective left it; its bytes may have held something else meanwhile.
-uint32_t Sweep::broughtBack(const Run &run, uint32_t root) const {
+uint32_t AccessSweep::broughtBack(const Run &run, uint32_t root) const {
   return taken[root].first == &run ? taken[root].second : 0;
 }
 
 /// A sum that another run reads, other than to add to it in place, has a summand of each microbatch of its batch. The
 /// last one may read it to add its own on the way to elsewhere.
-Found Sweep::lacksSummand(const Run &run, uint32_t n, const Placed &placed, const Cell &cell) {
+Found AccessSweep::lacksSummand(const Run &run, uint32_t n, const Placed &placed, const Cell &cell) {
   std::array<int64_t, 3> asked = {cell.summands, batchOf(run), own[run.block] ? run.microbatch : -1};
   if (!sums[placed.access.root] || !cell.definition || cell.begun == &run || asked == whole)
     return std::nullopt;
@@ -90,11 +90,11 @@ Found Sweep::lacksSummand(const Run &run, uint32_t n, const Placed &placed, cons
 
 /// If several batches of an entry update a parameter, a run computes with the value of its version: as many runs have
 /// written it. A run may read its own update again, but not copy it as the value before.
-bool Sweep::isOtherVersion(const Cell &cell, const Run &run, bool copies) const {
+bool AccessSweep::isOtherVersion(const Cell &cell, const Run &run, bool copies) const {
   return isParameter(cell.root) && (cell.updater != &run || copies) && cell.updates != uint64_t(run.version);
 }
 
-bool Sweep::isParameter(uint32_t root) const {
+bool AccessSweep::isParameter(uint32_t root) const {
   const Buffer &buffer = program.buffers[root];
   const Tensor *tensor = buffer.kind == BufferKind::State ? bundle.manifest.findTensor(buffer.tensor) : nullptr;
   return tensor && (tensor->kind == TensorKind::Parameter || tensor->kind == TensorKind::Copy);
@@ -102,7 +102,7 @@ bool Sweep::isParameter(uint32_t root) const {
 
 /// Whether an access in place adds a microbatch's summand to those of others; a run once a batch has the index of its
 /// first one.
-bool Sweep::adds(const Cell &cell, const Run &run, Access access) const {
+bool AccessSweep::adds(const Cell &cell, const Run &run, Access access) const {
   if (access != Access::ReadWrite || !cell.definition)
     return access == Access::Accumulate;
   return definitions[cell.definition].run->microbatch != run.microbatch &&
@@ -110,7 +110,7 @@ bool Sweep::adds(const Cell &cell, const Run &run, Access access) const {
 }
 
 /// A sum is not started again before it has been read.
-Found Sweep::leavesUnread(const Run &run, uint32_t n, const Placed &placed, const Cell &cell) const {
+Found AccessSweep::leavesUnread(const Run &run, uint32_t n, const Placed &placed, const Cell &cell) const {
   const Definition &before = definitions[cell.definition];
   if (!sums[placed.access.root] || cell.root != placed.access.root || !cell.definition || before.run == &run ||
       cell.reader)
@@ -122,7 +122,7 @@ Found Sweep::leavesUnread(const Run &run, uint32_t n, const Placed &placed, cons
 }
 
 /// A value without a slot by microbatch or version belongs to one batch, and is read only for that one.
-Found Sweep::ofOtherBatch(const Run &run, uint32_t n, const Placed &placed, const Cell &cell) const {
+Found AccessSweep::ofOtherBatch(const Run &run, uint32_t n, const Placed &placed, const Cell &cell) const {
   const Buffer &buffer = program.buffers[placed.access.root];
   if (!versioned || buffer.kind != BufferKind::Temp || buffer.index != Index::None || !cell.definition)
     return std::nullopt;
@@ -137,7 +137,7 @@ Found Sweep::ofOtherBatch(const Run &run, uint32_t n, const Placed &placed, cons
 }
 
 /// Tags of sends into copies of parameters on other ranks.
-void Sweep::findCopies() {
+void AccessSweep::findCopies() {
   for (const Program &other : bundle.programs)
     for (const Block &block : other.blocks)
       for (const Instruction &it : block.instructions) {
@@ -150,13 +150,13 @@ void Sweep::findCopies() {
 }
 
 /// A copy gets the value after its batch's update, or after the entry if that is one batch.
-void Sweep::noteCopied(const Run &run, uint32_t n, const Placed &placed, uint32_t cell) {
+void AccessSweep::noteCopied(const Run &run, uint32_t n, const Placed &placed, uint32_t cell) {
   const Instruction &it = program.blocks[run.block].instructions[n];
   if (it.op == Op::Send && isParameter(placed.access.root) && copies.count(it.tag))
     copied.push_back({&run, n, placed.access.root, cell, cells[cell].updates});
 }
 
-Found Sweep::copiesAreNew() const {
+Found AccessSweep::copiesAreNew() const {
   for (const Copied &it : copied) {
     uint64_t updates = bundle.manifest.calls > 1 ? uint64_t(batchOf(*it.run)) + 1 : cells[it.cell].updates;
     if (it.updates != updates && cells[it.cell].updates != 0)

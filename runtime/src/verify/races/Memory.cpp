@@ -6,7 +6,7 @@
 //
 // An entry begins with only state and hyperparameters, and must end with all state complete: then any sequence of
 // entries begins each of them in the same condition, and one sweep of each proves all.
-#include "Sweep.h"
+#include "AccessSweep.h"
 #include "verify/Names.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ using namespace par::verify;
 
 /// State and hyperparameters hold their values: state in its first slot, or in each slot of a microbatch,
 /// hyperparameters in each slot; all else is undefined.
-void Sweep::begin(const Entry &entry) {
+void AccessSweep::begin(const Entry &entry) {
   versioned = std::any_of(entry.runs.begin(), entry.runs.end(), [](const Run &run) { return run.version > 0; });
   findMicrobatches(entry);
   copied.clear();
@@ -40,27 +40,27 @@ void Sweep::begin(const Entry &entry) {
 
 /// Slots that outlive an entry, or are set before it: state that calls carry on has one for each microbatch, a
 /// hyperparameter one for each batch.
-uint32_t Sweep::wholeSlots(uint32_t root) const {
+uint32_t AccessSweep::wholeSlots(uint32_t root) const {
   const Buffer &buffer = program.buffers[root];
   return buffer.index == Index::Mb || buffer.kind == BufferKind::Hyper ? uint32_t(buffer.at.size()) : 1;
 }
 
 /// Appends the names of a range, each once where it is repeated: other programs may cut it at other borders.
-uint64_t Sweep::nameOfCells(uint64_t name, uint32_t begin, uint32_t end) const {
+uint64_t AccessSweep::nameOfCells(uint64_t name, uint32_t begin, uint32_t end) const {
   for (uint32_t at = begin; at < end; ++at)
     if (at == begin || cells[at].name != cells[at - 1].name)
       name = mix(name, cells[at].name);
   return name;
 }
 
-int64_t Sweep::indexOf(const ByteAccess &access, const Run &run) const {
+int64_t AccessSweep::indexOf(const ByteAccess &access, const Run &run) const {
   return access.slot.offset + (access.slot.base == SlotExpr::Mb    ? run.microbatch
                                : access.slot.base == SlotExpr::Ver ? run.version
                                                                    : 0);
 }
 
 /// Whether the current work of `queue` comes after the work of another queue, or its own, at `time`.
-bool Sweep::seen(uint32_t queue, uint32_t other, uint32_t time) const {
+bool AccessSweep::seen(uint32_t queue, uint32_t other, uint32_t time) const {
   if (groupLeft && other == queue)
     return time <= groupBegan || time == now[queue][queue];
   return time <= now[queue][other];
@@ -68,7 +68,7 @@ bool Sweep::seen(uint32_t queue, uint32_t other, uint32_t time) const {
 
 /// Collectives of one group that read parts of one buffer read different ones, or the same: their bytes have one name,
 /// so that a part at another place would not show.
-Found Sweep::readsApart(const Run &run, uint32_t n, std::pair<uint32_t, uint32_t> range) {
+Found AccessSweep::readsApart(const Run &run, uint32_t n, std::pair<uint32_t, uint32_t> range) {
   const Instruction &it = program.blocks[run.block].instructions[n];
   for (const auto &[other, known] : groupReads) {
     bool apart = range.second <= known.first || known.second <= range.first;
@@ -82,7 +82,7 @@ Found Sweep::readsApart(const Run &run, uint32_t n, std::pair<uint32_t, uint32_t
 }
 
 /// A communication does not write bytes that another one of its group reads. (Its own read would hide that one.)
-Found Sweep::withinGroup(const Run &run, uint32_t n, const std::vector<Placed> &list) {
+Found AccessSweep::withinGroup(const Run &run, uint32_t n, const std::vector<Placed> &list) {
   uint32_t queue = program.blocks[run.block].instructions[n].queue;
   bool collective = program.blocks[run.block].instructions[n].op == Op::Coll;
   for (const Placed &placed : list) {
@@ -97,7 +97,7 @@ Found Sweep::withinGroup(const Run &run, uint32_t n, const std::vector<Placed> &
   return std::nullopt;
 }
 
-Found Sweep::read(const Run &run, uint32_t n, const Placed &placed, uint64_t &name) {
+Found AccessSweep::read(const Run &run, uint32_t n, const Placed &placed, uint64_t &name) {
   const ByteAccess &access = placed.access;
   uint32_t queue = program.blocks[run.block].instructions[n].queue;
   int64_t index = indexOf(access, run);
@@ -130,7 +130,7 @@ Found Sweep::read(const Run &run, uint32_t n, const Placed &placed, uint64_t &na
   return std::nullopt;
 }
 
-Found Sweep::write(const Run &run, uint32_t n, const Placed &placed, uint64_t name) {
+Found AccessSweep::write(const Run &run, uint32_t n, const Placed &placed, uint64_t name) {
   const ByteAccess &access = placed.access;
   uint32_t queue = program.blocks[run.block].instructions[n].queue;
   // A reduction in place is a use: its sum is finished.
@@ -166,7 +166,7 @@ Found Sweep::write(const Run &run, uint32_t n, const Placed &placed, uint64_t na
 }
 
 /// A wait sees the latest signal before it in issue order; none is no wait.
-void Sweep::synchronise(const Run &run, const Instruction &it) {
+void AccessSweep::synchronise(const Run &run, const Instruction &it) {
   Clock &event = events[it.event][slotOf(it.eventSlot, program.events[it.event].depth, run)];
   if (it.op == Op::Signal) {
     event = now[it.queue];
@@ -177,7 +177,7 @@ void Sweep::synchronise(const Run &run, const Instruction &it) {
 }
 
 /// No other operand of an instruction may overlap a written one: in place is one `rw` operand.
-Found Sweep::overlaps(const Run &run, uint32_t n, const std::vector<Placed> &list) {
+Found AccessSweep::overlaps(const Run &run, uint32_t n, const std::vector<Placed> &list) {
   for (const Placed &a : list) {
     for (const Placed &b : list) {
       if (a.access.operand >= b.access.operand || (a.access.touch == Touch::Read && b.access.touch == Touch::Read))
@@ -195,7 +195,7 @@ Found Sweep::overlaps(const Run &run, uint32_t n, const std::vector<Placed> &lis
   return std::nullopt;
 }
 
-Found Sweep::step(const Run &run, uint32_t n) {
+Found AccessSweep::step(const Run &run, uint32_t n) {
   const Instruction &it = program.blocks[run.block].instructions[n];
   if (it.op == Op::Signal || it.op == Op::Wait) {
     synchronise(run, it);
@@ -213,7 +213,7 @@ Found Sweep::step(const Run &run, uint32_t n) {
 }
 
 /// Everything that one instruction touches.
-Found Sweep::access(const Run &run, uint32_t n, const std::vector<Placed> &list) {
+Found AccessSweep::access(const Run &run, uint32_t n, const std::vector<Placed> &list) {
   const Instruction &it = program.blocks[run.block].instructions[n];
   if (list.empty())
     return std::nullopt;
@@ -251,7 +251,7 @@ Found Sweep::access(const Run &run, uint32_t n, const std::vector<Placed> &list)
 }
 
 /// A slot of a state holds its own value at the end of an entry.
-Found Sweep::holdsItsOwn(const Entry &entry, uint32_t root, uint32_t slot, std::pair<uint32_t, uint32_t> range) {
+Found AccessSweep::holdsItsOwn(const Entry &entry, uint32_t root, uint32_t slot, std::pair<uint32_t, uint32_t> range) {
   for (uint32_t at = range.first; at < range.second; ++at) {
     const Cell &cell = cells[at];
     definitions[cell.definition].read = true;
@@ -277,7 +277,7 @@ Found Sweep::holdsItsOwn(const Entry &entry, uint32_t root, uint32_t slot, std::
 }
 
 /// State is whole; notes which results of communication were read.
-Found Sweep::end(const Entry &entry) {
+Found AccessSweep::end(const Entry &entry) {
   for (const auto &[root, whole] : roots) {
     if (program.buffers[root].kind != BufferKind::State)
       continue;
@@ -329,7 +329,7 @@ static std::vector<uint32_t> findResults(const Program &program, const Block &bl
 
 /// If an entry reads a receive's value of one microbatch, it reads those of all. A receive that it never reads may be
 /// for another entry of the same blocks.
-Found Sweep::receivedIsRead() {
+Found AccessSweep::receivedIsRead() {
   std::set<std::pair<uint32_t, uint32_t>> read;
   for (size_t i = 1; i < definitions.size(); ++i)
     if (definitions[i].read)
@@ -354,7 +354,7 @@ Found Sweep::receivedIsRead() {
   return std::nullopt;
 }
 
-Found Sweep::run() {
+Found AccessSweep::run() {
   place();
   findJoining();
   findCopies();
@@ -376,5 +376,5 @@ Found Sweep::run() {
 }
 
 std::optional<Counterexample> par::verify::checkMemory(const Bundle &bundle, uint32_t rank, Lineage &lineage) {
-  return Sweep(bundle, rank, lineage).run();
+  return AccessSweep(bundle, rank, lineage).run();
 }

@@ -1,5 +1,5 @@
 // Cuts the arenas where operands begin and end.
-#include "Sweep.h"
+#include "AccessSweep.h"
 
 #include <algorithm>
 
@@ -7,12 +7,12 @@ using namespace par;
 using namespace par::format;
 using namespace par::verify;
 
-uint64_t Sweep::address(uint32_t root, uint32_t slot) const {
+uint64_t AccessSweep::address(uint32_t root, uint32_t slot) const {
   const Buffer &buffer = program.buffers[root];
   return buffer.at[slot] + (buffer.space == Space::Host ? hostBase : 0);
 }
 
-std::pair<uint32_t, uint32_t> Sweep::cellsOf(uint64_t begin, uint64_t bytes) const {
+std::pair<uint32_t, uint32_t> AccessSweep::cellsOf(uint64_t begin, uint64_t bytes) const {
   auto find = [&](uint64_t border) {
     return uint32_t(std::lower_bound(borders.begin(), borders.end(), border) - borders.begin());
   };
@@ -20,7 +20,7 @@ std::pair<uint32_t, uint32_t> Sweep::cellsOf(uint64_t begin, uint64_t bytes) con
 }
 
 /// Collects all accesses, cuts the arenas at their borders and finds each access's cells.
-void Sweep::place() {
+void AccessSweep::place() {
   findSums();
   auto cut = [&](const ByteAccess &access) {
     for (uint32_t slot = 0; slot < program.buffers[access.root].at.size(); ++slot) {

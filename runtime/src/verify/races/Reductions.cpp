@@ -1,7 +1,7 @@
 // V5: reductions over ranks of different programs. If ranks do the same work, a read before instead of after an
-// in-place reduction shows as a difference between replicas (Twins.cpp). Ranks of different programs do not do the same
-// work, but their reductions are in a run of their own, whose parts have no other use.
-#include "Sweep.h"
+// in-place reduction shows as a difference between replicas (ReplicaConsistency.cpp). Ranks of different programs do
+// not do the same work, but their reductions are in a run of their own, whose parts have no other use.
+#include "AccessSweep.h"
 
 #include <algorithm>
 
@@ -17,7 +17,7 @@ static bool joinsPrograms(const Manifest &manifest, const Communicator &comm) {
   });
 }
 
-void Sweep::findJoining() {
+void AccessSweep::findJoining() {
   for (const Comm &comm : program.comms) {
     const Communicator *found = bundle.manifest.findCommunicator(comm.name);
     joining.push_back(found && joinsPrograms(bundle.manifest, *found));
@@ -25,7 +25,7 @@ void Sweep::findJoining() {
 }
 
 /// A run reads its operand of a cross-program reduction only after it.
-Found Sweep::readUnreduced(const Run &run, uint32_t n, const std::vector<Placed> &list) const {
+Found AccessSweep::readUnreduced(const Run &run, uint32_t n, const std::vector<Placed> &list) const {
   const Instruction &it = program.blocks[run.block].instructions[n];
   bool sums = it.op == Op::Coll &&
               (it.coll == CollKind::AllReduce || it.coll == CollKind::ReduceScatter || it.coll == CollKind::Reduce);

@@ -1,12 +1,12 @@
 // The error of a sweep, with the instructions that prove it.
-#include "Sweep.h"
+#include "AccessSweep.h"
 
 using namespace par;
 using namespace par::format;
 using namespace par::verify;
 
 /// "'x' of microbatch 3".
-std::string Sweep::value(uint32_t root, int64_t index) const {
+std::string AccessSweep::value(uint32_t root, int64_t index) const {
   const Buffer &buffer = program.buffers[root];
   std::string text = "'" + buffer.name + "'";
   if (buffer.index != Index::None)
@@ -14,7 +14,7 @@ std::string Sweep::value(uint32_t root, int64_t index) const {
   return text;
 }
 
-Counterexample Sweep::stale(const Run &run, uint32_t n, const Placed &placed, uint32_t at) const {
+Counterexample AccessSweep::stale(const Run &run, uint32_t n, const Placed &placed, uint32_t at) const {
   const Cell &cell = cells[at];
   std::string wanted = value(placed.access.root, indexOf(placed.access, run));
   Counterexample found{Property::Value, "", {line({&run, n})}};
@@ -31,7 +31,7 @@ Counterexample Sweep::stale(const Run &run, uint32_t n, const Placed &placed, ui
   return found;
 }
 
-Counterexample Sweep::otherVersion(const Run &run, uint32_t n, const Cell &cell) const {
+Counterexample AccessSweep::otherVersion(const Run &run, uint32_t n, const Cell &cell) const {
   Counterexample found{Property::Value,
                        "version: a run of version " + std::to_string(run.version) + " reads parameter '" +
                            program.buffers[cell.root].tensor + "' after " + std::to_string(cell.updates) + " updates",
@@ -41,14 +41,14 @@ Counterexample Sweep::otherVersion(const Run &run, uint32_t n, const Cell &cell)
   return found;
 }
 
-Counterexample Sweep::race(const Run &run, uint32_t n, const Placed &placed, const Definition &other) const {
+Counterexample AccessSweep::race(const Run &run, uint32_t n, const Placed &placed, const Definition &other) const {
   return {Property::Race,
           "race: two instructions touch " + value(placed.access.root, indexOf(placed.access, run)) +
               ", and no queue or event orders them",
           {line(other), line({&run, n})}};
 }
 
-Counterexample Sweep::early(const Run &run, uint32_t n, const Placed &placed, const Definition &reader) const {
+Counterexample AccessSweep::early(const Run &run, uint32_t n, const Placed &placed, const Definition &reader) const {
   return {Property::Value,
           "early: " + value(placed.access.root, indexOf(placed.access, run)) +
               " is accumulated into after another run has read it",

@@ -14,7 +14,7 @@ using namespace par::verify;
 /// The players that wait for each other on each communicator.
 void JointRun::meet() {
   for (const Communicator &comm : bundle.manifest.communicators) {
-    Meeting &meeting = meetings.emplace_back();
+    JointComm &meeting = meetings.emplace_back();
     meeting.group.assign(playerOf.size(), noIndex);
     meeting.member.assign(playerOf.size(), noIndex);
     std::vector<uint32_t> leader(players.size());
@@ -40,7 +40,7 @@ void JointRun::meet() {
   }
 }
 
-uint32_t JointRun::indexOf(const Player &player, const Instruction &it) const {
+uint32_t JointRun::indexOf(const Cursor &player, const Instruction &it) const {
   uint32_t index = 0;
   while (bundle.manifest.communicators[index].name != player.program->comms[it.comm].name)
     ++index;
@@ -64,7 +64,7 @@ uint32_t JointRun::membersOf(uint32_t player, uint32_t comm) const {
 }
 
 std::optional<Counterexample> JointRun::give(uint32_t index, const Run &run, uint32_t n) {
-  Player &player = players[index];
+  Cursor &player = players[index];
   const Instruction &it = player.program->blocks[run.block].instructions[n];
   uint32_t comm = indexOf(player, it);
   uint64_t bytes = it.n * sizeOf(it.type), all = bytes * membersOf(index, comm);
@@ -84,11 +84,11 @@ std::optional<Counterexample> JointRun::give(uint32_t index, const Run &run, uin
 }
 
 bool JointRun::complete(uint32_t index, const Run &run, const Instruction &it, std::map<uint64_t, size_t> &ahead) {
-  const Player &player = players[index];
+  const Cursor &player = players[index];
   if (it.op == Op::Send)
     return true;
   uint32_t comm = indexOf(player, it);
-  const Meeting &meeting = meetings[comm];
+  const JointComm &meeting = meetings[comm];
   if (it.op == Op::Coll) {
     size_t k = meeting.taken[index] + ahead[uint64_t(comm) << 32 | noIndex]++;
     return std::ranges::all_of(meeting.parties[index], [&](uint32_t other) { return meeting.posts[other].size() > k; });
@@ -147,7 +147,7 @@ Content JointRun::choose(const Choice &choice, uint64_t bytes) {
 }
 
 void JointRun::receive(uint32_t index, const Run &run, uint32_t n) {
-  Player &player = players[index];
+  Cursor &player = players[index];
   const Instruction &it = player.program->blocks[run.block].instructions[n];
   uint32_t comm = indexOf(player, it), peer = it.peer[uint64_t(run.microbatch) % it.peer.size()];
   uint64_t bytes = it.n * sizeOf(it.type);
@@ -266,7 +266,7 @@ Content JointRun::ownPart(uint32_t index, uint32_t comm, const std::vector<Conte
 }
 
 std::optional<Counterexample> JointRun::reduceScatter(uint32_t index, const Run &run, uint32_t n, size_t k) {
-  Player &player = players[index];
+  Cursor &player = players[index];
   const Instruction &it = player.program->blocks[run.block].instructions[n];
   uint32_t comm = indexOf(player, it), members = membersOf(index, comm);
   uint64_t part = it.n * sizeOf(it.type);
@@ -286,7 +286,7 @@ std::optional<Counterexample> JointRun::reduceScatter(uint32_t index, const Run 
 }
 
 std::optional<Counterexample> JointRun::takeCollective(uint32_t index, const Run &run, uint32_t n) {
-  Player &player = players[index];
+  Cursor &player = players[index];
   const Instruction &it = player.program->blocks[run.block].instructions[n];
   uint32_t comm = indexOf(player, it), members = membersOf(index, comm), result = uint32_t(it.operands.size() - 1);
   uint64_t part = it.n * sizeOf(it.type);
@@ -322,7 +322,7 @@ std::optional<Counterexample> JointRun::takeCollective(uint32_t index, const Run
 }
 
 std::optional<Counterexample> JointRun::take(uint32_t index, const Run &run, uint32_t n) {
-  Player &player = players[index];
+  Cursor &player = players[index];
   const Instruction &it = player.program->blocks[run.block].instructions[n];
   if (it.op == Op::Recv)
     receive(index, run, n);

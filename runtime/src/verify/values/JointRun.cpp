@@ -74,7 +74,7 @@ RankClasses::Spread JointRun::spreadOf(const std::string &axis) {
 }
 
 /// State and hyperparameters hold their values, as in V5; a copy holds its tensor's.
-void JointRun::begin(Player &player) {
+void JointRun::begin(Cursor &player) {
   const Program &program = *player.program;
   player.made.assign(1, {});
   for (const Block &block : program.blocks)
@@ -97,7 +97,7 @@ void JointRun::begin(Player &player) {
   }
 }
 
-Content &JointRun::slotOf(Player &player, const Run &run, const Operand &operand, uint64_t &offset) {
+Content &JointRun::slotOf(Cursor &player, const Run &run, const Operand &operand, uint64_t &offset) {
   const Program &program = *player.program;
   const Buffer &buffer = program.buffers[operand.buffer];
   uint32_t root = buffer.of == noIndex ? operand.buffer : buffer.of;
@@ -105,7 +105,7 @@ Content &JointRun::slotOf(Player &player, const Run &run, const Operand &operand
   return player.slots[root][format::slotOf(operand.slot, depthOf(program, root), run)];
 }
 
-Content JointRun::read(Player &player, const Run &run, uint32_t n, uint32_t operand, uint64_t bytes) {
+Content JointRun::read(Cursor &player, const Run &run, uint32_t n, uint32_t operand, uint64_t bytes) {
   const Instruction &it = player.program->blocks[run.block].instructions[n];
   uint64_t offset = 0;
   const Content &slot = slotOf(player, run, it.operands[operand], offset);
@@ -117,7 +117,7 @@ Content JointRun::read(Player &player, const Run &run, uint32_t n, uint32_t oper
   return content;
 }
 
-void JointRun::noteUsers(Player &player, const Content &content, uint32_t user) {
+void JointRun::noteUsers(Cursor &player, const Content &content, uint32_t user) {
   for (const Piece &piece : content)
     if (std::vector<uint32_t> &users = player.made[piece.made].users;
         piece.made && (users.empty() || users.back() != user))
@@ -125,7 +125,7 @@ void JointRun::noteUsers(Player &player, const Content &content, uint32_t user) 
 }
 
 /// Whether a value is computed from one that a run of an earlier microbatch has left, or, in place, from such a sum.
-bool JointRun::addsUp(const Player &player, const Run &run, const Content &content, bool inPlace) const {
+bool JointRun::addsUp(const Cursor &player, const Run &run, const Content &content, bool inPlace) const {
   return std::any_of(content.begin(), content.end(), [&](const Piece &piece) {
     const Made &made = player.made[piece.made];
     const Buffer *buffer =
@@ -136,7 +136,7 @@ bool JointRun::addsUp(const Player &player, const Run &run, const Content &conte
 }
 
 /// Whether a value is made only of counters, hyperparameters and constants.
-bool JointRun::counts(const Player &player, const Content &content) const {
+bool JointRun::counts(const Cursor &player, const Content &content) const {
   return std::ranges::all_of(content, [&](const Piece &piece) {
     return player.made[piece.made].counts || isConstant(piece.term) || counters.count(piece.term.name);
   });
@@ -144,7 +144,7 @@ bool JointRun::counts(const Player &player, const Content &content) const {
 
 /// The microbatches of which a run's operand has summands. A sum of all microbatches belongs to the batch: for one
 /// microbatch it is a constant.
-uint32_t JointRun::microbatchesOf(const Player &player, const Run &run, const Content &content, bool adds) {
+uint32_t JointRun::microbatchesOf(const Cursor &player, const Run &run, const Content &content, bool adds) {
   uint32_t set = 0;
   for (const Piece &piece : content)
     if (adds || !player.own[run.block] || player.made[piece.made].run == &run ||
@@ -154,7 +154,7 @@ uint32_t JointRun::microbatchesOf(const Player &player, const Run &run, const Co
 }
 
 /// A run once a batch, or one that updates state, reads sums of all microbatches.
-std::optional<Counterexample> JointRun::lacksMicrobatch(const Player &player, const Run &run, uint32_t n,
+std::optional<Counterexample> JointRun::lacksMicrobatch(const Cursor &player, const Run &run, uint32_t n,
                                                         uint32_t operand, uint32_t set) const {
   const Instruction &it = player.program->blocks[run.block].instructions[n];
   const Buffer &buffer = player.program->buffers[it.operands[operand].buffer];
@@ -175,7 +175,7 @@ std::optional<Counterexample> JointRun::lacksMicrobatch(const Player &player, co
 }
 
 /// A run does not read a later microbatch's value in a buffer without slots. (Sums are read for a whole batch.)
-std::optional<Counterexample> JointRun::ofLaterMicrobatch(const Player &player, const Run &run, uint32_t n,
+std::optional<Counterexample> JointRun::ofLaterMicrobatch(const Cursor &player, const Run &run, uint32_t n,
                                                           uint32_t operand, const Content &content) const {
   const Buffer &buffer =
       player.program->buffers[player.program->blocks[run.block].instructions[n].operands[operand].buffer];
@@ -193,7 +193,7 @@ std::optional<Counterexample> JointRun::ofLaterMicrobatch(const Player &player, 
   return std::nullopt;
 }
 
-void JointRun::noteWritten(Player &player, const Run &run, uint32_t n, uint32_t operand, uint64_t begin,
+void JointRun::noteWritten(Cursor &player, const Run &run, uint32_t n, uint32_t operand, uint64_t begin,
                            uint64_t bytes) {
   const Instruction &it = player.program->blocks[run.block].instructions[n];
   const Buffer &buffer = player.program->buffers[it.operands[operand].buffer];
@@ -224,7 +224,7 @@ void JointRun::noteWritten(Player &player, const Run &run, uint32_t n, uint32_t 
   list = std::move(after);
 }
 
-void JointRun::write(Player &player, const Run &run, uint32_t n, uint32_t operand, uint64_t offset, uint64_t bytes,
+void JointRun::write(Cursor &player, const Run &run, uint32_t n, uint32_t operand, uint64_t offset, uint64_t bytes,
                      Content content) {
   const Instruction &it = player.program->blocks[run.block].instructions[n];
   uint64_t begin = 0;
@@ -254,7 +254,7 @@ static Dependence dependenceOf(const Program &program, const Instruction &it, si
   return all;
 }
 
-void JointRun::compute(Player &player, const Run &run, uint32_t n, const std::vector<uint64_t> &bytes) {
+void JointRun::compute(Cursor &player, const Run &run, uint32_t n, const std::vector<uint64_t> &bytes) {
   const Instruction &it = player.program->blocks[run.block].instructions[n];
   std::vector<std::pair<uint64_t, Spread>> operands(it.operands.size());
   std::vector<Content> contents(it.operands.size());
@@ -290,7 +290,7 @@ void JointRun::compute(Player &player, const Run &run, uint32_t n, const std::ve
 }
 
 /// Writes an instruction's results from some of its operands.
-void JointRun::writeResult(Player &player, const Run &run, uint32_t n, uint32_t operand, const Content &content,
+void JointRun::writeResult(Cursor &player, const Run &run, uint32_t n, uint32_t operand, const Content &content,
                            const std::vector<uint32_t> &of, const std::vector<Content> &contents) {
   write(player, run, n, operand, 0, content.back().end, content);
   bool constant = true;
@@ -306,7 +306,7 @@ void JointRun::writeResult(Player &player, const Run &run, uint32_t n, uint32_t 
     constants.insert(content.front().term.name);
 }
 
-void JointRun::local(Player &player, const Run &run, uint32_t n) {
+void JointRun::local(Cursor &player, const Run &run, uint32_t n) {
   const Program &program = *player.program;
   const Instruction &it = program.blocks[run.block].instructions[n];
   std::vector<uint64_t> bytes(it.operands.size());
@@ -337,7 +337,7 @@ void JointRun::local(Player &player, const Run &run, uint32_t n) {
 
 /// One instruction, or a whole group; false where it must wait.
 bool JointRun::advance(uint32_t index, Found &found) {
-  Player &player = players[index];
+  Cursor &player = players[index];
   const std::vector<Run> &runs = player.entry->runs;
   while (player.run < runs.size() && player.n == player.program->blocks[runs[player.run].block].instructions.size())
     ++player.run, player.n = 0;
@@ -380,5 +380,5 @@ std::optional<Counterexample> JointRun::run() {
 
 bool JointRun::ended() const {
   return std::all_of(players.begin(), players.end(),
-                     [](const Player &player) { return player.run == player.entry->runs.size(); });
+                     [](const Cursor &player) { return player.run == player.entry->runs.size(); });
 }

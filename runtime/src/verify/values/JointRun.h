@@ -33,7 +33,7 @@ struct Written {
 };
 
 /// A program on its way through an entry.
-struct Player {
+struct Cursor {
   uint32_t role = 0;
   std::vector<uint32_t> ranks;
   const format::Program *program = nullptr;
@@ -73,7 +73,7 @@ public:
   RankClasses classes;
   MicrobatchSets microbatches;
   std::unordered_set<uint64_t> initial; ///< names of values from before the entry
-  std::vector<Player> players;
+  std::vector<Cursor> players;
   std::vector<uint32_t> playerOf;                                          ///< [rank]
   std::map<std::pair<std::string, int64_t>, std::vector<Fetched>> fetched; ///< by output and microbatch
   std::string entry;
@@ -86,10 +86,10 @@ public:
   };
   std::vector<Early> early;
 
-  const format::Instruction &instruction(const Player &player, const Made &made) const {
+  const format::Instruction &instruction(const Cursor &player, const Made &made) const {
     return player.program->blocks[made.run->block].instructions[made.n];
   }
-  std::string line(const Player &player, const format::Run &run, uint32_t n) const {
+  std::string line(const Cursor &player, const format::Run &run, uint32_t n) const {
     return describeStep(bundle, player.ranks.front(), run, n);
   }
 
@@ -97,7 +97,7 @@ private:
   using Found = std::optional<Counterexample>;
   using Spread = RankClasses::Spread;
   /// A communicator, with the players that meet there.
-  struct Meeting {
+  struct JointComm {
     std::vector<std::vector<uint32_t>> parties;        ///< [player]: those that its collectives wait for
     std::vector<std::vector<Post>> posts;              ///< [player]
     std::vector<size_t> taken;                         ///< [player]: results
@@ -117,35 +117,35 @@ private:
   };
 
   // JointRun.cpp
-  void begin(Player &player);
+  void begin(Cursor &player);
   Spread spreadOf(const format::Tensor &tensor);
   Spread spreadOf(const format::Input &input);
   Spread spreadOf(const std::string &axis);
   bool advance(uint32_t player, Found &found);
-  void local(Player &player, const format::Run &run, uint32_t n);
-  void compute(Player &player, const format::Run &run, uint32_t n, const std::vector<uint64_t> &bytes);
-  void writeResult(Player &player, const format::Run &run, uint32_t n, uint32_t operand, const Content &content,
+  void local(Cursor &player, const format::Run &run, uint32_t n);
+  void compute(Cursor &player, const format::Run &run, uint32_t n, const std::vector<uint64_t> &bytes);
+  void writeResult(Cursor &player, const format::Run &run, uint32_t n, uint32_t operand, const Content &content,
                    const std::vector<uint32_t> &of, const std::vector<Content> &contents);
-  Content read(Player &player, const format::Run &run, uint32_t n, uint32_t operand, uint64_t bytes);
-  uint32_t microbatchesOf(const Player &player, const format::Run &run, const Content &content, bool adds);
-  Found lacksMicrobatch(const Player &player, const format::Run &run, uint32_t n, uint32_t operand, uint32_t set) const;
-  Found addsTwice(const Player &player, const format::Run &run, uint32_t n, const std::vector<Content> &contents) const;
-  bool addsUp(const Player &player, const format::Run &run, const Content &content, bool inPlace) const;
+  Content read(Cursor &player, const format::Run &run, uint32_t n, uint32_t operand, uint64_t bytes);
+  uint32_t microbatchesOf(const Cursor &player, const format::Run &run, const Content &content, bool adds);
+  Found lacksMicrobatch(const Cursor &player, const format::Run &run, uint32_t n, uint32_t operand, uint32_t set) const;
+  Found addsTwice(const Cursor &player, const format::Run &run, uint32_t n, const std::vector<Content> &contents) const;
+  bool addsUp(const Cursor &player, const format::Run &run, const Content &content, bool inPlace) const;
   bool isConstant(const Term &term) const { return term.name <= zerosTerm || constants.count(term.name); }
-  bool counts(const Player &player, const Content &content) const;
+  bool counts(const Cursor &player, const Content &content) const;
   /// Notes that `user` is computed from a content.
-  void noteUsers(Player &player, const Content &content, uint32_t user);
-  void noteWritten(Player &player, const format::Run &run, uint32_t n, uint32_t operand, uint64_t begin,
+  void noteUsers(Cursor &player, const Content &content, uint32_t user);
+  void noteWritten(Cursor &player, const format::Run &run, uint32_t n, uint32_t operand, uint64_t begin,
                    uint64_t bytes);
-  Found ofLaterMicrobatch(const Player &player, const format::Run &run, uint32_t n, uint32_t operand,
+  Found ofLaterMicrobatch(const Cursor &player, const format::Run &run, uint32_t n, uint32_t operand,
                           const Content &content) const;
-  void write(Player &player, const format::Run &run, uint32_t n, uint32_t operand, uint64_t offset, uint64_t bytes,
+  void write(Cursor &player, const format::Run &run, uint32_t n, uint32_t operand, uint64_t offset, uint64_t bytes,
              Content content);
-  Content &slotOf(Player &player, const format::Run &run, const format::Operand &operand, uint64_t &offset);
+  Content &slotOf(Cursor &player, const format::Run &run, const format::Operand &operand, uint64_t &offset);
   // JointCommunication.cpp
   void meet();
-  uint32_t indexOf(const Player &player, const format::Instruction &it) const;
-  bool leavesOut(const Player &player, const format::Instruction &it, const format::Run &run, uint32_t rank) const;
+  uint32_t indexOf(const Cursor &player, const format::Instruction &it) const;
+  bool leavesOut(const Cursor &player, const format::Instruction &it, const format::Run &run, uint32_t rank) const;
   Found give(uint32_t player, const format::Run &run, uint32_t n);
   bool complete(uint32_t player, const format::Run &run, const format::Instruction &it,
                 std::map<uint64_t, size_t> &ahead);
@@ -164,12 +164,12 @@ private:
   // Summands.cpp
   Found gives(uint32_t player, const format::Run &run, uint32_t n, const Content &content);
   Found summands(uint32_t comm, size_t k, const std::vector<uint32_t> &party, const std::vector<Term> &terms) const;
-  Found reducesSum(const Player &player, const format::Run &run, uint32_t n, const Content &content) const;
-  Found updatesByExtreme(const Player &player, const format::Run &run, uint32_t n,
+  Found reducesSum(const Cursor &player, const format::Run &run, uint32_t n, const Content &content) const;
+  Found updatesByExtreme(const Cursor &player, const format::Run &run, uint32_t n,
                          const std::vector<Content> &contents) const;
   Found complaint;
 
-  std::vector<Meeting> meetings; ///< [communicator]
+  std::vector<JointComm> meetings; ///< [communicator]
   std::map<Channel, std::vector<Content>> sent;
   std::map<Channel, size_t> received;
   std::map<std::string, Spread> spreads;  ///< of tensors, inputs, axes

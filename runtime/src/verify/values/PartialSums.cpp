@@ -13,7 +13,7 @@ using namespace par::verify;
 namespace {
 class Summed {
 public:
-  Summed(const JointRun &joint, const Player &player, uint32_t comm)
+  Summed(const JointRun &joint, const Cursor &player, uint32_t comm)
       : joint(joint), player(player), over(groupOf(comm)) {}
   bool operator()(uint32_t made);
 
@@ -33,7 +33,7 @@ private:
   }
 
   const JointRun &joint;
-  const Player &player;
+  const Cursor &player;
   std::vector<uint32_t> over; ///< ranks
   std::map<uint32_t, bool> known;
 };
@@ -57,7 +57,7 @@ bool Summed::operator()(uint32_t first) {
 
 std::optional<Counterexample> par::verify::checkPartialSums(const JointRun &joint) {
   for (const JointRun::Early &it : joint.early) {
-    const Player &player = joint.players[it.player];
+    const Cursor &player = joint.players[it.player];
     const Made &user = player.made[it.user];
     if (Summed(joint, player, it.comm)(it.user))
       continue;

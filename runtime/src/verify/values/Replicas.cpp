@@ -13,7 +13,7 @@ namespace {
 class Holders {
 public:
   explicit Holders(const JointRun &joint) : joint(joint) {
-    for (const Player &player : joint.players) {
+    for (const Cursor &player : joint.players) {
       buffers.emplace_back();
       for (uint32_t i = 0; i < player.program->buffers.size(); ++i)
         if (player.program->buffers[i].kind == BufferKind::State && player.program->buffers[i].of == noIndex)
@@ -33,7 +33,7 @@ private:
 
 /// The instruction that has written the first byte, if one of the entry has.
 static void noteMaker(const JointRun &joint, uint32_t rank, const Content &content, std::vector<std::string> &notes) {
-  const Player &player = joint.players[joint.playerOf[rank]];
+  const Cursor &player = joint.players[joint.playerOf[rank]];
   for (const Piece &piece : content)
     if (piece.made)
       return notes.push_back(describeStep(joint.bundle, rank, *player.made[piece.made].run, player.made[piece.made].n));
@@ -55,7 +55,7 @@ static std::optional<Counterexample> compare(const JointRun &joint, const std::s
 /// Whether all of a content came by communication: then the copy of a tensor holds its owner's value, and it is not
 /// always known which ranks of another stage hold equal values.
 static bool wasSent(const JointRun &joint, uint32_t rank, const Content &content) {
-  const Player &player = joint.players[joint.playerOf[rank]];
+  const Cursor &player = joint.players[joint.playerOf[rank]];
   return std::ranges::all_of(content, [&](const Piece &piece) {
     Op op = piece.made ? joint.instruction(player, player.made[piece.made]).op : Op::Kernel;
     return op == Op::Recv || op == Op::Coll;

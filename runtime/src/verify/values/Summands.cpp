@@ -50,7 +50,7 @@ std::optional<Counterexample> JointRun::summands(uint32_t comm, size_t k, const 
 }
 
 /// Matmuls, and sums of microbatches, are parts of sums.
-std::optional<Counterexample> JointRun::reducesSum(const Player &player, const Run &run, uint32_t n,
+std::optional<Counterexample> JointRun::reducesSum(const Cursor &player, const Run &run, uint32_t n,
                                                    const Content &content) const {
   const Instruction &it = player.program->blocks[run.block].instructions[n];
   for (const Piece &piece : content) {
@@ -68,7 +68,7 @@ std::optional<Counterexample> JointRun::reducesSum(const Player &player, const R
 
 /// Checks a player's operand of a collective: only a sum may reduce partial sums. Notes values computed from a part.
 std::optional<Counterexample> JointRun::gives(uint32_t index, const Run &run, uint32_t n, const Content &content) {
-  Player &player = players[index];
+  Cursor &player = players[index];
   const Instruction &it = player.program->blocks[run.block].instructions[n];
   bool reduces = it.coll == CollKind::AllReduce || it.coll == CollKind::ReduceScatter || it.coll == CollKind::Reduce;
   if (!reduces)
@@ -87,7 +87,7 @@ std::optional<Counterexample> JointRun::gives(uint32_t index, const Run &run, ui
 }
 
 /// A gradient is a sum over ranks: an operand of an update with as many bytes as it writes is no maximum.
-std::optional<Counterexample> JointRun::updatesByExtreme(const Player &player, const Run &run, uint32_t n,
+std::optional<Counterexample> JointRun::updatesByExtreme(const Cursor &player, const Run &run, uint32_t n,
                                                          const std::vector<Content> &contents) const {
   const Instruction &it = player.program->blocks[run.block].instructions[n];
   for (const Operand &operand : it.operands) {
@@ -121,7 +121,7 @@ static bool readsSame(const Instruction &it, const std::vector<Content> &content
 }
 
 /// A summand is added once: not by the same instruction twice in a run, of the same values.
-std::optional<Counterexample> JointRun::addsTwice(const Player &player, const Run &run, uint32_t n,
+std::optional<Counterexample> JointRun::addsTwice(const Cursor &player, const Run &run, uint32_t n,
                                                   const std::vector<Content> &contents) const {
   const Instruction &it = player.program->blocks[run.block].instructions[n];
   bool optimizer = it.op == Op::Kernel && isOptimizer(*player.program, it);

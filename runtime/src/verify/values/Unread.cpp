@@ -13,7 +13,7 @@ using namespace par::verify;
 static bool isWork(const Instruction &it) { return it.op == Op::Kernel || it.op == Op::Call; }
 
 std::optional<Counterexample> par::verify::checkUnread(const JointRun &joint, Uses &uses) {
-  for (const Player &player : joint.players) {
+  for (const Cursor &player : joint.players) {
     std::map<std::array<uint32_t, 4>, std::pair<const Made *, const Made *>> found; // read, unread
     for (size_t i = 1; i < player.made.size(); ++i) {
       const Made &made = player.made[i];

@@ -13,7 +13,7 @@ using namespace par::verify;
 namespace {
 /// A state buffer of a player, and the written bytes of a slot.
 struct Slot {
-  const Player &player;
+  const Cursor &player;
   uint32_t buffer, slot;
   const Tensor &tensor;
 };
@@ -23,7 +23,7 @@ static bool isTrained(const Tensor &tensor) {
   return tensor.kind == TensorKind::Parameter || tensor.kind == TensorKind::State || tensor.kind == TensorKind::Copy;
 }
 
-static bool isCarried(const Player &player, const Tensor &tensor, uint32_t buffer) {
+static bool isCarried(const Cursor &player, const Tensor &tensor, uint32_t buffer) {
   return tensor.kind == TensorKind::Counter && player.program->buffers[buffer].index == Index::Mb;
 }
 
@@ -74,7 +74,7 @@ std::optional<Counterexample> par::verify::checkUpdates(const JointRun &joint) {
   for (const Tensor &tensor : joint.bundle.manifest.tensors)
     if (tensor.kind == TensorKind::State)
       moved.insert(tensor.of), moved.insert(tensor.name);
-  for (const Player &player : joint.players)
+  for (const Cursor &player : joint.players)
     for (uint32_t i = 0; i < player.program->buffers.size(); ++i) {
       const Buffer &buffer = player.program->buffers[i];
       const Tensor *tensor = buffer.of == noIndex && buffer.kind == BufferKind::State

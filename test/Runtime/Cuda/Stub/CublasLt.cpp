@@ -140,8 +140,8 @@ void finish(const Descriptor &d, const format::Call &call, float *c, Read read, 
 }
 
 /// The product of f32 on widened copies, which add in f32 as the library does; C is narrow, or f32.
-void runNarrow(const cpu::Matmul &product, const format::Call &call, const Descriptor &d, bool brain, bool narrowC,
-               const void *a, const void *b, void *c) {
+void runLowPrecision(const cpu::Matmul &product, const format::Call &call, const Descriptor &d, bool brain,
+                     bool narrowC, const void *a, const void *b, void *c) {
   auto wide = [&](const void *from, uint64_t n) {
     std::vector<float> values(n);
     for (uint64_t i = 0; from && i < n; ++i)
@@ -332,7 +332,7 @@ int cublasLtMatmul(void *, Descriptor *d, const float *alpha, const void *a, Lay
                               if (wide)
                                 runWide(*product, call, d, b, a, result);
                               else
-                                runNarrow(*product, call, d, brain, narrowC, b, a, result);
+                                runLowPrecision(*product, call, d, brain, narrowC, b, a, result);
                             }});
   return 0;
 }

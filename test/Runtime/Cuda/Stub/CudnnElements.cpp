@@ -1,7 +1,7 @@
 // Matmuls, elementwise operations, reductions and transposes of the cuDNN stub: the nodes of graphs of attention. Each
 // operation reads and writes tensors of any strides, virtual ones too, in f32.
 #include "Cudnn.h"
-#include "par/kernels/Narrow.h"
+#include "par/kernels/LowPrecision.h"
 
 #include <cmath>
 

@@ -3,7 +3,7 @@
 #include "Machine.h"
 #include "par/kernels/Builtins.h"
 #include "par/kernels/CudaBuiltins.h"
-#include "par/kernels/Narrow.h"
+#include "par/kernels/LowPrecision.h"
 
 #include <algorithm>
 

@@ -3,7 +3,7 @@
 #include "../../Cuda/AttentionShapes.h"
 #include "cuda/dnn/LibraryGraphs.h"
 #include "par/kernels/CudaBuiltins.h"
-#include "par/kernels/Narrow.h"
+#include "par/kernels/LowPrecision.h"
 
 #include <cmath>
 #include <cstring>
@@ -59,15 +59,15 @@ protected:
     use.scores = inPieces ? 1 : use.scores;
     auto planned = cuda::makeGraphKernel(dnn, use);
     planned->plan(planned->propose());
-    std::vector<cuda::Block> blocks;
+    std::vector<cuda::DeviceBuffer> blocks;
     std::vector<void *> pointers;
     const std::vector<size_t> present = operandsOf(kernel, immediates);
     for (size_t i : present) {
       const Bytes &bytes = given.at(kernel.operands[i].name);
-      pointers.push_back(blocks.emplace_back(gpu, bytes.size(), cuda::Block::Place::Device).data());
+      pointers.push_back(blocks.emplace_back(gpu, bytes.size(), cuda::DeviceBuffer::Place::Device).data());
       gpu->check(gpu->copyToDevice(blocks.back().address(), bytes.data(), bytes.size(), stream), "copy");
     }
-    cuda::Block workspace(gpu, planned->workspace(), cuda::Block::Place::Device);
+    cuda::DeviceBuffer workspace(gpu, planned->workspace(), cuda::DeviceBuffer::Place::Device);
     std::vector<Operands> found(static_cast<size_t>(runs));
     for (Operands &results : found) {
       planned->run(pointers, workspace.data(), stream);

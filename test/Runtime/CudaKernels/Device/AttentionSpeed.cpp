@@ -35,18 +35,18 @@ void measure(const cuda::Gpu &gpu, const cuda::Dnn &dnn, const Attention &shape,
   auto planned = cuda::makeGraphKernel(dnn, {name, name, shape.name, immediates});
   planned->plan(planned->propose());
   cuda::Owned<cuda::Stream> stream = cuda::makeStream(gpu, false);
-  std::vector<cuda::Block> blocks;
+  std::vector<cuda::DeviceBuffer> blocks;
   std::vector<void *> pointers;
   for (size_t i = 0; i < kernel.operands.size(); ++i) {
     const BuiltinOperand &operand = kernel.operands[i];
     if (!isPresent(operand, immediates))
       continue;
     uint64_t bytes = operandElements(kernel, i, immediates) * (operand.type == "f32" ? 4 : 2);
-    pointers.push_back(blocks.emplace_back(gpu, bytes, cuda::Block::Place::Device).data());
+    pointers.push_back(blocks.emplace_back(gpu, bytes, cuda::DeviceBuffer::Place::Device).data());
     // 0.046 in bf16, 0.043 in f32: scores are small, and none is hidden.
     gpu->check(gpu->set8(blocks.back().address(), 0x3d, bytes, stream), "cuMemsetD8Async");
   }
-  cuda::Block workspace(gpu, planned->workspace(), cuda::Block::Place::Device);
+  cuda::DeviceBuffer workspace(gpu, planned->workspace(), cuda::DeviceBuffer::Place::Device);
   double seconds = secondsOf(gpu, stream, [&] { planned->run(pointers, workspace.data(), stream); });
   std::printf("%s\n {\"name\": \"%s, %s\", \"flops\": %.6g, \"seconds\": %.6g, \"workspace\": %llu}", separator,
               shape.name, backward ? "backward" : "forward", flopsOf(shape, backward), seconds,

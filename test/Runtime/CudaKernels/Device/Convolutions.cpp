@@ -4,7 +4,7 @@
 #include "cuda/dnn/LibraryGraphs.h"
 #include "par/kernels/Builtins.h"
 #include "par/kernels/CudaBuiltins.h"
-#include "par/kernels/Narrow.h"
+#include "par/kernels/LowPrecision.h"
 
 #include <algorithm>
 #include <cmath>
@@ -48,11 +48,11 @@ protected:
                                 std::span<const Tensor> tensors) {
     auto planned = cuda::makeGraphKernel(dnn, {builtin, builtin, shape.name, shape.immediates()});
     planned->plan(planned->propose());
-    std::vector<cuda::Block> blocks;
+    std::vector<cuda::DeviceBuffer> blocks;
     std::vector<void *> operands;
     size_t size = tensors[2].bytes.size();
     for (size_t bytes : {tensors[0].bytes.size(), tensors[1].bytes.size(), size, size_t(planned->workspace())})
-      operands.push_back(blocks.emplace_back(gpu, bytes, cuda::Block::Place::Device).data());
+      operands.push_back(blocks.emplace_back(gpu, bytes, cuda::DeviceBuffer::Place::Device).data());
     for (size_t i = 0; i < 2; ++i)
       gpu->check(gpu->copyToDevice(blocks[i].address(), tensors[i].bytes.data(), tensors[i].bytes.size(), stream),
                  "copy");

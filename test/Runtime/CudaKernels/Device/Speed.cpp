@@ -20,7 +20,7 @@
 
 using namespace par;
 using namespace par::kernels;
-using cuda::Block;
+using cuda::DeviceBuffer;
 
 namespace {
 
@@ -36,13 +36,13 @@ public:
 
   /// Bytes a second, read and written.
   double copy(uint64_t bytes) {
-    Block from = allocate(bytes), to = allocate(bytes);
+    DeviceBuffer from = allocate(bytes), to = allocate(bytes);
     return 2.0 * static_cast<double>(bytes) /
            seconds([&] { gpu->check(gpu->copy(to.address(), from.address(), bytes, stream), "cuMemcpyAsync"); });
   }
 
   double kernel(const BuiltinKernel &kernel, const CudaLaunch &launch, const std::vector<uint64_t> &imm) {
-    std::vector<Block> blocks;
+    std::vector<DeviceBuffer> blocks;
     std::vector<uint64_t> words;
     for (size_t i = 0; i < kernel.operands.size(); ++i) {
       const BuiltinOperand &operand = kernel.operands[i];
@@ -78,7 +78,7 @@ public:
 
   /// A kernel of one launch on zeros.
   double kernel(const std::string &symbol, uint32_t blocks, uint32_t threads, const std::vector<uint64_t> &bytes) {
-    std::vector<Block> operands;
+    std::vector<DeviceBuffer> operands;
     std::vector<uint64_t> words;
     for (uint64_t each : bytes) {
       operands.push_back(allocate(each));
@@ -100,13 +100,13 @@ public:
 
 private:
   /// Zeros.
-  Block allocate(uint64_t bytes) {
-    Block block(gpu, bytes, Block::Place::Device);
+  DeviceBuffer allocate(uint64_t bytes) {
+    DeviceBuffer block(gpu, bytes, DeviceBuffer::Place::Device);
     gpu->check(gpu->set8(block.address(), 0, bytes, stream), "cuMemsetD8Async");
     return block;
   }
   /// Scattered ones, as tokens are.
-  void writeIndices(const Block &to, uint64_t count, uint64_t below) {
+  void writeIndices(const DeviceBuffer &to, uint64_t count, uint64_t below) {
     std::vector<int64_t> indices(count);
     for (uint64_t i = 0; i < count; ++i)
       indices[i] = static_cast<int64_t>(i * 2654435761 % below);

@@ -8,6 +8,6 @@ namespace par::comm {
 /// Tells the other ranks of a launcher's job, if they come soon, that this one ends before it has joined, and why, so
 /// that they need not wait for it. `why`: this rank's output, of which the first line is sent. Prints rank 0's answer,
 /// if that says more.
-void tellOthers(const Launch &launch, const Place &place, const std::string &why);
+void tellOthers(const Launch &launch, const LaunchEnvironment &place, const std::string &why);
 
 } // namespace par::comm

@@ -11,7 +11,7 @@
 namespace par::comm {
 
 /// This process's place in a launcher's job.
-struct Place {
+struct LaunchEnvironment {
   uint32_t rank = 0, world = 1, localRank = 0;
   std::string host = "127.0.0.1"; ///< of the rendezvous
   uint16_t port = 0;
@@ -45,16 +45,16 @@ struct LaunchError : std::runtime_error {
 /// Reads the place from flags or the environment (of torchrun, Open MPI, PMI or Slurm); nullopt where neither
 /// says anything. Throws LaunchError when two disagree or one is incomplete. Slurm with fewer tasks than
 /// another launcher has ranks has started that launcher, not the ranks, and does not count.
-std::optional<Place> findPlace(const Launch &launch, const std::map<std::string, std::string> &environment);
+std::optional<LaunchEnvironment> findPlace(const Launch &launch, const std::map<std::string, std::string> &environment);
 
 /// Handles SIGINT, SIGTERM and SIGHUP before run() has a job and after it: prints "BUNDLE: SIGTERM came to WHO before
 /// the first step: ..." and ends the process. run() calls it itself; tools call it before they load.
 void endOnSignals(const std::string &bundle, std::string_view who);
 /// "rank 2 (pid 4711)", or "par-run (pid 4711)" where this process is to start the ranks.
-std::string describeProcess(const std::optional<Place> &place);
+std::string describeProcess(const std::optional<LaunchEnvironment> &place);
 
 /// The same with the environment of this process.
-std::optional<Place> placeOfProcess(const Launch &launch);
+std::optional<LaunchEnvironment> placeOfProcess(const Launch &launch);
 
 /// Runs the job and returns the exit code of this process. `rankMain` returns the rank's exit code: not 0
 /// ends the job everywhere, and the rank has said why (Control::fail() says it once for all ranks). An

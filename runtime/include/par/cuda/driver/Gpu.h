@@ -33,21 +33,21 @@ private:
 };
 
 /// Memory of the GPU, or of the host but pinned (the GPU reaches it at the same address).
-class Block {
+class DeviceBuffer {
 public:
   enum class Place { Device, Host };
-  Block() = default;
+  DeviceBuffer() = default;
   /// No bytes: no memory. Throws core::Failure, with the free bytes, if there is not enough.
-  Block(const Gpu &gpu, uint64_t bytes, Place place);
-  Block(Block &&other) noexcept { *this = std::move(other); }
-  Block &operator=(Block &&other) noexcept {
+  DeviceBuffer(const Gpu &gpu, uint64_t bytes, Place place);
+  DeviceBuffer(DeviceBuffer &&other) noexcept { *this = std::move(other); }
+  DeviceBuffer &operator=(DeviceBuffer &&other) noexcept {
     std::swap(gpu, other.gpu);
     std::swap(at, other.at);
     std::swap(size, other.size);
     std::swap(place, other.place);
     return *this;
   }
-  ~Block();
+  ~DeviceBuffer();
 
   std::byte *data() const { return reinterpret_cast<std::byte *>(at); }
   Address address() const { return at; }

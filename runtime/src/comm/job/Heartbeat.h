@@ -1,0 +1,52 @@
+// A rank's second thread.
+#pragma once
+
+#include "comm/shared/SharedState.h"
+
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+namespace par::comm {
+
+/// Judges others by their last sign of life, but only for time in which the judge itself ran: after Ctrl-Z and fg, or a
+/// suspended machine, all waits start again.
+class Patience {
+public:
+  explicit Patience(double timeout) : timeout(int64_t(timeout * 1e9)), since(now()), last(since) {}
+  /// To be called often: notes whether this process itself was stopped.
+  void look();
+  /// Seconds since `beat` if they are too many.
+  std::optional<double> exhausted(int64_t beat) const;
+
+private:
+  int64_t timeout, since, last;
+};
+
+/// Beats on the board, ends the process when the job has ended and the main thread does not, and watches:
+/// par-run's parent where there is one, else all other ranks.
+class Heartbeat {
+public:
+  Heartbeat(SharedState &sharedState, uint32_t rank, double timeout, std::string bundle);
+  Heartbeat(const Heartbeat &) = delete;
+  ~Heartbeat();
+
+private:
+  void loop();
+  void watchParent();
+  void watchRanks();
+  void lost(uint32_t rank, std::string_view how, double seconds);
+
+  SharedState &sharedState;
+  uint32_t rank;
+  std::string bundle;
+  Patience patience;
+  std::vector<int> processes; ///< pidfd by rank, -1 until the rank has come
+  int64_t abortSeen = 0;
+  bool ending = false;
+  std::mutex mutex;
+  std::condition_variable wake;
+  std::thread thread;
+};
+
+} // namespace par::comm

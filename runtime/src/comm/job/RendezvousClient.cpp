@@ -1,0 +1,83 @@
+// A rank's control plane over a socket.
+#include "RendezvousClient.h"
+#include "comm/engine/Exchange.h"
+#include "par/messages/CommMessages.h"
+
+#include <unistd.h>
+
+using namespace par::comm;
+
+namespace {
+
+/// How long a rank waits for the reason of a lost connection, which the host's watcher sends.
+constexpr int64_t hungUpTime = 5'000'000'000;
+
+/// As many values as the exchange gives this rank, neither fewer nor more.
+std::vector<std::string> readValues(const std::string &body, size_t expected) {
+  std::vector<std::string> values;
+  Reader reader(body);
+  if (reader.number() != expected)
+    throw std::runtime_error(say(Sentence::truncated));
+  while (values.size() < expected)
+    values.push_back(reader.text());
+  return values;
+}
+
+} // namespace
+
+std::vector<std::string> ClientControl::exchange(Sharing sharing, std::string_view label, std::string_view value,
+                                                 uint32_t root) {
+  Writer writer;
+  writer.number(uint64_t(sharing)).number(root).text(label).text(value);
+  connection.send({Message::value, writer.take()});
+  bool gets = sharing != Sharing::gather || rank() == root;
+  return readValues(awaitValues().body, sharing == Sharing::broadcast ? 1 : gets ? world() : 0);
+}
+
+Message ClientControl::awaitValues() {
+  for (int64_t closed = 0;;) {
+    if (std::optional<Message> answer = connection.await(100)) {
+      if (answer->kind == Message::values)
+        return std::move(*answer);
+      if (answer->kind == Message::refuse)
+        throw Aborted(readRefusal(answer->body).what());
+      connection.close();
+    }
+    if (sharedState.aborted())
+      throw Aborted(sharedState.message());
+    sharedState[rank()].idle.fetch_add(1, std::memory_order_relaxed);
+    if (connection.open())
+      continue;
+    if (!closed)
+      closed = now();
+    if (now() - closed > hungUpTime)
+      throw LaunchError(exitRankLost, say(Sentence::hostHungUp, rank()));
+    usleep(20'000);
+  }
+}
+
+std::unique_ptr<Endpoint> ClientControl::connect(std::span<const Members> table, size_t arenaBytes) {
+  auto fabric = std::make_shared<Fabric>();
+  fabric->sharedState = &sharedState;
+  fabric->table.assign(table.begin(), table.end());
+  size_t meeting = exchangeBytes(table);
+  files.arenas[rank()].resize(arenaBytes);
+  if (rank() == 0)
+    files.exchange.resize(meeting);
+  Writer mine;
+  mine.number(arenaBytes).number(meeting);
+  std::vector<std::string> sizes = allGather("arenas", mine.take());
+  for (uint32_t other = 0; other < world(); ++other) {
+    Reader reader(sizes[other]);
+    uint64_t bytes = reader.number();
+    if (reader.number() != meeting)
+      throw Mismatch(say(Sentence::otherTable, other, rank()));
+    Mapping arena = files.arenas[other].map(bytes);
+    fabric->arenas.push_back(arena.bytes);
+    fabric->mappings.push_back(arena.owner);
+  }
+  Mapping memory = files.exchange.map(meeting);
+  fabric->mappings.push_back(memory.owner);
+  fabric->areas = exchangeAreas(fabric->table, memory.bytes.data());
+  return makeEndpoint(fabric, rank());
+}

@@ -1,0 +1,54 @@
+// A rank's control plane over a socket.
+#pragma once
+
+#include "RendezvousServer.h"
+
+namespace par::comm {
+
+/// A connection that has been welcomed.
+struct Joined {
+  Connection connection;
+  std::string localChannel; ///< where the host passes its descriptors on; "" where they were inherited
+  std::string key;          ///< the job's
+};
+
+/// The host refused this rank; what() is the line to print.
+struct Refused : LaunchError {
+  using LaunchError::LaunchError;
+};
+
+Refused readRefusal(const std::string &body);
+
+/// Joins over a connection to this job's host and waits until all ranks have come; nullopt where the host hangs
+/// up. `look` is called often and may throw. Throws LaunchError or Refused.
+std::optional<Joined> enrol(Connection connection, const Join &join, double timeout, const std::function<void()> &look);
+
+/// Looks for the host at the ports of `place` until `timeout` seconds have passed, and joins. `token`: PAR_TOKEN, ""
+/// where it is not set. `warn` gets the likely cause, once. Throws LaunchError or Refused.
+Joined joinServer(const LaunchEnvironment &place, const std::string &token, const Join &join, double timeout,
+                  const std::function<void(const std::string &)> &warn);
+
+/// The control plane of a rank that is a process.
+class ClientControl final : public SharedStateControl {
+public:
+  ClientControl(SharedState &sharedState, std::string bundle, uint32_t rank, uint32_t localRank, Connection connection,
+                SharedFiles &files)
+      : SharedStateControl(sharedState, std::move(bundle), rank), local(localRank), connection(std::move(connection)),
+        files(files) {}
+
+  uint32_t localRank() const override { return local; }
+  std::unique_ptr<Endpoint> connect(std::span<const Members> table, size_t arenaBytes) override;
+
+protected:
+  std::vector<std::string> exchange(Sharing sharing, std::string_view label, std::string_view value,
+                                    uint32_t root) override;
+
+private:
+  Message awaitValues();
+
+  uint32_t local;
+  Connection connection;
+  SharedFiles &files;
+};
+
+} // namespace par::comm

@@ -1,0 +1,260 @@
+// The rendezvous and its exchanges.
+#include "RendezvousServer.h"
+#include "Interrupt.h"
+#include "comm/shared/Diagnosis.h"
+#include "par/format/Printable.h"
+#include "par/messages/CommMessages.h"
+
+#include <algorithm>
+#include <unistd.h>
+
+using namespace par;
+using namespace par::comm;
+
+SharedFiles SharedFiles::create(uint32_t world) {
+  SharedFiles files;
+  files.sharedState = SharedFile::create("par-board");
+  files.sharedState.resize(SharedState::bytesFor(world));
+  files.exchange = SharedFile::create("par-exchange");
+  for (uint32_t rank = 0; rank < world; ++rank)
+    files.arenas.push_back(SharedFile::create("par-arena"));
+  return files;
+}
+
+std::vector<int> SharedFiles::descriptors() const {
+  std::vector<int> result{sharedState.descriptor(), exchange.descriptor()};
+  for (const SharedFile &arena : arenas)
+    result.push_back(arena.descriptor());
+  return result;
+}
+
+SharedFiles SharedFiles::from(const std::vector<int> &descriptors) {
+  SharedFiles files;
+  files.sharedState = SharedFile(descriptors.at(0));
+  files.exchange = SharedFile(descriptors.at(1));
+  for (size_t i = 2; i < descriptors.size(); ++i)
+    files.arenas.push_back(SharedFile(descriptors[i]));
+  return files;
+}
+
+namespace {
+
+/// Texts of a join are printed: short ones without control characters.
+const std::string &checked(const std::string &text, size_t most = 255) {
+  if (text.size() > most || std::any_of(text.begin(), text.end(), format::isControl))
+    throw std::runtime_error(say(Sentence::truncated));
+  return text;
+}
+
+std::string processOf(const Join &join) { return "pid " + std::to_string(join.pid) + " on " + join.host; }
+
+/// Time in which the watchers of the ranks may give a better reason for a lost connection.
+constexpr int64_t leaveTime = 3'000'000'000;
+
+} // namespace
+
+std::string Join::write() const {
+  Writer writer;
+  writer.text(host).text(rankSource).text(worldSource).number(rank).number(world).number(pid).text(failure);
+  return writer.take();
+}
+
+Join Join::read(std::string_view bytes) {
+  Reader reader(bytes);
+  Join join;
+  join.host = checked(reader.text());
+  join.rankSource = checked(reader.text());
+  join.worldSource = checked(reader.text());
+  join.rank = reader.number();
+  join.world = reader.number();
+  join.pid = reader.number();
+  join.failure = checked(reader.text(), maxFailure);
+  return join;
+}
+
+RendezvousServer::RendezvousServer(std::optional<Listener> listener, RendezvousOptions given, SharedState &sharedState)
+    : hosting(std::move(given)), sharedState(sharedState), deadline(now() + int64_t(hosting.joinTimeout * 1e9)),
+      members(sharedState.world()), awaited(world()) {
+  if (hosting.pass || !hosting.token.empty())
+    localChannel.emplace(hosting.token, hosting.key);
+  if (listener)
+    gate.emplace(std::move(*listener), hosting.key, hosting.token.empty() ? "" : localChannel->name());
+}
+
+void RendezvousServer::adopt(int socket) {
+  peers.push_back(std::make_unique<Peer>(Connection(socket)));
+  peers.back()->connection.trust();
+}
+
+void RendezvousServer::step(int milliseconds, const std::vector<int> &also) {
+  std::vector<pollfd> polled;
+  if (gate)
+    gate->watch(polled);
+  if (localChannel)
+    polled.push_back({localChannel->socket(), POLLIN, 0});
+  for (const std::unique_ptr<Peer> &peer : peers)
+    polled.push_back({peer->connection.socket(), short(peer->connection.pending() ? POLLIN | POLLOUT : POLLIN), 0});
+  for (int fd : also)
+    polled.push_back({fd, POLLIN, 0});
+  poll(polled.data(), polled.size(), milliseconds);
+  if (gate)
+    for (Connection &known : gate->admit(members.size() - joined()))
+      peers.push_back(std::make_unique<Peer>(std::move(known)));
+  if (localChannel)
+    localChannel->serve(hosting.pass ? hosting.pass->descriptors() : std::vector<int>());
+  for (size_t i = 0; i < peers.size(); ++i) {
+    Peer &peer = *peers[i];
+    peer.connection.pump();
+    while (std::optional<Message> message = peer.connection.next())
+      handle(peer, *message);
+    if (peer.refused && !peer.connection.pending())
+      peer.connection.close();
+  }
+  exchange();
+  forgetClosed();
+  watchJoining();
+  watchLeaving();
+}
+
+void RendezvousServer::forgetClosed() {
+  for (uint32_t rank = 0; rank < members.size(); ++rank)
+    if (members[rank] && !members[rank]->connection.open()) {
+      members[rank] = nullptr;
+      if (started && !leftAt && !sharedState[rank].finished.load()) {
+        leftAt = now();
+        leaver = rank;
+      }
+    }
+  std::erase_if(peers, [](const std::unique_ptr<Peer> &peer) { return !peer->connection.open(); });
+}
+
+bool RendezvousServer::quiet() const {
+  return std::none_of(peers.begin(), peers.end(),
+                      [](const std::unique_ptr<Peer> &peer) { return peer->connection.pending(); });
+}
+
+// A connection with malformed bytes is closed.
+void RendezvousServer::handle(Peer &peer, const Message &message) {
+  try {
+    if (message.kind == Message::join && !peer.join) {
+      admit(peer, Join::read(message.body));
+    } else if (message.kind == Message::value && started && peer.join && !peer.value) {
+      Reader reader(message.body);
+      uint64_t sharing = reader.number(), root = reader.number();
+      std::string label = reader.text();
+      if (sharing > uint64_t(Sharing::allGather) || root >= sharedState.world())
+        throw std::runtime_error("no such exchange");
+      peer.value = Value{Sharing(sharing), uint32_t(root), label, reader.text()};
+    } else {
+      peer.connection.close();
+    }
+  } catch (const std::runtime_error &) {
+    peer.connection.close();
+  }
+}
+
+std::string RendezvousServer::objection(const Join &join) const {
+  if (join.world != world())
+    return say(Sentence::worldsDiffer, join.rank, processOf(join), join.world, world(), join.worldSource);
+  if (!hosting.failure.empty())
+    return say(Sentence::rankFailed, 0, "pid " + std::to_string(getpid()) + " on " + hostName(), hosting.failure);
+  if (join.host != hostName())
+    return say(Sentence::severalHosts, join.rank, join.host, hostName());
+  if (join.rank >= sharedState.world())
+    return say(Sentence::rankTooLarge, join.rank, sharedState.world(), join.rankSource);
+  if (!join.failure.empty())
+    return say(Sentence::rankFailed, join.rank, processOf(join), join.failure);
+  if (Peer *other = members[join.rank])
+    return say(Sentence::sameRank, join.rank, processOf(*other->join), processOf(join), join.rankSource);
+  return "";
+}
+
+void RendezvousServer::admit(Peer &peer, const Join &join) {
+  peer.join = join;
+  awaited = std::max<size_t>(awaited, join.world);
+  if (sharedState.aborted())
+    return refuse(peer, sharedState.code(), sharedState.message());
+  if (std::string message = objection(join); !message.empty()) {
+    // A job that is complete goes on without the newcomer.
+    if (started)
+      return refuse(peer, 2, errorLine(hosting.bundle, message));
+    moreMayCome = true;
+    bool startedWrong = join.failure.empty() && hosting.failure.empty();
+    return fail(startedWrong || join.world != world() ? 2 : exitRankLost, message);
+  }
+  members[join.rank] = &peer;
+  if (joined() == members.size())
+    start();
+}
+
+uint32_t RendezvousServer::joined() const {
+  return uint32_t(std::count_if(members.begin(), members.end(), [](Peer *peer) { return peer != nullptr; }));
+}
+
+void RendezvousServer::start() {
+  started = true;
+  for (Peer *peer : members)
+    peer->connection.send({Message::welcome, localChannel ? localChannel->name() : ""});
+}
+
+void RendezvousServer::refuse(Peer &peer, int code, const std::string &line) {
+  peer.connection.send({Message::refuse, Writer().number(uint64_t(code)).text(line).take()});
+  peer.refused = true;
+  ++refusals;
+}
+
+void RendezvousServer::fail(int code, const std::string &message) {
+  std::string line = errorLine(hosting.bundle, message);
+  if (sharedState.claim())
+    printLine(line);
+  sharedState.abort(code, line);
+}
+
+// Ranks that wait for the others know nothing of the board yet: the reason of the job's end is sent to each.
+void RendezvousServer::watchJoining() {
+  if (started)
+    return;
+  endIfSignalled(sharedState, hosting.bundle);
+  if (!sharedState.aborted() && now() >= deadline) {
+    std::string missing;
+    for (uint32_t rank = 0; rank < members.size(); ++rank)
+      if (!members[rank])
+        missing += (missing.empty() ? "" : ", ") + std::to_string(rank);
+    std::string others = gate && gate->refused() ? say(Sentence::strangersCame, gate->refused()) : "";
+    fail(exitRankLost, say(Sentence::ranksMissing, joined(), sharedState.world(), missing, others));
+  }
+  if (!sharedState.aborted())
+    return;
+  for (const std::unique_ptr<Peer> &peer : peers)
+    if (peer->join && !peer->refused)
+      refuse(*peer, sharedState.code(), sharedState.message());
+}
+
+void RendezvousServer::watchLeaving() {
+  if (leftAt && !sharedState.aborted() && !sharedState[leaver].finished.load() && now() - leftAt > leaveTime)
+    fail(exitRankLost, say(Sentence::rankHungUp, leaver));
+}
+
+void RendezvousServer::exchange() {
+  if (!started || std::any_of(members.begin(), members.end(), [](Peer *peer) { return !peer || !peer->value; }))
+    return;
+  const Value &first = *members[0]->value;
+  for (uint32_t rank = 1; rank < members.size(); ++rank) {
+    const Value &other = *members[rank]->value;
+    if (other.sharing != first.sharing || other.label != first.label || other.root != first.root)
+      return fail(exitRankLost, differentExchange(0, first.sharing, first.label, rank, other.sharing, other.label));
+  }
+  Writer all;
+  bool one = first.sharing == Sharing::broadcast;
+  all.number(one ? 1 : members.size());
+  for (uint32_t rank = 0; rank < members.size(); ++rank)
+    if (!one || rank == first.root)
+      all.text(members[rank]->value->bytes);
+  std::string everything = all.take(), nothing = Writer().number(0).take();
+  for (uint32_t rank = 0; rank < members.size(); ++rank) {
+    bool gets = first.sharing != Sharing::gather || rank == first.root;
+    members[rank]->connection.send({Message::values, gets ? everything : nothing});
+  }
+  for (Peer *peer : members)
+    peer->value.reset();
+}
