@@ -270,7 +270,7 @@ bool CompileRun::fits(const Compiled &compiled) {
   return false;
 }
 
-/// Facts about the bundle; those that the summary lacks only if `all` is set or they are to be explained.
+/// Facts about the bundle; those that the summary lacks only if `all` is set or `explain` needs them.
 static void describeBundle(const Compiled &compiled, bool all, StringRef explain, Facts &facts) {
   const PlannedModel &planned = compiled.planned;
   const format::Bundle &bundle = *compiled.bundle;

@@ -77,8 +77,7 @@ static SmallVector<Value> madeElementwise(RunOp run, FragmentOp fragment, unsign
   return results;
 }
 
-/// Inserts a border between a read and the loops that use it, once a step. A value that is rounded before the loops
-/// crosses as late as possible, so that fewer bytes move.
+/// Inserts a border between a read and the loops that use it, after the rounding if there is one: fewer bytes move.
 void Propagation::addUseBorder(VariableOp parameter, ReadOp read, OpOperand &use) {
   auto run = dyn_cast<RunOp>(use.getOwner());
   SmallVector<Value> made;
@@ -218,7 +217,6 @@ void Propagation::placeGradients() {
     layoutOf(value).dims = dims;
 }
 
-/// The last step that decides shardings.
 void Propagation::spreadParameters() {
   bool any =
       !options.parameterAxes.empty() || !options.gradientAxes.empty() || !options.stateAxes.empty() || !borders.empty();

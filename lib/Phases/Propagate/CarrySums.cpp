@@ -32,8 +32,8 @@ static bool isCutBy(ArrayRef<Axes> dims, const Axes &axes) {
 /// An all-reduce moves its bytes twice, a reduce-scatter once.
 static int64_t reductionBytes(Value value, bool cut) { return cut ? getByteSize(value) : 2 * getByteSize(value); }
 
-/// The arguments by which other fragments read a fragment's result. Nothing if it has other users, or if a reading
-/// fragment runs several times and might be passed a value that is no partial sum.
+/// The arguments by which other fragments read a fragment's result. Nothing if it has other users, or if a reader has
+/// several runs, which might pass a value that is no partial sum.
 std::optional<SmallVector<Value>> Propagation::readersOf(FragmentOp fragment, unsigned result) {
   SmallVector<Value> readers;
   auto runsOf = [&](FragmentOp of) { return llvm::count_if(runs, [&](auto &run) { return run.second == of; }); };
@@ -50,7 +50,6 @@ std::optional<SmallVector<Value>> Propagation::readersOf(FragmentOp fragment, un
   return readers;
 }
 
-/// Whether one use of a carried sum accepts it.
 bool Propagation::carryUse(OpOperand &use, CarriedSum &carried) {
   Operation *user = use.getOwner();
   if (isa<ReturnOp>(user)) {

@@ -54,9 +54,9 @@ void Propagation::deferReductions(Operation &op) {
   }
 }
 
-/// Adds partial sums before other values: (x + p) + q, where p and q are partial sums over the same axes, becomes (p +
-/// q) + x. So a residual's gradient, which is computed first, does not separate the gradients of queries, keys and
-/// values. Scalars, such as the terms of a norm, are reduced one by one: one collective takes all of them.
+/// Adds partial sums before other values: (x + p) + q becomes (p + q) + x. So a residual's gradient, which is computed
+/// first, does not separate the gradients of queries, keys and values. Scalars, as a norm's terms, are reduced one by
+/// one: one collective takes all of them.
 void Propagation::meetSums(Operation &op) {
   auto rule = rules.find(&op);
   bool adds = rule != rules.end() && op.hasTrait<OpTrait::IsCommutative>() && op.getNumOperands() == 2 &&

@@ -13,8 +13,8 @@ ShardingAttr makeSharding(MLIRContext *context, ArrayRef<Axes> dims, ArrayRef<St
   return ShardingAttr::get(context, entries, unreduced);
 }
 
-/// True if an op is linear in the operand of this use, and the other operands in which it is linear (the other factor
-/// of a multiplication) are no partial sums. `joint`: linear together with others, as an addition.
+/// True if an op is linear in the operand of this use and other such operands (the factors of a multiplication) are no
+/// partial sums. `joint`: linear together with others, as an addition.
 bool Propagation::isLinearIn(OpOperand &use, bool &joint) {
   Operation *op = use.getOwner();
   unsigned number = use.getOperandNumber();
@@ -55,9 +55,8 @@ void Propagation::keepPartial(Value value, Axes &sums) {
 }
 
 /// True if all users of a fragment's value accept a partial sum: the return to a loop's accumulator, or an op that is
-/// linear in it and whose result stays a partial sum too. If other summands are no partial sums over an axis, one rank
-/// of the axis counts them. The total must then have a single use, or these summands would become partial sums in all
-/// uses. `alone`: the value is such a total.
+/// linear in it and whose result stays a partial sum too. A total of partial and other sums (`alone`) needs a single
+/// use: one rank of the axis counts the others, which would become partial sums in all uses.
 bool Propagation::staysUnreduced(Value value, bool alone) {
   if (value.use_empty() || (alone && !value.hasOneUse()))
     return false;
@@ -153,10 +152,10 @@ bool Propagation::meetsSums(Value value, StringAttr axis) {
   return true;
 }
 
-/// The layout of a summand of an accumulator that is sharded over axes over which the summand is a partial sum. Only
-/// the total is sharded, so that there is one reduction. If another summand is no partial sum (a tied table's, whose
-/// head is split by the same axis), that gains nothing: the summand has the accumulator's layout, and Partition
-/// compares the costs of its operands. Returns the axes over which it stays a partial sum.
+/// The layout of a summand of an accumulator that is sharded over axes over which the summand is a partial sum: only
+/// the total is sharded, for one reduction. That gains nothing if another summand is no partial sum (a tied table's,
+/// whose head is split by the axis): then it has the accumulator's layout. Returns the axes over which it stays a
+/// partial sum.
 Axes Propagation::bareSummand(Operation *op, Value result) {
   Axes sums = sumAxes(op, result, /*summand=*/true);
   SmallVector<Axes> dims(dimsOf(result));

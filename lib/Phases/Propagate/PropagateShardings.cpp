@@ -20,7 +20,6 @@ Layout &Propagation::layoutOf(Value value) {
   return layout;
 }
 
-/// The mesh of a step or fragment value's stage.
 MeshAttr Propagation::meshOf(Value value) {
   if (auto dist = dyn_cast<DistType>(value.getType()))
     return getMesh(module, dist.getStage());

@@ -84,7 +84,6 @@ private:
   bool isReadWhole(mlir::Value value);
   void keepGathered(mlir::Value value);
   void keepUnchangedGathered();
-  /// The rule of a parameter; null if there is none.
   ShardingAttr ruleOf(const llvm::StringMap<llvm::StringRef> &rules, VariableOp parameter);
   ShardingAttr accumulatedRule(VariableOp parameter) { return ruleOf(gradientRules, parameter); }
   ShardingAttr updatedRule(VariableOp parameter) { return ruleOf(stateRules, parameter); }

@@ -52,7 +52,7 @@ void Buffers::placeOperand(Value value) {
   place(value, std::move(plan));
 }
 
-/// The variable whose gradient, or a summand of it, a loop accumulates in this result; else nothing.
+/// The variable of the gradient, or summand of one, that a loop accumulates in this result; else nothing.
 static StringRef labelOf(OpResult sum) {
   auto labels = cast<LoopOp>(sum.getOwner()).getLabels();
   if (!labels || sum.getResultNumber() >= labels->size())
@@ -185,7 +185,7 @@ void Buffers::placeWrite(WriteOp write) {
 }
 
 namespace {
-/// From when to when a microbatch needs its slot, by position in the order and by simulated time.
+/// First and last use of a microbatch's slot, by position in the order and by simulated time.
 struct Life {
   int64_t first = -1, last = -1, start = 0, end = 0;
 
@@ -200,8 +200,8 @@ struct Life {
 };
 } // namespace
 
-/// Whether no microbatch needs its slot, of `depth`, while another one still does. `order` is that of the lives'
-/// begins.
+/// Whether a depth of `depth` slots is enough: no microbatch needs a slot that another one still uses. `order` is that
+/// of the lives' begins.
 static bool fitsSlots(ArrayRef<Life> lives, ArrayRef<unsigned> order, int64_t depth) {
   SmallVector<Life> latest(depth);
   for (unsigned microbatch : order) {
@@ -216,7 +216,7 @@ static bool fitsSlots(ArrayRef<Life> lives, ArrayRef<unsigned> order, int64_t de
   return true;
 }
 
-/// The fewest slots with which microbatch modulo slots never meets a slot in use.
+/// The minimum depth at which microbatch modulo depth is never a slot in use.
 static int64_t minSlots(ArrayRef<Life> lives) {
   SmallVector<unsigned> order;
   for (unsigned microbatch = 0; microbatch < lives.size(); ++microbatch)
@@ -257,7 +257,7 @@ void Buffers::countSlots() {
       plans[index[value]].depth = state.depth;
 }
 
-/// Storage for the versions that updates replace.
+/// Buffers for the versions that updates replace.
 LogicalResult Buffers::keepVersions() {
   std::set<std::pair<unsigned, std::string>> lateStates;
   for (auto &[value, state] : afterLoop)

@@ -27,10 +27,10 @@ public:
   const BufferPlan &of(mlir::Value value) const { return plans[index.lookup(value)]; }
   /// All buffers of a device, in order of their first use.
   llvm::SmallVector<const BufferPlan *> ofDevice(unsigned device) const;
-  /// State buffers that a block stores a value to besides the value's own.
+  /// State buffers to which a block stores a value besides the value's own buffer.
   llvm::ArrayRef<BufferPlan> alsoStoredTo(mlir::Value value) const;
-  /// Writes that must wait for the step's end, because the old value is read after the new one is made, and
-  /// those of values that no block makes.
+  /// Writes that must wait for the step's end: the old value is read after the new one is made, or no block makes the
+  /// value.
   llvm::SmallVector<std::pair<mlir::Value, BufferPlan>> writesAfterLoop(unsigned device) const;
   /// Holds the version that an update of this state replaces on a device; null if no microbatch needs it.
   const BufferPlan *olderOf(const BufferPlan &state, unsigned device) const;

@@ -42,7 +42,7 @@ static LogicalResult addState(OpBuilder &builder, VariableOp variable, DistType 
   return success();
 }
 
-/// One empty program a list of ranks, with the variables that live there.
+/// One empty program for each list of ranks, with its variables.
 static FailureOr<SmallVector<ProgramOp>> createPrograms(ModuleOp module, const SharedVariables &shared) {
   SmallVector<ProgramOp> programs;
   int64_t calls = 1;

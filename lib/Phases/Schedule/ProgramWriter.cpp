@@ -21,7 +21,7 @@ ProgramWriter::ProgramWriter(const StepTasks &tasks, const StepOrder &order, con
 
 //===-- Inside a block -----------------------------------------------------------------------===//
 
-/// The value inside the block, loaded where it is first needed.
+/// The value inside the block, loaded at its first use.
 Value ProgramWriter::load(OpBuilder &builder, Location loc, Value value) {
   value = tasks.canonical(value);
   Value &local = locals[value];
@@ -36,7 +36,7 @@ Value ProgramWriter::load(OpBuilder &builder, Location loc, Value value) {
   return local;
 }
 
-/// A sum goes to the variable that it makes where it is whole.
+/// A whole sum is stored in the variable that it updates.
 void ProgramWriter::store(OpBuilder &builder, Location loc, Value value, Value local, bool whole) {
   StoreOp::create(builder, loc, local, buffers.of(value).name);
   if (whole)
@@ -158,7 +158,7 @@ std::string ProgramWriter::nameOf(const Task &task, unsigned device, const Varia
     name += variant.last ? ".last" : ".first";
   if (variant.older.empty())
     return name;
-  // Parameters may be updated at several places of the order, a tied one's copy where it comes from another stage.
+  // Parameters may be updated at several places of the order: a tied one's copy where another stage sends it.
   unsigned sets = llvm::count_if(olderSets, [&](auto &known) { return known.first.first == &task; });
   unsigned number = olderSets.try_emplace({&task, variant.older}, sets + 1).first->second;
   return name + ".older" + (number > 1 ? std::to_string(number) : "");
@@ -229,7 +229,7 @@ void ProgramWriter::writeNumbers(ProgramOp program, unsigned device) {
   }
 }
 
-/// Numbers a call's microbatches before all else that a device does for it.
+/// Writes the indices of a call's microbatches before all other blocks of the call on a device.
 void ProgramWriter::numberCall(unsigned device, int64_t call, Runs &runs) {
   int64_t count = tasks.countNumbered(device);
   for (int64_t microbatch = 0; microbatch < count; ++microbatch)
@@ -237,8 +237,8 @@ void ProgramWriter::numberCall(unsigned device, int64_t call, Runs &runs) {
              call);
 }
 
-/// Writes that had to wait, of the step or of each microbatch: all loads before all stores, for variables that change
-/// places. Null if there are none.
+/// Delayed writes of the step, or of each microbatch: all loads before all stores, as variables may swap values. Null
+/// if there are none.
 Attribute ProgramWriter::writeLate(ProgramOp program, unsigned device, bool perMicrobatch) {
   auto afterLoop = buffers.writesAfterLoop(device);
   llvm::erase_if(afterLoop, [&](auto &write) { return write.second.perMicrobatch != perMicrobatch; });
@@ -267,7 +267,7 @@ int64_t ProgramWriter::microbatchesOfCall() const {
   return count;
 }
 
-/// Behind which instance a device has computed all of each call.
+/// The instance after which a device has computed all of each call.
 std::vector<size_t> ProgramWriter::findCallEnds(unsigned device) const {
   std::vector<size_t> ends(getCalls(tasks.step), order.instances.size());
   for (auto [position, instance] : llvm::enumerate(order.instances))

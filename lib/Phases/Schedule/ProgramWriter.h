@@ -14,7 +14,7 @@ public:
   void write(ProgramOp program, unsigned device);
 
 private:
-  /// Which microbatches a block is for.
+  /// The microbatches that use a block.
   struct Variant {
     bool first = false, last = false; ///< starts the sums; takes the tail along
     std::set<std::string> older;      ///< parameters that have been updated since the version that it computes with
@@ -43,7 +43,7 @@ private:
   void writeBlock(ProgramOp program, llvm::StringRef name, const Task &task, unsigned device, const Variant &variant);
   void writeCompute(mlir::OpBuilder &builder, const Task &task, const Variant &variant);
   void writeTransfer(mlir::OpBuilder &builder, const Task &task, unsigned device);
-  /// A value on its way from one stage to another with another mesh.
+  /// A value in transfer from one stage to another with another mesh.
   struct Crossing {
     DistType from, to;
     StageOp here, there;

@@ -58,7 +58,7 @@ SmallVector<Value> StepTasks::staleReadsOf(VariableOp variable, unsigned device)
   return values;
 }
 
-/// An input that several stages of a device take is fed once.
+/// An input that several stages of a device use is fed once.
 LogicalResult StepTasks::joinInputs() {
   if (!step.getInputs())
     return success();

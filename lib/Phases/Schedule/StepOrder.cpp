@@ -188,7 +188,7 @@ static void predictSlots(const StepTasks &stepTasks, LoopOp loop, const TaskList
   }
 }
 
-/// The schedule's order of a loop; of one without a backward the order in which the schedule runs forwards.
+/// The schedule's order of a loop; without a backward, the order in which the schedule runs forwards.
 static FailureOr<LoopOrder> orderLoop(const StepTasks &stepTasks, LoopOp loop, StringRef schedule,
                                       const TaskList &tasks) {
   unsigned stages = stepTasks.stages.size();

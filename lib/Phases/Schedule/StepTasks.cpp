@@ -142,7 +142,7 @@ Task &StepTasks::append(Task::Kind kind, StringRef name, LoopOp loop, ArrayRef<u
   task.loop = loop;
   task.calls = getCalls(step);
   task.stages.assign(on.begin(), on.end());
-  unsigned again = 0; // a name is taken where it is taken on any of the devices
+  unsigned again = 0; // a name is taken if it is taken on one of the devices
   for (unsigned device : devicesOf(task))
     again = std::max(again, names[{device, name.str()}]);
   for (unsigned device : devicesOf(task))
@@ -307,7 +307,7 @@ LogicalResult StepTasks::addSlices(LoopOp loop) {
   return success();
 }
 
-/// Hands a value out where it is made, or in a block of its own.
+/// Hands a value out in the block that makes it, or in a block of its own.
 void StepTasks::addFetch(Value value, StringAttr name, LoopOp loop, bool backward) {
   int64_t index = producer(value);
   bool here = index >= 0 && list[index].kind == Task::Kind::Compute && list[index].loop == loop;
@@ -428,7 +428,7 @@ FailureOr<StepTasks> StepTasks::compute(StepOp step, ModuleOp module, const Shar
         llvm::find_if(result.devices, [&](ArrayRef<StageOp> on) { return llvm::is_contained(on, stage); }) -
         result.devices.begin());
   result.prefix = (step.getSymName() + ".").str();
-  // No buffer or block is taken for a variable's.
+  // Names of variables are not used for other buffers or blocks.
   for (auto variable : step->getParentOfType<ModuleOp>().getOps<VariableOp>())
     while (variable.getSymName().starts_with(result.prefix))
       result.prefix.back() = '_', result.prefix += '.';

@@ -19,7 +19,7 @@ struct Task {
   llvm::SmallVector<mlir::Operation *> tail; ///< runs after the loop that the last microbatch takes along
   llvm::SmallVector<mlir::OpResult> sums;    ///< results of the loop to which it adds
   llvm::SmallVector<std::pair<mlir::Value, mlir::StringAttr>> fetches;
-  SlotKind slot = SlotKind::Forward; ///< of the schedule's slots those in which it runs
+  SlotKind slot = SlotKind::Forward; ///< the schedule's slots in which it runs
   bool prepares = false;             ///< brings variables into the layout in which a step uses them
   int64_t calls = 1;                 ///< of the step in one entry
   int64_t staleness = 0;             ///< staleness of the parameters that it reads, in updates
@@ -49,7 +49,7 @@ public:
   /// Values in the same storage are one: slices of an input in several loops; a slice of a stacked result and the value
   /// that was stacked.
   mlir::Value canonical(mlir::Value value) const;
-  /// Index of the activity that makes a canonical value; of a sum, the one that adds last. -1: read or input.
+  /// Index of the task that makes a canonical value; for a sum, the task that adds last. -1: read or input.
   int64_t producer(mlir::Value value) const;
   /// Index of the stage where a value lives.
   unsigned stageOf(mlir::Value value) const;
@@ -63,14 +63,14 @@ public:
   bool isOn(const Task &task, unsigned device) const { return llvm::is_contained(devicesOf(task), device); }
   /// Staleness of a value, in updates of its variable: 0 except for reads that give another.
   static int64_t stalenessOf(mlir::Value value);
-  /// Whether a value is a loop's number of the microbatch, which has no stage: each that needs it counts for itself.
+  /// Whether a value is a loop's microbatch index, which has no stage: each stage that needs it counts for itself.
   static bool isMicrobatchIndex(mlir::Value value);
-  /// Microbatches that a device has to number because something there computes with the number; 0 if nothing does.
+  /// Microbatches of a device whose index an op there uses; 0 if no op does.
   int64_t countNumbered(unsigned device) const;
   /// Type of a value on one rank.
   mlir::RankedTensorType localType(mlir::Value value) const;
-  /// Everything that an activity takes from elsewhere, canonical, each once, sums that it continues left out, and the
-  /// number of the microbatch.
+  /// Everything that a task takes from elsewhere, canonical, each once, without sums that it continues, and the
+  /// microbatch index.
   llvm::SmallVector<mlir::Value> operandsOf(const Task &task) const;
   /// Values that other tasks, fetches elsewhere or writes use, in canonical form.
   llvm::SmallVector<mlir::Value> resultsOf(const Task &task) const;
@@ -83,8 +83,8 @@ public:
   VariableOp variableOf(WriteOp write) const {
     return variables->at(write.getVariableAttr(), mlir::cast<DistType>(write.getOperand().getType()));
   }
-  /// The value of a variable on a device that was written last before the step, a microbatch's part of it if it is
-  /// carried so; null if nothing there reads it.
+  /// The last value of a variable on a device before the step, or a microbatch's part of it if it is carried so; null
+  /// if no op there reads it.
   mlir::Value readOf(VariableOp variable, unsigned device) const {
     mlir::Value read = reads.lookup({device, variable});
     return microbatchesOf(variable) > 0 ? sliceOf.lookup(read) : read;

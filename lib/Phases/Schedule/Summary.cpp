@@ -70,8 +70,8 @@ static llvm::SmallDenseSet<StringRef> findSaved(const llvm::MapVector<Attribute,
   return saved;
 }
 
-/// The most microbatches whose forward on a stage has begun and whose backward there has not ended, all stages of the
-/// program together.
+/// Maximum number of microbatches whose forward on a stage has begun and whose backward there has not ended, all stages
+/// of the program together.
 static int64_t countInFlight(const llvm::MapVector<Attribute, RunBlock> &blocks, EntryOp entry) {
   llvm::SmallDenseSet<std::pair<Attribute, int64_t>> open;
   size_t most = 0;

@@ -60,7 +60,7 @@ static LogicalResult verifyExec(ExecOp exec) {
   return success();
 }
 
-/// A buffer that accumulates a gradient says of which variable, and lies as it says.
+/// A buffer that accumulates a gradient names its variable, and has the shape of its shard.
 static LogicalResult verifyAccumulator(BufferOp buffer) {
   if (buffer.getKind() != BufferKind::temp || !buffer.getOf())
     return success();
@@ -127,7 +127,7 @@ struct ProgramCursor {
   }
 };
 
-/// Plays an entry of all programs with one communication at a time on each, rendezvous and no buffers.
+/// Executes an entry of all programs with one communication at a time on each, rendezvous and no buffers.
 class ScheduleRun {
 public:
   ScheduleRun(ModuleOp module, StringRef entry) {

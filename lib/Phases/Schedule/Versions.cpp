@@ -24,7 +24,7 @@ std::vector<size_t> Versions::findUpdates(WriteOp write, bool afterLoop) const {
 LogicalResult Versions::follow(VariableOp variable, unsigned device, ArrayRef<size_t> updates) {
   int64_t depth = 0;
   for (Value read : tasks.staleReadsOf(variable, device)) {
-    std::vector<bool> reads; // by activity: asked once, and not for each of its instances
+    std::vector<bool> reads; // by task, computed once for all instances
     for (const Task &task : tasks.list)
       reads.push_back(task.staleness > 0 && tasks.isOn(task, device) &&
                       llvm::is_contained(tasks.operandsOf(task), read));
@@ -37,7 +37,7 @@ LogicalResult Versions::follow(VariableOp variable, unsigned device, ArrayRef<si
                                                  << " of a parameter where the schedule's order has made " << made;
       if (made == versions[position])
         continue;
-      // The update to version + n takes the place of `version` where n are kept.
+      // With n kept versions, the update to version + n overwrites `version`.
       older[position].insert(variable.getSymName().str());
       depth = std::max(depth, made - versions[position]);
     }

@@ -1,5 +1,4 @@
-// Transfers between stages of different meshes in programs: a value is sent in parts, each receiver puts its own
-// together.
+// Transfers between stages of different meshes in programs: a value is sent in parts, which each receiver concatenates.
 #include "ProgramWriter.h"
 
 #include "par/Dialect/ExchangeSides.h"
@@ -41,7 +40,7 @@ static Value sliceAt(OpBuilder &builder, Location loc, Value value, ArrayRef<int
   return SliceOp::create(builder, loc, value, start, limits, strides);
 }
 
-/// The grid's pieces, row by row, put together along its last dim first.
+/// The grid's pieces, row by row, concatenated along its last dim first.
 static Value join(OpBuilder &builder, Location loc, SmallVector<Value> pieces, ArrayRef<int64_t> grid) {
   for (int64_t dim = grid.size() - 1; dim >= 0; --dim) {
     SmallVector<Value> joined;
@@ -110,7 +109,7 @@ int64_t ProgramWriter::countTags(const Task &task) const {
   return isApart(task) ? task.ops.size() : 1;
 }
 
-/// Each value of a transfer by itself: they may lie in different ways.
+/// Sends each value of a transfer by itself: their shardings may differ.
 void ProgramWriter::writeExchange(OpBuilder &builder, const Task &task, unsigned device) {
   int64_t tag = tags[&task - tasks.list.data()];
   bool sends = tasks.deviceOf(task.stages[0]) == device;
@@ -135,7 +134,7 @@ void ProgramWriter::writeReduceApart(OpBuilder &builder, const Task &task, unsig
   Location loc = reduce.getLoc();
   int64_t tag = tags[&task - tasks.list.data()];
   SmallVector<Value> needed = tasks.resultsOf(task);
-  llvm::MapVector<unsigned, Type> wanting; // devices, and how one of their stages wants it
+  llvm::MapVector<unsigned, Type> wanting; // devices, and the type of the result on one of their stages
   for (Value result : needed)
     wanting.try_emplace(tasks.deviceOf(result), result.getType());
   Value whole;

@@ -125,7 +125,7 @@ int64_t Stages::ofValue(Value value) {
   return getStage(source).value_or(-1);
 }
 
-/// A forward op goes where its latest operand is, a backward op or an update where its earliest is.
+/// A forward op goes to the stage of its latest operand, a backward op or an update to that of its earliest.
 LogicalResult Stages::bind(Operation *op) {
   bool inLoop = isa<LoopOp>(op->getParentOp());
   int64_t least = count, most = -1;
@@ -195,7 +195,7 @@ void Stages::spreadFree(Operation *op) {
     auto write = dyn_cast<WriteOp>(use.getOwner());
     if (!write)
       users[std::max<int64_t>(ofUse(use), 0)].push_back(&use);
-    else if (isCounter(write)) // any stage may have it in its loop, where it was computed once more
+    else if (isCounter(write)) // any stage may have it in its loop, which recomputes it
       for (int64_t stage = 0; stage < count; ++stage)
         users.try_emplace(stage);
   }
@@ -205,7 +205,7 @@ void Stages::spreadFree(Operation *op) {
   }
   bool fromDataSum = llvm::any_of(op->getOperands(), [](Value operand) { return operand.getDefiningOp<LoopOp>(); });
   setStage(op, users.rbegin()->first);
-  // Between loops a value is handed on in either direction; in a loop forward parts get nothing from later stages.
+  // Between loops a value may go in either direction; in a loop forward ops get no value from later stages.
   if (fromDataSum && !isa<LoopOp>(op->getParentOp()))
     return;
   for (auto &[stage, uses] : users) {

@@ -1,5 +1,5 @@
-// Separates state that a forward needs from the update of the batch before it: a counter is advanced where a batch
-// begins, and moving statistics are updated in a run of their own.
+// Separates state that a forward needs from the update of the batch before it: a counter is advanced at a batch's
+// begin, and moving statistics are updated in a run of their own.
 #include "BatchState.h"
 
 #include "mlir/IR/IRMapping.h"

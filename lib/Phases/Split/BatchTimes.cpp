@@ -46,7 +46,7 @@ FailureOr<BatchTimes> BatchTimes::compute(StepOp step, int64_t microbatches) {
   } while (result.foundEarly);
   if (!result.needsWhole)
     return failure();
-  // One microbatch knows every sum over the batch where it is made: all that depends on the batch stays in the loop.
+  // With one microbatch sums over the batch are known in the loop: all ops that depend on the batch stay in it.
   BatchTimes whole;
   whole.whole = true;
   if (failed(whole.classifyAll(step)))
@@ -73,7 +73,7 @@ LogicalResult BatchTimes::classifyAll(StepOp step) {
   return success();
 }
 
-/// A batch of one is lost sight of; the importer knows where outputs have it.
+/// The dim of a batch of one is unknown inside the step; the importer knows it for outputs.
 void BatchTimes::placeBatchOfOne(StepOp step) {
   auto dims = step->getAttrOfType<DictionaryAttr>(batchOfOneAttr);
   if (!dims || !step.getOutputs())
@@ -150,8 +150,8 @@ LogicalResult BatchTimes::classifyCarried(WriteOp write) {
   return diagnostic;
 }
 
-/// Has a first pass make the sums that the op needs together with slices. They must be of forward, and of no sum of
-/// that pass.
+/// Makes a first pass compute the sums that the op needs together with slices. They must be sums of forward, and depend
+/// on no other sum of that pass.
 bool BatchTimes::addEarly(Operation *op) {
   SmallVector<Value> sums;
   SetVector<Value> open(op->operand_begin(), op->operand_end());
@@ -214,8 +214,7 @@ LogicalResult BatchTimes::classify(Operation *op) {
     joined = of(cotangent.getSeed());
     joined.dataOnly = false;
   } else if (isa<GradientOp, CollectOp, StageReduceOp>(op)) {
-    // Asks for the finished sum, or for all slices. With one microbatch the batch may have been lost sight of: the
-    // whole is the sum.
+    // Needs the finished sum, or all slices. With one microbatch the batch's dim may be unknown: the whole is the sum.
     joined.time = Time::After;
     joined.dataOnly = false;
   } else if (whole && sliced && after) {
@@ -287,8 +286,8 @@ LogicalResult BatchTimes::classifySliced(Operation *op) {
   return success();
 }
 
-/// The factor of an op's rule in which its sliced operands have the batch, and that lets it be cut; nothing where one
-/// microbatch has lost sight of it.
+/// The factor of an op's rule that is the batch of its sliced operands, and may be sliced; nothing if the batch's dim
+/// of the only microbatch is unknown.
 FailureOr<std::optional<BatchFactor>> BatchTimes::findBatch(Operation *op, const ShardingRule &rule) const {
   std::optional<BatchFactor> batch;
   for (auto [operand, dims] : llvm::zip(op->getOperands(), rule.operands)) {
@@ -320,7 +319,7 @@ FailureOr<std::optional<BatchFactor>> BatchTimes::findBatch(Operation *op, const
   return batch;
 }
 
-/// Goes backwards: an op is needed where its users stand, or in the loop that makes it.
+/// Backward over the ops: an op is needed at the places of its users, or in the loop that makes it.
 void BatchTimes::place(StepOp step) {
   DenseMap<Value, unsigned> needed;
   for (Value result : step.getTerminator()->getOperands())

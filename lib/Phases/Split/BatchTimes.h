@@ -5,7 +5,7 @@
 
 namespace par {
 
-/// How a value of a step lies in time once the batch is cut into microbatches.
+/// Time of a value of a step with the batch sliced into microbatches.
 enum class Time {
   Invariant, ///< the same for every microbatch
   Sliced,    ///< a microbatch needs its slice along one dim
@@ -15,7 +15,7 @@ enum class Time {
 
 struct BatchTime {
   Time time = Time::Invariant;
-  int64_t dim = -1; ///< Sliced: which dim; -1 if one microbatch is the whole batch and the dim was lost sight of
+  int64_t dim = -1; ///< Sliced: which dim; -1 if one microbatch is the whole batch and the dim is unknown
   int64_t outer =
       1; ///< Sliced: elements of that dim before the batch: T where (T, B) are one dim; a slice is then strided
   bool dataOnly = true; ///< depends only on inputs, constants and buffers, and on no sum
@@ -75,9 +75,9 @@ private:
   int64_t microbatches = 1;
   /// With one microbatch: sums over the batch are known in the loop, and nothing is summed after it.
   bool whole = false;
-  /// Set where one microbatch needs that.
+  /// Set if one microbatch needs that.
   bool needsWhole = false;
-  /// Sums that a first pass of forward makes, and whether one more was found to be needed.
+  /// Sums that a first pass of forward computes, and whether one more is needed.
   llvm::DenseSet<mlir::Value> early;
   bool foundEarly = false;
   llvm::DenseMap<mlir::Value, BatchTime> times;

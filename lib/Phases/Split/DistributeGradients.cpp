@@ -1,4 +1,4 @@
-// A gradient to which several stages contribute, moved where each contributes.
+// Moves elements of a gradient of several stages on each stage that contributes to it, before the sum over stages.
 #include "MovedGradients.h"
 
 #include "par/Phases/Split/Passes.h"

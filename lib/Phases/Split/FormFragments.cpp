@@ -281,7 +281,7 @@ void FragmentFormer::emitReduce(StageReduceOp reduce) {
       StageReduceOp::create(builder, reduce.getLoc(), ValueRange(operands).getTypes(), reduce.getKind(), operands);
   for (auto [old, now] : llvm::zip(reduce.getResults(), fresh.getResults()))
     values[{old.getAsOpaquePointer(), home(old)}] = now;
-  // A stage without a part in the reduction may want the whole all the same.
+  // A stage without a part in the reduction may use the sum, too.
   for (Value old : reduce.getResults())
     handOn(old);
 }
@@ -435,7 +435,7 @@ void FragmentFormer::run() {
   SmallVector<Value> results;
   for (Value result : old.getTerminator()->getOperands()) {
     int64_t stage = std::max<int64_t>(home(result), 0);
-    // A variable is given where it lies already.
+    // A variable is handed out on a stage that has it.
     if (std::set<int64_t> users = usersOf(result); result.getDefiningOp<ReadOp>() && !users.empty())
       stage = *users.begin();
     results.push_back(at(result, stage));

@@ -1,5 +1,5 @@
 // Groups ops of one stage into fragments: in a loop by stage and by forward or backward, outside it by levels of
-// dependence across stages. Constants and values spread from them are cloned to their users.
+// dependence across stages. Constants and broadcasts of values are cloned to their users.
 #include "GroupOps.h"
 
 #include "par/Dialect/Interfaces/Cost.h"
@@ -44,7 +44,7 @@ static DenseSet<Operation *> findSpread(Block &body) {
   return spread;
 }
 
-/// Clones an op in front of itself for those of its uses.
+/// Clones an op right before itself for some of its uses.
 static Operation *cloneFor(Operation &op, llvm::function_ref<bool(OpOperand &)> uses) {
   Operation *clone = OpBuilder(&op).clone(op);
   for (auto [old, now] : llvm::zip(op.getResults(), clone->getResults()))
@@ -179,7 +179,7 @@ SmallVector<OpGroup> groupBehind(ArrayRef<Operation *> behind, int64_t count) {
   for (Operation *op : ops) {
     int64_t level = levels[op], stage = home(op->getResult(0));
     if (isa<StageReduceOp>(op)) {
-      // Stands between its level and the next one, after all stages.
+      // Comes between its level and the next one, after all stages.
       groups[{level, count}].ops.push_back(op);
       continue;
     }

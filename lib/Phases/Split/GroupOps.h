@@ -11,7 +11,7 @@ struct OpGroup {
   llvm::SmallVector<mlir::Operation *> ops;
 };
 
-/// The stage where a value of the old step is made. Inputs and variables are everywhere: -1.
+/// The stage that makes a value of the old step. Inputs and variables are everywhere: -1.
 int64_t home(mlir::Value value);
 
 /// A loop's ops: forward stage by stage, then backward the other way. Clones cheap ops that both parts use.

@@ -77,7 +77,7 @@ bool InvariantHoisting::isWorth(Operation *op, const Cone &cone) {
   return computes && bytes >= minBytes && bytes <= getByteSize(cone.sources.getArrayRef());
 }
 
-/// All of a stage or nothing, so that its equal layers stay equal.
+/// All values of a stage or none, so equal layers stay equal.
 void InvariantHoisting::dropWhatIsTooMuch(SmallVector<Value> &kept) {
   if (maxBytes <= 0)
     return;
@@ -88,7 +88,7 @@ void InvariantHoisting::dropWhatIsTooMuch(SmallVector<Value> &kept) {
   llvm::erase_if(kept, [&](Value value) { return bytes[stageOf(value)] > maxBytes; });
 }
 
-/// The op that makes the same outside already.
+/// An equal op outside, if there is one.
 Operation *InvariantHoisting::equalOutside(Operation *op) {
   for (Value operand : op->getOperands())
     for (Operation *user : operand.getUsers())
@@ -98,7 +98,7 @@ Operation *InvariantHoisting::equalOutside(Operation *op) {
   return nullptr;
 }
 
-/// The value before the loop, made of clones of its ops.
+/// The value before the loop, computed by clones of its ops.
 Value InvariantHoisting::lift(Value value) {
   if (value.getParentBlock() != &body())
     return value;

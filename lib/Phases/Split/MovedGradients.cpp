@@ -10,7 +10,7 @@ bool isLinearIn(Operation *op, ArrayRef<unsigned> sums) {
          llvm::any_of(rule.getShardingRule().linear, [&](ArrayRef<unsigned> set) { return llvm::equal(set, sums); });
 }
 
-/// Parts that are widened before they are added lose nothing by it.
+/// Converting parts to a wider type before they are added loses no bits.
 static bool isSameOrWider(Type from, Type to) {
   return from == to ||
          (isa<FloatType>(from) && isa<FloatType>(to) && from.getIntOrFloatBitWidth() < to.getIntOrFloatBitWidth());

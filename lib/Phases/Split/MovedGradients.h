@@ -6,7 +6,7 @@
 
 namespace par {
 
-/// Whether the result is an unreduced sum where these operands are and the others are not.
+/// Whether the result is linear in these operands: unreduced sums of them give an unreduced sum.
 bool isLinearIn(mlir::Operation *op, llvm::ArrayRef<unsigned> sums);
 
 /// The chain from `op` to a gradient, or to the adds of stages' parts of one. Each op of it moves or adds up elements

@@ -126,8 +126,8 @@ Value StepSlicer::cutSlice(Loop &loop, Value old, int64_t dim, int64_t outer) {
   return buildReshape(builder, loc, slice, shape);
 }
 
-/// A slice of a value that is the same for every microbatch but carries the batch dim: its op is made again
-/// at the smaller size where its rule lets that be, else the microbatch's part is cut out.
+/// A slice of a value that is the same for every microbatch but has the batch dim: its op is recomputed at the smaller
+/// size if its rule allows that, else the microbatch's part is a slice.
 FailureOr<Value> StepSlicer::sliceInvariant(Loop &loop, Value old, int64_t dim, int64_t outer) {
   auto [at, inserted] = loop.slices.try_emplace({old, dim, outer}, Value());
   if (!inserted)
@@ -153,7 +153,7 @@ FailureOr<Value> StepSlicer::sliceInvariant(Loop &loop, Value old, int64_t dim, 
 }
 
 namespace {
-/// Gives every op that is built meanwhile the stage of the op it is built from.
+/// Gives ops built in its scope the stage of the op from which they are built.
 struct StageKeeper : OpBuilder::Listener {
   StageKeeper(OpBuilder &builder, Operation *from) : builder(builder), stage(getStage(from)) {
     before = builder.getListener();
@@ -194,7 +194,7 @@ FailureOr<SmallVector<Value>> StepSlicer::localizeInLoop(Loop &loop, Operation *
   SmallVector<RankedTensorType> types;
   for (auto [result, dims] : llvm::zip(op->getResults(), rule.results))
     types.push_back(cast<RankedTensorType>(sliceType(result.getType(), dimWith(dims))));
-  // Slicing in time has no mesh: shardings are empty and no op may ask for a coordinate.
+  // Slicing in time has no mesh: shardings are empty and no op may need a coordinate.
   LocalizeContext context{MeshAttr::get(builder.getContext(), {}, {}), operands, types, {}, {}};
   StageKeeper keeper(builder, op);
   return cast<ShardingRuleOpInterface>(op).localize(builder, context);

@@ -446,7 +446,7 @@ int runTool(const RunOptions &options) {
   Job none;
   none.options = options;
   none.name = nameOf(options);
-  std::optional<comm::Place> place;
+  std::optional<comm::LaunchEnvironment> place;
   try {
     // The process's rank and world are checked before its files.
     place = comm::placeOfProcess(launchOf(none));
