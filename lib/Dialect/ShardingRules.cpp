@@ -42,10 +42,14 @@ struct KindName {
   FactorKind kind;
   StringRef name;
 };
-constexpr KindName kindNames[] = {{FactorKind::Sum, "sum"},     {FactorKind::Max, "max"},
-                                  {FactorKind::Min, "min"},     {FactorKind::And, "and"},
-                                  {FactorKind::Or, "or"},       {FactorKind::Indexed, "indexed"},
-                                  {FactorKind::Whole, "whole"}, {FactorKind::Expand, "expand"}};
+constexpr KindName kindNames[] = {{FactorKind::Sum, "sum"},
+                                  {FactorKind::Max, "max"},
+                                  {FactorKind::Min, "min"},
+                                  {FactorKind::And, "and"},
+                                  {FactorKind::Or, "or"},
+                                  {FactorKind::Indexed, "indexed"},
+                                  {FactorKind::NeedReplication, "need_replication"},
+                                  {FactorKind::Decompose, "decompose"}};
 } // namespace
 
 static void printTensors(llvm::raw_string_ostream &out, const ShardingRule &rule,

@@ -70,7 +70,7 @@ private:
       return address(use, 1, sizeOf(gather.getOperand(), gather.getDim()));
     if (auto take = dyn_cast<TakeOp>(user))
       return address(use, 1, sizeOf(take.getOperand(), take.getDim()));
-    if (isa<ScatterAddOp, PutAddOp, PutReduceOp>(user))
+    if (isa<IndexAddOp, ScatterAddOp, ScatterReduceOp>(user))
       return address(use, 1, user->getAttrOfType<IntegerAttr>("size").getInt());
     if (auto slice = dyn_cast<DynamicSliceOp>(user))
       return address(use, 1, sizeOf(slice.getOperand(), slice.getDim()) - int64_t(slice.getSize()) + 1);

@@ -84,7 +84,7 @@ static FailureOr<bool> meetReceive(MutableArrayRef<ProgramCursor> walks, Program
 }
 
 /// The roles with a rank in the groups, if all have reached the reduction of that tag; none otherwise.
-static FailureOr<SmallVector<ProgramCursor *>> gather(MutableArrayRef<ProgramCursor> walks, WorldReduceOp reduce) {
+static FailureOr<SmallVector<ProgramCursor *>> gather(MutableArrayRef<ProgramCursor> walks, WorldAllReduceOp reduce) {
   SmallVector<ProgramCursor *> members;
   for (ProgramCursor &walk : walks) {
     bool inside = llvm::any_of(reduce.getGroups().getAsRange<DenseI64ArrayAttr>(), [&](auto group) {
@@ -92,7 +92,7 @@ static FailureOr<SmallVector<ProgramCursor *>> gather(MutableArrayRef<ProgramCur
     });
     if (!inside)
       continue;
-    auto same = walk.done() ? WorldReduceOp() : dyn_cast<WorldReduceOp>(*walk.next);
+    auto same = walk.done() ? WorldAllReduceOp() : dyn_cast<WorldAllReduceOp>(*walk.next);
     if (!same || same.getTag() != reduce.getTag())
       return SmallVector<ProgramCursor *>();
     if (same.getGroups() != reduce.getGroups() || same.getKind() != reduce.getKind()) {
@@ -112,21 +112,21 @@ static void reduceGroup(ArrayRef<ProgramCursor *> members, ArrayRef<int64_t> gro
     for (int64_t rank : group)
       for (ProgramCursor *walk : members)
         if (int64_t member = memberOf(walk->program, rank); member >= 0)
-          act(cast<WorldReduceOp>(*walk->next), walk->values[member]);
+          act(cast<WorldAllReduceOp>(*walk->next), walk->values[member]);
   };
   Tensor total;
-  visit([&](WorldReduceOp op, RankValues &values) {
+  visit([&](WorldAllReduceOp op, RankValues &values) {
     Tensor mine = values.lookup(op.getOperand(index));
     if (total)
       combineInto(op.getKind(), total, mine);
     else
       total = mine;
   });
-  visit([&](WorldReduceOp op, RankValues &values) { values[op.getResult(index)] = total; });
+  visit([&](WorldAllReduceOp op, RankValues &values) { values[op.getResult(index)] = total; });
 }
 
 static FailureOr<bool> meetReduce(MutableArrayRef<ProgramCursor> walks, ProgramCursor &walk) {
-  auto reduce = cast<WorldReduceOp>(*walk.next);
+  auto reduce = cast<WorldAllReduceOp>(*walk.next);
   auto members = gather(walks, reduce);
   if (failed(members))
     return failure();
@@ -149,7 +149,7 @@ FailureOr<bool> meet(MutableArrayRef<ProgramCursor> walks) {
       met = meetReceive<SendOp, RecvOp>(walks, walk, deliver);
     else if (isa<SendPartsOp>(*walk.next))
       met = meetReceive<SendPartsOp, RecvPartsOp>(walks, walk, deliverParts);
-    else if (isa<WorldReduceOp>(*walk.next))
+    else if (isa<WorldAllReduceOp>(*walk.next))
       met = meetReduce(walks, walk);
     if (failed(met) || *met)
       return met;

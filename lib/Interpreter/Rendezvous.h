@@ -19,7 +19,9 @@ struct ProgramCursor {
   int64_t microbatch() { return entry.getMicrobatches()[run]; }
   RunIndex index() { return {microbatch(), getVersion(entry, run)}; }
   bool done() { return run >= entry.getBlocks().size(); }
-  bool communicates() { return !done() && llvm::isa<SendOp, RecvOp, SendPartsOp, RecvPartsOp, WorldReduceOp>(*next); }
+  bool communicates() {
+    return !done() && llvm::isa<SendOp, RecvOp, SendPartsOp, RecvPartsOp, WorldAllReduceOp>(*next);
+  }
   /// Advances to the first op of the next block that has one.
   void enter() {
     for (; !done(); ++run) {

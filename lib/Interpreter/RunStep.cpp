@@ -28,7 +28,7 @@ private:
   LogicalResult visitRun(RunOp run);
   LogicalResult visitLoop(LoopOp loop);
   void accumulate(StringRef variable, const Tensor &summand);
-  LogicalResult visitReduce(StageReduceOp reduce);
+  LogicalResult visitReduce(StageAllReduceOp reduce);
   LogicalResult visitTensorOp(Operation *op);
 
   StepOp step;
@@ -167,7 +167,7 @@ void StepRun::accumulate(StringRef variable, const Tensor &summand) {
     combineInto(ReduceKind::sum, at->second, summand);
 }
 
-LogicalResult StepRun::visitReduce(StageReduceOp reduce) {
+LogicalResult StepRun::visitReduce(StageAllReduceOp reduce) {
   Tensor total = values.lookup(reduce.getOperand(0));
   for (Value operand : reduce.getOperands().drop_front())
     combineInto(reduce.getKind(), total, values.lookup(operand));
@@ -201,7 +201,7 @@ LogicalResult StepRun::visit(Operation *op) {
     return visitRun(run);
   if (auto loop = dyn_cast<LoopOp>(op))
     return visitLoop(loop);
-  if (auto reduce = dyn_cast<StageReduceOp>(op))
+  if (auto reduce = dyn_cast<StageAllReduceOp>(op))
     return visitReduce(reduce);
   if (auto write = dyn_cast<WriteOp>(op)) {
     outcome.written[write.getVariable().str()] = values.lookup(write.getOperand());

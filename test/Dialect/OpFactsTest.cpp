@@ -72,7 +72,7 @@ TEST(OpFacts, WhatCostsNothingMovesElements) {
     if (isLayoutOp(instance))
       findings.note(instance, checkLayoutOp(instance));
   findings.expectNone({"par.reshape", "par.transpose", "par.pad", "par.gather", "par.patches", "par.concat"});
-  for (const char *op : {"par.scatter_add", "par.softmax", "par.dot"})
+  for (const char *op : {"par.index_add", "par.softmax", "par.dot"})
     EXPECT_GT(countNamed(op, checkLayoutOp), 0u) << op;
 }
 

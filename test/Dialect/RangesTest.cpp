@@ -89,11 +89,13 @@ TEST(Ranges, IndicesThatSort) {
   std::string sorted =
       "%i = par.iota dim 0 : tensor<4xi64>\n%p = par.sorted_position %f dim 0 : tensor<4xf32> to tensor<4xi64>\n";
   EXPECT_EQ(
-      rangeOfY(i64, sorted + "%y = par.put_add %i, %p dim 0 size 4 : tensor<4xi64>, tensor<4xi64> to tensor<4xi64>"),
+      rangeOfY(i64,
+               sorted + "%y = par.scatter_add %i, %p dim 0 size 4 : tensor<4xi64>, tensor<4xi64> to tensor<4xi64>"),
       Range(0, 3));
   // Others may come to one place.
   EXPECT_EQ(
-      rangeOfY(i64, sorted + "%y = par.put_add %i, %x dim 0 size 4 : tensor<4xi64>, tensor<4xi64> to tensor<4xi64>"),
+      rangeOfY(i64,
+               sorted + "%y = par.scatter_add %i, %x dim 0 size 4 : tensor<4xi64>, tensor<4xi64> to tensor<4xi64>"),
       Range(INT64_MIN, INT64_MAX));
 }
 

@@ -78,8 +78,8 @@ TEST(RuleFacts, SlicesInTimeMakeTheWhole) {
 TEST(RuleFacts, WhatIsExpandedDecomposes) {
   Findings findings;
   for (const Instance &instance : instances().all) {
-    bool expands =
-        llvm::any_of(ruleOf(instance).factors, [](const Factor &factor) { return factor.kind == FactorKind::Expand; });
+    bool expands = llvm::any_of(ruleOf(instance).factors,
+                                [](const Factor &factor) { return factor.kind == FactorKind::Decompose; });
     if (expands)
       findings.note(instance, isa<DecomposableOpInterface>(instance.op)
                                   ? ""
@@ -133,23 +133,23 @@ TEST(RuleFacts, NamesAFactorOfTheWrongKind) {
     };
   };
   const std::tuple<const char *, FactorKind, FactorKind> wrong[] = {
-      {"par.cumulative", FactorKind::Whole, FactorKind::Parallel},
-      {"par.arg_reduce", FactorKind::Whole, FactorKind::Parallel},
-      {"par.sorted_position", FactorKind::Whole, FactorKind::Parallel},
-      {"par.reverse", FactorKind::Whole, FactorKind::Parallel},
-      {"par.softmax", FactorKind::Expand, FactorKind::Parallel},
+      {"par.cumulative", FactorKind::NeedReplication, FactorKind::Parallel},
+      {"par.arg_reduce", FactorKind::NeedReplication, FactorKind::Parallel},
+      {"par.sorted_position", FactorKind::NeedReplication, FactorKind::Parallel},
+      {"par.reverse", FactorKind::NeedReplication, FactorKind::Parallel},
+      {"par.softmax", FactorKind::Decompose, FactorKind::Parallel},
       {"par.reduce", FactorKind::Sum, FactorKind::Max},
       {"par.reduce", FactorKind::Max, FactorKind::Sum},
       {"par.reduce", FactorKind::Sum, FactorKind::Parallel},
       {"par.reduce", FactorKind::And, FactorKind::Or},
       {"par.dot", FactorKind::Sum, FactorKind::Parallel},
-      {"par.put_add", FactorKind::Sum, FactorKind::Max},
+      {"par.scatter_add", FactorKind::Sum, FactorKind::Max},
       {"par.gather", FactorKind::Indexed, FactorKind::Parallel},
       {"par.take", FactorKind::Indexed, FactorKind::Max},
   };
   for (auto [op, from, to] : wrong)
     EXPECT_EQ(faulty(op, turn(from, to), checkFactors), std::vector<std::string>{op});
-  EXPECT_EQ(faulty("par.cumulative", turn(FactorKind::Whole, FactorKind::Parallel), checkInTime),
+  EXPECT_EQ(faulty("par.cumulative", turn(FactorKind::NeedReplication, FactorKind::Parallel), checkInTime),
             std::vector<std::string>{"par.cumulative"});
   EXPECT_EQ(faulty("par.reduce", turn(FactorKind::Max, FactorKind::Sum), checkInTime),
             std::vector<std::string>{"par.reduce"});

@@ -35,8 +35,8 @@ par.program @stage0 on @s0 ranks [0, 1] {
     %e = par.recv from [2, 3] tag 8 : tensor<4xf32>
     // CHECK: par.exec @f(%{{.*}}) : (tensor<4xf32>) -> tensor<f32>
     %f = par.exec @f(%e) : (tensor<4xf32>) -> tensor<f32>
-    // CHECK: par.world_reduce{{ +}}sum %{{.*}} groups [array<i64: 0, 2>, array<i64: 1, 3>] tag 9 : (tensor<f32>) -> tensor<f32>
-    %g = par.world_reduce sum %f groups [array<i64: 0, 2>, array<i64: 1, 3>] tag 9 : (tensor<f32>) -> tensor<f32>
+    // CHECK: par.world_all_reduce{{ +}}sum %{{.*}} groups [array<i64: 0, 2>, array<i64: 1, 3>] tag 9 : (tensor<f32>) -> tensor<f32>
+    %g = par.world_all_reduce sum %f groups [array<i64: 0, 2>, array<i64: 1, 3>] tag 9 : (tensor<f32>) -> tensor<f32>
     // CHECK: par.fetch %{{.*}} as "loss" : tensor<4xf32>
     par.fetch %e as "loss" : tensor<4xf32>
     // CHECK: par.fetch %{{.*}} as "part" sliced : tensor<4xf32> of !par.dist<tensor<8xf32>, @s0, [{"dp"}]>

@@ -153,7 +153,7 @@ par.step @f(%x: !par.dist<tensor<4xf32>, @s0, ?>) -> !par.dist<tensor<4xf32>, @s
 
 par.step @f(%x: tensor<4xf32>) -> tensor<4xf32> {
   // expected-error @below {{combines scalars, found 'tensor<4xf32>'}}
-  %0 = par.stage_reduce sum %x : (tensor<4xf32>) -> tensor<4xf32>
+  %0 = par.stage_all_reduce sum %x : (tensor<4xf32>) -> tensor<4xf32>
   par.return %0 : tensor<4xf32>
 }
 
@@ -161,7 +161,7 @@ par.step @f(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 par.step @f(%x: tensor<f32>) -> tensor<f64> {
   // expected-error @below {{operand and result types must be equal}}
-  %0 = par.stage_reduce sum %x : (tensor<f32>) -> tensor<f64>
+  %0 = par.stage_all_reduce sum %x : (tensor<f32>) -> tensor<f64>
   par.return %0 : tensor<f64>
 }
 

@@ -48,8 +48,8 @@ par.step @train(%g: !par.dist<tensor<64x256xf32>, @s0, [{}, {"tp"}], unreduced={
                 %m: !par.dist<tensor<f32>, @s0, []>, %n: !par.dist<tensor<f32>, @s1, []>) {
   // CHECK: par.reshard %{{.*}} : <tensor<64x256xf32>, @s0, [{}, {"tp"}], unreduced={"dp"}> to <tensor<64x256xf32>, @s0, [{}, {"tp"}]>
   %0 = par.reshard %g : !par.dist<tensor<64x256xf32>, @s0, [{}, {"tp"}], unreduced={"dp"}> to !par.dist<tensor<64x256xf32>, @s0, [{}, {"tp"}]>
-  // CHECK: par.stage_reduce{{ +}}sum %{{.*}}, %{{.*}} : (!par.dist<tensor<f32>, @s0, []>, !par.dist<tensor<f32>, @s1, []>)
-  %1, %2 = par.stage_reduce sum %m, %n : (!par.dist<tensor<f32>, @s0, []>, !par.dist<tensor<f32>, @s1, []>)
+  // CHECK: par.stage_all_reduce{{ +}}sum %{{.*}}, %{{.*}} : (!par.dist<tensor<f32>, @s0, []>, !par.dist<tensor<f32>, @s1, []>)
+  %1, %2 = par.stage_all_reduce sum %m, %n : (!par.dist<tensor<f32>, @s0, []>, !par.dist<tensor<f32>, @s1, []>)
       -> (!par.dist<tensor<f32>, @s0, []>, !par.dist<tensor<f32>, @s1, []>)
   // CHECK: par.write %{{.*}} to @w1 : !par.dist<tensor<64x256xf32>, @s0, [{}, {"tp"}]>
   par.write %0 to @w1 : !par.dist<tensor<64x256xf32>, @s0, [{}, {"tp"}]>

@@ -62,8 +62,8 @@ par.step @reductions(%x: tensor<4x8xf32>) -> tensor<4xf32> {
   %2 = par.cumulative sum %x dim 1 {exclusive = true, reverse = true} : tensor<4x8xf32>
   // CHECK: par.sorted_position %{{.*}} dim 1 {descending = true} : tensor<4x8xf32> to tensor<4x8xi64>
   %p = par.sorted_position %2 dim 1 {descending = true} : tensor<4x8xf32> to tensor<4x8xi64>
-  // CHECK: par.put_reduce max %{{.*}}, %{{.*}} dim 1 size 8 : tensor<4x8xf32>, tensor<4x8xi64> to tensor<4x8xf32>
-  %q = par.put_reduce max %2, %p dim 1 size 8 : tensor<4x8xf32>, tensor<4x8xi64> to tensor<4x8xf32>
+  // CHECK: par.scatter_reduce max %{{.*}}, %{{.*}} dim 1 size 8 : tensor<4x8xf32>, tensor<4x8xi64> to tensor<4x8xf32>
+  %q = par.scatter_reduce max %2, %p dim 1 size 8 : tensor<4x8xf32>, tensor<4x8xi64> to tensor<4x8xf32>
   // CHECK: par.reverse %{{.*}} dims [1] : tensor<4x8xf32>
   %r = par.reverse %q dims [1] : tensor<4x8xf32>
   // CHECK: par.random_bits %{{.*}}, %{{.*}} : tensor<4x8xi64>
@@ -79,12 +79,12 @@ par.step @reductions(%x: tensor<4x8xf32>) -> tensor<4xf32> {
 par.step @indexing(%t: tensor<9x8xf32>, %i: tensor<4xi64>, %j: tensor<9x1xi64>) -> tensor<9x8xf32> {
   // CHECK: par.gather %{{.*}}, %{{.*}} dim 0 : tensor<9x8xf32>, tensor<4xi64> to tensor<4x8xf32>
   %0 = par.gather %t, %i dim 0 : tensor<9x8xf32>, tensor<4xi64> to tensor<4x8xf32>
-  // CHECK: par.scatter_add %{{.*}}, %{{.*}} dim 0 size 9 : tensor<4x8xf32>, tensor<4xi64> to tensor<9x8xf32>
-  %1 = par.scatter_add %0, %i dim 0 size 9 : tensor<4x8xf32>, tensor<4xi64> to tensor<9x8xf32>
+  // CHECK: par.index_add %{{.*}}, %{{.*}} dim 0 size 9 : tensor<4x8xf32>, tensor<4xi64> to tensor<9x8xf32>
+  %1 = par.index_add %0, %i dim 0 size 9 : tensor<4x8xf32>, tensor<4xi64> to tensor<9x8xf32>
   // CHECK: par.take %{{.*}}, %{{.*}} dim 1 : tensor<9x8xf32>, tensor<9x1xi64> to tensor<9x1xf32>
   %2 = par.take %1, %j dim 1 : tensor<9x8xf32>, tensor<9x1xi64> to tensor<9x1xf32>
-  // CHECK: par.put_add %{{.*}}, %{{.*}} dim 1 size 8 : tensor<9x1xf32>, tensor<9x1xi64> to tensor<9x8xf32>
-  %3 = par.put_add %2, %j dim 1 size 8 : tensor<9x1xf32>, tensor<9x1xi64> to tensor<9x8xf32>
+  // CHECK: par.scatter_add %{{.*}}, %{{.*}} dim 1 size 8 : tensor<9x1xf32>, tensor<9x1xi64> to tensor<9x8xf32>
+  %3 = par.scatter_add %2, %j dim 1 size 8 : tensor<9x1xf32>, tensor<9x1xi64> to tensor<9x8xf32>
   par.return %3 : tensor<9x8xf32>
 }
 

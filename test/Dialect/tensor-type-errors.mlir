@@ -4,7 +4,7 @@
 par.step @f(%x: tensor<4x8xf32>, %i: tensor<3xi64>) -> tensor<9x8xf32> {
   // expected-error @below {{updates 'tensor<4x8xf32>' do not hold the indices' dims at dim 0}}
   // expected-error @below {{failed to infer returned types}}
-  %0 = par.scatter_add %x, %i dim 0 size 9 : tensor<4x8xf32>, tensor<3xi64> to tensor<9x8xf32>
+  %0 = par.index_add %x, %i dim 0 size 9 : tensor<4x8xf32>, tensor<3xi64> to tensor<9x8xf32>
   par.return %0 : tensor<9x8xf32>
 }
 
@@ -22,7 +22,7 @@ par.step @f(%x: tensor<4x8xf32>, %i: tensor<3xi64>) -> tensor<3xf32> {
 par.step @f(%x: tensor<4x8xf32>, %i: tensor<3xi64>) -> tensor<4x9xf32> {
   // expected-error @below {{updates 'tensor<4x8xf32>' and indices 'tensor<3xi64>' must have one shape}}
   // expected-error @below {{failed to infer returned types}}
-  %0 = par.put_add %x, %i dim 1 size 9 : tensor<4x8xf32>, tensor<3xi64> to tensor<4x9xf32>
+  %0 = par.scatter_add %x, %i dim 1 size 9 : tensor<4x8xf32>, tensor<3xi64> to tensor<4x9xf32>
   par.return %0 : tensor<4x9xf32>
 }
 
@@ -158,7 +158,7 @@ par.step @f(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
 par.step @f(%x: tensor<4x8xf32>, %i: tensor<3xi64>) -> tensor<4x9xf32> {
   // expected-error @below {{updates 'tensor<4x8xf32>' and indices 'tensor<3xi64>' must have one shape}}
   // expected-error @below {{failed to infer returned types}}
-  %0 = par.put_reduce max %x, %i dim 1 size 9 : tensor<4x8xf32>, tensor<3xi64> to tensor<4x9xf32>
+  %0 = par.scatter_reduce max %x, %i dim 1 size 9 : tensor<4x8xf32>, tensor<3xi64> to tensor<4x9xf32>
   par.return %0 : tensor<4x9xf32>
 }
 

@@ -15,6 +15,6 @@ par.step @eval() -> (tensor<2x2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2x2xf
   // CHECK-DAG: eval output "rows" tensor<2x2xf32> 3 4 3 4
   %g = par.gather %a, %i dim 0 : tensor<2x2xf32>, tensor<2xi64> to tensor<2x2xf32>
   // CHECK-DAG: eval output "scattered" tensor<3xf32> 0 10 0
-  %q = par.scatter_add %s, %i dim 0 size 3 : tensor<2xf32>, tensor<2xi64> to tensor<3xf32>
+  %q = par.index_add %s, %i dim 0 size 3 : tensor<2xf32>, tensor<2xi64> to tensor<3xf32>
   par.return %p, %s, %m, %g, %q : tensor<2x2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2x2xf32>, tensor<3xf32>
 }

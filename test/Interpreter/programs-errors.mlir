@@ -91,7 +91,7 @@ par.program @p0 on @s0 ranks [0] {
   par.block @b {
     %c = par.constant dense<1.0> : tensor<f32>
     // expected-error@+1 {{has other groups or another kind than another role's, tag 3}}
-    %d = par.world_reduce sum %c groups [array<i64: 0, 1>] tag 3 : (tensor<f32>) -> tensor<f32>
+    %d = par.world_all_reduce sum %c groups [array<i64: 0, 1>] tag 3 : (tensor<f32>) -> tensor<f32>
   }
   par.entry @e runs [@b] microbatches [0]
 }
@@ -99,7 +99,7 @@ par.program @p1 on @s1 ranks [1] {
   par.block @b {
     %c = par.constant dense<1.0> : tensor<f32>
     // expected-note@+1 {{the other role's is here}}
-    %d = par.world_reduce max %c groups [array<i64: 0, 1>] tag 3 : (tensor<f32>) -> tensor<f32>
+    %d = par.world_all_reduce max %c groups [array<i64: 0, 1>] tag 3 : (tensor<f32>) -> tensor<f32>
   }
   par.entry @e runs [@b] microbatches [0]
 }

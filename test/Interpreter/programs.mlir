@@ -40,7 +40,7 @@ par.program @p0 on @s0 ranks [0, 1] {
   }
   par.block @norm {
     %one = par.constant dense<1.0> : tensor<f32>
-    %n = par.world_reduce sum %one groups [array<i64: 0, 2>, array<i64: 1, 3>] tag 2 : (tensor<f32>) -> tensor<f32>
+    %n = par.world_all_reduce sum %one groups [array<i64: 0, 2>, array<i64: 1, 3>] tag 2 : (tensor<f32>) -> tensor<f32>
     par.fetch %n as "norm" : tensor<f32>
   }
   par.entry @train runs [@first, @send, @second, @send, @norm] microbatches [0, 0, 1, 1, 0]
@@ -60,7 +60,7 @@ par.program @p1 on @s1 ranks [2, 3] {
   }
   par.block @update {
     %one = par.constant dense<1.0> : tensor<f32>
-    %n = par.world_reduce sum %one groups [array<i64: 0, 2>, array<i64: 1, 3>] tag 2 : (tensor<f32>) -> tensor<f32>
+    %n = par.world_all_reduce sum %one groups [array<i64: 0, 2>, array<i64: 1, 3>] tag 2 : (tensor<f32>) -> tensor<f32>
     %s = par.load @sum : tensor<1xf32>
     %w = par.load @w : tensor<1xf32>
     %t = par.add %s, %w : tensor<1xf32>

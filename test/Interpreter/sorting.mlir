@@ -15,9 +15,9 @@ par.step @e() -> (tensor<4xi64>, tensor<4xi64>, tensor<2x3xf64>, tensor<3xf64>, 
   %c = par.reverse %m dims [1] : tensor<2x3xf64>
   %i = par.constant dense<[0, 2, 0, 2]> : tensor<4xi64>
   // CHECK: "d_max" tensor<3xf64> 2 -inf 1
-  %d = par.put_reduce max %x, %i dim 0 size 3 : tensor<4xf64>, tensor<4xi64> to tensor<3xf64>
+  %d = par.scatter_reduce max %x, %i dim 0 size 3 : tensor<4xf64>, tensor<4xi64> to tensor<3xf64>
   // CHECK: "e_product" tensor<3xf64> 4 1 -3
-  %e = par.put_reduce product %x, %i dim 0 size 3 : tensor<4xf64>, tensor<4xi64> to tensor<3xf64>
+  %e = par.scatter_reduce product %x, %i dim 0 size 3 : tensor<4xf64>, tensor<4xi64> to tensor<3xf64>
   %n = par.constant dense<[-1, 3, 5]> : tensor<3xi8>
   %by = par.constant dense<[1, 7, 8]> : tensor<3xi8>
   // CHECK: "f_left" tensor<3xi8> -2 -128 0

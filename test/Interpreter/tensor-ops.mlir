@@ -47,7 +47,7 @@ par.step @reduce() -> (tensor<2xi64>, tensor<2x1x1xf32>, tensor<2x2xf32>, tensor
   %half = par.constant dense<0.5> : tensor<f32>
   %h = par.multiply %p, %half : tensor<f32>
   %i = par.constant dense<[[1, 2], [0, 1]]> : tensor<2x2xi64>
-  %q = par.put_add %x, %i dim 1 size 3 : tensor<2x2xf32>, tensor<2x2xi64> to tensor<2x3xf32>
+  %q = par.scatter_add %x, %i dim 1 size 3 : tensor<2x2xf32>, tensor<2x2xi64> to tensor<2x3xf32>
   %r = par.cumulative sum %x dim 1 : tensor<2x2xf32>
   %j = par.constant dense<[[1], [0]]> : tensor<2x1xi64>
   %t = par.take %x, %j dim 1 : tensor<2x2xf32>, tensor<2x1xi64> to tensor<2x1xf32>

@@ -92,7 +92,7 @@ def Par_VariableKindAttr : Par_EnumAttr<Par_VariableKind, "variable_kind">;
 
 def Par_ReduceKind : Par_Enum<"ReduceKind", [
     I32EnumAttrCase<"sum", 0>, I32EnumAttrCase<"max", 1>, I32EnumAttrCase<"min", 2>,
-    I32EnumAttrCase<"band", 3, "and">, I32EnumAttrCase<"bor", 4, "or">, I32EnumAttrCase<"product", 5>]>;
+    I32EnumAttrCase<"bitAnd", 3, "and">, I32EnumAttrCase<"bitOr", 4, "or">, I32EnumAttrCase<"product", 5>]>;
 def Par_ReduceKindAttr : Par_EnumAttr<Par_ReduceKind, "reduce_kind">;
 
 def Par_YieldKind : Par_Enum<"YieldKind", [I32EnumAttrCase<"sum", 0>, I32EnumAttrCase<"stack", 1>]>;

@@ -19,9 +19,9 @@ T combine(ReduceKind kind, T x, T y) {
     return x != x ? x : y != y ? y : std::max(x, y);
   case ReduceKind::min:
     return x != x ? x : y != y ? y : std::min(x, y);
-  case ReduceKind::band:
+  case ReduceKind::bitAnd:
     return static_cast<T>(static_cast<int64_t>(x) & static_cast<int64_t>(y));
-  case ReduceKind::bor:
+  case ReduceKind::bitOr:
     return static_cast<T>(static_cast<int64_t>(x) | static_cast<int64_t>(y));
   }
   return x;

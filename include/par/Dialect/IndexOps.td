@@ -18,14 +18,14 @@ def Par_GatherOp : Par_TensorOp<"gather", (ins Par_Tensor:$operand, Par_IntTenso
                        "type($result)";
 }
 
-def Par_ScatterAddOp : Par_TensorOp<"scatter_add", (ins Par_NumberTensor:$updates, Par_IntTensor:$indices, I64Attr:$dim,
+def Par_IndexAddOp : Par_TensorOp<"index_add", (ins Par_NumberTensor:$updates, Par_IntTensor:$indices, I64Attr:$dim,
     I64Attr:$size), (outs Par_NumberTensor:$result), [InferTypeOpAdaptor]> {
   let summary = "gather's adjoint: adds each update to the row of a zero tensor that its index names";
   let description = [{
     Updates have the shape of a gather's result; the indices' dims are replaced by one of `size` elements. Additions to
     one row are done in the order of the indices.
 
-    Example: `%2 = par.scatter_add %ct, %ids dim 0 size 512
+    Example: `%2 = par.index_add %ct, %ids dim 0 size 512
       : tensor<8x32x64xf32>, tensor<8x32xi64> to tensor<512x64xf32>`
   }];
   let assemblyFormat = [{$updates `,` $indices `dim` $dim `size` $size attr-dict
@@ -45,23 +45,24 @@ def Par_TakeOp : Par_TensorOp<"take", (ins Par_Tensor:$operand, Par_IntTensor:$i
                        "type($result)";
 }
 
-def Par_PutAddOp : Par_TensorOp<"put_add", (ins Par_NumberTensor:$updates, Par_IntTensor:$indices, I64Attr:$dim,
+def Par_ScatterAddOp : Par_TensorOp<"scatter_add", (ins Par_NumberTensor:$updates, Par_IntTensor:$indices, I64Attr:$dim,
     I64Attr:$size), (outs Par_NumberTensor:$result), [InferTypeOpAdaptor]> {
   let summary = "take's adjoint: adds each update where its index points, in a zero tensor";
   let description = [{
-    Example: `%2 = par.put_add %ct, %labels dim 1 size 512 : tensor<32x1xf32>, tensor<32x1xi64> to tensor<32x512xf32>`
+    Example: `%2 = par.scatter_add %ct, %labels dim 1 size 512 : tensor<32x1xf32>, tensor<32x1xi64> to
+    tensor<32x512xf32>`
   }];
   let assemblyFormat = [{$updates `,` $indices `dim` $dim `size` $size attr-dict
     `:` type($updates) `,` type($indices) `to` type($result)}];
 }
 
-def Par_PutReduceOp : Par_TensorOp<"put_reduce", (ins Par_ReduceKindAttr:$kind, Par_NumberTensor:$updates,
+def Par_ScatterReduceOp : Par_TensorOp<"scatter_reduce", (ins Par_ReduceKindAttr:$kind, Par_NumberTensor:$updates,
     Par_IntTensor:$indices, I64Attr:$dim, I64Attr:$size), (outs Par_NumberTensor:$result), [InferTypeOpAdaptor]> {
-  let summary = "put_add with another combination: max, min or product of the updates that point to one place";
+  let summary = "scatter_add with another combination: max, min or product of the updates that point to one place";
   let description = [{
     An element that no index points to is the kind's neutral element: 1 for prod, the smallest number for max.
 
-    Example: `%2 = par.put_reduce max %u, %i dim 1 size 8 : tensor<4x3xf32>, tensor<4x3xi64> to tensor<4x8xf32>`
+    Example: `%2 = par.scatter_reduce max %u, %i dim 1 size 8 : tensor<4x3xf32>, tensor<4x3xi64> to tensor<4x8xf32>`
   }];
   let assemblyFormat = [{$kind $updates `,` $indices `dim` $dim `size` $size attr-dict
     `:` type($updates) `,` type($indices) `to` type($result)}];

@@ -139,12 +139,12 @@ def Par_RecvOp : Par_Op<"recv", [MemoryEffects<[MemRead, MemWrite]>]> {
   let assemblyFormat = "`from` $peers `tag` $tag attr-dict `:` type($results)";
 }
 
-def Par_WorldReduceOp : Par_Op<"world_reduce", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "all-reduces scalars over groups of world ranks: stage_reduce in a program";
+def Par_WorldAllReduceOp : Par_Op<"world_all_reduce", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "all-reduces scalars over groups of world ranks: stage_all_reduce in a program";
   let description = [{
     `groups` lists the world ranks of each group; every rank is in one. Matched over roles by `tag`.
 
-    Example: `%s = par.world_reduce sum %n groups [array<i64: 0, 4>, array<i64: 1, 5>] tag 9
+    Example: `%s = par.world_all_reduce sum %n groups [array<i64: 0, 4>, array<i64: 1, 5>] tag 9
     : (tensor<f32>) -> tensor<f32>`
   }];
   let arguments = (ins Variadic<Par_Tensor>:$operands, Par_ReduceKindAttr:$kind, ArrayAttr:$groups, I64Attr:$tag);

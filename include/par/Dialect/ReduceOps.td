@@ -32,7 +32,7 @@ def Par_SortedPositionOp : Par_TensorOp<"sorted_position", (ins Par_NumberTensor
   let summary = "place (i64) of each element among those along a dim, once they are sorted";
   let description = [{
     Equal elements keep their order; NaN counts as largest. Putting each element's index at its position gives the
-    indices that sort: `par.put_add %iota, %positions`.
+    indices that sort: `par.scatter_add %iota, %positions`.
 
     Example: `%1 = par.sorted_position %0 dim 1 {descending = true} : tensor<4x8xf32> to tensor<4x8xi64>`
   }];

@@ -65,7 +65,7 @@ def Par_StepOp : Par_FunctionOp<"step", [HasParent<"::mlir::ModuleOp">]> {
   let summary = "one entry of the model, called as a whole: train, eval, predict";
   let description = [{
     Up to Train a step holds tensor ops on one device and the whole batch; from Split on, only the seven step ops
-    (read, write, loop, run, transfer, reshard, stage_reduce) on `!par.dist` values. `inputs` and `outputs` name the
+    (read, write, loop, run, transfer, reshard, stage_all_reduce) on `!par.dist` values. `inputs` and `outputs` name the
     graph's inputs and results as users know them, in order. The batch dim of an input is dim 0 unless `batch_dims`
     (one a input, -1 for none) says otherwise.
 
@@ -196,13 +196,13 @@ def Par_ReshardOp : Par_Op<"reshard", [Pure]> {
   let hasVerifier = 1;
 }
 
-def Par_StageReduceOp : Par_Op<"stage_reduce", [Pure]> {
+def Par_StageAllReduceOp : Par_Op<"stage_all_reduce", [Pure]> {
   let summary = "combines scalars over all stages; one result an operand, each the whole";
   let description = [{
     Before Split its operands are plain scalars, one a parameter (gradient norm, found-inf); after it one a stage. Each
     result is the combination of all operands.
 
-    Example: `%a1, %b1 = par.stage_reduce sum %a, %b
+    Example: `%a1, %b1 = par.stage_all_reduce sum %a, %b
     : (!par.dist<tensor<f32>, @s0, []>, !par.dist<tensor<f32>, @s1, []>)
         -> (...)`, operand and result types pairwise equal
   }];

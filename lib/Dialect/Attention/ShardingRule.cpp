@@ -18,12 +18,12 @@ struct HeadFactors {
     batch = add(heads.batch, FactorKind::Parallel);
     groups = add(heads.groups, FactorKind::Parallel);
     this->heads = groups;
-    llvm::append_range(this->heads, add(heads.repeats, FactorKind::Expand));
-    queries = add(heads.queries, FactorKind::Expand);
+    llvm::append_range(this->heads, add(heads.repeats, FactorKind::Decompose));
+    queries = add(heads.queries, FactorKind::Decompose);
     // Every query attends to all keys and values: they are unsharded.
-    keys = add(heads.keys, FactorKind::Whole);
-    width = add(heads.width, FactorKind::Whole);
-    valueWidth = add(heads.valueWidth, FactorKind::Whole);
+    keys = add(heads.keys, FactorKind::NeedReplication);
+    width = add(heads.width, FactorKind::NeedReplication);
+    valueWidth = add(heads.valueWidth, FactorKind::NeedReplication);
   }
   SmallVector<DimFactors> query() const { return {batch, heads, queries, width}; }
   SmallVector<DimFactors> key() const { return {batch, groups, keys, width}; }

@@ -20,10 +20,10 @@ struct Addressed : CostOpInterface::ExternalModel<Addressed<Op, perElement>, Op>
 void registerIndexCosts(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
     attachOnce<GatherOp, Addressed<GatherOp, 0>>(*context);
-    attachOnce<ScatterAddOp, Addressed<ScatterAddOp, 1>>(*context);
+    attachOnce<IndexAddOp, Addressed<IndexAddOp, 1>>(*context);
     attachOnce<TakeOp, Addressed<TakeOp, 0>>(*context);
-    attachOnce<PutReduceOp, Addressed<PutReduceOp, 1>>(*context);
-    attachOnce<PutAddOp, Addressed<PutAddOp, 1>>(*context);
+    attachOnce<ScatterReduceOp, Addressed<ScatterReduceOp, 1>>(*context);
+    attachOnce<ScatterAddOp, Addressed<ScatterAddOp, 1>>(*context);
   });
 }
 

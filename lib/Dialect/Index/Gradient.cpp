@@ -28,16 +28,16 @@ struct AddGradient : DifferentiableOpInterface::ExternalModel<AddGradient<Add, P
   }
 };
 
-struct PutReduceGradient : DifferentiableOpInterface::ExternalModel<PutReduceGradient, PutReduceOp> {
+struct ScatterReduceGradient : DifferentiableOpInterface::ExternalModel<ScatterReduceGradient, ScatterReduceOp> {
   FailureOr<SmallVector<Value>> differentiate(Operation *op, OpBuilder &builder, ArrayRef<Value> cotangents) const {
-    auto put = cast<PutReduceOp>(op);
+    auto put = cast<ScatterReduceOp>(op);
     Term ct(builder, op->getLoc(), cotangents.front()), u = ct.with(put.getUpdates());
     Value indices = put.getIndices();
     int64_t dim = put.getDim(), size = put.getSize();
     // at(x): x at each update's index. count(x): x summed over the updates of that index.
     auto at = [&](Term whole) { return ct.with(TakeOp::create(builder, op->getLoc(), whole, indices, dim)); };
     auto count = [&](Term parts) {
-      return at(ct.with(PutAddOp::create(builder, op->getLoc(), parts, indices, dim, size)));
+      return at(ct.with(ScatterAddOp::create(builder, op->getLoc(), parts, indices, dim, size)));
     };
     Type element = u.getType().getElementType();
     if (put.getKind() == ReduceKind::sum)
@@ -54,7 +54,8 @@ struct PutReduceGradient : DifferentiableOpInterface::ExternalModel<PutReduceGra
     // these.
     Term isZero = u.compare(Predicate::eq, 0), one = u.splat(1), zero = u.splat(0);
     Term safe = isZero.select(one, u);
-    Term rest = at(ct.with(PutReduceOp::create(builder, op->getLoc(), ReduceKind::product, safe, indices, dim, size)));
+    Term rest =
+        at(ct.with(ScatterReduceOp::create(builder, op->getLoc(), ReduceKind::product, safe, indices, dim, size)));
     Term others = count(isZero.convert(element)) - isZero.convert(element);
     Term product = others.compare(Predicate::eq, 0).select(rest / safe, zero);
     return SmallVector<Value>{at(ct) * product, Value()};
@@ -65,11 +66,11 @@ struct PutReduceGradient : DifferentiableOpInterface::ExternalModel<PutReduceGra
 
 void registerIndexGradients(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
-    attachOnce<GatherOp, PickGradient<GatherOp, ScatterAddOp>>(*context);
-    attachOnce<TakeOp, PickGradient<TakeOp, PutAddOp>>(*context);
-    attachOnce<ScatterAddOp, AddGradient<ScatterAddOp, GatherOp>>(*context);
-    attachOnce<PutReduceOp, PutReduceGradient>(*context);
-    attachOnce<PutAddOp, AddGradient<PutAddOp, TakeOp>>(*context);
+    attachOnce<GatherOp, PickGradient<GatherOp, IndexAddOp>>(*context);
+    attachOnce<TakeOp, PickGradient<TakeOp, ScatterAddOp>>(*context);
+    attachOnce<IndexAddOp, AddGradient<IndexAddOp, GatherOp>>(*context);
+    attachOnce<ScatterReduceOp, ScatterReduceGradient>(*context);
+    attachOnce<ScatterAddOp, AddGradient<ScatterAddOp, TakeOp>>(*context);
   });
 }
 

@@ -43,10 +43,10 @@ struct GatherInterpreter : InterpretableOpInterface::ExternalModel<GatherInterpr
   }
 };
 
-struct ScatterAddInterpreter : InterpretableOpInterface::ExternalModel<ScatterAddInterpreter, ScatterAddOp> {
+struct IndexAddInterpreter : InterpretableOpInterface::ExternalModel<IndexAddInterpreter, IndexAddOp> {
   Results interpret(Operation *op, ArrayRef<Tensor> operands) const {
     Tensor result(resultType(op));
-    Along along(result.getShape(), cast<ScatterAddOp>(op).getDim());
+    Along along(result.getShape(), cast<IndexAddOp>(op).getDim());
     int64_t many = operands[1].getSize();
     for (int64_t o = 0; o < along.outer; ++o)
       for (int64_t k = 0; k < many; ++k) {
@@ -96,7 +96,7 @@ struct TakeInterpreter : InterpretableOpInterface::ExternalModel<TakeInterpreter
   }
 };
 
-struct PutAddInterpreter : InterpretableOpInterface::ExternalModel<PutAddInterpreter, PutAddOp> {
+struct ScatterAddInterpreter : InterpretableOpInterface::ExternalModel<ScatterAddInterpreter, ScatterAddOp> {
   Results interpret(Operation *op, ArrayRef<Tensor> operands) const {
     Tensor result(resultType(op));
     auto add = [&](int64_t at, int64_t to) {
@@ -105,15 +105,15 @@ struct PutAddInterpreter : InterpretableOpInterface::ExternalModel<PutAddInterpr
       else
         result.mutableInts()[to] += operands[0].ints()[at];
     };
-    if (failed(alongIndices(op, operands[1], result.getShape(), cast<PutAddOp>(op).getDim(), add)))
+    if (failed(alongIndices(op, operands[1], result.getShape(), cast<ScatterAddOp>(op).getDim(), add)))
       return failure();
     return SmallVector<Tensor>{result};
   }
 };
 
-struct PutReduceInterpreter : InterpretableOpInterface::ExternalModel<PutReduceInterpreter, PutReduceOp> {
+struct ScatterReduceInterpreter : InterpretableOpInterface::ExternalModel<ScatterReduceInterpreter, ScatterReduceOp> {
   Results interpret(Operation *op, ArrayRef<Tensor> operands) const {
-    auto put = cast<PutReduceOp>(op);
+    auto put = cast<ScatterReduceOp>(op);
     ReduceKind kind = put.getKind();
     Tensor result(resultType(op));
     Type element = resultType(op).getElementType();
@@ -138,10 +138,10 @@ struct PutReduceInterpreter : InterpretableOpInterface::ExternalModel<PutReduceI
 void registerIndexInterpretations(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
     attachOnce<GatherOp, GatherInterpreter>(*context);
-    attachOnce<ScatterAddOp, ScatterAddInterpreter>(*context);
+    attachOnce<IndexAddOp, IndexAddInterpreter>(*context);
     attachOnce<TakeOp, TakeInterpreter>(*context);
-    attachOnce<PutReduceOp, PutReduceInterpreter>(*context);
-    attachOnce<PutAddOp, PutAddInterpreter>(*context);
+    attachOnce<ScatterReduceOp, ScatterReduceInterpreter>(*context);
+    attachOnce<ScatterAddOp, ScatterAddInterpreter>(*context);
   });
 }
 

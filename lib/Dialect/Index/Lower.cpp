@@ -69,9 +69,9 @@ Value buildOneHot(OpBuilder &builder, Location loc, RankedTensorType type, Value
   return buildReduction(builder, loc, type, neutral, operands, {updates, indices}, result, body);
 }
 
-struct ScatterAddLowering : LowerableOpInterface::ExternalModel<ScatterAddLowering, ScatterAddOp> {
+struct IndexAddLowering : LowerableOpInterface::ExternalModel<IndexAddLowering, IndexAddOp> {
   Lowered lower(Operation *op, OpBuilder &builder, ValueRange operands) const {
-    auto scatter = cast<ScatterAddOp>(op);
+    auto scatter = cast<IndexAddOp>(op);
     RankedTensorType type = typeOf(scatter.getResult());
     int64_t rank = type.getRank(), dim = scatter.getDim(), indexRank = typeOf(operands[1]).getRank();
     // Loops: the result's dims, then those of the indices.
@@ -89,8 +89,8 @@ struct ScatterAddLowering : LowerableOpInterface::ExternalModel<ScatterAddLoweri
 /// Both scatter ops.
 template <typename Op>
 struct PutLowering : LowerableOpInterface::ExternalModel<PutLowering<Op>, Op> {
-  static ReduceKind kindOf(PutAddOp) { return ReduceKind::sum; }
-  static ReduceKind kindOf(PutReduceOp put) { return put.getKind(); }
+  static ReduceKind kindOf(ScatterAddOp) { return ReduceKind::sum; }
+  static ReduceKind kindOf(ScatterReduceOp put) { return put.getKind(); }
 
   Lowered lower(Operation *op, OpBuilder &builder, ValueRange operands) const {
     auto put = cast<Op>(op);
@@ -111,9 +111,9 @@ void registerIndexLowerings(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
     attachOnce<GatherOp, GatherLowering>(*context);
     attachOnce<TakeOp, TakeLowering>(*context);
-    attachOnce<ScatterAddOp, ScatterAddLowering>(*context);
-    attachOnce<PutAddOp, PutLowering<PutAddOp>>(*context);
-    attachOnce<PutReduceOp, PutLowering<PutReduceOp>>(*context);
+    attachOnce<IndexAddOp, IndexAddLowering>(*context);
+    attachOnce<ScatterAddOp, PutLowering<ScatterAddOp>>(*context);
+    attachOnce<ScatterReduceOp, PutLowering<ScatterReduceOp>>(*context);
   });
 }
 

@@ -19,8 +19,8 @@ LogicalResult GatherOp::inferReturnTypes(MLIRContext *, std::optional<Location> 
   return success();
 }
 
-LogicalResult ScatterAddOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc, Adaptor adaptor,
-                                             SmallVectorImpl<Type> &types) {
+LogicalResult IndexAddOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc, Adaptor adaptor,
+                                           SmallVectorImpl<Type> &types) {
   RankedTensorType type = typeOf(adaptor.getUpdates());
   ArrayRef<int64_t> indices = typeOf(adaptor.getIndices()).getShape();
   int64_t dim = adaptor.getDim(), indexRank = indices.size();
@@ -69,13 +69,13 @@ static LogicalResult inferPut(std::optional<Location> loc, Adaptor adaptor, Smal
   return success();
 }
 
-LogicalResult PutAddOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc, Adaptor adaptor,
-                                         SmallVectorImpl<Type> &types) {
+LogicalResult ScatterAddOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc, Adaptor adaptor,
+                                             SmallVectorImpl<Type> &types) {
   return inferPut(loc, adaptor, types);
 }
 
-LogicalResult PutReduceOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc, Adaptor adaptor,
-                                            SmallVectorImpl<Type> &types) {
+LogicalResult ScatterReduceOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc, Adaptor adaptor,
+                                                SmallVectorImpl<Type> &types) {
   return inferPut(loc, adaptor, types);
 }
 

@@ -16,9 +16,9 @@ struct PickedRange : RangeModel<PickedRange<Op>, Op> {
 
 /// An element gets at most one update if there is only one update along the dim, or if the indices are a permutation
 /// (the positions of a sort, for a top-k). Other sums have no known range.
-struct PutAddRange : RangeModel<PutAddRange, PutAddOp> {
+struct ScatterAddRange : RangeModel<ScatterAddRange, ScatterAddOp> {
   void inferResultRanges(Operation *op, ArrayRef<ConstantIntRanges> operands, SetIntRangeFn set) const {
-    auto put = cast<PutAddOp>(op);
+    auto put = cast<ScatterAddOp>(op);
     if (!isa<IntegerType>(getElementTypeOrSelf(put.getUpdates())))
       return;
     auto positions = put.getIndices().getDefiningOp<SortedPositionOp>();
@@ -36,7 +36,7 @@ void registerIndexRanges(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
     attachOnce<GatherOp, PickedRange<GatherOp>>(*context);
     attachOnce<TakeOp, PickedRange<TakeOp>>(*context);
-    attachOnce<PutAddOp, PutAddRange>(*context);
+    attachOnce<ScatterAddOp, ScatterAddRange>(*context);
   });
 }
 

@@ -97,9 +97,9 @@ struct GatherRule : ShardingRuleOpInterface::ExternalModel<GatherRule, GatherOp>
   }
 };
 
-struct ScatterAddRule : ShardingRuleOpInterface::ExternalModel<ScatterAddRule, ScatterAddOp> {
+struct IndexAddRule : ShardingRuleOpInterface::ExternalModel<IndexAddRule, IndexAddOp> {
   ShardingRule getShardingRule(Operation *op) const {
-    auto scatter = cast<ScatterAddOp>(op);
+    auto scatter = cast<IndexAddOp>(op);
     ShardingRule rule;
     IndexDims dims(rule, shapeOf(scatter.getResult()), scatter.getDim(), shapeOf(scatter.getIndices()),
                    FactorKind::Sum);
@@ -109,7 +109,7 @@ struct ScatterAddRule : ShardingRuleOpInterface::ExternalModel<ScatterAddRule, S
     return rule;
   }
   FailureOr<SmallVector<Value>> localize(Operation *op, OpBuilder &builder, const LocalizeContext &context) const {
-    return localizeAdd(cast<ScatterAddOp>(op), builder, context, cast<ScatterAddOp>(op).getDim());
+    return localizeAdd(cast<IndexAddOp>(op), builder, context, cast<IndexAddOp>(op).getDim());
   }
 };
 
@@ -141,9 +141,9 @@ struct TakeRule : ShardingRuleOpInterface::ExternalModel<TakeRule, TakeOp> {
   }
 };
 
-struct PutAddRule : ShardingRuleOpInterface::ExternalModel<PutAddRule, PutAddOp> {
+struct ScatterAddRule : ShardingRuleOpInterface::ExternalModel<ScatterAddRule, ScatterAddOp> {
   ShardingRule getShardingRule(Operation *op) const {
-    auto put = cast<PutAddOp>(op);
+    auto put = cast<ScatterAddOp>(op);
     ShardingRule rule;
     AlongDims dims(rule, shapeOf(put.getResult()), shapeOf(put.getIndices()), put.getDim(), FactorKind::Sum);
     rule.operands = {dims.picked, dims.picked};
@@ -152,18 +152,18 @@ struct PutAddRule : ShardingRuleOpInterface::ExternalModel<PutAddRule, PutAddOp>
     return rule;
   }
   FailureOr<SmallVector<Value>> localize(Operation *op, OpBuilder &builder, const LocalizeContext &context) const {
-    return localizeAdd(cast<PutAddOp>(op), builder, context, 0);
+    return localizeAdd(cast<ScatterAddOp>(op), builder, context, 0);
   }
 };
 
-struct PutReduceRule : ShardingRuleOpInterface::ExternalModel<PutReduceRule, PutReduceOp> {
+struct ScatterReduceRule : ShardingRuleOpInterface::ExternalModel<ScatterReduceRule, ScatterReduceOp> {
   ShardingRule getShardingRule(Operation *op) const {
-    auto put = cast<PutReduceOp>(op);
+    auto put = cast<ScatterReduceOp>(op);
     ReduceKind kind = put.getKind();
     FactorKind inner = kind == ReduceKind::sum   ? FactorKind::Sum
                        : kind == ReduceKind::max ? FactorKind::Max
                        : kind == ReduceKind::min ? FactorKind::Min
-                                                 : FactorKind::Whole;
+                                                 : FactorKind::NeedReplication;
     ShardingRule rule;
     AlongDims dims(rule, shapeOf(put.getResult()), shapeOf(put.getIndices()), put.getDim(), inner);
     rule.operands = {dims.picked, dims.picked};
@@ -174,7 +174,7 @@ struct PutReduceRule : ShardingRuleOpInterface::ExternalModel<PutReduceRule, Put
   }
   /// An update whose index lies on another shard combines the neutral element into row 0.
   FailureOr<SmallVector<Value>> localize(Operation *op, OpBuilder &builder, const LocalizeContext &context) const {
-    auto put = cast<PutReduceOp>(op);
+    auto put = cast<ScatterReduceOp>(op);
     int64_t dim = put.getDim(), shard = context.localTypes[0].getDimSize(dim);
     ArrayRef<StringAttr> axes = axesAlong(context.resultShardings, dim);
     Value updates = context.operands[0], indices = context.operands[1];
@@ -191,8 +191,8 @@ struct PutReduceRule : ShardingRuleOpInterface::ExternalModel<PutReduceRule, Put
       indices = MaximumOp::create(builder, op->getLoc(), type, indices, first);
       indices = MinimumOp::create(builder, op->getLoc(), type, indices, last);
     }
-    Value result =
-        PutReduceOp::create(builder, op->getLoc(), context.localTypes[0], put.getKind(), updates, indices, dim, shard);
+    Value result = ScatterReduceOp::create(builder, op->getLoc(), context.localTypes[0], put.getKind(), updates,
+                                           indices, dim, shard);
     return SmallVector<Value>{result};
   }
 };
@@ -202,10 +202,10 @@ struct PutReduceRule : ShardingRuleOpInterface::ExternalModel<PutReduceRule, Put
 void registerIndexRules(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ParDialect *) {
     attachOnce<GatherOp, GatherRule>(*context);
-    attachOnce<ScatterAddOp, ScatterAddRule>(*context);
+    attachOnce<IndexAddOp, IndexAddRule>(*context);
     attachOnce<TakeOp, TakeRule>(*context);
-    attachOnce<PutReduceOp, PutReduceRule>(*context);
-    attachOnce<PutAddOp, PutAddRule>(*context);
+    attachOnce<ScatterReduceOp, ScatterReduceRule>(*context);
+    attachOnce<ScatterAddOp, ScatterAddRule>(*context);
   });
 }
 

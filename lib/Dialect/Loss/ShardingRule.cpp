@@ -13,7 +13,7 @@ ShardingRule getClassRule(Value logits) {
   DimFactors &classes = rule.operands[0].back();
   if (classes.empty())
     classes.push_back(rule.addFactor(1));
-  rule.factors[classes.front()].kind = FactorKind::Expand;
+  rule.factors[classes.front()].kind = FactorKind::Decompose;
   return rule;
 }
 

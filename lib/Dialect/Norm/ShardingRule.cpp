@@ -14,7 +14,7 @@ struct SoftmaxRule : ShardingRuleOpInterface::ExternalModel<SoftmaxRule<Op, line
     auto type = cast<RankedTensorType>(op->getResult(0).getType());
     ShardingRule rule = ShardingRule::getElementwise(type.getShape(), op->getNumOperands(), 1);
     for (unsigned factor : rule.operands[0][cast<Op>(op).getDim()])
-      rule.factors[factor].kind = FactorKind::Expand;
+      rule.factors[factor].kind = FactorKind::Decompose;
     if (linear)
       rule.linear.push_back({0});
     return rule;
@@ -26,7 +26,7 @@ ShardingRule getNormRule(RankedTensorType type, int64_t trailing) {
   ShardingRule rule = ShardingRule::getElementwise(type.getShape(), 1, 0);
   for (DimFactors &dim : llvm::MutableArrayRef(rule.operands[0]).take_back(trailing))
     for (unsigned factor : dim)
-      rule.factors[factor].kind = FactorKind::Expand;
+      rule.factors[factor].kind = FactorKind::Decompose;
   return rule;
 }
 

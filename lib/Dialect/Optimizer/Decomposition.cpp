@@ -28,7 +28,7 @@ private:
   OpBuilder &build() const { return index->getBuilder(); }
   Location loc() const { return index->getLoc(); }
   Term scatter(Term updates, int64_t size) const {
-    return updates.with(ScatterAddOp::create(build(), loc(), updates, *index, 0, size));
+    return updates.with(IndexAddOp::create(build(), loc(), updates, *index, 0, size));
   }
 
   std::optional<Term> here, index;

@@ -44,7 +44,7 @@ private:
   static void nameRows(ShardingRule &rule, Op update) {
     int64_t size = cast<RankedTensorType>(update.getWeight().getType()).getDimSize(0);
     int64_t many = cast<RankedTensorType>(update.getRows().getType()).getDimSize(0);
-    DimFactors named{rule.addFactor(many, FactorKind::Whole)};
+    DimFactors named{rule.addFactor(many, FactorKind::NeedReplication)};
     if (rule.results[0][0].empty()) {
       DimFactors table{rule.addFactor(size, FactorKind::Indexed)};
       for (auto *tensors : {&rule.operands, &rule.results})
@@ -66,7 +66,7 @@ struct CollectRule : ShardingRuleOpInterface::ExternalModel<CollectRule, Collect
     ShardingRule rule = ShardingRule::getElementwise(shape, 1, 1);
     for (const DimFactors &dim : ArrayRef(rule.results[0]).take_front(cast<CollectOp>(op).getDims()))
       for (unsigned factor : dim)
-        rule.factors[factor].kind = FactorKind::Whole;
+        rule.factors[factor].kind = FactorKind::NeedReplication;
     return rule;
   }
   /// On shards it has done its work.

@@ -53,8 +53,8 @@ struct ReduceGradient : DifferentiableOpInterface::ExternalModel<ReduceGradient,
       Term share = ct / chosen.reduce(ReduceKind::sum, dims);
       return SmallVector<Value>{chosen * share.broadcast(kept, x.getShape())};
     }
-    case ReduceKind::band:
-    case ReduceKind::bor:
+    case ReduceKind::bitAnd:
+    case ReduceKind::bitOr:
       break;
     }
     return failure();

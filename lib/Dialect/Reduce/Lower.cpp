@@ -25,7 +25,7 @@ TypedAttr getNeutral(OpBuilder &builder, ReduceKind kind, Type type) {
     value = width == 1 ? APInt::getZero(1) : APInt::getSignedMinValue(width);
   if (kind == ReduceKind::min)
     value = width == 1 ? APInt::getAllOnes(1) : APInt::getSignedMaxValue(width);
-  if (kind == ReduceKind::band)
+  if (kind == ReduceKind::bitAnd)
     value = APInt::getAllOnes(width);
   if (kind == ReduceKind::product)
     value = APInt(width, 1);
@@ -51,9 +51,9 @@ Value buildCombination(OpBuilder &builder, Location loc, ReduceKind kind, Value 
     if (boolean)
       return arith::AndIOp::create(builder, loc, x, y);
     return arith::MinSIOp::create(builder, loc, x, y);
-  case ReduceKind::band:
+  case ReduceKind::bitAnd:
     return arith::AndIOp::create(builder, loc, x, y);
-  case ReduceKind::bor:
+  case ReduceKind::bitOr:
     return arith::OrIOp::create(builder, loc, x, y);
   }
   return {};

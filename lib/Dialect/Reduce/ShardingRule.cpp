@@ -14,12 +14,12 @@ FactorKind factorOf(ReduceKind kind) {
     return FactorKind::Max;
   case ReduceKind::min:
     return FactorKind::Min;
-  case ReduceKind::band:
+  case ReduceKind::bitAnd:
     return FactorKind::And;
-  case ReduceKind::bor:
+  case ReduceKind::bitOr:
     return FactorKind::Or;
   case ReduceKind::product:
-    return FactorKind::Whole;
+    return FactorKind::NeedReplication;
   }
   llvm_unreachable("all kinds are listed");
 }
@@ -52,7 +52,7 @@ struct ArgReduceRule : ShardingRuleOpInterface::ExternalModel<ArgReduceRule, Arg
     rule.results.push_back(rule.operands[0]);
     rule.results[0].erase(rule.results[0].begin() + reduce.getDim());
     for (unsigned factor : rule.operands[0][reduce.getDim()])
-      rule.factors[factor].kind = FactorKind::Whole;
+      rule.factors[factor].kind = FactorKind::NeedReplication;
     return rule;
   }
 };
@@ -63,7 +63,7 @@ struct SortedPositionRule : ShardingRuleOpInterface::ExternalModel<SortedPositio
     ShardingRule rule =
         ShardingRule::getElementwise(cast<RankedTensorType>(sorted.getOperand().getType()).getShape(), 1, 1);
     for (unsigned factor : rule.operands[0][sorted.getDim()])
-      rule.factors[factor].kind = FactorKind::Whole;
+      rule.factors[factor].kind = FactorKind::NeedReplication;
     return rule;
   }
 };
@@ -73,7 +73,7 @@ struct CumulativeRule : ShardingRuleOpInterface::ExternalModel<CumulativeRule, C
     auto cumulative = cast<CumulativeOp>(op);
     ShardingRule rule = ShardingRule::getElementwise(cast<RankedTensorType>(cumulative.getType()).getShape(), 1, 1);
     for (unsigned factor : rule.operands[0][cumulative.getDim()])
-      rule.factors[factor].kind = FactorKind::Whole;
+      rule.factors[factor].kind = FactorKind::NeedReplication;
     if (cumulative.getKind() == ReduceKind::sum)
       rule.linear.push_back({0});
     return rule;

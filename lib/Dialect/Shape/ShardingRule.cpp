@@ -26,8 +26,8 @@ ShardingRule keepDims(Operation *op, unsigned operands, Kept kept) {
   ArrayRef<int64_t> result = shapeOf(op->getResult(0)), operand = shapeOf(op->getOperand(0));
   for (auto [dim, size] : llvm::enumerate(result)) {
     bool same = kept(dim);
-    to.push_back(dimOf(rule, size, same ? FactorKind::Parallel : FactorKind::Whole));
-    from.push_back(same ? to.back() : dimOf(rule, operand[dim], FactorKind::Whole));
+    to.push_back(dimOf(rule, size, same ? FactorKind::Parallel : FactorKind::NeedReplication));
+    from.push_back(same ? to.back() : dimOf(rule, operand[dim], FactorKind::NeedReplication));
   }
   rule.operands.assign(operands, from);
   rule.results.push_back(to);
@@ -38,7 +38,7 @@ ShardingRule keepDims(Operation *op, unsigned operands, Kept kept) {
 struct ConstantRule : ShardingRuleOpInterface::ExternalModel<ConstantRule, ConstantOp> {
   ShardingRule getShardingRule(Operation *op) const {
     ShardingRule rule;
-    FactorKind kind = cast<ConstantOp>(op).getValue().isSplat() ? FactorKind::Parallel : FactorKind::Whole;
+    FactorKind kind = cast<ConstantOp>(op).getValue().isSplat() ? FactorKind::Parallel : FactorKind::NeedReplication;
     SmallVector<DimFactors> &dims = rule.results.emplace_back();
     for (int64_t size : shapeOf(op->getResult(0)))
       dims.push_back(dimOf(rule, size, kind));
@@ -129,24 +129,24 @@ struct ReshapeRule : ShardingRuleOpInterface::ExternalModel<ReshapeRule, Reshape
 
   static void keepWhole(ShardingRule &rule, SmallVector<DimFactors> &dims, ArrayRef<int64_t> shape) {
     for (auto [dim, size] : llvm::enumerate(shape))
-      dims[dim] = dimOf(rule, size, FactorKind::Whole);
+      dims[dim] = dimOf(rule, size, FactorKind::NeedReplication);
   }
 
   static void finishGroup(ShardingRule &rule, SmallVector<DimFactors> &left, SmallVector<DimFactors> &right,
                           ArrayRef<int64_t> from, ArrayRef<int64_t> to, size_t &i, size_t &j, int64_t &a, int64_t &b) {
     int64_t leftSize = a, rightSize = b;
-    left[i - 1].push_back(rule.addFactor(a, FactorKind::Whole));
-    right[j - 1].push_back(rule.addFactor(b, FactorKind::Whole));
+    left[i - 1].push_back(rule.addFactor(a, FactorKind::NeedReplication));
+    right[j - 1].push_back(rule.addFactor(b, FactorKind::NeedReplication));
     while (leftSize != rightSize) {
       if (leftSize < rightSize) {
         leftSize *= from[i];
         if (from[i] != 1)
-          left[i].push_back(rule.addFactor(from[i], FactorKind::Whole));
+          left[i].push_back(rule.addFactor(from[i], FactorKind::NeedReplication));
         ++i;
       } else {
         rightSize *= to[j];
         if (to[j] != 1)
-          right[j].push_back(rule.addFactor(to[j], FactorKind::Whole));
+          right[j].push_back(rule.addFactor(to[j], FactorKind::NeedReplication));
         ++j;
       }
     }
@@ -198,7 +198,7 @@ struct UpdateSliceRule : ShardingRuleOpInterface::ExternalModel<UpdateSliceRule,
     int64_t along = cast<UpdateSliceOp>(op).getDim();
     ShardingRule rule = keepDims(op, 1, [&](int64_t dim) { return dim != along; });
     SmallVector<DimFactors> update = rule.operands[0];
-    update[along] = dimOf(rule, shapeOf(op->getOperand(1))[along], FactorKind::Whole);
+    update[along] = dimOf(rule, shapeOf(op->getOperand(1))[along], FactorKind::NeedReplication);
     rule.operands.push_back(update);
     rule.operands.emplace_back();
     rule.linear = {{0, 1}};
@@ -212,7 +212,7 @@ struct ReverseRule : ShardingRuleOpInterface::ExternalModel<ReverseRule, Reverse
     ShardingRule rule = ShardingRule::getElementwise(reverse.getType().getShape(), 1, 1);
     for (int64_t dim : reverse.getDims())
       for (unsigned factor : rule.operands[0][dim])
-        rule.factors[factor].kind = FactorKind::Whole;
+        rule.factors[factor].kind = FactorKind::NeedReplication;
     rule.linear.push_back({0});
     return rule;
   }
@@ -236,7 +236,7 @@ struct ConcatRule : ShardingRuleOpInterface::ExternalModel<ConcatRule, ConcatOp>
     ShardingRule rule = keepDims(op, op->getNumOperands(), [&](int64_t dim) { return dim != along; });
     // Operands may have other sizes along the dim than the first.
     for (unsigned i = 1; i < op->getNumOperands(); ++i)
-      rule.operands[i][along] = dimOf(rule, shapeOf(op->getOperand(i))[along], FactorKind::Whole);
+      rule.operands[i][along] = dimOf(rule, shapeOf(op->getOperand(i))[along], FactorKind::NeedReplication);
     return rule;
   }
 };

@@ -239,7 +239,7 @@ LogicalResult ReshardOp::verify() {
   return success();
 }
 
-LogicalResult StageReduceOp::verify() {
+LogicalResult StageAllReduceOp::verify() {
   if (getOperandTypes() != getResultTypes())
     return emitOpError() << "operand and result types must be equal";
   for (Value operand : getOperands())

@@ -27,11 +27,11 @@ struct ConvolutionDims {
     output = {n, join(g, o)};
     for (auto [dims, shape] : {std::pair(&input, in), {&filter, window}, {&output, out}})
       for (int64_t size : shape.drop_front(2))
-        dims->push_back(add(size, FactorKind::Whole));
+        dims->push_back(add(size, FactorKind::NeedReplication));
     // Inside several groups, the channels of one are no contiguous part of the dim.
     if (groups > 1)
       for (DimFactors *channels : {&o, &c})
-        setKind(*channels, FactorKind::Whole);
+        setKind(*channels, FactorKind::NeedReplication);
   }
 
   DimFactors add(int64_t size, FactorKind kind = FactorKind::Parallel) {
@@ -122,7 +122,7 @@ ShardingRule getWindowRule(Operation *op, int64_t leading) {
   auto extend = [&](Value value) {
     SmallVector<DimFactors> dims = shared;
     for (int64_t size : shapeOf(value).drop_front(leading))
-      dims.push_back(size == 1 ? DimFactors() : DimFactors{rule.addFactor(size, FactorKind::Whole)});
+      dims.push_back(size == 1 ? DimFactors() : DimFactors{rule.addFactor(size, FactorKind::NeedReplication)});
     return dims;
   };
   for (Value operand : op->getOperands())

@@ -27,10 +27,10 @@ static format::Reduction reductionOf(ReduceKind kind) {
   case ReduceKind::sum:
     return format::Reduction::Sum;
   case ReduceKind::max:
-  case ReduceKind::bor:
+  case ReduceKind::bitOr:
     return format::Reduction::Max;
   case ReduceKind::min:
-  case ReduceKind::band:
+  case ReduceKind::bitAnd:
     return format::Reduction::Min;
   case ReduceKind::product:
     return format::Reduction::Prod;
@@ -40,7 +40,7 @@ static format::Reduction reductionOf(ReduceKind kind) {
 
 /// `and` and `or` of integers would be something else than min and max.
 static LogicalResult checkReduction(Operation *op, ReduceKind kind, Type type) {
-  bool bits = kind == ReduceKind::band || kind == ReduceKind::bor;
+  bool bits = kind == ReduceKind::bitAnd || kind == ReduceKind::bitOr;
   if (bits && !getElementTypeOrSelf(type).isInteger(1))
     return op->emitError() << "reduces " << type << " by " << stringifyReduceKind(kind)
                            << "; over ranks that is supported only for booleans";
@@ -241,7 +241,7 @@ void ProgramEmitter::emitWaits(format::Block &block) const {
   block.instructions = std::move(ordered);
 }
 
-LogicalResult ProgramEmitter::emitWorldReduce(WorldReduceOp reduce) {
+LogicalResult ProgramEmitter::emitWorldAllReduce(WorldAllReduceOp reduce) {
   std::string name = tables.communicators.overGroups(reduce.getGroups());
   for (unsigned i = 0; i < reduce->getNumOperands(); ++i) {
     beginGroup(reduce, i, reduce->getNumOperands());

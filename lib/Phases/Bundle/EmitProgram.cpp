@@ -190,8 +190,8 @@ LogicalResult ProgramEmitter::emitOp(Operation *op) {
     emitParts(op, recv.getResults(), recv.getPeers(), recv.getGroups(), recv.getTag());
     return success();
   }
-  if (auto reduce = dyn_cast<WorldReduceOp>(op))
-    return emitWorldReduce(reduce);
+  if (auto reduce = dyn_cast<WorldAllReduceOp>(op))
+    return emitWorldAllReduce(reduce);
   if (auto done = dyn_cast<DoneOp>(op)) {
     emitDone(done);
     return success();

@@ -58,7 +58,7 @@ private:
   format::Operand pieceOf(format::Access access, mlir::Value value, Piece piece);
   mlir::LogicalResult emitExchange(CollectiveOpInterface op, const std::string &comm, Piece piece, uint64_t tag);
   mlir::LogicalResult emitCollective(CollectiveOpInterface op, const std::string &comm);
-  mlir::LogicalResult emitWorldReduce(WorldReduceOp reduce);
+  mlir::LogicalResult emitWorldAllReduce(WorldAllReduceOp reduce);
   mlir::LogicalResult emitSend(SendOp send);
   mlir::LogicalResult emitRecv(RecvOp recv);
   void emitParts(mlir::Operation *op, mlir::ValueRange parts, llvm::ArrayRef<int64_t> peers, mlir::ArrayAttr groups,

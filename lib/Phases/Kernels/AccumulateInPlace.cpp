@@ -51,7 +51,7 @@ static void collect(AddOp add, ArrayRef<StringRef> buffers, Sum &sum) {
     else if (load && operand.hasOneUse() && !sum.accumulator && isEarlyLoad(load) &&
              llvm::is_contained(buffers, load.getBuffer()))
       sum.accumulator = load;
-    else if (isa_and_nonnull<DotOp, ScatterAddOp>(findMaker(operand)) && operand.hasOneUse())
+    else if (isa_and_nonnull<DotOp, IndexAddOp>(findMaker(operand)) && operand.hasOneUse())
       sum.products.push_back(operand);
     else
       sum.rest.push_back(operand);

@@ -176,7 +176,7 @@ static std::optional<BuiltinCall> describe(KernelOp kernel, GatherOp op) {
       .finish();
 }
 
-static std::optional<BuiltinCall> describeScatter(KernelOp kernel, ScatterAddOp op, Value accumulator, Value sum) {
+static std::optional<BuiltinCall> describeScatter(KernelOp kernel, IndexAddOp op, Value accumulator, Value sum) {
   if (op.getDim() != 0 || op.getSize() == 0)
     return std::nullopt;
   int64_t rows = op.getSize();
@@ -188,14 +188,14 @@ static std::optional<BuiltinCall> describeScatter(KernelOp kernel, ScatterAddOp 
       .finish();
 }
 
-static std::optional<BuiltinCall> describe(KernelOp kernel, ScatterAddOp op) {
+static std::optional<BuiltinCall> describe(KernelOp kernel, IndexAddOp op) {
   return describeScatter(kernel, op, {}, op.getResult());
 }
 
 /// A scattered sum added to an accumulator.
 static std::optional<BuiltinCall> describe(KernelOp kernel, AddOp op) {
   for (auto [summand, accumulator] : {std::pair(op.getLhs(), op.getRhs()), {op.getRhs(), op.getLhs()}})
-    if (auto scatter = summand.getDefiningOp<ScatterAddOp>())
+    if (auto scatter = summand.getDefiningOp<IndexAddOp>())
       return describeScatter(kernel, scatter, accumulator, op.getResult());
   return std::nullopt;
 }
@@ -297,7 +297,7 @@ std::optional<BuiltinCall> describeBuiltin(KernelOp kernel) {
   using Call = std::optional<BuiltinCall>;
   return llvm::TypeSwitch<Operation *, Call>(op)
       .Case<AdamwOp, SgdOp, MomentumOp, CrossEntropyOp, CrossEntropyGradOp, ConvertOp, PadOp, ReduceOp, GatherOp,
-            ScatterAddOp, AddOp, ConvolutionOp, ConvolutionInputGradOp, ConvolutionFilterGradOp, MaxPoolOp,
+            IndexAddOp, AddOp, ConvolutionOp, ConvolutionInputGradOp, ConvolutionFilterGradOp, MaxPoolOp,
             MaxPoolGradOp>([&](auto op) { return describe(kernel, op); })
       .Default([&](Operation *) { return describeAttention(kernel); });
 }

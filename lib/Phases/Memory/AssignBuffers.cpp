@@ -82,7 +82,7 @@ SmallVector<int64_t> getTiedOperands(Operation *op, const SymbolTable &kernels) 
     auto kernel = cast<KernelOp>(kernels.lookup(launch.getKernelAttr().getAttr()));
     if (kernel.getTied())
       tied.assign(kernel.getTied()->begin(), kernel.getTied()->end());
-  } else if (isa<AllReduceOp, WorldReduceOp, DoneOp>(op)) {
+  } else if (isa<AllReduceOp, WorldAllReduceOp, DoneOp>(op)) {
     for (auto [index, operand] : llvm::enumerate(tied))
       operand = index;
   }

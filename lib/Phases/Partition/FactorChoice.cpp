@@ -64,7 +64,7 @@ static RankedTensorType globalType(Value value) { return cast<RankedTensorType>(
 
 /// Composites whose shardings ask for it have been taken apart before.
 static bool canBeCut(const ShardingRule &rule, unsigned factor) {
-  return rule.factors[factor].kind != FactorKind::Whole && rule.factors[factor].kind != FactorKind::Expand;
+  return rule.factors[factor].kind != FactorKind::NeedReplication && rule.factors[factor].kind != FactorKind::Decompose;
 }
 
 /// In a compound dim, a minor factor can be sharded only if the major ones are sharded completely, and none unevenly.

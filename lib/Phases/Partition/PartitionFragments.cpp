@@ -64,7 +64,7 @@ static double neutralOf(FactorKind kind) {
 static bool addresses(RankedTensorType type, const ShardingRule &rule) {
   return type.getElementType().isInteger() && !type.getElementType().isInteger(1) &&
          llvm::any_of(rule.factors, [](const Factor &factor) {
-           return factor.kind == FactorKind::Indexed || factor.kind == FactorKind::Expand;
+           return factor.kind == FactorKind::Indexed || factor.kind == FactorKind::Decompose;
          });
 }
 
@@ -104,9 +104,9 @@ Value Partitioner::finishReduction(Operation *op, Value value, const ShardingRul
     if (factor.kind == FactorKind::Min)
       kind = ReduceKind::min;
     if (factor.kind == FactorKind::And)
-      kind = ReduceKind::band;
+      kind = ReduceKind::bitAnd;
     if (factor.kind == FactorKind::Or)
-      kind = ReduceKind::bor;
+      kind = ReduceKind::bitOr;
     if (!kind || axes.empty())
       continue;
     value = AllReduceOp::create(builder, op->getLoc(), TypeRange{value.getType()}, value,

@@ -20,7 +20,7 @@ static std::optional<unsigned> findCutExpandFactor(Operation *op, const Sharding
     SmallVector<Axes> axes(rule.factors.size());
     projectToFactors(rule, dims, getDimAxes(sharding), mesh, axes);
     for (auto [factor, list] : llvm::zip(llvm::seq<unsigned>(0, axes.size()), axes))
-      if (mesh.getSize(list) > 1 && rule.factors[factor].kind == FactorKind::Expand)
+      if (mesh.getSize(list) > 1 && rule.factors[factor].kind == FactorKind::Decompose)
         return factor;
     return std::nullopt;
   };

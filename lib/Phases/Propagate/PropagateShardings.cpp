@@ -155,7 +155,7 @@ bool Propagation::spreadThrough(const ShardingRule &rule, ArrayRef<Value> operan
   // One axis shards one factor of an op; the first claim stays.
   llvm::SmallDenseMap<StringAttr, unsigned> owner;
   for (auto [index, axes] : llvm::enumerate(merged)) {
-    if (conflict[index] || rule.factors[index].kind == FactorKind::Whole)
+    if (conflict[index] || rule.factors[index].kind == FactorKind::NeedReplication)
       axes.clear();
     for (size_t i = 0; i < axes.size(); ++i)
       if (!owner.try_emplace(axes[i], index).second) {

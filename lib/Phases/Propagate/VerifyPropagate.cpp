@@ -44,7 +44,7 @@ static LogicalResult verifyFragment(FragmentOp fragment) {
       SmallVector<Axes> axes(rule.factors.size());
       projectToFactors(rule, dims, getDimAxes(getSharding(operand)), mesh, axes);
       for (auto [factor, list] : llvm::zip(rule.factors, axes))
-        if (!list.empty() && factor.kind == FactorKind::Expand)
+        if (!list.empty() && factor.kind == FactorKind::Decompose)
           return op.emitError() << "still has its factor " << factor.name
                                 << " cut; -par-expand-composites takes it apart";
     }

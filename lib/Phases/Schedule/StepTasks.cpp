@@ -402,11 +402,11 @@ LogicalResult StepTasks::add(Operation *op, LoopOp loop) {
     addTransfer(transfer, loop);
   } else if (auto inner = dyn_cast<LoopOp>(op)) {
     return loop ? op->emitError() << "stands in a loop: Schedule knows one level" : addLoop(inner);
-  } else if (isa<StageReduceOp>(op)) {
+  } else if (isa<StageAllReduceOp>(op)) {
     llvm::SetVector<unsigned> on;
     for (Value operand : op->getOperands())
       on.insert(stageOf(operand));
-    append(Task::Kind::Reduce, "stage_reduce", loop, on.getArrayRef()).ops.push_back(op);
+    append(Task::Kind::Reduce, "stage_all_reduce", loop, on.getArrayRef()).ops.push_back(op);
     for (Value result : op->getResults())
       producers[result] = list.size() - 1;
   } else if (isa<ReturnOp>(op)) {

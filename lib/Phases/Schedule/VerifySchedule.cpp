@@ -159,7 +159,7 @@ public:
 
 private:
   static bool isCommunication(Operation &op) {
-    return isa<SendOp, RecvOp, SendPartsOp, RecvPartsOp, WorldReduceOp>(op);
+    return isa<SendOp, RecvOp, SendPartsOp, RecvPartsOp, WorldAllReduceOp>(op);
   }
 
   LogicalResult access(ProgramCursor &walk) {
@@ -212,7 +212,7 @@ private:
         if (failed(met) || *met)
           return met;
       }
-      if (auto reduce = dyn_cast<WorldReduceOp>(*walk.next)) {
+      if (auto reduce = dyn_cast<WorldAllReduceOp>(*walk.next)) {
         SmallVector<ProgramCursor *> members = membersOf(reduce);
         if (members.empty())
           continue;
@@ -262,12 +262,12 @@ private:
   }
 
   /// The programs of a reduction's first group, if all of them stand at it.
-  SmallVector<ProgramCursor *> membersOf(WorldReduceOp reduce) {
+  SmallVector<ProgramCursor *> membersOf(WorldAllReduceOp reduce) {
     SmallVector<ProgramCursor *> members;
     for (int64_t rank : cast<DenseI64ArrayAttr>(reduce.getGroups()[0]).asArrayRef())
       for (ProgramCursor &walk : walks)
         if (llvm::is_contained(walk.program.getRanks(), rank)) {
-          auto other = walk.done() ? WorldReduceOp() : dyn_cast<WorldReduceOp>(*walk.next);
+          auto other = walk.done() ? WorldAllReduceOp() : dyn_cast<WorldAllReduceOp>(*walk.next);
           if (!other || other.getTag() != reduce.getTag() || other.getGroups() != reduce.getGroups())
             return {};
           members.push_back(&walk);

@@ -130,7 +130,7 @@ void ProgramWriter::writeExchange(OpBuilder &builder, const Task &task, unsigned
 /// An all-reduce across stages of different meshes: each user stage receives the other stages' values and adds them up,
 /// stage by stage.
 void ProgramWriter::writeReduceApart(OpBuilder &builder, const Task &task, unsigned device) {
-  auto reduce = cast<StageReduceOp>(task.ops.front());
+  auto reduce = cast<StageAllReduceOp>(task.ops.front());
   Location loc = reduce.getLoc();
   int64_t tag = tags[&task - tasks.list.data()];
   SmallVector<Value> needed = tasks.resultsOf(task);

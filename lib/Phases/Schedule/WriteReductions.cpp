@@ -13,9 +13,9 @@ Value ProgramWriter::combine(OpBuilder &builder, Location loc, ReduceKind kind, 
     return MaximumOp::create(builder, loc, left, right);
   case ReduceKind::min:
     return MinimumOp::create(builder, loc, left, right);
-  case ReduceKind::band:
+  case ReduceKind::bitAnd:
     return AndOp::create(builder, loc, left, right);
-  case ReduceKind::bor:
+  case ReduceKind::bitOr:
     return OrOp::create(builder, loc, left, right);
   case ReduceKind::product:
     return MultiplyOp::create(builder, loc, left, right);
@@ -26,7 +26,7 @@ Value ProgramWriter::combine(OpBuilder &builder, Location loc, ReduceKind kind, 
 /// Whether a reduction adds values of several stages of a device. Floats are then added stage by stage, as if each
 /// stage had a device of its own: the sum has the same bits.
 static bool addsInOrder(const StepTasks &tasks, const Task &task) {
-  auto reduce = cast<StageReduceOp>(task.ops.front());
+  auto reduce = cast<StageAllReduceOp>(task.ops.front());
   return reduce.getKind() == ReduceKind::sum && tasks.devicesOf(task).size() < task.stages.size() &&
          isa<FloatType>(getTensorType(reduce.getOperands().front().getType()).getElementType());
 }
@@ -34,7 +34,7 @@ static bool addsInOrder(const StepTasks &tasks, const Task &task) {
 /// A device's operands of a reduction, combined. If they must be added in order, each one lies at its own index, with
 /// zeros at the indices of other devices.
 Value ProgramWriter::combineLocally(OpBuilder &builder, const Task &task, unsigned device) {
-  auto reduce = cast<StageReduceOp>(task.ops.front());
+  auto reduce = cast<StageAllReduceOp>(task.ops.front());
   Location loc = reduce.getLoc();
   bool inOrder = addsInOrder(tasks, task);
   Value local;
@@ -77,7 +77,7 @@ ArrayAttr ProgramWriter::groupRanks(OpBuilder &builder, ArrayRef<unsigned> devic
 /// Devices that use the result reduce it among themselves, each rank with those of its position. Before that the others
 /// send their values to the first of them, so only ranks that use the result receive it.
 void ProgramWriter::writeReduce(OpBuilder &builder, const Task &task, unsigned device) {
-  auto reduce = cast<StageReduceOp>(task.ops.front());
+  auto reduce = cast<StageAllReduceOp>(task.ops.front());
   Location loc = reduce.getLoc();
   int64_t tag = tags[&task - tasks.list.data()];
   SmallVector<Value> needed = tasks.resultsOf(task);
@@ -100,8 +100,8 @@ void ProgramWriter::writeReduce(OpBuilder &builder, const Task &task, unsigned d
   if (!llvm::is_contained(wanting, device))
     return;
   if (wanting.size() > 1)
-    local = WorldReduceOp::create(builder, loc, TypeRange(local.getType()), local, reduce.getKind(),
-                                  groupRanks(builder, wanting), tag)
+    local = WorldAllReduceOp::create(builder, loc, TypeRange(local.getType()), local, reduce.getKind(),
+                                     groupRanks(builder, wanting), tag)
                 .getResult(0);
   if (addsInOrder(tasks, task))
     local = addElements(builder, loc, local);

@@ -31,7 +31,7 @@ private:
   LogicalResult bind(Operation *op);
   void bindFromUsers(Operation *op);
   void spreadFree(Operation *op);
-  void combine(StageReduceOp reduce);
+  void combine(StageAllReduceOp reduce);
   void spreadCounter(WriteOp write);
   void copyWrite(WriteOp write, Value value) {
     OpBuilder builder(write->getContext());
@@ -60,11 +60,11 @@ private:
 
 } // namespace
 
-/// The tensor ops and stage_reduces of the step in order, those of loops in their place.
+/// The tensor ops and stage_all_reduces of the step in order, those of loops in their place.
 SmallVector<Operation *> Stages::collect() {
   SmallVector<Operation *> ops;
   step.getBody().walk<WalkOrder::PreOrder>([&](Operation *op) {
-    if (isTensorOp(op) || isa<StageReduceOp>(op))
+    if (isTensorOp(op) || isa<StageAllReduceOp>(op))
       ops.push_back(op);
   });
   return ops;
@@ -82,7 +82,7 @@ bool Stages::isCarriedSlice(Value value) {
 
 /// True if no weight, state or carried value flows into the op.
 bool Stages::isFree(Operation *op) {
-  if (isa<StageReduceOp, CotangentOp>(op))
+  if (isa<StageAllReduceOp, CotangentOp>(op))
     return false;
   for (Value operand : op->getOperands()) {
     Operation *source = operand.getDefiningOp();
@@ -114,7 +114,7 @@ int64_t Stages::ofValue(Value value) {
   unsigned index = cast<OpResult>(value).getResultNumber();
   if (auto loop = dyn_cast<LoopOp>(source))
     return ofValue(loop.getBody().front().getTerminator()->getOperand(index));
-  if (auto reduce = dyn_cast<StageReduceOp>(source))
+  if (auto reduce = dyn_cast<StageAllReduceOp>(source))
     return ofValue(reduce.getOperand(index));
   if (auto read = dyn_cast<ReadOp>(source)) {
     VariableOp variable = variableOf(read);
@@ -145,7 +145,7 @@ LogicalResult Stages::bind(Operation *op) {
     }
   }
   backward[op] |= isa<CotangentOp>(op);
-  if (isa<StageReduceOp>(op))
+  if (isa<StageAllReduceOp>(op))
     return success();
   std::optional<int64_t> hint = getStage(op);
   if (hint && inLoop && !backward[op] && most > *hint) {
@@ -163,7 +163,7 @@ LogicalResult Stages::bind(Operation *op) {
 
 /// An op that only parameters flow into goes where it is first used.
 void Stages::bindFromUsers(Operation *op) {
-  if (isa<StageReduceOp>(op) || getStage(op) || free.lookup(op))
+  if (isa<StageAllReduceOp>(op) || getStage(op) || free.lookup(op))
     return;
   int64_t least = count;
   for (OpOperand &use : op->getUses())
@@ -227,7 +227,7 @@ void Stages::spreadFree(Operation *op) {
   }
 }
 
-static Value join(OpBuilder &builder, StageReduceOp reduce, Value a, Value b) {
+static Value join(OpBuilder &builder, StageAllReduceOp reduce, Value a, Value b) {
   if (reduce.getKind() == ReduceKind::sum)
     return AddOp::create(builder, reduce.getLoc(), a, b);
   if (reduce.getKind() == ReduceKind::max)
@@ -236,7 +236,7 @@ static Value join(OpBuilder &builder, StageReduceOp reduce, Value a, Value b) {
 }
 
 /// Adds up the operands of each stage: one operand a stage is left, and no reduction if there is one stage.
-void Stages::combine(StageReduceOp reduce) {
+void Stages::combine(StageAllReduceOp reduce) {
   OpBuilder builder(reduce);
   std::map<int64_t, Value> partial;
   for (Value operand : reduce.getOperands()) {
@@ -268,7 +268,7 @@ void Stages::combine(StageReduceOp reduce) {
     for (auto &[stage, value] : partial)
       operands.push_back(value);
     auto combined =
-        StageReduceOp::create(builder, reduce.getLoc(), ValueRange(operands).getTypes(), reduce.getKind(), operands);
+        StageAllReduceOp::create(builder, reduce.getLoc(), ValueRange(operands).getTypes(), reduce.getKind(), operands);
     for (auto [at, result] : llvm::zip(whole, combined.getResults()))
       at.second = result;
   }
@@ -344,7 +344,7 @@ LogicalResult Stages::run() {
   for (Operation *op : llvm::reverse(ops))
     if (!inLoop(op))
       bindFromUsers(op);
-  for (auto reduce : llvm::make_early_inc_range(step.getBlock().getOps<StageReduceOp>()))
+  for (auto reduce : llvm::make_early_inc_range(step.getBlock().getOps<StageAllReduceOp>()))
     combine(reduce);
   for (WriteOp write : llvm::to_vector(step.getBlock().getOps<WriteOp>()))
     if (isCounter(write))

@@ -169,7 +169,7 @@ bool BatchTimes::addEarly(Operation *op) {
     options.inclusive = true;
     (void)getBackwardSlice(sum, &makers, options);
     bool isForward =
-        llvm::none_of(makers, [](Operation *maker) { return isa<CotangentOp, GradientOp, StageReduceOp>(maker); });
+        llvm::none_of(makers, [](Operation *maker) { return isa<CotangentOp, GradientOp, StageAllReduceOp>(maker); });
     if (of(sum).early || !isForward)
       return false;
   }
@@ -213,7 +213,7 @@ LogicalResult BatchTimes::classify(Operation *op) {
     // Its value is the seed's, whatever becomes of the loss.
     joined = of(cotangent.getSeed());
     joined.dataOnly = false;
-  } else if (isa<GradientOp, CollectOp, StageReduceOp>(op)) {
+  } else if (isa<GradientOp, CollectOp, StageAllReduceOp>(op)) {
     // Needs the finished sum, or all slices. With one microbatch the batch's dim may be unknown: the whole is the sum.
     joined.time = Time::After;
     joined.dataOnly = false;

@@ -100,7 +100,7 @@ private:
                << "crosses stages between two batches: a parameter of several stages "
                   "(tied weights) must have the same staleness on each; say pipeline.vertical_sync: true, or "
                   "schedule: pipedream-2bw";
-      if (isa<StageReduceOp>(op))
+      if (isa<StageAllReduceOp>(op))
         return op->emitError() << "combines numbers of all stages, which an asynchronous schedule does not wait for";
       return success();
     });

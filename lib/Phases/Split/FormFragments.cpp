@@ -48,7 +48,7 @@ private:
   void emitOps(Block &old);
   void emitBeside(SmallVector<Operation *> &pending);
   void emitLoop(LoopOp loop);
-  void emitReduce(StageReduceOp reduce);
+  void emitReduce(StageAllReduceOp reduce);
   int64_t ownerOf(WriteOp write);
   void emitWrite(WriteOp write);
   std::set<int64_t> readersOf(WriteOp carried, int64_t stage);
@@ -123,7 +123,7 @@ std::set<int64_t> FragmentFormer::usersOf(Value old) {
     if (auto loop = dyn_cast<LoopOp>(user)) {
       for (int64_t stage : usersOf(loop.getBody().getArgument(use.getOperandNumber() + 1)))
         users.insert(stage);
-    } else if (auto reduce = dyn_cast<StageReduceOp>(user)) {
+    } else if (auto reduce = dyn_cast<StageAllReduceOp>(user)) {
       users.insert(home(reduce.getOperand(use.getOperandNumber())));
     } else if (isa<YieldOp, ReturnOp>(user)) {
       if (isa<BlockArgument>(old))
@@ -273,12 +273,12 @@ void FragmentFormer::emitLoop(LoopOp loop) {
     handOn(value);
 }
 
-void FragmentFormer::emitReduce(StageReduceOp reduce) {
+void FragmentFormer::emitReduce(StageAllReduceOp reduce) {
   SmallVector<Value> operands;
   for (Value operand : reduce.getOperands())
     operands.push_back(at(operand, home(operand)));
   auto fresh =
-      StageReduceOp::create(builder, reduce.getLoc(), ValueRange(operands).getTypes(), reduce.getKind(), operands);
+      StageAllReduceOp::create(builder, reduce.getLoc(), ValueRange(operands).getTypes(), reduce.getKind(), operands);
   for (auto [old, now] : llvm::zip(reduce.getResults(), fresh.getResults()))
     values[{old.getAsOpaquePointer(), home(old)}] = now;
   // A stage without a part in the reduction may use the sum, too.
@@ -375,9 +375,9 @@ void FragmentFormer::emitBeside(SmallVector<Operation *> &pending) {
   if (pending.empty())
     return;
   for (const OpGroup &group : groupBehind(pending, stages.size())) {
-    if (isa<StageReduceOp>(group.ops.front()))
+    if (isa<StageAllReduceOp>(group.ops.front()))
       for (Operation *op : group.ops)
-        emitReduce(cast<StageReduceOp>(op));
+        emitReduce(cast<StageAllReduceOp>(op));
     else
       emit(group);
   }

@@ -19,7 +19,7 @@ int64_t home(Value value) {
   unsigned index = cast<OpResult>(value).getResultNumber();
   if (auto loop = dyn_cast<LoopOp>(source))
     return std::max<int64_t>(home(loop.getBody().front().getTerminator()->getOperand(index)), 0);
-  if (auto reduce = dyn_cast<StageReduceOp>(source))
+  if (auto reduce = dyn_cast<StageAllReduceOp>(source))
     return home(reduce.getOperand(index));
   return getStage(source).value_or(0);
 }
@@ -128,7 +128,7 @@ static void spreadConstants(SmallVectorImpl<Operation *> &ops, ArrayRef<Operatio
     for (OpOperand &use : op->getUses()) {
       auto level = levels.find(use.getOwner());
       bool here =
-          level != levels.end() && !isa<StageReduceOp>(use.getOwner()) && getStage(use.getOwner()) == getStage(op);
+          level != levels.end() && !isa<StageAllReduceOp>(use.getOwner()) && getStage(use.getOwner()) == getStage(op);
       uses[here ? level->second : 0].push_back(&use);
     }
     levels[op] = uses.empty() ? 0 : uses.begin()->first;
@@ -161,7 +161,7 @@ static DenseMap<Operation *, int64_t> findLevels(SmallVectorImpl<Operation *> &o
       auto found = source ? levels.find(source) : levels.end();
       if (found == levels.end())
         continue;
-      bool crosses = isa<StageReduceOp>(source) || home(operand) != stage;
+      bool crosses = isa<StageAllReduceOp>(source) || home(operand) != stage;
       level = std::max(level, found->second + (crosses ? 1 : 0));
     }
     levels[op] = level;
@@ -178,7 +178,7 @@ SmallVector<OpGroup> groupBehind(ArrayRef<Operation *> behind, int64_t count) {
   DenseMap<Operation *, int64_t> levels = findLevels(ops);
   for (Operation *op : ops) {
     int64_t level = levels[op], stage = home(op->getResult(0));
-    if (isa<StageReduceOp>(op)) {
+    if (isa<StageAllReduceOp>(op)) {
       // Comes between its level and the next one, after all stages.
       groups[{level, count}].ops.push_back(op);
       continue;

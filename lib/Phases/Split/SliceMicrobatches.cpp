@@ -285,7 +285,7 @@ Value StepSlicer::placeInLoop(Loop &loop, Value old) {
   if (count == 1)
     return row;
   Value place = buildReshape(builder, loc, number, {1});
-  return ScatterAddOp::create(builder, loc, row, place, /*dim=*/0, /*size=*/count);
+  return IndexAddOp::create(builder, loc, row, place, /*dim=*/0, /*size=*/count);
 }
 
 /// The whole of a value, (B, ...), of all its slices (m, B/m, ...); its batch may be another dim, or the minor part of

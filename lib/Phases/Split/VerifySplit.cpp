@@ -11,7 +11,7 @@ namespace par {
 /// Only the seven step ops and their terminators, on values that know their stage.
 static LogicalResult verifyStep(StepOp step) {
   WalkResult result = step.getBody().walk([&](Operation *op) -> WalkResult {
-    if (!isa<ReadOp, WriteOp, LoopOp, RunOp, TransferOp, ReshardOp, StageReduceOp, YieldOp, ReturnOp>(op))
+    if (!isa<ReadOp, WriteOp, LoopOp, RunOp, TransferOp, ReshardOp, StageAllReduceOp, YieldOp, ReturnOp>(op))
       return op->emitOpError() << "may not stand in a step after Split; it belongs in a fragment";
     for (Type type : op->getResultTypes())
       if (!isa<DistType>(type))
@@ -24,7 +24,7 @@ static LogicalResult verifyStep(StepOp step) {
 /// A fragment touches no variable.
 static LogicalResult verifyFragment(FragmentOp fragment) {
   WalkResult result = fragment.getBody().walk([&](Operation *op) -> WalkResult {
-    if (isa<ReadOp, WriteOp, LoopOp, RunOp, TransferOp, ReshardOp, StageReduceOp, CotangentOp, GradientOp>(op))
+    if (isa<ReadOp, WriteOp, LoopOp, RunOp, TransferOp, ReshardOp, StageAllReduceOp, CotangentOp, GradientOp>(op))
       return op->emitOpError() << "may not stand in a fragment";
     return WalkResult::advance();
   });

@@ -23,7 +23,7 @@ static SmallVector<Term> sumSquares(ArrayRef<Value> gradients, OpBuilder &builde
     squares.push_back(sum.convert(builder.getF32Type()));
   }
   Location loc = gradients.front().getDefiningOp()->getParentOp()->getLoc();
-  auto whole = StageReduceOp::create(builder, loc, ValueRange(squares).getTypes(), ReduceKind::sum, squares);
+  auto whole = StageAllReduceOp::create(builder, loc, ValueRange(squares).getTypes(), ReduceKind::sum, squares);
   return llvm::map_to_vector(whole.getResults(), [&](Value value) { return Term(builder, loc, value); });
 }
 

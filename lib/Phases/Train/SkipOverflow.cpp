@@ -35,14 +35,14 @@ private:
 
 } // namespace
 
-/// The tests of gradients for finiteness. -par-clip-gradients has left the sums of squares in one stage_reduce.
+/// The tests of gradients for finiteness. -par-clip-gradients has left the sums of squares in one stage_all_reduce.
 LogicalResult Skipper::findTests() {
   SmallVector<GradientOp> gradients(step.getBlock().getOps<GradientOp>());
-  auto reduces = step.getBlock().getOps<StageReduceOp>();
+  auto reduces = step.getBlock().getOps<StageAllReduceOp>();
   if (reduces.empty() || (*reduces.begin())->getNumResults() != gradients.size())
-    return step.emitOpError() << "has no par.stage_reduce with a result for each of its " << gradients.size()
+    return step.emitOpError() << "has no par.stage_all_reduce with a result for each of its " << gradients.size()
                               << " gradients";
-  StageReduceOp norm = *reduces.begin();
+  StageAllReduceOp norm = *reduces.begin();
   for (auto [gradient, sum] : llvm::zip(gradients, norm.getResults())) {
     Value finite = IsFiniteOp::create(builder, gradient.getLoc(), sum);
     tests[gradient.getVariable()] = finite;

@@ -1,7 +1,7 @@
 // Gives the gradient of a table with only lookups as the rows that a step looks up, not in the table's shape: the
 // memory and time of accumulation, reduction and update grow with the tokens of a step, not with the table.
 //
-//     %d = par.scatter_add %ct, %ids;  %g = par.gradient %d of @w
+//     %d = par.index_add %ct, %ids;  %g = par.gradient %d of @w
 //
 // becomes the rows of %ct, where the first row of each index holds the sum over that index, and the others zeros.
 #include "SettleMode.h"
@@ -25,7 +25,7 @@ struct Lookups {
 } // namespace
 
 /// Takes the sum apart into lookups; null, or the op that is none.
-static Operation *findLookups(Value sum, int64_t size, SmallVectorImpl<ScatterAddOp> &lookups) {
+static Operation *findLookups(Value sum, int64_t size, SmallVectorImpl<IndexAddOp> &lookups) {
   Operation *op = sum.getDefiningOp();
   if (auto convert = dyn_cast<ConvertOp>(op))
     return findLookups(convert.getOperand(), size, lookups);
@@ -33,7 +33,7 @@ static Operation *findLookups(Value sum, int64_t size, SmallVectorImpl<ScatterAd
     Operation *other = findLookups(add.getLhs(), size, lookups);
     return other ? other : findLookups(add.getRhs(), size, lookups);
   }
-  auto lookup = dyn_cast<ScatterAddOp>(op);
+  auto lookup = dyn_cast<IndexAddOp>(op);
   if (!lookup || lookup.getDim() != 0)
     return op;
   lookups.push_back(lookup);
@@ -41,7 +41,7 @@ static Operation *findLookups(Value sum, int64_t size, SmallVectorImpl<ScatterAd
 }
 
 /// Adds the rows that one op looks up in the whole batch, flattened to two dims, in the gradient's element type.
-static void collect(ScatterAddOp lookup, Type element, OpBuilder &builder, Lookups &all) {
+static void collect(IndexAddOp lookup, Type element, OpBuilder &builder, Lookups &all) {
   Term rows(builder, lookup.getLoc(), lookup.getUpdates()), indices = rows.with(lookup.getIndices());
   int64_t dims = indices.getType().getRank(), many = indices.getType().getNumElements();
   SmallVector<int64_t> shape{many};
@@ -62,9 +62,9 @@ static void keepRows(GradientOp gradient, const Lookups &lookups, int64_t size, 
   Location loc = gradient.getLoc();
   Term rows(builder, loc, join(lookups.rows, builder, loc)), indices = rows.with(join(lookups.indices, builder, loc));
   Term place = indices.with(IotaOp::create(builder, loc, indices.getType(), /*dim=*/0));
-  Value least = PutReduceOp::create(builder, loc, ReduceKind::min, place, indices, /*dim=*/0, size);
+  Value least = ScatterReduceOp::create(builder, loc, ReduceKind::min, place, indices, /*dim=*/0, size);
   Term first = indices.with(TakeOp::create(builder, loc, least, indices, /*dim=*/0));
-  Value sums = ScatterAddOp::create(builder, loc, rows, first, /*dim=*/0, indices.getShape().front());
+  Value sums = IndexAddOp::create(builder, loc, rows, first, /*dim=*/0, indices.getShape().front());
   Value named = first.compare(Predicate::eq, place).select(indices, indices.splat(-1));
   Value kept = GradientOp::create(builder, loc, sums, named, gradient.getVariable());
   gradient.replaceAllUsesWith(kept);
@@ -72,7 +72,7 @@ static void keepRows(GradientOp gradient, const Lookups &lookups, int64_t size, 
 
 static LogicalResult keepRows(GradientOp gradient) {
   auto type = gradient.getType();
-  SmallVector<ScatterAddOp> lookups;
+  SmallVector<IndexAddOp> lookups;
   Operation *other = type.getRank() == 0 ? gradient.getOperand().getDefiningOp()
                                          : findLookups(gradient.getOperand(), type.getDimSize(0), lookups);
   if (other) {
@@ -87,7 +87,7 @@ static LogicalResult keepRows(GradientOp gradient) {
   }
   OpBuilder builder(gradient);
   Lookups all;
-  for (ScatterAddOp lookup : lookups)
+  for (IndexAddOp lookup : lookups)
     collect(lookup, type.getElementType(), builder, all);
   keepRows(gradient, all, type.getDimSize(0), builder);
   gradient.erase();

@@ -36,7 +36,7 @@ private:
 
 /// Tensor ops on plain tensors, reads, writes and scalars over stages; one cotangent.
 LogicalResult TrainedStep::verifyOp(Operation &op) {
-  if (!isTensorOp(&op) && !isa<ReadOp, WriteOp, StageReduceOp, ReturnOp>(op))
+  if (!isTensorOp(&op) && !isa<ReadOp, WriteOp, StageAllReduceOp, ReturnOp>(op))
     return op.emitOpError() << "is not allowed in a step after Train";
   for (Type type : op.getResultTypes())
     if (!isa<RankedTensorType>(type))
@@ -108,7 +108,7 @@ LogicalResult TrainedStep::verify() {
 /// A step that does not train has neither backward part nor update.
 static LogicalResult verifyForward(StepOp step) {
   for (Operation &op : step.getBlock())
-    if (isa<CotangentOp, GradientOp, WriteOp, StageReduceOp>(op))
+    if (isa<CotangentOp, GradientOp, WriteOp, StageAllReduceOp>(op))
       return op.emitOpError() << "is allowed in @train only, not in @" << step.getSymName();
   return success();
 }

@@ -285,7 +285,7 @@ void PlanBuilder::pipeline(Plan &plan) {
     ; // as many stages as meshes
   else if (pipeline.over->empty() && *pipeline.stages > 1)
     errors.error(pipeline.stages.origin, PlanMessage::oneStageARank, *pipeline.schedule,
-                 "a mesh axis to lie on (pipeline.over)", *pipeline.stages);
+                 "a mesh axis of its own (pipeline.over)", *pipeline.stages);
   else if (schedule && !fits(*schedule, *pipeline.stages, width))
     errors.error(pipeline.stages.origin, PlanMessage::oneStageARank, *pipeline.schedule,
                  stagesNeeded(*schedule, width, *pipeline.over), *pipeline.stages);

@@ -23,9 +23,9 @@ inline std::optional<ReduceKind> reductionOf(FactorKind kind) {
   case FactorKind::Min:
     return ReduceKind::min;
   case FactorKind::And:
-    return ReduceKind::band;
+    return ReduceKind::bitAnd;
   case FactorKind::Or:
-    return ReduceKind::bor;
+    return ReduceKind::bitOr;
   default:
     return std::nullopt;
   }
@@ -33,7 +33,7 @@ inline std::optional<ReduceKind> reductionOf(FactorKind kind) {
 
 /// True if the factor may be sharded: replicated ones may not, decomposed ones are decomposed before.
 inline bool isCuttable(const Factor &factor) {
-  return factor.kind != FactorKind::Whole && factor.kind != FactorKind::Expand && factor.size > 1;
+  return factor.kind != FactorKind::NeedReplication && factor.kind != FactorKind::Decompose && factor.size > 1;
 }
 
 /// One factor cut into parts on a mesh; the factors before it in a dim are cut completely, as they must be.

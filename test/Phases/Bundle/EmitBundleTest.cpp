@@ -63,7 +63,7 @@ par.program @p0 on @s0 ranks [0, 1] {
   par.block @update {
     %g = par.load @g : tensor<2x4xf32>
     %n = par.launch @sum(%g) : (tensor<2x4xf32>) -> tensor<f32>
-    %t = par.world_reduce sum %n groups [array<i64: 0, 2>, array<i64: 1, 3>] tag 2 : (tensor<f32>) -> tensor<f32>
+    %t = par.world_all_reduce sum %n groups [array<i64: 0, 2>, array<i64: 1, 3>] tag 2 : (tensor<f32>) -> tensor<f32>
     par.fetch %t as "norm" : tensor<f32>
     %w = par.load @w : tensor<2x4xf32>
     %lr = par.load @lr : tensor<f32>
@@ -98,7 +98,7 @@ par.program @p1 on @s1 ranks [2, 3] {
   }
   par.block @update {
     %n = par.load @sum : tensor<f32>
-    %t = par.world_reduce sum %n groups [array<i64: 0, 2>, array<i64: 1, 3>] tag 2 : (tensor<f32>) -> tensor<f32>
+    %t = par.world_all_reduce sum %n groups [array<i64: 0, 2>, array<i64: 1, 3>] tag 2 : (tensor<f32>) -> tensor<f32>
     par.fetch %t as "norm" : tensor<f32>
     %lr = par.load @lr : tensor<f32>
     %s = par.load @step : tensor<f32>
@@ -324,10 +324,10 @@ TEST_F(EmitBundle, refusesWhatTheFormatCannotSay) {
   const Case cases[] = {
       {"to [2, 3] tag 0", "to [3, 2] tag 0",
        "talks to ranks that are not those of a stage as large as its own: not supported yet"},
-      {"par.world_reduce sum %n groups [array<i64: 0, 2>, array<i64: 1, 3>] tag 2 : (tensor<f32>) -> "
+      {"par.world_all_reduce sum %n groups [array<i64: 0, 2>, array<i64: 1, 3>] tag 2 : (tensor<f32>) -> "
        "tensor<f32>\n"
        "    par.fetch %t as \"norm\" : tensor<f32>\n    %w",
-       "par.world_reduce and %n groups [array<i64: 0, 2>, array<i64: 1, 3>] tag 2 : (tensor<f32>) -> "
+       "par.world_all_reduce and %n groups [array<i64: 0, 2>, array<i64: 1, 3>] tag 2 : (tensor<f32>) -> "
        "tensor<f32>\n"
        "    %w",
        "reduces 'tensor<f32>' by and; over ranks that is supported only for booleans"},

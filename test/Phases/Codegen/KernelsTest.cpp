@@ -105,9 +105,9 @@ TEST(Kernels, Sorting) {
     par.kernel @put(%a: tensor<3x9xf32>, %m: tensor<3x9xi1>) -> (tensor<3x2xf32>, tensor<3x2xf32>, tensor<3x2xf32>)
         attributes {implementation = "generated"} {
       %i = par.convert %m : tensor<3x9xi1> to tensor<3x9xi64>
-      %0 = par.put_reduce max %a, %i dim 1 size 2 : tensor<3x9xf32>, tensor<3x9xi64> to tensor<3x2xf32>
-      %1 = par.put_reduce min %a, %i dim 1 size 2 : tensor<3x9xf32>, tensor<3x9xi64> to tensor<3x2xf32>
-      %2 = par.put_reduce product %a, %i dim 1 size 2 : tensor<3x9xf32>, tensor<3x9xi64> to tensor<3x2xf32>
+      %0 = par.scatter_reduce max %a, %i dim 1 size 2 : tensor<3x9xf32>, tensor<3x9xi64> to tensor<3x2xf32>
+      %1 = par.scatter_reduce min %a, %i dim 1 size 2 : tensor<3x9xf32>, tensor<3x9xi64> to tensor<3x2xf32>
+      %2 = par.scatter_reduce product %a, %i dim 1 size 2 : tensor<3x9xf32>, tensor<3x9xi64> to tensor<3x2xf32>
       par.return %0, %1, %2 : tensor<3x2xf32>, tensor<3x2xf32>, tensor<3x2xf32>
     })");
 }
@@ -346,7 +346,7 @@ TEST(Kernels, IndexedAndUpdates) {
     }
     par.kernel @scatter(%u: tensor<8x6xf32>, %i: tensor<8xi64>) -> tensor<5x6xf32>
         attributes {implementation = "generated"} {
-      %0 = par.scatter_add %u, %i dim 0 size 5 : tensor<8x6xf32>, tensor<8xi64> to tensor<5x6xf32>
+      %0 = par.index_add %u, %i dim 0 size 5 : tensor<8x6xf32>, tensor<8xi64> to tensor<5x6xf32>
       par.return %0 : tensor<5x6xf32>
     }
     par.kernel @take(%t: tensor<4x5xf32>, %i: tensor<4x2xi64>) -> tensor<4x2xf32>
@@ -356,7 +356,7 @@ TEST(Kernels, IndexedAndUpdates) {
     }
     par.kernel @put(%u: tensor<4x2xf32>, %i: tensor<4x2xi64>) -> tensor<4x5xf32>
         attributes {implementation = "generated"} {
-      %0 = par.put_add %u, %i dim 1 size 5 : tensor<4x2xf32>, tensor<4x2xi64> to tensor<4x5xf32>
+      %0 = par.scatter_add %u, %i dim 1 size 5 : tensor<4x2xf32>, tensor<4x2xi64> to tensor<4x5xf32>
       par.return %0 : tensor<4x5xf32>
     }
     par.kernel @sgd(%w: tensor<70xf32>, %g: tensor<70xf32>, %l: tensor<f32>) -> tensor<70xf32>
@@ -417,7 +417,7 @@ TEST(Kernels, SlicesOfReductions) {
     }
     par.kernel @firstTwo(%a: tensor<3x4xi64>, %b: tensor<3x4xi64>) -> tensor<3x2xi64>
         attributes {implementation = "generated"} {
-      %0 = par.put_add %b, %a dim 1 size 4 : tensor<3x4xi64>, tensor<3x4xi64> to tensor<3x4xi64>
+      %0 = par.scatter_add %b, %a dim 1 size 4 : tensor<3x4xi64>, tensor<3x4xi64> to tensor<3x4xi64>
       %1 = par.slice %0 [0, 0] to [3, 2] by [1, 1] : tensor<3x4xi64> to tensor<3x2xi64>
       par.return %1 : tensor<3x2xi64>
     })");

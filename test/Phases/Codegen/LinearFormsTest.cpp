@@ -40,8 +40,8 @@ std::string cumulative(const std::string &kind, const std::string &shape, int di
 
 TEST(LinearForms, UpdatesAlongEachDim) {
   for (const char *element : {"f32", "f64", "i64"}) {
-    run_kernels::runAll(put("put_add", "3x", "", 1, element, 1) + put("put_add", "", "x5", 0, element, 2) +
-                        put("put_add", "2x", "x3", 1, element, 3) + put("put_add", "", "", 0, element, 4));
+    run_kernels::runAll(put("scatter_add", "3x", "", 1, element, 1) + put("scatter_add", "", "x5", 0, element, 2) +
+                        put("scatter_add", "2x", "x3", 1, element, 3) + put("scatter_add", "", "", 0, element, 4));
   }
 }
 
@@ -49,8 +49,8 @@ TEST(LinearForms, UpdatesOfEveryKind) {
   std::string text;
   int number = 0;
   for (const std::string kind : {"sum", "product", "max", "min"}) {
-    text += put("put_reduce " + kind, "2x", "x3", 1, "f32", number) +
-            put("put_reduce " + kind, "3x", "", 1, "i64", number + 1);
+    text += put("scatter_reduce " + kind, "2x", "x3", 1, "f32", number) +
+            put("scatter_reduce " + kind, "3x", "", 1, "i64", number + 1);
     number += 2;
   }
   run_kernels::runAll(text);
@@ -61,7 +61,7 @@ TEST(LinearForms, UpdatesAmongOthers) {
   run_kernels::runAll(kernel("%u: tensor<3x6x5x4xf32>, %j: tensor<6x5xi64>", "(tensor<3x40x4xf32>, tensor<3xf32>)",
                              spread("tensor<6x5xi64>") + R"(
     %e = par.exp %u : tensor<3x6x5x4xf32>
-    %0 = par.scatter_add %e, %i dim 1 size 40 : tensor<3x6x5x4xf32>, tensor<6x5xi64> to tensor<3x40x4xf32>
+    %0 = par.index_add %e, %i dim 1 size 40 : tensor<3x6x5x4xf32>, tensor<6x5xi64> to tensor<3x40x4xf32>
     %1 = par.tanh %0 : tensor<3x40x4xf32>
     %2 = par.reduce sum %1 dims [1, 2] : tensor<3x40x4xf32> to tensor<3xf32>
     par.return %1, %2 : tensor<3x40x4xf32>, tensor<3xf32>)"));
@@ -110,7 +110,7 @@ TEST(LinearForms, SortingAmongOthers) {
     %s = par.tanh %a : tensor<3x400xf32>
     %p = par.sorted_position %s dim 1 {descending = true} : tensor<3x400xf32> to tensor<3x400xi64>
     %i = par.iota dim 1 : tensor<3x400xi64>
-    %0 = par.put_add %i, %p dim 1 size 400 : tensor<3x400xi64>, tensor<3x400xi64> to tensor<3x400xi64>
+    %0 = par.scatter_add %i, %p dim 1 size 400 : tensor<3x400xi64>, tensor<3x400xi64> to tensor<3x400xi64>
     %1 = par.take %s, %0 dim 1 : tensor<3x400xf32>, tensor<3x400xi64> to tensor<3x400xf32>
     par.return %0, %1 : tensor<3x400xi64>, tensor<3x400xf32>)"));
 }
@@ -121,7 +121,7 @@ TEST(LinearForms, OnABusyGpu) {
     std::string from = "tensor<" + updates + "xf32>", at = "tensor<" + updates + "xi64>",
                 to = "tensor<" + result + "xf32>";
     run_kernels::runAllFor(kernel("%u: " + from + ", %j: " + at, to,
-                                  spread(at) + "%0 = par.put_add %u, %i dim " + std::to_string(dim) + " size " +
+                                  spread(at) + "%0 = par.scatter_add %u, %i dim " + std::to_string(dim) + " size " +
                                       std::to_string(size) + " : " + from + ", " + at + " to " + to +
                                       "\npar.return %0 : " + to),
                            "sm_80");
@@ -138,7 +138,7 @@ TEST(LinearForms, IndicesOutside) {
   for (const std::string &isa : run_kernels::isasOfThisMachine()) {
     LoadedKernels loaded(
         kernel("%u: tensor<4xf32>, %i: tensor<4xi64>", "tensor<40xf32>",
-               "%0 = par.put_add %u, %i dim 0 size 40 : tensor<4xf32>, tensor<4xi64> to tensor<40xf32>\n"
+               "%0 = par.scatter_add %u, %i dim 0 size 40 : tensor<4xf32>, tensor<4xi64> to tensor<40xf32>\n"
                "par.return %0 : tensor<40xf32>"),
         isa);
     ASSERT_TRUE(loaded.handle) << loaded.errors;
@@ -168,11 +168,12 @@ double secondsOf(const std::string &text, std::vector<std::vector<double>> opera
 // 2^17 elements that each meet 2^17 others are 2^34 steps, which take seconds; 2^17 steps take less than a millisecond.
 TEST(LinearForms, TakeTimeInProportion) {
   std::vector<double> many(1 << 17);
-  EXPECT_LT(secondsOf(kernel("%u: tensor<131072xf64>, %i: tensor<131072xi64>", "tensor<131072xf64>",
-                             "%0 = par.put_add %u, %i dim 0 size 131072 : tensor<131072xf64>, tensor<131072xi64> to "
-                             "tensor<131072xf64>\npar.return %0 : tensor<131072xf64>"),
-                      {many, many, many}),
-            0.1);
+  EXPECT_LT(
+      secondsOf(kernel("%u: tensor<131072xf64>, %i: tensor<131072xi64>", "tensor<131072xf64>",
+                       "%0 = par.scatter_add %u, %i dim 0 size 131072 : tensor<131072xf64>, tensor<131072xi64> to "
+                       "tensor<131072xf64>\npar.return %0 : tensor<131072xf64>"),
+                {many, many, many}),
+      0.1);
   EXPECT_LT(secondsOf(cumulative("sum", "131072xf64", 0, ""), {many, many}), 0.1);
   for (size_t i = 0; i < many.size(); ++i)
     many[i] = double(i * 2654435761u % 131071);

@@ -89,7 +89,7 @@ TEST_F(KernelCheckTest, NothingToCombineInAnyIntegerType) {
       std::string four = "tensor<4x" + type + ">", ints = "tensor<2xi64>", none = "tensor<0x4x" + type + ">";
       std::string text = "par.kernel @k(%a: tensor<2x" + type + ">, %e: " + none + ") -> (" + four + ", " + four +
                          ", " + "tensor<2x" + type + ">) attributes {implementation = \"generated\"} {\n" +
-                         "%i = par.constant dense<[0, 2]> : " + ints + "\n" + "%0 = par.put_reduce " + kind +
+                         "%i = par.constant dense<[0, 2]> : " + ints + "\n" + "%0 = par.scatter_reduce " + kind +
                          " %a, %i dim 0 size 4 : tensor<2x" + type + ">, " + ints + " to " + four +
                          "\n%1 = par.reduce " + kind + " %e dims [0] : " + none + " to " + four +
                          "\n%2 = par.cumulative " + kind + " %a dim 0 {exclusive = true} : tensor<2x" + type + ">\n" +

@@ -165,7 +165,7 @@ TEST_F(Calls, ScatterStartsFromZeros) {
   auto call = par::describeBuiltin(parse(R"(
     par.kernel @k(%d: tensor<2x3x4xf32>, %i: tensor<2x3xi64>) -> tensor<9x4xf32>
         attributes {implementation = "builtin:scatter_add_rows"} {
-      %0 = par.scatter_add %d, %i dim 0 size 9 : tensor<2x3x4xf32>, tensor<2x3xi64> to tensor<9x4xf32>
+      %0 = par.index_add %d, %i dim 0 size 9 : tensor<2x3x4xf32>, tensor<2x3xi64> to tensor<9x4xf32>
       par.return %0 : tensor<9x4xf32>
     })"));
   ASSERT_TRUE(call);

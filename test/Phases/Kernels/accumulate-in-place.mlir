@@ -10,7 +10,7 @@
 // CHECK-NEXT: %[[OLD:.*]] = par.load @sum
 // CHECK: %[[DOT:.*]] = par.dot
 // CHECK-NEXT: %[[ONE:.*]] = par.add %[[OLD]], %[[DOT]]
-// CHECK: %[[SCATTERED:.*]] = par.scatter_add
+// CHECK: %[[SCATTERED:.*]] = par.index_add
 // CHECK-NEXT: %[[TWO:.*]] = par.add %[[ONE]], %[[SCATTERED]]
 // CHECK: %[[THREE:.*]] = par.add %[[TWO]], %{{.*}}
 // CHECK-NEXT: %[[ALL:.*]] = par.all_reduce sum %[[THREE]]
@@ -28,7 +28,7 @@
 // KERNELS: par.launch @[[SCATTER]](%{{.*}}, %{{.*}}, %[[P]])
 // KERNELS: par.block @read
 // KERNELS: %[[P:.*]] = par.launch @[[DOT]](
-// KERNELS: par.launch @{{(add|scatter_add).*}}
+// KERNELS: par.launch @{{(add|index_add).*}}
 
 // No buffer except the sum has the table's size.
 // BUFFERS-NOT: par.buffer @first.t{{.*}} : tensor<4x4xf32>
@@ -45,7 +45,7 @@ par.program @p on @s0 ranks [0, 1] {
     %dx = par.load @dx : tensor<2x4xf32>
     %ids = par.load @ids : tensor<2xi64>
     %0 = par.dot %z, %dx contracting [0] x [0] : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<4x4xf32>
-    %1 = par.scatter_add %dx, %ids dim 0 size 4 : tensor<2x4xf32>, tensor<2xi64> to tensor<4x4xf32>
+    %1 = par.index_add %dx, %ids dim 0 size 4 : tensor<2x4xf32>, tensor<2xi64> to tensor<4x4xf32>
     %2 = par.add %0, %1 : tensor<4x4xf32>
     par.store %2 to @sum : tensor<4x4xf32>
   }
@@ -56,7 +56,7 @@ par.program @p on @s0 ranks [0, 1] {
     %b = par.load @b : tensor<4x4xf32>
     %0 = par.dot %z, %dx contracting [0] x [0] : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<4x4xf32>
     %t = par.tanh %b : tensor<4x4xf32>
-    %1 = par.scatter_add %dx, %ids dim 0 size 4 : tensor<2x4xf32>, tensor<2xi64> to tensor<4x4xf32>
+    %1 = par.index_add %dx, %ids dim 0 size 4 : tensor<2x4xf32>, tensor<2xi64> to tensor<4x4xf32>
     %2 = par.add %0, %t : tensor<4x4xf32>
     %3 = par.add %2, %1 : tensor<4x4xf32>
     %s = par.load @sum : tensor<4x4xf32>

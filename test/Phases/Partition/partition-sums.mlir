@@ -6,7 +6,7 @@
 
 // CHECK-LABEL: par.fragment @train.s0.backward
 // CHECK: %[[PRODUCT:.*]] = par.dot %{{.*}} contracting [0, 1] x [0, 1]
-// CHECK: %[[SCATTERED:.*]] = par.scatter_add
+// CHECK: %[[SCATTERED:.*]] = par.index_add
 // CHECK-NEXT: %[[AT:.*]] = par.axis_index over ["tp"]
 // CHECK: %[[FIRST:.*]] = par.compare eq
 // CHECK: %[[ONCE:.*]] = par.select %[[FIRST]], %[[SCATTERED]]

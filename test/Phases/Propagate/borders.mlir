@@ -24,7 +24,7 @@
 // no border is left: tp is summed after the loop.
 // GRADIENTS-LABEL: par.fragment @train.s0.backward
 // GRADIENTS: par.dot {{.*}}[#par.sharding<[{}, {}], unreduced={"dp", "tp"}>]
-// GRADIENTS: par.scatter_add {{.*}}[#par.sharding<[{}, {}], unreduced={"dp"}>]
+// GRADIENTS: par.index_add {{.*}}[#par.sharding<[{}, {}], unreduced={"dp"}>]
 // GRADIENTS: par.add {{.*}}[#par.sharding<[{"dp"}, {}], unreduced={"tp"}>]
 // GRADIENTS-LABEL: par.step @train
 // GRADIENTS: par.reshard %{{.*}} : <tensor<10x6xf32>, @s0, [{"dp"}, {}], unreduced={"tp"}> to <tensor<10x6xf32>, @s0, [{"dp"}, {}]>

@@ -7,12 +7,12 @@
 // RUN: par-opt %t.mlir --par-partition-fragments --par-verify-partition | FileCheck %s --check-prefix=LOCAL
 
 // CHECK-LABEL: par.fragment @train.s0.backward
-// CHECK: par.scatter_add {{.*}}[#par.sharding<[{"tp"}, {}], unreduced={"dp"}>]
+// CHECK: par.index_add {{.*}}[#par.sharding<[{"tp"}, {}], unreduced={"dp"}>]
 // CHECK: par.add {{.*}}[#par.sharding<[{"tp"}, {}], unreduced={"dp"}>]
 
 // LOCAL-LABEL: par.fragment @train.s0.backward
 // LOCAL: %[[TOKENS:.*]] = par.all_gather %{{.*}} dims [1] over ["tp"] : (tensor<2x2x64xf32>) -> tensor<2x4x64xf32>
-// LOCAL: par.scatter_add {{.*}} size 16 {{.*}} to tensor<16x64xf32>
+// LOCAL: par.index_add {{.*}} size 16 {{.*}} to tensor<16x64xf32>
 // LOCAL-NOT: par.reduce_scatter
 // LOCAL-LABEL: par.fragment @train.s0.update
 

@@ -20,7 +20,7 @@
 // CHECK: par.add
 // CHECK: %[[RED:.*]] = par.exec @train.s0.reduce
 // CHECK: par.store %[[RED]] to @train.backward.sum.w1
-// CHECK: par.world_reduce sum %{{.*}} groups [array<i64: 0, 4>, array<i64: 1, 5>, array<i64: 2, 6>, array<i64: 3, 7>]
+// CHECK: par.world_all_reduce sum %{{.*}} groups [array<i64: 0, 4>, array<i64: 1, 5>, array<i64: 2, 6>, array<i64: 3, 7>]
 // CHECK: par.store %{{.*}} to @w1
 // CHECK: par.entry @train runs [@train.forward, @train.s0.to.s1.send, @train.forward, {{.*}}@train.backward.first, @train.forward,
 // CHECK-LABEL: par.program @s1.program on @s1 ranks [4, 5, 6, 7]

@@ -4,13 +4,13 @@
 // RUN: par-opt %s --par-check-phases='passes=par-build-programs,par-inline-fragments,par-form-kernels,par-assign-buffers,par-pack-memory' > /dev/null
 
 // CHECK-LABEL: par.program @s0.program
-// CHECK: par.block @eval.stage_reduce {
+// CHECK: par.block @eval.stage_all_reduce {
 // CHECK: par.send_parts %{{.*}} to [1] groups [array<i64: 0, 2>] tag [[N:[0-9]+]] : tensor<f32>
 // CHECK-NOT: par.recv_parts
 // CHECK: par.block @eval.s0.to.s1.send {
 // CHECK: par.send_parts %{{.*}} to [2] groups [array<i64: 0, 1, 2>] tag [[A:[0-9]+]] : tensor<4x4xf32>
 // CHECK-LABEL: par.program @s1.program
-// CHECK: par.block @eval.stage_reduce {
+// CHECK: par.block @eval.stage_all_reduce {
 // CHECK: %[[L:.*]] = par.recv_parts from [0] groups [array<i64: 0, 2>] tag [[N]] : tensor<f32>
 // CHECK: par.add %[[L]]
 // CHECK: par.block @eval.s0.to.s1.recv {
@@ -43,6 +43,6 @@ par.step @eval(%x: !x0) -> (!x2, !n1) attributes {inputs = ["x"], outputs = ["y"
   %0 = par.run @eval.s0.forward(%x) : (!x0) -> !x0
   %1 = par.transfer %0 : <tensor<7x4xf32>, @s0, [{"dp"}, {}]> to <tensor<7x4xf32>, @s1, [{}, {}]>
   %2 = par.transfer %1 : <tensor<7x4xf32>, @s1, [{}, {}]> to <tensor<7x4xf32>, @s2, [{"dp"}, {}]>
-  %n:2 = par.stage_reduce sum %a0, %a1 : (!n0, !n1) -> (!n0, !n1)
+  %n:2 = par.stage_all_reduce sum %a0, %a1 : (!n0, !n1) -> (!n0, !n1)
   par.return %2, %n#1 : !x2, !n1
 }

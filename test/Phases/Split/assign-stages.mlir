@@ -10,7 +10,7 @@
 // Values that depend on a sum over stages, too: each stage computes the counter from its own result.
 // RUN: par-opt %S/Inputs/two-stages.mlir --par-scale-loss --par-clip-gradients --par-skip-overflow --par-slice-microbatches=microbatches=2 --par-assign-stages | FileCheck %s --check-prefix=SCALE
 // RUN: par-opt %S/Inputs/two-stages.mlir --par-scale-loss --par-clip-gradients --par-skip-overflow --par-check-phases='passes=par-slice-microbatches{microbatches=2},par-assign-stages,par-form-fragments'
-// SCALE: %[[SUM:.*]]:2 = par.stage_reduce
+// SCALE: %[[SUM:.*]]:2 = par.stage_all_reduce
 // SCALE: par.is_finite %[[SUM]]#0 {stage = 0
 // SCALE: par.is_finite %[[SUM]]#1 {stage = 1
 // SCALE-COUNT-2: par.write {{.*}} to @loss_scale
@@ -35,7 +35,7 @@ par.step @eval(%x: tensor<2x4xf32>) -> tensor<4xf32> {
 
 // A sum over stages that only one stage uses is computed there, from parts that the others send.
 // ONE-LABEL: par.step @norm
-// ONE-NOT: par.stage_reduce
+// ONE-NOT: par.stage_all_reduce
 // ONE: %[[A:.*]] = par.reduce {{.*}}stage = 0
 // ONE: %[[B:.*]] = par.reduce {{.*}}stage = 1
 // ONE: %[[S:.*]] = par.add %[[A]], %[[B]] {stage = 0
@@ -55,7 +55,7 @@ par.step @norm(%x: tensor<2x4xf32>) -> tensor<f32> {
   }
   %0 = par.reduce sum %r#0 dims [0] : tensor<4xf32> to tensor<f32>
   %1 = par.reduce sum %r#1 dims [0] : tensor<4xf32> to tensor<f32>
-  %2:2 = par.stage_reduce sum %0, %1 : (tensor<f32>, tensor<f32>) -> (tensor<f32>, tensor<f32>)
+  %2:2 = par.stage_all_reduce sum %0, %1 : (tensor<f32>, tensor<f32>) -> (tensor<f32>, tensor<f32>)
   %3 = par.sqrt %2#0 : tensor<f32>
   par.return %3 : tensor<f32>
 }

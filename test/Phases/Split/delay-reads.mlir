@@ -83,8 +83,8 @@ par.stage @s1 <> ranks [1]
 par.variable @n counter : tensor<f32>
 par.step @train(%x: !par.dist<tensor<f32>, @s0, ?>, %y: !par.dist<tensor<f32>, @s1, ?>) -> () {
   // expected-error @below {{combines numbers of all stages, which an asynchronous schedule does not wait for}}
-  %s:2 = par.stage_reduce sum %x, %y : (!par.dist<tensor<f32>, @s0, ?>, !par.dist<tensor<f32>, @s1, ?>) -> (!par.dist<tensor<f32>, @s0, ?>, !par.dist<tensor<f32>, @s1, ?>)
-  par.write %s#0 to @n : !par.dist<tensor<f32>, @s0, ?>
+  %s:2 = par.stage_all_reduce sum %x, %y : (!par.dist<tensor<f32>, @s0, ?>, !par.dist<tensor<f32>, @s1, ?>) ->
+  (!par.dist<tensor<f32>, @s0, ?>, !par.dist<tensor<f32>, @s1, ?>) par.write %s#0 to @n : !par.dist<tensor<f32>, @s0, ?>
   par.return
 }
 

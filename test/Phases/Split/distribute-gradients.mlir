@@ -9,16 +9,16 @@
 // CHECK: %[[B:.*]] = par.reduce sum {{.*}} dims [0] {stage = 0 : i64}
 // CHECK: %[[C:.*]] = par.reduce sum {{.*}} dims [0] {stage = 0 : i64}
 // CHECK: %[[MOVED:.*]] = par.transpose %[[A]] [1, 2, 0] {stage = 1 : i64}
-// CHECK: %[[LAST:.*]] = par.scatter_add %[[MOVED]], %{{.*}} dim 0 size 4 {stage = 1 : i64}
+// CHECK: %[[LAST:.*]] = par.index_add %[[MOVED]], %{{.*}} dim 0 size 4 {stage = 1 : i64}
 // CHECK: %[[BOTH:.*]] = par.add %[[B]], %[[C]] {stage = 0 : i64}
 // CHECK: %[[MOVED:.*]] = par.transpose %[[BOTH]] [1, 2, 0] {stage = 0 : i64}
-// CHECK: %[[FIRST:.*]] = par.scatter_add %[[MOVED]], %{{.*}} dim 0 size 4 {stage = 0 : i64}
+// CHECK: %[[FIRST:.*]] = par.index_add %[[MOVED]], %{{.*}} dim 0 size 4 {stage = 0 : i64}
 // CHECK: %[[SUM:.*]] = par.add %[[LAST]], %[[FIRST]] : tensor<4x2xf32>
 // CHECK: par.gradient %[[SUM]] of @table
 // LOOP: par.loop 4
 // LOOP-SAME: labels = ["table", "table", ""
-// LOOP: par.scatter_add
-// LOOP: par.scatter_add
+// LOOP: par.index_add
+// LOOP: par.index_add
 // LOOP: par.yield
 
 par.stage @s0 <> ranks [0]
@@ -40,7 +40,7 @@ par.step @train(%x: tensor<8x2x3x3xf32>) -> tensor<f32> {
   %0 = par.add %a, %b : tensor<2x3x3xf32>
   %1 = par.add %0, %c : tensor<2x3x3xf32>
   %2 = par.transpose %1 [1, 2, 0] {stage = 0 : i64} : tensor<2x3x3xf32> to tensor<3x3x2xf32>
-  %3 = par.scatter_add %2, %ids dim 0 size 4 {stage = 0 : i64} : tensor<3x3x2xf32>, tensor<3x3xi64> to tensor<4x2xf32>
+  %3 = par.index_add %2, %ids dim 0 size 4 {stage = 0 : i64} : tensor<3x3x2xf32>, tensor<3x3xi64> to tensor<4x2xf32>
   %g = par.gradient %3 of @table : tensor<4x2xf32>
   %rate = par.constant dense<0.1> : tensor<f32>
   %n = par.sgd %table, %g, %rate decay 0.0 {stage = 0 : i64} : tensor<4x2xf32>, tensor<4x2xf32>, tensor<f32>

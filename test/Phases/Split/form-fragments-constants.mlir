@@ -18,7 +18,7 @@ par.step @train(%x: tensor<4xf32>) -> tensor<4xf32> attributes {inputs = ["x"], 
   %w2 = par.multiply %w, %two {stage = 0 : i64} : tensor<4xf32>
   %a = par.reduce sum %w2 dims [0] {stage = 0 : i64} : tensor<4xf32> to tensor<f32>
   %b = par.reduce sum %v dims [0] {stage = 1 : i64} : tensor<4xf32> to tensor<f32>
-  %n:2 = par.stage_reduce sum %a, %b : (tensor<f32>, tensor<f32>) -> (tensor<f32>, tensor<f32>)
+  %n:2 = par.stage_all_reduce sum %a, %b : (tensor<f32>, tensor<f32>) -> (tensor<f32>, tensor<f32>)
   %c = par.maximum %n#0, %one {stage = 0 : i64} : tensor<f32>
   %cb = par.broadcast_in_dim %c dims [] {stage = 0 : i64} : tensor<f32> to tensor<4xf32>
   %u = par.multiply %cb, %two {stage = 0 : i64} : tensor<4xf32>

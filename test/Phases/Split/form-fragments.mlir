@@ -13,7 +13,7 @@
 // CHECK: %[[B:.*]]:2 = par.run @train.s1.backward
 // CHECK: par.transfer %[[B]]#1
 // CHECK: par.run @train.s0.backward
-// CHECK: par.stage_reduce  sum
+// CHECK: par.stage_all_reduce  sum
 // CHECK: par.write
 
 // expected-error @below {{has no par.stage; Annotate makes at least one}}

@@ -9,15 +9,15 @@
 // CHECK: ^bb0(%[[I:.*]]: tensor<i64>, %[[X:.*]]: tensor<2x3xf32>):
 // CHECK: %[[ROW:.*]] = par.reshape %{{.*}} : tensor<2x3xf32> to tensor<1x2x3xf32>
 // CHECK: %[[AT:.*]] = par.reshape %[[I]] : tensor<i64> to tensor<1xi64>
-// CHECK: par.scatter_add %[[ROW]], %[[AT]] dim 0 size 4 : tensor<1x2x3xf32>, tensor<1xi64> to tensor<4x2x3xf32>
-// CHECK: par.scatter_add %{{.*}} dim 0 size 4 : tensor<1x3x2xf32>, tensor<1xi64> to tensor<4x3x2xf32>
+// CHECK: par.index_add %[[ROW]], %[[AT]] dim 0 size 4 : tensor<1x2x3xf32>, tensor<1xi64> to tensor<4x2x3xf32>
+// CHECK: par.index_add %{{.*}} dim 0 size 4 : tensor<1x3x2xf32>, tensor<1xi64> to tensor<4x3x2xf32>
 // CHECK: par.yield [sum, sum]
 // CHECK: par.reshape %{{.*}} : tensor<4x2x3xf32> to tensor<8x3xf32>
 // CHECK: par.transpose %{{.*}} [1, 0, 2] : tensor<4x3x2xf32> to tensor<3x4x2xf32>
 // CHECK: par.collect
 
 // ONE: par.loop 1
-// ONE-NOT: par.scatter_add
+// ONE-NOT: par.index_add
 // ONE: par.yield [sum, sum]
 par.stage @s0 <> ranks [0]
 par.variable @w parameter : tensor<3x8xf32>

@@ -10,10 +10,10 @@
 // CHECK-SAME: labels = ["table", ""]
 // CHECK: %[[SUM:.*]] = par.reduce sum {{.*}} : tensor<2x2x3x3xf32> to tensor<2x3x3xf32>
 // CHECK: %[[MOVED:.*]] = par.transpose %[[SUM]] [1, 2, 0]
-// CHECK: %[[PART:.*]] = par.scatter_add %[[MOVED]], %{{.*}} dim 0 size 4
+// CHECK: %[[PART:.*]] = par.index_add %[[MOVED]], %{{.*}} dim 0 size 4
 // CHECK: par.yield [sum, sum] %[[PART]], %{{.*}} : tensor<4x2xf32>, tensor<f32>
 // CHECK: par.gradient %{{.*}} of @table
-// CHECK-NOT: par.scatter_add
+// CHECK-NOT: par.index_add
 par.stage @s0 <> ranks [0]
 par.variable @table parameter : tensor<4x2xf32>
 par.step @eval(%x: tensor<8x2x3x3xf32>) -> tensor<f32> {

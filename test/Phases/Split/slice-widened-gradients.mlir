@@ -7,7 +7,7 @@
 // CHECK: par.loop 4
 // CHECK-SAME: labels = ["table", ""]
 // CHECK: %[[WIDE:.*]] = par.convert %{{.*}} : tensor<5x2xbf16> to tensor<5x2xf32>
-// CHECK: %[[PART:.*]] = par.scatter_add %[[WIDE]]
+// CHECK: %[[PART:.*]] = par.index_add %[[WIDE]]
 // CHECK: par.yield [sum, sum] %[[PART]], %{{.*}} : tensor<4x2xf32>, tensor<f32>
 par.stage @s0 <> ranks [0]
 par.variable @table parameter : tensor<4x2xf32>

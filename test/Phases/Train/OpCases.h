@@ -209,7 +209,7 @@ inline OpCase gatherCase(Chooser &choose) {
           {{table}, {indices, 0, double(table[dim] - 1), "i64"}},
           result};
 }
-inline OpCase scatterAddCase(Chooser &choose) {
+inline OpCase indexAddCase(Chooser &choose) {
   Shape indices = choose.anyShape(0, 2), before = choose.anyShape(0, 1), after = choose.anyShape(0, 1);
   int64_t size = choose.dim();
   Shape updates = before, result = before;
@@ -217,7 +217,7 @@ inline OpCase scatterAddCase(Chooser &choose) {
   updates.insert(updates.end(), after.begin(), after.end());
   result.push_back(size);
   result.insert(result.end(), after.begin(), after.end());
-  return {llvm::formatv("%y = par.scatter_add %0, %1 dim {0} size {1} : {2}, {3} to {4}", before.size(), size,
+  return {llvm::formatv("%y = par.index_add %0, %1 dim {0} size {1} : {2}, {3} to {4}", before.size(), size,
                         typeOf(updates), typeOf(indices, "i64"), typeOf(result)),
           {{updates}, {indices, 0, double(size - 1), "i64"}},
           result};
@@ -231,19 +231,19 @@ inline OpCase takeCase(Chooser &choose) {
           {{table}, {picked, 0, double(table[dim] - 1), "i64"}},
           picked};
 }
-inline OpCase putAddCase(Chooser &choose) {
+inline OpCase scatterAddCase(Chooser &choose) {
   Shape updates = choose.anyShape(1, 3), result = updates;
   int64_t dim = choose.number(0, updates.size() - 1);
   result[dim] = choose.dim();
-  return {llvm::formatv("%y = par.put_add %0, %1 dim {0} size {1} : {2}, {3} to {4}", dim, result[dim], typeOf(updates),
-                        typeOf(updates, "i64"), typeOf(result)),
+  return {llvm::formatv("%y = par.scatter_add %0, %1 dim {0} size {1} : {2}, {3} to {4}", dim, result[dim],
+                        typeOf(updates), typeOf(updates, "i64"), typeOf(result)),
           {{updates}, {updates, 0, double(result[dim] - 1), "i64"}},
           result};
 }
 
 /// Every row has an update, as a scatter that starts from an operand sees to: infinities have no difference
 /// quotient.
-inline MakeCase putReduce(const char *kind) {
+inline MakeCase scatterReduce(const char *kind) {
   return [=](Chooser &choose) {
     Shape updates = choose.anyShape(1, 3), rest = updates, wide = updates, result = updates;
     int64_t dim = choose.number(0, updates.size() - 1), size = choose.dim();
@@ -252,7 +252,7 @@ inline MakeCase putReduce(const char *kind) {
     result[dim] = size;
     std::string text = llvm::formatv("%i = par.iota dim {0} : {1}\n%j = par.concat %2, %i dim {0} : ({2}, {1}) -> {3}\n"
                                      "%u = par.concat %0, %1 dim {0} : ({4}, {5}) -> {6}\n"
-                                     "%y = par.put_reduce {7} %u, %j dim {0} size {8} : {6}, {3} to {5}",
+                                     "%y = par.scatter_reduce {7} %u, %j dim {0} size {8} : {6}, {3} to {5}",
                                      dim, typeOf(rest, "i64"), typeOf(updates, "i64"), typeOf(wide, "i64"),
                                      typeOf(updates), typeOf(rest), typeOf(wide), kind, size);
     return OpCase{text, {{updates}, {rest}, {updates, 0, double(size - 1), "i64"}}, result};
@@ -442,13 +442,13 @@ inline std::vector<std::pair<std::string, MakeCase>> differentiableCases() {
           {"cumulative", cumulative("product")},
           {"dot", dotCase},
           {"gather", gatherCase},
-          {"scatter_add", scatterAddCase},
+          {"index_add", indexAddCase},
           {"take", takeCase},
-          {"put_add", putAddCase},
-          {"put_reduce", putReduce("max")},
-          {"put_reduce", putReduce("min")},
-          {"put_reduce", putReduce("product")},
-          {"put_reduce", putReduce("sum")},
+          {"scatter_add", scatterAddCase},
+          {"scatter_reduce", scatterReduce("max")},
+          {"scatter_reduce", scatterReduce("min")},
+          {"scatter_reduce", scatterReduce("product")},
+          {"scatter_reduce", scatterReduce("sum")},
           {"softmax", softmaxCase},
           {"layer_norm", layerNormCase},
           {"attention", attention(false, false)},

@@ -212,15 +212,17 @@ inline std::vector<NamedCase> otherCases() {
 
 /// Ops of all kinds on integers, booleans and other floats in turn, and with i32 indices.
 inline std::vector<NamedCase> retypedCases(std::vector<std::string> floats = {"f32", "bf16", "f16"}) {
-  const llvm::StringSet<> integers{"negate",       "abs",       "sign",    "add",        "subtract", "multiply",
-                                   "divide",       "remainder", "maximum", "minimum",    "select",   "broadcast_in_dim",
-                                   "reshape",      "transpose", "slice",   "pad",        "concat",   "dynamic_slice",
-                                   "update_slice", "reverse",   "reduce",  "cumulative", "dot",      "gather",
-                                   "scatter_add",  "take",      "put_add", "put_reduce", "patches",  "fold_patches",
-                                   "max_pool"};
+  const llvm::StringSet<> integers{"negate",    "abs",           "sign",         "add",
+                                   "subtract",  "multiply",      "divide",       "remainder",
+                                   "maximum",   "minimum",       "select",       "broadcast_in_dim",
+                                   "reshape",   "transpose",     "slice",        "pad",
+                                   "concat",    "dynamic_slice", "update_slice", "reverse",
+                                   "reduce",    "cumulative",    "dot",          "gather",
+                                   "index_add", "take",          "scatter_add",  "scatter_reduce",
+                                   "patches",   "fold_patches",  "max_pool"};
   const llvm::StringSet<> layoutOps{"select", "broadcast_in_dim", "reshape",      "transpose", "slice", "pad",
                                     "concat", "dynamic_slice",    "update_slice", "gather",    "take",  "patches"};
-  const llvm::StringSet<> addressing{"gather",        "scatter_add",  "take",          "put_add",
+  const llvm::StringSet<> addressing{"gather",        "index_add",    "take",          "scatter_add",
                                      "dynamic_slice", "update_slice", "cross_entropy", "cross_entropy_grad"};
   // Their statistics are f32 whatever the type.
   const llvm::StringSet<> wide{"layer_norm",         "layer_norm_grad", "cross_entropy",

@@ -11,7 +11,7 @@
 // CHECK: [[SA:%.*]] = par.multiply [[GA]], [[GA]] : tensor<4xf32>
 // CHECK: [[QA:%.*]] = par.reduce{{ +}}sum [[SA]] dims [0]
 // CHECK: [[QB:%.*]] = par.multiply [[GB]], [[GB]] : tensor<f32>
-// CHECK: [[T:%.*]]:2 = par.stage_reduce{{ +}}sum [[QA]], [[QB]]
+// CHECK: [[T:%.*]]:2 = par.stage_all_reduce{{ +}}sum [[QA]], [[QB]]
 // CHECK: [[NA:%.*]] = par.sqrt [[T]]#0
 // CHECK: [[CLIP:%.*]] = par.read @clip
 // CHECK: [[SAFE:%.*]] = par.add [[NA]],

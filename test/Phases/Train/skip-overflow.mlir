@@ -8,12 +8,12 @@
 // RUN: par-opt %s --par-differentiate --par-add-optimizer --par-scale-loss=initial=4 --par-clip-gradients --par-skip-overflow=growth=1 --par-interpret | FileCheck %s --check-prefix=GOOD
 // RUN: sed -e 's/1.000000e+00/0x7F800000/' %s | par-opt --par-differentiate --par-add-optimizer --par-scale-loss=initial=4 --par-clip-gradients --par-skip-overflow=growth=1 --par-interpret | FileCheck %s --check-prefix=BAD
 
-// NORM: error: {{.*}} has no par.stage_reduce with a result for each of its 1 gradients
+// NORM: error: {{.*}} has no par.stage_all_reduce with a result for each of its 1 gradients
 // FAIL: error: lets the loss scale grow after -1 steps, expected 0 or more
 
 // CHECK-LABEL: par.step @train
 // CHECK-SAME: outputs = ["loss", "grad_norm", "loss_scale"]
-// CHECK: [[SUM:%.*]] = par.stage_reduce
+// CHECK: [[SUM:%.*]] = par.stage_all_reduce
 // CHECK: [[W:%.*]], [[V:%.*]] = par.momentum
 // CHECK: [[OK:%.*]] = par.is_finite [[SUM]]
 // CHECK-DAG: par.select [[OK]], %{{.*}}, %{{.*}} : tensor<i1>, tensor<f32>

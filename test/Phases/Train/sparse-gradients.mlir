@@ -13,9 +13,9 @@
 // CHECK-DAG: par.collect %{{.*}} dims 1 : tensor<8x4xf32>
 // CHECK: [[IDS:%.*]] = par.concat %{{.*}} dim 0 : (tensor<{{24|8}}xi64>, tensor<{{24|8}}xi64>) -> tensor<32xi64>
 // CHECK: [[AT:%.*]] = par.iota dim 0 : tensor<32xi64>
-// CHECK: [[LEAST:%.*]] = par.put_reduce{{ +}}min [[AT]], [[IDS]] dim 0 size 9
+// CHECK: [[LEAST:%.*]] = par.scatter_reduce{{ +}}min [[AT]], [[IDS]] dim 0 size 9
 // CHECK: [[FIRST:%.*]] = par.take [[LEAST]], [[IDS]] dim 0
-// CHECK: [[SUMS:%.*]] = par.scatter_add %{{.*}}, [[FIRST]] dim 0 size 32
+// CHECK: [[SUMS:%.*]] = par.index_add %{{.*}}, [[FIRST]] dim 0 size 32
 // CHECK: [[OWN:%.*]] = par.compare{{ +}}eq [[FIRST]], [[AT]]
 // CHECK: [[ROWS:%.*]] = par.select [[OWN]], [[IDS]], %{{.*}} : tensor<32xi1>, tensor<32xi64>
 // CHECK: [[G:%.*]] = par.gradient [[SUMS]] rows [[ROWS]] of @t : tensor<32x4xf32>, tensor<32xi64>

@@ -12,9 +12,9 @@ enum class FactorKind {
   Min,
   And,
   Or,
-  Indexed, ///< addressed by values: the local op shifts and masks, the result is a sum over the shards
-  Whole,   ///< may not be sharded
-  Expand,  ///< may be sharded after the op is decomposed
+  Indexed,         ///< addressed by values: the local op shifts and masks, the result is a sum over the shards
+  NeedReplication, ///< may not be sharded
+  Decompose,       ///< may be sharded after the op is decomposed
 };
 
 /// One name in the rule.

@@ -32,13 +32,13 @@ def DistributeGradientsPass : Pass<"par-distribute-gradients", "::mlir::ModuleOp
 
     ```
     %0 = par.add %a, %b : tensor<64xf32>    // of stages 0 and 1
-    %1 = par.scatter_add %0, %i dim 0 size 4 {stage = 0} : tensor<64xf32>, tensor<64xi64> to tensor<4xf32>
+    %1 = par.index_add %0, %i dim 0 size 4 {stage = 0} : tensor<64xf32>, tensor<64xi64> to tensor<4xf32>
     %g = par.gradient %1 of @table : tensor<4xf32>
     ```
     becomes
     ```
-    %0 = par.scatter_add %a, %i dim 0 size 4 {stage = 0} : tensor<64xf32>, tensor<64xi64> to tensor<4xf32>
-    %1 = par.scatter_add %b, %i dim 0 size 4 {stage = 1} : tensor<64xf32>, tensor<64xi64> to tensor<4xf32>
+    %0 = par.index_add %a, %i dim 0 size 4 {stage = 0} : tensor<64xf32>, tensor<64xi64> to tensor<4xf32>
+    %1 = par.index_add %b, %i dim 0 size 4 {stage = 1} : tensor<64xf32>, tensor<64xi64> to tensor<4xf32>
     %2 = par.add %0, %1 : tensor<4xf32>
     %g = par.gradient %2 of @table : tensor<4xf32>
     ```

@@ -149,12 +149,12 @@ def SparseGradientsPass : Pass<"par-sparse-gradients", "::mlir::ModuleOp"> {
     since no earlier op adds up over the batch.
     Fails: if anything but lookups along dim 0 adds to such a gradient, or if a table is no parameter.
 
-    Example: `%g = par.gradient (par.scatter_add %ct, %ids dim 0 size 50) of @w` becomes
+    Example: `%g = par.gradient (par.index_add %ct, %ids dim 0 size 50) of @w` becomes
     ```
     %c = par.collect %ct dims 1 : tensor<6x8xf32>
     %i = par.collect %ids dims 1 : tensor<6xi64>
     ... %first: where the same index is met first; %named: the index there, -1 elsewhere
-    %s = par.scatter_add %c, %first dim 0 size 6 : tensor<6x8xf32>, tensor<6xi64> to tensor<6x8xf32>
+    %s = par.index_add %c, %first dim 0 size 6 : tensor<6x8xf32>, tensor<6xi64> to tensor<6x8xf32>
     %g = par.gradient %s rows %named of @w : tensor<6x8xf32>, tensor<6xi64>
     ```
   }];
@@ -221,7 +221,7 @@ def ClipGradientsPass : Pass<"par-clip-gradients", "::mlir::ModuleOp"> {
   let description = [{
     Expects: `@train` after -par-add-optimizer.
     Leaves: the result "grad_norm" of `@train`, the root of the sum of squares of all gradients; one scalar a parameter
-    is combined by `par.stage_reduce`, so that Split can distribute it over stages. With `clip` above 0 updates take
+    is combined by `par.stage_all_reduce`, so that Split can distribute it over stages. With `clip` above 0 updates take
     each gradient times min(1, clip / (norm + 1e-6)) (torch.nn.utils.clip_grad_norm_); the threshold is the
     hyperparameter variable `@clip`. With `value` above 0 they take each element clamped to -`@clip` and `@clip`
     (torch.nn.utils.clip_grad_value_), and the norm stays that of the unclipped gradients. Without `norm` there is no
@@ -230,7 +230,7 @@ def ClipGradientsPass : Pass<"par-clip-gradients", "::mlir::ModuleOp"> {
 
     Example: two gradients become
     ```
-    %s:2 = par.stage_reduce sum %q0, %q1 : (tensor<f32>, tensor<f32>) -> (tensor<f32>, tensor<f32>)
+    %s:2 = par.stage_all_reduce sum %q0, %q1 : (tensor<f32>, tensor<f32>) -> (tensor<f32>, tensor<f32>)
     %n0 = par.sqrt %s#0 : tensor<f32>
     ```
   }];

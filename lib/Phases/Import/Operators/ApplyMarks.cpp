@@ -14,8 +14,8 @@ static Value inverseCounts(NodeImporter &importer, Value indices, int64_t size, 
   OpBuilder &builder = importer.builder;
   auto type = cast<RankedTensorType>(indices.getType());
   Value ones = importer.splat(type.clone(builder.getI32Type()), 1);
-  Value counts = ScatterAddOp::create(builder, importer.loc, RankedTensorType::get({size}, builder.getI32Type()), ones,
-                                      indices, 0, size);
+  Value counts = IndexAddOp::create(builder, importer.loc, RankedTensorType::get({size}, builder.getI32Type()), ones,
+                                    indices, 0, size);
   Value own = gatherAt(importer, counts, indices, 0);
   return 1.0 / termOf(importer, own).convert(element);
 }

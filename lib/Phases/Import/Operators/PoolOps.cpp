@@ -221,8 +221,8 @@ LogicalResult importMaxUnpool(NodeImporter &importer) {
       return importer.error() << "its output_shape does not fit " << operand.getType();
     else
       high.push_back(whole[dim] - shape[dim]);
-  Value spread = ScatterAddOp::create(importer.builder, importer.loc, operand.reshape({count}),
-                                      operand.with(*places).reshape({count}), 0, all);
+  Value spread = IndexAddOp::create(importer.builder, importer.loc, operand.reshape({count}),
+                                    operand.with(*places).reshape({count}), 0, all);
   Term result = operand.with(spread).reshape(shape);
   if (whole != shape)
     result = result.with(PadOp::create(importer.builder, importer.loc, result, low, high,

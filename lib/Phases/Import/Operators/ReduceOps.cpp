@@ -56,7 +56,7 @@ LogicalResult importReduce(NodeImporter &importer) {
     return failure();
   if (cast<RankedTensorType>(reduced->operand.getType()).getElementType().isInteger(1) &&
       (kind == ReduceKind::max || kind == ReduceKind::min)) {
-    ReduceKind logical = kind == ReduceKind::max ? ReduceKind::bor : ReduceKind::band;
+    ReduceKind logical = kind == ReduceKind::max ? ReduceKind::bitOr : ReduceKind::bitAnd;
     return importer.bind(importer.reshape(reduce(importer, logical, reduced->operand, reduced->dims), reduced->shape));
   }
   return importer.bind(importer.reshape(reduce(importer, kind, reduced->operand, reduced->dims), reduced->shape));

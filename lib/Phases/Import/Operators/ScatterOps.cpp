@@ -28,11 +28,11 @@ struct Scatter {
 
   int64_t size() const { return operand.getShape()[dim]; }
   Term put(Value values) const {
-    return operand.with(PutAddOp::create(operand.getBuilder(), operand.getLoc(), values, indices, dim, size()));
+    return operand.with(ScatterAddOp::create(operand.getBuilder(), operand.getLoc(), values, indices, dim, size()));
   }
   Term put(ReduceKind kind, Value values) const {
     return operand.with(
-        PutReduceOp::create(operand.getBuilder(), operand.getLoc(), kind, values, indices, dim, size()));
+        ScatterReduceOp::create(operand.getBuilder(), operand.getLoc(), kind, values, indices, dim, size()));
   }
 };
 
@@ -117,7 +117,7 @@ Value combine(const Scatter &scatter, std::optional<ReduceKind> kind) {
   Value own = IotaOp::create(builder, operand.getLoc(), operand.getType().clone(indexType.getElementType()), dim);
   Value indices = ConcatOp::create(builder, operand.getLoc(), ValueRange{own, scatter.indices}, dim);
   Value updates = ConcatOp::create(builder, operand.getLoc(), ValueRange{operand, scatter.updates}, dim);
-  return PutReduceOp::create(builder, operand.getLoc(), *kind, updates, indices, dim, scatter.size());
+  return ScatterReduceOp::create(builder, operand.getLoc(), *kind, updates, indices, dim, scatter.size());
 }
 
 /// Replaces x by `updates` from `first` on, along `dim`.

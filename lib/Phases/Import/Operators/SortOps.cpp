@@ -91,7 +91,7 @@ LogicalResult importTopK(NodeImporter &importer) {
   bool largest = importer.node.intAttribute("largest", 1) != 0;
   Value position = SortedPositionOp::create(builder, importer.loc, indices, x, *dim, largest);
   Value iota = IotaOp::create(builder, importer.loc, indices, *dim);
-  Value order = PutAddOp::create(builder, importer.loc, indices, iota, position, *dim, x.getShape()[*dim]);
+  Value order = ScatterAddOp::create(builder, importer.loc, indices, iota, position, *dim, x.getShape()[*dim]);
   Value chosen = importer.slice(order, *dim, 0, *count);
   Value values = TakeOp::create(builder, importer.loc, x, chosen, *dim);
   if (failed(importer.bind(values, 0)))

@@ -37,7 +37,7 @@ par.step @train(%x: tensor<16x4xf32>, %y: tensor<16xi64>) -> tensor<f32> attribu
   %q2 = par.multiply %g2, %g2 : tensor<8x2xf32>
   %n1 = par.reduce sum %q1 dims [0, 1] : tensor<4x8xf32> to tensor<f32>
   %n2 = par.reduce sum %q2 dims [0, 1] : tensor<8x2xf32> to tensor<f32>
-  %t1, %t2 = par.stage_reduce sum %n1, %n2 : (tensor<f32>, tensor<f32>) -> (tensor<f32>, tensor<f32>)
+  %t1, %t2 = par.stage_all_reduce sum %n1, %n2 : (tensor<f32>, tensor<f32>) -> (tensor<f32>, tensor<f32>)
   %r1 = par.rsqrt %t1 : tensor<f32>
   %r2 = par.rsqrt %t2 : tensor<f32>
   %b1 = par.broadcast_in_dim %r1 dims [] : tensor<f32> to tensor<4x8xf32>
