@@ -201,7 +201,7 @@ Named makeVariables(ModuleOp module, uint64_t seed) {
         x = std::fabs(x);
     if (variable.getKind() == VariableKind::counter && value.isFloat())
       llvm::fill(value.mutableFloats(), 1);
-    if (variable.getKind() == VariableKind::hyper && value.isFloat())
+    if (variable.getKind() == VariableKind::hyperparameter && value.isFloat())
       llvm::fill(value.mutableFloats(), 0.1);
     variables[name] = value;
   }

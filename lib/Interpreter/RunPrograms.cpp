@@ -52,7 +52,7 @@ LogicalResult ProgramRun::begin() {
 }
 
 /// Parts of a buffer: one a microbatch if its values are carried from microbatch to microbatch.
-static int64_t partsOf(BufferOp buffer) { return buffer.getIndex() == SlotIndex::mb ? buffer.getDepth() : 1; }
+static int64_t partsOf(BufferOp buffer) { return buffer.getIndex() == SlotIndex::microbatch ? buffer.getDepth() : 1; }
 
 /// A microbatch's slice of a value with microbatches in dim 0.
 static Tensor partOf(const Tensor &whole, RankedTensorType type, int64_t microbatch) {
@@ -73,7 +73,7 @@ LogicalResult ProgramRun::fillState(ProgramCursor &walk) {
     auto dist = cast<DistType>(*buffer.getDist());
     Tensor whole = initialValue(variable, variables);
     // The host writes hyperparameters for every call.
-    bool hyper = buffer.getKind() == BufferKind::hyper;
+    bool hyper = buffer.getKind() == BufferKind::hyperparameter;
     for (int64_t slot = 0; slot < (hyper ? int64_t(buffer.getDepth()) : partsOf(buffer)); ++slot)
       walk.storage.fill(
           buffer, {slot, slot},

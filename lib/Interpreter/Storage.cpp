@@ -27,10 +27,10 @@ FailureOr<SmallVector<Tensor>> Storage::load(LoadOp load, RunIndex run) {
   if (slot.shards.empty())
     return load.emitError() << "reads slot " << run.slotOf(buffer) << " of @" << load.getBuffer()
                             << " before anything was stored there, at microbatch " << run.microbatch;
-  if (buffer.getIndex() == SlotIndex::ver && slot.number != run.version)
+  if (buffer.getIndex() == SlotIndex::version && slot.number != run.version)
     return load.emitError() << "reads slot " << run.slotOf(buffer) << " of @" << load.getBuffer() << " for version "
                             << run.version << ", which holds version " << slot.number;
-  if (buffer.getIndex() == SlotIndex::mb && slot.number != run.microbatch)
+  if (buffer.getIndex() == SlotIndex::microbatch && slot.number != run.microbatch)
     return load.emitError() << "reads slot " << run.slotOf(buffer) << " of @" << load.getBuffer() << " for microbatch "
                             << run.microbatch << ", which holds microbatch " << slot.number;
   loaded[load] = slot.version;

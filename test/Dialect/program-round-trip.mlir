@@ -15,8 +15,8 @@ par.kernel @k0(%a: tensor<4xf32>, %b: tensor<4xf32>) -> tensor<4xf32>
 }
 // CHECK: par.program @stage0 on @s0 ranks [0, 1]
 par.program @stage0 on @s0 ranks [0, 1] {
-  // CHECK: par.buffer @act temp by mb depth 2 : tensor<4xf32> at [0, 256]
-  par.buffer @act temp by mb depth 2 : tensor<4xf32> at [0, 256]
+  // CHECK: par.buffer @act temp by microbatch depth 2 : tensor<4xf32> at [0, 256]
+  par.buffer @act temp by microbatch depth 2 : tensor<4xf32> at [0, 256]
   par.buffer @w state of "w" : tensor<4xf32>
   // CHECK: par.block @forward
   par.block @forward {

@@ -120,7 +120,7 @@ par.program @p0 on @s0 ranks [0] {
 
 par.stage @s0 <> ranks [0]
 par.program @p0 on @s0 ranks [0] {
-  par.buffer @a temp by mb depth 2 : tensor<f32>
+  par.buffer @a temp by microbatch depth 2 : tensor<f32>
   par.block @put {
     %c = par.constant dense<1.0> : tensor<f32>
     par.store %c to @a : tensor<f32>

@@ -17,8 +17,8 @@ par.kernel @double(%a: tensor<1xf32>) -> tensor<1xf32> attributes {implementatio
 }
 par.program @p0 on @s0 ranks [0, 1] {
   par.buffer @x state of "x" : tensor<2x1xf32> as !par.dist<tensor<2x2xf32>, @s0, [{}, {"dp"}]>
-  par.buffer @row temp by mb depth 2 : tensor<1xf32>
-  par.buffer @in input of "in" sliced by mb depth 2 : tensor<1xf32> as !par.dist<tensor<1xf32>, @s0, [{}]>
+  par.buffer @row temp by microbatch depth 2 : tensor<1xf32>
+  par.buffer @in input of "in" sliced by microbatch depth 2 : tensor<1xf32> as !par.dist<tensor<1xf32>, @s0, [{}]>
   par.block @first {
     %x = par.load @x : tensor<2x1xf32>
     %r = par.slice %x [0, 0] to [1, 1] by [1, 1] : tensor<2x1xf32> to tensor<1x1xf32>

@@ -86,7 +86,7 @@ class Par_EnumAttr<EnumAttrInfo info, string mnemonic> : EnumAttr<Par_Dialect, i
 
 def Par_VariableKind : Par_Enum<"VariableKind", [
     I32EnumAttrCase<"parameter", 0>, I32EnumAttrCase<"state", 1>, I32EnumAttrCase<"copy", 2>,
-    I32EnumAttrCase<"buffer", 3>, I32EnumAttrCase<"counter", 4>, I32EnumAttrCase<"hyper", 5>,
+    I32EnumAttrCase<"buffer", 3>, I32EnumAttrCase<"counter", 4>, I32EnumAttrCase<"hyperparameter", 5>,
     I32EnumAttrCase<"frozen", 6>, I32EnumAttrCase<"constant", 7>, I32EnumAttrCase<"carried", 8>]>;
 def Par_VariableKindAttr : Par_EnumAttr<Par_VariableKind, "variable_kind">;
 
@@ -113,11 +113,11 @@ def Par_FragmentKindAttr : EnumAttr<Par_Dialect, Par_FragmentKind, "fragment_kin
 
 def Par_BufferKind : Par_Enum<"BufferKind", [
     I32EnumAttrCase<"state", 0>, I32EnumAttrCase<"temp", 1>, I32EnumAttrCase<"input", 2>,
-    I32EnumAttrCase<"hyper", 3>]>;
+    I32EnumAttrCase<"hyperparameter", 3>]>;
 def Par_BufferKindAttr : Par_EnumAttr<Par_BufferKind, "buffer_kind">;
 
 def Par_SlotIndex : Par_Enum<"SlotIndex", [
-    I32EnumAttrCase<"none", 0>, I32EnumAttrCase<"mb", 1>, I32EnumAttrCase<"ver", 2>]>;
+    I32EnumAttrCase<"none", 0>, I32EnumAttrCase<"microbatch", 1>, I32EnumAttrCase<"version", 2>]>;
 def Par_SlotIndexAttr : Par_EnumAttr<Par_SlotIndex, "slot_index">;
 
 #endif

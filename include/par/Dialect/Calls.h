@@ -30,7 +30,7 @@ struct RunIndex {
 
   /// The number that a buffer's slots are counted by; 0 for one without slots.
   int64_t of(BufferOp buffer) const {
-    return buffer.getIndex() == SlotIndex::none ? 0 : buffer.getIndex() == SlotIndex::mb ? microbatch : version;
+    return buffer.getIndex() == SlotIndex::none ? 0 : buffer.getIndex() == SlotIndex::microbatch ? microbatch : version;
   }
   /// The buffer's slot of this run.
   int64_t slotOf(BufferOp buffer) const { return of(buffer) % static_cast<int64_t>(buffer.getDepth()); }

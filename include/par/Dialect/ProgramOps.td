@@ -17,7 +17,7 @@ def Par_ProgramOp : Par_Op<"program", [Symbol, SymbolTable, IsolatedFromAbove, N
     ```
     par.program @stage0 on @s0 ranks [0, 1, 2, 3] {
       par.buffer @w1 state of "w1" : tensor<64x128xf32>
-      par.buffer @act temp by mb depth 2 : tensor<4x128xf32>
+      par.buffer @act temp by microbatch depth 2 : tensor<4x128xf32>
       par.block @forward {
         %w = par.load @w1 : tensor<64x128xf32>
         ...
@@ -42,15 +42,15 @@ def Par_ProgramOp : Par_Op<"program", [Symbol, SymbolTable, IsolatedFromAbove, N
 def Par_BufferOp : Par_Op<"buffer", [Symbol, HasParent<"ProgramOp">]> {
   let summary = "storage that blocks load from and store to";
   let description = [{
-    `state` survives the entry (of: variable name), `input` is fed once a microbatch or step (of: input name), `hyper`
-    is written by the host before an entry (of: name), `temp` lives within an entry. A `temp` of a variable accumulates
-    its gradient or a term of it, which the entry stores there last. `by` is the index that picks the slot, `depth` the
-    number of slots. `as` is the type that the buffer is a shard of: for `state` and `hyper` the variable on this stage,
-    for `input` the whole input, or one microbatch of it if it is fed once a microbatch (`sliced`). `at` gives one arena
-    offset (bytes) a slot, set by Memory. `host`: it is in host memory. `saved`: forward saves a value there for
-    backward of the same microbatch.
+    `state` survives the entry (of: variable name), `input` is fed once a microbatch or step (of: input name),
+    `hyperparameter` is written by the host before an entry (of: name), `temp` lives within an entry. A `temp` of a
+    variable accumulates its gradient or a term of it, which the entry stores there last. `by` is the index that picks
+    the slot, `depth` the number of slots. `as` is the type that the buffer is a shard of: for `state` and
+    `hyperparameter` the variable on this stage, for `input` the whole input, or one microbatch of it if it is fed once
+    a microbatch (`sliced`). `at` gives one arena offset (bytes) a slot, set by Memory. `host`: it is in host memory.
+    `saved`: forward saves a value there for backward of the same microbatch.
 
-    Example: `par.buffer @act temp by mb depth 2 : tensor<4x128xf32> at [0, 4096]`,
+    Example: `par.buffer @act temp by microbatch depth 2 : tensor<4x128xf32> at [0, 4096]`,
     `par.buffer @x input of "x" sliced : tensor<4x8xf32> as !par.dist<tensor<8x8xf32>, @s0, [{"dp"}, {} ]>`
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, Par_BufferKindAttr:$kind, OptionalAttr<StrAttr>:$of,

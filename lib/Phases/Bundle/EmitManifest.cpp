@@ -86,7 +86,7 @@ static format::TensorKind kindOf(VariableKind kind) {
   case VariableKind::constant:
     return format::TensorKind::Constant;
   case VariableKind::frozen:
-  case VariableKind::hyper:
+  case VariableKind::hyperparameter:
     return format::TensorKind::Frozen;
   }
   llvm_unreachable("all kinds are handled");
@@ -205,7 +205,7 @@ LogicalResult ManifestEmitter::emitTensor(VariableOp variable) {
     if (!held)
       tensor.layout = layout;
     held = true;
-    slots = buffer.getIndex() == SlotIndex::mb;
+    slots = buffer.getIndex() == SlotIndex::microbatch;
   }
   if (!held)
     return success(); // nothing reads or writes it
@@ -242,7 +242,7 @@ LogicalResult ManifestEmitter::emitHyper(VariableOp variable) {
 LogicalResult ManifestEmitter::emitTensors() {
   findStates();
   for (VariableOp variable : module.getOps<VariableOp>())
-    if (failed(variable.getKind() == VariableKind::hyper ? emitHyper(variable) : emitTensor(variable)))
+    if (failed(variable.getKind() == VariableKind::hyperparameter ? emitHyper(variable) : emitTensor(variable)))
       return failure();
   return success();
 }

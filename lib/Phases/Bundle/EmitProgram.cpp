@@ -45,7 +45,7 @@ static format::BufferKind kindOf(BufferKind kind) {
     return format::BufferKind::Temp;
   case BufferKind::input:
     return format::BufferKind::Input;
-  case BufferKind::hyper:
+  case BufferKind::hyperparameter:
     return format::BufferKind::Hyper;
   }
   llvm_unreachable("all kinds are handled");
@@ -54,7 +54,7 @@ static format::BufferKind kindOf(BufferKind kind) {
 static format::Index indexOf(SlotIndex index) {
   if (index == SlotIndex::none)
     return format::Index::None;
-  return index == SlotIndex::mb ? format::Index::Mb : format::Index::Ver;
+  return index == SlotIndex::microbatch ? format::Index::Mb : format::Index::Ver;
 }
 
 /// A name that an operand can be written by ("r predict.input.my_input~3"): a graph may call its tensors as it likes.

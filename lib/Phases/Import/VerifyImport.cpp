@@ -13,7 +13,7 @@ namespace {
 LogicalResult checkVariable(VariableOp variable) {
   VariableKind kind = variable.getKind();
   if (kind != VariableKind::parameter && kind != VariableKind::buffer && kind != VariableKind::frozen &&
-      kind != VariableKind::counter && kind != VariableKind::hyper && kind != VariableKind::constant &&
+      kind != VariableKind::counter && kind != VariableKind::hyperparameter && kind != VariableKind::constant &&
       kind != VariableKind::carried)
     return variable.emitOpError("is of kind ") << stringifyVariableKind(kind) << ", which Import does not make";
   if (variable.getSharding() || variable.getAt())

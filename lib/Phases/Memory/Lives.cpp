@@ -167,7 +167,7 @@ void Lives::runEntry(EntryOp entry) {
   ++position;
   // The host writes hyperparameters before the entry, and they are read until its end.
   for (BufferOp buffer : buffers)
-    for (uint64_t slot = 0; buffer.getKind() == BufferKind::hyper && slot < buffer.getDepth(); ++slot)
+    for (uint64_t slot = 0; buffer.getKind() == BufferKind::hyperparameter && slot < buffer.getDepth(); ++slot)
       done.push_back({buffer, static_cast<int64_t>(slot), begin, position - 1});
 }
 

@@ -13,10 +13,10 @@ namespace par {
 BufferPlan planState(VariableOp variable, DistType dist, RankedTensorType local, int64_t microbatches, int64_t calls) {
   BufferPlan plan;
   plan.name = plan.of = variable.getSymName().str();
-  plan.kind = variable.getKind() == VariableKind::hyper ? BufferKind::hyper : BufferKind::state;
+  plan.kind = variable.getKind() == VariableKind::hyperparameter ? BufferKind::hyperparameter : BufferKind::state;
   plan.type = local;
   plan.dist = dist;
-  plan.perVersion = plan.kind == BufferKind::hyper && calls > 1;
+  plan.perVersion = plan.kind == BufferKind::hyperparameter && calls > 1;
   plan.perMicrobatch = microbatches > 0;
   plan.depth = plan.perVersion ? calls : std::max<int64_t>(microbatches, 1);
   return plan;

@@ -35,8 +35,8 @@ static LogicalResult addState(OpBuilder &builder, VariableOp variable, DistType 
                                 << ", which is on the same ranks: not supported yet by Schedule";
   if (first)
     BufferOp::create(builder, variable.getLoc(), plan.name, plan.kind, builder.getStringAttr(plan.of), false,
-                     plan.perVersion  ? SlotIndex::ver
-                     : plan.depth > 1 ? SlotIndex::mb
+                     plan.perVersion  ? SlotIndex::version
+                     : plan.depth > 1 ? SlotIndex::microbatch
                                       : SlotIndex::none,
                      plan.depth, plan.type, TypeAttr::get(dist), DenseI64ArrayAttr());
   return success();

@@ -209,7 +209,7 @@ void ProgramWriter::writeNumbers(ProgramOp program, unsigned device) {
   std::string slots = numberName(), counter = slots + ".counted";
   auto buffer = [&](StringRef name, int64_t depth) {
     BufferOp::create(builder, loc, name, BufferKind::temp, StringAttr(), false,
-                     depth > 1 ? SlotIndex::mb : SlotIndex::none, depth, type, TypeAttr(), DenseI64ArrayAttr());
+                     depth > 1 ? SlotIndex::microbatch : SlotIndex::none, depth, type, TypeAttr(), DenseI64ArrayAttr());
   };
   if (count == 0)
     return;
@@ -287,8 +287,8 @@ void ProgramWriter::writeBuffers(ProgramOp program, unsigned device) {
     auto buffer = BufferOp::create(builder, program.getLoc(), plan->name, plan->kind,
                                    plan->of.empty() ? StringAttr() : builder.getStringAttr(plan->of),
                                    plan->kind == BufferKind::input && plan->perMicrobatch,
-                                   plan->perVersion ? SlotIndex::ver
-                                   : many           ? SlotIndex::mb
+                                   plan->perVersion ? SlotIndex::version
+                                   : many           ? SlotIndex::microbatch
                                                     : SlotIndex::none,
                                    plan->depth, plan->type, plan->dist ? TypeAttr::get(plan->dist) : TypeAttr(),
                                    DenseI64ArrayAttr());

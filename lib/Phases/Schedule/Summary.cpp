@@ -97,7 +97,7 @@ SmallVector<StageSummary> summarizePrograms(ModuleOp module, StringRef entryName
       blocks = findBlocks(program, entry);
     llvm::SmallDenseSet<StringRef> saved = findSaved(blocks);
     for (BufferOp buffer : program.getOps<BufferOp>()) {
-      bool state = buffer.getKind() == BufferKind::state || buffer.getKind() == BufferKind::hyper;
+      bool state = buffer.getKind() == BufferKind::state || buffer.getKind() == BufferKind::hyperparameter;
       (state ? summary.stateBytes : summary.otherBytes) += bytesOf(buffer);
       if (buffer.getKind() == BufferKind::temp && saved.contains(buffer.getSymName()))
         summary.savedBytes += bytesOf(buffer);

@@ -178,10 +178,10 @@ private:
     if (found == walk.stored.end())
       return load.emitError() << "loads from @" << load.getBuffer() << ", which is not stored in entry @"
                               << walk.entry.getSymName();
-    if (buffer.getIndex() == SlotIndex::ver && found->second != walk.index().version)
+    if (buffer.getIndex() == SlotIndex::version && found->second != walk.index().version)
       return load.emitError() << "of version " << walk.index().version << " finds in slot " << slot << " of @"
                               << load.getBuffer() << " version " << found->second;
-    if (buffer.getIndex() == SlotIndex::mb && found->second != walk.microbatch())
+    if (buffer.getIndex() == SlotIndex::microbatch && found->second != walk.microbatch())
       return load.emitError() << "of microbatch " << walk.microbatch() << " finds in slot " << slot << " of @"
                               << load.getBuffer() << " a value of microbatch " << found->second;
     return success();

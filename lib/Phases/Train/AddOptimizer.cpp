@@ -117,7 +117,7 @@ void Updates::writeState(Value state, const Twine &name) {
 /// Reads `lr` and, if a kind counts steps, `count`, and writes the count back.
 LogicalResult Updates::addScalars(bool counts) {
   auto scalar = RankedTensorType::get({}, builder.getF32Type());
-  FailureOr<VariableOp> rate = declare("lr", VariableKind::hyper, scalar, {});
+  FailureOr<VariableOp> rate = declare("lr", VariableKind::hyperparameter, scalar, {});
   if (failed(rate))
     return failure();
   rate->removeInitAttr();

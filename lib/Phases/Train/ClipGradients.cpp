@@ -37,8 +37,8 @@ static FailureOr<Value> readThreshold(StepOp step, double clip, OpBuilder &build
   }
   auto scalar = RankedTensorType::get({}, builder.getF32Type());
   OpBuilder outside(*module.getOps<StepOp>().begin());
-  VariableOp::create(outside, step.getLoc(), "clip", VariableKind::hyper, FlatSymbolRefAttr(), scalar, TypeAttr(),
-                     ShardingAttr(), ArrayAttr(), DenseElementsAttr::get(scalar, static_cast<float>(clip)),
+  VariableOp::create(outside, step.getLoc(), "clip", VariableKind::hyperparameter, FlatSymbolRefAttr(), scalar,
+                     TypeAttr(), ShardingAttr(), ArrayAttr(), DenseElementsAttr::get(scalar, static_cast<float>(clip)),
                      StringAttr(), DictionaryAttr());
   return Value(ReadOp::create(builder, step.getLoc(), scalar, "clip"));
 }

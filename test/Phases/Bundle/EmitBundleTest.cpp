@@ -18,7 +18,7 @@ par.stage @s1 <"dp"=2> ranks [2, 3]
 par.variable @w parameter : tensor<3x4xf32> stored tensor<12xf32> init "normal(0.02)" source {file = "m.onnx",
     offset = 16 : i64, length = 48 : i64}
 par.variable @step counter : tensor<f32> value dense<2.0> : tensor<f32>
-par.variable @lr hyper : tensor<f32> value dense<0.125> : tensor<f32>
+par.variable @lr hyperparameter : tensor<f32> value dense<0.125> : tensor<f32>
 par.kernel @mul(%a: tensor<2x4xf32>, %b: tensor<2x4xf32>) -> tensor<2x4xf32>
     attributes {implementation = "generated", tied = array<i64: -1>} {
   %0 = par.multiply %a, %b : tensor<2x4xf32>
@@ -44,9 +44,10 @@ constexpr const char *programs = R"ir(
 par.program @p0 on @s0 ranks [0, 1] {
   par.buffer @w state of "w" : tensor<2x4xf32> as !par.dist<tensor<3x4xf32>, @s0, [{"dp"}, {}]>
   par.buffer @step state of "step" : tensor<f32> as !par.dist<tensor<f32>, @s0, []>
-  par.buffer @lr hyper of "lr" : tensor<f32>
-  par.buffer @x input of "x" sliced by mb depth 2 : tensor<2x4xf32> as !par.dist<tensor<4x4xf32>, @s0, [{"dp"}, {}]>
-  par.buffer @g temp by mb depth 2 : tensor<2x4xf32>
+  par.buffer @lr hyperparameter of "lr" : tensor<f32>
+  par.buffer @x input of "x" sliced by microbatch depth 2 : tensor<2x4xf32>
+    as !par.dist<tensor<4x4xf32>, @s0, [{"dp"}, {}]>
+  par.buffer @g temp by microbatch depth 2 : tensor<2x4xf32>
   par.block @forward {
     %w = par.load @w : tensor<2x4xf32>
     %x = par.load @x : tensor<2x4xf32>
@@ -77,10 +78,10 @@ par.program @p0 on @s0 ranks [0, 1] {
 }
 par.program @p1 on @s1 ranks [2, 3] {
   par.buffer @step state of "step" : tensor<f32> as !par.dist<tensor<f32>, @s1, []>
-  par.buffer @lr hyper of "lr" : tensor<f32>
-  par.buffer @sum temp by mb depth 2 : tensor<f32>
-  par.buffer @a temp by mb depth 2 : tensor<2x4xf32>
-  par.buffer @b temp by mb depth 2 : tensor<2x4xf32>
+  par.buffer @lr hyperparameter of "lr" : tensor<f32>
+  par.buffer @sum temp by microbatch depth 2 : tensor<f32>
+  par.buffer @a temp by microbatch depth 2 : tensor<2x4xf32>
+  par.buffer @b temp by microbatch depth 2 : tensor<2x4xf32>
   par.block @receive {
     %y, %x = par.recv from [0, 1] tag 0 : tensor<2x4xf32>, tensor<2x4xf32>
     par.store %y to @a : tensor<2x4xf32>
@@ -341,15 +342,15 @@ TEST_F(EmitBundle, refusesWhatTheFormatCannotSay) {
        "par.program @p1 on @s1 ranks [2, 3] {\n"
        "  par.buffer @w state of \"w\" : tensor<3x2xf32> as !par.dist<tensor<3x4xf32>, @s1, [{}, {\"dp\"}]>",
        "lies on this stage in other parts than on an earlier one: not supported yet"},
-      {"par.buffer @sum temp by mb depth 2 : tensor<f32>",
+      {"par.buffer @sum temp by microbatch depth 2 : tensor<f32>",
        "par.buffer @x input of \"x\" : tensor<2x4xf32> as !par.dist<tensor<4x4xf32>, @s1, [{\"dp\"}, {}]>\n"
        "  par.block @other {\n    %x = par.load @x : tensor<2x4xf32>\n  }\n"
-       "  par.buffer @sum temp by mb depth 2 : tensor<f32>",
+       "  par.buffer @sum temp by microbatch depth 2 : tensor<f32>",
        "takes input \"x\" in other microbatches than another stage or step does: not supported yet"},
-      {"par.buffer @sum temp by mb depth 2 : tensor<f32>",
+      {"par.buffer @sum temp by microbatch depth 2 : tensor<f32>",
        "par.buffer @n input of \"n\" : tensor<i64> as !par.dist<tensor<i64>, @s1, []>\n"
        "  par.block @other {\n    %n = par.load @n : tensor<i64>\n    par.fetch %n as \"norm\" : tensor<i64>\n  }\n"
-       "  par.buffer @sum temp by mb depth 2 : tensor<f32>",
+       "  par.buffer @sum temp by microbatch depth 2 : tensor<f32>",
        "gives \"norm\" in another shape than another block does"},
       {"as !par.dist<tensor<3x4xf32>, @s0, [{\"dp\"}, {}]>", "", "has no sharding (`as`)"},
       {"runs [@forward, @forward, @backward, @backward, @update] microbatches [0, 1, 0, 1, 1]",
@@ -373,8 +374,9 @@ TEST_F(EmitBundle, refusesVariablesAndKernelsItCannotPlace) {
   const Case cases[] = {
       {"init \"normal(0.02)\"", "init \"orthogonal\"",
        "has the initialisation rule \"orthogonal\", which is not supported yet"},
-      {"hyper : tensor<f32> value dense<0.125> : tensor<f32>",
-       "hyper : tensor<2xf32> value dense<[0.5, 1.0]> : tensor<2xf32>", "is a hyperparameter of several numbers"},
+      {"hyperparameter : tensor<f32> value dense<0.125> : tensor<f32>",
+       "hyperparameter : tensor<2xf32> value dense<[0.5, 1.0]> : tensor<2xf32>",
+       "is a hyperparameter of several numbers"},
       {"@inc(%s: tensor<f32>, %l: tensor<f32>) -> tensor<f32>\n    attributes {implementation = \"generated\"",
        "@inc(%s: tensor<f32>, %l: tensor<f32>) -> tensor<f32>\n    attributes {implementation = \"magic\"",
        "has the unknown implementation \"magic\""},

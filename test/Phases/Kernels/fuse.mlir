@@ -11,7 +11,7 @@ par.program @p on @s0 ranks [0, 1] {
   par.buffer @w state of "w" : tensor<4x8xf32>
   par.buffer @m temp : tensor<8x8xf32>
   par.buffer @s temp : tensor<f32>
-  par.buffer @lr hyper of "lr" : tensor<f32>
+  par.buffer @lr hyperparameter of "lr" : tensor<f32>
 
   // A chain with a norm in it is one launch; the sum over rows, which has no rows in common, is another.
   // CHECK-LABEL: par.block @chain

@@ -75,10 +75,10 @@ par.program @p on @s0 ranks [0] {
 // Blocks of several microbatches store alike.
 // CHECK-LABEL: par.program @microbatches
 par.program @microbatches on @s0 ranks [0] {
-  // CHECK: par.buffer @q2 temp by mb depth 2 : tensor<2x4x2x16xbf16>
+  // CHECK: par.buffer @q2 temp by microbatch depth 2 : tensor<2x4x2x16xbf16>
   // CHECK-NOT: par.buffer @k2
-  par.buffer @q2 temp by mb depth 2 : tensor<2x2x4x8xbf16>
-  par.buffer @k2 temp by mb depth 2 : tensor<2x2x4x8xbf16>
+  par.buffer @q2 temp by microbatch depth 2 : tensor<2x2x4x8xbf16>
+  par.buffer @k2 temp by microbatch depth 2 : tensor<2x2x4x8xbf16>
   par.buffer @x2 input of "x" : tensor<2x4x2x16xbf16>
   par.buffer @y2 temp : tensor<2x2x4x8xbf16>
   // CHECK-COUNT-2: par.store %{{.*}} to @q2 : tensor<2x4x2x16xbf16>

@@ -14,8 +14,8 @@ par.kernel @neg(%a: tensor<4xf32>) -> tensor<4xf32> attributes {implementation =
 }
 par.program @stage0 on @s0 ranks [0, 1] {
   par.buffer @w state of "w" : tensor<4xf32>
-  par.buffer @x input of "x" by mb depth 2 : tensor<4xf32>
-  par.buffer @y temp by mb depth 2 : tensor<4xf32>
+  par.buffer @x input of "x" by microbatch depth 2 : tensor<4xf32>
+  par.buffer @y temp by microbatch depth 2 : tensor<4xf32>
   // CHECK: par.buffer @forward.t0  temp
   // CHECK: par.block @forward
   par.block @forward {

@@ -17,18 +17,18 @@ par.kernel @twice(%x: tensor<2048xf32>, %w: tensor<2048xf32>) -> (tensor<2048xf3
 // NAMES: par.buffer @m state of "m" : tensor<2048xf32> {host}
 // NAMES: par.buffer @u state of "u" : tensor<2048xf32> {host}
 // NAMES: par.buffer @n state of "n" : tensor<2048xf32>{{$}}
-// NAMES: par.buffer @kept temp by mb depth 2 : tensor<2048xf32> {saved}
+// NAMES: par.buffer @kept temp by microbatch depth 2 : tensor<2048xf32> {saved}
 par.program @stage0 on @s0 ranks [0] {
   // PACKED: par.buffer @w state of "w" : tensor<2048xf32> at [0] {host}
-  // PACKED: par.buffer @kept temp by mb depth 2 : tensor<2048xf32> at [16384, 24576] {host, saved}
+  // PACKED: par.buffer @kept temp by microbatch depth 2 : tensor<2048xf32> at [16384, 24576] {host, saved}
   par.buffer @w state of "w" : tensor<2048xf32>
   par.buffer @m state of "m" : tensor<2048xf32>
   par.buffer @u state of "u" : tensor<2048xf32>
   par.buffer @n state of "n" : tensor<2048xf32>
   par.buffer @x input of "x" sliced : tensor<2048xf32>
-  // CHECK: par.buffer @kept temp by mb depth 2 : tensor<2048xf32> {host, saved}
+  // CHECK: par.buffer @kept temp by microbatch depth 2 : tensor<2048xf32> {host, saved}
   // CHECK: par.buffer @kept.dev temp : tensor<2048xf32>{{$}}
-  par.buffer @kept temp by mb depth 2 : tensor<2048xf32> {saved}
+  par.buffer @kept temp by microbatch depth 2 : tensor<2048xf32> {saved}
   // CHECK: par.buffer @small temp : tensor<2xf32> {saved}
   par.buffer @small temp : tensor<2xf32> {saved}
   par.buffer @t temp : tensor<2048xf32>

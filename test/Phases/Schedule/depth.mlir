@@ -4,11 +4,11 @@
 // RUN: not par-opt %s --par-build-programs=schedule=zigzag 2>&1 | FileCheck %s --check-prefix=UNKNOWN
 // RUN: not par-opt %s --par-build-programs=hardware=abacus 2>&1 | FileCheck %s --check-prefix=HARDWARE
 
-// CHECK: par.buffer @train.forward.1 temp by mb depth 4
-// CHECK: par.buffer @train.forward.1 temp by mb depth 3
-// CHECK: par.buffer @train.forward.1 temp by mb depth 2
-// CHECK: par.buffer @train.forward.1 temp by mb : tensor<64xf32>
-// GPIPE-COUNT-4: par.buffer @train.forward.1 temp by mb depth 8
+// CHECK: par.buffer @train.forward.1 temp by microbatch depth 4
+// CHECK: par.buffer @train.forward.1 temp by microbatch depth 3
+// CHECK: par.buffer @train.forward.1 temp by microbatch depth 2
+// CHECK: par.buffer @train.forward.1 temp by microbatch : tensor<64xf32>
+// GPIPE-COUNT-4: par.buffer @train.forward.1 temp by microbatch depth 8
 // UNKNOWN: unknown schedule 'zigzag'; there are auto, gpipe, interleaved, 1f1b
 // HARDWARE: abacus
 

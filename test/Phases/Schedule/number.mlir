@@ -4,7 +4,7 @@
 // RUN: par-opt %s --par-check-phases='passes=par-build-programs,par-verify-schedule,par-inline-fragments,par-form-kernels,par-verify-kernels,par-assign-buffers,par-pack-memory,par-verify-memory' | FileCheck %s --check-prefix=MEMORY
 
 // CHECK-LABEL: par.program @s0.program
-// CHECK: par.buffer @predict.microbatch temp by mb depth 3 : tensor<i64>
+// CHECK: par.buffer @predict.microbatch temp by microbatch depth 3 : tensor<i64>
 // CHECK: par.buffer @predict.microbatch.counted temp : tensor<i64>
 // CHECK: par.block @predict.number.first
 // CHECK: %[[ZERO:.*]] = par.constant dense<0>
@@ -21,7 +21,7 @@
 // CHECK-LABEL: par.program @s1.program
 // CHECK-NOT: microbatch :
 // CHECK: par.entry @predict runs [@predict.s0.to.s1.recv
-// MEMORY: par.buffer @predict.microbatch temp by mb depth 3 : tensor<i64> at [
+// MEMORY: par.buffer @predict.microbatch temp by microbatch depth 3 : tensor<i64> at [
 !t = !par.dist<tensor<4xi64>, @s0, [{}]>
 !u = !par.dist<tensor<4xi64>, @s1, [{}]>
 !x = !par.dist<tensor<3x4xi64>, @s0, [{}, {}]>

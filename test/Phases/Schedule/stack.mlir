@@ -1,7 +1,7 @@
 // A stacked result is handed out microbatch by microbatch; a loop that slices it reads the stacked value.
 // RUN: par-opt %s --par-build-programs --par-verify-schedule | FileCheck %s
 
-// CHECK: par.buffer @predict.f.0 temp by mb depth 2 : tensor<4xf32>
+// CHECK: par.buffer @predict.f.0 temp by microbatch depth 2 : tensor<4xf32>
 // CHECK: par.block @predict.f {
 // CHECK: %[[Y:.*]] = par.exec @f
 // CHECK: par.fetch %[[Y]] as "y" sliced : tensor<4xf32> of !par.dist<tensor<4xf32>, @s0, [{}]>

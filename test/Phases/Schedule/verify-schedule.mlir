@@ -57,7 +57,7 @@ par.program @p on @s0 ranks [0] {
 par.stage @s0 <> ranks [0]
 par.program @p on @s0 ranks [0] {
   par.buffer @x input of "x" : tensor<4xf32>
-  par.buffer @a temp by mb depth 2 : tensor<4xf32>
+  par.buffer @a temp by microbatch depth 2 : tensor<4xf32>
   par.block @make {
     %0 = par.load @x : tensor<4xf32>
     par.store %0 to @a : tensor<4xf32>

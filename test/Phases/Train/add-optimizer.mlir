@@ -13,7 +13,7 @@
 // CHECK-NEXT: par.variable @b{{ +}}parameter
 // CHECK-NEXT: par.variable @b.m{{ +}}state of @b
 // CHECK-NEXT: par.variable @b.v{{ +}}state of @b
-// CHECK-NEXT: par.variable @lr{{ +}}hyper : tensor<f32> value dense<5.000000e-01>
+// CHECK-NEXT: par.variable @lr{{ +}}hyperparameter : tensor<f32> value dense<5.000000e-01>
 // CHECK-NEXT: par.variable @step{{ +}}counter : tensor<f32> init "zeros"
 // CHECK-LABEL: par.step @train
 // CHECK-DAG: [[GW:%.*]] = par.gradient %{{.*}} of @w
@@ -57,7 +57,7 @@
 // COUNTS: par.momentum {{.*}} {nesterov = true}
 
 // SGD-NOT: @step
-// SGD: par.variable @lr{{ +}}hyper : tensor<f32> value dense<1.000000e-03>
+// SGD: par.variable @lr{{ +}}hyperparameter : tensor<f32> value dense<1.000000e-03>
 // SGD-COUNT-2: par.sgd
 par.variable @w parameter : tensor<2x4xf32> stored tensor<8xf32> sharding <[{}, {"tp"}]>
 par.variable @b parameter : tensor<4xf32>

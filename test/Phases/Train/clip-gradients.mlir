@@ -3,7 +3,7 @@
 // RUN: par-opt %s --par-differentiate --par-add-optimizer --par-clip-gradients | FileCheck %s --check-prefix=OFF
 // RUN: par-opt %s --par-differentiate --par-add-optimizer --par-clip-gradients="value=0.5" | FileCheck %s --check-prefix=VALUE
 
-// CHECK: par.variable @clip{{ +}}hyper : tensor<f32> value dense<1.500000e+00>
+// CHECK: par.variable @clip{{ +}}hyperparameter : tensor<f32> value dense<1.500000e+00>
 // CHECK-LABEL: par.step @train() -> (tensor<f32>, tensor<f32>)
 // CHECK-SAME: outputs = ["loss", "grad_norm"]
 // CHECK-DAG: [[GA:%.*]] = par.gradient %{{.*}} of @a
@@ -26,7 +26,7 @@
 // CHECK: par.return %{{.*}}, [[NA]]
 
 // With a value each element by itself; the norm is that of all there was.
-// VALUE: par.variable @clip{{ +}}hyper : tensor<f32> value dense<5.000000e-01>
+// VALUE: par.variable @clip{{ +}}hyperparameter : tensor<f32> value dense<5.000000e-01>
 // VALUE-DAG: [[GA:%.*]] = par.gradient %{{.*}} of @a
 // VALUE-DAG: [[GB:%.*]] = par.gradient %{{.*}} of @b
 // VALUE: par.multiply [[GA]], [[GA]]

@@ -59,7 +59,7 @@ def PackMemoryPass : Pass<"par-pack-memory", "::mlir::ModuleOp"> {
     Fails: if a rank of a role needs more than `limit` bytes.
 
     ```
-    par.buffer @act temp by mb depth 2 : tensor<4xf32> at [0, 256]
+    par.buffer @act temp by microbatch depth 2 : tensor<4xf32> at [0, 256]
     ```
   }];
   let options = [Option<"limit", "limit", "int64_t", "0", "bytes a rank may use; 0: unlimited">];

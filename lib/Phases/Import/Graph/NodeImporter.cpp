@@ -279,7 +279,7 @@ FailureOr<Value> NodeImporter::whereTrained(Value trained, Value otherwise) {
 
 FailureOr<RandomState> NodeImporter::randomState() {
   if (!graph.random.seed) {
-    FailureOr<Value> seed = readRandom("seed", VariableKind::hyper, float(graph.options.seed));
+    FailureOr<Value> seed = readRandom("seed", VariableKind::hyperparameter, float(graph.options.seed));
     FailureOr<Value> step = seed;
     if (!failed(seed) && graph.options.train)
       step = readRandom(drawsVariable, VariableKind::counter, 0);

@@ -2,7 +2,7 @@ par.stage @s0 <"dp"=2, "tp"=2> ranks [0,1,2,3]
 par.stage @s1 <"dp"=2, "tp"=2> ranks [4,5,6,7]
 par.variable @w1 parameter : tensor<4x8xf32> sharding <[{}, {"tp"}]>
 par.variable @w2 parameter : tensor<8x2xf32> sharding <[{"tp"}, {}]>
-par.variable @lr hyper : tensor<f32>
+par.variable @lr hyperparameter : tensor<f32>
 par.variable @step counter : tensor<f32>
 par.step @train(%x: tensor<16x4xf32>, %y: tensor<16xi64>) -> tensor<f32> attributes {inputs = ["x", "y"], outputs = ["loss"]} {
   %w1 = par.read @w1 : tensor<4x8xf32>

@@ -2,7 +2,7 @@ par.stage @s0 <> ranks [0]
 par.stage @s1 <> ranks [1]
 par.variable @w1 parameter : tensor<4x8xf32>
 par.variable @w2 parameter : tensor<8x2xf32>
-par.variable @lr hyper : tensor<f32>
+par.variable @lr hyperparameter : tensor<f32>
 par.variable @step counter : tensor<f32>
 par.step @train(%x: tensor<16x4xf32>, %y: tensor<16xi64>) -> tensor<f32> attributes {inputs = ["x", "y"], outputs = ["loss"]} {
   %w1 = par.read @w1 : tensor<4x8xf32>
