@@ -26,9 +26,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pages", type=pathlib.Path, default=HERE.parents[1] / "docs/phases")
     pages = parser.parse_args().pages
-    passes = declared("include", ".td", r'Pass<"(par-[a-z-]+)"')
-    pipelines = declared("lib", ".cpp", r'PassPipelineRegistration<\w+>\(\s*"(par-[a-z-]+)"')
-    named = {name for page in pages.glob("*.md") for name in re.findall(r"`-{1,2}(par-[a-z-]+)", page.read_text())}
+    passes = declared("include", ".td", r'Pass<"(par-[a-z0-9-]+)"')
+    pipelines = declared("lib", ".cpp", r'PassPipelineRegistration<\w+>\(\s*"(par-[a-z0-9-]+)"')
+    named = {name for page in pages.glob("*.md") for name in re.findall(r"`-{1,2}(par-[a-z0-9-]+)", page.read_text())}
     claims = Claims()
     claims.hold("passes", len(passes), 50, least=True)
     claims.equal("passes that no page names", sorted(passes - named), [])

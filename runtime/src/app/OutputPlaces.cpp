@@ -1,3 +1,4 @@
+// Refuses outputs that would overwrite an input, another output or a save.
 #include "OutputPlaces.h"
 
 #include "par/messages/Failure.h"
@@ -96,7 +97,7 @@ std::vector<Place> inputsOf(const Job &job) {
   return places;
 }
 
-/// DIR/20, or DIR/.lock.
+/// Whether a path is a save (DIR/20) or the lock (DIR/.lock) of the folder `saves`.
 bool isOfSaves(const fs::path &path, const fs::path &saves) {
   std::string name = path.filename().string();
   return (name == ".lock" || name.find_first_not_of("0123456789") == std::string::npos) &&
@@ -112,7 +113,7 @@ void checkOutputs(const Job &job) {
   for (size_t i = 0; i < outputs.size(); ++i) {
     const auto &[flag, path, real] = outputs[i];
     for (const Place &input : inputs)
-      // The weights that went on from there may take their name, once they are whole.
+      // --export may replace the file of --weights: it gets the name only when it is whole.
       if (isSame(outputs[i], input) && !(flag == "--export" && input.flag == "--weights"))
         throw Failure::at(path.string(), Message::outputIsRead, flag, input.flag).exitsWith(exitUsage);
     for (size_t j = 0; j < i; ++j)

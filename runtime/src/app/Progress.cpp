@@ -146,7 +146,10 @@ void Progress::start() {
   std::string plan = manifest.planHash.substr(0, 6), many = std::to_string(ranks);
   std::string line = job.name + ": " + many + (ranks == 1 ? " rank" : " ranks");
   if (ranks > 1)
-    line += job.world ? ", sim" : job.options.comm == "inproc" ? ", inproc" : ", shm";
+    line += job.world                      ? ", sim"
+            : job.options.comm == "inproc" ? ", inproc"
+            : manifest.device == "cuda"    ? ", nccl"
+                                           : ", shm";
   line += ", plan " + plan + (ranks > 1 ? " (" + many + " of " + many + " agree)" : "");
   if (job.dataset)
     line += ", data " + job.dataset->describe();

@@ -121,7 +121,7 @@ private:
       for (const StepSummary &summary : summaries) {
         if (summary.badRank >= 0)
           failNonFinite(summary, control.allGather("nan", session.firstNonFinite()));
-        // Half a scale below 1 would make gradients smaller than they are: it is not the scale that overflows.
+        // A scale below 1 is no cure: the gradients themselves overflow.
         if (summary.skipped() && summary.hasLossScale && summary.lossScale < 1) {
           auto failure =
               Failure::at("step " + std::to_string(summary.step), Message::lossScaleExhausted, summary.lossScale * 2)
@@ -129,7 +129,7 @@ private:
           std::string ignored = ignoredLabels(summary.step);
           throw ignored.empty() ? failure : std::move(failure).note(ignored);
         }
-        // Models of their own make 0 of no labels.
+        // A loss inside the model is 0, not NaN, for a batch without labels.
         if (summary.loss == 0 && !saidIgnored)
           sayIgnored(summary.step);
         lastLoss = summary.loss;
@@ -147,7 +147,7 @@ private:
     for (const format::Program &program : job.bundle.programs)
       bound = std::max(bound, program.arena.deviceBytes());
     progress.done(bound, session.scratchBytes());
-    return 0; // which signal it was, and so the exit code, the control plane knows
+    return 0; // after a signal the control plane sets the exit code
   }
 
   /// Whether the last call of `train` made a step whose number `every` divides.
@@ -186,7 +186,7 @@ private:
     return summaries;
   }
 
-  /// Resident arena. Asking takes a moment for each page, and it hardly grows after the first steps.
+  /// Resident bytes of the arena, asked for only in the first two steps and the last: asking visits every page.
   uint64_t peakBytes() {
     if (stepsSeen++ < 2 || position.step + manifest.calls >= job.steps)
       resident = session.residentArena();
@@ -203,7 +203,7 @@ private:
     return saved.empty() ? "nothing was saved before" : "the last save is " + saved + ": --resume " + saved;
   }
 
-  /// A sample that is refused is met in some step, maybe hours after the first.
+  /// One call of `train`; an error says in which step, and from which save to go on.
   void runTrain(const RowOrder &order) {
     try {
       StepRows now{job.dataset.get(), &order, position.rows}, next;
@@ -260,7 +260,7 @@ private:
       progress.say(core::format("step {}: warning: {}", step, ignored));
   }
 
-  /// Nothing but the results shows a NaN where no loss is looked at.
+  /// Evaluation and prediction show no loss per step: NaN weights are announced first.
   void warnOfNaN() const {
     if (std::string bad = control.rank() == 0 ? nanInWeights() : ""; !bad.empty())
       fprintf(stderr, "%s: warning: %s\n", format::printable(job.name).c_str(),
@@ -300,7 +300,7 @@ private:
     return 0;
   }
 
-  /// Mean loss over whole batches, in order. By itself it fails where that is not finite.
+  /// Mean loss over whole batches, in order. Under --eval (afterStep is 0) one that is not finite ends the job.
   void evaluate(const Dataset *dataset, uint64_t afterStep) {
     uint64_t given = job.rowsOf(dataset), batches = given / manifest.batch;
     RowOrder order(given, !afterStep && job.shuffled, job.seed);

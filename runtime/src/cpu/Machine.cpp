@@ -9,7 +9,6 @@ namespace par::cpu {
 bool hasFeature(std::string_view name) {
 #if defined(__x86_64__)
   __builtin_cpu_init();
-  // The builtin takes literals only.
   if (name == "x86-64" || name == "x86-64-v1")
     return true;
   if (name == "x86-64-v2" || name == "sse4.2")
@@ -19,6 +18,7 @@ bool hasFeature(std::string_view name) {
   if (name == "x86-64-v4")
     return hasFeature("x86-64-v3") && hasFeature("avx512f") && hasFeature("avx512bw") && hasFeature("avx512dq") &&
            hasFeature("avx512vl") && hasFeature("avx512cd");
+// __builtin_cpu_supports takes literals only.
 #define FEATURE(NAME)                                                                                                  \
   if (name == NAME)                                                                                                    \
     return __builtin_cpu_supports(NAME);

@@ -19,7 +19,7 @@ constexpr double margin = 0.95;
 /// Maximum multiplications of a matmul whose pieces are tried, 15 ms on a core with AVX-512: larger ones are as fast
 /// whole.
 constexpr double largestInPieces = 1.6e9;
-/// Elements of its operands: strides may be long.
+/// Elements of all operands, strides included.
 constexpr uint64_t maxElements = 1 << 26;
 
 /// Minimum memory of inputs, and of results. Each run takes the next part, since a step's operands are not in the
@@ -37,7 +37,7 @@ double multiplications(const Call &call) {
 /// A leading stride, shorter where matrices would get too big, with the alignment of its rows kept.
 int64_t cutStride(int64_t stride) { return stride > 8192 ? 4096 + stride % 4096 : stride; }
 
-/// One to four matrices of a batch: those of one are in each other's way in the cache.
+/// At most four matrices of the last batch dim, one of the others: enough to contend for the cache as in a step.
 void limitBatch(Call &call) {
   for (size_t d = 0; d < call.batch.size(); ++d)
     call.batch[d] = std::min<int64_t>(call.batch[d], d + 1 == call.batch.size() ? 4 : 1);
@@ -98,8 +98,8 @@ MatmulChoice MatmulTrials::fastest(const Call &call, const std::vector<MatmulCho
   return choices[least[best] < margin * least[0] ? best : 0];
 }
 
-/// 98 of 273 shapes of vision models and small language models are faster by 5 % and more in some pieces of m, n or k,
-/// from 96 to 384 long; 74 of them in one of these.
+/// 98 of 273 shapes of vision and small language models gain 5 % or more in pieces of some length (96 to 384), 74 of
+/// them in one of these two.
 static constexpr MatmulChoice pieces[] = {{MatmulChoice::SgemmByK, 128}, {MatmulChoice::SgemmByM, 384}};
 
 MatmulChoice MatmulTrials::tryPieces(Call call) {

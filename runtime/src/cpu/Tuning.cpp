@@ -1,3 +1,4 @@
+// Reads, measures and shares the choice of each matmul's routine.
 #include "par/cpu/Tuning.h"
 
 #include "par/cpu/Machine.h"
@@ -53,6 +54,7 @@ bool isChoice(const json &known, const std::string &key) {
   return found != known.end() && found->is_string() && parseChoice(*found);
 }
 
+/// Rank 0's choices for all programs, as JSON; measured ones are kept.
 std::string decide(const format::Bundle &bundle, const std::string &folder, int threads) {
   std::string path = tuningFile(folder);
   json all = readTuning(path);
@@ -85,7 +87,7 @@ MatmulChoices shareMatmulTuning(const format::Bundle &bundle, const std::string 
                                 int threads) {
   std::string text = control.rank() == 0 ? decide(bundle, folder, threads) : "";
   MatmulChoices choices;
-  // The document lives as long as the loop reads it.
+  // named: items() refers to it
   const json agreed = json::parse(control.broadcast("tuning", text));
   for (const auto &[key, choice] : agreed.items())
     choices[key] = parseChoice(choice).value_or(MatmulChoice{});

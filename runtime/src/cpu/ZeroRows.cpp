@@ -46,7 +46,7 @@ struct Block {
   auto count() const { return static_cast<int64_t>(rows.size()); }
 };
 
-/// Whether places all over the operand are mostly zeros.
+/// Whether more than half of 64 sampled (row, block) places are all zero.
 bool looksEmpty(const Operand &operand) {
   if (operand.rows < minRows || operand.columns < blockWidth)
     return false;
@@ -58,7 +58,7 @@ bool looksEmpty(const Operand &operand) {
   return 2 * empty > probes;
 }
 
-/// The blocks, neighbours with the same rows as one; none if half of the operand and more is there.
+/// The nonzero rows of each block, neighbours with equal rows merged; empty if half of the operand or more is nonzero.
 std::vector<Block> findBlocks(const Operand &operand) {
   std::vector<Block> found;
   if (!looksEmpty(operand))
@@ -102,7 +102,7 @@ public:
       : call(call), offsets(matrixOffsets(call)), dense(std::move(dense)) {}
 
   void run(const float *a, const float *b, const float *bias, float *c, void *workspace) const override {
-    // Matrices of one batch are of one kind.
+    // Only the first matrix is sampled: those of a batch are alike.
     if (!looksEmpty(operand(a)) && !looksEmpty(other(b)))
       return dense->run(a, b, bias, c, workspace);
     for (const MatrixOffsets &at : offsets)
@@ -114,7 +114,7 @@ private:
   Operand operand(const float *a) const {
     return call.transA ? Operand{a, call.k, call.m, call.lda} : Operand{a, call.m, call.k, call.lda};
   }
-  /// B, only with a transposed A: packing rows of B needs the same stored rows of A.
+  /// B as [k, n] if A is transposed, else empty: only then are the rows of A that match B's stored as rows.
   Operand other(const float *b) const {
     return call.transA ? Operand{b, call.k, call.n, call.ldb} : Operand{b, 0, 0, 0};
   }
@@ -129,6 +129,7 @@ private:
   void sumRows(const std::vector<Block> &blocks, bool ofA, const float *a, const float *b, float *c) const;
   /// beta C, of one block of rows and columns.
   void scale(float *c, int64_t rows, int64_t columns) const;
+  /// Computes C from nonzero rows; false: compute it densely.
   bool skip(const float *a, const float *b, float *c) const;
 
   Call call;

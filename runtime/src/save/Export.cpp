@@ -21,7 +21,7 @@ using format::Tensor;
 
 namespace {
 
-/// The type that the model's file has there, as its module does: masters are f32 whatever that is.
+/// The element type in the model's file; the bundle's master is f32 whatever that is.
 format::DType typeAt(const Tensor &tensor, const format::Source &place) {
   return isConvertible(tensor.type, place.type) ? place.type : tensor.type;
 }
@@ -80,10 +80,10 @@ bool contains(const std::vector<std::string> &names, const std::string &name) {
 
 bool isExported(const Tensor &tensor) { return isWeight(tensor) && isSaved(tensor); }
 
-/// A folder's path as one for a file in it: "a/b" of "b", "./b" of "b".
+/// The folder of a file: "a" of "a/b", "." of "b".
 fs::path folderOf(const fs::path &path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
 
-/// The files of a model and the names of their copies; the model itself comes first.
+/// One file of a model and where its copy goes; in a list the model itself is first.
 struct ModelCopy {
   fs::path from, to;
   std::string name; ///< as the manifest's sources say it
@@ -104,7 +104,7 @@ std::vector<ModelCopy> planCopies(const format::Manifest &manifest, const std::s
   if (checkData)
     checkCompiledData(manifest, path.string(), model.string(), Message::exportDataChanged);
   std::vector<ModelCopy> copies{{model, path, model.filename()}};
-  std::map<std::string, std::string> beside; // and a tensor that lies there
+  std::map<std::string, std::string> beside; // data files, each with a tensor in it
   for (const Tensor &tensor : manifest.tensors) {
     if (!isExported(tensor))
       continue;
@@ -141,8 +141,8 @@ void copyFiles(const std::vector<ModelCopy> &copies, const std::vector<PartFile>
   }
 }
 
-/// The first segment of all parameters' names where one module wraps another (`model.`), with its dot; else "". Names
-/// without it are only for reading: a file with both would be loaded into neither module, and twice as large.
+/// "model." if every parameter's name begins so and is also known without it; else "". Names without it are read, not
+/// written: a file with both would be twice as large, and neither module would load it.
 std::string wrapperOf(const format::Manifest &manifest) {
   std::string wrapper;
   for (const Tensor &tensor : manifest.tensors) {
@@ -211,7 +211,7 @@ void exportModel(Session &session, const std::string &bundle, const std::string 
   std::vector<ModelCopy> copies = planCopies(manifest, bundle, path, control.rank() == 0);
   std::vector<PartFile> parts;
   for (const ModelCopy &copy : copies) {
-    std::error_code error; // making the file says it
+    std::error_code error; // opening the file below reports it
     fs::create_directories(folderOf(copy.to), error);
     parts.emplace_back(copy.to.string(), control);
   }

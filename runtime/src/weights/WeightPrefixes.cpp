@@ -1,8 +1,6 @@
-// Names of weights that differ from the bundle's by the prefixes of wrappers: DistributedDataParallel
-// (`module.`), torch.compile
-// (`_orig_mod.`), a module that holds another one (`model.`). They are taken off or put on where all names of
-// a file have them or lack them; a file that fits in two ways is refused, and one that fits as it is stays as
-// it is.
+// Names of weights that differ from the bundle's by the prefixes of wrappers: DistributedDataParallel (`module.`),
+// torch.compile (`_orig_mod.`), a module that holds another one (`model.`). They are removed or added if all names of a
+// file have them or lack them. A file that fits in two ways is refused; one that fits as it is stays as it is.
 #include "par/weights/Weights.h"
 
 #include "par/messages/Failure.h"

@@ -8,7 +8,7 @@ namespace par::cpu {
 
 /// True if the processor has the feature ("avx512f", "avx2", "x86-64-v3", ...); false for unknown names too.
 bool hasFeature(std::string_view name);
-/// The best level of this machine: "x86-64-v4", "x86-64-v3" or "x86-64".
+/// The best level of this machine: "x86-64-v4", "x86-64-v3", "x86-64-v2" or "x86-64".
 std::string isaLevel();
 /// The processor's model, as /proc/cpuinfo has it.
 std::string processorName();

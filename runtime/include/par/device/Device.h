@@ -40,7 +40,8 @@ public:
                      std::span<const std::byte> from) = 0;
 };
 
-/// When a step ran, nanoseconds of the monotonic clock; 0 and 0 where a device cannot say.
+/// Begin and end of one instruction of an entry, in nanoseconds of the monotonic clock; 0 and 0 if a device cannot
+/// tell.
 struct Stamp {
   int64_t begin = 0, end = 0;
 };
@@ -52,8 +53,8 @@ struct HyperValue {
   uint32_t bytes = 0;
 };
 
-/// Files in which a device keeps its choices among a library's algorithms, so that a resumed run computes the same
-/// bits. They are rank 0's; it tells the others.
+/// Paths of the files with rank 0's choices among a library's algorithms (other ranks are told), so that a resumed run
+/// computes the same bits.
 struct Tuning {
   std::string read, write; ///< "" for none
   bool times = true;       ///< else the library's first proposal

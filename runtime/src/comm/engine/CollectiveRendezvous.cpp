@@ -1,7 +1,7 @@
 // Collectives. Members arrive with their posted operands, compare them, and then each reads from the others. An
 // all_reduce in place goes in two halves: member r reduces chunk r, all meet, and each copies the chunks of the others.
-// All meet once more before a member may overwrite data that others read. Small ones are copied into the payload area
-// before the first meeting and need no other.
+// All meet once more before a member may overwrite data that others read. Contributions of up to
+// 32 KiB in all (smallPayload) are copied into the payload area before the first meeting and need no other.
 #include "Engine.h"
 #include "Reduce.h"
 #include "StreamCopy.h"
@@ -131,7 +131,7 @@ struct Combination {
     reduce(c.type, c.reduction, to, at, n);
   }
 
-  /// My chunk of an all_reduce whose operands the members still hold.
+  /// First half of an all_reduce in place: sums this member's chunk over all members' operands.
   void reduceChunk() const {
     Chunk chunk = chunkOf(c, self, members());
     size_t offset = chunk.begin * format::sizeOf(c.type);

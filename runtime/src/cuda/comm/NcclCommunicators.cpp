@@ -143,7 +143,7 @@ void NcclCommunicators::split() {
     std::optional<format::Membership> mine = format::membershipOf(communicator, of.control.rank());
     One on{communicator.name, nullptr, mine ? mine->member : 0, 0};
     NcclConfig config;
-    config.blocking = 1; // launches of one that does not block each go through a thread of their own
+    config.blocking = 1; // a non-blocking communicator issues each launch from a thread of its own
     int color = mine ? static_cast<int>(mine->group) : ncclNoColor;
     settle(nccl.split(world.handle, color, static_cast<int>(on.member), &on.handle, &config), world, "ncclCommSplit");
     for (uint32_t group = 0; group < communicator.groups.size(); ++group) {
@@ -151,7 +151,7 @@ void NcclCommunicators::split() {
       table.push_back(member ? on : One{communicator.name, nullptr, 0, 0});
       table.back().size = static_cast<uint32_t>(communicator.groups[group].size());
     }
-    // The non-blocking split of the world is finished on the new communicator.
+    // A split of a non-blocking parent answers ncclInProgress: wait for the child.
     if (mine)
       settle(ncclInProgress, on, "ncclCommSplit");
   }
@@ -206,7 +206,7 @@ void NcclCommunicators::settle(int result, const One &on, const char *what) {
 }
 
 void NcclCommunicators::post(Stream stream, std::span<const comm::Communication> unit) {
-  // Ungrouped calls return at once; within a group only its end says how it went.
+  // Within a group NCCL only enqueues; ncclGroupEnd brings the result of all.
   settle(nccl.groupStart(), world, "ncclGroupStart");
   for (const comm::Communication &c : unit)
     put(table.at(c.communicator), stream, c);

@@ -151,9 +151,8 @@ SharedCommunicators::Posted SharedCommunicators::begin(const comm::Communication
 }
 
 void SharedCommunicators::post(Stream stream, std::span<const comm::Communication> unit) {
-  // A group holds each table at most once at a time: more of the same are taken one after the other, as all
-  // members do. Sends and receives of a group meet in the order of their ranks, so that two that send to each
-  // other do not wait both.
+  // A unit may have several communications of one table, which follow each other as posted. All members take the tables
+  // in one order, that of their addresses in the hub, so that two that send to each other do not both wait.
   std::vector<Posted> all;
   for (const comm::Communication &c : unit)
     all.push_back(begin(c));

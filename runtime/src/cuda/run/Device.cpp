@@ -123,7 +123,7 @@ void Device::connect(comm::Control &newControl) {
   control = &newControl;
   const format::Program &program = options.program();
   table = comm::tableOf(*options.bundle);
-  link = control->connect(table, 4096);
+  link = control->connect(table, /*arena, unused: buffers are on the GPU*/ 4096);
   int ordinal = options.comm == "inproc" ? 0 : ordinalOf(*control, Gpu::count(driver), options.folder);
   gpu.emplace(ordinal);
   checkGpu();

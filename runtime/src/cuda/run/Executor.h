@@ -10,8 +10,8 @@
 
 namespace par::cuda {
 
-/// Steps [first, last) of one run of a block without communication, feeds and fetches: they can become a
-/// graph.
+/// Instructions [first, last) of one run of a block: either local work only, which may become a graph, or
+/// communication, feeds and fetches.
 struct Segment {
   uint32_t first = 0, last = 0;
   bool closed = false;          ///< may be captured; else steps are issued one by one
@@ -30,7 +30,7 @@ struct PreparedEntry {
   /// Pinned; each feed and fetch has its own part. One of the two is filled for the next run while the other is read.
   std::array<DeviceBuffer, 2> stagings;
   unsigned turn = 0;
-  bool filled = false;       ///< the staging holds the inputs of the run before
+  bool filled = false;       ///< the staging already holds the inputs of the next run
   uint64_t hyperStaging = 0; ///< where the hyperparameters' part begins
   std::vector<Segment> segments;
   std::vector<uint64_t> scratch; ///< by queue: the largest of its kernels'

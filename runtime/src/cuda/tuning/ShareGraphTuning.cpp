@@ -96,7 +96,7 @@ std::string decide(const SharedTuning &of, const Dnn &dnn, const std::map<std::s
   TuningFile &file = of.decided.file;
   file.of = {of.gpu.name(), "", of.options.bundle->manifest.bundleHash};
   file.dnn = dnn.describe();
-  std::string why; // matmuls report it, too, if there are any
+  std::string why; // the remark on matmuls says it, if there are any
   TuningFile before = recall(tuning, file.of, why);
   TunedGraphs kept = before.dnn == file.dnn ? before.graphs : TunedGraphs{};
   Autotune trial(of.gpu, of.stream, of.lent);
@@ -109,7 +109,10 @@ std::string decide(const SharedTuning &of, const Dnn &dnn, const std::map<std::s
   }
   of.decided.fresh += fresh;
   std::string many = std::to_string(uses.size()) + (uses.size() == 1 ? " graph" : " graphs");
-  return timed == 0 ? "" : "tuning  " + many + " of " + file.dnn + ": engines of " + std::to_string(timed) + " timed";
+  std::string reason = anyGemm(*of.options.bundle) ? "" : why;
+  if (timed == 0)
+    return reason.empty() ? "" : "tuning  " + reason + "engines chosen again";
+  return "tuning  " + reason + many + " of " + file.dnn + ": engines of " + std::to_string(timed) + " timed";
 }
 
 } // namespace

@@ -25,8 +25,8 @@ namespace par::comm {
 /// Exit code of a job in which a rank died or stopped, or ranks disagreed.
 inline constexpr int exitRankLost = 4;
 
-/// One group of ranks that communicate. Every rank of the job gives the same table of them to connect(); a
-/// communicator is its index in that table, and bound to the queue on which a rank first posts on it.
+/// One group of a communicator of the manifest. In this folder "communicator" means such a group, by its index in the
+/// table that every rank gives to connect(). It is bound to the queue on which a rank first posts on it.
 struct Members {
   std::string name;            ///< for errors: "tp", "pipe"
   std::vector<uint32_t> ranks; ///< member index -> rank, without repetition
@@ -43,12 +43,11 @@ uint32_t indexOf(const format::Manifest &manifest, std::string_view name, uint32
 /// One communication of this rank: an instruction `coll`, `send` or `recv` of the bundle format with its operands
 /// bound. CollKind defines the unit of `n` and the places of parts (in elements; 0 is legal and still meets).
 ///
-///   op          in                                                  out
-///   coll        the operand; this rank's n elements of an            the result; == in: in place on the
-///   whole
-///               all_gather that is not in place                      operand
-///   send        n elements                                           ignored
-///   recv        ignored                                              n elements
+///   op     in                                              out
+///   coll   the operand; of an all_gather that is not in    the result; == in: in place on the whole operand
+///          place: this rank's n elements
+///   send   n elements                                      ignored
+///   recv   ignored                                         n elements
 ///
 /// all_reduce, broadcast and reduce are in place always. `tag` is the id of the global communication that
 /// this is a part of: members (and both ends of a send) that meet with another tag, kind, reduction, type, n
@@ -95,9 +94,8 @@ public:
   /// communicated.
   virtual std::span<std::byte> arena() = 0;
 
-  /// Appends a unit to a queue: one communication, or a group of at most 64 that progress together and are
-  /// done together. Checks bounds
-  /// (operands inside the arena, peers) and throws std::invalid_argument. Never blocks.
+  /// Appends a unit to a queue: one communication, or a group of at most 64 that progress and end together. Checks
+  /// bounds (operands inside the arena, peers) and throws std::invalid_argument. Never blocks.
   virtual Operation post(uint32_t queue, std::span<const Communication> unit) = 0;
 
   /// Moves every queue forward as far as it goes without waiting; true if anything moved. Throws Mismatch or
