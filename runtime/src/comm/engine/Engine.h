@@ -1,5 +1,5 @@
 // One rank's state machines. A unit at the head of a queue is a set of state machines that move when polled: one
-// Meeting for all collectives of the unit on one communicator, one Transfer for each send or recv.
+// CollectiveRendezvous for all collectives of the unit on one communicator, one Transfer for each send or recv.
 #pragma once
 
 #include "Exchange.h"
