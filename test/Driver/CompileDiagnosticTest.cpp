@@ -6,7 +6,7 @@
 
 using namespace par;
 
-// Names of a model stand in messages; a terminal takes none for a command.
+// Messages quote names of a model; a terminal must not take one for a command.
 TEST(CompileDiagnostic, IsPrintedWithoutControlCharacters) {
   CompileDiagnostic finding;
   finding.file = "m.onnx";

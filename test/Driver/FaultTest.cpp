@@ -56,7 +56,7 @@ TEST(Fault, OutOfMemoryIsSaid) {
               "^par-compile: error: out of memory in split: ");
 }
 
-// With --emit-reproducer the program is in the file that the sentence names.
+// With --emit-reproducer the sentence names a file with the program.
 TEST(Fault, ReproducerIsWritten) {
   std::string file = testing::TempDir() + "par-fault-test.mlir";
   EXPECT_EXIT(failIn(file.c_str(), [] { ::raise(SIGBUS); }), testing::ExitedWithCode(Bug),

@@ -1,6 +1,6 @@
-// Any texts given as the manifest and the programs of a bundle are refused with an error or proved or refuted; nothing
-// else may happen. Hashes are right whatever the texts are: a bundle in memory has none. Texts stand one behind the
-// other, with a line of `=` between them; the bundles to begin with are those that the runtime's tests build by hand.
+// Any texts given as the manifest and the programs of a bundle are refused with an error, proved or refuted; nothing
+// else may happen. No hash can be wrong: a bundle in memory has none. The input is the texts, separated by lines of
+// `=`; the seeds are bundles that the runtime's tests build by hand.
 #include "ToyBundles.h"
 
 #include "par/verify/Verify.h"
@@ -36,7 +36,7 @@ const std::vector<std::string> &seeds() {
 
 } // namespace
 
-/// Begins anew with one of the bundles where the input is none.
+/// Starts from one of the seeds if the input is too short, and in one of 16 calls.
 extern "C" size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t maxSize, unsigned seed) {
   std::mt19937 random(seed);
   const std::string &fresh = seeds()[random() % seeds().size()];
@@ -69,7 +69,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     auto read = format::parseProgram(part, "role.json");
     if (!read)
       return 0;
-    // What was read is written and read again as it was.
+    // A program that is written and read again is the same.
     std::string written = format::writeProgram(*read);
     auto again = format::parseProgram(written, "role.json");
     if (!again || format::writeProgram(*again) != written)

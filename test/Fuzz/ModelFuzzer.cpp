@@ -13,11 +13,11 @@ using namespace par;
 
 namespace {
 
-/// Larger models say nothing that a smaller one does not, and take the time of thousands.
+/// Larger models show nothing new, and each takes the time of thousands of small ones.
 constexpr uint64_t largest = uint64_t(1) << 20;
 
-/// Imports with or without a loss. What is accepted without an error must be IR that verifies, and pass Import's gate
-/// or be refused by it; what is refused must come with an error.
+/// Imports with or without a loss. An accepted model must give IR that verifies, and pass Import's gate or be refused
+/// by it. A refusal must come with an error.
 void import(const onnx::Model &model, const ImportOptions &options) {
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   unsigned errors = 0;

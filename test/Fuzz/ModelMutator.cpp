@@ -37,7 +37,7 @@ private:
 
   size_t below(size_t count) { return random() % count; }
 
-  /// Every field that is set, and every string, to be chosen from.
+  /// Collects every field that is set, and every string.
   void visit(Message &message) {
     const Reflection *reflection = message.GetReflection();
     std::vector<const FieldDescriptor *> fields;
@@ -95,7 +95,7 @@ private:
       } else {
         reflection->SwapElements(place.message, place.field, first, size - 1);
         reflection->RemoveLast(place.message, place.field);
-        // Messages below the one removed are gone: nothing else is changed in this round.
+        // The removed message has taken its submessages with it: only this field is left to change in this round.
         if (place.field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE)
           places.assign(1, {place.message, place.field});
       }
@@ -167,7 +167,7 @@ private:
 extern "C" size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t maxSize, unsigned seed) {
   static const Schema schema;
   std::unique_ptr<Message> model = schema.make();
-  // Now and then as bytes, for the reader of the format itself.
+  // One in eight inputs is mutated as bytes, for the reader of the format itself.
   if (seed % 8 == 0 || !model->ParseFromArray(data, int(size)))
     return LLVMFuzzerMutate(data, size, maxSize);
   Mutator(seed).mutate(*model);

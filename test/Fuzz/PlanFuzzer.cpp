@@ -1,5 +1,5 @@
-// Any bytes given as a plan are read or refused with an error at a place; nothing else may happen. The names that
-// patterns are held against are those of a small transformer.
+// Any bytes given as a plan are read or refused with an error at a place; nothing else may happen. Patterns are
+// matched against the names of a small transformer.
 #include "InputFile.h"
 
 #include "par/Phases/Import/Import.h"

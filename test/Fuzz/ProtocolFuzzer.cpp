@@ -1,6 +1,6 @@
-// Both sides of the control protocol, fed with bytes that nobody of Par has sent: strangers at the door,
-// ranks that know the secret, hosts that a rank meets before and after it has been let in, what ranks of one
-// host hand each other.
+// Both sides of the control protocol, fed with bytes that Par has not sent: by strangers at the gate, by ranks that
+// know the secret, by hosts before and after they admit a rank, and by ranks of one host that pass descriptors to each
+// other.
 #include "comm/job/AuthGate.h"
 #include "comm/job/LocalChannel.h"
 #include "comm/job/RendezvousClient.h"
@@ -77,7 +77,7 @@ std::string messageOf(Bytes &data) {
     writer.text(data.yes() ? "hello" : data.text(8)).text(data.text(300));
     return frame(Message::value, false, writer.take());
   }
-  case 2: { // what ranks get of one
+  case 2: { // the values that ranks receive of one
     Writer writer;
     uint64_t count = data.upTo(4);
     writer.number(data.yes() ? count : data.any<uint64_t>());
@@ -104,7 +104,7 @@ std::string messagesOf(Bytes &data) {
   return all;
 }
 
-/// A board that never prints.
+/// A SharedState that never prints.
 struct QuietSharedState {
   explicit QuietSharedState(uint32_t world) : memory(mapPrivate(SharedState::bytesFor(world))) {
     sharedState = SharedState::make(memory.bytes.data(), world);
@@ -123,7 +123,7 @@ void strangersAtTheGate(Bytes &data) {
     for (Pair &pair : pairs)
       pair.send(messagesOf(data));
     if (!gate.admit(2).empty())
-      std::abort(); // nobody guesses a proof
+      std::abort(); // a proof cannot be guessed
   }
 }
 
@@ -232,7 +232,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
   try {
     targets[data.upTo(std::size(targets) - 1)](data);
   } catch (const std::runtime_error &) {
-    // What the runtime says when it is told nonsense; any other end is a finding.
+    // The runtime's error for malformed messages; any other end is a finding.
   }
   return 0;
 }

@@ -1,7 +1,6 @@
-// Any bytes given as the index and the ranks' files of a save are refused by a sentence, or loaded within the memory of
-// the tensors they are for; nothing else may happen. Sizes and checksums are made to fit whatever the bytes are, as by
-// someone who wants to be believed. Index and files stand one behind the other, with a line of `=` between them; the
-// save to begin with is one of two ranks.
+// Any bytes given as the index and the ranks' files of a save are refused with a sentence, or loaded within the memory
+// of their tensors; nothing else may happen. Sizes and checksums are made to fit the bytes, as an attacker would do.
+// The input is the index and the files, separated by lines of `=`; the seed is a save of two ranks.
 #include "TrainingToy.h"
 
 #include "par/files/Checksum.h"
@@ -24,7 +23,7 @@ extern "C" size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t maxSize);
 
 namespace {
 
-/// A folder in memory for the files of one input after the other; not called par-*, as what jobs must take away is.
+/// A folder in memory for the files of each input; not named par-*, as the files that jobs must remove are.
 const std::string &folder() {
   static const std::string path = "/dev/shm/fuzz-save-" + std::to_string(getpid());
   fs::create_directories(path);
@@ -138,7 +137,7 @@ void load(const format::Manifest &manifest, const core::Checkpoint &checkpoint, 
 
 } // namespace
 
-/// Begins anew with the save where the input is none.
+/// Starts from the seed if the input is too short, and in one of 16 calls.
 extern "C" size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t maxSize, unsigned number) {
   std::mt19937 random(number);
   if ((size < separator.size() + 2 || random() % 16 == 0) && seed().size() <= maxSize) {

@@ -1,4 +1,4 @@
-// What is said of two modules that do not compute the same.
+// Messages about two modules that do not compute the same.
 #include "par/Interpreter/Interpreter.h"
 
 #include "mlir/Parser/Parser.h"
@@ -26,7 +26,7 @@ protected:
     return module;
   }
 
-  /// What comparing says; nothing if the modules agree.
+  /// The messages of the comparison; empty if the modules agree.
   std::string compare(const std::string &before, const std::string &after) {
     auto first = parse(before), second = parse(after);
     bool same = succeeded(interp::comparePhases(*first, *second, /*seed=*/3));

@@ -1,4 +1,4 @@
-// Three calls on values from files, by hand: y = w . x, then w - x. What the files do not hold, or hold otherwise, is said.
+// Three calls on values from files, by hand: y = w . x, then w - x. Missing and unlike values are errors.
 // RUN: %python %S/Inputs/write-values.py %t.w '{"w": ["F32", [2], "f", [1, 2]]}'
 // RUN: %python %S/Inputs/write-values.py %t.x '{"x": ["F64", [3, 2], "d", [1, 1, 2, 0, 0.5, 4]]}'
 // RUN: par-opt %s --par-interpret='values=%t.w,%t.x steps=3' -o /dev/null | FileCheck %s

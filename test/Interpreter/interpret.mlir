@@ -1,4 +1,4 @@
-// What a step gives on constants, by hand: a product, its row sums, a softmax, a gather and its adjoint.
+// Results of a step on constants, by hand: a matmul, its row sums, a softmax, a gather and its adjoint.
 // RUN: par-opt %s --par-interpret -o /dev/null | FileCheck %s
 
 par.step @eval() -> (tensor<2x2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2x2xf32>, tensor<3xf32>)

@@ -1,4 +1,4 @@
-// What the interpreter finds in steps: leaked padding, replicas that differ, values that are no sum, indices out of range.
+// Errors found in steps: leaked padding, replicas that differ, values that are no sum, indices out of range.
 // RUN: par-opt %s --par-interpret --split-input-file --verify-diagnostics --mlir-print-op-on-diagnostic=false -o /dev/null
 
 // A sum over a shard with padding, without a mask.
@@ -34,7 +34,7 @@ par.step @e() -> !par.dist<tensor<i64>, @s0, []> attributes {outputs = ["y"]} {
 
 // -----
 
-// A result that says it is replicated and is not.
+// A result that is marked as replicated and is not.
 par.stage @s0 <"tp"=2> ranks [0, 1]
 par.variable @x frozen : tensor<2xf32> value dense<[1.0, 2.0]> : tensor<2xf32>
 par.fragment @f(%x: tensor<1xf32>) -> tensor<1xf32> attributes {stage = @s0, kind = #par.fragment_kind<forward>, local} {

@@ -1,5 +1,5 @@
-// What the interpreter finds in programs: deadlock with who waits for whom, sends and receives that do not fit, slots that
-// hold something else, bytes that another buffer has taken.
+// Errors found in programs: a deadlock and who waits for whom, sends and receives that do not match, slots that hold
+// another value, bytes that another buffer has taken.
 // RUN: par-opt %s --par-interpret --split-input-file --verify-diagnostics --mlir-print-op-on-diagnostic=false -o /dev/null
 
 par.stage @s0 <> ranks [0]

@@ -1,4 +1,4 @@
-// Movement, reductions, indexing, norms, the loss and optimizers on constants, by hand.
+// Layout ops, reductions, indexing, norms, the loss and optimizers on constants, by hand.
 // RUN: par-opt %s --par-interpret -o /dev/null | FileCheck %s
 
 // CHECK: move output "broadcast" tensor<2x3xf32> 1 2 3 1 2 3

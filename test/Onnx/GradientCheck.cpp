@@ -139,8 +139,7 @@ private:
     return (lossMoved(h) - lossMoved(-h)) / (2 * h);
   }
 
-  /// "" where a gradient's part along a random direction is the slope. A step that meets a kink is taken
-  /// shorter.
+  /// "" if a gradient's part along a random direction equals the slope. A step that meets a kink is shortened.
   std::string compare(const std::string &name, const Named &gradients) {
     const Tensor &at = parameters.at(name);
     std::vector<double> direction(at.getSize());

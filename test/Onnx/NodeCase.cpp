@@ -23,12 +23,12 @@ namespace {
 using namespace mlir;
 namespace fs = std::filesystem;
 
-/// One input or output: a tensor, or what a sequence or an optional holds.
+/// One input or output: a tensor, or the tensors of a sequence or an optional.
 struct Datum {
   onnx::ValueInfo info;
   std::vector<onnx::Tensor> tensors;
 
-  /// What the step calls tensor i of it.
+  /// The step's name of tensor i.
   std::string nameOf(size_t i) const { return info.isSequence ? info.name + "." + std::to_string(i) : info.name; }
 };
 using Data = std::vector<Datum>;
@@ -48,7 +48,7 @@ std::optional<Data> readData(const fs::path &folder, const std::string &prefix,
   return data;
 }
 
-/// Elements in row-major order; what repeats itself is held once in a StaticTensor.
+/// Elements in row-major order; a StaticTensor stores repeated elements once.
 template <class Number>
 std::vector<Number> elementsOf(const StaticTensor &value) {
   std::vector<Number> elements;
@@ -86,9 +86,9 @@ double boundOf(onnx::ElementType type) {
   }
 }
 
-/// `largest`: of the expected tensor. The expected numbers were computed in their own type, and where terms
-/// of a sum cancel (an inverse transform's zeros), what is left is the rounding of the large ones: an ulp of
-/// theirs is no error.
+/// `largest`: the largest magnitude in the expected tensor. The expected numbers were computed in their own type. If
+/// terms of a sum cancel (an inverse transform's zeros), the rounding of the large terms is left: an ulp of these is no
+/// error.
 bool agree(double actual, double expected, double largest, onnx::ElementType type) {
   if (std::isnan(expected) || std::isnan(actual))
     return std::isnan(expected) && std::isnan(actual);
@@ -99,7 +99,7 @@ bool agree(double actual, double expected, double largest, onnx::ElementType typ
   return std::abs(actual - expected) <= (boundOf(type) > 0 ? floor + boundOf(type) * std::abs(expected) : 0);
 }
 
-/// The dialect's integers have no sign; how they are read is said beside the step.
+/// The type's name in the dialect, whose integers have no sign.
 std::string signless(onnx::ElementType type) {
   std::string text = onnx::spell(type);
   return text[0] == 'u' ? "i" + text.substr(1) : text;
@@ -119,8 +119,7 @@ std::string describeDifference(RankedTensorType actual, bool isUnsigned, const o
   return text;
 }
 
-/// "" if the output is what is expected, else the first difference. Of `random` ones, type and shape alone
-/// are.
+/// "" if the output matches, else the first difference. For `random` outputs only type and shape are compared.
 std::string compare(const interp::Tensor &actual, bool isUnsigned, const onnx::Tensor &expected, bool random) {
   std::string type;
   llvm::raw_string_ostream(type) << actual.getType().getElementType();
@@ -189,7 +188,7 @@ public:
   }
 
 private:
-  /// The data fix what the model leaves open.
+  /// Takes dims that the model leaves open from the data.
   void bindShapes() {
     for (auto [info, datum] : llvm::zip(model->inputs, inputs)) {
       if (!info.isTensor) {
@@ -205,7 +204,7 @@ private:
     }
   }
 
-  /// Gives inputs as known one after the other, as nodes ask for them.
+  /// Gives an input as known when a node asks for it, one after the other.
   OwningOpRef<ModuleOp> import() {
     for (;;) {
       std::set<std::string> asked;
@@ -229,7 +228,7 @@ private:
     return StaticTensor::ofBytes(tensor.type, tensor.dims, tensor.bytes);
   }
 
-  /// True where the outputs are drawn: the standard fixes their type, shape and distribution alone.
+  /// True if the outputs are random: the standard fixes only their type, shape and distribution.
   bool isRandom() const {
     return llvm::any_of(model->nodes, [&](const onnx::Node &node) {
       return llvm::is_contained(

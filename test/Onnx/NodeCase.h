@@ -22,7 +22,7 @@ CaseResult runCase(const std::string &folder, bool gradients = false);
 /// The same in a process of its own, ended after `seconds`: a crash or a hang is a verdict.
 CaseResult runCaseApart(const std::string &folder, unsigned seconds, bool gradients = false);
 
-/// What a case asks for.
+/// The op that a case tests, and whether the case should pass.
 struct CaseScope {
   std::string op;      ///< type of the model's first node, "" where the file cannot be read
   std::string outside; ///< why it is none of the cases that should pass, "" for those (scopeRule)

@@ -1,11 +1,11 @@
-// Runs ONNX's node tests and prints what became of them:
+// Runs ONNX's node tests and prints their results:
 //   par-node-tests --operators
 //   par-node-tests [--gradients] [--op=TYPE] [--match=TEXT] [--list] [--table] [--seconds=N] FOLDER
 // FOLDER holds a folder a case (onnx/backend/test/data/node of the Python package onnx). --list prints a line
-// for every case that did not pass, --table one for every operator. The last lines count all cases, and those
-// in scope. Exits with 1 where a case crashed or differs. --gradients holds gradients against differences
-// instead of outputs against what is expected; refused is then what has none. --operators prints
-// docs/onnx.md.
+// for every case that did not pass, --table one for every operator. The last lines count all cases, and the
+// cases in scope. Exits with 1 if a case crashed or differs. --gradients compares gradients with differences
+// instead of outputs with the expected ones; a case without gradients then counts as refused. --operators
+// prints docs/onnx.md.
 #include "NodeCase.h"
 
 #include "par/Phases/Import/Operators.h"

@@ -1,4 +1,4 @@
-// What other systems call Par's keys: every text of the tables is a plan that Par takes.
+// Other systems' names of Par's keys: every text of the tables is a plan that Par accepts.
 #include "par/Plan/Language/ForeignNames.h"
 #include "par/Plan/Language/Schema.h"
 #include "par/Plan/Names/NameTable.h"
@@ -8,7 +8,7 @@
 
 using namespace par;
 
-/// What the plan reader says of a text.
+/// The plan reader's errors for a text.
 static std::string readText(const std::string &text) {
   PlanErrors errors;
   PlanLayers layers(errors);
@@ -60,7 +60,7 @@ TEST(ForeignNames, EachWordIsAValue) {
     for (const llvm::StringRef &part : path)
       document += part.str() + ": " + (&part == &path.back() ? value : "{");
     EXPECT_EQ(readText(document + std::string(path.size() - 1, '}')), "") << word.name << ": " << document;
-    // What it stands for is refused, else nobody would be told.
+    // The foreign word must be refused, for only an error names Par's word.
     if (llvm::StringRef(word.key) != "train.loss") {
       size_t at = document.rfind(value);
       document.replace(at, value.size(), word.name);

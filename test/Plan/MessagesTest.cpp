@@ -25,7 +25,7 @@ static std::vector<std::string> pieces(llvm::StringRef text) {
   return result;
 }
 
-/// Whether all pieces stand in `text` one after the other, close together.
+/// Whether `text` contains all pieces in order and close together.
 static bool quotes(llvm::StringRef text, const std::vector<std::string> &pieces) {
   std::string longest;
   for (const std::string &piece : pieces)

@@ -57,7 +57,7 @@ TEST(Names, GradientsAndStatesAreOfWhatIsTrained) {
   EXPECT_NE(check(rules + "train: {loss: cross_entropy, freeze: [wte]}\n")
                 .errors.find("state(wte.weight) takes parameters that are trained, found transformer.wte.weight"),
             std::string::npos);
-  // Of several, those that are trained.
+  // The rule takes only the trained ones of several parameters.
   Outcome some = check("mesh: {tp: 2}\ntrain: {loss: cross_entropy, only: [h.1]}\nshard: {grad(c_fc.bias): {0: tp}}\n");
   EXPECT_EQ(some.errors, "");
   ASSERT_EQ(some.shards.size(), 1u);
@@ -220,7 +220,7 @@ TEST(Names, ShardsOutsideTheTensor) {
       std::string::npos);
 }
 
-// A rule that names one dim by both of its numbers said two things of it, and one was dropped in silence.
+// A rule may not name one dim by both of its numbers: one of the two settings was dropped in silence.
 TEST(Names, ShardsOfOneDimUnderTwoNumbers) {
   std::string errors = check("mesh: {a: 2, b: 2}\nshard:\n  h.0.mlp.c_fc.weight: {0: a, -2: a}\n"
                              "  h.1.mlp.c_fc.weight: {1: a, -1: b}\n  out(mlp): {0: a, -0: b}\n")
@@ -304,7 +304,7 @@ TEST(Names, TheBatchSymbolGetsItsSize) {
   EXPECT_EQ(**outcome.plan->batch.size, 48);
   EXPECT_EQ(outcome.plan->dims.back().first, "batch");
   EXPECT_EQ(*outcome.plan->dims.back().second, 48);
-  // Of a given size the largest divisor up to 4p is taken.
+  // With a given size it is the largest divisor up to 4p.
   EXPECT_EQ(**check("mesh: {dp: 2, pp: 2}\nbatch: 12\n").plan->batch.microbatches, 6);
   EXPECT_EQ(**check("mesh: {dp: 2}\nbatch: 12\n").plan->batch.microbatches, 1);
 }
@@ -313,7 +313,7 @@ TEST(Names, TheHashLeavesOutWhatMayChangeWhileRunning) {
   std::string text = check("train: {optimizer: {lr: 1}, clip: 1.0}\nseed: 1\n").plan->hashText();
   EXPECT_EQ(text, check("train: {optimizer: {lr: {peak: 2, warmup: 5}}}\nseed: 2\n").plan->hashText());
   EXPECT_NE(text, check("train: {optimizer: sgd}\n").plan->hashText());
-  // Which clipping it is may not.
+  // The kind of clipping may not change.
   std::string value = check("train: {clip: {value: 2}}\n").plan->hashText();
   EXPECT_NE(text, value);
   EXPECT_EQ(value, check("train: {clip: {value: 3}}\n").plan->hashText());

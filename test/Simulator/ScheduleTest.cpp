@@ -1,6 +1,6 @@
 // Order tables played by the simulator's engine: a program a device, a block for each kind of slot and stage, sends and
-// receives on a queue for each link and direction. The table's own figures are held against it, and the bubbles that
-// Qi et al. publish.
+// receives on a queue for each link and direction. The times must agree with the table's own figures, and with the
+// bubbles that Qi et al. publish.
 #include "ToyBundles.h"
 #include "par/Simulator/Simulator.h"
 #include "par/Solver/Order/OrderTable.h"
@@ -42,7 +42,7 @@ public:
     return b.program;
   }
 
-  /// "0>1": what goes from a stage to another one has a communicator and a queue.
+  /// "0>1": the communicator and the queue of transfers from one stage to another.
   static std::string link(unsigned from, unsigned to) { return std::to_string(from) + ">" + std::to_string(to); }
 
 private:
@@ -100,7 +100,7 @@ private:
   toy::ProgramBuilder b;
 };
 
-/// What the engine makes of a table.
+/// Times of a table on the engine.
 struct Played {
   int64_t makespan = 0;
   int64_t longest = 0; ///< of a device, from its first slot to the end of its last
@@ -184,9 +184,9 @@ TEST(ScheduleOnEngine, TakesThePredictedTime) {
 namespace {
 
 /// Qi et al., Zero Bubble Pipeline Parallelism, ICLR 2024: times of Table 6 in us, bubble rates of Table 5. `kept` is
-/// what a weight's gradient needs of an activation, by the paper's Table 1: 32 of 34 + 5 a s / h. (Were all of it kept,
-/// no order could have zb-2p's bubble: after its last backward the last device has the time of p - 1 forwards and p - 1
-/// backwards to fill, and at most 2p weight gradients, which take less.)
+/// the part of an activation that a weight's gradient needs, by the paper's Table 1: 32 of 34 + 5 a s / h. (Were all of
+/// it kept, no order could have zb-2p's bubble: after its last backward the last device has the time of p - 1 forwards
+/// and p - 1 backwards to fill, and at most 2p weight gradients, which take less.)
 struct PublishedRow {
   const char *model;
   unsigned layers, microbatches;

@@ -79,14 +79,14 @@ static int64_t attentionTime(const std::string &builtin, int64_t causal) {
   return simulation ? simulation->step : -1;
 }
 
-// Products count at the peak of the builtin's format: two of the scores' size forward, five backward.
+// Matmuls count at the peak of the builtin's format: two of the scores' size forward, five backward.
 TEST(Simulator, Attention) {
   EXPECT_EQ(attentionTime("attention_bf16", 0), 2 * 2 * 4 * 8 * (8 + 16));
   EXPECT_EQ(attentionTime("attention_bf16", 1), 2 * 4 * 8 * (8 + 16));
   EXPECT_EQ(attentionTime("attention_backward_bf16", 0), 2 * 2 * 4 * 8 * (3 * 8 + 2 * 16));
 }
 
-/// A rank that runs generated code of so many operations, which moves 8 bytes.
+/// A rank that runs generated code of `flops` operations, which moves 8 bytes.
 static int64_t generatedTime(int64_t flops) {
   toy::ProgramBuilder b("all", {"compute"});
   b.buffer("x", format::BufferKind::Temp, {2});
@@ -104,7 +104,7 @@ static int64_t generatedTime(int64_t flops) {
   return simulation ? simulation->step : -1;
 }
 
-// Generated code takes the time of its operations, where that is more than the time of its bytes.
+// Generated code takes the time of its operations or of its bytes, whichever is longer.
 TEST(Simulator, GeneratedCode) {
   EXPECT_EQ(generatedTime(0), 8);
   EXPECT_EQ(generatedTime(5), 8);
@@ -187,7 +187,7 @@ TEST(Simulator, GroupsTakeLatencyOnce) {
   EXPECT_EQ(with->step - without->step, 2 * 1000 + 1000);
 }
 
-// What is expected of the schedule stands behind the bubble.
+// The schedule's expected bubble follows the simulated one.
 TEST(Simulator, Describes) {
   Simulation simulation;
   simulation.step = 33000;

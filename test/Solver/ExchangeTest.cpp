@@ -1,4 +1,4 @@
-// Every receiver gets its shard, each element from one sender that holds it, whatever the parts of the two sides are.
+// Every receiver gets its shard, each element from one sender that holds it, for any parts of the two sides.
 #include "par/Solver/Reshard/Exchange.h"
 #include <algorithm>
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ ExchangeSide drawSide(std::mt19937 &random, const Index &parts) {
   return side;
 }
 
-/// What each receiver puts together: by its local index the global one, where that is no padding.
+/// The elements that each receiver gets: local index -> global index, without padding.
 std::vector<std::map<Index, Index>> play(const Index &shape, const Exchange &exchange, const ExchangeSide &from,
                                          const ExchangeSide &to) {
   std::vector<std::map<Index, Index>> received(to.index.size());
@@ -121,7 +121,7 @@ TEST(Exchange, DoesNotNest) {
   EXPECT_TRUE(Exchange::nests(8, 2, 4));
 }
 
-// Of three who have the same, two send; the third is in no group.
+// With three senders of one shard and two receivers, two send; the third is in no group.
 TEST(Exchange, Replicas) {
   ExchangeSide three{{1}, {{0}, {0}, {0}}}, two{{1}, {{0}, {0}}};
   EXPECT_EQ(Exchange::find({4}, three, two)->groups, (std::vector<std::vector<unsigned>>{{0, 3}, {1, 4}}));

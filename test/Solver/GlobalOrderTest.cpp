@@ -7,8 +7,8 @@
 
 using namespace par;
 
-/// Tasks of 2 to 6 stages of 1 or 2 ranks, any DAG of runs, a communication wherever a run uses another
-/// stage's.
+/// Tasks of 2 to 6 stages of 1 or 2 ranks, any DAG of runs, a communication before each use of another stage's
+/// run.
 static GlobalOrderProblem randomOrder(std::mt19937 &random) {
   auto below = [&](unsigned n) { return static_cast<unsigned>(random() % n); };
   GlobalOrderProblem problem;
@@ -80,7 +80,7 @@ static GlobalOrderProblem stepOf(const OrderTableProblem &schedule) {
   return problem;
 }
 
-/// What a rank would issue by itself: receive right before use, send right after produce.
+/// The obvious order of each rank: receive right before use, send right after produce.
 static std::vector<std::vector<unsigned>> receiveBeforeUse(const GlobalOrderProblem &problem) {
   std::vector<std::vector<unsigned>> ofRank(problem.numRanks());
   for (auto [index, task] : llvm::enumerate(problem.tasks)) {

@@ -37,7 +37,7 @@ ReshardProblem randomProblem(std::mt19937 &random, unsigned axes) {
   return problem;
 }
 
-/// Every way in which the value can lie: all axes on dims in any order, summed over, or neither.
+/// All states of the value: each axis on a dim in any order, summed over, or neither.
 class AllStates {
 public:
   explicit AllStates(const ReshardProblem &problem) : problem(problem) {
@@ -79,7 +79,7 @@ private:
 };
 
 /// The least cost of all sequences of moves, by looking at every pair of states until nothing gets cheaper.
-/// Knows moves by checkMove alone.
+/// Knows moves only from checkMove.
 ReshardCost minOfAll(const ReshardProblem &problem) {
   constexpr ReshardKind kinds[] = {ReshardKind::Slice, ReshardKind::AllReduce, ReshardKind::ReduceScatter,
                                    ReshardKind::AllToAll, ReshardKind::AllGather};
@@ -140,7 +140,7 @@ TEST(ReshardPath, LeadsToTheTargetOnLargerMeshes) {
   }
 }
 
-// A path that is none is told by what is wrong with it.
+// The error about an invalid path names its fault.
 TEST(ReshardPath, WhatIsWrongIsNamed) {
   ReshardProblem problem;
   problem.hardware = machine("cpu");

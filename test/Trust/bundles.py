@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Changes what a bundle says and mends its hashes, as one would who means harm, and looks at what is made of it.
+"""Changes the content of a bundle and mends its hashes, as an attacker would, and checks how Par reacts.
 
     bundles.py --bin build/bin [--count N] [--seed S] [--first N] [--keep]
 
-One place of manifest.json, of a program or of the provenance gets another value, is dropped, repeated or changes places
-with its neighbour, or the kernels are no longer there; sizes and SHA-256 are made right again. par-verify and par-run
-each end within 10 s, without a signal, and refuse it with a sentence or run it; what both take gives the losses and the
-weights of the bundle as it was, bit for bit.
+One place of manifest.json, of a program or of the provenance gets another value, is dropped, repeated or swapped with
+another place, or the kernels are damaged; sizes and SHA-256 are made right again. par-verify and par-run each end
+within 10 s, without a signal, and refuse the bundle with a sentence or run it. A bundle that both accept gives the
+losses and the weights of the unchanged bundle, bit for bit.
 
-Not so for what only the author can know, where other numbers are rightly other results: MEANING lists it. And not
-changed at all: which machine code a generated kernel is, and the numbers that it is called with (a bundle's machine
-code is trusted: docs/bundle.md).
+Exceptions are places that only the author can judge, where other numbers are correct results: MEANING lists them. Never
+changed are the symbols of generated kernels and the numbers that they are called with (a bundle's machine code is
+trusted: docs/bundle.md).
 """
 import copy
 import hashlib
@@ -50,8 +50,8 @@ PLANS = {
                     "pipeline: {schedule: 1f1b, cuts: [fc2]}\n",
 }
 
-# What the author chooses: initial values and their names, rates, seeds, which value an instruction takes and what it
-# makes of it, and which rank lies where. Another choice is another program, and no file can tell which was meant.
+# The author's choices: initial values and their names, rates, seeds, the inputs and the operation of an instruction,
+# and the places of ranks. Another choice is another program, and no file can tell which one was meant.
 MEANING = [re.compile(text) for text in (
     r"manifest\.json/(hypers|lr|seed|text|needs|device|mesh|ranks|communicators)",
     r"manifest\.json/tensors/\d+/(name|kind|of|init|source|value|aliases|transposed|stored|layout)",
@@ -161,11 +161,11 @@ class Bundle:
             lines = "".join(f"{file['name']} {file['size']} {file['sha256']}\n" for file in files)
             manifest["bundle"] = hashlib.sha256(lines.encode()).hexdigest()
         except (TypeError, KeyError, AttributeError, UnicodeEncodeError):
-            pass  # the list of files itself is what was changed
+            pass  # the change is in the list of files itself
         (self.path / "manifest.json").write_text(json.dumps(manifest))
 
     def trusted(self, name, path):
-        """Whether this says what machine code does."""
+        """Whether the machine code of a kernel depends on this place."""
         if not name.startswith("role-"):
             return False
         document = self.documents[name]
@@ -179,8 +179,7 @@ class Bundle:
         return path[:1] == ("kernels",) or len(path) < 2 and path[:1] in ((), ("blocks",))
 
     def break_kernels(self, choose):
-        """Something else in the place of the kernels, or another name for one: which cannot be run, and must not be
-        proved."""
+        """Replaces the kernels by other bytes, or renames one: the bundle cannot run, and must not be proved."""
         path = self.path / KERNELS
         data = path.read_bytes()
         kind = choose.choice(["garbage", "shorter", "foreign", "symbol"])
@@ -210,7 +209,7 @@ class Bundle:
 
 
 class Trials:
-    """Makes the trials and keeps what unchanged bundles give."""
+    """Makes the trials and keeps the results of unchanged bundles."""
 
     def __init__(self, base, arguments, counts):
         self.tools, self.base, self.keep = pathlib.Path(arguments.bin).resolve(), base, arguments.keep
@@ -218,7 +217,7 @@ class Trials:
         prepare(base, self.tools)
 
     def run_bundle(self, bundle, here):
-        """What training gives: how it ended, and its numbers if it did well."""
+        """The outcome of training, and its losses and weights if it succeeded."""
         command = [str(self.tools / "par-run"), str(bundle), "--init", "--text", str(self.base / "data.txt"),
                    "--steps", "2",
                    "--export", str(here / "w.safetensors")]

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Puts something else in a file's place, wherever Par opens one that a user names, and looks at what is said.
+"""Puts something else in the place of a file that a user names and Par opens, and checks how Par reacts.
 
     files.py --bin build/bin [--count N] [--seed S] [--first N] [--keep]
 
 Places: models, their data beside them (of initializers, constants and branches), plans, hardware, values of inputs, the
 files of a bundle, samples, texts, weights, indexes of weights, saves, files of tuning. In their place: pipes, devices,
-sockets, folders, nothing, a link to them, less than there was, other bytes, a file that shrinks while it is read. Each
-trial ends within 10 s, without a signal; it fails with the name of what was changed, or gives what the file as it was
-gives; where it shrinks while it is read, what the file gives as it was or as it is then, and nothing between. (A
-flipped bit of a weight or sample is another weight or sample: of these the format alone is judged. Saves have a kind of
-their own.)
+sockets, folders, nothing, a link to them, a part of the file, other bytes, a file that shrinks while it is read. Each
+trial ends within 10 s, without a signal. It fails with the name of the changed file, or gives the result of the
+unchanged file. A file that shrinks while it is read gives the result of its state before or after, and nothing between.
+(A flipped bit of a weight or sample is another weight or sample: only the format of these is judged. Saves have trials
+of their own.)
 """
 import json
 import os
@@ -73,7 +73,7 @@ def words(choose, count):
 
 
 def prepare(folder, tools):
-    """All that the trials begin with; whatever they change, they change in a copy."""
+    """The files of all trials; a trial changes only a copy of them."""
     choose = random.Random(1)
     squares = " ".join(str(i * i % 1009) for i in range(137 * 8))
     (folder / "model.onnx").write_bytes(encode.encode(MODEL.format(inside=words(choose, 64),
@@ -112,17 +112,17 @@ launch: 1000
 """
 
 COMPILE = ["par-compile", "model.onnx", "-o", "new.par", "-q"]
-MADE = "new.par/manifest.json"  # with the hashes of all that was made of the model
+MADE = "new.par/manifest.json"  # with the hashes of all files compiled from the model
 PREDICT = ["par-run", "m.par", "--data", "x.safetensors", "--output", "y.safetensors"]
 TRAIN = ["par-run", "t.par", "--init", "--text", "data.txt", "--steps", "3", "--export", "y.safetensors", "-q"]
 
 
 class Place:
-    """A file, the command that opens it, and how its loss must show: `named` in what is said (default: its name)."""
+    """A file, the command that opens it, and the text `named` that an error must contain (default: the file's name)."""
 
     def __init__(self, file, command, named=None, result="", opaque=False, optional=False):
         self.file, self.command, self.named = file, command, named or pathlib.Path(file).name
-        self.result = result      # what the command writes: compared with what it writes without the change
+        self.result = result      # the command's output, compared with its output without the change
         self.opaque = opaque      # other bytes of it are other values, not errors
         self.optional = optional  # the command does without it
 
@@ -170,7 +170,7 @@ def remove(path):
         path.unlink()
 
 
-# Each change takes the file's path and a source of chance. `foreign`: what stands there is no file any more.
+# Each change takes the file's path and a random generator. After a change of FOREIGN the path is no file any more.
 def pipe(path, choose):
     remove(path)
     os.mkfifo(path)
@@ -233,7 +233,7 @@ def flipped(path, choose):
 
 
 def moved(path, choose):
-    """Elsewhere, with a link in its place: nothing is lost."""
+    """Moves the file and leaves a link in its place: nothing is lost."""
     target = path.parent / ("real-" + path.name)
     path.rename(target)
     path.symlink_to(target.name)
@@ -245,7 +245,7 @@ LOSSLESS = [moved]
 
 
 def shrink_while_read(path, choose):
-    """What a trial does once the tool runs: cuts the file at some moment."""
+    """Returns the action of a trial while the tool runs: it truncates the file at some moment."""
     def cut(process):
         time.sleep(choose.choice([0, 0.001, 0.003, 0.01, 0.03]))
         try:
@@ -256,7 +256,7 @@ def shrink_while_read(path, choose):
 
 
 class Trials:
-    """Makes the trials and keeps what unchanged files give."""
+    """Makes the trials and keeps the results of unchanged files."""
 
     def __init__(self, work, arguments, counts):
         self.tools, self.base = pathlib.Path(arguments.bin).resolve(), work / "base"
@@ -277,7 +277,7 @@ class Trials:
         return (here / place.result).read_bytes() if place.result and (here / place.result).exists() else None
 
     def expected(self, place):
-        """What the command writes when nothing is changed."""
+        """The command's output without a change."""
         key = tuple(place.command)
         if place.result and key not in self.clean:
             here = self.copy("clean")
@@ -305,7 +305,7 @@ class Trials:
             shutil.rmtree(here, ignore_errors=True)
 
     def between(self, place, got, here):
-        """Whether a result that is not that of the file as it was is not that of the file as it is now, either."""
+        """Whether a result that differs from that of the original file differs from that of the shrunk file, too."""
         remove(here / place.result)
         return trials.Outcome(self.command(place), here).status != 0 or got != self.result(place, here)
 

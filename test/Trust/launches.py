@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Launches that go well and that do not, with strangers at the port: the trials `launches` of trust.py.
+"""Launches with and without a fault, and with strangers at the port: the trials `launches` of trust.py.
 
     launches.py --bin build/bin [--count N] [--seed S] [--first N] [--keep] [--each]
 
-Each trial starts the four ranks of a job as a launcher or a person would, mostly with something wrong, and says which
-exit codes and which words it expects of whom. Counted are crashes (a signal that nobody sent), hangs (no end 10 s after
-the time that the trial itself takes), wrong ends, and messages without the culprit's name.
+Each trial starts the four ranks of a job as a launcher or a person would, mostly with something wrong, and states the
+exit codes and the words that it expects of each rank. Counted are crashes (a signal that the trial did not send), hangs
+(no end 10 s after the time that the trial itself takes), wrong ends, and messages without the culprit's name.
 """
 import os
 import pathlib
@@ -43,7 +43,7 @@ def free_port():
 
 
 def frame(kind, body, more=0):
-    """A message as ranks and host say it to each other (runtime/src/comm/job/Serialization.cpp)."""
+    """A message between ranks and host (runtime/src/comm/job/Serialization.cpp)."""
     return struct.pack("<IBB2s", len(body), kind, more, b"PR") + body
 
 
@@ -53,7 +53,7 @@ def text(value):
 
 
 class Rank:
-    """One process of a job, and what it must come to."""
+    """One process of a job."""
 
     def __init__(self, trial, arguments, environment=None, limit=None, stack=None, out=subprocess.PIPE):
         clean = {k: v for k, v in os.environ.items() if not k.startswith(FOREIGN)}
@@ -72,7 +72,7 @@ class Rank:
         self.sent = set()
 
     def send(self, number):
-        """Sends a signal, which then is no crash."""
+        """Sends a signal; an end by it is no crash."""
         self.sent.add(number)
         self.process.send_signal(number)
 
@@ -139,8 +139,8 @@ class Trial:
         self.faults.append((kind, what))
 
     def expect(self, expectations, seconds=trials.LIMIT):
-        """Of each rank: exit codes that are right, and words that its messages hold ("" for silence, None for
-        anything)."""
+        """Checks each rank: its exit code is one of the codes, and its messages contain the words ("": it prints
+        nothing; None: it may print anything)."""
         deadline = time.monotonic() + seconds
         for rank, codes, words in expectations:
             code = rank.end(deadline)
@@ -167,7 +167,7 @@ class Trial:
 
 
 def nonsense(rng, said):
-    """What a stranger who has read the protocol might try."""
+    """A message that a stranger might try after reading the protocol."""
     nonce = said[16:48]
     tries = [b"GET / HTTP/1.1\r\n\r\n", rng.randbytes(rng.randint(1, 3000)),
              frame(rng.randrange(10), rng.randbytes(rng.randint(0, 600))),
@@ -179,7 +179,7 @@ def nonsense(rng, said):
 
 
 def whole(t):
-    """Nothing wrong but strangers: in any order, under any launcher."""
+    """No fault but strangers: ranks in any order, under any launcher."""
     launcher = t.rng.choice(list(LAUNCHERS))
     token = TOKEN if t.rng.random() < 0.5 else {}
     order = t.rng.sample(range(WORLD), WORLD)
@@ -276,7 +276,7 @@ def crowd(t):
 
 
 def flood(t):
-    """Connections that come as fast as it goes, and never end."""
+    """New connections without pause."""
     first = t.rank(0)
     t.dial()
 
@@ -298,7 +298,7 @@ def flood(t):
 
 
 def fails_alone(t):
-    """A rank lacks a file that the others have: before they meet it says so to all."""
+    """A rank lacks a file that the others have: it tells all of them before the rendezvous."""
     odd = t.rng.randrange(WORLD)
     ranks = [t.rank(n, more=["--data", "/no/such.safetensors"] if n == odd else []) for n in range(WORLD)]
     t.expect([(rank, {1} if n == odd else {4}, "/no/such.safetensors: error: cannot open" if n == odd
@@ -331,8 +331,8 @@ def killed(t):
 
 
 def huge_world(t):
-    """Rank 0 of far more ranks than the bundle has: it takes no memory for each, and says so at once, as to one that
-    comes."""
+    """A world of far more ranks than the bundle has: rank 0 takes no memory for each, and both it and a rank that
+    joins are refused at once."""
     world = t.rng.choice([1000, 100_000, 1_048_576, 1_048_577, 4_294_967_295])
     ranks = [t.rank(n, world=world) for n in (0, 1)]
     words = "this bundle is for 4 ranks" if world <= 1_048_576 else "not a number from 1 to 1048576"
@@ -354,7 +354,7 @@ def resident(pid):
 
 
 def other_flags(t):
-    """One rank was started with other flags: each says so where it was started."""
+    """One rank was started with other flags: the error of each rank names it."""
     odd = t.rng.randrange(1, WORLD)
     more, said = t.rng.choice([(["--set", "lr=0.5"], "--set lr=0.5"), (["--check-arena"], "--check-arena"),
                                (["--export", "w.safetensors"], "--export"),
@@ -364,7 +364,7 @@ def other_flags(t):
 
 
 def bad_flags(t):
-    """What is wrong with who a process is comes before its files are looked at."""
+    """Wrong launch flags are reported before any file is opened."""
     cases = [(["--rank", "7", "--world", "4", "--master", "127.0.0.1:29500"], "--rank is 7 and --world is 4"),
              (["--rank", "1", "--world", "4", "--master", "127.0.0.1:0"], "the port of --master is \"0\""),
              (["--rank", "1", "--world", "4"], "--rank and --world need --master HOST:PORT"),
@@ -397,7 +397,7 @@ def local(t):
 
 
 def scarce(t):
-    """A small stack, or a full disk where lines are printed: little is enough, and what is too little is said."""
+    """A small stack, or a full disk as standard output: a little is enough, and too little is a plain error."""
     stack, full = t.rng.choice([(64, False), (128, False), (256, False), (1024, True), (None, True)])
     flags = ["-n", "4", "--init", "--data", str(MODEL / "data.safetensors"), "--steps", "3"]
     with open("/dev/full" if full else os.devnull, "w") as out:

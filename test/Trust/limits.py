@@ -1,13 +1,11 @@
 #!/usr/bin/env python3
-"""Takes from a job what the system could refuse it, and looks at what is said and what is left: the trials `limits` of
-trust.py.
+"""Runs jobs with too little of a resource, and checks their messages and saves: the trials `limits` of trust.py.
 
     limits.py --bin build/bin [--count N] [--seed S] [--first N] [--keep]
 
 par-run goes on from a save, and saves, exports and writes metrics, and par-verify proves, with little address space,
 with files that may not grow, with few descriptors, with a full device in the place of a file. Each ends within 10 s,
-without a signal, well or with a sentence that says what was missing; and the save that was there before can be gone on
-from.
+without a signal, well or with a sentence that names the missing resource. A job can still go on from the earlier save.
 """
 import pathlib
 import random
@@ -21,7 +19,7 @@ import trials
 
 MODEL = pathlib.Path(__file__).resolve().parent.parent / "Models/mlp"
 PLANS = {"one": [], "two": ["--set", "mesh={dp: 2}"]}
-# What each sort may say besides naming bytes; the loader of programs has words of its own.
+# Messages that each sort may give; the loader of programs has one of its own.
 LOADER = "error while loading shared libraries"
 SAYS = {
     "memory": r"out of memory: \d+ bytes|cannot map \d+ bytes|cannot create shared memory of \d+ bytes|with a stack of "

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Kills jobs that save at every step, and mixes up what they saved; looks at what goes on from there.
+"""Kills jobs that save at every step, and damages their saves; checks how jobs go on from these.
 
     saves.py --bin build/bin [--count N] [--seed S] [--first N] [--keep] [--each]
 
-Each trial kills a job one to three times at random moments (its parent alone, all of it, or one rank), on one rank or
-on two, in a new folder or over the saves of an earlier job. After each kill what bears a step's number must be whole.
-Then the job goes on by --resume auto, at once, and its last save must hold, bit for bit, what a job without kills
-saves: parameters, optimizer and counters. Then one thing is done to a copy of the folder (files of another step, run or
-rank, a flipped bit, a byte less, another bundle's width, another name, other times, a second job, ...), and what reads
-it must refuse with the folder's name, before a step, or, where nothing was damaged, compute the same. With --each the
-first trials do each of these things once, to saves of a job that was not killed.
+Each trial kills a job one to three times at random moments (only its parent, all of it, or one rank), on one rank or on
+two, in a new folder or over the saves of an earlier job. After each kill every folder with a step's number must be
+complete. Then the job goes on at once by --resume auto, and its last save must equal, bit for bit, the last save of a
+job without kills: parameters, optimizer and counters. Then one thing is done to a copy of the folder (files of another
+step, run or rank, a flipped bit, a byte less, another bundle's width, another name, other times, a second job, ...). A
+job on the copy must refuse it with the folder's name, before a step, or, if nothing was damaged, compute the same. With
+--each the first trials do each of these things once, to saves of a job that was not killed.
 """
 import functools
 import json
@@ -83,14 +83,14 @@ class Job:
 
 
 def state(saves, step):
-    """What the ranks' files of a step hold: name -> bytes of each; None where one cannot be read."""
+    """Contents of the ranks' files of a step: name -> bytes of each; None if one cannot be read."""
     files = sorted((saves / str(step)).glob("rank*.safetensors"))
     arrays = [trials.read_arrays(file) for file in files]
     return None if not files or None in arrays else arrays
 
 
 def half_saved(saves):
-    """What of the folders with a step's number is not there; "" if all of them are whole."""
+    """The first fault in a folder with a step's number; "" if all these folders are complete."""
     for folder in saves.iterdir() if saves.exists() else []:
         if not folder.name.isdigit():
             continue
@@ -112,7 +112,7 @@ def children_of(pid):
 
 
 def kill_one(job, name, saves, chance):
-    """Starts a job and kills it, or a part of it, at a random moment; returns what was done."""
+    """Starts a job and kills it, or a part of it, at a random moment; returns a description, and whether it hung."""
     victim = chance.choice(["parent", "job", "rank"])
     delay = chance.random() * job.seconds[name] * 1.1
     process = subprocess.Popen(job.command(name, saves, STEPS), cwd=job.folder, stdin=subprocess.DEVNULL,
@@ -138,7 +138,7 @@ def kill_one(job, name, saves, chance):
 
 
 def kill_and_go_on(job, number, chance, counts, saves):
-    """One to three kills, then the end of the job; whether it is as without kills."""
+    """One to three kills, then the end of the job; returns the plan's name if it ends as without kills, else None."""
     name = chance.choice(list(PLANS))
     if chance.random() < 0.3:  # over the saves of an earlier job
         shutil.copytree(job.folder / f"{name}-other", saves)
@@ -164,8 +164,8 @@ def kill_and_go_on(job, number, chance, counts, saves):
     return None
 
 
-# What is done to a copy of a folder with the saves of the last two steps. Each gets (job, bundle, saves, chance) and
-# returns whether a job may still compute what it should.
+# Changes of a copy of a folder with the saves of the last two steps. Each gets (job, bundle, saves, chance) and returns
+# whether a job must still compute the right result.
 def newest(saves):
     return saves / str(STEPS)
 
@@ -246,7 +246,7 @@ def index_out_of_range(job, name, saves, chance):
 
 
 def copied(job, name, saves, chance):
-    """Other times, other order of writing."""
+    """Gives all files other times, as after a copy."""
     for path in sorted(saves.rglob("*")):
         moment = chance.randrange(1, 2_000_000_000)
         os.utime(path, (moment, moment))
@@ -260,7 +260,7 @@ def strange_names(job, name, saves, chance):
 
 
 def left_over(job, name, saves, chance):
-    """What a kill leaves of an older par-run and of this one."""
+    """Folders that a kill of an older par-run or of this one leaves."""
     for left in [f"{STEPS + 1}.tmp", f"{STEPS + 1}.0123456789abcdef.tmp", f"{STEPS - 1}.0123456789abcdef.gone"]:
         shutil.copytree(newest(saves), saves / left)
     return True
@@ -307,7 +307,7 @@ def damage_copy(job, number, chance, counts, name, saves, damage=None):
     how = chance.choice([("--resume", "auto"), ("--resume", str(there)), ("--weights", str(there))])
     if damage is renamed and there.name == "3":
         how = ("--resume", str(there))  # older than the other: that one is the newest
-    # A run that takes but the weights would replace these saves, and be refused for that.
+    # A run that takes only the weights would replace these saves, and be refused for it.
     to = saves.parent / "new" if how[0] == "--weights" else saves
     judge_refusal(counts, number, f"{name}: {damage.__name__}, {' '.join(how)}",
                   trials.Outcome(job.command(name, to, STEPS + 2, how), job.folder), str(there))

@@ -5,9 +5,8 @@
 
 Each trial starts a job (processes of par-run -n, threads, or ranks of a launcher), waits for a random moment of a state
 that it picks (loading, meeting, the first step, steps, saving, evaluating, the end), and sends SIGINT, SIGTERM or
-SIGHUP to par-run or to one rank. The job must end within 10 s with the signal's exit code, say who got it and what it
-did, and what it saved must load. A job that has ended when its signal would be sent must have ended well, and is
-started again.
+SIGHUP to par-run or to one rank. The job must end within 10 s with the signal's exit code, say which process got it and
+how the job ended, and its saves must load. A job that ends before its signal must end well, and is started again.
 """
 import glob
 import os
@@ -27,7 +26,7 @@ STATES = ["loading", "meeting", "first", "steps", "saving", "evaluating", "end"]
 # States in which ranks of a launcher may not have met yet.
 ALONE = ["loading", "meeting", "first"]
 WORLD = 4
-# A job of few steps may be over before its signal comes; how long it took then bounds the next moment.
+# A job of few steps may be over before its signal comes; its duration then bounds the next moment.
 ATTEMPTS = 20
 
 
@@ -70,7 +69,7 @@ class Trial:
         self.processes, self.faults = [], []
 
     def flags(self):
-        """What the job is to do, beside its ranks."""
+        """Flags of the job, besides those of its ranks."""
         steps = "4" if self.state == "end" else "1000000"
         flags = ["--init", "--data", str(MODEL / "data.safetensors"), "--steps", steps, "-q"]
         if self.saves:
@@ -98,12 +97,12 @@ class Trial:
                                                    **pipes))
 
     def wait_for_state(self):
-        """A random moment of the state; steps are known by the saves that they make."""
+        """Waits for a random moment of the state; a step shows by its save."""
         for process in self.processes:
             until = time.monotonic() + 20
             while not handles_signals(process.pid) and process.poll() is None and time.monotonic() < until:
                 time.sleep(0.001)
-        # Before they have met, each ends for itself: collect() knows of these states.
+        # Before the rendezvous each rank ends by itself: collect() handles these states.
         if self.form == "launched" and self.state not in ALONE:
             until = time.monotonic() + 20
             while not all(has_met(process) for process in self.processes) and time.monotonic() < until:
@@ -139,7 +138,7 @@ class Trial:
         return True
 
     def collect(self):
-        """Exit codes, and what was said. Before all ranks have met, one may leave alone: the others then get the
+        """Exit codes and messages. Before all ranks have met, one may end without the others, which then get the
         signal, too."""
         begun = time.monotonic()
         if self.form == "launched" and self.state in ALONE:
@@ -150,7 +149,7 @@ class Trial:
         return self.collect_ends(trials.LIMIT - (time.monotonic() - begun))
 
     def collect_ends(self, seconds):
-        """Exit codes and what was said, of all processes."""
+        """Exit codes and messages of all processes."""
         deadline = time.monotonic() + seconds
         codes, said = [], ""
         for process in self.processes:
@@ -165,13 +164,13 @@ class Trial:
         return codes, said
 
     def judge_unsignalled(self):
-        """A job that ended before its signal: only one of few steps may, and it ended well."""
+        """Checks a job that ended before its signal: only a job of few steps may, and it must end well."""
         codes, said = self.collect_ends(trials.LIMIT)
         if self.state != "end" or any(codes):
             self.faults.append(("wrong", f"the job ended before a signal came to it, exit {codes}: {said!r}"))
 
     def judge(self, codes, said):
-        """Whether the job ended as one does to which a signal came."""
+        """Checks that the job ended as a signal demands."""
         number = SIGNALS[self.name]
         crashed = [code for code in codes if code in (-4, -6, -7, -8, -11, 70)]
         if crashed:
@@ -194,7 +193,7 @@ class Trial:
             self.faults.append(("wrong", f"a rank went on: {codes}"))
 
     def check_saves(self):
-        """What was saved loads."""
+        """Checks that the saves load."""
         folder = os.path.join(self.folder, "ckpt")
         if not glob.glob(os.path.join(folder, "[0-9]*")):
             return

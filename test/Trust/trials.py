@@ -1,5 +1,4 @@
-"""What the trials of this folder share: running a tool under a limit of time, judging how it ended, counting, and the
-loop."""
+"""Shared parts of the trials of this folder: running a tool under a time limit, judging its end, counting, the loop."""
 import argparse
 import collections
 import json
@@ -13,12 +12,12 @@ import sys
 import tempfile
 
 LIMIT = 10  # seconds within which everything ends
-IDLE = 0.1  # processor seconds: who takes less in LIMIT seconds waits for something
+IDLE = 0.1  # processor seconds: a process that takes less in LIMIT seconds waits for something
 FAULTS = ["crashes", "hangs", "wrong", "unnamed"]
 
 
 def processor_seconds(session):
-    """What the processes of a session and those of their children that have ended have taken."""
+    """Processor time of the processes of a session, and of their children that have ended."""
     ticks = 0
     for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -31,8 +30,8 @@ def processor_seconds(session):
 
 
 class Outcome:
-    """How a command ended: its exit status (None: not within the limit) and all that it said. Where others keep the
-    machine busy the limit is of its own processor time, as long as it computes at all."""
+    """How a command ended: its exit status (None: not within the limit) and its output. On a machine that is busy with
+    others the limit is one of its own processor time, as long as it computes."""
 
     def __init__(self, command, folder, limit=LIMIT, after=None, before=None):
         environment = {key: value for key, value in os.environ.items()
@@ -59,7 +58,7 @@ class Outcome:
         self.text = output.decode(errors="surrogateescape")
 
     def crashed(self):
-        """Ended by a signal, or a rank of it was, or it said that it is at fault itself."""
+        """Whether it or a rank of it was ended by a signal, or it reports a fault of its own."""
         ended = self.status is not None and (self.status < 0 or self.status in (134, 135, 136, 139))
         said = any(word in self.text
                    for word in ("internal error", "by signal", "terminate called", "Assertion", "Sanitizer"))
@@ -67,8 +66,8 @@ class Outcome:
 
 
 class Counts:
-    """Trials and faults of one kind; each fault is printed with how to repeat it. `notes` counts what else is worth a
-    line."""
+    """Trials and faults of one kind; each fault is printed with how to repeat it. `notes` are other counts
+    to print."""
 
     def __init__(self, kind, arguments):
         self.kind, self.seed, self.folder = kind, arguments.seed, arguments.bin
@@ -122,9 +121,9 @@ def flags(parser, count):
 
 
 def main(kind, count, description, begin, kinds=0):
-    """The program of one kind: `begin(folder, arguments, counts)` prepares its folder and returns what does the trial
-    of a number. `kinds`: how many trials `--each`, which those of its kinds that can be chosen have, puts before the
-    others. Returns the exit status."""
+    """The program of one kind: `begin(folder, arguments, counts)` prepares its folder and returns the function that
+    runs the trial of a number. `kinds`: how many trials `--each` puts before the others; 0 if the program has
+    no such flag. Returns the exit status."""
     parser = flags(argparse.ArgumentParser(description=description), count)
     if kinds:
         parser.add_argument("--each", action="store_true",

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""What strangers and accidents can do to Par, tried many times: runs the trials of this folder and prints one table.
+"""Attacks on Par and accidents, many times each: runs the trials of this folder and prints one table.
 
     trust.py --bin build/bin [--seed S] [--scale F] [--only KIND]...
 
-Each kind is a script beside this one, KIND.py --count N --seed S --bin FOLDER, that prints what failed and how to
-repeat it, and as its last line one object of JSON: {"kind", "trials", "crashes", "hangs", "wrong", "unnamed"}. `hangs`
-are trials without an end for 10 s, `wrong` those that load, run or report what they should not, `unnamed` messages that
-do not name the culprit.
+Each kind is a script beside this one, KIND.py --count N --seed S --bin FOLDER. It prints each failure and how to repeat
+it, and as its last line one object of JSON: {"kind", "trials", "crashes", "hangs", "wrong", "unnamed"}. `hangs` are
+trials without an end for 10 s, `wrong` those with a false load, run or report, `unnamed` messages that do not name the
+culprit.
 --scale multiplies the counts (0.01 for a quick look). Exit status 1 if one of these numbers is not 0, or a script
 broke.
 """

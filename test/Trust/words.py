@@ -4,9 +4,9 @@
     words.py --bin build/bin [--count N] [--seed S] [--first N] [--keep]
 
 Names of folders, files, tensors, arrays, keys, flags and values hold control characters, colons, quotes, bytes that are
-no UTF-8, or a hundred thousand letters; bundles and safetensors hold zeros behind their text. par-run and par-verify
-end within 10 s, without a signal; what they print is at most 20 kB and has no control character but the end of a line;
-what is wrong is named; and a name that is merely odd works.
+no UTF-8, or a hundred thousand letters; bundles and safetensors hold zeros after their text. par-run and par-verify end
+within 10 s, without a signal. They print at most 20 kB, and no control character but the end of a line. An error names
+its cause, and a name that is merely odd works.
 """
 import json
 import os
@@ -90,7 +90,7 @@ class Trials:
         return self.run_flags(flag, word(choose, 100_000), "--data", "none.safetensors"), False
 
     def manifest(self, here, choose):
-        """An odd word somewhere in the manifest, whose hashes are made right by no one: most are refused by their
+        """An odd word somewhere in the manifest, whose hashes are not mended: most manifests are refused by their
         form."""
         path = here / "b.par/manifest.json"
         text = path.read_text()
@@ -100,7 +100,7 @@ class Trials:
         return [str(self.tools / "par-verify"), "b.par"], None
 
     def tail(self, here, choose):
-        """Zeros behind the text of JSON."""
+        """Zeros after the text of JSON."""
         zeros = b"\0" * choose.randrange(1, 9) + choose.choice([b"", b"{}", b" "])
         if choose.random() < 0.5:
             with open(here / "b.par/manifest.json", "ab") as file:

@@ -1,4 +1,4 @@
-"""What growth.test's models give: the positive part of v0, rows of x over and over, multiples of v0."""
+"""Checks the results of growth.test's models: the positive part of v0, copies of the rows of x, multiples of v0."""
 import json
 import struct
 import sys

@@ -1,7 +1,7 @@
 """Ends par-compile by a signal in the phase that follows "timing PHASE", and prints what it said:
 fault_in_phase.py PHASE par-compile ...
 
-The phases behind it may have begun by then, but hardly the end."""
+Later phases may have begun by then, but hardly the last."""
 import signal
 import subprocess
 import sys

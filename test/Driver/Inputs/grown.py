@@ -11,7 +11,7 @@ def chain(op, inputs=1, attributes=""):
 
 
 def sums():
-    """v0 times 2 to n + 1, as a Scan that is unrolled stacks what it adds up."""
+    """v0 times 2 to n + 1, stacked like the sums of an unrolled Scan."""
     lines = [f"node n{i} Add v{i},v0 -> v{i + 1}" for i in range(n)]
     joined = f"node c Concat {','.join(f'v{i + 1}' for i in range(n))} -> y axis=1"
     return "\n".join(["input v0 f32[batch,4]", "output y f32", *lines, joined])
@@ -22,7 +22,7 @@ def concat():
 
 
 def names():
-    """A parameter with a name of n characters, read by a product."""
+    """A parameter with a name of n characters, read by a matmul."""
     name = "m." * ((n - 6) // 2) + "weight"
     return (f"input x f32[batch,4]\noutput y f32\ninit {name} f32[4,4] = {' '.join(['1'] * 16)}\n"
             f"node m MatMul x,{name} -> y")

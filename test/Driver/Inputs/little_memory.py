@@ -1,5 +1,5 @@
-"""Runs a command with more and more addresses until it has enough: without a fault on the way, and prints what it says
-first."""
+"""Runs a command with more and more address space until it succeeds. Checks that each failure before is a plain error,
+and prints the first one."""
 import resource
 import subprocess
 import sys

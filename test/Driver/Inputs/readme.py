@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Holds README.md to what the tools print: the summary of the first example, the plan and the IR of the second.
+"""Compares README.md with the output of the tools: the summary of the first example, the plan and the IR of the second.
 
 readme.py README.md EXAMPLES SUMMARY IR: the printed summary of 3d.yaml and the printed IR of pair.yaml after Partition.
 Times depend on the machine and are left out.
@@ -9,7 +9,7 @@ import sys
 
 
 def stable(line):
-    """The line without what depends on the machine: predicted and measured times."""
+    """The line without predicted and measured times, which depend on the machine."""
     return re.sub(r"^(predicted step|wrote +\S+ in).*", r"\1", line.strip())
 
 

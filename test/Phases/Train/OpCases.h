@@ -142,7 +142,7 @@ inline OpCase updateSliceCase(Chooser &choose) {
           shape};
 }
 
-//===-- Reductions, products, indices
+//===-- Reductions, matmuls, indices
 //---------------------------------------------------------------------------===//
 
 inline MakeCase reduce(const char *kind) {
