@@ -74,30 +74,31 @@ std::vector<Phase> buildPhases(const ModelPlan &model, std::optional<uint64_t> m
   const Plan &plan = model.plan;
   std::vector<Phase> phases;
   phases.push_back({"annotate", [&model](OpPassManager &manager) { buildAnnotatePipeline(manager, model); }});
+  PlanErrors reported; // the driver has checked the patterns
   // An inference bundle has nothing to derive.
-  PlanErrors known; // the driver has checked the patterns
-  if (TrainOptions options = trainOptions(plan, model.names, known); plan.train || options.compute != "f32")
+  if (TrainOptions options = trainOptions(plan, model.names, reported); plan.train || options.compute != "f32")
     phases.push_back({"train", [options, trains = plan.train.has_value()](OpPassManager &manager) {
                         trains ? buildTrainPipeline(manager, options) : buildPrecisionPipeline(manager, options);
                       }});
   SplitOptions split;
   split.microbatches = plan.rounds();
-  if (memory) // rounded weights save a few percent of a step, less than a larger model or batch gains
+  // A sixteenth of memory: rounded weights save a few percent of a step, a larger batch more.
+  if (memory)
     split.keptBytes = static_cast<int64_t>(*memory / 16);
   split.behind = plan.updatesBehind();
   split.calls = plan.calls();
   phases.push_back({"split", [split](OpPassManager &manager) { buildSplitPipeline(manager, split); }});
   PropagateOptions propagate;
   propagate.batchAxes = refineAxes(plan, *plan.batch.over);
-  auto spread = [&](int64_t level) {
+  auto shard = [&](int64_t level) {
     return *plan.zero.level >= level ? refineAxes(plan, *plan.zero.over) : SmallVector<std::string>();
   };
-  propagate.stateAxes = spread(1);
-  propagate.gradientAxes = spread(2);
-  propagate.parameterAxes = spread(3);
+  propagate.stateAxes = shard(1);
+  propagate.gradientAxes = shard(2);
+  propagate.parameterAxes = shard(3);
   propagate.minSize = *plan.zero.minSize;
   propagate.gatherOnce = *plan.zero.gather == "step";
-  addLayoutRules(model, known, propagate);
+  addLayoutRules(model, reported, propagate);
   phases.push_back({"propagate", [propagate](OpPassManager &manager) { buildPropagatePipeline(manager, propagate); }});
   PartitionOptions partition{*plan.target.hardware,   *plan.precision.accumulate, *plan.precision.reduce,
                              propagate.parameterAxes, propagate.gatherOnce,       *plan.precision.compute != "f32"};

@@ -19,6 +19,7 @@ static void report(StringRef file, StringRef message, DiagnosticSink sink) {
   sink(finding);
 }
 
+/// Messages of par/format begin with the folder, which is the diagnostic's file.
 static void reportFolder(const std::string &folder, StringRef message, DiagnosticSink sink) {
   message.consume_front(folder + ": ");
   report(folder, message, sink);
@@ -41,14 +42,14 @@ std::string bundleFolder(const std::string &model) {
 }
 
 bool mayWriteBundle(const std::string &folder, DiagnosticSink sink) {
-  format::Status free = format::checkReplaceable(folder);
-  if (!free)
-    reportFolder(folder, free.message(), sink);
-  return bool(free);
+  format::Status replaceable = format::checkReplaceable(folder);
+  if (!replaceable)
+    reportFolder(folder, replaceable.message(), sink);
+  return bool(replaceable);
 }
 
-/// Notes in the manifest each existing file of external data that a tensor's source is in. Returns false if one cannot
-/// be read; `reason` then says which and why.
+/// Lists in the manifest, with size and hash, each file of external data that tensors lie in. False if one cannot be
+/// read; `reason` then says which and why.
 static bool noteData(format::Manifest &manifest, const std::string &model, std::string &reason) {
   std::set<std::string> names;
   for (const format::Tensor &tensor : manifest.tensors)

@@ -130,7 +130,7 @@ private:
   }
   StringRef word() {
     skip();
-    StringRef name = text.take_while([](char c) { return llvm::isAlnum(c); });
+    StringRef name = text.take_while([](char c) { return llvm::isAlnum(c) || c == '_'; });
     text = text.drop_front(name.size());
     return name;
   }

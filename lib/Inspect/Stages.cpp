@@ -40,8 +40,7 @@ struct ModuleNames {
   }
 };
 
-/// The short name of an op's module: `h.2` for transformer.h.2.attn, `ln_f` for
-/// transformer.ln_f.
+/// The short name of an op's module: `h.2` for transformer.h.2.attn, `ln_f` for transformer.ln_f.
 static std::string unitOf(StringRef module, const ModuleNames &names) {
   if (StringRef stack = stackOf(module); !stack.empty())
     return (names.shortStack(stack) + "." + splitName(module.drop_front(stack.size() + 1)).front()).str();

@@ -16,9 +16,9 @@
 namespace par::onnx {
 namespace {
 
-/// Maximum external data of an attribute that is read into memory.
-constexpr uint64_t heldBytes = 64 << 20;
-/// numpy's; a loop is made for each, and errors spell them out.
+/// An attribute's external data is kept in memory up to this size.
+constexpr uint64_t maxAttributeBytes = 64 << 20;
+/// As in numpy: one loop is made per dim, and errors print all of them.
 constexpr int maxDims = 64;
 constexpr int64_t oldestIr = 3, newestIr = 13, oldestOpset = 1, newestOpset = 27;
 
@@ -84,7 +84,8 @@ std::string inlineBytes(const ::onnx::TensorProto &proto, const Tensor &tensor) 
 }
 
 uint64_t parseNumber(const std::string &text, const std::string &tensor) {
-  if (text.empty() || text.size() > 18 || text.find_first_not_of("0123456789") != std::string::npos)
+  constexpr size_t maxDigits = 18; // stoull cannot overflow
+  if (text.empty() || text.size() > maxDigits || text.find_first_not_of("0123456789") != std::string::npos)
     fail("external data of \"" + tensor + "\" has the offset or length \"" + text + "\"");
   return std::stoull(text);
 }
@@ -134,9 +135,10 @@ Tensor convert(const ::onnx::TensorProto &proto, const std::string &modelPath, c
   if (proto.has_segment())
     fail("tensor \"" + tensor.name + "\" is stored in segments, which is not supported");
   if (payload && payload->contiguous) {
-    bool raw = payload->field == 9;
-    bool typed = (payload->field == 4 && tensor.type == ElementType::F32) ||
-                 (payload->field == 10 && tensor.type == ElementType::F64);
+    constexpr int floatData = 4, rawData = 9, doubleData = 10; // fields of TensorProto
+    bool raw = payload->field == rawData;
+    bool typed = (payload->field == floatData && tensor.type == ElementType::F32) ||
+                 (payload->field == doubleData && tensor.type == ElementType::F64);
     if ((raw || typed) && payload->length == tensor.length) {
       tensor.storage = Storage::InModel;
       tensor.offset = payload->offset;
@@ -184,8 +186,8 @@ Attribute convert(const ::onnx::AttributeProto &proto, const std::string &modelP
   case ::onnx::AttributeProto::TENSOR:
     result.kind = Attribute::TensorValue;
     result.tensor = convert(proto.t(), modelPath, nullptr);
-    // Small enough to keep with the node for folding; no supported op needs larger ones.
-    if (result.tensor->storage == Storage::External && result.tensor->length <= heldBytes) {
+    // Kept with the node, for folding; larger ones are read by no op.
+    if (result.tensor->storage == Storage::External && result.tensor->length <= maxAttributeBytes) {
       result.tensor->bytes = readRange(resolveExternal(modelPath, result.tensor->file), result.tensor->file,
                                        result.tensor->offset, result.tensor->length);
       result.tensor->storage = Storage::Inline;
@@ -323,7 +325,7 @@ void nameOpenDims(std::vector<ValueInfo> &values) {
     }
 }
 
-/// Names that a bundle has too: no reader takes one with control characters.
+/// Names that go into the bundle, whose readers refuse control characters.
 void checkName(const char *kind, const std::string &name) {
   if (std::any_of(name.begin(), name.end(), [](char c) { return format::isControl(static_cast<unsigned char>(c)); }))
     fail(std::string("the name of ") + kind + " \"" + format::printable(name) +

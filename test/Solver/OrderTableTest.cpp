@@ -110,8 +110,7 @@ TEST(OrderTable, ZeroBubbleV) {
     }
 }
 
-//===-- auto
-//-------------------------------------------------------------------------------------------------------===//
+//===-- auto ---------------------------------------------------------------------------------===//
 
 // All orders of small pipelines with random times: auto finds the best of them, or one at most 2 % longer.
 TEST(OrderTable, AutoAgainstAllOrders) {
@@ -175,8 +174,7 @@ TEST(OrderTable, AutoIsRepeatable) {
     EXPECT_TRUE(left.slots == right.slots);
 }
 
-//===-- Errors
-//-----------------------------------------------------------------------------------------------------===//
+//===-- Errors -------------------------------------------------------------------------------===//
 
 TEST(OrderTable, VerifyRefusesWrongTables) {
   auto problem = makeProblem("1f1b", 2, 3);

@@ -21,7 +21,7 @@ def Par_Dialect : Dialect {
     (`par.program`) is executed by the ranks of one role: blocks, buffers and an order.
 
     Tensor ops are a closed set with value semantics. The facts of an op (sharding rule, gradient, interpretation,
-    lowering, cost) are defined beside it as interfaces of par/Interfaces; passes name no op.
+    lowering, cost) are defined beside it as interfaces of par/Dialect/Interfaces; passes ask through them.
   }];
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;

@@ -31,9 +31,7 @@ struct Element {
   /// maximum asks which element it was).
   template <typename Float, typename Integer>
   Value arithmetic() const {
-    if (isFloat())
-      return make<Float>(args[0], args[1]);
-    return make<Integer>(args[0], args[1]);
+    return choose<Float, Integer>(args[0], args[1]);
   }
   template <typename Float, typename Integer>
   Value choose(Value x, Value y) const {
@@ -61,7 +59,7 @@ struct Divisor {
   }
 };
 
-/// Integers: 0 where y is 0, as padding may be, and no overflow.
+/// Integers: 0 where y is 0 (padding may be), and wraps at the smallest by -1.
 Value lowerElement(DivideOp, Element e) {
   if (e.isFloat())
     return e.make<arith::DivFOp>(e[0], e[1]);
@@ -85,7 +83,7 @@ Value lowerElement(RemainderOp, Element e) {
                                    e.number(std::numeric_limits<double>::infinity()));
   return e.make<arith::SelectOp>(infinite, e[0], rest);
 }
-/// A shift by the width or more is 0; an instruction's would not be.
+/// A shift by the width or more gives 0, which the instruction does not.
 template <typename Op>
 Value shift(Element e) {
   Value width = e.number(e.type().getIntOrFloatBitWidth());
@@ -209,17 +207,11 @@ Value lowerElement(BitCastOp op, Element e) { return e.make<arith::BitcastOp>(op
 template <typename Op>
 struct ElementwiseLowering : LowerableOpInterface::ExternalModel<ElementwiseLowering<Op>, Op> {
   Lowered lower(Operation *op, OpBuilder &builder, ValueRange operands) const {
-    bool refused = false;
     auto body = [&](OpBuilder &nested, Location loc, ValueRange args) {
-      Value value = lowerElement(cast<Op>(op), Element{nested, loc, args});
-      refused = !value;
-      return refused ? args[0] : value;
+      return lowerElement(cast<Op>(op), Element{nested, loc, args});
     };
-    Value result =
-        buildElements(builder, op->getLoc(), cast<RankedTensorType>(op->getResult(0).getType()), operands, body);
-    if (refused)
-      return failure();
-    return SmallVector<Value>{result};
+    return SmallVector<Value>{
+        buildElements(builder, op->getLoc(), cast<RankedTensorType>(op->getResult(0).getType()), operands, body)};
   }
 };
 

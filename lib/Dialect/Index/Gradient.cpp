@@ -30,33 +30,33 @@ struct AddGradient : DifferentiableOpInterface::ExternalModel<AddGradient<Add, P
 
 struct ScatterReduceGradient : DifferentiableOpInterface::ExternalModel<ScatterReduceGradient, ScatterReduceOp> {
   FailureOr<SmallVector<Value>> differentiate(Operation *op, OpBuilder &builder, ArrayRef<Value> cotangents) const {
-    auto put = cast<ScatterReduceOp>(op);
-    Term ct(builder, op->getLoc(), cotangents.front()), u = ct.with(put.getUpdates());
-    Value indices = put.getIndices();
-    int64_t dim = put.getDim(), size = put.getSize();
-    // at(x): x at each update's index. count(x): x summed over the updates of that index.
+    auto scatter = cast<ScatterReduceOp>(op);
+    Term ct(builder, op->getLoc(), cotangents.front()), u = ct.with(scatter.getUpdates());
+    Value indices = scatter.getIndices();
+    int64_t dim = scatter.getDim(), size = scatter.getSize();
+    // at(x): x at each update's index. sumAtSameIndex(x): x summed over the updates of that index.
     auto at = [&](Term whole) { return ct.with(TakeOp::create(builder, op->getLoc(), whole, indices, dim)); };
-    auto count = [&](Term parts) {
+    auto sumAtSameIndex = [&](Term parts) {
       return at(ct.with(ScatterAddOp::create(builder, op->getLoc(), parts, indices, dim, size)));
     };
     Type element = u.getType().getElementType();
-    if (put.getKind() == ReduceKind::sum)
+    if (scatter.getKind() == ReduceKind::sum)
       return SmallVector<Value>{at(ct), Value()};
-    if (put.getKind() == ReduceKind::max || put.getKind() == ReduceKind::min) {
+    if (scatter.getKind() == ReduceKind::max || scatter.getKind() == ReduceKind::min) {
       // Equal maxima share the cotangent, as in PyTorch's amax.
-      Term chosen = u.compare(Predicate::eq, at(ct.with(put.getResult()))).convert(element);
-      Term many = count(chosen);
+      Term chosen = u.compare(Predicate::eq, at(ct.with(scatter.getResult()))).convert(element);
+      Term many = sumAtSameIndex(chosen);
       return SmallVector<Value>{at(ct) * chosen / many.compare(Predicate::eq, 0).select(u.splat(1), many), Value()};
     }
-    if (put.getKind() != ReduceKind::product)
+    if (scatter.getKind() != ReduceKind::product)
       return failure();
-    // The product of the others without dividing by 0: a lone 0 gets that of the rest, and leaves 0 for
-    // these.
+    // The product of the other updates without a division by 0: an index's only 0 gets the product of the rest, which
+    // get 0.
     Term isZero = u.compare(Predicate::eq, 0), one = u.splat(1), zero = u.splat(0);
     Term safe = isZero.select(one, u);
     Term rest =
         at(ct.with(ScatterReduceOp::create(builder, op->getLoc(), ReduceKind::product, safe, indices, dim, size)));
-    Term others = count(isZero.convert(element)) - isZero.convert(element);
+    Term others = sumAtSameIndex(isZero.convert(element)) - isZero.convert(element);
     Term product = others.compare(Predicate::eq, 0).select(rest / safe, zero);
     return SmallVector<Value>{at(ct) * product, Value()};
   }

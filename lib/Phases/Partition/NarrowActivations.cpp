@@ -1,6 +1,6 @@
 // Sends activations and their gradients between ranks in the format of matmuls, not in the format of their users.
 //
-// A norm or a sum in f32 after a matmul makes the matmul give its f32 sum unrounded (-par-widen-sums). On one device
+// If a norm or sum in f32 reads a matmul, -par-widen-sums lets the matmul return its f32 sum unrounded. On one device
 // that is free. Between ranks it would send twice the bytes of a rounded result, though each rank's part is only as
 // precise as the narrow operands. So if all terms of a sum over ranks come from narrow numbers by linear ops, each rank
 // rounds its part, and the received sum is widened:
@@ -42,7 +42,7 @@ static bool isLinear(Operation *op) {
          (floats > 1 || op->getNumOperands() == 1);
 }
 
-/// One value combined or moved between ranks; not maxima.
+/// Sums one value over ranks.
 static bool sumsOverRanks(Operation *op) {
   if (auto reduce = dyn_cast<AllReduceOp>(op))
     return reduce.getKind() == ReduceKind::sum && op->getNumOperands() == 1;
@@ -50,6 +50,7 @@ static bool sumsOverRanks(Operation *op) {
   return scatter && scatter.getKind() == ReduceKind::sum && op->getNumOperands() == 1;
 }
 
+/// Moves one value between ranks.
 static bool movesBetweenRanks(Operation *op) { return isa<AllGatherOp, AllToAllOp>(op) && op->getNumOperands() == 1; }
 
 /// The one format narrower than the value's that all its readers round it to; null if there is none.
@@ -68,10 +69,10 @@ static FloatType formatOfReaders(Value value) {
 namespace {
 
 /// The formats of the numbers that a value is computed from by linear ops.
-class Origin {
+class NarrowSource {
 public:
   /// `readers`: a value that is only moved counts as being of this format.
-  explicit Origin(FloatType readers) : format(readers), readers(readers) {}
+  explicit NarrowSource(FloatType readers) : format(readers), readers(readers) {}
   /// The one narrow format of all terms of the value, or null.
   FloatType of(Value value) { return trace(value) ? format : FloatType(); }
 
@@ -105,7 +106,7 @@ private:
 
 } // namespace
 
-bool Origin::trace(Value value) {
+bool NarrowSource::trace(Value value) {
   Operation *op = value.getDefiningOp();
   if (!op)
     return false;
@@ -125,8 +126,8 @@ void Narrower::mark(Value value) {
   Operation *op = value.getDefiningOp();
   if (!op)
     return;
-  bool known = sumsOverRanks(op) && !gradients.insert(op).second;
-  if (!known && (sumsOverRanks(op) || movesBetweenRanks(op) || isa<ConvertOp>(op) || isLinear(op)))
+  bool seen = sumsOverRanks(op) && !gradients.insert(op).second;
+  if (!seen && (sumsOverRanks(op) || movesBetweenRanks(op) || isa<ConvertOp>(op) || isLinear(op)))
     for (Value operand : floatOperands(op))
       mark(operand);
 }
@@ -145,9 +146,9 @@ void Narrower::markGradients(StepOp step) {
   });
 }
 
-/// The value in that format: a matmul without other users gives it directly, a widening convert is dropped, any other
+/// The value in that format; a matmul without other users gives it directly, a widening convert is dropped, any other
 /// value is rounded.
-static Value narrowed(OpBuilder &builder, Value value, FloatType format) {
+static Value narrow(OpBuilder &builder, Value value, FloatType format) {
   Operation *op = value.getDefiningOp();
   if (auto convert = dyn_cast_or_null<ConvertOp>(op); convert && floatOf(convert.getOperand()) == format)
     return convert.getOperand();
@@ -163,13 +164,13 @@ void Narrower::visit(Operation *op) {
   auto convert = sent.getDefiningOp<ConvertOp>();
   FloatType format;
   if (movesBetweenRanks(op) && wide)
-    format = readers || !convert ? readers : Origin({}).of(sent);
+    format = readers ? readers : convert ? NarrowSource({}).of(sent) : FloatType();
   else if (sumsOverRanks(op) && wide && !gradients.contains(op))
-    format = Origin(readers).of(sent);
+    format = NarrowSource(readers).of(sent);
   if (!format)
     return;
   OpBuilder builder(op);
-  op->setOperand(0, narrowed(builder, sent, format));
+  op->setOperand(0, narrow(builder, sent, format));
   if (convert && convert->use_empty())
     convert.erase();
   result.setType(cast<RankedTensorType>(result.getType()).clone(format));

@@ -118,9 +118,8 @@ SmallVector<OpGroup> groupLoop(LoopOp loop, int64_t count) {
   return forward;
 }
 
-/// Gives ops that depend only on constants the levels of their users: one
-/// clone for each, so that no constant is a result of one fragment and an argument of another. Adds the
-/// clones to `ops`.
+/// Gives ops that depend only on constants the levels of their users: one clone for each, so that no constant is a
+/// result of one fragment and an argument of another. Adds the clones to `ops`.
 static void spreadConstants(SmallVectorImpl<Operation *> &ops, ArrayRef<Operation *> constants,
                             DenseMap<Operation *, int64_t> &levels) {
   for (Operation *op : llvm::reverse(constants)) {

@@ -1,5 +1,5 @@
 // Gate of Train: a training step has one cotangent, one gradient a parameter, made from it, and writes only parameters,
-// their states, counters and buffers. Also the pipelines of Train's passes.
+// their states, counters and buffers.
 #include "par/Dialect/Par.h"
 #include "par/Phases/Train/Passes.h"
 

@@ -12,8 +12,7 @@ inline std::vector<std::pair<std::string, MakeCase>> differentiableCases();
 /// Composites that have none.
 inline std::vector<std::pair<std::string, MakeCase>> compositeCases();
 
-//===-- Elementwise
-//---------------------------------------------------------------------------------------------===//
+//===-- Elementwise --------------------------------------------------------------------------===//
 
 inline MakeCase unary(const char *op, double low = -2, double high = 2) {
   return [=](Chooser &choose) {
@@ -53,8 +52,7 @@ inline OpCase constrainCase(Chooser &choose) {
   return {llvm::formatv("%y = par.constrain %0 <[{{\"dp\"}, {{} ]> : {0}", typeOf(shape)), {{shape}}, shape};
 }
 
-//===-- Shape
-//---------------------------------------------------------------------------------------------------===//
+//===-- Shape --------------------------------------------------------------------------------===//
 
 inline OpCase broadcastCase(Chooser &choose) {
   Shape result = choose.shape(choose.number(1, 4));
@@ -142,8 +140,7 @@ inline OpCase updateSliceCase(Chooser &choose) {
           shape};
 }
 
-//===-- Reductions, matmuls, indices
-//---------------------------------------------------------------------------===//
+//===-- Reductions, matmuls, indices ---------------------------------------------------------===//
 
 inline MakeCase reduce(const char *kind) {
   return [=](Chooser &choose) {
@@ -259,8 +256,7 @@ inline MakeCase scatterReduce(const char *kind) {
   };
 }
 
-//===-- Composites
-//----------------------------------------------------------------------------------------------===//
+//===-- Composites ---------------------------------------------------------------------------===//
 
 inline OpCase softmaxCase(Chooser &choose) {
   Shape shape = choose.anyShape(1, 3);

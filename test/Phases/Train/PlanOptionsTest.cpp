@@ -68,9 +68,8 @@ TEST(TrainPlan, GroupsKeepRows) {
   EXPECT_EQ(result.options.parameters[0].name, "h.0.w");
   EXPECT_TRUE(result.options.parameters[0].sparse);
   EXPECT_NE(read("mesh: {dp: 2}\nzero: {level: 1, min_size: 4}\ntrain: {groups: {head.w: {sparse: true}}}\n")
-                .errors.find(
-                    "plan.yaml:3:35: error: head.w is sparse and zero is 1: rows that a step looks up are not spread "
-                    "over ranks yet; say sparse: false, or a zero.min_size above its 4 elements"),
+                .errors.find("plan.yaml:3:35: error: head.w is sparse and zero is 1: looked-up rows are not sharded "
+                             "over ranks yet; say sparse: false, or a zero.min_size above its 4 elements"),
             std::string::npos);
   EXPECT_EQ(read("mesh: {dp: 2}\nzero: {level: 1, min_size: 5}\ntrain: {groups: {head.w: {sparse: true}}}\n").errors,
             "");

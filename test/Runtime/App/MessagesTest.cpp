@@ -189,8 +189,8 @@ TEST_F(Mistakes, ofWeights) {
       "toy.par: error: no weights: squares.onnx was compiled without them; give --weights FILE, or --init to start "
       "from train.init");
   EXPECT_EQ(run({toy, "--text", text(), "--weights", writeFile("shape", "w", core::DType::F32, {9, 8})}), 1);
-  expectSays("shape.safetensors: error: \"w\" is [9, 8], the bundle has [8, 8]; of the others 0 match; to begin it "
-             "anew, a head of other classes, leave it out of the file and say --init");
+  expectSays("shape.safetensors: error: \"w\" is [9, 8], the bundle has [8, 8]; of the others 0 match; to start it "
+             "from new values (a head of other classes), leave it out of the file and say --init");
   EXPECT_EQ(run({toy, "--text", text(), "--weights", writeFile("type", "w", core::DType::I64, {8, 8})}), 1);
   expectSays("type.safetensors: error: \"w\" is i64[8, 8], the bundle has f32[8, 8]");
   EXPECT_EQ(run({toy, "--text", text(), "--weights", writeFile("other", "v", core::DType::F32, {8, 8})}), 1);

@@ -120,10 +120,10 @@ TEST_F(Tuning, aBrokenFileIsAnError) {
   };
   // Algorithm 9 is none, and 3 takes a workspace.
   replace(file, "0000000000000002", "0000000000000009");
-  says("product f32f32nn");
+  says("matmul f32f32nn");
   expectSays("cuBLASLt 13.1.0 refuses its algorithm (status 15); without this file one is chosen again");
   replace(file, "0000000000000009", "0000000000000003");
-  says("product f32f32nn");
+  says("matmul f32f32nn");
   replace(file, "0000000000000003", "000000000000000g");
   says("is not a file of chosen algorithms: products.f32f32nn");
   expectSays(".algorithm: not 128 hexadecimal digits, or several times as many; without it they are chosen again");

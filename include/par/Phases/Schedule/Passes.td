@@ -4,17 +4,17 @@
 include "mlir/Pass/PassBase.td"
 
 def BuildProgramsPass : Pass<"par-build-programs", "::mlir::ModuleOp"> {
-  let summary = "turns steps into one program for each list of ranks: buffers, blocks, and the order in which they run";
+  let summary = "turns steps into one program per role: buffers, blocks, and the order in which they run";
   let description = [{
     Expects: steps of local fragments (after Partition). Leaves: no step. Each list of ranks has a program of all stages
     on it, with a buffer for each value that outlives a block, a block for each run of fragments and each communication,
     and an entry for each step. The order of compute on a device is the schedule's table. One global order of all
     communication follows the start times of a simulated step; a buffer has as few slots as that order allows.
-    - Sums: the first microbatch (`.first`) stores, the others add; the reduction over ranks joins the last one
-      (`.last`). The buffer of a gradient names its variable.
-    - Microbatch indices: a program that computes with them begins each call of the step with a run for each microbatch
-      (`number`), which leaves the index in the microbatch's slot.
-    - Several calls a flush: a run that depends only on forward sums joins the last forward of the call.
+    - Sums: the first microbatch (`.first`) stores, the others add; the reduction over ranks is in the last one's
+      block (`.last`). The buffer of a gradient names its variable.
+    - Microbatch indices: in a program that computes with them, an entry first runs a block `number` for each
+      microbatch, which stores the index in the microbatch's slot.
+    - Several calls a flush: what depends only on forward sums runs with the call's last forward.
     - Several stages on the same ranks: blocks carry the stage's name (`forward.s2`). A transfer between two of them is
       no block, as the value is there; neither is a transfer of a value that the device had or received before.
     - Stages of different meshes: a value goes in parts (`par.send_parts`, `par.recv_parts`), each sent by one rank. In
@@ -52,7 +52,7 @@ def VerifySchedulePass : Pass<"par-verify-schedule", "::mlir::ModuleOp"> {
     - a step is left, or a stage has no program or two;
     - programs have different entries;
     - a send has no receive of its tag and types on the stage of its peers;
-    - no rank sends a part that a rank receives;
+    - a rank receives a part that no rank sends;
     - the entries of all programs, executed with one communication at a time a rank, deadlock;
     - a block loads a slot that is not stored, or that another microbatch stored;
     - a buffer that accumulates a gradient names no variable, or is no shard of it.

@@ -155,9 +155,8 @@ std::optional<Epilogue> epilogueOf(std::string_view word);
 
 /// C[m,n] = alpha * op(A) op(B) + beta * C (+ bias[n]), for each index of `batch`. Row-major. op(A) is [m,k]:
 /// A is stored [m,k] with leading stride lda, or [k,m] when transA; likewise B [k,n]. Strides in elements.
-/// Operands in this order: r A, r B, r bias (if bias), aux (if the epilogue has one: `w`, or `r` of
-/// GeluGrad), C (`w` when beta = 0, else `acc`), `w` workspace (if
-/// workspace > 0, a buffer of at least that many bytes).
+/// Operands in this order: r A, r B, r bias (if bias), aux (if the epilogue has one: `w`, or `r` of GeluGrad), C (`w`
+/// when beta = 0, else `acc`), `w` workspace (if workspace > 0, a buffer of at least that many bytes).
 struct Call {
   std::string name;
   /// "matmul" is the only kind of this version.
