@@ -88,7 +88,7 @@ private:
                                                            instruction.coll == format::CollKind::ReduceScatter);
     const format::Communicator *comm =
         ofShards ? bundle.manifest.findCommunicator(program.comms[instruction.comm].name) : nullptr;
-    return comm ? bytes * comm->groups.front().size() : bytes;
+    return comm ? bytes * comm->groups[0].size() : bytes;
   }
 
   /// " in hosts" or " between hosts", if ranks are on several.

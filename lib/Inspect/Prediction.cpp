@@ -21,10 +21,13 @@ static std::optional<SlotKind> kindOf(StringRef block) {
 static SlotTimes averageTimes(const format::Bundle &bundle, const Simulation &simulation, int64_t microbatches,
                               unsigned stagesADevice) {
   int64_t sums[3] = {0, 0, 0};
+  std::vector<int64_t> ranksOf(simulation.classBegins.size());
+  for (uint32_t ofRank : simulation.classOf)
+    ++ranksOf[ofRank];
   for (const PlayedInstruction &node : simulation.instructions) {
     const format::Program &program = bundle.programs[bundle.manifest.ranks[node.rank].role];
     if (auto kind = kindOf(program.blocks[node.block].name); kind && !node.communication)
-      sums[static_cast<unsigned>(*kind)] += node.duration;
+      sums[static_cast<unsigned>(*kind)] += node.duration * ranksOf[simulation.classOf[node.rank]];
   }
   int64_t runs = std::max<int64_t>(1, int64_t(bundle.manifest.ranks.size()) * microbatches * stagesADevice);
   return {sums[0] / runs, sums[1] / runs, sums[2] / runs};

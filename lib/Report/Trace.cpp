@@ -32,10 +32,10 @@ public:
     });
   }
 
-  void interval(const PlayedInstruction &node) {
-    const format::Program &program = programOf(node.rank);
+  void interval(uint32_t rank, const PlayedInstruction &node) {
+    const format::Program &program = programOf(rank);
     const auto &instruction = program.blocks[node.block].instructions[node.instruction];
-    event("X", node.rank, traceName(program, instruction), [&] {
+    event("X", rank, traceName(program, instruction), [&] {
       json.attribute("tid", node.queue);
       json.attribute("ts", node.start / 1000.0);
       json.attribute("dur", node.duration / 1000.0);
@@ -79,9 +79,10 @@ void writeTrace(const Simulation &simulation, const format::Bundle &bundle, llvm
         for (const MemorySample &sample : simulation.memory[bundle.manifest.ranks[rank].role])
           writer.memory(rank, sample);
       }
-      for (const PlayedInstruction &node : simulation.instructions)
-        if (node.duration > 0)
-          writer.interval(node);
+      for (uint32_t rank = 0; rank < bundle.manifest.ranks.size(); ++rank)
+        for (const PlayedInstruction &node : simulation.instructionsOf(rank))
+          if (node.duration > 0)
+            writer.interval(rank, node);
     });
   });
   os << '\n';

@@ -1,5 +1,5 @@
-// Expands an entry for all ranks into a graph: one node an instruction, joined across ranks if they take part in one
-// communication, with edges for queues and events.
+// Expands an entry for one rank of each class into a graph: one node an instruction, joined across classes where they
+// take part in one communication, with edges for queues and events.
 #include "Expansion.h"
 #include "llvm/ADT/STLExtras.h"
 #include <map>
@@ -10,47 +10,61 @@ using namespace par::format;
 
 namespace {
 
-/// Expands entries rank by rank, and joins communications across ranks.
+/// Expands the entry of one rank of each class, and meets communications across classes.
 class Expander {
 public:
-  Expander(const Bundle &bundle, const Hardware &hardware, Expansion &result)
-      : bundle(bundle), hardware(hardware), result(result) {}
+  Expander(const Bundle &bundle, const Hardware &hardware, const RankPartition &partition, Expansion &result);
 
   void expandRank(uint32_t rank, const Entry &entry);
   /// Numbers the nodes that happen at once.
   void finish();
 
 private:
-  /// Key that both sides of a communication compute alike: communicator, group, sender, receiver (or all), and the
-  /// number of earlier ones with the same four.
-  using CollectiveKey = std::array<uint64_t, 5>;
+  /// The place of a rank in a communicator of its program.
+  struct Seat {
+    const Communicator *comm = nullptr;
+    uint32_t index = 0; ///< of the communicator
+    Membership place;
+  };
+  /// What both sides of a communication say alike: communicator, class of the group, sender and receiver (or all).
+  using Channel = std::array<uint32_t, 4>;
 
+  void takeSeats();
   void expandRun(uint32_t runIndex, const Run &run);
   size_t addNode(const Block &block, size_t index, const Run &run);
   int64_t meet(const Instruction &instruction, const Run &run, uint32_t node);
+  void join(const Channel &channel, uint32_t node);
   void link(const Instruction &instruction, const Run &run, uint32_t node);
   uint32_t find(uint32_t node);
   RankGroup groupOf(const std::vector<uint32_t> &members);
-  std::optional<Membership> membershipIn(const Communicator &comm, uint32_t rank);
 
   const Bundle &bundle;
   const Hardware &hardware;
+  const RankPartition &partition;
   Expansion &result;
-  std::map<CollectiveKey, uint32_t> firstAt;
-  std::map<const uint32_t *, RankGroup> groups;                                       ///< by their list in the bundle
-  std::map<const Communicator *, std::vector<std::optional<Membership>>> memberships; ///< of each rank
+  std::map<std::string_view, uint32_t> communicators; ///< by name
+  std::map<Channel, uint32_t> channels;               ///< their numbers
+  std::vector<std::vector<uint32_t>> firstAt;         ///< by channel: the node that came first to each communication
+  std::map<const uint32_t *, RankGroup> groups;       ///< by their list in the bundle
 
-  // State of the rank that is being expanded.
+  // State of the rank that is expanded.
   const Program *program = nullptr;
   uint32_t rank = 0, runIndex = 0;
+  std::vector<std::optional<Seat>> seats; ///< by communicator of the program
   std::vector<int64_t> lastOnQueue;
   std::map<std::pair<uint32_t, uint32_t>, int64_t> lastSignal; ///< by event and slot
-  std::map<std::array<uint64_t, 4>, uint64_t> count;           ///< of communications of a kind
+  std::vector<size_t> count;                                   ///< by channel: communications so far
 };
 
 } // namespace
 
 static bool communicates(Op op) { return op == Op::Coll || op == Op::Send || op == Op::Recv || op == Op::Group; }
+
+Expander::Expander(const Bundle &bundle, const Hardware &hardware, const RankPartition &partition, Expansion &result)
+    : bundle(bundle), hardware(hardware), partition(partition), result(result) {
+  for (auto [index, communicator] : llvm::enumerate(bundle.manifest.communicators))
+    communicators.try_emplace(communicator.name, index);
+}
 
 void Expander::expandRank(uint32_t newRank, const Entry &entry) {
   rank = newRank;
@@ -58,8 +72,22 @@ void Expander::expandRank(uint32_t newRank, const Entry &entry) {
   lastOnQueue.assign(program->queues.size(), -1);
   lastSignal.clear();
   count.clear();
+  takeSeats();
   for (auto [index, run] : llvm::enumerate(entry.runs))
     expandRun(index, run);
+}
+
+void Expander::takeSeats() {
+  seats.clear();
+  for (const Comm &comm : program->comms) {
+    std::optional<Seat> &seat = seats.emplace_back();
+    auto known = communicators.find(comm.name);
+    if (known == communicators.end())
+      continue;
+    const Communicator &communicator = bundle.manifest.communicators[known->second];
+    if (std::optional<Membership> place = membershipOf(communicator, rank))
+      seat = {&communicator, known->second, *place};
+  }
 }
 
 void Expander::expandRun(uint32_t index, const Run &run) {
@@ -94,25 +122,19 @@ size_t Expander::addNode(const Block &block, size_t index, const Run &run) {
 /// Joins the node with those of the other ranks in the same communication, and adds the transfer time of its bytes.
 /// Returns the latency, ns.
 int64_t Expander::meet(const Instruction &instruction, const Run &run, uint32_t node) {
-  const auto &communicators = bundle.manifest.communicators;
-  const Communicator *comm = bundle.manifest.findCommunicator(program->comms[instruction.comm].name);
-  auto membership = comm ? membershipIn(*comm, rank) : std::nullopt;
-  if (!membership || isSentToNobody(*comm, instruction, run.microbatch, rank))
+  const std::optional<Seat> &seat = seats[instruction.comm];
+  if (!seat || isSentToNobody(*seat->comm, instruction, run.microbatch, rank))
     return 0;
-  uint64_t from = ~0ull, to = ~0ull;
+  constexpr uint32_t all = ~0u;
+  uint32_t from = all, to = all;
   if (instruction.op != Op::Coll && !instruction.peer.empty()) {
     uint32_t peer = instruction.peer[run.microbatch % instruction.peer.size()];
     bool send = instruction.op == Op::Send;
-    from = send ? membership->member : peer;
-    to = send ? peer : membership->member;
+    from = send ? seat->place.member : peer;
+    to = send ? peer : seat->place.member;
   }
-  uint64_t place = comm - communicators.data();
-  uint64_t number = count[{place, membership->group, from, to}]++;
-  CollectiveKey meeting{place, membership->group, from, to, number};
-  auto [entry, isFirst] = firstAt.try_emplace(meeting, node);
-  if (!isFirst)
-    result.joint[find(node)] = find(entry->second);
-  const std::vector<uint32_t> &members = comm->groups[membership->group];
+  join({seat->index, partition.groupClassOf[seat->index][seat->place.group], from, to}, node);
+  const std::vector<uint32_t> &members = seat->comm->groups[seat->place.group];
   RankGroup group = instruction.op == Op::Coll || std::max(from, to) >= members.size()
                         ? groupOf(members)
                         : hardware.groupOf({members[from], members[to]});
@@ -121,13 +143,16 @@ int64_t Expander::meet(const Instruction &instruction, const Run &run, uint32_t 
   return latency;
 }
 
-std::optional<Membership> Expander::membershipIn(const Communicator &comm, uint32_t rank) {
-  auto [known, fresh] = memberships.try_emplace(&comm, bundle.manifest.ranks.size());
-  if (fresh)
-    for (auto [group, members] : llvm::enumerate(comm.groups))
-      for (auto [place, member] : llvm::enumerate(members))
-        known->second[member] = Membership{uint32_t(group), uint32_t(place)};
-  return known->second[rank];
+/// The n-th communication of a rank on a channel is the n-th of all others there.
+void Expander::join(const Channel &channel, uint32_t node) {
+  uint32_t number = channels.try_emplace(channel, channels.size()).first->second;
+  firstAt.resize(channels.size());
+  count.resize(channels.size());
+  size_t nth = count[number]++;
+  if (nth == firstAt[number].size())
+    firstAt[number].push_back(node);
+  else
+    result.joint[find(node)] = find(firstAt[number][nth]);
 }
 
 RankGroup Expander::groupOf(const std::vector<uint32_t> &members) {
@@ -160,10 +185,11 @@ void Expander::finish() {
     result.joint[node] = find(node);
 }
 
-llvm::Expected<Expansion> par::expandEntry(const Bundle &bundle, llvm::StringRef entry, const Hardware &hardware) {
+llvm::Expected<Expansion> par::expandEntry(const Bundle &bundle, llvm::StringRef entry, const Hardware &hardware,
+                                           const RankPartition &partition) {
   Expansion result;
-  Expander expander(bundle, hardware, result);
-  for (uint32_t rank = 0; rank < bundle.manifest.ranks.size(); ++rank) {
+  Expander expander(bundle, hardware, partition, result);
+  for (uint32_t rank : partition.representatives) {
     const Program &program = bundle.programs[bundle.manifest.ranks[rank].role];
     uint32_t index = program.findEntry(std::string_view(entry));
     if (index == noIndex)

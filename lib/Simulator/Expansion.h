@@ -1,11 +1,12 @@
-// The instructions of all ranks as nodes of one graph.
+// The instructions of one rank of each class as nodes of one graph.
 #pragma once
 
+#include "RankPartition.h"
 #include "par/Simulator/Simulator.h"
 
 namespace par {
 
-/// The nodes of one entry on all ranks, in issue order of each rank, rank after rank.
+/// The nodes of one entry on the ranks that stand for the classes, in issue order of each rank, rank after rank.
 struct Expansion {
   std::vector<PlayedInstruction> nodes;
   /// For each node, the nodes of the same rank that end before it: the previous one of its queue, and the signal that
@@ -17,7 +18,8 @@ struct Expansion {
 };
 
 /// Fails on an entry that no program has.
-llvm::Expected<Expansion> expandEntry(const format::Bundle &bundle, llvm::StringRef entry, const Hardware &hardware);
+llvm::Expected<Expansion> expandEntry(const format::Bundle &bundle, llvm::StringRef entry, const Hardware &hardware,
+                                      const RankPartition &partition);
 
 /// ns of one instruction, in which these ranks take part (of a send and its receive two).
 int64_t instructionTime(const format::Program &program, const format::Instruction &instruction, RankGroup group,

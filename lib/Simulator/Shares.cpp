@@ -10,6 +10,11 @@ static int64_t share(const Simulation &simulation, int64_t RankTime::*part) {
   return all == 0 ? 0 : static_cast<int64_t>((sum * 1000 + all / 2) / all);
 }
 
+llvm::ArrayRef<PlayedInstruction> Simulation::instructionsOf(uint32_t rank) const {
+  size_t begin = classBegins[classOf[rank]], end = classBegins[classOf[rank] + 1];
+  return llvm::ArrayRef(instructions).slice(begin, end - begin);
+}
+
 int64_t Simulation::computePermille() const { return share(*this, &RankTime::compute); }
 int64_t Simulation::bubblePermille() const { return share(*this, &RankTime::idle); }
 int64_t Simulation::corePermille() const { return share(*this, &RankTime::core); }

@@ -3,6 +3,7 @@
 #include "par/Simulator/Simulator.h"
 #include "Expansion.h"
 #include "llvm/ADT/STLExtras.h"
+#include <numeric>
 #include <queue>
 
 using namespace par;
@@ -10,8 +11,45 @@ using llvm::Twine;
 
 namespace {
 
-/// Gives every joint of an expansion its start. The joint that is ready first runs first, also after waiting for an
-/// engine or a core. Ties go to the lower number, so that the result is the same on every machine.
+/// Lists of numbers in one allocation. `each` gives pairs of a list and what is appended to it, twice the same.
+class NumberLists {
+public:
+  template <typename Each>
+  NumberLists(size_t lists, Each each) : begins(lists + 1) {
+    each([&](uint32_t list, uint32_t) { ++begins[list + 1]; });
+    std::partial_sum(begins.begin(), begins.end(), begins.begin());
+    numbers.resize(begins.back());
+    std::vector<size_t> next(begins.begin(), begins.end() - 1);
+    each([&](uint32_t list, uint32_t number) { numbers[next[list]++] = number; });
+  }
+  llvm::ArrayRef<uint32_t> operator[](uint32_t list) const {
+    return llvm::ArrayRef(numbers).slice(begins[list], begins[list + 1] - begins[list]);
+  }
+
+private:
+  std::vector<size_t> begins;
+  std::vector<uint32_t> numbers;
+};
+
+/// Calls `add` with a joint and each of its nodes.
+template <typename Add>
+void forMembers(const Expansion &expansion, Add add) {
+  for (uint32_t node = 0; node < expansion.nodes.size(); ++node)
+    add(expansion.joint[node], node);
+}
+
+/// Calls `add` with a node and each that follows it.
+template <typename Add>
+void forUsers(const Expansion &expansion, Add add) {
+  for (uint32_t node = 0; node < expansion.nodes.size(); ++node)
+    for (int64_t before : expansion.before[node])
+      if (before >= 0)
+        add(before, node);
+}
+
+/// Gives every joint of an expansion its start. What becomes ready first runs first, also after it waited for an engine
+/// or a core; ties go to the lower number, so that the result is the same everywhere. At each moment joints that take
+/// no time go first: only then is it known what else is ready, whatever the ranks' order.
 class StepSimulation {
 public:
   StepSimulation(Expansion &expansion, unsigned ranks, const Hardware &hardware);
@@ -37,36 +75,35 @@ private:
 
   Expansion &expansion;
   const Hardware &hardware;
-  std::vector<std::vector<uint32_t>> members, users; ///< nodes of a joint; nodes that follow a node
-  std::vector<uint32_t> waiting;                     ///< per joint: predecessors that have not ended
-  std::vector<int64_t> ready, duration;              ///< per joint
-  std::vector<int64_t> engines;                      ///< free from then on
-  std::vector<std::vector<int64_t>> cores;           ///< of each host, free from then on
+  NumberLists members, users;              ///< nodes of a joint; nodes that follow a node
+  std::vector<uint32_t> waiting;           ///< per joint: predecessors that have not ended
+  std::vector<int64_t> ready, duration;    ///< per joint
+  std::vector<int64_t> engines;            ///< free from then on
+  std::vector<std::vector<int64_t>> cores; ///< of each host, free from then on
   std::vector<bool> ran;
-  /// When a joint may be tried, since when it is ready, and its number.
-  using Candidate = std::tuple<int64_t, int64_t, uint32_t>;
+  /// When a joint may be tried, whether it takes time, since when it is ready, and its number.
+  using Candidate = std::tuple<int64_t, bool, int64_t, uint32_t>;
+  void enqueue(int64_t time, int64_t since, uint32_t joint) { queue.push({time, duration[joint] > 0, since, joint}); }
+
   std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> queue;
 };
 
 } // namespace
 
 StepSimulation::StepSimulation(Expansion &expansion, unsigned ranks, const Hardware &hardware)
-    : expansion(expansion), hardware(hardware), members(expansion.nodes.size()), users(expansion.nodes.size()),
-      waiting(expansion.nodes.size(), 0), ready(expansion.nodes.size(), 0), duration(expansion.nodes.size(), 0),
-      engines(ranks, 0), ran(expansion.nodes.size(), false) {
+    : expansion(expansion), hardware(hardware),
+      members(expansion.nodes.size(), [&](auto add) { forMembers(expansion, add); }),
+      users(expansion.nodes.size(), [&](auto add) { forUsers(expansion, add); }), waiting(expansion.nodes.size(), 0),
+      ready(expansion.nodes.size(), 0), duration(expansion.nodes.size(), 0), engines(ranks, 0),
+      ran(expansion.nodes.size(), false) {
   if (hardware.cores > 0) {
     size_t hosts = hardware.ranks ? (ranks + hardware.ranks - 1) / hardware.ranks : 1;
     cores.assign(hosts, std::vector<int64_t>(hardware.cores, 0));
   }
   for (uint32_t node = 0; node < expansion.nodes.size(); ++node) {
     uint32_t joint = expansion.joint[node];
-    members[joint].push_back(node);
     duration[joint] = std::max(duration[joint], expansion.nodes[node].duration);
-    for (int64_t before : expansion.before[node])
-      if (before >= 0) {
-        users[before].push_back(node);
-        ++waiting[joint];
-      }
+    waiting[joint] += llvm::count_if(expansion.before[node], [](int64_t before) { return before >= 0; });
   }
   // Ranks that communicate at once on fewer cores take turns.
   for (uint32_t joint = 0; joint < duration.size(); ++joint) {
@@ -76,9 +113,9 @@ StepSimulation::StepSimulation(Expansion &expansion, unsigned ranks, const Hardw
     if (most > static_cast<size_t>(hardware.cores))
       duration[joint] = duration[joint] * most / hardware.cores;
   }
-  for (uint32_t joint = 0; joint < members.size(); ++joint)
+  for (uint32_t joint = 0; joint < duration.size(); ++joint)
     if (!members[joint].empty() && waiting[joint] == 0)
-      queue.push({0, 0, joint});
+      enqueue(0, 0, joint);
 }
 
 std::vector<size_t> StepSimulation::countByHost(uint32_t joint) const {
@@ -126,17 +163,17 @@ void StepSimulation::finish(uint32_t joint, int64_t end) {
       uint32_t other = expansion.joint[user];
       ready[other] = std::max(ready[other], end);
       if (--waiting[other] == 0)
-        queue.push({ready[other], ready[other], other});
+        enqueue(ready[other], ready[other], other);
     }
 }
 
 bool StepSimulation::run() {
   while (!queue.empty()) {
-    auto [time, since, joint] = queue.top();
+    auto [time, takesTime, since, joint] = queue.top();
     queue.pop();
     int64_t could = std::max(since, enginesFree(joint));
     if (int64_t free = std::max(could, coresFree(joint)); free > time) {
-      queue.push({free, since, joint});
+      enqueue(free, since, joint);
       continue;
     }
     int64_t end = time + duration[joint];
@@ -180,22 +217,51 @@ static RankTime accountFor(llvm::ArrayRef<PlayedInstruction> nodes, int64_t step
   return {compute, busy - compute, wanted - busy, step - wanted};
 }
 
-/// Splits the nodes, which are sorted by rank, into one range per rank.
-static std::vector<llvm::ArrayRef<PlayedInstruction>> splitByRank(const std::vector<PlayedInstruction> &nodes,
-                                                                  unsigned ranks) {
-  std::vector<llvm::ArrayRef<PlayedInstruction>> result;
-  llvm::ArrayRef<PlayedInstruction> rest = nodes;
-  for (unsigned rank = 0; rank < ranks; ++rank) {
-    auto ofRank = rest.take_while([&](const PlayedInstruction &node) { return node.rank == rank; });
-    result.push_back(ofRank);
-    rest = rest.drop_front(ofRank.size());
+/// Whether ranks of a class have equal times: not where communication takes engines or cores, for then two of them may
+/// be ready at once on ranks of one class, and one of these goes first.
+static bool areFolded(const Hardware &hardware, Folding folding) {
+  return folding == Folding::Exact && hardware.overlap && hardware.cores == 0;
+}
+
+/// Cores of a host, if its ranks share them.
+static int64_t sharedCores(const Hardware &hardware, size_t ranks) {
+  size_t onHost = hardware.ranks ? std::min<size_t>(hardware.ranks, ranks) : ranks;
+  return hardware.cores > 0 && onHost > static_cast<size_t>(hardware.cores) ? hardware.cores : 0;
+}
+
+/// The begin of each class in the nodes, which go class by class; and the end.
+static std::vector<size_t> findClasses(llvm::ArrayRef<PlayedInstruction> nodes, const RankPartition &partition) {
+  std::vector<size_t> result;
+  size_t node = 0;
+  for (uint32_t rank : partition.representatives) {
+    result.push_back(node);
+    node += nodes.drop_front(node).take_while([&](const PlayedInstruction &each) { return each.rank == rank; }).size();
   }
+  result.push_back(node);
   return result;
 }
 
-llvm::Expected<Simulation> par::simulate(const format::Bundle &bundle, llvm::StringRef entry,
-                                         const Hardware &hardware) {
-  auto expansion = expandEntry(bundle, entry, hardware);
+/// The times of ranks and the memory of roles.
+static void account(const format::Bundle &bundle, llvm::StringRef entry, const RankPartition &partition,
+                    Simulation &result) {
+  std::vector<RankTime> times;
+  for (uint32_t rank : partition.representatives)
+    times.push_back(accountFor(result.instructionsOf(rank), result.step));
+  result.memory.resize(bundle.programs.size());
+  for (auto [rank, ofClass] : llvm::enumerate(partition.classOf)) {
+    result.ranks.push_back(times[ofClass]);
+    uint32_t role = bundle.manifest.ranks[rank].role;
+    const format::Program &program = bundle.programs[role];
+    if (result.memory[role].empty())
+      result.memory[role] =
+          liveBytes(program, program.entries[program.findEntry(std::string_view(entry))], result.instructionsOf(rank));
+  }
+}
+
+llvm::Expected<Simulation> par::simulate(const format::Bundle &bundle, llvm::StringRef entry, const Hardware &hardware,
+                                         Folding folding) {
+  RankPartition partition = areFolded(hardware, folding) ? partitionRanks(bundle, hardware) : separateRanks(bundle);
+  auto expansion = expandEntry(bundle, entry, hardware, partition);
   if (!expansion)
     return expansion.takeError();
   const auto &ranks = bundle.manifest.ranks;
@@ -211,19 +277,12 @@ llvm::Expected<Simulation> par::simulate(const format::Bundle &bundle, llvm::Str
   for (const format::Program &program : bundle.programs)
     result.calls =
         std::max<int64_t>(result.calls, format::callsOf(program.entries[program.findEntry(std::string_view(entry))]));
-  size_t onHost = hardware.ranks ? std::min<size_t>(hardware.ranks, ranks.size()) : ranks.size();
-  if (hardware.cores > 0 && onHost > static_cast<size_t>(hardware.cores))
-    result.cores = hardware.cores;
+  result.cores = sharedCores(hardware, ranks.size());
   result.instructions = std::move(expansion->nodes);
   for (const PlayedInstruction &node : result.instructions)
     result.step = std::max(result.step, node.start + node.duration);
-  result.memory.resize(bundle.programs.size());
-  for (auto [rank, nodes] : llvm::enumerate(splitByRank(result.instructions, ranks.size()))) {
-    result.ranks.push_back(accountFor(nodes, result.step));
-    uint32_t role = ranks[rank].role;
-    const format::Program &program = bundle.programs[role];
-    if (result.memory[role].empty())
-      result.memory[role] = liveBytes(program, program.entries[program.findEntry(std::string_view(entry))], nodes);
-  }
+  result.classOf = partition.classOf;
+  result.classBegins = findClasses(result.instructions, partition);
+  account(bundle, entry, partition, result);
   return result;
 }

@@ -130,18 +130,20 @@ bool Breaker::memberOrder() {
   if (only || comms.empty())
     return false;
   Communicator &comm = comms[random.below(comms.size())];
-  std::vector<std::vector<uint32_t>> before = comm.groups;
-  if (random.below(2) && comm.groups.size() > 1) {
+  RankGroups::Lists groups = comm.groups.lists();
+  if (random.below(2) && groups.size() > 1) {
     // The first members stay, the others change groups.
-    for (size_t i = 0; i + 1 < comm.groups.size(); ++i)
-      if (comm.groups[i].size() == comm.groups[i + 1].size() && comm.groups[i].size() > 1)
-        std::swap(comm.groups[i].back(), comm.groups[i + 1].back());
+    for (size_t i = 0; i + 1 < groups.size(); ++i)
+      if (groups[i].size() == groups[i + 1].size() && groups[i].size() > 1)
+        std::swap(groups[i].back(), groups[i + 1].back());
   } else {
-    for (std::vector<uint32_t> &group : comm.groups)
+    for (std::vector<uint32_t> &group : groups)
       std::rotate(group.begin(), group.begin() + (group.size() > 1), group.end());
   }
   what = "communicator " + comm.name + " has its members in another order";
-  return comm.groups != before;
+  bool changes = groups != comm.groups.lists();
+  comm.groups = std::move(groups);
+  return changes;
 }
 
 /// Two sends, or receives, of one block: their peers, or their values.

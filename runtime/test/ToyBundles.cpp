@@ -277,13 +277,12 @@ Bundle par::toy::pipeline(uint32_t width) {
   bundle.programs = {stage0(width > 1), stage1(width > 1)};
   Manifest &m = bundle.manifest = manifestOf(bundle.programs);
   m.mesh = {{"pp", 2}, {"dp", width}};
-  Communicator pf{"pf", {}}, pb{"pb", {}};
+  RankGroups::Lists pairs;
   for (uint32_t rank = 0; rank < 2 * width; ++rank)
     m.ranks.push_back({rank / width, {rank / width, rank % width}});
   for (uint32_t copy = 0; copy < width; ++copy)
-    pf.groups.push_back({copy, copy + width});
-  pb.groups = pf.groups;
-  m.communicators = {pf, pb, {"dp", {iota(width), iota(width, width)}}};
+    pairs.push_back({copy, copy + width});
+  m.communicators = {{"pf", pairs}, {"pb", pairs}, {"dp", {iota(width), iota(width, width)}}};
   m.tensors = {parameter("w0", {4, 4}, iota(width), {InitRule::Normal, 0, 0.5}),
                parameter("w1", {4, 4}, iota(width, width), {InitRule::Normal, 0, 0.5})};
   m.microbatches = 4;

@@ -234,7 +234,7 @@ Manifest StackBuilder::manifest(const std::vector<Program> &programs) const {
   for (const Program &program : programs)
     m.peak.push_back({program.arena.state, program.arena.pool, 0});
   m.mesh = {{"pp", stack.stages}, {"dp", stack.dp}, {"tp", stack.tp}};
-  Communicator tp{"tp", {}}, dp{"dp", {}}, pf{"pf", {}};
+  RankGroups::Lists tp, dp, pf;
   std::vector<std::vector<uint32_t>> ofStage(stack.stages);
   for (uint32_t s = 0; s < stack.stages; ++s)
     for (uint32_t d = 0; d < stack.dp; ++d)
@@ -242,11 +242,11 @@ Manifest StackBuilder::manifest(const std::vector<Program> &programs) const {
         m.ranks.push_back({s, {s, d, t}});
         ofStage[s].push_back(rank(s, d, t));
       }
-  auto line = [&](Communicator &comm, uint32_t n, auto of) {
+  auto line = [&](RankGroups::Lists &groups, uint32_t n, auto of) {
     std::vector<uint32_t> group;
     for (uint32_t i = 0; i < n; ++i)
       group.push_back(of(i));
-    comm.groups.push_back(std::move(group));
+    groups.push_back(std::move(group));
   };
   for (uint32_t s = 0; s < stack.stages; ++s)
     for (uint32_t d = 0; d < stack.dp; ++d)
@@ -257,7 +257,7 @@ Manifest StackBuilder::manifest(const std::vector<Program> &programs) const {
   for (uint32_t d = 0; d < stack.dp; ++d)
     for (uint32_t t = 0; t < stack.tp; ++t)
       line(pf, stack.stages, [&](uint32_t i) { return rank(i, d, t); });
-  m.communicators = {tp, dp, pf, {"pb", pf.groups}};
+  m.communicators = {{"tp", tp}, {"dp", dp}, {"pf", pf}, {"pb", pf}};
   // Dim 0 in `count` parts.
   auto cut = [](std::vector<int64_t> local, uint32_t count, auto partOf, const std::vector<uint32_t> &ranks) {
     Layout layout{local, local, {}};

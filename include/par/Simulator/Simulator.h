@@ -9,7 +9,8 @@ namespace par {
 /// One instruction, or one group, on one rank, with its simulated time. For communication it is the time of the
 /// transfer, without the wait for peers before it.
 struct PlayedInstruction {
-  uint32_t rank, queue;
+  uint32_t rank; ///< the lowest of its class
+  uint32_t queue;
   uint32_t block, instruction;     ///< of the rank's program
   uint32_t run;                    ///< of the entry
   bool communication = false;      ///< or a copy between device and host
@@ -35,16 +36,24 @@ struct Simulation {
   int64_t calls = 1;                           ///< batches that it takes: each takes a share of its time
   int64_t cores = 0;                           ///< of a host, if its ranks share them
   std::vector<RankTime> ranks;                 ///< per rank
-  std::vector<PlayedInstruction> instructions; ///< by rank, in issue order
+  std::vector<uint32_t> classOf;               ///< per rank; ranks of a class play the same at the same times
+  std::vector<PlayedInstruction> instructions; ///< of one rank of each class, class by class, in issue order
+  std::vector<size_t> classBegins;             ///< where each class begins in them, and their end
   /// Per role, on its first rank. A bound on what is touched at once; the arena may be larger by
   /// fragmentation.
   std::vector<std::vector<MemorySample>> memory;
 
+  /// In issue order; their `rank` is that which stands for the class.
+  llvm::ArrayRef<PlayedInstruction> instructionsOf(uint32_t rank) const;
   /// Shares of all ranks' time, in 1/1000.
   int64_t computePermille() const, bubblePermille() const, communicationPermille() const, corePermille() const;
   /// The largest sample of a role.
   int64_t peakLive(uint32_t role) const;
 };
+
+/// `Exact`: one rank of each class of an equitable partition is played, which gives all ranks the times that they have
+/// without (RankPartition.h). `None`: every rank is played, to compare with.
+enum class Folding { Exact, None };
 
 /// Simulates the entry of every rank's program. Queues run in order. A wait ends with the last signal issued before it.
 /// Communication starts when all participants have reached it (a group as one). Local instructions take one engine a
@@ -52,6 +61,7 @@ struct Simulation {
 ///
 /// Expects a bundle that par-verify accepts, and a number of cores. Fails on an entry that no program has, and on a
 /// deadlock.
-llvm::Expected<Simulation> simulate(const format::Bundle &bundle, llvm::StringRef entry, const Hardware &hardware);
+llvm::Expected<Simulation> simulate(const format::Bundle &bundle, llvm::StringRef entry, const Hardware &hardware,
+                                    Folding folding = Folding::Exact);
 
 } // namespace par

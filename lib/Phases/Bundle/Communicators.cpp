@@ -63,7 +63,7 @@ std::string Communicators::overAxes(ArrayRef<StringAttr> axes, StringRef queue) 
   name = tableName(name);
   if (has(name))
     return name;
-  format::Communicator made{name, {}};
+  Groups groups;
   for (StageOp stage : stages) {
     if (!llvm::all_of(axes, [&](StringAttr axis) { return stage.getMesh().getSize(axis) > 0; }))
       continue;
@@ -71,10 +71,10 @@ std::string Communicators::overAxes(ArrayRef<StringAttr> axes, StringRef queue) 
       std::vector<uint32_t> ranks;
       for (int64_t member : members)
         ranks.push_back(stage.getRanks()[member]);
-      made.groups.push_back(ranks);
+      groups.push_back(std::move(ranks));
     }
   }
-  table.push_back(std::move(made));
+  table.push_back({name, std::move(groups)});
   return name;
 }
 
@@ -118,7 +118,7 @@ std::string Communicators::named(const std::string &stem, Groups groups) {
     auto known = llvm::find_if(table, [&](const format::Communicator &other) { return other.name == name; });
     if (known == table.end())
       break;
-    if (known->groups == groups)
+    if (known->groups.lists() == groups)
       return name;
   }
   table.push_back({name, std::move(groups)});

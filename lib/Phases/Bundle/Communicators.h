@@ -37,7 +37,7 @@ public:
 
 private:
   bool has(llvm::StringRef name) const;
-  using Groups = std::vector<std::vector<uint32_t>>;
+  using Groups = format::RankGroups::Lists;
   /// The communicator of these groups and this name. A number is appended if other groups have the name: stages may
   /// send to each other in several ways.
   std::string named(const std::string &stem, Groups groups);

@@ -25,13 +25,7 @@ const Output *Manifest::findOutput(std::string_view name) const { return find(ou
 const Communicator *Manifest::findCommunicator(std::string_view name) const { return find(communicators, name); }
 
 std::optional<Membership> par::format::membershipOf(const Communicator &communicator, uint32_t rank) {
-  for (uint32_t group = 0; group < communicator.groups.size(); ++group) {
-    const std::vector<uint32_t> &members = communicator.groups[group];
-    auto it = std::find(members.begin(), members.end(), rank);
-    if (it != members.end())
-      return Membership{group, uint32_t(it - members.begin())};
-  }
-  return std::nullopt;
+  return communicator.groups.find(rank);
 }
 
 bool par::format::isSentToNobody(const Communicator &communicator, const Instruction &it, int64_t microbatch,

@@ -30,11 +30,10 @@ static void readMesh(const Node &root, Manifest &manifest) {
   }
   for (const Node &node : root.at("communicators").list()) {
     node.only({"name", "groups"});
-    Communicator communicator;
-    communicator.name = node.at("name").name();
+    RankGroups::Lists groups;
     for (const Node &group : node.at("groups").list())
-      communicator.groups.push_back(group.indices());
-    manifest.communicators.push_back(std::move(communicator));
+      groups.push_back(group.indices());
+    manifest.communicators.push_back({node.at("name").name(), std::move(groups)});
   }
 }
 

@@ -226,7 +226,7 @@ TEST_F(EmitBundle, communicatorsJoinStages) {
   using Groups = std::vector<std::vector<uint32_t>>;
   auto groups = [&](const char *name) {
     const format::Communicator *found = bundle->manifest.findCommunicator(name);
-    return found ? found->groups : Groups();
+    return found ? found->groups.lists() : Groups();
   };
   EXPECT_EQ(groups("dp"), (Groups{{0, 1}, {2, 3}}));
   EXPECT_EQ(groups("s0>s1"), (Groups{{0, 2}, {1, 3}}));

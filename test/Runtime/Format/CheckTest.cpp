@@ -217,7 +217,7 @@ TEST(Check, Manifest) {
       {[](Manifest &m) { m.peak.pop_back(); }, "roles: 2 roles with 1 peaks for 2 ranks"},
       {[](Manifest &m) { m.ranks[0].coordinate.pop_back(); }, "ranks[0]: 1 coordinates for 2 axes"},
       {[](Manifest &m) { m.ranks[0].role = 1; }, "roles: no rank has role 0"},
-      {[](Manifest &m) { m.communicators[0].groups.push_back({}); }, "communicators.pf: a group without ranks"},
+      {[](Manifest &m) { m.communicators[0].groups = {{0, 1}, {}}; }, "communicators.pf: a group without ranks"},
       {[](Manifest &m) { m.tensors[0].layout.local = {4}; },
        "tensors.w0: global and local shape have different numbers of dims"},
       {[](Manifest &m) { m.tensors[0].layout.parts[0].start = {0}; }, "tensors.w0: a rectangle has not 2 dims"},

@@ -306,9 +306,9 @@ TEST(Manifest, Refusals) {
             "m: ranks[1]: another rank has the same coordinates");
   EXPECT_EQ(refused([](Manifest &m) { m.ranks[1].coordinate = {2, 0}; }),
             "m: ranks[1]: coordinate 2 on axis 'pp' of size 2");
-  EXPECT_EQ(refused([](Manifest &m) { m.communicators[0].groups[0] = {0, 2}; }),
+  EXPECT_EQ(refused([](Manifest &m) { m.communicators[0].groups = {{0, 2}}; }),
             "m: communicators.pf: no rank 2, there are 2");
-  EXPECT_EQ(refused([](Manifest &m) { m.communicators[0].groups[0] = {0, 0}; }),
+  EXPECT_EQ(refused([](Manifest &m) { m.communicators[0].groups = {{0, 0}}; }),
             "m: communicators.pf: rank 0 stands there twice");
   EXPECT_EQ(refused([](Manifest &m) { m.tensors[0].layout.parts[0].size = {4, 5}; }),
             "m: tensors.w0: in dim 1, [0, +5) is not in the global 4 or longer than the local 4");

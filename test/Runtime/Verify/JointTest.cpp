@@ -315,7 +315,7 @@ TEST(Joint, OwnState) {
 
 // V1: groups, rectangles and rows are in the order of coordinates.
 TEST(Joint, Coordinates) {
-  EXPECT_EQ(says(toy::pipeline(2), [](Bundle &b) { b.manifest.communicators[2].groups[0] = {1, 0}; }),
+  EXPECT_EQ(says(toy::pipeline(2), [](Bundle &b) { b.manifest.communicators[2].groups = {{1, 0}, {2, 3}}; }),
             "V1 communicator 'dp' has collectives, but lists rank 1's group in another order than that of ranks");
   EXPECT_EQ(says(toy::pipeline(2), [](Bundle &b) { b.manifest.communicators[0].groups = {{0, 3}, {1, 2}}; }),
             "V1 communicator 'pf' has rank 2 beside rank 1, but rank 3 beside rank 0: not in one order");

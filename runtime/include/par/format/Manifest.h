@@ -2,6 +2,7 @@
 #pragma once
 
 #include "par/format/Program.h"
+#include "par/format/RankGroups.h"
 
 #include <array>
 #include <optional>
@@ -31,7 +32,7 @@ struct Rank {
 /// rank in no group does not take part.
 struct Communicator {
   std::string name;
-  std::vector<std::vector<uint32_t>> groups;
+  RankGroups groups;
 };
 
 /// A rectangle of the global tensor and the ranks that hold it, the first of which saves it. A padded shard's
@@ -237,10 +238,7 @@ struct Manifest {
   const Communicator *findCommunicator(std::string_view name) const;
 };
 
-/// The group of `communicator` that `rank` is in and its member index; nullopt when it is in none.
-struct Membership {
-  uint32_t group = 0, member = 0;
-};
+/// nullopt when `rank` is in no group of `communicator`.
 std::optional<Membership> membershipOf(const Communicator &communicator, uint32_t rank);
 /// Whether `it`, in a run of this microbatch, is a send that `rank` leaves out: the rank is in no group of the
 /// communicator, or its group has no such member.

@@ -24,7 +24,7 @@ private:
   Found device(const Program &program);
   Found buffers(uint32_t role);
   Found state(const Program &program, uint32_t role, const Buffer &buffer);
-  Found run(uint32_t role, const Run &run);
+  Found run(uint32_t role, const Run &run, bool isFirst);
   /// Whether the buffer, or the one that it is an alias of, holds a constant tensor.
   bool isConstant(const Program &program, uint32_t buffer) const;
   Found instruction(uint32_t role, const Run &run, uint32_t n);
@@ -292,7 +292,8 @@ Found WellFormed::instruction(uint32_t role, const Run &run, uint32_t n) {
   return std::nullopt;
 }
 
-Found WellFormed::run(uint32_t role, const Run &run) {
+/// Under a second microbatch a block is the same but for lists of peers.
+Found WellFormed::run(uint32_t role, const Run &run, bool isFirst) {
   const Program &program = bundle.programs[role];
   if (uint64_t(run.microbatch) >= manifest.microbatches * manifest.calls)
     return fail("program '" + program.name + "', block '" + program.blocks[run.block].name + "' runs for microbatch " +
@@ -300,8 +301,9 @@ Found WellFormed::run(uint32_t role, const Run &run) {
   if (uint64_t(run.version) >= manifest.calls)
     return fail("program '" + program.name + "', block '" + program.blocks[run.block].name + "' runs for version " +
                 std::to_string(run.version) + " of " + number(manifest.calls));
-  for (uint32_t n = 0; n < program.blocks[run.block].instructions.size(); ++n)
-    if (Found found = instruction(role, run, n))
+  const std::vector<Instruction> &list = program.blocks[run.block].instructions;
+  for (uint32_t n = 0; n < list.size(); ++n)
+    if (Found found = isFirst || list[n].peer.size() > 1 ? instruction(role, run, n) : std::nullopt)
       return found;
   return std::nullopt;
 }
@@ -377,12 +379,11 @@ Found WellFormed::run() {
       return found;
     if (Found found = buffers(role))
       return found;
-    // Blocks are the same under every microbatch but for lists of peers.
-    std::set<std::pair<uint32_t, int64_t>> seen;
+    std::map<uint32_t, std::set<int64_t>> seen; // microbatches by block
     for (const Entry &entry : bundle.programs[role].entries)
       for (const Run &it : entry.runs)
-        if (seen.insert({it.block, it.microbatch}).second)
-          if (Found found = run(role, it))
+        if (auto &under = seen[it.block]; under.insert(it.microbatch).second)
+          if (Found found = run(role, it, under.size() == 1))
             return found;
     for (const Entry &entry : bundle.programs[role].entries)
       if (Found found = inOrder(bundle.programs[role], entry))
