@@ -10,6 +10,7 @@
 #include "par/Phases/Schedule/Passes.h"
 #include "par/Phases/Split/Passes.h"
 #include "par/Phases/Train/Passes.h"
+#include "par/Plan/Model/Masters.h"
 
 using namespace mlir;
 
@@ -76,7 +77,9 @@ std::vector<Phase> buildPhases(const ModelPlan &model, std::optional<uint64_t> m
   phases.push_back({"annotate", [&model](OpPassManager &manager) { buildAnnotatePipeline(manager, model); }});
   PlanErrors reported; // the driver has checked the patterns
   // An inference bundle has nothing to derive.
-  if (TrainOptions options = trainOptions(plan, model.names, reported); plan.train || options.compute != "f32")
+  TrainOptions options = trainOptions(plan, model.names, reported);
+  bool masters = shardsMasters(plan, options.rounds.has_value());
+  if (plan.train || options.compute != "f32")
     phases.push_back({"train", [options, trains = plan.train.has_value()](OpPassManager &manager) {
                         trains ? buildTrainPipeline(manager, options) : buildPrecisionPipeline(manager, options);
                       }});
@@ -85,6 +88,8 @@ std::vector<Phase> buildPhases(const ModelPlan &model, std::optional<uint64_t> m
   // A sixteenth of memory: rounded weights save a few percent of a step, a larger batch more.
   if (memory)
     split.keptBytes = static_cast<int64_t>(*memory / 16);
+  if (masters)
+    split.masters = *plan.zero.minSize;
   split.behind = plan.updatesBehind();
   split.calls = plan.calls();
   phases.push_back({"split", [split](OpPassManager &manager) { buildSplitPipeline(manager, split); }});
@@ -98,6 +103,7 @@ std::vector<Phase> buildPhases(const ModelPlan &model, std::optional<uint64_t> m
   propagate.parameterAxes = shard(3);
   propagate.minSize = *plan.zero.minSize;
   propagate.gatherOnce = *plan.zero.gather == "step";
+  propagate.masters = masters;
   addLayoutRules(model, reported, propagate);
   phases.push_back({"propagate", [propagate](OpPassManager &manager) { buildPropagatePipeline(manager, propagate); }});
   PartitionOptions partition{*plan.target.hardware,   *plan.precision.accumulate, *plan.precision.reduce,
@@ -121,6 +127,8 @@ std::vector<Phase> buildPhases(const ModelPlan &model, std::optional<uint64_t> m
   MemoryOptions arenas;
   if (!plan.offload.empty())
     arenas.offload = offloadOptions(model, known);
+  if (arenas.offload && masters)
+    arenas.offload->masterAxes.assign(propagate.stateAxes.begin(), propagate.stateAxes.end());
   phases.push_back({"memory", [arenas](OpPassManager &manager) { buildMemoryPipeline(manager, arenas); }});
   return phases;
 }

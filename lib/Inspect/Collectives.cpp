@@ -161,9 +161,13 @@ private:
 static std::string reasonOf(const Communication &traffic, const Plan &plan) {
   if (traffic.rule)
     return traffic.rule->origin + ": " + traffic.rule->text;
-  if (traffic.kind == "all_gather" && *plan.zero.level > 0 && is_contained(*plan.zero.over, traffic.axis))
+  if (traffic.kind == "all_gather" && *plan.zero.level > 0 && is_contained(*plan.zero.over, traffic.axis)) {
+    StringRef when = *plan.zero.level < 3 ? "after the update" : "at each use";
+    if (*plan.zero.level < 3 && traffic.type != "f32")
+      when = "once a step, rounded from f32 masters";
     return formatv("{0}: zero is {1}, so weights sharded over {2} are gathered {3}", plan.zero.level.origin.comment(),
-                   *plan.zero.level, traffic.axis, *plan.zero.level < 3 ? "after the update" : "at each use");
+                   *plan.zero.level, traffic.axis, when);
+  }
   if (is_contained(*plan.batch.over, traffic.axis))
     return plan.batch.over.origin.comment() + ": batch.over is " + traffic.axis +
            ", so sums over the batch are reduced over its ranks";

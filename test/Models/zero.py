@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Holds what `zero` does against one rank, closed forms and itself, a line a claim: figure, bound, pass or FAIL.
 
-    zero.py --bin build/bin [--part numbers|bf16|phases|bytes|axes|memory|saves]... [--only gpt2] [--case zero1-dp4]...
-            [--optimizer sgd] [--ranks 2]...
+    zero.py --bin build/bin [--part numbers|bf16|phases|bytes|axes|memory|masters|saves]... [--only gpt2]
+            [--case zero1-dp4]... [--optimizer sgd] [--ranks 2]...
     zero.py --bin build/bin --part numbers --part bf16 --part phases --models FOLDER
     zero.py --bin build/bin --part bytes --part memory --structure gpt2-xl.onnx.gz... --ranks 64
 
@@ -23,6 +23,9 @@ bytes    what a rank of the emitted program sends in a step, by closed form, wit
          of this folder's gpt2, or of other files with GPT-2's names, which need no weights
 axes     the same where the mesh has two axes
 memory   params, grads and states of a rank: 4 (1 + 1 + 2) Psi bytes in f32 under adamw, and their divisions by N
+masters  the same in bf16, whose matmuls read 2 bytes a parameter of Psi elements that are f32 on shards: 2 + 4 + 12 / N
+         bytes at level 1 and 2 + 16 / N at level 2, and 2 Psi (N-1)/N bytes gathered once a step. Parameters that are
+         read in f32 stay whole. Levels 0 and 3 as they are
 saves    a checkpoint of each plan is read by each other one, and the step from there is the same within the bounds
 Only Python's standard library is used. Exit status 0: all hold.
 """
@@ -134,6 +137,12 @@ class Bundle:
                 else:
                     total[i["kind"]] += (ranks - 1) * i["n"]
         return total
+
+    def kept(self, type):
+        """Elements of this type that collectives gather once a step, before its microbatches."""
+        return sum(self.members[i["comm"]] * i["n"] for block, _, _ in self.program["entries"]["train"]
+                   for i in self.program["blocks"][block]
+                   if i["op"] == "coll" and i["kind"] == "all_gather" and i["type"] == type)
 
     def local(self, name):
         return math.prod(self.layouts[name]["local"])
@@ -265,6 +274,33 @@ def hold_memory(claims, title, bundle, ranks, microbatches, level):
           f"{bundle.manifest['peak'][0]}")
 
 
+def check_masters(runs, claims, options):
+    for model, name, most in structures(options):
+        for ranks in options.ranks or (2, 4, 8):
+            for level in (1, 2):
+                plan = f"mesh: {{dp: {ranks}}}\nbatch: {{microbatches: {most(ranks)}}}\nzero: {level}\n" + ADAMW + BF16
+                title = f"{name} bf16 zero {level} dp {ranks}"
+                hold_masters(claims, title, Bundle(runs.compile(model, plan)), ranks, level)
+
+
+def hold_masters(claims, title, bundle, ranks, level):
+    """Bytes of the masters, their states, their gradients, and what is gathered of them."""
+    masters = {name: size for name, size in bundle.parameters.items() if bundle.local(name) < size}
+    claims.equal(f"{title}: masters", sorted(masters), sorted(
+        name for name, size in bundle.parameters.items() if size >= 1024))
+    psi, padded = sum(masters.values()), sum(bundle.local(name) * ranks for name in masters)
+    kinds = {t["name"]: t["kind"] for t in bundle.manifest["tensors"]}
+    state = lambda wanted: bundle.bytes(lambda b: b["kind"] == "state" and kinds.get(b["tensor"]) == wanted and
+                                        bundle.states.get(b["tensor"], b["tensor"]) in masters)
+    sums = bundle.bytes(lambda b: ".sum." in b["name"] and b["name"].rsplit(".sum.")[1] in masters)
+    rounded = 2 * bundle.kept("bf16")
+    claims.equal(f"{title}: masters and states, 12 / N", state("parameter") + state("state"), 12 * padded // ranks)
+    claims.equal(f"{title}: gradients", sums, F32 * (padded // ranks if level == 2 else psi))
+    claims.equal(f"{title}: rounded, 2", rounded, 2 * padded)
+    claims.equal(f"{title}: gathered, elements", bundle.sent()["all_gather"], padded * (ranks - 1) // ranks)
+    print(f"{title}: {(state('parameter') + state('state') + sums + rounded) / psi:.2f} bytes of each of {psi}")
+
+
 def check_saves(runs, claims, options):
     model, data = HERE / "gpt2/model.onnx", HERE / "gpt2/data.safetensors"
     plans = {"one": "", "zero0": "mesh: {dp: 4}\n",
@@ -298,7 +334,7 @@ def check_saves(runs, claims, options):
 
 
 PARTS = {"numbers": numbers, "bf16": narrow, "phases": phases, "bytes": check_bytes, "axes": check_two_axes,
-         "memory": check_memory, "saves": check_saves}
+         "memory": check_memory, "masters": check_masters, "saves": check_saves}
 
 
 def main():

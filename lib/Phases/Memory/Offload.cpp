@@ -2,6 +2,7 @@
 // block, ended by a gap of `far` ops) gets a copy in before and, if it is written, a copy out after.
 #include "par/Dialect/Beside.h"
 #include "par/Dialect/Space.h"
+#include "par/Dialect/Spread.h"
 #include "par/Phases/Memory/Arena.h"
 #include "par/Phases/Memory/Passes.h"
 
@@ -77,8 +78,13 @@ bool Offloader::movesOut(BufferOp buffer) {
   auto variable = program->getParentOfType<ModuleOp>().lookupSymbol<VariableOp>(*buffer.getOf());
   if (!variable)
     return false;
+  auto movesStates = [&](StringRef parameter) {
+    return options.states || llvm::is_contained(options.statesOf, parameter);
+  };
   if (variable.getKind() == VariableKind::state)
-    return options.states || (variable.getOf() && llvm::is_contained(options.statesOf, *variable.getOf()));
+    return variable.getOf() ? movesStates(*variable.getOf()) : options.states;
+  if (isSpreadOver(variable, options.masterAxes) && movesStates(variable.getSymName()))
+    return true;
   bool parameter = variable.getKind() == VariableKind::parameter || variable.getKind() == VariableKind::frozen;
   return parameter && (options.parameters || llvm::is_contained(options.parametersOf, variable.getSymName()));
 }
@@ -224,6 +230,7 @@ struct OffloadPass : impl::OffloadPassBase<OffloadPass> {
     options.saved = saved;
     options.statesOf.assign(statesOf.begin(), statesOf.end());
     options.parametersOf.assign(parametersOf.begin(), parametersOf.end());
+    options.masterAxes.assign(masterAxes.begin(), masterAxes.end());
     options.far = far;
     for (ProgramOp program : getOperation().getOps<ProgramOp>())
       Offloader(program, options).run();

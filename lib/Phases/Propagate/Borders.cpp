@@ -11,22 +11,12 @@
 // All layouts of a parameter start from its sharding by the plan or by propagation; the plan's rules for its gradient
 // or its states override that, dim by dim (LayoutRules.cpp). Each layout is then sharded over further axes on one dim.
 // So weights are sharded over the batch's axes without a change to how anything is computed: activations have these
-// axes already, and the weights are gathered at their use.
+// axes already, and the weights are gathered at their use. Masters are stored as they are updated (Masters.cpp).
 #include "Propagation.h"
 
 using namespace mlir;
 
 namespace par {
-
-/// The parameter itself, or the one that this is a copy of; null for other variables.
-VariableOp Propagation::ownerOf(StringRef name) {
-  auto variable = symbols.lookup<VariableOp>(name);
-  if (variable && variable.getKind() == VariableKind::copy)
-    variable = symbols.lookup<VariableOp>(*variable.getOf());
-  bool weight =
-      variable && (variable.getKind() == VariableKind::parameter || variable.getKind() == VariableKind::frozen);
-  return weight ? variable : VariableOp();
-}
 
 /// Inserts a reshard of unknown sharding before a use; uses of one value share it.
 void Propagation::addBorder(Border::Kind kind, VariableOp parameter, OpOperand &use, ReadOp read) {
@@ -59,30 +49,9 @@ SmallVector<Value> Propagation::usesOf(ReadOp read) {
   return uses;
 }
 
-/// The results of a run that depend on this operand only elementwise; none if any op combines it with another value.
-static SmallVector<Value> madeElementwise(RunOp run, FragmentOp fragment, unsigned operand) {
-  llvm::SmallSetVector<Value, 4> made;
-  made.insert(fragment.getArguments()[operand]);
-  for (Operation &op : fragment.getBlock().without_terminator()) {
-    if (llvm::none_of(op.getOperands(), [&](Value value) { return made.contains(value); }))
-      continue;
-    if (!op.hasTrait<OpTrait::Elementwise>() || op.getNumOperands() != 1 || op.getNumResults() != 1)
-      return {};
-    made.insert(op.getResult(0));
-  }
-  SmallVector<Value> results;
-  for (auto [inner, result] : llvm::zip(fragment.getTerminator()->getOperands(), run.getResults()))
-    if (made.contains(inner))
-      results.push_back(result);
-  return results;
-}
-
 /// Inserts a border between a read and the loops that use it, after the rounding if there is one: fewer bytes move.
 void Propagation::addUseBorder(VariableOp parameter, ReadOp read, OpOperand &use) {
-  auto run = dyn_cast<RunOp>(use.getOwner());
-  SmallVector<Value> made;
-  if (run && !run->getParentOfType<LoopOp>())
-    made = madeElementwise(run, symbols.lookup<FragmentOp>(run.getFragment()), use.getOperandNumber());
+  SmallVector<Value> made = madeBeforeLoops(use, symbols);
   if (made.empty())
     return addBorder(Border::ReadToUse, parameter, use, read);
   for (Value value : made)
@@ -97,11 +66,7 @@ void Propagation::placeBorders() {
   auto isApart = [&](VariableOp parameter) {
     return parameter && (spreadApart || accumulatedRule(parameter) || updatedRule(parameter));
   };
-  auto isUpdate = [&](Operation *op) {
-    auto run = dyn_cast<RunOp>(op);
-    return run && !run->getParentOfType<LoopOp>() &&
-           symbols.lookup<FragmentOp>(run.getFragment()).getKind() == FragmentKind::update;
-  };
+  auto isUpdate = [&](Operation *op) { return isUpdateRun(op, symbols); };
   auto uses = [](Value value) {
     return llvm::to_vector(llvm::map_range(value.getUses(), [](OpOperand &use) { return &use; }));
   };
@@ -111,7 +76,7 @@ void Propagation::placeBorders() {
         for (OpOperand *use : uses(read)) {
           if (isUpdate(use->getOwner()) && isApart(parameter))
             addBorder(Border::ReadToUpdate, parameter, *use);
-          else if (!isUpdate(use->getOwner()) && once)
+          else if (!isUpdate(use->getOwner()) && (once || masters.contains(parameter.getSymName())))
             addUseBorder(parameter, read, *use);
         }
     } else if (auto write = dyn_cast<WriteOp>(op)) {
@@ -195,11 +160,14 @@ void Propagation::spreadParameter(VariableOp parameter, Value stored) {
   bool large = type.getNumElements() >= options.minSize;
   Layout base = layoutOf(usesOf(stored.getDefiningOp<ReadOp>()).front());
   extendAll(stored, base.dims);
-  if (large)
+  bool master = masters.contains(parameter.getSymName());
+  if (large && !master)
     extendAll(stored, spreadOver(type, base, axesOf(options.parameterAxes), mesh));
   ShardingAttr accumulated = accumulatedRule(parameter), updated = updatedRule(parameter);
   SmallVector<Axes> gradient = layAndSpread(parameter, base, accumulated, axesOf(options.gradientAxes), mesh, large);
   SmallVector<Axes> state = layAndSpread(parameter, base, updated, axesOf(options.stateAxes), mesh, large);
+  if (master)
+    extendAll(stored, state);
   for (Border &border : borders[parameter.getSymName()]) {
     if (!isOfUpdate(border))
       continue;

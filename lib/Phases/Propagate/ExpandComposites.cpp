@@ -80,6 +80,7 @@ struct ExpandCompositesPass : impl::ExpandCompositesPassBase<ExpandCompositesPas
                                         llvm::to_vector(stateAxes),
                                         minSize,
                                         gatherOnce,
+                                        masters,
                                         llvm::to_vector(gradientRules),
                                         llvm::to_vector(stateRules),
                                         llvm::to_vector(priorities)};

@@ -8,8 +8,8 @@ namespace par {
 /// Both passes have the same options, since the expansion of composites propagates again for new ops.
 template <typename PassOptions>
 static PassOptions optionsOf(const PropagateOptions &options) {
-  return {options.batchAxes,  options.parameterAxes, options.gradientAxes, options.stateAxes, options.minSize,
-          options.gatherOnce, options.gradientRules, options.stateRules,   options.priorities};
+  return {options.batchAxes,  options.parameterAxes, options.gradientAxes,  options.stateAxes,  options.minSize,
+          options.gatherOnce, options.masters,       options.gradientRules, options.stateRules, options.priorities};
 }
 
 void buildPropagatePipeline(OpPassManager &manager, const PropagateOptions &options) {
@@ -29,6 +29,8 @@ struct PropagateSettings : PassPipelineOptions<PropagateSettings> {
                           llvm::cl::init(0)};
   Option<bool> gatherOnce{*this, "gather-once", llvm::cl::desc("sharded parameters are gathered once a step"),
                           llvm::cl::init(false)};
+  Option<bool> masters{*this, "masters", llvm::cl::desc("rounded parameters are stored as their states are"),
+                       llvm::cl::init(false)};
   ListOption<std::string> gradientRules{*this, "gradient-rules", llvm::cl::desc("layouts of single gradients")};
   ListOption<std::string> stateRules{*this, "state-rules", llvm::cl::desc("layouts of single parameters' states")};
   ListOption<std::string> priorities{*this, "priorities", llvm::cl::desc("priorities of single parameters")};
@@ -48,6 +50,7 @@ void registerPropagatePipeline() {
                                                 options.stateAxes = listOf(settings.stateAxes);
                                                 options.minSize = settings.minSize;
                                                 options.gatherOnce = settings.gatherOnce;
+                                                options.masters = settings.masters;
                                                 options.gradientRules = listOf(settings.gradientRules);
                                                 options.stateRules = listOf(settings.stateRules);
                                                 options.priorities = listOf(settings.priorities);

@@ -326,6 +326,7 @@ struct PropagateShardingsPass : impl::PropagateShardingsPassBase<PropagateShardi
                                llvm::to_vector(stateAxes),
                                minSize,
                                gatherOnce,
+                               masters,
                                llvm::to_vector(gradientRules),
                                llvm::to_vector(stateRules),
                                llvm::to_vector(priorities)};

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "par/Phases/Propagate/FactorAxes.h"
+#include "par/Phases/Propagate/Masters.h"
 #include "par/Phases/Propagate/Passes.h"
 
 #include "llvm/ADT/EquivalenceClasses.h"
@@ -73,7 +74,7 @@ private:
   void placeBorders();
   void addBorder(Border::Kind kind, VariableOp parameter, mlir::OpOperand &use, ReadOp read = {});
   void addUseBorder(VariableOp parameter, ReadOp read, mlir::OpOperand &use);
-  VariableOp ownerOf(llvm::StringRef variable);
+  VariableOp ownerOf(llvm::StringRef variable) { return ownerOfVariable(variable, symbols); }
   llvm::SmallVector<mlir::Value> usesOf(ReadOp read);
   void spreadParameters();
   void spreadParameter(VariableOp parameter, mlir::Value stored);
@@ -146,6 +147,7 @@ private:
   Axes batch;
   llvm::StringMap<llvm::StringRef> gradientRules, stateRules, priorities; ///< by the parameter's name
   Axes parameterAxes;
+  llvm::StringSet<> masters{findMasters(step, symbols, options)};               ///< names of parameters
   llvm::StringMap<llvm::SmallVector<Border>> borders;                           ///< by the parameter's name
   llvm::SmallVector<std::pair<mlir::Value, llvm::SmallVector<Axes>>> gradients; ///< accumulators that the plan lays
   llvm::EquivalenceClasses<void *> classes;

@@ -1,6 +1,7 @@
 // Hoists ops of a microbatch loop that depend only on constants and values from outside, if they compute (layout ops
-// stay) and their result is no larger than their inputs, within the pass's limits of bytes. If a
-// stage's values exceed the limit none is hoisted, so that equal layers stay equal.
+// stay) and their result is no larger than their inputs, within the pass's limits of bytes. If a stage's values exceed
+// the limit none is hoisted, so that equal layers stay equal. Masters, f32 parameters that ranks have shards of, are
+// always rounded outside the loop.
 #include "par/Dialect/Interfaces/Cost.h"
 #include "par/Phases/Split/Passes.h"
 
@@ -13,15 +14,27 @@ namespace par {
 #define GEN_PASS_DEF_LIFTINVARIANTSPASS
 #include "par/Phases/Split/Passes.h.inc"
 
+/// Whether the op rounds the value read of a parameter of at least `masters` elements, or of a copy of one.
+static bool roundsMaster(Operation *op, int64_t masters) {
+  auto convert = dyn_cast<ConvertOp>(op);
+  auto read = convert ? convert.getOperand().getDefiningOp<ReadOp>() : ReadOp();
+  if (!read || masters < 0 || getByteSize(convert.getType()) >= getByteSize(read.getType()))
+    return false;
+  auto variable = SymbolTable::lookupNearestSymbolFrom<VariableOp>(read, read.getVariableAttr());
+  bool ofParameter = variable.getKind() == VariableKind::parameter || variable.getKind() == VariableKind::copy;
+  return ofParameter && variable.getTensorType().getNumElements() >= masters;
+}
+
 namespace {
 
 /// Finds ops of one loop that depend only on values from outside, and lifts those whose results are worth keeping.
 class InvariantHoisting {
 public:
-  InvariantHoisting(LoopOp loop, int64_t minBytes, int64_t maxBytes)
-      : loop(loop), minBytes(minBytes), maxBytes(maxBytes) {}
+  InvariantHoisting(LoopOp loop, int64_t minBytes, int64_t maxBytes, int64_t masters)
+      : loop(loop), minBytes(minBytes), maxBytes(maxBytes), masters(masters) {}
 
-  void run();
+  /// `again`: the loop reads each value several times; else only masters are worth lifting.
+  void run(bool again);
 
 private:
   /// Inputs of an op into which no microbatch flows.
@@ -31,7 +44,7 @@ private:
   };
 
   Block &body() { return loop.getBody().front(); }
-  void find();
+  void find(bool again);
   bool isWorth(Operation *op, const Cone &cone);
   void dropWhatIsTooMuch(SmallVector<Value> &kept);
   Value lift(Value value);
@@ -40,13 +53,14 @@ private:
 
   LoopOp loop;
   int64_t minBytes, maxBytes;
+  int64_t masters;                          ///< minimum elements of masters; negative: none
   llvm::MapVector<Operation *, Cone> cones; ///< of ops that depend only on constants and on values from outside
   IRMapping lifted;
 };
 
 } // namespace
 
-void InvariantHoisting::find() {
+void InvariantHoisting::find(bool again) {
   for (Operation &op : body().without_terminator()) {
     if (!isTensorOp(&op) || isa<CotangentOp>(op) || !isMemoryEffectFree(&op))
       continue;
@@ -64,7 +78,7 @@ void InvariantHoisting::find() {
     });
     if (!invariant)
       continue;
-    cone.worth = isWorth(&op, cone);
+    cone.worth = roundsMaster(&op, masters) || (again && isWorth(&op, cone));
     cones[&op] = std::move(cone);
   }
 }
@@ -77,7 +91,7 @@ bool InvariantHoisting::isWorth(Operation *op, const Cone &cone) {
   return computes && bytes >= minBytes && bytes <= getByteSize(cone.sources.getArrayRef());
 }
 
-/// All values of a stage or none, so equal layers stay equal.
+/// All values of a stage or none, so equal layers stay equal; masters always.
 void InvariantHoisting::dropWhatIsTooMuch(SmallVector<Value> &kept) {
   if (maxBytes <= 0)
     return;
@@ -85,7 +99,9 @@ void InvariantHoisting::dropWhatIsTooMuch(SmallVector<Value> &kept) {
   llvm::DenseMap<int64_t, int64_t> bytes;
   for (Value value : kept)
     bytes[stageOf(value)] += getByteSize(value.getType());
-  llvm::erase_if(kept, [&](Value value) { return bytes[stageOf(value)] > maxBytes; });
+  llvm::erase_if(kept, [&](Value value) {
+    return bytes[stageOf(value)] > maxBytes && !roundsMaster(value.getDefiningOp(), masters);
+  });
 }
 
 /// An equal op outside, if there is one.
@@ -122,8 +138,8 @@ void InvariantHoisting::eraseDead() {
       op->erase();
 }
 
-void InvariantHoisting::run() {
-  find();
+void InvariantHoisting::run(bool again) {
+  find(again);
   // Lifts the last ops of such chains; ops that only they need go with them. A sum over microbatches stays in the loop.
   auto staysInside = [&](Operation *user) {
     auto cone = cones.find(user);
@@ -152,8 +168,8 @@ struct LiftInvariantsPass : impl::LiftInvariantsPassBase<LiftInvariantsPass> {
   void runOnOperation() override {
     for (StepOp step : getOperation().getOps<StepOp>())
       for (LoopOp loop : llvm::to_vector(step.getBlock().getOps<LoopOp>()))
-        if (usesAgain(loop))
-          InvariantHoisting(loop, minBytes, maxBytes).run();
+        if (bool again = usesAgain(loop); again || masters >= 0)
+          InvariantHoisting(loop, minBytes, maxBytes, masters).run(again);
   }
 };
 } // namespace

@@ -47,6 +47,8 @@ void buildTrainPipeline(OpPassManager &manager, const TrainOptions &options) {
       sparse.tables.push_back(parameter.name);
   if (!sparse.tables.empty())
     manager.addPass(createSparseGradientsPass(sparse));
+  if (options.rounds)
+    manager.addPass(createRoundParametersPass({*options.rounds}));
   bool scales = options.lossScale > 0;
   manager.addPass(createAddOptimizerPass(optimizer));
   if (scales)

@@ -1,4 +1,5 @@
 #include "par/Phases/Train/Passes.h"
+#include "par/Plan/Model/Masters.h"
 #include "par/Plan/Model/Optimizers.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -136,6 +137,9 @@ TrainOptions trainOptions(const Plan &plan, const NameTable &names, PlanErrors &
   refuseLayouts(plan, names, llvm::map_to_vector(own, [](const auto &each) { return each.sparse; }), errors);
   for (size_t i = 0; i < own.size(); ++i)
     options.widens |= trained[i] && names.parameters[i].hasNarrowType();
+  bool rounds = options.compute != "f32" || options.widens;
+  if (shardsMasters(plan, rounds) || (rounds && *plan.zero.level == 3))
+    options.rounds = *plan.zero.minSize;
   for (size_t i = 0; i < own.size(); ++i)
     if (trained[i])
       if (std::optional<TrainOptions::Parameter> said = groups.settle(names.parameters[i].name, own[i]))

@@ -1,4 +1,4 @@
-#include "par/Dialect/Interfaces/Cost.h"
+#include "MovedElements.h"
 #include "par/Dialect/Par.h"
 #include "par/Phases/Train/Passes.h"
 
@@ -63,14 +63,6 @@ void MasterWidener::roundRows(OpOperand &use, FloatType narrow) {
   Value rounded = buildConvert(builder, lookup->getLoc(), rows, narrow);
   takeStage(rounded, lookup);
   rows.replaceAllUsesExcept(rounded, rounded.getDefiningOp());
-}
-
-/// Only looks up elements of its first operand, by integers.
-static bool isLookup(OpOperand &use) {
-  auto isAddress = [](Value value) { return isa<IntegerType>(getElementTypeOrSelf(value.getType())); };
-  Operation *op = use.getOwner();
-  return use.getOperandNumber() == 0 && op->getNumOperands() > 1 && op->getNumResults() == 1 && isTensorOp(op) &&
-         movesElements(op) && llvm::all_of(llvm::drop_begin(op->getOperands()), isAddress);
 }
 
 void MasterWidener::widen(VariableOp variable) {

@@ -27,12 +27,12 @@ def OffloadPass : Pass<"par-offload", "::mlir::ModuleOp"> {
   let summary = "moves variables and residuals into host memory";
   let description = [{
     Expects: programs after -par-assign-buffers. Leaves: the attribute `host` on every buffer that the options select:
-    the optimizer's states (`states`, or those of parameters named in `states-of`), parameters (`parameters`,
-    `parameters-of`), and residuals (`saved`; of 1,024 elements or more). A block that uses one copies it into a
-    temporary buffer, and back if it has changed. A copy in precedes the op that first uses the copy before it, so it
-    can run beside that op; a copy out follows the last use. A copy is dropped and copied in again if more than `far`
-    ops with uses of other buffers are between two uses, so no copy stays through a block. Bundle gives these copies a
-    queue for each direction.
+    the optimizer's states (`states`, or those of parameters named in `states-of`) with their masters, which are
+    parameters sharded over one of `master-axes`; parameters (`parameters`, `parameters-of`); and residuals (`saved`; of
+    1,024 elements or more). A block that uses one copies it into a temporary buffer, and back if it has changed. A copy
+    in precedes the op that first uses the copy before it, so it can run beside that op; a copy out follows the last
+    use. A copy is dropped and copied in again if more than `far` ops with uses of other buffers are between two uses,
+    so no copy stays through a block. Bundle gives these copies a queue for each direction.
     Fails: never on its own; the gate -par-verify-memory checks the outcome.
 
     ```
@@ -45,6 +45,7 @@ def OffloadPass : Pass<"par-offload", "::mlir::ModuleOp"> {
     Option<"parameters", "parameters", "bool", "false", "all parameters">,
     Option<"saved", "saved", "bool", "false", "residuals that forward keeps for backward">,
     ListOption<"statesOf", "states-of", "std::string", "parameters whose states these are">,
+    ListOption<"masterAxes", "master-axes", "std::string", "parameters sharded over these go with states">,
     ListOption<"parametersOf", "parameters-of", "std::string", "these parameters">,
     Option<"far", "far", "unsigned", "32",
            "maximum number of ops with uses of other buffers between two uses of one copy">];

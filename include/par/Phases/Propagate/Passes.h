@@ -18,6 +18,8 @@ struct PropagateOptions {
   llvm::SmallVector<std::string> stateAxes;     ///< spread states and updates
   int64_t minSize = 0;                          ///< parameters of fewer elements are not sharded over them
   bool gatherOnce = false;                      ///< spread parameters are gathered once a step, not for each use
+  bool masters =
+      false; ///< parameters that steps read rounded only are stored as they are updated, and gathered rounded
   /// How single parameters' gradients are accumulated, and how their states lie: `NAME=DIM:axis+axis;...;closed`, with
   /// `partial:axis+axis` over which a gradient stays a sum and `priority:N` of states.
   llvm::SmallVector<std::string> gradientRules, stateRules;

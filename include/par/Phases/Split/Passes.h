@@ -16,6 +16,9 @@ inline constexpr llvm::StringLiteral outputBatchDims = "par.output_batch_dims";
 struct SplitOptions {
   int64_t microbatches = 1;
   int64_t keptBytes = 0; ///< maximum of a stage's values computed once a step, before sharding; 0: no limit
+  /// Minimum elements of parameters that are always rounded before the loop, since no rank has them whole in f32. None:
+  /// they are lifted as other values.
+  std::optional<int64_t> masters;
   /// Asynchronous schedules: staleness of each stage's parameters, in updates, and the number of batches between two
   /// flushes.
   std::vector<int64_t> behind;

@@ -88,11 +88,12 @@ def AssignStagesPass : Pass<"par-assign-stages", "::mlir::ModuleOp"> {
 def LiftInvariantsPass : Pass<"par-lift-invariants", "::mlir::ModuleOp"> {
   let summary = "lifts loop-invariant values out of the loop over microbatches";
   let description = [{
-    Expects: steps after par-assign-stages. Leaves: before a loop the values that
-    depend only on variables and on inputs that are not sliced, if a value has at least `min-bytes` and no more bytes
-    than its inputs: weights rounded to bf16, normalised or quantised. Equal values are merged. Ops that only move or
-    broadcast elements stay at their use, where they cost nothing. Unchanged: a loop that runs once and forward only,
-    and a stage on which the lifted values would take more than `max-bytes` together, before they are sharded.
+    Expects: steps after par-assign-stages. Leaves: before a loop the values that depend only on variables and on inputs
+    that are not sliced, if a value has at least `min-bytes` and no more bytes than its inputs: weights rounded to bf16,
+    normalised or quantised. Equal values are merged. Layout ops and broadcasts stay at their use, where they cost
+    nothing. Unchanged: a loop that runs once and forward only, and a stage on which the lifted values would take more
+    than `max-bytes` together, before they are sharded. Masters, parameters of at least `masters` elements, are rounded
+    before every loop in any case: their f32 shards are gathered rounded.
     Fails: never.
 
     ```
@@ -109,6 +110,8 @@ def LiftInvariantsPass : Pass<"par-lift-invariants", "::mlir::ModuleOp"> {
   let options = [
     Option<"minBytes", "min-bytes", "int64_t", "16384", "smaller values are recomputed at each use">,
     Option<"maxBytes", "max-bytes", "int64_t", "0", "maximum kept on one stage, before it is sharded; 0: no limit">,
+    Option<"masters", "masters", "int64_t", "-1",
+           "minimum elements of parameters that are always rounded before the loop; -1: none">,
   ];
 }
 

@@ -38,10 +38,13 @@ struct TrainOptions {
   std::string states = "f32";    ///< f32 or bf16: of the optimizer's states between steps
   std::vector<std::string> keep; ///< parameters that stay f32 if `compute` is narrow
   bool widens = false;           ///< some trained parameter is bf16 or fp16 in the file, and its master f32
-  std::string device = "cpu";    ///< on which attention is one op: of narrow formats on cuda, of f32 on a cpu
-  double lossScale = 0;          ///< factor on the loss before the first step; 0: none
-  bool norm = true;              ///< the step returns the norm of all gradients
-  int64_t lossScaleGrowth = 0;   ///< good steps until it doubles; 0: it stays
+  /// Least elements of parameters that `zero` spreads: what a step needs of them is rounded first. None: stay as they
+  /// are.
+  std::optional<int64_t> rounds;
+  std::string device = "cpu";  ///< on which attention is one op: of narrow formats on cuda, of f32 on a cpu
+  double lossScale = 0;        ///< factor on the loss before the first step; 0: none
+  bool norm = true;            ///< the step returns the norm of all gradients
+  int64_t lossScaleGrowth = 0; ///< good steps until it doubles; 0: it stays
 };
 
 /// The training options of a completed plan for the model of those names; of two groups that match a parameter the

@@ -140,6 +140,32 @@ def WidenSumsPass : Pass<"par-widen-sums", "::mlir::ModuleOp"> {
   }];
 }
 
+def RoundParametersPass : Pass<"par-round-parameters", "::mlir::ModuleOp"> {
+  let summary = "rounds a parameter before its elements are moved, if a step needs them rounded only";
+  let description = [{
+    Expects: steps on one device whose gradients are differentiated (before -par-add-optimizer reads parameters to
+    update them). Leaves: an f32 parameter of at least `min-size` elements, which every step rounds at each use after
+    layout ops and lookups, rounded first and moved then. The elements are the same bits. The rounded parameter is then
+    all that a step needs of it before the update, so that ranks may keep shards of f32 masters and gather bf16. A
+    parameter with a use in f32 stays as it is. Gradients stay as they are: they have been differentiated before.
+    Fails: never.
+
+    Example: a looked-up table
+    ```
+    %w = par.read @wte : tensor<50x8xf32>
+    %e = par.take %w, %ids dim 0 : (tensor<50x8xf32>, tensor<6xi64>) -> tensor<6x8xf32>
+    %h = par.convert %e : tensor<6x8xf32> to tensor<6x8xbf16>
+    ```
+    becomes
+    ```
+    %w = par.read @wte : tensor<50x8xf32>
+    %0 = par.convert %w : tensor<50x8xf32> to tensor<50x8xbf16>
+    %h = par.take %0, %ids dim 0 : (tensor<50x8xbf16>, tensor<6xi64>) -> tensor<6x8xbf16>
+    ```
+  }];
+  let options = [Option<"minSize", "min-size", "int64_t", "0", "parameters of fewer elements stay as they are">];
+}
+
 def SparseGradientsPass : Pass<"par-sparse-gradients", "::mlir::ModuleOp"> {
   let summary = "keeps the gradients of tables as the rows that a step looks up";
   let description = [{
