@@ -67,6 +67,20 @@ void CompileRun::begins(const char *step, const Compiled &compiled, const Phase 
   here.phase = step;
 }
 
+/// Facts of the module after a phase.
+static void inspectPhase(StringRef step, ModuleOp module, bool quiet, Facts &facts, llvm::raw_ostream &out) {
+  if (step == "annotate") {
+    facts.stages = findStageShares(module);
+    if (!quiet)
+      printStages(facts.stages, out);
+  }
+  if (step == "propagate") {
+    facts.heads = findUnshardedHeads(module);
+    if (!quiet)
+      printHeads(facts.heads, out);
+  }
+}
+
 bool CompileRun::ended(StringRef step, const Compiled &compiled) {
   timer.print(step);
   if (step == "codegen" && options.timing && !options.cache.empty())
@@ -76,11 +90,8 @@ bool CompileRun::ended(StringRef step, const Compiled &compiled) {
     return true;
   if (options.checkPhases && options.stopAfter != "import" && !comparePhase(step, *compiled.module))
     return false;
-  if (step == "annotate" && (!quiet() || report)) {
-    facts.stages = findStageShares(*compiled.module);
-    if (!quiet())
-      printStages(facts.stages, out);
-  }
+  if (!quiet() || report)
+    inspectPhase(step, *compiled.module, quiet(), facts, out);
   return true;
 }
 

@@ -122,6 +122,15 @@ static void attributes(ReportWriter &writer, const PaddedDim &dim) {
   writer.number("kept", dim.kept);
 }
 
+static void attributes(ReportWriter &writer, const UnshardedHeads &heads) {
+  writer.text("module", heads.module);
+  writer.text("axis", heads.axis);
+  writer.number("heads", heads.heads);
+  writer.number("degree", heads.degree);
+  writer.number("shards", heads.shards);
+  writer.number("nearest", heads.nearest);
+}
+
 static void attributes(ReportWriter &writer, const PatternMatch &match) {
   writer.text("origin", match.origin);
   writer.text("pattern", match.pattern);
@@ -286,6 +295,7 @@ static void write(ReportWriter &writer, const Facts &facts, const RunOutcome &ou
     writer.list("padding", facts.padding);
     writer.optionalList("matches", facts.matches);
     writeStages(writer, facts.stages);
+    writer.list("heads", facts.heads);
     writer.optionalObject("memory", facts.memory);
     writer.optionalList("saved", facts.saved);
     writer.optionalList("collectives", facts.communications);

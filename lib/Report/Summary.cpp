@@ -125,6 +125,18 @@ void printStages(ArrayRef<StageShare> stages, llvm::raw_ostream &os) {
   os << "\n";
 }
 
+void printHeads(ArrayRef<UnshardedHeads> heads, llvm::raw_ostream &os) {
+  for (const UnshardedHeads &each : heads) {
+    os << "heads   " << each.axis << " " << each.degree << " does not divide the " << each.heads << " heads of "
+       << each.module << ": attention ";
+    if (each.shards == 1)
+      os << "runs whole on each of its ranks";
+    else
+      os << "is sharded over " << each.shards << " and repeated";
+    os << ", after gathers; the nearest degree that divides them is " << each.nearest << "\n";
+  }
+}
+
 /// "118 ms", "4.2 ms", "730 us": three digits at most.
 static std::string formatTime(int64_t ns) {
   double ms = ns * 1e-6;

@@ -97,6 +97,11 @@ TEST(ForeignNames, NumbersThatMeanSomethingElse) {
   says("train: {optimizer: AdamW}\n", "found \"AdamW\"; did you mean \"adamw\"?");
   says("train: {optimizer: SGD}\n", "found \"SGD\"; did you mean \"sgd\"?");
   says("precision: BFloat16\n", "found \"BFloat16\"; did you mean \"bf16\"?");
+  says("zero: {stage: 3}\n", "error: unknown key \"stage\" in zero; Par calls this \"zero.level\"\n");
+  says("train: {optimizer: {kind: adamw, lr: {peak: 1e-3, warmup: 0.1}}}\n",
+       "error: train.optimizer.lr.warmup takes a whole number, found \"0.1\"");
+  says("train: {optimizer: {kind: adamw, lr: {peak: 1e-3, warmup: 0.1}}}\n",
+       "note: train.optimizer.lr.warmup: in steps, not as a share of all");
   says("pipeline: {schedule: 1F1B}\n", "did you mean \"1f1b\"?");
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "par/Inspect/Collectives.h"
+#include "par/Inspect/Heads.h"
 #include "par/Inspect/Kernels.h"
 #include "par/Inspect/Memory.h"
 #include "par/Inspect/Plan.h"
@@ -28,6 +29,7 @@ struct Facts {
   std::optional<std::vector<PatternMatch>> matches;
   // The bundle's.
   std::vector<StageShare> stages; ///< empty with one stage
+  std::vector<UnshardedHeads> heads;
   std::optional<MemoryFacts> memory;
   std::optional<std::vector<RoleSaved>> saved;
   std::optional<std::vector<Communication>> communications;

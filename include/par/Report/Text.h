@@ -33,6 +33,10 @@ void printMatches(llvm::ArrayRef<PatternMatch> matches, llvm::raw_ostream &os);
 /// `stages  0: wte, wpe, h.0, h.1 (49 % of the work)   1: h.2, h.3, ln_f, lm_head, loss (51 %)`; nothing of one stage.
 void printStages(llvm::ArrayRef<StageShare> stages, llvm::raw_ostream &os);
 
+/// `heads   tp 4 does not divide the 25 heads of h.*.attn: attention runs whole on each of its ranks, after gathers;
+/// the nearest degree that divides them is 5`, a line a case.
+void printHeads(llvm::ArrayRef<UnshardedHeads> heads, llvm::raw_ostream &os);
+
 /// The table `memory per rank`, a line a role; with a column of host memory if a role uses it.
 void printMemory(llvm::ArrayRef<RoleMemory> roles, std::optional<uint64_t> limit, llvm::raw_ostream &os);
 

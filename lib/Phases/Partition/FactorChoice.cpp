@@ -1,5 +1,6 @@
 // Chooses the mesh axes that shard each factor of an op: of the votes of its operands and results the combination whose
-// reshards and reductions take the least predicted time.
+// reshards and reductions take the least predicted time. An axis that shards several factors in these votes goes to the
+// one that most have it on and, in turn, to one along which rows are addressed.
 #include "FactorChoice.h"
 
 #include "par/Dialect/Interfaces/Cost.h"
@@ -22,6 +23,18 @@ struct Vote {
   int64_t bytes = 0;
 };
 
+/// The factor that each axis may cut.
+using Owners = llvm::SmallDenseMap<StringAttr, unsigned>;
+
+/// Axes that one factor owns by most claims, and another, along which rows are addressed, claims too.
+using Contests = llvm::MapVector<std::pair<unsigned, unsigned>, Axes>;
+
+/// The choice that costs least of those considered.
+struct CheapestChoice {
+  std::optional<FactorChoice> choice;
+  ChoiceCost cost;
+};
+
 class FactorChooser {
 public:
   FactorChooser(Operation *op, const ShardingRule &rule, MeshAttr mesh, ReshardPaths &paths,
@@ -35,7 +48,9 @@ private:
   static constexpr size_t maxChoices = 1024;
 
   Vote voteOf(Value value, ArrayRef<DimFactors> dims);
-  SmallVector<SmallVector<Axes>> listCandidates();
+  SmallVector<Vote> listVotes();
+  SmallVector<SmallVector<Axes>> listCandidates(ArrayRef<Vote> votes, const Owners &owners);
+  void consider(SmallVector<SmallVector<Axes>> candidates, bool only, CheapestChoice &best);
   FactorChoice complete(SmallVector<Axes> factorAxes);
   SmallVector<Axes> chooseOperandSums(ArrayRef<Axes> factorAxes, Axes &carried);
   ShardingAttr shardingOf(ArrayRef<DimFactors> dims, ArrayRef<Axes> factorAxes, ArrayRef<StringAttr> sums);
@@ -90,26 +105,6 @@ static bool alignCompounds(ArrayRef<DimFactors> dims, const ShardingRule &rule, 
   return changed;
 }
 
-/// The factor that each axis may shard. Claims are counted in tensors, then in bytes.
-static llvm::SmallDenseMap<StringAttr, unsigned> findOwners(const ShardingRule &rule, ArrayRef<Vote> votes) {
-  using Claim = std::pair<int64_t, int64_t>;
-  llvm::MapVector<StringAttr, SmallVector<Claim>> claims;
-  for (const Vote &vote : votes)
-    for (auto [factor, axes] : llvm::enumerate(vote.axes))
-      for (StringAttr axis : axes) {
-        if (!canBeCut(rule, factor))
-          continue;
-        SmallVector<Claim> &list = claims[axis];
-        list.resize(rule.factors.size());
-        ++list[factor].first;
-        list[factor].second += vote.bytes;
-      }
-  llvm::SmallDenseMap<StringAttr, unsigned> owners;
-  for (auto &[axis, list] : claims)
-    owners[axis] = std::max_element(list.begin(), list.end()) - list.begin();
-  return owners;
-}
-
 /// Reads the axes of each factor off a tensor's sharding.
 Vote FactorChooser::voteOf(Value value, ArrayRef<DimFactors> dims) {
   Vote vote;
@@ -123,19 +118,47 @@ Vote FactorChooser::voteOf(Value value, ArrayRef<DimFactors> dims) {
   return vote;
 }
 
-/// The candidate axes of each factor, each once; only "none" for a factor that cannot be sharded.
-SmallVector<SmallVector<Axes>> FactorChooser::listCandidates() {
+SmallVector<Vote> FactorChooser::listVotes() {
   SmallVector<Vote> votes;
   for (auto [operand, dims] : llvm::zip(op->getOperands(), rule.operands))
     votes.push_back(voteOf(operand, dims));
   for (auto [result, dims] : llvm::zip(op->getResults(), rule.results))
     votes.push_back(voteOf(result, dims));
-  llvm::SmallDenseMap<StringAttr, unsigned> owners = findOwners(rule, votes);
+  return votes;
+}
+
+/// Claims are counted in tensors, then in bytes.
+static Owners findOwners(const ShardingRule &rule, ArrayRef<Vote> votes, Contests &contests) {
+  using Claim = std::pair<int64_t, int64_t>;
+  llvm::MapVector<StringAttr, SmallVector<Claim>> claims;
+  for (const Vote &vote : votes)
+    for (auto [factor, axes] : llvm::enumerate(vote.axes))
+      for (StringAttr axis : axes) {
+        if (!canBeCut(rule, factor))
+          continue;
+        SmallVector<Claim> &list = claims[axis];
+        list.resize(rule.factors.size());
+        ++list[factor].first;
+        list[factor].second += vote.bytes;
+      }
+  Owners owners;
+  for (auto &[axis, list] : claims) {
+    unsigned owner = owners[axis] = std::max_element(list.begin(), list.end()) - list.begin();
+    for (auto [factor, claim] : llvm::enumerate(list))
+      if (factor != owner && claim.first && rule.factors[factor].kind == FactorKind::Indexed)
+        contests[{owner, factor}].push_back(axis);
+  }
+  return owners;
+}
+
+/// What is said of each factor, once, by axes that are its own; none where it cannot be cut.
+SmallVector<SmallVector<Axes>> FactorChooser::listCandidates(ArrayRef<Vote> votes, const Owners &owners) {
   SmallVector<SmallVector<Axes>> candidates(rule.factors.size());
-  for (Vote &vote : votes)
-    for (auto [factor, axes] : llvm::enumerate(vote.axes)) {
+  for (const Vote &vote : votes)
+    for (unsigned factor = 0; factor < rule.factors.size(); ++factor) {
       if (!vote.holds[factor] || !canBeCut(rule, factor))
         continue;
+      Axes axes = vote.axes[factor];
       axes.erase(llvm::find_if(axes, [&](StringAttr axis) { return owners.lookup(axis) != factor; }), axes.end());
       if (!llvm::is_contained(candidates[factor], axes))
         candidates[factor].push_back(axes);
@@ -244,8 +267,8 @@ ChoiceCost FactorChooser::costOf(const FactorChoice &choice) {
   return sum;
 }
 
-FactorChoice FactorChooser::choose() {
-  SmallVector<SmallVector<Axes>> candidates = listCandidates();
+/// Compares all combinations of candidates; `only`: nothing else is considered.
+void FactorChooser::consider(SmallVector<SmallVector<Axes>> candidates, bool only, CheapestChoice &best) {
   auto count = [&] {
     size_t product = 1;
     for (const SmallVector<Axes> &list : candidates)
@@ -254,8 +277,6 @@ FactorChoice FactorChooser::choose() {
   };
   while (count() > maxChoices)
     llvm::max_element(candidates, [](auto &one, auto &other) { return one.size() < other.size(); })->pop_back();
-  std::optional<FactorChoice> best;
-  ChoiceCost least;
   for (size_t number = 0, end = count(); number < end; ++number) {
     SmallVector<Axes> factorAxes;
     size_t rest = number;
@@ -264,15 +285,28 @@ FactorChoice FactorChooser::choose() {
       rest /= list.size();
     }
     FactorChoice choice = complete(std::move(factorAxes));
-    if (end == 1)
-      return choice;
-    ChoiceCost mine = costOf(choice);
-    if (best && !(mine < least))
+    ChoiceCost mine = only && end == 1 ? ChoiceCost() : costOf(choice);
+    if (best.choice && !(mine < best.cost))
       continue;
-    best = std::move(choice);
-    least = mine;
+    best = {std::move(choice), mine};
   }
-  return std::move(*best);
+}
+
+/// Contested axes go to their owner or to the other claimant, in every combination.
+FactorChoice FactorChooser::choose() {
+  SmallVector<Vote> votes = listVotes();
+  Contests contests;
+  Owners owners = findOwners(rule, votes, contests);
+  CheapestChoice best;
+  for (size_t number = 0, end = size_t(1) << contests.size(); number < end; ++number) {
+    Owners given = owners;
+    for (auto [place, contest] : llvm::enumerate(contests))
+      for (StringAttr axis : contest.second)
+        if (number >> place & 1)
+          given[axis] = contest.first.second;
+    consider(listCandidates(votes, given), end == 1, best);
+  }
+  return std::move(*best.choice);
 }
 
 FactorChoice chooseFactors(Operation *op, const ShardingRule &rule, MeshAttr mesh, ReshardPaths &paths,

@@ -22,6 +22,10 @@ using ReshardedValues = llvm::DenseMap<std::pair<mlir::Value, mlir::Attribute>, 
 ///
 ///     x: [b{dp}, k]  w: [k{dp}, n]  ->  [b{dp}, n]     gathers w
 ///     a: [{dp}]  b: []  c: []  d: []  ->  [{dp}]       shards b, c, d, which sends nothing
+///
+/// A factor along which rows are addressed may have the axis instead, if that costs less:
+///
+///     table: [v{tp}, h]  ids: [s{tp}]  ->  [s{tp}, h]    looks ids up in the shards, or gathers the table
 FactorChoice chooseFactors(mlir::Operation *op, const ShardingRule &rule, MeshAttr mesh, ReshardPaths &paths,
                            const ReshardedValues &there);
 

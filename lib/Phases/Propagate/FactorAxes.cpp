@@ -1,5 +1,7 @@
 #include "par/Phases/Propagate/FactorAxes.h"
 
+#include "par/Dialect/Interfaces/Cost.h"
+
 using namespace mlir;
 
 namespace par {
@@ -52,6 +54,28 @@ Axes axesOfDim(const ShardingRule &rule, const DimFactors &dim, ArrayRef<Axes> f
       break;
   }
   return axes;
+}
+
+/// The bytes of a value on a rank, if this axis did not shard it.
+static int64_t bytesWithout(Value value, ArrayRef<Axes> dims, StringAttr axis, MeshAttr mesh) {
+  auto type = cast<RankedTensorType>(value.getType());
+  int64_t elements = 1;
+  for (auto [size, axes] : llvm::zip(type.getShape(), dims)) {
+    int64_t shards = mesh.getSize(axes) / (llvm::is_contained(axes, axis) ? mesh.getSize(axis) : 1);
+    elements *= llvm::divideCeil(size, shards);
+  }
+  return elements * getElementBytes(type.getElementType());
+}
+
+bool canPlaceRows(Operation *op, const ShardingRule &rule, ArrayRef<Axes> rows, ArrayRef<Axes> table, StringAttr axis,
+                  MeshAttr mesh) {
+  bool addressed = llvm::any_of(llvm::zip(rule.results[0], table), [&](auto each) {
+    auto &[factors, axes] = each;
+    return factors.size() == 1 && rule.factors[factors.front()].kind == FactorKind::Indexed &&
+           llvm::is_contained(axes, axis);
+  });
+  return addressed &&
+         bytesWithout(op->getOperand(0), rows, axis, mesh) < bytesWithout(op->getResult(0), table, axis, mesh);
 }
 
 } // namespace par

@@ -91,7 +91,8 @@ ArrayRef<Axes> Propagation::dimsOf(Value value) {
 }
 
 /// The axes over which an op's result is a partial sum: those of its sum factors and of linear operands, without those
-/// that shard the result. `summand`: without only those that shard the result because they shard an operand.
+/// that shard the result. `summand`: without only those that shard the result because they shard an operand, and those
+/// over which its rows are sent to where it lies.
 Axes Propagation::sumAxes(Operation *op, Value result, bool summand) {
   Axes axes, cut;
   const ShardingRule &rule = rules[op];
@@ -117,7 +118,8 @@ Axes Propagation::sumAxes(Operation *op, Value result, bool summand) {
       llvm::append_range(cut, dim);
   Axes unique;
   for (StringAttr axis : axes)
-    if (!llvm::is_contained(unique, axis) && !llvm::is_contained(cut, axis))
+    if (!llvm::is_contained(unique, axis) && !llvm::is_contained(cut, axis) &&
+        !(summand && canPlaceRows(op, rule, dimsOf(op->getOperand(0)), dimsOf(result), axis, mesh)))
       unique.push_back(axis);
   return unique;
 }
@@ -128,13 +130,12 @@ bool Propagation::isSumOver(Value value, StringAttr axis) {
   auto rule = op ? rules.find(op) : rules.end();
   if (rule == rules.end() || op->getNumResults() != 1)
     return false;
-  if (llvm::is_contained(sumAxes(op, value, /*summand=*/true), axis))
-    return true;
-  return llvm::any_of(rule->second.linear, [&](auto &set) {
-    return set.size() == op->getNumOperands() && llvm::all_of(set, [&](unsigned operand) {
-             return op->getOperand(operand).hasOneUse() && isSumOver(op->getOperand(operand), axis);
-           });
-  });
+  return llvm::is_contained(sumAxes(op, value, /*summand=*/true), axis) ||
+         llvm::any_of(rule->second.linear, [&](auto &set) {
+           return set.size() == op->getNumOperands() && llvm::all_of(set, [&](unsigned operand) {
+                    return op->getOperand(operand).hasOneUse() && isSumOver(op->getOperand(operand), axis);
+                  });
+         });
 }
 
 /// Whether all that is added to a value on its way to an accumulator is a sum over the axis too.
@@ -233,10 +234,8 @@ void Propagation::finishStep() {
     auto run = dyn_cast<RunOp>(op);
     auto fragment = run ? symbols.lookup<FragmentOp>(run.getFragment()) : FragmentOp();
     for (OpResult result : op->getResults()) {
-      Axes sums;
-      if (run)
-        sums = unreduced.lookup(fragment.getTerminator()->getOperand(result.getResultNumber()));
-      setStepType(result, sums);
+      setStepType(result,
+                  run ? unreduced.lookup(fragment.getTerminator()->getOperand(result.getResultNumber())) : Axes());
     }
     for (Region &region : op->getRegions())
       for (BlockArgument argument : region.getArguments())

@@ -150,6 +150,15 @@ std::string valueElsewhere(StringRef word) {
   return nearest.empty() ? "" : (takes.lookup(nearest) + ": " + nearest).str();
 }
 
+/// Notes of what a foreign word means, and of the unit of a number that looks like a share.
+static void addNotes(const ForeignWord *foreign, const PlanKey &key, const PlanNode &value, PlanErrors &errors) {
+  if (foreign && *foreign->note)
+    errors.note(PlanMessage::ofOtherSystems, foreign->ours, foreign->note);
+  double fraction = 0;
+  if (StringRef unit = findUnit(key.path); !unit.empty() && !StringRef(value.text).getAsDouble(fraction))
+    errors.note(PlanMessage::ofOtherSystems, key.path, unit);
+}
+
 class Checker {
 public:
   Checker(const PlanNode &root, PlanErrors &errors) : errors(errors) {
@@ -207,7 +216,7 @@ private:
 
   void reportUnknown(StringRef place, const PlanEntry &entry, ArrayRef<const PlanKey *> known) {
     std::string in = place.empty() ? "" : (" in " + place).str();
-    if (const ForeignKey *foreign = findForeignKey(entry.key)) {
+    if (const ForeignKey *foreign = findForeignKey(entry.key, place)) {
       bool isFlag = StringRef(foreign->ours).starts_with("par-run ");
       errors.error(entry.origin, isFlag ? PlanMessage::unknownKeyFlag : PlanMessage::unknownKeyForeign, entry.key, in,
                    foreign->ours);
@@ -315,8 +324,7 @@ private:
       errors.error(value.origin, PlanMessage::wrongValue, place, spellValues(key.values), value.describe());
     else
       errors.error(value.origin, PlanMessage::wrongWord, place, spellValues(key.values), value.describe(), near);
-    if (foreign && *foreign->note)
-      errors.note(PlanMessage::ofOtherSystems, foreign->ours, foreign->note);
+    addNotes(foreign, key, value, errors);
   }
 
   static bool isEmptyList(const PlanKey &key, const PlanNode &value) {

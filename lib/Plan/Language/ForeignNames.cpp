@@ -3,6 +3,7 @@
 #include "par/Plan/Language/ForeignNames.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSwitch.h"
 
 using namespace llvm;
 
@@ -120,6 +121,7 @@ static constexpr ForeignKey keys[] = {
   // Memory.
   {"zero_optimization", "zero"},
   {"zero_stage", "zero"},
+  {"zero.stage", "zero.level"},
   {"zero_level", "zero"},
   {"deepspeed", "zero"},
   {"use_distributed_optimizer", "zero: 1"},
@@ -307,7 +309,10 @@ static std::string plain(StringRef name) {
   return text;
 }
 
-const ForeignKey *findForeignKey(StringRef name) {
+const ForeignKey *findForeignKey(StringRef name, StringRef place) {
+  if (!place.empty())
+    if (const ForeignKey *inside = findForeignKey((place + "." + name).str()))
+      return inside;
   std::string text = plain(name);
   const ForeignKey *found = llvm::find_if(keys, [&](const ForeignKey &key) { return text == key.name; });
   return found == std::end(keys) ? nullptr : found;
@@ -318,6 +323,12 @@ const ForeignWord *findForeignWord(StringRef key, StringRef name) {
   const ForeignWord *found =
       llvm::find_if(words, [&](const ForeignWord &word) { return key == word.key && text == word.name; });
   return found == std::end(words) ? nullptr : found;
+}
+
+StringRef findUnit(StringRef key) {
+  return StringSwitch<StringRef>(key)
+      .Cases({"train.optimizer.lr.warmup", "train.optimizer.lr.steps"}, "in steps, not as a share of all")
+      .Default("");
 }
 
 std::string foreignAxisHint(StringRef axis) {

@@ -3,6 +3,7 @@
 
     structure.py NAME... --out FOLDER     of big.py: traced on fake tensors, so that 70 billion parameters need no
     memory
+    structure.py --wide [NAME...] --out FOLDER    of wide.py, packed and without the lines of Python
     structure.py --suite [NAME...] --out FOLDER   of suite.py, without the weights and where the lines of Python stood;
     models
                                                   with batch norm in float64 too, in FOLDER/f64
@@ -60,8 +61,8 @@ def same_in_layer_0(name):
     return ".".join("0" if part.isdigit() else part for part in name.split("."))
 
 
-def export_big(recipe, keys, path):
-    """Writes the model and returns its number of parameters."""
+def export_big(recipe, keys, path, lines=True):
+    """Writes the model, with the lines of Python or without, and returns its number of parameters."""
     import torch
     from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
     import_wrappers()
@@ -83,6 +84,8 @@ def export_big(recipe, keys, path):
             # Forward's values computed from numbers: a tensor that is not fake, or one that remembers its value.
             lifted = getattr(raw, "constant", None) if isinstance(raw, FakeTensor) else raw
             value.const_value = present(name, buffers.get(same_in_layer_0(name), lifted))
+    if not lines:
+        drop_lines(program.model)
     save(program.model, path)
     return sum(weights.numel() for weights in module.parameters())
 
@@ -111,16 +114,21 @@ def save(model, path):
 
 
 def strip(source, to):
-    """A copy of an export whose parameters are absent, and the lines of Python from which its nodes come."""
+    """A copy of an export without the values of parameters and the lines of Python."""
     import onnx_ir
     model, offset = onnx_ir.load(source), 0
     for name, value in model.graph.initializers.items():
         if value.metadata_props.get(KIND) == "PARAMETER":
             value.const_value, offset = absent(name, value.const_value, offset)
+    drop_lines(model)
+    save(model, to)
+
+
+def drop_lines(model):
+    """Removes the lines of Python from which nodes come."""
     for node in model.graph:
         for key in ("pkg.torch.onnx.stack_trace", "pkg.torch.onnx.fx_node"):
             node.metadata_props.pop(key, None)
-    save(model, to)
 
 
 def export_suite(names, folder):
@@ -144,15 +152,18 @@ def main():
     parser.add_argument("names", nargs="*")
     parser.add_argument("--out", type=pathlib.Path, required=True)
     parser.add_argument("--suite", action="store_true")
+    parser.add_argument("--wide", action="store_true")
     options = parser.parse_args()
     if options.suite:
         return export_suite(options.names, options.out)
     from big import BIG, LAYERS
-    known = {recipe.name: recipe for recipe in BIG}
+    from wide import WIDE
+    known = {recipe.name: recipe for recipe in (WIDE if options.wide else BIG)}
+    ending = ".onnx.gz" if options.wide else ".onnx"
     for name in options.names or known:
         begin = time.monotonic()
         try:
-            count = export_big(known[name], LAYERS, options.out / f"{name}.onnx")
+            count = export_big(known[name], LAYERS, options.out / f"{name}{ending}", lines=not options.wide)
             print(f"{name:20} {count / 1e9:6.2f} B parameters, {time.monotonic() - begin:.0f} s", flush=True)
         # the exporter's own errors have many types; the next model is not this one's matter
         except Exception as reason:

@@ -20,4 +20,9 @@ llvm::SmallVector<Axes> getDimAxes(ShardingAttr sharding);
 /// True if `prefix` is how `axes` begins.
 bool startsWith(llvm::ArrayRef<mlir::StringAttr> axes, llvm::ArrayRef<mlir::StringAttr> prefix);
 
+/// Whether rows that an op adds up by their indices (the gradient of a table) can be brought to where the table lies
+/// over the axis, in fewer bytes than a sum as large as the whole table takes.
+bool canPlaceRows(mlir::Operation *op, const ShardingRule &rule, llvm::ArrayRef<Axes> rows, llvm::ArrayRef<Axes> table,
+                  mlir::StringAttr axis, MeshAttr mesh);
+
 } // namespace par

@@ -11,7 +11,7 @@ struct NameTable;
 
 /// A key of Megatron, DeepSpeed, torchtitan, accelerate, FSDP, Hugging Face's Trainer or Lightning.
 struct ForeignKey {
-  const char *name; ///< lower case, with underscores
+  const char *name; ///< lower case, with underscores; of a key inside another one of Par's with its path
   /// Paths and texts of a plan, joined by " with ": "train.clip", "mesh: {tp: N} with use: [megatron]". N and M stand
   /// for numbers, P for the model's repeated module. A flag of par-run begins with "par-run --".
   const char *ours;
@@ -29,9 +29,12 @@ struct ForeignWord {
 llvm::ArrayRef<ForeignKey> foreignKeys();
 llvm::ArrayRef<ForeignWord> foreignWords();
 
-/// The entry of a name from another system, in any case, with "-" or "_"; null if it is unknown.
-const ForeignKey *findForeignKey(llvm::StringRef name);
+/// The entry of a name from another system, in any case, with "-" or "_", inside a key of Par; null if it is unknown.
+const ForeignKey *findForeignKey(llvm::StringRef name, llvm::StringRef place = "");
 const ForeignWord *findForeignWord(llvm::StringRef key, llvm::StringRef name);
+
+/// The unit of a key of Par of which another system's is a fraction; empty for other keys.
+llvm::StringRef findUnit(llvm::StringRef key);
 
 /// A hint for an axis that shards nothing though its name suggests it: "fsdp" of a mesh is only a name. Empty for other
 /// names.
