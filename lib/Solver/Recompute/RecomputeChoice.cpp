@@ -1,6 +1,7 @@
 // Chooses the values to keep under a budget of bytes: for a price per byte the best choice is a minimum cut, LARAC on
-// the Lagrangian finds the price, and single values fill the rest of the budget.
+// the Lagrangian finds the price, single values fill the rest of the budget, and a branch and bound ends the search.
 #include "par/Solver/Recompute/RecomputeChoice.h"
+#include "ChoiceSearch.h"
 #include "MinimumCut.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
@@ -203,7 +204,7 @@ llvm::Expected<RecomputeChoice> RecomputeProblem::solve() const {
       __int128 least = total(small) - bytePrice * budget;
       small = fillBudget(*this, std::move(small));
       small.minCost = least <= 0 ? 0 : static_cast<int64_t>((least + costPrice - 1) / costPrice);
-      return small;
+      return ChoiceSearch(*this, {bytePrice, costPrice}, std::move(small)).run();
     }
     (middle.bytes <= budget ? small : fast) = std::move(middle);
   }

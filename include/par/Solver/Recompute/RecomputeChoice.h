@@ -38,7 +38,8 @@ struct RecomputeChoice {
 ///
 /// For a price per saved byte the best choice is a minimum cut (a closure problem: computing a value again
 /// implies having its inputs); the price is raised until the budget is met, and what the budget then leaves
-/// is filled by single values. `minCost` is the Lagrangian bound.
+/// is filled by single values. From there a branch and bound, pruned by the Lagrangian bound, finds the optimum; where
+/// it ends at its limits, which are counts and no times, `minCost` is below `cost`: the gap.
 struct RecomputeProblem {
   int64_t budget = 0;
   std::vector<ForwardValue> values;
