@@ -15,7 +15,7 @@ using namespace mlir;
 
 namespace par {
 
-/// Numbers of heads that attention in the fragment works on: dims that both operands of a product have, beyond the
+/// Numbers of heads that attention in the fragment works on: dims that both operands of a matmul have, beyond the
 /// first.
 static llvm::SmallSet<int64_t, 4> findHeadCounts(FragmentOp fragment) {
   llvm::SmallSet<int64_t, 4> counts;

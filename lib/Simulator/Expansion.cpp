@@ -26,7 +26,8 @@ private:
     uint32_t index = 0; ///< of the communicator
     Membership place;
   };
-  /// What both sides of a communication say alike: communicator, class of the group, sender and receiver (or all).
+  /// Key that both sides of a communication compute alike: communicator, class of the group, sender and receiver (or
+  /// all).
   using Channel = std::array<uint32_t, 4>;
 
   void takeSeats();

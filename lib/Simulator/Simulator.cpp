@@ -47,9 +47,9 @@ void forUsers(const Expansion &expansion, Add add) {
         add(before, node);
 }
 
-/// Gives every joint of an expansion its start. What becomes ready first runs first, also after it waited for an engine
-/// or a core; ties go to the lower number, so that the result is the same everywhere. At each moment joints that take
-/// no time go first: only then is it known what else is ready, whatever the ranks' order.
+/// Gives every joint of an expansion its start. The joint that is ready first runs first, also after waiting for an
+/// engine or a core. Ties go to the lower number, so that the result is the same on every machine. At each moment
+/// joints that take no time go first: only then is it known which others are ready, whatever the ranks' order.
 class StepSimulation {
 public:
   StepSimulation(Expansion &expansion, unsigned ranks, const Hardware &hardware);

@@ -7,7 +7,7 @@ outside of all layers, where the tables and heads of symbols are.
 The models are those of the folder wide, which zoo/structure.py --wide makes: two layers, no weights. They are compiled
 in bf16 for h100-sxm with dp 2 and tp 4, and not run. The unit is what a rank sends to gather, or to scatter, one value
 of a microbatch's tokens x width in bf16; a sum counts as two.
-layers   a pair of products: 4 units with megatron (a sum forward, one backward), 5 with megatron-sp (a gather and a
+layers   a pair of matmuls: 4 units with megatron (a sum forward, one backward), 5 with megatron-sp (a gather and a
          scatter each, and a gather of what forward keeps shards of)
 outside  a table: 2 units (a sum of the rows looked up, or a scatter of them and a gather of their gradient); a head: 2
          and 3; an encoder, for each stage that looks at it: 2, and 1 beside 2 in layers
@@ -29,7 +29,7 @@ import tempfile
 from runs import HERE, Claims, Failed
 
 TP, MICROBATCHES, LAYERS, BF16 = 4, 2, 2, 2
-# Each model: tokens of a sample, width; of its texts together: pairs of products, tables, heads, encoders that are
+# Each model: tokens of a sample, width; of its texts together: pairs of matmuls, tables, heads, encoders that are
 # looked at; `whole`: units of attention that runs whole;
 # `moved`: pairs of which one sum is named after the module that follows the layers.
 Family = collections.namedtuple("Family", "tokens width pairs tables heads looks whole moved",
@@ -56,7 +56,7 @@ def plan(recipe, zero, stages):
 
 
 def report(binaries, work, file, text):
-    """What par-compile says of a plan."""
+    """Output of par-compile for a plan."""
     path = work / "plan.yaml"
     path.write_text(text)
     done = subprocess.run([binaries / "par-compile", file, path, "--check", "--json"], capture_output=True, text=True,

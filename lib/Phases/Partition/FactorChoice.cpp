@@ -151,7 +151,7 @@ static Owners findOwners(const ShardingRule &rule, ArrayRef<Vote> votes, Contest
   return owners;
 }
 
-/// What is said of each factor, once, by axes that are its own; none where it cannot be cut.
+/// The candidate axes of each factor, each once; only "none" for a factor that cannot be sharded.
 SmallVector<SmallVector<Axes>> FactorChooser::listCandidates(ArrayRef<Vote> votes, const Owners &owners) {
   SmallVector<SmallVector<Axes>> candidates(rule.factors.size());
   for (const Vote &vote : votes)

@@ -8,7 +8,7 @@ namespace par {
 /// Looks up elements of this operand, its first one, by integers.
 bool isLookup(mlir::OpOperand &use);
 
-/// Moves the elements of this operand, the only one that has such: it is laid out anew, or looked up.
+/// Moves the elements of this operand, the only one that has such: a layout op on it, or a lookup of it.
 bool movesElementsOf(mlir::OpOperand &use);
 
 } // namespace par

@@ -77,7 +77,7 @@ void ChoiceSearch::complete(unsigned place) {
   }
 }
 
-/// What no choice that begins with the label can cost less than.
+/// A lower bound of the costs of all choices that begin with the label.
 int64_t ChoiceSearch::boundOf(const Label &label, unsigned place) const {
   __int128 weight = states[place][label.state].completion + prices.perByte * (label.bytes - problem.budget);
   __int128 least = label.cost;

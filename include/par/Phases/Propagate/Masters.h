@@ -15,8 +15,8 @@ VariableOp ownerOfVariable(llvm::StringRef name, const mlir::SymbolTable &symbol
 /// Whether the op runs an update, once a step.
 bool isUpdateRun(mlir::Operation *op, const mlir::SymbolTable &symbols);
 
-/// The results of a run before the loops that are, element by element, made of this operand alone; none if anything
-/// else is made of it.
+/// The results of a run before the loops that depend on this operand only elementwise; none if any op combines it with
+/// another value.
 llvm::SmallVector<mlir::Value> madeBeforeLoops(mlir::OpOperand &use, const mlir::SymbolTable &symbols);
 
 /// The names of the step's masters, by the option `masters`. The first step, which updates, says which these are; the
