@@ -126,7 +126,7 @@ std::vector<Phase> buildPhases(const ModelPlan &model, std::optional<uint64_t> m
   // The limit is checked on the finished bundle, whose error has a table of the memory's use.
   MemoryOptions arenas;
   if (!plan.offload.empty())
-    arenas.offload = offloadOptions(model, known);
+    arenas.offload = offloadOptions(model, reported);
   if (arenas.offload && masters)
     arenas.offload->masterAxes.assign(propagate.stateAxes.begin(), propagate.stateAxes.end());
   phases.push_back({"memory", [arenas](OpPassManager &manager) { buildMemoryPipeline(manager, arenas); }});

@@ -52,14 +52,33 @@ static std::optional<Counterexample> compare(const JointRun &joint, const std::s
   return found;
 }
 
+/// Whether a value is received or gathered, or a kernel has computed it from such values without reading state (the
+/// gathered shards in the order of the whole).
+static bool wasSent(const JointRun &joint, const Cursor &player, uint32_t made) {
+  const Instruction &it = joint.instruction(player, player.made[made]);
+  auto isSent = [](const Instruction &one) { return one.op == Op::Recv || one.op == Op::Coll; };
+  if (isSent(it))
+    return true;
+  bool readsState = std::ranges::any_of(it.operands, [&](const Operand &operand) {
+    const Buffer &buffer = player.program->buffers[operand.buffer];
+    const Buffer &base = buffer.of == noIndex ? buffer : player.program->buffers[buffer.of];
+    return operand.access != Access::Write && base.kind == BufferKind::State;
+  });
+  if (it.op != Op::Kernel || readsState)
+    return false;
+  bool any = false, all = true;
+  for (const Made &input : player.made)
+    if (std::ranges::count(input.users, made))
+      any = true, all &= input.run && isSent(joint.instruction(player, input));
+  return any && all;
+}
+
 /// Whether all of a content came by communication: then the copy of a tensor holds its owner's value, and it is not
 /// always known which ranks of another stage hold equal values.
 static bool wasSent(const JointRun &joint, uint32_t rank, const Content &content) {
   const Cursor &player = joint.players[joint.playerOf[rank]];
-  return std::ranges::all_of(content, [&](const Piece &piece) {
-    Op op = piece.made ? joint.instruction(player, player.made[piece.made]).op : Op::Kernel;
-    return op == Op::Recv || op == Op::Coll;
-  });
+  return std::ranges::all_of(content,
+                             [&](const Piece &piece) { return piece.made && wasSent(joint, player, piece.made); });
 }
 
 /// The first rank that has the part, of a copy also the owner's, with each other rank.
