@@ -144,7 +144,7 @@ def models(runs, claims, options):
 
 def sent_bytes(bundle):
     """Bytes of the sums over ranks that a rank sends in a step, and of all else, numbers of one element apart."""
-    size = {"f32": 4, "bf16": 2}
+    size = {"f32": 4, "bf16": 2, "i64": 8, "i32": 4}
     sums, others = 0, 0
     for block, _, _ in bundle.program["entries"]["train"]:
         for i in bundle.program["blocks"][block]:

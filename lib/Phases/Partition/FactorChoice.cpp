@@ -38,8 +38,8 @@ struct CheapestChoice {
 class FactorChooser {
 public:
   FactorChooser(Operation *op, const ShardingRule &rule, MeshAttr mesh, ReshardPaths &paths,
-                const ReshardedValues &there)
-      : op(op), rule(rule), mesh(mesh), paths(paths), there(there), cost(getCost(op)) {}
+                const ReshardedValues &there, ArrayRef<std::string> gathered)
+      : op(op), rule(rule), mesh(mesh), paths(paths), there(there), gathered(gathered), cost(getCost(op)) {}
 
   FactorChoice choose();
 
@@ -62,6 +62,7 @@ private:
   MeshAttr mesh;
   ReshardPaths &paths;
   const ReshardedValues &there;
+  ArrayRef<std::string> gathered;
   OpCost cost;
 };
 
@@ -128,7 +129,8 @@ SmallVector<Vote> FactorChooser::listVotes() {
 }
 
 /// Claims are counted in tensors, then in bytes.
-static Owners findOwners(const ShardingRule &rule, ArrayRef<Vote> votes, Contests &contests) {
+static Owners findOwners(const ShardingRule &rule, ArrayRef<Vote> votes, ArrayRef<std::string> gathered,
+                         Contests &contests) {
   using Claim = std::pair<int64_t, int64_t>;
   llvm::MapVector<StringAttr, SmallVector<Claim>> claims;
   for (const Vote &vote : votes)
@@ -144,6 +146,8 @@ static Owners findOwners(const ShardingRule &rule, ArrayRef<Vote> votes, Contest
   Owners owners;
   for (auto &[axis, list] : claims) {
     unsigned owner = owners[axis] = std::max_element(list.begin(), list.end()) - list.begin();
+    if (llvm::is_contained(gathered, axis.getValue()))
+      continue;
     for (auto [factor, claim] : llvm::enumerate(list))
       if (factor != owner && claim.first && rule.factors[factor].kind == FactorKind::Indexed)
         contests[{owner, factor}].push_back(axis);
@@ -296,7 +300,7 @@ void FactorChooser::consider(SmallVector<SmallVector<Axes>> candidates, bool onl
 FactorChoice FactorChooser::choose() {
   SmallVector<Vote> votes = listVotes();
   Contests contests;
-  Owners owners = findOwners(rule, votes, contests);
+  Owners owners = findOwners(rule, votes, gathered, contests);
   CheapestChoice best;
   for (size_t number = 0, end = size_t(1) << contests.size(); number < end; ++number) {
     Owners given = owners;
@@ -310,8 +314,8 @@ FactorChoice FactorChooser::choose() {
 }
 
 FactorChoice chooseFactors(Operation *op, const ShardingRule &rule, MeshAttr mesh, ReshardPaths &paths,
-                           const ReshardedValues &there) {
-  return FactorChooser(op, rule, mesh, paths, there).choose();
+                           const ReshardedValues &there, ArrayRef<std::string> gathered) {
+  return FactorChooser(op, rule, mesh, paths, there, gathered).choose();
 }
 
 } // namespace par

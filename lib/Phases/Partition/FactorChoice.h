@@ -26,6 +26,9 @@ using ReshardedValues = llvm::DenseMap<std::pair<mlir::Value, mlir::Attribute>, 
 /// A factor along which rows are addressed may have the axis instead, if that costs less:
 ///
 ///     table: [v{tp}, h]  ids: [s{tp}]  ->  [s{tp}, h]    looks ids up in the shards, or gathers the table
+///
+/// Not an axis of `gathered`, over which parameters are stored as shards (ZeRO-3): a table is gathered as other
+/// weights.
 FactorChoice chooseFactors(mlir::Operation *op, const ShardingRule &rule, MeshAttr mesh, ReshardPaths &paths,
                            const ReshardedValues &there);
 

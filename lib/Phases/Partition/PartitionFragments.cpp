@@ -17,9 +17,9 @@ namespace {
 /// Rebuilds one fragment on shards.
 class Partitioner {
 public:
-  Partitioner(FragmentOp fragment, ReshardPaths &paths)
+  Partitioner(FragmentOp fragment, ReshardPaths &paths, ArrayRef<std::string> parameterAxes)
       : fragment(fragment), mesh(getMesh(fragment, fragment.getStageAttr())), builder(fragment.getContext()),
-        paths(paths) {}
+        paths(paths), parameterAxes(parameterAxes) {}
 
   LogicalResult run();
 
@@ -34,6 +34,7 @@ private:
   MeshAttr mesh;
   OpBuilder builder;
   ReshardPaths &paths;
+  ArrayRef<std::string> parameterAxes; ///< a table is gathered over these
   DenseMap<Value, Value> local;
   /// Values brought into another sharding, once each.
   ReshardedValues resharded;
@@ -121,7 +122,7 @@ LogicalResult Partitioner::partition(Operation *op) {
   if (!interface)
     return op->emitError() << "has no sharding rule, so it cannot be cut";
   ShardingRule rule = interface.getShardingRule();
-  FactorChoice choice = chooseFactors(op, rule, mesh, paths, resharded);
+  FactorChoice choice = chooseFactors(op, rule, mesh, paths, resharded, parameterAxes);
   SmallVector<Value> operands;
   for (auto [index, operand] : llvm::enumerate(op->getOpOperands()))
     operands.push_back(maskPadding(op, operandAs(operand, choice.operands[index]),
@@ -221,8 +222,10 @@ struct PartitionFragmentsPass : impl::PartitionFragmentsPassBase<PartitionFragme
       return signalPassFailure();
     }
     StagePaths paths(*machine);
+    SmallVector<std::string> gathered = llvm::to_vector(parameterAxes);
     for (FragmentOp fragment : getOperation().getOps<FragmentOp>())
-      if (!fragment.getLocal() && failed(Partitioner(fragment, paths.of(fragment, fragment.getStageAttr())).run()))
+      if (!fragment.getLocal() &&
+          failed(Partitioner(fragment, paths.of(fragment, fragment.getStageAttr()), gathered).run()))
         return signalPassFailure();
     for (StepOp step : getOperation().getOps<StepOp>()) {
       SmallVector<ReshardOp> reshards;

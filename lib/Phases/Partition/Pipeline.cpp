@@ -9,6 +9,7 @@ void buildPartitionPipeline(OpPassManager &manager, const PartitionOptions &opti
   manager.addPass(createNestTransfersPass());
   PartitionFragmentsPassOptions priced;
   priced.hardware = options.hardware;
+  priced.parameterAxes = llvm::to_vector(options.parameterAxes);
   manager.addPass(createPartitionFragmentsPass(priced));
   if (options.mixed)
     manager.addPass(createNarrowActivationsPass());

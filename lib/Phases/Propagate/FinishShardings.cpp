@@ -90,9 +90,8 @@ ArrayRef<Axes> Propagation::dimsOf(Value value) {
   return found == bare.end() ? ArrayRef<Axes>(layoutOf(value).dims) : ArrayRef<Axes>(found->second);
 }
 
-/// The axes over which an op's result is a partial sum: those of its sum factors and of linear operands, without those
-/// that shard the result. `summand`: without only those that shard the result because they shard an operand, and those
-/// over which its rows are sent to where it lies.
+/// Axes over which an op's result is a partial sum and that do not shard it. `summand`: also those that do, but not
+/// by an operand; never those, other than the batch's, over which its rows are sent to where it lies.
 Axes Propagation::sumAxes(Operation *op, Value result, bool summand) {
   Axes axes, cut;
   const ShardingRule &rule = rules[op];
@@ -103,8 +102,7 @@ Axes Propagation::sumAxes(Operation *op, Value result, bool summand) {
     for (auto [index, factorAxes] : llvm::enumerate(mine)) {
       bool inResult =
           llvm::any_of(rule.results[0], [&](const DimFactors &dim) { return llvm::is_contained(dim, index); });
-      FactorKind kind = rule.factors[index].kind;
-      if (kind == FactorKind::Sum || (kind == FactorKind::Indexed && !inResult))
+      if (rule.factors[index].kind == FactorKind::Sum || (rule.factors[index].kind == FactorKind::Indexed && !inResult))
         llvm::append_range(axes, factorAxes);
       if (inResult)
         llvm::append_range(cut, factorAxes);
@@ -119,7 +117,8 @@ Axes Propagation::sumAxes(Operation *op, Value result, bool summand) {
   Axes unique;
   for (StringAttr axis : axes)
     if (!llvm::is_contained(unique, axis) && !llvm::is_contained(cut, axis) &&
-        !(summand && canPlaceRows(op, rule, dimsOf(op->getOperand(0)), dimsOf(result), axis, mesh)))
+        !(summand && !llvm::is_contained(batch, axis) &&
+          canPlaceRows(op, rule, dimsOf(op->getOperand(0)), dimsOf(result), axis, mesh)))
       unique.push_back(axis);
   return unique;
 }

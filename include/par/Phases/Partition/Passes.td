@@ -41,8 +41,10 @@ def PartitionFragmentsPass : Pass<"par-partition-fragments", "::mlir::ModuleOp">
     %z = par.all_reduce sum %p over ["tp"] : (tensor<4x10xf32>) -> tensor<4x10xf32>
     ```
   }];
-  let options = [Option<"hardware", "hardware", "std::string", "\"cpu\"",
-      "hardware file that costs are predicted from">];
+  let options = [
+    Option<"hardware", "hardware", "std::string", "\"cpu\"", "hardware file that costs are predicted from">,
+    ListOption<"parameterAxes", "parameter-axes", "std::string",
+               "axes that shard stored parameters: a table is gathered over them, not looked up in shards">];
 }
 
 def NarrowGradientsPass : Pass<"par-narrow-gradients", "::mlir::ModuleOp"> {
