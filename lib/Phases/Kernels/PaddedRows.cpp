@@ -140,12 +140,15 @@ static int64_t rowsOf(DotOp dot, Value value) {
   return rows;
 }
 
-/// Whether only matmuls of many rows read a weight, maybe a slice of its rows.
+/// Whether only matmuls of many rows read a weight, maybe a slice of its rows, beside lookups, which read rows in
+/// place.
 static bool isForManyRows(Value weight) {
   constexpr int64_t many = 512;
   return !weight.use_empty() && llvm::all_of(weight.getUsers(), [&](Operation *user) {
     if (auto dot = dyn_cast<DotOp>(user))
       return rowsOf(dot, weight) >= many;
+    if (isa<GatherOp>(user))
+      return true;
     bool follows = isa<ReshapeOp>(user) || (user->hasTrait<OpTrait::Elementwise>() && user->getNumResults() == 1);
     return follows && isForManyRows(user->getResult(0));
   });
@@ -224,7 +227,7 @@ bool RowFinder::roundsWeight(ConvertOp convert) const {
 }
 
 /// Whether a buffer can hold rounded or gathered weights padded along that dim: only matmuls read them, maybe a slice
-/// of the rows.
+/// of the rows, and lookups of rows that are followed by padding.
 bool RowFinder::keepsWeight(StringRef buffer, int64_t dim) {
   auto kept = buffers.find(buffer);
   if (kept == buffers.end())
@@ -232,7 +235,9 @@ bool RowFinder::keepsWeight(StringRef buffer, int64_t dim) {
   SmallVector<Operation *> rounded, gathered;
   for (Value value : kept->second.values) {
     Operation *op = value.getDefiningOp();
-    auto isReader = [](Operation *user) { return isa<DotOp>(user) || user->hasTrait<OpTrait::Elementwise>(); };
+    auto isReader = [&](Operation *user) {
+      return isa<DotOp>(user) || user->hasTrait<OpTrait::Elementwise>() || (dim == 0 && isa<GatherOp>(user));
+    };
     if (auto convert = dyn_cast_or_null<ConvertOp>(op); convert && roundsWeight(convert))
       rounded.push_back(op);
     else if (auto slice = dyn_cast_or_null<SliceOp>(op);
