@@ -35,21 +35,22 @@ bool areNumbers(Attribute value) { return isa<DenseI64ArrayAttr>(value); }
 
 constexpr DiscardableAttribute known[] = {
     // Split to Schedule: calls that one entry makes (asynchronous schedules).
-    {"par.calls", "par.step", isStep, isCount},
+    {par::ParDialect::CallsAttrHelper::getNameStr(), "par.step", isStep, isCount},
     // Schedule to Bundle: the version of the weights of each run.
-    {"par.versions", "par.entry", isEntry, areNumbers},
+    {par::ParDialect::VersionsAttrHelper::getNameStr(), "par.entry", isEntry, areNumbers},
     // Import to Split: the batch dim of each output of a step that predicts with a batch of one.
-    {"par.batch_of_one", "par.step", isStep, areDims},
+    {par::ParDialect::BatchOfOneAttrHelper::getNameStr(), "par.step", isStep, areDims},
     // Import to Bundle: outputs whose batch is not dim 0 in the model.
-    {"par.output_batch_dims", "par.step", isStep, areDims},
+    {par::ParDialect::OutputBatchDimsAttrHelper::getNameStr(), "par.step", isStep, areDims},
     // Split to the phase check: variables whose gradients no loop accumulates.
-    {"par.unaccumulated", "par.step", isStep, areNames},
+    {par::ParDialect::UnaccumulatedAttrHelper::getNameStr(), "par.step", isStep, areNames},
     // Import to Bundle: inputs and outputs whose integers have no sign.
-    {"par.unsigned", "par.step", isStep, areNames},
+    {par::ParDialect::UnsignedAttrHelper::getNameStr(), "par.step", isStep, areNames},
     // A kernel's body, lowering to Codegen: a reduction that counts earlier elements of a total order.
-    {"par.counts_earlier", "linalg.generic", isLoop, isMark},
+    {par::ParDialect::CountsEarlierAttrHelper::getNameStr(), "linalg.generic", isLoop, isMark},
     // Codegen: the key of random numbers, which becomes an argument of the kernel.
-    {"par.key", "par.constant", [](Operation *op) { return isa<par::ConstantOp>(op); }, isMark},
+    {par::ParDialect::KeyAttrHelper::getNameStr(), "par.constant",
+     [](Operation *op) { return isa<par::ConstantOp>(op); }, isMark},
 };
 
 } // namespace

@@ -169,13 +169,19 @@ int CompileRun::run() {
   return code;
 }
 
+/// Prints all that a flag asked for.
+static int say(StringRef text, llvm::raw_ostream &out) {
+  out << text;
+  return Done;
+}
+
 int CompileRun::compileModel() {
   enter("the model's file", Plan(), {});
   if (!options.model.empty() && !(model = readModel(options.model, sink)))
     return WrongInput;
   if (options.list) {
     if (auto names = listNames(model ? model->names : NameTable(), *options.list))
-      return out << *names, Done;
+      return say(*names, out);
     reportError("", "--list takes params, modules, nodes or inputs, found \"" + *options.list + "\"");
     return WrongCommand;
   }
@@ -186,7 +192,7 @@ int CompileRun::compileModel() {
   if (!planned)
     return WrongInput;
   if (options.printPlan)
-    return out << planned->plan.plan.toText(/*origins=*/true), Done;
+    return say(planned->plan.plan.toText(/*origins=*/true), out);
   if (writes(options) && !mayWriteBundle(bundleFolder(options), sink))
     return WrongInput;
   enter("the summary", planned->plan.plan, {});

@@ -1,15 +1,14 @@
 // Heads come from a dim that a reshape splits, (heads x size) into heads and size. An axis that shards that dim goes on
 // to the heads only where it divides them.
 #include "par/Inspect/Heads.h"
+#include "LayerNames.h"
 
 #include "par/Base/Provenance.h"
 #include "par/Dialect/Attention.h"
 #include "par/Dialect/Interfaces/ShardingRule.h"
-#include "par/Plan/Language/Pattern.h"
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SmallSet.h"
-#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 
@@ -67,14 +66,9 @@ static void addCases(int64_t heads, ArrayRef<StringAttr> axes, MeshAttr mesh, St
 
 /// `h.*.attn` for transformer.h.3.attn.
 static std::string shortModule(StringRef module) {
-  SmallVector<StringRef, 8> parts = splitName(module);
-  size_t first = 0;
-  for (auto [number, part] : llvm::enumerate(parts))
-    if (llvm::all_of(part, llvm::isDigit)) {
-      part = "*";
-      first = first ? first : number - (number > 0);
-    }
-  return llvm::join(ArrayRef<StringRef>(parts).drop_front(first), ".");
+  std::string name = inAnyLayer(module);
+  size_t number = StringRef(name).find(".*");
+  return number == StringRef::npos ? name : name.substr(StringRef(name).rfind('.', number) + 1);
 }
 
 std::vector<UnshardedHeads> findUnshardedHeads(ModuleOp module) {

@@ -1,5 +1,6 @@
 // Figures of a model and its plan: parameters counted by the plan's marks on them, rules resolved against the names.
 #include "par/Inspect/Plan.h"
+#include "LayerNames.h"
 
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -127,14 +128,6 @@ PlanFacts describePlan(const ModelPlan &model) {
   facts.batchNorm = *plan.batchNorm;
   facts.seed = *plan.seed;
   return facts;
-}
-
-/// layers.*.attn.weight for that of each layer.
-static std::string inAnyLayer(StringRef name) {
-  SmallVector<StringRef, 8> parts = splitName(name);
-  for (StringRef &part : parts)
-    part = llvm::all_of(part, llvm::isDigit) ? "*" : part;
-  return llvm::join(parts, ".");
 }
 
 /// Whether a rule cuts along axes of more than one rank.

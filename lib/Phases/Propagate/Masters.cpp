@@ -1,7 +1,11 @@
 // Masters are stored as they are updated, and their rounded shards are gathered once a step:
 //
-//     %w = par.read @w : [{"dp"}, {}] f32;  %r = par.run @before(%w) : [{"dp"}, {}] bf16;  %c = par.reshard %r : [{},
-//     {}] %g = par.loop ... (%c) %n = par.run @update(%w, ...) : [{"dp"}, {}];  par.write %n to @w
+//     %w = par.read @w                 : [{"dp"}, {}] f32
+//     %r = par.run @before(%w)         : [{"dp"}, {}] bf16
+//     %c = par.reshard %r              : [{}, {}] bf16
+//     %g = par.loop ... (%c)
+//     %n = par.run @update(%w, ...)    : [{"dp"}, {}] f32
+//     par.write %n to @w
 #include "par/Phases/Propagate/Masters.h"
 
 #include "par/Dialect/Spread.h"
