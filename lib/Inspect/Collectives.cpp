@@ -158,7 +158,8 @@ private:
 
 /// The reason for communication over an axis: a rule of the plan, or the key that stands for one; empty if none is
 /// known.
-static std::string reasonOf(const Communication &traffic, const Plan &plan) {
+static std::string reasonOf(const Communication &traffic, const ModelPlan &model) {
+  const Plan &plan = model.plan;
   if (traffic.rule)
     return traffic.rule->origin + ": " + traffic.rule->text;
   if (traffic.kind == "all_gather" && *plan.zero.level > 0 && is_contained(*plan.zero.over, traffic.axis)) {
@@ -171,9 +172,12 @@ static std::string reasonOf(const Communication &traffic, const Plan &plan) {
   if (is_contained(*plan.batch.over, traffic.axis))
     return plan.batch.over.origin.comment() + ": batch.over is " + traffic.axis +
            ", so sums over the batch are reduced over its ranks";
-  return traffic.axis == plan.stageAxis()
-             ? plan.pipeline.cuts.origin.comment() + ": a cut of the pipeline is between the ranks"
-             : "";
+  if (traffic.axis == plan.stageAxis())
+    return plan.pipeline.cuts.origin.comment() + ": a cut of the pipeline is between the ranks";
+  // Of the step's own sums only the norm's has no place in the model: a number for each gradient.
+  bool isNorm = plan.train && *plan.train->clip && !*plan.train->clipsValues && traffic.place.empty() &&
+                traffic.kind == "all_reduce" && traffic.bytes <= sizeof(float) * model.names.parameters.size();
+  return isNorm ? plan.train->clip.origin.comment() + ": train.clip needs the norm of gradients that ranks share" : "";
 }
 
 std::vector<Communication> findCommunications(const format::Bundle &bundle, StringRef entry, const ModelPlan &model,
@@ -186,7 +190,7 @@ std::vector<Communication> findCommunications(const format::Bundle &bundle, Stri
       continue;
     for (Communication &traffic : CommunicationCounter(bundle, program, model.plan.stageAxis(), hardware).run(index)) {
       traffic.rule = rules.ruleFor(traffic.place, traffic.axis);
-      traffic.reason = reasonOf(traffic, model.plan);
+      traffic.reason = reasonOf(traffic, model);
       all.push_back(std::move(traffic));
     }
   }

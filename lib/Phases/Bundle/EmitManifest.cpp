@@ -377,7 +377,6 @@ LogicalResult ManifestEmitter::emit() {
   out.text = options.text;
   out.batch = options.batch;
   out.seed = options.seed;
-  out.threads = options.threads;
   out.predictedNs = options.predictedNs;
   if (failed(emitRanks()) || failed(emitTensors()) || failed(emitInterface()))
     return failure();
