@@ -22,6 +22,13 @@ std::string axesOf(StringRef comm) {
   return join(axes, "+");
 }
 
+/// The formats of a group's messages: "bf16", and with one of f32 "bf16+f32".
+std::string withFormat(const std::string &formats, StringRef format) {
+  if (formats.empty() || is_contained(split(formats, '+'), format))
+    return formats.empty() ? format.str() : formats;
+  return formats + "+" + format.str();
+}
+
 /// Counts the communication of one rank of a role in one run of an entry.
 class CommunicationCounter {
 public:
@@ -69,7 +76,7 @@ private:
         traffic.overlap =
             program.queues[instruction.queue] == "data" ? "overlapped with the last backward" : "beside compute";
       traffic.kind = kind;
-      traffic.type = std::string(toString(instruction.type));
+      traffic.type = withFormat(traffic.type, toString(instruction.type));
       traffic.bytes += bytesOf(instruction);
       if (instruction.provenance >= 0 && traffic.place.empty())
         traffic.place = bundle.provenance[instruction.provenance];
