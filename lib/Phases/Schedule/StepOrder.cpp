@@ -36,7 +36,7 @@ int64_t predictTime(const StepTasks &stepTasks, const Task &stepTask, const Hard
     return hardware.collectiveTime(format::CollKind::AllReduce, bytes, stepTasks.devicesOf(stepTask).size());
   int64_t time = hardware.launch;
   for (Operation *op : stepTask.ops)
-    time += predictFragment(StepTasks::fragmentOf(cast<RunOp>(op)), hardware);
+    time += predictFragment(stepTasks.fragmentOf(cast<RunOp>(op)), hardware);
   return time;
 }
 

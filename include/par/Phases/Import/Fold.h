@@ -42,6 +42,11 @@ private:
   FoldTable table;
 };
 
+/// What GatherND gives of `data`, which has one value, at indices that `concat` makes by joining `columns` along their
+/// last dim: that value. Columns are read as they are stored. Fails for other data, and if an index is out of range.
+llvm::FailureOr<StaticTensor> gatherOneValue(const onnx::Node &gather, const StaticTensor *data,
+                                             const onnx::Node &concat, llvm::ArrayRef<const StaticTensor *> columns);
+
 /// Dim counted from the end if negative; fails outside [-rank, rank).
 llvm::FailureOr<int64_t> normalizeDim(int64_t dim, int64_t rank);
 

@@ -103,7 +103,53 @@ FailureOr<StaticTensor> foldGatherElements(const FoldContext &context) {
   return result;
 }
 
+/// Whether every index of a column is one of a dim of `size`, counted from either end.
+bool isWithin(const StaticTensor &columns, int64_t column, int64_t size) {
+  int64_t kept = columns.getStored().back();
+  for (int64_t i = kept == 1 ? 0 : column; i < columns.getStoredCount(); i += kept)
+    if (int64_t index = columns.intAt(i); index < -size || index >= size)
+      return false;
+  return true;
+}
+
+/// Shape of what Concat makes along the last dim; fails if it is not that dim, or the inputs do not fit together.
+FailureOr<Shape> joinedShape(const onnx::Node &concat, ArrayRef<const StaticTensor *> columns) {
+  if (columns.empty() || llvm::is_contained(columns, nullptr) || columns[0]->getRank() < 1)
+    return failure();
+  Shape shape(columns[0]->getShape());
+  FailureOr<int64_t> dim = normalizeDim(concat.intAttribute("axis", 0), shape.size());
+  if (failed(dim) || *dim != int64_t(shape.size()) - 1)
+    return failure();
+  for (const StaticTensor *part : columns.drop_front()) {
+    if (part->getType() != columns[0]->getType() || part->getRank() != int64_t(shape.size()) ||
+        part->getShape().drop_back() != ArrayRef<int64_t>(shape).drop_back())
+      return failure();
+    shape.back() += part->getShape().back();
+  }
+  return shape;
+}
+
 } // namespace
+
+FailureOr<StaticTensor> gatherOneValue(const onnx::Node &gather, const StaticTensor *data, const onnx::Node &concat,
+                                       ArrayRef<const StaticTensor *> columns) {
+  FailureOr<Shape> indices = joinedShape(concat, columns);
+  if (failed(indices) || !data || data->getStoredCount() != 1 || countElements(*indices) == 0)
+    return failure();
+  int64_t batch = gather.intAttribute("batch_dims", 0), depth = indices->back();
+  if (batch < 0 || batch >= int64_t(indices->size()) || batch + depth > data->getRank())
+    return failure();
+  int64_t dim = batch;
+  for (const StaticTensor *part : columns)
+    for (int64_t column = 0; column < part->getShape().back(); ++column)
+      if (!isWithin(*part, column, data->getShape()[dim++]))
+        return failure();
+  Shape shape(ArrayRef<int64_t>(*indices).drop_back());
+  llvm::append_range(shape, data->getShape().drop_front(batch + depth));
+  StaticTensor value(data->getType(), {}, {});
+  value.copy(0, *data, 0);
+  return value.expanded(shape);
+}
 
 void addIndexFolds(FoldTable &table) {
   table["Gather"] = foldGather;
