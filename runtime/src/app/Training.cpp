@@ -2,6 +2,7 @@
 #include "Agreement.h"
 #include "Progress.h"
 #include "Results.h"
+#include "calibrate/Calibrate.h"
 
 #include "par/app/Devices.h"
 #include "par/app/LearningRate.h"
@@ -397,6 +398,8 @@ private:
 
 } // namespace
 
-int runRank(const Job &job, comm::Control &control) { return RankRun(job, control).run(); }
+int runRank(const Job &job, comm::Control &control) {
+  return job.options.calibrate ? calibrate(job, control) : RankRun(job, control).run();
+}
 
 } // namespace par::core

@@ -1,6 +1,7 @@
 #include "par/cpu/Device.h"
 
 #include "comm/shared/Memory.h"
+#include "par/cpu/Machine.h"
 #include "par/cpu/Tuning.h"
 
 #include <algorithm>
@@ -9,6 +10,8 @@
 #include <unistd.h>
 
 namespace par::cpu {
+
+std::string HostDevice::machine() const { return processorName(); }
 
 void HostDevice::connect(comm::Control &control) {
   const format::Arena &arena = options.program().arena;

@@ -95,6 +95,8 @@ public:
 
   /// Versions of its libraries, for the ranks' hellos: "oneDNN 2.6.3".
   virtual std::string libraries() const = 0;
+  /// The processor's or the GPU's name; after connect().
+  virtual std::string machine() const { return ""; }
 
   /// Collective, once, after Control::meet(): allocates the program's arenas, zeroed, connects the communicators of the
   /// manifest (CPU: Control::connect(); others may exchange data by broadcast()), and binds kernels and calls of the

@@ -34,6 +34,7 @@ public:
   ~Device() override;
 
   std::string libraries() const override;
+  std::string machine() const override { return gpu->name(); }
   void connect(comm::Control &control) override;
   core::Arenas arenas() const override { return {arena.data(), hostArena.data()}; }
   void write(void *to, std::span<const std::byte> from) override;

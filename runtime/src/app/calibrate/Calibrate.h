@@ -1,0 +1,17 @@
+// par-run --calibrate: measures this machine with a bundle's instructions, and writes a hardware file.
+#pragma once
+
+#include "par/app/Job.h"
+
+namespace par::core {
+
+/// The file that --calibrate writes.
+std::string calibrationFile(const RunOptions &options, const std::string &bundle);
+
+/// Refuses a file that is there, one that par-compile would not read, and a folder that cannot be written.
+void checkCalibration(const RunOptions &options, const std::string &bundle);
+
+/// Collective; returns the exit code. Throws Failure.
+int calibrate(const Job &job, comm::Control &control);
+
+} // namespace par::core
