@@ -4,7 +4,7 @@
 
 #include "JobRemarks.h"
 #include "OutputPlaces.h"
-#include "calibrate/Calibrate.h"
+#include "Calibration.h"
 #include "par/comm/job/Ending.h"
 #include "par/cpu/Machine.h"
 #include "par/cuda/driver/Driver.h"

@@ -1,8 +1,8 @@
 // The work of one rank: start, step, save, evaluate, end.
 #include "Agreement.h"
+#include "Calibration.h"
 #include "Progress.h"
 #include "Results.h"
-#include "calibrate/Calibrate.h"
 
 #include "par/app/Devices.h"
 #include "par/app/LearningRate.h"
@@ -28,7 +28,7 @@ public:
     if (job.alone)
       agreeOnFlags(job, control);
     progress.start();
-    progress.remark(session.remark());
+    progress.remark(session.onDevice().remark());
     progress.remark(job.remark);
     if (options.dryRun) {
       progress.finish();
@@ -47,7 +47,7 @@ public:
     });
     if (options.checkArena)
       reportArenas();
-    if (std::string found = session.report(); session.rank() == 0 && !found.empty())
+    if (std::string found = session.onDevice().report(); session.rank() == 0 && !found.empty())
       progress.say(found);
     progress.finish();
     return code;
@@ -399,7 +399,9 @@ private:
 } // namespace
 
 int runRank(const Job &job, comm::Control &control) {
-  return job.options.calibrate ? calibrate(job, control) : RankRun(job, control).run();
+  if (job.options.calibrate)
+    return runCalibration(job, control, calibrate::largestFor(job.device()));
+  return RankRun(job, control).run();
 }
 
 } // namespace par::core

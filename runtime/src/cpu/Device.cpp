@@ -11,9 +11,8 @@
 
 namespace par::cpu {
 
-std::string HostDevice::machine() const { return processorName(); }
-
 void HostDevice::connect(comm::Control &control) {
+  machineName = processorName();
   const format::Arena &arena = options.program().arena;
   link = control.connect(comm::tableOf(*options.bundle), arena.deviceBytes() + options.guardBytes);
   comm::Mapping host = comm::mapPrivate(arena.host);

@@ -257,13 +257,6 @@ void Session::run(const std::string &entry, const StepRows &rows, const StepRows
     measureArena();
 }
 
-void Session::play(const ExpandedEntry &entry, const StepRows &rows) {
-  fedBefore = false;
-  current = rows, upcoming = {};
-  last = &entry;
-  device->run(entry, hyperValues(), *this);
-}
-
 void Session::feed(const format::Input &input, int64_t microbatch, std::span<std::byte> to) {
   feedFrom(current, input, microbatch, to);
 }

@@ -13,7 +13,6 @@ public:
   explicit HostDevice(const core::DeviceOptions &options) : options(options) {}
 
   std::string libraries() const override { return libraryVersion(); }
-  std::string machine() const override;
   void connect(comm::Control &control) override;
   core::Arenas arenas() const override;
   void write(void *to, std::span<const std::byte> from) override;

@@ -8,9 +8,6 @@ namespace par::kernels {
 /// Bytes that a kernel reads and writes. Queries, keys and values that one matmul gave are read once.
 int64_t movedBytes(const format::Kernel &kernel, const format::Instruction &instruction);
 
-/// Operations of generated code, of an attention or of a convolution; 0 for builtins that memory bounds.
-int64_t flopsOf(const format::Kernel &kernel, const format::Instruction &instruction);
-
 /// The format of a builtin's large operands, by its name; f32 for generated code.
 format::DType formatOf(const format::Kernel &kernel);
 

@@ -62,13 +62,9 @@ public:
   /// One for each call of the step in an entry.
   void setHypers(const std::string &name, std::vector<double> values);
   bool has(const std::string &entry) const { return loaded->has(entry); }
-  const ExpandedEntry &entry(const std::string &name) { return loaded->entry(name); }
   /// Runs an entry on these rows; results() holds the fetched values. `next`: the rows of its next run, if they are
   /// known: a device may read them meanwhile.
   void run(const std::string &entry, const StepRows &rows, const StepRows &next = {});
-  /// Runs an entry that the caller has made of the program's addresses, and keeps while others run.
-  void play(const ExpandedEntry &entry, const StepRows &rows);
-  Device &onDevice() const { return *device; }
   /// Scalars fetched by this rank in the last run, by name of the output. If the entry makes several calls
   /// (Manifest::calls), those of the given one.
   const std::map<std::string, double> &results(uint64_t call = 0) const { return fetched[call]; }
@@ -90,10 +86,7 @@ public:
   std::string firstNonFinite() const;
   /// Steps and times of the last run of an entry, for traces.
   const ExpandedEntry &lastEntry() const { return *last; }
-  /// See Device::remark().
-  std::string remark() const { return device->remark(); }
-  /// Findings of a device for tests, one line; "" elsewhere.
-  std::string report() const { return device->report(); }
+  Device &onDevice() const { return *device; }
   const std::vector<Stamp> &stamps() const { return device->stamps(); }
   void keepStamps(bool keep) { device->keepStamps(keep); }
 

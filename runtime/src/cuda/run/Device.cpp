@@ -34,7 +34,6 @@ public:
   ~Device() override;
 
   std::string libraries() const override;
-  std::string machine() const override { return gpu->name(); }
   void connect(comm::Control &control) override;
   core::Arenas arenas() const override { return {arena.data(), hostArena.data()}; }
   void write(void *to, std::span<const std::byte> from) override;
@@ -125,8 +124,8 @@ void Device::connect(comm::Control &newControl) {
   const format::Program &program = options.program();
   table = comm::tableOf(*options.bundle);
   link = control->connect(table, /*arena, unused: buffers are on the GPU*/ 4096);
-  int ordinal = options.comm == "inproc" ? 0 : ordinalOf(*control, Gpu::count(driver), options.folder);
-  gpu.emplace(ordinal);
+  gpu.emplace(options.comm == "inproc" ? 0 : ordinalOf(*control, Gpu::count(driver), options.folder));
+  machineName = gpu->name();
   checkGpu();
   lanes.emplace(*gpu, program);
   Stream main = lanes->streams[lanes->main];

@@ -1,9 +1,11 @@
+// Writes each key with the comment that says where its figure is from. Rates are the largest of the rows: a link's, of
+// communication with the volume of rings; latencies the smallest.
 #include "HardwareText.h"
 
 #include <algorithm>
 #include <cmath>
 
-namespace par::core {
+namespace par::calibrate {
 namespace {
 
 using Row = std::pair<const RowKey, Rows::Value>;
@@ -71,7 +73,7 @@ private:
         key("  " + std::string(type), peak, "measured");
   }
 
-  /// Of copies between spaces (`host`) or within a device's memory: the largest rate.
+  /// The largest rate of copies between spaces (`host`) or within a device's memory.
   int64_t copyRate(const std::string &kind, double touches) const {
     int64_t most = 0;
     for (const Row *row : rowsOf(measured.rows, "copies"))
@@ -131,7 +133,7 @@ private:
         {"collectives", "kind, bytes, members, hosts, ns"},
         {"copies", "memory, bytes, ns"},
         {"sends", "bytes, hosts, ns"},
-        {"together", "kind, processes, 1/1000 of the time alone"}};
+        {"together", "kind, processes, 1/1000 of the time of one"}};
     for (auto [list, columns] : lists) {
       std::vector<const Row *> rows = rowsOf(measured.rows, list);
       if (rows.empty())
@@ -155,4 +157,4 @@ private:
 
 std::string hardwareText(const Measured &measured) { return Text(measured).write(); }
 
-} // namespace par::core
+} // namespace par::calibrate

@@ -2,16 +2,14 @@
 #pragma once
 
 #include "par/app/Job.h"
+#include "par/calibrate/Calibrate.h"
 
 namespace par::core {
-
-/// The file that --calibrate writes.
-std::string calibrationFile(const RunOptions &options, const std::string &bundle);
 
 /// Refuses a file that is there, one that par-compile would not read, and a folder that cannot be written.
 void checkCalibration(const RunOptions &options, const std::string &bundle);
 
 /// Collective; returns the exit code. Throws Failure.
-int calibrate(const Job &job, comm::Control &control);
+int runCalibration(const Job &job, comm::Control &control, const calibrate::LargestWork &largest);
 
 } // namespace par::core

@@ -4,7 +4,7 @@
 #include "Bench.h"
 #include "Rows.h"
 
-namespace par::core {
+namespace par::calibrate {
 
 /// A collective or a send of some program, and who takes part in measuring it.
 struct Link {
@@ -24,4 +24,4 @@ uint64_t scratchForLinks(const std::vector<Link> &links, std::span<const comm::M
 void measureLinks(Bench &bench, const std::vector<Link> &links, const std::vector<std::string> &hosts, double seconds,
                   Rows &rows);
 
-} // namespace par::core
+} // namespace par::calibrate

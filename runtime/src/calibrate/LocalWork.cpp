@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
-namespace par::core {
+namespace par::calibrate {
 
 using format::Op;
 
@@ -14,7 +14,7 @@ std::string entryToMeasure(const format::Program &program) {
 }
 
 LocalWork::LocalWork(Bench &bench)
-    : bench(bench), whole(bench.session.entry(entryToMeasure(bench.program))),
+    : bench(bench), whole(bench.entry(entryToMeasure(bench.program))),
       local(whole, bench.table, bench.scratch(), bench.queue) {}
 
 std::optional<RowKey> LocalWork::keyOf(size_t step) const {
@@ -22,10 +22,10 @@ std::optional<RowKey> LocalWork::keyOf(size_t step) const {
   return source < 0 ? std::nullopt : rowOf(bench.program, *whole.steps[static_cast<size_t>(source)].instruction);
 }
 
-/// ns of each step, from its begin to the next one's: what lies between is a part of issuing it.
+/// ns of each step, from its begin to the next one's: issuing it takes the time between.
 std::vector<int64_t> LocalWork::playOnce() {
   bench.play(local.made.expanded());
-  const std::vector<Stamp> &stamps = bench.stamps();
+  const std::vector<core::Stamp> &stamps = bench.stamps();
   std::vector<int64_t> times(stamps.size());
   for (size_t i = 0; i < stamps.size(); ++i)
     times[i] = (i + 1 < stamps.size() ? stamps[i + 1].begin : stamps[i].end) - stamps[i].begin;
@@ -34,7 +34,7 @@ std::vector<int64_t> LocalWork::playOnce() {
 
 namespace {
 
-constexpr size_t fewestPasses = 3, mostPasses = 31;
+constexpr size_t minPasses = 3, maxPasses = 31;
 
 /// Plays at least three times, and on until the time is over.
 template <typename Play>
@@ -43,7 +43,7 @@ std::vector<std::vector<int64_t>> playFor(double seconds, Play &&play) {
   auto spent = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count(); };
   play(); // warm-up: pages, caches, code
   std::vector<std::vector<int64_t>> passes;
-  while (passes.size() < fewestPasses || (passes.size() < mostPasses && spent() < seconds))
+  while (passes.size() < minPasses || (passes.size() < maxPasses && spent() < seconds))
     passes.push_back(play());
   return passes;
 }
@@ -63,8 +63,8 @@ Pass LocalWork::measure(Rows &rows, double seconds) {
 
 std::string LocalWork::describe() const {
   if (passesPlayed > 0)
-    return format("Kernels and matmuls: medians of {} passes over {} in the order of the program.", passesPlayed,
-                  whole.name);
+    return core::format("Kernels and matmuls: medians of {} passes over {} in the order of the program.", passesPlayed,
+                        whole.name);
   return "Kernels and matmuls: each many times, one after the other.";
 }
 
@@ -101,4 +101,4 @@ Pass LocalWork::passes(double seconds) {
   return measureInOrder(unused, seconds);
 }
 
-} // namespace par::core
+} // namespace par::calibrate

@@ -1,7 +1,9 @@
 #include "MadeEntry.h"
 
-namespace par::core {
+namespace par::calibrate {
 
+using core::Command;
+using core::ExpandedEntry;
 using format::CollKind;
 using format::DType;
 using format::Op;
@@ -94,7 +96,7 @@ LocalEntry::LocalEntry(const ExpandedEntry &whole, std::span<const comm::Members
   }
 }
 
-/// What an all-reduce or a reduce leaves is as good as what lies there.
+/// An all-reduce and a reduce leave their operands as they are: any sum takes as long to read.
 void LocalEntry::replace(const comm::Communication &c, uint64_t members, const std::byte *random, uint32_t queue) {
   bool inPlace = c.op == Op::Coll && (c.kind == CollKind::AllReduce || c.kind == CollKind::Reduce);
   if (c.op == Op::Send || inPlace)
@@ -107,4 +109,4 @@ void LocalEntry::replace(const comm::Communication &c, uint64_t members, const s
     made.zero(c.out, c.type, bytes, queue);
 }
 
-} // namespace par::core
+} // namespace par::calibrate

@@ -1,3 +1,6 @@
+// Fills a rank's memory, plays entries, and times steps: from stamp to stamp where a device has them for nothing, else
+// by the difference of two runs. Numbers of steps are chosen by the time of one, and are the same on all ranks that
+// take part.
 #include "Bench.h"
 
 #include "par/messages/Failure.h"
@@ -6,7 +9,7 @@
 #include <chrono>
 #include <cmath>
 
-namespace par::core {
+namespace par::calibrate {
 
 double median(std::vector<double> values) {
   if (values.empty())
@@ -16,42 +19,61 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-/// Random numbers lie wherever a program may read what no other rank has sent, and in the scratch memory.
-Bench::Bench(Session &session, const format::Bundle &bundle, uint64_t scratchBytes)
-    : session(session), bundle(bundle), program(bundle.programs[bundle.manifest.ranks[session.rank()].role]),
-      table(comm::tableOf(bundle)), queue(computeQueue(program)), rows(bundle.manifest.batch * bundle.manifest.calls),
-      order(rows.rows(), false, 0) {
-  std::byte *from = session.onDevice().arenas().dev + program.arena.state;
-  uint64_t left = program.arena.pool + scratchBytes, at = 0;
-  std::vector<std::byte> block(std::min<uint64_t>(left, 4 << 20));
-  fillRandomly(block, 1);
-  for (; at < left; at += block.size())
-    session.onDevice().write(from + at, std::span(block).first(std::min<uint64_t>(block.size(), left - at)));
+Bench::Bench(const Setting &setting, uint64_t scratchBytes)
+    : setting(setting), bundle(setting.bundle), rank(setting.control.rank()),
+      program(bundle.programs[bundle.manifest.ranks[rank].role]), table(comm::tableOf(bundle)),
+      queue(computeQueue(program)), loaded(bundle, setting.folder, rank, setting.device.arenas()) {
+  fillMemory(scratchBytes);
+  writeHypers();
 }
 
-std::byte *Bench::scratch(uint64_t at) const {
-  return session.onDevice().arenas().dev + program.arena.deviceBytes() + at;
+/// Random numbers lie wherever a program may read a value that no other rank has sent, and in the scratch memory.
+void Bench::fillMemory(uint64_t scratchBytes) {
+  std::byte *from = setting.device.arenas().dev + program.arena.state;
+  uint64_t left = program.arena.pool + scratchBytes;
+  std::vector<std::byte> block(std::min<uint64_t>(left, 4 << 20));
+  std::mt19937_64 random(1);
+  fillRandomly(block, random);
+  for (uint64_t at = 0; at < left; at += block.size())
+    setting.device.write(from + at, std::span(block).first(std::min<uint64_t>(block.size(), left - at)));
 }
+
+/// Their defaults, once: nothing else writes them.
+void Bench::writeHypers() {
+  for (uint32_t i = 0; i < program.buffers.size(); ++i) {
+    const format::Buffer &buffer = program.buffers[i];
+    auto hyper = std::find_if(bundle.manifest.hypers.begin(), bundle.manifest.hypers.end(),
+                              [&](const format::Hyper &hyper) { return hyper.name == buffer.tensor; });
+    bool isScalar = buffer.kind == format::BufferKind::Hyper && buffer.bytes() == sizeof(float);
+    if (!isScalar || hyper == bundle.manifest.hypers.end())
+      continue;
+    auto value = static_cast<float>(hyper->value);
+    for (uint32_t slot = 0; slot < format::depthOf(program, i); ++slot)
+      setting.device.write(loaded.address(i, slot), std::as_bytes(std::span(&value, 1)));
+  }
+}
+
+std::byte *Bench::scratch(uint64_t at) const { return setting.device.arenas().dev + program.arena.deviceBytes() + at; }
 
 MadeEntry &Bench::newEntry() {
   return made.emplace_back("calibrate", std::span(program.entries.front().runs).first(1));
 }
 
-double Bench::play(const ExpandedEntry &entry) {
+double Bench::play(const core::ExpandedEntry &entry) {
   auto began = std::chrono::steady_clock::now();
-  session.play(entry, {&rows, &order, 0});
+  setting.device.run(entry, {}, host);
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
 }
 
 namespace {
 
 constexpr int repetitions = 5;
-constexpr double mostSteps = 500;
+constexpr double maxSteps = 500;
 
-/// Of the shorter run: each repetition plays one and three times as many.
+/// Steps of the shorter run: each repetition plays one and three times as many.
 uint64_t stepsFor(double seconds, double secondsOfOne) {
   double fit = seconds / (repetitions * 4 * std::max(secondsOfOne, 1e-8));
-  return static_cast<uint64_t>(std::clamp(fit, 1.0, mostSteps));
+  return static_cast<uint64_t>(std::clamp(fit, 1.0, maxSteps));
 }
 
 MadeEntry &entryOf(Bench &bench, const std::function<void(MadeEntry &)> &add, uint64_t count) {
@@ -70,7 +92,7 @@ public:
     times.push_back((longer - shorter) * 1e9 / more);
     if (!bench.hasStamps())
       return;
-    const std::vector<Stamp> &stamps = bench.stamps();
+    const std::vector<core::Stamp> &stamps = bench.stamps();
     for (size_t i = 1; i < stamps.size(); ++i)
       steps.push_back(static_cast<double>(stamps[i].begin - stamps[i - 1].begin));
   }
@@ -86,11 +108,12 @@ private:
 } // namespace
 
 double timeOfStep(Bench &bench, const std::function<void(MadeEntry &)> &add, double seconds) {
-  const ExpandedEntry &one = entryOf(bench, add, 1).expanded();
+  const core::ExpandedEntry &one = entryOf(bench, add, 1).expanded();
   bench.play(one);
   uint64_t count = stepsFor(seconds, bench.play(one));
-  const ExpandedEntry &few = entryOf(bench, add, count).expanded(), &many = entryOf(bench, add, 3 * count).expanded();
-  for (const ExpandedEntry *entry : {&few, &many, &few, &many}) // a GPU captures a graph in the second run
+  const core::ExpandedEntry &few = entryOf(bench, add, count).expanded(),
+                            &many = entryOf(bench, add, 3 * count).expanded();
+  for (const core::ExpandedEntry *entry : {&few, &many, &few, &many}) // a GPU captures a graph in the second run
     bench.play(*entry);
   Difference difference(bench, 2 * count);
   for (int i = 0; i < repetitions; ++i) {
@@ -101,8 +124,8 @@ double timeOfStep(Bench &bench, const std::function<void(MadeEntry &)> &add, dou
 }
 
 double timeOfSharedStep(Bench &bench, const std::function<void(MadeEntry &)> &add, bool takesPart, double seconds) {
-  comm::Control &control = bench.session.jobControl();
-  auto together = [&](const ExpandedEntry *entry) {
+  comm::Control &control = bench.setting.control;
+  auto together = [&](const core::ExpandedEntry *entry) {
     control.barrier("calibrate");
     return takesPart ? bench.play(*entry) : 0;
   };
@@ -113,10 +136,10 @@ double timeOfSharedStep(Bench &bench, const std::function<void(MadeEntry &)> &ad
     return most;
   };
   auto entry = [&](uint64_t count) { return takesPart ? &entryOf(bench, add, count).expanded() : nullptr; };
-  const ExpandedEntry *one = entry(1);
+  const core::ExpandedEntry *one = entry(1);
   together(one);
   uint64_t count = stepsFor(seconds, agreed(together(one)));
-  const ExpandedEntry *few = entry(count), *many = entry(3 * count);
+  const core::ExpandedEntry *few = entry(count), *many = entry(3 * count);
   together(few);
   together(many);
   Difference difference(bench, 2 * count);
@@ -128,4 +151,4 @@ double timeOfSharedStep(Bench &bench, const std::function<void(MadeEntry &)> &ad
   return agreed(difference.ns());
 }
 
-} // namespace par::core
+} // namespace par::calibrate

@@ -5,7 +5,7 @@
 
 #include <deque>
 
-namespace par::core {
+namespace par::calibrate {
 
 /// Steps in one queue, with the instructions that a device asks for.
 class MadeEntry {
@@ -17,19 +17,19 @@ public:
   MadeEntry(const MadeEntry &) = delete;
 
   /// A step of another entry, of local work, in this queue.
-  void add(const Command &step, const ExpandedEntry &from, uint32_t queue);
+  void add(const core::Command &step, const core::ExpandedEntry &from, uint32_t queue);
   void copy(void *to, const void *from, uint64_t bytes, uint32_t queue);
   void zero(void *at, format::DType type, uint64_t bytes, uint32_t queue);
   void call(uint32_t call, std::vector<void *> operands, uint32_t queue);
   void communicate(const comm::Communication &communication, uint32_t queue);
 
-  const ExpandedEntry &expanded() const { return entry; }
+  const core::ExpandedEntry &expanded() const { return entry; }
   size_t size() const { return entry.steps.size(); }
 
 private:
-  Command &make(format::Op op, uint32_t queue);
+  core::Command &make(format::Op op, uint32_t queue);
 
-  ExpandedEntry entry;
+  core::ExpandedEntry entry;
   std::deque<format::Instruction> instructions;
 };
 
@@ -42,11 +42,12 @@ struct CommunicationBytes {
 };
 CommunicationBytes bytesOf(const comm::Communication &communication, uint64_t members);
 
-/// The local work of an entry in its order, of this rank alone: each received value is a copy of random numbers, or
+/// The local work of an entry in its order, of one rank: each received value is a copy of random numbers, or
 /// zeros where it holds integers; signals and waits are left out. `random` holds as many bytes as the largest.
 /// `sources[i]` is the step of `whole` that step i is, or -1.
 struct LocalEntry {
-  LocalEntry(const ExpandedEntry &whole, std::span<const comm::Members> table, const std::byte *random, uint32_t queue);
+  LocalEntry(const core::ExpandedEntry &whole, std::span<const comm::Members> table, const std::byte *random,
+             uint32_t queue);
 
   MadeEntry made;
   std::vector<int64_t> sources;
@@ -55,4 +56,4 @@ private:
   void replace(const comm::Communication &communication, uint64_t members, const std::byte *random, uint32_t queue);
 };
 
-} // namespace par::core
+} // namespace par::calibrate

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-namespace par::core {
+namespace par::calibrate {
 
-/// What a row measures: its list of the table, and the row's words and sizes up to the time.
+/// The work of a row: its list of the table, and the row's words and sizes up to the time.
 struct RowKey {
   std::string list; ///< "matmuls", "kernels", ...
   std::vector<std::string> words;
@@ -45,4 +45,4 @@ std::optional<RowKey> rowOf(const format::Program &program, const format::Instru
 /// 2 batch m n k, of a row of `matmuls`.
 int64_t flopsOfMatmul(const RowKey &key);
 
-} // namespace par::core
+} // namespace par::calibrate

@@ -3,7 +3,7 @@
 
 #include "Rows.h"
 
-namespace par::core {
+namespace par::calibrate {
 
 /// Facts of a measurement beside its rows.
 struct Measured {
@@ -19,4 +19,4 @@ struct Measured {
 /// estimate from others, and its comment says so.
 std::string hardwareText(const Measured &measured);
 
-} // namespace par::core
+} // namespace par::calibrate

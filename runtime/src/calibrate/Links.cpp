@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-namespace par::core {
+namespace par::calibrate {
 
 using format::CollKind;
 using format::Instruction;
@@ -155,7 +155,7 @@ uint64_t scratchForLinks(const std::vector<Link> &links, std::span<const comm::M
 
 void measureLinks(Bench &bench, const std::vector<Link> &links, const std::vector<std::string> &hosts, double seconds,
                   Rows &rows) {
-  uint32_t rank = bench.session.rank();
+  uint32_t rank = bench.rank;
   for (const Link &link : links) {
     Part part(bench, link, rank);
     auto add = [&](MadeEntry &entry) { entry.communicate(part.c, part.queue); };
@@ -165,4 +165,4 @@ void measureLinks(Bench &bench, const std::vector<Link> &links, const std::vecto
   }
 }
 
-} // namespace par::core
+} // namespace par::calibrate

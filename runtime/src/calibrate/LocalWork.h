@@ -4,7 +4,7 @@
 #include "Bench.h"
 #include "Rows.h"
 
-namespace par::core {
+namespace par::calibrate {
 
 /// Times of one pass over a program's local work, by what the steps do.
 struct Pass {
@@ -16,9 +16,9 @@ public:
   /// The scratch memory holds random numbers, and as many bytes as the largest value that another rank sends.
   explicit LocalWork(Bench &bench);
 
-  /// Of a CPU: plays the entry in its order, so that an instruction finds in the caches what the ones before it left
-  /// there; a row is the mean over the steps of a key of each one's median over passes. Of a GPU, whose queue hides
-  /// what a launch costs: each key's first step many times.
+  /// A CPU plays the entry in its order, so that an instruction finds in the caches what the ones before it left
+  /// there; a row is the mean over the steps of a key of each one's median over passes. A GPU, whose queue hides
+  /// the time of a launch, plays each key's first step many times.
   Pass measure(Rows &rows, double seconds);
   /// As many passes as fit; the median of each part. Ranks may play at the same time.
   Pass passes(double seconds);
@@ -34,7 +34,7 @@ private:
   Pass measureOneByOne(Rows &rows, double seconds);
 
   Bench &bench;
-  const ExpandedEntry &whole;
+  const core::ExpandedEntry &whole;
   LocalEntry local;
   size_t passesPlayed = 0;
 };
@@ -42,4 +42,4 @@ private:
 /// The entry that is measured: training, or the first one.
 std::string entryToMeasure(const format::Program &program);
 
-} // namespace par::core
+} // namespace par::calibrate
