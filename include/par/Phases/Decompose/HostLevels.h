@@ -1,6 +1,6 @@
 #pragma once
 
-#include "par/Base/Hardware.h"
+#include "par/Costs/CostTable.h"
 #include "par/Dialect/Par.h"
 
 namespace par {
@@ -22,6 +22,6 @@ std::optional<HostLevels> findHostLevels(StageOp stage, llvm::ArrayRef<mlir::Str
 
 /// ns of a collective of `bytes` (of the instruction's n, all values of a bucket) in two levels.
 int64_t leveledTime(format::CollKind kind, int64_t bytes, StageOp stage, const HostLevels &levels,
-                    const Hardware &hardware);
+                    const CostTable &costs);
 
 } // namespace par
