@@ -48,8 +48,8 @@ struct Pair {
 
 class Decomposer {
 public:
-  Decomposer(FragmentOp fragment, const Hardware &hardware, int64_t chunks)
-      : fragment(fragment), hardware(hardware), asked(chunks) {}
+  Decomposer(FragmentOp fragment, StageGroups &groups, int64_t chunks)
+      : fragment(fragment), hardware(groups.hardware), groups(groups), asked(chunks) {}
   void run();
 
 private:
@@ -59,13 +59,14 @@ private:
   void cutGather(const Pair &pair);
   void cutScatter(const Pair &pair);
   RankGroup groupOf(ArrayAttr axes) {
-    return widestGroup(SymbolTable::lookupNearestSymbolFrom<StageOp>(fragment, fragment.getStageAttr()), getAxes(axes),
-                       hardware);
+    auto stage = SymbolTable::lookupNearestSymbolFrom<StageOp>(fragment, fragment.getStageAttr());
+    return groups.widest(stage, getAxes(axes));
   }
   int64_t membersOf(ArrayAttr axes) { return getMesh(fragment, fragment.getStageAttr()).getSize(getAxes(axes)); }
 
   FragmentOp fragment;
   const Hardware &hardware;
+  StageGroups &groups;
   int64_t asked; ///< 0: as many as save time
 };
 
@@ -319,9 +320,10 @@ struct DecomposeCollectivesPass : impl::DecomposeCollectivesPassBase<DecomposeCo
     // Without overlap of compute and communication chunks only add time.
     if (chunks == 1 || (chunks == 0 && !machine->overlap))
       return;
+    StageGroups groups(*machine);
     for (FragmentOp fragment : getOperation().getOps<FragmentOp>())
       if (fragment.getLocal())
-        Decomposer(fragment, *machine, chunks).run();
+        Decomposer(fragment, groups, chunks).run();
   }
 };
 } // namespace
