@@ -7,6 +7,8 @@
 #include "par/Phases/Import/Passes.h"
 #include "par/Phases/Split/Passes.h"
 
+#include "mlir/IR/Verifier.h"
+
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
@@ -114,8 +116,10 @@ bool Street::finishPhase(StringRef name) {
 bool Street::runPhase(const Phase &phase) {
   observer.begins(phase.name.data(), out, &phase);
   PassManager manager(out.context.get());
+  // The module is verified once a phase, behind its gate; par-opt does it after each pass.
+  manager.enableVerifier(false);
   phase.build(manager);
-  return succeeded(manager.run(*out.module)) && finishPhase(phase.name);
+  return succeeded(manager.run(*out.module)) && succeeded(verify(*out.module)) && finishPhase(phase.name);
 }
 
 unsigned Street::startFromEarlier() {

@@ -63,7 +63,7 @@ private:
     for (const format::Instruction &instruction : group) {
       std::string kind;
       if (instruction.op == format::Op::Coll)
-        kind = std::string(toString(instruction.coll)) + levelOf(program.comms[instruction.comm].name);
+        kind = std::string(toString(instruction.coll)) + levelOf(program.comms[instruction.comm].name).str();
       else if (instruction.op == format::Op::Send)
         kind = "send, recv"; // counted once, at the sender
       else
@@ -99,20 +99,24 @@ private:
   }
 
   /// " in hosts" or " between hosts", if ranks are on several.
-  std::string levelOf(StringRef name) const {
+  StringRef levelOf(StringRef name) {
     if (hardware.hostOf(bundle.manifest.ranks.size() - 1) == 0)
       return "";
+    auto [known, fresh] = levels.try_emplace(name);
+    if (!fresh)
+      return known->second;
     const format::Communicator *comm = bundle.manifest.findCommunicator(name.str());
     bool far = comm && any_of(comm->groups, [&](const std::vector<uint32_t> &ranks) {
                  return hardware.groupOf(to_vector_of<int64_t>(ranks)).hosts > 1;
                });
-    return far ? " between hosts" : " in hosts";
+    return known->second = far ? " between hosts" : " in hosts";
   }
 
   const format::Bundle &bundle;
   const format::Program &program;
   std::string stageAxis;
   const Hardware &hardware;
+  StringMap<StringRef> levels; ///< by communicator
   std::map<std::tuple<std::string, std::string, uint64_t, std::string>, Communication> sorts;
 };
 

@@ -183,7 +183,7 @@ StaticTensor randomColumns(std::mt19937 &random, llvm::ArrayRef<int64_t> shape, 
 }
 
 // The walk over elements that Concat and GatherND do is the reference.
-TEST_F(FoldTest, OneValueIsGatheredAsElementByElement) {
+TEST_F(FoldTest, ColumnsGatherAsJoinedIndicesDo) {
   unsigned gathered = 0, refused = 0;
   for (unsigned seed = 0; seed < 2000; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -198,7 +198,7 @@ TEST_F(FoldTest, OneValueIsGatheredAsElementByElement) {
     Shape data = dims(rank), outer = dims(batch + random() % 3);
     for (size_t i = 0; i < batch; ++i)
       outer[i] = data[i];
-    StaticTensor value = StaticTensor::scalar(ElementType::I64, 7).expanded(data);
+    StaticTensor value = randomColumns(random, data, 1000);
     std::vector<StaticTensor> columns;
     int64_t depth = 1 + random() % (rank - batch), size = *std::min_element(data.begin(), data.end());
     for (int64_t left = depth; left > 0;) {
@@ -216,7 +216,7 @@ TEST_F(FoldTest, OneValueIsGatheredAsElementByElement) {
     llvm::FailureOr<StaticTensor> joined = Folder(20).fold(concat, pointers);
     ASSERT_TRUE(succeeded(joined));
     llvm::FailureOr<StaticTensor> slow = Folder(20).fold(gather, {&value, &*joined});
-    llvm::FailureOr<StaticTensor> fast = gatherOneValue(gather, &value, concat, pointers);
+    llvm::FailureOr<StaticTensor> fast = gatherByColumns(gather, &value, concat, pointers);
     ASSERT_EQ(succeeded(fast), succeeded(slow));
     ++(succeeded(fast) ? gathered : refused);
     if (succeeded(fast)) {
@@ -229,15 +229,15 @@ TEST_F(FoldTest, OneValueIsGatheredAsElementByElement) {
   EXPECT_GT(refused, 20u);
 }
 
-TEST_F(FoldTest, SeveralValuesAreNotGatheredSo) {
+TEST_F(FoldTest, ColumnsOfOtherDimsAreNotGathered) {
   onnx::Node concat, gather;
-  concat.attributes = {attribute("axis", -1)};
-  StaticTensor data = ints({2}, {3, 4}), column = ints({2, 1}, {0, 1});
-  EXPECT_TRUE(failed(gatherOneValue(gather, &data, concat, {&column})));
-  EXPECT_TRUE(failed(gatherOneValue(gather, nullptr, concat, {&column})));
   concat.attributes = {attribute("axis", 0)};
-  StaticTensor one = StaticTensor::scalar(ElementType::I64, 7).expanded({2});
-  EXPECT_TRUE(failed(gatherOneValue(gather, &one, concat, {&column})));
+  StaticTensor data = ints({2}, {3, 4}), column = ints({2, 1}, {0, 1});
+  EXPECT_TRUE(failed(gatherByColumns(gather, &data, concat, {&column})));
+  concat.attributes = {attribute("axis", -1)};
+  EXPECT_TRUE(failed(gatherByColumns(gather, nullptr, concat, {&column})));
+  EXPECT_TRUE(failed(gatherByColumns(gather, &data, concat, {&column, &column})));
+  expect(gatherByColumns(gather, &data, concat, {&column}), {2}, {3, 4});
 }
 
 TEST_F(FoldTest, UnsqueezeAndSqueeze) {

@@ -131,24 +131,47 @@ FailureOr<Shape> joinedShape(const onnx::Node &concat, ArrayRef<const StaticTens
 
 } // namespace
 
-FailureOr<StaticTensor> gatherOneValue(const onnx::Node &gather, const StaticTensor *data, const onnx::Node &concat,
-                                       ArrayRef<const StaticTensor *> columns) {
-  FailureOr<Shape> indices = joinedShape(concat, columns);
-  if (failed(indices) || !data || data->getStoredCount() != 1 || countElements(*indices) == 0)
+FailureOr<StaticTensor> gatherByColumns(const onnx::Node &gather, const StaticTensor *data, const onnx::Node &concat,
+                                        ArrayRef<const StaticTensor *> parts) {
+  FailureOr<Shape> indices = joinedShape(concat, parts);
+  if (failed(indices) || !data || countElements(*indices) == 0)
     return failure();
-  int64_t batch = gather.intAttribute("batch_dims", 0), depth = indices->back();
-  if (batch < 0 || batch >= int64_t(indices->size()) || batch + depth > data->getRank())
+  int64_t batch = gather.intAttribute("batch_dims", 0), outer = indices->size() - 1, depth = indices->back();
+  if (batch < 0 || batch > outer || batch + depth > data->getRank())
     return failure();
-  int64_t dim = batch;
-  for (const StaticTensor *part : columns)
-    for (int64_t column = 0; column < part->getShape().back(); ++column)
-      if (!isWithin(*part, column, data->getShape()[dim++]))
+  Shape shape(ArrayRef<int64_t>(*indices).drop_back()), stored(outer, 1);
+  for (int64_t i = 0; i < batch; ++i)
+    stored[i] = data->getStored()[i] == 1 ? 1 : shape[i];
+  // A column matters where elements change along its dim.
+  llvm::SmallVector<std::pair<const StaticTensor *, int64_t>> columns;
+  for (const StaticTensor *part : parts)
+    for (int64_t column = 0; column < part->getShape().back(); ++column) {
+      int64_t dim = batch + int64_t(columns.size());
+      if (!isWithin(*part, column, data->getShape()[dim]))
         return failure();
-  Shape shape(ArrayRef<int64_t>(*indices).drop_back());
+      columns.push_back({part, column});
+      for (int64_t i = 0; i < outer && data->getStored()[dim] != 1; ++i)
+        stored[i] = part->getStored()[i] == 1 ? stored[i] : shape[i];
+    }
   llvm::append_range(shape, data->getShape().drop_front(batch + depth));
-  StaticTensor value(data->getType(), {}, {});
-  value.copy(0, *data, 0);
-  return value.expanded(shape);
+  llvm::append_range(stored, data->getStored().drop_front(batch + depth));
+  if (countElements(stored) > foldLimit)
+    return failure();
+  StaticTensor result(data->getType(), shape, stored);
+  int64_t at = 0;
+  forEachIndex(stored, [&](ArrayRef<int64_t> index) {
+    Shape from(index.take_front(batch)), where(index.take_front(outer));
+    where.push_back(0);
+    for (auto [part, column] : columns) {
+      where.back() = column;
+      int64_t size = data->getShape()[from.size()], row = part->intAt(part->position(where));
+      from.push_back(row < 0 ? row + size : row);
+    }
+    llvm::append_range(from, index.drop_front(outer));
+    result.copy(at++, *data, data->position(from));
+  });
+  result.compact();
+  return result;
 }
 
 void addIndexFolds(FoldTable &table) {

@@ -35,6 +35,9 @@ struct Recipe {
   bool rejected = false; ///< keeping the table costs less, or no op computes it
 };
 
+/// Whether a known value is so large, and so irregular, that it is worth computing again.
+bool needsRecipe(const StaticTensor &value);
+
 class GraphImporter;
 
 /// The inputs of one node's random numbers besides the element: f32 scalars, and a name that no other node has.

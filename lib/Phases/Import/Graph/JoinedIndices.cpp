@@ -1,6 +1,7 @@
-// Evaluates GatherNDs of tensors of one value without joining their indices.
+// Evaluates GatherNDs of known tensors without joining their indices.
 #include "JoinedIndices.h"
 #include "../Parameters/Parameters.h"
+#include "GraphImporter.h"
 #include "par/Phases/Import/Fold.h"
 
 namespace par {
@@ -34,8 +35,8 @@ bool JoinedIndices::fold(const onnx::Node &concat, Known known) {
     columns.push_back(known(input));
   llvm::SmallVector<std::shared_ptr<const StaticTensor>> values;
   for (const onnx::Node *gather : found->second) {
-    llvm::FailureOr<StaticTensor> value = gatherOneValue(*gather, known(gather->inputs[0]), concat, columns);
-    if (failed(value))
+    llvm::FailureOr<StaticTensor> value = gatherByColumns(*gather, known(gather->inputs[0]), concat, columns);
+    if (failed(value) || needsRecipe(*value)) // which would read the joined indices
       return false;
     values.push_back(std::make_shared<StaticTensor>(std::move(*value)));
   }

@@ -10,9 +10,8 @@
 
 namespace par {
 
-/// Concats that only GatherNDs read, as indices: the masks of transformers index a table of one value by (sample,
-/// position). Joined, the indices have elements for each sample and position; the columns have one for each sample, or
-/// for each position. Where the result does not depend on them they are not joined.
+/// Concats that only GatherNDs read, as indices: the masks of transformers index tables by (sample, position). Joined,
+/// the indices have elements for each sample and position; the columns have one for each sample, or for each position.
 class JoinedIndices {
 public:
   /// `others` are names that something besides the nodes reads.
