@@ -25,6 +25,27 @@ Bench::Bench(const Setting &setting, uint64_t scratchBytes)
       queue(computeQueue(program)), loaded(bundle, setting.folder, rank, setting.device.arenas()) {
   fillMemory(scratchBytes);
   writeHypers();
+  if (hasThreadTime())
+    clockNs = timeOfNothing(true) - timeOfNothing(false);
+}
+
+/// ns of a step without work, by one of the clocks.
+double Bench::timeOfNothing(bool byThread) {
+  MadeEntry &entry = newEntry();
+  for (int i = 0; i < 1000; ++i)
+    entry.copy(scratch(), scratch(), 0, queue);
+  setting.device.stampThreadTime(byThread);
+  play(entry.expanded());
+  play(entry.expanded());
+  setting.device.stampThreadTime(false);
+  std::vector<double> steps;
+  for (size_t i = 1; i < stamps().size(); ++i)
+    steps.push_back(static_cast<double>(stamps()[i].begin - stamps()[i - 1].begin));
+  return median(steps);
+}
+
+double Bench::undisturbed(double wallNs, double threadNs) const {
+  return wallNs < longStepNs ? wallNs : std::min(wallNs, std::max(longStepNs, threadNs - clockNs));
 }
 
 /// Random numbers lie wherever a program may read a value that no other rank has sent, and in the scratch memory.
@@ -115,12 +136,21 @@ double timeOfStep(Bench &bench, const std::function<void(MadeEntry &)> &add, dou
                             &many = entryOf(bench, add, 3 * count).expanded();
   for (const core::ExpandedEntry *entry : {&few, &many, &few, &many}) // a GPU captures a graph in the second run
     bench.play(*entry);
-  Difference difference(bench, 2 * count);
-  for (int i = 0; i < repetitions; ++i) {
-    double shorter = bench.play(few);
-    difference.add(shorter, bench.play(many));
-  }
-  return difference.ns();
+  auto repeat = [&] {
+    Difference difference(bench, 2 * count);
+    for (int i = 0; i < repetitions; ++i) {
+      double shorter = bench.play(few);
+      difference.add(shorter, bench.play(many));
+    }
+    return difference.ns();
+  };
+  double wall = repeat();
+  if (!bench.hasThreadTime() || wall < Bench::longStepNs)
+    return wall;
+  bench.setting.device.stampThreadTime(true);
+  double thread = repeat();
+  bench.setting.device.stampThreadTime(false);
+  return bench.undisturbed(wall, thread);
 }
 
 double timeOfSharedStep(Bench &bench, const std::function<void(MadeEntry &)> &add, bool takesPart, double seconds) {

@@ -36,12 +36,21 @@ public:
   /// Begins and ends of its steps, if they cost nothing.
   bool hasStamps() const { return bundle.manifest.device == "cpu"; }
   const std::vector<core::Stamp> &stamps() const { return setting.device.stamps(); }
+  /// Whether all work of a rank is that of the thread that plays, whose own time can be had too.
+  bool hasThreadTime() const { return hasStamps() && setting.threads == 1; }
+  /// The time of a step from its times by both clocks. Other processes lengthen a long step by the clock on the wall:
+  /// its own thread's time counts, less what that clock takes more to read.
+  double undisturbed(double wallNs, double threadNs) const;
+  static constexpr double longStepNs = 100'000;
 
 private:
   void fillMemory(uint64_t scratchBytes);
   void writeHypers();
 
+  double timeOfNothing(bool byThread);
+
   core::LoadedProgram loaded;
+  double clockNs = 0; ///< what the thread's clock takes more than the one on the wall, a step
   RandomHost host;
   std::deque<MadeEntry> made;
 };

@@ -23,8 +23,10 @@ std::optional<RowKey> LocalWork::keyOf(size_t step) const {
 }
 
 /// ns of each step, from its begin to the next one's: issuing it takes the time between.
-std::vector<int64_t> LocalWork::playOnce() {
+std::vector<int64_t> LocalWork::playOnce(bool byThread) {
+  bench.setting.device.stampThreadTime(byThread);
   bench.play(local.made.expanded());
+  bench.setting.device.stampThreadTime(false);
   const std::vector<core::Stamp> &stamps = bench.stamps();
   std::vector<int64_t> times(stamps.size());
   for (size_t i = 0; i < stamps.size(); ++i)
@@ -34,19 +36,7 @@ std::vector<int64_t> LocalWork::playOnce() {
 
 namespace {
 
-constexpr size_t minPasses = 3, maxPasses = 31;
-
-/// Plays at least three times, and on until the time is over.
-template <typename Play>
-std::vector<std::vector<int64_t>> playFor(double seconds, Play &&play) {
-  auto began = std::chrono::steady_clock::now();
-  auto spent = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count(); };
-  play(); // warm-up: pages, caches, code
-  std::vector<std::vector<int64_t>> passes;
-  while (passes.size() < minPasses || (passes.size() < maxPasses && spent() < seconds))
-    passes.push_back(play());
-  return passes;
-}
+constexpr size_t minPasses = 3, maxPasses = 25;
 
 double medianOf(const std::vector<std::vector<int64_t>> &passes, size_t step) {
   std::vector<double> times;
@@ -56,6 +46,26 @@ double medianOf(const std::vector<std::vector<int64_t>> &passes, size_t step) {
 }
 
 } // namespace
+
+/// At least three times by each clock, and on until the time is over; once before, for pages, caches and code.
+std::vector<double> LocalWork::playFor(double seconds) {
+  auto began = std::chrono::steady_clock::now();
+  auto spent = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count(); };
+  playOnce(false);
+  std::vector<std::vector<int64_t>> byWall, byThread;
+  while (byWall.size() < minPasses || (byWall.size() < maxPasses && spent() < seconds)) {
+    byWall.push_back(playOnce(false));
+    if (bench.hasThreadTime())
+      byThread.push_back(playOnce(true));
+  }
+  passesPlayed = byWall.size() + byThread.size();
+  std::vector<double> times;
+  for (size_t step = 0; step < local.sources.size(); ++step) {
+    double wall = medianOf(byWall, step);
+    times.push_back(byThread.empty() ? wall : bench.undisturbed(wall, medianOf(byThread, step)));
+  }
+  return times;
+}
 
 Pass LocalWork::measure(Rows &rows, double seconds) {
   return bench.bundle.manifest.device == "cpu" ? measureInOrder(rows, seconds) : measureOneByOne(rows, seconds);
@@ -69,16 +79,14 @@ std::string LocalWork::describe() const {
 }
 
 Pass LocalWork::measureInOrder(Rows &rows, double seconds) {
-  auto passes = playFor(seconds, [this] { return playOnce(); });
-  passesPlayed = passes.size();
+  std::vector<double> times = playFor(seconds);
   Pass sum;
   for (size_t step = 0; step < local.sources.size(); ++step) {
     std::optional<RowKey> key = keyOf(step);
     if (!key)
       continue;
-    double ns = medianOf(passes, step);
-    rows.add(*key, ns);
-    (key->list == "matmuls" ? sum.matmul : sum.kernel) += ns;
+    rows.add(*key, times[step]);
+    (key->list == "matmuls" ? sum.matmul : sum.kernel) += times[step];
   }
   return sum;
 }

@@ -27,9 +27,11 @@ public:
   std::string describe() const;
 
 private:
-  std::vector<int64_t> playOnce();
+  std::vector<int64_t> playOnce(bool byThread);
   std::optional<RowKey> keyOf(size_t step) const;
 
+  /// ns of each step.
+  std::vector<double> playFor(double seconds);
   Pass measureInOrder(Rows &rows, double seconds);
   Pass measureOneByOne(Rows &rows, double seconds);
 

@@ -125,6 +125,9 @@ public:
   /// Whether the next runs keep stamps, where that costs something: `cuda` then issues its steps one by one, with an
   /// event before and after each.
   virtual void keepStamps(bool) {}
+  /// Whether stamps count only the time in which the rank's own thread ran, which does not depend on other processes;
+  /// a device that computes elsewhere knows no such time and leaves them as they are. Reading this clock takes longer.
+  virtual void stampThreadTime(bool) {}
   /// Stamps of the last run, one for each step.
   virtual const std::vector<Stamp> &stamps() const = 0;
   /// Bytes that this rank has sent since connect(), as comm::Endpoint::sentBytes() counts.
