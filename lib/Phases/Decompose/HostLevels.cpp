@@ -4,18 +4,6 @@ using namespace mlir;
 
 namespace par {
 
-RankGroup widestGroup(StageOp stage, ArrayRef<StringAttr> axes, const Hardware &hardware) {
-  RankGroup widest; // of one member, until the first
-  for (SmallVector<int64_t> &members : stage.getMesh().getGroups(axes)) {
-    for (int64_t &member : members)
-      member = stage.getRanks()[member];
-    RankGroup group = hardware.groupOf(members);
-    if (group.members > widest.members || group.isWiderThan(widest))
-      widest = group;
-  }
-  return widest;
-}
-
 std::optional<HostLevels> findHostLevels(StageOp stage, ArrayRef<StringAttr> axes, const Hardware &hardware) {
   // The last axis is the minor one of the members' order. Members of a host are consecutive only in the mesh's order.
   auto placeOf = [&](StringAttr axis) { return llvm::find(stage.getMesh().getNames(), axis); };

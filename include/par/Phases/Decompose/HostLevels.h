@@ -1,7 +1,7 @@
 #pragma once
 
 #include "par/Costs/CostTable.h"
-#include "par/Dialect/Par.h"
+#include "par/Dialect/StageGroups.h"
 
 namespace par {
 
@@ -12,9 +12,6 @@ struct HostLevels {
   int64_t hosts = 1; ///< members over `between`
   int64_t each = 1;  ///< members over `within`
 };
-
-/// The group on most hosts, of the groups that the axes form on the stage.
-RankGroup widestGroup(StageOp stage, llvm::ArrayRef<mlir::StringAttr> axes, const Hardware &hardware);
 
 /// Nothing if the group is on one host, or if no part of its axes stays on one.
 std::optional<HostLevels> findHostLevels(StageOp stage, llvm::ArrayRef<mlir::StringAttr> axes,
