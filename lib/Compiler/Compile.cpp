@@ -189,6 +189,7 @@ bool Street::runRounds(ArrayRef<Phase> phases) {
     if (!rounds.start(*out.bundle, out.recomputes, out.planned.plan.plan.recompute))
       return true;
     out.module = start->clone();
+    llvm::find_if(out.keys, isOfRecompute)->text = keyOf(phases.front()); // with the bytes that it has to reach
   }
 }
 
@@ -245,10 +246,8 @@ bool Street::run() {
   out.reused = startFromEarlier();
   if (!out.context)
     out.context = makeContext();
-  if (runSteps(phases)) {
-    out.keys = keysOf(out.planned, phases); // with the bytes that Recompute had to reach
+  if (runSteps(phases))
     return true;
-  }
   if (!refused)
     explainFailure();
   return false;
