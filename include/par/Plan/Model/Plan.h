@@ -235,6 +235,7 @@ struct Plan {
   PlanPipeline pipeline;
   PlanRecompute recompute;
   PlanCollectives collectives;
+  WithOrigin<std::string> attention; ///< "auto", or "unfused": matmuls and a softmax, with scores in memory
   WithOrigin<std::string> batchNorm; ///< "microbatch", "local", or a number of groups of a batch
   WithOrigin<int64_t> seed;
   std::vector<UsedRecipe> recipes;
