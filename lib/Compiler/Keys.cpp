@@ -24,10 +24,10 @@ static std::string readByModules(const Plan &plan) {
   return kept;
 }
 
-/// The part of `recompute` that CutCosts reads.
+/// The part of the plan that the cut reads: all of it where Par chooses it by the prices of the whole step.
 static std::string readByCuts(const Plan &plan) {
-  bool recomputes = *plan.recompute.kind != PlanRecompute::None;
-  return *plan.pipeline.stages > 1 && recomputes ? "recomputes" : "";
+  bool chooses = *plan.pipeline.stages > 1 && *plan.pipeline.cuts == PlanPipeline::AutoCuts;
+  return chooses ? plan.toText(/*origins=*/true) : "";
 }
 
 static std::string pipelineOf(const Phase &phase) {

@@ -50,10 +50,12 @@ public:
   TaskList(const StepTasks &stepTasks, const Hardware &hardware) : stepTasks(stepTasks) {
     for (const Task &stepTask : stepTasks.list)
       times.push_back(predictTime(stepTasks, stepTask, hardware));
-    for (auto [index, stepTask] : llvm::enumerate(stepTasks.list))
-      if (stepTask.isCommunication())
-        for (int64_t microbatch = 0; microbatch < stepTask.instances(); ++microbatch)
-          append(index, microbatch);
+    // Neighbours first: a transfer to a later stage may wait for its receiver's buffer, and others for it.
+    for (unsigned distance = 0; distance < stepTasks.stages.size(); ++distance)
+      for (auto [index, stepTask] : llvm::enumerate(stepTasks.list))
+        if (stepTask.isCommunication() && distanceOf(stepTask) == distance)
+          for (int64_t microbatch = 0; microbatch < stepTask.instances(); ++microbatch)
+            append(index, microbatch);
   }
 
   void append(unsigned stepTask, int64_t microbatch) {
@@ -96,6 +98,7 @@ public:
   std::vector<TaskInstance> instances;
 
 private:
+  static unsigned distanceOf(const Task &task) { return std::abs(int(task.stages.front()) - int(task.stages.back())); }
   /// A producer of a task's operands: its instance of the same microbatch (`inStep`), or of the call's last microbatch.
   /// `count` and `userCount` are their microbatches in a call.
   struct Source {
@@ -160,10 +163,6 @@ private:
   SmallVector<int64_t> times;
   std::map<std::pair<unsigned, int64_t>, unsigned> indices;
 };
-
-} // namespace
-
-namespace {
 
 /// The order in which a loop runs on each device: slots, and the stage of each chunk.
 struct LoopOrder {
