@@ -4,7 +4,7 @@
 
 #include "par/Base/Provenance.h"
 #include "par/Dialect/Interfaces/Cost.h"
-#include "par/Phases/Decompose/HostLevels.h"
+#include "par/Dialect/Interfaces/Timed.h"
 
 #include "llvm/ADT/SmallPtrSet.h"
 
@@ -22,8 +22,8 @@ static CutWork operator/(CutWork work, int64_t divisor) {
   return {work.forward / divisor, work.backward / divisor, work.gradient / divisor, work.update};
 }
 
-KernelPrices::KernelPrices(const CutGroups &groups, StageOp stage, const Hardware &hardware, StringRef device)
-    : groups(groups), stage(stage), hardware(hardware), device(device.str()), work(groups.count) {}
+KernelPrices::KernelPrices(const CutGroups &groups, StageOp stage, const CostTable &costs, StringRef device)
+    : groups(groups), stage(stage), costs(costs), ranks(costs), device(device.str()), work(groups.count) {}
 
 std::optional<unsigned> KernelPrices::groupOf(Operation *op) const {
   std::optional<Provenance> from = getProvenance(op->getLoc());
@@ -73,28 +73,21 @@ KernelPrices::Parts KernelPrices::partsOf(const KernelGroup &kernel, unsigned fa
   return parts;
 }
 
-static format::DType formatOf(Value value) {
-  Type element = getTensorType(value.getType()).getElementType();
-  return element.isF64()    ? format::DType::F64
-         : element.isBF16() ? format::DType::BF16
-         : element.isF16()  ? format::DType::F16
-                            : format::DType::F32;
-}
-
-/// ns of a kernel of these of its ops. Library calls count their product; runtime kernels else only their bytes.
+/// ns of a kernel of these of its ops. A library call takes the time of its op; the runtime's other kernels are bounded
+/// by memory.
 int64_t KernelPrices::timeOf(const KernelGroup &kernel, const OpSet &ops) const {
-  int64_t flops = 0, elementwise = 0, bytes = 0;
-  format::DType type = format::DType::F32;
+  int64_t flops = 0, bytes = 0;
+  bool generated = kernel.implementation == "generated";
+  TimedOpInterface call;
   llvm::SmallPtrSet<void *, 16> counted;
   bool onlyViews = true;
   for (Operation *op : kernel.body) {
     if (!ops.contains(op))
       continue;
     onlyViews &= isa<ReshapeOp>(op);
-    OpCost cost = getCost(op);
-    (cost.fusable ? elementwise : flops) += cost.flops;
-    if (!cost.fusable && kernel.implementation != "generated")
-      type = formatOf(op->getOperand(0));
+    flops += getCost(op).flops;
+    if (auto timed = dyn_cast<TimedOpInterface>(op))
+      call = timed;
     for (Value operand : op->getOperands())
       if (!ops.contains(operand.getDefiningOp()) && counted.insert(operand.getAsOpaquePointer()).second)
         bytes += getByteSize(operand);
@@ -107,7 +100,9 @@ int64_t KernelPrices::timeOf(const KernelGroup &kernel, const OpSet &ops) const 
   }
   if (onlyViews)
     return 0;
-  return hardware.localTime(flops + (kernel.implementation == "generated" ? elementwise : 0), bytes, type);
+  if (!generated && call) // what its epilogue reads and writes beside may take longer
+    return std::max(call.getTime(costs).ns, costs.kernel(bytes).ns);
+  return costs.kernel(bytes, generated ? flops : 0).ns;
 }
 
 int64_t KernelPrices::copiesOf(const KernelGroup &kernel) const {
@@ -121,7 +116,7 @@ int64_t KernelPrices::copiesOf(const KernelGroup &kernel) const {
           return store && store.getBuffer() == load.getBuffer();
         });
         if (stored && !tied)
-          time += hardware.localTime(0, 2 * getByteSize(result));
+          time += costs.copy(2 * getByteSize(result)).ns;
       }
   return time;
 }
@@ -157,10 +152,9 @@ void KernelPrices::addKernel(const KernelGroup &kernel, const Parts &parts, CutW
   }
 }
 
-int64_t KernelPrices::timeOf(CollectiveOpInterface collective) const {
+int64_t KernelPrices::timeOf(CollectiveOpInterface collective) {
   Operation *op = collective;
-  auto axes = getAxes(collective.getAxes());
-  RankGroup group = widestGroup(stage, axes, hardware);
+  RankGroup group = ranks.widest(stage, getAxes(collective.getAxes()));
   int64_t bytes = getByteSize(isa<ReduceScatterOp>(op) ? ValueRange(op->getResults()) : ValueRange(op->getOperands()));
   format::CollKind kind = isa<AllReduceOp>(op)       ? format::CollKind::AllReduce
                           : isa<AllGatherOp>(op)     ? format::CollKind::AllGather
@@ -168,7 +162,7 @@ int64_t KernelPrices::timeOf(CollectiveOpInterface collective) const {
                                                      : format::CollKind::AllToAll;
   if (kind == format::CollKind::AllToAll)
     bytes /= group.members;
-  return hardware.collectiveTime(kind, bytes, group);
+  return costs.collective(kind, bytes, group).ns;
 }
 
 void KernelPrices::add(BlockOp block, BlockKind kind, int64_t runs, int64_t microbatches) {

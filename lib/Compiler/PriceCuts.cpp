@@ -21,7 +21,8 @@ static ModelPlan withoutPipeline(const ModelPlan &model) {
 
 /// Runs the phases between Annotate and Kernels, and Kernels as far as its groups.
 static LogicalResult lower(ModuleOp module, const ModelPlan &plain, std::optional<uint64_t> memory) {
-  for (const Phase &phase : buildPhases(plain, memory)) {
+  RecomputeOutcomes none;
+  for (const Phase &phase : buildPhases(plain, memory, none)) {
     if (phase.name == "annotate")
       continue;
     PassManager manager(module.getContext());
@@ -64,11 +65,11 @@ static CutPrices priceProgram(ProgramOp program, KernelPrices &prices, int64_t m
 
 CutPricer makeCutPricer(const ModelPlan &model, std::optional<uint64_t> memory) {
   return [&model, memory](ModuleOp module, const CutGroups &groups) -> FailureOr<CutPrices> {
-    llvm::Expected<Hardware> hardware = Hardware::find(*model.plan.target.hardware);
-    std::string reason = hardware ? "" : llvm::toString(hardware.takeError());
+    llvm::Expected<CostTable> costs = CostTable::find(*model.plan.target.hardware);
+    std::string reason = costs ? "" : llvm::toString(costs.takeError());
     ModelPlan plain = withoutPipeline(model);
     bool lowered = false;
-    if (hardware) {
+    if (costs) {
       ScopedDiagnosticHandler keepFirst(module.getContext(), [&](Diagnostic &diagnostic) {
         if (reason.empty() && diagnostic.getSeverity() == DiagnosticSeverity::Error)
           reason = diagnostic.str();
@@ -83,7 +84,7 @@ CutPricer makeCutPricer(const ModelPlan &model, std::optional<uint64_t> memory) 
                                          << reason;
       return failure();
     }
-    KernelPrices prices(groups, *module.getOps<StageOp>().begin(), *hardware, *plain.plan.target.device);
+    KernelPrices prices(groups, *module.getOps<StageOp>().begin(), *costs, *plain.plan.target.device);
     return priceProgram(*programs.begin(), prices, plain.plan.rounds());
   };
 }

@@ -18,9 +18,9 @@ namespace {
 /// Fills the problem group by group.
 class CutProblemBuilder {
 public:
-  CutProblemBuilder(StepOp step, ArrayRef<OpGroup> groups, const Plan &plan, const Hardware &hardware,
+  CutProblemBuilder(StepOp step, ArrayRef<OpGroup> groups, const Plan &plan, const CostTable &costs,
                     const CutPrices &prices, ArrayRef<ArrayRef<int64_t>> stages)
-      : flow(step), groups(groups), plan(plan), hardware(hardware), prices(prices), stages(stages) {
+      : flow(step), groups(groups), plan(plan), costs(costs), prices(prices), stages(stages) {
     devices = std::max<int64_t>(1, plan.numDevices());
     ranks = std::max<int64_t>(1, *plan.ranks / devices);
     over = plan.axesSize(*plan.batch.over);
@@ -42,7 +42,7 @@ public:
     problem.stages = *plan.pipeline.stages;
     problem.devices = devices;
     problem.microbatches = microbatches * plan.calls();
-    problem.blocking = !hardware.overlap;
+    problem.blocking = !costs.hardware().overlap;
     addLinks();
     problem.inFlight.assign(inFlight.begin(), inFlight.end());
     problem.bonds = prices.bonds;
@@ -58,15 +58,14 @@ public:
 
 private:
   void addLinks() {
-    problem.link = {hardware.latency, hardware.link};
+    auto linkOf = [&](const RankGroup &ends) {
+      Link link = costs.link(ends);
+      return CutLink{link.latency, link.rate};
+    };
+    problem.link = linkOf(2);
     for (unsigned stage = 0; stage < stages.size(); ++stage) {
       ArrayRef<int64_t> before = stages[stage ? stage - 1 : 0], own = stages[stage];
-      if (before == own)
-        problem.into.push_back({});
-      else if (hardware.areOnOtherHosts(before, own))
-        problem.into.push_back({hardware.hostLatency, hardware.hostLink});
-      else
-        problem.into.push_back(problem.link);
+      problem.into.push_back(before == own ? CutLink() : linkOf(costs.hardware().endsOf(before, own)));
     }
   }
 
@@ -75,7 +74,7 @@ private:
     node.name = "g" + std::to_string(index);
     node.work = prices.groups[index];
     node.work.update *= plan.calls();
-    bool recomputes = *plan.recompute.kind != PlanRecompute::None;
+    bool recomputes = plan.recompute.recomputesLayers();
     if (recomputes && node.work.backward > 0) // forward runs once more
       node.work.backward += node.work.forward;
     for (Operation *op : group) {
@@ -138,7 +137,7 @@ private:
   GradientFlow flow;
   ArrayRef<OpGroup> groups;
   const Plan &plan;
-  const Hardware &hardware;
+  const CostTable &costs;
   const CutPrices &prices;
   ArrayRef<ArrayRef<int64_t>> stages; ///< ranks of each
   StageCutProblem problem;
@@ -150,7 +149,7 @@ private:
 } // namespace
 
 llvm::Expected<StageCutProblem> makeCutProblem(StepOp step, ArrayRef<OpGroup> groups, const Plan &plan,
-                                               const Hardware &hardware, const CutPrices &prices,
+                                               const CostTable &costs, const CutPrices &prices,
                                                ArrayRef<ArrayRef<int64_t>> stages) {
   std::vector<unsigned> inFlight; // of inference there is no backward to wait for
   if (plan.train) {
@@ -160,7 +159,7 @@ llvm::Expected<StageCutProblem> makeCutProblem(StepOp step, ArrayRef<OpGroup> gr
       return counts.takeError();
     inFlight = std::move(*counts);
   }
-  return CutProblemBuilder(step, groups, plan, hardware, prices, stages).run(inFlight);
+  return CutProblemBuilder(step, groups, plan, costs, prices, stages).run(inFlight);
 }
 
 } // namespace par

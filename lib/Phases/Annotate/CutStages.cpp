@@ -209,15 +209,15 @@ LogicalResult Cutter::hintByCost() {
   SmallVector<ArrayRef<int64_t>> ranks;
   for (StageOp stage : module.getOps<StageOp>())
     ranks.push_back(stage.getRanks());
-  llvm::Expected<Hardware> hardware = Hardware::find(*model.plan.target.hardware);
-  if (!hardware)
-    return fail(hardware.takeError());
+  llvm::Expected<CostTable> costs = CostTable::find(*model.plan.target.hardware);
+  if (!costs)
+    return fail(costs.takeError());
   FailureOr<CutPrices> prices = failure();
   if (pricer)
     prices = priceKernels(groups);
   if (failed(prices))
-    prices = priceOps(step, groups, model.plan, *hardware);
-  llvm::Expected<StageCutProblem> problem = makeCutProblem(step, groups, model.plan, *hardware, *prices, ranks);
+    prices = priceOps(step, groups, model.plan, *costs);
+  llvm::Expected<StageCutProblem> problem = makeCutProblem(step, groups, model.plan, *costs, *prices, ranks);
   if (!problem)
     return fail(problem.takeError());
   if (llvm::Error wrong = problem->check())

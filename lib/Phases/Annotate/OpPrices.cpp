@@ -2,7 +2,6 @@
 // forwards as there are operands with a gradient.
 #include "CutCosts.h"
 
-#include "par/Base/Hardware.h"
 #include "par/Dialect/Interfaces/Cost.h"
 #include "par/Phases/Annotate/GradientFlow.h"
 
@@ -21,7 +20,7 @@ static format::DType formatOf(const Plan &plan) {
                                             : format::DType::F32;
 }
 
-CutPrices priceOps(StepOp step, ArrayRef<OpGroup> groups, const Plan &plan, const Hardware &hardware) {
+CutPrices priceOps(StepOp step, ArrayRef<OpGroup> groups, const Plan &plan, const CostTable &costs) {
   GradientFlow flow(step);
   // If stages have meshes of their own, figures are of one rank for all.
   int64_t devices = std::max<int64_t>(1, plan.numDevices());
@@ -34,7 +33,7 @@ CutPrices priceOps(StepOp step, ArrayRef<OpGroup> groups, const Plan &plan, cons
       int64_t bytes = 0;
       for (Value value : llvm::concat<Value>(llvm::to_vector(op->getOperands()), llvm::to_vector(op->getResults())))
         bytes += getByteSize(value);
-      int64_t time = hardware.localTime(flopsOf(op) / share, bytes / share, formatOf(plan));
+      int64_t time = costs.local(flopsOf(op) / share, bytes / share, formatOf(plan)).ns;
       int64_t backward = plan.train ? flow.backward(op) : 0;
       work += {time, time * backward, backward == 2 ? time : 0, 0};
     }
