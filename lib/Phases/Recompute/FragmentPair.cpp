@@ -81,6 +81,9 @@ static bool isComputedForMatmul(Value value) {
          });
 }
 
+/// Whether the op joins a kernel that is there anyway; each kernel knows its rank's place.
+static bool joinsKernels(Operation *op) { return getCost(op).fusable || isa<AxisIndexOp>(op); }
+
 llvm::DenseSet<Value> FragmentPair::findCheap(const ValueSet &saved, bool keepOperands, int64_t inFlight) const {
   // `common`: the same in every microbatch.
   llvm::DenseSet<Value> known, common, cheap;
@@ -95,7 +98,7 @@ llvm::DenseSet<Value> FragmentPair::findCheap(const ValueSet &saved, bool keepOp
   }
   known.insert(saved.begin(), saved.end());
   for (Operation &op : body.without_terminator()) {
-    bool free = getCost(&op).fusable || isForBackwardAlone(&op);
+    bool free = joinsKernels(&op) || isForBackwardAlone(&op);
     if (!free || !llvm::all_of(op.getOperands(), [&](Value operand) { return known.contains(operand); }))
       continue;
     bool once = inFlight > 1 && llvm::all_of(op.getOperands(), [&](Value operand) { return common.contains(operand); });
@@ -117,7 +120,7 @@ llvm::DenseSet<Value> FragmentPair::findFree() const {
     if (isAtHand(argument))
       free.insert(argument);
   for (Operation &op : body.without_terminator())
-    if (getCost(&op).fusable && llvm::all_of(op.getOperands(), [&](Value operand) { return free.contains(operand); }))
+    if (joinsKernels(&op) && llvm::all_of(op.getOperands(), [&](Value operand) { return free.contains(operand); }))
       free.insert(op.result_begin(), op.result_end());
   return free;
 }

@@ -342,14 +342,12 @@ void checkFlushes(Job &job) {
   job.steps = std::max(job.steps, before + whole);
 }
 
-/// --comm and --no-tuning must fit the device.
+/// --comm must fit the device.
 void checkDeviceFlags(const Job &job) {
   const std::string &comm = job.options.comm;
   bool gpu = job.device() == "cuda";
   if (comm == "nccl" && !gpu)
     throw Failure::at(job.name, Message::flagNeeds, "--comm nccl", "a bundle for cuda").exitsWith(exitUsage);
-  if (job.options.noTuning && !gpu)
-    throw Failure::at(job.name, Message::flagNeeds, "--no-tuning", "a bundle for cuda").exitsWith(exitUsage);
   if (comm == "shm" && gpu)
     throw Failure::at(job.name, Message::flagsExclude, "--comm shm", "a bundle for cuda").exitsWith(exitUsage);
 }

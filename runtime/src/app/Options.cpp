@@ -202,7 +202,7 @@ const std::vector<Flag> &flags() {
            refuse(Message::notYet, "--on-nan skip");
          oneOf("--on-nan", v, {"stop"}, "stop or skip");
        }},
-      {"--no-tuning", "", "on cuda: time no algorithms of matmuls, take the library's first proposal", MARK(noTuning)},
+      {"--no-tuning", "", "time no algorithms of matmuls, take the library's first proposal", MARK(noTuning)},
       {"--dry-run", "", "load, verify, connect, stop", MARK(dryRun)},
       {"--check-arena", "", "poison unused memory and measure what is touched", MARK(checkArena)},
       {"-q", "", "no progress lines", MARK(quiet)},

@@ -84,9 +84,11 @@ std::string decide(const format::Bundle &bundle, const std::string &folder, int 
 } // namespace
 
 MatmulChoices shareMatmulTuning(const format::Bundle &bundle, const std::string &folder, comm::Control &control,
-                                int threads) {
-  std::string text = control.rank() == 0 ? decide(bundle, folder, threads) : "";
+                                int threads, bool times) {
   MatmulChoices choices;
+  if (!times)
+    return choices;
+  std::string text = control.rank() == 0 ? decide(bundle, folder, threads) : "";
   // named: items() refers to it
   const json agreed = json::parse(control.broadcast("tuning", text));
   for (const auto &[key, choice] : agreed.items())

@@ -73,8 +73,6 @@ TEST_F(Tuning, nothingIsTimedWhereTheFlagSaysSo) {
   EXPECT_EQ(used({"--init", "--steps", "2", "--no-tuning"}), only("0"));
   EXPECT_EQ(trials, 0u);
   EXPECT_NE(out.find("1 matmul: algorithms as cuBLASLt proposes them\n"), std::string::npos) << out;
-  EXPECT_EQ(run({write(toy::training(), "cpu"), "--init", "--text", folder / "text", "--no-tuning"}), 2);
-  expectSays("cpu.par: error: --no-tuning needs a bundle for cuda");
 }
 
 TEST_F(Tuning, aRunThatGoesOnTakesWhatWasKept) {

@@ -9,6 +9,7 @@
 
 #include "mlir/Target/LLVMIR/Export.h"
 
+#include "llvm/IR/DiagnosticInfo.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/MCSubtargetInfo.h"
@@ -87,8 +88,18 @@ FailureOr<std::string> emitObject(llvm::Module &module, StringRef isa) {
   return bytes.str().str();
 }
 
+namespace {
+/// Loops that LLVM does not vectorize as their hints ask are no news for a user.
+struct KeepFailedHints : llvm::DiagnosticHandler {
+  bool handleDiagnostics(const llvm::DiagnosticInfo &info) override {
+    return info.getKind() == llvm::DK_OptimizationFailure;
+  }
+};
+} // namespace
+
 FailureOr<std::string> compileObject(ModuleOp module, StringRef isa) {
   llvm::LLVMContext context;
+  context.setDiagnosticHandler(std::make_unique<KeepFailedHints>());
   std::unique_ptr<llvm::Module> native = translateModuleToLLVMIR(module, context);
   if (!native)
     return failure();
