@@ -1,5 +1,5 @@
-// Tries each setting separately. If none is enough, tries all that save memory together. Each try is a compilation from
-// the first phase that the setting changes.
+// Tries each setting separately. If none is enough, tries all that save memory together, and then more microbatches.
+// Each try is a compilation from the first phase that the setting changes.
 #include "par/Inspect/WaysOut.h"
 
 #include "par/Inspect/Memory.h"
@@ -7,10 +7,24 @@
 #include "par/Simulator/Simulator.h"
 
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 
 namespace par {
+
+constexpr StringRef microbatchesKey = "batch.microbatches";
+
+static Way moreMicrobatches(int64_t count) {
+  std::string number = std::to_string(count);
+  return {(microbatchesKey + "=" + number).str(), (microbatchesKey + ": " + number).str(), {}};
+}
+
+/// Whether so many microbatches divide the batch, and the plan does not say their size.
+static bool canHaveMicrobatches(const Plan &plan, int64_t count) {
+  int64_t parts = count * plan.axesSize(*plan.batch.over) / plan.turns();
+  return plan.batch.size->has_value() && **plan.batch.size % parts == 0 && !plan.batch.microbatchSize.given();
+}
 
 /// Settings that the plan does not have and could.
 static std::vector<Way> listWays(const Plan &plan) {
@@ -22,12 +36,8 @@ static std::vector<Way> listWays(const Plan &plan) {
       ways.push_back({"zero.level=" + std::to_string(level), "zero: " + std::to_string(level), {}});
   if (!plan.recompute.hasBudget())
     ways.push_back({"recompute=auto", "recompute: auto", {}});
-  int64_t microbatches = **plan.batch.microbatches,
-          halves = 2 * microbatches * plan.axesSize(*plan.batch.over) / plan.turns();
-  if (plan.batch.size->has_value() && **plan.batch.size % halves == 0 && !plan.batch.microbatchSize.given())
-    ways.push_back({"batch.microbatches=" + std::to_string(2 * microbatches),
-                    "batch.microbatches: " + std::to_string(2 * microbatches),
-                    {}});
+  if (int64_t twice = 2 * **plan.batch.microbatches; canHaveMicrobatches(plan, twice))
+    ways.push_back(moreMicrobatches(twice));
   if (plan.offload.empty())
     ways.push_back({"offload=[states]", "offload: [states]", {}});
   return ways;
@@ -77,6 +87,48 @@ private:
 
 } // namespace
 
+/// The fewest microbatches, a power of two times `count`, by which a peak is within the limit: half as large ones have
+/// shown which bytes shrink with them. Nothing if the other bytes are too many. `saved` by other settings at once.
+static std::optional<int64_t> estimateMicrobatches(int64_t count, uint64_t peak, uint64_t half, uint64_t saved,
+                                                   uint64_t limit) {
+  uint64_t shrinks = std::min(2 * (peak - half), peak), stays = peak - shrinks;
+  stays -= std::min(stays, saved);
+  if (stays >= limit)
+    return std::nullopt;
+  return count * static_cast<int64_t>(llvm::PowerOf2Ceil(llvm::divideCeil(shrinks, limit - stays)));
+}
+
+/// Where twice as many microbatches help and are not enough: as many as it takes, alone if that can do, or else with
+/// all that helps. What fits replaces the settings that did not.
+static void tryMoreMicrobatches(const Plan &plan, const Trials &trials, uint64_t limit, WaysOut &out) {
+  auto twice = llvm::find_if(out.helpful, [](const Way &way) { return way.setting.starts_with(microbatchesKey); });
+  if (twice == out.helpful.end())
+    return;
+  uint64_t others = 0;
+  for (const Way &way : out.helpful)
+    others += &way == &*twice ? 0 : out.plan.peak - way.measures.peak;
+  for (uint64_t saved : {uint64_t(0), others}) {
+    int64_t count = **plan.batch.microbatches;
+    auto least = estimateMicrobatches(count, out.plan.peak, twice->measures.peak, saved, limit);
+    if (!least)
+      continue;
+    for (int64_t more = std::max(*least, 4 * count); more <= 2 * *least && canHaveMicrobatches(plan, more); more *= 2) {
+      std::vector<Way> ways = saved ? out.helpful : std::vector<Way>();
+      llvm::erase_if(ways, [&](const Way &way) { return way.setting == twice->setting; });
+      ways.push_back(moreMicrobatches(more));
+      std::optional<Measures> found = trials.measureWith(ways);
+      if (!found || found->peak > limit)
+        continue;
+      ways.back().measures = *found;
+      if (saved)
+        out.helpful = ways, out.together = found;
+      else
+        out.fitting.push_back(ways.back());
+      return;
+    }
+  }
+}
+
 std::optional<WaysOut> findWaysOut(const std::shared_ptr<const Model> &model, const PlanText &text,
                                    const CompilerOptions &options, const Compiled &compiled, uint64_t limit) {
   std::optional<Measures> now = measure(compiled);
@@ -98,6 +150,8 @@ std::optional<WaysOut> findWaysOut(const std::shared_ptr<const Model> &model, co
   }
   if (out.fitting.empty() && !out.helpful.empty())
     out.together = trials.measureWith(out.helpful);
+  if (out.fitting.empty() && !(out.together && out.together->peak <= limit))
+    tryMoreMicrobatches(compiled.planned.plan.plan, trials, limit, out);
   return out;
 }
 
