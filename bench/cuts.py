@@ -4,10 +4,10 @@
 usage: cuts.py MODEL.onnx... --stages P... [--plan PLAN] [--set KEY=VALUE] [--inside] [--most N]
 
 A border is the first module of a stage: an element of a list of modules (h.3), or an innermost module outside of lists;
-with --inside every innermost module. The first of them begins no stage. Of more than N combinations N are drawn, with a fixed seed;
-the line says so. A cut that par-compile refuses (a stage without an op, the wrong order) is no candidate; others that
-fail end the program. The table has a line for each model and number of stages: the step of `auto`, of the best
-combination, and what auto loses against it. Exit status 1 if one loses more than --within percent.
+with --inside every innermost module. The first of them begins no stage. Of more than N combinations N are drawn, with a
+fixed seed; the line says so. A cut that par-compile refuses (a stage without an op, the wrong order) is no candidate;
+others that fail end the program. The table has a line for each model and number of stages: the step of `auto`, of the
+best combination, and what auto loses against it. Exit status 1 if one loses more than --within percent.
 """
 import argparse
 import concurrent.futures
@@ -50,7 +50,7 @@ class Compiler:
 
 
 def borders(names, inside):
-    """Elements of the outermost lists (h.3), and the innermost modules outside of lists; `inside`: all innermost ones."""
+    """Elements of the outermost lists (h.3), and the innermost modules outside of lists; `inside`: all innermost."""
     names = list(dict.fromkeys(names))
     holders = {".".join(name.split(".")[:end]) for name in names for end in range(1, name.count(".") + 1)}
     chosen = []

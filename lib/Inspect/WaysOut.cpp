@@ -98,8 +98,8 @@ static std::optional<int64_t> estimateMicrobatches(int64_t count, uint64_t peak,
   return count * static_cast<int64_t>(llvm::PowerOf2Ceil(llvm::divideCeil(shrinks, limit - stays)));
 }
 
-/// Where twice as many microbatches help and are not enough: as many as it takes, alone if that can do, or else with
-/// all that helps. What fits replaces the settings that did not.
+/// If twice as many microbatches help and are not enough: tries as many as it takes, by themselves if that can do, or
+/// else with all that helps. Settings that fit replace those that did not.
 static void tryMoreMicrobatches(const Plan &plan, const Trials &trials, uint64_t limit, WaysOut &out) {
   auto twice = llvm::find_if(out.helpful, [](const Way &way) { return way.setting.starts_with(microbatchesKey); });
   if (twice == out.helpful.end())

@@ -19,7 +19,8 @@ void HostDevice::connect(comm::Control &control) {
   hostArena = host.bytes;
   hostOwner = host.owner;
   setLibraryThreads(options.threads); // before matmuls are timed
-  local.emplace(options, shareMatmulTuning(*options.bundle, options.folder, control, options.threads, options.tuning.times));
+  local.emplace(options,
+                shareMatmulTuning(*options.bundle, options.folder, control, options.threads, options.tuning.times));
 }
 
 core::Arenas HostDevice::arenas() const { return {link->arena().data(), hostArena.data()}; }

@@ -24,7 +24,8 @@ void Device::connect(comm::Control &newControl) {
   table = comm::tableOf(*options.bundle);
   shares.resize(table.size());
   cpu::setLibraryThreads(options.threads);
-  local.emplace(options, cpu::shareMatmulTuning(*options.bundle, options.folder, *control, options.threads, options.tuning.times));
+  local.emplace(options, cpu::shareMatmulTuning(*options.bundle, options.folder, *control, options.threads,
+                                                options.tuning.times));
   (*options.world)[options.rank] = {&options, &*local, dev.first(arena.deviceBytes()), host, &times, nullptr,
                                     {},       nullptr};
   control->barrier("sim");

@@ -10,7 +10,8 @@ namespace par::cpu {
 
 /// Collective. The choices for all products of all programs of the bundle in `folder`. They are read from and
 /// written to FOLDER.tuning.json, where each processor model and number of threads has its own. Without `times` nothing
-/// is read or measured: each is one call of the library, so that bundles with matmuls of equal shapes compute equal bits.
+/// is read or measured: each is one call of the library, so that bundles with matmuls of equal shapes compute equal
+/// bits.
 MatmulChoices shareMatmulTuning(const format::Bundle &bundle, const std::string &folder, comm::Control &control,
                                 int threads, bool times);
 
