@@ -55,7 +55,7 @@ void BudgetChoice::addStage(Cutting &cutting, unsigned index, int64_t weight, in
     std::vector<unsigned> inputs;
     for (Value operand : op.getOperands())
       inputs.push_back(number[operand]);
-    int64_t cost = timeInKernels(&op, costs);
+    int64_t cost = timeInFragment(&op, costs);
     bool isLast = placed->made >= (stageCuts.empty() ? 0 : stageCuts.back());
     int64_t copies = isLast ? lastWeight : weight;
     if (op.getNumResults() > 1) {

@@ -8,15 +8,15 @@ using namespace mlir;
 
 namespace par {
 
-int64_t timeInKernels(Operation *op, const CostTable &costs) {
-  OpCost cost = getCost(op);
-  return cost.fusable && !isa<TimedOpInterface>(op) ? costs.operations(cost.flops) : timeOf(op, costs).ns;
+int64_t timeInFragment(Operation *op, const CostTable &costs) {
+  OpCost work = getCost(op);
+  return work.fusable ? costs.operations(work.flops) : timeOf(op, costs).ns;
 }
 
-int64_t timeInKernels(FragmentOp fragment, const CostTable &costs) {
+int64_t timeOfFragment(FragmentOp fragment, const CostTable &costs) {
   int64_t time = 0;
   for (Operation &op : fragment.getBlock().without_terminator())
-    time += timeInKernels(&op, costs);
+    time += timeInFragment(&op, costs);
   return time;
 }
 

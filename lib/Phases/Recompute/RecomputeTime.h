@@ -5,9 +5,9 @@
 
 namespace par {
 
-/// ns of an op of a local fragment on one rank: a library call by its shape, a collective by its group; an op that
-/// fuses only computes, all others move their bytes too.
-int64_t timeInKernels(mlir::Operation *op, const CostTable &costs);
-int64_t timeInKernels(FragmentOp fragment, const CostTable &costs);
+/// ns of an op of a local fragment on one rank: a collective by its group; an op that fuses only computes, all others
+/// move their bytes too.
+int64_t timeInFragment(mlir::Operation *op, const CostTable &costs);
+int64_t timeOfFragment(FragmentOp fragment, const CostTable &costs);
 
 } // namespace par

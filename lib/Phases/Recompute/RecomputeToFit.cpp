@@ -71,13 +71,13 @@ struct RecomputeToFitPass : impl::RecomputeToFitPassBase<RecomputeToFitPass> {
     for (const StagePair &stage : stages) {
       over = std::max(over, excessOf.lookup(stage.pair.getForward().getStage()));
       outcome.allBytes += countResidualBytes(stage, keepOperands);
-      outcome.ns -= timeInKernels(stage.pair.getBackward(), costs);
+      outcome.ns -= timeOfFragment(stage.pair.getBackward(), costs);
     }
     if (over > 0)
       choose(stages, over, outcome);
     for (const StagePair &stage : stages) {
       outcome.savedBytes += stage.inFlight * getByteSize(stage.pair.getResiduals().getArrayRef());
-      outcome.ns += timeInKernels(stage.pair.getBackward(), costs);
+      outcome.ns += timeOfFragment(stage.pair.getBackward(), costs);
     }
     return outcome;
   }

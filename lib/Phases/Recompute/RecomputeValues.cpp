@@ -52,11 +52,11 @@ struct RecomputeValuesPass : impl::RecomputeValuesPassBase<RecomputeValuesPass> 
       outcome.allBytes += countResidualBytes(stage, keepOperands);
       if (mode == "full" || mode == "none") // segments have the residuals of `none`
         recomputeCheap(stage, keepOperands);
-      outcome.ns -= timeInKernels(stage.pair.getBackward(), costs);
+      outcome.ns -= timeOfFragment(stage.pair.getBackward(), costs);
       if (mode != "none")
         recomputeAllBut(stage, findSaved(stage), keepOperands);
       outcome.savedBytes += stage.inFlight * getByteSize(stage.pair.getResiduals().getArrayRef());
-      outcome.ns += timeInKernels(stage.pair.getBackward(), costs);
+      outcome.ns += timeOfFragment(stage.pair.getBackward(), costs);
     }
     return outcome;
   }
