@@ -10,7 +10,7 @@ namespace par {
 
 int64_t timeInFragment(Operation *op, const CostTable &costs) {
   OpCost work = getCost(op);
-  return work.fusable ? costs.operations(work.flops) : timeOf(op, costs).ns;
+  return work.fusable && !isa<CollectiveOpInterface>(op) ? costs.operations(work.flops) : timeOf(op, costs).ns;
 }
 
 int64_t timeOfFragment(FragmentOp fragment, const CostTable &costs) {

@@ -41,10 +41,12 @@ public:
   TaskList(const StepTasks &stepTasks, const CostTable &costs) : stepTasks(stepTasks) {
     for (const Task &stepTask : stepTasks.list)
       times.push_back(predictTime(stepTasks, stepTask, costs));
-    for (auto [index, stepTask] : llvm::enumerate(stepTasks.list))
-      if (stepTask.isCommunication())
-        for (int64_t microbatch = 0; microbatch < stepTask.instances(); ++microbatch)
-          append(index, microbatch);
+    // Neighbours first: a transfer to a later stage may wait for its receiver's buffer, and others for it.
+    for (size_t far = 0; far < stepTasks.stages.size(); ++far)
+      for (auto [index, stepTask] : llvm::enumerate(stepTasks.list))
+        if (stepTask.isCommunication() && stepTask.distance() == far)
+          for (int64_t microbatch = 0; microbatch < stepTask.instances(); ++microbatch)
+            append(index, microbatch);
   }
 
   void append(unsigned stepTask, int64_t microbatch) {
@@ -151,10 +153,6 @@ private:
   SmallVector<int64_t> times;
   std::map<std::pair<unsigned, int64_t>, unsigned> indices;
 };
-
-} // namespace
-
-namespace {
 
 /// The order in which a loop runs on each device: slots, and the stage of each chunk.
 struct LoopOrder {

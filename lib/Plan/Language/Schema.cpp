@@ -153,6 +153,7 @@ static const PlanKey runKeys[] = {
    "of collectives whose ranks are on several hosts"},
   {"collectives.decompose", "auto|none|<int>", "auto", "chunks of a gather or scatter that overlaps with its matmul"},
   {"collectives.deterministic", "<bool>", "false", "a fixed order of additions, which cpu always has"},
+  {"attention", "auto|unfused", "auto", "one kernel where it can be, or matmuls and a softmax with scores in memory"},
   {"batch_norm", "microbatch|local|<int>", "microbatch", "whose samples share statistics"},
   {"moe", "!", "", "dispatch with static capacity"},
   {"carry", "<map>", "{}", "outputs that become inputs of the next call"},

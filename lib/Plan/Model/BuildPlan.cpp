@@ -51,15 +51,15 @@ Plan PlanBuilder::run() {
   pipeline(plan);
   plan.recompute = buildRecompute(root, errors);
   collectives(plan.collectives, plan.target.device);
+  plan.attention = word("attention", "auto");
   plan.batchNorm = word("batch_norm", "microbatch");
   plan.seed = integer("seed", 0);
   return plan;
 }
 
 void PlanBuilder::collectives(PlanCollectives &collectives, const WithOrigin<std::string> &device) {
-  collectives.bucket = {25ull << 20, Origin()};
-  if (const PlanNode *node = root.at("collectives.bucket"))
-    collectives.bucket = {*parseSize(node->text), node->origin};
+  const PlanNode *bucket = root.at("collectives.bucket");
+  collectives.bucket = {bucket ? *parseSize(bucket->text) : 25ull << 20, bucket ? bucket->origin : Origin()};
   collectives.overlap = boolean("collectives.overlap", true);
   collectives.algorithm = word("collectives.algorithm", "auto");
   collectives.deterministic = boolean("collectives.deterministic", false);
