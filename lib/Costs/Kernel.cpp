@@ -40,33 +40,34 @@ int64_t CostTable::launch() const {
   return hardware().measured.launch ? hardware().measured.launch : hardware().launch;
 }
 
-/// Copies that were measured between the same memories correct `model`.
-static Cost copyOf(bool host, int64_t bytes, int64_t model, llvm::function_ref<int64_t(int64_t bytes)> modelOf,
+/// Copies that were measured between the same memories correct the model.
+static Cost copyOf(bool host, int64_t moved, llvm::function_ref<int64_t(int64_t moved)> modelOf,
                    const Hardware &machine) {
   Nearby rows;
   for (const auto &[row, ns] : machine.measured.copies) {
     if (row.host != host)
       continue;
-    if (row.bytes == bytes)
+    int64_t measured = host ? row.bytes : 2 * row.bytes; // a row says what is copied: read, and written
+    if (measured == moved)
       rows.addExact(ns);
     else
-      rows.add({{bytes, row.bytes}}, 0, ns, [&, &bytes = row.bytes] { return modelOf(bytes); });
+      rows.add({{moved, measured}}, 0, ns, [&] { return modelOf(measured); });
   }
-  return rows.costOf(model);
+  return rows.costOf(modelOf(moved));
 }
 
 Cost CostTable::copy(int64_t bytes) const {
   if (hardware().measured.copies.empty())
     return kernel(bytes);
-  auto model = [&](int64_t bytes) { return launch() + nanoseconds(bytes, hardware().memory); };
-  return copyOf(false, bytes, model(bytes), model, hardware());
+  return copyOf(
+      false, bytes, [&](int64_t moved) { return launch() + nanoseconds(moved, hardware().memory); }, hardware());
 }
 
 Cost CostTable::hostCopy(int64_t bytes) const {
-  auto model = [&](int64_t bytes) {
-    return hardware().host ? launch() + nanoseconds(bytes, hardware().host) : copy(2 * bytes).ns;
+  auto model = [&](int64_t moved) {
+    return hardware().host ? launch() + nanoseconds(moved, hardware().host) : copy(2 * moved).ns;
   };
-  return copyOf(true, bytes, model(bytes), model, hardware());
+  return copyOf(true, bytes, model, hardware());
 }
 
 int64_t CostTable::together(bool matmul, int64_t processes) const {

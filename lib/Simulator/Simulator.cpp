@@ -88,9 +88,12 @@ private:
     int64_t end = 0, share = 0;
   };
   std::vector<Beside> beside;
-  /// When a joint may be tried, whether it takes time, since when it is ready, and its number.
-  using Candidate = std::tuple<int64_t, bool, int64_t, uint32_t>;
-  void enqueue(int64_t time, int64_t since, uint32_t joint) { queue.push({time, duration[joint] > 0, since, joint}); }
+  /// At one moment joints without a time come first, then communication beside compute, which it slows, then others.
+  enum class Turn { Instant, Beside, Other };
+  Turn turnOf(uint32_t joint) const;
+  /// When a joint may be tried, its turn, since when it is ready, and its number.
+  using Candidate = std::tuple<int64_t, Turn, int64_t, uint32_t>;
+  void enqueue(int64_t time, int64_t since, uint32_t joint) { queue.push({time, turnOf(joint), since, joint}); }
 
   std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> queue;
 };
@@ -153,13 +156,20 @@ int64_t StepSimulation::coresFree(uint32_t joint) {
   return time;
 }
 
+StepSimulation::Turn StepSimulation::turnOf(uint32_t joint) const {
+  if (duration[joint] == 0)
+    return Turn::Instant;
+  return cores.empty() && !takesEngine(members[joint][0]) ? Turn::Beside : Turn::Other;
+}
+
 void StepSimulation::slow(uint32_t joint, int64_t time) {
   int64_t more = 0;
   for (uint32_t node : members[joint]) {
     const PlayedInstruction &played = expansion.nodes[node];
     Beside &other = beside[played.rank];
     if (played.communication) {
-      if (int64_t end = time + duration[joint]; played.share > 0 && end > other.end)
+      if (int64_t end = time + duration[joint];
+          played.share > 0 && std::pair<int64_t, int64_t>(end, played.share) > std::pair(other.end, other.share))
         other = {end, played.share};
       continue;
     }

@@ -144,7 +144,7 @@ TEST(CostTable, ExactRows) {
   EXPECT_TRUE(isMeasured(costs.collective(AllReduce, 1000, 4), 400000));
   EXPECT_TRUE(isMeasured(costs.send(1000, 2), 300000));
   EXPECT_TRUE(isMeasured(costs.hostCopy(1000), 90000));
-  EXPECT_TRUE(isMeasured(costs.copy(1000), 50000));
+  EXPECT_TRUE(isMeasured(costs.copy(2000), 50000)); // read and written
   AttentionShape attention{format::DType::F32, false, 1, 2, 2, 16, 16, 8, 8, true};
   EXPECT_TRUE(isMeasured(costs.attention(attention, 1), 77000));
   ConvolutionShape convolution{format::DType::F32, ConvolutionPass::Data, 1, 1, 4, 4, 9, 64};

@@ -189,6 +189,10 @@ static Hardware hardwareOf(uint32_t seed) {
   hardware.ranks = seed % 5 == 0 ? 0 : 1 + seed % 8;
   hardware.hostLink = hardware.ranks && seed % 2 ? 300 : 0;
   hardware.hostLatency = 7 * hardware.latency;
+  hardware.share = seed % 4 * 100;
+  hardware.hostShare = seed % 3 * 50;
+  if (hardware.hostLink && seed % 7 < 3)
+    hardware.wider = {{2 * hardware.ranks, 200, 11, 30}};
   return hardware;
 }
 

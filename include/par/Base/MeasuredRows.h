@@ -28,7 +28,7 @@ struct CollectiveShape {
 };
 
 struct CopyShape {
-  bool host = false; ///< between a device and its host's memory; else within the device's: read plus written
+  bool host = false; ///< between a device and its host's memory; else within the device's
   int64_t bytes = 0;
 };
 
