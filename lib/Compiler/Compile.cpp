@@ -8,6 +8,8 @@
 #include "par/Phases/Import/Passes.h"
 #include "par/Phases/Split/Passes.h"
 
+#include "mlir/IR/Verifier.h"
+
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
@@ -119,8 +121,10 @@ bool Street::finishPhase(StringRef name) {
 bool Street::runPhase(const Phase &phase) {
   observer.begins(phase.name.data(), out, &phase);
   PassManager manager(out.context.get());
+  // The module is verified once a phase, after its gate; par-opt does it after each pass.
+  manager.enableVerifier(false);
   phase.build(manager);
-  return succeeded(manager.run(*out.module)) && finishPhase(phase.name);
+  return succeeded(manager.run(*out.module)) && succeeded(verify(*out.module)) && finishPhase(phase.name);
 }
 
 static bool isOfRecompute(const PhaseKey &key) { return key.phase == "recompute"; }

@@ -24,9 +24,10 @@ static std::string readByModules(const Plan &plan) {
   return kept;
 }
 
-/// The part of `recompute` that CutCosts reads.
+/// The part of the plan that the cut reads: all of it where Par chooses it by the prices of the whole step.
 static std::string readByCuts(const Plan &plan) {
-  return *plan.pipeline.stages > 1 && plan.recompute.recomputesLayers() ? "recomputes" : "";
+  bool chooses = *plan.pipeline.stages > 1 && *plan.pipeline.cuts == PlanPipeline::AutoCuts;
+  return chooses ? plan.toText(/*origins=*/true) : "";
 }
 
 std::string keyOf(const Phase &phase) {

@@ -25,6 +25,8 @@ struct Task {
   int64_t staleness = 0;             ///< staleness of the parameters that it reads, in updates
 
   bool isCommunication() const { return kind != Kind::Compute; }
+  /// Number of stages from a transfer's sender to its receiver; of other tasks 0.
+  size_t distance() const { return kind == Kind::Transfer ? std::abs(int(stages[0]) - int(stages[1])) : 0; }
   /// Microbatches that it runs for in a call of the step.
   int64_t count() const { return loop ? static_cast<LoopOp>(loop).getCount() : 1; }
   /// How often it runs in the entry; the i-th time is for microbatch i % count() of call i / count().
@@ -39,7 +41,7 @@ public:
   /// Fails with an error at ops that Schedule does not support.
   static mlir::FailureOr<StepTasks> compute(StepOp step, mlir::ModuleOp module, const SharedVariables &variables);
   /// The fragment of a run.
-  static FragmentOp fragmentOf(RunOp run);
+  FragmentOp fragmentOf(RunOp run) const { return fragments.lookup(run.getFragmentAttr().getAttr()); }
 
   std::vector<Task> list;
   StepOp step;
@@ -120,6 +122,7 @@ private:
   llvm::DenseMap<mlir::Value, mlir::Value> same;
   llvm::DenseMap<mlir::Value, mlir::Value> sliceOf; ///< input -> its first slice
   const SharedVariables *variables = nullptr;
+  llvm::DenseMap<mlir::StringAttr, FragmentOp> fragments;
   llvm::SmallVector<llvm::SmallVector<StageOp>> devices; ///< the stages of each
   llvm::SmallVector<unsigned> deviceOfStage;
   std::map<std::pair<unsigned, std::string>, unsigned> names; ///< (device, name) -> how often it is taken
