@@ -45,7 +45,8 @@ class Table:
         saved = f"{stage['saved_bytes'] / MIB:,.1f}" if stage else ""
         more = f"{stage['ns'] * ms:.3f}" if stage else ""
         step = f"{report['prediction']['step_ns'] / 1e6:,.2f}" if "prediction" in report else "exit 3"
-        print(f"| `{recompute}` | {saved} | {role['peak'] / MIB:,.1f} | {more} | {chosen} | {price} | {step} |", flush=True)
+        peak = f"{role['peak'] / MIB:,.1f}"
+        print(f"| `{recompute}` | {saved} | {peak} | {more} | {chosen} | {price} | {step} |", flush=True)
         return role["peak"]
 
 

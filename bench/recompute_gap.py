@@ -3,8 +3,8 @@
 
     recompute_gap.py [--models ../shared/models] [--bin build/bin]
 
-Each model is compiled up to Partition on one rank and as pipelines; par-opt then takes a part of the saved bytes of each
-stage away. A row is a model; the last line counts problems.
+Each model is compiled up to Partition on one rank and as pipelines; par-opt then takes a part of the saved bytes of
+each stage away. A row is a model under a plan; the last line counts problems.
 """
 
 import argparse
