@@ -1,60 +1,53 @@
 #!/usr/bin/env python3
-"""Bytes and predicted time of recomputation, from none to one layer at a time, with limits in between.
+"""Bytes and predicted time of recomputation: none, each layer, the whole forward, and limits between none and each.
 
-    recompute.py MODEL PLAN [--layers h.*] [--limits 5] [--bin build/bin] [--set KEY=VALUE]...
+    recompute.py MODEL PLAN [--layers h.*] [--limits 5] [--bin build/bin]
 
-The plan names no `recompute`. Each row is one call of par-compile --check; nothing is run.
+PLAN has no `recompute`. A row is one call of par-compile --check; nothing is run. Rows are of the role with the largest
+peak.
 """
 
 import argparse
+import json
 import pathlib
-import re
 import subprocess
 
-UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
-SIZE = r"([\d.]+) (B|KiB|MiB|GiB)"
-ROW = re.compile(r"^  stages? \S+ \(.*?((?: +[\d.]+ (?:B|KiB|MiB|GiB)){6})", re.MULTILINE)
-SAVES = re.compile(rf"^recompute \w+: stages? \S+ saves {SIZE} in place of {SIZE}, backward takes ([\d.]+) ms", re.M)
-NEXT = re.compile(rf"; {SIZE} less would take ([\d.]+) ms more", re.M)
-STEP = re.compile(r"^predicted step ([\d.]+) (ms|s):", re.MULTILINE)
-GAP = re.compile(r"\(gap ([\d.]+) %\)")
+MIB = 1 << 20
 
 
-def bytes_of(number, unit):
-    return float(number) * UNITS[unit]
-
-
-class Rows:
-    """Rows of the largest peak's role."""
-
+class Table:
     def __init__(self, options):
         self.options = options
-        print("| recompute | saved MiB | peak MiB | backward more ms | step ms | next | gap % |")
+        print("| recompute | saved MiB | peak MiB | backward more ms | of them chosen (gap) | less for ms | step ms |")
         print("| --- | --- | --- | --- | --- | --- | --- |")
 
-    def compile(self, recompute, *more):
-        command = [pathlib.Path(self.options.bin) / "par-compile", self.options.model, self.options.plan,
-                   "--set", f"recompute={recompute}", "--check"]
-        for setting in self.options.set:
-            command += ["--set", setting]
-        ended = subprocess.run([*map(str, command), *more], capture_output=True, text=True)
+    def compile(self, recompute):
+        command = [pathlib.Path(self.options.bin) / "par-compile", self.options.model, self.options.plan, "--set",
+                   f"recompute={recompute}", "--check", "--json"]
+        ended = subprocess.run(list(map(str, command)), capture_output=True, text=True)
         if ended.returncode not in (0, 3):
-            raise SystemExit(ended.stderr)
-        return ended.stdout
+            raise SystemExit(ended.stdout + ended.stderr)
+        return json.loads(ended.stdout)
 
     def add(self, recompute):
-        """Bytes of the peak."""
-        said = self.compile(recompute)
-        row = max((re.findall(SIZE, found) for found in ROW.findall(said)), key=lambda row: bytes_of(*row[-1]))
-        saves, following, step = SAVES.search(said), NEXT.search(said), STEP.search(said)
-        saved = bytes_of(saves[1], saves[2]) if saves else bytes_of(*row[3])
-        price = f"{following[1]} {following[2]} for {following[3]} ms" if following else ""
-        time = float(step[1]) * (1000 if step[2] == "s" else 1) if step else float("nan")
-        gap = GAP.search(self.compile(recompute, "--explain=memory")) if following else None
-        peak = bytes_of(*row[-1])
-        print(f"| `{recompute}` | {saved / (1 << 20):,.0f} | {peak / (1 << 20):,.0f} | {saves[5] if saves else ''} "
-              f"| {time:,.4g} | {price} | {gap[1] if gap else ''} |", flush=True)
-        return peak
+        """The report, and bytes of the peak."""
+        report = self.compile(recompute)
+        role = max(report["memory"]["roles"], key=lambda role: role["peak"])
+        facts = report["recompute"]
+        stage = next((stage for stage in facts["roles"] if stage["role"] == role["role"]), {})
+        ms = facts["microbatches"] / 1e6
+        chosen, price = "", ""
+        if stage.get("chosen_ns"):
+            gap = 100 * (stage["chosen_ns"] - stage["min_ns"]) / stage["chosen_ns"]
+            chosen = f"{stage['chosen_ns'] * ms:.3f} ({gap:.2f} %)"
+            if stage["next_ns"] >= 0:
+                price = f"{stage['next_bytes'] / MIB:,.0f} MiB for {stage['next_ns'] * ms:.3f}"
+        saved = f"{stage['saved_bytes'] / MIB:,.1f}" if stage else ""
+        more = f"{stage['ns'] * ms:.3f}" if stage else ""
+        step = f"{report['prediction']['step_ns'] / 1e6:,.2f}" if "prediction" in report else "exit 3"
+        peak = f"{role['peak'] / MIB:,.1f}"
+        print(f"| `{recompute}` | {saved} | {peak} | {more} | {chosen} | {price} | {step} |", flush=True)
+        return role["peak"]
 
 
 def main():
@@ -64,15 +57,14 @@ def main():
     parser.add_argument("--layers", default="h.*")
     parser.add_argument("--limits", type=int, default=5)
     parser.add_argument("--bin", default="build/bin")
-    parser.add_argument("--set", action="append", default=[])
     options = parser.parse_args()
-    rows = Rows(options)
-    most = rows.add("none")
-    least = rows.add(f"{{each: {options.layers}}}")
+    table = Table(options)
+    most = table.add("none")
+    least = table.add(f"{{each: {options.layers}}}")
     for part in range(options.limits, 0, -1):
         limit = least + (most - least) * part / (options.limits + 1)
-        rows.add(f"{{memory: {int(limit) >> 20}MiB}}")
-    rows.add("full")
+        table.add(f"{{memory: {int(limit) >> 20}MiB}}")
+    table.add("full")
 
 
 if __name__ == "__main__":

@@ -287,6 +287,29 @@ static void writeStages(ReportWriter &writer, ArrayRef<StageShare> stages) {
   });
 }
 
+static void attributes(ReportWriter &writer, const StageRecompute &stage) {
+  writer.text("role", "s" + stage.stages);
+  writer.number("all_bytes", stage.allBytes);
+  writer.number("saved_bytes", stage.savedBytes);
+  writer.number("ns", stage.ns);
+  if (!stage.isChosen)
+    return;
+  writer.number("chosen_ns", stage.chosenNs);
+  writer.number("min_ns", stage.minNs);
+  writer.number("next_bytes", stage.nextBytes);
+  writer.number("next_ns", stage.moreNs);
+  writer.number("smallest_bytes", stage.smallestBytes);
+  writer.number("bound_bytes", stage.boundBytes);
+}
+
+static void attributes(ReportWriter &writer, const RecomputeFacts &facts) {
+  writer.text("mode", facts.mode);
+  if (facts.limit)
+    writer.number("limit", *facts.limit);
+  writer.number("microbatches", facts.microbatches);
+  writer.list("roles", facts.stages);
+}
+
 static void write(ReportWriter &writer, const Facts &facts, const RunOutcome &outcome) {
   writer.json.object([&] {
     writer.number("par_report", reportVersion);
@@ -301,6 +324,7 @@ static void write(ReportWriter &writer, const Facts &facts, const RunOutcome &ou
     writeStages(writer, facts.stages);
     writer.list("heads", facts.heads);
     writer.optionalObject("memory", facts.memory);
+    writer.optionalObject("recompute", facts.recompute);
     writer.optionalList("saved", facts.saved);
     writer.optionalList("collectives", facts.communications);
     writer.optionalObject("kernels", facts.kernels);

@@ -14,7 +14,7 @@ struct BudgetChoice::Cutting {
   RecomputeProblem problem;
   /// By value of the problem: the stage, and the values that it stands for, several of an op with several results.
   std::vector<std::pair<unsigned, SmallVector<Value, 1>>> values;
-  int64_t lastBytes = 0; ///< residuals of the largest last segment
+  int64_t lastBytes = 0; ///< residuals of the largest last segment, and bytes beside them
 };
 
 BudgetChoice::BudgetChoice(ArrayRef<StagePair> stages, const CostTable &costs) : stages(stages), costs(costs) {
@@ -24,12 +24,18 @@ BudgetChoice::BudgetChoice(ArrayRef<StagePair> stages, const CostTable &costs) :
   }
 }
 
-int64_t BudgetChoice::getAllBytes() const {
-  int64_t bytes = 0;
-  for (auto [stage, forward] : llvm::zip(stages, segments))
+BudgetChoice::Outcome BudgetChoice::saveAll() const {
+  Outcome all;
+  for (const Segments &forward : segments) {
+    ValueSet &saved = all.saved.emplace_back();
     for (const PlacedValue &value : forward.getValues())
-      bytes += value.isResidual ? value.bytes * stage.inFlight : 0;
-  return bytes;
+      if (value.isResidual)
+        saved.insert(value.value);
+  }
+  Cutting uncut;
+  uncut.cuts.resize(stages.size());
+  all.bytes = peakOf(uncut, all.saved);
+  return all;
 }
 
 /// Adds the values of a forward to the problem, with `weight` times their bytes, `lastWeight` times in the last
@@ -38,7 +44,7 @@ int64_t BudgetChoice::getAllBytes() const {
 void BudgetChoice::addStage(Cutting &cutting, unsigned index, int64_t weight, int64_t lastWeight) const {
   ArrayRef<unsigned> stageCuts = cutting.cuts[index];
   ValueSet crossing = segments[index].findCrossing(stageCuts);
-  int64_t lastBytes = 0;
+  int64_t lastBytes = 0, lastMost = 0;
   DenseMap<Value, unsigned> number;
   auto add = [&](ForwardValue value, ValueRange results) {
     cutting.problem.values.push_back(std::move(value));
@@ -70,9 +76,10 @@ void BudgetChoice::addStage(Cutting &cutting, unsigned index, int64_t weight, in
                             value.isResidual || isForced, value.isFree},
                            result);
       lastBytes += isLast && value.isResidual ? value.bytes : 0;
+      lastMost = std::max(lastMost, isLast ? lastBytes + segments[index].getBytesBeside(value.made) : 0);
     }
   }
-  cutting.lastBytes = std::max(cutting.lastBytes, lastBytes);
+  cutting.lastBytes = std::max(cutting.lastBytes, lastMost);
 }
 
 BudgetChoice::Cutting BudgetChoice::cut(size_t level) const {
@@ -109,7 +116,8 @@ int64_t BudgetChoice::getBoundBytes() const {
   return bound;
 }
 
-/// The bytes at the worst begin of a segment's backward.
+/// The bytes at the worst place of a backward: values saved of all microbatches, of this one those made before, the
+/// values of the segment up to there, and bytes beside.
 int64_t BudgetChoice::peakOf(const Cutting &cutting, ArrayRef<ValueSet> saved) const {
   std::vector<int64_t> whole(stages.size(), 0);
   for (unsigned index = 0; index < stages.size(); ++index)
@@ -130,7 +138,7 @@ int64_t BudgetChoice::peakOf(const Cutting &cutting, ArrayRef<ValueSet> saved) c
       bool isSaved = saved[index].contains(value.value);
       before += isSaved ? value.bytes : 0;
       live += value.isResidual && !isSaved ? value.bytes : 0;
-      worst = std::max(worst, others + before + live);
+      worst = std::max(worst, others + before + live + segments[index].getBytesBeside(value.made));
     }
   }
   return worst;
@@ -171,14 +179,7 @@ std::optional<BudgetChoice::Outcome> BudgetChoice::solve(Cutting &cutting, int64
 }
 
 BudgetChoice::Outcome BudgetChoice::findSmallest() const {
-  Outcome smallest; // without recomputation
-  smallest.bytes = getAllBytes();
-  for (const Segments &forward : segments) {
-    ValueSet &saved = smallest.saved.emplace_back();
-    for (const PlacedValue &value : forward.getValues())
-      if (value.isResidual)
-        saved.insert(value.value);
-  }
+  Outcome smallest = saveAll();
   for (size_t level : levels()) {
     Cutting cutting = cut(level);
     cutting.problem.budget = cutting.problem.minBytes();

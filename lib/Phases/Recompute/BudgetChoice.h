@@ -18,6 +18,9 @@ namespace par {
 ///     segment    0    1    last        in flight f
 ///     weight     f    f    f - 1       of a saved value's bytes
 ///
+/// With one microbatch gradients grow while saved values die, and the peak may be at the begin of another segment's
+/// backward; the choice is then made for fewer bytes, until the peak is right there too.
+///
 /// Several cuttings are tried, and the cheapest that fits is taken.
 class BudgetChoice {
 public:
@@ -32,8 +35,8 @@ public:
   /// `stages` must outlive it, and not change before the last call.
   BudgetChoice(llvm::ArrayRef<StagePair> stages, const CostTable &costs);
 
-  /// Bytes at the peak if all residuals are saved.
-  int64_t getAllBytes() const;
+  /// Without recomputation.
+  Outcome saveAll() const;
   /// Bytes that every choice saves at the begin of a backward, of the stage for which these are most: a minimum cut of
   /// the forward between its arguments and the residuals, for each microbatch in flight.
   int64_t getBoundBytes() const;

@@ -50,7 +50,7 @@ struct RecomputeValuesPass : impl::RecomputeValuesPassBase<RecomputeValuesPass> 
     StageRecompute outcome{nameStages(stages)};
     for (StagePair &stage : stages) {
       outcome.allBytes += countResidualBytes(stage, keepOperands);
-      if (mode == "full" || mode == "none") // segments have the residuals of `none`
+      if (mode == "none")
         recomputeCheap(stage, keepOperands);
       outcome.ns -= timeOfFragment(stage.pair.getBackward(), costs);
       if (mode != "none")

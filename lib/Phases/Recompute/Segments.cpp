@@ -27,8 +27,39 @@ Segments::Segments(const FragmentPair &pair) {
           value.lastUse = std::max(value.lastUse, found->second);
       values.push_back(value);
     }
+  findBytesBeside(pair, place);
   findCandidates();
   addUpBytes();
+}
+
+/// Gradients of the floats that an op of the forward reads and makes. An op that fuses has them in one pass.
+static int64_t countGradientBytes(Operation &op) {
+  auto count = [](ValueRange values) {
+    int64_t bytes = 0;
+    for (Value value : values)
+      bytes += value.getDefiningOp() && isa<FloatType>(getElementTypeOrSelf(value)) ? getByteSize(value) : 0;
+    return bytes;
+  };
+  int64_t operands = count(op.getOperands()), results = count(op.getResults());
+  return getCost(&op).fusable ? std::max(operands, results) : operands + results;
+}
+
+void Segments::findBytesBeside(const FragmentPair &pair, const DenseMap<Operation *, unsigned> &place) {
+  beside.assign(places + 1, 0);
+  bool grows = pair.getBackwardRun()->getParentOfType<LoopOp>().getCount() == 1;
+  for (BlockArgument argument : pair.getForward().getBlock().getArguments()) {
+    if (!grows || !pair.isMadeBeforeLoop(argument) || !isa<FloatType>(getElementTypeOrSelf(argument)))
+      continue;
+    unsigned last = 0;
+    for (Operation *user : argument.getUsers())
+      if (auto found = place.find(user); found != place.end())
+        last = std::max(last, found->second);
+    beside[last] += getByteSize(argument);
+  }
+  for (unsigned at = places; at > 0; --at)
+    beside[at - 1] += beside[at];
+  for (Operation &op : pair.getForward().getBlock().without_terminator())
+    beside[place.lookup(&op)] += countGradientBytes(op);
 }
 
 /// The bytes that cross each place; candidates are the first of equal ones below both neighbours.
@@ -61,7 +92,7 @@ void Segments::addUpBytes() {
   std::vector<int64_t> leaves(places + 1);
   for (size_t from = 0; from < count; ++from) {
     std::fill(leaves.begin(), leaves.end(), 0);
-    int64_t live = 0, needed = 0;
+    int64_t live = 0, needed = 0, most = 0;
     unsigned place = candidates[from];
     auto value =
         llvm::lower_bound(values, place, [](const PlacedValue &one, unsigned made) { return one.made < made; });
@@ -75,9 +106,10 @@ void Segments::addUpBytes() {
           leaves[value->lastUse] += value->bytes;
         }
         live -= leaves[place];
+        most = std::max(most, needed + beside[place]);
       }
       crossing[from][to] = live;
-      residuals[from][to] = needed;
+      residuals[from][to] = most;
     }
   }
 }

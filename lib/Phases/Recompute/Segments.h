@@ -19,12 +19,18 @@ struct PlacedValue {
 ///     ops        a b c | d e f | g h         cuts 3 6
 ///     saved      c (read by d), f (read by g)
 ///     peak       max(a b c, c + d e f, c f + g h)
+///
+/// Beside them backward has gradients of what it passes. With one microbatch those of variables are no sums that are
+/// there all the time: each begins to live where backward passes the last reader of its variable.
 class Segments {
 public:
   explicit Segments(const FragmentPair &pair);
 
   llvm::ArrayRef<PlacedValue> getValues() const { return values; }
   unsigned getPlaces() const { return places; }
+  /// Bytes beside residuals while backward is at a place: gradients of the op's operands and results, and with one
+  /// microbatch those of variables.
+  int64_t getBytesBeside(unsigned place) const { return beside[place]; }
 
   /// Cuts with the lowest peak, and those with fewer saved bytes at a higher one, the lowest peak first.
   std::vector<std::vector<unsigned>> findCuts() const;
@@ -36,15 +42,18 @@ private:
     std::vector<unsigned> cuts;
     int64_t peak = 0, saved = 0;
   };
+  void findBytesBeside(const FragmentPair &pair, const llvm::DenseMap<mlir::Operation *, unsigned> &place);
   void findCandidates();
   void addUpBytes();
   std::optional<Cutting> cutBelow(int64_t peak) const;
 
   unsigned places = 0;
   std::vector<PlacedValue> values;
+  std::vector<int64_t> beside; ///< by place
   /// Places for a cut: 0, places that fewer bytes cross than their neighbours, the end.
   std::vector<unsigned> candidates;
-  /// By two candidates: bytes that a cut at the second adds to one at the first; residuals between them.
+  /// By two candidates: bytes that a cut at the second adds to one at the first; the most bytes of residuals between
+  /// them, and beside, while backward is there.
   std::vector<std::vector<int64_t>> crossing, residuals;
 };
 

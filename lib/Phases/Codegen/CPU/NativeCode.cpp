@@ -9,6 +9,7 @@
 
 #include "mlir/Target/LLVMIR/Export.h"
 
+#include "llvm/IR/DiagnosticHandler.h"
 #include "llvm/IR/DiagnosticInfo.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
@@ -59,6 +60,14 @@ bool isKnownIsa(StringRef isa) {
   return createMachine(isa)->getMCSubtargetInfo()->checkFeatures("+64bit");
 }
 
+namespace {
+/// Drops LLVM's remarks. It prints those about loops with hints (orderSums) that it does not vectorize, also if nobody
+/// asks for remarks.
+struct NoRemarks : llvm::DiagnosticHandler {
+  bool handleDiagnostics(const llvm::DiagnosticInfo &info) override { return info.getSeverity() == llvm::DS_Remark; }
+};
+} // namespace
+
 FailureOr<std::string> emitObject(llvm::Module &module, StringRef isa) {
   std::unique_ptr<llvm::TargetMachine> machine = createMachine(isa);
   if (!machine)
@@ -71,6 +80,7 @@ FailureOr<std::string> emitObject(llvm::Module &module, StringRef isa) {
     if (isa == "x86-64-v4")
       function.addFnAttr("prefer-vector-width", "512");
   }
+  module.getContext().setDiagnosticHandler(std::make_unique<NoRemarks>());
   keepMasks(module);
   orderSums(module);
   codegen::optimize(module, *machine, /*unroll=*/true, [](llvm::PassBuilder &builder) {
@@ -88,18 +98,8 @@ FailureOr<std::string> emitObject(llvm::Module &module, StringRef isa) {
   return bytes.str().str();
 }
 
-namespace {
-/// Loops that LLVM does not vectorize as their hints ask are no news for a user.
-struct KeepFailedHints : llvm::DiagnosticHandler {
-  bool handleDiagnostics(const llvm::DiagnosticInfo &info) override {
-    return info.getKind() == llvm::DK_OptimizationFailure;
-  }
-};
-} // namespace
-
 FailureOr<std::string> compileObject(ModuleOp module, StringRef isa) {
   llvm::LLVMContext context;
-  context.setDiagnosticHandler(std::make_unique<KeepFailedHints>());
   std::unique_ptr<llvm::Module> native = translateModuleToLLVMIR(module, context);
   if (!native)
     return failure();
