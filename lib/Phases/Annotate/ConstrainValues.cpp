@@ -28,7 +28,10 @@ public:
 private:
   /// Whether an op comes from the module or node that the rule is about.
   bool isInside(Operation *op, const ResolvedShard &rule) {
-    std::optional<Provenance> from = getProvenance(op->getLoc());
+    auto [known, fresh] = provenance.try_emplace(LocationAttr(op->getLoc()));
+    if (fresh)
+      known->second = getProvenance(op->getLoc());
+    const std::optional<Provenance> &from = known->second;
     if (!from)
       return false;
     if (rule.kind == ResolvedShard::GraphOutput)
@@ -36,7 +39,8 @@ private:
     if (rule.kind == ResolvedShard::NodeOutput || rule.kind == ResolvedShard::NodeInput)
       return from->path == model.names.nodes[rule.index].name;
     StringRef name = model.names.modules[rule.index];
-    return from->module == name || from->module.starts_with((name + ".").str());
+    return from->module.starts_with(name) &&
+           (from->module.size() == name.size() || from->module.substr(name.size()).starts_with("."));
   }
 
   SmallVector<Value> outputsOf(const ResolvedShard &rule);
@@ -49,6 +53,7 @@ private:
   StepOp step;
   const ModelPlan &model;
   ModuleOp module;
+  llvm::DenseMap<Attribute, std::optional<Provenance>> provenance; ///< by location: each rule asks for that of all ops
 };
 
 } // namespace

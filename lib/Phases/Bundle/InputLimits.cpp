@@ -112,8 +112,9 @@ static int64_t startOf(OpOperand &part) {
   return start;
 }
 
-/// For each element of a result that moves elements: which element of the operand it is, or -1 for none.
-static std::optional<SmallVector<int64_t>> movedFrom(OpOperand &use) {
+/// For each element of a result that moves elements: which element of the operand it is, or -1 for none. Of several
+/// samples, for those of the first one.
+static std::optional<SmallVector<int64_t>> movedFrom(OpOperand &use, int64_t samples) {
   Operation *op = use.getOwner();
   if (!moves(op))
     return std::nullopt;
@@ -121,7 +122,9 @@ static std::optional<SmallVector<int64_t>> movedFrom(OpOperand &use) {
   int64_t start = concat ? startOf(use) : 0;
   auto from = cast<RankedTensorType>(use.get().getType()), to = cast<RankedTensorType>(op->getResult(0).getType());
   SmallVector<int64_t> strides = computeSuffixProduct(from.getShape()), index(to.getRank());
-  SmallVector<int64_t> moved(to.getNumElements());
+  SmallVector<int64_t> moved(to.getNumElements() / samples), shape(to.getShape());
+  if (samples > 1)
+    shape[0] /= samples;
   for (int64_t &place : moved) {
     place = 0;
     for (int64_t d = 0; d < to.getRank() && place >= 0; ++d) {
@@ -136,7 +139,7 @@ static std::optional<SmallVector<int64_t>> movedFrom(OpOperand &use) {
         at -= d == int64_t(concat.getDim()) ? start : 0;
       place = at < 0 || at >= from.getDimSize(dim) ? -1 : place + at * strides[dim];
     }
-    for (int64_t d = to.getRank() - 1; d >= 0 && ++index[d] == to.getDimSize(d); --d)
+    for (int64_t d = to.getRank() - 1; d >= 0 && ++index[d] == shape[d]; --d)
       index[d] = 0;
   }
   return moved;
@@ -162,7 +165,8 @@ namespace {
 /// asked, of many elements.
 class ElementLimits {
 public:
-  explicit ElementLimits(int64_t size) : kinds(size) {}
+  /// Of the first of so many samples that are treated alike.
+  ElementLimits(int64_t size, int64_t samples) : samples(samples), kinds(size / samples) {}
 
   void readBy(Value input) {
     SmallVector<int64_t> places(kinds.size());
@@ -176,6 +180,7 @@ private:
   void ask(ArrayRef<int64_t> places, const Asked &asked);
   uint32_t kindOf(const Asked &asked);
 
+  int64_t samples;
   std::vector<uint32_t> kinds;
   std::vector<Asked> table{{}}; ///< the first one: nothing
 };
@@ -206,7 +211,7 @@ void ElementLimits::follow(Value value, ArrayRef<int64_t> places, Way way) {
     Operation *user = use.getOwner();
     if (keepsAll(use)) {
       follow(user->getResult(0), places, way.through(user));
-    } else if (std::optional<SmallVector<int64_t>> moved = movedFrom(use)) {
+    } else if (std::optional<SmallVector<int64_t>> moved = movedFrom(use, samples)) {
       for (int64_t &place : *moved)
         place = place < 0 ? -1 : places[place];
       follow(user->getResult(0), *moved, way);
@@ -233,7 +238,35 @@ std::vector<format::Limits> ElementLimits::summarize() const {
   return runs;
 }
 
-/// Limits of an input's integers by its uses, in all steps of which it is an argument. A larger input than
+/// Whether what follows from a value treats so many parts of its first dim alike, and each for itself: samples of a
+/// batch.
+static bool treatsAlike(Value value, int64_t samples) {
+  auto isDivided = [&](Value each) {
+    auto type = cast<RankedTensorType>(each.getType());
+    return type.getRank() > 0 && type.getDimSize(0) % samples == 0;
+  };
+  auto isKept = [&](OpOperand &use) {
+    Operation *user = use.getOwner();
+    if (auto slice = dyn_cast<SliceOp>(user))
+      return slice.getStarts()[0] == 0 && slice.getStrides()[0] == 1 &&
+             slice.getType().getDimSize(0) == cast<RankedTensorType>(use.get().getType()).getDimSize(0);
+    if (auto transpose = dyn_cast<TransposeOp>(user))
+      return transpose.getPermutation()[0] == 0;
+    if (auto pad = dyn_cast<PadOp>(user))
+      return pad.getLow()[0] == 0 &&
+             pad.getType().getDimSize(0) == cast<RankedTensorType>(use.get().getType()).getDimSize(0);
+    if (auto concat = dyn_cast<ConcatOp>(user))
+      return concat.getDim() != 0;
+    return cast<RankedTensorType>(user->getResult(0).getType()).getNumElements() ==
+           cast<RankedTensorType>(use.get().getType()).getNumElements();
+  };
+  return isDivided(value) && llvm::all_of(value.getUses(), [&](OpOperand &use) {
+           bool follows = keepsAll(use) || moves(use.getOwner());
+           return !follows || (isKept(use) && treatsAlike(use.getOwner()->getResult(0), samples));
+         });
+}
+
+/// Limits of an input's integers by its uses, in all steps of which it is an argument. A sample of more than
 /// `maxElements` is not followed element by element.
 static InputLimits limitsOf(ArrayRef<Value> arguments) {
   constexpr int64_t maxElements = int64_t(1) << 25;
@@ -247,11 +280,15 @@ static InputLimits limitsOf(ArrayRef<Value> arguments) {
   int64_t size = cast<RankedTensorType>(arguments.front().getType()).getNumElements();
   if (all.limit == 0 || size == 0)
     return std::vector<format::Limits>();
-  if (isWhole || (size > maxElements && isOne))
+  auto type = cast<RankedTensorType>(arguments.front().getType());
+  int64_t samples = type.getRank() ? type.getDimSize(0) : 1;
+  if (!llvm::all_of(arguments, [&](Value argument) { return treatsAlike(argument, samples); }))
+    samples = 1;
+  if (isWhole || (size / samples > maxElements && isOne))
     return std::vector<format::Limits>{all.of(1)};
-  if (size > maxElements)
+  if (size / samples > maxElements)
     return std::nullopt;
-  ElementLimits elements(size);
+  ElementLimits elements(size, samples);
   for (Value argument : arguments)
     elements.readBy(argument);
   return elements.summarize();

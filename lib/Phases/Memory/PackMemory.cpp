@@ -3,6 +3,9 @@
 #include "par/Phases/Memory/Passes.h"
 #include "par/Solver/Pack/Packing.h"
 
+#include <atomic>
+#include <thread>
+
 using namespace mlir;
 
 namespace par {
@@ -43,14 +46,31 @@ static std::vector<Life> merge(std::vector<Life> lives) {
   return merged;
 }
 
-/// All other buffers share one pool after the state.
-static FailureOr<int64_t> placePool(ProgramOp program, int64_t base) {
+namespace {
+
+/// The pool of a program that all other buffers share, after its state.
+class Pool {
+public:
+  explicit Pool(ProgramOp program);
+  /// Without a look at the program: pools of several are packed at once.
+  void pack() { packing.emplace(problem.solve()); }
+  /// Writes the offsets, and returns the bytes of the pool.
+  FailureOr<int64_t> place(int64_t base);
+
+private:
+  ProgramOp program;
+  PackingProblem problem;
+  SmallVector<std::pair<BufferOp, int64_t>> slots;
+  std::optional<llvm::Expected<Packing>> packing;
+};
+
+} // namespace
+
+Pool::Pool(ProgramOp program) : program(program) {
   llvm::DenseMap<std::pair<Operation *, int64_t>, std::vector<Life>> lives;
   for (const BufferUse &use : computeLives(program))
     lives[{use.buffer, use.slot}].push_back({use.begin, use.end + 1});
-  PackingProblem problem;
   problem.alignment = arenaAlignment;
-  SmallVector<std::pair<BufferOp, int64_t>> slots;
   for (BufferOp buffer : program.getOps<BufferOp>())
     for (uint64_t slot = 0; !isAlone(buffer) && slot < buffer.getDepth(); ++slot) {
       auto found = lives.find({buffer, static_cast<int64_t>(slot)});
@@ -60,17 +80,34 @@ static FailureOr<int64_t> placePool(ProgramOp program, int64_t base) {
           {buffer.getSymName().str() + "." + std::to_string(slot), getByteSize(buffer.getTensorType()), mine});
       slots.push_back({buffer, static_cast<int64_t>(slot)});
     }
-  llvm::Expected<Packing> packing = problem.solve();
-  if (!packing) {
-    program.emitError() << "cannot be packed: " << llvm::toString(packing.takeError());
+}
+
+FailureOr<int64_t> Pool::place(int64_t base) {
+  if (!*packing) {
+    program.emitError() << "cannot be packed: " << llvm::toString(packing->takeError());
     return failure();
   }
   llvm::MapVector<Operation *, SmallVector<int64_t>> at;
-  for (auto [slot, offset] : llvm::zip(slots, packing->offsets))
+  for (auto [slot, offset] : llvm::zip(slots, (*packing)->offsets))
     at[slot.first].push_back(base + offset);
   for (auto &[buffer, offsets] : at)
     cast<BufferOp>(buffer).setAt(offsets);
-  return packing->arena;
+  return (*packing)->arena;
+}
+
+/// On all cores. A search is bounded by a count, not by time, so it ends alike on any.
+static void packAll(std::vector<std::unique_ptr<Pool>> &pools) {
+  std::atomic<size_t> next = 0;
+  auto work = [&] {
+    for (size_t i = next++; i < pools.size(); i = next++)
+      pools[i]->pack();
+  };
+  std::vector<std::thread> others;
+  for (size_t i = 1; i < std::min<size_t>(std::thread::hardware_concurrency(), pools.size()); ++i)
+    others.emplace_back(work);
+  work();
+  for (std::thread &other : others)
+    other.join();
 }
 
 namespace {
@@ -78,10 +115,14 @@ struct PackMemoryPass : impl::PackMemoryPassBase<PackMemoryPass> {
   using PackMemoryPassBase::PackMemoryPassBase;
 
   void runOnOperation() override {
-    for (ProgramOp program : getOperation().getOps<ProgramOp>()) {
+    std::vector<std::unique_ptr<Pool>> pools;
+    for (ProgramOp program : getOperation().getOps<ProgramOp>())
+      pools.push_back(std::make_unique<Pool>(program));
+    packAll(pools);
+    for (auto [program, packed] : llvm::zip(getOperation().getOps<ProgramOp>(), pools)) {
       placeAlone(program, /*onHost=*/true);
       int64_t state = placeAlone(program, /*onHost=*/false);
-      FailureOr<int64_t> pool = placePool(program, state);
+      FailureOr<int64_t> pool = packed->place(state);
       if (failed(pool))
         return signalPassFailure();
       if (limit > 0 && state + *pool > limit) {

@@ -12,6 +12,9 @@ namespace par {
 
 namespace {
 struct VerifyMemoryPass : impl::VerifyMemoryPassBase<VerifyMemoryPass> {
+  /// What was stored last, up to the op that is looked at.
+  llvm::DenseMap<std::pair<Block *, StringAttr>, Operation *> writers;
+
   /// A result tied to an operand shares its buffer: the code writes there.
   LogicalResult verifyTied(Operation *op, const SymbolTable &names, const SymbolTable &kernels) {
     for (auto [result, operand] : llvm::zip(op->getResults(), getTiedOperands(op, kernels))) {
@@ -42,10 +45,7 @@ struct VerifyMemoryPass : impl::VerifyMemoryPassBase<VerifyMemoryPass> {
   LogicalResult verifyDone(DoneOp done, const SymbolTable &names) {
     for (Value value : done.getValues()) {
       BufferOp buffer = getBuffer(value, names);
-      Operation *writer = nullptr;
-      for (StoreOp store : done->getParentOfType<BlockOp>().getOps<StoreOp>())
-        if (store.getBuffer() == buffer.getSymName() && store->isBeforeInBlock(done))
-          writer = store.getOperand().getDefiningOp();
+      Operation *writer = writers.lookup({done->getBlock(), buffer.getSymNameAttr()});
       if (!writer || getQueue(writer).empty())
         return done.emitError() << "waits for " << buffer.getSymNameAttr()
                                 << ", which no collective with a queue has written last";
@@ -55,6 +55,7 @@ struct VerifyMemoryPass : impl::VerifyMemoryPassBase<VerifyMemoryPass> {
 
   LogicalResult verifyProgram(ProgramOp program, const SymbolTable &kernels) {
     SymbolTable names(program);
+    writers.clear();
     for (BufferOp buffer : program.getOps<BufferOp>())
       if (!buffer.getAt())
         return buffer.emitError() << "has no offsets after Memory";
@@ -63,6 +64,8 @@ struct VerifyMemoryPass : impl::VerifyMemoryPassBase<VerifyMemoryPass> {
     WalkResult result = program.walk([&](Operation *op) -> WalkResult {
       if (isa<LoadOp, BlockOp>(op))
         return WalkResult::advance();
+      if (auto store = dyn_cast<StoreOp>(op))
+        writers[{op->getBlock(), store.getBufferAttr().getAttr()}] = store.getOperand().getDefiningOp();
       for (Value value : op->getResults())
         if (!value.hasOneUse() || !isa<StoreOp>(*value.getUsers().begin()))
           return op->emitError() << "gives a value that is not stored at once after Memory";

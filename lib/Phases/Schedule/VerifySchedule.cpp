@@ -44,9 +44,8 @@ static LogicalResult verifyPrograms(ModuleOp module) {
   return success();
 }
 
-static LogicalResult verifyExec(ExecOp exec) {
-  auto fragment =
-      SymbolTable::lookupNearestSymbolFrom<FragmentOp>(exec->getParentOfType<ModuleOp>(), exec.getFragmentAttr());
+static LogicalResult verifyExec(ExecOp exec, const SymbolTable &symbols) {
+  auto fragment = symbols.lookup<FragmentOp>(exec.getFragmentAttr().getAttr());
   if (!fragment)
     return exec.emitError() << "names " << exec.getFragmentAttr() << ", which is no fragment";
   auto program = exec->getParentOfType<ProgramOp>();
@@ -287,7 +286,8 @@ struct VerifySchedulePass : impl::VerifySchedulePassBase<VerifySchedulePass> {
       for (BufferOp buffer : program.getOps<BufferOp>())
         if (failed(verifyAccumulator(buffer)))
           return signalPassFailure();
-    WalkResult execs = module.walk([](ExecOp exec) { return WalkResult(verifyExec(exec)); });
+    SymbolTable symbols(module);
+    WalkResult execs = module.walk([&](ExecOp exec) { return WalkResult(verifyExec(exec, symbols)); });
     if (execs.wasInterrupted())
       return signalPassFailure();
     auto programs = module.getOps<ProgramOp>();

@@ -66,6 +66,30 @@ TEST(InputLimits, OfManyElements) {
             "other in other places");
 }
 
+// Samples of a batch are asked alike, so that one of them tells about all: a batch of any size is followed.
+TEST(InputLimits, OfOneSample) {
+  auto columns = [](const std::string &batch) {
+    std::string slice = " by [1, 1] : tensor<" + batch + "x3xi64> to tensor<" + batch + "x1xi64>\n";
+    std::string gather = " dim 0 : tensor<7x2xf32>, tensor<" + batch + "x1xi64> to tensor<" + batch + "x1x2xf32>\n";
+    return limitsOf(batch + "x3", "%0 = par.slice %x [0, 0] to [" + batch + ", 1]" + slice +
+                                      "%1 = par.slice %x [0, 2] to [" + batch + ", 3]" + slice +
+                                      "%2 = par.gather %t7, %0" + gather + "%3 = par.gather %t7, %1" + gather);
+  };
+  EXPECT_EQ(columns("4"), "[0, 7), any, [0, 7)");
+  EXPECT_EQ(columns("1099511627776"), columns("4"));
+}
+
+// The first sample is another than the others where rows are padded, cut off or counted backwards.
+TEST(InputLimits, OfRowsThatDiffer) {
+  EXPECT_EQ(limitsOf("4x3", "%0 = par.slice %x [2, 0] to [4, 3] by [1, 1] : tensor<4x3xi64> to tensor<2x3xi64>\n"
+                            "%1 = par.gather %t7, %0 dim 0 : tensor<7x2xf32>, tensor<2x3xi64> to tensor<2x3x2xf32>"),
+            "6 x any, 6 x [0, 7)");
+  EXPECT_EQ(limitsOf("2x3", "%0 = par.transpose %x [1, 0] : tensor<2x3xi64> to tensor<3x2xi64>\n"
+                            "%1 = par.slice %0 [0, 1] to [3, 2] by [1, 1] : tensor<3x2xi64> to tensor<3x1xi64>\n"
+                            "%2 = par.gather %t7, %1 dim 0 : tensor<7x2xf32>, tensor<3x1xi64> to tensor<3x1x2xf32>"),
+            "3 x any, 3 x [0, 7)");
+}
+
 TEST(InputLimits, OfTheSmallerOfTwo) {
   EXPECT_EQ(limitsOf("4", "%0 = par.gather %t9, %x dim 0 : tensor<9x2xf32>, tensor<4xi64> to tensor<4x2xf32>\n"
                           "%1 = par.gather %t7, %x dim 0 : tensor<7x2xf32>, tensor<4xi64> to tensor<4x2xf32>"),

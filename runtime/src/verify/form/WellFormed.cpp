@@ -48,7 +48,8 @@ private:
   const Manifest &manifest;
   std::vector<std::vector<uint32_t>> ranks;         ///< [role]
   std::vector<std::set<std::string>> held, fetched; ///< [role]: tensors, outputs
-  std::set<std::array<uint32_t, 4>> met;            ///< role, communicator, op and peer of checked communications
+  /// By role, communicator, op and peer of checked communications: a rank with a group of each size.
+  std::map<std::array<uint32_t, 4>, std::map<size_t, uint32_t>> met;
 };
 } // namespace
 
@@ -185,15 +186,24 @@ Found WellFormed::communication(uint32_t role, const Run &run, uint32_t n) {
                 (it.coll == CollKind::AllGather || it.coll == CollKind::ReduceScatter || it.coll == CollKind::AllToAll);
   bool known =
       std::ranges::any_of(comm.groups, [&](const std::vector<uint32_t> &group) { return peer < group.size(); });
-  // The first communication to one member of one communicator speaks for all, but for how many elements it has.
-  bool isFirst = parted || met.insert({role, it.comm, uint32_t(it.op), peer}).second;
-  for (uint32_t rank : isFirst ? ranks[role] : std::vector<uint32_t>()) {
+  // The first communication to one member of one communicator speaks for all, but for how many elements it has: one
+  // rank of each size of groups then speaks for the others.
+  auto [checked, isFirst] = met.try_emplace({role, it.comm, uint32_t(it.op), peer});
+  std::map<size_t, uint32_t> &ofSize = checked->second;
+  std::vector<uint32_t> asked = ranks[role];
+  if (!isFirst) {
+    asked.clear();
+    for (auto [size, rank] : ofSize)
+      asked.push_back(rank);
+  }
+  for (uint32_t rank : asked) {
     if (known && isSentToNobody(comm, it, run.microbatch, rank))
       continue; // its receiver finds nothing sent
     std::optional<Membership> own = membershipOf(comm, rank);
     if (!own)
       return fail(role, run, n, "rank " + number(rank) + " is not in communicator '" + comm.name + "'");
     size_t size = comm.groups[own->group].size();
+    ofSize.try_emplace(size, rank);
     if (peer >= size || (it.op != Op::Coll && peer == own->member))
       return fail(
           role, run, n,
