@@ -1,6 +1,7 @@
 // Expands an entry for one rank of each class into a graph: one node an instruction, joined across classes where they
 // take part in one communication, with edges for queues and events.
 #include "Expansion.h"
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
 #include <map>
 #include <numeric>
@@ -13,7 +14,7 @@ namespace {
 /// Expands the entry of one rank of each class, and meets communications across classes.
 class Expander {
 public:
-  Expander(const Bundle &bundle, const Hardware &hardware, const RankPartition &partition, Expansion &result);
+  Expander(const Bundle &bundle, const CostTable &costs, const RankPartition &partition, Expansion &result);
 
   void expandRank(uint32_t rank, const Entry &entry);
   /// Numbers the nodes that happen at once.
@@ -33,6 +34,8 @@ private:
   void takeSeats();
   void expandRun(uint32_t runIndex, const Run &run);
   size_t addNode(const Block &block, size_t index, const Run &run);
+  void addLocal(const Instruction &instruction, uint32_t node);
+  void add(uint32_t node, const Cost &cost, int64_t time);
   int64_t meet(const Instruction &instruction, const Run &run, uint32_t node);
   void join(const Channel &channel, uint32_t node);
   void link(const Instruction &instruction, const Run &run, uint32_t node);
@@ -40,13 +43,15 @@ private:
   RankGroup groupOf(const std::vector<uint32_t> &members);
 
   const Bundle &bundle;
-  const Hardware &hardware;
+  const CostTable &costs;
   const RankPartition &partition;
   Expansion &result;
   std::map<std::string_view, uint32_t> communicators; ///< by name
   std::map<Channel, uint32_t> channels;               ///< their numbers
   std::vector<std::vector<uint32_t>> firstAt;         ///< by channel: the node that came first to each communication
   std::map<const uint32_t *, RankGroup> groups;       ///< by their list in the bundle
+  llvm::DenseMap<const Instruction *, Cost> locals;
+  int64_t processes = 1; ///< of a host that compute at once
 
   // State of the rank that is expanded.
   const Program *program = nullptr;
@@ -61,8 +66,12 @@ private:
 
 static bool communicates(Op op) { return op == Op::Coll || op == Op::Send || op == Op::Recv || op == Op::Group; }
 
-Expander::Expander(const Bundle &bundle, const Hardware &hardware, const RankPartition &partition, Expansion &result)
-    : bundle(bundle), hardware(hardware), partition(partition), result(result) {
+Expander::Expander(const Bundle &bundle, const CostTable &costs, const RankPartition &partition, Expansion &result)
+    : bundle(bundle), costs(costs), partition(partition), result(result) {
+  const Hardware &hardware = costs.hardware();
+  processes = bundle.manifest.ranks.size();
+  for (int64_t most : {hardware.ranks, hardware.cores})
+    processes = most > 0 ? std::min(processes, most) : processes;
   for (auto [index, communicator] : llvm::enumerate(bundle.manifest.communicators))
     communicators.try_emplace(communicator.name, index);
 }
@@ -103,7 +112,7 @@ size_t Expander::addNode(const Block &block, size_t index, const Run &run) {
   const Instruction &first = block.instructions[index];
   uint32_t node = result.nodes.size();
   result.nodes.push_back({rank, first.queue, run.block, static_cast<uint32_t>(index), runIndex,
-                          communicates(first.op) || crossesSpaces(*program, first), 0, 0});
+                          communicates(first.op) || crossesSpaces(*program, first)});
   result.before.push_back({lastOnQueue[first.queue], -1});
   result.joint.push_back(node);
   lastOnQueue[first.queue] = node;
@@ -113,11 +122,25 @@ size_t Expander::addNode(const Block &block, size_t index, const Run &run) {
     if (communicates(instruction.op) && instruction.op != Op::Group)
       latency = std::max(latency, meet(instruction, run, node));
     else
-      result.nodes[node].duration += instructionTime(*program, instruction, 1, hardware);
+      addLocal(instruction, node);
     link(instruction, run, node);
   }
   result.nodes[node].duration += latency;
   return length;
+}
+
+void Expander::add(uint32_t node, const Cost &cost, int64_t time) {
+  result.nodes[node].duration += time;
+  if (cost.ns > 0)
+    result.nodes[node].source = std::max(result.nodes[node].source, cost.source);
+}
+
+/// Adds an instruction of one rank. Its time is the same in all runs of all ranks of the program.
+void Expander::addLocal(const Instruction &instruction, uint32_t node) {
+  auto [known, fresh] = locals.try_emplace(&instruction);
+  if (fresh)
+    known->second = localCost(*program, instruction, processes, costs);
+  add(node, known->second, known->second.ns);
 }
 
 /// Joins the node with those of the other ranks in the same communication, and adds the transfer time of its bytes.
@@ -138,9 +161,11 @@ int64_t Expander::meet(const Instruction &instruction, const Run &run, uint32_t 
   const std::vector<uint32_t> &members = seat->comm->groups[seat->place.group];
   RankGroup group = instruction.op == Op::Coll || std::max(from, to) >= members.size()
                         ? groupOf(members)
-                        : hardware.groupOf({members[from], members[to]});
-  int64_t latency = latencyOf(instruction, group, hardware);
-  result.nodes[node].duration += instructionTime(*program, instruction, group, hardware) - latency;
+                        : costs.hardware().groupOf({members[from], members[to]});
+  Cost cost = communicationCost(instruction, group, costs);
+  int64_t latency = std::min(latencyOf(instruction, group, costs), cost.ns);
+  add(node, cost, cost.ns - latency);
+  result.nodes[node].share = std::max<uint16_t>(result.nodes[node].share, costs.share(group));
   return latency;
 }
 
@@ -159,7 +184,7 @@ void Expander::join(const Channel &channel, uint32_t node) {
 RankGroup Expander::groupOf(const std::vector<uint32_t> &members) {
   auto [known, fresh] = groups.try_emplace(members.data());
   if (fresh)
-    known->second = hardware.groupOf(llvm::to_vector_of<int64_t>(members));
+    known->second = costs.hardware().groupOf(llvm::to_vector_of<int64_t>(members));
   return known->second;
 }
 
@@ -186,10 +211,10 @@ void Expander::finish() {
     result.joint[node] = find(node);
 }
 
-llvm::Expected<Expansion> par::expandEntry(const Bundle &bundle, llvm::StringRef entry, const Hardware &hardware,
+llvm::Expected<Expansion> par::expandEntry(const Bundle &bundle, llvm::StringRef entry, const CostTable &costs,
                                            const RankPartition &partition) {
   Expansion result;
-  Expander expander(bundle, hardware, partition, result);
+  Expander expander(bundle, costs, partition, result);
   for (uint32_t rank : partition.representatives) {
     const Program &program = bundle.programs[bundle.manifest.ranks[rank].role];
     uint32_t index = program.findEntry(std::string_view(entry));

@@ -11,6 +11,7 @@
 #include "Chunks.h"
 #include "PairTime.h"
 #include "par/Dialect/Interfaces/Cost.h"
+#include "par/Dialect/Interfaces/Timed.h"
 #include "par/Phases/Decompose/HostLevels.h"
 #include "par/Phases/Decompose/Passes.h"
 
@@ -48,8 +49,8 @@ struct Pair {
 
 class Decomposer {
 public:
-  Decomposer(FragmentOp fragment, const Hardware &hardware, int64_t chunks)
-      : fragment(fragment), hardware(hardware), asked(chunks) {}
+  Decomposer(FragmentOp fragment, const CostTable &costs, int64_t chunks)
+      : fragment(fragment), costs(costs), asked(chunks) {}
   void run();
 
 private:
@@ -60,12 +61,12 @@ private:
   void cutScatter(const Pair &pair);
   RankGroup groupOf(ArrayAttr axes) {
     return widestGroup(SymbolTable::lookupNearestSymbolFrom<StageOp>(fragment, fragment.getStageAttr()), getAxes(axes),
-                       hardware);
+                       costs.hardware());
   }
   int64_t membersOf(ArrayAttr axes) { return getMesh(fragment, fragment.getStageAttr()).getSize(getAxes(axes)); }
 
   FragmentOp fragment;
-  const Hardware &hardware;
+  const CostTable &costs;
   int64_t asked; ///< 0: as many as save time
 };
 
@@ -114,9 +115,16 @@ static bool isThereAtBegin(Value value) {
   return false;
 }
 
-static PairCost::Matmul costOfMatmul(DotOp dot) {
-  OpCost cost = getCost(dot);
-  return {cost.flops, cost.bytes, formatOf(dot.getLhs().getType())};
+/// The matmul of a reader, cut along a dim of its operand.
+static PairCost::Matmul costOfMatmul(Reader reader, int64_t dim) {
+  auto isAmong = [dim](ArrayRef<int64_t> dims) { return llvm::is_contained(dims, dim); };
+  DotOp dot = reader.dot;
+  int64_t MatmulShape::*cut = reader.left ? &MatmulShape::m : &MatmulShape::n;
+  if (isAmong(reader.left ? dot.getLhsContracting() : dot.getRhsContracting()))
+    cut = &MatmulShape::k;
+  else if (isAmong(reader.left ? dot.getLhsBatching() : dot.getRhsBatching()))
+    cut = &MatmulShape::batch;
+  return {shapeOf(dot), cut};
 }
 
 /// Bytes moved by copies around a collective along `dim`. Ranks' blocks are contiguous in the right order only if no
@@ -140,7 +148,7 @@ void Decomposer::consider(std::optional<std::pair<int64_t, Pair>> &best, Pair pa
     if (extent < chunks || extent % chunks != 0)
       continue;
     cost.around = bytesAround(type, along, pair.cut.dim, chunks);
-    int64_t time = pairTime(cost, chunks, hardware);
+    int64_t time = pairTime(cost, chunks, costs);
     if ((!asked && time >= whole) || (best && best->first <= time))
       continue;
     pair.chunks = chunks;
@@ -162,7 +170,7 @@ std::optional<Pair> Decomposer::findGather(AllGatherOp gather) {
     if (!dot || dot.getLhs() == dot.getRhs())
       return std::nullopt;
     pair.readers.push_back({dot, use.getOperandNumber() == 0});
-    cost.products.push_back(costOfMatmul(dot));
+    cost.products.push_back({shapeOf(dot)});
   }
   if (pair.readers.empty())
     return std::nullopt;
@@ -170,14 +178,16 @@ std::optional<Pair> Decomposer::findGather(AllGatherOp gather) {
   std::optional<std::pair<int64_t, Pair>> best;
   int64_t gathered = gather.getDims()[0];
   cost.around = bytesAround(whole.getType(), gathered);
-  int64_t inOne = pairTime(cost, 1, hardware);
+  int64_t inOne = pairTime(cost, 1, costs);
   for (int64_t dim = 0; dim < getTensorType(whole.getType()).getRank(); ++dim) {
     pair.cut = {dim, dim == gathered ? cost.group.members : 1};
     bool kept = pair.readers.front().placeOf(dim).result.has_value(), narrow = false;
     PairCost mine = cost;
     mine.moved = 2 * cost.bytes;
     mine.moves = 1;
+    mine.products.clear();
     for (Reader reader : pair.readers) {
+      mine.products.push_back(costOfMatmul(reader, dim));
       Place place = reader.placeOf(dim);
       Type element = reader.dot.getType().getElementType();
       narrow |= !place.result && !element.isF32() && !element.isF64();
@@ -202,10 +212,10 @@ std::optional<Pair> Decomposer::findScatter(ReduceScatterOp scatter) {
     return std::nullopt;
   Value shard = scatter.getResult(0);
   PairCost cost{format::CollKind::ReduceScatter, getByteSize(shard.getType()), groupOf(scatter.getAxes()), {}, 0, 0};
-  cost.products.push_back(costOfMatmul(dot));
+  cost.products.push_back({shapeOf(dot)});
   std::optional<std::pair<int64_t, Pair>> best;
   cost.around = bytesAround(dot.getType(), scatter.getDims()[0]);
-  int64_t inOne = pairTime(cost, 1, hardware);
+  int64_t inOne = pairTime(cost, 1, costs);
   for (bool left : {true, false}) {
     Reader reader{dot, left};
     Value operand = left ? dot.getLhs() : dot.getRhs();
@@ -216,6 +226,7 @@ std::optional<Pair> Decomposer::findScatter(ReduceScatterOp scatter) {
       if (filled && *place.result == scatter.getDims()[0])
         continue;
       PairCost mine = cost;
+      mine.products = {costOfMatmul(reader, dim)};
       mine.moved = 2 * (getByteSize(operand.getType()) + cost.bytes);
       mine.moves = 1;
       if (place.other) {
@@ -311,17 +322,17 @@ struct DecomposeCollectivesPass : impl::DecomposeCollectivesPassBase<DecomposeCo
   using DecomposeCollectivesPassBase::DecomposeCollectivesPassBase;
 
   void runOnOperation() override {
-    auto machine = Hardware::find(hardware);
-    if (!machine) {
-      getOperation().emitError() << llvm::toString(machine.takeError());
+    auto costs = CostTable::find(hardware);
+    if (!costs) {
+      getOperation().emitError() << llvm::toString(costs.takeError());
       return signalPassFailure();
     }
     // Without overlap of compute and communication chunks only add time.
-    if (chunks == 1 || (chunks == 0 && !machine->overlap))
+    if (chunks == 1 || (chunks == 0 && !costs->hardware().overlap))
       return;
     for (FragmentOp fragment : getOperation().getOps<FragmentOp>())
       if (fragment.getLocal())
-        Decomposer(fragment, *machine, chunks).run();
+        Decomposer(fragment, *costs, chunks).run();
   }
 };
 } // namespace

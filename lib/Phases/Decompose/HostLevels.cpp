@@ -4,19 +4,6 @@ using namespace mlir;
 
 namespace par {
 
-RankGroup widestGroup(StageOp stage, ArrayRef<StringAttr> axes, const Hardware &hardware) {
-  RankGroup widest; // of one member, until the first
-  for (SmallVector<int64_t> &members : stage.getMesh().getGroups(axes)) {
-    for (int64_t &member : members)
-      member = stage.getRanks()[member];
-    RankGroup group = hardware.groupOf(members);
-    if (group.members > widest.members ||
-        std::pair(group.hosts, -group.fewest) > std::pair(widest.hosts, -widest.fewest))
-      widest = group;
-  }
-  return widest;
-}
-
 std::optional<HostLevels> findHostLevels(StageOp stage, ArrayRef<StringAttr> axes, const Hardware &hardware) {
   // The last axis is the minor one of the members' order. Members of a host are consecutive only in the mesh's order.
   auto placeOf = [&](StringAttr axis) { return llvm::find(stage.getMesh().getNames(), axis); };
@@ -35,17 +22,17 @@ std::optional<HostLevels> findHostLevels(StageOp stage, ArrayRef<StringAttr> axe
 }
 
 int64_t leveledTime(format::CollKind kind, int64_t bytes, StageOp stage, const HostLevels &levels,
-                    const Hardware &hardware) {
+                    const CostTable &costs) {
   using enum format::CollKind;
-  RankGroup between = widestGroup(stage, levels.between, hardware);
-  int64_t launches = hardware.launch;
+  RankGroup between = widestGroup(stage, levels.between, costs.hardware());
+  int64_t launches = costs.launch();
   if (kind == AllReduce)
-    return 2 * launches + hardware.collectiveTime(ReduceScatter, bytes / levels.each, levels.each) +
-           hardware.collectiveTime(AllReduce, bytes / levels.each, between) +
-           hardware.collectiveTime(AllGather, bytes / levels.each, levels.each);
+    return 2 * launches + costs.collective(ReduceScatter, bytes / levels.each, levels.each).ns +
+           costs.collective(AllReduce, bytes / levels.each, between).ns +
+           costs.collective(AllGather, bytes / levels.each, levels.each).ns;
   // Each shard crosses between hosts once, then all hosts' shards are gathered within a host.
-  return launches + hardware.collectiveTime(kind, bytes, between) +
-         hardware.collectiveTime(kind, bytes * levels.hosts, levels.each);
+  return launches + costs.collective(kind, bytes, between).ns +
+         costs.collective(kind, bytes * levels.hosts, levels.each).ns;
 }
 
 } // namespace par

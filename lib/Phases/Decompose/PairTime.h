@@ -1,6 +1,6 @@
 #pragma once
 
-#include "par/Base/Hardware.h"
+#include "par/Costs/CostTable.h"
 #include "par/Dialect/Par.h"
 
 namespace par {
@@ -11,8 +11,8 @@ struct PairCost {
   int64_t bytes = 0; ///< of one rank's shard
   RankGroup group;
   struct Matmul {
-    int64_t flops = 0, bytes = 0;
-    format::DType type = format::DType::F32;
+    MatmulShape shape;
+    int64_t MatmulShape::*cut = &MatmulShape::m; ///< which of its sizes chunks divide
   };
   llvm::SmallVector<Matmul> products;
   int64_t moved = 0; ///< bytes read and written to split operands and to join results, if there are several chunks
@@ -23,9 +23,6 @@ struct PairCost {
 
 /// ns for all chunks, if one chunk's collective overlaps with another's matmuls. With one chunk the collective and the
 /// matmuls run one after the other.
-int64_t pairTime(const PairCost &pair, int64_t chunks, const Hardware &hardware);
-
-/// The format of a tensor's elements in matmuls.
-format::DType formatOf(mlir::Type tensor);
+int64_t pairTime(const PairCost &pair, int64_t chunks, const CostTable &costs);
 
 } // namespace par

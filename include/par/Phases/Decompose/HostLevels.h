@@ -1,7 +1,7 @@
 #pragma once
 
-#include "par/Base/Hardware.h"
-#include "par/Dialect/Par.h"
+#include "par/Costs/CostTable.h"
+#include "par/Dialect/StageGroups.h"
 
 namespace par {
 
@@ -13,15 +13,12 @@ struct HostLevels {
   int64_t each = 1;  ///< members over `within`
 };
 
-/// The group on most hosts, of the groups that the axes form on the stage.
-RankGroup widestGroup(StageOp stage, llvm::ArrayRef<mlir::StringAttr> axes, const Hardware &hardware);
-
 /// Nothing if the group is on one host, or if no part of its axes stays on one.
 std::optional<HostLevels> findHostLevels(StageOp stage, llvm::ArrayRef<mlir::StringAttr> axes,
                                          const Hardware &hardware);
 
 /// ns of a collective of `bytes` (of the instruction's n, all values of a bucket) in two levels.
 int64_t leveledTime(format::CollKind kind, int64_t bytes, StageOp stage, const HostLevels &levels,
-                    const Hardware &hardware);
+                    const CostTable &costs);
 
 } // namespace par
