@@ -26,11 +26,10 @@ static std::string readByModules(const Plan &plan) {
 
 /// The part of `recompute` that CutCosts reads.
 static std::string readByCuts(const Plan &plan) {
-  bool recomputes = *plan.recompute.kind != PlanRecompute::None;
-  return *plan.pipeline.stages > 1 && recomputes ? "recomputes" : "";
+  return *plan.pipeline.stages > 1 && plan.recompute.recomputesLayers() ? "recomputes" : "";
 }
 
-static std::string pipelineOf(const Phase &phase) {
+std::string keyOf(const Phase &phase) {
   OpPassManager manager(ModuleOp::getOperationName());
   phase.build(manager);
   std::string text;
@@ -43,7 +42,7 @@ std::vector<PhaseKey> keysOf(const PlannedModel &planned, ArrayRef<Phase> phases
   const Plan &plan = planned.plan.plan;
   std::vector<PhaseKey> keys{{"import", readByModules(plan)}};
   for (const Phase &phase : phases)
-    keys.push_back({phase.name.str(), phase.name == "annotate" ? readByCuts(plan) : pipelineOf(phase)});
+    keys.push_back({phase.name.str(), phase.name == "annotate" ? readByCuts(plan) : keyOf(phase)});
   return keys;
 }
 

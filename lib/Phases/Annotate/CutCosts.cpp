@@ -97,7 +97,7 @@ private:
   void addNode(unsigned index, const OpGroup &group) {
     CutNode node;
     node.name = "g" + std::to_string(index);
-    bool recomputes = *plan.recompute.kind != PlanRecompute::None;
+    bool recomputes = plan.recompute.recomputesLayers();
     for (Operation *op : group) {
       groupOf[op] = index;
       int64_t bytes = 0;

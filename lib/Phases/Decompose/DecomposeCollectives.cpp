@@ -49,8 +49,8 @@ struct Pair {
 
 class Decomposer {
 public:
-  Decomposer(FragmentOp fragment, const CostTable &costs, int64_t chunks)
-      : fragment(fragment), costs(costs), asked(chunks) {}
+  Decomposer(FragmentOp fragment, StageGroups &groups, int64_t chunks)
+      : fragment(fragment), costs(groups.costs), groups(groups), asked(chunks) {}
   void run();
 
 private:
@@ -60,13 +60,14 @@ private:
   void cutGather(const Pair &pair);
   void cutScatter(const Pair &pair);
   RankGroup groupOf(ArrayAttr axes) {
-    return widestGroup(SymbolTable::lookupNearestSymbolFrom<StageOp>(fragment, fragment.getStageAttr()), getAxes(axes),
-                       costs.hardware());
+    auto stage = SymbolTable::lookupNearestSymbolFrom<StageOp>(fragment, fragment.getStageAttr());
+    return groups.widest(stage, getAxes(axes));
   }
   int64_t membersOf(ArrayAttr axes) { return getMesh(fragment, fragment.getStageAttr()).getSize(getAxes(axes)); }
 
   FragmentOp fragment;
   const CostTable &costs;
+  StageGroups &groups;
   int64_t asked; ///< 0: as many as save time
 };
 
@@ -330,9 +331,10 @@ struct DecomposeCollectivesPass : impl::DecomposeCollectivesPassBase<DecomposeCo
     // Without overlap of compute and communication chunks only add time.
     if (chunks == 1 || (chunks == 0 && !costs->hardware().overlap))
       return;
+    StageGroups groups(*costs);
     for (FragmentOp fragment : getOperation().getOps<FragmentOp>())
       if (fragment.getLocal())
-        Decomposer(fragment, *costs, chunks).run();
+        Decomposer(fragment, groups, chunks).run();
   }
 };
 } // namespace

@@ -27,7 +27,7 @@ int64_t predictTime(const StepTasks &stepTasks, const Task &stepTask, const Cost
     return costs.collective(format::CollKind::AllReduce, bytes, stepTasks.devicesOf(stepTask).size()).ns;
   int64_t time = costs.launch();
   for (Operation *op : stepTask.ops)
-    time += timeOfBlock(StepTasks::fragmentOf(cast<RunOp>(op)).getBlock(), costs);
+    time += timeOfBlock(stepTasks.fragmentOf(cast<RunOp>(op)).getBlock(), costs);
   return time;
 }
 

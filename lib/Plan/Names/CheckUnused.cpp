@@ -93,13 +93,10 @@ void UnusedKeys::checkOffload() {
 
 void UnusedKeys::checkRecompute() {
   const PlanRecompute &recompute = plan.recompute;
-  if (*recompute.kind == PlanRecompute::None)
+  if (*recompute.kind == PlanRecompute::None || *recompute.kind == PlanRecompute::Auto)
     return;
   if (!plan.train)
     warn(recompute.kind, "recompute", "forward is computed again for backward, and the plan has no train");
-  else if (*recompute.kind == PlanRecompute::Full && *plan.pipeline.stages == 1)
-    warn(recompute.kind, "recompute: full",
-         "it saves the inputs of each stage, and there is one stage; recompute: {each: P} saves those of modules");
 }
 
 void UnusedKeys::checkOneRank() {
@@ -175,6 +172,10 @@ void UnusedKeys::check() {
   checkPrecision();
   if (plan.train)
     checkTraining(*plan.train);
+  bool attends = any_of(
+      names.nodes, [](const NameTable::Node &node) { return node.opType == "Softmax" || node.opType == "Attention"; });
+  if (!attends && !names.nodes.empty())
+    warn(plan.attention, "attention", "the model has no Softmax or Attention");
   bool normalises =
       any_of(names.nodes, [](const NameTable::Node &node) { return node.opType == "BatchNormalization"; });
   if (!normalises && !names.nodes.empty())
