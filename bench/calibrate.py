@@ -135,7 +135,8 @@ def main():
               f"{least:.2f} | {percent(predicted, least):+.1f} % | {cpu:.2f} |", flush=True)
     for kind, pairs in errors.items():
         median, least = (statistics.mean(column) for column in zip(*pairs))
-        print(f"\n{len(pairs)} of {kind}: mean error {median:.1f} % of the median step, {least:.1f} % of the undisturbed")
+        print(f"\n{len(pairs)} of {kind}: mean error {median:.1f} % of the median step, {least:.1f} % of the "
+              "undisturbed one")
     print(f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores; {refused} refused")
     return 0 if errors else 1
 
