@@ -1,30 +1,11 @@
 #include "Expansion.h"
 #include "par/kernels/Builtins.h"
+#include "par/kernels/Work.h"
 
 #include <algorithm>
 
 using namespace par;
 using namespace par::format;
-
-/// Whether an earlier operand reads another part of the same memory: queries, keys and values that one matmul gave.
-static bool isReadBefore(const Instruction &instruction, size_t index) {
-  const Operand &operand = instruction.operands[index];
-  return operand.access == Access::Read &&
-         std::any_of(instruction.operands.begin(), instruction.operands.begin() + index, [&](const Operand &other) {
-           return other.buffer == operand.buffer && other.access == Access::Read;
-         });
-}
-
-/// Bytes that a kernel reads and writes.
-static int64_t movedBytes(const Kernel &kernel, const Instruction &instruction) {
-  int64_t bytes = 0;
-  for (size_t i = 0; i < std::min(kernel.operands.size(), instruction.operands.size()); ++i) {
-    bool twice = kernel.operands[i].access == Access::ReadWrite || kernel.operands[i].access == Access::Accumulate;
-    if (!isReadBefore(instruction, i))
-      bytes += kernel.operands[i].bytes * (twice ? 2 : 1);
-  }
-  return bytes;
-}
 
 static Cost costOfCall(const Call &call, const CostTable &costs) {
   MatmulShape shape{call.type, call.typeC, call.transA, call.transB, 1, call.m, call.n, call.k, call.beta != 0};
@@ -33,20 +14,21 @@ static Cost costOfCall(const Call &call, const CostTable &costs) {
   return costs.matmul(shape);
 }
 
-/// The format of a builtin's operands, by its name.
-static DType formatOf(const Kernel &kernel) {
-  std::string_view name = kernel.symbol;
-  return name.ends_with("_bf16") ? DType::BF16 : name.ends_with("_f16") ? DType::F16 : DType::F32;
-}
-
 static bool begins(const Kernel &kernel, std::string_view with) { return kernel.symbol.rfind(with, 0) == 0; }
 
 /// The immediates begin with batch, heads, groups of heads, queries, keys, both head dims and whether it is causal.
 static AttentionShape attentionOf(const Kernel &kernel, const Instruction &instruction) {
   auto imm = [&](size_t at) { return instruction.imms[at].value; };
-  return {
-      formatOf(kernel), begins(kernel, "attention_backward"), imm(0), imm(1), imm(2), imm(3), imm(4), imm(5), imm(6),
-      imm(7) != 0};
+  return {kernels::formatOf(kernel),
+          begins(kernel, "attention_backward"),
+          imm(0),
+          imm(1),
+          imm(2),
+          imm(3),
+          imm(4),
+          imm(5),
+          imm(6),
+          imm(7) != 0};
 }
 
 /// The immediates begin with images, groups, channels of one, outputs, and have the window's dims at 7 and the windows'
@@ -56,13 +38,13 @@ static ConvolutionShape convolutionOf(const Kernel &kernel, const Instruction &i
   ConvolutionPass pass = begins(kernel, "convolution_input_grad")    ? ConvolutionPass::Data
                          : begins(kernel, "convolution_filter_grad") ? ConvolutionPass::Weights
                                                                      : ConvolutionPass::Forward;
-  return {formatOf(kernel),           pass, imm(0), imm(1), imm(2), imm(3), imm(7) * imm(8) * imm(9),
+  return {kernels::formatOf(kernel),  pass, imm(0), imm(1), imm(2), imm(3), imm(7) * imm(8) * imm(9),
           imm(10) * imm(11) * imm(12)};
 }
 
 /// Builtins that are neither attention nor a convolution are bounded by memory.
 static Cost costOfKernel(const Kernel &kernel, const Instruction &instruction, const CostTable &costs) {
-  int64_t bytes = movedBytes(kernel, instruction);
+  int64_t bytes = kernels::movedBytes(kernel, instruction);
   if (!kernel.builtin)
     return costs.kernel(bytes, kernel.flops);
   if (begins(kernel, "attention") && instruction.imms.size() >= kernels::AttentionSizes::scalars)

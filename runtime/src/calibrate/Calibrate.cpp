@@ -7,6 +7,8 @@
 #include "LocalWork.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdlib>
 #include <ctime>
 #include <filesystem>
 #include <set>
@@ -31,6 +33,7 @@ public:
         bench(setting, scratchBytes(setting.bundle, control.rank(), largest)), local(bench) {}
 
   std::optional<std::string> run() {
+    warnOfLoad();
     for (auto part : {&Calibration::measureLocalWork, &Calibration::measureRates, &Calibration::measureAllLinks,
                       &Calibration::measureTogether}) {
       if (!control.startStep(++parts))
@@ -44,6 +47,14 @@ private:
   void say(const std::string &line) {
     if (control.rank() == 0)
       setting.say(line);
+  }
+
+  void warnOfLoad() {
+    double load = 0;
+    unsigned cores = std::thread::hardware_concurrency();
+    if (getloadavg(&load, 1) == 1 && load > cores)
+      say(core::format("warning: other processes use the cores (load average {} of {}): times will be too long",
+                       std::round(load), cores));
   }
 
   uint32_t roleOf(uint32_t rank) const { return manifest.ranks[rank].role; }
