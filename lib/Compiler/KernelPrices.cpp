@@ -1,5 +1,5 @@
 // A kernel whose ops are of several groups becomes several if the groups are on different stages. Each of these is
-// priced alone, from what it reads and writes then; a bond of neighbours holds what one kernel for both saves.
+// priced by itself, from what it reads and writes then; a bond of neighbours holds what one kernel for both saves.
 #include "KernelPrices.h"
 
 #include "par/Base/Provenance.h"
