@@ -30,7 +30,7 @@ static std::string readByCuts(const Plan &plan) {
   return chooses ? plan.toText(/*origins=*/true) : "";
 }
 
-static std::string pipelineOf(const Phase &phase) {
+std::string keyOf(const Phase &phase) {
   OpPassManager manager(ModuleOp::getOperationName());
   phase.build(manager);
   std::string text;
@@ -43,7 +43,7 @@ std::vector<PhaseKey> keysOf(const PlannedModel &planned, ArrayRef<Phase> phases
   const Plan &plan = planned.plan.plan;
   std::vector<PhaseKey> keys{{"import", readByModules(plan)}};
   for (const Phase &phase : phases)
-    keys.push_back({phase.name.str(), phase.name == "annotate" ? readByCuts(plan) : pipelineOf(phase)});
+    keys.push_back({phase.name.str(), phase.name == "annotate" ? readByCuts(plan) : keyOf(phase)});
   return keys;
 }
 

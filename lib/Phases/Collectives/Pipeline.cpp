@@ -1,4 +1,4 @@
-// The order of Collectives' passes: fewer, then beside compute, then in levels.
+// The order of Collectives' passes: operands early, fewer, then beside compute, then in levels.
 #include "par/Phases/Collectives/Passes.h"
 
 using namespace mlir;
@@ -6,6 +6,8 @@ using namespace mlir;
 namespace par {
 
 void buildCollectivesPipeline(OpPassManager &manager, const CollectivesOptions &options) {
+  if (options.overlap)
+    manager.addPass(createAdvanceOperandsPass());
   manager.addPass(createBucketCollectivesPass({options.bucket}));
   if (options.overlap) {
     manager.addPass(createOverlapCollectivesPass());

@@ -2,9 +2,9 @@
 // start times in one global order (Solver/GlobalOrder), which cannot deadlock.
 #include "StepOrder.h"
 
+#include "par/Base/TypeSize.h"
 #include "par/Dialect/Calls.h"
-#include "par/Dialect/Interfaces/Cost.h"
-#include "par/Dialect/Interfaces/Timed.h"
+#include "par/Dialect/FusedTime.h"
 #include "par/Solver/Order/GlobalOrder.h"
 #include "par/Solver/Order/OrderTable.h"
 
@@ -13,15 +13,6 @@ using namespace mlir;
 namespace par {
 
 //===-- Times --------------------------------------------------------------------------------===//
-
-/// Only ops that do not fuse move bytes; fused ops add their flops.
-static int64_t predictFragment(FragmentOp fragment, const CostTable &costs) {
-  int64_t time = 0;
-  for (Operation &op : fragment.getBlock().without_terminator()) {
-    time += getCost(&op).fusable ? costs.operations(getCost(&op).flops) : timeOf(&op, costs).ns;
-  }
-  return time;
-}
 
 int64_t predictTime(const StepTasks &stepTasks, const Task &stepTask, const CostTable &costs) {
   int64_t bytes = 0;
@@ -36,7 +27,7 @@ int64_t predictTime(const StepTasks &stepTasks, const Task &stepTask, const Cost
     return costs.collective(format::CollKind::AllReduce, bytes, stepTasks.devicesOf(stepTask).size()).ns;
   int64_t time = costs.launch();
   for (Operation *op : stepTask.ops)
-    time += predictFragment(stepTasks.fragmentOf(cast<RunOp>(op)), costs);
+    time += timeOfBlock(stepTasks.fragmentOf(cast<RunOp>(op)).getBlock(), costs);
   return time;
 }
 

@@ -13,7 +13,8 @@ void buildPrecisionPipeline(OpPassManager &manager, const TrainOptions &options)
     mix.keep.assign(options.keep.begin(), options.keep.end());
     manager.addPass(createMixPrecisionPass(mix));
   }
-  manager.addPass(createFuseAttentionPass({options.device}));
+  if (options.fusesAttention)
+    manager.addPass(createFuseAttentionPass({options.device}));
 }
 
 void buildTrainPipeline(OpPassManager &manager, const TrainOptions &options) {

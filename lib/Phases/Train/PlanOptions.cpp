@@ -1,3 +1,4 @@
+// The options of Train from a completed plan: settings of groups, later ones over earlier ones, and formats.
 #include "par/Phases/Train/Passes.h"
 #include "par/Plan/Model/Masters.h"
 #include "par/Plan/Model/Optimizers.h"
@@ -106,6 +107,7 @@ TrainOptions trainOptions(const Plan &plan, const NameTable &names, PlanErrors &
   TrainOptions options;
   options.compute = *plan.precision.compute;
   options.device = *plan.target.device;
+  options.fusesAttention = *plan.attention != "unfused";
   options.states = *plan.precision.states;
   options.lossScale = *plan.precision.lossScale;
   options.lossScaleGrowth = *plan.precision.growth;

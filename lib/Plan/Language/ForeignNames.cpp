@@ -146,6 +146,7 @@ static constexpr ForeignKey keys[] = {
   {"recompute_activations", "recompute: {each: P}", eachLayer},
   {"recompute_method", "recompute: {each: P}", eachLayer},
   {"checkpoint", "recompute: {each: P}", eachLayer},
+  {"use_flash_attn", "attention", "auto is fused, as flash attention is; unfused has scores in memory"},
   // Communication.
   {"overlap_grad_reduce", "collectives.overlap"},
   {"overlap_comm", "collectives.overlap"},

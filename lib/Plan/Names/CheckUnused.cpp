@@ -172,6 +172,10 @@ void UnusedKeys::check() {
   checkPrecision();
   if (plan.train)
     checkTraining(*plan.train);
+  bool attends = any_of(
+      names.nodes, [](const NameTable::Node &node) { return node.opType == "Softmax" || node.opType == "Attention"; });
+  if (!attends && !names.nodes.empty())
+    warn(plan.attention, "attention", "the model has no Softmax or Attention");
   bool normalises =
       any_of(names.nodes, [](const NameTable::Node &node) { return node.opType == "BatchNormalization"; });
   if (!normalises && !names.nodes.empty())

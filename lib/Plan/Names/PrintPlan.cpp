@@ -74,6 +74,10 @@ static std::string recomputeText(const PlanRecompute &recompute) {
   return "{" + kind + ": " + (one ? patternText(recompute.patterns.front()) : patternsText(recompute.patterns)) + "}";
 }
 
+static std::string chunksText(int64_t chunks) {
+  return chunks == 0 ? "auto" : chunks == 1 ? "none" : std::to_string(chunks);
+}
+
 /// Writes keys by mapping; a mapping is opened by its first key.
 class Printer {
 public:
@@ -99,17 +103,14 @@ public:
     line(1, "bucket", formatSize(*plan.collectives.bucket), plan.collectives.bucket.origin);
     boolean(1, "overlap", plan.collectives.overlap);
     line(1, "algorithm", *plan.collectives.algorithm, plan.collectives.algorithm.origin);
-    int64_t chunks = *plan.collectives.decompose;
-    line(1, "decompose",
-         chunks == 0   ? "auto"
-         : chunks == 1 ? "none"
-                       : std::to_string(chunks),
-         plan.collectives.decompose.origin);
+    line(1, "decompose", chunksText(*plan.collectives.decompose), plan.collectives.decompose.origin);
     boolean(1, "deterministic", plan.collectives.deterministic);
     if (!plan.carry.empty())
       open(0, "carry");
     for (const PlanCarry &carry : plan.carry)
       line(1, patternText(carry.output), patternText(carry.input), carry.output.origin);
+    if (*plan.attention != "auto")
+      line(0, "attention", *plan.attention, plan.attention.origin);
     if (*plan.batchNorm != "microbatch")
       line(0, "batch_norm", *plan.batchNorm, plan.batchNorm.origin);
     if (!forHash)

@@ -3,6 +3,31 @@
 
 include "mlir/Pass/PassBase.td"
 
+def AdvanceOperandsPass : Pass<"par-advance-operands", "::mlir::ModuleOp"> {
+  let summary = "moves pads and casts of gradients to where the gradients are computed";
+  let description = [{
+    Expects: programs whose blocks hold launches and collectives (after Kernels, before bucketing). Leaves: generated
+    launches, and fills, that only make operands of all-reduces and reduce-scatters whose results only leave the block
+    right after their own last operand (one that overwrites an operand: after the other readers of that, too), so that
+    later passes can start the reductions there. Matmuls stay where they are, and so do launches that overwrite a
+    buffer. Fails: never.
+
+    ```
+    %0 = par.launch @gradient(%a) : (tensor<3xf32>) -> tensor<3xf32>
+    ...
+    %1 = par.launch @pad(%0) : (tensor<3xf32>) -> tensor<4xf32>
+    %2 = par.reduce_scatter sum %1 dims [0] over ["dp"] : (tensor<4xf32>) -> tensor<2xf32>
+    ```
+    becomes
+    ```
+    %0 = par.launch @gradient(%a) : (tensor<3xf32>) -> tensor<3xf32>
+    %1 = par.launch @pad(%0) : (tensor<3xf32>) -> tensor<4xf32>
+    ...
+    %2 = par.reduce_scatter sum %1 dims [0] over ["dp"] : (tensor<4xf32>) -> tensor<2xf32>
+    ```
+  }];
+}
+
 def BucketCollectivesPass : Pass<"par-bucket-collectives", "::mlir::ModuleOp"> {
   let summary = "joins collectives of a block into buckets";
   let description = [{

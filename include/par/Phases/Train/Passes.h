@@ -42,6 +42,7 @@ struct TrainOptions {
   /// are.
   std::optional<int64_t> rounds;
   std::string device = "cpu";  ///< on which attention is one op: of narrow formats on cuda, of f32 on a cpu
+  bool fusesAttention = true;  ///< where it can be one op
   double lossScale = 0;        ///< factor on the loss before the first step; 0: none
   bool norm = true;            ///< the step returns the norm of all gradients
   int64_t lossScaleGrowth = 0; ///< good steps until it doubles; 0: it stays

@@ -185,7 +185,7 @@ struct PlanRecompute {
   WithOrigin<Kind> kind;
   std::vector<PatternWithOrigin> patterns; ///< of each, values and keep
   WithOrigin<uint64_t> memory = {};        ///< of memory: bytes of a rank
-  /// Of memory and auto: bytes by which roles ("s0+2") exceeded their limit in compilations of this plan so far.
+  /// For memory and auto: bytes by which roles ("s0+2") exceeded their limit in compilations of this plan so far.
   std::map<std::string, int64_t> excess = {};
 
   /// Whether all that is in layers is recomputed, whatever the memory.
@@ -235,6 +235,7 @@ struct Plan {
   PlanPipeline pipeline;
   PlanRecompute recompute;
   PlanCollectives collectives;
+  WithOrigin<std::string> attention; ///< "auto", or "unfused": matmuls and a softmax, with scores in memory
   WithOrigin<std::string> batchNorm; ///< "microbatch", "local", or a number of groups of a batch
   WithOrigin<int64_t> seed;
   std::vector<UsedRecipe> recipes;
