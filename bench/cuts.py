@@ -51,7 +51,7 @@ class Compiler:
 
 
 def borders(names, inside):
-    """Elements of the outermost lists (h.3), and the innermost modules outside of lists; `inside`: all innermost ones."""
+    """Elements of the outermost lists (h.3) and innermost modules outside of lists; `inside`: all innermost ones."""
     names = list(dict.fromkeys(names))
     holders = {".".join(name.split(".")[:end]) for name in names for end in range(1, name.count(".") + 1)}
     chosen = []

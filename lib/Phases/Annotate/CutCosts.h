@@ -1,4 +1,4 @@
-// The stage_cut problem of a forward step.
+// The stage_cut problem of a forward step: groups (CutGroups.cpp), prices (CutPrices.cpp), problem (CutProblem.cpp).
 #pragma once
 
 #include "par/Costs/CostTable.h"
