@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Compares `cuts: auto` with the cuts that a user may write: the predicted step of every combination of module borders.
+"""Compares `cuts: auto` with the cuts that a user may write: the predicted step of combinations of module borders.
 
-usage: cuts.py MODEL.onnx... --stages P... [--plan PLAN] [--set KEY=VALUE] [--inside] [--most N]
+usage: cuts.py MODEL.onnx... --stages P... [--plan PLAN] [--set KEY=VALUE] [--inside] [--most N] [--cuts A,B...]
 
-A border is the first module of a stage: an element of a list of modules (h.3), or an innermost module outside of lists;
-with --inside every innermost module. The first of them begins no stage. Of more than N combinations N are drawn, with a
-fixed seed; the line says so. A cut that par-compile refuses (a stage without an op, the wrong order) is no candidate;
-others that fail end the program. The table has a line for each model and number of stages: the step of `auto`, of the
-best combination, and what auto loses against it. Exit status 1 if one loses more than --within percent.
+A border is the first module of a stage: an element of a list of modules (h.3), or an innermost module outside of
+lists; with --inside every innermost module. The first of them begins no stage. If there are more than N combinations,
+N are drawn, with a fixed seed; the line says so. With --cuts only those count that are given. A cut that par-compile
+refuses (a stage without an op, the wrong order) is no candidate; others that fail end the program. The table has a
+line for each model and number of stages: the step of `auto`, of the best combination, and what auto loses against it.
+Exit status 1 if one loses more than --within percent.
 """
 import argparse
 import concurrent.futures
@@ -50,7 +51,7 @@ class Compiler:
 
 
 def borders(names, inside):
-    """Elements of the outermost lists (h.3), and the innermost modules outside of lists; `inside`: all innermost."""
+    """Elements of the outermost lists (h.3) and innermost modules outside of lists; `inside`: all innermost ones."""
     names = list(dict.fromkeys(names))
     holders = {".".join(name.split(".")[:end]) for name in names for end in range(1, name.count(".") + 1)}
     chosen = []
@@ -71,6 +72,7 @@ def main():
     parser.add_argument("--set", action="append", default=[])
     parser.add_argument("--inside", action="store_true")
     parser.add_argument("--most", type=int, default=200)
+    parser.add_argument("--cuts", action="append", default=[], help="the modules that begin stages, by commas")
     parser.add_argument("--within", type=float, default=0.5)
     parser.add_argument("--bin", default="build/bin")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
@@ -80,7 +82,8 @@ def main():
     print("| model | stages | combinations | auto, ms | best, ms | auto loses | best cuts |\n| --- |" + " --- |" * 6)
     for model, stages in itertools.product(arguments.models, arguments.stages):
         names = borders(compiler.modules(model), arguments.inside)[1:]
-        every = list(itertools.combinations(names, stages - 1))
+        given = [tuple(cuts.split(",")) for cuts in arguments.cuts]
+        every = given or list(itertools.combinations(names, stages - 1))
         some = every if len(every) <= arguments.most else random.Random(51).sample(every, arguments.most)
         with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
             texts = ["[" + ", ".join(f'"^{name}"' for name in cuts) + "]" for cuts in some]

@@ -1,4 +1,4 @@
-// The stage_cut problem of a forward step.
+// The stage_cut problem of a forward step: groups (CutGroups.cpp), prices (CutPrices.cpp), problem (CutProblem.cpp).
 #pragma once
 
 #include "par/Costs/CostTable.h"
@@ -18,8 +18,13 @@ std::vector<OpGroup> groupForCuts(llvm::ArrayRef<mlir::Operation *> ops, size_t 
 /// The names by which later phases know the groups.
 CutGroups nameGroups(llvm::ArrayRef<OpGroup> groups);
 
-/// Prices of the groups op by op, on one rank and for one microbatch; of one rank for all where stages have meshes of
-/// their own.
+/// Prices of the groups by the kernels that they become on one stage, that with fewest ranks: on one rank and for one
+/// microbatch, or of one rank for all where stages have meshes of their own. Fails where the pricer does.
+mlir::FailureOr<CutPrices> priceKernels(mlir::ModuleOp module, llvm::ArrayRef<mlir::Operation *> ops,
+                                        llvm::ArrayRef<OpGroup> groups, const Plan &plan, const CutPricer &pricer);
+
+/// The same op by op: every op moves its bytes, and backward takes as many forwards as there are operands with a
+/// gradient.
 CutPrices priceOps(StepOp step, llvm::ArrayRef<OpGroup> groups, const Plan &plan, const CostTable &costs);
 
 /// Nodes are the groups of the step's ops, with their prices, their weights (including gradients and optimizer states)

@@ -29,7 +29,6 @@ private:
   LogicalResult hintByStarts(const PlanPipeline &pipeline);
   LogicalResult hintByRepeat(const PlanPipeline &pipeline);
   LogicalResult hintByCost();
-  FailureOr<CutPrices> priceKernels(ArrayRef<OpGroup> groups);
   void joinTail(std::vector<OpGroup> &groups);
   void hintInside(const PatternMatches &matches, int64_t stage);
   void hintBehind(StringRef start, int64_t stage);
@@ -171,33 +170,6 @@ void Cutter::joinTail(std::vector<OpGroup> &groups) {
   }
 }
 
-/// Prices the groups by the kernels that they become on one stage: the one with fewest ranks, whose time is that of
-/// all its ranks where stages have meshes of their own.
-FailureOr<CutPrices> Cutter::priceKernels(ArrayRef<OpGroup> groups) {
-  for (Operation *op : ops)
-    setStage(op, 0);
-  OwningOpRef<ModuleOp> copy = module.clone();
-  for (Operation *op : ops)
-    setStage(op, -1);
-  SmallVector<StageOp> stages(copy->getOps<StageOp>());
-  StageOp kept =
-      *llvm::min_element(stages, [](StageOp a, StageOp b) { return a.getRanks().size() < b.getRanks().size(); });
-  int64_t ranks = model.plan.pipeline.meshes->empty() ? 1 : kept.getRanks().size();
-  for (StageOp stage : stages)
-    if (stage != kept)
-      stage.erase();
-  FailureOr<CutPrices> prices = pricer(*copy, nameGroups(groups));
-  if (failed(prices))
-    return failure();
-  auto times = [&](CutWork &work) {
-    work = {work.forward * ranks, work.backward * ranks, work.gradient * ranks, work.update * ranks};
-  };
-  llvm::for_each(prices->groups, times);
-  for (CutBond &bond : prices->bonds)
-    times(bond.less);
-  return prices;
-}
-
 /// Solves for the cut with the shortest estimated step.
 LogicalResult Cutter::hintByCost() {
   std::vector<OpGroup> groups = groupForCuts(ops, *model.plan.pipeline.stages);
@@ -214,7 +186,7 @@ LogicalResult Cutter::hintByCost() {
     return fail(costs.takeError());
   FailureOr<CutPrices> prices = failure();
   if (pricer)
-    prices = priceKernels(groups);
+    prices = priceKernels(module, ops, groups, model.plan, pricer);
   if (failed(prices))
     prices = priceOps(step, groups, model.plan, *costs);
   llvm::Expected<StageCutProblem> problem = makeCutProblem(step, groups, model.plan, *costs, *prices, ranks);

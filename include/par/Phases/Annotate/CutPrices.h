@@ -1,4 +1,4 @@
-// Times of parts of a step, for the cut into stages: asked by Annotate, answered by whoever knows all phases.
+// Times of the parts of a step, for the cut into stages: Annotate asks for them, the compiler knows all phases.
 #pragma once
 
 #include "par/Dialect/Par.h"

@@ -1,5 +1,4 @@
-// Prices op by op, where no later phase is asked (par-opt): every op moves its bytes, and backward counts as many
-// forwards as there are operands with a gradient.
+// Prices of groups: from the kernels that they become, or op by op, where no later phase is asked (par-opt).
 #include "CutCosts.h"
 
 #include "par/Dialect/Interfaces/Cost.h"
@@ -18,6 +17,32 @@ static format::DType formatOf(const Plan &plan) {
   return *plan.precision.compute == "bf16"  ? format::DType::BF16
          : *plan.precision.compute == "f16" ? format::DType::F16
                                             : format::DType::F32;
+}
+
+FailureOr<CutPrices> priceKernels(ModuleOp module, ArrayRef<Operation *> ops, ArrayRef<OpGroup> groups,
+                                  const Plan &plan, const CutPricer &pricer) {
+  for (Operation *op : ops)
+    setStage(op, 0);
+  OwningOpRef<ModuleOp> copy = module.clone();
+  for (Operation *op : ops)
+    setStage(op, -1);
+  SmallVector<StageOp> stages(copy->getOps<StageOp>());
+  StageOp kept =
+      *llvm::min_element(stages, [](StageOp a, StageOp b) { return a.getRanks().size() < b.getRanks().size(); });
+  int64_t ranks = plan.pipeline.meshes->empty() ? 1 : kept.getRanks().size();
+  for (StageOp stage : stages)
+    if (stage != kept)
+      stage.erase();
+  FailureOr<CutPrices> prices = pricer(*copy, nameGroups(groups));
+  if (failed(prices))
+    return failure();
+  auto ofAll = [&](CutWork &work) {
+    work = {work.forward * ranks, work.backward * ranks, work.gradient * ranks, work.update * ranks};
+  };
+  llvm::for_each(prices->groups, ofAll);
+  for (CutBond &bond : prices->bonds)
+    ofAll(bond.less);
+  return prices;
 }
 
 CutPrices priceOps(StepOp step, ArrayRef<OpGroup> groups, const Plan &plan, const CostTable &costs) {
