@@ -1,11 +1,9 @@
-// Reads hardware files and predicts times: compute and memory by roofline, collectives by latency and bandwidth with
-// ring volumes, separately within a host and between hosts.
+// Reads hardware files.
 #include "par/Base/Hardware.h"
 #include "par/format/PlainFile.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/MathExtras.h"
 #include "llvm/Support/Threading.h"
 #include "llvm/Support/YAMLTraits.h"
 
@@ -161,12 +159,6 @@ Hardware Hardware::onThisHost() const {
   return here;
 }
 
-/// ceil(amount / perMicrosecond) in ns, at most 2^56 (two years).
-static int64_t nanoseconds(__int128 amount, int64_t perMicrosecond) {
-  __int128 time = (amount * 1000 + perMicrosecond - 1) / perMicrosecond;
-  return static_cast<int64_t>(std::min(time, static_cast<__int128>(1) << 56));
-}
-
 int64_t Hardware::peak(format::DType type) const {
   switch (type) {
   case format::DType::F64:
@@ -180,14 +172,6 @@ int64_t Hardware::peak(format::DType type) const {
   }
 }
 
-int64_t Hardware::localTime(int64_t flops, int64_t bytes, format::DType type) const {
-  return launch + std::max(nanoseconds(flops, peak(type)), nanoseconds(bytes, memory));
-}
-
-int64_t Hardware::hostTime(int64_t bytes) const {
-  return host ? launch + nanoseconds(bytes, host) : localTime(0, 2 * bytes);
-}
-
 RankGroup Hardware::groupOf(llvm::ArrayRef<int64_t> members) const {
   RankGroup group(members.size());
   llvm::SmallDenseMap<int64_t, int64_t, 8> byHost;
@@ -199,53 +183,18 @@ RankGroup Hardware::groupOf(llvm::ArrayRef<int64_t> members) const {
   return group;
 }
 
-bool Hardware::areOnOtherHosts(llvm::ArrayRef<int64_t> from, llvm::ArrayRef<int64_t> to) const {
+RankGroup Hardware::endsOf(llvm::ArrayRef<int64_t> from, llvm::ArrayRef<int64_t> to) const {
+  RankGroup farthest = groupOf({from.front(), to.front()});
+  auto consider = [&](int64_t one, int64_t other) {
+    if (RankGroup ends = groupOf({one, other}); ends.isWiderThan(farthest))
+      farthest = ends;
+  };
   if (from.size() == to.size())
-    return llvm::any_of(llvm::zip(from, to),
-                        [&](auto pair) { return hostOf(std::get<0>(pair)) != hostOf(std::get<1>(pair)); });
-  auto elsewhere = [&](int64_t rank) { return hostOf(rank) != hostOf(from.front()); };
-  return llvm::any_of(from, elsewhere) || llvm::any_of(to, elsewhere);
-}
-
-int64_t Hardware::transferTime(int64_t bytes, bool betweenHosts) const {
-  bool far = betweenHosts && hostLink;
-  return (far ? hostLatency : latency) + nanoseconds(bytes, far ? hostLink : link);
-}
-
-static int64_t depthOf(int64_t members) { return members <= 1 ? 0 : llvm::Log2_64_Ceil(members); }
-
-int64_t Hardware::collectiveLatency(format::CollKind kind, RankGroup group) const {
-  int64_t depth = depthOf(llvm::divideCeil(group.members, group.hosts)) * latency + depthOf(group.hosts) * hostLatency;
-  return kind == format::CollKind::AllReduce ? 2 * depth : depth;
-}
-
-int64_t Hardware::collectiveTime(format::CollKind kind, int64_t bytes, RankGroup group) const {
-  int64_t members = group.members, ofHost = llvm::divideCeil(members, group.hosts);
-  if (members <= 1)
-    return 0;
-  __int128 all = bytes, within = 0, between = 0; // bytes within a host, per rank, and bytes between hosts, per link
-  switch (kind) {
-  case format::CollKind::AllReduce:
-    within = 2 * all * (members - 1) / members;
-    between = within / group.fewest;
-    break;
-  case format::CollKind::AllGather:
-  case format::CollKind::ReduceScatter:
-    within = all * (members - 1);
-    between = within / group.fewest;
-    break;
-  case format::CollKind::AllToAll:
-    within = all * (ofHost - 1);
-    between = all * (members - ofHost);
-    break;
-  case format::CollKind::Broadcast:
-  case format::CollKind::Reduce:
-    within = all;
-    between = all / group.fewest;
-    break;
-  }
-  int64_t time = ofHost > 1 ? nanoseconds(within, link) : 0;
-  if (group.hosts > 1)
-    time = std::max(time, nanoseconds(between, hostLink));
-  return collectiveLatency(kind, group) + time;
+    for (auto [one, other] : llvm::zip(from, to))
+      consider(one, other);
+  else
+    for (int64_t one : from)
+      for (int64_t other : to)
+        consider(one, other);
+  return farthest;
 }

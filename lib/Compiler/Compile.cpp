@@ -2,10 +2,13 @@
 // starts after the last phase up to which all keys equal those of the earlier one (Keys.cpp).
 #include "Keys.h"
 #include "MakeBundle.h"
+#include "RecomputeRounds.h"
 
 #include "par/Compiler/Diagnostics.h"
 #include "par/Phases/Import/Passes.h"
 #include "par/Phases/Split/Passes.h"
+
+#include "mlir/IR/Verifier.h"
 
 #include "llvm/ADT/StringExtras.h"
 
@@ -39,6 +42,10 @@ private:
     return !refused;
   }
   bool runSteps(ArrayRef<Phase> phases);
+  /// Recompute to Bundle, once more while ranks need more bytes than Recompute is to reach.
+  bool runRounds(ArrayRef<Phase> phases);
+  /// Runs the phases; false after an error. `isLast`: the compilation ends with one of them.
+  bool runPhases(ArrayRef<Phase> phases, bool &isLast);
   bool import();
   bool runPhase(const Phase &phase);
   /// Keeps the module if asked to; false if the compilation must stop.
@@ -114,9 +121,13 @@ bool Street::finishPhase(StringRef name) {
 bool Street::runPhase(const Phase &phase) {
   observer.begins(phase.name.data(), out, &phase);
   PassManager manager(out.context.get());
+  // The module is verified once a phase, behind its gate; par-opt does it after each pass.
+  manager.enableVerifier(false);
   phase.build(manager);
-  return succeeded(manager.run(*out.module)) && finishPhase(phase.name);
+  return succeeded(manager.run(*out.module)) && succeeded(verify(*out.module)) && finishPhase(phase.name);
 }
+
+static bool isOfRecompute(const PhaseKey &key) { return key.phase == "recompute"; }
 
 unsigned Street::startFromEarlier() {
   if (!earlier)
@@ -124,11 +135,14 @@ unsigned Street::startFromEarlier() {
   size_t same = 0;
   while (same < std::min(out.keys.size(), earlier->keys.size()) && out.keys[same] == earlier->keys[same])
     ++same;
+  if (out.planned.recomputeLimit()) // what Recompute must reach follows from the phases after it
+    same = std::min<size_t>(same, llvm::find_if(out.keys, isOfRecompute) - out.keys.begin());
   for (; same > 0; --same)
     if (auto found = earlier->modules.find(out.keys[same - 1].phase); found != earlier->modules.end()) {
       out.context = earlier->context;
       out.module = found->second.get().clone();
       out.facts = earlier->facts;
+      out.recomputes = earlier->recomputes;
       return same;
     }
   return 0;
@@ -141,13 +155,41 @@ bool Street::runSteps(ArrayRef<Phase> phases) {
     return false;
   if (options.until == "import")
     return true;
-  for (const Phase &phase : phases.drop_front(out.reused ? out.reused - 1 : 0)) {
+  phases = phases.drop_front(out.reused ? out.reused - 1 : 0);
+  auto isRecompute = [](const Phase &phase) { return phase.name == "recompute"; };
+  size_t before = llvm::find_if(phases, isRecompute) - phases.begin();
+  bool isLast = false;
+  if (!runPhases(phases.take_front(before), isLast))
+    return false;
+  return isLast || runRounds(phases.drop_front(before));
+}
+
+bool Street::runPhases(ArrayRef<Phase> phases, bool &isLast) {
+  for (const Phase &phase : phases) {
     if (!runPhase(phase))
       return false;
-    if (options.until == phase.name)
+    isLast = options.until == phase.name;
+    if (isLast)
       return true;
   }
-  return makeKernels() && makeBundle();
+  return true;
+}
+
+bool Street::runRounds(ArrayRef<Phase> phases) {
+  RecomputeRounds rounds(out.planned.recomputeLimit());
+  OwningOpRef<ModuleOp> start = rounds.isBounded() ? out.module->clone() : ModuleOp();
+  while (true) {
+    bool isLast = false;
+    if (!runPhases(phases, isLast))
+      return false;
+    if (isLast)
+      return true;
+    if (!makeKernels() || !makeBundle())
+      return false;
+    if (!rounds.start(*out.bundle, out.recomputes, out.planned.plan.plan.recompute))
+      return true;
+    out.module = start->clone();
+  }
 }
 
 bool Street::makeKernels() {
@@ -159,7 +201,7 @@ bool Street::makeKernels() {
   else // the completed plan names what was compiled for
     target.isa = {codegen.device == "cuda" ? "sm_90" : getHostIsa(), Origin::automatic()};
   codegen.cache = options.cache;
-  codegen.earlier = earlier ? &earlier->kernels : nullptr;
+  codegen.earlier = out.bundle ? &out.kernels : earlier ? &earlier->kernels : nullptr;
   codegen.keepIR = options.keepKernelIR && codegen.device == "cuda";
   observer.begins("codegen", out, nullptr);
   FailureOr<CompiledKernels> compiled = compileKernels(*out.module, codegen);
@@ -198,13 +240,15 @@ void Street::explainFailure() {
 }
 
 bool Street::run() {
-  std::vector<Phase> phases = buildPhases(plan, out.planned.memoryLimit());
+  std::vector<Phase> phases = buildPhases(plan, out.planned.memoryLimit(), out.recomputes);
   out.keys = keysOf(out.planned, phases);
   out.reused = startFromEarlier();
   if (!out.context)
     out.context = makeContext();
-  if (runSteps(phases))
+  if (runSteps(phases)) {
+    out.keys = keysOf(out.planned, phases); // with the bytes that Recompute had to reach
     return true;
+  }
   if (!refused)
     explainFailure();
   return false;

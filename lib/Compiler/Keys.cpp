@@ -26,8 +26,7 @@ static std::string readByModules(const Plan &plan) {
 
 /// The part of `recompute` that CutCosts reads.
 static std::string readByCuts(const Plan &plan) {
-  bool recomputes = *plan.recompute.kind != PlanRecompute::None;
-  return *plan.pipeline.stages > 1 && recomputes ? "recomputes" : "";
+  return *plan.pipeline.stages > 1 && plan.recompute.recomputesLayers() ? "recomputes" : "";
 }
 
 static std::string pipelineOf(const Phase &phase) {

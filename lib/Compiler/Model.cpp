@@ -73,6 +73,16 @@ std::optional<uint64_t> PlannedModel::memoryLimit() const {
   return hardware.capacity - hardware.reserve;
 }
 
+std::optional<uint64_t> PlannedModel::recomputeLimit() const {
+  const PlanRecompute &recompute = plan.plan.recompute;
+  if (!plan.plan.train || !recompute.hasBudget())
+    return std::nullopt;
+  std::optional<uint64_t> limit = memoryLimit();
+  if (*recompute.kind == PlanRecompute::Memory)
+    return std::min(*recompute.memory, limit.value_or(*recompute.memory));
+  return limit;
+}
+
 /// The place of a tensor in the model's files; without a file's name, in the text of the model.
 static format::Source copyOf(const onnx::Model &model, const onnx::Tensor &tensor, bool transposed) {
   format::Source copy;

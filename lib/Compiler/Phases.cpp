@@ -71,7 +71,7 @@ static Phase collectivesPhase(const Plan &plan) {
   return {"collectives", [options](OpPassManager &manager) { buildCollectivesPipeline(manager, options); }};
 }
 
-std::vector<Phase> buildPhases(const ModelPlan &model, std::optional<uint64_t> memory) {
+std::vector<Phase> buildPhases(const ModelPlan &model, std::optional<uint64_t> memory, RecomputeOutcomes &recomputes) {
   const Plan &plan = model.plan;
   std::vector<Phase> phases;
   phases.push_back({"annotate", [&model](OpPassManager &manager) { buildAnnotatePipeline(manager, model); }});
@@ -109,8 +109,8 @@ std::vector<Phase> buildPhases(const ModelPlan &model, std::optional<uint64_t> m
   PartitionOptions partition{*plan.target.hardware,   *plan.precision.accumulate, *plan.precision.reduce,
                              propagate.parameterAxes, propagate.gatherOnce,       *plan.precision.compute != "f32"};
   phases.push_back({"partition", [partition](OpPassManager &manager) { buildPartitionPipeline(manager, partition); }});
-  phases.push_back({"recompute", [&plan](OpPassManager &manager) {
-                      buildRecomputePipeline(manager, plan.recompute, *plan.pipeline.schedule, *plan.target.device);
+  phases.push_back({"recompute", [&plan, &recomputes](OpPassManager &manager) {
+                      buildRecomputePipeline(manager, plan, &recomputes);
                     }});
   BuildProgramsPassOptions schedule;
   schedule.schedule = *plan.pipeline.schedule;

@@ -9,6 +9,7 @@ void registerDialect(mlir::DialectRegistry &registry) {
   registerGradients(registry);
   registerDecompositions(registry);
   registerCosts(registry);
+  registerTimes(registry);
   registerInterpretations(registry);
   registerLowerings(registry);
   registerOptimizers(registry);

@@ -271,18 +271,34 @@ int CompileRun::write(Compiled &compiled) {
   return Done;
 }
 
+/// The bytes that a rank may have: those that recomputation is to reach, else the limit.
+static std::optional<uint64_t> limitOf(const Facts &facts) {
+  return facts.recompute->limit ? facts.recompute->limit : facts.memory->limit;
+}
+
+/// Errors about roles above the limit; each that recomputation cannot bring under it has a note with the reason.
+static std::vector<CompileDiagnostic> findAbove(const Facts &facts, const Plan &plan, const std::string &model) {
+  uint64_t limit = *limitOf(facts);
+  bool isOfRecompute = *plan.recompute.kind == PlanRecompute::Memory && *plan.recompute.memory == limit;
+  CompileDiagnostic place =
+      diagnosticAt(isOfRecompute ? plan.recompute.memory.origin : plan.target.memory.origin, model);
+  std::vector<CompileDiagnostic> above = diagnosticsAboveLimit(facts.memory->roles, limit, place);
+  for (const RoleMemory &role : facts.memory->roles)
+    if (std::string why = describeLowerBound(*facts.recompute, role, limit); role.peak > limit && !why.empty())
+      above.front().notes.push_back(why);
+  return above;
+}
+
 bool CompileRun::fits(const Compiled &compiled) {
-  const MemoryFacts &memory = *facts.memory;
-  if (!memory.limit)
+  if (!limitOf(facts))
     return true;
-  CompileDiagnostic place = diagnosticAt(compiled.planned.plan.plan.target.memory.origin, options.model);
-  std::vector<CompileDiagnostic> above = diagnosticsAboveLimit(memory.roles, *memory.limit, place);
+  std::vector<CompileDiagnostic> above = findAbove(facts, compiled.planned.plan.plan, options.model);
   if (above.empty())
     return true;
   facts.waysOut = findWaysOut(model, {options.plans, options.settings}, compilerOptions(options, /*limited=*/false),
-                              compiled, *memory.limit);
+                              compiled, *limitOf(facts));
   if (facts.waysOut)
-    above.front().notes.push_back(describeWaysOut(*facts.waysOut, *memory.limit));
+    above.front().notes.push_back(describeWaysOut(*facts.waysOut, *limitOf(facts)));
   llvm::for_each(above, sink);
   return false;
 }
@@ -293,6 +309,7 @@ static void describeBundle(const Compiled &compiled, bool all, StringRef explain
   const format::Bundle &bundle = *compiled.bundle;
   facts.memory = {planned.memoryLimit(), measureMemory(bundle)};
   facts.communications = findCommunications(bundle, planned.entry(), planned.plan, planned.hardware);
+  facts.recompute = describeRecompute(compiled);
   if (all || explain == "memory")
     facts.saved = findSavedValues(bundle);
   if (all)
@@ -311,6 +328,7 @@ int CompileRun::finish(Compiled &compiled) {
   describeBundle(compiled, /*all=*/report, options.explain, facts);
   if (!quiet()) {
     printMemory(facts.memory->roles, facts.memory->limit, out);
+    printRecompute(*facts.recompute, out);
     printCommunication(totalCommunications(*facts.communications), roles, out);
   }
   if (!fits(compiled))
@@ -320,6 +338,7 @@ int CompileRun::finish(Compiled &compiled) {
     return Done;
   }
   if (options.explain == "memory") {
+    explainRecompute(*facts.recompute, out);
     printSavedValues(*facts.saved, out);
     return Done;
   }

@@ -22,6 +22,13 @@ std::string axesOf(StringRef comm) {
   return join(axes, "+");
 }
 
+/// The formats of a group's messages: "bf16", and with one of f32 "bf16+f32".
+std::string withFormat(const std::string &formats, StringRef format) {
+  if (formats.empty() || is_contained(split(formats, '+'), format))
+    return formats.empty() ? format.str() : formats;
+  return formats + "+" + format.str();
+}
+
 /// Counts the communication of one rank of a role in one run of an entry.
 class CommunicationCounter {
 public:
@@ -56,7 +63,7 @@ private:
     for (const format::Instruction &instruction : group) {
       std::string kind;
       if (instruction.op == format::Op::Coll)
-        kind = std::string(toString(instruction.coll)) + levelOf(program.comms[instruction.comm].name);
+        kind = std::string(toString(instruction.coll)) + levelOf(program.comms[instruction.comm].name).str();
       else if (instruction.op == format::Op::Send)
         kind = "send, recv"; // counted once, at the sender
       else
@@ -69,7 +76,7 @@ private:
         traffic.overlap =
             program.queues[instruction.queue] == "data" ? "overlapped with the last backward" : "beside compute";
       traffic.kind = kind;
-      traffic.type = std::string(toString(instruction.type));
+      traffic.type = withFormat(traffic.type, toString(instruction.type));
       traffic.bytes += bytesOf(instruction);
       if (instruction.provenance >= 0 && traffic.place.empty())
         traffic.place = bundle.provenance[instruction.provenance];
@@ -92,20 +99,24 @@ private:
   }
 
   /// " in hosts" or " between hosts", if ranks are on several.
-  std::string levelOf(StringRef name) const {
+  StringRef levelOf(StringRef name) {
     if (hardware.hostOf(bundle.manifest.ranks.size() - 1) == 0)
       return "";
+    auto [known, fresh] = levels.try_emplace(name);
+    if (!fresh)
+      return known->second;
     const format::Communicator *comm = bundle.manifest.findCommunicator(name.str());
     bool far = comm && any_of(comm->groups, [&](const std::vector<uint32_t> &ranks) {
                  return hardware.groupOf(to_vector_of<int64_t>(ranks)).hosts > 1;
                });
-    return far ? " between hosts" : " in hosts";
+    return known->second = far ? " between hosts" : " in hosts";
   }
 
   const format::Bundle &bundle;
   const format::Program &program;
   std::string stageAxis;
   const Hardware &hardware;
+  StringMap<StringRef> levels; ///< by communicator
   std::map<std::tuple<std::string, std::string, uint64_t, std::string>, Communication> sorts;
 };
 
@@ -158,7 +169,8 @@ private:
 
 /// The reason for communication over an axis: a rule of the plan, or the key that stands for one; empty if none is
 /// known.
-static std::string reasonOf(const Communication &traffic, const Plan &plan) {
+static std::string reasonOf(const Communication &traffic, const ModelPlan &model) {
+  const Plan &plan = model.plan;
   if (traffic.rule)
     return traffic.rule->origin + ": " + traffic.rule->text;
   if (traffic.kind == "all_gather" && *plan.zero.level > 0 && is_contained(*plan.zero.over, traffic.axis)) {
@@ -171,9 +183,12 @@ static std::string reasonOf(const Communication &traffic, const Plan &plan) {
   if (is_contained(*plan.batch.over, traffic.axis))
     return plan.batch.over.origin.comment() + ": batch.over is " + traffic.axis +
            ", so sums over the batch are reduced over its ranks";
-  return traffic.axis == plan.stageAxis()
-             ? plan.pipeline.cuts.origin.comment() + ": a cut of the pipeline is between the ranks"
-             : "";
+  if (traffic.axis == plan.stageAxis())
+    return plan.pipeline.cuts.origin.comment() + ": a cut of the pipeline is between the ranks";
+  // Of the step's own sums only the norm's has no place in the model: a number for each gradient.
+  bool isNorm = plan.train && *plan.train->clip && !*plan.train->clipsValues && traffic.place.empty() &&
+                traffic.kind == "all_reduce" && traffic.bytes <= sizeof(float) * model.names.parameters.size();
+  return isNorm ? plan.train->clip.origin.comment() + ": train.clip needs the norm of gradients that ranks share" : "";
 }
 
 std::vector<Communication> findCommunications(const format::Bundle &bundle, StringRef entry, const ModelPlan &model,
@@ -186,7 +201,7 @@ std::vector<Communication> findCommunications(const format::Bundle &bundle, Stri
       continue;
     for (Communication &traffic : CommunicationCounter(bundle, program, model.plan.stageAxis(), hardware).run(index)) {
       traffic.rule = rules.ruleFor(traffic.place, traffic.axis);
-      traffic.reason = reasonOf(traffic, model.plan);
+      traffic.reason = reasonOf(traffic, model);
       all.push_back(std::move(traffic));
     }
   }

@@ -28,8 +28,7 @@ static std::vector<PatternWithOrigin> patternsOf(const Plan &plan) {
   llvm::for_each(plan.pipeline.starts, add);
   if (plan.pipeline.repeat)
     add(*plan.pipeline.repeat);
-  if (plan.recompute.each)
-    add(*plan.recompute.each);
+  llvm::for_each(plan.recompute.patterns, add);
   llvm::for_each(plan.offload.patterns, add);
   llvm::for_each(plan.precision.keep, add);
   return patterns;

@@ -4,7 +4,6 @@
 
 #include "par/Inspect/Memory.h"
 
-#include "par/Plan/Language/ForeignNames.h"
 #include "par/Simulator/Simulator.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -14,18 +13,15 @@ using namespace mlir;
 namespace par {
 
 /// Settings that the plan does not have and could.
-static std::vector<Way> listWays(const Plan &plan, const NameTable &names) {
+static std::vector<Way> listWays(const Plan &plan) {
   std::vector<Way> ways;
   if (!plan.train)
     return ways;
   for (int64_t level = *plan.zero.level + 1; plan.axesSize(*plan.zero.over) > 1 && level <= 3; ++level)
     if (level != 2 || **plan.batch.microbatches > 1) // gradients are summed nowhere else
       ways.push_back({"zero.level=" + std::to_string(level), "zero: " + std::to_string(level), {}});
-  std::string layers = repeatedModule(names), each = "{each: " + layers + "}";
-  if (*plan.recompute.kind == PlanRecompute::None && !layers.empty())
-    ways.push_back({"recompute=" + each, "recompute: " + each, {}});
-  else if (*plan.recompute.kind != PlanRecompute::Full)
-    ways.push_back({"recompute=full", "recompute: full", {}});
+  if (!plan.recompute.hasBudget())
+    ways.push_back({"recompute=auto", "recompute: auto", {}});
   int64_t microbatches = **plan.batch.microbatches,
           halves = 2 * microbatches * plan.axesSize(*plan.batch.over) / plan.turns();
   if (plan.batch.size->has_value() && **plan.batch.size % halves == 0 && !plan.batch.microbatchSize.given())
@@ -88,8 +84,7 @@ std::optional<WaysOut> findWaysOut(const std::shared_ptr<const Model> &model, co
     return std::nullopt;
   Trials trials(model, text, options, compiled);
   WaysOut out{*now, {}, {}, {}};
-  const ModelPlan &plan = compiled.planned.plan;
-  for (Way &way : listWays(plan.plan, plan.names)) {
+  for (Way &way : listWays(compiled.planned.plan.plan)) {
     std::optional<Measures> found = trials.measureWith(way);
     if (!found || found->peak >= now->peak)
       continue;

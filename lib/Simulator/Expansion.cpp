@@ -13,7 +13,7 @@ namespace {
 /// Expands the entry of one rank of each class, and meets communications across classes.
 class Expander {
 public:
-  Expander(const Bundle &bundle, const Hardware &hardware, const RankPartition &partition, Expansion &result);
+  Expander(const Bundle &bundle, const CostTable &costs, const RankPartition &partition, Expansion &result);
 
   void expandRank(uint32_t rank, const Entry &entry);
   /// Numbers the nodes that happen at once.
@@ -40,7 +40,7 @@ private:
   RankGroup groupOf(const std::vector<uint32_t> &members);
 
   const Bundle &bundle;
-  const Hardware &hardware;
+  const CostTable &costs;
   const RankPartition &partition;
   Expansion &result;
   std::map<std::string_view, uint32_t> communicators; ///< by name
@@ -61,8 +61,8 @@ private:
 
 static bool communicates(Op op) { return op == Op::Coll || op == Op::Send || op == Op::Recv || op == Op::Group; }
 
-Expander::Expander(const Bundle &bundle, const Hardware &hardware, const RankPartition &partition, Expansion &result)
-    : bundle(bundle), hardware(hardware), partition(partition), result(result) {
+Expander::Expander(const Bundle &bundle, const CostTable &costs, const RankPartition &partition, Expansion &result)
+    : bundle(bundle), costs(costs), partition(partition), result(result) {
   for (auto [index, communicator] : llvm::enumerate(bundle.manifest.communicators))
     communicators.try_emplace(communicator.name, index);
 }
@@ -113,7 +113,7 @@ size_t Expander::addNode(const Block &block, size_t index, const Run &run) {
     if (communicates(instruction.op) && instruction.op != Op::Group)
       latency = std::max(latency, meet(instruction, run, node));
     else
-      result.nodes[node].duration += instructionTime(*program, instruction, 1, hardware);
+      result.nodes[node].duration += costOf(*program, instruction, 1, costs).ns;
     link(instruction, run, node);
   }
   result.nodes[node].duration += latency;
@@ -138,9 +138,9 @@ int64_t Expander::meet(const Instruction &instruction, const Run &run, uint32_t 
   const std::vector<uint32_t> &members = seat->comm->groups[seat->place.group];
   RankGroup group = instruction.op == Op::Coll || std::max(from, to) >= members.size()
                         ? groupOf(members)
-                        : hardware.groupOf({members[from], members[to]});
-  int64_t latency = latencyOf(instruction, group, hardware);
-  result.nodes[node].duration += instructionTime(*program, instruction, group, hardware) - latency;
+                        : costs.hardware().groupOf({members[from], members[to]});
+  int64_t latency = latencyOf(instruction, group, costs);
+  result.nodes[node].duration += costOf(*program, instruction, group, costs).ns - latency;
   return latency;
 }
 
@@ -159,7 +159,7 @@ void Expander::join(const Channel &channel, uint32_t node) {
 RankGroup Expander::groupOf(const std::vector<uint32_t> &members) {
   auto [known, fresh] = groups.try_emplace(members.data());
   if (fresh)
-    known->second = hardware.groupOf(llvm::to_vector_of<int64_t>(members));
+    known->second = costs.hardware().groupOf(llvm::to_vector_of<int64_t>(members));
   return known->second;
 }
 
@@ -186,10 +186,10 @@ void Expander::finish() {
     result.joint[node] = find(node);
 }
 
-llvm::Expected<Expansion> par::expandEntry(const Bundle &bundle, llvm::StringRef entry, const Hardware &hardware,
+llvm::Expected<Expansion> par::expandEntry(const Bundle &bundle, llvm::StringRef entry, const CostTable &costs,
                                            const RankPartition &partition) {
   Expansion result;
-  Expander expander(bundle, hardware, partition, result);
+  Expander expander(bundle, costs, partition, result);
   for (uint32_t rank : partition.representatives) {
     const Program &program = bundle.programs[bundle.manifest.ranks[rank].role];
     uint32_t index = program.findEntry(std::string_view(entry));

@@ -18,15 +18,15 @@ struct Expansion {
 };
 
 /// Fails on an entry that no program has.
-llvm::Expected<Expansion> expandEntry(const format::Bundle &bundle, llvm::StringRef entry, const Hardware &hardware,
+llvm::Expected<Expansion> expandEntry(const format::Bundle &bundle, llvm::StringRef entry, const CostTable &costs,
                                       const RankPartition &partition);
 
-/// ns of one instruction, in which these ranks take part (of a send and its receive two).
-int64_t instructionTime(const format::Program &program, const format::Instruction &instruction, RankGroup group,
-                        const Hardware &hardware);
+/// Time of one instruction, in which these ranks take part (of a send and its receive two).
+Cost costOf(const format::Program &program, const format::Instruction &instruction, const RankGroup &group,
+            const CostTable &costs);
 
 /// ns of a communication's messages, whatever their bytes.
-int64_t latencyOf(const format::Instruction &instruction, RankGroup group, const Hardware &hardware);
+int64_t latencyOf(const format::Instruction &instruction, const RankGroup &group, const CostTable &costs);
 
 /// Whether an instruction copies between a device and its host's memory, which overlaps with compute.
 bool crossesSpaces(const format::Program &program, const format::Instruction &instruction);

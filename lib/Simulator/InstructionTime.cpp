@@ -26,47 +26,50 @@ static int64_t movedBytes(const Kernel &kernel, const Instruction &instruction) 
   return bytes;
 }
 
-static int64_t productTime(const Call &call, const Hardware &hardware) {
-  int64_t batch = 1;
+static Cost costOfCall(const Call &call, const CostTable &costs) {
+  MatmulShape shape{call.type, call.typeC, call.transA, call.transB, 1, call.m, call.n, call.k, call.beta != 0};
   for (int64_t dim : call.batch)
-    batch *= dim;
-  // Operands that repeat over the batch are counted as often as they are read.
-  int64_t bytes = (call.m * call.k + call.k * call.n) * sizeOf(call.type) +
-                  call.m * call.n * (call.beta == 0 ? 1 : 2) * sizeOf(call.typeC);
-  return hardware.localTime(2 * batch * call.m * call.n * call.k, batch * bytes, call.type);
-}
-
-/// FLOP of the matmuls of an attention, whose immediates begin with batch, heads, groups of heads, queries, keys and
-/// both head dims: two matmuls of the size of the scores forward, five backward; half of that if it is causal.
-static int64_t attentionFlops(const Kernel &kernel, const Instruction &instruction) {
-  auto imm = [&](size_t at) { return instruction.imms[at].value; };
-  bool backward = kernel.symbol.rfind("attention_backward", 0) == 0;
-  int64_t scores = imm(0) * imm(1) * imm(3) * imm(4), each = backward ? 3 * imm(5) + 2 * imm(6) : imm(5) + imm(6);
-  return 2 * scores * each / (imm(7) ? 2 : 1);
+    shape.batch *= dim;
+  return costs.matmul(shape);
 }
 
 /// The format of a builtin's operands, by its name.
 static DType formatOf(const Kernel &kernel) {
-  if (!kernel.builtin)
-    return DType::F32;
   std::string_view name = kernel.symbol;
   return name.ends_with("_bf16") ? DType::BF16 : name.ends_with("_f16") ? DType::F16 : DType::F32;
 }
 
-/// Operations of generated code, or of a builtin; 0 for those that memory bounds. A convolution's immediates begin with
-/// images, groups, channels of one, outputs, and have the window's dims at 7 and the windows' numbers at 10
-/// (par/kernels/Builtins.h).
-static int64_t flopsOf(const Kernel &kernel, const Instruction &instruction) {
+static bool begins(const Kernel &kernel, std::string_view with) { return kernel.symbol.rfind(with, 0) == 0; }
+
+/// The immediates begin with batch, heads, groups of heads, queries, keys, both head dims and whether it is causal.
+static AttentionShape attentionOf(const Kernel &kernel, const Instruction &instruction) {
+  auto imm = [&](size_t at) { return instruction.imms[at].value; };
+  return {
+      formatOf(kernel), begins(kernel, "attention_backward"), imm(0), imm(1), imm(2), imm(3), imm(4), imm(5), imm(6),
+      imm(7) != 0};
+}
+
+/// The immediates begin with images, groups, channels of one, outputs, and have the window's dims at 7 and the windows'
+/// numbers at 10 (par/kernels/Builtins.h).
+static ConvolutionShape convolutionOf(const Kernel &kernel, const Instruction &instruction) {
+  auto imm = [&](size_t at) { return instruction.imms[at].value; };
+  ConvolutionPass pass = begins(kernel, "convolution_input_grad")    ? ConvolutionPass::Data
+                         : begins(kernel, "convolution_filter_grad") ? ConvolutionPass::Weights
+                                                                     : ConvolutionPass::Forward;
+  return {formatOf(kernel),           pass, imm(0), imm(1), imm(2), imm(3), imm(7) * imm(8) * imm(9),
+          imm(10) * imm(11) * imm(12)};
+}
+
+/// Builtins that are neither attention nor a convolution are bounded by memory.
+static Cost costOfKernel(const Kernel &kernel, const Instruction &instruction, const CostTable &costs) {
+  int64_t bytes = movedBytes(kernel, instruction);
   if (!kernel.builtin)
-    return kernel.flops;
-  if (kernel.symbol.rfind("attention", 0) == 0 && instruction.imms.size() >= kernels::AttentionSizes::scalars)
-    return attentionFlops(kernel, instruction);
-  if (kernel.symbol.rfind("convolution", 0) != 0 || instruction.imms.size() != kernels::convolutionImmediateCount)
-    return 0;
-  int64_t flops = 2;
-  for (size_t at : {0, 2, 3, 7, 8, 9, 10, 11, 12})
-    flops *= instruction.imms[at].value;
-  return flops;
+    return costs.kernel(bytes, kernel.flops);
+  if (begins(kernel, "attention") && instruction.imms.size() >= kernels::AttentionSizes::scalars)
+    return costs.attention(attentionOf(kernel, instruction), bytes);
+  if (begins(kernel, "convolution") && instruction.imms.size() == kernels::convolutionImmediateCount)
+    return costs.convolution(convolutionOf(kernel, instruction), bytes);
+  return costs.kernel(bytes);
 }
 
 bool par::crossesSpaces(const Program &program, const Instruction &instruction) {
@@ -74,29 +77,26 @@ bool par::crossesSpaces(const Program &program, const Instruction &instruction) 
   return instruction.op == Op::Copy && space(instruction.operands[0]) != space(instruction.operands[1]);
 }
 
-int64_t par::latencyOf(const Instruction &instruction, RankGroup group, const Hardware &hardware) {
-  return instruction.op == Op::Coll ? hardware.collectiveLatency(instruction.coll, group)
-                                    : hardware.transferTime(0, group.hosts > 1);
+int64_t par::latencyOf(const Instruction &instruction, const RankGroup &group, const CostTable &costs) {
+  return instruction.op == Op::Coll ? costs.collectiveLatency(instruction.coll, group) : costs.link(group).latency;
 }
 
-int64_t par::instructionTime(const Program &program, const Instruction &instruction, RankGroup group,
-                             const Hardware &hardware) {
+Cost par::costOf(const Program &program, const Instruction &instruction, const RankGroup &group,
+                 const CostTable &costs) {
   int64_t bytes = instruction.n * sizeOf(instruction.type);
   switch (instruction.op) {
   case Op::Kernel:
-    return hardware.localTime(flopsOf(program.kernels[instruction.kernel], instruction),
-                              movedBytes(program.kernels[instruction.kernel], instruction),
-                              formatOf(program.kernels[instruction.kernel]));
+    return costOfKernel(program.kernels[instruction.kernel], instruction, costs);
   case Op::Call:
-    return productTime(program.calls[instruction.call], hardware);
+    return costOfCall(program.calls[instruction.call], costs);
   case Op::Coll:
-    return hardware.collectiveTime(instruction.coll, bytes, group);
+    return costs.collective(instruction.coll, bytes, group);
   case Op::Send:
   case Op::Recv:
-    return hardware.transferTime(bytes, group.hosts > 1);
+    return costs.send(bytes, group);
   case Op::Copy:
     if (crossesSpaces(program, instruction))
-      return hardware.hostTime(instruction.n * sizeOf(program.buffers[instruction.operands[0].buffer].type));
+      return costs.hostCopy(instruction.n * sizeOf(program.buffers[instruction.operands[0].buffer].type));
     [[fallthrough]];
   case Op::Fill:
   case Op::Feed:
@@ -104,12 +104,12 @@ int64_t par::instructionTime(const Program &program, const Instruction &instruct
     int64_t moved = 0;
     for (const Operand &operand : instruction.operands)
       moved += program.buffers[operand.buffer].bytes();
-    return hardware.localTime(0, moved);
+    return costs.copy(moved);
   }
   case Op::Group:
   case Op::Signal:
   case Op::Wait:
-    return 0;
+    return {};
   }
-  return 0;
+  return {};
 }

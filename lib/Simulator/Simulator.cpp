@@ -258,10 +258,11 @@ static void account(const format::Bundle &bundle, llvm::StringRef entry, const R
   }
 }
 
-llvm::Expected<Simulation> par::simulate(const format::Bundle &bundle, llvm::StringRef entry, const Hardware &hardware,
+llvm::Expected<Simulation> par::simulate(const format::Bundle &bundle, llvm::StringRef entry, const CostTable &costs,
                                          Folding folding) {
+  const Hardware &hardware = costs.hardware();
   RankPartition partition = areFolded(hardware, folding) ? partitionRanks(bundle, hardware) : separateRanks(bundle);
-  auto expansion = expandEntry(bundle, entry, hardware, partition);
+  auto expansion = expandEntry(bundle, entry, costs, partition);
   if (!expansion)
     return expansion.takeError();
   const auto &ranks = bundle.manifest.ranks;

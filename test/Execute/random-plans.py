@@ -329,11 +329,13 @@ class Case:
         split = f"par-split-collectives{{window={own.choice([1, 1, 2, 3])}}}"
         lift = f"par-lift-invariants{{min-bytes={own.choice([1, 16, 16384])}}}"
         recompute = "{mode=" + choose.choice(["none", "full"]) + "}"
+        order, excess = f"schedule={self.schedule or '1f1b'}", own.choice([0, 1, 100, 1000, 1000000])
         return [f"par-slice-microbatches{{microbatches={microbatches}}}", "par-assign-stages", lift,
                 "par-form-fragments",
                 "canonicalize", "cse", "par-verify-split", propagate, expand, "canonicalize", "par-drop-absent-axes",
                 "par-verify-propagate", "par-nest-transfers", "par-partition-fragments", "par-verify-partition",
-                "par-recompute-values" + recompute, f"par-split-backward{{schedule={self.schedule or '1f1b'}}}",
+                "par-recompute-values" + recompute, f"par-recompute-to-fit{{{order} excess=s0={excess}}}",
+                f"par-split-backward{{{order}}}",
                 "par-verify-recompute",
                 "par-flatten-collectives",
                 f"par-build-programs{{schedule={self.schedule or choose.choice(['1f1b', 'gpipe'])}}}",

@@ -30,14 +30,13 @@ PLANS = {
     "naive": "gpt2", "GPipe": "gpt2", "1F1B": "gpt2", "DDP": "gpt2", "ZeRO-1": "gpt2", "2: gradients": "gpt2",
     "3, parameters": "gpt2", "FSDP with CPU offload": "gpt2", "Megatron tensor": "gpt2", "TP + sequence": "gpt2",
     "FSDP x TP": "gpt2", "pipeline inside data": "parts", "the same table": "parts", "MoE": "parts",
-    "inference": "decoder", "hybrid": "parts", "PipeDream": "vgg",
+    "inference": "decoder", "hybrid": "parts", "PipeDream": "vgg", "PTD-P": "gpt2",
 }
 REFUSED = {
-    "PTD-P": "gpt2", "context": "gpt2",
+    "context": "gpt2",
 }
 # The subject of a refusal, and its name in the roadmap.
 NOT_YET = {
-    r"recompute: \"selective\"": "`recompute: selective`",
     r"sequence": "`sequence`",
 }
 

@@ -30,6 +30,7 @@ TEST(RecomputeChoice, AgainstExhaustiveSearch) {
     int64_t best = problem.solveExhaustively();
     auto choice = problem.solve();
     ASSERT_EQ(bool(choice), best >= 0) << "trial " << trial;
+    ASSERT_EQ(bool(choice), problem.minBytes() <= problem.budget) << "trial " << trial;
     if (!choice) {
       llvm::consumeError(choice.takeError());
       continue;

@@ -25,7 +25,7 @@ void drawLists(std::mt19937 &random, unsigned axes, std::vector<AxisList *> plac
 /// A mesh of two or three axes of two or three ranks, two dims of up to 13 elements.
 ReshardProblem randomProblem(std::mt19937 &random, unsigned axes) {
   ReshardProblem problem;
-  problem.hardware = machine(random() % 2 ? "cpu" : "h100-sxm");
+  problem.costs = machine(random() % 2 ? "cpu" : "h100-sxm");
   // So that bytes count as much as messages do.
   problem.element = random() % 2 ? 4 : 400000;
   for (unsigned i = 0; i < axes; ++i)
@@ -143,7 +143,7 @@ TEST(ReshardPath, LeadsToTheTargetOnLargerMeshes) {
 // The error about an invalid path names its fault.
 TEST(ReshardPath, WhatIsWrongIsNamed) {
   ReshardProblem problem;
-  problem.hardware = machine("cpu");
+  problem.costs = machine("cpu");
   problem.axes = {{"a", 2}, {"b", 2}};
   problem.dims = {{8, {}, {0}}, {6, {}, {}}};
   problem.sums = {0};
@@ -185,7 +185,7 @@ TEST(ReshardPath, SendsWhatTheClosedFormsSay) {
   for (const std::vector<int64_t> &sizes : meshes)
     for (int64_t rows : {50257, 768, 7}) {
       ReshardProblem problem;
-      problem.hardware = machine("h100-sxm");
+      problem.costs = machine("h100-sxm");
       AxisList all;
       int64_t ranks = 1, columns = 768;
       for (int64_t size : sizes) {

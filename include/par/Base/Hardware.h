@@ -1,4 +1,4 @@
-// The time that a machine takes for compute, memory and links.
+// The figures of a machine, and which of its ranks share a host; par/Costs/CostTable.h predicts times by them.
 #pragma once
 
 #include "par/format/Program.h"
@@ -11,6 +11,10 @@ namespace par {
 /// The ranks of a collective, by the hosts that they are on.
 struct RankGroup {
   RankGroup(int64_t members = 1) : members(members), fewest(members) {} // all on one host
+  /// Whether it is on more hosts or, on as many, has fewer members on one.
+  bool isWiderThan(const RankGroup &other) const {
+    return std::pair(hosts, -fewest) > std::pair(other.hosts, -other.fewest);
+  }
 
   int64_t members = 1;
   int64_t hosts = 1;
@@ -47,29 +51,12 @@ struct Hardware {
   static llvm::Expected<Hardware> find(llvm::StringRef nameOrPath);
 
   int64_t peak(format::DType type) const;
-  /// ns of a local op: the larger of computing `flops` and moving `bytes` (read plus written), and the
-  /// launch.
-  int64_t localTime(int64_t flops, int64_t bytes, format::DType type = format::DType::F32) const;
-  /// ns to copy `bytes` between a device and its host's memory.
-  int64_t hostTime(int64_t bytes) const;
   /// Ranks by their numbers in the world: hosts are filled one after the other.
   RankGroup groupOf(llvm::ArrayRef<int64_t> ranks) const;
   int64_t hostOf(int64_t rank) const { return hostLink && ranks ? rank / ranks : 0; }
-  /// Whether ranks of `from` send to ranks of `to` on other hosts: each to the rank at its position or, if the numbers
-  /// differ, to any. Neither list is empty.
-  bool areOnOtherHosts(llvm::ArrayRef<int64_t> from, llvm::ArrayRef<int64_t> to) const;
-  /// ns of `bytes` from one rank to another.
-  int64_t transferTime(int64_t bytes, bool betweenHosts = false) const;
-  /// ns of a collective of a group; `bytes` is the instruction's n. Ring and recursive halving move all_reduce 2
-  /// (P-1)/P, all_gather, reduce_scatter and all_to_all (P-1), broadcast and reduce 1 times the bytes (Thakur et al.
-  /// 2005), in log2 P messages, all_reduce in twice as many. A ring passes through all members of a host before it
-  /// leaves it. There are as many rings as each host has members, each over another member's link (NCCL's channels):
-  /// between hosts the bytes use the links of the host with the fewest members, while they move within the other hosts.
-  /// In an all_to_all each rank sends over its own link to other hosts.
-  int64_t collectiveTime(format::CollKind kind, int64_t bytes, RankGroup group) const;
-  /// The part of it that bytes do not change. Collectives of one group take it once: they are one launch, whose
-  /// messages go side by side (NCCL's aggregated operations).
-  int64_t collectiveLatency(format::CollKind kind, RankGroup group) const;
+  /// The two ends of what ranks of `from` send to ranks of `to`, those that are farthest apart: each sends to the rank
+  /// at its position or, if the numbers differ, to any. Neither list is empty.
+  RankGroup endsOf(llvm::ArrayRef<int64_t> from, llvm::ArrayRef<int64_t> to) const;
 };
 
 } // namespace par

@@ -45,6 +45,7 @@ struct Compiled {
   mlir::OwningOpRef<mlir::ModuleOp> module;   ///< after the last phase that ran; null where Import failed
   std::map<std::string, mlir::OwningOpRef<mlir::ModuleOp>> modules; ///< after the phases of `keep`
   StepFacts facts;
+  RecomputeOutcomes recomputes; ///< empty if nothing was to be recomputed
   CompiledKernels kernels;
   std::optional<onnx::FileFacts> file;     ///< of the model's file
   std::optional<format::Bundle> bundle;    ///< set if all went well and no phase was to be the last

@@ -36,6 +36,9 @@ struct PlannedModel {
   llvm::StringRef entry() const { return plan.plan.train ? "train" : "predict"; }
   /// Bytes that a rank may use: the plan's limit, else the device's memory.
   std::optional<uint64_t> memoryLimit() const;
+  /// Bytes of a rank that recomputation is to reach: the limit, under `{memory: size}` at most that size; nothing in
+  /// modes without a budget.
+  std::optional<uint64_t> recomputeLimit() const;
 };
 
 /// A finding at the place of a plan's value; at the model where the value was derived, at "plan" without a model.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "par/Phases/Annotate/Passes.h"
+#include "par/Phases/Recompute/Recompute.h"
 
 #include <functional>
 
@@ -14,8 +15,8 @@ struct Phase {
 };
 
 /// The phases after Import for a plan, in order. `plan` outlives them. `memory`: bytes that a rank has, if they are
-/// bounded.
-std::vector<Phase> buildPhases(const ModelPlan &plan, std::optional<uint64_t> memory);
+/// bounded. `recomputes` becomes the outcome of Recompute.
+std::vector<Phase> buildPhases(const ModelPlan &plan, std::optional<uint64_t> memory, RecomputeOutcomes &recomputes);
 
 /// Names of the phases in their order, Import first.
 llvm::ArrayRef<llvm::StringRef> phaseNames();

@@ -11,6 +11,7 @@ void registerShardingRules(mlir::DialectRegistry &registry);
 void registerGradients(mlir::DialectRegistry &registry);
 void registerDecompositions(mlir::DialectRegistry &registry);
 void registerCosts(mlir::DialectRegistry &registry);
+void registerTimes(mlir::DialectRegistry &registry);
 void registerInterpretations(mlir::DialectRegistry &registry);
 void registerLowerings(mlir::DialectRegistry &registry);
 void registerOptimizers(mlir::DialectRegistry &registry);

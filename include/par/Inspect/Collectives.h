@@ -18,7 +18,7 @@ struct Communication {
   std::string role;                ///< the program's name
   std::string axis;                ///< as the plan names it: "dp", "dp+tp"
   std::string kind;                ///< "all_reduce", "send, recv"; between ranks of several hosts "all_reduce in hosts"
-  std::string type;                ///< "f32"
+  std::string type;                ///< "f32"; of a group also "bf16+f32"
   uint64_t bytes = 0;              ///< of the whole tensor: what a gather ends with and a scatter begins with
   uint64_t count = 0;              ///< a step
   std::string place;               ///< module and source line that it is from; empty: not known

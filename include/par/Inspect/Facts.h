@@ -8,6 +8,7 @@
 #include "par/Inspect/Memory.h"
 #include "par/Inspect/Plan.h"
 #include "par/Inspect/Prediction.h"
+#include "par/Inspect/Recompute.h"
 #include "par/Inspect/Stages.h"
 #include "par/Inspect/WaysOut.h"
 #include "par/verify/Verify.h"
@@ -31,6 +32,7 @@ struct Facts {
   std::vector<StageShare> stages; ///< empty with one stage
   std::vector<UnshardedHeads> heads;
   std::optional<MemoryFacts> memory;
+  std::optional<RecomputeFacts> recompute;
   std::optional<std::vector<RoleSaved>> saved;
   std::optional<std::vector<Communication>> communications;
   std::optional<KernelFacts> kernels;

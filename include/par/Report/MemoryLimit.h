@@ -2,6 +2,7 @@
 #pragma once
 
 #include "par/Inspect/Memory.h"
+#include "par/Inspect/Recompute.h"
 #include "par/Inspect/WaysOut.h"
 
 namespace par {
@@ -12,5 +13,9 @@ std::vector<CompileDiagnostic> diagnosticsAboveLimit(llvm::ArrayRef<RoleMemory> 
 
 /// `zero: 1 brings it to 49.9 GiB at +0.4 % time; recompute: full brings it to ...`
 std::string describeWaysOut(const WaysOut &out, uint64_t limit);
+
+/// The bytes that stay whatever is recomputed, and whether they prove that no choice fits; "" of a role for which none
+/// was made.
+std::string describeLowerBound(const RecomputeFacts &facts, const RoleMemory &role, uint64_t limit);
 
 } // namespace par

@@ -40,6 +40,15 @@ void printHeads(llvm::ArrayRef<UnshardedHeads> heads, llvm::raw_ostream &os);
 /// The table `memory per rank`, a line a role; with a column of host memory if a role uses it.
 void printMemory(llvm::ArrayRef<RoleMemory> roles, std::optional<uint64_t> limit, llvm::raw_ostream &os);
 
+/// Lines for the stages on the same ranks; none if nothing was asked for and nothing is recomputed:
+///
+///     recompute auto: stage 0 saves 899 KiB in place of 3.3 MiB, backward takes 0.5 ms more a step
+///     recompute auto: stage 0: the cheapest choice for 6.0 MiB; 448.0 KiB less would take 0.3 ms more
+void printRecompute(const RecomputeFacts &facts, llvm::raw_ostream &os);
+
+/// --explain=memory: of a choice by budget, how far from the best it may be, and the bytes that stay.
+void explainRecompute(const RecomputeFacts &facts, llvm::raw_ostream &os);
+
 /// --explain=memory:
 ///
 ///     stage 0 saves 311808 bytes of a microbatch in 1 slot

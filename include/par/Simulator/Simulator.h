@@ -1,7 +1,7 @@
 // Plays emitted programs in simulated time.
 #pragma once
 
-#include "par/Base/Hardware.h"
+#include "par/Costs/CostTable.h"
 #include "par/format/Bundle.h"
 
 namespace par {
@@ -61,7 +61,7 @@ enum class Folding { Exact, None };
 ///
 /// Expects a bundle that par-verify accepts, and a number of cores. Fails on an entry that no program has, and on a
 /// deadlock.
-llvm::Expected<Simulation> simulate(const format::Bundle &bundle, llvm::StringRef entry, const Hardware &hardware,
+llvm::Expected<Simulation> simulate(const format::Bundle &bundle, llvm::StringRef entry, const CostTable &costs,
                                     Folding folding = Folding::Exact);
 
 } // namespace par

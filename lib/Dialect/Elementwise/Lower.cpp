@@ -78,7 +78,7 @@ Value lowerElement(RemainderOp, Element e) {
     return e.make<arith::RemSIOp>(e[0], Divisor(e).safe);
   // x - y trunc(x / y); an infinite divisor leaves x, which 0 times infinity would not.
   Value whole = e.make<math::TruncOp>(e.make<arith::DivFOp>(e[0], e[1]));
-  Value rest = e.make<arith::SubFOp>(e[0], e.make<arith::MulFOp>(e[1], whole), arith::FastMathFlags::contract);
+  Value rest = e.make<arith::SubFOp>(e[0], e.make<arith::MulFOp>(e[1], whole));
   Value infinite = e.compareFloats(arith::CmpFPredicate::OEQ, e.make<math::AbsFOp>(e[1]),
                                    e.number(std::numeric_limits<double>::infinity()));
   return e.make<arith::SelectOp>(infinite, e[0], rest);

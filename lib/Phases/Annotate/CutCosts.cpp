@@ -2,8 +2,8 @@
 // weights and saved activations; each value that crosses groups becomes a link. The solver is Solver/StageCut.
 #include "CutCosts.h"
 
-#include "par/Base/Hardware.h"
 #include "par/Base/Provenance.h"
+#include "par/Costs/CostTable.h"
 #include "par/Dialect/Interfaces/Cost.h"
 #include "par/Dialect/Interfaces/Optimizer.h"
 #include "par/Phases/Annotate/GradientFlow.h"
@@ -47,9 +47,9 @@ namespace {
 /// Fills the problem group by group.
 class CutProblemBuilder {
 public:
-  CutProblemBuilder(StepOp step, ArrayRef<OpGroup> groups, const Plan &plan, const Hardware &hardware,
+  CutProblemBuilder(StepOp step, ArrayRef<OpGroup> groups, const Plan &plan, const CostTable &costs,
                     ArrayRef<unsigned> inFlight, ArrayRef<ArrayRef<int64_t>> stages)
-      : flow(step), groups(groups), plan(plan), hardware(hardware), inFlight(inFlight), stages(stages) {
+      : flow(step), groups(groups), plan(plan), costs(costs), inFlight(inFlight), stages(stages) {
     devices = std::max<int64_t>(1, plan.numDevices());
     ranks = std::max<int64_t>(1, *plan.ranks / devices);
     over = plan.axesSize(*plan.batch.over);
@@ -83,29 +83,28 @@ public:
 
 private:
   void addLinks() {
-    problem.link = {hardware.latency, hardware.link};
+    auto linkOf = [&](const RankGroup &ends) {
+      Link link = costs.link(ends);
+      return CutLink{link.latency, link.rate};
+    };
+    problem.link = linkOf(2);
     for (unsigned stage = 0; stage < stages.size(); ++stage) {
       ArrayRef<int64_t> before = stages[stage ? stage - 1 : 0], own = stages[stage];
-      if (before == own)
-        problem.into.push_back({});
-      else if (hardware.areOnOtherHosts(before, own))
-        problem.into.push_back({hardware.hostLatency, hardware.hostLink});
-      else
-        problem.into.push_back(problem.link);
+      problem.into.push_back(before == own ? CutLink() : linkOf(costs.hardware().endsOf(before, own)));
     }
   }
 
   void addNode(unsigned index, const OpGroup &group) {
     CutNode node;
     node.name = "g" + std::to_string(index);
-    bool recomputes = *plan.recompute.kind != PlanRecompute::None;
+    bool recomputes = plan.recompute.recomputesLayers();
     for (Operation *op : group) {
       groupOf[op] = index;
       int64_t bytes = 0;
       for (Value value : llvm::concat<Value>(llvm::to_vector(op->getOperands()), llvm::to_vector(op->getResults())))
         bytes += getByteSize(value);
       int64_t share = microbatches * ranks;
-      int64_t time = hardware.localTime(flopsOf(op) / share, bytes / share), backward = flow.backward(op);
+      int64_t time = costs.local(flopsOf(op) / share, bytes / share).ns, backward = flow.backward(op);
       node.forward += time;
       // Recomputation runs forward once more.
       node.backward += time * (backward && recomputes ? backward + 1 : backward);
@@ -167,7 +166,7 @@ private:
   GradientFlow flow;
   ArrayRef<OpGroup> groups;
   const Plan &plan;
-  const Hardware &hardware;
+  const CostTable &costs;
   ArrayRef<unsigned> inFlight;        ///< per stage
   ArrayRef<ArrayRef<int64_t>> stages; ///< ranks of each
   StageCutProblem problem;
@@ -180,9 +179,9 @@ private:
 
 llvm::Expected<StageCutProblem> makeCutProblem(StepOp step, ArrayRef<OpGroup> groups, const Plan &plan,
                                                ArrayRef<ArrayRef<int64_t>> stages) {
-  llvm::Expected<Hardware> hardware = Hardware::find(*plan.target.hardware);
-  if (!hardware)
-    return hardware.takeError();
+  llvm::Expected<CostTable> costs = CostTable::find(*plan.target.hardware);
+  if (!costs)
+    return costs.takeError();
   std::vector<unsigned> inFlight; // of inference there is no backward to wait for
   if (plan.train) {
     auto counts =
@@ -191,7 +190,7 @@ llvm::Expected<StageCutProblem> makeCutProblem(StepOp step, ArrayRef<OpGroup> gr
       return counts.takeError();
     inFlight = std::move(*counts);
   }
-  return CutProblemBuilder(step, groups, plan, *hardware, inFlight, stages).run();
+  return CutProblemBuilder(step, groups, plan, *costs, inFlight, stages).run();
 }
 
 } // namespace par

@@ -1,5 +1,7 @@
 #include "Layouts.h"
 
+#include <map>
+
 using namespace mlir;
 
 namespace par {
@@ -30,6 +32,7 @@ format::Layout layoutOf(DistType dist, StageOp stage) {
   MeshAttr mesh = stage.getMesh();
   RankedTensorType global = dist.getTensor(), local = dist.getSharding().getLocalType(global, mesh);
   format::Layout layout{shapeOf(global), shapeOf(local), {}};
+  std::map<std::pair<std::vector<int64_t>, std::vector<int64_t>>, size_t> places;
   for (auto [member, rank] : llvm::enumerate(stage.getRanks())) {
     format::Rectangle part;
     for (int64_t dim = 0; dim < global.getRank(); ++dim) {
@@ -38,12 +41,10 @@ format::Layout layoutOf(DistType dist, StageOp stage) {
       part.start.push_back(std::min(index * shard, whole));
       part.size.push_back(std::min(shard, whole - part.start.back()));
     }
-    auto same = llvm::find_if(layout.parts, [&](const format::Rectangle &other) {
-      return other.start == part.start && other.size == part.size;
-    });
-    if (same == layout.parts.end())
-      same = layout.parts.insert(same, part);
-    same->ranks.push_back(rank);
+    auto [same, fresh] = places.try_emplace({part.start, part.size}, layout.parts.size());
+    if (fresh)
+      layout.parts.push_back(part);
+    layout.parts[same->second].ranks.push_back(rank);
   }
   return layout;
 }

@@ -34,8 +34,8 @@ struct Open {
 /// Works on one block.
 class Leveler {
 public:
-  Leveler(BlockOp block, StageOp stage, const Hardware &hardware, bool always, Views &views)
-      : block(block), stage(stage), hardware(hardware), always(always), views(views), chains(views, OpBuilder(block)) {}
+  Leveler(BlockOp block, StageOp stage, StageGroups &groups, bool always, Views &views)
+      : block(block), stage(stage), groups(groups), always(always), views(views), chains(views, OpBuilder(block)) {}
 
   /// How many collectives it took apart.
   unsigned run();
@@ -47,7 +47,7 @@ private:
 
   BlockOp block;
   StageOp stage;
-  const Hardware &hardware;
+  StageGroups &groups;
   bool always;
   Views &views;
   ChainBuilder chains;
@@ -72,8 +72,8 @@ bool Leveler::isWorth(Operation *collective, const HostLevels &levels) {
   // Bytes in the sense of the instruction's n.
   int64_t bytes = getByteSize(kind == format::CollKind::ReduceScatter ? ValueRange(collective->getResults())
                                                                       : ValueRange(collective->getOperands()));
-  RankGroup group = widestGroup(stage, getAxes(cast<CollectiveOpInterface>(collective).getAxes()), hardware);
-  return leveledTime(kind, bytes, stage, levels, hardware) < hardware.collectiveTime(kind, bytes, group);
+  RankGroup group = groups.widest(stage, getAxes(cast<CollectiveOpInterface>(collective).getAxes()));
+  return leveledTime(kind, bytes, stage, levels, groups) < groups.costs.collective(kind, bytes, group).ns;
 }
 
 /// An in-place reduction keeps its buffer: no other op may write it, so it need not be kept.
@@ -168,7 +168,7 @@ unsigned Leveler::run() {
   unsigned count = 0;
   for (Operation *collective : collectivesOf(block)) {
     std::optional<HostLevels> levels =
-        kindOf(collective) ? findHostLevels(stage, getAxes(cast<CollectiveOpInterface>(collective).getAxes()), hardware)
+        kindOf(collective) ? findHostLevels(stage, getAxes(cast<CollectiveOpInterface>(collective).getAxes()), groups)
                            : std::nullopt;
     if (!levels || !isWorth(collective, *levels))
       continue;
@@ -196,20 +196,21 @@ struct LevelCollectivesPass : impl::LevelCollectivesPassBase<LevelCollectivesPas
   using LevelCollectivesPassBase::LevelCollectivesPassBase;
 
   void runOnOperation() override {
-    auto machine = Hardware::find(hardware);
-    if (!machine) {
-      getOperation().emitError() << llvm::toString(machine.takeError());
+    auto costs = CostTable::find(hardware);
+    if (!costs) {
+      getOperation().emitError() << llvm::toString(costs.takeError());
       return signalPassFailure();
     }
-    if (machine->hostLink == 0 && !always)
+    if (costs->hardware().hostLink == 0 && !always)
       return; // one link everywhere
     SymbolTable names(getOperation());
     Views views(names);
+    StageGroups groups(*costs);
     unsigned count = 0;
     for (ProgramOp program : getOperation().getOps<ProgramOp>()) {
       auto stage = names.lookup<StageOp>(program.getFirstStage().getAttr());
       for (BlockOp block : program.getOps<BlockOp>())
-        count += Leveler(block, stage, *machine, always, views).run();
+        count += Leveler(block, stage, groups, always, views).run();
     }
     if (!always || count > 0)
       return;

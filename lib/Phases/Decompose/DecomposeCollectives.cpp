@@ -11,6 +11,7 @@
 #include "Chunks.h"
 #include "PairTime.h"
 #include "par/Dialect/Interfaces/Cost.h"
+#include "par/Dialect/Interfaces/Timed.h"
 #include "par/Phases/Decompose/HostLevels.h"
 #include "par/Phases/Decompose/Passes.h"
 
@@ -48,8 +49,8 @@ struct Pair {
 
 class Decomposer {
 public:
-  Decomposer(FragmentOp fragment, const Hardware &hardware, int64_t chunks)
-      : fragment(fragment), hardware(hardware), asked(chunks) {}
+  Decomposer(FragmentOp fragment, StageGroups &groups, int64_t chunks)
+      : fragment(fragment), costs(groups.costs), groups(groups), asked(chunks) {}
   void run();
 
 private:
@@ -59,13 +60,14 @@ private:
   void cutGather(const Pair &pair);
   void cutScatter(const Pair &pair);
   RankGroup groupOf(ArrayAttr axes) {
-    return widestGroup(SymbolTable::lookupNearestSymbolFrom<StageOp>(fragment, fragment.getStageAttr()), getAxes(axes),
-                       hardware);
+    auto stage = SymbolTable::lookupNearestSymbolFrom<StageOp>(fragment, fragment.getStageAttr());
+    return groups.widest(stage, getAxes(axes));
   }
   int64_t membersOf(ArrayAttr axes) { return getMesh(fragment, fragment.getStageAttr()).getSize(getAxes(axes)); }
 
   FragmentOp fragment;
-  const Hardware &hardware;
+  const CostTable &costs;
+  StageGroups &groups;
   int64_t asked; ///< 0: as many as save time
 };
 
@@ -140,7 +142,7 @@ void Decomposer::consider(std::optional<std::pair<int64_t, Pair>> &best, Pair pa
     if (extent < chunks || extent % chunks != 0)
       continue;
     cost.around = bytesAround(type, along, pair.cut.dim, chunks);
-    int64_t time = pairTime(cost, chunks, hardware);
+    int64_t time = pairTime(cost, chunks, costs);
     if ((!asked && time >= whole) || (best && best->first <= time))
       continue;
     pair.chunks = chunks;
@@ -170,7 +172,7 @@ std::optional<Pair> Decomposer::findGather(AllGatherOp gather) {
   std::optional<std::pair<int64_t, Pair>> best;
   int64_t gathered = gather.getDims()[0];
   cost.around = bytesAround(whole.getType(), gathered);
-  int64_t inOne = pairTime(cost, 1, hardware);
+  int64_t inOne = pairTime(cost, 1, costs);
   for (int64_t dim = 0; dim < getTensorType(whole.getType()).getRank(); ++dim) {
     pair.cut = {dim, dim == gathered ? cost.group.members : 1};
     bool kept = pair.readers.front().placeOf(dim).result.has_value(), narrow = false;
@@ -205,7 +207,7 @@ std::optional<Pair> Decomposer::findScatter(ReduceScatterOp scatter) {
   cost.products.push_back(costOfMatmul(dot));
   std::optional<std::pair<int64_t, Pair>> best;
   cost.around = bytesAround(dot.getType(), scatter.getDims()[0]);
-  int64_t inOne = pairTime(cost, 1, hardware);
+  int64_t inOne = pairTime(cost, 1, costs);
   for (bool left : {true, false}) {
     Reader reader{dot, left};
     Value operand = left ? dot.getLhs() : dot.getRhs();
@@ -311,17 +313,18 @@ struct DecomposeCollectivesPass : impl::DecomposeCollectivesPassBase<DecomposeCo
   using DecomposeCollectivesPassBase::DecomposeCollectivesPassBase;
 
   void runOnOperation() override {
-    auto machine = Hardware::find(hardware);
-    if (!machine) {
-      getOperation().emitError() << llvm::toString(machine.takeError());
+    auto costs = CostTable::find(hardware);
+    if (!costs) {
+      getOperation().emitError() << llvm::toString(costs.takeError());
       return signalPassFailure();
     }
     // Without overlap of compute and communication chunks only add time.
-    if (chunks == 1 || (chunks == 0 && !machine->overlap))
+    if (chunks == 1 || (chunks == 0 && !costs->hardware().overlap))
       return;
+    StageGroups groups(*costs);
     for (FragmentOp fragment : getOperation().getOps<FragmentOp>())
       if (fragment.getLocal())
-        Decomposer(fragment, *machine, chunks).run();
+        Decomposer(fragment, groups, chunks).run();
   }
 };
 } // namespace

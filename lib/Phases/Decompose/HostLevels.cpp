@@ -4,27 +4,32 @@ using namespace mlir;
 
 namespace par {
 
-RankGroup widestGroup(StageOp stage, ArrayRef<StringAttr> axes, const Hardware &hardware) {
-  RankGroup widest; // of one member, until the first
+RankGroup StageGroups::widest(StageOp stage, ArrayRef<StringAttr> axes) {
+  std::vector<const void *> names;
+  for (StringAttr axis : axes)
+    names.push_back(axis.getAsOpaquePointer());
+  auto [place, fresh] = known.try_emplace({stage, std::move(names)});
+  RankGroup &widest = place->second; // of one member, until the first
+  if (!fresh)
+    return widest;
   for (SmallVector<int64_t> &members : stage.getMesh().getGroups(axes)) {
     for (int64_t &member : members)
       member = stage.getRanks()[member];
-    RankGroup group = hardware.groupOf(members);
-    if (group.members > widest.members ||
-        std::pair(group.hosts, -group.fewest) > std::pair(widest.hosts, -widest.fewest))
+    RankGroup group = costs.hardware().groupOf(members);
+    if (group.members > widest.members || group.isWiderThan(widest))
       widest = group;
   }
   return widest;
 }
 
-std::optional<HostLevels> findHostLevels(StageOp stage, ArrayRef<StringAttr> axes, const Hardware &hardware) {
+std::optional<HostLevels> findHostLevels(StageOp stage, ArrayRef<StringAttr> axes, StageGroups &groups) {
   // The last axis is the minor one of the members' order. Members of a host are consecutive only in the mesh's order.
   auto placeOf = [&](StringAttr axis) { return llvm::find(stage.getMesh().getNames(), axis); };
   bool inOrder = llvm::is_sorted(axes, [&](StringAttr a, StringAttr b) { return placeOf(a) < placeOf(b); });
-  if (!inOrder || widestGroup(stage, axes, hardware).hosts == 1)
+  if (!inOrder || groups.widest(stage, axes).hosts == 1)
     return std::nullopt;
   size_t minor = 0;
-  while (widestGroup(stage, axes.take_back(minor + 1), hardware).hosts == 1)
+  while (groups.widest(stage, axes.take_back(minor + 1)).hosts == 1)
     ++minor;
   HostLevels levels;
   levels.within.assign(axes.take_back(minor).begin(), axes.end());
@@ -35,17 +40,18 @@ std::optional<HostLevels> findHostLevels(StageOp stage, ArrayRef<StringAttr> axe
 }
 
 int64_t leveledTime(format::CollKind kind, int64_t bytes, StageOp stage, const HostLevels &levels,
-                    const Hardware &hardware) {
+                    StageGroups &groups) {
   using enum format::CollKind;
-  RankGroup between = widestGroup(stage, levels.between, hardware);
-  int64_t launches = hardware.launch;
+  const CostTable &costs = groups.costs;
+  RankGroup between = groups.widest(stage, levels.between);
+  int64_t launches = costs.launch();
   if (kind == AllReduce)
-    return 2 * launches + hardware.collectiveTime(ReduceScatter, bytes / levels.each, levels.each) +
-           hardware.collectiveTime(AllReduce, bytes / levels.each, between) +
-           hardware.collectiveTime(AllGather, bytes / levels.each, levels.each);
+    return 2 * launches + costs.collective(ReduceScatter, bytes / levels.each, levels.each).ns +
+           costs.collective(AllReduce, bytes / levels.each, between).ns +
+           costs.collective(AllGather, bytes / levels.each, levels.each).ns;
   // Each shard crosses between hosts once, then all hosts' shards are gathered within a host.
-  return launches + hardware.collectiveTime(kind, bytes, between) +
-         hardware.collectiveTime(kind, bytes * levels.hosts, levels.each);
+  return launches + costs.collective(kind, bytes, between).ns +
+         costs.collective(kind, bytes * levels.hosts, levels.each).ns;
 }
 
 } // namespace par

@@ -4,23 +4,15 @@ using namespace mlir;
 
 namespace par {
 
-format::DType formatOf(Type tensor) {
-  Type element = getTensorType(tensor).getElementType();
-  return element.isF64()    ? format::DType::F64
-         : element.isBF16() ? format::DType::BF16
-         : element.isF16()  ? format::DType::F16
-                            : format::DType::F32;
-}
-
-int64_t pairTime(const PairCost &pair, int64_t chunks, const Hardware &hardware) {
-  int64_t sent = hardware.collectiveTime(pair.kind, pair.bytes / chunks, pair.group), products = 0;
+int64_t pairTime(const PairCost &pair, int64_t chunks, const CostTable &costs) {
+  int64_t sent = costs.collective(pair.kind, pair.bytes / chunks, pair.group).ns, products = 0;
   for (const PairCost::Matmul &product : pair.products)
-    products += hardware.localTime(product.flops / chunks, product.bytes / chunks, product.type);
+    products += costs.local(product.flops / chunks, product.bytes / chunks, product.type).ns;
   if (pair.around > 0)
-    products += hardware.localTime(0, pair.around / chunks);
+    products += costs.copy(pair.around / chunks).ns;
   int64_t moves = 0;
   if (chunks > 1)
-    moves = hardware.localTime(0, pair.moved) + (chunks * pair.moves - 1) * hardware.launch;
+    moves = costs.copy(pair.moved).ns + (chunks * pair.moves - 1) * costs.launch();
   // Two machines in a row take the sum of one chunk, and then the slower one's time for each further chunk.
   return moves + sent + products + (chunks - 1) * std::max(sent, products);
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "par/Base/Hardware.h"
+#include "par/Costs/CostTable.h"
 #include "par/Dialect/Par.h"
 
 namespace par {
@@ -23,9 +23,6 @@ struct PairCost {
 
 /// ns for all chunks, if one chunk's collective overlaps with another's matmuls. With one chunk the collective and the
 /// matmuls run one after the other.
-int64_t pairTime(const PairCost &pair, int64_t chunks, const Hardware &hardware);
-
-/// The format of a tensor's elements in matmuls.
-format::DType formatOf(mlir::Type tensor);
+int64_t pairTime(const PairCost &pair, int64_t chunks, const CostTable &costs);
 
 } // namespace par

@@ -3,6 +3,8 @@
 #include "Groups.h"
 #include "par/Phases/Kernels/Passes.h"
 
+#include <map>
+
 using namespace mlir;
 
 namespace par {
@@ -17,10 +19,14 @@ class KernelTable {
 public:
   explicit KernelTable(ModuleOp module) : module(module) {}
 
+  using Key = std::vector<const void *>;
   FlatSymbolRefAttr get(const Group &group);
 
 private:
+  FlatSymbolRefAttr build(const Group &group);
+
   ModuleOp module;
+  std::map<Key, FlatSymbolRefAttr> byKey;
   llvm::StringMap<FlatSymbolRefAttr> known;
   llvm::StringMap<unsigned> counts;
 };
@@ -56,7 +62,47 @@ private:
 
 } // namespace
 
+/// All that buildKernel's text follows from, locations left out: groups of one key have one kernel, which is then
+/// neither built nor printed again. Empty for ops with regions.
+static KernelTable::Key keyOf(const Group &group) {
+  KernelTable::Key key;
+  llvm::DenseMap<Value, size_t> numbers;
+  auto define = [&](Value value) {
+    numbers.try_emplace(value, numbers.size());
+    key.push_back(value.getType().getAsOpaquePointer());
+  };
+  auto mark = [&](size_t number) { key.push_back(reinterpret_cast<const void *>(number)); };
+  auto use = [&](Value value) { mark(numbers.lookup(value)); };
+  mark(group.arguments.size());
+  llvm::for_each(group.arguments, define);
+  key.push_back(StringAttr::get(group.anchor->getContext(), group.implementation).getAsOpaquePointer());
+  for (Operation *op : group.body) {
+    if (op->getNumRegions() > 0)
+      return {};
+    key.push_back(op->getName().getAsOpaquePointer());
+    key.push_back(op->getAttrDictionary().getAsOpaquePointer());
+    mark(op->getNumOperands());
+    llvm::for_each(op->getOperands(), use);
+    llvm::for_each(op->getResults(), define);
+  }
+  mark(group.results.size());
+  llvm::for_each(group.results, use);
+  for (auto [result, argument] : group.tied)
+    use(result), use(argument);
+  return key;
+}
+
 FlatSymbolRefAttr KernelTable::get(const Group &group) {
+  Key key = keyOf(group);
+  if (auto same = byKey.find(key); same != byKey.end())
+    return same->second;
+  FlatSymbolRefAttr kernel = build(group);
+  if (!key.empty())
+    byKey[std::move(key)] = kernel;
+  return kernel;
+}
+
+FlatSymbolRefAttr KernelTable::build(const Group &group) {
   // Programs come after the kernels that they launch.
   OpBuilder builder(module.getContext());
   OwningOpRef<KernelOp> kernel(buildKernel(builder, group));
@@ -93,6 +139,8 @@ void KernelOutliner::placeUpTo(Operation *op) {
 
 void KernelOutliner::demand(Value value) {
   Operation *source = value.getDefiningOp();
+  if (done.contains(source))
+    return; // it stands behind all that is not placed, which a search for earlier stores would walk over
   if (Group *group = groupOf.lookup(source))
     launch(group);
   else if (isEarlyLoad(source))

@@ -4,6 +4,7 @@
 #include "FactorChoice.h"
 
 #include "par/Dialect/Interfaces/Cost.h"
+#include "par/Dialect/Interfaces/Timed.h"
 
 using namespace mlir;
 
@@ -265,8 +266,7 @@ ChoiceCost FactorChooser::costOf(const FactorChoice &choice) {
       sum.time += paths.find(globalType(result), made, getSharding(result), mesh).cost.time;
   for (const Axes &axes : choice.factorAxes)
     sum.parts *= mesh.getSize(axes);
-  const Hardware &machine = paths.machine();
-  int64_t compute = cost.fusable ? cost.flops * 1000 / machine.f32 : machine.localTime(cost.flops, cost.bytes);
+  int64_t compute = cost.fusable ? paths.costs().operations(cost.flops) : timeOf(op, paths.costs()).ns;
   sum.time += compute / sum.parts + reductionTime(choice);
   return sum;
 }

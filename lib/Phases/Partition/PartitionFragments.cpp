@@ -199,16 +199,16 @@ namespace {
 /// Reshard paths by the ranks of a stage, if their hosts matter.
 class StagePaths {
 public:
-  explicit StagePaths(const Hardware &hardware) : hardware(hardware) {}
+  explicit StagePaths(const CostTable &costs) : costs(costs) {}
   ReshardPaths &of(Operation *from, FlatSymbolRefAttr stage) {
     ArrayRef<int64_t> ranks;
-    if (hardware.hostLink)
+    if (costs.hardware().hostLink)
       ranks = SymbolTable::lookupNearestSymbolFrom<StageOp>(from, stage).getRanks();
-    return known.try_emplace(ranks.vec(), hardware, ranks).first->second;
+    return known.try_emplace(ranks.vec(), costs, ranks).first->second;
   }
 
 private:
-  const Hardware &hardware;
+  const CostTable &costs;
   std::map<std::vector<int64_t>, ReshardPaths> known;
 };
 
@@ -216,12 +216,12 @@ struct PartitionFragmentsPass : impl::PartitionFragmentsPassBase<PartitionFragme
   using Base::Base;
 
   void runOnOperation() override {
-    auto machine = Hardware::find(hardware);
-    if (!machine) {
-      getOperation().emitError() << llvm::toString(machine.takeError());
+    auto costs = CostTable::find(hardware);
+    if (!costs) {
+      getOperation().emitError() << llvm::toString(costs.takeError());
       return signalPassFailure();
     }
-    StagePaths paths(*machine);
+    StagePaths paths(*costs);
     SmallVector<std::string> gathered = llvm::to_vector(parameterAxes);
     for (FragmentOp fragment : getOperation().getOps<FragmentOp>())
       if (!fragment.getLocal() &&

@@ -50,7 +50,7 @@ const ReshardPath &ReshardPaths::find(RankedTensorType global, ShardingAttr from
   if (!fresh)
     return at->second;
   ReshardProblem problem;
-  problem.hardware = hardware;
+  problem.costs = table;
   problem.ranks = ranks;
   problem.element = getElementBytes(global.getElementType());
   for (auto [name, size] : llvm::zip(mesh.getNames(), mesh.getSizes()))
@@ -67,11 +67,11 @@ const ReshardPath &ReshardPaths::find(RankedTensorType global, ShardingAttr from
 
 int64_t ReshardPaths::reduceTime(int64_t bytes, MeshAttr mesh, ArrayRef<StringAttr> axes) const {
   ReshardProblem problem;
-  problem.hardware = hardware;
+  problem.costs = table;
   problem.ranks = ranks;
   for (auto [name, size] : llvm::zip(mesh.getNames(), mesh.getSizes()))
     problem.axes.push_back({name.str(), size});
-  return hardware.collectiveTime(format::CollKind::AllReduce, bytes, problem.groupOf(numbersOf(axes, mesh)));
+  return table.collective(format::CollKind::AllReduce, bytes, problem.groupOf(numbersOf(axes, mesh))).ns;
 }
 
 //===-- Ops ----------------------------------------------------------------------------------===//

@@ -34,8 +34,8 @@ std::vector<FragmentPair> FragmentPair::findAll(ModuleOp module) {
   return pairs;
 }
 
-llvm::SetVector<Value> FragmentPair::getResiduals() const {
-  llvm::SetVector<Value> values;
+ValueSet FragmentPair::getResiduals() const {
+  ValueSet values;
   Operation *results = FragmentOp(forward).getTerminator();
   for (Value operand : RunOp(backwardRun).getOperands())
     if (operand.getDefiningOp() == forwardRun)
@@ -49,9 +49,12 @@ llvm::SetVector<Value> FragmentPair::getResiduals() const {
 /// the loop. A value received from another stage is freed unless the backward takes it.
 bool FragmentPair::isAtHand(BlockArgument argument) const {
   Value outside = RunOp(forwardRun).getOperands()[argument.getArgNumber()];
-  Operation *source = outside.getDefiningOp();
-  return llvm::is_contained(RunOp(backwardRun).getOperands(), outside) || !source ||
-         source->getBlock() != forwardRun->getBlock();
+  return llvm::is_contained(RunOp(backwardRun).getOperands(), outside) || !isReceived(argument);
+}
+
+bool FragmentPair::isReceived(BlockArgument argument) const {
+  Operation *source = RunOp(forwardRun).getOperands()[argument.getArgNumber()].getDefiningOp();
+  return source && source->getBlock() == forwardRun->getBlock();
 }
 
 bool FragmentPair::isMadeBeforeLoop(BlockArgument argument) const {
@@ -78,8 +81,7 @@ static bool isComputedForMatmul(Value value) {
          });
 }
 
-llvm::DenseSet<Value> FragmentPair::findCheap(const llvm::SetVector<Value> &saved, bool keepOperands,
-                                              int64_t inFlight) const {
+llvm::DenseSet<Value> FragmentPair::findCheap(const ValueSet &saved, bool keepOperands, int64_t inFlight) const {
   // `common`: the same in every microbatch.
   llvm::DenseSet<Value> known, common, cheap;
   Block &body = FragmentOp(forward).getBlock();
@@ -106,6 +108,18 @@ llvm::DenseSet<Value> FragmentPair::findCheap(const llvm::SetVector<Value> &save
     }
   }
   return cheap;
+}
+
+llvm::DenseSet<Value> FragmentPair::findFree() const {
+  llvm::DenseSet<Value> free;
+  Block &body = FragmentOp(forward).getBlock();
+  for (BlockArgument argument : body.getArguments())
+    if (isAtHand(argument))
+      free.insert(argument);
+  for (Operation &op : body.without_terminator())
+    if (getCost(&op).fusable && llvm::all_of(op.getOperands(), [&](Value operand) { return free.contains(operand); }))
+      free.insert(op.result_begin(), op.result_end());
+  return free;
 }
 
 //===-- Rewriting ----------------------------------------------------------------------------===//

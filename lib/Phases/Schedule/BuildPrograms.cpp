@@ -111,9 +111,9 @@ struct BuildProgramsPass : impl::BuildProgramsPassBase<BuildProgramsPass> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     SmallVector<StageOp> stages(module.getOps<StageOp>());
-    auto machine = Hardware::find(hardware);
-    if (!machine) {
-      module.emitError() << llvm::toString(machine.takeError());
+    auto costs = CostTable::find(hardware);
+    if (!costs) {
+      module.emitError() << llvm::toString(costs.takeError());
       return signalPassFailure();
     }
     if (failed(checkInput(module, stages)))
@@ -127,7 +127,7 @@ struct BuildProgramsPass : impl::BuildProgramsPassBase<BuildProgramsPass> {
       auto tasks = StepTasks::compute(step, module, shared);
       if (failed(tasks))
         return signalPassFailure();
-      auto order = StepOrder::compute(*tasks, schedule, *machine);
+      auto order = StepOrder::compute(*tasks, schedule, *costs);
       if (failed(order))
         return signalPassFailure();
       auto buffers = Buffers::compute(*tasks, *order);

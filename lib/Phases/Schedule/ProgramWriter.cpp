@@ -57,12 +57,12 @@ void ProgramWriter::execute(OpBuilder &builder, RunOp run) {
 }
 
 /// The location of the op that makes a run's result: the run's own location is the begin of its fragment.
-static Location locationOf(Value value) {
+static Location locationOf(Value value, const StepTasks &tasks) {
   auto run = value.getDefiningOp<RunOp>();
   if (!run)
     return value.getLoc();
   Value made =
-      StepTasks::fragmentOf(run).getBody().front().getTerminator()->getOperand(cast<OpResult>(value).getResultNumber());
+      tasks.fragmentOf(run).getBody().front().getTerminator()->getOperand(cast<OpResult>(value).getResultNumber());
   return made.getDefiningOp() ? made.getLoc() : value.getLoc();
 }
 
@@ -71,7 +71,7 @@ void ProgramWriter::addSum(OpBuilder &builder, OpResult sum, const Variant &vari
   auto loop = cast<LoopOp>(sum.getOwner());
   Operation *yield = loop.getBody().front().getTerminator();
   Value made = yield->getOperand(sum.getResultNumber());
-  Location loc = locationOf(made);
+  Location loc = locationOf(made, tasks);
   Value summand = load(builder, loc, made);
   if (!variant.first)
     summand = AddOp::create(builder, loc, load(builder, loc, sum), summand);

@@ -4,6 +4,7 @@
 
 #include "par/Dialect/Calls.h"
 #include "par/Dialect/Interfaces/Cost.h"
+#include "par/Dialect/Interfaces/Timed.h"
 #include "par/Solver/Order/GlobalOrder.h"
 #include "par/Solver/Order/OrderTable.h"
 
@@ -14,29 +15,28 @@ namespace par {
 //===-- Times --------------------------------------------------------------------------------===//
 
 /// Only ops that do not fuse move bytes; fused ops add their flops.
-static int64_t predictFragment(FragmentOp fragment, const Hardware &hardware) {
+static int64_t predictFragment(FragmentOp fragment, const CostTable &costs) {
   int64_t time = 0;
   for (Operation &op : fragment.getBlock().without_terminator()) {
-    OpCost cost = getCost(&op);
-    time += cost.fusable ? cost.flops * 1000 / hardware.f32 : hardware.localTime(cost.flops, cost.bytes);
+    time += getCost(&op).fusable ? costs.operations(getCost(&op).flops) : timeOf(&op, costs).ns;
   }
   return time;
 }
 
-int64_t predictTime(const StepTasks &stepTasks, const Task &stepTask, const Hardware &hardware) {
+int64_t predictTime(const StepTasks &stepTasks, const Task &stepTask, const CostTable &costs) {
   int64_t bytes = 0;
   if (stepTask.isCommunication())
     for (Operation *op : stepTask.ops)
       bytes += getByteSize(stepTasks.localType(op->getResult(0)));
   if (stepTask.kind == Task::Kind::Transfer) {
     auto ranksOf = [&](unsigned side) { return StageOp(stepTasks.stages[stepTask.stages[side]]).getRanks(); };
-    return hardware.transferTime(bytes, hardware.areOnOtherHosts(ranksOf(0), ranksOf(1)));
+    return costs.send(bytes, costs.hardware().endsOf(ranksOf(0), ranksOf(1))).ns;
   }
   if (stepTask.kind == Task::Kind::Reduce)
-    return hardware.collectiveTime(format::CollKind::AllReduce, bytes, stepTasks.devicesOf(stepTask).size());
-  int64_t time = hardware.launch;
+    return costs.collective(format::CollKind::AllReduce, bytes, stepTasks.devicesOf(stepTask).size()).ns;
+  int64_t time = costs.launch();
   for (Operation *op : stepTask.ops)
-    time += predictFragment(StepTasks::fragmentOf(cast<RunOp>(op)), hardware);
+    time += predictFragment(stepTasks.fragmentOf(cast<RunOp>(op)), costs);
   return time;
 }
 
@@ -47,9 +47,9 @@ namespace {
 /// Tasks of all instances: communication first, so that at equal times it goes before compute.
 class TaskList {
 public:
-  TaskList(const StepTasks &stepTasks, const Hardware &hardware) : stepTasks(stepTasks) {
+  TaskList(const StepTasks &stepTasks, const CostTable &costs) : stepTasks(stepTasks) {
     for (const Task &stepTask : stepTasks.list)
-      times.push_back(predictTime(stepTasks, stepTask, hardware));
+      times.push_back(predictTime(stepTasks, stepTask, costs));
     for (auto [index, stepTask] : llvm::enumerate(stepTasks.list))
       if (stepTask.isCommunication())
         for (int64_t microbatch = 0; microbatch < stepTask.instances(); ++microbatch)
@@ -292,8 +292,8 @@ static LogicalResult listCompute(const StepTasks &stepTasks, StringRef schedule,
   return success();
 }
 
-FailureOr<StepOrder> StepOrder::compute(const StepTasks &stepTasks, StringRef schedule, const Hardware &hardware) {
-  TaskList tasks(stepTasks, hardware);
+FailureOr<StepOrder> StepOrder::compute(const StepTasks &stepTasks, StringRef schedule, const CostTable &costs) {
+  TaskList tasks(stepTasks, costs);
   if (failed(listCompute(stepTasks, schedule, tasks)))
     return failure();
   tasks.link();

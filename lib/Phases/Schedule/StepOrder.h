@@ -1,7 +1,7 @@
 #pragma once
 
 #include "StepTasks.h"
-#include "par/Base/Hardware.h"
+#include "par/Costs/CostTable.h"
 
 namespace par {
 
@@ -17,10 +17,10 @@ struct StepOrder {
   std::vector<TaskInstance> instances;
 
   /// Orders the step by the schedule's table and simulated start times with unlimited lanes.
-  static mlir::FailureOr<StepOrder> compute(const StepTasks &tasks, llvm::StringRef schedule, const Hardware &hardware);
+  static mlir::FailureOr<StepOrder> compute(const StepTasks &tasks, llvm::StringRef schedule, const CostTable &costs);
 };
 
 /// Predicted ns of one activity on one rank.
-int64_t predictTime(const StepTasks &tasks, const Task &task, const Hardware &hardware);
+int64_t predictTime(const StepTasks &tasks, const Task &task, const CostTable &costs);
 
 } // namespace par

@@ -158,10 +158,6 @@ std::string StepTasks::nameOn(StringRef name, unsigned stage) const {
   return alone ? name.str() : (name + "." + StageOp(stages[stage]).getSymName()).str();
 }
 
-FragmentOp StepTasks::fragmentOf(RunOp run) {
-  return SymbolTable::lookupNearestSymbolFrom<FragmentOp>(run, run.getFragmentAttr());
-}
-
 bool StepTasks::joinBeside(RunOp run) {
   Value operand = run.getOperands().front(), result = run.getResult(0);
   if (operand.getDefiningOp<ReadOp>()) {
@@ -422,6 +418,8 @@ FailureOr<StepTasks> StepTasks::compute(StepOp step, ModuleOp module, const Shar
   result.variables = &variables;
   result.step = step;
   llvm::append_range(result.stages, module.getOps<StageOp>());
+  for (FragmentOp fragment : module.getOps<FragmentOp>())
+    result.fragments[fragment.getSymNameAttr()] = fragment;
   result.devices = getStagesByRanks(module);
   for (StageOp stage : result.stages)
     result.deviceOfStage.push_back(

@@ -39,7 +39,7 @@ public:
   /// Fails with an error at ops that Schedule does not support.
   static mlir::FailureOr<StepTasks> compute(StepOp step, mlir::ModuleOp module, const SharedVariables &variables);
   /// The fragment of a run.
-  static FragmentOp fragmentOf(RunOp run);
+  FragmentOp fragmentOf(RunOp run) const { return fragments.lookup(run.getFragmentAttr().getAttr()); }
 
   std::vector<Task> list;
   StepOp step;
@@ -120,6 +120,7 @@ private:
   llvm::DenseMap<mlir::Value, mlir::Value> same;
   llvm::DenseMap<mlir::Value, mlir::Value> sliceOf; ///< input -> its first slice
   const SharedVariables *variables = nullptr;
+  llvm::DenseMap<mlir::StringAttr, FragmentOp> fragments;
   llvm::SmallVector<llvm::SmallVector<StageOp>> devices; ///< the stages of each
   llvm::SmallVector<unsigned> deviceOfStage;
   std::map<std::pair<unsigned, std::string>, unsigned> names; ///< (device, name) -> how often it is taken

@@ -1,6 +1,6 @@
 // Gives every op of a step its stage: forward ops follow their latest operand, backward ops and updates their earliest;
 // ops that depend only on inputs and constants are cloned to each stage that uses them.
-#include "par/Dialect/Par.h"
+#include "par/Dialect/VariableTable.h"
 #include "par/Phases/Split/Passes.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -21,7 +21,7 @@ namespace {
 /// stage as other layers do: they are not repeated on each stage that reads them.
 class Stages {
 public:
-  explicit Stages(StepOp step, int64_t count) : step(step), count(count) {}
+  Stages(StepOp step, int64_t count) : step(step), variables(step), count(count) {}
 
   LogicalResult run();
 
@@ -41,16 +41,10 @@ private:
   int64_t ofValue(Value value);
   int64_t ofUse(OpOperand &use);
   SmallVector<Operation *> collect();
-  VariableOp variableOf(ReadOp read) {
-    return SymbolTable::lookupNearestSymbolFrom<VariableOp>(read, read.getVariableAttr());
-  }
-
-  bool isCounter(WriteOp write) {
-    auto variable = SymbolTable::lookupNearestSymbolFrom<VariableOp>(write, write.getVariableAttr());
-    return variable.getKind() == VariableKind::counter;
-  }
+  bool isCounter(WriteOp write) { return variables.of(write).getKind() == VariableKind::counter; }
 
   StepOp step;
+  VariableTable variables;
   int64_t count;
   DenseMap<Operation *, bool> free;
   DenseMap<Operation *, bool> backward;
@@ -77,7 +71,7 @@ bool Stages::isCarriedSlice(Value value) {
   auto read = loop && argument.getArgNumber() > 0
                   ? loop.getSlices()[argument.getArgNumber() - 1].getDefiningOp<ReadOp>()
                   : ReadOp();
-  return read && variableOf(read).getKind() == VariableKind::carried;
+  return read && variables.of(read).getKind() == VariableKind::carried;
 }
 
 /// True if no weight, state or carried value flows into the op.
@@ -91,7 +85,7 @@ bool Stages::isFree(Operation *op) {
     if (!source)
       continue;
     if (auto read = dyn_cast<ReadOp>(source)) {
-      VariableKind kind = variableOf(read).getKind();
+      VariableKind kind = variables.of(read).getKind();
       if (kind == VariableKind::parameter || kind == VariableKind::frozen || kind == VariableKind::state ||
           kind == VariableKind::copy || kind == VariableKind::carried)
         return false;
@@ -117,7 +111,7 @@ int64_t Stages::ofValue(Value value) {
   if (auto reduce = dyn_cast<StageAllReduceOp>(source))
     return ofValue(reduce.getOperand(index));
   if (auto read = dyn_cast<ReadOp>(source)) {
-    VariableOp variable = variableOf(read);
+    VariableOp variable = variables.of(read);
     StringRef name = variable.getOf() ? *variable.getOf() : variable.getSymName();
     auto owner = owners.find(name);
     return owner == owners.end() ? -1 : owner->second;
@@ -328,7 +322,7 @@ LogicalResult Stages::run() {
     if (inLoop(op))
       bindFromUsers(op);
   for (auto read : step.getBlock().getOps<ReadOp>()) {
-    VariableKind kind = variableOf(read).getKind();
+    VariableKind kind = variables.of(read).getKind();
     if (kind != VariableKind::parameter && kind != VariableKind::frozen)
       continue;
     int64_t least = count;

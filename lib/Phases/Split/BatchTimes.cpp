@@ -36,7 +36,7 @@ int64_t BatchFactor::outerIn(const ShardingRule &rule, ArrayRef<unsigned> dim) c
 }
 
 FailureOr<BatchTimes> BatchTimes::compute(StepOp step, int64_t microbatches) {
-  BatchTimes result;
+  BatchTimes result(step);
   result.microbatches = microbatches;
   do {
     result.foundEarly = false;
@@ -47,7 +47,7 @@ FailureOr<BatchTimes> BatchTimes::compute(StepOp step, int64_t microbatches) {
   if (!result.needsWhole)
     return failure();
   // With one microbatch sums over the batch are known in the loop: all ops that depend on the batch stay in it.
-  BatchTimes whole;
+  BatchTimes whole(step);
   whole.whole = true;
   if (failed(whole.classifyAll(step)))
     return failure();
@@ -90,18 +90,10 @@ void BatchTimes::placeBatchOfOne(StepOp step) {
 }
 
 /// Variables that no gradient changes count as data.
-static bool readsData(ReadOp read) {
-  auto variable = SymbolTable::lookupNearestSymbolFrom<VariableOp>(read, read.getVariableAttr());
-  return variable.getKind() == VariableKind::buffer || variable.getKind() == VariableKind::frozen ||
-         variable.getKind() == VariableKind::constant;
+bool BatchTimes::readsData(ReadOp read) const {
+  VariableKind kind = variables.of(read).getKind();
+  return kind == VariableKind::buffer || kind == VariableKind::frozen || kind == VariableKind::constant;
 }
-
-static bool isCarried(Operation *op, FlatSymbolRefAttr name) {
-  return SymbolTable::lookupNearestSymbolFrom<VariableOp>(op, name).getKind() == VariableKind::carried;
-}
-
-bool isCarried(ReadOp read) { return isCarried(read, read.getVariableAttr()); }
-bool isCarried(WriteOp write) { return isCarried(write, write.getVariableAttr()); }
 
 /// Whether op(sum of parts) = sum of op(part), one part for each microbatch, and the op should run on the parts. Parts
 /// that one stage contributes to a value are added at once, so a gradient never has two accumulators. A gradient is

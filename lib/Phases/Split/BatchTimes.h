@@ -1,7 +1,7 @@
 #pragma once
 
 #include "par/Dialect/Interfaces/ShardingRule.h"
-#include "par/Dialect/Par.h"
+#include "par/Dialect/VariableTable.h"
 
 namespace par {
 
@@ -36,10 +36,6 @@ struct BatchFactor {
   int64_t outerIn(const ShardingRule &rule, mlir::ArrayRef<unsigned> dim) const;
 };
 
-/// Whether the variable is carried from one call to the next: data, like an input.
-bool isCarried(ReadOp read);
-bool isCarried(WriteOp write);
-
 /// The places that need an op.
 enum Place : unsigned { InDataLoop = 1, InLoop = 2, Behind = 4 };
 
@@ -49,6 +45,9 @@ public:
   /// Fails with an error at the op that couples microbatches.
   static mlir::FailureOr<BatchTimes> compute(StepOp step, int64_t microbatches);
 
+  /// Whether the variable is carried from one call to the next: data, like an input.
+  bool isCarried(ReadOp read) const { return variables.of(read).getKind() == VariableKind::carried; }
+  bool isCarried(WriteOp write) const { return variables.of(write).getKind() == VariableKind::carried; }
   const BatchTime &of(mlir::Value value) const { return times.find(value)->second; }
   /// Places of an op, a union of Place.
   unsigned placesOf(mlir::Operation *op) const { return places.lookup(op); }
@@ -61,6 +60,7 @@ public:
   }
 
 private:
+  explicit BatchTimes(StepOp step) : variables(step) {}
   mlir::LogicalResult classifyAll(StepOp step);
   mlir::LogicalResult classify(mlir::Operation *op);
   mlir::LogicalResult classifyRead(ReadOp read);
@@ -72,6 +72,9 @@ private:
   void placeBatchOfOne(StepOp step);
   void place(StepOp step);
 
+  bool readsData(ReadOp read) const;
+
+  VariableTable variables;
   int64_t microbatches = 1;
   /// With one microbatch: sums over the batch are known in the loop, and nothing is summed after it.
   bool whole = false;

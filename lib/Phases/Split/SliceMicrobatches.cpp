@@ -19,7 +19,7 @@ namespace {
 class StepSlicer {
 public:
   StepSlicer(StepOp step, int64_t microbatches, BatchTimes times)
-      : step(step), count(microbatches), times(std::move(times)), builder(step.getContext()) {}
+      : step(step), count(microbatches), variables(step), times(std::move(times)), builder(step.getContext()) {}
 
   LogicalResult run();
 
@@ -65,6 +65,7 @@ private:
 
   StepOp step;
   int64_t count;
+  VariableTable variables;
   BatchTimes times;
   OpBuilder builder;
   Loop dataLoop, mainLoop;
@@ -84,7 +85,7 @@ SmallVector<Value> StepSlicer::batched() {
       values.push_back(argument);
   if (count > 1)
     for (ReadOp read : step.getBlock().getOps<ReadOp>())
-      if (isCarried(read) && times.of(read).time == Time::Sliced)
+      if (times.isCarried(read) && times.of(read).time == Time::Sliced)
         values.push_back(read);
   return values;
 }
@@ -245,7 +246,7 @@ void StepSlicer::emitOutside(Operation *op) {
 
 /// A read has its variable's type, which may have changed.
 void StepSlicer::emitRead(ReadOp read) {
-  auto variable = SymbolTable::lookupNearestSymbolFrom<VariableOp>(step, read.getVariableAttr());
+  VariableOp variable = variables.of(read);
   outside[read] = ReadOp::create(builder, read.getLoc(), variable.getTensorType(), read.getVariable(), read.getBehind(),
                                  variable.getTensorType() == read.getType() ? read.getBatch() : -1);
 }
@@ -253,7 +254,7 @@ void StepSlicer::emitRead(ReadOp read) {
 /// Emits an op after the loops. A carried value is written as the microbatches have stacked it.
 void StepSlicer::emitBehind(Operation *op) {
   auto write = dyn_cast<WriteOp>(op);
-  if (!write || count == 1 || !isCarried(write) || times.of(write.getOperand()).time != Time::Sliced)
+  if (!write || count == 1 || !times.isCarried(write) || times.of(write.getOperand()).time != Time::Sliced)
     return emitOutside(op);
   WriteOp::create(builder, write.getLoc(), stacked.lookup(write.getOperand()), write.getVariable());
 }
@@ -381,7 +382,7 @@ FailureOr<RankedTensorType> StepSlicer::spreadType(Location loc, RankedTensorTyp
 LogicalResult StepSlicer::spreadCarried() {
   llvm::MapVector<VariableOp, Value> carried;
   auto find = [&](Value value, FlatSymbolRefAttr name) {
-    auto variable = SymbolTable::lookupNearestSymbolFrom<VariableOp>(step, name);
+    VariableOp variable = variables.lookup(name.getAttr());
     if (count > 1 && variable.getKind() == VariableKind::carried && times.of(value).time == Time::Sliced)
       carried.insert({variable, value});
   };

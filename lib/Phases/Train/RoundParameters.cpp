@@ -75,12 +75,14 @@ struct RoundParametersPass : impl::RoundParametersPassBase<RoundParametersPass> 
       if (variable.getKind() != VariableKind::parameter || !type.getElementType().isF32() ||
           type.getNumElements() < minSize)
         continue;
-      ArrayRef<ReadOp> mine = reads[variable.getSymName()];
       // One step that reads f32 makes all ranks have it whole in f32.
-      auto rounds = [&](ReadOp read) { return read.use_empty() || formatOfUses(read); };
-      if (llvm::all_of(mine, rounds))
-        for (ReadOp read : mine)
-          roundBeforeMoves(read, formatOfUses(read));
+      SmallVector<std::pair<ReadOp, FloatType>> rounded;
+      bool all = llvm::all_of(reads[variable.getSymName()], [&](ReadOp read) {
+        rounded.push_back({read, formatOfUses(read)});
+        return read.use_empty() || rounded.back().second;
+      });
+      for (auto [read, format] : all ? rounded : SmallVector<std::pair<ReadOp, FloatType>>())
+        roundBeforeMoves(read, format);
     }
   }
 };

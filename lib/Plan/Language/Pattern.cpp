@@ -131,7 +131,18 @@ bool Matcher::segments(ArrayRef<std::string> pattern, ArrayRef<StringRef> name) 
 bool NamePattern::matchesName(StringRef name) const {
   if (segments.empty())
     return true;
+  // Most names of a model do not end as a pattern does.
+  StringRef last = segments.back();
+  if (last.find_first_of("*{") == StringRef::npos && !name.ends_with(last))
+    return false;
   SmallVector<StringRef, 8> parts = splitName(name);
+  // Without "**" a name's last segments are as many as the pattern's.
+  if (!llvm::is_contained(segments, "**")) {
+    if (parts.size() < segments.size() || (anchored && parts.size() > segments.size()))
+      return false;
+    return llvm::all_of(llvm::zip(llvm::reverse(segments), llvm::reverse(parts)),
+                        [](auto each) { return Matcher().segment(std::get<0>(each), std::get<1>(each)); });
+  }
   if (anchored)
     return Matcher().segments(segments, parts);
   for (size_t start = 0; start < parts.size(); ++start)

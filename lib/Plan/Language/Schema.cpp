@@ -137,11 +137,11 @@ static const PlanKey pipelineKeys[] = {
   {"pipeline.flush_every", "<int>", "64", "of pipedream and pipedream-2bw: batches until the pipeline is flushed"},
   {"pipeline.vertical_sync", "<bool>", "false",
    "of pipedream: all stages use the version that the microbatch met at stage 0"},
-  {"recompute", "auto|none|full|!selective|<map>", "auto", "values that backward recomputes instead of saved ones"},
-  {"recompute.each", "<pattern>", "", "save only the inputs of every matching module"},
-  {"recompute.values", "!", "", "recompute these values"},
-  {"recompute.keep", "!", "", "save these values"},
-  {"recompute.memory", "!", "", "budget of saved values"},
+  {"recompute", "auto|none|full|selective|<map>", "auto", "values that backward recomputes instead of saved ones"},
+  {"recompute.each", "<pattern>|<patterns>", "", "save only the inputs of every matching module"},
+  {"recompute.values", "<pattern>|<patterns>", "", "recompute the values of these nodes and modules, save all others"},
+  {"recompute.keep", "<pattern>|<patterns>", "", "save the values of these nodes and modules, recompute all others"},
+  {"recompute.memory", "<size>", "", "recompute the cheapest values by which a rank needs no more bytes"},
 };
 
 /// Keys of communication and of the rest of the step.

@@ -49,7 +49,7 @@ Plan PlanBuilder::run() {
   zero(plan);
   offload(plan);
   pipeline(plan);
-  recompute(plan);
+  plan.recompute = buildRecompute(root, errors);
   collectives(plan.collectives, plan.target.device);
   plan.attention = word("attention", "auto");
   plan.batchNorm = word("batch_norm", "microbatch");
@@ -380,26 +380,6 @@ void PlanBuilder::cuts(PlanPipeline &pipeline) {
   }
   if (*pipeline.cuts == PlanPipeline::Counts && int64_t(pipeline.counts.size()) != *pipeline.stages)
     errors.error(only.value.origin, PlanMessage::cutCounts, pipeline.counts.size(), *pipeline.stages);
-}
-
-void PlanBuilder::recompute(Plan &plan) {
-  plan.recompute.kind = {PlanRecompute::None, Origin()};
-  const PlanEntry *entry = root.find("recompute");
-  if (!entry)
-    return;
-  const PlanNode &node = entry->value;
-  plan.recompute.kind.origin = node.origin;
-  if (node.isWord("auto")) {
-    // Nothing is recomputed unless the memory limit asks for it.
-    plan.recompute.kind.origin = Origin::automatic();
-    if (plan.target.memory->has_value())
-      errors.error(node.origin, PlanMessage::autoWithLimit);
-  } else if (node.isWord("full")) {
-    plan.recompute.kind.value = PlanRecompute::Full;
-  } else if (const PlanEntry *each = node.find("each")) {
-    plan.recompute.kind.value = PlanRecompute::Each;
-    plan.recompute.each = pattern(each->value.text, each->value.origin);
-  }
 }
 
 /// Error 11 comes before "not supported yet": the number of stages would be wrong in any compiler.

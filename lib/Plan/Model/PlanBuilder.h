@@ -12,6 +12,9 @@ int64_t toInt(const PlanNode &node);
 double toNumber(const PlanNode &node);
 PlanAxes toAxes(const PlanNode &node);
 
+/// The key `recompute`.
+PlanRecompute buildRecompute(const PlanNode &root, PlanErrors &errors);
+
 /// Reads the tree by path; an absent key gets the given default.
 class PlanBuilder {
 public:
@@ -84,7 +87,6 @@ private:
   void table(PlanPipeline &pipeline, int64_t devices);
   void cuts(PlanPipeline &pipeline);
   void asynchronous(Plan &plan);
-  void recompute(Plan &plan);
 
   const PlanNode &root;
   PlanErrors &errors;

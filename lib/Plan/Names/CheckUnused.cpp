@@ -93,13 +93,10 @@ void UnusedKeys::checkOffload() {
 
 void UnusedKeys::checkRecompute() {
   const PlanRecompute &recompute = plan.recompute;
-  if (*recompute.kind == PlanRecompute::None)
+  if (*recompute.kind == PlanRecompute::None || *recompute.kind == PlanRecompute::Auto)
     return;
   if (!plan.train)
     warn(recompute.kind, "recompute", "forward is computed again for backward, and the plan has no train");
-  else if (*recompute.kind == PlanRecompute::Full && *plan.pipeline.stages == 1)
-    warn(recompute.kind, "recompute: full",
-         "it saves the inputs of each stage, and there is one stage; recompute: {each: P} saves those of modules");
 }
 
 void UnusedKeys::checkOneRank() {

@@ -68,6 +68,16 @@ static std::string chunksText(int64_t chunks) {
   return chunks == 0 ? "auto" : chunks == 1 ? "none" : std::to_string(chunks);
 }
 
+static std::string recomputeText(const PlanRecompute &recompute) {
+  std::string kind = PlanRecompute::nameOf(*recompute.kind).str();
+  if (*recompute.kind == PlanRecompute::Memory)
+    return "{" + kind + ": " + formatSize(*recompute.memory) + "}";
+  if (recompute.patterns.empty())
+    return kind;
+  bool one = recompute.patterns.size() == 1;
+  return "{" + kind + ": " + (one ? patternText(recompute.patterns.front()) : patternsText(recompute.patterns)) + "}";
+}
+
 /// Writes keys by mapping; a mapping is opened by its first key.
 class Printer {
 public:
@@ -88,13 +98,7 @@ public:
     if (!plan.offload.empty())
       line(0, "offload", offloadText(plan.offload), plan.offload.origin);
     pipeline();
-    if (plan.recompute.each) {
-      open(0, "recompute");
-      line(1, "each", patternText(*plan.recompute.each), plan.recompute.each->origin);
-    } else {
-      bool full = *plan.recompute.kind == PlanRecompute::Full;
-      line(0, "recompute", full ? "full" : "none", plan.recompute.kind.origin);
-    }
+    line(0, "recompute", recomputeText(plan.recompute), plan.recompute.kind.origin);
     open(0, "collectives");
     line(1, "bucket", formatSize(*plan.collectives.bucket), plan.collectives.bucket.origin);
     boolean(1, "overlap", plan.collectives.overlap);

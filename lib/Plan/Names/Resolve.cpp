@@ -59,6 +59,8 @@ static std::optional<unsigned> distanceOf(StringRef name, StringRef pattern) {
 
 /// The last segments of a name that are nearest to the pattern, and what has them ("12 parameters").
 static std::string nearestName(const NamePattern &pattern, const NameTable &names, std::string &who) {
+  if (pattern.segmentCount() == 0) // op(T) names no place
+    return "";
   struct Count {
     unsigned parameters = 0, buffers = 0, modules = 0, others = 0;
   };
@@ -140,6 +142,17 @@ PatternMatches resolvePattern(const PatternWithOrigin &pattern, const NameTable 
   else
     checkAlternatives(pattern, names, errors);
   return matches;
+}
+
+/// A pattern that must mean modules or nodes, or only modules.
+static void resolveOps(const PatternWithOrigin &said, bool onlyModules, const NameTable &names, PlanErrors &errors) {
+  if (said.pattern.optional())
+    return;
+  PatternMatches matches = matchPattern(said.pattern, names);
+  if (matches.modules.empty() && (onlyModules || matches.nodes.empty()))
+    reportNothing(said, names, errors);
+  else
+    checkAlternatives(said, names, errors);
 }
 
 /// A tied parameter is in every module that contains it, under that module's name.
@@ -234,8 +247,8 @@ void checkPlanNames(const Plan &plan, const NameTable &names, PlanErrors &errors
     resolvePattern(start, names, errors);
   if (plan.pipeline.repeat)
     resolvePattern(*plan.pipeline.repeat, names, errors);
-  if (plan.recompute.each)
-    resolvePattern(*plan.recompute.each, names, errors);
+  for (const PatternWithOrigin &pattern : plan.recompute.patterns)
+    resolveOps(pattern, *plan.recompute.kind == PlanRecompute::Each, names, errors);
   checkAxesUsed(plan, resolveShards(plan, names, errors), names, errors);
 }
 

@@ -42,17 +42,19 @@ public:
   int64_t placeOne(unsigned item, Fit fit) {
     const Box &box = boxes[item];
     int64_t cursor = 0, best = -1, bestGap = INT64_MAX;
-    for (const Placed &other : placed) {
-      if (!conflict(item, other.item))
-        continue;
-      int64_t gap = other.offset - cursor;
-      if (gap >= box.size && gap < bestGap) {
-        best = cursor;
-        bestGap = gap;
-        if (fit == Fit::Lowest)
-          break;
+    const Placed *met[inBlock];
+    for (size_t begin = 0; begin < placed.size() && (best < 0 || fit != Fit::Lowest); begin += inBlock) {
+      unsigned count = findConflicts(item, begin, met);
+      for (const Placed *other : llvm::ArrayRef(met, count)) {
+        int64_t gap = other->offset - cursor;
+        if (gap >= box.size && gap < bestGap) {
+          best = cursor;
+          bestGap = gap;
+          if (fit == Fit::Lowest)
+            break;
+        }
+        cursor = std::max(cursor, other->offset + boxes[other->item].size);
       }
-      cursor = std::max(cursor, other.offset + boxes[other.item].size);
     }
     int64_t offset = best < 0 ? cursor : best;
     auto at = llvm::partition_point(placed, [&](const Placed &other) { return other.offset < offset; });
@@ -109,9 +111,30 @@ private:
         table[b].set(a);
   }
 
+  static constexpr size_t inBlock = 64; ///< placed items that are looked at together
+
+  /// Those of a block of placed items that are alive with an item, in their order. Which are cannot be foreseen, so
+  /// nothing branches on it.
+  unsigned findConflicts(unsigned item, size_t begin, const Placed **met) const {
+    unsigned count = 0;
+    size_t end = std::min(begin + inBlock, placed.size());
+    if (table.empty()) {
+      for (size_t i = begin; i < end; ++i)
+        if (conflict(item, placed[i].item))
+          met[count++] = &placed[i];
+      return count;
+    }
+    using Word = uintptr_t;
+    constexpr unsigned bits = sizeof(Word) * 8;
+    const Word *row = table[item].getData().data();
+    for (size_t i = begin; i < end; ++i) {
+      met[count] = &placed[i];
+      count += row[placed[i].item / bits] >> (placed[i].item % bits) & 1;
+    }
+    return count;
+  }
+
   bool conflict(unsigned a, unsigned b) const {
-    if (!table.empty())
-      return table[a][b];
     if (boxes[a].begin >= boxes[b].end || boxes[b].begin >= boxes[a].end)
       return false;
     return (boxes[a].simple && boxes[b].simple) || problem.liveTogether(a, b);

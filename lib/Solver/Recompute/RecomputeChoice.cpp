@@ -184,10 +184,14 @@ static RecomputeChoice fillBudget(const RecomputeProblem &problem, RecomputeChoi
   }
 }
 
+/// More than all bytes, or all ns, together.
+static constexpr __int128 large = __int128(1) << 51;
+
+int64_t RecomputeProblem::minBytes() const { return cheapest(*this, large, 1).bytes; }
+
 llvm::Expected<RecomputeChoice> RecomputeProblem::solve() const {
   if (Error error = check())
     return error;
-  const __int128 large = __int128(1) << 51;
   RecomputeChoice fast = cheapest(*this, 1, large), small = cheapest(*this, large, 1);
   if (fast.bytes <= budget)
     return fast.minCost = fast.cost, fast;

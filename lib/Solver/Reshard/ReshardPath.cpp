@@ -84,10 +84,10 @@ llvm::Expected<ReshardProblem> ReshardProblem::parse(ProblemText &text) {
   }
   if (Error error = text.takeError())
     return error;
-  llvm::Expected<Hardware> found = Hardware::find(hardware);
+  llvm::Expected<CostTable> found = CostTable::find(hardware);
   if (!found)
     return found.takeError();
-  problem.hardware = *found;
+  problem.costs = *found;
   return problem;
 }
 
@@ -102,7 +102,7 @@ static std::string axisNames(const ReshardProblem &problem, const AxisList &list
 std::string ReshardProblem::toText() const {
   std::string text;
   llvm::raw_string_ostream os(text);
-  os << "problem reshard\nhardware " << hardware.name << "\nelement " << element << '\n';
+  os << "problem reshard\nhardware " << costs.hardware().name << "\nelement " << element << '\n';
   for (const ReshardAxis &axis : axes)
     os << "axis " << axis.name << ' ' << axis.size << '\n';
   for (const ReshardDim &dim : dims) {
@@ -200,7 +200,7 @@ RankGroup ReshardProblem::groupOf(const AxisList &list) const {
     members[others].push_back(rank);
   }
   for (const auto &[others, list] : members)
-    if (RankGroup group = hardware.groupOf(list); group.hosts >= known->second.hosts)
+    if (RankGroup group = costs.hardware().groupOf(list); group.hosts >= known->second.hosts)
       known->second = group;
   return known->second;
 }
@@ -332,35 +332,35 @@ static MoveSide sideOf(const ReshardProblem &problem, const ReshardState &fewer,
 ReshardCost ReshardProblem::costOf(ReshardKind kind, const ReshardState &before, const ReshardState &after) const {
   MoveSide cut = sideOf(*this, before, after), join = sideOf(*this, after, before);
   int64_t given = before.elements(), got = after.elements();
-  int64_t time = kind == ReshardKind::Slice ? 0 : hardware.launch;
+  int64_t time = kind == ReshardKind::Slice ? 0 : costs.launch();
   if (kind != ReshardKind::Slice && cut.copies)
-    time += hardware.localTime(0, element * (given + cut.elements));
+    time += costs.copy(element * (given + cut.elements)).ns;
   if (join.copies)
-    time += hardware.localTime(0, element * (join.elements + got));
+    time += costs.copy(element * (join.elements + got)).ns;
   switch (kind) {
   case ReshardKind::Slice: // padding is made at the read
-    return {time + hardware.localTime(0, element * 2 * got), 0, 1};
+    return {time + costs.copy(element * 2 * got).ns, 0, 1};
   case ReshardKind::AllReduce: {
     AxisList summed;
     std::set_difference(before.sums.begin(), before.sums.end(), after.sums.begin(), after.sums.end(),
                         std::back_inserter(summed));
     int64_t members = sizeOf(summed);
-    return {time + hardware.collectiveTime(format::CollKind::AllReduce, element * given, groupOf(summed)),
+    return {time + costs.collective(format::CollKind::AllReduce, element * given, groupOf(summed)).ns,
             2 * element * given * (members - 1) / members, 1};
   }
   case ReshardKind::ReduceScatter: {
     int64_t members = sizeOf(cut.axes);
-    return {time + hardware.collectiveTime(format::CollKind::ReduceScatter, element * got, groupOf(cut.axes)),
+    return {time + costs.collective(format::CollKind::ReduceScatter, element * got, groupOf(cut.axes)).ns,
             element * got * (members - 1), 1};
   }
   case ReshardKind::AllToAll: {
     int64_t members = sizeOf(cut.axes), part = cut.elements / members;
-    return {time + hardware.collectiveTime(format::CollKind::AllToAll, element * part, groupOf(cut.axes)),
+    return {time + costs.collective(format::CollKind::AllToAll, element * part, groupOf(cut.axes)).ns,
             element * part * (members - 1), 1};
   }
   case ReshardKind::AllGather: {
     int64_t members = sizeOf(join.axes);
-    return {time + hardware.collectiveTime(format::CollKind::AllGather, element * given, groupOf(join.axes)),
+    return {time + costs.collective(format::CollKind::AllGather, element * given, groupOf(join.axes)).ns,
             element * given * (members - 1), 1};
   }
   }

@@ -89,6 +89,7 @@ private:
     add("--steps", core::format("{} steps", job.steps), std::to_string(job.steps));
     add("--eval-every", core::format("--eval-every {}", options.evalEvery), std::to_string(options.evalEvery));
     given("--dry-run", options.dryRun);
+    given("--calibrate", options.calibrate.has_value());
   }
 
   /// Files that all ranks write together.

@@ -4,6 +4,7 @@
 
 #include "JobRemarks.h"
 #include "OutputPlaces.h"
+#include "Calibration.h"
 #include "par/comm/job/Ending.h"
 #include "par/cpu/Machine.h"
 #include "par/cuda/driver/Driver.h"
@@ -406,6 +407,13 @@ Job prepareJob(const RunOptions &options) {
   checkHypers(job);
   checkTrainingFlags(job);
   bool rankZero = hasRankZero(job);
+  if (options.calibrate) {
+    if (rankZero)
+      checkCalibration(options, job.name);
+    job.seed = job.bundle.manifest.seed;
+    boundThreads(job);
+    return job;
+  }
   if (!options.exportTo.empty())
     checkExport(job, rankZero);
   if (!options.save.empty()) {

@@ -86,6 +86,7 @@ struct Flag {
   const char *name, *value, *meaning;
   std::function<void(RunOptions &, const std::string &)> take;
   bool repeats = false;
+  bool optional = false; ///< its value, which then only `=` gives
 };
 
 void takeSet(RunOptions &options, const std::string &text) {
@@ -192,6 +193,8 @@ const std::vector<Flag> &flags() {
       {"--log-every", "N", "a progress line every N steps; default: about ten in all",
        COUNT("--log-every", logEvery, 1)},
       {"--trace", "F[:A-B]", "Perfetto trace of all ranks, steps A to B", takeTrace},
+      {"--calibrate", "[=F.yaml]", "measure this machine with the bundle's instructions into a hardware file",
+       [](RunOptions &o, const std::string &v) { o.calibrate = v; }, false, true},
       {"--set", "K=V", "lr, clip or seed", takeSet, true},
       {"--on-nan", "stop", "what to do when the loss is not finite",
        [](RunOptions &, const std::string &v) {
@@ -262,7 +265,22 @@ void refuseForeign(const std::string &name) {
 
 /// Flags of plan.md that are not there yet.
 constexpr const char *laterFlags[] = {"--tokens", "--synthetic", "--input", "--stride", "--into",
-                                      "--from",   "--calibrate", "-v",      "--json",   "--color"};
+                                      "--from",   "-v",          "--json",  "--color"};
+
+/// Flags that --calibrate takes: where it runs. It reads no data and no weights, and writes one file.
+constexpr const char *calibrationFlags[] = {"--calibrate", "-n",      "--comm",   "--device",  "--threads",
+                                            "--rank",      "--world", "--master", "--timeout", "--join-timeout",
+                                            "--no-tuning", "-q"};
+
+void checkCalibrates(const RunOptions &options, const std::map<std::string, std::string> &given) {
+  if (!options.calibrate)
+    return;
+  for (const auto &[name, value] : given)
+    if (std::find(std::begin(calibrationFlags), std::end(calibrationFlags), name) == std::end(calibrationFlags))
+      refuse(Message::flagsExclude, "--calibrate", name);
+  if (options.device == "sim")
+    refuse(Message::flagsExclude, "--calibrate", "--device sim");
+}
 
 void checkTogether(const RunOptions &options) {
   auto exclude = [](bool a, bool b, const char *nameA, const char *nameB) {
@@ -332,7 +350,7 @@ RunOptions parseOptions(const std::vector<std::string> &arguments) {
     if (!found)
       refuseFlag(name);
     bool takesValue = *found->value != 0;
-    if (takesValue && !attached) {
+    if (takesValue && !attached && !found->optional) {
       if (++i == arguments.size())
         refuse(Message::flagValue, name, found->value);
       value = arguments[i];
@@ -347,11 +365,12 @@ RunOptions parseOptions(const std::vector<std::string> &arguments) {
   if (options.bundle.empty() && !options.help && !options.version)
     refuse(Message::noBundle);
   checkTogether(options);
+  checkCalibrates(options, given);
   return options;
 }
 
 void takeDevice(RunOptions &options, const std::string &environment) {
-  if (environment.empty() || !options.device.empty() || options.comm == "shm" || options.rank)
+  if (environment.empty() || !options.device.empty() || options.comm == "shm" || options.rank || options.calibrate)
     return;
   size_t first = environment.find(':'), second = first == std::string::npos ? first : environment.find(':', first + 1);
   options.device = oneOf("PAR_DEVICE", environment.substr(0, first), {"cpu", "sim"}, "cpu or sim");
@@ -364,7 +383,7 @@ void takeDevice(RunOptions &options, const std::string &environment) {
 std::string usage() {
   std::string text = "par-run BUNDLE [flags]: train, evaluate or predict with a bundle on its ranks\n";
   for (const Flag &flag : flags()) {
-    std::string name = std::string("  ") + flag.name + (*flag.value ? " " : "") + flag.value;
+    std::string name = std::string("  ") + flag.name + (*flag.value && !flag.optional ? " " : "") + flag.value;
     name.resize(std::max<size_t>(name.size() + 2, 34), ' ');
     text += name + flag.meaning + "\n";
   }

@@ -1,5 +1,6 @@
 // The work of one rank: start, step, save, evaluate, end.
 #include "Agreement.h"
+#include "Calibration.h"
 #include "Progress.h"
 #include "Results.h"
 
@@ -27,7 +28,7 @@ public:
     if (job.alone)
       agreeOnFlags(job, control);
     progress.start();
-    progress.remark(session.remark());
+    progress.remark(session.onDevice().remark());
     progress.remark(job.remark);
     if (options.dryRun) {
       progress.finish();
@@ -46,7 +47,7 @@ public:
     });
     if (options.checkArena)
       reportArenas();
-    if (std::string found = session.report(); session.rank() == 0 && !found.empty())
+    if (std::string found = session.onDevice().report(); session.rank() == 0 && !found.empty())
       progress.say(found);
     progress.finish();
     return code;
@@ -397,6 +398,10 @@ private:
 
 } // namespace
 
-int runRank(const Job &job, comm::Control &control) { return RankRun(job, control).run(); }
+int runRank(const Job &job, comm::Control &control) {
+  if (job.options.calibrate)
+    return runCalibration(job, control, calibrate::largestFor(job.device()));
+  return RankRun(job, control).run();
+}
 
 } // namespace par::core

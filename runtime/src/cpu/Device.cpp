@@ -1,6 +1,7 @@
 #include "par/cpu/Device.h"
 
 #include "comm/shared/Memory.h"
+#include "par/cpu/Machine.h"
 #include "par/cpu/Tuning.h"
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 namespace par::cpu {
 
 void HostDevice::connect(comm::Control &control) {
+  machineName = processorName();
   const format::Arena &arena = options.program().arena;
   link = control.connect(comm::tableOf(*options.bundle), arena.deviceBytes() + options.guardBytes);
   comm::Mapping host = comm::mapPrivate(arena.host);

@@ -1,6 +1,6 @@
 #include "par/cpu/Executor.h"
 
-#include <chrono>
+#include <ctime>
 
 namespace par::cpu {
 
@@ -8,16 +8,16 @@ using format::Op;
 
 Executor::Executor(uint32_t mainQueue, size_t queueCount, comm::Endpoint &endpoint, comm::Control &control,
                    LocalSteps &local)
-    : mainQueue(mainQueue), endpoint(endpoint), control(control), local(local), queues(queueCount) {}
+    : mainQueue(mainQueue), clock(CLOCK_MONOTONIC), endpoint(endpoint), control(control), local(local),
+      queues(queueCount) {}
 
-namespace {
+void Executor::stampThreadTime(bool only) { clock = only ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC; }
 
-int64_t now() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
+int64_t Executor::now() const {
+  std::timespec time{};
+  clock_gettime(clock, &time);
+  return int64_t(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
 }
-
-} // namespace
 
 void Executor::run(const core::ExpandedEntry &newEntry, core::EntryHost &newHost) {
   entry = &newEntry;

@@ -112,8 +112,9 @@ Session::Session(const format::Bundle &bundle, const std::string &folder, comm::
                  const MakeDevice &makeDevice, const SessionOptions &options)
     : bundle(bundle), folder(folder), control(control),
       program(bundle.programs[bundle.manifest.ranks.at(control.rank()).role]), checkArena(options.checkArena) {
-  DeviceOptions wanted{&bundle,       folder,       control.rank(), options.threads, checkArena ? guardBytes : 0,
-                       options.world, options.comm, options.tuning};
+  uint64_t after = checkArena ? guardBytes : options.scratchBytes;
+  DeviceOptions wanted{&bundle, folder,        control.rank(), options.threads,
+                       after,   options.world, options.comm,   options.tuning};
   device = makeDevice(wanted);
   control.meet(helloOf(bundle.manifest, control.rank(), device->libraries()));
   use.bound = program.arena.deviceBytes();

@@ -8,6 +8,8 @@
 
 #include "gtest/gtest.h"
 
+#include <random>
+
 using namespace par;
 using onnx::ElementType;
 
@@ -166,6 +168,76 @@ TEST_F(FoldTest, TooManyElementsAreNotFolded) {
   for (size_t i = 0; i < many.size(); ++i)
     many[i] = i;
   EXPECT_TRUE(failed(fold("Add", {ints({1 << 13, 1}, many), ints({1 << 13}, many)})));
+}
+
+/// A tensor of which each dim may be stored once, with indices below `size` counted from either end, and now and then
+/// one out of range.
+StaticTensor randomColumns(std::mt19937 &random, llvm::ArrayRef<int64_t> shape, int64_t size) {
+  Shape stored(shape);
+  for (int64_t &dim : stored)
+    dim = random() % 2 ? dim : 1;
+  StaticTensor result(ElementType::I64, shape, stored);
+  for (int64_t i = 0; i < result.getStoredCount(); ++i)
+    result.setInt(i, random() % 16 == 0 ? size : int64_t(random() % (2 * size)) - size);
+  return result;
+}
+
+// The walk over elements that Concat and GatherND do is the reference.
+TEST_F(FoldTest, ColumnsGatherAsJoinedIndicesDo) {
+  unsigned gathered = 0, refused = 0;
+  for (unsigned seed = 0; seed < 2000; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937 random(seed);
+    auto dims = [&](size_t rank) {
+      Shape shape;
+      for (size_t i = 0; i < rank; ++i)
+        shape.push_back(1 + random() % 4);
+      return shape;
+    };
+    size_t rank = 1 + random() % 4, batch = std::min<size_t>(random() % 2, rank - 1);
+    Shape data = dims(rank), outer = dims(batch + random() % 3);
+    for (size_t i = 0; i < batch; ++i)
+      outer[i] = data[i];
+    StaticTensor value = randomColumns(random, data, 1000);
+    std::vector<StaticTensor> columns;
+    int64_t depth = 1 + random() % (rank - batch), size = *std::min_element(data.begin(), data.end());
+    for (int64_t left = depth; left > 0;) {
+      Shape shape(outer);
+      shape.push_back(1 + random() % left);
+      left -= shape.back();
+      columns.push_back(randomColumns(random, shape, size));
+    }
+    onnx::Node concat, gather;
+    concat.opType = "Concat", concat.attributes = {attribute("axis", -1)};
+    gather.opType = "GatherND", gather.attributes = {attribute("batch_dims", batch)};
+    std::vector<const StaticTensor *> pointers;
+    for (const StaticTensor &column : columns)
+      pointers.push_back(&column);
+    llvm::FailureOr<StaticTensor> joined = Folder(20).fold(concat, pointers);
+    ASSERT_TRUE(succeeded(joined));
+    llvm::FailureOr<StaticTensor> slow = Folder(20).fold(gather, {&value, &*joined});
+    llvm::FailureOr<StaticTensor> fast = gatherByColumns(gather, &value, concat, pointers);
+    ASSERT_EQ(succeeded(fast), succeeded(slow));
+    ++(succeeded(fast) ? gathered : refused);
+    if (succeeded(fast)) {
+      EXPECT_EQ(fast->getShape(), slow->getShape());
+      EXPECT_EQ(fast->getStored(), slow->getStored());
+      EXPECT_EQ(fast->toInts(), slow->toInts());
+    }
+  }
+  EXPECT_GT(gathered, 500u);
+  EXPECT_GT(refused, 20u);
+}
+
+TEST_F(FoldTest, ColumnsOfOtherDimsAreNotGathered) {
+  onnx::Node concat, gather;
+  concat.attributes = {attribute("axis", 0)};
+  StaticTensor data = ints({2}, {3, 4}), column = ints({2, 1}, {0, 1});
+  EXPECT_TRUE(failed(gatherByColumns(gather, &data, concat, {&column})));
+  concat.attributes = {attribute("axis", -1)};
+  EXPECT_TRUE(failed(gatherByColumns(gather, nullptr, concat, {&column})));
+  EXPECT_TRUE(failed(gatherByColumns(gather, &data, concat, {&column, &column})));
+  expect(gatherByColumns(gather, &data, concat, {&column}), {2}, {3, 4});
 }
 
 TEST_F(FoldTest, UnsqueezeAndSqueeze) {

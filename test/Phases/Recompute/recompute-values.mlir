@@ -1,17 +1,17 @@
 // Each mode saves its values, every mode computes the same, and no unused value is computed.
 // RUN: par-opt %s --par-recompute-values=mode=none --par-verify-recompute | FileCheck %s --check-prefixes=CHECK,NONE
 // RUN: par-opt %s --par-recompute-values=mode=full --par-verify-recompute | FileCheck %s --check-prefixes=CHECK,FULL
-// RUN: par-opt %s '--par-recompute-values=mode=each each=h.*' --par-verify-recompute | FileCheck %s --check-prefixes=CHECK,EACH
+// RUN: par-opt %s '--par-recompute-values=mode=each patterns=h.*' --par-verify-recompute | FileCheck %s --check-prefixes=CHECK,EACH
 // RUN: par-opt %s '--par-recompute-values=mode=full schedule=gpipe' --par-verify-recompute | FileCheck %s --check-prefixes=GPIPE
 // RUN: par-opt %s --par-check-phases='passes=par-recompute-values{mode=none},par-recompute-values{mode=full}' > /dev/null
-// RUN: par-opt %s --par-check-phases='passes=par-recompute-values{mode=each each=h.0},par-build-programs,par-verify-schedule' > /dev/null
+// RUN: par-opt %s --par-check-phases='passes=par-recompute-values{mode=each patterns=h.0},par-build-programs,par-verify-schedule' > /dev/null
 // RUN: par-opt %S/../Propagate/Inputs/two-stages.mlir --par-slice-microbatches=microbatches=4 --par-assign-stages --par-form-fragments --par-propagate-shardings=batch-axes=dp --par-partition-fragments --par-check-phases='passes=par-recompute-values{mode=full},par-verify-recompute,par-build-programs,par-verify-schedule' > /dev/null
 // RUN: sed 's/4x4/64x64/g' %s | par-opt --par-recompute-values=keep-operands --par-verify-recompute=keep-operands | FileCheck %s --check-prefix=KEEP
 // RUN: sed 's/4x4/64x64/g' %s | par-opt --par-recompute-values=keep-operands | not par-opt --par-verify-recompute 2>&1 | FileCheck %s --check-prefix=GATE
 // RUN: not par-opt %s --par-recompute-values=mode=some 2>&1 | FileCheck %s --check-prefix=MODE
-// RUN: not par-opt %s '--par-recompute-values=mode=each each=h.{' 2>&1 | FileCheck %s --check-prefix=PATTERN
+// RUN: not par-opt %s '--par-recompute-values=mode=each patterns=h.{' 2>&1 | FileCheck %s --check-prefix=PATTERN
 
-// MODE: recompute mode is 'some', expected none, full or each
+// MODE: recompute mode is 'some', expected none, full, selective, each, values or keep
 // PATTERN: pattern 'h.{':
 
 // The exponential follows from the matmul by an op that fuses, and only the matmul is saved; the transpose is only

@@ -28,8 +28,6 @@ struct BundleOptions {
   /// Rows of the whole batch.
   uint64_t batch = 1;
   uint64_t seed = 0;
-  /// Threads of a rank.
-  uint32_t threads = 1;
   /// Predicted time of a step, nanoseconds; 0: none.
   uint64_t predictedNs = 0;
   /// Further names of tied parameters, by variable.

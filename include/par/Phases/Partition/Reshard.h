@@ -11,18 +11,17 @@ namespace par {
 class ReshardPaths {
 public:
   /// `ranks` are those of the meshes in later calls; none: all on one host.
-  explicit ReshardPaths(const Hardware &hardware, llvm::ArrayRef<int64_t> ranks = {})
-      : hardware(hardware), ranks(ranks) {}
+  explicit ReshardPaths(const CostTable &costs, llvm::ArrayRef<int64_t> ranks = {}) : table(costs), ranks(ranks) {}
 
   /// Axes of a path are numbered as the mesh has them. Sums that both shardings have stay out of it, and so
   /// do those that only `to` has: see buildReshard.
   const ReshardPath &find(mlir::RankedTensorType global, ShardingAttr from, ShardingAttr to, MeshAttr mesh);
-  const Hardware &machine() const { return hardware; }
+  const CostTable &costs() const { return table; }
   /// ns of an all-reduce of that many bytes over these axes.
   int64_t reduceTime(int64_t bytes, MeshAttr mesh, llvm::ArrayRef<mlir::StringAttr> axes) const;
 
 private:
-  Hardware hardware;
+  CostTable table;
   std::vector<int64_t> ranks;
   std::map<std::vector<const void *>, ReshardPath> known;
 };

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "par/Phases/Recompute/Recompute.h"
 #include "par/Plan/Model/Plan.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -11,9 +12,14 @@ namespace par {
 #define GEN_PASS_DECL
 #include "par/Phases/Recompute/Passes.h.inc"
 
-/// The phase: pass and gate. The number of microbatches in flight on a stage follows from `schedule`.
-void buildRecomputePipeline(mlir::OpPassManager &manager, const PlanRecompute &recompute, llvm::StringRef schedule,
-                            llvm::StringRef device);
+/// Passes that also leave their outcomes in `outcomes`; null: nowhere.
+std::unique_ptr<mlir::Pass> createRecomputeValuesPass(const RecomputeValuesPassOptions &options,
+                                                      RecomputeOutcomes *outcomes);
+std::unique_ptr<mlir::Pass> createRecomputeToFitPass(const RecomputeToFitPassOptions &options,
+                                                     RecomputeOutcomes *outcomes);
+
+/// The phase: passes and gate. `outcomes` as above; empty if nothing is to be recomputed.
+void buildRecomputePipeline(mlir::OpPassManager &manager, const Plan &plan, RecomputeOutcomes *outcomes = nullptr);
 /// `par-opt --par-recompute`.
 void registerRecomputePipeline();
 

@@ -14,10 +14,16 @@ def RecomputeValuesPass : Pass<"par-recompute-values", "::mlir::ModuleOp"> {
     too: a library reads it from memory, so recomputing it would be a kernel of its own. But a weight in bf16 is not
     saved once for each microbatch in flight: if there are several, it is converted again.
 
-    `full` saves only the forward's arguments: a microbatch in flight costs its stage input; the price is one more
-    forward. A stage that never has two microbatches in flight keeps its values, since recomputing them at once would
-    not lower the peak. `each` saves the inputs of modules that match a pattern and repeats the ops inside: the price is
-    one more forward of these modules, the peak all modules' inputs and one module's values.
+    - `full` saves nothing but the forward's arguments if several microbatches are in flight: each costs its stage
+      input. With one in flight that would lower no peak: the forward is cut into segments, whose inputs are saved, at
+      the places with the lowest peak; the last segment, which backward needs at once, keeps its values. The price is
+      one more forward.
+    - `each` saves what enters a module that matches one of `patterns` and recomputes what lies inside: the price is
+      one more forward of these modules, the peak all modules' inputs and one module's values.
+    - `selective` recomputes the core of attention: from the dot that makes scores to the dot that reads them.
+      Attention that is one op saves no scores, and stays.
+    - `values` recomputes what matches `patterns`, from saved inputs; `keep` saves what matches, and nothing else.
+
     Fails: never on its own; the gate -par-verify-recompute checks the outcome.
 
     ```
@@ -31,10 +37,40 @@ def RecomputeValuesPass : Pass<"par-recompute-values", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [
-    Option<"mode", "mode", "std::string", "\"none\"", "none, full or each">,
-    ListOption<"each", "each", "std::string", "patterns of modules of which only the inputs are saved">,
+    Option<"mode", "mode", "std::string", "\"none\"", "none, full, selective, each, values or keep">,
+    ListOption<"patterns", "patterns", "std::string", "of each, values and keep">,
     Option<"schedule", "schedule", "std::string", "\"1f1b\"", "determines the microbatches in flight on a stage">,
-    Option<"keepOperands", "keep-operands", "bool", "false", "saves operands of the forward's matmuls">
+    Option<"keepOperands", "keep-operands", "bool", "false", "saves operands of the forward's matmuls">,
+    Option<"hardware", "hardware", "std::string", "\"cpu\"", "a hardware file, for the time of ops">,
+    Option<"remarks", "remarks", "bool", "false", "prints the bytes and the time of each group of ranks">
+  ];
+}
+
+def RecomputeToFitPass : Pass<"par-recompute-to-fit", "::mlir::ModuleOp"> {
+  let summary = "recomputes the cheapest values by which ranks hold fewer bytes";
+  let description = [{
+    Expects: local fragments after -par-recompute-values. Leaves: the same step, in which the ranks of each role of
+    `excess` hold so many bytes less at the begin of a backward, or as few as any choice that was tried; other roles are
+    unchanged. Costs are predicted times, of collectives too, so that one is recomputed only if nothing cheaper frees
+    as many bytes. BudgetChoice.h has the problem, RecomputeChoice.h the exact solver.
+    Fails: on a role that is not STAGE=BYTES, and on an unknown hardware file.
+
+    ```
+    %a, %h, %g = par.run @s0.forward(%w, %x) : ...    // %h 48 MiB, 1 ms to compute; %g 48 MiB, 4 ms
+    %d = par.run @s0.backward(%x, %h, %g, %da) : ...
+    ```
+    becomes with `excess=s0=40000000`
+    ```
+    %a, %g = par.run @s0.forward(%w, %x) : ...
+    %d = par.run @s0.backward(%x, %g, %da, %w) : ...  // begins with %h = dot %x, %w
+    ```
+  }];
+  let options = [
+    ListOption<"excess", "excess", "std::string", "STAGE=BYTES by which the stage's ranks exceed their limit">,
+    Option<"schedule", "schedule", "std::string", "\"1f1b\"", "determines the microbatches in flight on a stage">,
+    Option<"keepOperands", "keep-operands", "bool", "false", "saves operands of the forward's matmuls">,
+    Option<"hardware", "hardware", "std::string", "\"cpu\"", "a hardware file, for the time of ops">,
+    Option<"remarks", "remarks", "bool", "false", "prints the choice of each group of ranks">
   ];
 }
 

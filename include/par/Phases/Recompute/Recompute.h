@@ -14,6 +14,27 @@ struct StageResiduals {
   int64_t inFlight = 1;
 };
 
+/// The outcome of recomputation for the stages on the same ranks.
+struct StageRecompute {
+  std::string stages; ///< "0+2"
+  /// Bytes on one rank of values that forward saves for backward, of all microbatches in flight: without recomputation,
+  /// and with it.
+  int64_t allBytes = 0, savedBytes = 0;
+  int64_t ns = 0; ///< that backward takes longer for one microbatch, as predicted op by op
+
+  // Only of a choice by budget, by the times of its costs and for one microbatch:
+  bool isChosen = false;
+  int64_t chosenNs = 0, minNs = 0; ///< of the choice, and of none with as few bytes can be below
+  int64_t nextBytes = 0;           ///< 1 GiB, or half of what could still be recomputed
+  int64_t moreNs = -1;             ///< how much longer for `nextBytes` less; -1: no choice has so much less
+  int64_t smallestBytes = 0;       ///< at the begin of a backward, by the smallest choice that was found
+  int64_t boundBytes = 0;          ///< that every choice saves at the begin of a backward
+  bool fits = true;                ///< whether a choice has as few bytes as was asked for
+};
+
+/// Outcomes by groups of ranks.
+using RecomputeOutcomes = std::vector<StageRecompute>;
+
 /// Reads the (forward, backward) pairs of a module of local fragments, in the order of stages. Empty if no
 /// step has a backward. `schedule` is one of par/Solver/Schedules/Schedules.h; an unknown one counts one in flight.
 llvm::SmallVector<StageResiduals> summarizeResiduals(mlir::ModuleOp module, llvm::StringRef schedule);

@@ -3,6 +3,7 @@
 
 #include "par/Plan/Language/Pattern.h"
 #include "par/Plan/Language/Tree.h"
+#include <map>
 
 namespace par {
 
@@ -180,9 +181,19 @@ struct PlanPipeline {
 };
 
 struct PlanRecompute {
-  enum Kind { None, Full, Each };
+  enum Kind { None, Full, Selective, Each, Values, Keep, Memory, Auto };
   WithOrigin<Kind> kind;
-  std::optional<PatternWithOrigin> each;
+  std::vector<PatternWithOrigin> patterns; ///< of each, values and keep
+  WithOrigin<uint64_t> memory = {};        ///< of memory: bytes of a rank
+  /// Of memory and auto: bytes by which roles ("s0+2") exceeded their limit in compilations of this plan so far.
+  std::map<std::string, int64_t> excess = {};
+
+  /// Whether all that is in layers is recomputed, whatever the memory.
+  bool recomputesLayers() const { return *kind == Full || *kind == Each; }
+  bool hasBudget() const { return *kind == Memory || *kind == Auto; }
+
+  /// The plan's word for a kind.
+  static llvm::StringRef nameOf(Kind kind);
 };
 
 struct PlanCollectives {

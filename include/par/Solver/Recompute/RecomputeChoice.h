@@ -49,6 +49,8 @@ struct RecomputeProblem {
   /// Fails on a malformed problem: an input that is not an earlier value.
   llvm::Error check() const;
   llvm::Expected<RecomputeChoice> solve() const;
+  /// The saved bytes that no choice is below, by a minimum cut; 0 without a needed value.
+  int64_t minBytes() const;
   /// All that is needed can be had, and the figures are right and within the budget.
   llvm::Error verify(const RecomputeChoice &choice) const;
 

@@ -1,7 +1,7 @@
 // From one sharding to another.
 #pragma once
 
-#include "par/Base/Hardware.h"
+#include "par/Costs/CostTable.h"
 #include "par/Solver/Problem/ProblemText.h"
 #include <map>
 #include <tuple>
@@ -91,7 +91,7 @@ struct ReshardPath {
 /// Axes that the two shardings always name together, in one order, move together. The path is the cheapest of
 /// all up to `maxUnits` of those; beyond, axes are appended only where the target has them.
 struct ReshardProblem {
-  Hardware hardware;
+  CostTable costs;
   int64_t element = 4;
   std::vector<ReshardAxis> axes;
   std::vector<ReshardDim> dims;

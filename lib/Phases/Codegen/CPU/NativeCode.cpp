@@ -2,6 +2,7 @@
 
 #include "../Optimize.h"
 #include "KeepMasks.h"
+#include "OrderSums.h"
 #include "PrefetchStreams.h"
 
 #include "par/Phases/Codegen/Codegen.h"
@@ -70,6 +71,7 @@ FailureOr<std::string> emitObject(llvm::Module &module, StringRef isa) {
       function.addFnAttr("prefer-vector-width", "512");
   }
   keepMasks(module);
+  orderSums(module);
   codegen::optimize(module, *machine, /*unroll=*/true, [](llvm::PassBuilder &builder) {
     builder.registerOptimizerLastEPCallback(
         [](llvm::ModulePassManager &passes, llvm::OptimizationLevel, llvm::ThinOrFullLTOPhase) {

@@ -108,6 +108,13 @@ LogicalResult GraphImporter::foldNode(const onnx::Node &node, Location loc, bool
         if (FailureOr<StaticTensor> value = folder.fold(node, {inputs[0], &like}); succeeded(value))
           result = std::make_shared<StaticTensor>(std::move(*value));
       }
+  } else if (joinedIndices &&
+             joinedIndices->fold(node, [&](const std::string &name) { return values.lookup(name).known.get(); })) {
+    values[node.outputs[0]] = GraphValue();
+    folded = true;
+    return success();
+  } else if (joinedIndices && joinedIndices->resultOf(node)) {
+    result = joinedIndices->resultOf(node);
   } else if (allKnown && folder.knows(node.opType)) {
     Folded *same = nullptr;
     if (!inputs.empty())
@@ -243,6 +250,7 @@ LogicalResult GraphImporter::importNodes() {
     return node.outputs.empty() || // an error that is reported
            llvm::any_of(node.outputs, [&](const std::string &output) { return live.contains(output); });
   };
+  joinedIndices.emplace(model.nodes, live);
   for (const onnx::Node &node : llvm::reverse(model.nodes))
     if (isLive(node))
       collectReads(node, live);

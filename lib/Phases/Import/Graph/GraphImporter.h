@@ -3,6 +3,7 @@
 
 #include "../Parameters/Parameters.h"
 #include "../Parameters/TrainingMarks.h"
+#include "JoinedIndices.h"
 #include "par/Base/Provenance.h"
 #include "par/Dialect/Term.h"
 #include "par/Phases/Import/Fold.h"
@@ -33,6 +34,9 @@ struct Recipe {
   mlir::Location loc;
   bool rejected = false; ///< keeping the table costs less, or no op computes it
 };
+
+/// Whether a known value is so large, and so irregular, that it is worth computing again.
+bool needsRecipe(const StaticTensor &value);
 
 class GraphImporter;
 
@@ -314,6 +318,7 @@ private:
     std::vector<std::shared_ptr<const StaticTensor>> inputs; ///< alive, so that no other gets their place
   };
   std::map<std::string, Folded> folds;
+  std::optional<JoinedIndices> joinedIndices;
   llvm::DenseMap<mlir::Attribute, mlir::Value> tables; ///< elements -> what reads the variable that has them
   /// What large known values were made, whole or as stored.
   struct Made {

@@ -153,6 +153,11 @@ Rule findRule(const StaticTensor &value) {
 
 } // namespace
 
+bool needsRecipe(const StaticTensor &value) {
+  Rule rule = findRule(value);
+  return value.getStoredCount() > maxInline && !rule.progression && !rule.band;
+}
+
 /// The stored elements, without the dims that are stored once.
 Value GraphImporter::materializeCore(const StaticTensor &value, StringRef name, Location loc) {
   RankedTensorType type = typeOf(value.getType(), coreOf(value));

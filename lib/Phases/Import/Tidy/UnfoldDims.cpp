@@ -105,7 +105,7 @@ std::optional<Cut> findCut(SliceOp first) {
 /// unfolded. `can` changes nothing; `build` may only follow it.
 class Unfolder {
 public:
-  Unfolder(int64_t parts, SymbolTable &symbols) : parts(parts), symbols(symbols) {}
+  Unfolder(int64_t parts, SymbolTable &symbols, SymbolUserMap &users) : parts(parts), symbols(symbols), users(users) {}
 
   bool can(Value value, int64_t dim) {
     Operation *op = value.getDefiningOp();
@@ -154,8 +154,7 @@ private:
 
   bool canRead(ReadOp read) {
     auto variable = symbols.lookup<VariableOp>(read.getVariable());
-    auto uses = SymbolTable::getSymbolUses(read.getVariableAttr().getAttr(), symbols.getOp());
-    return variable && uses && llvm::hasSingleElement(*uses) && read->hasOneUse() && !variable.getStored() &&
+    return variable && users.getUsers(variable).size() == 1 && read->hasOneUse() && !variable.getStored() &&
            !variable.getSharding() && !variable.getAt();
   }
 
@@ -259,6 +258,7 @@ private:
 
   int64_t parts;
   SymbolTable &symbols;
+  SymbolUserMap &users;
 };
 
 /// Replaces every slice of the folded value by one part of the unfolded one, also in a later cut of such a slice.
@@ -305,6 +305,8 @@ void eraseUnused(Value value) {
 struct UnfoldDimsPass : impl::UnfoldDimsPassBase<UnfoldDimsPass> {
   void runOnOperation() override {
     SymbolTable symbols(getOperation());
+    SymbolTableCollection tables;
+    SymbolUserMap users(tables, getOperation());
     SmallVector<Cut> cuts;
     llvm::SmallPtrSet<Value, 8> seen;
     getOperation().walk([&](SliceOp slice) {
@@ -315,7 +317,7 @@ struct UnfoldDimsPass : impl::UnfoldDimsPassBase<UnfoldDimsPass> {
         cuts.push_back(*cut);
     });
     for (auto [index, cut] : llvm::enumerate(cuts)) {
-      Unfolder unfolder(cut.parts, symbols);
+      Unfolder unfolder(cut.parts, symbols, users);
       // Skips a slice of a variable itself, and dims that cannot be unfolded.
       if (isa_and_present<ReadOp>(cut.value.getDefiningOp()) || !unfolder.can(cut.value, cut.dim))
         continue;

@@ -38,6 +38,7 @@ public:
 
   void connect(comm::Control &control) override;
   void run(const core::ExpandedEntry &entry, std::span<const core::HyperValue> hypers, core::EntryHost &host) override;
+  void stampThreadTime(bool only) override { executor->stampThreadTime(only); }
   const std::vector<core::Stamp> &stamps() const override { return executor->stamps(); }
 
 private:

@@ -14,6 +14,8 @@ public:
   void run(const core::ExpandedEntry &entry, core::EntryHost &host);
   /// Stamps of the last run, one for each step.
   const std::vector<core::Stamp> &stamps() const { return times; }
+  /// See core::Device.
+  void stampThreadTime(bool only);
 
 private:
   struct Queue {
@@ -23,6 +25,7 @@ private:
     comm::Operation operation;
   };
 
+  int64_t now() const;
   void runNow(uint32_t index);
   bool advanceOthers();
   bool advance(Queue &queue, bool &moved);
@@ -31,6 +34,7 @@ private:
   void markSignalled(uint32_t index) { signalled[index] = 1; }
 
   uint32_t mainQueue;
+  int clock; ///< of stamps
   comm::Endpoint &endpoint;
   comm::Control &control;
   LocalSteps &local;

@@ -95,6 +95,8 @@ public:
 
   /// Versions of its libraries, for the ranks' hellos: "oneDNN 2.6.3".
   virtual std::string libraries() const = 0;
+  /// The processor's or the GPU's name; after connect().
+  const std::string &machine() const { return machineName; }
 
   /// Collective, once, after Control::meet(): allocates the program's arenas, zeroed, connects the communicators of the
   /// manifest (CPU: Control::connect(); others may exchange data by broadcast()), and binds kernels and calls of the
@@ -123,6 +125,9 @@ public:
   /// Whether the next runs keep stamps, where that costs something: `cuda` then issues its steps one by one, with an
   /// event before and after each.
   virtual void keepStamps(bool) {}
+  /// Whether stamps count only the time in which the rank's own thread ran, which does not depend on other processes;
+  /// a device that computes elsewhere knows no such time and leaves them as they are. Reading this clock takes longer.
+  virtual void stampThreadTime(bool) {}
   /// Stamps of the last run, one for each step.
   virtual const std::vector<Stamp> &stamps() const = 0;
   /// Bytes that this rank has sent since connect(), as comm::Endpoint::sentBytes() counts.
@@ -135,6 +140,9 @@ public:
   virtual std::string remark() const { return ""; }
   /// Findings of a device for tests, one line for the end of a job; "" elsewhere.
   virtual std::string report() const { return ""; }
+
+protected:
+  std::string machineName;
 };
 
 /// Arena bytes for the host to read: the arena itself where it can, else a copy. Valid until the next run.

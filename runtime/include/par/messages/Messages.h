@@ -153,6 +153,7 @@ struct MessageText {
   M(noThread, "cannot start thread {} of {}: {}; give fewer with --threads")                                           \
   M(noBundle, "no bundle given: par-run BUNDLE [flags]")                                                               \
   M(twoBundles, "two bundles given: \"{}\" and \"{}\"")                                                                \
+  M(calibrationThere, "is there already, and --calibrate writes over no file; name another: --calibrate=FILE.yaml")    \
   M(flagsExclude, "{} and {} exclude each other")                                                                      \
   M(flagNeeds, "{} needs {}")                                                                                          \
   M(seedOfSave,                                                                                                        \

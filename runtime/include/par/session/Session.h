@@ -16,6 +16,8 @@ struct SessionOptions {
   std::shared_ptr<sim::World> world = nullptr; ///< see DeviceOptions
   std::string comm = "auto";                   ///< likewise
   Tuning tuning = {};                          ///< likewise
+  /// Bytes after the `dev` arena for the caller's own use.
+  uint64_t scratchBytes = 0;
 };
 
 /// The rows of one step.
@@ -84,10 +86,7 @@ public:
   std::string firstNonFinite() const;
   /// Steps and times of the last run of an entry, for traces.
   const ExpandedEntry &lastEntry() const { return *last; }
-  /// See Device::remark().
-  std::string remark() const { return device->remark(); }
-  /// Findings of a device for tests, one line; "" elsewhere.
-  std::string report() const { return device->report(); }
+  Device &onDevice() const { return *device; }
   const std::vector<Stamp> &stamps() const { return device->stamps(); }
   void keepStamps(bool keep) { device->keepStamps(keep); }
 

@@ -124,8 +124,8 @@ void Device::connect(comm::Control &newControl) {
   const format::Program &program = options.program();
   table = comm::tableOf(*options.bundle);
   link = control->connect(table, /*arena, unused: buffers are on the GPU*/ 4096);
-  int ordinal = options.comm == "inproc" ? 0 : ordinalOf(*control, Gpu::count(driver), options.folder);
-  gpu.emplace(ordinal);
+  gpu.emplace(options.comm == "inproc" ? 0 : ordinalOf(*control, Gpu::count(driver), options.folder));
+  machineName = gpu->name();
   checkGpu();
   lanes.emplace(*gpu, program);
   Stream main = lanes->streams[lanes->main];

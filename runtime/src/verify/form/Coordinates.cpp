@@ -73,6 +73,20 @@ static Found checkLayout(const Manifest &manifest, const Layout &layout, const s
   return std::nullopt;
 }
 
+/// Numbers that say what a layout is: tensors of one shape and place have one layout, which is checked once.
+static std::vector<int64_t> numbersOf(const Layout &layout) {
+  std::vector<int64_t> numbers{int64_t(layout.local.size())};
+  auto add = [&](const auto &list) { numbers.insert(numbers.end(), list.begin(), list.end()); };
+  add(layout.local);
+  for (const Rectangle &part : layout.parts) {
+    add(part.start);
+    add(part.size);
+    numbers.push_back(int64_t(part.ranks.size()));
+    add(part.ranks);
+  }
+  return numbers;
+}
+
 /// Inputs of one batch are cut alike.
 static Found checkRows(const Manifest &manifest) {
   std::map<uint32_t, std::pair<const Input *, const Rectangle *>> first;
@@ -122,12 +136,15 @@ std::optional<Counterexample> par::verify::checkCoordinates(const Bundle &bundle
   for (const Communicator &comm : manifest.communicators)
     if (Found found = checkGroups(comm, collective.count(comm.name) > 0))
       return found;
+  std::set<std::vector<int64_t>> known;
   for (const Tensor &tensor : manifest.tensors)
-    if (Found found = checkLayout(manifest, tensor.layout, "tensor '" + tensor.name + "'"))
-      return found;
+    if (known.insert(numbersOf(tensor.layout)).second)
+      if (Found found = checkLayout(manifest, tensor.layout, "tensor '" + tensor.name + "'"))
+        return found;
   for (const Input &input : manifest.inputs)
-    if (Found found = checkLayout(manifest, input.layout, "input '" + input.name + "'"))
-      return found;
+    if (known.insert(numbersOf(input.layout)).second)
+      if (Found found = checkLayout(manifest, input.layout, "input '" + input.name + "'"))
+        return found;
   if (Found found = checkRows(manifest))
     return found;
   return checkImmediates(bundle);

@@ -3,8 +3,11 @@
 #include "par/format/Printable.h"
 #include "verify/Model.h"
 
+#include <algorithm>
+#include <array>
 #include <map>
 #include <set>
+#include <unordered_set>
 
 using namespace par;
 using namespace par::format;
@@ -45,6 +48,7 @@ private:
   const Manifest &manifest;
   std::vector<std::vector<uint32_t>> ranks;         ///< [role]
   std::vector<std::set<std::string>> held, fetched; ///< [role]: tensors, outputs
+  std::set<std::array<uint32_t, 4>> met;            ///< role, communicator, op and peer of checked communications
 };
 } // namespace
 
@@ -120,6 +124,16 @@ Found WellFormed::device(const Program &program) {
   return std::nullopt;
 }
 
+/// The first of the ranks that holds nothing.
+static std::optional<uint32_t> rankWithoutPart(const Layout &layout, const std::vector<uint32_t> &ranks) {
+  std::unordered_set<uint32_t> holders;
+  for (const Rectangle &part : layout.parts)
+    holders.insert(part.ranks.begin(), part.ranks.end());
+  auto lacks = [&](uint32_t rank) { return !holders.count(rank); };
+  auto found = std::ranges::find_if(ranks, lacks);
+  return found == ranks.end() ? std::nullopt : std::optional(*found);
+}
+
 /// A state buffer holds the local part of its tensor on every rank of the role.
 Found WellFormed::state(const Program &program, uint32_t role, const Buffer &buffer) {
   const Tensor *tensor = manifest.findTensor(buffer.tensor);
@@ -134,9 +148,8 @@ Found WellFormed::state(const Program &program, uint32_t role, const Buffer &buf
   if (tensor->type != buffer.type || elements(tensor->layout.local) != elements(buffer.shape))
     return fail(place + "it is " + describe(buffer) + ", tensor '" + buffer.tensor + "' is " +
                 std::string(toString(tensor->type)) + shapeText(tensor->layout.local));
-  for (uint32_t rank : ranks[role])
-    if (!rectangleOf(tensor->layout, rank))
-      return fail(place + "rank " + number(rank) + " holds no part of tensor '" + buffer.tensor + "'");
+  if (std::optional<uint32_t> rank = rankWithoutPart(tensor->layout, ranks[role]))
+    return fail(place + "rank " + number(*rank) + " holds no part of tensor '" + buffer.tensor + "'");
   return std::nullopt;
 }
 
@@ -172,7 +185,9 @@ Found WellFormed::communication(uint32_t role, const Run &run, uint32_t n) {
                 (it.coll == CollKind::AllGather || it.coll == CollKind::ReduceScatter || it.coll == CollKind::AllToAll);
   bool known =
       std::ranges::any_of(comm.groups, [&](const std::vector<uint32_t> &group) { return peer < group.size(); });
-  for (uint32_t rank : ranks[role]) {
+  // Of communications to one member of one communicator the first speaks for all, but for how many elements it has.
+  bool isFirst = parted || met.insert({role, it.comm, uint32_t(it.op), peer}).second;
+  for (uint32_t rank : isFirst ? ranks[role] : std::vector<uint32_t>()) {
     if (known && isSentToNobody(comm, it, run.microbatch, rank))
       continue; // its receiver finds nothing sent
     std::optional<Membership> own = membershipOf(comm, rank);
@@ -212,9 +227,8 @@ Found WellFormed::feed(uint32_t role, const Run &run, uint32_t n) {
     return fail(role, run, n,
                 "'" + buffer.name + "' is " + describe(buffer) + ", input '" + it.name + "' is " +
                     std::string(toString(input->type)) + shapeText(layout.local));
-  for (uint32_t rank : ranks[role])
-    if (!rectangleOf(layout, rank))
-      return fail(role, run, n, "rank " + number(rank) + " holds no part of input '" + it.name + "'");
+  if (std::optional<uint32_t> rank = rankWithoutPart(layout, ranks[role]))
+    return fail(role, run, n, "rank " + number(*rank) + " holds no part of input '" + it.name + "'");
   return std::nullopt;
 }
 
@@ -231,9 +245,8 @@ Found WellFormed::fetch(uint32_t role, const Run &run, uint32_t n) {
     return fail(role, run, n,
                 "'" + buffer.name + "' is " + describe(buffer) + ", output '" + it.name + "' is " +
                     std::string(toString(output->type)) + shapeText(shape));
-  for (uint32_t rank : ranks[role])
-    if (!whole && !rectangleOf(output->layout, rank))
-      return fail(role, run, n, "rank " + number(rank) + " holds no part of output '" + it.name + "'");
+  if (std::optional<uint32_t> rank = whole ? std::nullopt : rankWithoutPart(output->layout, ranks[role]))
+    return fail(role, run, n, "rank " + number(*rank) + " holds no part of output '" + it.name + "'");
   fetched[role].insert(it.name);
   return std::nullopt;
 }
@@ -325,11 +338,14 @@ Found WellFormed::unrun(const Program &program) {
 /// Ranks that hold a tensor or report an output have a buffer or a fetch of it.
 Found WellFormed::complete() {
   for (const Tensor &tensor : manifest.tensors)
-    for (const Rectangle &part : tensor.layout.parts)
-      for (uint32_t rank : part.ranks)
-        if (!held[manifest.ranks[rank].role].count(tensor.name))
+    for (uint32_t before = noIndex; const Rectangle &part : tensor.layout.parts)
+      for (uint32_t rank : part.ranks) {
+        uint32_t role = manifest.ranks[rank].role;
+        if (role != before && !held[role].count(tensor.name))
           return fail("rank " + number(rank) + " holds tensor '" + tensor.name + "', but its program '" +
-                      bundle.programs[manifest.ranks[rank].role].name + "' has no buffer for it");
+                      bundle.programs[role].name + "' has no buffer for it");
+        before = role; // ranks of a role mostly follow each other
+      }
   for (const Output &output : manifest.outputs)
     for (uint32_t rank : output.ranks)
       if (!fetched[manifest.ranks[rank].role].count(output.name))

@@ -95,17 +95,72 @@ bool JointRun::complete(uint32_t index, const Run &run, const Instruction &it, s
   }
   uint32_t peer = it.peer[uint64_t(run.microbatch) % it.peer.size()];
   size_t k = received[{comm, index, peer}] + ahead[uint64_t(comm) << 32 | peer]++;
+  const std::vector<Channel> &channels = sentTo(index, comm, peer).channels;
+  return std::ranges::all_of(channels, [&](Channel channel) { return sent[channel].size() > k; });
+}
+
+/// Ranks of a player receive through one channel or several, each from that member of its group.
+JointRun::Sources &JointRun::sentTo(uint32_t index, uint32_t comm, uint32_t peer) {
+  auto [it, fresh] = receives.try_emplace({comm, index, peer});
+  Sources &from = it->second;
+  if (!fresh)
+    return from;
   const std::vector<uint32_t> &source = sourceOf(comm, peer);
-  return std::ranges::all_of(player.ranks, [&](uint32_t rank) {
-    return source[rank] != noIndex && sent[{comm, playerOf[source[rank]], meeting.member[rank]}].size() > k;
-  });
+  from.which.assign(playerOf.size(), 0);
+  from.source.assign(playerOf.size(), noIndex);
+  from.number = mix(uint64_t(comm + 1) << 32 | peer, index);
+  from.transfer = true;
+  std::map<Channel, uint32_t> known;
+  for (uint32_t rank : players[index].ranks) {
+    Channel channel{comm, source[rank] == noIndex ? noIndex : playerOf[source[rank]], meetings[comm].member[rank]};
+    auto [place, first] = known.try_emplace(channel, uint32_t(from.channels.size()));
+    if (first)
+      from.channels.push_back(channel);
+    from.which[rank] = place->second;
+    from.source[rank] = source[rank];
+  }
+  return from;
+}
+
+/// Ranks of a party get what that member of their group gives.
+JointRun::Sources &JointRun::gatheredBy(uint32_t index, uint32_t comm, uint32_t member) {
+  const std::vector<uint32_t> &party = meetings[comm].parties[index];
+  auto [it, fresh] = gathers.try_emplace({comm, member, party.front()});
+  Sources &from = it->second;
+  if (!fresh)
+    return from;
+  from.source = sourceOf(comm, member);
+  from.which.assign(playerOf.size(), 0);
+  from.number = uint64_t(comm + 1) << 32 | member;
+  std::map<uint32_t, uint32_t> known;
+  for (uint32_t rank = 0; rank < playerOf.size(); ++rank) {
+    if (from.source[rank] == noIndex || !std::ranges::count(party, playerOf[from.source[rank]]))
+      continue;
+    auto [place, first] = known.try_emplace(playerOf[from.source[rank]], uint32_t(from.players.size()));
+    if (first)
+      from.players.push_back(place->first);
+    from.which[rank] = place->second;
+  }
+  return from;
+}
+
+/// Which members of their groups the ranks of a player are.
+const std::vector<bool> &JointRun::membersIn(uint32_t index, uint32_t comm) {
+  auto [it, fresh] = memberSets.try_emplace({index, comm});
+  if (fresh) {
+    it->second.resize(membersOf(index, comm));
+    for (uint32_t rank : players[index].ranks)
+      if (uint32_t member = meetings[comm].member[rank]; member < it->second.size())
+        it->second[member] = true;
+  }
+  return it->second;
 }
 
 /// If the contents are one expression, that one, on each rank with its own class; otherwise an expression of all of
 /// them.
-Content JointRun::choose(const Choice &choice, uint64_t bytes) {
+Content JointRun::choose(Sources &from, const std::vector<Content> &given, uint64_t bytes) {
   std::vector<const Content *> contents;
-  for (const Content &content : choice.contents)
+  for (const Content &content : given)
     contents.push_back(&content);
   if (contents.empty())
     return whole({}, bytes);
@@ -125,20 +180,18 @@ Content JointRun::choose(const Choice &choice, uint64_t bytes) {
       set = microbatches.both(set, term.microbatches);
       spreads.push_back(term.spread);
     }
-    bool own = choice.transfer;
-    std::vector<uint64_t> key{choice.member, choice.transfer};
-    key.insert(key.end(), spreads.begin(), spreads.end());
-    auto [known, fresh] =
-        moves.try_emplace(contents.size() == 1 ? key : std::vector<uint64_t>(), std::pair<Spread, bool>(0, own));
-    if (fresh || contents.size() > 1)
-      known->second = {classes.moved(spreads, choice.which, choice.source, own), own};
+    auto [known, fresh] = from.moves.try_emplace(spreads, 0, from.transfer);
+    if (fresh)
+      known->second.first = classes.moved(spreads, from.which, from.source, known->second.second);
     auto [spread, kept] = known->second;
+    if (!same && !from.apart)
+      from.apart = classes.byKeys({from.which.begin(), from.which.end()});
     if (!same)
-      spread = classes.both(spread, classes.byKeys({choice.which.begin(), choice.which.end()}));
+      spread = classes.both(spread, *from.apart);
     Term term = same ? Term{first.name, first.offset, spread, set} : Term{name, 0, spread, set};
     bool old = initial.count(term.name) > 0;
     if (!kept && term.name > zerosTerm)
-      term.name = mix(term.name, choice.member);
+      term.name = mix(term.name, from.number);
     if (old)
       initial.insert(term.name);
     result.push_back({borders[i], std::min(borders[i + 1], bytes), term, 0});
@@ -152,39 +205,20 @@ void JointRun::receive(uint32_t index, const Run &run, uint32_t n) {
   uint32_t comm = indexOf(player, it), peer = it.peer[uint64_t(run.microbatch) % it.peer.size()];
   uint64_t bytes = it.n * sizeOf(it.type);
   size_t k = received[{comm, index, peer}]++;
-  Choice choice{{},
-                std::vector<uint32_t>(playerOf.size(), 0),
-                std::vector<uint32_t>(playerOf.size(), noIndex),
-                uint64_t(comm + 1) << 32 | peer,
-                true};
-  std::map<Channel, uint32_t> channels;
-  const std::vector<uint32_t> &source = sourceOf(comm, peer);
-  choice.member = mix(choice.member, index);
-  for (uint32_t rank : player.ranks) {
-    Channel channel{comm, playerOf[source[rank]], meetings[comm].member[rank]};
-    auto [known, fresh] = channels.try_emplace(channel, uint32_t(choice.contents.size()));
-    if (fresh)
-      choice.contents.push_back(sent[channel][k]);
-    choice.which[rank] = known->second;
-    choice.source[rank] = source[rank];
-  }
-  write(player, run, n, 0, 0, bytes, choose(choice, bytes));
+  Sources &from = sentTo(index, comm, peer);
+  std::vector<Content> given;
+  for (const Channel &channel : from.channels)
+    given.push_back(sent[channel][k]);
+  write(player, run, n, 0, 0, bytes, choose(from, given, bytes));
 }
 
 /// The content that `member` of each group gives, from a byte on.
 Content JointRun::gathered(uint32_t index, uint32_t comm, size_t k, uint32_t member, uint64_t offset, uint64_t bytes) {
-  const std::vector<uint32_t> &source = sourceOf(comm, member);
-  Choice choice{{}, std::vector<uint32_t>(playerOf.size(), 0), source, uint64_t(comm + 1) << 32 | member, false};
-  std::map<uint32_t, uint32_t> found;
-  for (uint32_t rank = 0; rank < playerOf.size(); ++rank) {
-    if (source[rank] == noIndex || !std::ranges::count(meetings[comm].parties[index], playerOf[source[rank]]))
-      continue;
-    auto [known, fresh] = found.try_emplace(playerOf[source[rank]], uint32_t(choice.contents.size()));
-    if (fresh)
-      choice.contents.push_back(cut(postOf(known->first, comm, k).content, offset, offset + bytes));
-    choice.which[rank] = known->second;
-  }
-  return choose(choice, bytes);
+  Sources &from = gatheredBy(index, comm, member);
+  std::vector<Content> given;
+  for (uint32_t other : from.players)
+    given.push_back(cut(postOf(other, comm, k).content, offset, offset + bytes));
+  return choose(from, given, bytes);
 }
 
 /// Ranks whose groups have the same summands have the same sum.
@@ -252,17 +286,23 @@ std::optional<Counterexample> JointRun::reduced(uint32_t index, uint32_t comm, s
 Content JointRun::ownPart(uint32_t index, uint32_t comm, const std::vector<Content> &parts, uint64_t bytes) {
   uint64_t name = 5;
   uint32_t set = 0;
-  std::vector<uint64_t> keys(playerOf.size(), RankClasses::noKey);
-  for (uint32_t member = 0; member < parts.size(); ++member) {
+  std::vector<uint64_t> spreads{comm};
+  for (const Content &part : parts) {
     Spread spread = 0;
-    name = mixContent(name, parts[member], classes, spread);
-    for (const Piece &piece : parts[member])
+    name = mixContent(name, part, classes, spread);
+    for (const Piece &piece : part)
       set = microbatches.both(set, piece.term.microbatches);
-    for (uint32_t rank = 0; rank < playerOf.size(); ++rank)
-      if (meetings[comm].member[rank] == member)
-        keys[rank] = mix(mix(0, member), classes.classOf(spread, rank));
+    spreads.push_back(spread);
   }
-  return whole({name, 0, classes.byKeys(keys), set}, bytes);
+  auto [known, fresh] = parted.try_emplace(spreads, 0);
+  if (fresh) {
+    std::vector<uint64_t> keys(playerOf.size(), RankClasses::noKey);
+    for (uint32_t rank = 0; rank < playerOf.size(); ++rank)
+      if (uint32_t member = meetings[comm].member[rank]; member < parts.size())
+        keys[rank] = mix(mix(0, member), classes.classOf(Spread(spreads[1 + member]), rank));
+    known->second = classes.byKeys(keys);
+  }
+  return whole({name, 0, known->second, set}, bytes);
 }
 
 std::optional<Counterexample> JointRun::reduceScatter(uint32_t index, const Run &run, uint32_t n, size_t k) {
@@ -279,8 +319,7 @@ std::optional<Counterexample> JointRun::reduceScatter(uint32_t index, const Run 
     return std::nullopt;
   }
   for (uint32_t member = 0; member < members; ++member) {
-    bool has = std::ranges::any_of(player.ranks, [&](uint32_t rank) { return meetings[comm].member[rank] == member; });
-    write(player, run, n, 0, part * member, part, has ? parts[member] : whole({}, part));
+    write(player, run, n, 0, part * member, part, membersIn(index, comm)[member] ? parts[member] : whole({}, part));
   }
   return std::nullopt;
 }
@@ -332,9 +371,10 @@ std::optional<Counterexample> JointRun::take(uint32_t index, const Run &run, uin
   const Content &given = postOf(index, comm, meetings[comm].taken[index]).content;
   size_t first = player.made.size();
   Found found = takeCollective(index, run, n);
-  for (size_t i = first; i < player.made.size(); ++i) {
-    player.made[i].adds = addsUp(player, run, given, true);
-    noteUsers(player, given, uint32_t(i));
-  }
+  bool adds = addsUp(player, run, given, true);
+  for (size_t i = first; i < player.made.size(); ++i)
+    player.made[i].adds = adds;
+  if (first < player.made.size())
+    noteUsers(player, given, first);
   return found;
 }

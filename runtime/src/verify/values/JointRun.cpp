@@ -39,11 +39,13 @@ RankClasses::Spread JointRun::spreadOf(const Tensor &tensor) {
   if (!fresh)
     return it->second;
   std::vector<uint64_t> keys(playerOf.size(), RankClasses::noKey);
-  for (const Tensor &other : bundle.manifest.tensors)
-    if (other.name == name || (other.kind == TensorKind::Copy && other.of == name))
-      for (const Rectangle &part : other.layout.parts)
-        for (uint32_t rank : part.ranks)
-          keys[rank] = std::ranges::count(part.size, 0) ? mix(3, rank) : keyOf(&part);
+  if (copies.empty())
+    for (const Tensor &other : bundle.manifest.tensors)
+      copies[other.kind == TensorKind::Copy ? other.of : other.name].push_back(&other);
+  for (const Tensor *other : copies[name])
+    for (const Rectangle &part : other->layout.parts)
+      for (uint32_t rank : part.ranks)
+        keys[rank] = std::ranges::count(part.size, 0) ? mix(3, rank) : keyOf(&part);
   return it->second = classes.byKeys(keys);
 }
 
@@ -117,11 +119,11 @@ Content JointRun::read(Cursor &player, const Run &run, uint32_t n, uint32_t oper
   return content;
 }
 
-void JointRun::noteUsers(Cursor &player, const Content &content, uint32_t user) {
+void JointRun::noteUsers(Cursor &player, const Content &content, size_t first) {
+  std::pair made(uint32_t(first), uint32_t(player.made.size()));
   for (const Piece &piece : content)
-    if (std::vector<uint32_t> &users = player.made[piece.made].users;
-        piece.made && (users.empty() || users.back() != user))
-      users.push_back(user);
+    if (auto &users = player.made[piece.made].users; piece.made && (users.empty() || users.back() != made))
+      users.push_back(made);
 }
 
 /// Whether a value is computed from one that a run of an earlier microbatch has left, or, in place, from such a sum.
@@ -296,7 +298,7 @@ void JointRun::writeResult(Cursor &player, const Run &run, uint32_t n, uint32_t 
   bool constant = true;
   player.made.back().counts = true;
   for (uint32_t from : of) {
-    noteUsers(player, contents[from], uint32_t(player.made.size() - 1));
+    noteUsers(player, contents[from], player.made.size() - 1);
     player.made.back().adds |= addsUp(player, run, contents[from], from == operand);
     player.made.back().counts &= counts(player, contents[from]);
     constant &= std::ranges::all_of(
@@ -318,7 +320,7 @@ void JointRun::local(Cursor &player, const Run &run, uint32_t n) {
     Content content = read(player, run, n, 0, bytes[0]);
     write(player, run, n, 1, 0, bytes[1], content);
     player.made.back().adds = addsUp(player, run, content, true);
-    return noteUsers(player, content, uint32_t(player.made.size() - 1));
+    return noteUsers(player, content, player.made.size() - 1);
   }
   if (it.op == Op::Fetch)
     fetched[{it.name, run.microbatch}].push_back(

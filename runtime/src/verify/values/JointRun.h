@@ -20,10 +20,10 @@ struct Made {
   const format::Run *run = nullptr;
   uint32_t n = 0, operand = 0;
   bool read = false;
-  bool adds = false;           ///< to a value that a run of another microbatch has left there
-  bool counts = false;         ///< made only of counters, hyperparameters and constants
-  std::vector<uint32_t> users; ///< made of it by kernels, calls and copies
-  std::vector<uint32_t> sums;  ///< communicators over which it was summed
+  bool adds = false;                                ///< to a value that a run of another microbatch has left there
+  bool counts = false;                              ///< made only of counters, hyperparameters and constants
+  std::vector<std::pair<uint32_t, uint32_t>> users; ///< made of it by kernels, calls and copies: from one to before one
+  std::vector<uint32_t> sums;                       ///< communicators over which it was summed
 };
 
 /// Bytes [begin, end) of a state's slot: how often kernels and calls have written them, and how often others.
@@ -108,12 +108,16 @@ private:
     uint32_t comm, player, peer;
     auto operator<=>(const Channel &) const = default;
   };
-  /// Contents of which each rank has one, as it is on another rank.
-  struct Choice {
-    std::vector<Content> contents;
-    std::vector<uint32_t> which, source; ///< [rank]; noIndex: none
-    uint64_t member = 0;                 ///< number of `source`: of a communicator and a member
-    bool transfer = false;               ///< from one side to the other one
+  /// Where the ranks get contents from, found once for all communications that go the same way.
+  struct Sources {
+    std::vector<uint32_t> which;   ///< [rank]: which content
+    std::vector<uint32_t> source;  ///< [rank]: the rank whose it is; noIndex: none
+    std::vector<uint32_t> players; ///< that give the contents
+    std::vector<Channel> channels; ///< through which they come, if they are sent
+    uint64_t number = 0;           ///< of a communicator and a member
+    bool transfer = false;         ///< from one side to the other one
+    std::map<std::vector<Spread>, std::pair<Spread, bool>> moves;
+    std::optional<Spread> apart; ///< ranks with the same content
   };
 
   // JointRun.cpp
@@ -133,8 +137,8 @@ private:
   bool addsUp(const Cursor &player, const format::Run &run, const Content &content, bool inPlace) const;
   bool isConstant(const Term &term) const { return term.name <= zerosTerm || constants.count(term.name); }
   bool counts(const Cursor &player, const Content &content) const;
-  /// Notes that `user` is computed from a content.
-  void noteUsers(Cursor &player, const Content &content, uint32_t user);
+  /// Notes that what is made from `first` on, up to now, is computed from a content.
+  void noteUsers(Cursor &player, const Content &content, size_t first);
   void noteWritten(Cursor &player, const format::Run &run, uint32_t n, uint32_t operand, uint64_t begin,
                    uint64_t bytes);
   Found ofLaterMicrobatch(const Cursor &player, const format::Run &run, uint32_t n, uint32_t operand,
@@ -153,7 +157,10 @@ private:
   Found takeCollective(uint32_t player, const format::Run &run, uint32_t n);
   void receive(uint32_t player, const format::Run &run, uint32_t n);
   const std::vector<uint32_t> &sourceOf(uint32_t comm, uint32_t member);
-  Content choose(const Choice &choice, uint64_t bytes);
+  Content choose(Sources &from, const std::vector<Content> &given, uint64_t bytes);
+  Sources &sentTo(uint32_t player, uint32_t comm, uint32_t peer);
+  Sources &gatheredBy(uint32_t player, uint32_t comm, uint32_t member);
+  const std::vector<bool> &membersIn(uint32_t player, uint32_t comm);
   Content gathered(uint32_t player, uint32_t comm, size_t k, uint32_t member, uint64_t offset, uint64_t bytes);
   Found reduced(uint32_t player, uint32_t comm, size_t k, uint64_t offset, uint64_t bytes, Content &result);
   Content ownPart(uint32_t player, uint32_t comm, const std::vector<Content> &parts, uint64_t bytes);
@@ -163,7 +170,7 @@ private:
   const Post &postOf(uint32_t player, uint32_t comm, size_t k) const { return meetings[comm].posts[player][k]; }
   // Summands.cpp
   Found gives(uint32_t player, const format::Run &run, uint32_t n, const Content &content);
-  Found summands(uint32_t comm, size_t k, const std::vector<uint32_t> &party, const std::vector<Term> &terms) const;
+  Found summands(uint32_t comm, size_t k, const std::vector<uint32_t> &party, const std::vector<Term> &terms);
   Found reducesSum(const Cursor &player, const format::Run &run, uint32_t n, const Content &content) const;
   Found updatesByExtreme(const Cursor &player, const format::Run &run, uint32_t n,
                          const std::vector<Content> &contents) const;
@@ -172,11 +179,16 @@ private:
   std::vector<JointComm> meetings; ///< [communicator]
   std::map<Channel, std::vector<Content>> sent;
   std::map<Channel, size_t> received;
-  std::map<std::string, Spread> spreads;  ///< of tensors, inputs, axes
+  std::map<std::string, Spread> spreads;                             ///< of tensors, inputs, axes
+  std::map<std::string, std::vector<const format::Tensor *>> copies; ///< a tensor and its copies, by its name
   std::unordered_set<uint64_t> constants; ///< names of fills, and of values computed only from them
   std::unordered_set<uint64_t> counters;  ///< names of counters and hyperparameters before the entry
   std::map<std::vector<uint64_t>, Spread> sums;
-  std::map<std::vector<uint64_t>, std::pair<Spread, bool>> moves;
+  std::set<std::vector<uint64_t>> apart;          ///< summands that were found to differ
+  std::map<std::vector<uint64_t>, Spread> parted; ///< of values of which each rank has a part
+  std::map<Channel, Sources> receives;
+  std::map<std::array<uint32_t, 3>, Sources> gathers; ///< by communicator, member and first of the party
+  std::map<std::pair<uint32_t, uint32_t>, std::vector<bool>> memberSets; ///< by player and communicator
 };
 
 /// Whether entries read an instruction's result, by role, block, instruction and operand.

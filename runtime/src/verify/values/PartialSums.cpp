@@ -50,7 +50,9 @@ bool Summed::operator()(uint32_t first) {
       continue;
     if (made.users.empty())
       return false;
-    open.insert(open.end(), made.users.begin(), made.users.end());
+    for (auto [first, end] : made.users)
+      for (uint32_t user = first; user < end; ++user)
+        open.push_back(user);
   }
   return true;
 }

@@ -27,17 +27,33 @@ uint32_t RankClasses::internClass(std::vector<uint64_t> atoms) {
 
 /// Partitions are told apart by their pattern: keys are numbered in the order of the ranks.
 RankClasses::Spread RankClasses::byKeys(const std::vector<uint64_t> &keys) {
-  std::map<uint64_t, uint32_t> numbers;
+  std::unordered_map<uint64_t, uint32_t> numbers;
   std::vector<uint32_t> pattern;
-  for (uint64_t key : keys)
-    pattern.push_back(key == noKey ? 0 : numbers.try_emplace(key, uint32_t(numbers.size() + 1)).first->second);
+  pattern.reserve(keys.size());
+  uint64_t before = noKey;
+  for (uint64_t key : keys) { // neighbours mostly have one key
+    if (key != before || pattern.empty())
+      pattern.push_back(key == noKey ? 0 : numbers.try_emplace(key, uint32_t(numbers.size() + 1)).first->second);
+    else
+      pattern.push_back(pattern.back());
+    before = key;
+  }
   if (numbers.size() < 2)
     return 0;
   uint64_t partition = partitions.try_emplace(pattern, uint32_t(partitions.size())).first->second;
-  std::vector<uint32_t> list;
-  for (uint32_t number : pattern)
-    list.push_back(number ? internClass({partition << 32 | number}) : 0);
-  return intern(std::move(list));
+  std::vector<uint32_t> classOfNumber{0};
+  for (uint64_t number = 1; number <= numbers.size(); ++number)
+    classOfNumber.push_back(internClass({partition << 32 | number}));
+  for (uint32_t &number : pattern)
+    number = classOfNumber[number];
+  return intern(std::move(pattern));
+}
+
+size_t RankClasses::Hash::operator()(const std::vector<uint32_t> &list) const {
+  uint64_t hash = list.size();
+  for (uint32_t number : list)
+    hash = (hash ^ number) * 0x9E3779B97F4A7C15u;
+  return size_t(hash ^ hash >> 32);
 }
 
 uint32_t RankClasses::join(uint32_t a, uint32_t b) {

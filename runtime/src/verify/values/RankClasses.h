@@ -41,10 +41,14 @@ private:
 
   uint32_t ranks;
   std::vector<std::vector<uint32_t>> spreads;
-  std::map<std::vector<uint32_t>, Spread> known;
+  /// Lists have a number for each rank: a comparison of two often comes to the last ones.
+  struct Hash {
+    size_t operator()(const std::vector<uint32_t> &list) const;
+  };
+  std::unordered_map<std::vector<uint32_t>, Spread, Hash> known;
   std::vector<std::vector<uint64_t>> classes; ///< sorted atoms
   std::map<std::vector<uint64_t>, uint32_t> knownClasses;
-  std::map<std::vector<uint32_t>, uint32_t> partitions;
+  std::unordered_map<std::vector<uint32_t>, uint32_t, Hash> partitions;
   std::unordered_map<uint64_t, Spread> unions;
   std::unordered_map<uint64_t, uint32_t> joins;
 };

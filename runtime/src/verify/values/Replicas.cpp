@@ -68,7 +68,7 @@ static bool wasSent(const JointRun &joint, const Cursor &player, uint32_t made) 
     return false;
   bool any = false, all = true;
   for (const Made &input : player.made)
-    if (std::ranges::count(input.users, made))
+    if (std::ranges::any_of(input.users, [&](auto users) { return users.first <= made && made < users.second; }))
       any = true, all &= input.run && isSent(joint.instruction(player, input));
   return any && all;
 }

@@ -21,7 +21,16 @@ static bool isOptimizer(const Program &program, const Instruction &it) {
 
 /// No two members of a group give the same value, but zeros and constants.
 std::optional<Counterexample> JointRun::summands(uint32_t comm, size_t k, const std::vector<uint32_t> &party,
-                                                 const std::vector<Term> &terms) const {
+                                                 const std::vector<Term> &terms) {
+  // It depends on which terms are one expression, and on which data each rank has, not on the expressions.
+  std::vector<uint64_t> key{comm, party.front()};
+  for (const Term &term : terms) {
+    auto same = [&](const Term &other) { return other.name == term.name && other.offset == term.offset; };
+    key.push_back(isConstant(term) ? noIndex : uint64_t(std::ranges::find_if(terms, same) - terms.begin()));
+    key.push_back(term.spread);
+  }
+  if (apart.count(key))
+    return std::nullopt;
   std::map<uint32_t, size_t> places;
   for (size_t place = 0; place < party.size(); ++place)
     places[party[place]] = place;
@@ -46,6 +55,7 @@ std::optional<Counterexample> JointRun::summands(uint32_t comm, size_t k, const 
                              describeStep(bundle, rank, *second.run, second.n)}};
     }
   }
+  apart.insert(std::move(key));
   return std::nullopt;
 }
 
@@ -79,8 +89,9 @@ std::optional<Counterexample> JointRun::gives(uint32_t index, const Run &run, ui
   for (const Piece &piece : content) {
     if (!piece.made)
       continue;
-    for (uint32_t user : player.made[piece.made].users)
-      early.push_back({index, piece.made, user, comm, &run, n});
+    for (auto [first, end] : player.made[piece.made].users)
+      for (uint32_t user = first; user < end; ++user)
+        early.push_back({index, piece.made, user, comm, &run, n});
     player.made[piece.made].sums.push_back(comm);
   }
   return std::nullopt;

@@ -1,0 +1,20 @@
+// The table of a hardware file.
+#include "par/Costs/CostTable.h"
+
+using namespace par;
+
+llvm::StringRef par::toString(CostSource source) {
+  static constexpr llvm::StringRef names[] = {"measured", "table", "peak"};
+  return names[static_cast<unsigned>(source)];
+}
+
+CostTable::CostTable(Hardware hardware) : machine(std::move(hardware)) {}
+
+llvm::Expected<CostTable> CostTable::find(llvm::StringRef nameOrPath) {
+  llvm::Expected<Hardware> hardware = Hardware::find(nameOrPath);
+  if (!hardware)
+    return hardware.takeError();
+  return CostTable(std::move(*hardware));
+}
+
+int64_t CostTable::launch() const { return machine.launch; }

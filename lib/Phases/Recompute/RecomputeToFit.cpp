@@ -1,0 +1,112 @@
+// Recomputes the cheapest values by which ranks hold so many bytes less, and predicts what more would cost.
+#include "BudgetChoice.h"
+#include "RecomputeTime.h"
+#include "StagePairs.h"
+
+#include "par/Base/TypeSize.h"
+#include "par/Phases/Recompute/Passes.h"
+
+using namespace mlir;
+
+namespace par {
+
+#define GEN_PASS_DEF_RECOMPUTETOFITPASS
+#include "par/Phases/Recompute/Passes.h.inc"
+
+static void emitChoice(ModuleOp module, const StageRecompute &outcome) {
+  InFlightDiagnostic remark = emitRemark(module.getLoc());
+  remark << "s" << outcome.stages << " saves " << outcome.savedBytes << " of " << outcome.allBytes
+         << " bytes, recomputes " << outcome.chosenNs << " ns, at least " << outcome.minNs << " ns; ";
+  if (!outcome.fits)
+    remark << "no smaller choice was found; ";
+  else if (outcome.moreNs >= 0)
+    remark << outcome.nextBytes << " bytes less for " << outcome.moreNs << " ns; ";
+  remark << "every choice saves " << outcome.boundBytes << " bytes";
+}
+
+namespace {
+struct RecomputeToFitPass : impl::RecomputeToFitPassBase<RecomputeToFitPass> {
+  using Base::Base;
+
+  LogicalResult parse() {
+    for (const std::string &text : excess) {
+      auto [role, bytes] = StringRef(text).split('=');
+      // A role of several stages, "s0+2", is known by its first one.
+      StringRef stage = role.take_front(1 + role.drop_front().take_while(llvm::isDigit).size());
+      int64_t count = 0;
+      if (bytes.getAsInteger(10, count) || count < 0)
+        return getOperation().emitError() << "excess is '" << text << "', expected STAGE=BYTES";
+      int64_t &known = excessOf[stage];
+      known = std::max(known, count);
+    }
+    llvm::Expected<Hardware> found = Hardware::find(hardware);
+    if (!found)
+      return getOperation().emitError() << llvm::toString(found.takeError());
+    machine = *found;
+    return success();
+  }
+
+  /// Saves the chosen values, and finds the cost of a smaller choice.
+  void choose(std::vector<StagePair> &stages, int64_t over, StageRecompute &outcome) {
+    BudgetChoice choice(stages, machine);
+    BudgetChoice::Outcome chosen = choice.choose(choice.getAllBytes() - over), least = choice.choose(0);
+    constexpr int64_t gibibyte = int64_t(1) << 30;
+    outcome.isChosen = true;
+    outcome.chosenNs = chosen.ns;
+    outcome.minNs = chosen.minNs;
+    outcome.fits = chosen.fits;
+    outcome.smallestBytes = least.bytes;
+    outcome.boundBytes = choice.getBoundBytes();
+    outcome.nextBytes = std::min(gibibyte, (chosen.bytes - least.bytes) / 2);
+    if (chosen.fits && outcome.nextBytes > 0)
+      if (auto next = choice.choose(chosen.bytes - outcome.nextBytes); next.fits)
+        outcome.moreNs = next.ns - chosen.ns;
+    for (auto [stage, saved] : llvm::zip(stages, chosen.saved))
+      recomputeAllBut(stage, saved, keepOperands);
+  }
+
+  StageRecompute fit(std::vector<StagePair> &stages) {
+    StageRecompute outcome{nameStages(stages)};
+    int64_t over = 0;
+    for (const StagePair &stage : stages) {
+      over = std::max(over, excessOf.lookup(stage.pair.getForward().getStage()));
+      outcome.allBytes += countResidualBytes(stage, keepOperands);
+      outcome.ns -= timeOf(stage.pair.getBackward(), machine);
+    }
+    if (over > 0)
+      choose(stages, over, outcome);
+    for (const StagePair &stage : stages) {
+      outcome.savedBytes += stage.inFlight * getByteSize(stage.pair.getResiduals().getArrayRef());
+      outcome.ns += timeOf(stage.pair.getBackward(), machine);
+    }
+    return outcome;
+  }
+
+  void runOnOperation() override {
+    if (failed(parse()))
+      return signalPassFailure();
+    RecomputeOutcomes found;
+    for (std::vector<StagePair> &stages : findPairsByRanks(getOperation(), schedule)) {
+      found.push_back(fit(stages));
+      if (remarks && found.back().isChosen)
+        emitChoice(getOperation(), found.back());
+    }
+    if (outcomes)
+      *outcomes = std::move(found);
+  }
+
+  RecomputeOutcomes *outcomes = nullptr;
+
+private:
+  llvm::StringMap<int64_t> excessOf; ///< by stage
+  Hardware machine;
+};
+} // namespace
+
+std::unique_ptr<Pass> createRecomputeToFitPass(const RecomputeToFitPassOptions &options, RecomputeOutcomes *outcomes) {
+  auto pass = std::make_unique<RecomputeToFitPass>(options);
+  pass->outcomes = outcomes;
+  return pass;
+}
+
+} // namespace par

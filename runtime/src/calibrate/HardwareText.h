@@ -1,0 +1,22 @@
+// The hardware file that a measurement gives (docs/plan.md, hardware files).
+#pragma once
+
+#include "Rows.h"
+
+namespace par::calibrate {
+
+/// Facts of a measurement beside its rows.
+struct Measured {
+  std::string name;                ///< of the hardware
+  std::vector<std::string> remark; ///< comment lines: machine, date, bundle, repetitions
+  Rows rows;
+  double launchNs = 0;
+  bool isGpu = false;
+  int64_t ranksOfHost = 0; ///< 0: all are on one
+};
+
+/// YAML that par-compile reads: the rows, and the keys that they give. A key for which no row was measured is an
+/// estimate from others, and its comment says so.
+std::string hardwareText(const Measured &measured);
+
+} // namespace par::calibrate

@@ -1,0 +1,27 @@
+// Communication of a bundle's kinds and sizes, measured through the communicators in use.
+#pragma once
+
+#include "Bench.h"
+#include "Rows.h"
+
+namespace par::calibrate {
+
+/// A collective or a send of some program, and who takes part in measuring it.
+struct Link {
+  format::Op op = format::Op::Coll;
+  std::string communicator;
+  comm::Communication what;    ///< kind, reduction, type, n, and the root; of a send without its peer
+  std::vector<uint32_t> ranks; ///< all of a collective; sender and receiver
+};
+
+/// Each distinct one, the same on every rank and in the same order.
+std::vector<Link> linksOf(const format::Bundle &bundle);
+
+/// Scratch memory for them: operands of the largest side by side.
+uint64_t scratchForLinks(const std::vector<Link> &links, std::span<const comm::Members> table);
+
+/// Collective. `hosts` names each rank's.
+void measureLinks(Bench &bench, const std::vector<Link> &links, const std::vector<std::string> &hosts, double seconds,
+                  Rows &rows);
+
+} // namespace par::calibrate
