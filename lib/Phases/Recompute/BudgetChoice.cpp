@@ -17,7 +17,7 @@ struct BudgetChoice::Cutting {
   int64_t lastBytes = 0; ///< residuals of the largest last segment
 };
 
-BudgetChoice::BudgetChoice(ArrayRef<StagePair> stages, const Hardware &hardware) : stages(stages), hardware(hardware) {
+BudgetChoice::BudgetChoice(ArrayRef<StagePair> stages, const CostTable &costs) : stages(stages), costs(costs) {
   for (const StagePair &stage : stages) {
     segments.emplace_back(stage.pair);
     cuts.push_back(segments.back().findCuts());
@@ -55,7 +55,7 @@ void BudgetChoice::addStage(Cutting &cutting, unsigned index, int64_t weight, in
     std::vector<unsigned> inputs;
     for (Value operand : op.getOperands())
       inputs.push_back(number[operand]);
-    int64_t cost = timeOf(&op, hardware);
+    int64_t cost = timeInFragment(&op, costs);
     bool isLast = placed->made >= (stageCuts.empty() ? 0 : stageCuts.back());
     int64_t copies = isLast ? lastWeight : weight;
     if (op.getNumResults() > 1) {

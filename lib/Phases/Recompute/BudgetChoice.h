@@ -3,7 +3,7 @@
 #include "Segments.h"
 #include "StagePairs.h"
 
-#include "par/Base/Hardware.h"
+#include "par/Costs/CostTable.h"
 #include "par/Solver/Recompute/RecomputeChoice.h"
 
 namespace par {
@@ -30,7 +30,7 @@ public:
   };
 
   /// `stages` must outlive it, and not change before the last call.
-  BudgetChoice(llvm::ArrayRef<StagePair> stages, const Hardware &hardware);
+  BudgetChoice(llvm::ArrayRef<StagePair> stages, const CostTable &costs);
 
   /// Bytes at the peak if all residuals are saved.
   int64_t getAllBytes() const;
@@ -51,7 +51,7 @@ private:
   int64_t peakOf(const Cutting &cutting, llvm::ArrayRef<ValueSet> saved) const;
 
   llvm::ArrayRef<StagePair> stages;
-  const Hardware &hardware;
+  const CostTable &costs;
   std::vector<Segments> segments;                       ///< by stage
   std::vector<std::vector<std::vector<unsigned>>> cuts; ///< by stage, the lowest peak first
 };

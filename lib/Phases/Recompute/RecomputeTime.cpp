@@ -3,20 +3,11 @@
 
 #include "par/Base/TypeSize.h"
 #include "par/Dialect/Interfaces/Cost.h"
+#include "par/Dialect/Interfaces/Timed.h"
 
 using namespace mlir;
 
 namespace par {
-
-static format::DType formatOf(Operation *op) {
-  Type type = op->getNumOperands() ? getElementTypeOrSelf(op->getOperand(0)) : Type();
-  if (!type)
-    return format::DType::F32;
-  return type.isF64()    ? format::DType::F64
-         : type.isBF16() ? format::DType::BF16
-         : type.isF16()  ? format::DType::F16
-                         : format::DType::F32;
-}
 
 /// A collective's kind, and the bytes of its instruction for all values together; nothing if it has no such cost.
 static std::optional<std::pair<format::CollKind, int64_t>> sizeOf(Operation *op, int64_t operands, int64_t results) {
@@ -41,7 +32,7 @@ static SmallVector<int64_t> membersOf(CollectiveOpInterface collective) {
   return members;
 }
 
-int64_t timeOf(Operation *op, const Hardware &hardware) {
+int64_t timeInFragment(Operation *op, const CostTable &costs) {
   int64_t operands = getByteSize(ValueRange(op->getOperands())), results = getByteSize(ValueRange(op->getResults()));
   if (auto collective = dyn_cast<CollectiveOpInterface>(op))
     if (auto size = sizeOf(op, operands, results)) {
@@ -49,17 +40,16 @@ int64_t timeOf(Operation *op, const Hardware &hardware) {
       SmallVector<int64_t> members = membersOf(collective);
       if (kind == format::CollKind::AllToAll)
         bytes /= members.size();
-      return hardware.collectiveTime(kind, bytes, hardware.groupOf(members));
+      return costs.collective(kind, bytes, costs.hardware().groupOf(members)).ns;
     }
-  OpCost cost = getCost(op);
-  format::DType format = formatOf(op);
-  return cost.fusable ? cost.flops * 1000 / hardware.peak(format) : hardware.localTime(cost.flops, cost.bytes, format);
+  OpCost work = getCost(op);
+  return work.fusable ? costs.operations(work.flops) : timeOf(op, costs).ns;
 }
 
-int64_t timeOf(FragmentOp fragment, const Hardware &hardware) {
+int64_t timeOfFragment(FragmentOp fragment, const CostTable &costs) {
   int64_t time = 0;
   for (Operation &op : fragment.getBlock().without_terminator())
-    time += timeOf(&op, hardware);
+    time += timeInFragment(&op, costs);
   return time;
 }
 

@@ -39,16 +39,16 @@ struct RecomputeToFitPass : impl::RecomputeToFitPassBase<RecomputeToFitPass> {
       int64_t &known = excessOf[stage];
       known = std::max(known, count);
     }
-    llvm::Expected<Hardware> found = Hardware::find(hardware);
+    llvm::Expected<CostTable> found = CostTable::find(hardware);
     if (!found)
       return getOperation().emitError() << llvm::toString(found.takeError());
-    machine = *found;
+    costs = *found;
     return success();
   }
 
   /// Saves the chosen values, and finds the cost of a smaller choice.
   void choose(std::vector<StagePair> &stages, int64_t over, StageRecompute &outcome) {
-    BudgetChoice choice(stages, machine);
+    BudgetChoice choice(stages, costs);
     BudgetChoice::Outcome chosen = choice.choose(choice.getAllBytes() - over), least = choice.choose(0);
     constexpr int64_t gibibyte = int64_t(1) << 30;
     outcome.isChosen = true;
@@ -71,13 +71,13 @@ struct RecomputeToFitPass : impl::RecomputeToFitPassBase<RecomputeToFitPass> {
     for (const StagePair &stage : stages) {
       over = std::max(over, excessOf.lookup(stage.pair.getForward().getStage()));
       outcome.allBytes += countResidualBytes(stage, keepOperands);
-      outcome.ns -= timeOf(stage.pair.getBackward(), machine);
+      outcome.ns -= timeOfFragment(stage.pair.getBackward(), costs);
     }
     if (over > 0)
       choose(stages, over, outcome);
     for (const StagePair &stage : stages) {
       outcome.savedBytes += stage.inFlight * getByteSize(stage.pair.getResiduals().getArrayRef());
-      outcome.ns += timeOf(stage.pair.getBackward(), machine);
+      outcome.ns += timeOfFragment(stage.pair.getBackward(), costs);
     }
     return outcome;
   }
@@ -99,7 +99,7 @@ struct RecomputeToFitPass : impl::RecomputeToFitPassBase<RecomputeToFitPass> {
 
 private:
   llvm::StringMap<int64_t> excessOf; ///< by stage
-  Hardware machine;
+  CostTable costs;
 };
 } // namespace
 

@@ -29,10 +29,10 @@ struct RecomputeValuesPass : impl::RecomputeValuesPassBase<RecomputeValuesPass> 
         return getOperation().emitError() << "pattern '" << text << "': " << why;
       named.push_back(*pattern);
     }
-    llvm::Expected<Hardware> found = Hardware::find(hardware);
+    llvm::Expected<CostTable> found = CostTable::find(hardware);
     if (!found)
       return getOperation().emitError() << llvm::toString(found.takeError());
-    machine = *found;
+    costs = *found;
     return success();
   }
 
@@ -52,11 +52,11 @@ struct RecomputeValuesPass : impl::RecomputeValuesPassBase<RecomputeValuesPass> 
       outcome.allBytes += countResidualBytes(stage, keepOperands);
       if (mode == "full" || mode == "none") // segments have the residuals of `none`
         recomputeCheap(stage, keepOperands);
-      outcome.ns -= timeOf(stage.pair.getBackward(), machine);
+      outcome.ns -= timeOfFragment(stage.pair.getBackward(), costs);
       if (mode != "none")
         recomputeAllBut(stage, findSaved(stage), keepOperands);
       outcome.savedBytes += stage.inFlight * getByteSize(stage.pair.getResiduals().getArrayRef());
-      outcome.ns += timeOf(stage.pair.getBackward(), machine);
+      outcome.ns += timeOfFragment(stage.pair.getBackward(), costs);
     }
     return outcome;
   }
@@ -83,7 +83,7 @@ struct RecomputeValuesPass : impl::RecomputeValuesPassBase<RecomputeValuesPass> 
 
 private:
   SmallVector<NamePattern> named;
-  Hardware machine;
+  CostTable costs;
 };
 } // namespace
 
