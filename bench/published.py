@@ -9,7 +9,7 @@ layers     one layer of the 22B model, forward, backward and its activations' by
 pipelines  bubble rates of orders, played with the published times of one stage
 memory     bytes a parameter of ZeRO's levels beside their closed forms
 Without a part: all. Runs marked `large` are predicted if --only names them. Models are made in the work folder
-(bench/published/models.py, which needs torch; the rest needs Python 3.11 alone), and the code of kernels is kept there.
+(bench/published/models.py, which needs torch; the rest needs only Python 3.11), and the code of kernels is kept there.
 Nothing runs: predictions are those of `par-compile --check --json`. The exit status is 1 if a run is not predicted.
 """
 import argparse

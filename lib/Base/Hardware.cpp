@@ -1,30 +1,16 @@
-// Reads hardware files.
+// Finds hardware files, and which ranks of a group share hosts and wider units.
 #include "par/Base/Hardware.h"
 #include "par/format/PlainFile.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Threading.h"
-#include "llvm/Support/YAMLTraits.h"
 
 using namespace par;
 using llvm::StringRef;
 using llvm::Twine;
 
 namespace {
-
-struct PeakTable {
-  Hardware &hardware;
-};
-
-struct BetweenTable {
-  Hardware &hardware;
-};
-
-/// A number, or `host`.
-struct Cores {
-  int64_t count = 0;
-};
 
 struct HardwareFile {
   const char *name;
@@ -37,102 +23,8 @@ const HardwareFile shippedFiles[] = {
 
 } // namespace
 
-template <>
-struct llvm::yaml::ScalarTraits<Cores> {
-  static void output(const Cores &cores, void *, raw_ostream &os) {
-    if (cores.count == Hardware::HostCores)
-      os << "host";
-    else
-      os << cores.count;
-  }
-  static StringRef input(StringRef text, void *, Cores &cores) {
-    if (text == "host") {
-      cores.count = Hardware::HostCores;
-      return "";
-    }
-    return text.getAsInteger(10, cores.count) || cores.count < 0 ? "expected a number of cores, or host" : "";
-  }
-  static QuotingType mustQuote(StringRef) { return QuotingType::None; }
-};
-
-template <>
-struct llvm::yaml::MappingTraits<PeakTable> {
-  static void mapping(IO &io, PeakTable &peak) {
-    io.mapRequired("f32", peak.hardware.f32);
-    io.mapRequired("f64", peak.hardware.f64);
-    io.mapOptional("bf16", peak.hardware.bf16);
-    io.mapOptional("f16", peak.hardware.f16);
-  }
-};
-
-template <>
-struct llvm::yaml::MappingTraits<BetweenTable> {
-  static void mapping(IO &io, BetweenTable &between) {
-    io.mapRequired("link", between.hardware.hostLink);
-    io.mapRequired("latency", between.hardware.hostLatency);
-    if (between.hardware.hostLink <= 0)
-      io.setError("between.link is " + Twine(between.hardware.hostLink) + ", expected more than 0");
-  }
-};
-
-template <>
-struct llvm::yaml::MappingTraits<Hardware> {
-  static void mapping(IO &io, Hardware &hardware) {
-    PeakTable peak{hardware};
-    io.mapRequired("name", hardware.name);
-    io.mapRequired("peak", peak);
-    io.mapRequired("memory", hardware.memory);
-    io.mapRequired("link", hardware.link);
-    io.mapRequired("latency", hardware.latency);
-    io.mapRequired("launch", hardware.launch);
-    io.mapOptional("overlap", hardware.overlap);
-    Cores cores{hardware.cores};
-    io.mapOptional("cores", cores);
-    hardware.cores = cores.count;
-    io.mapOptional("ranks", hardware.ranks);
-    BetweenTable between{hardware};
-    io.mapOptional("between", between);
-    io.mapOptional("host", hardware.host);
-    io.mapOptional("capacity", hardware.capacity);
-    io.mapOptional("reserve", hardware.reserve);
-  }
-};
-
 static llvm::Error hardwareError(StringRef where, const Twine &message) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(), where + ": " + message);
-}
-
-llvm::Expected<Hardware> Hardware::parse(StringRef text, StringRef where) {
-  std::string message;
-  auto keepFirst = [](const llvm::SMDiagnostic &diagnostic, void *context) {
-    auto &first = *static_cast<std::string *>(context);
-    if (first.empty())
-      first = (Twine(diagnostic.getLineNo()) + ": " + diagnostic.getMessage()).str();
-  };
-  Hardware hardware;
-  llvm::yaml::Input input(text, nullptr, keepFirst, &message);
-  input >> hardware;
-  if (input.error())
-    return hardwareError(where, message);
-  constexpr int64_t most = int64_t(1) << 40, maxCores = 1 << 16;
-  for (auto [key, value] : {std::pair("peak.f32", hardware.f32), std::pair("peak.f64", hardware.f64),
-                            std::pair("memory", hardware.memory), std::pair("link", hardware.link)})
-    if (value <= 0 || value > most)
-      return hardwareError(where, Twine(key) + " is " + Twine(value) + ", expected 1 to 2^40");
-  for (auto [key, value] :
-       {std::pair("latency", hardware.latency), std::pair("launch", hardware.launch),
-        std::pair("ranks", hardware.ranks), std::pair("capacity", hardware.capacity),
-        std::pair("reserve", hardware.reserve), std::pair("peak.bf16", hardware.bf16),
-        std::pair("peak.f16", hardware.f16), std::pair("host", hardware.host),
-        std::pair("between.link", hardware.hostLink), std::pair("between.latency", hardware.hostLatency)})
-    if (value < 0 || value > most)
-      return hardwareError(where, Twine(key) + " is " + Twine(value) + ", expected 0 to 2^40");
-  // The simulator keeps the time of each core.
-  if (hardware.cores > maxCores)
-    return hardwareError(where, "cores is " + Twine(hardware.cores) + ", expected at most " + Twine(maxCores));
-  if (hardware.hostLink && hardware.ranks == 0)
-    return hardwareError(where, "between is a link of hosts, but ranks (of a host) is 0: all ranks are on one host");
-  return hardware;
 }
 
 llvm::Expected<Hardware> Hardware::find(StringRef nameOrPath) {
@@ -172,15 +64,35 @@ int64_t Hardware::peak(format::DType type) const {
   }
 }
 
+/// How many units of that many ranks the members are on, and how many are on that with fewest.
+static RankGroup::Units unitsOf(llvm::ArrayRef<int64_t> members, llvm::function_ref<int64_t(int64_t rank)> unitOf) {
+  llvm::SmallDenseMap<int64_t, int64_t, 8> byUnit;
+  for (int64_t rank : members)
+    ++byUnit[unitOf(rank)];
+  RankGroup::Units units{std::max<int64_t>(byUnit.size(), 1), static_cast<int64_t>(members.size())};
+  for (auto [unit, count] : byUnit)
+    units.fewest = std::min(units.fewest, count);
+  return units;
+}
+
 RankGroup Hardware::groupOf(llvm::ArrayRef<int64_t> members) const {
   RankGroup group(members.size());
-  llvm::SmallDenseMap<int64_t, int64_t, 8> byHost;
-  for (int64_t rank : members)
-    ++byHost[hostOf(rank)];
-  group.hosts = std::max<int64_t>(byHost.size(), 1);
-  for (auto [host, count] : byHost)
-    group.fewest = std::min(group.fewest, count);
+  RankGroup::Units hosts = unitsOf(members, [&](int64_t rank) { return hostOf(rank); });
+  group.hosts = hosts.count;
+  group.fewest = hosts.fewest;
+  for (auto [level, link] : llvm::enumerate(wider))
+    if (RankGroup::Units units = unitsOf(members, [ranks = link.ranks](int64_t rank) { return rank / ranks; });
+        units.count > 1)
+      group.wider[level] = units;
   return group;
+}
+
+bool RankGroup::isWiderThan(const RankGroup &other) const {
+  for (size_t level = wider.size(); level-- > 0;)
+    if (wider[level] != other.wider[level])
+      return std::pair(wider[level].count, -wider[level].fewest) >
+             std::pair(other.wider[level].count, -other.wider[level].fewest);
+  return std::pair(hosts, -fewest) > std::pair(other.hosts, -other.fewest);
 }
 
 RankGroup Hardware::endsOf(llvm::ArrayRef<int64_t> from, llvm::ArrayRef<int64_t> to) const {

@@ -11,3 +11,13 @@ int64_t AttentionShape::flops() const {
   int64_t each = backward ? 3 * dim + 2 * valueDim : dim + valueDim;
   return 2 * batch * heads * queries * keys * each / (causal ? 2 : 1);
 }
+
+int64_t AttentionShape::bytes() const {
+  int64_t rows = heads * queries + groups * keys;
+  return (backward ? 2 : 1) * batch * rows * (dim + valueDim) * int64_t(sizeOf(type));
+}
+
+int64_t ConvolutionShape::bytes() const {
+  int64_t images = this->images * positions * (groups * channels + outputs), filter = outputs * channels * window;
+  return (images + filter) * int64_t(sizeOf(type));
+}

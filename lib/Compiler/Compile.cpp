@@ -121,7 +121,7 @@ bool Street::finishPhase(StringRef name) {
 bool Street::runPhase(const Phase &phase) {
   observer.begins(phase.name.data(), out, &phase);
   PassManager manager(out.context.get());
-  // The module is verified once a phase, behind its gate; par-opt does it after each pass.
+  // The module is verified once a phase, after its gate; par-opt does it after each pass.
   manager.enableVerifier(false);
   phase.build(manager);
   return succeeded(manager.run(*out.module)) && succeeded(verify(*out.module)) && finishPhase(phase.name);
@@ -189,6 +189,7 @@ bool Street::runRounds(ArrayRef<Phase> phases) {
     if (!rounds.start(*out.bundle, out.recomputes, out.planned.plan.plan.recompute))
       return true;
     out.module = start->clone();
+    llvm::find_if(out.keys, isOfRecompute)->text = keyOf(phases.front()); // with the bytes that it has to reach
   }
 }
 
@@ -245,10 +246,8 @@ bool Street::run() {
   out.reused = startFromEarlier();
   if (!out.context)
     out.context = makeContext();
-  if (runSteps(phases)) {
-    out.keys = keysOf(out.planned, phases); // with the bytes that Recompute had to reach
+  if (runSteps(phases))
     return true;
-  }
   if (!refused)
     explainFailure();
   return false;

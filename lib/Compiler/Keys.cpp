@@ -24,12 +24,13 @@ static std::string readByModules(const Plan &plan) {
   return kept;
 }
 
-/// The part of `recompute` that CutCosts reads.
+/// The part of the plan that the cut reads: all of it where Par chooses it by the prices of the whole step.
 static std::string readByCuts(const Plan &plan) {
-  return *plan.pipeline.stages > 1 && plan.recompute.recomputesLayers() ? "recomputes" : "";
+  bool chooses = *plan.pipeline.stages > 1 && *plan.pipeline.cuts == PlanPipeline::AutoCuts;
+  return chooses ? plan.toText(/*origins=*/true) : "";
 }
 
-static std::string pipelineOf(const Phase &phase) {
+std::string keyOf(const Phase &phase) {
   OpPassManager manager(ModuleOp::getOperationName());
   phase.build(manager);
   std::string text;
@@ -42,7 +43,7 @@ std::vector<PhaseKey> keysOf(const PlannedModel &planned, ArrayRef<Phase> phases
   const Plan &plan = planned.plan.plan;
   std::vector<PhaseKey> keys{{"import", readByModules(plan)}};
   for (const Phase &phase : phases)
-    keys.push_back({phase.name.str(), phase.name == "annotate" ? readByCuts(plan) : pipelineOf(phase)});
+    keys.push_back({phase.name.str(), phase.name == "annotate" ? readByCuts(plan) : keyOf(phase)});
   return keys;
 }
 

@@ -12,5 +12,7 @@ namespace par {
 ///     annotate    whether something is recomputed, if stages are balanced by it
 ///     others      the textual pipeline, which has every option that the plan gives
 std::vector<PhaseKey> keysOf(const PlannedModel &planned, llvm::ArrayRef<Phase> phases);
+/// The text of one phase's key, Annotate's excepted.
+std::string keyOf(const Phase &phase);
 
 } // namespace par

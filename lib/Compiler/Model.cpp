@@ -143,7 +143,7 @@ static bool completeForHardware(PlannedModel &planned, StringRef path, PlanError
   checkWithin(plan, found->ranks, errors);
   if (found->cores)
     checkSharedCores(plan, found->ranks, errors);
-  checkAlgorithm(plan, found->ranks, found->hostLink > 0, errors);
+  checkAlgorithm(plan, found->ranks, found->hasHosts(), errors);
   return true;
 }
 

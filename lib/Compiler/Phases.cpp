@@ -1,4 +1,5 @@
 #include "par/Compiler/Phases.h"
+#include "PriceCuts.h"
 #include "par/Phases/Decompose/Passes.h"
 
 #include "par/Phases/Collectives/Passes.h"
@@ -74,7 +75,9 @@ static Phase collectivesPhase(const Plan &plan) {
 std::vector<Phase> buildPhases(const ModelPlan &model, std::optional<uint64_t> memory, RecomputeOutcomes &recomputes) {
   const Plan &plan = model.plan;
   std::vector<Phase> phases;
-  phases.push_back({"annotate", [&model](OpPassManager &manager) { buildAnnotatePipeline(manager, model); }});
+  phases.push_back({"annotate", [&model, pricer = makeCutPricer(model, memory)](OpPassManager &manager) {
+                      buildAnnotatePipeline(manager, model, pricer);
+                    }});
   PlanErrors reported; // the driver has checked the patterns
   // An inference bundle has nothing to derive.
   TrainOptions options = trainOptions(plan, model.names, reported);

@@ -8,13 +8,9 @@ llvm::StringRef par::toString(CostSource source) {
   return names[static_cast<unsigned>(source)];
 }
 
-CostTable::CostTable(Hardware hardware) : machine(std::move(hardware)) {}
-
 llvm::Expected<CostTable> CostTable::find(llvm::StringRef nameOrPath) {
   llvm::Expected<Hardware> hardware = Hardware::find(nameOrPath);
   if (!hardware)
     return hardware.takeError();
   return CostTable(std::move(*hardware));
 }
-
-int64_t CostTable::launch() const { return machine.launch; }

@@ -21,6 +21,7 @@ OpCost getCost(Operation *op) {
 bool movesElements(Operation *op) { return !op->hasTrait<OpTrait::Elementwise>() && getCost(op).flops == 0; }
 
 void registerAttentionCosts(DialectRegistry &registry);
+void registerCollectiveCosts(DialectRegistry &registry);
 void registerContractCosts(DialectRegistry &registry);
 void registerElementwiseCosts(DialectRegistry &registry);
 void registerIndexCosts(DialectRegistry &registry);
@@ -33,6 +34,7 @@ void registerWindowCosts(DialectRegistry &registry);
 
 void registerCosts(DialectRegistry &registry) {
   registerAttentionCosts(registry);
+  registerCollectiveCosts(registry);
   registerContractCosts(registry);
   registerElementwiseCosts(registry);
   registerIndexCosts(registry);

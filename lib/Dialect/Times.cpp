@@ -25,11 +25,13 @@ Cost timeOf(Operation *op, const CostTable &costs) {
 }
 
 void registerAttentionTimes(DialectRegistry &registry);
+void registerCollectiveTimes(DialectRegistry &registry);
 void registerContractTimes(DialectRegistry &registry);
 void registerWindowTimes(DialectRegistry &registry);
 
 void registerTimes(DialectRegistry &registry) {
   registerAttentionTimes(registry);
+  registerCollectiveTimes(registry);
   registerContractTimes(registry);
   registerWindowTimes(registry);
 }

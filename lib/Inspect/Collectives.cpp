@@ -185,7 +185,7 @@ static std::string reasonOf(const Communication &traffic, const ModelPlan &model
            ", so sums over the batch are reduced over its ranks";
   if (traffic.axis == plan.stageAxis())
     return plan.pipeline.cuts.origin.comment() + ": a cut of the pipeline is between the ranks";
-  // Of the step's own sums only the norm's has no place in the model: a number for each gradient.
+  // The norm is the one sum of the step that has no place in the model: a number for each gradient.
   bool isNorm = plan.train && *plan.train->clip && !*plan.train->clipsValues && traffic.place.empty() &&
                 traffic.kind == "all_reduce" && traffic.bytes <= sizeof(float) * model.names.parameters.size();
   return isNorm ? plan.train->clip.origin.comment() + ": train.clip needs the norm of gradients that ranks share" : "";

@@ -62,8 +62,13 @@ std::optional<ExpectedBubble> expectBubble(const Plan &plan, const format::Bundl
 }
 
 Prediction describePrediction(const Plan &plan, const format::Bundle &bundle, const Simulation &simulation) {
-  return {simulation.step / simulation.calls,    simulation.computePermille(), simulation.bubblePermille(),
-          simulation.communicationPermille(),    simulation.corePermille(),    simulation.cores,
+  return {simulation.step / simulation.calls,
+          simulation.computePermille(),
+          simulation.bubblePermille(),
+          simulation.communicationPermille(),
+          simulation.corePermille(),
+          simulation.sourcePermille(),
+          simulation.cores,
           expectBubble(plan, bundle, simulation)};
 }
 

@@ -247,6 +247,10 @@ static void attributes(ReportWriter &writer, const Prediction &prediction) {
   writer.number("bubble_permille", prediction.bubblePermille);
   writer.number("communication_permille", prediction.communicationPermille);
   writer.number("core_permille", prediction.corePermille);
+  auto [measured, table, peak] = prediction.sourcePermille;
+  writer.number("measured_permille", measured);
+  writer.number("table_permille", table);
+  writer.number("peak_permille", peak);
   if (prediction.cores > 0)
     writer.number("cores", prediction.cores);
   writer.optionalObject("expected_bubble", prediction.expected);

@@ -155,6 +155,10 @@ void printPrediction(const Prediction &prediction, llvm::raw_ostream &os) {
   os << ", exposed communication " << percent(prediction.communicationPermille) << " %";
   if (prediction.cores > 0)
     os << ", waiting for one of " << prediction.cores << " cores " << percent(prediction.corePermille) << " %";
+  // Without a measured row all times are the model's, as the hardware file says.
+  if (auto [measured, table, peak] = prediction.sourcePermille; measured + table > 0)
+    os << "; costs: " << percent(measured) << " % measured, " << percent(table) << " % from rows near, "
+       << percent(peak) << " % from peaks";
   os << "\n";
 }
 

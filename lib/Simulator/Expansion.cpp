@@ -1,6 +1,7 @@
 // Expands an entry for one rank of each class into a graph: one node an instruction, joined across classes where they
 // take part in one communication, with edges for queues and events.
 #include "Expansion.h"
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
 #include <map>
 #include <numeric>
@@ -33,6 +34,8 @@ private:
   void takeSeats();
   void expandRun(uint32_t runIndex, const Run &run);
   size_t addNode(const Block &block, size_t index, const Run &run);
+  void addLocal(const Instruction &instruction, uint32_t node);
+  void add(uint32_t node, const Cost &cost, int64_t time);
   int64_t meet(const Instruction &instruction, const Run &run, uint32_t node);
   void join(const Channel &channel, uint32_t node);
   void link(const Instruction &instruction, const Run &run, uint32_t node);
@@ -47,6 +50,8 @@ private:
   std::map<Channel, uint32_t> channels;               ///< their numbers
   std::vector<std::vector<uint32_t>> firstAt;         ///< by channel: the node that came first to each communication
   std::map<const uint32_t *, RankGroup> groups;       ///< by their list in the bundle
+  llvm::DenseMap<const Instruction *, Cost> locals;
+  int64_t processes = 1; ///< of a host that compute at once
 
   // State of the rank that is expanded.
   const Program *program = nullptr;
@@ -63,6 +68,10 @@ static bool communicates(Op op) { return op == Op::Coll || op == Op::Send || op 
 
 Expander::Expander(const Bundle &bundle, const CostTable &costs, const RankPartition &partition, Expansion &result)
     : bundle(bundle), costs(costs), partition(partition), result(result) {
+  const Hardware &hardware = costs.hardware();
+  processes = bundle.manifest.ranks.size();
+  for (int64_t most : {hardware.ranks, hardware.cores})
+    processes = most > 0 ? std::min(processes, most) : processes;
   for (auto [index, communicator] : llvm::enumerate(bundle.manifest.communicators))
     communicators.try_emplace(communicator.name, index);
 }
@@ -103,7 +112,7 @@ size_t Expander::addNode(const Block &block, size_t index, const Run &run) {
   const Instruction &first = block.instructions[index];
   uint32_t node = result.nodes.size();
   result.nodes.push_back({rank, first.queue, run.block, static_cast<uint32_t>(index), runIndex,
-                          communicates(first.op) || crossesSpaces(*program, first), 0, 0});
+                          communicates(first.op) || crossesSpaces(*program, first)});
   result.before.push_back({lastOnQueue[first.queue], -1});
   result.joint.push_back(node);
   lastOnQueue[first.queue] = node;
@@ -113,11 +122,25 @@ size_t Expander::addNode(const Block &block, size_t index, const Run &run) {
     if (communicates(instruction.op) && instruction.op != Op::Group)
       latency = std::max(latency, meet(instruction, run, node));
     else
-      result.nodes[node].duration += costOf(*program, instruction, 1, costs).ns;
+      addLocal(instruction, node);
     link(instruction, run, node);
   }
   result.nodes[node].duration += latency;
   return length;
+}
+
+void Expander::add(uint32_t node, const Cost &cost, int64_t time) {
+  result.nodes[node].duration += time;
+  if (cost.ns > 0)
+    result.nodes[node].source = std::max(result.nodes[node].source, cost.source);
+}
+
+/// Adds an instruction of one rank. Its time is the same in all runs of all ranks of the program.
+void Expander::addLocal(const Instruction &instruction, uint32_t node) {
+  auto [known, fresh] = locals.try_emplace(&instruction);
+  if (fresh)
+    known->second = localCost(*program, instruction, processes, costs);
+  add(node, known->second, known->second.ns);
 }
 
 /// Joins the node with those of the other ranks in the same communication, and adds the transfer time of its bytes.
@@ -139,8 +162,10 @@ int64_t Expander::meet(const Instruction &instruction, const Run &run, uint32_t 
   RankGroup group = instruction.op == Op::Coll || std::max(from, to) >= members.size()
                         ? groupOf(members)
                         : costs.hardware().groupOf({members[from], members[to]});
-  int64_t latency = latencyOf(instruction, group, costs);
-  result.nodes[node].duration += costOf(*program, instruction, group, costs).ns - latency;
+  Cost cost = communicationCost(instruction, group, costs);
+  int64_t latency = std::min(latencyOf(instruction, group, costs), cost.ns);
+  add(node, cost, cost.ns - latency);
+  result.nodes[node].share = std::max<uint16_t>(result.nodes[node].share, costs.share(group));
   return latency;
 }
 

@@ -21,9 +21,12 @@ struct Expansion {
 llvm::Expected<Expansion> expandEntry(const format::Bundle &bundle, llvm::StringRef entry, const CostTable &costs,
                                       const RankPartition &partition);
 
-/// Time of one instruction, in which these ranks take part (of a send and its receive two).
-Cost costOf(const format::Program &program, const format::Instruction &instruction, const RankGroup &group,
-            const CostTable &costs);
+/// Time of one instruction on its rank, while that many processes of its host compute.
+Cost localCost(const format::Program &program, const format::Instruction &instruction, int64_t processes,
+               const CostTable &costs);
+
+/// Time of a communication in which these ranks take part, of a send and its receive two.
+Cost communicationCost(const format::Instruction &instruction, const RankGroup &group, const CostTable &costs);
 
 /// ns of a communication's messages, whatever their bytes.
 int64_t latencyOf(const format::Instruction &instruction, const RankGroup &group, const CostTable &costs);

@@ -81,35 +81,44 @@ int64_t par::latencyOf(const Instruction &instruction, const RankGroup &group, c
   return instruction.op == Op::Coll ? costs.collectiveLatency(instruction.coll, group) : costs.link(group).latency;
 }
 
-Cost par::costOf(const Program &program, const Instruction &instruction, const RankGroup &group,
-                 const CostTable &costs) {
+Cost par::communicationCost(const Instruction &instruction, const RankGroup &group, const CostTable &costs) {
   int64_t bytes = instruction.n * sizeOf(instruction.type);
+  return instruction.op == Op::Coll ? costs.collective(instruction.coll, bytes, group) : costs.send(bytes, group);
+}
+
+/// A copy, or a kernel that only writes or only reads.
+static Cost costOfCopy(const Program &program, const Instruction &instruction, const CostTable &costs) {
+  if (crossesSpaces(program, instruction))
+    return costs.hostCopy(instruction.n * sizeOf(program.buffers[instruction.operands[0].buffer].type));
+  int64_t moved = 0;
+  for (const Operand &operand : instruction.operands)
+    moved += program.buffers[operand.buffer].bytes();
+  return costs.copy(moved);
+}
+
+Cost par::localCost(const Program &program, const Instruction &instruction, int64_t processes, const CostTable &costs) {
+  Cost cost;
   switch (instruction.op) {
   case Op::Kernel:
-    return costOfKernel(program.kernels[instruction.kernel], instruction, costs);
+    cost = costOfKernel(program.kernels[instruction.kernel], instruction, costs);
+    break;
   case Op::Call:
-    return costOfCall(program.calls[instruction.call], costs);
-  case Op::Coll:
-    return costs.collective(instruction.coll, bytes, group);
-  case Op::Send:
-  case Op::Recv:
-    return costs.send(bytes, group);
+    cost = costOfCall(program.calls[instruction.call], costs);
+    break;
   case Op::Copy:
-    if (crossesSpaces(program, instruction))
-      return costs.hostCopy(instruction.n * sizeOf(program.buffers[instruction.operands[0].buffer].type));
-    [[fallthrough]];
   case Op::Fill:
   case Op::Feed:
-  case Op::Fetch: {
-    int64_t moved = 0;
-    for (const Operand &operand : instruction.operands)
-      moved += program.buffers[operand.buffer].bytes();
-    return costs.copy(moved);
-  }
+  case Op::Fetch:
+    cost = costOfCopy(program, instruction, costs);
+    break;
+  case Op::Coll:
+  case Op::Send:
+  case Op::Recv:
   case Op::Group:
   case Op::Signal:
   case Op::Wait:
-    return {};
+    return cost;
   }
-  return {};
+  cost.ns = cost.ns * costs.together(instruction.op == Op::Call, processes) / 1000;
+  return cost;
 }

@@ -88,10 +88,17 @@ void Refiner::findUses() {
 std::vector<uint32_t> Refiner::describeHosts(const std::vector<uint32_t> &members, Use use) const {
   RankGroup group = hardware.groupOf(llvm::to_vector_of<int64_t>(members));
   std::vector<uint32_t> result{uint32_t(group.members), uint32_t(group.hosts), uint32_t(group.fewest)};
+  for (const RankGroup::Units &units : group.wider)
+    result.insert(result.end(), {uint32_t(units.count), uint32_t(units.fewest)});
   if (use == Use::Transfers) {
-    std::map<int64_t, uint32_t> numbers;
-    for (uint32_t member : members)
-      result.push_back(numbers.try_emplace(hardware.hostOf(member), numbers.size()).first->second);
+    auto number = [&](auto unitOf) {
+      std::map<int64_t, uint32_t> numbers;
+      for (uint32_t member : members)
+        result.push_back(numbers.try_emplace(unitOf(member), numbers.size()).first->second);
+    };
+    number([&](uint32_t member) { return hardware.hostOf(member); });
+    for (const WiderLink &link : hardware.wider)
+      number([&](uint32_t member) { return member / link.ranks; });
   }
   return result;
 }

@@ -65,6 +65,8 @@ private:
   int64_t enginesFree(uint32_t joint) const;
   /// When the cores that it needs are free on every host.
   int64_t coresFree(uint32_t joint);
+  /// Adds the time that communication beside it takes of it, as far as that has begun.
+  void slow(uint32_t joint, int64_t time);
   void occupy(uint32_t joint, int64_t end);
   bool takesEngine(uint32_t node) const {
     return expansion.nodes[node].duration > 0 && (!hardware.overlap || !expansion.nodes[node].communication);
@@ -81,6 +83,11 @@ private:
   std::vector<int64_t> engines;            ///< free from then on
   std::vector<std::vector<int64_t>> cores; ///< of each host, free from then on
   std::vector<bool> ran;
+  /// Communication of a rank: when what has begun last ends, and the share of compute that it takes until then.
+  struct Beside {
+    int64_t end = 0, share = 0;
+  };
+  std::vector<Beside> beside;
   /// When a joint may be tried, whether it takes time, since when it is ready, and its number.
   using Candidate = std::tuple<int64_t, bool, int64_t, uint32_t>;
   void enqueue(int64_t time, int64_t since, uint32_t joint) { queue.push({time, duration[joint] > 0, since, joint}); }
@@ -95,7 +102,7 @@ StepSimulation::StepSimulation(Expansion &expansion, unsigned ranks, const Hardw
       members(expansion.nodes.size(), [&](auto add) { forMembers(expansion, add); }),
       users(expansion.nodes.size(), [&](auto add) { forUsers(expansion, add); }), waiting(expansion.nodes.size(), 0),
       ready(expansion.nodes.size(), 0), duration(expansion.nodes.size(), 0), engines(ranks, 0),
-      ran(expansion.nodes.size(), false) {
+      ran(expansion.nodes.size(), false), beside(ranks) {
   if (hardware.cores > 0) {
     size_t hosts = hardware.ranks ? (ranks + hardware.ranks - 1) / hardware.ranks : 1;
     cores.assign(hosts, std::vector<int64_t>(hardware.cores, 0));
@@ -146,6 +153,22 @@ int64_t StepSimulation::coresFree(uint32_t joint) {
   return time;
 }
 
+void StepSimulation::slow(uint32_t joint, int64_t time) {
+  int64_t more = 0;
+  for (uint32_t node : members[joint]) {
+    const PlayedInstruction &played = expansion.nodes[node];
+    Beside &other = beside[played.rank];
+    if (played.communication) {
+      if (int64_t end = time + duration[joint]; played.share > 0 && end > other.end)
+        other = {end, played.share};
+      continue;
+    }
+    int64_t whole = duration[joint] * 1000 / (1000 - other.share), left = std::max<int64_t>(other.end - time, 0);
+    more = std::max(more, std::min(whole, left) * other.share / 1000);
+  }
+  duration[joint] += more;
+}
+
 void StepSimulation::occupy(uint32_t joint, int64_t end) {
   if (duration[joint] == 0)
     return;
@@ -176,6 +199,7 @@ bool StepSimulation::run() {
       enqueue(free, since, joint);
       continue;
     }
+    slow(joint, time);
     int64_t end = time + duration[joint];
     occupy(joint, end);
     for (uint32_t node : members[joint]) {

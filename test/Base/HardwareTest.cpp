@@ -1,5 +1,7 @@
+// Hardware files: what is read of them, and what is refused.
 #include "par/Base/Hardware.h"
 #include <gtest/gtest.h>
+#include <random>
 
 using namespace par;
 
@@ -69,7 +71,113 @@ TEST(Hardware, Errors) {
   EXPECT_EQ(refused("link: 10", "link: 10\nranks: 2\nbetween: {link: 5}"), "x.yaml: 6: missing required key 'latency'");
   EXPECT_EQ(refused("link: 10", "link: fast"), "x.yaml: 4: invalid number");
   EXPECT_EQ(llvm::toString(Hardware::find("abacus").takeError()),
-            "abacus: no hardware file of this name; there are cpu, h100-sxm, or name a .yaml file");
+            "abacus: no hardware file of this name; there are a100-40g, a100-80g, cpu, h100-sxm, h200-sxm, or name a "
+            ".yaml file");
   EXPECT_EQ(llvm::toString(Hardware::find("/nowhere/a.yaml").takeError()),
             "/nowhere/a.yaml: No such file or directory");
+}
+
+TEST(Hardware, ShippedFilesAreRead) {
+  for (const char *name : {"a100-40g", "a100-80g", "cpu", "h100-sxm", "h200-sxm"}) {
+    auto hardware = Hardware::find(name);
+    ASSERT_TRUE(bool(hardware)) << llvm::toString(hardware.takeError());
+    EXPECT_EQ(hardware->name, name);
+  }
+  Hardware a100 = *Hardware::find("a100-80g"), small = *Hardware::find("a100-40g"), h200 = *Hardware::find("h200-sxm");
+  EXPECT_EQ(a100.waves.units, 108);
+  EXPECT_EQ(a100.ranks, 8);
+  EXPECT_GT(a100.memory, small.memory);
+  EXPECT_GT(h200.memory, Hardware::find("h100-sxm")->memory);
+}
+
+TEST(Hardware, Levels) {
+  std::string head = "name: x\npeak: {f32: 1000, f64: 500}\nmemory: 100\nlaunch: 3\n";
+  auto refused = [&](std::string levels) {
+    auto hardware = Hardware::parse(head + levels, "x.yaml");
+    return hardware ? "" : llvm::toString(hardware.takeError());
+  };
+  std::string node = "- {name: node, ranks: 4, link: 10, latency: 7}\n";
+  EXPECT_EQ(refused("levels:\n" + node), "");
+  EXPECT_EQ(refused("levels: []\n"), "x.yaml: levels has 0 entries, expected 1 to 4");
+  EXPECT_EQ(refused("levels:\n" + node + "link: 10\n"),
+            "x.yaml: levels says what link, latency, ranks and between say; leave those out");
+  EXPECT_EQ(refused("levels:\n" + node + "- {name: rack, ranks: 6, link: 5, latency: 7}\n"),
+            "x.yaml: level rack: ranks is 6, expected several times the 4 of the level within, or none: all");
+  EXPECT_EQ(refused("levels:\n- {name: node, link: 10, latency: 7}\n" + node),
+            "x.yaml: level node: ranks is 0, expected several times the 1 of the level within");
+  EXPECT_EQ(refused("levels:\n- {name: node, link: 0, latency: 7}\n"),
+            "x.yaml: level node: link is 0, expected 1 to 2^40");
+  EXPECT_EQ(refused("levels:\n- {name: node, link: 5, latency: -7}\n"),
+            "x.yaml: level node: latency is -7, expected 0 to 2^40");
+  EXPECT_EQ(refused("levels:\n- {name: node, link: 5, latency: 7, share: 1000}\n"),
+            "x.yaml: level node: share is 1000, expected 0 to 999 (of 1000 of the compute)");
+}
+
+TEST(Hardware, Models) {
+  auto refused = [](std::string line) {
+    auto hardware = Hardware::parse(text + line, "x.yaml");
+    return hardware ? "" : llvm::toString(hardware.takeError());
+  };
+  EXPECT_EQ(refused("source: \"here: and there\"\n"), "");
+  EXPECT_EQ(refused("matmul: {units: 132, tile: [128, 256]}\n"), "");
+  EXPECT_EQ(refused("matmul: {units: 132, tile: [128]}\n"),
+            "x.yaml: 7: matmul.tile has 1 numbers, expected rows and columns");
+  EXPECT_EQ(refused("matmul: {units: 132, depth: 0}\n"), "x.yaml: matmul.depth is 0, expected 1 to 65536");
+  EXPECT_EQ(refused("matmul: {units: -1}\n"), "x.yaml: matmul.units is -1, expected 1 to 65536");
+  EXPECT_EQ(refused("attention: {rate: 1.5}\n"), "x.yaml: 7: expected a part of the peak, 0.001 to 1");
+  EXPECT_EQ(refused("attention: {rate: nan}\n"), "x.yaml: 7: expected a part of the peak, 0.001 to 1");
+  EXPECT_EQ(refused("kernels: {flops: -1}\n"), "x.yaml: kernels.flops is -1, expected 0 to 2^40");
+  EXPECT_EQ(refused("kernels: {speed: 1}\n"), "x.yaml: 7: unknown key 'speed'");
+}
+
+TEST(Hardware, MeasuredRows) {
+  auto refused = [](std::string rows) {
+    auto hardware = Hardware::parse(text + ("measured: {" + rows + "}\n"), "x.yaml");
+    return hardware ? "" : llvm::toString(hardware.takeError());
+  };
+  std::string range = ", numbers up to 2^40, sizes that multiply to at most 2^56, and ns from 1";
+  EXPECT_EQ(refused("matmuls: [[f32, nn, 1, 2, 3, 4, 5]], kernels: [], launch: [[7]]"), "");
+  EXPECT_EQ(refused("matmuls: [[f32, nn, 1, 2, 3, 4, 5], [f32, nx, 1, 2, 3, 4, 5]]"),
+            "x.yaml: 7: measured.matmuls, row 2 is [f32, nx, 1, 2, 3, 4, 5], expected "
+            "[f32|f64|bf16|f16, nn|nt|tn|tt, batch, m, n, k, ns]" +
+                range);
+  EXPECT_EQ(refused("kernels: [[100, 0]]"),
+            "x.yaml: 7: measured.kernels, row 1 is [100, 0], expected [bytes, flops, ns]" + range);
+  EXPECT_EQ(refused("speeds: [[1]]"), "x.yaml: 7: unknown key 'speeds'");
+  // Too few, too many, negative, huge, empty, of other kinds: refused with the row, never read.
+  for (const char *rows :
+       {"launch: [[0]]", "launch: [[1, 2]]", "launch: [[]]", "kernels: [[-1, 0, 1]]", "kernels: [[1, 0, 0]]",
+        "kernels: [[99999999999999999999, 0, 1]]", "copies: [[disk, 1, 1]]", "sends: [[1, 3, 1]]",
+        "collectives: [[gather, 1, 2, 1, 1]]", "collectives: [[all_reduce, 1, 1, 1, 1]]",
+        "attentions: [[f32, sideways, 1, 1, 1, 1, 1, 1, 0, 1]]", "attentions: [[f32, forward, 1, 1, 1, 1, 1, 1, 2, 1]]",
+        "convolutions: [[f32, data, 1, 1, 0, 1, 1, 1, 1]]", "together: [[matmul, 0, 1]]",
+        "matmuls: [[f32, nn, 1, 1099511627776, 1099511627776, 1099511627776, 1]]"})
+    EXPECT_NE(refused(rows).find(", row 1 is ["), std::string::npos) << rows << ": " << refused(rows);
+  for (const char *rows : {"matmuls: [1]", "matmuls: 1", "matmuls: {a: 1}", "matmuls: [[[1]]]", "launch: 5"})
+    EXPECT_NE(refused(rows), "") << rows;
+}
+
+/// Bytes of a file that are changed at random are read or refused, and never end the process.
+TEST(Hardware, Fuzz) {
+  std::string whole = std::string(text) + "ranks: 2\nbetween: {link: 2, latency: 11}\n"
+                                          "matmul: {units: 4, tile: [16, 16], depth: 8, overhead: 1}\n"
+                                          "attention: {rate: 0.5}\nkernels: {flops: 10}\n"
+                                          "measured: {matmuls: [[f32, nn, 1, 2, 3, 4, 5]], launch: [[7]]}\n";
+  std::minstd_rand random(1);
+  unsigned read = 0;
+  for (unsigned i = 0; i < 3000; ++i) {
+    std::string changed = whole;
+    for (unsigned n = 1 + random() % 3; n > 0; --n) {
+      size_t at = random() % changed.size();
+      if (random() % 2)
+        changed[at] = "0123456789-[]{},: \nax"[random() % 21];
+      else
+        changed.erase(at, 1 + random() % 4);
+    }
+    auto hardware = Hardware::parse(changed, "x.yaml");
+    read += bool(hardware);
+    if (!hardware)
+      EXPECT_EQ(llvm::toString(hardware.takeError()).rfind("x.yaml: ", 0), 0u);
+  }
+  EXPECT_GT(read, 0u);
 }

@@ -1,3 +1,4 @@
+// Times of work by small hardware files, against times computed by hand.
 #include "par/Costs/CostTable.h"
 #include <gtest/gtest.h>
 
@@ -54,4 +55,148 @@ TEST(CostTable, Hosts) {
   EXPECT_EQ(costs.collective(ReduceScatter, 30, uneven).ns, 7 + 11 + 30000);
   EXPECT_EQ(costs.send(100, hardware.groupOf({1, 2})).ns, 11 + 50000);
   EXPECT_EQ(costs.send(100, hardware.groupOf({2, 3})).ns, 7 + 10000);
+}
+
+/// Racks of two hosts of two ranks, and what lies between racks.
+TEST(CostTable, Levels) {
+  std::string leveled = "name: x\npeak: {f32: 1000, f64: 500}\nmemory: 100\nlaunch: 3\nlevels:\n"
+                        "- {name: node, ranks: 2, link: 100, latency: 1, share: 200}\n"
+                        "- {name: rack, ranks: 4, link: 10, latency: 2, share: 100}\n"
+                        "- {name: fabric, link: 4, latency: 5}\n";
+  CostTable costs = *Hardware::parse(leveled, "x.yaml");
+  const Hardware &hardware = costs.hardware();
+  EXPECT_EQ(hardware.levels, (std::vector<std::string>{"node", "rack", "fabric"}));
+  RankGroup node = hardware.groupOf({0, 1}), rack = hardware.groupOf({0, 1, 2, 3}),
+            all = hardware.groupOf({0, 1, 2, 3, 4, 5, 6, 7}), far = hardware.groupOf({0, 4});
+  EXPECT_EQ(costs.share(node), 200);
+  EXPECT_EQ(costs.share(rack), 100);
+  EXPECT_EQ(costs.share(all), 0);
+  EXPECT_EQ(costs.link(far).rate, 4);
+  EXPECT_EQ(costs.link(rack).rate, 10);
+  EXPECT_EQ(costs.send(400, far).ns, 5 + 100000);
+  EXPECT_EQ(costs.collective(AllReduce, 400, node).ns, 2 * 1 + 4000);
+  // 600 bytes through each rank; a host sends them over two links, of 10.
+  EXPECT_EQ(costs.collective(AllReduce, 400, rack).ns, 2 * (1 + 2) + 30000);
+  // 700 bytes; a rack sends them over four shares of 4, but each host over two links of 10.
+  EXPECT_EQ(costs.collective(AllReduce, 400, all).ns, 2 * (1 + 2 + 5) + 43750);
+  EXPECT_TRUE(all.isWiderThan(rack));
+  EXPECT_TRUE(far.isWiderThan(rack));
+  EXPECT_FALSE(node.isWiderThan(rack));
+}
+
+static const std::string waves = "matmul: {units: 4, tile: [16, 16], depth: 8, overhead: 100}\n";
+
+TEST(CostTable, Waves) {
+  std::string fast = text; // memory that does not bound
+  fast.replace(fast.find("memory: 100"), 11, "memory: 100000");
+  CostTable costs = *Hardware::parse(fast + waves, "x.yaml"), plain = *Hardware::parse(fast, "x.yaml");
+  // 64 x 64 is 16 tiles, four full waves of 2 * 16 * 16 * 4 * 64 FLOP.
+  EXPECT_EQ(costs.matmul(square(64)).ns, 3 + 4 * (131072 + 100));
+  // One row more is a row of tiles more.
+  MatmulShape taller = square(64);
+  taller.m = 65;
+  EXPECT_EQ(costs.matmul(taller).ns, 3 + 5 * (131072 + 100));
+  // With 8 rows, half tiles are half the work, and an eighth more.
+  MatmulShape flat = square(64);
+  flat.m = 8;
+  EXPECT_EQ(costs.matmul(flat).ns, 3 + 131072 / 2 * 9 / 8 + 100);
+  // k is rounded up to the depth.
+  MatmulShape deeper = square(64), deepest = square(64);
+  deeper.k = 65;
+  deepest.k = 72;
+  EXPECT_EQ(costs.matmul(deeper).ns, costs.matmul(deepest).ns);
+  // Never faster than the peak, and at most a few percent slower where tiles fill the units many times over.
+  for (int64_t size : {1, 7, 64, 100, 512, 1000})
+    EXPECT_GE(costs.matmul(square(size)).ns, plain.matmul(square(size)).ns) << size;
+  EXPECT_LT(costs.matmul(square(1024)).ns, plain.matmul(square(1024)).ns * 103 / 100);
+  // A larger matmul takes no less.
+  int64_t last = 0;
+  for (int64_t size = 8; size <= 2048; size *= 2) {
+    EXPECT_GE(costs.matmul(square(size)).ns, last) << size;
+    last = costs.matmul(square(size)).ns;
+  }
+}
+
+static const std::string measured = "measured:\n"
+                                    "  launch: [[5]]\n"
+                                    "  matmuls:\n"
+                                    "  - [f32, nn, 1, 64, 64, 64, 1000000]\n"
+                                    "  - [f32, nn, 1, 256, 256, 256, 60000000]\n"
+                                    "  - [f32, nt, 1, 64, 64, 64, 2000000]\n"
+                                    "  kernels:\n"
+                                    "  - [1000, 0, 30000]\n"
+                                    "  - [4000, 0, 120000]\n"
+                                    "  collectives: [[all_reduce, 1000, 4, 1, 400000]]\n"
+                                    "  sends: [[1000, 1, 300000], [1000, 2, 700000]]\n"
+                                    "  copies: [[host, 1000, 90000], [device, 1000, 50000]]\n"
+                                    "  attentions: [[f32, forward, 1, 2, 2, 16, 16, 8, 1, 77000]]\n"
+                                    "  convolutions: [[f32, data, 1, 1, 4, 4, 9, 64, 88000]]\n"
+                                    "  together: [[matmul, 2, 1100], [matmul, 4, 1500]]\n";
+
+TEST(CostTable, ExactRows) {
+  CostTable costs = tableOf(measured);
+  auto isMeasured = [](Cost cost, int64_t ns) { return cost.ns == ns && cost.source == CostSource::Measured; };
+  EXPECT_TRUE(isMeasured(costs.matmul(square(64)), 1000000));
+  MatmulShape turned = square(64);
+  turned.transposeB = true;
+  EXPECT_TRUE(isMeasured(costs.matmul(turned), 2000000));
+  EXPECT_TRUE(isMeasured(costs.kernel(1000), 30000));
+  EXPECT_TRUE(isMeasured(costs.collective(AllReduce, 1000, 4), 400000));
+  EXPECT_TRUE(isMeasured(costs.send(1000, 2), 300000));
+  EXPECT_TRUE(isMeasured(costs.hostCopy(1000), 90000));
+  EXPECT_TRUE(isMeasured(costs.copy(1000), 50000));
+  AttentionShape attention{format::DType::F32, false, 1, 2, 2, 16, 16, 8, 8, true};
+  EXPECT_TRUE(isMeasured(costs.attention(attention, 1), 77000));
+  ConvolutionShape convolution{format::DType::F32, ConvolutionPass::Data, 1, 1, 4, 4, 9, 64};
+  EXPECT_TRUE(isMeasured(costs.convolution(convolution, 1), 88000));
+  EXPECT_EQ(costs.launch(), 5);
+  EXPECT_EQ(costs.together(true, 1), 1000);
+  EXPECT_EQ(costs.together(true, 2), 1100);
+  EXPECT_EQ(costs.together(true, 3), 1300);
+  EXPECT_EQ(costs.together(true, 9), 1500);
+  EXPECT_EQ(costs.together(false, 4), 1000);
+}
+
+TEST(CostTable, RowsNear) {
+  CostTable costs = tableOf(measured);
+  // The model of 64^3 is 524288 ns and a launch, so that it took 1.91 times as long; of 256^3 it is 1.79 times.
+  Cost between = costs.matmul(square(128));
+  EXPECT_EQ(between.source, CostSource::Table);
+  EXPECT_EQ(between.reach, 1000); // a doubling
+  EXPECT_GT(between.ns, 4194304 * 178 / 100);
+  EXPECT_LT(between.ns, 4194304 * 300 / 100); // the transposed row took 3.8 times as long, and is farther
+  // A row of another format says nothing.
+  MatmulShape other = square(128);
+  other.type = format::DType::F64;
+  EXPECT_EQ(costs.matmul(other).source, CostSource::Peak);
+  // Nor does one that is more than two doublings away in one dim.
+  MatmulShape thin = square(64);
+  thin.m = 2;
+  EXPECT_EQ(costs.matmul(thin).source, CostSource::Peak);
+  EXPECT_EQ(costs.matmul(square(2048)).source, CostSource::Peak);
+  EXPECT_EQ(costs.matmul(square(2048)).ns, 5 + int64_t(2048) * 2048 * 2048 * 2);
+  // The correction ends without a leap: 3.99 doublings of rows near are about the model.
+  MatmulShape edge = square(64);
+  edge.k = 255 * 4;
+  edge.m = edge.n = 255 * 4;
+  EXPECT_NEAR(double(costs.matmul(edge).ns), double(edge.flops()), double(edge.flops()) / 100);
+  Cost kernel = costs.kernel(2000);
+  EXPECT_EQ(kernel.source, CostSource::Table);
+  EXPECT_GT(kernel.ns, 30000);
+  EXPECT_LT(kernel.ns, 120000);
+  EXPECT_EQ(costs.collective(AllReduce, 2000, 4).source, CostSource::Table);
+  EXPECT_EQ(costs.collective(AllGather, 1000, 4).source, CostSource::Peak);
+  // Answers do not depend on what was asked before.
+  EXPECT_EQ(costs.matmul(square(100)).ns, tableOf(measured).matmul(square(100)).ns);
+}
+
+TEST(CostTable, AttentionInMemory) {
+  CostTable costs = tableOf();
+  AttentionShape shape{format::DType::F32, false, 2, 3, 3, 64, 64, 8, 8, false};
+  // At the same peak, the scores' bytes are added: they are what is large here.
+  EXPECT_GT(costs.attentionInMemory(shape).ns, costs.attention(shape, shape.bytes()).ns);
+  int64_t scores = 2 * 3 * 64 * 64 * 4;
+  EXPECT_GE(costs.attentionInMemory(shape).ns, 4 * scores * 10);
+  shape.backward = true;
+  EXPECT_GE(costs.attentionInMemory(shape).ns, 7 * scores * 10);
 }

@@ -48,7 +48,7 @@ def peaks(said):
 class Trial:
     def __init__(self, runs, claims, name, model, data, layers, batch):
         self.runs, self.claims, self.name, self.model, self.data = runs, claims, name, model, data
-        self.layers, self.batch = layers, batch
+        self.layers, self.batch, self.trained = layers, batch, {}
 
     def plan(self, mesh, recompute):
         text = (MESHES[mesh] % self.batch).replace("LAYERS", self.layers)
@@ -56,12 +56,14 @@ class Trial:
                 f"recompute: {recompute}\n")
 
     def train(self, mesh, recompute):
-        """Text of the summary, losses, the file of weights."""
-        file = self.runs.work / "summary.yaml"
-        file.write_text(self.plan(mesh, recompute))
-        said = self.runs.run(self.runs.binaries / "par-compile", self.model, file, "--check")
-        metrics, weights = self.runs.train(self.runs.compile(self.model, self.plan(mesh, recompute)), self.data, STEPS)
-        return said, [line["loss"] for line in metrics], weights.read_bytes()
+        """Text of the summary, losses, the bytes of the weights."""
+        if (mesh, recompute) not in self.trained:
+            file, bundle = self.runs.work / "plan.yaml", self.runs.work / "bundle.par"
+            file.write_text(self.plan(mesh, recompute))
+            said = self.runs.run(self.runs.binaries / "par-compile", self.model, file, "-o", bundle)
+            metrics, weights = self.runs.train(bundle, self.data, STEPS)
+            self.trained[mesh, recompute] = said, [line["loss"] for line in metrics], weights.read_bytes()
+        return self.trained[mesh, recompute]
 
     def modes(self, mesh, limit):
         """Mode -> whether it lowers the peak."""

@@ -14,7 +14,8 @@ static std::string describe(const Simulation &simulation, std::optional<Expected
   std::string text;
   llvm::raw_string_ostream os(text);
   printPrediction({simulation.step / simulation.calls, simulation.computePermille(), simulation.bubblePermille(),
-                   simulation.communicationPermille(), simulation.corePermille(), simulation.cores, expected},
+                   simulation.communicationPermille(), simulation.corePermille(), simulation.sourcePermille(),
+                   simulation.cores, expected},
                   os);
   return text;
 }

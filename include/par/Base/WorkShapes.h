@@ -5,7 +5,7 @@
 
 namespace par {
 
-/// `batch` products of [m, k] by [k, n].
+/// `batch` matmuls of [m, k] by [k, n].
 struct MatmulShape {
   format::DType type = format::DType::F32;   ///< of both operands
   format::DType result = format::DType::F32; ///< of what is written
@@ -26,8 +26,10 @@ struct AttentionShape {
   int64_t dim = 1, valueDim = 1; ///< of a key, and of a value
   bool causal = false;
 
-  /// Of its matmuls, each of the size of the scores: two forward, five backward; half of that if it is causal.
+  /// Its matmuls, each of the size of the scores, are two forward and five backward; half of that if it is causal.
   int64_t flops() const;
+  /// Queries, keys, values and results; backward their cotangents too.
+  int64_t bytes() const;
 };
 
 /// Which of a convolution's three tensors is computed.
@@ -40,6 +42,8 @@ struct ConvolutionShape {
   int64_t images = 1, groups = 1, channels = 1, outputs = 1, window = 1, positions = 1;
 
   int64_t flops() const { return 2 * images * channels * outputs * window * positions; }
+  /// Its three tensors, the input about as large as one position for each element.
+  int64_t bytes() const;
 };
 
 } // namespace par

@@ -1,4 +1,4 @@
-// What work takes on a machine: the one source of predicted times.
+// The one source of predicted times: work in, ns out, by the figures of a hardware file.
 #pragma once
 
 #include "par/Base/Hardware.h"
@@ -6,11 +6,11 @@
 
 namespace par {
 
-/// Where a predicted time comes from, the surest first.
+/// The origin of a predicted time, the surest first.
 enum class CostSource : uint8_t {
   Measured, ///< a row of the hardware file is of this very work
   Table,    ///< the model's, corrected by rows near it
-  Peak,     ///< the model's alone: peaks, waves, links
+  Peak,     ///< only the model's: peaks, waves, links
 };
 llvm::StringRef toString(CostSource source);
 
@@ -27,17 +27,18 @@ struct Link {
   int64_t rate = 1;    ///< bytes per microsecond
 };
 
-/// Answers what work takes by a hardware file. All answers are integers, and equal on every machine that compiles.
-/// Answers about local work include the launch; those about communication do not.
+/// Answers what work takes by a hardware file: a model of physical figures, corrected by rows that were measured near
+/// the shape that is asked for (lib/Costs/Nearby.h). All answers are integers, and equal on every machine that
+/// compiles. Answers about local work include the launch; those about communication do not.
 class CostTable {
 public:
-  CostTable(Hardware hardware = {});
-  /// Of the hardware file of this name or path: see Hardware::find.
+  CostTable(Hardware hardware = {}) : machine(std::make_shared<const Hardware>(std::move(hardware))) {}
+  /// The table of the hardware file of this name or path: see Hardware::find.
   static llvm::Expected<CostTable> find(llvm::StringRef nameOrPath);
 
-  const Hardware &hardware() const { return machine; }
+  const Hardware &hardware() const { return *machine; }
 
-  /// The larger of computing at the format's peak and moving the bytes.
+  /// By waves of tiles, where the file has them; else the larger of computing at the peak and moving the bytes.
   Cost matmul(const MatmulShape &shape) const;
   /// One kernel that keeps scores on the chip; `bytes` are read and written.
   Cost attention(const AttentionShape &shape, int64_t bytes) const;
@@ -46,14 +47,14 @@ public:
   Cost convolution(const ConvolutionShape &shape, int64_t bytes) const;
   /// A loop over elements, generated or builtin, that reads and writes `bytes`.
   Cost kernel(int64_t bytes, int64_t flops = 0) const;
-  /// Work of which no shape is known: `flops` of products at the peak, or `bytes` read and written.
+  /// Work of which no shape is known: `flops` of matmuls at the peak, or `bytes` read and written.
   Cost local(int64_t flops, int64_t bytes, format::DType type = format::DType::F32) const;
   /// ns of operations that join a kernel which is there anyway, and move no bytes of their own.
   int64_t operations(int64_t flops) const;
   /// ns to issue an instruction that has no work.
   int64_t launch() const;
   /// `bytes` read and written within a device's memory.
-  Cost copy(int64_t bytes) const { return kernel(bytes); }
+  Cost copy(int64_t bytes) const;
   /// `bytes` between a device and its host's memory.
   Cost hostCopy(int64_t bytes) const;
 
@@ -71,9 +72,13 @@ public:
   Cost send(int64_t bytes, const RankGroup &ends) const;
   /// The link that a send takes.
   Link link(const RankGroup &ends) const;
+  /// The part of compute, in 1/1000, that communication of a group takes while it runs.
+  int64_t share(const RankGroup &group) const;
+  /// 1/1000 of the time of one, that matmuls (or kernels) take while that many processes of a host run them at once.
+  int64_t together(bool matmul, int64_t processes) const;
 
 private:
-  Hardware machine;
+  std::shared_ptr<const Hardware> machine; // tables are copied often
 };
 
 } // namespace par

@@ -8,7 +8,7 @@ namespace par {
 /// its start each time, which a pass that asks for each read and write cannot afford.
 class VariableTable {
 public:
-  /// Of the module that `within` is, or lies in.
+  /// The table of the module that `within` is, or lies in.
   explicit VariableTable(mlir::Operation *within) {
     auto module = llvm::dyn_cast<mlir::ModuleOp>(within);
     for (VariableOp variable : (module ? module : within->getParentOfType<mlir::ModuleOp>()).getOps<VariableOp>())

@@ -22,7 +22,8 @@ std::optional<ExpectedBubble> expectBubble(const Plan &plan, const format::Bundl
 struct Prediction {
   int64_t stepNs = 0; ///< of one batch
   int64_t computePermille = 0, bubblePermille = 0, communicationPermille = 0, corePermille = 0;
-  int64_t cores = 0; ///< of a host, if its ranks share them
+  std::array<int64_t, 3> sourcePermille{}; ///< see Simulation
+  int64_t cores = 0;                       ///< of a host, if its ranks share them
   std::optional<ExpectedBubble> expected;
 };
 Prediction describePrediction(const Plan &plan, const format::Bundle &bundle, const Simulation &simulation);

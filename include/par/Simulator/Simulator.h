@@ -11,9 +11,12 @@ namespace par {
 struct PlayedInstruction {
   uint32_t rank; ///< the lowest of its class
   uint32_t queue;
-  uint32_t block, instruction;     ///< of the rank's program
-  uint32_t run;                    ///< of the entry
-  bool communication = false;      ///< or a copy between device and host
+  uint32_t block, instruction; ///< of the rank's program
+  uint32_t run;                ///< of the entry
+  bool communication = false;  ///< or a copy between device and host
+  /// Where its time comes from: the least sure of a group's.
+  CostSource source = CostSource::Measured;
+  uint16_t share = 0;              ///< of compute, in 1/1000, that it takes while it runs, as communication
   int64_t start = 0, duration = 0; ///< ns
   int64_t waited = 0;              ///< ns before the start that it could have run had a core been free
 };
@@ -47,6 +50,9 @@ struct Simulation {
   llvm::ArrayRef<PlayedInstruction> instructionsOf(uint32_t rank) const;
   /// Shares of all ranks' time, in 1/1000.
   int64_t computePermille() const, bubblePermille() const, communicationPermille() const, corePermille() const;
+  /// Shares of the instructions' time, in 1/1000, whose costs are measured, from a table, and only of peaks: see
+  /// CostSource.
+  std::array<int64_t, 3> sourcePermille() const;
   /// The largest sample of a role.
   int64_t peakLive(uint32_t role) const;
 };

@@ -1,10 +1,8 @@
-// Builds the stage_cut problem of a forward step: consecutive ops of one module become a node, with its predicted time,
-// weights and saved activations; each value that crosses groups becomes a link. The solver is Solver/StageCut.
+// Builds the stage_cut problem of a forward step: consecutive ops of one module become a node, with its prices, weights
+// and saved activations; each value that crosses groups becomes a link. The solver is Solver/Cut.
 #include "CutCosts.h"
 
-#include "par/Base/Provenance.h"
-#include "par/Costs/CostTable.h"
-#include "par/Dialect/Interfaces/Cost.h"
+#include "par/Base/TypeSize.h"
 #include "par/Dialect/Interfaces/Optimizer.h"
 #include "par/Phases/Annotate/GradientFlow.h"
 #include "par/Solver/Order/OrderTable.h"
@@ -15,41 +13,14 @@ using namespace mlir;
 
 namespace par {
 
-/// Groups of consecutive ops that are of one place of the model.
-static std::vector<OpGroup> groupBy(ArrayRef<Operation *> ops,
-                                    llvm::function_ref<StringRef(const Provenance &)> placeOf) {
-  std::vector<OpGroup> groups;
-  std::string last;
-  for (Operation *op : ops) {
-    std::optional<Provenance> from = getProvenance(op->getLoc());
-    // Constants and ops of a pass have no module: they belong to their neighbours' group.
-    std::string place = from ? placeOf(*from).str() : last;
-    if (groups.empty() || place != last)
-      groups.emplace_back();
-    groups.back().push_back(op);
-    last = place;
-  }
-  return groups;
-}
-
-std::vector<OpGroup> groupForCuts(ArrayRef<Operation *> ops, size_t fewest) {
-  std::vector<OpGroup> modules = groupBy(ops, [](const Provenance &from) { return from.module; });
-  return modules.size() >= fewest ? modules : groupBy(ops, [](const Provenance &from) { return from.path; });
-}
-
-int64_t flopsOf(Operation *op) {
-  auto cost = dyn_cast<CostOpInterface>(op);
-  return cost ? cost.getFlops() : 0;
-}
-
 namespace {
 
 /// Fills the problem group by group.
 class CutProblemBuilder {
 public:
   CutProblemBuilder(StepOp step, ArrayRef<OpGroup> groups, const Plan &plan, const CostTable &costs,
-                    ArrayRef<unsigned> inFlight, ArrayRef<ArrayRef<int64_t>> stages)
-      : flow(step), groups(groups), plan(plan), costs(costs), inFlight(inFlight), stages(stages) {
+                    const CutPrices &prices, ArrayRef<ArrayRef<int64_t>> stages)
+      : flow(step), groups(groups), plan(plan), costs(costs), prices(prices), stages(stages) {
     devices = std::max<int64_t>(1, plan.numDevices());
     ranks = std::max<int64_t>(1, *plan.ranks / devices);
     over = plan.axesSize(*plan.batch.over);
@@ -66,11 +37,15 @@ public:
     microbatches = plan.rounds();
   }
 
-  StageCutProblem run() {
+  StageCutProblem run(ArrayRef<unsigned> inFlight) {
+    problem.schedule = *plan.pipeline.schedule;
     problem.stages = *plan.pipeline.stages;
+    problem.devices = devices;
     problem.microbatches = microbatches * plan.calls();
+    problem.blocking = !costs.hardware().overlap;
     addLinks();
     problem.inFlight.assign(inFlight.begin(), inFlight.end());
+    problem.bonds = prices.bonds;
     if (*plan.target.memory) // the stages of a rank share its memory
       problem.limit.assign(problem.stages, **plan.target.memory * devices / problem.stages);
     for (auto [index, group] : llvm::enumerate(groups))
@@ -97,20 +72,16 @@ private:
   void addNode(unsigned index, const OpGroup &group) {
     CutNode node;
     node.name = "g" + std::to_string(index);
+    node.work = prices.groups[index];
+    node.work.update *= plan.calls();
     bool recomputes = plan.recompute.recomputesLayers();
+    if (recomputes && node.work.backward > 0) // forward runs once more
+      node.work.backward += node.work.forward;
     for (Operation *op : group) {
       groupOf[op] = index;
-      int64_t bytes = 0;
-      for (Value value : llvm::concat<Value>(llvm::to_vector(op->getOperands()), llvm::to_vector(op->getResults())))
-        bytes += getByteSize(value);
-      int64_t share = microbatches * ranks;
-      int64_t time = costs.local(flopsOf(op) / share, bytes / share).ns, backward = flow.backward(op);
-      node.forward += time;
-      // Recomputation runs forward once more.
-      node.backward += time * (backward && recomputes ? backward + 1 : backward);
       for (Value result : op->getResults())
         if (!recomputes && flow.isSaved(result))
-          node.saved += getByteSize(result) / share;
+          node.saved += getByteSize(result) / (microbatches * ranks);
       for (Value operand : op->getOperands())
         if (auto read = operand.getDefiningOp<ReadOp>())
           readers[read].push_back(index);
@@ -167,7 +138,7 @@ private:
   ArrayRef<OpGroup> groups;
   const Plan &plan;
   const CostTable &costs;
-  ArrayRef<unsigned> inFlight;        ///< per stage
+  const CutPrices &prices;
   ArrayRef<ArrayRef<int64_t>> stages; ///< ranks of each
   StageCutProblem problem;
   int64_t devices, ranks, over, microbatches;
@@ -178,10 +149,8 @@ private:
 } // namespace
 
 llvm::Expected<StageCutProblem> makeCutProblem(StepOp step, ArrayRef<OpGroup> groups, const Plan &plan,
+                                               const CostTable &costs, const CutPrices &prices,
                                                ArrayRef<ArrayRef<int64_t>> stages) {
-  llvm::Expected<CostTable> costs = CostTable::find(*plan.target.hardware);
-  if (!costs)
-    return costs.takeError();
   std::vector<unsigned> inFlight; // of inference there is no backward to wait for
   if (plan.train) {
     auto counts =
@@ -190,7 +159,7 @@ llvm::Expected<StageCutProblem> makeCutProblem(StepOp step, ArrayRef<OpGroup> gr
       return counts.takeError();
     inFlight = std::move(*counts);
   }
-  return CutProblemBuilder(step, groups, plan, *costs, inFlight, stages).run();
+  return CutProblemBuilder(step, groups, plan, costs, prices, stages).run(inFlight);
 }
 
 } // namespace par

@@ -18,7 +18,8 @@ namespace {
 /// Cuts one forward step.
 class Cutter {
 public:
-  Cutter(StepOp step, const ModelPlan &model, ModuleOp module) : step(step), model(model), module(module) {}
+  Cutter(StepOp step, const ModelPlan &model, ModuleOp module, const CutPricer &pricer)
+      : step(step), model(model), module(module), pricer(pricer) {}
 
   LogicalResult run();
 
@@ -28,6 +29,7 @@ private:
   LogicalResult hintByStarts(const PlanPipeline &pipeline);
   LogicalResult hintByRepeat(const PlanPipeline &pipeline);
   LogicalResult hintByCost();
+  FailureOr<CutPrices> priceKernels(ArrayRef<OpGroup> groups);
   void joinTail(std::vector<OpGroup> &groups);
   void hintInside(const PatternMatches &matches, int64_t stage);
   void hintBehind(StringRef start, int64_t stage);
@@ -39,6 +41,7 @@ private:
   StepOp step;
   const ModelPlan &model;
   ModuleOp module;
+  const CutPricer &pricer;              ///< null: prices are of single ops
   std::vector<Operation *> ops;         ///< that a parameter flows into, in order
   DenseMap<Operation *, bool> active;   ///< whether a graph input flows into it
   DenseMap<Operation *, int64_t> hint;  ///< minimum stage by the cuts
@@ -168,6 +171,33 @@ void Cutter::joinTail(std::vector<OpGroup> &groups) {
   }
 }
 
+/// Prices the groups by the kernels that they become on one stage: the one with fewest ranks, whose time is that of
+/// all its ranks where stages have meshes of their own.
+FailureOr<CutPrices> Cutter::priceKernels(ArrayRef<OpGroup> groups) {
+  for (Operation *op : ops)
+    setStage(op, 0);
+  OwningOpRef<ModuleOp> copy = module.clone();
+  for (Operation *op : ops)
+    setStage(op, -1);
+  SmallVector<StageOp> stages(copy->getOps<StageOp>());
+  StageOp kept =
+      *llvm::min_element(stages, [](StageOp a, StageOp b) { return a.getRanks().size() < b.getRanks().size(); });
+  int64_t ranks = model.plan.pipeline.meshes->empty() ? 1 : kept.getRanks().size();
+  for (StageOp stage : stages)
+    if (stage != kept)
+      stage.erase();
+  FailureOr<CutPrices> prices = pricer(*copy, nameGroups(groups));
+  if (failed(prices))
+    return failure();
+  auto times = [&](CutWork &work) {
+    work = {work.forward * ranks, work.backward * ranks, work.gradient * ranks, work.update * ranks};
+  };
+  llvm::for_each(prices->groups, times);
+  for (CutBond &bond : prices->bonds)
+    times(bond.less);
+  return prices;
+}
+
 /// Solves for the cut with the shortest estimated step.
 LogicalResult Cutter::hintByCost() {
   std::vector<OpGroup> groups = groupForCuts(ops, *model.plan.pipeline.stages);
@@ -179,7 +209,15 @@ LogicalResult Cutter::hintByCost() {
   SmallVector<ArrayRef<int64_t>> ranks;
   for (StageOp stage : module.getOps<StageOp>())
     ranks.push_back(stage.getRanks());
-  llvm::Expected<StageCutProblem> problem = makeCutProblem(step, groups, model.plan, ranks);
+  llvm::Expected<CostTable> costs = CostTable::find(*model.plan.target.hardware);
+  if (!costs)
+    return fail(costs.takeError());
+  FailureOr<CutPrices> prices = failure();
+  if (pricer)
+    prices = priceKernels(groups);
+  if (failed(prices))
+    prices = priceOps(step, groups, model.plan, *costs);
+  llvm::Expected<StageCutProblem> problem = makeCutProblem(step, groups, model.plan, *costs, *prices, ranks);
   if (!problem)
     return fail(problem.takeError());
   if (llvm::Error wrong = problem->check())
@@ -267,17 +305,22 @@ LogicalResult Cutter::run() {
 namespace {
 struct CutStagesPass : PlanPass<impl::CutStagesPassBase<CutStagesPass>> {
   using PlanPass::PlanPass;
+  CutPricer pricer;
 
   LogicalResult apply(const ModelPlan &model) override {
     ModuleOp module = getOperation();
     for (StepOp step : module.getOps<StepOp>())
-      if (failed(Cutter(step, model, module).run()))
+      if (failed(Cutter(step, model, module, pricer).run()))
         return failure();
     return success();
   }
 };
 } // namespace
 
-std::unique_ptr<Pass> createCutStagesPass(const ModelPlan &plan) { return makePlanPass<CutStagesPass>(plan); }
+std::unique_ptr<Pass> createCutStagesPass(const ModelPlan &plan, const CutPricer &pricer) {
+  std::unique_ptr<Pass> pass = makePlanPass<CutStagesPass>(plan);
+  static_cast<CutStagesPass &>(*pass).pricer = pricer;
+  return pass;
+}
 
 } // namespace par

@@ -5,12 +5,12 @@ using namespace mlir;
 
 namespace par {
 
-void buildAnnotatePipeline(OpPassManager &manager, const ModelPlan &plan) {
+void buildAnnotatePipeline(OpPassManager &manager, const ModelPlan &plan, const CutPricer &pricer) {
   manager.addPass(createCreateStagesPass(plan));
   manager.addPass(createAnnotateVariablesPass(plan));
   manager.addPass(createConstrainValuesPass(plan));
   // Behind the constraints, so that these are on stages too.
-  manager.addPass(createCutStagesPass(plan));
+  manager.addPass(createCutStagesPass(plan, pricer));
   manager.addPass(createVerifyAnnotatePass());
 }
 

@@ -201,7 +201,7 @@ struct LevelCollectivesPass : impl::LevelCollectivesPassBase<LevelCollectivesPas
       getOperation().emitError() << llvm::toString(costs.takeError());
       return signalPassFailure();
     }
-    if (costs->hardware().hostLink == 0 && !always)
+    if (!costs->hardware().hasHosts() && !always)
       return; // one link everywhere
     SymbolTable names(getOperation());
     Views views(names);

@@ -116,9 +116,16 @@ static bool isThereAtBegin(Value value) {
   return false;
 }
 
-static PairCost::Matmul costOfMatmul(DotOp dot) {
-  OpCost cost = getCost(dot);
-  return {cost.flops, cost.bytes, formatOf(dot.getLhs().getType())};
+/// The matmul of a reader, cut along a dim of its operand.
+static PairCost::Matmul costOfMatmul(Reader reader, int64_t dim) {
+  auto isAmong = [dim](ArrayRef<int64_t> dims) { return llvm::is_contained(dims, dim); };
+  DotOp dot = reader.dot;
+  int64_t MatmulShape::*cut = reader.left ? &MatmulShape::m : &MatmulShape::n;
+  if (isAmong(reader.left ? dot.getLhsContracting() : dot.getRhsContracting()))
+    cut = &MatmulShape::k;
+  else if (isAmong(reader.left ? dot.getLhsBatching() : dot.getRhsBatching()))
+    cut = &MatmulShape::batch;
+  return {shapeOf(dot), cut};
 }
 
 /// Bytes moved by copies around a collective along `dim`. Ranks' blocks are contiguous in the right order only if no
@@ -164,7 +171,7 @@ std::optional<Pair> Decomposer::findGather(AllGatherOp gather) {
     if (!dot || dot.getLhs() == dot.getRhs())
       return std::nullopt;
     pair.readers.push_back({dot, use.getOperandNumber() == 0});
-    cost.products.push_back(costOfMatmul(dot));
+    cost.products.push_back({shapeOf(dot)});
   }
   if (pair.readers.empty())
     return std::nullopt;
@@ -179,7 +186,9 @@ std::optional<Pair> Decomposer::findGather(AllGatherOp gather) {
     PairCost mine = cost;
     mine.moved = 2 * cost.bytes;
     mine.moves = 1;
+    mine.products.clear();
     for (Reader reader : pair.readers) {
+      mine.products.push_back(costOfMatmul(reader, dim));
       Place place = reader.placeOf(dim);
       Type element = reader.dot.getType().getElementType();
       narrow |= !place.result && !element.isF32() && !element.isF64();
@@ -204,7 +213,7 @@ std::optional<Pair> Decomposer::findScatter(ReduceScatterOp scatter) {
     return std::nullopt;
   Value shard = scatter.getResult(0);
   PairCost cost{format::CollKind::ReduceScatter, getByteSize(shard.getType()), groupOf(scatter.getAxes()), {}, 0, 0};
-  cost.products.push_back(costOfMatmul(dot));
+  cost.products.push_back({shapeOf(dot)});
   std::optional<std::pair<int64_t, Pair>> best;
   cost.around = bytesAround(dot.getType(), scatter.getDims()[0]);
   int64_t inOne = pairTime(cost, 1, costs);
@@ -218,6 +227,7 @@ std::optional<Pair> Decomposer::findScatter(ReduceScatterOp scatter) {
       if (filled && *place.result == scatter.getDims()[0])
         continue;
       PairCost mine = cost;
+      mine.products = {costOfMatmul(reader, dim)};
       mine.moved = 2 * (getByteSize(operand.getType()) + cost.bytes);
       mine.moves = 1;
       if (place.other) {

@@ -9,17 +9,9 @@ RankGroup StageGroups::widest(StageOp stage, ArrayRef<StringAttr> axes) {
   for (StringAttr axis : axes)
     names.push_back(axis.getAsOpaquePointer());
   auto [place, fresh] = known.try_emplace({stage, std::move(names)});
-  RankGroup &widest = place->second; // of one member, until the first
-  if (!fresh)
-    return widest;
-  for (SmallVector<int64_t> &members : stage.getMesh().getGroups(axes)) {
-    for (int64_t &member : members)
-      member = stage.getRanks()[member];
-    RankGroup group = costs.hardware().groupOf(members);
-    if (group.members > widest.members || group.isWiderThan(widest))
-      widest = group;
-  }
-  return widest;
+  if (fresh)
+    place->second = widestGroup(stage, axes, costs.hardware());
+  return place->second;
 }
 
 std::optional<HostLevels> findHostLevels(StageOp stage, ArrayRef<StringAttr> axes, StageGroups &groups) {

@@ -6,8 +6,11 @@ namespace par {
 
 int64_t pairTime(const PairCost &pair, int64_t chunks, const CostTable &costs) {
   int64_t sent = costs.collective(pair.kind, pair.bytes / chunks, pair.group).ns, products = 0;
-  for (const PairCost::Matmul &product : pair.products)
-    products += costs.local(product.flops / chunks, product.bytes / chunks, product.type).ns;
+  for (const PairCost::Matmul &product : pair.products) {
+    MatmulShape part = product.shape;
+    part.*product.cut = std::max<int64_t>(part.*product.cut / chunks, 1);
+    products += costs.matmul(part).ns;
+  }
   if (pair.around > 0)
     products += costs.copy(pair.around / chunks).ns;
   int64_t moves = 0;

@@ -11,8 +11,8 @@ struct PairCost {
   int64_t bytes = 0; ///< of one rank's shard
   RankGroup group;
   struct Matmul {
-    int64_t flops = 0, bytes = 0;
-    format::DType type = format::DType::F32;
+    MatmulShape shape;
+    int64_t MatmulShape::*cut = &MatmulShape::m; ///< which of its sizes chunks divide
   };
   llvm::SmallVector<Matmul> products;
   int64_t moved = 0; ///< bytes read and written to split operands and to join results, if there are several chunks

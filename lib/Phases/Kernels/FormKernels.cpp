@@ -140,7 +140,7 @@ void KernelOutliner::placeUpTo(Operation *op) {
 void KernelOutliner::demand(Value value) {
   Operation *source = value.getDefiningOp();
   if (done.contains(source))
-    return; // it stands behind all that is not placed, which a search for earlier stores would walk over
+    return; // it stands after all that is not placed, which a search for earlier stores would walk over
   if (Group *group = groupOf.lookup(source))
     launch(group);
   else if (isEarlyLoad(source))
@@ -178,24 +178,6 @@ void KernelOutliner::run() {
       op->erase();
 }
 
-/// Folds the convert of a constant: else kernels of many layers would share its result.
-static void roundConstants(BlockOp block) {
-  for (auto convert : llvm::make_early_inc_range(block.getOps<ConvertOp>())) {
-    auto constant = convert.getOperand().getDefiningOp<ConstantOp>();
-    auto splat = constant ? dyn_cast<SplatElementsAttr>(constant.getValue()) : SplatElementsAttr();
-    auto to = dyn_cast<FloatType>(convert.getType().getElementType());
-    if (!splat || !isa<FloatType>(splat.getElementType()) || !to)
-      continue;
-    APFloat value = splat.getSplatValue<APFloat>();
-    bool inexact;
-    value.convert(to.getFloatSemantics(), APFloat::rmNearestTiesToEven, &inexact);
-    OpBuilder builder(convert);
-    Value rounded = ConstantOp::create(builder, convert.getLoc(), DenseElementsAttr::get(convert.getType(), value));
-    convert.replaceAllUsesWith(rounded);
-    convert.erase();
-  }
-}
-
 namespace {
 struct FormKernelsPass : impl::FormKernelsPassBase<FormKernelsPass> {
   using FormKernelsPassBase::FormKernelsPassBase;
@@ -204,11 +186,8 @@ struct FormKernelsPass : impl::FormKernelsPassBase<FormKernelsPass> {
     KernelTable table(getOperation());
     bool gpu = device == "cuda";
     for (ProgramOp program : getOperation().getOps<ProgramOp>())
-      for (BlockOp block : program.getOps<BlockOp>()) {
-        if (gpu)
-          roundConstants(block);
+      for (BlockOp block : program.getOps<BlockOp>())
         KernelOutliner(block, gpu, table).run();
-      }
   }
 };
 } // namespace

@@ -4,6 +4,7 @@
 #include "JoinContracted.h"
 #include "PaddedRows.h"
 #include "par/Phases/Kernels/Fill.h"
+#include "par/Phases/Kernels/KernelGroups.h"
 
 using namespace mlir;
 
@@ -189,8 +190,28 @@ void GroupFormer::require(Value value) {
     add(formSingle(op, [&](Operation *other) { return groupOf.contains(other); }));
 }
 
+/// Folds the convert of a constant: else kernels of many layers would share its result.
+static void roundConstants(BlockOp block) {
+  for (auto convert : llvm::make_early_inc_range(block.getOps<ConvertOp>())) {
+    auto constant = convert.getOperand().getDefiningOp<ConstantOp>();
+    auto splat = constant ? dyn_cast<SplatElementsAttr>(constant.getValue()) : SplatElementsAttr();
+    auto to = dyn_cast<FloatType>(convert.getType().getElementType());
+    if (!splat || !isa<FloatType>(splat.getElementType()) || !to)
+      continue;
+    APFloat value = splat.getSplatValue<APFloat>();
+    bool inexact;
+    value.convert(to.getFloatSemantics(), APFloat::rmNearestTiesToEven, &inexact);
+    OpBuilder builder(convert);
+    Value rounded = ConstantOp::create(builder, convert.getLoc(), DenseElementsAttr::get(convert.getType(), value));
+    convert.replaceAllUsesWith(rounded);
+    convert.erase();
+  }
+}
+
 std::vector<std::unique_ptr<Group>> GroupFormer::run() {
   auto isTaken = [&](Operation *op) { return groupOf.contains(op); };
+  if (gpu)
+    roundConstants(block);
   arrangeAttention(block);
   splitConcats(block);
   if (gpu) {
@@ -257,5 +278,13 @@ void GroupFormer::dropUnread() {
 }
 
 std::vector<std::unique_ptr<Group>> formGroups(BlockOp block, bool gpu) { return GroupFormer(block, gpu).run(); }
+
+std::vector<KernelGroup> groupKernels(BlockOp block, const std::string &device) {
+  std::vector<KernelGroup> kernels;
+  for (std::unique_ptr<Group> &group : formGroups(block, device == "cuda"))
+    kernels.push_back({std::move(group->body), std::move(group->arguments), std::move(group->results),
+                       std::move(group->tied), std::move(group->implementation)});
+  return kernels;
+}
 
 } // namespace par

@@ -1,11 +1,12 @@
 // The order of Kernels' passes.
+#include "par/Phases/Kernels/KernelGroups.h"
 #include "par/Phases/Kernels/Passes.h"
 
 using namespace mlir;
 
 namespace par {
 
-void buildKernelsPipeline(OpPassManager &manager, const std::string &device) {
+void buildGroupingPipeline(OpPassManager &manager, const std::string &device) {
   manager.addPass(createInlineFragmentsPass());
   manager.addPass(createExpandMatmulsPass({device}));
   manager.addPass(createExpandConvolutionsPass());
@@ -18,6 +19,10 @@ void buildKernelsPipeline(OpPassManager &manager, const std::string &device) {
   if (device == "cuda")
     manager.addPass(createPadRowsPass());
   manager.addPass(createPromoteToF32Pass({device}));
+}
+
+void buildKernelsPipeline(OpPassManager &manager, const std::string &device) {
+  buildGroupingPipeline(manager, device);
   FormKernelsPassOptions form;
   form.device = device;
   manager.addPass(createFormKernelsPass(form));

@@ -202,7 +202,7 @@ public:
   explicit StagePaths(const CostTable &costs) : costs(costs) {}
   ReshardPaths &of(Operation *from, FlatSymbolRefAttr stage) {
     ArrayRef<int64_t> ranks;
-    if (costs.hardware().hostLink)
+    if (costs.hardware().hasHosts())
       ranks = SymbolTable::lookupNearestSymbolFrom<StageOp>(from, stage).getRanks();
     return known.try_emplace(ranks.vec(), costs, ranks).first->second;
   }

@@ -2,9 +2,9 @@
 // start times in one global order (Solver/GlobalOrder), which cannot deadlock.
 #include "StepOrder.h"
 
+#include "par/Base/TypeSize.h"
 #include "par/Dialect/Calls.h"
-#include "par/Dialect/Interfaces/Cost.h"
-#include "par/Dialect/Interfaces/Timed.h"
+#include "par/Dialect/FusedTime.h"
 #include "par/Solver/Order/GlobalOrder.h"
 #include "par/Solver/Order/OrderTable.h"
 
@@ -13,15 +13,6 @@ using namespace mlir;
 namespace par {
 
 //===-- Times --------------------------------------------------------------------------------===//
-
-/// Only ops that do not fuse move bytes; fused ops add their flops.
-static int64_t predictFragment(FragmentOp fragment, const CostTable &costs) {
-  int64_t time = 0;
-  for (Operation &op : fragment.getBlock().without_terminator()) {
-    time += getCost(&op).fusable ? costs.operations(getCost(&op).flops) : timeOf(&op, costs).ns;
-  }
-  return time;
-}
 
 int64_t predictTime(const StepTasks &stepTasks, const Task &stepTask, const CostTable &costs) {
   int64_t bytes = 0;
@@ -36,7 +27,7 @@ int64_t predictTime(const StepTasks &stepTasks, const Task &stepTask, const Cost
     return costs.collective(format::CollKind::AllReduce, bytes, stepTasks.devicesOf(stepTask).size()).ns;
   int64_t time = costs.launch();
   for (Operation *op : stepTask.ops)
-    time += predictFragment(stepTasks.fragmentOf(cast<RunOp>(op)), costs);
+    time += timeOfBlock(stepTasks.fragmentOf(cast<RunOp>(op)).getBlock(), costs);
   return time;
 }
 
@@ -50,10 +41,12 @@ public:
   TaskList(const StepTasks &stepTasks, const CostTable &costs) : stepTasks(stepTasks) {
     for (const Task &stepTask : stepTasks.list)
       times.push_back(predictTime(stepTasks, stepTask, costs));
-    for (auto [index, stepTask] : llvm::enumerate(stepTasks.list))
-      if (stepTask.isCommunication())
-        for (int64_t microbatch = 0; microbatch < stepTask.instances(); ++microbatch)
-          append(index, microbatch);
+    // Neighbours first: a transfer to a later stage may wait for its receiver's buffer, and others for it.
+    for (size_t far = 0; far < stepTasks.stages.size(); ++far)
+      for (auto [index, stepTask] : llvm::enumerate(stepTasks.list))
+        if (stepTask.isCommunication() && stepTask.distance() == far)
+          for (int64_t microbatch = 0; microbatch < stepTask.instances(); ++microbatch)
+            append(index, microbatch);
   }
 
   void append(unsigned stepTask, int64_t microbatch) {
@@ -160,10 +153,6 @@ private:
   SmallVector<int64_t> times;
   std::map<std::pair<unsigned, int64_t>, unsigned> indices;
 };
-
-} // namespace
-
-namespace {
 
 /// The order in which a loop runs on each device: slots, and the stage of each chunk.
 struct LoopOrder {

@@ -25,6 +25,8 @@ struct Task {
   int64_t staleness = 0;             ///< staleness of the parameters that it reads, in updates
 
   bool isCommunication() const { return kind != Kind::Compute; }
+  /// Number of stages from a transfer's sender to its receiver; of other tasks 0.
+  size_t distance() const { return kind == Kind::Transfer ? std::abs(int(stages[0]) - int(stages[1])) : 0; }
   /// Microbatches that it runs for in a call of the step.
   int64_t count() const { return loop ? static_cast<LoopOp>(loop).getCount() : 1; }
   /// How often it runs in the entry; the i-th time is for microbatch i % count() of call i / count().

@@ -11,10 +11,10 @@ namespace par {
 static const PlanKey modelKeys[] = {
   {"par", "<int>", "1", "language version"},
   {"use", "<list>", "[]", "plan files or shipped recipes, read before this file, as layers"},
-  {"target", "cpu|cuda|h100-sxm|<text>|<map>", "cpu",
-   "device that the bundle runs on: cuda is h100-sxm; or the path of a hardware file"},
+  {"target", "cpu|cuda|<text>|<map>", "cpu",
+   "device that the bundle runs on: cuda is h100-sxm; or a hardware file"},
   {"target.device", "cpu|cuda", "cpu", "the kind of device"},
-  {"target.hardware", "<text>", "(of the device)", "a hardware file: cpu, h100-sxm, or the path of a .yaml"},
+  {"target.hardware", "<text>", "(of the device)", "a hardware file: one that ships, or the path of a .yaml"},
   {"target.memory", "<size>", "(unlimited)", "maximum bytes of a rank"},
   {"target.host_memory", "!", "", "maximum bytes of a rank on its host"},
   {"target.isa", "<text>", "native", "instruction set of generated code: x86-64-v3, sm_90, or all"},

@@ -103,6 +103,36 @@ void PlanBuilder::precision(PlanPrecision &precision) {
       precision.keep.push_back(pattern(entry.key, entry.origin));
 }
 
+namespace {
+
+/// A hardware file that ships with Par, and the kind of its device.
+struct ShippedHardware {
+  StringRef name, device;
+};
+
+} // namespace
+
+static constexpr ShippedHardware shippedHardware[] = {
+#include "par/Plan/Model/HardwareNames.inc"
+};
+
+/// The kind of device of a hardware file that ships; empty for another.
+static StringRef deviceOf(StringRef hardware) {
+  for (const ShippedHardware &file : shippedHardware)
+    if (file.name == hardware)
+      return file.device;
+  return "";
+}
+
+/// All but cpu, which is a device as well.
+static std::string shippedNames() {
+  std::vector<StringRef> names;
+  for (const ShippedHardware &file : shippedHardware)
+    if (file.name != "cpu")
+      names.push_back(file.name);
+  return llvm::join(names, ", ");
+}
+
 void PlanBuilder::target(PlanTarget &target) {
   target.device = {"cpu", Origin()};
   const PlanNode *node = shorthand("target", "device");
@@ -112,11 +142,11 @@ void PlanBuilder::target(PlanTarget &target) {
   target.hardware = word("target.hardware", *target.device == "cuda" ? "h100-sxm" : "cpu");
   if (named)
     target.hardware = {node->text, node->origin};
-  if (named && !node->isWord("h100-sxm") && !StringRef(node->text).ends_with(".yaml"))
+  if (named && deviceOf(node->text).empty() && !StringRef(node->text).ends_with(".yaml"))
     errors.error(node->origin, PlanMessage::wrongValue, "target",
-                 "cpu, cuda, h100-sxm or the path of a hardware file (.yaml)", node->describe());
-  if (!target.device.given() && *target.hardware == "h100-sxm")
-    target.device = {"cuda", target.hardware.origin};
+                 "cpu, cuda, " + shippedNames() + " or the path of a hardware file (.yaml)", node->describe());
+  if (!target.device.given() && target.hardware.given() && !deviceOf(*target.hardware).empty())
+    target.device = {deviceOf(*target.hardware).str(), target.hardware.origin};
   if (const PlanNode *memory = root.at("target.memory"))
     target.memory = {*parseSize(memory->text), memory->origin};
   target.isa = word("target.isa", "native");

@@ -64,10 +64,6 @@ std::string offloadText(const PlanOffload &offload) {
   return "[" + llvm::join(items, ", ") + "]";
 }
 
-static std::string chunksText(int64_t chunks) {
-  return chunks == 0 ? "auto" : chunks == 1 ? "none" : std::to_string(chunks);
-}
-
 static std::string recomputeText(const PlanRecompute &recompute) {
   std::string kind = PlanRecompute::nameOf(*recompute.kind).str();
   if (*recompute.kind == PlanRecompute::Memory)
@@ -76,6 +72,10 @@ static std::string recomputeText(const PlanRecompute &recompute) {
     return kind;
   bool one = recompute.patterns.size() == 1;
   return "{" + kind + ": " + (one ? patternText(recompute.patterns.front()) : patternsText(recompute.patterns)) + "}";
+}
+
+static std::string chunksText(int64_t chunks) {
+  return chunks == 0 ? "auto" : chunks == 1 ? "none" : std::to_string(chunks);
 }
 
 /// Writes keys by mapping; a mapping is opened by its first key.

@@ -72,10 +72,9 @@ private:
     if (control.rank() == 0) {
       std::byte *from = bench.scratch(), *to = bench.scratch(largest.copy);
       for (uint64_t bytes = smallestCopy; bytes <= largest.copy; bytes *= 2)
-        rows.add(
-            {"copies", {"device"}, {static_cast<int64_t>(bytes)}},
-            timeOfStep(
-                bench, [&](MadeEntry &entry) { entry.copy(to, from, bytes, bench.queue); }, copySeconds / copies()));
+        rows.add(copyRow(false, bytes), timeOfStep(
+                                            bench, [&](MadeEntry &entry) { entry.copy(to, from, bytes, bench.queue); },
+                                            copySeconds / copies()));
       launchNs =
           timeOfStep(bench, [&](MadeEntry &entry) { entry.copy(to, from, 0, bench.queue); }, copySeconds / copies());
       for (uint32_t call = 0; call < bench.program.calls.size(); ++call)

@@ -74,18 +74,18 @@ private:
   }
 
   /// The largest rate of copies between spaces (`host`) or within a device's memory.
-  int64_t copyRate(const std::string &kind, double touches) const {
+  int64_t copyRate(const std::string &kind) const {
     int64_t most = 0;
     for (const Row *row : rowsOf(measured.rows, "copies"))
       if (row->first.words.front() == kind && row->first.sizes.front() >= beyondCaches())
-        most = std::max(most, rate(touches * static_cast<double>(row->first.sizes.front()), row->second.ns()));
+        most = std::max(most, rate(static_cast<double>(row->first.sizes.front()), row->second.ns()));
     return most;
   }
 
   void memory() {
-    bytesPerMicrosecond = copyRate("device", 2);
+    bytesPerMicrosecond = copyRate("device");
     key("memory", bytesPerMicrosecond, "bytes per microsecond, read and written: the fastest large copy");
-    if (int64_t host = copyRate("host", 1))
+    if (int64_t host = copyRate("host"))
       key("host", host, "bytes per microsecond between device and host");
   }
 
@@ -128,10 +128,10 @@ private:
     static constexpr std::pair<const char *, const char *> lists[] = {
         {"matmuls", "format, transposes, batch, m, n, k, ns"},
         {"attentions", "format, direction, batch, heads, groups, queries, keys, dim, causal, ns"},
-        {"convolutions", "format, direction, images, groups, channels, outputs, window, positions, ns"},
+        {"convolutions", "format, direction, images, groups, channels, outputs, window's elements, positions, ns"},
         {"kernels", "bytes, flops, ns"},
         {"collectives", "kind, bytes, members, hosts, ns"},
-        {"copies", "memory, bytes, ns"},
+        {"copies", "memory, bytes (read and written in device), ns"},
         {"sends", "bytes, hosts, ns"},
         {"together", "kind, processes, 1/1000 of the time of one"}};
     for (auto [list, columns] : lists) {
@@ -146,7 +146,7 @@ private:
   }
 
   /// Bytes of a copy that a core's or a GPU's own caches do not hold.
-  int64_t beyondCaches() const { return measured.isGpu ? 64 << 20 : 4 << 20; }
+  int64_t beyondCaches() const { return measured.isGpu ? 128 << 20 : 8 << 20; }
 
   const Measured &measured;
   std::string out;

@@ -160,7 +160,8 @@ void measureLinks(Bench &bench, const std::vector<Link> &links, const std::vecto
     Part part(bench, link, rank);
     auto add = [&](MadeEntry &entry) { entry.communicate(part.c, part.queue); };
     double ns = timeOfSharedStep(bench, add, part.takesPart, seconds / static_cast<double>(links.size()));
-    if (part.takesPart && rank == link.ranks.front())
+    bool isShared = link.op == Op::Send || part.members.size() > 1; // one member moves nothing
+    if (part.takesPart && isShared && rank == link.ranks.front())
       rows.add(rowOf(link, part, hosts), ns);
   }
 }

@@ -74,34 +74,32 @@ static RowKey attentionRow(const Kernel &kernel, const Instruction &instruction)
   return row;
 }
 
-/// Immediates begin with images, groups, channels of one, outputs of one; window's dims at 7, positions at 10.
+/// Immediates begin with images, groups, channels of one, outputs; window's dims at 7, numbers of windows at 10.
 static RowKey convolutionRow(const Kernel &kernel, const Instruction &instruction) {
+  auto imm = [&](size_t at) { return instruction.imms[at].value; };
   std::string direction = kernel.symbol.starts_with("convolution_input_grad")    ? "data"
                           : kernel.symbol.starts_with("convolution_filter_grad") ? "weights"
                                                                                  : "forward";
-  RowKey row{"convolutions", {std::string(format::toString(kernels::formatOf(kernel))), direction}, {}};
-  for (size_t at : {0, 1, 2, 3, 7, 8, 9, 10, 11, 12})
-    row.sizes.push_back(instruction.imms[at].value);
-  return row;
+  return {"convolutions",
+          {std::string(format::toString(kernels::formatOf(kernel))), direction},
+          {imm(0), imm(1), imm(2), imm(3), imm(7) * imm(8) * imm(9), imm(10) * imm(11) * imm(12)}};
 }
 
-static RowKey copyRow(const Program &program, const Instruction &instruction) {
-  const format::Buffer &from = program.buffers[instruction.operands[0].buffer];
-  const format::Buffer &to = program.buffers[instruction.operands[1].buffer];
-  return {"copies",
-          {from.space == to.space ? "device" : "host"},
-          {static_cast<int64_t>(instruction.n * format::sizeOf(from.type))}};
+RowKey copyRow(bool crosses, uint64_t bytes) {
+  return {"copies", {crosses ? "host" : "device"}, {static_cast<int64_t>(crosses ? bytes : 2 * bytes)}};
 }
 
 std::optional<RowKey> rowOf(const Program &program, const Instruction &instruction) {
   if (instruction.op == Op::Call)
     return matmulRow(program.calls[instruction.call]);
-  if (instruction.op == Op::Copy)
-    return copyRow(program, instruction);
-  if (instruction.op == Op::Fill) {
-    const format::Buffer &buffer = program.buffers[instruction.operands[0].buffer];
-    return RowKey{"kernels", {}, {static_cast<int64_t>(buffer.bytes()), 0}};
+  if (instruction.op == Op::Copy) {
+    const format::Buffer &from = program.buffers[instruction.operands[0].buffer];
+    const format::Buffer &to = program.buffers[instruction.operands[1].buffer];
+    return copyRow(from.space != to.space, instruction.n * format::sizeOf(from.type));
   }
+  if (instruction.op == Op::Fill)
+    return RowKey{
+        "copies", {"device"}, {static_cast<int64_t>(program.buffers[instruction.operands[0].buffer].bytes())}};
   if (instruction.op != Op::Kernel)
     return std::nullopt;
   const Kernel &kernel = program.kernels[instruction.kernel];

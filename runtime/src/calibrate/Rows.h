@@ -39,7 +39,11 @@ private:
   std::map<RowKey, Value> rows;
 };
 
-/// The row of a kernel, call, copy or fill; none for other instructions. A copy of the loader says its bytes.
+/// A copy of so many bytes: between device and host, or within the device's memory, where bytes that are read and
+/// bytes that are written count.
+RowKey copyRow(bool crosses, uint64_t bytes);
+
+/// The row of a kernel, call, copy or fill; none for other instructions. A fill only writes.
 std::optional<RowKey> rowOf(const format::Program &program, const format::Instruction &instruction);
 
 /// 2 batch m n k, of a row of `matmuls`.

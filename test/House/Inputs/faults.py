@@ -50,6 +50,11 @@ class Faults(unittest.TestCase):
     def test_folder_in_no_room(self):
         self.holds("rooms", {"lib/Else/E.cpp": ""}, {"lib/Low/E.cpp": ""}, "rooms.txt has no such room")
 
+    def test_rates_outside_of_costs(self):
+        reads, asks = "int64_t t = bytes / hardware.memory;\n", "int64_t t = costs.copy(bytes).ns + hardware.ranks;\n"
+        self.holds("costs", {"lib/Low/T.cpp": reads}, {"lib/Low/T.cpp": asks, "lib/Costs/C.cpp": reads},
+                   "lib/Low/T.cpp:1: reads memory of a hardware file; ask CostTable")
+
     def test_undeclared_attribute(self):
         declared = 'def A : Op<"a"> { let arguments = (ins StrAttr:$kept); }\n'
         code = ('constexpr StringLiteral lostAttr = "par.lost";\n'

@@ -16,9 +16,9 @@
 //--- plan.yaml
 {mesh: {pp: 3}, batch: 4, train: {}, target: {device: cpu, hardware: "ONE"}}
 //--- one.yaml
-{name: one, peak: {f32: 1000000000, f64: 1000000000}, memory: 1000000000, link: 10, latency: 10, launch: 1000000}
+{name: one, peak: {f32: 1000000000, f64: 1000000000}, memory: 1000000000, link: 10, latency: 10, launch: 1000}
 //--- two.yaml
-{name: two, peak: {f32: 1000000000, f64: 1000000000}, memory: 1000000000, link: 10, latency: 10, launch: 1000000, ranks: 2, between: {link: 1, latency: 100}}
+{name: two, peak: {f32: 1000000000, f64: 1000000000}, memory: 1000000000, link: 10, latency: 10, launch: 1000, ranks: 2, between: {link: 1, latency: 100}}
 //--- chain.mlir
 par.variable @h.0.weight parameter : tensor<8x8xf32>
 par.variable @h.1.weight parameter : tensor<8x4xf32>

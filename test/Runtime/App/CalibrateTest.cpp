@@ -28,7 +28,7 @@ TEST_F(Calibrate, writesWhatAPipelineTakes) {
         "\n  f32: [1-9]\\d+ +# measured\n", "\nmemory: [1-9]\\d+ ", "\nlink: [1-9]\\d* ", "\nlatency: [1-9]\\d* ",
         "\nlaunch: [1-9]\\d* ", "\n  matmuls: # .*\n(    - .*\n)*    - \\[f32, nn, 1, 2, 4, 4, [1-9]\\d*\\]\n",
         "\n    - \\[f32, nn, 1, 512, 512, 512, [1-9]\\d+\\]\n", "\n    - \\[all_reduce, 64, 2, 1, [1-9]\\d*\\]\n",
-        "\n  sends: # .*\n    - \\[32, 1, [1-9]\\d*\\]\n", "\n    - \\[device, 4194304, [1-9]\\d+\\]\n",
+        "\n  sends: # .*\n    - \\[32, 1, [1-9]\\d*\\]\n", "\n    - \\[device, 8388608, [1-9]\\d+\\]\n",
         "\n    - \\[matmul, 2, [1-9]\\d+\\]\n"})
     expectRow(text, pattern);
 }

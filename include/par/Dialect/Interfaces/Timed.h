@@ -10,6 +10,9 @@ namespace par {
 /// The format of a tensor's elements in matmuls.
 format::DType formatOf(mlir::Type tensor);
 
+/// The shape of a matmul's local operands.
+MatmulShape shapeOf(DotOp dot);
+
 /// The time of an op by itself: a library call by its shape, any other as a kernel that moves its operands and results.
 Cost timeOf(mlir::Operation *op, const CostTable &costs);
 

@@ -1,7 +1,7 @@
 // From a plan to stages, shardings of variables and values, and stage hints.
 #pragma once
 
-#include "par/Dialect/Par.h"
+#include "par/Phases/Annotate/CutPrices.h"
 #include "par/Plan/Names/NameTable.h"
 
 #include "mlir/Pass/Pass.h"
@@ -20,8 +20,8 @@ struct ModelPlan {
   NameTable names;
 };
 
-/// The phase: passes and gate. The plan outlives the manager.
-void buildAnnotatePipeline(mlir::OpPassManager &manager, const ModelPlan &plan);
+/// The phase: passes and gate. The plan outlives the manager. `pricer` is asked where the plan leaves cuts to Par.
+void buildAnnotatePipeline(mlir::OpPassManager &manager, const ModelPlan &plan, const CutPricer &pricer);
 /// `par-opt --par-annotate`.
 void registerAnnotatePipeline();
 
@@ -29,7 +29,7 @@ void registerAnnotatePipeline();
 std::unique_ptr<mlir::Pass> createCreateStagesPass(const ModelPlan &plan);
 std::unique_ptr<mlir::Pass> createAnnotateVariablesPass(const ModelPlan &plan);
 std::unique_ptr<mlir::Pass> createConstrainValuesPass(const ModelPlan &plan);
-std::unique_ptr<mlir::Pass> createCutStagesPass(const ModelPlan &plan);
+std::unique_ptr<mlir::Pass> createCutStagesPass(const ModelPlan &plan, const CutPricer &pricer);
 
 /// Axes of the plan as axes of prime size, major first: {"tp"} of size 4 is {"tp.0", "tp.1"}, of size 1
 /// nothing.

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "par/Costs/CostTable.h"
-#include "par/Dialect/Par.h"
+#include "par/Dialect/StageGroups.h"
 
 #include <map>
 

@@ -185,7 +185,7 @@ struct PlanRecompute {
   WithOrigin<Kind> kind;
   std::vector<PatternWithOrigin> patterns; ///< of each, values and keep
   WithOrigin<uint64_t> memory = {};        ///< of memory: bytes of a rank
-  /// Of memory and auto: bytes by which roles ("s0+2") exceeded their limit in compilations of this plan so far.
+  /// For memory and auto: bytes by which roles ("s0+2") exceeded their limit in compilations of this plan so far.
   std::map<std::string, int64_t> excess = {};
 
   /// Whether all that is in layers is recomputed, whatever the memory.

@@ -1,3 +1,4 @@
+// Folds of indices: values of Gather, GatherND and their kin whose operands are known, read as they are stored.
 #include "par/Phases/Import/Fold.h"
 
 namespace par {

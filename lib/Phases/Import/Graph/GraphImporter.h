@@ -320,7 +320,7 @@ private:
   std::map<std::string, Folded> folds;
   std::optional<JoinedIndices> joinedIndices;
   llvm::DenseMap<mlir::Attribute, mlir::Value> tables; ///< elements -> what reads the variable that has them
-  /// What large known values were made, whole or as stored.
+  /// Large known values and their ops, whole or as stored.
   struct Made {
     std::shared_ptr<const StaticTensor> known; ///< alive, so that no other gets its place
     mlir::Value value;

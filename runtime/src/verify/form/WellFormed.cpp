@@ -185,7 +185,7 @@ Found WellFormed::communication(uint32_t role, const Run &run, uint32_t n) {
                 (it.coll == CollKind::AllGather || it.coll == CollKind::ReduceScatter || it.coll == CollKind::AllToAll);
   bool known =
       std::ranges::any_of(comm.groups, [&](const std::vector<uint32_t> &group) { return peer < group.size(); });
-  // Of communications to one member of one communicator the first speaks for all, but for how many elements it has.
+  // The first communication to one member of one communicator speaks for all, but for how many elements it has.
   bool isFirst = parted || met.insert({role, it.comm, uint32_t(it.op), peer}).second;
   for (uint32_t rank : isFirst ? ranks[role] : std::vector<uint32_t>()) {
     if (known && isSentToNobody(comm, it, run.microbatch, rank))

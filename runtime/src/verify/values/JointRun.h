@@ -108,7 +108,7 @@ private:
     uint32_t comm, player, peer;
     auto operator<=>(const Channel &) const = default;
   };
-  /// Where the ranks get contents from, found once for all communications that go the same way.
+  /// The ranks that contents come from, found once for all communications that go the same way.
   struct Sources {
     std::vector<uint32_t> which;   ///< [rank]: which content
     std::vector<uint32_t> source;  ///< [rank]: the rank whose it is; noIndex: none

@@ -1,0 +1,40 @@
+#include "Nearby.h"
+
+#include "llvm/Support/MathExtras.h"
+
+using namespace par;
+
+int64_t par::doublings(int64_t count) {
+  if (count <= 1)
+    return 0;
+  unsigned whole = llvm::Log2_64(count);
+  constexpr unsigned bits = 10;
+  uint64_t rest = static_cast<uint64_t>(count) - (uint64_t(1) << whole);
+  return (int64_t(whole) << bits) +
+         static_cast<int64_t>(whole > bits ? rest >> (whole - bits) : rest << (bits - whole));
+}
+
+/// Ratios are in 1/65536.
+static constexpr int64_t one = 1 << 16;
+
+void Nearby::addRatio(int64_t most, int64_t sum, int64_t measured, int64_t model) {
+  constexpr int64_t soft = doubling / 64; // rows that are nearer than this weigh as much as one at this distance
+  __int128 ratio = static_cast<__int128>(measured) * one / std::max<int64_t>(model, 1);
+  ratio = std::min(ratio, static_cast<__int128>(1) << 40);
+  __int128 weight = (static_cast<__int128>(farthest + 1 - most) << 40) / ((sum + soft) * (sum + soft));
+  weighted += ratio * weight;
+  weights += weight;
+  nearest = std::min(nearest, most);
+}
+
+Cost Nearby::costOf(int64_t model) const {
+  if (exactCount > 0)
+    return {exactSum / exactCount, CostSource::Measured};
+  if (weights == 0)
+    return {model};
+  __int128 ratio = weighted / weights;
+  if (nearest > doubling)
+    ratio = one + (ratio - one) * (farthest - nearest) / (farthest - doubling);
+  __int128 time = std::min(model * ratio / one, static_cast<__int128>(1) << 56);
+  return {std::max<int64_t>(static_cast<int64_t>(time), 1), CostSource::Table, nearest * 1000 / doubling};
+}

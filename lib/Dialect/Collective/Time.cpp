@@ -1,0 +1,61 @@
+#include "par/Base/TypeSize.h"
+#include "par/Dialect/Attach.h"
+#include "par/Dialect/Interfaces/Collective.h"
+#include "par/Dialect/Interfaces/Timed.h"
+#include "par/Dialect/StageGroups.h"
+
+using namespace mlir;
+
+namespace par {
+
+RankGroup widestGroup(StageOp stage, ArrayRef<StringAttr> axes, const Hardware &hardware) {
+  RankGroup widest; // of one member, until the first
+  for (SmallVector<int64_t> &members : stage.getMesh().getGroups(axes)) {
+    for (int64_t &member : members)
+      member = stage.getRanks()[member];
+    RankGroup group = hardware.groupOf(members);
+    if (group.members > widest.members || group.isWiderThan(widest))
+      widest = group;
+  }
+  return widest;
+}
+
+/// The stage of a fragment's or a program's op.
+static StageOp stageOf(Operation *op) {
+  if (auto fragment = op->getParentOfType<FragmentOp>())
+    return SymbolTable::lookupNearestSymbolFrom<StageOp>(fragment, fragment.getStageAttr());
+  auto program = op->getParentOfType<ProgramOp>();
+  return program ? SymbolTable::lookupNearestSymbolFrom<StageOp>(program, program.getFirstStage()) : StageOp();
+}
+
+namespace {
+
+template <typename Op, format::CollKind kind>
+struct CollectiveTime : TimedOpInterface::ExternalModel<CollectiveTime<Op, kind>, Op> {
+  Cost getTime(Operation *op, const CostTable &costs) const {
+    StageOp stage = stageOf(op);
+    if (!stage)
+      return {costs.launch()};
+    RankGroup group = widestGroup(stage, getAxes(cast<Op>(op).getAxes()), costs.hardware());
+    // In the sense of the instruction's n: of a shard, of an exchange what goes to one member.
+    bool scatters = kind == format::CollKind::ReduceScatter;
+    int64_t bytes = getByteSize(scatters ? ValueRange(op->getResults()) : ValueRange(op->getOperands()));
+    Cost cost = costs.collective(kind, kind == format::CollKind::AllToAll ? bytes / group.members : bytes, group);
+    cost.ns += costs.launch();
+    return cost;
+  }
+};
+
+} // namespace
+
+void registerCollectiveTimes(DialectRegistry &registry) {
+  registry.addExtension(+[](MLIRContext *context, ParDialect *) {
+    using enum format::CollKind;
+    attachOnce<AllReduceOp, CollectiveTime<AllReduceOp, AllReduce>>(*context);
+    attachOnce<AllGatherOp, CollectiveTime<AllGatherOp, AllGather>>(*context);
+    attachOnce<ReduceScatterOp, CollectiveTime<ReduceScatterOp, ReduceScatter>>(*context);
+    attachOnce<AllToAllOp, CollectiveTime<AllToAllOp, AllToAll>>(*context);
+  });
+}
+
+} // namespace par
