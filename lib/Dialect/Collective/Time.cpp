@@ -40,9 +40,7 @@ struct CollectiveTime : TimedOpInterface::ExternalModel<CollectiveTime<Op, kind>
     // In the sense of the instruction's n: of a shard, of an exchange what goes to one member.
     bool scatters = kind == format::CollKind::ReduceScatter;
     int64_t bytes = getByteSize(scatters ? ValueRange(op->getResults()) : ValueRange(op->getOperands()));
-    Cost cost = costs.collective(kind, kind == format::CollKind::AllToAll ? bytes / group.members : bytes, group);
-    cost.ns += costs.launch();
-    return cost;
+    return costs.collective(kind, kind == format::CollKind::AllToAll ? bytes / group.members : bytes, group);
   }
 };
 
