@@ -61,8 +61,8 @@ bool isKnownIsa(StringRef isa) {
 }
 
 namespace {
-/// Drops LLVM's remarks. It prints those about loops with hints (orderSums) that it does not vectorize, also if nobody
-/// asks for remarks.
+/// Drops LLVM's remarks. It prints those about loops with hints (orderSums) that it does not vectorize, even if
+/// remarks are not asked for.
 struct NoRemarks : llvm::DiagnosticHandler {
   bool handleDiagnostics(const llvm::DiagnosticInfo &info) override { return info.getSeverity() == llvm::DS_Remark; }
 };
