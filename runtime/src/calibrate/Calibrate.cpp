@@ -23,7 +23,7 @@ namespace {
 
 /// Seconds of each part.
 constexpr double localSeconds = 10, copySeconds = 1.5, rateSeconds = 1, linkSeconds = 15, togetherSeconds = 4;
-constexpr uint64_t smallestCopy = 4 << 10;
+constexpr uint64_t smallestCopy = 64;
 constexpr const char *referenceName = "calibrate";
 
 class Calibration {

@@ -36,9 +36,42 @@ comm::Communication describe(const Instruction &instruction) {
   return c;
 }
 
+using CollectiveKey = std::tuple<std::string, CollKind, format::Reduction, format::DType, uint64_t, uint32_t>;
+
+/// Other types are gathered, and not added up.
+bool isFloat(format::DType type) {
+  using enum format::DType;
+  return type == F32 || type == F64 || type == F16 || type == BF16;
+}
+
+/// An all-reduce is a reduce-scatter and an all-gather of its parts. A compiler that reads the rows chooses between
+/// them, so where one is in use all are measured.
+void addAlternatives(const format::Manifest &manifest, std::map<CollectiveKey, Link> &found) {
+  constexpr CollKind kinds[] = {CollKind::AllReduce, CollKind::AllGather, CollKind::ReduceScatter};
+  std::vector<Link> known;
+  for (const auto &[key, link] : found)
+    if (isFloat(link.what.type) && std::find(std::begin(kinds), std::end(kinds), link.what.kind) != std::end(kinds))
+      known.push_back(link);
+  for (const Link &link : known) {
+    const format::RankGroups &groups = manifest.findCommunicator(link.communicator)->groups;
+    uint64_t members = groups[groups.find(link.ranks.front())->group].size();
+    bool isWhole = link.what.kind == CollKind::AllReduce;
+    for (CollKind kind : kinds) {
+      Link other = link;
+      other.what.kind = kind;
+      if (isWhole && kind != CollKind::AllReduce)
+        other.what.n = (link.what.n + members - 1) / members;
+      if (!isWhole && kind == CollKind::AllReduce)
+        other.what.n = link.what.n * members;
+      const comm::Communication &c = other.what;
+      found.try_emplace({other.communicator, kind, c.reduction, c.type, c.n, c.peer}, other);
+    }
+  }
+}
+
 /// Ranks of the roles whose programs have a collective, by what it is.
 void addCollectives(const format::Bundle &bundle, std::vector<Link> &links) {
-  using Key = std::tuple<std::string, CollKind, format::Reduction, format::DType, uint64_t, uint32_t>;
+  using Key = CollectiveKey;
   std::map<Key, Link> found;
   for (uint32_t role = 0; role < bundle.programs.size(); ++role) {
     const Program &program = bundle.programs[role];
@@ -55,6 +88,7 @@ void addCollectives(const format::Bundle &bundle, std::vector<Link> &links) {
           link.ranks.push_back(rank);
     });
   }
+  addAlternatives(bundle.manifest, found);
   for (auto &[key, link] : found)
     links.push_back(std::move(link));
 }
