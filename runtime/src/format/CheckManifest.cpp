@@ -67,13 +67,13 @@ Status ManifestChecker::ranks() const {
 }
 
 Status ManifestChecker::members(const std::vector<uint32_t> &list, const std::string &place) const {
-  std::unordered_set<uint32_t> seen;
+  std::vector<char> seen(manifest.ranks.size());
   if (list.empty())
     return fail(place, "no ranks");
   for (uint32_t rank : list) {
     if (rank >= manifest.ranks.size())
       return fail(place, "no rank " + number(rank) + ", there are " + number(int64_t(manifest.ranks.size())));
-    if (!seen.insert(rank).second)
+    if (seen[rank]++)
       return fail(place, "rank " + number(rank) + " stands there twice");
   }
   return {};
