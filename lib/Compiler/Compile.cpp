@@ -116,7 +116,7 @@ bool Street::finishPhase(StringRef name) {
 bool Street::runPhase(const Phase &phase) {
   observer.begins(phase.name.data(), out, &phase);
   PassManager manager(out.context.get());
-  // The module is verified once a phase, behind its gate; par-opt does it after each pass.
+  // The module is verified once a phase, after its gate; par-opt does it after each pass.
   manager.enableVerifier(false);
   phase.build(manager);
   return succeeded(manager.run(*out.module)) && succeeded(verify(*out.module)) && finishPhase(phase.name);

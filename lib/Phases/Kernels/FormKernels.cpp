@@ -140,7 +140,7 @@ void KernelOutliner::placeUpTo(Operation *op) {
 void KernelOutliner::demand(Value value) {
   Operation *source = value.getDefiningOp();
   if (done.contains(source))
-    return; // it stands behind all that is not placed, which a search for earlier stores would walk over
+    return; // it stands after all that is not placed, which a search for earlier stores would walk over
   if (Group *group = groupOf.lookup(source))
     launch(group);
   else if (isEarlyLoad(source))

@@ -42,7 +42,7 @@ private:
   FoldTable table;
 };
 
-/// What GatherND gives of `data` at indices that `concat` makes by joining `parts` along their last dim. The parts are
+/// GatherND's value of `data` at indices that `concat` makes by joining `parts` along their last dim. The parts are
 /// read as they are stored, and only for dims along which elements of `data` change. Fails where an index is out of
 /// range, for empty indices, and as `fold` does.
 llvm::FailureOr<StaticTensor> gatherByColumns(const onnx::Node &gather, const StaticTensor *data,

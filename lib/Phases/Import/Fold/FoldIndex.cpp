@@ -1,3 +1,4 @@
+// Evaluates ONNX operators that gather elements of known tensors at known indices.
 #include "par/Phases/Import/Fold.h"
 
 namespace par {

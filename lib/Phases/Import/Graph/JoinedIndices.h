@@ -20,7 +20,7 @@ public:
   using Known = llvm::function_ref<const StaticTensor *(const std::string &name)>;
   /// Evaluates what reads the Concat, whose value is then needed no more; false if that needs the value.
   bool fold(const onnx::Node &concat, Known known);
-  /// Of a GatherND that was evaluated so; else null.
+  /// The value of a GatherND that was evaluated so; else null.
   std::shared_ptr<const StaticTensor> resultOf(const onnx::Node &gather) const { return results.lookup(&gather); }
 
 private:
