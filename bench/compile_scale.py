@@ -93,11 +93,12 @@ def table(folder, binary, rows):
         phases, cpu, wall, memory = measure(binary, folder / f"{name}.onnx", plan(name, ranks, microbatches))
         if head is None:
             head = list(phases)
-            print("| model-layers-batch | ranks | microbatches | CPU s | wall s | MiB | load | " + " | ".join(head) + " |")
-            print("| --- |" + " --- |" * (6 + len(head)))
-        figures = " | ".join(f"{phases.get(phase, 0):.2f}" for phase in head)
-        print(f"| {name} | {ranks} | {microbatches} | {cpu:.1f} | {wall:.1f} | {memory:.0f} | {os.getloadavg()[0]:.0f} | "
-              f"{figures} |", flush=True)
+            names = ["model-layers-batch", "ranks", "microbatches", "CPU s", "wall s", "MiB", "load", *head]
+            print("| " + " | ".join(names) + " |")
+            print("|" + " --- |" * len(names))
+        figures = [f"{cpu:.1f}", f"{wall:.1f}", f"{memory:.0f}", f"{os.getloadavg()[0]:.0f}"]
+        figures += [f"{phases.get(phase, 0):.2f}" for phase in head]
+        print(f"| {name} | {ranks} | {microbatches} | " + " | ".join(figures) + " |", flush=True)
 
 
 def main():

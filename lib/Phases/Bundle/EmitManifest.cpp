@@ -1,7 +1,6 @@
 // Emits the manifest: mesh and ranks, tensors with their rectangles and initial values, hyperparameters, inputs and
 // outputs. Equal constants are stored once.
 #include "EmitManifest.h"
-#include "Layouts.h"
 #include "par/Dialect/Splat.h"
 
 #include "llvm/ADT/StringSet.h"
@@ -187,14 +186,6 @@ void ManifestEmitter::findStates() {
   }
 }
 
-/// Layers have the same few: a layout has every rank of its stage.
-const format::Layout &ManifestEmitter::layoutOn(DistType dist, StageOp stage) {
-  auto [known, fresh] = layouts.try_emplace({dist, stage});
-  if (fresh)
-    known->second = layoutOf(dist, stage);
-  return known->second;
-}
-
 /// One entry for a variable: all stages that hold it hold the same rectangles.
 LogicalResult ManifestEmitter::emitTensor(VariableOp variable) {
   format::Tensor tensor;
@@ -205,7 +196,7 @@ LogicalResult ManifestEmitter::emitTensor(VariableOp variable) {
       continue;
     if (!buffer.getDist())
       return buffer.emitError() << "has no sharding (`as`)";
-    format::Layout layout = layoutOn(cast<DistType>(*buffer.getDist()), stageOf(program));
+    format::Layout layout = layouts.of(cast<DistType>(*buffer.getDist()), stageOf(program));
     if (std::vector<int64_t> held = shapeOf(buffer.getTensorType()); held > layout.local)
       layout.local = held; // with room after its rows
     if (held && !mergeLayout(tensor.layout, layout))
@@ -293,7 +284,7 @@ LogicalResult ManifestEmitter::emitInput(BufferOp buffer, StageOp stage) {
   input.name = buffer.getOf().value_or(buffer.getSymName());
   input.type = fileType(input.name, buffer.getTensorType().getElementType());
   input.microbatched = buffer.getSliced();
-  input.layout = layoutOn(cast<DistType>(*buffer.getDist()), stage);
+  input.layout = layouts.of(cast<DistType>(*buffer.getDist()), stage);
   input.shape = input.layout.shape;
   if (input.microbatched)
     input.shape[0] *= out.microbatches;
@@ -335,7 +326,7 @@ LogicalResult ManifestEmitter::emitOutput(FetchOp fetch, ProgramOp program) {
   format::Output output{
       fetch.getName().str(), fileType(fetch.getName(), type.getElementType()), shapeOf(type), metric, {}, false, {}};
   if (!metric && dist) {
-    output.layout = layoutOn(dist, stageOf(program));
+    output.layout = layouts.of(dist, stageOf(program));
     output.shape = output.layout.shape;
     output.microbatched = fetch.getSliced();
     if (output.microbatched)

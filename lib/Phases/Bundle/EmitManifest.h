@@ -1,5 +1,6 @@
 #pragma once
 
+#include "Layouts.h"
 #include "par/Phases/Bundle/Bundle.h"
 
 namespace par {
@@ -25,17 +26,15 @@ private:
   uint64_t placeConstant(mlir::DenseElementsAttr value);
   std::optional<format::Source> sourceOf(VariableOp variable) const;
   void findStates();
-  const format::Layout &layoutOn(DistType dist, StageOp stage);
 
   mlir::ModuleOp module;
   const BundleOptions &options;
   format::Bundle &bundle;
   format::Manifest &out;
   std::string constants;
-  llvm::SmallVector<std::pair<ProgramOp, llvm::StringMap<BufferOp>>>
-      states; ///< each program's state buffers, by variable
+  llvm::SmallVector<std::pair<ProgramOp, llvm::StringMap<BufferOp>>> states; ///< state buffers by variable
   llvm::DenseMap<mlir::Attribute, uint64_t> constantPlaces;
-  llvm::DenseMap<std::pair<mlir::Type, mlir::Operation *>, format::Layout> layouts; ///< by type and stage
+  LayoutTable layouts;
 };
 
 /// The rule that a text names: zeros, ones, constant(c), normal(s), uniform(a). None if it is no rule.

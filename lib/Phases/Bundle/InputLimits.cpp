@@ -112,8 +112,8 @@ static int64_t startOf(OpOperand &part) {
   return start;
 }
 
-/// For each element of a result that moves elements: which element of the operand it is, or -1 for none. Of several
-/// samples, for those of the first one.
+/// For each element of a result that moves elements: which element of the operand it is, or -1 for none. If there are
+/// several samples, for those of the first one.
 static std::optional<SmallVector<int64_t>> movedFrom(OpOperand &use, int64_t samples) {
   Operation *op = use.getOwner();
   if (!moves(op))
@@ -165,7 +165,7 @@ namespace {
 /// asked, of many elements.
 class ElementLimits {
 public:
-  /// Of the first of so many samples that are treated alike.
+  /// Follows the first of so many samples that are treated alike.
   ElementLimits(int64_t size, int64_t samples) : samples(samples), kinds(size / samples) {}
 
   void readBy(Value input) {

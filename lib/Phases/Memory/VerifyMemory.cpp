@@ -12,7 +12,7 @@ namespace par {
 
 namespace {
 struct VerifyMemoryPass : impl::VerifyMemoryPassBase<VerifyMemoryPass> {
-  /// What was stored last, up to the op that is looked at.
+  /// The last writer, up to the op that is looked at.
   llvm::DenseMap<std::pair<Block *, StringAttr>, Operation *> writers;
 
   /// A result tied to an operand shares its buffer: the code writes there.

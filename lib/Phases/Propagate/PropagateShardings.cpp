@@ -21,15 +21,10 @@ Layout &Propagation::layoutOf(Value value) {
 }
 
 MeshAttr Propagation::meshOf(Value value) {
-  FlatSymbolRefAttr stage;
   if (auto dist = dyn_cast<DistType>(value.getType()))
-    stage = dist.getStage();
-  else
-    stage = cast<FragmentOp>(value.getParentBlock()->getParentOp()).getStageAttr();
-  MeshAttr &mesh = meshes[stage];
-  if (!mesh)
-    mesh = getMesh(module, stage);
-  return mesh;
+    return getMesh(module, dist.getStage());
+  Operation *parent = value.getParentBlock()->getParentOp();
+  return getMesh(module, cast<FragmentOp>(parent).getStageAttr());
 }
 
 /// Constants and broadcast scalars can be built in any sharding: every use gets its own, so that users of equal ones
@@ -232,24 +227,21 @@ void Propagation::settleLoops() {
 
 /// To the fixpoint: every round looks at every op forwards, then backwards.
 void Propagation::spread() {
-  struct Visit {
-    const ShardingRule *rule;
-    SmallVector<Value> operands, results;
-    MeshAttr mesh;
-  };
-  std::vector<Visit> visits;
+  SmallVector<Operation *> ops;
   for (auto [run, fragment] : runs)
     for (Operation &op : fragment.getBlock().without_terminator())
-      if (auto rule = rules.find(&op); rule != rules.end())
-        visits.push_back({&rule->second, SmallVector<Value>(op.getOperands()), SmallVector<Value>(op.getResults()),
-                          meshOf(op.getResult(0))});
+      if (rules.count(&op))
+        ops.push_back(&op);
   bool changed = true;
   while (changed) {
     changed = false;
     step.walk([&](LoopOp loop) { changed |= spreadLoop(loop); });
-    auto visit = [&](const Visit &at) { changed |= spreadThrough(*at.rule, at.operands, at.results, at.mesh); };
-    llvm::for_each(visits, visit);
-    llvm::for_each(llvm::reverse(visits), visit);
+    auto visit = [&](Operation *op) {
+      changed |= spreadThrough(rules[op], SmallVector<Value>(op->getOperands()), SmallVector<Value>(op->getResults()),
+                               meshOf(op->getResult(0)));
+    };
+    llvm::for_each(ops, visit);
+    llvm::for_each(llvm::reverse(ops), visit);
   }
 }
 

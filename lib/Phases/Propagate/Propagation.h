@@ -151,7 +151,6 @@ private:
   llvm::StringMap<llvm::SmallVector<Border>> borders;                           ///< by the parameter's name
   llvm::SmallVector<std::pair<mlir::Value, llvm::SmallVector<Axes>>> gradients; ///< accumulators that the plan lays
   llvm::EquivalenceClasses<void *> classes;
-  llvm::DenseMap<mlir::Attribute, MeshAttr> meshes; ///< by stage
   llvm::DenseMap<void *, Layout> layouts;
   llvm::SmallVector<std::pair<RunOp, FragmentOp>> runs;
   llvm::DenseMap<mlir::Operation *, ShardingRule> rules;     ///< of fragment ops, made once

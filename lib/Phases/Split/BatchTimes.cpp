@@ -90,8 +90,8 @@ void BatchTimes::placeBatchOfOne(StepOp step) {
 }
 
 /// Variables that no gradient changes count as data.
-bool BatchTimes::readsData(ReadOp read) const {
-  VariableKind kind = variables.of(read).getKind();
+static bool readsData(VariableOp variable) {
+  VariableKind kind = variable.getKind();
   return kind == VariableKind::buffer || kind == VariableKind::frozen || kind == VariableKind::constant;
 }
 
@@ -108,10 +108,10 @@ static bool isSumOfParts(Operation *op, ArrayRef<unsigned> sums) {
 
 LogicalResult BatchTimes::classifyRead(ReadOp read) {
   BatchTime &time = times[read];
-  time.dataOnly = isCarried(read) || readsData(read);
+  time.dataOnly = variables.isCarried(read) || readsData(variables.of(read));
   // A microbatch works on its own samples of a carried value; a value without a batch is the same for all.
   auto batch = static_cast<int64_t>(read.getBatch());
-  if (!isCarried(read) || (microbatches > 1 && batch < 0))
+  if (!variables.isCarried(read) || (microbatches > 1 && batch < 0))
     return success();
   time.time = Time::Sliced;
   time.dim = batch;
@@ -196,7 +196,7 @@ LogicalResult BatchTimes::classify(Operation *op) {
   joined.dataOnly &= !joined.between;
   if (auto read = dyn_cast<ReadOp>(op)) {
     return classifyRead(read);
-  } else if (auto write = dyn_cast<WriteOp>(op); write && microbatches > 1 && isCarried(write)) {
+  } else if (auto write = dyn_cast<WriteOp>(op); write && microbatches > 1 && variables.isCarried(write)) {
     return classifyCarried(write);
   } else if (write && microbatches > 1 && sliced) {
     return write->emitError() << "couples microbatches: the value written to the buffer \"" << write.getVariable()

@@ -42,18 +42,15 @@ enum Place : unsigned { InDataLoop = 1, InLoop = 2, Behind = 4 };
 /// The classification of every value of a step, and the places of every op.
 class BatchTimes {
 public:
+  VariableTable variables;
   /// Fails with an error at the op that couples microbatches.
   static mlir::FailureOr<BatchTimes> compute(StepOp step, int64_t microbatches);
 
-  /// Whether the variable is carried from one call to the next: data, like an input.
-  bool isCarried(ReadOp read) const { return variables.of(read).getKind() == VariableKind::carried; }
-  bool isCarried(WriteOp write) const { return variables.of(write).getKind() == VariableKind::carried; }
   const BatchTime &of(mlir::Value value) const { return times.find(value)->second; }
   /// Places of an op, a union of Place.
   unsigned placesOf(mlir::Operation *op) const { return places.lookup(op); }
-  /// Whether the loop of data sums computes the value first and hands it on. Sums of forward that are needed together
-  /// with slices of the batch (the shares of tokens in a router's balance loss) are computed there too: forward runs
-  /// once more for them.
+  /// Whether the loop of data sums computes the value first and hands it on. So it does with sums of forward that
+  /// slices of the batch need (the shares of tokens in a router's balance loss): forward runs once more for them.
   bool isDataSum(mlir::Value value) const {
     const BatchTime &time = of(value);
     return time.time == Time::Sum && (time.dataOnly || early.contains(value));
@@ -72,14 +69,10 @@ private:
   void placeBatchOfOne(StepOp step);
   void place(StepOp step);
 
-  bool readsData(ReadOp read) const;
-
-  VariableTable variables;
   int64_t microbatches = 1;
   /// With one microbatch: sums over the batch are known in the loop, and nothing is summed after it.
   bool whole = false;
-  /// Set if one microbatch needs that.
-  bool needsWhole = false;
+  bool needsWhole = false; ///< set if one microbatch needs that
   /// Sums that a first pass of forward computes, and whether one more is needed.
   llvm::DenseSet<mlir::Value> early;
   bool foundEarly = false;

@@ -19,7 +19,7 @@ namespace {
 class StepSlicer {
 public:
   StepSlicer(StepOp step, int64_t microbatches, BatchTimes times)
-      : step(step), count(microbatches), variables(step), times(std::move(times)), builder(step.getContext()) {}
+      : step(step), count(microbatches), times(std::move(times)), builder(step.getContext()) {}
 
   LogicalResult run();
 
@@ -65,7 +65,6 @@ private:
 
   StepOp step;
   int64_t count;
-  VariableTable variables;
   BatchTimes times;
   OpBuilder builder;
   Loop dataLoop, mainLoop;
@@ -85,7 +84,7 @@ SmallVector<Value> StepSlicer::batched() {
       values.push_back(argument);
   if (count > 1)
     for (ReadOp read : step.getBlock().getOps<ReadOp>())
-      if (times.isCarried(read) && times.of(read).time == Time::Sliced)
+      if (times.variables.isCarried(read) && times.of(read).time == Time::Sliced)
         values.push_back(read);
   return values;
 }
@@ -246,7 +245,7 @@ void StepSlicer::emitOutside(Operation *op) {
 
 /// A read has its variable's type, which may have changed.
 void StepSlicer::emitRead(ReadOp read) {
-  VariableOp variable = variables.of(read);
+  VariableOp variable = times.variables.of(read);
   outside[read] = ReadOp::create(builder, read.getLoc(), variable.getTensorType(), read.getVariable(), read.getBehind(),
                                  variable.getTensorType() == read.getType() ? read.getBatch() : -1);
 }
@@ -254,7 +253,7 @@ void StepSlicer::emitRead(ReadOp read) {
 /// Emits an op after the loops. A carried value is written as the microbatches have stacked it.
 void StepSlicer::emitBehind(Operation *op) {
   auto write = dyn_cast<WriteOp>(op);
-  if (!write || count == 1 || !times.isCarried(write) || times.of(write.getOperand()).time != Time::Sliced)
+  if (!write || count == 1 || !times.variables.isCarried(write) || times.of(write.getOperand()).time != Time::Sliced)
     return emitOutside(op);
   WriteOp::create(builder, write.getLoc(), stacked.lookup(write.getOperand()), write.getVariable());
 }
@@ -382,7 +381,7 @@ FailureOr<RankedTensorType> StepSlicer::spreadType(Location loc, RankedTensorTyp
 LogicalResult StepSlicer::spreadCarried() {
   llvm::MapVector<VariableOp, Value> carried;
   auto find = [&](Value value, FlatSymbolRefAttr name) {
-    VariableOp variable = variables.lookup(name.getAttr());
+    VariableOp variable = times.variables.lookup(name.getAttr());
     if (count > 1 && variable.getKind() == VariableKind::carried && times.of(value).time == Time::Sliced)
       carried.insert({variable, value});
   };

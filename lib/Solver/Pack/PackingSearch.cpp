@@ -113,8 +113,8 @@ private:
 
   static constexpr size_t inBlock = 64; ///< placed items that are looked at together
 
-  /// The items of a block of placed ones that are alive with an item, in their order. Which are cannot be foreseen, so
-  /// nothing branches on it.
+  /// The items of a block of placed ones that are alive with an item, in their order. Nothing branches on which are: it
+  /// cannot be foreseen.
   unsigned findConflicts(unsigned item, size_t begin, const Placed **met) const {
     unsigned count = 0;
     size_t end = std::min(begin + inBlock, placed.size());

@@ -18,8 +18,6 @@ std::string number(std::integral auto n) { return std::to_string(n); }
 Status checkProgram(const Program &program, const std::string &where);
 /// Ranks, groups and layouts agree with each other. After this the look-ups of Manifest.h are safe.
 Status checkManifest(const Manifest &manifest, const std::string &where);
-/// All that a layout says: tensors of one shape and place have one, which is then checked once.
-std::vector<int64_t> numbersOf(const Layout &layout);
 /// The minor version; refuses another major one than ours.
 int64_t readVersion(const Node &node);
 

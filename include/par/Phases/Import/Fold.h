@@ -42,8 +42,8 @@ private:
   FoldTable table;
 };
 
-/// The result of GatherND of `data` at indices that `concat` makes by joining `parts` along their last dim. The parts
-/// are read as they are stored, and only for dims along which elements of `data` change. Fails where an index is out of
+/// GatherND's value of `data` at indices that `concat` makes by joining `parts` along their last dim. The parts are
+/// read as they are stored, and only for dims along which elements of `data` change. Fails where an index is out of
 /// range, for empty indices, and as `fold` does.
 llvm::FailureOr<StaticTensor> gatherByColumns(const onnx::Node &gather, const StaticTensor *data,
                                               const onnx::Node &concat, llvm::ArrayRef<const StaticTensor *> parts);

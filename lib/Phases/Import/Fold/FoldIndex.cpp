@@ -1,4 +1,4 @@
-// Folds of indices: values of Gather, GatherND and their kin whose operands are known, read as they are stored.
+// Evaluates ONNX operators that gather elements of known tensors at known indices.
 #include "par/Phases/Import/Fold.h"
 
 namespace par {

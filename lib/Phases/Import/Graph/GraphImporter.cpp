@@ -80,6 +80,16 @@ static std::shared_ptr<const StaticTensor> foldTypeQuery(const onnx::Node &node,
       StaticTensor::ofInts(onnx::ElementType::I64, {int64_t(part.size())}, std::vector<int64_t>(part)));
 }
 
+/// Folds a Concat of indices with all that reads it, or takes what that gave for this node.
+static bool foldJoined(JoinedIndices &indices, const onnx::Node &node, llvm::StringMap<GraphValue> &values,
+                       std::shared_ptr<const StaticTensor> &result) {
+  result = indices.resultOf(node);
+  if (result || !indices.fold(node, [&](const std::string &name) { return values.lookup(name).known.get(); }))
+    return bool(result);
+  values[node.outputs[0]] = GraphValue();
+  return true;
+}
+
 LogicalResult GraphImporter::foldNode(const onnx::Node &node, Location loc, bool &folded) {
   folded = false;
   if (!node.domain.empty() || node.outputs.size() != 1)
@@ -108,13 +118,9 @@ LogicalResult GraphImporter::foldNode(const onnx::Node &node, Location loc, bool
         if (FailureOr<StaticTensor> value = folder.fold(node, {inputs[0], &like}); succeeded(value))
           result = std::make_shared<StaticTensor>(std::move(*value));
       }
-  } else if (joinedIndices &&
-             joinedIndices->fold(node, [&](const std::string &name) { return values.lookup(name).known.get(); })) {
-    values[node.outputs[0]] = GraphValue();
-    folded = true;
-    return success();
-  } else if (joinedIndices && joinedIndices->resultOf(node)) {
-    result = joinedIndices->resultOf(node);
+  } else if (joinedIndices && foldJoined(*joinedIndices, node, values, result)) {
+    if ((folded = !result)) // its readers are folded
+      return success();
   } else if (allKnown && folder.knows(node.opType)) {
     Folded *same = nullptr;
     if (!inputs.empty())

@@ -38,6 +38,13 @@ struct Recipe {
 /// Whether a known value is so large, and so irregular, that it is worth computing again.
 bool needsRecipe(const StaticTensor &value);
 
+/// Equal static nodes (one mask a layer) are evaluated once.
+struct Folded {
+  std::shared_ptr<const StaticTensor> result;
+  std::shared_ptr<Recipe> recipe;
+  std::vector<std::shared_ptr<const StaticTensor>> inputs; ///< alive, so that no other gets their place
+};
+
 class GraphImporter;
 
 /// The inputs of one node's random numbers besides the element: f32 scalars, and a name that no other node has.
@@ -311,12 +318,6 @@ private:
   llvm::SmallVector<int64_t> batchDims;
   bool batchOfOne = false;                                      ///< of an input
   llvm::SmallVector<mlir::NamedAttribute> outputBatchDims = {}; ///< where outputs have it, by name
-  /// Equal static nodes (one mask a layer) are evaluated once.
-  struct Folded {
-    std::shared_ptr<const StaticTensor> result;
-    std::shared_ptr<Recipe> recipe;
-    std::vector<std::shared_ptr<const StaticTensor>> inputs; ///< alive, so that no other gets their place
-  };
   std::map<std::string, Folded> folds;
   std::optional<JoinedIndices> joinedIndices;
   llvm::DenseMap<mlir::Attribute, mlir::Value> tables; ///< elements -> what reads the variable that has them

@@ -3,7 +3,6 @@
 // coordinates: members of collectives ascend, groups of one communicator list corresponding ranks in one order, a
 // rectangle begins further on where a coordinate is larger, and by the same step everywhere. A rank has the same rows
 // of all inputs. An immediate that is a coordinate for one instruction is one for all of the kernel.
-#include "format/Check.h"
 #include "verify/Model.h"
 
 #include <algorithm>
@@ -72,6 +71,20 @@ static Found checkLayout(const Manifest &manifest, const Layout &layout, const s
       }
   }
   return std::nullopt;
+}
+
+/// Numbers that say what a layout is: tensors of one shape and place have one layout, which is checked once.
+static std::vector<int64_t> numbersOf(const Layout &layout) {
+  std::vector<int64_t> numbers{int64_t(layout.local.size())};
+  auto add = [&](const auto &list) { numbers.insert(numbers.end(), list.begin(), list.end()); };
+  add(layout.local);
+  for (const Rectangle &part : layout.parts) {
+    add(part.start);
+    add(part.size);
+    numbers.push_back(int64_t(part.ranks.size()));
+    add(part.ranks);
+  }
+  return numbers;
 }
 
 /// Inputs of one batch are cut alike.

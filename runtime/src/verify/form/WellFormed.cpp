@@ -16,6 +16,19 @@ using namespace par::verify;
 namespace {
 using Found = std::optional<Counterexample>;
 
+/// Communications to one member of one communicator. The first speaks for all, but for how many elements it has: a rank
+/// of each size of groups then speaks for the others.
+struct Asked {
+  std::map<size_t, uint32_t> ofSize; ///< a rank
+
+  std::vector<uint32_t> some(const std::vector<uint32_t> &all) const {
+    std::vector<uint32_t> some;
+    for (auto [size, rank] : ofSize)
+      some.push_back(rank);
+    return some.empty() ? all : some;
+  }
+};
+
 class WellFormed {
 public:
   explicit WellFormed(const Bundle &bundle) : bundle(bundle), manifest(bundle.manifest) {}
@@ -48,8 +61,7 @@ private:
   const Manifest &manifest;
   std::vector<std::vector<uint32_t>> ranks;         ///< [role]
   std::vector<std::set<std::string>> held, fetched; ///< [role]: tensors, outputs
-  /// By role, communicator, op and peer of checked communications: a rank with a group of each size.
-  std::map<std::array<uint32_t, 4>, std::map<size_t, uint32_t>> met;
+  std::map<std::array<uint32_t, 4>, Asked> met;     ///< by role, communicator, op and peer
 };
 } // namespace
 
@@ -186,24 +198,15 @@ Found WellFormed::communication(uint32_t role, const Run &run, uint32_t n) {
                 (it.coll == CollKind::AllGather || it.coll == CollKind::ReduceScatter || it.coll == CollKind::AllToAll);
   bool known =
       std::ranges::any_of(comm.groups, [&](const std::vector<uint32_t> &group) { return peer < group.size(); });
-  // The first communication to one member of one communicator speaks for all, but for how many elements it has: one
-  // rank of each size of groups then speaks for the others.
-  auto [checked, isFirst] = met.try_emplace({role, it.comm, uint32_t(it.op), peer});
-  std::map<size_t, uint32_t> &ofSize = checked->second;
-  std::vector<uint32_t> asked = ranks[role];
-  if (!isFirst) {
-    asked.clear();
-    for (auto [size, rank] : ofSize)
-      asked.push_back(rank);
-  }
-  for (uint32_t rank : asked) {
+  Asked &before = met[{role, it.comm, uint32_t(it.op), peer}];
+  for (uint32_t rank : before.some(ranks[role])) {
     if (known && isSentToNobody(comm, it, run.microbatch, rank))
       continue; // its receiver finds nothing sent
     std::optional<Membership> own = membershipOf(comm, rank);
     if (!own)
       return fail(role, run, n, "rank " + number(rank) + " is not in communicator '" + comm.name + "'");
     size_t size = comm.groups[own->group].size();
-    ofSize.try_emplace(size, rank);
+    before.ofSize.try_emplace(size, rank);
     if (peer >= size || (it.op != Op::Coll && peer == own->member))
       return fail(
           role, run, n,
@@ -345,17 +348,24 @@ Found WellFormed::unrun(const Program &program) {
   return std::nullopt;
 }
 
+/// The roles whose ranks hold something, each with its first rank, in the order of the layout.
+static std::vector<std::pair<uint32_t, uint32_t>> rolesOf(const Manifest &manifest, const Layout &layout) {
+  std::vector<std::pair<uint32_t, uint32_t>> roles;
+  std::set<uint32_t> seen;
+  for (const Rectangle &part : layout.parts)
+    for (uint32_t rank : part.ranks)
+      if (seen.insert(manifest.ranks[rank].role).second)
+        roles.push_back({manifest.ranks[rank].role, rank});
+  return roles;
+}
+
 /// Ranks that hold a tensor or report an output have a buffer or a fetch of it.
 Found WellFormed::complete() {
   for (const Tensor &tensor : manifest.tensors)
-    for (uint32_t before = noIndex; const Rectangle &part : tensor.layout.parts)
-      for (uint32_t rank : part.ranks) {
-        uint32_t role = manifest.ranks[rank].role;
-        if (role != before && !held[role].count(tensor.name))
-          return fail("rank " + number(rank) + " holds tensor '" + tensor.name + "', but its program '" +
-                      bundle.programs[role].name + "' has no buffer for it");
-        before = role; // ranks of a role mostly follow each other
-      }
+    for (auto [role, rank] : rolesOf(manifest, tensor.layout))
+      if (!held[role].count(tensor.name))
+        return fail("rank " + number(rank) + " holds tensor '" + tensor.name + "', but its program '" +
+                    bundle.programs[role].name + "' has no buffer for it");
   for (const Output &output : manifest.outputs)
     for (uint32_t rank : output.ranks)
       if (!fetched[manifest.ranks[rank].role].count(output.name))

@@ -13,10 +13,9 @@ using namespace par::verify;
 
 /// The players that wait for each other on each communicator.
 void JointRun::meet() {
+  routes.readGroups();
   for (const Communicator &comm : bundle.manifest.communicators) {
     JointComm &meeting = meetings.emplace_back();
-    meeting.group.assign(playerOf.size(), noIndex);
-    meeting.member.assign(playerOf.size(), noIndex);
     std::vector<uint32_t> leader(players.size());
     std::iota(leader.begin(), leader.end(), 0);
     auto find = [&](uint32_t player) {
@@ -24,12 +23,9 @@ void JointRun::meet() {
         player = leader[player] = leader[leader[player]];
       return player;
     };
-    for (uint32_t group = 0; group < comm.groups.size(); ++group)
-      for (uint32_t member = 0; member < comm.groups[group].size(); ++member) {
-        uint32_t rank = comm.groups[group][member];
-        meeting.group[rank] = group, meeting.member[rank] = member;
-        leader[find(playerOf[rank])] = find(playerOf[comm.groups[group][0]]);
-      }
+    for (const std::vector<uint32_t> &group : comm.groups)
+      for (uint32_t rank : group)
+        leader[find(playerOf[rank])] = find(playerOf[group[0]]);
     meeting.parties.resize(players.size());
     for (uint32_t player = 0; player < players.size(); ++player)
       for (uint32_t other = 0; other < players.size(); ++other)
@@ -47,27 +43,11 @@ uint32_t JointRun::indexOf(const Cursor &player, const Instruction &it) const {
   return index;
 }
 
-/// That member of each rank's group.
-const std::vector<uint32_t> &JointRun::sourceOf(uint32_t comm, uint32_t member) {
-  auto [it, fresh] = meetings[comm].sources.try_emplace(member);
-  for (uint32_t rank = 0; fresh && rank < playerOf.size(); ++rank) {
-    uint32_t group = meetings[comm].group[rank];
-    const auto *members = group == noIndex ? nullptr : &bundle.manifest.communicators[comm].groups[group];
-    it->second.push_back(members && member < members->size() ? (*members)[member] : noIndex);
-  }
-  return it->second;
-}
-
-uint32_t JointRun::membersOf(uint32_t player, uint32_t comm) const {
-  uint32_t group = meetings[comm].group[players[player].ranks.front()];
-  return group == noIndex ? 1 : uint32_t(bundle.manifest.communicators[comm].groups[group].size());
-}
-
 std::optional<Counterexample> JointRun::give(uint32_t index, const Run &run, uint32_t n) {
   Cursor &player = players[index];
   const Instruction &it = player.program->blocks[run.block].instructions[n];
   uint32_t comm = indexOf(player, it);
-  uint64_t bytes = it.n * sizeOf(it.type), all = bytes * membersOf(index, comm);
+  uint64_t bytes = it.n * sizeOf(it.type), all = bytes * routes.membersOf(comm, player.ranks.front());
   if (it.op == Op::Send)
     sent[{comm, index, it.peer[uint64_t(run.microbatch) % it.peer.size()]}].push_back(read(player, run, n, 0, bytes));
   if (it.op != Op::Coll)
@@ -76,7 +56,7 @@ std::optional<Counterexample> JointRun::give(uint32_t index, const Run &run, uin
   bool parted = it.coll == CollKind::ReduceScatter || it.coll == CollKind::AllToAll ||
                 (it.coll == CollKind::AllGather && inPlace);
   bool gives = it.coll != CollKind::Broadcast ||
-               std::ranges::any_of(player.ranks, [&](uint32_t rank) { return meetings[comm].member[rank] == it.root; });
+               std::ranges::any_of(player.ranks, [&](uint32_t rank) { return routes.memberOf(comm, rank) == it.root; });
   Content content = gives ? read(player, run, n, 0, parted ? all : bytes) : whole({}, bytes);
   Found found = gives ? this->gives(index, run, n, content) : std::nullopt;
   meetings[comm].posts[index].push_back({&run, n, std::move(content)});
@@ -95,65 +75,8 @@ bool JointRun::complete(uint32_t index, const Run &run, const Instruction &it, s
   }
   uint32_t peer = it.peer[uint64_t(run.microbatch) % it.peer.size()];
   size_t k = received[{comm, index, peer}] + ahead[uint64_t(comm) << 32 | peer]++;
-  const std::vector<Channel> &channels = sentTo(index, comm, peer).channels;
+  const std::vector<Channel> &channels = routes.sentTo(comm, index, player.ranks, peer).channels;
   return std::ranges::all_of(channels, [&](Channel channel) { return sent[channel].size() > k; });
-}
-
-/// Ranks of a player receive through one channel or several, each from that member of its group.
-JointRun::Sources &JointRun::sentTo(uint32_t index, uint32_t comm, uint32_t peer) {
-  auto [it, fresh] = receives.try_emplace({comm, index, peer});
-  Sources &from = it->second;
-  if (!fresh)
-    return from;
-  const std::vector<uint32_t> &source = sourceOf(comm, peer);
-  from.which.assign(playerOf.size(), 0);
-  from.source.assign(playerOf.size(), noIndex);
-  from.number = mix(uint64_t(comm + 1) << 32 | peer, index);
-  from.transfer = true;
-  std::map<Channel, uint32_t> known;
-  for (uint32_t rank : players[index].ranks) {
-    Channel channel{comm, source[rank] == noIndex ? noIndex : playerOf[source[rank]], meetings[comm].member[rank]};
-    auto [place, first] = known.try_emplace(channel, uint32_t(from.channels.size()));
-    if (first)
-      from.channels.push_back(channel);
-    from.which[rank] = place->second;
-    from.source[rank] = source[rank];
-  }
-  return from;
-}
-
-/// Ranks of a party get what that member of their group gives.
-JointRun::Sources &JointRun::gatheredBy(uint32_t index, uint32_t comm, uint32_t member) {
-  const std::vector<uint32_t> &party = meetings[comm].parties[index];
-  auto [it, fresh] = gathers.try_emplace({comm, member, party.front()});
-  Sources &from = it->second;
-  if (!fresh)
-    return from;
-  from.source = sourceOf(comm, member);
-  from.which.assign(playerOf.size(), 0);
-  from.number = uint64_t(comm + 1) << 32 | member;
-  std::map<uint32_t, uint32_t> known;
-  for (uint32_t rank = 0; rank < playerOf.size(); ++rank) {
-    if (from.source[rank] == noIndex || !std::ranges::count(party, playerOf[from.source[rank]]))
-      continue;
-    auto [place, first] = known.try_emplace(playerOf[from.source[rank]], uint32_t(from.players.size()));
-    if (first)
-      from.players.push_back(place->first);
-    from.which[rank] = place->second;
-  }
-  return from;
-}
-
-/// Which members of their groups the ranks of a player are.
-const std::vector<bool> &JointRun::membersIn(uint32_t index, uint32_t comm) {
-  auto [it, fresh] = memberSets.try_emplace({index, comm});
-  if (fresh) {
-    it->second.resize(membersOf(index, comm));
-    for (uint32_t rank : players[index].ranks)
-      if (uint32_t member = meetings[comm].member[rank]; member < it->second.size())
-        it->second[member] = true;
-  }
-  return it->second;
 }
 
 /// If the contents are one expression, that one, on each rank with its own class; otherwise an expression of all of
@@ -205,7 +128,7 @@ void JointRun::receive(uint32_t index, const Run &run, uint32_t n) {
   uint32_t comm = indexOf(player, it), peer = it.peer[uint64_t(run.microbatch) % it.peer.size()];
   uint64_t bytes = it.n * sizeOf(it.type);
   size_t k = received[{comm, index, peer}]++;
-  Sources &from = sentTo(index, comm, peer);
+  Sources &from = routes.sentTo(comm, index, player.ranks, peer);
   std::vector<Content> given;
   for (const Channel &channel : from.channels)
     given.push_back(sent[channel][k]);
@@ -214,7 +137,7 @@ void JointRun::receive(uint32_t index, const Run &run, uint32_t n) {
 
 /// The content that `member` of each group gives, from a byte on.
 Content JointRun::gathered(uint32_t index, uint32_t comm, size_t k, uint32_t member, uint64_t offset, uint64_t bytes) {
-  Sources &from = gatheredBy(index, comm, member);
+  Sources &from = routes.gatheredBy(comm, meetings[comm].parties[index], member);
   std::vector<Content> given;
   for (uint32_t other : from.players)
     given.push_back(cut(postOf(other, comm, k).content, offset, offset + bytes));
@@ -298,7 +221,7 @@ Content JointRun::ownPart(uint32_t index, uint32_t comm, const std::vector<Conte
   if (fresh) {
     std::vector<uint64_t> keys(playerOf.size(), RankClasses::noKey);
     for (uint32_t rank = 0; rank < playerOf.size(); ++rank)
-      if (uint32_t member = meetings[comm].member[rank]; member < parts.size())
+      if (uint32_t member = routes.memberOf(comm, rank); member < parts.size())
         keys[rank] = mix(mix(0, member), classes.classOf(Spread(spreads[1 + member]), rank));
     known->second = classes.byKeys(keys);
   }
@@ -308,7 +231,7 @@ Content JointRun::ownPart(uint32_t index, uint32_t comm, const std::vector<Conte
 std::optional<Counterexample> JointRun::reduceScatter(uint32_t index, const Run &run, uint32_t n, size_t k) {
   Cursor &player = players[index];
   const Instruction &it = player.program->blocks[run.block].instructions[n];
-  uint32_t comm = indexOf(player, it), members = membersOf(index, comm);
+  uint32_t comm = indexOf(player, it), members = routes.membersOf(comm, player.ranks.front());
   uint64_t part = it.n * sizeOf(it.type);
   std::vector<Content> parts(members);
   for (uint32_t member = 0; member < members; ++member)
@@ -319,7 +242,8 @@ std::optional<Counterexample> JointRun::reduceScatter(uint32_t index, const Run 
     return std::nullopt;
   }
   for (uint32_t member = 0; member < members; ++member) {
-    write(player, run, n, 0, part * member, part, membersIn(index, comm)[member] ? parts[member] : whole({}, part));
+    write(player, run, n, 0, part * member, part,
+          routes.membersIn(comm, index, player.ranks)[member] ? parts[member] : whole({}, part));
   }
   return std::nullopt;
 }
@@ -327,7 +251,8 @@ std::optional<Counterexample> JointRun::reduceScatter(uint32_t index, const Run 
 std::optional<Counterexample> JointRun::takeCollective(uint32_t index, const Run &run, uint32_t n) {
   Cursor &player = players[index];
   const Instruction &it = player.program->blocks[run.block].instructions[n];
-  uint32_t comm = indexOf(player, it), members = membersOf(index, comm), result = uint32_t(it.operands.size() - 1);
+  uint32_t comm = indexOf(player, it), members = routes.membersOf(comm, player.ranks.front()),
+           result = uint32_t(it.operands.size() - 1);
   uint64_t part = it.n * sizeOf(it.type);
   size_t k = meetings[comm].taken[index]++;
   Content content;

@@ -6,6 +6,7 @@
 
 #include "Contents.h"
 #include "MicrobatchSets.h"
+#include "Routes.h"
 #include "verify/accesses/Accesses.h"
 
 #include <array>
@@ -98,28 +99,10 @@ private:
   using Spread = RankClasses::Spread;
   /// A communicator, with the players that meet there.
   struct JointComm {
-    std::vector<std::vector<uint32_t>> parties;        ///< [player]: those that its collectives wait for
-    std::vector<std::vector<Post>> posts;              ///< [player]
-    std::vector<size_t> taken;                         ///< [player]: results
-    std::vector<uint32_t> group, member;               ///< [rank]; noIndex: not in it
-    std::map<uint32_t, std::vector<uint32_t>> sources; ///< by member: [rank] that member of its group
+    std::vector<std::vector<uint32_t>> parties; ///< [player]: those that its collectives wait for
+    std::vector<std::vector<Post>> posts;       ///< [player]
+    std::vector<size_t> taken;                  ///< [player]: results
   };
-  struct Channel {
-    uint32_t comm, player, peer;
-    auto operator<=>(const Channel &) const = default;
-  };
-  /// The ranks that contents come from, found once for all communications that go the same way.
-  struct Sources {
-    std::vector<uint32_t> which;   ///< [rank]: which content
-    std::vector<uint32_t> source;  ///< [rank]: the rank whose it is; noIndex: none
-    std::vector<uint32_t> players; ///< that give the contents
-    std::vector<Channel> channels; ///< through which they come, if they are sent
-    uint64_t number = 0;           ///< of a communicator and a member
-    bool transfer = false;         ///< from one side to the other one
-    std::map<std::vector<Spread>, std::pair<Spread, bool>> moves;
-    std::optional<Spread> apart; ///< ranks with the same content
-  };
-
   // JointRun.cpp
   void begin(Cursor &player);
   Spread spreadOf(const format::Tensor &tensor);
@@ -156,17 +139,12 @@ private:
   Found take(uint32_t player, const format::Run &run, uint32_t n);
   Found takeCollective(uint32_t player, const format::Run &run, uint32_t n);
   void receive(uint32_t player, const format::Run &run, uint32_t n);
-  const std::vector<uint32_t> &sourceOf(uint32_t comm, uint32_t member);
   Content choose(Sources &from, const std::vector<Content> &given, uint64_t bytes);
-  Sources &sentTo(uint32_t player, uint32_t comm, uint32_t peer);
-  Sources &gatheredBy(uint32_t player, uint32_t comm, uint32_t member);
-  const std::vector<bool> &membersIn(uint32_t player, uint32_t comm);
   Content gathered(uint32_t player, uint32_t comm, size_t k, uint32_t member, uint64_t offset, uint64_t bytes);
   Found reduced(uint32_t player, uint32_t comm, size_t k, uint64_t offset, uint64_t bytes, Content &result);
   Content ownPart(uint32_t player, uint32_t comm, const std::vector<Content> &parts, uint64_t bytes);
   Spread spreadOfSum(uint32_t comm, const std::vector<uint32_t> &party, const std::vector<Spread> &of);
   Found reduceScatter(uint32_t player, const format::Run &run, uint32_t n, size_t k);
-  uint32_t membersOf(uint32_t player, uint32_t comm) const;
   const Post &postOf(uint32_t player, uint32_t comm, size_t k) const { return meetings[comm].posts[player][k]; }
   // Summands.cpp
   Found gives(uint32_t player, const format::Run &run, uint32_t n, const Content &content);
@@ -176,6 +154,7 @@ private:
                          const std::vector<Content> &contents) const;
   Found complaint;
 
+  Routes routes{bundle.manifest, playerOf};
   std::vector<JointComm> meetings; ///< [communicator]
   std::map<Channel, std::vector<Content>> sent;
   std::map<Channel, size_t> received;
@@ -186,9 +165,6 @@ private:
   std::map<std::vector<uint64_t>, Spread> sums;
   std::set<std::vector<uint64_t>> apart;          ///< summands that were found to differ
   std::map<std::vector<uint64_t>, Spread> parted; ///< of values of which each rank has a part
-  std::map<Channel, Sources> receives;
-  std::map<std::array<uint32_t, 3>, Sources> gathers; ///< by communicator, member and first of the party
-  std::map<std::pair<uint32_t, uint32_t>, std::vector<bool>> memberSets; ///< by player and communicator
 };
 
 /// Whether entries read an instruction's result, by role, block, instruction and operand.
