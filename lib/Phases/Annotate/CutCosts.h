@@ -15,9 +15,6 @@ using OpGroup = llvm::SmallVector<mlir::Operation *>;
 /// ops to place on stages.
 std::vector<OpGroup> groupForCuts(llvm::ArrayRef<mlir::Operation *> ops, size_t fewest);
 
-/// The names by which later phases know the groups.
-CutGroups nameGroups(llvm::ArrayRef<OpGroup> groups);
-
 /// Prices of the groups by the kernels that they become on one stage, that with fewest ranks: on one rank and for one
 /// microbatch, or of one rank for all where stages have meshes of their own. Fails where the pricer does.
 mlir::FailureOr<CutPrices> priceKernels(mlir::ModuleOp module, llvm::ArrayRef<mlir::Operation *> ops,

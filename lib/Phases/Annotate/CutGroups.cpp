@@ -29,18 +29,4 @@ std::vector<OpGroup> groupForCuts(ArrayRef<Operation *> ops, size_t fewest) {
   return modules.size() >= fewest ? modules : groupBy(ops, [](const Provenance &from) { return from.path; });
 }
 
-CutGroups nameGroups(ArrayRef<OpGroup> groups) {
-  CutGroups names;
-  names.count = groups.size();
-  for (auto [index, group] : llvm::enumerate(groups))
-    for (Operation *op : group) {
-      if (std::optional<Provenance> from = getProvenance(op->getLoc()))
-        names.ofNode.try_emplace(from->path, index);
-      for (Value operand : op->getOperands())
-        if (auto read = operand.getDefiningOp<ReadOp>())
-          names.ofVariable.try_emplace(read.getVariable(), index);
-    }
-  return names;
-}
-
 } // namespace par

@@ -8,11 +8,6 @@ using namespace mlir;
 
 namespace par {
 
-int64_t flopsOf(Operation *op) {
-  auto cost = dyn_cast<CostOpInterface>(op);
-  return cost ? cost.getFlops() : 0;
-}
-
 static format::DType formatOf(const Plan &plan) {
   return *plan.precision.compute == "bf16"  ? format::DType::BF16
          : *plan.precision.compute == "f16" ? format::DType::F16

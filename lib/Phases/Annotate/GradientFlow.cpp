@@ -1,8 +1,16 @@
 #include "par/Phases/Annotate/GradientFlow.h"
 
+#include "par/Dialect/Interfaces/Cost.h"
+#include "par/Phases/Annotate/Passes.h"
+
 using namespace mlir;
 
 namespace par {
+
+int64_t flopsOf(Operation *op) {
+  auto cost = dyn_cast<CostOpInterface>(op);
+  return cost ? cost.getFlops() : 0;
+}
 
 static bool isFloat(Value value) { return isa<FloatType>(getElementTypeOrSelf(value.getType())); }
 

@@ -17,6 +17,9 @@ struct CutGroups {
   llvm::StringMap<unsigned> ofVariable; ///< the first group that reads it
 };
 
+/// The names by which later phases know groups of a step's ops.
+CutGroups nameGroups(llvm::ArrayRef<llvm::SmallVector<mlir::Operation *>> groups);
+
 /// Time on one rank of the stage.
 struct CutPrices {
   std::vector<CutWork> groups;
