@@ -32,22 +32,3 @@ Cost CostTable::attention(const AttentionShape &shape, int64_t bytes) const {
   }
   return rows.costOf(modelOf(shape, bytes, *this));
 }
-
-Cost CostTable::attentionInMemory(const AttentionShape &shape) const {
-  MatmulShape toScores;
-  toScores.type = toScores.result = shape.type;
-  toScores.batch = shape.batch * shape.heads;
-  toScores.m = shape.queries;
-  toScores.n = shape.keys;
-  toScores.k = shape.dim;
-  MatmulShape toValues = toScores;
-  toValues.n = shape.valueDim;
-  toValues.k = shape.keys;
-  // Forward q k^T and p v. Backward ct v^T and t^T q, p^T ct and t k: the probabilities were kept.
-  int64_t passes = shape.backward ? 2 : 1;
-  // The softmax reads and writes the scores, its gradient reads two such tensors and writes one.
-  int64_t scores = toScores.batch * shape.queries * shape.keys * int64_t(sizeOf(shape.type));
-  Cost first = matmul(toScores), second = matmul(toValues), softmax = kernel((1 + passes) * scores, 0);
-  return {passes * (first.ns + second.ns) + softmax.ns, std::max({first.source, second.source, softmax.source}),
-          std::max({first.reach, second.reach, softmax.reach})};
-}

@@ -189,14 +189,3 @@ TEST(CostTable, RowsNear) {
   // Answers do not depend on what was asked before.
   EXPECT_EQ(costs.matmul(square(100)).ns, tableOf(measured).matmul(square(100)).ns);
 }
-
-TEST(CostTable, AttentionInMemory) {
-  CostTable costs = tableOf();
-  AttentionShape shape{format::DType::F32, false, 2, 3, 3, 64, 64, 8, 8, false};
-  // At the same peak, the scores' bytes are added: they are what is large here.
-  EXPECT_GT(costs.attentionInMemory(shape).ns, costs.attention(shape, shape.bytes()).ns);
-  int64_t scores = 2 * 3 * 64 * 64 * 4;
-  EXPECT_GE(costs.attentionInMemory(shape).ns, 4 * scores * 10);
-  shape.backward = true;
-  EXPECT_GE(costs.attentionInMemory(shape).ns, 7 * scores * 10);
-}

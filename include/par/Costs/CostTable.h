@@ -42,8 +42,6 @@ public:
   Cost matmul(const MatmulShape &shape) const;
   /// One kernel that keeps scores on the chip; `bytes` are read and written.
   Cost attention(const AttentionShape &shape, int64_t bytes) const;
-  /// Two matmuls (backward five) and a softmax between them, whose scores go through memory.
-  Cost attentionInMemory(const AttentionShape &shape) const;
   Cost convolution(const ConvolutionShape &shape, int64_t bytes) const;
   /// A loop over elements, generated or builtin, that reads and writes `bytes`.
   Cost kernel(int64_t bytes, int64_t flops = 0) const;
