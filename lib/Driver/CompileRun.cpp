@@ -331,15 +331,16 @@ int CompileRun::finish(Compiled &compiled) {
     printRecompute(*facts.recompute, out);
     printCommunication(totalCommunications(*facts.communications), roles, out);
   }
-  if (!fits(compiled))
-    return CannotBe;
-  if (options.explain == "collectives") {
-    explainCommunication(*facts.communications, roles, out);
-    return Done;
-  }
   if (options.explain == "memory") {
     explainRecompute(*facts.recompute, out);
     printSavedValues(*facts.saved, out);
+  }
+  if (!fits(compiled))
+    return CannotBe;
+  if (options.explain == "memory")
+    return Done;
+  if (options.explain == "collectives") {
+    explainCommunication(*facts.communications, roles, out);
     return Done;
   }
   return proveAndWrite(compiled);

@@ -68,14 +68,24 @@ static std::string describeGap(const StageRecompute &stage, const RecomputeFacts
   return text;
 }
 
+/// "  recomputes    12 x 12.0 MiB  bf16[16x512x768]  h.*.mlp.act   0.412 ms a step", the most bytes first.
+static void listRecomputed(const StageRecompute &stage, const RecomputeFacts &facts, raw_ostream &os) {
+  for (const RecomputedValues &values : stage.recomputed)
+    os << "  recomputes" << right_justify(std::to_string(values.count), 6) << " x "
+       << right_justify(bytesText(values.bytes / values.count), 9) << "  " << left_justify(values.type, 24)
+       << left_justify(values.place, 24) << stepTime(values.ns, facts) << " a step\n";
+}
+
 void explainRecompute(const RecomputeFacts &facts, raw_ostream &os) {
   for (const StageRecompute &stage : facts.stages) {
+    if (stage.savedBytes != stage.allBytes)
+      listRecomputed(stage, facts, os);
     if (!stage.isChosen)
       continue;
     os << "recompute " << facts.mode << ": " << nameOfRole(roleOf(stage)) << ": "
        << (stage.fits ? describeGap(stage, facts) : "the smallest choice that was found, cheaper ones do not fit")
-       << "; " << bytesText(stage.smallestBytes) << " stay at the begin of a backward by the smallest choice, "
-       << bytesText(stage.boundBytes) << " by any\n";
+       << "; the smallest choice that was found needs " << bytesText(stage.smallestBytes)
+       << " at the begin of a backward, and none needs less than " << bytesText(stage.boundBytes) << "\n";
   }
 }
 
@@ -87,12 +97,12 @@ std::string describeLowerBound(const RecomputeFacts &facts, const RoleMemory &ro
     std::string text;
     raw_string_ostream os(text);
     os << "recompute: " << facts.mode << " does not reach it: params and states are " << humanBytes(double(state))
-       << ", and every choice saves " << bytesText(stage.boundBytes) << " for backward";
+       << ", and every choice saves at least " << bytesText(stage.boundBytes) << " for backward";
     if (state + static_cast<uint64_t>(stage.boundBytes) > limit)
       os << ", which is more than the limit";
     else
-      os << "; that is below the limit, but the smallest choice that was found holds " << bytesText(stage.smallestBytes)
-         << " at the begin of a backward, beside gradients and buffers";
+      os << ": a smaller choice than the one found, which needs " << bytesText(stage.smallestBytes)
+         << " at the begin of a backward beside gradients and buffers, is not ruled out";
     return text;
   }
   return "";

@@ -1,6 +1,7 @@
 // Recomputes the cheapest values by which ranks hold so many bytes less, and predicts what more would cost.
 #include "BudgetChoice.h"
 #include "RecomputeTime.h"
+#include "ResidualList.h"
 #include "StagePairs.h"
 
 #include "par/Base/TypeSize.h"
@@ -73,8 +74,10 @@ struct RecomputeToFitPass : impl::RecomputeToFitPassBase<RecomputeToFitPass> {
       outcome.allBytes += countResidualBytes(stage, keepOperands);
       outcome.ns -= timeOfFragment(stage.pair.getBackward(), costs);
     }
+    ResidualList before(stages, costs);
     if (over > 0)
       choose(stages, over, outcome);
+    outcome.recomputed = before.findRecomputed(stages);
     for (const StagePair &stage : stages) {
       outcome.savedBytes += stage.inFlight * getByteSize(stage.pair.getResiduals().getArrayRef());
       outcome.ns += timeOfFragment(stage.pair.getBackward(), costs);

@@ -1,6 +1,7 @@
 // Moves the cut between forward and backward: saves the values that the mode of the plan's `recompute` saves, and
 // recomputes the rest in the backward. Cheap values are never saved.
 #include "RecomputeTime.h"
+#include "ResidualList.h"
 #include "SavedValues.h"
 #include "StagePairs.h"
 
@@ -48,6 +49,7 @@ struct RecomputeValuesPass : impl::RecomputeValuesPassBase<RecomputeValuesPass> 
 
   StageRecompute recompute(std::vector<StagePair> &stages) {
     StageRecompute outcome{nameStages(stages)};
+    ResidualList before(stages, costs);
     for (StagePair &stage : stages) {
       outcome.allBytes += countResidualBytes(stage, keepOperands);
       if (mode == "none")
@@ -58,6 +60,7 @@ struct RecomputeValuesPass : impl::RecomputeValuesPassBase<RecomputeValuesPass> 
       outcome.savedBytes += stage.inFlight * getByteSize(stage.pair.getResiduals().getArrayRef());
       outcome.ns += timeOfFragment(stage.pair.getBackward(), costs);
     }
+    outcome.recomputed = before.findRecomputed(stages);
     return outcome;
   }
 

@@ -2,9 +2,9 @@
 // then launches the ranks. Faults that would show after hours are looked for here.
 #include "par/app/Job.h"
 
+#include "Calibration.h"
 #include "JobRemarks.h"
 #include "OutputPlaces.h"
-#include "Calibration.h"
 #include "par/comm/job/Ending.h"
 #include "par/cpu/Machine.h"
 #include "par/cuda/driver/Driver.h"

@@ -12,7 +12,7 @@ struct KernelGroup {
   llvm::SmallVector<mlir::Operation *> body; ///< in an order of dependence; other kernels may compute some of them too
   llvm::SmallVector<mlir::Value> arguments, results;
   llvm::SmallVector<std::pair<mlir::Value, mlir::Value>> tied; ///< results and the arguments whose storage they take
-  std::string implementation; ///< as par.kernel has it
+  std::string implementation;                                  ///< as par.kernel has it
 };
 
 /// Kernels' passes that come before the kernels are formed.

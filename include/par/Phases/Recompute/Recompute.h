@@ -14,13 +14,23 @@ struct StageResiduals {
   int64_t inFlight = 1;
 };
 
+/// Values of one module and type that backward recomputes, of all layers.
+struct RecomputedValues {
+  std::string place; ///< "h.*.mlp"; empty: not known
+  std::string type;  ///< "bf16[2x64x256]", of each
+  int64_t count = 0;
+  int64_t bytes = 0; ///< of all of them, and of all microbatches in flight, if they were saved
+  int64_t ns = 0;    ///< of their ops for one microbatch
+};
+
 /// The outcome of recomputation for the stages on the same ranks.
 struct StageRecompute {
   std::string stages; ///< "0+2"
   /// Bytes on one rank of values that forward saves for backward, of all microbatches in flight: without recomputation,
   /// and with it.
   int64_t allBytes = 0, savedBytes = 0;
-  int64_t ns = 0; ///< that backward takes longer for one microbatch, as predicted op by op
+  int64_t ns = 0;                           ///< that backward takes longer for one microbatch, as predicted op by op
+  std::vector<RecomputedValues> recomputed; ///< the most bytes first
 
   // Only of a choice by budget, by the times of its costs and for one microbatch:
   bool isChosen = false;

@@ -33,7 +33,7 @@ struct RunOptions {
   std::string evalData;
   // results
   std::string save, exportTo, output, metrics, trace;
-  std::optional<std::string> calibrate; ///< the hardware file; "": beside the bundle
+  std::optional<std::string> calibrate;    ///< the hardware file; "": beside the bundle
   uint64_t traceFirst = 1, traceLast = 10; ///< steps of --trace
   uint64_t saveEvery = 0, keep = 2, logEvery = 0;
   std::map<std::string, double> set;
