@@ -1,9 +1,12 @@
 // Each mode saves its values, every mode computes the same, and no unused value is computed.
 // RUN: par-opt %s --par-recompute-values=mode=none --par-verify-recompute | FileCheck %s --check-prefixes=CHECK,NONE
 // RUN: par-opt %s --par-recompute-values=mode=full --par-verify-recompute | FileCheck %s --check-prefixes=CHECK,FULL
-// RUN: par-opt %s '--par-recompute-values=mode=each patterns=h.*' --par-verify-recompute | FileCheck %s --check-prefixes=CHECK,EACH
-// RUN: par-opt %s '--par-recompute-values=mode=full schedule=gpipe' --par-verify-recompute | FileCheck %s --check-prefixes=GPIPE
-// RUN: par-opt %s --par-check-phases='passes=par-recompute-values{mode=none},par-recompute-values{mode=full}' > /dev/null
+// RUN: par-opt %s '--par-recompute-values=mode=each patterns=h.*' --par-verify-recompute \
+// RUN:   | FileCheck %s --check-prefixes=CHECK,EACH
+// RUN: par-opt %s '--par-recompute-values=mode=full schedule=gpipe' --par-verify-recompute \
+// RUN:   | FileCheck %s --check-prefixes=GPIPE
+// RUN: par-opt %s \
+// RUN:   --par-check-phases='passes=par-recompute-values{mode=none},par-recompute-values{mode=full}' > /dev/null
 // RUN: par-opt %s --par-check-phases='passes=par-recompute-values{mode=each patterns=h.0},par-build-programs,par-verify-schedule' > /dev/null
 // RUN: par-opt %S/../Propagate/Inputs/two-stages.mlir --par-slice-microbatches=microbatches=4 --par-assign-stages --par-form-fragments --par-propagate-shardings=batch-axes=dp --par-partition-fragments --par-check-phases='passes=par-recompute-values{mode=full},par-verify-recompute,par-build-programs,par-verify-schedule' > /dev/null
 // RUN: sed 's/4x4/64x64/g' %s | par-opt --par-recompute-values=keep-operands --par-verify-recompute=keep-operands | FileCheck %s --check-prefix=KEEP

@@ -1,8 +1,11 @@
 // Backward in two parts if the schedule has slots of weight gradients: values for which another stage waits, and sums.
 // RUN: par-opt %s --par-split-backward=schedule=zb-h1 --par-verify-recompute | FileCheck %s
-// RUN: par-opt %s --par-check-phases='passes=par-split-backward{schedule=zb-h1},par-build-programs{schedule=zb-h1},par-verify-schedule' > /dev/null
+// RUN: par-opt %s \
+// RUN:   --par-check-phases='passes=par-split-backward{schedule=zb-h1},par-build-programs{schedule=zb-h1},par-verify-schedule' \
+// RUN:   > /dev/null
 // RUN: par-opt %s --par-split-backward=schedule=1f1b | FileCheck %s --check-prefix=WHOLE
-// RUN: par-opt %s --par-split-backward=schedule=zb-h1 --par-build-programs=schedule=zb-h1 --par-verify-schedule | FileCheck %s --check-prefix=PROGRAM
+// RUN: par-opt %s --par-split-backward=schedule=zb-h1 --par-build-programs=schedule=zb-h1 --par-verify-schedule \
+// RUN:   | FileCheck %s --check-prefix=PROGRAM
 
 // Nobody waits for the first stage's.
 // CHECK: par.fragment @train.s0.weight(
