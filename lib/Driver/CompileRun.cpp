@@ -335,10 +335,9 @@ int CompileRun::finish(Compiled &compiled) {
     explainRecompute(*facts.recompute, out);
     printSavedValues(*facts.saved, out);
   }
-  if (!fits(compiled))
-    return CannotBe;
-  if (options.explain == "memory")
-    return Done;
+  bool held = fits(compiled);
+  if (!held || options.explain == "memory")
+    return held ? Done : CannotBe;
   if (options.explain == "collectives") {
     explainCommunication(*facts.communications, roles, out);
     return Done;

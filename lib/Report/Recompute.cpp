@@ -68,12 +68,12 @@ static std::string describeGap(const StageRecompute &stage, const RecomputeFacts
   return text;
 }
 
-/// "  recomputes    12 x 12.0 MiB  bf16[16x512x768]  h.*.mlp.act   0.412 ms a step", the most bytes first.
+/// "  recomputes    12 x  12.0 MiB  bf16[16x512x768]         0.158 ms a step  h.*.ln_1", the most bytes first.
 static void listRecomputed(const StageRecompute &stage, const RecomputeFacts &facts, raw_ostream &os) {
   for (const RecomputedValues &values : stage.recomputed)
     os << "  recomputes" << right_justify(std::to_string(values.count), 6) << " x "
        << right_justify(bytesText(values.bytes / values.count), 9) << "  " << left_justify(values.type, 24)
-       << left_justify(values.place, 24) << stepTime(values.ns, facts) << " a step\n";
+       << right_justify(stepTime(values.ns, facts), 10) << " a step  " << values.place << "\n";
 }
 
 void explainRecompute(const RecomputeFacts &facts, raw_ostream &os) {

@@ -11,7 +11,7 @@ class ResidualList {
 public:
   ResidualList(llvm::ArrayRef<StagePair> stages, const CostTable &costs);
 
-  /// Those that are residuals no more, by module and type, layers together; the most bytes first.
+  /// The residuals that are none any more, by module and type, layers together; the most bytes first.
   std::vector<RecomputedValues> findRecomputed(llvm::ArrayRef<StagePair> stages) const;
 
 private:
