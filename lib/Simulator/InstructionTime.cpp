@@ -47,9 +47,9 @@ static Cost costOfKernel(const Kernel &kernel, const Instruction &instruction, c
   int64_t bytes = kernels::movedBytes(kernel, instruction);
   if (!kernel.builtin)
     return costs.kernel(bytes, kernel.flops);
-  if (begins(kernel, "attention") && instruction.imms.size() >= kernels::AttentionSizes::scalars)
+  if (kernels::isAttention(kernel) && instruction.imms.size() >= kernels::AttentionSizes::scalars)
     return costs.attention(attentionOf(kernel, instruction), bytes);
-  if (begins(kernel, "convolution") && instruction.imms.size() == kernels::convolutionImmediateCount)
+  if (kernels::isConvolution(kernel) && instruction.imms.size() == kernels::convolutionImmediateCount)
     return costs.convolution(convolutionOf(kernel, instruction), bytes);
   return costs.kernel(bytes);
 }
