@@ -22,8 +22,8 @@ static CutWork operator/(CutWork work, int64_t divisor) {
   return {work.forward / divisor, work.backward / divisor, work.gradient / divisor, work.update};
 }
 
-KernelPrices::KernelPrices(const CutGroups &groups, StageOp stage, const CostTable &costs, StringRef device)
-    : groups(groups), stage(stage), costs(costs), ranks(costs), device(device.str()), work(groups.count) {}
+KernelPrices::KernelPrices(const CutGroups &groups, const CostTable &costs, StringRef device)
+    : groups(groups), costs(costs), device(device.str()), work(groups.count) {}
 
 std::optional<unsigned> KernelPrices::groupOf(Operation *op) const {
   std::optional<Provenance> from = getProvenance(op->getLoc());
@@ -152,19 +152,6 @@ void KernelPrices::addKernel(const KernelGroup &kernel, const Parts &parts, CutW
   }
 }
 
-int64_t KernelPrices::timeOf(CollectiveOpInterface collective) {
-  Operation *op = collective;
-  RankGroup group = ranks.widest(stage, getAxes(collective.getAxes()));
-  int64_t bytes = getByteSize(isa<ReduceScatterOp>(op) ? ValueRange(op->getResults()) : ValueRange(op->getOperands()));
-  format::CollKind kind = isa<AllReduceOp>(op)       ? format::CollKind::AllReduce
-                          : isa<AllGatherOp>(op)     ? format::CollKind::AllGather
-                          : isa<ReduceScatterOp>(op) ? format::CollKind::ReduceScatter
-                                                     : format::CollKind::AllToAll;
-  if (kind == format::CollKind::AllToAll)
-    bytes /= group.members;
-  return costs.collective(kind, bytes, group).ns;
-}
-
 void KernelPrices::add(BlockOp block, BlockKind kind, int64_t runs, int64_t microbatches) {
   unsigned last = kind == BlockKind::Forward ? 0 : groups.count - 1;
   for (KernelGroup &kernel : groupKernels(block, device)) {
@@ -184,7 +171,7 @@ void KernelPrices::add(BlockOp block, BlockKind kind, int64_t runs, int64_t micr
     // One that runs once a step is not on the way of a microbatch.
     bool once = kind == BlockKind::Update || runs < microbatches;
     CutWork unit = once ? CutWork{0, 0, 0, 1} : kind == BlockKind::Forward ? CutWork{1, 0, 0, 0} : CutWork{0, 1, 0, 0};
-    work[groupOf(collective).value_or(last)] += unit * (runs * timeOf(collective));
+    work[groupOf(collective).value_or(last)] += unit * (runs * par::timeOf(collective, costs).ns);
   }
 }
 

@@ -3,7 +3,6 @@
 
 #include "par/Costs/CostTable.h"
 #include "par/Phases/Annotate/CutPrices.h"
-#include "par/Phases/Decompose/HostLevels.h"
 #include "par/Phases/Kernels/KernelGroups.h"
 
 #include <map>
@@ -16,7 +15,7 @@ enum class BlockKind { Forward, Backward, Update };
 /// Adds up what the blocks of a one-stage program take in one call of their entry.
 class KernelPrices {
 public:
-  KernelPrices(const CutGroups &groups, StageOp stage, const CostTable &costs, llvm::StringRef device);
+  KernelPrices(const CutGroups &groups, const CostTable &costs, llvm::StringRef device);
 
   /// Adds a block that runs `runs` times in a step of so many microbatches.
   void add(BlockOp block, BlockKind kind, int64_t runs, int64_t microbatches);
@@ -34,12 +33,9 @@ private:
   /// ns of copies to accumulators that the kernel reads and does not write in place.
   int64_t copiesOf(const KernelGroup &kernel) const;
   void addKernel(const KernelGroup &kernel, const Parts &parts, CutWork unit);
-  int64_t timeOf(CollectiveOpInterface collective);
 
   const CutGroups &groups;
-  StageOp stage;
   const CostTable &costs;
-  StageGroups ranks; ///< of the axes of the stage
   std::string device;
   std::vector<CutWork> work;
   std::map<std::pair<unsigned, unsigned>, CutWork> bonds;

@@ -84,7 +84,7 @@ CutPricer makeCutPricer(const ModelPlan &model, std::optional<uint64_t> memory) 
                                          << reason;
       return failure();
     }
-    KernelPrices prices(groups, *module.getOps<StageOp>().begin(), *costs, *plain.plan.target.device);
+    KernelPrices prices(groups, *costs, *plain.plan.target.device);
     return priceProgram(*programs.begin(), prices, plain.plan.rounds());
   };
 }

@@ -25,7 +25,8 @@ static StageOp stageOf(Operation *op) {
   if (auto fragment = op->getParentOfType<FragmentOp>())
     return SymbolTable::lookupNearestSymbolFrom<StageOp>(fragment, fragment.getStageAttr());
   auto program = op->getParentOfType<ProgramOp>();
-  return program ? SymbolTable::lookupNearestSymbolFrom<StageOp>(program, program.getFirstStage()) : StageOp();
+  return program ? SymbolTable::lookupNearestSymbolFrom<StageOp>(program->getParentOp(), program.getFirstStage())
+                 : StageOp();
 }
 
 namespace {
