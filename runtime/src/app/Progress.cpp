@@ -36,8 +36,8 @@ std::string inMiB(uint64_t bytes) { return print("%.1f MiB", static_cast<double>
 
 std::string StepReport::encode() const {
   // Hexadecimal floats: exact, and they know NaN, which JSON does not.
-  std::string text =
-      print("%a %llu %llu", ms, static_cast<unsigned long long>(sentBytes), static_cast<unsigned long long>(peakBytes));
+  std::string text = print("%a %llu %llu %d", ms, static_cast<unsigned long long>(sentBytes),
+                           static_cast<unsigned long long>(peakBytes), saving ? 1 : 0);
   for (const auto &[name, value] : metrics)
     text += print(" %a ", value) + name;
   return text;
@@ -50,6 +50,7 @@ StepReport StepReport::decode(const std::string &text) {
   report.ms = strtod(at, &end);
   report.sentBytes = strtoull(end, &end, 10);
   report.peakBytes = strtoull(end, &end, 10);
+  report.saving = strtoull(end, &end, 10) != 0;
   while (*end == ' ') {
     double value = strtod(end, &end);
     char *name = end + 1;
@@ -69,6 +70,7 @@ StepSummary summarize(const format::Manifest &manifest, const std::vector<std::s
     summary.ms = std::max(summary.ms, decoded[rank].ms);
     summary.sentBytes += decoded[rank].sentBytes;
     summary.peakBytes = std::max(summary.peakBytes, decoded[rank].peakBytes);
+    summary.saving |= decoded[rank].saving;
     auto loss = decoded[rank].metrics.find("loss");
     if (loss != decoded[rank].metrics.end() && !std::isfinite(loss->second) && summary.badRank < 0)
       summary.badRank = static_cast<int>(rank);
@@ -170,13 +172,13 @@ std::string Progress::rate(double ms) const {
   return tokens >= 10000 ? print("%3.0f k tok/s", tokens / 1000) : print("%5.0f tok/s", tokens);
 }
 
-void Progress::step(const StepSummary &s, const std::string &saved) {
+void Progress::step(const StepSummary &s, const SaidOfSaves &said) {
   if (!speaks)
     return;
   times.push_back(s.ms);
   peak = std::max(peak, s.peakBytes);
-  if (!saved.empty())
-    lastSave = saved;
+  if (!said.saved.empty())
+    lastSave = said.saved;
   if (metrics) {
     ordered_json line = {{"step", s.step}, {"loss", s.loss}, {"lr", s.lr}};
     if (s.hasGradNorm)
@@ -191,7 +193,8 @@ void Progress::step(const StepSummary &s, const std::string &saved) {
   }
   if (job.options.quiet)
     return;
-  if (!s.skipped() && s.step % every != 0 && s.step != firstStep && s.step != job.steps && saved.empty())
+  if (!s.skipped() && s.step % every != 0 && s.step != firstStep && s.step != job.steps && said.saved.empty() &&
+      said.saving.empty())
     return;
   std::string line = print("step %4llu/%llu  loss %.4f  lr %.1e", static_cast<unsigned long long>(s.step),
                            static_cast<unsigned long long>(job.steps), s.loss, s.lr);
@@ -202,7 +205,11 @@ void Progress::step(const StepSummary &s, const std::string &saved) {
   if (s.hasLossScale)
     line += print(s.skipped() ? ", loss scale %g" : "  loss scale %g", s.lossScale);
   line += print("  %4.0f ms  ", s.ms) + rate(s.ms);
-  say(line + (saved.empty() ? "" : "   saved " + saved));
+  if (!said.saved.empty())
+    line += "   saved " + said.saved;
+  if (!said.saving.empty())
+    line += "   saving " + said.saving;
+  say(line);
 }
 
 void Progress::evaluated(uint64_t rows, uint64_t leftOut, double loss, uint64_t afterStep) {

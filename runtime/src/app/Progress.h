@@ -14,6 +14,7 @@ namespace par::core {
 struct StepReport {
   double ms = 0;
   uint64_t sentBytes = 0, peakBytes = 0;
+  bool saving = false; ///< a part of a save is still being written
   std::map<std::string, double> metrics;
 
   std::string encode() const;
@@ -29,7 +30,8 @@ struct StepSummary {
   /// With loss scaling gradients that are not finite: the step has written nothing.
   bool skipped() const { return scales && hasGradNorm && !std::isfinite(gradNorm); }
   uint64_t sentBytes = 0, peakBytes = 0;
-  int badRank = -1; ///< the first whose loss is not finite
+  bool saving = false; ///< a rank is
+  int badRank = -1;    ///< the first whose loss is not finite
 };
 StepSummary summarize(const format::Manifest &manifest, const std::vector<std::string> &reports);
 
@@ -38,6 +40,11 @@ StepSummary summarize(const format::Manifest &manifest, const std::vector<std::s
 std::string joinReports(const std::vector<std::string> &calls);
 std::vector<StepSummary> summarizeCalls(const format::Manifest &manifest, std::vector<std::string> reports);
 
+/// The folder of a step's state, for its line: of a save that is whole, or of one that is being written.
+struct SaidOfSaves {
+  std::string saved, saving;
+};
+
 /// Rank 0's voice; silent on others.
 class Progress {
 public:
@@ -45,8 +52,8 @@ public:
   void start();
   /// A line of the device about how it will compute, if it has one.
   void remark(const std::string &line);
-  /// A line every so many steps, for the first and the last one, and where something was saved.
-  void step(const StepSummary &summary, const std::string &saved);
+  /// A line every so many steps, for the first and the last one, and where something was saved, or begun to be.
+  void step(const StepSummary &summary, const SaidOfSaves &said);
   void predicted(uint64_t rows, double seconds);
   void evaluated(uint64_t rows, uint64_t leftOut, double loss, uint64_t afterStep);
   void done(uint64_t bound, uint64_t scratch);

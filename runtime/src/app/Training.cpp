@@ -3,6 +3,7 @@
 #include "Calibration.h"
 #include "Progress.h"
 #include "Results.h"
+#include "RunSaves.h"
 
 #include "par/app/Devices.h"
 #include "par/app/LearningRate.h"
@@ -21,8 +22,7 @@ public:
   RankRun(const Job &job, comm::Control &control)
       : job(job), options(job.options), control(control), manifest(job.bundle.manifest),
         session(job.bundle, job.name, control, deviceNamed(job.device()), sessionOptions(job)), progress(job, control),
-        trace(options, control.rank() == 0),
-        writer(session, session.rank() == 0 ? job.saves.get() : nullptr, options.save, options.keep) {}
+        trace(options, control.rank() == 0), saves(job, session, progress) {}
 
   int run() {
     if (job.alone)
@@ -36,7 +36,7 @@ public:
     }
     giveValues();
     int code = options.eval ? evaluateOnly() : job.predicts() ? predict() : train();
-    writes([&] {
+    saves.writes([&] {
       if (interrupted && !options.exportTo.empty())
         progress.notExported(); // an earlier file of that name may be a whole run's
       else if (options.exportTo.ends_with(".onnx"))
@@ -79,7 +79,7 @@ private:
       agreeOnCheckpoint();
       session.restore(job.checkpoint->store);
       position = job.checkpoint->position;
-      saved = job.checkpoint->store.place;
+      saves.goOnFrom(job.checkpoint->store.place);
     } else {
       session.initialize(job.weights ? &*job.weights : nullptr, job.seed);
       position = {0, 0, job.seed, job.shuffled};
@@ -120,30 +120,25 @@ private:
       }
       std::vector<StepSummary> summaries = step(order);
       for (const StepSummary &summary : summaries) {
+        if (summary.badRank >= 0 || lossScaleExhausted(summary))
+          saves.finish();
         if (summary.badRank >= 0)
           failNonFinite(summary, control.allGather("nan", session.firstNonFinite()));
-        // A scale below 1 is no cure: the gradients themselves overflow.
-        if (summary.skipped() && summary.hasLossScale && summary.lossScale < 1) {
-          auto failure =
-              Failure::at("step " + std::to_string(summary.step), Message::lossScaleExhausted, summary.lossScale * 2)
-                  .exitsWith(exitNan);
-          std::string ignored = ignoredLabels(summary.step);
-          throw ignored.empty() ? failure : std::move(failure).note(ignored);
-        }
+        if (lossScaleExhausted(summary))
+          failLossScale(summary);
         // A loss inside the model is 0, not NaN, for a batch without labels.
         if (summary.loss == 0 && !saidIgnored)
           sayIgnored(summary.step);
         lastLoss = summary.loss;
       }
-      bool saves = !options.save.empty() && (position.step == job.steps || passed(options.saveEvery));
-      std::string savedNow = saves ? save() : "";
+      SaidOfSaves said = saves.afterStep(position, summaries.back().saving);
       for (const StepSummary &summary : summaries)
-        writes([&] { progress.step(summary, summary.step == position.step ? savedNow : ""); });
-      if (passed(options.evalEvery))
+        saves.writes([&] { progress.step(summary, summary.step == position.step ? said : SaidOfSaves()); });
+      if (saves.passed(position, options.evalEvery))
         evaluate(job.evalDataset.get(), position.step);
     }
     if (interrupted && !options.save.empty() && position.step > 0)
-      progress.interrupted(save());
+      progress.interrupted(saves.save(position));
     uint64_t bound = 0; // of the role that takes most, as the peak is of the rank that took most
     for (const format::Program &program : job.bundle.programs)
       bound = std::max(bound, program.arena.deviceBytes());
@@ -151,9 +146,17 @@ private:
     return 0; // after a signal the control plane sets the exit code
   }
 
-  /// Whether the last call of `train` made a step whose number `every` divides.
-  bool passed(uint64_t every) const {
-    return every > 0 && position.step / every != (position.step - manifest.calls) / every;
+  /// A scale below 1 is no cure: the gradients themselves overflow.
+  static bool lossScaleExhausted(const StepSummary &summary) {
+    return summary.skipped() && summary.hasLossScale && summary.lossScale < 1;
+  }
+
+  [[noreturn]] void failLossScale(const StepSummary &summary) const {
+    auto failure =
+        Failure::at("step " + std::to_string(summary.step), Message::lossScaleExhausted, summary.lossScale * 2)
+            .exitsWith(exitNan);
+    std::string ignored = ignoredLabels(summary.step);
+    throw ignored.empty() ? failure : std::move(failure).note(ignored);
   }
 
   /// The optimizer steps of one call of `train`; every rank gets the same summaries.
@@ -171,6 +174,7 @@ private:
                 static_cast<double>(manifest.calls);
     report.sentBytes = (session.sentBytes() - sentBefore) / manifest.calls;
     report.peakBytes = peakBytes();
+    report.saving = saves.busy();
     std::vector<std::string> texts;
     for (uint64_t call = 0; call < manifest.calls; ++call) {
       report.metrics = session.results(call);
@@ -194,16 +198,6 @@ private:
     return resident;
   }
 
-  std::string save() {
-    writes([&] { saved = writer.save(position); });
-    return saved;
-  }
-
-  /// Message on how to resume a failed job that saves.
-  std::string whereToGoOn() const {
-    return saved.empty() ? "nothing was saved before" : "the last save is " + saved + ": --resume " + saved;
-  }
-
   /// One call of `train`; an error says in which step, and from which save to go on.
   void runTrain(const RowOrder &order) {
     try {
@@ -214,19 +208,7 @@ private:
       }
       session.run("train", now, next);
     } catch (Failure &failure) {
-      throw std::move(failure).note(core::format("in step {}; {}", position.step + 1, whereToGoOn()));
-    }
-  }
-
-  /// Writes a file; where that fails, the user of a job that saves is told where to go on from.
-  template <typename F>
-  void writes(F &&write) {
-    try {
-      write();
-    } catch (Failure &failure) {
-      if (options.save.empty())
-        throw;
-      throw std::move(failure).note(whereToGoOn());
+      throw std::move(failure).note(core::format("in step {}; {}", position.step + 1, saves.whereToGoOn()));
     }
   }
 
@@ -282,6 +264,7 @@ private:
       note = bad + "; " + note;
     if (std::string ignored = ignoredLabels(summary.step); !ignored.empty())
       note = ignored + "; " + note;
+    const std::string &saved = saves.last();
     note += saved.empty() ? "; nothing was saved: --save DIR --save-every N keeps states to go back to"
                           : "; the last saved state is in " + saved + "; try --resume " + saved;
     std::string coordinates = manifest.mesh.empty() ? "one rank" : coordinatesOf(manifest, rank);
@@ -387,9 +370,8 @@ private:
   Session session;
   Progress progress;
   Trace trace;
-  CheckpointWriter writer;
+  RunSaves saves;
   RunPosition position;
-  std::string saved; ///< where the state was saved last, "" for nowhere
   uint64_t stepsSeen = 0, resident = 0;
   double lastLoss = std::nan("");
   bool interrupted = false; ///< before the last step

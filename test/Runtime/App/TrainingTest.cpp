@@ -46,6 +46,7 @@ TEST_F(Training, printsTheLinesOfThePlan) {
   expectLine(
       R"(two.par: 2 ranks, inproc, plan [0-9a-f]{6} \(2 of 2 agree\), data .*text: 2,000 bytes, 124 windows of 16)");
   expectLine(R"(step    1/20  loss \d+\.\d{4}  lr 1\.0e-01  \|g\| 1\.00  +\d+ ms  .*tok/s\n)");
+  expectLine(R"(step   10/20 .*   saving .*ckpt/10\n)");
   expectLine(R"(step   20/20 .*   saved .*ckpt/20\n)");
   expectLine(R"(done    20 steps in \d+\.\d s; median \d+\.\d ms; peak \d+\.\d MiB \(bound \d+\.\d\); )"
              R"(next: par-run .*--eval --weights .*ckpt/20 --text FILE)");

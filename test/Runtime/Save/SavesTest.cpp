@@ -4,6 +4,7 @@
 
 #include "par/files/Checksum.h"
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -299,6 +300,22 @@ TEST_F(Saves, ofRanksWithOtherFlagsAreRefused) {
   apart({"--init", "--steps", "3", "--set", "lr=0.5"}, {"--init", "--steps", "3"});
   expectSays(
       ": error: rank 1 was started with no --set lr, rank 0 with --set lr=0.5; all ranks of a job take the same");
+}
+
+// Each is a copy of the state after its step, whatever the steps that run while it is written.
+TEST_F(Saves, holdTheStateOfTheirStep) {
+  std::string beside = folder / "beside", alone = folder / "alone";
+  ASSERT_EQ(runTwo({"--init", "--steps", "40", "--save", beside, "--save-every", "3", "--keep", "20"}), 0) << err;
+  for (const char *step : {"3", "21", "39"}) {
+    ASSERT_EQ(runTwo({"--init", "--steps", step, "--save", alone}), 0) << err;
+    for (const char *file : {"/rank0.safetensors", "/rank1.safetensors"}) {
+      core::SafetensorsReader one(beside + "/" + step + file), other(alone + "/" + step + file);
+      ASSERT_FALSE(one.arrays().empty());
+      for (const auto &[name, array] : one.arrays())
+        EXPECT_TRUE(std::ranges::equal(array.data, other.find(name)->data)) << step << file << ": " << name;
+    }
+    fs::remove_all(alone);
+  }
 }
 
 // A folder that is no save keeps its place, whatever its name.

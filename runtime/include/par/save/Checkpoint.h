@@ -21,23 +21,6 @@ struct RunPosition {
       0; ///< of the steps, those that overflowed and wrote nothing: the learning rate's schedule does not count them
 };
 
-/// Writes the checkpoints of one job; every rank has one.
-class CheckpointWriter {
-public:
-  /// `owner` is rank 0's, null on others. The `keep` newest checkpoints in `folder` stay.
-  CheckpointWriter(Session &session, SaveFolder *owner, std::string folder, uint64_t keep);
-  /// Collective. Writes DIR/STEP; returns that at every rank. Throws Failure.
-  std::string save(const RunPosition &position);
-
-private:
-  void writeAll(const RunPosition &position, const std::string &part);
-
-  Session &session;
-  SaveFolder *owner;
-  std::string folder, run;
-  uint64_t keep;
-};
-
 /// A checkpoint that has been opened: its files are of one run and step, and hold the tensors of its index.
 /// loadTensor() or intact() checks that their data is unchanged.
 struct Checkpoint {

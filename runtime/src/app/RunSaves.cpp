@@ -1,0 +1,47 @@
+#include "RunSaves.h"
+
+#include <utility>
+
+namespace par::core {
+
+void RunSaves::keep(const std::string &whole) {
+  if (!whole.empty())
+    newest = whole;
+}
+
+bool RunSaves::passed(const RunPosition &position, uint64_t every) const {
+  return every > 0 && position.step / every != (position.step - job.bundle.manifest.calls) / every;
+}
+
+SaidOfSaves RunSaves::afterStep(const RunPosition &position, bool othersBusy) {
+  const RunOptions &options = job.options;
+  if (writer.pending() && !othersBusy)
+    writes([&] { keep(writer.advance()); });
+  if (options.save.empty())
+    return {};
+  if (position.step == job.steps)
+    return {save(position), ""};
+  if (!passed(position, options.saveEvery))
+    return {};
+  finish();
+  SaidOfSaves said;
+  writes([&] { said.saving = writer.begin(position); });
+  if (!writer.remark().empty() && !std::exchange(saidRemark, true))
+    progress.say(options.save + ": note: " + writer.remark() + ": each save is written before the next step begins");
+  return said;
+}
+
+std::string RunSaves::save(const RunPosition &position) {
+  writes([&] { keep(writer.save(position)); });
+  return newest;
+}
+
+void RunSaves::finish() {
+  writes([&] { keep(writer.finish()); });
+}
+
+std::string RunSaves::whereToGoOn() const {
+  return newest.empty() ? "nothing was saved before" : "the last save is " + newest + ": --resume " + newest;
+}
+
+} // namespace par::core

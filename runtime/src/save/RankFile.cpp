@@ -1,0 +1,162 @@
+// Copies the parts of the state that a rank saves, and writes them into one file with a checksum of its data.
+#include "RankFile.h"
+
+#include "par/files/Checksum.h"
+#include "par/files/Rectangles.h"
+#include "par/messages/Failure.h"
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+namespace par::core {
+
+using format::Tensor;
+
+namespace {
+
+/// Stands for the checksum until all data has been written.
+const std::string noChecksum(32, '?');
+
+/// The data of a rank's file from front to end: summed, gathered into long writes.
+class RankFileData {
+public:
+  explicit RankFileData(SafetensorsWriter &writer) : writer(writer) { buffer.reserve(chunk); }
+
+  void add(std::span<const std::byte> bytes) {
+    while (!bytes.empty()) {
+      size_t count = std::min(chunk - buffer.size(), bytes.size());
+      if (count == chunk) {
+        write(bytes.first(count)); // as long as a buffer: as it is
+      } else {
+        buffer.insert(buffer.end(), bytes.begin(), bytes.begin() + static_cast<long>(count));
+        if (buffer.size() == chunk)
+          flush();
+      }
+      bytes = bytes.subspan(count);
+    }
+  }
+  std::string finish() {
+    flush();
+    return checksum.digest();
+  }
+
+private:
+  /// A chunk whose checksum was computed is still in the cache when it is copied into the file.
+  static constexpr size_t chunk = 256 << 10;
+  /// Bytes after which the disk begins to write: meanwhile the next checksums are computed.
+  static constexpr uint64_t share = 8 << 20;
+
+  void flush() {
+    write(buffer);
+    buffer.clear();
+  }
+  void write(std::span<const std::byte> bytes) {
+    checksum.add(bytes);
+    writer.writeData(at, bytes);
+    at += bytes.size();
+    if (at / share != (at - bytes.size()) / share)
+      writer.startSync(at);
+  }
+
+  SafetensorsWriter &writer;
+  Checksum checksum;
+  std::vector<std::byte> buffer;
+  uint64_t at = 0;
+};
+
+/// Bytes that processes of this host can still get, by /proc/meminfo; all where it does not say.
+uint64_t freeMemory() {
+  std::ifstream file("/proc/meminfo");
+  std::string name;
+  uint64_t kib;
+  for (std::string line; file >> name >> kib; std::getline(file, line))
+    if (name == "MemAvailable:")
+      return kib << 10;
+  return ~uint64_t(0);
+}
+
+} // namespace
+
+Facts factsOf(const std::string &plan, const std::string &run, uint64_t step, size_t rank, size_t ranks) {
+  return {{"par_checkpoint", std::to_string(saveFormat)},
+          {"plan", plan},
+          {"run", run},
+          {"step", std::to_string(step)},
+          {"rank", std::to_string(rank)},
+          {"ranks", std::to_string(ranks)}};
+}
+
+RankState::RankState(const Session &session) : session(session) {
+  for (const Tensor &tensor : session.manifest().tensors)
+    if (const format::Rectangle *part = isSaved(tensor) ? ownedPart(tensor, session.rank()) : nullptr) {
+      headers.push_back({tensor.name, tensor.type, part->size});
+      tensors.push_back(&tensor);
+      total += static_cast<uint64_t>(elementCount(part->size)) * format::sizeOf(tensor.type);
+    }
+}
+
+void RankState::visit(const Take &take) const {
+  if (copied)
+    return take(memory.bytes);
+  for (const Tensor *tensor : tensors) {
+    const format::Rectangle *part = ownedPart(*tensor, session.rank());
+    auto local = session.tensor(tensor->name);
+    uint64_t elementBytes = format::sizeOf(tensor->type);
+    std::vector<int64_t> origin(part->size.size(), 0);
+    forEachRun(part->size, origin, tensor->layout.local, origin, part->size, [&](int64_t, int64_t from, int64_t n) {
+      take(local.subspan(static_cast<uint64_t>(from) * elementBytes, static_cast<uint64_t>(n) * elementBytes));
+    });
+  }
+}
+
+bool RankState::copy() {
+  forgetCopy();
+  if (memory.bytes.size() < total) {
+    // The ranks of a host copy at once; half of what is free stays so.
+    if (freeMemory() / 2 / session.manifest().ranks.size() < total)
+      return false;
+    try {
+      memory = comm::mapPrivate(total);
+    } catch (const std::exception &) {
+      return false; // a limit of address space
+    }
+  }
+  std::byte *to = memory.bytes.data();
+  visit([&](std::span<const std::byte> bytes) {
+    std::memcpy(to, bytes.data(), bytes.size());
+    to += bytes.size();
+  });
+  copied = true;
+  return true;
+}
+
+SavedFile RankState::write(const std::string &path, Facts facts, const std::atomic<bool> &stop) const {
+  struct Stopped {};
+  facts["checksum"] = noChecksum;
+  std::error_code ignored;
+  try {
+    SafetensorsWriter writer(path, headers, true, facts);
+    RankFileData data(writer);
+    constexpr size_t piece = 8 << 20; // between two looks at `stop`
+    visit([&](std::span<const std::byte> bytes) {
+      for (; !bytes.empty(); bytes = bytes.subspan(std::min(piece, bytes.size()))) {
+        if (stop)
+          throw Stopped{};
+        data.add(bytes.first(std::min(piece, bytes.size())));
+      }
+    });
+    writer.amendHeader(noChecksum, data.finish());
+    writer.sync();
+    return {writer.totalBytes(), checksumOf(writer.headerBytes())};
+  } catch (const Stopped &) {
+    std::filesystem::remove(path, ignored);
+    return {};
+  } catch (const Failure &) {
+    std::filesystem::remove(path, ignored); // half of it is in the way where the disk is full
+    throw;
+  }
+}
+
+} // namespace par::core
