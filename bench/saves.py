@@ -8,6 +8,11 @@ after each step; the time between two lines of the log less the step's own is th
 seconds say more: those of a run with a save a step less those of one that saves at the end. Printed: medians and least
 values over all rounds, and their ratios. DIR decides what is measured: on /dev/shm writing is copying, elsewhere it is
 the disk.
+
+    saves.py OLD NEW --bundle B.par --every N [--steps M] [--rounds R] -- FLAGS of par-run (--init --text F ...)
+
+The same of a job: it runs M steps with a save every N of them, and without. Printed: the seconds that a save takes
+from the job, and its share of N steps. The last step's save is not counted: a job waits for it.
 """
 import argparse
 import json
@@ -61,15 +66,54 @@ def measure(par_run, folder, saves, every=1):
     return each, steps[1:], usage.ru_utime + usage.ru_stime
 
 
+def seconds_of_steps(par_run, arguments, saves, every):
+    """Wall seconds between the first step's line and the last but one's."""
+    shutil.rmtree(saves, ignore_errors=True)
+    command = [par_run, arguments.bundle, "--steps", str(arguments.steps), "--log-every", "1", *arguments.flags]
+    if every:
+        command += ["--save", str(saves), "--save-every", str(every)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    lines = [time.monotonic() for line in process.stdout if line.startswith("step ")]
+    if process.wait() != 0:
+        sys.exit(f"{par_run} ended with {process.returncode}")
+    return lines[-2] - lines[0]
+
+
+def shares(arguments, saves):
+    """Prints the cost of saves of a job."""
+    count = (arguments.steps - 2) // arguments.every  # begun after the first line and before the last but one
+    if count < 1:
+        sys.exit(f"--steps {arguments.steps} has no save every {arguments.every} that steps follow")
+    taken = {(par_run, every): [] for par_run in (arguments.old, arguments.new) for every in (0, arguments.every)}
+    for _ in range(arguments.rounds):
+        for (par_run, every), times in taken.items():
+            times.append(seconds_of_steps(par_run, arguments, saves, every))
+    for par_run in dict.fromkeys((arguments.old, arguments.new)):
+        without, with_saves = (statistics.median(taken[par_run, every]) for every in (0, arguments.every))
+        step = without / (arguments.steps - 2)
+        save = (with_saves - without) / count
+        print(f"{par_run}: a step {step:.3f} s, a save {save:.3f} s, {100 * save / (step * arguments.every):.2f} % of "
+              f"{arguments.every} steps (medians of {arguments.rounds})")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("old")
     parser.add_argument("new")
-    parser.add_argument("--bin", required=True, metavar="FOLDER", help="where par-compile is")
+    parser.add_argument("--bin", metavar="FOLDER", help="where par-compile is")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--folder", default=tempfile.gettempdir(), metavar="DIR", help="where saves are written")
     parser.add_argument("--mib", type=int, default=192, help="of a save")
+    parser.add_argument("--bundle", help="of the job, in place of the model of two matmuls")
+    parser.add_argument("--every", type=int, default=50, metavar="N", help="with --bundle: steps between saves")
+    parser.add_argument("--steps", type=int, default=102, metavar="M", help="with --bundle")
+    parser.add_argument("flags", nargs="*", help="with --bundle: of par-run, after --")
     arguments = parser.parse_args()
+    if not arguments.bundle and not arguments.bin:
+        parser.error("--bin says where par-compile is, for the model of two matmuls")
+    if arguments.bundle:
+        with tempfile.TemporaryDirectory(dir=arguments.folder) as saves:
+            return shares(arguments, pathlib.Path(saves) / "ckpt")
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory(dir=arguments.folder) as saves:
         folder, saves = pathlib.Path(folder), pathlib.Path(saves) / "ckpt"
         wide = max(1, arguments.mib * 2 ** 20 // (3 * 2 * 1024 * 4))
