@@ -14,13 +14,14 @@ namespace par {
 /// Whether a buffer accumulates a gradient over microbatches: the loop's results are called so by Schedule.
 static bool isAccumulator(const format::Buffer &buffer) { return StringRef(buffer.name).contains(".sum."); }
 
-/// Buffers that forward writes and backward reads, each with the instruction that writes it first. Names of blocks,
-/// from Schedule, tell forward from backward.
+/// Buffers that forward writes and backward reads before it writes them, each with the instruction that writes it
+/// first. Names of blocks, from Schedule, tell forward from backward.
 static llvm::MapVector<uint32_t, const format::Instruction *> findSaved(const format::Program &program) {
   llvm::MapVector<uint32_t, const format::Instruction *> written;
   llvm::DenseSet<uint32_t> read;
   for (const format::Block &block : program.blocks) {
     bool forward = StringRef(block.name).contains("forward"), backward = StringRef(block.name).contains("backward");
+    llvm::DenseSet<uint32_t> own; // written in this block
     for (const format::Instruction &instruction : block.instructions)
       for (const format::Operand &operand : instruction.operands)
         if (program.buffers[operand.buffer].kind != format::BufferKind::Temp ||
@@ -28,7 +29,9 @@ static llvm::MapVector<uint32_t, const format::Instruction *> findSaved(const fo
           continue;
         else if (forward && operand.access == format::Access::Write)
           written.insert({operand.buffer, &instruction});
-        else if (backward && operand.access == format::Access::Read)
+        else if (backward && operand.access == format::Access::Write)
+          own.insert(operand.buffer);
+        else if (backward && operand.access == format::Access::Read && !own.contains(operand.buffer))
           read.insert(operand.buffer);
   }
   written.remove_if([&](auto &entry) { return !read.contains(entry.first); });

@@ -1,5 +1,6 @@
 // Moves variables, and activations kept for backward, to host memory. Each stay on the device (consecutive touches of a
 // block, ended by a gap of `far` ops) gets a copy in before and, if it is written, a copy out after.
+#include "MadeOfParameters.h"
 #include "par/Dialect/Beside.h"
 #include "par/Dialect/Space.h"
 #include "par/Dialect/Spread.h"
@@ -47,6 +48,8 @@ public:
   void run();
 
 private:
+  VariableOp variableOf(BufferOp buffer);
+  bool isMovedParameter(BufferOp buffer);
   bool movesOut(BufferOp buffer);
   void loadForEach(BlockOp block);
   std::vector<Stay> findStays(BlockOp block);
@@ -67,15 +70,28 @@ private:
 
 } // namespace
 
-/// Variables of the kinds and names in the options. Counters are scalars that kernels read everywhere. Residuals are
-/// moved out unless they are small.
-bool Offloader::movesOut(BufferOp buffer) {
-  constexpr int64_t fewElements = 1024;
-  if (buffer.getSaved())
-    return options.saved && buffer.getTensorType().getNumElements() >= fewElements;
+/// Residuals of fewer elements stay on the device, and so do small values made of parameters.
+static constexpr int64_t minElements = 1024;
+
+/// The variable of a state buffer; null of any other buffer.
+VariableOp Offloader::variableOf(BufferOp buffer) {
   if (buffer.getKind() != BufferKind::state || !buffer.getOf())
-    return false;
-  auto variable = program->getParentOfType<ModuleOp>().lookupSymbol<VariableOp>(*buffer.getOf());
+    return {};
+  return program->getParentOfType<ModuleOp>().lookupSymbol<VariableOp>(*buffer.getOf());
+}
+
+bool Offloader::isMovedParameter(BufferOp buffer) {
+  VariableOp variable = variableOf(buffer);
+  bool parameter =
+      variable && (variable.getKind() == VariableKind::parameter || variable.getKind() == VariableKind::frozen);
+  return parameter && (options.parameters || llvm::is_contained(options.parametersOf, variable.getSymName()));
+}
+
+/// Variables of the kinds and names in the options, and residuals. Counters are scalars that kernels read everywhere.
+bool Offloader::movesOut(BufferOp buffer) {
+  if (buffer.getSaved())
+    return options.saved && buffer.getTensorType().getNumElements() >= minElements;
+  VariableOp variable = variableOf(buffer);
   if (!variable)
     return false;
   auto movesStates = [&](StringRef parameter) {
@@ -83,10 +99,7 @@ bool Offloader::movesOut(BufferOp buffer) {
   };
   if (variable.getKind() == VariableKind::state)
     return variable.getOf() ? movesStates(*variable.getOf()) : options.states;
-  if (isSpreadOver(variable, options.masterAxes) && movesStates(variable.getSymName()))
-    return true;
-  bool parameter = variable.getKind() == VariableKind::parameter || variable.getKind() == VariableKind::frozen;
-  return parameter && (options.parameters || llvm::is_contained(options.parametersOf, variable.getSymName()));
+  return isMovedParameter(buffer) || (isSpreadOver(variable, options.masterAxes) && movesStates(variable.getSymName()));
 }
 
 BufferOp Offloader::onDevice(BufferOp home) {
@@ -212,8 +225,10 @@ void Offloader::bring(BlockOp block) {
 }
 
 void Offloader::run() {
+  llvm::DenseSet<Operation *> made =
+      findMadeOfParameters(program, [&](BufferOp buffer) { return isMovedParameter(buffer); });
   for (BufferOp buffer : program.getOps<BufferOp>())
-    if (movesOut(buffer))
+    if (movesOut(buffer) || (made.contains(buffer) && buffer.getTensorType().getNumElements() >= minElements))
       buffer.setHost(true);
   for (BlockOp block : llvm::to_vector(program.getOps<BlockOp>()))
     bring(block);

@@ -1,7 +1,13 @@
+// Gives every buffer its offsets. On the device state comes first, then one pool that all other buffers share by their
+// lives (Solver/Packing). On the host state comes first, then the temporary buffers: within an entry each has its own
+// bytes, as copies to and from the host run on queues of their own.
 #include "par/Dialect/Space.h"
 #include "par/Phases/Memory/Arena.h"
 #include "par/Phases/Memory/Passes.h"
 #include "par/Solver/Pack/Packing.h"
+
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringMap.h"
 
 #include <atomic>
 #include <thread>
@@ -15,23 +21,60 @@ namespace par {
 
 static int64_t align(int64_t bytes) { return (bytes + arenaAlignment - 1) / arenaAlignment * arenaAlignment; }
 
-/// Whether a buffer shares no bytes with others: state, and whatever lies in the host's memory.
-static bool isAlone(BufferOp buffer) { return buffer.getKind() == BufferKind::state || isOnHost(buffer); }
+/// Whether a buffer has no place in the pool: state, and whatever lies in the host's memory.
+static bool isApart(BufferOp buffer) { return buffer.getKind() == BufferKind::state || isOnHost(buffer); }
 
-/// Unshared buffers of a space are packed from offset 0.
-static int64_t placeAlone(ProgramOp program, bool onHost) {
-  int64_t at = 0;
-  for (BufferOp buffer : program.getOps<BufferOp>()) {
-    if (!isAlone(buffer) || isOnHost(buffer) != onHost)
-      continue;
-    SmallVector<int64_t> slots;
-    for (uint64_t slot = 0; slot < buffer.getDepth(); ++slot) {
-      slots.push_back(at);
-      at += align(getByteSize(buffer.getTensorType()));
-    }
-    buffer.setAt(slots);
+/// Places the buffer's slots one after the other, and returns their end.
+static int64_t placeSlots(BufferOp buffer, int64_t at) {
+  SmallVector<int64_t> slots;
+  for (uint64_t slot = 0; slot < buffer.getDepth(); ++slot) {
+    slots.push_back(at);
+    at += align(getByteSize(buffer.getTensorType()));
   }
+  buffer.setAt(slots);
   return at;
+}
+
+/// The state of a space is packed from offset 0.
+static int64_t placeState(ProgramOp program, bool onHost) {
+  int64_t at = 0;
+  for (BufferOp buffer : program.getOps<BufferOp>())
+    if (buffer.getKind() == BufferKind::state && isOnHost(buffer) == onHost)
+      at = placeSlots(buffer, at);
+  return at;
+}
+
+/// The entries in which blocks touch a buffer.
+static llvm::StringMap<llvm::SmallSetVector<Operation *, 2>> findEntries(ProgramOp program) {
+  SymbolTable names(program);
+  llvm::StringMap<llvm::SmallSetVector<Operation *, 2>> entries;
+  for (EntryOp entry : program.getOps<EntryOp>())
+    for (Attribute name : llvm::SmallSetVector<Attribute, 8>(entry.getBlocks().begin(), entry.getBlocks().end()))
+      for (Operation &op : names.lookup<BlockOp>(cast<FlatSymbolRefAttr>(name).getAttr()).getBody().front()) {
+        if (auto load = dyn_cast<LoadOp>(op))
+          entries[load.getBuffer()].insert(entry);
+        else if (auto store = dyn_cast<StoreOp>(op))
+          entries[store.getBuffer()].insert(entry);
+      }
+  return entries;
+}
+
+/// Temporary buffers in host memory follow the state there. Entries run one after the other, so those of one share
+/// their bytes with those of another.
+static void placeOnHost(ProgramOp program) {
+  int64_t state = placeState(program, /*onHost=*/true);
+  auto entries = findEntries(program);
+  llvm::DenseMap<Operation *, int64_t> ends; // by entry
+  for (BufferOp buffer : program.getOps<BufferOp>()) {
+    if (buffer.getKind() == BufferKind::state || !isOnHost(buffer))
+      continue;
+    int64_t at = state;
+    for (Operation *entry : entries[buffer.getSymName()])
+      at = std::max(at, ends.try_emplace(entry, state).first->second);
+    int64_t end = placeSlots(buffer, at);
+    for (Operation *entry : entries[buffer.getSymName()])
+      ends[entry] = end;
+  }
 }
 
 /// Lives of one slot, ascending and disjoint.
@@ -72,7 +115,7 @@ Pool::Pool(ProgramOp program) : program(program) {
     lives[{use.buffer, use.slot}].push_back({use.begin, use.end + 1});
   problem.alignment = arenaAlignment;
   for (BufferOp buffer : program.getOps<BufferOp>())
-    for (uint64_t slot = 0; !isAlone(buffer) && slot < buffer.getDepth(); ++slot) {
+    for (uint64_t slot = 0; !isApart(buffer) && slot < buffer.getDepth(); ++slot) {
       auto found = lives.find({buffer, static_cast<int64_t>(slot)});
       // A slot that no run touches still needs a place in the table.
       std::vector<Life> mine = found == lives.end() ? std::vector<Life>{{0, 1}} : merge(found->second);
@@ -120,8 +163,8 @@ struct PackMemoryPass : impl::PackMemoryPassBase<PackMemoryPass> {
       pools.push_back(std::make_unique<Pool>(program));
     packAll(pools);
     for (auto [program, packed] : llvm::zip(getOperation().getOps<ProgramOp>(), pools)) {
-      placeAlone(program, /*onHost=*/true);
-      int64_t state = placeAlone(program, /*onHost=*/false);
+      placeOnHost(program);
+      int64_t state = placeState(program, /*onHost=*/false);
       FailureOr<int64_t> pool = packed->place(state);
       if (failed(pool))
         return signalPassFailure();

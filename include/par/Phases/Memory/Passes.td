@@ -28,11 +28,12 @@ def OffloadPass : Pass<"par-offload", "::mlir::ModuleOp"> {
   let description = [{
     Expects: programs after -par-assign-buffers. Leaves: the attribute `host` on every buffer that the options select:
     the optimizer's states (`states`, or those of parameters named in `states-of`) with their masters, which are
-    parameters sharded over one of `master-axes`; parameters (`parameters`, `parameters-of`); and residuals (`saved`; of
-    1,024 elements or more). A block that uses one copies it into a temporary buffer, and back if it has changed. A copy
-    in precedes the op that first uses the copy before it, so it can run beside that op; a copy out follows the last
-    use. A copy is dropped and copied in again if more than `far` ops with uses of other buffers are between two uses,
-    so no copy stays through a block. Bundle gives these copies a queue for each direction.
+    parameters sharded over one of `master-axes`; parameters (`parameters`, `parameters-of`), with the values that one
+    block computes from them only and another reads; and residuals (`saved`). Values and residuals of fewer than 1,024
+    elements stay. A block that uses one copies it into a temporary buffer, and back if it has changed. A copy in
+    precedes the op that first uses the copy before it, so it can run beside that op; a copy out follows the last use.
+    A copy is dropped and copied in again if more than `far` ops with uses of other buffers are between two uses, so no
+    copy stays through a block. Bundle gives these copies a queue for each direction.
     Fails: never on its own; the gate -par-verify-memory checks the outcome.
 
     ```
@@ -56,7 +57,8 @@ def PackMemoryPass : Pass<"par-pack-memory", "::mlir::ModuleOp"> {
   let description = [{
     Expects: programs after -par-assign-buffers. Leaves: `at` on every buffer. States are first, one after the other.
     All other buffers are packed in one pool by the live ranges of their slots in the flattened entries; a slot sent to
-    another stage stays alive until its next write. Buffers in host memory are packed from offset 0 of its own arena.
+    another stage stays alive until its next write. Host memory has its own arena: states, then temporary buffers, where
+    entries share bytes.
     Fails: if a rank of a role needs more than `limit` bytes.
 
     ```

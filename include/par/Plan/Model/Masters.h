@@ -8,12 +8,10 @@ namespace par {
 /// Whether `zero` 1 or 2 keeps the f32 masters of rounded parameters as it keeps states: sharded, the rounded values
 /// gathered once a step. `rounds`: some parameters are read rounded.
 ///
-/// An asynchronous schedule reads versions of whole parameters, and `offload: [params]` brings whole parameters to the
-/// device one use ahead: both keep masters whole.
+/// An asynchronous schedule reads versions of whole parameters, so it keeps masters whole.
 inline bool shardsMasters(const Plan &plan, bool rounds) {
   bool ofStates = *plan.zero.level == 1 || *plan.zero.level == 2;
-  return rounds && plan.train && ofStates && plan.axesSize(*plan.zero.over) > 1 && plan.updatesBehind().empty() &&
-         !plan.offload.params;
+  return rounds && plan.train && ofStates && plan.axesSize(*plan.zero.over) > 1 && plan.updatesBehind().empty();
 }
 
 } // namespace par

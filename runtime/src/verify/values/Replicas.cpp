@@ -52,8 +52,8 @@ static std::optional<Counterexample> compare(const JointRun &joint, const std::s
   return found;
 }
 
-/// Whether a value is received or gathered, or a kernel has computed it from such values without reading state (the
-/// gathered shards in the order of the whole).
+/// Whether a value is received or gathered, a copy of such a value (to host memory), or a kernel has computed it from
+/// such values without reading state (the gathered shards in the order of the whole).
 static bool wasSent(const JointRun &joint, const Cursor &player, uint32_t made) {
   const Instruction &it = joint.instruction(player, player.made[made]);
   auto isSent = [](const Instruction &one) { return one.op == Op::Recv || one.op == Op::Coll; };
@@ -64,12 +64,15 @@ static bool wasSent(const JointRun &joint, const Cursor &player, uint32_t made) 
     const Buffer &base = buffer.of == noIndex ? buffer : player.program->buffers[buffer.of];
     return operand.access != Access::Write && base.kind == BufferKind::State;
   });
-  if (it.op != Op::Kernel || readsState)
+  if ((it.op != Op::Kernel && it.op != Op::Copy) || readsState)
     return false;
   bool any = false, all = true;
-  for (const Made &input : player.made)
-    if (std::ranges::any_of(input.users, [&](auto users) { return users.first <= made && made < users.second; }))
-      any = true, all &= input.run && isSent(joint.instruction(player, input));
+  for (uint32_t from = 1; from < made; ++from)
+    if (const Made &input = player.made[from];
+        std::ranges::any_of(input.users, [&](auto users) { return users.first <= made && made < users.second; })) {
+      any = true;
+      all &= it.op == Op::Copy ? wasSent(joint, player, from) : isSent(joint.instruction(player, input));
+    }
   return any && all;
 }
 
