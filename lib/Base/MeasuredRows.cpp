@@ -120,6 +120,17 @@ static SendShape readShape(RowReader &row, SendShape shape) {
   return shape;
 }
 
+static FeedShape readShape(RowReader &row, FeedShape shape) {
+  shape.fetch = row.oneOf({"feed", "fetch"});
+  shape.bytes = row.number(1);
+  return shape;
+}
+
+static TimeShape readShape(RowReader &row, TimeShape shape) {
+  shape.ns = row.number(0);
+  return shape;
+}
+
 static TogetherShape readShape(RowReader &row, TogetherShape shape) {
   shape.matmul = row.oneOf({"kernel", "matmul"});
   shape.processes = row.number(1);
@@ -167,6 +178,12 @@ static constexpr RowKind kinds[] = {
      [](llvm::ArrayRef<std::string> words, MeasuredRows &rows) { return readRow(words, rows.copies); }},
     {"sends", "[bytes, hosts (1 or 2), ns]",
      [](llvm::ArrayRef<std::string> words, MeasuredRows &rows) { return readRow(words, rows.sends); }},
+    {"feeds", "[feed|fetch, bytes, ns]",
+     [](llvm::ArrayRef<std::string> words, MeasuredRows &rows) { return readRow(words, rows.feeds); }},
+    {"wakeups", "[ns waited, ns]",
+     [](llvm::ArrayRef<std::string> words, MeasuredRows &rows) { return readRow(words, rows.wakeups); }},
+    {"spread", "[ns of compute, ns]",
+     [](llvm::ArrayRef<std::string> words, MeasuredRows &rows) { return readRow(words, rows.spread); }},
     {"launch", "[ns]", readLaunch},
     {"together", "[matmul|kernel, processes, 1/1000 of the time of one]",
      [](llvm::ArrayRef<std::string> words, MeasuredRows &rows) { return readRow(words, rows.together); }},

@@ -2,6 +2,7 @@
 #include "Nearby.h"
 #include "Rates.h"
 #include "par/Costs/CostTable.h"
+#include "par/format/Curve.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -120,3 +121,17 @@ int64_t CostTable::share(const RankGroup &group) const {
       share = link.share;
   return share;
 }
+
+/// Without rows 0; nothing takes no time.
+static int64_t alongRows(llvm::ArrayRef<MeasuredRow<TimeShape>> rows, int64_t time) {
+  if (rows.empty() || time <= 0)
+    return 0;
+  std::vector<format::Point> points{{0, 0}};
+  for (const auto &[row, ns] : rows)
+    points.push_back({row.ns, ns});
+  return format::alongLine(std::move(points), time);
+}
+
+int64_t CostTable::wakeup(int64_t waited) const { return alongRows(hardware().measured.wakeups, waited); }
+
+int64_t CostTable::spread(int64_t computed) const { return alongRows(hardware().measured.spread, computed); }

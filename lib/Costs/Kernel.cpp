@@ -2,6 +2,7 @@
 #include "Nearby.h"
 #include "Rates.h"
 #include "par/Costs/CostTable.h"
+#include "par/format/Curve.h"
 
 using namespace par;
 
@@ -70,18 +71,24 @@ Cost CostTable::hostCopy(int64_t bytes) const {
   return copyOf(true, bytes, model, hardware());
 }
 
-int64_t CostTable::together(bool matmul, int64_t processes) const {
-  // The rows around that number of processes, along a straight line; one takes 1000.
-  int64_t below = 1, belowTime = 1000, above = 0, aboveTime = 0;
-  for (const auto &[row, permille] : hardware().measured.together) {
-    if (row.matmul != matmul)
+Cost CostTable::feed(bool fetch, int64_t bytes) const {
+  Cost model = copy(bytes); // as a kernel that only writes
+  Nearby rows;
+  for (const auto &[row, ns] : hardware().measured.feeds) {
+    if (row.fetch != fetch)
       continue;
-    if (row.processes <= processes && row.processes >= below)
-      below = row.processes, belowTime = permille;
-    if (row.processes > processes && (above == 0 || row.processes < above))
-      above = row.processes, aboveTime = permille;
+    if (row.bytes == bytes)
+      rows.addExact(ns);
+    else
+      rows.add({{bytes, row.bytes}}, 0, ns, [&, &bytes = row.bytes] { return copy(bytes).ns; });
   }
-  if (above == 0 || processes <= below)
-    return belowTime;
-  return belowTime + (aboveTime - belowTime) * (processes - below) / (above - below);
+  return hardware().measured.feeds.empty() ? model : rows.costOf(model.ns);
+}
+
+int64_t CostTable::together(bool matmul, int64_t processes) const {
+  std::vector<format::Point> points{{1, 1000}};
+  for (const auto &[row, permille] : hardware().measured.together)
+    if (row.matmul == matmul && row.processes > 1)
+      points.push_back({row.processes, permille});
+  return format::alongLine(std::move(points), processes);
 }

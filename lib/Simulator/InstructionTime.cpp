@@ -87,10 +87,12 @@ Cost par::localCost(const Program &program, const Instruction &instruction, int6
   case Op::Call:
     cost = costOfCall(program.calls[instruction.call], costs);
     break;
-  case Op::Copy:
-  case Op::Fill:
   case Op::Feed:
   case Op::Fetch:
+    cost = costs.feed(instruction.op == Op::Fetch, program.buffers[instruction.operands[0].buffer].bytes());
+    break;
+  case Op::Copy:
+  case Op::Fill:
     cost = costOfCopy(program, instruction, costs);
     break;
   case Op::Coll:

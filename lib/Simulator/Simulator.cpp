@@ -52,7 +52,7 @@ void forUsers(const Expansion &expansion, Add add) {
 /// joints that take no time go first: only then is it known which others are ready, whatever the ranks' order.
 class StepSimulation {
 public:
-  StepSimulation(Expansion &expansion, unsigned ranks, const Hardware &hardware);
+  StepSimulation(Expansion &expansion, unsigned ranks, const CostTable &costs);
   /// False if some joint waits for ever.
   bool run();
   /// The first node that never ran.
@@ -67,6 +67,8 @@ private:
   int64_t coresFree(uint32_t joint);
   /// Adds the time that communication beside it takes of it, as far as that has begun.
   void slow(uint32_t joint, int64_t time);
+  /// Adds the time by which ranks that meet come later than predicted, and until those who waited see the last one.
+  void meet(uint32_t joint, int64_t time);
   void occupy(uint32_t joint, int64_t end);
   bool takesEngine(uint32_t node) const {
     return expansion.nodes[node].duration > 0 && (!hardware.overlap || !expansion.nodes[node].communication);
@@ -76,6 +78,7 @@ private:
   std::vector<size_t> countByHost(uint32_t joint) const;
 
   Expansion &expansion;
+  const CostTable &costs;
   const Hardware &hardware;
   NumberLists members, users;              ///< nodes of a joint; nodes that follow a node
   std::vector<uint32_t> waiting;           ///< per joint: predecessors that have not ended
@@ -88,6 +91,7 @@ private:
     int64_t end = 0, share = 0;
   };
   std::vector<Beside> beside;
+  std::vector<int64_t> computed; ///< by a rank since it last met another
   /// At one moment joints without a time come first, then communication beside compute, which it slows, then others.
   enum class Turn { Instant, Beside, Other };
   Turn turnOf(uint32_t joint) const;
@@ -100,12 +104,12 @@ private:
 
 } // namespace
 
-StepSimulation::StepSimulation(Expansion &expansion, unsigned ranks, const Hardware &hardware)
-    : expansion(expansion), hardware(hardware),
+StepSimulation::StepSimulation(Expansion &expansion, unsigned ranks, const CostTable &costs)
+    : expansion(expansion), costs(costs), hardware(costs.hardware()),
       members(expansion.nodes.size(), [&](auto add) { forMembers(expansion, add); }),
       users(expansion.nodes.size(), [&](auto add) { forUsers(expansion, add); }), waiting(expansion.nodes.size(), 0),
       ready(expansion.nodes.size(), 0), duration(expansion.nodes.size(), 0), engines(ranks, 0),
-      ran(expansion.nodes.size(), false), beside(ranks) {
+      ran(expansion.nodes.size(), false), beside(ranks), computed(ranks, 0) {
   if (hardware.cores > 0) {
     size_t hosts = hardware.ranks ? (ranks + hardware.ranks - 1) / hardware.ranks : 1;
     cores.assign(hosts, std::vector<int64_t>(hardware.cores, 0));
@@ -179,6 +183,30 @@ void StepSimulation::slow(uint32_t joint, int64_t time) {
   duration[joint] += more;
 }
 
+void StepSimulation::meet(uint32_t joint, int64_t time) {
+  if (members[joint].size() < 2) {
+    const PlayedInstruction &node = expansion.nodes[members[joint][0]];
+    computed[node.rank] += node.communication ? 0 : duration[joint];
+    return;
+  }
+  // Between two ranks whose times differ by more than the spread, only the later one's counts.
+  int64_t first = time, last = 0, second = 0, compute = 0;
+  for (uint32_t node : members[joint]) {
+    uint32_t rank = expansion.nodes[node].rank;
+    int64_t arrival = takesEngine(node) ? engines[rank] : 0;
+    for (int64_t before : expansion.before[node])
+      if (before >= 0)
+        arrival = std::max(arrival, expansion.nodes[before].start + expansion.nodes[before].duration);
+    first = std::min(first, arrival);
+    second = std::max(second, std::min(last, arrival));
+    last = std::max(last, arrival);
+    compute = std::max(compute, computed[rank]);
+    computed[rank] = 0;
+  }
+  int64_t later = std::max<int64_t>(costs.spread(compute) - (last - second), 0);
+  duration[joint] += later + costs.wakeup(last - first + later);
+}
+
 void StepSimulation::occupy(uint32_t joint, int64_t end) {
   if (duration[joint] == 0)
     return;
@@ -210,6 +238,7 @@ bool StepSimulation::run() {
       continue;
     }
     slow(joint, time);
+    meet(joint, time);
     int64_t end = time + duration[joint];
     occupy(joint, end);
     for (uint32_t node : members[joint]) {
@@ -252,9 +281,10 @@ static RankTime accountFor(llvm::ArrayRef<PlayedInstruction> nodes, int64_t step
 }
 
 /// Whether ranks of a class have equal times: not where communication takes engines or cores, for then two of them may
-/// be ready at once on ranks of one class, and one of these goes first.
+/// be ready at once on ranks of one class, and one of these goes first; nor where times depend on who waits for whom.
 static bool areFolded(const Hardware &hardware, Folding folding) {
-  return folding == Folding::Exact && hardware.overlap && hardware.cores == 0;
+  bool waits = !hardware.measured.wakeups.empty() || !hardware.measured.spread.empty();
+  return folding == Folding::Exact && hardware.overlap && hardware.cores == 0 && !waits;
 }
 
 /// Cores of a host, if its ranks share them.
@@ -300,7 +330,7 @@ llvm::Expected<Simulation> par::simulate(const format::Bundle &bundle, llvm::Str
   if (!expansion)
     return expansion.takeError();
   const auto &ranks = bundle.manifest.ranks;
-  StepSimulation player(*expansion, ranks.size(), hardware);
+  StepSimulation player(*expansion, ranks.size(), costs);
   if (!player.run()) {
     const PlayedInstruction &node = player.stuck();
     return llvm::createStringError(

@@ -145,13 +145,26 @@ TEST(Hardware, MeasuredRows) {
             "x.yaml: 7: measured.kernels, row 1 is [100, 0], expected [bytes, flops, ns]" + range);
   EXPECT_EQ(refused("speeds: [[1]]"), "x.yaml: 7: unknown key 'speeds'");
   // Too few, too many, negative, huge, empty, of other kinds: refused with the row, never read.
-  for (const char *rows :
-       {"launch: [[0]]", "launch: [[1, 2]]", "launch: [[]]", "kernels: [[-1, 0, 1]]", "kernels: [[1, 0, 0]]",
-        "kernels: [[99999999999999999999, 0, 1]]", "copies: [[disk, 1, 1]]", "sends: [[1, 3, 1]]",
-        "collectives: [[gather, 1, 2, 1, 1]]", "collectives: [[all_reduce, 1, 1, 1, 1]]",
-        "attentions: [[f32, sideways, 1, 1, 1, 1, 1, 1, 0, 1]]", "attentions: [[f32, forward, 1, 1, 1, 1, 1, 1, 2, 1]]",
-        "convolutions: [[f32, data, 1, 1, 0, 1, 1, 1, 1]]", "together: [[matmul, 0, 1]]",
-        "matmuls: [[f32, nn, 1, 1099511627776, 1099511627776, 1099511627776, 1]]"})
+  for (const char *rows : {"launch: [[0]]",
+                           "launch: [[1, 2]]",
+                           "launch: [[]]",
+                           "kernels: [[-1, 0, 1]]",
+                           "kernels: [[1, 0, 0]]",
+                           "kernels: [[99999999999999999999, 0, 1]]",
+                           "copies: [[disk, 1, 1]]",
+                           "sends: [[1, 3, 1]]",
+                           "collectives: [[gather, 1, 2, 1, 1]]",
+                           "collectives: [[all_reduce, 1, 1, 1, 1]]",
+                           "attentions: [[f32, sideways, 1, 1, 1, 1, 1, 1, 0, 1]]",
+                           "attentions: [[f32, forward, 1, 1, 1, 1, 1, 1, 2, 1]]",
+                           "convolutions: [[f32, data, 1, 1, 0, 1, 1, 1, 1]]",
+                           "together: [[matmul, 0, 1]]",
+                           "feeds: [[read, 1, 1]]",
+                           "feeds: [[feed, 0, 1]]",
+                           "wakeups: [[1]]",
+                           "wakeups: [[-1, 1]]",
+                           "spread: [[1, 2, 3]]",
+                           "matmuls: [[f32, nn, 1, 1099511627776, 1099511627776, 1099511627776, 1]]"})
     EXPECT_NE(refused(rows).find(", row 1 is ["), std::string::npos) << rows << ": " << refused(rows);
   for (const char *rows : {"matmuls: [1]", "matmuls: 1", "matmuls: {a: 1}", "matmuls: [[[1]]]", "launch: 5"})
     EXPECT_NE(refused(rows), "") << rows;

@@ -131,6 +131,8 @@ static const std::string measured = "measured:\n"
                                     "  copies: [[host, 1000, 90000], [device, 1000, 50000]]\n"
                                     "  attentions: [[f32, forward, 1, 2, 2, 16, 16, 8, 1, 77000]]\n"
                                     "  convolutions: [[f32, data, 1, 1, 4, 4, 9, 64, 88000]]\n"
+                                    "  feeds: [[feed, 1000, 70000]]\n"
+                                    "  wakeups: [[1000, 10], [3000, 50]]\n  spread: [[4000, 100]]\n"
                                     "  together: [[matmul, 2, 1100], [matmul, 4, 1500]]\n";
 
 TEST(CostTable, ExactRows) {
@@ -155,6 +157,13 @@ TEST(CostTable, ExactRows) {
   EXPECT_EQ(costs.together(true, 3), 1300);
   EXPECT_EQ(costs.together(true, 9), 1500);
   EXPECT_EQ(costs.together(false, 4), 1000);
+  EXPECT_TRUE(isMeasured(costs.feed(false, 1000), 70000));
+  EXPECT_EQ(costs.feed(true, 1000).ns, costs.copy(1000).ns); // an output is no input
+  EXPECT_EQ(costs.wakeup(0), 0);
+  EXPECT_EQ(costs.wakeup(500), 5);
+  EXPECT_EQ(costs.wakeup(2000), 30);
+  EXPECT_EQ(costs.wakeup(9000), 50);
+  EXPECT_EQ(costs.spread(2000), 50);
 }
 
 TEST(CostTable, RowsNear) {

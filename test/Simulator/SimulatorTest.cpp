@@ -192,6 +192,42 @@ TEST(Simulator, CommunicationTakesItsShareOfCompute) {
   EXPECT_EQ(simulate(bundle, "train", hardware)->ranks[0].compute, 5000);
 }
 
+/// Rank 0 fills 1000 bytes and rank 1 `other`, in as many ns; then they reduce 500 bytes in 500 ns.
+static int64_t stepOfMeeting(int64_t other, const Hardware &hardware) {
+  Bundle bundle;
+  for (int64_t bytes : {int64_t(1000), other}) {
+    toy::ProgramBuilder b("all", {"compute"});
+    b.buffer("x", format::BufferKind::Temp, {bytes / 4});
+    b.comm("both", "compute");
+    b.block("work");
+    b.fill("compute", bytes / 4, 0, "x");
+    b.collective("compute", "both", CollKind::AllReduce, 125, "x", 1);
+    b.run("train", "work");
+    bundle.manifest.ranks.push_back({static_cast<uint32_t>(bundle.programs.size()), {0}});
+    bundle.programs.push_back(b.program);
+  }
+  bundle.manifest.communicators = {{"both", {{0, 1}}}};
+  return simulate(bundle, "train", hardware)->step;
+}
+
+// A rank that waits sees the other's arrival after the time of the rows; ranks that compute as long do not come at
+// once.
+TEST(Simulator, RanksWaitForEachOther) {
+  Hardware hardware = plainHardware();
+  hardware.overlap = false;
+  EXPECT_EQ(stepOfMeeting(1000, hardware), 1500);
+  EXPECT_EQ(stepOfMeeting(5000, hardware), 5500);
+  hardware.measured.wakeups = {{{2000}, 60}, {{6000}, 100}};
+  EXPECT_EQ(stepOfMeeting(1000, hardware), 1500);
+  EXPECT_EQ(stepOfMeeting(2000, hardware), 2500 + 30); // half of the first row's wait
+  EXPECT_EQ(stepOfMeeting(5000, hardware), 5500 + 80); // half-way between the rows
+  EXPECT_EQ(stepOfMeeting(9000, hardware), 9500 + 100);
+  hardware.measured.spread = {{{1000}, 200}};
+  EXPECT_EQ(stepOfMeeting(1000, hardware), 1500 + 200 + 6); // and the wake-up after a wait of 200
+  EXPECT_EQ(stepOfMeeting(1100, hardware), 1600 + 100 + 6); // 100 of the 200 are in the prediction
+  EXPECT_EQ(stepOfMeeting(5000, hardware), 5500 + 80);      // who comes last is certain
+}
+
 // Two fills of 1000 and one all-reduce of 500 ns, of which the file measured the fills' size.
 TEST(Simulator, SaysWhereCostsComeFrom) {
   toy::ProgramBuilder b("all", {"compute"});

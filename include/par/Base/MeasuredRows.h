@@ -36,6 +36,17 @@ struct SendShape {
   int64_t bytes = 0, hosts = 1;
 };
 
+/// An input that a step reads from the data, or an output that it gives back.
+struct FeedShape {
+  bool fetch = false;
+  int64_t bytes = 0;
+};
+
+/// A time before a meeting of ranks: for how long one has waited there, or has computed since the last one.
+struct TimeShape {
+  int64_t ns = 0;
+};
+
 /// Work of several processes of a host at once.
 struct TogetherShape {
   bool matmul = false; ///< else kernels
@@ -51,13 +62,19 @@ struct MeasuredRows {
   std::vector<MeasuredRow<CollectiveShape>> collectives;
   std::vector<MeasuredRow<CopyShape>> copies;
   std::vector<MeasuredRow<SendShape>> sends;
+  std::vector<MeasuredRow<FeedShape>> feeds;
+  /// ns until a rank that has waited so long for another sees that it has come.
+  std::vector<MeasuredRow<TimeShape>> wakeups;
+  /// ns by which the last of several ranks is later than their mean after the same compute of so long.
+  std::vector<MeasuredRow<TimeShape>> spread;
   int64_t launch = 0; ///< ns; 0: not measured
   /// `ns` is 1/1000 of the time that one by itself takes.
   std::vector<MeasuredRow<TogetherShape>> together;
 
   bool empty() const {
     return matmuls.empty() && attentions.empty() && convolutions.empty() && kernels.empty() && collectives.empty() &&
-           copies.empty() && sends.empty() && launch == 0 && together.empty();
+           copies.empty() && sends.empty() && feeds.empty() && wakeups.empty() && spread.empty() && launch == 0 &&
+           together.empty();
   }
 };
 

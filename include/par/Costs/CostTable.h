@@ -56,6 +56,9 @@ public:
   /// `bytes` between a device and its host's memory.
   Cost hostCopy(int64_t bytes) const;
 
+  /// An input of a step, or an output (`fetch`).
+  Cost feed(bool fetch, int64_t bytes) const;
+
   /// A collective of a group; `bytes` is the instruction's n. Ring and recursive halving move all_reduce 2 (P-1)/P,
   /// all_gather, reduce_scatter and all_to_all (P-1), broadcast and reduce 1 times the bytes (Thakur et al. 2005), in
   /// log2 P messages, all_reduce in twice as many. A ring passes through all members of a host before it leaves it.
@@ -72,6 +75,11 @@ public:
   Link link(const RankGroup &ends) const;
   /// The part of compute, in 1/1000, that communication of a group takes while it runs.
   int64_t share(const RankGroup &group) const;
+  /// ns from the last arrival at a communication until a rank that has waited so long there goes on, beyond what the
+  /// communication takes of ranks that come at once.
+  int64_t wakeup(int64_t waited) const;
+  /// ns by which the last of several ranks is later than predicted, after compute of that length on each.
+  int64_t spread(int64_t computed) const;
   /// 1/1000 of the time of one, that matmuls (or kernels) take while that many processes of a host run them at once.
   int64_t together(bool matmul, int64_t processes) const;
 
