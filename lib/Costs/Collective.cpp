@@ -132,6 +132,9 @@ static int64_t alongRows(llvm::ArrayRef<MeasuredRow<TimeShape>> rows, int64_t ti
   return format::alongLine(std::move(points), time);
 }
 
-int64_t CostTable::wakeup(int64_t waited) const { return alongRows(hardware().measured.wakeups, waited); }
-
-int64_t CostTable::spread(int64_t computed) const { return alongRows(hardware().measured.spread, computed); }
+int64_t CostTable::meeting(const Arrivals &arrivals) const {
+  // Between two ranks whose times differ by more than the spread, only the later one's counts.
+  int64_t spread = alongRows(hardware().measured.spread, arrivals.computed);
+  int64_t later = std::max<int64_t>(spread - arrivals.apart, 0);
+  return later + alongRows(hardware().measured.wakeups, arrivals.waited + later);
+}

@@ -189,7 +189,6 @@ void StepSimulation::meet(uint32_t joint, int64_t time) {
     computed[node.rank] += node.communication ? 0 : duration[joint];
     return;
   }
-  // Between two ranks whose times differ by more than the spread, only the later one's counts.
   int64_t first = time, last = 0, second = 0, compute = 0;
   for (uint32_t node : members[joint]) {
     uint32_t rank = expansion.nodes[node].rank;
@@ -203,8 +202,7 @@ void StepSimulation::meet(uint32_t joint, int64_t time) {
     compute = std::max(compute, computed[rank]);
     computed[rank] = 0;
   }
-  int64_t later = std::max<int64_t>(costs.spread(compute) - (last - second), 0);
-  duration[joint] += later + costs.wakeup(last - first + later);
+  duration[joint] += costs.meeting({compute, last - first, last - second});
 }
 
 void StepSimulation::occupy(uint32_t joint, int64_t end) {
@@ -282,8 +280,10 @@ static RankTime accountFor(llvm::ArrayRef<PlayedInstruction> nodes, int64_t step
 
 /// Whether ranks of a class have equal times: not where communication takes engines or cores, for then two of them may
 /// be ready at once on ranks of one class, and one of these goes first; nor where times depend on who waits for whom.
-static bool areFolded(const Hardware &hardware, Folding folding) {
-  bool waits = !hardware.measured.wakeups.empty() || !hardware.measured.spread.empty();
+static bool areFolded(const CostTable &costs, Folding folding) {
+  const Hardware &hardware = costs.hardware();
+  constexpr int64_t second = 1'000'000'000;
+  bool waits = costs.meeting({second, second, 0}) > 0;
   return folding == Folding::Exact && hardware.overlap && hardware.cores == 0 && !waits;
 }
 
@@ -325,7 +325,7 @@ static void account(const format::Bundle &bundle, llvm::StringRef entry, const R
 llvm::Expected<Simulation> par::simulate(const format::Bundle &bundle, llvm::StringRef entry, const CostTable &costs,
                                          Folding folding) {
   const Hardware &hardware = costs.hardware();
-  RankPartition partition = areFolded(hardware, folding) ? partitionRanks(bundle, hardware) : separateRanks(bundle);
+  RankPartition partition = areFolded(costs, folding) ? partitionRanks(bundle, hardware) : separateRanks(bundle);
   auto expansion = expandEntry(bundle, entry, costs, partition);
   if (!expansion)
     return expansion.takeError();

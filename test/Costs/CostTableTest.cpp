@@ -159,11 +159,12 @@ TEST(CostTable, ExactRows) {
   EXPECT_EQ(costs.together(false, 4), 1000);
   EXPECT_TRUE(isMeasured(costs.feed(false, 1000), 70000));
   EXPECT_EQ(costs.feed(true, 1000).ns, costs.copy(1000).ns); // an output is no input
-  EXPECT_EQ(costs.wakeup(0), 0);
-  EXPECT_EQ(costs.wakeup(500), 5);
-  EXPECT_EQ(costs.wakeup(2000), 30);
-  EXPECT_EQ(costs.wakeup(9000), 50);
-  EXPECT_EQ(costs.spread(2000), 50);
+  EXPECT_EQ(costs.meeting({0, 0, 0}), 0);
+  EXPECT_EQ(costs.meeting({0, 500, 500}), 5);
+  EXPECT_EQ(costs.meeting({0, 2000, 2000}), 30);
+  EXPECT_EQ(costs.meeting({0, 9000, 9000}), 50);
+  EXPECT_EQ(costs.meeting({4000, 0, 0}), 100 + 1); // later by the spread, for which the other waits
+  EXPECT_EQ(costs.meeting({4000, 500, 60}), 40 + 5);
 }
 
 TEST(CostTable, RowsNear) {

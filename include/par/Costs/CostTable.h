@@ -21,6 +21,13 @@ struct Cost {
   int64_t reach = 0; ///< of Table: how far the nearest row is, in 1/1000 of a doubling of the farthest dim
 };
 
+/// The ranks that meet in a communication, as predicted, ns.
+struct Arrivals {
+  int64_t computed = 0; ///< by one since it last met another, at most
+  int64_t waited = 0;   ///< by the first one for the last one
+  int64_t apart = 0;    ///< the last one after the last but one
+};
+
 /// A way between two ranks.
 struct Link {
   int64_t latency = 0; ///< ns of one message
@@ -75,11 +82,8 @@ public:
   Link link(const RankGroup &ends) const;
   /// The part of compute, in 1/1000, that communication of a group takes while it runs.
   int64_t share(const RankGroup &group) const;
-  /// ns from the last arrival at a communication until a rank that has waited so long there goes on, beyond what the
-  /// communication takes of ranks that come at once.
-  int64_t wakeup(int64_t waited) const;
-  /// ns by which the last of several ranks is later than predicted, after compute of that length on each.
-  int64_t spread(int64_t computed) const;
+  /// ns that a communication takes longer than one of ranks that come at once.
+  int64_t meeting(const Arrivals &arrivals) const;
   /// 1/1000 of the time of one, that matmuls (or kernels) take while that many processes of a host run them at once.
   int64_t together(bool matmul, int64_t processes) const;
 
