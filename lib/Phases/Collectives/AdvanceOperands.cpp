@@ -1,5 +1,5 @@
-// Pads and casts of gradients stand where Partition reduces them, at the end of the last backward. Each moves to where
-// its own operand is computed, so that the reduction can start there.
+// Pads and casts of gradients, and additions to the sums of earlier microbatches, stand where Partition reduces them, at
+// the end of the last backward. Each moves to where its own operand is computed, so that the reduction can start there.
 #include "Grouping.h"
 #include "par/Phases/Collectives/Passes.h"
 
@@ -26,13 +26,29 @@ static SmallVector<int64_t> overwritten(KernelOp kernel) {
   return arguments;
 }
 
+/// The op that makes an operand; of a loaded one the last store to its buffer before the load. Null: the load can stand
+/// anywhere.
+static Operation *maker(Value operand) {
+  Operation *op = operand.getDefiningOp();
+  auto load = dyn_cast_or_null<LoadOp>(op);
+  if (!load)
+    return op;
+  for (Operation *before = load->getPrevNode(); before; before = before->getPrevNode())
+    if (auto store = dyn_cast<StoreOp>(before); store && store.getBuffer() == load.getBuffer())
+      return store;
+  return nullptr;
+}
+
 /// The op after which a launch can stand: the last one that makes an operand, or that reads one which the launch
 /// overwrites. Null if it stays: it is a matmul, or it overwrites a buffer.
 static Operation *earliestPlace(LaunchOp launch, KernelOp kernel) {
   StringRef implementation = kernel.getImplementation();
   if (implementation != "generated" && implementation != "fill")
     return nullptr;
-  Operation *last = lastOperand(launch);
+  Operation *last = nullptr;
+  for (Value operand : launch.getOperands())
+    if (Operation *op = maker(operand); op && (!last || last->isBeforeInBlock(op)))
+      last = op;
   for (int64_t argument : overwritten(kernel)) {
     Value operand = launch.getOperands()[argument];
     if (isa_and_nonnull<LoadOp>(operand.getDefiningOp()))
@@ -44,6 +60,14 @@ static Operation *earliestPlace(LaunchOp launch, KernelOp kernel) {
   return last && last->isBeforeInBlock(launch) ? last : nullptr;
 }
 
+/// Moves a launch after `place`, with the loads that it uses.
+static void advance(LaunchOp launch, Operation *place) {
+  launch->moveAfter(place);
+  for (Value operand : launch.getOperands())
+    if (auto load = operand.getDefiningOp<LoadOp>(); load && launch->isBeforeInBlock(load))
+      load->moveBefore(launch);
+}
+
 namespace {
 struct AdvanceOperandsPass : impl::AdvanceOperandsPassBase<AdvanceOperandsPass> {
   void runOnOperation() override {
@@ -53,7 +77,7 @@ struct AdvanceOperandsPass : impl::AdvanceOperandsPassBase<AdvanceOperandsPass> 
         for (LaunchOp launch : llvm::make_early_inc_range(block.getOps<LaunchOp>()))
           if (onlyFeedsReductions(launch))
             if (Operation *place = earliestPlace(launch, kernels.lookup<KernelOp>(launch.getKernel())))
-              launch->moveAfter(place);
+              advance(launch, place);
   }
 };
 } // namespace

@@ -1,4 +1,5 @@
-// A pad that only a gradient's reduction reads follows its operand; one that others read stays.
+// A pad that only a gradient's reduction reads follows its operand; one that others read stays. So does an addition to a
+// sum of earlier microbatches, with its load, unless a store to the sum is between.
 // RUN: par-opt %s --par-advance-operands | FileCheck %s
 // RUN: par-opt %s --par-advance-operands --par-split-collectives='window=1' | FileCheck %s --check-prefix=STARTS
 
@@ -13,6 +14,10 @@ par.kernel @pad(%a: tensor<3xf32>) -> tensor<4xf32> attributes {implementation =
 }
 par.kernel @fill(%a: tensor<3xf32>) -> tensor<4xf32> attributes {implementation = "fill", tied = array<i64: 0>} {
   %0 = par.pad %a low [0] high [1] value 0.0 : f32 : tensor<3xf32> to tensor<4xf32>
+  par.return %0 : tensor<4xf32>
+}
+par.kernel @add(%a: tensor<4xf32>, %b: tensor<4xf32>) -> tensor<4xf32> attributes {implementation = "generated"} {
+  %0 = par.add %a, %b : tensor<4xf32>
   par.return %0 : tensor<4xf32>
 }
 par.program @p on @s0 ranks [0, 1] {
@@ -51,4 +56,36 @@ par.program @p on @s0 ranks [0, 1] {
     par.store %pi to @c : tensor<4xf32>
   }
   par.entry @train runs [@last] microbatches [0]
+
+  par.buffer @g0 temp : tensor<4xf32>
+  par.buffer @g1 temp : tensor<4xf32>
+  par.buffer @sum temp : tensor<4xf32>
+  par.buffer @other temp : tensor<4xf32>
+  // CHECK-LABEL: par.block @sums
+  par.block @sums {
+    // CHECK: %[[G:.*]] = par.load @g0
+    // CHECK: %[[S:.*]] = par.load @sum
+    // CHECK: %[[A:.*]] = par.launch @add(%[[G]], %[[G]])
+    // CHECK-NEXT: %[[B:.*]] = par.launch @add(%[[S]], %[[A]])
+    // CHECK-NEXT: %[[C:.*]] = par.launch @add(%[[A]], %[[A]])
+    // CHECK-NEXT: par.store %[[C]] to @other
+    // CHECK-NEXT: %[[T:.*]] = par.load @other
+    // CHECK-NEXT: par.launch @add(%[[T]], %[[A]])
+    // CHECK-NEXT: par.launch @add(%[[C]], %[[C]])
+    %g = par.load @g0 : tensor<4xf32>
+    %a = par.launch @add(%g, %g) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %c = par.launch @add(%a, %a) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    par.store %c to @other : tensor<4xf32>
+    %d = par.launch @add(%c, %c) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    par.store %d to @g1 : tensor<4xf32>
+    %s = par.load @sum : tensor<4xf32>
+    %sa = par.launch @add(%s, %a) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %rs = par.reduce_scatter sum %sa dims [0] over ["dp"] : (tensor<4xf32>) -> tensor<2xf32>
+    par.store %rs to @a : tensor<2xf32>
+    %t = par.load @other : tensor<4xf32>
+    %ta = par.launch @add(%t, %a) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %rt = par.reduce_scatter sum %ta dims [0] over ["dp"] : (tensor<4xf32>) -> tensor<2xf32>
+    par.store %rt to @b : tensor<2xf32>
+  }
+  par.entry @sum_up runs [@sums] microbatches [0]
 }

@@ -4,13 +4,13 @@
 include "mlir/Pass/PassBase.td"
 
 def AdvanceOperandsPass : Pass<"par-advance-operands", "::mlir::ModuleOp"> {
-  let summary = "moves pads and casts of gradients to where the gradients are computed";
+  let summary = "moves pads, casts and last additions of gradients to where the gradients are computed";
   let description = [{
     Expects: programs whose blocks hold launches and collectives (after Kernels, before bucketing). Leaves: generated
     launches, and fills, that only make operands of all-reduces and reduce-scatters whose results only leave the block
-    right after their own last operand (one that overwrites an operand: after the other readers of that, too), so that
-    later passes can start the reductions there. Matmuls stay where they are, and so do launches that overwrite a
-    buffer. Fails: never.
+    right after their own last operand (one that overwrites an operand: after the other readers of that, too; a loaded
+    operand moves along, up to the last store to its buffer), so that later passes can start the reductions there.
+    Matmuls stay where they are, and so do launches that overwrite a buffer. Fails: never.
 
     ```
     %0 = par.launch @gradient(%a) : (tensor<3xf32>) -> tensor<3xf32>
