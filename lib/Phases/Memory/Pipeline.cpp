@@ -6,6 +6,8 @@ using namespace mlir;
 namespace par {
 
 void buildMemoryPipeline(OpPassManager &manager, const MemoryOptions &options) {
+  if (!options.offload) // copies between device and host begin and end in the block
+    manager.addPass(createDeferDonesPass());
   AssignBuffersPassOptions assign;
   assign.growState = !options.offload; // copies between device and host are of a state's own rows
   manager.addPass(createAssignBuffersPass(assign));

@@ -12,7 +12,7 @@ namespace par {
 
 namespace {
 struct VerifyMemoryPass : impl::VerifyMemoryPassBase<VerifyMemoryPass> {
-  /// The last writer, up to the op that is looked at.
+  /// The last writer, up to the op that is looked at; also without a block, of all.
   llvm::DenseMap<std::pair<Block *, StringAttr>, Operation *> writers;
 
   /// A result tied to an operand shares its buffer: the code writes there.
@@ -46,6 +46,8 @@ struct VerifyMemoryPass : impl::VerifyMemoryPassBase<VerifyMemoryPass> {
     for (Value value : done.getValues()) {
       BufferOp buffer = getBuffer(value, names);
       Operation *writer = writers.lookup({done->getBlock(), buffer.getSymNameAttr()});
+      if (!writer) // -par-defer-dones
+        writer = writers.lookup({nullptr, buffer.getSymNameAttr()});
       if (!writer || getQueue(writer).empty())
         return done.emitError() << "waits for " << buffer.getSymNameAttr()
                                 << ", which no collective with a queue has written last";
@@ -65,7 +67,8 @@ struct VerifyMemoryPass : impl::VerifyMemoryPassBase<VerifyMemoryPass> {
       if (isa<LoadOp, BlockOp>(op))
         return WalkResult::advance();
       if (auto store = dyn_cast<StoreOp>(op))
-        writers[{op->getBlock(), store.getBufferAttr().getAttr()}] = store.getOperand().getDefiningOp();
+        for (Block *block : {op->getBlock(), static_cast<Block *>(nullptr)})
+          writers[{block, store.getBufferAttr().getAttr()}] = store.getOperand().getDefiningOp();
       for (Value value : op->getResults())
         if (!value.hasOneUse() || !isa<StoreOp>(*value.getUsers().begin()))
           return op->emitError() << "gives a value that is not stored at once after Memory";

@@ -64,8 +64,8 @@ par.program @p on @s0 ranks [0, 1] {
   // CHECK-LABEL: par.block @sums
   par.block @sums {
     // CHECK: %[[G:.*]] = par.load @g0
-    // CHECK: %[[S:.*]] = par.load @sum
     // CHECK: %[[A:.*]] = par.launch @add(%[[G]], %[[G]])
+    // CHECK-NEXT: %[[S:.*]] = par.load @sum
     // CHECK-NEXT: %[[B:.*]] = par.launch @add(%[[S]], %[[A]])
     // CHECK-NEXT: %[[C:.*]] = par.launch @add(%[[A]], %[[A]])
     // CHECK-NEXT: par.store %[[C]] to @other

@@ -3,6 +3,44 @@
 
 include "mlir/Pass/PassBase.td"
 
+def DeferDonesPass : Pass<"par-defer-dones", "::mlir::ModuleOp"> {
+  let summary = "ends collectives right before the first run that touches their results";
+  let description = [{
+    Expects: programs after Collectives, before buffers are assigned. Leaves: if a block with one run has ends of
+    gathers, scatters or exchanges that nothing else of the block needs, and other runs stand between it and the first
+    one that touches their results, the ends are in a block of their own before that. So are collectives that only work
+    on the results. Operands are kept in buffers up to there, and the collectives are on the queue "deferred". Ends of
+    results that the block computes with stay, views apart.
+    Fails: never.
+
+    ```
+    par.block @last {
+      %g = par.launch @gradient(%x) : (tensor<4xf32>) -> tensor<4xf32>
+      %r = par.reduce_scatter sum %g dims [0] over ["dp"] {queue = "reduce_scatter"} : (tensor<4xf32>) -> tensor<2xf32>
+      %d = par.done %r of %g : (tensor<2xf32>, tensor<4xf32>) -> tensor<2xf32>
+      par.store %d to @shard : tensor<2xf32>
+    }
+    par.entry @train runs [@last, @send, @update] microbatches [0, 0, 0]
+    ```
+    becomes
+    ```
+    par.block @last {
+      %g = par.launch @gradient(%x) : (tensor<4xf32>) -> tensor<4xf32>
+      par.store %g to @last.kept0 : tensor<4xf32>
+      %k = par.load @last.kept0 : tensor<4xf32>
+      %r = par.reduce_scatter sum %k dims [0] over ["dp"] {queue = "deferred"} : (tensor<4xf32>) -> tensor<2xf32>
+      par.store %r to @shard : tensor<2xf32>
+    }
+    par.block @last.ends {
+      %r = par.load @shard : tensor<2xf32>
+      %k = par.load @last.kept0 : tensor<4xf32>
+      %d = par.done %r of %k : (tensor<2xf32>, tensor<4xf32>) -> tensor<2xf32>
+    }
+    par.entry @train runs [@last, @send, @last.ends, @update] microbatches [0, 0, 0, 0]
+    ```
+  }];
+}
+
 def AssignBuffersPass : Pass<"par-assign-buffers", "::mlir::ModuleOp"> {
   let summary = "gives every value of a program a buffer";
   let description = [{
@@ -75,7 +113,7 @@ def VerifyMemoryPass : Pass<"par-verify-memory", "::mlir::ModuleOp"> {
     - a buffer without offsets, or a buffer in host memory that the runtime writes;
     - a result that is not stored right after its op, or that is tied to an operand in another buffer;
     - an op other than a copy that accesses host memory;
-    - a `par.done` of a value that was not last written by a collective with a queue.
+    - a `par.done` of a value that was not last written by a collective with a queue, in its block or an earlier one.
 
     ```
     par.buffer @act temp : tensor<4xf32>    // no offsets: error

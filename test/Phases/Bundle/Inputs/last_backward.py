@@ -4,7 +4,8 @@ import sys
 
 role = json.load(open(sys.argv[1]))
 runs = [name for name, *_ in role["entries"]["train"]]
-last = max(n for n, name in enumerate(runs) if name.startswith("train.backward"))
+last = max(n for n, name in enumerate(runs) if name.startswith("train.backward")
+           and not name.endswith(".ends"))
 order = []
 for it in role["blocks"][runs[last]]:
     if it["op"] in ("send", "coll") and it["q"] != "compute":
@@ -13,4 +14,4 @@ for it in role["blocks"][runs[last]]:
         order.append("wait " + it["e"].split(".")[0])
 order = [step for n, step in enumerate(order) if n == 0 or order[n - 1] != step]
 print(f"in {runs[last]}:", ", ".join(order))
-print("then:", runs[last + 1])
+print("then:", ", ".join(runs[last + 1:last + 3]))
