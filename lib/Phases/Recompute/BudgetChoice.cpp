@@ -1,6 +1,5 @@
-// A recompute problem of the stages on the same ranks, for each cutting into segments.
+// The cheapest choice of several cuttings into segments.
 #include "BudgetChoice.h"
-#include "RecomputeTime.h"
 
 #include "par/Base/TypeSize.h"
 
@@ -8,16 +7,11 @@ using namespace mlir;
 
 namespace par {
 
-/// A cutting of all stages, and its problem.
-struct BudgetChoice::Cutting {
-  std::vector<std::vector<unsigned>> cuts; ///< by stage
-  RecomputeProblem problem;
-  /// By value of the problem: the stage, and the values that it stands for, several of an op with several results.
-  std::vector<std::pair<unsigned, SmallVector<Value, 1>>> values;
-  int64_t lastBytes = 0; ///< residuals of the largest last segment, and bytes beside them
-};
+/// Bytes that no problem reaches, and ns that no choice takes.
+static constexpr int64_t maxBytes = int64_t(1) << 48, maxNs = std::numeric_limits<int64_t>::max();
 
-BudgetChoice::BudgetChoice(ArrayRef<StagePair> stages, const CostTable &costs) : stages(stages), costs(costs) {
+BudgetChoice::BudgetChoice(ArrayRef<StagePair> stages, const CostTable &costs, bool moves)
+    : stages(stages), costs(costs), moves(moves) {
   for (const StagePair &stage : stages) {
     segments.emplace_back(stage.pair);
     cuts.push_back(segments.back().findCuts());
@@ -26,68 +20,22 @@ BudgetChoice::BudgetChoice(ArrayRef<StagePair> stages, const CostTable &costs) :
 
 BudgetChoice::Outcome BudgetChoice::saveAll() const {
   Outcome all;
+  all.kept.moved.resize(stages.size());
   for (const Segments &forward : segments) {
-    ValueSet &saved = all.saved.emplace_back();
+    ValueSet &saved = all.kept.saved.emplace_back();
     for (const PlacedValue &value : forward.getValues())
       if (value.isResidual)
         saved.insert(value.value);
   }
-  Cutting uncut;
-  uncut.cuts.resize(stages.size());
-  all.bytes = peakOf(uncut, all.saved);
+  all.bytes = Cutting(stages, segments, costs, moves).findPeak(all.kept).bytes;
   return all;
 }
 
-/// Adds the values of a forward to the problem, with `weight` times their bytes, `lastWeight` times in the last
-/// segment. An op with several results is a value of its own: saved, it saves all of them; recomputed, its results cost
-/// nothing more.
-void BudgetChoice::addStage(Cutting &cutting, unsigned index, int64_t weight, int64_t lastWeight) const {
-  ArrayRef<unsigned> stageCuts = cutting.cuts[index];
-  ValueSet crossing = segments[index].findCrossing(stageCuts);
-  int64_t lastBytes = 0, lastMost = 0;
-  DenseMap<Value, unsigned> number;
-  auto add = [&](ForwardValue value, ValueRange results) {
-    cutting.problem.values.push_back(std::move(value));
-    cutting.values.emplace_back(index, SmallVector<Value, 1>(results));
-    return static_cast<unsigned>(cutting.problem.values.size() - 1);
-  };
-  Block &body = stages[index].pair.getForward().getBlock();
-  for (BlockArgument argument : body.getArguments()) {
-    bool isAtHand = stages[index].pair.isAtHand(argument);
-    number[argument] = add({"", 0, getByteSize(argument) * weight, {}, false, isAtHand}, argument);
-  }
-  auto placed = segments[index].getValues().begin();
-  for (Operation &op : body.without_terminator()) {
-    std::vector<unsigned> inputs;
-    for (Value operand : op.getOperands())
-      inputs.push_back(number[operand]);
-    int64_t cost = timeInFragment(&op, costs);
-    bool isLast = placed->made >= (stageCuts.empty() ? 0 : stageCuts.back());
-    int64_t copies = isLast ? lastWeight : weight;
-    if (op.getNumResults() > 1) {
-      int64_t bytes = getByteSize(ValueRange(op.getResults())) * copies;
-      inputs = {add({"", cost, bytes, inputs, false, placed->isFree}, op.getResults())};
-      cost = 0;
-    }
-    for (Value result : op.getResults()) {
-      const PlacedValue &value = *placed++;
-      bool isForced = crossing.contains(result);
-      number[result] = add({"", cost, value.bytes * copies, isForced ? std::vector<unsigned>() : inputs,
-                            value.isResidual || isForced, value.isFree},
-                           result);
-      lastBytes += isLast && value.isResidual ? value.bytes : 0;
-      lastMost = std::max(lastMost, isLast ? lastBytes + segments[index].getBytesBeside(value.made) : 0);
-    }
-  }
-  cutting.lastBytes = std::max(cutting.lastBytes, lastMost);
-}
-
-BudgetChoice::Cutting BudgetChoice::cut(size_t level) const {
-  Cutting cutting;
-  for (unsigned index = 0; index < stages.size(); ++index) {
-    cutting.cuts.push_back(cuts[index][std::min(level, cuts[index].size() - 1)]);
-    addStage(cutting, index, stages[index].inFlight, stages[index].inFlight - 1);
-  }
+Cutting BudgetChoice::cut(size_t level) const {
+  Cutting cutting(stages, segments, costs, moves);
+  for (unsigned index = 0; index < stages.size(); ++index)
+    cutting.addStage(index, cuts[index][std::min(level, cuts[index].size() - 1)], stages[index].inFlight,
+                     stages[index].inFlight - 1);
   return cutting;
 }
 
@@ -105,10 +53,9 @@ std::vector<size_t> BudgetChoice::levels() const {
 int64_t BudgetChoice::getBoundBytes() const {
   int64_t bound = 0;
   for (auto [index, stage] : llvm::enumerate(stages)) {
-    Cutting uncut;
-    uncut.cuts.resize(stages.size());
-    addStage(uncut, index, /*weight=*/1, /*lastWeight=*/1);
-    int64_t bytes = uncut.problem.minBytes();
+    Cutting uncut(stages, segments, costs, /*moves=*/false);
+    uncut.addStage(index, {}, /*weight=*/1, /*lastWeight=*/1);
+    int64_t bytes = uncut.getProblem().minBytes();
     for (BlockArgument argument : stage.pair.getForward().getBlock().getArguments())
       bytes += stage.pair.isReceived(argument) && stage.pair.isAtHand(argument) ? getByteSize(argument) : 0;
     bound = std::max(bound, bytes * stage.inFlight);
@@ -116,64 +63,47 @@ int64_t BudgetChoice::getBoundBytes() const {
   return bound;
 }
 
-/// The bytes at the worst place of a backward: values saved of all microbatches, of this one those made before, the
-/// values of the segment up to there, and bytes beside.
-int64_t BudgetChoice::peakOf(const Cutting &cutting, ArrayRef<ValueSet> saved) const {
-  std::vector<int64_t> whole(stages.size(), 0);
-  for (unsigned index = 0; index < stages.size(); ++index)
-    whole[index] = getByteSize(saved[index].getArrayRef());
-  int64_t worst = 0;
-  for (unsigned index = 0; index < stages.size(); ++index) {
-    int64_t others = whole[index] * (stages[index].inFlight - 1), before = 0, live = 0;
-    for (Value value : saved[index])
-      before += isa<BlockArgument>(value) ? getByteSize(value) : 0;
-    for (unsigned other = 0; other < stages.size(); ++other)
-      others += other == index ? 0 : whole[other] * stages[other].inFlight;
-    auto next = cutting.cuts[index].begin();
-    for (const PlacedValue &value : segments[index].getValues()) {
-      if (next != cutting.cuts[index].end() && value.made >= *next) {
-        ++next;
-        live = 0;
-      }
-      bool isSaved = saved[index].contains(value.value);
-      before += isSaved ? value.bytes : 0;
-      live += value.isResidual && !isSaved ? value.bytes : 0;
-      worst = std::max(worst, others + before + live + segments[index].getBytesBeside(value.made));
-    }
-  }
-  return worst;
-}
-
-/// The choice for the problem's budget; nothing if it has none.
+/// The choice for the problem; nothing if it has none. `fits` is false if none was found; then it is only a bound.
 std::optional<BudgetChoice::Outcome> BudgetChoice::solveOnce(Cutting &cutting) const {
-  llvm::Expected<RecomputeChoice> choice = cutting.problem.solve();
+  llvm::Expected<RecomputeChoice> choice = cutting.getProblem().solve();
   if (!choice) {
     llvm::consumeError(choice.takeError());
     return std::nullopt;
   }
   Outcome outcome;
-  outcome.saved.resize(stages.size());
-  for (auto [index, isSaved] : llvm::enumerate(choice->saved))
-    if (auto &[stage, results] = cutting.values[index]; isSaved)
-      outcome.saved[stage].insert(results.begin(), results.end());
-  outcome.bytes = peakOf(cutting, outcome.saved);
-  outcome.ns = choice->cost;
   outcome.minNs = choice->minCost;
+  outcome.ns = choice->cost;
+  outcome.copyNs = choice->copyNs;
+  outcome.fits = choice->cost >= 0;
+  if (outcome.fits) {
+    outcome.kept = cutting.keptBy(*choice);
+    outcome.bytes = cutting.findPeak(outcome.kept).bytes;
+  }
   return outcome;
 }
 
-/// The choice of a cutting for so many bytes at the peak; nothing if none was found. `minNs` becomes a lower bound of
-/// the cutting's choices.
-std::optional<BudgetChoice::Outcome> BudgetChoice::solve(Cutting &cutting, int64_t bytes, int64_t &minNs) const {
-  constexpr int maxTries = 6;
-  cutting.problem.budget = bytes - cutting.lastBytes;
-  for (int tries = 0; tries < maxTries && cutting.problem.budget >= 0; ++tries) {
+/// The choice of a cutting for so many bytes at the peak; nothing if none was found, or one that is not below `enough`
+/// ns. `minNs` becomes a lower bound of the cutting's choices.
+std::optional<BudgetChoice::Outcome> BudgetChoice::solve(Cutting &cutting, int64_t bytes, int64_t enough,
+                                                         int64_t &minNs) const {
+  constexpr size_t maxPeaks = 16;
+  RecomputeProblem &problem = cutting.getProblem();
+  problem.budget = maxBytes;
+  minNs = 0;
+  Cutting::Place worst = cutting.findPeak(saveAll().kept);
+  while (problem.peaks.size() < maxPeaks) {
+    problem.peaks.push_back(cutting.peakAt(worst, bytes));
     std::optional<Outcome> outcome = solveOnce(cutting);
-    if (outcome && tries == 0)
-      minNs = outcome->minNs;
-    if (!outcome || outcome->bytes <= bytes)
+    if (!outcome) {
+      minNs = maxNs;
+      return std::nullopt;
+    }
+    minNs = std::max(minNs, outcome->minNs);
+    if (!outcome->fits || minNs >= enough)
+      return std::nullopt;
+    if (outcome->bytes <= bytes)
       return outcome;
-    cutting.problem.budget -= outcome->bytes - bytes; // the peak is in a segment before the last one
+    worst = cutting.findPeak(outcome->kept);
   }
   return std::nullopt;
 }
@@ -182,9 +112,9 @@ BudgetChoice::Outcome BudgetChoice::findSmallest() const {
   Outcome smallest = saveAll();
   for (size_t level : levels()) {
     Cutting cutting = cut(level);
-    cutting.problem.budget = cutting.problem.minBytes();
+    cutting.getProblem().budget = cutting.getProblem().minBytes();
     std::optional<Outcome> outcome = solveOnce(cutting);
-    if (outcome && outcome->bytes < smallest.bytes)
+    if (outcome && outcome->fits && outcome->bytes < smallest.bytes)
       smallest = std::move(*outcome);
   }
   smallest.fits = false;
@@ -193,11 +123,11 @@ BudgetChoice::Outcome BudgetChoice::findSmallest() const {
 
 BudgetChoice::Outcome BudgetChoice::choose(int64_t bytes) const {
   std::optional<Outcome> best;
-  int64_t minNs = std::numeric_limits<int64_t>::max();
+  int64_t minNs = maxNs;
   for (size_t level : levels()) {
     Cutting cutting = cut(level);
-    int64_t bound = std::numeric_limits<int64_t>::max();
-    std::optional<Outcome> outcome = solve(cutting, bytes, bound);
+    int64_t bound = 0;
+    std::optional<Outcome> outcome = solve(cutting, bytes, best ? best->ns : maxNs, bound);
     minNs = std::min(minNs, bound);
     if (outcome && (!best || outcome->ns < best->ns))
       best = std::move(outcome);

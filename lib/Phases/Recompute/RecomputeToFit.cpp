@@ -49,7 +49,7 @@ struct RecomputeToFitPass : impl::RecomputeToFitPassBase<RecomputeToFitPass> {
 
   /// Saves the chosen values, and finds the cost of a smaller choice.
   void choose(std::vector<StagePair> &stages, int64_t over, StageRecompute &outcome) {
-    BudgetChoice choice(stages, costs);
+    BudgetChoice choice(stages, costs, /*moves=*/false);
     BudgetChoice::Outcome chosen = choice.choose(choice.saveAll().bytes - over), least = choice.choose(0);
     constexpr int64_t gibibyte = int64_t(1) << 30;
     outcome.isChosen = true;
@@ -62,7 +62,7 @@ struct RecomputeToFitPass : impl::RecomputeToFitPassBase<RecomputeToFitPass> {
     if (chosen.fits && outcome.nextBytes > 0)
       if (auto next = choice.choose(chosen.bytes - outcome.nextBytes); next.fits)
         outcome.moreNs = next.ns - chosen.ns;
-    for (auto [stage, saved] : llvm::zip(stages, chosen.saved))
+    for (auto [stage, saved] : llvm::zip(stages, chosen.kept.saved))
       recomputeAllBut(stage, saved, keepOperands);
   }
 

@@ -1,63 +1,67 @@
 // An exact search for the values to save, pruned by a Lagrangian bound.
 #pragma once
 
-#include "par/Solver/Recompute/RecomputeChoice.h"
-#include <map>
+#include "ChoiceStates.h"
+#include "llvm/ADT/SmallVector.h"
 #include <optional>
 
 namespace par {
 
-/// Weights of a saved byte and of a recomputed ns.
-struct ChoicePrices {
-  __int128 perByte = 0, perNs = 0;
-};
-
-/// Branch and bound over the values from the last to the first. A label is a decision, saved or recomputed, for each
-/// value so far; labels that want the same earlier values compete by bytes and cost, so that equal layers do not
-/// multiply them. The best completion of a label at the given prices is known for each set of wanted values: it bounds
-/// the label from below, and is a choice itself where it fits the budget.
+/// Branch and bound over the values from the last to the first. A label is a decision, saved, moved or recomputed, for
+/// each value so far; labels of one state (ChoiceStates.h) compete by the bytes left at each peak, copies and cost, so
+/// that equal layers do not multiply them. Peaks for which all undecided values count alike are one from there on: the
+/// one with the fewest bytes left stands for them.
+///
+/// The cheapest completion of a label at the given prices bounds it from below, and is a choice itself where it fits.
 class ChoiceSearch {
 public:
-  /// `prices`: the best Lagrangian price. `best`: a choice within the budget.
-  ChoiceSearch(const RecomputeProblem &problem, ChoicePrices prices, RecomputeChoice best);
+  /// `best`: a choice within the limits, if one is known. `bound`: no choice is below.
+  ChoiceSearch(const RecomputeProblem &problem, const std::vector<BytePeak> &peaks, ChoiceStates &states,
+               const ChoicePrices &prices, std::optional<RecomputeChoice> best, int64_t bound);
 
-  /// The best choice found; its `minCost` is its cost if it is optimal.
-  RecomputeChoice run();
+  /// The best choice found; its `minCost` is its cost if it is optimal. None if there is none. If labels were dropped
+  /// and none was found, its cost is -1.
+  std::optional<RecomputeChoice> run();
 
 private:
-  using Wanted = std::vector<unsigned>; ///< sorted; without those that are needed anyway
-  /// A set of wanted values at a place, and its cheapest completions.
-  struct State {
-    static constexpr unsigned none = -1;
-    bool decides = false;                      ///< the value at the place is wanted, so that there is a choice
-    unsigned saved = none, recomputed = none;  ///< states at the place before
-    bool completesSaved = false;               ///< of the cheapest completion at the prices
-    __int128 completion = 0;                   ///< its weight
-    int64_t bytes = 0, cost = 0, minBytes = 0; ///< its figures, and the least bytes of all completions
+  /// Peaks that are one at a place.
+  struct PeakGroup {
+    unsigned peak = 0;    ///< one of them
+    unsigned earlier = 0; ///< the group at the place before
+    __int128 price = 0;   ///< of all of them
+    int64_t most = 0;     ///< bytes that the undecided values can have
   };
   struct Label {
-    int64_t bytes = 0, cost = 0;
-    unsigned state = 0, before = 0; ///< `before`: the label one place later in the problem
-    bool saves = false;
+    llvm::SmallVector<int64_t, 2> left; ///< bytes, by group
+    int64_t cost = 0, copyNs = 0;       ///< `cost`: of recomputed values
+    unsigned state = 0, before = 0;     ///< `before`: the label one place later in the problem
+    Fate fate = Fate::Saved;
+  };
+  struct Decision {
+    unsigned before;
+    Fate fate;
   };
 
-  bool listStates();
-  void complete(unsigned place);
-  unsigned stateOf(unsigned place, Wanted wanted);
+  void group();
   void expand(unsigned place);
-  void add(std::vector<Label> &next, unsigned place, Label label);
+  void add(std::vector<Label> &next, unsigned place, const Label &from, unsigned number, unsigned state, Fate fate);
+  bool isFeasible(const Label &label, unsigned place) const;
   void prune(std::vector<Label> &next, unsigned place);
+  void tryCompletion(const Label &label, unsigned place, unsigned number);
   int64_t boundOf(const Label &label, unsigned place) const;
-  RecomputeChoice completed(unsigned place, unsigned label) const;
+  int64_t bestCost() const { return best ? best->cost : std::numeric_limits<int64_t>::max(); }
 
   const RecomputeProblem &problem;
-  ChoicePrices prices;
-  RecomputeChoice best;
-  int64_t minDropped; ///< the lowest bound of labels that were dropped for want of room
-  /// By place: values from 0 to place - 1 are undecided there.
-  std::vector<std::map<Wanted, unsigned>> sets;
-  std::vector<std::vector<State>> states;
-  std::vector<std::vector<Label>> labels;
+  const std::vector<BytePeak> &peaks;
+  ChoiceStates &states;
+  const ChoicePrices &prices;
+  std::optional<RecomputeChoice> best;
+  int64_t bound;
+  int64_t minDropped = std::numeric_limits<int64_t>::max(); ///< the lowest bound of labels dropped for want of room
+  size_t maxLabels;                                         ///< at one place
+  std::vector<std::vector<PeakGroup>> groups;               ///< by place
+  std::vector<std::vector<Decision>> decisions;             ///< by place, then by label
+  std::vector<Label> labels;                                ///< at the current place
 };
 
 } // namespace par

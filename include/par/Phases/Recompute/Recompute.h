@@ -4,6 +4,9 @@
 
 namespace par {
 
+/// Values of fewer elements stay on the device.
+inline constexpr int64_t minMovedElements = 1024;
+
 /// The memory that a stage's forward saves for its backward.
 struct StageResiduals {
   std::string stage;
