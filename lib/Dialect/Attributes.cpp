@@ -7,6 +7,8 @@
 
 #include "llvm/ADT/DenseSet.h"
 
+#include <numeric>
+
 using namespace mlir;
 
 #define GET_ATTRDEF_CLASSES
@@ -130,6 +132,33 @@ int64_t MeshAttr::getIndex(int64_t rank, ArrayRef<StringAttr> axes) const {
   return index;
 }
 
+namespace {
+/// The place of ranks along some axes, the last of which is the minor one. Its steps are found once for all ranks.
+class AxesIndex {
+public:
+  AxesIndex(MeshAttr mesh, ArrayRef<StringAttr> axes) {
+    for (StringAttr axis : axes)
+      for (auto [i, name] : llvm::enumerate(mesh.getNames()))
+        if (name == axis)
+          steps.push_back({mesh.getSizes()[i], product(mesh.getSizes().drop_front(i + 1))});
+  }
+
+  int64_t of(int64_t rank) const {
+    int64_t index = 0;
+    for (auto [size, stride] : steps)
+      index = index * size + rank / stride % size;
+    return index;
+  }
+
+private:
+  static int64_t product(ArrayRef<int64_t> sizes) {
+    return std::accumulate(sizes.begin(), sizes.end(), int64_t(1), std::multiplies<>());
+  }
+
+  SmallVector<std::pair<int64_t, int64_t>> steps; ///< an axis: its size, and the ranks from one place to the next
+};
+} // namespace
+
 SmallVector<SmallVector<int64_t>> MeshAttr::getGroups(ArrayRef<StringAttr> axes) const {
   // A group is named by the coordinates that do not belong to `axes`.
   SmallVector<StringAttr> others;
@@ -137,8 +166,9 @@ SmallVector<SmallVector<int64_t>> MeshAttr::getGroups(ArrayRef<StringAttr> axes)
     if (!llvm::is_contained(axes, name))
       others.push_back(name);
   SmallVector<SmallVector<int64_t>> groups(getSize(others), SmallVector<int64_t>(getSize(axes)));
+  AxesIndex group(*this, others), member(*this, axes);
   for (int64_t rank = 0, end = getRanks(); rank < end; ++rank)
-    groups[getIndex(rank, others)][getIndex(rank, axes)] = rank;
+    groups[group.of(rank)][member.of(rank)] = rank;
   return groups;
 }
 
