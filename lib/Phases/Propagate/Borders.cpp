@@ -131,7 +131,7 @@ static SmallVector<Axes> spreadOver(RankedTensorType type, const Layout &layout,
 
 void Propagation::extendAll(Value value, ArrayRef<Axes> dims) {
   for (auto [dim, axes] : llvm::enumerate(dims))
-    extend(value, dim, axes);
+    layouts.extend(value, dim, axes);
 }
 
 /// The dims of a layout after the rule, if there is one, sharded over the remaining axes.
@@ -156,9 +156,9 @@ Value updateSide(Border &border) {
 
 void Propagation::spreadParameter(VariableOp parameter, Value stored) {
   RankedTensorType type = parameter.getTensorType();
-  MeshAttr mesh = meshOf(stored);
+  MeshAttr mesh = layouts.meshOf(stored);
   bool large = type.getNumElements() >= options.minSize;
-  Layout base = layoutOf(usesOf(stored.getDefiningOp<ReadOp>()).front());
+  Layout base = layouts.of(usesOf(stored.getDefiningOp<ReadOp>()).front());
   extendAll(stored, base.dims);
   bool master = masters.contains(parameter.getSymName());
   if (large && !master)
@@ -182,7 +182,7 @@ void Propagation::spreadParameter(VariableOp parameter, Value stored) {
 /// Runs after all propagation: an accumulated gradient's layout does not affect how values are computed.
 void Propagation::placeGradients() {
   for (auto &[value, dims] : gradients)
-    layoutOf(value).dims = dims;
+    layouts.change(value).dims = dims;
 }
 
 void Propagation::spreadParameters() {

@@ -70,7 +70,7 @@ bool Propagation::carryUse(OpOperand &use, CarriedSum &carried) {
 bool Propagation::carry(Value value, CarriedSum &carried) {
   bool cut = isCutBy(dimsOf(value), carried.axes);
   bool ends = value.hasOneUse() && !isa<ReturnOp>(*value.getUsers().begin());
-  bool liesOtherwise = dimsOf(value) != ArrayRef<Axes>(layoutOf(value).dims); // a summand of an accumulator
+  bool liesOtherwise = dimsOf(value) != ArrayRef<Axes>(layouts.of(value).dims); // a summand of an accumulator
   if (llvm::is_contained(carried.values, value) || liesOtherwise || (cut && !ends))
     return false;
   size_t count = carried.values.size();

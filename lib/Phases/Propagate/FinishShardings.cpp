@@ -87,7 +87,7 @@ bool Propagation::isAccumulated(FragmentOp fragment, unsigned result) {
 /// The sharding of a fragment's value, as far as it is final.
 ArrayRef<Axes> Propagation::dimsOf(Value value) {
   auto found = bare.find(value);
-  return found == bare.end() ? ArrayRef<Axes>(layoutOf(value).dims) : ArrayRef<Axes>(found->second);
+  return found == bare.end() ? ArrayRef<Axes>(layouts.of(value).dims) : ArrayRef<Axes>(found->second);
 }
 
 /// Axes over which an op's result is a partial sum and that do not shard it. `summand`: also those that do, but not
@@ -95,7 +95,7 @@ ArrayRef<Axes> Propagation::dimsOf(Value value) {
 Axes Propagation::sumAxes(Operation *op, Value result, bool summand) {
   Axes axes, cut;
   const ShardingRule &rule = rules[op];
-  MeshAttr mesh = meshOf(result);
+  MeshAttr mesh = layouts.meshOf(result);
   for (auto [number, operand, dims] : llvm::enumerate(op->getOperands(), rule.operands)) {
     SmallVector<Axes> mine(rule.factors.size());
     projectToFactors(rule, dims, dimsOf(operand), mesh, mine);
@@ -177,7 +177,7 @@ void Propagation::finishFragment(FragmentOp fragment) {
   MLIRContext *context = step.getContext();
   SmallVector<Attribute> arguments;
   for (BlockArgument argument : fragment.getArguments())
-    arguments.push_back(makeSharding(context, layoutOf(argument).dims, {}));
+    arguments.push_back(makeSharding(context, layouts.of(argument).dims, {}));
   fragment.setShardingsAttr(ArrayAttr::get(context, arguments));
   for (Operation &op : fragment.getBlock().without_terminator())
     for (Value result : op.getResults()) {
@@ -201,13 +201,13 @@ void Propagation::finishFragment(FragmentOp fragment) {
 void Propagation::finishResults(FragmentOp fragment) {
   SmallVector<Attribute> results;
   for (Value result : fragment.getTerminator()->getOperands())
-    results.push_back(makeSharding(step.getContext(), layoutOf(result).dims, unreduced.lookup(result)));
+    results.push_back(makeSharding(step.getContext(), layouts.of(result).dims, unreduced.lookup(result)));
   fragment.setResultShardingsAttr(ArrayAttr::get(step.getContext(), results));
 }
 
 void Propagation::setStepType(Value value, ArrayRef<StringAttr> sums) {
   if (auto dist = dyn_cast<DistType>(value.getType()))
-    value.setType(dist.withSharding(makeSharding(step.getContext(), layoutOf(value).dims, sums)));
+    value.setType(dist.withSharding(makeSharding(step.getContext(), layouts.of(value).dims, sums)));
 }
 
 /// Unreduced accumulators are reduced once, after the loop: by their border, else by a reshard.

@@ -2,21 +2,14 @@
 // and the sums that are carried on. Its methods are in several files, one a part of the algorithm.
 #pragma once
 
-#include "par/Phases/Propagate/FactorAxes.h"
+#include "Spread.h"
+
 #include "par/Phases/Propagate/Masters.h"
 #include "par/Phases/Propagate/Passes.h"
 
-#include "llvm/ADT/EquivalenceClasses.h"
 #include "llvm/ADT/StringMap.h"
 
 namespace par {
-
-/// The sharding found so far for a class of values that must have the same.
-struct Layout {
-  llvm::SmallVector<Axes> dims;
-  llvm::SmallVector<bool> fixed; ///< the plan closed this dim
-  bool gathered = false;         ///< no axis that parameters are spread over comes to it any more
-};
 
 /// A change of a parameter's layout, which no axis crosses.
 struct Border {
@@ -101,15 +94,8 @@ private:
   int64_t priorityOf(VariableOp variable);
   void seedPlan(int64_t priority);
   void seedVariable(ReadOp read, int64_t priority);
-  void spread();
-  bool spreadThrough(const ShardingRule &rule, llvm::ArrayRef<mlir::Value> operands,
-                     llvm::ArrayRef<mlir::Value> results, MeshAttr mesh);
-  bool spreadLoop(LoopOp loop);
-  void settleLoops();
-  int64_t maxShards(llvm::ArrayRef<mlir::StringAttr> axes);
-  bool extend(mlir::Value value, int64_t dim, llvm::ArrayRef<mlir::StringAttr> axes);
-  Layout &layoutOf(mlir::Value value);
-  MeshAttr meshOf(mlir::Value value);
+  /// Carries axes along rules to the fixpoint.
+  void spread() { spreading->run(); }
 
   // Writes the fixpoint into the IR (FinishShardings.cpp).
   void finish();
@@ -141,7 +127,6 @@ private:
   StepOp step;
   mlir::ModuleOp module;
   mlir::SymbolTable symbols{module};
-  llvm::SmallVector<StageOp> stages{module.getOps<StageOp>()};
   llvm::StringMap<ShardingAttr> &inputs;
   const PropagateOptions &options;
   Axes batch;
@@ -150,8 +135,8 @@ private:
   llvm::StringSet<> masters{findMasters(step, symbols, options)};               ///< names of parameters
   llvm::StringMap<llvm::SmallVector<Border>> borders;                           ///< by the parameter's name
   llvm::SmallVector<std::pair<mlir::Value, llvm::SmallVector<Axes>>> gradients; ///< accumulators that the plan lays
-  llvm::EquivalenceClasses<void *> classes;
-  llvm::DenseMap<void *, Layout> layouts;
+  Layouts layouts{module, symbols, parameterAxes};
+  std::optional<Spread> spreading; ///< once the values are joined
   llvm::SmallVector<std::pair<RunOp, FragmentOp>> runs;
   llvm::DenseMap<mlir::Operation *, ShardingRule> rules;     ///< of fragment ops, made once
   llvm::DenseMap<mlir::Value, Axes> unreduced;               ///< of fragment values that stay sums

@@ -7,22 +7,22 @@ namespace par {
 
 void Propagation::seedBatch() {
   for (BlockArgument argument : step.getArguments()) {
-    MeshAttr mesh = meshOf(argument);
+    MeshAttr mesh = layouts.meshOf(argument);
     Axes axes;
     for (StringAttr axis : batch)
       if (mesh.getSize(axis))
         axes.push_back(axis);
     // Inputs are (m, B/m, ...): dim 0 is time.
     if (getTensorType(argument.getType()).getRank() >= 2)
-      extend(argument, 1, axes);
+      layouts.extend(argument, 1, axes);
   }
 }
 
 void Propagation::seed(Value value, ShardingAttr sharding) {
   for (auto [dim, entry] : llvm::enumerate(sharding.getDims())) {
-    extend(value, dim, entry.getAxes());
+    layouts.extend(value, dim, entry.getAxes());
     if (!entry.getOpen())
-      layoutOf(value).fixed[dim] = true;
+      layouts.change(value).fixed[dim] = true;
   }
 }
 
@@ -38,7 +38,7 @@ void Propagation::seedInputs() {
       seed(argument, sharding);
   step.walk([&](ReadOp read) {
     if (placeOf(read))
-      for (bool &fixed : layoutOf(read).fixed)
+      for (bool &fixed : layouts.change(read).fixed)
         fixed = true;
   });
 }
@@ -57,7 +57,7 @@ ShardingAttr Propagation::placeOf(ReadOp read) {
 void Propagation::seedPlaces() {
   step.walk([&](ReadOp read) {
     if (ShardingAttr place = placeOf(read))
-      layoutOf(read).dims = getDimAxes(place);
+      layouts.change(read).dims = getDimAxes(place);
   });
 }
 
@@ -95,7 +95,7 @@ void Propagation::seedPlan(int64_t priority) {
     for (auto constrain : fragment.getBlock().getOps<ConstrainOp>()) {
       if (constrain.getPriority() != priority)
         continue;
-      SmallVector<bool> &fixed = layoutOf(constrain).fixed;
+      SmallVector<bool> &fixed = layouts.change(constrain).fixed;
       constraints.push_back({constrain, fixed});
       fixed.assign(fixed.size(), true);
     }
@@ -103,7 +103,7 @@ void Propagation::seedPlan(int64_t priority) {
   seedUpdates(priority);
   spread();
   for (auto &[constrain, fixed] : llvm::reverse(constraints)) // two may be in one class
-    layoutOf(constrain).fixed = fixed;
+    layouts.change(constrain).fixed = fixed;
   for (auto &[constrain, fixed] : constraints)
     seed(constrain, constrain.getSharding());
 }
@@ -136,7 +136,7 @@ void Propagation::seedUpdates(int64_t priority) {
       extendAll(updateSide(border), dims);
       for (auto [dim, said] : llvm::enumerate(rule.getDims()))
         if (!said.getOpen())
-          layoutOf(updateSide(border)).fixed[dim] = true;
+          layouts.change(updateSide(border)).fixed[dim] = true;
     }
   }
 }

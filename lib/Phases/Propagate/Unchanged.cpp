@@ -22,7 +22,7 @@ bool Propagation::isReadWhole(Value value) {
   return !said || llvm::none_of(parameterAxes, [&](StringAttr axis) { return said->uses(axis); });
 }
 
-void Propagation::keepGathered(Value value) { layoutOf(value).gathered = true; }
+void Propagation::keepGathered(Value value) { layouts.change(value).gathered = true; }
 
 void Propagation::keepUnchangedGathered() {
   if (!options.gatherOnce || parameterAxes.empty())
