@@ -7,7 +7,6 @@
 #include <array>
 #include <map>
 #include <set>
-#include <unordered_set>
 
 using namespace par;
 using namespace par::format;
@@ -139,10 +138,12 @@ Found WellFormed::device(const Program &program) {
 
 /// The first of the ranks that holds nothing.
 static std::optional<uint32_t> rankWithoutPart(const Layout &layout, const std::vector<uint32_t> &ranks) {
-  std::unordered_set<uint32_t> holders;
+  std::vector<bool> holds(ranks.empty() ? 0 : *std::ranges::max_element(ranks) + 1);
   for (const Rectangle &part : layout.parts)
-    holders.insert(part.ranks.begin(), part.ranks.end());
-  auto lacks = [&](uint32_t rank) { return !holders.count(rank); };
+    for (uint32_t rank : part.ranks)
+      if (rank < holds.size())
+        holds[rank] = true;
+  auto lacks = [&](uint32_t rank) { return !holds[rank]; };
   auto found = std::ranges::find_if(ranks, lacks);
   return found == ranks.end() ? std::nullopt : std::optional(*found);
 }

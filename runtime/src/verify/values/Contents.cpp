@@ -19,6 +19,12 @@ bool par::verify::continues(const Piece &piece, const Piece &next) {
 
 Content par::verify::cut(const Content &slot, uint64_t begin, uint64_t end) {
   Content found;
+  cut(slot, begin, end, found);
+  return found;
+}
+
+void par::verify::cut(const Content &slot, uint64_t begin, uint64_t end, Content &found) {
+  found.clear();
   uint64_t at = begin;
   auto it = std::lower_bound(slot.begin(), slot.end(), begin,
                              [](const Piece &piece, uint64_t at) { return piece.end <= at; });
@@ -31,13 +37,22 @@ Content par::verify::cut(const Content &slot, uint64_t begin, uint64_t end) {
   }
   if (at < end)
     found.push_back({at - begin, end - begin, {}, 0});
-  return found;
+}
+
+/// Whether as many pieces as those of a content, from `first` on, are bytes [begin, end).
+static bool covers(const Content &slot, Content::const_iterator first, size_t pieces, uint64_t begin, uint64_t end) {
+  return pieces > 0 && size_t(slot.end() - first) >= pieces && first->begin == begin && first[pieces - 1].end == end;
 }
 
 void par::verify::put(Content &slot, uint64_t begin, uint64_t bytes, const Content &content) {
   uint64_t end = begin + bytes;
   auto first = std::lower_bound(slot.begin(), slot.end(), begin,
                                 [](const Piece &piece, uint64_t at) { return piece.end <= at; });
+  if (covers(slot, first, content.size(), begin, end)) {
+    for (const Piece &piece : content)
+      *first++ = {piece.begin + begin, piece.end + begin, piece.term, piece.made};
+    return;
+  }
   auto last = first;
   Content made;
   if (first != slot.end() && first->begin < begin)

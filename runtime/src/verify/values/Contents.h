@@ -18,7 +18,7 @@ inline constexpr uint64_t undefinedTerm = 0, zerosTerm = 1;
 
 /// Bytes [begin, end) of a slot, or of a read.
 struct Piece {
-  uint64_t begin, end;
+  uint64_t begin = 0, end = 0;
   Term term;
   uint32_t made = 0; ///< its writer, in the table of its program; 0: none in this entry
 
@@ -32,6 +32,8 @@ using Content = std::vector<Piece>;
 bool continues(const Piece &piece, const Piece &next);
 /// Bytes [begin, end), counted from `begin`; unwritten ones are undefined.
 Content cut(const Content &slot, uint64_t begin, uint64_t end);
+/// The same into `found`.
+void cut(const Content &slot, uint64_t begin, uint64_t end, Content &found);
 /// Writes `content`, of `bytes` bytes, from `begin` on. Calls `replaced` with the overwritten content.
 void put(Content &slot, uint64_t begin, uint64_t bytes, const Content &content);
 /// One value of so many bytes.

@@ -31,25 +31,20 @@ void JointRun::meet() {
       for (uint32_t other = 0; other < players.size(); ++other)
         if (find(player) == find(other))
           meeting.parties[player].push_back(other);
+    meeting.ranks.resize(players.size());
     meeting.posts.resize(players.size());
     meeting.taken.resize(players.size());
   }
 }
 
-uint32_t JointRun::indexOf(const Cursor &player, const Instruction &it) const {
-  uint32_t index = 0;
-  while (bundle.manifest.communicators[index].name != player.program->comms[it.comm].name)
-    ++index;
-  return index;
-}
-
 std::optional<Counterexample> JointRun::give(uint32_t index, const Run &run, uint32_t n) {
   Cursor &player = players[index];
   const Instruction &it = player.program->blocks[run.block].instructions[n];
-  uint32_t comm = indexOf(player, it);
+  uint32_t comm = stepOf(player, run, n).comm;
   uint64_t bytes = it.n * sizeOf(it.type), all = bytes * routes.membersOf(comm, player.ranks.front());
   if (it.op == Op::Send)
-    sent[{comm, index, it.peer[uint64_t(run.microbatch) % it.peer.size()]}].push_back(read(player, run, n, 0, bytes));
+    read(player, run, n, 0, bytes,
+         sent[{comm, index, it.peer[uint64_t(run.microbatch) % it.peer.size()]}].emplace_back());
   if (it.op != Op::Coll)
     return std::nullopt;
   bool inPlace = it.operands.size() == 1;
@@ -57,17 +52,22 @@ std::optional<Counterexample> JointRun::give(uint32_t index, const Run &run, uin
                 (it.coll == CollKind::AllGather && inPlace);
   bool gives = it.coll != CollKind::Broadcast ||
                std::ranges::any_of(player.ranks, [&](uint32_t rank) { return routes.memberOf(comm, rank) == it.root; });
-  Content content = gives ? read(player, run, n, 0, parted ? all : bytes) : whole({}, bytes);
+  Content content;
+  if (gives)
+    read(player, run, n, 0, parted ? all : bytes, content);
+  else
+    content = whole({}, bytes);
   Found found = gives ? this->gives(index, run, n, content) : std::nullopt;
   meetings[comm].posts[index].push_back({&run, n, std::move(content)});
   return found;
 }
 
-bool JointRun::complete(uint32_t index, const Run &run, const Instruction &it, std::map<uint64_t, size_t> &ahead) {
+bool JointRun::complete(uint32_t index, const Run &run, uint32_t n, std::map<uint64_t, size_t> &ahead) {
   const Cursor &player = players[index];
+  const Instruction &it = player.program->blocks[run.block].instructions[n];
   if (it.op == Op::Send)
     return true;
-  uint32_t comm = indexOf(player, it);
+  uint32_t comm = stepOf(player, run, n).comm;
   const JointComm &meeting = meetings[comm];
   if (it.op == Op::Coll) {
     size_t k = meeting.taken[index] + ahead[uint64_t(comm) << 32 | noIndex]++;
@@ -83,10 +83,12 @@ bool JointRun::complete(uint32_t index, const Run &run, const Instruction &it, s
 /// them.
 Content JointRun::choose(Sources &from, const std::vector<Content> &given, uint64_t bytes) {
   std::vector<const Content *> contents;
+  if (given.empty())
+    return whole({}, bytes);
+  if (given.size() == 1)
+    return move(from, given[0], bytes);
   for (const Content &content : given)
     contents.push_back(&content);
-  if (contents.empty())
-    return whole({}, bytes);
   std::vector<uint64_t> borders = bordersOf(contents);
   std::vector<size_t> place(contents.size());
   Content result;
@@ -103,21 +105,36 @@ Content JointRun::choose(Sources &from, const std::vector<Content> &given, uint6
       set = microbatches.both(set, term.microbatches);
       spreads.push_back(term.spread);
     }
-    auto [known, fresh] = from.moves.try_emplace(spreads, 0, from.transfer);
-    if (fresh)
-      known->second.first = classes.moved(spreads, from.which, from.source, known->second.second);
-    auto [spread, kept] = known->second;
-    if (!same && !from.apart)
-      from.apart = classes.byKeys({from.which.begin(), from.which.end()});
+    auto [spread, kept] = from.moved(classes, spreads);
     if (!same)
-      spread = classes.both(spread, *from.apart);
+      spread = classes.both(spread, from.apart(classes));
     Term term = same ? Term{first.name, first.offset, spread, set} : Term{name, 0, spread, set};
-    bool old = initial.count(term.name) > 0;
-    if (!kept && term.name > zerosTerm)
-      term.name = mix(term.name, from.number);
-    if (old)
-      initial.insert(term.name);
-    result.push_back({borders[i], std::min(borders[i + 1], bytes), term, 0});
+    result.push_back({borders[i], std::min(borders[i + 1], bytes), arrived(from, term, kept), 0});
+  }
+  return result;
+}
+
+/// A term on the other side of a communication, where ranks have kept their classes or have not.
+Term JointRun::arrived(const Sources &from, Term term, bool kept) {
+  if (kept || term.name <= zerosTerm)
+    return term;
+  bool old = initial.count(term.name) > 0;
+  term.name = mix(term.name, from.number);
+  if (old)
+    initial.insert(term.name);
+  return term;
+}
+
+/// One expression, on each rank with its own class.
+Content JointRun::move(Sources &from, const Content &given, uint64_t bytes) {
+  Content result;
+  result.reserve(given.size());
+  for (const Piece &piece : given) {
+    if (piece.begin >= bytes)
+      break;
+    auto [spread, kept] = from.moved(classes, piece.term.spread);
+    Term term{piece.term.name, piece.term.offset, spread, piece.term.microbatches};
+    result.push_back({piece.begin, std::min(piece.end, bytes), arrived(from, term, kept), 0});
   }
   return result;
 }
@@ -125,23 +142,50 @@ Content JointRun::choose(Sources &from, const std::vector<Content> &given, uint6
 void JointRun::receive(uint32_t index, const Run &run, uint32_t n) {
   Cursor &player = players[index];
   const Instruction &it = player.program->blocks[run.block].instructions[n];
-  uint32_t comm = indexOf(player, it), peer = it.peer[uint64_t(run.microbatch) % it.peer.size()];
+  uint32_t comm = stepOf(player, run, n).comm, peer = it.peer[uint64_t(run.microbatch) % it.peer.size()];
   uint64_t bytes = it.n * sizeOf(it.type);
   size_t k = received[{comm, index, peer}]++;
   Sources &from = routes.sentTo(comm, index, player.ranks, peer);
   std::vector<Content> given;
   for (const Channel &channel : from.channels)
     given.push_back(sent[channel][k]);
-  write(player, run, n, 0, 0, bytes, choose(from, given, bytes));
+  Content content = choose(from, given, bytes);
+  write(player, run, n, 0, 0, bytes, content);
 }
 
 /// The content that `member` of each group gives, from a byte on.
 Content JointRun::gathered(uint32_t index, uint32_t comm, size_t k, uint32_t member, uint64_t offset, uint64_t bytes) {
-  Sources &from = routes.gatheredBy(comm, meetings[comm].parties[index], member);
+  JointComm &meeting = meetings[comm];
+  if (meeting.ranks[index].empty()) {
+    for (uint32_t other : meeting.parties[index])
+      meeting.ranks[index].insert(meeting.ranks[index].end(), players[other].ranks.begin(), players[other].ranks.end());
+    std::ranges::sort(meeting.ranks[index]);
+  }
+  Sources &from = routes.gatheredBy(comm, meeting.parties[index], meeting.ranks[index], member);
+  if (from.players.size() == 1) {
+    cut(postOf(from.players[0], comm, k).content, offset, offset + bytes, cutting);
+    return move(from, cutting, bytes);
+  }
   std::vector<Content> given;
   for (uint32_t other : from.players)
     given.push_back(cut(postOf(other, comm, k).content, offset, offset + bytes));
   return choose(from, given, bytes);
+}
+
+/// Each piece of each member's part is made by itself.
+void JointRun::allGather(uint32_t index, const Run &run, uint32_t n, size_t k) {
+  Cursor &player = players[index];
+  const Instruction &it = player.program->blocks[run.block].instructions[n];
+  uint32_t comm = stepOf(player, run, n).comm, members = routes.membersOf(comm, player.ranks.front());
+  uint64_t part = it.n * sizeOf(it.type);
+  bool inPlace = it.operands.size() == 1;
+  Content all;
+  for (uint32_t member = 0; member < members; ++member)
+    for (Piece piece : gathered(index, comm, k, member, inPlace ? part * member : 0, part)) {
+      piece.begin += part * member, piece.end += part * member;
+      all.push_back(piece);
+    }
+  write(player, run, n, inPlace ? 0 : 1, 0, part * members, all, true);
 }
 
 /// Ranks whose groups have the same summands have the same sum.
@@ -152,7 +196,7 @@ RankClasses::Spread JointRun::spreadOfSum(uint32_t comm, const std::vector<uint3
   auto [known, fresh] = sums.try_emplace(key, 0);
   if (!fresh)
     return known->second;
-  std::vector<uint64_t> keys(playerOf.size(), RankClasses::noKey);
+  std::vector<RankClasses::Key> keys;
   for (const std::vector<uint32_t> &group : bundle.manifest.communicators[comm].groups) {
     std::vector<std::pair<uint32_t, uint32_t>> members;
     if (!std::ranges::count(party, playerOf[group.front()]))
@@ -166,7 +210,7 @@ RankClasses::Spread JointRun::spreadOfSum(uint32_t comm, const std::vector<uint3
     for (auto [place, data] : members)
       name = mix(mix(name, place), data);
     for (uint32_t rank : group)
-      keys[rank] = name;
+      keys.push_back({rank, name});
   }
   return known->second = classes.byKeys(keys);
 }
@@ -206,7 +250,7 @@ std::optional<Counterexample> JointRun::reduced(uint32_t index, uint32_t comm, s
 }
 
 /// One value from parts of which each rank has its own.
-Content JointRun::ownPart(uint32_t index, uint32_t comm, const std::vector<Content> &parts, uint64_t bytes) {
+Term JointRun::ownPart(uint32_t comm, const std::vector<Content> &parts) {
   uint64_t name = 5;
   uint32_t set = 0;
   std::vector<uint64_t> spreads{comm};
@@ -219,31 +263,32 @@ Content JointRun::ownPart(uint32_t index, uint32_t comm, const std::vector<Conte
   }
   auto [known, fresh] = parted.try_emplace(spreads, 0);
   if (fresh) {
-    std::vector<uint64_t> keys(playerOf.size(), RankClasses::noKey);
+    std::vector<RankClasses::Key> keys;
     for (uint32_t rank = 0; rank < playerOf.size(); ++rank)
       if (uint32_t member = routes.memberOf(comm, rank); member < parts.size())
-        keys[rank] = mix(mix(0, member), classes.classOf(Spread(spreads[1 + member]), rank));
+        keys.push_back({rank, mix(mix(0, member), classes.classOf(Spread(spreads[1 + member]), rank))});
     known->second = classes.byKeys(keys);
   }
-  return whole({name, 0, known->second, set}, bytes);
+  return {name, 0, known->second, set};
 }
 
 std::optional<Counterexample> JointRun::reduceScatter(uint32_t index, const Run &run, uint32_t n, size_t k) {
   Cursor &player = players[index];
   const Instruction &it = player.program->blocks[run.block].instructions[n];
-  uint32_t comm = indexOf(player, it), members = routes.membersOf(comm, player.ranks.front());
+  uint32_t comm = stepOf(player, run, n).comm, members = routes.membersOf(comm, player.ranks.front());
   uint64_t part = it.n * sizeOf(it.type);
   std::vector<Content> parts(members);
   for (uint32_t member = 0; member < members; ++member)
     if (Found found = reduced(index, comm, k, part * member, part, parts[member]))
       return found;
   if (it.operands.size() == 2) {
-    write(player, run, n, 1, 0, part, ownPart(index, comm, parts, part));
+    writeWhole(player, run, n, 1, 0, part, ownPart(comm, parts));
     return std::nullopt;
   }
   for (uint32_t member = 0; member < members; ++member) {
-    write(player, run, n, 0, part * member, part,
-          routes.membersIn(comm, index, player.ranks)[member] ? parts[member] : whole({}, part));
+    if (!routes.membersIn(comm, index, player.ranks)[member])
+      parts[member] = whole({}, part);
+    write(player, run, n, 0, part * member, part, parts[member]);
   }
   return std::nullopt;
 }
@@ -251,7 +296,7 @@ std::optional<Counterexample> JointRun::reduceScatter(uint32_t index, const Run 
 std::optional<Counterexample> JointRun::takeCollective(uint32_t index, const Run &run, uint32_t n) {
   Cursor &player = players[index];
   const Instruction &it = player.program->blocks[run.block].instructions[n];
-  uint32_t comm = indexOf(player, it), members = routes.membersOf(comm, player.ranks.front()),
+  uint32_t comm = stepOf(player, run, n).comm, members = routes.membersOf(comm, player.ranks.front()),
            result = uint32_t(it.operands.size() - 1);
   uint64_t part = it.n * sizeOf(it.type);
   size_t k = meetings[comm].taken[index]++;
@@ -263,15 +308,14 @@ std::optional<Counterexample> JointRun::takeCollective(uint32_t index, const Run
   case CollKind::Reduce:
     if (Found found = reduced(index, comm, k, 0, part, content))
       return found;
-    write(player, run, n, result, 0, part, std::move(content));
+    write(player, run, n, result, 0, part, content);
     return std::nullopt;
   case CollKind::Broadcast:
-    write(player, run, n, result, 0, part, gathered(index, comm, k, it.root, 0, part));
+    content = gathered(index, comm, k, it.root, 0, part);
+    write(player, run, n, result, 0, part, content);
     return std::nullopt;
   case CollKind::AllGather:
-    for (uint32_t member = 0; member < members; ++member)
-      for (Piece &piece : content = gathered(index, comm, k, member, result ? 0 : part * member, part))
-        write(player, run, n, result, part * member + piece.begin, piece.bytes(), whole(piece.term, piece.bytes()));
+    allGather(index, run, n, k);
     return std::nullopt;
   case CollKind::AllToAll:
     break;
@@ -280,7 +324,7 @@ std::optional<Counterexample> JointRun::takeCollective(uint32_t index, const Run
     std::vector<Content> parts;
     for (uint32_t own = 0; own < members; ++own)
       parts.push_back(gathered(index, comm, k, member, part * own, part));
-    write(player, run, n, result, part * member, part, ownPart(index, comm, parts, part));
+    writeWhole(player, run, n, result, part * member, part, ownPart(comm, parts));
   }
   return std::nullopt;
 }
@@ -292,14 +336,16 @@ std::optional<Counterexample> JointRun::take(uint32_t index, const Run &run, uin
     receive(index, run, n);
   if (it.op != Op::Coll)
     return std::nullopt;
-  uint32_t comm = indexOf(player, it);
+  uint32_t comm = stepOf(player, run, n).comm;
   const Content &given = postOf(index, comm, meetings[comm].taken[index]).content;
   size_t first = player.made.size();
+  player.family = uint32_t(first);
   Found found = takeCollective(index, run, n);
-  bool adds = addsUp(player, run, given, true);
+  player.family = 0;
+  bool adds = player.addsUp(run, given, true);
   for (size_t i = first; i < player.made.size(); ++i)
     player.made[i].adds = adds;
   if (first < player.made.size())
-    noteUsers(player, given, first);
+    player.noteUsers(given, first);
   return found;
 }

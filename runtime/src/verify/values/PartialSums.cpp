@@ -25,11 +25,12 @@ private:
     std::sort(group.begin(), group.end());
     return group;
   }
-  bool sumsOver(const Made &made) const {
-    return std::any_of(made.sums.begin(), made.sums.end(), [&](uint32_t comm) {
-      std::vector<uint32_t> group = groupOf(comm);
-      return std::includes(group.begin(), group.end(), over.begin(), over.end());
-    });
+  bool sumsOver(uint32_t made) const {
+    auto sums = player.sums.find(made);
+    return sums != player.sums.end() && std::ranges::any_of(sums->second, [&](uint32_t comm) {
+             std::vector<uint32_t> group = groupOf(comm);
+             return std::includes(group.begin(), group.end(), over.begin(), over.end());
+           });
   }
 
   const JointRun &joint;
@@ -45,12 +46,12 @@ bool Summed::operator()(uint32_t first) {
   while (!open.empty()) {
     uint32_t at = open.back();
     open.pop_back();
-    const Made &made = player.made[at];
-    if (sumsOver(made) || !known.emplace(at, true).second)
+    if (sumsOver(at) || !known.emplace(at, true).second)
       continue;
-    if (made.users.empty())
+    std::vector<std::pair<uint32_t, uint32_t>> users = player.usersOf(at);
+    if (users.empty())
       return false;
-    for (auto [first, end] : made.users)
+    for (auto [first, end] : users)
       for (uint32_t user = first; user < end; ++user)
         open.push_back(user);
   }

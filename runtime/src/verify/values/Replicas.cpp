@@ -27,7 +27,29 @@ public:
 
 private:
   const JointRun &joint;
-  std::vector<std::map<std::string, uint32_t>> buffers; ///< [player]: by tensor
+  std::vector<std::unordered_map<std::string_view, uint32_t>> buffers; ///< [player]: by tensor
+};
+
+/// Which ranks of its player hold a content, or several, with the values of one of them: those with its classes in all
+/// of the spreads, of which there are few.
+class SameClasses {
+public:
+  SameClasses(const JointRun &joint, uint32_t rank) : joint(joint), rank(rank) {}
+  void add(const Content &content) {
+    for (const Piece &piece : content)
+      if (!std::ranges::count(spreads, piece.term.spread))
+        spreads.push_back(piece.term.spread);
+  }
+  bool operator()(uint32_t other) const {
+    return joint.playerOf[other] == joint.playerOf[rank] && std::ranges::all_of(spreads, [&](auto spread) {
+             return joint.classes.classOf(spread, other) == joint.classes.classOf(spread, rank);
+           });
+  }
+
+private:
+  const JointRun &joint;
+  uint32_t rank;
+  std::vector<RankClasses::Spread> spreads;
 };
 } // namespace
 
@@ -67,11 +89,11 @@ static bool wasSent(const JointRun &joint, const Cursor &player, uint32_t made) 
   if ((it.op != Op::Kernel && it.op != Op::Copy) || readsState)
     return false;
   bool any = false, all = true;
-  for (uint32_t from = 1; from < made; ++from)
-    if (const Made &input = player.made[from];
-        std::ranges::any_of(input.users, [&](auto users) { return users.first <= made && made < users.second; })) {
+  for (const Use &use : player.uses)
+    if (use.first <= made && made < use.end) {
       any = true;
-      all &= it.op == Op::Copy ? wasSent(joint, player, from) : isSent(joint.instruction(player, input));
+      all &= it.op == Op::Copy ? wasSent(joint, player, use.from)
+                               : isSent(joint.instruction(player, player.made[use.from]));
     }
   return any && all;
 }
@@ -89,7 +111,12 @@ static std::optional<Counterexample> comparePart(const JointRun &joint, const Ho
                                                  const Tensor *of, const Rectangle &part) {
   uint32_t first = part.ranks.front();
   const std::vector<Content> &one = holders.slotsOf(tensor.name, first);
+  SameClasses same(joint, first);
+  for (const Content &content : one)
+    same.add(content);
   for (uint32_t rank : std::span(part.ranks).subspan(1)) {
+    if (same(rank))
+      continue;
     const std::vector<Content> &other = holders.slotsOf(tensor.name, rank);
     for (size_t slot = 0; slot < std::min(one.size(), other.size()); ++slot)
       if (auto found = compare(joint, "end tensor '" + tensor.name + "'", first, one[slot], rank, other[slot]))
@@ -125,7 +152,14 @@ static std::optional<Counterexample> compareFetched(const JointRun &joint, const
   for (const Fetched &it : list)
     of[it.player] = &it;
   auto sides = [&](const std::vector<uint32_t> &ranks) -> std::optional<Counterexample> {
+    if (ranks.empty())
+      return std::nullopt;
+    SameClasses same(joint, ranks[0]);
+    if (const Fetched *one = of[joint.playerOf[ranks[0]]])
+      same.add(one->content);
     for (uint32_t rank : ranks) {
+      if (same(rank))
+        continue;
       const Fetched *one = of[joint.playerOf[ranks[0]]], *other = of[joint.playerOf[rank]];
       if (one && other)
         if (auto found =

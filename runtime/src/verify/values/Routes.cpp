@@ -17,14 +17,10 @@ void Routes::readGroups() {
   }
 }
 
-const std::vector<uint32_t> &Routes::sourceOf(uint32_t comm, uint32_t member) {
-  auto [it, fresh] = comms[comm].sources.try_emplace(member);
-  for (uint32_t rank = 0; fresh && rank < playerOf.size(); ++rank) {
-    uint32_t group = comms[comm].group[rank];
-    const auto *members = group == noIndex ? nullptr : &manifest.communicators[comm].groups[group];
-    it->second.push_back(members && member < members->size() ? (*members)[member] : noIndex);
-  }
-  return it->second;
+uint32_t Routes::sourceOf(uint32_t comm, uint32_t member, uint32_t rank) const {
+  uint32_t group = comms[comm].group[rank];
+  const auto *members = group == noIndex ? nullptr : &manifest.communicators[comm].groups[group];
+  return members && member < members->size() ? (*members)[member] : noIndex;
 }
 
 uint32_t Routes::membersOf(uint32_t comm, uint32_t rank) const {
@@ -37,41 +33,57 @@ Sources &Routes::sentTo(uint32_t comm, uint32_t player, const std::vector<uint32
   Sources &from = it->second;
   if (!fresh)
     return from;
-  const std::vector<uint32_t> &source = sourceOf(comm, peer);
-  from.which.assign(playerOf.size(), 0);
-  from.source.assign(playerOf.size(), noIndex);
   from.number = mix(uint64_t(comm + 1) << 32 | peer, player);
   from.transfer = true;
   std::map<Channel, uint32_t> known;
   for (uint32_t rank : ranks) {
-    Channel channel{comm, source[rank] == noIndex ? noIndex : playerOf[source[rank]], comms[comm].member[rank]};
+    uint32_t source = sourceOf(comm, peer, rank);
+    Channel channel{comm, source == noIndex ? noIndex : playerOf[source], comms[comm].member[rank]};
     auto [place, first] = known.try_emplace(channel, uint32_t(from.channels.size()));
     if (first)
       from.channels.push_back(channel);
-    from.which[rank] = place->second;
-    from.source[rank] = source[rank];
+    if (source != noIndex)
+      from.moves.push_back({rank, source, place->second});
   }
   return from;
 }
 
-Sources &Routes::gatheredBy(uint32_t comm, const std::vector<uint32_t> &party, uint32_t member) {
-  auto [it, fresh] = gathers.try_emplace({comm, member, party.front()});
-  Sources &from = it->second;
-  if (!fresh)
-    return from;
-  from.source = sourceOf(comm, member);
-  from.which.assign(playerOf.size(), 0);
+Sources &Routes::gatheredBy(uint32_t comm, const std::vector<uint32_t> &party, const std::vector<uint32_t> &ranks,
+                            uint32_t member) {
+  std::vector<Sources> &all = gathers[{comm, party.front()}];
+  if (member < all.size() && all[member].number)
+    return all[member];
+  if (member >= all.size())
+    all.resize(member + 1);
+  Sources &from = all[member];
   from.number = uint64_t(comm + 1) << 32 | member;
   std::map<uint32_t, uint32_t> known;
-  for (uint32_t rank = 0; rank < playerOf.size(); ++rank) {
-    if (from.source[rank] == noIndex || !std::ranges::count(party, playerOf[from.source[rank]]))
+  for (uint32_t rank : ranks) {
+    uint32_t source = sourceOf(comm, member, rank);
+    if (source == noIndex || !std::ranges::count(party, playerOf[source]))
       continue;
-    auto [place, first] = known.try_emplace(playerOf[from.source[rank]], uint32_t(from.players.size()));
+    auto [place, first] = known.try_emplace(playerOf[source], uint32_t(from.players.size()));
     if (first)
       from.players.push_back(place->first);
-    from.which[rank] = place->second;
+    from.moves.push_back({rank, source, place->second});
   }
   return from;
+}
+
+Sources::Moved Sources::moved(RankClasses &classes, const std::vector<RankClasses::Spread> &from) {
+  auto [it, fresh] = known.try_emplace(from, 0, transfer);
+  if (fresh)
+    it->second.spread = classes.moved(from, moves, it->second.own);
+  return it->second;
+}
+
+RankClasses::Spread Sources::apart(RankClasses &classes) {
+  if (parts)
+    return *parts;
+  std::vector<RankClasses::Key> keys;
+  for (const RankClasses::Move &move : moves)
+    keys.push_back({move.rank, move.which});
+  return *(parts = classes.byKeys(keys));
 }
 
 const std::vector<bool> &Routes::membersIn(uint32_t comm, uint32_t player, const std::vector<uint32_t> &ranks) {

@@ -2,22 +2,12 @@
 // gradient that all of them have, or a sum that was already made. Other reductions than a sum would not combine partial
 // sums.
 #include "JointRun.h"
-#include "par/kernels/Builtins.h"
 
 #include <algorithm>
 
 using namespace par;
 using namespace par::format;
 using namespace par::verify;
-
-/// A builtin that moves a parameter by its gradient.
-static bool isOptimizer(const Program &program, const Instruction &it) {
-  const kernels::BuiltinKernel *builtin =
-      program.kernels[it.kernel].builtin ? kernels::findBuiltin(program.kernels[it.kernel].symbol) : nullptr;
-  return builtin && std::ranges::any_of(builtin->operands, [](const kernels::BuiltinOperand &operand) {
-           return operand.access == kernels::Access::Update;
-         });
-}
 
 /// No two members of a group give the same value, but zeros and constants.
 std::optional<Counterexample> JointRun::summands(uint32_t comm, size_t k, const std::vector<uint32_t> &party,
@@ -85,28 +75,29 @@ std::optional<Counterexample> JointRun::gives(uint32_t index, const Run &run, ui
     return std::nullopt;
   if (it.reduction != Reduction::Sum)
     return reducesSum(player, run, n, content);
-  uint32_t comm = indexOf(player, it);
+  uint32_t comm = stepOf(player, run, n).comm;
   for (const Piece &piece : content) {
     if (!piece.made)
       continue;
-    for (auto [first, end] : player.made[piece.made].users)
+    for (auto [first, end] : player.usersOf(piece.made))
       for (uint32_t user = first; user < end; ++user)
         early.push_back({index, piece.made, user, comm, &run, n});
-    player.made[piece.made].sums.push_back(comm);
+    player.sums[piece.made].push_back(comm);
   }
   return std::nullopt;
 }
 
 /// A gradient is a sum over ranks: an operand of an update with as many bytes as it writes is no maximum.
-std::optional<Counterexample> JointRun::updatesByExtreme(const Cursor &player, const Run &run, uint32_t n,
-                                                         const std::vector<Content> &contents) const {
+std::optional<Counterexample> JointRun::updatesByExtreme(const Cursor &player, const Run &run, uint32_t n) {
   const Instruction &it = player.program->blocks[run.block].instructions[n];
+  if (!stepOf(player, run, n).moves)
+    return std::nullopt;
   for (const Operand &operand : it.operands) {
     const Buffer &buffer = player.program->buffers[operand.buffer];
     if (operand.access == Access::Read || buffer.kind != BufferKind::State || buffer.bytes() <= sizeOf(buffer.type))
       continue;
-    for (const Content &content : contents)
-      for (const Piece &piece : content) {
+    for (size_t i = 0; i < it.operands.size(); ++i)
+      for (const Content &content = readings[i].content; const Piece &piece : content) {
         const Made &made = player.made[piece.made];
         bool extreme = piece.made && instruction(player, made).op == Op::Coll &&
                        instruction(player, made).reduction != Reduction::Sum;
@@ -121,34 +112,33 @@ std::optional<Counterexample> JointRun::updatesByExtreme(const Cursor &player, c
 }
 
 /// Whether two instructions read the same, but for operand `except`.
-static bool readsSame(const Instruction &it, const std::vector<Content> &contents, const Instruction &before,
-                      uint32_t except) {
+static bool readsSame(const Instruction &it, const Instruction &before, uint32_t except) {
   if (it.op != before.op || it.kernel != before.kernel || it.call != before.call || !(it.imms == before.imms))
     return false;
   for (uint32_t i = 0; i < it.operands.size(); ++i)
     if (i != except && !(it.operands[i] == before.operands[i]))
       return false;
-  return it.operands[except] == before.operands[except] && contents.size() > 1;
+  return it.operands[except] == before.operands[except] && it.operands.size() > 1;
 }
 
 /// A summand is added once: not by the same instruction twice in a run, of the same values.
-std::optional<Counterexample> JointRun::addsTwice(const Cursor &player, const Run &run, uint32_t n,
-                                                  const std::vector<Content> &contents) const {
+std::optional<Counterexample> JointRun::addsTwice(const Cursor &player, const Run &run, uint32_t n) {
   const Instruction &it = player.program->blocks[run.block].instructions[n];
-  bool optimizer = it.op == Op::Kernel && isOptimizer(*player.program, it);
-  for (uint32_t i = 0; i < it.operands.size(); ++i)
-    for (const Piece &piece : contents[i]) {
+  bool optimizer = stepOf(player, run, n).optimizer;
+  for (uint32_t i = 0; i < it.operands.size(); ++i) {
+    if (it.operands[i].access == Access::Read || it.operands[i].access == Access::Write)
+      continue;
+    for (const Piece &piece : readings[i].content) {
       const Made &made = player.made[piece.made];
-      if (it.operands[i].access == Access::Read || it.operands[i].access == Access::Write || !piece.made ||
-          made.run != &run)
+      if (!piece.made || made.run != &run)
         continue;
       bool sum = it.operands[i].access == Access::Accumulate || made.adds || optimizer;
-      if (!sum || !readsSame(it, contents, instruction(player, made), i))
+      if (!sum || !readsSame(it, instruction(player, made), i))
         continue;
       // Its operands were not written meanwhile.
       bool same = true;
       for (uint32_t other = 0; other < it.operands.size(); ++other)
-        for (const Piece &read : contents[other])
+        for (const Piece &read : readings[other].content)
           same &= other == i || it.operands[other].access != Access::Read || read.made < piece.made;
       if (same)
         return Counterexample{Property::Value,
@@ -156,5 +146,6 @@ std::optional<Counterexample> JointRun::addsTwice(const Cursor &player, const Ru
                                   "' two times in entry " + entry,
                               {line(player, *made.run, made.n), line(player, run, n)}};
     }
+  }
   return std::nullopt;
 }
