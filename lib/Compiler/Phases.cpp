@@ -111,6 +111,8 @@ std::vector<Phase> buildPhases(const ModelPlan &model, std::optional<uint64_t> m
   phases.push_back({"propagate", [propagate](OpPassManager &manager) { buildPropagatePipeline(manager, propagate); }});
   PartitionOptions partition{*plan.target.hardware,   *plan.precision.accumulate, *plan.precision.reduce,
                              propagate.parameterAxes, propagate.gatherOnce,       *plan.precision.compute != "f32"};
+  if (*plan.pipeline.scatterGather && *plan.pipeline.stages > 1)
+    partition.scatter = plan.pipeline.scatterGather.origin.place();
   phases.push_back({"partition", [partition](OpPassManager &manager) { buildPartitionPipeline(manager, partition); }});
   phases.push_back({"recompute", [&plan, &recomputes](OpPassManager &manager) {
                       buildRecomputePipeline(manager, plan, &recomputes);

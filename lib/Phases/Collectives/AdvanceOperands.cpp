@@ -1,5 +1,6 @@
-// Pads and casts of gradients, and additions to the sums of earlier microbatches, stand where Partition reduces them, at
-// the end of the last backward. Each moves to where its own operand is computed, so that the reduction can start there.
+// Pads and casts of gradients, and additions to the sums of earlier microbatches, stand where Partition reduces them,
+// at the end of the last backward. Each moves to where its own operand is computed, so that the reduction can start
+// there.
 #include "Grouping.h"
 #include "par/Phases/Collectives/Passes.h"
 

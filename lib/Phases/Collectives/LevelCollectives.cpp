@@ -13,6 +13,7 @@
 // elements that the ranks of a host do not divide (scalars).
 #include "Grouping.h"
 #include "LevelChains.h"
+#include "par/Base/PlanPlace.h"
 #include "par/Dialect/Interfaces/Cost.h"
 #include "par/Phases/Collectives/Passes.h"
 
@@ -181,16 +182,6 @@ unsigned Leveler::run() {
   return count;
 }
 
-/// "plan.yaml:3:16", or another text.
-static std::tuple<StringRef, unsigned, unsigned> placeOf(StringRef said) {
-  auto [rest, column] = said.rsplit(':');
-  auto [file, line] = rest.rsplit(':');
-  unsigned numbers[2];
-  if (line.getAsInteger(10, numbers[0]) || column.getAsInteger(10, numbers[1]))
-    return {said, 0, 0};
-  return {file, numbers[0], numbers[1]};
-}
-
 namespace {
 struct LevelCollectivesPass : impl::LevelCollectivesPassBase<LevelCollectivesPass> {
   using LevelCollectivesPassBase::LevelCollectivesPassBase;
@@ -214,8 +205,7 @@ struct LevelCollectivesPass : impl::LevelCollectivesPassBase<LevelCollectivesPas
     }
     if (!always || count > 0)
       return;
-    auto [file, line, column] = placeOf(said);
-    emitError(FileLineColLoc::get(&getContext(), file, line, column))
+    emitError(placeInPlan(&getContext(), said))
         << "collectives.algorithm is hierarchical, but no collective of this plan joins ranks that are "
            "several on each of several hosts; say auto";
     signalPassFailure();

@@ -50,7 +50,7 @@ public:
   void run();
 
 private:
-  /// What moves out of a block: the ends of its own collectives, and all that uses these.
+  /// Ends of a block's own collectives, and all that moves out of the block with them.
   struct Part {
     SmallVector<DoneOp> ends;
     Ops moved;

@@ -6,6 +6,8 @@ using namespace mlir;
 namespace par {
 
 void buildPartitionPipeline(OpPassManager &manager, const PartitionOptions &options) {
+  if (options.scatter)
+    manager.addPass(createScatterTransfersPass({*options.scatter}));
   manager.addPass(createNestTransfersPass());
   PartitionFragmentsPassOptions priced;
   priced.hardware = options.hardware;
@@ -36,8 +38,8 @@ void registerPartitionPipeline() {
   PassPipelineRegistration<PartitionSettings>(
       "par-partition", "global shapes into local ones, with all communication",
       [](OpPassManager &manager, const PartitionSettings &settings) {
-        buildPartitionPipeline(manager,
-                               {settings.hardware, settings.accumulate, settings.reduce, {}, false, settings.mixed});
+        buildPartitionPipeline(
+            manager, {settings.hardware, settings.accumulate, settings.reduce, {}, false, settings.mixed, {}});
       });
 }
 

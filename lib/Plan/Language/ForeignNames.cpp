@@ -113,6 +113,7 @@ static constexpr ForeignKey keys[] = {
   {"num_layers_per_virtual_pipeline_stage", "pipeline.stages", "the number of stages: layers, divided by that number"},
   {"virtual_pipeline_model_parallel_size", "pipeline.stages", "of all ranks: that number times the ranks on pp"},
   {"pipeline_model_parallel_layout", "pipeline.cuts"},
+  {"scatter_gather_tensors_in_pipeline", "pipeline.scatter_gather"},
   {"pipeline_parallel_split_points", "pipeline.cuts"},
   {"split_points", "pipeline.cuts"},
   {"partition_method", "pipeline.cuts"},

@@ -134,6 +134,8 @@ static const PlanKey pipelineKeys[] = {
   {"pipeline.cuts.<pattern>", "even|<ints>", "", "matches per stage"},
   {"pipeline.schedule", "<table>|!dualpipev", "1f1b", "order of forward and backward, or the path of a table"},
   {"pipeline.replicas", "split|round_robin", "split", "how replicas share microbatches"},
+  {"pipeline.scatter_gather", "<bool>", "false",
+   "ranks that hold a value alike send a part of it each to the next stage, which gathers it"},
   {"pipeline.flush_every", "<int>", "64", "of pipedream and pipedream-2bw: batches until the pipeline is flushed"},
   {"pipeline.vertical_sync", "<bool>", "false",
    "of pipedream: all stages use the version that the microbatch met at stage 0"},

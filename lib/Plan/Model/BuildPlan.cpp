@@ -302,6 +302,7 @@ void PlanBuilder::pipeline(Plan &plan) {
   pipeline.schedule =
       word("pipeline.schedule", *pipeline.stages > width && !pipeline.over->empty() ? "interleaved" : "1f1b");
   pipeline.replicas = word("pipeline.replicas", "split");
+  pipeline.scatterGather = boolean("pipeline.scatter_gather", false);
   if (pipeline.schedule.given() && !plan.train)
     errors.error(pipeline.schedule.origin, PlanMessage::scheduleInInference);
   if (llvm::is_contained(*plan.batch.over, *pipeline.over))
@@ -311,12 +312,10 @@ void PlanBuilder::pipeline(Plan &plan) {
   if (!pipeline.meshes->empty() && schedule && !fits(*schedule, width, width))
     errors.error(pipeline.schedule.origin, PlanMessage::meshesSchedule, *pipeline.schedule,
                  stagesNeeded(*schedule, width, ""));
-  else if (!pipeline.meshes->empty())
-    ; // as many stages as meshes
-  else if (pipeline.over->empty() && *pipeline.stages > 1)
+  else if (pipeline.meshes->empty() && pipeline.over->empty() && *pipeline.stages > 1)
     errors.error(pipeline.stages.origin, PlanMessage::oneStageARank, *pipeline.schedule,
                  "a mesh axis of its own (pipeline.over)", *pipeline.stages);
-  else if (schedule && !fits(*schedule, *pipeline.stages, width))
+  else if (pipeline.meshes->empty() && schedule && !fits(*schedule, *pipeline.stages, width))
     errors.error(pipeline.stages.origin, PlanMessage::oneStageARank, *pipeline.schedule,
                  stagesNeeded(*schedule, width, *pipeline.over), *pipeline.stages);
   if (OrderTableProblem::isPath(*pipeline.schedule))

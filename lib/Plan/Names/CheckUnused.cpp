@@ -118,6 +118,8 @@ void UnusedKeys::checkOneStage() {
     return;
   warn(pipeline.schedule, "pipeline.schedule", "there is one stage");
   warn(pipeline.cuts, "pipeline.cuts", "there is one stage");
+  if (*pipeline.scatterGather)
+    warn(pipeline.scatterGather, "pipeline.scatter_gather", "there is one stage");
 }
 
 void UnusedKeys::checkPrecision() {

@@ -78,6 +78,11 @@ static std::string chunksText(int64_t chunks) {
   return chunks == 0 ? "auto" : chunks == 1 ? "none" : std::to_string(chunks);
 }
 
+static std::string countsText(const PlanPipeline &pipeline) {
+  auto counts = llvm::map_range(pipeline.counts, [](int64_t count) { return std::to_string(count); });
+  return *pipeline.cuts == PlanPipeline::Even ? "even" : "[" + llvm::join(counts, ", ") + "]";
+}
+
 /// Writes keys by mapping; a mapping is opened by its first key.
 class Printer {
 public:
@@ -359,6 +364,8 @@ private:
     integer(1, "stages", pipeline.stages);
     if (*pipeline.replicas != "split")
       text(1, "replicas", pipeline.replicas);
+    if (*pipeline.scatterGather)
+      boolean(1, "scatter_gather", pipeline.scatterGather);
     if (!plan.updatesBehind().empty())
       integer(1, "flush_every", pipeline.flushEvery);
     if (*pipeline.verticalSync)
@@ -371,13 +378,10 @@ private:
       line(1, "cuts", patternsText(pipeline.starts), pipeline.cuts.origin);
       break;
     case PlanPipeline::Even:
-    case PlanPipeline::Counts: {
-      auto counts = llvm::map_range(pipeline.counts, [](int64_t count) { return std::to_string(count); });
-      std::string value = *pipeline.cuts == PlanPipeline::Even ? "even" : "[" + llvm::join(counts, ", ") + "]";
+    case PlanPipeline::Counts:
       open(1, "cuts");
-      line(2, patternText(*pipeline.repeat), value, pipeline.cuts.origin);
+      line(2, patternText(*pipeline.repeat), countsText(pipeline), pipeline.cuts.origin);
       break;
-    }
     }
     // An inference bundle streams forward: there the key is an error.
     if (plan.train)

@@ -1,5 +1,5 @@
-// A pad that only a gradient's reduction reads follows its operand; one that others read stays. So does an addition to a
-// sum of earlier microbatches, with its load, unless a store to the sum is between.
+// A pad that only a gradient's reduction reads follows its operand; one that others read stays. An addition
+// to a sum of earlier microbatches follows with its load, up to the last store to the sum.
 // RUN: par-opt %s --par-advance-operands | FileCheck %s
 // RUN: par-opt %s --par-advance-operands --par-split-collectives='window=1' | FileCheck %s --check-prefix=STARTS
 

@@ -4,6 +4,8 @@
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassManager.h"
 
+#include <optional>
+
 namespace par {
 
 #define GEN_PASS_DECL
@@ -15,6 +17,7 @@ struct PartitionOptions {
   llvm::SmallVector<std::string> parameterAxes;   ///< axes that shard stored parameters
   bool gatherOnce = false;                        ///< gathered once a step, not for each use
   bool mixed = false;                             ///< matmuls are computed in a narrower format than f32
+  std::optional<std::string> scatter = {}; ///< transfers are scattered and gathered; the plan's place that says so
 };
 /// The phase: passes and gate.
 void buildPartitionPipeline(mlir::OpPassManager &manager, const PartitionOptions &options = {});

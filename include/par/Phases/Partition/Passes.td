@@ -3,6 +3,32 @@
 
 include "mlir/Pass/PassBase.td"
 
+def ScatterTransfersPass : Pass<"par-scatter-transfers", "::mlir::ModuleOp"> {
+  let summary = "sends what ranks of a stage hold alike in parts, and gathers these after receipt";
+  let description = [{
+    Expects: shardings on every value (after Propagate). Leaves: in loops, a transfer between stages of equal meshes is
+    of the value sharded over each axis that did not shard it, on the first dim that the axis divides, with a
+    par.reshard before and after it. A value that is passed on further is not gathered in between.
+    Fails: if no value can be sharded further, at the place of the plan that asks for it.
+
+    ```
+    %b = par.transfer %a
+        : !par.dist<tensor<8x4xf32>, @s0, [{"dp"}, {} ]> to !par.dist<tensor<8x4xf32>, @s1, [{"dp"}, {} ]>
+    ```
+    becomes, with "dp" and "tp" of two ranks each,
+    ```
+    %0 = par.reshard %a
+        : !par.dist<tensor<8x4xf32>, @s0, [{"dp"}, {} ]> to !par.dist<tensor<8x4xf32>, @s0, [{"dp", "tp"}, {} ]>
+    %1 = par.transfer %0
+        : !par.dist<tensor<8x4xf32>, @s0, [{"dp", "tp"}, {} ]> to !par.dist<tensor<8x4xf32>, @s1, [{"dp", "tp"}, {} ]>
+    %b = par.reshard %1
+        : !par.dist<tensor<8x4xf32>, @s1, [{"dp", "tp"}, {} ]> to !par.dist<tensor<8x4xf32>, @s1, [{"dp"}, {} ]>
+    ```
+  }];
+  let options = [Option<"said", "said", "std::string", "\"\"",
+                        "place of the plan (file:line:column) that asks for it">];
+}
+
 def NestTransfersPass : Pass<"par-nest-transfers", "::mlir::ModuleOp"> {
   let summary = "reshards transfers between meshes so that sender and receiver shards nest";
   let description = [{

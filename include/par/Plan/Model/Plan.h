@@ -178,6 +178,7 @@ struct PlanPipeline {
   WithOrigin<bool> verticalSync; ///< of pipedream: all stages use the version that the microbatch had at stage 0
   WithOrigin<std::string>
       replicas; ///< "split": ranks over batch.over share each microbatch; "round_robin": each gets whole ones, in turn
+  WithOrigin<bool> scatterGather; ///< ranks that hold a value alike send a part of it each, and gather it after receipt
 };
 
 struct PlanRecompute {
