@@ -103,7 +103,7 @@ std::vector<Phase> buildPhases(const ModelPlan &model, std::optional<uint64_t> m
   };
   propagate.stateAxes = shard(1);
   propagate.gradientAxes = shard(2);
-  propagate.parameterAxes = shard(3);
+  propagate.parameterAxes = shard(gathersMastersAtUse(plan, options.rounds.has_value()) ? 1 : 3);
   propagate.minSize = *plan.zero.minSize;
   propagate.gatherOnce = *plan.zero.gather == "step";
   propagate.masters = masters;

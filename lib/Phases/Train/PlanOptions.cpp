@@ -140,7 +140,7 @@ TrainOptions trainOptions(const Plan &plan, const NameTable &names, PlanErrors &
   for (size_t i = 0; i < own.size(); ++i)
     options.widens |= trained[i] && names.parameters[i].hasNarrowType();
   bool rounds = options.compute != "f32" || options.widens;
-  if (shardsMasters(plan, rounds) || (rounds && *plan.zero.level == 3))
+  if (zeroRounds(plan, rounds) || (rounds && *plan.zero.level == 3))
     options.rounds = *plan.zero.minSize;
   for (size_t i = 0; i < own.size(); ++i)
     if (trained[i])
