@@ -59,6 +59,19 @@ TEST(RankClasses, ATransferKeepsClassesOnlyWhereTheyAreNotTaken) {
   EXPECT_FALSE(own);
 }
 
+// Two ranks send to a third, which sends each a part of what it makes of both: meshes of two ranks and one.
+TEST(RankClasses, RoutesTellRanksApartThatHaveTheSameData) {
+  RankClasses classes(inOrder());
+  Spread data = classes.byKeys({{0, 1}, {1, 2}});
+  bool own = true;
+  Spread one = classes.moved({data}, {{2, 0, 0}}, own), other = classes.moved({data}, {{2, 1, 0}}, own);
+  Spread back = classes.moved({classes.both(one, other)}, {{0, 2, 0}, {1, 2, 0}}, own);
+  EXPECT_EQ(classes.classOf(back, 0), classes.classOf(back, 1));
+  EXPECT_EQ(classes.both(back, data), back);
+  Spread apart = classes.both(back, classes.byKeys({{0, 0}, {1, 1}}, /*routes=*/true));
+  EXPECT_NE(classes.classOf(apart, 0), classes.classOf(apart, 1));
+}
+
 /// Which classes are equal does not depend on the order in which ranks stand, of 500 random series of steps.
 TEST(RankClasses, AnyOrderTellsTheSameRanksApart) {
   std::mt19937 random(1);
