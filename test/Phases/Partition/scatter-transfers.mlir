@@ -1,4 +1,4 @@
-// What tensor ranks hold alike crosses in parts: on the first dim that the axis divides.
+// A value that tensor ranks hold alike crosses in parts, on the first dim that the axis divides.
 // RUN: par-opt %s --par-scatter-transfers --split-input-file | FileCheck %s
 
 // Two rows a shard; the next stage hands the part on.
