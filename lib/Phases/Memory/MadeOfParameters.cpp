@@ -10,7 +10,7 @@ namespace par {
 
 namespace {
 
-/// What buffers and values are made of so far.
+/// The buffers and values that are made of parameters only, so far.
 class ParameterFlow {
 public:
   ParameterFlow(ProgramOp program, llvm::function_ref<bool(BufferOp)> isParameter);

@@ -19,7 +19,8 @@ par.kernel @few(%x: tensor<512xf32>) -> (tensor<512xbf16>) attributes {implement
   %0 = par.convert %x : tensor<512xf32> to tensor<512xbf16>
   par.return %0 : tensor<512xbf16>
 }
-par.kernel @add(%x: tensor<4096xbf16>, %w: tensor<4096xbf16>) -> (tensor<4096xbf16>) attributes {implementation = "generated"} {
+par.kernel @add(%x: tensor<4096xbf16>, %w: tensor<4096xbf16>) -> (tensor<4096xbf16>)
+    attributes {implementation = "generated"} {
   %0 = par.add %x, %w : tensor<4096xbf16>
   par.return %0 : tensor<4096xbf16>
 }

@@ -20,8 +20,8 @@ inline bool shardsMasters(const Plan &plan, bool rounds) {
 
 /// Whether `zero` 1 or 2 shards all parameters and gathers them at their use, as `zero` 3 does: with an asynchronous
 /// schedule that updates after every microbatch. Rounded values, once in forward and once in backward, are as many
-/// bytes as one gather of the new f32 values, and a rank has shards of all versions. Where a batch has more
-/// microbatches a gather at each use takes longer, and masters stay whole.
+/// bytes as one gather of the new f32 values, and a rank has shards of all versions. If a batch has more microbatches,
+/// gathers at each use take longer, and masters stay whole.
 inline bool gathersMastersAtUse(const Plan &plan, bool rounds) {
   return zeroRounds(plan, rounds) && !plan.updatesBehind().empty() && plan.rounds() == 1;
 }
