@@ -3,11 +3,13 @@
 #include "Agreement.h"
 #include "Progress.h"
 #include "par/app/Devices.h"
+#include "par/calibrate/Refinement.h"
 #include "par/files/PartFile.h"
 
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <thread>
 #include <unistd.h>
 
 namespace par::core {
@@ -29,10 +31,30 @@ void checkCalibration(const RunOptions &options, const std::string &bundle) {
   if (!path.ends_with(".yaml"))
     throw Failure::at("par-run", Message::flagBad, "--calibrate", "a file that ends in .yaml", path)
         .exitsWith(exitUsage);
-  refuseExisting(path);
+  if (options.trace.empty())
+    refuseExisting(path);
   fs::path folder = fs::path(path).parent_path();
   if (access(folder.empty() ? "." : folder.c_str(), W_OK) != 0)
     throw Failure::at(path, Message::cannotWrite, strerror(errno));
+}
+
+void widenForCalibration(Job &job) {
+  if (job.device() != "cpu" || job.bundle.manifest.ranks.size() != 1 || std::thread::hardware_concurrency() < 2)
+    return;
+  job.bundle = calibrate::besideItself(job.bundle);
+  if (job.options.n)
+    job.options.n = 2;
+}
+
+void refineCalibration(const Job &job) {
+  std::string path = fileOf(job.options, job.name), part = path + ".tmp";
+  calibrate::Refined refined = calibrate::refine(job.bundle, job.name, path, job.options.trace);
+  FileWriter(part, true).write(0, std::as_bytes(std::span(refined.text)));
+  if (rename(part.c_str(), path.c_str()) != 0)
+    throw Failure::at(path, Message::cannotWrite, strerror(errno));
+  if (!job.options.quiet)
+    printf("calibrate: refined %s by %zu rows of %s (means of %zu steps)\n", path.c_str(), refined.rows,
+           job.options.trace.c_str(), refined.steps);
 }
 
 int runCalibration(const Job &job, comm::Control &control, const calibrate::LargestWork &largest) {

@@ -408,6 +408,8 @@ Job prepareJob(const RunOptions &options) {
   if (options.calibrate) {
     if (rankZero)
       checkCalibration(options, job.name);
+    if (rankZero && !options.trace.empty())
+      refineCalibration(job);
     job.seed = job.bundle.manifest.seed;
     boundThreads(job);
     return job;
@@ -458,6 +460,10 @@ int runTool(const RunOptions &options) {
     place = comm::placeOfProcess(launchOf(none));
     comm::endOnSignals(nameOf(options), comm::describeProcess(place));
     Job job = prepareJob(options);
+    if (options.calibrate && !options.trace.empty())
+      return 0;
+    if (options.calibrate && !place)
+      widenForCalibration(job);
     job.alone = place.has_value();
     return comm::run(launchOf(job), [&job](comm::Control &control) {
       try {

@@ -267,10 +267,11 @@ void refuseForeign(const std::string &name) {
 constexpr const char *laterFlags[] = {"--tokens", "--synthetic", "--input", "--stride", "--into",
                                       "--from",   "-v",          "--json",  "--color"};
 
-/// Flags that --calibrate takes: where it runs. It reads no data and no weights, and writes one file.
+/// Flags that --calibrate takes: where it runs. It reads no data and no weights, and writes one file. With --trace it
+/// runs nothing.
 constexpr const char *calibrationFlags[] = {"--calibrate", "-n",      "--comm",   "--device",  "--threads",
                                             "--rank",      "--world", "--master", "--timeout", "--join-timeout",
-                                            "--no-tuning", "-q"};
+                                            "--no-tuning", "-q",      "--trace"};
 
 void checkCalibrates(const RunOptions &options, const std::map<std::string, std::string> &given) {
   if (!options.calibrate)

@@ -5,6 +5,7 @@
 #include "HardwareText.h"
 #include "Links.h"
 #include "LocalWork.h"
+#include "Wakeups.h"
 
 #include <algorithm>
 #include <cmath>
@@ -22,7 +23,8 @@ using format::DType;
 namespace {
 
 /// Seconds of each part.
-constexpr double localSeconds = 10, copySeconds = 1.5, rateSeconds = 1, linkSeconds = 15, togetherSeconds = 4;
+constexpr double localSeconds = 10, copySeconds = 1.5, rateSeconds = 1, linkSeconds = 15, togetherSeconds = 4,
+                 wakeupSeconds = 2;
 constexpr uint64_t smallestCopy = 64;
 constexpr const char *referenceName = "calibrate";
 
@@ -121,6 +123,7 @@ private:
     gethostname(host, sizeof host - 1);
     hosts = control.allGather("calibrate hosts", host);
     calibrate::measureLinks(bench, links, hosts, linkSeconds, rows);
+    measureWakeups(bench, links, hosts, wakeupSeconds, rows);
   }
 
   /// 2, 4, ... processes of one host at once, at most one a core. GPUs share neither.
@@ -133,6 +136,9 @@ private:
       bool plays = control.rank() < count;
       Pass beside = plays ? local.passes(togetherSeconds) : Pass{};
       addTogether(count, beside);
+      if (control.rank() == 0 && 2 * count > most)
+        for (auto [computed, late] : local.spread())
+          rows.put({"spread", {}, {computed}}, late);
     }
   }
 
@@ -239,7 +245,7 @@ format::Bundle withReferences(const format::Bundle &bundle, const LargestWork &l
 uint64_t scratchBytes(const format::Bundle &bundle, uint32_t rank, const LargestWork &largest) {
   uint64_t bytes = scratchForLinks(linksOf(bundle), comm::tableOf(bundle));
   auto matrix = static_cast<uint64_t>(largest.matmul * largest.matmul) * sizeof(double);
-  return rank == 0 ? std::max({bytes, 2 * largest.copy, 3 * matrix}) : bytes;
+  return rank == 0 ? std::max({bytes, 2 * largest.copy, 3 * matrix}) : std::max(bytes, smallScratch);
 }
 
 std::optional<std::string> measure(const Setting &setting) { return Calibration(setting).run(); }

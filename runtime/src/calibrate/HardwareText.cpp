@@ -23,6 +23,21 @@ int64_t rate(double amount, int64_t ns) {
   return std::max<int64_t>(1, std::llround(amount * 1000 / static_cast<double>(ns)));
 }
 
+/// The lists of `measured`, and what a row of each holds.
+constexpr std::pair<const char *, const char *> lists[] = {
+    {"matmuls", "format, transposes, batch, m, n, k, ns"},
+    {"attentions", "format, direction, batch, heads, groups, queries, keys, dim, causal, ns"},
+    {"convolutions", "format, direction, images, groups, channels, outputs, window's elements, positions, ns"},
+    {"kernels", "bytes, flops, ns"},
+    {"collectives", "kind, bytes, members, hosts, ns"},
+    {"copies", "memory, bytes (read and written in device), ns"},
+    {"sends", "bytes, hosts, ns"},
+    {"feeds", "feed or fetch, bytes, ns"},
+    {"wakeups", "ns waited, ns until the other's arrival is seen"},
+    {"spread", "ns of compute, ns by which the last rank is late"},
+    {"together", "kind, processes, 1/1000 of the time of one"},
+    {"launch", "ns"}};
+
 class Text {
 public:
   explicit Text(const Measured &measured) : measured(measured) {}
@@ -31,7 +46,7 @@ public:
     for (const std::string &line : measured.remark)
       out += "# " + line + "\n";
     out += "name: " + measured.name + "\n";
-    out += "source: measured by par-run --calibrate\n";
+    out += std::string("source: ") + calibrationSource + "\n";
     peaks();
     memory();
     links();
@@ -124,25 +139,9 @@ private:
   }
 
   void table() {
-    out += "measured:\n";
-    static constexpr std::pair<const char *, const char *> lists[] = {
-        {"matmuls", "format, transposes, batch, m, n, k, ns"},
-        {"attentions", "format, direction, batch, heads, groups, queries, keys, dim, causal, ns"},
-        {"convolutions", "format, direction, images, groups, channels, outputs, window's elements, positions, ns"},
-        {"kernels", "bytes, flops, ns"},
-        {"collectives", "kind, bytes, members, hosts, ns"},
-        {"copies", "memory, bytes (read and written in device), ns"},
-        {"sends", "bytes, hosts, ns"},
-        {"together", "kind, processes, 1/1000 of the time of one"}};
-    for (auto [list, columns] : lists) {
-      std::vector<const Row *> rows = rowsOf(measured.rows, list);
-      if (rows.empty())
-        continue;
-      out += "  " + std::string(list) + ": # " + columns + "\n";
-      for (const Row *row : rows)
-        out += "    - [" + row->first.text() + ", " + std::to_string(row->second.ns()) + "]\n";
-    }
-    out += "  launch:\n    - [" + std::to_string(std::max<int64_t>(1, std::llround(measured.launchNs))) + "]\n";
+    Rows rows = measured.rows;
+    rows.put({"launch", {}, {}}, measured.launchNs);
+    out += tableText(rows);
   }
 
   /// Bytes of a copy that a core's or a GPU's own caches do not hold.
@@ -154,6 +153,25 @@ private:
 };
 
 } // namespace
+
+std::string tableText(const Rows &rows) {
+  std::string text = "measured:\n";
+  for (auto [list, columns] : lists) {
+    std::vector<const Row *> ofList = rowsOf(rows, list);
+    if (ofList.empty())
+      continue;
+    text += "  " + std::string(list) + ": # " + columns + "\n";
+    for (const Row *row : ofList) {
+      std::string key = row->first.text();
+      text += "    - [" + key + (key.empty() ? "" : ", ") + std::to_string(row->second.ns()) + "]\n";
+    }
+  }
+  return text;
+}
+
+bool isList(const std::string &name) {
+  return std::any_of(std::begin(lists), std::end(lists), [&](const auto &list) { return name == list.first; });
+}
 
 std::string hardwareText(const Measured &measured) { return Text(measured).write(); }
 

@@ -17,6 +17,12 @@ struct Measured {
 
 /// YAML that par-compile reads: the rows, and the keys that they give. A key for which no row was measured is an
 /// estimate from others, and its comment says so.
+inline constexpr const char *calibrationSource = "measured by par-run --calibrate";
 std::string hardwareText(const Measured &measured);
+
+/// Its last part, `measured`.
+std::string tableText(const Rows &rows);
+/// Whether `measured` has lists of this name.
+bool isList(const std::string &name);
 
 } // namespace par::calibrate

@@ -187,6 +187,11 @@ uint64_t scratchForLinks(const std::vector<Link> &links, std::span<const comm::M
   return bytes;
 }
 
+void addLink(const Bench &bench, const Link &link, MadeEntry &entry) {
+  Part part(bench, link, bench.rank);
+  entry.communicate(part.c, part.queue);
+}
+
 void measureLinks(Bench &bench, const std::vector<Link> &links, const std::vector<std::string> &hosts, double seconds,
                   Rows &rows) {
   uint32_t rank = bench.rank;

@@ -20,6 +20,12 @@ std::vector<Link> linksOf(const format::Bundle &bundle);
 /// Scratch memory for them: operands of the largest side by side.
 uint64_t scratchForLinks(const std::vector<Link> &links, std::span<const comm::Members> table);
 
+/// Scratch memory that each rank needs beside: for the copies of a rank that comes late.
+inline constexpr uint64_t smallScratch = 32'768;
+
+/// This rank's part of a link as a step. Only of its ranks.
+void addLink(const Bench &bench, const Link &link, MadeEntry &entry);
+
 /// Collective. `hosts` names each rank's.
 void measureLinks(Bench &bench, const std::vector<Link> &links, const std::vector<std::string> &hosts, double seconds,
                   Rows &rows);

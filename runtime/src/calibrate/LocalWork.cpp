@@ -1,9 +1,12 @@
+// Times the steps of a program's local work, pass after pass, by the clock on the wall and by the thread's own.
 #include "LocalWork.h"
 
 #include "par/messages/Failure.h"
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <numeric>
 
 namespace par::calibrate {
 
@@ -45,6 +48,21 @@ double medianOf(const std::vector<std::vector<int64_t>> &passes, size_t step) {
   return median(times);
 }
 
+/// The median pass against the sum of the steps' medians: a step is now and then late and never early, so that the
+/// medians add up to less. By the thread's own time, in which no other process takes part.
+double skewOf(const std::vector<std::vector<int64_t>> &passes) {
+  if (passes.empty())
+    return 1;
+  std::vector<double> wholes;
+  double sum = 0;
+  for (const std::vector<int64_t> &pass : passes)
+    wholes.push_back(static_cast<double>(std::accumulate(pass.begin(), pass.end(), int64_t(0))));
+  for (size_t step = 0; step < passes.front().size(); ++step)
+    sum += medianOf(passes, step);
+  constexpr double most = 1.25;
+  return sum > 0 ? std::clamp(median(wholes) / sum, 1.0, most) : 1;
+}
+
 } // namespace
 
 /// At least three times by each clock, and on until the time is over; once before, for pages, caches and code.
@@ -52,7 +70,8 @@ std::vector<double> LocalWork::playFor(double seconds) {
   auto began = std::chrono::steady_clock::now();
   auto spent = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count(); };
   playOnce(false);
-  std::vector<std::vector<int64_t>> byWall, byThread;
+  std::vector<std::vector<int64_t>> byThread;
+  byWall.clear();
   while (byWall.size() < minPasses || (byWall.size() < maxPasses && spent() < seconds)) {
     byWall.push_back(playOnce(false));
     if (bench.hasThreadTime())
@@ -60,11 +79,35 @@ std::vector<double> LocalWork::playFor(double seconds) {
   }
   passesPlayed = byWall.size() + byThread.size();
   std::vector<double> times;
+  double scale = skewOf(byThread);
   for (size_t step = 0; step < local.sources.size(); ++step) {
     double wall = medianOf(byWall, step);
-    times.push_back(byThread.empty() ? wall : bench.undisturbed(wall, medianOf(byThread, step)));
+    times.push_back(scale * (byThread.empty() ? wall : bench.undisturbed(wall, medianOf(byThread, step))));
   }
   return times;
+}
+
+std::vector<std::pair<int64_t, double>> LocalWork::spread() const {
+  std::vector<std::pair<int64_t, double>> rows;
+  for (int64_t length = 1 << 14; byWall.size() > 1; length *= 4) {
+    std::vector<double> lengths, late;
+    std::vector<int64_t> sums(byWall.size());
+    for (size_t step = 0; step < local.sources.size(); ++step) {
+      for (size_t pass = 0; pass < byWall.size(); ++pass)
+        sums[pass] += byWall[pass][step];
+      auto one = static_cast<double>(*std::min_element(sums.begin(), sums.end()));
+      if (one < static_cast<double>(length) && step + 1 < local.sources.size())
+        continue;
+      lengths.push_back(one);
+      for (size_t pass = 1; pass < sums.size(); ++pass)
+        late.push_back(static_cast<double>(std::abs(sums[pass] - sums[pass - 1])) / 2);
+      std::fill(sums.begin(), sums.end(), 0);
+    }
+    rows.emplace_back(static_cast<int64_t>(median(lengths)), median(late));
+    if (lengths.size() <= 1)
+      break;
+  }
+  return rows;
 }
 
 Pass LocalWork::measure(Rows &rows, double seconds) {

@@ -23,6 +23,10 @@ public:
   /// As many passes as fit; the median of each part. Ranks may play at the same time.
   Pass passes(double seconds);
 
+  /// By how much the later of two ranks is later than their mean after compute of so many ns: half the difference of
+  /// parts of that length of two of the last passes, the median.
+  std::vector<std::pair<int64_t, double>> spread() const;
+
   /// How it was measured, a line for people.
   std::string describe() const;
 
@@ -39,6 +43,7 @@ private:
   const core::ExpandedEntry &whole;
   LocalEntry local;
   size_t passesPlayed = 0;
+  std::vector<std::vector<int64_t>> byWall; ///< times of the steps of each pass
 };
 
 /// The entry that is measured: training, or the first one.

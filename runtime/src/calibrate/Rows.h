@@ -25,6 +25,8 @@ struct RowKey {
 class Rows {
 public:
   void add(const RowKey &key, double ns, double count = 1);
+  /// Instead of what the key has.
+  void put(const RowKey &key, double ns) { rows[key] = {ns, 1}; }
   /// As one line each, for another rank, and back.
   std::string encode() const;
   void addEncoded(const std::string &text);

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <regex>
 #include <sys/stat.h>
+#include <thread>
 
 using namespace par;
 
@@ -48,8 +49,20 @@ TEST_F(Calibrate, liesBesideTheBundleByDefault) {
   EXPECT_EQ(out, "");
   std::string text = fileText(bundle + ".hardware.yaml");
   EXPECT_NE(text.find("\nname: toy.par.hardware\n"), std::string::npos) << text;
-  expectRow(text, "\nlink: [1-9]\\d* +# not measured, no rank sends: a copy's rate\n");
-  EXPECT_EQ(text.find("together"), std::string::npos) << text;
+}
+
+// On two cores a bundle of one rank is measured beside itself, so that its file serves plans of several ranks.
+TEST_F(Calibrate, measuresOneRankBesideItself) {
+  if (std::thread::hardware_concurrency() < 2)
+    GTEST_SKIP() << "one core";
+  std::string bundle = write(toy::training()), file = folder / "mine.yaml";
+  ASSERT_EQ(run({bundle, "-n", "1", "--calibrate=" + file}), 0) << err;
+  std::string text = fileText(file);
+  for (const char *pattern :
+       {"\n    - \\[all_reduce, 1048576, 2, 1, [1-9]\\d*\\]\n", "\n    - \\[all_gather, 524288, 2, 1, [1-9]\\d*\\]\n",
+        "\n  sends: # .*\n    - \\[1024, 1, [1-9]\\d*\\]\n", "\n  wakeups: # .*\n(    - \\[\\d+, [1-9]\\d*\\]\n){5}",
+        "\n  spread: # .*\n    - \\[[1-9]\\d*, [1-9]\\d*\\]\n", "\n    - \\[kernel, 2, [1-9]\\d+\\]\n"})
+    expectRow(text, pattern);
 }
 
 TEST_F(Calibrate, refusesWhatItWouldNotDo) {

@@ -18,6 +18,9 @@ LargestWork largestFor(const std::string &device);
 /// measures is made of it.
 format::Bundle withReferences(const format::Bundle &bundle, const LargestWork &largest);
 
+/// A bundle of one rank as two that do the same, and a communicator of both.
+format::Bundle besideItself(const format::Bundle &bundle);
+
 /// Bytes that a rank's device needs after its arena (DeviceOptions::guardBytes).
 uint64_t scratchBytes(const format::Bundle &bundle, uint32_t rank, const LargestWork &largest);
 

@@ -154,6 +154,10 @@ struct MessageText {
   M(noBundle, "no bundle given: par-run BUNDLE [flags]")                                                               \
   M(twoBundles, "two bundles given: \"{}\" and \"{}\"")                                                                \
   M(calibrationThere, "is there already, and --calibrate writes over no file; name another: --calibrate=FILE.yaml")    \
+  M(calibrationForeign, "line {} is none of a file that --calibrate wrote, and --trace refines only such files")       \
+  M(traceNone, "is no trace that par-run --trace wrote: {}")                                                           \
+  M(traceOther, "is a trace of another bundle: rank {} of this one has no instruction \"{}\"")                         \
+  M(traceShares, "is of {} ranks on {} cores, where times tell of others' turns too; trace as many ranks as cores")    \
   M(flagsExclude, "{} and {} exclude each other")                                                                      \
   M(flagNeeds, "{} needs {}")                                                                                          \
   M(seedOfSave,                                                                                                        \
