@@ -21,7 +21,7 @@ std::vector<Link> linksOf(const format::Bundle &bundle);
 uint64_t scratchForLinks(const std::vector<Link> &links, std::span<const comm::Members> table);
 
 /// Scratch memory that each rank needs beside: for the copies of a rank that comes late.
-inline constexpr uint64_t smallScratch = 32'768;
+inline constexpr uint64_t smallScratch = 131'072;
 
 /// This rank's part of a link as a step. Only of its ranks.
 void addLink(const Bench &bench, const Link &link, MadeEntry &entry);

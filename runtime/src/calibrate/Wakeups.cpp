@@ -15,9 +15,9 @@ namespace par::calibrate {
 
 namespace {
 
-constexpr int sizes = 10;              ///< 1, 2, ... 512 copies
+constexpr int sizes = 12;              ///< 1, 2, ... 2048 copies
 constexpr int roundsOfSize = 8;        ///< in one entry
-constexpr uint64_t copyBytes = 16'384; ///< about a microsecond
+constexpr uint64_t copyBytes = 65'536; ///< one or two microseconds
 constexpr uint64_t seed = 1;
 
 /// One meeting: who comes late, and by how many copies.

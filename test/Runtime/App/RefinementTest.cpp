@@ -104,15 +104,15 @@ TEST_F(Refinement, refusesOtherFiles) {
     EXPECT_EQ(refine(bundle), core::exitError);
     EXPECT_EQ(fileText(hardware), text);
   };
-  std::string foreign = "is none of a file that --calibrate wrote, and --trace refines only such files\n";
+  std::string foreign = " is none of a file that --calibrate wrote, and --trace refines only such files\n";
   expectRefused("mine");
-  EXPECT_EQ(err, hardware + ": error: line 1 " + foreign);
+  EXPECT_EQ(err, hardware + ": error: line 1" + foreign);
   expectRefused(std::regex_replace(calibration, std::regex("measured by"), "copied from"));
-  EXPECT_EQ(err, hardware + ": error: line 1 " + foreign);
+  EXPECT_EQ(err, hardware + ": error: line 1" + foreign);
   for (const char *row :
        {"    - [1, fast, 5]\n", "    - [0]\n", "    - []\n", "    - [1, 2\n", "# a comment\n", "\n"}) {
     expectRefused(calibration + row);
-    EXPECT_EQ(err, hardware + ": error: line 24 " + foreign) << row;
+    EXPECT_EQ(err, hardware + ": error: line 24" + foreign) << row;
   }
   std::filesystem::remove(hardware);
   EXPECT_EQ(refine(bundle), core::exitError);
