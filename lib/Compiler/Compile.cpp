@@ -1,5 +1,6 @@
 // Compiles a planned model to a bundle: Import, the phases, Codegen, Bundle. A later compilation of the same model
 // starts after the last phase up to which all keys equal those of the earlier one (Keys.cpp).
+#include "CostChoices.h"
 #include "Keys.h"
 #include "MakeBundle.h"
 #include "RecomputeRounds.h"
@@ -256,8 +257,10 @@ bool Street::run() {
 Compiled compile(PlannedModel planned, const CompilerOptions &options, CompileObserver &observer,
                  const Compiled *earlier) {
   Compiled out(std::move(planned));
-  bool ofSameFile = earlier && earlier->planned.graph->bytes == out.planned.graph->bytes;
-  out.failed = !Street(out, options, observer, ofSameFile ? earlier : nullptr).run();
+  if (earlier && earlier->planned.graph->bytes != out.planned.graph->bytes)
+    earlier = nullptr;
+  std::optional<Compiled> trial = settleChoices(out, options, observer, earlier);
+  out.failed = !Street(out, options, observer, trial ? &*trial : earlier).run();
   return out;
 }
 

@@ -2,6 +2,8 @@
 // phases that follow ask it again and find nothing new.
 #include "par/Compiler/Model.h"
 
+#include "RankOrder.h"
+
 #include "par/Phases/Import/Names.h"
 #include "par/Phases/Train/Passes.h"
 #include "par/Plan/Language/ForeignNames.h"
@@ -140,7 +142,7 @@ static bool completeForHardware(PlannedModel &planned, StringRef path, PlanError
   }
   planned.hardware = *found;
   checkHosts(plan, found->ranks, errors);
-  checkWithin(plan, found->ranks, errors);
+  checkWithin(plan, planLevels(*found), errors);
   if (found->cores)
     checkSharedCores(plan, found->ranks, errors);
   checkAlgorithm(plan, found->ranks, found->hasHosts(), errors);

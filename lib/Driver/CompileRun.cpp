@@ -86,7 +86,7 @@ bool CompileRun::ended(StringRef step, const Compiled &compiled) {
   if (step == "codegen" && options.timing && !options.cache.empty())
     out << "cache   " << compiled.kernels.cached << " of " << compiled.kernels.distinct << " different kernels from "
         << options.cache << "\n";
-  if (step == "codegen" || step == "bundle")
+  if (llvm::is_contained({"order", "bucket", "codegen", "bundle"}, step))
     return true;
   if (options.checkPhases && options.stopAfter != "import" && !comparePhase(step, *compiled.module))
     return false;
@@ -240,6 +240,20 @@ int CompileRun::checkCode(const Compiled &compiled) {
   return Done;
 }
 
+static void describeStep(const Compiled &compiled, const Simulation &simulation, Facts &facts) {
+  facts.prediction = describePrediction(compiled.planned.plan.plan, *compiled.bundle, simulation);
+  facts.order = describeRankOrder(compiled, *facts.communications, simulation);
+  facts.bucket = compiled.bucket;
+}
+
+static void printStep(const Facts &facts, llvm::raw_ostream &out) {
+  printPrediction(*facts.prediction, out);
+  if (facts.order)
+    printRankOrder(*facts.order, out);
+  if (facts.bucket)
+    printBucket(*facts.bucket, out);
+}
+
 /// The line `predicted step ...`, from playing the programs.
 bool CompileRun::predict(Compiled &compiled) {
   format::Bundle &bundle = *compiled.bundle;
@@ -255,9 +269,9 @@ bool CompileRun::predict(Compiled &compiled) {
     return true;
   }
   if (!quiet() || report)
-    facts.prediction = describePrediction(compiled.planned.plan.plan, bundle, *simulation);
+    describeStep(compiled, *simulation, facts);
   if (!quiet())
-    printPrediction(*facts.prediction, out);
+    printStep(facts, out);
   return true;
 }
 

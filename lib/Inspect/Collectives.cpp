@@ -11,16 +11,17 @@
 using namespace llvm;
 
 namespace par {
-namespace {
 
-/// The axes of a communicator as the plan names them: "dp.0+tp.data", a half of dp and all of tp on a queue of
-/// its own, is "dp+tp".
-std::string axesOf(StringRef comm) {
+std::string axesOfCommunicator(StringRef name, StringRef stageAxis) {
+  if (name.contains('>') || name.split('.').first == "stages")
+    return stageAxis.str();
   SetVector<StringRef> axes;
-  for (StringRef axis : split(comm, '+'))
+  for (StringRef axis : split(name, '+'))
     axes.insert(axis.split('.').first);
   return join(axes, "+");
 }
+
+namespace {
 
 /// The formats of a group's messages: "bf16", and with one of f32 "bf16+f32".
 std::string withFormat(const std::string &formats, StringRef format) {
@@ -69,9 +70,7 @@ private:
       else
         continue;
       Communication &traffic = joined[{instruction.comm, kind}];
-      StringRef comm = program.comms[instruction.comm].name;
-      bool crosses = comm.contains('>') || comm.split('.').first == "stages";
-      traffic.axis = crosses ? stageAxis : axesOf(comm);
+      traffic.axis = axesOfCommunicator(program.comms[instruction.comm].name, stageAxis);
       if (instruction.op == format::Op::Coll && instruction.queue != 0)
         traffic.overlap =
             program.queues[instruction.queue] == "data" ? "overlapped with the last backward" : "beside compute";

@@ -256,6 +256,33 @@ static void attributes(ReportWriter &writer, const Prediction &prediction) {
   writer.optionalObject("expected_bubble", prediction.expected);
 }
 
+static void attributes(ReportWriter &writer, const BucketChoice &bucket) {
+  writer.number("size", static_cast<int64_t>(bucket.size));
+  writer.number("sizes", bucket.sizes);
+  writer.number("ns", bucket.ns);
+  writer.number("default_ns", bucket.defaultNs);
+}
+
+static void attributes(ReportWriter &writer, const RankOrderChoice &choice) {
+  writer.number("orders", choice.orders);
+  writer.number("different", choice.different);
+  writer.number("ns", choice.ns);
+  writer.number("first_ns", choice.firstNs);
+  writer.number("slowest_ns", choice.slowestNs);
+}
+
+static void attributes(ReportWriter &writer, const RankOrderFacts &order) {
+  writer.texts("axes", order.axes);
+  writer.optionalObject("choice", order.choice);
+  writer.objects("traffic", order.traffic, [&](const AxisTraffic &axis) {
+    writer.text("axis", axis.axis);
+    writer.number("ranks", axis.ranks);
+    writer.text("level", axis.level);
+    writer.number("bytes", axis.bytes);
+    writer.number("ns", axis.ns);
+  });
+}
+
 static void attributes(ReportWriter &writer, const verify::Proof &proof) {
   writer.number("programs", proof.programs);
   writer.number("ranks", proof.ranks);
@@ -330,6 +357,8 @@ static void write(ReportWriter &writer, const Facts &facts, const RunOutcome &ou
     writer.optionalObject("kernels", facts.kernels);
     writer.optionalObject("ways_out", facts.waysOut);
     writer.optionalObject("prediction", facts.prediction);
+    writer.optionalObject("order", facts.order);
+    writer.optionalObject("bucket", facts.bucket);
     writer.optionalObject("proof", facts.proof);
     writer.list("findings", outcome.findings);
   });

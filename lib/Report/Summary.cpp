@@ -137,8 +137,7 @@ void printHeads(ArrayRef<UnshardedHeads> heads, llvm::raw_ostream &os) {
   }
 }
 
-/// "118 ms", "4.2 ms", "730 us": three digits at most.
-static std::string formatTime(int64_t ns) {
+std::string formatTime(int64_t ns) {
   double ms = ns * 1e-6;
   if (ms < 1)
     return llvm::formatv("{0} us", (ns + 500) / 1000);

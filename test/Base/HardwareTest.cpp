@@ -1,5 +1,6 @@
 // Hardware files: what is read of them, and what is refused.
 #include "par/Base/Hardware.h"
+#include "par/Base/MachineLevels.h"
 #include <gtest/gtest.h>
 #include <random>
 
@@ -111,6 +112,37 @@ TEST(Hardware, Levels) {
             "x.yaml: level node: latency is -7, expected 0 to 2^40");
   EXPECT_EQ(refused("levels:\n- {name: node, link: 5, latency: 7, share: 1000}\n"),
             "x.yaml: level node: share is 1000, expected 0 to 999 (of 1000 of the compute)");
+}
+
+// Levels by name: a file without them has nodes, and all where it says how nodes are joined.
+TEST(Hardware, LevelNames) {
+  auto spell = [](const Hardware &hardware) {
+    std::string text;
+    for (const MachineLevel &level : levelsOf(hardware))
+      text += level.name + " " + std::to_string(level.ranks) + ", ";
+    return text;
+  };
+  Hardware hardware = llvm::cantFail(Hardware::parse(R"(
+name: racks
+peak: {f32: 1000, f64: 1000}
+memory: 1000
+launch: 250
+levels:
+  - {name: board, ranks: 2, link: 4000, latency: 1000}
+  - {name: rack, ranks: 8, link: 1000, latency: 2000}
+  - {name: all, link: 100, latency: 4000}
+)",
+                                                     "racks.yaml"));
+  EXPECT_EQ(spell(hardware), "board 2, rack 8, all 0, ");
+  EXPECT_EQ(spell(Hardware()), "node 0, ");
+  Hardware hosts;
+  hosts.ranks = 4;
+  hosts.hostLink = 100;
+  EXPECT_EQ(spell(hosts), "node 4, all 0, ");
+  std::vector<MachineLevel> levels = levelsOf(hardware);
+  EXPECT_EQ(levelOf(hardware.groupOf({0, 1}), levels).name, "board");
+  EXPECT_EQ(levelOf(hardware.groupOf({0, 7}), levels).name, "rack");
+  EXPECT_EQ(levelOf(hardware.groupOf({0, 8}), levels).name, "all");
 }
 
 TEST(Hardware, Models) {

@@ -228,6 +228,37 @@ TEST(Simulator, RanksWaitForEachOther) {
   EXPECT_EQ(stepOfMeeting(5000, hardware), 5500 + 80);      // who comes last is certain
 }
 
+// Two hosts of two ranks, which all reduce 1000 bytes with the other host's: the link's figure holds while all ranks of a
+// host send, so a second group on it changes nothing. Nor does a second queue of a rank: each of its communications is
+// predicted to have the whole link (docs/roadmap.md).
+TEST(Simulator, CommunicationsOnOneWayOut) {
+  auto stepOf = [](size_t groups, bool twoQueues) {
+    toy::ProgramBuilder b("all", {"compute", "one", "other"});
+    b.buffer("x", format::BufferKind::Temp, {250});
+    b.buffer("y", format::BufferKind::Temp, {250});
+    b.comm("out", "one");
+    b.comm("also", "other");
+    b.block("work");
+    b.collective("one", "out", CollKind::AllReduce, 250, "x", 1);
+    if (twoQueues)
+      b.collective("other", "also", CollKind::AllReduce, 250, "y", 2);
+    b.run("train", "work");
+    Bundle bundle;
+    bundle.programs = {b.program};
+    bundle.manifest.ranks = {{0, {0}}, {0, {1}}, {0, {2}}, {0, {3}}};
+    RankGroups::Lists lists{{0, 2}, {1, 3}};
+    lists.resize(groups);
+    bundle.manifest.communicators = {{"out", lists}, {"also", lists}};
+    Hardware hardware = plainHardware();
+    hardware.ranks = 2;
+    hardware.hostLink = 100;
+    return simulate(bundle, "train", hardware)->step;
+  };
+  EXPECT_EQ(stepOf(1, false), 10000);
+  EXPECT_EQ(stepOf(2, false), 10000);
+  EXPECT_EQ(stepOf(2, true), 10000);
+}
+
 // Two fills of 1000 and one all-reduce of 500 ns, of which the file measured the fills' size.
 TEST(Simulator, SaysWhereCostsComeFrom) {
   toy::ProgramBuilder b("all", {"compute"});

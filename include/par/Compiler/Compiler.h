@@ -34,6 +34,24 @@ struct CompilerOptions {
   std::string cache;         ///< folder that keeps kernels' code between compilations; empty: none does
 };
 
+/// The order of the mesh's axes that `mesh_order: auto` takes, and the predicted steps of a compilation for the first
+/// order that fits, played in each.
+struct RankOrderChoice {
+  PlanAxes order;                   ///< outermost first
+  size_t orders = 0, different = 0; ///< that fit the plan; of them those that differ in some group's units
+  int64_t ns = 0;                   ///< of a batch in this order
+  int64_t firstNs = 0;              ///< in the mesh's, or in the first that fits
+  int64_t slowestNs = 0;            ///< of all
+};
+
+/// The size of buckets that `collectives.bucket: auto` takes, and predicted steps.
+struct BucketChoice {
+  uint64_t size = 0;
+  size_t sizes = 0; ///< that were tried
+  int64_t ns = 0;   ///< of a batch with this size
+  int64_t defaultNs = 0;
+};
+
 /// The outcome of a compilation; also of one that failed, as far as it came.
 struct Compiled {
   explicit Compiled(PlannedModel planned) : planned(std::move(planned)) {}
@@ -45,7 +63,9 @@ struct Compiled {
   mlir::OwningOpRef<mlir::ModuleOp> module;   ///< after the last phase that ran; null where Import failed
   std::map<std::string, mlir::OwningOpRef<mlir::ModuleOp>> modules; ///< after the phases of `keep`
   StepFacts facts;
-  RecomputeOutcomes recomputes; ///< empty if nothing was to be recomputed
+  std::optional<RankOrderChoice> order; ///< only of mesh_order: auto
+  std::optional<BucketChoice> bucket;   ///< only of collectives.bucket: auto
+  RecomputeOutcomes recomputes;         ///< empty if nothing was to be recomputed
   CompiledKernels kernels;
   std::optional<onnx::FileFacts> file;     ///< of the model's file
   std::optional<format::Bundle> bundle;    ///< set if all went well and no phase was to be the last

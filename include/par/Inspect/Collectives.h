@@ -27,6 +27,10 @@ struct Communication {
   std::string reason;              ///< "3d.yaml:6: batch.over is dp, so ..."; empty: none is known
 };
 
+/// The axes of a communicator as the plan names them: "dp.0+tp.data", a half of dp and all of tp on a queue of its own,
+/// is "dp+tp"; `stageAxis` of one that joins stages.
+std::string axesOfCommunicator(llvm::StringRef name, llvm::StringRef stageAxis);
+
 /// By role, then axis and kind.
 std::vector<Communication> findCommunications(const format::Bundle &bundle, llvm::StringRef entry,
                                               const ModelPlan &model, const Hardware &hardware);

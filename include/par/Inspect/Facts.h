@@ -8,6 +8,7 @@
 #include "par/Inspect/Memory.h"
 #include "par/Inspect/Plan.h"
 #include "par/Inspect/Prediction.h"
+#include "par/Inspect/RankOrder.h"
 #include "par/Inspect/Recompute.h"
 #include "par/Inspect/Stages.h"
 #include "par/Inspect/WaysOut.h"
@@ -38,6 +39,8 @@ struct Facts {
   std::optional<KernelFacts> kernels;
   std::optional<WaysOut> waysOut; ///< only above the memory limit
   std::optional<Prediction> prediction;
+  std::optional<RankOrderFacts> order; ///< only of another order than the mesh's, and of mesh_order: auto
+  std::optional<BucketChoice> bucket;  ///< only of collectives.bucket: auto
   std::optional<verify::Proof> proof;
 };
 

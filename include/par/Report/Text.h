@@ -67,6 +67,19 @@ void printKernels(const KernelFacts &facts, llvm::raw_ostream &os);
 /// `predicted step 118 ms: compute 88 %, bubble 10 % (1f1b, m = 8: closed form 11.1 %), exposed communication 2 %`
 void printPrediction(const Prediction &prediction, llvm::raw_ostream &os);
 
+/// "118 ms", "4.2 ms", "730 us": three digits at most.
+std::string formatTime(int64_t ns);
+
+/// The order of axes by which ranks are numbered, and the traffic along each axis:
+///
+///     order   ranks are numbered by dp, pp, tp (outermost first), of 6 orders that fit, 2 different: a step of 118 ms,
+///             in the first one 140 ms, in the slowest 151 ms                                           (one line)
+///       tp    8 ranks within node   14.3 MiB and 4.2 ms a step
+void printRankOrder(const RankOrderFacts &facts, llvm::raw_ostream &os);
+
+/// `bucket  4.0 MiB, of 9 sizes: a step of 118 ms, with 25 MiB 121 ms`
+void printBucket(const BucketChoice &bucket, llvm::raw_ostream &os);
+
 /// `proved  2 programs on 8 ranks: 1536 communications matched, no deadlock, every buffer live when read`
 void printProof(const verify::Proof &proof, llvm::raw_ostream &os);
 

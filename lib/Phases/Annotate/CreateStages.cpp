@@ -10,13 +10,13 @@ namespace par {
 #define GEN_PASS_DEF_CREATESTAGESPASS
 #include "par/Phases/Annotate/Passes.h.inc"
 
-/// Coordinate of a rank on an axis of the plan's mesh: the last axis varies fastest.
-static int64_t coordinateOn(const Plan &plan, StringRef axis, int64_t rank) {
+/// Coordinate of a place on an axis of the plan's mesh: the last axis varies fastest.
+static int64_t coordinateOn(const Plan &plan, StringRef axis, int64_t place) {
   int64_t inner = *plan.ranks;
   for (const auto &[name, size] : plan.mesh) {
     inner /= *size;
     if (name == axis)
-      return rank / inner % *size;
+      return place / inner % *size;
   }
   return 0;
 }
@@ -41,16 +41,18 @@ static MeshAttr stageMesh(const Plan &plan, PlanMesh mesh, MLIRContext *context)
   return MeshAttr::get(context, names, sizes);
 }
 
-/// The ranks of each device: those of a coordinate on the pipeline's axis, or consecutive ranks for each mesh.
+/// The ranks of each device, in the order of its stages' mesh: those of a coordinate on the pipeline's axis, or
+/// consecutive ranks for each mesh.
 static std::vector<SmallVector<int64_t>> membersOf(const Plan &plan) {
   std::vector<SmallVector<int64_t>> members(plan.numDevices());
   int64_t next = 0;
   for (auto [device, mesh] : llvm::enumerate(*plan.pipeline.meshes))
     for (int64_t rank = 0, end = ranksOf(mesh); rank < end; ++rank)
       members[device].push_back(next++);
-  if (plan.pipeline.meshes->empty())
-    for (int64_t rank = 0; rank < *plan.ranks; ++rank)
-      members[coordinateOn(plan, *plan.pipeline.over, rank)].push_back(rank);
+  if (!plan.pipeline.meshes->empty())
+    return members;
+  for (auto [place, rank] : llvm::enumerate(numberRanks(plan.mesh, plan.numberingMesh())))
+    members[coordinateOn(plan, *plan.pipeline.over, place)].push_back(rank);
   return members;
 }
 

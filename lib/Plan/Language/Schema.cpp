@@ -22,7 +22,8 @@ static const PlanKey modelKeys[] = {
   {"mesh", "!auto|<map>", "{}", "named axes, outermost first"},
   {"mesh.<axis>", "<int>|!auto|<map>", "", "size of the axis"},
   {"mesh.<axis>.size", "<int>", "", "number of ranks along it"},
-  {"mesh.<axis>.within", "node", "(anywhere)", "its ranks must be on one host"},
+  {"mesh.<axis>.within", "node|<text>", "(anywhere)", "its ranks must be on one host, or in one unit of that level"},
+  {"mesh_order", "written|auto|<axes>", "written", "axes by which ranks are numbered, outermost first"},
   {"dims", "<map>", "{}", "sizes of the model's symbolic dims"},
   {"dims.<symbol>", "<int>", "", "size of the symbol"},
   {"inputs", "<map>", "{}", "facts about graph inputs"},
@@ -149,7 +150,7 @@ static const PlanKey pipelineKeys[] = {
 /// Keys of communication and of the rest of the step.
 static const PlanKey runKeys[] = {
   {"collectives", "<map>", "{}", "how communication is grouped"},
-  {"collectives.bucket", "<size>", "25MiB", "gradients reduced together; 0: one each"},
+  {"collectives.bucket", "auto|<size>", "25MiB", "gradients reduced together; 0: one each"},
   {"collectives.overlap", "<bool>", "true", "collectives run beside compute"},
   {"collectives.algorithm", "auto|hierarchical|!ring|!tree|!direct", "auto",
    "of collectives whose ranks are on several hosts"},

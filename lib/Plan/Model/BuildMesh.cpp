@@ -97,11 +97,51 @@ void PlanBuilder::mesh(Plan &plan) {
                  shape.empty() ? "no axes: one rank" : shape);
 }
 
+PlanMeshOrder buildMeshOrder(const PlanNode &root, const Plan &plan, PlanErrors &errors) {
+  const PlanNode *node = root.at("mesh_order");
+  if (!node || node->isWord("written"))
+    return {{PlanMeshOrder::Written, node ? node->origin : Origin()}, {}};
+  if (!plan.pipeline.meshes->empty())
+    errors.error(node->origin, PlanMessage::meshesAndMesh, "mesh_order");
+  if (node->isWord("auto"))
+    return {{PlanMeshOrder::Auto, node->origin}, {}};
+  PlanMeshOrder order{{PlanMeshOrder::Given, node->origin}, toAxes(*node)};
+  for (const auto &[axis, size] : plan.mesh)
+    if (!llvm::is_contained(order.axes, axis))
+      errors.error(node->origin, PlanMessage::orderLeavesOut, axis);
+  return order;
+}
+
+PlanMesh Plan::numberingMesh() const {
+  PlanMesh ordered;
+  for (const std::string &name : meshOrder.axes)
+    ordered.push_back(*llvm::find_if(mesh, [&](const auto &axis) { return axis.first == name; }));
+  return ordered.empty() ? mesh : ordered;
+}
+
 int64_t ranksOf(const PlanMesh &mesh) {
   int64_t ranks = 1;
   for (const auto &[name, size] : mesh)
     ranks *= *size;
   return ranks;
+}
+
+std::vector<int64_t> numberRanks(const PlanMesh &mesh, const PlanMesh &numbering) {
+  std::map<StringRef, int64_t> strides;
+  int64_t stride = 1;
+  for (const auto &[name, size] : llvm::reverse(numbering)) {
+    strides[name] = stride;
+    stride *= *size;
+  }
+  std::vector<int64_t> numbers{0};
+  for (const auto &[name, size] : mesh) { // each place becomes the places along one axis more
+    std::vector<int64_t> more;
+    for (int64_t number : numbers)
+      for (int64_t coordinate = 0; coordinate < *size; ++coordinate)
+        more.push_back(number + coordinate * strides[name]);
+    numbers = std::move(more);
+  }
+  return numbers;
 }
 
 int64_t Plan::axisSize(StringRef axis) const {

@@ -36,6 +36,7 @@ Plan PlanBuilder::run() {
   plan.par = integer("par", 1);
   target(plan.target);
   mesh(plan);
+  plan.meshOrder = buildMeshOrder(root, plan, errors);
   dims(plan);
   inputs(plan);
   if (const PlanNode *node = root.at("carry"))
@@ -57,9 +58,14 @@ Plan PlanBuilder::run() {
   return plan;
 }
 
+static void buildBucket(const PlanNode *node, PlanCollectives &collectives) {
+  collectives.choosesBucket = node && node->isWord("auto");
+  bool hasSize = node && !collectives.choosesBucket;
+  collectives.bucket = {hasSize ? *parseSize(node->text) : 25ull << 20, node ? node->origin : Origin()};
+}
+
 void PlanBuilder::collectives(PlanCollectives &collectives, const WithOrigin<std::string> &device) {
-  const PlanNode *bucket = root.at("collectives.bucket");
-  collectives.bucket = {bucket ? *parseSize(bucket->text) : 25ull << 20, bucket ? bucket->origin : Origin()};
+  buildBucket(root.at("collectives.bucket"), collectives);
   collectives.overlap = boolean("collectives.overlap", true);
   collectives.algorithm = word("collectives.algorithm", "auto");
   collectives.deterministic = boolean("collectives.deterministic", false);

@@ -12,6 +12,9 @@ int64_t toInt(const PlanNode &node);
 double toNumber(const PlanNode &node);
 PlanAxes toAxes(const PlanNode &node);
 
+/// The key `mesh_order`, of a plan whose mesh is built.
+PlanMeshOrder buildMeshOrder(const PlanNode &root, const Plan &plan, PlanErrors &errors);
+
 /// The key `recompute`.
 PlanRecompute buildRecompute(const PlanNode &root, PlanErrors &errors);
 

@@ -74,6 +74,10 @@ static std::string recomputeText(const PlanRecompute &recompute) {
   return "{" + kind + ": " + (one ? patternText(recompute.patterns.front()) : patternsText(recompute.patterns)) + "}";
 }
 
+static std::string bucketText(const PlanCollectives &collectives) {
+  return collectives.choosesBucket ? "auto" : formatSize(*collectives.bucket);
+}
+
 static std::string chunksText(int64_t chunks) {
   return chunks == 0 ? "auto" : chunks == 1 ? "none" : std::to_string(chunks);
 }
@@ -81,6 +85,18 @@ static std::string chunksText(int64_t chunks) {
 static std::string countsText(const PlanPipeline &pipeline) {
   auto counts = llvm::map_range(pipeline.counts, [](int64_t count) { return std::to_string(count); });
   return *pipeline.cuts == PlanPipeline::Even ? "even" : "[" + llvm::join(counts, ", ") + "]";
+}
+
+/// The size of an axis: 8, or {size: 8, within: node}.
+static std::string axisText(const Plan &plan, StringRef axis, int64_t size) {
+  for (const auto &[name, level] : plan.within)
+    if (name == axis)
+      return "{size: " + std::to_string(size) + ", within: " + quoted(*level) + "}";
+  return std::to_string(size);
+}
+
+static std::string meshOrderText(const PlanMeshOrder &order) {
+  return *order.kind == PlanMeshOrder::Auto ? "auto" : "[" + llvm::join(order.axes, ", ") + "]";
 }
 
 /// Writes keys by mapping; a mapping is opened by its first key.
@@ -105,7 +121,7 @@ public:
     pipeline();
     line(0, "recompute", recomputeText(plan.recompute), plan.recompute.kind.origin);
     open(0, "collectives");
-    line(1, "bucket", formatSize(*plan.collectives.bucket), plan.collectives.bucket.origin);
+    line(1, "bucket", bucketText(plan.collectives), plan.collectives.bucket.origin);
     boolean(1, "overlap", plan.collectives.overlap);
     line(1, "algorithm", *plan.collectives.algorithm, plan.collectives.algorithm.origin);
     line(1, "decompose", chunksText(*plan.collectives.decompose), plan.collectives.decompose.origin);
@@ -185,14 +201,10 @@ private:
     integer(0, "ranks", plan.ranks);
     if (!plan.mesh.empty())
       open(0, "mesh");
-    for (const auto &[axis, size] : plan.mesh) {
-      auto within =
-          llvm::find_if(plan.within, [&, name = StringRef(axis)](const auto &entry) { return entry.first == name; });
-      if (within == plan.within.end())
-        integer(1, quoted(axis), size);
-      else
-        line(1, quoted(axis), "{size: " + std::to_string(*size) + ", within: " + *within->second + "}", size.origin);
-    }
+    for (const auto &[axis, size] : plan.mesh)
+      line(1, quoted(axis), axisText(plan, axis, *size), size.origin);
+    if (const PlanMeshOrder &order = plan.meshOrder; *order.kind != PlanMeshOrder::Written)
+      line(0, "mesh_order", meshOrderText(order), order.kind.origin);
     if (!plan.dims.empty())
       open(0, "dims");
     for (const auto &[symbol, size] : plan.dims)

@@ -336,6 +336,39 @@ TEST(Joint, Coordinates) {
             "V1 rank 0 has other rows of input 'z' than of input 'x'");
 }
 
+/// The bundle with ranks 0 and 1 numbered the other way round. Each keeps its place in all lists.
+static Bundle turned(Bundle bundle) {
+  Manifest &manifest = bundle.manifest;
+  auto turn = [](std::vector<uint32_t> &ranks) {
+    for (uint32_t &rank : ranks)
+      rank = rank < 2 ? 1 - rank : rank;
+  };
+  std::swap(manifest.ranks[0], manifest.ranks[1]);
+  for (Communicator &comm : manifest.communicators) {
+    RankGroups::Lists groups = comm.groups.lists();
+    std::for_each(groups.begin(), groups.end(), turn);
+    comm.groups = groups;
+  }
+  auto turnParts = [&](Layout &layout) {
+    for (Rectangle &part : layout.parts)
+      turn(part.ranks);
+  };
+  for (Tensor &tensor : manifest.tensors)
+    turnParts(tensor.layout);
+  for (Input &input : manifest.inputs)
+    turnParts(input.layout);
+  for (Output &output : manifest.outputs)
+    turn(output.ranks);
+  return bundle;
+}
+
+// V1: a plan may number ranks by another order of its axes; then all groups are in the order of coordinates.
+TEST(Joint, TurnedCoordinates) {
+  EXPECT_EQ(broken(turned(toy::pipeline(2)), asItIs), "");
+  EXPECT_EQ(says(turned(toy::pipeline(2)), [](Bundle &b) { b.manifest.communicators[2].groups = {{0, 1}, {2, 3}}; }),
+            "V1 communicator 'pf' has rank 2 beside rank 1, but rank 3 beside rank 0: not in one order");
+}
+
 // V1: an immediate of a kernel is a coordinate of one axis, or a number.
 TEST(Joint, Immediates) {
   Bundle bundle = toy::stack({});

@@ -34,6 +34,20 @@ using PlanAxes = std::vector<std::string>;
 /// Named axes and their sizes, outermost first.
 using PlanMesh = std::vector<std::pair<std::string, WithOrigin<int64_t>>>;
 int64_t ranksOf(const PlanMesh &mesh);
+/// The number of the rank at each place of `mesh`, of which the last axis varies fastest, where neighbours on the last
+/// axis of `numbering` are neighbouring ranks. Both have the same axes.
+std::vector<int64_t> numberRanks(const PlanMesh &mesh, const PlanMesh &numbering);
+
+/// A level of the machine: its name, and the ranks of one of its units (0: all are in one).
+using PlanLevel = std::pair<std::string, int64_t>;
+
+/// The axes by which ranks are numbered: neighbours on the last one are neighbouring ranks. Coordinates in the mesh,
+/// and so all that is computed and the order of its sums, do not depend on it.
+struct PlanMeshOrder {
+  enum Kind { Written, Auto, Given };
+  WithOrigin<Kind> kind;
+  PlanAxes axes; ///< of Given, outermost first
+};
 
 struct PlanTarget {
   WithOrigin<std::string> device;             ///< "cpu" or "cuda"
@@ -199,6 +213,7 @@ struct PlanRecompute {
 
 struct PlanCollectives {
   WithOrigin<uint64_t> bucket; ///< bytes; 0: every gradient separately
+  bool choosesBucket = false;  ///< `auto`: `bucket` is the default until a compilation chooses it
   WithOrigin<bool> overlap;
   WithOrigin<std::string> algorithm; ///< auto or hierarchical
   WithOrigin<int64_t> decompose;     ///< chunks of a collective that overlaps with its matmul; 0: auto, 1: none
@@ -224,6 +239,7 @@ struct Plan {
   PlanMesh mesh; ///< empty if stages have meshes of their own
   std::vector<std::pair<std::string, WithOrigin<std::string>>>
       within; ///< axis, level of the machine that its ranks must not leave
+  PlanMeshOrder meshOrder;
   std::vector<std::pair<std::string, WithOrigin<int64_t>>> dims; ///< symbol, size
   std::vector<PlanInput> inputs;
   std::vector<PlanCarry> carry;
@@ -249,6 +265,8 @@ struct Plan {
   int64_t maxShards(llvm::ArrayRef<std::string> axes) const;
   /// The names of all axes, of every stage's mesh.
   PlanAxes axes() const;
+  /// The mesh in the order by which ranks are numbered; as written while `meshOrder` is Auto.
+  PlanMesh numberingMesh() const;
   /// Number of replicas that take microbatches in turn: the size of batch.over with `pipeline.replicas: round_robin`,
   /// else 1.
   int64_t turns() const;
@@ -281,13 +299,20 @@ std::optional<Plan> readPlan(llvm::ArrayRef<std::string> files, llvm::ArrayRef<s
 /// (appended to `dims`); checks that the batch divides (error 5). Returns whether there was no error.
 bool completePlan(Plan &plan, const NameTable &names, PlanErrors &errors);
 
-/// `mesh.AXIS.within: node` on a machine of so many ranks a node (0: one node): an error at each axis that joins ranks
-/// of two. Whether the hardware can have what collectives.algorithm says: `nodeRanks` of a host (0: all), and a link
+/// `mesh.AXIS.within: LEVEL` on a machine of these levels: an error at each axis that joins ranks of two units of it,
+/// and at each level that the machine lacks. With `mesh_order: auto` some order must fit.
+void checkWithin(const Plan &plan, llvm::ArrayRef<PlanLevel> levels, PlanErrors &errors);
+/// The orders of a plan's axes, outermost first, in which each axis stays in the unit that the plan says; the order of
+/// `numberingMesh` first where it does. Axes of one rank stay where they are. Nothing above maxOrderedAxes.
+std::vector<PlanAxes> fittingOrders(const Plan &plan, llvm::ArrayRef<PlanLevel> levels);
+/// Axes of more than one rank that `mesh_order: auto` orders: 720 orders.
+inline constexpr size_t maxOrderedAxes = 6;
+
+/// Whether the hardware can have what collectives.algorithm says: `nodeRanks` of a host (0: all), and a link
 /// between hosts.
 void checkAlgorithm(const Plan &plan, int64_t nodeRanks, bool hasLinkBetween, PlanErrors &errors);
 /// Warns where ranks that need one host's memory are on several.
 void checkHosts(const Plan &plan, int64_t nodeRanks, PlanErrors &errors);
-void checkWithin(const Plan &plan, int64_t nodeRanks, PlanErrors &errors);
 /// Refuses more ranks on shared cores than can take turns.
 void checkSharedCores(const Plan &plan, int64_t nodeRanks, PlanErrors &errors);
 

@@ -1,11 +1,13 @@
 // V1: where ranks stand follows from their coordinates. Member i of a group gets part i of a scatter, and a rank of
 // coordinate i holds part i of a tensor. Both are written down for each rank; here they are held against the
-// coordinates: members of collectives ascend, groups of one communicator list corresponding ranks in one order, a
-// rectangle begins further on where a coordinate is larger, and by the same step everywhere. A rank has the same rows
-// of all inputs. An immediate that is a coordinate for one instruction is one for all of the kernel.
+// coordinates: members of collectives ascend, groups of one communicator list corresponding ranks in one order (by
+// their numbers, or all by their coordinates, where a plan numbers ranks by another order of the axes), a rectangle
+// begins further on where a coordinate is larger, and by the same step everywhere. A rank has the same rows of all
+// inputs. An immediate that is a coordinate for one instruction is one for all of the kernel.
 #include "verify/Model.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 
@@ -29,23 +31,54 @@ static std::set<std::string> findCollective(const Bundle &bundle) {
   return names;
 }
 
-static Found checkGroups(const Communicator &comm, bool collective) {
+/// The order in which groups list ranks.
+using RankOrder = std::function<bool(uint32_t, uint32_t)>;
+
+static Found checkGroups(const Communicator &comm, bool collective, const RankOrder &isBefore) {
   for (const std::vector<uint32_t> &group : comm.groups)
-    if (collective && !std::is_sorted(group.begin(), group.end()))
+    if (collective && !std::is_sorted(group.begin(), group.end(), isBefore))
       return fail("communicator '" + comm.name + "' has collectives, but lists rank " + std::to_string(group[0]) +
                   "'s group in another order than that of ranks");
   std::vector<const std::vector<uint32_t> *> groups;
   for (const std::vector<uint32_t> &group : comm.groups)
     groups.push_back(&group);
-  std::sort(groups.begin(), groups.end(), [](const auto *a, const auto *b) { return a->front() < b->front(); });
+  std::sort(groups.begin(), groups.end(),
+            [&](const auto *a, const auto *b) { return isBefore(a->front(), b->front()); });
   for (size_t i = 1; i < groups.size(); ++i)
     for (size_t member = 0; member < std::min(groups[i - 1]->size(), groups[i]->size()); ++member)
-      if ((*groups[i])[member] < (*groups[i - 1])[member])
+      if (isBefore((*groups[i])[member], (*groups[i - 1])[member]))
         return fail("communicator '" + comm.name + "' has rank " + std::to_string((*groups[i])[member]) +
                     " beside rank " + std::to_string(groups[i]->front()) + ", but rank " +
                     std::to_string((*groups[i - 1])[member]) + " beside rank " +
                     std::to_string(groups[i - 1]->front()) + ": not in one order");
   return std::nullopt;
+}
+
+/// Whether each place of the mesh is one rank's, so that coordinates order all ranks; not where stages have meshes of
+/// their own.
+static bool isGrid(const Manifest &manifest) {
+  uint64_t places = 1;
+  for (const MeshAxis &axis : manifest.mesh)
+    places *= axis.size;
+  return places == manifest.ranks.size();
+}
+
+/// All communicators list ranks by their numbers, or all by their coordinates.
+static Found checkCommunicators(const Bundle &bundle) {
+  const Manifest &manifest = bundle.manifest;
+  std::set<std::string> collective = findCollective(bundle);
+  auto check = [&](const RankOrder &isBefore) {
+    Found found;
+    for (const Communicator &comm : manifest.communicators)
+      if (!found)
+        found = checkGroups(comm, collective.count(comm.name) > 0, isBefore);
+    return found;
+  };
+  Found found = check(std::less<>());
+  bool byCoordinates = found && isGrid(manifest) && !check([&](uint32_t a, uint32_t b) {
+                         return manifest.ranks[a].coordinate < manifest.ranks[b].coordinate;
+                       });
+  return byCoordinates ? std::nullopt : found;
 }
 
 /// If two ranks differ by one on only one axis, their parts are the same number of parts apart, for every such pair.
@@ -132,10 +165,8 @@ static Found checkImmediates(const Bundle &bundle) {
 
 std::optional<Counterexample> par::verify::checkCoordinates(const Bundle &bundle) {
   const Manifest &manifest = bundle.manifest;
-  std::set<std::string> collective = findCollective(bundle);
-  for (const Communicator &comm : manifest.communicators)
-    if (Found found = checkGroups(comm, collective.count(comm.name) > 0))
-      return found;
+  if (Found found = checkCommunicators(bundle))
+    return found;
   std::set<std::vector<int64_t>> known;
   for (const Tensor &tensor : manifest.tensors)
     if (known.insert(numbersOf(tensor.layout)).second)

@@ -1,0 +1,20 @@
+// The levels of a machine by their names: hosts, racks, all.
+#pragma once
+
+#include "par/Base/Hardware.h"
+
+namespace par {
+
+/// One level: units of so many ranks, which are numbered one unit after the other.
+struct MachineLevel {
+  std::string name;
+  int64_t ranks = 0; ///< of a unit; 0: all are in one
+};
+
+/// Innermost first. A file without `levels` has "node", and "all" where it says how nodes are joined.
+std::vector<MachineLevel> levelsOf(const Hardware &hardware);
+
+/// The innermost level of which one unit holds the whole group.
+const MachineLevel &levelOf(const RankGroup &group, llvm::ArrayRef<MachineLevel> levels);
+
+} // namespace par
