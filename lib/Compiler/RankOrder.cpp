@@ -1,5 +1,5 @@
 // Plays a bundle with its ranks numbered by other orders of the mesh's axes. Programs are the same, and of the manifest
-// the simulator reads which program a rank has and the groups of communicators: those are numbered anew.
+// the simulator reads which program a rank has and the groups of communicators: those get other numbers.
 //
 // The programs are those that were lowered for the first order. Choices by cost (chunks, levels, reshards) are made
 // again for the order that is taken, when the plan is compiled with it.
@@ -32,7 +32,7 @@ PlanMeshOrder firstRankOrder(const PlannedModel &planned) {
   return orders.empty() ? PlanMeshOrder() : rankOrder(plan, orders.front());
 }
 
-/// Numbers ranks anew; `numbers` has each rank's.
+/// Gives ranks other numbers; `numbers` has each rank's.
 static format::Manifest renumber(format::Manifest manifest, llvm::ArrayRef<int64_t> numbers) {
   std::vector<format::Rank> ranks(manifest.ranks.size());
   for (auto [rank, number] : llvm::enumerate(numbers))

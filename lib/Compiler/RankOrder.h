@@ -4,7 +4,7 @@
 
 namespace par {
 
-/// Of `mesh_order: auto`: the order of axes in which the step of `compiled` is predicted to take least, found by
+/// The order of axes for `mesh_order: auto`, in which the step of `compiled` is predicted to take least, found by
 /// playing its programs with ranks numbered by each order that fits the plan. Orders that put all groups on the same
 /// units are one. On a tie the order that the bundle has, and then the one that comes first. Nothing if the step cannot
 /// be played.

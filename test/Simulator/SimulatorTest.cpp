@@ -228,9 +228,9 @@ TEST(Simulator, RanksWaitForEachOther) {
   EXPECT_EQ(stepOfMeeting(5000, hardware), 5500 + 80);      // who comes last is certain
 }
 
-// Two hosts of two ranks, which all reduce 1000 bytes with the other host's: the link's figure holds while all ranks of a
-// host send, so a second group on it changes nothing. Nor does a second queue of a rank: each of its communications is
-// predicted to have the whole link (docs/roadmap.md).
+// Two hosts of two ranks, which all reduce 1000 bytes with the other host's. The figure of a link holds while all ranks
+// of a host send, so a second group changes nothing. A second queue of a rank does not either: each of its
+// communications is predicted to have the whole link (docs/roadmap.md).
 TEST(Simulator, CommunicationsOnOneWayOut) {
   auto stepOf = [](size_t groups, bool twoQueues) {
     toy::ProgramBuilder b("all", {"compute", "one", "other"});

@@ -1,5 +1,5 @@
-"""bucket_sizes.py COMMAND...: the step of `collectives.bucket: auto` is predicted to take no longer than that of any of five
-constants. Prints the times, and `auto SIZE ... of the best constant, ... of the slowest`."""
+"""bucket_sizes.py COMMAND...: the step of `collectives.bucket: auto` is predicted to take no longer than that of any of
+five constants. Prints the times, and `auto SIZE ... of the best constant, ... of the slowest`."""
 import json
 import subprocess
 import sys
@@ -19,4 +19,5 @@ print("auto", choice["size"], "bytes of", choice["sizes"], "sizes:", step, "ns; 
 assert step == choice["ns"], "the chosen size is compiled otherwise"
 assert steps["25MiB"] == choice["default_ns"], "the default is compiled otherwise"
 assert step <= min(steps.values()), "a constant is faster"
-print(f"auto takes {step / min(steps.values()):.3f} of the best constant, {step / max(steps.values()):.3f} of the slowest")
+best, slowest = step / min(steps.values()), step / max(steps.values())
+print(f"auto takes {best:.3f} of the best constant, {slowest:.3f} of the slowest")

@@ -1,5 +1,5 @@
-"""rank_orders.py AXES -- COMMAND...: the step of `mesh_order: auto` is predicted to take no longer than that of any order
-of the axes. Prints a line for each order, and `auto AXES, 1st of N`."""
+"""rank_orders.py AXES -- COMMAND...: the step of `mesh_order: auto` is predicted to take no longer than that of any
+order of the axes. Prints a line for each order, and `auto AXES, 1st of N`."""
 import itertools
 import json
 import subprocess
