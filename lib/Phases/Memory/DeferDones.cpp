@@ -8,8 +8,9 @@
 //     last     compute, start, end, store        becomes    compute, start, store
 //     last.ends                                             end
 //
-// Operands stay alive until the end. The collectives go on a queue of their own: on that of their kind those of the
-// runs between would wait for them.
+// Operands stay alive until the end. Ends do not move over runs of later microbatches, where memory is short: gradients
+// of the first microbatch would stay until the second one's. The collectives go on a queue of their own: on that of
+// their kind those of the runs between would wait for them.
 #include "Views.h"
 #include "par/Dialect/Beside.h"
 #include "par/Dialect/Calls.h"
@@ -181,6 +182,13 @@ size_t DoneDeferral::findPlace(const Part &part, RunOfBlock run) {
   return blocks.size();
 }
 
+/// Whether a run between the given one and a place is of a later microbatch.
+static bool passesMicrobatch(RunOfBlock run, size_t place) {
+  ArrayRef<int64_t> microbatches = run.entry.getMicrobatches();
+  return llvm::any_of(microbatches.slice(run.index, place - run.index),
+                      [&](int64_t microbatch) { return microbatch > microbatches[run.index]; });
+}
+
 /// A buffer that keeps a value of a block. Collectives of the block read it there, so that no other buffer has to
 /// outlive the block.
 std::string DoneDeferral::keep(Value value) {
@@ -302,7 +310,8 @@ void DoneDeferral::run() {
     std::optional<Part> part = only ? findPart(block) : std::nullopt;
     if (!part)
       continue;
-    if (size_t place = findPlace(*part, *only); place > only->index + 1)
+    size_t place = findPlace(*part, *only);
+    if (place > only->index + 1 && !passesMicrobatch(*only, place))
       deferPart(block, *part, *only, place);
   }
 }

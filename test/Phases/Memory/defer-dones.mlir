@@ -21,10 +21,22 @@ par.program @p on @s0 ranks [0, 1] {
   par.buffer @seen temp : tensor<1x2xf32>
   par.buffer @made temp : tensor<4xf32>
   par.buffer @now temp : tensor<2xf32>
+  par.buffer @soon temp : tensor<2xf32>
   par.block @first {
     %w = par.load @x : tensor<4xf32>
     %x = par.launch @neg(%w) : (tensor<4xf32>) -> tensor<4xf32>
     par.store %x to @x : tensor<4xf32>
+  }
+  // A later microbatch runs before the update: the operand would live through all of it.
+  // CHECK-LABEL: par.block @early
+  // CHECK: queue = "reduce_scatter"
+  // CHECK: par.done
+  // CHECK-NOT: par.block @early.ends
+  par.block @early {
+    %x = par.load @x : tensor<4xf32>
+    %r = par.reduce_scatter sum %x dims [0] over ["dp"] {queue = "reduce_scatter"} : (tensor<4xf32>) -> tensor<2xf32>
+    %d = par.done %r of %x : (tensor<2xf32>, tensor<4xf32>) -> tensor<2xf32>
+    par.store %d to @soon : tensor<2xf32>
   }
   // A result that is only seen under another shape is stored where it is; one that is gathered next moves along.
   // CHECK-LABEL: par.block @last {
@@ -88,7 +100,9 @@ par.program @p on @s0 ranks [0, 1] {
     par.fetch %m as "m" : tensor<4xf32>
     %n = par.load @now : tensor<2xf32>
     par.fetch %n as "n" : tensor<2xf32>
+    %t = par.load @soon : tensor<2xf32>
+    par.fetch %t as "t" : tensor<2xf32>
   }
-  // CHECK: runs [@first, @last, @used, @other, @last.ends, @update] microbatches [0, 1, 1, 1, 1, 1]
-  par.entry @train runs [@first, @last, @used, @other, @update] microbatches [0, 1, 1, 1, 1]
+  // CHECK: runs [@first, @early, @last, @used, @other, @last.ends, @update] microbatches [0, 0, 1, 1, 1, 1, 1]
+  par.entry @train runs [@first, @early, @last, @used, @other, @update] microbatches [0, 0, 1, 1, 1, 1]
 }

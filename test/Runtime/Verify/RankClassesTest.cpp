@@ -68,8 +68,14 @@ TEST(RankClasses, RoutesTellRanksApartThatHaveTheSameData) {
   Spread back = classes.moved({classes.both(one, other)}, {{0, 2, 0}, {1, 2, 0}}, own);
   EXPECT_EQ(classes.classOf(back, 0), classes.classOf(back, 1));
   EXPECT_EQ(classes.both(back, data), back);
-  Spread apart = classes.both(back, classes.byKeys({{0, 0}, {1, 1}}, /*routes=*/true));
+  Spread apart = classes.both(back, classes.byKeys({{0, 0}, {1, 1}}, /*route=*/1));
   EXPECT_NE(classes.classOf(apart, 0), classes.classOf(apart, 1));
+  // On by the third to a fourth, and back again by another route.
+  Spread further = classes.moved({apart}, {{3, 0, 0}}, own), last = classes.moved({apart}, {{3, 1, 0}}, own);
+  Spread again = classes.moved({classes.both(further, last)}, {{0, 3, 0}, {1, 3, 0}}, own);
+  EXPECT_EQ(classes.classOf(again, 0), classes.classOf(again, 1));
+  Spread told = classes.both(again, classes.byKeys({{0, 0}, {1, 1}}, /*route=*/2));
+  EXPECT_NE(classes.classOf(told, 0), classes.classOf(told, 1));
 }
 
 /// Which classes are equal does not depend on the order in which ranks stand, of 500 random series of steps.

@@ -50,7 +50,7 @@ uint32_t RankClasses::internClass(std::vector<uint64_t> atoms) {
 }
 
 /// Partitions are told apart by their pattern: keys are numbered in the order of the ranks.
-RankClasses::Spread RankClasses::byKeys(const std::vector<Key> &keys, bool routes) {
+RankClasses::Spread RankClasses::byKeys(const std::vector<Key> &keys, uint64_t route) {
   uint32_t begin = uint32_t(places.size()), end = 0;
   for (auto [rank, key] : keys) {
     keyAt[places[rank]] = key;
@@ -73,8 +73,8 @@ RankClasses::Spread RankClasses::byKeys(const std::vector<Key> &keys, bool route
   uint64_t hash = pattern.hash();
   auto classOf = [](uint32_t number, uint32_t first) { return number ? first + number : 0; };
   for (auto [it, last] = partitions.equal_range(hash); it != last; ++it) {
-    const auto &[spread, first, ofRoutes] = it->second;
-    if (ofRoutes == routes && spreads[spread].begin == pattern.begin &&
+    const auto &[spread, first, of] = it->second;
+    if (of == route && spreads[spread].begin == pattern.begin &&
         std::ranges::equal(spreads[spread].classes, pattern.classes, {}, {},
                            [&, first = first](uint32_t number) { return classOf(number, first); }))
       return spread;
@@ -86,7 +86,7 @@ RankClasses::Spread RankClasses::byKeys(const std::vector<Key> &keys, bool route
   for (uint32_t &number : pattern.classes)
     number = classOf(number, first);
   Spread spread = intern(std::move(pattern));
-  partitions.emplace(hash, Partition{spread, first, routes});
+  partitions.emplace(hash, Partition{spread, first, route});
   return spread;
 }
 

@@ -83,7 +83,7 @@ RankClasses::Spread Sources::apart(RankClasses &classes) {
   std::vector<RankClasses::Key> keys;
   for (const RankClasses::Move &move : moves)
     keys.push_back({move.rank, move.which});
-  return *(parts = classes.byKeys(keys, /*routes=*/true));
+  return *(parts = classes.byKeys(keys, number));
 }
 
 const std::vector<bool> &Routes::membersIn(uint32_t comm, uint32_t player, const std::vector<uint32_t> &ranks) {
