@@ -142,6 +142,14 @@ private:
   void addCommunication(const TracedStep &step) {
     std::map<std::pair<Channel, size_t>, Joint> joints;
     std::map<std::pair<uint32_t, Channel>, size_t> seen;
+    computeEnds.clear();
+    for (const TracedInstruction &it : step) {
+      Op op = it.instruction().op;
+      if (!communicates(op) && op != Op::Wait && op != Op::Signal)
+        computeEnds[it.rank].push_back(it.end);
+    }
+    for (auto &[rank, ends] : computeEnds)
+      std::sort(ends.begin(), ends.end());
     for (const TracedInstruction &it : step)
       if (communicates(it.instruction().op))
         forEachPart(it, [&](const Channel &channel, const Part &part) {
@@ -162,8 +170,9 @@ private:
     std::vector<uint64_t> hosts;
     uint64_t ofHost = std::max<uint64_t>(file.ranksOfHost(bundle.manifest.ranks.size()), 1);
     for (auto [rank, traced] : joint.byRank) {
-      first = std::min(first, traced->begin);
-      last = std::max(last, traced->begin);
+      int64_t arrival = arrivalOf(*traced);
+      first = std::min(first, arrival);
+      last = std::max(last, arrival);
       end = std::max(end, traced->end);
       if (std::find(hosts.begin(), hosts.end(), rank / ofHost) == hosts.end())
         hosts.push_back(rank / ofHost);
@@ -174,6 +183,14 @@ private:
     // A group of equal ones has its messages' latency once. Others of a group are as long as their mean.
     int64_t one = parts == 1 ? whole : (whole + (parts - 1) * std::min(latency, whole)) / parts;
     rows.add(rowOfJoint(it, members, hosts.size()), static_cast<double>(one));
+  }
+
+  /// When a rank turned to a communication. It may compute between posting one and looking for the others, which it
+  /// does between instructions: from the last that ended before the communication did.
+  int64_t arrivalOf(const TracedInstruction &it) {
+    const std::vector<int64_t> &ends = computeEnds[it.rank];
+    auto after = std::upper_bound(ends.begin(), ends.end(), it.end);
+    return after == ends.begin() ? it.begin : std::max(it.begin, after[-1]);
   }
 
   static RowKey rowOfJoint(const Instruction &it, size_t members, size_t hosts) {
@@ -188,6 +205,7 @@ private:
   const WrittenFile &file;
   Rows &rows;
   uint64_t processes;
+  std::map<uint32_t, std::vector<int64_t>> computeEnds; ///< of a step, by rank, in order
 };
 
 } // namespace

@@ -97,6 +97,34 @@ TEST_F(Refinement, takesOffWhatPredictionsAdd) {
   expectRow("\n    - \\[all_reduce, \\d+, 2, 1, 4700\\]\n"); // 5 us after the last arrival, less 0.3 us
 }
 
+// A rank that computes after it has posted a communication looks for the others only then: the compute does not count.
+TEST_F(Refinement, computeBesideCommunicationIsNotItsTime) {
+  std::string bundle = write(toy::allReduce(2));
+  auto event = [](const char *name, const char *cat, const char *queue, int rank, int begin, int end) {
+    return nlohmann::json{
+        {"name", name},       {"cat", cat},  {"ph", "X"},    {"ts", begin},
+        {"dur", end - begin}, {"pid", rank}, {"tid", queue}, {"args", {{"step", 1}, {"microbatch", 0}}}};
+  };
+  const format::Program program = toy::allReduce(2).programs[0];
+  std::string local, collective;
+  for (uint32_t block = 0; block < program.blocks.size(); ++block)
+    for (size_t i = 0; i < program.blocks[block].instructions.size(); ++i) {
+      format::Op op = program.blocks[block].instructions[i].op;
+      if (op == format::Op::Copy)
+        local = format::instructionId(program, block, i);
+      if (op == format::Op::Coll)
+        collective = format::instructionId(program, block, i);
+    }
+  nlohmann::json events = nlohmann::json::array();
+  for (int rank : {0, 1}) {
+    events.push_back(event(collective.c_str(), "coll", "data", rank, 0, 109));
+    events.push_back(event(local.c_str(), "copy", "compute", rank, 1, 100));
+  }
+  std::ofstream(trace) << nlohmann::json{{"traceEvents", events}}.dump();
+  ASSERT_EQ(refine(bundle), 0) << err;
+  expectRow("\n    - \\[all_reduce, 32, 2, 1, 9000\\]\n");
+}
+
 TEST_F(Refinement, refusesOtherFiles) {
   std::string bundle = traceOf(toy::training());
   auto expectRefused = [&](const std::string &text) {
