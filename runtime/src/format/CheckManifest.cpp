@@ -1,5 +1,6 @@
 // Ranks, groups and layouts agree.
 #include "Check.h"
+#include "LayoutNumbers.h"
 #include "par/format/Printable.h"
 
 #include <cstdio>
@@ -12,6 +13,8 @@ namespace {
 struct ManifestChecker {
   const Manifest &manifest;
   const std::string &where;
+  mutable LayoutNumbers numbers = {};
+  mutable std::set<uint32_t> sound = {}; ///< layouts
 
   Error fail(const std::string &place, const std::string &message) const {
     return Error{printable(where + ": " + place + ": " + message)};
@@ -20,7 +23,6 @@ struct ManifestChecker {
   Status communicators() const;
   Status layout(const Layout &layout, const std::string &place) const;
   Status input(const Input &input) const;
-  Status limits(const Input &input) const;
   Status whole(const Layout &layout, bool microbatched, const std::vector<int64_t> &shape,
                const std::string &place) const;
   Status output(const Output &output) const;
@@ -108,6 +110,8 @@ static int64_t elementsOf(const std::vector<int64_t> &shape) {
 /// has two.
 Status ManifestChecker::layout(const Layout &layout, const std::string &place) const {
   size_t dims = layout.shape.size();
+  if (sound.count(numbers.of(layout)))
+    return {};
   if (layout.local.size() != dims)
     return fail(place, "global and local shape have different numbers of dims");
   int64_t all = elementsOf(layout.shape), held = 0;
@@ -138,7 +142,10 @@ Status ManifestChecker::layout(const Layout &layout, const std::string &place) c
   }
   if (held != all)
     return fail(place, "its rectangles hold " + number(held) + " elements, the whole has " + number(all));
-  return holders.empty() ? fail(place, "no rank holds it") : members(holders, place);
+  if (Status status = holders.empty() ? Status(fail(place, "no rank holds it")) : members(holders, place); !status)
+    return status;
+  sound.insert(numbers.of(layout));
+  return {};
 }
 
 /// `shape` is that of all microbatches, of which the layout is one.
@@ -151,6 +158,22 @@ Status ManifestChecker::whole(const Layout &layout, bool microbatched, const std
     return fail(place, "its shape is not that of its layout in " +
                            number(microbatched ? int64_t(manifest.microbatches) : int64_t(1)) + " microbatches");
   return {};
+}
+
+/// Runs of limits fill a row some whole number of times.
+static std::optional<std::string> faultOfLimits(const Input &input) {
+  uint64_t elements = 1, period = 0;
+  for (size_t dim = input.microbatched ? 1 : 0; dim < input.shape.size(); ++dim)
+    elements *= uint64_t(input.shape[dim]);
+  for (const Limits &run : input.limits) {
+    if (run.count > elements - std::min(period, elements))
+      return "limits of more than the " + number(int64_t(elements)) + " elements of a row";
+    period += run.count;
+  }
+  if (period && elements % period != 0)
+    return "limits of " + number(int64_t(period)) + " elements do not fill the " + number(int64_t(elements)) +
+           " of a row";
+  return std::nullopt;
 }
 
 /// An input's layout is that of one microbatch of it, and its rows are those of the batch.
@@ -177,7 +200,8 @@ Status ManifestChecker::input(const Input &input) const {
     return status;
   if (input.microbatched && uint64_t(input.shape[0]) != manifest.batch)
     return fail(place, number(input.shape[0]) + " rows for a batch of " + number(int64_t(manifest.batch)));
-  return limits(input);
+  std::optional<std::string> wrong = faultOfLimits(input);
+  return wrong ? Status(fail(place, *wrong)) : Status();
 }
 
 /// A result's layout is that of one microbatch of it.
@@ -343,23 +367,6 @@ Status ManifestChecker::tensors() const {
     if (Status status = value(tensor, n); !status)
       return status;
   }
-  return {};
-}
-
-/// Runs that fill a row some whole number of times.
-Status ManifestChecker::limits(const Input &input) const {
-  uint64_t elements = 1, period = 0;
-  for (size_t dim = input.microbatched ? 1 : 0; dim < input.shape.size(); ++dim)
-    elements *= uint64_t(input.shape[dim]);
-  for (const Limits &run : input.limits) {
-    if (run.count > elements - std::min(period, elements))
-      return fail("inputs." + input.name,
-                  "limits of more than the " + number(int64_t(elements)) + " elements of a row");
-    period += run.count;
-  }
-  if (period && elements % period != 0)
-    return fail("inputs." + input.name, "limits of " + number(int64_t(period)) + " elements do not fill the " +
-                                            number(int64_t(elements)) + " of a row");
   return {};
 }
 

@@ -4,6 +4,7 @@
 // their numbers, or all by their coordinates, where a plan numbers ranks by another order of the axes), a rectangle
 // begins further on where a coordinate is larger, and by the same step everywhere. A rank has the same rows of all
 // inputs. An immediate that is a coordinate for one instruction is one for all of the kernel.
+#include "format/LayoutNumbers.h"
 #include "verify/Model.h"
 
 #include <algorithm>
@@ -81,43 +82,53 @@ static Found checkCommunicators(const Bundle &bundle) {
   return byCoordinates ? std::nullopt : found;
 }
 
+namespace {
+/// Ranks in the order of their coordinates, and the rank that is one further on an axis.
+struct Neighbours {
+  std::vector<uint32_t> order;
+  std::vector<std::vector<uint32_t>> next; ///< [axis][rank]; noIndex: there is none
+
+  explicit Neighbours(const Manifest &manifest) {
+    std::map<std::vector<uint32_t>, uint32_t> at;
+    for (uint32_t rank = 0; rank < manifest.ranks.size(); ++rank)
+      at[manifest.ranks[rank].coordinate] = rank;
+    next.assign(manifest.mesh.size(), std::vector<uint32_t>(manifest.ranks.size(), noIndex));
+    for (const auto &[coordinate, rank] : at) {
+      order.push_back(rank);
+      std::vector<uint32_t> further = coordinate;
+      for (size_t axis = 0; axis < next.size(); ++axis, further = coordinate) {
+        ++further[axis];
+        if (auto other = at.find(further); other != at.end())
+          next[axis][rank] = other->second;
+      }
+    }
+  }
+};
+} // namespace
+
 /// If two ranks differ by one on only one axis, their parts are the same number of parts apart, for every such pair.
-static Found checkLayout(const Manifest &manifest, const Layout &layout, const std::string &what) {
-  std::map<std::vector<uint32_t>, const Rectangle *> at;
+static Found checkLayout(const Manifest &manifest, const Neighbours &ranks, const Layout &layout,
+                         const std::string &what) {
+  std::vector<const Rectangle *> parts(manifest.ranks.size());
   for (const Rectangle &part : layout.parts)
     if (std::ranges::all_of(part.size, [](int64_t size) { return size > 0; }))
       for (uint32_t rank : part.ranks)
-        at[manifest.ranks[rank].coordinate] = &part;
+        parts[rank] = &part;
   for (size_t dim = 0; dim < layout.local.size(); ++dim) {
-    std::map<size_t, int64_t> steps;
-    for (const auto &[coordinate, part] : at)
-      for (size_t axis = 0; axis < coordinate.size(); ++axis) {
-        std::vector<uint32_t> next = coordinate;
-        ++next[axis];
-        auto other = at.find(next);
-        if (other == at.end())
+    std::vector<std::optional<int64_t>> steps(manifest.mesh.size());
+    for (uint32_t rank : ranks.order)
+      for (size_t axis = 0; parts[rank] && axis < steps.size(); ++axis) {
+        uint32_t other = ranks.next[axis][rank];
+        if (other == noIndex || !parts[other])
           continue;
-        int64_t step = (other->second->start[dim] - part->start[dim]) / layout.local[dim];
-        if (step < 0 || steps.try_emplace(axis, step).first->second != step)
+        int64_t step = (parts[other]->start[dim] - parts[rank]->start[dim]) / layout.local[dim];
+        if (step < 0 || steps[axis].value_or(step) != step)
           return fail(what + " has its rectangles in another order than coordinates of axis '" +
                       manifest.mesh[axis].name + "' in dim " + std::to_string(dim));
+        steps[axis] = step;
       }
   }
   return std::nullopt;
-}
-
-/// Numbers that say what a layout is: tensors of one shape and place have one layout, which is checked once.
-static std::vector<int64_t> numbersOf(const Layout &layout) {
-  std::vector<int64_t> numbers{int64_t(layout.local.size())};
-  auto add = [&](const auto &list) { numbers.insert(numbers.end(), list.begin(), list.end()); };
-  add(layout.local);
-  for (const Rectangle &part : layout.parts) {
-    add(part.start);
-    add(part.size);
-    numbers.push_back(int64_t(part.ranks.size()));
-    add(part.ranks);
-  }
-  return numbers;
 }
 
 /// Inputs of one batch are cut alike.
@@ -167,14 +178,16 @@ std::optional<Counterexample> par::verify::checkCoordinates(const Bundle &bundle
   const Manifest &manifest = bundle.manifest;
   if (Found found = checkCommunicators(bundle))
     return found;
-  std::set<std::vector<int64_t>> known;
+  Neighbours neighbours(manifest);
+  LayoutNumbers layouts;
+  std::set<uint32_t> known;
   for (const Tensor &tensor : manifest.tensors)
-    if (known.insert(numbersOf(tensor.layout)).second)
-      if (Found found = checkLayout(manifest, tensor.layout, "tensor '" + tensor.name + "'"))
+    if (known.insert(layouts.of(tensor.layout)).second)
+      if (Found found = checkLayout(manifest, neighbours, tensor.layout, "tensor '" + tensor.name + "'"))
         return found;
   for (const Input &input : manifest.inputs)
-    if (known.insert(numbersOf(input.layout)).second)
-      if (Found found = checkLayout(manifest, input.layout, "input '" + input.name + "'"))
+    if (known.insert(layouts.of(input.layout)).second)
+      if (Found found = checkLayout(manifest, neighbours, input.layout, "input '" + input.name + "'"))
         return found;
   if (Found found = checkRows(manifest))
     return found;

@@ -1,5 +1,6 @@
 // V1: programs and manifest agree.
 #include "format/Check.h"
+#include "format/LayoutNumbers.h"
 #include "par/format/Printable.h"
 #include "verify/Model.h"
 
@@ -34,7 +35,6 @@ public:
   Found run();
 
 private:
-  Found inOrder(const Program &program, const Entry &entry);
   Found entries();
   Found device(const Program &program);
   Found buffers(uint32_t role);
@@ -61,6 +61,8 @@ private:
   std::vector<std::vector<uint32_t>> ranks;         ///< [role]
   std::vector<std::set<std::string>> held, fetched; ///< [role]: tensors, outputs
   std::map<std::array<uint32_t, 4>, Asked> met;     ///< by role, communicator, op and peer
+  LayoutNumbers layouts;
+  std::set<std::pair<uint32_t, uint32_t>> everywhere; ///< layouts of which all ranks of a role have a part
 };
 } // namespace
 
@@ -91,14 +93,16 @@ static uint64_t elements(const std::vector<int64_t> &shape) {
 
 /// An entry runs a block once for a microbatch, from the first one on: sums begin with it, and take each microbatch
 /// once.
-Found WellFormed::inOrder(const Program &program, const Entry &entry) {
+static Found inOrder(const Program &program, const Entry &entry) {
   std::map<std::pair<uint32_t, int64_t>, int64_t> last;
   for (const Run &run : entry.runs) {
     auto [before, first] = last.emplace(std::pair(run.block, run.version), run.microbatch);
     if (!first && run.microbatch <= before->second)
-      return fail("program '" + program.name + "', entry '" + entry.name + "': block '" +
-                  program.blocks[run.block].name + "' runs for microbatch " + std::to_string(run.microbatch) +
-                  " after microbatch " + std::to_string(before->second));
+      return Counterexample{Property::WellFormed,
+                            "program '" + program.name + "', entry '" + entry.name + "': block '" +
+                                program.blocks[run.block].name + "' runs for microbatch " +
+                                std::to_string(run.microbatch) + " after microbatch " + std::to_string(before->second),
+                            {}};
     before->second = run.microbatch;
   }
   return std::nullopt;
@@ -162,8 +166,12 @@ Found WellFormed::state(const Program &program, uint32_t role, const Buffer &buf
   if (tensor->type != buffer.type || elements(tensor->layout.local) != elements(buffer.shape))
     return fail(place + "it is " + describe(buffer) + ", tensor '" + buffer.tensor + "' is " +
                 std::string(toString(tensor->type)) + shapeText(tensor->layout.local));
+  std::pair layout(layouts.of(tensor->layout), role);
+  if (everywhere.count(layout))
+    return std::nullopt;
   if (std::optional<uint32_t> rank = rankWithoutPart(tensor->layout, ranks[role]))
     return fail(place + "rank " + number(*rank) + " holds no part of tensor '" + buffer.tensor + "'");
+  everywhere.insert(layout);
   return std::nullopt;
 }
 
@@ -352,21 +360,28 @@ Found WellFormed::unrun(const Program &program) {
 /// The roles whose ranks hold something, each with its first rank, in the order of the layout.
 static std::vector<std::pair<uint32_t, uint32_t>> rolesOf(const Manifest &manifest, const Layout &layout) {
   std::vector<std::pair<uint32_t, uint32_t>> roles;
-  std::set<uint32_t> seen;
+  std::vector<bool> seen(manifest.roles);
   for (const Rectangle &part : layout.parts)
     for (uint32_t rank : part.ranks)
-      if (seen.insert(manifest.ranks[rank].role).second)
-        roles.push_back({manifest.ranks[rank].role, rank});
+      if (uint32_t role = manifest.ranks[rank].role; !seen[role]) {
+        seen[role] = true;
+        roles.push_back({role, rank});
+      }
   return roles;
 }
 
 /// Ranks that hold a tensor or report an output have a buffer or a fetch of it.
 Found WellFormed::complete() {
-  for (const Tensor &tensor : manifest.tensors)
-    for (auto [role, rank] : rolesOf(manifest, tensor.layout))
+  std::map<uint32_t, std::vector<std::pair<uint32_t, uint32_t>>> known;
+  for (const Tensor &tensor : manifest.tensors) {
+    auto [roles, fresh] = known.try_emplace(layouts.of(tensor.layout));
+    if (fresh)
+      roles->second = rolesOf(manifest, tensor.layout);
+    for (auto [role, rank] : roles->second)
       if (!held[role].count(tensor.name))
         return fail("rank " + number(rank) + " holds tensor '" + tensor.name + "', but its program '" +
                     bundle.programs[role].name + "' has no buffer for it");
+  }
   for (const Output &output : manifest.outputs)
     for (uint32_t rank : output.ranks)
       if (!fetched[manifest.ranks[rank].role].count(output.name))

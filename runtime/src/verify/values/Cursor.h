@@ -4,6 +4,7 @@
 #include "Contents.h"
 #include "par/format/Program.h"
 
+#include <deque>
 #include <map>
 #include <unordered_map>
 
@@ -40,7 +41,7 @@ struct Cursor {
   const format::Program *program = nullptr;
   const format::Entry *entry = nullptr;
   std::vector<std::vector<Content>> slots; ///< [buffer][slot], of those that are no alias
-  std::vector<Made> made;                  ///< from 1 on
+  std::deque<Made> made;                   ///< from 1 on; it grows without a copy
   std::vector<Use> uses;                   ///< from 1 on
   std::unordered_map<uint32_t, std::vector<uint32_t>>
       sums;            ///< by what was made: communicators over which it was summed

@@ -13,24 +13,35 @@ static uint64_t keyOf(const Rectangle &part) {
   return key;
 }
 
-/// Spread of a tensor and its copies: each rank has one of them. Padding after the end is each rank's own.
-RankClasses::Spread DataSpreads::of(const Tensor &tensor) {
-  const std::string &name = tensor.kind == TensorKind::Copy ? tensor.of : tensor.name;
-  auto [it, fresh] = known.try_emplace("tensor " + name, 0);
-  if (!fresh)
-    return it->second;
+/// Each rank has one of the tensors. Padding after the end is each rank's own.
+RankClasses::Spread DataSpreads::ofAll(const std::vector<const Tensor *> &tensors) {
   std::vector<RankClasses::Key> keys;
-  if (copies.empty())
-    for (const Tensor &other : manifest.tensors)
-      copies[other.kind == TensorKind::Copy ? other.of : other.name].push_back(&other);
-  for (const Tensor *other : copies[name])
-    for (const Rectangle &part : other->layout.parts) {
+  for (const Tensor *tensor : tensors)
+    for (const Rectangle &part : tensor->layout.parts) {
       bool padded = std::ranges::count(part.size, 0);
       uint64_t key = keyOf(part);
       for (uint32_t rank : part.ranks)
         keys.push_back({rank, padded ? mix(3, rank) : key});
     }
-  return it->second = classes.byKeys(keys);
+  return classes.byKeys(keys);
+}
+
+/// Spread of a tensor and its copies.
+RankClasses::Spread DataSpreads::of(const Tensor &tensor) {
+  const std::string &name = tensor.kind == TensorKind::Copy ? tensor.of : tensor.name;
+  auto [it, fresh] = known.try_emplace("tensor " + name, 0);
+  if (!fresh)
+    return it->second;
+  if (copies.empty())
+    for (const Tensor &other : manifest.tensors)
+      copies[other.kind == TensorKind::Copy ? other.of : other.name].push_back(&other);
+  const std::vector<const Tensor *> &all = copies[name];
+  if (all.size() != 1)
+    return it->second = ofAll(all);
+  auto [same, first] = alone.try_emplace(layouts.of(all[0]->layout), 0);
+  if (first)
+    same->second = ofAll(all);
+  return it->second = same->second;
 }
 
 RankClasses::Spread DataSpreads::of(const Input &input) {

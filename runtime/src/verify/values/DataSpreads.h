@@ -2,7 +2,7 @@
 #pragma once
 
 #include "RankClasses.h"
-#include "par/format/Manifest.h"
+#include "format/LayoutNumbers.h"
 
 #include <map>
 
@@ -17,10 +17,14 @@ public:
   RankClasses::Spread ofAxis(const std::string &axis);
 
 private:
+  RankClasses::Spread ofAll(const std::vector<const format::Tensor *> &tensors);
+
   const format::Manifest &manifest;
   RankClasses &classes;
   std::map<std::string, RankClasses::Spread> known;
   std::map<std::string, std::vector<const format::Tensor *>> copies; ///< a tensor and its copies, by its name
+  format::LayoutNumbers layouts;
+  std::map<uint32_t, RankClasses::Spread> alone; ///< of a tensor without copies, by its layout
 };
 
 } // namespace par::verify
