@@ -33,7 +33,6 @@ struct ManifestChecker {
   Status names() const;
   Status tensors() const;
   Status value(const Tensor &tensor, int64_t elements) const;
-  Status source(const Source &source, int64_t elements, const std::string &place) const;
 };
 } // namespace
 
@@ -106,6 +105,17 @@ static int64_t elementsOf(const std::vector<int64_t> &shape) {
   return n;
 }
 
+/// A rectangle that lies outside of the global shape, or is larger than the local one.
+static std::optional<std::string> faultOfPlace(const Layout &layout, const Rectangle &part) {
+  for (size_t i = 0; i < layout.shape.size(); ++i)
+    if (part.start[i] < 0 || part.size[i] < 0 || part.size[i] > layout.local[i] || part.start[i] > layout.shape[i] ||
+        part.size[i] > layout.shape[i] - part.start[i])
+      return "in dim " + number(int64_t(i)) + ", [" + number(part.start[i]) + ", +" + number(part.size[i]) +
+             ") is not in the global " + number(layout.shape[i]) + " or longer than the local " +
+             number(layout.local[i]);
+  return std::nullopt;
+}
+
 /// Rectangles lie inside the global shape and no larger than the local one, each element is in one of them, and no rank
 /// has two.
 Status ManifestChecker::layout(const Layout &layout, const std::string &place) const {
@@ -122,12 +132,8 @@ Status ManifestChecker::layout(const Layout &layout, const std::string &place) c
   for (const Rectangle &part : layout.parts) {
     if (part.start.size() != dims || part.size.size() != dims)
       return fail(place, "a rectangle has not " + number(int64_t(dims)) + " dims");
-    for (size_t i = 0; i < dims; ++i)
-      if (part.start[i] < 0 || part.size[i] < 0 || part.size[i] > layout.local[i] || part.start[i] > layout.shape[i] ||
-          part.size[i] > layout.shape[i] - part.start[i])
-        return fail(place, "in dim " + number(int64_t(i)) + ", [" + number(part.start[i]) + ", +" +
-                               number(part.size[i]) + ") is not in the global " + number(layout.shape[i]) +
-                               " or longer than the local " + number(layout.local[i]));
+    if (auto wrong = faultOfPlace(layout, part))
+      return fail(place, *wrong);
     holders.insert(holders.end(), part.ranks.begin(), part.ranks.end());
     int64_t elements = elementsOf(part.size);
     if ((held += elements) > all)
@@ -329,14 +335,14 @@ Status ManifestChecker::value(const Tensor &tensor, int64_t elements) const {
 }
 
 /// Place in the model's files of a tensor of so many elements.
-Status ManifestChecker::source(const Source &source, int64_t elements, const std::string &place) const {
+static std::optional<std::string> faultOfSource(const Source &source, int64_t elements) {
   std::string folders = "/" + source.file + "/";
   if (source.file.empty() || source.file[0] == '/' || folders.find("/../") != std::string::npos)
-    return fail(place, "source '" + source.file + "' leaves the model's folder");
+    return "source '" + source.file + "' leaves the model's folder";
   if (source.length != uint64_t(elements) * sizeOf(source.type))
-    return fail(place, "a source of " + number(int64_t(source.length)) + " bytes for " + number(elements) +
-                           " elements of " + std::string(toString(source.type)));
-  return {};
+    return "a source of " + number(int64_t(source.length)) + " bytes for " + number(elements) + " elements of " +
+           std::string(toString(source.type));
+  return std::nullopt;
 }
 
 Status ManifestChecker::tensors() const {
@@ -355,11 +361,11 @@ Status ManifestChecker::tensors() const {
     for (const std::string &name : tensor.transposed)
       if (tensor.stored.size() != 2 || manifest.findTensor(name))
         return fail(place, "'" + name + "' is no transposed matrix with a name of its own");
-    if (Status status = tensor.source ? source(*tensor.source, n, place) : Status(); !status)
-      return status;
+    if (auto wrong = tensor.source ? faultOfSource(*tensor.source, n) : std::nullopt)
+      return fail(place, *wrong);
     for (const Source &copy : tensor.copies)
-      if (Status status = copy.file.empty() ? Status() : source(copy, n, place); !status)
-        return status;
+      if (auto wrong = copy.file.empty() ? std::nullopt : faultOfSource(copy, n))
+        return fail(place, *wrong);
     bool turned =
         std::any_of(tensor.copies.begin(), tensor.copies.end(), [](const Source &copy) { return copy.transposed; });
     if (turned && tensor.stored.size() != 2)

@@ -2,7 +2,7 @@
 
 using namespace par::format;
 
-/// Of some of the numbers, so that most layouts are told apart.
+/// A hash of some of the numbers, by which most layouts are told apart.
 static uint64_t hashOf(const Layout &layout) {
   uint64_t hash = layout.parts.size();
   auto add = [&](const auto &list) {
