@@ -1,4 +1,4 @@
-#include "Layouts.h"
+#include "par/Phases/Propagate/Layouts.h"
 
 using namespace mlir;
 

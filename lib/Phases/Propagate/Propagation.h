@@ -2,7 +2,7 @@
 // and the sums that are carried on. Its methods are in several files, one a part of the algorithm.
 #pragma once
 
-#include "Spread.h"
+#include "par/Phases/Propagate/Spread.h"
 
 #include "par/Phases/Propagate/Masters.h"
 #include "par/Phases/Propagate/Passes.h"

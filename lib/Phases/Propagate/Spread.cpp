@@ -1,6 +1,6 @@
 // Spreads axes along the ops' sharding rules, forwards and backwards, until nothing changes. An op is looked at again
 // only when the layout of one of its values has changed: equal layouts spread equally.
-#include "Spread.h"
+#include "par/Phases/Propagate/Spread.h"
 
 using namespace mlir;
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "Layouts.h"
+#include "par/Phases/Propagate/Layouts.h"
 
 namespace par {
 
