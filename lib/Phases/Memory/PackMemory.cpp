@@ -95,12 +95,18 @@ namespace {
 class Pool {
 public:
   explicit Pool(ProgramOp program);
+  /// Whether the same places fit both: names do not count.
+  bool isLike(const Pool &other) const { return llvm::equal(problem.items, other.problem.items, areAlike); }
   /// Without a look at the program: pools of several are packed at once.
   void pack() { packing.emplace(problem.solve()); }
   /// Writes the offsets, and returns the bytes of the pool.
   FailureOr<int64_t> place(int64_t base);
 
+  const Pool *like = nullptr; ///< an earlier one with the same places, which is packed for both
+
 private:
+  static bool areAlike(const PackItem &a, const PackItem &b) { return a.size == b.size && a.lives == b.lives; }
+
   ProgramOp program;
   PackingProblem problem;
   SmallVector<std::pair<BufferOp, int64_t>> slots;
@@ -126,27 +132,42 @@ Pool::Pool(ProgramOp program) : program(program) {
 }
 
 FailureOr<int64_t> Pool::place(int64_t base) {
-  if (!*packing) {
+  if (packing && !*packing) {
     program.emitError() << "cannot be packed: " << llvm::toString(packing->takeError());
     return failure();
   }
+  const Packing &packed = **(like ? like->packing : packing);
   llvm::MapVector<Operation *, SmallVector<int64_t>> at;
-  for (auto [slot, offset] : llvm::zip(slots, (*packing)->offsets))
+  for (auto [slot, offset] : llvm::zip(slots, packed.offsets))
     at[slot.first].push_back(base + offset);
   for (auto &[buffer, offsets] : at)
     cast<BufferOp>(buffer).setAt(offsets);
-  return (*packing)->arena;
+  return packed.arena;
+}
+
+/// The pools to pack: stages of equal layers have equal ones.
+static std::vector<Pool *> findDistinct(const std::vector<std::unique_ptr<Pool>> &pools) {
+  std::vector<Pool *> distinct;
+  for (const std::unique_ptr<Pool> &pool : pools) {
+    auto like = llvm::find_if(distinct, [&](Pool *other) { return pool->isLike(*other); });
+    if (like != distinct.end())
+      pool->like = *like;
+    else
+      distinct.push_back(pool.get());
+  }
+  return distinct;
 }
 
 /// On all cores. A search is bounded by a count, not by time, so it ends alike on any.
-static void packAll(std::vector<std::unique_ptr<Pool>> &pools) {
+static void packAll(const std::vector<std::unique_ptr<Pool>> &pools) {
+  std::vector<Pool *> distinct = findDistinct(pools);
   std::atomic<size_t> next = 0;
   auto work = [&] {
-    for (size_t i = next++; i < pools.size(); i = next++)
-      pools[i]->pack();
+    for (size_t i = next++; i < distinct.size(); i = next++)
+      distinct[i]->pack();
   };
   std::vector<std::thread> others;
-  for (size_t i = 1; i < std::min<size_t>(std::thread::hardware_concurrency(), pools.size()); ++i)
+  for (size_t i = 1; i < std::min<size_t>(std::thread::hardware_concurrency(), distinct.size()); ++i)
     others.emplace_back(work);
   work();
   for (std::thread &other : others)

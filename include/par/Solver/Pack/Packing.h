@@ -9,6 +9,7 @@ namespace par {
 /// An interval [begin, end) of positions in the flattened entry.
 struct Life {
   int64_t begin, end;
+  bool operator==(const Life &) const = default;
 };
 
 /// An item that needs one offset: one slot of a buffer, with all its lives in an entry. Microbatches 0, 2, 4 of a
