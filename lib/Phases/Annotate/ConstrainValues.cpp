@@ -6,6 +6,9 @@
 #include "par/Base/Provenance.h"
 
 #include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringMap.h"
+
+#include <deque>
 
 using namespace mlir;
 
@@ -16,22 +19,60 @@ namespace par {
 
 namespace {
 
+/// The tensor ops of a step by the nodes and modules that they come from, in their order: each rule asks for those of
+/// one.
+class OpsByOrigin {
+public:
+  explicit OpsByOrigin(StepOp step) {
+    for (Operation &op : step.getBlock())
+      for (std::vector<Operation *> *list : listsOf(&op))
+        list->push_back(&op);
+  }
+
+  const std::optional<Provenance> &of(Operation *op) {
+    auto [known, fresh] = provenance.try_emplace(LocationAttr(op->getLoc()));
+    if (fresh)
+      known->second = getProvenance(op->getLoc());
+    return known->second;
+  }
+  ArrayRef<Operation *> ofNode(StringRef path) { return nodes[path]; }
+  /// With those of the modules in it.
+  ArrayRef<Operation *> ofModule(StringRef name) { return modules[name]; }
+  /// An op that is new in the step.
+  void add(Operation *op) {
+    for (std::vector<Operation *> *list : listsOf(op))
+      list->insert(llvm::partition_point(*list, [&](Operation *other) { return other->isBeforeInBlock(op); }), op);
+  }
+
+private:
+  std::vector<std::vector<Operation *> *> listsOf(Operation *op) {
+    const std::optional<Provenance> &from = of(op);
+    if (!from || !isTensorOp(op))
+      return {};
+    std::vector<std::vector<Operation *> *> lists{&nodes[from->path], &modules[from->module]};
+    for (size_t dot = from->module.find('.'); dot != StringRef::npos; dot = from->module.find('.', dot + 1))
+      lists.push_back(&modules[from->module.take_front(dot)]);
+    return lists;
+  }
+
+  llvm::DenseMap<Attribute, std::optional<Provenance>> provenance; ///< by location
+  llvm::StringMap<std::vector<Operation *>> nodes, modules;
+};
+
 /// Places the constraints of one step.
 class Constrainer {
 public:
-  Constrainer(StepOp step, const ModelPlan &model, ModuleOp module) : step(step), model(model), module(module) {}
+  Constrainer(StepOp step, const ModelPlan &model, ModuleOp module)
+      : step(step), model(model), module(module), ops(step) {}
 
   LogicalResult apply(const ResolvedShard &rule);
 
-  bool met = false; ///< a value was constrained
+  bool met = false; ///< a value was constrained by this rule
 
 private:
   /// Whether an op comes from the module or node that the rule is about.
   bool isInside(Operation *op, const ResolvedShard &rule) {
-    auto [known, fresh] = provenance.try_emplace(LocationAttr(op->getLoc()));
-    if (fresh)
-      known->second = getProvenance(op->getLoc());
-    const std::optional<Provenance> &from = known->second;
+    const std::optional<Provenance> &from = ops.of(op);
     if (!from)
       return false;
     if (rule.kind == ResolvedShard::GraphOutput)
@@ -41,6 +82,15 @@ private:
     StringRef name = model.names.modules[rule.index];
     return from->module.starts_with(name) &&
            (from->module.size() == name.size() || from->module.substr(name.size()).starts_with("."));
+  }
+
+  /// The tensor ops that isInside is true of.
+  ArrayRef<Operation *> opsInside(const ResolvedShard &rule) {
+    if (rule.kind == ResolvedShard::GraphOutput)
+      return ops.ofNode(model.names.outputs[rule.index].node);
+    if (rule.kind == ResolvedShard::NodeOutput || rule.kind == ResolvedShard::NodeInput)
+      return ops.ofNode(model.names.nodes[rule.index].name);
+    return ops.ofModule(model.names.modules[rule.index]);
   }
 
   SmallVector<Value> outputsOf(const ResolvedShard &rule);
@@ -53,7 +103,7 @@ private:
   StepOp step;
   const ModelPlan &model;
   ModuleOp module;
-  llvm::DenseMap<Attribute, std::optional<Provenance>> provenance; ///< by location: each rule asks for that of all ops
+  OpsByOrigin ops;
 };
 
 } // namespace
@@ -61,23 +111,18 @@ private:
 /// Values computed inside the module and used outside, in order.
 SmallVector<Value> Constrainer::outputsOf(const ResolvedShard &rule) {
   SmallVector<Value> outputs;
-  for (Operation &op : step.getBlock()) {
-    if (!isTensorOp(&op) || !isInside(&op, rule))
-      continue;
-    for (Value result : op.getResults())
+  for (Operation *op : opsInside(rule))
+    for (Value result : op->getResults())
       if (llvm::any_of(result.getUsers(), [&](Operation *user) { return !isInside(user, rule); }))
         outputs.push_back(result);
-  }
   return outputs;
 }
 
 /// Activations computed outside the module and used inside, in the order of their first use.
 SmallVector<Value> Constrainer::inputsOf(const ResolvedShard &rule) {
   llvm::SetVector<Value> inputs;
-  for (Operation &op : step.getBlock()) {
-    if (!isTensorOp(&op) || !isInside(&op, rule))
-      continue;
-    for (Value operand : op.getOperands()) {
+  for (Operation *op : opsInside(rule))
+    for (Value operand : op->getOperands()) {
       Operation *source = operand.getDefiningOp();
       // Weights have rules of their own, and constants are built at their uses.
       bool other =
@@ -85,7 +130,6 @@ SmallVector<Value> Constrainer::inputsOf(const ResolvedShard &rule) {
       if (!other)
         inputs.insert(operand);
     }
-  }
   return llvm::to_vector(inputs);
 }
 
@@ -121,6 +165,7 @@ LogicalResult Constrainer::constrain(Value value, const ResolvedShard &rule, boo
   ShardingAttr sharding = buildSharding(model.plan, rule, rank, dimOf, step.getContext());
   auto constrained = ConstrainOp::create(builder, value.getLoc(), value.getType(), value, sharding,
                                          rule.priority ? **rule.priority : 1);
+  ops.add(constrained);
   bool whole = rule.kind == ResolvedShard::GraphInput || rule.kind == ResolvedShard::GraphOutput;
   met = true;
   value.replaceUsesWithIf(constrained, [&](OpOperand &use) {
@@ -198,10 +243,13 @@ struct ConstrainValuesPass : PlanPass<impl::ConstrainValuesPassBase<ConstrainVal
     std::vector<ResolvedShard> rules = resolveShards(model.plan, model.names, errors);
     if (failed(emitPlanErrors(errors, module)))
       return failure();
+    std::deque<Constrainer> constrainers;
+    for (StepOp step : module.getOps<StepOp>())
+      constrainers.emplace_back(step, model, module);
     for (const ResolvedShard &rule : rules) {
       bool met = rule.kind != ResolvedShard::GraphOutput || isOfParameter(rule, rules, model.names);
-      for (StepOp step : module.getOps<StepOp>()) {
-        Constrainer constrainer(step, model, module);
+      for (Constrainer &constrainer : constrainers) {
+        constrainer.met = false;
         if (failed(constrainer.apply(rule)))
           return failure();
         met |= constrainer.met;
