@@ -31,7 +31,7 @@ std::vector<int64_t> shapeOf(RankedTensorType type) { return {type.getShape().be
 format::Layout layoutOf(DistType dist, StageOp stage) {
   MeshAttr mesh = stage.getMesh();
   RankedTensorType global = dist.getTensor(), local = dist.getSharding().getLocalType(global, mesh);
-  format::Layout layout{shapeOf(global), shapeOf(local), {}};
+  format::Rectangles::List parts;
   std::map<std::pair<std::vector<int64_t>, std::vector<int64_t>>, size_t> places;
   for (auto [member, rank] : llvm::enumerate(stage.getRanks())) {
     format::Rectangle part;
@@ -41,24 +41,28 @@ format::Layout layoutOf(DistType dist, StageOp stage) {
       part.start.push_back(std::min(index * shard, whole));
       part.size.push_back(std::min(shard, whole - part.start.back()));
     }
-    auto [same, fresh] = places.try_emplace({part.start, part.size}, layout.parts.size());
+    auto [same, fresh] = places.try_emplace({part.start, part.size}, parts.size());
     if (fresh)
-      layout.parts.push_back(part);
-    layout.parts[same->second].ranks.push_back(rank);
+      parts.push_back(part);
+    parts[same->second].ranks.push_back(rank);
   }
-  return layout;
+  return {shapeOf(global), shapeOf(local), std::move(parts)};
 }
 
 bool mergeLayout(format::Layout &layout, const format::Layout &other) {
-  if (layout.shape != other.shape || layout.local != other.local || layout.parts.size() != other.parts.size())
+  if (layout == other)
+    return true;
+  auto covers = [](const format::Rectangle &a, const format::Rectangle &b) {
+    return a.start == b.start && a.size == b.size;
+  };
+  if (layout.shape != other.shape || layout.local != other.local || !llvm::equal(layout.parts, other.parts, covers))
     return false;
-  for (size_t i = 0; i < layout.parts.size(); ++i)
-    if (layout.parts[i].start != other.parts[i].start || layout.parts[i].size != other.parts[i].size)
-      return false;
-  for (size_t i = 0; i < layout.parts.size(); ++i)
-    for (uint32_t rank : other.parts[i].ranks)
-      if (!llvm::is_contained(layout.parts[i].ranks, rank))
-        layout.parts[i].ranks.push_back(rank);
+  for (auto [i, part] : llvm::enumerate(other.parts)) {
+    std::vector<uint32_t> &ranks = layout.parts[i].ranks;
+    for (uint32_t rank : part.ranks)
+      if (!llvm::is_contained(ranks, rank))
+        ranks.push_back(rank);
+  }
   return true;
 }
 

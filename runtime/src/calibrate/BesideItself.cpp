@@ -33,8 +33,8 @@ format::Block communicationOf(uint32_t comm, uint32_t queue) {
 }
 
 void addRank(format::Layout &layout) {
-  for (format::Rectangle &part : layout.parts)
-    part.ranks.push_back(1);
+  for (size_t part = 0; part < layout.parts.size(); ++part)
+    layout.parts[part].ranks.push_back(1);
 }
 
 } // namespace

@@ -1,10 +1,10 @@
 // Ranks, groups and layouts agree.
 #include "Check.h"
-#include "LayoutNumbers.h"
 #include "par/format/Printable.h"
 
 #include <cstdio>
 #include <set>
+#include <tuple>
 #include <unordered_set>
 
 using namespace par::format;
@@ -13,8 +13,8 @@ namespace {
 struct ManifestChecker {
   const Manifest &manifest;
   const std::string &where;
-  mutable LayoutNumbers numbers = {};
-  mutable std::set<uint32_t> sound = {}; ///< layouts
+  /// Layouts that are checked: an error ends the check.
+  mutable std::set<std::tuple<const void *, std::vector<int64_t>, std::vector<int64_t>>> sound = {};
 
   Error fail(const std::string &place, const std::string &message) const {
     return Error{printable(where + ": " + place + ": " + message)};
@@ -116,42 +116,47 @@ static std::optional<std::string> faultOfPlace(const Layout &layout, const Recta
   return std::nullopt;
 }
 
-/// Rectangles lie inside the global shape and no larger than the local one, each element is in one of them, and no rank
-/// has two.
-Status ManifestChecker::layout(const Layout &layout, const std::string &place) const {
+/// Rectangles lie inside the global shape and no larger than the local one, and each element is in one of them. Empty
+/// if so.
+static std::string faultOf(const Layout &layout) {
   size_t dims = layout.shape.size();
-  if (sound.count(numbers.of(layout)))
-    return {};
   if (layout.local.size() != dims)
-    return fail(place, "global and local shape have different numbers of dims");
+    return "global and local shape have different numbers of dims";
   int64_t all = elementsOf(layout.shape), held = 0;
   if (all < 0 || elementsOf(layout.local) < 0)
-    return fail(place, "more than 2^47 elements");
+    return "more than 2^47 elements";
   std::set<std::vector<int64_t>> starts;
-  std::vector<uint32_t> holders;
   for (const Rectangle &part : layout.parts) {
     if (part.start.size() != dims || part.size.size() != dims)
-      return fail(place, "a rectangle has not " + number(int64_t(dims)) + " dims");
+      return "a rectangle has not " + number(int64_t(dims)) + " dims";
     if (auto wrong = faultOfPlace(layout, part))
-      return fail(place, *wrong);
-    holders.insert(holders.end(), part.ranks.begin(), part.ranks.end());
+      return *wrong;
     int64_t elements = elementsOf(part.size);
     if ((held += elements) > all)
       break; // said below
     // Shards stand at multiples of the local shape: so two with different starts do not overlap.
     for (size_t i = 0; elements > 0 && i < dims; ++i)
       if (part.start[i] % layout.local[i])
-        return fail(place, "in dim " + number(int64_t(i)) + ", " + number(part.start[i]) +
-                               " is not a multiple of the local " + number(layout.local[i]));
+        return "in dim " + number(int64_t(i)) + ", " + number(part.start[i]) + " is not a multiple of the local " +
+               number(layout.local[i]);
     if (elements > 0 && !starts.insert(part.start).second)
-      return fail(place, "two rectangles begin at one place");
+      return "two rectangles begin at one place";
   }
   if (held != all)
-    return fail(place, "its rectangles hold " + number(held) + " elements, the whole has " + number(all));
-  if (Status status = holders.empty() ? Status(fail(place, "no rank holds it")) : members(holders, place); !status)
-    return status;
-  sound.insert(numbers.of(layout));
+    return "its rectangles hold " + number(held) + " elements, the whole has " + number(all);
   return {};
+}
+
+/// A sound layout, of which no rank has two rectangles.
+Status ManifestChecker::layout(const Layout &layout, const std::string &place) const {
+  if (!sound.insert({layout.parts.identity(), layout.shape, layout.local}).second)
+    return {};
+  if (std::string fault = faultOf(layout); !fault.empty())
+    return fail(place, fault);
+  std::vector<uint32_t> holders;
+  for (const Rectangle &part : layout.parts)
+    holders.insert(holders.end(), part.ranks.begin(), part.ranks.end());
+  return holders.empty() ? fail(place, "no rank holds it") : members(holders, place);
 }
 
 /// `shape` is that of all microbatches, of which the layout is one.

@@ -11,7 +11,7 @@ static uint64_t hashOf(const Layout &layout) {
   };
   add(layout.shape), add(layout.local);
   if (!layout.parts.empty())
-    for (const Rectangle *part : {&layout.parts.front(), &layout.parts.back()})
+    for (const Rectangle *part : {&layout.parts[0], &layout.parts[layout.parts.size() - 1]})
       add(part->start), add(part->size), add(part->ranks);
   return hash;
 }

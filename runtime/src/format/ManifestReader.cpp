@@ -41,12 +41,12 @@ static std::vector<Layout> readLayouts(const Node &list) {
   std::vector<Layout> layouts;
   for (const Node &node : list.list()) {
     node.only({"shape", "local", "parts"});
-    Layout layout{node.at("shape").integers(), node.at("local").integers(), {}};
+    Rectangles::List parts;
     for (const Node &part : node.at("parts").list()) {
       part.only({"start", "size", "ranks"});
-      layout.parts.push_back({part.at("start").integers(), part.at("size").integers(), part.at("ranks").indices()});
+      parts.push_back({part.at("start").integers(), part.at("size").integers(), part.at("ranks").indices()});
     }
-    layouts.push_back(std::move(layout));
+    layouts.push_back({node.at("shape").integers(), node.at("local").integers(), std::move(parts)});
   }
   return layouts;
 }

@@ -350,8 +350,8 @@ static Bundle turned(Bundle bundle) {
     comm.groups = groups;
   }
   auto turnParts = [&](Layout &layout) {
-    for (Rectangle &part : layout.parts)
-      turn(part.ranks);
+    for (size_t part = 0; part < layout.parts.size(); ++part)
+      turn(layout.parts[part].ranks);
   };
   for (Tensor &tensor : manifest.tensors)
     turnParts(tensor.layout);

@@ -1,6 +1,7 @@
 // The manifest of a bundle.
 #pragma once
 
+#include "par/format/Layout.h"
 #include "par/format/Program.h"
 #include "par/format/RankGroups.h"
 
@@ -33,22 +34,6 @@ struct Rank {
 struct Communicator {
   std::string name;
   RankGroups groups;
-};
-
-/// A rectangle of the global tensor and the ranks that hold it, the first of which saves it. A padded shard's
-/// rectangle is smaller than the local shape (and may be empty).
-struct Rectangle {
-  std::vector<int64_t> start, size;
-  std::vector<uint32_t> ranks;
-  bool operator==(const Rectangle &) const = default;
-};
-
-/// How a global shape lies on ranks. Ranks in no rectangle hold nothing of it.
-struct Layout {
-  /// Global shape, and the local one of every rank that holds a part.
-  std::vector<int64_t> shape, local;
-  std::vector<Rectangle> parts;
-  bool operator==(const Layout &) const = default;
 };
 
 /// `parameter`; `state` of a parameter (optimizer); `copy` of a parameter on another stage; `buffer`;

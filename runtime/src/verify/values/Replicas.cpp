@@ -122,7 +122,7 @@ static std::optional<Counterexample> comparePart(const JointRun &joint, const Ho
       if (auto found = compare(joint, "end tensor '" + tensor.name + "'", first, one[slot], rank, other[slot]))
         return found;
   }
-  for (const Rectangle &original : of ? of->layout.parts : std::vector<Rectangle>()) {
+  for (const Rectangle &original : of ? of->layout.parts : Rectangles()) {
     if (original.start != part.start || original.size != part.size)
       continue;
     const std::vector<Content> &owned = holders.slotsOf(of->name, original.ranks.front());
