@@ -137,7 +137,7 @@ bool Buffers::isReadLater(Value old, Value value) const {
   for (const TaskInstance &instance : order.instances) {
     if (static_cast<int64_t>(instance.task) == tasks.producer(value))
       made.insert(instance.microbatch);
-    else if (made.contains(instance.microbatch) && llvm::is_contained(tasks.operandsOf(tasks.list[instance.task]), old))
+    else if (made.contains(instance.microbatch) && llvm::is_contained(operands[instance.task], old))
       return true;
   }
   return false;
@@ -165,7 +165,7 @@ void Buffers::placeWrite(WriteOp write) {
     const Task &task = tasks.list[instance.task];
     if (instance.task == producer && instance.microbatch == task.count() - 1)
       made = true;
-    else if (made && old && instance.microbatch < task.count() && llvm::is_contained(tasks.operandsOf(task), old))
+    else if (made && old && instance.microbatch < task.count() && llvm::is_contained(operands[instance.task], old))
       readAfter = true;
   }
   bool inLoop =
@@ -239,11 +239,9 @@ void Buffers::countSlots() {
     list.resize(std::max<size_t>(list.size(), instance.microbatch + 1));
     list[instance.microbatch].extend(position, instance);
   };
-  SmallVector<SmallVector<Value>> touched;
-  for (const Task &task : tasks.list) {
-    touched.push_back(tasks.operandsOf(task));
-    llvm::append_range(touched.back(), tasks.resultsOf(task));
-  }
+  std::vector<SmallVector<Value>> touched = operands;
+  for (auto [values, task] : llvm::zip(touched, tasks.list))
+    llvm::append_range(values, tasks.resultsOf(task));
   for (auto [position, instance] : llvm::enumerate(order.instances))
     for (Value value : touched[instance.task])
       extend(value, position, instance);
@@ -291,7 +289,7 @@ const BufferPlan *Buffers::olderOf(const BufferPlan &state, unsigned device) con
 FailureOr<Buffers> Buffers::compute(const StepTasks &tasks, const StepOrder &order) {
   Buffers buffers(tasks, order);
   for (const Task &task : tasks.list) {
-    for (Value operand : tasks.operandsOf(task))
+    for (Value operand : buffers.operands.emplace_back(tasks.operandsOf(task)))
       buffers.placeOperand(operand);
     for (Value result : tasks.resultsOf(task))
       buffers.placeResult(task, result);

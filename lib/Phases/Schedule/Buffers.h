@@ -51,6 +51,7 @@ private:
 
   const StepTasks &tasks;
   const StepOrder &order;
+  std::vector<llvm::SmallVector<mlir::Value>> operands; ///< by task
   std::vector<BufferPlan> plans;
   llvm::MapVector<mlir::Value, unsigned> index;
   llvm::MapVector<mlir::Value, llvm::SmallVector<BufferPlan>> alsoStored;
