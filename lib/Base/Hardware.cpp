@@ -27,6 +27,14 @@ static llvm::Error hardwareError(StringRef where, const Twine &message) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(), where + ": " + message);
 }
 
+/// "; did you mean h100-sxm?" of "H100"
+static std::string suggestName(StringRef text) {
+  auto found = llvm::find_if(
+      shippedFiles, [&](const HardwareFile &file) { return StringRef(file.name).starts_with_insensitive(text); });
+  return text.empty() || found == std::end(shippedFiles) ? ""
+                                                         : ("; did you mean " + StringRef(found->name) + "?").str();
+}
+
 llvm::Expected<Hardware> Hardware::find(StringRef nameOrPath) {
   for (const HardwareFile &file : shippedFiles)
     if (nameOrPath == file.name)
@@ -37,7 +45,7 @@ llvm::Expected<Hardware> Hardware::find(StringRef nameOrPath) {
         "no hardware file of this name; there are " +
             llvm::join(llvm::map_range(shippedFiles, [](const HardwareFile &file) { return StringRef(file.name); }),
                        ", ") +
-            ", or name a .yaml file");
+            ", or name a .yaml file" + suggestName(nameOrPath));
   auto text = format::readPlainFile(nameOrPath.str());
   if (!text)
     return hardwareError(nameOrPath, text.message());

@@ -45,13 +45,14 @@ static void addLayoutRules(const ModelPlan &model, PlanErrors &known, PropagateO
   }
 }
 
-/// Options of the offload pass: the values that the plan keeps in host memory.
-static OffloadPassOptions offloadOptions(const ModelPlan &model, PlanErrors &known) {
+/// Options of the offload pass: the values that the plan keeps in host memory. With a limit that Recompute is to reach,
+/// it has chosen among saved values.
+static OffloadPassOptions offloadOptions(const ModelPlan &model, bool chooses, PlanErrors &known) {
   const PlanOffload &offload = model.plan.offload;
   OffloadPassOptions options;
   options.states = offload.states;
   options.parameters = offload.params;
-  options.saved = offload.saved;
+  options.saved = offload.saved && !chooses;
   for (const PatternWithOrigin &pattern : offload.patterns)
     for (unsigned index : resolveParameters(pattern, model.names, known))
       (pattern.pattern.form() == NamePattern::State ? options.statesOf : options.parametersOf)
@@ -131,7 +132,7 @@ std::vector<Phase> buildPhases(const ModelPlan &model, std::optional<uint64_t> m
   // The limit is checked on the finished bundle, whose error has a table of the memory's use.
   MemoryOptions arenas;
   if (!plan.offload.empty())
-    arenas.offload = offloadOptions(model, reported);
+    arenas.offload = offloadOptions(model, plan.train && plan.recompute.isBounded(memory.has_value()), reported);
   if (arenas.offload && masters)
     arenas.offload->masterAxes.assign(propagate.stateAxes.begin(), propagate.stateAxes.end());
   phases.push_back({"memory", [arenas](OpPassManager &manager) { buildMemoryPipeline(manager, arenas); }});

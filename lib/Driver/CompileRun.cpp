@@ -349,14 +349,12 @@ int CompileRun::finish(Compiled &compiled) {
     explainRecompute(*facts.recompute, out);
     printSavedValues(*facts.saved, out);
   }
-  bool held = fits(compiled);
-  if (!held || options.explain == "memory")
-    return held ? Done : CannotBe;
-  if (options.explain == "collectives") {
+  if (!fits(compiled))
+    return CannotBe;
+  if (options.explain == "collectives")
     explainCommunication(*facts.communications, roles, out);
-    return Done;
-  }
-  return proveAndWrite(compiled);
+  bool onlyExplains = !options.explain.empty() && !options.check;
+  return onlyExplains ? Done : proveAndWrite(compiled);
 }
 
 int CompileRun::proveAndWrite(Compiled &compiled) {

@@ -1,4 +1,7 @@
+// Bytes of each role by purpose, and the values that forward keeps for backward, from the programs of a bundle.
 #include "par/Inspect/Memory.h"
+
+#include "LayerNames.h"
 
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/MapVector.h"
@@ -6,6 +9,7 @@
 #include "llvm/ADT/StringExtras.h"
 
 #include <map>
+#include <set>
 
 using namespace llvm;
 
@@ -84,23 +88,58 @@ std::string nameOfRole(const std::string &program) {
   return (many ? "stages " : "stage ") + numbers;
 }
 
+/// `h.*.mlp, pytorch_utils.py:119` of `h.3.mlp, pytorch_utils.py:119`, and its layer: the first number.
+static std::pair<std::string, std::optional<unsigned>> splitLayer(StringRef place) {
+  StringRef module = place.split(", ").first;
+  std::optional<unsigned> layer;
+  for (StringRef part : splitName(module))
+    if (unsigned number = 0; !layer && !part.getAsInteger(10, number))
+      layer = number;
+  return {inAnyLayer(module) + place.substr(module.size()).str(), layer};
+}
+
+/// `0 to 3, 7`
+static std::string describeLayers(const std::set<unsigned> &layers) {
+  std::string text;
+  raw_string_ostream os(text);
+  for (auto layer = layers.begin(); layer != layers.end(); ++layer) {
+    unsigned last = *layer;
+    while (layers.count(last + 1))
+      ++last;
+    os << (text.empty() ? "" : ", ") << *layer;
+    if (last > *layer)
+      os << (last == *layer + 1 ? ", " : " to ") << last;
+    layer = layers.find(last);
+  }
+  return text;
+}
+
 static RoleSaved savedOf(const format::Bundle &bundle, const format::Program &program) {
   RoleSaved saved;
   saved.name = program.name;
-  std::map<std::pair<std::string, std::string>, SavedValues> places;
+  std::map<std::pair<std::string, std::string>, std::pair<SavedValues, std::set<unsigned>>> places;
   for (auto [number, instruction] : findSaved(program)) {
     const format::Buffer &buffer = program.buffers[number];
     std::string type(toString(buffer.type));
     type += "[" + join(map_range(buffer.shape, [](int64_t size) { return std::to_string(size); }), "x") + "]";
     std::string place = instruction->provenance < 0 ? "" : bundle.provenance[instruction->provenance];
-    SavedValues &values = places[{place, type}];
+    auto [anyPlace, layer] = splitLayer(place);
+    auto &[values, layers] = places[{anyPlace, type}];
+    if (layer)
+      layers.insert(*layer);
     if (values.count++ == 0)
-      values = {place, type, 1, buffer.bytes()};
+      values = {place, "", type, 1, buffer.bytes()};
+    else if (values.place != place)
+      values.place = anyPlace;
     saved.bytes += buffer.bytes();
     saved.slots = std::max(saved.slots, buffer.at.size());
   }
-  for (auto &[place, values] : places)
+  for (auto &[place, found] : places) {
+    auto &[values, layers] = found;
+    if (layers.size() > 1)
+      values.layers = describeLayers(layers);
     saved.values.push_back(std::move(values));
+  }
   stable_sort(saved.values, [](const SavedValues &one, const SavedValues &other) {
     return one.count * one.bytes > other.count * other.bytes;
   });

@@ -164,6 +164,7 @@ static void attributes(ReportWriter &writer, const RoleSaved &role) {
   writer.number("slots", role.slots);
   writer.objects("values", role.values, [&](const SavedValues &values) {
     writer.optionalText("place", values.place);
+    writer.optionalText("layers", values.layers);
     writer.text("type", values.type);
     writer.number("count", values.count);
     writer.number("bytes", values.bytes);
@@ -318,11 +319,13 @@ static void attributes(ReportWriter &writer, const StageRecompute &stage) {
   writer.text("role", "s" + stage.stages);
   writer.number("all_bytes", stage.allBytes);
   writer.number("saved_bytes", stage.savedBytes);
+  writer.number("moved_bytes", stage.movedBytes);
   writer.number("ns", stage.ns);
   if (!stage.isChosen)
     return;
   writer.number("chosen_ns", stage.chosenNs);
   writer.number("min_ns", stage.minNs);
+  writer.number("unhidden_ns", stage.unhiddenNs);
   writer.number("next_bytes", stage.nextBytes);
   writer.number("next_ns", stage.moreNs);
   writer.number("smallest_bytes", stage.smallestBytes);

@@ -50,7 +50,8 @@ void printSavedValues(ArrayRef<RoleSaved> roles, raw_ostream &os) {
        << role.slots << (role.slots == 1 ? " slot" : " slots") << "\n";
     for (const SavedValues &values : role.values)
       os << right_justify(std::to_string(values.count), 6) << " x " << right_justify(std::to_string(values.bytes), 12)
-         << "  " << left_justify(values.type, 24) << values.place << "\n";
+         << "  " << left_justify(values.type, 24) << (values.layers.empty() ? "" : "layers " + values.layers + ": ")
+         << values.place << "\n";
   }
 }
 
@@ -78,6 +79,18 @@ std::string describeWaysOut(const WaysOut &out, uint64_t limit) {
   return out.together->peak <= limit ? text : text + ", still above the limit; it takes more ranks too";
 }
 
+/// "3.0 GiB a rank, the limit is 2.9 GiB"; if both read alike, with the difference: ", 1,024 bytes less".
+static std::string compareWithLimit(uint64_t peak, uint64_t limit) {
+  std::string needs = humanBytes(double(peak)), has = humanBytes(double(limit));
+  std::string text = needs + " a rank, the limit is " + has;
+  if (needs != has)
+    return text;
+  std::string bytes = std::to_string(peak - limit);
+  for (int at = int(bytes.size()) - 3; at > 0; at -= 3)
+    bytes.insert(at, ",");
+  return text + ", " + bytes + (bytes == "1" ? " byte less" : " bytes less");
+}
+
 std::vector<CompileDiagnostic> diagnosticsAboveLimit(ArrayRef<RoleMemory> roles, uint64_t limit,
                                                      const CompileDiagnostic &place) {
   std::vector<CompileDiagnostic> findings;
@@ -85,9 +98,8 @@ std::vector<CompileDiagnostic> diagnosticsAboveLimit(ArrayRef<RoleMemory> roles,
     if (role.peak <= limit)
       continue;
     CompileDiagnostic finding = place;
-    raw_string_ostream(finding.message) << nameOfRole(role.name) << " needs " << humanBytes(double(role.peak))
-                                        << " a rank, the limit is " << humanBytes(double(limit)) << " (params "
-                                        << humanBytes(double(role.params)) << ", grads "
+    raw_string_ostream(finding.message) << nameOfRole(role.name) << " needs " << compareWithLimit(role.peak, limit)
+                                        << " (params " << humanBytes(double(role.params)) << ", grads "
                                         << humanBytes(double(role.grads)) << ", states "
                                         << humanBytes(double(role.states)) << ", saved "
                                         << humanBytes(double(role.saved)) << ", buffers "

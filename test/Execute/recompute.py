@@ -70,7 +70,7 @@ class Trial:
         modes = {"full": True, f"{{each: [{self.layers}]}}": True, f"{{memory: {limit >> 10}KiB}}": True}
         if mesh in ("one", "pp2"):
             modes |= {"selective": False, f"{{each: {self.layers}}}": True, "{values: op(Gelu)}": False,
-                      "{keep: [op(Add)]}": False}
+                      "{keep: [op(Add)]}": False, "{keep: op(MatMul)}": False}
         return modes
 
     def check(self, mesh):

@@ -18,7 +18,8 @@ struct CompileOptions {
   bool printPlan = false;            ///< print the completed plan and stop
   std::optional<std::string> list;   ///< print names and stop: "" is all kinds
   std::string stopAfter;             ///< phase after which the IR is printed and nothing more done
-  std::string explain; ///< "collectives": every communication and what forced it; "memory": what is saved; and stop
+  std::string explain; ///< "collectives": every communication and what forced it; "memory": what is saved; and stop,
+                       ///< unless `check`
   bool checkPhases = false;      ///< interpret the program before and after every phase and compare
   bool checkKernels = false;     ///< run each generated kernel on random operands and compare with the interpreter
   bool sayCheckedKernels = true; ///< and print how many there are

@@ -20,10 +20,11 @@ struct RoleMemory {
 /// has the rest.
 std::vector<RoleMemory> measureMemory(const format::Bundle &bundle);
 
-/// Values of one place and type that forward keeps of a microbatch for backward.
+/// Values of one place and type that forward keeps of a microbatch for backward, those of several layers together.
 struct SavedValues {
-  std::string place; ///< `h.0.mlp.c_fc, pytorch_utils.py:119`; empty: not known
-  std::string type;  ///< `bf16[2x64x256]`
+  std::string place;  ///< `h.0.mlp.c_fc, pytorch_utils.py:119`, of several layers `h.*.mlp.c_fc, ...`; empty: not known
+  std::string layers; ///< `0 to 11`, `0, 2`; empty: it is of one place
+  std::string type;   ///< `bf16[2x64x256]`
   size_t count = 0;
   uint64_t bytes = 0; ///< of each
 };

@@ -70,9 +70,6 @@ private:
 
 } // namespace
 
-/// Residuals of fewer elements stay on the device, and so do small values made of parameters.
-static constexpr int64_t minElements = 1024;
-
 /// The variable of a state buffer; null of any other buffer.
 VariableOp Offloader::variableOf(BufferOp buffer) {
   if (buffer.getKind() != BufferKind::state || !buffer.getOf())
@@ -87,10 +84,11 @@ bool Offloader::isMovedParameter(BufferOp buffer) {
   return parameter && (options.parameters || llvm::is_contained(options.parametersOf, variable.getSymName()));
 }
 
-/// Variables of the kinds and names in the options, and residuals. Counters are scalars that kernels read everywhere.
+/// Variables of the kinds and names in the options. Counters are scalars that kernels read everywhere. Residuals are
+/// moved out unless they are small; so are those that Recompute has chosen, which have `host` before.
 bool Offloader::movesOut(BufferOp buffer) {
   if (buffer.getSaved())
-    return options.saved && buffer.getTensorType().getNumElements() >= minElements;
+    return isOnHost(buffer) || (options.saved && buffer.getTensorType().getNumElements() >= minMovedElements);
   VariableOp variable = variableOf(buffer);
   if (!variable)
     return false;
@@ -228,7 +226,7 @@ void Offloader::run() {
   llvm::DenseSet<Operation *> made =
       findMadeOfParameters(program, [&](BufferOp buffer) { return isMovedParameter(buffer); });
   for (BufferOp buffer : program.getOps<BufferOp>())
-    if (movesOut(buffer) || (made.contains(buffer) && buffer.getTensorType().getNumElements() >= minElements))
+    if (movesOut(buffer) || (made.contains(buffer) && buffer.getTensorType().getNumElements() >= minMovedElements))
       buffer.setHost(true);
   for (BlockOp block : llvm::to_vector(program.getOps<BlockOp>()))
     bring(block);

@@ -6,7 +6,7 @@ using namespace mlir;
 namespace par {
 
 static void buildPipeline(OpPassManager &manager, const RecomputeValuesPassOptions &options,
-                          ArrayRef<std::string> excess, RecomputeOutcomes *outcomes) {
+                          ArrayRef<std::string> excess, bool moves, RecomputeOutcomes *outcomes) {
   manager.addPass(createRecomputeValuesPass(options, outcomes));
   if (!excess.empty()) {
     RecomputeToFitPassOptions fit;
@@ -14,6 +14,7 @@ static void buildPipeline(OpPassManager &manager, const RecomputeValuesPassOptio
     fit.schedule = options.schedule;
     fit.keepOperands = options.keepOperands;
     fit.hardware = options.hardware;
+    fit.moves = moves;
     manager.addPass(createRecomputeToFitPass(fit, outcomes));
   }
   manager.addPass(createSplitBackwardPass({options.schedule}));
@@ -32,7 +33,7 @@ void buildRecomputePipeline(OpPassManager &manager, const Plan &plan, RecomputeO
   SmallVector<std::string> excess;
   for (const auto &[role, bytes] : recompute.excess)
     excess.push_back(role + "=" + std::to_string(bytes));
-  buildPipeline(manager, options, excess, outcomes);
+  buildPipeline(manager, options, excess, plan.offload.saved, outcomes);
 }
 
 namespace {
@@ -47,6 +48,7 @@ struct RecomputeSettings : PassPipelineOptions<RecomputeSettings> {
   Option<std::string> device{*this, "device",
                              llvm::cl::desc("cpu, or cuda, on which the forward's matmul operands stay saved"),
                              llvm::cl::init("cpu")};
+  Option<bool> moves{*this, "moves", llvm::cl::desc("saved values may go to host memory"), llvm::cl::init(false)};
 };
 } // namespace
 
@@ -61,7 +63,7 @@ void registerRecomputePipeline() {
         options.schedule = settings.schedule;
         options.keepOperands = settings.device == "cuda";
         buildPipeline(manager, options, SmallVector<std::string>(settings.excess.begin(), settings.excess.end()),
-                      /*outcomes=*/nullptr);
+                      settings.moves, /*outcomes=*/nullptr);
       });
 }
 

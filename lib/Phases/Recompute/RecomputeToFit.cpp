@@ -1,10 +1,8 @@
 // Recomputes the cheapest values by which ranks hold so many bytes less, and predicts what more would cost.
-#include "BudgetChoice.h"
-#include "RecomputeTime.h"
-#include "ResidualList.h"
-#include "StagePairs.h"
+#include "Choice/BudgetChoice.h"
+#include "StageSummary.h"
 
-#include "par/Base/TypeSize.h"
+#include "par/Dialect/Space.h"
 #include "par/Phases/Recompute/Passes.h"
 
 using namespace mlir;
@@ -16,13 +14,23 @@ namespace par {
 
 static void emitChoice(ModuleOp module, const StageRecompute &outcome) {
   InFlightDiagnostic remark = emitRemark(module.getLoc());
-  remark << "s" << outcome.stages << " saves " << outcome.savedBytes << " of " << outcome.allBytes
-         << " bytes, recomputes " << outcome.chosenNs << " ns, at least " << outcome.minNs << " ns; ";
+  remark << "s" << outcome.stages << " saves " << outcome.savedBytes << " of " << outcome.allBytes << " bytes, ";
+  if (outcome.movedBytes > 0)
+    remark << "moves " << outcome.movedBytes << " and loses " << outcome.unhiddenNs << " ns by it, ";
+  remark << "recomputes " << outcome.chosenNs - outcome.unhiddenNs << " ns, at least "
+         << outcome.minNs - outcome.unhiddenNs << " ns; ";
   if (!outcome.fits)
     remark << "no smaller choice was found; ";
   else if (outcome.moreNs >= 0)
     remark << outcome.nextBytes << " bytes less for " << outcome.moreNs << " ns; ";
   remark << "every choice saves " << outcome.boundBytes << " bytes";
+}
+
+/// For Schedule, whose buffers of these are in host memory.
+static void markMoved(FragmentOp forward, const ValueSet &moved) {
+  for (auto [index, value] : llvm::enumerate(forward.getBlock().getTerminator()->getOperands()))
+    if (moved.contains(value))
+      forward.setResultAttr(index, movedAttr, UnitAttr::get(forward.getContext()));
 }
 
 namespace {
@@ -49,12 +57,13 @@ struct RecomputeToFitPass : impl::RecomputeToFitPassBase<RecomputeToFitPass> {
 
   /// Saves the chosen values, and finds the cost of a smaller choice.
   void choose(std::vector<StagePair> &stages, int64_t over, StageRecompute &outcome) {
-    BudgetChoice choice(stages, costs, /*moves=*/false);
+    BudgetChoice choice(stages, costs, moves);
     BudgetChoice::Outcome chosen = choice.choose(choice.saveAll().bytes - over), least = choice.choose(0);
     constexpr int64_t gibibyte = int64_t(1) << 30;
     outcome.isChosen = true;
     outcome.chosenNs = chosen.ns;
     outcome.minNs = chosen.minNs;
+    outcome.unhiddenNs = chosen.unhiddenNs;
     outcome.fits = chosen.fits;
     outcome.smallestBytes = least.bytes;
     outcome.boundBytes = choice.getBoundBytes();
@@ -62,27 +71,22 @@ struct RecomputeToFitPass : impl::RecomputeToFitPassBase<RecomputeToFitPass> {
     if (chosen.fits && outcome.nextBytes > 0)
       if (auto next = choice.choose(chosen.bytes - outcome.nextBytes); next.fits)
         outcome.moreNs = next.ns - chosen.ns;
-    for (auto [stage, saved] : llvm::zip(stages, chosen.kept.saved))
-      recomputeAllBut(stage, saved, keepOperands);
+    for (auto [stage, saved, moved] : llvm::zip(stages, chosen.kept.saved, chosen.kept.moved)) {
+      ValueSet kept = saved;
+      kept.insert(moved.begin(), moved.end());
+      recomputeAllBut(stage, kept, keepOperands);
+      markMoved(stage.pair.getForward(), moved);
+    }
   }
 
   StageRecompute fit(std::vector<StagePair> &stages) {
-    StageRecompute outcome{nameStages(stages)};
     int64_t over = 0;
-    for (const StagePair &stage : stages) {
+    for (const StagePair &stage : stages)
       over = std::max(over, excessOf.lookup(stage.pair.getForward().getStage()));
-      outcome.allBytes += countResidualBytes(stage, keepOperands);
-      outcome.ns -= timeOfFragment(stage.pair.getBackward(), costs);
-    }
-    ResidualList before(stages, costs);
-    if (over > 0)
-      choose(stages, over, outcome);
-    outcome.recomputed = before.findRecomputed(stages);
-    for (const StagePair &stage : stages) {
-      outcome.savedBytes += stage.inFlight * getByteSize(stage.pair.getResiduals().getArrayRef());
-      outcome.ns += timeOfFragment(stage.pair.getBackward(), costs);
-    }
-    return outcome;
+    return summarizeRewrite(stages, keepOperands, costs, [&](StageRecompute &outcome) {
+      if (over > 0)
+        choose(stages, over, outcome);
+    });
   }
 
   void runOnOperation() override {

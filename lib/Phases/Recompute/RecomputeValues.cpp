@@ -1,11 +1,8 @@
 // Moves the cut between forward and backward: saves the values that the mode of the plan's `recompute` saves, and
 // recomputes the rest in the backward. Cheap values are never saved.
-#include "RecomputeTime.h"
-#include "ResidualList.h"
 #include "SavedValues.h"
-#include "StagePairs.h"
+#include "StageSummary.h"
 
-#include "par/Base/TypeSize.h"
 #include "par/Phases/Recompute/Passes.h"
 
 using namespace mlir;
@@ -48,20 +45,14 @@ struct RecomputeValuesPass : impl::RecomputeValuesPassBase<RecomputeValuesPass> 
   }
 
   StageRecompute recompute(std::vector<StagePair> &stages) {
-    StageRecompute outcome{nameStages(stages)};
-    ResidualList before(stages, costs);
-    for (StagePair &stage : stages) {
-      outcome.allBytes += countResidualBytes(stage, keepOperands);
-      if (mode == "none")
+    if (mode == "none")
+      for (StagePair &stage : stages)
         recomputeCheap(stage, keepOperands);
-      outcome.ns -= timeOfFragment(stage.pair.getBackward(), costs);
+    return summarizeRewrite(stages, keepOperands, costs, [&](StageRecompute &) {
       if (mode != "none")
-        recomputeAllBut(stage, findSaved(stage), keepOperands);
-      outcome.savedBytes += stage.inFlight * getByteSize(stage.pair.getResiduals().getArrayRef());
-      outcome.ns += timeOfFragment(stage.pair.getBackward(), costs);
-    }
-    outcome.recomputed = before.findRecomputed(stages);
-    return outcome;
+        for (StagePair &stage : stages)
+          recomputeAllBut(stage, findSaved(stage), keepOperands);
+    });
   }
 
   void runOnOperation() override {

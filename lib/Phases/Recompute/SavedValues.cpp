@@ -85,11 +85,25 @@ ValueSet saveOthers(const FragmentPair &pair, ArrayRef<NamePattern> recomputed) 
   });
 }
 
+/// The value in the layout in which backward reads it, if it is one residual: then matmuls of forward and backward have
+/// the layouts of `none`, and libraries add up in the same order. Else the value itself.
+static Value findLaidOut(Value value, const ValueSet &residuals) {
+  ValueSet same;
+  same.insert(value);
+  for (unsigned index = 0; index < same.size(); ++index)
+    for (Operation *user : same[index].getUsers())
+      if (isa<TransposeOp, ReshapeOp>(user))
+        same.insert(user->getResult(0));
+  same.remove_if([&](Value one) { return !residuals.contains(one); });
+  return same.size() == 1 ? same.front() : value;
+}
+
 ValueSet saveMatching(const FragmentPair &pair, ArrayRef<NamePattern> kept) {
-  ValueSet saved;
+  ValueSet saved, residuals = pair.getResiduals();
   for (Operation &op : pair.getForward().getBlock().without_terminator())
     if (llvm::any_of(kept, [&](const NamePattern &pattern) { return matchesOp(pattern, &op); }))
-      saved.insert(op.result_begin(), op.result_end());
+      for (Value result : op.getResults())
+        saved.insert(findLaidOut(result, residuals));
   return saved;
 }
 

@@ -12,7 +12,7 @@ namespace par {
 ValueSet saveModuleInputs(const FragmentPair &pair, llvm::ArrayRef<NamePattern> modules);
 /// All residuals but those that match, and the inputs of their ops.
 ValueSet saveOthers(const FragmentPair &pair, llvm::ArrayRef<NamePattern> recomputed);
-/// The values that match, whether residuals or not.
+/// The values that match, whether residuals or not, in the layout in which backward reads them.
 ValueSet saveMatching(const FragmentPair &pair, llvm::ArrayRef<NamePattern> kept);
 /// All residuals but those of attention's core: of the ops after the dot that makes scores of queries and keys, up to
 /// the dot that reads them with values. Attention that is one op saves no scores and stays.

@@ -3,6 +3,7 @@
 #include "Buffers.h"
 
 #include "par/Dialect/Calls.h"
+#include "par/Dialect/Space.h"
 
 #include "llvm/ADT/SmallSet.h"
 
@@ -118,17 +119,17 @@ void Buffers::nameAccumulators() {
 
 /// Backward takes them in the same microbatch.
 void Buffers::markSaved() {
-  for (const Task &task : tasks.list) {
-    if (task.slot == SlotKind::Forward)
-      continue;
+  auto readsBack = [](const Task &task) { return task.slot != SlotKind::Forward; };
+  for (const Task &task : llvm::make_filter_range(tasks.list, readsBack))
     for (Value operand : tasks.operandsOf(task)) {
       int64_t producer = tasks.producer(operand);
       if (producer < 0 || tasks.list[producer].slot != SlotKind::Forward || !index.contains(operand))
         continue;
       BufferPlan &plan = plans[index[operand]];
       plan.saved = plan.perMicrobatch && plan.kind == BufferKind::temp;
+      auto run = plan.saved ? operand.getDefiningOp<RunOp>() : RunOp();
+      plan.moved = run && isMoved(tasks.fragmentOf(run), cast<OpResult>(operand).getResultNumber());
     }
-  }
 }
 
 /// Whether a microbatch reads the old value after the same microbatch's new value is made.

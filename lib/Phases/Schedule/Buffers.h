@@ -15,7 +15,7 @@ struct BufferPlan {
   bool several = false;        ///< perMicrobatch, of several: one after the other where one slot is enough
   bool perVersion = false;     ///< a slot for each version of the parameters
   int64_t depth = 1;
-  bool saved = false; ///< forward keeps it for backward of the same microbatch
+  bool saved = false, moved = false; ///< forward keeps it for backward of the same microbatch; in host memory
 };
 
 /// Buffers of the values that outlive a block of a step.

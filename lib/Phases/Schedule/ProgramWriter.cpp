@@ -283,17 +283,16 @@ void ProgramWriter::writeBuffers(ProgramOp program, unsigned device) {
     if (symbols.lookup(plan->name)) // state that another step uses too
       continue;
     // A slot index names the reader's microbatch, so V5 finds a value of another microbatch even in the same slot.
-    bool many = plan->depth > 1 || plan->several;
     auto buffer = BufferOp::create(builder, program.getLoc(), plan->name, plan->kind,
                                    plan->of.empty() ? StringAttr() : builder.getStringAttr(plan->of),
                                    plan->kind == BufferKind::input && plan->perMicrobatch,
-                                   plan->perVersion ? SlotIndex::version
-                                   : many           ? SlotIndex::microbatch
-                                                    : SlotIndex::none,
+                                   plan->perVersion                   ? SlotIndex::version
+                                   : plan->depth > 1 || plan->several ? SlotIndex::microbatch
+                                                                      : SlotIndex::none,
                                    plan->depth, plan->type, plan->dist ? TypeAttr::get(plan->dist) : TypeAttr(),
                                    DenseI64ArrayAttr());
-    if (plan->saved)
-      buffer.setSaved(true);
+    buffer.setSaved(plan->saved);
+    buffer.setHost(plan->moved);
     symbols.insert(buffer);
   }
 }

@@ -130,13 +130,18 @@ static StringRef deviceOf(StringRef hardware) {
   return "";
 }
 
-/// All but cpu, which is a device as well.
-static std::string shippedNames() {
-  std::vector<StringRef> names;
+/// An error of a word that is no device and no hardware file: "H100" may mean one that ships.
+static void refuseTarget(const PlanNode &node, PlanErrors &errors) {
+  SmallVector<StringRef> names; // all but cpu, which is a device as well
   for (const ShippedHardware &file : shippedHardware)
     if (file.name != "cpu")
       names.push_back(file.name);
-  return llvm::join(names, ", ");
+  std::string takes = "cpu, cuda, " + llvm::join(names, ", ") + " or the path of a hardware file (.yaml)";
+  StringRef nearest = nearestWord(StringRef(node.text).lower(), names, 2);
+  if (nearest.empty())
+    errors.error(node.origin, PlanMessage::wrongValue, "target", takes, node.describe());
+  else
+    errors.error(node.origin, PlanMessage::wrongWord, "target", takes, node.describe(), nearest);
 }
 
 void PlanBuilder::target(PlanTarget &target) {
@@ -149,8 +154,7 @@ void PlanBuilder::target(PlanTarget &target) {
   if (named)
     target.hardware = {node->text, node->origin};
   if (named && deviceOf(node->text).empty() && !StringRef(node->text).ends_with(".yaml"))
-    errors.error(node->origin, PlanMessage::wrongValue, "target",
-                 "cpu, cuda, " + shippedNames() + " or the path of a hardware file (.yaml)", node->describe());
+    refuseTarget(*node, errors);
   if (!target.device.given() && target.hardware.given() && !deviceOf(*target.hardware).empty())
     target.device = {deviceOf(*target.hardware).str(), target.hardware.origin};
   if (const PlanNode *memory = root.at("target.memory"))

@@ -1,3 +1,5 @@
+// Prices of single peaks by LARAC, then of all together by a subgradient ascent; prices are integers, so that the
+// outcome is the same on every machine.
 #include "PriceSearch.h"
 #include "MinimumCut.h"
 #include "llvm/ADT/STLExtras.h"

@@ -35,6 +35,27 @@ static RecomputeChoice saveAll(const RecomputeProblem &problem) {
   return all;
 }
 
+/// Saves values that need not be moved, the longest copies first: where copies are hidden, they cost nothing, and the
+/// search does not tell few from many.
+static RecomputeChoice moveLess(const RecomputeProblem &problem, const std::vector<BytePeak> &peaks,
+                                RecomputeChoice choice) {
+  std::vector<unsigned> moved;
+  for (unsigned index = 0; index < choice.moved.size(); ++index)
+    if (choice.moved[index])
+      moved.push_back(index);
+  llvm::stable_sort(
+      moved, [&](unsigned one, unsigned other) { return problem.values[one].copyNs > problem.values[other].copyNs; });
+  for (unsigned index : moved) {
+    std::vector<bool> saved = choice.saved;
+    saved[index] = true;
+    RecomputeChoice less = problem.evaluate(saved, choice.moved);
+    less.minCost = choice.minCost;
+    if (less.cost <= choice.cost && problem.fits(less, peaks))
+      choice = std::move(less);
+  }
+  return choice;
+}
+
 llvm::Expected<RecomputeChoice> RecomputeProblem::solve() const {
   if (Error error = check())
     return error;
@@ -57,6 +78,6 @@ llvm::Expected<RecomputeChoice> RecomputeProblem::solve() const {
     best = ChoiceSearch(*this, binding, states, search.getPrices(), std::move(best), search.getBound()).run();
   }
   if (best)
-    return *best;
+    return best->cost < 0 ? *best : moveLess(*this, binding, *best);
   return solverError("no choice is within the limits of all " + Twine(binding.size()) + " peaks");
 }

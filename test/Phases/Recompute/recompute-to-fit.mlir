@@ -5,6 +5,9 @@
 // RUN: par-opt %s '--par-recompute-to-fit=%{to}=300000' --par-verify-recompute 2>&1 | FileCheck %s --check-prefix=TWO
 // RUN: par-opt %s '--par-recompute-to-fit=%{to}=600000' --par-verify-recompute 2>&1 | FileCheck %s --check-prefix=THREE
 // RUN: par-opt %s '--par-recompute-to-fit=%{to}=9000000' --par-verify-recompute 2>&1 | FileCheck %s --check-prefix=ALL
+// RUN: par-opt %s '--par-recompute-to-fit=%{to}=300000 moves hardware=h100-sxm' --par-verify-recompute 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=MOVE
+// RUN: par-opt %s '--par-recompute-to-fit=%{to}=1100000 moves' 2>&1 | FileCheck %s --check-prefix=BUSY
 // RUN: par-opt %s --par-check-phases='passes=par-recompute-to-fit{schedule=gpipe excess=s0=600000}' > /dev/null
 // RUN: par-opt %s --par-recompute-to-fit=remarks 2>&1 | FileCheck %s --check-prefix=NONE
 // RUN: not par-opt %s --par-recompute-to-fit=excess=s0 2>&1 | FileCheck %s --check-prefix=EXCESS
@@ -30,6 +33,20 @@
 // THREE: par.all_reduce
 
 // ALL: remark: s0 saves 0 of 1572864 bytes, recomputes [[N:[0-9]+]] ns, at least [[N]] ns; no smaller choice was found
+
+// Copies that compute hides cost nothing: nothing is recomputed, and a result of forward is marked.
+// MOVE: remark: s0 saves 524288 of 1572864 bytes, moves 1048576 and loses 0 ns by it, recomputes 0 ns, at least 0 ns
+// MOVE-LABEL: par.fragment @train.s0.forward
+// MOVE-SAME: tensor<256x256xf32> {par.host}
+// MOVE-LABEL: par.fragment @train.s0.backward
+// MOVE-COUNT-3: par.dot
+// MOVE-NOT: par.dot
+
+// On a CPU they take longer than the dots and hold up compute; the sum over ranks is moved, which takes longer still.
+// BUSY: remark: s0 saves 0 of 1572864 bytes, moves 524288 and loses {{[1-9][0-9]*}} ns by it,
+// BUSY-SAME: recomputes [[N:[1-9][0-9]*]] ns, at least [[N]] ns
+// BUSY-LABEL: par.fragment @train.s0.backward
+// BUSY-NOT: par.all_reduce
 
 // NONE-NOT: remark
 // NONE-LABEL: par.fragment @train.s0.backward

@@ -50,7 +50,8 @@ def saved(report):
     for role in report["saved"]:
         yield f"stage {role['role'].lstrip('s')} saves {role['bytes']} bytes of a microbatch in {role['slots']} slot"
         for each in role["values"]:
-            yield f"{each['count']:6} x {each['bytes']:12}  {each['type']:24}{each.get('place', '')}"
+            layers = f"layers {each['layers']}: " if "layers" in each else ""
+            yield f"{each['count']:6} x {each['bytes']:12}  {each['type']:24}{layers}{each.get('place', '')}"
 
 
 def collectives(report):

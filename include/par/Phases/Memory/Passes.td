@@ -68,7 +68,8 @@ def OffloadPass : Pass<"par-offload", "::mlir::ModuleOp"> {
     the optimizer's states (`states`, or those of parameters named in `states-of`) with their masters, which are
     parameters sharded over one of `master-axes`; parameters (`parameters`, `parameters-of`), with the values that one
     block computes from them only and another reads; and residuals (`saved`). Values and residuals of fewer than 1,024
-    elements stay. A block that uses one copies it into a temporary buffer, and back if it has changed. A copy in
+    elements stay. A residual that Recompute has chosen has `host` before, and is treated alike. A block that uses one
+    copies it into a temporary buffer, and back if it has changed. A copy in
     precedes the op that first uses the copy before it, so it can run beside that op; a copy out follows the last use.
     A copy is dropped and copied in again if more than `far` ops with uses of other buffers are between two uses, so no
     copy stays through a block. Bundle gives these copies a queue for each direction.

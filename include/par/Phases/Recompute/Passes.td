@@ -53,6 +53,9 @@ def RecomputeToFitPass : Pass<"par-recompute-to-fit", "::mlir::ModuleOp"> {
     `excess` hold so many bytes less at the begin of a backward, or as few as any choice that was tried; other roles are
     unchanged. Costs are predicted times, of collectives too, so that one is recomputed only if nothing cheaper frees
     as many bytes. BudgetChoice.h has the problem, RecomputeChoice.h the exact solver.
+    With `moves`, values may be copied to host memory instead, and back before backward reads them. Such results of
+    forward have the attribute `par.host`, for Offload. A copy costs the time that no compute of its forward, or of its
+    backward, runs beside. Values that are kept, moved and recomputed are one choice.
     Fails: on a role that is not STAGE=BYTES, and on an unknown hardware file.
 
     ```
@@ -70,6 +73,7 @@ def RecomputeToFitPass : Pass<"par-recompute-to-fit", "::mlir::ModuleOp"> {
     Option<"schedule", "schedule", "std::string", "\"1f1b\"", "determines the microbatches in flight on a stage">,
     Option<"keepOperands", "keep-operands", "bool", "false", "saves operands of the forward's matmuls">,
     Option<"hardware", "hardware", "std::string", "\"cpu\"", "a hardware file, for the time of ops">,
+    Option<"moves", "moves", "bool", "false", "saved values may go to host memory">,
     Option<"remarks", "remarks", "bool", "false", "prints the choice of each group of ranks">
   ];
 }

@@ -4,9 +4,6 @@
 
 namespace par {
 
-/// Values of fewer elements stay on the device.
-inline constexpr int64_t minMovedElements = 1024;
-
 /// The memory that a stage's forward saves for its backward.
 struct StageResiduals {
   std::string stage;
@@ -32,12 +29,14 @@ struct StageRecompute {
   /// Bytes on one rank of values that forward saves for backward, of all microbatches in flight: without recomputation,
   /// and with it.
   int64_t allBytes = 0, savedBytes = 0;
+  int64_t movedBytes = 0;                   ///< that are in host memory meanwhile, and not saved
   int64_t ns = 0;                           ///< that backward takes longer for one microbatch, as predicted op by op
   std::vector<RecomputedValues> recomputed; ///< the most bytes first
 
   // Only of a choice by budget, by the times of its costs and for one microbatch:
   bool isChosen = false;
   int64_t chosenNs = 0, minNs = 0; ///< of the choice, and of none with as few bytes can be below
+  int64_t unhiddenNs = 0;          ///< of `chosenNs`: copies to the host and back without compute beside
   int64_t nextBytes = 0;           ///< 1 GiB, or half of what could still be recomputed
   int64_t moreNs = -1;             ///< how much longer for `nextBytes` less; -1: no choice has so much less
   int64_t smallestBytes = 0;       ///< at the begin of a backward, by the smallest choice that was found

@@ -206,6 +206,8 @@ struct PlanRecompute {
   /// Whether all that is in layers is recomputed, whatever the memory.
   bool recomputesLayers() const { return *kind == Full || *kind == Each; }
   bool hasBudget() const { return *kind == Memory || *kind == Auto; }
+  /// Whether there are bytes to reach. `limited`: the memory of a rank is known.
+  bool isBounded(bool limited) const { return *kind == Memory || (*kind == Auto && limited); }
 
   /// The plan's word for a kind.
   static llvm::StringRef nameOf(Kind kind);

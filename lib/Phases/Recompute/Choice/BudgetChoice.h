@@ -16,11 +16,11 @@ class BudgetChoice {
 public:
   struct Outcome {
     KeptValues kept;
-    int64_t bytes = 0;  ///< at the peak, of this choice
-    int64_t ns = 0;     ///< lost for one microbatch: recomputed, and copied without compute beside
-    int64_t copyNs = 0; ///< of copies of one microbatch, each way
-    int64_t minNs = 0;  ///< that no choice of these cuttings is below
-    bool fits = true;   ///< else the choice with the lowest peak
+    int64_t bytes = 0;      ///< at the peak, of this choice
+    int64_t ns = 0;         ///< lost for one microbatch: recomputed, and copied without compute beside
+    int64_t unhiddenNs = 0; ///< of `ns`, the copies
+    int64_t minNs = 0;      ///< that no choice of these cuttings is below
+    bool fits = true;       ///< else the choice with the lowest peak
   };
 
   /// `stages` must outlive it, and not change before the last call. `moves`: values may go to the host's memory.
@@ -28,7 +28,7 @@ public:
 
   /// Without recomputation, all on the device.
   Outcome saveAll() const;
-  /// Bytes that every choice that moves none keeps at the begin of a backward, of the stage for which these are most: a
+  /// Bytes that every choice keeps on the device at the begin of a backward, of the stage for which these are most: a
   /// minimum cut of the forward between its arguments and the residuals, for each microbatch in flight.
   int64_t getBoundBytes() const;
   /// The cheapest choice of at most so many bytes at the peak.

@@ -53,7 +53,7 @@ std::vector<size_t> BudgetChoice::levels() const {
 int64_t BudgetChoice::getBoundBytes() const {
   int64_t bound = 0;
   for (auto [index, stage] : llvm::enumerate(stages)) {
-    Cutting uncut(stages, segments, costs, /*moves=*/false);
+    Cutting uncut(stages, segments, costs, moves);
     uncut.addStage(index, {}, /*weight=*/1, /*lastWeight=*/1);
     int64_t bytes = uncut.getProblem().minBytes();
     for (BlockArgument argument : stage.pair.getForward().getBlock().getArguments())
@@ -73,7 +73,7 @@ std::optional<BudgetChoice::Outcome> BudgetChoice::solveOnce(Cutting &cutting) c
   Outcome outcome;
   outcome.minNs = choice->minCost;
   outcome.ns = choice->cost;
-  outcome.copyNs = choice->copyNs;
+  outcome.unhiddenNs = choice->cost - choice->recomputeNs;
   outcome.fits = choice->cost >= 0;
   if (outcome.fits) {
     outcome.kept = cutting.keptBy(*choice);

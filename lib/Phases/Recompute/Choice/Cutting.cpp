@@ -1,9 +1,9 @@
 // Values of cut forwards as a recompute problem, and the bytes at each place of their backwards.
 #include "Cutting.h"
-#include "RecomputeTime.h"
+#include "../RecomputeTime.h"
 
 #include "par/Base/TypeSize.h"
-#include "par/Phases/Recompute/Recompute.h"
+#include "par/Dialect/Space.h"
 
 using namespace mlir;
 

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "Segments.h"
-#include "StagePairs.h"
+#include "../Segments.h"
+#include "../StagePairs.h"
 
 #include "par/Costs/CostTable.h"
 #include "par/Solver/Recompute/RecomputeChoice.h"
