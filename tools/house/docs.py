@@ -9,7 +9,9 @@ import re
 from house.sources import Fault
 
 # Flags of other programs that pages call, and of a pass that the tutorial has its reader write.
-OTHERS = {"--mlir-print-ir-after-all", "--split-input-file", "--verify-diagnostics", "--run-reproducer",
+OTHERS = {"--no-python", "--nnodes", "--nproc-per-node", "--node-rank", "--master-addr", "--master-port", "--host",
+          "--bind-to", "--nodes", "--ntasks-per-node", "--cpus-per-task", "--mpi",  # of torchrun, mpirun, Slurm
+          "--mlir-print-ir-after-all", "--split-input-file", "--verify-diagnostics", "--run-reproducer",
           "--nproc-per-node", "--no-python", "--par-fold-double-negation"}
 ROADMAP = "docs/roadmap.md"
 LATER = re.compile(r"^## .*(?:not built|not yet|later|roadmap)", re.I | re.M)

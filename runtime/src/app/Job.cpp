@@ -276,15 +276,25 @@ void boundThreads(Job &job) {
                   asked, most));
 }
 
+comm::Transport transportOf(const Job &job) {
+  const std::string &comm = job.options.comm;
+  if (comm == "inproc" || job.world)
+    return comm::Transport::inproc;
+  if (comm == "shm")
+    return comm::Transport::shm;
+  // The device is not known before the bundle is.
+  if (!job.bundle.manifest.ranks.empty() && job.device() == "cuda")
+    return comm::Transport::device;
+  return comm == "tcp" ? comm::Transport::tcp : comm == "mpi" ? comm::Transport::mpi : comm::Transport::automatic;
+}
+
 comm::Launch launchOf(const Job &job) {
   comm::Launch launch;
   launch.bundle = job.name;
   launch.bundleRanks = static_cast<uint32_t>(job.bundle.manifest.ranks.size());
   launch.mesh = meshOf(job.bundle.manifest);
   launch.n = job.options.n;
-  launch.transport = job.options.comm == "inproc" || job.world ? comm::Transport::inproc
-                     : job.options.comm == "shm"               ? comm::Transport::shm
-                                                               : comm::Transport::automatic;
+  launch.transport = transportOf(job);
   launch.rank = job.options.rank;
   launch.world = job.options.world;
   launch.master = job.options.master;
@@ -348,8 +358,8 @@ void checkDeviceFlags(const Job &job) {
   bool gpu = job.device() == "cuda";
   if (comm == "nccl" && !gpu)
     throw Failure::at(job.name, Message::flagNeeds, "--comm nccl", "a bundle for cuda").exitsWith(exitUsage);
-  if (comm == "shm" && gpu)
-    throw Failure::at(job.name, Message::flagsExclude, "--comm shm", "a bundle for cuda").exitsWith(exitUsage);
+  if ((comm == "shm" || comm == "tcp" || comm == "mpi") && gpu)
+    throw Failure::at(job.name, Message::flagsExclude, "--comm " + comm, "a bundle for cuda").exitsWith(exitUsage);
 }
 
 } // namespace

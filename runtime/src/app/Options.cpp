@@ -143,11 +143,11 @@ void takeTrace(RunOptions &options, const std::string &spec) {
 const std::vector<Flag> &flags() {
   static const std::vector<Flag> table = {
       {"-n", "N", "start N local ranks; the only legal value is the bundle's", COUNT("-n", n, 1)},
-      {"--comm", "auto|inproc|shm|nccl", "what carries the buffers; inproc: ranks are threads, of one GPU on cuda",
+      {"--comm", "auto|inproc|shm|tcp|mpi|nccl",
+       "what carries the buffers; inproc: ranks are threads, of one GPU on cuda; tcp, mpi: between hosts",
        [](RunOptions &o, const std::string &v) {
-         if (v == "mpi")
-           refuse(Message::notYet, "--comm " + v);
-         o.comm = oneOf("--comm", v, {"auto", "inproc", "shm", "nccl"}, "auto, inproc, shm or nccl");
+         o.comm =
+             oneOf("--comm", v, {"auto", "inproc", "shm", "tcp", "mpi", "nccl"}, "auto, inproc, shm, tcp, mpi or nccl");
        }},
       {"--device", "cpu|sim", "what it runs on; sim: all ranks here, queues in hostile orders, races are errors",
        [](RunOptions &o, const std::string &v) { o.device = oneOf("--device", v, {"cpu", "sim"}, "cpu or sim"); }},
@@ -311,6 +311,8 @@ void checkTogether(const RunOptions &options) {
   need(options.interleavings.has_value(), simulates, "--interleavings", "--device sim");
   need(options.simSeed.has_value(), simulates, "--sim-seed", "--device sim");
   exclude(simulates, options.comm == "shm", "--device sim", "--comm shm");
+  exclude(simulates, options.comm == "tcp", "--device sim", "--comm tcp");
+  exclude(simulates, options.comm == "mpi", "--device sim", "--comm mpi");
   exclude(simulates, options.rank.has_value(), "--device sim", "--rank");
   need(options.rank.has_value(), options.world.has_value(), "--rank", "--world N");
   if (!options.exportTo.empty() && !options.exportTo.ends_with(".safetensors") && !options.exportTo.ends_with(".onnx"))

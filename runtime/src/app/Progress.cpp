@@ -117,7 +117,8 @@ std::vector<StepSummary> summarizeCalls(const format::Manifest &manifest, std::v
   return summaries;
 }
 
-Progress::Progress(const Job &job, const comm::Control &control) : job(job), speaks(control.rank() == 0) {
+Progress::Progress(const Job &job, const comm::Control &control)
+    : job(job), speaks(control.rank() == 0), hosts(control.hosts()) {
   const format::Manifest &manifest = job.bundle.manifest;
   every = job.options.logEvery ? job.options.logEvery : std::max<uint64_t>(1, job.steps / 10);
   firstStep = job.checkpoint ? job.checkpoint->position.step + 1 : 1;
@@ -152,6 +153,7 @@ void Progress::start() {
             : job.options.comm == "inproc" ? ", inproc"
             : manifest.device == "cuda"    ? ", nccl"
                                            : ", shm";
+  line += hosts.empty() ? "" : ", " + hosts;
   line += ", plan " + plan + (ranks > 1 ? " (" + many + " of " + many + " agree)" : "");
   if (job.dataset)
     line += ", data " + job.dataset->describe();

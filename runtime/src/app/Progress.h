@@ -71,6 +71,7 @@ private:
 
   const Job &job;
   bool speaks;
+  std::string hosts; ///< where there are several, as the first line says it
   uint64_t every = 1, firstStep = 1, tokensPerRow = 0;
   std::optional<StreamWriter> metrics;
   std::vector<double> times;

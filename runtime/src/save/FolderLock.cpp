@@ -1,4 +1,4 @@
-#include "comm/job/Socket.h"
+#include "comm/job/Hosts.h"
 #include "par/format/Printable.h"
 #include "par/messages/Failure.h"
 #include "par/save/SaveFolder.h"

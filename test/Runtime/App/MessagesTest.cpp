@@ -39,7 +39,6 @@ TEST_F(Mistakes, ofFlags) {
       {{"a.par", "--resume-from", "ckpt"}, "par-run: error: unknown flag \"--resume-from\"; --help lists them"},
       {{"a.par", "--tokens", "f"}, "par-run: error: --tokens is not supported yet"},
       {{"a.par", "--json"}, "par-run: error: --json is not supported yet"},
-      {{"a.par", "--comm", "mpi"}, "par-run: error: --comm mpi is not supported yet"},
       {{"a.par", "--on-nan", "skip"}, "par-run: error: --on-nan skip is not supported yet"},
       {{"a.par", "--export", "m.pt"},
        "par-run: error: --export needs a name that ends in .safetensors or .onnx, not \"m.pt\""},

@@ -200,32 +200,32 @@ void everyCollective(Control &control, uint64_t n, std::span<const Element> elem
 // All kinds, types and reductions, on the world, on parts of it and in another member order.
 TEST_P(Conformance, SmallCollectives) {
   for (uint64_t n : {0, 1, 7, 129})
-    ASSERT_EQ(run(jobOf(GetParam(), 4),
-                  [&](Control &control) {
-                    everyCollective(control, n, elementTypes);
-                    return 0;
-                  }),
+    ASSERT_EQ(runJob(jobOf(GetParam(), 4),
+                     [&](Control &control) {
+                       everyCollective(control, n, elementTypes);
+                       return 0;
+                     }),
               0)
         << "n = " << n;
 }
 
 // Beyond the limit below which payloads are copied first: members read each other's arenas.
 TEST_P(Conformance, LargeCollectives) {
-  ASSERT_EQ(run(jobOf(GetParam(), 3),
-                [](Control &control) {
-                  everyCollective(control, 33001, elementTypes);
-                  return 0;
-                }),
+  ASSERT_EQ(runJob(jobOf(GetParam(), 3),
+                   [](Control &control) {
+                     everyCollective(control, 33001, elementTypes);
+                     return 0;
+                   }),
             0);
 }
 
 // Beyond the limit from which results are written past the caches, in parts that begin anywhere.
 TEST_P(Conformance, StreamedCollectives) {
-  ASSERT_EQ(run(jobOf(GetParam(), 2),
-                [](Control &control) {
-                  everyCollective(control, 270001, std::span(elementTypes, 1));
-                  return 0;
-                }),
+  ASSERT_EQ(runJob(jobOf(GetParam(), 2),
+                   [](Control &control) {
+                     everyCollective(control, 270001, std::span(elementTypes, 1));
+                     return 0;
+                   }),
             0);
 }
 
@@ -233,29 +233,30 @@ TEST_P(Conformance, StreamedCollectives) {
 TEST_P(Conformance, EightRanks) {
   const Element some[] = {elementTypes[0], elementTypes[3], elementTypes[4]};
   for (uint64_t n : {5, 9001})
-    ASSERT_EQ(run(jobOf(GetParam(), 8),
-                  [&](Control &control) {
-                    everyCollective(control, n, some);
-                    return 0;
-                  }),
+    ASSERT_EQ(runJob(jobOf(GetParam(), 8),
+                     [&](Control &control) {
+                       everyCollective(control, n, some);
+                       return 0;
+                     }),
               0)
         << "n = " << n;
 }
 
 // A job of one rank has communicators of one member.
 TEST_P(Conformance, OneRank) {
-  ASSERT_EQ(run(jobOf(GetParam(), 1),
-                [](Control &control) {
-                  std::vector<Members> table{{"all", {0}}};
-                  auto endpoint = control.connect(table, 4096);
-                  for (const Element &element : elementTypes) {
-                    Case c{control, *endpoint, table[0], 0, element, 100, 1};
-                    reductions(c);
-                    copyingKinds(c);
-                  }
-                  return 0;
-                }),
+  ASSERT_EQ(runJob(jobOf(GetParam(), 1),
+                   [](Control &control) {
+                     std::vector<Members> table{{"all", {0}}};
+                     auto endpoint = control.connect(table, 4096);
+                     for (const Element &element : elementTypes) {
+                       Case c{control, *endpoint, table[0], 0, element, 100, 1};
+                       reductions(c);
+                       copyingKinds(c);
+                     }
+                     return 0;
+                   }),
             0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Comm, Conformance, testing::Values(Transport::inproc, Transport::shm), transportName);
+INSTANTIATE_TEST_SUITE_P(Comm, Conformance, testing::Values(Transport::inproc, Transport::shm, Transport::tcp),
+                         transportName);

@@ -2,6 +2,7 @@
 // and as processes. A failed check ends the job with an error, so the test only looks at the exit code.
 #pragma once
 
+#include "Rendezvous.h"
 #include "par/comm/job/Launch.h"
 
 #include <gtest/gtest.h>
@@ -35,6 +36,36 @@ inline Launch jobOf(Transport transport, uint32_t world) {
   return launch;
 }
 
+/// Ranks as processes of three hosts, which they find by the job's rendezvous; the largest exit code. The hosts are
+/// this one by three names, so that nothing is shared between ranks of different ones.
+inline int runOnHosts(const Launch &local, const std::function<int(Control &)> &rankMain) {
+  Launch launch = local;
+  launch.n.reset();
+  launch.world = local.n;
+  launch.master = "127.0.0.1:" + std::to_string(unusedPort());
+  std::vector<pid_t> children;
+  for (uint32_t rank = 0; rank < *local.n; ++rank) {
+    children.push_back(fork());
+    if (children.back() != 0)
+      continue;
+    setenv("PAR_HOST", ("host" + std::to_string(rank % 3)).c_str(), 1);
+    launch.rank = rank;
+    _exit(run(launch, rankMain));
+  }
+  int code = 0;
+  for (pid_t child : children) {
+    int status = 0;
+    waitpid(child, &status, 0);
+    code = std::max(code, WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status));
+  }
+  return code;
+}
+
+/// The job's exit code, however its ranks are started.
+inline int runJob(const Launch &launch, const std::function<int(Control &)> &rankMain) {
+  return launch.transport == Transport::tcp ? runOnHosts(launch, rankMain) : run(launch, rankMain);
+}
+
 /// A table with the world, its halves, and the world in reverse order.
 inline std::vector<Members> usualTable(uint32_t world) {
   Members all{"all", {}}, low{"half", {}}, high{"half", {}}, reverse{"reverse", {}};
@@ -65,8 +96,19 @@ inline std::string errorsOf(const std::function<void()> &body) {
   return testing::internal::GetCapturedStderr();
 }
 
+/// The lines of a text, each once: on several hosts, and before the first step, more than one process says why a job
+/// ends.
+inline std::string distinctLines(const std::string &text) {
+  std::istringstream in(text);
+  std::string result;
+  for (std::string line; std::getline(in, line);)
+    if (result.find(line + "\n") == std::string::npos)
+      result += line + "\n";
+  return result;
+}
+
 inline std::string transportName(const testing::TestParamInfo<Transport> &info) {
-  return info.param == Transport::inproc ? "inproc" : "shm";
+  return info.param == Transport::inproc ? "inproc" : info.param == Transport::shm ? "shm" : "tcp";
 }
 
 } // namespace par::test

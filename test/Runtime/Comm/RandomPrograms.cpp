@@ -150,7 +150,8 @@ int play(Control &control, const std::vector<Global> &order, uint32_t seed) {
 }
 
 class RandomPrograms : public testing::TestWithParam<Transport> {};
-INSTANTIATE_TEST_SUITE_P(Comm, RandomPrograms, testing::Values(Transport::inproc, Transport::shm), transportName);
+INSTANTIATE_TEST_SUITE_P(Comm, RandomPrograms, testing::Values(Transport::inproc, Transport::shm, Transport::tcp),
+                         transportName);
 
 } // namespace
 
@@ -158,7 +159,7 @@ TEST_P(RandomPrograms, EndAndAgreeWithTheOrder) {
   for (uint32_t seed = 1; seed <= 10; ++seed) {
     std::mt19937 random(seed);
     std::vector<Global> order = randomOrder(random, 150);
-    ASSERT_EQ(run(jobOf(GetParam(), worldSize), [&](Control &control) { return play(control, order, seed); }), 0)
+    ASSERT_EQ(runJob(jobOf(GetParam(), worldSize), [&](Control &control) { return play(control, order, seed); }), 0)
         << "seed " << seed;
   }
 }

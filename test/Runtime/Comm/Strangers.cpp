@@ -284,7 +284,7 @@ TEST(Strangers, WhoLeavesIsMissing) {
 TEST(Strangers, RanksThatDoNotFit) {
   auto refusalOf = [](uint64_t rank, const std::string &host, std::string &said) {
     int port = unusedPort();
-    Process first = byHand(0, 2, port, {}, withToken);
+    Process first = byHand(0, 2, port, {"--comm", "shm"}, withToken);
     EXPECT_TRUE(listens(port));
     try {
       playRank(port, rank, 2, host);
@@ -298,7 +298,7 @@ TEST(Strangers, RanksThatDoNotFit) {
   std::string said;
   refusalOf(1, "node18", said);
   EXPECT_EQ(said, "job.par: error: rank 1 runs on node18 and rank 0 on " + thisHost() +
-                      "; ranks on several hosts are not supported yet");
+                      "; --comm shm is for ranks of one host, tcp and mpi for several");
   refusalOf(2, thisHost(), said);
   EXPECT_EQ(said, "job.par: error: rank 2 is not below 2; check RANK");
 }
@@ -482,10 +482,9 @@ TEST(Strangers, HostsThatBreakOff) {
     EXPECT_EQ(rank.wait(10), 4);
     return rank.errors();
   };
-  EXPECT_EQ(
-      answered({Message::welcome, "par-" + std::string(32, '0')}),
-      "job.par: error: rank 0 did not pass its shared memory on; ranks that cannot share memory are not supported "
-      "yet\n");
+  Welcome nowhere{"par-" + std::string(32, '0'), "", HostMap::one(2)};
+  EXPECT_EQ(answered({Message::welcome, nowhere.write()}),
+            "job.par: error: the first rank of this host did not pass its shared memory on\n");
   EXPECT_EQ(answered({Message::refuse, Writer().number(4).number(1000).take()}),
             "job.par: error: truncated message on the control plane\n");
   EXPECT_EQ(answered({Message::refuse, Writer().number(1000).text("no\x1b[2J").take()}), "no?[2J\n");
@@ -529,7 +528,7 @@ TEST(Strangers, PeersThatBreakOff) {
   LocalChannel localChannel("", keyOf(testToken, ""));
   Process third = byHand(1, 2, host.occupied.port, {}, withToken);
   Connection guest = host.guest();
-  guest.send({Message::welcome, localChannel.name()});
+  guest.send({Message::welcome, Welcome{localChannel.name(), "", HostMap::one(2)}.write()});
   for (int i = 0; i < 50; ++i, usleep(10'000))
     localChannel.serve(files.descriptors());
   guest.close();

@@ -10,3 +10,9 @@ add_custom_target(kills
   COMMAND ${CMAKE_COMMAND} -E env PAR_LONG=1 $<TARGET_FILE:runtime-Comm-tests>
           --gtest_filter=Failures.ParRunRandomTrials
   DEPENDS runtime-Comm-tests USES_TERMINAL VERBATIM)
+
+# An MPI that is none.
+add_library(par-stub-mpi MODULE ${CMAKE_CURRENT_LIST_DIR}/Mpi/Stub.c)
+set_target_properties(par-stub-mpi PROPERTIES PREFIX "" LIBRARY_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/stub-mpi)
+target_compile_definitions(runtime-Comm-tests PRIVATE PAR_STUB_MPI="$<TARGET_FILE:par-stub-mpi>")
+add_dependencies(runtime-Comm-tests par-stub-mpi)

@@ -43,7 +43,7 @@ struct SentenceText {
     ": who listens there is on another host, of another user, or has a PAR_TOKEN that this rank lacks")                \
   M(tokenTooShort, "PAR_TOKEN has {} characters and needs {}; openssl rand -hex 16 makes one")                         \
   M(worldsDiffer, "rank {} ({}) says that there are {} ranks, rank 0 says {}; check {}")                               \
-  M(severalHosts, "rank {} runs on {} and rank 0 on {}; ranks on several hosts are not supported yet")                 \
+  M(severalHosts, "rank {} runs on {} and rank 0 on {}; --comm shm is for ranks of one host, tcp and mpi for several") \
   M(rankTooLarge, "rank {} is not below {}; check {}")                                                                 \
   M(rankFailed, "rank {} ({}) ended before the job began: {}")                                                         \
   M(sameRank, "two processes say that they are rank {}: {} and {}; check {}")                                          \
@@ -53,7 +53,14 @@ struct SentenceText {
   M(hostHungUp, "rank 0 has hung up on rank {}")                                                                       \
   M(hostSilent, "rank {} has had no answer of rank 0, which should have said which ranks are missing")                 \
   M(staleBundle, "rank {} holds {} {}, the {} {}: its copy of the bundle is stale")                                    \
-  M(notPassed, "rank 0 did not pass its shared memory on; ranks that cannot share memory are not supported yet")       \
+  M(notPassed, "the first rank of this host did not pass its shared memory on")                                        \
+  M(noCarrier, "rank {} on {} found no way to rank {} on {} at {}; is a firewall between them?")                       \
+  M(noMpi, "--comm mpi cannot open {}: {}; install Open MPI 4, name it in PAR_MPI_LIBRARY, or give --comm tcp")        \
+  M(otherMpi, "--comm mpi needs Open MPI 4, and {} is another library: {}")                                            \
+  M(mixedMpi, "rank {} on {} has {}, rank {} on {} has {}; --comm mpi needs one version on all hosts")                 \
+  M(otherMpiWorld, "this is rank {} of {}, and rank {} of {} to MPI; start it by mpirun or srun, or give --comm tcp")  \
+  M(mpiFailed, "{} of MPI failed: {}")                                                                                 \
+  M(carrierBroken, "the connection to rank {} broke: {}")                                                              \
   M(truncated, "truncated message on the control plane")                                                               \
   /* signals */                                                                                                        \
   M(signalledLate, "{} came to {} after the job had ended")                                                            \
@@ -78,6 +85,8 @@ struct SentenceText {
   M(badGroup, "queue {} (of {}) cannot take a group of {} (at most {})")                                               \
   /* lost ranks */                                                                                                     \
   M(lostRank, "rank {}{} {} {}; noticed by {}, after {} s; {}")                                                        \
+  M(lostHost, "host {} (rank{} {}) stopped answering {}: its network is down, or rank {} there is stopped; noticed "   \
+              "by {}, after {} s; {}")                                                                                 \
   M(lostParent, "par-run (pid {}) stopped answering; noticed by rank {} after {} s")                                   \
   M(deadlocked, "deadlock: {}")                                                                                        \
   M(waits, "rank {} waits in {}, {}, for {}")

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <exception>
 #include <sched.h>
 
 using namespace par;
@@ -102,6 +103,7 @@ Extent extentOf(const Communication &c, uint64_t members) {
 class Engine final : public Endpoint {
 public:
   Engine(std::shared_ptr<const Fabric> fabric, uint32_t rank);
+  ~Engine() override;
 
   uint32_t rank() const override { return self.rank; }
   uint32_t world() const override { return self.fabric->sharedState->world(); }
@@ -125,14 +127,17 @@ private:
 
   Self self;
   std::vector<Queue> queues;
+  int64_t lastIdle = 0; ///< when idle tenths of a second were last counted
 };
+
+/// Nanoseconds that a waiting rank sleeps, at most.
+constexpr int64_t longNap = 100'000'000, carrierNap = 200'000;
 
 } // namespace
 
-Engine::Engine(std::shared_ptr<const Fabric> fabric, uint32_t rank) {
+Engine::Engine(std::shared_ptr<const Fabric> fabric, uint32_t rank) : queues(format::maxQueues) {
   self.fabric = std::move(fabric);
   self.rank = rank;
-  queues.resize(format::maxQueues);
   for (size_t i = 0; i < self.fabric->table.size(); ++i) {
     Membership my;
     my.members = &self.fabric->table[i];
@@ -142,7 +147,24 @@ Engine::Engine(std::shared_ptr<const Fabric> fabric, uint32_t rank) {
     my.self = uint32_t(it - my.members->ranks.begin());
     my.sent.resize(my.area.size);
     my.received.resize(my.area.size);
+    my.sentAway.resize(my.area.size);
+    my.receivedAway.resize(my.area.size);
+    for (uint32_t q = 0; q < my.area.size; ++q)
+      if (self.isAway(my.members->ranks[q]))
+        my.away.push_back(q);
+    my.local = my.area.size - uint32_t(my.away.size());
     self.memberships.push_back(std::move(my));
+  }
+}
+
+// The carrier is closed with all ranks, so not by one that leaves because of an error.
+Engine::~Engine() {
+  if (!self.fabric->carrier || std::uncaught_exceptions() > 0 || self.fabric->sharedState->aborted())
+    return;
+  try {
+    self.fabric->carrier->close();
+  } catch (const std::exception &error) {
+    printLine(std::string("warning: ") + error.what());
   }
 }
 
@@ -201,7 +223,7 @@ Operation Engine::post(uint32_t queue, std::span<const Communication> unit) {
 bool Engine::poll() {
   if (self.fabric->sharedState->aborted())
     throw Aborted(self.fabric->sharedState->message());
-  bool moved = false;
+  bool moved = self.fabric->carrier && self.fabric->carrier->poll();
   try {
     for (Queue &queue : queues)
       while (!queue.units.empty()) {
@@ -254,8 +276,12 @@ bool Engine::nap(const std::function<bool()> &finished, const std::function<bool
     moved = poll();
     moved = (also && also()) || moved;
     if (!moved && !finished()) {
-      sharedState.sleep(seen);
-      sharedState.idle.fetch_add(1, std::memory_order_relaxed);
+      // No bell rings for what comes over the carrier.
+      sharedState.sleep(seen, self.fabric->carrier ? carrierNap : longNap);
+      if (now() - lastIdle >= longNap) {
+        lastIdle = now();
+        sharedState.idle.fetch_add(1, std::memory_order_relaxed);
+      }
       if (std::optional<std::string> text = deadlock(*self.fabric->sharedState))
         throw Mismatch(*text);
     }

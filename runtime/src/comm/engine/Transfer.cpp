@@ -17,8 +17,44 @@ bool Transfer::advance(Self &self) {
     number = ++(sends ? my.sent : my.received)[posted.peer];
     stage = Stage::post;
   }
+  if (self.isAway(peerRank(self)))
+    return advanceAway(self);
   return sends ? advanceSend(self, my.area.channel(my.self, posted.peer))
                : advanceRecv(self, my.area.channel(posted.peer, my.self));
+}
+
+// One at a time in each direction, as in a channel.
+bool Transfer::advanceAway(Self &self) {
+  Membership &my = self.memberships[posted.communicator];
+  Carrier &carrier = *self.fabric->carrier;
+  uint64_t &ended = (posted.op == format::Op::Send ? my.sentAway : my.receivedAway)[posted.peer];
+  bool moved = false;
+  if (stage == Stage::post && ended + 1 == number) {
+    remote = std::make_unique<RemoteTransfer>(carrier, posted, descriptorOf(self, posted), peerRank(self));
+    stage = Stage::end;
+    moved = true;
+  }
+  if (stage != Stage::end)
+    return moved;
+  if (const Descriptor *theirs = remote->theirs()) {
+    compare(self, descriptorOf(self, posted), self.rank, *theirs, peerRank(self));
+    remote->start();
+  }
+  moved |= remote->advance(carrier);
+  if (remote->done()) {
+    ++ended;
+    remote.reset();
+    stage = Stage::done;
+    moved = true;
+  }
+  return moved;
+}
+
+void Transfer::compare(const Self &self, const Descriptor &sent, uint32_t sender, const Descriptor &received,
+                       uint32_t receiver) const {
+  if (sent.tag != received.tag || sent.n != received.n || sent.type != received.type)
+    throw Mismatch(say(Sentence::mismatch, self.memberships[posted.communicator].members->name, describe(sent, sender),
+                       describe(received, receiver)));
 }
 
 bool Transfer::advanceSend(Self &self, Channel &channel) {
@@ -41,9 +77,7 @@ bool Transfer::advanceRecv(Self &self, Channel &channel) {
   if (stage != Stage::post || channel.sent.load() != number)
     return false;
   const Descriptor theirs = channel.descriptor, mine = descriptorOf(self, posted);
-  if (theirs.tag != mine.tag || theirs.n != mine.n || theirs.type != mine.type)
-    throw Mismatch(say(Sentence::mismatch, self.memberships[posted.communicator].members->name,
-                       describe(theirs, peerRank(self)), describe(mine, self.rank)));
+  compare(self, theirs, peerRank(self), mine, self.rank);
   if (posted.n)
     std::memcpy(posted.out, self.arena(peerRank(self)) + theirs.in, posted.n * format::sizeOf(posted.type));
   channel.received.store(number);

@@ -101,28 +101,31 @@ std::list<Connection> AuthGate::admit(size_t expected) {
   return known;
 }
 
-Knock par::comm::knock(Connection &connection, const std::string &token, const std::string &job, uint16_t port,
-                       int milliseconds, std::string &key) {
-  std::optional<Message> challenge = connection.await(milliseconds);
-  if (!challenge)
+namespace {
+
+/// A host's first words.
+struct Challenge {
+  std::string nonce, localChannel;
+};
+
+Knock awaitChallenge(Connection &connection, int milliseconds, Challenge &challenge) {
+  std::optional<Message> message = connection.await(milliseconds);
+  if (!message)
     return connection.open() ? Knock::silent : Knock::noHost;
-  if (challenge->kind != Message::challenge)
+  if (message->kind != Message::challenge)
     return Knock::noHost;
-  Encounter encounter{"", randomBytes(proofBytes), port};
-  std::string localChannel;
   try { // of a host that may be none
-    Reader reader(challenge->body);
-    encounter.hostNonce = reader.text();
-    localChannel = reader.text();
+    Reader reader(message->body);
+    challenge.nonce = reader.text();
+    challenge.localChannel = reader.text();
   } catch (const std::runtime_error &) {
     return Knock::noHost;
   }
-  if (encounter.hostNonce.size() != proofBytes)
-    return Knock::noHost;
-  std::optional<std::string> secret = token.empty() ? askForSecret(localChannel) : token;
-  if (!secret)
-    return Knock::noLocalChannel;
-  key = keyOf(*secret, job);
+  return challenge.nonce.size() == proofBytes ? Knock::admitted : Knock::noHost;
+}
+
+/// Both sides show the key.
+Knock showKey(Connection &connection, const std::string &key, const Encounter &encounter, int milliseconds) {
   Writer answer;
   answer.text(encounter.rankNonce).text(proofOf(key, Side::rank, encounter));
   connection.send({Message::proof, answer.take()});
@@ -134,4 +137,25 @@ Knock par::comm::knock(Connection &connection, const std::string &token, const s
     return Knock::otherSecret;
   connection.trust();
   return Knock::admitted;
+}
+
+} // namespace
+
+Knock par::comm::knock(Connection &connection, const std::string &token, const std::string &job, uint16_t port,
+                       int milliseconds, std::string &key) {
+  Challenge challenge;
+  if (Knock answer = awaitChallenge(connection, milliseconds, challenge); answer != Knock::admitted)
+    return answer;
+  std::optional<std::string> secret = token.empty() ? askForSecret(challenge.localChannel) : token;
+  if (!secret)
+    return Knock::noLocalChannel;
+  key = keyOf(*secret, job);
+  return showKey(connection, key, {challenge.nonce, randomBytes(proofBytes), port}, milliseconds);
+}
+
+Knock par::comm::knockWith(Connection &connection, const std::string &key, uint16_t port, int milliseconds) {
+  Challenge challenge;
+  if (Knock answer = awaitChallenge(connection, milliseconds, challenge); answer != Knock::admitted)
+    return answer;
+  return showKey(connection, key, {challenge.nonce, randomBytes(proofBytes), port}, milliseconds);
 }

@@ -54,4 +54,7 @@ enum class Knock : uint8_t { admitted, silent, noHost, noLocalChannel, otherSecr
 Knock knock(Connection &connection, const std::string &token, const std::string &job, uint16_t port, int milliseconds,
             std::string &key);
 
+/// The same with the job's key.
+Knock knockWith(Connection &connection, const std::string &key, uint16_t port, int milliseconds);
+
 } // namespace par::comm

@@ -6,6 +6,9 @@
 
 namespace par::comm {
 
+/// The label of the exchange after which ranks leave.
+inline constexpr std::string_view endLabel = "end";
+
 /// Which ranks get whose values.
 enum class Sharing : uint8_t { broadcast, gather, allGather };
 

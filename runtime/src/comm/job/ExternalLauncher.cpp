@@ -1,5 +1,6 @@
 // A rank that a launcher started.
 #include "Heartbeat.h"
+#include "HostLink.h"
 #include "Interrupt.h"
 #include "Local.h"
 #include "Processes.h"
@@ -38,6 +39,7 @@ private:
   void loop() {
     while (!ending.load())
       host.step(50);
+    host.finish();
     int64_t began = now();
     while (host.owesWords() && now() - began < wordsTime)
       host.step(50);
@@ -50,26 +52,66 @@ private:
   std::thread thread;
 };
 
-/// The job's board and files: made by rank 0, passed to the others on a local socket.
+/// How long a rank looks for the leader of its host.
+constexpr int64_t leaderTime = 10'000'000'000;
+
+/// The board and files of a host: made by its leader, passed to the others on a local socket.
 struct Shared {
   SharedFiles files;
   Mapping memory;
   SharedState *sharedState = nullptr;
 };
 
-Shared fetch(const Joined &joined, uint32_t world) {
-  Shared shared;
-  shared.files = SharedFiles::from(fetchDescriptors(joined.localChannel, joined.key, world + 2));
+Shared makeShared(const Launch &launch, uint32_t world) {
+  Shared shared{SharedFiles::create(world), {}, nullptr};
   shared.memory = shared.files.sharedState.map(SharedState::bytesFor(world));
+  shared.sharedState = SharedState::make(shared.memory.bytes.data(), world);
+  shared.sharedState->deadlockAfter.store(uint32_t(launch.timeout * 20));
+  return shared;
+}
+
+/// The channel of the leader of this rank's host; that of host 0 is rank 0's own.
+std::string channelOf(const LaunchEnvironment &place, const Joined &joined) {
+  const Welcome &welcome = joined.welcome;
+  uint32_t host = welcome.hosts.hostOf[place.rank];
+  return host ? localChannelOf(joined.key, welcome.localChannel, host) : welcome.localChannel;
+}
+
+/// The leader of another host than rank 0's may come later than this rank.
+Shared fetch(const LaunchEnvironment &place, const Joined &joined) {
+  Shared shared;
+  bool patient = joined.welcome.hosts.hostOf[place.rank] != 0;
+  for (int64_t began = now();; usleep(20'000)) {
+    try {
+      shared.files = SharedFiles::from(fetchDescriptors(channelOf(place, joined), joined.key, place.world + 2));
+      break;
+    } catch (const LaunchError &) {
+      if (!patient || now() - began > leaderTime)
+        throw;
+    }
+  }
+  shared.memory = shared.files.sharedState.map(SharedState::bytesFor(place.world));
   shared.sharedState = reinterpret_cast<SharedState *>(shared.memory.bytes.data());
   return shared;
 }
 
-int runJoined(const Launch &launch, const LaunchEnvironment &place, Shared &shared, Connection connection,
+/// Leads this rank's host, which is not rank 0's.
+std::unique_ptr<HostLink> lead(const Launch &launch, const LaunchEnvironment &place, const Joined &joined,
+                               Shared &shared) {
+  const HostMap &hosts = joined.welcome.hosts;
+  uint32_t host = hosts.hostOf[place.rank];
+  shared = makeShared(launch, place.world);
+  markHosts(*shared.sharedState, hosts, host);
+  return std::make_unique<HostLink>(LedHost{*shared.sharedState, hosts, host, shared.files.descriptors()},
+                                    connectAgain(place, tokenOfEnvironment(), joined),
+                                    LocalChannel(channelOf(place, joined), "", joined.key), launch.bundle,
+                                    launch.timeout);
+}
+
+int runJoined(const Launch &launch, const LaunchEnvironment &place, Shared &shared, Joined joined,
               const std::function<int(Control &)> &rankMain) {
   Heartbeat heartbeat(*shared.sharedState, place.rank, launch.timeout, launch.bundle);
-  ClientControl control(*shared.sharedState, launch.bundle, place.rank, place.localRank, std::move(connection),
-                        shared.files);
+  ClientControl control(*shared.sharedState, launch.bundle, place, std::move(joined), shared.files);
   int code = runRank(control, *shared.sharedState, rankMain);
   if (shared.sharedState->aborted()) {
     // Something was wrong with how the job was started: each rank says it where that was.
@@ -85,21 +127,25 @@ Join joinOf(const LaunchEnvironment &place) {
   return {hostName(), place.rankSource, place.worldSource, place.rank, place.world, uint64_t(getpid())};
 }
 
+/// The carrier of buffers between hosts, if there are several.
+std::string carrierOf(const Launch &launch, const LaunchEnvironment &place) {
+  if (launch.transport == Transport::device)
+    return "device";
+  bool byMpirun = place.rankSource == "OMPI_COMM_WORLD_RANK";
+  bool mpi = launch.transport == Transport::mpi || (launch.transport == Transport::automatic && byMpirun);
+  return mpi ? "mpi" : "tcp";
+}
+
 /// Settings of this job's host: with PAR_TOKEN, or a secret of its own for ranks of its user.
 RendezvousOptions hostingOf(const Launch &launch, const LaunchEnvironment &place) {
   std::string token = tokenOfEnvironment(), own = token.empty() ? randomBytes(proofBytes) : "";
   RendezvousOptions hosting{launch.bundle, launch.joinTimeout};
   hosting.key = keyOf(token.empty() ? own : token, place.job);
   hosting.token = own;
+  hosting.timeout = launch.timeout;
+  hosting.oneHost = launch.transport == Transport::shm;
+  hosting.carrier = carrierOf(launch, place);
   return hosting;
-}
-
-Shared makeShared(const Launch &launch, uint32_t world) {
-  Shared shared{SharedFiles::create(world), {}, nullptr};
-  shared.memory = shared.files.sharedState.map(SharedState::bytesFor(world));
-  shared.sharedState = SharedState::make(shared.memory.bytes.data(), world);
-  shared.sharedState->deadlockAfter.store(uint32_t(launch.timeout * 20));
-  return shared;
 }
 
 /// Rank 0 comes to its own host through no door.
@@ -120,7 +166,8 @@ int runHosting(const Launch &launch, const LaunchEnvironment &place, const std::
   std::optional<Joined> joined = enrol(std::move(connection), joinOf(place), launch.joinTimeout, [] {});
   if (!joined)
     throw LaunchError(exitRankLost, say(Sentence::hostHungUp, place.rank));
-  return runJoined(launch, place, shared, std::move(joined->connection), rankMain);
+  joined->key = hosting.key;
+  return runJoined(launch, place, shared, std::move(*joined), rankMain);
 }
 
 /// Rank 0, which does not take part, tells the ranks that come. Their number may be wrong: none of them needs a place
@@ -149,9 +196,16 @@ int par::comm::runUnderLauncher(const Launch &launch, const LaunchEnvironment &p
       return runHosting(launch, place, rankMain);
     auto warn = [&](const std::string &what) { printLine(launch.bundle + ": warning: " + what); };
     Joined joined = joinServer(place, tokenOfEnvironment(), joinOf(place), launch.joinTimeout, warn);
-    Shared shared = fetch(joined, place.world);
+    const HostMap &hosts = joined.welcome.hosts;
+    uint32_t host = hosts.hostOf[place.rank];
+    Shared shared;
+    std::unique_ptr<HostLink> link;
+    if (host != 0 && hosts.leaderOf(host) == place.rank)
+      link = lead(launch, place, joined, shared);
+    else
+      shared = fetch(place, joined);
     Interrupt interrupt(*shared.sharedState, int(place.rank));
-    return runJoined(launch, place, shared, std::move(joined.connection), rankMain);
+    return runJoined(launch, place, shared, std::move(joined), rankMain);
   } catch (const Refused &refused) {
     // Rank 0's host has said it already, in this process; every other rank says it where it was started.
     if (place.rank != 0)

@@ -95,7 +95,7 @@ void Heartbeat::watchParent() {
 void Heartbeat::watchRanks() {
   for (uint32_t other = 0; other < sharedState.world(); ++other) {
     RankState &theirs = sharedState[other];
-    if (other == rank || theirs.finished.load() || theirs.pid.load() == 0)
+    if (other == rank || theirs.remote.load() || theirs.finished.load() || theirs.pid.load() == 0)
       continue;
     if (processes[other] < 0)
       processes[other] = int(syscall(SYS_pidfd_open, theirs.pid.load(), 0));

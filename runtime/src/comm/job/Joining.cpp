@@ -16,8 +16,8 @@ namespace {
 constexpr int connectTime = 1000, knockTime = 2000;
 /// Beyond the host's own time for ranks to come.
 constexpr double grace = 5;
-/// Time after which a rank that met only hosts with another secret says so.
-constexpr int64_t otherSecretTime = 2'000'000'000;
+/// Time after which a rank that for one reason finds no host says so.
+constexpr int64_t reasonTime = 2'000'000'000;
 
 std::string reasonOf(Knock knock) {
   switch (knock) {
@@ -36,6 +36,17 @@ std::string reasonOf(Knock knock) {
 
 } // namespace
 
+/// nullopt where no host writes that to this rank.
+static std::optional<Welcome> readWelcome(const std::string &body, const Join &join) {
+  try {
+    Welcome welcome = Welcome::read(body);
+    bool named = welcome.localChannel.empty() || isLocalChannelName(welcome.localChannel);
+    return named && welcome.hosts.hostOf.size() == join.world ? std::optional(welcome) : std::nullopt;
+  } catch (const std::runtime_error &) {
+    return std::nullopt;
+  }
+}
+
 Refused par::comm::readRefusal(const std::string &body) {
   Reader reader(body);
   uint64_t code = reader.number();
@@ -51,8 +62,9 @@ std::optional<Joined> par::comm::enrol(Connection connection, const Join &join, 
     std::optional<Message> answer = connection.await(100);
     if (answer && answer->kind == Message::refuse)
       throw readRefusal(answer->body);
-    if (answer && answer->kind == Message::welcome && (answer->body.empty() || isLocalChannelName(answer->body)))
-      return Joined{std::move(connection), answer->body, ""};
+    if (answer && answer->kind == Message::welcome)
+      if (std::optional<Welcome> welcome = readWelcome(answer->body, join))
+        return Joined{std::move(connection), std::move(*welcome)};
     if (answer || !connection.open())
       return std::nullopt;
     look();
@@ -60,12 +72,13 @@ std::optional<Joined> par::comm::enrol(Connection connection, const Join &join, 
   throw LaunchError(exitRankLost, say(Sentence::hostSilent, join.rank));
 }
 
-// A listener with another secret may be a stranger: its refusal is not believed and does not end the rank. Its presence
-// is reported early, since a rank with a wrong PAR_TOKEN would otherwise be silent until the time is up.
+// A listener with another secret may be a stranger: its refusal is not believed and does not end the rank, and a name
+// may become known. The reason is reported early, since a rank with a wrong PAR_TOKEN or host would otherwise be silent
+// until the time is up.
 Joined par::comm::joinServer(const LaunchEnvironment &place, const std::string &token, const Join &join, double timeout,
                              const std::function<void(const std::string &)> &warn) {
-  int64_t deadline = now() + int64_t(timeout * 1e9), otherSince = 0;
-  std::string reason;
+  int64_t deadline = now() + int64_t(timeout * 1e9), since = 0;
+  std::string reason, before;
   bool warned = false;
   do {
     for (uint16_t port : portsOf(place)) {
@@ -76,19 +89,32 @@ Joined par::comm::joinServer(const LaunchEnvironment &place, const std::string &
       Knock answer = knock(connection, token, place.job, port, knockTime, key);
       if (answer != Knock::admitted) {
         reason = reasonOf(answer);
-        otherSince = answer != Knock::otherSecret ? 0 : otherSince ? otherSince : now();
-        if (otherSince && !warned && now() - otherSince > otherSecretTime) {
-          warn(say(Sentence::waitsForSecret, join.rank, place.host, place.port, reason, uint64_t(timeout)));
-          warned = true;
-        }
         continue;
       }
       if (std::optional<Joined> joined = enrol(std::move(connection), join, timeout, [] {})) {
         joined->key = key;
+        joined->port = port;
         return std::move(*joined);
       }
+    }
+    if (!isKnown(place.host))
+      reason = ": " + say(Sentence::unknownHost, place.host);
+    since = !since || reason != before ? now() : since;
+    before = reason;
+    if (!reason.empty() && !warned && now() - since > reasonTime) {
+      warn(say(Sentence::waitsForSecret, join.rank, place.host, place.port, reason, uint64_t(timeout)));
+      warned = true;
     }
     usleep(50'000);
   } while (now() < deadline);
   throw LaunchError(exitRankLost, say(Sentence::noHost, join.rank, place.host, place.port, reason));
+}
+
+Connection par::comm::connectAgain(const LaunchEnvironment &place, const std::string &token, const Joined &joined) {
+  Connection connection(connectTo(place.host, joined.port, connectTime));
+  std::string key;
+  Knock answer = connection.open() ? knock(connection, token, place.job, joined.port, knockTime, key) : Knock::noHost;
+  if (answer != Knock::admitted)
+    throw LaunchError(exitRankLost, say(Sentence::noHost, place.rank, place.host, joined.port, reasonOf(answer)));
+  return connection;
 }

@@ -138,7 +138,7 @@ int par::comm::runRank(SharedStateControl &control, SharedState &sharedState,
       sharedState.abort(code, errorLine(control.bundleName(), "rank " + std::to_string(control.rank()) +
                                                                   " ended with exit code " + std::to_string(code)));
     else
-      control.barrier("end");
+      control.barrier(endLabel);
     sharedState[control.rank()].finished.store(1);
     return code;
   } catch (const Aborted &) {

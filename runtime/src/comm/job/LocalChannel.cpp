@@ -2,6 +2,7 @@
 // for memory that of the key, for the secret anything.
 #include "LocalChannel.h"
 #include "Secret.h"
+#include "par/format/Sha256.h"
 #include "par/messages/CommMessages.h"
 
 #include <sys/socket.h>
@@ -62,8 +63,15 @@ bool par::comm::isLocalChannelName(std::string_view name) {
 }
 
 LocalChannel::LocalChannel(std::string token, std::string key)
-    : token(std::move(token)), key(std::move(key)), address(std::string(prefix) + randomHex(randomDigits / 2)),
-      listener(Listener::local(address)) {}
+    : LocalChannel(std::string(prefix) + randomHex(randomDigits / 2), std::move(token), std::move(key)) {}
+
+LocalChannel::LocalChannel(std::string name, std::string token, std::string key)
+    : token(std::move(token)), key(std::move(key)), address(std::move(name)), listener(Listener::local(address)) {}
+
+std::string par::comm::localChannelOf(const std::string &key, const std::string &job, uint32_t host) {
+  std::string text = hmac(key, "par channel of host " + std::to_string(host) + " of " + job);
+  return std::string(prefix) + par::format::toHex(text).substr(0, randomDigits);
+}
 
 void LocalChannel::serve(const std::vector<int> &descriptors) const {
   for (int i = 0; i < maxRequests; ++i) {

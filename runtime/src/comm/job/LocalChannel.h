@@ -14,6 +14,8 @@ class LocalChannel {
 public:
   /// `token`: the secret to give away, "" for none; `key`: a rank must know it to get the descriptors.
   LocalChannel(std::string token, std::string key);
+  /// One with a name that ranks know beforehand.
+  LocalChannel(std::string name, std::string token, std::string key);
 
   const std::string &name() const { return address; }
   int socket() const { return listener.socket(); }
@@ -27,6 +29,8 @@ private:
   Listener listener;
 };
 
+/// The name that all ranks give the channel of the leader of `host`; `job`: a name that only this job has.
+std::string localChannelOf(const std::string &key, const std::string &job, uint32_t host);
 /// Whether this can be the name of a passage.
 bool isLocalChannelName(std::string_view name);
 /// The secret that the passage of this name gives away, if it is there, of this user, and gives one.

@@ -68,7 +68,10 @@ int childMain(Job &job, uint32_t rank, int socket, const std::function<int(Contr
     std::optional<Joined> joined = enrol(std::move(connection), join, job.launch.joinTimeout, look);
     if (!joined)
       throw LaunchError(exitRankLost, say(Sentence::hostHungUp, rank));
-    ClientControl control(job.sharedState, job.launch.bundle, rank, rank, std::move(joined->connection), job.files);
+    LaunchEnvironment place;
+    place.rank = place.localRank = rank;
+    place.world = job.world;
+    ClientControl control(job.sharedState, job.launch.bundle, place, std::move(*joined), job.files);
     return runRank(control, job.sharedState, rankMain);
   } catch (const Aborted &) {
     return job.sharedState.code();

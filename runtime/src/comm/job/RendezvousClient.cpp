@@ -1,5 +1,6 @@
 // A rank's control plane over a socket.
 #include "RendezvousClient.h"
+#include "comm/carrier/MpiCarrier.h"
 #include "comm/engine/Exchange.h"
 #include "par/messages/CommMessages.h"
 
@@ -56,13 +57,31 @@ Message ClientControl::awaitValues() {
   }
 }
 
+std::string ClientControl::hosts() const {
+  const Welcome &welcome = joined.welcome;
+  bool byDevice = welcome.carrier == "device";
+  return !welcome.hosts.several()
+             ? ""
+             : std::to_string(welcome.hosts.names.size()) + " hosts" + (byDevice ? "" : " by " + welcome.carrier);
+}
+
+// Rank 0's host is where this rank found it; other hosts are where their connections to it come from.
+std::shared_ptr<Carrier> ClientControl::makeCarrier() {
+  const Welcome &welcome = joined.welcome;
+  std::string address = welcome.hosts.hostOf[rank()] == 0 ? place.host : addressOf(connection.socket());
+  CarrierOf of{*this, welcome.hosts, joined.key, address};
+  return welcome.carrier == "tcp" ? connectByTcp(of) : welcome.carrier == "mpi" ? connectByMpi(of) : nullptr;
+}
+
 std::unique_ptr<Endpoint> ClientControl::connect(std::span<const Members> table, size_t arenaBytes) {
   auto fabric = std::make_shared<Fabric>();
   fabric->sharedState = &sharedState;
   fabric->table.assign(table.begin(), table.end());
   size_t meeting = exchangeBytes(table);
   files.arenas[rank()].resize(arenaBytes);
-  if (rank() == 0)
+  const HostMap &hosts = joined.welcome.hosts;
+  uint32_t host = hosts.hostOf[rank()];
+  if (hosts.leaderOf(host) == rank())
     files.exchange.resize(meeting);
   Writer mine;
   mine.number(arenaBytes).number(meeting);
@@ -72,12 +91,18 @@ std::unique_ptr<Endpoint> ClientControl::connect(std::span<const Members> table,
     uint64_t bytes = reader.number();
     if (reader.number() != meeting)
       throw Mismatch(say(Sentence::otherTable, other, rank()));
-    Mapping arena = files.arenas[other].map(bytes);
+    // Arenas of other hosts cannot be seen.
+    bool away = hosts.hostOf[other] != host;
+    Mapping arena = away ? Mapping{} : files.arenas[other].map(bytes);
+    if (hosts.several())
+      fabric->away.push_back(away);
     fabric->arenas.push_back(arena.bytes);
     fabric->mappings.push_back(arena.owner);
   }
   Mapping memory = files.exchange.map(meeting);
   fabric->mappings.push_back(memory.owner);
   fabric->areas = exchangeAreas(fabric->table, memory.bytes.data());
+  if (hosts.several())
+    fabric->carrier = makeCarrier();
   return makeEndpoint(fabric, rank());
 }

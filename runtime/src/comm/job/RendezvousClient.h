@@ -2,14 +2,16 @@
 #pragma once
 
 #include "RendezvousServer.h"
+#include "comm/carrier/Carrier.h"
 
 namespace par::comm {
 
 /// A connection that has been welcomed.
 struct Joined {
   Connection connection;
-  std::string localChannel; ///< where the host passes its descriptors on; "" where they were inherited
-  std::string key;          ///< the job's
+  Welcome welcome;
+  std::string key{}; ///< the job's
+  uint16_t port = 0; ///< at which rank 0's host was found
 };
 
 /// The host refused this rank; what() is the line to print.
@@ -28,15 +30,19 @@ std::optional<Joined> enrol(Connection connection, const Join &join, double time
 Joined joinServer(const LaunchEnvironment &place, const std::string &token, const Join &join, double timeout,
                   const std::function<void(const std::string &)> &warn);
 
+/// Another connection of a rank that has joined to rank 0's host. Throws LaunchError.
+Connection connectAgain(const LaunchEnvironment &place, const std::string &token, const Joined &joined);
+
 /// The control plane of a rank that is a process.
 class ClientControl final : public SharedStateControl {
 public:
-  ClientControl(SharedState &sharedState, std::string bundle, uint32_t rank, uint32_t localRank, Connection connection,
+  ClientControl(SharedState &sharedState, std::string bundle, const LaunchEnvironment &place, Joined joined,
                 SharedFiles &files)
-      : SharedStateControl(sharedState, std::move(bundle), rank), local(localRank), connection(std::move(connection)),
-        files(files) {}
+      : SharedStateControl(sharedState, std::move(bundle), place.rank), place(place), joined(std::move(joined)),
+        connection(this->joined.connection), files(files) {}
 
-  uint32_t localRank() const override { return local; }
+  uint32_t localRank() const override { return place.localRank; }
+  std::string hosts() const override;
   std::unique_ptr<Endpoint> connect(std::span<const Members> table, size_t arenaBytes) override;
 
 protected:
@@ -45,9 +51,11 @@ protected:
 
 private:
   Message awaitValues();
+  std::shared_ptr<Carrier> makeCarrier();
 
-  uint32_t local;
-  Connection connection;
+  LaunchEnvironment place;
+  Joined joined;
+  Connection &connection;
   SharedFiles &files;
 };
 

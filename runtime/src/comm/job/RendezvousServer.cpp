@@ -55,7 +55,14 @@ constexpr int64_t leaveTime = 3'000'000'000;
 
 std::string Join::write() const {
   Writer writer;
-  writer.text(host).text(rankSource).text(worldSource).number(rank).number(world).number(pid).text(failure);
+  writer.text(host)
+      .text(rankSource)
+      .text(worldSource)
+      .number(rank)
+      .number(world)
+      .number(pid)
+      .text(failure)
+      .text(identity);
   return writer.take();
 }
 
@@ -69,7 +76,24 @@ Join Join::read(std::string_view bytes) {
   join.world = reader.number();
   join.pid = reader.number();
   join.failure = checked(reader.text(), maxFailure);
+  join.identity = checked(reader.text());
   return join;
+}
+
+std::string Welcome::write() const {
+  Writer writer;
+  writer.text(localChannel).text(carrier);
+  hosts.write(writer);
+  return writer.take();
+}
+
+Welcome Welcome::read(std::string_view bytes) {
+  Reader reader(bytes);
+  Welcome welcome;
+  welcome.localChannel = reader.text();
+  welcome.carrier = reader.text();
+  welcome.hosts = HostMap::read(reader);
+  return welcome;
 }
 
 RendezvousServer::RendezvousServer(std::optional<Listener> listener, RendezvousOptions given, SharedState &sharedState)
@@ -94,6 +118,8 @@ void RendezvousServer::step(int milliseconds, const std::vector<int> &also) {
     polled.push_back({localChannel->socket(), POLLIN, 0});
   for (const std::unique_ptr<Peer> &peer : peers)
     polled.push_back({peer->connection.socket(), short(peer->connection.pending() ? POLLIN | POLLOUT : POLLIN), 0});
+  if (relay)
+    relay->watch(polled);
   for (int fd : also)
     polled.push_back({fd, POLLIN, 0});
   poll(polled.data(), polled.size(), milliseconds);
@@ -105,13 +131,18 @@ void RendezvousServer::step(int milliseconds, const std::vector<int> &also) {
   for (size_t i = 0; i < peers.size(); ++i) {
     Peer &peer = *peers[i];
     peer.connection.pump();
-    while (std::optional<Message> message = peer.connection.next())
+    while (std::optional<Message> message = peer.connection.next()) {
       handle(peer, *message);
+      if (!peer.connection.open())
+        break;
+    }
     if (peer.refused && !peer.connection.pending())
       peer.connection.close();
   }
   exchange();
   forgetClosed();
+  if (relay)
+    relay->step();
   watchJoining();
   watchLeaving();
 }
@@ -120,7 +151,7 @@ void RendezvousServer::forgetClosed() {
   for (uint32_t rank = 0; rank < members.size(); ++rank)
     if (members[rank] && !members[rank]->connection.open()) {
       members[rank] = nullptr;
-      if (started && !leftAt && !sharedState[rank].finished.load()) {
+      if (started && !over && !leftAt && !sharedState[rank].finished.load()) {
         leftAt = now();
         leaver = rank;
       }
@@ -128,9 +159,15 @@ void RendezvousServer::forgetClosed() {
   std::erase_if(peers, [](const std::unique_ptr<Peer> &peer) { return !peer->connection.open(); });
 }
 
+void RendezvousServer::finish() {
+  if (relay)
+    relay->finish();
+}
+
 bool RendezvousServer::quiet() const {
-  return std::none_of(peers.begin(), peers.end(),
-                      [](const std::unique_ptr<Peer> &peer) { return peer->connection.pending(); });
+  return (!relay || relay->quiet()) && std::none_of(peers.begin(), peers.end(), [](const std::unique_ptr<Peer> &peer) {
+           return peer->connection.pending();
+         });
 }
 
 // A connection with malformed bytes is closed.
@@ -138,6 +175,8 @@ void RendezvousServer::handle(Peer &peer, const Message &message) {
   try {
     if (message.kind == Message::join && !peer.join) {
       admit(peer, Join::read(message.body));
+    } else if (message.kind == Message::link && relay && !peer.join) {
+      relay->adopt(Reader(message.body).number(), std::move(peer.connection));
     } else if (message.kind == Message::value && started && peer.join && !peer.value) {
       Reader reader(message.body);
       uint64_t sharing = reader.number(), root = reader.number();
@@ -158,7 +197,7 @@ std::string RendezvousServer::objection(const Join &join) const {
     return say(Sentence::worldsDiffer, join.rank, processOf(join), join.world, world(), join.worldSource);
   if (!hosting.failure.empty())
     return say(Sentence::rankFailed, 0, "pid " + std::to_string(getpid()) + " on " + hostName(), hosting.failure);
-  if (join.host != hostName())
+  if (hosting.oneHost && (join.host != hostName() || join.identity != hostIdentity()))
     return say(Sentence::severalHosts, join.rank, join.host, hostName());
   if (join.rank >= sharedState.world())
     return say(Sentence::rankTooLarge, join.rank, sharedState.world(), join.rankSource);
@@ -193,8 +232,16 @@ uint32_t RendezvousServer::joined() const {
 
 void RendezvousServer::start() {
   started = true;
+  std::vector<std::pair<std::string, std::string>> places;
   for (Peer *peer : members)
-    peer->connection.send({Message::welcome, localChannel ? localChannel->name() : ""});
+    places.emplace_back(peer->join->host, peer->join->identity);
+  HostMap hosts = HostMap::of(places);
+  markHosts(sharedState, hosts, 0);
+  if (hosts.several())
+    relay.emplace(sharedState, hosts, hosting.bundle, hosting.timeout);
+  Welcome welcome{localChannel ? localChannel->name() : "", hosting.carrier, hosts};
+  for (Peer *peer : members)
+    peer->connection.send({Message::welcome, welcome.write()});
 }
 
 void RendezvousServer::refuse(Peer &peer, int code, const std::string &line) {
@@ -255,6 +302,7 @@ void RendezvousServer::exchange() {
     bool gets = first.sharing != Sharing::gather || rank == first.root;
     members[rank]->connection.send({Message::values, gets ? everything : nothing});
   }
+  over |= first.label == endLabel; // ranks leave after it
   for (Peer *peer : members)
     peer->value.reset();
 }

@@ -5,6 +5,7 @@
 
 #include "AuthGate.h"
 #include "Base.h"
+#include "HostRelay.h"
 #include "LocalChannel.h"
 #include "comm/shared/Memory.h"
 
@@ -29,10 +30,22 @@ struct Join {
   std::string host, rankSource, worldSource;
   uint64_t rank = 0, world = 0, pid = 0;
   std::string failure{}; ///< why it does not take part, but comes to say so; "" where it does
+  std::string identity = hostIdentity();
 
   std::string write() const;
   /// Throws std::runtime_error on texts that no rank says.
   static Join read(std::string_view bytes);
+};
+
+/// The host's word to each rank when all have come.
+struct Welcome {
+  std::string localChannel; ///< where rank 0's host passes its descriptors on; "" where they were inherited
+  std::string carrier;      ///< of buffers between hosts
+  HostMap hosts;
+
+  std::string write() const;
+  /// Throws std::runtime_error on bytes that no host writes.
+  static Welcome read(std::string_view bytes);
 };
 
 /// Settings of a host.
@@ -44,6 +57,9 @@ struct RendezvousOptions {
   const SharedFiles *pass = nullptr; ///< the memory that the passage passes; null if ranks inherit it
   std::string failure{};             ///< why rank 0 does not take part, which every rank is told; "" where it does
   uint32_t world = 0;                ///< ranks of the job, where the board has fewer; 0: the board's
+  double timeout = 5;                ///< seconds without a sign of life of another host
+  bool oneHost = false;              ///< ranks of other hosts are refused
+  std::string carrier{};             ///< of buffers between hosts, as told to all ranks
 };
 
 class RendezvousServer {
@@ -56,6 +72,8 @@ public:
 
   /// Waits up to `milliseconds` for something to do (or for one of `also` to become readable) and does it.
   void step(int milliseconds, const std::vector<int> &also = {});
+  /// Tells other hosts that the job is over.
+  void finish();
   /// True when everything queued has been sent.
   bool quiet() const;
   /// Ranks that have been told that there is no job, or why it ends before it began.
@@ -102,7 +120,8 @@ private:
   int64_t deadline;
   std::vector<std::unique_ptr<Peer>> peers;
   std::vector<Peer *> members; ///< by rank
-  bool started = false, moreMayCome = false;
+  std::optional<HostRelay> relay;
+  bool started = false, moreMayCome = false, over = false;
   int64_t leftAt = 0; ///< when a rank of the complete job was seen to have hung up
   uint32_t leaver = 0;
   size_t refusals = 0, awaited;

@@ -111,6 +111,14 @@ Listener Listener::rendezvous(const LaunchEnvironment &place) {
                     say(Sentence::cannotListen, place.host + ":" + std::to_string(place.port), std::strerror(error)));
 }
 
+Listener Listener::anywhere() {
+  for (const char *host : {"::", "0.0.0.0"})
+    if (std::shared_ptr<addrinfo> address = resolve(host, 0, true))
+      if (int fd = listenAt(*address); fd >= 0)
+        return Listener(fd);
+  throw LaunchError(2, say(Sentence::cannotListen, "any address", std::strerror(errno)));
+}
+
 Listener Listener::local(const std::string &name) {
   socklen_t size = 0;
   sockaddr_un address;
@@ -129,6 +137,8 @@ uint16_t Listener::port() const {
 
 int Listener::accept() const { return accept4(fd, nullptr, nullptr, SOCK_CLOEXEC); }
 
+bool par::comm::isKnown(const std::string &host) { return resolve(host, 0, false) != nullptr; }
+
 int par::comm::connectTo(const std::string &host, uint16_t port, int milliseconds) {
   std::shared_ptr<addrinfo> address = resolve(host, port, false);
   int fd = address ? newSocket(address->ai_family) : -1;
@@ -138,6 +148,17 @@ int par::comm::connectTo(const std::string &host, uint16_t port, int millisecond
     return fd;
   close(fd);
   return -1;
+}
+
+std::string par::comm::addressOf(int socket) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  std::array<char, NI_MAXHOST> text{};
+  if (getsockname(socket, reinterpret_cast<sockaddr *>(&address), &size) != 0 || address.ss_family == AF_UNIX ||
+      getnameinfo(reinterpret_cast<sockaddr *>(&address), size, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST) !=
+          0)
+    return "";
+  return text.data();
 }
 
 int par::comm::connectLocal(const std::string &name) {
@@ -200,10 +221,4 @@ std::vector<int> par::comm::receiveDescriptors(int socket, size_t count) {
     throw std::runtime_error(say(Sentence::notPassed));
   }
   return descriptors;
-}
-
-std::string par::comm::hostName() {
-  std::array<char, 256> name{};
-  gethostname(name.data(), name.size() - 1);
-  return name.data();
 }

@@ -16,6 +16,8 @@ public:
   /// Listens where `place` says, on the first free port of those that it admits. Throws LaunchError (error
   /// 20).
   static Listener rendezvous(const LaunchEnvironment &place);
+  /// Listens on all addresses of this host, on a port that the system chooses.
+  static Listener anywhere();
   /// Listens on a name that no file system holds.
   static Listener local(const std::string &name);
   /// Listens nowhere.
@@ -32,8 +34,12 @@ private:
 
 /// The ports on which the rendezvous of `place` may be.
 std::vector<uint16_t> portsOf(const LaunchEnvironment &place);
+/// Whether the host has an address.
+bool isKnown(const std::string &host);
 /// A TCP socket that is connected within `milliseconds`, or -1.
 int connectTo(const std::string &host, uint16_t port, int milliseconds);
+/// This end's address of a connection, as a number; "" where it has none.
+std::string addressOf(int socket);
 /// A socket connected to a local name, or -1: also where no name can be so long.
 int connectLocal(const std::string &name);
 /// Whether the process at the other end of a local socket has this user.
@@ -41,7 +47,5 @@ bool sameUser(int socket);
 /// Sends and receives descriptors; receiving throws std::runtime_error if they do not come, or others do.
 void sendDescriptors(int socket, const std::vector<int> &descriptors);
 std::vector<int> receiveDescriptors(int socket, size_t count);
-
-std::string hostName();
 
 } // namespace par::comm

@@ -37,22 +37,42 @@ std::optional<Witness> findWitness(SharedState &sharedState, uint32_t lost) {
   return any;
 }
 
-} // namespace
+/// The facts around a lost rank, as words.
+struct Loss {
+  std::string when, witness, saved;
+};
 
-std::string par::comm::lostRank(SharedState &sharedState, uint32_t rank, std::string_view how, double seconds) {
+Loss lossOf(SharedState &sharedState, uint32_t rank) {
   std::optional<Witness> witness = findWitness(sharedState, rank);
   for (int i = 0; i < 15 && !(witness && witness->direct); ++i) {
     usleep(10'000);
     witness = findWitness(sharedState, rank);
   }
   uint64_t steps = sharedState[rank].startedSteps.load();
-  std::string coordinates = sharedState[rank].coordinates.get(), saved = sharedState.saved.get();
-  std::string who = witness ? "rank " + std::to_string(witness->rank) + " in " + witness->waiting.kind + ", " +
-                                  witness->waiting.instruction
-                            : "par-run";
-  return say(Sentence::lostRank, rank, coordinates.empty() ? "" : " (" + coordinates + ")", how,
-             steps ? "in step " + std::to_string(steps - 1) : "before its first step", who, tenths(seconds),
-             saved.empty() ? "nothing was saved" : "last save " + saved + "; go on with --resume auto");
+  std::string saved = sharedState.saved.get();
+  return {steps ? "in step " + std::to_string(steps - 1) : "before its first step",
+          witness ? "rank " + std::to_string(witness->rank) + " in " + witness->waiting.kind + ", " +
+                        witness->waiting.instruction
+                  : "par-run",
+          saved.empty() ? "nothing was saved" : "last save " + saved + "; go on with --resume auto"};
+}
+
+} // namespace
+
+std::string par::comm::lostRank(SharedState &sharedState, uint32_t rank, std::string_view how, double seconds) {
+  Loss loss = lossOf(sharedState, rank);
+  std::string coordinates = sharedState[rank].coordinates.get(), host = sharedState[rank].host.get();
+  std::string where = (coordinates.empty() ? "" : " (" + coordinates + ")") + (host.empty() ? "" : " on " + host);
+  return say(Sentence::lostRank, rank, where, how, loss.when, loss.witness, tenths(seconds), loss.saved);
+}
+
+std::string par::comm::lostHost(SharedState &sharedState, const std::vector<uint32_t> &ranks, double seconds) {
+  Loss loss = lossOf(sharedState, ranks.front());
+  std::string all;
+  for (uint32_t rank : ranks)
+    all += (all.empty() ? "" : ", ") + std::to_string(rank);
+  return say(Sentence::lostHost, sharedState[ranks.front()].host.get(), ranks.size() == 1 ? "" : "s", all, loss.when,
+             ranks.front(), loss.witness, tenths(seconds), loss.saved);
 }
 
 std::optional<std::string> par::comm::deadlock(SharedState &sharedState) {

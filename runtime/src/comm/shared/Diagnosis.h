@@ -11,6 +11,9 @@ namespace par::comm {
 /// rank, so that the message can name one.
 std::string lostRank(SharedState &sharedState, uint32_t rank, std::string_view how, double seconds);
 
+/// "host b (ranks 2, 3) stopped answering in step 131: ...", as lostRank(); `ranks` are those of the host.
+std::string lostHost(SharedState &sharedState, const std::vector<uint32_t> &ranks, double seconds);
+
 /// Once every rank has waited for SharedState::deadlockAfter and none has moved, none ever will: "deadlock: rank 0
 /// waits in recv, stage0/forward:3, for rank 1; rank 1 waits in ...". Else nullopt.
 std::optional<std::string> deadlock(SharedState &sharedState);

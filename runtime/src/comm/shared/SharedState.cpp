@@ -23,8 +23,8 @@ void RankState::ring() {
   syscall(SYS_futex, &bell, FUTEX_WAKE, 1, nullptr, nullptr, 0);
 }
 
-void RankState::sleep(uint32_t seen) {
-  timespec limit{0, 100'000'000};
+void RankState::sleep(uint32_t seen, int64_t nanoseconds) {
+  timespec limit{0, nanoseconds};
   syscall(SYS_futex, &bell, FUTEX_WAIT, seen, &limit, nullptr, 0);
 }
 
@@ -102,9 +102,12 @@ bool SharedState::startStep(uint32_t rank, uint64_t step) {
 
 void SharedState::stop() {
   uint32_t no = 0;
-  if (!stopping.compare_exchange_strong(no, 1))
-    return;
-  allowed.store(lastStep());
+  if (stopping.compare_exchange_strong(no, 1) && hosts.load() == 1)
+    settleStop(lastStep());
+}
+
+void SharedState::settleStop(uint64_t last) {
+  allowed.store(last);
   stopping.store(2);
 }
 

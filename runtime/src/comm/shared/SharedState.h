@@ -58,6 +58,8 @@ struct alignas(64) RankState {
   std::atomic<int64_t> beat{0};          ///< monotonic nanoseconds of its last sign of life; 0: none yet
   std::atomic<uint32_t> idle{0};         ///< tenths of a second that it has waited since anything moved
   std::atomic<uint64_t> startedSteps{0}; ///< last started step + 1; 0: none
+  std::atomic<uint32_t> remote{0};       ///< on another host, whose board is the original of this
+  SharedText<64> host;                   ///< its name; "" where all ranks have one host
   SharedText<64> coordinates;            ///< "pp 1, dp 0, tp 1"
   SharedText<32> entry;
   SharedText<64> instruction;
@@ -67,8 +69,8 @@ struct alignas(64) RankState {
 
   /// Wakes the rank if it sleeps. To be called after the change that it may wait for, made with seq_cst.
   void ring();
-  /// Sleeps until rung or 100 ms have passed, unless the bell is not `seen` any more.
-  void sleep(uint32_t seen);
+  /// Sleeps until rung or the time (below a second) has passed, unless the bell is not `seen` any more.
+  void sleep(uint32_t seen, int64_t nanoseconds);
   void wait(const Waiting &waiting);
   void run(); ///< waits no more
   Waiting waiting() const;
@@ -104,8 +106,13 @@ public:
 
   /// False: the job ends before `step`. Every rank gets the same answer for the same step.
   bool startStep(uint32_t rank, uint64_t step);
-  /// Lets started steps finish and refuses later ones.
+  /// Lets started steps finish and refuses later ones. On several hosts the boards agree on the last step first
+  /// (HostRelay.h): until then ranks that would start one wait.
   void stop();
+  /// Whether the boards have yet to agree on the last step.
+  bool isStopping() const { return stopping.load() == 1; }
+  /// The last step of a job that isStopping(), as lastStep().
+  void settleStop(uint64_t last);
   bool stops() const { return stopping.load() != 0; }
   /// The largest step that any rank has started + 1; 0: none.
   uint64_t lastStep();
@@ -122,6 +129,7 @@ public:
   /// par-run's parent process where it started the ranks; 0 where a launcher did.
   std::atomic<int32_t> parent{0};
   std::atomic<int64_t> parentBeat{0};
+  std::atomic<uint32_t> hosts{1}; ///< that the job runs on
 
 private:
   uint32_t ranks = 0;

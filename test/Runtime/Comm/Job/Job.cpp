@@ -1,5 +1,5 @@
 // A job for tests: every rank prints its pid and communicates in steps until it is told to end.
-//   par-test-job [-n N] [--comm inproc|shm] [--rank R --world N --master H:P] [--ranks N] [--steps N]
+//   par-test-job [-n N] [--comm inproc|shm|tcp|mpi] [--rank R --world N --master H:P] [--ranks N] [--steps N]
 //   [--timeout S]
 //                [--join-timeout S] [--plan HASH[@RANK]] [--exit CODE@RANK] [--throw TEXT@RANK]
 //                [--forget-barrier RANK] [--vanish CODE@RANK]   (ends its process without a word in step 3)
@@ -57,7 +57,10 @@ Options read(int argc, char **argv) {
     if (flag == "-n")
       o.launch.n = std::atoi(value.c_str());
     else if (flag == "--comm")
-      o.launch.transport = value == "inproc" ? Transport::inproc : Transport::shm;
+      o.launch.transport = value == "inproc" ? Transport::inproc
+                           : value == "tcp"  ? Transport::tcp
+                           : value == "mpi"  ? Transport::mpi
+                                             : Transport::shm;
     else if (flag == "--rank")
       o.launch.rank = std::atoi(value.c_str());
     else if (flag == "--world")

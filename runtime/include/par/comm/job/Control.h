@@ -32,6 +32,8 @@ public:
   virtual uint32_t rank() const = 0;
   virtual uint32_t world() const = 0;
   virtual uint32_t localRank() const = 0;
+  /// "2 hosts by tcp" where ranks run on several.
+  virtual std::string hosts() const { return ""; }
 
   /// Compares hellos of all ranks; throws std::runtime_error with plan.md's errors 13 or 19 on disagreement.
   /// Called once, first.

@@ -20,8 +20,9 @@ struct LaunchEnvironment {
   std::string rankSource, worldSource; ///< what said so: "RANK" and "WORLD_SIZE", "--rank" and "--world", ...
 };
 
-/// Which communicator carries the buffers.
-enum class Transport : uint8_t { automatic, inproc, shm };
+/// Which communicator carries the buffers. tcp and mpi: between hosts; ranks of one host share memory. device: NCCL or
+/// the like, between hosts too.
+enum class Transport : uint8_t { automatic, inproc, shm, tcp, mpi, device };
 
 /// The launch options of par-run. Empty optionals: not given.
 struct Launch {

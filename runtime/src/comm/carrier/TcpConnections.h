@@ -1,0 +1,22 @@
+// Connects the ranks of different hosts with each other.
+#pragma once
+
+#include "Carrier.h"
+#include "comm/job/Hosts.h"
+#include "par/comm/job/Control.h"
+
+namespace par::comm {
+
+/// Facts of the job that connections need.
+struct CarrierOf {
+  Control &control;
+  const HostMap &hosts;
+  std::string key;     ///< of the job
+  std::string address; ///< of this host, as other hosts reach it
+  double timeout = 60; ///< seconds until all connections must stand
+};
+
+/// Collective: every rank calls it.
+std::shared_ptr<Carrier> connectByTcp(const CarrierOf &of);
+
+} // namespace par::comm

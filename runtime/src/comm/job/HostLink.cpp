@@ -1,0 +1,114 @@
+// The thread of a host's leader.
+#include "HostLink.h"
+#include "HostRelay.h"
+#include "comm/shared/Diagnosis.h"
+#include "comm/shared/Threads.h"
+#include "par/messages/CommMessages.h"
+
+#include <poll.h>
+
+using namespace par::comm;
+
+namespace {
+
+constexpr int waitTime = 50;
+/// How long the end of the job is tried to be told to rank 0's host.
+constexpr int64_t lastWordsTime = 1'000'000'000;
+
+} // namespace
+
+HostLink::HostLink(LedHost given, Connection to, LocalChannel channel, std::string bundle, double timeout)
+    : led(std::move(given)), board(led.board), connection(std::move(to)), channel(std::move(channel)),
+      bundle(std::move(bundle)), patience(std::max(timeout, minLinkTime)), own(led.hosts.ranksOf(led.host)) {
+  connection.send({Message::link, Writer().number(led.host).take()});
+  thread = startThread([this] { loop(); });
+}
+
+HostLink::~HostLink() {
+  ending.store(true);
+  thread.join();
+}
+
+void HostLink::wait() const {
+  pollfd polled[] = {{connection.socket(), short(connection.pending() ? POLLIN | POLLOUT : POLLIN), 0},
+                     {channel.socket(), POLLIN, 0}};
+  poll(polled, 2, waitTime);
+}
+
+void HostLink::loop() {
+  while (!ending.load()) {
+    wait();
+    patience.look();
+    channel.serve(led.descriptors);
+    connection.pump();
+    try {
+      while (std::optional<Message> message = connection.next())
+        handle(*message);
+    } catch (const std::runtime_error &) { // malformed
+      connection.close();
+    }
+    judge();
+    tell();
+  }
+  told = 0;
+  tell();
+  if (connection.open())
+    connection.send({Message::bye, ""});
+  for (int64_t began = now(); connection.open() && connection.pending() && now() - began < lastWordsTime;) {
+    wait();
+    connection.pump();
+  }
+}
+
+void HostLink::handle(const Message &message) {
+  heard = now();
+  if (message.kind == Message::ranks) {
+    BoardDigest::apply(board, message.body);
+  } else if (message.kind == Message::ended) {
+    endSent = true;
+    takeEnd(board, message);
+  } else if (message.kind == Message::stop) {
+    stopSent = true;
+    takeStop(board, message);
+    connection.send({Message::frozen, Writer().number(board.lastStep()).take()});
+  } else if (message.kind == Message::allowed) {
+    board.settleStop(Reader(message.body).number());
+  } else if (message.kind == Message::bye) {
+    over = true;
+  }
+}
+
+void HostLink::tell() {
+  if (!connection.open())
+    return;
+  if (board.aborted() && !endSent) {
+    connection.send(endOf(board));
+    endSent = true;
+  }
+  if (board.isStopping() && !stopSent) {
+    connection.send(stopOf(board));
+    stopSent = true;
+  }
+  if (now() - told > digestTime) {
+    connection.send({Message::ranks, own.changes(board)});
+    told = now();
+  }
+}
+
+void HostLink::lose(const std::string &message) {
+  std::string line = errorLine(bundle, message);
+  if (board.claim())
+    printLine(line);
+  board.abort(exitRankLost, line);
+}
+
+void HostLink::judge() {
+  if (over || board.aborted())
+    return;
+  if (!connection.open()) {
+    if (!board[0].finished.load())
+      lose(lostRank(board, 0, "ended", double(now() - heard) / 1e9));
+  } else if (std::optional<double> seconds = patience.exhausted(heard)) {
+    lose(lostHost(board, led.hosts.ranksOf(0), *seconds));
+  }
+}

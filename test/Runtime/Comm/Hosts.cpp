@@ -1,0 +1,197 @@
+// Jobs on several hosts: what ends them, and that each host says so. The hosts are this one by several names.
+#include "Harness.h"
+
+#include "comm/carrier/TcpCarrier.h"
+#include "comm/carrier/TcpConnections.h"
+
+using namespace par::test;
+
+namespace {
+
+/// Four ranks of a job, two on each of the hosts a and b, that run until they are told to end.
+struct TwoHosts {
+  explicit TwoHosts(std::vector<std::string> more = {}, std::string steps = "1000000", Environment environment = {},
+                    Environment ofLast = {})
+      : port(unusedPort()) {
+    more.insert(more.end(), {"--steps", steps});
+    for (int rank = 0; rank < 4; ++rank) {
+      environment["PAR_HOST"] = rank < 2 ? "a" : "b";
+      for (const auto &[name, value] : rank == 3 ? ofLast : Environment())
+        environment[name] = value;
+      ranks.push_back(std::make_unique<Process>(argumentsOf(rank, more), environment));
+    }
+  }
+  std::vector<std::string> argumentsOf(int rank, const std::vector<std::string> &more) const {
+    std::vector<std::string> arguments{jobTool,   "--rank",   std::to_string(rank),
+                                       "--world", "4",        "--ranks",
+                                       "4",       "--master", "127.0.0.1:" + std::to_string(port)};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  }
+  void runs() {
+    for (auto &rank : ranks)
+      EXPECT_TRUE(rank->sees("rank "));
+    usleep(500'000);
+  }
+  /// All ranks but `gone` end with `code`; the output of each host.
+  std::vector<std::string> outputs(int code, int gone = -1) {
+    std::vector<std::string> result(2);
+    auto begin = Clock::now();
+    for (int rank = 0; rank < 4; ++rank) {
+      int ended = ranks[size_t(rank)]->wait(10);
+      if (rank != gone)
+        EXPECT_EQ(ended, code) << "rank " << rank << ": " << ranks[size_t(rank)]->errors();
+      result[rank / 2] += ranks[size_t(rank)]->errors();
+    }
+    EXPECT_LT(secondsSince(begin), 10);
+    return result;
+  }
+  int port;
+  std::vector<std::unique_ptr<Process>> ranks;
+};
+
+size_t count(const std::string &text, const std::string &piece) {
+  size_t n = 0;
+  for (size_t at = text.find(piece); at != text.npos; at = text.find(piece, at + 1))
+    ++n;
+  return n;
+}
+
+} // namespace
+
+// The carrier's bytes are all there, and the job ends as one on a single host does.
+TEST(Hosts, JobEnds) {
+  TwoHosts job({}, "30");
+  for (const std::string &output : job.outputs(0))
+    EXPECT_EQ(output, "");
+  EXPECT_NE(job.ranks[0]->out().find("done after step 30"), std::string::npos);
+}
+
+// A killed rank is named once on each host, with its host: the leader of one, and a rank that leads none.
+TEST(Hosts, KilledRank) {
+  for (int victim : {3, 2, 1, 0}) {
+    TwoHosts job;
+    job.runs();
+    job.ranks[size_t(victim)]->signal(SIGKILL);
+    std::string host = victim < 2 ? "a" : "b";
+    for (const std::string &output : job.outputs(4, victim)) {
+      EXPECT_EQ(count(output, "error: "), 1u) << output;
+      EXPECT_NE(output.find("rank " + std::to_string(victim) + " (dp " + std::to_string(victim) + ") on " + host +
+                            " ended in step "),
+                std::string::npos)
+          << output;
+      EXPECT_NE(output.find("noticed by rank "), std::string::npos) << output;
+    }
+  }
+}
+
+// A leader that is stopped takes its host's link with it: the others of its host name the rank, the other host both.
+TEST(Hosts, StoppedLeader) {
+  TwoHosts job({"--timeout", "2"});
+  job.runs();
+  job.ranks[2]->signal(SIGSTOP);
+  std::vector<std::string> outputs = job.outputs(4, 2);
+  EXPECT_NE(outputs[0].find("error: host b (ranks 2, 3) stopped answering in step "), std::string::npos) << outputs[0];
+  EXPECT_NE(outputs[0].find(": its network is down, or rank 2 there is stopped; noticed by rank "), std::string::npos)
+      << outputs[0];
+  EXPECT_NE(outputs[1].find("rank 2 (dp 2) on b stopped answering in step "), std::string::npos) << outputs[1];
+}
+
+// Any rank may be asked to stop: all end after the same step, with the signal's code.
+TEST(Hosts, StopIsAgreedOn) {
+  for (int asked : {0, 3}) {
+    TwoHosts job;
+    job.runs();
+    job.ranks[size_t(asked)]->signal(SIGTERM);
+    for (const std::string &output : job.outputs(143))
+      EXPECT_NE(output.find("SIGTERM came to rank " + std::to_string(asked)), std::string::npos) << output;
+    EXPECT_NE(job.ranks[0]->out().find("stopped after step "), std::string::npos);
+  }
+}
+
+// A rank with another bundle, and one that ends by itself, are named on both hosts.
+TEST(Hosts, RanksThatFail) {
+  TwoHosts stale({"--plan", "81d0eeee@3"});
+  for (const std::string &output : stale.outputs(1))
+    EXPECT_NE(output.find("rank 3 holds plan 81d0ee, the 3 others 3f9c2a: its copy of the bundle is stale"),
+              std::string::npos)
+        << output;
+  TwoHosts thrown({"--throw", "no such file@2"});
+  for (const std::string &output : thrown.outputs(4))
+    EXPECT_NE(output.find("error: no such file"), std::string::npos) << output;
+}
+
+// --comm mpi without MPI, with another library, with two versions, and where MPI knows other ranks: each is said on
+// both hosts.
+TEST(Hosts, MpiThatDoesNotFit) {
+  auto saidOnBoth = [](Environment environment, Environment ofLast, const std::string &expected) {
+    TwoHosts job({"--comm", "mpi"}, "5", std::move(environment), std::move(ofLast));
+    for (const std::string &output : job.outputs(4))
+      EXPECT_NE(output.find(expected), std::string::npos) << output;
+  };
+  Environment stub{{"PAR_MPI_LIBRARY", PAR_STUB_MPI}};
+  saidOnBoth({{"PAR_MPI_LIBRARY", "libnone.so"}}, {},
+             "error: --comm mpi cannot open libnone.so: libnone.so: cannot open shared object file: No such file or "
+             "directory; install Open MPI 4, name it in PAR_MPI_LIBRARY, or give --comm tcp");
+  Environment mpich = stub, failing = stub;
+  mpich["PAR_STUB_MPI_VERSION"] = "MPICH Version: 4.0.2";
+  saidOnBoth(mpich, {},
+             "error: --comm mpi needs Open MPI 4, and " PAR_STUB_MPI " is another library: MPICH Version: 4.0.2");
+  saidOnBoth({{"PAR_MPI_LIBRARY", "libm.so.6"}}, {},
+             "error: --comm mpi needs Open MPI 4, and libm.so.6 is another library: no MPI_Get_library_version");
+  saidOnBoth(
+      stub, {{"PAR_STUB_MPI_VERSION", "Open MPI v4.0.3, package: other"}},
+      "error: rank 3 on b has Open MPI 4.0.3, rank 0 on a has Open MPI 4.1.4; --comm mpi needs one version on all "
+      "hosts");
+  saidOnBoth(stub, {}, " of 4, and rank 0 of 1 to MPI; start it by mpirun or srun, or give --comm tcp");
+  failing["PAR_STUB_MPI_FAILS"] = "1";
+  saidOnBoth(failing, {}, "error: MPI_Init_thread of MPI failed: MPI_ERR_OTHER: known error not in list");
+}
+
+// Under mpirun, if it is installed: the same job over Open MPI.
+TEST(Hosts, UnderMpirun) {
+  if (access("/usr/bin/mpirun", X_OK) != 0)
+    GTEST_SKIP() << "needs mpirun";
+  std::string rank = "PAR_HOST=host$((OMPI_COMM_WORLD_RANK / 2)) exec " + jobTool + " --comm mpi --steps 50";
+  Process job({"/usr/bin/mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "4", "/bin/sh", "-c", rank});
+  EXPECT_EQ(job.wait(60), 0) << job.errors();
+  EXPECT_NE(job.out().find("done after step 50"), std::string::npos);
+}
+
+// A connection that ends is an error once it has been missed for three seconds.
+TEST(Hosts, BrokenConnection) {
+  int ends[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+  TcpCarrier carrier({-1, ends[0]});
+  close(ends[1]);
+  for (auto begin = Clock::now(); secondsSince(begin) < 0.1;)
+    carrier.poll();
+  std::byte room[8];
+  Carrier::Ticket ticket = carrier.receive(1, 7, room);
+  auto begin = Clock::now();
+  try {
+    while (secondsSince(begin) < 10)
+      carrier.poll();
+    ADD_FAILURE() << "nothing was said";
+  } catch (const std::runtime_error &error) {
+    EXPECT_STREQ(error.what(), "the connection to rank 1 broke: it has hung up");
+  }
+  EXPECT_GT(secondsSince(begin), 2);
+  EXPECT_FALSE(*ticket);
+}
+
+// Ranks that cannot show each other the job's secret are not connected.
+TEST(Hosts, NoWay) {
+  std::string errors = errorsOf([] {
+    EXPECT_EQ(run(jobOf(Transport::inproc, 2),
+                  [](Control &control) {
+                    HostMap hosts{{"a", "b"}, {0, 1}};
+                    connectByTcp({control, hosts, control.rank() ? "one key" : "another", "127.0.0.1", 1});
+                    return 0;
+                  }),
+              exitRankLost);
+  });
+  EXPECT_NE(errors.find("error: rank 1 on "), std::string::npos) << errors;
+  EXPECT_NE(errors.find(" found no way to rank 0 on a at 127.0.0.1:"), std::string::npos) << errors;
+  EXPECT_NE(errors.find("; is a firewall between them?"), std::string::npos) << errors;
+}
