@@ -46,7 +46,8 @@ def run(bundle, *, data=None, text=None, steps=None, epochs=None, evaluate=False
     save, save_every, keep: folder of checkpoints, steps between two, how many stay. export: a .safetensors or .onnx
     file for the whole weights at the end. eval_data, eval_every: evaluate on that file every so many steps. order:
     "shuffled" or "sequential"; labels: "next" or "same" (of text); comm: "auto", "inproc", "shm", "tcp", "mpi" or
-    "nccl"; threads of a rank; timeout: seconds without a heartbeat; trace: a Perfetto file; metrics: a file that keeps the lines of
+    "nccl"; threads of a rank; timeout: seconds without a heartbeat; trace: a Perfetto file; metrics: a file that
+    keeps the lines of
     Run.metrics, after its own ones if the run resumes; set: {"lr": 1e-4}, also clip and seed. dry_run: load, verify,
     connect, end. log_every: steps between two lines of progress; quiet: print none.
 

@@ -167,7 +167,7 @@ TEST(Hosts, BrokenConnection) {
   for (auto begin = Clock::now(); secondsSince(begin) < 0.1;)
     carrier.poll();
   std::byte room[8];
-  Carrier::Ticket ticket = carrier.receive(1, 7, room);
+  HostCarrier::Ticket ticket = carrier.receive(1, 7, room);
   auto begin = Clock::now();
   try {
     while (secondsSince(begin) < 10)

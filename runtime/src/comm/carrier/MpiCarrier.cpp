@@ -11,7 +11,7 @@ using namespace par::comm;
 
 namespace {
 
-class MpiCarrier final : public Carrier {
+class MpiCarrier final : public HostCarrier {
 public:
   explicit MpiCarrier(std::unique_ptr<Mpi> mpi) : mpi(std::move(mpi)) {}
 
@@ -65,7 +65,7 @@ bool MpiCarrier::poll() {
 }
 
 // MPI's own wait for its ranks comes after the job's rendezvous, so that all of them are there.
-std::shared_ptr<Carrier> par::comm::connectByMpi(const CarrierOf &of) {
+std::shared_ptr<HostCarrier> par::comm::connectByMpi(const CarrierOf &of) {
   auto mpi = std::make_unique<Mpi>();
   uint32_t rank = of.control.rank();
   std::vector<std::string> versions = of.control.allGather("mpi", mpi->version());

@@ -6,6 +6,6 @@
 namespace par::comm {
 
 /// Collective: every rank calls it. The ranks of MPI's world must be those of the job. Throws std::runtime_error.
-std::shared_ptr<Carrier> connectByMpi(const CarrierOf &of);
+std::shared_ptr<HostCarrier> connectByMpi(const CarrierOf &of);
 
 } // namespace par::comm

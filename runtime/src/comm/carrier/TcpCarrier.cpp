@@ -24,7 +24,7 @@ bool wouldBlock(int error) { return error == EAGAIN || error == EWOULDBLOCK || e
 
 } // namespace
 
-Carrier::~Carrier() = default;
+HostCarrier::~HostCarrier() = default;
 
 TcpCarrier::TcpCarrier(std::vector<int> sockets) : peers(sockets.size()) {
   for (size_t rank = 0; rank < sockets.size(); ++rank)
@@ -56,7 +56,7 @@ void TcpCarrier::checkBroken() const {
   }
 }
 
-Carrier::Ticket TcpCarrier::send(uint32_t rank, uint32_t tag, std::span<const std::byte> bytes) {
+HostCarrier::Ticket TcpCarrier::send(uint32_t rank, uint32_t tag, std::span<const std::byte> bytes) {
   Peer &peer = peers.at(rank);
   auto done = std::make_shared<bool>(false);
   Sending sending{{tag, uint32_t(bytes.size()), 0, headerMark}, bytes, done};
@@ -77,7 +77,7 @@ void TcpCarrier::release(Peer &peer, uint32_t tag) {
   }
 }
 
-Carrier::Ticket TcpCarrier::receive(uint32_t rank, uint32_t tag, std::span<std::byte> bytes) {
+HostCarrier::Ticket TcpCarrier::receive(uint32_t rank, uint32_t tag, std::span<std::byte> bytes) {
   Peer &peer = peers.at(rank);
   auto done = std::make_shared<bool>(false);
   auto &early = peer.early[tag];

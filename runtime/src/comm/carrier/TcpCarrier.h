@@ -2,7 +2,7 @@
 // on different hosts has one connection, which both have shown the job's secret on. It is not encrypted.
 #pragma once
 
-#include "Carrier.h"
+#include "HostCarrier.h"
 #include "comm/job/Serialization.h"
 
 #include <deque>
@@ -11,7 +11,7 @@
 
 namespace par::comm {
 
-class TcpCarrier final : public Carrier {
+class TcpCarrier final : public HostCarrier {
 public:
   /// A connected socket for each rank that is on another host, -1 for others.
   explicit TcpCarrier(std::vector<int> sockets);

@@ -21,7 +21,7 @@ class Mesh {
 public:
   explicit Mesh(const CarrierOf &of)
       : of(of), me(of.control.rank()), sockets(of.control.world(), -1), deadline(now() + int64_t(of.timeout * 1e9)) {}
-  std::shared_ptr<Carrier> connect();
+  std::shared_ptr<HostCarrier> connect();
 
 private:
   bool isAway(uint32_t rank) const { return of.hosts.hostOf[rank] != of.hosts.hostOf[me]; }
@@ -92,7 +92,7 @@ void Mesh::accept(AuthGate &gate) {
   }
 }
 
-std::shared_ptr<Carrier> Mesh::connect() {
+std::shared_ptr<HostCarrier> Mesh::connect() {
   Listener listener = Listener::anywhere();
   uint16_t port = listener.port();
   AuthGate gate(std::move(listener), of.key, "");
@@ -121,4 +121,4 @@ std::shared_ptr<Carrier> Mesh::connect() {
   return std::make_shared<TcpCarrier>(std::move(sockets));
 }
 
-std::shared_ptr<Carrier> par::comm::connectByTcp(const CarrierOf &of) { return Mesh(of).connect(); }
+std::shared_ptr<HostCarrier> par::comm::connectByTcp(const CarrierOf &of) { return Mesh(of).connect(); }

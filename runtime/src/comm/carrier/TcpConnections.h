@@ -1,7 +1,7 @@
 // Connects the ranks of different hosts with each other.
 #pragma once
 
-#include "Carrier.h"
+#include "HostCarrier.h"
 #include "comm/job/Hosts.h"
 #include "par/comm/job/Control.h"
 
@@ -17,6 +17,6 @@ struct CarrierOf {
 };
 
 /// Collective: every rank calls it.
-std::shared_ptr<Carrier> connectByTcp(const CarrierOf &of);
+std::shared_ptr<HostCarrier> connectByTcp(const CarrierOf &of);
 
 } // namespace par::comm

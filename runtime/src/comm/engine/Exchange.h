@@ -3,7 +3,7 @@
 // same layout from the same table; all of it begins zeroed.
 #pragma once
 
-#include "comm/carrier/Carrier.h"
+#include "comm/carrier/HostCarrier.h"
 #include "comm/shared/SharedState.h"
 #include "par/comm/engine/Communicator.h"
 
@@ -68,8 +68,8 @@ struct Fabric {
   std::vector<CommunicatorArea> areas;
   std::vector<std::span<std::byte>> arenas; ///< by rank, as mapped here
   std::vector<std::shared_ptr<void>> mappings;
-  std::vector<bool> away;           ///< by rank: on another host; empty where none is
-  std::shared_ptr<Carrier> carrier; ///< to ranks that are away
+  std::vector<bool> away;               ///< by rank: on another host; empty where none is
+  std::shared_ptr<HostCarrier> carrier; ///< to ranks that are away
 };
 
 /// The end of `rank`.

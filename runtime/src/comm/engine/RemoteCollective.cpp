@@ -14,7 +14,7 @@ namespace {
 
 /// {count, descriptors, payload}.
 constexpr size_t headerBytes = sizeof(uint64_t) + format::maxGroup * sizeof(Descriptor) + smallPayload;
-static_assert(headerBytes <= Carrier::maxSmall);
+static_assert(headerBytes <= HostCarrier::maxSmall);
 
 uint64_t countIn(const std::vector<std::byte> &room) {
   uint64_t count;
@@ -33,7 +33,7 @@ RemoteCollective::RemoteCollective(Self &self, Membership &my, uint32_t communic
 }
 
 void RemoteCollective::announce(std::span<const Descriptor> posted, const std::byte *payload, size_t bytes) {
-  Carrier &carrier = *self.fabric->carrier;
+  HostCarrier &carrier = *self.fabric->carrier;
   std::byte *at = my.headers.own.data();
   uint64_t count = posted.size();
   std::memcpy(at, &count, sizeof count);
@@ -52,7 +52,7 @@ void RemoteCollective::announce(std::span<const Descriptor> posted, const std::b
 }
 
 bool RemoteCollective::met() const {
-  return std::all_of(headersCome.begin(), headersCome.end(), [](const Carrier::Ticket &ticket) { return *ticket; });
+  return std::all_of(headersCome.begin(), headersCome.end(), [](const HostCarrier::Ticket &ticket) { return *ticket; });
 }
 
 std::span<const Descriptor> RemoteCollective::postedBy(uint32_t member) const {
@@ -155,7 +155,7 @@ void RemoteCollective::beginSpread(const Communication &c, size_t i) {
 }
 
 // Pieces are reduced when they have come from all members.
-bool RemoteCollective::Reducing::advance(Carrier &carrier, const std::vector<uint32_t> &away) {
+bool RemoteCollective::Reducing::advance(HostCarrier &carrier, const std::vector<uint32_t> &away) {
   bool moved = false;
   for (Incoming &stream : streams)
     moved |= stream.advance(carrier);
@@ -180,7 +180,7 @@ bool RemoteCollective::Reducing::advance(Carrier &carrier, const std::vector<uin
 }
 
 bool RemoteCollective::advance() {
-  Carrier &carrier = *self.fabric->carrier;
+  HostCarrier &carrier = *self.fabric->carrier;
   bool moved = false;
   for (Outgoing &stream : outgoing)
     moved |= stream.advance(carrier);
@@ -195,7 +195,8 @@ bool RemoteCollective::settled() const {
   auto ended = [](const auto &streams) {
     return std::all_of(streams.begin(), streams.end(), [](const auto &stream) { return stream.done(); });
   };
-  return std::all_of(headersSent.begin(), headersSent.end(), [](const Carrier::Ticket &ticket) { return *ticket; }) &&
+  return std::all_of(headersSent.begin(), headersSent.end(),
+                     [](const HostCarrier::Ticket &ticket) { return *ticket; }) &&
          ended(outgoing) && ended(incoming) &&
          std::all_of(reducing.begin(), reducing.end(), [](const Reducing &one) { return one.done == one.bytes; });
 }
@@ -211,7 +212,8 @@ bool RemoteCollective::awaits(uint32_t member) const {
          std::any_of(reducing.begin(), reducing.end(), [&](const Reducing &one) { return waits(one.streams); });
 }
 
-RemoteTransfer::RemoteTransfer(Carrier &carrier, const Communication &posted, const Descriptor &mine, uint32_t peerRank)
+RemoteTransfer::RemoteTransfer(HostCarrier &carrier, const Communication &posted, const Descriptor &mine,
+                               uint32_t peerRank)
     : receives(posted.op == format::Op::Recv), started(receives), announced(mine) {
   uint32_t headerTag = carrierTag(posted.communicator, CarrierTag::transferHeader);
   StreamEnd end{peerRank, carrierTag(posted.communicator, CarrierTag::transfer)};
@@ -224,7 +226,7 @@ RemoteTransfer::RemoteTransfer(Carrier &carrier, const Communication &posted, co
   header = receives ? carrier.send(peerRank, headerTag, bytes) : carrier.receive(peerRank, headerTag, bytes);
 }
 
-bool RemoteTransfer::advance(Carrier &carrier) {
+bool RemoteTransfer::advance(HostCarrier &carrier) {
   if (!started)
     return false;
   return receives ? incoming->advance(carrier) : outgoing->advance(carrier);

@@ -51,7 +51,7 @@ private:
     std::byte *out;
     std::vector<Incoming> streams; ///< by place in `away`
     size_t done = 0, bytes = 0;
-    bool advance(Carrier &carrier, const std::vector<uint32_t> &away);
+    bool advance(HostCarrier &carrier, const std::vector<uint32_t> &away);
   };
   StreamEnd endOf(uint32_t member, size_t i) const;
   void send(uint32_t member, size_t i, const std::byte *from, size_t bytes);
@@ -62,7 +62,7 @@ private:
   Self &self;
   Membership &my;
   uint32_t communicator;
-  std::vector<Carrier::Ticket> headersSent, headersCome; ///< by place in `away`
+  std::vector<HostCarrier::Ticket> headersSent, headersCome; ///< by place in `away`
   std::vector<Outgoing> outgoing;
   std::vector<Incoming> incoming;
   std::vector<Reducing> reducing;
@@ -72,8 +72,8 @@ private:
 /// One send or recv with a member on another host. The receiver announces itself; the sender compares and sends.
 class RemoteTransfer {
 public:
-  RemoteTransfer(Carrier &carrier, const Communication &posted, const Descriptor &mine, uint32_t peerRank);
-  bool advance(Carrier &carrier);
+  RemoteTransfer(HostCarrier &carrier, const Communication &posted, const Descriptor &mine, uint32_t peerRank);
+  bool advance(HostCarrier &carrier);
   bool done() const;
   /// The receiver's post, once it has come to a sender that has not started.
   const Descriptor *theirs() const { return !started && *header ? &announced : nullptr; }
@@ -82,7 +82,7 @@ public:
 private:
   bool receives, started;
   Descriptor announced;
-  Carrier::Ticket header;
+  HostCarrier::Ticket header;
   std::optional<Outgoing> outgoing;
   std::optional<Incoming> incoming;
 };

@@ -5,7 +5,7 @@
 
 using namespace par::comm;
 
-bool Outgoing::advance(Carrier &carrier) {
+bool Outgoing::advance(HostCarrier &carrier) {
   bool moved = false;
   while (!underWay.empty() && *underWay.front()) {
     underWay.pop_front();
@@ -20,7 +20,7 @@ bool Outgoing::advance(Carrier &carrier) {
   return moved;
 }
 
-bool Incoming::advance(Carrier &carrier) {
+bool Incoming::advance(HostCarrier &carrier) {
   bool moved = false;
   while (!underWay.empty() && *underWay.front().first) {
     arrived += underWay.front().second;

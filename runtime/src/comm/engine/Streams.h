@@ -2,7 +2,7 @@
 // arrives is a sign of life.
 #pragma once
 
-#include "comm/carrier/Carrier.h"
+#include "comm/carrier/HostCarrier.h"
 
 #include <algorithm>
 #include <deque>
@@ -23,7 +23,7 @@ class Outgoing {
 public:
   Outgoing(StreamEnd end, const std::byte *from, size_t bytes) : end(end), from(from), bytes(bytes) {}
   /// True if it moved.
-  bool advance(Carrier &carrier);
+  bool advance(HostCarrier &carrier);
   bool done() const { return posted == bytes && underWay.empty(); }
   uint32_t rank() const { return end.rank; }
 
@@ -31,7 +31,7 @@ private:
   StreamEnd end;
   const std::byte *from;
   size_t bytes, posted = 0;
-  std::deque<Carrier::Ticket> underWay;
+  std::deque<HostCarrier::Ticket> underWay;
 };
 
 class Incoming {
@@ -41,7 +41,7 @@ public:
   /// To room of its own, from which each piece must be taken.
   Incoming(StreamEnd end, size_t bytes)
       : end(end), bytes(bytes), room(std::min(bytes, pieceBytes * piecesUnderWay)), staged(true) {}
-  bool advance(Carrier &carrier);
+  bool advance(HostCarrier &carrier);
   bool done() const { return arrived == bytes && (!staged || taken == bytes); }
   uint32_t rank() const { return end.rank; }
   /// Bytes that have come and have not been taken, up to the end of a piece.
@@ -55,7 +55,7 @@ private:
   size_t bytes, posted = 0, arrived = 0, taken = 0;
   std::vector<std::byte> room;
   bool staged = false;
-  std::deque<std::pair<Carrier::Ticket, size_t>> underWay;
+  std::deque<std::pair<HostCarrier::Ticket, size_t>> underWay;
 };
 
 } // namespace par::comm

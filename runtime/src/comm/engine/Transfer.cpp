@@ -26,7 +26,7 @@ bool Transfer::advance(Self &self) {
 // One at a time in each direction, as in a channel.
 bool Transfer::advanceAway(Self &self) {
   Membership &my = self.memberships[posted.communicator];
-  Carrier &carrier = *self.fabric->carrier;
+  HostCarrier &carrier = *self.fabric->carrier;
   uint64_t &ended = (posted.op == format::Op::Send ? my.sentAway : my.receivedAway)[posted.peer];
   bool moved = false;
   if (stage == Stage::post && ended + 1 == number) {

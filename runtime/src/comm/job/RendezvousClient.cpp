@@ -66,7 +66,7 @@ std::string ClientControl::hosts() const {
 }
 
 // Rank 0's host is where this rank found it; other hosts are where their connections to it come from.
-std::shared_ptr<Carrier> ClientControl::makeCarrier() {
+std::shared_ptr<HostCarrier> ClientControl::makeCarrier() {
   const Welcome &welcome = joined.welcome;
   std::string address = welcome.hosts.hostOf[rank()] == 0 ? place.host : addressOf(connection.socket());
   CarrierOf of{*this, welcome.hosts, joined.key, address};

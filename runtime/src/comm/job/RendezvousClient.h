@@ -2,7 +2,7 @@
 #pragma once
 
 #include "RendezvousServer.h"
-#include "comm/carrier/Carrier.h"
+#include "comm/carrier/HostCarrier.h"
 
 namespace par::comm {
 
@@ -51,7 +51,7 @@ protected:
 
 private:
   Message awaitValues();
-  std::shared_ptr<Carrier> makeCarrier();
+  std::shared_ptr<HostCarrier> makeCarrier();
 
   LaunchEnvironment place;
   Joined joined;

@@ -131,11 +131,8 @@ void RendezvousServer::step(int milliseconds, const std::vector<int> &also) {
   for (size_t i = 0; i < peers.size(); ++i) {
     Peer &peer = *peers[i];
     peer.connection.pump();
-    while (std::optional<Message> message = peer.connection.next()) {
+    while (std::optional<Message> message = peer.connection.next())
       handle(peer, *message);
-      if (!peer.connection.open())
-        break;
-    }
     if (peer.refused && !peer.connection.pending())
       peer.connection.close();
   }
@@ -232,9 +229,9 @@ uint32_t RendezvousServer::joined() const {
 
 void RendezvousServer::start() {
   started = true;
-  std::vector<std::pair<std::string, std::string>> places;
-  for (Peer *peer : members)
-    places.emplace_back(peer->join->host, peer->join->identity);
+  std::vector<std::pair<std::string, std::string>> places(members.size());
+  std::transform(members.begin(), members.end(), places.begin(),
+                 [](Peer *peer) { return std::pair(peer->join->host, peer->join->identity); });
   HostMap hosts = HostMap::of(places);
   markHosts(sharedState, hosts, 0);
   if (hosts.several())

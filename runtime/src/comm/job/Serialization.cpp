@@ -75,7 +75,7 @@ Connection::Connection(int socket) : fd(socket) {
 
 Connection::Connection(Connection &&other) noexcept
     : fd(std::exchange(other.fd, -1)), trusted(other.trusted), out(std::move(other.out)), in(std::move(other.in)),
-      partial(std::move(other.partial)), ready(std::move(other.ready)) {}
+      partial(std::move(other.partial)), ready(std::exchange(other.ready, std::nullopt)) {}
 
 Connection::~Connection() { close(); }
 

@@ -10,9 +10,9 @@
 
 namespace par::comm {
 
-class Carrier {
+class HostCarrier {
 public:
-  virtual ~Carrier();
+  virtual ~HostCarrier();
 
   /// True when the bytes may be overwritten (sent), or have come (received).
   using Ticket = std::shared_ptr<const bool>;
