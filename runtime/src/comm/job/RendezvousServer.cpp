@@ -156,11 +156,6 @@ void RendezvousServer::forgetClosed() {
   std::erase_if(peers, [](const std::unique_ptr<Peer> &peer) { return !peer->connection.open(); });
 }
 
-void RendezvousServer::finish() {
-  if (relay)
-    relay->finish();
-}
-
 bool RendezvousServer::quiet() const {
   return (!relay || relay->quiet()) && std::none_of(peers.begin(), peers.end(), [](const std::unique_ptr<Peer> &peer) {
            return peer->connection.pending();

@@ -73,7 +73,7 @@ public:
   /// Waits up to `milliseconds` for something to do (or for one of `also` to become readable) and does it.
   void step(int milliseconds, const std::vector<int> &also = {});
   /// Tells other hosts that the job is over.
-  void finish();
+  void finish() { relay ? relay->finish() : void(); }
   /// True when everything queued has been sent.
   bool quiet() const;
   /// Ranks that have been told that there is no job, or why it ends before it began.
