@@ -8,9 +8,9 @@ def DeferDonesPass : Pass<"par-defer-dones", "::mlir::ModuleOp"> {
   let description = [{
     Expects: programs after Collectives, before buffers are assigned. Leaves: if a block with one run has ends of
     gathers, scatters or exchanges that nothing else of the block needs, and other runs, none of a later microbatch,
-    stand between it and the first one that touches their results, the ends are in a block of their own before that. So are collectives that only work
-    on the results. Operands are kept in buffers up to there, and the collectives are on the queue "deferred". Ends of
-    results that the block computes with stay, views apart.
+    stand between it and the first one that touches their results, the ends are in a block of their own before that. So
+    are collectives that only work on the results. Operands are kept in buffers up to there, and the collectives are on
+    the queue "deferred". Ends of results that the block computes with stay, views apart.
     Fails: never.
 
     ```

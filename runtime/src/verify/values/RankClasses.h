@@ -27,9 +27,9 @@ public:
   /// A rank, and a number that equal ranks share. Ranks without a key have no such value; the last one of a rank
   /// counts.
   using Key = std::pair<uint32_t, uint64_t>;
-  /// Ranks are equal where their keys are. `route`, a number of its own: keys say by which of several ways each rank got
-  /// its value. Each route has atoms of its own: a rank that got back a part of what several ranks had sent has the atoms
-  /// of all of them already, and only its way tells it from the others. 0: keys say which data ranks have.
+  /// Ranks are equal where their keys are. `route`, a number of its own: keys say by which of several ways each rank
+  /// got its value. Each route has atoms of its own: a rank that got back a part of what several ranks had sent has the
+  /// atoms of all of them already, and only its way tells it from the others. 0: keys say which data ranks have.
   Spread byKeys(const std::vector<Key> &keys, uint64_t route = 0);
   /// The spread of a value that depends on both.
   Spread both(Spread a, Spread b);
