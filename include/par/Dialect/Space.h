@@ -12,8 +12,6 @@ inline constexpr llvm::StringLiteral movedAttr = "par.host";
 /// Saved values of fewer elements stay on the device.
 inline constexpr int64_t minMovedElements = 1024;
 
-inline bool isMoved(FragmentOp forward, unsigned result) {
-  return forward.getResultAttr(result, movedAttr) != nullptr;
-}
+inline bool isMoved(FragmentOp forward, unsigned result) { return forward.getResultAttr(result, movedAttr) != nullptr; }
 
 } // namespace par
