@@ -26,7 +26,7 @@ inline constexpr int mpiOk = 0, mpiThreadFunneled = 1, mpiMaxText = 256, mpiMaxV
   M(setErrorHandler, int, "MPI_Comm_set_errhandler", (MpiComm, MpiErrorHandler))                                       \
   M(rankOf, int, "MPI_Comm_rank", (MpiComm, int *))                                                                    \
   M(sizeOf, int, "MPI_Comm_size", (MpiComm, int *))                                                                    \
-  M(send, int, "MPI_Isend", (const void *, int n, MpiType, int rank, int tag, MpiComm, MpiRequest *))                  \
+  M(send, int, "MPI_Issend", (const void *, int n, MpiType, int rank, int tag, MpiComm, MpiRequest *))                 \
   M(receive, int, "MPI_Irecv", (void *, int n, MpiType, int rank, int tag, MpiComm, MpiRequest *))                     \
   M(testSome, int, "MPI_Testsome", (int n, MpiRequest[], int *done, int indices[], MpiStatus))                         \
   M(errorText, int, "MPI_Error_string", (int, char *, int *length))

@@ -1,5 +1,6 @@
 // Buffers between hosts over MPI. Sends and receives are posted when the engine asks for them and tested when it polls;
-// no call waits but the first and the last one.
+// no call waits but the first and the last one. A send ends when its receiver has begun to receive. Other sends of MPI
+// may end before, as the first one to a rank while MPI connects, and then need polls, which end with the step.
 #include "MpiCarrier.h"
 #include "Mpi.h"
 #include "par/messages/CommMessages.h"
@@ -17,7 +18,7 @@ public:
 
   Ticket send(uint32_t rank, uint32_t tag, std::span<const std::byte> bytes) override {
     mpi->check(mpi->send(bytes.data(), int(bytes.size()), mpi->byte, int(rank), int(tag), mpi->world, slot()),
-               "MPI_Isend");
+               "MPI_Issend");
     return tickets.back();
   }
   Ticket receive(uint32_t rank, uint32_t tag, std::span<std::byte> bytes) override {
