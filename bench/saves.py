@@ -107,8 +107,9 @@ def main():
     parser.add_argument("--bundle", help="of the job, in place of the model of two matmuls")
     parser.add_argument("--every", type=int, default=50, metavar="N", help="with --bundle: steps between saves")
     parser.add_argument("--steps", type=int, default=102, metavar="M", help="with --bundle")
-    parser.add_argument("flags", nargs="*", help="with --bundle: of par-run, after --")
-    arguments = parser.parse_args()
+    own = sys.argv[1:sys.argv.index("--")] if "--" in sys.argv else sys.argv[1:]
+    arguments = parser.parse_args(own)
+    arguments.flags = sys.argv[len(own) + 2:]
     if not arguments.bundle and not arguments.bin:
         parser.error("--bin says where par-compile is, for the model of two matmuls")
     if arguments.bundle:
