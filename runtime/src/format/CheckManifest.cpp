@@ -1,10 +1,10 @@
 // Ranks, groups and layouts agree.
 #include "Check.h"
+#include "LayoutNumbers.h"
 #include "par/format/Printable.h"
 
 #include <cstdio>
 #include <set>
-#include <tuple>
 #include <unordered_set>
 
 using namespace par::format;
@@ -13,8 +13,8 @@ namespace {
 struct ManifestChecker {
   const Manifest &manifest;
   const std::string &where;
-  /// Layouts that are checked: an error ends the check.
-  mutable std::set<std::tuple<const void *, std::vector<int64_t>, std::vector<int64_t>>> sound = {};
+  mutable LayoutNumbers layouts = {};
+  mutable std::set<uint32_t> checked = {}; ///< layouts: an error ends the check
 
   Error fail(const std::string &place, const std::string &message) const {
     return Error{printable(where + ": " + place + ": " + message)};
@@ -149,7 +149,7 @@ static std::string faultOf(const Layout &layout) {
 
 /// A sound layout, of which no rank has two rectangles.
 Status ManifestChecker::layout(const Layout &layout, const std::string &place) const {
-  if (!sound.insert({layout.parts.identity(), layout.shape, layout.local}).second)
+  if (!checked.insert(layouts.of(layout)).second)
     return {};
   if (std::string fault = faultOf(layout); !fault.empty())
     return fail(place, fault);
