@@ -47,11 +47,11 @@ void widenForCalibration(Job &job) {
 }
 
 void refineCalibration(const Job &job) {
-  std::string path = fileOf(job.options, job.name), part = path + ".tmp";
+  std::string path = fileOf(job.options, job.name);
   calibrate::Refined refined = calibrate::refine(job.bundle, job.name, path, job.options.trace);
-  FileWriter(part, true).write(0, std::as_bytes(std::span(refined.text)));
-  if (rename(part.c_str(), path.c_str()) != 0)
-    throw Failure::at(path, Message::cannotWrite, strerror(errno));
+  PartFile part(path);
+  FileWriter(part.name(), true).write(0, std::as_bytes(std::span(refined.text)));
+  part.giveName();
   if (!job.options.quiet)
     printf("calibrate: refined %s by %zu rows of %s (means of %zu steps)\n", path.c_str(), refined.rows,
            job.options.trace.c_str(), refined.steps);

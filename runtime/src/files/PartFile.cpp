@@ -25,6 +25,8 @@ PartFile::PartFile(const std::string &whole, comm::Control &control) : whole(who
   path = control.broadcast("part of " + whole, path);
 }
 
+PartFile::PartFile(const std::string &whole) : whole(whole) { make(); }
+
 PartFile::PartFile(PartFile &&other) noexcept
     : whole(std::move(other.whole)), path(std::move(other.path)), descriptor(std::exchange(other.descriptor, -1)) {}
 

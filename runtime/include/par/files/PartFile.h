@@ -15,6 +15,8 @@ class PartFile {
 public:
   /// Collective: every rank opens the file by name() afterwards. Throws Failure.
   PartFile(const std::string &whole, comm::Control &control);
+  /// The same for one process.
+  explicit PartFile(const std::string &whole);
   ~PartFile();
   PartFile(PartFile &&other) noexcept;
   /// The other name.
