@@ -25,6 +25,7 @@ public:
 
 private:
   bool isAway(uint32_t rank) const { return of.hosts.hostOf[rank] != of.hosts.hostOf[me]; }
+  const std::string &hostOf(uint32_t rank) const { return of.hosts.names[of.hosts.hostOf[rank]]; }
   void dial(uint32_t rank, const std::string &host, uint16_t port);
   void accept(AuthGate &gate);
   size_t expected() const;
@@ -63,8 +64,8 @@ void Mesh::dial(uint32_t rank, const std::string &host, uint16_t port) {
     }
     usleep(dialPause * 1000);
   }
-  throw LaunchError(exitRankLost, say(Sentence::noCarrier, me, hostName(), rank, of.hosts.names[of.hosts.hostOf[rank]],
-                                      host + ":" + std::to_string(port)));
+  throw LaunchError(exitRankLost,
+                    say(Sentence::noCarrier, me, hostOf(me), rank, hostOf(rank), host + ":" + std::to_string(port)));
 }
 
 void Mesh::accept(AuthGate &gate) {
@@ -115,8 +116,8 @@ std::shared_ptr<HostCarrier> Mesh::connect() {
   acceptor.join();
   for (uint32_t rank = me + 1; rank < sockets.size(); ++rank)
     if (isAway(rank) && sockets[rank] < 0)
-      throw LaunchError(exitRankLost, say(Sentence::noCarrier, rank, of.hosts.names[of.hosts.hostOf[rank]], me,
-                                          hostName(), of.address + ":" + std::to_string(port)));
+      throw LaunchError(exitRankLost, say(Sentence::noCarrier, rank, hostOf(rank), me, hostOf(me),
+                                          of.address + ":" + std::to_string(port)));
   of.control.barrier("connected");
   return std::make_shared<TcpCarrier>(std::move(sockets));
 }
