@@ -118,7 +118,7 @@ std::vector<StepSummary> summarizeCalls(const format::Manifest &manifest, std::v
 }
 
 Progress::Progress(const Job &job, const comm::Control &control)
-    : job(job), speaks(control.rank() == 0), hosts(control.hosts()) {
+    : job(job), speaks(control.rank() == 0), hosts(control.placing().hosts) {
   const format::Manifest &manifest = job.bundle.manifest;
   every = job.options.logEvery ? job.options.logEvery : std::max<uint64_t>(1, job.steps / 10);
   firstStep = job.checkpoint ? job.checkpoint->position.step + 1 : 1;

@@ -57,12 +57,12 @@ Message ClientControl::awaitValues() {
   }
 }
 
-std::string ClientControl::hosts() const {
+Placing ClientControl::placing() const {
   const Welcome &welcome = joined.welcome;
+  if (!welcome.hosts.several())
+    return {};
   bool byDevice = welcome.carrier == "device";
-  return !welcome.hosts.several()
-             ? ""
-             : std::to_string(welcome.hosts.names.size()) + " hosts" + (byDevice ? "" : " by " + welcome.carrier);
+  return {std::to_string(welcome.hosts.names.size()) + " hosts" + (byDevice ? "" : " by " + welcome.carrier), 0, {}};
 }
 
 // Rank 0's host is where this rank found it; other hosts are where their connections to it come from.

@@ -42,7 +42,7 @@ public:
         connection(this->joined.connection), files(files) {}
 
   uint32_t localRank() const override { return place.localRank; }
-  std::string hosts() const override;
+  Placing placing() const override;
   std::unique_ptr<Endpoint> connect(std::span<const Members> table, size_t arenaBytes) override;
 
 protected:

@@ -22,6 +22,15 @@ struct Hello {
   std::string mesh;        ///< "pp 2 x dp 2 x tp 2", for error 13
 };
 
+/// Where a rank runs, and which start of its job this is.
+struct Placing {
+  std::string hosts;    ///< "2 hosts by tcp" where ranks run on several
+  uint32_t attempt = 0; ///< how often --restart has started lost ranks again
+  /// By rank, the descriptor of memory that outlives its process, for the state that the next start goes on from: -1 of
+  /// ranks on other hosts, no entry where lost ranks are not started again. Empty until its rank gives it a size.
+  std::vector<int> kept;
+};
+
 /// One rank's control plane. Exchanges are collective: every rank calls the same ones with the same label in
 /// the same order (checked), from one thread. Strings may have any size; frames on the wire are at most 1
 /// MiB. All functions throw Aborted when the job is ending.
@@ -32,8 +41,7 @@ public:
   virtual uint32_t rank() const = 0;
   virtual uint32_t world() const = 0;
   virtual uint32_t localRank() const = 0;
-  /// "2 hosts by tcp" where ranks run on several.
-  virtual std::string hosts() const { return ""; }
+  virtual Placing placing() const { return {}; }
 
   /// Compares hellos of all ranks; throws std::runtime_error with plan.md's errors 13 or 19 on disagreement.
   /// Called once, first.
