@@ -22,7 +22,7 @@ struct Hello {
   std::string mesh;        ///< "pp 2 x dp 2 x tp 2", for error 13
 };
 
-/// Where a rank runs, and which start of its job this is.
+/// A rank's place, and which start of its job this is.
 struct Placing {
   std::string hosts;    ///< "2 hosts by tcp" where ranks run on several
   uint32_t attempt = 0; ///< how often --restart has started lost ranks again
