@@ -3,10 +3,9 @@
 #include "Calibration.h"
 #include "Progress.h"
 #include "Results.h"
-#include "RunSaves.h"
+#include "TrainSteps.h"
 
 #include "par/app/Devices.h"
-#include "par/app/LearningRate.h"
 #include "par/messages/Failure.h"
 #include "par/save/Export.h"
 
@@ -22,7 +21,8 @@ public:
   RankRun(const Job &job, comm::Control &control)
       : job(job), options(job.options), control(control), manifest(job.bundle.manifest),
         session(job.bundle, job.name, control, deviceNamed(job.device()), sessionOptions(job)), progress(job, control),
-        trace(options, control.rank() == 0), saves(job, session, progress) {}
+        trace(options, control.rank() == 0), saves(job, session, progress),
+        steps(job, session, progress, trace, saves, position) {}
 
   int run() {
     if (job.alone)
@@ -99,18 +99,6 @@ private:
         throw Failure::at(job.checkpoint->store.place, Message::checkpointDiffers, rank, all[rank], all[0]);
   }
 
-  /// The rate of the step after `step` updates.
-  double rateOf(uint64_t step) const {
-    if (auto set = options.set.find("lr"); set != options.set.end())
-      return set->second;
-    if (manifest.lr)
-      return learningRate(*manifest.lr, step);
-    for (const format::Hyper &hyper : manifest.hypers)
-      if (hyper.name == "lr")
-        return hyper.value;
-    return 0;
-  }
-
   int train() {
     RowOrder order(job.rowsOf(job.dataset.get()), job.shuffled, job.seed);
     while (position.step < job.steps) {
@@ -118,22 +106,12 @@ private:
         interrupted = true;
         break;
       }
-      std::vector<StepSummary> summaries = step(order);
-      for (const StepSummary &summary : summaries) {
-        if (summary.badRank >= 0 || lossScaleExhausted(summary))
-          saves.finish();
-        if (summary.badRank >= 0)
-          failNonFinite(summary, control.allGather("nan", session.firstNonFinite()));
-        if (lossScaleExhausted(summary))
-          failLossScale(summary);
-        // A loss inside the model is 0, not NaN, for a batch without labels.
-        if (summary.loss == 0 && !saidIgnored)
-          sayIgnored(summary.step);
-        lastLoss = summary.loss;
+      StepRows now{job.dataset.get(), &order, position.rows}, next;
+      if (position.step + manifest.calls < job.steps) {
+        next = now;
+        next.position += manifest.batch * manifest.calls;
       }
-      SaidOfSaves said = saves.afterStep(position, summaries.back().saving);
-      for (const StepSummary &summary : summaries)
-        saves.writes([&] { progress.step(summary, summary.step == position.step ? said : SaidOfSaves()); });
+      steps.make(now, next);
       if (saves.passed(position, options.evalEvery))
         evaluate(job.evalDataset.get(), position.step);
     }
@@ -146,136 +124,11 @@ private:
     return 0; // after a signal the control plane sets the exit code
   }
 
-  /// A scale below 1 is no cure: the gradients themselves overflow.
-  static bool lossScaleExhausted(const StepSummary &summary) {
-    return summary.skipped() && summary.hasLossScale && summary.lossScale < 1;
-  }
-
-  [[noreturn]] void failLossScale(const StepSummary &summary) const {
-    auto failure =
-        Failure::at("step " + std::to_string(summary.step), Message::lossScaleExhausted, summary.lossScale * 2)
-            .exitsWith(exitNan);
-    std::string ignored = ignoredLabels(summary.step);
-    throw ignored.empty() ? failure : std::move(failure).note(ignored);
-  }
-
-  /// The optimizer steps of one call of `train`; every rank gets the same summaries.
-  std::vector<StepSummary> step(const RowOrder &order) {
-    std::vector<double> rates;
-    for (uint64_t call = 0; call < manifest.calls; ++call)
-      rates.push_back(rateOf(position.step - position.skipped + call));
-    session.setHypers("lr", rates);
-    auto began = std::chrono::steady_clock::now();
-    uint64_t sentBefore = session.sentBytes();
-    trace.prepare(session, position.step + 1);
-    runTrain(order);
-    StepReport report;
-    report.ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - began).count() /
-                static_cast<double>(manifest.calls);
-    report.sentBytes = (session.sentBytes() - sentBefore) / manifest.calls;
-    report.peakBytes = peakBytes();
-    report.saving = saves.busy();
-    std::vector<std::string> texts;
-    for (uint64_t call = 0; call < manifest.calls; ++call) {
-      report.metrics = session.results(call);
-      texts.push_back(report.encode());
-    }
-    std::vector<StepSummary> summaries = summarizeCalls(manifest, control.allGather("step", joinReports(texts)));
-    for (auto [call, summary] = std::pair(size_t(0), summaries.begin()); summary != summaries.end(); ++summary) {
-      summary->step = ++position.step;
-      summary->lr = rates[call++];
-      position.skipped += summary->skipped();
-      position.rows += manifest.batch;
-    }
-    trace.add(session, position.step, job.bundle.programs[manifest.ranks[session.rank()].role]);
-    return summaries;
-  }
-
-  /// Resident bytes of the arena, asked for only in the first two steps and the last: asking visits every page.
-  uint64_t peakBytes() {
-    if (stepsSeen++ < 2 || position.step + manifest.calls >= job.steps)
-      resident = session.residentArena();
-    return resident;
-  }
-
-  /// One call of `train`; an error says in which step, and from which save to go on.
-  void runTrain(const RowOrder &order) {
-    try {
-      StepRows now{job.dataset.get(), &order, position.rows}, next;
-      if (position.step + manifest.calls < job.steps) {
-        next = now;
-        next.position += manifest.batch * manifest.calls;
-      }
-      session.run("train", now, next);
-    } catch (Failure &failure) {
-      throw std::move(failure).note(core::format("in step {}; {}", position.step + 1, saves.whereToGoOn()));
-    }
-  }
-
-  /// Says which file brought a NaN, if one did.
-  std::string nanInWeights() const {
-    const WeightStore *store = job.weights ? &*job.weights : job.checkpoint ? &job.checkpoint->store : nullptr;
-    return store ? describeNaN(*store) : "";
-  }
-
-  /// Says which row of the data of a step among the last ones brought a NaN, if one did.
-  std::string nanInData(uint64_t step) const {
-    if (!job.dataset)
-      return "";
-    RowOrder order(job.rowsOf(job.dataset.get()), job.shuffled, job.seed);
-    uint64_t behind = (position.step - step + 1) * manifest.batch;
-    return describeNaN(manifest, {job.dataset.get(), &order, position.rows - behind}, manifest.batch);
-  }
-
-  /// Says whether no label of the batch of a step among the last ones counts.
-  std::string ignoredLabels(uint64_t step) const {
-    if (!job.dataset)
-      return "";
-    RowOrder order(job.rowsOf(job.dataset.get()), job.shuffled, job.seed);
-    uint64_t behind = (position.step - step + 1) * manifest.batch;
-    return describeIgnored(manifest, {job.dataset.get(), &order, position.rows - behind}, manifest.batch);
-  }
-
-  void sayIgnored(uint64_t step) {
-    std::string ignored = control.rank() == 0 ? ignoredLabels(step) : "";
-    saidIgnored = !ignored.empty();
-    if (saidIgnored)
-      progress.say(core::format("step {}: warning: {}", step, ignored));
-  }
-
   /// Evaluation and prediction show no loss per step: NaN weights are announced first.
   void warnOfNaN() const {
-    if (std::string bad = control.rank() == 0 ? nanInWeights() : ""; !bad.empty())
+    if (std::string bad = control.rank() == 0 ? nanInWeights(job) : ""; !bad.empty())
       fprintf(stderr, "%s: warning: %s\n", format::printable(job.name).c_str(),
               core::format(textOf(Message::weightsAreNaN), bad).c_str());
-  }
-
-  /// Every rank throws the same; the first rank that can name a value is the one that is named.
-  [[noreturn]] void failNonFinite(const StepSummary &summary, const std::vector<std::string> &firsts) {
-    auto rank = static_cast<uint32_t>(summary.badRank);
-    for (uint32_t i = 0; firsts[rank].empty() && i < firsts.size(); ++i)
-      rank = firsts[i].empty() ? rank : i;
-    std::string note = core::format("the last finite loss was {}", lastLoss);
-    if (std::isnan(lastLoss))
-      note = "no loss was finite before";
-    if (std::string bad = nanInWeights(); !bad.empty())
-      note = bad + "; " + note;
-    if (std::string bad = nanInData(summary.step); !bad.empty())
-      note = bad + "; " + note;
-    if (std::string ignored = ignoredLabels(summary.step); !ignored.empty())
-      note = ignored + "; " + note;
-    const std::string &saved = saves.last();
-    note += saved.empty() ? "; nothing was saved: --save DIR --save-every N keeps states to go back to"
-                          : "; the last saved state is in " + saved + "; try --resume " + saved;
-    std::string coordinates = manifest.mesh.empty() ? "one rank" : coordinatesOf(manifest, rank);
-    bool byGradient = std::isfinite(summary.loss) && std::isnan(summary.gradNorm);
-    throw Failure::at("step " + std::to_string(summary.step), Message::lossIsNan,
-                      byGradient ? "the gradient's norm" : "loss",
-                      byGradient || std::isnan(summary.loss) ? "NaN" : "infinite", rank, coordinates,
-                      firsts[rank].empty() ? "memory holds no other value that is not finite"
-                                           : "the first value in memory that is not finite is " + firsts[rank])
-        .note(note)
-        .exitsWith(exitNan);
   }
 
   int evaluateOnly() {
@@ -372,10 +225,8 @@ private:
   Trace trace;
   RunSaves saves;
   RunPosition position;
-  uint64_t stepsSeen = 0, resident = 0;
-  double lastLoss = std::nan("");
+  TrainSteps steps;
   bool interrupted = false; ///< before the last step
-  bool saidIgnored = false; ///< that no label of a batch counts
 };
 
 } // namespace
