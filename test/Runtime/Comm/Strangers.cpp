@@ -152,6 +152,24 @@ TEST(Strangers, ProofsServeOnce) {
 
 // A connection without the secret is closed, whatever it sends, and the job goes on. The host's messages to it hold no
 // secret, and are different each time.
+TEST(Secret, aSealedTextIsReadByHoldersOfTheKeyOnly) {
+  std::string text(100, 'x'), sealed = seal("key", text);
+  EXPECT_EQ(unseal("key", sealed), text);
+  EXPECT_EQ(unseal("key", seal("key", "")), "");
+  EXPECT_EQ(sealed.find("xxxx"), std::string::npos);
+  EXPECT_NE(seal("key", text), sealed);
+  std::string changed = sealed;
+  changed.back() = char(changed.back() ^ 1);
+  for (const std::string &other : {changed, sealed.substr(0, 40), std::string()})
+    EXPECT_THROW(unseal("key", other), std::runtime_error);
+  try {
+    unseal("yek", sealed);
+    FAIL();
+  } catch (const std::runtime_error &error) {
+    EXPECT_STREQ(error.what(), "a value of the control plane was not sealed with this job's secret");
+  }
+}
+
 TEST(Strangers, CannotJoinOrEndAJob) {
   int port = unusedPort();
   Process first = byHand(0, 2, port, {}, withToken);

@@ -62,6 +62,7 @@ struct SentenceText {
   M(mpiFailed, "{} of MPI failed: {}")                                                                                 \
   M(carrierBroken, "the connection to rank {} broke: {}")                                                              \
   M(truncated, "truncated message on the control plane")                                                               \
+  M(brokenSeal, "a value of the control plane was not sealed with this job's secret")                                  \
   /* signals */                                                                                                        \
   M(signalledLate, "{} came to {} after the job had ended")                                                            \
   M(signalledBefore, "{} came to {} before the first step: the job ended, and there was nothing to save")              \

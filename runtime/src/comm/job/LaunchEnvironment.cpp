@@ -74,8 +74,10 @@ std::optional<LaunchEnvironment> fromLauncher(const Launcher &launcher, const En
   place.world = numberOf(launcher.world, *world, 0, maxWorld);
   place.rankSource = launcher.rank;
   place.worldSource = launcher.world;
-  if (const std::string *local = find(environment, launcher.localRank))
+  if (const std::string *local = find(environment, launcher.localRank)) {
     place.localRank = numberOf(launcher.localRank, *local, 0, maxWorld);
+    place.localGiven = true;
+  }
   for (const char *job : launcher.jobs)
     if (const std::string *name = find(environment, job); name && place.job.empty())
       place.job = *name;

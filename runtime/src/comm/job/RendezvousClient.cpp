@@ -1,9 +1,11 @@
 // A rank's control plane over a socket.
 #include "RendezvousClient.h"
+#include "Secret.h"
 #include "comm/carrier/MpiCarrier.h"
 #include "comm/engine/Exchange.h"
 #include "par/messages/CommMessages.h"
 
+#include <algorithm>
 #include <unistd.h>
 
 using namespace par::comm;
@@ -57,19 +59,39 @@ Message ClientControl::awaitValues() {
   }
 }
 
+std::string ClientControl::broadcastSecret(std::string_view label, std::string_view value, uint32_t root) {
+  if (joined.key.empty()) // ranks that par-run has forked: no network is between them
+    return broadcast(label, value, root);
+  return unseal(joined.key, broadcast(label, rank() == root ? seal(joined.key, value) : "", root));
+}
+
+uint32_t ClientControl::localRank() const {
+  const HostMap &hosts = joined.welcome.hosts;
+  if (place.localGiven || !hosts.several())
+    return place.localRank;
+  std::vector<uint32_t> here = hosts.ranksOf(hosts.hostOf[rank()]);
+  return uint32_t(std::find(here.begin(), here.end(), rank()) - here.begin());
+}
+
+/// Rank 0's host is where this rank found it; other hosts are where their connections to it come from.
+std::string ClientControl::address() const {
+  return joined.welcome.hosts.hostOf[rank()] == 0 ? place.host : addressOf(connection.socket());
+}
+
 Placing ClientControl::placing() const {
   const Welcome &welcome = joined.welcome;
   if (!welcome.hosts.several())
     return {};
   bool byDevice = welcome.carrier == "device";
-  return {std::to_string(welcome.hosts.names.size()) + " hosts" + (byDevice ? "" : " by " + welcome.carrier), 0, {}};
+  return {std::to_string(welcome.hosts.names.size()) + " hosts" + (byDevice ? "" : " by " + welcome.carrier),
+          0,
+          {},
+          address()};
 }
 
-// Rank 0's host is where this rank found it; other hosts are where their connections to it come from.
 std::shared_ptr<HostCarrier> ClientControl::makeCarrier() {
   const Welcome &welcome = joined.welcome;
-  std::string address = welcome.hosts.hostOf[rank()] == 0 ? place.host : addressOf(connection.socket());
-  CarrierOf of{*this, welcome.hosts, joined.key, address};
+  CarrierOf of{*this, welcome.hosts, joined.key, address()};
   return welcome.carrier == "tcp" ? connectByTcp(of) : welcome.carrier == "mpi" ? connectByMpi(of) : nullptr;
 }
 

@@ -41,8 +41,9 @@ public:
       : SharedStateControl(sharedState, std::move(bundle), place.rank), place(place), joined(std::move(joined)),
         connection(this->joined.connection), files(files) {}
 
-  uint32_t localRank() const override { return place.localRank; }
+  uint32_t localRank() const override;
   Placing placing() const override;
+  std::string broadcastSecret(std::string_view label, std::string_view value, uint32_t root) override;
   std::unique_ptr<Endpoint> connect(std::span<const Members> table, size_t arenaBytes) override;
 
 protected:
@@ -51,6 +52,7 @@ protected:
 
 private:
   Message awaitValues();
+  std::string address() const;
   std::shared_ptr<HostCarrier> makeCarrier();
 
   LaunchEnvironment place;

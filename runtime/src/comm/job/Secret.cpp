@@ -30,6 +30,22 @@ std::string padded(std::string_view key, char pad) {
   return block;
 }
 
+/// Each block of the text is combined with one that only the key and the nonce give.
+std::string masked(std::string_view key, std::string_view nonce, std::string text) {
+  std::string mask;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (i % proofBytes == 0)
+      mask = hmac(key, "par mask " + std::to_string(i) + ' ' + std::string(nonce));
+    text[i] = char(text[i] ^ mask[i % proofBytes]);
+  }
+  return text;
+}
+
+/// Shows that a holder of the key has sealed it.
+std::string sealOf(std::string_view key, std::string_view nonceAndText) {
+  return hmac(key, "par seal " + std::string(nonceAndText));
+}
+
 } // namespace
 
 std::string par::comm::hmac(std::string_view key, std::string_view message) {
@@ -73,4 +89,17 @@ std::string par::comm::keyOf(std::string_view token, std::string_view job) {
 std::string par::comm::proofOf(std::string_view key, Side side, const Encounter &encounter) {
   return hmac(key, (side == Side::host ? "par host " : "par rank ") + std::to_string(encounter.port) + ' ' +
                        encounter.hostNonce + encounter.rankNonce);
+}
+
+std::string par::comm::seal(std::string_view key, std::string_view text) {
+  std::string nonce = randomBytes(proofBytes), body = nonce + masked(key, nonce, std::string(text));
+  return sealOf(key, body) + body;
+}
+
+std::string par::comm::unseal(std::string_view key, std::string_view sealed) {
+  std::string_view proof = sealed.substr(0, proofBytes);
+  std::string_view body = sealed.substr(proof.size()), nonce = body.substr(0, proofBytes);
+  if (nonce.size() != proofBytes || !sameBytes(proof, sealOf(key, body)))
+    throw std::runtime_error(say(Sentence::brokenSeal));
+  return masked(key, nonce, std::string(body.substr(proofBytes)));
 }

@@ -29,6 +29,11 @@ std::string tokenOfEnvironment();
 /// The key of proofs. `job` is the launcher's name of the job, so that two jobs of one user have different keys.
 std::string keyOf(std::string_view token, std::string_view job);
 
+/// Hides a text from those who do not have the key: every time with another nonce, and so that a change of it shows.
+std::string seal(std::string_view key, std::string_view text);
+/// Throws std::runtime_error where no holder of the key has sealed that.
+std::string unseal(std::string_view key, std::string_view sealed);
+
 /// The facts of one authentication between host and rank.
 struct Encounter {
   std::string hostNonce, rankNonce;

@@ -29,6 +29,7 @@ struct Placing {
   /// By rank, the descriptor of memory that outlives its process, for the state that the next start goes on from: -1 of
   /// ranks on other hosts, no entry where lost ranks are not started again. Empty until its rank gives it a size.
   std::vector<int> kept;
+  std::string address; ///< where ranks run on several hosts: this one's, by which it and rank 0's host reach each other
 };
 
 /// One rank's control plane. Exchanges are collective: every rank calls the same ones with the same label in
@@ -53,6 +54,10 @@ public:
 
   /// The value of `root`, at every rank.
   virtual std::string broadcast(std::string_view label, std::string_view value, uint32_t root = 0) = 0;
+  /// broadcast() of a value that nobody who listens between hosts can read.
+  virtual std::string broadcastSecret(std::string_view label, std::string_view value, uint32_t root = 0) {
+    return broadcast(label, value, root);
+  }
   /// At `root`: every rank's value in rank order; elsewhere: empty.
   virtual std::vector<std::string> gather(std::string_view label, std::string_view value, uint32_t root = 0) = 0;
   /// Every rank's value in rank order, at every rank.

@@ -13,6 +13,7 @@ namespace par::comm {
 /// This process's place in a launcher's job.
 struct LaunchEnvironment {
   uint32_t rank = 0, world = 1, localRank = 0;
+  bool localGiven = false;        ///< localRank is the launcher's; elsewhere a rank counts among those of its host
   std::string host = "127.0.0.1"; ///< of the rendezvous
   uint16_t port = 0;
   bool agentStore = false; ///< torchrun's agent may hold `port`: the first free of the 16 above it is taken
