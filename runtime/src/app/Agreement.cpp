@@ -90,6 +90,11 @@ private:
     add("--eval-every", core::format("--eval-every {}", options.evalEvery), std::to_string(options.evalEvery));
     given("--dry-run", options.dryRun);
     given("--calibrate", options.calibrate.has_value());
+    given("--bench", options.bench.has_value());
+    add("--iterations", core::format("{} iterations", options.iterations.value_or(0)),
+        std::to_string(options.iterations.value_or(0)));
+    add("--duration", core::format("--duration {}", options.duration), json(options.duration).dump());
+    add("--warm-up", core::format("--warm-up {}", options.warmUp), std::to_string(options.warmUp));
   }
 
   /// Files that all ranks write together.

@@ -2,6 +2,7 @@
 // then launches the ranks. Faults that would show after hours are looked for here.
 #include "par/app/Job.h"
 
+#include "Bench.h"
 #include "Calibration.h"
 #include "JobRemarks.h"
 #include "OutputPlaces.h"
@@ -226,6 +227,8 @@ void openData(Job &job) {
     job.dataset = openArrays(options.data, manifest);
   else if (!options.text.empty())
     job.dataset = openText(options.text, manifest, options.labels);
+  else if (options.bench)
+    job.dataset = makeUpData(manifest, job.seed);
   if (!options.dryRun || job.dataset)
     checkFed(manifest, job.dataset.get(), job.name);
   if (!options.evalData.empty()) {
@@ -415,6 +418,8 @@ Job prepareJob(const RunOptions &options) {
   checkHypers(job);
   checkTrainingFlags(job);
   bool rankZero = hasRankZero(job);
+  if (options.bench)
+    benchedEntry(job);
   if (options.calibrate) {
     if (rankZero)
       checkCalibration(options, job.name);
@@ -431,7 +436,7 @@ Job prepareJob(const RunOptions &options) {
     if (job.trains() && !options.dryRun && rankZero)
       job.saves = std::make_shared<SaveFolder>(options.save);
   }
-  for (const std::string &path : {options.output, options.metrics, options.trace})
+  for (const std::string &path : {options.output, options.metrics, options.trace, options.bench.value_or("")})
     if (!path.empty())
       checkFolder(path);
   const format::Manifest &manifest = job.bundle.manifest;

@@ -195,6 +195,14 @@ const std::vector<Flag> &flags() {
       {"--trace", "F[:A-B]", "Perfetto trace of all ranks, steps A to B", takeTrace},
       {"--calibrate", "[=F.yaml]", "measure this machine with the bundle's instructions into a hardware file",
        [](RunOptions &o, const std::string &v) { o.calibrate = v; }, false, true},
+      {"--bench", "[=F.json]", "time calls of predict (or of train, or with --eval of eval) on made-up data",
+       [](RunOptions &o, const std::string &v) { o.bench = v; }, false, true},
+      {"--iterations", "N", "with --bench: calls that are timed; default: as many as --duration allows",
+       COUNT("--iterations", iterations, 1)},
+      {"--duration", "S", "with --bench: seconds of timed calls, at least ten of them; default 3",
+       [](RunOptions &o, const std::string &v) { o.duration = seconds("--duration", v); }},
+      {"--warm-up", "N", "with --bench: calls after the first one that are not timed; default 3",
+       COUNT("--warm-up", warmUp, 0)},
       {"--set", "K=V", "lr, clip or seed", takeSet, true},
       {"--on-nan", "stop", "what to do when the loss is not finite",
        [](RunOptions &, const std::string &v) {
@@ -283,6 +291,27 @@ void checkCalibrates(const RunOptions &options, const std::map<std::string, std:
     refuse(Message::flagsExclude, "--calibrate", "--device sim");
 }
 
+/// Flags that --bench takes: where it runs, and with which weights. It makes up its data and writes one file.
+constexpr const char *benchFlags[] = {
+    "--bench",   "--iterations", "--duration", "--warm-up",   "-n",        "--comm",    "--device",
+    "--threads", "--rank",       "--world",    "--master",    "--timeout", "--weights", "--join-timeout",
+    "--init",    "--eval",       "--set",      "--no-tuning", "-q"};
+
+void checkBenches(const RunOptions &options, const std::map<std::string, std::string> &given) {
+  for (const char *flag : {"--iterations", "--duration", "--warm-up"})
+    if (!options.bench && given.count(flag))
+      refuse(Message::flagNeeds, flag, "--bench");
+  if (given.count("--iterations") && given.count("--duration"))
+    refuse(Message::flagsExclude, "--iterations", "--duration");
+  if (!options.bench)
+    return;
+  for (const auto &[name, value] : given)
+    if (std::find(std::begin(benchFlags), std::end(benchFlags), name) == std::end(benchFlags))
+      refuse(Message::flagsExclude, "--bench", name);
+  if (options.device == "sim")
+    refuse(Message::flagsExclude, "--bench", "--device sim");
+}
+
 void checkTogether(const RunOptions &options) {
   auto exclude = [](bool a, bool b, const char *nameA, const char *nameB) {
     if (a && b)
@@ -369,6 +398,7 @@ RunOptions parseOptions(const std::vector<std::string> &arguments) {
     refuse(Message::noBundle);
   checkTogether(options);
   checkCalibrates(options, given);
+  checkBenches(options, given);
   return options;
 }
 

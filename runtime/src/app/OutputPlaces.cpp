@@ -41,6 +41,7 @@ std::vector<Place> outputsOf(const RunOptions &options) {
   std::vector<Place> places;
   for (const auto &[flag, path] : {std::pair<const char *, std::string>{"--metrics", options.metrics},
                                    {"--trace", options.trace},
+                                   {"--bench", options.bench.value_or("")},
                                    {"--output", options.output},
                                    {"--export", options.exportTo}})
     if (!path.empty() && !isStream(path))

@@ -1,5 +1,6 @@
 // The work of one rank: start, step, save, evaluate, end.
 #include "Agreement.h"
+#include "Bench.h"
 #include "Calibration.h"
 #include "Progress.h"
 #include "Results.h"
@@ -234,6 +235,8 @@ private:
 int runRank(const Job &job, comm::Control &control) {
   if (job.options.calibrate)
     return runCalibration(job, control, calibrate::largestFor(job.device()));
+  if (job.options.bench)
+    return runBench(job, control);
   return RankRun(job, control).run();
 }
 

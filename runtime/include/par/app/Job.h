@@ -4,10 +4,13 @@
 #include "par/app/Options.h"
 #include "par/save/Checkpoint.h"
 
+#include <chrono>
+
 namespace par::core {
 
 /// Everything that is checked and opened once, before ranks start; ranks share it read-only.
 struct Job {
+  std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now();
   RunOptions options;
   format::Bundle bundle;
   std::string name; ///< the bundle as typed, without a trailing slash

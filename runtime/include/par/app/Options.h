@@ -34,6 +34,10 @@ struct RunOptions {
   // results
   std::string save, exportTo, output, metrics, trace;
   std::optional<std::string> calibrate;    ///< the hardware file; "": beside the bundle
+  std::optional<std::string> bench;        ///< the file of its results; "": none
+  std::optional<uint64_t> iterations;      ///< of --bench
+  double duration = 3;                     ///< likewise, in seconds
+  uint64_t warmUp = 3;                     ///< likewise, in calls
   uint64_t traceFirst = 1, traceLast = 10; ///< steps of --trace
   uint64_t saveEvery = 0, keep = 2, logEvery = 0;
   std::map<std::string, double> set;

@@ -48,6 +48,8 @@ public:
 std::unique_ptr<Dataset> openArrays(const std::vector<std::string> &specs, const format::Manifest &manifest);
 /// Bytes as tokens, in windows. `labels`: "next", "same" or empty (the manifest's).
 std::unique_ptr<Dataset> openText(const std::string &path, const format::Manifest &manifest, const std::string &labels);
+/// One batch of made-up values for every input, a function of the seed: normal numbers, integers within their limits.
+std::unique_ptr<Dataset> makeUpData(const format::Manifest &manifest, uint64_t seed);
 /// Throws Failure (error 15) if an input of the bundle gets no data. `dataset` may be null.
 void checkFed(const format::Manifest &manifest, const Dataset *dataset, const std::string &bundle);
 
