@@ -1,7 +1,10 @@
 // Both sides of the control protocol, fed with bytes that Par has not sent: by strangers at the gate, by ranks that
-// know the secret, by hosts before and after they admit a rank, and by ranks of one host that pass descriptors to each
-// other.
+// know the secret, by hosts before and after they admit a rank, by leaders of hosts to each other, by ranks of other
+// hosts over their connections for buffers, and by ranks of one host that pass descriptors to each other.
+#include "comm/carrier/TcpCarrier.h"
 #include "comm/job/AuthGate.h"
+#include "comm/job/HostLink.h"
+#include "comm/job/HostRelay.h"
 #include "comm/job/LocalChannel.h"
 #include "comm/job/RendezvousClient.h"
 #include "comm/job/RendezvousServer.h"
@@ -59,16 +62,60 @@ std::string frame(uint8_t kind, bool more, const std::string &body) {
   return Writer().number(body.size()).take().substr(0, 4) + char(kind) + char(more) + "PR" + body;
 }
 
+/// One of those that boards of two hosts send each other, often well-formed.
+std::string boardMessageOf(Bytes &data) {
+  constexpr Message::Kind kinds[] = {Message::link,   Message::ended,   Message::stop,
+                                     Message::frozen, Message::allowed, Message::bye};
+  if (data.yes()) {
+    Message::Kind kind = kinds[data.upTo(std::size(kinds) - 1)];
+    Writer writer;
+    writer.number(data.yes() ? data.upTo(4) : data.any<uint64_t>());
+    if (kind == Message::ended)
+      writer.text(data.text(200));
+    else if (kind == Message::stop)
+      writer.number(data.any<uint64_t>()).number(data.any<uint64_t>());
+    return frame(kind, false, writer.take());
+  }
+  Writer digest;
+  digest.text(data.text(20)).text(data.text(20));
+  for (size_t i = data.upTo(3); i > 0; --i) {
+    Writer facts;
+    for (int number = 0; number < 4; ++number)
+      facts.number(data.any<uint64_t>());
+    for (int text = 0; text < 5; ++text)
+      facts.text(data.text(80));
+    for (int word = 0; word < 4; ++word)
+      facts.number(data.any<uint64_t>());
+    digest.number(data.yes() ? data.upTo(3) : data.any<uint64_t>()).text(data.yes() ? facts.take() : data.text(40));
+  }
+  return frame(Message::ranks, false, digest.take());
+}
+
+/// The hosts of a welcome.
+std::string hostsOf(Bytes &data) {
+  Writer writer;
+  uint64_t hosts = data.upTo(3), world = data.upTo(4);
+  writer.text(data.yes() ? "par-" + std::string(32, '0') : data.text(40)).text(data.text(8));
+  writer.number(data.yes() ? hosts : data.any<uint64_t>()).number(data.yes() ? world : data.any<uint64_t>());
+  for (uint64_t host = 0; host < hosts; ++host)
+    writer.text(data.text(10));
+  for (uint64_t rank = 0; rank < world; ++rank)
+    writer.number(data.upTo(3));
+  return writer.take();
+}
+
 /// A message that is often well-formed.
 std::string messageOf(Bytes &data) {
-  switch (data.upTo(5)) {
+  switch (data.upTo(7)) {
   case 0: { // a join
     Join join{data.yes() ? hostName() : data.text(40),
               data.text(8),
               data.text(8),
               data.upTo(4),
               2 + data.upTo(2),
-              data.any<uint64_t>()};
+              data.any<uint64_t>(),
+              data.yes() ? "" : data.text(80),
+              data.text(40)};
     return frame(Message::join, false, join.write());
   }
   case 1: { // a part of an exchange
@@ -92,6 +139,10 @@ std::string messageOf(Bytes &data) {
   }
   case 4:
     return frame(data.any<uint8_t>(), data.yes(), data.text(600));
+  case 5:
+    return boardMessageOf(data);
+  case 6:
+    return frame(Message::welcome, false, hostsOf(data));
   default:
     return data.text(600);
   }
@@ -131,11 +182,13 @@ void ranksAtTheHost(Bytes &data) {
   QuietSharedState quiet(3);
   RendezvousServer host(std::nullopt, {"fuzz", 60}, *quiet.sharedState);
   std::vector<Pair> pairs(1 + data.upTo(3));
-  bool joined = data.yes();
+  bool joined = data.yes(), apart = data.yes(); // the last of three may be on another host
   for (size_t rank = 0; rank < pairs.size(); ++rank) {
     host.adopt(pairs[rank].ends[0]);
     if (joined)
-      pairs[rank].send(frame(Message::join, false, Join{hostName(), "RANK", "WORLD", rank, 3, 1}.write()));
+      pairs[rank].send(
+          frame(Message::join, false,
+                Join{hostName(), "RANK", "WORLD", rank, 3, 1, "", apart && rank == 2 ? "b" : "a"}.write()));
   }
   for (int i = 0; i < 4; ++i) {
     host.step(0);
@@ -187,13 +240,78 @@ void exchangesOfARank(Bytes &data) {
   }
   pair.send(messagesOf(data));
   pair.hangUp();
-  ClientControl control(*quiet.sharedState, "fuzz", 1, 1, std::move(connection), files);
+  LaunchEnvironment place;
+  place.rank = 1;
+  place.world = 2;
+  ClientControl control(*quiet.sharedState, "fuzz", place, {std::move(connection), {"", "tcp", HostMap::one(2)}},
+                        files);
   if (connects)
     control.connect(std::vector<Members>{{"all", {0, 1}}}, 4096);
   for (int i = 0; i < 3; ++i)
     data.yes()   ? (void)control.allGather("x", "y")
     : data.yes() ? (void)control.gather("x", "y", 1)
                  : control.barrier("x");
+}
+
+const HostMap twoHosts{{"a", "b"}, {0, 0, 1}};
+
+/// Rank 0's side of a link, whose other side is anybody who knows the secret.
+void leadersAtTheRelay(Bytes &data) {
+  QuietSharedState quiet(3);
+  markHosts(*quiet.sharedState, twoHosts, 0);
+  HostRelay relay(*quiet.sharedState, twoHosts, "fuzz", 60);
+  std::vector<Pair> pairs(1 + data.upTo(1));
+  for (Pair &pair : pairs) {
+    Connection connection(pair.ends[0]);
+    connection.trust();
+    relay.adopt(data.yes() ? 1 : data.any<uint64_t>(), std::move(connection));
+  }
+  for (int i = 0; i < 3; ++i) {
+    for (Pair &pair : pairs) {
+      pair.send(boardMessageOf(data) + messagesOf(data));
+      if (data.upTo(9) == 0)
+        pair.hangUp();
+    }
+    if (data.upTo(9) == 0)
+      quiet.sharedState->stop();
+    relay.step();
+  }
+  relay.finish();
+}
+
+/// A leader's side of it.
+void relayOfALeader(Bytes &data) {
+  QuietSharedState quiet(3);
+  markHosts(*quiet.sharedState, twoHosts, 1);
+  Pair pair;
+  Connection connection(pair.ends[0]);
+  connection.trust();
+  for (int i = 0; i < 3; ++i)
+    pair.send(boardMessageOf(data) + messagesOf(data));
+  if (data.yes())
+    pair.hangUp();
+  HostLink link(LedHost{*quiet.sharedState, twoHosts, 1, {}}, std::move(connection),
+                LocalChannel(localChannelOf(secretKey, "", 1), "", secretKey), "fuzz", 60);
+}
+
+/// Buffers between hosts: posted receives and sends meet bytes that are no messages, or others than those awaited.
+void bytesOfACarrier(Bytes &data) {
+  Pair pair;
+  TcpCarrier carrier({-1, pair.ends[0]});
+  std::vector<std::byte> room(2 * HostCarrier::maxSmall);
+  for (size_t i = data.upTo(6); i > 0; --i) {
+    std::span<std::byte> bytes = std::span(room).first(data.yes() ? data.upTo(200) : data.upTo(room.size() - 1));
+    uint32_t tag = uint32_t(data.upTo(2));
+    data.yes() ? carrier.receive(1, tag, bytes) : carrier.send(1, tag, bytes);
+    uint32_t header[] = {uint32_t(data.upTo(2)), data.yes() ? uint32_t(data.upTo(200)) : data.any<uint32_t>(),
+                         uint32_t(data.upTo(3) == 0), 0x57526150};
+    if (data.upTo(5) != 0)
+      pair.send(std::string(reinterpret_cast<const char *>(header), sizeof header));
+    pair.send(data.text(300));
+    carrier.poll();
+  }
+  pair.hangUp();
+  carrier.poll();
 }
 
 void passages(Bytes &data) {
@@ -228,7 +346,8 @@ void passages(Bytes &data) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
   Bytes data(bytes, size);
   constexpr void (*targets[])(Bytes &) = {strangersAtTheGate, ranksAtTheHost,   serverAtTheGate,
-                                          hostOfARank,        exchangesOfARank, passages};
+                                          hostOfARank,        exchangesOfARank, passages,
+                                          leadersAtTheRelay,  relayOfALeader,   bytesOfACarrier};
   try {
     targets[data.upTo(std::size(targets) - 1)](data);
   } catch (const std::runtime_error &) {

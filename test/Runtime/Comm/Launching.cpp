@@ -67,6 +67,19 @@ TEST(Launching, Environments) {
   EXPECT_FALSE(findPlace({}, {{"SLURM_NTASKS", "8"}}));
 }
 
+// Where ranks run on several hosts: rank 0's must be known to all of them.
+TEST(Launching, EnvironmentsOfSeveralHosts) {
+  EXPECT_EQ(
+      refusal({}, joined(underOpenMpi, {{"OMPI_COMM_WORLD_LOCAL_SIZE", "4"}})),
+      "OMPI_COMM_WORLD_LOCAL_SIZE says that 4 of 8 ranks run on this host, and MASTER_ADDR is not set: the others "
+      "would not find rank 0; set it to the address of rank 0's host on all hosts (mpirun -x MASTER_ADDR)");
+  EXPECT_NE(refusal({}, joined(underPmi, {{"MPI_LOCALNRANKS", "2"}})), "");
+  EXPECT_EQ(findPlace({}, joined(underOpenMpi, {{"OMPI_COMM_WORLD_LOCAL_SIZE", "8"}}))->host, "127.0.0.1");
+  Environment addressed = joined(underOpenMpi, {{"OMPI_COMM_WORLD_LOCAL_SIZE", "4"}, {"MASTER_ADDR", "node1"}});
+  EXPECT_EQ(findPlace({}, addressed)->host, "node1") << "the port comes from the job's name";
+  EXPECT_EQ(findPlace({}, joined(underPmi, underSlurm))->host, "node03") << "srun --mpi=pmi2";
+}
+
 // Two launchers that agree are fine, and so is Slurm that started one launcher a node; others are an error.
 TEST(Launching, EnvironmentsThatDisagree) {
   EXPECT_EQ(findPlace({}, joined(underTorchrun, underOpenMpi))->worldSource, "WORLD_SIZE");

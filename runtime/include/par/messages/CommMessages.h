@@ -25,6 +25,9 @@ struct SentenceText {
   M(setAndNotSet, "{} is set and {} is not")                                                                           \
   M(badMaster, "--master is \"{}\", expected HOST:PORT")                                                               \
   M(needsMaster, "--rank and --world need --master HOST:PORT")                                                         \
+  M(needsMasterAddress,                                                                                                \
+    "{} says that {} of {} ranks run on this host, and MASTER_ADDR is not set: the others would not find rank 0; set " \
+    "it to the address of rank 0's host on all hosts (mpirun -x MASTER_ADDR)")                                         \
   M(launchersDisagree, "{} and {} say rank {} of {}, {} and {} say rank {} of {}")                                     \
   M(countUnderLauncher, "-n {} starts ranks, and {} says that a launcher has done so; leave one of them out")          \
   M(wrongWorld, "this bundle is for {} rank{}{}, {}")                                                                  \

@@ -13,16 +13,18 @@ using Environment = std::map<std::string, std::string>;
 /// The variables of one launcher.
 struct Launcher {
   const char *rank, *world, *localRank;
-  const char *jobs[2]; ///< where it names the job
+  const char *jobs[2];   ///< where it names the job
+  const char *localSize; ///< where it says how many ranks run on this host
 };
 constexpr Launcher launchers[] = {
-    {"RANK", "WORLD_SIZE", "LOCAL_RANK", {"TORCHELASTIC_RUN_ID", nullptr}},
+    {"RANK", "WORLD_SIZE", "LOCAL_RANK", {"TORCHELASTIC_RUN_ID", nullptr}, nullptr},
     {"OMPI_COMM_WORLD_RANK",
      "OMPI_COMM_WORLD_SIZE",
      "OMPI_COMM_WORLD_LOCAL_RANK",
-     {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"}},
-    {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", {"PMI_JOBID", nullptr}},
-    {"SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", {"SLURM_JOB_ID", nullptr}},
+     {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"},
+     "OMPI_COMM_WORLD_LOCAL_SIZE"},
+    {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", {"PMI_JOBID", nullptr}, "MPI_LOCALNRANKS"},
+    {"SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", {"SLURM_JOB_ID", nullptr}, nullptr},
 };
 
 const std::string *find(const Environment &environment, const char *name) {
@@ -93,6 +95,23 @@ std::string firstHost(const std::string &list) {
   return host;
 }
 
+/// Whether srun has started this rank: by its own variables, or by those of PMI besides.
+bool bySrun(const LaunchEnvironment &place, const Environment &environment) {
+  return place.rankSource == "SLURM_PROCID" || (place.rankSource == "PMI_RANK" && find(environment, "SLURM_PROCID"));
+}
+
+/// Ranks on other hosts would look for rank 0 on their own.
+void checkOneHost(const LaunchEnvironment &place, const Environment &environment) {
+  for (const Launcher &launcher : launchers) {
+    if (place.rankSource != launcher.rank)
+      continue;
+    const std::string *here = find(environment, launcher.localSize);
+    uint32_t count = here ? numberOf(launcher.localSize, *here, 0, maxWorld) : place.world;
+    if (count < place.world)
+      throw LaunchError(2, say(Sentence::needsMasterAddress, launcher.localSize, count, place.world));
+  }
+}
+
 void readMaster(LaunchEnvironment &place, const Launch &launch, const Environment &environment) {
   if (!launch.master.empty()) {
     size_t colon = launch.master.rfind(':');
@@ -116,8 +135,13 @@ void readMaster(LaunchEnvironment &place, const Launch &launch, const Environmen
     throw LaunchError(2, say(Sentence::setAndNotSet, "RANK", address ? "MASTER_PORT" : "MASTER_ADDR"));
   // All ranks know the job's name and so the same port.
   place.port = uint16_t(29500 + std::hash<std::string>()(place.job) % 1000);
-  if (const std::string *list = find(environment, "SLURM_JOB_NODELIST"); list && place.rankSource == "SLURM_PROCID")
+  const std::string *list = find(environment, "SLURM_JOB_NODELIST");
+  if (address)
+    place.host = *address;
+  else if (list && bySrun(place, environment))
     place.host = firstHost(*list);
+  else
+    checkOneHost(place, environment);
 }
 
 } // namespace
