@@ -3,6 +3,8 @@
 
 #include "comm/carrier/TcpCarrier.h"
 #include "comm/carrier/TcpConnections.h"
+#include "comm/shared/Diagnosis.h"
+#include "comm/shared/Memory.h"
 
 using namespace par::test;
 
@@ -97,6 +99,38 @@ TEST(Hosts, StoppedLeader) {
   EXPECT_NE(outputs[1].find("rank 2 (dp 2) on b stopped answering in step "), std::string::npos) << outputs[1];
 }
 
+// mpirun that has lost a host kills the ranks of the others: first by a signal that asks them to stop. A host that has
+// been silent for two seconds is named then, whatever --timeout says.
+TEST(Hosts, SilentHostAtASignal) {
+  TwoHosts job({"--timeout", "60"});
+  job.runs();
+  for (size_t rank : {2, 3})
+    job.ranks[rank]->signal(SIGSTOP);
+  usleep(2'500'000);
+  auto begin = Clock::now();
+  job.ranks[1]->signal(SIGTERM);
+  std::string output;
+  for (size_t rank : {0, 1}) {
+    EXPECT_EQ(job.ranks[rank]->wait(10), 4);
+    output += job.ranks[rank]->errors();
+  }
+  EXPECT_LT(secondsSince(begin), 3);
+  EXPECT_NE(output.find("error: host b (ranks 2, 3) stopped answering in step "), std::string::npos) << output;
+  for (size_t rank : {2, 3})
+    job.ranks[rank]->signal(SIGKILL);
+}
+
+// A rank that waits for nobody is a witness by the instruction that it is at: it computes, or is inside MPI.
+TEST(Hosts, WitnessThatWaitsForNobody) {
+  Mapping memory = mapPrivate(SharedState::bytesFor(2));
+  SharedState &board = *SharedState::make(memory.bytes.data(), 2);
+  EXPECT_NE(lostRank(board, 0, "ended", 0.1).find("noticed by par-run, after 0.1 s"), std::string::npos);
+  board[1].entry.set("step");
+  board[1].instruction.set("s0/train.forward:3");
+  EXPECT_NE(lostRank(board, 0, "ended", 0.1).find("noticed by rank 1 in step, s0/train.forward:3, after 0.1 s"),
+            std::string::npos);
+}
+
 // Any rank may be asked to stop: all end after the same step, with the signal's code.
 TEST(Hosts, StopIsAgreedOn) {
   for (int asked : {0, 3}) {
@@ -113,7 +147,7 @@ TEST(Hosts, StopIsAgreedOn) {
 TEST(Hosts, RanksThatFail) {
   TwoHosts stale({"--plan", "81d0eeee@3"});
   for (const std::string &output : stale.outputs(1))
-    EXPECT_NE(output.find("rank 3 holds plan 81d0ee, the 3 others 3f9c2a: its copy of the bundle is stale"),
+    EXPECT_NE(output.find("rank 3 on b holds plan 81d0ee, the 3 others 3f9c2a: its copy of the bundle is stale"),
               std::string::npos)
         << output;
   TwoHosts thrown({"--throw", "no such file@2"});

@@ -55,7 +55,7 @@ struct SentenceText {
   M(rankHungUp, "rank {} has hung up on rank 0")                                                                       \
   M(hostHungUp, "rank 0 has hung up on rank {}")                                                                       \
   M(hostSilent, "rank {} has had no answer of rank 0, which should have said which ranks are missing")                 \
-  M(staleBundle, "rank {} holds {} {}, the {} {}: its copy of the bundle is stale")                                    \
+  M(staleBundle, "rank {}{} holds {} {}, the {} {}: its copy of the bundle is stale")                                  \
   M(notPassed, "the first rank of this host did not pass its shared memory on")                                        \
   M(noCarrier, "rank {} on {} found no way to rank {} on {} at {}; is a firewall between them?")                       \
   M(noMpi, "--comm mpi cannot open {}: {}; install Open MPI 4, name it in PAR_MPI_LIBRARY, or give --comm tcp")        \

@@ -25,8 +25,10 @@ std::string wordOfSharing(Sharing sharing) {
 
 std::string shortHash(const std::string &hash) { return hash.substr(0, 6); }
 
-/// "rank 3 holds plan 81d0ee, the 7 others 3f9c2a: its copy of the bundle is stale", or "" where all agree.
-std::string disagreement(const std::vector<std::string> &values, const std::string &what, bool hash) {
+/// "rank 3 on b holds plan 81d0ee, the 7 others 3f9c2a: its copy of the bundle is stale", or "" where all agree. The
+/// host is named where there are several.
+std::string disagreement(SharedState &board, const std::vector<std::string> &values, const std::string &what,
+                         bool hash) {
   std::map<std::string, std::vector<uint32_t>> holders;
   for (uint32_t rank = 0; rank < values.size(); ++rank)
     holders[values[rank]].push_back(rank);
@@ -39,7 +41,9 @@ std::string disagreement(const std::vector<std::string> &values, const std::stri
   auto odd = std::find_if(holders.begin(), holders.end(), [&](const auto &entry) { return &entry != &*most; });
   auto shown = [&](const std::string &value) { return hash ? shortHash(value) : value; };
   size_t others = most->second.size();
-  return say(Sentence::staleBundle, odd->second.front(), what, shown(odd->first),
+  uint32_t rank = odd->second.front();
+  std::string host = board[rank].host.get();
+  return say(Sentence::staleBundle, rank, host.empty() ? "" : " on " + host, what, shown(odd->first),
              others == 1 ? "other" : std::to_string(others) + " others", shown(most->first));
 }
 
@@ -54,8 +58,9 @@ void SharedStateControl::meet(const Hello &hello) {
     bundles.push_back(reader.text());
     plans.push_back(reader.text());
   }
-  for (const std::string &error : {disagreement(formats, "format", false), disagreement(plans, "plan", true),
-                                   disagreement(bundles, "bundle", true)})
+  for (const std::string &error :
+       {disagreement(sharedState, formats, "format", false), disagreement(sharedState, plans, "plan", true),
+        disagreement(sharedState, bundles, "bundle", true)})
     if (!error.empty())
       fail(1, errorLine(bundle, error));
 }

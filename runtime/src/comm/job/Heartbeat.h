@@ -3,6 +3,7 @@
 
 #include "comm/shared/SharedState.h"
 
+#include <algorithm>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
@@ -18,6 +19,8 @@ public:
   void look();
   /// Seconds since `beat` if they are too many.
   std::optional<double> exhausted(int64_t beat) const;
+  /// No more seconds than these from now on.
+  void shorten(double seconds) { timeout = std::min(timeout, int64_t(seconds * 1e9)); }
 
 private:
   int64_t timeout, since, last;

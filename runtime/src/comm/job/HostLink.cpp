@@ -39,6 +39,8 @@ void HostLink::loop() {
   while (!ending.load()) {
     wait();
     patience.look();
+    if (board.stops())
+      patience.shorten(minLinkTime);
     channel.serve(led.descriptors);
     connection.pump();
     try {

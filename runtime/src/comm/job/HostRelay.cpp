@@ -144,6 +144,8 @@ void HostRelay::judge(Link &link) {
 
 void HostRelay::step() {
   patience.look();
+  if (board.stops())
+    patience.shorten(minLinkTime);
   for (Link &link : links) {
     if (link.connection && link.connection->open()) {
       link.connection->pump();

@@ -66,7 +66,8 @@ Message stopOf(SharedState &board);
 /// Stops the job on this board, too.
 void takeStop(SharedState &board, const Message &message);
 
-/// Seconds that a host may be silent, at least.
+/// Seconds that a host may be silent, at least; at most, once a signal has asked the job to stop: whoever sent it, as
+/// mpirun where it has lost a host, kills the ranks soon.
 inline constexpr double minLinkTime = 2;
 /// Time between digests.
 inline constexpr int64_t digestTime = 200'000'000;

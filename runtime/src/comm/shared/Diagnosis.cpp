@@ -37,6 +37,17 @@ std::optional<Witness> findWitness(SharedState &sharedState, uint32_t lost) {
   return any;
 }
 
+/// A rank of this host that waits for nobody that the engine knows of: it computes, or is inside MPI.
+std::optional<Witness> findWorker(SharedState &sharedState, uint32_t lost) {
+  for (uint32_t rank = 0; rank < sharedState.world(); ++rank) {
+    RankState &state = sharedState[rank];
+    std::string instruction = state.instruction.get();
+    if (rank != lost && !state.remote.load() && !state.finished.load() && !instruction.empty())
+      return Witness{rank, {{}, state.entry.get(), instruction}, false};
+  }
+  return std::nullopt;
+}
+
 /// The facts around a lost rank, as words.
 struct Loss {
   std::string when, witness, saved;
@@ -48,6 +59,8 @@ Loss lossOf(SharedState &sharedState, uint32_t rank) {
     usleep(10'000);
     witness = findWitness(sharedState, rank);
   }
+  if (!witness)
+    witness = findWorker(sharedState, rank);
   uint64_t steps = sharedState[rank].startedSteps.load();
   std::string saved = sharedState.saved.get();
   return {steps ? "in step " + std::to_string(steps - 1) : "before its first step",
