@@ -303,6 +303,7 @@ comm::Launch launchOf(const Job &job) {
   launch.master = job.options.master;
   launch.timeout = job.options.timeout;
   launch.joinTimeout = job.options.joinTimeout;
+  launch.restarts = job.options.restarts;
   return launch;
 }
 

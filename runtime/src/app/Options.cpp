@@ -163,6 +163,13 @@ const std::vector<Flag> &flags() {
        [](RunOptions &o, const std::string &v) { o.timeout = seconds("--timeout", v); }},
       {"--join-timeout", "S", "seconds until all ranks of a launcher must have come; default 60",
        [](RunOptions &o, const std::string &v) { o.joinTimeout = seconds("--join-timeout", v); }},
+      {"--restart", "[=N]", "start lost ranks again and go on, at most N times (default: always)",
+       [](RunOptions &o, const std::string &v) {
+         o.restarts = std::numeric_limits<uint64_t>::max();
+         if (!v.empty())
+           takeCount(o.restarts, "--restart", v, 1);
+       },
+       false, true},
       {"--data", "F[:input=array,...]", "safetensors whose arrays are named as the inputs; repeat for shards",
        LIST(data), true},
       {"--text", "F", "the file's bytes as tokens, in windows", NAMED("--text", "a file", text)},
@@ -343,6 +350,7 @@ void checkTogether(const RunOptions &options) {
   exclude(simulates, options.comm == "tcp", "--device sim", "--comm tcp");
   exclude(simulates, options.comm == "mpi", "--device sim", "--comm mpi");
   exclude(simulates, options.rank.has_value(), "--device sim", "--rank");
+  exclude(simulates, options.restarts.has_value(), "--device sim", "--restart");
   need(options.rank.has_value(), options.world.has_value(), "--rank", "--world N");
   if (!options.exportTo.empty() && !options.exportTo.ends_with(".safetensors") && !options.exportTo.ends_with(".onnx"))
     refuse(Message::exportKind, options.exportTo);
@@ -403,7 +411,8 @@ RunOptions parseOptions(const std::vector<std::string> &arguments) {
 }
 
 void takeDevice(RunOptions &options, const std::string &environment) {
-  if (environment.empty() || !options.device.empty() || options.comm == "shm" || options.rank || options.calibrate)
+  if (environment.empty() || !options.device.empty() || options.comm == "shm" || options.rank || options.calibrate ||
+      options.restarts)
     return;
   size_t first = environment.find(':'), second = first == std::string::npos ? first : environment.find(':', first + 1);
   options.device = oneOf("PAR_DEVICE", environment.substr(0, first), {"cpu", "sim"}, "cpu or sim");

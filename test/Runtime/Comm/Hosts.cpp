@@ -155,6 +155,53 @@ TEST(Hosts, RanksThatFail) {
     EXPECT_NE(output.find("error: no such file"), std::string::npos) << output;
 }
 
+// Under --restart a rank that is lost is started again, whichever it is: the leader of a host, and rank 0.
+TEST(Hosts, LostRankIsStartedAgain) {
+  for (auto [victim, signal] : {std::pair(3, SIGKILL), {2, SIGKILL}, {1, SIGSTOP}, {0, SIGKILL}, {2, SIGSTOP}}) {
+    TwoHosts job({"--restart", "-1", "--timeout", "2"}, "300");
+    job.runs();
+    kill(ranksOf(job.ranks[size_t(victim)]->out())[victim], signal);
+    std::vector<std::string> outputs = job.outputs(0);
+    std::string rank = "job.par: rank " + std::to_string(victim) + " (dp " + std::to_string(victim) + ") was ";
+    EXPECT_EQ(count(outputs[victim / 2], rank), 1u) << outputs[victim / 2];
+    EXPECT_EQ(count(outputs[victim / 2], "starting it again\n"), 1u) << outputs[victim / 2];
+    EXPECT_EQ(count(outputs[0], "job.par: goes on after step "), 1u) << outputs[0];
+    EXPECT_EQ(count(outputs[0] + outputs[1], "error"), 0u) << outputs[0] << outputs[1];
+  }
+}
+
+// A host of which nothing is left is waited for until its ranks are started again, by whoever started them.
+TEST(Hosts, LostHostIsWaitedFor) {
+  TwoHosts job({"--restart", "-1", "--timeout", "2"}, "1000");
+  job.runs();
+  for (size_t rank : {2, 3})
+    job.ranks[rank]->signal(SIGKILL);
+  usleep(500'000);
+  for (int rank : {2, 3})
+    job.ranks[size_t(rank)] =
+        std::make_unique<Process>(job.argumentsOf(rank, {"--restart", "-1", "--timeout", "2", "--steps", "1000"}),
+                                  Environment{{"PAR_HOST", "b"}});
+  std::vector<std::string> outputs = job.outputs(0);
+  EXPECT_NE(outputs[0].find(" on b ended in step "), std::string::npos) << outputs[0];
+  EXPECT_NE(outputs[0].find("; it is waited for (--join-timeout)\n"), std::string::npos) << outputs[0];
+  EXPECT_EQ(count(outputs[0], "job.par: goes on after step "), 1u) << outputs[0];
+}
+
+// --restart=1: each host says why the second loss ends the job.
+TEST(Hosts, NoRestartLeft) {
+  TwoHosts job({"--restart", "1", "--timeout", "2"});
+  job.runs();
+  kill(ranksOf(job.ranks[3]->out())[3], SIGKILL);
+  EXPECT_TRUE(job.ranks[3]->sees("rank ", 2));
+  usleep(300'000);
+  kill(ranksOf(job.ranks[1]->out())[1], SIGKILL);
+  std::vector<std::string> outputs = job.outputs(4);
+  for (const std::string &output : outputs) {
+    EXPECT_NE(output.find("error: rank 1 (dp 1) "), std::string::npos) << output;
+    EXPECT_NE(output.find("; 1 of 1 restarts were made (--restart=1)\n"), std::string::npos) << output;
+  }
+}
+
 // --comm mpi without MPI, with another library, with two versions, and where MPI knows other ranks: each is said on
 // both hosts.
 TEST(Hosts, MpiThatDoesNotFit) {

@@ -91,6 +91,15 @@ struct SentenceText {
   M(lostRank, "rank {}{} {} {}; noticed by {}, after {} s; {}")                                                        \
   M(lostHost, "host {} (rank{} {}) stopped answering {}: its network is down, or rank {} there is stopped; noticed "   \
               "by {}, after {} s; {}")                                                                                 \
+  M(waitsForHost, "{}; it is waited for (--join-timeout)")                                                             \
+  M(restartsSpent, "{}; {} of {} restarts were made (--restart={})")                                                   \
+  M(startsAgain, "rank {}{} {} in step {}{}; starting it again{}")                                                     \
+  M(startsNoMore, "rank {}{} {} in step {}{}; it is not started again: {} of {} restarts were made (--restart={})")    \
+  M(leftAlone, "rank {}{} {} in step {}, without a word")                                                              \
+  M(diedThrice, "rank {}{} was lost three times in step {}: it {}")                                                    \
+  M(goesOn, "goes on after step {}, {} s after the loss")                                                              \
+  M(noProgress, "rank {} has joined its job {} times since step {} and was stopped by a loss each time: {}")           \
+  M(restartNeeds, "--restart does not work with {}: {}")                                                               \
   M(lostParent, "par-run (pid {}) stopped answering; noticed by rank {} after {} s")                                   \
   M(deadlocked, "deadlock: {}")                                                                                        \
   M(waits, "rank {} waits in {}, {}, for {}")

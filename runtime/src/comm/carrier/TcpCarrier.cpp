@@ -1,5 +1,6 @@
 // Buffers between hosts over the job's own connections.
 #include "TcpCarrier.h"
+#include "comm/shared/Diagnosis.h"
 #include "comm/shared/SharedState.h"
 #include "par/messages/CommMessages.h"
 
@@ -52,7 +53,7 @@ void TcpCarrier::checkBroken() const {
     const Peer &peer = peers[rank];
     bool missed = peer.open || !peer.out.empty();
     if (peer.brokenAt && missed && now() - peer.brokenAt > brokenTime)
-      throw std::runtime_error(say(Sentence::carrierBroken, rank, peer.why));
+      throw Lost(say(Sentence::carrierBroken, rank, peer.why));
   }
 }
 

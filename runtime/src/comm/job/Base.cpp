@@ -5,6 +5,7 @@
 #include "par/messages/CommMessages.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <map>
 
 using namespace par::comm;
@@ -51,6 +52,8 @@ std::string disagreement(SharedState &board, const std::vector<std::string> &val
 
 void SharedStateControl::meet(const Hello &hello) {
   sharedState[rank()].coordinates.set(hello.coordinates);
+  if (supervised)
+    supervised->life().coordinates.set(hello.coordinates);
   std::vector<std::string> formats, bundles, plans;
   for (const std::string &text : allGather("hello", helloText(hello))) {
     Reader reader(text);
@@ -95,16 +98,39 @@ void SharedStateControl::barrier(std::string_view label) { share(Sharing::broadc
 bool SharedStateControl::startStep(uint64_t step) {
   if (sharedState.aborted())
     throw Aborted(sharedState.message());
+  bool first = !std::exchange(hasStarted, true), mended = sharedState.attempt() > 1;
+  if (first && mended)
+    sharedState.goesOnFrom.store(step);
   bool starts = sharedState.startStep(rank(), step);
+  if (supervised && starts)
+    supervised->life().step.store(step);
+  if (first && mended && starts && rank() == 0)
+    sayGoesOn(step - 1);
   hasStopped |= !starts;
   return starts;
 }
 
+void SharedStateControl::sayGoesOn(uint64_t after) const {
+  char seconds[32] = "0";
+  if (int64_t lost = supervised ? supervised->lives.takeLoss() : 0)
+    std::snprintf(seconds, sizeof seconds, "%.2f", double(now() - lost) / 1e9);
+  printLine(noteLine(bundle, say(Sentence::goesOn, after, seconds)));
+}
+
+// What a rank finds wrong after another one was lost may come of that.
 void SharedStateControl::fail(int code, std::string_view message) {
+  if (sharedState.isLost())
+    throw Aborted(sharedState.message());
   if (sharedState.claim())
     printLine(message);
   sharedState.abort(code, message);
   throw Aborted(std::string(message));
+}
+
+void SharedStateControl::finish() {
+  sharedState[rank()].finished.store(1);
+  if (supervised)
+    supervised->life().finished.store(1);
 }
 
 std::string par::comm::differentExchange(uint32_t a, Sharing sharingA, std::string_view labelA, uint32_t b,

@@ -1,6 +1,7 @@
 // The part of a control plane that every kind shares: its use of the board.
 #pragma once
 
+#include "Life.h"
 #include "comm/shared/SharedState.h"
 #include "par/comm/job/Launch.h"
 
@@ -15,8 +16,10 @@ enum class Sharing : uint8_t { broadcast, gather, allGather };
 /// Everything but the exchange itself and the arenas.
 class SharedStateControl : public Control {
 public:
-  SharedStateControl(SharedState &sharedState, std::string bundle, uint32_t rank)
-      : sharedState(sharedState), bundle(std::move(bundle)), me(rank) {}
+  /// `supervised`: of a rank that is started again when it is lost.
+  SharedStateControl(SharedState &sharedState, std::string bundle, uint32_t rank,
+                     const Supervised *supervised = nullptr)
+      : sharedState(sharedState), supervised(supervised), bundle(std::move(bundle)), me(rank) {}
 
   uint32_t rank() const override { return me; }
   uint32_t world() const override { return sharedState.world(); }
@@ -29,13 +32,19 @@ public:
   void requestStop() override { sharedState.stop(); }
   bool stopped() const override { return hasStopped; }
   bool stopRequested() const override { return sharedState.stops(); }
-  void at(std::string_view instruction) override { sharedState[me].instruction.set(instruction); }
+  void at(std::string_view instruction) override {
+    sharedState[me].instruction.set(instruction);
+    if (supervised)
+      supervised->life().instruction.set(instruction);
+  }
   void entry(std::string_view name) override { sharedState[me].entry.set(name); }
   void saved(std::string_view path) override { sharedState.saved.set(path); }
   void wrote(std::string_view path) override { sharedState.wrote.set(path); }
   [[noreturn]] void fail(int code, std::string_view message) override;
 
   const std::string &bundleName() const { return bundle; }
+  /// This rank and all others have reached the end of the job.
+  void finish();
 
 protected:
   /// The values that this rank gets: all ranks', with `broadcast` only the root's, or none.
@@ -43,14 +52,17 @@ protected:
                                             uint32_t root) = 0;
 
   SharedState &sharedState;
+  const Supervised *supervised;
 
 private:
+  /// A lost rank has been started again, and the job goes on.
+  void sayGoesOn(uint64_t after) const;
   /// exchange(), noted on the board as waiting for all other ranks.
   std::vector<std::string> share(Sharing sharing, std::string_view label, std::string_view value, uint32_t root);
 
   std::string bundle;
   uint32_t me;
-  bool hasStopped = false;
+  bool hasStopped = false, hasStarted = false;
 };
 
 /// The error of ranks whose exchanges do not match: "rank 0 is in broadcast "kernels", rank 3 in gather

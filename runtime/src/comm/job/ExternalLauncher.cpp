@@ -13,6 +13,8 @@
 
 #include <cerrno>
 #include <cstring>
+#include <fcntl.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -29,16 +31,19 @@ constexpr double tellTime = 5;
 /// Drives the host until the last answers have been sent.
 class ServerThread {
 public:
-  explicit ServerThread(RendezvousServer &host) : host(host), thread(startThread([this] { loop(); })) {}
+  explicit ServerThread(RendezvousServer &host)
+      : host(host), wake(eventfd(0, EFD_CLOEXEC)), thread(startThread([this] { loop(); })) {}
   ~ServerThread() {
     ending.store(true);
+    eventfd_write(wake, 1);
     thread.join();
+    close(wake);
   }
 
 private:
   void loop() {
     while (!ending.load())
-      host.step(50);
+      host.step(50, {wake});
     host.finish();
     int64_t began = now();
     while (host.owesWords() && now() - began < wordsTime)
@@ -48,6 +53,7 @@ private:
   }
 
   RendezvousServer &host;
+  int wake;
   std::atomic<bool> ending{false};
   std::thread thread;
 };
@@ -78,7 +84,7 @@ std::string channelOf(const LaunchEnvironment &place, const Joined &joined) {
 }
 
 /// The leader of another host than rank 0's may come later than this rank.
-Shared fetch(const LaunchEnvironment &place, const Joined &joined) {
+Shared fetch(const LaunchEnvironment &place, Joined &joined) {
   Shared shared;
   bool patient = joined.welcome.hosts.hostOf[place.rank] != 0;
   for (int64_t began = now();; usleep(20'000)) {
@@ -86,7 +92,8 @@ Shared fetch(const LaunchEnvironment &place, const Joined &joined) {
       shared.files = SharedFiles::from(fetchDescriptors(channelOf(place, joined), joined.key, place.world + 2));
       break;
     } catch (const LaunchError &) {
-      if (!patient || now() - began > leaderTime)
+      joined.connection.pump();
+      if (!patient || now() - began > leaderTime || !joined.connection.open())
         throw;
     }
   }
@@ -102,36 +109,54 @@ std::unique_ptr<HostLink> lead(const Launch &launch, const LaunchEnvironment &pl
   uint32_t host = hosts.hostOf[place.rank];
   shared = makeShared(launch, place.world);
   markHosts(*shared.sharedState, hosts, host);
+  shared.sharedState->mendAs(joined.welcome.attempt);
   return std::make_unique<HostLink>(LedHost{*shared.sharedState, hosts, host, shared.files.descriptors()},
                                     connectAgain(place, tokenOfEnvironment(), joined),
                                     LocalChannel(channelOf(place, joined), "", joined.key), launch.bundle,
                                     launch.timeout);
 }
 
-int runJoined(const Launch &launch, const LaunchEnvironment &place, Shared &shared, Joined joined,
-              const std::function<int(Control &)> &rankMain) {
-  Heartbeat heartbeat(*shared.sharedState, place.rank, launch.timeout, launch.bundle);
-  ClientControl control(*shared.sharedState, launch.bundle, place, std::move(joined), shared.files);
-  int code = runRank(control, *shared.sharedState, rankMain);
-  if (shared.sharedState->aborted()) {
+/// What runUnderLauncher() is given.
+struct RankOf {
+  const Launch &launch;
+  const LaunchEnvironment &place;
+  const std::function<int(Control &)> &rankMain;
+  const Supervised *supervised;
+};
+
+Ended runJoined(const RankOf &of, Shared &shared, Joined joined) {
+  SharedState &board = *shared.sharedState;
+  uint32_t rank = of.place.rank;
+  if (of.supervised)
+    of.supervised->life().attempts.store(joined.welcome.attempt);
+  Heartbeat heartbeat(board, rank, of.launch.timeout, of.launch.bundle, of.supervised);
+  ClientControl control(board, of.launch.bundle, of.place, std::move(joined), shared.files, of.supervised);
+  int code = runRank(control, board, of.rankMain);
+  if (board.isLost() && !board[rank].finished.load())
+    return {code, board.message()};
+  if (board.aborted() && !board.isLost()) {
     // Something was wrong with how the job was started: each rank says it where that was.
-    if (shared.sharedState->lastStep() == 0 && !shared.sharedState->isClaimedHere())
-      printLine(shared.sharedState->message());
-    return shared.sharedState->code();
+    bool saidHere = board.isClaimedHere() || (of.supervised && of.supervised->together);
+    if (board.lastStep() == 0 && !saidHere)
+      printLine(board.message());
+    return {board.code(), std::nullopt};
   }
-  return code ? code : interruptCode(*shared.sharedState, launch.bundle);
+  return {code ? code : interruptCode(board, of.launch.bundle), std::nullopt};
 }
 
 /// A rank's introduction when it joins.
-Join joinOf(const LaunchEnvironment &place) {
-  return {hostName(), place.rankSource, place.worldSource, place.rank, place.world, uint64_t(getpid())};
+Join joinOf(const LaunchEnvironment &place, const Supervised *supervised = nullptr) {
+  Join join{hostName(), place.rankSource, place.worldSource, place.rank, place.world, uint64_t(getpid())};
+  if (supervised)
+    join.attempts = supervised->life().attempts.load();
+  return join;
 }
 
 /// The carrier of buffers between hosts, if there are several.
 std::string carrierOf(const Launch &launch, const LaunchEnvironment &place) {
   if (launch.transport == Transport::device)
     return "device";
-  bool byMpirun = place.rankSource == "OMPI_COMM_WORLD_RANK";
+  bool byMpirun = place.rankSource == "OMPI_COMM_WORLD_RANK" && !launch.restarts;
   bool mpi = launch.transport == Transport::mpi || (launch.transport == Transport::automatic && byMpirun);
   return mpi ? "mpi" : "tcp";
 }
@@ -148,12 +173,22 @@ RendezvousOptions hostingOf(const Launch &launch, const LaunchEnvironment &place
   return hosting;
 }
 
+/// Who handles the terminal's Ctrl-C.
+CtrlC ctrlCOf(const Supervised *supervised) { return supervised ? CtrlC::inParent : CtrlC::here; }
+
+/// Where ranks come. A supervisor holds the port between attempts.
+Listener listenerOf(const LaunchEnvironment &place, const Supervised *supervised) {
+  return supervised ? Listener(fcntl(supervised->listener, F_DUPFD_CLOEXEC, 0)) : Listener::rendezvous(place);
+}
+
 /// Rank 0 comes to its own host through no door.
-int runHosting(const Launch &launch, const LaunchEnvironment &place, const std::function<int(Control &)> &rankMain) {
-  Listener listener = Listener::rendezvous(place);
-  Shared shared = makeShared(launch, place.world);
-  Interrupt interrupt(*shared.sharedState, 0);
-  RendezvousOptions hosting = hostingOf(launch, place);
+Ended runHosting(const RankOf &of) {
+  Listener listener = listenerOf(of.place, of.supervised);
+  Shared shared = makeShared(of.launch, of.place.world);
+  if (of.supervised)
+    shared.sharedState->mendAs(of.supervised->life().attempts.load() + 1);
+  Interrupt interrupt(*shared.sharedState, 0, ctrlCOf(of.supervised));
+  RendezvousOptions hosting = hostingOf(of.launch, of.place);
   hosting.pass = &shared.files;
   RendezvousServer host(std::move(listener), hosting, *shared.sharedState);
   int ends[2];
@@ -163,11 +198,47 @@ int runHosting(const Launch &launch, const LaunchEnvironment &place, const std::
   ServerThread thread(host);
   Connection connection(ends[1]);
   connection.trust();
-  std::optional<Joined> joined = enrol(std::move(connection), joinOf(place), launch.joinTimeout, [] {});
+  Join join = joinOf(of.place, of.supervised);
+  std::optional<Joined> joined = enrol(std::move(connection), join, of.launch.joinTimeout, [] {});
   if (!joined)
-    throw LaunchError(exitRankLost, say(Sentence::hostHungUp, place.rank));
+    throw LaunchError(exitRankLost, say(Sentence::hostHungUp, of.place.rank));
   joined->key = hosting.key;
-  return runJoined(launch, place, shared, std::move(*joined), rankMain);
+  return runJoined(of, shared, std::move(*joined));
+}
+
+/// The board and memory of this rank's host, and its leader's link to rank 0's.
+struct OnHost {
+  Shared shared;
+  std::unique_ptr<HostLink> link;
+};
+
+OnHost enter(const RankOf &of, Joined &joined) {
+  const HostMap &hosts = joined.welcome.hosts;
+  uint32_t host = hosts.hostOf[of.place.rank];
+  OnHost on;
+  if (host != 0 && hosts.leaderOf(host) == of.place.rank)
+    on.link = lead(of.launch, of.place, joined, on.shared);
+  else
+    on.shared = fetch(of.place, joined);
+  return on;
+}
+
+Ended runJoining(const RankOf &of) {
+  auto warn = [&](const std::string &what) { printLine(noteLine(of.launch.bundle, "warning: " + what)); };
+  Join join = joinOf(of.place, of.supervised);
+  Joined joined = joinServer(of.place, tokenOfEnvironment(), join, of.launch.joinTimeout, warn);
+  if (of.supervised)
+    of.supervised->life().attempts.store(joined.welcome.attempt);
+  OnHost on;
+  try {
+    on = enter(of, joined);
+  } catch (const std::runtime_error &error) {
+    if (!joined.welcome.attempt)
+      throw;
+    return {exitRankLost, error.what()};
+  }
+  Interrupt interrupt(*on.shared.sharedState, int(of.place.rank), ctrlCOf(of.supervised));
+  return runJoined(of, on.shared, std::move(joined));
 }
 
 /// Rank 0, which does not take part, tells the ranks that come. Their number may be wrong: none of them needs a place
@@ -189,28 +260,16 @@ void hostFailed(const Launch &launch, const LaunchEnvironment &place, const std:
 
 } // namespace
 
-int par::comm::runUnderLauncher(const Launch &launch, const LaunchEnvironment &place,
-                                const std::function<int(Control &)> &rankMain) {
+Ended par::comm::runUnderLauncher(const Launch &launch, const LaunchEnvironment &place,
+                                  const std::function<int(Control &)> &rankMain, const Supervised *supervised) {
+  RankOf of{launch, place, rankMain, supervised};
   try {
-    if (place.rank == 0)
-      return runHosting(launch, place, rankMain);
-    auto warn = [&](const std::string &what) { printLine(launch.bundle + ": warning: " + what); };
-    Joined joined = joinServer(place, tokenOfEnvironment(), joinOf(place), launch.joinTimeout, warn);
-    const HostMap &hosts = joined.welcome.hosts;
-    uint32_t host = hosts.hostOf[place.rank];
-    Shared shared;
-    std::unique_ptr<HostLink> link;
-    if (host != 0 && hosts.leaderOf(host) == place.rank)
-      link = lead(launch, place, joined, shared);
-    else
-      shared = fetch(place, joined);
-    Interrupt interrupt(*shared.sharedState, int(place.rank));
-    return runJoined(launch, place, shared, std::move(joined), rankMain);
+    return place.rank == 0 ? runHosting(of) : runJoining(of);
   } catch (const Refused &refused) {
     // Rank 0's host has said it already, in this process; every other rank says it where it was started.
-    if (place.rank != 0)
+    if (place.rank != 0 && !(supervised && supervised->together))
       printLine(refused.what());
-    return refused.code;
+    return {refused.code, std::nullopt};
   }
 }
 

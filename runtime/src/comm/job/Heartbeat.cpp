@@ -6,8 +6,11 @@
 #include "par/comm/job/Launch.h"
 #include "par/messages/CommMessages.h"
 
+#include <cerrno>
 #include <csignal>
+#include <cstring>
 #include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -15,7 +18,7 @@ using namespace par::comm;
 
 namespace {
 
-constexpr auto tick = std::chrono::milliseconds(100);
+constexpr int tick = 100; // milliseconds
 constexpr int64_t second = 1'000'000'000;
 
 bool hasEnded(int pidfd) {
@@ -40,38 +43,58 @@ std::optional<double> Patience::exhausted(int64_t beat) const {
   return double(last - beat) / second;
 }
 
-Heartbeat::Heartbeat(SharedState &sharedState, uint32_t rank, double timeout, std::string bundle)
+Heartbeat::Heartbeat(SharedState &sharedState, uint32_t rank, double timeout, std::string bundle,
+                     const Supervised *supervised)
     : sharedState(sharedState), rank(rank), bundle(std::move(bundle)), patience(timeout),
-      processes(sharedState.world(), -1) {
+      processes(sharedState.world(), -1), supervised(supervised), timeout(int64_t(timeout * second)),
+      ending(eventfd(0, EFD_CLOEXEC)) {
+  if (ending < 0)
+    throw std::runtime_error(say(Sentence::cannotStartThread, 0, std::strerror(errno)));
   sharedState[rank].beat.store(now());
   sharedState[rank].pid.store(getpid());
   thread = startThread([this] { loop(); });
 }
 
 Heartbeat::~Heartbeat() {
-  {
-    std::lock_guard lock(mutex);
-    ending = true;
-  }
-  wake.notify_all();
+  eventfd_write(ending, 1);
   thread.join();
+  close(ending);
   for (int process : processes)
     if (process >= 0)
       close(process);
 }
 
+bool Heartbeat::rest() {
+  std::vector<pollfd> polled{{ending, POLLIN, 0}};
+  for (uint32_t other = 0; other < processes.size() && sharedState.mends() && !sharedState.aborted(); ++other)
+    if (processes[other] >= 0 && !sharedState[other].finished.load() && !sharedState.over.load())
+      polled.push_back({processes[other], POLLIN, 0});
+  poll(polled.data(), polled.size(), tick);
+  return !(polled[0].revents & POLLIN);
+}
+
+// The main thread leaves at its next poll; a long kernel or a stuck read would keep it. After a loss it has more time,
+// as it goes on; then its supervisor starts the rank again.
+void Heartbeat::hurry() {
+  bool lost = sharedState.isLost();
+  if (!abortSeen)
+    abortSeen = now();
+  if (now() - abortSeen <= (lost ? timeout : second))
+    return;
+  if (lost)
+    ::kill(getpid(), SIGKILL);
+  if (supervised)
+    supervised->life().left.store(1);
+  _exit(sharedState.code());
+}
+
 void Heartbeat::loop() {
-  std::unique_lock lock(mutex);
-  while (!wake.wait_for(lock, tick, [this] { return ending; })) {
+  while (rest()) {
     patience.look();
     sharedState[rank].beat.store(now());
     endIfSignalled(sharedState, bundle);
     if (sharedState.aborted()) {
-      // The main thread leaves at its next poll; a long kernel or a stuck read would keep it.
-      if (!abortSeen)
-        abortSeen = now();
-      if (now() - abortSeen > second)
-        _exit(sharedState.code());
+      hurry();
     } else if (sharedState.parent.load()) {
       watchParent();
     } else {
@@ -110,6 +133,11 @@ void Heartbeat::watchRanks() {
 }
 
 void Heartbeat::lost(uint32_t other, std::string_view how, double seconds) {
+  if (sharedState.mends()) {
+    if (processes[other] >= 0 && !sharedState.over.load())
+      kill(processes[other]);
+    return lose(sharedState, bundle, lostRank(sharedState, other, how, seconds));
+  }
   if (!sharedState.claim())
     return;
   std::string line = errorLine(bundle, lostRank(sharedState, other, how, seconds));

@@ -1,7 +1,7 @@
 // A rank's second thread.
 #pragma once
 
-#include "comm/shared/SharedState.h"
+#include "Life.h"
 
 #include <algorithm>
 #include <condition_variable>
@@ -27,15 +27,21 @@ private:
 };
 
 /// Beats on the board, ends the process when the job has ended and the main thread does not, and watches:
-/// par-run's parent where there is one, else all other ranks.
+/// par-run's parent where there is one, else all other ranks. Where lost ranks are started again it hears at once of a
+/// process that ends.
 class Heartbeat {
 public:
-  Heartbeat(SharedState &sharedState, uint32_t rank, double timeout, std::string bundle);
+  Heartbeat(SharedState &sharedState, uint32_t rank, double timeout, std::string bundle,
+            const Supervised *supervised = nullptr);
   Heartbeat(const Heartbeat &) = delete;
   ~Heartbeat();
 
 private:
   void loop();
+  /// Waits for the next beat; false at the end.
+  bool rest();
+  /// The job has ended: so must this process, or its attempt.
+  void hurry();
   void watchParent();
   void watchRanks();
   void lost(uint32_t rank, std::string_view how, double seconds);
@@ -45,10 +51,9 @@ private:
   std::string bundle;
   Patience patience;
   std::vector<int> processes; ///< pidfd by rank, -1 until the rank has come
-  int64_t abortSeen = 0;
-  bool ending = false;
-  std::mutex mutex;
-  std::condition_variable wake;
+  const Supervised *supervised;
+  int64_t timeout, abortSeen = 0;
+  int ending; ///< an eventfd: readable when this is to end
   std::thread thread;
 };
 

@@ -98,10 +98,9 @@ void HostLink::tell() {
 }
 
 void HostLink::lose(const std::string &message) {
-  std::string line = errorLine(bundle, message);
-  if (board.claim())
-    printLine(line);
-  board.abort(exitRankLost, line);
+  if (board.mends() && !board.aborted())
+    printLine(noteLine(bundle, say(Sentence::waitsForHost, message)));
+  comm::lose(board, bundle, message);
 }
 
 void HostLink::judge() {

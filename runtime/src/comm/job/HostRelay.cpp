@@ -22,16 +22,19 @@ std::vector<uint32_t> ranksElsewhere(const HostMap &hosts, uint32_t host) {
 } // namespace
 
 Message par::comm::endOf(SharedState &board) {
-  return {Message::ended, Writer().number(uint64_t(board.code())).text(board.message()).take()};
+  Writer writer;
+  writer.number(uint64_t(board.code())).text(board.message()).number(board.isLost());
+  return {Message::ended, writer.take()};
 }
 
 void par::comm::takeEnd(SharedState &board, const Message &message) {
   Reader reader(message.body);
   uint64_t code = reader.number();
   std::string text = format::printable(reader.text());
-  if (!board.aborted() && board.claim())
+  bool lost = reader.number() != 0 && board.mends();
+  if (!lost && !board.aborted() && board.claim())
     printLine(text);
-  board.abort(code >= 1 && code <= 255 ? int(code) : exitRankLost, text);
+  board.abort(code >= 1 && code <= 255 ? int(code) : exitRankLost, text, lost);
 }
 
 Message par::comm::stopOf(SharedState &board) {
@@ -124,10 +127,9 @@ void HostRelay::agreeOnStop() {
 }
 
 void HostRelay::lose(const std::string &message) {
-  std::string line = errorLine(bundle, message);
-  if (board.claim())
-    printLine(line);
-  board.abort(exitRankLost, line);
+  if (board.mends() && !board.aborted())
+    printLine(noteLine(bundle, say(Sentence::waitsForHost, message)));
+  comm::lose(board, bundle, message);
 }
 
 void HostRelay::judge(Link &link) {

@@ -17,7 +17,8 @@ using namespace par::comm;
 // A signal handler reaches nothing but globals.
 static std::atomic<SharedState *> interrupted{nullptr};
 static std::atomic<int> signalled{0}, rankHere{-1};
-static std::atomic<int64_t> firstAsked{0}; // when askedToEnd() first saw a signal to this job
+static std::atomic<std::atomic<uint64_t> *> outliving{nullptr}; // of noteSignalsIn()
+static std::atomic<int64_t> firstAsked{0};                      // when askedToEnd() first saw a signal to this job
 // Messages before and after a job, composed beforehand, as a handler cannot.
 struct Line {
   std::array<char, 512> text;
@@ -56,13 +57,22 @@ static void sayAndEnd(std::string_view line, int signal) {
   _exit(128 + signal);
 }
 
+static void noteOutliving(int signal) {
+  uint64_t none = 0;
+  outliving.load()->compare_exchange_strong(none, Signal{signal, rankHere.load(), getpid()}.bits());
+}
+
 static void onSignal(int signal) {
   SharedState *sharedState = interrupted.load();
-  if (!sharedState)
+  if (!sharedState && !outliving.load())
     sayAndEnd({lonely[past].text.data(), lonely[past].bytes.load()}, signal);
   // Terminals hang up more than once, and schedulers follow up with SIGTERM: no reason to hurry.
   if (signal != SIGHUP && signalled.exchange(signal) != 0)
     sayAndEnd("error: a second signal, {}: this process ends at once\n", signal);
+  if (outliving.load())
+    noteOutliving(signal);
+  if (!sharedState)
+    return;
   sharedState->note({signal, rankHere.load(), getpid()});
   sharedState->stop();
 }
@@ -110,8 +120,14 @@ void par::comm::endOnSignals(const std::string &bundle, std::string_view who) {
     install(signal, onSignal, nullptr);
 }
 
+void par::comm::noteSignalsIn(std::atomic<uint64_t> &asked, int rank) {
+  rankHere.store(rank);
+  outliving.store(&asked);
+}
+
 Interrupt::Interrupt(SharedState &sharedState, int rank, CtrlC ctrlC) {
-  signalled.store(0);
+  if (!outliving.load())
+    signalled.store(0);
   firstAsked.store(0);
   past.store(1);
   rankHere.store(rank);
@@ -145,8 +161,13 @@ std::string par::comm::describeProcess(const std::optional<LaunchEnvironment> &p
 }
 
 void par::comm::endIfSignalled(SharedState &sharedState, const std::string &bundle) {
+  if (uint64_t asked = outliving.load() ? outliving.load()->load() : 0; asked && !sharedState.stops()) {
+    sharedState.note(Signal::of(asked));
+    sharedState.stop();
+  }
   Signal signal = sharedState.signal();
-  if (!signal.number || signal.number == SIGPIPE || sharedState.aborted() || sharedState.lastStep() != 0)
+  if (!signal.number || signal.number == SIGPIPE || sharedState.aborted() || sharedState.lastStep() != 0 ||
+      sharedState.attempt() > 1)
     return;
   std::string line = prefixed(bundle, say(Sentence::signalledBefore, nameOf(signal.number), whoGot(signal)));
   if (sharedState.claim())

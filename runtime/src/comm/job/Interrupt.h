@@ -31,6 +31,10 @@ private:
   std::array<struct sigaction, 4> before;
 };
 
+/// A signal that asks the job to stop is noted here too, as bits of Signal, and outlives boards: between two attempts
+/// of a job there is none. `rank`: which one this process is, -1 where it is par-run with all of them.
+void noteSignalsIn(std::atomic<uint64_t> &asked, int rank);
+
 /// Ends a job that got a signal before its first step, and says so; the watcher of the job calls it often.
 void endIfSignalled(SharedState &sharedState, const std::string &bundle);
 

@@ -14,6 +14,8 @@ using namespace par::comm;
 namespace {
 
 constexpr int connectTime = 1000, knockTime = 2000;
+/// Microseconds between two tries, and where a job is being mended.
+constexpr useconds_t pauseTime = 50'000, againTime = 5'000;
 /// Beyond the host's own time for ranks to come.
 constexpr double grace = 5;
 /// Time after which a rank that for one reason finds no host says so.
@@ -76,7 +78,7 @@ std::optional<Joined> par::comm::enrol(Connection connection, const Join &join, 
 // may become known. The reason is reported early, since a rank with a wrong PAR_TOKEN or host would otherwise be silent
 // until the time is up.
 Joined par::comm::joinServer(const LaunchEnvironment &place, const std::string &token, const Join &join, double timeout,
-                             const std::function<void(const std::string &)> &warn) {
+                             const std::function<void(const std::string &)> &warn, const std::function<void()> &look) {
   int64_t deadline = now() + int64_t(timeout * 1e9), since = 0;
   std::string reason, before;
   bool warned = false;
@@ -91,7 +93,7 @@ Joined par::comm::joinServer(const LaunchEnvironment &place, const std::string &
         reason = reasonOf(answer);
         continue;
       }
-      if (std::optional<Joined> joined = enrol(std::move(connection), join, timeout, [] {})) {
+      if (std::optional<Joined> joined = enrol(std::move(connection), join, timeout, look)) {
         joined->key = key;
         joined->port = port;
         return std::move(*joined);
@@ -105,7 +107,8 @@ Joined par::comm::joinServer(const LaunchEnvironment &place, const std::string &
       warn(say(Sentence::waitsForSecret, join.rank, place.host, place.port, reason, uint64_t(timeout)));
       warned = true;
     }
-    usleep(50'000);
+    look();
+    usleep(join.attempts ? againTime : pauseTime);
   } while (now() < deadline);
   throw LaunchError(exitRankLost, say(Sentence::noHost, join.rank, place.host, place.port, reason));
 }

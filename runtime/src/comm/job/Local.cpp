@@ -127,6 +127,14 @@ std::unique_ptr<Endpoint> LocalControl::connect(std::span<const Members> table, 
   return endpoint;
 }
 
+static int failed(SharedStateControl &control, SharedState &sharedState, const std::string &why) {
+  try {
+    control.fail(exitRankLost, errorLine(control.bundleName(), why));
+  } catch (const Aborted &) {
+    return sharedState.code();
+  }
+}
+
 int par::comm::runRank(SharedStateControl &control, SharedState &sharedState,
                        const std::function<int(Control &)> &rankMain) {
   useSignalStack();
@@ -139,16 +147,18 @@ int par::comm::runRank(SharedStateControl &control, SharedState &sharedState,
                                                                   " ended with exit code " + std::to_string(code)));
     else
       control.barrier(endLabel);
-    sharedState[control.rank()].finished.store(1);
+    control.finish();
     return code;
   } catch (const Aborted &) {
     return sharedState.code();
-  } catch (const std::exception &error) {
-    try {
-      control.fail(exitRankLost, errorLine(control.bundleName(), error.what()));
-    } catch (const Aborted &) {
+  } catch (const Lost &lost) {
+    if (sharedState.mends()) {
+      lose(sharedState, control.bundleName(), lost.what());
       return sharedState.code();
     }
+    return failed(control, sharedState, lost.what());
+  } catch (const std::exception &error) {
+    return failed(control, sharedState, error.what());
   }
 }
 

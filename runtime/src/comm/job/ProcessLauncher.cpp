@@ -164,10 +164,7 @@ void Parent::judge() {
 }
 
 void Parent::lose(uint32_t rank, std::string_view how, double seconds, int code) {
-  std::string line = errorLine(job.launch.bundle, lostRank(job.sharedState, rank, how, seconds));
-  if (job.sharedState.claim())
-    printLine(line);
-  job.sharedState.abort(code, line);
+  comm::lose(job.sharedState, job.launch.bundle, lostRank(job.sharedState, rank, how, seconds), code);
 }
 
 // Ranks leave by themselves when the job ends; one that is stopped cannot.

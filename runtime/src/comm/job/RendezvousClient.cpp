@@ -3,6 +3,7 @@
 #include "Secret.h"
 #include "comm/carrier/MpiCarrier.h"
 #include "comm/engine/Exchange.h"
+#include "comm/shared/Diagnosis.h"
 #include "par/messages/CommMessages.h"
 
 #include <algorithm>
@@ -14,6 +15,8 @@ namespace {
 
 /// How long a rank waits for the reason of a lost connection, which the host's watcher sends.
 constexpr int64_t hungUpTime = 5'000'000'000;
+/// The same where the rank then joins again.
+constexpr int64_t lostTime = 500'000'000;
 
 /// As many values as the exchange gives this rank, neither fewer nor more.
 std::vector<std::string> readValues(const std::string &body, size_t expected) {
@@ -34,12 +37,21 @@ std::vector<std::string> ClientControl::exchange(Sharing sharing, std::string_vi
   writer.number(uint64_t(sharing)).number(root).text(label).text(value);
   connection.send({Message::value, writer.take()});
   bool gets = sharing != Sharing::gather || rank() == root;
-  return readValues(awaitValues().body, sharing == Sharing::broadcast ? 1 : gets ? world() : 0);
+  try {
+    return readValues(awaitValues().body, sharing == Sharing::broadcast ? 1 : gets ? world() : 0);
+  } catch (const Lost &) {
+    // Rank 0 was lost when all had come, and nothing was left to be done.
+    if (label == endLabel && sharedState.over.load())
+      return {""};
+    throw;
+  }
 }
 
 Message ClientControl::awaitValues() {
-  for (int64_t closed = 0;;) {
-    if (std::optional<Message> answer = connection.await(100)) {
+  // After a loss each moment counts.
+  int wait = sharedState.mends() ? 10 : 100;
+  for (int64_t closed = 0, waited = 0;;) {
+    if (std::optional<Message> answer = connection.await(wait)) {
       if (answer->kind == Message::values)
         return std::move(*answer);
       if (answer->kind == Message::refuse)
@@ -48,11 +60,14 @@ Message ClientControl::awaitValues() {
     }
     if (sharedState.aborted())
       throw Aborted(sharedState.message());
-    sharedState[rank()].idle.fetch_add(1, std::memory_order_relaxed);
+    if ((waited += wait) % 100 == 0)
+      sharedState[rank()].idle.fetch_add(1, std::memory_order_relaxed);
     if (connection.open())
       continue;
     if (!closed)
       closed = now();
+    if (sharedState.mends() && now() - closed > lostTime)
+      throw Lost(say(Sentence::hostHungUp, rank()));
     if (now() - closed > hungUpTime)
       throw LaunchError(exitRankLost, say(Sentence::hostHungUp, rank()));
     usleep(20'000);
@@ -80,13 +95,15 @@ std::string ClientControl::address() const {
 
 Placing ClientControl::placing() const {
   const Welcome &welcome = joined.welcome;
-  if (!welcome.hosts.several())
-    return {};
-  bool byDevice = welcome.carrier == "device";
-  return {std::to_string(welcome.hosts.names.size()) + " hosts" + (byDevice ? "" : " by " + welcome.carrier),
-          0,
-          {},
-          address()};
+  Placing placing;
+  if (welcome.hosts.several())
+    placing.hosts = std::to_string(welcome.hosts.names.size()) + " hosts" +
+                    (welcome.carrier == "device" ? "" : " by " + welcome.carrier);
+  if (supervised) {
+    placing.attempt = uint32_t(std::max<uint64_t>(welcome.attempt, 1) - 1);
+    placing.kept = supervised->kept;
+  }
+  return placing;
 }
 
 std::shared_ptr<HostCarrier> ClientControl::makeCarrier() {

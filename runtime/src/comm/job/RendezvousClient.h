@@ -26,9 +26,11 @@ Refused readRefusal(const std::string &body);
 std::optional<Joined> enrol(Connection connection, const Join &join, double timeout, const std::function<void()> &look);
 
 /// Looks for the host at the ports of `place` until `timeout` seconds have passed, and joins. `token`: PAR_TOKEN, ""
-/// where it is not set. `warn` gets the likely cause, once. Throws LaunchError or Refused.
-Joined joinServer(const LaunchEnvironment &place, const std::string &token, const Join &join, double timeout,
-                  const std::function<void(const std::string &)> &warn);
+/// where it is not set. `warn` gets the likely cause, once; `look` is called often and may throw. Throws LaunchError or
+/// Refused.
+Joined joinServer(
+    const LaunchEnvironment &place, const std::string &token, const Join &join, double timeout,
+    const std::function<void(const std::string &)> &warn, const std::function<void()> &look = [] {});
 
 /// Another connection of a rank that has joined to rank 0's host. Throws LaunchError.
 Connection connectAgain(const LaunchEnvironment &place, const std::string &token, const Joined &joined);
@@ -37,9 +39,9 @@ Connection connectAgain(const LaunchEnvironment &place, const std::string &token
 class ClientControl final : public SharedStateControl {
 public:
   ClientControl(SharedState &sharedState, std::string bundle, const LaunchEnvironment &place, Joined joined,
-                SharedFiles &files)
-      : SharedStateControl(sharedState, std::move(bundle), place.rank), place(place), joined(std::move(joined)),
-        connection(this->joined.connection), files(files) {}
+                SharedFiles &files, const Supervised *supervised = nullptr)
+      : SharedStateControl(sharedState, std::move(bundle), place.rank, supervised), place(place),
+        joined(std::move(joined)), connection(this->joined.connection), files(files) {}
 
   uint32_t localRank() const override;
   Placing placing() const override;

@@ -50,6 +50,8 @@ std::string processOf(const Join &join) { return "pid " + std::to_string(join.pi
 
 /// Time in which the watchers of the ranks may give a better reason for a lost connection.
 constexpr int64_t leaveTime = 3'000'000'000;
+/// Time in which another host's reason for the end of the job may come.
+constexpr int64_t wordTime = 1'000'000'000;
 
 } // namespace
 
@@ -62,7 +64,8 @@ std::string Join::write() const {
       .number(world)
       .number(pid)
       .text(failure)
-      .text(identity);
+      .text(identity)
+      .number(attempts);
   return writer.take();
 }
 
@@ -77,6 +80,7 @@ Join Join::read(std::string_view bytes) {
   join.pid = reader.number();
   join.failure = checked(reader.text(), maxFailure);
   join.identity = checked(reader.text());
+  join.attempts = reader.number();
   return join;
 }
 
@@ -84,6 +88,7 @@ std::string Welcome::write() const {
   Writer writer;
   writer.text(localChannel).text(carrier);
   hosts.write(writer);
+  writer.number(attempt);
   return writer.take();
 }
 
@@ -93,6 +98,7 @@ Welcome Welcome::read(std::string_view bytes) {
   welcome.localChannel = reader.text();
   welcome.carrier = reader.text();
   welcome.hosts = HostMap::read(reader);
+  welcome.attempt = reader.number();
   return welcome;
 }
 
@@ -148,12 +154,20 @@ void RendezvousServer::forgetClosed() {
   for (uint32_t rank = 0; rank < members.size(); ++rank)
     if (members[rank] && !members[rank]->connection.open()) {
       members[rank] = nullptr;
-      if (started && !over && !leftAt && !sharedState[rank].finished.load()) {
-        leftAt = now();
-        leaver = rank;
-      }
+      if (started && !over && !sharedState[rank].finished.load())
+        missed(rank);
     }
   std::erase_if(peers, [](const std::unique_ptr<Peer> &peer) { return !peer->connection.open(); });
+}
+
+// A rank of this host that fails says so on the board before it hangs up; the word of another host may come later.
+void RendezvousServer::missed(uint32_t rank) {
+  if (sharedState.mends() && !sharedState[rank].remote.load())
+    return lose(sharedState, hosting.bundle, lostRank(sharedState, rank, "ended", 0));
+  if (leftAt)
+    return;
+  leftAt = now();
+  leaver = rank;
 }
 
 bool RendezvousServer::quiet() const {
@@ -200,7 +214,24 @@ std::string RendezvousServer::objection(const Join &join) const {
   return "";
 }
 
+// Each attempt has a rendezvous of its own. A rank that has joined this one and comes again has left it.
+bool RendezvousServer::comesForNext(Peer &peer, const Join &join) {
+  if (!sharedState.mends() || join.world != world() || join.rank >= world())
+    return false;
+  Peer *other = members[join.rank];
+  bool leftThis = started && join.attempts >= sharedState.attempt();
+  if (leftThis && !sharedState.aborted())
+    lose(sharedState, hosting.bundle, lostRank(sharedState, uint32_t(join.rank), "ended", 0));
+  // Its earlier process may not be seen to have ended yet.
+  if (!leftThis && (started || !other))
+    return false;
+  peer.connection.close();
+  return true;
+}
+
 void RendezvousServer::admit(Peer &peer, const Join &join) {
+  if (comesForNext(peer, join))
+    return;
   peer.join = join;
   awaited = std::max<size_t>(awaited, join.world);
   if (sharedState.aborted())
@@ -227,11 +258,16 @@ void RendezvousServer::start() {
   std::vector<std::pair<std::string, std::string>> places(members.size());
   std::transform(members.begin(), members.end(), places.begin(),
                  [](Peer *peer) { return std::pair(peer->join->host, peer->join->identity); });
+  uint64_t attempt = sharedState.attempt();
+  for (Peer *peer : members)
+    if (sharedState.mends())
+      attempt = std::max(attempt, peer->join->attempts + 1);
+  sharedState.mendAs(attempt);
   HostMap hosts = HostMap::of(places);
   markHosts(sharedState, hosts, 0);
   if (hosts.several())
     relay.emplace(sharedState, hosts, hosting.bundle, hosting.timeout);
-  Welcome welcome{localChannel ? localChannel->name() : "", hosting.carrier, hosts};
+  Welcome welcome{localChannel ? localChannel->name() : "", hosting.carrier, hosts, attempt};
   for (Peer *peer : members)
     peer->connection.send({Message::welcome, welcome.write()});
 }
@@ -270,8 +306,12 @@ void RendezvousServer::watchJoining() {
 }
 
 void RendezvousServer::watchLeaving() {
-  if (leftAt && !sharedState.aborted() && !sharedState[leaver].finished.load() && now() - leftAt > leaveTime)
-    fail(exitRankLost, say(Sentence::rankHungUp, leaver));
+  if (!leftAt || sharedState.aborted() || sharedState[leaver].finished.load() ||
+      now() - leftAt <= (sharedState.mends() ? wordTime : leaveTime))
+    return;
+  if (sharedState.mends())
+    return lose(sharedState, hosting.bundle, say(Sentence::rankHungUp, leaver));
+  fail(exitRankLost, say(Sentence::rankHungUp, leaver));
 }
 
 void RendezvousServer::exchange() {
@@ -289,12 +329,14 @@ void RendezvousServer::exchange() {
   for (uint32_t rank = 0; rank < members.size(); ++rank)
     if (!one || rank == first.root)
       all.text(members[rank]->value->bytes);
+  over |= first.label == endLabel; // ranks leave after it
+  if (sharedState.mends() && over)
+    sharedState.over.store(1);
   std::string everything = all.take(), nothing = Writer().number(0).take();
   for (uint32_t rank = 0; rank < members.size(); ++rank) {
     bool gets = first.sharing != Sharing::gather || rank == first.root;
     members[rank]->connection.send({Message::values, gets ? everything : nothing});
   }
-  over |= first.label == endLabel; // ranks leave after it
   for (Peer *peer : members)
     peer->value.reset();
 }

@@ -31,6 +31,7 @@ struct Join {
   uint64_t rank = 0, world = 0, pid = 0;
   std::string failure{}; ///< why it does not take part, but comes to say so; "" where it does
   std::string identity = hostIdentity();
+  uint64_t attempts = 0; ///< the last attempt of the job that this rank's processes have joined
 
   std::string write() const;
   /// Throws std::runtime_error on texts that no rank says.
@@ -42,6 +43,7 @@ struct Welcome {
   std::string localChannel; ///< where rank 0's host passes its descriptors on; "" where they were inherited
   std::string carrier;      ///< of buffers between hosts
   HostMap hosts;
+  uint64_t attempt = 0; ///< of the job, from 1; 0 where lost ranks are not started again
 
   std::string write() const;
   /// Throws std::runtime_error on bytes that no host writes.
@@ -111,6 +113,10 @@ private:
   void start();
   void watchJoining();
   void watchLeaving();
+  /// A rank of the complete job has hung up.
+  void missed(uint32_t rank);
+  /// Whether this rank, which joins again, or says nothing more for itself, waits for the next attempt.
+  bool comesForNext(Peer &peer, const Join &join);
   uint32_t joined() const;
 
   RendezvousOptions hosting;

@@ -30,6 +30,32 @@ void checkWorld(const Launch &launch, uint32_t world, const std::string &who) {
   throw LaunchError(2, say(Sentence::wrongWorld, launch.bundleRanks, launch.bundleRanks == 1 ? "" : "s", mesh, who));
 }
 
+/// Lost ranks can be replaced where nothing but the job's own connections joins them.
+void checkRestarts(const Launch &launch) {
+  if (!launch.restarts)
+    return;
+  if (launch.transport == Transport::inproc)
+    throw LaunchError(2, say(Sentence::restartNeeds, "--comm inproc", "ranks are threads, which are lost together"));
+  if (launch.transport == Transport::mpi)
+    throw LaunchError(2,
+                      say(Sentence::restartNeeds, "--comm mpi", "Open MPI 4 cannot replace a rank; give --comm tcp"));
+  if (launch.transport == Transport::device)
+    throw LaunchError(2, say(Sentence::restartNeeds, "a bundle for GPUs", "NCCL's communicators end with their ranks"));
+}
+
+/// -n under --restart: the ranks find each other as a launcher's do, at a port that only this host reaches.
+int runAgain(const Launch &launch, uint32_t world, const std::function<int(Control &)> &rankMain) {
+  LaunchEnvironment place;
+  place.world = world;
+  place.rankSource = place.worldSource = "-n";
+  Listener listener = Listener::rendezvous(place);
+  place.port = listener.port();
+  std::vector<LaunchEnvironment> places(world, place);
+  for (uint32_t rank = 0; rank < world; ++rank)
+    places[rank].rank = places[rank].localRank = rank;
+  return runSupervised(launch, std::move(places), std::move(listener), rankMain);
+}
+
 int runPlaced(const Launch &launch, const LaunchEnvironment &place, const std::function<int(Control &)> &rankMain) {
   try {
     checkWorld(launch, place.world,
@@ -40,11 +66,13 @@ int runPlaced(const Launch &launch, const LaunchEnvironment &place, const std::f
     tellOthers(launch, place, line);
     return wrong.code;
   }
+  if (launch.restarts)
+    return runSupervised(launch, {place}, place.rank == 0 ? Listener::rendezvous(place) : Listener::none(), rankMain);
   if (place.world == 1)
     return runThreads(launch, 1, rankMain);
   if (launch.transport == Transport::inproc)
     throw LaunchError(2, say(Sentence::threadsUnderLauncher, place.worldSource));
-  return runUnderLauncher(launch, place, rankMain);
+  return runUnderLauncher(launch, place, rankMain).code;
 }
 
 } // namespace
@@ -57,10 +85,13 @@ int par::comm::run(const Launch &launch, const std::function<int(Control &)> &ra
   try {
     std::optional<LaunchEnvironment> place = placeOfProcess(launch);
     endOnSignals(launch.bundle, describeProcess(place));
+    checkRestarts(launch);
     if (place)
       return runPlaced(launch, *place, rankMain);
     uint32_t world = launch.n.value_or(launch.bundleRanks);
     checkWorld(launch, world, "-n asks for " + std::to_string(world));
+    if (launch.restarts)
+      return runAgain(launch, world, rankMain);
     if (world == 1 || launch.transport == Transport::inproc)
       return runThreads(launch, world, rankMain);
     return runProcesses(launch, world, rankMain);

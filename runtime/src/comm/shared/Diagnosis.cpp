@@ -55,7 +55,7 @@ struct Loss {
 
 Loss lossOf(SharedState &sharedState, uint32_t rank) {
   std::optional<Witness> witness = findWitness(sharedState, rank);
-  for (int i = 0; i < 15 && !(witness && witness->direct); ++i) {
+  for (int i = 0; i < 15 && !sharedState.mends() && !(witness && witness->direct); ++i) {
     usleep(10'000);
     witness = findWitness(sharedState, rank);
   }
@@ -67,7 +67,8 @@ Loss lossOf(SharedState &sharedState, uint32_t rank) {
           witness ? "rank " + std::to_string(witness->rank) + " in " + witness->waiting.kind + ", " +
                         witness->waiting.instruction
                   : "par-run",
-          saved.empty() ? "nothing was saved" : "last save " + saved + "; go on with --resume auto"};
+          saved.empty() ? "nothing was saved"
+                        : "last save " + saved + (sharedState.mends() ? "" : "; go on with --resume auto")};
 }
 
 } // namespace
@@ -86,6 +87,15 @@ std::string par::comm::lostHost(SharedState &sharedState, const std::vector<uint
     all += (all.empty() ? "" : ", ") + std::to_string(rank);
   return say(Sentence::lostHost, sharedState[ranks.front()].host.get(), ranks.size() == 1 ? "" : "s", all, loss.when,
              ranks.front(), loss.witness, tenths(seconds), loss.saved);
+}
+
+void par::comm::lose(SharedState &sharedState, std::string_view bundle, std::string_view message, int code) {
+  if (sharedState.over.load())
+    return;
+  std::string line = errorLine(bundle, message);
+  if (!sharedState.mends() && sharedState.claim())
+    printLine(line);
+  sharedState.abort(code, line, sharedState.mends());
 }
 
 std::optional<std::string> par::comm::deadlock(SharedState &sharedState) {
@@ -118,6 +128,10 @@ void par::comm::printLine(std::string_view line) {
   writeOutput(STDERR_FILENO, format::printable(std::string(line), "\n") + "\n");
 }
 
+std::string par::comm::noteLine(std::string_view bundle, std::string_view message) {
+  return std::string(bundle) + (bundle.empty() ? "" : ": ") + std::string(message);
+}
+
 std::string par::comm::errorLine(std::string_view bundle, std::string_view message) {
-  return std::string(bundle) + (bundle.empty() ? "" : ": ") + "error: " + std::string(message);
+  return noteLine(bundle, "error: " + std::string(message));
 }

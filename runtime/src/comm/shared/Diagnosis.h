@@ -2,8 +2,14 @@
 #pragma once
 
 #include "SharedState.h"
+#include "par/comm/engine/Communicator.h"
 
 namespace par::comm {
+
+/// The way to another rank is gone: it or its host is lost.
+struct Lost : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
 
 /// "rank 5 (pp 1, dp 0, tp 1) ended by signal 9 in step 131; noticed by rank 1 in recv, stage0/backward:88,
 /// after 0.4 s; last save ckpt/100; go on with --resume auto". `how` is "ended by signal 9" or the like,
@@ -13,6 +19,10 @@ std::string lostRank(SharedState &sharedState, uint32_t rank, std::string_view h
 
 /// "host b (ranks 2, 3) stopped answering in step 131: ...", as lostRank(); `ranks` are those of the host.
 std::string lostHost(SharedState &sharedState, const std::vector<uint32_t> &ranks, double seconds);
+
+/// Ends the job because a rank or host is lost, and prints the message unless another process says why it ends. Where
+/// lost ranks are started again it ends the attempt: their supervisors say so.
+void lose(SharedState &sharedState, std::string_view bundle, std::string_view message, int code = exitRankLost);
 
 /// Once every rank has waited for SharedState::deadlockAfter and none has moved, none ever will: "deadlock: rank 0
 /// waits in recv, stage0/forward:3, for rank 1; rank 1 waits in ...". Else nullopt.
@@ -28,5 +38,7 @@ std::string tenths(double seconds);
 void printLine(std::string_view line);
 /// "BUNDLE: error: MESSAGE".
 std::string errorLine(std::string_view bundle, std::string_view message);
+/// "BUNDLE: MESSAGE".
+std::string noteLine(std::string_view bundle, std::string_view message);
 
 } // namespace par::comm

@@ -31,6 +31,8 @@ Mapping mapPages(size_t bytes, int flags, int fd) {
 
 Mapping par::comm::mapPrivate(size_t bytes) { return mapPages(bytes, MAP_PRIVATE | MAP_ANONYMOUS, -1); }
 
+Mapping par::comm::mapPublic(size_t bytes) { return mapPages(bytes, MAP_SHARED | MAP_ANONYMOUS, -1); }
+
 SharedFile &SharedFile::operator=(SharedFile &&other) noexcept {
   std::swap(fd, other.fd);
   return *this;

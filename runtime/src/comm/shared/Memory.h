@@ -16,6 +16,8 @@ struct Mapping {
 
 /// Private memory of this process; large pages if the kernel gives them. Throws std::bad_alloc.
 Mapping mapPrivate(size_t bytes);
+/// Memory of this process and of those that it forks. Throws std::runtime_error.
+Mapping mapPublic(size_t bytes);
 
 /// Memory without a name, for processes that inherited the descriptor or got it over a socket: nothing is
 /// left when they have ended, however they ended.

@@ -64,9 +64,10 @@ SharedState *SharedState::make(void *memory, uint32_t world) {
   return sharedState;
 }
 
-void SharedState::abort(int code, std::string_view message) {
+void SharedState::abort(int code, std::string_view message, bool isLoss) {
   if (written.exchange(1) != 0)
     return;
+  lost.store(isLoss);
   exitCode.store(code);
   text.set(message);
   state.store(1);
@@ -111,19 +112,19 @@ void SharedState::settleStop(uint64_t last) {
   stopping.store(2);
 }
 
+uint64_t Signal::bits() const { return uint64_t(uint32_t(pid)) << 32 | uint64_t(rank + 1) << 8 | uint64_t(number); }
+
+Signal Signal::of(uint64_t bits) { return {int(bits & 255), int(bits >> 8 & 0xffffff) - 1, int32_t(bits >> 32)}; }
+
 void SharedState::note(const Signal &signal) {
   uint64_t none = 0;
-  signalled.compare_exchange_strong(none, uint64_t(uint32_t(signal.pid)) << 32 | uint64_t(signal.rank + 1) << 8 |
-                                              uint64_t(signal.number));
+  signalled.compare_exchange_strong(none, signal.bits());
 }
 
-Signal SharedState::signal() const {
-  uint64_t bits = signalled.load();
-  return {int(bits & 255), int(bits >> 8 & 0xffffff) - 1, int32_t(bits >> 32)};
-}
+Signal SharedState::signal() const { return Signal::of(signalled.load()); }
 
 uint64_t SharedState::lastStep() {
-  uint64_t most = 0;
+  uint64_t most = goesOnFrom.load();
   for (uint32_t rank = 0; rank < ranks; ++rank)
     most = std::max(most, (*this)[rank].startedSteps.load());
   return most;

@@ -3,10 +3,12 @@
 //   [--timeout S]
 //                [--join-timeout S] [--plan HASH[@RANK]] [--exit CODE@RANK] [--throw TEXT@RANK]
 //                [--forget-barrier RANK] [--vanish CODE@RANK]   (ends its process without a word in step 3)
+//                [--abort RANK]                (ends its process by a signal in step 3, each time)
 //                [--wrote FILE]                (says after the last step that FILE is whole)
 //                [--processes N] [--files N]   (limits of the system, to run out of)
 //                [--busy S] [--linger S]       (seconds before the first step; after the end of the job)
 //                [--nohup 1] [--fail TEXT]     (before it joins)
+//                [--restart N]                 (-1: as often as ranks are lost; steps go on from what ranks keep)
 //                [--chatty FD] [--errors FD]   (descriptors: rank 0 writes to it in each step; it becomes stderr)
 #include "par/comm/job/Ending.h"
 #include "par/comm/shared/Output.h"
@@ -16,6 +18,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -28,7 +31,7 @@ struct Options {
   Launch launch;
   uint64_t steps = UINT64_MAX;
   std::string plan = "3f9c2aaa", otherPlan;
-  int64_t otherPlanRank = -1, exitRank = -1, throwRank = -1, forgetfulRank = -1, vanishingRank = -1;
+  int64_t otherPlanRank = -1, exitRank = -1, throwRank = -1, forgetfulRank = -1, vanishingRank = -1, abortingRank = -1;
   int exitCode = 0, vanishCode = 0, busy = 0, linger = 0, chatty = -1;
   std::string thrown, failure, wrote;
 };
@@ -87,6 +90,8 @@ Options read(int argc, char **argv) {
       o.forgetfulRank = std::atoll(value.c_str());
     else if (flag == "--vanish")
       o.vanishCode = std::atoi(splitRank(value, o.vanishingRank).c_str());
+    else if (flag == "--abort")
+      o.abortingRank = std::atoll(value.c_str());
     else if (flag == "--wrote")
       o.wrote = value;
     else if (flag == "--busy")
@@ -97,6 +102,8 @@ Options read(int argc, char **argv) {
       o.chatty = std::atoi(value.c_str());
     else if (flag == "--errors")
       dup2(std::atoi(value.c_str()), STDERR_FILENO);
+    else if (flag == "--restart")
+      o.launch.restarts = std::strtoull(value.c_str(), nullptr, 10);
     else if (flag == "--fail")
       o.failure = value;
     else if (flag == "--nohup")
@@ -137,6 +144,24 @@ void runStep(Control &control, Endpoint &endpoint, uint64_t step) {
   endpoint.wait(passed);
 }
 
+/// The last step of this rank that is done, in memory that outlives the process; nullptr without --restart.
+uint64_t *keptStep(const Placing &placing, uint32_t rank) {
+  if (placing.kept.empty())
+    return nullptr;
+  int descriptor = placing.kept[rank];
+  if (ftruncate(descriptor, sizeof(uint64_t)) != 0)
+    std::abort();
+  return static_cast<uint64_t *>(mmap(nullptr, sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0));
+}
+
+/// The last step that all ranks have done.
+uint64_t doneByAll(Control &control, const uint64_t *kept) {
+  uint64_t done = UINT64_MAX;
+  for (const std::string &step : control.allGather("kept", kept ? std::to_string(*kept) : "0"))
+    done = std::min<uint64_t>(done, std::strtoull(step.c_str(), nullptr, 10));
+  return done;
+}
+
 int rankMain(Control &control, const Options &o) {
   std::printf("rank %u pid %d\n", control.rank(), int(getpid()));
   std::fflush(stdout);
@@ -163,11 +188,16 @@ int rankMain(Control &control, const Options &o) {
     control.gather("loss", "1.5");
   control.barrier("start");
   control.entry("train");
-  uint64_t step = 1;
+  uint64_t *kept = keptStep(control.placing(), control.rank());
+  uint64_t step = 1 + doneByAll(control, kept);
   for (; step <= o.steps && control.startStep(step); ++step) {
     runStep(control, *endpoint, step);
     if (int64_t(control.rank()) == o.vanishingRank && step == 3)
       _exit(o.vanishCode);
+    if (int64_t(control.rank()) == o.abortingRank && step == 3)
+      std::abort();
+    if (kept)
+      *kept = step;
     if (control.rank() == 0 && o.chatty >= 0)
       writeOutput(o.chatty, std::string(999, 'x') + "\n");
     if (control.rank() == 0 && step % 20 == 0)

@@ -36,6 +36,8 @@ struct Launch {
   std::string master;                  ///< --master HOST:PORT
   double timeout = 5;      ///< --timeout: seconds without a heartbeat; ranks that all wait twice as long: deadlock
   double joinTimeout = 60; ///< seconds until all ranks must have come
+  /// --restart: how often lost ranks are started again (UINT64_MAX: as often as they are lost); absent: never.
+  std::optional<uint64_t> restarts;
 };
 
 /// A mistake in how the job was started; what() is the message without "NAME: error: ".

@@ -1,0 +1,14 @@
+// A supervised rank's process: one attempt of its job after the other.
+#pragma once
+
+#include "Life.h"
+#include "par/comm/job/Launch.h"
+
+namespace par::comm {
+
+/// Runs the rank until its job ends. What belongs to communication is made anew for each attempt; what `rankMain` holds
+/// on to stays. A loss leads to the next attempt. Returns the exit code of the process.
+int runAttempts(const Launch &launch, const LaunchEnvironment &place, const Supervised &supervised,
+                const std::function<int(Control &)> &rankMain);
+
+} // namespace par::comm

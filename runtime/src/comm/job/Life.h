@@ -1,0 +1,58 @@
+// What outlives a rank's process under --restart. A supervisor (Supervisor.h) makes it before it forks the rank, and
+// again forks a rank that is lost.
+#pragma once
+
+#include "comm/shared/Memory.h"
+#include "comm/shared/SharedState.h"
+
+namespace par::comm {
+
+/// What a supervisor and the processes of one of its ranks tell each other.
+struct alignas(64) RankLife {
+  std::atomic<int64_t> beat{0};      ///< the process's last sign of life
+  std::atomic<uint64_t> attempts{0}; ///< the number of the last attempt that all ranks have joined
+  std::atomic<uint64_t> step{0};     ///< the last step started
+  std::atomic<uint32_t> finished{0}; ///< this process has reached the end of the job, as all ranks have
+  std::atomic<uint32_t> left{0};     ///< this process ends as it should, and other ranks know why
+  SharedText<64> coordinates, instruction;
+};
+
+/// The same for all ranks of a supervisor.
+class Lives {
+public:
+  /// Shared with all processes that are forked from here on.
+  explicit Lives(uint32_t ranks);
+
+  uint32_t size() const { return ranks; }
+  RankLife &operator[](uint32_t place) { return reinterpret_cast<RankLife *>(&head() + 1)[place]; }
+
+  /// The signal that asked the job to stop, as bits of Signal; 0: none has come.
+  std::atomic<uint64_t> &asked() { return head().asked; }
+  /// Notes when a rank was lost; the first time stays until takeLoss().
+  void noteLoss(int64_t when);
+  /// When the loss was that this attempt mends; 0 if it has been asked for before.
+  int64_t takeLoss() { return head().lostAt.exchange(0); }
+
+private:
+  struct alignas(64) Head {
+    std::atomic<uint64_t> asked{0};
+    std::atomic<int64_t> lostAt{0};
+  };
+  Head &head() { return *reinterpret_cast<Head *>(memory.bytes.data()); }
+
+  uint32_t ranks;
+  Mapping memory;
+};
+
+/// A rank's view of its supervisor.
+struct Supervised {
+  Lives &lives;
+  uint32_t place;        ///< of the rank among the supervisor's
+  std::vector<int> kept; ///< by rank: memory that outlives its process, -1 where this process has none of it
+  int listener = -1;     ///< of rank 0: where ranks come, held open by the supervisor
+  bool together = false; ///< all ranks have this supervisor, which says what they would each say
+
+  RankLife &life() const { return lives[place]; }
+};
+
+} // namespace par::comm

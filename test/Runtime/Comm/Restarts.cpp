@@ -1,0 +1,245 @@
+// Under --restart a rank that is lost is started again, and the job goes on.
+#include "Harness.h"
+
+#include "comm/shared/Diagnosis.h"
+
+#include <regex>
+
+using namespace par::test;
+
+namespace {
+
+/// Four ranks that par-run started.
+struct Job : Process {
+  explicit Job(std::vector<std::string> more = {}, const std::string &restarts = "-1")
+      : Process(argumentsOf(std::move(more), restarts)) {}
+
+  static std::vector<std::string> argumentsOf(std::vector<std::string> more, const std::string &restarts) {
+    std::vector<std::string> arguments{jobTool, "-n", "4", "--timeout", "2", "--restart", restarts};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  }
+  /// Waits until all ranks have begun for the `times`th time; then for some steps.
+  void runs(size_t times = 1) {
+    ASSERT_TRUE(sees("pid", 4 * times)) << errors();
+    usleep(200'000);
+  }
+  pid_t pidOf(int rank) const { return ranksOf(out())[rank]; }
+  void harm(int rank, int signal = SIGKILL) const { ::kill(pidOf(rank), signal); }
+};
+
+void expectMatch(const std::string &text, const std::string &pattern) {
+  EXPECT_TRUE(std::regex_match(text, std::regex(pattern))) << text << "\ndoes not match\n" << pattern;
+}
+
+size_t count(const std::string &text, const std::string &piece) {
+  size_t n = 0;
+  for (size_t at = text.find(piece); at != text.npos; at = text.find(piece, at + 1))
+    ++n;
+  return n;
+}
+
+std::string lost(int rank, const std::string &how, const std::string &number = "") {
+  return "job\\.par: rank " + std::to_string(rank) + " \\(dp " + std::to_string(rank) + "\\) " + how +
+         " in step [0-9]+, at job/[a-z]+:[01]; starting it again" + number + "\n";
+}
+const std::string goesOn = "job\\.par: goes on after step [0-9]+, [0-9]+\\.[0-9]+ s after the loss\n";
+
+} // namespace
+
+// Any rank: also rank 0, which is the host of the rendezvous.
+TEST(Restarts, KilledRank) {
+  for (int victim : {2, 0}) {
+    Job job({"--steps", "300"}, "5");
+    job.runs();
+    job.harm(victim);
+    EXPECT_EQ(job.wait(20), 0) << job.errors();
+    EXPECT_NE(job.out().find("done after step 300"), std::string::npos) << job.out();
+    expectMatch(job.errors(), lost(victim, "was killed by signal 9", " \\(1 of 5\\)") + goesOn);
+  }
+}
+
+// A stopped rank is replaced when it has been stopped for a moment.
+TEST(Restarts, StoppedRank) {
+  Job job({"--steps", "300"});
+  job.runs();
+  job.harm(1, SIGSTOP);
+  EXPECT_EQ(job.wait(20), 0) << job.errors();
+  expectMatch(job.errors(), lost(1, "was stopped for 0\\.[0-9] s") + goesOn);
+}
+
+// Ctrl-Z and fg: where all have been stopped, none is lost.
+TEST(Restarts, StoppedTogether) {
+  Job job({"--steps", "300"});
+  job.runs();
+  job.signal(SIGSTOP);
+  for (int rank = 0; rank < 4; ++rank)
+    job.harm(rank, SIGSTOP);
+  sleep(3);
+  job.signal(SIGCONT);
+  usleep(50'000);
+  for (int rank = 0; rank < 4; ++rank)
+    job.harm(rank, SIGCONT);
+  EXPECT_EQ(job.wait(20), 0);
+  EXPECT_EQ(job.errors(), "");
+}
+
+// Two at once, all at once, and again and again.
+TEST(Restarts, SeveralRanks) {
+  Job job({"--steps", "1000"});
+  job.runs();
+  job.harm(1);
+  job.harm(0);
+  ASSERT_TRUE(job.sees("pid", 8)) << job.errors();
+  usleep(200'000);
+  for (int rank = 0; rank < 4; ++rank)
+    job.harm(rank);
+  ASSERT_TRUE(job.sees("pid", 12)) << job.errors();
+  usleep(200'000);
+  job.harm(3);
+  EXPECT_EQ(job.wait(20), 0) << job.errors();
+  EXPECT_NE(job.out().find("done after step 1000"), std::string::npos) << job.out();
+  EXPECT_EQ(count(job.errors(), "starting it again"), 7u) << job.errors();
+}
+
+// A rank that is killed while lost ranks are being started again: the job goes on all the same.
+TEST(Restarts, KilledWhileMending) {
+  Job job({"--steps", "1000"});
+  job.runs();
+  for (int i = 0; i < 12; ++i) {
+    job.harm(i % 4);
+    usleep(unsigned(1000 * i));
+    job.harm((i + 2) % 4);
+    usleep(300'000);
+    job.sees("pid", 4);
+  }
+  EXPECT_EQ(job.wait(30), 0) << job.errors();
+  EXPECT_NE(job.out().find("done after step 1000"), std::string::npos) << job.errors();
+}
+
+// --restart=1: the second loss ends the job.
+TEST(Restarts, NoneLeft) {
+  Job job({}, "1");
+  job.runs();
+  job.harm(2);
+  job.runs(2);
+  job.harm(3);
+  EXPECT_EQ(job.wait(10), 4);
+  expectMatch(job.errors(), lost(2, "was killed by signal 9", " \\(1 of 1\\)") + goesOn +
+                                "job\\.par: error: rank 3 \\(dp 3\\) was killed by signal 9 in step [0-9]+, at "
+                                "job/[a-z]+:[01]; it is not started again: 1 of 1 restarts were made "
+                                "\\(--restart=1\\)\n");
+}
+
+// A rank that dies three times in one step ends the job, which tells how.
+TEST(Restarts, ThreeTimesInOneStep) {
+  Job job({"--abort", "2"});
+  EXPECT_EQ(job.wait(20), 4);
+  std::string how = "was killed by signal 6, at job/ring:1";
+  size_t story = job.errors().find("job.par: error: rank 2 (dp 2) was lost three times in step 3: it " + how + "; " +
+                                   how + "; " + how + "\n");
+  EXPECT_NE(story, std::string::npos) << job.errors();
+  EXPECT_EQ(count(job.errors(), "starting it again"), 2u) << job.errors();
+}
+
+// What is no loss ends the job at once, as it does without --restart.
+TEST(Restarts, FailuresEndTheJob) {
+  for (auto [flags, code, says] :
+       {std::tuple(
+            std::vector<std::string>{"--plan", "81d0ee@1"}, 1,
+            "job\\.par: error: rank 1 holds plan 81d0ee, the 3 others 3f9c2a: its copy of the bundle is stale\n"),
+        {std::vector<std::string>{"--throw", "no luck@1"}, 4, "job\\.par: error: no luck\n"},
+        {std::vector<std::string>{"--exit", "5@2"}, 5, ""},
+        {std::vector<std::string>{"--forget-barrier", "3"}, 4,
+         "job\\.par: error: rank 0 is in broadcast \"start\", rank 3 in gather \"loss\"\n"},
+        {std::vector<std::string>{"--vanish", "3@2"}, 4,
+         "job\\.par: error: rank 2 \\(dp 2\\) ended with exit code 3 in step 3, without a word\n"},
+        {std::vector<std::string>{"--vanish", "1@2"}, 1,
+         "job\\.par: error: rank 2 \\(dp 2\\) ended with exit code 1 in step 3, without a word\n"}}) {
+    Job job(flags);
+    EXPECT_EQ(job.wait(10), code) << flags[0] << " " << job.errors();
+    expectMatch(job.errors(), says);
+  }
+}
+
+// Signals that ask the job to stop: in its midst, and while a rank is started again.
+TEST(Restarts, AskedToStop) {
+  for (int signal : {SIGINT, SIGTERM}) {
+    Job job;
+    job.runs();
+    job.signal(signal);
+    EXPECT_EQ(job.wait(10), 128 + signal) << job.errors();
+    EXPECT_NE(job.out().find("stopped after step "), std::string::npos);
+    expectMatch(job.errors(), "job\\.par: SIG(INT|TERM) came to par-run \\(pid [0-9]+\\): the job ended after step "
+                              "[0-9]+; (nothing was saved|last save ckpt/[0-9]+)\n");
+  }
+  for (int milliseconds : {0, 2, 5, 10}) {
+    Job job;
+    job.runs();
+    job.harm(1);
+    usleep(unsigned(1000 * milliseconds));
+    job.signal(SIGTERM);
+    EXPECT_EQ(job.wait(10), 143) << job.errors();
+    EXPECT_NE(job.out().find("stopped after step "), std::string::npos);
+    EXPECT_EQ(count(job.errors(), "SIGTERM came to par-run"), 1u) << job.errors();
+  }
+}
+
+// The second signal ends all at once, whatever the ranks do.
+TEST(Restarts, AskedTwice) {
+  Job job({"--busy", "30"});
+  ASSERT_TRUE(job.sees("pid", 4));
+  std::map<int, pid_t> ranks = ranksOf(job.out());
+  job.harm(2, SIGSTOP);
+  job.signal(SIGTERM);
+  usleep(50'000);
+  job.signal(SIGTERM);
+  EXPECT_EQ(job.wait(5), 143) << job.errors();
+  EXPECT_NE(job.errors().find("error: a second signal, SIGTERM: this process ends at once\n"), std::string::npos);
+  for (auto begin = Clock::now(); secondsSince(begin) < 5 && alive(ranks[2]);)
+    usleep(10'000);
+  for (auto [rank, pid] : ranks)
+    EXPECT_FALSE(alive(pid)) << rank;
+}
+
+// par-run itself killed: its ranks end with it.
+TEST(Restarts, SupervisorKilled) {
+  Job job;
+  job.runs();
+  std::map<int, pid_t> ranks = ranksOf(job.out());
+  job.signal(SIGKILL);
+  EXPECT_EQ(job.wait(5), 1000 + SIGKILL);
+  for (auto [rank, pid] : ranks) {
+    for (auto begin = Clock::now(); secondsSince(begin) < 5 && alive(pid);)
+      usleep(10'000);
+    EXPECT_FALSE(alive(pid)) << rank;
+  }
+}
+
+// A way between ranks that breaks again and again, with no rank lost, is no way.
+TEST(Restarts, NoProgress) {
+  Launch launch = jobOf(Transport::shm, 2);
+  launch.restarts = UINT64_MAX;
+  std::string errors =
+      errorsOf([&] { EXPECT_EQ(run(launch, [](Control &) -> int { throw Lost("the way is gone"); }), exitRankLost); });
+  EXPECT_NE(
+      errors.find("test.par: error: rank 0 has joined its job 7 times since step 0 and was stopped by a loss each "
+                  "time: test.par: error: the way is gone\n"),
+      std::string::npos)
+      << errors;
+}
+
+// Where a rank cannot be replaced.
+TEST(Restarts, CommunicatorsThatCannot) {
+  auto refusal = [](Transport transport) {
+    Launch launch = jobOf(transport, 2);
+    launch.restarts = 1;
+    return errorsOf([&] { EXPECT_EQ(run(launch, [](Control &) { return 0; }), 2); });
+  };
+  EXPECT_EQ(refusal(Transport::inproc), "test.par: error: --restart does not work with --comm inproc: ranks are "
+                                        "threads, which are lost together\n");
+  EXPECT_EQ(refusal(Transport::mpi), "test.par: error: --restart does not work with --comm mpi: Open MPI 4 cannot "
+                                     "replace a rank; give --comm tcp\n");
+  EXPECT_EQ(refusal(Transport::device), "test.par: error: --restart does not work with a bundle for GPUs: NCCL's "
+                                        "communicators end with their ranks\n");
+}
