@@ -68,7 +68,8 @@ int runCalibration(const Job &job, comm::Control &control, const calibrate::Larg
   options.scratchBytes = calibrate::scratchBytes(bundle, control.rank(), largest);
   Session session(bundle, job.name, control, deviceNamed(job.device()), options);
   session.initialize(nullptr, job.seed);
-  Progress progress(job, control);
+  Printed printed;
+  Progress progress(job, control, printed);
   progress.start();
   auto say = [&](const std::string &line) { progress.remark("calibrate: " + line); };
   std::string path = fileOf(job.options, job.name);

@@ -12,6 +12,8 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
@@ -30,14 +32,36 @@ __attribute__((format(printf, 1, 2))) std::string print(const char *text, ...) {
   return line;
 }
 
+int64_t now() { return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1); }
+
+/// The size of a file; nothing for a pipe, a device, or what is not there.
+std::optional<uint64_t> bytesOf(const std::string &path) {
+  std::error_code error;
+  bool file = std::filesystem::is_regular_file(path, error);
+  return file ? std::optional(std::filesystem::file_size(path, error)) : std::nullopt;
+}
+
+/// Keeps the first `before` bytes of the file of metrics and its lines after them up to those of `step`: it then is as
+/// it was when that step was over. A line that a process wrote as it ended may be half there.
+void cutMetrics(const std::string &path, uint64_t before, uint64_t step) {
+  std::ifstream in(path, std::ios::binary);
+  in.seekg(static_cast<std::streamoff>(before));
+  uint64_t keep = before;
+  for (std::string line; std::getline(in, line) && !in.eof(); keep += line.size() + 1)
+    if (unsigned long long of = 0; sscanf(line.c_str(), "{\"step\":%llu", &of) != 1 || of > step)
+      break;
+  if (keep < bytesOf(path).value_or(0))
+    FileWriter(path).resize(keep);
+}
+
 } // namespace
 
 std::string inMiB(uint64_t bytes) { return print("%.1f MiB", static_cast<double>(bytes) / (1 << 20)); }
 
 std::string StepReport::encode() const {
   // Hexadecimal floats: exact, and they know NaN, which JSON does not.
-  std::string text = print("%a %llu %llu %d", ms, static_cast<unsigned long long>(sentBytes),
-                           static_cast<unsigned long long>(peakBytes), saving ? 1 : 0);
+  std::string text = print("%a %llu %llu %d %a", ms, static_cast<unsigned long long>(sentBytes),
+                           static_cast<unsigned long long>(peakBytes), saving ? 1 : 0, copyMs);
   for (const auto &[name, value] : metrics)
     text += print(" %a ", value) + name;
   return text;
@@ -51,6 +75,7 @@ StepReport StepReport::decode(const std::string &text) {
   report.sentBytes = strtoull(end, &end, 10);
   report.peakBytes = strtoull(end, &end, 10);
   report.saving = strtoull(end, &end, 10) != 0;
+  report.copyMs = strtod(end, &end);
   while (*end == ' ') {
     double value = strtod(end, &end);
     char *name = end + 1;
@@ -71,6 +96,7 @@ StepSummary summarize(const format::Manifest &manifest, const std::vector<std::s
     summary.sentBytes += decoded[rank].sentBytes;
     summary.peakBytes = std::max(summary.peakBytes, decoded[rank].peakBytes);
     summary.saving |= decoded[rank].saving;
+    summary.copyMs = std::max(summary.copyMs, decoded[rank].copyMs);
     auto loss = decoded[rank].metrics.find("loss");
     if (loss != decoded[rank].metrics.end() && !std::isfinite(loss->second) && summary.badRank < 0)
       summary.badRank = static_cast<int>(rank);
@@ -117,17 +143,37 @@ std::vector<StepSummary> summarizeCalls(const format::Manifest &manifest, std::v
   return summaries;
 }
 
-Progress::Progress(const Job &job, const comm::Control &control)
-    : job(job), speaks(control.rank() == 0), hosts(control.placing().hosts) {
+Progress::Progress(const Job &job, const comm::Control &control, Printed &printed)
+    : job(job), printed(printed), speaks(control.rank() == 0), again(control.placing().attempt > 0),
+      hosts(control.placing().hosts) {
   const format::Manifest &manifest = job.bundle.manifest;
   every = job.options.logEvery ? job.options.logEvery : std::max<uint64_t>(1, job.steps / 10);
   firstStep = job.checkpoint ? job.checkpoint->position.step + 1 : 1;
   if (manifest.text)
     if (const format::Input *tokens = manifest.findInput(manifest.text->tokens); tokens && tokens->shape.size() == 2)
       tokensPerRow = static_cast<uint64_t>(tokens->shape[1]);
-  if (speaks && !job.options.metrics.empty())
+  if (speaks && !job.options.metrics.empty() && !again) {
     metrics.emplace(job.options.metrics, job.checkpoint.has_value());
-  began = std::chrono::steady_clock::now();
+    printed.metrics = bytesOf(job.options.metrics).value_or(0);
+  }
+  if (printed.began == 0)
+    printed.began = now();
+}
+
+void Progress::goOn(uint64_t step) {
+  if (speaks && !job.options.quiet)
+    say("restart: goes on after step " + std::to_string(step));
+  if (!speaks || job.options.metrics.empty())
+    return;
+  rewrites = bytesOf(job.options.metrics).has_value();
+  if (rewrites)
+    cutMetrics(job.options.metrics, printed.metrics, step);
+  metrics.emplace(job.options.metrics, /*append=*/true);
+}
+
+void Progress::writeMetrics(uint64_t step, const std::string &line) {
+  if (metrics && (rewrites || step > printed.step))
+    metrics->write(line + "\n");
 }
 
 void Progress::say(const std::string &line) {
@@ -174,13 +220,13 @@ std::string Progress::rate(double ms) const {
   return tokens >= 10000 ? print("%3.0f k tok/s", tokens / 1000) : print("%5.0f tok/s", tokens);
 }
 
-void Progress::step(const StepSummary &s, const SaidOfSaves &said) {
+void Progress::step(const StepSummary &s, const SaidOfSaves &saves) {
   if (!speaks)
     return;
   times.push_back(s.ms);
-  peak = std::max(peak, s.peakBytes);
-  if (!said.saved.empty())
-    lastSave = said.saved;
+  printed.peak = std::max(printed.peak, s.peakBytes);
+  if (!saves.saved.empty())
+    lastSave = saves.saved;
   if (metrics) {
     ordered_json line = {{"step", s.step}, {"loss", s.loss}, {"lr", s.lr}};
     if (s.hasGradNorm)
@@ -191,13 +237,22 @@ void Progress::step(const StepSummary &s, const SaidOfSaves &said) {
     line["tokens"] = job.bundle.manifest.batch * std::max<uint64_t>(1, tokensPerRow);
     line["sent_bytes"] = s.sentBytes;
     line["peak_bytes"] = s.peakBytes;
-    metrics->write(line.dump() + "\n");
+    writeMetrics(s.step, line.dump());
   }
-  if (job.options.quiet)
+  if (s.step <= printed.step)
     return;
-  if (!s.skipped() && s.step % every != 0 && s.step != firstStep && s.step != job.steps && said.saved.empty() &&
-      said.saving.empty())
-    return;
+  if (isShown(s, saves))
+    say(lineOf(s, saves));
+  printed.step = s.step;
+}
+
+/// A line every so many steps, and more where there is something to say.
+bool Progress::isShown(const StepSummary &s, const SaidOfSaves &saves) const {
+  bool due = s.step % every == 0 || s.step == firstStep || s.step == job.steps;
+  return !job.options.quiet && (due || s.skipped() || !saves.saved.empty() || !saves.saving.empty());
+}
+
+std::string Progress::lineOf(const StepSummary &s, const SaidOfSaves &saves) const {
   std::string line = print("step %4llu/%llu  loss %.4f  lr %.1e", static_cast<unsigned long long>(s.step),
                            static_cast<unsigned long long>(job.steps), s.loss, s.lr);
   if (s.hasGradNorm && !s.skipped())
@@ -207,19 +262,22 @@ void Progress::step(const StepSummary &s, const SaidOfSaves &said) {
   if (s.hasLossScale)
     line += print(s.skipped() ? ", loss scale %g" : "  loss scale %g", s.lossScale);
   line += print("  %4.0f ms  ", s.ms) + rate(s.ms);
-  if (!said.saved.empty())
-    line += "   saved " + said.saved;
-  if (!said.saving.empty())
-    line += "   saving " + said.saving;
-  say(line);
+  if (!saves.saved.empty())
+    line += "   saved " + saves.saved;
+  if (!saves.saving.empty())
+    line += "   saving " + saves.saving;
+  return line;
 }
 
 void Progress::evaluated(uint64_t rows, uint64_t leftOut, double loss, uint64_t afterStep) {
   if (!speaks)
     return;
-  if (metrics)
+  bool isNew = printed.evaluated <= afterStep;
+  if (metrics && (rewrites || isNew))
     metrics->write(
         ordered_json{{"step", afterStep}, {"eval_loss", loss}, {"samples", rows}, {"left_out", leftOut}}.dump() + "\n");
+  if (!isNew)
+    return;
   loss = std::isnan(loss) ? std::nan("") : loss; // "nan", of whichever sign
   std::string what = tokensPerRow ? "windows" : "samples";
   std::string line = print("eval    %llu %s  loss %.4f", static_cast<unsigned long long>(rows), what.c_str(), loss);
@@ -231,6 +289,7 @@ void Progress::evaluated(uint64_t rows, uint64_t leftOut, double loss, uint64_t 
     line += core::format("   {} of {} {} left out: they fill no batch of {}", leftOut, rows + leftOut, what,
                          job.bundle.manifest.batch);
   say(line);
+  printed.evaluated = afterStep + 1;
 }
 
 void Progress::interrupted(const std::string &saved) {
@@ -267,21 +326,25 @@ static std::string besides(double predicted, double median) {
   return print(" (predicted %.0f, %+.1f %%)", predicted, (median / predicted - 1) * 100);
 }
 
-void Progress::done(uint64_t bound, uint64_t scratch) {
-  if (!speaks || job.options.quiet)
+void Progress::done(uint64_t bound, uint64_t scratch, uint64_t steps) {
+  if (!speaks || job.options.quiet || printed.done)
     return;
-  if (times.empty()) {
+  printed.done = true;
+  if (steps == 0) {
     if (firstStep > job.steps)
       say(print("done    nothing to do: %s is at step %llu of %llu", job.checkpoint->store.place.c_str(),
                 static_cast<unsigned long long>(firstStep - 1), static_cast<unsigned long long>(job.steps)));
     return;
   }
-  double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
-  std::nth_element(times.begin(), times.begin() + static_cast<long>(times.size() / 2), times.end());
-  double median = times[times.size() / 2], predicted = static_cast<double>(job.bundle.manifest.predictedNs) / 1e6;
-  std::string line = print("done    %zu steps in %.1f s; median %.1f ms", times.size(), seconds, median);
-  line += besides(predicted, median);
-  line += "; peak " + inMiB(peak) + print(" (bound %.1f)", static_cast<double>(bound) / (1 << 20));
+  double seconds = static_cast<double>(now() - printed.began) / 1e9;
+  std::string line = print("done    %llu steps in %.1f s", static_cast<unsigned long long>(steps), seconds);
+  if (!times.empty()) { // of those since the last start
+    std::nth_element(times.begin(), times.begin() + static_cast<long>(times.size() / 2), times.end());
+    double median = times[times.size() / 2];
+    line += print("; median %.1f ms", median);
+    line += besides(static_cast<double>(job.bundle.manifest.predictedNs) / 1e6, median);
+  }
+  line += "; peak " + inMiB(printed.peak) + print(" (bound %.1f)", static_cast<double>(bound) / (1 << 20));
   if (scratch)
     line += ", and " + inMiB(scratch) + " of libraries' scratch";
   if (!lastSave.empty())

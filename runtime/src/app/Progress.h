@@ -15,6 +15,7 @@ struct StepReport {
   double ms = 0;
   uint64_t sentBytes = 0, peakBytes = 0;
   bool saving = false; ///< a part of a save is still being written
+  double copyMs = 0;   ///< of the last copy that another start goes on from; 0: none
   std::map<std::string, double> metrics;
 
   std::string encode() const;
@@ -31,6 +32,7 @@ struct StepSummary {
   bool skipped() const { return scales && hasGradNorm && !std::isfinite(gradNorm); }
   uint64_t sentBytes = 0, peakBytes = 0;
   bool saving = false; ///< a rank is
+  double copyMs = 0;   ///< of the rank whose copy took longest
   int badRank = -1;    ///< the first whose loss is not finite
 };
 StepSummary summarize(const format::Manifest &manifest, const std::vector<std::string> &reports);
@@ -45,18 +47,33 @@ struct SaidOfSaves {
   std::string saved, saving;
 };
 
+/// The lines that rank 0 has printed, in memory that outlives it: another start of the ranks repeats none and leaves
+/// none out.
+struct Printed {
+  uint64_t step = 0;      ///< up to which lines stand
+  uint64_t evaluated = 0; ///< 1 + the step after which the last evaluation was
+  uint64_t metrics = 0;   ///< bytes of the metrics file before this job's
+  uint64_t peak = 0;
+  int64_t began = 0; ///< nanoseconds of the monotonic clock
+  bool done = false, cadence = false;
+};
+
 /// Rank 0's voice; silent on others.
 class Progress {
 public:
-  Progress(const Job &job, const comm::Control &control);
+  /// `printed` outlives it.
+  Progress(const Job &job, const comm::Control &control, Printed &printed);
   void start();
+  /// At another start, once it is known after which step: the lines of metrics that follow are written again.
+  void goOn(uint64_t step);
   /// A line of the device about how it will compute, if it has one.
   void remark(const std::string &line);
   /// A line every so many steps, for the first and the last one, and where something was saved, or begun to be.
-  void step(const StepSummary &summary, const SaidOfSaves &said);
+  void step(const StepSummary &summary, const SaidOfSaves &saves);
   void predicted(uint64_t rows, double seconds);
   void evaluated(uint64_t rows, uint64_t leftOut, double loss, uint64_t afterStep);
-  void done(uint64_t bound, uint64_t scratch);
+  /// `steps`: all that the job has made.
+  void done(uint64_t bound, uint64_t scratch, uint64_t steps);
   /// After a signal: the last save.
   void interrupted(const std::string &saved);
   /// Before the last step, so that --export has nothing to write.
@@ -68,16 +85,20 @@ public:
 
 private:
   std::string rate(double ms) const;
+  bool isShown(const StepSummary &summary, const SaidOfSaves &saves) const;
+  std::string lineOf(const StepSummary &summary, const SaidOfSaves &saves) const;
+
+  void writeMetrics(uint64_t step, const std::string &line);
 
   const Job &job;
-  bool speaks;
-  std::string hosts; ///< where there are several, as the first line says it
+  Printed &printed;
+  bool speaks, again;   ///< again: lost ranks were started again
+  bool rewrites = true; ///< what follows a boundary can be cut from the metrics
+  std::string hosts;    ///< where there are several, as the first line says it
   uint64_t every = 1, firstStep = 1, tokensPerRow = 0;
   std::optional<StreamWriter> metrics;
   std::vector<double> times;
-  uint64_t peak = 0;
   std::string lastSave, unprinted; ///< why the first line that was not printed was not
-  std::chrono::steady_clock::time_point began;
 };
 
 /// Collects the instructions of some steps and writes them as one Perfetto trace.
@@ -86,7 +107,7 @@ public:
   /// One rank `writes`: it makes the file now. Throws Failure.
   Trace(const RunOptions &options, bool writes);
   /// Before the run of a step: its times are kept if it is one of those.
-  void prepare(Session &session, uint64_t step) const { session.keepStamps(covers(step)); }
+  void prepare(Session &session, uint64_t step) const { session.onDevice().keepStamps(covers(step)); }
   void add(Session &session, uint64_t step, const format::Program &program);
   /// Collective.
   void write(comm::Control &control);

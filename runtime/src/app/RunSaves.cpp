@@ -31,6 +31,27 @@ SaidOfSaves RunSaves::afterStep(const RunPosition &position, bool othersBusy) {
   return said;
 }
 
+void RunSaves::takeUp(const RunPosition &position, uint64_t firstStep) {
+  const RunOptions &options = job.options;
+  if (options.save.empty())
+    return;
+  SaveFolder *own = control.rank() == 0 ? job.saves.get() : nullptr;
+  writes([&] {
+    if (own)
+      own->takeUp();
+    keep(control.broadcast("newest save", own ? own->newest() : ""));
+  });
+  if (own && !newest.empty())
+    control.saved(newest);
+  bool whole = newest == options.save + "/" + std::to_string(position.step);
+  if (position.step < firstStep || whole)
+    return;
+  if (position.step == job.steps)
+    save(position);
+  else if (passed(position, options.saveEvery))
+    writes([&] { writer.begin(position); });
+}
+
 std::string RunSaves::save(const RunPosition &position) {
   writes([&] { keep(writer.save(position)); });
   return newest;

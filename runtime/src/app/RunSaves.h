@@ -12,11 +12,16 @@ namespace par::core {
 class RunSaves {
 public:
   RunSaves(const Job &job, Session &session, Progress &progress)
-      : job(job), progress(progress),
+      : job(job), control(session.jobControl()), progress(progress),
         writer(session, session.rank() == 0 ? job.saves.get() : nullptr, job.options.save, job.options.keep) {}
 
   /// The run goes on from this save.
   void goOnFrom(const std::string &save) { newest = save; }
+  /// Collective, at another start, from the boundary at `position`: takes up the folder, and begins the save of this
+  /// boundary again if that is due and not whole.
+  void takeUp(const RunPosition &position, uint64_t firstStep);
+  /// Whether a save that was begun is not whole; the same on every rank.
+  bool pending() const { return writer.pending(); }
   /// The newest whole save, "" where there is none.
   const std::string &last() const { return newest; }
   /// Whether this rank is writing; ranks tell each other with each step.
@@ -49,6 +54,7 @@ private:
   void keep(const std::string &whole);
 
   const Job &job;
+  comm::Control &control;
   Progress &progress;
   CheckpointWriter writer;
   std::string newest;

@@ -1,8 +1,9 @@
 // Training step by step, whoever gives the rows: par-run from its files, a session from its caller.
 #pragma once
 
-#include "Progress.h"
-#include "RunSaves.h"
+#include "StepFaults.h"
+
+#include "save/KeptState.h"
 
 namespace par::core {
 
@@ -12,11 +13,22 @@ public:
   /// `position` is the run's, which make() moves on.
   TrainSteps(const Job &job, Session &session, Progress &progress, Trace &trace, RunSaves &saves, RunPosition &position)
       : job(job), manifest(job.bundle.manifest), session(session), control(session.jobControl()), progress(progress),
-        trace(trace), saves(saves), position(position) {}
+        trace(trace), saves(saves), position(position), faults(job, session, progress) {}
 
   /// Collective. One call of `train` on the rows `now`, its reports, checks of its numbers, and the save that is due.
   /// Every rank gets the same summary of each of its optimizer steps. `next`: see Session::run().
   std::vector<StepSummary> make(const StepRows &now, const StepRows &next);
+  /// The save that the last make() began or made.
+  const SaidOfSaves &saidOfSaves() const { return said; }
+  /// Evaluation and prediction show no loss per step: NaN weights are announced first.
+  void warnOfNaN() const { faults.warnOfNaN(); }
+
+  /// Where the run is, between two calls of make(), and the same at another start of the job.
+  Boundary boundary() const;
+  void goOnFrom(const Boundary &boundary);
+  /// The next report says how long the last copy of the state took.
+  void tellCopy(double ms) { copyMs = ms; }
+
   /// The rate of the step after `step` updates.
   double rateOf(uint64_t step) const;
 
@@ -25,10 +37,6 @@ private:
   uint64_t peakBytes();
   void run(const StepRows &now, const StepRows &next);
   StepRows rowsOf(uint64_t step) const;
-  std::string ignoredLabels(uint64_t step) const;
-  void sayIgnored(uint64_t step);
-  [[noreturn]] void failLossScale(const StepSummary &summary) const;
-  [[noreturn]] void failNonFinite(const StepSummary &summary, const std::vector<std::string> &firsts) const;
 
   const Job &job;
   const format::Manifest &manifest;
@@ -38,13 +46,11 @@ private:
   Trace &trace;
   RunSaves &saves;
   RunPosition &position;
+  StepFaults faults;
+  SaidOfSaves said;
   StepRows rows; ///< of the last call
   uint64_t stepsSeen = 0, resident = 0;
-  double lastLoss = std::nan("");
-  bool saidIgnored = false; ///< that no label of a batch counts
+  double copyMs = 0;
 };
-
-/// Says which file brought a NaN, if one did.
-std::string nanInWeights(const Job &job);
 
 } // namespace par::core

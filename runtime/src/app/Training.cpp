@@ -2,7 +2,7 @@
 #include "Agreement.h"
 #include "Bench.h"
 #include "Calibration.h"
-#include "Progress.h"
+#include "GoingOn.h"
 #include "Results.h"
 #include "TrainSteps.h"
 
@@ -21,16 +21,18 @@ class RankRun {
 public:
   RankRun(const Job &job, comm::Control &control)
       : job(job), options(job.options), control(control), manifest(job.bundle.manifest),
-        session(job.bundle, job.name, control, deviceNamed(job.device()), sessionOptions(job)), progress(job, control),
-        trace(options, control.rank() == 0), saves(job, session, progress),
+        session(job.bundle, job.name, control, deviceNamed(job.device()), sessionOptions(job)), goingOn(job, session),
+        progress(job, control, goingOn.printed()), trace(options, control.rank() == 0), saves(job, session, progress),
         steps(job, session, progress, trace, saves, position) {}
 
   int run() {
     if (job.alone)
       agreeOnFlags(job, control);
-    progress.start();
-    progress.remark(session.onDevice().remark());
-    progress.remark(job.remark);
+    if (!goingOn.again()) {
+      progress.start();
+      progress.remark(session.onDevice().remark());
+      progress.remark(job.remark);
+    }
     if (options.dryRun) {
       progress.finish();
       return 0;
@@ -85,10 +87,22 @@ private:
       session.initialize(job.weights ? &*job.weights : nullptr, job.seed);
       position = {0, 0, job.seed, job.shuffled};
     }
+    firstStep = position.step + 1;
+    if (goingOn.again())
+      goOn();
     position.data = job.dataSample;
     session.setHyper("seed", static_cast<double>(job.seed)); // a checkpoint's, if random ops of the model ask for it
     for (const auto &[key, value] : options.set)
       session.setHyper(key, value);
+  }
+
+  /// Lost ranks were started again: the run is at a boundary that all ranks hold, or at its begin.
+  void goOn() {
+    if (auto boundary = job.trains() ? goingOn.restore() : std::nullopt)
+      steps.goOnFrom(*boundary);
+    progress.goOn(position.step);
+    if (job.trains())
+      saves.takeUp(position, firstStep);
   }
 
   /// Ranks that a launcher started look for the newest checkpoint each by itself.
@@ -112,28 +126,23 @@ private:
         next = now;
         next.position += manifest.batch * manifest.calls;
       }
-      steps.make(now, next);
+      std::vector<StepSummary> summaries = steps.make(now, next);
       if (saves.passed(position, options.evalEvery))
         evaluate(job.evalDataset.get(), position.step);
+      progress.remark(goingOn.afterStep(steps.boundary(), summaries.back(), steps.saidOfSaves(), saves.pending()));
+      steps.tellCopy(goingOn.copyMs());
     }
     if (interrupted && !options.save.empty() && position.step > 0)
       progress.interrupted(saves.save(position));
     uint64_t bound = 0; // of the role that takes most, as the peak is of the rank that took most
     for (const format::Program &program : job.bundle.programs)
       bound = std::max(bound, program.arena.deviceBytes());
-    progress.done(bound, session.scratchBytes());
+    progress.done(bound, session.scratchBytes(), position.step + 1 - firstStep);
     return 0; // after a signal the control plane sets the exit code
   }
 
-  /// Evaluation and prediction show no loss per step: NaN weights are announced first.
-  void warnOfNaN() const {
-    if (std::string bad = control.rank() == 0 ? nanInWeights(job) : ""; !bad.empty())
-      fprintf(stderr, "%s: warning: %s\n", format::printable(job.name).c_str(),
-              core::format(textOf(Message::weightsAreNaN), bad).c_str());
-  }
-
   int evaluateOnly() {
-    warnOfNaN();
+    steps.warnOfNaN();
     evaluate(job.dataset.get(), 0);
     return 0;
   }
@@ -179,7 +188,7 @@ private:
 
   /// Every sample once, in order; samples from the front fill up the last batch.
   int predict() {
-    warnOfNaN();
+    steps.warnOfNaN();
     uint64_t rows = job.rowsOf(job.dataset.get()); // a model whose inputs have no batch is called once
     uint64_t batches = (rows + manifest.batch - 1) / manifest.batch, batch = 0;
     RowOrder order(rows, job.shuffled, job.seed);
@@ -222,11 +231,13 @@ private:
   comm::Control &control;
   const format::Manifest &manifest;
   Session session;
+  GoingOn goingOn;
   Progress progress;
   Trace trace;
   RunSaves saves;
   RunPosition position;
   TrainSteps steps;
+  uint64_t firstStep = 1;
   bool interrupted = false; ///< before the last step
 };
 

@@ -187,7 +187,12 @@ void replaceFolder(const std::string &from, const std::string &to, const std::st
 }
 
 SaveFolder::SaveFolder(std::string where) : folder(std::move(where)), lock(folder), runName(comm::randomHex(8)) {
+  takeUp();
+}
+
+void SaveFolder::takeUp() {
   cleanUp();
+  saves.clear();
   for (ListedSave &save : listSaves(folder))
     if (save.serial)
       saves.push_back(std::move(save));

@@ -307,14 +307,12 @@ void Session::fetch(const format::Output &output, int64_t microbatch, format::DT
     takeResult(output, microbatch, from);
   if (!output.metric || (type != DType::F32 && type != DType::F64))
     return;
-  float narrow;
   double value = 0;
-  if (type == DType::F32) {
+  if (float narrow; type == DType::F32) {
     std::memcpy(&narrow, from.data(), sizeof narrow);
     value = narrow;
-  } else {
+  } else
     std::memcpy(&value, from.data(), sizeof value);
-  }
   fetched[static_cast<uint64_t>(microbatch) / bundle.manifest.microbatches].insert_or_assign(output.name, value);
 }
 

@@ -121,6 +121,7 @@ struct MessageText {
   M(noSaveHere, "{} has the name of a save and is none; --save would take its place: move it, or give another folder") \
   M(flagsDiffer, "rank {} was started with {}, rank 0 with {}; all ranks of a job take the same")                      \
   M(checkpointDiffers, "rank {} sees {} here, rank 0 {}; name the folder of one step with --resume")                   \
+  M(cannotKeep, "rank {} cannot keep {} bytes of its state in memory: {}; without --restart it needs none")            \
   M(checkpointCover, "\"{}\": {} of the {} elements that rank {} holds are in no file")                                \
   /* the run */                                                                                                        \
   M(lossIsNan, "{} is {} on rank {} ({}): {}")                                                                         \

@@ -64,6 +64,11 @@ public:
   /// Locks the folder, cleans up after an owner that is gone, and lists its saves. Throws Failure.
   explicit SaveFolder(std::string folder);
 
+  /// Again: cleans up what a rank 0 of this job left that is gone, and lists the saves that are there.
+  void takeUp();
+  /// The newest save of the job, "DIR/STEP"; "" where none is whole.
+  std::string newest() const { return saves.empty() ? "" : folder + "/" + saves.back().name; }
+
   /// 16 hex digits that no other job has.
   const std::string &run() const { return runName; }
   /// Serial number of the next save.

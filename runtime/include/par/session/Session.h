@@ -87,8 +87,8 @@ public:
   /// Steps and times of the last run of an entry, for traces.
   const ExpandedEntry &lastEntry() const { return *last; }
   Device &onDevice() const { return *device; }
+  const LoadedProgram &onProgram() const { return *loaded; }
   const std::vector<Stamp> &stamps() const { return device->stamps(); }
-  void keepStamps(bool keep) { device->keepStamps(keep); }
 
 private:
   void feed(const format::Input &input, int64_t microbatch, std::span<std::byte> to) override;

@@ -1,0 +1,284 @@
+// A run whose ranks are lost and started again ends with the bits, the metrics and the saves of one without faults,
+// wherever in a step they were lost.
+#include "ToolFixture.h"
+
+#include "par/comm/job/Launch.h"
+
+#include <fcntl.h>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <regex>
+#include <set>
+#include <sys/mman.h>
+#include <unistd.h>
+
+using namespace par;
+namespace fs = std::filesystem;
+
+namespace {
+
+/// Memory of each rank that outlives it.
+class KeptMemory {
+public:
+  explicit KeptMemory(size_t ranks) {
+    for (size_t i = 0; i < ranks; ++i)
+      descriptors.push_back(memfd_create("kept", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  }
+  ~KeptMemory() {
+    for (int descriptor : descriptors)
+      close(descriptor);
+  }
+  KeptMemory(const KeptMemory &) = delete;
+  void empty(size_t rank) const { ASSERT_EQ(ftruncate(descriptors[rank], 0), 0); }
+
+  std::vector<int> descriptors;
+};
+
+/// One start of the ranks, and the rank that is lost in it, at its exchange or instruction of this number; 0: none is.
+struct Attempt {
+  uint32_t number = 0, lost = 0;
+  uint64_t at = 0;
+};
+
+/// A rank's control plane at such a start.
+class AttemptControl : public comm::Control {
+public:
+  AttemptControl(comm::Control &inner, comm::Placing placing, uint64_t end)
+      : inner(inner), where(std::move(placing)), end(end) {}
+
+  uint32_t rank() const override { return inner.rank(); }
+  uint32_t world() const override { return inner.world(); }
+  uint32_t localRank() const override { return inner.localRank(); }
+  comm::Placing placing() const override { return where; }
+  void meet(const comm::Hello &hello) override { inner.meet(hello); }
+  std::unique_ptr<comm::Endpoint> connect(std::span<const comm::Members> table, size_t bytes) override {
+    return inner.connect(table, bytes);
+  }
+  std::string broadcast(std::string_view label, std::string_view value, uint32_t root) override {
+    pass();
+    return inner.broadcast(label, value, root);
+  }
+  std::vector<std::string> gather(std::string_view label, std::string_view value, uint32_t root) override {
+    pass();
+    return inner.gather(label, value, root);
+  }
+  std::vector<std::string> allGather(std::string_view label, std::string_view value) override {
+    pass();
+    std::vector<std::string> all = inner.allGather(label, value);
+    pass(); // others may have gone on
+    return all;
+  }
+  void barrier(std::string_view label) override {
+    pass();
+    inner.barrier(label);
+    pass();
+  }
+  bool startStep(uint64_t step) override {
+    pass();
+    return inner.startStep(step);
+  }
+  void requestStop() override { inner.requestStop(); }
+  bool stopped() const override { return inner.stopped(); }
+  bool stopRequested() const override { return inner.stopRequested(); }
+  void at(std::string_view instruction) override {
+    pass();
+    inner.at(instruction);
+  }
+  void entry(std::string_view name) override { inner.entry(name); }
+  void saved(std::string_view path) override { inner.saved(path); }
+  void wrote(std::string_view path) override { inner.wrote(path); }
+  [[noreturn]] void fail(int code, std::string_view message) override { inner.fail(code, message); }
+
+  uint64_t passed = 0;
+
+private:
+  void pass() {
+    if (++passed == end)
+      inner.fail(comm::exitRankLost, "lost");
+  }
+
+  comm::Control &inner;
+  comm::Placing where;
+  uint64_t end;
+};
+
+class GoingOn : public Tool {
+protected:
+  /// The flags of a job in a folder of its own.
+  core::RunOptions optionsIn(const std::string &place, std::vector<std::string> more = {}) {
+    fs::create_directories(folder / place);
+    std::vector<std::string> all{bundle,
+                                 "--comm",
+                                 "inproc",
+                                 "-n",
+                                 "2",
+                                 "--text",
+                                 folder / "text",
+                                 "--init",
+                                 "--steps",
+                                 "6",
+                                 "--metrics",
+                                 folder / place + "/metrics.jsonl",
+                                 "--export",
+                                 folder / place + "/w.safetensors",
+                                 "--log-every",
+                                 "1"};
+    all.insert(all.end(), more.begin(), more.end());
+    return core::parseOptions(all);
+  }
+  std::vector<std::string> savesIn(const std::string &place) {
+    return {"--save",      folder / place + "/ckpt", "--save-every", "2", "--eval-every", "3",
+            "--eval-data", folder / "text"};
+  }
+
+  /// One start of all ranks; returns the exit code and adds to `out`.
+  int start(const core::Job &job, const KeptMemory &memory, const Attempt &attempt) {
+    comm::Launch launch;
+    launch.bundle = job.name;
+    launch.bundleRanks = 2;
+    launch.n = 2;
+    launch.transport = comm::Transport::inproc;
+    testing::internal::CaptureStdout();
+    testing::internal::CaptureStderr();
+    int code = comm::run(launch, [&](comm::Control &inner) {
+      bool isLost = inner.rank() == attempt.lost;
+      AttemptControl control(inner, {"", attempt.number, memory.descriptors}, isLost ? attempt.at : 0);
+      try {
+        int ended = core::runRank(job, control);
+        points[inner.rank()] = control.passed;
+        return ended;
+      } catch (const core::Failure &failure) {
+        control.fail(failure.exitCode(), failure.what());
+      }
+    });
+    out += testing::internal::GetCapturedStdout();
+    err = testing::internal::GetCapturedStderr();
+    return code;
+  }
+
+  /// The metrics without what differs from run to run.
+  std::vector<std::string> metricsOf(const std::string &place) {
+    std::vector<std::string> lines;
+    std::ifstream in(folder / place + "/metrics.jsonl");
+    for (std::string line; std::getline(in, line);) {
+      auto values = nlohmann::ordered_json::parse(line);
+      values.erase("ms");
+      lines.push_back(values.dump());
+    }
+    return lines;
+  }
+  /// "step 3/6 loss ..." and the like, without times.
+  std::vector<std::string> linesOf(const std::string &text) {
+    std::vector<std::string> lines;
+    std::istringstream in(text);
+    for (std::string line; std::getline(in, line);)
+      if (size_t times = line.find(" ms "); line.starts_with("step") || line.starts_with("eval"))
+        lines.push_back(line.substr(0, times == std::string::npos ? times : times - 6));
+    return lines;
+  }
+  /// The data of a save's files.
+  std::string dataOf(const std::string &save) {
+    std::string all;
+    for (const char *file : {"/rank0.safetensors", "/rank1.safetensors"})
+      for (core::SafetensorsReader reader(save + file); const auto &[name, view] : reader.arrays())
+        all += name + std::string(reinterpret_cast<const char *>(view.data.data()), view.data.size());
+    return all;
+  }
+  void expectAlike(const std::string &place, const std::string &what) {
+    EXPECT_EQ(fileText(folder / place + "/w.safetensors"), fileText(folder / "straight/w.safetensors")) << what;
+    EXPECT_EQ(metricsOf(place), metricsOf("straight")) << what;
+    EXPECT_EQ(linesOf(out), straightLines) << what << "\n" << out;
+    std::string ckpt = folder / place + "/ckpt/";
+    if (!fs::exists(ckpt))
+      return;
+    std::set<std::string> names;
+    for (const auto &entry : fs::directory_iterator(ckpt))
+      names.insert(entry.path().filename());
+    EXPECT_EQ(names, (std::set<std::string>{".lock", "4", "6"})) << what;
+    for (const char *step : {"4", "6"})
+      EXPECT_EQ(dataOf(ckpt + step), dataOf(folder / "straight/ckpt/" + step)) << what;
+  }
+
+  /// A job that loses ranks so and ends as the one without faults.
+  void loseOnce(const std::string &place, const std::vector<std::string> &flags, const std::vector<Attempt> &attempts) {
+    std::string what = place;
+    for (const Attempt &attempt : attempts)
+      what += " " + std::to_string(attempt.lost) + "@" + std::to_string(attempt.at);
+    core::Job job = core::prepareJob(optionsIn(place, flags));
+    KeptMemory memory(2);
+    out.clear();
+    for (const Attempt &attempt : attempts)
+      ASSERT_EQ(start(job, memory, attempt), attempt.at ? comm::exitRankLost : 0) << what << err;
+    std::smatch after;
+    ASSERT_TRUE(std::regex_search(out, after, std::regex("restart: goes on after step (\\d+)\n"))) << what << out;
+    wentOn = std::stoi(after[1]);
+    expectAlike(place, what);
+    fs::remove_all(folder / place);
+  }
+
+  void SetUp() override {
+    Tool::SetUp();
+    writeText("short", 120);
+    bundle = write(toy::training(2), "two");
+  }
+  /// The run without faults.
+  void runStraight(bool saves) {
+    core::Job job = core::prepareJob(optionsIn("straight", saves ? savesIn("straight") : std::vector<std::string>()));
+    KeptMemory memory(2);
+    out.clear();
+    ASSERT_EQ(start(job, memory, {}), 0) << err;
+    straightLines = linesOf(out);
+    ASSERT_EQ(metricsOf("straight").size(), saves ? 8u : 6u);
+  }
+
+  std::string bundle;
+  std::vector<std::string> straightLines;
+  uint64_t points[2] = {};
+  int wentOn = -1; ///< after which step, the last job that lost a rank
+};
+
+TEST_F(GoingOn, endsAsARunWithoutFaultsWhereverARankIsLost) {
+  runStraight(false);
+  std::set<int> wentOnAfter;
+  for (uint32_t lost : {0u, 1u})
+    for (uint64_t at = 1 + lost, count = points[lost]; at <= count && !HasFailure(); at += 3) {
+      std::string place = "lost" + std::to_string(lost) + "-" + std::to_string(at);
+      loseOnce(place, {}, {{0, lost, at}, {1}});
+      wentOnAfter.insert(wentOn);
+    }
+  EXPECT_EQ(wentOnAfter, (std::set<int>{0, 1, 2, 3, 4, 5, 6}));
+}
+
+TEST_F(GoingOn, makesSavesAndEvaluationsThatWereCutOffAgain) {
+  runStraight(true);
+  for (uint32_t lost : {0u, 1u})
+    for (uint64_t at = 1 + lost, count = points[lost]; at + 10 <= count && !HasFailure(); at += 17) {
+      std::string place = "saves" + std::to_string(lost) + "-" + std::to_string(at);
+      loseOnce(place, savesIn(place), {{0, lost, at}, {1}});
+    }
+}
+
+TEST_F(GoingOn, survivesFaultsWhileAFaultIsMended) {
+  runStraight(true);
+  uint64_t seed = 1;
+  auto random = [&seed](uint64_t below) { return (seed = seed * 6364136223846793005 + 1442695040888963407) % below; };
+  for (int trial = 0; trial < 20 && !HasFailure(); ++trial) {
+    std::string place = "several" + std::to_string(trial);
+    std::vector<Attempt> attempts;
+    for (uint32_t number = 0; number < 4; ++number)
+      attempts.push_back({number, static_cast<uint32_t>(random(7) % 2), 1 + random(number % 2 ? 25 : points[0] / 2)});
+    attempts.push_back({4});
+    loseOnce(place, savesIn(place), attempts);
+  }
+}
+
+TEST_F(GoingOn, saysThatMemoryIsLacking) {
+  core::Job job = core::prepareJob(optionsIn("lacking"));
+  KeptMemory memory(2);
+  fcntl(memory.descriptors[1], F_ADD_SEALS, F_SEAL_GROW);
+  EXPECT_EQ(start(job, memory, {}), 1);
+  expectSays("two.par: error: rank 1 cannot keep 12,288 bytes of its state in memory: Operation not permitted; "
+             "without --restart it needs none");
+}
+
+} // namespace
