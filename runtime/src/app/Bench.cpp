@@ -51,8 +51,8 @@ public:
   BenchRun(const Job &job, comm::Control &control)
       : job(job), control(control), entry(benchedEntry(job)),
         threads(job.options.threads ? job.options.threads : static_cast<int>(job.bundle.manifest.threads)),
-        session(job.bundle, job.name, control, deviceNamed(job.device()), sessionOptions()), progress(job, control),
-        order(job.rowsOf(job.dataset.get()), /*shuffled=*/false, job.seed) {}
+        session(job.bundle, job.name, control, deviceNamed(job.device()), sessionOptions()),
+        progress(job, control, printed), order(job.rowsOf(job.dataset.get()), /*shuffled=*/false, job.seed) {}
 
   int run() {
     progress.start();
@@ -165,6 +165,7 @@ private:
   std::string entry;
   int threads;
   Session session;
+  Printed printed;
   Progress progress;
   RowOrder order;
   double loadMs = 0;
