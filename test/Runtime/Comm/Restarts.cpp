@@ -142,7 +142,7 @@ TEST(Restarts, ThreeTimesInOneStep) {
   EXPECT_EQ(count(job.errors(), "starting it again"), 2u) << job.errors();
 }
 
-// What is no loss ends the job at once, as it does without --restart.
+// Errors that are no loss end the job at once, as without --restart.
 TEST(Restarts, FailuresEndTheJob) {
   for (auto [flags, code, says] :
        {std::tuple(
@@ -229,7 +229,7 @@ TEST(Restarts, NoProgress) {
       << errors;
 }
 
-// Where a rank cannot be replaced.
+// Communicators that cannot replace a rank.
 TEST(Restarts, CommunicatorsThatCannot) {
   auto refusal = [](Transport transport) {
     Launch launch = jobOf(transport, 2);

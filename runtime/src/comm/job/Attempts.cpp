@@ -16,11 +16,11 @@ namespace {
 constexpr int beatTime = 100; // milliseconds
 
 /// Shows the supervisor, while it lives, that this process is not stopped.
-class Pulse {
+class BeatThread {
 public:
-  explicit Pulse(RankLife &life)
+  explicit BeatThread(RankLife &life)
       : life(life), ending(eventfd(0, EFD_CLOEXEC)), thread(startThread([this] { loop(); })) {}
-  ~Pulse() {
+  ~BeatThread() {
     eventfd_write(ending, 1);
     thread.join();
     close(ending);
@@ -38,8 +38,8 @@ private:
   std::thread thread;
 };
 
-/// Attempts that end before a step has begun lead nowhere when there are more of them than ranks that could have been
-/// lost: a rank that is lost three times in one step ends the job.
+/// Counts attempts that end before a step has begun. Since a rank that is lost three times in one step ends the job,
+/// losses of ranks explain only so many of them.
 class Progress {
 public:
   Progress(const LaunchEnvironment &place, RankLife &life) : place(place), life(life), step(life.step.load()) {}
@@ -68,7 +68,7 @@ int par::comm::runAttempts(const Launch &launch, const LaunchEnvironment &place,
   RankLife &life = supervised.life();
   int code = exitRankLost;
   try {
-    Pulse pulse(life);
+    BeatThread beats(life);
     Progress progress(place, life);
     for (;;) {
       Ended ended = runUnderLauncher(launch, place, rankMain, &supervised);

@@ -6,8 +6,8 @@
 
 namespace par::comm {
 
-/// Runs the rank until its job ends. What belongs to communication is made anew for each attempt; what `rankMain` holds
-/// on to stays. A loss leads to the next attempt. Returns the exit code of the process.
+/// Runs the rank until its job ends: a loss leads to the next attempt. Communication is set up again for each attempt;
+/// objects that `rankMain` refers to stay. Returns the exit code of the process.
 int runAttempts(const Launch &launch, const LaunchEnvironment &place, const Supervised &supervised,
                 const std::function<int(Control &)> &rankMain);
 

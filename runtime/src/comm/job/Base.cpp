@@ -48,6 +48,13 @@ std::string disagreement(SharedState &board, const std::vector<std::string> &val
              others == 1 ? "other" : std::to_string(others) + " others", shown(most->first));
 }
 
+/// A lost rank has been started again, and the job goes on.
+void sayGoesOn(const std::string &bundle, uint64_t after, int64_t lost) {
+  char seconds[32];
+  std::snprintf(seconds, sizeof seconds, "%.2f", lost ? double(now() - lost) / 1e9 : 0.0);
+  printLine(noteLine(bundle, say(Sentence::goesOn, after, seconds)));
+}
+
 } // namespace
 
 void SharedStateControl::meet(const Hello &hello) {
@@ -98,28 +105,21 @@ void SharedStateControl::barrier(std::string_view label) { share(Sharing::broadc
 bool SharedStateControl::startStep(uint64_t step) {
   if (sharedState.aborted())
     throw Aborted(sharedState.message());
-  bool first = !std::exchange(hasStarted, true), mended = sharedState.attempt() > 1;
+  bool first = !std::exchange(hasStarted, true), mended = sharedState.attempt.load() > 1;
   if (first && mended)
     sharedState.goesOnFrom.store(step);
   bool starts = sharedState.startStep(rank(), step);
   if (supervised && starts)
     supervised->life().step.store(step);
   if (first && mended && starts && rank() == 0)
-    sayGoesOn(step - 1);
+    sayGoesOn(bundle, step - 1, supervised ? supervised->lives.takeLoss() : 0);
   hasStopped |= !starts;
   return starts;
 }
 
-void SharedStateControl::sayGoesOn(uint64_t after) const {
-  char seconds[32] = "0";
-  if (int64_t lost = supervised ? supervised->lives.takeLoss() : 0)
-    std::snprintf(seconds, sizeof seconds, "%.2f", double(now() - lost) / 1e9);
-  printLine(noteLine(bundle, say(Sentence::goesOn, after, seconds)));
-}
-
-// What a rank finds wrong after another one was lost may come of that.
+// An error after a loss may be the result of that.
 void SharedStateControl::fail(int code, std::string_view message) {
-  if (sharedState.isLost())
+  if (isLost(sharedState))
     throw Aborted(sharedState.message());
   if (sharedState.claim())
     printLine(message);

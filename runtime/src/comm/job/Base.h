@@ -55,8 +55,6 @@ protected:
   const Supervised *supervised;
 
 private:
-  /// A lost rank has been started again, and the job goes on.
-  void sayGoesOn(uint64_t after) const;
   /// exchange(), noted on the board as waiting for all other ranks.
   std::vector<std::string> share(Sharing sharing, std::string_view label, std::string_view value, uint32_t root);
 

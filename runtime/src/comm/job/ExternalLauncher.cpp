@@ -109,14 +109,14 @@ std::unique_ptr<HostLink> lead(const Launch &launch, const LaunchEnvironment &pl
   uint32_t host = hosts.hostOf[place.rank];
   shared = makeShared(launch, place.world);
   markHosts(*shared.sharedState, hosts, host);
-  shared.sharedState->mendAs(joined.welcome.attempt);
+  shared.sharedState->attempt.store(joined.welcome.attempt);
   return std::make_unique<HostLink>(LedHost{*shared.sharedState, hosts, host, shared.files.descriptors()},
                                     connectAgain(place, tokenOfEnvironment(), joined),
                                     LocalChannel(channelOf(place, joined), "", joined.key), launch.bundle,
                                     launch.timeout);
 }
 
-/// What runUnderLauncher() is given.
+/// Arguments of runUnderLauncher().
 struct RankOf {
   const Launch &launch;
   const LaunchEnvironment &place;
@@ -132,9 +132,9 @@ Ended runJoined(const RankOf &of, Shared &shared, Joined joined) {
   Heartbeat heartbeat(board, rank, of.launch.timeout, of.launch.bundle, of.supervised);
   ClientControl control(board, of.launch.bundle, of.place, std::move(joined), shared.files, of.supervised);
   int code = runRank(control, board, of.rankMain);
-  if (board.isLost() && !board[rank].finished.load())
+  if (isLost(board) && !board[rank].finished.load())
     return {code, board.message()};
-  if (board.aborted() && !board.isLost()) {
+  if (board.aborted() && !isLost(board)) {
     // Something was wrong with how the job was started: each rank says it where that was.
     bool saidHere = board.isClaimedHere() || (of.supervised && of.supervised->together);
     if (board.lastStep() == 0 && !saidHere)
@@ -176,7 +176,7 @@ RendezvousOptions hostingOf(const Launch &launch, const LaunchEnvironment &place
 /// Who handles the terminal's Ctrl-C.
 CtrlC ctrlCOf(const Supervised *supervised) { return supervised ? CtrlC::inParent : CtrlC::here; }
 
-/// Where ranks come. A supervisor holds the port between attempts.
+/// The rendezvous's port, which a supervisor holds between attempts.
 Listener listenerOf(const LaunchEnvironment &place, const Supervised *supervised) {
   return supervised ? Listener(fcntl(supervised->listener, F_DUPFD_CLOEXEC, 0)) : Listener::rendezvous(place);
 }
@@ -186,7 +186,7 @@ Ended runHosting(const RankOf &of) {
   Listener listener = listenerOf(of.place, of.supervised);
   Shared shared = makeShared(of.launch, of.place.world);
   if (of.supervised)
-    shared.sharedState->mendAs(of.supervised->life().attempts.load() + 1);
+    shared.sharedState->attempt.store(of.supervised->life().attempts.load() + 1);
   Interrupt interrupt(*shared.sharedState, 0, ctrlCOf(of.supervised));
   RendezvousOptions hosting = hostingOf(of.launch, of.place);
   hosting.pass = &shared.files;

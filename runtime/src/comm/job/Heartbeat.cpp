@@ -66,7 +66,7 @@ Heartbeat::~Heartbeat() {
 
 bool Heartbeat::rest() {
   std::vector<pollfd> polled{{ending, POLLIN, 0}};
-  for (uint32_t other = 0; other < processes.size() && sharedState.mends() && !sharedState.aborted(); ++other)
+  for (uint32_t other = 0; other < processes.size() && mends(sharedState) && !sharedState.aborted(); ++other)
     if (processes[other] >= 0 && !sharedState[other].finished.load() && !sharedState.over.load())
       polled.push_back({processes[other], POLLIN, 0});
   poll(polled.data(), polled.size(), tick);
@@ -76,7 +76,7 @@ bool Heartbeat::rest() {
 // The main thread leaves at its next poll; a long kernel or a stuck read would keep it. After a loss it has more time,
 // as it goes on; then its supervisor starts the rank again.
 void Heartbeat::hurry() {
-  bool lost = sharedState.isLost();
+  bool lost = isLost(sharedState);
   if (!abortSeen)
     abortSeen = now();
   if (now() - abortSeen <= (lost ? timeout : second))
@@ -133,7 +133,7 @@ void Heartbeat::watchRanks() {
 }
 
 void Heartbeat::lost(uint32_t other, std::string_view how, double seconds) {
-  if (sharedState.mends()) {
+  if (mends(sharedState)) {
     if (processes[other] >= 0 && !sharedState.over.load())
       kill(processes[other]);
     return lose(sharedState, bundle, lostRank(sharedState, other, how, seconds));

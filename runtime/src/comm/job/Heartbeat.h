@@ -27,7 +27,7 @@ private:
 };
 
 /// Beats on the board, ends the process when the job has ended and the main thread does not, and watches:
-/// par-run's parent where there is one, else all other ranks. Where lost ranks are started again it hears at once of a
+/// par-run's parent where there is one, else all other ranks. If lost ranks are started again it hears at once of a
 /// process that ends.
 class Heartbeat {
 public:

@@ -98,7 +98,7 @@ void HostLink::tell() {
 }
 
 void HostLink::lose(const std::string &message) {
-  if (board.mends() && !board.aborted())
+  if (mends(board) && !board.aborted())
     printLine(noteLine(bundle, say(Sentence::waitsForHost, message)));
   comm::lose(board, bundle, message);
 }

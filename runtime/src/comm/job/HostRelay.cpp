@@ -23,7 +23,7 @@ std::vector<uint32_t> ranksElsewhere(const HostMap &hosts, uint32_t host) {
 
 Message par::comm::endOf(SharedState &board) {
   Writer writer;
-  writer.number(uint64_t(board.code())).text(board.message()).number(board.isLost());
+  writer.number(uint64_t(board.code())).text(board.message()).number(isLost(board));
   return {Message::ended, writer.take()};
 }
 
@@ -31,7 +31,7 @@ void par::comm::takeEnd(SharedState &board, const Message &message) {
   Reader reader(message.body);
   uint64_t code = reader.number();
   std::string text = format::printable(reader.text());
-  bool lost = reader.number() != 0 && board.mends();
+  bool lost = reader.number() != 0 && mends(board);
   if (!lost && !board.aborted() && board.claim())
     printLine(text);
   board.abort(code >= 1 && code <= 255 ? int(code) : exitRankLost, text, lost);
@@ -127,7 +127,7 @@ void HostRelay::agreeOnStop() {
 }
 
 void HostRelay::lose(const std::string &message) {
-  if (board.mends() && !board.aborted())
+  if (mends(board) && !board.aborted())
     printLine(noteLine(bundle, say(Sentence::waitsForHost, message)));
   comm::lose(board, bundle, message);
 }

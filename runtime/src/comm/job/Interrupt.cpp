@@ -167,7 +167,7 @@ void par::comm::endIfSignalled(SharedState &sharedState, const std::string &bund
   }
   Signal signal = sharedState.signal();
   if (!signal.number || signal.number == SIGPIPE || sharedState.aborted() || sharedState.lastStep() != 0 ||
-      sharedState.attempt() > 1)
+      sharedState.attempt.load() > 1)
     return;
   std::string line = prefixed(bundle, say(Sentence::signalledBefore, nameOf(signal.number), whoGot(signal)));
   if (sharedState.claim())

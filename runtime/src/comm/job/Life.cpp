@@ -1,4 +1,4 @@
-// What outlives a rank's process.
+// Shared memory of supervisors and their ranks.
 #include "Life.h"
 
 #include <new>

@@ -1,5 +1,5 @@
-// What outlives a rank's process under --restart. A supervisor (Supervisor.h) makes it before it forks the rank, and
-// again forks a rank that is lost.
+// Shared memory that outlives a rank's process under --restart. A supervisor (Supervisor.h) makes it before it forks
+// the rank, and again forks a rank that is lost.
 #pragma once
 
 #include "comm/shared/Memory.h"
@@ -7,7 +7,7 @@
 
 namespace par::comm {
 
-/// What a supervisor and the processes of one of its ranks tell each other.
+/// Facts that a supervisor and the processes of one of its ranks tell each other.
 struct alignas(64) RankLife {
   std::atomic<int64_t> beat{0};      ///< the process's last sign of life
   std::atomic<uint64_t> attempts{0}; ///< the number of the last attempt that all ranks have joined

@@ -152,7 +152,7 @@ int par::comm::runRank(SharedStateControl &control, SharedState &sharedState,
   } catch (const Aborted &) {
     return sharedState.code();
   } catch (const Lost &lost) {
-    if (sharedState.mends()) {
+    if (mends(sharedState)) {
       lose(sharedState, control.bundleName(), lost.what());
       return sharedState.code();
     }

@@ -49,7 +49,7 @@ std::vector<std::string> ClientControl::exchange(Sharing sharing, std::string_vi
 
 Message ClientControl::awaitValues() {
   // After a loss each moment counts.
-  int wait = sharedState.mends() ? 10 : 100;
+  int wait = mends(sharedState) ? 10 : 100;
   for (int64_t closed = 0, waited = 0;;) {
     if (std::optional<Message> answer = connection.await(wait)) {
       if (answer->kind == Message::values)
@@ -66,7 +66,7 @@ Message ClientControl::awaitValues() {
       continue;
     if (!closed)
       closed = now();
-    if (sharedState.mends() && now() - closed > lostTime)
+    if (mends(sharedState) && now() - closed > lostTime)
       throw Lost(say(Sentence::hostHungUp, rank()));
     if (now() - closed > hungUpTime)
       throw LaunchError(exitRankLost, say(Sentence::hostHungUp, rank()));

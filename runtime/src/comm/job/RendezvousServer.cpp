@@ -48,10 +48,21 @@ const std::string &checked(const std::string &text, size_t most = 255) {
 
 std::string processOf(const Join &join) { return "pid " + std::to_string(join.pid) + " on " + join.host; }
 
-/// Time in which the watchers of the ranks may give a better reason for a lost connection.
-constexpr int64_t leaveTime = 3'000'000'000;
-/// Time in which another host's reason for the end of the job may come.
-constexpr int64_t wordTime = 1'000'000'000;
+/// Why a rank cannot join, whoever else has; "" if it can. `ranks`: of the shared state.
+std::string faultOf(const Join &join, const RendezvousOptions &hosting, uint32_t ranks) {
+  uint32_t world = hosting.world ? hosting.world : ranks;
+  if (join.world != world)
+    return say(Sentence::worldsDiffer, join.rank, processOf(join), join.world, world, join.worldSource);
+  if (!hosting.failure.empty())
+    return say(Sentence::rankFailed, 0, "pid " + std::to_string(getpid()) + " on " + hostName(), hosting.failure);
+  if (hosting.oneHost && (join.host != hostName() || join.identity != hostIdentity()))
+    return say(Sentence::severalHosts, join.rank, join.host, hostName());
+  if (join.rank >= ranks)
+    return say(Sentence::rankTooLarge, join.rank, ranks, join.rankSource);
+  if (!join.failure.empty())
+    return say(Sentence::rankFailed, join.rank, processOf(join), join.failure);
+  return "";
+}
 
 } // namespace
 
@@ -104,7 +115,7 @@ Welcome Welcome::read(std::string_view bytes) {
 
 RendezvousServer::RendezvousServer(std::optional<Listener> listener, RendezvousOptions given, SharedState &sharedState)
     : hosting(std::move(given)), sharedState(sharedState), deadline(now() + int64_t(hosting.joinTimeout * 1e9)),
-      members(sharedState.world()), awaited(world()) {
+      members(sharedState.world()), leavers(sharedState, hosting.bundle), awaited(world()) {
   if (hosting.pass || !hosting.token.empty())
     localChannel.emplace(hosting.token, hosting.key);
   if (listener)
@@ -147,7 +158,7 @@ void RendezvousServer::step(int milliseconds, const std::vector<int> &also) {
   if (relay)
     relay->step();
   watchJoining();
-  watchLeaving();
+  leavers.watch();
 }
 
 void RendezvousServer::forgetClosed() {
@@ -155,19 +166,9 @@ void RendezvousServer::forgetClosed() {
     if (members[rank] && !members[rank]->connection.open()) {
       members[rank] = nullptr;
       if (started && !over && !sharedState[rank].finished.load())
-        missed(rank);
+        leavers.hangsUp(rank);
     }
   std::erase_if(peers, [](const std::unique_ptr<Peer> &peer) { return !peer->connection.open(); });
-}
-
-// A rank of this host that fails says so on the board before it hangs up; the word of another host may come later.
-void RendezvousServer::missed(uint32_t rank) {
-  if (sharedState.mends() && !sharedState[rank].remote.load())
-    return lose(sharedState, hosting.bundle, lostRank(sharedState, rank, "ended", 0));
-  if (leftAt)
-    return;
-  leftAt = now();
-  leaver = rank;
 }
 
 bool RendezvousServer::quiet() const {
@@ -199,39 +200,25 @@ void RendezvousServer::handle(Peer &peer, const Message &message) {
 }
 
 std::string RendezvousServer::objection(const Join &join) const {
-  if (join.world != world())
-    return say(Sentence::worldsDiffer, join.rank, processOf(join), join.world, world(), join.worldSource);
-  if (!hosting.failure.empty())
-    return say(Sentence::rankFailed, 0, "pid " + std::to_string(getpid()) + " on " + hostName(), hosting.failure);
-  if (hosting.oneHost && (join.host != hostName() || join.identity != hostIdentity()))
-    return say(Sentence::severalHosts, join.rank, join.host, hostName());
-  if (join.rank >= sharedState.world())
-    return say(Sentence::rankTooLarge, join.rank, sharedState.world(), join.rankSource);
-  if (!join.failure.empty())
-    return say(Sentence::rankFailed, join.rank, processOf(join), join.failure);
-  if (Peer *other = members[join.rank])
+  std::string wrong = faultOf(join, hosting, sharedState.world());
+  if (Peer *other = wrong.empty() ? members[join.rank] : nullptr)
     return say(Sentence::sameRank, join.rank, processOf(*other->join), processOf(join), join.rankSource);
-  return "";
+  return wrong;
 }
 
-// Each attempt has a rendezvous of its own. A rank that has joined this one and comes again has left it.
-bool RendezvousServer::comesForNext(Peer &peer, const Join &join) {
-  if (!sharedState.mends() || join.world != world() || join.rank >= world())
+// Each attempt has a rendezvous of its own. The earlier process of a rank may not be seen to have ended yet.
+bool RendezvousServer::comesForNext(const Join &join) {
+  bool belongs = mends(sharedState) && join.world == world() && join.rank < world();
+  if (!belongs || (started && join.attempts < sharedState.attempt.load()))
     return false;
-  Peer *other = members[join.rank];
-  bool leftThis = started && join.attempts >= sharedState.attempt();
-  if (leftThis && !sharedState.aborted())
-    lose(sharedState, hosting.bundle, lostRank(sharedState, uint32_t(join.rank), "ended", 0));
-  // Its earlier process may not be seen to have ended yet.
-  if (!leftThis && (started || !other))
-    return false;
-  peer.connection.close();
-  return true;
+  if (started)
+    leavers.comesAgain(uint32_t(join.rank));
+  return started || members[join.rank];
 }
 
 void RendezvousServer::admit(Peer &peer, const Join &join) {
-  if (comesForNext(peer, join))
-    return;
+  if (comesForNext(join))
+    return peer.connection.close();
   peer.join = join;
   awaited = std::max<size_t>(awaited, join.world);
   if (sharedState.aborted())
@@ -258,16 +245,14 @@ void RendezvousServer::start() {
   std::vector<std::pair<std::string, std::string>> places(members.size());
   std::transform(members.begin(), members.end(), places.begin(),
                  [](Peer *peer) { return std::pair(peer->join->host, peer->join->identity); });
-  uint64_t attempt = sharedState.attempt();
   for (Peer *peer : members)
-    if (sharedState.mends())
-      attempt = std::max(attempt, peer->join->attempts + 1);
-  sharedState.mendAs(attempt);
+    if (mends(sharedState))
+      sharedState.attempt.store(std::max(sharedState.attempt.load(), peer->join->attempts + 1));
   HostMap hosts = HostMap::of(places);
   markHosts(sharedState, hosts, 0);
   if (hosts.several())
     relay.emplace(sharedState, hosts, hosting.bundle, hosting.timeout);
-  Welcome welcome{localChannel ? localChannel->name() : "", hosting.carrier, hosts, attempt};
+  Welcome welcome{localChannel ? localChannel->name() : "", hosting.carrier, hosts, sharedState.attempt.load()};
   for (Peer *peer : members)
     peer->connection.send({Message::welcome, welcome.write()});
 }
@@ -305,15 +290,6 @@ void RendezvousServer::watchJoining() {
       refuse(*peer, sharedState.code(), sharedState.message());
 }
 
-void RendezvousServer::watchLeaving() {
-  if (!leftAt || sharedState.aborted() || sharedState[leaver].finished.load() ||
-      now() - leftAt <= (sharedState.mends() ? wordTime : leaveTime))
-    return;
-  if (sharedState.mends())
-    return lose(sharedState, hosting.bundle, say(Sentence::rankHungUp, leaver));
-  fail(exitRankLost, say(Sentence::rankHungUp, leaver));
-}
-
 void RendezvousServer::exchange() {
   if (!started || std::any_of(members.begin(), members.end(), [](Peer *peer) { return !peer || !peer->value; }))
     return;
@@ -330,7 +306,7 @@ void RendezvousServer::exchange() {
     if (!one || rank == first.root)
       all.text(members[rank]->value->bytes);
   over |= first.label == endLabel; // ranks leave after it
-  if (sharedState.mends() && over)
+  if (mends(sharedState) && over)
     sharedState.over.store(1);
   std::string everything = all.take(), nothing = Writer().number(0).take();
   for (uint32_t rank = 0; rank < members.size(); ++rank) {

@@ -6,6 +6,7 @@
 #include "AuthGate.h"
 #include "Base.h"
 #include "HostRelay.h"
+#include "Leavers.h"
 #include "LocalChannel.h"
 #include "comm/shared/Memory.h"
 
@@ -112,11 +113,8 @@ private:
   void forgetClosed();
   void start();
   void watchJoining();
-  void watchLeaving();
-  /// A rank of the complete job has hung up.
-  void missed(uint32_t rank);
-  /// Whether this rank, which joins again, or says nothing more for itself, waits for the next attempt.
-  bool comesForNext(Peer &peer, const Join &join);
+  /// Whether a rank comes too early for the next attempt: it is told to come again.
+  bool comesForNext(const Join &join);
   uint32_t joined() const;
 
   RendezvousOptions hosting;
@@ -128,8 +126,7 @@ private:
   std::vector<Peer *> members; ///< by rank
   std::optional<HostRelay> relay;
   bool started = false, moreMayCome = false, over = false;
-  int64_t leftAt = 0; ///< when a rank of the complete job was seen to have hung up
-  uint32_t leaver = 0;
+  Leavers leavers;
   size_t refusals = 0, awaited;
 };
 

@@ -30,7 +30,7 @@ void checkWorld(const Launch &launch, uint32_t world, const std::string &who) {
   throw LaunchError(2, say(Sentence::wrongWorld, launch.bundleRanks, launch.bundleRanks == 1 ? "" : "s", mesh, who));
 }
 
-/// Lost ranks can be replaced where nothing but the job's own connections joins them.
+/// Lost ranks can be replaced only if the job's own connections join them.
 void checkRestarts(const Launch &launch) {
   if (!launch.restarts)
     return;

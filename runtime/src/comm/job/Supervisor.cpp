@@ -29,7 +29,7 @@ constexpr int lookTime = 50; // milliseconds
 constexpr int64_t stoppedTime = aSecond / 4, failedTime = 2 * aSecond, doneTime = 10 * aSecond,
                   unfinishedTime = aSecond;
 /// A rank that is lost so often in one step ends the job.
-constexpr size_t mostDeaths = 3;
+constexpr size_t maxDeaths = 3;
 
 /// The end of a rank's process that was not its own will.
 struct Death {
@@ -171,7 +171,7 @@ void Supervisor::wait() {
       polled.push_back({child.process, POLLIN, 0});
   poll(polled.data(), polled.size(), lookTime);
   patience.look();
-  // Where this process was stopped itself, as by the terminal, its ranks were, too.
+  // If this process itself was stopped, as by the terminal, its ranks were, too.
   if (now() - lastLook > 4 * lookTime * 1'000'000)
     for (Child &child : children)
       child.stopped = child.stopped ? now() : 0;
@@ -231,7 +231,7 @@ void Supervisor::lost(Child &child, const std::string &how) {
   uint32_t rank = child.place.rank;
   child.deaths.push_back({step, how, where});
   std::erase_if(child.deaths, [&](const Death &death) { return death.step != step; });
-  if (child.deaths.size() >= mostDeaths) {
+  if (child.deaths.size() >= maxDeaths) {
     std::string story;
     for (const Death &death : child.deaths)
       story += (story.empty() ? "" : "; ") + death.how + death.where;

@@ -55,7 +55,7 @@ struct Loss {
 
 Loss lossOf(SharedState &sharedState, uint32_t rank) {
   std::optional<Witness> witness = findWitness(sharedState, rank);
-  for (int i = 0; i < 15 && !sharedState.mends() && !(witness && witness->direct); ++i) {
+  for (int i = 0; i < 15 && !mends(sharedState) && !(witness && witness->direct); ++i) {
     usleep(10'000);
     witness = findWitness(sharedState, rank);
   }
@@ -68,7 +68,7 @@ Loss lossOf(SharedState &sharedState, uint32_t rank) {
                         witness->waiting.instruction
                   : "par-run",
           saved.empty() ? "nothing was saved"
-                        : "last save " + saved + (sharedState.mends() ? "" : "; go on with --resume auto")};
+                        : "last save " + saved + (mends(sharedState) ? "" : "; go on with --resume auto")};
 }
 
 } // namespace
@@ -93,9 +93,9 @@ void par::comm::lose(SharedState &sharedState, std::string_view bundle, std::str
   if (sharedState.over.load())
     return;
   std::string line = errorLine(bundle, message);
-  if (!sharedState.mends() && sharedState.claim())
+  if (!mends(sharedState) && sharedState.claim())
     printLine(line);
-  sharedState.abort(code, line, sharedState.mends());
+  sharedState.abort(code, line, mends(sharedState));
 }
 
 std::optional<std::string> par::comm::deadlock(SharedState &sharedState) {

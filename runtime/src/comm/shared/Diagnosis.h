@@ -20,8 +20,8 @@ std::string lostRank(SharedState &sharedState, uint32_t rank, std::string_view h
 /// "host b (ranks 2, 3) stopped answering in step 131: ...", as lostRank(); `ranks` are those of the host.
 std::string lostHost(SharedState &sharedState, const std::vector<uint32_t> &ranks, double seconds);
 
-/// Ends the job because a rank or host is lost, and prints the message unless another process says why it ends. Where
-/// lost ranks are started again it ends the attempt: their supervisors say so.
+/// Ends the job because a rank or host is lost, and prints the message unless another process says why it ends. If lost
+/// ranks are started again it ends only the attempt, and their supervisors say so.
 void lose(SharedState &sharedState, std::string_view bundle, std::string_view message, int code = exitRankLost);
 
 /// Once every rank has waited for SharedState::deadlockAfter and none has moved, none ever will: "deadlock: rank 0

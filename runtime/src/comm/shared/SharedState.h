@@ -97,17 +97,9 @@ public:
   RankState &operator[](uint32_t rank) { return reinterpret_cast<RankState *>(this + 1)[rank]; }
 
   /// Ends the job for all ranks that wait or poll, with this exit code. The first caller's code and message stay.
-  /// `lost`: because a rank or host is lost, after which a job that mends() goes on in its next attempt.
-  void abort(int code, std::string_view message, bool lost = false);
+  /// `isLoss`: because a rank or host is lost, after which a job that mends() goes on in its next attempt.
+  void abort(int code, std::string_view message, bool isLoss = false);
   bool aborted() const { return state.load(std::memory_order_relaxed) != 0; }
-  /// Whether this attempt of the job ended because a rank or host was lost.
-  bool isLost() const { return aborted() && lost.load() != 0; }
-  /// Whether lost ranks are started again (Attempts.h).
-  bool mends() const { return mending.load() != 0; }
-  /// They are: this is the board of attempt `number`, from 1.
-  void mendAs(uint64_t number) { mending.store(number); }
-  /// Which attempt this is, from 1; 0 where lost ranks are not started again.
-  uint64_t attempt() const { return mending.load(); }
   /// The first abort's.
   int code() const { return exitCode.load(); }
   std::string message() const;
@@ -127,12 +119,15 @@ public:
   /// The last step of a job that isStopping(), as lastStep().
   void settleStop(uint64_t last);
   bool stops() const { return stopping.load() != 0; }
-  /// The largest step that any rank has started + 1; 0: none. Of an attempt that goes on from a step and has started
-  /// none, that step + 1.
+  /// The largest step that any rank has started + 1; 0: none. In an attempt that goes on from a step and has started
+  /// none: that step + 1.
   uint64_t lastStep();
+  /// The job's attempt that these ranks make (Attempts.h), from 1; 0 if lost ranks are not started again.
+  std::atomic<uint64_t> attempt{0};
+  std::atomic<uint32_t> lost{0}; ///< the abort is because of a loss
   /// All ranks have reached the end of the job: none is missed from here on.
   std::atomic<uint32_t> over{0};
-  /// Where an attempt that is not the first one goes on from: this step + 1; 0 where none was made.
+  /// The step after which a later attempt goes on, + 1; 0 in the first attempt.
   std::atomic<uint64_t> goesOnFrom{0};
 
   /// Tenths of a second after which ranks that all wait, and of whom none moves, are in a deadlock.
@@ -151,8 +146,7 @@ public:
 
 private:
   uint32_t ranks = 0;
-  std::atomic<uint32_t> state{0}, written{0}, lost{0};
-  std::atomic<uint64_t> mending{0};
+  std::atomic<uint32_t> state{0}, written{0};
   std::atomic<uint32_t> claimed{0}; ///< pid of the claimer
   std::atomic<int32_t> exitCode{0};
   std::atomic<uint32_t> stopping{0}; ///< 0 no, 1 being agreed on, 2 after `allowed` steps
@@ -160,5 +154,10 @@ private:
   std::atomic<uint64_t> signalled{0}; ///< Signal::bits()
   alignas(64) SharedText<1024> text;
 };
+
+/// Whether lost ranks are started again.
+inline bool mends(const SharedState &sharedState) { return sharedState.attempt.load() != 0; }
+/// Whether this attempt of the job has ended because a rank or host was lost.
+inline bool isLost(const SharedState &sharedState) { return sharedState.aborted() && sharedState.lost.load() != 0; }
 
 } // namespace par::comm
