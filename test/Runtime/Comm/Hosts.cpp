@@ -116,8 +116,27 @@ TEST(Hosts, SilentHostAtASignal) {
   }
   EXPECT_LT(secondsSince(begin), 3);
   EXPECT_NE(output.find("error: host b (ranks 2, 3) stopped answering in step "), std::string::npos) << output;
+  EXPECT_EQ(output.find("has been silent"), std::string::npos) << "not before 30 s: " << output;
   for (size_t rank : {2, 3})
     job.ranks[rank]->signal(SIGKILL);
+}
+
+// A silence of half the time is said, and once it is over the job goes on.
+TEST(Hosts, SilenceIsSaid) {
+  TwoHosts job({"--timeout", "6"});
+  job.runs();
+  for (size_t rank : {2, 3})
+    job.ranks[rank]->signal(SIGSTOP);
+  usleep(4'000'000);
+  for (size_t rank : {2, 3})
+    job.ranks[rank]->signal(SIGCONT);
+  usleep(500'000);
+  job.ranks[0]->signal(SIGTERM);
+  for (auto &rank : job.ranks)
+    EXPECT_EQ(rank->wait(10), 143) << rank->errors();
+  std::string output = job.ranks[0]->errors();
+  EXPECT_EQ(count(output, "warning: host b (ranks 2, 3) has been silent for 3.0 s in step "), 1u) << output;
+  EXPECT_NE(output.find("; after 6.0 s the job ends (--timeout)"), std::string::npos) << output;
 }
 
 // A rank that waits for nobody is a witness by the instruction that it is at: it computes, or is inside MPI.

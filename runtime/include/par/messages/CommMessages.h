@@ -100,6 +100,7 @@ struct SentenceText {
   M(goesOn, "goes on after step {}, {} s after the loss")                                                              \
   M(noProgress, "rank {} has joined its job {} times since step {} and was stopped by a loss each time: {}")           \
   M(restartNeeds, "--restart does not work with {}: {}")                                                               \
+  M(silentHost, "host {} (rank{} {}) has been silent for {} s {}; noticed by {}; after {} s the job ends (--timeout)") \
   M(lostParent, "par-run (pid {}) stopped answering; noticed by rank {} after {} s")                                   \
   M(deadlocked, "deadlock: {}")                                                                                        \
   M(waits, "rank {} waits in {}, {}, for {}")

@@ -43,6 +43,12 @@ std::optional<double> Patience::exhausted(int64_t beat) const {
   return double(last - beat) / second;
 }
 
+std::optional<double> Patience::worn(int64_t beat) const {
+  if (beat == 0 || last - std::max(beat, since) < timeout / 2)
+    return std::nullopt;
+  return double(last - beat) / second;
+}
+
 Heartbeat::Heartbeat(SharedState &sharedState, uint32_t rank, double timeout, std::string bundle,
                      const Supervised *supervised)
     : sharedState(sharedState), rank(rank), bundle(std::move(bundle)), patience(timeout),

@@ -19,6 +19,9 @@ public:
   void look();
   /// Seconds since `beat` if they are too many.
   std::optional<double> exhausted(int64_t beat) const;
+  /// Seconds since `beat` if half of the time has gone.
+  std::optional<double> worn(int64_t beat) const;
+  double seconds() const { return double(timeout) / 1e9; }
   /// No more seconds than these from now on.
   void shorten(double seconds) { timeout = std::min(timeout, int64_t(seconds * 1e9)); }
 

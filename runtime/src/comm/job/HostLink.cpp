@@ -111,5 +111,7 @@ void HostLink::judge() {
       lose(lostRank(board, 0, "ended", double(now() - heard) / 1e9));
   } else if (std::optional<double> seconds = patience.exhausted(heard)) {
     lose(lostHost(board, led.hosts.ranksOf(0), *seconds));
+  } else {
+    warnOfSilence(board, bundle, led.hosts.ranksOf(0), patience, heard, warned);
   }
 }

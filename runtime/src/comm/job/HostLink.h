@@ -41,7 +41,7 @@ private:
   Patience patience;
   BoardDigest own;
   int64_t heard = now(), told = 0;
-  bool over = false, stopSent = false, endSent = false;
+  bool warned = false, over = false, stopSent = false, endSent = false;
   std::atomic<bool> ending{false};
   std::thread thread;
 };

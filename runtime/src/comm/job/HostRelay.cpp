@@ -21,6 +21,14 @@ std::vector<uint32_t> ranksElsewhere(const HostMap &hosts, uint32_t host) {
 
 } // namespace
 
+void par::comm::warnOfSilence(SharedState &board, const std::string &bundle, const std::vector<uint32_t> &ranks,
+                              const Patience &patience, int64_t heard, bool &warned) {
+  std::optional<double> seconds = patience.worn(heard);
+  if (seconds && !warned)
+    printLine(bundle + ": warning: " + silentHost(board, ranks, *seconds, patience.seconds()));
+  warned = seconds.has_value();
+}
+
 Message par::comm::endOf(SharedState &board) {
   Writer writer;
   writer.number(uint64_t(board.code())).text(board.message()).number(isLost(board));
@@ -141,6 +149,8 @@ void HostRelay::judge(Link &link) {
       lose(lostRank(board, leader, "ended", double(now() - link.heard) / 1e9));
   } else if (std::optional<double> seconds = patience.exhausted(link.heard)) {
     lose(lostHost(board, link.ranks, *seconds));
+  } else {
+    warnOfSilence(board, bundle, link.ranks, patience, link.heard, link.warned);
   }
 }
 

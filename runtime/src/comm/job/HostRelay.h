@@ -39,7 +39,7 @@ private:
     std::optional<Connection> connection;
     BoardDigest others; ///< of all ranks that are not on this host
     int64_t heard = now(), told = 0;
-    bool over = false, stopSent = false, endSent = false;
+    bool warned = false, over = false, stopSent = false, endSent = false;
     std::optional<uint64_t> frozen; ///< its last step
   };
   void handle(Link &link, const Message &message);
@@ -55,6 +55,11 @@ private:
   std::vector<Link> links;
   bool stopSettled = false;
 };
+
+/// Says once that a host has been silent for half of the time that it has: `warned` until it is heard again. Where a
+/// launcher ends the job at once when it loses a host, nothing else would name it.
+void warnOfSilence(SharedState &board, const std::string &bundle, const std::vector<uint32_t> &ranks,
+                   const Patience &patience, int64_t heard, bool &warned);
 
 /// A job's end as it travels between hosts.
 Message endOf(SharedState &board);

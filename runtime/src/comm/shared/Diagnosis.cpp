@@ -80,13 +80,24 @@ std::string par::comm::lostRank(SharedState &sharedState, uint32_t rank, std::st
   return say(Sentence::lostRank, rank, where, how, loss.when, loss.witness, tenths(seconds), loss.saved);
 }
 
-std::string par::comm::lostHost(SharedState &sharedState, const std::vector<uint32_t> &ranks, double seconds) {
-  Loss loss = lossOf(sharedState, ranks.front());
+static std::string listed(const std::vector<uint32_t> &ranks) {
   std::string all;
   for (uint32_t rank : ranks)
     all += (all.empty() ? "" : ", ") + std::to_string(rank);
-  return say(Sentence::lostHost, sharedState[ranks.front()].host.get(), ranks.size() == 1 ? "" : "s", all, loss.when,
-             ranks.front(), loss.witness, tenths(seconds), loss.saved);
+  return all;
+}
+
+std::string par::comm::lostHost(SharedState &sharedState, const std::vector<uint32_t> &ranks, double seconds) {
+  Loss loss = lossOf(sharedState, ranks.front());
+  return say(Sentence::lostHost, sharedState[ranks.front()].host.get(), ranks.size() == 1 ? "" : "s", listed(ranks),
+             loss.when, ranks.front(), loss.witness, tenths(seconds), loss.saved);
+}
+
+std::string par::comm::silentHost(SharedState &sharedState, const std::vector<uint32_t> &ranks, double seconds,
+                                  double timeout) {
+  Loss loss = lossOf(sharedState, ranks.front());
+  return say(Sentence::silentHost, sharedState[ranks.front()].host.get(), ranks.size() == 1 ? "" : "s", listed(ranks),
+             tenths(seconds), loss.when, loss.witness, tenths(timeout));
 }
 
 void par::comm::lose(SharedState &sharedState, std::string_view bundle, std::string_view message, int code) {
