@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Jobs on several hosts, which are network namespaces of this one joined by a switch. A line a claim.
 
-    hosts.py --bin build/bin [--part numbers|models|trouble|kills]... [--comm tcp|mpi]... [--case zero3]... [--group links]...
-             [--models FOLDER [--only gpt2]...] [--rate 1gbit] [--delay MS] [--kills 200 [--seed S]]
+    hosts.py --bin build/bin [--part numbers|models|trouble|kills]...
+             [--case zero3]... [--models FOLDER [--only gpt2]...] [--rate 1gbit] [--delay MS]
+             [--comm tcp|mpi]... [--group links]... [--kills 200 [--seed S]]
 
 numbers  tiny-gpt under each plan, on two hosts of two ranks: by --comm tcp of ranks started by hand, and by --comm mpi
          under mpirun (if it is installed), losses and final weights are bit for bit those of one host (shm)
@@ -49,7 +50,7 @@ class Trial:
         return holds
 
     def bundle(self, case, more=()):
-        """Of tiny-gpt under a plan: a name of CASES, or settings of its own by name."""
+        """A bundle of tiny-gpt: a name of CASES, or settings of its own by name."""
         if case not in self.bundles:
             path = self.work / f"{case}.par"
             settings = [part for setting in [*BASE, *(more or CASES[case])] for part in ("--set", setting)]

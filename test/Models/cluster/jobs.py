@@ -1,6 +1,5 @@
 """Jobs of par-run on the hosts of a Network: ranks started by hand, or by mpirun."""
 import os
-import re
 import signal
 import subprocess
 import time
@@ -9,7 +8,7 @@ TOKEN = "0123456789abcdef0123456789abcdef"
 
 
 class Job:
-    """What has been started. Output goes to a file a process, so that nobody's end depends on a reader."""
+    """Processes that have been started. Output goes to a file a process, so that no end depends on a reader."""
 
     def __init__(self, network, hosts, work):
         self.network, self.hosts, self.work = network, hosts, work  # hosts: of each rank
@@ -35,6 +34,9 @@ class Job:
             process.wait()
         return took, hung
 
+    def runs(self):
+        return all(process.poll() is None for process in self.processes)
+
     def text(self):
         return "\n".join(file.read_text(errors="replace") for file in self.files)
 
@@ -50,7 +52,12 @@ class ByHand(Job):
 
 
 class ByMpirun(Job):
-    """One mpirun on the first host, whose output tells the ranks apart."""
+    """One mpirun on the first host. Its daemons write each rank's words to `outputs`, too: in those that it prints
+    itself, lines of ranks run into each other."""
+
+    def __init__(self, network, hosts, work, outputs):
+        super().__init__(network, hosts, work)
+        self.outputs = outputs
 
     def pid(self, rank):
         """Once it runs."""
@@ -64,8 +71,9 @@ class ByMpirun(Job):
         return None
 
     def said(self, host):
-        lines = re.findall(r"^\[\d+,(\d+)\]<std(?:err|out)>:(.*)$", self.text(), re.M)
-        return "\n".join(line for rank, line in lines if self.hosts[int(rank)] == host)
+        files = [file for file in self.outputs.rglob("std*")
+                 if self.hosts[int(file.parent.name.split(".")[-1])] == host]
+        return "\n".join(file.read_text(errors="replace") for file in sorted(files))
 
 
 class Starter:
@@ -85,7 +93,7 @@ class Starter:
 
     def by_hand(self, hosts, bundle, flags, token=TOKEN, environment=None, master=None, port=None, absent=(),
                 outputs=None):
-        """`hosts`: of each rank. `absent`: ranks that nobody starts; `outputs`: where a rank writes to, if not to a
+        """`hosts`: of each rank. `absent`: ranks that are not started; `outputs`: where a rank writes to, if not to a
         file."""
         self.port += port is None
         job, name = ByHand(self.network, hosts, self.work), self.next()
@@ -100,12 +108,14 @@ class Starter:
         return job
 
     def by_mpirun(self, hosts, bundle, flags, token=TOKEN, environment=None, port=None, more=(), address=True):
-        """Without `address` nobody says where rank 0 is. The agent of mpirun enters the namespace whose address it is given, as ssh would enter a host. It must be
-        that ranks of a host follow each other."""
+        """Ranks of a host must follow each other. Without `address` ranks do not know where rank 0 is. The agent of
+        mpirun enters the namespace whose address it is given, as ssh would enter a host."""
         self.port += port is None
-        job, name = ByMpirun(self.network, hosts, self.work), self.next()
-        command = [*self.network.inside(hosts[0]), "mpirun", "--allow-run-as-root", "--bind-to", "none", "--tag-output",
-                   "--mca", "plm_rsh_agent", self.agent(), "--host",
+        name = self.next()
+        outputs = name.with_suffix(".outputs")
+        job = ByMpirun(self.network, hosts, self.work, outputs)
+        command = [*self.network.inside(hosts[0]), "mpirun", "--allow-run-as-root", "--bind-to", "none",
+                   "--output-filename", outputs, "--mca", "plm_rsh_agent", self.agent(), "--host",
                    ",".join(f"{self.network.address[host]}:{hosts.count(host)}" for host in dict.fromkeys(hosts)),
                    *more, "-x", "PAR_TOKEN", "-x", "MASTER_ADDR", "-x", "MASTER_PORT",
                    *self.ranks_script(hosts, bundle, flags, environment)]

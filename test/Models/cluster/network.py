@@ -56,14 +56,15 @@ class Network:
         for host in self.hosts:
             sh(*self.inside(host), *relay, "--plain", "net")
         ports = [f"port-{host}" for host in self.hosts]
-        self.relay = subprocess.Popen(["ip", "netns", "exec", self.switch, *relay, "--delay", str(milliseconds), *ports])
+        inside = ["ip", "netns", "exec", self.switch]
+        self.relay = subprocess.Popen([*inside, *relay, "--delay", str(milliseconds), *ports])
         time.sleep(0.3)
 
     def limit(self, rate):
         # tbf hands out its tokens at the clock's ticks: a bucket must hold those of one.
         burst = "8mb" if rate == "10gbit" else "1mb" if rate.endswith("gbit") else "16kb"
-        shaped = [(name, "net") for name in self.names.values()] + [(self.switch, f"port-{host}") for host in self.hosts]
-        for name, device in shaped:
+        ports = [(self.switch, f"port-{host}") for host in self.hosts]
+        for name, device in [(name, "net") for name in self.names.values()] + ports:
             sh("tc", "-n", name, "qdisc", "replace", "dev", device, "root", "tbf", "rate", rate, "burst", burst,
                "latency", "100ms")
 
@@ -86,8 +87,19 @@ class Network:
             except ProcessLookupError:
                 pass
 
+    def ranks_left(self):
+        found = []
+        for host in self.hosts:
+            for pid in self.processes(host):
+                try:
+                    if pathlib.Path(f"/proc/{pid}/comm").read_text().startswith("par-run"):
+                        found.append(f"rank {pid} on {host}")
+                except OSError:
+                    pass  # it has ended since
+        return found
+
     def left(self):
-        """What a job has left on the hosts: processes, and sockets that listen or are connected."""
+        """Processes of a job that are still there, and sockets that listen or are connected."""
         found = []
         for host in self.hosts:
             found += [f"process {pid} on {host}" for pid in self.processes(host)]

@@ -1,4 +1,4 @@
-"""Troubles of a job on several hosts: what harms it, and what each host then has to say."""
+"""Troubles of a job on several hosts: the harm, and the words that each host then has to say."""
 import contextlib
 import fcntl
 import json
@@ -26,9 +26,9 @@ def lost(rank, host, how):
 def gone(host, ranks):
     """As a warning, too: mpirun that loses a host ends without what its ranks say last."""
     listed = ", ".join(map(str, ranks))
-    return (rf"(error: host {host} \(ranks? {listed}\) stopped answering in step \d+: its network is down, or rank "
-            rf"{ranks[0]} there is stopped{NOTICED}|warning: host {host} \(ranks? {listed}\) has been silent for \d\.\d "
-            rf"s in step \d+; noticed by rank \d+ in \w+, \S+; after )")
+    named = rf"host {host} \(ranks? {listed}\)"
+    return (rf"(error: {named} stopped answering in step \d+: its network is down, or rank {ranks[0]} there is stopped"
+            rf"{NOTICED}|warning: {named} has been silent for \d\.\d s in step \d+; noticed by rank \d+ in \w+, \S+; )")
 
 
 class Troubles:
@@ -77,15 +77,15 @@ class Troubles:
         if left:
             self.nothing_left(name)
 
-    def nothing_left(self, name):
-        for _ in range(20):  # the kernel takes a moment
-            left = self.network.left() + sorted(set(os.listdir("/dev/shm")) - self.shared)
+    def nothing_left(self, name, seconds=2, look=None):
+        for _ in range(10 * seconds):  # the kernel takes a moment
+            left = (look or self.network.left)() + sorted(set(os.listdir("/dev/shm")) - self.shared)
             if not left:
                 break
             time.sleep(0.1)
         self.trial.claim(f"{name}: nothing is left over", not left, left)
 
-    def harmed(self, name, comm, hosts, harm, expected, **how):
+    def harmed(self, name, comm, hosts, harm, expected, left=True, **how):
         """A job that runs until `harm(job)`."""
         metrics = self.metrics()
         job = self.start(comm, hosts, metrics=metrics, **how)
@@ -94,7 +94,7 @@ class Troubles:
             job.wait(0)
             return
         harm(job)
-        self.end(name, job, expected)
+        self.end(name, job, expected, left)
 
     # Faults while the job runs.
 
@@ -115,10 +115,13 @@ class Troubles:
         def harm(job):
             self.network.link("b", "down")
 
-        # What b's ranks say does not reach mpirun.
-        ends = {"a": gone("b", [2, 3]), **({"b": gone("a", [0, 1])} if comm == "tcp" else {})}
-        self.harmed("link down", comm, "aabb", harm, ends)
+        ends = {"a": gone("b", [2, 3]), "b": gone("a", [0, 1])}
+        self.harmed("link down", comm, "aabb", harm, ends, left=comm == "tcp")
+        if comm == "mpi":
+            self.nothing_left("link down, mpi, ranks", ENDS_WITHIN, self.network.ranks_left)
         self.network.link("b", "up")
+        if comm == "mpi":  # its daemon on b tries to send until a answers that mpirun is gone
+            self.nothing_left("link up again, mpi", 20)
         if comm == "tcp":
             told = gone("c", [2])
             self.harmed("link of one of four down", comm, "abcd", lambda job: self.network.link("c", "down"),
@@ -166,21 +169,21 @@ class Troubles:
             os.close(write)
             self.runs(metrics)
             stood = self.stands(metrics)
-            self.trial.claim(f"{name}: stands still", stood and all(p.poll() is None for p in job.processes), job.text())
+            self.trial.claim(f"{name}: stands still", stood and job.runs(), job.text())
             if killed:
                 send(job.pid(3), "SIGKILL")
                 self.end(name, job, {"b": lost(3, "b", "ended")})
                 os.close(read)
                 continue
             time.sleep(7)
-            self.trial.claim(f"{name}: no alarm in 7 s", all(p.poll() is None for p in job.processes), job.text())
+            self.trial.claim(f"{name}: no alarm in 7 s", job.runs(), job.text())
             reader = threading.Thread(target=lambda: [None for _ in iter(lambda: os.read(read, 65536), b"")])
             reader.start()
             took, hung = job.wait(60)
             reader.join()
             os.close(read)
-            self.trial.claim(f"{name}: goes on when it is read, and ends", not hung and len(self.losses(metrics)) == 400,
-                             job.text())
+            self.trial.claim(f"{name}: goes on when it is read, and ends",
+                             not hung and len(self.losses(metrics)) == 400, job.text())
 
     def stands(self, metrics, seconds=40):
         """Whether a running job makes no more steps."""
@@ -238,7 +241,7 @@ class Troubles:
         process.stdout.close()
 
     def no_address(self):
-        missing = r"error: OMPI_COMM_WORLD_LOCAL_SIZE says that 2 of 4 ranks run on this host, and MASTER_ADDR is not set"
+        missing = r"error: OMPI_COMM_WORLD_LOCAL_SIZE says that 2 of 4 ranks run on this host, and MASTER_ADDR is not"
         self.started("mpirun without MASTER_ADDR, mpi", "mpi", dict.fromkeys("ab", missing), address=False)
 
     def two_jobs(self):

@@ -5,6 +5,9 @@
 #include "comm/carrier/TcpConnections.h"
 #include "comm/shared/Diagnosis.h"
 #include "comm/shared/Memory.h"
+#include "par/comm/shared/Output.h"
+
+#include <fcntl.h>
 
 using namespace par::test;
 
@@ -139,7 +142,7 @@ TEST(Hosts, SilenceIsSaid) {
   EXPECT_NE(output.find("; after 6.0 s the job ends (--timeout)"), std::string::npos) << output;
 }
 
-// A rank that waits for nobody is a witness by the instruction that it is at: it computes, or is inside MPI.
+// A rank that waits for no other is a witness by the instruction that it is at: it computes, or is inside MPI.
 TEST(Hosts, WitnessThatWaitsForNobody) {
   Mapping memory = mapPrivate(SharedState::bytesFor(2));
   SharedState &board = *SharedState::make(memory.bytes.data(), 2);
@@ -278,6 +281,21 @@ TEST(Hosts, BrokenConnection) {
   }
   EXPECT_GT(secondsSince(begin), 2);
   EXPECT_FALSE(*ticket);
+}
+
+// A line that no reader takes holds up its writer for a time only: others wait to hear that the job has ended.
+TEST(Hosts, LineThatIsNotRead) {
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+  std::string full(1 << 20, 'x');
+  EXPECT_GT(write(ends[1], full.data(), full.size()), 0);
+  auto begin = Clock::now();
+  EXPECT_FALSE(writeOutput(ends[1], "line\n", 300'000'000));
+  EXPECT_EQ(errno, ETIMEDOUT);
+  EXPECT_GT(secondsSince(begin), 0.2);
+  EXPECT_LT(secondsSince(begin), 2);
+  close(ends[0]);
+  close(ends[1]);
 }
 
 // Ranks that cannot show each other the job's secret are not connected.

@@ -67,7 +67,7 @@ TEST(Launching, Environments) {
   EXPECT_FALSE(findPlace({}, {{"SLURM_NTASKS", "8"}}));
 }
 
-// Where ranks run on several hosts: rank 0's must be known to all of them.
+// Ranks on several hosts must all know that of rank 0.
 TEST(Launching, EnvironmentsOfSeveralHosts) {
   EXPECT_EQ(
       refusal({}, joined(underOpenMpi, {{"OMPI_COMM_WORLD_LOCAL_SIZE", "4"}})),

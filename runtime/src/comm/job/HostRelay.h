@@ -56,8 +56,8 @@ private:
   bool stopSettled = false;
 };
 
-/// Says once that a host has been silent for half of the time that it has: `warned` until it is heard again. Where a
-/// launcher ends the job at once when it loses a host, nothing else would name it.
+/// Says once that a host has been silent for half of the time that it has: `warned` until it is heard again. A
+/// launcher that ends the job at once when it loses a host leaves no time to name it later.
 void warnOfSilence(SharedState &board, const std::string &bundle, const std::vector<uint32_t> &ranks,
                    const Patience &patience, int64_t heard, bool &warned);
 

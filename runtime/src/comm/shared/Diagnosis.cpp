@@ -37,7 +37,7 @@ std::optional<Witness> findWitness(SharedState &sharedState, uint32_t lost) {
   return any;
 }
 
-/// A rank of this host that waits for nobody that the engine knows of: it computes, or is inside MPI.
+/// A rank of this host that waits for no other as far as the engine knows: it computes, or is inside MPI.
 std::optional<Witness> findWorker(SharedState &sharedState, uint32_t lost) {
   for (uint32_t rank = 0; rank < sharedState.world(); ++rank) {
     RankState &state = sharedState[rank];
@@ -136,7 +136,13 @@ std::string par::comm::howEnded(int status) {
 }
 
 void par::comm::printLine(std::string_view line) {
-  writeOutput(STDERR_FILENO, format::printable(std::string(line), "\n") + "\n");
+  // A job's end is told to its ranks after it has been said, and they may not wait for a reader that never comes.
+  constexpr int64_t maxTime = 3'000'000'000;
+  std::string text = format::printable(std::string(line), "\n") + "\n";
+  if (isatty(STDERR_FILENO))
+    writeOutput(STDERR_FILENO, text);
+  else
+    writeOutput(STDERR_FILENO, text, maxTime);
 }
 
 std::string par::comm::noteLine(std::string_view bundle, std::string_view message) {

@@ -37,7 +37,7 @@ std::string howEnded(int status);
 /// "0.4".
 std::string tenths(double seconds);
 
-/// Prints a line to stderr in one write.
+/// Prints a line to stderr in one write. Waits for a reader for three seconds at most, for that of a terminal forever.
 void printLine(std::string_view line);
 /// "BUNDLE: error: MESSAGE".
 std::string errorLine(std::string_view bundle, std::string_view message);

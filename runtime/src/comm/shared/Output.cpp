@@ -14,7 +14,7 @@ using namespace par::comm;
 static constexpr int64_t readersTime = 2'000'000'000, minReadersTime = 100'000'000;
 
 // A pipe that can be written takes PIPE_BUF bytes without waiting.
-bool par::comm::writeOutput(int descriptor, std::string_view text) {
+bool par::comm::writeOutput(int descriptor, std::string_view text, int64_t nanoseconds) {
   int64_t began = now();
   while (!text.empty()) {
     pollfd polled{descriptor, POLLOUT, 0};
@@ -23,7 +23,7 @@ bool par::comm::writeOutput(int descriptor, std::string_view text) {
       continue;
     if (ready == 0) {
       int64_t asked = askedToEnd();
-      if (asked && now() > std::max(asked + readersTime, began + minReadersTime)) {
+      if ((asked && now() > std::max(asked + readersTime, began + minReadersTime)) || now() - began > nanoseconds) {
         errno = ETIMEDOUT;
         return false;
       }
@@ -38,3 +38,5 @@ bool par::comm::writeOutput(int descriptor, std::string_view text) {
   }
   return true;
 }
+
+bool par::comm::writeOutput(int descriptor, std::string_view text) { return writeOutput(descriptor, text, INT64_MAX); }

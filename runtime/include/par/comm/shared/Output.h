@@ -14,5 +14,7 @@ int64_t askedToEnd();
 /// only, so an unread pipe does not keep the job from ending. False: not all was written; errno says why, ETIMEDOUT if
 /// it was not read.
 bool writeOutput(int descriptor, std::string_view text);
+/// The same in `nanoseconds` at most.
+bool writeOutput(int descriptor, std::string_view text, int64_t nanoseconds);
 
 } // namespace par::comm
