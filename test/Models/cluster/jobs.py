@@ -22,6 +22,14 @@ class Job:
                                                    stderr=subprocess.STDOUT))
         self.files.append(file)
 
+    def await_but(self, process, seconds):
+        """Until all others have ended, or the time is up. The seconds that it took."""
+        began = time.monotonic()
+        while time.monotonic() - began < seconds and any(other.poll() is None for other in self.processes
+                                                         if other != process):
+            time.sleep(0.02)
+        return time.monotonic() - began
+
     def wait(self, seconds):
         """Until all have ended; those that have not are killed. The seconds that it took, and who did not end."""
         began, running = time.monotonic(), list(self.processes)

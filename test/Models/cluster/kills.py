@@ -97,7 +97,14 @@ class Kills:
         while job.pid(victim) is None and job.processes[0].poll() is None:
             time.sleep(0.02)
         send(job.pid(victim), signal)
-        took, hung = job.wait(GIVE_UP)
+        took = 0.0
+        if early and signal == "SIGSTOP" and comm in ("launched", "tcp"):
+            # A rank that has not joined yet is not known to the others. It goes on when they have ended, and ends.
+            took = job.await_but(job.processes[victim], GIVE_UP)
+            if job.processes[victim].poll() is None:
+                send(job.pid(victim), "SIGCONT")
+        rest, hung = job.wait(GIVE_UP)
+        took = max(took, rest)
         late = bool(hung) or took > ENDS_WITHIN
         unnamed = [host for host in dict.fromkeys(hosts)
                    if set(ranks_on(hosts, host)) != {victim} and not self.names(job, comm, hosts, victim, host)]
