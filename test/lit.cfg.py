@@ -44,6 +44,20 @@ def has_cuda():
 
 if has_cuda():
     config.available_features.add("cuda")
+
+
+def has_namespaces():
+    """Whether hosts can be played by network namespaces: needs root, ip, and a system that lets it."""
+    if os.geteuid() != 0 or shutil.which("ip") is None:
+        return False
+    name = f"par-lit-{os.getpid()}"
+    made = subprocess.run(["ip", "netns", "add", name], capture_output=True).returncode == 0
+    subprocess.run(["ip", "netns", "del", name], capture_output=True)
+    return made
+
+
+if has_namespaces():
+    config.available_features.add("netns")
 if lit_config.params.get("long"):
     config.available_features.add("long")
 

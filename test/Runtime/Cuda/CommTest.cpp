@@ -133,6 +133,8 @@ TEST_F(CommTest, aRemoteErrorEndsTheJob) {
                       "  note: stub: peer closed the connection"),
             std::string::npos)
       << text;
+  EXPECT_NE(text.find("\n  note: rank "), std::string::npos) << text;
+  EXPECT_NE(text.find(" waited for stage"), std::string::npos) << text;
   // No communicator is left: all were aborted. Two ranks have that of all ranks, and both that are used.
   EXPECT_EQ(count("ncclCommAbort"), 6u);
 }

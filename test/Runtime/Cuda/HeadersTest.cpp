@@ -33,6 +33,7 @@ SAME(offsetof(own::BlasHeuristic, state), offsetof(Theirs, state));
 #if __has_include(<nccl.h>)
 #include <nccl.h>
 SAME(own::ncclInProgress, ::ncclInProgress);
+SAME(own::ncclRemoteError, ::ncclRemoteError);
 SAME(own::ncclNoColor, NCCL_SPLIT_NOCOLOR);
 SAME(own::NcclConfig::unset, NCCL_CONFIG_UNDEF_INT);
 SAME(sizeof(own::NcclId), sizeof(ncclUniqueId));

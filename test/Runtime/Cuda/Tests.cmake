@@ -18,7 +18,7 @@ foreach(name Nccl CublasLt Cudnn)
 endforeach()
 target_link_libraries(runtime-Cuda-tests PRIVATE cuda-stub)
 target_include_directories(runtime-Cuda-tests PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/src)
-target_compile_definitions(runtime-Cuda-tests PRIVATE ${stub_paths})
+target_compile_definitions(runtime-Cuda-tests PRIVATE ${stub_paths} PAR_TEST_CUDA="${CMAKE_CURRENT_LIST_DIR}")
 # DnnLibraryTest.cpp asks cuDNN itself where it is.
 find_library(PAR_CUDNN NAMES libcudnn.so.9 HINTS /usr/local/cuda/lib ENV CUDA_PATH PATH_SUFFIXES lib64 lib)
 mark_as_advanced(PAR_CUDNN)

@@ -38,7 +38,7 @@ Message par::comm::endOf(SharedState &board) {
 void par::comm::takeEnd(SharedState &board, const Message &message) {
   Reader reader(message.body);
   uint64_t code = reader.number();
-  std::string text = format::printable(reader.text());
+  std::string text = format::printable(reader.text(), "\n");
   bool lost = reader.number() != 0 && mends(board);
   if (!lost && !board.aborted() && board.claim())
     printLine(text);

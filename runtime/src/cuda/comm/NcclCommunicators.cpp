@@ -1,10 +1,10 @@
 // Communicators over NCCL: the world, split in table order without sharing, connected before the first step.
-#include "par/cuda/comm/Communicators.h"
-#include "par/cuda/comm/Nccl.h"
-#include "par/messages/Failure.h"
+#include "NcclMeeting.h"
+#include "NcclTypes.h"
+#include "StartLimit.h"
+#include "par/messages/NcclMessages.h"
 
 #include <algorithm>
-#include <cstring>
 #include <thread>
 
 namespace par::cuda {
@@ -12,9 +12,7 @@ namespace par::cuda {
 using core::Failure;
 using core::Message;
 using format::CollKind;
-using format::DType;
 using format::Op;
-using format::Reduction;
 
 namespace {
 
@@ -26,6 +24,7 @@ public:
   void poll() override;
   void abort() noexcept override;
   std::string describe() const override { return nccl.describe(); }
+  std::string remark() const override { return meeting.remark; }
 
 private:
   struct One {
@@ -33,103 +32,72 @@ private:
     NcclComm handle = nullptr;
     uint32_t member = 0, size = 0;
   };
+  void starts(const One &on, const char *call);
   void split();
   void close(One &on);
   void connect(Stream stream);
+  void await(Stream stream);
   void put(const One &on, Stream stream, const comm::Communication &c);
   void collective(const One &on, Stream stream, const comm::Communication &c);
   void settle(int result, const One &on, const char *what);
+  void awaitCulprit() const;
   [[noreturn]] void fail(int result, const One &on, const char *what);
+  Failure withNotes(Failure failure) const;
 
   Nccl nccl;
   CommunicatorsOf of;
+  NcclMeeting meeting;
+  StartLimit *limit = nullptr; ///< while communicators are made
   One world;
   std::vector<One> table; ///< by index in comm::tableOf(); no handle where this rank is no member
 };
 
-/// ncclDataType_t, and how many of them an element is.
-struct WireType {
-  int type;
-  uint64_t each = 1;
-};
-
-WireType wireType(const comm::Communication &c, bool reduces) {
-  switch (c.type) {
-  case DType::I8:
-    return {0};
-  case DType::U8:
-    return {1};
-  case DType::I32:
-    return {2};
-  case DType::U32:
-    return {3};
-  case DType::I64:
-    return {4};
-  case DType::U64:
-    return {5};
-  case DType::F16:
-    return {6};
-  case DType::F32:
-    return {7};
-  case DType::F64:
-    return {8};
-  case DType::BF16:
-    return {9};
-  case DType::I16:
-  case DType::U16:
-  case DType::I1:
-    break;
+/// NCCL as this rank opens it; where that fails on one of several hosts, the message names it.
+Nccl openedBy(const comm::Control &control) {
+  try {
+    return Nccl();
+  } catch (const Failure &failure) {
+    bool several = !control.placing().address.empty();
+    throw several ? Failure(failure).note(say(NcclSentence::onHost, describeRank(control))) : failure;
   }
-  if (reduces)
-    throw Failure::at("", Message::unsupportedInstruction, c.id,
-                      "a reduction of " + std::string(format::toString(c.type)) + " over NCCL");
-  return {1, format::sizeOf(c.type)}; // moved as bytes
-}
-
-/// ncclRedOp_t: sum, prod, max, min.
-int operation(Reduction reduction) {
-  switch (reduction) {
-  case Reduction::Sum:
-    return 0;
-  case Reduction::Prod:
-    return 1;
-  case Reduction::Max:
-    return 2;
-  case Reduction::Min:
-    return 3;
-  }
-  return 0;
-}
-
-std::string hexOf(const NcclId &id) {
-  std::string text;
-  for (char byte : id.bytes)
-    for (int shift : {4, 0})
-      text += "0123456789abcdef"[byte >> shift & 15];
-  return text;
-}
-
-NcclId idOf(const std::string &hex) {
-  NcclId id{};
-  auto digit = [&](size_t i) { return std::string_view("0123456789abcdef").find(hex.at(i)); };
-  for (size_t i = 0; i < sizeof id.bytes; ++i)
-    id.bytes[i] = static_cast<char>(digit(2 * i) << 4 | digit(2 * i + 1));
-  return id;
 }
 
 } // namespace
 
-NcclCommunicators::NcclCommunicators(const CommunicatorsOf &of, Stream stream) : of(of) {
+NcclCommunicators::NcclCommunicators(const CommunicatorsOf &of, Stream stream)
+    : nccl(openedBy(of.control)), of(of), meeting(meetForNccl(of, nccl)) {
   world = {"world", nullptr, of.control.rank(), of.control.world()};
-  NcclId id{};
-  if (of.control.rank() == 0)
-    settle(nccl.uniqueId(&id), world, "ncclGetUniqueId");
-  id = idOf(of.control.broadcast("nccl", hexOf(id)));
-  NcclConfig config;
-  settle(nccl.initRank(&world.handle, static_cast<int>(world.size), id, static_cast<int>(world.member), &config), world,
-         "ncclCommInitRankConfig");
-  split();
-  connect(stream);
+  StartLimit watched(of.control, [&](const std::string &communicator, const std::string &call, double seconds) {
+    std::string rank = describeRank(of.control);
+    Failure failure(of.options.folder, say(NcclSentence::slowStart, communicator, rank, seconds, call));
+    return std::string(withNotes(std::move(failure)).what());
+  });
+  limit = &watched;
+  try {
+    NcclConfig config;
+    starts(world, "ncclCommInitRankConfig");
+    settle(
+        nccl.initRank(&world.handle, static_cast<int>(world.size), meeting.id, static_cast<int>(world.member), &config),
+        world, "ncclCommInitRankConfig");
+    split();
+    connect(stream);
+  } catch (...) {
+    abort();
+    throw;
+  }
+  limit = nullptr;
+}
+
+void NcclCommunicators::starts(const One &on, const char *call) {
+  if (limit)
+    limit->begin(on.name, call);
+}
+
+/// A rank that does not find the others says where it may look.
+Failure NcclCommunicators::withNotes(Failure failure) const {
+  for (const std::string &note : meeting.notes)
+    failure = Failure(failure).note(note);
+  return std::move(failure).note(say(NcclSentence::sayMore));
 }
 
 /// Every rank takes part in every split, in the order of the manifest. Unused communicators are not made.
@@ -145,6 +113,7 @@ void NcclCommunicators::split() {
     NcclConfig config;
     config.blocking = 1; // a non-blocking communicator issues each launch from a thread of its own
     int color = mine ? static_cast<int>(mine->group) : ncclNoColor;
+    starts(on, "ncclCommSplit");
     settle(nccl.split(world.handle, color, static_cast<int>(on.member), &on.handle, &config), world, "ncclCommSplit");
     for (uint32_t group = 0; group < communicator.groups.size(); ++group) {
       bool member = mine && mine->group == group;
@@ -174,6 +143,7 @@ void NcclCommunicators::connect(Stream stream) {
   for (const One &on : table) {
     if (!on.handle || !sends(on.name))
       continue;
+    starts(on, "its first sends and receives");
     for (uint32_t distance = 1; distance < on.size; ++distance) {
       auto to = static_cast<int>((on.member + distance) % on.size);
       auto from = static_cast<int>((on.member + on.size - distance) % on.size);
@@ -183,14 +153,40 @@ void NcclCommunicators::connect(Stream stream) {
       settle(nccl.groupEnd(), on, "ncclGroupEnd");
     }
   }
-  of.gpu->check(of.gpu->streamSynchronize(stream), "cuStreamSynchronize");
+  await(stream);
+}
+
+/// Looks meanwhile whether the job ends, and whether a communicator has failed.
+void NcclCommunicators::await(Stream stream) {
+  Owned<Event> end = makeEvent(of.gpu);
+  of.gpu->check(of.gpu->eventRecord(end, stream), "cuEventRecord");
+  Result result = notReady;
+  while ((result = of.gpu->eventQuery(end)) == notReady) {
+    of.link.poll();
+    poll();
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+  of.gpu->check(result, "cuEventQuery");
+}
+
+/// A rank whose neighbour has ended hears of it from NCCL first: the job, a little later, knows who that was.
+void NcclCommunicators::awaitCulprit() const {
+  constexpr auto patience = std::chrono::seconds(2);
+  for (auto began = std::chrono::steady_clock::now(); std::chrono::steady_clock::now() - began < patience;) {
+    of.link.poll();
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
 }
 
 void NcclCommunicators::fail(int result, const One &on, const char *what) {
+  if (result == ncclRemoteError)
+    awaitCulprit();
   const char *more = on.handle ? nccl.lastError(on.handle) : nullptr;
-  Failure failure =
-      Failure::at(of.options.folder, Message::ncclFailed, on.name, of.control.rank(), what, nccl.errorText(result));
-  throw(more && *more ? std::move(failure).note(more) : std::move(failure)).exitsWith(core::exitDeadRank);
+  Failure failure = Failure::at(of.options.folder, Message::ncclFailed, on.name, describeRank(of.control), what,
+                                nccl.errorText(result));
+  if (more && *more)
+    failure = Failure(failure).note(more);
+  throw(limit ? withNotes(std::move(failure)) : std::move(failure)).exitsWith(core::exitDeadRank);
 }
 
 /// The world does not block: pending operations are awaited here, where the job's end is checked too.

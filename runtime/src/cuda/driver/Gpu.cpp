@@ -1,5 +1,6 @@
 #include "par/cuda/driver/Gpu.h"
 
+#include "par/format/Sha256.h"
 #include "par/messages/Failure.h"
 
 namespace par::cuda {
@@ -24,6 +25,12 @@ Gpu::Gpu(int ordinal) {
   capability = major * 10 + minor;
   driver.check(driver.contextRetain(&context, device), "cuDevicePrimaryCtxRetain");
   use();
+}
+
+std::string Gpu::uuid() const {
+  char bytes[16] = "";
+  driver.check(driver.deviceUuid(bytes, device), "cuDeviceGetUuid");
+  return format::toHex({bytes, sizeof bytes});
 }
 
 Gpu::~Gpu() { driver.contextRelease(device); }

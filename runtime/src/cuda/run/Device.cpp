@@ -28,6 +28,10 @@ bool flag(const char *variable, bool otherwise) {
   return text && *text ? std::strcmp(text, "0") != 0 : otherwise;
 }
 
+std::string lines(const std::string &first, const std::string &second) {
+  return first + (first.empty() || second.empty() ? "" : "\n") + second;
+}
+
 class Device final : public core::Device {
 public:
   explicit Device(const core::DeviceOptions &options) : options(options) {}
@@ -43,7 +47,7 @@ public:
   void keepStamps(bool keep) override { timed = keep; }
   std::byte *hostAddress(void *at) const override;
   const std::vector<core::Stamp> &stamps() const override { return times; }
-  std::string remark() const override { return said; }
+  std::string remark() const override { return lines(said, communicators ? communicators->remark() : ""); }
   uint64_t sentBytes() const override;
   uint64_t residentBytes() const override { return options.program().arena.deviceBytes(); }
   uint64_t scratchBytes() const override;
@@ -95,9 +99,11 @@ int ordinalOf(const comm::Control &control, int count, const std::string &place)
   uint32_t local = control.localRank();
   if (count == 1 || control.world() == 1)
     return 0;
-  if (local >= static_cast<uint32_t>(count))
-    throw Failure::at(place, Message::cudaTooFewDevices, control.rank(), local, count);
-  return static_cast<int>(local);
+  if (local < static_cast<uint32_t>(count))
+    return static_cast<int>(local);
+  Failure failure = Failure::at(place, Message::cudaTooFewDevices, control.rank(), local, count);
+  const char *visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  throw visible ? std::move(failure).note(std::string("CUDA_VISIBLE_DEVICES is ") + visible + " there") : failure;
 }
 
 } // namespace

@@ -1,6 +1,6 @@
 #include "Watchdog.h"
 
-#include "par/messages/Failure.h"
+#include "par/messages/NcclMessages.h"
 
 #include <chrono>
 #include <cstdlib>
@@ -63,6 +63,19 @@ void Watchdog::stalled(double seconds, const std::string &place) {
                     std::string(marks.front().id) + ", " + marks.front().what);
 }
 
+/// An error of a communicator says what this rank waited for.
+void Watchdog::look(Communicators &communicators) {
+  try {
+    communicators.poll();
+  } catch (const Failure &failure) {
+    forget();
+    if (marks.empty())
+      throw;
+    throw Failure(failure).note(
+        say(NcclSentence::waitedFor, control.rank(), std::string(marks.front().id) + ", " + marks.front().what));
+  }
+}
+
 void Watchdog::until(Event event, Communicators *communicators, const std::string &place) {
   auto moved = Clock::now();
   for (uint64_t looks = 0;; ++looks) {
@@ -74,7 +87,7 @@ void Watchdog::until(Event event, Communicators *communicators, const std::strin
           .note("which instruction it was is not known; PAR_CUDA_BLOCKING=1 runs one at a time and names it");
     link.poll();
     if (communicators)
-      communicators->poll();
+      look(*communicators);
     // A step takes milliseconds: the first looks come one upon the other, later ones leave the core to
     // others.
     if (looks < 1000)

@@ -26,6 +26,7 @@ private:
   };
   /// Forgets the marks that have been reached; true if there were any.
   bool forget();
+  void look(Communicators &communicators);
   [[noreturn]] void stalled(double seconds, const std::string &place);
 
   const Gpu &gpu;

@@ -2,6 +2,7 @@
 // and a few more: sizes, known memory, live handles, no synchronisation during a capture.
 #include "Machine.h"
 
+#include <cstdlib>
 #include <cstring>
 #include <sstream>
 
@@ -34,6 +35,23 @@ std::string with(const Values &...values) {
   std::ostringstream out;
   ((out << (out.tellp() > 0 ? " " : "") << values), ...);
   return out.str();
+}
+
+/// The machine's GPUs that this process sees, as CUDA_VISIBLE_DEVICES says.
+std::vector<int> visible() {
+  std::vector<int> gpus;
+  const char *list = std::getenv("CUDA_VISIBLE_DEVICES");
+  std::istringstream given(list ? list : "");
+  for (std::string number; std::getline(given, number, ',');)
+    gpus.push_back(std::atoi(number.c_str()));
+  for (int gpu = 0; !list && gpu < Machine::get().devices; ++gpu)
+    gpus.push_back(gpu);
+  return gpus;
+}
+
+std::string hostName() {
+  const char *given = std::getenv("PAR_HOST");
+  return given ? given : "stub";
 }
 
 std::string hex(uint64_t value) {
@@ -149,14 +167,20 @@ int cuGetErrorString(int code, const char **text) {
 }
 
 int cuDeviceGetCount(int *count) {
-  Machine &machine = Machine::get();
-  *count = machine.devices;
-  return machine.initialised ? 0 : notInitialised;
+  *count = static_cast<int>(visible().size());
+  return Machine::get().initialised ? 0 : notInitialised;
 }
 
 int cuDeviceGet(int *device, int ordinal) {
   *device = ordinal;
-  return ordinal < Machine::get().devices ? 0 : invalidDevice;
+  return ordinal < static_cast<int>(visible().size()) ? 0 : invalidDevice;
+}
+
+int cuDeviceGetUuid_v2(char *bytes, int device) {
+  uint64_t host = std::hash<std::string>()(hostName()), number = static_cast<uint64_t>(visible().at(device));
+  std::memcpy(bytes, &host, sizeof host);
+  std::memcpy(bytes + sizeof host, &number, sizeof number);
+  return 0;
 }
 
 int cuDeviceGetName(char *name, int bytes, int) {

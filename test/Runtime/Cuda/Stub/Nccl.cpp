@@ -1,7 +1,7 @@
-// libnccl-stub.so: communicators between the ranks of one process, on the streams of the imagined GPU. Each rank has
-// one engine: its operations, of all communicators, begin in launch order (launch order implicit), and each is a
-// rendezvous without buffers. A deadlock under that order is a deadlock here.
-#include "Machine.h"
+// libnccl-stub.so: communicators between the ranks of one process, or of processes (NcclConnection.h), on the streams
+// of the imagined GPU. Each rank has one engine: its operations, of all communicators, begin in launch order (launch
+// order implicit), and each is a rendezvous without buffers. A deadlock under that order is a deadlock here.
+#include "NcclConnection.h"
 #include "par/format/Program.h"
 
 #include <algorithm>
@@ -33,10 +33,13 @@ struct Group {
   int size = 0;
   std::vector<bool> joined;
   bool aborted = false;
+  uint64_t number = 1;                               ///< by which the ranks' processes know it
   std::map<uint64_t, std::shared_ptr<Split>> splits; ///< by number
 };
 
-struct Comm {
+} // namespace
+
+struct par::stub::Comm {
   std::shared_ptr<Group> group; ///< of a split under way: none yet
   int rank = 0;
   std::shared_ptr<Engine> engine;
@@ -46,22 +49,10 @@ struct Comm {
   uint64_t splits = 0;
   std::shared_ptr<Split> from = nullptr;
   int color = 0;
+  uint64_t parent = 0; ///< the number of the group that was split
 };
 
-struct Part {
-  Comm *comm = nullptr;
-  std::string kind;
-  const char *in = nullptr;
-  char *out = nullptr;
-  size_t n = 0;
-  int type = 0, op = 0, peer = 0;
-};
-
-/// The members' sides of one communication.
-struct Match {
-  std::map<int, Part> sides;
-  bool done = false;
-};
+namespace {
 
 std::map<std::string, std::shared_ptr<Group>> worlds;
 std::map<std::pair<Group *, std::string>, std::shared_ptr<Match>> matches;
@@ -70,79 +61,55 @@ thread_local int depth = 0;
 thread_local std::vector<std::pair<Stream *, Part>> pending;
 thread_local std::shared_ptr<Engine> engineOfThread;
 
-size_t sizeOf(int type) { return type <= 1 ? 1 : type <= 3 || type == 7 ? 4 : type == 6 || type == 9 ? 2 : 8; }
-
-template <typename T>
-void combine(T *to, const T *from, size_t n, int op) {
-  for (size_t i = 0; i < n; ++i)
-    to[i] = op == 0   ? to[i] + from[i]
-            : op == 1 ? to[i] * from[i]
-            : op == 2 ? std::max(to[i], from[i])
-                      : std::min(to[i], from[i]);
-}
-
-void combine(char *to, const char *from, size_t n, int type, int op) {
-  if (type == 7)
-    combine(reinterpret_cast<float *>(to), reinterpret_cast<const float *>(from), n, op);
-  else if (type == 8)
-    combine(reinterpret_cast<double *>(to), reinterpret_cast<const double *>(from), n, op);
-  else if (type == 4)
-    combine(reinterpret_cast<int64_t *>(to), reinterpret_cast<const int64_t *>(from), n, op);
-  else if (type == 2)
-    combine(reinterpret_cast<int32_t *>(to), reinterpret_cast<const int32_t *>(from), n, op);
-}
-
-/// The members' operands, in their order, added up.
-std::string sum(const Match &match, size_t bytes) {
-  std::string total;
-  for (const auto &[member, side] : match.sides)
-    if (total.empty())
-      total.assign(side.in, bytes);
-    else
-      combine(total.data(), side.in, bytes / sizeOf(side.type), side.type, side.op);
-  return total;
-}
-
-void perform(Match &match) {
-  const Part &any = match.sides.begin()->second;
-  size_t bytes = any.n * sizeOf(any.type), members = match.sides.size();
-  if (any.kind == "send" || any.kind == "recv") {
-    const Part *from = nullptr, *to = nullptr;
-    for (auto &[member, side] : match.sides)
-      (side.kind == "send" ? from : to) = &side;
-    std::memcpy(to->out, from->in, bytes);
-  } else if (any.kind == "ncclAllReduce" || any.kind == "ncclReduce") {
-    std::string total = sum(match, bytes);
-    for (auto &[member, side] : match.sides)
-      if (any.kind == "ncclAllReduce" || member == side.peer)
-        std::memcpy(side.out, total.data(), bytes);
-  } else if (any.kind == "ncclReduceScatter") {
-    std::string total = sum(match, bytes * members);
-    for (auto &[member, side] : match.sides)
-      std::memcpy(side.out, total.data() + static_cast<size_t>(member) * bytes, bytes);
-  } else if (any.kind == "ncclAllGather") {
-    std::string all;
-    for (auto &[member, side] : match.sides)
-      all.append(side.in, bytes);
-    for (auto &[member, side] : match.sides)
-      std::memcpy(side.out, all.data(), all.size());
-  } else if (any.kind == "ncclBroadcast") {
-    std::string value(match.sides.at(any.peer).in, bytes);
-    for (auto &[member, side] : match.sides)
-      std::memcpy(side.out, value.data(), bytes);
-  }
-  match.done = true;
-}
-
 /// One launch: parts that begin together, on one stream.
 struct Operation {
   std::vector<Part> parts;
-  std::vector<std::shared_ptr<Match>> on;
+  std::vector<std::shared_ptr<Match>> on; ///< among ranks of this process
+  std::vector<std::string> keys;
   std::vector<size_t> wanted;
+  std::vector<uint64_t> sent; ///< among ranks that are processes
   std::shared_ptr<Engine> engine;
   uint64_t number = 0;
   bool arrived = false, hangs = false;
 };
+
+/// A send to oneself has both sides in one member.
+int sideOf(const Part &part) { return part.kind == "send" ? 0 : part.kind == "recv" ? 1 : part.comm->rank; }
+
+/// Among ranks of this process: whether all sides are there.
+bool meet(Operation &operation) {
+  for (size_t i = 0; i < operation.parts.size() && !operation.arrived; ++i)
+    operation.on[i]->sides[sideOf(operation.parts[i])] = operation.parts[i];
+  bool all = true;
+  for (size_t i = 0; i < operation.parts.size(); ++i) {
+    Match &match = *operation.on[i];
+    if (!match.done && match.sides.size() == operation.wanted[i]) {
+      perform(match);
+      match.done = true;
+    }
+    all &= match.done;
+  }
+  return all;
+}
+
+/// Among ranks that are processes: whether all results have come.
+bool exchange(Operation &operation) {
+  RootConnection &root = RootConnection::get();
+  for (size_t i = 0; i < operation.parts.size() && !operation.arrived; ++i) {
+    const Part &part = operation.parts[i];
+    operation.sent.push_back(
+        root.send(part.comm->group->number, operation.keys[i], operation.wanted[i], sideOf(part), part));
+  }
+  for (uint64_t number : operation.sent)
+    if (!root.result(number))
+      return false;
+  for (size_t i = 0; i < operation.parts.size(); ++i) {
+    const std::string &result = *root.result(operation.sent[i]);
+    std::copy(result.begin(), result.end(), operation.parts[i].out);
+    root.forget(operation.sent[i]);
+  }
+  return true;
+}
 
 bool ready(Operation &operation) {
   for (const Part &part : operation.parts)
@@ -150,23 +117,9 @@ bool ready(Operation &operation) {
       return false;
   if (operation.hangs || operation.engine->finished + 1 != operation.number)
     return false;
-  for (size_t i = 0; i < operation.parts.size() && !operation.arrived; ++i) {
-    Part &part = operation.parts[i];
-    bool transfer = part.kind == "send" || part.kind == "recv";
-    // A send to oneself has both sides in one member.
-    int side = transfer ? (part.kind == "send" ? 0 : 1) : part.comm->rank;
-    operation.on[i]->sides[side] = part;
-  }
+  bool all = byTcp() ? exchange(operation) : meet(operation);
   operation.arrived = true;
-  bool all = true;
-  for (size_t i = 0; i < operation.parts.size(); ++i) {
-    Match &match = *operation.on[i];
-    if (!match.done && match.sides.size() == operation.wanted[i])
-      perform(match);
-    all &= match.done;
-  }
-  if (all)
-    ++operation.engine->finished;
+  operation.engine->finished += all;
   return all;
 }
 
@@ -187,6 +140,7 @@ void launch(Machine &machine, Stream *stream, std::vector<Part> parts) {
       key = "#" + std::to_string(++comm.collectives);
       operation->wanted.push_back(static_cast<size_t>(comm.group->size));
     }
+    operation->keys.push_back(key);
     std::shared_ptr<Match> &match = matches[{comm.group.get(), key}];
     if (!match)
       match = std::make_shared<Match>();
@@ -234,6 +188,37 @@ std::shared_ptr<Group> makeGroup(std::string name, int size) {
   return group;
 }
 
+/// Among ranks of this process: gives a split its group when all have called.
+void settleHere(Comm &comm) {
+  auto made = comm.from->made.find(comm.color);
+  if (made != comm.from->made.end())
+    comm.group = made->second;
+}
+
+/// Among ranks that are processes.
+void settleByTcp(Comm &comm) {
+  std::optional<RootConnection::Made> made = RootConnection::get().made(comm.parent, comm.splits);
+  if (!made)
+    return;
+  comm.group = makeGroup(made->name, made->size);
+  comm.group->number = made->group;
+  comm.splits = 0;
+}
+
+/// 0, inProgress or an error.
+int stateOf(Comm &comm) {
+  if (int error = byTcp() ? RootConnection::get().error() : 0)
+    return error;
+  if (!comm.group) {
+    byTcp() ? settleByTcp(comm) : settleHere(comm);
+    return comm.group ? 0 : inProgress;
+  }
+  auto &joined = comm.group->joined;
+  bool all = comm.group->name != "world" || (byTcp() ? RootConnection::get().made(0, 0).has_value()
+                                                     : std::find(joined.begin(), joined.end(), false) == joined.end());
+  return comm.error ? comm.error : !all || comm.answers > 0 ? inProgress : 0;
+}
+
 /// ncclConfig_t's begin.
 struct Config {
   size_t size;
@@ -258,7 +243,7 @@ int ncclGetUniqueId(char *id) {
   auto held = machine.lock();
   static uint64_t made = 0;
   std::memset(id, 0, 128);
-  std::strcpy(id, ("stub" + std::to_string(++made)).c_str());
+  std::strcpy(id, byTcp() ? listenAsRoot().c_str() : ("stub" + std::to_string(++made)).c_str());
   return machine.note("ncclGetUniqueId", "");
 }
 
@@ -277,6 +262,8 @@ int ncclCommInitRankConfig(Comm **comm, int ranks, NcclIdBytes id, int rank, Con
   if (!world)
     world = makeGroup("world", ranks);
   world->joined[static_cast<size_t>(rank)] = true;
+  if (byTcp())
+    RootConnection::get().join(id.bytes, rank, ranks);
   engineOfThread = std::make_shared<Engine>();
   *comm = new Comm{world, rank, engineOfThread};
   (*comm)->answers = config->blocking ? 0 : 2; // twice "in progress"
@@ -304,8 +291,12 @@ int ncclCommSplit(Comm *comm, int color, int key, Comm **made, Config *config) {
     *made = new Comm{nullptr, key, comm->engine};
     (*made)->from = split;
     (*made)->color = color;
+    (*made)->parent = comm->group->number;
+    (*made)->splits = comm->splits;
     comms.insert(*made);
   }
+  if (byTcp())
+    RootConnection::get().split(comm->group->number, comm->splits, color, key);
   if (static_cast<int>(split->colors.size()) == comm->group->size) {
     std::map<int, int> sizes;
     for (int theirs : split->colors)
@@ -338,23 +329,17 @@ int ncclCommDestroy(Comm *comm) {
   Machine &machine = Machine::get();
   auto held = machine.lock();
   machine.note("ncclCommDestroy", comm->group->name);
+  if (byTcp() && comm->group->name == "world")
+    RootConnection::get().finish(held);
   return comms.erase(comm) ? 0 : invalidArgument;
 }
 
 int ncclCommGetAsyncError(Comm *comm, int *error) {
   Machine &machine = Machine::get();
   auto held = machine.lock();
-  if (!comm->group) {
-    auto made = comm->from->made.find(comm->color);
-    *error = made == comm->from->made.end() ? inProgress : 0;
-    if (*error == 0)
-      comm->group = made->second;
-    return 0;
-  }
-  auto &joined = comm->group->joined;
-  bool all = comm->group->name != "world" || std::find(joined.begin(), joined.end(), false) == joined.end();
-  *error = comm->error ? comm->error : !all || comm->answers > 0 ? inProgress : 0;
-  comm->answers -= comm->answers > 0;
+  *error = stateOf(*comm);
+  if (comm->group)
+    comm->answers -= comm->answers > 0;
   return 0;
 }
 

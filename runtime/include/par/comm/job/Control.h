@@ -54,7 +54,7 @@ public:
 
   /// The value of `root`, at every rank.
   virtual std::string broadcast(std::string_view label, std::string_view value, uint32_t root = 0) = 0;
-  /// broadcast() of a value that nobody who listens between hosts can read.
+  /// broadcast() of a value that cannot be read between hosts.
   virtual std::string broadcastSecret(std::string_view label, std::string_view value, uint32_t root = 0) {
     return broadcast(label, value, root);
   }

@@ -19,6 +19,8 @@ public:
   virtual void abort() noexcept {}
   /// "NCCL 2.28.9".
   virtual std::string describe() const = 0;
+  /// Doubts about how the ranks were joined, for the user; "" mostly.
+  virtual std::string remark() const { return ""; }
 };
 
 /// Inputs from which communicators are made.

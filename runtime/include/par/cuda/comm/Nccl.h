@@ -23,7 +23,7 @@ struct NcclConfig {
 };
 
 /// Members of ncclResult_t and ncclRedOp_t, and the color of a rank that is in no group of a split.
-inline constexpr int ncclOk = 0, ncclInProgress = 7, ncclNoColor = -1;
+inline constexpr int ncclOk = 0, ncclRemoteError = 6, ncclInProgress = 7, ncclNoColor = -1;
 inline constexpr int minNccl = 22600;
 
 #define PAR_NCCL_ENTRIES(M)                                                                                            \

@@ -37,6 +37,7 @@ inline constexpr int minDriver = 12040;
   M(errorName, "cuGetErrorName", (Result, const char **text))                                                          \
   M(errorText, "cuGetErrorString", (Result, const char **text))                                                        \
   M(deviceCount, "cuDeviceGetCount", (int *count))                                                                     \
+  M(deviceUuid, "cuDeviceGetUuid_v2", (char *bytes, int device))                                                       \
   M(deviceGet, "cuDeviceGet", (int *device, int ordinal))                                                              \
   M(deviceName, "cuDeviceGetName", (char *name, int bytes, int device))                                                \
   M(deviceAttribute, "cuDeviceGetAttribute", (int *value, int attribute, int device))                                  \

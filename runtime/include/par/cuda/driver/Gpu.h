@@ -21,6 +21,8 @@ public:
   void use() const;
   int ordinal() const { return device; }
   const std::string &name() const { return deviceName; }
+  /// In hex: what tells it from all other GPUs, of this machine and others.
+  std::string uuid() const;
   /// 90 for compute capability 9.0.
   int sm() const { return capability; }
   static int count(const Driver &driver);
