@@ -18,6 +18,8 @@ static const Flag flags[] = {
     {"-n", Flag::Value, true, "N", "number of ranks, as --set ranks=N"},
     {"--set", Flag::Value, true, "KEY=VALUE", "overrides a key of the plan; any YAML value", true},
     {"--target", Flag::Value, true, "T", "as --set target=T"},
+    {"--also", Flag::Value, true, "KEY=VALUE[,...]",
+     "also compiles the same step with these keys changed, as a member of the bundle's family", true},
     {"--print-plan", Flag::Nothing, true, "", "prints the plan, each key with where it was said; needs no model"},
     {"--print-schema", Flag::Nothing, true, "", "prints the plan language as JSON Schema"},
     {"--print-keys", Flag::Nothing, true, "", "prints the keys of the plan language as a page (docs/keys.md)"},
@@ -82,6 +84,7 @@ static void readFlags(const Arguments &arguments, CompileOptions &options) {
     if (given.flag == "--target")
       options.settings.push_back("target=" + given.value);
   }
+  options.also = arguments.all("--also");
   options.output = arguments.last("-o");
   options.printPlan = arguments.has("--print-plan");
   if (arguments.has("--list"))

@@ -2,6 +2,7 @@
 
 #include "par/Onnx/Model.h"
 #include "par/format/DataFile.h"
+#include "par/format/Family.h"
 #include "par/format/PlainFile.h"
 
 #include "llvm/Support/Path.h"
@@ -70,13 +71,20 @@ static bool noteData(format::Manifest &manifest, const std::string &model, std::
   return true;
 }
 
-bool writeBundle(format::Bundle &bundle, const std::string &model, const std::string &folder, DiagnosticSink sink) {
+bool writeBundle(format::Bundle &bundle, const std::string &model, const std::string &folder, DiagnosticSink sink,
+                 ArrayRef<MemberBundle> members) {
   std::string reason;
-  if (!noteData(bundle.manifest, model, reason)) {
+  bool noted = noteData(bundle.manifest, model, reason);
+  std::vector<format::NamedBundle> named;
+  for (const MemberBundle &member : members) {
+    noted = noted && noteData(member.bundle->manifest, model, reason);
+    named.push_back({member.name, member.bundle});
+  }
+  if (!noted) {
     report(model, "cannot be read again: " + reason, sink);
     return false;
   }
-  format::Expected<format::Manifest> written = format::writeBundle(folder, bundle);
+  format::Expected<format::Manifest> written = format::writeFamily(folder, bundle, named);
   if (!written)
     reportFolder(folder, written.message(), sink);
   return bool(written);

@@ -1,5 +1,6 @@
 #include "par/Driver/Compile.h"
 
+#include "CompileFamily.h"
 #include "CompileRun.h"
 
 #include "par/Compiler/WriteBundle.h"
@@ -60,6 +61,21 @@ static const char *besideJson(const CompileOptions &options) {
   return nullptr;
 }
 
+/// The flag that says something of one bundle where several are compiled; null: none does.
+static const char *besideFamily(const CompileOptions &options) {
+  const std::pair<const char *, bool> flags[] = {{"--list", options.list.has_value()},
+                                                 {"--print-plan", options.printPlan},
+                                                 {"--explain", !options.explain.empty()},
+                                                 {"--stop-after", !options.stopAfter.empty()},
+                                                 {"--emit=kernels", options.emitKernels},
+                                                 {"--emit=trace", options.emitTrace},
+                                                 {"--json", options.json}};
+  for (auto [flag, given] : flags)
+    if (!options.also.empty() && given)
+      return flag;
+  return nullptr;
+}
+
 /// The message of a call whose flags are wrong; empty: they are not.
 static std::string checkFlags(const CompileOptions &options) {
   if (!options.stopAfter.empty() && !is_contained(phaseNames(), options.stopAfter))
@@ -68,6 +84,8 @@ static std::string checkFlags(const CompileOptions &options) {
     return "--explain=" + options.explain + " is not supported yet; it takes collectives and memory";
   if (const char *flag = besideJson(options))
     return std::string("--json prints all facts as one object; leave out ") + flag + ", which prints another text";
+  if (const char *flag = besideFamily(options))
+    return std::string("--also compiles bundles of one family; leave out ") + flag + ", which is about one bundle";
   if (std::error_code error = openCache(options.cache))
     return "cannot keep the code of kernels in \"" + options.cache + "\" (--cache or PAR_CACHE): " + error.message();
   return "";
@@ -81,6 +99,8 @@ int runCompiler(const CompileOptions &options, raw_ostream &out, DiagnosticSink 
     return WrongCommand;
   }
   PrintableStream printable(out);
+  if (!options.also.empty())
+    return compileFamily(options, printable, sink);
   std::string json;
   int code = CompileRun(options, printable, sink, options.json ? &json : report).run();
   printable << json;

@@ -4,6 +4,7 @@
 #include "Reproducer.h"
 
 #include "par/Compiler/Diagnostics.h"
+#include "par/Compiler/FamilyStep.h"
 #include "par/Compiler/WriteBundle.h"
 #include "par/Phases/Import/Names.h"
 #include "par/Phases/KernelCheck/KernelCheck.h"
@@ -112,6 +113,22 @@ bool CompileRun::comparePhase(StringRef step, ModuleOp module) {
   return true;
 }
 
+static bool accept(const std::string &difference, DiagnosticSink sink) {
+  CompileDiagnostic finding;
+  finding.message = "the member has " + difference + "; members of a family compute the same step";
+  if (!difference.empty())
+    sink(finding);
+  return difference.empty();
+}
+
+bool FamilyPart::hasStep(const PlannedModel &planned, DiagnosticSink sink) const {
+  return !main || accept(describeOtherStep(main->planned, planned), sink);
+}
+
+bool FamilyPart::hasState(const Compiled &compiled, DiagnosticSink sink) const {
+  return !main || accept(describeOtherState(main->bundle->manifest, compiled.bundle->manifest), sink);
+}
+
 static void printIR(ModuleOp module, bool verbose, llvm::raw_ostream &out) {
   OpPrintingFlags flags;
   flags.elideLargeElementsAttrs(64);
@@ -195,12 +212,14 @@ int CompileRun::compileModel() {
     return say(planned->plan.plan.toText(/*origins=*/true), out);
   if (writes(options) && !mayWriteBundle(bundleFolder(options), sink))
     return WrongInput;
+  if (part && !part->hasStep(*planned, sink))
+    return WrongInput;
   enter("the summary", planned->plan.plan, {});
   if (!quiet() || report)
     summarize(planned->plan);
   timer.print("read");
   CompilerOptions compiler = compilerOptions(options, planned->memoryLimit().has_value());
-  Compiled compiled = compile(std::move(*planned), compiler, *this);
+  Compiled compiled = compile(std::move(*planned), compiler, *this, part ? part->main : nullptr);
   if (compiled.failed)
     return codeOfFailure();
   if (!compiled.bundle) {
@@ -330,6 +349,19 @@ static void describeBundle(const Compiled &compiled, bool all, StringRef explain
     facts.kernels = describeKernels(compiled.kernels, bundle);
 }
 
+/// The lines about memory and communication; those about saved values if `explains`.
+static void printBundle(const Facts &facts, size_t roles, bool quiet, bool explains, llvm::raw_ostream &out) {
+  if (!quiet) {
+    printMemory(facts.memory->roles, facts.memory->limit, out);
+    printRecompute(*facts.recompute, out);
+    printCommunication(totalCommunications(*facts.communications), roles, out);
+  }
+  if (explains) {
+    explainRecompute(*facts.recompute, out);
+    printSavedValues(*facts.saved, out);
+  }
+}
+
 int CompileRun::finish(Compiled &compiled) {
   size_t roles = compiled.bundle->programs.size();
   if (options.emitKernels) {
@@ -340,15 +372,7 @@ int CompileRun::finish(Compiled &compiled) {
     if (int code = checkCode(compiled))
       return code;
   describeBundle(compiled, /*all=*/report, options.explain, facts);
-  if (!quiet()) {
-    printMemory(facts.memory->roles, facts.memory->limit, out);
-    printRecompute(*facts.recompute, out);
-    printCommunication(totalCommunications(*facts.communications), roles, out);
-  }
-  if (options.explain == "memory") {
-    explainRecompute(*facts.recompute, out);
-    printSavedValues(*facts.saved, out);
-  }
+  printBundle(facts, roles, quiet(), options.explain == "memory", out);
   if (!fits(compiled))
     return CannotBe;
   if (options.explain == "collectives")
@@ -359,6 +383,8 @@ int CompileRun::finish(Compiled &compiled) {
 
 int CompileRun::proveAndWrite(Compiled &compiled) {
   const Plan &plan = compiled.planned.plan.plan;
+  if (part && !part->hasState(compiled, sink))
+    return WrongInput;
   enter("the proof", plan, *compiled.module);
   facts.proof = proveBundle(*compiled.bundle, bundleFolder(options), sink);
   if (!facts.proof)
@@ -370,9 +396,9 @@ int CompileRun::proveAndWrite(Compiled &compiled) {
   timer.print("predict");
   if (!quiet())
     printProof(*facts.proof, out);
-  if (options.check || options.emitTrace)
-    return Done;
-  return write(compiled);
+  if (part)
+    part->made.emplace(std::move(compiled));
+  return part || !writes(options) ? int(Done) : write(compiled);
 }
 
 } // namespace par

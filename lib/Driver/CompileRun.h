@@ -28,12 +28,25 @@ private:
   double printedSeconds = 0, printedCpu = double(std::clock()) / CLOCKS_PER_SEC;
 };
 
+/// A bundle of a family that is being compiled.
+struct FamilyPart {
+  const Compiled *main;              ///< whose step it must compute; null: it is the main one itself
+  std::optional<Compiled> made = {}; ///< with its proof, not written
+
+  /// Reports an error and returns false if the main bundle computes another step than this plan.
+  bool hasStep(const PlannedModel &planned, DiagnosticSink sink) const;
+  /// Likewise if the main bundle has another state.
+  bool hasState(const Compiled &compiled, DiagnosticSink sink) const;
+};
+
 /// Runs the compiler as the flags ask, and observes its progress.
 class CompileRun : public CompileObserver {
 public:
   /// `report` receives the facts as JSON; null: not wanted.
-  CompileRun(const CompileOptions &options, llvm::raw_ostream &out, DiagnosticSink outside, std::string *report)
-      : options(options), out(out), outside(outside), report(report),
+  /// `part` receives the bundle, which then is not written; null: it is of no family.
+  CompileRun(const CompileOptions &options, llvm::raw_ostream &out, DiagnosticSink outside, std::string *report,
+             FamilyPart *part = nullptr)
+      : options(options), out(out), outside(outside), report(report), part(part),
         here(options.compileState ? *options.compileState : own), timer(out, options.timing) {}
 
   /// Returns the exit code; gives `report` its JSON.
@@ -70,6 +83,7 @@ private:
   llvm::raw_ostream &out;
   DiagnosticSink outside;
   std::string *report;
+  FamilyPart *part;
   std::function<void(const CompileDiagnostic &)> sink = [this](const CompileDiagnostic &finding) { found(finding); };
   CompileState own, &here;
   bool faulty = false;

@@ -1,5 +1,5 @@
 // Bundle in, proof or counterexample out.
-#include "par/format/Manifest.h"
+#include "par/format/Family.h"
 #include "par/format/NearestWord.h"
 #include "par/format/OutOfMemory.h"
 #include "par/format/PlainFile.h"
@@ -7,6 +7,7 @@
 #include "par/format/Process.h"
 #include "par/verify/Verify.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <exception>
@@ -16,8 +17,29 @@ using namespace par::verify;
 
 static constexpr const char *usageText =
     "usage: par-verify BUNDLE [--rank R] [--json]\n"
-    "Proves a bundle's communication and memory; reads only its files.\n"
+    "Proves a bundle's communication and memory, and its members' of one family; reads only its files.\n"
     "exit status: 0 proved, 3 counterexample, 1 not a bundle (or one that cannot be read), 2 wrong arguments\n";
+
+/// Prints the proof or the counterexample of one bundle, and returns the exit status.
+static int say(const Verdict &verdict, const std::string &folder, bool json) {
+  std::string text = json ? formatJson(verdict, folder) : format(verdict, folder);
+  std::fwrite(text.data(), 1, text.size(), verdict || json ? stdout : stderr); // a zero would end it for fputs
+  return verdict ? 0 : verdict.read ? 3 : 1;
+}
+
+/// Proves the members that a proved bundle has in its folder.
+static int proveMembers(const std::string &folder, bool json) {
+  auto members = par::format::membersIn(folder);
+  if (!members)
+    return std::fprintf(stderr, "%s: error: %s\n", par::format::printable(folder).c_str(), members.message().c_str()),
+           1;
+  int worst = 0;
+  for (const par::format::FamilyMember &member : *members) {
+    std::string where = par::format::folderOf(folder, member);
+    worst = std::max(worst, say(verifyBundle(where), where, json));
+  }
+  return worst;
+}
 
 static int run(int argc, char **argv) {
   std::string folder;
@@ -73,9 +95,9 @@ static int run(int argc, char **argv) {
                         unsigned(*options.rank), par::format::printable(folder).c_str(),
                         static_cast<unsigned long long>(ranks)),
            2;
-  std::string text = json ? formatJson(verdict, folder) : format(verdict, folder);
-  std::fwrite(text.data(), 1, text.size(), verdict || json ? stdout : stderr); // a zero would end it for fputs
-  return verdict ? 0 : verdict.read ? 3 : 1;
+  if (int code = say(verdict, folder, json))
+    return code;
+  return options.rank ? 0 : proveMembers(folder, json);
 }
 
 int main(int argc, char **argv) {

@@ -4,6 +4,8 @@
 #include "par/Compiler/CompileDiagnostic.h"
 #include "par/verify/Verify.h"
 
+#include "llvm/ADT/ArrayRef.h"
+
 #include <optional>
 
 namespace par {
@@ -18,7 +20,15 @@ std::string bundleFolder(const std::string &model);
 /// Whether a bundle may replace the contents of `folder`; reports an error if not. Called before the compilation.
 bool mayWriteBundle(const std::string &folder, DiagnosticSink sink);
 
-/// Writes the bundle of the model at path `model`, with a note of the model's data files. Returns false after an error.
-bool writeBundle(format::Bundle &bundle, const std::string &model, const std::string &folder, DiagnosticSink sink);
+/// A bundle of the family of another one, in whose folder it is written; its name is that of its folder there.
+struct MemberBundle {
+  std::string name;
+  format::Bundle *bundle;
+};
+
+/// Writes the bundle of the model at path `model` and the members, with a note of the model's data
+/// files. Returns false after an error.
+bool writeBundle(format::Bundle &bundle, const std::string &model, const std::string &folder, DiagnosticSink sink,
+                 llvm::ArrayRef<MemberBundle> members = {});
 
 } // namespace par

@@ -14,6 +14,7 @@ struct CompileOptions {
   std::string model;                 ///< .onnx or .onnx.gz
   std::vector<std::string> plans;    ///< left to right
   std::vector<std::string> settings; ///< KEY=VALUE of --set, -n and --target, left to right
+  std::vector<std::string> also;     ///< settings of --also: each makes a member of the bundle's family
   std::string output;                ///< bundle folder; empty: model name + ".par"
   bool printPlan = false;            ///< print the completed plan and stop
   std::optional<std::string> list;   ///< print names and stop: "" is all kinds

@@ -3,6 +3,7 @@
 #include "Check.h"
 #include "Json.h"
 #include "ReplaceBundle.h"
+#include "par/format/Family.h"
 #include "par/format/PlainFile.h"
 #include "par/format/Printable.h"
 #include "par/format/Sha256.h"
@@ -10,6 +11,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <fcntl.h>
+#include <map>
+#include <sys/stat.h>
 #include <unistd.h>
 
 using namespace par::format;
@@ -74,12 +77,32 @@ static Expected<std::vector<std::string>> parseProvenance(std::string_view text,
   return lines;
 }
 
-static Status writeFiles(const std::string &folder, Manifest &manifest, const Bundle &bundle) {
+/// The files that are written for a bundle and its members: their names in the folder, and a path by content.
+struct Written {
+  std::vector<std::string> names, folders;
+  std::map<std::string, std::string> bySha;
+
+  /// All that lies in the folder, each folder after its files.
+  std::vector<std::string> all() const {
+    std::vector<std::string> everything = names;
+    everything.insert(everything.end(), folders.begin(), folders.end());
+    return everything;
+  }
+};
+
+/// The bundle's files into `folder` + `below`.
+static Status writeFiles(const std::string &folder, const std::string &below, Manifest &manifest, const Bundle &bundle,
+                         Written &written) {
   manifest.files.clear();
   manifest.roles = uint32_t(bundle.programs.size());
   auto add = [&](const std::string &name, std::string_view bytes) {
-    manifest.files.push_back({name, bytes.size(), sha256(bytes)});
-    return writeFile(folder + "/" + name, bytes);
+    const File &file = manifest.files.emplace_back(File{name, bytes.size(), sha256(bytes)});
+    std::string path = folder + "/" + below + name;
+    written.names.push_back(below + name);
+    auto [same, isNew] = written.bySha.emplace(file.sha256, path);
+    if (!isNew && ::link(same->second.c_str(), path.c_str()) == 0)
+      return Status();
+    return writeFile(path, bytes);
   };
   for (size_t role = 0; role < bundle.programs.size(); ++role)
     if (Status status = add(roleFile(role), writeProgram(bundle.programs[role])); !status)
@@ -92,7 +115,8 @@ static Status writeFiles(const std::string &folder, Manifest &manifest, const Bu
   manifest.bundleHash = bundleHashOf(manifest.files);
   if (Status sound = checkManifest(manifest, std::string(manifestFile)); !sound)
     return sound;
-  return writeFile(folder + "/" + std::string(manifestFile), writeManifest(manifest));
+  written.names.push_back(below + std::string(manifestFile));
+  return writeFile(folder + "/" + below + std::string(manifestFile), writeManifest(manifest));
 }
 
 /// As readBundle will: an unreadable bundle does not get the name.
@@ -101,30 +125,61 @@ static Status readBack(const std::string &folder, const std::string &called) {
   return read ? Status() : Error{called + ": is not written, since it cannot be read back: " + read.message()};
 }
 
-Expected<Manifest> par::format::writeBundle(const std::string &path, const Bundle &bundle) {
+static Status checkPrograms(const Bundle &bundle) {
+  for (size_t role = 0; role < bundle.programs.size(); ++role)
+    if (Status sound = checkProgram(bundle.programs[role], roleFile(role)); !sound)
+      return sound;
+  return {};
+}
+
+/// A member's folder in that of the new bundle, and read back.
+static Status writeMember(const std::string &folder, const std::string &called, const NamedBundle &member,
+                          Written &written) {
+  std::string parent(membersFolder), below = parent + "/" + member.name;
+  for (const std::string &name : {below, parent})
+    if (std::find(written.folders.begin(), written.folders.end(), name) == written.folders.end())
+      written.folders.insert(written.folders.end() - (written.folders.empty() ? 0 : 1), name);
+  for (const std::string &name : {parent, below})
+    if (::mkdir((folder + "/" + name).c_str(), 0777) != 0 && errno != EEXIST)
+      return systemError(called + "/" + name, "create");
+  Manifest manifest = member.bundle->manifest;
+  if (Status status = writeFiles(folder, below + "/", manifest, *member.bundle, written); !status)
+    return status;
+  return readBack(folder + "/" + below, called + "/" + below);
+}
+
+Expected<Manifest> par::format::writeFamily(const std::string &path, const Bundle &main,
+                                            const std::vector<NamedBundle> &members) {
   if (Status free = checkReplaceable(path); !free)
     return free.error();
   Expected<std::string> folder = resolveFolder(path);
   if (!folder)
     return folder.error();
-  for (size_t role = 0; role < bundle.programs.size(); ++role)
-    if (Status sound = checkProgram(bundle.programs[role], roleFile(role)); !sound)
+  if (Status sound = checkPrograms(main); !sound)
+    return sound.error();
+  for (const NamedBundle &member : members)
+    if (Status sound = checkPrograms(*member.bundle); !sound)
       return sound.error();
   Expected<std::string> temporary = makeFolderBeside(*folder);
   if (!temporary)
     return temporary.error();
-  Manifest manifest = bundle.manifest;
-  Status status = writeFiles(*temporary, manifest, bundle);
+  Manifest manifest = main.manifest;
+  Written written;
+  Status status = writeFiles(*temporary, "", manifest, main, written);
   if (status)
     status = readBack(*temporary, *folder);
-  std::vector<std::string> names{std::string(manifestFile)};
-  for (const File &file : manifest.files)
-    names.push_back(file.name);
+  for (const NamedBundle &member : members)
+    if (status)
+      status = writeMember(*temporary, *folder, member, written);
   if (status)
-    status = replaceFolder(*temporary, *folder, names);
+    status = replaceFolder(*temporary, *folder, written.all());
   else
-    removeFiles(*temporary, names);
+    removeFiles(*temporary, written.all());
   return status ? Expected<Manifest>(std::move(manifest)) : status.error();
+}
+
+Expected<Manifest> par::format::writeBundle(const std::string &path, const Bundle &bundle) {
+  return writeFamily(path, bundle, {});
 }
 
 /// Reads a file piece by piece, if its size and hash are the manifest's; errors are reasons without the name.

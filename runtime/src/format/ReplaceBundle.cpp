@@ -4,7 +4,7 @@
 // the old bundle or the new one under the name, each whole, and perhaps the other one under a name beside it.
 #include "ReplaceBundle.h"
 #include "Json.h"
-#include "par/format/Bundle.h"
+#include "par/format/Family.h"
 #include "par/format/PlainFile.h"
 
 #include <algorithm>
@@ -86,12 +86,23 @@ static std::vector<std::string> namesIn(const std::string &folder, std::error_co
   return names;
 }
 
+static bool isListed(const std::vector<File> &files, std::string_view name) {
+  return std::any_of(files.begin(), files.end(), [&](const File &file) { return file.name == name; });
+}
+
+/// Whether the entry is the folder of members of a bundle that has a family.
+static bool isOfMembers(const std::string &folder, const std::string &name, const std::vector<File> &files) {
+  std::error_code error;
+  return name == membersFolder && isListed(files, familyFile) &&
+         fs::is_directory(fs::symlink_status(folder + "/" + name, error));
+}
+
 /// Entries of the folder that are not listed, or not as listed.
 static std::vector<std::string> foreignAmong(const std::string &folder, const std::vector<std::string> &names,
                                              const std::vector<File> &files) {
   std::vector<std::string> foreign;
   for (const std::string &name : names) {
-    if (name == manifestName)
+    if (name == manifestName || isOfMembers(folder, name, files))
       continue;
     auto listed = std::find_if(files.begin(), files.end(), [&](const File &file) { return file.name == name; });
     if (listed == files.end())
@@ -110,7 +121,47 @@ static std::string shortList(const std::vector<std::string> &names) {
   return names.size() > shown ? text + " and " + std::to_string(names.size() - shown) + " more" : text;
 }
 
-/// The names of the bundle that lies in `folder`, all of which may be removed; `called` is the user's name for it.
+static Expected<std::vector<std::string>> replaceableNames(const std::string &folder, const std::string &called);
+
+static Error holdsForeign(const std::string &called, const std::vector<std::string> &foreign) {
+  return Error{called + ": is not replaced, since it holds what is not of the bundle: " + shortList(foreign) +
+               "; move that away, or write to another folder"};
+}
+
+/// Adds to `names` those of the members in the bundle's folder, each folder after what it holds.
+static Status addMembers(const std::string &folder, const std::string &called, std::vector<std::string> &names) {
+  Expected<std::string> text = readPlainFile(folder + "/" + std::string(familyFile));
+  Expected<Family> family = text ? parseFamily(*text, std::string(familyFile)) : text.error();
+  if (!family)
+    return Error{called + ": is not replaced: its members are not known: " + family.message()};
+  std::string below(membersFolder);
+  std::error_code error;
+  std::vector<std::string> added, foreign;
+  for (const std::string &name : namesIn(folder + "/" + below, error)) {
+    std::string member = below + "/" + name;
+    bool known = std::any_of(family->members.begin(), family->members.end(),
+                             [&](const FamilyMember &of) { return of.name == name; });
+    if (!known || !fs::is_directory(fs::symlink_status(folder + "/" + member, error))) {
+      foreign.push_back(member);
+      continue;
+    }
+    Expected<std::vector<std::string>> files = replaceableNames(folder + "/" + member, called + "/" + member);
+    if (!files)
+      return files.error();
+    for (const std::string &file : *files)
+      added.push_back(member + "/" + file);
+    added.push_back(member);
+  }
+  if (error)
+    return Error{called + "/" + below + ": cannot open: " + error.message()};
+  if (!foreign.empty())
+    return holdsForeign(called, foreign);
+  names.insert(std::find(names.begin(), names.end(), below), added.begin(), added.end());
+  return {};
+}
+
+/// The names of the bundle that lies in `folder`, with its members, all of which may be removed, in this order;
+/// `called` is the user's name for it.
 static Expected<std::vector<std::string>> replaceableNames(const std::string &folder, const std::string &called) {
   std::error_code error;
   if (!fs::is_directory(folder, error))
@@ -128,8 +179,10 @@ static Expected<std::vector<std::string>> replaceableNames(const std::string &fo
                  ": is not replaced: its manifest.json does not tell which files are a bundle's; remove the folder, or "
                  "write to another one"};
   if (std::vector<std::string> foreign = foreignAmong(folder, names, *files); !foreign.empty())
-    return Error{called + ": is not replaced, since it holds what is not of the bundle: " + shortList(foreign) +
-                 "; move that away, or write to another folder"};
+    return holdsForeign(called, foreign);
+  if (std::binary_search(names.begin(), names.end(), membersFolder))
+    if (Status members = addMembers(folder, called, names); !members)
+      return members.error();
   return names;
 }
 
@@ -146,7 +199,7 @@ Status checkReplaceable(const std::string &path) {
 
 void removeFiles(const std::string &folder, const std::vector<std::string> &names) {
   for (const std::string &name : names)
-    ::unlink((folder + "/" + name).c_str());
+    ::remove((folder + "/" + name).c_str()); // a folder only if it is empty
   ::rmdir(folder.c_str());
 }
 

@@ -16,7 +16,7 @@ Expected<std::string> makeFolderBeside(const std::string &folder);
 /// removed, file by file as its manifest lists them; a folder that holds anything else stays as it was, and `made` is
 /// removed.
 Status replaceFolder(const std::string &made, const std::string &folder, const std::vector<std::string> &names);
-/// Removes these files, and the folder if it is empty then.
+/// Removes these files and empty folders in this order, and the folder if it is empty then.
 void removeFiles(const std::string &folder, const std::vector<std::string> &names);
 /// Fails with the reason in errno.
 Error systemError(const std::string &path, const char *what);
