@@ -1,5 +1,6 @@
 // Compiles a planned model to a bundle: Import, the phases, Codegen, Bundle. A later compilation of the same model
 // starts after the last phase up to which all keys equal those of the earlier one (Keys.cpp).
+#include "AddEntry.h"
 #include "CostChoices.h"
 #include "Keys.h"
 #include "MakeBundle.h"
@@ -47,6 +48,7 @@ private:
   bool runRounds(ArrayRef<Phase> phases);
   /// Runs the phases; false after an error. `isLast`: the compilation ends with one of them.
   bool runPhases(ArrayRef<Phase> phases, bool &isLast);
+  OwningOpRef<ModuleOp> importStep(const ImportOptions &importing);
   bool import();
   bool runPhase(const Phase &phase);
   /// Keeps the module if asked to; false if the compilation must stop.
@@ -88,6 +90,22 @@ static std::shared_ptr<MLIRContext> makeContext() {
   return context;
 }
 
+/// A module with one step. Null after an error.
+OwningOpRef<ModuleOp> Street::importStep(const ImportOptions &importing) {
+  OwningOpRef<ModuleOp> module = importModel(*out.planned.graph, importing, out.context.get());
+  PassManager manager(out.context.get());
+  CarryStatePassOptions carry;
+  for (const CarriedPair &pair : importing.carry)
+    carry.pairs.push_back(pair.output + "=" + pair.input);
+  buildImportPipeline(manager, carry);
+  MoveBatchFirstPassOptions first;
+  first.microbatches = plan.plan.rounds();
+  manager.addPass(createMoveBatchFirstPass(first));
+  if (!module || failed(manager.run(*module)))
+    return nullptr;
+  return module;
+}
+
 bool Street::import() {
   observer.begins("import", out, nullptr);
   ScopedDiagnosticHandler sizes(out.context.get(), [&](Diagnostic &diagnostic) {
@@ -96,19 +114,17 @@ bool Street::import() {
       diagnostic.attachNote(diagnostic.getLocation()) << "dims here: " << describeDims(plan.plan);
     return failure(); // the handler before this one takes it
   });
-  out.module = importModel(*out.planned.graph, out.planned.importing, out.context.get());
+  out.module = importStep(out.planned.importing);
   if (!out.module)
     return false;
-  PassManager manager(out.context.get());
-  CarryStatePassOptions carry;
-  for (const CarriedPair &pair : out.planned.importing.carry)
-    carry.pairs.push_back(pair.output + "=" + pair.input);
-  buildImportPipeline(manager, carry);
-  MoveBatchFirstPassOptions first;
-  first.microbatches = plan.plan.rounds();
-  manager.addPass(createMoveBatchFirstPass(first));
-  if (failed(manager.run(*out.module)))
-    return false;
+  if (!out.planned.importing.prefill.empty()) {
+    ImportOptions longer = out.planned.importing;
+    for (const auto &[symbol, size] : longer.prefill)
+      longer.dims[symbol] = size;
+    OwningOpRef<ModuleOp> prefill = importStep(longer);
+    if (!prefill || failed(addEntry(*out.module, *prefill, "prefill")))
+      return false;
+  }
   out.facts = collectFacts(*out.module, plan.plan);
   return finishPhase("import");
 }

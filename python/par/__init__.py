@@ -11,6 +11,8 @@ environment variable PAR_HOME names, or in build/ of the source tree.
 """
 from .bundle import Bundle
 from .compile import check, compile, names
+from .decode import Decoder
+from .decoder import export_decoder
 from .errors import Error
 from .export import export
 from .findings import Finding
@@ -18,6 +20,5 @@ from .plan import complete_plan
 from .run import Run, predict, run
 from .verify import verify
 
-__all__ = ["Bundle", "Error", "Finding", "Run", "check", "compile", "complete_plan", "export", "names", "predict",
-           "run",
-           "verify"]
+__all__ = ["Bundle", "Decoder", "Error", "Finding", "Run", "check", "compile", "complete_plan", "export",
+           "export_decoder", "names", "predict", "run", "verify"]

@@ -3,6 +3,7 @@
 // they depend on.
 #include "CutCosts.h"
 #include "PlanSource.h"
+#include "StagePlacement.h"
 
 #include "par/Base/Provenance.h"
 
@@ -19,20 +20,17 @@ namespace {
 class Cutter {
 public:
   Cutter(StepOp step, const ModelPlan &model, ModuleOp module, const CutPricer &pricer)
-      : step(step), model(model), module(module), pricer(pricer) {}
+      : step(step), model(model), module(module), pricer(pricer), placement(step, module) {}
 
   LogicalResult run();
 
 private:
-  bool isWeight(ReadOp read);
-  void findOps();
   LogicalResult hintByStarts(const PlanPipeline &pipeline);
   LogicalResult hintByRepeat(const PlanPipeline &pipeline);
   LogicalResult hintByCost();
   void joinTail(std::vector<OpGroup> &groups);
   void hintInside(const PatternMatches &matches, int64_t stage);
   void hintBehind(StringRef start, int64_t stage);
-  void assign();
   LogicalResult checkNotEmpty();
 
   InFlightDiagnostic error(const Origin &origin) { return emitError(planLocation(origin, module)); }
@@ -40,42 +38,15 @@ private:
   StepOp step;
   const ModelPlan &model;
   ModuleOp module;
-  const CutPricer &pricer;              ///< null: prices are of single ops
-  std::vector<Operation *> ops;         ///< that a parameter flows into, in order
-  DenseMap<Operation *, bool> active;   ///< whether a graph input flows into it
-  DenseMap<Operation *, int64_t> hint;  ///< minimum stage by the cuts
-  DenseMap<Operation *, int64_t> stage; ///< the outcome
+  const CutPricer &pricer; ///< null: prices are of single ops
+  StagePlacement placement;
 };
 
 } // namespace
 
-/// Frozen layers compute as trained ones do.
-bool Cutter::isWeight(ReadOp read) {
-  auto variable = module.lookupSymbol<VariableOp>(read.getVariable());
-  return variable && (variable.getKind() == VariableKind::parameter || variable.getKind() == VariableKind::frozen);
-}
-
-/// Finds the ops to be placed. Ops that depend only on data are placed at their use instead.
-void Cutter::findOps() {
-  DenseMap<Operation *, bool> placed;
-  for (Operation &op : step.getBlock()) {
-    if (auto read = dyn_cast<ReadOp>(op))
-      placed[&op] = isWeight(read);
-    if (!isTensorOp(&op))
-      continue;
-    for (Value operand : op.getOperands()) {
-      Operation *source = operand.getDefiningOp();
-      active[&op] |= !source || active.lookup(source);
-      placed[&op] |= source && placed.lookup(source);
-    }
-    if (placed[&op])
-      ops.push_back(&op);
-  }
-}
-
 /// Places everything in the matched modules, or the matched nodes if no module matches, on `stageIndex` or later.
 void Cutter::hintInside(const PatternMatches &matches, int64_t stageIndex) {
-  for (Operation *op : ops) {
+  for (Operation *op : placement.ops()) {
     std::optional<Provenance> from = getProvenance(op->getLoc());
     if (!from)
       continue;
@@ -86,7 +57,7 @@ void Cutter::hintInside(const PatternMatches &matches, int64_t stageIndex) {
     if (matches.modules.empty())
       inside = llvm::any_of(matches.nodes, [&](unsigned index) { return from->path == model.names.nodes[index].name; });
     if (inside)
-      hint[op] = std::max(hint.lookup(op), stageIndex);
+      placement.hint(op, stageIndex);
   }
 }
 
@@ -104,11 +75,11 @@ static bool comesLater(StringRef module, StringRef start) {
 /// second decoder layer depend only on the encoder.
 void Cutter::hintBehind(StringRef start, int64_t stageIndex) {
   bool isBehind = false;
-  for (Operation *op : ops) {
-    isBehind |= hint.lookup(op) >= stageIndex;
+  for (Operation *op : placement.ops()) {
+    isBehind |= placement.hintOf(op) >= stageIndex;
     std::optional<Provenance> from = getProvenance(op->getLoc());
     if (isBehind && from && comesLater(from->module, start))
-      hint[op] = std::max(hint.lookup(op), stageIndex);
+      placement.hint(op, stageIndex);
   }
 }
 
@@ -160,7 +131,7 @@ void Cutter::joinTail(std::vector<OpGroup> &groups) {
   auto readsParameter = [&](Operation *op) {
     return llvm::any_of(op->getOperands(), [&](Value operand) {
       auto read = operand.getDefiningOp<ReadOp>();
-      return read && isWeight(read);
+      return read && placement.isWeight(read);
     });
   };
   while (groups.size() > size_t(*model.plan.pipeline.stages) && llvm::none_of(groups.back(), readsParameter)) {
@@ -172,7 +143,7 @@ void Cutter::joinTail(std::vector<OpGroup> &groups) {
 
 /// Solves for the cut with the shortest estimated step.
 LogicalResult Cutter::hintByCost() {
-  std::vector<OpGroup> groups = groupForCuts(ops, *model.plan.pipeline.stages);
+  std::vector<OpGroup> groups = groupForCuts(placement.ops(), *model.plan.pipeline.stages);
   joinTail(groups);
   auto fail = [&](llvm::Error reason) -> LogicalResult {
     return error(model.plan.pipeline.cuts.origin)
@@ -186,7 +157,7 @@ LogicalResult Cutter::hintByCost() {
     return fail(costs.takeError());
   FailureOr<CutPrices> prices = failure();
   if (pricer)
-    prices = priceKernels(module, ops, groups, model.plan, pricer);
+    prices = priceKernels(module, placement.ops(), groups, model.plan, pricer);
   if (failed(prices))
     prices = priceOps(step, groups, model.plan, *costs);
   llvm::Expected<StageCutProblem> problem = makeCutProblem(step, groups, model.plan, *costs, *prices, ranks);
@@ -199,42 +170,15 @@ LogicalResult Cutter::hintByCost() {
     return fail(cut.takeError());
   for (auto [group, stageIndex] : llvm::zip(groups, cut->stageOf))
     for (Operation *op : group)
-      hint[op] = stageIndex;
+      placement.hint(op, stageIndex);
   return success();
-}
-
-/// An op that depends on inputs or on placed ops is after the last cut that it depends on; others join their first
-/// user.
-void Cutter::assign() {
-  for (Operation *op : ops) {
-    bool placed = active.lookup(op) || hint.count(op);
-    int64_t least = hint.lookup(op);
-    for (Value operand : op->getOperands())
-      if (auto source = stage.find(operand.getDefiningOp()); source != stage.end()) {
-        least = std::max(least, source->second);
-        placed = true;
-      }
-    if (placed)
-      stage[op] = least;
-  }
-  for (Operation *op : llvm::reverse(ops)) {
-    if (stage.count(op))
-      continue;
-    int64_t first = *model.plan.pipeline.stages - 1;
-    for (Operation *user : op->getUsers())
-      if (auto found = stage.find(user); found != stage.end())
-        first = std::min(first, found->second);
-    stage[op] = first;
-  }
-  for (Operation *op : ops)
-    setStage(op, stage[op]);
 }
 
 LogicalResult Cutter::checkNotEmpty() {
   int64_t stages = *model.plan.pipeline.stages;
   SmallVector<int64_t> count(stages, 0);
-  for (Operation *op : ops)
-    ++count[stage[op]];
+  for (Operation *op : placement.ops())
+    ++count[placement.stageOf(op)];
   const PlanPipeline &pipeline = model.plan.pipeline;
   for (int64_t index = 0; index < stages && stages > 1; ++index) {
     if (count[index])
@@ -252,7 +196,6 @@ LogicalResult Cutter::checkNotEmpty() {
 }
 
 LogicalResult Cutter::run() {
-  findOps();
   const PlanPipeline &pipeline = model.plan.pipeline;
   LogicalResult hinted = success();
   if (*pipeline.stages > 1)
@@ -270,7 +213,7 @@ LogicalResult Cutter::run() {
     }
   if (failed(hinted))
     return failure();
-  assign();
+  placement.assign(*pipeline.stages);
   return checkNotEmpty();
 }
 
@@ -281,7 +224,9 @@ struct CutStagesPass : PlanPass<impl::CutStagesPassBase<CutStagesPass>> {
 
   LogicalResult apply(const ModelPlan &model) override {
     ModuleOp module = getOperation();
-    for (StepOp step : module.getOps<StepOp>())
+    bool byCost = *model.plan.pipeline.cuts == PlanPipeline::AutoCuts;
+    SmallVector<StepOp> steps(module.getOps<StepOp>());
+    for (StepOp step : byCost ? ArrayRef(steps).take_front(1) : ArrayRef(steps))
       if (failed(Cutter(step, model, module, pricer).run()))
         return failure();
     return success();

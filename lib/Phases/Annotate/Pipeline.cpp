@@ -11,6 +11,7 @@ void buildAnnotatePipeline(OpPassManager &manager, const ModelPlan &plan, const 
   manager.addPass(createConstrainValuesPass(plan));
   // Behind the constraints, so that these are on stages too.
   manager.addPass(createCutStagesPass(plan, pricer));
+  manager.addPass(createAlignStagesPass());
   manager.addPass(createVerifyAnnotatePass());
 }
 
@@ -29,6 +30,7 @@ void registerAnnotatePipeline() {
         manager.addPass(createAnnotateVariablesPass(AnnotateVariablesPassOptions{files}));
         manager.addPass(createConstrainValuesPass(ConstrainValuesPassOptions{files}));
         manager.addPass(createCutStagesPass(CutStagesPassOptions{files}));
+        manager.addPass(createAlignStagesPass());
         manager.addPass(createVerifyAnnotatePass());
       });
 }

@@ -45,6 +45,8 @@ ImportOptions importOptions(const Plan &plan, const NameTable &names, PlanErrors
   ImportOptions options;
   for (const auto &[symbol, size] : plan.dims)
     options.dims[symbol] = *size;
+  for (const auto &[symbol, size] : plan.prefill)
+    options.prefill[symbol] = *size;
   options.batch = *plan.batch.size;
   readBatchDim(plan, names, options);
   for (const PlanInput &input : plan.inputs)

@@ -161,6 +161,8 @@ static const PlanKey runKeys[] = {
   {"moe", "!", "", "dispatch with static capacity"},
   {"carry", "<map>", "{}", "outputs that become inputs of the next call"},
   {"carry.<pattern>", "<pattern>", "", "the inputs that they become, wildcard by wildcard"},
+  {"prefill", "<map>", "{}", "of an inference bundle: a second entry, with these sizes of symbolic dims"},
+  {"prefill.<symbol>", "<int>", "", "size of the symbol in that entry"},
   {"seed", "<int>", "0", "of dropout, initial weights and data order"},
 };
 // clang-format on

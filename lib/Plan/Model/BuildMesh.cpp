@@ -57,10 +57,17 @@ void PlanBuilder::stageMeshes(Plan &plan, const PlanNode &list) {
     errors.error(plan.ranks.origin, PlanMessage::ranksDiffer, *plan.ranks, total, shape);
 }
 
+/// Sizes by symbol.
+static void readSizes(const PlanNode &root, StringRef key,
+                      std::vector<std::pair<std::string, WithOrigin<int64_t>>> &sizes) {
+  if (const PlanEntry *entry = root.find(key))
+    for (const PlanEntry &dim : entry->value.entries)
+      sizes.push_back({dim.key, {toInt(dim.value), dim.value.origin}});
+}
+
 void PlanBuilder::dims(Plan &plan) {
-  if (const PlanEntry *dims = root.find("dims"))
-    for (const PlanEntry &dim : dims->value.entries)
-      plan.dims.push_back({dim.key, {toInt(dim.value), dim.value.origin}});
+  readSizes(root, "dims", plan.dims);
+  readSizes(root, "prefill", plan.prefill);
 }
 
 void PlanBuilder::mesh(Plan &plan) {

@@ -95,6 +95,12 @@ static std::string axisText(const Plan &plan, StringRef axis, int64_t size) {
   return std::to_string(size);
 }
 
+/// {seq: 32}
+static std::string sizesText(ArrayRef<std::pair<std::string, WithOrigin<int64_t>>> sizes) {
+  auto items = llvm::map_range(sizes, [](auto &dim) { return quoted(dim.first) + ": " + std::to_string(*dim.second); });
+  return "{" + llvm::join(items, ", ") + "}";
+}
+
 static std::string meshOrderText(const PlanMeshOrder &order) {
   return *order.kind == PlanMeshOrder::Auto ? "auto" : "[" + llvm::join(order.axes, ", ") + "]";
 }
@@ -130,6 +136,8 @@ public:
       open(0, "carry");
     for (const PlanCarry &carry : plan.carry)
       line(1, patternText(carry.output), patternText(carry.input), carry.output.origin);
+    if (!plan.prefill.empty())
+      line(0, "prefill", sizesText(plan.prefill), plan.prefill.front().second.origin);
     if (*plan.attention != "auto")
       line(0, "attention", *plan.attention, plan.attention.origin);
     if (*plan.batchNorm != "microbatch")
@@ -189,7 +197,6 @@ private:
     if (!value->empty())
       line(depth, key, quoted(*value), value.origin);
   }
-
   void targetMeshDims() {
     open(0, "target");
     text(1, "device", plan.target.device);
@@ -210,7 +217,6 @@ private:
     for (const auto &[symbol, size] : plan.dims)
       integer(1, quoted(symbol), size);
   }
-
   void inputs() {
     if (!plan.inputs.empty())
       open(0, "inputs");

@@ -205,6 +205,19 @@ static void checkSymbols(const Plan &plan, const NameTable &names, PlanErrors &e
                    names.symbols.empty() ? "none" : llvm::join(names.symbols, ", "));
 }
 
+/// `prefill` is a second entry of a bundle that predicts, of as many samples.
+static void checkPrefill(const Plan &plan, const NameTable &names, PlanErrors &errors) {
+  if (!plan.prefill.empty() && plan.train)
+    errors.error(plan.prefill.front().second.origin, PlanMessage::prefillInTraining);
+  for (const auto &[symbol, size] : plan.prefill)
+    if (!llvm::is_contained(names.symbols, symbol))
+      errors.error(size.origin, PlanMessage::unknownDim, symbol,
+                   names.symbols.empty() ? "none" : llvm::join(names.symbols, ", "));
+    else if (std::optional<InputDim> batch = findBatchDim(plan, names);
+             batch && batch->dim >= 0 && names.inputs[batch->input].shape[batch->dim] == symbol)
+      errors.error(size.origin, PlanMessage::prefillBatch, symbol);
+}
+
 /// A loss that is not attached is one of the graph's outputs; which of these are scalar floats only Import knows.
 static void checkLoss(const PlanLoss &loss, const NameTable &names, PlanErrors &errors) {
   StringRef output = *loss.output;
@@ -229,6 +242,7 @@ static void checkLoss(const PlanLoss &loss, const NameTable &names, PlanErrors &
 
 void checkPlanNames(const Plan &plan, const NameTable &names, PlanErrors &errors) {
   checkSymbols(plan, names, errors);
+  checkPrefill(plan, names, errors);
   for (const PlanInput &input : plan.inputs)
     if (matchPattern(input.name.pattern, names).inputs.empty() && !input.name.pattern.optional())
       reportNothing(input.name, names, errors);

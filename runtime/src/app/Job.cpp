@@ -4,6 +4,7 @@
 
 #include "Bench.h"
 #include "Calibration.h"
+#include "Decoder.h"
 #include "JobRemarks.h"
 #include "OutputPlaces.h"
 #include "par/comm/job/Ending.h"
@@ -229,7 +230,9 @@ void openData(Job &job) {
     job.dataset = openText(options.text, manifest, options.labels);
   else if (options.bench)
     job.dataset = makeUpData(manifest, job.seed);
-  if (!options.dryRun || job.dataset)
+  if (!options.generate.empty())
+    shapeOfDecoder(job.bundle, job.name);
+  else if (!options.dryRun || job.dataset)
     checkFed(manifest, job.dataset.get(), job.name);
   if (!options.evalData.empty()) {
     job.evalDataset = isArrayFile(readDataSpec(options.evalData).path)
@@ -372,7 +375,7 @@ std::string Job::device() const { return options.device.empty() ? bundle.manifes
 
 bool Job::predicts() const {
   auto has = [this](const char *name) { return bundle.programs.front().findEntry(name) != format::noIndex; };
-  return !options.output.empty() || (!options.eval && has("predict") && !has("train"));
+  return !options.output.empty() || !options.generate.empty() || (!options.eval && has("predict") && !has("train"));
 }
 
 bool Job::isSampled() const {

@@ -196,6 +196,8 @@ const std::vector<Flag> &flags() {
       {"--export", "F", "write the whole weights at the end: .safetensors, or .onnx with the model",
        NAMED("--export", "a file", exportTo)},
       {"--output", "F.safetensors", "of a bundle without train: what it predicts", NAMED("--output", "a file", output)},
+      {"--generate", "F.jsonl|-", "of a decoder: continue prompts, a request a line; -: from standard input",
+       NAMED("--generate", "a file, or -", generate)},
       {"--metrics", "F.jsonl", "one JSON object a step", NAMED("--metrics", "a file", metrics)},
       {"--log-every", "N", "a progress line every N steps; default: about ten in all",
        COUNT("--log-every", logEvery, 1)},
@@ -356,6 +358,11 @@ void checkTogether(const RunOptions &options) {
     refuse(Message::exportKind, options.exportTo);
   if (!options.output.empty() && !options.output.ends_with(".safetensors"))
     refuse(Message::notYet, "--output to other than .safetensors");
+  bool generates = !options.generate.empty();
+  exclude(generates, !options.data.empty(), "--generate", "--data");
+  exclude(generates, !options.text.empty(), "--generate", "--text");
+  exclude(generates, !options.output.empty(), "--generate", "--output");
+  exclude(generates, options.eval, "--generate", "--eval");
   exclude(!options.output.empty(), options.eval, "--output", "--eval");
   exclude(!options.output.empty(), options.steps.has_value(), "--output", "--steps");
   exclude(!options.output.empty(), options.epochs.has_value(), "--output", "--epochs");

@@ -1,5 +1,6 @@
 #include "Results.h"
 
+#include "par/app/Job.h"
 #include "par/files/Rectangles.h"
 
 #include <algorithm>
@@ -45,8 +46,11 @@ ResultWriter::ResultWriter(const format::Manifest &manifest, const std::string &
     : manifest(manifest), path(path), control(control), part(path, control) {
   std::vector<ArrayHeader> headers;
   for (const format::Output &output : manifest.outputs) {
-    headers.push_back({output.name, output.type, shapeOf(output, manifest, samples)});
-    shapes.push_back(headers.back().shape);
+    arrays.push_back(headers.size());
+    shapes.push_back(shapeOf(output, manifest, samples));
+    if (isOfPrefill(manifest, output.name))
+      continue;
+    headers.push_back({output.name, output.type, shapes.back()});
   }
   if (control.rank() == 0)
     SafetensorsWriter(part.name(), headers, true);
@@ -59,7 +63,7 @@ void ResultWriter::take(const format::Output &output, uint64_t batch, int64_t mi
   auto index = static_cast<size_t>(&output - manifest.outputs.data());
   if (output.layout.parts.empty()) {
     if (output.ranks.front() == control.rank())
-      writer->write(index, batch * from.size(), from);
+      writer->write(arrays[index], batch * from.size(), from);
     return;
   }
   const format::Layout &layout = output.layout;
@@ -72,7 +76,7 @@ void ResultWriter::take(const format::Output &output, uint64_t batch, int64_t mi
   std::vector<int64_t> origin(part->size.size(), 0);
   forEachRun(layout.shape, part->start, layout.local, origin, part->size, [&](int64_t to, int64_t at, int64_t n) {
     auto write = [&](int64_t place, int64_t source, int64_t count) {
-      writer->write(index, static_cast<uint64_t>(place) * bytes,
+      writer->write(arrays[index], static_cast<uint64_t>(place) * bytes,
                     from.subspan(static_cast<uint64_t>(source) * bytes, static_cast<uint64_t>(count) * bytes));
     };
     if (output.batchDim > 0)

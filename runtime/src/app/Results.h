@@ -28,7 +28,8 @@ private:
   std::string path;
   comm::Control &control;
   PartFile part;
-  std::vector<std::vector<int64_t>> shapes; ///< of each array
+  std::vector<size_t> arrays;               ///< in the file, by output
+  std::vector<std::vector<int64_t>> shapes; ///< of each output's array
   std::unique_ptr<SafetensorsWriter> writer;
 };
 

@@ -2,6 +2,7 @@
 #include "Agreement.h"
 #include "Bench.h"
 #include "Calibration.h"
+#include "Generate.h"
 #include "GoingOn.h"
 #include "Results.h"
 #include "TrainSteps.h"
@@ -16,6 +17,15 @@
 
 namespace par::core {
 namespace {
+
+/// --check-arena: bytes that each rank touched, beside the prediction.
+void reportArenas(Session &session, Progress &progress) {
+  ArenaUse use = session.arenaUse();
+  auto all = session.jobControl().gather("arena", core::format("rank {}: touched {} of {} bytes", session.rank(),
+                                                               grouped(use.touched), grouped(use.bound)));
+  for (const std::string &line : all)
+    progress.say("arena   " + line);
+}
 
 class RankRun {
 public:
@@ -49,7 +59,7 @@ public:
       trace.write(control);
     });
     if (options.checkArena)
-      reportArenas();
+      reportArenas(session, progress);
     if (std::string found = session.onDevice().report(); session.rank() == 0 && !found.empty())
       progress.say(found);
     progress.finish();
@@ -189,6 +199,8 @@ private:
   /// Every sample once, in order; samples from the front fill up the last batch.
   int predict() {
     steps.warnOfNaN();
+    if (!options.generate.empty())
+      return generate(job, session);
     uint64_t rows = job.rowsOf(job.dataset.get()); // a model whose inputs have no batch is called once
     uint64_t batches = (rows + manifest.batch - 1) / manifest.batch, batch = 0;
     RowOrder order(rows, job.shuffled, job.seed);
@@ -213,15 +225,6 @@ private:
     std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
     progress.predicted(rows, took.count());
     return 0;
-  }
-
-  /// --check-arena: bytes that each rank touched, beside the prediction.
-  void reportArenas() {
-    ArenaUse use = session.arenaUse();
-    auto all = control.gather("arena", core::format("rank {}: touched {} of {} bytes", session.rank(),
-                                                    grouped(use.touched), grouped(use.bound)));
-    for (const std::string &line : all)
-      progress.say("arena   " + line);
   }
 
   static constexpr const char *asked = "asked_to_end";

@@ -41,11 +41,19 @@ std::string listInputs(const format::Manifest &manifest) {
 
 } // namespace
 
+bool isOfPrefill(const format::Manifest &manifest, std::string_view name) {
+  constexpr std::string_view prefix = "prefill.";
+  if (!name.starts_with(prefix))
+    return false;
+  name.remove_prefix(prefix.size());
+  return manifest.findInput(name) || manifest.findOutput(name);
+}
+
 void checkFed(const format::Manifest &manifest, const Dataset *dataset, const std::string &bundle) {
   if (!dataset && !manifest.inputs.empty())
     throw Failure::at(bundle, Message::noData, listInputs(manifest));
   for (const Input &input : manifest.inputs)
-    if (!dataset->has(input.name))
+    if (!dataset->has(input.name) && !isOfPrefill(manifest, input.name))
       throw Failure::at(bundle, Message::inputWithoutData, input.name, describeArray(input.type, input.shape),
                         dataset->feeds(), input.name);
 }

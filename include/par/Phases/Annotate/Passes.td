@@ -61,9 +61,9 @@ def CutStagesPass : Pass<"par-cut-stages", "::mlir::ModuleOp"> {
     Expects: par.stage ops and Import's step.
     Leaves: a stage on every tensor op that a parameter, trained or frozen, flows into, following `pipeline.cuts`: from
     the modules or nodes that begin stages, from modules dealt out evenly or by counts, or, with `auto`, from the solver
-    of the stage_cut problem on the ops' costs. An op is on the stage after the last cut that it depends on; one that
-    depends only on parameters is on its first user's stage. Ops that depend only on data have no stage: Split puts them
-    on the stages of their users.
+    of the stage_cut problem on the ops' costs, which cuts the first step only. An op is on the stage after the last cut
+    that it depends on; one that depends only on parameters is on its first user's stage. Ops that depend only on data
+    have no stage: Split puts them on the stages of their users.
     Fails: if a cut matches no module or node or several, a stage would be empty, or a stage does not fit its memory.
 
     Example: `pipeline: {cuts: [h.2]}` makes the first op of module h.2
@@ -72,6 +72,24 @@ def CutStagesPass : Pass<"par-cut-stages", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [ListOption<"files", "plan", "std::string", "plan files, left to right">];
+}
+
+def AlignStagesPass : Pass<"par-align-stages", "::mlir::ModuleOp"> {
+  let summary = "places the ops of other entries as the first one's";
+  let description = [{
+    Expects: the first step after -par-cut-stages; other steps, imports of the same model, with stages or without.
+    Leaves: the ops of steps without stages on those that the same nodes have in the first step, or later where they
+    depend on such ops: entries share their variables. Steps that the plan's names have cut stay as they are.
+
+    Example: `h.1/MatMul` is on stage 1 of @predict
+    ```
+    %1 = par.dot %0, %w                     // of h.1/MatMul, in @prefill
+    ```
+    becomes
+    ```
+    %1 = par.dot %0, %w {stage = 1 : i64}
+    ```
+  }];
 }
 
 def VerifyAnnotatePass : Pass<"par-verify-annotate", "::mlir::ModuleOp"> {

@@ -55,6 +55,8 @@ struct ImportOptions {
   std::map<std::string, std::vector<HeldTensor>> held;
   /// Outputs that become inputs of the next call: the option of par-carry-state.
   std::vector<CarriedPair> carry;
+  /// Sizes of symbolic dims in a second step, @prefill; none: there is no such step.
+  std::map<std::string, int64_t> prefill;
   /// A loss is wanted: the step is @eval and returns only the loss. Otherwise @predict, with every output.
   bool train = false;
   std::optional<AttachedLoss> loss;

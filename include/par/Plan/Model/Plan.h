@@ -245,6 +245,7 @@ struct Plan {
   std::vector<std::pair<std::string, WithOrigin<int64_t>>> dims; ///< symbol, size
   std::vector<PlanInput> inputs;
   std::vector<PlanCarry> carry;
+  std::vector<std::pair<std::string, WithOrigin<int64_t>>> prefill; ///< symbol, size in the entry `prefill`
   PlanBatch batch;
   std::optional<PlanTrain> train; ///< none: inference
   PlanPrecision precision;

@@ -23,6 +23,7 @@ struct RunOptions {
   // data
   std::vector<std::string> data;
   std::string text, labels, order;
+  std::string generate; ///< a file of requests, "-": standard input
   // weights
   std::vector<std::string> weights;
   bool init = false;

@@ -50,6 +50,8 @@ std::unique_ptr<Dataset> openArrays(const std::vector<std::string> &specs, const
 std::unique_ptr<Dataset> openText(const std::string &path, const format::Manifest &manifest, const std::string &labels);
 /// One batch of made-up values for every input, a function of the seed: normal numbers, integers within their limits.
 std::unique_ptr<Dataset> makeUpData(const format::Manifest &manifest, uint64_t seed);
+/// Whether an input or output is one of the entry `prefill`, which only --generate runs.
+bool isOfPrefill(const format::Manifest &manifest, std::string_view name);
 /// Throws Failure (error 15) if an input of the bundle gets no data. `dataset` may be null.
 void checkFed(const format::Manifest &manifest, const Dataset *dataset, const std::string &bundle);
 

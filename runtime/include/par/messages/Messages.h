@@ -103,6 +103,12 @@ struct MessageText {
   M(labelsUnknown, "whether labels are the next tokens or the same is not known; say --labels next or --labels same")  \
   M(textVocabulary, "byte {} at {} is outside of the model's {} symbols")                                              \
   M(textTooShort, "{} bytes are fewer than one batch of {} windows of {}")                                             \
+  M(requestBad, "{} takes {}, not {}")                                                                                 \
+  M(promptTooLong, "a prompt of {} tokens and {} new ones do not fit into the cache of {} slots; ask for fewer, or "   \
+                   "compile with --set dims.cache={}")                                                                 \
+  M(notADecoder, "--generate needs a decoder that par.export_decoder wrote; this bundle lacks {}")                     \
+  M(decoderStep, "--generate makes one token a call, and input \"{}\" takes {} of a sequence; compile with --set "     \
+                 "dims.seq=1 --set prefill.seq={}")                                                                    \
   M(noData, "no data: give --data FILE or --text FILE (inputs: {})")                                                   \
   /* checkpoints */                                                                                                    \
   M(noCheckpoint, "no complete checkpoint in this folder")                                                             \

@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+"""Tokens a second of a decoder on one thread: Par, ONNX Runtime with the same file, and PyTorch's `generate`.
+
+    decode.py [--size small|gpt2|llama] [--batch 1] [--prompt 64] [--new 64] [--cache 256] [--keep FOLDER] [--only par]
+
+Random weights, greedy. Times of prefill and of steps apart; `cpu` is user and system time of the whole process, which
+other work on the machine does not change. ONNX Runtime has its caches bound (no copies but its own), PyTorch a
+DynamicCache. All three choose the same tokens, or the status is 1. Needs torch, transformers and onnxruntime; figures
+for the record are taken on an idle machine.
+"""
+import argparse
+import json
+import pathlib
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "python"))
+SIZES = {
+    "small": ("GPT2", dict(n_embd=256, n_layer=4, n_head=8, vocab_size=8192, n_positions=1024)),
+    "gpt2": ("GPT2", dict(n_positions=1024)),
+    "llama": ("Llama", dict(hidden_size=1024, intermediate_size=2816, num_hidden_layers=12, num_attention_heads=16,
+                            num_key_value_heads=4, vocab_size=32000, max_position_embeddings=2048)),
+}
+
+
+def build(size):
+    import torch
+    import transformers
+
+    torch.manual_seed(1)
+    kind, sizes = SIZES[size]
+    config = getattr(transformers, f"{kind}Config")(**sizes)
+    return transformers.AutoModelForCausalLM.from_config(config).eval()
+
+
+def prompts_of(options):
+    import random
+
+    choose = random.Random(1)
+    return [[choose.randrange(8192) for _ in range(options.prompt)] for _ in range(options.batch)]
+
+
+def run_par(options, folder, prompts):
+    import par
+
+    plan = {"batch": options.batch, "dims": {"seq": 1, "cache": options.cache}, "prefill": {"seq": options.prompt},
+            "carry": {"present.*": "past.*"}}
+    bundle = par.compile(folder / "model.onnx", plan, out=folder / "model.par")
+    with par.Decoder(bundle) as decoder:
+        decoder.generate(prompts, max_new_tokens=2)
+        tokens = decoder.generate(prompts, max_new_tokens=options.new)
+        return tokens, decoder.times["prefill_s"], decoder.times["step_s"]
+
+
+def run_onnxruntime(options, folder, prompts):
+    import numpy
+    import onnxruntime
+
+    settings = onnxruntime.SessionOptions()
+    settings.intra_op_num_threads = settings.inter_op_num_threads = 1
+    settings.log_severity_level = 3
+    session = onnxruntime.InferenceSession(str(folder / "model.onnx"), settings, providers=["CPUExecutionProvider"])
+    sizes = {"batch": options.batch, "cache": options.cache}
+    past = [onnxruntime.OrtValue.ortvalue_from_numpy(numpy.zeros([sizes.get(dim, dim) for dim in one.shape],
+                                                                 numpy.float32))
+            for one in session.get_inputs() if one.name.startswith("past.")]
+
+    def call(ids, position, count):
+        nonlocal past
+        binding = session.io_binding()
+        for name, value in (("input_ids", ids), ("position", position), ("count", count)):
+            binding.bind_cpu_input(name, value)
+        for i, value in enumerate(past):
+            binding.bind_ortvalue_input(f"past.{i}", value)
+        for one in session.get_outputs():
+            binding.bind_output(one.name)
+        session.run_with_iobinding(binding)
+        logits, *past = binding.get_outputs()
+        return logits.numpy().argmax(-1)
+
+    def generate(new):
+        ones = numpy.ones((options.batch, 1), numpy.int64)
+        began = time.perf_counter()
+        chosen = call(numpy.array(prompts), 0 * ones, options.prompt * ones)
+        prefilled = time.perf_counter()
+        tokens = [chosen]
+        for i in range(new - 1):
+            tokens.append(chosen := call(chosen[:, None], (options.prompt + i) * ones, ones))
+        return numpy.stack(tokens, 1).tolist(), prefilled - began, time.perf_counter() - prefilled
+
+    generate(2)
+    return generate(options.new)
+
+
+def run_torch(options, folder, prompts):
+    import torch
+
+    torch.set_num_threads(1)
+    model, ids = build(options.size), torch.tensor(prompts)
+
+    def generate(new):
+        with torch.no_grad():
+            began = time.perf_counter()
+            out = model(ids, use_cache=True, logits_to_keep=1)
+            chosen = out.logits[:, -1].argmax(-1)
+            prefilled = time.perf_counter()
+            tokens = [chosen]
+            for _ in range(new - 1):
+                out = model(chosen[:, None], past_key_values=out.past_key_values, use_cache=True)
+                tokens.append(chosen := out.logits[:, -1].argmax(-1))
+            return torch.stack(tokens, 1).tolist(), prefilled - began, time.perf_counter() - prefilled
+
+    generate(2)
+    return generate(options.new)
+
+
+RUNS = {"par": run_par, "onnxruntime": run_onnxruntime, "torch": run_torch}
+
+
+def one(options):
+    """In a process of its own: one line of JSON."""
+    tokens, prefill, steps = RUNS[options.one](options, options.keep, prompts_of(options))
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    print(json.dumps({"tokens": tokens, "prefill": prefill, "steps": steps,
+                      "cpu": sum(each.ru_utime + each.ru_stime for each in used)}))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--size", choices=SIZES, default="small")
+    for name, value in (("batch", 1), ("prompt", 64), ("new", 64), ("cache", 256)):
+        parser.add_argument(f"--{name}", type=int, default=value)
+    parser.add_argument("--keep", type=pathlib.Path, help="folder of the model and the bundle")
+    parser.add_argument("--only", action="append", choices=RUNS)
+    parser.add_argument("--one", choices=RUNS, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.one:
+        return one(options)
+    with tempfile.TemporaryDirectory(prefix="par-decode-") as scratch:
+        folder = options.keep or pathlib.Path(scratch)
+        folder.mkdir(parents=True, exist_ok=True)
+        if not (folder / "model.onnx").exists():
+            import par
+            par.export_decoder(build(options.size), folder / "model.onnx")
+        sys.exit(table(options, folder))
+
+
+def table(options, folder):
+    first, different = None, 0
+    for name in options.only or RUNS:
+        command = [sys.executable, __file__, "--one", name, "--size", options.size, "--keep", str(folder)]
+        for flag in ("batch", "prompt", "new", "cache"):
+            command += [f"--{flag}", str(getattr(options, flag))]
+        found = json.loads(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
+        first = first or found["tokens"]
+        different += first != found["tokens"]
+        rate = options.batch * (options.new - 1) / found["steps"]
+        print(f"{name:12} prefill {found['prefill'] * 1e3:8.1f} ms   steps {rate:8.1f} tokens/s   cpu "
+              f"{found['cpu']:.1f} s   tokens {'the same' if first == found['tokens'] else 'DIFFER'}", flush=True)
+    return different > 0
+
+
+if __name__ == "__main__":
+    main()
