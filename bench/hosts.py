@@ -166,7 +166,7 @@ class Bench:
             print(f"{title} {name:14} {wall:8.1f} ms a step, {cpu * 1000:7.1f} CPU ms{ratio}", flush=True)
 
     def trace(self, rate):
-        """Of rank 0's last steps: seconds in which a collective was under way, and the part of it beside a kernel."""
+        """Seconds of rank 0's last steps in which a collective was under way, and the part of it beside a kernel."""
         for name, make in (("wide", self.wide), ("tiny", self.tiny)):
             file = self.work / "trace.json"
             self.par(make(2), "ab", ["--trace", f"{file}:{WARM}-{self.options.steps - 1}"])
