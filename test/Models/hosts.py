@@ -100,7 +100,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin", required=True)
     parser.add_argument("--part", action="append", choices=PARTS, help="default: numbers and trouble")
-    parser.add_argument("--comm", action="append", choices=["tcp", "mpi"], help="of trouble; default: both")
+    parser.add_argument("--comm", action="append", choices=["tcp", "mpi"],
+                        help="of trouble and kills: mpi, or tcp and shared memory; default: all")
     parser.add_argument("--case", action="append", choices=list(CASES))
     parser.add_argument("--group", action="append", choices=GROUPS, help="of trouble; default: all")
     parser.add_argument("--models", type=pathlib.Path)
@@ -122,7 +123,7 @@ def main():
         if "trouble" in parts:
             trouble(trial, options.comm or ["tcp", "mpi"], options.group)
         if "kills" in parts:
-            Kills(trial, options.seed).play(options.kills)
+            Kills(trial, options.seed, options.comm).play(options.kills)
     finally:
         shutil.rmtree(trial.work, ignore_errors=True)
     print(f"{trial.claims} claims, {trial.failed} failed")

@@ -45,8 +45,9 @@ class Alone(Job):
 
 
 class Kills:
-    def __init__(self, trial, seed):
+    def __init__(self, trial, seed, comms=None):
         self.trial, self.choose = trial, random.Random(seed)
+        self.comms = [comm for comm in COMMS if not comms or (comm if comm == "mpi" else "tcp") in comms]
         self.slowest, self.hung, self.unnamed, self.counts = 0.0, 0, 0, {}
         print(f"kills: seed {seed}", flush=True)
 
@@ -54,6 +55,7 @@ class Kills:
         network = Network("abcd")
         try:
             troubles = Troubles(self.trial, network, Starter(network, self.trial.bin / "par-run", self.trial.work), {})
+            troubles.others = "" if self.comms == ["mpi"] else "vader"  # Open MPI's, of another campaign
             for number in range(count):
                 self.one(number, troubles)
         finally:
@@ -64,7 +66,7 @@ class Kills:
 
     def draw(self):
         """Plan, communicator and the host of each rank: as many as possible have equally many."""
-        plan, comm = self.choose.choice(list(PLANS)), self.choose.choice(COMMS)
+        plan, comm = self.choose.choice(list(PLANS)), self.choose.choice(self.comms)
         ranks = PLANS[plan][0]
         several = self.choose.choice([count for count in (2, 3, 4) if count <= ranks]) if comm in ("tcp", "mpi") else 1
         return plan, comm, "".join("abcd"[rank * several // ranks] for rank in range(ranks))
@@ -98,8 +100,10 @@ class Kills:
             time.sleep(0.02)
         send(job.pid(victim), signal)
         took = 0.0
-        if early and signal == "SIGSTOP" and comm in ("launched", "tcp"):
-            # A rank that has not joined yet is not known to the others. It goes on when they have ended, and ends.
+        lonely = early or hosts.count(hosts[victim]) == 1
+        if lonely and signal == "SIGSTOP" and comm in ("launched", "tcp"):
+            # No rank can end one that has not joined yet, or is the only one of its host. It goes on when the others
+            # have ended, and ends then.
             took = job.await_but(job.processes[victim], GIVE_UP)
             if job.processes[victim].poll() is None:
                 send(job.pid(victim), "SIGCONT")

@@ -37,6 +37,7 @@ class Troubles:
     def __init__(self, trial, network, starter, bundles):
         self.trial, self.network, self.starter, self.bundles = trial, network, starter, bundles
         self.shared = set(os.listdir("/dev/shm"))
+        self.others = ""  # how names of memory begin that is not this job's
 
     def flags(self, metrics, steps=1000000, more=()):
         return ["--init", "--text", self.trial.text, "--steps", steps, "--metrics", metrics, "-q", *more]
@@ -77,9 +78,14 @@ class Troubles:
         if left:
             self.nothing_left(name)
 
+    def memory_left(self):
+        """Memory with a name."""
+        found = sorted(set(os.listdir("/dev/shm")) - self.shared)
+        return [name for name in found if not self.others or not name.startswith(self.others)]
+
     def nothing_left(self, name, seconds=2, look=None):
         for _ in range(10 * seconds):  # the kernel takes a moment
-            left = (look or self.network.left)() + sorted(set(os.listdir("/dev/shm")) - self.shared)
+            left = (look or self.network.left)() + self.memory_left()
             if not left:
                 break
             time.sleep(0.1)
