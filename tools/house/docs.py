@@ -10,8 +10,9 @@ from house.sources import Fault
 
 # Flags of other programs that pages call, and of a pass that the tutorial has its reader write.
 OTHERS = {"--no-python", "--nnodes", "--nproc-per-node", "--node-rank", "--master-addr", "--master-port", "--host",
-          "--bind-to", "--nodes", "--ntasks-per-node", "--cpus-per-task", "--mpi",  # of torchrun, mpirun, Slurm
+          "--bind-to", "--nodes", "--ntasks-per-node", "--cpus-per-task", "--mpi",  # of torchrun, mpirun, Slurm, Docker
           "--mlir-print-ir-after-all", "--split-input-file", "--verify-diagnostics", "--run-reproducer",
+          "--gpus-per-node", "--gpus-per-task", "--hostname", "--ipc", "--network", "--shm-size", "--ulimit",
           "--nproc-per-node", "--no-python", "--par-fold-double-negation"}
 ROADMAP = "docs/roadmap.md"
 LATER = re.compile(r"^## .*(?:not built|not yet|later|roadmap)", re.I | re.M)

@@ -1,4 +1,4 @@
-// What ranks compare before they call NCCL, and the end of a job that NCCL does not join in time.
+// The comparison of ranks before they call NCCL, and the end of a job that NCCL does not join in time.
 #include "CudaFixture.h"
 #include "cuda/comm/NcclFacts.h"
 #include "par/messages/NcclMessages.h"

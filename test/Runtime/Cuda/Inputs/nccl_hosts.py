@@ -70,7 +70,8 @@ class Trial:
         found = {name: str(LIBRARIES / file) for name, file in STUBS.items()}
         return {**os.environ, **found, "PAR_CUDA_BUILTINS": str(FOLDER / "image"), "PAR_HOST": host,
                 "PAR_STUB_BUNDLE": str(FOLDER / "twin.par"), "PAR_CUDA_GRAPHS": "0", "PAR_STUB_DEVICES": "2",
-                "PAR_STUB_NCCL_TCP": "1", "PAR_TOKEN": "0123456789abcdef0123456789abcdef", "NCCL_CONF_FILE": "/dev/null"}
+                "PAR_STUB_NCCL_TCP": "1", "PAR_TOKEN": "0123456789abcdef0123456789abcdef",
+                "NCCL_CONF_FILE": "/dev/null"}
 
     def flags(self, metrics, steps):
         return ["par-run", FOLDER / "cuda.par", "--init", "--text", FOLDER / "text", "--order", "sequential", "--steps",

@@ -1,3 +1,4 @@
+// A rank's connection to the maker of an id of the stub NCCL.
 #include "NcclConnection.h"
 
 #include "NcclFrames.h"
@@ -53,7 +54,7 @@ void RootConnection::join(const std::string &id, int rank, int ranks) {
   std::thread([this, address, port] { run(connectTo(address, port)); }).detach();
 }
 
-/// What goes out and what comes in have a thread each: neither waits for the other.
+/// Messages that go out and that come in have a thread each: neither waits for the other.
 void RootConnection::run(int socket) {
   Machine &machine = Machine::get();
   if (socket >= 0)
