@@ -49,7 +49,7 @@ static Cost costOfKernel(const Kernel &kernel, const Instruction &instruction, c
     return costs.kernel(bytes, kernel.flops);
   if (kernels::isAttention(kernel) && instruction.imms.size() >= kernels::AttentionSizes::scalars)
     return costs.attention(attentionOf(kernel, instruction), bytes);
-  if (kernels::isConvolution(kernel) && instruction.imms.size() == kernels::convolutionImmediateCount)
+  if (kernels::isConvolution(kernel) && instruction.imms.size() >= kernels::convolutionImmediateCount)
     return costs.convolution(convolutionOf(kernel, instruction), bytes);
   return costs.kernel(bytes);
 }

@@ -2,6 +2,7 @@
 // convolutions, pooling. Returns nothing if the body is not exactly the builtin's function.
 #include "AttentionCall.h"
 #include "CallBuilder.h"
+#include "LastConvolution.h"
 #include "Values.h"
 #include "par/Dialect/Windows.h"
 
@@ -224,13 +225,23 @@ static bool appendWindows(Op op, ArrayRef<int64_t> in, ArrayRef<int64_t> window,
 }
 
 template <typename Op>
-static std::optional<BuiltinCall> describeConvolution(KernelOp kernel, Op op, StringRef name, ConvertOp narrowing) {
+static std::optional<SmallVector<int64_t>> sizesOfConvolution(Op op) {
   ConvolutionSides sides = sidesOf(op);
   ArrayRef<int64_t> in = shapeOf(sides.input), window = shapeOf(sides.filter), out = shapeOf(sides.output);
   SmallVector<int64_t> sizes{in[0], int64_t(op.getGroups()), window[1], window[0]};
   if (!appendWindows(op, in.drop_front(2), window.drop_front(2), out.drop_front(2), sizes))
     return std::nullopt;
-  return CallBuilder(kernel, name).convert(op->getOperands(), op.getResult(), narrowing).integers(sizes).finish();
+  return sizes;
+}
+
+std::optional<SmallVector<int64_t>> convolutionSizes(ConvolutionOp op) { return sizesOfConvolution(op); }
+
+template <typename Op>
+static std::optional<BuiltinCall> describeConvolution(KernelOp kernel, Op op, StringRef name, ConvertOp narrowing) {
+  std::optional<SmallVector<int64_t>> sizes = sizesOfConvolution(op);
+  if (!sizes)
+    return std::nullopt;
+  return CallBuilder(kernel, name).convert(op->getOperands(), op.getResult(), narrowing).integers(*sizes).finish();
 }
 
 static std::optional<BuiltinCall> describe(KernelOp kernel, ConvolutionOp op, ConvertOp narrowing = {}) {
@@ -295,6 +306,8 @@ std::optional<BuiltinCall> describeBuiltin(KernelOp kernel) {
   if (!op)
     return std::nullopt;
   using Call = std::optional<BuiltinCall>;
+  if (Call call = describeLastConvolution(kernel))
+    return call;
   return llvm::TypeSwitch<Operation *, Call>(op)
       .Case<AdamwOp, SgdOp, MomentumOp, CrossEntropyOp, CrossEntropyGradOp, ConvertOp, PadOp, ReduceOp, GatherOp,
             IndexAddOp, AddOp, ConvolutionOp, ConvolutionInputGradOp, ConvolutionFilterGradOp, MaxPoolOp,

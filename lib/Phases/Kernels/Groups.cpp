@@ -2,6 +2,7 @@
 // in place, and building the kernel. `formGroups` calls library and builtin forms first, then fusion.
 #include "Groups.h"
 #include "JoinContracted.h"
+#include "LastConvolution.h"
 #include "PaddedRows.h"
 #include "par/Phases/Kernels/Fill.h"
 #include "par/Phases/Kernels/KernelGroups.h"
@@ -226,7 +227,7 @@ std::vector<std::unique_ptr<Group>> GroupFormer::run() {
     if (!isKernelOp(&op) || groupOf.contains(&op) || isFree(&op))
       continue;
     auto group = formAttention(&op, isTaken, [&](Value value) { return arguments.contains(value); });
-    if (group || (group = formBuiltin(&op, gpu, isTaken)))
+    if (group || (group = formLastConvolution(&op, isTaken)) || (group = formBuiltin(&op, gpu, isTaken)))
       add(std::move(group));
   }
   if (gpu) {

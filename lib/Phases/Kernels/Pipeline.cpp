@@ -13,6 +13,8 @@ void buildGroupingPipeline(OpPassManager &manager, const std::string &device) {
   if (device == "cuda") {
     manager.addPass(createSeparateStridesPass());
     manager.addPass(createPadsToConcatPass());
+  } else {
+    manager.addPass(createChannelsLastPass());
   }
   manager.addPass(createPropagateHeadLayoutsPass());
   manager.addPass(createAccumulateInPlacePass());

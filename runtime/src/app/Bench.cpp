@@ -18,7 +18,7 @@ namespace {
 
 using std::chrono::steady_clock;
 
-/// What this process has computed, on all its threads.
+/// CPU time of this process, on all its threads.
 double processorMs() {
   std::timespec time{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <utility>
 
 namespace par::cpu {
 
@@ -25,11 +26,15 @@ void HostDevice::connect(comm::Control &control) {
 
 core::Arenas HostDevice::arenas() const { return {link->arena().data(), hostArena.data()}; }
 
-void HostDevice::write(void *to, std::span<const std::byte> from) { std::memcpy(to, from.data(), from.size()); }
+void HostDevice::write(void *to, std::span<const std::byte> from) {
+  mayBeWritten = true;
+  std::memcpy(to, from.data(), from.size());
+}
 
 void HostDevice::read(std::span<std::byte> to, const void *from) { std::memcpy(to.data(), from, to.size()); }
 
 void HostDevice::fill(void *to, uint64_t bytes, uint32_t word) {
+  mayBeWritten = true;
   std::fill_n(static_cast<uint32_t *>(to), bytes / sizeof word, word);
 }
 
@@ -61,11 +66,14 @@ static uint32_t mainQueueOf(const format::Program &program) {
 void Device::connect(comm::Control &control) {
   HostDevice::connect(control);
   const format::Program &program = options.program();
+  local->keepFilters(program);
   executor.emplace(mainQueueOf(program), program.queues.size(), *link, control, *local);
 }
 
 void Device::run(const core::ExpandedEntry &entry, std::span<const core::HyperValue> hypers, core::EntryHost &host) {
   writeHypers(hypers);
+  if (std::exchange(mayBeWritten, false))
+    local->forgetFilters();
   executor->run(entry, host);
 }
 

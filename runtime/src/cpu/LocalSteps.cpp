@@ -1,3 +1,4 @@
+// Binds kernels and matmuls of a program, runs them, and keeps the filters packed that no instruction writes.
 #include "par/cpu/LocalSteps.h"
 
 #include "par/messages/Failure.h"
@@ -74,6 +75,45 @@ void LocalSteps::bindKernels(const core::DeviceOptions &options) {
   }
 }
 
+/// For each buffer that lies in memory of its own, whether an instruction writes it or an alias of it.
+static std::vector<bool> writtenBuffers(const format::Program &program) {
+  std::vector<bool> written(program.buffers.size());
+  for (const format::Block &block : program.blocks)
+    for (const format::Instruction &instruction : block.instructions)
+      for (const format::Operand &operand : instruction.operands)
+        if (operand.access != format::Access::Read) {
+          uint32_t of = program.buffers[operand.buffer].of;
+          written[of == format::noIndex ? operand.buffer : of] = true;
+        }
+  return written;
+}
+
+void LocalSteps::keepFilters(const format::Program &program) {
+  std::vector<bool> written = writtenBuffers(program);
+  for (const format::Block &block : program.blocks)
+    for (const format::Instruction &instruction : block.instructions) {
+      if (instruction.op != Op::Kernel || !kernels[instruction.kernel].builtin ||
+          kernels[instruction.kernel].builtin->name != "convolution_last")
+        continue;
+      uint32_t filter = instruction.operands[1].buffer;
+      const format::Buffer &buffer = program.buffers[filter];
+      if (buffer.kind == format::BufferKind::State && buffer.of == format::noIndex && !written[filter])
+        convolutions.try_emplace(&instruction);
+    }
+}
+
+void LocalSteps::forgetFilters() {
+  for (auto &[instruction, convolution] : convolutions)
+    convolution.forget();
+}
+
+uint64_t LocalSteps::keptBytes() const {
+  uint64_t bytes = 0;
+  for (const auto &[instruction, convolution] : convolutions)
+    bytes += convolution.bytes();
+  return bytes;
+}
+
 void LocalSteps::runKernel(const BoundKernel &kernel, void *const *operands, const uint64_t *immediates) {
   uint32_t tiles = kernel.builtin
                        ? kernels::builtinTiles(*kernel.builtin, {immediates, kernel.builtin->immediates.size()})
@@ -85,6 +125,8 @@ void LocalSteps::execute(const core::ExpandedEntry &entry, const core::Command &
   void *const *operands = entry.pointers.data() + step.operands;
   switch (step.op) {
   case Op::Kernel:
+    if (auto kept = convolutions.find(step.instruction); kept != convolutions.end())
+      return kept->second.run(operands, entry.immediates.data() + step.immediates);
     return runKernel(kernels[step.instruction->kernel], operands, entry.immediates.data() + step.immediates);
   case Op::Call:
     return runCall(calls[step.instruction->call], operands);

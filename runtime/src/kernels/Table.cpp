@@ -29,6 +29,7 @@ PAR_KERNEL(layerNormBackward)
 PAR_KERNEL(convolution)
 PAR_KERNEL(convolutionInputGrad)
 PAR_KERNEL(convolutionFilterGrad)
+PAR_KERNEL(convolutionLast)
 PAR_KERNEL(attentionF32)
 PAR_KERNEL(attentionBackwardF32)
 PAR_KERNEL(attentionBF16)
@@ -92,6 +93,7 @@ KernelFunction builtinFunction(std::string_view name) {
       {"convolution", convolution},
       {"convolution_input_grad", convolutionInputGrad},
       {"convolution_filter_grad", convolutionFilterGrad},
+      {"convolution_last", convolutionLast},
       {"attention", attentionF32},
       {"attention_backward", attentionBackwardF32},
       {"attention_bf16", attentionBF16},

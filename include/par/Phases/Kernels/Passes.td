@@ -83,6 +83,33 @@ def SeparateStridesPass : Pass<"par-separate-strides", "::mlir::ModuleOp"> {
   }];
 }
 
+def ChannelsLastPass : Pass<"par-channels-last", "::mlir::ModuleOp"> {
+  let summary = "keeps images with channels last from convolution to convolution of a prediction";
+  let description = [{
+    Expects: blocks of tensor ops (after par-expand-convolutions) of programs that predict and do not train, for cpu.
+    Leaves: f32 convolutions of one group, or of a channel a group, stand between transposes, from channels last and to
+    channels last. Elementwise ops, sums over images and max pools compute on values with channels last if an operand is
+    one; other ops read a transpose of it.
+    Fails: never.
+
+    ```
+    %1 = par.convolution %0, %w strides [1, 1] low [0, 0] high [0, 0] dilations [1, 1]
+      : (tensor<2x3x8x8xf32>, tensor<4x3x1x1xf32>) -> tensor<2x4x8x8xf32>
+    %2 = par.exp %1 : tensor<2x4x8x8xf32>
+    ```
+    becomes
+    ```
+    %1 = par.transpose %0 [0, 2, 3, 1] : tensor<2x3x8x8xf32> to tensor<2x8x8x3xf32>
+    %2 = par.transpose %1 [0, 3, 1, 2] : tensor<2x8x8x3xf32> to tensor<2x3x8x8xf32>
+    %3 = par.convolution %2, %w strides [1, 1] low [0, 0] high [0, 0] dilations [1, 1]
+      : (tensor<2x3x8x8xf32>, tensor<4x3x1x1xf32>) -> tensor<2x4x8x8xf32>
+    %4 = par.transpose %3 [0, 2, 3, 1] : tensor<2x4x8x8xf32> to tensor<2x8x8x4xf32>
+    %5 = par.exp %4 : tensor<2x8x8x4xf32>
+    %6 = par.transpose %5 [0, 3, 1, 2] : tensor<2x8x8x4xf32> to tensor<2x4x8x8xf32>
+    ```
+  }];
+}
+
 def AccumulateInPlacePass : Pass<"par-accumulate-in-place", "::mlir::ModuleOp"> {
   let summary = "adds the matmuls of a sum one by one to the sum's buffer";
   let description = [{

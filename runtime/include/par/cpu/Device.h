@@ -18,7 +18,12 @@ public:
   void write(void *to, std::span<const std::byte> from) override;
   void read(std::span<std::byte> to, const void *from) override;
   void fill(void *to, uint64_t bytes, uint32_t word) override;
-  std::byte *hostAddress(void *at) const override { return static_cast<std::byte *>(at); }
+  /// The caller may write there.
+  std::byte *hostAddress(void *at) const override {
+    mayBeWritten = true;
+    return static_cast<std::byte *>(at);
+  }
+  uint64_t scratchBytes() const override { return local ? local->keptBytes() : 0; }
   uint64_t sentBytes() const override { return link->sentBytes(); }
   uint64_t residentBytes() const override;
 
@@ -30,6 +35,8 @@ protected:
   std::span<std::byte> hostArena;
   std::shared_ptr<void> hostOwner;
   std::optional<LocalSteps> local;
+  /// Whether the host may have written state since the last run.
+  mutable bool mayBeWritten = true;
 };
 
 class Device final : public HostDevice {

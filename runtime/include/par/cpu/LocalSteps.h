@@ -6,6 +6,9 @@
 #include "par/cpu/Matmul.h"
 #include "par/cpu/ThreadPool.h"
 #include "par/device/Device.h"
+#include "par/kernels/PackedConvolution.h"
+
+#include <unordered_map>
 
 namespace par::cpu {
 
@@ -14,6 +17,13 @@ public:
   /// Binds the kernels and calls of the program of `options`; setLibraryThreads() comes before. Throws
   /// core::Failure.
   LocalSteps(const core::DeviceOptions &options, const MatmulChoices &choices);
+
+  /// Keeps filters packed that no instruction of the program writes. From then on forgetFilters() must precede a run
+  /// if another one than these wrote state since the last run.
+  void keepFilters(const format::Program &program);
+  void forgetFilters();
+  /// Bytes of packed filters.
+  uint64_t keptBytes() const;
 
   /// Runs a step that is neither communication nor signal nor wait. Its arenas must be this process's memory.
   void execute(const core::ExpandedEntry &entry, const core::Command &step, core::EntryHost &host);
@@ -36,6 +46,8 @@ private:
   KernelObject object;
   std::vector<BoundKernel> kernels; ///< by number in the program, as calls
   std::vector<BoundCall> calls;
+  /// The instructions whose filters are kept.
+  std::unordered_map<const format::Instruction *, kernels::PackedConvolution> convolutions;
   ThreadPool pool;
 };
 

@@ -14,6 +14,7 @@
 
 #include "par/kernels/AttentionSizes.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdint>
@@ -213,6 +214,24 @@ inline constexpr std::array convolutionFilterGradOperands{O{"x", Read, "f32", co
                                                           O{"dy", Read, "f32", convolutionOutput},
                                                           O{"dw", Write, "f32", convolutionFilter}};
 
+// A convolution on tensors that have channels last, with the ops after it: y = clamp(scale * (x * w) + bias +
+// residual). Sizes are those of a convolution, and the filter is as its is. Bounds may be infinite.
+inline constexpr auto convolutionLastImmediates = [] {
+  std::array<I, convolutionImmediates.size() + 5> all{};
+  std::copy(convolutionImmediates.begin(), convolutionImmediates.end(), all.begin());
+  size_t next = convolutionImmediates.size();
+  for (I more : {I{"has_scale"}, I{"has_bias"}, I{"has_residual"}, I{"low", true}, I{"high", true}})
+    all[next++] = more;
+  return all;
+}();
+inline constexpr std::array convolutionLastOperands{
+    O{"x", Read, "f32", "n x i0 x i1 x i2 x groups x c"},
+    O{"w", Read, "f32", convolutionFilter},
+    O{"y", Write, "f32", "n x y0 x y1 x y2 x o"},
+    O{"scale", Read, "f32", "o", int(convolutionImmediates.size())},
+    O{"bias", Read, "f32", "o", int(convolutionImmediates.size()) + 1},
+    O{"residual", Read, "f32", "n x y0 x y1 x y2 x o", int(convolutionImmediates.size()) + 2}};
+
 // Attention of b x h heads, g of which have keys and values of their own, which h / g neighbours share: lse = log sum
 // e^s, out = e^(s - lse) v where s = scale q k^T + mask. If causal, query i meets only keys 0 to i. The mask's dims are
 // those of s or 1. Rows of heads lie in their operands as AttentionSizes.h says; one operand may hold several of those
@@ -330,6 +349,8 @@ inline constexpr std::array all{
     PAR_CONVOLUTION("convolution", "y = convolution of x by w", convolutionOperands),
     PAR_CONVOLUTION("convolution_input_grad", "cotangent of x, given that of y", convolutionInputGradOperands),
     PAR_CONVOLUTION("convolution_filter_grad", "cotangent of w, given that of y", convolutionFilterGradOperands),
+    BuiltinKernel{"convolution_last", "y = clamp(scale * (x * w) + bias + residual), channels last",
+                  convolutionLastOperands, convolutionLastImmediates, -1, 1, false, convolutionFits},
     BuiltinKernel{"attention", "out = softmax(scale q k^T + mask) v; a head of a batch a tile", attentionOperands<f32>,
                   attentionImmediates, 0, 1, false, attentionFits, 1},
     BuiltinKernel{"attention_bf16", "out = softmax(scale q k^T + mask) v", attentionOperands<bf16>, attentionImmediates,

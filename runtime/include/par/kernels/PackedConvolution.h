@@ -1,0 +1,37 @@
+// Convolutions on tensors that have channels last, with the ops after them fused: the builtin "convolution_last".
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace par::kernels {
+
+class LastConvolution;
+
+/// One convolution of a program whose filter does not change from call to call: packed once as the library wants it,
+/// times the scale of each output channel.
+class PackedConvolution {
+public:
+  /// Computes the builtin's call. Packs the filter if that was not done, if it lies elsewhere than before, or if the
+  /// scale is another one.
+  void run(void *const *ptr, const uint64_t *imm);
+  /// The filter may have been written.
+  void forget() { source = nullptr; }
+  /// Bytes beside the arena.
+  size_t bytes() const { return packed.size() * sizeof(Line) + scale.size() * sizeof(float); }
+
+private:
+  /// A cache's: the library wants memory from a line's begin.
+  struct alignas(64) Line {
+    float values[16];
+  };
+
+  const LastConvolution *convolution = nullptr;
+  const float *source = nullptr; ///< the filter that is packed
+  std::vector<Line> packed;
+  std::vector<float> scale;
+};
+
+} // namespace par::kernels

@@ -1,0 +1,187 @@
+// Convolutions with channels last by oneDNN, with the ops after them as its post-ops, and filters that are kept packed.
+#include "LastConvolution.h"
+
+#include "Scratch.h"
+#include "par/format/SignalsHeld.h"
+#include "par/kernels/Builtins.h"
+#include "par/kernels/PackedConvolution.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <map>
+#include <mutex>
+#include <string_view>
+
+namespace par::kernels {
+namespace {
+
+using Dims = dnnl::memory::dims;
+using Desc = dnnl::memory::desc;
+
+/// Immediates after those of all convolutions.
+enum More : size_t { HasScale = convolutionImmediateCount, HasBias, HasResidual, Low, High };
+
+double realAt(const uint64_t *imm, size_t index) { return std::bit_cast<double>(imm[index]); }
+
+const dnnl::engine &engine() {
+  static const dnnl::engine cpu(dnnl::engine::kind::cpu, 0);
+  return cpu;
+}
+
+Desc any(const Dims &dims) { return {dims, dnnl::memory::data_type::f32, dnnl::memory::format_tag::any}; }
+
+Desc rowMajor(const Dims &dims) {
+  Dims strides(dims.size(), 1);
+  for (size_t dim = dims.size() - 1; dim > 0; --dim)
+    strides[dim - 1] = strides[dim] * dims[dim];
+  return {dims, dnnl::memory::data_type::f32, strides};
+}
+
+/// [N, C, x...] in memory as [N, x..., C].
+Desc channelsLast(const Dims &dims) {
+  Dims strides(dims.size(), dims[1]);
+  strides[1] = 1;
+  for (size_t dim = dims.size() - 1; dim > 2; --dim)
+    strides[dim - 1] = strides[dim] * dims[dim];
+  strides[0] = strides[2] * dims[2];
+  return {dims, dnnl::memory::data_type::f32, strides};
+}
+
+size_t padded(size_t bytes) { return (bytes + 63) / 64 * 64; }
+
+} // namespace
+
+LastOperands::LastOperands(void *const *ptr, const uint64_t *imm)
+    : x(static_cast<const float *>(ptr[0])), w(static_cast<const float *>(ptr[1])), y(static_cast<float *>(ptr[2])) {
+  void *const *next = ptr + 3;
+  for (auto [index, operand] : {std::pair(HasScale, &scale), {HasBias, &bias}, {HasResidual, &residual}})
+    if (imm[index])
+      *operand = static_cast<const float *>(*next++);
+}
+
+LastConvolution::LastConvolution(const uint64_t *imm)
+    : sizes(imm), hasBias(imm[HasBias]), hasResidual(imm[HasResidual]), low(realAt(imm, Low)), high(realAt(imm, High)) {
+  auto n = int64_t(sizes.n), groups = int64_t(sizes.groups), c = int64_t(sizes.c), o = int64_t(sizes.o);
+  input = channelsLast(sizes.spatial({n, groups * c}, sizes.in));
+  output = channelsLast(sizes.spatial({n, o}, sizes.out));
+  filter = rowMajor(sizes.spatial(groups == 1 ? Dims{o, c} : Dims{groups, o / groups, c}, sizes.window));
+  bias = hasBias ? rowMajor({o}) : Desc();
+  primitive = describe(/*channelsLast=*/true);
+  std::string_view name = primitive.impl_info_str();
+  if (name.find("gemm") == 0 || name.find("ref") == 0)
+    primitive = describe(/*channelsLast=*/false);
+  convolution = dnnl::convolution_forward(primitive);
+  packs = dnnl::reorder({engine(), filter, engine(), primitive.weights_desc()});
+  if (input != primitive.src_desc())
+    enters = dnnl::reorder({engine(), input, engine(), primitive.src_desc()});
+  if (output != primitive.dst_desc())
+    leaves = dnnl::reorder({engine(), primitive.dst_desc(), engine(), output});
+}
+
+LastConvolution::Forward LastConvolution::describe(bool channelsLast) const {
+  dnnl::post_ops after;
+  if (hasResidual)
+    after.append_sum(1.0f);
+  // The library's own limits stand for infinite ones, which it would multiply.
+  constexpr double most = std::numeric_limits<float>::max();
+  if (low == 0 && std::isinf(high))
+    after.append_eltwise(1.0f, dnnl::algorithm::eltwise_relu, 0.0f, 0.0f);
+  else if (!std::isinf(low) || !std::isinf(high))
+    after.append_eltwise(1.0f, dnnl::algorithm::eltwise_clip, float(std::clamp(low, -most, most)),
+                         float(std::clamp(high, -most, most)));
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  attributes.set_post_ops(after);
+  Dims stride = sizes.spatial({}, sizes.stride), left = sizes.spatial({}, sizes.low),
+       right = sizes.spatial({}, sizes.high), dilation = sizes.spatial({}, sizes.dilation);
+  for (int64_t &gap : dilation)
+    --gap; // the library counts the elements between
+  Desc from = channelsLast ? input : any(input.dims()), to = channelsLast ? output : any(output.dims());
+  auto kind = dnnl::prop_kind::forward_inference;
+  auto way = dnnl::algorithm::convolution_direct;
+  using Description = dnnl::convolution_forward::desc;
+  auto description = hasBias ? Description(kind, way, from, any(filter.dims()), bias, to, stride, dilation, left, right)
+                             : Description(kind, way, from, any(filter.dims()), to, stride, dilation, left, right);
+  return {description, attributes, engine()};
+}
+
+void LastConvolution::pack(const float *given, const float *scale, float *to) const {
+  format::SignalsHeld held;
+  dnnl::stream stream(engine());
+  std::vector<float> scaled;
+  if (scale) {
+    size_t size = filter.get_size() / sizeof(float), each = size / sizes.o;
+    scaled.assign(given, given + size);
+    for (size_t i = 0; i < size; ++i)
+      scaled[i] *= scale[i / each];
+    given = scaled.data();
+  }
+  dnnl::memory from(filter, engine(), const_cast<float *>(given)), result(primitive.weights_desc(), engine(), to);
+  dnnl::reorder(packs).execute(stream, from, result);
+  stream.wait();
+}
+
+void LastConvolution::run(const LastOperands &operands, const float *packed) const {
+  size_t own = padded(primitive.scratchpad_desc().get_size()),
+         in = enters ? padded(primitive.src_desc().get_size()) : 0,
+         out = leaves ? padded(primitive.dst_desc().get_size()) : 0;
+  std::byte *scratch = threadScratch(own + in + out);
+  format::SignalsHeld held;
+  dnnl::stream stream(engine());
+  auto memory = [](const Desc &desc, const void *data) {
+    return dnnl::memory(desc, engine(), const_cast<void *>(data));
+  };
+  dnnl::memory x = memory(input, operands.x), y = memory(output, operands.y);
+  if (hasResidual) // the sum's first term lies where its result will
+    std::memcpy(operands.y, operands.residual, output.get_size());
+  dnnl::memory from = enters ? memory(primitive.src_desc(), scratch + own) : x,
+               to = leaves ? memory(primitive.dst_desc(), scratch + own + in) : y;
+  if (enters)
+    dnnl::reorder(enters).execute(stream, x, from);
+  if (leaves && hasResidual)
+    dnnl::reorder({engine(), output, engine(), primitive.dst_desc()}).execute(stream, y, to);
+  std::unordered_map<int, dnnl::memory> arguments{{DNNL_ARG_SRC, from},
+                                                  {DNNL_ARG_WEIGHTS, memory(primitive.weights_desc(), packed)},
+                                                  {DNNL_ARG_DST, to},
+                                                  {DNNL_ARG_SCRATCHPAD, memory(primitive.scratchpad_desc(), scratch)}};
+  if (hasBias)
+    arguments.emplace(DNNL_ARG_BIAS, memory(bias, operands.bias));
+  convolution.execute(stream, arguments);
+  if (leaves)
+    dnnl::reorder(leaves).execute(stream, to, y);
+  stream.wait();
+}
+
+const LastConvolution &lastConvolutionFor(const uint64_t *imm) {
+  static std::mutex mutex;
+  static std::map<std::vector<uint64_t>, std::unique_ptr<LastConvolution>> known;
+  std::vector<uint64_t> key(imm, imm + High + 1);
+  std::lock_guard lock(mutex);
+  auto [place, isNew] = known.try_emplace(std::move(key));
+  if (isNew)
+    place->second = std::make_unique<LastConvolution>(place->first.data());
+  return *place->second;
+}
+
+void PackedConvolution::run(void *const *ptr, const uint64_t *imm) {
+  LastOperands operands(ptr, imm);
+  if (!convolution)
+    convolution = &lastConvolutionFor(imm);
+  size_t outputs = operands.scale ? imm[3] : 0;
+  bool isScaledAlike = scale.size() == outputs && std::equal(scale.begin(), scale.end(), operands.scale);
+  if (source != operands.w || !isScaledAlike) {
+    constexpr size_t each = sizeof(Line) / sizeof(float);
+    packed.resize((convolution->packedSize() + each - 1) / each);
+    scale.assign(operands.scale, operands.scale + outputs);
+    convolution->pack(operands.w, operands.scale, packed.front().values);
+    source = operands.w;
+  }
+  convolution->run(operands, packed.front().values);
+}
+
+/// The library's work is one piece, done with tile 0, as that of other convolutions.
+void convolutionLast(void *const *ptr, const uint64_t *imm, uint32_t, uint32_t) { PackedConvolution().run(ptr, imm); }
+
+} // namespace par::kernels

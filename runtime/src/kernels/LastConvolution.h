@@ -1,0 +1,49 @@
+// One shape of the builtin "convolution_last", ready to run.
+#pragma once
+
+#include "ConvolutionSizes.h"
+
+#include <optional>
+
+namespace par::kernels {
+
+/// The operands of a call by name; null where the immediates leave them out.
+struct LastOperands {
+  LastOperands(void *const *ptr, const uint64_t *imm);
+
+  const float *x, *w;
+  float *y;
+  const float *scale = nullptr, *bias = nullptr, *residual = nullptr;
+};
+
+/// A primitive of the library for dense tensors with channels last, or, for shapes that it computes slowly there, in
+/// the layouts that it likes best.
+class LastConvolution {
+public:
+  explicit LastConvolution(const uint64_t *imm);
+
+  /// Floats of the packed filter.
+  size_t packedSize() const { return primitive.weights_desc().get_size() / sizeof(float); }
+  /// The filter as the library wants it; each output channel times its scale, if there is one.
+  void pack(const float *filter, const float *scale, float *to) const;
+  void run(const LastOperands &operands, const float *packed) const;
+
+private:
+  using Desc = dnnl::memory::desc;
+  using Forward = dnnl::convolution_forward::primitive_desc;
+
+  Forward describe(bool channelsLast) const;
+
+  ConvolutionSizes sizes;
+  bool hasBias, hasResidual;
+  double low, high;
+  Desc input, filter, output, bias;
+  Forward primitive;
+  dnnl::convolution_forward convolution;
+  dnnl::reorder packs, enters, leaves;
+};
+
+/// Each shape is prepared when it is met first.
+const LastConvolution &lastConvolutionFor(const uint64_t *imm);
+
+} // namespace par::kernels
