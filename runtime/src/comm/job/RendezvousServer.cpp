@@ -206,14 +206,13 @@ std::string RendezvousServer::objection(const Join &join) const {
   return wrong;
 }
 
-// Each attempt has a rendezvous of its own. The earlier process of a rank may not be seen to have ended yet.
+// Each attempt has a rendezvous of its own. A rank's earlier process may not be seen to have ended yet, and may have
+// ended before it noted that it joined this attempt.
 bool RendezvousServer::comesForNext(const Join &join) {
-  bool belongs = mends(sharedState) && join.world == world() && join.rank < world();
-  if (!belongs || (started && join.attempts < sharedState.attempt.load()))
-    return false;
-  if (started)
+  bool belongs = mends(sharedState) && join.world == world() && join.rank < world() && join.failure.empty();
+  if (belongs && started && join.attempts >= sharedState.attempt.load())
     leavers.comesAgain(uint32_t(join.rank));
-  return started || members[join.rank];
+  return belongs && (started || members[join.rank]);
 }
 
 void RendezvousServer::admit(Peer &peer, const Join &join) {
