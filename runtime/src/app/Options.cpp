@@ -134,6 +134,13 @@ void takeTrace(RunOptions &options, const std::string &spec) {
   options.trace.resize(colon);
 }
 
+/// Nothing, or N.
+void takeRestart(RunOptions &options, const std::string &text) {
+  options.restarts = std::numeric_limits<uint64_t>::max();
+  if (!text.empty())
+    takeCount(options.restarts, "--restart", text, 1);
+}
+
 #define TEXT(FIELD) [](RunOptions &o, const std::string &v) { o.FIELD = v; }
 #define LIST(FIELD) [](RunOptions &o, const std::string &v) { o.FIELD.push_back(v); }
 #define NAMED(NAME, WHAT, FIELD) [](RunOptions &o, const std::string &v) { o.FIELD = notEmpty(NAME, WHAT, v); }
@@ -163,13 +170,8 @@ const std::vector<Flag> &flags() {
        [](RunOptions &o, const std::string &v) { o.timeout = seconds("--timeout", v); }},
       {"--join-timeout", "S", "seconds until all ranks of a launcher must have come; default 60",
        [](RunOptions &o, const std::string &v) { o.joinTimeout = seconds("--join-timeout", v); }},
-      {"--restart", "[=N]", "start lost ranks again and go on, at most N times (default: always)",
-       [](RunOptions &o, const std::string &v) {
-         o.restarts = std::numeric_limits<uint64_t>::max();
-         if (!v.empty())
-           takeCount(o.restarts, "--restart", v, 1);
-       },
-       false, true},
+      {"--restart", "[=N]", "start lost ranks again and go on, at most N times (default: always)", takeRestart, false,
+       true},
       {"--data", "F[:input=array,...]", "safetensors whose arrays are named as the inputs; repeat for shards",
        LIST(data), true},
       {"--text", "F", "the file's bytes as tokens, in windows", NAMED("--text", "a file", text)},

@@ -192,21 +192,49 @@ TEST(Hosts, LostRankIsStartedAgain) {
   }
 }
 
-// A host of which nothing is left is waited for until its ranks are started again, by whoever started them.
+// A host of which nothing is left is waited for until its ranks are started again, there or on another host.
 TEST(Hosts, LostHostIsWaitedFor) {
-  TwoHosts job({"--restart", "-1", "--timeout", "2"}, "1000");
-  job.runs();
-  for (size_t rank : {2, 3})
-    job.ranks[rank]->signal(SIGKILL);
-  usleep(500'000);
-  for (int rank : {2, 3})
-    job.ranks[size_t(rank)] =
-        std::make_unique<Process>(job.argumentsOf(rank, {"--restart", "-1", "--timeout", "2", "--steps", "1000"}),
-                                  Environment{{"PAR_HOST", "b"}});
-  std::vector<std::string> outputs = job.outputs(0);
-  EXPECT_NE(outputs[0].find(" on b ended in step "), std::string::npos) << outputs[0];
-  EXPECT_NE(outputs[0].find("; it is waited for (--join-timeout)\n"), std::string::npos) << outputs[0];
-  EXPECT_EQ(count(outputs[0], "job.par: goes on after step "), 1u) << outputs[0];
+  for (const char *host : {"b", "c"}) {
+    TwoHosts job({"--restart", "-1", "--timeout", "2"}, "1000");
+    job.runs();
+    for (size_t rank : {2, 3})
+      job.ranks[rank]->signal(SIGKILL);
+    usleep(500'000);
+    for (int rank : {2, 3})
+      job.ranks[size_t(rank)] =
+          std::make_unique<Process>(job.argumentsOf(rank, {"--restart", "-1", "--timeout", "2", "--steps", "1000"}),
+                                    Environment{{"PAR_HOST", host}});
+    std::vector<std::string> outputs = job.outputs(0);
+    EXPECT_NE(outputs[0].find(" on b ended in step "), std::string::npos) << outputs[0];
+    EXPECT_NE(outputs[0].find("; it is waited for (--join-timeout)\n"), std::string::npos) << outputs[0];
+    EXPECT_EQ(count(outputs[0], "job.par: goes on after step "), 1u) << outputs[0];
+  }
+}
+
+// A rank that is lost three times in one step ends the job, and each host tells the story.
+TEST(Hosts, ThreeTimesInOneStep) {
+  for (const char *victim : {"3", "0"}) {
+    TwoHosts job({"--restart", "-1", "--timeout", "2", "--abort", victim});
+    for (const std::string &output : job.outputs(4)) {
+      EXPECT_NE(output.find("error: rank " + std::string(victim) + " (dp " + victim +
+                            ") was lost three times in step 3: "
+                            "it was killed by signal 6, at job/ring:1; was killed by signal 6"),
+                std::string::npos)
+          << output;
+    }
+  }
+}
+
+// A signal before all have come ends the rank that got it at once.
+TEST(Hosts, AskedBeforeTheFirstStep) {
+  Process rank = byHand(1, 2, unusedPort(), {"--restart", "-1"});
+  usleep(300'000);
+  rank.signal(SIGTERM);
+  EXPECT_EQ(rank.wait(5), 143) << rank.errors();
+  EXPECT_NE(rank.errors().find("job.par: SIGTERM came to rank 1 (pid "), std::string::npos) << rank.errors();
+  EXPECT_NE(rank.errors().find(") before the first step: the job ended, and there was nothing to save\n"),
+            std::string::npos)
+      << rank.errors();
 }
 
 // --restart=1: each host says why the second loss ends the job.

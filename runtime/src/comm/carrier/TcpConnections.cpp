@@ -24,6 +24,8 @@ public:
   std::shared_ptr<HostCarrier> connect();
 
 private:
+  /// The job or its attempt has ended: there will be no more connections.
+  bool ended() const { return of.sharedState && of.sharedState->aborted(); }
   bool isAway(uint32_t rank) const { return of.hosts.hostOf[rank] != of.hosts.hostOf[me]; }
   const std::string &hostOf(uint32_t rank) const { return of.hosts.names[of.hosts.hostOf[rank]]; }
   void dial(uint32_t rank, const std::string &host, uint16_t port);
@@ -53,7 +55,7 @@ size_t Mesh::expected() const {
 
 // The socket is the carrier's from then on; its first bytes come when all have connected.
 void Mesh::dial(uint32_t rank, const std::string &host, uint16_t port) {
-  while (now() < deadline && !failed.load()) {
+  while (now() < deadline && !failed.load() && !ended()) {
     Connection connection(connectTo(host, port, dialTime));
     std::string key;
     if (connection.open() && knockWith(connection, of.key, port, answerTime) == Knock::admitted) {
@@ -70,7 +72,7 @@ void Mesh::dial(uint32_t rank, const std::string &host, uint16_t port) {
 
 void Mesh::accept(AuthGate &gate) {
   std::list<Connection> known;
-  while (expected() > 0 && now() < deadline && !failed.load()) {
+  while (expected() > 0 && now() < deadline && !failed.load() && !ended()) {
     std::vector<pollfd> polled;
     gate.watch(polled);
     for (const Connection &connection : known)

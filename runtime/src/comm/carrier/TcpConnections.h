@@ -11,9 +11,10 @@ namespace par::comm {
 struct CarrierOf {
   Control &control;
   const HostMap &hosts;
-  std::string key;     ///< of the job
-  std::string address; ///< of this host, as other hosts reach it
-  double timeout = 60; ///< seconds until all connections must stand
+  std::string key;                          ///< of the job
+  std::string address;                      ///< of this host, as other hosts reach it
+  double timeout = 60;                      ///< seconds until all connections must stand
+  const SharedState *sharedState = nullptr; ///< of the job, which may end meanwhile
 };
 
 /// Collective: every rank calls it.

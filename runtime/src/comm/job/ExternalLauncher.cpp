@@ -223,10 +223,19 @@ OnHost enter(const RankOf &of, Joined &joined) {
   return on;
 }
 
+/// A signal that comes before the first step ends a rank at once. -n's is told to rank 0.
+void endIfAskedEarly(const RankOf &of) {
+  const Supervised *supervised = of.supervised;
+  uint64_t asked = supervised && !supervised->together ? supervised->lives.asked().load() : 0;
+  if (asked && supervised->life().attempts.load() == 0)
+    throw Refused(128 + Signal::of(asked).number, describeEarly(Signal::of(asked), of.launch.bundle));
+}
+
 Ended runJoining(const RankOf &of) {
   auto warn = [&](const std::string &what) { printLine(noteLine(of.launch.bundle, "warning: " + what)); };
   Join join = joinOf(of.place, of.supervised);
-  Joined joined = joinServer(of.place, tokenOfEnvironment(), join, of.launch.joinTimeout, warn);
+  auto look = [&] { endIfAskedEarly(of); };
+  Joined joined = joinServer(of.place, tokenOfEnvironment(), join, of.launch.joinTimeout, warn, look);
   if (of.supervised)
     of.supervised->life().attempts.store(joined.welcome.attempt);
   OnHost on;
@@ -243,7 +252,7 @@ Ended runJoining(const RankOf &of) {
 
 /// Rank 0, which does not take part, tells the ranks that come. Their number may be wrong: none of them needs a place
 /// on the board.
-void hostFailed(const Launch &launch, const LaunchEnvironment &place, const std::string &why) {
+void hostFailed(const Launch &launch, const LaunchEnvironment &place, const std::string &why, Listener port) {
   Mapping memory = mapPrivate(SharedState::bytesFor(1));
   SharedState &sharedState = *SharedState::make(memory.bytes.data(), 1);
   sharedState.claim();
@@ -251,7 +260,7 @@ void hostFailed(const Launch &launch, const LaunchEnvironment &place, const std:
   hosting.failure = why;
   hosting.world = place.world;
   hosting.joinTimeout = 1e6; // no rank is waited for: a rank that comes is told why there is no job
-  RendezvousServer host(Listener::rendezvous(place), hosting, sharedState);
+  RendezvousServer host(std::move(port), hosting, sharedState);
   for (int64_t began = now(); host.told() + 1 < host.mayCome() && now() - began < wordsTime;)
     host.step(50);
   for (int64_t began = now(); !host.quiet() && now() - began < wordsTime;)
@@ -279,7 +288,7 @@ void par::comm::tellOthers(const Launch &launch, const LaunchEnvironment &place,
   std::string line = format::printable(why.substr(0, std::min(why.find('\n'), maxFailure)));
   try {
     if (place.rank == 0)
-      return hostFailed(launch, place, line);
+      return hostFailed(launch, place, line, Listener::rendezvous(place));
     Join join = joinOf(place);
     join.failure = line;
     joinServer(place, tokenOfEnvironment(), join, tellTime, [](const std::string &) {});
@@ -288,5 +297,19 @@ void par::comm::tellOthers(const Launch &launch, const LaunchEnvironment &place,
       printLine(refused.what());
   } catch (const std::runtime_error &) {
     // This rank's failure has been reported; no host is there to take it.
+  }
+}
+
+void par::comm::tellGivenUp(const Launch &launch, const LaunchEnvironment &place, const std::string &why, Listener port,
+                            uint64_t attempts) {
+  try {
+    if (place.rank == 0)
+      return hostFailed(launch, place, why, std::move(port));
+    Join join = joinOf(place);
+    join.failure = why.substr(0, maxFailure);
+    join.attempts = attempts;
+    joinServer(place, tokenOfEnvironment(), join, tellTime, [](const std::string &) {});
+  } catch (const std::runtime_error &) {
+    // It has been said here; no host is there to take it, or it has refused, as it should.
   }
 }

@@ -160,6 +160,10 @@ std::string par::comm::describeProcess(const std::optional<LaunchEnvironment> &p
   return whoGot({0, place ? int(place->rank) : -1, getpid()});
 }
 
+std::string par::comm::describeEarly(const Signal &signal, const std::string &bundle) {
+  return prefixed(bundle, say(Sentence::signalledBefore, nameOf(signal.number), whoGot(signal)));
+}
+
 void par::comm::endIfSignalled(SharedState &sharedState, const std::string &bundle) {
   if (uint64_t asked = outliving.load() ? outliving.load()->load() : 0; asked && !sharedState.stops()) {
     sharedState.note(Signal::of(asked));
@@ -169,7 +173,7 @@ void par::comm::endIfSignalled(SharedState &sharedState, const std::string &bund
   if (!signal.number || signal.number == SIGPIPE || sharedState.aborted() || sharedState.lastStep() != 0 ||
       sharedState.attempt.load() > 1)
     return;
-  std::string line = prefixed(bundle, say(Sentence::signalledBefore, nameOf(signal.number), whoGot(signal)));
+  std::string line = describeEarly(signal, bundle);
   if (sharedState.claim())
     printLine(line);
   sharedState.abort(128 + signal.number, line);

@@ -35,6 +35,9 @@ private:
 /// of a job there is none. `rank`: which one this process is, -1 where it is par-run with all of them.
 void noteSignalsIn(std::atomic<uint64_t> &asked, int rank);
 
+/// "BUNDLE: SIGTERM came to rank 2 (pid 4711) before the first step: ...".
+std::string describeEarly(const Signal &signal, const std::string &bundle);
+
 /// Ends a job that got a signal before its first step, and says so; the watcher of the job calls it often.
 void endIfSignalled(SharedState &sharedState, const std::string &bundle);
 

@@ -87,6 +87,8 @@ Joined par::comm::joinServer(const LaunchEnvironment &place, const std::string &
       Connection connection(connectTo(place.host, port, connectTime));
       if (!connection.open())
         continue;
+      if (join.attempts)
+        keepAlive(connection.socket());
       std::string key;
       Knock answer = knock(connection, token, place.job, port, knockTime, key);
       if (answer != Knock::admitted) {

@@ -22,6 +22,11 @@ struct Ended {
 Ended runUnderLauncher(const Launch &launch, const LaunchEnvironment &place,
                        const std::function<int(Control &)> &rankMain, const Supervised *supervised = nullptr);
 
+/// Tells the ranks of a job, which wait for the rank of `place` to come again, why it does not. `port`: of rank 0's
+/// supervisor; `attempts`: that the rank has joined.
+void tellGivenUp(const Launch &launch, const LaunchEnvironment &place, const std::string &why, Listener port,
+                 uint64_t attempts);
+
 /// Starts the ranks of `places`, all by -n or a launcher's one, watches them, and starts again those that are lost.
 /// Returns the exit code.
 int runSupervised(const Launch &launch, std::vector<LaunchEnvironment> places, Listener listener,

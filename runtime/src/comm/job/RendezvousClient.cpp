@@ -109,6 +109,7 @@ Placing ClientControl::placing() const {
 std::shared_ptr<HostCarrier> ClientControl::makeCarrier() {
   const Welcome &welcome = joined.welcome;
   CarrierOf of{*this, welcome.hosts, joined.key, address()};
+  of.sharedState = &sharedState;
   return welcome.carrier == "tcp" ? connectByTcp(of) : welcome.carrier == "mpi" ? connectByMpi(of) : nullptr;
 }
 

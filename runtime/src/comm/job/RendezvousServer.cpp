@@ -53,12 +53,17 @@ std::string faultOf(const Join &join, const RendezvousOptions &hosting, uint32_t
   uint32_t world = hosting.world ? hosting.world : ranks;
   if (join.world != world)
     return say(Sentence::worldsDiffer, join.rank, processOf(join), join.world, world, join.worldSource);
+  // A job that has begun is told as it is.
+  if (!hosting.failure.empty() && join.attempts)
+    return hosting.failure;
   if (!hosting.failure.empty())
     return say(Sentence::rankFailed, 0, "pid " + std::to_string(getpid()) + " on " + hostName(), hosting.failure);
   if (hosting.oneHost && (join.host != hostName() || join.identity != hostIdentity()))
     return say(Sentence::severalHosts, join.rank, join.host, hostName());
   if (join.rank >= ranks)
     return say(Sentence::rankTooLarge, join.rank, ranks, join.rankSource);
+  if (!join.failure.empty() && join.attempts)
+    return join.failure;
   if (!join.failure.empty())
     return say(Sentence::rankFailed, join.rank, processOf(join), join.failure);
   return "";
@@ -209,7 +214,7 @@ std::string RendezvousServer::objection(const Join &join) const {
 // Each attempt has a rendezvous of its own. A rank's earlier process may not be seen to have ended yet, and may have
 // ended before it noted that it joined this attempt.
 bool RendezvousServer::comesForNext(const Join &join) {
-  bool belongs = mends(sharedState) && join.world == world() && join.rank < world() && join.failure.empty();
+  bool belongs = mends(sharedState) && join.world == world() && join.rank < world();
   if (belongs && started && join.attempts >= sharedState.attempt.load())
     leavers.comesAgain(uint32_t(join.rank));
   return belongs && (started || members[join.rank]);

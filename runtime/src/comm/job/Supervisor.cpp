@@ -63,7 +63,7 @@ private:
   void judge(Child &child);
   void ended(Child &child, int status);
   void lost(Child &child, const std::string &how);
-  void giveUp(const std::string &why, int result = exitRankLost);
+  void giveUp(const std::string &why, int result = exitRankLost, bool othersKnow = false);
   void endLingering();
   void kill(Child &child, const std::string &why);
   RankLife &lifeOf(const Child &child) { return lives[uint32_t(&child - children.data())]; }
@@ -238,7 +238,7 @@ void Supervisor::lost(Child &child, const std::string &how) {
     return giveUp(say(Sentence::diedThrice, rank, name, step, story));
   }
   if (made > most)
-    return giveUp(say(Sentence::startsNoMore, rank, name, how, step, where, made - 1, most, most));
+    return giveUp(say(Sentence::startsNoMore, rank, name, how, step, where, made - 1, most, most), exitRankLost, true);
   std::string number = " (" + std::to_string(std::max<uint64_t>(made, 1)) + " of " + std::to_string(most) + ")";
   if (most == UINT64_MAX)
     number.clear();
@@ -246,14 +246,16 @@ void Supervisor::lost(Child &child, const std::string &how) {
   start(child);
 }
 
-void Supervisor::giveUp(const std::string &why, int result) {
+void Supervisor::giveUp(const std::string &why, int result, bool othersKnow) {
   printLine(errorLine(launch.bundle, why));
   code = std::max(code, result);
   leaving = leaving ? leaving : now();
-  if (together)
-    for (Child &other : children)
-      if (other.process >= 0)
-        kill(other, "the job has ended");
+  for (Child &other : children)
+    if (other.process >= 0)
+      kill(other, "the job has ended");
+  const LaunchEnvironment &place = children.front().place;
+  if (!together && !othersKnow)
+    tellGivenUp(launch, place, why, std::move(listener), lives[0].attempts.load());
 }
 
 void Supervisor::endLingering() {
