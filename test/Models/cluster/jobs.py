@@ -150,7 +150,9 @@ class Starter:
         path = self.work / "agent"
         cases = " ".join(f"{self.network.address[host]}) namespace={name};;"
                          for host, name in self.network.names.items())
+        # Daemons of one machine would share files in one folder.
         path.write_text(f"#!/bin/sh\ncase $1 in {cases} esac\nshift\n"
+                        f"export TMPDIR={self.work}/$namespace\nmkdir -p $TMPDIR\n"
                         "exec ip netns exec $namespace /bin/sh -c \"$*\"\n")
         path.chmod(0o755)
         return path
