@@ -11,8 +11,8 @@
 namespace par::comm {
 
 inline constexpr size_t pieceBytes = size_t(256) << 10;
-/// Pieces under way in one stream. Ranks poll between instructions, and no more than these move beside one: 4 MiB are as
-/// much as the system's buffers of a connection take.
+/// Pieces under way in one stream. Ranks poll between instructions, and no more than these move beside one: 4 MiB are
+/// as much as the system's buffers of a connection take.
 inline constexpr size_t piecesUnderWay = 16;
 
 /// The other end of a stream: the rank, and the tag of its messages.
