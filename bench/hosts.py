@@ -167,9 +167,10 @@ class Bench:
 
     def trace(self, rate):
         """Seconds of rank 0's last steps in which a collective was under way, and the part of it beside a kernel."""
-        for name, make in (("wide", self.wide), ("tiny", self.tiny)):
-            file = self.work / "trace.json"
-            self.par(make(2), "ab", ["--trace", f"{file}:{WARM}-{self.options.steps - 1}"])
+        for name, make, bucket in (("wide", self.wide, "1MiB"), ("tiny", self.tiny, "64KiB")):
+            file, name = self.work / "trace.json", f"{name}, buckets of {bucket}"
+            made = make(2, f"collectives.bucket={bucket}")
+            self.par(made, "ab", ["--trace", f"{file}:{WARM}-{self.options.steps - 1}"])
             exchange, beside, compute = overlap(json.loads(file.read_text())["traceEvents"])
             print(f"{rate} {name}: exchange {exchange * 1e3:.1f} ms, of it {beside * 1e3:.1f} ms "
                   f"({100 * beside / max(exchange, 1e-9):.0f} %) beside {compute * 1e3:.1f} ms of kernels", flush=True)
