@@ -1,11 +1,12 @@
-// Kernels of real models (OPT and ConvNeXt V2 in bf16) that are compiled twice: ptxas (13.0) spills some values of the
-// first form, and a kernel that spills is refused. Without ptxas spills are unknown.
+// Kernels of real models (OPT, ConvNeXt V2 and Megatron-LM's GPT) that are compiled twice: ptxas (13.0) spills some values
+// of the first form, and a kernel that spills is refused. Without ptxas spills are unknown.
 // RUN: par-compile-kernels %s %t
 // RUN: FileCheck %s < %t/kernels.txt
 
 // CHECK: columns par_k{{[0-9a-f]+}}
 // CHECK: channels par_k{{[0-9a-f]+}}
 // CHECK: dropout par_k{{[0-9a-f]+}}
+// CHECK: norms par_k{{[0-9a-f]+}}
 
 // It spills only two values, for the sake of more blocks on a processor.
 par.kernel @columns(%arg0: tensor<4x2048x4096xf32>, %arg1: tensor<4x2048x4096xf32>, %arg2: tensor<4x2048xf32>, %arg3: tensor<4x2048xf32>) -> tensor<4x4096xf32> attributes {implementation = "generated"} {
@@ -92,4 +93,36 @@ par.kernel @dropout(%arg0: tensor<16x2048x4096xbf16>, %arg1: tensor<4096xf32>, %
   %result, %mean, %rstd = par.layer_norm %49, %arg5, %arg6 epsilon 9.9999997473787516E-6 : (tensor<16x2048x4096xf32>, tensor<4096xf32>, tensor<4096xf32>) -> (tensor<16x2048x4096xf32>, tensor<16x2048xf32>, tensor<16x2048xf32>)
   %50 = par.convert %result : tensor<16x2048x4096xf32> to tensor<16x2048x4096xbf16>
   par.return %50 : tensor<16x2048x4096xbf16>
+}
+
+// Norms of many gradients: LLVM would add up the parts of all sums where the sums are stored, and a thread would hold
+// the parts of each until then.
+par.kernel @norms(%arg0: tensor<171x2048xf32>, %arg1: tensor<171x2048xf32>, %arg2: tensor<171x2048xf32>, %arg3: tensor<171x2048xf32>, %arg4: tensor<171x2048xf32>, %arg5: tensor<171x2048xf32>, %arg6: tensor<171x2048xf32>, %arg7: tensor<171x2048xf32>, %arg8: tensor<171x2048xf32>, %arg9: tensor<171x2048xf32>, %arg10: tensor<171x2048xf32>, %arg11: tensor<171x2048xf32>, %arg12: tensor<171x2048xf32>) -> (tensor<171xf32>, tensor<171xf32>, tensor<171xf32>, tensor<171xf32>, tensor<171xf32>, tensor<171xf32>, tensor<171xf32>, tensor<171xf32>, tensor<171xf32>, tensor<171xf32>, tensor<171xf32>, tensor<171xf32>, tensor<171xf32>) attributes {implementation = "generated"} {
+  %0 = par.multiply %arg0, %arg0 : tensor<171x2048xf32>
+  %1 = par.reduce  sum %0 dims [1] : tensor<171x2048xf32> to tensor<171xf32>
+  %2 = par.multiply %arg1, %arg1 : tensor<171x2048xf32>
+  %3 = par.reduce  sum %2 dims [1] : tensor<171x2048xf32> to tensor<171xf32>
+  %4 = par.multiply %arg2, %arg2 : tensor<171x2048xf32>
+  %5 = par.reduce  sum %4 dims [1] : tensor<171x2048xf32> to tensor<171xf32>
+  %6 = par.multiply %arg3, %arg3 : tensor<171x2048xf32>
+  %7 = par.reduce  sum %6 dims [1] : tensor<171x2048xf32> to tensor<171xf32>
+  %8 = par.multiply %arg4, %arg4 : tensor<171x2048xf32>
+  %9 = par.reduce  sum %8 dims [1] : tensor<171x2048xf32> to tensor<171xf32>
+  %10 = par.multiply %arg5, %arg5 : tensor<171x2048xf32>
+  %11 = par.reduce  sum %10 dims [1] : tensor<171x2048xf32> to tensor<171xf32>
+  %12 = par.multiply %arg6, %arg6 : tensor<171x2048xf32>
+  %13 = par.reduce  sum %12 dims [1] : tensor<171x2048xf32> to tensor<171xf32>
+  %14 = par.multiply %arg7, %arg7 : tensor<171x2048xf32>
+  %15 = par.reduce  sum %14 dims [1] : tensor<171x2048xf32> to tensor<171xf32>
+  %16 = par.multiply %arg8, %arg8 : tensor<171x2048xf32>
+  %17 = par.reduce  sum %16 dims [1] : tensor<171x2048xf32> to tensor<171xf32>
+  %18 = par.multiply %arg9, %arg9 : tensor<171x2048xf32>
+  %19 = par.reduce  sum %18 dims [1] : tensor<171x2048xf32> to tensor<171xf32>
+  %20 = par.multiply %arg10, %arg10 : tensor<171x2048xf32>
+  %21 = par.reduce  sum %20 dims [1] : tensor<171x2048xf32> to tensor<171xf32>
+  %22 = par.multiply %arg11, %arg11 : tensor<171x2048xf32>
+  %23 = par.reduce  sum %22 dims [1] : tensor<171x2048xf32> to tensor<171xf32>
+  %24 = par.multiply %arg12, %arg12 : tensor<171x2048xf32>
+  %25 = par.reduce  sum %24 dims [1] : tensor<171x2048xf32> to tensor<171xf32>
+  par.return %1, %3, %5, %7, %9, %11, %13, %15, %17, %19, %21, %23, %25 : tensor<171xf32>, tensor<171xf32>, tensor<171xf32>, tensor<171xf32>, tensor<171xf32>, tensor<171xf32>, tensor<171xf32>, tensor<171xf32>, tensor<171xf32>, tensor<171xf32>, tensor<171xf32>, tensor<171xf32>, tensor<171xf32>
 }

@@ -326,7 +326,8 @@ Value ThreadEmitter::join(const Combiner &combiner, Value part, int64_t offset) 
   Value all = elements.load(slots, part.getType(), constant(0));
   for (unsigned i = 1; i < launch.threadsPerRow / warp; ++i)
     all = combiner.combine(builder, all, elements.load(slots, part.getType(), constant(i)));
-  return all;
+  // An exchange with itself stays where it is, and what it needs before it.
+  return launch.joinsAtOnce ? threads.exchange(all, 0) : all;
 }
 
 void ThreadEmitter::emit() {

@@ -225,7 +225,7 @@ codegen::PlanOptions planOptions() {
 
 LaunchPlan chooseLaunch(const KernelPlan &plan, bool lowRegisterPressure) {
   LaunchPlan launch;
-  launch.oneBlock = lowRegisterPressure;
+  launch.oneBlock = launch.joinsAtOnce = lowRegisterPressure;
   for (int64_t size : plan.rowLoops)
     launch.rows *= size;
   for (const Nest &nest : plan.nests)

@@ -22,6 +22,9 @@ struct LaunchPlan {
   /// One block on a processor is enough: ptxas, which else spills a value or two to have room for more, takes the
   /// registers.
   bool oneBlock = false;
+  /// Each reduction's parts are joined before the next one begins. LLVM else joins those of all reductions where their
+  /// values are stored, and every part is in a register until then.
+  bool joinsAtOnce = false;
   /// Bytes of shared memory for the values of one row, and for the whole block including its reductions.
   uint64_t rowBytes = 0, sharedBytes = 0;
   /// Bytes of the scratch operand that each block has.
