@@ -37,6 +37,11 @@ class Decoder:
         self._answering = False
         self.times = None
 
+    @property
+    def pid(self):
+        """The process of the only rank, or the parent of several."""
+        return self._process.pid
+
     def __enter__(self):
         return self
 

@@ -414,6 +414,7 @@ RunOptions parseOptions(const std::vector<std::string> &arguments) {
   if (options.bundle.empty() && !options.help && !options.version)
     refuse(Message::noBundle);
   checkTogether(options);
+  options.quiet |= !options.generate.empty(); // standard output is that of tokens
   checkCalibrates(options, given);
   checkBenches(options, given);
   return options;
