@@ -1,8 +1,11 @@
 // Copies the state after steps, and finds the boundary that all ranks hold.
 #include "GoingOn.h"
 
+#include "save/Replicas.h"
+
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <utility>
 
 namespace par::core {
@@ -11,13 +14,6 @@ namespace {
 
 int descriptorOf(const comm::Placing &placing, uint32_t rank) {
   return rank < placing.kept.size() ? placing.kept[rank] : -1;
-}
-
-std::vector<Boundary> decodeAll(std::string text) {
-  std::vector<Boundary> all;
-  while (!text.empty())
-    all.push_back(Boundary::decode(text));
-  return all;
 }
 
 const Boundary *findStep(const std::vector<Boundary> &held, uint64_t step) {
@@ -51,24 +47,101 @@ std::string CopyCadence::describe() const {
 }
 
 GoingOn::GoingOn(const Job &job, Session &session)
-    : control(session.jobControl()), placing(control.placing()),
+    : job(job), session(session), control(session.jobControl()), placing(control.placing()),
       kept(session, job.bundle, job.name, job.trains() ? descriptorOf(placing, control.rank()) : -1,
            placing.attempt > 0) {}
 
-std::optional<Boundary> GoingOn::restore() {
-  std::string mine;
+std::vector<GoingOn::Held> GoingOn::askAll() const {
+  std::string mine = kept.lost() ? "1" : "0";
   for (const Boundary &boundary : kept.boundaries())
     mine += boundary.encode();
-  std::vector<std::vector<Boundary>> held;
-  for (const std::string &text : control.allGather("kept", mine))
-    held.push_back(decodeAll(text));
-  const std::vector<Boundary> &own = held[control.rank()];
-  for (size_t i = own.size(); i-- > 0;)
-    if (std::all_of(held.begin(), held.end(), [&](const auto &of) { return findStep(of, own[i].step); })) {
-      kept.restore(own[i].step);
-      return own[i];
-    }
+  std::vector<Held> held;
+  for (std::string text : control.allGather("kept", mine)) {
+    held.emplace_back();
+    held.back().lost = text[0] == '1';
+    text.erase(0, 1);
+    while (!text.empty())
+      held.back().boundaries.push_back(Boundary::decode(text));
+  }
+  return held;
+}
+
+std::optional<Boundary> GoingOn::restore(const std::string &save) {
+  std::vector<Held> held = askAll();
+  std::optional<Boundary> boundary = fromMemory(held);
+  if (boundary) {
+    kept.restore(boundary->step);
+    return boundary;
+  }
+  auto lost = std::find_if(held.begin(), held.end(), [](const Held &one) { return one.lost; });
+  bool first = std::all_of(held.begin(), held.end(), [](const Held &one) { return one.boundaries.empty(); });
+  if (first || lost == held.end()) {
+    kept.beginAgain();
+    return std::nullopt;
+  }
+  how = core::format("rank {} is lost with its memory, and no other rank holds its part of \"{}\"", lost - held.begin(),
+                     missing);
+  if (save.empty())
+    throw Failure::at(job.name, Message::stateLost, how).exitsWith(exitDeadRank);
+  how = "from " + save + ": " + how;
+  return fromSave(save);
+}
+
+/// The newest boundary that all ranks hold which are not lost, if those that are can have it from them.
+std::optional<Boundary> GoingOn::fromMemory(const std::vector<Held> &held) {
+  std::vector<uint32_t> lost;
+  const Held *any = nullptr;
+  for (const Held &one : held)
+    if (one.lost)
+      lost.push_back(static_cast<uint32_t>(&one - held.data()));
+    else
+      any = &one;
+  for (size_t i = any ? any->boundaries.size() : 0; i-- > 0;) {
+    uint64_t step = any->boundaries[i].step;
+    if (!std::all_of(held.begin(), held.end(),
+                     [&](const Held &one) { return one.lost || findStep(one.boundaries, step); }))
+      continue;
+    if (!sendTo(lost, any->boundaries[i]))
+      return std::nullopt;
+    const Boundary *own = findStep(held[control.rank()].boundaries, step);
+    return own ? *own : any->boundaries[i];
+  }
   return std::nullopt;
+}
+
+/// False where a part of a lost rank is in no other's memory; nothing is sent then.
+bool GoingOn::sendTo(const std::vector<uint32_t> &lost, const Boundary &boundary) {
+  std::vector<uint32_t> holders;
+  for (uint32_t rank = 0; rank < control.world(); ++rank)
+    if (std::find(lost.begin(), lost.end(), rank) == lost.end())
+      holders.push_back(rank);
+  std::vector<std::vector<Transfer>> ways;
+  for (uint32_t rank : lost) {
+    Transfers transfers = transfersTo(job.bundle, rank, holders);
+    missing = transfers.missing;
+    if (!missing.empty())
+      return false;
+    ways.push_back(std::move(transfers.all));
+    std::set<uint32_t> from;
+    for (const Transfer &transfer : ways.back())
+      from.insert(transfer.from);
+    how += core::format("{}rank {} has its state from", how.empty() ? "" : ", ", rank);
+    for (uint32_t one : from)
+      how += (one == *from.begin() ? " rank " : ", ") + std::to_string(one);
+  }
+  for (size_t i = 0; i < lost.size(); ++i)
+    sendCopy(control, kept, boundary, lost[i], ways[i]);
+  return true;
+}
+
+Boundary GoingOn::fromSave(const std::string &save) {
+  Checkpoint checkpoint = openCheckpoint(save);
+  checkState(job.bundle.manifest, checkpoint.store);
+  session.restore(checkpoint.store);
+  Boundary boundary;
+  boundary.step = checkpoint.position.step, boundary.rows = checkpoint.position.rows;
+  boundary.skipped = checkpoint.position.skipped;
+  return boundary;
 }
 
 std::string GoingOn::afterStep(const Boundary &boundary, const StepSummary &last, const SaidOfSaves &begun,

@@ -38,8 +38,12 @@ public:
   bool again() const { return placing.attempt > 0; }
 
   /// Collective, at another start, after the initial values were given: the newest boundary that all ranks hold, whose
-  /// state the session then has; nothing where a rank was lost before all had one, so that the run begins again.
-  std::optional<Boundary> restore();
+  /// state the session then has. A rank whose memory is lost has its parts from others that hold them; where none does,
+  /// all go back to `save`, the newest one. Nothing where a rank was lost before all had a boundary: the run begins
+  /// again. Throws Failure where the state is lost and there is no save.
+  std::optional<Boundary> restore(const std::string &save);
+  /// The way in which the state came back, for the user; "" for each rank from its own memory.
+  const std::string &remark() const { return how; }
   /// Collective, after each call of `train` with all that belongs to it: copies the state if that is due, which every
   /// rank tells from the summaries. `last` is the call's last one. Returns a line for the user, once.
   std::string afterStep(const Boundary &boundary, const StepSummary &last, const SaidOfSaves &begun, bool saving);
@@ -47,9 +51,22 @@ public:
   double copyMs() const { return lastCopyMs; }
 
 private:
+  /// By rank, the boundaries of which a copy is whole, and whether the rank is lost.
+  struct Held {
+    std::vector<Boundary> boundaries;
+    bool lost = false;
+  };
+  std::vector<Held> askAll() const;
+  std::optional<Boundary> fromMemory(const std::vector<Held> &held);
+  bool sendTo(const std::vector<uint32_t> &lost, const Boundary &boundary);
+  Boundary fromSave(const std::string &save);
+
+  const Job &job;
+  Session &session;
   comm::Control &control;
   comm::Placing placing;
   KeptState kept;
+  std::string how, missing; ///< missing: a tensor that the ranks do not hold any more
   double lastCopyMs = 0;
   CopyCadence cadence;
   uint64_t due = 0;   ///< the step after which the next copy is made

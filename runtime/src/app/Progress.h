@@ -65,7 +65,7 @@ public:
   Progress(const Job &job, const comm::Control &control, Printed &printed);
   void start();
   /// At another start, once it is known after which step: the lines of metrics that follow are written again.
-  void goOn(uint64_t step);
+  void goOn(uint64_t step, const std::string &how);
   /// A line of the device about how it will compute, if it has one.
   void remark(const std::string &line);
   /// A line every so many steps, for the first and the last one, and where something was saved, or begun to be.

@@ -17,6 +17,7 @@ SaidOfSaves RunSaves::afterStep(const RunPosition &position, bool othersBusy) {
   const RunOptions &options = job.options;
   if (writer.pending() && !othersBusy)
     writes([&] { keep(writer.advance()); });
+  warnOfFull();
   if (options.save.empty())
     return {};
   if (position.step == job.steps)
@@ -25,15 +26,14 @@ SaidOfSaves RunSaves::afterStep(const RunPosition &position, bool othersBusy) {
     return {};
   finish();
   SaidOfSaves said;
-  writes([&] { said.saving = writer.begin(position); });
+  said.saving = begin(position);
   if (!writer.remark().empty() && !std::exchange(saidRemark, true))
     progress.say(options.save + ": note: " + writer.remark() + ": each save is written before the next step begins");
   return said;
 }
 
-void RunSaves::takeUp(const RunPosition &position, uint64_t firstStep) {
-  const RunOptions &options = job.options;
-  if (options.save.empty())
+void RunSaves::takeUp() {
+  if (job.options.save.empty())
     return;
   SaveFolder *own = control.rank() == 0 ? job.saves.get() : nullptr;
   writes([&] {
@@ -43,13 +43,16 @@ void RunSaves::takeUp(const RunPosition &position, uint64_t firstStep) {
   });
   if (own && !newest.empty())
     control.saved(newest);
-  bool whole = newest == options.save + "/" + std::to_string(position.step);
-  if (position.step < firstStep || whole)
+}
+
+void RunSaves::makeAgain(const RunPosition &position) {
+  const RunOptions &options = job.options;
+  if (options.save.empty() || newest == options.save + "/" + std::to_string(position.step))
     return;
   if (position.step == job.steps)
     save(position);
   else if (passed(position, options.saveEvery))
-    writes([&] { writer.begin(position); });
+    begin(position);
 }
 
 std::string RunSaves::save(const RunPosition &position) {
@@ -59,6 +62,20 @@ std::string RunSaves::save(const RunPosition &position) {
 
 void RunSaves::finish() {
   writes([&] { keep(writer.finish()); });
+  warnOfFull();
+}
+
+std::string RunSaves::begin(const RunPosition &position) {
+  std::string saving;
+  writes([&] { saving = writer.begin(position); });
+  warnOfFull();
+  return saving;
+}
+
+void RunSaves::warnOfFull() {
+  if (std::string full = writer.takeFull(); !full.empty() && control.rank() == 0)
+    progress.say(full + "; the run goes on without this save, and makes the next one after " +
+                 std::to_string(job.options.saveEvery) + " steps");
 }
 
 std::string RunSaves::whereToGoOn() const {

@@ -13,13 +13,16 @@ class RunSaves {
 public:
   RunSaves(const Job &job, Session &session, Progress &progress)
       : job(job), control(session.jobControl()), progress(progress),
-        writer(session, session.rank() == 0 ? job.saves.get() : nullptr, job.options.save, job.options.keep) {}
+        writer(session, session.rank() == 0 ? job.saves.get() : nullptr, job.options.save, job.options.keep) {
+    writer.goOnWhenFull(!control.placing().kept.empty());
+  }
 
   /// The run goes on from this save.
   void goOnFrom(const std::string &save) { newest = save; }
-  /// Collective, at another start, from the boundary at `position`: takes up the folder, and begins the save of this
-  /// boundary again if that is due and not whole.
-  void takeUp(const RunPosition &position, uint64_t firstStep);
+  /// Collective, at another start: takes up the folder, whose newest save is last() then.
+  void takeUp();
+  /// Collective. Begins the save of the boundary at which the run goes on, if that is due and not whole.
+  void makeAgain(const RunPosition &position);
   /// Whether a save that was begun is not whole; the same on every rank.
   bool pending() const { return writer.pending(); }
   /// The newest whole save, "" where there is none.
@@ -52,6 +55,8 @@ public:
 
 private:
   void keep(const std::string &whole);
+  std::string begin(const RunPosition &position);
+  void warnOfFull();
 
   const Job &job;
   comm::Control &control;

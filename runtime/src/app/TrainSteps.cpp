@@ -90,7 +90,7 @@ void TrainSteps::goOnFrom(const Boundary &boundary) {
   position = {boundary.step, boundary.rows, job.seed, job.shuffled, "", boundary.skipped};
   faults.lastLoss = boundary.lastLoss;
   faults.saidIgnored = boundary.saidIgnored;
-  stepsSeen = 2;
+  stepsSeen = boundary.resident ? 2 : 0;
   resident = boundary.resident;
 }
 

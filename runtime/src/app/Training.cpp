@@ -108,11 +108,13 @@ private:
 
   /// Lost ranks were started again: the run is at a boundary that all ranks hold, or at its begin.
   void goOn() {
-    if (auto boundary = job.trains() ? goingOn.restore() : std::nullopt)
-      steps.goOnFrom(*boundary);
-    progress.goOn(position.step);
     if (job.trains())
-      saves.takeUp(position, firstStep);
+      saves.takeUp();
+    if (auto boundary = job.trains() ? goingOn.restore(saves.last()) : std::nullopt)
+      steps.goOnFrom(*boundary);
+    progress.goOn(position.step, goingOn.remark());
+    if (job.trains() && position.step >= firstStep)
+      saves.makeAgain(position);
   }
 
   /// Ranks that a launcher started look for the newest checkpoint each by itself.

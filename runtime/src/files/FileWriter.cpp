@@ -1,7 +1,7 @@
 #include "par/files/FileWriter.h"
 
+#include "NoSpace.h"
 #include "par/comm/shared/Output.h"
-#include "par/messages/Failure.h"
 
 #include <cerrno>
 #include <cstring>
@@ -14,7 +14,7 @@ FileWriter::FileWriter(const std::string &path, bool create) : path(path) {
   // The file is renamed later: a link of this name is not Par's.
   descriptor = open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | (create ? O_CREAT | O_TRUNC : 0), 0644);
   if (descriptor < 0)
-    throw Failure::at(path, Message::cannotWrite, std::strerror(errno));
+    failToWrite(path, errno);
 }
 
 FileWriter::~FileWriter() { close(descriptor); }
@@ -25,7 +25,7 @@ void FileWriter::write(uint64_t at, std::span<const std::byte> bytes) {
     if (written < 0 && errno == EINTR)
       continue;
     if (written <= 0)
-      throw Failure::at(path, Message::cannotWrite, std::strerror(errno));
+      failToWrite(path, errno);
     at += static_cast<uint64_t>(written);
     bytes = bytes.subspan(static_cast<size_t>(written));
   }
@@ -33,7 +33,7 @@ void FileWriter::write(uint64_t at, std::span<const std::byte> bytes) {
 
 void FileWriter::resize(uint64_t bytes) {
   if (ftruncate(descriptor, static_cast<off_t>(bytes)) != 0)
-    throw Failure::at(path, Message::cannotWrite, std::strerror(errno));
+    failToWrite(path, errno);
 }
 
 void FileWriter::startSync(uint64_t at, uint64_t bytes) {
@@ -43,7 +43,7 @@ void FileWriter::startSync(uint64_t at, uint64_t bytes) {
 
 void FileWriter::sync() {
   if (fsync(descriptor) != 0)
-    throw Failure::at(path, Message::cannotWrite, std::strerror(errno));
+    failToWrite(path, errno);
 }
 
 StreamWriter::StreamWriter(const std::string &path, bool append) : path(path) {

@@ -5,8 +5,9 @@
 #include "BackgroundTask.h"
 #include "RankFile.h"
 
-#include "par/messages/Failure.h"
+#include "files/NoSpace.h"
 
+#include <algorithm>
 #include <filesystem>
 
 namespace par::core {
@@ -56,6 +57,8 @@ struct CheckpointWriter::Writing {
   RankState state;
   SavedFile file; ///< this rank's
   BackgroundTask task;
+  bool mayGiveUp = false; ///< where there is no space
+  std::string fault;      ///< this rank's, for which it gives up
 };
 
 CheckpointWriter::CheckpointWriter(Session &session, SaveFolder *owner, std::string folder, uint64_t keep)
@@ -77,11 +80,11 @@ std::string CheckpointWriter::save(const RunPosition &position) {
 }
 
 std::string CheckpointWriter::begin(const RunPosition &position) {
-  start(position, /*copies=*/true);
-  return writing->whole;
+  return start(position, /*copies=*/true) ? writing->whole : "";
 }
 
-void CheckpointWriter::start(const RunPosition &position, bool copies) {
+/// False where the save was given up.
+bool CheckpointWriter::start(const RunPosition &position, bool copies) {
   comm::Control &control = session.jobControl();
   Writing &w = *writing;
   if (run.empty())
@@ -89,11 +92,13 @@ void CheckpointWriter::start(const RunPosition &position, bool copies) {
   w.position = position;
   w.whole = folder + "/" + std::to_string(position.step);
   w.part = w.whole + "." + run + ".tmp";
-  if (control.rank() == 0) {
-    std::error_code error;
-    fs::create_directories(w.part, error);
-    if (error)
-      throw Failure::at(folder, Message::cannotWrite, error.message());
+  w.mayGiveUp = givesUp && copies;
+  if (w.mayGiveUp) {
+    std::string fault = control.rank() == 0 ? makeFolder() : "";
+    if (giveUp({control.broadcast("save folder", fault)}))
+      return false;
+  } else if (control.rank() == 0) {
+    makeFolder();
   }
   w.state.forgetCopy();
   bool copied = copies && w.state.copy();
@@ -109,12 +114,51 @@ void CheckpointWriter::start(const RunPosition &position, bool copies) {
   };
   w.phase = Writing::Phase::parts;
   copied ? w.task.start(write) : w.task.runHere(write);
+  return true;
+}
+
+/// Returns the fault for which the save is given up, if there is one. Throws Failure of others.
+std::string CheckpointWriter::makeFolder() const {
+  std::error_code error;
+  fs::create_directories(writing->part, error);
+  if (!error)
+    return "";
+  Failure failure = Failure::at(folder, Message::cannotWrite, error.message());
+  if (!writing->mayGiveUp || !isNoSpace(error.value()))
+    throw failure;
+  return failure.what();
+}
+
+/// Keeps the fault for which the save is given up. Throws Failure of others.
+void CheckpointWriter::waitForTask() {
+  try {
+    writing->task.wait();
+  } catch (const NoSpace &failure) {
+    if (!writing->mayGiveUp)
+      throw;
+    writing->fault = failure.what();
+  }
+}
+
+/// Whether a rank found no space: nothing is left of the save then.
+bool CheckpointWriter::giveUp(const std::vector<std::string> &faults) {
+  auto first = std::find_if(faults.begin(), faults.end(), [](const std::string &fault) { return !fault.empty(); });
+  if (first == faults.end())
+    return false;
+  full = *first;
+  writing->phase = Writing::Phase::none;
+  std::error_code ignored;
+  if (session.jobControl().rank() == 0)
+    fs::remove_all(writing->part, ignored);
+  return true;
 }
 
 std::string CheckpointWriter::advance() {
   comm::Control &control = session.jobControl();
   Writing &w = *writing;
-  w.task.wait();
+  waitForTask();
+  if (w.mayGiveUp && giveUp(control.allGather("save fits", std::exchange(w.fault, ""))))
+    return "";
   if (w.phase == Writing::Phase::parts) {
     nameIt(control.gather("saved", std::to_string(w.file.bytes) + " " + w.file.header));
     w.phase = Writing::Phase::name;
@@ -148,7 +192,7 @@ void CheckpointWriter::nameIt(const std::vector<std::string> &files) {
 std::string CheckpointWriter::finish() {
   std::string whole;
   while (pending()) {
-    writing->task.wait();
+    waitForTask();
     session.jobControl().barrier("save done");
     whole = advance();
   }

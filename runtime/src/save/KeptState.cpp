@@ -74,6 +74,7 @@ struct KeptState::Copy {
 
 struct KeptState::Header {
   char identity[identityBytes];
+  bool begun; ///< with the initial values, as all ranks did
   Copy copies[KeptState::copies];
   alignas(16) std::byte notes[notesBytes];
 };
@@ -111,11 +112,18 @@ void KeptState::open(const std::string &place, const std::string &identity, int 
     throw Failure::at(place, Message::cannotKeep, session.rank(), grouped(size), std::strerror(errno));
   comm::SharedFile shared(fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
   memory = shared.map(size);
-  wasThere = keepsIt && identity.compare(0, identityBytes - 1, header().identity) == 0;
-  if (wasThere)
+  if (keepsIt && identity.compare(0, identityBytes - 1, header().identity) == 0)
     return;
   std::memset(memory.bytes.data(), 0, page);
   identity.copy(header().identity, identityBytes - 1);
+  header().begun = !goesOn;
+}
+
+bool KeptState::lost() const { return keeps() && !header().begun && boundaries().empty(); }
+
+void KeptState::beginAgain() {
+  if (keeps())
+    header().begun = true;
 }
 
 std::vector<Boundary> KeptState::boundaries() const {

@@ -6,8 +6,8 @@
 // a copy goes over the other one. And no rank begins the boundary after b' before all have written b'. Wherever ranks
 // end, each of them thus holds b, and maybe b' as well: the newest boundary that all hold is b' or b.
 //
-// A boundary's state is a function of its step: a copy that a run left behind which went on from an earlier boundary
-// is as good as the one that is made again.
+// A boundary's state is a function of its step: a copy after the boundary from which a run goes on is as good as the
+// one that is made again.
 #pragma once
 
 #include "comm/shared/Memory.h"
@@ -36,7 +36,7 @@ struct KeptPart {
   uint32_t buffer = 0;
   uint64_t at = 0, bytes = 0;
 };
-/// What a copy of a rank holds: the buffers of all tensors that training changes, in the program's order.
+/// The parts of a rank's copy: the buffers of all tensors that training changes, in the program's order.
 std::vector<KeptPart> keptParts(const format::Bundle &bundle, uint32_t rank);
 
 class KeptState {
@@ -47,8 +47,10 @@ public:
             bool goesOn);
 
   bool keeps() const { return !memory.bytes.empty(); }
-  /// Whether the memory was there when this process began.
-  bool found() const { return wasThere; }
+  /// Whether this rank has neither a boundary nor the begin: another process of it had them, and took them along.
+  bool lost() const;
+  /// Every rank begins with the initial values.
+  void beginAgain();
   /// Bytes of one copy.
   uint64_t bytes() const { return total; }
   const std::vector<KeptPart> &parts() const { return all; }
@@ -89,7 +91,6 @@ private:
   uint64_t total = 0;
   comm::Mapping memory;
   size_t newest = copies; ///< the copy that stays while the other one is written
-  bool wasThere = false;
   alignas(16) std::array<std::byte, notesBytes> ownNotes = {};
 };
 

@@ -4,6 +4,7 @@
 #include "par/save/Checkpoint.h"
 
 #include <memory>
+#include <utility>
 
 namespace par::core {
 
@@ -15,11 +16,16 @@ public:
   /// A save that is not whole is given up.
   ~CheckpointWriter();
 
+  /// Whether a save that was begun and finds no space is given up, rather than throwing.
+  void goOnWhenFull(bool goesOn) { givesUp = goesOn; }
+  /// "ckpt/4.RUN.tmp/rank1.safetensors: error: ..." after a save that was given up; once, the same at every rank.
+  std::string takeFull() { return std::exchange(full, ""); }
+
   /// Collective. Writes DIR/STEP and returns that, at every rank. One that was begun before is made whole first.
   std::string save(const RunPosition &position);
 
-  /// Collective. Copies the state and begins to write it; returns DIR/STEP, which is not there yet. One that was begun
-  /// before must be whole. A rank without memory for a copy writes all of its part now.
+  /// Collective. Copies the state and begins to write it; returns DIR/STEP, which is not there yet, or "" where it was
+  /// given up. One that was begun before must be whole. A rank without memory for a copy writes all of its part now.
   std::string begin(const RunPosition &position);
   /// Whether a save that was begun is not whole.
   bool pending() const;
@@ -36,13 +42,17 @@ public:
 
 private:
   struct Writing;
-  void start(const RunPosition &position, bool copies);
+  bool start(const RunPosition &position, bool copies);
+  std::string makeFolder() const;
+  void waitForTask();
+  bool giveUp(const std::vector<std::string> &faults);
   void nameIt(const std::vector<std::string> &files);
 
   Session &session;
   SaveFolder *owner;
-  std::string folder, run, lacking;
+  std::string folder, run, lacking, full;
   uint64_t keep;
+  bool givesUp = false;
   std::unique_ptr<Writing> writing;
 };
 

@@ -1,0 +1,76 @@
+// Finds replicas of parts by the manifest's layouts, as saves do, and sends them over the control plane.
+#include "Replicas.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+namespace par::core {
+
+namespace {
+
+/// The most bytes that one exchange carries.
+constexpr uint64_t most = 4 << 20;
+
+using PartsByName = std::map<std::string, KeptPart>;
+
+PartsByName partsByName(const format::Bundle &bundle, uint32_t rank) {
+  PartsByName parts;
+  for (const KeptPart &part : keptParts(bundle, rank))
+    parts.emplace(part.tensor->name, part);
+  return parts;
+}
+
+} // namespace
+
+Transfers transfersTo(const format::Bundle &bundle, uint32_t rank, const std::vector<uint32_t> &holders) {
+  std::vector<PartsByName> held;
+  for (uint32_t holder : holders)
+    held.push_back(partsByName(bundle, holder));
+  Transfers transfers;
+  for (const KeptPart &part : keptParts(bundle, rank)) {
+    const format::Layout &layout = part.tensor->layout;
+    const format::Rectangle *mine = format::rectangleOf(layout, rank);
+    size_t from = 0;
+    for (; from < holders.size(); ++from)
+      if (auto found = held[from].find(part.tensor->name);
+          found != held[from].end() && format::rectangleOf(layout, holders[from]) == mine)
+        break;
+    if (from == holders.size()) {
+      transfers.missing = part.tensor->name;
+      break;
+    }
+    uint64_t fromAt = held[from][part.tensor->name].at;
+    for (uint64_t done = 0; done < part.bytes; done += most)
+      transfers.all.push_back({holders[from], fromAt + done, part.at + done, std::min(most, part.bytes - done)});
+  }
+  return transfers;
+}
+
+void sendCopy(comm::Control &control, KeptState &kept, const Boundary &boundary, uint32_t to,
+              const std::vector<Transfer> &transfers) {
+  bool receives = control.rank() == to;
+  std::span<std::byte> copy = receives ? kept.begin() : std::span<std::byte>();
+  for (size_t next = 0; next < transfers.size();) {
+    // As many as one exchange carries, of one rank: most tensors are small.
+    size_t first = next;
+    uint64_t bytes = 0;
+    for (; next < transfers.size() && transfers[next].from == transfers[first].from &&
+           (next == first || bytes + transfers[next].bytes <= most);
+         ++next)
+      bytes += transfers[next].bytes;
+    std::string sent;
+    for (size_t i = first; i < next && control.rank() == transfers[i].from; ++i) {
+      auto part = kept.copyOf(boundary.step).subspan(transfers[i].fromAt, transfers[i].bytes);
+      sent.append(reinterpret_cast<const char *>(part.data()), part.size());
+    }
+    std::vector<std::string> all = control.gather("state", sent, to);
+    const char *at = receives ? all[transfers[first].from].data() : nullptr;
+    for (size_t i = first; i < next && receives; at += transfers[i++].bytes)
+      std::memcpy(copy.data() + transfers[i].toAt, at, transfers[i].bytes);
+  }
+  if (receives)
+    kept.end(boundary);
+}
+
+} // namespace par::core

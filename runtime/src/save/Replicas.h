@@ -1,0 +1,27 @@
+// The state of a rank whose memory is lost, from ranks that hold the same parts of the tensors.
+#pragma once
+
+#include "KeptState.h"
+
+namespace par::core {
+
+/// Bytes of one rank's copy that are the same in another one's.
+struct Transfer {
+  uint32_t from = 0;
+  uint64_t fromAt = 0, toAt = 0, bytes = 0;
+};
+
+/// The way to a whole copy of one rank: all ranks find the same.
+struct Transfers {
+  std::vector<Transfer> all;
+  std::string missing; ///< the first tensor of which no other rank holds this rank's part; "" where there is none
+};
+
+/// Takes each part from the first of the ranks `holders` that has the same rectangle of the same tensor.
+Transfers transfersTo(const format::Bundle &bundle, uint32_t rank, const std::vector<uint32_t> &holders);
+
+/// Collective. Sends the copies of `boundary` to the rank `to`, which then holds it too.
+void sendCopy(comm::Control &control, KeptState &kept, const Boundary &boundary, uint32_t to,
+              const std::vector<Transfer> &transfers);
+
+} // namespace par::core
