@@ -42,7 +42,7 @@ std::string CopyCadence::describe() const {
   uint64_t every = steps();
   double percent = 100 * least * static_cast<double>(copies) / (stepsMs * static_cast<double>(every));
   char text[80];
-  snprintf(text, sizeof text, " in %.2f ms: %.1f %% of their time", least, percent);
+  snprintf(text, sizeof text, ", in %.2f ms: %.1f %% of their time", least, percent);
   return (every == 1 ? "after each step" : "every " + std::to_string(every) + " steps") + text;
 }
 
@@ -68,70 +68,62 @@ std::vector<GoingOn::Held> GoingOn::askAll() const {
 
 std::optional<Boundary> GoingOn::restore(const std::string &save) {
   std::vector<Held> held = askAll();
-  std::optional<Boundary> boundary = fromMemory(held);
-  if (boundary) {
-    kept.restore(boundary->step);
-    return boundary;
+  std::vector<Boundary> boundaries = common(held);
+  // Rank 0 may not have written the lines of the newest one, but has those of the one before it.
+  if (held[0].lost && !boundaries.empty())
+    boundaries.pop_back();
+  std::string why = "the ranks hold no boundary in common";
+  if (boundaries.empty()) {
+    bool few = std::all_of(held.begin(), held.end(), [](const Held &one) { return one.boundaries.size() < 2; });
+    if (few || save.empty()) {
+      kept.beginAgain();
+      return std::nullopt;
+    }
+  } else if (why = completeLost(held, boundaries.back()); why.empty()) {
+    kept.restore(boundaries.back().step);
+    const Boundary *own = findStep(held[control.rank()].boundaries, boundaries.back().step);
+    return own ? *own : boundaries.back();
+  } else if (save.empty()) {
+    throw Failure::at(job.name, Message::stateLost, why).exitsWith(exitDeadRank);
   }
-  auto lost = std::find_if(held.begin(), held.end(), [](const Held &one) { return one.lost; });
-  bool first = std::all_of(held.begin(), held.end(), [](const Held &one) { return one.boundaries.empty(); });
-  if (first || lost == held.end()) {
-    kept.beginAgain();
-    return std::nullopt;
-  }
-  how = core::format("rank {} is lost with its memory, and no other rank holds its part of \"{}\"", lost - held.begin(),
-                     missing);
-  if (save.empty())
-    throw Failure::at(job.name, Message::stateLost, how).exitsWith(exitDeadRank);
-  how = "from " + save + ": " + how;
+  how = " from " + save + ": " + why;
   return fromSave(save);
 }
 
-/// The newest boundary that all ranks hold which are not lost, if those that are can have it from them.
-std::optional<Boundary> GoingOn::fromMemory(const std::vector<Held> &held) {
-  std::vector<uint32_t> lost;
-  const Held *any = nullptr;
+/// Boundaries that all ranks hold which are not lost, oldest first.
+std::vector<Boundary> GoingOn::common(const std::vector<Held> &held) {
+  auto any = std::find_if(held.begin(), held.end(), [](const Held &one) { return !one.lost; });
+  std::vector<Boundary> common = any == held.end() ? std::vector<Boundary>() : any->boundaries;
   for (const Held &one : held)
-    if (one.lost)
-      lost.push_back(static_cast<uint32_t>(&one - held.data()));
-    else
-      any = &one;
-  for (size_t i = any ? any->boundaries.size() : 0; i-- > 0;) {
-    uint64_t step = any->boundaries[i].step;
-    if (!std::all_of(held.begin(), held.end(),
-                     [&](const Held &one) { return one.lost || findStep(one.boundaries, step); }))
-      continue;
-    if (!sendTo(lost, any->boundaries[i]))
-      return std::nullopt;
-    const Boundary *own = findStep(held[control.rank()].boundaries, step);
-    return own ? *own : any->boundaries[i];
-  }
-  return std::nullopt;
+    std::erase_if(common,
+                  [&](const Boundary &boundary) { return !one.lost && !findStep(one.boundaries, boundary.step); });
+  return common;
 }
 
-/// False where a part of a lost rank is in no other's memory; nothing is sent then.
-bool GoingOn::sendTo(const std::vector<uint32_t> &lost, const Boundary &boundary) {
-  std::vector<uint32_t> holders;
-  for (uint32_t rank = 0; rank < control.world(); ++rank)
-    if (std::find(lost.begin(), lost.end(), rank) == lost.end())
-      holders.push_back(rank);
+/// Gives the ranks that are lost the boundary that the others hold. Returns a sentence where one part of their state is
+/// in no other's memory; nothing is sent then.
+std::string GoingOn::completeLost(const std::vector<Held> &held, const Boundary &boundary) {
+  std::vector<uint32_t> lost, holders;
+  for (uint32_t rank = 0; rank < held.size(); ++rank)
+    (held[rank].lost ? lost : holders).push_back(rank);
   std::vector<std::vector<Transfer>> ways;
   for (uint32_t rank : lost) {
     Transfers transfers = transfersTo(job.bundle, rank, holders);
-    missing = transfers.missing;
-    if (!missing.empty())
-      return false;
+    if (!transfers.missing.empty())
+      return core::format("rank {} is lost with its memory, and no other rank holds its part of \"{}\"", rank,
+                          transfers.missing);
     ways.push_back(std::move(transfers.all));
-    std::set<uint32_t> from;
-    for (const Transfer &transfer : ways.back())
-      from.insert(transfer.from);
-    how += core::format("{}rank {} has its state from", how.empty() ? "" : ", ", rank);
-    for (uint32_t one : from)
-      how += (one == *from.begin() ? " rank " : ", ") + std::to_string(one);
   }
-  for (size_t i = 0; i < lost.size(); ++i)
+  for (size_t i = 0; i < lost.size(); ++i) {
     sendCopy(control, kept, boundary, lost[i], ways[i]);
-  return true;
+    std::set<uint32_t> from;
+    for (const Transfer &transfer : ways[i])
+      from.insert(transfer.from);
+    how += core::format("{}rank {} has its state from", i ? ", " : ": ", lost[i]);
+    for (uint32_t one : from)
+      how += (one == *from.begin() ? " rank " : " and ") + std::to_string(one);
+  }
+  return "";
 }
 
 Boundary GoingOn::fromSave(const std::string &save) {

@@ -57,8 +57,8 @@ private:
     bool lost = false;
   };
   std::vector<Held> askAll() const;
-  std::optional<Boundary> fromMemory(const std::vector<Held> &held);
-  bool sendTo(const std::vector<uint32_t> &lost, const Boundary &boundary);
+  static std::vector<Boundary> common(const std::vector<Held> &held);
+  std::string completeLost(const std::vector<Held> &held, const Boundary &boundary);
   Boundary fromSave(const std::string &save);
 
   const Job &job;
@@ -66,7 +66,7 @@ private:
   comm::Control &control;
   comm::Placing placing;
   KeptState kept;
-  std::string how, missing; ///< missing: a tensor that the ranks do not hold any more
+  std::string how;
   double lastCopyMs = 0;
   CopyCadence cadence;
   uint64_t due = 0;   ///< the step after which the next copy is made

@@ -32,17 +32,20 @@ SaidOfSaves RunSaves::afterStep(const RunPosition &position, bool othersBusy) {
   return said;
 }
 
-void RunSaves::takeUp() {
+std::string RunSaves::takeUp() {
   if (job.options.save.empty())
-    return;
+    return "";
   SaveFolder *own = control.rank() == 0 ? job.saves.get() : nullptr;
+  std::string earlier;
   writes([&] {
     if (own)
       own->takeUp();
     keep(control.broadcast("newest save", own ? own->newest() : ""));
+    earlier = control.broadcast("save to go on from", own ? own->newest(job.steps) : "");
   });
   if (own && !newest.empty())
     control.saved(newest);
+  return earlier;
 }
 
 void RunSaves::makeAgain(const RunPosition &position) {
@@ -73,9 +76,13 @@ std::string RunSaves::begin(const RunPosition &position) {
 }
 
 void RunSaves::warnOfFull() {
-  if (std::string full = writer.takeFull(); !full.empty() && control.rank() == 0)
-    progress.say(full + "; the run goes on without this save, and makes the next one after " +
-                 std::to_string(job.options.saveEvery) + " steps");
+  std::string full = writer.takeFull(), error = ": error: ";
+  if (full.empty() || control.rank() != 0)
+    return;
+  if (size_t at = full.find(error); at != std::string::npos)
+    full.replace(at, error.size(), ": warning: ");
+  progress.say(full + "; the run goes on without this save, and makes the next one after " +
+               std::to_string(job.options.saveEvery) + " steps");
 }
 
 std::string RunSaves::whereToGoOn() const {

@@ -19,8 +19,9 @@ public:
 
   /// The run goes on from this save.
   void goOnFrom(const std::string &save) { newest = save; }
-  /// Collective, at another start: takes up the folder, whose newest save is last() then.
-  void takeUp();
+  /// Collective, at another start: takes up the folder, whose newest save is last() then. Returns the newest one before
+  /// the last step, "" where there is none: all lines up to such a step stand.
+  std::string takeUp();
   /// Collective. Begins the save of the boundary at which the run goes on, if that is due and not whole.
   void makeAgain(const RunPosition &position);
   /// Whether a save that was begun is not whole; the same on every rank.

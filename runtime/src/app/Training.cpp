@@ -108,9 +108,7 @@ private:
 
   /// Lost ranks were started again: the run is at a boundary that all ranks hold, or at its begin.
   void goOn() {
-    if (job.trains())
-      saves.takeUp();
-    if (auto boundary = job.trains() ? goingOn.restore(saves.last()) : std::nullopt)
+    if (auto boundary = job.trains() ? goingOn.restore(saves.takeUp()) : std::nullopt)
       steps.goOnFrom(*boundary);
     progress.goOn(position.step, goingOn.remark());
     if (job.trains() && position.step >= firstStep)

@@ -198,6 +198,11 @@ void SaveFolder::takeUp() {
       saves.push_back(std::move(save));
 }
 
+std::string SaveFolder::newest(uint64_t before) const {
+  auto save = std::find_if(saves.rbegin(), saves.rend(), [&](const ListedSave &one) { return one.step < before; });
+  return save == saves.rend() ? "" : folder + "/" + save->name;
+}
+
 void SaveFolder::cleanUp() {
   for (const std::string &name : namesIn(folder)) {
     auto remnant = remnantOf(name);

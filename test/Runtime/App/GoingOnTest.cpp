@@ -2,14 +2,19 @@
 // wherever in a step they were lost.
 #include "ToolFixture.h"
 
+#include "app/GoingOn.h"
 #include "par/comm/job/Launch.h"
+#include "par/format/Sha256.h"
 
+#include <algorithm>
+#include <csignal>
 #include <fcntl.h>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <set>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 using namespace par;
@@ -38,13 +43,15 @@ public:
 struct Attempt {
   uint32_t number = 0, lost = 0;
   uint64_t at = 0;
+  bool withMemory = false; ///< its memory is lost, too
+  double copyMs = 0.001;   ///< each rank reports that a copy takes so long, and a step 1 ms
 };
 
 /// A rank's control plane at such a start.
 class AttemptControl : public comm::Control {
 public:
-  AttemptControl(comm::Control &inner, comm::Placing placing, uint64_t end)
-      : inner(inner), where(std::move(placing)), end(end) {}
+  AttemptControl(comm::Control &inner, comm::Placing placing, uint64_t end, double copyMs)
+      : inner(inner), where(std::move(placing)), end(end), copyMs(copyMs) {}
 
   uint32_t rank() const override { return inner.rank(); }
   uint32_t world() const override { return inner.world(); }
@@ -64,7 +71,14 @@ public:
   }
   std::vector<std::string> allGather(std::string_view label, std::string_view value) override {
     pass();
-    std::vector<std::string> all = inner.allGather(label, value);
+    std::string told(value);
+    if (label == "step") {
+      core::StepReport report = core::StepReport::decode(told);
+      report.ms = 1;
+      report.copyMs = report.copyMs > 0 ? copyMs : 0;
+      told = report.encode();
+    }
+    std::vector<std::string> all = inner.allGather(label, told);
     pass(); // others may have gone on
     return all;
   }
@@ -75,6 +89,8 @@ public:
   }
   bool startStep(uint64_t step) override {
     pass();
+    if (atStep)
+      atStep(step);
     return inner.startStep(step);
   }
   void requestStop() override { inner.requestStop(); }
@@ -90,6 +106,7 @@ public:
   [[noreturn]] void fail(int code, std::string_view message) override { inner.fail(code, message); }
 
   uint64_t passed = 0;
+  std::function<void(uint64_t step)> atStep;
 
 private:
   void pass() {
@@ -100,7 +117,26 @@ private:
   comm::Control &inner;
   comm::Placing where;
   uint64_t end;
+  double copyMs;
 };
+
+/// Two ranks, each of which holds and trains all of the toy.
+format::Bundle replicated() {
+  format::Bundle bundle = toy::training(1);
+  format::Manifest &m = bundle.manifest;
+  m.planHash = format::sha256("replicated");
+  m.mesh = {{"dp", 2}};
+  m.ranks.push_back({0, {1}});
+  m.communicators = {{"dp", {{0, 1}}}};
+  auto onBoth = [](format::Layout &layout) { layout.parts = {{{{0, 0}, layout.shape, {0, 1}}}}; };
+  onBoth(m.tensors[0].layout);
+  m.tensors[1].layout.parts = {{{0}, {1}, {0, 1}}};
+  for (format::Input &input : m.inputs)
+    onBoth(input.layout);
+  for (format::Output &output : m.outputs)
+    output.ranks = {0, 1};
+  return bundle;
+}
 
 class GoingOn : public Tool {
 protected:
@@ -128,7 +164,7 @@ protected:
   }
   std::vector<std::string> savesIn(const std::string &place) {
     return {"--save",      folder / place + "/ckpt", "--save-every", "2", "--eval-every", "3",
-            "--eval-data", folder / "text"};
+            "--eval-data", folder / "short"};
   }
 
   /// One start of all ranks; returns the exit code and adds to `out`.
@@ -142,10 +178,12 @@ protected:
     testing::internal::CaptureStderr();
     int code = comm::run(launch, [&](comm::Control &inner) {
       bool isLost = inner.rank() == attempt.lost;
-      AttemptControl control(inner, {"", attempt.number, memory.descriptors}, isLost ? attempt.at : 0);
+      AttemptControl control(inner, {"", attempt.number, memory.descriptors}, isLost ? attempt.at : 0, attempt.copyMs);
+      control.atStep = atStep;
       try {
         int ended = core::runRank(job, control);
-        points[inner.rank()] = control.passed;
+        if (attempt.number == 0)
+          points[inner.rank()] = control.passed; // of the run without faults
         return ended;
       } catch (const core::Failure &failure) {
         control.fail(failure.exitCode(), failure.what());
@@ -187,7 +225,12 @@ protected:
   void expectAlike(const std::string &place, const std::string &what) {
     EXPECT_EQ(fileText(folder / place + "/w.safetensors"), fileText(folder / "straight/w.safetensors")) << what;
     EXPECT_EQ(metricsOf(place), metricsOf("straight")) << what;
-    EXPECT_EQ(linesOf(out), straightLines) << what << "\n" << out;
+    std::vector<std::string> lines = linesOf(out);
+    if (linesTwice) {
+      std::sort(lines.begin(), lines.end());
+      lines.erase(std::unique(lines.begin(), lines.end()), lines.end());
+    }
+    EXPECT_EQ(lines, straightLines) << what << "\n" << out;
     std::string ckpt = folder / place + "/ckpt/";
     if (!fs::exists(ckpt))
       return;
@@ -207,10 +250,17 @@ protected:
     core::Job job = core::prepareJob(optionsIn(place, flags));
     KeptMemory memory(2);
     out.clear();
-    for (const Attempt &attempt : attempts)
-      ASSERT_EQ(start(job, memory, attempt), attempt.at ? comm::exitRankLost : 0) << what << err;
+    int code = comm::exitRankLost;
+    for (const Attempt &attempt : attempts) {
+      if (code == 0)
+        break; // at its end before the rank was to be lost
+      code = start(job, memory, attempt);
+      ASSERT_TRUE(code == 0 || (code == comm::exitRankLost && attempt.at)) << what << code << err;
+      if (attempt.withMemory)
+        memory.empty(attempt.lost);
+    }
     std::smatch after;
-    ASSERT_TRUE(std::regex_search(out, after, std::regex("restart: goes on after step (\\d+)\n"))) << what << out;
+    ASSERT_TRUE(std::regex_search(out, after, std::regex("restart: goes on after step (\\d+)"))) << what << out;
     wentOn = std::stoi(after[1]);
     expectAlike(place, what);
     fs::remove_all(folder / place);
@@ -234,6 +284,8 @@ protected:
   std::string bundle;
   std::vector<std::string> straightLines;
   uint64_t points[2] = {};
+  std::function<void(uint64_t)> atStep; ///< called by each rank before each step
+  bool linesTwice = false;
   int wentOn = -1; ///< after which step, the last job that lost a rank
 };
 
@@ -270,6 +322,100 @@ TEST_F(GoingOn, survivesFaultsWhileAFaultIsMended) {
     attempts.push_back({4});
     loseOnce(place, savesIn(place), attempts);
   }
+}
+
+// The copies of two ranks that hold the same are each other's.
+TEST_F(GoingOn, takesTheStateOfALostRankFromAReplica) {
+  bundle = write(replicated(), "both-two");
+  runStraight(false);
+  for (uint32_t lost : {0u, 1u}) {
+    linesTwice = lost == 0; // it does not know any more which it has printed
+    std::set<int> wentOnAfter;
+    for (uint64_t at = 1 + lost, count = points[lost]; at <= count && !HasFailure(); at += 3) {
+      std::string place = "replica" + std::to_string(lost) + "-" + std::to_string(at);
+      loseOnce(place, {}, {{0, lost, at, true}, {1}});
+      wentOnAfter.insert(wentOn);
+      std::string from = ": rank " + std::to_string(lost) + " has its state from rank " + std::to_string(1 - lost);
+      EXPECT_EQ(out.find(from) != std::string::npos, wentOn > 0) << place << out;
+    }
+    EXPECT_GE(wentOnAfter.size(), 3u) << "lost " << lost;
+  }
+}
+
+TEST_F(GoingOn, goesBackToTheNewestSaveWhereNoRankHoldsAPart) {
+  runStraight(true);
+  std::set<std::string> from;
+  for (uint64_t count = points[1], at = count * 3 / 4; at + 6 <= count && !HasFailure(); at += 3) {
+    loseOnce("back" + std::to_string(at), savesIn("back" + std::to_string(at)), {{0, 1, at, true}, {1, 1, 40}, {2}});
+    std::smatch said;
+    if (std::regex_search(out, said,
+                          std::regex("restart: goes on after step (\\d) from .*/ckpt/(\\d): rank 1 is lost with its "
+                                     "memory, and no other rank holds its part of \"w\"\n")))
+      from.insert(said[1].str() + said[2].str());
+  }
+  EXPECT_TRUE(from.contains("22") || from.contains("44")) << "no save was gone back to";
+  core::Job job = core::prepareJob(optionsIn("none"));
+  KeptMemory memory(2);
+  ASSERT_EQ(start(job, memory, {0, 1, 60}), comm::exitRankLost);
+  memory.empty(1);
+  EXPECT_EQ(start(job, memory, {1}), 4);
+  expectSays("two.par: error: rank 1 is lost with its memory, and no other rank holds its part of \"w\"; "
+             "--save DIR --save-every N keeps states to go back to");
+}
+
+// Steps since the last copy are run again.
+TEST_F(GoingOn, copiesSeldomWhereACopyTakesLong) {
+  runStraight(false);
+  std::set<int> wentOnAfter;
+  for (uint64_t at = 2, count = points[1]; at <= count && !HasFailure(); at += 5) {
+    loseOnce("seldom" + std::to_string(at), {}, {{0, 1, at, false, 0.04}, {1}});
+    wentOnAfter.insert(wentOn);
+  }
+  EXPECT_EQ(wentOnAfter, (std::set<int>{0, 1, 2, 3, 4}));
+  EXPECT_NE(out.find("restart: each rank copies its state (0.0 MiB) every 4 steps, in 0.04 ms: 1.0 % of their time\n"),
+            std::string::npos)
+      << out;
+}
+
+TEST(CopyCadence, takesAHundredthOfTheTime) {
+  core::CopyCadence cadence;
+  for (double first : {90., 70.}) {
+    cadence.add(first, 10);
+    EXPECT_EQ(cadence.steps(), 1u);
+  }
+  cadence.add(0.5, 10);
+  EXPECT_EQ(cadence.steps(), 5u);
+  EXPECT_EQ(cadence.describe(), "every 5 steps, in 0.50 ms: 1.0 % of their time");
+  cadence.add(0.05, 10);
+  EXPECT_EQ(cadence.describe(), "after each step, in 0.05 ms: 0.5 % of their time");
+  core::CopyCadence slow;
+  for (int i = 0; i < 3; ++i)
+    slow.add(80, 10);
+  EXPECT_EQ(slow.steps(), 64u);
+}
+
+// A disk that is full for some steps.
+TEST_F(GoingOn, givesUpASaveThatFindsNoSpace) {
+  rlimit before, small;
+  getrlimit(RLIMIT_FSIZE, &before);
+  small = {400, before.rlim_max};
+  signal(SIGXFSZ, SIG_IGN);
+  atStep = [&](uint64_t step) { setrlimit(RLIMIT_FSIZE, step >= 2 && step < 5 ? &small : &before); };
+  std::string save = folder / "full";
+  core::Job job =
+      core::prepareJob(core::parseOptions({bundle, "--comm", "inproc", "-n", "2", "--text", folder / "text", "--init",
+                                           "-q", "--steps", "8", "--save", save, "--save-every", "2"}));
+  KeptMemory memory(2);
+  EXPECT_EQ(start(job, memory, {}), 0) << err;
+  EXPECT_TRUE(std::regex_search(
+      out,
+      std::regex("full/2\\.[0-9a-f]{16}\\.tmp/rank[01]\\.safetensors: warning: cannot write: File too large; the run "
+                 "goes on without this save, and makes the next one after 2 steps\n")))
+      << out;
+  std::set<std::string> names;
+  for (const auto &entry : fs::directory_iterator(save))
+    names.insert(entry.path().filename());
+  EXPECT_EQ(names, (std::set<std::string>{".lock", "6", "8"}));
 }
 
 TEST_F(GoingOn, saysThatMemoryIsLacking) {

@@ -66,8 +66,8 @@ public:
 
   /// Again: cleans up what a rank 0 of this job left that is gone, and lists the saves that are there.
   void takeUp();
-  /// The newest save of the job, "DIR/STEP"; "" where none is whole.
-  std::string newest() const { return saves.empty() ? "" : folder + "/" + saves.back().name; }
+  /// The newest save of the job before a step, "DIR/STEP"; "" where none is whole.
+  std::string newest(uint64_t before = ~uint64_t(0)) const;
 
   /// 16 hex digits that no other job has.
   const std::string &run() const { return runName; }
