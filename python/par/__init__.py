@@ -16,9 +16,13 @@ from .decoder import export_decoder
 from .errors import Error
 from .export import export
 from .findings import Finding
+from .fitting import BestCheckpoint, Callback, EarlyStopping, Fit
 from .plan import complete_plan
 from .run import Run, predict, run
+from .session import Job, Scalars, open
 from .verify import verify
 
-__all__ = ["Bundle", "Decoder", "Error", "Finding", "Run", "check", "compile", "complete_plan", "export",
-           "export_decoder", "names", "predict", "run", "verify"]
+__version__ = "0.1.0"
+__all__ = ["BestCheckpoint", "Bundle", "Callback", "Decoder", "EarlyStopping", "Error", "Finding", "Fit", "Job", "Run",
+           "Scalars", "check", "compile", "complete_plan", "export", "export_decoder", "names", "open", "predict", "run",
+           "verify"]

@@ -10,6 +10,9 @@ from .errors import Error
 COMPILER = "lib/libpar-compiler.so"
 COMPILER_ABI = 2  # of include/par/C/Compiler.h
 CHECK, CHECK_PHASES = 1, 2
+RUNTIME = "lib/libpar-runtime.so"
+RUNTIME_ABI = 1  # of runtime/include/par/api/par.h
+ISOLATED, BUSY = 1, 64
 
 _loaded = {}
 _loading = threading.Lock()
@@ -56,34 +59,85 @@ class CompileOptions(ctypes.Structure):
                 ("setting_count", ctypes.c_size_t), ("output", ctypes.c_char_p), ("flags", ctypes.c_uint)]
 
 
+class OpenOptions(ctypes.Structure):
+    """ParOpenOptions of par/api/par.h."""
+    _fields_ = [("size", ctypes.c_size_t), ("arguments", ctypes.POINTER(ctypes.c_char_p)),
+                ("argument_count", ctypes.c_size_t), ("flags", ctypes.c_uint), ("worker", ctypes.c_char_p)]
+
+
+class JobError(ctypes.Structure):
+    """ParError of par/api/par.h."""
+    _fields_ = [("code", ctypes.c_int), ("place", ctypes.c_char_p), ("message", ctypes.c_char_p),
+                ("notes", ctypes.c_char_p), ("text", ctypes.c_char_p)]
+
+
+class Scalar(ctypes.Structure):
+    """ParScalar of par/api/par.h."""
+    _fields_ = [("name", ctypes.c_char_p), ("value", ctypes.c_double)]
+
+
+class Array(ctypes.Structure):
+    """ParArray of par/api/par.h."""
+    _fields_ = [("type", ctypes.c_int), ("dims", ctypes.c_size_t), ("shape", ctypes.POINTER(ctypes.c_int64)),
+                ("data", ctypes.c_void_p)]
+
+
+class Position(ctypes.Structure):
+    """ParPosition of par/api/par.h."""
+    _fields_ = [("step", ctypes.c_uint64), ("skipped", ctypes.c_uint64), ("rows", ctypes.c_uint64)]
+
+
 def compiler():
     """libpar-compiler.so with its functions typed; loaded once. Raises par.Error."""
-    path = find(COMPILER)
+    result, text, options = ctypes.c_void_p, ctypes.c_char_p, ctypes.POINTER(CompileOptions)
+    return _library(COMPILER, "par_compiler_abi", COMPILER_ABI, [
+        ("par_compile", result, [options]), ("par_complete_plan", result, [options]),
+        ("par_list", result, [text, text]), ("par_result_code", ctypes.c_int, [result]),
+        ("par_result_text", text, [result]), ("par_result_report", text, [result]),
+        ("par_result_bundle", text, [result]), ("par_result_finding_count", ctypes.c_size_t, [result]),
+        ("par_result_finding", ctypes.POINTER(Finding), [result, ctypes.c_size_t]),
+        ("par_result_free", None, [result])])
+
+
+def runtime():
+    """libpar-runtime.so with its functions typed; loaded once. Raises par.Error."""
+    job, text, code, size = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int, ctypes.c_size_t
+    shape = ctypes.POINTER(ctypes.c_int64)
+    return _library(RUNTIME, "par_runtime_abi", RUNTIME_ABI, [
+        ("par_open", job, [ctypes.POINTER(OpenOptions)]), ("par_close", code, [job]),
+        ("par_error", ctypes.POINTER(JobError), [job]), ("par_facts", text, [job]),
+        ("par_feed", code, [job, text, ctypes.c_void_p, code, shape, size]), ("par_run", code, [job, text]),
+        ("par_scalars", ctypes.POINTER(Scalar), [job, ctypes.c_uint64, ctypes.POINTER(size)]),
+        ("par_result", code, [job, text, ctypes.POINTER(Array)]),
+        ("par_set", code, [job, text, ctypes.c_double]),
+        ("par_get", code, [job, text, ctypes.POINTER(ctypes.c_double)]),
+        ("par_read", code, [job, text, ctypes.c_void_p, size]),
+        ("par_write", code, [job, text, ctypes.c_void_p, code, shape, size]),
+        ("par_load", code, [job, ctypes.POINTER(text), size]), ("par_resume", code, [job, text]),
+        ("par_save", code, [job, text, ctypes.c_uint64]), ("par_export", code, [job, text]),
+        ("par_position", code, [job, ctypes.POINTER(Position)]), ("par_text", text, [job]),
+        ("par_event", text, [job])])
+
+
+def _library(name, abi_name, wanted, functions):
+    path = find(name)
     with _loading:
         if path not in _loaded:
-            _loaded[path] = _load(path)
+            _loaded[path] = _load(path, abi_name, wanted, functions)
         return _loaded[path]
 
 
-def _load(path):
+def _load(path, abi_name, wanted, functions):
     try:
         library = ctypes.CDLL(str(path))
-        library.par_compiler_abi.restype = ctypes.c_uint
-        abi = library.par_compiler_abi()
+        abi_of = getattr(library, abi_name)
+        abi_of.restype = ctypes.c_uint
+        abi = abi_of()
     except (OSError, AttributeError) as reason:
         raise Error(f"cannot be loaded: {reason}", code=2, file=str(path)) from reason
-    if abi != COMPILER_ABI:
-        raise Error(f"has ABI {abi}, this package calls {COMPILER_ABI}; use both of one version", code=2,
-                    file=str(path))
-    result, text = ctypes.c_void_p, ctypes.c_char_p
-    for name, returns, takes in [
-            ("par_compile", result, [ctypes.POINTER(CompileOptions)]),
-            ("par_complete_plan", result, [ctypes.POINTER(CompileOptions)]), ("par_list", result, [text, text]),
-            ("par_result_code", ctypes.c_int, [result]), ("par_result_text", text, [result]),
-            ("par_result_report", text, [result]), ("par_result_bundle", text, [result]),
-            ("par_result_finding_count", ctypes.c_size_t, [result]),
-            ("par_result_finding", ctypes.POINTER(Finding), [result, ctypes.c_size_t]),
-            ("par_result_free", None, [result])]:
-        function = getattr(library, name)
+    if abi != wanted:
+        raise Error(f"has ABI {abi}, this package calls {wanted}; use both of one version", code=2, file=str(path))
+    for function_name, returns, takes in functions:
+        function = getattr(library, function_name)
         function.restype, function.argtypes = returns, takes
     return library

@@ -68,6 +68,8 @@ void checkThere(const std::string &name) {
     throw Failure::at(name, Message::notABundle);
 }
 
+} // namespace
+
 format::Bundle openBundle(const std::string &name, const std::string &device) {
   checkThere(name);
   auto bundle = format::readBundle(name);
@@ -96,6 +98,8 @@ format::Bundle openBundle(const std::string &name, const std::string &device) {
   return std::move(*bundle);
 }
 
+namespace {
+
 /// Throws Failure if the path cannot be examined.
 bool isFolder(const std::string &path) {
   std::error_code error;
@@ -105,10 +109,14 @@ bool isFolder(const std::string &path) {
   return folder;
 }
 
+} // namespace
+
 Checkpoint openSave(const std::string &path) {
   isFolder(path);
   return openCheckpoint(isCheckpoint(path) ? path : newestCheckpoint(path));
 }
+
+namespace {
 
 /// Takes tables that PyTorch's state_dict leaves out (`persistent=False`, as of rotary positions) from the model file,
 /// if that is there. A note names them, because those that training changes (batch norm's statistics) start again from
@@ -138,6 +146,8 @@ void takeBuffersOfModel(WeightStore &store, const format::Manifest &manifest, co
   std::move(model.files.begin(), model.files.end(), std::back_inserter(store.files));
   remark += (remark.empty() ? "" : "\n") + store.place + ": note: holds no " + names + "; as in " + model.place;
 }
+
+} // namespace
 
 WeightStore openWeights(const RunOptions &options, const format::Manifest &manifest, const std::string &bundle,
                         std::string &remark) {
@@ -175,6 +185,8 @@ WeightStore openWeights(const RunOptions &options, const format::Manifest &manif
   say(describeConverted(manifest, store));
   return store;
 }
+
+namespace {
 
 /// Training goes on with the save's seed and in its order, in which the rows that it has seen are the first ones.
 void takeOrder(Job &job) {
@@ -232,7 +244,7 @@ void openData(Job &job) {
     job.dataset = makeUpData(manifest, job.seed);
   if (!options.generate.empty())
     shapeOfDecoder(job.bundle, job.name);
-  else if (!options.dryRun || job.dataset)
+  else if (!options.fed && (!options.dryRun || job.dataset))
     checkFed(manifest, job.dataset.get(), job.name);
   if (!options.evalData.empty()) {
     job.evalDataset = isArrayFile(readDataSpec(options.evalData).path)
@@ -255,11 +267,15 @@ void checkFolder(const std::string &path) {
     throw Failure::at(path, Message::cannotWrite, strerror(errno));
 }
 
+} // namespace
+
 void checkExport(const Job &job, bool checkData) {
   if (job.options.exportTo.ends_with(".onnx"))
     checkModelExport(job.bundle.manifest, job.name, job.options.exportTo, checkData);
   checkFolder(job.options.exportTo);
 }
+
+namespace {
 
 /// Nor in a checkpoint that cannot be written.
 void checkSave(const std::string &folder) {
@@ -294,6 +310,8 @@ comm::Transport transportOf(const Job &job) {
   return comm == "tcp" ? comm::Transport::tcp : comm == "mpi" ? comm::Transport::mpi : comm::Transport::automatic;
 }
 
+} // namespace
+
 comm::Launch launchOf(const Job &job) {
   comm::Launch launch;
   launch.bundle = job.name;
@@ -310,6 +328,8 @@ comm::Launch launchOf(const Job &job) {
   return launch;
 }
 
+namespace {
+
 /// Whether this process is to be rank 0, or to start it. run() reports a wrong place.
 bool hasRankZero(const Job &job) {
   try {
@@ -320,33 +340,35 @@ bool hasRankZero(const Job &job) {
   }
 }
 
-void checkHypers(const Job &job) {
-  for (const auto &[key, value] : job.options.set) {
+} // namespace
+
+void checkHypers(const format::Manifest &manifest, const std::string &place, const std::map<std::string, double> &set) {
+  for (const auto &[key, value] : set) {
     bool known = key == "seed";
     std::string names = "seed";
-    for (const format::Hyper &hyper : job.bundle.manifest.hypers) {
+    for (const format::Hyper &hyper : manifest.hypers) {
       known |= hyper.name == key;
       if (hyper.name != "seed")
         names += ", " + hyper.name;
     }
     if (!known)
-      throw Failure::at(job.name, Message::unknownHyper, key, names, job.bundle.manifest.model.name,
-                        format("{}={}", key, value))
+      throw Failure::at(place, Message::unknownHyper, key, names, manifest.model.name, format("{}={}", key, value))
           .exitsWith(exitUsage);
     // A plan with `clip: none` has no such key; 0 would scale every gradient to nothing.
     float least = key == "clip" ? std::numeric_limits<float>::min() : 0;
     if (key != "seed" && !(value >= least && value <= std::numeric_limits<float>::max()))
-      throw Failure::at(job.name, Message::flagBad, "--set " + key,
+      throw Failure::at(place, Message::flagBad, "--set " + key,
                         key == "clip" ? "a number above 0, to 3.4e38" : "a number from 0 to 3.4e38",
                         format("{}", value))
           .exitsWith(exitUsage);
     // The integers that a double holds exactly, so that a save's seed is the given one.
     if (key == "seed" && (value < 0 || value > 0x1p53 || value != std::floor(value)))
-      throw Failure::at(job.name, Message::flagBad, "--set seed", "a whole number from 0 to 2^53",
-                        std::to_string(value))
+      throw Failure::at(place, Message::flagBad, "--set seed", "a whole number from 0 to 2^53", std::to_string(value))
           .exitsWith(exitUsage);
   }
 }
+
+namespace {
 
 /// A job ends where its pipeline is flushed: epochs go on to the next such step, and --steps must name one.
 void checkFlushes(Job &job) {
@@ -387,8 +409,7 @@ uint64_t Job::rowsOf(const Dataset *data) const {
   return !isSampled() ? bundle.manifest.batch : data ? data->rows() : 0;
 }
 
-/// As typed, without a slash at its end.
-static std::string nameOf(const RunOptions &options) {
+std::string nameOf(const RunOptions &options) {
   std::string name = options.bundle;
   while (name.size() > 1 && name.back() == '/')
     name.pop_back();
@@ -419,7 +440,7 @@ Job prepareJob(const RunOptions &options) {
   job.name = nameOf(options);
   job.bundle = openBundle(job.name, options.device);
   checkDeviceFlags(job);
-  checkHypers(job);
+  checkHypers(job.bundle.manifest, job.name, options.set);
   checkTrainingFlags(job);
   bool rankZero = hasRankZero(job);
   if (options.bench)
@@ -459,7 +480,9 @@ Job prepareJob(const RunOptions &options) {
   uint64_t rows = job.rowsOf(job.dataset.get());
   uint64_t epochs = options.epochs.value_or(1);
   job.steps = options.steps.value_or((epochs * rows + manifest.batch - 1) / manifest.batch);
-  if (manifest.calls > 1 && job.trains())
+  if (options.fed)
+    job.steps = std::numeric_limits<uint64_t>::max();
+  else if (manifest.calls > 1 && job.trains())
     checkFlushes(job);
   if (job.saves) {
     refuseForeign(options.save, job.steps);
@@ -469,6 +492,10 @@ Job prepareJob(const RunOptions &options) {
 }
 
 int runTool(const RunOptions &options) {
+  return runTool(options, [](Job &job, comm::Control &control) { return runRank(job, control); });
+}
+
+int runTool(const RunOptions &options, const std::function<int(Job &, comm::Control &)> &work) {
   signal(SIGXFSZ, SIG_IGN); // a file that may not grow further is an error of its writer, as a full disk is
   Job none;
   none.options = options;
@@ -484,9 +511,9 @@ int runTool(const RunOptions &options) {
     if (options.calibrate && !place)
       widenForCalibration(job);
     job.alone = place.has_value();
-    return comm::run(launchOf(job), [&job](comm::Control &control) {
+    return comm::run(launchOf(job), [&](comm::Control &control) {
       try {
-        return runRank(job, control);
+        return work(job, control);
       } catch (const Failure &failure) {
         control.fail(failure.exitCode(), failure.what());
       } catch (const std::bad_alloc &error) {

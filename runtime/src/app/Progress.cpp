@@ -101,12 +101,16 @@ StepSummary summarize(const format::Manifest &manifest, const std::vector<std::s
     if (loss != decoded[rank].metrics.end() && !std::isfinite(loss->second) && summary.badRank < 0)
       summary.badRank = static_cast<int>(rank);
   }
+  for (const format::Output &output : manifest.outputs)
+    if (!output.ranks.empty())
+      if (auto own = decoded[output.ranks.front()].metrics.find(output.name);
+          own != decoded[output.ranks.front()].metrics.end())
+        summary.metrics.insert(*own);
   auto value = [&](const char *name, double &to) {
-    const format::Output *output = manifest.findOutput(name);
-    if (!output || output->ranks.empty() || !decoded[output->ranks.front()].metrics.count(name))
-      return false;
-    to = decoded[output->ranks.front()].metrics[name];
-    return true;
+    auto found = summary.metrics.find(name);
+    if (found != summary.metrics.end())
+      to = found->second;
+    return found != summary.metrics.end();
   };
   summary.hasLoss = value("loss", summary.loss);
   summary.hasGradNorm = value("grad_norm", summary.gradNorm);
@@ -177,6 +181,8 @@ void Progress::writeMetrics(uint64_t step, const std::string &line) {
 }
 
 void Progress::say(const std::string &line) {
+  if (job.listener)
+    return job.listener(line);
   // A reader that has gone is a signal too; one that does not read was waited for until the job was asked to end.
   // Names of files and folders come from outside.
   if (!comm::writeOutput(STDOUT_FILENO, format::printable(line, "\n") + "\n") && errno != EPIPE && errno != ETIMEDOUT &&

@@ -31,9 +31,10 @@ struct StepSummary {
   /// With loss scaling gradients that are not finite: the step has written nothing.
   bool skipped() const { return scales && hasGradNorm && !std::isfinite(gradNorm); }
   uint64_t sentBytes = 0, peakBytes = 0;
-  bool saving = false; ///< a rank is
-  double copyMs = 0;   ///< of the rank whose copy took longest
-  int badRank = -1;    ///< the first whose loss is not finite
+  bool saving = false;                   ///< a rank is
+  double copyMs = 0;                     ///< of the rank whose copy took longest
+  std::map<std::string, double> metrics; ///< every scalar output, as its first owner has it
+  int badRank = -1;                      ///< the first whose loss is not finite
 };
 StepSummary summarize(const format::Manifest &manifest, const std::vector<std::string> &reports);
 

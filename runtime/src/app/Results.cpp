@@ -7,11 +7,7 @@
 
 namespace par::core {
 
-namespace {
-
-/// Shape of the whole array: the model's own, with all samples as its batch. Outputs without a batch dim get one of
-/// batches, unless there is a single batch. Rows of samples that only fill up the last batch are left out.
-std::vector<int64_t> shapeOf(const format::Output &output, const format::Manifest &manifest, uint64_t samples) {
+std::vector<int64_t> resultShape(const format::Output &output, const format::Manifest &manifest, uint64_t samples) {
   auto batches = static_cast<int64_t>((samples + manifest.batch - 1) / manifest.batch);
   std::vector<int64_t> shape = output.shape;
   if (!output.microbatched) {
@@ -24,6 +20,8 @@ std::vector<int64_t> shapeOf(const format::Output &output, const format::Manifes
   std::rotate(shape.begin(), shape.begin() + 1, shape.begin() + 1 + output.batchDim);
   return shape;
 }
+
+namespace {
 
 /// A run of elements of rows that have the batch first, in an array that has it in dim `dim`: the parts of it that stay
 /// together. visit(to, from the run's begin, elements)
@@ -47,7 +45,7 @@ ResultWriter::ResultWriter(const format::Manifest &manifest, const std::string &
   std::vector<ArrayHeader> headers;
   for (const format::Output &output : manifest.outputs) {
     arrays.push_back(headers.size());
-    shapes.push_back(shapeOf(output, manifest, samples));
+    shapes.push_back(resultShape(output, manifest, samples));
     if (isOfPrefill(manifest, output.name))
       continue;
     headers.push_back({output.name, output.type, shapes.back()});
@@ -58,33 +56,40 @@ ResultWriter::ResultWriter(const format::Manifest &manifest, const std::string &
   writer = std::make_unique<SafetensorsWriter>(part.name(), headers, false);
 }
 
-void ResultWriter::take(const format::Output &output, uint64_t batch, int64_t microbatch,
-                        std::span<const std::byte> from) {
-  auto index = static_cast<size_t>(&output - manifest.outputs.data());
+void forEachResultPart(const format::Manifest &manifest, const format::Output &output, const ResultPlace &place,
+                       std::span<const std::byte> from, const WritePart &write) {
   if (output.layout.parts.empty()) {
-    if (output.ranks.front() == control.rank())
-      writer->write(arrays[index], batch * from.size(), from);
+    if (output.ranks.front() == place.rank)
+      write(place.batch * from.size(), from);
     return;
   }
   const format::Layout &layout = output.layout;
-  const format::Rectangle *part = format::rectangleOf(layout, control.rank());
-  if (!part || part->ranks.front() != control.rank())
+  const format::Rectangle *part = format::rectangleOf(layout, place.rank);
+  if (!part || part->ranks.front() != place.rank)
     return;
   uint64_t bytes = format::sizeOf(output.type);
-  uint64_t before = output.microbatched ? batch * manifest.microbatches + static_cast<uint64_t>(microbatch) : batch;
-  int64_t begin = static_cast<int64_t>(before) * elementCount(layout.shape), end = elementCount(shapes[index]);
+  uint64_t before =
+      output.microbatched ? place.batch * manifest.microbatches + static_cast<uint64_t>(place.microbatch) : place.batch;
+  int64_t begin = static_cast<int64_t>(before) * elementCount(layout.shape), end = elementCount(place.shape);
   std::vector<int64_t> origin(part->size.size(), 0);
+  auto writeElements = [&](int64_t to, int64_t source, int64_t count) {
+    write(static_cast<uint64_t>(to) * bytes,
+          from.subspan(static_cast<uint64_t>(source) * bytes, static_cast<uint64_t>(count) * bytes));
+  };
   forEachRun(layout.shape, part->start, layout.local, origin, part->size, [&](int64_t to, int64_t at, int64_t n) {
-    auto write = [&](int64_t place, int64_t source, int64_t count) {
-      writer->write(arrays[index], static_cast<uint64_t>(place) * bytes,
-                    from.subspan(static_cast<uint64_t>(source) * bytes, static_cast<uint64_t>(count) * bytes));
-    };
     if (output.batchDim > 0)
-      forEachMoved(shapes[index], static_cast<size_t>(output.batchDim), begin + to, n,
-                   [&](int64_t place, int64_t done, int64_t count) { write(place, at + done, count); });
+      forEachMoved(place.shape, static_cast<size_t>(output.batchDim), begin + to, n,
+                   [&](int64_t whole, int64_t done, int64_t count) { writeElements(whole, at + done, count); });
     else if (int64_t kept = std::min(n, end - begin - to); kept > 0)
-      write(begin + to, at, kept);
+      writeElements(begin + to, at, kept);
   });
+}
+
+void ResultWriter::take(const format::Output &output, uint64_t batch, int64_t microbatch,
+                        std::span<const std::byte> from) {
+  auto index = static_cast<size_t>(&output - manifest.outputs.data());
+  forEachResultPart(manifest, output, {shapes[index], control.rank(), batch, microbatch}, from,
+                    [&](uint64_t byte, std::span<const std::byte> part) { writer->write(arrays[index], byte, part); });
 }
 
 void ResultWriter::finish() {

@@ -6,9 +6,26 @@
 #include "par/files/Safetensors.h"
 #include "par/format/Manifest.h"
 
+#include <functional>
 #include <memory>
 
 namespace par::core {
+
+/// Shape of the whole array: the model's own, with all samples as its batch. Outputs without a batch dim get one of
+/// batches, unless there is a single batch. Rows of samples that only fill up the last batch are left out.
+std::vector<int64_t> resultShape(const format::Output &output, const format::Manifest &manifest, uint64_t samples);
+
+/// A microbatch of a result: the shape of the whole array, and the rank whose part is meant.
+struct ResultPlace {
+  std::span<const int64_t> shape;
+  uint32_t rank = 0;
+  uint64_t batch = 0;
+  int64_t microbatch = 0;
+};
+using WritePart = std::function<void(uint64_t, std::span<const std::byte>)>;
+/// Calls write(byte of the whole array, bytes) for all that the rank is the first to hold of what it fetched.
+void forEachResultPart(const format::Manifest &manifest, const format::Output &output, const ResultPlace &place,
+                       std::span<const std::byte> from, const WritePart &write);
 
 /// An array for every output, of the model's own shape: the samples stand in their order in the dim that is its batch.
 /// A result without one, and a number, has one row a batch where there are several batches. Every rank writes the

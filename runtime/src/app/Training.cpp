@@ -5,6 +5,7 @@
 #include "Generate.h"
 #include "GoingOn.h"
 #include "Results.h"
+#include "SessionOptions.h"
 #include "TrainSteps.h"
 
 #include "par/app/Devices.h"
@@ -13,7 +14,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 
 namespace par::core {
 namespace {
@@ -67,26 +67,6 @@ public:
   }
 
 private:
-  static SessionOptions sessionOptions(const Job &job) {
-    int threads = job.options.threads ? job.options.threads : static_cast<int>(job.bundle.manifest.threads);
-    return {threads, job.options.checkArena, job.world, job.options.comm, tuningOf(job)};
-  }
-
-  /// Beside the checkpoints: DIR/tuning.json for DIR/STEP.
-  static Tuning tuningOf(const Job &job) {
-    namespace fs = std::filesystem;
-    auto fileIn = [](const fs::path &folder) { return (folder / "tuning.json").string(); };
-    Tuning tuning;
-    tuning.times = !job.options.noTuning;
-    if (!job.options.save.empty())
-      tuning.read = tuning.write = fileIn(job.options.save);
-    if (job.checkpoint) {
-      fs::path step = job.checkpoint->store.place;
-      tuning.read = fileIn((step.has_filename() ? step : step.parent_path()).parent_path());
-    }
-    return tuning;
-  }
-
   void giveValues() {
     if (job.checkpoint) {
       agreeOnCheckpoint();

@@ -1,4 +1,5 @@
 #include "par/data/Data.h"
+#include "par/data/InputChecks.h"
 
 #include "par/files/Random.h"
 #include "par/messages/Failure.h"
@@ -30,17 +31,6 @@ uint64_t RowOrder::at(uint64_t position) const {
   return permutation[place];
 }
 
-namespace {
-
-std::string listInputs(const format::Manifest &manifest) {
-  NameList names;
-  for (const Input &input : manifest.inputs)
-    names.add("\"" + format::excerpt(input.name, 60) + "\" " + describeArray(input.type, input.shape));
-  return names.str();
-}
-
-} // namespace
-
 bool isOfPrefill(const format::Manifest &manifest, std::string_view name) {
   constexpr std::string_view prefix = "prefill.";
   if (!name.starts_with(prefix))
@@ -51,7 +41,7 @@ bool isOfPrefill(const format::Manifest &manifest, std::string_view name) {
 
 void checkFed(const format::Manifest &manifest, const Dataset *dataset, const std::string &bundle) {
   if (!dataset && !manifest.inputs.empty())
-    throw Failure::at(bundle, Message::noData, listInputs(manifest));
+    throw Failure::at(bundle, Message::noData, describeInputs(manifest));
   for (const Input &input : manifest.inputs)
     if (!dataset->has(input.name) && !isOfPrefill(manifest, input.name))
       throw Failure::at(bundle, Message::inputWithoutData, input.name, describeArray(input.type, input.shape),

@@ -1,5 +1,6 @@
 // Samples from safetensors files.
 #include "par/data/Data.h"
+#include "par/data/InputChecks.h"
 #include "par/files/Convert.h"
 #include "par/files/ForeignFiles.h"
 #include "par/messages/Failure.h"
@@ -12,7 +13,6 @@ namespace par::core {
 namespace {
 
 using format::Input;
-using format::Limits;
 
 /// One shard of an input's rows, or all of an input that has none.
 struct Shard {
@@ -21,29 +21,6 @@ struct Shard {
   std::string place, name;
   std::vector<std::byte> wide = {}; ///< of an input without rows whose file has narrower integers
 };
-
-int64_t minOf(const Limits &run) { return run.fromEnd ? -run.limit : 0; }
-
-std::string rangeOf(const Limits &run) {
-  if (run.limit <= 0)
-    return "";
-  return core::format(" in [{}, {})", minOf(run), run.limit) +
-         (run.ignored ? core::format(" or the ignored {}", *run.ignored) : "");
-}
-
-/// The range of all integers of an input, if they share one.
-std::string rangeOf(const Input &input) { return input.limits.size() == 1 ? rangeOf(input.limits.front()) : ""; }
-
-/// "[2, 0]": the indices of element `n` of a row, or of an input without rows.
-std::string placeOf(const Input &input, uint64_t n) {
-  std::string place;
-  for (size_t dim = input.shape.size(); dim-- > (input.microbatched ? 1 : 0);) {
-    auto size = static_cast<uint64_t>(input.shape[dim]);
-    place = std::to_string(n % size) + (place.empty() ? "" : ", ") + place;
-    n /= size;
-  }
-  return "[" + place + "]";
-}
 
 class ArrayDataset : public Dataset {
 public:
@@ -77,7 +54,7 @@ public:
     const std::byte *data = shard.array->data.data() + local * fileBytes;
     if (shard.array->type != input.type)
       data = widened(data, shard.array->type, input.type, elements, scratch);
-    checkRange(input, shard, local, data, elements);
+    checkRange(input, {shard.place, shard.name, local}, data, elements);
     return data;
   }
 
@@ -108,7 +85,7 @@ private:
       if (!array)
         continue;
       taken.insert(name);
-      check(input, name, *array, path);
+      checkArray(input, name, array->type, array->shape, path);
       if (!input.microbatched) {
         addWhole(input, {array, 0, path, name});
         continue;
@@ -152,7 +129,7 @@ private:
     if (shard.array->type != input.type)
       widened(shard.array->data.data(), shard.array->type, input.type, elements, shard.wide);
     const std::byte *data = dataOf(shard);
-    checkRange(input, shard, {}, data, elements);
+    checkRange(input, {shard.place, shard.name, {}}, data, elements);
     std::vector<Shard> &known = shards[input.name];
     if (!known.empty() && std::memcmp(dataOf(known.front()), data, elements * format::sizeOf(input.type)) != 0)
       throw Failure::at(shard.place, Message::arraysDiffer, shard.name, known.front().place, input.name);
@@ -177,53 +154,11 @@ private:
     return names.str();
   }
 
-  void check(const Input &input, const std::string &name, const ArrayView &array, const std::string &path) const {
-    if (array.type != input.type && !widens(array.type, input.type))
-      throw Failure::at(path, Message::arrayType, name, describeArray(array.type, array.shape), input.name,
-                        format::toString(input.type), rangeOf(input));
-    size_t skip = input.microbatched ? 1 : 0;
-    bool fits = array.shape.size() == input.shape.size();
-    for (size_t d = skip; fits && d < input.shape.size(); ++d)
-      fits = array.shape[d] == input.shape[d];
-    if (!fits)
-      throw Failure::at(path, Message::arrayShape, name, describeArray(array.type, array.shape), input.name,
-                        describeArray(input.type, std::span(input.shape).subspan(skip)));
-  }
-
   static const std::byte *widened(const std::byte *from, DType type, DType wide, uint64_t elements,
                                   std::vector<std::byte> &scratch) {
     scratch.resize(elements * format::sizeOf(wide));
     widen(type, from, wide, scratch.data(), elements);
     return scratch.data();
-  }
-
-  /// An index outside of its table would read other memory; it is refused here, where the sample is known. `row`: of
-  /// the shard, nothing where an input has no rows.
-  static void checkRange(const Input &input, const Shard &shard, std::optional<uint64_t> row, const std::byte *data,
-                         uint64_t elements) {
-    if (!isInteger(input.type) || input.limits.empty())
-      return;
-    for (uint64_t i = 0; i < elements;)
-      for (const Limits &run : input.limits)
-        for (uint64_t end = i + run.count; i < end; ++i)
-          if (int64_t value = integerAt(input.type, data, i); !isWithin(run, value))
-            throw outside(input, run, shard, row, i, value);
-  }
-
-  static bool isWithin(const Limits &run, int64_t value) {
-    return run.limit == 0 || (value >= minOf(run) && value < run.limit) || value == run.ignored;
-  }
-
-  static Failure outside(const Input &input, const Limits &run, const Shard &shard, std::optional<uint64_t> row,
-                         uint64_t n, int64_t value) {
-    bool isOne = input.limits.size() == 1 && row;
-    std::string place = row ? core::format("in row {}", *row) : "at " + placeOf(input, n);
-    auto failure =
-        Failure::at(shard.place, Message::valueRange, shard.name, value, place, input.name,
-                    format::toString(input.type), rangeOf(run) + (isOne || !row ? "" : " at " + placeOf(input, n)));
-    if (value < 0 && !run.ignored && !run.fromEnd)
-      return std::move(failure).note(core::format(textOf(Message::valuePads), input.name, run.limit - 1));
-    return failure;
   }
 
   std::vector<std::shared_ptr<SafetensorsReader>> readers;

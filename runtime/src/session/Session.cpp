@@ -137,13 +137,16 @@ HostBytes Session::tensor(const std::string &name) const {
 /// Calls visit for every slot of every state buffer with its tensor and host memory, which becomes the slot's value:
 /// the slot itself, or zeros.
 void Session::forEachTensor(const std::function<void(const format::Tensor &, std::byte *)> &visit,
-                            const std::function<bool(const format::Tensor &)> &isZero) {
+                            const std::function<bool(const format::Tensor &)> &isZero,
+                            const std::function<bool(const format::Tensor &)> &isWanted) {
   std::vector<std::byte> staging;
   for (uint32_t i = 0; i < program.buffers.size(); ++i) {
     const format::Buffer &buffer = program.buffers[i];
     if (buffer.kind != format::BufferKind::State || buffer.of != format::noIndex)
       continue;
     const format::Tensor *tensor = bundle.manifest.findTensor(buffer.tensor);
+    if (tensor && isWanted && !isWanted(*tensor))
+      continue;
     for (uint32_t slot = 0; tensor && slot < format::depthOf(program, i); ++slot) {
       std::byte *at = loaded->address(i, slot);
       if (std::byte *here = device->hostAddress(at)) {
@@ -216,6 +219,15 @@ void Session::restore(const WeightStore &checkpoint) {
   constants.release();
 }
 
+void Session::assign(const WeightStore &some) {
+  auto arrayOf = [&](const format::Tensor &tensor) { return some.find(sourceOf(bundle.manifest, tensor)); };
+  forEachTensor([&](const format::Tensor &tensor,
+                    std::byte *to) { loadTensor(to, tensor, rank(), *arrayOf(tensor), some.place); },
+                nullptr, [&](const format::Tensor &tensor) { return arrayOf(tensor) != nullptr; });
+  some.checkSaved(rank(), control.world());
+  some.release();
+}
+
 void Session::setHyper(const std::string &name, double value) { hypers[name] = {value}; }
 
 void Session::setHypers(const std::string &name, std::vector<double> values) { hypers[name] = std::move(values); }
@@ -272,6 +284,22 @@ bool Session::feedNext(const format::Input &input, int64_t microbatch, std::span
   }
 }
 
+/// Copies this rank's part of a microbatch row by row: rows of a step need not lie side by side.
+static void copyRows(const StepRows &rows, const format::Input &input, int64_t microbatch, const format::Layout &layout,
+                     const format::Rectangle &part, std::byte *to, std::vector<std::byte> &scratch) {
+  std::vector<int64_t> rowShape = layout.shape, fromStart = part.start, size = part.size;
+  std::vector<int64_t> toStart(part.start.size(), 0);
+  rowShape[0] = size[0] = 1;
+  fromStart[0] = 0;
+  for (int64_t r = 0; r < part.size[0]; ++r) {
+    uint64_t inStep = static_cast<uint64_t>(microbatch * layout.shape[0] + part.start[0] + r);
+    uint64_t row = rows.order->at(rows.position + inStep);
+    toStart[0] = r;
+    copyBlock(to, layout.local, toStart, rows.dataset->row(input, row, scratch), rowShape, fromStart, size,
+              format::sizeOf(input.type));
+  }
+}
+
 void Session::feedFrom(const StepRows &rows, const format::Input &input, int64_t microbatch, std::span<std::byte> to) {
   const format::Layout &layout = format::layoutFor(input, rank());
   const format::Rectangle *part = format::rectangleOf(layout, rank());
@@ -279,26 +307,11 @@ void Session::feedFrom(const StepRows &rows, const format::Input &input, int64_t
     std::memset(to.data(), 0, to.size());
   if (!part)
     return;
-  uint64_t elementBytes = format::sizeOf(input.type);
-  if (!input.microbatched) {
-    std::vector<int64_t> origin(part->start.size(), 0);
-    copyBlock(to.data(), layout.local, origin, rows.dataset->whole(input), layout.shape, part->start, part->size,
-              elementBytes);
-    return;
-  }
-  // Row by row: rows of a step need not lie side by side.
-  int64_t rowsOfMicrobatch = layout.shape[0];
-  std::vector<int64_t> rowShape = layout.shape, fromStart = part->start, size = part->size;
-  std::vector<int64_t> toStart(part->start.size(), 0);
-  rowShape[0] = size[0] = 1;
-  fromStart[0] = 0;
-  for (int64_t r = 0; r < part->size[0]; ++r) {
-    uint64_t inStep = static_cast<uint64_t>(microbatch * rowsOfMicrobatch + part->start[0] + r);
-    uint64_t row = rows.order->at(rows.position + inStep);
-    toStart[0] = r;
-    copyBlock(to.data(), layout.local, toStart, rows.dataset->row(input, row, scratch), rowShape, fromStart, size,
-              elementBytes);
-  }
+  if (input.microbatched)
+    return copyRows(rows, input, microbatch, layout, *part, to.data(), scratch);
+  std::vector<int64_t> origin(part->start.size(), 0);
+  copyBlock(to.data(), layout.local, origin, rows.dataset->whole(input), layout.shape, part->start, part->size,
+            format::sizeOf(input.type));
 }
 
 void Session::fetch(const format::Output &output, int64_t microbatch, format::DType type,

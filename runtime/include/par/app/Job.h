@@ -2,9 +2,11 @@
 #pragma once
 
 #include "par/app/Options.h"
+#include "par/comm/job/Launch.h"
 #include "par/save/Checkpoint.h"
 
 #include <chrono>
+#include <functional>
 
 namespace par::core {
 
@@ -23,8 +25,9 @@ struct Job {
   uint64_t seed = 0;
   std::shared_ptr<sim::World> world; ///< of --device sim
   bool shuffled = true;
-  bool alone = false; ///< of one rank, whose command line other ranks have not read
-  uint64_t steps = 0; ///< last step of training
+  bool alone = false;                                ///< of one rank, whose command line other ranks have not read
+  uint64_t steps = 0;                                ///< last step of training
+  std::function<void(const std::string &)> listener; ///< takes the lines for the user instead of standard output
 
   /// The device to run on: the bundle's, unless --device names another.
   std::string device() const;
@@ -41,9 +44,26 @@ struct Job {
 
 /// Reads and verifies the bundle, checks the machine, opens data and weights. Throws Failure.
 Job prepareJob(const RunOptions &options);
+/// The save in `path`, or the newest of the saves in it. Throws Failure.
+Checkpoint openSave(const std::string &path);
+/// The weights of --weights; lines for the user are added to `remark`. Throws Failure.
+WeightStore openWeights(const RunOptions &options, const format::Manifest &manifest, const std::string &bundle,
+                        std::string &remark);
+/// Opens and proves a bundle, for this device if it names one, and looks for what it needs of this machine.
+format::Bundle openBundle(const std::string &name, const std::string &device);
+/// Throws Failure where a key of --set, or its value, is none of the bundle's. `place` is for messages.
+void checkHypers(const format::Manifest &manifest, const std::string &place, const std::map<std::string, double> &set);
+/// Throws Failure where the weights cannot be exported to --export.
+void checkExport(const Job &job, bool checkData);
+/// How the ranks of a job are started.
+comm::Launch launchOf(const Job &job);
 /// Runs one rank; returns its exit code.
 int runRank(const Job &job, comm::Control &control);
 /// par-run's main without the reading of arguments: returns the exit code and prints errors.
 int runTool(const RunOptions &options);
+/// The same with other work for each rank, in a process of its own or a thread; it returns the rank's exit code.
+int runTool(const RunOptions &options, const std::function<int(Job &, comm::Control &)> &work);
+/// The bundle as typed, without a slash at its end.
+std::string nameOf(const RunOptions &options);
 
 } // namespace par::core

@@ -43,6 +43,7 @@ struct RunOptions {
   uint64_t traceFirst = 1, traceLast = 10; ///< steps of --trace
   uint64_t saveEvery = 0, keep = 2, logEvery = 0;
   std::map<std::string, double> set;
+  bool fed = false; ///< a session: its caller gives the batches, and says how long
   bool noTuning = false, dryRun = false, checkArena = false, quiet = false, help = false, version = false;
 };
 

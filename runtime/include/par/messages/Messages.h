@@ -130,6 +130,28 @@ struct MessageText {
   M(cannotKeep, "rank {} cannot keep {} bytes of its state in memory: {}; without --restart it needs none")            \
   M(stateLost, "{}; --save DIR --save-every N keeps states to go back to")                                             \
   M(checkpointCover, "\"{}\": {} of the {} elements that rank {} holds are in no file")                                \
+  /* sessions */                                                                                                       \
+  M(fedUnknown, "this bundle has no input \"{}\"; its inputs are {}")                                                  \
+  M(fedNull, "\"{}\" is fed from address 0; give the address of its first element")                                    \
+  M(fedRows, "\"{}\" has {} rows; a call of this bundle takes {}")                                                     \
+  M(fedMissing, "no array for {}; feed every input, or bind it in the plan: inputs.NAME.value")                        \
+  M(nullArgument, "{} is missing: a null pointer or an empty list")                                                    \
+  M(unknownType, "{} is no element type of this interface")                                                            \
+  M(sessionFlag, "a session takes no {}: {}")                                                                          \
+  M(sessionClosed, "the session did not open: {}")                                                                     \
+  M(sessionEnded, "the session has ended, and no call works after that: {}")                                           \
+  M(sessionForked, "the session is of process {}, this is {}; open another one here")                                  \
+  M(noCallYet, "no entry has run since the session was opened: {} needs the results of one")                           \
+  M(noResult, "entry \"{}\" has no result \"{}\"; it has {}")                                                          \
+  M(noTensor, "this bundle has no tensor \"{}\" that is saved{}")                                                      \
+  M(tensorShape, "\"{}\" is {}; the bundle's is {}")                                                                   \
+  M(tensorRoom, "\"{}\" takes {} bytes, not {}")                                                                       \
+  M(noSaveFolder, "no folder to save in: name one, or open the session with --save DIR")                               \
+  M(seedIsFixed, "the seed is given when a session opens: --set seed={}")                                              \
+  M(cannotStartRanks, "cannot start {}: {}")                                                                           \
+  M(ranksEnded, "the process of the ranks {}{}")                                                                       \
+  M(sessionStopped, "a signal ended the ranks")                                                                        \
+  M(callsDiffer, "rank {} calls {}, rank 0 {}; all ranks of a job make the same calls in the same order")              \
   /* the run */                                                                                                        \
   M(lossIsNan, "{} is {} on rank {} ({}): {}")                                                                         \
   M(evalIsNan, "loss is {} in {} of {} batches, first in batch {} of {} samples")                                      \

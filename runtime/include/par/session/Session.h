@@ -57,6 +57,8 @@ public:
   void initialize(const WeightStore *weights, uint64_t seed);
   /// Gives every tensor its value from a whole checkpoint; constants have theirs from the bundle.
   void restore(const WeightStore &checkpoint);
+  /// Gives the tensors that `some` holds, and their copies on other stages, its values.
+  void assign(const WeightStore &some);
 
   void setHyper(const std::string &name, double value);
   /// One for each call of the step in an entry.
@@ -97,9 +99,11 @@ private:
   void feedFrom(const StepRows &rows, const format::Input &input, int64_t microbatch, std::span<std::byte> to);
   void fetch(const format::Output &output, int64_t microbatch, format::DType type,
              std::span<const std::byte> from) override;
-  /// Writes each tensor's buffer as `visit` fills it, or with zeros where `isZero` says that it would.
+  /// Writes each tensor's buffer, or those of them that `isWanted` picks, as `visit` fills it, or with zeros where
+  /// `isZero` says that it would.
   void forEachTensor(const std::function<void(const format::Tensor &, std::byte *)> &visit,
-                     const std::function<bool(const format::Tensor &)> &isZero = nullptr);
+                     const std::function<bool(const format::Tensor &)> &isZero = nullptr,
+                     const std::function<bool(const format::Tensor &)> &isWanted = nullptr);
   std::vector<HyperValue> hyperValues();
   void poison();
   void measureArena();

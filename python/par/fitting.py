@@ -1,0 +1,264 @@
+"""job.fit: training over whatever gives batches, with evaluation and callbacks."""
+from __future__ import annotations
+
+import dataclasses
+import math
+import os
+import queue
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Union
+
+from .errors import Error
+from .session import Scalars
+
+if TYPE_CHECKING:
+    from .session import Job
+
+
+class Callback:
+    """Hears of the steps of a fit. A method that returns True ends the training after that step; others return None."""
+
+    def on_step(self, job: Job, step: int, scalars: Scalars) -> Optional[bool]:
+        """After each step, with its scalar outputs."""
+        return None
+
+    def on_eval(self, job: Job, step: int, scalars: Scalars) -> Optional[bool]:
+        """After each evaluation, with the means of its scalar outputs."""
+        return None
+
+
+class EarlyStopping(Callback):
+    """Ends the training when `metric` of the evaluations has not fallen by more than `least` for `patience` of them."""
+
+    def __init__(self, patience: int = 3, metric: str = "loss", least: float = 0.0) -> None:
+        self.patience, self.metric, self.least = patience, metric, least
+        self.best, self.waited = math.inf, 0
+
+    def on_eval(self, job: Job, step: int, scalars: Scalars) -> Optional[bool]:
+        value = _metric(scalars, self.metric)
+        if value < self.best - self.least:
+            self.best, self.waited = value, 0
+        else:
+            self.waited += 1
+        return self.waited >= self.patience
+
+
+class BestCheckpoint(Callback):
+    """Saves into `folder` after each evaluation whose `metric` is the lowest so far; `path` is the newest such save."""
+
+    def __init__(self, folder: Union[str, "os.PathLike[str]"], metric: str = "loss") -> None:
+        self.folder, self.metric = folder, metric
+        self.best, self.path = math.inf, ""
+
+    def on_eval(self, job: Job, step: int, scalars: Scalars) -> Optional[bool]:
+        value = _metric(scalars, self.metric)
+        if value < self.best:
+            self.best, self.path = value, job.save(self.folder, keep=1)
+        return None
+
+
+@dataclasses.dataclass
+class Fit:
+    """Result of a fit. losses: of its steps; evals: the means of each evaluation's scalars, with "step"; stopped: why
+    it ended: "steps", "epochs", "data" (an iterator was exhausted) or "callback"."""
+    losses: List[float] = dataclasses.field(default_factory=list)
+    evals: List[Dict[str, float]] = dataclasses.field(default_factory=list)
+    stopped: str = ""
+
+
+def fit(job: Job, batches: Iterable[Any], *, steps: Optional[int] = None, epochs: Optional[int] = None,
+        inputs: Optional[Sequence[str]] = None, eval: Optional[Iterable[Any]] = None, eval_every: Optional[int] = None,
+        callbacks: Sequence[Union[Callback, Callable[..., Any]]] = (), prefetch: int = 2, progress: bool = True) -> Fit:
+    """Trains over batches until `steps` steps of this call, `epochs` passes, or the end of the data.
+
+    batches: a DataLoader, an iterator, a generator or any iterable of batches: dicts of arrays by the names of the
+    inputs, or tuples in the order of `inputs`. A thread fetches the next `prefetch` batches beside compute (0: none,
+    in this thread). Each batch has `job.batch` rows: a DataLoader needs batch_size=job.batch, drop_last=True.
+
+    eval: batches to evaluate every `eval_every` steps, or after each pass; it must be iterable more than once.
+    callbacks: Callback objects, or functions that are called as f(job, step, scalars) after each step. progress: a line
+    a second on standard error. Ctrl-C saves first, where par.open(save=...) named a folder, and is raised again.
+    """
+    if steps is None and epochs is None and iter(batches) is not batches:
+        epochs = 1
+    loop = _Loop(job, inputs, eval, list(callbacks), _Bar(steps) if progress else None)
+    source = _passes(batches, epochs)
+    fetched = _ahead(source, prefetch) if prefetch > 0 else source
+    try:
+        return loop.run(fetched, steps, eval_every)
+    except KeyboardInterrupt:
+        if job._folder and job.step != job._saved:
+            print(f"interrupted; saved {job.save()}", file=sys.stderr)
+        raise
+    finally:
+        fetched.close()
+
+
+class _End:
+    """Stands between two passes."""
+
+
+def _passes(batches: Iterable[Any], epochs: Optional[int]) -> "Iterator[Any]":
+    """The batches of all passes, with an _End after each. An iterator gives one pass."""
+    done = 0
+    while epochs is None or done < epochs:
+        empty = True
+        for batch in batches:
+            empty = False
+            yield batch
+        done += 1
+        yield _End()
+        if empty or iter(batches) is batches:
+            return
+
+
+class _Failed:
+    """The error of a fetching thread."""
+
+    def __init__(self, reason: BaseException) -> None:
+        self.reason = reason
+
+
+def _ahead(source: "Iterator[Any]", count: int) -> "Iterator[Any]":
+    """The same batches, fetched by a thread that is `count` ahead. Its errors are raised here."""
+    ready: "queue.Queue[Any]" = queue.Queue(count)
+    ended, done = threading.Event(), object()
+
+    def put(value: Any) -> bool:
+        while not ended.is_set():
+            try:
+                ready.put(value, timeout=0.1)
+                return True
+            except queue.Full:
+                pass
+        return False
+
+    def fetch() -> None:
+        try:
+            for value in source:
+                if not put(value):
+                    return
+            put(done)
+        except BaseException as reason:  # raised where the batches are used
+            put(_Failed(reason))
+
+    thread = threading.Thread(target=fetch, name="par-fetch", daemon=True)
+    thread.start()
+    try:
+        while (value := ready.get()) is not done:
+            if isinstance(value, _Failed):
+                raise value.reason
+            yield value
+    finally:
+        ended.set()
+        thread.join(timeout=5)
+
+
+class _Loop:
+    """The steps of a fit."""
+
+    def __init__(self, job: Job, inputs: Optional[Sequence[str]], evals: Optional[Iterable[Any]],
+                 callbacks: List[Union[Callback, Callable[..., Any]]], bar: "Optional[_Bar]") -> None:
+        self.job, self.inputs, self.evals, self.callbacks, self.bar = job, inputs, evals, callbacks, bar
+        self.result = Fit()
+
+    def run(self, batches: "Iterator[Any]", steps: Optional[int], eval_every: Optional[int]) -> Fit:
+        for batch in batches:
+            if steps is not None and len(self.result.losses) >= steps:
+                return self.end("steps")
+            if isinstance(batch, _End):
+                stops = self.evals is not None and eval_every is None and self.evaluate()
+            else:
+                stops = self.step(batch)
+                if self.evals is not None and eval_every and len(self.result.losses) % eval_every == 0:
+                    stops = self.evaluate() or stops
+            if stops:
+                return self.end("callback")
+        return self.end("steps" if steps is not None and len(self.result.losses) >= steps else "data")
+
+    def end(self, why: str) -> Fit:
+        self.result.stopped = why
+        if self.bar:
+            self.bar.end()
+        return self.result
+
+    def step(self, batch: Any) -> bool:
+        scalars = self.job.train(self.named(batch))
+        self.result.losses.append(scalars.loss)
+        step = self.job.step
+        if self.bar:
+            self.bar.step(step, scalars)
+        said = [callback.on_step(self.job, step, scalars) if isinstance(callback, Callback)
+                else callback(self.job, step, scalars) for callback in self.callbacks]
+        return any(one is True for one in said)
+
+    def evaluate(self) -> bool:
+        sums: Dict[str, float] = {}
+        count = 0
+        for batch in self.evals or ():
+            for name, value in self.job.eval(self.named(batch)).items():
+                sums[name] = sums.get(name, 0.0) + value
+            count += 1
+        if count == 0:
+            raise Error("eval gave no batches: an iterator is exhausted after its first pass; give a list or a "
+                        "DataLoader", code=2)
+        scalars = Scalars({name: value / count for name, value in sums.items()})
+        step = self.job.step
+        self.result.evals.append({"step": step, **scalars})
+        if self.bar:
+            self.bar.evaluated(step, scalars)
+        said = [callback.on_eval(self.job, step, scalars) for callback in self.callbacks
+                if isinstance(callback, Callback)]
+        return any(one is True for one in said)
+
+    def named(self, batch: Any) -> Mapping[str, Any]:
+        if isinstance(batch, Mapping):
+            return batch
+        if not isinstance(batch, (tuple, list)):
+            raise Error(f"a batch is {type(batch).__name__}; give dicts of arrays by the names of the inputs, or "
+                        "tuples and inputs=(...)", code=2)
+        if self.inputs is None or len(self.inputs) != len(batch):
+            raise Error(f"a batch is a tuple of {len(batch)} arrays; say their names, such as "
+                        f"inputs={tuple(self.job.inputs)}", code=2)
+        return dict(zip(self.inputs, batch))
+
+
+class _Bar:
+    """A line a second with the loss, the rate, and the time that is left."""
+
+    def __init__(self, steps: Optional[int]) -> None:
+        self.steps, self.done, self.said, self.line = steps, 0, 0.0, ""
+        self.began = time.monotonic()
+
+    def step(self, step: int, scalars: Scalars) -> None:
+        self.done += 1
+        now = time.monotonic()
+        took = (now - self.began) / self.done
+        left = f", {took * (self.steps - self.done):.0f} s left" if self.steps else ""
+        self.line = f"step {step}  loss {scalars.loss:.4f}  {1 / max(took, 1e-9):.1f} steps/s{left}"
+        if now - self.said >= 1:
+            self.said = now
+            self._write(self.line)
+
+    def evaluated(self, step: int, scalars: Scalars) -> None:
+        self._write(f"step {step}  eval " + "  ".join(f"{name} {value:.4f}" for name, value in scalars.items()) + "\n")
+
+    def end(self) -> None:
+        if self.line:
+            self._write(self.line + "\n")
+
+    @staticmethod
+    def _write(line: str) -> None:
+        if sys.stderr.isatty():
+            sys.stderr.write("\r\x1b[K" + line)
+        else:
+            sys.stderr.write(line.rstrip("\n") + "\n")
+        sys.stderr.flush()
+
+
+def _metric(scalars: Scalars, name: str) -> float:
+    if name not in scalars:
+        raise Error(f'the evaluation gives no "{name}"; it gives {", ".join(scalars) or "nothing"}', code=2)
+    return scalars[name]

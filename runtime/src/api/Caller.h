@@ -1,0 +1,58 @@
+// A session as its caller sees it: checks every call before ranks hear of it, and keeps what calls return.
+#pragma once
+
+#include "api/Facts.h"
+#include "api/Ranks.h"
+
+#include <deque>
+
+namespace par::api {
+
+/// A result that is no scalar.
+struct ResultView {
+  format::DType type = format::DType::F32;
+  std::vector<int64_t> shape;
+  const std::byte *data = nullptr;
+};
+
+/// All functions throw Failure.
+class Caller {
+public:
+  explicit Caller(std::unique_ptr<Ranks> ranks);
+
+  void feed(const std::string &input, core::FedArray array) { batch.feed(input, std::move(array)); }
+  void run(const std::string &entry);
+  /// By optimizer step of the last call.
+  const std::vector<std::map<std::string, double>> &scalars() const { return last.scalars; }
+  ResultView result(const std::string &output) const;
+  void set(const std::string &name, double value);
+  double get(const std::string &name) const;
+  void read(const std::string &tensor, std::span<std::byte> to);
+  void write(const std::string &tensor, core::FedArray array);
+  void load(std::vector<std::string> paths);
+  void resume(const std::string &path);
+  std::string save(const std::string &folder, uint64_t keep);
+  void exportTo(const std::string &path);
+  const core::RunPosition &position() const { return last.position; }
+  /// The oldest line for the user; nothing where there is none.
+  std::optional<std::string> nextEvent();
+  const format::Bundle &bundle() const { return ranks->bundle(); }
+  void end() { ranks->end(); }
+
+private:
+  const Answer &perform(const Command &command);
+  void take(Answer answer);
+  const format::Tensor &tensorOf(const std::string &name) const;
+  const EntryFacts &entryOf(const std::string &name) const;
+
+  std::unique_ptr<Ranks> ranks;
+  const format::Manifest &manifest;
+  core::FedBatch batch;
+  std::map<std::string, EntryFacts> entries;
+  std::string lastEntry;
+  std::map<std::string, double> hypers;
+  Answer last;
+  std::deque<std::string> events;
+};
+
+} // namespace par::api
