@@ -12,14 +12,14 @@ import pathlib
 import random
 import sys
 import tempfile
-from typing import Dict, Iterator
+from typing import Any, Dict, Iterator
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "python"))
 import par  # noqa: E402
 
 
-def batches(seed: int, count: int, rows: int, width: int) -> Iterator[Dict[str, memoryview]]:
+def batches(seed: int, count: int, rows: int, width: int) -> Iterator[Dict[str, Any]]:
     """Random points; the label is the place of the largest of the first ten numbers."""
     draw = random.Random(seed)
     for _ in range(count):

@@ -24,5 +24,5 @@ from .verify import verify
 
 __version__ = "0.1.0"
 __all__ = ["BestCheckpoint", "Bundle", "Callback", "Decoder", "EarlyStopping", "Error", "Finding", "Fit", "Job", "Run",
-           "Scalars", "check", "compile", "complete_plan", "export", "export_decoder", "names", "open", "predict", "run",
-           "verify"]
+           "Scalars", "check", "compile", "complete_plan", "export", "export_decoder", "names", "open", "predict",
+           "run", "verify"]

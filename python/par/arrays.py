@@ -1,11 +1,13 @@
 """Arrays in memory as .safetensors files, which par-run reads."""
 import json
+import pathlib
 import struct
+from typing import Any
 
 from .errors import Error
 
 
-def as_file(arrays, path, option):
+def as_file(arrays: Any, path: pathlib.Path, option: str) -> Any:
     """`arrays` as par-run takes it: a path stays, a dict of arrays is written to `path`; a list holds either."""
     if isinstance(arrays, (list, tuple)):
         return [as_file(one, path.with_name(f"{i}-{path.name}"), option) for i, one in enumerate(arrays)]

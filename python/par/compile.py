@@ -1,6 +1,7 @@
 """par.compile: a model and a plan to a bundle, as par-compile does."""
 import ctypes
 import os
+from typing import Any
 
 from . import exported
 from .bundle import Bundle
@@ -9,7 +10,8 @@ from .libraries import CHECK, CHECK_PHASES, compiler
 from .plan import compile_options
 
 
-def compile(model, *arguments, plan=None, inputs=None, out=None, set=None, check_phases=False, **options):
+def compile(model: Any, *arguments: Any, plan: Any = None, inputs: Any = None, out: Any = None, set: Any = None,
+            check_phases: bool = False, **options: Any) -> Bundle:
     """Compiles a model under a plan and writes a bundle, once it is proved.
 
         par.compile("model.onnx", plan)

@@ -1,4 +1,5 @@
 """par.Error: what every part of Par raises."""
+from typing import Any, Iterable, Optional
 
 
 class Error(Exception):
@@ -10,7 +11,9 @@ class Error(Exception):
     the first error; str() prints all of them.
     """
 
-    def __init__(self, message, *, code=1, notes=(), file=None, line=None, column=None, shown="", findings=()):
+    def __init__(self, message: str, *, code: int = 1, notes: Iterable[str] = (), file: Optional[str] = None,
+                 line: Optional[int] = None, column: Optional[int] = None, shown: str = "",
+                 findings: Iterable[Any] = ()) -> None:
         self.message, self.code, self.notes = message, code, tuple(notes)
         self.file, self.line, self.column = file, line, column
         self.findings = list(findings)

@@ -60,8 +60,7 @@ def _of_torch(value: Any, name: str) -> Fed:
 def _of_numpy(value: Any, name: str) -> Fed:
     facts = value.__array_interface__
     if facts.get("strides") is not None:
-        numpy = _numpy()
-        value = numpy.ascontiguousarray(value)
+        value = value.copy(order="C")
         facts = value.__array_interface__
     word = _NUMPY.get(facts["typestr"][1:])
     if word is None or facts["typestr"][0] == (">" if sys.byteorder == "little" else "<"):
@@ -78,13 +77,13 @@ def _of_buffer(value: Any, name: str) -> Fed:
     word = _FORMATS.get(letter) or (f"i{8 * view.itemsize}" if letter in ("b", "h", "i", "l", "q") else None)
     if word is None:
         raise _refused(name, f"a buffer of format {view.format}")
+    shape = view.shape or ()
     if not view.c_contiguous or view.readonly:  # ctypes takes the address of writable memory only
-        shape, view = view.shape, memoryview(bytearray(view.tobytes()))
-        return Fed(_address(view), word, shape, view)
-    return Fed(_address(view), word, view.shape, view)
+        view = memoryview(bytearray(view.tobytes()))
+    return Fed(_address(view), word, shape, view)
 
 
-def _address(view: memoryview) -> int:
+def _address(view: Any) -> int:
     return ctypes.addressof(ctypes.c_char.from_buffer(view)) if view.nbytes else 1
 
 
@@ -110,7 +109,7 @@ def empty(word: str, shape: Sequence[int], torch: bool) -> Tuple[Any, int]:
     count = 1
     for size in shape:
         count *= size
-    memory = memoryview(bytearray(max(1, count) * size_of(word)))
+    memory: Any = memoryview(bytearray(max(1, count) * size_of(word)))
     view = memory[:count * size_of(word)].cast(letters[word])
     address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
     return (view.cast("B").cast(letters[word], list(shape)) if count else view), address

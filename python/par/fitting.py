@@ -8,7 +8,8 @@ import queue
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Union
+from typing import (TYPE_CHECKING, Any, Callable, Dict, Generator, Iterable, Iterator, List, Mapping, Optional,
+                    Sequence, Union)
 
 from .errors import Error
 from .session import Scalars
@@ -100,7 +101,7 @@ class _End:
     """Stands between two passes."""
 
 
-def _passes(batches: Iterable[Any], epochs: Optional[int]) -> "Iterator[Any]":
+def _passes(batches: Iterable[Any], epochs: Optional[int]) -> Generator[Any, None, None]:
     """The batches of all passes, with an _End after each. An iterator gives one pass."""
     done = 0
     while epochs is None or done < epochs:
@@ -121,7 +122,7 @@ class _Failed:
         self.reason = reason
 
 
-def _ahead(source: "Iterator[Any]", count: int) -> "Iterator[Any]":
+def _ahead(source: Iterator[Any], count: int) -> Generator[Any, None, None]:
     """The same batches, fetched by a thread that is `count` ahead. Its errors are raised here."""
     ready: "queue.Queue[Any]" = queue.Queue(count)
     ended, done = threading.Event(), object()
@@ -160,11 +161,11 @@ class _Loop:
     """The steps of a fit."""
 
     def __init__(self, job: Job, inputs: Optional[Sequence[str]], evals: Optional[Iterable[Any]],
-                 callbacks: List[Union[Callback, Callable[..., Any]]], bar: "Optional[_Bar]") -> None:
+                 callbacks: List[Union[Callback, Callable[..., Any]]], bar: Optional[_Bar]) -> None:
         self.job, self.inputs, self.evals, self.callbacks, self.bar = job, inputs, evals, callbacks, bar
         self.result = Fit()
 
-    def run(self, batches: "Iterator[Any]", steps: Optional[int], eval_every: Optional[int]) -> Fit:
+    def run(self, batches: Iterator[Any], steps: Optional[int], eval_every: Optional[int]) -> Fit:
         for batch in batches:
             if steps is not None and len(self.result.losses) >= steps:
                 return self.end("steps")

@@ -4,6 +4,7 @@ import os
 import pathlib
 import shutil
 import threading
+from typing import Any
 
 from .errors import Error
 
@@ -99,7 +100,7 @@ def compiler():
         ("par_result_free", None, [result])])
 
 
-def runtime():
+def runtime() -> Any:
     """libpar-runtime.so with its functions typed; loaded once. Raises par.Error."""
     job, text, code, size = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int, ctypes.c_size_t
     shape = ctypes.POINTER(ctypes.c_int64)

@@ -68,8 +68,8 @@ def open(bundle: Any, *, weights: Union[PathOrArrays, Sequence[PathOrArrays], No
     with tempfile.TemporaryDirectory(prefix="par-open-") as folder:
         files = as_file(weights, pathlib.Path(folder) / "weights.safetensors", "weights")
         many = files if isinstance(files, (list, tuple)) else [] if files is None else [files]
-        values = {"--resume": resume, "--save": save, "--save-every": save_every, "--keep": keep, "--comm": comm,
-                  "--threads": threads, "--timeout": timeout, "--metrics": metrics}
+        values: Dict[str, Any] = {"--resume": resume, "--save": save, "--save-every": save_every, "--keep": keep,
+                                  "--comm": comm, "--threads": threads, "--timeout": timeout, "--metrics": metrics}
         flags = [f"{flag}={os.fspath(value) if flag in _PATHS else value}" for flag, value in values.items()
                  if value is not None]
         flags += [f"--weights={os.fspath(one)}" for one in many] + (["--init"] if init else [])

@@ -199,9 +199,9 @@ const ParScalar *par_scalars(ParJob *job, uint64_t call, size_t *count) {
   bool there = false;
   int code = guarded(job, [&](Caller &caller) {
     job->scalars.clear();
-    there = call < caller.scalars().size();
+    there = call < caller.lastAnswer().scalars.size();
     if (there)
-      for (const auto &[name, value] : caller.scalars()[call])
+      for (const auto &[name, value] : caller.lastAnswer().scalars[call])
         job->scalars.push_back({name.c_str(), value});
   });
   if (count)
@@ -266,7 +266,7 @@ int par_export(ParJob *job, const char *path) {
 
 int par_position(ParJob *job, ParPosition *position) {
   return guarded(job, [&](Caller &caller) {
-    const par::core::RunPosition &at = caller.position();
+    const par::core::RunPosition &at = caller.lastAnswer().position;
     if (position)
       *position = {at.step, at.skipped, at.rows};
   });

@@ -22,8 +22,8 @@ public:
 
   void feed(const std::string &input, core::FedArray array) { batch.feed(input, std::move(array)); }
   void run(const std::string &entry);
-  /// By optimizer step of the last call.
-  const std::vector<std::map<std::string, double>> &scalars() const { return last.scalars; }
+  /// Its scalars are those of the last entry that has run, by optimizer step.
+  const Answer &lastAnswer() const { return last; }
   ResultView result(const std::string &output) const;
   void set(const std::string &name, double value);
   double get(const std::string &name) const;
@@ -33,7 +33,6 @@ public:
   void resume(const std::string &path);
   std::string save(const std::string &folder, uint64_t keep);
   void exportTo(const std::string &path);
-  const core::RunPosition &position() const { return last.position; }
   /// The oldest line for the user; nothing where there is none.
   std::optional<std::string> nextEvent();
   const format::Bundle &bundle() const { return ranks->bundle(); }

@@ -6,9 +6,6 @@
 #include "par/files/Rectangles.h"
 #include "par/save/Export.h"
 
-#include <cstring>
-#include <utility>
-
 namespace par::api {
 
 using core::Failure;
@@ -19,7 +16,8 @@ RankWork::RankWork(core::Job &job, comm::Control &control, const Exchange &excha
       session(job.bundle, job.name, control, core::deviceNamed(job.device()), core::sessionOptions(job)),
       progress(job, control, printed), trace(job.options, control.rank() == 0), saves(job, session, progress),
       steps(job, session, progress, trace, saves, position), batch(manifest, rowsOfCall(manifest)),
-      order(rowsOfCall(manifest), false, 0), folders(session) {
+      order(rowsOfCall(manifest), false, 0), folders(session),
+      parts(exchange, control, job.alone && control.world() > 1) {
   job.listener = [this](const std::string &line) { events.push_back(line); };
   session.onResult([this](const format::Output &output, int64_t microbatch, std::span<const std::byte> from) {
     take(output, microbatch, from);
@@ -148,6 +146,7 @@ Answer RankWork::train(const Command &command) {
 /// An entry without an update, on one batch, whose scalars are exchanged as those of a step are.
 Answer RankWork::infer(const Command &command) {
   session.run(command.name, rowsOf(command));
+  parts.share();
   core::StepReport report;
   report.metrics = session.results();
   core::StepSummary summary = core::summarize(manifest, control.allGather(command.name, report.encode()));
@@ -167,27 +166,7 @@ void RankWork::take(const format::Output &output, int64_t microbatch, std::span<
   std::vector<int64_t> shape = core::resultShape(output, manifest, manifest.batch);
   core::forEachResultPart(
       manifest, output, {shape, session.rank(), 0, microbatch}, from,
-      [&](uint64_t byte, std::span<const std::byte> part) { put(exchange.output(index) + byte, part); });
-}
-
-/// Writes a part of a result, and notes it where other ranks have another exchange.
-void RankWork::put(std::byte *to, std::span<const std::byte> from) {
-  std::memcpy(to, from.data(), from.size());
-  if (!job.alone || control.world() == 1)
-    return;
-  uint64_t head[2] = {static_cast<uint64_t>(to - exchange.begin()), from.size()};
-  parts.append(reinterpret_cast<const char *>(head), sizeof head);
-  parts.append(reinterpret_cast<const char *>(from.data()), from.size());
-}
-
-void RankWork::shareParts() {
-  for (const std::string &given : control.allGather("parts", std::exchange(parts, "")))
-    for (size_t at = 0; at < given.size();) {
-      uint64_t head[2];
-      std::memcpy(head, given.data() + at, sizeof head);
-      std::memcpy(exchange.begin() + head[0], given.data() + at + sizeof head, head[1]);
-      at += sizeof head + head[1];
-    }
+      [&](uint64_t byte, std::span<const std::byte> part) { parts.put(exchange.output(index) + byte, part); });
 }
 
 void RankWork::set(const std::string &name, double value) {
@@ -199,15 +178,16 @@ void RankWork::read(const Command &command) {
   const format::Tensor &tensor = *manifest.findTensor(command.name);
   const format::Rectangle *part = core::ownedPart(tensor, session.rank());
   if (!part)
-    return;
+    return parts.share();
   std::vector<int64_t> origin(part->start.size(), 0);
   core::HostBytes local = session.tensor(tensor.name);
   uint64_t bytes = format::sizeOf(tensor.type);
   core::forEachRun(tensor.layout.shape, part->start, tensor.layout.local, origin, part->size,
                    [&](int64_t to, int64_t from, int64_t n) {
-                     put(command.to + static_cast<uint64_t>(to) * bytes,
-                         local.subspan(static_cast<uint64_t>(from) * bytes, static_cast<uint64_t>(n) * bytes));
+                     parts.put(command.to + static_cast<uint64_t>(to) * bytes,
+                               local.subspan(static_cast<uint64_t>(from) * bytes, static_cast<uint64_t>(n) * bytes));
                    });
+  parts.share();
 }
 
 void RankWork::write(const Command &command) {

@@ -4,6 +4,7 @@
 #include "api/Commands.h"
 #include "api/Exchange.h"
 #include "api/FolderSaves.h"
+#include "api/SharedParts.h"
 #include "app/SessionOptions.h"
 #include "app/TrainSteps.h"
 
@@ -22,9 +23,6 @@ public:
   Answer perform(const Command &command);
   /// The answer where nothing is to be done.
   Answer answer();
-  /// Collective, where ranks have an exchange each: gives all of them the parts of results that each has put into its
-  /// own since the last time.
-  void shareParts();
 
 private:
   void giveValues();
@@ -33,7 +31,6 @@ private:
   Answer infer(const Command &command);
   core::StepRows rowsOf(const Command &command);
   void take(const format::Output &output, int64_t microbatch, std::span<const std::byte> from);
-  void put(std::byte *to, std::span<const std::byte> from);
   void set(const std::string &name, double value);
   void read(const Command &command);
   void write(const Command &command);
@@ -55,7 +52,7 @@ private:
   core::FedBatch batch;
   core::RowOrder order;
   FolderSaves folders;
-  std::string parts;                      ///< of shareParts(): offset in the exchange, length, bytes
+  SharedParts parts;
   std::optional<core::Checkpoint> opened; ///< by prepare()
   std::optional<core::WeightStore> weights;
 };

@@ -81,8 +81,6 @@ private:
       return refused(fault.substr(1), fault.front() - '0');
     try {
       Answer answer = work->perform(command);
-      if (job.alone)
-        work->shareParts();
       if (command.verb != Verb::Train)
         control.barrier("performed");
       return answer;

@@ -24,6 +24,9 @@ static void refuseFlags(const core::RunOptions &options) {
                                       {!options.exportTo.empty(), "--export", own},
                                       {!options.output.empty(), "--output", own},
                                       {!options.trace.empty(), "--trace", "par-run writes traces"},
+                                      {!options.generate.empty(), "--generate", "call its entries with arrays"},
+                                      {options.bench.has_value(), "--bench", "par-run measures"},
+                                      {options.restarts.has_value(), "--restart", "open another one after an error"},
                                       {options.calibrate.has_value(), "--calibrate", "par-run calibrates"},
                                       {options.dryRun, "--dry-run", "opening a session checks all"},
                                       {options.help || options.version, "--help", "docs/python.md has it"}})
