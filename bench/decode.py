@@ -178,7 +178,8 @@ def table(options, folder):
         different += first != found["tokens"]
         made = options.batch * (options.new - 1)
         (prefill, steps), (prefill_cpu, steps_cpu) = found["clock"], found["cpu"]
-        print(f"{name:12} prefill {prefill * 1e3:7.1f} ms (cpu {prefill_cpu * 1e3:7.1f})   {made / steps:7.1f} tokens/s "
+        print(f"{name:12} prefill {prefill * 1e3:7.1f} ms (cpu {prefill_cpu * 1e3:7.1f})   "
+              f"{made / steps:7.1f} tokens/s "
               f"(by cpu {made / steps_cpu:7.1f})   tokens {'the same' if first == found['tokens'] else 'DIFFER'}",
               flush=True)
     return different > 0

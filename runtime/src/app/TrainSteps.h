@@ -23,7 +23,7 @@ public:
   /// Evaluation and prediction show no loss per step: NaN weights are announced first.
   void warnOfNaN() const { faults.warnOfNaN(); }
 
-  /// Where the run is, between two calls of make(), and the same at another start of the job.
+  /// The run's place between two calls of make(), and the same at another start of the job.
   Boundary boundary() const;
   void goOnFrom(const Boundary &boundary);
   /// The next report says how long the last copy of the state took.

@@ -14,8 +14,8 @@ CASES = {
     "interleaved": ["mesh.pp=2", "mesh.dp=2", "batch.size=8", "batch.microbatches=4", "pipeline.stages=4",
                     "pipeline.schedule=interleaved", "pipeline.cuts={h.*: even}"],
     # Weights of two versions, which outlive a step.
-    "pipedream": ["mesh.pp=2", "mesh.dp=2", "batch.size=8", "batch.microbatches=4", "pipeline.schedule=pipedream-2bw", "pipeline.flush_every=3",
-                  "pipeline.cuts={h.*: even}"],
+    "pipedream": ["mesh.pp=2", "mesh.dp=2", "batch.size=8", "batch.microbatches=4", "pipeline.schedule=pipedream-2bw",
+                  "pipeline.flush_every=3", "pipeline.cuts={h.*: even}"],
 }
 # Plans of any model, in the words of distributed.py.
 PLANS = {
@@ -24,7 +24,8 @@ PLANS = {
     "zero3": dict(mesh={"dp": 4}, microbatches=2, zero="{level: 3, min_size: 0}"),
     "interleaved": dict(mesh={"pp": 2, "dp": 2}, microbatches=4,
                         pipeline="{cuts: auto, stages: 4, schedule: interleaved}"),
-    "pipedream": dict(mesh={"pp": 2, "dp": 2}, microbatches=4, pipeline="{cuts: auto, schedule: pipedream-2bw, flush_every: 3}"),
+    "pipedream": dict(mesh={"pp": 2, "dp": 2}, microbatches=4,
+                      pipeline="{cuts: auto, schedule: pipedream-2bw, flush_every: 3}"),
 }
 STEPS = 6
 

@@ -1,4 +1,4 @@
-// Kernels of real models (OPT, ConvNeXt V2 and Megatron-LM's GPT) that are compiled twice: ptxas (13.0) spills some values
+// Kernels of real models (OPT, ConvNeXt V2, Megatron-LM's GPT) that are compiled twice: ptxas (13.0) spills some values
 // of the first form, and a kernel that spills is refused. Without ptxas spills are unknown.
 // RUN: par-compile-kernels %s %t
 // RUN: FileCheck %s < %t/kernels.txt
@@ -90,7 +90,9 @@ par.kernel @dropout(%arg0: tensor<16x2048x4096xbf16>, %arg1: tensor<4096xf32>, %
   %47 = par.select %45, %16, %46 : tensor<16x2048x4096xi1>, tensor<16x2048x4096xf32>
   %48 = par.reshape %arg4 : tensor<32768x4096xf32> to tensor<16x2048x4096xf32>
   %49 = par.add %48, %47 : tensor<16x2048x4096xf32>
-  %result, %mean, %rstd = par.layer_norm %49, %arg5, %arg6 epsilon 9.9999997473787516E-6 : (tensor<16x2048x4096xf32>, tensor<4096xf32>, tensor<4096xf32>) -> (tensor<16x2048x4096xf32>, tensor<16x2048xf32>, tensor<16x2048xf32>)
+  %result, %mean, %rstd = par.layer_norm %49, %arg5, %arg6 epsilon 9.9999997473787516E-6
+    : (tensor<16x2048x4096xf32>, tensor<4096xf32>, tensor<4096xf32>)
+      -> (tensor<16x2048x4096xf32>, tensor<16x2048xf32>, tensor<16x2048xf32>)
   %50 = par.convert %result : tensor<16x2048x4096xf32> to tensor<16x2048x4096xbf16>
   par.return %50 : tensor<16x2048x4096xbf16>
 }
@@ -124,5 +126,8 @@ par.kernel @norms(%arg0: tensor<171x2048xf32>, %arg1: tensor<171x2048xf32>, %arg
   %23 = par.reduce  sum %22 dims [1] : tensor<171x2048xf32> to tensor<171xf32>
   %24 = par.multiply %arg12, %arg12 : tensor<171x2048xf32>
   %25 = par.reduce  sum %24 dims [1] : tensor<171x2048xf32> to tensor<171xf32>
-  par.return %1, %3, %5, %7, %9, %11, %13, %15, %17, %19, %21, %23, %25 : tensor<171xf32>, tensor<171xf32>, tensor<171xf32>, tensor<171xf32>, tensor<171xf32>, tensor<171xf32>, tensor<171xf32>, tensor<171xf32>, tensor<171xf32>, tensor<171xf32>, tensor<171xf32>, tensor<171xf32>, tensor<171xf32>
+  par.return %1, %3, %5, %7, %9, %11, %13, %15, %17, %19, %21, %23, %25
+    : tensor<171xf32>, tensor<171xf32>, tensor<171xf32>, tensor<171xf32>, tensor<171xf32>, tensor<171xf32>,
+      tensor<171xf32>, tensor<171xf32>, tensor<171xf32>, tensor<171xf32>, tensor<171xf32>, tensor<171xf32>,
+      tensor<171xf32>
 }

@@ -326,8 +326,7 @@ Value ThreadEmitter::join(const Combiner &combiner, Value part, int64_t offset) 
   Value all = elements.load(slots, part.getType(), constant(0));
   for (unsigned i = 1; i < launch.threadsPerRow / warp; ++i)
     all = combiner.combine(builder, all, elements.load(slots, part.getType(), constant(i)));
-  // An exchange with itself stays where it is, and what it needs before it.
-  return launch.joinsAtOnce ? threads.exchange(all, 0) : all;
+  return launch.joinsAtOnce ? threads.exchange(all, 0) : all; // an exchange with itself stays where it is
 }
 
 void ThreadEmitter::emit() {
