@@ -109,7 +109,7 @@ class Trial:
         send(second, signal.SIGKILL)
         return [first, second]
 
-    def harmed(self, command):
+    def harmed(self, command, world):
         """The run under faults: seconds, its output, faults, and descriptors of par-run early and late."""
         kinds, faults, seen, held = self.arguments.faults.split(","), 0, set(), []
         log = self.work / "harmed.log"
@@ -123,7 +123,8 @@ class Trial:
                 if time.monotonic() < following:
                     continue
                 following += self.arguments.every
-                held.append(len(list(pathlib.Path(f"/proc/{job.pid}/fd").iterdir())) if job.poll() is None else 0)
+                if len(children(job.pid)) == world:
+                    held.append(len(list(pathlib.Path(f"/proc/{job.pid}/fd").iterdir())))
                 kind = self.random.choice(kinds)
                 faults += bool(self.harm(job.pid, kind))
             seconds = time.monotonic() - began
@@ -136,7 +137,8 @@ class Trial:
         whole, mended = self.work / f"{case}-whole.safetensors", self.work / f"{case}-mended.safetensors"
         seconds, result = self.alone(self.command(case, bundle, steps, whole))
         self.claim(f"{case}: {steps} steps without faults in {seconds:.1f} s", result.returncode == 0, result.stderr)
-        took, code, text, faults, held, left = self.harmed(self.command(case, bundle, steps, mended, ["--restart"]))
+        took, code, text, faults, held, left = self.harmed(
+            self.command(case, bundle, steps, mended, ["--restart"]), CASES[case][0])
         for line in text.splitlines():
             if "starting it again" in line or "goes on after" in line or "error" in line:
                 print("   ", line)
