@@ -6,7 +6,8 @@
              [--comm tcp|mpi]... [--group links]... [--kills 200 [--seed S]]
 
 numbers  tiny-gpt under each plan, on two hosts of two ranks: by --comm tcp of ranks started by hand, and by --comm mpi
-         under mpirun (if it is installed), losses and final weights are bit for bit those of one host (shm)
+         under mpirun (if it is installed), losses and final weights are bit for bit those of one host (shm); tokens
+         of a decoder that carries its caches are PyTorch's
 models   every model of a folder (see models.py) under each plan, the same by tcp
 trouble  ranks killed and stopped, links down and slow, a full pipe, jobs that were started wrong, two jobs at once:
          each host's output names rank, host and instruction, all has ended within 10 s, and nothing is left over
@@ -90,6 +91,8 @@ def numbers(trial, options, parts):
         for case in options.case or list(CASES)[1:]:
             if "numbers" in parts:
                 compared.tiny(case)
+        if "numbers" in parts and not options.case:
+            compared.carried()
         if "models" in parts:
             compared.models(options.models, options.only)
     finally:

@@ -73,6 +73,21 @@ class Numbers:
     def tiny(self, case):
         self.compare(case, self.trial.bundle(case), ["--init", "--text", self.trial.text], self.comms())
 
+    def carried(self):
+        """A decoder whose caches stay on the devices from call to call (see decoding.py): its tokens are PyTorch's."""
+        from decoding import CARRY, PLANS as DECODERS
+        from runs import HERE, Runs, read_safetensors
+        runs, folder = Runs(self.trial.bin, self.trial.work), HERE / "decoder"
+        wanted = [token for call in json.loads((folder / "tokens.json").read_text()) for token in call]
+        for name in ("tp4", "pp2tp2", "dp2tp2"):
+            bundle = runs.compile(folder / "model.onnx", f"{CARRY}batch: {{size: 4}}\n{DECODERS[name]}")
+            output = self.starter.next().with_suffix(".safetensors")
+            job = self.starter.by_hand("aabb", bundle, ["--data", folder / "data.safetensors", "--output", output,
+                                                        "--comm", "tcp"])
+            job.wait(120)
+            found = list(read_safetensors(output, ("I64",))["token"][1]) if output.exists() else job.text()
+            self.trial.claim(f"carry {name}: tokens of two hosts by tcp are PyTorch's", found == wanted, found)
+
     def models(self, folder, only):
         """Every model of a folder (see models.py) under every plan."""
         from distributed import Pair, Plan, refusal
