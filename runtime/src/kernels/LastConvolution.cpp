@@ -123,34 +123,46 @@ void LastConvolution::pack(const float *given, const float *scale, float *to) co
   stream.wait();
 }
 
-void LastConvolution::run(const LastOperands &operands, const float *packed) const {
-  size_t own = padded(primitive.scratchpad_desc().get_size()),
-         in = enters ? padded(primitive.src_desc().get_size()) : 0,
-         out = leaves ? padded(primitive.dst_desc().get_size()) : 0;
-  std::byte *scratch = threadScratch(own + in + out);
+static dnnl::memory memoryOf(const Desc &desc, void *data = DNNL_MEMORY_NONE) {
+  return dnnl::memory(desc, engine(), data);
+}
+
+LastCall::LastCall(const LastConvolution &convolution, float *packed)
+    : of(convolution), own(padded(of.primitive.scratchpad_desc().get_size())),
+      in(of.enters ? padded(of.primitive.src_desc().get_size()) : 0),
+      scratchBytes(own + in + (of.leaves ? of.primitive.dst_desc().get_size() : 0)), stream(engine()),
+      x(memoryOf(of.input)), y(memoryOf(of.output)), from(of.enters ? memoryOf(of.primitive.src_desc()) : x),
+      to(of.leaves ? memoryOf(of.primitive.dst_desc()) : y), scratchpad(memoryOf(of.primitive.scratchpad_desc())) {
+  arguments = {{DNNL_ARG_SRC, from},
+               {DNNL_ARG_WEIGHTS, memoryOf(of.primitive.weights_desc(), packed)},
+               {DNNL_ARG_DST, to},
+               {DNNL_ARG_SCRATCHPAD, scratchpad}};
+  if (of.hasBias)
+    arguments.emplace(DNNL_ARG_BIAS, bias = memoryOf(of.bias));
+}
+
+void LastCall::run(const LastOperands &operands) {
+  std::byte *scratch = threadScratch(scratchBytes);
   format::SignalsHeld held;
-  dnnl::stream stream(engine());
-  auto memory = [](const Desc &desc, const void *data) {
-    return dnnl::memory(desc, engine(), const_cast<void *>(data));
-  };
-  dnnl::memory x = memory(input, operands.x), y = memory(output, operands.y);
-  if (hasResidual) // the sum's first term lies where its result will
-    std::memcpy(operands.y, operands.residual, output.get_size());
-  dnnl::memory from = enters ? memory(primitive.src_desc(), scratch + own) : x,
-               to = leaves ? memory(primitive.dst_desc(), scratch + own + in) : y;
-  if (enters)
-    dnnl::reorder(enters).execute(stream, x, from);
-  if (leaves && hasResidual)
-    dnnl::reorder({engine(), output, engine(), primitive.dst_desc()}).execute(stream, y, to);
-  std::unordered_map<int, dnnl::memory> arguments{{DNNL_ARG_SRC, from},
-                                                  {DNNL_ARG_WEIGHTS, memory(primitive.weights_desc(), packed)},
-                                                  {DNNL_ARG_DST, to},
-                                                  {DNNL_ARG_SCRATCHPAD, memory(primitive.scratchpad_desc(), scratch)}};
-  if (hasBias)
-    arguments.emplace(DNNL_ARG_BIAS, memory(bias, operands.bias));
-  convolution.execute(stream, arguments);
-  if (leaves)
-    dnnl::reorder(leaves).execute(stream, to, y);
+  x.set_data_handle(const_cast<float *>(operands.x));
+  y.set_data_handle(operands.y);
+  scratchpad.set_data_handle(scratch);
+  if (of.hasBias)
+    bias.set_data_handle(const_cast<float *>(operands.bias));
+  if (of.hasResidual) // the sum's first term lies where its result will
+    std::memcpy(operands.y, operands.residual, of.output.get_size());
+  if (of.enters) {
+    from.set_data_handle(scratch + own);
+    dnnl::reorder(of.enters).execute(stream, x, from);
+  }
+  if (of.leaves) {
+    to.set_data_handle(scratch + own + in);
+    if (of.hasResidual)
+      dnnl::reorder({engine(), of.output, engine(), of.primitive.dst_desc()}).execute(stream, y, to);
+  }
+  of.convolution.execute(stream, arguments);
+  if (of.leaves)
+    dnnl::reorder(of.leaves).execute(stream, to, y);
   stream.wait();
 }
 
@@ -165,6 +177,10 @@ const LastConvolution &lastConvolutionFor(const uint64_t *imm) {
   return *place->second;
 }
 
+PackedConvolution::PackedConvolution() = default;
+PackedConvolution::PackedConvolution(PackedConvolution &&) noexcept = default;
+PackedConvolution::~PackedConvolution() = default;
+
 void PackedConvolution::run(void *const *ptr, const uint64_t *imm) {
   LastOperands operands(ptr, imm);
   if (!convolution)
@@ -177,8 +193,9 @@ void PackedConvolution::run(void *const *ptr, const uint64_t *imm) {
     scale.assign(operands.scale, operands.scale + outputs);
     convolution->pack(operands.w, operands.scale, packed.front().values);
     source = operands.w;
+    call = std::make_unique<LastCall>(*convolution, packed.front().values);
   }
-  convolution->run(operands, packed.front().values);
+  call->run(operands);
 }
 
 /// The library's work is one piece, done with tile 0, as that of other convolutions.

@@ -3,7 +3,7 @@
 
 #include "ConvolutionSizes.h"
 
-#include <optional>
+#include <unordered_map>
 
 namespace par::kernels {
 
@@ -26,9 +26,9 @@ public:
   size_t packedSize() const { return primitive.weights_desc().get_size() / sizeof(float); }
   /// The filter as the library wants it; each output channel times its scale, if there is one.
   void pack(const float *filter, const float *scale, float *to) const;
-  void run(const LastOperands &operands, const float *packed) const;
 
 private:
+  friend class LastCall;
   using Desc = dnnl::memory::desc;
   using Forward = dnnl::convolution_forward::primitive_desc;
 
@@ -41,6 +41,22 @@ private:
   Forward primitive;
   dnnl::convolution_forward convolution;
   dnnl::reorder packs, enters, leaves;
+};
+
+/// A shape with the library's objects for one packed filter, which cost as much as a small convolution to make.
+class LastCall {
+public:
+  /// Both outlive it.
+  LastCall(const LastConvolution &convolution, float *packed);
+  void run(const LastOperands &operands);
+
+private:
+  const LastConvolution &of;
+  size_t own, in; ///< bytes of the scratch before the input and the output in the library's layouts
+  size_t scratchBytes;
+  dnnl::stream stream;
+  dnnl::memory x, y, from, to, bias, scratchpad;
+  std::unordered_map<int, dnnl::memory> arguments;
 };
 
 /// Each shape is prepared when it is met first.

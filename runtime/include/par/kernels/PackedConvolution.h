@@ -8,12 +8,17 @@
 
 namespace par::kernels {
 
+class LastCall;
 class LastConvolution;
 
 /// One convolution of a program whose filter does not change from call to call: packed once as the library wants it,
 /// times the scale of each output channel.
 class PackedConvolution {
 public:
+  PackedConvolution();
+  PackedConvolution(PackedConvolution &&) noexcept;
+  ~PackedConvolution();
+
   /// Computes the builtin's call. Packs the filter if that was not done, if it lies elsewhere than before, or if the
   /// scale is another one.
   void run(void *const *ptr, const uint64_t *imm);
@@ -32,6 +37,7 @@ private:
   const float *source = nullptr; ///< the filter that is packed
   std::vector<Line> packed;
   std::vector<float> scale;
+  std::unique_ptr<LastCall> call;
 };
 
 } // namespace par::kernels
