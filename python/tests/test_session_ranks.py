@@ -91,9 +91,11 @@ class Ranks(unittest.TestCase):
             self.assertIn("no array for", self.refused(job.train, x=self.batch(0)["x"]).message)
             self.assertIn("no complete checkpoint", self.refused(job.resume, self.folder / "nothing").message)
             self.assertIn("Not a directory", self.refused(job.save, "/dev/null/saves").message)
+            state = job.state()
             nan = memoryview(bytes([0, 0, 192, 127] * 512)).cast("f", [16, 32])
             error = self.refused(job.train, x=nan, labels=self.batch(0)["labels"])
             self.assertEqual((error.code, "holds NaN" in str(error)), (5, True))
+            job.load(state)
             self.assertGreater(job.eval(self.batch(0)).loss, 0)
 
     def test_a_rank_that_is_killed(self):
@@ -103,7 +105,7 @@ class Ranks(unittest.TestCase):
         os.kill(max(ranks), signal.SIGKILL)
         error = self.refused(lambda: [job.train(self.batch(0)) for _ in range(3)])
         self.assertEqual(error.code, 4)
-        self.assertRegex(str(error), r"rank \d .*(killed|Killed|SIGKILL)")
+        self.assertRegex(str(error), r"rank \d .* ended by signal 9 in step 1")
         self.assertIn("the session has ended, and no call works after that",
                       self.refused(job.train, self.batch(0)).message)
         job.close()
