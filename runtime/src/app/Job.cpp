@@ -6,6 +6,7 @@
 #include "Calibration.h"
 #include "Decoder.h"
 #include "JobRemarks.h"
+#include "Member.h"
 #include "OutputPlaces.h"
 #include "par/comm/job/Ending.h"
 #include "par/cpu/Machine.h"
@@ -216,7 +217,8 @@ void openInitialValues(Job &job, bool checkData) {
     job.checkpoint = openSave(resume);
     std::string thawed = beginThawed(job.bundle.manifest, job.checkpoint->store);
     checkState(job.bundle.manifest, job.checkpoint->store);
-    job.remark = job.checkpoint->remark;
+    if (!job.checkpoint->remark.empty())
+      job.tell(job.checkpoint->remark);
     if (job.trains() && !thawed.empty())
       job.tell(thawed);
     if (std::string unused = unusedStates(job.bundle.manifest, job.checkpoint->store); job.trains() && !unused.empty())
@@ -330,6 +332,16 @@ comm::Launch launchOf(const Job &job) {
 
 namespace {
 
+/// The number of ranks that are started, if -n or a launcher says one. run() reports a wrong place.
+std::optional<uint32_t> startedRanks(const Job &job) {
+  try {
+    auto place = comm::placeOfProcess(launchOf(job));
+    return place ? std::optional(place->world) : job.options.n;
+  } catch (const comm::LaunchError &) {
+    return std::nullopt;
+  }
+}
+
 /// Whether this process is to be rank 0, or to start it. run() reports a wrong place.
 bool hasRankZero(const Job &job) {
   try {
@@ -438,6 +450,7 @@ Job prepareJob(const RunOptions &options) {
   for (std::string &path : job.options.weights)
     path = findWeights(path);
   job.name = nameOf(options);
+  chooseMember(job, startedRanks(job));
   job.bundle = openBundle(job.name, options.device);
   checkDeviceFlags(job);
   checkHypers(job.bundle.manifest, job.name, options.set);

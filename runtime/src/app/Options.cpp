@@ -149,7 +149,7 @@ void takeRestart(RunOptions &options, const std::string &text) {
 
 const std::vector<Flag> &flags() {
   static const std::vector<Flag> table = {
-      {"-n", "N", "start N local ranks; the only legal value is the bundle's", COUNT("-n", n, 1)},
+      {"-n", "N", "start N local ranks: the bundle's number, or that of a member of its family", COUNT("-n", n, 1)},
       {"--comm", "auto|inproc|shm|tcp|mpi|nccl",
        "what carries the buffers; inproc: ranks are threads, of one GPU on cuda; tcp, mpi: between hosts",
        [](RunOptions &o, const std::string &v) {
@@ -284,7 +284,7 @@ void refuseForeign(const std::string &name) {
 
 /// Flags of plan.md that are not there yet.
 constexpr const char *laterFlags[] = {"--tokens", "--synthetic", "--input", "--stride", "--into",
-                                      "--from",   "-v",          "--json",  "--color"};
+                                      "--from",   "-v",          "--json",  "--color",  "--shrink"};
 
 /// Flags that --calibrate takes: where it runs. It reads no data and no weights, and writes one file. With --trace it
 /// runs nothing.

@@ -2,6 +2,7 @@
 #include "par/cpu/Tuning.h"
 
 #include "par/cpu/Machine.h"
+#include "par/format/Family.h"
 #include "par/format/PlainFile.h"
 
 #include <filesystem>
@@ -15,12 +16,9 @@ using nlohmann::json;
 
 namespace {
 
-/// "demo.par/" and "demo.par" both give demo.par.tuning.json.
-std::string tuningFile(std::string folder) {
-  while (folder.size() > 1 && folder.back() == '/')
-    folder.pop_back();
-  return folder + ".tuning.json";
-}
+/// "demo.par/" and "demo.par" both give demo.par.tuning.json, and so do the members in it: all of a family compute with
+/// the same routines.
+std::string tuningFile(const std::string &folder) { return format::mainFolderOf(folder) + ".tuning.json"; }
 
 /// The known choices. A file that cannot be read, or is not of this format, counts as none: the matmuls are timed
 /// again.

@@ -6,6 +6,7 @@
 #include "par/format/Sha256.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <set>
 
 using namespace par::format;
@@ -109,4 +110,14 @@ Expected<std::vector<FamilyMember>> par::format::membersIn(const std::string &fo
   if (family->members.empty() || family->members.front().plan != manifest->planHash)
     return std::vector<FamilyMember>();
   return std::vector<FamilyMember>(family->members.begin() + 1, family->members.end());
+}
+
+std::string par::format::mainFolderOf(const std::string &folder) {
+  std::filesystem::path path = std::filesystem::path(folder).lexically_normal();
+  if (!path.has_filename())
+    path = path.parent_path();
+  std::filesystem::path above = path.parent_path(), main = above.parent_path();
+  std::error_code error;
+  bool isMember = above.filename() == membersFolder && std::filesystem::exists(main / familyFile, error);
+  return isMember ? main.string() : path.string();
 }

@@ -1,12 +1,14 @@
 // Opens the sources of tensors (model file, safetensors, saves), checks that they hold the bundle's tensors with their
 // shapes and types, and reads each rank's rectangles with conversion.
 #include "par/weights/Weights.h"
+#include "par/format/Family.h"
 
 #include "format/Json.h"
 #include "par/files/Checksum.h"
 #include "par/files/Convert.h"
 #include "par/files/Rectangles.h"
 #include "par/format/DataFile.h"
+#include "par/format/Family.h"
 #include "par/format/Sha256.h"
 #include "par/messages/Failure.h"
 
@@ -119,8 +121,8 @@ namespace {
 /// place. Throws Failure where it is in neither, and one cannot be looked at.
 fs::path findModel(const format::ModelFile &model, const std::string &bundle) {
   std::optional<Failure> unseen;
-  for (const fs::path &path :
-       {fs::path(model.name), fs::absolute(bundle).parent_path() / fs::path(model.name).filename()}) {
+  fs::path folder = format::mainFolderOf(fs::absolute(bundle).string());
+  for (const fs::path &path : {fs::path(model.name), folder.parent_path() / fs::path(model.name).filename()}) {
     std::error_code error;
     if (fs::is_regular_file(path, error))
       return path;

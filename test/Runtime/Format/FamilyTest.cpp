@@ -69,6 +69,9 @@ TEST_F(FamilyFolder, IsWrittenAndReplacedAsOne) {
   ASSERT_TRUE(members && none);
   EXPECT_EQ(*members, std::vector<FamilyMember>{two.members[1]});
   EXPECT_TRUE(none->empty());
+  EXPECT_EQ(mainFolderOf(at + "/also/dp1/"), at);
+  EXPECT_EQ(mainFolderOf(at + "/"), at);
+  EXPECT_EQ(mainFolderOf(folder / "also/dp1"), folder / "also/dp1");
   EXPECT_EQ(write(), "");
   EXPECT_TRUE(writeBundle(at, main));
   EXPECT_FALSE(fs::exists(at + "/also"));

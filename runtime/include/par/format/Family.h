@@ -40,6 +40,8 @@ Expected<Family> parseFamily(std::string_view text, const std::string &where);
 Expected<Family> readFamily(const std::string &folder, const Manifest &manifest);
 /// The members' folders, main's excepted, where `folder` is main's.
 std::string folderOf(const std::string &folder, const FamilyMember &member);
+/// The folder of the main bundle where `folder` is that of a member in it; else `folder`, without slashes at its end.
+std::string mainFolderOf(const std::string &folder);
 /// The members whose folders are in that of this bundle: all others of main, none of another member, whose names
 /// family.json has, too.
 Expected<std::vector<FamilyMember>> membersIn(const std::string &folder);
