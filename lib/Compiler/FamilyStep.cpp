@@ -102,6 +102,8 @@ std::string describeOtherStep(const PlannedModel &main, const PlannedModel &memb
     return formatv("the schedule {0}, the bundle has {1}", *b.pipeline.schedule, *a.pipeline.schedule);
   if (*a.target.device != *b.target.device)
     return formatv("the device {0}, the bundle has {1}", *b.target.device, *a.target.device);
+  if (*a.collectives.sums != *b.collectives.sums)
+    return formatv("collectives.sums: {0}, the bundle has {1}", *b.collectives.sums, *a.collectives.sums);
   std::string textA = a.toText(/*origins=*/false), textB = b.toText(/*origins=*/false);
   for (StringRef key : {"dims", "inputs", "train", "precision", "carry", "attention", "batch_norm", "seed"})
     if (auto [of, other] = firstDifference(sectionOf(textA, key), sectionOf(textB, key)); of != other)

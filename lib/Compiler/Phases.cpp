@@ -1,3 +1,5 @@
+// The phases of a compilation with the options that the plan gives their passes: a phase's pipeline knows no plan, and
+// what it is told is all that its result depends on beside the module.
 #include "par/Compiler/Phases.h"
 #include "PriceCuts.h"
 #include "par/Phases/Decompose/Passes.h"
@@ -58,6 +60,16 @@ static OffloadPassOptions offloadOptions(const ModelPlan &model, bool chooses, P
       (pattern.pattern.form() == NamePattern::State ? options.statesOf : options.parametersOf)
           .push_back(model.names.parameters[index].name);
   return options;
+}
+
+/// How microbatches of all replicas are added in one order, if the plan asks for that.
+static std::optional<OrderMicrobatchesPassOptions> orderOf(const Plan &plan) {
+  if (*plan.collectives.sums != "microbatches")
+    return std::nullopt;
+  OrderMicrobatchesPassOptions order;
+  order.over = refineAxes(plan, *plan.batch.over);
+  order.place = plan.collectives.sums.origin.place();
+  return order;
 }
 
 static Phase collectivesPhase(const Plan &plan) {
@@ -126,8 +138,9 @@ std::vector<Phase> buildPhases(const ModelPlan &model, std::optional<uint64_t> m
     decompose.chunks = 1; // nothing would run beside them
   phases.push_back({"decompose", [decompose](OpPassManager &manager) { buildDecomposePipeline(manager, decompose); }});
   phases.push_back({"schedule", [schedule](OpPassManager &manager) { buildSchedulePipeline(manager, schedule); }});
-  phases.push_back(
-      {"kernels", [device = *plan.target.device](OpPassManager &manager) { buildKernelsPipeline(manager, device); }});
+  phases.push_back({"kernels", [device = *plan.target.device, order = orderOf(plan)](OpPassManager &manager) {
+                      buildKernelsPipeline(manager, device, order);
+                    }});
   phases.push_back(collectivesPhase(plan));
   // The limit is checked on the finished bundle, whose error has a table of the memory's use.
   MemoryOptions arenas;

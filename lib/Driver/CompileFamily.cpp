@@ -16,13 +16,22 @@ using namespace llvm;
 
 namespace par {
 
+/// A plan that wants one order of additions gets it on all members, unless it says how sums are made.
+static CompileOptions withOrder(CompileOptions options) {
+  PlanErrors reported; // the compilation reports them again
+  std::optional<Plan> plan = readPlan(options.plans, options.settings, reported);
+  if (plan && *plan->collectives.deterministic && !plan->collectives.sums.given())
+    options.settings.push_back("collectives.sums=microbatches");
+  return options;
+}
+
 namespace {
 
 /// One call of par-compile with --also.
 class FamilyRun {
 public:
   FamilyRun(const CompileOptions &options, raw_ostream &out, DiagnosticSink sink)
-      : options(options), out(out), sink(sink), timer(out, false) {}
+      : options(withOrder(options)), out(out), sink(sink), timer(out, false) {}
 
   int run();
 
@@ -41,7 +50,7 @@ private:
   static std::string flagOf(const AlsoSettings &also) { return "--also " + also.text; }
   static size_t ranksOf(const Compiled &compiled) { return compiled.bundle->manifest.ranks.size(); }
 
-  const CompileOptions &options;
+  const CompileOptions options;
   raw_ostream &out;
   DiagnosticSink sink;
   StepTimer timer;

@@ -6,8 +6,11 @@ using namespace mlir;
 
 namespace par {
 
-void buildGroupingPipeline(OpPassManager &manager, const std::string &device) {
+static void buildGroupingPipeline(OpPassManager &manager, const std::string &device,
+                                  const std::optional<OrderMicrobatchesPassOptions> &order) {
   manager.addPass(createInlineFragmentsPass());
+  if (order)
+    manager.addPass(createOrderMicrobatchesPass(*order));
   manager.addPass(createExpandMatmulsPass({device}));
   manager.addPass(createExpandConvolutionsPass());
   if (device == "cuda") {
@@ -23,8 +26,13 @@ void buildGroupingPipeline(OpPassManager &manager, const std::string &device) {
   manager.addPass(createPromoteToF32Pass({device}));
 }
 
-void buildKernelsPipeline(OpPassManager &manager, const std::string &device) {
-  buildGroupingPipeline(manager, device);
+void buildGroupingPipeline(OpPassManager &manager, const std::string &device) {
+  buildGroupingPipeline(manager, device, std::nullopt);
+}
+
+void buildKernelsPipeline(OpPassManager &manager, const std::string &device,
+                          const std::optional<OrderMicrobatchesPassOptions> &order) {
+  buildGroupingPipeline(manager, device, order);
   FormKernelsPassOptions form;
   form.device = device;
   manager.addPass(createFormKernelsPass(form));

@@ -155,6 +155,8 @@ static const PlanKey runKeys[] = {
   {"collectives.algorithm", "auto|hierarchical|!ring|!tree|!direct", "auto",
    "of collectives whose ranks are on several hosts"},
   {"collectives.decompose", "auto|none|<int>", "auto", "chunks of a gather or scatter that overlaps with its matmul"},
+  {"collectives.sums", "ranks|microbatches", "ranks",
+   "order of a step's sums: microbatches of a rank, then ranks; or all microbatches in the order of their samples"},
   {"collectives.deterministic", "<bool>", "false", "a fixed order of additions, which cpu always has"},
   {"attention", "auto|unfused", "auto", "one kernel where it can be, or matmuls and a softmax with scores in memory"},
   {"batch_norm", "microbatch|local|<int>", "microbatch", "whose samples share statistics"},

@@ -64,14 +64,22 @@ static void buildBucket(const PlanNode *node, PlanCollectives &collectives) {
   collectives.bucket = {hasSize ? *parseSize(node->text) : 25ull << 20, node ? node->origin : Origin()};
 }
 
+/// Orders of additions that a device cannot keep.
+static void refuseOrders(const PlanCollectives &collectives, StringRef device, PlanErrors &errors) {
+  if (*collectives.deterministic && device == "cuda")
+    errors.error(collectives.deterministic.origin, PlanMessage::keyNotYet,
+                 "collectives.deterministic with target cuda");
+  if (*collectives.sums == "microbatches" && device == "cuda")
+    errors.error(collectives.sums.origin, PlanMessage::keyNotYet, "collectives.sums: microbatches with target cuda");
+}
+
 void PlanBuilder::collectives(PlanCollectives &collectives, const WithOrigin<std::string> &device) {
   buildBucket(root.at("collectives.bucket"), collectives);
   collectives.overlap = boolean("collectives.overlap", true);
   collectives.algorithm = word("collectives.algorithm", "auto");
   collectives.deterministic = boolean("collectives.deterministic", false);
-  if (*collectives.deterministic && *device == "cuda")
-    errors.error(collectives.deterministic.origin, PlanMessage::keyNotYet,
-                 "collectives.deterministic with target cuda");
+  collectives.sums = word("collectives.sums", "ranks");
+  refuseOrders(collectives, *device, errors);
   const PlanNode *decompose = root.at("collectives.decompose");
   if (!decompose || decompose->text == "auto" || decompose->text == "none") {
     collectives.decompose = {decompose && decompose->text == "none" ? 1 : 0, decompose ? decompose->origin : Origin()};

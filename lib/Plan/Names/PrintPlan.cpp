@@ -105,6 +105,8 @@ static std::string meshOrderText(const PlanMeshOrder &order) {
   return *order.kind == PlanMeshOrder::Auto ? "auto" : "[" + llvm::join(order.axes, ", ") + "]";
 }
 
+constexpr size_t originColumn = 40; ///< at which comments with origins begin
+
 /// Writes keys by mapping; a mapping is opened by its first key.
 class Printer {
 public:
@@ -132,6 +134,8 @@ public:
     line(1, "algorithm", *plan.collectives.algorithm, plan.collectives.algorithm.origin);
     line(1, "decompose", chunksText(*plan.collectives.decompose), plan.collectives.decompose.origin);
     boolean(1, "deterministic", plan.collectives.deterministic);
+    if (*plan.collectives.sums != "ranks")
+      line(1, "sums", *plan.collectives.sums, plan.collectives.sums.origin);
     if (!plan.carry.empty())
       open(0, "carry");
     for (const PlanCarry &carry : plan.carry)
@@ -174,10 +178,8 @@ private:
   void line(unsigned depth, StringRef key, StringRef value, const Origin &origin) {
     std::string text = (std::string(2 * depth, ' ') + key + ": " + value).str();
     os << text;
-    if (origins) {
-      constexpr size_t column = 40;
-      os.indent(text.size() < column ? column - text.size() : 1) << " # " << origin.comment();
-    }
+    if (origins)
+      os.indent(text.size() < originColumn ? originColumn - text.size() : 1) << " # " << origin.comment();
     os << "\n";
   }
   void number(unsigned depth, StringRef key, const WithOrigin<double> &value) {

@@ -20,6 +20,30 @@ def InlineFragmentsPass : Pass<"par-inline-fragments", "::mlir::ModuleOp"> {
   }];
 }
 
+def OrderMicrobatchesPass : Pass<"par-order-microbatches", "::mlir::ModuleOp"> {
+  let summary = "adds microbatches of all replicas in one order, whatever the number of replicas";
+  let description = [{
+    Expects: blocks of tensor ops (after par-inline-fragments). Leaves: no sum of floats over the axes `over`, but of a
+    step's only microbatch; each microbatch's value is exchanged over them, so that a rank adds a part of the elements
+    of all replicas' values to the sum before, and the parts are gathered after the last one. Without replicas the value
+    of a microbatch is stored before it is added. Fails: at `place`, if another sum is over these axes.
+
+    ```
+    %t = par.add %s, %x : tensor<8xf32>
+    par.store %t to @sum : tensor<8xf32>
+    ```
+    becomes with two replicas
+    ```
+    %p = par.all_to_all %x2 split [0] concat [0] over ["dp"] : (tensor<2x4xf32>) -> tensor<2x4xf32>
+    %t = par.add %s, %p0 : tensor<4xf32>
+    %u = par.add %t, %p1 : tensor<4xf32>
+    par.store %u to @sum.part : tensor<4xf32>
+    ```
+  }];
+  let options = [ListOption<"over", "over", "std::string", "axes of replicas">,
+                 Option<"place", "place", "std::string", "\"plan\"", "place of the plan (file:line:column) that asks">];
+}
+
 def ExpandMatmulsPass : Pass<"par-expand-matmuls", "::mlir::ModuleOp"> {
   let summary = "decomposes composites of matmuls that no library call computes";
   let description = [{

@@ -220,6 +220,9 @@ struct PlanCollectives {
   WithOrigin<std::string> algorithm; ///< auto or hierarchical
   WithOrigin<int64_t> decompose;     ///< chunks of a collective that overlaps with its matmul; 0: auto, 1: none
   WithOrigin<bool> deterministic;
+  /// "ranks": each rank adds up its microbatches, then the ranks' sums are added; "microbatches": one microbatch after
+  /// the other, in one order whatever the number of replicas.
+  WithOrigin<std::string> sums;
 };
 
 /// Number formats; masters and the loss are f32.
