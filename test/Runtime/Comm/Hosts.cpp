@@ -195,14 +195,14 @@ TEST(Hosts, LostRankIsStartedAgain) {
 // A host of which nothing is left is waited for until its ranks are started again, there or on another host.
 TEST(Hosts, LostHostIsWaitedFor) {
   for (const char *host : {"b", "c"}) {
-    TwoHosts job({"--restart", "-1", "--timeout", "2"}, "1000");
+    TwoHosts job({"--restart", "-1", "--timeout", "2"}, "300");
     job.runs();
     for (size_t rank : {2, 3})
       job.ranks[rank]->signal(SIGKILL);
     usleep(500'000);
     for (int rank : {2, 3})
       job.ranks[size_t(rank)] =
-          std::make_unique<Process>(job.argumentsOf(rank, {"--restart", "-1", "--timeout", "2", "--steps", "1000"}),
+          std::make_unique<Process>(job.argumentsOf(rank, {"--restart", "-1", "--timeout", "2", "--steps", "300"}),
                                     Environment{{"PAR_HOST", host}});
     std::vector<std::string> outputs = job.outputs(0);
     EXPECT_NE(outputs[0].find(" on b ended in step "), std::string::npos) << outputs[0];
