@@ -3,9 +3,9 @@
 
     serve.py [mobilenet resnet50 bert-base] [--batch 1 8] [--rounds 3] [--seconds 2] [--core 0]
 
-Needs torch, torchvision, transformers, onnx, onnxscript, onnxruntime, numpy and safetensors from PyPI. MobileNet v2 reads
-images of 96 x 96, ResNet-50 of 224 x 224, BERT-base 128 tokens; weights are random, statistics of batch norms too, and
-torch.onnx.export folds these as it does for any server. Both sides compute as many calls a round as fill the seconds,
+Needs torch, torchvision, transformers, onnx, onnxscript, onnxruntime, numpy and safetensors from PyPI. MobileNet v2
+reads images of 96 x 96, ResNet-50 of 224 x 224, BERT-base 128 tokens; weights are random, statistics of batch norms
+too, and torch.onnx.export folds these as it does for any server. Both sides compute as many calls a round as fill the seconds,
 three at least, after one warm-up; --core pins both. A line for each model and batch: median over rounds of p50 and p90,
 CPU time a call, the ratios ONNX Runtime / Par of p50 and of CPU time (above 1: Par is faster), and how far results are
 apart, relative to the largest. 6 minutes on an idle core; the exit status is 1 if results are more than 1e-3 apart.
@@ -169,8 +169,8 @@ def main():
         if name not in SHAPES:
             parser.error(f"no model {name}; there are {', '.join(SHAPES)}")
     options.work.mkdir(parents=True, exist_ok=True)
-    print(f"load {os.getloadavg()[0]:.1f}; ms\n\n| model | batch | Par p50 | p90 | ONNX Runtime p50 | p90 | ratio | Par CPU | "
-          "ONNX Runtime CPU | ratio | load | apart |\n|" + " --- |" * 12, flush=True)
+    print(f"load {os.getloadavg()[0]:.1f}; ms\n\n| model | batch | Par p50 | p90 | ONNX Runtime p50 | p90 | ratio | "
+          "Par CPU | ONNX Runtime CPU | ratio | load | apart |\n|" + " --- |" * 12, flush=True)
     agree = [Case(options, name, batch).compare() for name in options.models or SHAPES for batch in options.batch]
     return 0 if all(agree) else 1
 

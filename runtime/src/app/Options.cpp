@@ -147,8 +147,24 @@ void takeRestart(RunOptions &options, const std::string &text) {
 #define MARK(FIELD) [](RunOptions &o, const std::string &) { o.FIELD = true; }
 #define COUNT(NAME, FIELD, LEAST) [](RunOptions &o, const std::string &v) { takeCount(o.FIELD, NAME, v, LEAST); }
 
-const std::vector<Flag> &flags() {
-  static const std::vector<Flag> table = {
+/// Flags that measure a bundle instead of using its results.
+std::vector<Flag> measuringFlags() {
+  return {
+      {"--calibrate", "[=F.yaml]", "measure this machine with the bundle's instructions into a hardware file",
+       [](RunOptions &o, const std::string &v) { o.calibrate = v; }, false, true},
+      {"--bench", "[=F.json]", "time calls of predict (or of train, or with --eval of eval) on made-up data",
+       [](RunOptions &o, const std::string &v) { o.bench = v; }, false, true},
+      {"--iterations", "N", "with --bench: calls that are timed; default: as many as --duration allows",
+       COUNT("--iterations", iterations, 1)},
+      {"--duration", "S", "with --bench: seconds of timed calls, at least ten of them; default 3",
+       [](RunOptions &o, const std::string &v) { o.duration = seconds("--duration", v); }},
+      {"--warm-up", "N", "with --bench: calls after the first one that are not timed; default 3",
+       COUNT("--warm-up", warmUp, 0)},
+  };
+}
+
+std::vector<Flag> runningFlags() {
+  return {
       {"-n", "N", "start N local ranks: the bundle's number, or that of a member of its family", COUNT("-n", n, 1)},
       {"--comm", "auto|inproc|shm|tcp|mpi|nccl",
        "what carries the buffers; inproc: ranks are threads, of one GPU on cuda; tcp, mpi: between hosts",
@@ -204,16 +220,6 @@ const std::vector<Flag> &flags() {
       {"--log-every", "N", "a progress line every N steps; default: about ten in all",
        COUNT("--log-every", logEvery, 1)},
       {"--trace", "F[:A-B]", "Perfetto trace of all ranks, steps A to B", takeTrace},
-      {"--calibrate", "[=F.yaml]", "measure this machine with the bundle's instructions into a hardware file",
-       [](RunOptions &o, const std::string &v) { o.calibrate = v; }, false, true},
-      {"--bench", "[=F.json]", "time calls of predict (or of train, or with --eval of eval) on made-up data",
-       [](RunOptions &o, const std::string &v) { o.bench = v; }, false, true},
-      {"--iterations", "N", "with --bench: calls that are timed; default: as many as --duration allows",
-       COUNT("--iterations", iterations, 1)},
-      {"--duration", "S", "with --bench: seconds of timed calls, at least ten of them; default 3",
-       [](RunOptions &o, const std::string &v) { o.duration = seconds("--duration", v); }},
-      {"--warm-up", "N", "with --bench: calls after the first one that are not timed; default 3",
-       COUNT("--warm-up", warmUp, 0)},
       {"--set", "K=V", "lr, clip or seed", takeSet, true},
       {"--on-nan", "stop", "what to do when the loss is not finite",
        [](RunOptions &, const std::string &v) {
@@ -228,6 +234,14 @@ const std::vector<Flag> &flags() {
       {"--help", "", "this", MARK(help)},
       {"--version", "", "version, and that of the bundle format", MARK(version)},
   };
+}
+
+const std::vector<Flag> &flags() {
+  static const std::vector<Flag> table = [] {
+    std::vector<Flag> all = runningFlags(), measuring = measuringFlags();
+    all.insert(all.end() - 2, measuring.begin(), measuring.end()); // before --help and --version
+    return all;
+  }();
   return table;
 }
 
