@@ -165,8 +165,8 @@ Progress::Progress(const Job &job, const comm::Control &control, Printed &printe
 }
 
 void Progress::goOn(uint64_t step, const std::string &how) {
-  if (speaks && !job.options.quiet)
-    say("restart: goes on after step " + std::to_string(step) + how);
+  if (speaks && !how.empty())
+    say("restart: the state after step " + std::to_string(step) + " is back" + how);
   if (!speaks || job.options.metrics.empty())
     return;
   rewrites = bytesOf(job.options.metrics).has_value();

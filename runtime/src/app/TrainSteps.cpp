@@ -90,7 +90,7 @@ void TrainSteps::goOnFrom(const Boundary &boundary) {
   position = {boundary.step, boundary.rows, job.seed, job.shuffled, "", boundary.skipped};
   faults.lastLoss = boundary.lastLoss;
   faults.saidIgnored = boundary.saidIgnored;
-  stepsSeen = boundary.resident ? 2 : 0;
+  stepsSeen = boundary.resident ? 2 : 0; // a save does not say it
   resident = boundary.resident;
 }
 
