@@ -112,22 +112,23 @@ class Trial:
     def harmed(self, command, world):
         """The run under faults: seconds, its output, faults, and descriptors of par-run early and late."""
         kinds, faults, seen, held = self.arguments.faults.split(","), 0, set(), []
-        log = self.work / "harmed.log"
+        log, metrics = self.work / "harmed.log", self.work / "harmed.jsonl"
+        metrics.unlink(missing_ok=True)
         with log.open("w") as output:
             began = time.monotonic()
-            job = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
-            following, mended = began + self.arguments.every, -1
+            job = subprocess.Popen([*command, "--metrics", str(metrics)], stdout=output, stderr=subprocess.STDOUT)
+            following, made = began + self.arguments.every, 0
             while job.poll() is None:
                 seen.update(children(job.pid))
                 time.sleep(0.05)
                 if time.monotonic() < following:
                     continue
                 following = time.monotonic() + self.arguments.every
-                # Faults in one step end the job: on a slow machine the next one waits for the last one's mending.
-                gone_on = log.read_text().count(" s after the loss")
-                if gone_on == mended:
+                # Three losses in one step end the job: on a slow machine the next fault waits for steps.
+                lines = len(metrics.read_text().splitlines()) if metrics.exists() else 0
+                if lines < made + 4:
                     continue
-                mended = gone_on
+                made = lines
                 if len(children(job.pid)) == world:
                     held.append(len(list(pathlib.Path(f"/proc/{job.pid}/fd").iterdir())))
                 kind = self.random.choice(kinds)
