@@ -169,7 +169,7 @@ class Troubles:
             name, metrics = f"full pipe{', rank 3 killed' if killed else ''}, tcp", self.metrics()
             read, write = os.pipe()
             fcntl.fcntl(write, fcntl.F_SETPIPE_SZ, 4096)
-            flags = self.flags(metrics, 400, ["--comm", "tcp", "--log-every", "1"])
+            flags = self.flags(metrics, 150, ["--comm", "tcp", "--log-every", "1"])
             flags.remove("-q")
             job = self.starter.by_hand("aabb", self.bundles["dp4"], flags, outputs={0: write})
             os.close(write)
@@ -185,11 +185,11 @@ class Troubles:
             self.trial.claim(f"{name}: no alarm in 7 s", job.runs(), job.text())
             reader = threading.Thread(target=lambda: [None for _ in iter(lambda: os.read(read, 65536), b"")])
             reader.start()
-            took, hung = job.wait(60)
+            took, hung = job.wait(120)
             reader.join()
             os.close(read)
             self.trial.claim(f"{name}: goes on when it is read, and ends",
-                             not hung and len(self.losses(metrics)) == 400, job.text())
+                             not hung and len(self.losses(metrics)) == 150, job.text())
 
     def stands(self, metrics, seconds=40):
         """Whether a running job makes no more steps."""
@@ -199,7 +199,7 @@ class Troubles:
             if count != last:
                 last, since = count, time.monotonic()
             elif time.monotonic() - since > 2:
-                return 0 < count < 400
+                return 0 < count < 150
             time.sleep(0.1)
         return False
 
