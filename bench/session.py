@@ -4,16 +4,16 @@
     PAR_HOME=build python3 bench/session.py [--steps 4000]
 
 Both train the same rows. A side's cost is the difference of two runs, of N and of 2 N steps, so that starting and
-loading fall out: user instructions by `perf stat` where there is one, and wall time, the least of five.
+loading fall out: user instructions by `perf stat` where it counts them, and the processor's time, the least of five.
 """
 import argparse
 import pathlib
 import re
+import resource
 import shutil
 import subprocess
 import sys
 import tempfile
-import time
 
 SOURCE = pathlib.Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(SOURCE / "python"), str(SOURCE / "python/tests")]
@@ -27,6 +27,8 @@ sys.path[:0] = {path!r}
 import par, test_session
 arrays = test_session.read_arrays(test_session.DATA)
 batches = [{{name: test_session.rows(view, i * 16, 16) for name, view in arrays.items()}} for i in range(10)]
+batches = [{{name: memoryview(bytearray(view.tobytes())).cast(view.format, view.shape) for name, view in each.items()}}
+           for each in batches]
 with par.open({bundle!r}) as job:
     for step in range({steps}):
         job.train(batches[step % 10])
@@ -34,15 +36,15 @@ with par.open({bundle!r}) as job:
 
 
 def cost(command):
-    """(instructions or None, seconds) of a command."""
+    """(instructions or None, seconds of the processor) of a command."""
     perf = ["perf", "stat", "-x,", "-e", "instructions:u"] if shutil.which("perf") else []
-    began = time.perf_counter()
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run([*perf, *command], capture_output=True, text=True)
-    took = time.perf_counter() - began
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode:
         sys.exit(done.stderr)
     found = re.search(r"^(\d+),,instructions", done.stderr, re.M)
-    return int(found[1]) if found else None, took
+    return int(found[1]) if found else None, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def a_step(command_of, steps):

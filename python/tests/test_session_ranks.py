@@ -111,6 +111,15 @@ class Ranks(unittest.TestCase):
         job.close()
         self.assertEqual(children_of(os.getpid()), [])
 
+    def test_a_caller_that_takes_its_time(self):
+        with par.open(self.bundle, timeout=1) as job:
+            first = job.eval(self.batch(0)).loss
+            open_files = len(os.listdir("/proc/self/fd"))
+            time.sleep(4)  # ranks that wait for each other so long would be in a deadlock
+            for _ in range(20):
+                self.assertEqual(job.eval(self.batch(0)).loss, first)
+            self.assertEqual(len(os.listdir("/proc/self/fd")), open_files)
+
     def test_all_ranks_that_are_ended(self):
         for number, story in ((signal.SIGKILL, "the process of the ranks was ended by Killed"),
                               (signal.SIGTERM, "a signal ended the ranks|SIGTERM")):
