@@ -5,10 +5,10 @@
 
 Needs torch, torchvision, transformers, onnx, onnxscript, onnxruntime, numpy and safetensors from PyPI. MobileNet v2
 reads images of 96 x 96, ResNet-50 of 224 x 224, BERT-base 128 tokens; weights are random, statistics of batch norms
-too, and torch.onnx.export folds these as it does for any server. Both sides compute as many calls a round as fill the seconds,
-three at least, after one warm-up; --core pins both. A line for each model and batch: median over rounds of p50 and p90,
-CPU time a call, the ratios ONNX Runtime / Par of p50 and of CPU time (above 1: Par is faster), and how far results are
-apart, relative to the largest. 6 minutes on an idle core; the exit status is 1 if results are more than 1e-3 apart.
+too, and torch.onnx.export folds these as it does for any server. Both sides compute as many calls a round as fill the
+seconds, three at least, after one warm-up; --core pins both. A line for each model and batch: median over rounds of p50
+and p90, CPU time a call, the ratios ONNX Runtime / Par of p50 and of CPU time (above 1: Par is faster), and how far
+results are apart, relative to the largest. The exit status is 1 if results are more than 1e-3 apart.
 """
 import argparse
 import json

@@ -31,7 +31,7 @@ namespace par {
 
 namespace {
 
-/// What a block stores to a buffer of a sum: reduce(load(buffer) + leaf), without those that are null.
+/// The value that a block stores to a buffer of a sum: reduce(load(buffer) + leaf), without those that are null.
 struct Stored {
   StoreOp store;
   LoadOp load;
