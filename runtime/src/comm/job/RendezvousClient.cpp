@@ -96,9 +96,11 @@ std::string ClientControl::address() const {
 Placing ClientControl::placing() const {
   const Welcome &welcome = joined.welcome;
   Placing placing;
-  if (welcome.hosts.several())
+  if (welcome.hosts.several()) {
     placing.hosts = std::to_string(welcome.hosts.names.size()) + " hosts" +
                     (welcome.carrier == "device" ? "" : " by " + welcome.carrier);
+    placing.address = address();
+  }
   if (supervised) {
     placing.attempt = uint32_t(std::max<uint64_t>(welcome.attempt, 1) - 1);
     placing.kept = supervised->kept;
