@@ -3,8 +3,8 @@
 
     going_on.py --bin build/bin [--case zero3]... [--kills 1] [--steps 128] [--seed S]
 
-Each plan of tiny-gpt trains once without faults and once with --restart while that many ranks are killed (SIGKILL), each
-at a random time. Final weights, metrics (without times), evaluations and the data of saves must be the same. Only
+Each plan of tiny-gpt trains once without faults and once with --restart while that many ranks are killed (SIGKILL),
+each at a random time. Final weights, metrics (without times), evaluations and the data of saves must be the same. Only
 Python's standard library is used. Exit status 0: all are.
 """
 import argparse
