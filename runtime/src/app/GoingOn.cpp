@@ -66,8 +66,12 @@ std::vector<GoingOn::Held> GoingOn::askAll() const {
   return held;
 }
 
+bool GoingOn::holdsAll() {
+  held = askAll();
+  return std::none_of(held.begin(), held.end(), [](const Held &one) { return one.lost; }) && !common(held).empty();
+}
+
 std::optional<Boundary> GoingOn::restore(const std::string &save) {
-  std::vector<Held> held = askAll();
   std::vector<Boundary> boundaries = common(held);
   // Rank 0 may not have written the lines of the newest one, but has those of the one before it.
   if (held[0].lost && !boundaries.empty())

@@ -37,7 +37,10 @@ public:
   /// Whether lost ranks were started again.
   bool again() const { return placing.attempt > 0; }
 
-  /// Collective, at another start, after the initial values were given: the newest boundary that all ranks hold, whose
+  /// Collective, at another start: whether restore() will give all ranks all that training changes from their own
+  /// memory, so that only the rest needs initial values.
+  bool holdsAll();
+  /// Collective, after holdsAll() and the initial values: the newest boundary that all ranks hold, whose
   /// state the session then has. A rank whose memory is lost has its parts from others that hold them; where none does,
   /// all go back to `save`, the newest one. Nothing where a rank was lost before all had a boundary: the run begins
   /// again. Throws Failure where the state is lost and there is no save.
@@ -66,6 +69,7 @@ private:
   comm::Control &control;
   comm::Placing placing;
   KeptState kept;
+  std::vector<Held> held; ///< as holdsAll() has found
   std::string how;
   double lastCopyMs = 0;
   CopyCadence cadence;

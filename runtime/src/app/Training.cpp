@@ -68,13 +68,16 @@ public:
 
 private:
   void giveValues() {
+    // Values that a copy of the state is to overwrite are neither computed nor read.
+    bool held = goingOn.again() && job.trains() && goingOn.holdsAll();
+    Session::PickTensor rest = [](const format::Tensor &tensor) { return !changesInTraining(tensor); };
     if (job.checkpoint) {
       agreeOnCheckpoint();
-      session.restore(job.checkpoint->store);
+      session.restore(job.checkpoint->store, held ? rest : nullptr);
       position = job.checkpoint->position;
       saves.goOnFrom(job.checkpoint->store.place);
     } else {
-      session.initialize(job.weights ? &*job.weights : nullptr, job.seed);
+      session.initialize(job.weights ? &*job.weights : nullptr, job.seed, held ? rest : nullptr);
       position = {0, 0, job.seed, job.shuffled};
     }
     firstStep = position.step + 1;

@@ -20,16 +20,19 @@ constexpr size_t identityBytes = 160;
 
 uint64_t wholePages(uint64_t bytes) { return (bytes + page - 1) / page * page; }
 
-/// A buffer that a copy holds: it lies by itself, and its tensor is not as the bundle or its file of weights says.
+/// A buffer that a copy holds: it lies by itself, and training changes its tensor.
 const format::Tensor *keptTensor(const format::Manifest &manifest, const format::Buffer &buffer) {
   if (buffer.kind != format::BufferKind::State || buffer.of != format::noIndex)
     return nullptr;
   const format::Tensor *tensor = manifest.findTensor(buffer.tensor);
-  bool stays = tensor && (tensor->kind == format::TensorKind::Constant || tensor->kind == format::TensorKind::Frozen);
-  return stays ? nullptr : tensor;
+  return tensor && changesInTraining(*tensor) ? tensor : nullptr;
 }
 
 } // namespace
+
+bool changesInTraining(const format::Tensor &tensor) {
+  return tensor.kind != format::TensorKind::Constant && tensor.kind != format::TensorKind::Frozen;
+}
 
 std::string Boundary::encode() const {
   char text[192];

@@ -36,6 +36,8 @@ struct KeptPart {
   uint32_t buffer = 0;
   uint64_t at = 0, bytes = 0;
 };
+/// Whether a tensor is other than the bundle or a file of weights says once a step is made.
+bool changesInTraining(const format::Tensor &tensor);
 /// The parts of a rank's copy: the buffers of all tensors that training changes, in the program's order.
 std::vector<KeptPart> keptParts(const format::Bundle &bundle, uint32_t rank);
 

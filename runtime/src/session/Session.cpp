@@ -137,8 +137,7 @@ HostBytes Session::tensor(const std::string &name) const {
 /// Calls visit for every slot of every state buffer with its tensor and host memory, which becomes the slot's value:
 /// the slot itself, or zeros.
 void Session::forEachTensor(const std::function<void(const format::Tensor &, std::byte *)> &visit,
-                            const std::function<bool(const format::Tensor &)> &isZero,
-                            const std::function<bool(const format::Tensor &)> &isWanted) {
+                            const PickTensor &isZero, const PickTensor &isWanted) {
   std::vector<std::byte> staging;
   for (uint32_t i = 0; i < program.buffers.size(); ++i) {
     const format::Buffer &buffer = program.buffers[i];
@@ -165,7 +164,7 @@ void Session::forEachTensor(const std::function<void(const format::Tensor &, std
   }
 }
 
-void Session::initialize(const WeightStore *weights, uint64_t seed) {
+void Session::initialize(const WeightStore *weights, uint64_t seed, const PickTensor &isWanted) {
   WeightStore constants = openConstants(bundle.manifest, folder);
   auto arrayOf = [&](const format::Tensor &tensor, const format::Tensor &source) -> const StoredArray * {
     return weights && isWeight(tensor) ? weights->find(source) : nullptr;
@@ -188,7 +187,7 @@ void Session::initialize(const WeightStore *weights, uint64_t seed) {
         if (part)
           core::initialize(to, tensor.type, tensor.layout, *part, source.init, source.name, seed);
       },
-      startsAtZero);
+      startsAtZero, isWanted);
   if (weights) {
     weights->checkSaved(rank(), control.world());
     weights->release();
@@ -196,24 +195,26 @@ void Session::initialize(const WeightStore *weights, uint64_t seed) {
   constants.release();
 }
 
-void Session::restore(const WeightStore &checkpoint) {
+void Session::restore(const WeightStore &checkpoint, const PickTensor &isWanted) {
   WeightStore constants = openConstants(bundle.manifest, folder);
-  forEachTensor([&](const format::Tensor &tensor, std::byte *to) {
-    if (tensor.kind == format::TensorKind::Constant)
-      return loadTensor(to, tensor, rank(), *constants.find(tensor.name), constants.place);
-    const format::Tensor &source = sourceOf(bundle.manifest, tensor);
-    const StoredArray *array = checkpoint.find(source.name);
-    if (const format::Rectangle *part = format::rectangleOf(tensor.layout, rank());
-        !array && checkpoint.anew.count(source.name)) {
-      if (part)
-        core::initialize(to, tensor.type, tensor.layout, *part, source.init, source.name, 0);
-      return;
-    }
-    if (!array)
-      throw Failure::at(checkpoint.place, Message::missingTensor, tensor.name, checkpoint.arrays.size(),
-                        bundle.manifest.tensors.size());
-    loadTensor(to, tensor, rank(), *array, checkpoint.place);
-  });
+  forEachTensor(
+      [&](const format::Tensor &tensor, std::byte *to) {
+        if (tensor.kind == format::TensorKind::Constant)
+          return loadTensor(to, tensor, rank(), *constants.find(tensor.name), constants.place);
+        const format::Tensor &source = sourceOf(bundle.manifest, tensor);
+        const StoredArray *array = checkpoint.find(source.name);
+        if (const format::Rectangle *part = format::rectangleOf(tensor.layout, rank());
+            !array && checkpoint.anew.count(source.name)) {
+          if (part)
+            core::initialize(to, tensor.type, tensor.layout, *part, source.init, source.name, 0);
+          return;
+        }
+        if (!array)
+          throw Failure::at(checkpoint.place, Message::missingTensor, tensor.name, checkpoint.arrays.size(),
+                            bundle.manifest.tensors.size());
+        loadTensor(to, tensor, rank(), *array, checkpoint.place);
+      },
+      nullptr, isWanted);
   checkpoint.checkSaved(rank(), control.world());
   checkpoint.release();
   constants.release();

@@ -53,10 +53,12 @@ public:
   /// The buffer of a tensor on this rank, empty where it has none. Slot 0 of versioned buffers.
   HostBytes tensor(const std::string &name) const;
 
-  /// Gives every tensor its value: weights from the store, or by their rules where it is null; the rest by rules.
-  void initialize(const WeightStore *weights, uint64_t seed);
-  /// Gives every tensor its value from a whole checkpoint; constants have theirs from the bundle.
-  void restore(const WeightStore &checkpoint);
+  using PickTensor = std::function<bool(const format::Tensor &)>;
+  /// Gives every tensor, or those that `isWanted` picks, its value: weights from the store, or by their rules where it
+  /// is null; the rest by rules.
+  void initialize(const WeightStore *weights, uint64_t seed, const PickTensor &isWanted = nullptr);
+  /// The same from a whole checkpoint; constants have their values from the bundle.
+  void restore(const WeightStore &checkpoint, const PickTensor &isWanted = nullptr);
   /// Gives the tensors that `some` holds, and their copies on other stages, its values.
   void assign(const WeightStore &some);
 
@@ -102,8 +104,7 @@ private:
   /// Writes each tensor's buffer, or those of them that `isWanted` picks, as `visit` fills it, or with zeros where
   /// `isZero` says that it would.
   void forEachTensor(const std::function<void(const format::Tensor &, std::byte *)> &visit,
-                     const std::function<bool(const format::Tensor &)> &isZero = nullptr,
-                     const std::function<bool(const format::Tensor &)> &isWanted = nullptr);
+                     const PickTensor &isZero = nullptr, const PickTensor &isWanted = nullptr);
   std::vector<HyperValue> hyperValues();
   void poison();
   void measureArena();
