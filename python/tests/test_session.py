@@ -145,8 +145,9 @@ class Session(unittest.TestCase):
     def test_arrays_that_do_not_fit(self):
         with par.open(self.bundle) as job:
             good = self.batch(0)
-            self.assertEqual(self.refused(job.train, x=good["x"]).message, 'no array for "labels" i64[16]; '
-                             "feed every input, or bind it in the plan: inputs.NAME.value")
+            self.assertEqual(self.refused(job.train, x=good["x"]).message,
+                             'no array for "labels" i64[16]'
+                             "; feed every input, or bind it in the plan: inputs.NAME.value")
             self.assertIn('no input "y"; its inputs are "labels" i64[16], "x" f32[16, 32]',
                           self.refused(job.train, {**good, "y": good["x"]}).message)
             self.assertEqual(self.refused(job.train, {**good, "x": rows(good["x"], 0, 15)}).message,
@@ -174,10 +175,10 @@ class Session(unittest.TestCase):
             self.assertIn("--set lr takes a number from 0", self.refused(job.set, lr=-1).message)
             self.assertEqual(self.refused(job.state, ["fc1.weigh"]).message,
                              'this bundle has no tensor "fc1.weigh" that is saved; did you mean "fc1.weight"?')
-            self.assertIn("the bundle's is f32[64, 32]",
+            self.assertIn("; the bundle's is f32[64, 32]",
                           self.refused(job.load, {"fc1.weight": self.arrays["x"]}).message)
             self.assertIn(".safetensors or .onnx", self.refused(job.export, self.folder / "a.bin").message)
-            self.assertIn("no entry has run since the session was opened",
+            self.assertIn("no entry has run since the session was opened: ",
                           self.refused(job._result, "loss", False).message)
             job.train(self.batch(0))
             self.assertEqual(self.refused(job._result, "loss", False).message,

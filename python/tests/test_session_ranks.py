@@ -106,7 +106,7 @@ class Ranks(unittest.TestCase):
         error = self.refused(lambda: [job.train(self.batch(0)) for _ in range(3)])
         self.assertEqual(error.code, 4)
         self.assertRegex(str(error), r"rank \d .* ended by signal 9 in step 1")
-        self.assertIn("the session has ended, and no call works after that",
+        self.assertIn("the session has ended, and no call works after that: ",
                       self.refused(job.train, self.batch(0)).message)
         job.close()
         self.assertEqual(children_of(os.getpid()), [])
@@ -208,7 +208,7 @@ class Ranks(unittest.TestCase):
         for lines in said:
             self.assertEqual(lines[0].rpartition(" ")[0], str(whole), said)
             self.assertEqual(lines[0], said[0][0])
-        self.assertTrue(any("all ranks of a job make the same calls in the same order" in line
+        self.assertTrue(any("; all ranks of a job make the same calls in the same order" in line
                             for lines in said for line in lines), said)
 
 

@@ -70,7 +70,7 @@ private:
   void giveValues() {
     // Values that a copy of the state is to overwrite are neither computed nor read.
     bool held = goingOn.again() && job.trains() && goingOn.holdsAll();
-    Session::PickTensor rest = [](const format::Tensor &tensor) { return !changesInTraining(tensor); };
+    PickTensor rest = [](const format::Tensor &tensor) { return !changesInTraining(tensor); };
     if (job.checkpoint) {
       agreeOnCheckpoint();
       session.restore(job.checkpoint->store, held ? rest : nullptr);

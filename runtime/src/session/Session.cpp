@@ -197,24 +197,23 @@ void Session::initialize(const WeightStore *weights, uint64_t seed, const PickTe
 
 void Session::restore(const WeightStore &checkpoint, const PickTensor &isWanted) {
   WeightStore constants = openConstants(bundle.manifest, folder);
-  forEachTensor(
-      [&](const format::Tensor &tensor, std::byte *to) {
-        if (tensor.kind == format::TensorKind::Constant)
-          return loadTensor(to, tensor, rank(), *constants.find(tensor.name), constants.place);
-        const format::Tensor &source = sourceOf(bundle.manifest, tensor);
-        const StoredArray *array = checkpoint.find(source.name);
-        if (const format::Rectangle *part = format::rectangleOf(tensor.layout, rank());
-            !array && checkpoint.anew.count(source.name)) {
-          if (part)
-            core::initialize(to, tensor.type, tensor.layout, *part, source.init, source.name, 0);
-          return;
-        }
-        if (!array)
-          throw Failure::at(checkpoint.place, Message::missingTensor, tensor.name, checkpoint.arrays.size(),
-                            bundle.manifest.tensors.size());
-        loadTensor(to, tensor, rank(), *array, checkpoint.place);
-      },
-      nullptr, isWanted);
+  auto load = [&](const format::Tensor &tensor, std::byte *to) {
+    if (tensor.kind == format::TensorKind::Constant)
+      return loadTensor(to, tensor, rank(), *constants.find(tensor.name), constants.place);
+    const format::Tensor &source = sourceOf(bundle.manifest, tensor);
+    const StoredArray *array = checkpoint.find(source.name);
+    if (const format::Rectangle *part = format::rectangleOf(tensor.layout, rank());
+        !array && checkpoint.anew.count(source.name)) {
+      if (part)
+        core::initialize(to, tensor.type, tensor.layout, *part, source.init, source.name, 0);
+      return;
+    }
+    if (!array)
+      throw Failure::at(checkpoint.place, Message::missingTensor, tensor.name, checkpoint.arrays.size(),
+                        bundle.manifest.tensors.size());
+    loadTensor(to, tensor, rank(), *array, checkpoint.place);
+  };
+  forEachTensor(load, nullptr, isWanted);
   checkpoint.checkSaved(rank(), control.world());
   checkpoint.release();
   constants.release();

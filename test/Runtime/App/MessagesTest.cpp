@@ -610,9 +610,10 @@ std::string longestPiece(std::string_view text) {
 
 TEST(Messages, eachIsQuotedByATest) {
   std::string tests;
-  for (std::string folder : {PAR_TEST_SOURCE "/..", PAR_TEST_SOURCE "/../../Execute"})
+  for (std::string folder :
+       {PAR_TEST_SOURCE "/..", PAR_TEST_SOURCE "/../../Execute", PAR_TEST_SOURCE "/../../../python/tests"})
     for (const auto &file : std::filesystem::recursive_directory_iterator(folder)) {
-      if (file.path().extension() != ".cpp" && file.path().extension() != ".test")
+      if (std::string kind = file.path().extension(); kind != ".cpp" && kind != ".test" && kind != ".py")
         continue;
       std::ifstream in(file.path());
       tests += std::string(std::istreambuf_iterator<char>(in), {});

@@ -41,6 +41,8 @@ struct ArenaUse {
   uint64_t touched = 0; ///< high-water mark of bytes that were written
 };
 
+using PickTensor = std::function<bool(const format::Tensor &)>;
+
 class Session : private EntryHost {
 public:
   /// Makes the device, connects, binds and expands. Every rank calls it. `bundle` must outlive the session.
@@ -53,9 +55,7 @@ public:
   /// The buffer of a tensor on this rank, empty where it has none. Slot 0 of versioned buffers.
   HostBytes tensor(const std::string &name) const;
 
-  using PickTensor = std::function<bool(const format::Tensor &)>;
-  /// Gives every tensor, or those that `isWanted` picks, its value: weights from the store, or by their rules where it
-  /// is null; the rest by rules.
+  /// Gives all tensors, or those that `isWanted` picks, values: weights from the store if there is one, others by rules.
   void initialize(const WeightStore *weights, uint64_t seed, const PickTensor &isWanted = nullptr);
   /// The same from a whole checkpoint; constants have their values from the bundle.
   void restore(const WeightStore &checkpoint, const PickTensor &isWanted = nullptr);
@@ -104,7 +104,8 @@ private:
   /// Writes each tensor's buffer, or those of them that `isWanted` picks, as `visit` fills it, or with zeros where
   /// `isZero` says that it would.
   void forEachTensor(const std::function<void(const format::Tensor &, std::byte *)> &visit,
-                     const PickTensor &isZero = nullptr, const PickTensor &isWanted = nullptr);
+                     const std::function<bool(const format::Tensor &)> &isZero = nullptr,
+                     const std::function<bool(const format::Tensor &)> &isWanted = nullptr);
   std::vector<HyperValue> hyperValues();
   void poison();
   void measureArena();
