@@ -55,7 +55,7 @@ public:
   /// The buffer of a tensor on this rank, empty where it has none. Slot 0 of versioned buffers.
   HostBytes tensor(const std::string &name) const;
 
-  /// Gives all tensors, or those that `isWanted` picks, values: weights from the store if there is one, others by rules.
+  /// Gives all tensors, or those that `isWanted` picks, values: weights from the store, if given, others by rules.
   void initialize(const WeightStore *weights, uint64_t seed, const PickTensor &isWanted = nullptr);
   /// The same from a whole checkpoint; constants have their values from the bundle.
   void restore(const WeightStore &checkpoint, const PickTensor &isWanted = nullptr);
