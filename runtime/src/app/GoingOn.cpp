@@ -26,7 +26,7 @@ const Boundary *findStep(const std::vector<Boundary> &held, uint64_t step) {
 void CopyCadence::add(double copyMs, double stepMs) {
   // The third copy is the first whose memory both copies have had before.
   if (++copies >= 3)
-    least = copies == 3 ? copyMs : std::min(least, copyMs);
+    mean += (copyMs - mean) / static_cast<double>(copies - 2);
   stepsMs += stepMs;
 }
 
@@ -35,14 +35,14 @@ uint64_t CopyCadence::steps() const {
   if (!known() || stepsMs <= 0)
     return 1;
   return static_cast<uint64_t>(
-      std::clamp(std::ceil(least * static_cast<double>(copies) / (share * stepsMs)), 1.0, most));
+      std::clamp(std::ceil(mean * static_cast<double>(copies) / (share * stepsMs)), 1.0, most));
 }
 
 std::string CopyCadence::describe() const {
   uint64_t every = steps();
-  double percent = 100 * least * static_cast<double>(copies) / (stepsMs * static_cast<double>(every));
+  double percent = 100 * mean * static_cast<double>(copies) / (stepsMs * static_cast<double>(every));
   char text[80];
-  snprintf(text, sizeof text, ", in %.2f ms: %.1f %% of their time", least, percent);
+  snprintf(text, sizeof text, ", in %.2f ms: %.1f %% of their time", mean, percent);
   return (every == 1 ? "after each step" : "every " + std::to_string(every) + " steps") + text;
 }
 

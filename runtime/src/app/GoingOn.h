@@ -22,7 +22,7 @@ public:
   std::string describe() const;
 
 private:
-  double least = 0, stepsMs = 0;
+  double mean = 0, stepsMs = 0; ///< mean: of the copies from the third on
   uint64_t copies = 0;
 };
 

@@ -390,8 +390,12 @@ TEST(CopyCadence, takesAHundredthOfTheTime) {
   cadence.add(0.5, 10);
   EXPECT_EQ(cadence.steps(), 5u);
   EXPECT_EQ(cadence.describe(), "every 5 steps, in 0.50 ms: 1.0 % of their time");
-  cadence.add(0.05, 10);
-  EXPECT_EQ(cadence.describe(), "after each step, in 0.05 ms: 0.5 % of their time");
+  cadence.add(0.2, 10);
+  EXPECT_EQ(cadence.describe(), "every 4 steps, in 0.35 ms: 0.9 % of their time");
+  core::CopyCadence quick;
+  for (int i = 0; i < 3; ++i)
+    quick.add(0.05, 10);
+  EXPECT_EQ(quick.describe(), "after each step, in 0.05 ms: 0.5 % of their time");
   core::CopyCadence slow;
   for (int i = 0; i < 3; ++i)
     slow.add(80, 10);
