@@ -33,7 +33,7 @@ MODELS = {  # the first ten are the issue's
     "Bloom": dict(hidden_size=32, n_layer=2, n_head=4, vocab_size=96),
     "Falcon": dict(hidden_size=32, num_hidden_layers=2, num_attention_heads=4, vocab_size=96),
     "GPTJ": dict(OLD, rotary_dim=4), "Phi3": dict(GROUPED, pad_token_id=0),
-    "Starcoder2": dict(GROUPED, sliding_window=9), "StableLm": GROUPED, 
+    "Starcoder2": dict(GROUPED, sliding_window=9), "StableLm": GROUPED,
     "Gemma3Text": dict(WIDE, sliding_window=9, tie_word_embeddings=False),
     "Mpt": dict(d_model=32, n_layers=2, n_heads=4, vocab_size=96), "Olmo2": dict(GROUPED, pad_token_id=0),
     "Cohere": GROUPED, "GptOss": dict(WIDE, num_local_experts=4, num_experts_per_tok=2, sliding_window=9),
