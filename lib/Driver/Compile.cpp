@@ -46,34 +46,31 @@ private:
 
 } // namespace
 
-/// The flag that prints something else than the facts where they are asked for as JSON; null: none does.
-static const char *besideJson(const CompileOptions &options) {
-  const std::pair<const char *, bool> flags[] = {{"--list", options.list.has_value()},
-                                                 {"--print-plan", options.printPlan},
-                                                 {"--explain", !options.explain.empty()},
-                                                 {"--stop-after", !options.stopAfter.empty()},
-                                                 {"--emit=kernels", options.emitKernels},
-                                                 {"--emit=trace", options.emitTrace},
-                                                 {"--timing", options.timing}};
+using GivenFlag = std::pair<const char *, bool>;
+
+/// The flag that prints something of one bundle, or the one `more`, where it is given; null: none is.
+static const char *printingFlag(const CompileOptions &options, GivenFlag more) {
+  const GivenFlag flags[] = {{"--list", options.list.has_value()},
+                             {"--print-plan", options.printPlan},
+                             {"--explain", !options.explain.empty()},
+                             {"--stop-after", !options.stopAfter.empty()},
+                             {"--emit=kernels", options.emitKernels},
+                             {"--emit=trace", options.emitTrace},
+                             more};
   for (auto [flag, given] : flags)
-    if (options.json && given)
+    if (given)
       return flag;
   return nullptr;
 }
 
+/// The flag that prints something else than the facts where they are asked for as JSON; null: none does.
+static const char *besideJson(const CompileOptions &options) {
+  return options.json ? printingFlag(options, {"--timing", options.timing}) : nullptr;
+}
+
 /// The flag that says something of one bundle where several are compiled; null: none does.
 static const char *besideFamily(const CompileOptions &options) {
-  const std::pair<const char *, bool> flags[] = {{"--list", options.list.has_value()},
-                                                 {"--print-plan", options.printPlan},
-                                                 {"--explain", !options.explain.empty()},
-                                                 {"--stop-after", !options.stopAfter.empty()},
-                                                 {"--emit=kernels", options.emitKernels},
-                                                 {"--emit=trace", options.emitTrace},
-                                                 {"--json", options.json}};
-  for (auto [flag, given] : flags)
-    if (!options.also.empty() && given)
-      return flag;
-  return nullptr;
+  return options.also.empty() ? nullptr : printingFlag(options, {"--json", options.json});
 }
 
 /// The message of a call whose flags are wrong; empty: they are not.

@@ -7,11 +7,9 @@ Needs nothing but Python and a built Par: arrays are buffers.
 """
 import array
 import ctypes
-import json
 import os
 import pathlib
 import shutil
-import struct
 import sys
 import tempfile
 import threading
@@ -21,21 +19,13 @@ SOURCE = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(SOURCE / "python"))
 import par  # noqa: E402
 from par import libraries  # noqa: E402
+from stored import read_arrays  # noqa: E402
 
 MLP = SOURCE / "test/Models/mlp/model.onnx"
 SCORES = SOURCE / "examples/mlp.onnx"
 DATA = SOURCE / "test/Models/mlp/data.safetensors"
 ADAM = {"train": {"optimizer": {"kind": "adamw", "lr": 0.01}}}
 BATCH, STEPS = 16, 8
-
-
-def read_arrays(path):
-    """The arrays of a .safetensors file, as buffers of numbers."""
-    data = path.read_bytes()
-    start = 8 + struct.unpack("<Q", data[:8])[0]
-    kinds = {"F32": "f", "I64": "q"}
-    return {name: memoryview(data[start:][slice(*entry["data_offsets"])]).cast(kinds[entry["dtype"]], entry["shape"])
-            for name, entry in json.loads(data[8:start]).items()}
 
 
 def rows(view, first, count):

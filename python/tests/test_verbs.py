@@ -13,7 +13,6 @@ import json
 import os
 import pathlib
 import shutil
-import struct
 import sys
 import tempfile
 import threading
@@ -26,21 +25,13 @@ import par  # noqa: E402
 from par import libraries  # noqa: E402
 from par.findings import take  # noqa: E402
 from par.plan import to_yaml  # noqa: E402
+from stored import read_arrays  # noqa: E402
 
 MLP = SOURCE / "test/Models/mlp/model.onnx"
 DATA = SOURCE / "test/Models/mlp/data.safetensors"
 BATCH = ("batch.size is 30, and the model was exported for a batch of 16; par.export with dynamic leaves its size to "
          "the plan; if another dim is the batch, say which: batch.dim")
 TRAIN = {"train": {"optimizer": {"kind": "sgd", "lr": 0.1}}}
-
-
-def read_arrays(path):
-    """The arrays of a .safetensors file, as buffers of numbers."""
-    data = path.read_bytes()
-    start = 8 + struct.unpack("<Q", data[:8])[0]
-    kinds = {"F32": "f", "I64": "q"}
-    return {name: memoryview(data[start:][slice(*entry["data_offsets"])]).cast(kinds[entry["dtype"]], entry["shape"])
-            for name, entry in json.loads(data[8:start]).items()}
 
 
 class Verbs(unittest.TestCase):

@@ -68,11 +68,11 @@ std::vector<GoingOn::Held> GoingOn::askAll() const {
 
 bool GoingOn::holdsAll() {
   held = askAll();
-  return std::none_of(held.begin(), held.end(), [](const Held &one) { return one.lost; }) && !common(held).empty();
+  return std::none_of(held.begin(), held.end(), [](const Held &one) { return one.lost; }) && !common().empty();
 }
 
 std::optional<Boundary> GoingOn::restore(const std::string &save) {
-  std::vector<Boundary> boundaries = common(held);
+  std::vector<Boundary> boundaries = common();
   // Rank 0 may not have written the lines of the newest one, but has those of the one before it.
   if (held[0].lost && !boundaries.empty())
     boundaries.pop_back();
@@ -83,7 +83,7 @@ std::optional<Boundary> GoingOn::restore(const std::string &save) {
       kept.beginAgain();
       return std::nullopt;
     }
-  } else if (why = completeLost(held, boundaries.back()); why.empty()) {
+  } else if (why = completeLost(boundaries.back()); why.empty()) {
     kept.restore(boundaries.back().step);
     const Boundary *own = findStep(held[control.rank()].boundaries, boundaries.back().step);
     return own ? *own : boundaries.back();
@@ -95,7 +95,7 @@ std::optional<Boundary> GoingOn::restore(const std::string &save) {
 }
 
 /// Boundaries that all ranks hold which are not lost, oldest first.
-std::vector<Boundary> GoingOn::common(const std::vector<Held> &held) {
+std::vector<Boundary> GoingOn::common() const {
   auto any = std::find_if(held.begin(), held.end(), [](const Held &one) { return !one.lost; });
   std::vector<Boundary> common = any == held.end() ? std::vector<Boundary>() : any->boundaries;
   for (const Held &one : held)
@@ -106,7 +106,7 @@ std::vector<Boundary> GoingOn::common(const std::vector<Held> &held) {
 
 /// Gives the ranks that are lost the boundary that the others hold. Returns a sentence where one part of their state is
 /// in no other's memory; nothing is sent then.
-std::string GoingOn::completeLost(const std::vector<Held> &held, const Boundary &boundary) {
+std::string GoingOn::completeLost(const Boundary &boundary) {
   std::vector<uint32_t> lost, holders;
   for (uint32_t rank = 0; rank < held.size(); ++rank)
     (held[rank].lost ? lost : holders).push_back(rank);

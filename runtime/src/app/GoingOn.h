@@ -60,8 +60,8 @@ private:
     bool lost = false;
   };
   std::vector<Held> askAll() const;
-  static std::vector<Boundary> common(const std::vector<Held> &held);
-  std::string completeLost(const std::vector<Held> &held, const Boundary &boundary);
+  std::vector<Boundary> common() const;
+  std::string completeLost(const Boundary &boundary);
   Boundary fromSave(const std::string &save);
 
   const Job &job;
