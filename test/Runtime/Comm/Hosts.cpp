@@ -197,8 +197,17 @@ TEST(Hosts, LostHostIsWaitedFor) {
   for (const char *host : {"b", "c"}) {
     TwoHosts job({"--restart", "-1", "--timeout", "2"}, "300");
     job.runs();
+    std::vector<pid_t> lost;
     for (size_t rank : {2, 3})
-      job.ranks[rank]->signal(SIGKILL);
+      for (const auto &[number, process] : ranksOf(job.ranks[rank]->out()))
+        lost.push_back(process);
+    // Stopped first: none of them tells rank 0 of another one's end.
+    for (int signal : {SIGSTOP, SIGKILL}) {
+      for (size_t rank : {2, 3})
+        job.ranks[rank]->signal(signal);
+      for (pid_t process : lost)
+        kill(process, signal);
+    }
     usleep(500'000);
     for (int rank : {2, 3})
       job.ranks[size_t(rank)] =
