@@ -1,7 +1,7 @@
 # How lit finds and runs Par's tests. Substitutions: %models, %examples, %python; tools are on the PATH.
 # Features: `cuda` (a device answers), `long` (only with --param long=1), `node-tests` (PAR_NODE_TESTS names their
-# folder), `mypy` (lit's Python has it), `kernels-unchecked` (not under PAR_CHECK_KERNELS: for tests of what checking
-# kernels takes itself: code, memory, files).
+# folder), `mypy` (lit's Python has it), `chromium` (a browser is there), `kernels-unchecked` (not under
+# PAR_CHECK_KERNELS: for tests of what checking kernels takes itself: code, memory, files).
 import importlib.util
 import os
 import shutil
@@ -59,6 +59,8 @@ def has_namespaces():
 
 if has_namespaces():
     config.available_features.add("netns")
+if any(shutil.which(name) for name in ("chromium", "chromium-browser", "google-chrome")):
+    config.available_features.add("chromium")
 if importlib.util.find_spec("mypy"):
     config.available_features.add("mypy")
 if lit_config.params.get("long"):

@@ -6,6 +6,7 @@
 #include "par/format/Process.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
+#include "llvm/Support/Program.h"
 
 #include <cstdlib>
 
@@ -35,8 +36,10 @@ static const Flag flags[] = {
     {"--check-kernels", Flag::Nothing, true, "",
      "runs each generated kernel on random operands and compares with the interpreter"},
     {"--stop-after", Flag::Value, true, "PHASE", "prints the IR after a phase and stops"},
-    {"--emit", Flag::Value, true, "PHASE|trace|kernels",
-     "prints the IR after a phase, the simulated step as a Perfetto trace, or what each kernel takes of a GPU"},
+    {"--emit", Flag::Value, true, "PHASE|report|trace|kernels",
+     "prints the IR after a phase, the report as a page, the simulated step as a Perfetto trace, or what each kernel "
+     "takes of a GPU"},
+    {"--open", Flag::Nothing, true, "", "opens the report of the bundle, report.html, with xdg-open"},
     {"--explain", Flag::Value, true, "collectives|memory",
      "prints every communication, where it is from and what forced it, or what forward keeps for backward"},
     {"--with-weights", Flag::Nothing, false, "", ""},
@@ -93,10 +96,13 @@ static void readFlags(const Arguments &arguments, CompileOptions &options) {
   options.explain = arguments.last("--explain");
   if (std::string emit = arguments.last("--emit"); emit == "trace")
     options.emitTrace = true;
+  else if (emit == "report")
+    options.emitReport = true;
   else if (emit == "kernels")
     options.emitKernels = true;
   else if (!emit.empty())
     options.stopAfter = emit;
+  options.open = arguments.has("--open");
   options.check = arguments.has("--check");
   options.checkPhases = arguments.has("--check-phases");
   // $PAR_CHECK_KERNELS: of every bundle that tests compile (ninja check-kernels), whose output stays as it is.
@@ -123,6 +129,17 @@ static std::string commandOf(int argc, char **argv) {
     command += plain ? " " + text : " '" + text + "'";
   }
   return command;
+}
+
+/// Opens the report of the bundle that was written.
+static int openReport(const CompileOptions &options) {
+  std::string page = par::bundleFolder(options) + "/report.html";
+  auto opener = llvm::sys::findProgramByName("xdg-open");
+  if (opener && llvm::sys::ExecuteAndWait(*opener, {*opener, page}) == 0)
+    return Done;
+  errs() << "par-compile: error: --open: xdg-open " << (opener ? "fails" : "is not installed") << "; the report is "
+         << page << "\n";
+  return WrongInput;
 }
 
 static int run(int argc, char **argv, CompileState &compileState) {
@@ -162,10 +179,11 @@ static int run(int argc, char **argv, CompileState &compileState) {
     errs() << "par-compile: error: no model; usage: par-compile MODEL [PLAN...] [-o BUNDLE]\n";
     return WrongCommand;
   }
-  return runCompiler(options, outs(), [](const CompileDiagnostic &finding) {
+  int code = runCompiler(options, outs(), [](const CompileDiagnostic &finding) {
     outs().flush(); // in the order in which both were said, also where both go to one file
     printDiagnostic(finding, errs(), "par-compile");
   });
+  return code == Done && options.open ? openReport(options) : code;
 }
 
 int main(int argc, char **argv) {

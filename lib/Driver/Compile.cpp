@@ -50,13 +50,10 @@ using GivenFlag = std::pair<const char *, bool>;
 
 /// The flag that prints something of one bundle, or the one `more`, where it is given; null: none is.
 static const char *printingFlag(const CompileOptions &options, GivenFlag more) {
-  const GivenFlag flags[] = {{"--list", options.list.has_value()},
-                             {"--print-plan", options.printPlan},
-                             {"--explain", !options.explain.empty()},
-                             {"--stop-after", !options.stopAfter.empty()},
-                             {"--emit=kernels", options.emitKernels},
-                             {"--emit=trace", options.emitTrace},
-                             more};
+  const GivenFlag flags[] = {{"--list", options.list.has_value()},    {"--print-plan", options.printPlan},
+                             {"--explain", !options.explain.empty()}, {"--stop-after", !options.stopAfter.empty()},
+                             {"--emit=kernels", options.emitKernels}, {"--emit=report", options.emitReport},
+                             {"--emit=trace", options.emitTrace},     more};
   for (auto [flag, given] : flags)
     if (given)
       return flag;
@@ -73,6 +70,11 @@ static const char *besideFamily(const CompileOptions &options) {
   return options.also.empty() ? nullptr : printingFlag(options, {"--json", options.json});
 }
 
+/// The flag with which no bundle is written whose report could be opened; null: one is.
+static const char *besideOpen(const CompileOptions &options) {
+  return options.open ? printingFlag(options, {"--check", options.check}) : nullptr;
+}
+
 /// The message of a call whose flags are wrong; empty: they are not.
 static std::string checkFlags(const CompileOptions &options) {
   if (!options.stopAfter.empty() && !is_contained(phaseNames(), options.stopAfter))
@@ -83,6 +85,8 @@ static std::string checkFlags(const CompileOptions &options) {
     return std::string("--json prints all facts as one object; leave out ") + flag + ", which prints another text";
   if (const char *flag = besideFamily(options))
     return std::string("--also compiles bundles of one family; leave out ") + flag + ", which is about one bundle";
+  if (const char *flag = besideOpen(options))
+    return std::string("--open takes a bundle that is written; leave out ") + flag;
   if (std::error_code error = openCache(options.cache))
     return "cannot keep the code of kernels in \"" + options.cache + "\" (--cache or PAR_CACHE): " + error.message();
   return "";

@@ -11,6 +11,7 @@
 #include "par/Report/Json.h"
 #include "par/Report/MemoryLimit.h"
 #include "par/Report/Names.h"
+#include "par/Report/Page.h"
 #include "par/Report/Text.h"
 #include "par/Report/Trace.h"
 #include "par/format/Printable.h"
@@ -68,6 +69,16 @@ void CompileRun::begins(const char *step, const Compiled &compiled, const Phase 
   here.phase = step;
 }
 
+/// Whether a bundle is to be written.
+static bool writes(const CompileOptions &options) {
+  return !options.check && !options.emits() && options.stopAfter.empty() && options.explain.empty();
+}
+
+/// Whether all facts are wanted: as JSON for the caller, or as a page, in the bundle or printed.
+static bool wantsAll(const CompileOptions &options, const std::string *report) {
+  return report || options.emitReport || writes(options);
+}
+
 /// Facts of the module after a phase.
 static void inspectPhase(StringRef step, ModuleOp module, bool quiet, Facts &facts, llvm::raw_ostream &out) {
   if (step == "annotate") {
@@ -82,18 +93,26 @@ static void inspectPhase(StringRef step, ModuleOp module, bool quiet, Facts &fac
   }
 }
 
+static void printCached(const CompiledKernels &kernels, StringRef cache, llvm::raw_ostream &out) {
+  out << "cache   " << kernels.cached << " of " << kernels.distinct << " different kernels from " << cache << "\n";
+}
+
 bool CompileRun::ended(StringRef step, const Compiled &compiled) {
   timer.print(step);
   if (step == "codegen" && options.timing && !options.cache.empty())
-    out << "cache   " << compiled.kernels.cached << " of " << compiled.kernels.distinct << " different kernels from "
-        << options.cache << "\n";
+    printCached(compiled.kernels, options.cache, out);
   if (llvm::is_contained({"order", "bucket", "codegen", "bundle"}, step))
     return true;
   if (options.checkPhases && options.stopAfter != "import" && !comparePhase(step, *compiled.module))
     return false;
-  if (!quiet() || report)
+  if (!quiet() || wantsAll(options, report))
     inspectPhase(step, *compiled.module, quiet(), facts, out);
   return true;
+}
+
+static void printCompared(StringRef step, const interp::PhaseCheck::Counts &counts, llvm::raw_ostream &out) {
+  out << "checked " << llvm::left_justify(step, 12) << counts.outputs << " outputs, " << counts.gradients
+      << " gradients, " << counts.variables << " variables\n";
 }
 
 bool CompileRun::comparePhase(StringRef step, ModuleOp module) {
@@ -106,10 +125,8 @@ bool CompileRun::comparePhase(StringRef step, ModuleOp module) {
     return false;
   }
   timer.print("check");
-  const interp::PhaseCheck::Counts &counts = check->counts();
   if (!options.quiet && !options.json)
-    out << "checked " << llvm::left_justify(step, 12) << counts.outputs << " outputs, " << counts.gradients
-        << " gradients, " << counts.variables << " variables\n";
+    printCompared(step, check->counts(), out);
   return true;
 }
 
@@ -153,18 +170,12 @@ void CompileRun::summarize(const ModelPlan &model) {
   facts.plan = describePlan(model);
   facts.recipes = describeRecipes(model);
   facts.padding = findPaddedDims(model);
-  if (options.verbose || report)
+  if (options.verbose || wantsAll(options, report))
     facts.matches = findMatches(model);
   if (quiet())
     return;
   printPlanning(facts, options.verbose, out);
   out.flush(); // errors of the phases come after it, also where both go to one file
-}
-
-/// Whether a bundle is to be written.
-static bool writes(const CompileOptions &options) {
-  return !options.check && !options.emitTrace && !options.emitKernels && options.stopAfter.empty() &&
-         options.explain.empty();
 }
 
 /// `limited`: ways out of a memory limit may be asked for.
@@ -215,7 +226,7 @@ int CompileRun::compileModel() {
   if (part && !part->hasStep(*planned, sink))
     return WrongInput;
   enter("the summary", planned->plan.plan, {});
-  if (!quiet() || report)
+  if (!quiet() || wantsAll(options, report))
     summarize(planned->plan);
   timer.print("read");
   CompilerOptions compiler = compilerOptions(options, planned->memoryLimit().has_value());
@@ -263,6 +274,8 @@ static void describeStep(const Compiled &compiled, const Simulation &simulation,
   facts.prediction = describePrediction(compiled.planned.plan.plan, *compiled.bundle, simulation);
   facts.order = describeRankOrder(compiled, *facts.communications, simulation);
   facts.bucket = compiled.bucket;
+  facts.timeline = describeTimeline(*compiled.bundle, compiled.planned.entry(), simulation);
+  facts.memoryOverTime = describeMemoryOverTime(*compiled.bundle, compiled.planned.entry(), simulation);
 }
 
 static void printStep(const Facts &facts, llvm::raw_ostream &out) {
@@ -287,7 +300,7 @@ bool CompileRun::predict(Compiled &compiled) {
     writeTrace(*simulation, bundle, out);
     return true;
   }
-  if (!quiet() || report)
+  if (!quiet() || wantsAll(options, report))
     describeStep(compiled, *simulation, facts);
   if (!quiet())
     printStep(facts, out);
@@ -371,7 +384,7 @@ int CompileRun::finish(Compiled &compiled) {
   if (options.checkKernels)
     if (int code = checkCode(compiled))
       return code;
-  describeBundle(compiled, /*all=*/report, options.explain, facts);
+  describeBundle(compiled, /*all=*/wantsAll(options, report), options.explain, facts);
   printBundle(facts, roles, quiet(), options.explain == "memory", out);
   if (!fits(compiled))
     return CannotBe;
@@ -379,6 +392,10 @@ int CompileRun::finish(Compiled &compiled) {
     explainCommunication(*facts.communications, roles, out);
   bool onlyExplains = !options.explain.empty() && !options.check;
   return onlyExplains ? Done : proveAndWrite(compiled);
+}
+
+static std::string pageOf(const Facts &facts, const std::vector<CompileDiagnostic> &findings) {
+  return reportAsPage(reportAsJson(facts, {Done, "", findings}));
 }
 
 int CompileRun::proveAndWrite(Compiled &compiled) {
@@ -396,6 +413,10 @@ int CompileRun::proveAndWrite(Compiled &compiled) {
   timer.print("predict");
   if (!quiet())
     printProof(*facts.proof, out);
+  if (options.emitReport)
+    return say(pageOf(facts, findings), out);
+  if (writes(options))
+    compiled.bundle->blobs.push_back({"report.html", pageOf(facts, findings)});
   if (part)
     part->made.emplace(std::move(compiled));
   return part || !writes(options) ? int(Done) : write(compiled);

@@ -42,8 +42,7 @@ struct FamilyPart {
 /// Runs the compiler as the flags ask, and observes its progress.
 class CompileRun : public CompileObserver {
 public:
-  /// `report` receives the facts as JSON; null: not wanted.
-  /// `part` receives the bundle, which then is not written; null: it is of no family.
+  /// `report` receives the facts as JSON, `part` the bundle, which then is not written; null: not wanted.
   CompileRun(const CompileOptions &options, llvm::raw_ostream &out, DiagnosticSink outside, std::string *report,
              FamilyPart *part = nullptr)
       : options(options), out(out), outside(outside), report(report), part(part),
@@ -75,9 +74,7 @@ private:
   /// Enters a step that is not the compiler's. `step` is a literal.
   void enter(const char *step, const Plan &plan, mlir::ModuleOp module);
 
-  bool quiet() const {
-    return options.quiet || options.json || options.emitTrace || options.emitKernels || !options.stopAfter.empty();
-  }
+  bool quiet() const { return options.quiet || options.json || options.emits() || !options.stopAfter.empty(); }
 
   const CompileOptions &options;
   llvm::raw_ostream &out;

@@ -1,6 +1,7 @@
 // Bytes of each role by purpose, and the values that forward keeps for backward, from the programs of a bundle.
 #include "par/Inspect/Memory.h"
 
+#include "BufferUse.h"
 #include "LayerNames.h"
 
 #include "llvm/ADT/DenseSet.h"
@@ -15,59 +16,35 @@ using namespace llvm;
 
 namespace par {
 
-/// Whether a buffer accumulates a gradient over microbatches: the loop's results are called so by Schedule.
-static bool isAccumulator(const format::Buffer &buffer) { return StringRef(buffer.name).contains(".sum."); }
-
-/// Buffers that forward writes and backward reads before it writes them, each with the instruction that writes it
-/// first. Names of blocks, from Schedule, tell forward from backward.
-static llvm::MapVector<uint32_t, const format::Instruction *> findSaved(const format::Program &program) {
-  llvm::MapVector<uint32_t, const format::Instruction *> written;
-  llvm::DenseSet<uint32_t> read;
-  for (const format::Block &block : program.blocks) {
-    bool forward = StringRef(block.name).contains("forward"), backward = StringRef(block.name).contains("backward");
-    llvm::DenseSet<uint32_t> own; // written in this block
-    for (const format::Instruction &instruction : block.instructions)
-      for (const format::Operand &operand : instruction.operands)
-        if (program.buffers[operand.buffer].kind != format::BufferKind::Temp ||
-            isAccumulator(program.buffers[operand.buffer]))
-          continue;
-        else if (forward && operand.access == format::Access::Write)
-          written.insert({operand.buffer, &instruction});
-        else if (backward && operand.access == format::Access::Write)
-          own.insert(operand.buffer);
-        else if (backward && operand.access == format::Access::Read && !own.contains(operand.buffer))
-          read.insert(operand.buffer);
+/// Null: the rest of the peak.
+static uint64_t *columnOf(RoleMemory &role, BufferUse use) {
+  switch (use) {
+  case BufferUse::Params:
+    return &role.params;
+  case BufferUse::Grads:
+    return &role.grads;
+  case BufferUse::States:
+    return &role.states;
+  case BufferUse::Saved:
+    return &role.saved;
+  case BufferUse::Buffers:
+    return nullptr;
   }
-  written.remove_if([&](auto &entry) { return !read.contains(entry.first); });
-  return written;
+  llvm_unreachable("a use without a column");
 }
 
 std::vector<RoleMemory> measureMemory(const format::Bundle &bundle) {
   std::vector<RoleMemory> roles;
   for (auto [index, program] : enumerate(bundle.programs)) {
     RoleMemory role;
-    auto kept = findSaved(program);
+    BufferUses uses(bundle, program);
     role.name = program.name;
     for (const format::Rank &rank : bundle.manifest.ranks)
       role.ranks += rank.role == index;
-    for (auto [number, buffer] : enumerate(program.buffers)) {
-      if (buffer.space == format::Space::Host)
-        continue;
-      uint64_t bytes = buffer.bytes() * buffer.at.size();
-      if (buffer.kind == format::BufferKind::State) {
-        const format::Tensor *tensor = bundle.manifest.findTensor(buffer.tensor);
-        bool state =
-            tensor && (tensor->kind == format::TensorKind::State || tensor->kind == format::TensorKind::Counter);
-        (state ? role.states : role.params) += bytes;
-      } else if (buffer.kind == format::BufferKind::Temp && buffer.index == format::Index::Ver) {
-        role.params += bytes; // older versions of the weights
-      } else if (isAccumulator(buffer)) {
-        role.grads += bytes;
-      } else if (buffer.kind == format::BufferKind::Temp &&
-                 (buffer.index == format::Index::Mb || kept.contains(number))) {
-        role.saved += bytes;
-      }
-    }
+    for (auto [number, buffer] : enumerate(program.buffers))
+      if (buffer.space != format::Space::Host)
+        if (uint64_t *column = columnOf(role, uses.of(number)))
+          *column += buffer.bytes() * buffer.at.size();
     role.peak = program.arena.state + program.arena.pool;
     role.host = program.arena.host;
     // Lives that do not overlap share bytes, so the columns may add up to more than the peak.
@@ -116,12 +93,12 @@ static std::string describeLayers(const std::set<unsigned> &layers) {
 
 static RoleSaved savedOf(const format::Bundle &bundle, const format::Program &program) {
   RoleSaved saved;
+  BufferUses uses(bundle, program);
   saved.name = program.name;
   std::map<std::pair<std::string, std::string>, std::pair<SavedValues, std::set<unsigned>>> places;
-  for (auto [number, instruction] : findSaved(program)) {
+  for (auto [number, instruction] : uses.saved()) {
     const format::Buffer &buffer = program.buffers[number];
-    std::string type(toString(buffer.type));
-    type += "[" + join(map_range(buffer.shape, [](int64_t size) { return std::to_string(size); }), "x") + "]";
+    std::string type = typeOf(buffer);
     std::string place = instruction->provenance < 0 ? "" : bundle.provenance[instruction->provenance];
     auto [anyPlace, layer] = splitLayer(place);
     auto &[values, layers] = places[{anyPlace, type}];

@@ -1,21 +1,11 @@
 #include "par/Inspect/Prediction.h"
 
-#include "par/Solver/Order/OrderTable.h"
+#include "BlockNames.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace llvm;
 
 namespace par {
-
-/// The kind of a block's fragment, from the block's name by Schedule: "train.backward.last".
-static std::optional<SlotKind> kindOf(StringRef block) {
-  StringRef name = block.split('.').second;
-  for (auto [prefix, kind] :
-       {std::pair("forward", SlotKind::Forward), {"backward", SlotKind::Backward}, {"weight", SlotKind::Weight}})
-    if (name.starts_with(prefix))
-      return kind;
-  return std::nullopt;
-}
 
 /// Average time of one microbatch on one stage.
 static SlotTimes averageTimes(const format::Bundle &bundle, const Simulation &simulation, int64_t microbatches,
@@ -26,7 +16,7 @@ static SlotTimes averageTimes(const format::Bundle &bundle, const Simulation &si
     ++ranksOf[ofRank];
   for (const PlayedInstruction &node : simulation.instructions) {
     const format::Program &program = bundle.programs[bundle.manifest.ranks[node.rank].role];
-    if (auto kind = kindOf(program.blocks[node.block].name); kind && !node.communication)
+    if (auto kind = slotKindOf(program.blocks[node.block].name); kind && !node.communication)
       sums[static_cast<unsigned>(*kind)] += node.duration * ranksOf[simulation.classOf[node.rank]];
   }
   int64_t runs = std::max<int64_t>(1, int64_t(bundle.manifest.ranks.size()) * microbatches * stagesADevice);

@@ -1,6 +1,8 @@
 // All facts as one JSON object, whose keys docs/report.md explains. Keys of absent facts are left out.
 #include "par/Report/Json.h"
 
+#include "Pictures.h"
+
 #include "llvm/Support/JSON.h"
 
 using namespace llvm;
@@ -362,6 +364,7 @@ static void write(ReportWriter &writer, const Facts &facts, const RunOutcome &ou
     writer.optionalObject("prediction", facts.prediction);
     writer.optionalObject("order", facts.order);
     writer.optionalObject("bucket", facts.bucket);
+    writePictures(writer.json, facts);
     writer.optionalObject("proof", facts.proof);
     writer.list("findings", outcome.findings);
   });

@@ -34,6 +34,9 @@ int64_t latencyOf(const format::Instruction &instruction, const RankGroup &group
 /// Whether an instruction copies between a device and its host's memory, which overlaps with compute.
 bool crossesSpaces(const format::Program &program, const format::Instruction &instruction);
 
+/// The critical instructions of an expansion that was played: see Simulation.
+std::vector<uint32_t> findCritical(const Expansion &expansion, const Hardware &hardware);
+
 /// Live bytes of a program's arena over the entry, for one rank's nodes.
 std::vector<MemorySample> liveBytes(const format::Program &program, const format::Entry &entry,
                                     llvm::ArrayRef<PlayedInstruction> nodes);

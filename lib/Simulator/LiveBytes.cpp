@@ -6,7 +6,7 @@ using namespace par::format;
 
 namespace {
 
-/// The life of a value in one slot of a buffer.
+/// The life of the value that is in one slot of a buffer.
 struct SlotLife {
   int64_t begin = -1, end = -1; ///< ns; -1: nothing lives
   bool wasRead = false;
@@ -39,37 +39,29 @@ public:
     life.wasRead |= operand.access != Access::Write;
   }
 
-  std::vector<MemorySample> finish() {
+  std::vector<BufferLife> finish() {
     for (uint32_t buffer = 0; buffer < lives.size(); ++buffer)
       for (const SlotLife &life : lives[buffer])
         close(buffer, life);
-    llvm::stable_sort(changes, llvm::less_first());
-    std::vector<MemorySample> samples{{0, static_cast<int64_t>(program.arena.state)}};
-    for (auto [time, delta] : changes) {
-      if (time > samples.back().time)
-        samples.push_back({time, samples.back().bytes});
-      samples.back().bytes += delta;
-    }
-    return samples;
+    return std::move(ended);
   }
 
 private:
   void close(uint32_t buffer, const SlotLife &life) {
     if (life.begin < 0 || life.end == life.begin)
       return;
-    changes.push_back({life.begin, program.buffers[buffer].bytes()});
-    changes.push_back({life.end, -static_cast<int64_t>(program.buffers[buffer].bytes())});
+    ended.push_back({buffer, life.begin, life.end});
   }
 
   const Program &program;
-  std::vector<std::vector<SlotLife>> lives;         ///< by buffer and slot
-  std::vector<std::pair<int64_t, int64_t>> changes; ///< a time, and the change of live bytes at it
+  std::vector<std::vector<SlotLife>> lives; ///< by buffer and slot
+  std::vector<BufferLife> ended;
 };
 
 } // namespace
 
-std::vector<MemorySample> par::liveBytes(const Program &program, const Entry &entry,
-                                         llvm::ArrayRef<PlayedInstruction> nodes) {
+std::vector<BufferLife> par::findLives(const Program &program, const Entry &entry,
+                                       llvm::ArrayRef<PlayedInstruction> nodes) {
   LifeCollector collector(program);
   for (const PlayedInstruction &node : nodes) {
     const auto &instructions = program.blocks[node.block].instructions;
@@ -80,4 +72,22 @@ std::vector<MemorySample> par::liveBytes(const Program &program, const Entry &en
         collector.access(operand, entry.runs[node.run], node);
   }
   return collector.finish();
+}
+
+std::vector<MemorySample> par::liveBytes(const Program &program, const Entry &entry,
+                                         llvm::ArrayRef<PlayedInstruction> nodes) {
+  std::vector<std::pair<int64_t, int64_t>> changes; // a time, and the change of live bytes at it
+  for (const BufferLife &life : findLives(program, entry, nodes)) {
+    auto bytes = static_cast<int64_t>(program.buffers[life.buffer].bytes());
+    changes.push_back({life.begin, bytes});
+    changes.push_back({life.end, -bytes});
+  }
+  llvm::stable_sort(changes, llvm::less_first());
+  std::vector<MemorySample> samples{{0, static_cast<int64_t>(program.arena.state)}};
+  for (auto [time, delta] : changes) {
+    if (time > samples.back().time)
+      samples.push_back({time, samples.back().bytes});
+    samples.back().bytes += delta;
+  }
+  return samples;
 }

@@ -343,6 +343,7 @@ llvm::Expected<Simulation> par::simulate(const format::Bundle &bundle, llvm::Str
     result.calls =
         std::max<int64_t>(result.calls, format::callsOf(program.entries[program.findEntry(std::string_view(entry))]));
   result.cores = sharedCores(hardware, ranks.size());
+  result.critical = findCritical(*expansion, hardware);
   result.instructions = std::move(expansion->nodes);
   for (const PlayedInstruction &node : result.instructions)
     result.step = std::max(result.step, node.start + node.duration);

@@ -26,12 +26,16 @@ struct CompileOptions {
   bool sayCheckedKernels = true; ///< and print how many there are
   bool check = false;            ///< all but writing the bundle
   bool emitTrace = false;        ///< print the simulated step as a Perfetto trace and stop
+  bool open = false;             ///< the caller opens the report of the bundle: one must be written
+  bool emitReport = false;       ///< print the report as a page and stop
   bool emitKernels = false;      ///< print what each generated kernel takes of a GPU and stop
   bool hostCode = false;         ///< compile kernels, whatever device they were formed for, for this host
   std::string cache;             ///< folder that keeps kernels' code between compilations; empty: none does
   bool timing = false;           ///< print the time of every phase
   bool json = false;             ///< print all facts as JSON in place of the summary
   bool quiet = false, verbose = false;
+  /// Whether it prints one thing in place of the summary, and writes no bundle.
+  bool emits() const { return emitTrace || emitReport || emitKernels; }
   CompileState *compileState = nullptr; ///< is told of the progress; null: not wanted
 };
 

@@ -6,11 +6,13 @@
 #include "par/Inspect/Heads.h"
 #include "par/Inspect/Kernels.h"
 #include "par/Inspect/Memory.h"
+#include "par/Inspect/MemoryOverTime.h"
 #include "par/Inspect/Plan.h"
 #include "par/Inspect/Prediction.h"
 #include "par/Inspect/RankOrder.h"
 #include "par/Inspect/Recompute.h"
 #include "par/Inspect/Stages.h"
+#include "par/Inspect/Timeline.h"
 #include "par/Inspect/WaysOut.h"
 #include "par/verify/Verify.h"
 
@@ -41,6 +43,8 @@ struct Facts {
   std::optional<Prediction> prediction;
   std::optional<RankOrderFacts> order; ///< only of another order than the mesh's, and of mesh_order: auto
   std::optional<BucketChoice> bucket;  ///< only of collectives.bucket: auto
+  std::optional<TimelineFacts> timeline;
+  std::vector<RoleOverTime> memoryOverTime;
   std::optional<verify::Proof> proof;
 };
 

@@ -34,6 +34,12 @@ struct MemorySample {
   int64_t time, bytes;
 };
 
+/// The life of a value in a slot of a buffer of the arena: while it is written, kept and read.
+struct BufferLife {
+  uint32_t buffer;
+  int64_t begin, end; ///< ns
+};
+
 struct Simulation {
   int64_t step = 0;                            ///< ns of the entry
   int64_t calls = 1;                           ///< batches that it takes: each takes a share of its time
@@ -42,6 +48,9 @@ struct Simulation {
   std::vector<uint32_t> classOf;               ///< per rank; ranks of a class play the same at the same times
   std::vector<PlayedInstruction> instructions; ///< of one rank of each class, class by class, in issue order
   std::vector<size_t> classBegins;             ///< where each class begins in them, and their end
+  /// The instructions of a longest chain, as indices of `instructions` in the order of time: each begins when the one
+  /// before ends, because it needs its result, its engine or its core. Together they take the step.
+  std::vector<uint32_t> critical;
   /// Per role, on its first rank. A bound on what is touched at once; the arena may be larger by
   /// fragmentation.
   std::vector<std::vector<MemorySample>> memory;
@@ -56,6 +65,10 @@ struct Simulation {
   /// The largest sample of a role.
   int64_t peakLive(uint32_t role) const;
 };
+
+/// Lives of all buffers that are no state, of one rank's instructions in issue order.
+std::vector<BufferLife> findLives(const format::Program &program, const format::Entry &entry,
+                                  llvm::ArrayRef<PlayedInstruction> instructions);
 
 /// `Exact`: one rank of each class of an equitable partition is played, which gives all ranks the times that they have
 /// without (RankPartition.h). `None`: every rank is played, to compare with.

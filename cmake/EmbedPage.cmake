@@ -1,0 +1,18 @@
+# cmake -DFOLDER=... -DOUTPUT=... -P EmbedPage.cmake: the page of a folder, with its style and its scripts in the order of
+# their names, as bytes that C++ includes.
+cmake_minimum_required(VERSION 3.25)
+file(READ ${FOLDER}/page.html page)
+file(READ ${FOLDER}/style.css style)
+file(GLOB scripts ${FOLDER}/*.js)
+list(SORT scripts)
+set(script "")
+foreach(file ${scripts})
+  file(READ ${file} text)
+  string(APPEND script "${text}")
+endforeach()
+string(REPLACE "@STYLE@" "${style}" page "${page}")
+string(REPLACE "@SCRIPT@" "${script}" page "${page}")
+file(WRITE ${OUTPUT}.html "${page}")
+file(READ ${OUTPUT}.html bytes HEX)
+string(REGEX REPLACE "(..)" "0x\\1," bytes "${bytes}")
+file(WRITE ${OUTPUT} "${bytes}\n")

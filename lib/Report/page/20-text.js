@@ -1,0 +1,96 @@
+// Elements, numbers and tables.
+function element(tag, attributes, ...children) {
+  const made = document.createElement(tag);
+  for (const [key, value] of Object.entries(attributes || {}))
+    if (key === "class") made.className = value;
+    else if (key.startsWith("on")) made.addEventListener(key.slice(2), value);
+    else made.setAttribute(key, value);
+  made.append(...children.filter(child => child !== null && child !== undefined));
+  return made;
+}
+
+const byId = id => document.getElementById(id);
+
+function digits(value) {
+  return value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(2);
+}
+
+function timeText(ns) {
+  const size = Math.abs(ns);
+  const [unit, name] = size >= 1e9 ? [1e9, "s"] : size >= 1e6 ? [1e6, "ms"] : size >= 1e3 ? [1e3, "µs"] : [1, "ns"];
+  return (ns < 0 ? "-" : "") + (unit === 1 ? size.toFixed(0) : digits(size / unit)) + " " + name;
+}
+
+function bytesText(bytes) {
+  const size = Math.abs(bytes);
+  const [unit, name] = size >= 2 ** 40 ? [2 ** 40, "TiB"] : size >= 2 ** 30 ? [2 ** 30, "GiB"]
+    : size >= 2 ** 20 ? [2 ** 20, "MiB"] : size >= 2 ** 10 ? [2 ** 10, "KiB"] : [1, "B"];
+  return (bytes < 0 ? "-" : "") + (unit === 1 ? size : digits(size / unit)) + " " + name;
+}
+
+const percentText = permille => (permille / 10).toFixed(permille < 100 ? 1 : 0) + " %";
+
+function countText(value) {
+  const [unit, name] = value >= 1e9 ? [1e9, " G"] : value >= 1e6 ? [1e6, " M"] : value >= 1e3 ? [1e3, " k"] : [1, ""];
+  return unit === 1 ? String(value) : digits(value / unit) + name;
+}
+
+// columns: [{name, of: row => value, text: value => string, number: bool}]. A click on a head sorts by it.
+function tableOf(columns, rows, label) {
+  const body = element("tbody");
+  const fill = sorted => body.replaceChildren(...sorted.map(row => element("tr", {}, ...columns.map(column =>
+    element("td", column.number ? {class: "number"} : {}, column.text ? column.text(column.of(row), row) : String(column.of(row) ?? ""))))));
+  const heads = columns.map(column => {
+    const sort = () => {
+      const falls = head.getAttribute("aria-sort") !== "descending";
+      heads.forEach(other => other.setAttribute("aria-sort", "none"));
+      head.setAttribute("aria-sort", falls ? "descending" : "ascending");
+      const sign = falls ? -1 : 1;
+      fill([...rows].sort((one, other) => {
+        const [a, b] = [column.of(one) ?? "", column.of(other) ?? ""];
+        return sign * (typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b)));
+      }));
+    };
+    const head = element("th", {tabindex: "0", "aria-sort": "none", class: column.number ? "number" : "", onclick: sort,
+      onkeydown: event => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); sort(); } }}, column.name);
+    return head;
+  });
+  fill(rows);
+  return element("div", {class: "scroll"}, element("table", label ? {"aria-label": label} : {},
+    element("thead", {}, element("tr", {}, ...heads)), body));
+}
+
+// Pairs of a name and a text, as a table of two columns.
+function pairsOf(pairs) {
+  return element("table", {}, element("tbody", {}, ...pairs.filter(([, text]) => text !== undefined && text !== "").map(
+    ([name, text]) => element("tr", {}, element("th", {scope: "row"}, name), element("td", {}, String(text))))));
+}
+
+function legendOf(place, names) {
+  place.replaceChildren(...names.flatMap(name => [
+    element("span", {class: "swatch", style: "background: var(--" + name + ")"}), name]));
+}
+
+const colour = name => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
+
+// A canvas in device pixels; returns its context, in which a unit is a CSS pixel.
+function prepareCanvas(canvas, height) {
+  const ratio = window.devicePixelRatio || 1, width = canvas.clientWidth || 800;
+  canvas.style.height = height + "px";
+  canvas.width = Math.round(width * ratio);
+  canvas.height = Math.round(height * ratio);
+  const context = canvas.getContext("2d");
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  context.clearRect(0, 0, width, height);
+  context.font = "12px system-ui, sans-serif";
+  return {context, width};
+}
+
+// Times at which a ruler of this length has marks.
+function marksOf(begin, end, most) {
+  const rough = (end - begin) / most, power = 10 ** Math.floor(Math.log10(Math.max(rough, 1)));
+  const step = [1, 2, 5, 10].map(factor => factor * power).find(candidate => candidate >= rough) || power * 10;
+  const marks = [];
+  for (let mark = Math.ceil(begin / step) * step; mark <= end; mark += step) marks.push(mark);
+  return marks;
+}

@@ -1,0 +1,97 @@
+// Sections of tables.
+function summaryOf(report) {
+  const cards = [], card = (value, name) => cards.push(element("div", {class: "card"}, element("b", {}, value), element("span", {}, name)));
+  const p = report.prediction;
+  if (p) {
+    card(timeText(p.step_ns), "predicted step");
+    card(percentText(p.compute_permille), "compute");
+    card(percentText(p.bubble_permille), "idle");
+    card(percentText(p.communication_permille), "exposed communication");
+    if (p.core_permille) card(percentText(p.core_permille), "waiting for one of " + p.cores + " cores");
+  }
+  if (report.memory && report.memory.roles.length) {
+    const most = report.memory.roles.reduce((one, other) => other.peak > one.peak ? other : one);
+    card(bytesText(most.peak), "most memory of a rank" + (report.memory.limit ? ", of " + bytesText(report.memory.limit) : ""));
+  }
+  if (report.proof) card("proved", report.proof.communications + " communications match");
+  return element("div", {class: "cards"}, ...cards);
+}
+
+// ns of communication beside no compute, by role, kind and place.
+function exposedTimes(report) {
+  const times = new Map();
+  if (report.timeline)
+    for (const row of report.timeline.rows)
+      for (const [activity, , , duration, , , exposed, label] of row.spans)
+        if (report.timeline.activities[activity] === "communication") {
+          if (report.timeline.labels[label].startsWith("all of ")) continue;
+          const [head, place] = report.timeline.labels[label].split(" · ");
+          const key = [row.role, head.split(" ")[0], place || ""].join("|");
+          const sum = times.get(key) || {duration: 0, exposed: 0};
+          times.set(key, {duration: sum.duration + duration, exposed: sum.exposed + exposed});
+        }
+  // Of the first rows of each role: all rows of a role count the same, so the sum is divided by their number.
+  const rowsOfRole = new Map();
+  for (const row of report.timeline ? report.timeline.rows : []) rowsOfRole.set(row.role, (rowsOfRole.get(row.role) || 0) + 1);
+  return {
+    of(communication) {
+      const kind = communication.kind.split(/[ ,]/)[0];
+      const found = times.get([communication.role, kind, communication.place || ""].join("|"));
+      const rows = rowsOfRole.get(communication.role) || 1;
+      return found ? {duration: found.duration / rows, exposed: found.exposed / rows} : undefined;
+    }};
+}
+
+function communicationTable(report) {
+  const all = report.collectives || [], times = exposedTimes(report);
+  if (!all.length) return element("p", {}, "The ranks do not communicate.");
+  const reason = row => row.rule ? row.rule.text + " (" + row.rule.origin + ")" : row.reason || "";
+  return tableOf([
+    {name: "role", of: row => roleName(row.role)}, {name: "axis", of: row => row.axis}, {name: "kind", of: row => row.kind},
+    {name: "type", of: row => row.type}, {name: "bytes", of: row => row.bytes, text: bytesText, number: true},
+    {name: "count", of: row => row.count, number: true},
+    {name: "exposed", of: row => (times.of(row) || {}).exposed, text: ns => ns === undefined ? "" : timeText(ns), number: true},
+    {name: "of", of: row => (times.of(row) || {}).duration, text: ns => ns === undefined ? "" : timeText(ns), number: true},
+    {name: "node", of: row => row.place || ""}, {name: "forced by", of: reason}, {name: "beside", of: row => row.overlap || ""},
+  ], all, "Communication");
+}
+
+function planBody(report) {
+  const plan = report.plan, parts = [];
+  if (plan) parts.push(pairsOf([
+    ["ranks", plan.ranks], ["mesh", plan.meshes.map(mesh => mesh.map(({axis, size}) => axis + " " + size).join(" x ") || "one rank").join("; ")],
+    ["stages", plan.stages + (plan.stages > 1 ? ", " + plan.schedule : "")],
+    ["microbatches", plan.microbatches + " of " + [plan.microbatch_size, ...plan.sample_dims].join(" x ")],
+    ["optimizer", plan.optimizers.join(", ")], ["compute", plan.compute], ["states", plan.states],
+    ["gradients", plan.accumulate + " summed over microbatches, " + plan.reduce + " over ranks"],
+    ["recompute", report.recompute ? report.recompute.mode : ""], ["seed", plan.seed]]));
+  if (report.stages && report.stages.length) parts.push(element("h3", {}, "Stages"), tableOf([
+    {name: "stage", of: row => report.stages.indexOf(row), number: true}, {name: "modules", of: row => row.modules.join(", ")},
+    {name: "share of the work", of: row => row.percent, text: value => value.toFixed(1) + " %", number: true}], report.stages, "Stages"));
+  if (report.matches && report.matches.length) parts.push(element("h3", {}, "What its patterns match"), tableOf([
+    {name: "from", of: row => row.origin}, {name: "pattern", of: row => row.pattern},
+    {name: "matches", of: row => row.kinds.map(kind => kind.names.length + " " + kind.kind + (kind.names.length > 1 ? "s" : "")).join(", ") || "nothing"},
+    {name: "first", of: row => row.kinds.length ? row.kinds[0].names[0] : ""}], report.matches, "Patterns"));
+  return parts;
+}
+
+function sourcesBody(report) {
+  const p = report.prediction;
+  if (!p) return [element("p", {}, "Nothing was predicted.")];
+  return [pairsOf([["a measured row", percentText(p.measured_permille)], ["corrected by rows near", percentText(p.table_permille)],
+    ["peak rates and links", percentText(p.peak_permille)]]),
+    element("p", {class: "note"}, "Shares of the instructions' time. par-run --calibrate measures this machine into a hardware file.")];
+}
+
+function proofBody(report) {
+  const parts = [], proof = report.proof;
+  if (proof) parts.push(pairsOf([["programs", proof.programs], ["ranks", proof.ranks],
+    ["communications matched", proof.communications], ["groups among them", proof.groups],
+    ["longest chain", proof.longest_chain + " communications, each of which waits for the one before"]]),
+    element("p", {}, "No deadlock, and every buffer is live when it is read: par-verify repeats the proof from the files."));
+  else parts.push(element("p", {}, "Nothing is proved: this compilation ended before."));
+  if (report.findings && report.findings.length) parts.push(element("h3", {}, "Warnings and errors"), tableOf([
+    {name: "", of: row => row.warning ? "warning" : "error"}, {name: "place", of: row => [row.file, row.line].filter(Boolean).join(":")},
+    {name: "message", of: row => [row.message, ...row.notes].join("\n")}], report.findings, "Findings"));
+  return parts;
+}

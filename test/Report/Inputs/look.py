@@ -1,0 +1,130 @@
+"""look.py REPORT OTHER TRACE: goes through a report's page as a reader with a keyboard, then with a pointer."""
+import json
+import pathlib
+import re
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from browser import Browser
+
+report, other, trace = sys.argv[1:4]
+
+
+def said(browser, what="timeline"):
+    return browser.run(f"document.getElementById('{what}-said').textContent")
+
+
+def visible(browser, name):
+    return browser.run(f"!document.getElementById('{name}').hidden")
+
+
+def controls(browser):
+    """What Tab reaches, in order."""
+    reached = []
+    for _ in range(200):
+        browser.press("Tab")
+        name = browser.run("(e => e === document.body ? '' : e.id || e.textContent)(document.activeElement)")
+        if not name or (reached and name == reached[0]):
+            break
+        reached.append(name)
+    return reached
+
+
+def keyboard(browser, facts):
+    reached = controls(browser)
+    wanted = browser.run("[...document.querySelectorAll('button, input, select, canvas, a, th[tabindex]')]"
+                         ".filter(e => e.offsetParent !== null).map(e => e.id || e.textContent)")
+    assert set(wanted) <= set(reached), f"the keyboard does not reach {set(wanted) - set(reached)}"
+    print(f"{len(wanted)} controls, each reached by Tab")
+    browser.run("document.getElementById('timeline').focus()")
+    row = facts["timeline"]["rows"][0]
+    assert said(browser).startswith("stage 0, rank"), said(browser)
+    assert re.search(r"idle [\d.]+ [mµn]?s", said(browser)), said(browser)
+    browser.press("Enter")
+    first = facts["timeline"]["labels"][row["spans"][0][7]]
+    assert first in said(browser), (first, said(browser))
+    print("Enter says the first span:", "of microbatch 0" in said(browser))
+    browser.press("ArrowDown")
+    if len(facts["timeline"]["rows"]) > 1:
+        assert "rank " in said(browser) and not said(browser).startswith("stage 0, rank 0:"), said(browser)
+    before = browser.run("page.timeline.to - page.timeline.from")
+    browser.press("+")
+    assert browser.run("page.timeline.to - page.timeline.from") == before / 2
+    browser.press("ArrowRight")
+    assert browser.run("page.timeline.from") > 0
+    browser.press("0")
+    assert browser.run("page.timeline.to - page.timeline.from") == before
+    browser.run("document.getElementById('memory-chart').focus()")
+    browser.press("ArrowRight")
+    browser.press("ArrowRight")
+    assert said(browser, "memory").startswith("At "), said(browser, "memory")
+    print("the memory chart says:", re.sub(r"[\d.]+ [KMGT]?i?B", "N", said(browser, "memory").split(": ")[1]))
+
+
+def pointer(browser, facts):
+    box = browser.run("(b => [b.left, b.top, b.width])(document.getElementById('timeline').getBoundingClientRect())")
+    x = browser.run("page.timeline.x(page.rows ? 0 : page.timeline.rows[0].spans[0].start) + 1")
+    browser.click(box[0] + x, box[1] + browser.run("page.timeline.top(0)") + 4)
+    assert facts["timeline"]["labels"][facts["timeline"]["rows"][0]["spans"][0][7]] in said(browser), said(browser)
+    browser.run("[...document.querySelectorAll('#communication th')].find(e => e.textContent === 'bytes').click()")
+    order = browser.run("[...document.querySelectorAll('#communication tbody tr')].map(e => e.children[4].textContent)")
+    largest = max(row["bytes"] for row in facts["collectives"])
+    unit = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+    sizes = [float(text.split()[0]) * unit[text.split()[1]] for text in order]
+    assert sizes == sorted(sizes, reverse=True) and abs(sizes[0] - largest) < 0.01 * largest, sizes[:5]
+    dark = browser.run("document.getElementById('theme').click(), getComputedStyle(document.body).backgroundColor")
+    assert dark == "rgb(20, 23, 27)", dark
+    browser.run("document.getElementById('theme').click()")
+    print("a click on a head sorts, the theme changes")
+
+
+def beside(browser):
+    browser.choose("#other", other)
+    assert visible(browser, "difference") and visible(browser, "close-other")
+    rows = browser.run("[...document.querySelectorAll('#difference tbody tr')].map(e => "
+                       "[...e.children].map(cell => cell.textContent))")
+    changed = {row[0] for row in rows}
+    assert {"mesh", "predicted step"} <= changed and "model" not in changed, changed
+    bands = browser.run("page.timeline.bands.map(band => band.rows.length)")
+    assert len(bands) == 2 and min(bands) > 0, bands
+    print("another report: figures that differ, and its step below")
+    browser.choose("#other", trace)
+    bands = browser.run("page.timeline.bands.map(band => band.title)")
+    assert bands[1].startswith("measured, step "), bands
+    assert not visible(browser, "difference")
+    kinds = browser.run("[...new Set(page.timeline.bands[1].rows.flatMap(row => row.spans.map(span => span.activity)))]")
+    assert {"forward", "backward", "update", "communication"} <= set(kinds), kinds
+    slots = browser.run("[...new Set(page.timeline.bands[1].rows[0].spans.filter(s => s.activity === 'forward')"
+                        ".map(s => s.microbatch))].sort()")
+    assert slots == [0, 1, 2, 3], slots
+    print("a trace: the measured step below the predicted one")
+    browser.run("document.getElementById('close-other').click()")
+    assert browser.run("page.timeline.bands.length") == 1 and not visible(browser, "close-other")
+
+
+def mistakes(browser):
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in [("a.json", "{"), ("b.json", "{}"), ("c.html", "<p>hello"), ("d.json", '{"par_report": 9}'),
+                           ("e.json", '{"traceEvents": []}')]:
+            pathlib.Path(folder, name).write_text(text)
+            browser.choose("#other", pathlib.Path(folder, name))
+            print(browser.run("document.getElementById('problem').textContent"))
+
+
+with Browser() as browser:
+    began = time.monotonic()
+    browser.open(report)
+    taken = time.monotonic() - began
+    facts = json.loads(browser.run("document.getElementById('par-report').textContent"))
+    assert not visible(browser, "problem")
+    assert browser.run("document.title") == facts["model"]["name"] + " - Par report"
+    assert browser.run("performance.getEntriesByType('resource').length") == 0, "the page asks for other files"
+    keyboard(browser, facts)
+    pointer(browser, facts)
+    beside(browser)
+    mistakes(browser)
+    if len(sys.argv) > 4:
+        browser.picture(sys.argv[4])
+        print(f"opened in {taken:.2f} s")
