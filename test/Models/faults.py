@@ -1,18 +1,25 @@
 #!/usr/bin/env python3
 """Training under faults. par-run --restart must end with the weights of a run without faults, bit for bit.
 
-    faults.py [--bin build/bin] [--case dp8]... [--every 15] [--minutes 20 | --steps N] [--faults kill,stop] [--seed N]
+    faults.py [--bin build/bin] [--case dp8]... [--hosts 1|2]... [--every 15] [--minutes 20 | --steps N]
+              [--faults kill,stop,link,disk] [--seed N]
 
 A run without faults and without --restart makes N steps (as many as fit into the minutes), then a run under --restart
-makes the same steps while a rank chosen at random is harmed every 15 seconds:
-kill  SIGKILL
+makes the same steps while every 15 seconds a fault is drawn:
+kill  SIGKILL to a rank chosen at random
 stop  SIGSTOP
 pair  two ranks are killed, the second one within 0.3 s: mostly while the first one is being started again
-A line a claim: both end well, the exported weights are the same bytes, each loss is mended within 2 s (--back), the
-throughput is at least 97.7 % (--share) of that without faults, no process is left over, and par-run holds as many
-descriptors at the end as at the begin. Only Python's standard library is used. Exit status 0: all hold.
+link  of two hosts: the link of one is down for 0.3 to 4 s; a host that is silent for 2 s is lost (--timeout)
+disk  the disk of the saves is full until a save has been given up
+Both runs save. Hosts are network namespaces of this one, their ranks by tcp.
+A line a claim: both end well, the exported weights are the same bytes, each loss is mended within 2 s (--back) of the
+loss, or of the link's return, the throughput outside the time without a link is at least 97.7 % (--share) of that
+without faults, each full disk costs a save and no more, no process is left over, and supervisors hold as many
+descriptors at the end as at the begin. Only Python's standard library is used. Needs root, ip and mount. Exit status
+0: all hold.
 """
 import argparse
+import json
 import os
 import pathlib
 import random
@@ -24,6 +31,9 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "cluster"))
+from faulty import TIMEOUT, Disk, OneHost, TwoHosts, is_alive, signal_to
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BASE = ["--set", "train.loss=cross_entropy", "--set", "train.optimizer=adamw", "--set", "dims.seq=32"]
 CASES = {
@@ -33,28 +43,75 @@ CASES = {
     "zero3": (4, ["mesh.dp=4", "zero={level: 3, min_size: 0}", "batch.size=8"]),
     "dp2": (2, ["mesh.dp=2", "batch.size=8"]),
 }
+SAVES = 40  # MiB of the disk: two saves, and one that is being written
+SKIPPED = "the run goes on without this save"
 
 
-def children(pid):
-    try:
-        return [int(child) for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    except FileNotFoundError:
-        return []
+class Faults:
+    """Draws faults and plays them on a job. `metrics`: the file in which each step is a line."""
 
+    def __init__(self, kinds, choose, job, disk, metrics):
+        self.kinds, self.choose, self.job, self.saves, self.metrics = kinds, choose, job, disk, metrics
+        self.counts, self.outage, self.back = dict.fromkeys(kinds, 0), 0.0, []
+        self.of_links = set()  # numbers of the losses that a missing link made
+        self.unsaid = 0        # full disks for which no save was given up
 
-def is_alive(pid):
-    try:
-        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] not in "ZX"
-    except FileNotFoundError:
-        return False
+    def one(self):
+        kind = self.choose.choice(self.kinds)
+        self.counts[kind] += bool(getattr(self, kind)())
 
+    def steps(self):
+        return self.metrics.read_bytes().count(b"\n") if self.metrics.exists() else 0
 
-def send(pid, number):
-    try:
-        os.kill(pid, number)
+    def losses(self):
+        return [float(text) for text in re.findall(r"goes on after step \d+, ([\d.]+) s after the loss",
+                                                   self.job.text())]
+
+    def harm(self, number):
+        ranks = self.job.ranks()
+        return bool(ranks) and signal_to(self.choose.choice(ranks), number)
+
+    def kill(self):
+        return self.harm(signal.SIGKILL)
+
+    def stop(self):
+        return self.harm(signal.SIGSTOP)
+
+    def pair(self):
+        first = self.kill()
+        time.sleep(self.choose.random() * 0.3)
+        return self.kill() and first
+
+    def await_(self, condition, seconds=30):
+        """Seconds until the condition holds, or the job has ended."""
+        began = time.monotonic()
+        while not condition() and self.job.runs() and time.monotonic() - began < seconds:
+            time.sleep(0.01)
+        return time.monotonic() - began
+
+    def link(self):
+        before, down = len(self.losses()), self.choose.uniform(0.3, 2 * TIMEOUT)
+        self.job.link("down")
+        time.sleep(down)
+        self.job.link("up")
+        made = self.steps()
+        self.back.append(self.await_(lambda: self.steps() > made or len(self.losses()) > before))
+        self.outage += down
+        self.of_links.update(range(before, len(self.losses())))
         return True
-    except ProcessLookupError:
-        return False
+
+    def disk(self):
+        before = self.job.text().count(SKIPPED)
+        self.saves.fill()
+        self.await_(lambda: self.job.text().count(SKIPPED) > before)
+        self.saves.free()
+        given_up = self.job.text().count(SKIPPED) > before
+        self.unsaid += not given_up and self.job.runs()
+        return given_up
+
+    def times_back(self):
+        """Seconds after each loss, or after the return of the link."""
+        return [seconds for number, seconds in enumerate(self.losses()) if number not in self.of_links] + self.back
 
 
 class Trial:
@@ -75,109 +132,119 @@ class Trial:
                         str(path)], check=True)
         return path
 
-    def command(self, case, bundle, steps, weights, more=()):
-        return [str(self.bin / "par-run"), str(bundle), "-n", str(CASES[case][0]), "--init", "--no-tuning", "--text",
-                str(ROOT / "README.md"), "--steps", str(steps), "--export", str(weights), "--log-every", str(steps),
-                *more]
+    def flags(self, steps, name, more=()):
+        """`name`: of the files that a run writes."""
+        return ["--init", "--no-tuning", "--text", ROOT / "README.md", "--steps", steps, "--export",
+                self.work / f"{name}.safetensors", "--metrics", self.work / f"{name}.jsonl", "--log-every", steps,
+                "--save", self.disk.folder / name, "--save-every", self.every_save, "--keep", 1, *more]
 
-    def alone(self, command):
-        """Seconds from the first step to the end, and the output."""
+    def alone(self, job, case, bundle, steps, name):
+        """Seconds of a run without faults."""
         began = time.monotonic()
-        result = subprocess.run(command, capture_output=True, text=True, check=False)
-        return time.monotonic() - began, result
+        job.start(bundle, CASES[case][0], self.flags(steps, name))
+        while job.runs():
+            time.sleep(0.02)
+        if any(job.codes()):
+            sys.exit(f"{case} without faults: exit codes {job.codes()}: {job.said()[-2000:]}")
+        shutil.rmtree(self.disk.folder / name)
+        return time.monotonic() - began
 
-    def steps_of(self, case, bundle):
-        """Steps that fit into the minutes."""
-        if self.arguments.steps:
-            return self.arguments.steps
+    def steps_of(self, job, case, bundle):
+        """Steps that fit into the minutes. From here on a save is made about every two seconds."""
+        self.every_save = 1000
+        seconds, tried = self.alone(job, case, bundle, 20, "begun"), 120
+        rate = (tried - 20) / max(0.1, self.alone(job, case, bundle, tried, "tried") - seconds)
+        self.every_save = max(10, int(2 * rate))
+        return self.arguments.steps or max(tried, int(rate * 60 * self.arguments.minutes))
+
+    def harmed(self, job, bundle, world, steps, name):
+        """The run under faults: seconds, the faults, processes that are left, and descriptors early and late."""
+        kinds = [kind for kind in self.arguments.faults.split(",") if kind != "link" or isinstance(job, TwoHosts)]
+        faults = Faults(kinds, self.random, job, self.disk, self.work / f"{name}.jsonl")
+        seen, held, made = set(), [], 0
         began = time.monotonic()
-        tried = 200
-        self.alone(self.command(case, bundle, tried, self.work / "tried.safetensors"))
-        rate = tried / (time.monotonic() - began)
-        return max(tried, int(rate * 60 * self.arguments.minutes))
-
-    def harm(self, pid, kind):
-        """The processes that a fault harms."""
-        ranks = children(pid)
-        if not ranks:
-            return []
-        first, second = self.random.choice(ranks), self.random.choice(ranks)
-        send(first, signal.SIGSTOP if kind == "stop" else signal.SIGKILL)
-        if kind != "pair":
-            return [first]
-        time.sleep(self.random.random() * 0.3)
-        send(second, signal.SIGKILL)
-        return [first, second]
-
-    def harmed(self, command, world):
-        """The run under faults: seconds, its output, faults, and descriptors of par-run early and late."""
-        kinds, faults, seen, held = self.arguments.faults.split(","), 0, set(), []
-        log, metrics = self.work / "harmed.log", self.work / "harmed.jsonl"
-        metrics.unlink(missing_ok=True)
-        with log.open("w") as output:
-            began = time.monotonic()
-            job = subprocess.Popen([*command, "--metrics", str(metrics)], stdout=output, stderr=subprocess.STDOUT)
-            following, made = began + self.arguments.every, 0
-            while job.poll() is None:
-                seen.update(children(job.pid))
-                time.sleep(0.05)
-                if time.monotonic() < following:
-                    continue
-                following = time.monotonic() + self.arguments.every
-                # Three losses in one step end the job: on a slow machine the next fault waits for steps.
-                lines = len(metrics.read_text().splitlines()) if metrics.exists() else 0
-                if lines < made + 4:
-                    continue
-                made = lines
-                if len(children(job.pid)) == world:
-                    held.append(len(list(pathlib.Path(f"/proc/{job.pid}/fd").iterdir())))
-                kind = self.random.choice(kinds)
-                faults += bool(self.harm(job.pid, kind))
-            seconds = time.monotonic() - began
+        job.start(bundle, world, self.flags(steps, name, ["--restart"]))
+        following = began + self.arguments.every
+        while job.runs():
+            seen.update(job.ranks())
+            time.sleep(0.05)
+            # Three losses in one step end the job: on a slow machine the next fault waits for steps.
+            if time.monotonic() < following or faults.steps() < made + 4:
+                continue
+            following, made = time.monotonic() + self.arguments.every, faults.steps()
+            # The save after the last step is not given up.
+            faults.kinds = [kind for kind in kinds if kind != "disk" or made + 2 * self.every_save < steps]
+            if len(job.ranks()) == world:
+                held.append(job.descriptors())
+            faults.one()
+        seconds = time.monotonic() - began
         time.sleep(0.2)
-        return seconds, job.returncode, log.read_text(), faults, held, [pid for pid in seen if is_alive(pid)]
+        return seconds, faults, [pid for pid in seen if is_alive(pid)], held
 
-    def run(self, case):
-        bundle = self.bundle(case)
-        steps = self.steps_of(case, bundle)
-        whole, mended = self.work / f"{case}-whole.safetensors", self.work / f"{case}-mended.safetensors"
-        seconds, result = self.alone(self.command(case, bundle, steps, whole))
-        self.claim(f"{case}: {steps} steps without faults in {seconds:.1f} s", result.returncode == 0, result.stderr)
-        took, code, text, faults, held, left = self.harmed(
-            self.command(case, bundle, steps, mended, ["--restart"]), CASES[case][0])
-        for line in text.splitlines():
-            if "starting it again" in line or "goes on after" in line or "error" in line:
+    def run(self, case, job):
+        title, world, bundle = f"{case} on {job.title}", CASES[case][0], self.bundle(case)
+        whole, mended = f"{case}-whole", f"{case}-mended"
+        steps = self.steps_of(job, case, bundle)
+        seconds = self.alone(job, case, bundle, steps, whole)
+        print(f"{title}: {steps} steps without faults in {seconds:.1f} s, a save every {self.every_save}", flush=True)
+        took, faults, left, held = self.harmed(job, bundle, world, steps, mended)
+        for line in job.text().splitlines():
+            if any(words in line for words in ("starting it again", "goes on after", "error", SKIPPED, "waited for")):
                 print("   ", line)
-        back = [float(match) for match in re.findall(r"goes on after step \d+, ([\d.]+) s after the loss", text)]
-        self.claim(f"{case}: {steps} steps under {faults} faults end well", code == 0 and faults > 0, text)
-        self.claim(f"{case}: weights are the same bytes",
-                   mended.exists() and whole.exists() and mended.read_bytes() == whole.read_bytes())
-        self.claim(f"{case}: back after at most {max(back, default=0):.2f} s, {sum(back) / max(1, len(back)):.2f} s on "
-                   f"the average of {len(back)}", bool(back) and max(back) <= self.arguments.back)
-        share = seconds / took
-        self.claim(f"{case}: {100 * share:.1f} % of the throughput without faults", share >= self.arguments.share)
-        self.claim(f"{case}: no process is left over", not left, left)
-        self.claim(f"{case}: par-run holds {held[0] if held else 0} descriptors at first, {held[-1] if held else 0} at "
-                   "last", not held or abs(held[-1] - held[0]) <= 2, held)
+        played = ", ".join(f"{kind} {count}" for kind, count in faults.counts.items())
+        self.claim(f"{title}: {steps} steps under {played} end well",
+                   not any(job.codes()) and sum(faults.counts.values()) > 0, f"{job.codes()} {job.said()}")
+        files = [self.work / f"{name}.safetensors" for name in (whole, mended)]
+        self.claim(f"{title}: weights are the same bytes",
+                   all(file.exists() for file in files) and files[0].read_bytes() == files[1].read_bytes())
+        losses = [[json.loads(line).get("loss") for line in (self.work / f"{name}.jsonl").read_text().splitlines()]
+                  for name in (whole, mended)]
+        self.claim(f"{title}: losses of all steps are the same", losses[0] == losses[1])
+        back = faults.times_back()
+        self.claim(f"{title}: back after at most {max(back, default=0):.2f} s, {sum(back) / max(1, len(back)):.2f} s on "
+                   f"the average of {len(back)}", max(back, default=0) <= self.arguments.back, back)
+        share = seconds / (took - faults.outage)
+        self.claim(f"{title}: {100 * share:.1f} % of the throughput without faults, beside {faults.outage:.1f} s "
+                   "without a link", share >= self.arguments.share)
+        self.claim(f"{title}: a full disk costs a save each time", not faults.unsaid, job.text())
+        self.claim(f"{title}: no process is left over", not left, left)
+        self.claim(f"{title}: supervisors hold {held[0] if held else 0} descriptors at first, "
+                   f"{held[-1] if held else 0} at last", not held or abs(held[-1] - held[0]) <= 2, held)
+
+    def play(self):
+        self.disk = Disk(self.work / "disk", SAVES)
+        try:
+            for hosts in self.arguments.hosts or [1, 2]:
+                job = (TwoHosts if hosts == 2 else OneHost)(self.bin / "par-run", self.work)
+                try:
+                    for case in self.arguments.case or ["dp8", "dp2pp2tp2"]:
+                        self.run(case, job)
+                finally:
+                    job.close()
+        finally:
+            self.disk.close()
+            shutil.rmtree(self.work, ignore_errors=True)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin", default=os.path.dirname(shutil.which("par-run") or str(ROOT / "build/bin/par-run")))
     parser.add_argument("--case", action="append", choices=list(CASES))
+    parser.add_argument("--hosts", action="append", type=int, choices=[1, 2])
     parser.add_argument("--every", type=float, default=15)
     parser.add_argument("--minutes", type=float, default=20)
     parser.add_argument("--steps", type=int)
-    parser.add_argument("--faults", default="kill,stop,pair")
+    parser.add_argument("--faults", default="kill,stop,link,disk")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 30))
     parser.add_argument("--back", type=float, default=2)
     parser.add_argument("--share", type=float, default=0.977)
     arguments = parser.parse_args()
+    if os.geteuid() or not shutil.which("ip"):
+        sys.exit("faults.py needs root and ip, to make a small disk and network namespaces")
     print(f"seed {arguments.seed}", flush=True)
     os.environ.pop("PAR_DEVICE", None)
     trial = Trial(arguments)
-    for case in arguments.case or ["dp8", "dp2pp2tp2"]:
-        trial.run(case)
+    trial.play()
     print(f"{trial.failed} claims failed")
     return 1 if trial.failed else 0
 
