@@ -201,8 +201,9 @@ class Trial:
                   for name in (whole, mended)]
         self.claim(f"{title}: losses of all steps are the same", losses[0] == losses[1])
         back = faults.times_back()
-        self.claim(f"{title}: back after at most {max(back, default=0):.2f} s, {sum(back) / max(1, len(back)):.2f} s on "
-                   f"the average of {len(back)}", max(back, default=0) <= self.arguments.back, back)
+        average = sum(back) / max(1, len(back))
+        self.claim(f"{title}: back after at most {max(back, default=0):.2f} s, {average:.2f} s on the average of "
+                   f"{len(back)}", max(back, default=0) <= self.arguments.back, back)
         share = seconds / (took - faults.outage)
         self.claim(f"{title}: {100 * share:.1f} % of the throughput without faults, beside {faults.outage:.1f} s "
                    "without a link", share >= self.arguments.share)

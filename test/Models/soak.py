@@ -5,9 +5,10 @@
 
 Tiny-gpt trains with saves until the time is up, and is then asked to stop. Every 20 seconds a rank is killed or
 stopped. Each second in which all ranks run, memory (the proportional set size of par-run and its ranks) and open
-descriptors are taken; step times are par-run's own, of each fortieth of the run the tenth percentile. Of each the slope is estimated (Theil and Sen's: the median of the
-slopes between pairs, which single outliers do not move), and what it makes of the whole run must stay below a limit:
-memory 2 %, descriptors 1, step time 10 %. Step times need a machine that does nothing else. Only Python's standard library is used. Exit status 0: all hold.
+descriptors are taken; step times are par-run's own, the tenth percentile of each fortieth of the run. The slope of each
+is estimated (Theil and Sen's: the median of the slopes between pairs, which single outliers do not move), and its share
+of the whole run must stay below a limit: memory 2 %, descriptors 1, step time 10 %. Step times need a machine that does
+nothing else. Only Python's standard library is used. Exit status 0: all hold.
 """
 import argparse
 import json
@@ -44,7 +45,7 @@ def slope(points):
 
 
 def undisturbed(times, windows=40):
-    """Of each window of steps the time below which a tenth lies."""
+    """The tenth percentile of each window of steps."""
     size = max(10, len(times) // windows)
     chunks = [times[at:at + size] for at in range(0, len(times) - size + 1, size)]
     return [(chunk[0][0], sorted(value for _, value in chunk)[len(chunk) // 10]) for chunk in chunks]
@@ -94,7 +95,7 @@ class Soak:
                                             50, "--keep", 2, "--restart", "-q"])
 
     def take(self, second):
-        """Of par-run and all its ranks."""
+        """A sample of par-run and all its ranks."""
         pids = [self.job.supervisors[0].pid, *self.job.ranks()]
         if len(pids) != 1 + self.world:
             return
@@ -140,7 +141,8 @@ class Soak:
         self.play()
         title = f"{self.arguments.case}, {self.seconds / 60:.1f} minutes, {self.faults} faults"
         self.claim(f"{title}: par-run ends as it was asked to",
-                   self.job.codes() == [128 + signal.SIGTERM] and self.faults > 0, f"{self.job.codes()} {self.job.said()}")
+                   self.job.codes() == [128 + signal.SIGTERM] and self.faults > 0,
+                   f"{self.job.codes()} {self.job.said()}")
         lines = [json.loads(line) for line in self.metrics.read_text().splitlines()]
         times = [(number, line["ms"]) for number, line in enumerate(lines) if "ms" in line]
         self.judge("memory", self.samples["memory"], 0.02, lambda value: f"{value / 2 ** 20:.2f} MiB")

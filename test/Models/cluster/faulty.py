@@ -60,11 +60,11 @@ class OneHost:
                    if one.poll() is None)
 
     def text(self):
-        """What rank 0's host said."""
+        """The output on rank 0's host."""
         return self.log.read_text(errors="replace")
 
     def said(self):
-        """What all have said."""
+        """The output of all."""
         return self.text()
 
     def close(self):
