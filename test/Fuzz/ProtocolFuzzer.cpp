@@ -1,6 +1,7 @@
 // Both sides of the control protocol, fed with bytes that Par has not sent: by strangers at the gate, by ranks that
 // know the secret, by hosts before and after they admit a rank, by leaders of hosts to each other, by ranks of other
-// hosts over their connections for buffers, and by ranks of one host that pass descriptors to each other.
+// hosts over their connections for buffers, and by ranks of one host that pass descriptors to each other. Under
+// --restart: by ranks of all attempts, and by spares.
 #include "comm/carrier/TcpCarrier.h"
 #include "comm/job/AuthGate.h"
 #include "comm/job/HostLink.h"
@@ -9,6 +10,7 @@
 #include "comm/job/RendezvousClient.h"
 #include "comm/job/RendezvousServer.h"
 
+#include <array>
 #include <cstring>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -71,7 +73,7 @@ std::string boardMessageOf(Bytes &data) {
     Writer writer;
     writer.number(data.yes() ? data.upTo(4) : data.any<uint64_t>());
     if (kind == Message::ended)
-      writer.text(data.text(200));
+      writer.text(data.text(200)).number(data.upTo(2));
     else if (kind == Message::stop)
       writer.number(data.any<uint64_t>()).number(data.any<uint64_t>());
     return frame(kind, false, writer.take());
@@ -101,23 +103,30 @@ std::string hostsOf(Bytes &data) {
     writer.text(data.text(10));
   for (uint64_t rank = 0; rank < world; ++rank)
     writer.number(data.upTo(3));
-  return writer.take();
+  return writer.number(data.yes() ? data.upTo(3) : data.any<uint64_t>()).take();
+}
+
+/// A rank, or a spare, of any attempt.
+Join joinOf(Bytes &data) {
+  Join join{data.yes() ? hostName() : data.text(40),
+            data.text(8),
+            data.text(8),
+            data.upTo(4),
+            2 + data.upTo(2),
+            data.any<uint64_t>(),
+            data.yes() ? "" : data.text(80),
+            data.text(40)};
+  join.attempts = data.yes() ? data.upTo(3) : data.any<uint64_t>();
+  join.holder = data.upTo(3);
+  join.spare = data.upTo(3) == 0;
+  return join;
 }
 
 /// A message that is often well-formed.
 std::string messageOf(Bytes &data) {
-  switch (data.upTo(7)) {
-  case 0: { // a join
-    Join join{data.yes() ? hostName() : data.text(40),
-              data.text(8),
-              data.text(8),
-              data.upTo(4),
-              2 + data.upTo(2),
-              data.any<uint64_t>(),
-              data.yes() ? "" : data.text(80),
-              data.text(40)};
-    return frame(Message::join, false, join.write());
-  }
+  switch (data.upTo(8)) {
+  case 0:
+    return frame(Message::join, false, joinOf(data).write());
   case 1: { // a part of an exchange
     Writer writer;
     writer.number(data.upTo(3)).number(data.upTo(3));
@@ -143,6 +152,8 @@ std::string messageOf(Bytes &data) {
     return boardMessageOf(data);
   case 6:
     return frame(Message::welcome, false, hostsOf(data));
+  case 7: // the place of a spare
+    return frame(Message::place, false, Writer().number(data.yes() ? data.upTo(3) : data.any<uint64_t>()).take());
   default:
     return data.text(600);
   }
@@ -180,7 +191,13 @@ void strangersAtTheGate(Bytes &data) {
 
 void ranksAtTheHost(Bytes &data) {
   QuietSharedState quiet(3);
-  RendezvousServer host(std::nullopt, {"fuzz", 60}, *quiet.sharedState);
+  std::array<std::atomic<uint64_t>, 3> holders{data.upTo(2), 0, data.upTo(3)};
+  RendezvousOptions hosting{"fuzz", 60};
+  if (data.yes()) { // lost ranks are started again
+    quiet.sharedState->attempt.store(1 + data.upTo(2));
+    hosting.holders = holders;
+  }
+  RendezvousServer host(std::nullopt, hosting, *quiet.sharedState);
   std::vector<Pair> pairs(1 + data.upTo(3));
   bool joined = data.yes(), apart = data.yes(); // the last of three may be on another host
   for (size_t rank = 0; rank < pairs.size(); ++rank) {
@@ -199,6 +216,7 @@ void ranksAtTheHost(Bytes &data) {
     }
   }
   host.step(0);
+  host.finish();
 }
 
 void serverAtTheGate(Bytes &data) {
@@ -220,7 +238,11 @@ void hostOfARank(Bytes &data) {
   connection.trust();
   pair.send(messagesOf(data));
   pair.hangUp();
-  enrol(std::move(connection), {"here", "RANK", "WORLD", 1, 3, 1}, 0.01, [] {});
+  Join join{"here", "RANK", "WORLD", 1, 3, 1};
+  if (data.yes())
+    enrol(std::move(connection), join, 0.01, [] {});
+  else
+    awaitOrder(std::move(connection), join);
 }
 
 void exchangesOfARank(Bytes &data) {
@@ -259,6 +281,7 @@ const HostMap twoHosts{{"a", "b"}, {0, 0, 1}};
 void leadersAtTheRelay(Bytes &data) {
   QuietSharedState quiet(3);
   markHosts(*quiet.sharedState, twoHosts, 0);
+  quiet.sharedState->attempt.store(data.upTo(2));
   HostRelay relay(*quiet.sharedState, twoHosts, "fuzz", 60);
   std::vector<Pair> pairs(1 + data.upTo(1));
   for (Pair &pair : pairs) {
@@ -283,6 +306,7 @@ void leadersAtTheRelay(Bytes &data) {
 void relayOfALeader(Bytes &data) {
   QuietSharedState quiet(3);
   markHosts(*quiet.sharedState, twoHosts, 1);
+  quiet.sharedState->attempt.store(data.upTo(2));
   Pair pair;
   Connection connection(pair.ends[0]);
   connection.trust();

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Jobs on several hosts, which are network namespaces of this one joined by a switch. A line a claim.
 
-    hosts.py --bin build/bin [--part numbers|models|trouble|kills]...
+    hosts.py --bin build/bin [--part numbers|models|trouble|spares|kills]...
              [--case zero3]... [--models FOLDER [--only gpt2]...] [--rate 1gbit] [--delay MS]
              [--comm tcp|mpi]... [--group links]... [--kills 200 [--seed S]]
 
@@ -11,6 +11,7 @@ numbers  tiny-gpt under each plan, on two hosts of two ranks: by --comm tcp of r
 models   every model of a folder (see models.py) under each plan, the same by tcp
 trouble  ranks killed and stopped, links down and slow, a full pipe, jobs that were started wrong, two jobs at once:
          each host's output names rank, host and instruction, all has ended within 10 s, and nothing is left over
+spares   a host is killed, and processes of a third one that waited take its place: weights as above
 kills    that many jobs of one to four hosts and 2 to 16 ranks, each with a rank killed or stopped at a random time
 Needs root, ip, and for rates and trouble tc. Only Python's standard library is used. Exit status 0: all hold.
 """
@@ -28,10 +29,11 @@ from jobs import Starter
 from kills import Kills
 from network import Network, sh
 from results import BASE, CASES, Numbers
+from spares import Spares
 from troubles import GROUPS, Troubles
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PARTS = ["numbers", "models", "trouble", "kills"]
+PARTS = ["numbers", "models", "trouble", "spares", "kills"]
 
 
 class Trial:
@@ -102,7 +104,7 @@ def numbers(trial, options, parts):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin", required=True)
-    parser.add_argument("--part", action="append", choices=PARTS, help="default: numbers and trouble")
+    parser.add_argument("--part", action="append", choices=PARTS, help="default: numbers, trouble and spares")
     parser.add_argument("--comm", action="append", choices=["tcp", "mpi"],
                         help="of trouble and kills: mpi, or tcp and shared memory; default: all")
     parser.add_argument("--case", action="append", choices=list(CASES))
@@ -114,7 +116,7 @@ def main():
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=int(time.time()))
     options = parser.parse_args()
-    parts = options.part or ["numbers", "trouble"]
+    parts = options.part or ["numbers", "trouble", "spares"]
     if os.geteuid() or not shutil.which("ip"):
         sys.exit("hosts.py needs root and ip, to make network namespaces")
     if "models" in parts and not options.models:
@@ -125,6 +127,8 @@ def main():
             numbers(trial, options, parts)
         if "trouble" in parts:
             trouble(trial, options.comm or ["tcp", "mpi"], options.group)
+        if "spares" in parts:
+            Spares(trial).play()
         if "kills" in parts:
             Kills(trial, options.seed, options.comm).play(options.kills)
     finally:

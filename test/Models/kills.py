@@ -3,8 +3,8 @@
 
     kills.py [--bin build/bin] [--kills 500] [--case dp2]... [--seed S]
 
-Rounds of a tiny model train for some hundred steps with a save every 5. Until all kills are played, each round is
-killed all the time, at random instructions (SIGKILL, the moment drawn by the seed):
+Rounds of a tiny model train for some hundred steps with a save every 5. In each round 25 processes are killed, at
+random instructions (SIGKILL, the moment drawn by the seed):
 save   a rank, within 20 ms of the begin of a save
 copy   a rank, within the first steps after a loss, each of which copies the state of all ranks
 mend   a rank, and within 0.15 s another one, or the same: while lost ranks are being started again
@@ -38,7 +38,7 @@ CASES = {
     "zero3": ["mesh.dp=4", "zero={level: 3, min_size: 0}", "batch.size=4"],
 }
 KINDS = {"save": 5, "copy": 4, "mend": 4, "any": 4, "job": 1}  # how often, relatively
-STEPS, SAVE_EVERY = 400, 5
+STEPS, SAVE_EVERY, KILLS = 400, 5, 25  # of a round
 
 
 class Round:
@@ -173,7 +173,7 @@ class Trial:
             weights, losses = self.without(case)
             folder = self.work / f"round{number}"
             one = Round(self.command(case, folder), folder, self.random)
-            code = one.play(self.kills - killed)
+            code = one.play(min(KILLS, self.kills - killed))
             killed += one.killed
             for kind in counts:
                 counts[kind] += one.counts[kind]

@@ -327,6 +327,7 @@ comm::Launch launchOf(const Job &job) {
   launch.timeout = job.options.timeout;
   launch.joinTimeout = job.options.joinTimeout;
   launch.restarts = job.options.restarts;
+  launch.spares = job.options.spares.value_or(0);
   return launch;
 }
 

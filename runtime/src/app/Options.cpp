@@ -188,6 +188,8 @@ std::vector<Flag> runningFlags() {
        [](RunOptions &o, const std::string &v) { o.joinTimeout = seconds("--join-timeout", v); }},
       {"--restart", "[=N]", "start lost ranks again and go on, at most N times (default: always)", takeRestart, false,
        true},
+      {"--spares", "K", "with --restart: the launcher's last K processes wait to take the place of lost ranks",
+       COUNT("--spares", spares, 1)},
       {"--data", "F[:input=array,...]", "safetensors whose arrays are named as the inputs; repeat for shards",
        LIST(data), true},
       {"--text", "F", "the file's bytes as tokens, in windows", NAMED("--text", "a file", text)},
@@ -369,6 +371,7 @@ void checkTogether(const RunOptions &options) {
   exclude(simulates, options.comm == "mpi", "--device sim", "--comm mpi");
   exclude(simulates, options.rank.has_value(), "--device sim", "--rank");
   exclude(simulates, options.restarts.has_value(), "--device sim", "--restart");
+  need(options.spares.has_value(), options.restarts.has_value(), "--spares", "--restart");
   need(options.rank.has_value(), options.world.has_value(), "--rank", "--world N");
   if (!options.exportTo.empty() && !options.exportTo.ends_with(".safetensors") && !options.exportTo.ends_with(".onnx"))
     refuse(Message::exportKind, options.exportTo);

@@ -16,8 +16,8 @@ namespace {
 /// Four ranks of a job, two on each of the hosts a and b, that run until they are told to end.
 struct TwoHosts {
   explicit TwoHosts(std::vector<std::string> more = {}, std::string steps = "1000000", Environment environment = {},
-                    Environment ofLast = {})
-      : port(unusedPort()) {
+                    Environment ofLast = {}, int processes = 4)
+      : port(unusedPort()), processes(processes) {
     more.insert(more.end(), {"--steps", steps});
     for (int rank = 0; rank < 4; ++rank) {
       environment["PAR_HOST"] = rank < 2 ? "a" : "b";
@@ -27,9 +27,15 @@ struct TwoHosts {
     }
   }
   std::vector<std::string> argumentsOf(int rank, const std::vector<std::string> &more) const {
-    std::vector<std::string> arguments{jobTool,   "--rank",   std::to_string(rank),
-                                       "--world", "4",        "--ranks",
-                                       "4",       "--master", "127.0.0.1:" + std::to_string(port)};
+    std::vector<std::string> arguments{jobTool,
+                                       "--rank",
+                                       std::to_string(rank),
+                                       "--world",
+                                       std::to_string(processes),
+                                       "--ranks",
+                                       "4",
+                                       "--master",
+                                       "127.0.0.1:" + std::to_string(port)};
     arguments.insert(arguments.end(), more.begin(), more.end());
     return arguments;
   }
@@ -51,7 +57,7 @@ struct TwoHosts {
     EXPECT_LT(secondsSince(begin), 10);
     return result;
   }
-  int port;
+  int port, processes; ///< processes: with spares
   std::vector<std::unique_ptr<Process>> ranks;
 };
 
@@ -218,6 +224,87 @@ TEST(Hosts, LostHostIsWaitedFor) {
     EXPECT_NE(outputs[0].find("; it is waited for (--join-timeout)\n"), std::string::npos) << outputs[0];
     EXPECT_EQ(count(outputs[0], "job.par: goes on after step "), 1u) << outputs[0];
   }
+}
+
+namespace {
+
+/// Two hosts, and three spares on a third one.
+struct WithSpares : TwoHosts {
+  explicit WithSpares(const std::string &steps) : TwoHosts(flags, steps, {}, {}, 7) {
+    std::vector<std::string> more = flags;
+    more.insert(more.end(), {"--steps", steps});
+    for (int number = 4; number < processes; ++number)
+      spares.push_back(std::make_unique<Process>(argumentsOf(number, more), Environment{{"PAR_HOST", "c"}}));
+  }
+  static inline const std::vector<std::string> flags{"--restart", "-1", "--timeout", "2", "--spares", "3"};
+  std::vector<std::unique_ptr<Process>> spares;
+};
+
+} // namespace
+
+// Spares that wait take the place of a host of which nothing is left; one that is lost before takes none.
+TEST(Hosts, SparesTakeThePlaceOfAHost) {
+  WithSpares job("300");
+  job.runs();
+  job.spares[0]->signal(SIGKILL);
+  usleep(200'000);
+  for (size_t rank : {2, 3})
+    job.ranks[rank]->signal(SIGKILL);
+  for (size_t rank : {0, 1})
+    EXPECT_EQ(job.ranks[rank]->wait(30), 0) << job.ranks[rank]->errors();
+  std::string output = job.ranks[0]->errors();
+  for (auto [spare, rank] : {std::pair("spare 5 (pid ", " on c) takes the place of rank 2\n"),
+                             {"spare 6 (pid ", " on c) takes the place of rank 3\n"}}) {
+    EXPECT_EQ(count(output, spare), 1u) << output;
+    EXPECT_EQ(count(output, rank), 1u) << output;
+  }
+  EXPECT_EQ(count(output, "job.par: goes on after step "), 1u) << output;
+  EXPECT_NE(job.ranks[0]->out().find("done after step 300"), std::string::npos) << output;
+  for (size_t spare : {1, 2})
+    EXPECT_EQ(job.spares[spare]->wait(10), 0) << job.spares[spare]->errors();
+}
+
+// A host that comes back after spares have taken its place is told so. A spare that is not needed ends with the job.
+TEST(Hosts, HostThatComesBackTooLate) {
+  WithSpares job("1000000");
+  job.runs();
+  std::vector<pid_t> stopped;
+  for (int rank : {2, 3})
+    for (pid_t pid : {ranksOf(job.ranks[size_t(rank)]->out())[rank], job.ranks[size_t(rank)]->pid()})
+      stopped.push_back(pid);
+  for (pid_t pid : stopped)
+    kill(pid, SIGSTOP);
+  EXPECT_TRUE(job.spares[1]->sees("rank 3 pid"));
+  for (pid_t pid : stopped)
+    kill(pid, SIGCONT);
+  for (size_t rank : {2, 3}) {
+    EXPECT_EQ(job.ranks[rank]->wait(20), 4);
+    EXPECT_NE(job.ranks[rank]->errors().find(
+                  " on b) comes back too late: a spare has taken its place, and has the newer state\n"),
+              std::string::npos)
+        << job.ranks[rank]->errors();
+  }
+  job.ranks[0]->signal(SIGTERM);
+  for (Process *process : {job.ranks[0].get(), job.ranks[1].get(), job.spares[0].get(), job.spares[1].get()})
+    EXPECT_EQ(process->wait(10), 143) << process->errors();
+  EXPECT_EQ(job.spares[2]->wait(10), 0);
+  EXPECT_EQ(job.spares[2]->out() + job.spares[2]->errors(), "");
+}
+
+// Ways of starting in which spares cannot wait.
+TEST(Hosts, SparesThatCannot) {
+  Launch launch = jobOf(Transport::shm, 2);
+  launch.spares = 1;
+  auto refusal = [&] { return errorsOf([&] { EXPECT_EQ(run(launch, [](Control &) { return 0; }), 2); }); };
+  EXPECT_EQ(refusal(), "test.par: error: --spares needs --restart\n");
+  launch.restarts = 1;
+  EXPECT_EQ(refusal(), "test.par: error: --spares needs a launcher, or --rank and --world\n");
+  launch.n.reset();
+  launch.rank = 0;
+  launch.world = 2;
+  launch.spares = 2;
+  launch.master = "127.0.0.1:1";
+  EXPECT_EQ(refusal(), "test.par: error: --spares=2 leaves no rank: --world is 2\n");
 }
 
 // A rank that is lost three times in one step ends the job, and each host tells the story.

@@ -97,6 +97,9 @@ struct SentenceText {
   M(startsNoMore, "rank {}{} {} in step {}{}; it is not started again: {} of {} restarts were made (--restart={})")    \
   M(leftAlone, "rank {}{} {} in step {}, without a word")                                                              \
   M(diedThrice, "rank {}{} was lost three times in step {}: it {}")                                                    \
+  M(spareTakes, "{} takes the place of rank {}")                                                                       \
+  M(placeTaken, "rank {} ({}) comes back too late: a spare has taken its place, and has the newer state")              \
+  M(onlySpares, "--spares={} leaves no rank: {} is {}")                                                                \
   M(goesOn, "goes on after step {}, {} s after the loss")                                                              \
   M(noProgress, "rank {} has joined its job {} times since step {} and was stopped by a loss each time: {}")           \
   M(restartNeeds, "--restart does not work with {}: {}")                                                               \

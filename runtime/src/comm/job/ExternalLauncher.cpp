@@ -147,8 +147,10 @@ Ended runJoined(const RankOf &of, Shared &shared, Joined joined) {
 /// A rank's introduction when it joins.
 Join joinOf(const LaunchEnvironment &place, const Supervised *supervised = nullptr) {
   Join join{hostName(), place.rankSource, place.worldSource, place.rank, place.world, uint64_t(getpid())};
-  if (supervised)
+  if (supervised) {
     join.attempts = supervised->life().attempts.load();
+    join.holder = supervised->lives.holder();
+  }
   return join;
 }
 
@@ -190,6 +192,8 @@ Ended runHosting(const RankOf &of) {
   Interrupt interrupt(*shared.sharedState, 0, ctrlCOf(of.supervised));
   RendezvousOptions hosting = hostingOf(of.launch, of.place);
   hosting.pass = &shared.files;
+  if (of.supervised)
+    hosting.holders = of.supervised->lives.holders();
   RendezvousServer host(std::move(listener), hosting, *shared.sharedState);
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
@@ -283,7 +287,7 @@ Ended par::comm::runUnderLauncher(const Launch &launch, const LaunchEnvironment 
 }
 
 void par::comm::tellOthers(const Launch &launch, const LaunchEnvironment &place, const std::string &why) {
-  if (place.world == 1 || place.port == 0)
+  if (place.world == 1 || place.port == 0 || place.spare)
     return;
   std::string line = format::printable(why.substr(0, std::min(why.find('\n'), maxFailure)));
   try {

@@ -77,8 +77,9 @@ std::optional<Joined> par::comm::enrol(Connection connection, const Join &join, 
 // A listener with another secret may be a stranger: its refusal is not believed and does not end the rank, and a name
 // may become known. The reason is reported early, since a rank with a wrong PAR_TOKEN or host would otherwise be silent
 // until the time is up.
-Joined par::comm::joinServer(const LaunchEnvironment &place, const std::string &token, const Join &join, double timeout,
-                             const std::function<void(const std::string &)> &warn, const std::function<void()> &look) {
+void par::comm::seekServer(const LaunchEnvironment &place, const std::string &token, const Join &join, double timeout,
+                           const std::function<void(const std::string &)> &warn, const std::function<void()> &look,
+                           const std::function<bool(Connection, const std::string &, uint16_t)> &enters) {
   int64_t deadline = now() + int64_t(timeout * 1e9), since = 0;
   std::string reason, before;
   bool warned = false;
@@ -95,11 +96,8 @@ Joined par::comm::joinServer(const LaunchEnvironment &place, const std::string &
         reason = reasonOf(answer);
         continue;
       }
-      if (std::optional<Joined> joined = enrol(std::move(connection), join, timeout, look)) {
-        joined->key = key;
-        joined->port = port;
-        return std::move(*joined);
-      }
+      if (enters(std::move(connection), key, port))
+        return;
     }
     if (!isKnown(place.host))
       reason = ": " + say(Sentence::unknownHost, place.host);
@@ -113,6 +111,21 @@ Joined par::comm::joinServer(const LaunchEnvironment &place, const std::string &
     usleep(join.attempts ? againTime : pauseTime);
   } while (now() < deadline);
   throw LaunchError(exitRankLost, say(Sentence::noHost, join.rank, place.host, place.port, reason));
+}
+
+Joined par::comm::joinServer(const LaunchEnvironment &place, const std::string &token, const Join &join, double timeout,
+                             const std::function<void(const std::string &)> &warn, const std::function<void()> &look) {
+  std::optional<Joined> result;
+  seekServer(place, token, join, timeout, warn, look,
+             [&](Connection connection, const std::string &key, uint16_t port) {
+               if (std::optional<Joined> joined = enrol(std::move(connection), join, timeout, look)) {
+                 joined->key = key;
+                 joined->port = port;
+                 result.emplace(std::move(*joined));
+               }
+               return result.has_value();
+             });
+  return std::move(*result);
 }
 
 Connection par::comm::connectAgain(const LaunchEnvironment &place, const std::string &token, const Joined &joined) {

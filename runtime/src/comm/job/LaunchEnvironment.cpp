@@ -42,6 +42,14 @@ uint32_t numberOf(const std::string &name, const std::string &text, uint32_t lea
 
 constexpr uint32_t maxWorld = 1 << 20;
 
+/// The last processes are spares, and no ranks.
+void setSparesApart(LaunchEnvironment &place, uint32_t spares) {
+  if (spares >= place.world)
+    throw LaunchError(2, say(Sentence::onlySpares, spares, place.worldSource, place.world));
+  place.world -= spares;
+  place.spare = place.rank >= place.world;
+}
+
 void check(const LaunchEnvironment &place) {
   if (place.world == 0 || place.rank >= place.world)
     throw LaunchError(2,
@@ -165,9 +173,11 @@ std::optional<LaunchEnvironment> par::comm::findPlace(const Launch &launch, cons
   if (!place)
     return std::nullopt;
   check(*place);
+  if (launch.spares)
+    setSparesApart(*place, launch.spares);
   if (launch.n)
     throw LaunchError(2, say(Sentence::countUnderLauncher, *launch.n, place->worldSource));
-  if (place->world > 1 || !launch.master.empty())
+  if (place->world > 1 || launch.spares || !launch.master.empty())
     readMaster(*place, launch, environment);
   return place;
 }

@@ -5,6 +5,8 @@
 #include "comm/shared/Memory.h"
 #include "comm/shared/SharedState.h"
 
+#include <span>
+
 namespace par::comm {
 
 /// Facts that a supervisor and the processes of one of its ranks tell each other.
@@ -17,11 +19,14 @@ struct alignas(64) RankLife {
   SharedText<64> coordinates, instruction;
 };
 
+/// A number of this process among all of a job, not 0.
+uint64_t holderOfProcess();
+
 /// The same for all ranks of a supervisor.
 class Lives {
 public:
   /// Shared with all processes that are forked from here on.
-  explicit Lives(uint32_t ranks);
+  Lives(uint32_t ranks, uint32_t world);
 
   uint32_t size() const { return ranks; }
   RankLife &operator[](uint32_t place) { return reinterpret_cast<RankLife *>(&head() + 1)[place]; }
@@ -32,6 +37,12 @@ public:
   void noteLoss(int64_t when);
   /// When the loss was that this attempt mends; 0 if it has been asked for before.
   int64_t takeLoss() { return head().lostAt.exchange(0); }
+  /// Who has made this memory.
+  uint64_t holder() const { return own; }
+  /// By rank of the job, who holds its state, as rank 0's rendezvous has seen.
+  std::span<std::atomic<uint64_t>> holders() {
+    return {reinterpret_cast<std::atomic<uint64_t> *>(&(*this)[ranks]), world};
+  }
 
 private:
   struct alignas(64) Head {
@@ -40,7 +51,8 @@ private:
   };
   Head &head() { return *reinterpret_cast<Head *>(memory.bytes.data()); }
 
-  uint32_t ranks;
+  uint32_t ranks, world;
+  uint64_t own;
   Mapping memory;
 };
 

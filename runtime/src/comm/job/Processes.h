@@ -27,6 +27,10 @@ Ended runUnderLauncher(const Launch &launch, const LaunchEnvironment &place,
 void tellGivenUp(const Launch &launch, const LaunchEnvironment &place, const std::string &why, Listener port,
                  uint64_t attempts);
 
+/// Waits at the rendezvous until a rank's place is to be taken: which one; nullopt where the job has ended without.
+/// Throws LaunchError or Refused.
+std::optional<uint32_t> waitAsSpare(const Launch &launch, const LaunchEnvironment &place);
+
 /// Starts the ranks of `places`, all by -n or a launcher's one, watches them, and starts again those that are lost.
 /// Returns the exit code.
 int runSupervised(const Launch &launch, std::vector<LaunchEnvironment> places, Listener listener,

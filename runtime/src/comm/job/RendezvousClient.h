@@ -25,12 +25,21 @@ Refused readRefusal(const std::string &body);
 /// up. `look` is called often and may throw. Throws LaunchError or Refused.
 std::optional<Joined> enrol(Connection connection, const Join &join, double timeout, const std::function<void()> &look);
 
-/// Looks for the host at the ports of `place` until `timeout` seconds have passed, and joins. `token`: PAR_TOKEN, ""
-/// where it is not set. `warn` gets the likely cause, once; `look` is called often and may throw. Throws LaunchError or
-/// Refused.
+/// Looks for the host at the ports of `place` until `timeout` seconds have passed or `enters`, which gets each
+/// connection to a host that has shown the secret, with the job's key and the port, says true. `token`: PAR_TOKEN, ""
+/// where it is not set. `warn` gets the likely cause, once; `look` is called often and may throw. Throws LaunchError.
+void seekServer(const LaunchEnvironment &place, const std::string &token, const Join &join, double timeout,
+                const std::function<void(const std::string &)> &warn, const std::function<void()> &look,
+                const std::function<bool(Connection, const std::string &, uint16_t)> &enters);
+
+/// Looks for the host in this way, and joins. Throws LaunchError or Refused.
 Joined joinServer(
     const LaunchEnvironment &place, const std::string &token, const Join &join, double timeout,
     const std::function<void(const std::string &)> &warn, const std::function<void()> &look = [] {});
+
+/// Joins as a spare, and waits for a place or the end of the job: the word of the host; nullopt where its process has
+/// hung up, whose next one will listen at the same port. Throws Refused.
+std::optional<Message> awaitOrder(Connection connection, const Join &join);
 
 /// Another connection of a rank that has joined to rank 0's host. Throws LaunchError.
 Connection connectAgain(const LaunchEnvironment &place, const std::string &token, const Joined &joined);

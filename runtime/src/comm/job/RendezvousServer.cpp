@@ -46,7 +46,23 @@ const std::string &checked(const std::string &text, size_t most = 255) {
   return text;
 }
 
-std::string processOf(const Join &join) { return "pid " + std::to_string(join.pid) + " on " + join.host; }
+/// Why the parts of ranks make no exchange; "" where they do.
+std::string difference(const std::vector<Peer *> &members) {
+  const ExchangedValue &first = *members[0]->value;
+  for (uint32_t rank = 1; rank < members.size(); ++rank) {
+    const ExchangedValue &other = *members[rank]->value;
+    if (other.sharing != first.sharing || other.label != first.label || other.root != first.root)
+      return differentExchange(0, first.sharing, first.label, rank, other.sharing, other.label);
+  }
+  return "";
+}
+
+std::string listOf(const std::vector<uint32_t> &ranks) {
+  std::string list;
+  for (uint32_t rank : ranks)
+    list += (list.empty() ? "" : ", ") + std::to_string(rank);
+  return list;
+}
 
 /// Why a rank cannot join, whoever else has; "" if it can. `ranks`: of the shared state.
 std::string faultOf(const Join &join, const RendezvousOptions &hosting, uint32_t ranks) {
@@ -60,7 +76,7 @@ std::string faultOf(const Join &join, const RendezvousOptions &hosting, uint32_t
     return say(Sentence::rankFailed, 0, "pid " + std::to_string(getpid()) + " on " + hostName(), hosting.failure);
   if (hosting.oneHost && (join.host != hostName() || join.identity != hostIdentity()))
     return say(Sentence::severalHosts, join.rank, join.host, hostName());
-  if (join.rank >= ranks)
+  if (join.rank >= ranks && !join.spare)
     return say(Sentence::rankTooLarge, join.rank, ranks, join.rankSource);
   if (!join.failure.empty() && join.attempts)
     return join.failure;
@@ -70,6 +86,8 @@ std::string faultOf(const Join &join, const RendezvousOptions &hosting, uint32_t
 }
 
 } // namespace
+
+std::string par::comm::processOf(const Join &join) { return "pid " + std::to_string(join.pid) + " on " + join.host; }
 
 std::string Join::write() const {
   Writer writer;
@@ -81,7 +99,9 @@ std::string Join::write() const {
       .number(pid)
       .text(failure)
       .text(identity)
-      .number(attempts);
+      .number(attempts)
+      .number(holder)
+      .number(spare);
   return writer.take();
 }
 
@@ -97,6 +117,8 @@ Join Join::read(std::string_view bytes) {
   join.failure = checked(reader.text(), maxFailure);
   join.identity = checked(reader.text());
   join.attempts = reader.number();
+  join.holder = reader.number();
+  join.spare = reader.number() != 0;
   return join;
 }
 
@@ -120,7 +142,8 @@ Welcome Welcome::read(std::string_view bytes) {
 
 RendezvousServer::RendezvousServer(std::optional<Listener> listener, RendezvousOptions given, SharedState &sharedState)
     : hosting(std::move(given)), sharedState(sharedState), deadline(now() + int64_t(hosting.joinTimeout * 1e9)),
-      members(sharedState.world()), leavers(sharedState, hosting.bundle), awaited(world()) {
+      members(sharedState.world()), spares(hosting.bundle, hosting.holders), leavers(sharedState, hosting.bundle),
+      awaited(world()) {
   if (hosting.pass || !hosting.token.empty())
     localChannel.emplace(hosting.token, hosting.key);
   if (listener)
@@ -142,6 +165,7 @@ void RendezvousServer::step(int milliseconds, const std::vector<int> &also) {
     polled.push_back({peer->connection.socket(), short(peer->connection.pending() ? POLLIN | POLLOUT : POLLIN), 0});
   if (relay)
     relay->watch(polled);
+  spares.watch(polled);
   for (int fd : also)
     polled.push_back({fd, POLLIN, 0});
   poll(polled.data(), polled.size(), milliseconds);
@@ -162,8 +186,16 @@ void RendezvousServer::step(int milliseconds, const std::vector<int> &also) {
   forgetClosed();
   if (relay)
     relay->step();
+  spares.step();
   watchJoining();
   leavers.watch();
+}
+
+void RendezvousServer::finish() {
+  if (relay)
+    relay->finish();
+  if (!isLost(sharedState) || over)
+    spares.dismiss();
 }
 
 void RendezvousServer::forgetClosed() {
@@ -177,9 +209,9 @@ void RendezvousServer::forgetClosed() {
 }
 
 bool RendezvousServer::quiet() const {
-  return (!relay || relay->quiet()) && std::none_of(peers.begin(), peers.end(), [](const std::unique_ptr<Peer> &peer) {
-           return peer->connection.pending();
-         });
+  return spares.quiet() && (!relay || relay->quiet()) &&
+         std::none_of(peers.begin(), peers.end(),
+                      [](const std::unique_ptr<Peer> &peer) { return peer->connection.pending(); });
 }
 
 // A connection with malformed bytes is closed.
@@ -195,7 +227,7 @@ void RendezvousServer::handle(Peer &peer, const Message &message) {
       std::string label = reader.text();
       if (sharing > uint64_t(Sharing::allGather) || root >= sharedState.world())
         throw std::runtime_error("no such exchange");
-      peer.value = Value{Sharing(sharing), uint32_t(root), label, reader.text()};
+      peer.value = ExchangedValue{Sharing(sharing), uint32_t(root), label, reader.text()};
     } else {
       peer.connection.close();
     }
@@ -221,6 +253,11 @@ bool RendezvousServer::comesForNext(const Join &join) {
 }
 
 void RendezvousServer::admit(Peer &peer, const Join &join) {
+  std::string late = join.spare ? faultOf(join, hosting, sharedState.world()) : spares.comesTooLate(join);
+  if (!late.empty())
+    return refuse(peer, exitRankLost, errorLine(hosting.bundle, late));
+  if (join.spare)
+    return spares.adopt(join, std::move(peer.connection));
   if (comesForNext(join))
     return peer.connection.close();
   peer.join = join;
@@ -236,6 +273,7 @@ void RendezvousServer::admit(Peer &peer, const Join &join) {
     return fail(startedWrong || join.world != world() ? 2 : exitRankLost, message);
   }
   members[join.rank] = &peer;
+  spares.rankCame();
   if (joined() == members.size())
     start();
 }
@@ -252,6 +290,8 @@ void RendezvousServer::start() {
   for (Peer *peer : members)
     if (mends(sharedState))
       sharedState.attempt.store(std::max(sharedState.attempt.load(), peer->join->attempts + 1));
+  for (Peer *peer : members)
+    spares.noteHolder(*peer->join);
   HostMap hosts = HostMap::of(places);
   markHosts(sharedState, hosts, 0);
   if (hosts.several())
@@ -279,16 +319,16 @@ void RendezvousServer::watchJoining() {
   if (started)
     return;
   endIfSignalled(sharedState, hosting.bundle);
+  std::vector<uint32_t> missing;
+  for (uint32_t rank = 0; rank < members.size(); ++rank)
+    if (!members[rank])
+      missing.push_back(rank);
   if (!sharedState.aborted() && now() >= deadline) {
-    std::string missing;
-    for (uint32_t rank = 0; rank < members.size(); ++rank)
-      if (!members[rank])
-        missing += (missing.empty() ? "" : ", ") + std::to_string(rank);
     std::string others = gate && gate->refused() ? say(Sentence::strangersCame, gate->refused()) : "";
-    fail(exitRankLost, say(Sentence::ranksMissing, joined(), sharedState.world(), missing, others));
+    fail(exitRankLost, say(Sentence::ranksMissing, joined(), sharedState.world(), listOf(missing), others));
   }
   if (!sharedState.aborted())
-    return;
+    return sharedState.attempt.load() > 1 ? spares.fill(missing) : void();
   for (const std::unique_ptr<Peer> &peer : peers)
     if (peer->join && !peer->refused)
       refuse(*peer, sharedState.code(), sharedState.message());
@@ -297,12 +337,9 @@ void RendezvousServer::watchJoining() {
 void RendezvousServer::exchange() {
   if (!started || std::any_of(members.begin(), members.end(), [](Peer *peer) { return !peer || !peer->value; }))
     return;
-  const Value &first = *members[0]->value;
-  for (uint32_t rank = 1; rank < members.size(); ++rank) {
-    const Value &other = *members[rank]->value;
-    if (other.sharing != first.sharing || other.label != first.label || other.root != first.root)
-      return fail(exitRankLost, differentExchange(0, first.sharing, first.label, rank, other.sharing, other.label));
-  }
+  const ExchangedValue &first = *members[0]->value;
+  if (std::string different = difference(members); !different.empty())
+    return fail(exitRankLost, different);
   Writer all;
   bool one = first.sharing == Sharing::broadcast;
   all.number(one ? 1 : members.size());

@@ -8,6 +8,7 @@
 #include "HostRelay.h"
 #include "Leavers.h"
 #include "LocalChannel.h"
+#include "Spares.h"
 #include "comm/shared/Memory.h"
 
 namespace par::comm {
@@ -33,11 +34,16 @@ struct Join {
   std::string failure{}; ///< why it does not take part, but comes to say so; "" where it does
   std::string identity = hostIdentity();
   uint64_t attempts = 0; ///< the last attempt of the job that this rank's processes have joined
+  uint64_t holder = 0;   ///< who holds the rank's state between its processes: holderOfProcess() of its supervisor
+  bool spare = false;    ///< it waits to take the place of a rank; `rank` is its number among all processes
 
   std::string write() const;
   /// Throws std::runtime_error on texts that no rank says.
   static Join read(std::string_view bytes);
 };
+
+/// "pid 71 on b".
+std::string processOf(const Join &join);
 
 /// The host's word to each rank when all have come.
 struct Welcome {
@@ -63,6 +69,24 @@ struct RendezvousOptions {
   double timeout = 5;                ///< seconds without a sign of life of another host
   bool oneHost = false;              ///< ranks of other hosts are refused
   std::string carrier{};             ///< of buffers between hosts, as told to all ranks
+  /// By rank, who holds its state, in memory that outlives this process; empty where lost ranks are not started again.
+  std::span<std::atomic<uint64_t>> holders{};
+};
+
+/// A rank's part of an exchange.
+struct ExchangedValue {
+  Sharing sharing;
+  uint32_t root;
+  std::string label, bytes;
+};
+
+/// Whoever has shown the job's secret.
+struct Peer {
+  explicit Peer(Connection connection) : connection(std::move(connection)) {}
+  Connection connection;
+  std::optional<Join> join;
+  std::optional<ExchangedValue> value;
+  bool refused = false; ///< hung up on when it has been told
 };
 
 class RendezvousServer {
@@ -75,8 +99,8 @@ public:
 
   /// Waits up to `milliseconds` for something to do (or for one of `also` to become readable) and does it.
   void step(int milliseconds, const std::vector<int> &also = {});
-  /// Tells other hosts that the job is over.
-  void finish() { relay ? relay->finish() : void(); }
+  /// Tells other hosts that the job or its attempt is over, and spares if the job is.
+  void finish();
   /// True when everything queued has been sent.
   bool quiet() const;
   /// Ranks that have been told that there is no job, or why it ends before it began.
@@ -89,19 +113,6 @@ public:
   size_t mayCome() const { return awaited; }
 
 private:
-  struct Value {
-    Sharing sharing;
-    uint32_t root;
-    std::string label, bytes;
-  };
-  struct Peer {
-    explicit Peer(Connection connection) : connection(std::move(connection)) {}
-    Connection connection;
-    std::optional<Join> join;
-    std::optional<Value> value;
-    bool refused = false; ///< hung up on when it has been told
-  };
-
   void handle(Peer &peer, const Message &message);
   void admit(Peer &peer, const Join &join);
   uint32_t world() const { return hosting.world ? hosting.world : sharedState.world(); }
@@ -125,6 +136,7 @@ private:
   std::vector<std::unique_ptr<Peer>> peers;
   std::vector<Peer *> members; ///< by rank
   std::optional<HostRelay> relay;
+  Spares spares;
   bool started = false, moreMayCome = false, over = false;
   Leavers leavers;
   size_t refusals = 0, awaited;

@@ -43,6 +43,24 @@ void checkRestarts(const Launch &launch) {
     throw LaunchError(2, say(Sentence::restartNeeds, "a bundle for GPUs", "NCCL's communicators end with their ranks"));
 }
 
+/// Spares come to a job whose ranks are started again, at the port where these meet.
+void checkSpares(const Launch &launch, bool launched) {
+  if (launch.spares && !launch.restarts)
+    throw LaunchError(2, say(Sentence::flagNeedsFlag, "--spares", "--restart"));
+  if (launch.spares && !launched)
+    throw LaunchError(2, say(Sentence::flagNeedsFlag, "--spares", "a launcher, or --rank and --world"));
+}
+
+/// A process beyond the ranks: once a place is free it is a rank like the others.
+int runSpare(const Launch &launch, LaunchEnvironment place, const std::function<int(Control &)> &rankMain) {
+  std::optional<uint32_t> rank = waitAsSpare(launch, place);
+  if (!rank)
+    return 0;
+  place.rank = *rank;
+  place.spare = false;
+  return runSupervised(launch, {place}, Listener::none(), rankMain);
+}
+
 /// -n under --restart: the ranks find each other as a launcher's do, at a port that only this host reaches.
 int runAgain(const Launch &launch, uint32_t world, const std::function<int(Control &)> &rankMain) {
   LaunchEnvironment place;
@@ -66,6 +84,8 @@ int runPlaced(const Launch &launch, const LaunchEnvironment &place, const std::f
     tellOthers(launch, place, line);
     return wrong.code;
   }
+  if (place.spare)
+    return runSpare(launch, place, rankMain);
   if (launch.restarts)
     return runSupervised(launch, {place}, place.rank == 0 ? Listener::rendezvous(place) : Listener::none(), rankMain);
   if (place.world == 1)
@@ -86,6 +106,7 @@ int par::comm::run(const Launch &launch, const std::function<int(Control &)> &ra
     std::optional<LaunchEnvironment> place = placeOfProcess(launch);
     endOnSignals(launch.bundle, describeProcess(place));
     checkRestarts(launch);
+    checkSpares(launch, place.has_value());
     if (place)
       return runPlaced(launch, *place, rankMain);
     uint32_t world = launch.n.value_or(launch.bundleRanks);

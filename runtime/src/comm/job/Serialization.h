@@ -50,6 +50,7 @@ struct Message {
     refuse,    ///< host to rank: exit code, message
     value,     ///< rank to host: its part of an exchange
     values,    ///< host to rank: its values of the exchange
+    place,     ///< host to a spare: the rank whose place it takes
     // Between rank 0's host and the leader of another host (HostRelay.h).
     link,    ///< leader: the host that it leads; the connection is a link from then on
     ranks,   ///< both: a digest of the board
@@ -57,7 +58,7 @@ struct Message {
     stop,    ///< both: the job is to stop; the signal that asked for it
     frozen,  ///< leader: no rank of its host starts a step; the last one started
     allowed, ///< host to leader: the job's last step
-    bye,     ///< both: the job is over
+    bye,     ///< both, and host to a spare: the job is over
   } kind = challenge;
   std::string body;
 };

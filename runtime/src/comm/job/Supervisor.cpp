@@ -80,6 +80,13 @@ private:
   int code = 0;
 };
 
+/// Whether a signal has ended a process that is not reaped yet.
+bool wasKilled(pid_t pid) {
+  siginfo_t info{};
+  int none = waitid(P_PID, id_t(pid), &info, WEXITED | WNOHANG | WNOWAIT);
+  return none == 0 && info.si_pid == pid && info.si_code != CLD_EXITED;
+}
+
 /// " (dp 3)", "".
 std::string nameOf(const RankLife &life) {
   std::string coordinates = life.coordinates.get();
@@ -90,8 +97,9 @@ std::string nameOf(const RankLife &life) {
 
 Supervisor::Supervisor(const Launch &launch, std::vector<LaunchEnvironment> places, Listener listener,
                        const std::function<int(Control &)> &rankMain)
-    : launch(launch), rankMain(rankMain), listener(std::move(listener)), lives(uint32_t(places.size())),
-      patience(launch.timeout), together(places.size() == places.front().world) {
+    : launch(launch), rankMain(rankMain), listener(std::move(listener)),
+      lives(uint32_t(places.size()), places.front().world), patience(launch.timeout),
+      together(places.size() == places.front().world) {
   for (LaunchEnvironment &place : places)
     children.push_back({std::move(place), SharedFile::create("par-kept")});
 }
@@ -154,6 +162,10 @@ int Supervisor::run() {
     start(child);
   while (alive()) {
     wait();
+    // The reason before its consequence: ranks that leave because of a loss may have ended in the same moment.
+    for (Child &child : children)
+      if (child.process >= 0 && !lifeOf(child).finished.load() && wasKilled(child.pid))
+        reap(child);
     for (Child &child : children)
       if (child.process >= 0) {
         reap(child);

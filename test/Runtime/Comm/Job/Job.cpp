@@ -9,6 +9,7 @@
 //                [--busy S] [--linger S]       (seconds before the first step; after the end of the job)
 //                [--nohup 1] [--fail TEXT]     (before it joins)
 //                [--restart N]                 (-1: as often as ranks are lost; steps go on from what ranks keep)
+//                [--spares K]
 //                [--chatty FD] [--errors FD]   (descriptors: rank 0 writes to it in each step; it becomes stderr)
 #include "par/comm/job/Ending.h"
 #include "par/comm/shared/Output.h"
@@ -104,6 +105,8 @@ Options read(int argc, char **argv) {
       dup2(std::atoi(value.c_str()), STDERR_FILENO);
     else if (flag == "--restart")
       o.launch.restarts = std::strtoull(value.c_str(), nullptr, 10);
+    else if (flag == "--spares")
+      o.launch.spares = uint32_t(std::atoi(value.c_str()));
     else if (flag == "--fail")
       o.failure = value;
     else if (flag == "--nohup")

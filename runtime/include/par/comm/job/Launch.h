@@ -12,7 +12,8 @@ namespace par::comm {
 
 /// This process's place in a launcher's job.
 struct LaunchEnvironment {
-  uint32_t rank = 0, world = 1, localRank = 0;
+  uint32_t rank = 0, world = 1, localRank = 0; ///< world: without spares
+  bool spare = false;                          ///< `rank` is no rank of the job but its number among all processes
   bool localGiven = false;        ///< localRank is the launcher's; elsewhere a rank counts among those of its host
   std::string host = "127.0.0.1"; ///< of the rendezvous
   uint16_t port = 0;
@@ -38,6 +39,7 @@ struct Launch {
   double joinTimeout = 60; ///< seconds until all ranks must have come
   /// --restart: how often lost ranks are started again (UINT64_MAX: as often as they are lost); absent: never.
   std::optional<uint64_t> restarts;
+  uint32_t spares = 0; ///< --spares: the last processes of the launcher, which wait to take the place of lost ranks
 };
 
 /// A mistake in how the job was started; what() is the message without "NAME: error: ".
