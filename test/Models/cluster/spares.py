@@ -7,7 +7,7 @@ from jobs import Starter
 from network import Network
 
 STEPS, SAVE_EVERY = 150, 10
-# On hosts a and b, two ranks each. Under pp 2 nobody else has what b holds: all go back to the newest save.
+# On hosts a and b, two ranks each. Under pp 2 the parts of b are nowhere else: all go back to the newest save.
 REPLICA, SAVE = "has its state from rank", "no other rank holds its part"
 CASES = {"dp4": REPLICA, "dp2tp2": REPLICA, "pp2dp2": SAVE}
 
