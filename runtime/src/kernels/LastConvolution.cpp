@@ -1,13 +1,13 @@
 // Convolutions with channels last by oneDNN, with the ops after them as its post-ops, and filters that are kept packed.
 #include "LastConvolution.h"
 
+#include "NanWatch.h"
 #include "Scratch.h"
 #include "par/format/SignalsHeld.h"
 #include "par/kernels/Builtins.h"
 #include "par/kernels/PackedConvolution.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <limits>
 #include <map>
@@ -88,7 +88,7 @@ LastConvolution::Forward LastConvolution::describe(bool channelsLast) const {
   constexpr double most = std::numeric_limits<float>::max();
   if (low == 0 && std::isinf(high))
     after.append_eltwise(1.0f, dnnl::algorithm::eltwise_relu, 0.0f, 0.0f);
-  else if (!std::isinf(low) || !std::isinf(high))
+  else if (isBounded())
     after.append_eltwise(1.0f, dnnl::algorithm::eltwise_clip, float(std::clamp(low, -most, most)),
                          float(std::clamp(high, -most, most)));
   dnnl::primitive_attr attributes;
@@ -123,6 +123,12 @@ void LastConvolution::pack(const float *given, const float *scale, float *to) co
   stream.wait();
 }
 
+void LastConvolution::bound(float *y) const {
+  auto least = static_cast<float>(low), most = static_cast<float>(high);
+  for (size_t i = 0, size = output.get_size() / sizeof(float); i < size; ++i)
+    y[i] = std::clamp(y[i], least, most);
+}
+
 static dnnl::memory memoryOf(const Desc &desc, void *data = DNNL_MEMORY_NONE) {
   return dnnl::memory(desc, engine(), data);
 }
@@ -141,7 +147,17 @@ LastCall::LastCall(const LastConvolution &convolution, float *packed)
     arguments.emplace(DNNL_ARG_BIAS, bias = memoryOf(of.bias));
 }
 
-void LastCall::run(const LastOperands &operands) {
+bool LastCall::convolve() {
+  if (!of.isBounded()) {
+    of.convolution.execute(stream, arguments);
+    return false;
+  }
+  NanWatch watch;
+  of.convolution.execute(stream, arguments);
+  return watch.mayHaveMetOne();
+}
+
+bool LastCall::run(const LastOperands &operands) {
   std::byte *scratch = threadScratch(scratchBytes);
   format::SignalsHeld held;
   x.set_data_handle(const_cast<float *>(operands.x));
@@ -160,10 +176,11 @@ void LastCall::run(const LastOperands &operands) {
     if (of.hasResidual)
       dnnl::reorder({engine(), of.output, engine(), of.primitive.dst_desc()}).execute(stream, y, to);
   }
-  of.convolution.execute(stream, arguments);
+  bool metNan = convolve();
   if (of.leaves)
     dnnl::reorder(of.leaves).execute(stream, to, y);
   stream.wait();
+  return metNan;
 }
 
 const LastConvolution &lastConvolutionFor(const uint64_t *imm) {
@@ -195,7 +212,28 @@ void PackedConvolution::run(void *const *ptr, const uint64_t *imm) {
     source = operands.w;
     call = std::make_unique<LastCall>(*convolution, packed.front().values);
   }
-  call->run(operands);
+  if (call->run(operands))
+    keepNan(ptr, imm);
+}
+
+void PackedConvolution::keepNan(void *const *ptr, const uint64_t *imm) {
+  std::vector<uint64_t> whole(imm, imm + High + 1);
+  constexpr double most = std::numeric_limits<double>::infinity();
+  whole[Low] = realImmediate(-most);
+  whole[High] = realImmediate(most);
+  if (!unbounded)
+    unbounded = std::make_unique<PackedConvolution>();
+  unbounded->run(ptr, whole.data());
+  convolution->bound(static_cast<float *>(ptr[2]));
+}
+
+void PackedConvolution::forget() {
+  source = nullptr;
+  unbounded.reset();
+}
+
+size_t PackedConvolution::bytes() const {
+  return packed.size() * sizeof(Line) + scale.size() * sizeof(float) + (unbounded ? unbounded->bytes() : 0);
 }
 
 /// The library's work is one piece, done with tile 0, as that of other convolutions.

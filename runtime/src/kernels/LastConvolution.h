@@ -3,6 +3,7 @@
 
 #include "ConvolutionSizes.h"
 
+#include <cmath>
 #include <unordered_map>
 
 namespace par::kernels {
@@ -24,6 +25,9 @@ public:
 
   /// Floats of the packed filter.
   size_t packedSize() const { return primitive.weights_desc().get_size() / sizeof(float); }
+  bool isBounded() const { return !std::isinf(low) || !std::isinf(high); }
+  /// Puts values into the bounds; a NaN stays.
+  void bound(float *y) const;
   /// The filter as the library wants it; each output channel times its scale, if there is one.
   void pack(const float *filter, const float *scale, float *to) const;
 
@@ -48,9 +52,12 @@ class LastCall {
 public:
   /// Both outlive it.
   LastCall(const LastConvolution &convolution, float *packed);
-  void run(const LastOperands &operands);
+  /// Returns whether a NaN may have become a bound. The residual lies elsewhere than the result.
+  bool run(const LastOperands &operands);
 
 private:
+  bool convolve();
+
   const LastConvolution &of;
   size_t own, in; ///< bytes of the scratch before the input and the output in the library's layouts
   size_t scratchBytes;

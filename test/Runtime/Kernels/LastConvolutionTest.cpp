@@ -1,4 +1,5 @@
 // Convolutions with channels last, and what follows them in one call, against the plain builtin and sums in f64.
+#include "par/cpu/Matmul.h"
 #include "par/kernels/Builtins.h"
 #include "par/kernels/PackedConvolution.h"
 
@@ -7,6 +8,7 @@
 #include <gtest/gtest.h>
 #include <limits>
 #include <random>
+#include <tuple>
 #include <vector>
 
 using namespace par::kernels;
@@ -110,6 +112,55 @@ TEST_P(LastConvolutions, keepTheFilterUntilToldToForget) {
   convolution.forget();
   expect(once, convolved(filter), 1);
   expect(twice, convolved(filter), 2);
+}
+
+// A NaN stays one under bounds, wherever it comes from, and its neighbours stay what they are; on one thread and two.
+TEST_P(LastConvolutions, keepNan) {
+  const float nan = std::numeric_limits<float>::quiet_NaN(), inf = std::numeric_limits<float>::infinity();
+  std::vector<uint64_t> imm = shape.immediates();
+  for (uint64_t more : {uint64_t(1), uint64_t(1), uint64_t(1), uint64_t(0), uint64_t(0)})
+    imm.push_back(more);
+  size_t middle = shape.window / 2 * (shape.window + 1); // a place that meets no padding
+  struct Place {
+    float *value, given;
+  };
+  const std::vector<Place> places[] = {{},
+                                       {{&x[inputs / 2], nan}},
+                                       {{&x.back(), -nan}},
+                                       {{&w[middle], nan}},
+                                       {{&scale.back(), nan}},
+                                       {{&bias[0], nan}},
+                                       {{&residual[0], nan}, {&residual.back(), -nan}},
+                                       {{&residual[0], inf}, {&bias[0], -inf}}};
+  for (int threads : {1, 2})
+    for (auto [low, high] : {std::pair(0.0, infinity), {0.0, 6.0}, {-infinity, 0.25}})
+      for (const std::vector<Place> &given : places) {
+        auto before = std::tuple(x, w, scale, bias, residual);
+        for (const Place &place : given)
+          *place.value = place.given;
+        imm[imm.size() - 2] = realImmediate(low);
+        imm.back() = realImmediate(high);
+        std::vector<float> last = channelsLast(x, shape.n, shape.groups * shape.c), plain = convolved(w), y(outputs);
+        void *pointers[] = {last.data(), w.data(), y.data(), scale.data(), bias.data(), residual.data()};
+        par::cpu::setLibraryThreads(threads);
+        PackedConvolution convolution;
+        convolution.run(pointers, imm.data());
+        size_t bytes = convolution.bytes();
+        bool isAnyNan = false;
+        for (uint64_t i = 0; i < outputs; ++i) {
+          float wanted = plain[i] * scale[i % shape.o] + bias[i % shape.o] + residual[i];
+          ASSERT_EQ(std::isnan(y[i]), std::isnan(wanted)) << i << ", place " << &given - places << ", to " << high;
+          isAnyNan |= std::isnan(wanted);
+          if (std::isfinite(wanted)) {
+            ASSERT_NEAR(y[i], std::clamp(double(wanted), low, high), 2 * tolerance()) << i;
+          }
+        }
+        std::tie(x, w, scale, bias, residual) = before;
+        // What was computed once more has packed the filter once more.
+        convolution.forget();
+        EXPECT_EQ(convolution.bytes() < bytes, isAnyNan) << &given - places;
+      }
+  par::cpu::setLibraryThreads(1);
 }
 
 // A plain one, single elements, more channels than a vector, strides, gaps, one channel a group, odd sizes, groups.

@@ -23,11 +23,14 @@ public:
   /// scale is another one.
   void run(void *const *ptr, const uint64_t *imm);
   /// The filter may have been written.
-  void forget() { source = nullptr; }
+  void forget();
   /// Bytes beside the arena.
-  size_t bytes() const { return packed.size() * sizeof(Line) + scale.size() * sizeof(float); }
+  size_t bytes() const;
 
 private:
+  /// Computes the call again, bounds apart from the library, which gives the lower one for a NaN.
+  void keepNan(void *const *ptr, const uint64_t *imm);
+
   /// A cache's: the library wants memory from a line's begin.
   struct alignas(64) Line {
     float values[16];
@@ -38,6 +41,7 @@ private:
   std::vector<Line> packed;
   std::vector<float> scale;
   std::unique_ptr<LastCall> call;
+  std::unique_ptr<PackedConvolution> unbounded; ///< where there has been a NaN
 };
 
 } // namespace par::kernels
