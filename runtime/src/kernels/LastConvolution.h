@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ConvolutionSizes.h"
+#include "par/kernels/PackedConvolution.h"
 
 #include <cmath>
 #include <unordered_map>
@@ -21,10 +22,15 @@ struct LastOperands {
 /// the layouts that it likes best.
 class LastConvolution {
 public:
-  explicit LastConvolution(const uint64_t *imm);
+  LastConvolution(const uint64_t *imm, ConvolutionWay way);
 
   /// Floats of the packed filter.
   size_t packedSize() const { return primitive.weights_desc().get_size() / sizeof(float); }
+  /// Whether a value of an image affects results that it is no term of, by rounding, or by being no number.
+  bool isTransformed() const { return transformed; }
+  /// Magnitudes below it are so small that no sum of the transforms overflows with this packed filter: inputs are
+  /// multiplied by at most 2^10, results by 2^9, for transforms of 6 x 6 numbers.
+  float transformableBelow(const float *packed) const;
   bool isBounded() const { return !std::isinf(low) || !std::isinf(high); }
   /// Puts values into the bounds; a NaN stays.
   void bound(float *y) const;
@@ -36,10 +42,14 @@ private:
   using Desc = dnnl::memory::desc;
   using Forward = dnnl::convolution_forward::primitive_desc;
 
-  Forward describe(bool channelsLast) const;
+  enum class Layout { ChannelsLast, Any };
+
+  Forward describe(dnnl::algorithm algorithm, Layout layout) const;
+  Forward describeDirect() const;
+  bool isFasterTransformed() const;
 
   ConvolutionSizes sizes;
-  bool hasBias, hasResidual;
+  bool hasBias, hasResidual, transformed = false;
   double low, high;
   Desc input, filter, output, bias;
   Forward primitive;
@@ -52,13 +62,15 @@ class LastCall {
 public:
   /// Both outlive it.
   LastCall(const LastConvolution &convolution, float *packed);
-  /// Returns whether a NaN may have become a bound. The residual lies elsewhere than the result.
+  /// Returns whether the result may be wrong: a NaN may have become a bound, or a transform would spread a value that
+  /// is none of its place. The residual lies elsewhere than the result.
   bool run(const LastOperands &operands);
 
 private:
   bool convolve();
 
   const LastConvolution &of;
+  float limit;    ///< of what is transformed
   size_t own, in; ///< bytes of the scratch before the input and the output in the library's layouts
   size_t scratchBytes;
   dnnl::stream stream;
@@ -67,6 +79,6 @@ private:
 };
 
 /// Each shape is prepared when it is met first.
-const LastConvolution &lastConvolutionFor(const uint64_t *imm);
+const LastConvolution &lastConvolutionFor(const uint64_t *imm, ConvolutionWay way);
 
 } // namespace par::kernels

@@ -9,6 +9,7 @@
 #include <limits>
 #include <random>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 using namespace par::kernels;
@@ -163,12 +164,55 @@ TEST_P(LastConvolutions, keepNan) {
   par::cpu::setLibraryThreads(1);
 }
 
-// A plain one, single elements, more channels than a vector, strides, gaps, one channel a group, odd sizes, groups.
+// An infinite or huge value reaches the places whose windows hold it and no other: transforms of pieces of an image
+// would spread it.
+TEST_P(LastConvolutions, keepInfinitiesInTheirPlaces) {
+  const float inf = std::numeric_limits<float>::infinity();
+  std::vector<uint64_t> imm = shape.immediates();
+  for (uint64_t more : {uint64_t(0), uint64_t(0), uint64_t(0), uint64_t(0), realImmediate(infinity)})
+    imm.push_back(more);
+  for (auto [place, given] : {std::pair(&x[inputs / 2], inf), {&x.back(), -inf}, {&x[0], 1e38f}, {&w[0], 1e38f}}) {
+    float before = std::exchange(*place, given);
+    std::vector<float> last = channelsLast(x, shape.n, shape.groups * shape.c), plain = convolved(w), y(outputs);
+    void *pointers[] = {last.data(), w.data(), y.data()};
+    PackedConvolution().run(pointers, imm.data());
+    for (uint64_t i = 0; i < outputs; ++i) {
+      float wanted = std::max(plain[i], 0.0f);
+      ASSERT_TRUE(std::isinf(wanted) ? y[i] == wanted : std::abs(y[i] - wanted) <= tolerance() + 1e-5f * wanted)
+          << i << ": " << y[i] << ", not " << wanted << ", for " << given;
+    }
+    *place = before;
+  }
+}
+
+// Winograd's algorithm, where the library has it: its filter has 16 or 36 numbers for 9.
+TEST(LastConvolution, TransformsWideImages) {
+  for (auto [shape, isWide] : {std::pair(Case{2, 1, 48, 64, 16, 3, 1, 1, 1}, true),
+                               {Case{2, 1, 48, 64, 15, 3, 1, 1, 1}, false},
+                               {Case{2, 1, 32, 64, 16, 3, 1, 1, 1}, false},
+                               {Case{2, 1, 48, 64, 32, 3, 2, 1, 1}, false}}) {
+    std::vector<float> x = seeded(shape.n * shape.c * shape.places(shape.in), 1), w = seeded(shape.o * shape.c * 9, 2),
+                       y(shape.n * shape.o * shape.places(shape.out()));
+    std::vector<uint64_t> imm = shape.immediates();
+    for (uint64_t more : {uint64_t(0), uint64_t(0), uint64_t(0), realImmediate(-infinity), realImmediate(infinity)})
+      imm.push_back(more);
+    void *pointers[] = {x.data(), w.data(), y.data()};
+    PackedConvolution convolution, direct(ConvolutionWay::Direct);
+    convolution.run(pointers, imm.data());
+    direct.run(pointers, imm.data());
+    bool hasWideVectors = __builtin_cpu_supports("avx512dq");
+    EXPECT_EQ(convolution.bytes() > direct.bytes(), isWide && hasWideVectors) << shape.c << ", " << shape.in;
+  }
+}
+
+// A plain one, single elements, more channels than a vector, strides, gaps, one channel a group, odd sizes, groups,
+// channels enough for a transform.
 INSTANTIATE_TEST_SUITE_P(Shapes, LastConvolutions,
                          testing::Values(Case{2, 1, 3, 5, 7, 3, 1, 1, 1}, Case{1, 1, 16, 32, 6, 1, 1, 0, 1},
                                          Case{2, 1, 24, 40, 5, 3, 1, 1, 1}, Case{2, 1, 8, 16, 9, 3, 2, 1, 1},
                                          Case{1, 1, 16, 16, 9, 3, 1, 2, 2}, Case{2, 24, 1, 24, 8, 3, 1, 1, 1},
                                          Case{1, 5, 1, 5, 9, 5, 2, 2, 1}, Case{1, 1, 1, 1, 4, 2, 1, 0, 1},
-                                         Case{1, 2, 3, 4, 6, 3, 1, 1, 1}, Case{3, 1, 7, 9, 5, 2, 3, 0, 1}));
+                                         Case{1, 2, 3, 4, 6, 3, 1, 1, 1}, Case{3, 1, 7, 9, 5, 2, 3, 0, 1},
+                                         Case{2, 1, 48, 64, 16, 3, 1, 1, 1}));
 
 } // namespace

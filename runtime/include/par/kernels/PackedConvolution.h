@@ -10,12 +10,17 @@ namespace par::kernels {
 
 class LastCall;
 class LastConvolution;
+struct LastOperands;
+
+/// How a convolution is computed: as sums of its own terms, or, where that is faster, from transforms of pieces of
+/// images (Winograd's minimal filtering), with fewer multiplications and about the same error.
+enum class ConvolutionWay { Fastest, Direct };
 
 /// One convolution of a program whose filter does not change from call to call: packed once as the library wants it,
 /// times the scale of each output channel.
 class PackedConvolution {
 public:
-  PackedConvolution();
+  explicit PackedConvolution(ConvolutionWay way = ConvolutionWay::Fastest);
   PackedConvolution(PackedConvolution &&) noexcept;
   ~PackedConvolution();
 
@@ -28,20 +33,22 @@ public:
   size_t bytes() const;
 
 private:
-  /// Computes the call again, bounds apart from the library, which gives the lower one for a NaN.
-  void keepNan(void *const *ptr, const uint64_t *imm);
+  /// Computes the call again, directly, and bounds apart from the library, which gives the lower one for a NaN.
+  void runExactly(void *const *ptr, const uint64_t *imm);
+  void pack(const LastOperands &operands, size_t outputs);
 
   /// A cache's: the library wants memory from a line's begin.
   struct alignas(64) Line {
     float values[16];
   };
 
+  ConvolutionWay way;
   const LastConvolution *convolution = nullptr;
   const float *source = nullptr; ///< the filter that is packed
   std::vector<Line> packed;
   std::vector<float> scale;
   std::unique_ptr<LastCall> call;
-  std::unique_ptr<PackedConvolution> unbounded; ///< where there has been a NaN
+  std::unique_ptr<PackedConvolution> exact; ///< unbounded; where it has been needed
 };
 
 } // namespace par::kernels
