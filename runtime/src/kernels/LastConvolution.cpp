@@ -87,14 +87,14 @@ LastConvolution::LastConvolution(const uint64_t *imm, ConvolutionWay way)
 /// of the direct time, with 32 up to 1; with 512 channels 0.6 for 14 x 14 places, 1.4 for twice 7 x 7, and for eight
 /// times 7 x 7 it gains less than it costs to pack the filter.
 bool LastConvolution::isFasterTransformed() const {
-  constexpr uint64_t leastChannels = 48, leastPlaces = 512;
+  constexpr uint64_t minChannels = 48, minPlaces = 512;
   auto isAll = [](const Dims &dims, int64_t value) {
     return std::all_of(dims.begin(), dims.end(), [&](int64_t dim) { return dim == value; });
   };
   Dims window = sizes.spatial({}, sizes.window);
   return window.size() == 2 && isAll(window, 3) && isAll(sizes.spatial({}, sizes.stride), 1) &&
          isAll(sizes.spatial({}, sizes.dilation), 1) && sizes.groups == 1 &&
-         std::min(sizes.c, sizes.o) >= leastChannels && sizes.n * sizes.out[1] * sizes.out[2] >= leastPlaces;
+         std::min(sizes.c, sizes.o) >= minChannels && sizes.n * sizes.out[1] * sizes.out[2] >= minPlaces;
 }
 
 float LastConvolution::transformableBelow(const float *packed) const {
