@@ -68,8 +68,10 @@ struct Shared {
   SharedState *sharedState = nullptr;
 };
 
-Shared makeShared(const Launch &launch, uint32_t world) {
+Shared makeShared(const Launch &launch, uint32_t world, const Supervised *supervised) {
   Shared shared{SharedFiles::create(world), {}, nullptr};
+  for (size_t rank = 0; supervised && rank < supervised->arenas.size(); ++rank)
+    shared.files.arenas[rank] = SharedFile(fcntl(supervised->arenas[rank], F_DUPFD_CLOEXEC, 0));
   shared.memory = shared.files.sharedState.map(SharedState::bytesFor(world));
   shared.sharedState = SharedState::make(shared.memory.bytes.data(), world);
   shared.sharedState->deadlockAfter.store(uint32_t(launch.timeout * 20));
@@ -107,7 +109,7 @@ std::unique_ptr<HostLink> lead(const Launch &launch, const LaunchEnvironment &pl
                                Shared &shared) {
   const HostMap &hosts = joined.welcome.hosts;
   uint32_t host = hosts.hostOf[place.rank];
-  shared = makeShared(launch, place.world);
+  shared = makeShared(launch, place.world, nullptr);
   markHosts(*shared.sharedState, hosts, host);
   shared.sharedState->attempt.store(joined.welcome.attempt);
   return std::make_unique<HostLink>(LedHost{*shared.sharedState, hosts, host, shared.files.descriptors()},
@@ -186,7 +188,7 @@ Listener listenerOf(const LaunchEnvironment &place, const Supervised *supervised
 /// Rank 0 comes to its own host through no door.
 Ended runHosting(const RankOf &of) {
   Listener listener = listenerOf(of.place, of.supervised);
-  Shared shared = makeShared(of.launch, of.place.world);
+  Shared shared = makeShared(of.launch, of.place.world, of.supervised);
   if (of.supervised)
     shared.sharedState->attempt.store(of.supervised->life().attempts.load() + 1);
   Interrupt interrupt(*shared.sharedState, 0, ctrlCOf(of.supervised));

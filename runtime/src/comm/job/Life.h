@@ -59,10 +59,11 @@ private:
 /// A rank's view of its supervisor.
 struct Supervised {
   Lives &lives;
-  uint32_t place;        ///< of the rank among the supervisor's
-  std::vector<int> kept; ///< by rank: memory that outlives its process, -1 where this process has none of it
-  int listener = -1;     ///< of rank 0: where ranks come, held open by the supervisor
-  bool together = false; ///< all ranks have this supervisor, which says what they would each say
+  uint32_t place;          ///< of the rank among the supervisor's
+  std::vector<int> kept;   ///< by rank: memory that outlives its process, -1 where this process has none of it
+  std::vector<int> arenas; ///< by rank, where all have this supervisor: memory for its arena in every attempt
+  int listener = -1;       ///< of rank 0: where ranks come, held open by the supervisor
+  bool together = false;   ///< all ranks have this supervisor, which says what they would each say
 
   RankLife &life() const { return lives[place]; }
 };

@@ -121,6 +121,9 @@ std::unique_ptr<Endpoint> ClientControl::connect(std::span<const Members> table,
   fabric->table.assign(table.begin(), table.end());
   size_t meeting = exchangeBytes(table);
   files.arenas[rank()].resize(arenaBytes);
+  Mapping own = files.arenas[rank()].map(arenaBytes);
+  if (mends(sharedState)) // an earlier attempt may have left its bytes
+    files.arenas[rank()].clear(own.bytes);
   const HostMap &hosts = joined.welcome.hosts;
   uint32_t host = hosts.hostOf[rank()];
   if (hosts.leaderOf(host) == rank())
@@ -135,7 +138,7 @@ std::unique_ptr<Endpoint> ClientControl::connect(std::span<const Members> table,
       throw Mismatch(say(Sentence::otherTable, other, rank()));
     // Arenas of other hosts cannot be seen.
     bool away = hosts.hostOf[other] != host;
-    Mapping arena = away ? Mapping{} : files.arenas[other].map(bytes);
+    Mapping arena = other == rank() ? own : away ? Mapping{} : files.arenas[other].map(bytes);
     if (hosts.several())
       fabric->away.push_back(away);
     fabric->arenas.push_back(arena.bytes);

@@ -24,9 +24,11 @@ using namespace par::comm;
 namespace {
 
 constexpr int64_t aSecond = 1'000'000'000;
-constexpr int lookTime = 50; // milliseconds
+constexpr int lookTime = 20; // milliseconds
+/// A longer time between two looks is one in which this process itself was stopped.
+constexpr int64_t ownStop = aSecond / 5;
 /// How long a process may be stopped, and how long after the end of the job it may take to leave.
-constexpr int64_t stoppedTime = aSecond / 4, failedTime = 2 * aSecond, doneTime = 10 * aSecond,
+constexpr int64_t stoppedTime = aSecond / 10, failedTime = 2 * aSecond, doneTime = 10 * aSecond,
                   unfinishedTime = aSecond;
 /// A rank that is lost so often in one step ends the job.
 constexpr size_t maxDeaths = 3;
@@ -40,7 +42,7 @@ struct Death {
 /// A rank and its process.
 struct Child {
   LaunchEnvironment place;
-  SharedFile kept;
+  SharedFile kept, arena;
   pid_t pid = 0;
   int process = -1;     ///< pidfd; -1 where there is none
   int64_t stopped = 0;  ///< since when
@@ -101,7 +103,7 @@ Supervisor::Supervisor(const Launch &launch, std::vector<LaunchEnvironment> plac
       lives(uint32_t(places.size()), places.front().world), patience(launch.timeout),
       together(places.size() == places.front().world) {
   for (LaunchEnvironment &place : places)
-    children.push_back({std::move(place), SharedFile::create("par-kept")});
+    children.push_back({std::move(place), SharedFile::create("par-kept"), SharedFile::create("par-arena")});
 }
 
 Supervisor::~Supervisor() {
@@ -147,9 +149,13 @@ void Supervisor::runChild(uint32_t place) {
       close(other.process);
   const LaunchEnvironment &own = children[place].place;
   noteSignalsIn(lives.asked(), int(own.rank));
-  Supervised supervised{lives, place, std::vector<int>(own.world, -1), listener.socket(), together};
-  for (const Child &child : children)
+  Supervised supervised{lives, place, std::vector<int>(own.world, -1), {}, listener.socket(), together};
+  supervised.arenas.resize(together ? own.world : 0);
+  for (const Child &child : children) {
     supervised.kept[child.place.rank] = child.kept.descriptor();
+    if (together)
+      supervised.arenas[child.place.rank] = child.arena.descriptor();
+  }
   int result = runAttempts(launch, own, supervised, rankMain);
   std::cout.flush();
   fflush(nullptr);
@@ -184,7 +190,7 @@ void Supervisor::wait() {
   poll(polled.data(), polled.size(), lookTime);
   patience.look();
   // If this process itself was stopped, as by the terminal, its ranks were, too.
-  if (now() - lastLook > 4 * lookTime * 1'000'000)
+  if (now() - lastLook > ownStop)
     for (Child &child : children)
       child.stopped = child.stopped ? now() : 0;
   lastLook = now();

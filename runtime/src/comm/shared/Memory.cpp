@@ -62,3 +62,14 @@ Mapping SharedFile::map(size_t bytes) const {
     throw std::runtime_error(say(Sentence::sharedTooSmall, file.st_size, bytes));
   return mapPages(bytes, MAP_SHARED, fd);
 }
+
+void SharedFile::clear(std::span<std::byte> mapped) const {
+  off_t size = off_t(mapped.size()), end = 0;
+  for (off_t at = 0; (at = lseek(fd, end, SEEK_DATA)) >= 0 && at < size;) {
+    off_t hole = lseek(fd, at, SEEK_HOLE);
+    end = hole < 0 ? size : std::min(size, hole);
+    std::span<std::byte> written = mapped.subspan(size_t(at), size_t(end - at));
+    madvise(written.data(), written.size(), MADV_POPULATE_WRITE); // a hint: one call in place of a fault a page
+    std::memset(written.data(), 0, written.size());
+  }
+}

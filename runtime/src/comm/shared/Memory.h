@@ -35,6 +35,8 @@ public:
   int descriptor() const { return fd; }
   void resize(size_t bytes);
   Mapping map(size_t bytes) const;
+  /// Zeroes what any process has written into it, through a mapping of it, whose pages are then this process's.
+  void clear(std::span<std::byte> mapped) const;
 
 private:
   int fd = -1;
