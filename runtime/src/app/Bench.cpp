@@ -3,13 +3,13 @@
 #include "Bench.h"
 
 #include "Agreement.h"
+#include "CpuTime.h"
 #include "Progress.h"
 #include "par/app/Devices.h"
 #include "par/messages/Failure.h"
 
 #include <algorithm>
 #include <cmath>
-#include <ctime>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
@@ -17,13 +17,6 @@ namespace par::core {
 namespace {
 
 using std::chrono::steady_clock;
-
-/// CPU time of this process, on all its threads.
-double processorMs() {
-  std::timespec time{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_nsec) / 1e6;
-}
 
 double millisecondsSince(steady_clock::time_point began) {
   return std::chrono::duration<double, std::milli>(steady_clock::now() - began).count();
@@ -62,11 +55,11 @@ public:
       session.setHyper(key, value);
     loadMs = slowest({millisecondsSince(job.began)}).front();
     std::vector<double> first = measure(1), warm = measure(job.options.warmUp);
-    double before = processorMs();
+    double before = cpuMs(CLOCK_PROCESS_CPUTIME_ID);
     std::vector<double> times = first.empty() ? first : measure(callsAfter(first, warm));
     if (times.empty())
       return 0; // the control plane says which signal came
-    double processor = (processorMs() - before) / static_cast<double>(times.size());
+    double processor = (cpuMs(CLOCK_PROCESS_CPUTIME_ID) - before) / static_cast<double>(times.size());
     report(first.front(), slowest({processor}).front(), CallTimes(times));
     progress.finish();
     return 0;

@@ -1,6 +1,7 @@
 // Copies the state after steps, and finds the boundary that all ranks hold.
 #include "GoingOn.h"
 
+#include "CpuTime.h"
 #include "save/Replicas.h"
 
 #include <algorithm>
@@ -11,10 +12,6 @@
 namespace par::core {
 
 namespace {
-
-int descriptorOf(const comm::Placing &placing, uint32_t rank) {
-  return rank < placing.kept.size() ? placing.kept[rank] : -1;
-}
 
 const Boundary *findStep(const std::vector<Boundary> &held, uint64_t step) {
   auto found = std::find_if(held.begin(), held.end(), [&](const Boundary &one) { return one.step == step; });
@@ -31,7 +28,7 @@ void CopyCadence::add(double copyMs, double stepMs) {
 }
 
 uint64_t CopyCadence::steps() const {
-  constexpr double share = 0.01, most = 64;
+  constexpr double share = 0.005, most = 64;
   if (!known() || stepsMs <= 0)
     return 1;
   return static_cast<uint64_t>(
@@ -48,8 +45,7 @@ std::string CopyCadence::describe() const {
 
 GoingOn::GoingOn(const Job &job, Session &session)
     : job(job), session(session), control(session.jobControl()), placing(control.placing()),
-      kept(session, job.bundle, job.name, job.trains() ? descriptorOf(placing, control.rank()) : -1,
-           placing.attempt > 0) {}
+      kept(session, job.bundle, job.name, job.trains() ? placing.kept : std::vector<int>(), placing.attempt > 0) {}
 
 std::vector<GoingOn::Held> GoingOn::askAll() const {
   std::string mine = kept.lost() ? "1" : "0";
@@ -112,6 +108,8 @@ std::string GoingOn::completeLost(const Boundary &boundary) {
     (held[rank].lost ? lost : holders).push_back(rank);
   std::vector<std::vector<Transfer>> ways;
   for (uint32_t rank : lost) {
+    if (kept.together())
+      return core::format("rank {} is lost with its memory, and with its share of what others hold", rank);
     Transfers transfers = transfersTo(job.bundle, rank, holders);
     if (!transfers.missing.empty())
       return core::format("rank {} is lost with its memory, and no other rank holds its part of \"{}\"", rank,
@@ -149,14 +147,17 @@ std::string GoingOn::afterStep(const Boundary &boundary, const StepSummary &last
   // While a save is written the copy of its boundary stays: another start goes on there and makes the save again.
   if (begun.saving.empty() && (saving || boundary.step < due))
     return "";
-  auto began = std::chrono::steady_clock::now();
+  double began = cpuMs(CLOCK_THREAD_CPUTIME_ID);
   kept.copy(boundary);
-  lastCopyMs = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - began).count();
+  lastCopyMs = cpuMs(CLOCK_THREAD_CPUTIME_ID) - began;
   due = boundary.step + cadence.steps();
   isNew = true;
   if (!cadence.known() || std::exchange(printed().cadence, true))
     return "";
-  return "restart: each rank copies its state (" + inMiB(kept.bytes()) + ") " + cadence.describe();
+  uint64_t own = kept.copiedBytes(), all = kept.bytes();
+  std::string what =
+      own == all ? "state (" + inMiB(all) + ")" : "share (" + inMiB(own) + ") of a state of " + inMiB(all);
+  return "restart: each rank copies its " + what + ", " + cadence.describe();
 }
 
 } // namespace par::core

@@ -9,8 +9,8 @@
 
 namespace par::core {
 
-/// After how many steps the state is copied again: so seldom that copies take a hundredth of the time of the steps, at
-/// most 64. The steps since the last copy are what another start runs again.
+/// After how many steps the state is copied again: so seldom that copies take half a hundredth of the time of the
+/// steps, at most 64. The steps since the last copy are what another start runs again.
 class CopyCadence {
 public:
   /// A copy and a step of this many milliseconds.
@@ -50,7 +50,7 @@ public:
   /// Collective, after each call of `train` with all that belongs to it: copies the state if that is due, which every
   /// rank tells from the summaries. `last` is the call's last one. Returns a line for the user, once.
   std::string afterStep(const Boundary &boundary, const StepSummary &last, const SaidOfSaves &begun, bool saving);
-  /// The time of the last copy, 0 before the first.
+  /// Processor time of the last copy, 0 before the first.
   double copyMs() const { return lastCopyMs; }
 
 private:

@@ -1,7 +1,10 @@
 // One call of `train`: rates, run, reports of all ranks.
 #include "TrainSteps.h"
 
+#include "CpuTime.h"
 #include "par/app/LearningRate.h"
+
+#include <algorithm>
 
 namespace par::core {
 
@@ -32,16 +35,19 @@ std::vector<StepSummary> TrainSteps::step(const StepRows &now, const StepRows &n
     rates.push_back(rateOf(position.step - position.skipped + call));
   session.setHypers("lr", rates);
   auto began = std::chrono::steady_clock::now();
+  double cpuBefore = cpuMs(CLOCK_PROCESS_CPUTIME_ID);
   uint64_t sentBefore = session.sentBytes();
   trace.prepare(session, position.step + 1);
   run(now, next);
   StepReport report;
-  report.ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - began).count() /
-              static_cast<double>(manifest.calls);
+  double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - began).count();
+  // On fewer cores than ranks the copies of all ranks take their turns, as their steps do.
+  double cpu = std::max(1e-3, cpuMs(CLOCK_PROCESS_CPUTIME_ID) - cpuBefore);
+  report.copyMs = copyMs * std::max(1.0, ms / cpu);
+  report.ms = ms / static_cast<double>(manifest.calls);
   report.sentBytes = (session.sentBytes() - sentBefore) / manifest.calls;
   report.peakBytes = peakBytes();
   report.saving = saves.busy();
-  report.copyMs = copyMs;
   std::vector<std::string> texts;
   for (uint64_t call = 0; call < manifest.calls; ++call) {
     report.metrics = session.results(call);

@@ -26,7 +26,7 @@ public:
   /// The run's place between two calls of make(), and the same at another start of the job.
   Boundary boundary() const;
   void goOnFrom(const Boundary &boundary);
-  /// The next report says how long the last copy of the state took.
+  /// The next report says what the last copy of the state took, by its processor time.
   void tellCopy(double ms) { copyMs = ms; }
 
   /// The rate of the step after `step` updates.

@@ -6,65 +6,50 @@
 // a copy goes over the other one. And no rank begins the boundary after b' before all have written b'. Wherever ranks
 // end, each of them thus holds b, and maybe b' as well: the newest boundary that all hold is b' or b.
 //
+// Ranks that see each other's memory, as all of one par-run -n do, divide what they hold in common (KeptShares.h). By
+// the same exchanges the shares of b or b' are all whole then, and no rank writes over one of them before all have made
+// another step from it.
+//
 // A boundary's state is a function of its step: a copy after the boundary from which a run goes on is as good as the
 // one that is made again.
 #pragma once
 
-#include "comm/shared/Memory.h"
+#include "CopyMemory.h"
+#include "KeptShares.h"
 #include "par/session/Session.h"
 
 #include <array>
-#include <cmath>
+#include <map>
 
 namespace par::core {
 
-/// A boundary between two steps, and what a run knows there beside its tensors.
-struct Boundary {
-  uint64_t step = 0, rows = 0, skipped = 0; ///< as in RunPosition
-  double lastLoss = std::nan("");
-  uint64_t resident = 0; ///< bytes of the arena, as they were measured last
-  bool saidIgnored = false;
-
-  std::string encode() const;
-  /// Reads one from the front of the text and removes it.
-  static Boundary decode(std::string &text);
-};
-
-/// A part of a copy: the first slot of a buffer, which is the one that counts at a boundary.
-struct KeptPart {
-  const format::Tensor *tensor = nullptr;
-  uint32_t buffer = 0;
-  uint64_t at = 0, bytes = 0;
-};
-/// Whether a tensor is other than the bundle or a file of weights says once a step is made.
-bool changesInTraining(const format::Tensor &tensor);
-/// The parts of a rank's copy: the buffers of all tensors that training changes, in the program's order.
-std::vector<KeptPart> keptParts(const format::Bundle &bundle, uint32_t rank);
-
 class KeptState {
 public:
-  /// `place` begins messages; `descriptor` is that of this rank's memory; -1: the run keeps none. `goesOn`: what lies
-  /// in it counts, if it is of this rank and bundle. Throws Failure where memory is lacking.
-  KeptState(const Session &session, const format::Bundle &bundle, const std::string &place, int descriptor,
-            bool goesOn);
+  /// `place` begins messages; `descriptors`: by rank, that of its memory, -1 where this rank does not see it; empty:
+  /// the run keeps none. `goesOn`: what lies in it counts, if it is of this rank and bundle. Throws Failure where
+  /// memory is lacking.
+  KeptState(const Session &session, const format::Bundle &bundle, const std::string &place,
+            std::vector<int> descriptors, bool goesOn);
 
-  bool keeps() const { return !memory.bytes.empty(); }
+  bool keeps() const { return bool(memory); }
   /// Whether this rank has neither a boundary nor the begin: another process of it had them, and took them along.
-  bool lost() const;
+  bool lost() const { return keeps() && !memory.begun() && boundaries().empty(); }
   /// Every rank begins with the initial values.
   void beginAgain();
-  /// Bytes of one copy.
-  uint64_t bytes() const { return total; }
-  const std::vector<KeptPart> &parts() const { return all; }
+  /// Whether ranks see each other's memory, so that none is lost by itself.
+  bool together() const { return isTogether; }
+  /// Bytes of the state, and of what this rank copies.
+  uint64_t bytes() const { return shares.bytes(); }
+  uint64_t copiedBytes() const { return shares.copiedBy(session.rank()); }
   /// Boundaries of which a copy is whole, oldest first.
   std::vector<Boundary> boundaries() const;
 
-  /// Copies the session's state over the older copy.
+  /// Copies this rank's share of the session's state over the older copy.
   void copy(const Boundary &boundary);
-  /// Gives the session the state of a boundary of which a copy is whole.
+  /// Collective where ranks divide the state. Gives the session the state of a boundary that all ranks hold.
   void restore(uint64_t step);
-  /// A whole copy.
-  std::span<const std::byte> copyOf(uint64_t step) const;
+  /// A whole copy; of ranks that are not together, which lies as keptParts() says.
+  std::span<const std::byte> copyOf(uint64_t step) const { return memory.bytesAt(memory.find(step)); }
   /// A copy that is filled from elsewhere: it is whole after end().
   std::span<std::byte> begin();
   void end(const Boundary &boundary);
@@ -72,28 +57,23 @@ public:
   /// Memory beside the copies for what the run itself writes down; zeroed at the first start.
   template <typename Notes>
   Notes &notes() {
-    static_assert(std::is_trivially_copyable_v<Notes> && sizeof(Notes) <= notesBytes);
-    return *reinterpret_cast<Notes *>(notesAt());
+    static_assert(std::is_trivially_copyable_v<Notes> && sizeof(Notes) <= CopyMemory::notesBytes);
+    return *reinterpret_cast<Notes *>(keeps() ? memory.notes() : ownNotes.data());
   }
 
 private:
-  static constexpr size_t notesBytes = 256, copies = 2;
-  struct Copy;
-  struct Header;
-  Header &header() const;
-  std::byte *notesAt();
-  Copy &copyAt(size_t index) const;
-  std::span<std::byte> bytesAt(size_t index) const;
-  /// The copy of a boundary; `copies` where none is whole.
-  size_t find(uint64_t step) const;
-  void open(const std::string &place, const std::string &identity, int descriptor, bool goesOn);
+  size_t older() const { return newest == 0 ? 1 : 0; }
+  /// The bytes of a boundary in the memory of any rank that this one sees.
+  std::span<const std::byte> heldBy(uint32_t rank, uint64_t step);
 
   const Session &session;
-  std::vector<KeptPart> all;
-  uint64_t total = 0;
-  comm::Mapping memory;
-  size_t newest = copies; ///< the copy that stays while the other one is written
-  alignas(16) std::array<std::byte, notesBytes> ownNotes = {};
+  std::vector<int> descriptors;
+  KeptShares shares;
+  bool isTogether;
+  CopyMemory memory;
+  std::map<uint32_t, CopyMemory> others;
+  size_t newest = CopyMemory::copies; ///< the copy that stays while the other one is written
+  alignas(16) std::array<std::byte, CopyMemory::notesBytes> ownNotes = {};
 };
 
 } // namespace par::core

@@ -35,6 +35,12 @@ public:
   }
   KeptMemory(const KeptMemory &) = delete;
   void empty(size_t rank) const { ASSERT_EQ(ftruncate(descriptors[rank], 0), 0); }
+  /// The part that a rank sees: its own, if each has a supervisor of its own.
+  std::vector<int> seenBy(size_t rank, bool together) const {
+    std::vector<int> seen(descriptors.size(), -1);
+    seen[rank] = descriptors[rank];
+    return together ? descriptors : seen;
+  }
 
   std::vector<int> descriptors;
 };
@@ -178,7 +184,8 @@ protected:
     testing::internal::CaptureStderr();
     int code = comm::run(launch, [&](comm::Control &inner) {
       bool isLost = inner.rank() == attempt.lost;
-      AttemptControl control(inner, {"", attempt.number, memory.descriptors}, isLost ? attempt.at : 0, attempt.copyMs);
+      AttemptControl control(inner, {"", attempt.number, memory.seenBy(inner.rank(), together)},
+                             isLost ? attempt.at : 0, attempt.copyMs);
       control.atStep = [&](uint64_t step) {
         if (attempt.number == 1 && inner.rank() == 0)
           wentOn = std::min(wentOn, static_cast<int>(step) - 1);
@@ -287,9 +294,9 @@ protected:
   std::string bundle;
   std::vector<std::string> straightLines;
   uint64_t points[2] = {};
-  std::function<void(uint64_t)> atStep; ///< called by each rank before each step
-  bool linesTwice = false;
-  int wentOn = -1; ///< after which step, the last job that lost a rank
+  std::function<void(uint64_t)> atStep;     ///< called by each rank before each step
+  bool linesTwice = false, together = true; ///< together: with one supervisor
+  int wentOn = -1;                          ///< after which step, the last job that lost a rank
 };
 
 TEST_F(GoingOn, endsAsARunWithoutFaultsWhereverARankIsLost) {
@@ -327,8 +334,36 @@ TEST_F(GoingOn, survivesFaultsWhileAFaultIsMended) {
   }
 }
 
+// Each copies half of what both hold, and has the other half from the other one's memory.
+TEST_F(GoingOn, dividesTheCopiesOfReplicas) {
+  bundle = write(replicated(), "both-two");
+  runStraight(false);
+  std::set<int> wentOnAfter;
+  for (uint32_t lost : {0u, 1u})
+    for (uint64_t at = 1 + lost, count = points[lost]; at <= count && !HasFailure(); at += 5) {
+      std::string place = "divided" + std::to_string(lost) + "-" + std::to_string(at);
+      loseOnce(place, {}, {{0, lost, at}, {1, 1 - lost, 1 + at % 23}, {2}});
+      wentOnAfter.insert(wentOn);
+    }
+  EXPECT_GE(wentOnAfter.size(), 5u);
+  EXPECT_NE(out.find("restart: each rank copies its share ("), std::string::npos) << out;
+}
+
+TEST_F(GoingOn, goesBackToTheNewestSaveWhereAShareIsLost) {
+  bundle = write(replicated(), "both-two");
+  runStraight(true);
+  core::Job job = core::prepareJob(optionsIn("share"));
+  KeptMemory memory(2);
+  ASSERT_EQ(start(job, memory, {0, 1, points[1] / 2}), comm::exitRankLost);
+  memory.empty(1);
+  EXPECT_EQ(start(job, memory, {1}), 4);
+  expectSays("both-two.par: error: rank 1 is lost with its memory, and with its share of what others hold; "
+             "--save DIR --save-every N keeps states to go back to");
+}
+
 // The copies of two ranks that hold the same are each other's.
 TEST_F(GoingOn, takesTheStateOfALostRankFromAReplica) {
+  together = false;
   bundle = write(replicated(), "both-two");
   runStraight(false);
   for (uint32_t lost : {0u, 1u}) {
@@ -346,6 +381,7 @@ TEST_F(GoingOn, takesTheStateOfALostRankFromAReplica) {
 }
 
 TEST_F(GoingOn, goesBackToTheNewestSaveWhereNoRankHoldsAPart) {
+  together = false;
   runStraight(true);
   std::set<std::string> from;
   for (uint64_t count = points[1], at = count * 3 / 4; at + 6 <= count && !HasFailure(); at += 3) {
@@ -372,30 +408,31 @@ TEST_F(GoingOn, copiesSeldomWhereACopyTakesLong) {
   runStraight(false);
   std::set<int> wentOnAfter;
   for (uint64_t at = 2, count = points[1]; at <= count && !HasFailure(); at += 5) {
-    loseOnce("seldom" + std::to_string(at), {}, {{0, 1, at, false, 0.04}, {1}});
+    loseOnce("seldom" + std::to_string(at), {}, {{0, 1, at, false, 0.02}, {1}});
     wentOnAfter.insert(wentOn);
   }
   EXPECT_EQ(wentOnAfter, (std::set<int>{0, 1, 2, 3, 4}));
-  EXPECT_NE(out.find("restart: each rank copies its state (0.0 MiB) every 4 steps, in 0.04 ms: 1.0 % of their time\n"),
+  EXPECT_NE(out.find("restart: each rank copies its share (0.0 MiB) of a state of 0.0 MiB, every 4 steps, in 0.02 ms: "
+                     "0.5 % of their time\n"),
             std::string::npos)
       << out;
 }
 
-TEST(CopyCadence, takesAHundredthOfTheTime) {
+TEST(CopyCadence, takesHalfAHundredthOfTheTime) {
   core::CopyCadence cadence;
   for (double first : {90., 70.}) {
     cadence.add(first, 10);
     EXPECT_EQ(cadence.steps(), 1u);
   }
   cadence.add(0.5, 10);
-  EXPECT_EQ(cadence.steps(), 5u);
-  EXPECT_EQ(cadence.describe(), "every 5 steps, in 0.50 ms: 1.0 % of their time");
-  cadence.add(0.2, 10);
-  EXPECT_EQ(cadence.describe(), "every 4 steps, in 0.35 ms: 0.9 % of their time");
+  EXPECT_EQ(cadence.steps(), 10u);
+  EXPECT_EQ(cadence.describe(), "every 10 steps, in 0.50 ms: 0.5 % of their time");
+  cadence.add(0.3, 10);
+  EXPECT_EQ(cadence.describe(), "every 8 steps, in 0.40 ms: 0.5 % of their time");
   core::CopyCadence quick;
   for (int i = 0; i < 3; ++i)
-    quick.add(0.05, 10);
-  EXPECT_EQ(quick.describe(), "after each step, in 0.05 ms: 0.5 % of their time");
+    quick.add(0.04, 10);
+  EXPECT_EQ(quick.describe(), "after each step, in 0.04 ms: 0.4 % of their time");
   core::CopyCadence slow;
   for (int i = 0; i < 3; ++i)
     slow.add(80, 10);

@@ -1,0 +1,63 @@
+// Memory of one rank that outlives its process: two copies of a state, of which one is whole at any moment.
+#pragma once
+
+#include "comm/shared/Memory.h"
+
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace par::core {
+
+/// A boundary between two steps, and what a run knows there beside its tensors.
+struct Boundary {
+  uint64_t step = 0, rows = 0, skipped = 0; ///< as in RunPosition
+  double lastLoss = std::nan("");
+  uint64_t resident = 0; ///< bytes of the arena, as they were measured last
+  bool saidIgnored = false;
+
+  std::string encode() const;
+  /// Reads one from the front of the text and removes it.
+  static Boundary decode(std::string &text);
+};
+
+class CopyMemory {
+public:
+  /// No memory.
+  CopyMemory() = default;
+  /// That of a descriptor, with room for two copies of so many bytes. What lies in it counts if `goesOn` and it was
+  /// made with the same `identity` and size. Throws std::runtime_error where memory is lacking.
+  CopyMemory(int descriptor, uint64_t bytes, const std::string &identity, bool goesOn);
+  /// Another rank's, which that rank has opened.
+  CopyMemory(int descriptor, uint64_t bytes);
+
+  explicit operator bool() const { return !memory.bytes.empty(); }
+  static uint64_t sizeFor(uint64_t bytes);
+
+  /// Whether the run began with the initial values.
+  bool begun() const;
+  void begin();
+  /// Boundaries of which a copy is whole, oldest first.
+  std::vector<Boundary> boundaries() const;
+  /// The index of a boundary's copy; `copies` where none is whole.
+  size_t find(uint64_t step) const;
+  std::span<std::byte> bytesAt(size_t index) const;
+  /// Between these two the copy is not whole.
+  void beginCopy(size_t index);
+  void endCopy(size_t index, const Boundary &boundary);
+
+  static constexpr size_t notesBytes = 256, copies = 2;
+  /// Beside the copies; zeroed when the memory is made.
+  std::byte *notes() const;
+
+private:
+  struct Copy;
+  struct Header;
+  Header &header() const;
+
+  uint64_t bytes = 0;
+  comm::Mapping memory;
+};
+
+} // namespace par::core
