@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Host time of a session over par-run's own loop, a step, on one rank and a model of a few microseconds.
+"""Host time of a session over par-run's own loop, a step, on one rank and a model of a few microseconds; and of a
+command that sets a rate.
 
     PAR_HOME=build python3 bench/session.py [--steps 4000]
 
@@ -31,6 +32,7 @@ batches = [{{name: memoryview(bytearray(view.tobytes())).cast(view.format, view.
            for each in batches]
 with par.open({bundle!r}) as job:
     for step in range({steps}):
+        {before}
         job.train(batches[step % 10])
 """
 
@@ -62,15 +64,21 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         bundle = par.compile(MLP, {"train": {"optimizer": {"kind": "sgd", "lr": 0.01}}}, out=f"{folder}/one.par")
         run = str(libraries.find("bin/par-run"))
+
+        def loop(count, before):
+            return [sys.executable, "-S", "-c",
+                    LOOP.format(path=sys.path[:2], bundle=str(bundle.path), steps=count, before=before)]
+
         sides = {
             "par-run": lambda count: [run, str(bundle.path), f"--data={DATA}", "--order=sequential", "-q",
                                       f"--steps={count}", "--log-every=1000000"],
-            "session": lambda count: [sys.executable, "-S", "-c",
-                                      LOOP.format(path=sys.path[:2], bundle=str(bundle.path), steps=count)]}
+            "session": lambda count: loop(count, "pass"),
+            "with 10 rates set": lambda count: loop(count, "for _ in range(10): job.set(lr=0.01)")}
         found = {name: a_step(command, steps) for name, command in sides.items()}
     for name, (instructions, micros) in found.items():
-        print(f"{name:8} {micros:7.1f} us a step" + (f", {instructions:10,.0f} instructions" if instructions else ""))
+        print(f"{name:17} {micros:7.1f} us a step" + (f", {instructions:10,.0f} instructions" if instructions else ""))
     print(f"session over par-run: {found['session'][1] - found['par-run'][1]:.1f} us a step")
+    print(f"a command: {(found['with 10 rates set'][1] - found['session'][1]) / 10:.1f} us")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,7 @@
 # How lit finds and runs Par's tests. Substitutions: %models, %examples, %python; tools are on the PATH.
 # Features: `cuda` (a device answers), `long` (only with --param long=1), `node-tests` (PAR_NODE_TESTS names their
-# folder), `mypy` (lit's Python has it), `chromium` (a browser is there), `kernels-unchecked` (not under
+# folder), `mypy` (a Python that lit knows has it), `chromium` (a browser is there), `kernels-unchecked` (not under
 # PAR_CHECK_KERNELS: for tests of what checking kernels takes itself: code, memory, files).
-import importlib.util
 import os
 import shutil
 import subprocess
@@ -61,8 +60,25 @@ if has_namespaces():
     config.available_features.add("netns")
 if any(shutil.which(name) for name in ("chromium", "chromium-browser", "google-chrome")):
     config.available_features.add("chromium")
-if importlib.util.find_spec("mypy"):
+
+
+def python_with(module):
+    """A Python that has the module: lit's own, that of the build's scripts, or an environment's that is known here."""
+    active = os.path.join(os.environ.get("VIRTUAL_ENV", "/opt/venv"), "bin", "python")
+    found = [sys.executable, config.par_python, active]
+    for python in found:
+        asks = [python, "-c", f"import importlib.util, sys; sys.exit(not importlib.util.find_spec('{module}'))"]
+        if os.path.isfile(python) and subprocess.run(asks, capture_output=True).returncode == 0:
+            return python
+    return None
+
+
+with_mypy = python_with("mypy")
+if with_mypy:
     config.available_features.add("mypy")
+    config.substitutions.append(("%mypy", f"{with_mypy} -m mypy"))
+with_torch = python_with("torch")
+config.substitutions.append(("%torch_python", f"--torch {with_torch}" if with_torch else ""))
 if lit_config.params.get("long"):
     config.available_features.add("long")
 

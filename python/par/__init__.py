@@ -3,7 +3,8 @@
     import par
     par.export(module, {"tokens": tokens}, "model.onnx", dynamic={"tokens": ["batch", "seq"]})
     bundle = par.compile("model.onnx", {"mesh": {"dp": 4}, "batch": 32, "dims": {"seq": 64}, "train": {"loss":
-    "cross_entropy"}}) print(bundle.summary)
+    "cross_entropy"}})
+    print(bundle.summary)
     run = bundle.run(text="README.md", steps=100)
 
 Nothing here needs PyTorch but `export`, when it is called. The compiled parts are found in the folder that the
@@ -26,3 +27,7 @@ __version__ = "0.1.0"
 __all__ = ["BestCheckpoint", "Bundle", "Callback", "Decoder", "EarlyStopping", "Error", "Finding", "Fit", "Job", "Run",
            "Scalars", "check", "compile", "complete_plan", "export", "export_decoder", "names", "open", "predict",
            "run", "verify"]
+
+
+def __dir__():
+    return __all__ + ["__version__", "__doc__"]

@@ -14,7 +14,7 @@ class Bundle:
     path: the folder. summary: what par.compile said (text; "" for one that was opened by its path). warnings: the
     compiler's findings that were no errors.
 
-    memory, collectives, stages, plan: facts as data classes (par.report), and report: all of them as a dict
+    memory, collectives, stages, matches, plan: facts as data classes (par.report), and report: all of them as a dict
     (docs/report.md). They are the compiler's: a bundle that was opened by its path has the text of its plan only.
     """
 
@@ -60,6 +60,11 @@ class Bundle:
     def stages(self):
         """Stages of a pipeline, with modules and shares of the work: a tuple of par.report.Stage; empty with one."""
         return reports.stages_of(self.report)
+
+    @property
+    def matches(self):
+        """Matches of each pattern of the plan: a tuple of par.report.Match."""
+        return reports.matches_of(self.report)
 
     @property
     def plan(self):

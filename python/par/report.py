@@ -1,7 +1,7 @@
 """Facts of a compilation as data classes: the report of par-compile --json (docs/report.md)."""
 import dataclasses
 import json
-from typing import Optional, Tuple
+from typing import Dict, Optional, Tuple
 
 VERSION = 1  # of the schema
 
@@ -62,6 +62,15 @@ class Stage:
 
 
 @dataclasses.dataclass(frozen=True)
+class Match:
+    """Matches of a pattern of the plan: where the plan has it, its text, and the names by their kind ("parameter",
+    "module", "node", "input" or "output"); no name: it matches nothing."""
+    origin: str
+    pattern: str
+    names: Dict[str, Tuple[str, ...]]
+
+
+@dataclasses.dataclass(frozen=True)
 class Plan:
     """The completed plan: its text, which str() gives too, and its figures. A bundle that was opened by its path has
     the text only; its figures are None. meshes: for each mesh the size of each axis; one, or one a stage."""
@@ -112,6 +121,11 @@ def collectives_of(report):
 
 def stages_of(report):
     return tuple(_make(Stage, each) for each in report["stages"])
+
+
+def matches_of(report):
+    return tuple(Match(each["origin"], each["pattern"],
+                       {kind["kind"]: tuple(kind["names"]) for kind in each["kinds"]}) for each in report["matches"])
 
 
 def plan_of(report, text):

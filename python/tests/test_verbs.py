@@ -70,6 +70,9 @@ class Verbs(unittest.TestCase):
         self.assertAlmostEqual(sum(stage.percent for stage in pipeline.stages), 100)
         forced = {each.rule.origin for each in pipeline.collectives if each.rule}
         self.assertIn("megatron.yaml:10", forced)
+        weights = [match for match in pipeline.matches if "c_attn" in match.pattern]
+        self.assertTrue(weights[0].origin and "transformer.h.0.attn.c_attn.weight" in weights[0].names["parameter"],
+                        pipeline.matches)
         self.assertEqual({each.axis for each in pipeline.collectives}, {"dp", "dp+tp", "pp", "tp"})
         self.assertEqual(pipeline.report["proof"]["ranks"], 8)
 

@@ -229,7 +229,11 @@ std::string Progress::rate(double ms) const {
 void Progress::step(const StepSummary &s, const SaidOfSaves &saves) {
   if (!speaks)
     return;
-  times.push_back(s.ms);
+  constexpr size_t keptTimes = 1 << 14; // a run may have any number of steps
+  if (times.size() < keptTimes)
+    times.push_back(s.ms);
+  else
+    times[s.step % keptTimes] = s.ms;
   printed.peak = std::max(printed.peak, s.peakBytes);
   if (!saves.saved.empty())
     lastSave = saves.saved;
