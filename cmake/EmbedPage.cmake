@@ -1,5 +1,5 @@
-# cmake -DFOLDER=... -DOUTPUT=... -P EmbedPage.cmake: the page of a folder, with its style and its scripts in the order of
-# their names, as bytes that C++ includes.
+# cmake -DFOLDER=... -DOUTPUT=... -P EmbedPage.cmake: the page of a folder, with its style and its scripts in the order
+# of their names, as bytes that C++ includes.
 cmake_minimum_required(VERSION 3.25)
 file(READ ${FOLDER}/page.html page)
 file(READ ${FOLDER}/style.css style)

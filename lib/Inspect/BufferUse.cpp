@@ -1,4 +1,4 @@
-// What buffers are for: state by its tensor's kind, accumulators and saved values by the names of blocks and buffers.
+// The uses of buffers: state by its tensor's kind, accumulators and saved values by the names of blocks and buffers.
 #include "BufferUse.h"
 
 #include "llvm/ADT/DenseSet.h"

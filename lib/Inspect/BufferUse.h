@@ -12,12 +12,12 @@ namespace par {
 enum class BufferUse { Params, Grads, States, Saved, Buffers };
 llvm::StringRef toString(BufferUse use);
 
-/// What the buffers of a program are for, from names that Schedule gave.
+/// The uses of a program's buffers, from names that Schedule gave.
 class BufferUses {
 public:
   BufferUses(const format::Bundle &bundle, const format::Program &program);
 
-  /// Of a buffer that is no alias, on the device.
+  /// `buffer` is no alias, and on the device.
   BufferUse of(uint32_t buffer) const;
   /// Buffers that forward writes and backward reads before it writes them, each with the instruction that writes it
   /// first.

@@ -24,7 +24,7 @@ public:
       uses.push_back(found.of(number));
   }
 
-  RoleOverTime describe(int64_t step, size_t mostMoments, size_t mostValues) {
+  RoleOverTime describe(int64_t step, size_t maxMoments, size_t maxValues) {
     RoleOverTime result;
     result.role = program.name;
     result.peak = program.arena.deviceBytes();
@@ -34,8 +34,8 @@ public:
     std::vector<MemoryMoment> all = moments();
     result.peakNs =
         max_element(all, [](const auto &one, const auto &other) { return total(one) < total(other); })->time;
-    result.moments = thin(all, step, mostMoments);
-    result.largest = valuesAt(result.peakNs, mostValues);
+    result.moments = thin(all, step, maxMoments);
+    result.largest = valuesAt(result.peakNs, maxValues);
     return result;
   }
 
@@ -133,7 +133,7 @@ private:
 } // namespace
 
 std::vector<RoleOverTime> describeMemoryOverTime(const format::Bundle &bundle, StringRef entry,
-                                                 const Simulation &simulation, size_t mostMoments, size_t mostValues) {
+                                                 const Simulation &simulation, size_t maxMoments, size_t maxValues) {
   std::vector<RoleOverTime> roles;
   for (auto [index, program] : enumerate(bundle.programs)) {
     auto first = find_if(bundle.manifest.ranks, [&](const format::Rank &rank) { return rank.role == index; });
@@ -142,7 +142,7 @@ std::vector<RoleOverTime> describeMemoryOverTime(const format::Bundle &bundle, S
     uint32_t rank = first - bundle.manifest.ranks.begin();
     const format::Entry &played = program.entries[program.findEntry(std::string_view(entry))];
     RoleMoments moments(bundle, program, findLives(program, played, simulation.instructionsOf(rank)));
-    roles.push_back(moments.describe(simulation.step, mostMoments, mostValues));
+    roles.push_back(moments.describe(simulation.step, maxMoments, maxValues));
   }
   return roles;
 }

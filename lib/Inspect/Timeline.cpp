@@ -1,5 +1,5 @@
 // Spans of a played step. Instructions of a run become one span unless a gap between them is wide enough to be seen, or
-// what is communicated differs. Where that makes too many, the communication of a run is one span.
+// the communication differs. If that makes too many, the communication of a run is one span.
 #include "par/Inspect/Timeline.h"
 
 #include "BlockNames.h"
@@ -13,18 +13,18 @@ using namespace llvm;
 
 namespace par {
 
-StringRef toString(Activity activity) {
+StringRef toString(SpanKind kind) {
   constexpr StringRef names[] = {"forward", "backward", "weight", "update", "communication", "other"};
-  return names[static_cast<size_t>(activity)];
+  return names[static_cast<size_t>(kind)];
 }
 
-/// Of the block's compute.
-static Activity activityOf(StringRef block) {
+/// The kind of a block's compute.
+static SpanKind kindOf(StringRef block) {
   if (std::optional<SlotKind> kind = slotKindOf(block))
-    return *kind == SlotKind::Forward    ? Activity::Forward
-           : *kind == SlotKind::Backward ? Activity::Backward
-                                         : Activity::Weight;
-  return block.split('.').second.starts_with("update") ? Activity::Update : Activity::Other;
+    return *kind == SlotKind::Forward    ? SpanKind::Forward
+           : *kind == SlotKind::Backward ? SpanKind::Backward
+                                         : SpanKind::Weight;
+  return block.split('.').second.starts_with("update") ? SpanKind::Update : SpanKind::Other;
 }
 
 namespace {
@@ -54,8 +54,8 @@ private:
   void add(const PlayedInstruction &node, bool isCritical, std::vector<TimelineSpan> &spans) {
     const format::Run &run = entry.runs[node.run];
     TimelineSpan span;
-    span.activity = node.communication ? Activity::Communication : activityOf(program.blocks[run.block].name);
-    bool ofMicrobatch = span.activity <= Activity::Weight || node.communication;
+    span.kind = node.communication ? SpanKind::Communication : kindOf(program.blocks[run.block].name);
+    bool ofMicrobatch = span.kind <= SpanKind::Weight || node.communication;
     span.microbatch = ofMicrobatch ? run.microbatch : -1;
     span.start = node.start;
     span.duration = span.busy = node.duration;
@@ -149,7 +149,7 @@ static std::vector<TimelineRow> makeRows(const format::Bundle &bundle, StringRef
 }
 
 TimelineFacts describeTimeline(const format::Bundle &bundle, StringRef entry, const Simulation &simulation,
-                               size_t mostSpans) {
+                               size_t maxSpans) {
   TimelineFacts facts;
   facts.stepNs = simulation.step;
   facts.batches = simulation.calls;
@@ -162,7 +162,7 @@ TimelineFacts describeTimeline(const format::Bundle &bundle, StringRef entry, co
     size_t spans = 0;
     for (const TimelineRow &row : facts.rows)
       spans += row.spans.size();
-    if (spans <= mostSpans || facts.gridNs > simulation.step)
+    if (spans <= maxSpans || facts.gridNs > simulation.step)
       break;
   }
   facts.labels.resize(labels.size());

@@ -23,8 +23,8 @@ static void rows(json::OStream &json, StringRef key, const Range &values, Fn num
 }
 
 static std::vector<int64_t> numbersOf(const TimelineSpan &span) {
-  return {int64_t(span.activity), span.microbatch, span.start, span.duration, span.busy,
-          span.critical,          span.exposed,    span.label};
+  return {int64_t(span.kind), span.microbatch, span.start,   span.duration,
+          span.busy,          span.critical,   span.exposed, span.label};
 }
 
 static void writeRow(json::OStream &json, const TimelineRow &row) {
@@ -43,10 +43,10 @@ static void writeTimeline(json::OStream &json, const TimelineFacts &timeline) {
   json.attribute("step_ns", timeline.stepNs);
   json.attribute("batches", timeline.batches);
   json.attribute("grid_ns", timeline.gridNs);
-  json.attributeArray("activities", [&] {
-    for (Activity activity : {Activity::Forward, Activity::Backward, Activity::Weight, Activity::Update,
-                              Activity::Communication, Activity::Other})
-      json.value(toString(activity));
+  json.attributeArray("kinds", [&] {
+    for (SpanKind kind : {SpanKind::Forward, SpanKind::Backward, SpanKind::Weight, SpanKind::Update,
+                          SpanKind::Communication, SpanKind::Other})
+      json.value(toString(kind));
   });
   json.attributeArray("labels", [&] {
     for (const std::string &label : timeline.labels)

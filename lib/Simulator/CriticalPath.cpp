@@ -42,7 +42,7 @@ private:
     return llvm::ArrayRef(members).slice(first - members.begin(), last - first);
   }
 
-  /// What ended when this one began; nothing at the step's begin.
+  /// The node that ended when this one began; nothing at the step's begin.
   std::optional<uint32_t> before(uint32_t node) const {
     int64_t start = expansion.nodes[node].start;
     for (auto [joint, member] : membersOf(node))
@@ -52,7 +52,7 @@ private:
     return start > 0 && expansion.nodes[node].duration > 0 ? engineBefore(node) : std::nullopt;
   }
 
-  /// What freed an engine or a core at that moment: of a rank that takes part, else of its host.
+  /// The node that freed an engine or a core at that moment: of a rank that takes part, else of its host.
   std::optional<uint32_t> engineBefore(uint32_t node) const {
     auto [first, last] =
         std::equal_range(ends.begin(), ends.end(), std::pair(expansion.nodes[node].start, 0u), llvm::less_first());

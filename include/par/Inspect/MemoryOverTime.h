@@ -1,4 +1,4 @@
-// What the ranks of a role hold during the predicted step.
+// Bytes that the ranks of a role hold during the predicted step.
 #pragma once
 
 #include "par/Simulator/Simulator.h"
@@ -29,9 +29,9 @@ struct RoleOverTime {
   std::vector<PeakValues> largest;   ///< at that time, the largest first
 };
 
-/// On the first rank of each role. `mostMoments`: as many are kept, of the ten largest values of the peak `mostValues`.
+/// On the first rank of each role. `maxMoments`: as many are kept, of the ten largest values of the peak `maxValues`.
 std::vector<RoleOverTime> describeMemoryOverTime(const format::Bundle &bundle, llvm::StringRef entry,
-                                                 const Simulation &simulation, size_t mostMoments = 400,
-                                                 size_t mostValues = 10);
+                                                 const Simulation &simulation, size_t maxMoments = 400,
+                                                 size_t maxValues = 10);
 
 } // namespace par

@@ -5,13 +5,13 @@
 
 namespace par {
 
-/// What a rank does while it is not idle. The order is that of the report's keys.
-enum class Activity : uint8_t { Forward, Backward, Weight, Update, Communication, Other };
-llvm::StringRef toString(Activity activity);
+/// The work of a rank while it is not idle. The order is that of the report's keys.
+enum class SpanKind : uint8_t { Forward, Backward, Weight, Update, Communication, Other };
+llvm::StringRef toString(SpanKind kind);
 
 /// A part of a step. Instructions of one run that follow each other more closely than the picture shows are one.
 struct TimelineSpan {
-  Activity activity = Activity::Other;
+  SpanKind kind = SpanKind::Other;
   int64_t microbatch = -1; ///< -1: of none
   int64_t start = 0, duration = 0;
   int64_t busy = 0;     ///< ns of its duration in which an instruction runs
@@ -36,8 +36,8 @@ struct TimelineFacts {
   std::vector<TimelineRow> rows; ///< by their lowest ranks
 };
 
-/// `mostSpans`: about as many spans are made at most.
+/// `maxSpans`: about as many spans are made at most.
 TimelineFacts describeTimeline(const format::Bundle &bundle, llvm::StringRef entry, const Simulation &simulation,
-                               size_t mostSpans = 40'000);
+                               size_t maxSpans = 40'000);
 
 } // namespace par

@@ -1,5 +1,5 @@
 // The report in the page, and what is read from files: docs/report.md has its keys.
-const activityNames = ["forward", "backward", "weight", "update", "communication", "other"];
+const kindNames = ["forward", "backward", "weight", "update", "communication", "other"];
 const letterOf = {forward: "F", backward: "B", weight: "W", update: "U", communication: "", other: ""};
 
 function parseReport(text) {
@@ -34,8 +34,8 @@ function rowsOf(report) {
   const rows = timeline.rows.map(row => ({
     name: roleName(row.role), ranks: row.ranks, label: (row.ranks.length > 1 ? "ranks " : "rank ") + shortRanges(row.ranks),
     compute: row.compute_ns, communication: row.communication_ns, core: row.core_ns, idle: row.idle_ns,
-    spans: row.spans.map(([activity, microbatch, start, duration, busy, critical, exposed, label]) => ({
-      activity: timeline.activities[activity], microbatch, start, duration, busy, critical, exposed,
+    spans: row.spans.map(([kind, microbatch, start, duration, busy, critical, exposed, label]) => ({
+      kind: timeline.kinds[kind], microbatch, start, duration, busy, critical, exposed,
       label: timeline.labels[label]})),
   }));
   return {rows, end: timeline.step_ns};
@@ -59,7 +59,7 @@ function rowsOfTrace(trace) {
     name: "measured", ranks: [rank], label: "rank " + rank, spans: joinNear(byRank.get(rank))}));
   const end = Math.max(...rows.flatMap(row => row.spans.map(span => span.start + span.duration)), 1);
   for (const row of rows) {
-    row.compute = row.spans.reduce((sum, span) => sum + (span.activity === "communication" ? 0 : span.busy), 0);
+    row.compute = row.spans.reduce((sum, span) => sum + (span.kind === "communication" ? 0 : span.busy), 0);
     row.idle = end - row.compute;
   }
   return {rows, end, step};
@@ -68,23 +68,23 @@ function rowsOfTrace(trace) {
 function spanOfEvent(event, zero) {
   const at = String((event.args && event.args.at) || event.name);
   const block = (at.split("/")[1] || at).split(":")[0];
-  const kind = event.cat || "";
-  if (kind === "wait" || kind === "signal") return null;
-  const communicates = ["coll", "send", "recv", "group"].includes(kind);
+  const category = event.cat || "";
+  if (category === "wait" || category === "signal") return null;
+  const communicates = ["coll", "send", "recv", "group"].includes(category);
   const word = (block.split(".")[1] || "").replace(/\d+$/, "");
-  const activity = communicates ? "communication" : activityNames.includes(word) ? word : "other";
+  const kind = communicates ? "communication" : kindNames.includes(word) ? word : "other";
   const start = Math.round((event.ts - zero) * 1000), duration = Math.round(event.dur * 1000);
-  return {activity, microbatch: event.args.microbatch === undefined ? -1 : event.args.microbatch, start, duration,
-          busy: duration, critical: 0, exposed: 0, label: communicates ? kind + " · " + at : block};
+  return {kind, microbatch: event.args.microbatch === undefined ? -1 : event.args.microbatch, start, duration,
+          busy: duration, critical: 0, exposed: 0, label: communicates ? category + " · " + at : block};
 }
 
 // Spans of one block that follow each other closely are one, so that a step of many kernels can be drawn.
 function joinNear(spans) {
-  spans.sort((one, other) => (one.activity === "communication") - (other.activity === "communication") || one.start - other.start);
+  spans.sort((one, other) => (one.kind === "communication") - (other.kind === "communication") || one.start - other.start);
   const joined = [];
   for (const span of spans) {
     const last = joined[joined.length - 1];
-    if (last && last.activity === span.activity && last.label === span.label && last.microbatch === span.microbatch &&
+    if (last && last.kind === span.kind && last.label === span.label && last.microbatch === span.microbatch &&
         span.start - last.start - last.duration < 20000) {
       last.duration = Math.max(last.duration, span.start + span.duration - last.start);
       last.busy += span.busy;

@@ -40,7 +40,7 @@ class Timeline {
     const {context, width} = prepareCanvas(this.canvas, height);
     this.width = width;
     this.drawRuler(context, height);
-    this.colours = Object.fromEntries(activityNames.map(name => [name, colour(name)]));
+    this.colours = Object.fromEntries(kindNames.map(name => [name, colour(name)]));
     this.rows.forEach((row, index) => this.drawRow(context, row, index));
   }
 
@@ -81,9 +81,9 @@ class Timeline {
   drawSpan(context, span, y, tall, chosen) {
     const left = this.x(span.start), right = this.x(span.start + span.duration);
     if (right < this.labelWidth || left > this.width) return;
-    const communicates = span.activity === "communication";
+    const communicates = span.kind === "communication";
     const top = communicates ? y + tall * 0.68 : y, high = communicates ? tall * 0.32 : tall * 0.66;
-    context.fillStyle = this.colours[span.activity];
+    context.fillStyle = this.colours[span.kind];
     context.globalAlpha = communicates && span.duration > 0 ? 0.4 + 0.6 * span.exposed / span.duration : 1;
     context.fillRect(left, top, Math.max(0.6, right - left), high);
     context.globalAlpha = 1;
@@ -97,8 +97,8 @@ class Timeline {
       context.strokeRect(left, top + 1, Math.max(2, right - left), high - 2);
       context.lineWidth = 1;
     }
-    const text = letterOf[span.activity] + (span.microbatch >= 0 ? span.microbatch : "");
-    if (!communicates && letterOf[span.activity] && tall >= 14 && right - left > 10 + 7 * text.length) {
+    const text = letterOf[span.kind] + (span.microbatch >= 0 ? span.microbatch : "");
+    if (!communicates && letterOf[span.kind] && tall >= 14 && right - left > 10 + 7 * text.length) {
       context.fillStyle = "#ffffff";
       context.fillText(text, Math.max(left, this.labelWidth) + 4, top + high / 2 + 4);
     }
@@ -109,7 +109,7 @@ class Timeline {
     if (index < 0 || x < this.labelWidth) return {index, number: -1};
     const time = this.timeAt(x), near = (this.to - this.from) / this.width * 2;
     const under = y > this.top(index) + this.rowHeight * 0.67;
-    const number = this.rows[index].spans.findIndex(span => (span.activity === "communication") === under &&
+    const number = this.rows[index].spans.findIndex(span => (span.kind === "communication") === under &&
       time >= span.start - near && time <= span.start + span.duration + near);
     return {index, number};
   }
@@ -132,10 +132,10 @@ class Timeline {
         (row.core ? ", waiting for a core " + timeText(row.core) : "") + ", idle " + timeText(row.idle);
       return;
     }
-    this.said.textContent = place + ": " + span.activity + (span.microbatch >= 0 ? " of microbatch " + span.microbatch : "") +
+    this.said.textContent = place + ": " + span.kind + (span.microbatch >= 0 ? " of microbatch " + span.microbatch : "") +
       ", " + span.label + ", at " + timeText(span.start) + " for " + timeText(span.duration) +
       (span.busy < span.duration ? " (" + timeText(span.busy) + " busy)" : "") +
-      (span.activity === "communication" ? ", " + timeText(span.exposed) + " beside no compute" : "") +
+      (span.kind === "communication" ? ", " + timeText(span.exposed) + " beside no compute" : "") +
       (span.critical > 0 ? ", " + timeText(span.critical) + " on the longest chain" : "");
   }
 

@@ -22,8 +22,8 @@ function exposedTimes(report) {
   const times = new Map();
   if (report.timeline)
     for (const row of report.timeline.rows)
-      for (const [activity, , , duration, , , exposed, label] of row.spans)
-        if (report.timeline.activities[activity] === "communication") {
+      for (const [kind, , , duration, , , exposed, label] of row.spans)
+        if (report.timeline.kinds[kind] === "communication") {
           if (report.timeline.labels[label].startsWith("all of ")) continue;
           const [head, place] = report.timeline.labels[label].split(" · ");
           const key = [row.role, head.split(" ")[0], place || ""].join("|");

@@ -19,7 +19,7 @@ class Page {
     byId("sections").replaceChildren(...[...document.querySelectorAll("main section h2")].filter(head => !head.parentElement.hidden).map(
       head => element("a", {href: "#" + head.parentElement.id}, head.textContent)));
     byId("summary").replaceChildren(summaryOf(report));
-    legendOf(byId("legend"), activityNames.slice(0, 5));
+    legendOf(byId("legend"), kindNames.slice(0, 5));
     legendOf(byId("memory-legend"), purposes);
     byId("communication-body").replaceChildren(communicationTable(report));
     byId("plan-body").replaceChildren(...planBody(report));

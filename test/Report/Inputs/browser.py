@@ -132,8 +132,8 @@ class Browser:
         self.run("new Promise(done => setTimeout(done, 100))")
 
     def picture(self, path, height=0):
-        data = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=True,
-                         clip={"x": 0, "y": 0, "width": 1280, "height": height or self.run("document.body.scrollHeight"),
-                               "scale": 1})["data"]
+        height = height or self.run("document.body.scrollHeight")
+        clip = {"x": 0, "y": 0, "width": 1280, "height": height, "scale": 1}
+        data = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip)["data"]
         with open(path, "wb") as file:
             file.write(base64.b64decode(data))

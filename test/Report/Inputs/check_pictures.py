@@ -2,6 +2,7 @@
 import json
 import sys
 
+FIELDS = "kind", "microbatch", "start", "duration", "busy", "critical", "exposed", "label"
 
 def check(report, holds):
     timeline, prediction = report["timeline"], report["prediction"]
@@ -11,13 +12,13 @@ def check(report, holds):
     for row in rows:
         times = [row[key] for key in ("compute_ns", "communication_ns", "core_ns", "idle_ns")]
         holds("a row's times add up to the step", sum(times) == step)
-        spans = [dict(zip(("activity", "microbatch", "start", "duration", "busy", "critical", "exposed", "label"), span))
-                 for span in row["spans"]]
-        names = [timeline["activities"][span["activity"]] for span in spans]
+        spans = [dict(zip(FIELDS, span)) for span in row["spans"]]
+        names = [timeline["kinds"][span["kind"]] for span in spans]
         compute = [span for span, name in zip(spans, names) if name != "communication"]
         others = [span for span, name in zip(spans, names) if name == "communication"]
         holds("compute's busy times are the row's", sum(span["busy"] for span in compute) == row["compute_ns"])
-        holds("spans lie in the step", all(0 <= span["start"] <= span["start"] + span["duration"] <= step for span in spans))
+        holds("spans lie in the step",
+              all(0 <= span["start"] <= span["start"] + span["duration"] <= step for span in spans))
         holds("parts are not longer than spans", all(span["critical"] <= span["duration"] and span["exposed"] <=
                                                      span["duration"] for span in spans))
         holds("each has a label", all(0 <= span["label"] < len(timeline["labels"]) for span in spans))

@@ -21,7 +21,7 @@ def visible(browser, name):
 
 
 def controls(browser):
-    """What Tab reaches, in order."""
+    """The controls that Tab reaches, in order."""
     reached = []
     for _ in range(200):
         browser.press("Tab")
@@ -94,9 +94,9 @@ def beside(browser):
     bands = browser.run("page.timeline.bands.map(band => band.title)")
     assert bands[1].startswith("measured, step "), bands
     assert not visible(browser, "difference")
-    kinds = browser.run("[...new Set(page.timeline.bands[1].rows.flatMap(row => row.spans.map(span => span.activity)))]")
+    kinds = browser.run("[...new Set(page.timeline.bands[1].rows.flatMap(row => row.spans.map(s => s.kind)))]")
     assert {"forward", "backward", "update", "communication"} <= set(kinds), kinds
-    slots = browser.run("[...new Set(page.timeline.bands[1].rows[0].spans.filter(s => s.activity === 'forward')"
+    slots = browser.run("[...new Set(page.timeline.bands[1].rows[0].spans.filter(s => s.kind === 'forward')"
                         ".map(s => s.microbatch))].sort()")
     assert slots == [0, 1, 2, 3], slots
     print("a trace: the measured step below the predicted one")

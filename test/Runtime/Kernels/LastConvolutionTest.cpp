@@ -157,7 +157,7 @@ TEST_P(LastConvolutions, keepNan) {
           }
         }
         std::tie(x, w, scale, bias, residual) = before;
-        // What was computed once more has packed the filter once more.
+        // A second computation has packed the filter a second time.
         convolution.forget();
         EXPECT_EQ(convolution.bytes() < bytes, isAnyNan) << &given - places;
       }
