@@ -6,7 +6,7 @@
 #include <xmmintrin.h>
 #endif
 
-// Of the OpenMP runtime that the library was linked with, if any: a program of another compiler has its own.
+// The OpenMP runtime that the library was linked with, if any, has these; a program of another compiler has its own.
 extern "C" void GOMP_parallel(void (*function)(void *), void *data, unsigned threads, unsigned flags)
     __attribute__((weak));
 extern "C" int omp_get_max_threads() __attribute__((weak));
