@@ -5,6 +5,7 @@
 #include "par/format/Printable.h"
 #include "par/format/Process.h"
 #include "par/messages/Failure.h"
+#include "par/serve/Serve.h"
 
 #include <cstdlib>
 #include <iostream>
@@ -26,7 +27,8 @@ int main(int argc, char **argv) {
   if (auto status = par::format::prepareProcess(); !status)
     return failWith(status.message(), par::core::exitError);
   try {
-    par::core::RunOptions options = par::core::parseOptions({argv + 1, argv + argc});
+    std::vector<std::string> arguments(argv + 1, argv + argc);
+    par::core::RunOptions options = par::core::parseOptions(arguments);
     if (options.help) {
       std::cout << par::core::usage();
       return endOutput();
@@ -35,6 +37,8 @@ int main(int argc, char **argv) {
       std::cout << "par 0.1, bundle format " << par::format::formatMajor << "." << par::format::formatMinor << "\n";
       return endOutput();
     }
+    if (!options.serve.empty())
+      return par::serve::serve(options, arguments);
     if (const char *device = std::getenv("PAR_DEVICE"))
       par::core::takeDevice(options, device);
     return par::core::runTool(options);

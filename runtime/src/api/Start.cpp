@@ -25,6 +25,7 @@ static void refuseFlags(const core::RunOptions &options) {
                                       {!options.output.empty(), "--output", own},
                                       {!options.trace.empty(), "--trace", "par-run writes traces"},
                                       {!options.generate.empty(), "--generate", "call its entries with arrays"},
+                                      {!options.serve.empty(), "--serve", "par-run serves"},
                                       {options.bench.has_value(), "--bench", "par-run measures"},
                                       {options.restarts.has_value(), "--restart", "open another one after an error"},
                                       {options.calibrate.has_value(), "--calibrate", "par-run calibrates"},

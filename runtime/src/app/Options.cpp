@@ -218,6 +218,14 @@ std::vector<Flag> runningFlags() {
       {"--output", "F.safetensors", "of a bundle without train: what it predicts", NAMED("--output", "a file", output)},
       {"--generate", "F.jsonl|-", "of a decoder: continue prompts, a request a line; -: from standard input",
        NAMED("--generate", "a file, or -", generate)},
+      {"--serve", "PATH|tcp:PORT|-", "answer requests: on a socket of this user, of 127.0.0.1, or from standard input",
+       NAMED("--serve", "a path, tcp:PORT or -", serve)},
+      {"--max-wait", "MS", "with --serve: milliseconds that a request waits for others of its batch; default 0",
+       [](RunOptions &o, const std::string &v) {
+         o.maxWait = realNumber("--max-wait", v);
+         if (o.maxWait < 0 || o.maxWait > 60'000)
+           refuse(Message::flagBad, "--max-wait", "a number from 0 to 60000", v);
+       }},
       {"--metrics", "F.jsonl", "one JSON object a step", NAMED("--metrics", "a file", metrics)},
       {"--log-every", "N", "a progress line every N steps; default: about ten in all",
        COUNT("--log-every", logEvery, 1)},
@@ -339,6 +347,23 @@ void checkBenches(const RunOptions &options, const std::map<std::string, std::st
     refuse(Message::flagsExclude, "--bench", "--device sim");
 }
 
+/// Flags that --serve takes: where it runs, and with which weights. Requests say all else.
+constexpr const char *serveFlags[] = {"--serve",  "--max-wait", "--metrics",   "-n",        "--comm",
+                                      "--device", "--threads",  "--timeout",   "--weights", "--join-timeout",
+                                      "--init",   "--set",      "--no-tuning", "-q"};
+
+void checkServes(const RunOptions &options, const std::map<std::string, std::string> &given) {
+  if (options.serve.empty() && given.count("--max-wait"))
+    refuse(Message::flagNeeds, "--max-wait", "--serve");
+  if (options.serve.empty())
+    return;
+  for (const auto &[name, value] : given)
+    if (std::find(std::begin(serveFlags), std::end(serveFlags), name) == std::end(serveFlags))
+      refuse(Message::flagsExclude, "--serve", name);
+  if (options.device == "sim")
+    refuse(Message::flagsExclude, "--serve", "--device sim");
+}
+
 void checkTogether(const RunOptions &options) {
   auto exclude = [](bool a, bool b, const char *nameA, const char *nameB) {
     if (a && b)
@@ -434,6 +459,7 @@ RunOptions parseOptions(const std::vector<std::string> &arguments) {
   options.quiet |= !options.generate.empty(); // standard output is that of tokens
   checkCalibrates(options, given);
   checkBenches(options, given);
+  checkServes(options, given);
   return options;
 }
 

@@ -25,6 +25,8 @@ struct RunOptions {
   std::vector<std::string> data;
   std::string text, labels, order;
   std::string generate; ///< a file of requests, "-": standard input
+  std::string serve;    ///< where requests come from: a socket's path, "tcp:PORT" or "-"
+  double maxWait = 0;   ///< of --serve, in milliseconds
   // weights
   std::vector<std::string> weights;
   bool init = false;
