@@ -1,8 +1,8 @@
 # How lit finds and runs Par's tests. Substitutions: %models, %examples, %python; tools are on the PATH.
 # Features: `cuda` (a device answers), `long` (only with --param long=1), `node-tests` (PAR_NODE_TESTS names their
-# folder), `mypy` and `torch` (a Python that lit knows has it: %mypy, %with_torch), `chromium` (a browser is there),
-# `kernels-unchecked` (not under PAR_CHECK_KERNELS: for tests of what checking kernels takes itself: code, memory,
-# files).
+# folder), `mypy`, `torch` and `tensorboard` (a Python that lit knows has it: %with_torch and so on),
+# `chromium` (a browser is there), `kernels-unchecked` (not under PAR_CHECK_KERNELS: for tests of what checking kernels
+# takes itself: code, memory, files).
 import os
 import shutil
 import subprocess
@@ -74,14 +74,10 @@ def python_with(module):
     return None
 
 
-with_mypy = python_with("mypy")
-if with_mypy:
-    config.available_features.add("mypy")
-    config.substitutions.append(("%mypy", f"{with_mypy} -m mypy"))
-with_torch = python_with("torch")
-if with_torch:
-    config.available_features.add("torch")
-    config.substitutions.append(("%with_torch", with_torch))
+for package in ("mypy", "torch", "tensorboard"):
+    if python := python_with(package):
+        config.available_features.add(package)
+        config.substitutions.append((f"%with_{package}", python))
 if lit_config.params.get("long"):
     config.available_features.add("long")
 

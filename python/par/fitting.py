@@ -7,11 +7,12 @@ import os
 import queue
 import sys
 import threading
-import time
 from typing import (TYPE_CHECKING, Any, Callable, Dict, Generator, Iterable, Iterator, List, Mapping, Optional,
                     Sequence, Union)
 
+from .bars import Bar
 from .errors import Error
+from .means import Means
 from .session import Scalars
 
 if TYPE_CHECKING:
@@ -29,16 +30,20 @@ class Callback:
         """After each evaluation, with the means of its scalar outputs."""
         return None
 
+    def on_end(self, job: Job) -> None:
+        """Once, when the fit has ended, also by an error."""
+
 
 class EarlyStopping(Callback):
-    """Ends the training when `metric` of the evaluations has not fallen by more than `least` for `patience` of them."""
+    """Ends the training when `metric` of the evaluations has not fallen by more than `least` for `patience` of them;
+    with `highest`, as of an accuracy, when it has not risen."""
 
-    def __init__(self, patience: int = 3, metric: str = "loss", least: float = 0.0) -> None:
-        self.patience, self.metric, self.least = patience, metric, least
+    def __init__(self, patience: int = 3, metric: str = "loss", least: float = 0.0, highest: bool = False) -> None:
+        self.patience, self.metric, self.least, self.sign = patience, metric, least, -1.0 if highest else 1.0
         self.best, self.waited = math.inf, 0
 
     def on_eval(self, job: Job, step: int, scalars: Scalars) -> Optional[bool]:
-        value = _metric(scalars, self.metric)
+        value = self.sign * _metric(scalars, self.metric)
         if value < self.best - self.least:
             self.best, self.waited = value, 0
         else:
@@ -47,16 +52,18 @@ class EarlyStopping(Callback):
 
 
 class BestCheckpoint(Callback):
-    """Saves into `folder` after each evaluation whose `metric` is the lowest so far; `path` is the newest such save."""
+    """Saves into `folder` after each evaluation whose `metric` is the lowest so far, or with `highest` the highest;
+    `path` is the newest such save, and `value` the metric there."""
 
-    def __init__(self, folder: Union[str, "os.PathLike[str]"], metric: str = "loss") -> None:
-        self.folder, self.metric = folder, metric
-        self.best, self.path = math.inf, ""
+    def __init__(self, folder: Union[str, "os.PathLike[str]"], metric: str = "loss", highest: bool = False) -> None:
+        self.folder, self.metric, self.sign = folder, metric, -1.0 if highest else 1.0
+        self.best, self.path, self.value = math.inf, "", math.nan
 
     def on_eval(self, job: Job, step: int, scalars: Scalars) -> Optional[bool]:
-        value = _metric(scalars, self.metric)
-        if value < self.best:
-            self.best, self.path = value, job.save(self.folder, keep=1)
+        found = _metric(scalars, self.metric)
+        if self.sign * found < self.best:
+            self.best, self.value = self.sign * found, found
+            self.path = job.save(self.folder, keep=1)
         return None
 
 
@@ -71,20 +78,23 @@ class Fit:
 
 def fit(job: Job, batches: Iterable[Any], *, steps: Optional[int] = None, epochs: Optional[int] = None,
         inputs: Optional[Sequence[str]] = None, eval: Optional[Iterable[Any]] = None, eval_every: Optional[int] = None,
-        callbacks: Sequence[Union[Callback, Callable[..., Any]]] = (), prefetch: int = 2, progress: bool = True) -> Fit:
+        callbacks: Sequence[Union[Callback, Callable[..., Any]]] = (), prefetch: int = 2, progress: bool = True,
+        log_every: Optional[int] = None) -> Fit:
     """Trains over batches until `steps` steps of this call, `epochs` passes, or the end of the data.
 
     batches: a DataLoader, an iterator, a generator or any iterable of batches: dicts of arrays by the names of the
     inputs, or tuples in the order of `inputs`. A thread fetches the next `prefetch` batches beside compute (0: none,
     in this thread). Each batch has `job.batch` rows: a DataLoader needs batch_size=job.batch, drop_last=True.
 
-    eval: batches to evaluate every `eval_every` steps, or after each pass; it must be iterable more than once.
-    callbacks: Callback objects, or functions that are called as f(job, step, scalars) after each step. progress: a line
-    a second on standard error. Ctrl-C saves first, where par.open(save=...) named a folder, and is raised again.
+    eval: batches to evaluate every `eval_every` steps, or after each pass; it must be iterable more than once. They may
+    have any number of rows. The scalars are means over all samples, or over all labels that count.
+    callbacks: Callback objects, or functions that are called as f(job, step, scalars) after each step. progress: on
+    standard error a bar, or where that is no terminal a line every `log_every` steps (default: about ten in all, or one
+    in ten seconds). Ctrl-C saves first, where par.open(save=...) named a folder, and is raised again.
     """
     if steps is None and epochs is None and iter(batches) is not batches:
         epochs = 1
-    loop = _Loop(job, inputs, eval, list(callbacks), _Bar(steps) if progress else None)
+    loop = _Loop(job, inputs, eval, list(callbacks), Bar(steps, log_every) if progress else None)
     source = _passes(batches, epochs)
     fetched = _ahead(source, prefetch) if prefetch > 0 else source
     try:
@@ -95,6 +105,9 @@ def fit(job: Job, batches: Iterable[Any], *, steps: Optional[int] = None, epochs
         raise
     finally:
         fetched.close()
+        for callback in callbacks:
+            if isinstance(callback, Callback):
+                callback.on_end(job)
 
 
 class _End:
@@ -161,7 +174,7 @@ class _Loop:
     """The steps of a fit."""
 
     def __init__(self, job: Job, inputs: Optional[Sequence[str]], evals: Optional[Iterable[Any]],
-                 callbacks: List[Union[Callback, Callable[..., Any]]], bar: Optional[_Bar]) -> None:
+                 callbacks: List[Union[Callback, Callable[..., Any]]], bar: Optional[Bar]) -> None:
         self.job, self.inputs, self.evals, self.callbacks, self.bar = job, inputs, evals, callbacks, bar
         self.result = Fit()
 
@@ -196,16 +209,15 @@ class _Loop:
         return any(one is True for one in said)
 
     def evaluate(self) -> bool:
-        sums: Dict[str, float] = {}
-        count = 0
+        means = Means()
         for batch in self.evals or ():
-            for name, value in self.job.eval(self.named(batch)).items():
-                sums[name] = sums.get(name, 0.0) + value
-            count += 1
-        if count == 0:
+            part = self.job.eval(self.named(batch))
+            means.add(part, part.counts or dict.fromkeys(part, 1.0))
+        if not means.values():
             raise Error("eval gave no batches: an iterator is exhausted after its first pass; give a list or a "
                         "DataLoader", code=2)
-        scalars = Scalars({name: value / count for name, value in sums.items()})
+        scalars = Scalars(means.values())
+        scalars.counts = means.weights()
         step = self.job.step
         self.result.evals.append({"step": step, **scalars})
         if self.bar:
@@ -224,39 +236,6 @@ class _Loop:
             raise Error(f"a batch is a tuple of {len(batch)} arrays; say their names, such as "
                         f"inputs={tuple(self.job.inputs)}", code=2)
         return dict(zip(self.inputs, batch))
-
-
-class _Bar:
-    """A line a second with the loss, the rate, and the time that is left."""
-
-    def __init__(self, steps: Optional[int]) -> None:
-        self.steps, self.done, self.said, self.line = steps, 0, 0.0, ""
-        self.began = time.monotonic()
-
-    def step(self, step: int, scalars: Scalars) -> None:
-        self.done += 1
-        now = time.monotonic()
-        took = (now - self.began) / self.done
-        left = f", {took * (self.steps - self.done):.0f} s left" if self.steps else ""
-        self.line = f"step {step}  loss {scalars.loss:.4f}  {1 / max(took, 1e-9):.1f} steps/s{left}"
-        if now - self.said >= 1:
-            self.said = now
-            self._write(self.line)
-
-    def evaluated(self, step: int, scalars: Scalars) -> None:
-        self._write(f"step {step}  eval " + "  ".join(f"{name} {value:.4f}" for name, value in scalars.items()) + "\n")
-
-    def end(self) -> None:
-        if self.line:
-            self._write(self.line + "\n")
-
-    @staticmethod
-    def _write(line: str) -> None:
-        if sys.stderr.isatty():
-            sys.stderr.write("\r\x1b[K" + line)
-        else:
-            sys.stderr.write(line.rstrip("\n") + "\n")
-        sys.stderr.flush()
 
 
 def _metric(scalars: Scalars, name: str) -> float:

@@ -9,6 +9,7 @@ import sys
 import tempfile
 from typing import List
 
+from . import logs
 from .arrays import as_file
 from .errors import Error
 from .libraries import find
@@ -33,8 +34,8 @@ class Run:
 
 def run(bundle, *, data=None, text=None, steps=None, epochs=None, evaluate=False, weights=None, init=False, resume=None,
         save=None, save_every=None, keep=None, export=None, eval_data=None, eval_every=None, order=None, labels=None,
-        comm=None, threads=None, timeout=None, trace=None, metrics=None, set=None, log_every=None, dry_run=False,
-        quiet=False) -> Run:
+        comm=None, threads=None, timeout=None, trace=None, metrics=None, log=None, set=None, log_every=None,
+        dry_run=False, quiet=False) -> Run:
     """Trains a bundle, or evaluates it, with all its ranks on this machine; returns when they have ended.
 
     bundle: a Bundle or a folder. Runs the program par-run, whose flags these are (docs/plan.md 3.2):
@@ -47,9 +48,10 @@ def run(bundle, *, data=None, text=None, steps=None, epochs=None, evaluate=False
     file for the whole weights at the end. eval_data, eval_every: evaluate on that file every so many steps. order:
     "shuffled" or "sequential"; labels: "next" or "same" (of text); comm: "auto", "inproc", "shm", "tcp", "mpi" or
     "nccl"; threads of a rank; timeout: seconds without a heartbeat; trace: a Perfetto file; metrics: a file that
-    keeps the lines of
-    Run.metrics, after its own ones if the run resumes; set: {"lr": 1e-4}, also clip and seed. dry_run: load, verify,
-    connect, end. log_every: steps between two lines of progress; quiet: print none.
+    keeps the lines of Run.metrics, after its own ones if the run resumes; log: "csv:FILE", the same as a table, or
+    "tensorboard:FOLDER", event files, written while it runs (pip install "par[tensorboard]"); set: {"lr": 1e-4}, also
+    clip and seed. dry_run: load, verify, connect, end. log_every: steps between two lines of progress; quiet: print
+    none.
 
     Raises par.Error: code 1 wrong data or weights, 2 options that contradict each other, 4 a rank died, 5 the loss is
     not finite. After Ctrl-C the ranks end their step, save where `save` says so, and KeyboardInterrupt goes on.
@@ -62,9 +64,13 @@ def run(bundle, *, data=None, text=None, steps=None, epochs=None, evaluate=False
                         "--timeout": timeout, "--trace": trace, "--log-every": log_every, **files},
                        _inputs(data, weights, folder), {"--eval": evaluate, "--init": init, "--dry-run": dry_run})
         flags += [f"--set={key}={value}" for key, value in (set or {}).items()]
+        kind, place = logs.split(log) if log else ("", "")
+        flags += [f"--log=csv:{place}"] if kind == "csv" else []
         metrics = pathlib.Path(metrics or folder / "metrics.jsonl")
+        board = logs.Follower(metrics, logs.TensorBoard(place)) if kind == "tensorboard" else contextlib.nullcontext()
         before = metrics.read_text() if metrics.is_file() else ""
-        said = _start(bundle, flags if dry_run else flags + [f"--metrics={metrics}"], quiet)
+        with board:
+            said = _start(bundle, flags if dry_run else flags + [f"--metrics={metrics}"], quiet)
         lines = metrics.read_text().removeprefix(before).splitlines() if metrics.is_file() else []
     return Run([json.loads(line) for line in lines], said)
 

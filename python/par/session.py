@@ -14,6 +14,7 @@ from . import libraries
 from .arrays import as_file
 from .errors import Error
 from .feeding import CODES, WORDS, Fed, empty, fed, is_torch, size_of
+from .means import Means
 
 if TYPE_CHECKING:
     from .fitting import Callback, Fit
@@ -26,8 +27,11 @@ class Scalars(Dict[str, float]):
 
     steps: where one call of train makes several optimizer steps (`pipeline.flush_every`), those of each of them; the
     dict itself holds the last one's.
+    counts: of eval, by name: how many samples, or labels that count, the scalar is the mean of. Weights that average
+    several evaluations; 1 for a scalar that is no mean over samples.
     """
     steps: Tuple[Dict[str, float], ...] = ()
+    counts: Mapping[str, float] = {}
 
     @property
     def loss(self) -> float:
@@ -115,7 +119,10 @@ class Job:
         self.ranks: int = facts["ranks"]
         self.entries: Tuple[str, ...] = tuple(facts["entries"])
         self.inputs: Dict[str, Tensor] = {one["name"]: Tensor(one) for one in facts["inputs"]}
-        self.outputs: Dict[str, Tensor] = {one["name"]: Tensor(one) for one in facts["outputs"]}
+        means = {one["name"]: one["mean"] for one in facts["outputs"] if one["mean"]}
+        self._means: Dict[str, str] = means  # "samples", or the scalar that counts labels or batches
+        self.outputs: Dict[str, Tensor] = {one["name"]: Tensor(one) for one in facts["outputs"]
+                                           if one["name"] not in means.values()}
         self.tensors: Dict[str, Tensor] = {one["name"]: Tensor(one) for one in facts["tensors"]}
         self._calls: int = facts["calls"]
 
@@ -131,9 +138,21 @@ class Job:
         return self._run("train", batch, arrays)
 
     def eval(self, batch: Optional[Mapping[str, Any]] = None, **arrays: Any) -> Scalars:
-        """The loss of a batch and other scalar outputs, as in evaluation mode; nothing is trained. Arguments as of
-        train."""
-        return self._run("eval", batch, arrays)
+        """The loss and other scalar outputs, as in evaluation mode; nothing is trained.
+
+        Arguments as of train, but of any number of rows: they are evaluated `batch` at a time. The scalars are means
+        over all of the rows, or over all labels that count; what fills up the last batch does not. Raises par.Error,
+        also where rows are left over and the loss is no mean over samples (it compares the samples of a batch).
+        """
+        whole, rows, count, _ = self._given(batch, arrays)
+        self._begin()
+        try:
+            if count == self.batch:
+                self._run_fed("eval", whole)
+                return self._scalars()
+            return self._eval_parts(whole, rows, count)
+        finally:
+            self._turn.release()
 
     def predict(self, batch: Optional[Mapping[str, Any]] = None, **arrays: Any) -> Dict[str, Any]:
         """The outputs of a bundle that was compiled without `train`, whole, by name.
@@ -144,15 +163,7 @@ class Job:
         if "predict" not in self.entries:
             raise Error('this bundle trains; of the same model par.compile(model, plan, set={"train": None}, '
                         'out="serve.par") predicts, with weights=job.state() or a save', code=2)
-        given = {**(batch or {}), **arrays}
-        whole = {name: fed(value, name) for name, value in given.items()}
-        rows = {name: one.shape[0] for name, one in whole.items()
-                if name in self.inputs and self.inputs[name]._facts["batched"] and one.shape}
-        torch = any(is_torch(value) for value in given.values())
-        count = next(iter(rows.values()), self.batch)
-        if any(other != count for other in rows.values()) or count == 0:
-            raise Error(f"the inputs have different numbers of rows: {rows}" if count else "the inputs have no rows",
-                        code=2)
+        whole, rows, count, torch = self._given(batch, arrays)
         self._begin()
         try:
             if count == self.batch:
@@ -240,11 +251,11 @@ class Job:
     def fit(self, batches: Iterable[Any], *, steps: Optional[int] = None, epochs: Optional[int] = None,
             inputs: Optional[Sequence[str]] = None, eval: Optional[Iterable[Any]] = None,
             eval_every: Optional[int] = None, callbacks: Sequence[Union[Callback, Callable[..., Any]]] = (),
-            prefetch: int = 2, progress: bool = True) -> Fit:
+            prefetch: int = 2, progress: bool = True, log_every: Optional[int] = None) -> Fit:
         """Trains over batches, and evaluates; see par.fitting.fit."""
         from .fitting import fit
         return fit(self, batches, steps=steps, epochs=epochs, inputs=inputs, eval=eval, eval_every=eval_every,
-                   callbacks=callbacks, prefetch=prefetch, progress=progress)
+                   callbacks=callbacks, prefetch=prefetch, progress=progress, log_every=log_every)
 
     def close(self) -> None:
         """Ends the ranks; a save that is being written is made whole first. A second call does nothing."""
@@ -283,6 +294,20 @@ class Job:
         finally:
             self._turn.release()
 
+    def _given(self, batch: Optional[Mapping[str, Any]],
+               arrays: Mapping[str, Any]) -> Tuple[Dict[str, Fed], Dict[str, int], int, bool]:
+        """Arrays of any number of rows; the rows of those that have some, how many, and whether one is of PyTorch."""
+        given = {**(batch or {}), **arrays}
+        whole = {name: fed(value, name) for name, value in given.items()}
+        rows = {name: one.shape[0] for name, one in whole.items()
+                if name in self.inputs and self.inputs[name]._facts["batched"] and one.shape}
+        torch = any(is_torch(value) for value in given.values())
+        count = next(iter(rows.values()), self.batch)
+        if any(other != count for other in rows.values()) or count == 0:
+            raise Error(f"the inputs have different numbers of rows: {rows}" if count else "the inputs have no rows",
+                        code=2)
+        return whole, rows, count, torch
+
     def _begin(self) -> None:
         if not self._turn.acquire(blocking=False):
             raise self._busy()
@@ -306,6 +331,35 @@ class Job:
         return {name: _joined(parts, self.outputs[name]._facts["batch_dim"], count, torch)
                 for name, parts in outputs.items()}
 
+    def _eval_parts(self, whole: Mapping[str, Fed], rows: Mapping[str, int], count: int) -> Scalars:
+        """Evaluates batch by batch. The last rows fill up a batch with the last of them; its share is then taken off,
+        by a batch of nothing but that row."""
+        left = count % self.batch
+        if left and not self._isMean("loss"):
+            raise Error(f"{count} rows are no whole batches of {self.batch}, and the loss is no mean over samples, of "
+                        "which others could fill up a batch; leave the last rows out", code=2)
+        means = Means()
+
+        def add(first: int, size: int, share: float) -> None:
+            self._run_fed("eval", {name: _filled(one, first, size, self.batch) if name in rows else one
+                                   for name, one in whole.items()})
+            part = self._scalars()
+            means.add(part, {name: weight for name, weight in part.counts.items()
+                             if size == self.batch or self._isMean(name)}, share)
+
+        for first in range(0, count - left, self.batch):
+            add(first, self.batch, 1.0)
+        if left:
+            add(count - left, left, 1.0)
+            add(count - 1, 1, -(self.batch - left) / self.batch)
+        result = Scalars(means.values())
+        result.counts = means.weights()
+        return result
+
+    def _isMean(self, name: str) -> bool:
+        """Whether a scalar is a mean over samples or labels."""
+        return not self._means.get(name, "batch(").startswith("batch(")
+
     def _results(self, entry: str) -> List[str]:
         return [name for name, one in self.outputs.items() if entry in one._facts["entries"]]
 
@@ -323,8 +377,12 @@ class Job:
         for call in range(self._calls):
             found = self._library.par_scalars(self._live(), call, ctypes.byref(count))
             calls.append({one.name.decode(): one.value for one in found[:count.value]})
-        result = Scalars(calls[-1] if calls[-1] else calls[0])
+        found = calls[-1] if calls[-1] else calls[0]
+        counters = set(self._means.values())
+        result = Scalars({name: value for name, value in found.items() if name not in counters})
         result.steps = tuple(calls)
+        result.counts = {name: found.get(mean, float(self.batch))
+                         for name, mean in self._means.items() if name in found}
         return result
 
     def _shape(self, shape: Tuple[int, ...]) -> Any:
@@ -358,6 +416,18 @@ class Job:
         place = said.place.decode(errors="replace")
         return Error(said.message.decode(errors="replace"), code=said.code, notes=notes,
                      file=place if place not in ("", "par-run") else None)
+
+
+def _filled(one: Fed, first: int, size: int, batch: int) -> Fed:
+    """`size` rows of an array from `first` on, and the last of them again until there are `batch`."""
+    row = size_of(one.word) * math.prod(one.shape[1:])
+    shape = (batch, *one.shape[1:])
+    if size == batch:
+        return Fed(one.address + first * row, one.word, shape, one)
+    memory = (ctypes.c_char * max(1, batch * row))()
+    for place in range(batch):
+        ctypes.memmove(ctypes.addressof(memory) + place * row, one.address + (first + min(place, size - 1)) * row, row)
+    return Fed(ctypes.addressof(memory), one.word, shape, memory)
 
 
 def _rows(one: Fed, first: int, batch: int, count: int) -> Fed:

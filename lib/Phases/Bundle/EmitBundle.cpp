@@ -20,6 +20,7 @@ FailureOr<format::Bundle> emitBundle(ModuleOp module, const CompiledKernels &ker
   bundle.provenance = tables.provenance;
   if (failed(ManifestEmitter(module, options, bundle).emit()))
     return failure();
+  sayMeans(bundle.manifest.outputs);
   bundle.manifest.communicators = tables.communicators.list();
   bundle.manifest.device = kernels.device;
   StringRef sm = kernels.isa;

@@ -6,6 +6,8 @@
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/Path.h"
 
+#include <set>
+
 using namespace mlir;
 
 namespace par {
@@ -344,6 +346,22 @@ LogicalResult ManifestEmitter::emitOutput(FetchOp fetch, ProgramOp program) {
     if (!llvm::is_contained(same->ranks, rank))
       same->ranks.push_back(rank);
   return success();
+}
+
+void sayMeans(std::vector<format::Output> &outputs) {
+  std::set<std::string> names;
+  for (const format::Output &output : outputs)
+    names.insert(output.name);
+  auto isCounter = [](StringRef name) { return name.starts_with("count(") || name.starts_with("batch("); };
+  for (format::Output &output : outputs) {
+    bool ofTrain = output.name == "grad_norm" || output.name == "loss_scale";
+    if (!output.metric || ofTrain || isCounter(output.name) || !names.count("loss"))
+      continue;
+    output.mean = "samples";
+    for (const char *kind : {"count(", "batch("})
+      if (names.count(kind + output.name + ")"))
+        output.mean = kind + output.name + ")";
+  }
 }
 
 LogicalResult ManifestEmitter::emitInterface() {

@@ -5,6 +5,9 @@
 
 namespace par {
 
+/// Says how values of batches are averaged, by the results that -par-count-results gives @eval.
+void sayMeans(std::vector<format::Output> &outputs);
+
 /// Writes a bundle's manifest. `bundle` has its programs; the caller fills in the communicators.
 class ManifestEmitter {
 public:

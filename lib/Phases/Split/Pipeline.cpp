@@ -1,4 +1,4 @@
-// The order of Split's passes: microbatches, then stages, then fragments.
+// The order of Split's passes: metrics, microbatches, then stages, then fragments.
 #include "mlir/Transforms/Passes.h"
 #include "par/Dialect/Par.h"
 #include "par/Phases/Split/Passes.h"
@@ -8,6 +8,10 @@ using namespace mlir;
 namespace par {
 
 void buildSplitPipeline(OpPassManager &manager, const SplitOptions &options) {
+  DropCoupledMetricsPassOptions metrics;
+  metrics.microbatches = options.microbatches;
+  manager.addPass(createDropCoupledMetricsPass(metrics));
+  manager.addPass(createCountResultsPass());
   manager.addPass(createDistributeGradientsPass());
   SliceMicrobatchesPassOptions slice;
   slice.microbatches = options.microbatches;

@@ -33,7 +33,7 @@ public:
   explicit ReverseMode(StepOp step)
       : step(step), module(step->getParentOfType<ModuleOp>()), builder(step.getTerminator(), &listener) {}
 
-  /// Builds the backward part; the loss is the step's only result.
+  /// Builds the backward part; the loss is the step's first result.
   LogicalResult run();
 
 private:
@@ -218,7 +218,7 @@ static void dropWrites(StepOp eval) {
     eraseDead(eval.getBlock());
 }
 
-/// A copy of @eval named @train, which returns only the loss.
+/// A copy of @eval named @train, which returns the loss and the other scalars.
 static FailureOr<StepOp> cloneForward(StepOp eval) {
   if (Operation *taken = SymbolTable::lookupNearestSymbolFrom(eval, StringAttr::get(eval.getContext(), "train")))
     return taken->emitOpError() << "is there already; Train makes @train of @eval";
@@ -230,9 +230,17 @@ static FailureOr<StepOp> cloneForward(StepOp eval) {
   builder.insert(train);
   train.setSymName("train");
   Operation *terminator = train.getTerminator();
-  terminator->setOperands(terminator->getOperand(0));
-  train.setFunctionType(builder.getFunctionType(train.getArgumentTypes(), terminator->getOperand(0).getType()));
-  train.setOutputsAttr(builder.getStrArrayAttr({"loss"}));
+  SmallVector<Value> results{terminator->getOperand(0)};
+  SmallVector<Attribute> names{builder.getStringAttr("loss")};
+  if (ArrayAttr outputs = train.getOutputsAttr())
+    for (auto [result, name] : llvm::drop_begin(llvm::zip(terminator->getOperands(), outputs)))
+      if (getTensorType(result.getType()).getRank() == 0) {
+        results.push_back(result);
+        names.push_back(name);
+      }
+  terminator->setOperands(results);
+  train.setFunctionType(builder.getFunctionType(train.getArgumentTypes(), ValueRange(results).getTypes()));
+  train.setOutputsAttr(builder.getArrayAttr(names));
   train.removeResAttrsAttr();
   return train;
 }

@@ -54,6 +54,7 @@ static ordered_json describeOutputs(const format::Manifest &manifest,
   for (const format::Output &output : manifest.outputs) {
     outputs.push_back(describe(output.name, output.type, core::resultShape(output, manifest, manifest.batch)));
     outputs.back()["scalar"] = output.metric;
+    outputs.back()["mean"] = output.mean;
     outputs.back()["batch_dim"] = output.microbatched ? ordered_json(output.batchDim) : ordered_json();
     ordered_json fetchedBy = ordered_json::array();
     for (const auto &[name, facts] : entries)

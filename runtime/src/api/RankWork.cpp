@@ -14,7 +14,7 @@ using core::Message;
 RankWork::RankWork(core::Job &job, comm::Control &control, const Exchange &exchange)
     : job(job), control(control), manifest(job.bundle.manifest), exchange(exchange),
       session(job.bundle, job.name, control, core::deviceNamed(job.device()), core::sessionOptions(job)),
-      progress(job, control, printed), trace(job.options, control.rank() == 0), saves(job, session, progress),
+      progress(job, control, printed), trace(job, control.rank() == 0), saves(job, session, progress),
       steps(job, session, progress, trace, saves, position), batch(manifest, rowsOfCall(manifest)),
       order(rowsOfCall(manifest), false, 0), folders(session),
       parts(exchange, control, job.alone && control.world() > 1) {

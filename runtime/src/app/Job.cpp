@@ -2,6 +2,7 @@
 // then launches the ranks. Faults that would show after hours are looked for here.
 #include "par/app/Job.h"
 
+#include "BatchMeans.h"
 #include "Bench.h"
 #include "Calibration.h"
 #include "Decoder.h"
@@ -254,8 +255,12 @@ void openData(Job &job) {
                           : openText(options.evalData, manifest, options.labels);
     checkFed(manifest, job.evalDataset.get(), job.name);
   }
+  // A batch of an evaluation may be filled up.
+  const format::Output *loss = manifest.findOutput("loss");
+  uint64_t fewest = loss && isMeanOfSamples(*loss) ? 1 : manifest.batch;
   for (const Dataset *dataset : {job.dataset.get(), job.evalDataset.get()})
-    if (dataset && job.rowsOf(dataset) < manifest.batch && !job.predicts())
+    if (bool evaluates = options.eval || dataset == job.evalDataset.get();
+        dataset && job.rowsOf(dataset) < (evaluates ? fewest : manifest.batch) && !job.predicts())
       throw Failure::at(dataset->place(), Message::tooFewRows, dataset->rows(), manifest.batch);
 }
 
@@ -475,7 +480,8 @@ Job prepareJob(const RunOptions &options) {
     if (job.trains() && !options.dryRun && rankZero)
       job.saves = std::make_shared<SaveFolder>(options.save);
   }
-  for (const std::string &path : {options.output, options.metrics, options.trace, options.bench.value_or("")})
+  for (const std::string &path :
+       {options.output, options.metrics, options.log, options.trace, options.bench.value_or("")})
     if (!path.empty())
       checkFolder(path);
   const format::Manifest &manifest = job.bundle.manifest;

@@ -134,6 +134,17 @@ void takeTrace(RunOptions &options, const std::string &spec) {
   options.trace.resize(colon);
 }
 
+/// csv:F. Event files of TensorBoard are written by its own package, in Python.
+void takeLog(RunOptions &options, const std::string &text) {
+  constexpr std::string_view table = "csv:";
+  if (text.starts_with("tensorboard:"))
+    refuse(Message::flagNeeds, "--log " + text,
+           "the Python package: par.run(log=...), or par.TensorBoard in job.fit");
+  if (!text.starts_with(table) || text.size() == table.size())
+    refuse(Message::flagBad, "--log", "csv:FILE", text);
+  options.log = text.substr(table.size());
+}
+
 /// Nothing, or N.
 void takeRestart(RunOptions &options, const std::string &text) {
   options.restarts = std::numeric_limits<uint64_t>::max();
@@ -227,6 +238,7 @@ std::vector<Flag> runningFlags() {
            refuse(Message::flagBad, "--max-wait", "a number from 0 to 60000", v);
        }},
       {"--metrics", "F.jsonl", "one JSON object a step", NAMED("--metrics", "a file", metrics)},
+      {"--log", "csv:F", "the same as a table", takeLog},
       {"--log-every", "N", "a progress line every N steps; default: about ten in all",
        COUNT("--log-every", logEvery, 1)},
       {"--trace", "F[:A-B]", "Perfetto trace of all ranks, steps A to B", takeTrace},

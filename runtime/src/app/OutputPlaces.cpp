@@ -40,6 +40,7 @@ bool isStream(const fs::path &path) {
 std::vector<Place> outputsOf(const RunOptions &options) {
   std::vector<Place> places;
   for (const auto &[flag, path] : {std::pair<const char *, std::string>{"--metrics", options.metrics},
+                                   {"--log csv", options.log},
                                    {"--trace", options.trace},
                                    {"--bench", options.bench.value_or("")},
                                    {"--output", options.output},

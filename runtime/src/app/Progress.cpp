@@ -12,8 +12,6 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
@@ -33,26 +31,6 @@ __attribute__((format(printf, 1, 2))) std::string print(const char *text, ...) {
 }
 
 int64_t now() { return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1); }
-
-/// The size of a file; nothing for a pipe, a device, or what is not there.
-std::optional<uint64_t> bytesOf(const std::string &path) {
-  std::error_code error;
-  bool file = std::filesystem::is_regular_file(path, error);
-  return file ? std::optional(std::filesystem::file_size(path, error)) : std::nullopt;
-}
-
-/// Keeps the first `before` bytes of the file of metrics and its lines after them up to those of `step`: it then is as
-/// it was when that step was over. A line that a process wrote as it ended may be half there.
-void cutMetrics(const std::string &path, uint64_t before, uint64_t step) {
-  std::ifstream in(path, std::ios::binary);
-  in.seekg(static_cast<std::streamoff>(before));
-  uint64_t keep = before;
-  for (std::string line; std::getline(in, line) && !in.eof(); keep += line.size() + 1)
-    if (unsigned long long of = 0; sscanf(line.c_str(), "{\"step\":%llu", &of) != 1 || of > step)
-      break;
-  if (keep < bytesOf(path).value_or(0))
-    FileWriter(path).resize(keep);
-}
 
 } // namespace
 
@@ -149,17 +127,19 @@ std::vector<StepSummary> summarizeCalls(const format::Manifest &manifest, std::v
 
 Progress::Progress(const Job &job, const comm::Control &control, Printed &printed)
     : job(job), printed(printed), speaks(control.rank() == 0), again(control.placing().attempt > 0),
-      hosts(control.placing().hosts) {
+      hosts(control.placing().hosts), bar(speaks && !job.options.quiet && !job.options.fed && job.trains()) {
   const format::Manifest &manifest = job.bundle.manifest;
   every = job.options.logEvery ? job.options.logEvery : std::max<uint64_t>(1, job.steps / 10);
   firstStep = job.checkpoint ? job.checkpoint->position.step + 1 : 1;
   if (manifest.text)
     if (const format::Input *tokens = manifest.findInput(manifest.text->tokens); tokens && tokens->shape.size() == 2)
       tokensPerRow = static_cast<uint64_t>(tokens->shape[1]);
-  if (speaks && !job.options.metrics.empty() && !again) {
-    metrics.emplace(job.options.metrics, job.checkpoint.has_value());
-    printed.metrics = bytesOf(job.options.metrics).value_or(0);
-  }
+  if (speaks && !job.options.metrics.empty())
+    files.emplace_back(job.options.metrics, std::vector<std::string>());
+  if (speaks && !job.options.log.empty())
+    files.emplace_back(job.options.log, metricsColumns(manifest));
+  for (size_t i = 0; i < files.size() && !again; ++i)
+    printed.files[i] = files[i].begin(job.checkpoint.has_value());
   if (printed.began == 0)
     printed.began = now();
 }
@@ -167,22 +147,14 @@ Progress::Progress(const Job &job, const comm::Control &control, Printed &printe
 void Progress::goOn(uint64_t step, const std::string &how) {
   if (speaks && !how.empty())
     say("restart: the state after step " + std::to_string(step) + " is back" + how);
-  if (!speaks || job.options.metrics.empty())
-    return;
-  rewrites = bytesOf(job.options.metrics).has_value();
-  if (rewrites)
-    cutMetrics(job.options.metrics, printed.metrics, step);
-  metrics.emplace(job.options.metrics, /*append=*/true);
-}
-
-void Progress::writeMetrics(uint64_t step, const std::string &line) {
-  if (metrics && (rewrites || step > printed.step))
-    metrics->write(line + "\n");
+  for (size_t i = 0; i < files.size(); ++i)
+    files[i].goOn(printed.files[i], step);
 }
 
 void Progress::say(const std::string &line) {
   if (job.listener)
     return job.listener(line);
+  bar.clear();
   // A reader that has gone is a signal too; one that does not read was waited for until the job was asked to end.
   // Names of files and folders come from outside.
   if (!comm::writeOutput(STDOUT_FILENO, format::printable(line, "\n") + "\n") && errno != EPIPE && errno != ETIMEDOUT &&
@@ -191,6 +163,7 @@ void Progress::say(const std::string &line) {
 }
 
 void Progress::finish() {
+  bar.clear();
   if (!unprinted.empty())
     throw Failure::at("standard output", Message::cannotWrite, unprinted);
 }
@@ -226,6 +199,18 @@ std::string Progress::rate(double ms) const {
   return tokens >= 10000 ? print("%3.0f k tok/s", tokens / 1000) : print("%5.0f tok/s", tokens);
 }
 
+/// Whether a scalar is one that the model returns beside its loss.
+static bool isOfModel(const std::string &name) { return name != "loss" && name != "grad_norm" && name != "loss_scale"; }
+
+/// "  accuracy 0.8125", of the scalars beside the loss.
+static std::string others(const std::map<std::string, double> &scalars) {
+  std::string text;
+  for (const auto &[name, value] : scalars)
+    if (isOfModel(name))
+      text += "  " + name + print(" %.4f", value);
+  return text;
+}
+
 void Progress::step(const StepSummary &s, const SaidOfSaves &saves) {
   if (!speaks)
     return;
@@ -237,34 +222,55 @@ void Progress::step(const StepSummary &s, const SaidOfSaves &saves) {
   printed.peak = std::max(printed.peak, s.peakBytes);
   if (!saves.saved.empty())
     lastSave = saves.saved;
-  if (metrics) {
-    ordered_json line = {{"step", s.step}, {"loss", s.loss}, {"lr", s.lr}};
-    if (s.hasGradNorm)
-      line["grad_norm"] = s.gradNorm;
-    if (s.hasLossScale)
-      line["loss_scale"] = s.lossScale;
-    line["ms"] = s.ms;
-    line["tokens"] = job.bundle.manifest.batch * std::max<uint64_t>(1, tokensPerRow);
-    line["sent_bytes"] = s.sentBytes;
-    line["peak_bytes"] = s.peakBytes;
-    writeMetrics(s.step, line.dump());
-  }
+  if (!files.empty())
+    writeStep(s);
   if (s.step <= printed.step)
     return;
   if (isShown(s, saves))
     say(lineOf(s, saves));
+  if (bar.isShown()) {
+    if (s.step == firstStep)
+      sayStart(s.ms);
+    bar.draw(s.step, job.steps, format::printable(print("  loss %.4f", s.loss) + others(s.metrics)));
+  }
   printed.step = s.step;
+}
+
+void Progress::writeStep(const StepSummary &s) {
+  ordered_json line = {{"step", s.step}, {"loss", s.loss}, {"lr", s.lr}};
+  if (s.hasGradNorm)
+    line["grad_norm"] = s.gradNorm;
+  if (s.hasLossScale)
+    line["loss_scale"] = s.lossScale;
+  for (const auto &[name, value] : s.metrics)
+    if (isOfModel(name))
+      line[name] = value;
+  line["ms"] = s.ms;
+  line["tokens"] = job.bundle.manifest.batch * std::max<uint64_t>(1, tokensPerRow);
+  line["sent_bytes"] = s.sentBytes;
+  line["peak_bytes"] = s.peakBytes;
+  for (MetricsFile &file : files)
+    file.write(line, s.step > printed.step);
+}
+
+/// On a terminal, where one waits: how long it took until the second step.
+void Progress::sayStart(double firstMs) {
+  double all = std::chrono::duration<double>(std::chrono::steady_clock::now() - job.began).count();
+  say(print("start   %.1f s to load, %.1f s the first step", std::max(0.0, all - firstMs / 1000), firstMs / 1000));
 }
 
 /// A line every so many steps, and more where there is something to say.
 bool Progress::isShown(const StepSummary &s, const SaidOfSaves &saves) const {
-  bool due = s.step % every == 0 || s.step == firstStep || s.step == job.steps;
+  // The bar says the rest, unless lines were asked for or go to a file.
+  bool sparse = bar.isShown() && job.options.logEvery == 0 && isatty(STDOUT_FILENO);
+  bool due = (s.step % every == 0 && !sparse) || s.step == firstStep || s.step == job.steps;
   return !job.options.quiet && (due || s.skipped() || !saves.saved.empty() || !saves.saving.empty());
 }
 
 std::string Progress::lineOf(const StepSummary &s, const SaidOfSaves &saves) const {
-  std::string line = print("step %4llu/%llu  loss %.4f  lr %.1e", static_cast<unsigned long long>(s.step),
-                           static_cast<unsigned long long>(job.steps), s.loss, s.lr);
+  std::string line = print("step %4llu/%llu  loss %.4f", static_cast<unsigned long long>(s.step),
+                           static_cast<unsigned long long>(job.steps), s.loss);
+  line += others(s.metrics) + print("  lr %.1e", s.lr);
   if (s.hasGradNorm && !s.skipped())
     line += print("  |g| %.2f", s.gradNorm);
   if (s.skipped())
@@ -279,13 +285,19 @@ std::string Progress::lineOf(const StepSummary &s, const SaidOfSaves &saves) con
   return line;
 }
 
-void Progress::evaluated(uint64_t rows, uint64_t leftOut, double loss, uint64_t afterStep) {
+void Progress::evaluated(uint64_t rows, uint64_t leftOut, const std::map<std::string, double> &means,
+                         const std::string &note, uint64_t afterStep) {
   if (!speaks)
     return;
   bool isNew = printed.evaluated <= afterStep;
-  if (metrics && (rewrites || isNew))
-    metrics->write(
-        ordered_json{{"step", afterStep}, {"eval_loss", loss}, {"samples", rows}, {"left_out", leftOut}}.dump() + "\n");
+  double loss = means.at("loss");
+  ordered_json values = {{"step", afterStep}, {"eval_loss", loss}};
+  for (const auto &[name, value] : means)
+    values["eval_" + name] = value;
+  values["samples"] = rows;
+  values["left_out"] = leftOut;
+  for (MetricsFile &file : files)
+    file.write(values, isNew);
   if (!isNew)
     return;
   loss = std::isnan(loss) ? std::nan("") : loss; // "nan", of whichever sign
@@ -293,11 +305,14 @@ void Progress::evaluated(uint64_t rows, uint64_t leftOut, double loss, uint64_t 
   std::string line = print("eval    %llu %s  loss %.4f", static_cast<unsigned long long>(rows), what.c_str(), loss);
   if (tokensPerRow)
     line += print("  perplexity %.2f", std::exp(loss));
+  line += others(means);
   if (afterStep)
     line += "  after step " + std::to_string(afterStep);
   if (leftOut)
     line += core::format("   {} of {} {} left out: they fill no batch of {}", leftOut, rows + leftOut, what,
                          job.bundle.manifest.batch);
+  if (!note.empty())
+    line += "   " + note;
   say(line);
   printed.evaluated = afterStep + 1;
 }

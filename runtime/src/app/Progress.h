@@ -1,6 +1,9 @@
 // Output of par-run: progress lines, the metrics file, the trace.
 #pragma once
 
+#include "Bar.h"
+#include "MetricsFile.h"
+
 #include "par/app/Job.h"
 #include "par/files/FileWriter.h"
 
@@ -53,7 +56,7 @@ struct SaidOfSaves {
 struct Printed {
   uint64_t step = 0;      ///< up to which lines stand
   uint64_t evaluated = 0; ///< 1 + the step after which the last evaluation was
-  uint64_t metrics = 0;   ///< bytes of the metrics file before this job's
+  uint64_t files[2] = {}; ///< bytes of the files of metrics before this job's
   uint64_t peak = 0;
   int64_t began = 0; ///< nanoseconds of the monotonic clock
   bool done = false, cadence = false;
@@ -72,7 +75,9 @@ public:
   /// A line every so many steps, for the first and the last one, and where something was saved, or begun to be.
   void step(const StepSummary &summary, const SaidOfSaves &saves);
   void predicted(uint64_t rows, double seconds);
-  void evaluated(uint64_t rows, uint64_t leftOut, double loss, uint64_t afterStep);
+  /// The means of an evaluation, by output; `note` ends the line.
+  void evaluated(uint64_t rows, uint64_t leftOut, const std::map<std::string, double> &means, const std::string &note,
+                 uint64_t afterStep);
   /// `steps`: all that the job has made.
   void done(uint64_t bound, uint64_t scratch, uint64_t steps);
   /// After a signal: the last save.
@@ -89,24 +94,27 @@ private:
   bool isShown(const StepSummary &summary, const SaidOfSaves &saves) const;
   std::string lineOf(const StepSummary &summary, const SaidOfSaves &saves) const;
 
-  void writeMetrics(uint64_t step, const std::string &line);
+  void writeStep(const StepSummary &summary);
+  void sayStart(double firstMs);
 
   const Job &job;
   Printed &printed;
-  bool speaks, again;   ///< again: lost ranks were started again
-  bool rewrites = true; ///< what follows a boundary can be cut from the metrics
-  std::string hosts;    ///< where there are several, as the first line says it
+  bool speaks, again; ///< again: lost ranks were started again
+  std::string hosts;  ///< where there are several, as the first line says it
   uint64_t every = 1, firstStep = 1, tokensPerRow = 0;
-  std::optional<StreamWriter> metrics;
+  std::vector<MetricsFile> files; ///< --metrics and --log
+  Bar bar;
   std::vector<double> times;
   std::string lastSave, unprinted; ///< why the first line that was not printed was not
 };
 
-/// Collects the instructions of some steps and writes them as one Perfetto trace.
+/// Collects the instructions of some steps and writes them as one Perfetto trace: a process a rank, a thread a queue.
+/// The thread "schedule" shows the slots of the schedule: F0 is the forward of microbatch 0, B a backward, W a weight
+/// gradient.
 class Trace {
 public:
   /// One rank `writes`: it makes the file now. Throws Failure.
-  Trace(const RunOptions &options, bool writes);
+  Trace(const Job &job, bool writes);
   /// Before the run of a step: its times are kept if it is one of those.
   void prepare(Session &session, uint64_t step) const { session.onDevice().keepStamps(covers(step)); }
   void add(Session &session, uint64_t step, const format::Program &program);
@@ -115,7 +123,10 @@ public:
 
 private:
   bool covers(uint64_t step) const { return !path.empty() && step >= first && step <= last; }
+  void nameThreads(uint32_t rank, const format::Program &program);
+  void addSlots(Session &session, uint64_t step);
 
+  const format::Manifest &manifest;
   std::string path, events;
   std::optional<StreamWriter> out;
   uint64_t first, last;

@@ -2,6 +2,7 @@
 #include "Agreement.h"
 #include "Bench.h"
 #include "Calibration.h"
+#include "Evaluation.h"
 #include "Generate.h"
 #include "GoingOn.h"
 #include "Results.h"
@@ -13,7 +14,6 @@
 #include "par/save/Export.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace par::core {
 namespace {
@@ -32,7 +32,7 @@ public:
   RankRun(const Job &job, comm::Control &control)
       : job(job), options(job.options), control(control), manifest(job.bundle.manifest),
         session(job.bundle, job.name, control, deviceNamed(job.device()), sessionOptions(job)), goingOn(job, session),
-        progress(job, control, goingOn.printed()), trace(options, control.rank() == 0), saves(job, session, progress),
+        progress(job, control, goingOn.printed()), trace(job, control.rank() == 0), saves(job, session, progress),
         steps(job, session, progress, trace, saves, position) {}
 
   int run() {
@@ -121,7 +121,7 @@ private:
       }
       std::vector<StepSummary> summaries = steps.make(now, next);
       if (saves.passed(position, options.evalEvery))
-        evaluate(job.evalDataset.get(), position.step);
+        Evaluation(job, session, control, progress, position.step).run(job.evalDataset.get());
       progress.remark(goingOn.afterStep(steps.boundary(), summaries.back(), steps.saidOfSaves(), saves.pending()));
       steps.tellCopy(goingOn.copyMs());
     }
@@ -136,47 +136,8 @@ private:
 
   int evaluateOnly() {
     steps.warnOfNaN();
-    evaluate(job.dataset.get(), 0);
+    Evaluation(job, session, control, progress, 0).run(job.dataset.get());
     return 0;
-  }
-
-  /// Mean loss over whole batches, in order. Under --eval (afterStep is 0) one that is not finite ends the job.
-  void evaluate(const Dataset *dataset, uint64_t afterStep) {
-    uint64_t given = job.rowsOf(dataset), batches = given / manifest.batch;
-    RowOrder order(given, !afterStep && job.shuffled, job.seed);
-    double sum = 0;
-    uint64_t bad = 0, firstBad = 0;
-    std::string ignored; // of the first batch without a label that counts
-    for (uint64_t i = 0; i < batches; ++i) {
-      if (!afterStep && !control.startStep(i + 1))
-        return; // the control plane says which signal came
-      session.run("eval", {dataset, &order, i * manifest.batch});
-      StepReport report;
-      report.metrics = session.results();
-      // Not 0: this rank has been asked to end. All see the same reports, and so end after the same batch.
-      report.metrics[asked] = afterStep && control.stopRequested() ? 1 : 0;
-      std::vector<std::string> reports = control.allGather("eval", report.encode());
-      double loss = summarize(manifest, reports).loss;
-      sum += loss;
-      if (!std::isfinite(loss) && bad++ == 0)
-        firstBad = i + 1;
-      if (loss == 0 || (bad == 1 && firstBad == i + 1))
-        ignored = ignored.empty() ? describeIgnored(manifest, {dataset, &order, i * manifest.batch}, manifest.batch)
-                                  : ignored;
-      if (std::any_of(reports.begin(), reports.end(),
-                      [](const std::string &text) { return StepReport::decode(text).metrics[asked] != 0; }))
-        return;
-    }
-    uint64_t rows = batches * manifest.batch;
-    progress.evaluated(rows, given - rows, sum / static_cast<double>(batches), afterStep);
-    if (bad > 0 && !afterStep) {
-      auto failure = Failure::at("eval", Message::evalIsNan, std::isnan(sum) ? "NaN" : "infinite", bad, batches,
-                                 firstBad, manifest.batch)
-                         .exitsWith(exitNan);
-      throw ignored.empty() ? failure : std::move(failure).note(ignored);
-    }
-    if (!ignored.empty() && control.rank() == 0)
-      progress.say("eval: warning: " + ignored);
   }
 
   /// Every sample once, in order; samples from the front fill up the last batch.
@@ -209,8 +170,6 @@ private:
     progress.predicted(rows, took.count());
     return 0;
   }
-
-  static constexpr const char *asked = "asked_to_end";
 
   const Job &job;
   const RunOptions &options;

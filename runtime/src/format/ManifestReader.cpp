@@ -155,7 +155,7 @@ static void readInterface(const Node &root, Manifest &manifest, const std::vecto
         manifest.inputs.back().more.push_back(layoutAt(layout, layouts));
   }
   for (const Node &node : root.at("outputs").list()) {
-    node.only({"name", "type", "shape", "metric", "ranks", "microbatched", "layout", "batch_dim"});
+    node.only({"name", "type", "shape", "metric", "ranks", "microbatched", "layout", "batch_dim", "mean"});
     manifest.outputs.push_back({node.at("name").text(),
                                 node.at("type").word<DType>("type"),
                                 node.at("shape").integers(),
@@ -163,6 +163,8 @@ static void readInterface(const Node &root, Manifest &manifest, const std::vecto
                                 node.at("ranks").indices(),
                                 false,
                                 {}});
+    if (node.has("mean"))
+      manifest.outputs.back().mean = node.at("mean").text();
     if (!node.has("layout"))
       continue;
     manifest.outputs.back().microbatched = node.at("microbatched").boolean();

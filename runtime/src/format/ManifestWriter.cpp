@@ -140,6 +140,8 @@ static void writeInterface(Writer &w, const Manifest &manifest, const std::vecto
       w.key("microbatched").boolean(output.microbatched).key("layout").number(int64_t(ofOutputs[i]));
     if (output.batchDim)
       w.key("batch_dim").number(output.batchDim);
+    if (!output.mean.empty())
+      w.key("mean").text(output.mean);
     w.raw("}");
   }
   w.raw("]\n").key("hypers").raw("[");

@@ -280,9 +280,9 @@ TEST(Check, Manifest) {
 TEST(Check, Json) {
   std::string text = writeManifest(toy::pipeline().manifest);
   const std::tuple<const char *, const char *, const char *> cases[] = {
-      {"\"par_manifest\":[1,12]", "\"par_manifest\":[1]", "m: par_manifest: a version is [major, minor]"},
-      {"\"par_manifest\":[1,12]", "\"par_manifest\":[1,99]",
-       "m: par_manifest: version 1.99, this runtime reads 1.0 to 1.12"},
+      {"\"par_manifest\":[1,13]", "\"par_manifest\":[1]", "m: par_manifest: a version is [major, minor]"},
+      {"\"par_manifest\":[1,13]", "\"par_manifest\":[1,99]",
+       "m: par_manifest: version 1.99, this runtime reads 1.0 to 1.13"},
       {"\"roles\":2", "\"rolls\":2", "m: unknown key 'rolls'"},
       {"\"microbatches\":4,", "", "m: missing key 'microbatches'"},
       {"\"needs\":[]", "\"needs\":{}", "m: needs: expected a list"},

@@ -22,6 +22,43 @@ def MoveBatchFirstPass : Pass<"par-move-batch-first", "::mlir::ModuleOp"> {
   let options = [Option<"microbatches", "microbatches", "int64_t", "1", "microbatches a step">];
 }
 
+def DropCoupledMetricsPass : Pass<"par-drop-coupled-metrics", "::mlir::ModuleOp"> {
+  let summary = "removes scalar results beside the loss that microbatches cannot add up";
+  let description = [{
+    Expects: @eval and @train on the whole batch, the loss first among the results of @eval. Leaves: steps without the
+    results that couple microbatches (the largest score of a batch), each with a warning. The loss stays.
+    Fails: never; if the loss couples microbatches, -par-slice-microbatches fails.
+
+    ```
+    par.return %loss, %largest : tensor<f32>, tensor<f32>    // %largest = reduce max over the batch
+    ```
+    becomes
+    ```
+    par.return %loss : tensor<f32>
+    ```
+  }];
+  let options = [Option<"microbatches", "microbatches", "int64_t", "1", "microbatches a step">];
+}
+
+def CountResultsPass : Pass<"par-count-results", "::mlir::ModuleOp"> {
+  let summary = "returns the counts that scalar results of @eval are means over";
+  let description = [{
+    Expects: @eval on the whole batch (after Train). Leaves: further results of @eval, with which values of batches are
+    averaged. A scalar that is a mean over labels has "count(NAME)", the number of labels that count; one that is no
+    mean over samples has "batch(NAME)", which is 1; a mean over samples has none.
+    Fails: never.
+
+    ```
+    %0 = par.divide %sum, %labels : tensor<f32>
+    par.return %0 : tensor<f32>
+    ```
+    becomes
+    ```
+    par.return %0, %labels : tensor<f32>, tensor<f32>    // outputs = ["loss", "count(loss)"]
+    ```
+  }];
+}
+
 def DistributeGradientsPass : Pass<"par-distribute-gradients", "::mlir::ModuleOp"> {
   let summary = "moves elements of a gradient on each stage that contributes to it, before the sum over stages";
   let description = [{

@@ -99,12 +99,12 @@ def DifferentiatePass : Pass<"par-differentiate", "::mlir::ModuleOp"> {
   let description = [{
     Expects: `@eval` on one device with the whole batch; its first result is the loss, a float scalar. Without `@eval`
     there is nothing to train and the module is unchanged.
-    Leaves: `@eval`, and `@train` with the same inputs, which returns only the loss. Selects by the variable
-    `@par.training` are folded, false in `@eval` and true in `@train`, and the variable is gone. The backward part
-    begins at the `par.cotangent` of the loss and ends in one `par.gradient` for each parameter that the loss depends
-    on, in the order of the variables. Ops built for a forward op have its stage and its location; sums of cotangents of
-    one value have no stage. Ops that only other results of `@eval` needed are gone. Buffers that `@eval` writes (moving
-    statistics) are written only in `@train`.
+    Leaves: `@eval`, and `@train` with the same inputs, which returns the loss and the other scalars of `@eval`. Selects
+    by the variable `@par.training` are folded, false in `@eval` and true in `@train`, and the variable is gone. The
+    backward part begins at the `par.cotangent` of the loss and ends in one `par.gradient` for each parameter that the
+    loss depends on, in the order of the variables. Ops built for a forward op have its stage and its location; sums of
+    cotangents of one value have no stage. Ops that only other results of `@eval` needed are gone. Buffers that `@eval`
+    writes (moving statistics) are written only in `@train`.
     Fails: if the loss is no float scalar, depends on no parameter, or reaches one through an op that cannot be
     differentiated. A parameter that gets no gradient is a warning.
 

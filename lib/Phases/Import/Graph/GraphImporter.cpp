@@ -2,6 +2,7 @@
 // function builds ops. Nodes that no output depends on are skipped without checks.
 #include "GraphImporter.h"
 #include "../Fold/FoldKey.h"
+#include "../Operators/Loss.h"
 
 #include "par/Dialect/Modes.h"
 #include "par/Phases/Import/Families.h"
@@ -303,12 +304,11 @@ LogicalResult GraphImporter::finish() {
       return failure();
   if (options.train) {
     FailureOr<Value> loss = findLoss();
-    if (failed(loss))
+    if (failed(loss) || failed(writeBuffers()))
       return failure();
     results.push_back(*loss);
     outputNames.push_back("loss");
-    if (failed(writeBuffers()))
-      return failure();
+    addMetrics(builder, model, values, options.carry, results, outputNames);
   } else {
     for (const onnx::ValueInfo &output : model.outputs) {
       auto found = values.find(output.name);

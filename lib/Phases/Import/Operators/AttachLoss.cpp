@@ -63,6 +63,39 @@ FailureOr<Value> GraphImporter::findLoss() {
   return type.getRank() == 0 ? loss : buildReshape(builder, locationOf(output), loss, {}); // PyTorch takes it too
 }
 
+/// The name of a metric in lines and files that have names of their own.
+static std::string metricName(StringRef output) {
+  static constexpr StringRef taken[] = {"loss", "grad_norm",  "loss_scale", "lr",      "step",     "eval_loss",
+                                        "ms",   "sent_bytes", "peak_bytes", "samples", "left_out", "tokens"};
+  std::string name = llvm::is_contained(taken, output) ? ("model." + output).str() : output.str();
+  std::replace_if(name.begin(), name.end(), [](char c) { return c == ' ' || c == ';'; }, '_');
+  return name;
+}
+
+/// Whether a value is the loss as the graph has it, before its type and shape are a loss's.
+static bool isOfLoss(Value value, Value loss) {
+  while (value != loss && isa_and_nonnull<ConvertOp, ReshapeOp>(loss.getDefiningOp()))
+    loss = loss.getDefiningOp()->getOperand(0);
+  return value == loss;
+}
+
+void addMetrics(OpBuilder &builder, const onnx::Model &model, const llvm::StringMap<GraphValue> &values,
+                ArrayRef<CarriedPair> carried, SmallVectorImpl<Value> &results, SmallVectorImpl<std::string> &names) {
+  Value loss = results.front();
+  for (const onnx::ValueInfo &output : model.outputs) {
+    Value value = values.lookup(output.name).computed;
+    auto type = value ? dyn_cast<RankedTensorType>(value.getType()) : RankedTensorType();
+    bool isNext = llvm::any_of(carried, [&](const CarriedPair &pair) { return pair.output == output.name; }) ||
+                  llvm::any_of(model.updates, [&](auto &update) { return update.output == output.name; });
+    std::string name = metricName(output.name);
+    if (!type || type.getRank() != 0 || isNext || isOfLoss(value, loss) || llvm::is_contained(names, name))
+      continue;
+    results.push_back(
+        type.getElementType().isF64() ? value : buildConvert(builder, value.getLoc(), value, builder.getF32Type()));
+    names.push_back(name);
+  }
+}
+
 /// As binary_cross_entropy_with_logits: log(1 + e^x) - x y, written so that nothing overflows and that the gradient of
 /// a score that is 0 is 1/2 - y too.
 static Value buildBinaryLosses(Term scores, Term labels) {

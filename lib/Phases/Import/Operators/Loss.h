@@ -1,6 +1,6 @@
 #pragma once
 
-#include "par/Dialect/Par.h"
+#include "../Graph/GraphImporter.h"
 
 namespace par {
 
@@ -16,5 +16,11 @@ mlir::Value buildCrossEntropy(mlir::OpBuilder &builder, mlir::Location loc, mlir
 mlir::Value buildTotal(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value);
 /// Sum divided by the element count.
 mlir::Value buildMean(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value);
+
+/// Adds the graph's other scalars to the results, of which the loss is the first: metrics, as floats. Values that the
+/// next step takes (`carried`, buffers) are none.
+void addMetrics(mlir::OpBuilder &builder, const onnx::Model &model, const llvm::StringMap<GraphValue> &values,
+                llvm::ArrayRef<CarriedPair> carried, llvm::SmallVectorImpl<mlir::Value> &results,
+                llvm::SmallVectorImpl<std::string> &names);
 
 } // namespace par

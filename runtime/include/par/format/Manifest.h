@@ -132,6 +132,10 @@ struct Output {
   Layout layout = {};
   /// For a microbatched result: the batch dim of the model's output. `shape` and `layout` have it first.
   int64_t batchDim = 0;
+  /// The weights with which values of batches are averaged, for a metric of `eval`: "samples", the output "count(NAME)"
+  /// that counts the labels, or the output "batch(NAME)", which is 1: it is no mean over samples. Empty: it is not
+  /// averaged, or nothing is known.
+  std::string mean = {};
 };
 
 /// A scalar that the host writes before an entry.
