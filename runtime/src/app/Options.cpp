@@ -138,8 +138,7 @@ void takeTrace(RunOptions &options, const std::string &spec) {
 void takeLog(RunOptions &options, const std::string &text) {
   constexpr std::string_view table = "csv:";
   if (text.starts_with("tensorboard:"))
-    refuse(Message::flagNeeds, "--log " + text,
-           "the Python package: par.run(log=...), or par.TensorBoard in job.fit");
+    refuse(Message::flagNeeds, "--log " + text, "the Python package: par.run(log=...), or par.TensorBoard in job.fit");
   if (!text.starts_with(table) || text.size() == table.size())
     refuse(Message::flagBad, "--log", "csv:FILE", text);
   options.log = text.substr(table.size());
@@ -171,6 +170,23 @@ std::vector<Flag> measuringFlags() {
        [](RunOptions &o, const std::string &v) { o.duration = seconds("--duration", v); }},
       {"--warm-up", "N", "with --bench: calls after the first one that are not timed; default 3",
        COUNT("--warm-up", warmUp, 0)},
+  };
+}
+
+/// Flags of bundles that do not train.
+std::vector<Flag> predictingFlags() {
+  return {
+      {"--output", "F.safetensors", "of a bundle without train: what it predicts", NAMED("--output", "a file", output)},
+      {"--generate", "F.jsonl|-", "of a decoder: continue prompts, a request a line; -: from standard input",
+       NAMED("--generate", "a file, or -", generate)},
+      {"--serve", "PATH|tcp:PORT|-", "answer requests: on a socket of this user, of 127.0.0.1, or from standard input",
+       NAMED("--serve", "a path, tcp:PORT or -", serve)},
+      {"--max-wait", "MS", "with --serve: milliseconds that a request waits for others of its batch; default 0",
+       [](RunOptions &o, const std::string &v) {
+         o.maxWait = realNumber("--max-wait", v);
+         if (o.maxWait < 0 || o.maxWait > 60'000)
+           refuse(Message::flagBad, "--max-wait", "a number from 0 to 60000", v);
+       }},
   };
 }
 
@@ -226,17 +242,6 @@ std::vector<Flag> runningFlags() {
       {"--keep", "N", "how many checkpoints to keep", COUNT("--keep", keep, 1)},
       {"--export", "F", "write the whole weights at the end: .safetensors, or .onnx with the model",
        NAMED("--export", "a file", exportTo)},
-      {"--output", "F.safetensors", "of a bundle without train: what it predicts", NAMED("--output", "a file", output)},
-      {"--generate", "F.jsonl|-", "of a decoder: continue prompts, a request a line; -: from standard input",
-       NAMED("--generate", "a file, or -", generate)},
-      {"--serve", "PATH|tcp:PORT|-", "answer requests: on a socket of this user, of 127.0.0.1, or from standard input",
-       NAMED("--serve", "a path, tcp:PORT or -", serve)},
-      {"--max-wait", "MS", "with --serve: milliseconds that a request waits for others of its batch; default 0",
-       [](RunOptions &o, const std::string &v) {
-         o.maxWait = realNumber("--max-wait", v);
-         if (o.maxWait < 0 || o.maxWait > 60'000)
-           refuse(Message::flagBad, "--max-wait", "a number from 0 to 60000", v);
-       }},
       {"--metrics", "F.jsonl", "one JSON object a step", NAMED("--metrics", "a file", metrics)},
       {"--log", "csv:F", "the same as a table", takeLog},
       {"--log-every", "N", "a progress line every N steps; default: about ten in all",
@@ -260,8 +265,9 @@ std::vector<Flag> runningFlags() {
 
 const std::vector<Flag> &flags() {
   static const std::vector<Flag> table = [] {
-    std::vector<Flag> all = runningFlags(), measuring = measuringFlags();
-    all.insert(all.end() - 2, measuring.begin(), measuring.end()); // before --help and --version
+    std::vector<Flag> all = runningFlags();
+    for (const std::vector<Flag> &more : {predictingFlags(), measuringFlags()})
+      all.insert(all.end() - 2, more.begin(), more.end()); // before --help and --version
     return all;
   }();
   return table;

@@ -267,6 +267,11 @@ bool Progress::isShown(const StepSummary &s, const SaidOfSaves &saves) const {
   return !job.options.quiet && (due || s.skipped() || !saves.saved.empty() || !saves.saving.empty());
 }
 
+static std::string textOf(const SaidOfSaves &saves) {
+  return (saves.saved.empty() ? "" : "   saved " + saves.saved) +
+         (saves.saving.empty() ? "" : "   saving " + saves.saving);
+}
+
 std::string Progress::lineOf(const StepSummary &s, const SaidOfSaves &saves) const {
   std::string line = print("step %4llu/%llu  loss %.4f", static_cast<unsigned long long>(s.step),
                            static_cast<unsigned long long>(job.steps), s.loss);
@@ -277,12 +282,7 @@ std::string Progress::lineOf(const StepSummary &s, const SaidOfSaves &saves) con
     line += "  skipped: gradients overflow";
   if (s.hasLossScale)
     line += print(s.skipped() ? ", loss scale %g" : "  loss scale %g", s.lossScale);
-  line += print("  %4.0f ms  ", s.ms) + rate(s.ms);
-  if (!saves.saved.empty())
-    line += "   saved " + saves.saved;
-  if (!saves.saving.empty())
-    line += "   saving " + saves.saving;
-  return line;
+  return line + print("  %4.0f ms  ", s.ms) + rate(s.ms) + textOf(saves);
 }
 
 void Progress::evaluated(uint64_t rows, uint64_t leftOut, const std::map<std::string, double> &means,

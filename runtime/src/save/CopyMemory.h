@@ -26,7 +26,7 @@ class CopyMemory {
 public:
   /// No memory.
   CopyMemory() = default;
-  /// That of a descriptor, with room for two copies of so many bytes. What lies in it counts if `goesOn` and it was
+  /// The memory of a descriptor, with room for two copies of so many bytes. Its content counts if `goesOn` and it was
   /// made with the same `identity` and size. Throws std::runtime_error where memory is lacking.
   CopyMemory(int descriptor, uint64_t bytes, const std::string &identity, bool goesOn);
   /// Another rank's, which that rank has opened.
