@@ -196,10 +196,11 @@ TEST(Restarts, AskedTwice) {
   job.signal(SIGTERM);
   EXPECT_EQ(job.wait(5), 143) << job.errors();
   EXPECT_NE(job.errors().find("error: a second signal, SIGTERM: this process ends at once\n"), std::string::npos);
-  for (auto begin = Clock::now(); secondsSince(begin) < 5 && alive(ranks[2]);)
-    usleep(10'000);
-  for (auto [rank, pid] : ranks)
+  for (auto [rank, pid] : ranks) {
+    for (auto begin = Clock::now(); secondsSince(begin) < 5 && alive(pid);)
+      usleep(10'000);
     EXPECT_FALSE(alive(pid)) << rank;
+  }
 }
 
 // par-run itself killed: its ranks end with it.

@@ -314,6 +314,7 @@ void par::comm::tellGivenUp(const Launch &launch, const LaunchEnvironment &place
     Join join = joinOf(place);
     join.failure = why.substr(0, maxFailure);
     join.attempts = attempts;
+    join.holder = holderOfProcess();
     joinServer(place, tokenOfEnvironment(), join, tellTime, [](const std::string &) {});
   } catch (const std::runtime_error &) {
     // It has been said here; no host is there to take it, or it has refused, as it should.
