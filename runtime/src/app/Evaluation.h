@@ -4,7 +4,6 @@
 #include "BatchMeans.h"
 #include "Progress.h"
 
-
 namespace par::core {
 
 /// One pass over a data set, in order. The last batch is filled up, and what fills it does not count: a batch that

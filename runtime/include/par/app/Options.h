@@ -38,7 +38,7 @@ struct RunOptions {
   std::string evalData;
   // results
   std::string save, exportTo, output, metrics, trace;
-  std::string log; ///< a table of metrics, CSV
+  std::string log;                         ///< a table of metrics, CSV
   std::optional<std::string> calibrate;    ///< the hardware file; "": beside the bundle
   std::optional<std::string> bench;        ///< the file of its results; "": none
   std::optional<uint64_t> iterations;      ///< of --bench
