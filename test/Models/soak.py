@@ -4,7 +4,7 @@
     soak.py [--bin build/bin] [--minutes 60] [--every 20] [--case dp2] [--seed S]
 
 Tiny-gpt trains with saves until the time is up, and is then asked to stop. Every 20 seconds a rank is killed or
-stopped. Each second in which all ranks run, memory (the proportional set size of par-run and its ranks) and open
+stopped. Each second in which all ranks run, memory (anonymous and shared, of par-run and its ranks) and open
 descriptors are taken; step times are par-run's own, the tenth percentile of each fortieth of the run. The slope of each
 is estimated (Theil and Sen's: the median of the slopes between pairs, which single outliers do not move), and its share
 of the whole run must stay below a limit: memory 2 %, descriptors 1, step time 10 %. Step times need a machine that does
@@ -53,14 +53,18 @@ def undisturbed(times, windows=40):
 
 def memory(pids):
     """Bytes, or nothing where a process has ended."""
-    total = 0
+    total, shared = 0, {}
     try:
         for pid in pids:
             lines = pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-            total += sum(1024 * int(line.split()[1]) for line in lines if line.startswith("Pss:"))
+            total += sum(1024 * int(line.split()[1]) for line in lines if line.startswith("Pss_Anon:"))
+            for file in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+                if os.readlink(file).startswith("/memfd:"):
+                    facts = file.stat()
+                    shared[facts.st_dev, facts.st_ino] = 512 * facts.st_blocks
     except (OSError, ValueError):
         return None
-    return total
+    return total + sum(shared.values())
 
 
 def descriptors(pids):

@@ -11,7 +11,7 @@
 using namespace par::comm;
 
 /// Microseconds until a spare that was hung up on comes again.
-static constexpr useconds_t pauseTime = 20'000;
+static constexpr useconds_t knockAgainTime = 20'000;
 
 /// How long a rank that is to come again is waited for beyond the last that came, before a spare takes its place.
 static constexpr int64_t spareTime = 2'000'000'000;
@@ -116,6 +116,6 @@ std::optional<uint32_t> par::comm::waitAsSpare(const Launch &launch, const Launc
     if (order)
       if (uint64_t rank = Reader(order->body).number(); rank < place.world)
         return uint32_t(rank);
-    usleep(pauseTime);
+    usleep(knockAgainTime);
   }
 }
