@@ -92,13 +92,12 @@ std::vector<Phase> buildPhases(const ModelPlan &model, std::optional<uint64_t> m
                       buildAnnotatePipeline(manager, model, pricer);
                     }});
   PlanErrors reported; // the driver has checked the patterns
-  // An inference bundle has nothing to derive.
+  // An inference bundle has nothing to derive; its attentions are fused as those of training are.
   TrainOptions options = trainOptions(plan, model.names, reported);
   bool masters = shardsMasters(plan, options.rounds.has_value());
-  if (plan.train || options.compute != "f32")
-    phases.push_back({"train", [options, trains = plan.train.has_value()](OpPassManager &manager) {
-                        trains ? buildTrainPipeline(manager, options) : buildPrecisionPipeline(manager, options);
-                      }});
+  phases.push_back({"train", [options, trains = plan.train.has_value()](OpPassManager &manager) {
+                      trains ? buildTrainPipeline(manager, options) : buildPrecisionPipeline(manager, options);
+                    }});
   SplitOptions split;
   split.microbatches = plan.rounds();
   // A sixteenth of memory: rounded weights save a few percent of a step, a larger batch more.

@@ -199,10 +199,8 @@ def _masks(torch, position, tokens, slots, refused):
         seen = slot <= query
         if window is not None:
             seen = seen & (slot > query - window)
-        seen = seen[:, None]
-        if config._attn_implementation == "sdpa":
-            return seen
-        return torch.where(seen, 0.0, torch.finfo(inputs_embeds.dtype).min).to(inputs_embeds.dtype)
+        # A finite number, which an attention that is one op takes; of booleans the exporter makes -inf.
+        return torch.where(seen[:, None], 0.0, torch.finfo(inputs_embeds.dtype).min).to(inputs_embeds.dtype)
 
     def sliding(config, inputs_embeds, **named):
         return causal(config, inputs_embeds, window=config.sliding_window, **named)

@@ -3,6 +3,7 @@
 #include "AttentionCall.h"
 #include "CallBuilder.h"
 #include "LastConvolution.h"
+#include "RowWrites.h"
 #include "Values.h"
 #include "par/Dialect/Windows.h"
 
@@ -11,6 +12,7 @@ using namespace mlir;
 namespace par {
 namespace {
 
+using Call = std::optional<BuiltinCall>;
 /// A gradient as an optimizer's builtin takes it: multiplied by a scalar first, if there is one.
 struct Gradient {
   Value value, coefficient;
@@ -256,7 +258,6 @@ static std::optional<BuiltinCall> describe(KernelOp kernel, ConvolutionFilterGra
 
 /// The convert of a gradient or of a convolution's result to low precision.
 static std::optional<BuiltinCall> describe(KernelOp kernel, ConvertOp op) {
-  using Call = std::optional<BuiltinCall>;
   Operation *source = op.getOperand().getDefiningOp();
   if (!source)
     return std::nullopt;
@@ -267,13 +268,12 @@ static std::optional<BuiltinCall> describe(KernelOp kernel, ConvertOp op) {
       .Default([](Operation *) { return Call(); });
 }
 
-/// Planes, and the windows over them.
+/// Planes, and the windows over them; places within a plane are counted in 32 bits.
 template <typename Op>
 static std::optional<SmallVector<int64_t>> poolSizes(Op op, Value input, Value output) {
   ArrayRef<int64_t> in = shapeOf(input), out = shapeOf(output);
   size_t leading = in.size() - op.getWindow().size();
   SmallVector<int64_t> sizes{ShapedType::getNumElements(in.take_front(leading))};
-  // Places within a plane are counted in 32 bits.
   if (ShapedType::getNumElements(in.drop_front(leading)) > INT32_MAX ||
       !appendWindows(op, in.drop_front(leading), op.getWindow(), out.drop_front(leading), sizes))
     return std::nullopt;
@@ -305,13 +305,13 @@ std::optional<BuiltinCall> describeBuiltin(KernelOp kernel) {
   Operation *op = kernel.getTerminator()->getPrevNode();
   if (!op)
     return std::nullopt;
-  using Call = std::optional<BuiltinCall>;
   if (Call call = describeLastConvolution(kernel))
     return call;
   return llvm::TypeSwitch<Operation *, Call>(op)
       .Case<AdamwOp, SgdOp, MomentumOp, CrossEntropyOp, CrossEntropyGradOp, ConvertOp, PadOp, ReduceOp, GatherOp,
             IndexAddOp, AddOp, ConvolutionOp, ConvolutionInputGradOp, ConvolutionFilterGradOp, MaxPoolOp,
             MaxPoolGradOp>([&](auto op) { return describe(kernel, op); })
+      .Case([&](SelectOp) { return describeRowWrite(kernel); })
       .Default([&](Operation *) { return describeAttention(kernel); });
 }
 

@@ -4,6 +4,7 @@
 #include "JoinContracted.h"
 #include "LastConvolution.h"
 #include "PaddedRows.h"
+#include "RowWrites.h"
 #include "par/Phases/Kernels/Fill.h"
 #include "par/Phases/Kernels/KernelGroups.h"
 
@@ -227,6 +228,8 @@ std::vector<std::unique_ptr<Group>> GroupFormer::run() {
     if (!isKernelOp(&op) || groupOf.contains(&op) || isFree(&op))
       continue;
     auto group = formAttention(&op, isTaken, [&](Value value) { return arguments.contains(value); });
+    if (!group && !gpu)
+      group = formRowWrite(&op, isTaken);
     if (group || (group = formLastConvolution(&op, isTaken)) || (group = formBuiltin(&op, gpu, isTaken)))
       add(std::move(group));
   }

@@ -9,6 +9,7 @@ namespace par {
 static void buildGroupingPipeline(OpPassManager &manager, const std::string &device,
                                   const std::optional<OrderMicrobatchesPassOptions> &order) {
   manager.addPass(createInlineFragmentsPass());
+  manager.addPass(createCarryInPlacePass());
   if (order)
     manager.addPass(createOrderMicrobatchesPass(*order));
   manager.addPass(createExpandMatmulsPass({device}));

@@ -173,6 +173,29 @@ struct QueryBlock {
   uint64_t queries() const { return end - first; }
 };
 
+/// Added to a score it makes an exponential of 0, if the row has another score that is not as low.
+constexpr float hiding = -1e30f;
+
+/// The keys before the last one that the mask shows to a query of the block: of a cache, the tokens so far. All keys if
+/// it hides all of them from one of the queries, whose probabilities are then not 0.
+uint64_t shownKeys(const WideAttention &s, const QueryBlock &block) {
+  if (!s.masked || s.maskStep() == 0)
+    return block.keys;
+  uint64_t shown = 0;
+  for (uint64_t query = block.first; query < block.end; ++query) {
+    const float *mask = s.maskOf(block.batch, block.head, query);
+    uint64_t end = std::min(block.keys, s.keysBefore(query + 1));
+    while (end > 0 && mask[end - 1] <= hiding)
+      --end;
+    if (end == 0)
+      return block.keys;
+    shown = std::max(shown, end);
+    if (s.mask[2] == 1 && !s.causal) // one row for all queries
+      break;
+  }
+  return shown;
+}
+
 /// Calls visit(block) for all queries of a head.
 template <typename Visit>
 void forEachBlock(const WideAttention &s, uint64_t batch, uint64_t head, Visit visit) {
@@ -221,7 +244,8 @@ void forwardOf(const WideAttention &s, Place here, Place next) {
     v = v.copy(s.sk, s.e, own.v);
   }
   float sums[maxQueries];
-  forEachBlock(s, batch, head, [&](const QueryBlock &block) {
+  forEachBlock(s, batch, head, [&](QueryBlock block) {
+    block.keys = shownKeys(s, block);
     q.from(block.first).copy(block.queries(), s.d, own.q);
     scoresOf(s, block, own.q, k, own.scores, [&](uint64_t i, Softmax softmax) {
       ahead.fetch(block.first + i);

@@ -1,4 +1,4 @@
-// gather_rows, scatter_add_rows and sum_squares.
+// gather_rows, scatter_add_rows, place_rows and sum_squares.
 #include "Lanes.h"
 #include "par/kernels/Builtins.h"
 
@@ -65,6 +65,22 @@ void scatterAddRows(void *const *ptr, const uint64_t *imm, uint32_t tile0, uint3
     if (row >= 0 && row < rows)
       addTo(table + row * width + begin, values + i * width + begin, end - begin);
   }
+}
+
+void placeRows(void *const *ptr, const uint64_t *imm, uint32_t, uint32_t) {
+  auto *kept = static_cast<float *>(ptr[0]);
+  auto *rows = static_cast<const float *>(ptr[1]);
+  auto *number = static_cast<const int64_t *>(ptr[2]);
+  const uint64_t batch = imm[0], heads = imm[1], slots = imm[2], width = imm[3], count = imm[4];
+  for (uint64_t b = 0; b < batch; ++b)
+    for (uint64_t slot = 0; slot < slots; ++slot) {
+      int64_t row = number[b * slots + slot];
+      if (row < 0 || static_cast<uint64_t>(row) >= count)
+        continue;
+      for (uint64_t head = b * heads; head < (b + 1) * heads; ++head)
+        std::memcpy(kept + (head * slots + slot) * width, rows + (head * count + static_cast<uint64_t>(row)) * width,
+                    width * sizeof(float));
+    }
 }
 
 void sumSquares(void *const *ptr, const uint64_t *imm, uint32_t, uint32_t) {

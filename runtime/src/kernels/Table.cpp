@@ -20,6 +20,7 @@ PAR_KERNEL(crossEntropyShard)
 PAR_KERNEL(crossEntropyBackward)
 PAR_KERNEL(gatherRows)
 PAR_KERNEL(scatterAddRows)
+PAR_KERNEL(placeRows)
 PAR_KERNEL(sumSquares)
 PAR_KERNEL(rowMax)
 PAR_KERNEL(softmax)
@@ -84,6 +85,7 @@ KernelFunction builtinFunction(std::string_view name) {
       {"cross_entropy_backward", crossEntropyBackward},
       {"gather_rows", gatherRows},
       {"scatter_add_rows", scatterAddRows},
+      {"place_rows", placeRows},
       {"sum_squares", sumSquares},
       {"row_max", rowMax},
       {"softmax", softmax},

@@ -186,6 +186,23 @@ TEST(AttentionF32, ReadsOneKeyThatHasNoStride) {
     EXPECT_FLOAT_EQ(out[i], v[i % 8]);
 }
 
+/// Slots of a cache after the last token that some query sees are not touched: NaN there goes nowhere.
+TEST(AttentionF32, LeavesKeysAfterTheLastShownOne) {
+  const float low = std::numeric_limits<float>::lowest();
+  toy::Attention s{"a cache", 1, 2, 1, 2, 4, 8, 8, false, {1, 1, 2, 4}};
+  Tensors x = makeTensors(s);
+  std::vector<float> q = operand(s, 'q', x.q), k = operand(s, 'k', x.k), v = operand(s, 'v', x.v), out(32), lse(4),
+                     mask{0, low, low, low, 0, 0, low, low}, same(32);
+  run(s, false, {q.data(), k.data(), v.data(), same.data(), lse.data()}, mask, 1);
+  for (size_t i = 16; i < 32; ++i)
+    k[i] = v[i] = NAN;
+  run(s, false, {q.data(), k.data(), v.data(), out.data(), lse.data()}, mask, 1);
+  for (size_t i = 0; i < 32; ++i)
+    EXPECT_EQ(out[i], same[i]);
+  for (size_t i = 0; i < 8; ++i)
+    EXPECT_FLOAT_EQ(out[i], v[i]);
+}
+
 /// Behind a score of -1e9 f32 has no room for lse: probabilities are those of equal scores, forward and backward.
 TEST(AttentionF32, SeesAllKeysWhereAMaskHidesAll) {
   toy::Attention s{"all hidden", 1, 1, 1, 2, 4, 8, 8, false, {1, 1, 1, 4}};

@@ -290,6 +290,23 @@ TEST(Builtins, gatherAndScatterRows) {
     ASSERT_EQ(scatter.out(0)[i], sums[i]);
 }
 
+TEST(Builtins, placeRows) {
+  size_t batch = 2, heads = 3, slots = 5, width = 7, count = 2;
+  auto kept = randoms(batch * heads * slots * width), rows = randoms(batch * heads * count * width);
+  std::vector<int64_t> number{-1, 0, 1, 2, 3, 1, 2, int64_t(1) << 40, -7, 0};
+  Call place("place_rows", {batch, heads, slots, width, count});
+  place.with(kept).with(rows).with(number).run();
+  for (size_t head = 0; head < batch * heads; ++head)
+    for (size_t slot = 0; slot < slots; ++slot)
+      for (size_t i = 0; i < width; ++i) {
+        int64_t row = number[head / heads * slots + slot];
+        bool here = row == 0 || row == 1;
+        ASSERT_EQ(place.out(0)[(head * slots + slot) * width + i],
+                  here ? rows[(head * count + static_cast<size_t>(row)) * width + i]
+                       : kept[(head * slots + slot) * width + i]);
+      }
+}
+
 TEST(Builtins, sumSquaresAndRowMax) {
   auto x = randoms(1037);
   Call sum("sum_squares", {x.size(), real(0.5)});

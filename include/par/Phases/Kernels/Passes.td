@@ -20,6 +20,39 @@ def InlineFragmentsPass : Pass<"par-inline-fragments", "::mlir::ModuleOp"> {
   }];
 }
 
+def CarryInPlacePass : Pass<"par-carry-in-place", "::mlir::ModuleOp"> {
+  let summary = "stores carried values to their variables where they are computed";
+  let description = [{
+    Expects: blocks of tensor ops (after par-inline-fragments). Leaves: a value that one run of a block stores to a
+    temporary buffer, and that a later block only copies to a variable, is stored to the variable at once. Blocks
+    between the two do not touch the variable. A kernel can then replace rows of a cache in its buffer. A block that is
+    empty then is in no entry.
+    Fails: never.
+
+    ```
+    par.block @forward {
+      %0 = par.load @past : tensor<4xf32>
+      %1 = par.exp %0 : tensor<4xf32>
+      par.store %1 to @sum : tensor<4xf32>
+    }
+    par.block @write {
+      %0 = par.load @sum : tensor<4xf32>
+      par.store %0 to @past : tensor<4xf32>
+    }
+    par.entry @predict runs [@forward, @write] microbatches [0, 0]
+    ```
+    becomes
+    ```
+    par.block @forward {
+      %0 = par.load @past : tensor<4xf32>
+      %1 = par.exp %0 : tensor<4xf32>
+      par.store %1 to @past : tensor<4xf32>
+    }
+    par.entry @predict runs [@forward] microbatches [0]
+    ```
+  }];
+}
+
 def OrderMicrobatchesPass : Pass<"par-order-microbatches", "::mlir::ModuleOp"> {
   let summary = "adds microbatches of all replicas in one order, whatever the number of replicas";
   let description = [{

@@ -138,6 +138,12 @@ inline constexpr std::array rowImmediates{I{"n"}, I{"width"}, I{"rows"}, I{"shar
 inline constexpr std::array scatterAddOperands{O{"table", Accumulate, "f32", "rows x width"},
                                                O{"index", Read, "i64", "n"}, O{"values", Read, "f32", "n x width"}};
 
+// New rows in the slots of a cache: a slot takes the row of its number; one whose number is none of a row stays.
+inline constexpr std::array placeRowsOperands{O{"kept", Update, "f32", "batch x heads x slots x width"},
+                                              O{"new", Read, "f32", "batch x heads x rows x width"},
+                                              O{"number", Read, "i64", "batch x slots"}};
+inline constexpr std::array placeRowsImmediates{I{"batch"}, I{"heads"}, I{"slots"}, I{"width"}, I{"rows"}};
+
 inline constexpr std::array sumSquaresOperands{O{"x", Read, "f32", "n"}, O{"out", Accumulate, "f32", ""}};
 inline constexpr std::array sumSquaresImmediates{I{"n"}, I{"weight", true}};
 
@@ -337,6 +343,8 @@ inline constexpr std::array all{
                   rowImmediates, 0, 64},
     BuiltinKernel{"scatter_add_rows", "table[index[i] - shard * rows] += values[i], in the order of i",
                   scatterAddOperands, rowImmediates, 1, 256},
+    BuiltinKernel{"place_rows", "kept[b, h, s] = new[b, h, number[b, s]] where that is a row", placeRowsOperands,
+                  placeRowsImmediates},
     BuiltinKernel{"sum_squares", "out += weight * sum x^2, summed in f64", sumSquaresOperands, sumSquaresImmediates},
     PAR_ROW_KERNEL("row_max", "max = largest of the row", rowMaxOperands, rowsColsImmediates, 0, 16),
     PAR_ROW_KERNEL("softmax", "y = softmax of each row; y may be x", softmaxOperands, rowsColsImmediates, 0, 16),
