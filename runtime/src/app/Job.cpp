@@ -333,6 +333,7 @@ comm::Launch launchOf(const Job &job) {
   launch.joinTimeout = job.options.joinTimeout;
   launch.restarts = job.options.restarts;
   launch.spares = job.options.spares.value_or(0);
+  launch.callers = job.options.fed;
   return launch;
 }
 

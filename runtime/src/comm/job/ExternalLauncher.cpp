@@ -139,7 +139,7 @@ Ended runJoined(const RankOf &of, Shared &shared, Joined joined) {
   if (board.aborted() && !isLost(board)) {
     // Something was wrong with how the job was started: each rank says it where that was.
     bool saidHere = board.isClaimedHere() || (of.supervised && of.supervised->together);
-    if (board.lastStep() == 0 && !saidHere)
+    if ((board.lastStep() == 0 || of.launch.callers) && !saidHere)
       printLine(board.message());
     return {board.code(), std::nullopt};
   }

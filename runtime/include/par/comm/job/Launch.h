@@ -40,6 +40,7 @@ struct Launch {
   /// --restart: how often lost ranks are started again (UINT64_MAX: as often as they are lost); absent: never.
   std::optional<uint64_t> restarts;
   uint32_t spares = 0; ///< --spares: the last processes of the launcher, which wait to take the place of lost ranks
+  bool callers = false; ///< each process of a launcher has a caller, who is told why the job ended
 };
 
 /// A mistake in how the job was started; what() is the message without "NAME: error: ".
