@@ -141,7 +141,7 @@ class Session(unittest.TestCase):
             self.assertIn('no input "y"; its inputs are "labels" i64[16], "x" f32[16, 32]',
                           self.refused(job.train, {**good, "y": good["x"]}).message)
             self.assertEqual(self.refused(job.train, {**good, "x": rows(good["x"], 0, 15)}).message,
-                             '"x" has 15 rows; a call of this bundle takes 16')
+                             "\"x\" has 15 rows; a call of this bundle takes 16, by the plan's batch")
             self.assertEqual(self.refused(job.train, {**good, "x": good["labels"]}).message,
                              'array "x" is i64[16]; input "x" takes f32')
             self.assertIn('array "x" is f32[16, 2, 16]; input "x" takes f32[32] a sample',

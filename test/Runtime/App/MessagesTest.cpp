@@ -134,7 +134,7 @@ TEST_F(Mistakes, ofBundlesAndMachines) {
   EXPECT_EQ(run({good, "--init", "--text", text(), "--comm", "nccl"}), 2);
   expectSays("toy.par: error: --comm nccl needs a bundle for cuda");
   EXPECT_EQ(run({good, "--init", "--text", text(), "--set", "speed=3"}), 2);
-  expectSays("--set speed: this bundle has no such key; ® keys are seed, lr; what else a plan says is compiled in: "
+  expectSays("--set speed: this bundle has no such key; its keys are seed, lr; what else a plan says is compiled in: "
              "par-compile "
              "squares.onnx --set speed=3");
   for (const char *lr : {"lr=-1", "lr=1e+39"}) {

@@ -133,7 +133,7 @@ struct MessageText {
   /* sessions */                                                                                                       \
   M(fedUnknown, "this bundle has no input \"{}\"; its inputs are {}")                                                  \
   M(fedNull, "\"{}\" is fed from address 0; give the address of its first element")                                    \
-  M(fedRows, "\"{}\" has {} rows; a call of this bundle takes {}")                                                     \
+  M(fedRows, "\"{}\" has {} rows; a call of this bundle takes {}, by the plan's batch")                                \
   M(fedMissing, "no array for {}; feed every input, or bind it in the plan: inputs.NAME.value")                        \
   M(nullArgument, "{} is missing: a null pointer or an empty list")                                                    \
   M(unknownType, "{} is no element type of this interface")                                                            \
@@ -198,7 +198,7 @@ struct MessageText {
   M(outputIsSave, "{} takes a name of --save's own; give it another file")                                             \
   M(stepsBetweenFlushes, "--steps {}: batches follow each other until the pipeline is flushed, {} at a time "          \
                          "(pipeline.flush_every), and {} are no multiple; give --steps {} or {}")                      \
-  M(unknownHyper, "--set {}: this bundle has no such key; ® keys are {}; "                                             \
+  M(unknownHyper, "--set {}: this bundle has no such key; its keys are {}; "                                           \
                   "what else a plan says is compiled in: par-compile {} --set {}")
 
 inline constexpr MessageText messageTable[] = {
