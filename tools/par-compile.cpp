@@ -52,8 +52,12 @@ static const Flag flags[] = {
      "keeps the code of kernels in DIR, for the next plan of the model; default: $PAR_CACHE, else nothing is kept"},
     {"--timing", Flag::Nothing, true, "", "prints the time of every phase"},
     {"--werror", Flag::Nothing, false, "", ""},
-    {"--auto", Flag::Maybe, false, "N", ""},
-    {"--write-plan", Flag::Value, false, "F", ""},
+    {"--auto", Flag::Nothing, true, "", "fills what the plan leaves open by a search for -n ranks, then compiles it"},
+    {"--write-plan", Flag::Value, true, "F", "of --auto: writes the completed plan, with the reason of each key, to F"},
+    {"--fit", Flag::Nothing, true, "",
+     "searches a plan for the devices of --gpus (or -n and --target) and says what it takes; writes nothing"},
+    {"--gpus", Flag::Value, true, "NUMBERxHARDWARE", "of --fit: the devices, as 8xh100-sxm"},
+    {"--alternatives", Flag::Nothing, true, "", "of --fit and --auto: prints the plans around the best one"},
     {"--compare", Flag::Maybe, false, "STEPS", ""},
     {"--what-if", Flag::Value, false, "KEY=VALUE", ""},
     {"--onnx-sharding", Flag::Value, false, "use|ignore", ""},
@@ -82,12 +86,19 @@ static void readFlags(const Arguments &arguments, CompileOptions &options) {
   for (const Arguments::Given &given : arguments.flags) {
     if (given.flag == "--set")
       options.settings.push_back(given.value);
-    if (given.flag == "-n")
+    if (given.flag == "-n" && (arguments.has("--fit") || arguments.has("--auto")))
+      (void)StringRef(given.value).getAsInteger(10, options.ranks); // 0, which is refused, where it is no number
+    else if (given.flag == "-n")
       options.settings.push_back("ranks=" + given.value);
     if (given.flag == "--target")
       options.settings.push_back("target=" + given.value);
   }
   options.also = arguments.all("--also");
+  options.fit = arguments.has("--fit");
+  options.searches = arguments.has("--auto");
+  options.alternatives = arguments.has("--alternatives");
+  options.gpus = arguments.last("--gpus");
+  options.writePlan = arguments.last("--write-plan");
   options.output = arguments.last("-o");
   options.printPlan = arguments.has("--print-plan");
   if (arguments.has("--list"))

@@ -7,6 +7,8 @@
 #include "RecomputeRounds.h"
 
 #include "par/Compiler/Diagnostics.h"
+#include "par/Compiler/Trial.h"
+#include "par/Phases/Codegen/KernelTable.h"
 #include "par/Phases/Import/Passes.h"
 #include "par/Phases/Split/Passes.h"
 
@@ -23,8 +25,10 @@ namespace {
 /// One compilation, which fills `out`.
 class Street {
 public:
-  Street(Compiled &out, const CompilerOptions &options, CompileObserver &observer, const Compiled *earlier)
-      : out(out), plan(out.planned.plan), options(options), observer(observer), earlier(earlier) {}
+  /// `codes`: makes machine code; otherwise the bundle can only be measured and played.
+  Street(Compiled &out, const CompilerOptions &options, CompileObserver &observer, const Compiled *earlier,
+         bool codes = true)
+      : out(out), plan(out.planned.plan), options(options), observer(observer), earlier(earlier), codes(codes) {}
 
   bool run();
 
@@ -66,7 +70,8 @@ private:
   const CompilerOptions &options;
   CompileObserver &observer;
   const Compiled *earlier; ///< null: none, or one of another model
-  bool refused = false;    ///< by the observer, which has reported the error
+  bool codes;
+  bool refused = false; ///< by the observer, which has reported the error
 };
 
 } // namespace
@@ -152,6 +157,8 @@ unsigned Street::startFromEarlier() {
   size_t same = 0;
   while (same < std::min(out.keys.size(), earlier->keys.size()) && out.keys[same] == earlier->keys[same])
     ++same;
+  if (!codes) // the key of a trial's Import leaves out what later phases read
+    same = std::min<size_t>(same, 1);
   if (out.planned.recomputeLimit()) // what Recompute must reach follows from the phases after it
     same = std::min<size_t>(same, llvm::find_if(out.keys, isOfRecompute) - out.keys.begin());
   for (; same > 0; --same)
@@ -222,7 +229,8 @@ bool Street::makeKernels() {
   codegen.earlier = out.bundle ? &out.kernels : earlier ? &earlier->kernels : nullptr;
   codegen.keepIR = options.keepKernelIR && codegen.device == "cuda";
   observer.begins("codegen", out, nullptr);
-  FailureOr<CompiledKernels> compiled = compileKernels(*out.module, codegen);
+  FailureOr<CompiledKernels> compiled =
+      codes ? compileKernels(*out.module, codegen) : tabulateKernels(*out.module, codegen);
   if (failed(compiled))
     return false;
   out.kernels = std::move(*compiled);
@@ -232,6 +240,8 @@ bool Street::makeKernels() {
 bool Street::makeBundle() {
   std::string reason;
   out.file = earlier ? earlier->file : std::nullopt;
+  if (!codes)
+    out.file = onnx::FileFacts{}; // no run compares it
   if (!out.file)
     out.file = onnx::factsOfFile(*out.planned.graph, reason);
   if (!out.file) {
@@ -260,6 +270,8 @@ void Street::explainFailure() {
 bool Street::run() {
   std::vector<Phase> phases = buildPhases(plan, out.planned.memoryLimit(), out.recomputes);
   out.keys = keysOf(out.planned, phases);
+  if (!codes)
+    out.keys.front().text = keyOfTrialImport(out.planned);
   out.reused = startFromEarlier();
   if (!out.context)
     out.context = makeContext();
@@ -277,6 +289,14 @@ Compiled compile(PlannedModel planned, const CompilerOptions &options, CompileOb
     earlier = nullptr;
   std::optional<Compiled> trial = settleChoices(out, options, observer, earlier);
   out.failed = !Street(out, options, observer, trial ? &*trial : earlier).run();
+  return out;
+}
+
+Compiled compileTrial(PlannedModel planned, CompileObserver &observer, const Compiled *earlier) {
+  Compiled out(std::move(planned));
+  CompilerOptions options;
+  options.keep = {"import"};
+  out.failed = !Street(out, options, observer, earlier, /*codes=*/false).run();
   return out;
 }
 

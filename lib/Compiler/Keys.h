@@ -12,6 +12,8 @@ namespace par {
 ///     annotate    whether something is recomputed, if stages are balanced by it
 ///     others      the textual pipeline, which has every option that the plan gives
 std::vector<PhaseKey> keysOf(const PlannedModel &planned, llvm::ArrayRef<Phase> phases);
+/// The key of Import in a trial, whose errors are not shown: the values that it takes of the plan, not their origins.
+std::string keyOfTrialImport(const PlannedModel &planned);
 /// The text of one phase's key, Annotate's excepted.
 std::string keyOf(const Phase &phase);
 

@@ -2,6 +2,7 @@
 
 #include "CompileFamily.h"
 #include "CompileRun.h"
+#include "SearchRun.h"
 
 #include "par/Compiler/WriteBundle.h"
 #include "par/format/Printable.h"
@@ -87,6 +88,8 @@ static std::string checkFlags(const CompileOptions &options) {
     return std::string("--also compiles bundles of one family; leave out ") + flag + ", which is about one bundle";
   if (const char *flag = besideOpen(options))
     return std::string("--open takes a bundle that is written; leave out ") + flag;
+  if (std::string wrong = checkSearchFlags(options); !wrong.empty())
+    return wrong;
   if (std::error_code error = openCache(options.cache))
     return "cannot keep the code of kernels in \"" + options.cache + "\" (--cache or PAR_CACHE): " + error.message();
   return "";
@@ -100,6 +103,19 @@ int runCompiler(const CompileOptions &options, raw_ostream &out, DiagnosticSink 
     return WrongCommand;
   }
   PrintableStream printable(out);
+  if (options.fit)
+    return fitModel(options, printable, sink);
+  if (options.searches) {
+    CompileOptions found = options;
+    found.searches = found.alternatives = false;
+    found.writePlan.clear();
+    std::vector<std::string> settings;
+    if (int code = completeBySearch(options, printable, sink, settings))
+      return code;
+    printable.flush();
+    found.settings.insert(found.settings.end(), settings.begin(), settings.end());
+    return runCompiler(found, out, sink, report);
+  }
   if (!options.also.empty())
     return compileFamily(options, printable, sink);
   std::string json;

@@ -15,6 +15,12 @@ struct CompileOptions {
   std::vector<std::string> plans;    ///< left to right
   std::vector<std::string> settings; ///< KEY=VALUE of --set, -n and --target, left to right
   std::vector<std::string> also;     ///< settings of --also: each makes a member of the bundle's family
+  int64_t ranks = 0;                 ///< of -n; 0: not given
+  bool fit = false;                  ///< --fit: search, say what is found, and stop
+  bool searches = false;             ///< --auto: complete the plan by a search, then compile it
+  bool alternatives = false;         ///< and print the plans around the best one
+  std::string gpus;                  ///< of --fit: "8xh100-sxm"
+  std::string writePlan;             ///< of --auto: the file that gets the completed plan
   std::string output;                ///< bundle folder; empty: model name + ".par"
   bool printPlan = false;            ///< print the completed plan and stop
   std::optional<std::string> list;   ///< print names and stop: "" is all kinds

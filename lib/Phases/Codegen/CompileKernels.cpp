@@ -12,6 +12,7 @@
 #include "LowerBody.h"
 #include "Optimize.h"
 #include "par/Dialect/Interfaces/Cost.h"
+#include "par/Phases/Codegen/KernelTable.h"
 
 #include "mlir/IR/Verifier.h"
 
@@ -300,16 +301,11 @@ static FailureOr<CompiledKernels> chooseTarget(ModuleOp module, const CodegenOpt
   return out;
 }
 
-FailureOr<CompiledKernels> compileKernels(ModuleOp module, const CodegenOptions &options) {
-  loadLoweringDialects(*module.getContext());
-  FailureOr<CompiledKernels> target = chooseTarget(module, options);
-  if (failed(target))
-    return failure();
-  CompiledKernels out = std::move(*target);
+/// Fills `out` with the module's generated kernels, and `jobs` with the distinct ones.
+static LogicalResult listKernels(ModuleOp module, const CodegenOptions &options, CompiledKernels &out,
+                                 std::vector<Job> &jobs) {
   bool gpu = out.device == "cuda";
-  std::vector<Job> jobs;
   EarlierKernels earlier(options, out);
-  CodeCache cache(options.keepIR ? "" : options.cache);
   llvm::StringMap<size_t> known; // body text → index in out.kernels
   for (KernelOp kernel : module.getOps<KernelOp>()) {
     if (kernel.getImplementation() != "generated")
@@ -332,13 +328,36 @@ FailureOr<CompiledKernels> compileKernels(ModuleOp module, const CodegenOptions 
     info.kernel = kernel.getSymName().str();
     out.kernels.push_back(std::move(info));
   }
+  return success();
+}
+
+FailureOr<CompiledKernels> tabulateKernels(ModuleOp module, const CodegenOptions &options) {
+  loadLoweringDialects(*module.getContext());
+  FailureOr<CompiledKernels> target = chooseTarget(module, options);
+  std::vector<Job> jobs;
+  if (failed(target) || failed(listKernels(module, options, *target, jobs)))
+    return failure();
+  target->distinct = jobs.size();
+  return target;
+}
+
+FailureOr<CompiledKernels> compileKernels(ModuleOp module, const CodegenOptions &options) {
+  loadLoweringDialects(*module.getContext());
+  FailureOr<CompiledKernels> target = chooseTarget(module, options);
+  if (failed(target))
+    return failure();
+  CompiledKernels out = std::move(*target);
+  std::vector<Job> jobs;
+  CodeCache cache(options.keepIR ? "" : options.cache);
+  if (failed(listKernels(module, options, out, jobs)))
+    return failure();
   if (jobs.empty())
     return out;
   if (failed(codegen::compileJobs(jobs, out, options, cache)))
     return failure();
   out.distinct = jobs.size();
   out.cached = cache.found();
-  if (gpu) {
+  if (out.device == "cuda") {
     if (failed(makeDevice(module, jobs, options, out, cache)))
       return failure();
   } else {

@@ -1,0 +1,52 @@
+// A plan that a search looks at: values for the keys that the user's plan leaves open.
+#pragma once
+
+#include "par/Compiler/Model.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace par {
+
+/// One choice for every open key.
+struct Candidate {
+  int64_t data = 1, tensor = 1, stages = 1; ///< ranks along dp, tp, pp
+  bool sequence = false;                    ///< sequence parallelism beside tp
+  int64_t chunks = 1;                       ///< stages of one rank
+  std::string schedule;                     ///< of several stages
+  int64_t zero = 0;
+  int64_t samples = 1, microbatches = 1; ///< of a microbatch on one rank; of a step
+
+  int64_t ranks() const { return data * tensor * stages; }
+};
+
+/// Keys that the search may fill.
+struct OpenKeys {
+  bool mesh = true, recipe = true, microbatches = true, zero = true, schedule = true;
+};
+
+/// All candidates for a number of ranks.
+struct Space {
+  OpenKeys open;
+  Candidate fixed; ///< values of keys that are not open
+  int64_t ranks = 1;
+  int64_t batch = 1;     ///< samples of a step
+  int64_t layers = 1;    ///< that stages are made of
+  int64_t hostRanks = 0; ///< of one host: tensor axes stay within; 0: all
+  bool trains = true;
+  bool rounds = false;              ///< masters are f32, and matmuls read them in a narrower format
+  std::vector<std::string> recipes; ///< of tensor axes: without and with sequence parallelism; fewer if one is no help
+
+  /// In a fixed order: fewer tensor ranks first.
+  std::vector<Candidate> candidates() const;
+  /// The candidate as settings of the plan, KEY=VALUE each.
+  std::vector<std::string> settingsOf(const Candidate &candidate) const;
+};
+
+/// "pp 2 x dp 2 x tp 2"; "1 rank"
+std::string describeMesh(const Candidate &candidate);
+/// "pp 2 x dp 2 x tp 2 with its sequence, zero 1, 1f1b, 8 microbatches of 2"
+std::string describeCandidate(const Candidate &candidate);
+
+} // namespace par

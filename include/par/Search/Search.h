@@ -1,0 +1,65 @@
+// The plan with the shortest predicted step, of all that a user's plan leaves open.
+#pragma once
+
+#include "par/Compiler/Compiler.h"
+#include "par/Search/Estimate.h"
+
+namespace par {
+
+struct SearchOptions {
+  int64_t ranks = 1;
+  bool findsFewest = false; ///< also finds the fewest ranks
+  int64_t tolerance = 10;   ///< further tensor degrees are left out where they can gain at most so many 1/1000
+  size_t compiles = 3;      ///< candidates that are compiled and played at the end
+  size_t smallest = 200;    ///< of at most so many candidates each is compiled, if the model is small too:
+  size_t nodes = 24000;     ///< nodes of all that are compiled then
+};
+
+/// A candidate's figures.
+struct SearchedPlan {
+  Candidate candidate;
+  Estimate estimate;
+  std::optional<Estimate> played; ///< of its own bundle, played
+  const Estimate &known() const { return played ? *played : estimate; }
+  /// By how many 1/1000 it is slower than another one, of figures of one kind: both played, or both estimated.
+  int64_t slowerPermille(const SearchedPlan &best) const;
+};
+
+/// The fewest ranks, of the asked-for number and its multiples and parts by powers of two, that some candidate fits.
+struct FewestRanks {
+  int64_t ranks = 0;
+  SearchedPlan plan;
+};
+
+/// What fills an open key, what came second, and by how much.
+struct KeyReason {
+  std::string key, value;
+  std::string second; ///< the best candidate with another value; empty: no other value fits
+  int64_t slower = 0; ///< by so many 1/1000
+};
+
+struct SearchResult {
+  Space space;
+  size_t candidates = 0;
+  size_t profiles = 0;             ///< compilations of the model with few layers
+  size_t compiled = 0;             ///< of whole candidates
+  int64_t leftFrom = 0;            ///< tensor degrees from here on were left out; 0: none
+  std::string layers;              ///< "h, 47 of 48 equal"; empty: the whole model was profiled
+  std::string reason;              ///< why the first candidate that does not compile does not
+  int64_t boundNs = 0;             ///< no candidate's step is below
+  std::optional<uint64_t> limit;   ///< bytes of a rank
+  std::vector<SearchedPlan> plans; ///< that fit: those that were played by their steps, then the others by estimates
+  std::optional<SearchedPlan> leanest; ///< where none fits: the one that needs fewest bytes
+  std::optional<FewestRanks> fewest;
+  std::vector<KeyReason> reasons;
+  std::optional<Compiled> best; ///< the first plan's, without code
+
+  /// The settings that make the first plan of the user's.
+  std::vector<std::string> settings() const;
+};
+
+/// Searches for the model under the user's plan. Nothing after an error, which says what to do.
+std::optional<SearchResult> searchPlans(const std::shared_ptr<const Model> &model, const PlanText &text,
+                                        const SearchOptions &options, DiagnosticSink sink);
+
+} // namespace par

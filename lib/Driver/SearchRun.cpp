@@ -1,0 +1,224 @@
+#include "SearchRun.h"
+
+#include "par/Inspect/LargestTensors.h"
+#include "par/Inspect/Memory.h"
+#include "par/Inspect/Plan.h"
+#include "par/Inspect/Prediction.h"
+#include "par/Report/Search.h"
+#include "par/Report/Text.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
+
+#include <chrono>
+
+using namespace llvm;
+
+namespace par {
+
+static constexpr size_t shownAlternatives = 16, shownTensors = 10;
+
+/// "8xh100-sxm" taken apart; nothing where it is none.
+static std::optional<std::pair<int64_t, std::string>> readGpus(StringRef text) {
+  auto [number, name] = text.split('x');
+  int64_t ranks = 0;
+  if (name.empty() || number.getAsInteger(10, ranks) || ranks < 1)
+    return std::nullopt;
+  return std::pair(ranks, name.str());
+}
+
+std::string checkSearchFlags(const CompileOptions &options) {
+  if (!options.gpus.empty() && !options.fit)
+    return "--gpus is for --fit; say -n and --target here";
+  if (options.alternatives && !options.fit && !options.searches)
+    return "--alternatives is for --fit and --auto; add one of them";
+  if (!options.writePlan.empty() && !options.searches)
+    return "--write-plan writes what --auto finds; add --auto -n N";
+  if (options.fit && options.searches)
+    return "--fit writes nothing and --auto compiles what it finds; leave out one of them";
+  if (options.fit && !options.gpus.empty() && !readGpus(options.gpus))
+    return "--gpus takes NUMBERxHARDWARE, as 8xh100-sxm, found \"" + options.gpus + "\"";
+  if (options.fit && options.gpus.empty() && options.ranks < 1)
+    return "--fit needs the devices: --gpus=8xh100-sxm, or -n and --target";
+  if (options.searches && options.ranks < 1)
+    return "--auto needs the number of ranks: -n N";
+  if ((options.fit || options.searches) && !options.also.empty())
+    return "--also compiles bundles of one family, which a search does not; leave it out, or write the plan first";
+  return "";
+}
+
+static bool isScalarFloat(const NameTable::Value &value) {
+  bool isFloat = StringRef(value.type).starts_with("f") || value.type == "bf16";
+  return isFloat && all_of(value.shape, [](const std::string &dim) { return dim == "1"; });
+}
+
+/// The user's plan with what --fit assumes where it does not say: training of a model that computes its loss.
+static PlanText textOf(const CompileOptions &options, const Model &model) {
+  PlanText text{options.plans, options.settings};
+  if (!options.fit)
+    return text;
+  if (auto gpus = readGpus(options.gpus))
+    text.settings.insert(text.settings.begin(), "target=" + gpus->second);
+  PlanErrors reported; // the search reports them again
+  std::optional<Plan> plan = readPlan(text.files, text.settings, reported);
+  bool saysTrain = any_of(options.settings, [](StringRef setting) { return setting.starts_with("train"); });
+  if (plan && !plan->train && !saysTrain && any_of(model.names.outputs, isScalarFloat))
+    text.settings.push_back("train={}");
+  return text;
+}
+
+/// The search of either flag, with its errors. Nothing after one, of which `code` is the exit code.
+static std::optional<SearchResult> search(const CompileOptions &options, const std::shared_ptr<const Model> &model,
+                                          const PlanText &text, DiagnosticSink sink, int &code) {
+  SearchOptions searching;
+  auto gpus = readGpus(options.gpus);
+  searching.ranks = gpus ? gpus->first : options.ranks;
+  searching.findsFewest = options.fit;
+  if (options.fit) {
+    searching.compiles = 1;
+    searching.tolerance = 30;
+  }
+  code = WrongInput;
+  std::optional<SearchResult> result = searchPlans(model, text, searching, sink);
+  if (!result || !result->plans.empty())
+    return result;
+  CompileDiagnostic finding;
+  finding.file = options.model;
+  if (!result->leanest) {
+    finding.message =
+        "no plan for " + std::to_string(searching.ranks) + " ranks compiles" +
+        (result->reason.empty() ? "; a batch that more numbers divide leaves more of them" : ": " + result->reason);
+    sink(finding);
+    return std::nullopt;
+  }
+  code = CannotBe;
+  const SearchedPlan &leanest = *result->leanest;
+  finding.message = formatv("no plan for {0} ranks fits {1} a rank: {2} needs {3}", searching.ranks,
+                            humanBytes(double(*result->limit)), describeCandidate(leanest.candidate),
+                            humanBytes(double(leanest.known().peak)));
+  finding.notes.push_back(result->fewest ? formatv("{0} ranks fit: {1}", result->fewest->ranks,
+                                                   describeCandidate(result->fewest->plan.candidate))
+                                         : std::string("more ranks, precision: bf16, or offload: [states] take less"));
+  sink(finding);
+  return std::nullopt;
+}
+
+/// Samples, and of a model of tokens also these, a second.
+static void printRate(const Compiled &compiled, int64_t stepNs, raw_ostream &out) {
+  const Plan &plan = compiled.planned.plan.plan;
+  double samples = 1e9 * double(**plan.batch.size) / double(std::max<int64_t>(1, stepNs));
+  out << formatv("rate    {0:f1} samples a second", samples);
+  for (const NameTable::Value &input : compiled.planned.plan.names.inputs) {
+    int64_t length = 0;
+    if (input.type != "i64" || input.shape.size() != 2)
+      continue;
+    for (const auto &[symbol, size] : plan.dims)
+      if (symbol == input.shape[1])
+        length = *size;
+    if (length || !StringRef(input.shape[1]).getAsInteger(10, length))
+      out << formatv(", {0:f0} tokens a second", samples * double(length));
+    break;
+  }
+  out << "\n";
+}
+
+/// What takes most of the step, beside the memory that is left.
+static std::string describeLimit(const Prediction &prediction, uint64_t peak, std::optional<uint64_t> limit) {
+  std::pair<int64_t, const char *> parts[] = {{prediction.computePermille, "compute"},
+                                              {prediction.bubblePermille, "waiting for other stages"},
+                                              {prediction.communicationPermille, "exposed communication"}};
+  auto most = *max_element(parts, [](auto &one, auto &other) { return one.first < other.first; });
+  std::string text = formatv("{0}, {1} % of the step", most.second, (most.first + 5) / 10);
+  if (limit)
+    text += formatv("; memory is {0} % full", 100 * peak / std::max<uint64_t>(1, *limit));
+  return text;
+}
+
+static int printFit(const SearchResult &result, raw_ostream &out, DiagnosticSink sink) {
+  const Compiled &best = *result.best;
+  const format::Bundle &bundle = *best.bundle;
+  printModel(describeModel(best.planned.plan), result.space.trains, out);
+  printPlan(describePlan(best.planned.plan), out);
+  out << "fits    yes\n";
+  printFewest(result, out);
+  printSearch(result, out);
+  std::vector<RoleMemory> memory = measureMemory(bundle);
+  printMemory(memory, result.limit, out);
+  printLargestTensors(findLargestTensors(bundle, shownTensors), out);
+  Expected<Simulation> simulation = simulate(bundle, best.planned.entry(), best.planned.hardware.onThisHost());
+  if (!simulation) {
+    CompileDiagnostic finding;
+    finding.file = best.planned.graph->path;
+    finding.message = toString(simulation.takeError());
+    sink(finding);
+    return Bug;
+  }
+  Prediction prediction = describePrediction(best.planned.plan.plan, bundle, *simulation);
+  printPrediction(prediction, out);
+  printRate(best, prediction.stepNs, out);
+  uint64_t peak = 0;
+  for (const RoleMemory &role : memory)
+    peak = std::max(peak, role.peak);
+  out << "limited by " << describeLimit(prediction, peak, result.limit) << "\n";
+  return Done;
+}
+
+int fitModel(const CompileOptions &options, raw_ostream &out, DiagnosticSink sink) {
+  auto begin = std::chrono::steady_clock::now();
+  std::shared_ptr<const Model> model = readModel(options.model, sink);
+  if (!model)
+    return WrongInput;
+  int code = Done;
+  std::optional<SearchResult> result = search(options, model, textOf(options, *model), sink, code);
+  if (!result)
+    return code;
+  if (int failed = printFit(*result, out, sink))
+    return failed;
+  if (options.alternatives)
+    printAlternatives(*result, shownAlternatives, out);
+  std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  out << formatv("found   in {0:f1} s\n", took.count());
+  return Done;
+}
+
+/// Writes the completed plan with its reasons.
+static bool writePlan(const SearchResult &result, const std::string &file, DiagnosticSink sink) {
+  std::error_code error;
+  raw_fd_ostream out(file, error);
+  if (!error) {
+    out << commentReasons(result) << result.best->planned.plan.plan.toText(/*origins=*/true);
+    out.close();
+    error = out.error();
+    out.clear_error();
+  }
+  if (!error)
+    return true;
+  CompileDiagnostic finding;
+  finding.file = file;
+  finding.message = "cannot write the plan (--write-plan): " + error.message();
+  sink(finding);
+  return false;
+}
+
+int completeBySearch(const CompileOptions &options, raw_ostream &out, DiagnosticSink sink,
+                     std::vector<std::string> &settings) {
+  std::shared_ptr<const Model> model = readModel(options.model, sink);
+  if (!model)
+    return WrongInput;
+  int code = Done;
+  std::optional<SearchResult> result = search(options, model, textOf(options, *model), sink, code);
+  if (!result)
+    return code;
+  if (!options.quiet && !options.json) {
+    printSearch(*result, out);
+    if (options.alternatives)
+      printAlternatives(*result, shownAlternatives, out);
+  }
+  if (!options.writePlan.empty() && !writePlan(*result, options.writePlan, sink))
+    return WrongInput;
+  settings = result->settings();
+  return Done;
+}
+
+} // namespace par

@@ -1,0 +1,95 @@
+#include "par/Report/Search.h"
+
+#include "par/Report/Text.h"
+
+#include "llvm/Support/Format.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace llvm;
+
+namespace par {
+
+static std::string counted(size_t count, StringRef what) {
+  return formatv("{0} {1}{2}", count, what, count == 1 ? "" : "s");
+}
+
+static std::string figures(const SearchedPlan &plan) {
+  const Estimate &known = plan.known();
+  return formatv("step {0}, peak {1}{2}", formatTime(known.stepNs), humanBytes(double(known.peak)),
+                 known.recomputes ? " with recomputation" : "");
+}
+
+/// By how many percent `slower` is above `ns`.
+static std::string percentAbove(int64_t slower, int64_t ns) {
+  return formatv("{0:f1}", ns > 0 ? 100.0 * double(slower - ns) / double(ns) : 0.0);
+}
+
+static std::string percent(int64_t permille) { return formatv("{0:f1}", double(permille) / 10); }
+
+static std::string sentenceOf(const KeyReason &reason) {
+  if (reason.second.empty())
+    return "no other value is possible or fits";
+  return "second " + reason.second + ", " + percent(reason.slower) + " % slower";
+}
+
+void printSearch(const SearchResult &result, raw_ostream &os) {
+  os << "search  " << counted(result.candidates, "plan") << " for " << counted(result.space.ranks, "rank") << ": ";
+  if (!result.layers.empty())
+    os << counted(result.profiles, "compilation") << " with one and two layers of " << result.layers << "; ";
+  os << counted(result.compiled, "plan") << " compiled whole\n";
+  if (result.plans.empty())
+    return;
+  const SearchedPlan &best = result.plans.front();
+  int64_t ns = best.known().stepNs;
+  os << "best    " << describeCandidate(best.candidate) << ": " << figures(best);
+  if (best.played && !result.layers.empty())
+    os << " (from its layers " << formatTime(best.estimate.stepNs) << ", " << humanBytes(double(best.estimate.peak))
+       << ")";
+  os << "\n"
+     << "bound   none of these plans takes less than " << formatTime(result.boundNs)
+     << " (local work of a microbatch, without communication): gap " << percentAbove(ns, result.boundNs) << " %\n";
+  if (result.leftFrom)
+    os << "  tp from " << result.leftFrom << " on was not looked at: it could gain as little\n";
+  for (const KeyReason &reason : result.reasons)
+    os << "  " << reason.key << " = " << reason.value << "; " << sentenceOf(reason) << "\n";
+}
+
+void printAlternatives(const SearchResult &result, size_t most, raw_ostream &os) {
+  os << "alternatives      step    slower        peak\n";
+  for (const SearchedPlan &plan : ArrayRef(result.plans).take_front(most)) {
+    const Estimate &known = plan.known();
+    os << (plan.played ? "  compiled " : "  estimated") << right_justify(formatTime(known.stepNs), 11)
+       << right_justify(percent(plan.slowerPermille(result.plans.front())) + " %", 10)
+       << right_justify(humanBytes(double(known.peak)), 12) << "  " << describeCandidate(plan.candidate)
+       << (known.recomputes ? ", with recomputation" : "") << "\n";
+  }
+  if (result.plans.size() > most)
+    os << "  and " << result.plans.size() - most << " more that fit\n";
+}
+
+void printFewest(const SearchResult &result, raw_ostream &os) {
+  if (!result.fewest)
+    return;
+  os << "fewest  " << counted(result.fewest->ranks, "rank") << ": " << describeCandidate(result.fewest->plan.candidate)
+     << ": " << figures(result.fewest->plan) << "\n";
+}
+
+void printLargestTensors(ArrayRef<LargeTensor> tensors, raw_ostream &os) {
+  os << "largest tensors of the fullest rank\n";
+  for (const LargeTensor &tensor : tensors)
+    os << right_justify(humanBytes(double(tensor.bytes)), 11) << "  " << tensor.count << " x " << tensor.type << "  "
+       << tensor.name << "\n";
+}
+
+std::string commentReasons(const SearchResult &result) {
+  std::string text;
+  raw_string_ostream os(text);
+  const SearchedPlan &best = result.plans.front();
+  os << "# Found by par-compile --auto: " << describeCandidate(best.candidate) << "; " << figures(best) << "; none of "
+     << counted(result.candidates, "plan") << " takes less than " << formatTime(result.boundNs) << "\n";
+  for (const KeyReason &reason : result.reasons)
+    os << "# " << reason.key << " = " << reason.value << "; " << sentenceOf(reason) << "\n";
+  return text;
+}
+
+} // namespace par

@@ -1,0 +1,148 @@
+#include "par/Search/Candidate.h"
+
+#include "llvm/ADT/StringExtras.h"
+
+using namespace llvm;
+
+namespace par {
+
+static constexpr int64_t maxSamples = 16, maxChunks = 2;
+
+static std::vector<int64_t> divisorsOf(int64_t number) {
+  std::vector<int64_t> divisors;
+  for (int64_t divisor = 1; divisor <= number; ++divisor)
+    if (number % divisor == 0)
+      divisors.push_back(divisor);
+  return divisors;
+}
+
+/// The samples of a microbatch on one rank: powers of two.
+static std::vector<int64_t> samplesOf(const Space &space, int64_t data) {
+  if (!space.open.microbatches) {
+    const Candidate &fixed = space.fixed;
+    int64_t size = fixed.samples ? fixed.samples : space.batch / std::max<int64_t>(1, data * fixed.microbatches);
+    return {std::max<int64_t>(1, size)};
+  }
+  std::vector<int64_t> samples;
+  for (int64_t size = 1; size <= maxSamples; size *= 2)
+    if (space.batch % (data * size) == 0)
+      samples.push_back(size);
+  return samples;
+}
+
+static std::vector<int64_t> levelsOf(const Space &space, const Candidate &shape) {
+  if (!space.open.zero)
+    return {space.fixed.zero};
+  if (!space.trains || shape.data == 1)
+    return {0};
+  if (shape.microbatches == 1)
+    return {0, 1, 3}; // gradients are summed nowhere else
+  return {0, 1, 2, 3};
+}
+
+/// Each schedule with the stages of a rank.
+static std::vector<std::pair<std::string, int64_t>> schedulesOf(const Space &space, const Candidate &shape) {
+  if (shape.stages == 1)
+    return {{"", 1}};
+  if (!space.open.schedule)
+    return {{space.fixed.schedule, space.fixed.chunks}};
+  if (!space.trains)
+    return {{"", 1}};
+  std::vector<std::pair<std::string, int64_t>> schedules{{"1f1b", 1}, {"zb-h1", 1}};
+  if (shape.stages * maxChunks <= space.layers && shape.microbatches >= shape.stages)
+    schedules.push_back({"interleaved", maxChunks});
+  return schedules;
+}
+
+/// Adds all choices of microbatches, schedule and zero for a mesh.
+static void addSplits(const Space &space, Candidate shape, std::vector<Candidate> &out) {
+  for (int64_t samples : samplesOf(space, shape.data)) {
+    if (space.batch % (shape.data * samples) != 0)
+      continue;
+    shape.samples = samples;
+    shape.microbatches = space.batch / (shape.data * samples);
+    if (!space.open.microbatches && space.fixed.microbatches && shape.microbatches != space.fixed.microbatches)
+      continue;
+    for (const auto &[schedule, chunks] : schedulesOf(space, shape))
+      for (int64_t zero : levelsOf(space, shape)) {
+        Candidate candidate = shape;
+        candidate.schedule = schedule;
+        candidate.chunks = chunks;
+        candidate.zero = zero;
+        out.push_back(candidate);
+      }
+  }
+}
+
+std::vector<Candidate> Space::candidates() const {
+  std::vector<Candidate> out;
+  if (!open.mesh) {
+    addSplits(*this, fixed, out);
+    return out;
+  }
+  for (int64_t tensor : divisorsOf(ranks)) {
+    if (tensor > 1 && (recipes.empty() || (hostRanks > 0 && tensor > hostRanks)))
+      continue;
+    for (int64_t stages : divisorsOf(ranks / tensor)) {
+      if (stages > layers)
+        continue;
+      Candidate shape = fixed;
+      shape.tensor = tensor;
+      shape.stages = stages;
+      shape.data = ranks / tensor / stages;
+      for (size_t recipe = 0; recipe < (tensor > 1 ? recipes.size() : 1); ++recipe) {
+        shape.sequence = recipe > 0;
+        addSplits(*this, shape, out);
+      }
+    }
+  }
+  return out;
+}
+
+std::vector<std::string> Space::settingsOf(const Candidate &candidate) const {
+  std::vector<std::string> settings;
+  auto set = [&](const Twine &text) { settings.push_back(text.str()); };
+  if (open.mesh) {
+    std::vector<std::string> axes;
+    for (auto [name, size] : {std::pair("pp", candidate.stages), {"dp", candidate.data}, {"tp", candidate.tensor}})
+      if (size > 1 || !open.recipe) // rules of the user's may name any of them
+        axes.push_back((name + Twine(": ") + Twine(size)).str());
+    set("mesh={" + join(axes, ", ") + "}");
+  }
+  if (open.recipe && candidate.tensor > 1)
+    set("use=[" + recipes[candidate.sequence] + "]");
+  if (open.microbatches)
+    set("batch.microbatches=" + Twine(candidate.microbatches));
+  if (open.zero && candidate.zero > 0)
+    set("zero.level=" + Twine(candidate.zero));
+  if (open.schedule && candidate.stages > 1 && trains) {
+    set("pipeline.stages=" + Twine(candidate.stages * candidate.chunks));
+    set("pipeline.schedule=" + candidate.schedule);
+  }
+  return settings;
+}
+
+std::string describeMesh(const Candidate &candidate) {
+  std::vector<std::string> axes;
+  for (auto [name, size] : {std::pair("pp", candidate.stages), {"dp", candidate.data}, {"tp", candidate.tensor}})
+    if (size > 1)
+      axes.push_back((name + Twine(" ") + Twine(size)).str());
+  return axes.empty() ? "1 rank" : join(axes, " x ");
+}
+
+std::string describeCandidate(const Candidate &candidate) {
+  std::string text = describeMesh(candidate);
+  if (candidate.sequence)
+    text += " with its sequence";
+  if (candidate.zero > 0)
+    text += ", zero " + std::to_string(candidate.zero);
+  if (candidate.stages > 1 && !candidate.schedule.empty())
+    text += ", " + candidate.schedule;
+  if (candidate.chunks > 1)
+    text += " of " + std::to_string(candidate.chunks * candidate.stages) + " stages";
+  text +=
+      ", " + std::to_string(candidate.microbatches) + (candidate.microbatches == 1 ? " microbatch" : " microbatches");
+  return text + " of " + std::to_string(candidate.samples);
+}
+
+} // namespace par

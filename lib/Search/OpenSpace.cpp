@@ -1,0 +1,114 @@
+#include "OpenSpace.h"
+
+#include "llvm/ADT/StringExtras.h"
+
+using namespace llvm;
+
+namespace par {
+
+static constexpr StringRef axes[] = {"pp", "dp", "tp"};
+
+/// Plans of a search have axes of these names, and one mesh for all stages. Empty: the plan has.
+static std::string describeForeign(const Plan &plan, int64_t ranks) {
+  if (plan.pipeline.meshes.given())
+    return "a search takes one mesh for all stages; leave out pipeline.meshes";
+  for (const auto &[name, size] : plan.mesh)
+    if (!is_contained(axes, name))
+      return "a search takes meshes of the axes pp, dp and tp, found \"" + name + "\"; rename it or leave out mesh";
+  if (!plan.mesh.empty() && ranksOf(plan.mesh) != ranks)
+    return "the mesh has " + std::to_string(ranksOf(plan.mesh)) + " ranks and the search is for " +
+           std::to_string(ranks) + "; leave out mesh, or ask for as many";
+  return "";
+}
+
+/// Whether the plan leaves open how many samples a step has.
+static bool isBatchOpen(const Plan &plan, const NameTable &names) {
+  if (plan.batch.size.given() || plan.dims.empty())
+    return false;
+  const auto &[symbol, size] = plan.dims.back();
+  return size.origin.kind == Origin::Auto && is_contained(names.symbols, symbol);
+}
+
+static bool compiles(const std::shared_ptr<const Model> &model, PlanText text, ArrayRef<std::string> settings) {
+  text.settings.insert(text.settings.end(), settings.begin(), settings.end());
+  return planModel(model, text, {}, [](const CompileDiagnostic &) {}).has_value();
+}
+
+/// Recipes of tensor axes that have rules for the model, without and with sequence parallelism.
+static std::vector<std::string> recipesFor(const std::shared_ptr<const Model> &model, const PlanText &text) {
+  std::vector<std::string> recipes;
+  for (const char *recipe : {"megatron", "megatron-sp"})
+    if (compiles(model, text,
+                 {"mesh=null", "pipeline=null", "zero=null", "mesh={tp: 2}", std::string("use=[") + recipe + "]"}))
+      recipes.push_back(recipe);
+  return recipes;
+}
+
+static OpenKeys openKeysOf(const Plan &plan) {
+  OpenKeys open;
+  open.mesh = plan.mesh.empty();
+  open.recipe = plan.recipes.empty() && plan.shard.empty();
+  open.microbatches = !plan.batch.microbatches.given() && !plan.batch.microbatchSize.given();
+  open.zero = !plan.zero.level.given();
+  open.schedule = !plan.pipeline.schedule.given() && !plan.pipeline.stages.given();
+  return open;
+}
+
+static Candidate fixedOf(const Plan &plan) {
+  Candidate fixed;
+  fixed.data = plan.axisSize("dp");
+  fixed.tensor = plan.axisSize("tp");
+  fixed.stages = plan.axisSize("pp");
+  fixed.chunks = std::max<int64_t>(1, *plan.pipeline.stages / fixed.stages);
+  fixed.schedule = *plan.pipeline.schedule;
+  fixed.zero = *plan.zero.level;
+  fixed.microbatches = plan.batch.microbatches.given() ? plan.batch.microbatches->value_or(1) : 0;
+  fixed.samples = plan.batch.microbatchSize.given() ? plan.batch.microbatchSize->value_or(1) : 0;
+  return fixed;
+}
+
+std::optional<OpenSpace> openSpace(const std::shared_ptr<const Model> &model, const PlanText &text, int64_t ranks,
+                                   DiagnosticSink sink) {
+  auto refuse = [&](const std::string &message) {
+    CompileDiagnostic finding;
+    finding.file = model->graph.path;
+    finding.message = message;
+    sink(finding);
+    return std::nullopt;
+  };
+  PlanErrors reported; // planModel reports them again
+  std::optional<Plan> said = readPlan(text.files, text.settings, reported);
+  if (std::string foreign = said ? describeForeign(*said, ranks) : ""; !foreign.empty())
+    return refuse(foreign);
+  PlanText alone = text;
+  if (said && said->mesh.empty()) // rules of the user's may name any of the axes
+    alone.settings.push_back("mesh={pp: 1, dp: 1, tp: 1}");
+  auto errorsOnly = [&](const CompileDiagnostic &finding) {
+    if (!finding.warning) // keys that have no effect on one rank may have one on several
+      sink(finding);
+  };
+  std::optional<PlannedModel> base = planModel(model, alone, {}, errorsOnly);
+  if (!base)
+    return std::nullopt;
+  const Plan &plan = base->plan.plan;
+  if (isBatchOpen(plan, model->names))
+    return refuse("a search needs the samples of a step, which the model leaves open: --set batch=256");
+  OpenSpace out;
+  out.hardware = base->hardware;
+  out.limit = base->memoryLimit();
+  Space &space = out.space;
+  space.open = openKeysOf(*said);
+  space.fixed = fixedOf(*said);
+  space.ranks = ranks;
+  space.batch = **plan.batch.size;
+  space.trains = plan.train.has_value();
+  space.rounds = space.trains && *plan.precision.compute != "f32";
+  space.hostRanks = out.hardware.hasHosts() ? out.hardware.ranks : 0;
+  if (space.open.recipe)
+    space.recipes = recipesFor(model, text);
+  else
+    space.recipes = {""}; // the user's own
+  return out;
+}
+
+} // namespace par

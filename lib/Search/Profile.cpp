@@ -1,0 +1,196 @@
+#include "par/Search/Profile.h"
+
+#include "par/Compiler/Trial.h"
+#include "par/Inspect/Memory.h"
+#include "par/Phases/Import/Names.h"
+#include "par/Simulator/Simulator.h"
+
+#include "llvm/ADT/MapVector.h"
+
+#include <future>
+
+using namespace llvm;
+
+namespace par {
+
+RankCost RankCost::operator+(const RankCost &other) const {
+  RankCost sum = *this;
+  for (auto member : {&RankCost::forward, &RankCost::backward, &RankCost::compute, &RankCost::update, &RankCost::params,
+                      &RankCost::grads, &RankCost::states, &RankCost::saved, &RankCost::buffers})
+    sum.*member += other.*member;
+  return sum;
+}
+
+RankCost RankCost::operator*(int64_t times) const {
+  RankCost product = *this;
+  for (auto member : {&RankCost::forward, &RankCost::backward, &RankCost::compute, &RankCost::update, &RankCost::params,
+                      &RankCost::grads, &RankCost::states, &RankCost::saved, &RankCost::buffers})
+    product.*member *= times;
+  return product;
+}
+
+/// One run of a block: its name, when its local work begins, and how long that is.
+struct PlayedRun {
+  StringRef block;
+  int64_t begin = 0, work = 0;
+};
+
+static std::vector<PlayedRun> runsOf(const format::Program &program, const Simulation &simulation) {
+  MapVector<uint32_t, PlayedRun> runs;
+  for (const PlayedInstruction &played : simulation.instructionsOf(0)) {
+    if (played.communication)
+      continue;
+    PlayedRun fresh{program.blocks[played.block].name, played.start, 0};
+    PlayedRun &run = runs.try_emplace(played.run, fresh).first->second;
+    run.begin = std::min(run.begin, played.start);
+    run.work += played.duration;
+  }
+  std::vector<PlayedRun> ordered;
+  for (auto &[number, run] : runs)
+    ordered.push_back(run);
+  llvm::stable_sort(ordered, [](const PlayedRun &a, const PlayedRun &b) { return a.begin < b.begin; });
+  return ordered;
+}
+
+/// Times of the first forward and the first backward, which with several microbatches have no reduction of gradients
+/// beside them, and of the update.
+static RankCost timesOf(const format::Program &program, const Simulation &simulation) {
+  RankCost cost;
+  std::vector<PlayedRun> runs = runsOf(program, simulation);
+  for (auto [index, run] : enumerate(runs)) {
+    int64_t end = index + 1 < runs.size() ? runs[index + 1].begin : simulation.step;
+    StringRef part = run.block.split('.').second;
+    bool forward = part.starts_with("forward"), backward = part.starts_with("backward");
+    if (forward && cost.forward == 0) {
+      cost.forward = end - run.begin;
+      cost.compute += run.work;
+    } else if (backward && cost.backward == 0) {
+      cost.backward = end - run.begin;
+      cost.compute += run.work;
+    } else if (!forward && !backward) {
+      cost.update += run.work;
+    }
+  }
+  return cost;
+}
+
+static RankCost costOf(const Compiled &compiled, const Simulation &simulation) {
+  const format::Bundle &bundle = *compiled.bundle;
+  RankCost cost = timesOf(bundle.programs.front(), simulation);
+  RoleMemory memory = measureMemory(bundle).front();
+  cost.params = memory.params;
+  cost.grads = memory.grads;
+  cost.states = memory.states;
+  cost.saved = memory.saved;
+  cost.buffers = memory.buffers;
+  return cost;
+}
+
+Profiler::Profiler(const std::shared_ptr<const Model> &model, const PlanText &base, const Space &space)
+    : base(base), space(space), stack(LayerStack::find(model->graph)), one{model, std::nullopt, 0, ""} {
+  if (!stack)
+    return;
+  auto thin = [&](int64_t kept) -> std::shared_ptr<const Model> {
+    onnx::Model graph = stack->keep(model->graph, kept);
+    NameTable names = collectNames(graph);
+    return std::make_shared<const Model>(Model{std::move(graph), std::move(names)});
+  };
+  one.model = thin(1);
+  two.model = thin(2);
+}
+
+/// The candidate's tensor axis and samples on one stage. Two microbatches where the batch has so many: beside the first
+/// one no gradients are reduced.
+static Candidate profiled(const Space &space, const Candidate &candidate) {
+  Candidate plain;
+  plain.tensor = candidate.tensor;
+  plain.sequence = candidate.sequence;
+  plain.samples = candidate.samples;
+  int64_t parts = space.batch / candidate.samples;
+  plain.microbatches = 1;
+  for (int64_t divisor = 2; plain.microbatches == 1 && divisor <= parts; ++divisor)
+    if (parts % divisor == 0)
+      plain.microbatches = divisor;
+  plain.data = parts / plain.microbatches;
+  plain.zero = space.rounds && candidate.zero > 0 && plain.data > 1;
+  return plain;
+}
+
+std::optional<RankCost> Profiler::measure(Thin &thin, const Candidate &plain) const {
+  PlanText text = base;
+  for (const char *setting : {"mesh=null", "pipeline=null", "zero=null", "batch.microbatch_size=null", "offload=null",
+                              "mesh_order=null", "recompute=none"})
+    text.settings.push_back(setting);
+  Space whole = space;
+  whole.open = {.recipe = space.open.recipe};
+  for (const std::string &setting : whole.settingsOf(plain))
+    text.settings.push_back(setting);
+  auto keepFirst = [&](const CompileDiagnostic &finding) {
+    if (!finding.warning && thin.refused.empty())
+      thin.refused = finding.message;
+  };
+  std::optional<PlannedModel> planned = planModel(thin.model, text, {}, keepFirst);
+  if (!planned)
+    return std::nullopt;
+  CompileObserver silent;
+  ++thin.compiled;
+  Compiled trial = compileTrial(std::move(*planned), silent, thin.first ? &*thin.first : nullptr);
+  llvm::for_each(trial.findings, keepFirst);
+  if (!trial.bundle)
+    return std::nullopt;
+  Hardware hardware = trial.planned.hardware;
+  hardware.cores = 0;
+  Expected<Simulation> simulation = simulate(*trial.bundle, trial.planned.entry(), hardware);
+  if (!simulation) {
+    consumeError(simulation.takeError());
+    return std::nullopt;
+  }
+  RankCost cost = par::costOf(trial, *simulation);
+  if (plain.zero) // the masters and states of all its ranks
+    for (auto member : {&RankCost::params, &RankCost::states, &RankCost::update})
+      cost.*member *= plain.data;
+  if (!thin.first)
+    thin.first.emplace(std::move(trial));
+  return cost;
+}
+
+int64_t Profiler::layers() const {
+  if (stack)
+    return stack->all();
+  int64_t matrices = llvm::count_if(one.model->names.parameters,
+                                    [](const NameTable::Parameter &parameter) { return parameter.shape.size() > 1; });
+  return std::max<int64_t>(1, matrices);
+}
+
+std::string Profiler::describeLayers() const {
+  if (!stack)
+    return "";
+  return stack->module() + ", of which " + std::to_string(stack->size()) + " of " + std::to_string(stack->all()) +
+         " are equal";
+}
+
+const std::optional<ModelCost> &Profiler::costOf(const Candidate &candidate) {
+  auto [entry, fresh] = known.try_emplace(keyOf(candidate));
+  std::optional<ModelCost> &cost = entry->second;
+  if (!fresh)
+    return cost;
+  Candidate plain = profiled(space, candidate);
+  if (!stack) {
+    if (std::optional<RankCost> whole = measure(one, plain))
+      cost = ModelCost{*whole, {}, 0};
+    return cost;
+  }
+  // Each has a context of its own, so they compile at once.
+  auto beside = std::async(std::launch::async, [&] { return measure(two, plain); });
+  std::optional<RankCost> first = measure(one, plain), second = beside.get();
+  if (first && second) {
+    ModelCost made;
+    made.layer = *second + *first * -1;
+    made.rest = *first + made.layer * -1;
+    made.layers = stack->size();
+    cost = made;
+  }
+  return cost;
+}
+
+} // namespace par
