@@ -21,7 +21,7 @@ struct Term {
 
 class Terms {
 public:
-  explicit Terms(const Job &job) : job(job), options(job.options) {
+  Terms(const Job &job, bool goesOn) : job(job), options(job.options), goesOn(goesOn) {
     start();
     data();
     length();
@@ -52,6 +52,9 @@ private:
 
   void start() {
     std::string none = options.resume == "auto" ? "--resume auto, which finds no save" : "no --resume";
+    // A rank that comes to a job that goes on finds a newer save, and has its state from the others.
+    if (goesOn && options.resume == "auto")
+      return add("--resume", "--resume auto", "auto");
     add("--resume", job.checkpoint ? "--resume " + job.checkpoint->store.place : none, job.checkpoint ? "1" : "0");
     if (job.checkpoint)
       return; // which one, the ranks compare by run and step
@@ -77,7 +80,7 @@ private:
     add("--data", "--data ..." + renamed, renamed);
     files("--text", options.text.empty() ? std::vector<std::string>() : std::vector{options.text});
     add("--labels", "--labels " + options.labels, options.labels);
-    if (!job.checkpoint)
+    if (!job.checkpoint && !(goesOn && options.resume == "auto"))
       add("--order", job.shuffled ? "--order shuffled" : "--order sequential", job.shuffled ? "1" : "0");
     DataSpec eval = readDataSpec(options.evalData);
     files("--eval-data", eval.path.empty() ? std::vector<std::string>() : std::vector{eval.path});
@@ -113,13 +116,14 @@ private:
 
   const Job &job;
   const RunOptions &options;
+  bool goesOn; ///< lost ranks were started again
 };
 
 } // namespace
 
 void agreeOnFlags(const Job &job, comm::Control &control) {
   json mine = json::array();
-  for (const Term &term : Terms(job).all)
+  for (const Term &term : Terms(job, control.placing().attempt > 0).all)
     mine.push_back({term.flag, term.said, term.meant});
   auto handler = json::error_handler_t::replace; // paths may be any bytes
   auto all = control.allGather("flags", mine.dump(-1, ' ', false, handler));

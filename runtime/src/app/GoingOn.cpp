@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <set>
 #include <utility>
 
@@ -44,8 +45,27 @@ std::string CopyCadence::describe() const {
 }
 
 GoingOn::GoingOn(const Job &job, Session &session)
-    : job(job), session(session), control(session.jobControl()), placing(control.placing()),
-      kept(session, job.bundle, job.name, job.trains() ? placing.kept : std::vector<int>(), placing.attempt > 0) {}
+    : job(job), session(session), control(session.jobControl()), placing(control.placing()), moved(findMoved()),
+      kept(session, job.bundle, job.name, memories(), placing.attempt > 0) {
+  if (!moved || !moved->moves() || control.rank() != 0)
+    return;
+  std::vector<std::byte> notes = moved->notes();
+  std::memcpy(&printed(), notes.data(), sizeof(Printed));
+}
+
+/// Under --shrink another start may find the state in another layout.
+std::optional<MovedState> GoingOn::findMoved() {
+  if (!again() || placing.memories.empty() || !job.trains())
+    return std::nullopt;
+  std::vector<const format::Bundle *> family{&job.bundle};
+  for (const Member &member : job.family)
+    family.push_back(&member.bundle);
+  return std::optional<MovedState>(std::in_place, control, family, job.bundle, job.name);
+}
+
+std::vector<int> GoingOn::memories() const {
+  return !job.trains() ? std::vector<int>() : moved ? moved->memories() : placing.kept;
+}
 
 std::vector<GoingOn::Held> GoingOn::askAll() const {
   std::string mine = kept.lost() ? "1" : "0";
@@ -63,6 +83,10 @@ std::vector<GoingOn::Held> GoingOn::askAll() const {
 }
 
 bool GoingOn::holdsAll() {
+  if (moved && moved->moves()) {
+    moved->moveTo(kept);
+    how = moved->remark();
+  }
   held = askAll();
   return std::none_of(held.begin(), held.end(), [](const Held &one) { return one.lost; }) && !common().empty();
 }
@@ -73,7 +97,11 @@ std::optional<Boundary> GoingOn::restore(const std::string &save) {
   if (held[0].lost && !boundaries.empty())
     boundaries.pop_back();
   std::string why = "the ranks hold no boundary in common";
-  if (boundaries.empty()) {
+  if (moved && !moved->missing().empty()) {
+    why = moved->missing();
+    if (save.empty())
+      throw Failure::at(job.name, Message::stateLost, why).exitsWith(exitDeadRank);
+  } else if (boundaries.empty()) {
     bool few = std::all_of(held.begin(), held.end(), [](const Held &one) { return one.boundaries.size() < 2; });
     if (few || save.empty()) {
       kept.beginAgain();
@@ -151,6 +179,7 @@ std::string GoingOn::afterStep(const Boundary &boundary, const StepSummary &last
   kept.copy(boundary);
   lastCopyMs = cpuMs(CLOCK_THREAD_CPUTIME_ID) - began;
   due = boundary.step + cadence.steps();
+  copied = boundary.step;
   isNew = true;
   if (!cadence.known() || std::exchange(printed().cadence, true))
     return "";
@@ -158,6 +187,16 @@ std::string GoingOn::afterStep(const Boundary &boundary, const StepSummary &last
   std::string what =
       own == all ? "state (" + inMiB(all) + ")" : "share (" + inMiB(own) + ") of a state of " + inMiB(all);
   return "restart: each rank copies its " + what + ", " + cadence.describe();
+}
+
+void GoingOn::growIfPossible(const Boundary &boundary) {
+  bool fewer = kept.keeps() && control.world() < placing.started;
+  if (!fewer || control.broadcast("grows", control.rank() == 0 && placing.mayGrow() ? "1" : "") != "1")
+    return;
+  if (copied != boundary.step)
+    kept.copy(boundary);
+  control.barrier("regroup");
+  placing.regroup();
 }
 
 } // namespace par::core

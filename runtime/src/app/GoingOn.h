@@ -5,7 +5,7 @@
 #include "Progress.h"
 #include "RunSaves.h"
 
-#include "save/KeptState.h"
+#include "save/MovedState.h"
 
 namespace par::core {
 
@@ -50,6 +50,9 @@ public:
   /// Collective, after each call of `train` with all that belongs to it: copies the state if that is due, which every
   /// rank tells from the summaries. `last` is the call's last one. Returns a line for the user, once.
   std::string afterStep(const Boundary &boundary, const StepSummary &last, const SaidOfSaves &begun, bool saving);
+  /// Collective, at the same places: ends the attempt in good order if it has fewer ranks than the job was started with
+  /// and others have come again. The next one goes on from this boundary.
+  void growIfPossible(const Boundary &boundary);
   /// Processor time of the last copy, 0 before the first.
   double copyMs() const { return lastCopyMs; }
 
@@ -59,6 +62,8 @@ private:
     std::vector<Boundary> boundaries;
     bool lost = false;
   };
+  std::optional<MovedState> findMoved();
+  std::vector<int> memories() const;
   std::vector<Held> askAll() const;
   std::vector<Boundary> common() const;
   std::string completeLost(const Boundary &boundary);
@@ -68,13 +73,15 @@ private:
   Session &session;
   comm::Control &control;
   comm::Placing placing;
+  std::optional<MovedState> moved; ///< of another start that may have other ranks
   KeptState kept;
   std::vector<Held> held; ///< as holdsAll() has found
   std::string how;
   double lastCopyMs = 0;
   CopyCadence cadence;
-  uint64_t due = 0;   ///< the step after which the next copy is made
-  bool isNew = false; ///< the last copy is in no summary yet
+  uint64_t due = 0;    ///< the step after which the next copy is made
+  uint64_t copied = 0; ///< the step after which the last one was made
+  bool isNew = false;  ///< the last copy is in no summary yet
 };
 
 } // namespace par::core

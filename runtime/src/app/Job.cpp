@@ -17,6 +17,7 @@
 #include "par/save/Export.h"
 #include "par/sim/World.h"
 #include "par/verify/Verify.h"
+#include "save/Replicas.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -332,6 +333,14 @@ comm::Launch launchOf(const Job &job) {
   launch.timeout = job.options.timeout;
   launch.joinTimeout = job.options.joinTimeout;
   launch.restarts = job.options.restarts;
+  launch.shrink = job.options.shrink;
+  launch.members.push_back(launch.bundleRanks);
+  if (!job.family.empty())
+    launch.replicas[launch.bundleRanks] = firstReplicas(job.bundle);
+  for (const Member &member : job.family) {
+    launch.members.push_back(static_cast<uint32_t>(member.bundle.manifest.ranks.size()));
+    launch.replicas[launch.members.back()] = firstReplicas(member.bundle);
+  }
   launch.spares = job.options.spares.value_or(0);
   launch.callers = job.options.fed;
   return launch;
@@ -444,6 +453,7 @@ static void checkTrainingFlags(const Job &job) {
   for (auto [isGiven, flag] : {std::pair(options.steps.has_value(), "--steps"),
                                {options.epochs.has_value(), "--epochs"},
                                {!options.save.empty(), "--save"},
+                               {options.shrink.has_value(), "--shrink"},
                                {options.evalEvery > 0, "--eval-every"}})
     if (isGiven)
       throw Failure::at(job.name, Message::flagNeeds, flag,
@@ -462,6 +472,7 @@ Job prepareJob(const RunOptions &options) {
   checkDeviceFlags(job);
   checkHypers(job.bundle.manifest, job.name, options.set);
   checkTrainingFlags(job);
+  openFamily(job);
   bool rankZero = hasRankZero(job);
   if (options.bench)
     benchedEntry(job);
@@ -534,6 +545,7 @@ int runTool(const RunOptions &options, const std::function<int(Job &, comm::Cont
     job.alone = place.has_value();
     return comm::run(launchOf(job), [&](comm::Control &control) {
       try {
+        takeMember(job, control.world());
         return work(job, control);
       } catch (const Failure &failure) {
         control.fail(failure.exitCode(), failure.what());

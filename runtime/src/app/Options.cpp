@@ -151,6 +151,12 @@ void takeRestart(RunOptions &options, const std::string &text) {
     takeCount(options.restarts, "--restart", text, 1);
 }
 
+/// Nothing, or seconds.
+void takeShrink(RunOptions &options, const std::string &text) {
+  constexpr double usual = 10;
+  options.shrink = text.empty() ? usual : seconds("--shrink", text);
+}
+
 #define TEXT(FIELD) [](RunOptions &o, const std::string &v) { o.FIELD = v; }
 #define LIST(FIELD) [](RunOptions &o, const std::string &v) { o.FIELD.push_back(v); }
 #define NAMED(NAME, WHAT, FIELD) [](RunOptions &o, const std::string &v) { o.FIELD = notEmpty(NAME, WHAT, v); }
@@ -215,6 +221,8 @@ std::vector<Flag> runningFlags() {
        [](RunOptions &o, const std::string &v) { o.joinTimeout = seconds("--join-timeout", v); }},
       {"--restart", "[=N]", "start lost ranks again and go on, at most N times (default: always)", takeRestart, false,
        true},
+      {"--shrink", "[=S]", "go on with fewer ranks, by a member of the family, where lost ones do not come within S s",
+       takeShrink, false, true},
       {"--spares", "K", "with --restart: the launcher's last K processes wait to take the place of lost ranks",
        COUNT("--spares", spares, 1)},
       {"--data", "F[:input=array,...]", "safetensors whose arrays are named as the inputs; repeat for shards",
@@ -326,7 +334,7 @@ void refuseForeign(const std::string &name) {
 
 /// Flags of plan.md that are not there yet.
 constexpr const char *laterFlags[] = {"--tokens", "--synthetic", "--input", "--stride", "--into",
-                                      "--from",   "-v",          "--json",  "--color",  "--shrink"};
+                                      "--from",   "-v",          "--json",  "--color"};
 
 /// Flags that --calibrate takes: where it runs. It reads no data and no weights, and writes one file. With --trace it
 /// runs nothing.
@@ -413,6 +421,7 @@ void checkTogether(const RunOptions &options) {
   exclude(simulates, options.comm == "tcp", "--device sim", "--comm tcp");
   exclude(simulates, options.comm == "mpi", "--device sim", "--comm mpi");
   exclude(simulates, options.rank.has_value(), "--device sim", "--rank");
+  exclude(simulates, options.shrink.has_value(), "--device sim", "--shrink");
   exclude(simulates, options.restarts.has_value(), "--device sim", "--restart");
   need(options.spares.has_value(), options.restarts.has_value(), "--spares", "--restart");
   need(options.rank.has_value(), options.world.has_value(), "--rank", "--world N");
@@ -473,6 +482,8 @@ RunOptions parseOptions(const std::vector<std::string> &arguments) {
   }
   if (options.bundle.empty() && !options.help && !options.version)
     refuse(Message::noBundle);
+  if (options.shrink && !options.restarts)
+    takeRestart(options, "");
   checkTogether(options);
   options.quiet |= !options.generate.empty(); // standard output is that of tokens
   checkCalibrates(options, given);

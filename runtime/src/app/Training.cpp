@@ -72,7 +72,8 @@ private:
     bool held = goingOn.again() && job.trains() && goingOn.holdsAll();
     PickTensor rest = [](const format::Tensor &tensor) { return !changesInTraining(tensor); };
     if (job.checkpoint) {
-      agreeOnCheckpoint();
+      if (!goingOn.again())
+        agreeOnCheckpoint();
       session.restore(job.checkpoint->store, held ? rest : nullptr);
       position = job.checkpoint->position;
       saves.goOnFrom(job.checkpoint->store.place);
@@ -93,6 +94,8 @@ private:
   void goOn() {
     if (auto boundary = job.trains() ? goingOn.restore(saves.takeUp()) : std::nullopt)
       steps.goOnFrom(*boundary);
+    else if (!options.resume.empty())
+      agreeOnCheckpoint();
     progress.goOn(position.step, goingOn.remark());
     if (job.trains() && position.step >= firstStep)
       saves.makeAgain(position);
@@ -100,11 +103,15 @@ private:
 
   /// Ranks that a launcher started look for the newest checkpoint each by itself.
   void agreeOnCheckpoint() {
-    std::string mine = core::format("step {} of run {}", job.checkpoint->position.step, job.checkpoint->run);
+    std::string mine = "no save", place = job.name;
+    if (job.checkpoint) {
+      mine = core::format("step {} of run {}", job.checkpoint->position.step, job.checkpoint->run);
+      place = job.checkpoint->store.place;
+    }
     auto all = control.allGather("resume", mine);
     for (size_t rank = 1; rank < all.size(); ++rank)
       if (all[rank] != all[0])
-        throw Failure::at(job.checkpoint->store.place, Message::checkpointDiffers, rank, all[rank], all[0]);
+        throw Failure::at(place, Message::checkpointDiffers, rank, all[rank], all[0]);
   }
 
   int train() {
@@ -124,6 +131,9 @@ private:
         Evaluation(job, session, control, progress, position.step).run(job.evalDataset.get());
       progress.remark(goingOn.afterStep(steps.boundary(), summaries.back(), steps.saidOfSaves(), saves.pending()));
       steps.tellCopy(goingOn.copyMs());
+      // A save that is being written would not be made again after a later boundary.
+      if (position.step < job.steps && !saves.pending())
+        goingOn.growIfPossible(steps.boundary());
     }
     if (interrupted && !options.save.empty() && position.step > 0)
       progress.interrupted(saves.save(position));

@@ -83,6 +83,15 @@ CopyMemory::CopyMemory(int descriptor, uint64_t bytes)
 
 uint64_t CopyMemory::sizeFor(uint64_t bytes) { return page + copies * wholePages(bytes); }
 
+std::string CopyMemory::identityIn(int descriptor) {
+  struct stat file{};
+  if (fstat(descriptor, &file) != 0 || static_cast<uint64_t>(file.st_size) < page)
+    return "";
+  comm::Mapping first = mapDescriptor(descriptor, page);
+  const char *text = reinterpret_cast<const Header *>(first.bytes.data())->identity;
+  return std::string(text, strnlen(text, identityBytes));
+}
+
 CopyMemory::Header &CopyMemory::header() const { return *reinterpret_cast<Header *>(memory.bytes.data()); }
 
 bool CopyMemory::begun() const { return header().begun; }

@@ -34,6 +34,8 @@ public:
 
   explicit operator bool() const { return !memory.bytes.empty(); }
   static uint64_t sizeFor(uint64_t bytes);
+  /// The identity that such a memory was made with; "" where there is none.
+  static std::string identityIn(int descriptor);
 
   /// Whether the run began with the initial values.
   bool begun() const;

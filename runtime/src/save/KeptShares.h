@@ -43,7 +43,7 @@ public:
   bool divided() const { return isDivided; }
 
 private:
-  /// The share of a part of the state that one of the ranks with this part copies.
+  /// The bytes that one of the ranks that share a part of the state copies.
   void addShare(uint32_t part, uint32_t holder, const std::vector<uint32_t> &sharers, uint32_t rank);
 
   std::vector<KeptPart> all;

@@ -3,6 +3,9 @@
 
 #include "par/messages/Failure.h"
 
+#include <cstring>
+#include <utility>
+
 namespace par::core {
 
 namespace {
@@ -26,14 +29,18 @@ KeptState::KeptState(const Session &session, const format::Bundle &bundle, const
   if (descriptors.empty())
     return;
   uint32_t rank = session.rank();
-  const format::Manifest &manifest = bundle.manifest;
-  std::string identity = "kept state 2 of rank " + std::to_string(rank) + " " + manifest.bundleHash + manifest.planHash;
+  std::string identity = identityOf(bundle, rank);
   uint64_t bytes = shares.copiedBy(rank);
   try {
     memory = CopyMemory(descriptors[rank], bytes, identity, goesOn);
   } catch (const std::runtime_error &error) {
     throw Failure::at(place, Message::cannotKeep, rank, grouped(CopyMemory::sizeFor(bytes)), error.what());
   }
+}
+
+std::string KeptState::identityOf(const format::Bundle &bundle, uint32_t rank) {
+  const format::Manifest &manifest = bundle.manifest;
+  return "kept state 2 of rank " + std::to_string(rank) + " " + manifest.bundleHash + manifest.planHash;
 }
 
 void KeptState::beginAgain() {
@@ -51,6 +58,23 @@ std::span<std::byte> KeptState::begin() {
 void KeptState::end(const Boundary &boundary) {
   newest = older();
   memory.endCopy(newest, boundary);
+}
+
+void KeptState::fill(const Boundary &boundary, const FillPart &visit) {
+  std::span<std::byte> to = begin();
+  std::vector<std::byte> bytes;
+  uint32_t filled = ~0U; // the part in `bytes`
+  for (const KeptPiece &piece : shares.pieces()) {
+    if (piece.holder != session.rank())
+      continue;
+    const KeptPart &part = shares.parts()[piece.part];
+    if (std::exchange(filled, piece.part) != piece.part) {
+      bytes.assign(part.bytes, std::byte(0));
+      visit(piece.part, *part.tensor, bytes);
+    }
+    std::memcpy(to.data() + piece.heldAt, bytes.data() + piece.at, piece.bytes);
+  }
+  end(boundary);
 }
 
 void KeptState::copy(const Boundary &boundary) {

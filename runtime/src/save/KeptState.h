@@ -19,6 +19,7 @@
 #include "par/session/Session.h"
 
 #include <array>
+#include <functional>
 #include <map>
 
 namespace par::core {
@@ -31,6 +32,8 @@ public:
   KeptState(const Session &session, const format::Bundle &bundle, const std::string &place,
             std::vector<int> descriptors, bool goesOn);
 
+  /// The identity of the memory of a rank of this bundle.
+  static std::string identityOf(const format::Bundle &bundle, uint32_t rank);
   bool keeps() const { return bool(memory); }
   /// Whether this rank has neither a boundary nor the begin: another process of it had them, and took them along.
   bool lost() const { return keeps() && !memory.begun() && boundaries().empty(); }
@@ -53,6 +56,10 @@ public:
   /// A copy that is filled from elsewhere: it is whole after end().
   std::span<std::byte> begin();
   void end(const Boundary &boundary);
+  /// A part of this rank's state, by its index.
+  using FillPart = std::function<void(uint32_t part, const format::Tensor &tensor, std::span<std::byte> to)>;
+  /// A copy that holds what `visit` writes; parts of which this rank copies nothing are left out.
+  void fill(const Boundary &boundary, const FillPart &visit);
 
   /// Memory beside the copies for what the run itself writes down; zeroed at the first start.
   template <typename Notes>

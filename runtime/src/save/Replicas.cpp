@@ -47,6 +47,20 @@ Transfers transfersTo(const format::Bundle &bundle, uint32_t rank, const std::ve
   return transfers;
 }
 
+std::vector<uint32_t> firstReplicas(const format::Bundle &bundle) {
+  std::vector<uint32_t> first;
+  std::map<std::vector<const void *>, uint32_t> known;
+  for (uint32_t rank = 0; rank < bundle.manifest.ranks.size(); ++rank) {
+    std::vector<const void *> held;
+    for (const KeptPart &part : keptParts(bundle, rank)) {
+      held.push_back(part.tensor);
+      held.push_back(format::rectangleOf(part.tensor->layout, rank));
+    }
+    first.push_back(known.emplace(std::move(held), rank).first->second);
+  }
+  return first;
+}
+
 void sendCopy(comm::Control &control, KeptState &kept, const Boundary &boundary, uint32_t to,
               const std::vector<Transfer> &transfers) {
   bool receives = control.rank() == to;

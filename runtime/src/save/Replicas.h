@@ -20,6 +20,9 @@ struct Transfers {
 /// Takes each part from the first of the ranks `holders` that has the same rectangle of the same tensor.
 Transfers transfersTo(const format::Bundle &bundle, uint32_t rank, const std::vector<uint32_t> &holders);
 
+/// For each rank the first one that holds the same parts of all tensors that training changes.
+std::vector<uint32_t> firstReplicas(const format::Bundle &bundle);
+
 /// Collective. Sends the copies of `boundary` to the rank `to`, which then holds it too.
 void sendCopy(comm::Control &control, KeptState &kept, const Boundary &boundary, uint32_t to,
               const std::vector<Transfer> &transfers);

@@ -500,7 +500,7 @@ TEST(Strangers, HostsThatBreakOff) {
     EXPECT_EQ(rank.wait(10), 4);
     return rank.errors();
   };
-  Welcome nowhere{"par-" + std::string(32, '0'), "", HostMap::one(2)};
+  Welcome nowhere{"par-" + std::string(32, '0'), "", HostMap::one(2), 0, {0, 1}};
   EXPECT_EQ(answered({Message::welcome, nowhere.write()}),
             "job.par: error: the first rank of this host did not pass its shared memory on\n");
   EXPECT_EQ(answered({Message::refuse, Writer().number(4).number(1000).take()}),
@@ -546,9 +546,9 @@ TEST(Strangers, PeersThatBreakOff) {
   LocalChannel localChannel("", keyOf(testToken, ""));
   Process third = byHand(1, 2, host.occupied.port, {}, withToken);
   Connection guest = host.guest();
-  guest.send({Message::welcome, Welcome{localChannel.name(), "", HostMap::one(2)}.write()});
+  guest.send({Message::welcome, Welcome{localChannel.name(), "", HostMap::one(2), 0, {0, 1}}.write()});
   for (int i = 0; i < 50; ++i, usleep(10'000))
-    localChannel.serve(files.descriptors());
+    localChannel.serve(files.descriptors(2));
   guest.close();
   EXPECT_EQ(third.wait(10), 4);
   EXPECT_EQ(third.errors(), "job.par: error: rank 0 has hung up on rank 1\n");

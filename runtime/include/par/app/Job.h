@@ -10,12 +10,19 @@
 
 namespace par::core {
 
+/// A bundle of the family, beside the one that a job runs.
+struct Member {
+  std::string name; ///< its folder
+  format::Bundle bundle;
+};
+
 /// Everything that is checked and opened once, before ranks start; ranks share it read-only.
 struct Job {
   std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now();
   RunOptions options;
   format::Bundle bundle;
-  std::string name; ///< the bundle as typed, without a trailing slash
+  std::string name;           ///< the bundle as typed, without a trailing slash
+  std::vector<Member> family; ///< under --shrink: those that an attempt with fewer ranks, or more again, runs
   std::unique_ptr<Dataset> dataset, evalDataset;
   std::optional<WeightStore> weights; ///< absent with --init and --resume
   std::optional<Checkpoint> checkpoint;

@@ -20,6 +20,7 @@ struct RunOptions {
   int threads = 0; ///< 0: what the bundle was compiled for
   double timeout = 5, joinTimeout = 60;
   std::optional<uint64_t> restarts; ///< of lost ranks; UINT64_MAX: as many as there are losses
+  std::optional<double> shrink;     ///< seconds for which lost ranks are waited for
   std::optional<uint32_t> spares;   ///< processes beyond the ranks
   // data
   std::vector<std::string> data;

@@ -91,16 +91,20 @@ struct SentenceText {
   M(lostRank, "rank {}{} {} {}; noticed by {}, after {} s; {}")                                                        \
   M(lostHost, "host {} (rank{} {}) stopped answering {}: its network is down, or rank {} there is stopped; noticed "   \
               "by {}, after {} s; {}")                                                                                 \
-  M(waitsForHost, "{}; it is waited for (--join-timeout)")                                                             \
+  M(waitsForHost, "{}; it is waited for ({})")                                                                         \
   M(restartsSpent, "{}; {} of {} restarts were made (--restart={})")                                                   \
   M(startsAgain, "rank {}{} {} in step {}{}; starting it again{}")                                                     \
   M(startsNoMore, "rank {}{} {} in step {}{}; it is not started again: {} of {} restarts were made (--restart={})")    \
   M(leftAlone, "rank {}{} {} in step {}, without a word")                                                              \
   M(diedThrice, "rank {}{} was lost three times in step {}: it {}")                                                    \
+  M(goesOn, "goes on after step {}{}, {} s after {}")                                                                  \
+  M(goesOnWithout, "rank {}{} {} in step {}{}; the job goes on without it: {}")                                        \
+  M(waitsOutside, "rank {} waits: the job goes on with {} of {} ranks and takes more in at the end of a step")         \
+  M(endedWithout, "the job has ended without rank {}, which waited to take part in it again")                          \
+  M(noSmallerMember, "; the bundle's family has no member for as few ranks as {}: par-compile --also")                 \
   M(spareTakes, "{} takes the place of rank {}")                                                                       \
   M(placeTaken, "rank {} ({}) comes back too late: a spare has taken its place, and has the newer state")              \
   M(onlySpares, "--spares={} leaves no rank: {} is {}")                                                                \
-  M(goesOn, "goes on after step {}, {} s after the loss")                                                              \
   M(noProgress, "rank {} has joined its job {} times since step {} and was stopped by a loss each time: {}")           \
   M(restartNeeds, "--restart does not work with {}: {}")                                                               \
   M(silentHost, "host {} (rank{} {}) has been silent for {} s {}; noticed by {}; after {} s the job ends (--timeout)") \

@@ -76,7 +76,7 @@ int par::comm::runAttempts(const Launch &launch, const LaunchEnvironment &place,
       if (!ended.loss)
         break;
       supervised.lives.noteLoss(now());
-      if (uint64_t most = *launch.restarts; life.attempts.load() > most) {
+      if (uint64_t most = *launch.restarts; life.attempts.load() > most && !launch.shrink) {
         if (!supervised.together)
           printLine(say(Sentence::restartsSpent, *ended.loss, most, most, most));
         break;

@@ -48,11 +48,21 @@ std::string disagreement(SharedState &board, const std::vector<std::string> &val
              others == 1 ? "other" : std::to_string(others) + " others", shown(most->first));
 }
 
-/// A lost rank has been started again, and the job goes on.
-void sayGoesOn(const std::string &bundle, uint64_t after, int64_t lost) {
+/// " with 3 of 4 ranks"; "" without --shrink.
+std::string ranksOf(const SharedState &sharedState, const Supervised *supervised) {
+  if (!supervised || supervised->keptOther.empty())
+    return "";
+  return " with " + std::to_string(sharedState.world()) + " of " + std::to_string(supervised->keptOther.size()) +
+         " ranks";
+}
+
+/// Lost ranks have been started again, or others have come again, and the job goes on. `ranks`: " with 3 of 4 ranks".
+void sayGoesOn(const std::string &bundle, uint64_t after, const std::string &ranks, Lives *lives) {
+  int64_t since = lives ? lives->takeLoss() : 0;
   char seconds[32];
-  std::snprintf(seconds, sizeof seconds, "%.2f", lost ? double(now() - lost) / 1e9 : 0.0);
-  printLine(noteLine(bundle, say(Sentence::goesOn, after, seconds)));
+  std::snprintf(seconds, sizeof seconds, "%.2f", since ? double(now() - since) / 1e9 : 0.0);
+  bool grew = lives && lives->grows().exchange(0);
+  printLine(noteLine(bundle, say(Sentence::goesOn, after, ranks, seconds, grew ? "that step" : "the loss")));
 }
 
 } // namespace
@@ -112,7 +122,7 @@ bool SharedStateControl::startStep(uint64_t step) {
   if (supervised && starts)
     supervised->life().step.store(step);
   if (first && mended && starts && rank() == 0)
-    sayGoesOn(bundle, step - 1, supervised ? supervised->lives.takeLoss() : 0);
+    sayGoesOn(bundle, step - 1, ranksOf(sharedState, supervised), supervised ? &supervised->lives : nullptr);
   hasStopped |= !starts;
   return starts;
 }

@@ -112,7 +112,7 @@ std::unique_ptr<HostLink> lead(const Launch &launch, const LaunchEnvironment &pl
   shared = makeShared(launch, place.world, nullptr);
   markHosts(*shared.sharedState, hosts, host);
   shared.sharedState->attempt.store(joined.welcome.attempt);
-  return std::make_unique<HostLink>(LedHost{*shared.sharedState, hosts, host, shared.files.descriptors()},
+  return std::make_unique<HostLink>(LedHost{*shared.sharedState, hosts, host, shared.files.descriptors(place.world)},
                                     connectAgain(place, tokenOfEnvironment(), joined),
                                     LocalChannel(channelOf(place, joined), "", joined.key), launch.bundle,
                                     launch.timeout);
@@ -126,11 +126,17 @@ struct RankOf {
   const Supervised *supervised;
 };
 
+void noteAttempt(RankLife &life, uint64_t attempt, const LaunchEnvironment &place) {
+  life.attempts.store(attempt);
+  life.rank.store(place.rank);
+  life.ranks.store(place.world);
+}
+
 Ended runJoined(const RankOf &of, Shared &shared, Joined joined) {
   SharedState &board = *shared.sharedState;
   uint32_t rank = of.place.rank;
   if (of.supervised)
-    of.supervised->life().attempts.store(joined.welcome.attempt);
+    noteAttempt(of.supervised->life(), joined.welcome.attempt, of.place);
   Heartbeat heartbeat(board, rank, of.launch.timeout, of.launch.bundle, of.supervised);
   ClientControl control(board, of.launch.bundle, of.place, std::move(joined), shared.files, of.supervised);
   int code = runRank(control, board, of.rankMain);
@@ -150,7 +156,8 @@ Ended runJoined(const RankOf &of, Shared &shared, Joined joined) {
 Join joinOf(const LaunchEnvironment &place, const Supervised *supervised = nullptr) {
   Join join{hostName(), place.rankSource, place.worldSource, place.rank, place.world, uint64_t(getpid())};
   if (supervised) {
-    join.attempts = supervised->life().attempts.load();
+    join.last = {supervised->life().attempts.load(), supervised->life().rank.load(), supervised->life().ranks.load()};
+    join.attempts = join.last.attempt;
     join.holder = supervised->lives.holder();
   }
   return join;
@@ -166,7 +173,8 @@ std::string carrierOf(const Launch &launch, const LaunchEnvironment &place) {
 }
 
 /// Settings of this job's host: with PAR_TOKEN, or a secret of its own for ranks of its user.
-RendezvousOptions hostingOf(const Launch &launch, const LaunchEnvironment &place) {
+RendezvousOptions hostingOf(const Launch &launch, const LaunchEnvironment &place,
+                            const Supervised *supervised = nullptr) {
   std::string token = tokenOfEnvironment(), own = token.empty() ? randomBytes(proofBytes) : "";
   RendezvousOptions hosting{launch.bundle, launch.joinTimeout};
   hosting.key = keyOf(token.empty() ? own : token, place.job);
@@ -174,6 +182,8 @@ RendezvousOptions hostingOf(const Launch &launch, const LaunchEnvironment &place
   hosting.timeout = launch.timeout;
   hosting.oneHost = launch.transport == Transport::shm;
   hosting.carrier = carrierOf(launch, place);
+  if (supervised)
+    hosting.seats.emplace(launch, place.world, &supervised->lives);
   return hosting;
 }
 
@@ -192,7 +202,7 @@ Ended runHosting(const RankOf &of) {
   if (of.supervised)
     shared.sharedState->attempt.store(of.supervised->life().attempts.load() + 1);
   Interrupt interrupt(*shared.sharedState, 0, ctrlCOf(of.supervised));
-  RendezvousOptions hosting = hostingOf(of.launch, of.place);
+  RendezvousOptions hosting = hostingOf(of.launch, of.place, of.supervised);
   hosting.pass = &shared.files;
   if (of.supervised)
     hosting.holders = of.supervised->lives.holders();
@@ -209,7 +219,8 @@ Ended runHosting(const RankOf &of) {
   if (!joined)
     throw LaunchError(exitRankLost, say(Sentence::hostHungUp, of.place.rank));
   joined->key = hosting.key;
-  return runJoined(of, shared, std::move(*joined));
+  LaunchEnvironment place = joined->placeIn(of.place);
+  return runJoined({of.launch, place, of.rankMain, of.supervised}, shared, std::move(*joined));
 }
 
 /// The board and memory of this rank's host, and its leader's link to rank 0's.
@@ -238,22 +249,24 @@ void endIfAskedEarly(const RankOf &of) {
 }
 
 Ended runJoining(const RankOf &of) {
-  auto warn = [&](const std::string &what) { printLine(noteLine(of.launch.bundle, "warning: " + what)); };
+  auto warn = [&](const std::string &what) { printLine(noteLine(of.launch.bundle, what)); };
   Join join = joinOf(of.place, of.supervised);
   auto look = [&] { endIfAskedEarly(of); };
   Joined joined = joinServer(of.place, tokenOfEnvironment(), join, of.launch.joinTimeout, warn, look);
+  LaunchEnvironment place = joined.placeIn(of.place);
   if (of.supervised)
-    of.supervised->life().attempts.store(joined.welcome.attempt);
+    noteAttempt(of.supervised->life(), joined.welcome.attempt, place);
+  RankOf here{of.launch, place, of.rankMain, of.supervised};
   OnHost on;
   try {
-    on = enter(of, joined);
+    on = enter(here, joined);
   } catch (const std::runtime_error &error) {
     if (!joined.welcome.attempt)
       throw;
     return {exitRankLost, error.what()};
   }
-  Interrupt interrupt(*on.shared.sharedState, int(of.place.rank), ctrlCOf(of.supervised));
-  return runJoined(of, on.shared, std::move(joined));
+  Interrupt interrupt(*on.shared.sharedState, int(place.rank), ctrlCOf(of.supervised));
+  return runJoined(here, on.shared, std::move(joined));
 }
 
 /// Rank 0, which does not take part, tells the ranks that come. Their number may be wrong: none of them needs a place
@@ -307,7 +320,7 @@ void par::comm::tellOthers(const Launch &launch, const LaunchEnvironment &place,
 }
 
 void par::comm::tellGivenUp(const Launch &launch, const LaunchEnvironment &place, const std::string &why, Listener port,
-                            uint64_t attempts) {
+                            uint64_t attempts, bool mayLeave) {
   try {
     if (place.rank == 0)
       return hostFailed(launch, place, why, std::move(port));
@@ -315,6 +328,7 @@ void par::comm::tellGivenUp(const Launch &launch, const LaunchEnvironment &place
     join.failure = why.substr(0, maxFailure);
     join.attempts = attempts;
     join.holder = holderOfProcess();
+    join.leaves = mayLeave;
     joinServer(place, tokenOfEnvironment(), join, tellTime, [](const std::string &) {});
   } catch (const std::runtime_error &) {
     // It has been said here; no host is there to take it, or it has refused, as it should.

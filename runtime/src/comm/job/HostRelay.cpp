@@ -66,8 +66,9 @@ void par::comm::takeStop(SharedState &board, const Message &message) {
 HostRelay::Link::Link(HostMap &hosts, uint32_t host)
     : host(host), ranks(hosts.ranksOf(host)), others(ranksElsewhere(hosts, host)) {}
 
-HostRelay::HostRelay(SharedState &board, HostMap given, std::string bundle, double timeout)
-    : board(board), hosts(std::move(given)), bundle(std::move(bundle)), patience(std::max(timeout, minLinkTime)) {
+HostRelay::HostRelay(SharedState &board, HostMap given, std::string bundle, double timeout, std::string waits)
+    : board(board), hosts(std::move(given)), bundle(std::move(bundle)), waits(std::move(waits)),
+      patience(std::max(timeout, minLinkTime)) {
   for (uint32_t host = 1; host < hosts.names.size(); ++host)
     links.emplace_back(hosts, host);
 }
@@ -136,7 +137,7 @@ void HostRelay::agreeOnStop() {
 
 void HostRelay::lose(const std::string &message) {
   if (mends(board) && !board.aborted())
-    printLine(noteLine(bundle, say(Sentence::waitsForHost, message)));
+    printLine(noteLine(bundle, say(Sentence::waitsForHost, message, waits)));
   comm::lose(board, bundle, message);
 }
 

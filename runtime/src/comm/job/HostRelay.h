@@ -19,7 +19,8 @@ namespace par::comm {
 
 class HostRelay {
 public:
-  HostRelay(SharedState &board, HostMap hosts, std::string bundle, double timeout);
+  /// `waits`: the flag that says for how long a lost host is waited for.
+  HostRelay(SharedState &board, HostMap hosts, std::string bundle, double timeout, std::string waits);
 
   /// The connection of a host's leader, whom no message but these follows.
   void adopt(uint64_t host, Connection connection);
@@ -50,7 +51,7 @@ private:
 
   SharedState &board;
   HostMap hosts;
-  std::string bundle;
+  std::string bundle, waits;
   Patience patience;
   std::vector<Link> links;
   bool stopSettled = false;

@@ -6,7 +6,9 @@
 #include "par/format/Printable.h"
 #include "par/messages/CommMessages.h"
 
+#include <algorithm>
 #include <unistd.h>
+#include <utility>
 
 using namespace par;
 using namespace par::comm;
@@ -43,9 +45,21 @@ static std::optional<Welcome> readWelcome(const std::string &body, const Join &j
   try {
     Welcome welcome = Welcome::read(body);
     bool named = welcome.localChannel.empty() || isLocalChannelName(welcome.localChannel);
-    return named && welcome.hosts.hostOf.size() == join.world ? std::optional(welcome) : std::nullopt;
+    bool fits =
+        welcome.seats.size() <= join.world && std::count(welcome.seats.begin(), welcome.seats.end(), join.rank) == 1 &&
+        std::all_of(welcome.seats.begin(), welcome.seats.end(), [&](uint32_t seat) { return seat < join.world; });
+    return named && fits ? std::optional(welcome) : std::nullopt;
   } catch (const std::runtime_error &) {
     return std::nullopt;
+  }
+}
+
+/// Ranks of an attempt that goes on without this one; 0 where no host writes that.
+static uint64_t waitedFor(const Message &message) {
+  try {
+    return Reader(message.body).number();
+  } catch (const std::runtime_error &) {
+    return 0;
   }
 }
 
@@ -57,11 +71,19 @@ Refused par::comm::readRefusal(const std::string &body) {
 }
 
 std::optional<Joined> par::comm::enrol(Connection connection, const Join &join, double timeout,
-                                       const std::function<void()> &look) {
+                                       const std::function<void()> &look, const std::function<void(uint64_t)> &waits) {
   connection.send({Message::join, join.write()});
   int64_t deadline = now() + int64_t((timeout + grace) * 1e9);
-  while (now() < deadline) {
+  for (bool told = false; told || now() < deadline;) {
     std::optional<Message> answer = connection.await(100);
+    if (answer && answer->kind == Message::wait && !told) {
+      waits(waitedFor(*answer));
+      told = true;
+      keepAlive(connection.socket());
+      continue;
+    }
+    if (answer && answer->kind == Message::bye)
+      throw Refused(0, say(Sentence::endedWithout, join.rank));
     if (answer && answer->kind == Message::refuse)
       throw readRefusal(answer->body);
     if (answer && answer->kind == Message::welcome)
@@ -104,7 +126,7 @@ void par::comm::seekServer(const LaunchEnvironment &place, const std::string &to
     since = !since || reason != before ? now() : since;
     before = reason;
     if (!reason.empty() && !warned && now() - since > reasonTime) {
-      warn(say(Sentence::waitsForSecret, join.rank, place.host, place.port, reason, uint64_t(timeout)));
+      warn("warning: " + say(Sentence::waitsForSecret, join.rank, place.host, place.port, reason, uint64_t(timeout)));
       warned = true;
     }
     look();
@@ -116,15 +138,24 @@ void par::comm::seekServer(const LaunchEnvironment &place, const std::string &to
 Joined par::comm::joinServer(const LaunchEnvironment &place, const std::string &token, const Join &join, double timeout,
                              const std::function<void(const std::string &)> &warn, const std::function<void()> &look) {
   std::optional<Joined> result;
-  seekServer(place, token, join, timeout, warn, look,
-             [&](Connection connection, const std::string &key, uint16_t port) {
-               if (std::optional<Joined> joined = enrol(std::move(connection), join, timeout, look)) {
-                 joined->key = key;
-                 joined->port = port;
-                 result.emplace(std::move(*joined));
-               }
-               return result.has_value();
-             });
+  bool said = false;
+  // After an attempt that it has waited for, the rank has all its time again.
+  for (bool waited = true; !result && std::exchange(waited, false);) {
+    auto waits = [&](uint64_t ranks) {
+      if (!std::exchange(said, true))
+        warn(say(Sentence::waitsOutside, join.rank, ranks, join.world));
+      waited = true;
+    };
+    seekServer(place, token, join, timeout, warn, look,
+               [&](Connection connection, const std::string &key, uint16_t port) {
+                 if (std::optional<Joined> joined = enrol(std::move(connection), join, timeout, look, waits)) {
+                   joined->key = key;
+                   joined->port = port;
+                   result.emplace(std::move(*joined));
+                 }
+                 return result.has_value() || waited;
+               });
+  }
   return std::move(*result);
 }
 

@@ -164,7 +164,7 @@ void Parent::judge() {
 }
 
 void Parent::lose(uint32_t rank, std::string_view how, double seconds, int code) {
-  comm::lose(job.sharedState, job.launch.bundle, lostRank(job.sharedState, rank, how, seconds), code);
+  par::comm::lose(job.sharedState, job.launch.bundle, lostRank(job.sharedState, rank, how, seconds), code);
 }
 
 // Ranks leave by themselves when the job ends; one that is stopped cannot.

@@ -23,9 +23,9 @@ Ended runUnderLauncher(const Launch &launch, const LaunchEnvironment &place,
                        const std::function<int(Control &)> &rankMain, const Supervised *supervised = nullptr);
 
 /// Tells the ranks of a job, which wait for the rank of `place` to come again, why it does not. `port`: of rank 0's
-/// supervisor; `attempts`: that the rank has joined.
+/// supervisor; `attempts`: that the rank has joined; `mayLeave`: the job may go on without it (--shrink).
 void tellGivenUp(const Launch &launch, const LaunchEnvironment &place, const std::string &why, Listener port,
-                 uint64_t attempts);
+                 uint64_t attempts, bool mayLeave);
 
 /// Waits at the rendezvous until a rank's place is to be taken: which one; nullopt where the job has ended without.
 /// Throws LaunchError or Refused.

@@ -74,6 +74,13 @@ Message ClientControl::awaitValues() {
   }
 }
 
+LaunchEnvironment Joined::placeIn(LaunchEnvironment place) const {
+  auto rank = std::find(welcome.seats.begin(), welcome.seats.end(), place.rank);
+  place.rank = uint32_t(rank - welcome.seats.begin());
+  place.world = uint32_t(welcome.seats.size());
+  return place;
+}
+
 std::string ClientControl::broadcastSecret(std::string_view label, std::string_view value, uint32_t root) {
   if (joined.key.empty()) // ranks that par-run has forked: no network is between them
     return broadcast(label, value, root);
@@ -96,6 +103,7 @@ std::string ClientControl::address() const {
 Placing ClientControl::placing() const {
   const Welcome &welcome = joined.welcome;
   Placing placing;
+  placing.started = world();
   if (welcome.hosts.several()) {
     placing.hosts = std::to_string(welcome.hosts.names.size()) + " hosts" +
                     (welcome.carrier == "device" ? "" : " by " + welcome.carrier);
@@ -103,9 +111,24 @@ Placing ClientControl::placing() const {
   }
   if (supervised) {
     placing.attempt = uint32_t(std::max<uint64_t>(welcome.attempt, 1) - 1);
-    placing.kept = supervised->kept;
+    placing.started = uint32_t(supervised->kept.size());
+    placing.seats = welcome.seats;
+    placing.mayGrow = [this] { return sharedState.mayGrow.load() != 0; };
+    placing.regroup = [this] { regroup(); };
+    for (uint32_t seat : welcome.seats)
+      placing.kept.push_back(supervised->kept[seat]);
+    for (size_t seat = 0; seat < supervised->keptOther.size(); ++seat)
+      placing.memories.push_back({supervised->kept[seat], supervised->keptOther[seat]});
   }
   return placing;
+}
+
+void ClientControl::regroup() const {
+  if (rank() == 0)
+    supervised->lives.grows().store(1);
+  std::string why = errorLine(bundleName(), "ranks have come again");
+  sharedState.abort(exitRankLost, why, /*isLoss=*/true);
+  throw Aborted(why);
 }
 
 std::shared_ptr<HostCarrier> ClientControl::makeCarrier() {

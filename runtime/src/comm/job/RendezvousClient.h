@@ -12,6 +12,9 @@ struct Joined {
   Welcome welcome;
   std::string key{}; ///< the job's
   uint16_t port = 0; ///< at which rank 0's host was found
+
+  /// The rank's place in this attempt, where it has another rank than the one that it was started as (Seats.h).
+  LaunchEnvironment placeIn(LaunchEnvironment place) const;
 };
 
 /// The host refused this rank; what() is the line to print.
@@ -22,8 +25,11 @@ struct Refused : LaunchError {
 Refused readRefusal(const std::string &body);
 
 /// Joins over a connection to this job's host and waits until all ranks have come; nullopt where the host hangs
-/// up. `look` is called often and may throw. Throws LaunchError or Refused.
-std::optional<Joined> enrol(Connection connection, const Join &join, double timeout, const std::function<void()> &look);
+/// up. `look` is called often and may throw; `waits` gets the number of ranks of an attempt that goes on without this
+/// one, whose end is waited for however long it takes. Throws LaunchError or Refused.
+std::optional<Joined> enrol(
+    Connection connection, const Join &join, double timeout, const std::function<void()> &look,
+    const std::function<void(uint64_t)> &waits = [](uint64_t) {});
 
 /// Looks for the host at the ports of `place` until `timeout` seconds have passed or `enters`, which gets each
 /// connection to a host that has shown the secret, with the job's key and the port, says true. `token`: PAR_TOKEN, ""
@@ -65,6 +71,7 @@ private:
   Message awaitValues();
   std::string address() const;
   std::shared_ptr<HostCarrier> makeCarrier();
+  [[noreturn]] void regroup() const;
 
   LaunchEnvironment place;
   Joined joined;

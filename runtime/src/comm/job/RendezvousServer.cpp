@@ -21,10 +21,10 @@ SharedFiles SharedFiles::create(uint32_t world) {
   return files;
 }
 
-std::vector<int> SharedFiles::descriptors() const {
+std::vector<int> SharedFiles::descriptors(size_t world) const {
   std::vector<int> result{sharedState.descriptor(), exchange.descriptor()};
-  for (const SharedFile &arena : arenas)
-    result.push_back(arena.descriptor());
+  for (size_t rank = 0; rank < world; ++rank)
+    result.push_back(arenas[rank].descriptor());
   return result;
 }
 
@@ -89,6 +89,30 @@ std::string faultOf(const Join &join, const RendezvousOptions &hosting, uint32_t
 
 std::string par::comm::processOf(const Join &join) { return "pid " + std::to_string(join.pid) + " on " + join.host; }
 
+namespace {
+
+/// All that an exchange gives to a rank.
+std::string valuesOf(const std::vector<Peer *> &members) {
+  const ExchangedValue &first = *members[0]->value;
+  Writer all;
+  bool one = first.sharing == Sharing::broadcast;
+  all.number(one ? 1 : members.size());
+  for (uint32_t rank = 0; rank < members.size(); ++rank)
+    if (!one || rank == first.root)
+      all.text(members[rank]->value->bytes);
+  return all.take();
+}
+
+std::string whoIsMissing(const std::vector<uint32_t> &missing, const Seats &seats, size_t strangers) {
+  size_t joined = seats.all() - missing.size();
+  std::string others = strangers ? say(Sentence::strangersCame, strangers) : "";
+  if (seats.shrink() && !seats.membersFor(joined))
+    others += say(Sentence::noSmallerMember, joined);
+  return say(Sentence::ranksMissing, joined, seats.all(), listOf(missing), others);
+}
+
+} // namespace
+
 std::string Join::write() const {
   Writer writer;
   writer.text(host)
@@ -100,6 +124,9 @@ std::string Join::write() const {
       .text(failure)
       .text(identity)
       .number(attempts)
+      .number(last.rank)
+      .number(last.ranks)
+      .number(leaves)
       .number(holder)
       .number(spare);
   return writer.take();
@@ -117,6 +144,8 @@ Join Join::read(std::string_view bytes) {
   join.failure = checked(reader.text(), maxFailure);
   join.identity = checked(reader.text());
   join.attempts = reader.number();
+  join.last = {join.attempts, uint32_t(reader.number()), uint32_t(reader.number())};
+  join.leaves = reader.number() != 0;
   join.holder = reader.number();
   join.spare = reader.number() != 0;
   return join;
@@ -126,7 +155,9 @@ std::string Welcome::write() const {
   Writer writer;
   writer.text(localChannel).text(carrier);
   hosts.write(writer);
-  writer.number(attempt);
+  writer.number(attempt).number(seats.size());
+  for (uint32_t seat : seats)
+    writer.number(seat);
   return writer.take();
 }
 
@@ -137,13 +168,17 @@ Welcome Welcome::read(std::string_view bytes) {
   welcome.carrier = reader.text();
   welcome.hosts = HostMap::read(reader);
   welcome.attempt = reader.number();
+  if (reader.number() != welcome.hosts.hostOf.size())
+    throw std::runtime_error(say(Sentence::truncated));
+  while (welcome.seats.size() < welcome.hosts.hostOf.size())
+    welcome.seats.push_back(uint32_t(reader.number()));
   return welcome;
 }
 
 RendezvousServer::RendezvousServer(std::optional<Listener> listener, RendezvousOptions given, SharedState &sharedState)
-    : hosting(std::move(given)), sharedState(sharedState), deadline(now() + int64_t(hosting.joinTimeout * 1e9)),
-      members(sharedState.world()), spares(hosting.bundle, hosting.holders), leavers(sharedState, hosting.bundle),
-      awaited(world()) {
+    : hosting(std::move(given)), sharedState(sharedState), seats(hosting.seats.value_or(Seats(sharedState.world()))),
+      deadline(now() + int64_t(hosting.joinTimeout * 1e9)), members(sharedState.world()), outside(sharedState, seats),
+      spares(hosting.bundle, hosting.holders), leavers(sharedState, hosting.bundle), awaited(world()) {
   if (hosting.pass || !hosting.token.empty())
     localChannel.emplace(hosting.token, hosting.key);
   if (listener)
@@ -165,15 +200,16 @@ void RendezvousServer::step(int milliseconds, const std::vector<int> &also) {
     polled.push_back({peer->connection.socket(), short(peer->connection.pending() ? POLLIN | POLLOUT : POLLIN), 0});
   if (relay)
     relay->watch(polled);
+  outside.watch(polled);
   spares.watch(polled);
   for (int fd : also)
     polled.push_back({fd, POLLIN, 0});
   poll(polled.data(), polled.size(), milliseconds);
   if (gate)
-    for (Connection &known : gate->admit(members.size() - joined()))
+    for (Connection &known : gate->admit(seats.all() - joined() - outside.size()))
       peers.push_back(std::make_unique<Peer>(std::move(known)));
   if (localChannel)
-    localChannel->serve(hosting.pass ? hosting.pass->descriptors() : std::vector<int>());
+    localChannel->serve(hosting.pass ? hosting.pass->descriptors(sharedState.world()) : std::vector<int>());
   for (size_t i = 0; i < peers.size(); ++i) {
     Peer &peer = *peers[i];
     peer.connection.pump();
@@ -188,6 +224,7 @@ void RendezvousServer::step(int milliseconds, const std::vector<int> &also) {
     relay->step();
   spares.step();
   watchJoining();
+  outside.step();
   leavers.watch();
 }
 
@@ -196,6 +233,7 @@ void RendezvousServer::finish() {
     relay->finish();
   if (!isLost(sharedState) || over)
     spares.dismiss();
+  outside.finish(over);
 }
 
 void RendezvousServer::forgetClosed() {
@@ -209,7 +247,7 @@ void RendezvousServer::forgetClosed() {
 }
 
 bool RendezvousServer::quiet() const {
-  return spares.quiet() && (!relay || relay->quiet()) &&
+  return spares.quiet() && (!relay || relay->quiet()) && outside.quiet() &&
          std::none_of(peers.begin(), peers.end(),
                       [](const std::unique_ptr<Peer> &peer) { return peer->connection.pending(); });
 }
@@ -247,12 +285,18 @@ std::string RendezvousServer::objection(const Join &join) const {
 // ended before it noted that it joined this attempt.
 bool RendezvousServer::comesForNext(const Join &join) {
   bool belongs = mends(sharedState) && join.world == world() && join.rank < world();
-  if (belongs && started && join.attempts >= sharedState.attempt.load())
-    leavers.comesAgain(uint32_t(join.rank));
-  return belongs && (started || members[join.rank]);
+  if (!belongs || !started)
+    return belongs && members[join.rank];
+  auto rank = std::find(seatOf.begin(), seatOf.end(), join.rank);
+  if (rank != seatOf.end() && join.attempts >= sharedState.attempt.load())
+    leavers.comesAgain(uint32_t(rank - seatOf.begin()));
+  return rank != seatOf.end() || over || sharedState.aborted() || outside.has(uint32_t(join.rank));
 }
 
 void RendezvousServer::admit(Peer &peer, const Join &join) {
+  bool knows = join.world == world() && join.rank < world();
+  if (!started && knows && join.leaves && seats.leave(uint32_t(join.rank)))
+    return refuse(peer, exitRankLost, errorLine(hosting.bundle, join.failure));
   std::string late = join.spare ? faultOf(join, hosting, sharedState.world()) : spares.comesTooLate(join);
   if (!late.empty())
     return refuse(peer, exitRankLost, errorLine(hosting.bundle, late));
@@ -261,6 +305,8 @@ void RendezvousServer::admit(Peer &peer, const Join &join) {
   if (comesForNext(join))
     return peer.connection.close();
   peer.join = join;
+  if (started && knows && seats.shrink() && join.failure.empty())
+    return outside.add(uint32_t(join.rank), std::move(peer.connection));
   awaited = std::max<size_t>(awaited, join.world);
   if (sharedState.aborted())
     return refuse(peer, sharedState.code(), sharedState.message());
@@ -274,16 +320,19 @@ void RendezvousServer::admit(Peer &peer, const Join &join) {
   }
   members[join.rank] = &peer;
   spares.rankCame();
-  if (joined() == members.size())
-    start();
 }
 
 uint32_t RendezvousServer::joined() const {
   return uint32_t(std::count_if(members.begin(), members.end(), [](Peer *peer) { return peer != nullptr; }));
 }
 
-void RendezvousServer::start() {
+void RendezvousServer::start(const std::vector<uint32_t> &chosen) {
   started = true;
+  std::vector<Peer *> come = std::exchange(members, {});
+  for (uint32_t seat : chosen)
+    members.push_back(come[seat]);
+  seatOf = chosen;
+  sharedState.ranks.store(uint32_t(chosen.size()));
   std::vector<std::pair<std::string, std::string>> places(members.size());
   std::transform(members.begin(), members.end(), places.begin(),
                  [](Peer *peer) { return std::pair(peer->join->host, peer->join->identity); });
@@ -295,10 +344,15 @@ void RendezvousServer::start() {
   HostMap hosts = HostMap::of(places);
   markHosts(sharedState, hosts, 0);
   if (hosts.several())
-    relay.emplace(sharedState, hosts, hosting.bundle, hosting.timeout);
-  Welcome welcome{localChannel ? localChannel->name() : "", hosting.carrier, hosts, sharedState.attempt.load()};
+    relay.emplace(sharedState, hosts, hosting.bundle, hosting.timeout, seats.shrink() ? "--shrink" : "--join-timeout");
+  Welcome welcome{localChannel ? localChannel->name() : "", hosting.carrier, hosts, sharedState.attempt.load(), chosen};
   for (Peer *peer : members)
     peer->connection.send({Message::welcome, welcome.write()});
+  for (uint32_t seat = 0; seat < come.size(); ++seat) {
+    seats.setGone(seat, !come[seat]);
+    if (come[seat] && std::find(chosen.begin(), chosen.end(), seat) == chosen.end())
+      outside.add(seat, std::move(come[seat]->connection));
+  }
 }
 
 void RendezvousServer::refuse(Peer &peer, int code, const std::string &line) {
@@ -320,13 +374,16 @@ void RendezvousServer::watchJoining() {
     return;
   endIfSignalled(sharedState, hosting.bundle);
   std::vector<uint32_t> missing;
-  for (uint32_t rank = 0; rank < members.size(); ++rank)
-    if (!members[rank])
-      missing.push_back(rank);
-  if (!sharedState.aborted() && now() >= deadline) {
-    std::string others = gate && gate->refused() ? say(Sentence::strangersCame, gate->refused()) : "";
-    fail(exitRankLost, say(Sentence::ranksMissing, joined(), sharedState.world(), listOf(missing), others));
-  }
+  std::vector<std::optional<Seated>> come(members.size());
+  for (uint32_t seat = 0; seat < members.size(); ++seat)
+    if (members[seat])
+      come[seat] = members[seat]->join->last;
+    else
+      missing.push_back(seat);
+  if (auto chosen = seats.choose(come, sharedState.attempt.load() > 1); chosen && !sharedState.aborted())
+    return start(*chosen);
+  if (!sharedState.aborted() && now() >= deadline)
+    fail(exitRankLost, whoIsMissing(missing, seats, gate ? gate->refused() : 0));
   if (!sharedState.aborted())
     return sharedState.attempt.load() > 1 ? spares.fill(missing) : void();
   for (const std::unique_ptr<Peer> &peer : peers)
@@ -338,18 +395,12 @@ void RendezvousServer::exchange() {
   if (!started || std::any_of(members.begin(), members.end(), [](Peer *peer) { return !peer || !peer->value; }))
     return;
   const ExchangedValue &first = *members[0]->value;
-  if (std::string different = difference(members); !different.empty())
-    return fail(exitRankLost, different);
-  Writer all;
-  bool one = first.sharing == Sharing::broadcast;
-  all.number(one ? 1 : members.size());
-  for (uint32_t rank = 0; rank < members.size(); ++rank)
-    if (!one || rank == first.root)
-      all.text(members[rank]->value->bytes);
+  if (std::string wrong = difference(members); !wrong.empty())
+    return fail(exitRankLost, wrong);
+  std::string everything = valuesOf(members), nothing = Writer().number(0).take();
   over |= first.label == endLabel; // ranks leave after it
   if (mends(sharedState) && over)
     sharedState.over.store(1);
-  std::string everything = all.take(), nothing = Writer().number(0).take();
   for (uint32_t rank = 0; rank < members.size(); ++rank) {
     bool gets = first.sharing != Sharing::gather || rank == first.root;
     members[rank]->connection.send({Message::values, gets ? everything : nothing});

@@ -8,6 +8,7 @@
 #include "HostRelay.h"
 #include "Leavers.h"
 #include "LocalChannel.h"
+#include "Outside.h"
 #include "Spares.h"
 #include "comm/shared/Memory.h"
 
@@ -19,8 +20,8 @@ struct SharedFiles {
   std::vector<SharedFile> arenas;
 
   static SharedFiles create(uint32_t world);
-  /// In the order board, exchange, arenas.
-  std::vector<int> descriptors() const;
+  /// In the order board, exchange, arenas of `world` ranks.
+  std::vector<int> descriptors(size_t world) const;
   static SharedFiles from(const std::vector<int> &descriptors);
 };
 
@@ -34,6 +35,8 @@ struct Join {
   std::string failure{}; ///< why it does not take part, but comes to say so; "" where it does
   std::string identity = hostIdentity();
   uint64_t attempts = 0; ///< the last attempt of the job that this rank's processes have joined
+  Seated last{};         ///< in that attempt
+  bool leaves = false;   ///< with `failure`: the job may go on without this rank
   uint64_t holder = 0;   ///< who holds the rank's state between its processes: holderOfProcess() of its supervisor
   bool spare = false;    ///< it waits to take the place of a rank; `rank` is its number among all processes
 
@@ -50,7 +53,8 @@ struct Welcome {
   std::string localChannel; ///< where rank 0's host passes its descriptors on; "" where they were inherited
   std::string carrier;      ///< of buffers between hosts
   HostMap hosts;
-  uint64_t attempt = 0; ///< of the job, from 1; 0 where lost ranks are not started again
+  uint64_t attempt = 0;        ///< of the job, from 1; 0 where lost ranks are not started again
+  std::vector<uint32_t> seats; ///< by rank of this attempt (Seats.h)
 
   std::string write() const;
   /// Throws std::runtime_error on bytes that no host writes.
@@ -71,6 +75,7 @@ struct RendezvousOptions {
   std::string carrier{};             ///< of buffers between hosts, as told to all ranks
   /// By rank, who holds its state, in memory that outlives this process; empty where lost ranks are not started again.
   std::span<std::atomic<uint64_t>> holders{};
+  std::optional<Seats> seats{}; ///< absent: as many as the board has ranks
 };
 
 /// A rank's part of an exchange.
@@ -115,14 +120,14 @@ public:
 private:
   void handle(Peer &peer, const Message &message);
   void admit(Peer &peer, const Join &join);
-  uint32_t world() const { return hosting.world ? hosting.world : sharedState.world(); }
+  uint32_t world() const { return hosting.world ? hosting.world : seats.all(); }
   /// Why this rank cannot join the job, "" if it can.
   std::string objection(const Join &join) const;
   void exchange();
   void fail(int code, const std::string &message);
   void refuse(Peer &peer, int code, const std::string &line);
   void forgetClosed();
-  void start();
+  void start(const std::vector<uint32_t> &chosen);
   void watchJoining();
   /// Whether a rank comes too early for the next attempt: it is told to come again.
   bool comesForNext(const Join &join);
@@ -130,11 +135,14 @@ private:
 
   RendezvousOptions hosting;
   SharedState &sharedState;
+  Seats seats;
   std::optional<LocalChannel> localChannel;
   std::optional<AuthGate> gate;
   int64_t deadline;
   std::vector<std::unique_ptr<Peer>> peers;
-  std::vector<Peer *> members; ///< by rank
+  std::vector<Peer *> members;  ///< by seat until the attempt starts, then by rank
+  std::vector<uint32_t> seatOf; ///< by rank
+  Outside outside;
   std::optional<HostRelay> relay;
   Spares spares;
   bool started = false, moreMayCome = false, over = false;

@@ -139,7 +139,7 @@ bool Connection::takeFrame() {
   if (in.size() < sizeof header)
     return false;
   std::memcpy(&header, in.data(), sizeof header);
-  bool ours = header.mark == mark && header.kind <= Message::bye && header.more <= (header.bytes ? 1 : 0);
+  bool ours = header.mark == mark && header.kind <= Message::wait && header.more <= (header.bytes ? 1 : 0);
   if (!ours || header.bytes > maxFrame - sizeof header ||
       partial.size() + header.bytes > (trusted ? maxMessage : maxStranger)) {
     in.clear();

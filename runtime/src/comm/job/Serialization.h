@@ -59,6 +59,7 @@ struct Message {
     frozen,  ///< leader: no rank of its host starts a step; the last one started
     allowed, ///< host to leader: the job's last step
     bye,     ///< both, and host to a spare: the job is over
+    wait,    ///< host to a rank that the attempt goes on without: the number of ranks that it has (Seats.h)
   } kind = challenge;
   std::string body;
 };

@@ -101,7 +101,7 @@ std::optional<uint32_t> par::comm::waitAsSpare(const Launch &launch, const Launc
   Join join{hostName(), place.rankSource, place.worldSource, place.rank, place.world, uint64_t(getpid())};
   join.holder = holderOfProcess();
   join.spare = true;
-  auto warn = [&](const std::string &what) { printLine(noteLine(launch.bundle, "warning: " + what)); };
+  auto warn = [&](const std::string &what) { printLine(noteLine(launch.bundle, what)); };
   for (;;) {
     std::optional<Message> order;
     // The time until rank 0 must be found begins again with each that was.

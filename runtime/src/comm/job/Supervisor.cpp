@@ -5,6 +5,7 @@
 #include "Heartbeat.h"
 #include "Interrupt.h"
 #include "Processes.h"
+#include "Seats.h"
 #include "comm/shared/Diagnosis.h"
 #include "par/messages/CommMessages.h"
 
@@ -42,7 +43,7 @@ struct Death {
 /// A rank and its process.
 struct Child {
   LaunchEnvironment place;
-  SharedFile kept, arena;
+  SharedFile kept, arena, keptOther; ///< the last one under --shrink
   pid_t pid = 0;
   int process = -1;     ///< pidfd; -1 where there is none
   int64_t stopped = 0;  ///< since when
@@ -65,7 +66,8 @@ private:
   void judge(Child &child);
   void ended(Child &child, int status);
   void lost(Child &child, const std::string &how);
-  void giveUp(const std::string &why, int result = exitRankLost, bool othersKnow = false);
+  bool leavesBehind(Child &child, const std::string &how, const std::string &why);
+  void giveUp(const std::string &why, int result = exitRankLost, bool othersKnow = false, bool mayLeave = false);
   void endLingering();
   void kill(Child &child, const std::string &why);
   RankLife &lifeOf(const Child &child) { return lives[uint32_t(&child - children.data())]; }
@@ -103,7 +105,8 @@ Supervisor::Supervisor(const Launch &launch, std::vector<LaunchEnvironment> plac
       lives(uint32_t(places.size()), places.front().world), patience(launch.timeout),
       together(places.size() == places.front().world) {
   for (LaunchEnvironment &place : places)
-    children.push_back({std::move(place), SharedFile::create("par-kept"), SharedFile::create("par-arena")});
+    children.push_back({std::move(place), SharedFile::create("par-kept"), SharedFile::create("par-arena"),
+                        launch.shrink ? SharedFile::create("par-kept-other") : SharedFile()});
 }
 
 Supervisor::~Supervisor() {
@@ -149,10 +152,13 @@ void Supervisor::runChild(uint32_t place) {
       close(other.process);
   const LaunchEnvironment &own = children[place].place;
   noteSignalsIn(lives.asked(), int(own.rank));
-  Supervised supervised{lives, place, std::vector<int>(own.world, -1), {}, listener.socket(), together};
-  supervised.arenas.resize(together ? own.world : 0);
+  std::vector<int> none(own.world, -1), nothing;
+  Supervised supervised{
+      lives, place, none, launch.shrink ? none : nothing, together ? none : nothing, listener.socket(), together};
   for (const Child &child : children) {
     supervised.kept[child.place.rank] = child.kept.descriptor();
+    if (launch.shrink)
+      supervised.keptOther[child.place.rank] = child.keptOther.descriptor();
     if (together)
       supervised.arenas[child.place.rank] = child.arena.descriptor();
   }
@@ -253,10 +259,15 @@ void Supervisor::lost(Child &child, const std::string &how) {
     std::string story;
     for (const Death &death : child.deaths)
       story += (story.empty() ? "" : "; ") + death.how + death.where;
-    return giveUp(say(Sentence::diedThrice, rank, name, step, story));
+    if (leavesBehind(child, how, "it was lost three times in this step"))
+      return;
+    return giveUp(say(Sentence::diedThrice, rank, name, step, story), exitRankLost, false, rank > 0);
   }
+  if (made > most && leavesBehind(child, how, "--restart=" + std::to_string(most) + " has been reached"))
+    return;
   if (made > most)
-    return giveUp(say(Sentence::startsNoMore, rank, name, how, step, where, made - 1, most, most), exitRankLost, true);
+    return giveUp(say(Sentence::startsNoMore, rank, name, how, step, where, made - 1, most, most), exitRankLost,
+                  !launch.shrink, rank > 0);
   std::string number = " (" + std::to_string(std::max<uint64_t>(made, 1)) + " of " + std::to_string(most) + ")";
   if (most == UINT64_MAX)
     number.clear();
@@ -264,7 +275,22 @@ void Supervisor::lost(Child &child, const std::string &how) {
   start(child);
 }
 
-void Supervisor::giveUp(const std::string &why, int result, bool othersKnow) {
+/// Under --shrink the ranks of one par-run go on without one that is not started again, if the family has a member for
+/// as few as are left. Rank 0 cannot be spared: it hosts the rendezvous.
+bool Supervisor::leavesBehind(Child &child, const std::string &how, const std::string &why) {
+  Seats seats(launch, uint32_t(children.size()), &lives);
+  auto left = std::count_if(children.begin(), children.end(), [](const Child &other) { return other.process >= 0; });
+  uint32_t rank = child.place.rank;
+  if (!together || !launch.shrink || rank == 0 || !seats.membersFor(size_t(left)))
+    return false;
+  seats.setGone(rank, true);
+  std::string at = child.deaths.back().where;
+  printLine(noteLine(launch.bundle, say(Sentence::goesOnWithout, rank, nameOf(lifeOf(child)), how,
+                                        child.deaths.back().step, at, why)));
+  return true;
+}
+
+void Supervisor::giveUp(const std::string &why, int result, bool othersKnow, bool mayLeave) {
   printLine(errorLine(launch.bundle, why));
   code = std::max(code, result);
   leaving = leaving ? leaving : now();
@@ -273,7 +299,7 @@ void Supervisor::giveUp(const std::string &why, int result, bool othersKnow) {
       kill(other, "the job has ended");
   const LaunchEnvironment &place = children.front().place;
   if (!together && !othersKnow)
-    tellGivenUp(launch, place, why, std::move(listener), lives[0].attempts.load());
+    tellGivenUp(launch, place, why, std::move(listener), lives[0].attempts.load(), mayLeave);
 }
 
 void Supervisor::endLingering() {

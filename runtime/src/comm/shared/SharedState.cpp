@@ -71,7 +71,7 @@ void SharedState::abort(int code, std::string_view message, bool isLoss) {
   exitCode.store(code);
   text.set(message);
   state.store(1);
-  for (uint32_t rank = 0; rank < ranks; ++rank)
+  for (uint32_t rank = 0; rank < world(); ++rank)
     (*this)[rank].ring();
 }
 
@@ -125,7 +125,7 @@ Signal SharedState::signal() const { return Signal::of(signalled.load()); }
 
 uint64_t SharedState::lastStep() {
   uint64_t most = goesOnFrom.load();
-  for (uint32_t rank = 0; rank < ranks; ++rank)
+  for (uint32_t rank = 0; rank < world(); ++rank)
     most = std::max(most, (*this)[rank].startedSteps.load());
   return most;
 }

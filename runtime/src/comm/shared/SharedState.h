@@ -93,7 +93,9 @@ public:
   static size_t bytesFor(uint32_t world) { return sizeof(SharedState) + world * sizeof(RankState); }
   static SharedState *make(void *memory, uint32_t world);
 
-  uint32_t world() const { return ranks; }
+  /// An attempt may have fewer than there is room for: set before any of them sees the state.
+  std::atomic<uint32_t> ranks{0};
+  uint32_t world() const { return ranks.load(std::memory_order_relaxed); }
   RankState &operator[](uint32_t rank) { return reinterpret_cast<RankState *>(this + 1)[rank]; }
 
   /// Ends the job for all ranks that wait or poll, with this exit code. The first caller's code and message stay.
@@ -129,6 +131,8 @@ public:
   std::atomic<uint32_t> over{0};
   /// The step after which a later attempt goes on, + 1; 0 in the first attempt.
   std::atomic<uint64_t> goesOnFrom{0};
+  /// At rank 0's host, in an attempt of fewer ranks: others have come again.
+  std::atomic<uint32_t> mayGrow{0};
 
   /// Tenths of a second after which ranks that all wait, and of whom none moves, are in a deadlock.
   std::atomic<uint32_t> deadlockAfter{100};
@@ -145,7 +149,6 @@ public:
   std::atomic<uint32_t> hosts{1}; ///< that the job runs on
 
 private:
-  uint32_t ranks = 0;
   std::atomic<uint32_t> state{0}, written{0};
   std::atomic<uint32_t> claimed{0}; ///< pid of the claimer
   std::atomic<int32_t> exitCode{0};

@@ -9,6 +9,7 @@
 //                [--busy S] [--linger S]       (seconds before the first step; after the end of the job)
 //                [--nohup 1] [--fail TEXT]     (before it joins)
 //                [--restart N]                 (-1: as often as ranks are lost; steps go on from what ranks keep)
+//                [--shrink S] [--members A,B]  (goes on with A or B ranks where others do not come within S seconds)
 //                [--spares K]
 //                [--chatty FD] [--errors FD]   (descriptors: rank 0 writes to it in each step; it becomes stderr)
 #include "par/comm/job/Ending.h"
@@ -19,6 +20,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <sstream>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -50,6 +52,15 @@ void limit(int resource, rlim_t most) {
     std::abort();
   rlimit limits{most, most};
   setrlimit(__rlimit_resource(resource), &limits);
+}
+
+/// "4,3".
+std::vector<uint32_t> numbers(const std::string &text) {
+  std::vector<uint32_t> all;
+  std::istringstream in(text);
+  for (std::string number; std::getline(in, number, ',');)
+    all.push_back(uint32_t(std::stoul(number)));
+  return all;
 }
 
 Options read(int argc, char **argv) {
@@ -105,6 +116,10 @@ Options read(int argc, char **argv) {
       dup2(std::atoi(value.c_str()), STDERR_FILENO);
     else if (flag == "--restart")
       o.launch.restarts = std::strtoull(value.c_str(), nullptr, 10);
+    else if (flag == "--shrink")
+      o.launch.shrink = std::atof(value.c_str());
+    else if (flag == "--members")
+      o.launch.members = numbers(value);
     else if (flag == "--spares")
       o.launch.spares = uint32_t(std::atoi(value.c_str()));
     else if (flag == "--fail")
@@ -157,12 +172,25 @@ uint64_t *keptStep(const Placing &placing, uint32_t rank) {
   return static_cast<uint64_t *>(mmap(nullptr, sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0));
 }
 
-/// The last step that all ranks have done.
-uint64_t doneByAll(Control &control, const uint64_t *kept) {
+/// The last step that all ranks have done, but for those that have come again to a job that shrinks.
+uint64_t doneByAll(Control &control, uint64_t *kept, bool shrinks) {
   uint64_t done = UINT64_MAX;
-  for (const std::string &step : control.allGather("kept", kept ? std::to_string(*kept) : "0"))
-    done = std::min<uint64_t>(done, std::strtoull(step.c_str(), nullptr, 10));
+  for (const std::string &text : control.allGather("kept", kept ? std::to_string(*kept) : "0"))
+    if (uint64_t step = std::strtoull(text.c_str(), nullptr, 10); step || !shrinks)
+      done = std::min<uint64_t>(done, step);
+  done = done == UINT64_MAX ? 0 : done;
+  if (shrinks)
+    *kept = done;
   return done;
+}
+
+/// In an attempt of fewer ranks: ends it where others have come again.
+void growIfPossible(Control &control) {
+  Placing placing = control.placing();
+  if (control.world() < placing.started && control.broadcast("grows", placing.mayGrow() ? "1" : "") == "1") {
+    control.barrier("regroup");
+    placing.regroup();
+  }
 }
 
 int rankMain(Control &control, const Options &o) {
@@ -192,7 +220,7 @@ int rankMain(Control &control, const Options &o) {
   control.barrier("start");
   control.entry("train");
   uint64_t *kept = keptStep(control.placing(), control.rank());
-  uint64_t step = 1 + doneByAll(control, kept);
+  uint64_t step = 1 + doneByAll(control, kept, o.launch.shrink.has_value());
   for (; step <= o.steps && control.startStep(step); ++step) {
     runStep(control, *endpoint, step);
     if (int64_t(control.rank()) == o.vanishingRank && step == 3)
@@ -201,6 +229,7 @@ int rankMain(Control &control, const Options &o) {
       std::abort();
     if (kept)
       *kept = step;
+    growIfPossible(control);
     if (control.rank() == 0 && o.chatty >= 0)
       writeOutput(o.chatty, std::string(999, 'x') + "\n");
     if (control.rank() == 0 && step % 20 == 0)

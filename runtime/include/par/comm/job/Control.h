@@ -6,6 +6,8 @@
 
 #include "par/comm/engine/Communicator.h"
 
+#include <array>
+#include <functional>
 #include <memory>
 
 namespace par::comm {
@@ -29,6 +31,15 @@ struct Placing {
   /// By rank, the descriptor of memory that outlives its process, for the state that the next start goes on from: -1 of
   /// ranks on other hosts, no entry where lost ranks are not started again. Empty until its rank gives it a size.
   std::vector<int> kept;
+  uint32_t started = 0; ///< ranks of the job as it was started, of which an attempt under --shrink may have fewer
+  /// Under --shrink, by seat (the rank as it was started), two such memories: the state moves from one to the other
+  /// where the number of ranks changes. -1 of seats elsewhere.
+  std::vector<std::array<int, 2>> memories;
+  std::vector<uint32_t> seats; ///< by rank of this attempt
+  /// At rank 0: enough of the others have come again for the next attempt to have more ranks.
+  std::function<bool()> mayGrow;
+  /// Ends the attempt in good order, after a barrier of all its ranks: the next one goes on. Throws Aborted.
+  std::function<void()> regroup;
   std::string address; ///< where ranks run on several hosts: this one's, by which it and rank 0's host reach each other
 };
 

@@ -7,6 +7,7 @@
 
 #include <map>
 #include <optional>
+#include <vector>
 
 namespace par::comm {
 
@@ -39,6 +40,13 @@ struct Launch {
   double joinTimeout = 60; ///< seconds until all ranks must have come
   /// --restart: how often lost ranks are started again (UINT64_MAX: as often as they are lost); absent: never.
   std::optional<uint64_t> restarts;
+  /// --shrink: seconds for which lost ranks are waited for; then the job goes on without them, with as many ranks as
+  /// one of `members` says. Needs `restarts`.
+  std::optional<double> shrink;
+  /// Numbers of ranks for which the family of the bundle has a member.
+  std::vector<uint32_t> members;
+  /// By such a number, for each rank the first one that holds the same state.
+  std::map<uint32_t, std::vector<uint32_t>> replicas;
   uint32_t spares = 0; ///< --spares: the last processes of the launcher, which wait to take the place of lost ranks
   bool callers = false; ///< each process of a launcher has a caller, who is told why the job ended
 };
