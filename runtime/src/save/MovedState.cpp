@@ -12,7 +12,7 @@ namespace par::core {
 namespace {
 
 /// The most bytes that one exchange carries.
-constexpr uint64_t mostBytes = 4 << 20;
+constexpr uint64_t maxBytes = 4 << 20;
 
 bool holds(const HeldCopies &copies, uint64_t step) {
   return std::any_of(copies.boundaries.begin(), copies.boundaries.end(),
@@ -175,7 +175,7 @@ void MovedState::exchange(uint32_t target) {
     size_t first = next;
     uint32_t sender = list[first].sender;
     for (uint64_t bytes = 0;
-         next < list.size() && list[next].sender == sender && (next == first || bytes + list[next].size() <= mostBytes);
+         next < list.size() && list[next].sender == sender && (next == first || bytes + list[next].size() <= maxBytes);
          ++next)
       bytes += list[next].size();
     if (sender == target)

@@ -91,16 +91,44 @@ std::string par::comm::processOf(const Join &join) { return "pid " + std::to_str
 
 namespace {
 
-/// All that an exchange gives to a rank.
-std::string valuesOf(const std::vector<Peer *> &members) {
-  const ExchangedValue &first = *members[0]->value;
+/// Gives each rank the values of an exchange.
+void giveValues(const std::vector<Peer *> &members) {
+  const ExchangedValue first = *members[0]->value;
   Writer all;
   bool one = first.sharing == Sharing::broadcast;
   all.number(one ? 1 : members.size());
   for (uint32_t rank = 0; rank < members.size(); ++rank)
     if (!one || rank == first.root)
       all.text(members[rank]->value->bytes);
-  return all.take();
+  std::string everything = all.take(), nothing = Writer().number(0).take();
+  for (uint32_t rank = 0; rank < members.size(); ++rank) {
+    bool gets = first.sharing != Sharing::gather || rank == first.root;
+    members[rank]->connection.send({Message::values, gets ? everything : nothing});
+    members[rank]->value.reset();
+  }
+}
+
+/// By seat, who has come, and from which attempt.
+std::vector<std::optional<Seated>> cameFrom(const std::vector<Peer *> &members) {
+  std::vector<std::optional<Seated>> come;
+  for (const Peer *peer : members)
+    come.push_back(peer ? std::optional(peer->join->last) : std::nullopt);
+  return come;
+}
+
+std::vector<uint32_t> missingFrom(const std::vector<Peer *> &members) {
+  std::vector<uint32_t> missing;
+  for (uint32_t seat = 0; seat < members.size(); ++seat)
+    if (!members[seat])
+      missing.push_back(seat);
+  return missing;
+}
+
+HostMap hostsOf(const std::vector<Peer *> &members) {
+  std::vector<std::pair<std::string, std::string>> places;
+  for (const Peer *peer : members)
+    places.emplace_back(peer->join->host, peer->join->identity);
+  return HostMap::of(places);
 }
 
 std::string whoIsMissing(const std::vector<uint32_t> &missing, const Seats &seats, size_t strangers) {
@@ -206,7 +234,7 @@ void RendezvousServer::step(int milliseconds, const std::vector<int> &also) {
     polled.push_back({fd, POLLIN, 0});
   poll(polled.data(), polled.size(), milliseconds);
   if (gate)
-    for (Connection &known : gate->admit(seats.all() - joined() - outside.size()))
+    for (Connection &known : gate->admit(missingFrom(members).size() + seats.all() - members.size() - outside.size()))
       peers.push_back(std::make_unique<Peer>(std::move(known)));
   if (localChannel)
     localChannel->serve(hosting.pass ? hosting.pass->descriptors(sharedState.world()) : std::vector<int>());
@@ -275,7 +303,7 @@ void RendezvousServer::handle(Peer &peer, const Message &message) {
 }
 
 std::string RendezvousServer::objection(const Join &join) const {
-  std::string wrong = faultOf(join, hosting, sharedState.world());
+  std::string wrong = faultOf(join, hosting, seats.all());
   if (Peer *other = wrong.empty() ? members[join.rank] : nullptr)
     return say(Sentence::sameRank, join.rank, processOf(*other->join), processOf(join), join.rankSource);
   return wrong;
@@ -297,7 +325,7 @@ void RendezvousServer::admit(Peer &peer, const Join &join) {
   bool knows = join.world == world() && join.rank < world();
   if (!started && knows && join.leaves && seats.leave(uint32_t(join.rank)))
     return refuse(peer, exitRankLost, errorLine(hosting.bundle, join.failure));
-  std::string late = join.spare ? faultOf(join, hosting, sharedState.world()) : spares.comesTooLate(join);
+  std::string late = join.spare ? faultOf(join, hosting, seats.all()) : spares.comesTooLate(join);
   if (!late.empty())
     return refuse(peer, exitRankLost, errorLine(hosting.bundle, late));
   if (join.spare)
@@ -322,10 +350,6 @@ void RendezvousServer::admit(Peer &peer, const Join &join) {
   spares.rankCame();
 }
 
-uint32_t RendezvousServer::joined() const {
-  return uint32_t(std::count_if(members.begin(), members.end(), [](Peer *peer) { return peer != nullptr; }));
-}
-
 void RendezvousServer::start(const std::vector<uint32_t> &chosen) {
   started = true;
   std::vector<Peer *> come = std::exchange(members, {});
@@ -333,15 +357,12 @@ void RendezvousServer::start(const std::vector<uint32_t> &chosen) {
     members.push_back(come[seat]);
   seatOf = chosen;
   sharedState.ranks.store(uint32_t(chosen.size()));
-  std::vector<std::pair<std::string, std::string>> places(members.size());
-  std::transform(members.begin(), members.end(), places.begin(),
-                 [](Peer *peer) { return std::pair(peer->join->host, peer->join->identity); });
   for (Peer *peer : members)
     if (mends(sharedState))
       sharedState.attempt.store(std::max(sharedState.attempt.load(), peer->join->attempts + 1));
   for (Peer *peer : members)
     spares.noteHolder(*peer->join);
-  HostMap hosts = HostMap::of(places);
+  HostMap hosts = hostsOf(members);
   markHosts(sharedState, hosts, 0);
   if (hosts.several())
     relay.emplace(sharedState, hosts, hosting.bundle, hosting.timeout, seats.shrink() ? "--shrink" : "--join-timeout");
@@ -373,14 +394,8 @@ void RendezvousServer::watchJoining() {
   if (started)
     return;
   endIfSignalled(sharedState, hosting.bundle);
-  std::vector<uint32_t> missing;
-  std::vector<std::optional<Seated>> come(members.size());
-  for (uint32_t seat = 0; seat < members.size(); ++seat)
-    if (members[seat])
-      come[seat] = members[seat]->join->last;
-    else
-      missing.push_back(seat);
-  if (auto chosen = seats.choose(come, sharedState.attempt.load() > 1); chosen && !sharedState.aborted())
+  std::vector<uint32_t> missing = missingFrom(members);
+  if (auto chosen = seats.choose(cameFrom(members), sharedState.attempt.load() > 1); chosen && !sharedState.aborted())
     return start(*chosen);
   if (!sharedState.aborted() && now() >= deadline)
     fail(exitRankLost, whoIsMissing(missing, seats, gate ? gate->refused() : 0));
@@ -394,17 +409,10 @@ void RendezvousServer::watchJoining() {
 void RendezvousServer::exchange() {
   if (!started || std::any_of(members.begin(), members.end(), [](Peer *peer) { return !peer || !peer->value; }))
     return;
-  const ExchangedValue &first = *members[0]->value;
-  if (std::string wrong = difference(members); !wrong.empty())
-    return fail(exitRankLost, wrong);
-  std::string everything = valuesOf(members), nothing = Writer().number(0).take();
-  over |= first.label == endLabel; // ranks leave after it
+  if (std::string different = difference(members); !different.empty())
+    return fail(exitRankLost, different);
+  over |= members[0]->value->label == endLabel; // ranks leave after it
   if (mends(sharedState) && over)
     sharedState.over.store(1);
-  for (uint32_t rank = 0; rank < members.size(); ++rank) {
-    bool gets = first.sharing != Sharing::gather || rank == first.root;
-    members[rank]->connection.send({Message::values, gets ? everything : nothing});
-  }
-  for (Peer *peer : members)
-    peer->value.reset();
+  giveValues(members);
 }

@@ -131,7 +131,6 @@ private:
   void watchJoining();
   /// Whether a rank comes too early for the next attempt: it is told to come again.
   bool comesForNext(const Join &join);
-  uint32_t joined() const;
 
   RendezvousOptions hosting;
   SharedState &sharedState;
