@@ -92,6 +92,7 @@ private:
     add("--steps", core::format("{} steps", job.steps), std::to_string(job.steps));
     add("--eval-every", core::format("--eval-every {}", options.evalEvery), std::to_string(options.evalEvery));
     given("--dry-run", options.dryRun);
+    given("--shrink", options.shrink.has_value());
     given("--calibrate", options.calibrate.has_value());
     given("--bench", options.bench.has_value());
     add("--iterations", core::format("{} iterations", options.iterations.value_or(0)),

@@ -115,6 +115,8 @@ std::optional<Boundary> GoingOn::restore(const std::string &save) {
     throw Failure::at(job.name, Message::stateLost, why).exitsWith(exitDeadRank);
   }
   how = " from " + save + ": " + why;
+  if (moved)
+    moved->release();
   return fromSave(save);
 }
 

@@ -41,7 +41,7 @@ MovedState::MovedState(comm::Control &control, const std::vector<const format::B
     : control(control), placing(control.placing()), own(own), place(std::move(place)), held(placing, family) {
   ask();
   choose();
-  uint32_t side = !source ? 0 : source->inPlace ? source->side : 1 - source->side;
+  side = !source ? 0 : source->inPlace ? source->side : 1 - source->side;
   for (uint32_t seat : placing.seats)
     into.push_back(placing.memories[seat][side]);
   // An earlier attempt may have left another boundary there, or one that is not whole.
@@ -221,9 +221,6 @@ void MovedState::moveTo(KeptState &kept) {
   release();
 }
 
-void MovedState::release() {
-  if (moves())
-    held.release(source->side);
-}
+void MovedState::release() { held.release(1 - side); }
 
 } // namespace par::core

@@ -32,7 +32,7 @@ public:
   std::vector<std::byte> notes();
   /// Collective. Gives each rank its parts, as a copy in `kept`.
   void moveTo(KeptState &kept);
-  /// Once no rank needs it: gives the memory of the old layout back.
+  /// Once no rank needs it: gives the memory back that this attempt does not keep its state in.
   void release();
 
 private:
@@ -78,6 +78,7 @@ private:
   HeldMemories held;
   std::vector<std::vector<HeldCopies>> all; ///< by rank of this attempt, what it can read
   std::optional<Source> source;
+  uint32_t side = 0; ///< of `into`
   std::vector<int> into;
   std::string lacking;
   std::vector<std::vector<Wanted>> wanted; ///< by rank of this attempt
