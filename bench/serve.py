@@ -9,11 +9,15 @@ too, and torch.onnx.export folds these as it does for any server. Both sides com
 seconds, three at least, after one warm-up; --core pins both. A line for each model and batch: median over rounds of p50
 and p90, CPU time a call, the ratios ONNX Runtime / Par of p50 and of CPU time (above 1: Par is faster), and how far
 results are apart, relative to the largest. The exit status is 1 if results are more than 1e-3 apart.
+
+--start measures the time until the first answer instead: of par-run --serve from its start on, of par.open and a call
+in Python, and of ONNX Runtime's session and a call, the last two without the start of Python; medians over rounds.
 """
 import argparse
 import json
 import os
 import pathlib
+import socket
 import statistics
 import subprocess
 import sys
@@ -100,6 +104,26 @@ def peer(model, name, batch, seconds, results):
                       "load": 1e3 * load}))
 
 
+def peer_start(model, name, batch):
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    data, began = data_of(name, batch), time.perf_counter()
+    onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"]).run(None, data)
+    print(1e3 * (time.perf_counter() - began))
+
+
+def session_start(bundle, name, batch):
+    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "python"))
+    import par
+
+    data, began = data_of(name, batch), time.perf_counter()
+    with par.open(bundle, threads=1) as job:
+        job.predict(data)
+        print(1e3 * (time.perf_counter() - began))
+
+
 class Case:
     """One model and batch size."""
 
@@ -141,6 +165,34 @@ class Case:
         ours, theirs = next(iter(load_file(out).values())), numpy.load(self.results)
         return float(numpy.abs(ours - theirs).max() / numpy.abs(theirs).max())
 
+    def first_answer(self):
+        """Milliseconds from the start of par-run --serve to its first answer."""
+        from safetensors.numpy import save
+
+        data, path = save(data_of(self.name, self.batch)), str(self.options.work / "par.sock")
+        core = ["taskset", "-c", str(self.options.core)] if self.options.core is not None else []
+        began = time.perf_counter()
+        server = subprocess.Popen([*core, str(self.options.bin / "par-run"), str(self.bundle), "--serve", path,
+                                   "--threads", "1"], stdout=subprocess.PIPE, env=dict(os.environ, OMP_NUM_THREADS="1"))
+        server.stdout.readline()
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(path)
+            client.sendall(b"safetensors %d\n" % len(data) + data)
+            answer = client.makefile("rb")
+            answer.read(int(answer.readline().split()[1]))
+        took = 1e3 * (time.perf_counter() - began)
+        server.terminate()
+        server.communicate()
+        return took
+
+    def start(self):
+        rounds = [(self.first_answer(),
+                   float(self.pinned(sys.executable, __file__, "--session", self.bundle, self.name, self.batch)),
+                   float(self.pinned(sys.executable, __file__, "--peer-start", self.model, self.name, self.batch)))
+                  for _ in range(self.options.rounds)]
+        serve, session, ort = map(statistics.median, zip(*rounds))
+        print(f"| {self.name} | {self.batch} | {serve:.0f} | {session:.0f} | {ort:.0f} |", flush=True)
+
     def compare(self):
         rounds = [self.round() for _ in range(self.options.rounds)]
         par, ort = ({key: statistics.median(one[side][key] for one in rounds) for key in ("p50", "p90", "cpu", "load")}
@@ -155,6 +207,9 @@ class Case:
 def main():
     if sys.argv[1:2] == ["--peer"]:
         return peer(*sys.argv[2:4], int(sys.argv[4]), *sys.argv[5:])
+    for flag, side in (("--peer-start", peer_start), ("--session", session_start)):
+        if sys.argv[1:2] == [flag]:
+            return side(*sys.argv[2:4], int(sys.argv[4]))
     keep_lines = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=keep_lines)
     parser.add_argument("models", nargs="*", metavar="MODEL", help=f"of {', '.join(SHAPES)}; default: all")
@@ -163,12 +218,20 @@ def main():
     parser.add_argument("--seconds", type=float, default=2, help="of timed calls on each side in each round")
     parser.add_argument("--core", type=int, help="to which both are pinned")
     parser.add_argument("--bin", type=pathlib.Path, default="build/bin", help="where the tools are")
+    parser.add_argument("--start", action="store_true", help="time until the first answer")
     parser.add_argument("--work", type=pathlib.Path, default="build/serve", help="folder for what is written")
     options = parser.parse_args()
     for name in options.models:
         if name not in SHAPES:
             parser.error(f"no model {name}; there are {', '.join(SHAPES)}")
     options.work.mkdir(parents=True, exist_ok=True)
+    if options.start:
+        print(f"load {os.getloadavg()[0]:.1f}; ms until the first answer\n\n| model | batch | par-run --serve | "
+              "par.open | ONNX Runtime |\n|" + " --- |" * 5, flush=True)
+        for name in options.models or SHAPES:
+            for batch in options.batch:
+                Case(options, name, batch).start()
+        return 0
     print(f"load {os.getloadavg()[0]:.1f}; ms\n\n| model | batch | Par p50 | p90 | ONNX Runtime p50 | p90 | ratio | "
           "Par CPU | ONNX Runtime CPU | ratio | load | apart |\n|" + " --- |" * 12, flush=True)
     agree = [Case(options, name, batch).compare() for name in options.models or SHAPES for batch in options.batch]

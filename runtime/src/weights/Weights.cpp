@@ -475,7 +475,8 @@ void loadTensor(std::byte *to, const Tensor &tensor, uint32_t rank, const Stored
   const format::Layout &layout = tensor.layout;
   uint64_t elementBytes = format::sizeOf(tensor.type);
   const format::Rectangle *part = format::rectangleOf(layout, rank);
-  std::memset(to, 0, static_cast<uint64_t>(elementCount(layout.local)) * elementBytes);
+  if (!part || part->size != layout.local) // elements that no array has
+    std::memset(to, 0, static_cast<uint64_t>(elementCount(layout.local)) * elementBytes);
   if (!part)
     return;
   if (!isConvertible(from.type, tensor.type) || elementCount(from.shape) != elementCount(layout.shape))
