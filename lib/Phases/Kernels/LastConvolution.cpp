@@ -134,6 +134,10 @@ std::optional<LastConvolution> LastConvolution::read(ConvolutionOp op, IsTaken i
   return found;
 }
 
+bool LastConvolution::mayAddInPlace() {
+  return residual && residual != input && residual != convolution.getFilter() && residual != scale && residual != bias;
+}
+
 std::unique_ptr<Group> formLastConvolution(Operation *op, IsTaken isTaken) {
   auto convolution = dyn_cast<ConvolutionOp>(op);
   std::optional<LastConvolution> found =
@@ -146,6 +150,10 @@ std::unique_ptr<Group> formLastConvolution(Operation *op, IsTaken isTaken) {
   group->ops = found->ops;
   group->clones.insert(found->clones.begin(), found->clones.end());
   group->results.push_back(found->result);
+  if (found->mayAddInPlace()) {
+    group->implementation += "_add";
+    group->tied = {{found->result, found->residual}};
+  }
   group->close(isTaken);
   return group;
 }
@@ -161,9 +169,13 @@ std::optional<BuiltinCall> describeLastConvolution(KernelOp kernel) {
   std::optional<SmallVector<int64_t>> sizes = convolutionSizes(found->convolution);
   if (!sizes)
     return std::nullopt;
-  CallBuilder call(kernel, "convolution_last");
-  call.read(found->input).read(found->convolution.getFilter()).write(found->result);
-  for (Value optional : {found->scale, found->bias, found->residual})
+  bool isInPlace = kernel.getTied().has_value();
+  if (isInPlace && !found->mayAddInPlace())
+    return std::nullopt;
+  CallBuilder call(kernel, isInPlace ? "convolution_last_add" : "convolution_last");
+  call.read(found->input).read(found->convolution.getFilter());
+  isInPlace ? call.update(found->residual, found->result) : call.write(found->result);
+  for (Value optional : {found->scale, found->bias, isInPlace ? Value() : found->residual})
     if (optional)
       call.read(optional);
   // One op of the body and the return are counted already.

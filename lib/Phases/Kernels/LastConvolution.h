@@ -23,6 +23,8 @@ struct LastConvolution {
   mlir::Value scale, bias, residual;
   double low = -std::numeric_limits<double>::infinity(), high = std::numeric_limits<double>::infinity();
   mlir::Value result;
+  /// Whether the result may take the place of the residual: nothing else of the call is read there.
+  bool mayAddInPlace();
   llvm::SmallVector<mlir::Operation *> ops;       ///< in order, computed only here
   llvm::SmallPtrSet<mlir::Operation *, 8> clones; ///< constants, broadcasts and the first transpose
 
@@ -38,7 +40,7 @@ private:
 
 /// The group of such a convolution; null for other ops.
 std::unique_ptr<Group> formLastConvolution(mlir::Operation *op, IsTaken isTaken);
-/// The call of the builtin "convolution_last" that the kernel is, if it is one.
+/// The call of the builtin "convolution_last", or of "convolution_last_add", that the kernel is, if it is one.
 std::optional<BuiltinCall> describeLastConvolution(KernelOp kernel);
 /// Images, groups, channels of a group, outputs, and the windows; none where the builtins have no such convolution.
 std::optional<llvm::SmallVector<int64_t>> convolutionSizes(ConvolutionOp op);

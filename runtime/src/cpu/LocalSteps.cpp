@@ -92,13 +92,17 @@ void LocalSteps::keepFilters(const format::Program &program) {
   std::vector<bool> written = writtenBuffers(program);
   for (const format::Block &block : program.blocks)
     for (const format::Instruction &instruction : block.instructions) {
-      if (instruction.op != Op::Kernel || !kernels[instruction.kernel].builtin ||
-          kernels[instruction.kernel].builtin->name != "convolution_last")
+      if (instruction.op != Op::Kernel || !kernels[instruction.kernel].builtin)
+        continue;
+      std::string_view name = kernels[instruction.kernel].builtin->name;
+      bool isInPlace = name == "convolution_last_add";
+      if (!isInPlace && name != "convolution_last")
         continue;
       uint32_t filter = instruction.operands[1].buffer;
       const format::Buffer &buffer = program.buffers[filter];
       if (buffer.kind == format::BufferKind::State && buffer.of == format::noIndex && !written[filter])
-        convolutions.try_emplace(&instruction);
+        convolutions.try_emplace(&instruction,
+                                 isInPlace ? kernels::ResidualPlace::Result : kernels::ResidualPlace::Operand);
     }
 }
 

@@ -54,12 +54,14 @@ size_t padded(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 } // namespace
 
-LastOperands::LastOperands(void *const *ptr, const uint64_t *imm)
+LastOperands::LastOperands(void *const *ptr, const uint64_t *imm, ResidualPlace place)
     : x(static_cast<const float *>(ptr[0])), w(static_cast<const float *>(ptr[1])), y(static_cast<float *>(ptr[2])) {
   void *const *next = ptr + 3;
-  for (auto [index, operand] : {std::pair(HasScale, &scale), {HasBias, &bias}, {HasResidual, &residual}})
+  for (auto [index, operand] : {std::pair(HasScale, &scale), {HasBias, &bias}})
     if (imm[index])
       *operand = static_cast<const float *>(*next++);
+  if (imm[HasResidual])
+    residual = place == ResidualPlace::Result ? y : static_cast<const float *>(*next);
 }
 
 LastConvolution::LastConvolution(const uint64_t *imm, ConvolutionWay way)
@@ -154,12 +156,6 @@ void LastConvolution::pack(const float *given, const float *scale, float *to) co
   stream.wait();
 }
 
-void LastConvolution::bound(float *y) const {
-  auto least = static_cast<float>(low), most = static_cast<float>(high);
-  for (size_t i = 0, size = output.get_size() / sizeof(float); i < size; ++i)
-    y[i] = std::clamp(y[i], least, most);
-}
-
 static dnnl::memory memoryOf(const Desc &desc, void *data = DNNL_MEMORY_NONE) {
   return dnnl::memory(desc, engine(), data);
 }
@@ -189,9 +185,16 @@ bool LastCall::convolve() {
   return watch.mayHaveMetOne();
 }
 
-bool LastCall::run(const LastOperands &operands) {
+bool LastCall::mayCompute(const LastOperands &operands) const {
   if (of.isTransformed() && !(largestMagnitude(operands.x, of.input.get_size() / sizeof(float)) < limit))
-    return true;
+    return false;
+  bool mayHide = of.isBounded() && operands.residual == operands.y;
+  return !mayHide || std::isfinite(largestMagnitude(operands.residual, of.outputSize()));
+}
+
+LastCall::Outcome LastCall::run(const LastOperands &operands) {
+  if (!mayCompute(operands))
+    return Outcome::Refused;
   std::byte *scratch = threadScratch(scratchBytes);
   format::SignalsHeld held;
   x.set_data_handle(const_cast<float *>(operands.x));
@@ -199,7 +202,7 @@ bool LastCall::run(const LastOperands &operands) {
   scratchpad.set_data_handle(scratch);
   if (of.hasBias)
     bias.set_data_handle(const_cast<float *>(operands.bias));
-  if (of.hasResidual) // the sum's first term lies where its result will
+  if (of.hasResidual && operands.residual != operands.y) // the sum's first term lies where its result will
     std::memcpy(operands.y, operands.residual, of.output.get_size());
   if (of.enters) {
     from.set_data_handle(scratch + own);
@@ -214,7 +217,7 @@ bool LastCall::run(const LastOperands &operands) {
   if (of.leaves)
     dnnl::reorder(of.leaves).execute(stream, to, y);
   stream.wait();
-  return metNan;
+  return metNan ? Outcome::MetNan : Outcome::Written;
 }
 
 const LastConvolution &lastConvolutionFor(const uint64_t *imm, ConvolutionWay way) {
@@ -229,7 +232,7 @@ const LastConvolution &lastConvolutionFor(const uint64_t *imm, ConvolutionWay wa
   return *place->second;
 }
 
-PackedConvolution::PackedConvolution(ConvolutionWay way) : way(way) {}
+PackedConvolution::PackedConvolution(ResidualPlace place, ConvolutionWay way) : place(place), way(way) {}
 PackedConvolution::PackedConvolution(PackedConvolution &&) noexcept = default;
 PackedConvolution::~PackedConvolution() = default;
 
@@ -243,27 +246,51 @@ void PackedConvolution::pack(const LastOperands &operands, size_t outputs) {
 }
 
 void PackedConvolution::run(void *const *ptr, const uint64_t *imm) {
-  LastOperands operands(ptr, imm);
+  LastOperands operands(ptr, imm, place);
   if (!convolution)
     convolution = &lastConvolutionFor(imm, way);
   size_t outputs = operands.scale ? imm[3] : 0;
   bool isScaledAlike = scale.size() == outputs && std::equal(scale.begin(), scale.end(), operands.scale);
   if (source != operands.w || !isScaledAlike)
     pack(operands, outputs);
-  if (call->run(operands))
+  LastCall::Outcome outcome = call->run(operands);
+  if (outcome == LastCall::Outcome::Written)
+    return;
+  if (!exact)
+    exact = std::make_unique<PackedConvolution>(ResidualPlace::Operand, ConvolutionWay::Direct);
+  if (operands.residual == operands.y)
+    runExactlyInPlace(ptr, imm, outcome == LastCall::Outcome::MetNan);
+  else
     runExactly(ptr, imm);
 }
 
-void PackedConvolution::runExactly(void *const *ptr, const uint64_t *imm) {
+/// The immediates of the call without bounds.
+static std::vector<uint64_t> unbounded(const uint64_t *imm) {
   std::vector<uint64_t> whole(imm, imm + High + 1);
   constexpr double most = std::numeric_limits<double>::infinity();
   whole[Low] = realImmediate(-most);
   whole[High] = realImmediate(most);
-  if (!exact)
-    exact = std::make_unique<PackedConvolution>(ConvolutionWay::Direct);
-  exact->run(ptr, whole.data());
-  if (convolution->isBounded())
-    convolution->bound(static_cast<float *>(ptr[2]));
+  return whole;
+}
+
+void PackedConvolution::runExactly(void *const *ptr, const uint64_t *imm) {
+  exact->run(ptr, unbounded(imm).data());
+  auto *y = static_cast<float *>(ptr[2]);
+  for (size_t i = 0, size = convolution->outputSize(); i < size; ++i)
+    y[i] = convolution->bounded(y[i]);
+}
+
+void PackedConvolution::runExactlyInPlace(void *const *ptr, const uint64_t *imm, bool isWritten) {
+  std::vector<float> sums(convolution->outputSize());
+  std::vector<uint64_t> whole = unbounded(imm);
+  whole[HasResidual] = 0;
+  void *operands[] = {ptr[0], ptr[1], sums.data(), nullptr, nullptr};
+  std::copy_n(ptr + 3, size_t(imm[HasScale] != 0) + (imm[HasBias] != 0), operands + 3);
+  exact->run(operands, whole.data());
+  auto *y = static_cast<float *>(ptr[2]);
+  for (size_t i = 0; i < sums.size(); ++i)
+    if (!isWritten || std::isnan(sums[i]))
+      y[i] = convolution->bounded(sums[i] + y[i]);
 }
 
 void PackedConvolution::forget() {
@@ -277,5 +304,8 @@ size_t PackedConvolution::bytes() const {
 
 /// The library's work is one piece, done with tile 0, as that of other convolutions.
 void convolutionLast(void *const *ptr, const uint64_t *imm, uint32_t, uint32_t) { PackedConvolution().run(ptr, imm); }
+void convolutionLastAdd(void *const *ptr, const uint64_t *imm, uint32_t, uint32_t) {
+  PackedConvolution(ResidualPlace::Result).run(ptr, imm);
+}
 
 } // namespace par::kernels

@@ -4,6 +4,7 @@
 #include "ConvolutionSizes.h"
 #include "par/kernels/PackedConvolution.h"
 
+#include <algorithm>
 #include <cmath>
 #include <unordered_map>
 
@@ -11,7 +12,7 @@ namespace par::kernels {
 
 /// The operands of a call by name; null where the immediates leave them out.
 struct LastOperands {
-  LastOperands(void *const *ptr, const uint64_t *imm);
+  LastOperands(void *const *ptr, const uint64_t *imm, ResidualPlace place);
 
   const float *x, *w;
   float *y;
@@ -32,8 +33,9 @@ public:
   /// multiplied by at most 2^10, results by 2^9, for transforms of 6 x 6 numbers.
   float transformableBelow(const float *packed) const;
   bool isBounded() const { return !std::isinf(low) || !std::isinf(high); }
-  /// Puts values into the bounds; a NaN stays.
-  void bound(float *y) const;
+  size_t outputSize() const { return output.get_size() / sizeof(float); }
+  /// The nearest value in the bounds; a NaN stays.
+  float bounded(float value) const { return std::clamp(value, float(low), float(high)); }
   /// The filter as the library wants it; each output channel times its scale, if there is one.
   void pack(const float *filter, const float *scale, float *to) const;
 
@@ -62,11 +64,16 @@ class LastCall {
 public:
   /// Both outlive it.
   LastCall(const LastConvolution &convolution, float *packed);
-  /// Returns whether the result may be wrong: a NaN may have become a bound, or a transform would spread a value that
-  /// is none of its place. The residual lies elsewhere than the result.
-  bool run(const LastOperands &operands);
+  enum class Outcome {
+    Written,
+    MetNan, ///< the result is written, bounds perhaps for NaN; a residual in place was finite
+    Refused ///< nothing is written: a transform would spread a value, or bounds would hide one that the residual holds
+  };
+  Outcome run(const LastOperands &operands);
 
 private:
+  bool mayCompute(const LastOperands &operands) const;
+  /// Returns whether a NaN may have become a bound.
   bool convolve();
 
   const LastConvolution &of;

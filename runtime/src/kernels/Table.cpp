@@ -31,6 +31,7 @@ PAR_KERNEL(convolution)
 PAR_KERNEL(convolutionInputGrad)
 PAR_KERNEL(convolutionFilterGrad)
 PAR_KERNEL(convolutionLast)
+PAR_KERNEL(convolutionLastAdd)
 PAR_KERNEL(attentionF32)
 PAR_KERNEL(attentionBackwardF32)
 PAR_KERNEL(attentionBF16)
@@ -96,6 +97,7 @@ KernelFunction builtinFunction(std::string_view name) {
       {"convolution_input_grad", convolutionInputGrad},
       {"convolution_filter_grad", convolutionFilterGrad},
       {"convolution_last", convolutionLast},
+      {"convolution_last_add", convolutionLastAdd},
       {"attention", attentionF32},
       {"attention_backward", attentionBackwardF32},
       {"attention_bf16", attentionBF16},

@@ -84,6 +84,12 @@ TEST_P(LastConvolutions, fuseWhatFollows) {
       if (has)
         pointers.push_back(operand->data());
     builtinFunction("convolution_last")(pointers.data(), imm.data(), 0, 1);
+    if (hasResidual) {
+      std::vector<float> inPlace = residual;
+      pointers[2] = inPlace.data();
+      builtinFunction("convolution_last_add")(pointers.data(), imm.data(), 0, 1);
+      EXPECT_EQ(inPlace, y) << which;
+    }
     for (uint64_t i = 0; i < outputs; ++i) {
       double wanted = double(plain[i]) * (hasScale ? scale[i % shape.o] : 1) + (hasBias ? bias[i % shape.o] : 0) +
                       (hasResidual ? residual[i] : 0);
@@ -147,12 +153,17 @@ TEST_P(LastConvolutions, keepNan) {
         PackedConvolution convolution;
         convolution.run(pointers, imm.data());
         size_t bytes = convolution.bytes();
+        std::vector<float> inPlace = residual;
+        pointers[2] = inPlace.data();
+        PackedConvolution(ResidualPlace::Result).run(pointers, imm.data());
         bool isAnyNan = false;
         for (uint64_t i = 0; i < outputs; ++i) {
           float wanted = plain[i] * scale[i % shape.o] + bias[i % shape.o] + residual[i];
           ASSERT_EQ(std::isnan(y[i]), std::isnan(wanted)) << i << ", place " << &given - places << ", to " << high;
+          ASSERT_EQ(std::isnan(inPlace[i]), std::isnan(wanted)) << i << ", place " << &given - places << ", in place";
           isAnyNan |= std::isnan(wanted);
           if (std::isfinite(wanted)) {
+            ASSERT_NEAR(inPlace[i], std::clamp(double(wanted), low, high), 2 * tolerance()) << i << ", in place";
             ASSERT_NEAR(y[i], std::clamp(double(wanted), low, high), 2 * tolerance()) << i;
           }
         }
@@ -197,7 +208,7 @@ TEST(LastConvolution, TransformsWideImages) {
     for (uint64_t more : {uint64_t(0), uint64_t(0), uint64_t(0), realImmediate(-infinity), realImmediate(infinity)})
       imm.push_back(more);
     void *pointers[] = {x.data(), w.data(), y.data()};
-    PackedConvolution convolution, direct(ConvolutionWay::Direct);
+    PackedConvolution convolution, direct(ResidualPlace::Operand, ConvolutionWay::Direct);
     convolution.run(pointers, imm.data());
     direct.run(pointers, imm.data());
     bool hasWideVectors = __builtin_cpu_supports("avx512dq");

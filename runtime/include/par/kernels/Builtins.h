@@ -237,6 +237,10 @@ inline constexpr std::array convolutionLastOperands{
     O{"scale", Read, "f32", "o", int(convolutionImmediates.size())},
     O{"bias", Read, "f32", "o", int(convolutionImmediates.size()) + 1},
     O{"residual", Read, "f32", "n x y0 x y1 x y2 x o", int(convolutionImmediates.size()) + 2}};
+// The residual lies where the result is to lie, and has_residual is 1.
+inline constexpr std::array convolutionLastAddOperands{convolutionLastOperands[0], convolutionLastOperands[1],
+                                                       O{"y", Update, "f32", "n x y0 x y1 x y2 x o"},
+                                                       convolutionLastOperands[3], convolutionLastOperands[4]};
 
 // Attention of b x h heads, g of which have keys and values of their own, which h / g neighbours share: lse = log sum
 // e^s, out = e^(s - lse) v where s = scale q k^T + mask. If causal, query i meets only keys 0 to i. The mask's dims are
@@ -359,6 +363,8 @@ inline constexpr std::array all{
     PAR_CONVOLUTION("convolution_filter_grad", "cotangent of w, given that of y", convolutionFilterGradOperands),
     BuiltinKernel{"convolution_last", "y = clamp(scale * (x * w) + bias + residual), channels last",
                   convolutionLastOperands, convolutionLastImmediates, -1, 1, false, convolutionFits},
+    BuiltinKernel{"convolution_last_add", "y = clamp(scale * (x * w) + bias + y), channels last",
+                  convolutionLastAddOperands, convolutionLastImmediates, -1, 1, false, convolutionFits},
     BuiltinKernel{"attention", "out = softmax(scale q k^T + mask) v; a head of a batch a tile", attentionOperands<f32>,
                   attentionImmediates, 0, 1, false, attentionFits, 1},
     BuiltinKernel{"attention_bf16", "out = softmax(scale q k^T + mask) v", attentionOperands<bf16>, attentionImmediates,

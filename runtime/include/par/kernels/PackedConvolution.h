@@ -16,11 +16,16 @@ struct LastOperands;
 /// images (Winograd's minimal filtering), with fewer multiplications and about the same error.
 enum class ConvolutionWay { Fastest, Direct };
 
+/// Whether a residual is an operand of its own (builtin "convolution_last") or lies where the result is to lie
+/// ("convolution_last_add").
+enum class ResidualPlace { Operand, Result };
+
 /// One convolution of a program whose filter does not change from call to call: packed once as the library wants it,
 /// times the scale of each output channel.
 class PackedConvolution {
 public:
-  explicit PackedConvolution(ConvolutionWay way = ConvolutionWay::Fastest);
+  explicit PackedConvolution(ResidualPlace place = ResidualPlace::Operand,
+                             ConvolutionWay way = ConvolutionWay::Fastest);
   PackedConvolution(PackedConvolution &&) noexcept;
   ~PackedConvolution();
 
@@ -35,6 +40,8 @@ public:
 private:
   /// Computes the call again, directly, and bounds apart from the library, which gives the lower one for a NaN.
   void runExactly(void *const *ptr, const uint64_t *imm);
+  /// The same for a residual in place: still there, or, if the library has written the result, finite.
+  void runExactlyInPlace(void *const *ptr, const uint64_t *imm, bool isWritten);
   void pack(const LastOperands &operands, size_t outputs);
 
   /// A cache's: the library wants memory from a line's begin.
@@ -42,6 +49,7 @@ private:
     float values[16];
   };
 
+  ResidualPlace place;
   ConvolutionWay way;
   const LastConvolution *convolution = nullptr;
   const float *source = nullptr; ///< the filter that is packed
