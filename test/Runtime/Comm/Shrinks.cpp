@@ -7,8 +7,8 @@ namespace {
 
 /// Ranks that a launcher started, each with a supervisor, on as many hosts as there are letters: this one by several
 /// names.
-struct Job {
-  explicit Job(std::string hosts, std::vector<std::string> more = {}, std::string members = "4,3,2")
+struct ShrinkingJob {
+  explicit ShrinkingJob(std::string hosts, std::vector<std::string> more = {}, std::string members = "4,3,2")
       : port(unusedPort()), hosts(std::move(hosts)), more(std::move(more)) {
     std::vector<std::string> usual{"--restart", "-1", "--timeout", "2", "--shrink", "1", "--members", members};
     this->more.insert(this->more.begin(), usual.begin(), usual.end());
@@ -60,7 +60,7 @@ struct Job {
   std::vector<std::unique_ptr<Process>> ranks;
 };
 
-size_t count(const std::string &text, const std::string &piece) {
+size_t timesIn(const std::string &text, const std::string &piece) {
   size_t n = 0;
   for (size_t at = text.find(piece); at != text.npos; at = text.find(piece, at + 1))
     ++n;
@@ -77,7 +77,7 @@ TEST(Shrinks, LostHost) {
                                    {"abcd", {1}, "3"},
                                    {"abcd", {3}, "3"},
                                    {"abab", {1, 3}, "2"}}) {
-    Job job(hosts, shortJob);
+    ShrinkingJob job(hosts, shortJob);
     job.runs();
     job.lose(gone);
     job.ends(0, gone);
@@ -85,14 +85,14 @@ TEST(Shrinks, LostHost) {
     EXPECT_NE(said.find("; it is waited for (--shrink)\n"), std::string::npos) << said;
     EXPECT_NE(said.find("job.par: goes on after step "), std::string::npos) << said;
     EXPECT_NE(said.find(" with " + std::string(with) + " of 4 ranks, "), std::string::npos) << said;
-    EXPECT_EQ(count(job.errors(), "error"), 0u) << job.errors();
+    EXPECT_EQ(timesIn(job.errors(), "error"), 0u) << job.errors();
     EXPECT_NE(job.ranks[0]->out().find("done after step 600"), std::string::npos);
   }
 }
 
 // A rank's process that is lost is started again, and is no reason to go on without it: nor is one in the smaller job.
 TEST(Shrinks, LostRankIsStartedAgain) {
-  Job job("abcd", {"--steps", "1500"});
+  ShrinkingJob job("abcd", {"--steps", "1500"});
   job.runs();
   kill(ranksOf(job.ranks[2]->out())[2], SIGKILL);
   EXPECT_TRUE(job.says(" with 4 of 4 ranks, ")) << job.errors();
@@ -100,14 +100,14 @@ TEST(Shrinks, LostRankIsStartedAgain) {
   EXPECT_TRUE(job.says(" with 3 of 4 ranks, ")) << job.errors();
   kill(ranksOf(job.ranks[3]->out())[2], SIGKILL); // it has rank 2 now
   job.ends(0, {1});
-  EXPECT_EQ(count(job.ranks[0]->errors(), " with 3 of 4 ranks, "), 2u) << job.errors();
-  EXPECT_EQ(count(job.ranks[3]->errors(), "starting it again"), 1u) << job.errors();
+  EXPECT_EQ(timesIn(job.ranks[0]->errors(), " with 3 of 4 ranks, "), 2u) << job.errors();
+  EXPECT_EQ(timesIn(job.ranks[3]->errors(), "starting it again"), 1u) << job.errors();
 }
 
 // A host that comes again waits for the end of a step; then all go on.
 TEST(Shrinks, GrowsBack) {
   for (auto [hosts, gone, with] : {std::tuple("aabb", std::vector<size_t>{2, 3}, "2"), {"abcd", {1}, "3"}}) {
-    Job job(hosts, {"--steps", "2000"});
+    ShrinkingJob job(hosts, {"--steps", "2000"});
     job.runs();
     job.lose(gone);
     EXPECT_TRUE(job.says(" with " + std::string(with) + " of 4 ranks, ")) << job.errors();
@@ -117,19 +117,19 @@ TEST(Shrinks, GrowsBack) {
     job.ends(0);
     std::string said = job.ranks[0]->errors();
     EXPECT_NE(said.find(" s after that step\n"), std::string::npos) << said;
-    EXPECT_EQ(count(said, "goes on after step "), 2u) << said;
+    EXPECT_EQ(timesIn(said, "goes on after step "), 2u) << said;
     EXPECT_NE(job.errors().find("job.par: rank " + std::to_string(gone.front()) + " waits: the job goes on with "),
               std::string::npos)
         << job.errors();
     EXPECT_NE(job.errors().find(" of 4 ranks and takes more in at the end of a step\n"), std::string::npos)
         << job.errors();
-    EXPECT_EQ(count(job.errors(), "error"), 0u) << job.errors();
+    EXPECT_EQ(timesIn(job.errors(), "error"), 0u) << job.errors();
   }
 }
 
 // A rank that no member has a place for waits, too, and ends with the job.
 TEST(Shrinks, RankWithoutPlace) {
-  Job job("abcd", shortJob, "4,2");
+  ShrinkingJob job("abcd", shortJob, "4,2");
   job.runs();
   job.lose({1});
   job.ends(0, {1});
@@ -140,14 +140,14 @@ TEST(Shrinks, RankWithoutPlace) {
   EXPECT_NE(job.ranks[3]->errors().find("the job has ended without rank 3, which waited to take part in it again"),
             std::string::npos)
       << job.errors();
-  Job failing("abcd", {"--abort", "2"}, "4,2");
+  ShrinkingJob failing("abcd", {"--abort", "2"}, "4,2");
   failing.lose({1});
   failing.ranks[1]->wait(5);
 }
 
 // Fewer than the smallest member: the ranks are waited for, and then the job ends.
 TEST(Shrinks, NoSmallerMember) {
-  Job job("abcd", {"--join-timeout", "3"}, "4,3");
+  ShrinkingJob job("abcd", {"--join-timeout", "3"}, "4,3");
   job.runs();
   job.lose({1, 2});
   job.ends(4, {1, 2});
@@ -160,7 +160,7 @@ TEST(Shrinks, NoSmallerMember) {
 
 // A rank that is lost three times in one step leaves the job, which goes on at once.
 TEST(Shrinks, LostThreeTimes) {
-  Job job("abcd", {"--steps", "300", "--abort", "3", "--shrink", "1000"});
+  ShrinkingJob job("abcd", {"--steps", "300", "--abort", "3", "--shrink", "1000"});
   job.ends(0, {3});
   EXPECT_EQ(job.ranks[3]->wait(1), 4);
   EXPECT_NE(job.ranks[3]->errors().find("error: rank 3 (dp 3) was lost three times in step 3: it was killed by"),
@@ -195,7 +195,7 @@ TEST(Shrinks, RestartsAreSpent) {
 
 // A signal ends the smaller job as well as those that wait for it.
 TEST(Shrinks, AskedToEnd) {
-  Job job("abcd", {}, "4,2");
+  ShrinkingJob job("abcd", {}, "4,2");
   job.runs();
   job.lose({1});
   EXPECT_TRUE(job.says(" with 2 of 4 ranks, ")) << job.errors();
@@ -210,7 +210,7 @@ TEST(Shrinks, RandomTrials) {
   unsigned seed = unsigned(time(nullptr));
   SCOPED_TRACE("seed " + std::to_string(seed));
   srand(seed);
-  Job job("abcd", {"--shrink", "0.3"});
+  ShrinkingJob job("abcd", {"--shrink", "0.3"});
   job.runs();
   for (int i = 0; i < (getenv("PAR_LONG") ? 60 : 8); ++i) {
     size_t victim = 1 + size_t(rand()) % 3;
@@ -222,11 +222,11 @@ TEST(Shrinks, RandomTrials) {
     job.start(victim);
     usleep(useconds_t(rand() % 900'000));
   }
-  size_t before = count(job.ranks[0]->errors(), "goes on");
+  size_t before = timesIn(job.ranks[0]->errors(), "goes on");
   job.says(" of 4 ranks", 1);
   EXPECT_GT(before, 0u);
   usleep(1'000'000);
   job.ranks[0]->signal(SIGTERM);
   job.ends(143);
-  EXPECT_EQ(count(job.errors(), "error"), 0u) << job.errors();
+  EXPECT_EQ(timesIn(job.errors(), "error"), 0u) << job.errors();
 }
