@@ -1,7 +1,7 @@
 // Stores a carried value to its variable where the value is computed.
 //
 // Schedule keeps carried values in temporary buffers, which a block after the last microbatch copies to the variables.
-// Where one block computes them in one run, the copy is not needed: the variable's old value is loaded before, and
+// A value that one run of a block computes needs no copy: the variable's old value is loaded before, and
 // nothing else reads it between.
 #include "par/Dialect/Par.h"
 #include "par/Phases/Kernels/Passes.h"
