@@ -3,8 +3,8 @@
 
     PAR_HOME=build python3 python/tests/test_session_launchers.py [--torch PYTHON]
 
-mpirun where it is installed, and the variables of srun; or torchrun of a PYTHON that has torch. Losses and state are those of
-ranks that the session starts itself; a rank that is killed raises par.Error at the others.
+mpirun where it is installed, and the variables of srun; or torchrun of a PYTHON that has torch. Losses and state are
+those of ranks that the session starts itself; a rank that is killed raises par.Error at the others.
 """
 import os
 import pathlib

@@ -4,7 +4,8 @@
 // RUN: par-opt %s --par-form-kernels --par-assign-buffers | FileCheck %s --check-prefix=BUFFERS
 // RUN: par-opt %s --par-form-kernels=device=cuda | FileCheck %s --check-prefix=CUDA
 
-// CHECK: par.kernel @[[PLACE:.*]](%{{.*}}) -> tensor<2x2x4x3xf32> attributes {implementation = "builtin:place_rows", tied = array<i64: {{[0-9]}}>}
+// CHECK: par.kernel @[[PLACE:.*]](%{{.*}}) -> tensor<2x2x4x3xf32>
+// CHECK-SAME: implementation = "builtin:place_rows", tied = array<i64: {{[0-9]}}>
 // CHECK-NOT: builtin:place_rows
 // CHECK: par.block @placed
 // CHECK: par.launch @[[PLACE]](
