@@ -119,7 +119,7 @@ class Job:
         self.ranks: int = facts["ranks"]
         self.entries: Tuple[str, ...] = tuple(facts["entries"])
         self.inputs: Dict[str, Tensor] = {one["name"]: Tensor(one) for one in facts["inputs"]}
-        means = {one["name"]: one["mean"] for one in facts["outputs"] if one["mean"]}
+        means = {one["name"]: one["mean"] for one in facts["outputs"] if one.get("mean")}
         self._means: Dict[str, str] = means  # "samples", or the scalar that counts labels or batches
         self.outputs: Dict[str, Tensor] = {one["name"]: Tensor(one) for one in facts["outputs"]
                                            if one["name"] not in means.values()}

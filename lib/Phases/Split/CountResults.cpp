@@ -4,13 +4,14 @@
 // sum too. Values of batches are then averaged with C as their weights, and samples that only fill up a batch can be
 // taken off again, because S and C are sums over samples. BatchTimes proves that, with one microbatch a sample. A
 // result of another form (a square root of a mean, a loss that compares the samples of a batch) is none of that.
-#include "BatchTimes.h"
+#include "Trials.h"
 
 #include "par/Dialect/Par.h"
 #include "par/Dialect/Splat.h"
 #include "par/Phases/Split/Passes.h"
 
 #include "mlir/Analysis/SliceAnalysis.h"
+#include "mlir/IR/IRMapping.h"
 
 using namespace mlir;
 
@@ -42,7 +43,8 @@ public:
 
 private:
   Time timeOf(Value value) const { return times.of(value).time; }
-  bool isKnown(Value value) const { return timeOf(value) == Time::Invariant; }
+  /// The same for every batch; a value that is made of sums of data is not.
+  bool isKnown(Value value) const { return timeOf(value) == Time::Invariant && !times.of(value).between; }
   bool isSumOverSamples(Value value) const;
   bool findQuotient(DivideOp divide, Parts &parts) const;
   Value countOf(Value divisor) const;
@@ -65,10 +67,10 @@ bool ResultParts::isSumOverSamples(Value value) const {
   BackwardSliceOptions options;
   options.inclusive = true;
   (void)getBackwardSlice(value, &makers, options);
+  auto isSliced = [&](Value each) { return timeOf(each) == Time::Sliced; };
+  auto isOfBatch = [&](Value each) { return !isSliced(each) && !isKnown(each); };
   return llvm::none_of(makers, [&](Operation *op) {
-    auto has = [&](auto is) { return llvm::any_of(op->getOperands(), [&](Value each) { return is(timeOf(each)); }); };
-    return has([](Time time) { return time == Time::Sliced; }) &&
-           has([](Time time) { return time == Time::Sum || time == Time::After; });
+    return llvm::any_of(op->getOperands(), isSliced) && llvm::any_of(op->getOperands(), isOfBatch);
   });
 }
 
@@ -103,7 +105,7 @@ bool ResultParts::find(Value value, Parts &parts) const {
   if (isSumOverSamples(value))
     return parts.add(nullptr);
   Operation *op = value.getDefiningOp();
-  if (!op || timeOf(value) == Time::Sliced)
+  if (!op || (timeOf(value) == Time::Sliced && samples > 1))
     return false;
   if (auto divide = dyn_cast<DivideOp>(op))
     return findQuotient(divide, parts);
@@ -128,32 +130,47 @@ static int64_t samplesOf(StepOp step) {
   return 1;
 }
 
-static FailureOr<BatchTimes> timesQuietly(StepOp step, int64_t microbatches) {
-  ScopedDiagnosticHandler quiet(step.getContext(), [](Diagnostic &) { return success(); });
-  return BatchTimes::compute(step, microbatches);
+/// The number that a result is a mean over: null for samples; none if it is no mean over samples. Other results may be
+/// such that the batch cannot be cut into samples, so that it is looked for in a step that has only this one.
+static std::optional<Value> findCount(StepOp step, Value result, StringRef name, int64_t samples) {
+  OpBuilder builder(step);
+  IRMapping copies;
+  auto trial = cast<StepOp>(builder.clone(*step, copies));
+  trial.setSymName("par.trial");
+  keepResults(trial, [&](StringRef other) { return other == name; });
+  FailureOr<BatchTimes> times = timesQuietly(trial, samples);
+  Parts parts;
+  std::optional<Value> found;
+  if (succeeded(times) && ResultParts(*times, samples).find(copies.lookup(result), parts)) {
+    found = Value();
+    for (auto [original, copy] : copies.getValueMap())
+      if (parts.count && copy == parts.count)
+        found = original;
+  }
+  trial.erase();
+  return found;
 }
 
 static void countResults(StepOp step) {
   if (!step.getOutputs())
     return;
   int64_t samples = samplesOf(step);
-  FailureOr<BatchTimes> times = timesQuietly(step, samples);
   Operation *end = step.getTerminator();
   OpBuilder builder(end);
+  Type f32 = builder.getF32Type();
   SmallVector<Attribute> names(step.getOutputs()->begin(), step.getOutputs()->end());
   SmallVector<Value> counts;
   for (auto [result, name] : llvm::zip(end->getOperands(), step.getOutputs()->getAsRange<StringAttr>())) {
-    RankedTensorType type = getTensorType(result.getType());
-    Parts parts;
-    bool isMean = succeeded(times) && type.getRank() == 0 && ResultParts(*times, samples).find(result, parts);
-    if (type.getRank() != 0 || (isMean && !parts.count))
+    if (getTensorType(result.getType()).getRank() != 0)
       continue;
-    Type f32 = builder.getF32Type();
-    Value count = isMean ? parts.count : buildSplat(builder, result.getLoc(), RankedTensorType::get({}, f32), 1);
-    if (!isa<FloatType>(getElementTypeOrSelf(count.getType())))
-      count = buildConvert(builder, count.getLoc(), count, f32);
-    counts.push_back(count);
-    names.push_back(builder.getStringAttr((isMean ? "count(" : "batch(") + name.getValue() + ")"));
+    std::optional<Value> count = findCount(step, result, name, samples);
+    if (count && !*count)
+      continue;
+    Value number = count ? *count : buildSplat(builder, result.getLoc(), RankedTensorType::get({}, f32), 1);
+    if (!isa<FloatType>(getElementTypeOrSelf(number.getType())))
+      number = buildConvert(builder, number.getLoc(), number, f32);
+    counts.push_back(number);
+    names.push_back(builder.getStringAttr((count ? "count(" : "batch(") + name.getValue() + ")"));
   }
   end->insertOperands(end->getNumOperands(), counts);
   step.setFunctionType(builder.getFunctionType(step.getArgumentTypes(), end->getOperandTypes()));

@@ -1,5 +1,5 @@
 // Removes metrics that the plan's microbatches cannot add up: training must not fail for a number beside the loss.
-#include "BatchTimes.h"
+#include "Trials.h"
 
 #include "par/Dialect/Par.h"
 #include "par/Phases/Split/Passes.h"
@@ -11,37 +11,13 @@ namespace par {
 #define GEN_PASS_DEF_DROPCOUPLEDMETRICSPASS
 #include "par/Phases/Split/Passes.h.inc"
 
-/// Keeps the results of these names, and the ops that they and the step's writes need.
-static void keepResults(StepOp step, function_ref<bool(StringRef)> keeps) {
-  SmallVector<Value> results;
-  SmallVector<Attribute> names;
-  for (auto [result, name] :
-       llvm::zip(step.getTerminator()->getOperands(), step.getOutputs()->getAsRange<StringAttr>()))
-    if (keeps(name)) {
-      results.push_back(result);
-      names.push_back(name);
-    }
-  Builder builder(step.getContext());
-  step.getTerminator()->setOperands(results);
-  step.setFunctionType(builder.getFunctionType(step.getArgumentTypes(), ValueRange(results).getTypes()));
-  step.setOutputsAttr(builder.getArrayAttr(names));
-  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(step.getBlock())))
-    if (!isa<GradientOp>(op) && isOpTriviallyDead(&op))
-      op.erase();
-}
-
-static bool divides(StepOp step, int64_t microbatches) {
-  ScopedDiagnosticHandler quiet(step.getContext(), [](Diagnostic &) { return success(); });
-  return succeeded(BatchTimes::compute(step, microbatches));
-}
-
 /// Whether the step would divide into microbatches with only these results. The step stays as it is.
 static bool dividesWith(StepOp step, int64_t microbatches, function_ref<bool(StringRef)> keeps) {
   OpBuilder builder(step);
   auto trial = cast<StepOp>(builder.clone(*step));
   trial.setSymName("par.trial");
   keepResults(trial, keeps);
-  bool good = divides(trial, microbatches);
+  bool good = succeeded(timesQuietly(trial, microbatches));
   trial.erase();
   return good;
 }
@@ -68,7 +44,7 @@ struct DropCoupledMetricsPass : impl::DropCoupledMetricsPassBase<DropCoupledMetr
     DenseSet<StringRef> dropped;
     for (StepOp step : steps) {
       auto isMetric = [&](StringRef name) { return llvm::is_contained(metrics, name); };
-      if (divides(step, microbatches) ||
+      if (succeeded(timesQuietly(step, microbatches)) ||
           !dividesWith(step, microbatches, [&](StringRef name) { return !isMetric(name); }))
         continue; // -par-slice-microbatches says why
       for (StringRef metric : metrics)

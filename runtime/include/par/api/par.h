@@ -119,7 +119,8 @@ int par_feed(ParJob *job, const char *input, const void *data, ParType type, con
 int par_run(ParJob *job, const char *entry);
 
 /* The scalar outputs of the last par_run(); of a call of train that makes several optimizer steps, those of step
- * `call` of it. NULL from the last of these on. */
+ * `call` of it. NULL from the last of these on. Scalars of eval have their weights beside them, which "mean" of
+ * par_facts() names: "count(loss)" is the number of labels that count. */
 const ParScalar *par_scalars(ParJob *job, uint64_t call, size_t *count);
 
 /* A result of the last par_run() that is no scalar, whole. */
