@@ -90,6 +90,8 @@ static std::string checkFlags(const CompileOptions &options) {
     return std::string("--open takes a bundle that is written; leave out ") + flag;
   if (std::string wrong = checkSearchFlags(options); !wrong.empty())
     return wrong;
+  if (const char *flag = options.fit ? printingFlag(options, {"--json", options.json}) : nullptr)
+    return std::string("--fit says what it finds and writes nothing; leave out ") + flag;
   if (std::error_code error = openCache(options.cache))
     return "cannot keep the code of kernels in \"" + options.cache + "\" (--cache or PAR_CACHE): " + error.message();
   return "";

@@ -1,3 +1,4 @@
+// par-compile --fit and --auto from their flags to a search, and its result as text, plan or settings.
 #include "SearchRun.h"
 
 #include "par/Inspect/LargestTensors.h"
@@ -37,6 +38,8 @@ std::string checkSearchFlags(const CompileOptions &options) {
     return "--write-plan writes what --auto finds; add --auto -n N";
   if (options.fit && options.searches)
     return "--fit writes nothing and --auto compiles what it finds; leave out one of them";
+  if (options.fit && options.open)
+    return "--open opens the report of a bundle, and --fit writes none; leave out one of them";
   if (options.fit && !options.gpus.empty() && !readGpus(options.gpus))
     return "--gpus takes NUMBERxHARDWARE, as 8xh100-sxm, found \"" + options.gpus + "\"";
   if (options.fit && options.gpus.empty() && options.ranks < 1)
@@ -123,7 +126,7 @@ static void printRate(const Compiled &compiled, int64_t stepNs, raw_ostream &out
   out << "\n";
 }
 
-/// What takes most of the step, beside the memory that is left.
+/// The part that takes most of the step, beside the memory that is left.
 static std::string describeLimit(const Prediction &prediction, uint64_t peak, std::optional<uint64_t> limit) {
   std::pair<int64_t, const char *> parts[] = {{prediction.computePermille, "compute"},
                                               {prediction.bubblePermille, "waiting for other stages"},

@@ -1,3 +1,4 @@
+// Composes a candidate of the costs of layers: the slowest stage, the schedule, the reduction, the fullest rank.
 #include "par/Search/Estimate.h"
 
 #include "par/Costs/CostTable.h"
@@ -74,7 +75,7 @@ int64_t Estimator::pipelineNs(const RankCost &stage) const {
   SlotTimes times{stage.forward / chunks, stage.backward / chunks, 0};
   const Schedule *schedule = findSchedule(candidate.schedule.empty() ? "1f1b" : candidate.schedule);
   if (schedule && schedule->weightsApart) {
-    times.weight = times.backward / 2; // two products for each one of forward
+    times.weight = times.backward / 2; // two matmuls for each one of forward
     times.backward -= times.weight;
   }
   std::optional<double> bubble;

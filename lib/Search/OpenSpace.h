@@ -1,4 +1,4 @@
-// What a user's plan leaves open, for a model and a number of ranks.
+// The keys that a user's plan leaves open, for a model and a number of ranks.
 #pragma once
 
 #include "par/Search/Candidate.h"

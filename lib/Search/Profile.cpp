@@ -1,3 +1,4 @@
+// Compiles thin models without machine code, plays them, and takes the first microbatch and the update apart.
 #include "par/Search/Profile.h"
 
 #include "par/Compiler/Trial.h"

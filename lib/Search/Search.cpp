@@ -229,8 +229,8 @@ std::optional<SearchedPlan> Search::fitOn(int64_t ranks) {
 
 void Search::findFewest() {
   int64_t ranks = out.space.ranks;
-  constexpr int64_t mostTimes = 64;
-  int64_t begin = ranks, end = out.plans.empty() ? ranks * mostTimes : ranks / 2;
+  constexpr int64_t maxTimes = 64;
+  int64_t begin = ranks, end = out.plans.empty() ? ranks * maxTimes : ranks / 2;
   while (!out.plans.empty() && begin % 2 == 0)
     begin /= 2;
   if (out.plans.empty())

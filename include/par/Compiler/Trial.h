@@ -7,8 +7,10 @@ namespace par {
 
 /// As `compile`, without machine code and without the identity of the model's file: memory, communication and the
 /// predicted step are those of the bundle that `compile` makes. `mesh_order: auto` is the mesh's, `collectives.bucket:
-/// auto` the default. `earlier`: a trial of the same model, whose imported module it takes if the plans' sizes are equal;
-/// both share a context, so one thread at a time may go on from it.
+/// auto` the default.
+///
+/// `earlier`: a trial of the same model, whose imported module it takes if the plans' sizes are equal. Both share a
+/// context, so one thread at a time may go on from it.
 Compiled compileTrial(PlannedModel planned, CompileObserver &observer, const Compiled *earlier = nullptr);
 
 } // namespace par

@@ -8,7 +8,7 @@
 
 namespace par {
 
-/// What was searched, the best plan, how far from the bound it may be, and why each key has its value:
+/// The space, the best plan, how far from the bound it may be, and why each key has its value:
 ///
 ///     search  312 plans for 8 ranks: 26 compilations of h, of which 47 of 48 are equal; 3 plans compiled whole
 ///     best    dp 8, zero 1, 8 microbatches of 2: step 118 ms, peak 12.3 GiB

@@ -6,7 +6,7 @@
 
 namespace par {
 
-/// What a candidate is expected to take. Exact are the times of a microbatch on one stage; approximate the overlap of
+/// The expected figures of a candidate. Exact are the times of a microbatch on one stage; approximate the overlap of
 /// gradients' reduction (all of it but a layer's share runs beside one backward), the transfers between stages (left
 /// out), stages that are not cut between layers, and recomputation (each saved byte costs alike).
 struct Estimate {

@@ -1,4 +1,4 @@
-// What a microbatch takes on a rank, for each tensor degree and number of samples that a candidate asks for: the real
+// The cost of a microbatch on a rank, for each tensor degree and number of samples that a candidate asks for: the real
 // phases run on the model with one of its equal layers and with two, and the difference is one layer.
 #pragma once
 

@@ -31,7 +31,7 @@ struct FewestRanks {
   SearchedPlan plan;
 };
 
-/// What fills an open key, what came second, and by how much.
+/// The value of an open key, which came second, and by how much.
 struct KeyReason {
   std::string key, value;
   std::string second; ///< the best candidate with another value; empty: no other value fits

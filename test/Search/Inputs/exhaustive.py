@@ -1,5 +1,5 @@
-"""exhaustive.py [--random N] [--seed S] [--ranks 2,4] [--within PERMILLE] -- COMMAND...: the plan of
-`COMMAND --auto -n R` is predicted to take no longer than any plan that is written down by hand, one after the other: all
+"""exhaustive.py [--random N] [--seed S] [--ranks 2,4] [--within PERCENT] -- COMMAND...: the plan of
+`COMMAND --auto -n R` is predicted to take no longer than any plan that is written down by hand, one by one: all
 meshes of dp, tp and pp, zero levels, powers of two of samples and schedules. With --random, N machines are drawn, each
 with its own rates, latencies and launch. Prints a line for each space, `N plans, ... slower by ...`, and at the end
 `all N spaces: ...`."""

@@ -5,8 +5,7 @@
 
 namespace par {
 
-/// What `compileKernels` says of each kernel, without code: its operands, scratch, launch and operations. Takes a tenth
-/// of the time.
+/// The table of `compileKernels` without code: operands, scratch, launch and operations of each kernel.
 llvm::FailureOr<CompiledKernels> tabulateKernels(mlir::ModuleOp module, const CodegenOptions &options = {});
 
 } // namespace par
