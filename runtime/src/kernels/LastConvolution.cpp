@@ -1,12 +1,10 @@
-// Convolutions with channels last by oneDNN, with the ops after them as its post-ops, and filters that are kept packed.
+// Convolutions with channels last by oneDNN, with the ops after them as its post-ops.
 #include "LastConvolution.h"
 
 #include "Magnitude.h"
 #include "NanWatch.h"
 #include "Scratch.h"
 #include "par/format/SignalsHeld.h"
-#include "par/kernels/Builtins.h"
-#include "par/kernels/PackedConvolution.h"
 
 #include <algorithm>
 #include <cstring>
@@ -20,9 +18,6 @@ namespace {
 
 using Dims = dnnl::memory::dims;
 using Desc = dnnl::memory::desc;
-
-/// Immediates after those of all convolutions.
-enum More : size_t { HasScale = convolutionImmediateCount, HasBias, HasResidual, Low, High };
 
 double realAt(const uint64_t *imm, size_t index) { return std::bit_cast<double>(imm[index]); }
 
@@ -230,82 +225,6 @@ const LastConvolution &lastConvolutionFor(const uint64_t *imm, ConvolutionWay wa
   if (isNew)
     place->second = std::make_unique<LastConvolution>(place->first.second.data(), way);
   return *place->second;
-}
-
-PackedConvolution::PackedConvolution(ResidualPlace place, ConvolutionWay way) : place(place), way(way) {}
-PackedConvolution::PackedConvolution(PackedConvolution &&) noexcept = default;
-PackedConvolution::~PackedConvolution() = default;
-
-void PackedConvolution::pack(const LastOperands &operands, size_t outputs) {
-  constexpr size_t each = sizeof(Line) / sizeof(float);
-  packed.resize((convolution->packedSize() + each - 1) / each);
-  scale.assign(operands.scale, operands.scale + outputs);
-  convolution->pack(operands.w, operands.scale, packed.front().values);
-  source = operands.w;
-  call = std::make_unique<LastCall>(*convolution, packed.front().values);
-}
-
-void PackedConvolution::run(void *const *ptr, const uint64_t *imm) {
-  LastOperands operands(ptr, imm, place);
-  if (!convolution)
-    convolution = &lastConvolutionFor(imm, way);
-  size_t outputs = operands.scale ? imm[3] : 0;
-  bool isScaledAlike = scale.size() == outputs && std::equal(scale.begin(), scale.end(), operands.scale);
-  if (source != operands.w || !isScaledAlike)
-    pack(operands, outputs);
-  LastCall::Outcome outcome = call->run(operands);
-  if (outcome == LastCall::Outcome::Written)
-    return;
-  if (!exact)
-    exact = std::make_unique<PackedConvolution>(ResidualPlace::Operand, ConvolutionWay::Direct);
-  if (operands.residual == operands.y)
-    runExactlyInPlace(ptr, imm, outcome == LastCall::Outcome::MetNan);
-  else
-    runExactly(ptr, imm);
-}
-
-/// The immediates of the call without bounds.
-static std::vector<uint64_t> unbounded(const uint64_t *imm) {
-  std::vector<uint64_t> whole(imm, imm + High + 1);
-  constexpr double most = std::numeric_limits<double>::infinity();
-  whole[Low] = realImmediate(-most);
-  whole[High] = realImmediate(most);
-  return whole;
-}
-
-void PackedConvolution::runExactly(void *const *ptr, const uint64_t *imm) {
-  exact->run(ptr, unbounded(imm).data());
-  auto *y = static_cast<float *>(ptr[2]);
-  for (size_t i = 0, size = convolution->outputSize(); i < size; ++i)
-    y[i] = convolution->bounded(y[i]);
-}
-
-void PackedConvolution::runExactlyInPlace(void *const *ptr, const uint64_t *imm, bool isWritten) {
-  std::vector<float> sums(convolution->outputSize());
-  std::vector<uint64_t> whole = unbounded(imm);
-  whole[HasResidual] = 0;
-  void *operands[] = {ptr[0], ptr[1], sums.data(), nullptr, nullptr};
-  std::copy_n(ptr + 3, size_t(imm[HasScale] != 0) + (imm[HasBias] != 0), operands + 3);
-  exact->run(operands, whole.data());
-  auto *y = static_cast<float *>(ptr[2]);
-  for (size_t i = 0; i < sums.size(); ++i)
-    if (!isWritten || std::isnan(sums[i]))
-      y[i] = convolution->bounded(sums[i] + y[i]);
-}
-
-void PackedConvolution::forget() {
-  source = nullptr;
-  exact.reset();
-}
-
-size_t PackedConvolution::bytes() const {
-  return packed.size() * sizeof(Line) + scale.size() * sizeof(float) + (exact ? exact->bytes() : 0);
-}
-
-/// The library's work is one piece, done with tile 0, as that of other convolutions.
-void convolutionLast(void *const *ptr, const uint64_t *imm, uint32_t, uint32_t) { PackedConvolution().run(ptr, imm); }
-void convolutionLastAdd(void *const *ptr, const uint64_t *imm, uint32_t, uint32_t) {
-  PackedConvolution(ResidualPlace::Result).run(ptr, imm);
 }
 
 } // namespace par::kernels

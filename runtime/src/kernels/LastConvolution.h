@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ConvolutionSizes.h"
+#include "par/kernels/Builtins.h"
 #include "par/kernels/PackedConvolution.h"
 
 #include <algorithm>
@@ -9,6 +10,9 @@
 #include <unordered_map>
 
 namespace par::kernels {
+
+/// Immediates after those of all convolutions.
+enum LastImmediate : size_t { HasScale = convolutionImmediateCount, HasBias, HasResidual, Low, High };
 
 /// The operands of a call by name; null where the immediates leave them out.
 struct LastOperands {
