@@ -5,8 +5,8 @@
 
 Each rank has a par-run of its own under another host name, so that nothing is shared between them. A run without
 faults makes the steps on one host; then the same steps are made while every so many seconds a host is lost (its
-par-run is killed with its rank) and comes again later, and a rank's process is killed now and then: mostly while the job
-shrinks or grows. A line a claim: the ranks end well, the exported weights and the metrics (without times) are the
+par-run is killed with its rank) and comes again later, and a rank's process is killed now and then: mostly while the
+job shrinks or grows. A line a claim: the ranks end well, the exported weights and the metrics (without times) are the
 same, the job has shrunk and grown, no process is left over. Only Python's standard library is used. Exit status 0:
 all hold.
 """
