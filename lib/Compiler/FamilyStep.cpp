@@ -6,6 +6,8 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
+#include <map>
+
 using namespace llvm;
 
 namespace par {
@@ -139,6 +141,33 @@ std::string describeOtherState(const format::Manifest &main, const format::Manif
     return "the state " + describe(*extra) + ", which the bundle does not have";
   if (const format::Tensor *missing = lacks(main, member))
     return "no state " + describe(*missing) + ", which the bundle has";
+  return "";
+}
+
+/// The stage, by its program's name, of the first rank that holds each parameter.
+static std::map<std::string, std::string> stagesOf(const format::Bundle &bundle) {
+  std::map<std::string, std::string> stages;
+  for (const format::Tensor &tensor : bundle.manifest.tensors)
+    if (tensor.kind == format::TensorKind::Parameter)
+      for (const auto &part : tensor.layout.parts)
+        if (!part.ranks.empty())
+          stages.try_emplace(tensor.name, bundle.programs[bundle.manifest.ranks[part.ranks.front()].role].name);
+  return stages;
+}
+
+std::string describeOtherStages(const Compiled &main, const Compiled &member) {
+  const format::Manifest &manifest = main.bundle->manifest;
+  bool hasNorm = any_of(manifest.outputs, [](const format::Output &output) { return output.name == "grad_norm"; });
+  if (!hasNorm || *main.planned.plan.plan.collectives.sums != "microbatches")
+    return "";
+  std::map<std::string, std::string> here = stagesOf(*main.bundle), there = stagesOf(*member.bundle);
+  for (const auto &[name, stage] : here)
+    if (std::string other = there[name]; other != stage)
+      return formatv(
+          "{0} on stage {1}, the bundle has it on {2}; stages add their parts of the norm of gradients, which "
+          "is the same in all bits only on the same ones: name pipeline.cuts in the plan, or say "
+          "collectives.sums: ranks",
+          name, StringRef(other).drop_front(), StringRef(stage).drop_front());
   return "";
 }
 

@@ -143,7 +143,8 @@ bool FamilyPart::hasStep(const PlannedModel &planned, DiagnosticSink sink) const
 }
 
 bool FamilyPart::hasState(const Compiled &compiled, DiagnosticSink sink) const {
-  return !main || accept(describeOtherState(main->bundle->manifest, compiled.bundle->manifest), sink);
+  return !main || (accept(describeOtherState(main->bundle->manifest, compiled.bundle->manifest), sink) &&
+                   accept(describeOtherStages(*main, compiled), sink));
 }
 
 static void printIR(ModuleOp module, bool verbose, llvm::raw_ostream &out) {

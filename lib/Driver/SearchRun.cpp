@@ -1,8 +1,8 @@
 // par-compile --fit and --auto from their flags to a search, and its result as text, plan or settings.
 #include "SearchRun.h"
 
-#include "par/Inspect/LargestTensors.h"
 #include "par/Inspect/Memory.h"
+#include "par/Inspect/MemoryOverTime.h"
 #include "par/Inspect/Plan.h"
 #include "par/Inspect/Prediction.h"
 #include "par/Report/Search.h"
@@ -18,7 +18,7 @@ using namespace llvm;
 
 namespace par {
 
-static constexpr size_t shownAlternatives = 16, shownTensors = 10;
+static constexpr size_t shownAlternatives = 16;
 
 /// "8xh100-sxm" taken apart; nothing where it is none.
 static std::optional<std::pair<int64_t, std::string>> readGpus(StringRef text) {
@@ -148,7 +148,6 @@ static int printFit(const SearchResult &result, raw_ostream &out, DiagnosticSink
   printSearch(result, out);
   std::vector<RoleMemory> memory = measureMemory(bundle);
   printMemory(memory, result.limit, out);
-  printLargestTensors(findLargestTensors(bundle, shownTensors), out);
   Expected<Simulation> simulation = simulate(bundle, best.planned.entry(), best.planned.hardware.onThisHost());
   if (!simulation) {
     CompileDiagnostic finding;
@@ -157,6 +156,8 @@ static int printFit(const SearchResult &result, raw_ostream &out, DiagnosticSink
     sink(finding);
     return Bug;
   }
+  std::vector<RoleOverTime> overTime = describeMemoryOverTime(bundle, best.planned.entry(), *simulation);
+  printLargest(*max_element(overTime, [](auto &one, auto &other) { return one.peak < other.peak; }), out);
   Prediction prediction = describePrediction(best.planned.plan.plan, bundle, *simulation);
   printPrediction(prediction, out);
   printRate(best, prediction.stepNs, out);

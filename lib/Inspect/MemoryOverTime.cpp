@@ -2,6 +2,7 @@
 #include "par/Inspect/MemoryOverTime.h"
 
 #include "BufferUse.h"
+#include "LayerNames.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
@@ -103,9 +104,12 @@ private:
       std::string name = !buffer.tensor.empty()  ? buffer.tensor
                          : maker != makers.end() ? bundle.provenance[maker->second]
                                                  : "";
+      auto [module, line] = StringRef(name).split(", ");
+      std::string anyName = inAnyLayer(module) + (line.empty() ? "" : ", " + line.str());
       std::string use = toString(uses[number]).str(), type = typeOf(buffer);
-      PeakValues &values = groups.try_emplace({name, type, use}, PeakValues{name, type, use}).first->second;
-      ++values.count;
+      PeakValues &values = groups.try_emplace({anyName, type, use}, PeakValues{name, type, use}).first->second;
+      if (++values.count > 1 && values.name != name)
+        values.name = anyName;
       values.bytes += bytes;
     };
     for (auto [number, buffer] : enumerate(program.buffers))

@@ -46,7 +46,7 @@ void printSearch(const SearchResult &result, raw_ostream &os) {
     os << " (from its layers " << formatTime(best.estimate.stepNs) << ", " << humanBytes(double(best.estimate.peak))
        << ")";
   os << "\n"
-     << "bound   none of these plans takes less than " << formatTime(result.boundNs)
+     << "bound   by their layers' profiles none of these plans takes less than " << formatTime(result.boundNs)
      << " (local work of a microbatch, without communication): gap " << percentAbove(ns, result.boundNs) << " %\n";
   if (result.leftFrom)
     os << "  tp from " << result.leftFrom << " on was not looked at: it could gain as little\n";
@@ -74,19 +74,20 @@ void printFewest(const SearchResult &result, raw_ostream &os) {
      << ": " << figures(result.fewest->plan) << "\n";
 }
 
-void printLargestTensors(ArrayRef<LargeTensor> tensors, raw_ostream &os) {
-  os << "largest tensors of the fullest rank\n";
-  for (const LargeTensor &tensor : tensors)
-    os << right_justify(humanBytes(double(tensor.bytes)), 11) << "  " << tensor.count << " x " << tensor.type << "  "
-       << tensor.name << "\n";
+void printLargest(const RoleOverTime &role, raw_ostream &os) {
+  os << "largest at the peak of " << nameOfRole(role.role) << "\n";
+  for (const PeakValues &values : role.largest)
+    os << right_justify(humanBytes(double(values.bytes)), 11) << "  " << left_justify(values.purpose, 8) << values.count
+       << " x " << values.type << "  " << values.name << "\n";
 }
 
 std::string commentReasons(const SearchResult &result) {
   std::string text;
   raw_string_ostream os(text);
   const SearchedPlan &best = result.plans.front();
-  os << "# Found by par-compile --auto: " << describeCandidate(best.candidate) << "; " << figures(best) << "; none of "
-     << counted(result.candidates, "plan") << " takes less than " << formatTime(result.boundNs) << "\n";
+  os << "# Found by par-compile --auto: " << describeCandidate(best.candidate) << "; " << figures(best)
+     << "; by profiles none of " << counted(result.candidates, "plan") << " takes less than "
+     << formatTime(result.boundNs) << "\n";
   for (const KeyReason &reason : result.reasons)
     os << "# " << reason.key << " = " << reason.value << "; " << sentenceOf(reason) << "\n";
   return text;

@@ -31,7 +31,7 @@ public:
     // A write of all of it after a read begins a new life; a write through an alias may be one of several
     // parts.
     if (life.begin < 0 || (operand.access == Access::Write && !isAlias && life.wasRead)) {
-      close(owner, life);
+      close(owner, slot, life);
       life = {node.start, node.start, false};
     }
     life.begin = std::min(life.begin, node.start);
@@ -41,16 +41,30 @@ public:
 
   std::vector<BufferLife> finish() {
     for (uint32_t buffer = 0; buffer < lives.size(); ++buffer)
-      for (const SlotLife &life : lives[buffer])
-        close(buffer, life);
+      for (auto [slot, life] : llvm::enumerate(lives[buffer]))
+        close(buffer, slot, life);
+    endReplaced();
     return std::move(ended);
   }
 
 private:
-  void close(uint32_t buffer, const SlotLife &life) {
+  void close(uint32_t buffer, uint32_t slot, const SlotLife &life) {
     if (life.begin < 0 || life.end == life.begin)
       return;
-    ended.push_back({buffer, life.begin, life.end});
+    ended.push_back({buffer, program.buffers[buffer].at[slot], life.begin, life.end});
+  }
+
+  /// A result that takes the place of an operand ends it.
+  void endReplaced() {
+    std::vector<BufferLife *> byPlace;
+    for (BufferLife &life : ended)
+      byPlace.push_back(&life);
+    llvm::sort(byPlace, [](const BufferLife *one, const BufferLife *other) {
+      return std::tie(one->offset, one->begin, one->end) < std::tie(other->offset, other->begin, other->end);
+    });
+    for (size_t i = 1; i < byPlace.size(); ++i)
+      if (BufferLife &before = *byPlace[i - 1]; before.offset == byPlace[i]->offset)
+        before.end = std::min(before.end, byPlace[i]->begin);
   }
 
   const Program &program;

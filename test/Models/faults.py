@@ -183,7 +183,7 @@ class Trial:
 
     def run(self, case, job):
         title, world, bundle = f"{case} on {job.title}", CASES[case][0], self.bundle(case)
-        whole, mended = f"{case}-whole", f"{case}-mended"
+        whole, mended = (f"{title}-{kind}".replace(" ", "-") for kind in ("whole", "mended"))
         steps = self.steps_of(job, case, bundle)
         seconds = self.alone(job, case, bundle, steps, whole)
         print(f"{title}: {steps} steps without faults in {seconds:.1f} s, a save every {self.every_save}", flush=True)

@@ -28,7 +28,7 @@ BASE = ["train={loss: cross_entropy, optimizer: adamw, clip: 0.5}", "dims.seq=8"
         "collectives.deterministic=true"]
 CASES = {
     "dp4": (4, ["mesh.dp=4", "batch.size=12"], ["mesh.dp=3", "mesh.dp=2", "mesh.dp=1"]),
-    "pp2dp2": (4, ["mesh={pp: 2, dp: 2}", "batch.size=8"], ["mesh.dp=1"]),
+    "pp2dp2": (4, ["mesh={pp: 2, dp: 2}", "batch.size=8", "pipeline.cuts={h.*: even}"], ["mesh.dp=1"]),
     "dp2": (2, ["mesh.dp=2", "batch.size=8"], ["mesh.dp=1"]),
 }
 SHRINK = 1

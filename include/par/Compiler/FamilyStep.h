@@ -26,5 +26,8 @@ std::vector<std::string> settingsOfStep(const Plan &main);
 std::string describeOtherStep(const PlannedModel &main, const PlannedModel &member);
 /// Says in what the state of the member's bundle is another one; empty: in nothing.
 std::string describeOtherState(const format::Manifest &main, const format::Manifest &member);
+/// Says of which parameter the stage is another one, where bits depend on that: of the norm of gradients under
+/// `collectives.sums: microbatches`. Empty: of none.
+std::string describeOtherStages(const Compiled &main, const Compiled &member);
 
 } // namespace par

@@ -11,9 +11,9 @@ struct MemoryMoment {
   uint64_t grads = 0, saved = 0, buffers = 0;
 };
 
-/// Values of one name, type and purpose that live at the peak.
+/// Values of one name, type and purpose that live at the peak, those of several layers together.
 struct PeakValues {
-  std::string name;    ///< of a tensor, or module and source line that make it; empty: not known
+  std::string name;    ///< of a tensor, or module and source line that make it, `h.*.mlp`; empty: not known
   std::string type;    ///< `bf16[2x64x256]`
   std::string purpose; ///< `params`, `states`, `grads`, `saved`, `buffers`
   size_t count = 0;

@@ -1,7 +1,8 @@
 // Lines of a search, for --auto and --fit.
 #pragma once
 
-#include "par/Inspect/LargestTensors.h"
+#include "par/Inspect/Memory.h"
+#include "par/Inspect/MemoryOverTime.h"
 #include "par/Search/Search.h"
 
 #include "llvm/Support/raw_ostream.h"
@@ -22,8 +23,8 @@ void printAlternatives(const SearchResult &result, size_t most, llvm::raw_ostrea
 /// `fewest  2 ranks: dp 2, zero 3, ...: step 400 ms, peak 70.1 GiB`
 void printFewest(const SearchResult &result, llvm::raw_ostream &os);
 
-/// The table of --fit: tensors by name, with their bytes on the fullest rank.
-void printLargestTensors(llvm::ArrayRef<LargeTensor> tensors, llvm::raw_ostream &os);
+/// The table of --fit: the largest of what lives at a role's peak, by name.
+void printLargest(const RoleOverTime &role, llvm::raw_ostream &os);
 
 /// Comments for the head of a plan that a search has completed: a line a key.
 std::string commentReasons(const SearchResult &result);

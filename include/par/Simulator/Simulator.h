@@ -37,6 +37,7 @@ struct MemorySample {
 /// The life of a value in a slot of a buffer of the arena: while it is written, kept and read.
 struct BufferLife {
   uint32_t buffer;
+  uint64_t offset;    ///< of the slot, in bytes
   int64_t begin, end; ///< ns
 };
 
