@@ -296,7 +296,7 @@ TEST(Failures, SecondInterruptEndsAtOnce) {
   Process job({jobTool, "-n", "4", "--timeout", "60"});
   ASSERT_TRUE(job.sees("pid", 4));
   usleep(100'000);
-  kill(ranksOf(job.out())[2], SIGSTOP);
+  kill(pidOfRank(job.out(), 2), SIGSTOP);
   usleep(50'000);
   auto begin = Clock::now();
   job.signal(SIGINT);

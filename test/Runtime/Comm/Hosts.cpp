@@ -188,7 +188,7 @@ TEST(Hosts, LostRankIsStartedAgain) {
   for (auto [victim, signal] : {std::pair(3, SIGKILL), {2, SIGKILL}, {1, SIGSTOP}, {0, SIGKILL}, {2, SIGSTOP}}) {
     TwoHosts job({"--restart", "-1", "--timeout", "2"}, "300");
     job.runs();
-    kill(ranksOf(job.ranks[size_t(victim)]->out())[victim], signal);
+    kill(pidOfRank(job.ranks[size_t(victim)]->out(), victim), signal);
     std::vector<std::string> outputs = job.outputs(0);
     std::string rank = "job.par: rank " + std::to_string(victim) + " (dp " + std::to_string(victim) + ") was ";
     EXPECT_EQ(count(outputs[victim / 2], rank), 1u) << outputs[victim / 2];
@@ -337,10 +337,10 @@ TEST(Hosts, AskedBeforeTheFirstStep) {
 TEST(Hosts, NoRestartLeft) {
   TwoHosts job({"--restart", "1", "--timeout", "2"});
   job.runs();
-  kill(ranksOf(job.ranks[3]->out())[3], SIGKILL);
+  kill(pidOfRank(job.ranks[3]->out(), 3), SIGKILL);
   EXPECT_TRUE(job.ranks[3]->sees("rank ", 2));
   usleep(300'000);
-  kill(ranksOf(job.ranks[1]->out())[1], SIGKILL);
+  kill(pidOfRank(job.ranks[1]->out(), 1), SIGKILL);
   std::vector<std::string> outputs = job.outputs(4);
   for (const std::string &output : outputs) {
     EXPECT_NE(output.find("error: rank 1 (dp 1) "), std::string::npos) << output;

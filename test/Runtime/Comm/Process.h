@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <map>
 #include <poll.h>
+#include <stdexcept>
 #include <string>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -65,17 +66,9 @@ public:
   void signal(int number) const { ::kill(child, number); }
 
   /// Reads until `text` stands `times` times in the output, at most 20 seconds.
-  bool sees(const std::string &text, size_t times = 1) {
-    for (auto begin = Clock::now(); secondsSince(begin) < 20;) {
-      read(20);
-      size_t found = 0;
-      for (size_t at = texts[0].find(text); at != std::string::npos; at = texts[0].find(text, at + 1))
-        ++found;
-      if (found >= times)
-        return true;
-    }
-    return false;
-  }
+  bool sees(const std::string &text, size_t times = 1) { return reads(texts[0], text, times, 20); }
+  /// The same in the errors.
+  bool says(const std::string &text, double seconds = 20) { return reads(texts[1], text, 1, seconds); }
 
   /// Waits for the end; the exit code, 1000 + the signal, or -1 after `seconds`.
   int wait(double seconds) {
@@ -94,6 +87,17 @@ public:
   }
 
 private:
+  bool reads(const std::string &all, const std::string &text, size_t times, double seconds) {
+    for (auto begin = Clock::now(); secondsSince(begin) < seconds;) {
+      read(20);
+      size_t found = 0;
+      for (size_t at = all.find(text); at != std::string::npos; at = all.find(text, at + 1))
+        ++found;
+      if (found >= times)
+        return true;
+    }
+    return false;
+  }
   bool read(int milliseconds) {
     pollfd polled[2] = {{pipes[0], POLLIN, 0}, {pipes[1], POLLIN, 0}};
     if (poll(polled, 2, milliseconds) <= 0)
@@ -127,6 +131,14 @@ inline std::map<int, pid_t> ranksOf(const std::string &out) {
       result[rank] = pid;
   }
   return result;
+}
+
+/// The pid that a rank printed. Never 0, which to kill() means the test and all that runs it.
+inline pid_t pidOfRank(const std::string &out, int rank) {
+  std::map<int, pid_t> ranks = ranksOf(out);
+  if (!ranks.contains(rank))
+    throw std::runtime_error("rank " + std::to_string(rank) + " has not printed its pid: " + out);
+  return ranks[rank];
 }
 
 /// Whether the process is there and no zombie.

@@ -24,7 +24,7 @@ struct Job : Process {
     ASSERT_TRUE(sees("pid", 4 * times)) << errors();
     usleep(200'000);
   }
-  pid_t pidOf(int rank) const { return ranksOf(out())[rank]; }
+  pid_t pidOf(int rank) const { return pidOfRank(out(), rank); }
   void harm(int rank, int signal = SIGKILL) const { ::kill(pidOf(rank), signal); }
 };
 

@@ -10,7 +10,8 @@ namespace {
 struct ShrinkingJob {
   explicit ShrinkingJob(std::string hosts, std::vector<std::string> more = {}, std::string members = "4,3,2")
       : port(unusedPort()), hosts(std::move(hosts)), more(std::move(more)) {
-    std::vector<std::string> usual{"--restart", "-1", "--timeout", "2", "--shrink", "1", "--members", members};
+    std::vector<std::string> usual{"--restart", "-1",        "--timeout", "2",       "--shrink",
+                                   "1",         "--members", members,     "--pause", "5"};
     this->more.insert(this->more.begin(), usual.begin(), usual.end());
     for (size_t rank = 0; rank < this->hosts.size(); ++rank)
       ranks.push_back(nullptr);
@@ -34,12 +35,8 @@ struct ShrinkingJob {
     for (size_t rank : gone)
       ranks[rank]->signal(SIGKILL);
   }
-  bool says(const std::string &what, double seconds = 10, size_t rank = 0) {
-    for (auto begin = Clock::now(); secondsSince(begin) < seconds; usleep(20'000))
-      if (ranks[rank]->errors().find(what) != std::string::npos)
-        return true;
-    return false;
-  }
+  /// Whether rank 0 says so in time.
+  bool says(const std::string &what, double seconds = 10) { return ranks[0]->says(what, seconds); }
   /// All ranks but `gone` end with `code`.
   void ends(int code, const std::vector<size_t> &gone = {}) {
     for (size_t rank = 0; rank < ranks.size(); ++rank) {
@@ -67,7 +64,7 @@ size_t timesIn(const std::string &text, const std::string &piece) {
   return n;
 }
 
-const std::vector<std::string> shortJob{"--steps", "600"};
+const std::vector<std::string> shortJob{"--steps", "400"};
 
 } // namespace
 
@@ -94,11 +91,12 @@ TEST(Shrinks, LostHost) {
 TEST(Shrinks, LostRankIsStartedAgain) {
   ShrinkingJob job("abcd", {"--steps", "1500"});
   job.runs();
-  kill(ranksOf(job.ranks[2]->out())[2], SIGKILL);
+  kill(pidOfRank(job.ranks[2]->out(), 2), SIGKILL);
   EXPECT_TRUE(job.says(" with 4 of 4 ranks, ")) << job.errors();
   job.lose({1});
   EXPECT_TRUE(job.says(" with 3 of 4 ranks, ")) << job.errors();
-  kill(ranksOf(job.ranks[3]->out())[2], SIGKILL); // it has rank 2 now
+  EXPECT_TRUE(job.ranks[3]->sees("rank 2 pid")); // its rank now
+  kill(pidOfRank(job.ranks[3]->out(), 2), SIGKILL);
   job.ends(0, {1});
   EXPECT_EQ(timesIn(job.ranks[0]->errors(), " with 3 of 4 ranks, "), 2u) << job.errors();
   EXPECT_EQ(timesIn(job.ranks[3]->errors(), "starting it again"), 1u) << job.errors();
@@ -117,7 +115,7 @@ TEST(Shrinks, GrowsBack) {
     job.ends(0);
     std::string said = job.ranks[0]->errors();
     EXPECT_NE(said.find(" s after that step\n"), std::string::npos) << said;
-    EXPECT_EQ(timesIn(said, "goes on after step "), 2u) << said;
+    EXPECT_GE(timesIn(said, "goes on after step "), 2u) << said; // two that come may be taken in one by one
     EXPECT_NE(job.errors().find("job.par: rank " + std::to_string(gone.front()) + " waits: the job goes on with "),
               std::string::npos)
         << job.errors();
@@ -180,13 +178,14 @@ TEST(Shrinks, LostThreeTimes) {
 
 // --restart=1 --shrink: the second loss is one of a rank.
 TEST(Shrinks, RestartsAreSpent) {
-  Process job({jobTool, "-n", "4", "--steps", "600", "--restart", "1", "--shrink", "1000", "--members", "4,3"});
+  Process job(
+      {jobTool, "-n", "4", "--steps", "600", "--restart", "1", "--shrink", "1000", "--members", "4,3", "--pause", "5"});
   EXPECT_TRUE(job.sees("pid", 4));
   usleep(200'000);
-  kill(ranksOf(job.out())[1], SIGKILL);
+  kill(pidOfRank(job.out(), 1), SIGKILL);
   EXPECT_TRUE(job.sees("pid", 8));
   usleep(200'000);
-  kill(ranksOf(job.out())[2], SIGKILL);
+  kill(pidOfRank(job.out(), 2), SIGKILL);
   EXPECT_EQ(job.wait(20), 0) << job.errors();
   EXPECT_NE(job.errors().find("the job goes on without it: --restart=1 has been reached\n"), std::string::npos)
       << job.errors();
@@ -207,7 +206,7 @@ TEST(Shrinks, AskedToEnd) {
 
 // Ranks are lost and come again at any time.
 TEST(Shrinks, RandomTrials) {
-  unsigned seed = unsigned(time(nullptr));
+  unsigned seed = getenv("PAR_LONG") ? unsigned(time(nullptr)) : 1;
   SCOPED_TRACE("seed " + std::to_string(seed));
   srand(seed);
   ShrinkingJob job("abcd", {"--shrink", "0.3"});
@@ -217,14 +216,12 @@ TEST(Shrinks, RandomTrials) {
     job.lose({victim});
     usleep(useconds_t(rand() % 900'000));
     if (rand() % 3 == 0)
-      kill(ranksOf(job.ranks[0]->out())[0], SIGKILL);
+      kill(pidOfRank(job.ranks[0]->out(), 0), SIGKILL);
     usleep(useconds_t(rand() % 300'000));
     job.start(victim);
     usleep(useconds_t(rand() % 900'000));
   }
-  size_t before = timesIn(job.ranks[0]->errors(), "goes on");
-  job.says(" of 4 ranks", 1);
-  EXPECT_GT(before, 0u);
+  EXPECT_TRUE(job.says(" of 4 ranks, ", 1)) << job.errors();
   usleep(1'000'000);
   job.ranks[0]->signal(SIGTERM);
   job.ends(143);

@@ -68,7 +68,7 @@ TEST(Signals, ToOneRank) {
     Process started(job("shm"));
     ASSERT_TRUE(started.sees("pid", 4));
     usleep(200'000);
-    pid_t rank = ranksOf(started.out())[2];
+    pid_t rank = pidOfRank(started.out(), 2);
     kill(rank, signal);
     EXPECT_EQ(started.wait(10), 128 + signal) << started.errors();
     expectAfter(started.errors(), signal, idOf("rank 2", rank));
@@ -88,7 +88,7 @@ TEST(Signals, BeforeTheFirstStep) {
   for (int signal : {SIGINT, SIGTERM}) {
     Process started(job("shm", {"--busy", "60"}));
     ASSERT_TRUE(started.sees("pid", 4));
-    pid_t rank = ranksOf(started.out())[3];
+    pid_t rank = pidOfRank(started.out(), 3);
     kill(rank, signal);
     EXPECT_EQ(started.wait(5), 128 + signal);
     EXPECT_EQ(started.errors(), before(signal, idOf("rank 3", rank)));
@@ -169,12 +169,12 @@ TEST(Signals, HangUps) {
   Process started(job("shm"));
   ASSERT_TRUE(started.sees("pid", 4));
   usleep(100'000);
-  kill(ranksOf(started.out())[2], SIGSTOP); // the step does not end yet
+  kill(pidOfRank(started.out(), 2), SIGSTOP); // the step does not end yet
   for (int signal : {SIGHUP, SIGHUP, SIGTERM, SIGHUP}) {
     started.signal(signal);
     usleep(20'000);
   }
-  kill(ranksOf(started.out())[2], SIGCONT);
+  kill(pidOfRank(started.out(), 2), SIGCONT);
   EXPECT_EQ(started.wait(10), 128 + SIGHUP);
   expectAfter(started.errors(), SIGHUP, idOf("par-run", started.pid()));
 
@@ -245,7 +245,7 @@ TEST(Signals, SecondAndLate) {
   Process started(job("shm", {"--timeout", "60"}));
   ASSERT_TRUE(started.sees("pid", 4));
   usleep(100'000);
-  kill(ranksOf(started.out())[2], SIGSTOP);
+  kill(pidOfRank(started.out(), 2), SIGSTOP);
   usleep(50'000);
   started.signal(SIGINT);
   usleep(300'000);

@@ -15,11 +15,12 @@ std::vector<uint64_t> all(const BuiltinKernel &kernel, uint64_t value) {
   return std::vector<uint64_t>(kernel.immediates.size(), value);
 }
 
-TEST(CudaLaunch, everyBuiltinButThoseOfCudnnHasOne) {
+TEST(CudaLaunch, everyBuiltinButThoseOfCudnnAndOfCpusHasOne) {
   for (const BuiltinKernel &kernel : builtins())
     for (uint64_t size : {0, 1, 5, 3000}) {
       auto launch = cudaLaunch(kernel.name, all(kernel, size));
-      if (kernel.name.starts_with("convolution") || kernel.name.starts_with("attention")) {
+      bool isOfCpu = kernel.name.starts_with("place_rows"); // that no phase forms on GPUs
+      if (isOfCpu || kernel.name.starts_with("convolution") || kernel.name.starts_with("attention")) {
         EXPECT_FALSE(launch) << kernel.name;
         continue;
       }

@@ -7,6 +7,7 @@
 //                [--wrote FILE]                (says after the last step that FILE is whole)
 //                [--processes N] [--files N]   (limits of the system, to run out of)
 //                [--busy S] [--linger S]       (seconds before the first step; after the end of the job)
+//                [--pause MS]                  (milliseconds that each step takes at least)
 //                [--nohup 1] [--fail TEXT]     (before it joins)
 //                [--restart N]                 (-1: as often as ranks are lost; steps go on from what ranks keep)
 //                [--shrink S] [--members A,B]  (goes on with A or B ranks where others do not come within S seconds)
@@ -35,7 +36,7 @@ struct Options {
   uint64_t steps = UINT64_MAX;
   std::string plan = "3f9c2aaa", otherPlan;
   int64_t otherPlanRank = -1, exitRank = -1, throwRank = -1, forgetfulRank = -1, vanishingRank = -1, abortingRank = -1;
-  int exitCode = 0, vanishCode = 0, busy = 0, linger = 0, chatty = -1;
+  int exitCode = 0, vanishCode = 0, busy = 0, pause = 0, linger = 0, chatty = -1;
   std::string thrown, failure, wrote;
 };
 
@@ -106,6 +107,8 @@ Options read(int argc, char **argv) {
       o.abortingRank = std::atoll(value.c_str());
     else if (flag == "--wrote")
       o.wrote = value;
+    else if (flag == "--pause")
+      o.pause = std::atoi(value.c_str());
     else if (flag == "--busy")
       o.busy = std::atoi(value.c_str());
     else if (flag == "--linger")
@@ -222,6 +225,7 @@ int rankMain(Control &control, const Options &o) {
   uint64_t *kept = keptStep(control.placing(), control.rank());
   uint64_t step = 1 + doneByAll(control, kept, o.launch.shrink.has_value());
   for (; step <= o.steps && control.startStep(step); ++step) {
+    usleep(useconds_t(o.pause) * 1000);
     runStep(control, *endpoint, step);
     if (int64_t(control.rank()) == o.vanishingRank && step == 3)
       _exit(o.vanishCode);
