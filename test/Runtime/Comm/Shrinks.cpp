@@ -40,7 +40,7 @@ struct ShrinkingJob {
   /// All ranks but `gone` end with `code`.
   void ends(int code, const std::vector<size_t> &gone = {}) {
     for (size_t rank = 0; rank < ranks.size(); ++rank) {
-      int ended = ranks[rank]->wait(20);
+      int ended = ranks[rank]->wait(40);
       if (std::find(gone.begin(), gone.end(), rank) == gone.end())
         EXPECT_EQ(ended, code) << "rank " << rank << ": " << ranks[rank]->errors();
     }
@@ -83,13 +83,13 @@ TEST(Shrinks, LostHost) {
     EXPECT_NE(said.find("job.par: goes on after step "), std::string::npos) << said;
     EXPECT_NE(said.find(" with " + std::string(with) + " of 4 ranks, "), std::string::npos) << said;
     EXPECT_EQ(timesIn(job.errors(), "error"), 0u) << job.errors();
-    EXPECT_NE(job.ranks[0]->out().find("done after step 600"), std::string::npos);
+    EXPECT_NE(job.ranks[0]->out().find("done after step 400"), std::string::npos);
   }
 }
 
 // A rank's process that is lost is started again, and is no reason to go on without it: nor is one in the smaller job.
 TEST(Shrinks, LostRankIsStartedAgain) {
-  ShrinkingJob job("abcd", {"--steps", "1500"});
+  ShrinkingJob job("abcd", {"--steps", "700"});
   job.runs();
   kill(pidOfRank(job.ranks[2]->out(), 2), SIGKILL);
   EXPECT_TRUE(job.says(" with 4 of 4 ranks, ")) << job.errors();
@@ -105,7 +105,7 @@ TEST(Shrinks, LostRankIsStartedAgain) {
 // A host that comes again waits for the end of a step; then all go on.
 TEST(Shrinks, GrowsBack) {
   for (auto [hosts, gone, with] : {std::tuple("aabb", std::vector<size_t>{2, 3}, "2"), {"abcd", {1}, "3"}}) {
-    ShrinkingJob job(hosts, {"--steps", "2000"});
+    ShrinkingJob job(hosts, {"--steps", "800"});
     job.runs();
     job.lose(gone);
     EXPECT_TRUE(job.says(" with " + std::string(with) + " of 4 ranks, ")) << job.errors();

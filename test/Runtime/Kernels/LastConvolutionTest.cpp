@@ -170,7 +170,10 @@ TEST_P(LastConvolutions, keepNan) {
         std::tie(x, w, scale, bias, residual) = before;
         // A second computation has packed the filter a second time.
         convolution.forget();
-        EXPECT_EQ(convolution.bytes() < bytes, isAnyNan) << &given - places;
+        // A thread of the library that takes no part in a call may keep an earlier flag: then one is computed for
+        // nothing.
+        if (isAnyNan || threads == 1)
+          EXPECT_EQ(convolution.bytes() < bytes, isAnyNan) << &given - places << ", " << threads << " threads";
       }
   par::cpu::setLibraryThreads(1);
 }
