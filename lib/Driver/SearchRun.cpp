@@ -71,9 +71,13 @@ static PlanText textOf(const CompileOptions &options, const Model &model) {
   return text;
 }
 
-/// The search of either flag, with its errors. Nothing after one, of which `code` is the exit code.
-static std::optional<SearchResult> search(const CompileOptions &options, const std::shared_ptr<const Model> &model,
-                                          const PlanText &text, DiagnosticSink sink, int &code) {
+/// The search of either flag for the model of its file, with its errors. Nothing after one, of which `code` is the exit
+/// code.
+static std::optional<SearchResult> search(const CompileOptions &options, DiagnosticSink sink, int &code) {
+  code = WrongInput;
+  std::shared_ptr<const Model> model = readModel(options.model, sink);
+  if (!model)
+    return std::nullopt;
   SearchOptions searching;
   auto gpus = readGpus(options.gpus);
   searching.ranks = gpus ? gpus->first : options.ranks;
@@ -82,8 +86,7 @@ static std::optional<SearchResult> search(const CompileOptions &options, const s
     searching.compiles = 1;
     searching.tolerance = 30;
   }
-  code = WrongInput;
-  std::optional<SearchResult> result = searchPlans(model, text, searching, sink);
+  std::optional<SearchResult> result = searchPlans(model, textOf(options, *model), searching, sink);
   if (!result || !result->plans.empty())
     return result;
   CompileDiagnostic finding;
@@ -170,11 +173,8 @@ static int printFit(const SearchResult &result, raw_ostream &out, DiagnosticSink
 
 int fitModel(const CompileOptions &options, raw_ostream &out, DiagnosticSink sink) {
   auto begin = std::chrono::steady_clock::now();
-  std::shared_ptr<const Model> model = readModel(options.model, sink);
-  if (!model)
-    return WrongInput;
   int code = Done;
-  std::optional<SearchResult> result = search(options, model, textOf(options, *model), sink, code);
+  std::optional<SearchResult> result = search(options, sink, code);
   if (!result)
     return code;
   if (int failed = printFit(*result, out, sink))
@@ -207,11 +207,8 @@ static bool writePlan(const SearchResult &result, const std::string &file, Diagn
 
 int completeBySearch(const CompileOptions &options, raw_ostream &out, DiagnosticSink sink,
                      std::vector<std::string> &settings) {
-  std::shared_ptr<const Model> model = readModel(options.model, sink);
-  if (!model)
-    return WrongInput;
   int code = Done;
-  std::optional<SearchResult> result = search(options, model, textOf(options, *model), sink, code);
+  std::optional<SearchResult> result = search(options, sink, code);
   if (!result)
     return code;
   if (!options.quiet && !options.json) {
