@@ -14,8 +14,8 @@ tools/build.sh par-test-depends || { echo "the build failed"; echo "0 passed, 1 
 lit=(--param "none=1")
 [ "${1:-}" = long ] && lit=(--param "long=1")
 export PAR_LONG=$([ "${1:-}" = long ] && echo 1 || echo 0)
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+log=$(mktemp) fallen=$(mktemp)
+trap 'rm -f "$log" "$fallen"' EXIT
 
 "$(sed -n 's/^PAR_LIT:FILEPATH=//p' build/CMakeCache.txt)" -v "${lit[@]}" build/test 2>&1 | tee "$log"
 lit_status=${PIPESTATUS[0]}
@@ -27,11 +27,15 @@ for kind in Failed "Unexpectedly Passed" "Timed Out" Unresolved; do
   failed=$((failed + $(outcome "$kind") + 0))
 done
 [ "$lit_status" -ne 0 ] && [ "$failed" -eq 0 ] && failed=1
+# "FAIL: Par :: Report/page.test (3 of 452)"
+sed -nE 's/^(FAIL|XPASS|TIMEOUT|UNRESOLVED): ([^(]*).*/failed: \2/p' "$log" >"$fallen"
 
 # Tests of the runtime's timing run apart from those that compute; they mostly wait.
 run_ctest() {
   ctest --test-dir build --output-on-failure "$@" 2>&1 | tee "$log"
   local status=${PIPESTATUS[0]} total bad
+  # "  100 - Runtime.Comm.Restarts.NoneLeft (Failed)"
+  sed -nE '/[(](Skipped|Disabled)[)]$/d; s/^[[:space:]]*[0-9]+ - (.*) \(.*\)$/failed: \1/p' "$log" >>"$fallen"
   # ctest ends with "98% tests passed, 2 tests failed out of 100".
   total=$(sed -n 's/^.* tests failed out of \([0-9][0-9]*\)$/\1/p' "$log" | tail -n 1)
   bad=$(sed -n 's/^.* tests passed, \([0-9][0-9]*\) tests failed out of .*/\1/p' "$log" | tail -n 1)
@@ -42,5 +46,6 @@ run_ctest() {
 run_ctest -j "$(nproc)" -E '^Runtime[.]'
 run_ctest -j $((4 * $(nproc))) -R '^Runtime[.]'
 
+cat "$fallen"
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
