@@ -58,8 +58,9 @@ static const Flag flags[] = {
      "searches a plan for the devices of --gpus (or -n and --target) and says what it takes; writes nothing"},
     {"--gpus", Flag::Value, true, "NUMBERxHARDWARE", "of --fit: the devices, as 8xh100-sxm"},
     {"--alternatives", Flag::Nothing, true, "", "of --fit and --auto: prints the plans around the best one"},
-    {"--compare", Flag::Maybe, false, "STEPS", ""},
-    {"--what-if", Flag::Value, false, "KEY=VALUE", ""},
+    {"--what-if", Flag::Value, true, "KEY=VALUE",
+     "prints what a key of the plan would change: keys, time, memory, communication and what forces it", true},
+    {"--compare", Flag::Nothing, true, "", "prints in what two plans of the model differ: A.yaml B.yaml"},
     {"--onnx-sharding", Flag::Value, false, "use|ignore", ""},
 };
 // clang-format on
@@ -99,6 +100,8 @@ static void readFlags(const Arguments &arguments, CompileOptions &options) {
   options.alternatives = arguments.has("--alternatives");
   options.gpus = arguments.last("--gpus");
   options.writePlan = arguments.last("--write-plan");
+  options.whatIf = arguments.all("--what-if");
+  options.compare = arguments.has("--compare");
   options.output = arguments.last("-o");
   options.printPlan = arguments.has("--print-plan");
   if (arguments.has("--list"))

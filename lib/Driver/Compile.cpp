@@ -1,5 +1,6 @@
 #include "par/Driver/Compile.h"
 
+#include "CompareRun.h"
 #include "CompileFamily.h"
 #include "CompileRun.h"
 #include "SearchRun.h"
@@ -54,7 +55,8 @@ static const char *printingFlag(const CompileOptions &options, GivenFlag more) {
   const GivenFlag flags[] = {{"--list", options.list.has_value()},    {"--print-plan", options.printPlan},
                              {"--explain", !options.explain.empty()}, {"--stop-after", !options.stopAfter.empty()},
                              {"--emit=kernels", options.emitKernels}, {"--emit=report", options.emitReport},
-                             {"--emit=trace", options.emitTrace},     more};
+                             {"--emit=trace", options.emitTrace},     {"--what-if", !options.whatIf.empty()},
+                             {"--compare", options.compare},          more};
   for (auto [flag, given] : flags)
     if (given)
       return flag;
@@ -90,6 +92,8 @@ static std::string checkFlags(const CompileOptions &options) {
     return std::string("--open takes a bundle that is written; leave out ") + flag;
   if (std::string wrong = checkSearchFlags(options); !wrong.empty())
     return wrong;
+  if (std::string wrong = checkCompareFlags(options); !wrong.empty())
+    return wrong;
   if (const char *flag = options.fit ? printingFlag(options, {"--json", options.json}) : nullptr)
     return std::string("--fit says what it finds and writes nothing; leave out ") + flag;
   if (std::error_code error = openCache(options.cache))
@@ -118,6 +122,8 @@ int runCompiler(const CompileOptions &options, raw_ostream &out, DiagnosticSink 
     found.settings.insert(found.settings.end(), settings.begin(), settings.end());
     return runCompiler(found, out, sink, report);
   }
+  if (options.compare || !options.whatIf.empty())
+    return comparePlans(options, printable, sink);
   if (!options.also.empty())
     return compileFamily(options, printable, sink);
   std::string json;

@@ -21,6 +21,8 @@ struct CompileOptions {
   bool alternatives = false;         ///< and print the plans around the best one
   std::string gpus;                  ///< of --fit: "8xh100-sxm"
   std::string writePlan;             ///< of --auto: the file that gets the completed plan
+  std::vector<std::string> whatIf;   ///< settings of --what-if: print what they change, and stop
+  bool compare = false;              ///< print in what the two plans differ, and stop
   std::string output;                ///< bundle folder; empty: model name + ".par"
   bool printPlan = false;            ///< print the completed plan and stop
   std::optional<std::string> list;   ///< print names and stop: "" is all kinds

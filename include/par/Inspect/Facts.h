@@ -8,6 +8,7 @@
 #include "par/Inspect/Memory.h"
 #include "par/Inspect/MemoryOverTime.h"
 #include "par/Inspect/Plan.h"
+#include "par/Inspect/PlanKeys.h"
 #include "par/Inspect/Prediction.h"
 #include "par/Inspect/RankOrder.h"
 #include "par/Inspect/Recompute.h"
@@ -28,6 +29,7 @@ struct Facts {
   std::optional<ModelFacts> model;
   std::optional<ModuleFacts> module;
   std::optional<PlanFacts> plan;
+  std::vector<KeyFact> keys;          ///< of the completed plan
   std::optional<RecipeFacts> recipes; ///< only where recipes leave much whole
   std::vector<PaddedDim> padding;
   std::optional<std::vector<PatternMatch>> matches;
