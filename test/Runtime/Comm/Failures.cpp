@@ -80,7 +80,7 @@ double expectGone(const std::map<int, pid_t> &ranks, Clock::time_point begin) {
   double seconds = secondsSince(begin);
   // What came after the ranks had ended is another test's, too; what came meanwhile goes with that test.
   std::set<std::string> left = leftovers();
-  while (!left.empty() && secondsSince(begin) < 60) {
+  while (!left.empty() && secondsSince(begin) < 2 * enough) {
     usleep(50'000);
     std::set<std::string> held = leftovers();
     std::erase_if(left, [&](const std::string &name) { return !held.count(name) || ofOthers.count(name); });
@@ -173,7 +173,7 @@ TEST(Failures, ParRunRandomTrials) {
       continue;
     Process resumed({PAR_TEST_BIN "/par-run", bundle, "--init", "--text", text, "--steps", "1", "--save", saves,
                      "--resume", "auto"});
-    EXPECT_EQ(resumed.wait(20), 0) << resumed.errors();
+    EXPECT_EQ(resumed.wait(enough), 0) << resumed.errors();
     std::filesystem::remove_all(saves); // the next one starts from the beginning, and takes no other run's place
   }
   std::printf("%d ranks killed or stopped; the slowest job had ended after %.1f s\n", trials, slowest);
@@ -190,8 +190,7 @@ TEST(Failures, DifferentExchanges) {
 // The parent's end is the end of all ranks.
 TEST(Failures, KilledParent) {
   Process job({jobTool, "-n", "4"});
-  ASSERT_TRUE(job.sees("pid", 4));
-  usleep(200'000);
+  ASSERT_TRUE(job.sees(amongSteps, 4));
   auto begin = Clock::now();
   job.signal(SIGKILL);
   expectGone(ranksOf(job.out()), begin);
@@ -199,8 +198,7 @@ TEST(Failures, KilledParent) {
 
 TEST(Failures, StoppedParent) {
   Process job({jobTool, "-n", "4", "--timeout", "2"});
-  ASSERT_TRUE(job.sees("pid", 4));
-  usleep(200'000);
+  ASSERT_TRUE(job.sees(amongSteps, 4));
   auto begin = Clock::now();
   job.signal(SIGSTOP);
   EXPECT_EQ(job.wait(10), 1000 + SIGKILL);
@@ -220,10 +218,9 @@ TEST(Failures, LaunchedRanksWatchEachOther) {
                                                torchrun(rank, 3, port)));
     std::map<int, pid_t> ranks;
     for (auto &job : jobs) {
-      ASSERT_TRUE(job->sees("pid")) << job->errors();
+      ASSERT_TRUE(job->sees(amongSteps)) << job->errors();
       ranks.merge(ranksOf(job->out()));
     }
-    usleep(300'000);
     auto begin = Clock::now();
     kill(ranks[victim], signal);
     std::string errors;
@@ -284,8 +281,7 @@ TEST(Failures, Interrupt) {
   for (std::string comm : {"shm", "inproc"})
     for (int signal : {SIGINT, SIGTERM}) {
       Process job({jobTool, "-n", "4", "--comm", comm});
-      ASSERT_TRUE(job.sees("pid", 4));
-      usleep(100'000);
+      ASSERT_TRUE(job.sees(amongSteps, 4));
       if (signal == SIGTERM && comm == "shm")
         for (auto [rank, pid] : ranksOf(job.out()))
           kill(pid, signal);
@@ -301,8 +297,7 @@ TEST(Failures, Interrupt) {
 // The second signal does not wait for the step.
 TEST(Failures, SecondInterruptEndsAtOnce) {
   Process job({jobTool, "-n", "4", "--timeout", "60"});
-  ASSERT_TRUE(job.sees("pid", 4));
-  usleep(100'000);
+  ASSERT_TRUE(job.sees(amongSteps, 4));
   kill(pidOfRank(job.out(), 2), SIGSTOP);
   usleep(50'000);
   auto begin = Clock::now();

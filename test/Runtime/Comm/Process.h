@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstring>
 #include <fcntl.h>
+#include <fstream>
 #include <map>
 #include <poll.h>
 #include <stdexcept>
@@ -25,6 +26,9 @@ inline const std::string jobTool = PAR_TEST_BIN "/par-test-job";
 inline double secondsSince(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
+
+/// Seconds for what has no time of its own, however busy the machine is: only a job that hangs takes them.
+inline constexpr double enough = 120;
 
 /// A child process with its output. Killed by the destructor.
 class Process {
@@ -65,10 +69,10 @@ public:
   const std::string &errors() const { return texts[1]; }
   void signal(int number) const { ::kill(child, number); }
 
-  /// Reads until `text` stands `times` times in the output, at most 20 seconds.
-  bool sees(const std::string &text, size_t times = 1) { return reads(texts[0], text, times, 20); }
+  /// Reads until `text` stands `times` times in the output.
+  bool sees(const std::string &text, size_t times = 1) { return reads(texts[0], text, times, enough); }
   /// The same in the errors.
-  bool says(const std::string &text, double seconds = 20) { return reads(texts[1], text, 1, seconds); }
+  bool says(const std::string &text, double seconds = enough) { return reads(texts[1], text, 1, seconds); }
 
   /// Waits for the end; the exit code, 1000 + the signal, or -1 after `seconds`.
   int wait(double seconds) {
@@ -122,16 +126,19 @@ private:
   int code = -1;
 };
 
-/// The pids that ranks of a par-test-job printed, by rank.
-inline std::map<int, pid_t> ranksOf(const std::string &out) {
+/// The pids that ranks of a par-test-job printed last, by rank. `format`: of the line.
+inline std::map<int, pid_t> ranksOf(const std::string &out, const char *format = "rank %d pid %d") {
   std::map<int, pid_t> result;
   for (size_t at = out.find("rank "); at != std::string::npos; at = out.find("rank ", at + 1)) {
     int rank, pid;
-    if (std::sscanf(out.c_str() + at, "rank %d pid %d", &rank, &pid) == 2)
+    if (std::sscanf(out.c_str() + at, format, &rank, &pid) == 2)
       result[rank] = pid;
   }
   return result;
 }
+
+/// What each of these ranks says when it has made its first step: all of them are among steps.
+inline const std::string amongSteps = " runs as ";
 
 /// The pid that a rank printed. Never 0, which to kill() means the test and all that runs it.
 inline pid_t pidOfRank(const std::string &out, int rank) {
@@ -151,6 +158,18 @@ inline bool alive(pid_t pid) {
   int read = std::fscanf(file, "%*d (%*[^)]) %c", &state);
   std::fclose(file);
   return read == 1 && state != 'Z' && state != 'X';
+}
+
+/// Waits until the process handles the signal.
+inline bool handles(pid_t pid, int signal) {
+  std::string path = "/proc/" + std::to_string(pid) + "/status";
+  for (auto begin = Clock::now(); secondsSince(begin) < enough; usleep(10'000)) {
+    std::ifstream file(path);
+    for (std::string line; std::getline(file, line);)
+      if (line.starts_with("SigCgt:") && std::stoull(line.substr(7), nullptr, 16) >> (signal - 1) & 1)
+        return true;
+  }
+  return false;
 }
 
 } // namespace par::test

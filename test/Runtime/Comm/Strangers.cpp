@@ -114,7 +114,7 @@ void expectNoSpinning(const Process &process) {
 
 void expectDone(std::initializer_list<Process *> ranks) {
   for (Process *rank : ranks)
-    EXPECT_EQ(rank->wait(20), 0) << rank->errors();
+    EXPECT_EQ(rank->wait(enough), 0) << rank->errors();
 }
 
 } // namespace

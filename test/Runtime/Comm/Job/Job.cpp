@@ -25,6 +25,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
+#include <utility>
 
 using namespace par;
 using namespace par::comm;
@@ -196,9 +197,14 @@ void growIfPossible(Control &control) {
   }
 }
 
-int rankMain(Control &control, const Options &o) {
-  std::printf("rank %u pid %d\n", control.rank(), int(getpid()));
+/// "rank 2 pid 71" at the begin of an attempt; "rank 2 runs as 71" once it has made a step.
+void sayRank(const Control &control, const char *what) {
+  std::printf("rank %u %s %d\n", control.rank(), what, int(getpid()));
   std::fflush(stdout);
+}
+
+int rankMain(Control &control, const Options &o) {
+  sayRank(control, "pid");
   Hello hello;
   hello.format = "1.0";
   hello.planHash = int64_t(control.rank()) == o.otherPlanRank ? o.otherPlan : o.plan;
@@ -224,9 +230,12 @@ int rankMain(Control &control, const Options &o) {
   control.entry("train");
   uint64_t *kept = keptStep(control.placing(), control.rank());
   uint64_t step = 1 + doneByAll(control, kept, o.launch.shrink.has_value());
+  bool first = true;
   for (; step <= o.steps && control.startStep(step); ++step) {
     usleep(useconds_t(o.pause) * 1000);
     runStep(control, *endpoint, step);
+    if (std::exchange(first, false))
+      sayRank(control, "runs as");
     if (int64_t(control.rank()) == o.vanishingRank && step == 3)
       _exit(o.vanishCode);
     if (int64_t(control.rank()) == o.abortingRank && step == 3)
