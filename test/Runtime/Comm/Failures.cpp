@@ -78,7 +78,8 @@ double expectGone(const std::map<int, pid_t> &ranks, Clock::time_point begin) {
   for (auto [rank, pid] : ranks)
     EXPECT_FALSE(alive(pid)) << "rank " << rank;
   double seconds = secondsSince(begin);
-  // What came after the ranks had ended is another test's, too; what came meanwhile goes with that test.
+  // A file or socket that came after the ranks had ended is another test's, too; one that came meanwhile goes with
+  // that test.
   std::set<std::string> left = leftovers();
   while (!left.empty() && secondsSince(begin) < 2 * enough) {
     usleep(50'000);

@@ -137,7 +137,7 @@ inline std::map<int, pid_t> ranksOf(const std::string &out, const char *format =
   return result;
 }
 
-/// What each of these ranks says when it has made its first step: all of them are among steps.
+/// The word of each of these ranks that it has made its first step.
 inline const std::string amongSteps = " runs as ";
 
 /// The pid that a rank printed. Never 0, which to kill() means the test and all that runs it.
