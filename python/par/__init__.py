@@ -8,7 +8,7 @@
     run = bundle.run(text="README.md", steps=100)
 
 Nothing here needs PyTorch but `export`, when it is called. The compiled parts are found in the folder that the
-environment variable PAR_HOME names, or in build/ of the source tree.
+environment variable PAR_HOME names, else in the package, the source tree's build/, or beside a par-compile on the PATH.
 """
 from .bundle import Bundle
 from .compile import check, compile, names

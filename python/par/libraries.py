@@ -2,7 +2,6 @@
 import ctypes
 import os
 import pathlib
-import shutil
 import threading
 from typing import Any
 
@@ -13,6 +12,7 @@ COMPILER_ABI = 2  # of include/par/C/Compiler.h
 CHECK, CHECK_PHASES = 1, 2
 RUNTIME = "lib/libpar-runtime.so"
 RUNTIME_ABI = 1  # of runtime/include/par/api/par.h
+PACKAGE = pathlib.Path(__file__).resolve().parent
 ISOLATED, BUSY = 1, 64
 
 _loaded = {}
@@ -20,19 +20,37 @@ _loading = threading.Lock()
 
 
 def home():
-    """Folders that may hold Par's lib/ and bin/, the likeliest first.
+    """Folders that may hold Par's lib/ and bin/, in the order in which they are searched.
 
-    PAR_HOME if it is set, and then nothing else: a build folder, or what was installed from one. Otherwise build/ of
-    the source tree that this package is read from, and the folder above that of a par-compile on the PATH.
+    PAR_HOME if it is set, and then nothing else: a build folder, or where `cmake --install` put one. Otherwise native/
+    of this package, where a wheel has its compiled parts; build/ of the source tree that this package is read or was
+    installed from; and the folder above that of each par-compile on the PATH, if lib/ lies beside it.
     """
     said = os.environ.get("PAR_HOME")
     if said:
         return [pathlib.Path(said)]
-    folders = [pathlib.Path(__file__).resolve().parents[2] / "build"]
-    tool = shutil.which("par-compile")
-    if tool:
-        folders.append(pathlib.Path(tool).resolve().parents[1])
+    folders = [PACKAGE / "native"]
+    source = source_tree()
+    if source:
+        folders.append(source / "build")
+    for place in os.get_exec_path():
+        tool = pathlib.Path(place, "par-compile")
+        if tool.is_file():  # pip's own par-compile only starts what is found here, and has no lib/libpar-*.so
+            folder = tool.resolve().parents[1]
+            if any((folder / library).is_file() for library in (COMPILER, RUNTIME)):
+                folders.append(folder)
     return folders
+
+
+def source_tree():
+    """The source tree that this package is read from, else the one that `pip install ./python` found; None without."""
+    if (PACKAGE.parents[1] / "CMakeLists.txt").is_file():
+        return PACKAGE.parents[1]
+    noted = PACKAGE / "source.txt"  # by setup.py
+    if not noted.is_file():
+        return None
+    source = pathlib.Path(noted.read_text(encoding="utf-8").strip())
+    return source if (source / "CMakeLists.txt").is_file() else None
 
 
 def find(name):
@@ -43,7 +61,17 @@ def find(name):
             return folder / name
     searched = ", ".join(str(folder / name) for folder in folders)
     raise Error(f"{pathlib.PurePath(name).name} is not built or not found: there is no {searched}", code=2,
-                notes=["build Par (cmake -G Ninja -B build && ninja -C build) and set PAR_HOME to its build folder"])
+                notes=[_way_out()])
+
+
+def _way_out():
+    """The one thing to do where a compiled part is not found."""
+    if os.environ.get("PAR_HOME"):
+        return "set PAR_HOME to a build folder of Par or to where it is installed, or unset it"
+    source = source_tree()
+    if source:
+        return f"build Par: {source / 'tools/build.sh'}"
+    return "set PAR_HOME to a build folder of Par or to where it is installed"
 
 
 class Finding(ctypes.Structure):

@@ -154,7 +154,8 @@ class Verbs(unittest.TestCase):
             self.assertEqual(error.code, 2)
             self.assertEqual(error.message, "libpar-compiler.so is not built or not found: there is no "
                              f"{self.folder}/lib/libpar-compiler.so")
-            self.assertIn("set PAR_HOME to its build folder", error.notes[0])
+            self.assertEqual(error.notes, ("set PAR_HOME to a build folder of Par or to where it is installed, or "
+                                           "unset it",))
             self.assertIn("par-run is not built or not found", self.refused(par.run, self.trained).message)
 
     def test_the_c_abi_refuses_wrong_calls(self):

@@ -1,0 +1,22 @@
+"""What pyproject.toml cannot say.
+
+A package that is installed from a source tree notes where that lies, and finds the programs that are built there later
+(par/libraries.py). One with compiled parts in par/native (tools/wheel.sh) is of one platform, and of any Python 3.
+"""
+import pathlib
+
+from setuptools import setup
+from setuptools.command.build_py import build_py
+
+HERE = pathlib.Path(__file__).resolve().parent
+NATIVE = (HERE / "par/native").is_dir()
+
+
+class BuildPackage(build_py):
+    def run(self):
+        super().run()
+        if not NATIVE and not getattr(self, "editable_mode", False) and (HERE.parent / "CMakeLists.txt").is_file():
+            pathlib.Path(self.build_lib, "par/source.txt").write_text(f"{HERE.parent}\n", encoding="utf-8")
+
+
+setup(cmdclass={"build_py": BuildPackage})
