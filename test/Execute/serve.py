@@ -69,6 +69,10 @@ def hold(claim, is_true, more=""):
     print(f"{claim}: {'pass' if is_true else 'FAIL ' + str(more)}", flush=True)
 
 
+def failed_claims():
+    return failed
+
+
 def tool(*command):
     return subprocess.run(list(map(str, command)), check=True, capture_output=True, text=True)
 

@@ -71,38 +71,43 @@ DecoderShape shapeOfDecoder(const format::Bundle &bundle, const std::string &pla
   return shape;
 }
 
+void DecoderInputs::set(const DecoderCall &call, uint64_t length) {
+  uint64_t rows = call.tokens.size();
+  tokens.assign(rows * length, 0);
+  positions = call.positions;
+  counts.assign(rows, 1);
+  for (uint64_t row = 0; row < rows; ++row) {
+    std::ranges::copy(call.tokens[row], tokens.begin() + static_cast<int64_t>(row * length));
+    counts[row] = std::max<int64_t>(1, static_cast<int64_t>(call.tokens[row].size()));
+  }
+}
+
+const int64_t *DecoderInputs::row(std::string_view input, uint64_t row) const {
+  if (input.starts_with(prefixes[1]))
+    input.remove_prefix(std::strlen(prefixes[1]));
+  return input == "position" ? &positions[row]
+         : input == "count"  ? &counts[row]
+                             : &tokens[row * (tokens.size() / counts.size())];
+}
+
 /// The inputs of one call as samples.
 class Decoder::Rows : public Dataset {
 public:
   explicit Rows(uint64_t count) : count(count) {}
-
-  void set(const DecoderCall &call, uint64_t length) {
-    tokens.assign(count * length, 0);
-    width = length;
-    positions = call.positions;
-    counts.assign(count, 1);
-    for (uint64_t row = 0; row < count; ++row) {
-      std::copy(call.tokens[row].begin(), call.tokens[row].end(), tokens.begin() + static_cast<int64_t>(row * length));
-      counts[row] = std::max<int64_t>(1, static_cast<int64_t>(call.tokens[row].size()));
-    }
-  }
 
   uint64_t rows() const override { return count; }
   std::string describe() const override { return "prompts"; }
   bool has(const std::string &) const override { return true; }
   std::string feeds() const override { return "--generate feeds prompts"; }
   const std::byte *row(const format::Input &input, uint64_t row, std::vector<std::byte> &) const override {
-    std::string_view name = input.name;
-    if (name.starts_with(prefixes[1]))
-      name.remove_prefix(std::strlen(prefixes[1]));
-    const int64_t *at = name == "position" ? &positions[row] : name == "count" ? &counts[row] : &tokens[row * width];
-    return reinterpret_cast<const std::byte *>(at);
+    return reinterpret_cast<const std::byte *>(inputs.row(input.name, row));
   }
   const std::byte *whole(const format::Input &) const override { return nullptr; }
 
+  DecoderInputs inputs;
+
 private:
-  uint64_t count, width = 1;
-  std::vector<int64_t> tokens, positions, counts;
+  uint64_t count;
 };
 
 Decoder::Decoder(Session &session, const DecoderShape &shape)
@@ -133,7 +138,7 @@ Decoder::~Decoder() { session.onResult({}); }
 void Decoder::run(const DecoderCall &call) {
   prefilling = call.prefill;
   own.clear();
-  given->set(call, call.prefill ? shape.prefill : 1);
+  given->inputs.set(call, call.prefill ? shape.prefill : 1);
   session.run(entryNames[prefilling], {given.get(), &order, 0});
   if (!isWhole)
     gather();

@@ -4,6 +4,7 @@
 #include "par/app/Job.h"
 
 #include <span>
+#include <string_view>
 #include <vector>
 
 namespace par::core {
@@ -24,6 +25,16 @@ struct DecoderCall {
   bool prefill = false;
   std::vector<std::vector<int64_t>> tokens; ///< by row; an empty row computes what nothing reads
   std::vector<int64_t> positions;           ///< by row, of its first token
+};
+
+/// The arrays that a call feeds: `tokens` [rows, length], `positions` and `counts` [rows, 1].
+struct DecoderInputs {
+  std::vector<int64_t> tokens, positions, counts;
+
+  /// `length`: tokens of each row that the entry takes.
+  void set(const DecoderCall &call, uint64_t length);
+  /// The array for an input of either entry, from that row on.
+  const int64_t *row(std::string_view input, uint64_t row) const;
 };
 
 /// Runs calls and gives their logits to the ranks that choose tokens.

@@ -1,20 +1,15 @@
-// Continues prompts in the rows of a batch. Tokens of prompts go through `prefill`, if the bundle has it, and each
-// chosen token through `predict`: what a sequence computes does not depend on its neighbours. A row that is free takes
-// the next prompt at once.
+// Continues the prompts of requests, one request after the other. A row that is free takes the next prompt at once.
 #include "Generate.h"
 
-#include "Decoder.h"
-#include "Requests.h"
+#include "Sequences.h"
 #include "par/messages/Failure.h"
 
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
-#include <deque>
 #include <fstream>
 #include <iostream>
 #include <optional>
@@ -24,15 +19,6 @@ namespace par::core {
 namespace {
 
 using nlohmann::ordered_json;
-
-/// A prompt in a row of the batch.
-struct Sequence {
-  uint64_t prompt = 0;       ///< its number in the request
-  std::deque<int64_t> ahead; ///< tokens that the cache does not have yet
-  int64_t position = 0;      ///< tokens that it has
-  uint64_t made = 0;
-  bool isPrompt() const { return made == 0; }
-};
 
 /// Writes a line for the reader of this job. Throws Failure if it cannot be written.
 void say(const ordered_json &line) {
@@ -45,87 +31,42 @@ void say(const ordered_json &line) {
 class Answer {
 public:
   Answer(const Request &request, const DecoderShape &shape, Decoder &decoder, Session &session, uint64_t &calls)
-      : request(request), shape(shape), decoder(decoder), session(session), calls(calls), rows(shape.rows) {}
+      : request(request), decoder(decoder), session(session), calls(calls), rows(shape) {}
 
   /// False: a signal has ended the job.
   bool run();
 
 private:
-  void admit();
-  DecoderCall nextCall() const;
   std::vector<uint64_t> feed(const DecoderCall &call);
   std::vector<int64_t> choose(const std::vector<uint64_t> &ready);
   void append(uint64_t row, int64_t token);
   void finish();
-  bool isActive() const {
-    return std::any_of(rows.begin(), rows.end(), [](const auto &row) { return row.has_value(); });
-  }
 
   const Request &request;
-  const DecoderShape &shape;
   Decoder &decoder;
   Session &session;
   uint64_t &calls; ///< of the whole job
-  std::vector<std::optional<Sequence>> rows;
+  Sequences rows;
   uint64_t admitted = 0, fed = 0, made = 0;
   double seconds[2] = {}; ///< of steps, and of prefills
 };
 
 } // namespace
 
-void Answer::admit() {
-  for (std::optional<Sequence> &row : rows)
-    if (!row && admitted < request.prompts.size()) {
-      const std::vector<int64_t> &prompt = request.prompts[admitted];
-      row = Sequence{admitted++, {prompt.begin(), prompt.end()}};
-    }
-}
-
-DecoderCall Answer::nextCall() const {
-  DecoderCall call;
-  call.prefill = shape.prefill > 0 &&
-                 std::any_of(rows.begin(), rows.end(), [](const auto &row) { return row && row->isPrompt(); });
-  uint64_t length = call.prefill ? shape.prefill : 1;
-  for (const std::optional<Sequence> &row : rows) {
-    call.positions.push_back(row ? row->position : 0);
-    call.tokens.emplace_back();
-    if (!row || (call.prefill && !row->isPrompt()))
-      continue;
-    auto count = static_cast<std::ptrdiff_t>(std::min<uint64_t>(length, row->ahead.size()));
-    call.tokens.back().assign(row->ahead.begin(), row->ahead.begin() + count);
-  }
-  return call;
-}
-
 /// Runs a call; returns the rows whose last known token it has taken.
 std::vector<uint64_t> Answer::feed(const DecoderCall &call) {
   auto began = std::chrono::steady_clock::now();
   decoder.run(call);
   seconds[call.prefill] += std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
-  std::vector<uint64_t> ready;
-  for (uint64_t i = 0; i < rows.size(); ++i) {
-    auto count = static_cast<std::ptrdiff_t>(call.tokens[i].size());
-    if (count == 0)
-      continue;
-    Sequence &row = *rows[i];
-    fed += row.isPrompt() ? static_cast<uint64_t>(count) : 0;
-    row.ahead.erase(row.ahead.begin(), row.ahead.begin() + count);
-    row.position += count;
-    if (row.ahead.empty())
-      ready.push_back(i);
-  }
-  return ready;
+  return rows.take(call, fed);
 }
 
 /// The next token of each of these rows, on all ranks.
 std::vector<int64_t> Answer::choose(const std::vector<uint64_t> &ready) {
   std::vector<int64_t> tokens(ready.size());
   if (session.rank() == decoder.chooser())
-    for (size_t i = 0; i < ready.size(); ++i) {
-      const Sequence &row = *rows[ready[i]];
-      tokens[i] =
-          chooseToken(decoder.logits(ready[i]), request.sampling, row.prompt, static_cast<uint64_t>(row.position));
-    }
+    for (size_t i = 0; i < ready.size(); ++i)
+      tokens[i] = rows.choose(ready[i], decoder.logits(ready[i]));
   comm::Control &control = session.jobControl();
   if (control.world() == 1 || ready.empty())
     return tokens;
@@ -136,21 +77,16 @@ std::vector<int64_t> Answer::choose(const std::vector<uint64_t> &ready) {
   return tokens;
 }
 
-void Answer::append(uint64_t at, int64_t token) {
-  Sequence &row = *rows[at];
+void Answer::append(uint64_t row, int64_t token) {
   ++made;
-  ++row.made;
-  row.ahead.push_back(token);
-  bool stops = std::find(request.stops.begin(), request.stops.end(), token) != request.stops.end();
-  bool ends = stops || row.made == request.newTokens;
-  if (session.rank() == 0) {
-    ordered_json line = {{"prompt", row.prompt}, {"token", token}};
-    if (ends)
-      line["end"] = stops ? "stop" : "length";
-    say(line);
-  }
-  if (ends)
-    rows[at].reset();
+  uint64_t prompt = rows[row]->prompt;
+  SequenceEnd end = rows.append(row, token);
+  if (session.rank() != 0)
+    return;
+  ordered_json line = {{"prompt", prompt}, {"token", token}};
+  if (end != SequenceEnd::None)
+    line["end"] = toString(end);
+  say(line);
 }
 
 void Answer::finish() {
@@ -159,10 +95,14 @@ void Answer::finish() {
 }
 
 bool Answer::run() {
-  for (admit(); isActive(); admit()) {
+  while (true) {
+    for (; rows.hasRoom() && admitted < request.prompts.size(); ++admitted)
+      rows.admit(request, admitted);
+    if (!rows.isActive())
+      break;
     if (!session.jobControl().startStep(++calls))
       return false;
-    std::vector<uint64_t> ready = feed(nextCall());
+    std::vector<uint64_t> ready = feed(rows.nextCall());
     std::vector<int64_t> tokens = choose(ready);
     for (size_t i = 0; i < ready.size(); ++i)
       append(ready[i], tokens[i]);

@@ -16,8 +16,7 @@ public:
   RequestReader(const std::string &place, uint64_t slots, int64_t vocabulary)
       : place(place), slots(slots), vocabulary(vocabulary) {}
 
-  Request read(const std::string &line) {
-    nlohmann::json values = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+  Request read(const nlohmann::json &values) {
     if (!values.is_object())
       refuse("a line", "an object of JSON", "other text");
     for (const auto &[key, value] : values.items())
@@ -33,7 +32,7 @@ public:
 
 private:
   [[noreturn]] void refuse(const std::string &what, const std::string &wanted, const std::string &found) const {
-    throw Failure::at(place, Message::requestBad, what, wanted, found);
+    throw Failure::at(place, Message::requestBad, what, wanted, format::excerpt(found, 200));
   }
 
   void take(const std::string &key, const nlohmann::json &value) {
@@ -93,8 +92,35 @@ private:
 
 } // namespace
 
+bool isDeepJson(std::string_view text) {
+  constexpr int deepest = 70;
+  int depth = 0;
+  bool inText = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    char c = text[i];
+    if (inText)
+      c == '\\' ? ++i : inText = c != '"';
+    else if (c == '"')
+      inText = true;
+    else if (c == '[' || c == '{')
+      ++depth;
+    else if (c == ']' || c == '}')
+      --depth;
+    if (depth > deepest)
+      return true;
+  }
+  return false;
+}
+
+Request readRequest(const nlohmann::json &values, const std::string &place, uint64_t slots, int64_t vocabulary) {
+  return RequestReader(place, slots, vocabulary).read(values);
+}
+
 Request readRequest(const std::string &line, const std::string &place, uint64_t slots, int64_t vocabulary) {
-  return RequestReader(place, slots, vocabulary).read(line);
+  if (isDeepJson(line))
+    throw Failure::at(place, Message::requestBad, "\"prompts\"", "a list of prompts, each a list of tokens",
+                      "lists in more than 70 lists");
+  return readRequest(nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false), place, slots, vocabulary);
 }
 
 } // namespace par::core

@@ -32,10 +32,38 @@ static ordered_json describeError(const std::string &text) {
   return error;
 }
 
+/// The fields of a decoder's last line.
+static std::string encodeContinuations(const Request &request, const Answer &answer) {
+  size_t fed = 0, made = 0;
+  for (const std::vector<int64_t> &prompt : request.decoding.prompts)
+    fed += prompt.size();
+  ordered_json tokens = ordered_json::array(), ends = ordered_json::array();
+  for (const Continuation &one : answer.continuations) {
+    made += one.tokens.size();
+    tokens.push_back(one.tokens);
+    ends.push_back(one.end);
+  }
+  ordered_json fields = {{"tokens", tokens}, {"ends", ends}, {"prompt_tokens", fed}};
+  if (request.streams)
+    fields = {{"done", {{"prompt_tokens", fed}, {"tokens", made}}}};
+  std::string text = dumped(fields);
+  return text.substr(1, text.size() - 2);
+}
+
+std::string encodeToken(const Request &request, uint64_t prompt, int64_t token, const std::string &end) {
+  std::string text = request.id.empty() ? "{" : "{\"id\":" + request.id + ",";
+  text += core::format("\"prompt\":{},\"token\":{}", prompt, token);
+  if (!end.empty())
+    text += ",\"end\":\"" + end + "\"";
+  return framed(Form::Json, text + "}");
+}
+
 static std::string encodeJson(const Request &request, const Answer &answer) {
   std::string text = request.id.empty() ? "{" : "{\"id\":" + request.id + ",";
   if (!answer.error.empty())
     return text + "\"error\":" + dumped(describeError(answer.error)) + "}";
+  if (!request.decoding.prompts.empty())
+    return text + encodeContinuations(request, answer) + "}";
   text += "\"outputs\":{";
   for (const ResultArray &result : answer.results) {
     text += (text.ends_with('{') ? "" : ",") + dumped(result.name) + ":";

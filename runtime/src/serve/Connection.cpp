@@ -12,7 +12,7 @@ namespace par::serve {
 
 using core::Failure;
 
-Connection::Connection(int in, int out, const RequestReader &requests)
+Connection::Connection(int in, int out, const MessageReader &requests)
     : source(in), sink(out), reader(requests), messages(requests.maxBytes()) {}
 
 Connection::~Connection() {
@@ -92,8 +92,12 @@ void Connection::answer(Statistics &statistics) {
     sent = 0;
     moved = waiting.empty() ? moved : Clock::now();
   }
-  for (; !waiting.empty() && waiting.front()->isDone; waiting.pop_front()) {
-    const Pending &done = *waiting.front();
+  for (; !waiting.empty(); waiting.pop_front()) {
+    Pending &done = *waiting.front();
+    bool isDone = done.isDone;
+    output += done.tokens.take();
+    if (!isDone)
+      return;
     output += encode(done.request, done.answer);
     if (done.answer.error.empty())
       statistics.addAnswer(std::chrono::duration<double>(Clock::now() - done.arrived).count());

@@ -10,7 +10,7 @@ namespace par::serve {
 class Connection {
 public:
   /// Closes the descriptors, unless they are this process's standard streams.
-  Connection(int in, int out, const RequestReader &requests);
+  Connection(int in, int out, const MessageReader &requests);
   Connection(const Connection &) = delete;
   Connection &operator=(const Connection &) = delete;
   ~Connection();
@@ -29,10 +29,14 @@ public:
   void receive();
   /// Requests that have come whole, as many as may wait at once. One with a mistake has its answer.
   std::vector<PendingRequest> requests(uint64_t rows, Statistics &statistics);
-  /// Puts answers that are done after those that have gone.
+  /// Puts answers that are done, and tokens of the first that is not, after those that have gone.
   void answer(Statistics &statistics);
   /// Writes as much as the client takes.
   void send();
+  /// Whether the client is a socket's, and so can be seen to go.
+  bool isSocket() const { return source == sink; }
+  /// The client has closed its socket: nothing of it is wanted any more.
+  void leave() { isGone = true; }
   /// No more input is read.
   void stopReading() { hasEnded = true; }
   /// Ends a client that does not go on, with a last line.
@@ -43,7 +47,7 @@ private:
   PendingRequest read(const Frame &frame, Statistics &statistics);
 
   int source, sink;
-  const RequestReader &reader;
+  const MessageReader &reader;
   FrameReader messages;
   std::deque<PendingRequest> waiting;
   std::string output;

@@ -1,8 +1,18 @@
 #include "Queue.h"
 
-#include <algorithm>
+#include <utility>
 
 namespace par::serve {
+
+void Lines::add(std::string_view line) {
+  std::lock_guard lock(mutex);
+  lines += line;
+}
+
+std::string Lines::take() {
+  std::lock_guard lock(mutex);
+  return std::exchange(lines, {});
+}
 
 void Queue::add(PendingRequest request) {
   {
@@ -27,6 +37,17 @@ bool Queue::isFull() const {
     if ((have += request->request.rows) >= rows)
       return true;
   return !gathers && !waiting.empty();
+}
+
+PendingRequest Queue::takeNow() {
+  std::lock_guard lock(mutex);
+  while (!waiting.empty()) {
+    PendingRequest next = std::move(waiting.front());
+    waiting.pop_front();
+    if (!next->isAbandoned)
+      return next;
+  }
+  return nullptr;
 }
 
 std::vector<PendingRequest> Queue::gather() {

@@ -14,11 +14,24 @@ namespace par::serve {
 
 using Clock = std::chrono::steady_clock;
 
+/// Lines of an answer that goes out while it is made. Used from any thread.
+class Lines {
+public:
+  void add(std::string_view line);
+  /// The lines that have come since the last time.
+  std::string take();
+
+private:
+  std::mutex mutex;
+  std::string lines;
+};
+
 /// A request on its way. `answer` belongs to the computing thread until isDone.
 struct Pending {
   Request request;
   Clock::time_point arrived = Clock::now();
   Answer answer;
+  Lines tokens; ///< before the answer
   std::atomic<bool> isDone = false;
   std::atomic<bool> isAbandoned = false; ///< its client has gone
 };
@@ -35,6 +48,8 @@ public:
   /// The next requests that fit into a batch, in order. Waits for the first one, and from its arrival on at most
   /// maxWait for others that fill the batch. None: closed and empty.
   std::vector<PendingRequest> gather();
+  /// The next request if there is one, of any number of rows.
+  PendingRequest takeNow();
 
 private:
   bool isFull() const;

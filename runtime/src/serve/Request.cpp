@@ -41,7 +41,7 @@ void RequestReader::read(const Frame &frame, Request &request) const {
     readFile(frame.body, request);
 }
 
-static std::string shownValue(const json &value) {
+std::string shownValue(const json &value) {
   return format::excerpt(value.dump(-1, ' ', false, json::error_handler_t::replace), 60);
 }
 
@@ -59,33 +59,12 @@ void RequestReader::want(const std::string &name, Request &request) const {
   request.wanted.insert(name);
 }
 
-/// Whether lists and objects lie in more than 70 others: writing such a value takes stack for each.
-static bool isDeep(std::string_view text) {
-  constexpr int deepest = 70;
-  int depth = 0;
-  bool inText = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    char c = text[i];
-    if (inText)
-      c == '\\' ? ++i : inText = c != '"';
-    else if (c == '"')
-      inText = true;
-    else if (c == '[' || c == '{')
-      ++depth;
-    else if (c == ']' || c == '}')
-      --depth;
-    if (depth > deepest)
-      return true;
-  }
-  return false;
-}
-
-void RequestReader::readJson(const std::string &text, Request &request) const {
-  if (isDeep(text))
+json readObject(const std::string &text, const std::string &form, Request &request) {
+  if (core::isDeepJson(text))
     throw Failure("request", "lists in more than 70 lists are no array");
   json values = json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!values.is_object())
-    throw Failure("request", "is no object of JSON: {\"inputs\": {NAME: nested lists}}");
+    throw Failure("request", "is no object of JSON: " + form);
   if (auto id = values.find("id"); id != values.end()) {
     constexpr size_t longest = 1024;
     if ((!id->is_string() && !id->is_number()) ||
@@ -93,6 +72,11 @@ void RequestReader::readJson(const std::string &text, Request &request) const {
       throw Failure("request", core::format("\"id\" takes a text or a number of at most {} bytes", longest));
     request.id = id->dump(-1, ' ', false, json::error_handler_t::replace);
   }
+  return values;
+}
+
+void RequestReader::readJson(const std::string &text, Request &request) const {
+  json values = readObject(text, "{\"inputs\": {NAME: nested lists}}", request);
   for (const auto &[key, value] : values.items())
     if (key != "id" && key != "inputs" && key != "outputs")
       throw Failure("request", "takes \"inputs\", \"outputs\" and \"id\", not \"" +

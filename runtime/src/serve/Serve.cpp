@@ -1,10 +1,12 @@
-// The thread that computes: batches of requests, one call of predict each.
+// Opens the bundle and computes: batches of requests, one call of predict each, or prompts.
 #include "par/serve/Serve.h"
 
-#include "Server.h"
+#include "Continuing.h"
+#include "Prompts.h"
+#include "Work.h"
+#include "api/Start.h"
 #include "par/app/Job.h"
 #include "par/data/InputChecks.h"
-#include "par/files/FileWriter.h"
 #include "par/format/SignalsHeld.h"
 #include "par/messages/Failure.h"
 
@@ -18,29 +20,6 @@ using core::Failure;
 using core::RunOptions;
 
 namespace {
-
-/// --metrics: a line every ten seconds, and the last one.
-class Report {
-public:
-  Report(const std::string &path, const Statistics &statistics) : statistics(statistics) {
-    if (!path.empty())
-      file = std::make_unique<core::StreamWriter>(path);
-  }
-  void writeIfDue() {
-    if (file && Clock::now() - written > std::chrono::seconds(10))
-      write();
-  }
-  void write() {
-    written = Clock::now();
-    if (file)
-      file->write(statistics.json() + "\n");
-  }
-
-private:
-  const Statistics &statistics;
-  std::unique_ptr<core::StreamWriter> file;
-  Clock::time_point written = Clock::now();
-};
 
 /// `"x" f32[8, 4]`, all of them; the batch is that of a call.
 std::string describeOutputs(const Takes &takes) {
@@ -65,26 +44,8 @@ std::vector<std::string> argumentsOfSession(const std::vector<std::string> &argu
 }
 
 /// Runs batches until the queue is closed and empty. Returns the exit code.
-class Answering {
-public:
-  Answering(Served &served, Queue &queue, Server &server, Statistics &statistics, Report &report)
-      : served(served), queue(queue), server(server), statistics(statistics), report(report) {}
-
-  int run() {
-    for (auto batch = queue.gather(); !batch.empty(); batch = queue.gather()) {
-      compute(batch);
-      for (const PendingRequest &request : batch)
-        request->isDone = true;
-      server.wake();
-      for (const std::string &line : served.events())
-        std::cerr << line << std::endl;
-      report.writeIfDue();
-    }
-    return code;
-  }
-
-private:
-  void compute(const std::vector<PendingRequest> &batch) {
+int predict(Served &served, Work &work) {
+  for (auto batch = work.queue.gather(); !batch.empty(); batch = work.queue.gather()) {
     std::vector<const Request *> requests;
     uint64_t rows = 0;
     for (const PendingRequest &request : batch) {
@@ -93,37 +54,49 @@ private:
     }
     try {
       std::vector<std::vector<ResultArray>> results = served.predict(requests);
-      for (size_t i = 0; i < batch.size(); ++i)
+      work.statistics.addCall(rows);
+      for (size_t i = 0; i < batch.size(); ++i) {
         batch[i]->answer.results = std::move(results[i]);
-      statistics.addCall(rows);
-      failed = 0;
+        batch[i]->isDone = true;
+      }
+      work.succeed();
     } catch (const Failure &failure) {
-      fail(batch, failure);
+      work.fail(batch, failure);
     }
+    work.finishCall();
   }
+  return work.code();
+}
 
-  /// Requests are checked before they are computed: a fault is the ranks'. Without them, or with two in a row, the
-  /// server ends.
-  void fail(const std::vector<PendingRequest> &batch, const Failure &failure) {
-    for (const PendingRequest &request : batch) {
-      request->answer.error = failure.what();
-      statistics.addError();
-    }
-    if (code == 0)
-      std::cerr << failure.what() << std::endl;
-    if (failure.exitCode() == core::exitDeadRank || ++failed == 2) {
-      code = failure.exitCode();
-      server.stop();
-    }
-  }
-
-  Served &served;
-  Queue &queue;
-  Server &server;
-  Statistics &statistics;
-  Report &report;
-  int failed = 0, code = 0;
+/// The answers of a bundle, from arrays or from prompts.
+struct Answers {
+  std::unique_ptr<Served> served;
+  core::DecoderShape shape; ///< without `served`
+  std::unique_ptr<MessageReader> reader;
+  std::string described; ///< of the first line
+  uint64_t rows = 1;
+  bool gathers = true;
 };
+
+Answers answersOf(const std::string &bundle, api::Caller &caller) {
+  Answers answers;
+  if (isDecoder(caller.bundle().manifest)) {
+    const core::DecoderShape &shape = answers.shape = core::shapeOfDecoder(caller.bundle(), bundle);
+    answers.reader = std::make_unique<PromptReader>(answers.shape);
+    answers.rows = shape.rows;
+    answers.described =
+        core::format("prompts, {} at a time, of {} tokens at most with those that follow", shape.rows, shape.slots);
+    return answers;
+  }
+  answers.served = std::make_unique<Served>(bundle, caller);
+  const Takes &takes = answers.served->takes();
+  answers.reader = std::make_unique<RequestReader>(takes);
+  answers.rows = takes.rows;
+  answers.gathers = takes.gathers;
+  answers.described = core::format("inputs {}; outputs {}; {}{} rows a call", core::describeInputs(*takes.manifest),
+                                   describeOutputs(takes), takes.gathers ? "up to " : "", takes.rows);
+  return answers;
+}
 
 } // namespace
 
@@ -136,27 +109,26 @@ int serve(const RunOptions &options, const std::vector<std::string> &arguments) 
     sigaddset(&ending, signal);
   pthread_sigmask(SIG_BLOCK, &ending, nullptr);
   std::string worker = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "par-rank";
-  Served served(core::nameOf(options), argumentsOfSession(arguments), worker);
-  for (const std::string &line : served.events())
-    std::cerr << line << std::endl;
-  const Takes &takes = served.takes();
+  api::Caller caller(api::startRanks(argumentsOfSession(arguments), /*isolated=*/false, worker));
+  Answers answers = answersOf(core::nameOf(options), caller);
+  while (std::optional<std::string> line = caller.nextEvent())
+    std::cerr << *line << std::endl;
   Statistics statistics;
   Report report(options.metrics, statistics);
-  Queue queue(takes.rows, takes.gathers, std::chrono::microseconds(static_cast<int64_t>(options.maxWait * 1e3)));
-  Server server(options.serve, takes, queue, statistics);
+  Queue queue(answers.rows, answers.gathers, std::chrono::microseconds(static_cast<int64_t>(options.maxWait * 1e3)));
+  Server server(options.serve, answers.rows, *answers.reader, queue, statistics);
   std::ostream &say = options.serve == "-" ? std::cerr : std::cout;
   if (!options.quiet)
-    say << "serving " << server.name() << ": inputs " << core::describeInputs(*takes.manifest) << "; outputs "
-        << describeOutputs(takes) << "; " << (takes.gathers ? "up to " : "") << takes.rows << " rows a call"
-        << std::endl;
+    say << "serving " << server.name() << ": " << answers.described << std::endl;
   server.start();
-  int code = Answering(served, queue, server, statistics, report).run();
+  Work work(caller, queue, server, statistics, report);
+  int code = answers.served ? predict(*answers.served, work) : Continuing(caller, answers.shape, work).run();
   server.finish();
   report.write();
   if (!options.quiet)
     say << statistics.sentence() << std::endl;
   if (code == 0)
-    served.end();
+    caller.end();
   return code;
 }
 

@@ -1,7 +1,6 @@
 #include "Served.h"
 
 #include "api/Facts.h"
-#include "api/Start.h"
 #include "par/data/Data.h"
 #include "par/files/Rectangles.h"
 #include "par/files/Safetensors.h"
@@ -23,12 +22,6 @@ static Takes takesOf(const format::Bundle &bundle, const std::string &place) {
   if (entry == entries.end() || entries.count("train"))
     throw Failure::at(place, Message::flagNeeds, "--serve", "a bundle that predicts, whose plan has no train")
         .exitsWith(core::exitUsage);
-  for (const format::Tensor &tensor : manifest.tensors)
-    if (tensor.kind == format::TensorKind::Counter && tensor.name.starts_with("past."))
-      throw Failure(place,
-                    "the calls of this bundle carry on \"" + tensor.name +
-                        "\", a decoder's cache; --generate answers requests to it",
-                    core::exitUsage);
   Takes takes;
   takes.manifest = &manifest;
   takes.inputs = entry->second.inputs;
@@ -42,9 +35,9 @@ static Takes takesOf(const format::Bundle &bundle, const std::string &place) {
   return takes;
 }
 
-Served::Served(const std::string &bundle, const std::vector<std::string> &arguments, const std::string &worker)
-    : caller(api::startRanks(arguments, /*isolated=*/false, worker)), manifest(caller.bundle().manifest),
-      facts(takesOf(caller.bundle(), bundle)), batches(facts.inputs.size()) {}
+Served::Served(const std::string &bundle, api::Caller &caller)
+    : caller(caller), manifest(caller.bundle().manifest), facts(takesOf(caller.bundle(), bundle)),
+      batches(facts.inputs.size()) {}
 
 void Served::feed(std::span<const Request *const> requests) {
   for (size_t i = 0; i < facts.inputs.size(); ++i) {
@@ -104,13 +97,6 @@ std::vector<std::vector<ResultArray>> Served::predict(std::span<const Request *c
     first += request->rows;
   }
   return answers;
-}
-
-std::vector<std::string> Served::events() {
-  std::vector<std::string> lines;
-  while (std::optional<std::string> line = caller.nextEvent())
-    lines.push_back(std::move(*line));
-  return lines;
 }
 
 } // namespace par::serve

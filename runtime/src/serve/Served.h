@@ -19,22 +19,18 @@ struct ResultArray {
 
 class Served {
 public:
-  /// `arguments`: the bundle, and flags of par-run that a session takes. `worker`: the program par-rank. Throws
-  /// Failure.
-  Served(const std::string &bundle, const std::vector<std::string> &arguments, const std::string &worker);
+  /// `bundle`: its name, for messages. Throws Failure.
+  Served(const std::string &bundle, api::Caller &caller);
 
   const Takes &takes() const { return facts; }
   /// Results of each of these requests, which have no more rows than a batch, or several batches where they are one.
   std::vector<std::vector<ResultArray>> predict(std::span<const Request *const> requests);
-  /// Warnings of the session since the last time.
-  std::vector<std::string> events();
-  void end() { caller.end(); }
 
 private:
   void feed(std::span<const Request *const> requests);
   ResultArray part(const format::Output &output, uint64_t first, uint64_t rows) const;
 
-  api::Caller caller;
+  api::Caller &caller;
   const format::Manifest &manifest;
   Takes facts;
   std::vector<std::vector<std::byte>> batches; ///< by input of the entry

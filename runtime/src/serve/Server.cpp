@@ -29,8 +29,9 @@ static sigset_t ending() {
   return set;
 }
 
-Server::Server(const std::string &address, const Takes &takes, Queue &queue, Statistics &statistics)
-    : takes(takes), queue(queue), statistics(statistics), requests(takes),
+Server::Server(const std::string &address, uint64_t rows, const MessageReader &requests, Queue &queue,
+               Statistics &statistics)
+    : rows(rows), requests(requests), queue(queue), statistics(statistics),
       waker(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   sigset_t set = ending();
   signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -96,8 +97,10 @@ void Server::poll() {
   polled.push_back({listener ? listener->descriptor() : -1, POLLIN, 0});
   for (const auto &connection : connections) {
     // Two entries, so that a file or pipe that nothing is wanted of is not looked at.
-    polled.push_back({connection->wantsInput(takes.rows) ? connection->in() : -1, POLLIN, 0});
-    polled.push_back({connection->wantsOutput() ? connection->out() : -1, POLLOUT, 0});
+    polled.push_back({connection->wantsInput(rows) ? connection->in() : -1, POLLIN, 0});
+    bool writes = connection->wantsOutput();
+    short events = writes ? POLLOUT : 0; // a socket that its client has closed is told of in any case
+    polled.push_back({writes || connection->isSocket() ? connection->out() : -1, events, 0});
   }
   ::poll(polled.data(), polled.size(), /*ms=*/1000);
   uint64_t ignored = 0;
@@ -106,8 +109,10 @@ void Server::poll() {
   for (size_t i = 0; i < connections.size(); ++i) {
     if (polled[3 + 2 * i].revents)
       connections[i]->receive();
-    if (polled[4 + 2 * i].revents)
+    if (polled[4 + 2 * i].revents & POLLOUT)
       connections[i]->send();
+    else if (connections[i]->isSocket() && polled[4 + 2 * i].revents)
+      connections[i]->leave();
   }
   signalfd_siginfo signal{};
   if (read(signals, &signal, sizeof signal) > 0 || isStopping)
@@ -121,7 +126,7 @@ void Server::workFor(Connection &connection) {
   while (true) {
     connection.answer(statistics);
     connection.send();
-    std::vector<PendingRequest> whole = connection.requests(takes.rows, statistics);
+    std::vector<PendingRequest> whole = connection.requests(rows, statistics);
     if (whole.empty())
       return;
     for (PendingRequest &request : whole)

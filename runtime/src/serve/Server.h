@@ -10,8 +10,10 @@ namespace par::serve {
 
 class Server {
 public:
-  /// `address`: "-" for the standard streams, or a Listener's. Throws Failure. All arguments outlive it.
-  Server(const std::string &address, const Takes &takes, Queue &queue, Statistics &statistics);
+  /// `address`: "-" for the standard streams, or a Listener's. `rows`: of a call. Throws Failure. All arguments outlive
+  /// it.
+  Server(const std::string &address, uint64_t rows, const MessageReader &requests, Queue &queue,
+         Statistics &statistics);
   ~Server();
 
   /// "/run/par.sock".
@@ -33,10 +35,10 @@ private:
   void workFor(Connection &connection);
   void leave();
 
-  const Takes &takes;
+  const uint64_t rows;
+  const MessageReader &requests;
   Queue &queue;
   Statistics &statistics;
-  RequestReader requests;
   std::unique_ptr<Listener> listener;
   std::vector<std::unique_ptr<Connection>> connections;
   int waker, signals;

@@ -40,8 +40,22 @@ void Statistics::addError() {
   ++errors;
 }
 
+void Statistics::addToken() {
+  std::lock_guard lock(mutex);
+  ++tokens;
+}
+
+void Statistics::addFirstToken(double seconds) {
+  std::lock_guard lock(mutex);
+  firstTokens.add(seconds);
+}
+
 double Statistics::elapsed() const {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+}
+
+static nlohmann::ordered_json percentiles(const Latencies &of) {
+  return {{"p50", of.percentile(0.5)}, {"p90", of.percentile(0.9)}, {"p99", of.percentile(0.99)}};
 }
 
 static std::string rounded(double value) {
@@ -53,11 +67,17 @@ static std::string rounded(double value) {
 std::string Statistics::sentence() const {
   std::lock_guard lock(mutex);
   double mean = called ? static_cast<double>(rows) / static_cast<double>(called) : 0;
-  return core::format("served  {} requests, {} rows in {} calls ({} a call), {} errors; latency p50 {} ms, p90 {}, p99 "
-                      "{}; {} requests/s",
-                      latencies.count(), rows, called, rounded(mean), errors, rounded(latencies.percentile(0.5)),
-                      rounded(latencies.percentile(0.9)), rounded(latencies.percentile(0.99)),
-                      rounded(static_cast<double>(latencies.count()) / elapsed()));
+  std::string text =
+      core::format("served  {} requests, {} rows in {} calls ({} a call), {} errors; latency p50 {} ms, p90 {}, p99 "
+                   "{}; {} requests/s",
+                   latencies.count(), rows, called, rounded(mean), errors, rounded(latencies.percentile(0.5)),
+                   rounded(latencies.percentile(0.9)), rounded(latencies.percentile(0.99)),
+                   rounded(static_cast<double>(latencies.count()) / elapsed()));
+  if (tokens > 0)
+    text += core::format("; {} tokens, {}/s, the first of a prompt after p50 {} ms, p99 {}", tokens,
+                         rounded(static_cast<double>(tokens) / elapsed()), rounded(firstTokens.percentile(0.5)),
+                         rounded(firstTokens.percentile(0.99)));
+  return text;
 }
 
 std::string Statistics::json() const {
@@ -73,11 +93,15 @@ std::string Statistics::json() const {
       {"rows", rows},
       {"calls", called},
       {"calls_by_rows", byRows},
-      {"latency_ms",
-       {{"p50", latencies.percentile(0.5)}, {"p90", latencies.percentile(0.9)}, {"p99", latencies.percentile(0.99)}}},
+      {"latency_ms", percentiles(latencies)},
       {"requests_per_s", static_cast<double>(latencies.count()) / seconds},
       {"rows_per_s", static_cast<double>(rows) / seconds},
   };
+  if (tokens > 0) {
+    facts["tokens"] = tokens;
+    facts["tokens_per_s"] = static_cast<double>(tokens) / seconds;
+    facts["first_token_ms"] = percentiles(firstTokens);
+  }
   return facts.dump();
 }
 

@@ -30,6 +30,9 @@ public:
   void addCall(uint64_t rows);
   void addAnswer(double seconds);
   void addError();
+  /// A token of any sequence of a decoder; the first of one, so long after its request came.
+  void addToken();
+  void addFirstToken(double seconds);
   /// One line: requests, rows a call, percentiles, rate, errors.
   std::string sentence() const;
   /// The same as one line of JSON, with the number of calls by their rows.
@@ -40,9 +43,9 @@ private:
 
   mutable std::mutex mutex;
   std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now();
-  Latencies latencies;
+  Latencies latencies, firstTokens;
   std::map<uint64_t, uint64_t> calls; ///< by rows
-  uint64_t rows = 0, called = 0, errors = 0;
+  uint64_t rows = 0, called = 0, errors = 0, tokens = 0;
 };
 
 } // namespace par::serve

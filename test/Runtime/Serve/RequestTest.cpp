@@ -3,6 +3,8 @@
 #include "serve/Answer.h"
 #include "serve/JsonArray.h"
 #include "serve/Listener.h"
+#include "serve/Prompts.h"
+#include "serve/Queue.h"
 
 #include <algorithm>
 #include <cstring>
@@ -141,6 +143,87 @@ TEST_F(Requests, mayBeBroken) {
     }
   EXPECT_GT(answered, 100u);
   EXPECT_GT(refused, 4000u);
+}
+
+class Prompts : public testing::Test {
+protected:
+  Prompts() : reader(core::DecoderShape{.rows = 2, .slots = 16, .prefill = 4, .vocabulary = 100}) {}
+
+  std::string mistake(const Frame &frame, Request &request) {
+    try {
+      reader.read(frame, request);
+    } catch (const core::Failure &failure) {
+      return failure.what();
+    }
+    return "";
+  }
+  std::string mistake(const std::string &json) {
+    Request request;
+    return mistake({Form::Json, json}, request);
+  }
+
+  PromptReader reader;
+};
+
+constexpr const char *prompts = R"({"id": 7, "prompts": [[1, 2], [3], [99]], "max_new_tokens": 5, "stream": true,
+  "temperature": 0.5, "top_k": 3, "top_p": 0.9, "seed": 11, "stop": [0, 4]})";
+
+TEST_F(Prompts, haveAllThatGenerateTakesAndAnId) {
+  Request request;
+  ASSERT_EQ(mistake({Form::Json, prompts}, request), "");
+  EXPECT_EQ(request.id, "7");
+  EXPECT_TRUE(request.streams);
+  EXPECT_EQ(request.rows, 2u); // of a call, which has no more
+  EXPECT_EQ(request.decoding.prompts, (std::vector<std::vector<int64_t>>{{1, 2}, {3}, {99}}));
+  EXPECT_EQ(request.decoding.newTokens, 5u);
+  EXPECT_EQ(request.decoding.stops, (std::vector<int64_t>{0, 4}));
+  EXPECT_EQ(request.decoding.sampling.topK, 3u);
+  EXPECT_EQ(request.decoding.sampling.seed, 11u);
+}
+
+TEST_F(Prompts, areToldTheirMistakes) {
+  EXPECT_EQ(mistake(R"({"prompts": [[1]], "stream": 1})"), "request: error: \"stream\" takes true or false, not 1");
+  EXPECT_EQ(mistake("{]"), "request: error: is no object of JSON: {\"prompts\": [[1, 2]]}");
+  EXPECT_EQ(mistake(R"({"prompts": [[100]]})"), "request: error: a prompt takes tokens from 0 to 99, not 100");
+  Request request;
+  EXPECT_EQ(mistake({Form::Safetensors, ""}, request),
+            "request: error: a decoder takes lines of JSON: {\"prompts\": [[1, 2]]}");
+  std::string deep = "{\"prompts\": " + std::string(100, '[') + std::string(100, ']') + "}";
+  EXPECT_EQ(mistake(deep), "request: error: lists in more than 70 lists are no array");
+}
+
+TEST_F(Prompts, mayBeBroken) {
+  std::mt19937 random(3);
+  size_t taken = 0, refused = 0;
+  for (int turn = 0; turn < 8000; ++turn)
+    ++(mistake(mutated(prompts, random)).empty() ? taken : refused);
+  EXPECT_GT(taken, 100u);
+  EXPECT_GT(refused, 4000u);
+}
+
+TEST(Answers, areWholeOrStreamed) {
+  Request request;
+  request.id = "\"a\"";
+  request.decoding.prompts = {{1, 2}, {3}};
+  Answer answer;
+  answer.continuations = {{{5, 6}, "length"}, {{7}, "stop"}};
+  EXPECT_EQ(encode(request, answer),
+            "{\"id\":\"a\",\"tokens\":[[5,6],[7]],\"ends\":[\"length\",\"stop\"],\"prompt_tokens\":3}\n");
+  request.streams = true;
+  EXPECT_EQ(encodeToken(request, 0, 5, ""), "{\"id\":\"a\",\"prompt\":0,\"token\":5}\n");
+  EXPECT_EQ(encodeToken(request, 1, 7, "stop"), "{\"id\":\"a\",\"prompt\":1,\"token\":7,\"end\":\"stop\"}\n");
+  EXPECT_EQ(encode(request, answer), "{\"id\":\"a\",\"done\":{\"prompt_tokens\":3,\"tokens\":3}}\n");
+}
+
+TEST(Queues, passOverClientsThatHaveGone) {
+  Queue queue(/*rows=*/2, /*gathers=*/true, {});
+  auto gone = std::make_shared<Pending>(), here = std::make_shared<Pending>();
+  gone->isAbandoned = true;
+  here->request.rows = gone->request.rows = 1;
+  queue.add(gone);
+  queue.add(here);
+  EXPECT_EQ(queue.takeNow(), here);
+  EXPECT_EQ(queue.takeNow(), nullptr);
 }
 
 TEST(Frames, comeApartWhereverTheyAreCut) {
