@@ -93,6 +93,8 @@ private:
     add("--eval-every", core::format("--eval-every {}", options.evalEvery), std::to_string(options.evalEvery));
     given("--dry-run", options.dryRun);
     given("--shrink", options.shrink.has_value());
+    uint64_t mirror = options.mirror.value_or(0);
+    add("--mirror", mirror ? core::format("--mirror {}", mirror) : "no --mirror", std::to_string(mirror));
     given("--calibrate", options.calibrate.has_value());
     given("--bench", options.bench.has_value());
     add("--iterations", core::format("{} iterations", options.iterations.value_or(0)),

@@ -2,24 +2,14 @@
 #include "GoingOn.h"
 
 #include "CpuTime.h"
-#include "save/Replicas.h"
+#include "MirrorRemarks.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <set>
 #include <utility>
 
 namespace par::core {
-
-namespace {
-
-const Boundary *findStep(const std::vector<Boundary> &held, uint64_t step) {
-  auto found = std::find_if(held.begin(), held.end(), [&](const Boundary &one) { return one.step == step; });
-  return found == held.end() ? nullptr : &*found;
-}
-
-} // namespace
 
 void CopyCadence::add(double copyMs, double stepMs) {
   // The third copy is the first whose memory both copies have had before.
@@ -46,7 +36,7 @@ std::string CopyCadence::describe() const {
 
 GoingOn::GoingOn(const Job &job, Session &session)
     : job(job), session(session), control(session.jobControl()), placing(control.placing()), moved(findMoved()),
-      kept(session, job.bundle, job.name, memories(), placing.attempt > 0) {
+      kept(session, job.bundle, job.name, memories(), placing.attempt > 0), mirroring(makeMirroring()) {
   if (!moved || !moved->moves() || control.rank() != 0)
     return;
   std::vector<std::byte> notes = moved->notes();
@@ -63,23 +53,14 @@ std::optional<MovedState> GoingOn::findMoved() {
   return std::optional<MovedState>(std::in_place, control, family, job.bundle, job.name);
 }
 
-std::vector<int> GoingOn::memories() const {
-  return !job.trains() ? std::vector<int>() : moved ? moved->memories() : placing.kept;
+std::optional<Mirroring> GoingOn::makeMirroring() {
+  if (!job.options.mirror || !kept.keeps() || control.world() == 1)
+    return std::nullopt;
+  return std::optional<Mirroring>(std::in_place, control, job.bundle, job.name);
 }
 
-std::vector<GoingOn::Held> GoingOn::askAll() const {
-  std::string mine = kept.lost() ? "1" : "0";
-  for (const Boundary &boundary : kept.boundaries())
-    mine += boundary.encode();
-  std::vector<Held> held;
-  for (std::string text : control.allGather("kept", mine)) {
-    held.emplace_back();
-    held.back().lost = text[0] == '1';
-    text.erase(0, 1);
-    while (!text.empty())
-      held.back().boundaries.push_back(Boundary::decode(text));
-  }
-  return held;
+std::vector<int> GoingOn::memories() const {
+  return !job.trains() ? std::vector<int>() : moved ? moved->memories() : placing.kept;
 }
 
 bool GoingOn::holdsAll() {
@@ -87,32 +68,31 @@ bool GoingOn::holdsAll() {
     moved->moveTo(kept);
     how = moved->remark();
   }
-  held = askAll();
-  return std::none_of(held.begin(), held.end(), [](const Held &one) { return one.lost; }) && !common().empty();
+  held.emplace(control, kept, mirroring ? &*mirroring : nullptr);
+  return !held->anyLost() && !held->common().empty();
 }
 
 std::optional<Boundary> GoingOn::restore(const std::string &save) {
-  std::vector<Boundary> boundaries = common();
+  std::vector<Boundary> boundaries = held->common();
   // Rank 0 may not have written the lines of the newest one, but has those of the one before it.
-  if (held[0].lost && !boundaries.empty())
+  if (held->isLost(0) && !boundaries.empty())
     boundaries.pop_back();
   std::string why = "the ranks hold no boundary in common";
   if (moved && !moved->missing().empty()) {
     why = moved->missing();
     if (save.empty())
       throw Failure::at(job.name, Message::stateLost, why).exitsWith(exitDeadRank);
-  } else if (boundaries.empty()) {
-    bool few = std::all_of(held.begin(), held.end(), [](const Held &one) { return one.boundaries.size() < 2; });
-    if (few || save.empty()) {
+  } else if (auto back = goBack(boundaries, why)) {
+    return back;
+  } else {
+    bool few = held->haveFew();
+    bool begins = boundaries.empty() ? few || save.empty() : mirroring && few && save.empty();
+    if (begins) {
       kept.beginAgain();
       return std::nullopt;
     }
-  } else if (why = completeLost(boundaries.back()); why.empty()) {
-    kept.restore(boundaries.back().step);
-    const Boundary *own = findStep(held[control.rank()].boundaries, boundaries.back().step);
-    return own ? *own : boundaries.back();
-  } else if (save.empty()) {
-    throw Failure::at(job.name, Message::stateLost, why).exitsWith(exitDeadRank);
+    if (save.empty())
+      throw Failure::at(job.name, Message::stateLost, why).exitsWith(exitDeadRank);
   }
   how = " from " + save + ": " + why;
   if (moved)
@@ -120,42 +100,19 @@ std::optional<Boundary> GoingOn::restore(const std::string &save) {
   return fromSave(save);
 }
 
-/// Boundaries that all ranks hold which are not lost, oldest first.
-std::vector<Boundary> GoingOn::common() const {
-  auto any = std::find_if(held.begin(), held.end(), [](const Held &one) { return !one.lost; });
-  std::vector<Boundary> common = any == held.end() ? std::vector<Boundary>() : any->boundaries;
-  for (const Held &one : held)
-    std::erase_if(common,
-                  [&](const Boundary &boundary) { return !one.lost && !findStep(one.boundaries, boundary.step); });
-  return common;
-}
-
-/// Gives the ranks that are lost the boundary that the others hold. Returns a sentence where one part of their state is
-/// in no other's memory; nothing is sent then.
-std::string GoingOn::completeLost(const Boundary &boundary) {
-  std::vector<uint32_t> lost, holders;
-  for (uint32_t rank = 0; rank < held.size(); ++rank)
-    (held[rank].lost ? lost : holders).push_back(rank);
-  std::vector<std::vector<Transfer>> ways;
-  for (uint32_t rank : lost) {
-    if (kept.together())
-      return core::format("rank {} is lost with its memory, and with its share of what others hold", rank);
-    Transfers transfers = transfersTo(job.bundle, rank, holders);
-    if (!transfers.missing.empty())
-      return core::format("rank {} is lost with its memory, and no other rank holds its part of \"{}\"", rank,
-                          transfers.missing);
-    ways.push_back(std::move(transfers.all));
+/// Goes on from the newest of these boundaries that ranks which are lost can be given; `why` says why not from any.
+std::optional<Boundary> GoingOn::goBack(std::vector<Boundary> boundaries, std::string &why) {
+  for (; !boundaries.empty(); boundaries.pop_back()) {
+    uint64_t step = boundaries.back().step;
+    if (why = held->completeLost(job.bundle, boundaries.back(), how); !why.empty())
+      continue;
+    kept.restore(step);
+    // Mirrors that no neighbour holds are made first: nothing else would be left of a rank that is lost.
+    if (mirroring)
+      mirroring->begin(step, kept.copyOf(step), held->mirrored(step));
+    return held->own(boundaries.back());
   }
-  for (size_t i = 0; i < lost.size(); ++i) {
-    sendCopy(control, kept, boundary, lost[i], ways[i]);
-    std::set<uint32_t> from;
-    for (const Transfer &transfer : ways[i])
-      from.insert(transfer.from);
-    how += core::format("{}rank {} has its state from", i ? ", " : ": ", lost[i]);
-    for (uint32_t one : from)
-      how += (one == *from.begin() ? " rank " : " and ") + std::to_string(one);
-  }
-  return "";
+  return std::nullopt;
 }
 
 Boundary GoingOn::fromSave(const std::string &save) {
@@ -174,21 +131,48 @@ std::string GoingOn::afterStep(const Boundary &boundary, const StepSummary &last
     return "";
   if (std::exchange(isNew, false))
     cadence.add(last.copyMs, last.ms);
+  if (mirroring)
+    mirroring->check();
   // While a save is written the copy of its boundary stays: another start goes on there and makes the save again.
-  if (begun.saving.empty() && (saving || boundary.step < due))
+  bool waits = saving || boundary.step < due || (mirroring && last.mirroring);
+  if (begun.saving.empty() && waits)
     return "";
+  // The copy goes over the one of which all mirrors are whole.
+  if (mirroring && last.mirroring)
+    mirroring->finish();
+  copy(boundary);
+  due = boundary.step + (mirroring ? *job.options.mirror : cadence.steps());
+  isNew = true;
+  return remarkOfCopies();
+}
+
+void GoingOn::copy(const Boundary &boundary) {
   double began = cpuMs(CLOCK_THREAD_CPUTIME_ID);
   kept.copy(boundary);
   lastCopyMs = cpuMs(CLOCK_THREAD_CPUTIME_ID) - began;
-  due = boundary.step + cadence.steps();
+  allCopyMs += lastCopyMs;
   copied = boundary.step;
-  isNew = true;
-  if (!cadence.known() || std::exchange(printed().cadence, true))
+  if (mirroring)
+    mirroring->begin(boundary.step, kept.copyOf(boundary.step));
+}
+
+/// A line, once.
+std::string GoingOn::remarkOfCopies() {
+  if ((!mirroring && !cadence.known()) || std::exchange(printed().cadence, true))
     return "";
+  if (mirroring)
+    return remarkOfMirrors(job.bundle, mirroring->plan(), placing.hostOf, *job.options.mirror);
   uint64_t own = kept.copiedBytes(), all = kept.bytes();
   std::string what =
       own == all ? "state (" + inMiB(all) + ")" : "share (" + inMiB(own) + ") of a state of " + inMiB(all);
   return "restart: each rank copies its " + what + ", " + cadence.describe();
+}
+
+std::string GoingOn::costOfMirrors() {
+  if (!mirroring)
+    return "";
+  mirroring->finish();
+  return costsOfMirrors(control, mirroring->cost(), allCopyMs);
 }
 
 void GoingOn::growIfPossible(const Boundary &boundary) {
@@ -196,7 +180,7 @@ void GoingOn::growIfPossible(const Boundary &boundary) {
   if (!fewer || control.broadcast("grows", control.rank() == 0 && placing.mayGrow() ? "1" : "") != "1")
     return;
   if (copied != boundary.step)
-    kept.copy(boundary);
+    copy(boundary);
   control.barrier("regroup");
   placing.regroup();
 }

@@ -2,6 +2,7 @@
 // steps, and the choice of the boundary at which all ranks go on.
 #pragma once
 
+#include "HeldStates.h"
 #include "Progress.h"
 #include "RunSaves.h"
 
@@ -55,18 +56,18 @@ public:
   void growIfPossible(const Boundary &boundary);
   /// Processor time of the last copy, 0 before the first.
   double copyMs() const { return lastCopyMs; }
+  /// Whether a copy is on its way between this rank and a neighbour.
+  bool mirrors() const { return mirroring && mirroring->busy(); }
+  /// Collective, after the last step: a line about what mirrors have cost; "" without.
+  std::string costOfMirrors();
 
 private:
-  /// By rank, the boundaries of which a copy is whole, and whether the rank is lost.
-  struct Held {
-    std::vector<Boundary> boundaries;
-    bool lost = false;
-  };
   std::optional<MovedState> findMoved();
+  std::optional<Mirroring> makeMirroring();
   std::vector<int> memories() const;
-  std::vector<Held> askAll() const;
-  std::vector<Boundary> common() const;
-  std::string completeLost(const Boundary &boundary);
+  std::optional<Boundary> goBack(std::vector<Boundary> boundaries, std::string &why);
+  void copy(const Boundary &boundary);
+  std::string remarkOfCopies();
   Boundary fromSave(const std::string &save);
 
   const Job &job;
@@ -75,9 +76,10 @@ private:
   comm::Placing placing;
   std::optional<MovedState> moved; ///< of another start that may have other ranks
   KeptState kept;
-  std::vector<Held> held; ///< as holdsAll() has found
+  std::optional<HeldStates> held; ///< as holdsAll() has found
   std::string how;
-  double lastCopyMs = 0;
+  double lastCopyMs = 0, allCopyMs = 0;
+  std::optional<Mirroring> mirroring; ///< under --mirror
   CopyCadence cadence;
   uint64_t due = 0;    ///< the step after which the next copy is made
   uint64_t copied = 0; ///< the step after which the last one was made

@@ -342,6 +342,7 @@ comm::Launch launchOf(const Job &job) {
     launch.replicas[launch.members.back()] = firstReplicas(member.bundle);
   }
   launch.spares = job.options.spares.value_or(0);
+  launch.mirror = job.options.mirror.has_value();
   launch.callers = job.options.fed;
   return launch;
 }
@@ -454,6 +455,7 @@ static void checkTrainingFlags(const Job &job) {
                                {options.epochs.has_value(), "--epochs"},
                                {!options.save.empty(), "--save"},
                                {options.shrink.has_value(), "--shrink"},
+                               {options.mirror.has_value(), "--mirror"},
                                {options.evalEvery > 0, "--eval-every"}})
     if (isGiven)
       throw Failure::at(job.name, Message::flagNeeds, flag,

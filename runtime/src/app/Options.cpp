@@ -225,6 +225,8 @@ std::vector<Flag> runningFlags() {
        takeShrink, false, true},
       {"--spares", "K", "with --restart: the launcher's last K processes wait to take the place of lost ranks",
        COUNT("--spares", spares, 1)},
+      {"--mirror", "K", "with --restart: every K steps a neighbour gets the state that no other rank holds",
+       COUNT("--mirror", mirror, 1)},
       {"--data", "F[:input=array,...]", "safetensors whose arrays are named as the inputs; repeat for shards",
        LIST(data), true},
       {"--text", "F", "the file's bytes as tokens, in windows", NAMED("--text", "a file", text)},
@@ -424,6 +426,8 @@ void checkTogether(const RunOptions &options) {
   exclude(simulates, options.shrink.has_value(), "--device sim", "--shrink");
   exclude(simulates, options.restarts.has_value(), "--device sim", "--restart");
   need(options.spares.has_value(), options.restarts.has_value(), "--spares", "--restart");
+  need(options.mirror.has_value(), options.restarts.has_value(), "--mirror", "--restart");
+  exclude(options.mirror.has_value(), options.shrink.has_value(), "--mirror", "--shrink");
   need(options.rank.has_value(), options.world.has_value(), "--rank", "--world N");
   if (!options.exportTo.empty() && !options.exportTo.ends_with(".safetensors") && !options.exportTo.ends_with(".onnx"))
     refuse(Message::exportKind, options.exportTo);

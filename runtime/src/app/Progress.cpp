@@ -38,8 +38,8 @@ std::string inMiB(uint64_t bytes) { return print("%.1f MiB", static_cast<double>
 
 std::string StepReport::encode() const {
   // Hexadecimal floats: exact, and they know NaN, which JSON does not.
-  std::string text = print("%a %llu %llu %d %a", ms, static_cast<unsigned long long>(sentBytes),
-                           static_cast<unsigned long long>(peakBytes), saving ? 1 : 0, copyMs);
+  std::string text = print("%a %llu %llu %d %a %d", ms, static_cast<unsigned long long>(sentBytes),
+                           static_cast<unsigned long long>(peakBytes), saving ? 1 : 0, copyMs, mirroring ? 1 : 0);
   for (const auto &[name, value] : metrics)
     text += print(" %a ", value) + name;
   return text;
@@ -54,6 +54,7 @@ StepReport StepReport::decode(const std::string &text) {
   report.peakBytes = strtoull(end, &end, 10);
   report.saving = strtoull(end, &end, 10) != 0;
   report.copyMs = strtod(end, &end);
+  report.mirroring = strtoull(end, &end, 10) != 0;
   while (*end == ' ') {
     double value = strtod(end, &end);
     char *name = end + 1;
@@ -74,6 +75,7 @@ StepSummary summarize(const format::Manifest &manifest, const std::vector<std::s
     summary.sentBytes += decoded[rank].sentBytes;
     summary.peakBytes = std::max(summary.peakBytes, decoded[rank].peakBytes);
     summary.saving |= decoded[rank].saving;
+    summary.mirroring |= decoded[rank].mirroring;
     summary.copyMs = std::max(summary.copyMs, decoded[rank].copyMs);
     auto loss = decoded[rank].metrics.find("loss");
     if (loss != decoded[rank].metrics.end() && !std::isfinite(loss->second) && summary.badRank < 0)

@@ -17,8 +17,9 @@ namespace par::core {
 struct StepReport {
   double ms = 0;
   uint64_t sentBytes = 0, peakBytes = 0;
-  bool saving = false; ///< a part of a save is still being written
-  double copyMs = 0;   ///< of the last copy that another start goes on from; 0: none
+  bool saving = false;    ///< a part of a save is still being written
+  double copyMs = 0;      ///< of the last copy that another start goes on from; 0: none
+  bool mirroring = false; ///< this copy is still on its way to a neighbour, or one of another rank to this one
   std::map<std::string, double> metrics;
 
   std::string encode() const;
@@ -36,6 +37,7 @@ struct StepSummary {
   uint64_t sentBytes = 0, peakBytes = 0;
   bool saving = false;                   ///< a rank is
   double copyMs = 0;                     ///< of the rank whose copy took longest
+  bool mirroring = false;                ///< a rank is
   std::map<std::string, double> metrics; ///< every scalar output, as its first owner has it
   int badRank = -1;                      ///< the first whose loss is not finite
 };

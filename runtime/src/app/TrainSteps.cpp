@@ -48,6 +48,7 @@ std::vector<StepSummary> TrainSteps::step(const StepRows &now, const StepRows &n
   report.sentBytes = (session.sentBytes() - sentBefore) / manifest.calls;
   report.peakBytes = peakBytes();
   report.saving = saves.busy();
+  report.mirroring = mirrors && mirrors();
   std::vector<std::string> texts;
   for (uint64_t call = 0; call < manifest.calls; ++call) {
     report.metrics = session.results(call);

@@ -5,6 +5,8 @@
 
 #include "save/KeptState.h"
 
+#include <functional>
+
 namespace par::core {
 
 /// Every rank has one, and calls make() at the same places.
@@ -28,6 +30,8 @@ public:
   void goOnFrom(const Boundary &boundary);
   /// The next report says what the last copy of the state took, by its processor time.
   void tellCopy(double ms) { copyMs = ms; }
+  /// Each report says whether this holds then.
+  void tellMirror(std::function<bool()> isBusy) { mirrors = std::move(isBusy); }
 
   /// The rate of the step after `step` updates.
   double rateOf(uint64_t step) const;
@@ -51,6 +55,7 @@ private:
   StepRows rows; ///< of the last call
   uint64_t stepsSeen = 0, resident = 0;
   double copyMs = 0;
+  std::function<bool()> mirrors;
 };
 
 } // namespace par::core

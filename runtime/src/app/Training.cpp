@@ -116,6 +116,7 @@ private:
 
   int train() {
     RowOrder order(job.rowsOf(job.dataset.get()), job.shuffled, job.seed);
+    steps.tellMirror([this] { return goingOn.mirrors(); });
     while (position.step < job.steps) {
       if (!control.startStep(position.step + 1)) {
         interrupted = true;
@@ -137,6 +138,7 @@ private:
     }
     if (interrupted && !options.save.empty() && position.step > 0)
       progress.interrupted(saves.save(position));
+    progress.remark(goingOn.costOfMirrors());
     uint64_t bound = 0; // of the role that takes most, as the peak is of the rank that took most
     for (const format::Program &program : job.bundle.programs)
       bound = std::max(bound, program.arena.deviceBytes());

@@ -60,9 +60,10 @@ struct CopyMemory::Header {
   alignas(16) std::byte notes[notesBytes];
 };
 
-CopyMemory::CopyMemory(int descriptor, uint64_t bytes, const std::string &identity, bool goesOn) : bytes(bytes) {
+CopyMemory::CopyMemory(int descriptor, uint64_t bytes, const std::string &identity, bool goesOn, size_t count)
+    : bytes(bytes) {
   static_assert(sizeof(Header) <= page);
-  uint64_t size = sizeFor(bytes);
+  uint64_t size = sizeFor(bytes, count);
   struct stat file{};
   bool sized = fstat(descriptor, &file) == 0 && static_cast<uint64_t>(file.st_size) == size;
   bool keepsIt = goesOn && sized;
@@ -78,10 +79,10 @@ CopyMemory::CopyMemory(int descriptor, uint64_t bytes, const std::string &identi
   header().begun = !goesOn;
 }
 
-CopyMemory::CopyMemory(int descriptor, uint64_t bytes)
-    : bytes(bytes), memory(mapDescriptor(descriptor, sizeFor(bytes))) {}
+CopyMemory::CopyMemory(int descriptor, uint64_t bytes, size_t count)
+    : bytes(bytes), memory(mapDescriptor(descriptor, sizeFor(bytes, count))) {}
 
-uint64_t CopyMemory::sizeFor(uint64_t bytes) { return page + copies * wholePages(bytes); }
+uint64_t CopyMemory::sizeFor(uint64_t bytes, size_t count) { return page + count * wholePages(bytes); }
 
 std::string CopyMemory::identityIn(int descriptor) {
   struct stat file{};

@@ -1,4 +1,5 @@
-// Memory of one rank that outlives its process: two copies of a state, of which one is whole at any moment.
+// Memory of one rank that outlives its process: two copies of a state, of which one is whole at any moment; or one
+// copy.
 #pragma once
 
 #include "comm/shared/Memory.h"
@@ -26,14 +27,14 @@ class CopyMemory {
 public:
   /// No memory.
   CopyMemory() = default;
-  /// The memory of a descriptor, with room for two copies of so many bytes. Its content counts if `goesOn` and it was
-  /// made with the same `identity` and size. Throws std::runtime_error where memory is lacking.
-  CopyMemory(int descriptor, uint64_t bytes, const std::string &identity, bool goesOn);
-  /// Another rank's, which that rank has opened.
-  CopyMemory(int descriptor, uint64_t bytes);
+  /// The memory of a descriptor, with room for so many copies of so many bytes. Its content counts if `goesOn` and it
+  /// was made with the same `identity` and size. Throws std::runtime_error where memory is lacking.
+  CopyMemory(int descriptor, uint64_t bytes, const std::string &identity, bool goesOn, size_t count = copies);
+  /// One that has been opened so, by this rank or another one.
+  CopyMemory(int descriptor, uint64_t bytes, size_t count = copies);
 
   explicit operator bool() const { return !memory.bytes.empty(); }
-  static uint64_t sizeFor(uint64_t bytes);
+  static uint64_t sizeFor(uint64_t bytes, size_t count = copies);
   /// The identity that such a memory was made with; "" where there is none.
   static std::string identityIn(int descriptor);
 

@@ -23,10 +23,13 @@ PartsByName partsByName(const format::Bundle &bundle, uint32_t rank) {
 
 } // namespace
 
-Transfers transfersTo(const format::Bundle &bundle, uint32_t rank, const std::vector<uint32_t> &holders) {
+Transfers transfersTo(const format::Bundle &bundle, uint32_t rank, const std::vector<uint32_t> &holders,
+                      const std::optional<MirrorAt> &mirror) {
   std::vector<PartsByName> held;
   for (uint32_t holder : holders)
     held.push_back(partsByName(bundle, holder));
+  std::vector<MirrorRange> ranges =
+      mirror ? mirrorRanges(bundle, rank, mirror->mirror.whole) : std::vector<MirrorRange>();
   Transfers transfers;
   for (const KeptPart &part : keptParts(bundle, rank)) {
     const format::Layout &layout = part.tensor->layout;
@@ -36,13 +39,15 @@ Transfers transfersTo(const format::Bundle &bundle, uint32_t rank, const std::ve
       if (auto found = held[from].find(part.tensor->name);
           found != held[from].end() && format::rectangleOf(layout, holders[from]) == mine)
         break;
-    if (from == holders.size()) {
+    bool replicated = from < holders.size();
+    std::optional<uint64_t> place = replicated ? held[from][part.tensor->name].at : placeInMirror(ranges, part);
+    if (!place) {
       transfers.missing = part.tensor->name;
       break;
     }
-    uint64_t fromAt = held[from][part.tensor->name].at;
+    uint32_t holder = replicated ? holders[from] : mirror->holder;
     for (uint64_t done = 0; done < part.bytes; done += most)
-      transfers.all.push_back({holders[from], fromAt + done, part.at + done, std::min(most, part.bytes - done)});
+      transfers.all.push_back({holder, *place + done, part.at + done, std::min(most, part.bytes - done), !replicated});
   }
   return transfers;
 }
@@ -62,7 +67,7 @@ std::vector<uint32_t> firstReplicas(const format::Bundle &bundle) {
 }
 
 void sendCopy(comm::Control &control, KeptState &kept, const Boundary &boundary, uint32_t to,
-              const std::vector<Transfer> &transfers) {
+              const std::vector<Transfer> &transfers, const ReadMirror &readMirror) {
   bool receives = control.rank() == to;
   std::span<std::byte> copy = receives ? kept.begin() : std::span<std::byte>();
   for (size_t next = 0; next < transfers.size();) {
@@ -75,7 +80,8 @@ void sendCopy(comm::Control &control, KeptState &kept, const Boundary &boundary,
       bytes += transfers[next].bytes;
     std::string sent;
     for (size_t i = first; i < next && control.rank() == transfers[i].from; ++i) {
-      auto part = kept.copyOf(boundary.step).subspan(transfers[i].fromAt, transfers[i].bytes);
+      auto copy = transfers[i].mirrored ? readMirror(to) : kept.copyOf(boundary.step);
+      auto part = copy.subspan(transfers[i].fromAt, transfers[i].bytes);
       sent.append(reinterpret_cast<const char *>(part.data()), part.size());
     }
     std::vector<std::string> all = control.gather("state", sent, to);

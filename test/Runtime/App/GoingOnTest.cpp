@@ -3,6 +3,7 @@
 #include "ToolFixture.h"
 
 #include "app/GoingOn.h"
+#include "comm/carrier/TcpCarrier.h"
 #include "par/comm/job/Launch.h"
 #include "par/format/Sha256.h"
 
@@ -15,6 +16,7 @@
 #include <set>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 using namespace par;
@@ -26,15 +28,27 @@ namespace {
 class KeptMemory {
 public:
   explicit KeptMemory(size_t ranks) {
-    for (size_t i = 0; i < ranks; ++i)
+    for (size_t i = 0; i < ranks; ++i) {
       descriptors.push_back(memfd_create("kept", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+      mirrors.push_back({memfd_create("mirror", MFD_CLOEXEC), memfd_create("mirror", MFD_CLOEXEC)});
+    }
   }
   ~KeptMemory() {
     for (int descriptor : descriptors)
       close(descriptor);
+    for (const std::array<int, 2> &mirror : mirrors)
+      for (int descriptor : mirror)
+        close(descriptor);
   }
   KeptMemory(const KeptMemory &) = delete;
-  void empty(size_t rank) const { ASSERT_EQ(ftruncate(descriptors[rank], 0), 0); }
+  void empty(size_t rank) const {
+    ASSERT_EQ(ftruncate(descriptors[rank], 0), 0);
+    emptyMirrors(rank);
+  }
+  void emptyMirrors(size_t rank) const {
+    for (int descriptor : mirrors[rank])
+      ASSERT_EQ(ftruncate(descriptor, 0), 0);
+  }
   /// The part that a rank sees: its own, if each has a supervisor of its own.
   std::vector<int> seenBy(size_t rank, bool together) const {
     std::vector<int> seen(descriptors.size(), -1);
@@ -43,6 +57,7 @@ public:
   }
 
   std::vector<int> descriptors;
+  std::vector<std::array<int, 2>> mirrors;
 };
 
 /// One start of the ranks, and the rank that is lost in it, at its exchange or instruction of this number; 0: none is.
@@ -182,10 +197,19 @@ protected:
     launch.transport = comm::Transport::inproc;
     testing::internal::CaptureStdout();
     testing::internal::CaptureStderr();
+    int peers[2];
+    socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, peers);
     int code = comm::run(launch, [&](comm::Control &inner) {
       bool isLost = inner.rank() == attempt.lost;
-      AttemptControl control(inner, {"", attempt.number, memory.seenBy(inner.rank(), together)},
-                             isLost ? attempt.at : 0, attempt.copyMs);
+      comm::Placing placing{"", attempt.number, memory.seenBy(inner.rank(), together)};
+      placing.hostOf = {0, 1};
+      placing.mirrors = memory.mirrors[inner.rank()];
+      placing.connectPeers = [&](comm::Control &, const std::vector<bool> &) {
+        std::vector<int> sockets(2, -1);
+        sockets[1 - inner.rank()] = dup(peers[inner.rank()]);
+        return std::make_shared<comm::TcpCarrier>(sockets);
+      };
+      AttemptControl control(inner, placing, isLost ? attempt.at : 0, attempt.copyMs);
       control.atStep = [&](uint64_t step) {
         if (attempt.number == 1 && inner.rank() == 0)
           wentOn = std::min(wentOn, static_cast<int>(step) - 1);
@@ -201,6 +225,7 @@ protected:
         control.fail(failure.exitCode(), failure.what());
       }
     });
+    close(peers[0]), close(peers[1]);
     out += testing::internal::GetCapturedStdout();
     err = testing::internal::GetCapturedStderr();
     return code;
@@ -401,6 +426,53 @@ TEST_F(GoingOn, goesBackToTheNewestSaveWhereNoRankHoldsAPart) {
   EXPECT_EQ(start(job, memory, {1}), 4);
   expectSays("two.par: error: rank 1 is lost with its memory, and no other rank holds its part of \"w\"; "
              "--save DIR --save-every N keeps states to go back to");
+}
+
+// A rank that no other one is a replica of has its state from the mirror that the other one holds.
+TEST_F(GoingOn, takesTheStateOfALostRankFromItsMirror) {
+  together = false;
+  std::vector<std::string> flags{"--restart", "--mirror", "2"};
+  runStraight(false);
+  std::set<int> wentOnAfter;
+  size_t mirrored = 0;
+  for (uint64_t at = 2, count = points[1]; at <= count && !HasFailure(); at += 3) {
+    loseOnce("mirror" + std::to_string(at), flags, {{0, 1, at, true}, {1, 1, at % 50, at % 2 == 0}, {2}});
+    wentOnAfter.insert(wentOn);
+    mirrored += out.find(": rank 1 has its state from its mirror at rank 0\n") != std::string::npos;
+  }
+  EXPECT_GE(wentOnAfter.size(), 3u);
+  EXPECT_GE(mirrored, 10u);
+  EXPECT_NE(out.find("mirror: every 2 steps each rank sends 0.0 MiB of its state of 0.0 MiB to a neighbour on another "
+                     "host, and has 0.0 MiB of memory for another rank's\n"),
+            std::string::npos)
+      << out;
+  EXPECT_TRUE(std::regex_search(out, std::regex("mirror: \\d were sent: [\\d.]+ ms for the copy, [\\d.]+ ms beside the "
+                                                "steps, [\\d.]+ ms of a core; steps waited \\d+ ms in all\n")))
+      << out;
+}
+
+TEST_F(GoingOn, endsWhereARankIsLostWithItsMirror) {
+  together = false;
+  runStraight(false);
+  core::Job job = core::prepareJob(optionsIn("both", {"--restart", "--mirror", "1"}));
+  KeptMemory memory(2);
+  ASSERT_EQ(start(job, memory, {0, 1, points[1] * 2 / 3}), comm::exitRankLost);
+  memory.empty(1);
+  memory.emptyMirrors(0);
+  EXPECT_EQ(start(job, memory, {1}), 4);
+  expectSays("two.par: error: rank 1 is lost with its memory, and no other rank holds its part of \"w\"; "
+             "--save DIR --save-every N keeps states to go back to");
+}
+
+TEST_F(GoingOn, saysThatMemoryForAMirrorIsLacking) {
+  together = false;
+  core::Job job = core::prepareJob(optionsIn("lacking", {"--restart", "--mirror", "1"}));
+  KeptMemory memory(2);
+  close(memory.mirrors[0][0]);
+  memory.mirrors[0][0] = open("/dev/null", O_RDWR | O_CLOEXEC);
+  EXPECT_EQ(start(job, memory, {}), 1);
+  expectSays("two.par: error: rank 0 cannot hold 8,192 bytes of the state of rank 1: Invalid argument; "
+             "without --mirror it needs none");
 }
 
 // Steps since the last copy are run again.

@@ -131,22 +131,39 @@ TEST(Hosts, SilentHostAtASignal) {
     job.ranks[rank]->signal(SIGKILL);
 }
 
-// A silence of half the time is said, and once it is over the job goes on.
-TEST(Hosts, SilenceIsSaid) {
-  TwoHosts job({"--timeout", "6"});
+namespace {
+
+/// Host b is silent for 4 s, where 6 are admitted: what host a says of it.
+std::string saidOfSilence(std::vector<std::string> flags) {
+  flags.insert(flags.end(), {"--timeout", "6"});
+  TwoHosts job(flags);
   job.runs();
-  for (size_t rank : {2, 3})
-    job.ranks[rank]->signal(SIGSTOP);
+  auto toHost = [&](int signal) {
+    for (size_t rank : {2, 3})
+      job.ranks[rank]->signal(signal); // under --restart the supervisor, which must not see that its rank is stopped
+    for (int rank : {2, 3})
+      kill(pidOfRank(job.ranks[size_t(rank)]->out(), rank), signal);
+  };
+  toHost(SIGSTOP);
   usleep(4'000'000);
-  for (size_t rank : {2, 3})
-    job.ranks[rank]->signal(SIGCONT);
+  toHost(SIGCONT);
   usleep(500'000);
   job.ranks[0]->signal(SIGTERM);
   for (auto &rank : job.ranks)
     EXPECT_EQ(rank->wait(10), 143) << rank->errors();
-  std::string output = job.ranks[0]->errors();
-  EXPECT_EQ(count(output, "warning: host b (ranks 2, 3) has been silent for 3.0 s in step "), 1u) << output;
-  EXPECT_NE(output.find("; after 6.0 s the job ends (--timeout)"), std::string::npos) << output;
+  return job.ranks[0]->errors();
+}
+
+} // namespace
+
+// A silence of half the time is said, and once it is over the job goes on.
+TEST(Hosts, SilenceIsSaid) {
+  for (const auto &[flags, end] : {std::pair(std::vector<std::string>(), "the job ends"),
+                                   {std::vector<std::string>{"--restart", "-1"}, "it counts as lost"}}) {
+    std::string output = saidOfSilence(flags);
+    EXPECT_EQ(count(output, "warning: host b (ranks 2, 3) has been silent for 3.0 s in step "), 1u) << output;
+    EXPECT_NE(output.find(std::string("; after 6.0 s ") + end + " (--timeout)"), std::string::npos) << output;
+  }
 }
 
 // A rank that waits for no other is a witness by the instruction that it is at: it computes, or is inside MPI.
@@ -300,6 +317,9 @@ TEST(Hosts, SparesThatCannot) {
   EXPECT_EQ(refusal(), "test.par: error: --spares needs --restart\n");
   launch.restarts = 1;
   EXPECT_EQ(refusal(), "test.par: error: --spares needs a launcher, or --rank and --world\n");
+  launch.spares = 0;
+  launch.mirror = true;
+  EXPECT_EQ(refusal(), "test.par: error: --mirror needs a launcher, or --rank and --world\n");
   launch.n.reset();
   launch.rank = 0;
   launch.world = 2;

@@ -22,6 +22,7 @@ struct RunOptions {
   std::optional<uint64_t> restarts; ///< of lost ranks; UINT64_MAX: as many as there are losses
   std::optional<double> shrink;     ///< seconds for which lost ranks are waited for
   std::optional<uint32_t> spares;   ///< processes beyond the ranks
+  std::optional<uint64_t> mirror;   ///< steps after which neighbours get state again that no other rank holds
   // data
   std::vector<std::string> data;
   std::string text, labels, order;

@@ -107,7 +107,7 @@ struct SentenceText {
   M(onlySpares, "--spares={} leaves no rank: {} is {}")                                                                \
   M(noProgress, "rank {} has joined its job {} times since step {} and was stopped by a loss each time: {}")           \
   M(restartNeeds, "--restart does not work with {}: {}")                                                               \
-  M(silentHost, "host {} (rank{} {}) has been silent for {} s {}; noticed by {}; after {} s the job ends (--timeout)") \
+  M(silentHost, "host {} (rank{} {}) has been silent for {} s {}; noticed by {}; after {} s {} (--timeout)")           \
   M(lostParent, "par-run (pid {}) stopped answering; noticed by rank {} after {} s")                                   \
   M(deadlocked, "deadlock: {}")                                                                                        \
   M(waits, "rank {} waits in {}, {}, for {}")

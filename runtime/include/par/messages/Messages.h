@@ -128,6 +128,7 @@ struct MessageText {
   M(flagsDiffer, "rank {} was started with {}, rank 0 with {}; all ranks of a job take the same")                      \
   M(checkpointDiffers, "rank {} sees {} here, rank 0 {}; name the folder of one step with --resume")                   \
   M(cannotKeep, "rank {} cannot keep {} bytes of its state in memory: {}; without --restart it needs none")            \
+  M(cannotMirror, "rank {} cannot hold {} bytes of the state of rank {}: {}; without --mirror it needs none")          \
   M(otherMember, "is not the member that family.json in {} says: compile the family again")                            \
   M(stateLost, "{}; --save DIR --save-every N keeps states to go back to")                                             \
   M(checkpointCover, "\"{}\": {} of the {} elements that rank {} holds are in no file")                                \

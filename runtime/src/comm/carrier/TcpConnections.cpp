@@ -1,4 +1,4 @@
-// Connects the ranks of different hosts: each listens, and connects to the lower ranks of other hosts. Either side
+// Connects ranks, those of different hosts or others: each listens, and connects to the lower ones of them. Either side
 // shows the job's secret first (AuthGate.h).
 #include "TcpConnections.h"
 #include "TcpCarrier.h"
@@ -26,7 +26,9 @@ public:
 private:
   /// The job or its attempt has ended: there will be no more connections.
   bool ended() const { return of.sharedState && of.sharedState->aborted(); }
-  bool isAway(uint32_t rank) const { return of.hosts.hostOf[rank] != of.hosts.hostOf[me]; }
+  bool links(uint32_t rank) const {
+    return of.linked.empty() ? of.hosts.hostOf[rank] != of.hosts.hostOf[me] : bool(of.linked[rank]);
+  }
   const std::string &hostOf(uint32_t rank) const { return of.hosts.names[of.hosts.hostOf[rank]]; }
   void dial(uint32_t rank, const std::string &host, uint16_t port);
   void accept(AuthGate &gate);
@@ -49,7 +51,7 @@ void Mesh::keep(uint32_t rank, const Connection &connection) {
 size_t Mesh::expected() const {
   size_t count = 0;
   for (uint32_t rank = me + 1; rank < sockets.size(); ++rank)
-    count += isAway(rank) && sockets[rank] < 0;
+    count += links(rank) && sockets[rank] < 0;
   return count;
 }
 
@@ -85,7 +87,7 @@ void Mesh::accept(AuthGate &gate) {
       if (!message)
         continue;
       uint64_t rank = message->kind == Message::link ? Reader(message->body).number() : sockets.size();
-      if (rank < sockets.size() && rank > me && isAway(uint32_t(rank)) && sockets[rank] < 0) {
+      if (rank < sockets.size() && rank > me && links(uint32_t(rank)) && sockets[rank] < 0) {
         connection.send({Message::welcome, ""});
         keep(uint32_t(rank), connection);
       }
@@ -104,7 +106,7 @@ std::shared_ptr<HostCarrier> Mesh::connect() {
   std::thread acceptor = startThread([&] { accept(gate); });
   try {
     for (uint32_t rank = 0; rank < me; ++rank) {
-      if (!isAway(rank))
+      if (!links(rank))
         continue;
       Reader reader(addresses[rank]);
       std::string host = reader.text();
@@ -117,7 +119,7 @@ std::shared_ptr<HostCarrier> Mesh::connect() {
   }
   acceptor.join();
   for (uint32_t rank = me + 1; rank < sockets.size(); ++rank)
-    if (isAway(rank) && sockets[rank] < 0)
+    if (links(rank) && sockets[rank] < 0)
       throw LaunchError(exitRankLost, say(Sentence::noCarrier, rank, hostOf(rank), me, hostOf(me),
                                           of.address + ":" + std::to_string(port)));
   of.control.barrier("connected");

@@ -1,4 +1,4 @@
-// Connects the ranks of different hosts with each other.
+// Connects ranks with each other.
 #pragma once
 
 #include "HostCarrier.h"
@@ -15,6 +15,8 @@ struct CarrierOf {
   std::string address;                      ///< of this host, as other hosts reach it
   double timeout = 60;                      ///< seconds until all connections must stand
   const SharedState *sharedState = nullptr; ///< of the job, which may end meanwhile
+  /// By rank, those to be connected with this one; empty: all of other hosts.
+  std::vector<bool> linked{};
 };
 
 /// Collective: every rank calls it.

@@ -71,8 +71,9 @@ struct Supervised {
   std::vector<int> kept;      ///< by seat: memory that outlives its process, -1 where this process has none of it
   std::vector<int> keptOther; ///< the same again; empty without --shrink
   std::vector<int> arenas;    ///< by seat, where all have this supervisor: memory for its arena in every attempt
-  int listener = -1;          ///< of rank 0: where ranks come, held open by the supervisor
-  bool together = false;      ///< all ranks have this supervisor, which says what they would each say
+  std::array<int, 2> mirrors{-1, -1}; ///< memory for state of another rank, under --mirror
+  int listener = -1;                  ///< of rank 0: where ranks come, held open by the supervisor
+  bool together = false;              ///< all ranks have this supervisor, which says what they would each say
 
   RankLife &life() const { return lives[place]; }
 };

@@ -104,6 +104,7 @@ Placing ClientControl::placing() const {
   const Welcome &welcome = joined.welcome;
   Placing placing;
   placing.started = world();
+  placing.hostOf = welcome.hosts.hostOf;
   if (welcome.hosts.several()) {
     placing.hosts = std::to_string(welcome.hosts.names.size()) + " hosts" +
                     (welcome.carrier == "device" ? "" : " by " + welcome.carrier);
@@ -115,6 +116,10 @@ Placing ClientControl::placing() const {
     placing.seats = welcome.seats;
     placing.mayGrow = [this] { return sharedState.mayGrow.load() != 0; };
     placing.regroup = [this] { regroup(); };
+    placing.mirrors = supervised->mirrors;
+    placing.connectPeers = [this](Control &control, const std::vector<bool> &linked) {
+      return connectPeers(control, linked);
+    };
     for (uint32_t seat : welcome.seats)
       placing.kept.push_back(supervised->kept[seat]);
     for (size_t seat = 0; seat < supervised->keptOther.size(); ++seat)
@@ -136,6 +141,13 @@ std::shared_ptr<HostCarrier> ClientControl::makeCarrier() {
   CarrierOf of{*this, welcome.hosts, joined.key, address()};
   of.sharedState = &sharedState;
   return welcome.carrier == "tcp" ? connectByTcp(of) : welcome.carrier == "mpi" ? connectByMpi(of) : nullptr;
+}
+
+std::shared_ptr<HostCarrier> ClientControl::connectPeers(Control &control, const std::vector<bool> &linked) const {
+  CarrierOf of{control, joined.welcome.hosts, joined.key, address()};
+  of.sharedState = &sharedState;
+  of.linked = linked;
+  return connectByTcp(of);
 }
 
 std::unique_ptr<Endpoint> ClientControl::connect(std::span<const Members> table, size_t arenaBytes) {

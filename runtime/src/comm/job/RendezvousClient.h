@@ -71,6 +71,7 @@ private:
   Message awaitValues();
   std::string address() const;
   std::shared_ptr<HostCarrier> makeCarrier();
+  std::shared_ptr<HostCarrier> connectPeers(Control &control, const std::vector<bool> &linked) const;
   [[noreturn]] void regroup() const;
 
   LaunchEnvironment place;

@@ -51,6 +51,12 @@ void checkSpares(const Launch &launch, bool launched) {
     throw LaunchError(2, say(Sentence::flagNeedsFlag, "--spares", "a launcher, or --rank and --world"));
 }
 
+/// The memory of a rank is lost only with its supervisor, of which -n has one for all.
+void checkMirror(const Launch &launch, bool launched) {
+  if (launch.mirror && !launched)
+    throw LaunchError(2, say(Sentence::flagNeedsFlag, "--mirror", "a launcher, or --rank and --world"));
+}
+
 /// A process beyond the ranks: once a place is free it is a rank like the others.
 int runSpare(const Launch &launch, LaunchEnvironment place, const std::function<int(Control &)> &rankMain) {
   std::optional<uint32_t> rank = waitAsSpare(launch, place);
@@ -107,6 +113,7 @@ int par::comm::run(const Launch &launch, const std::function<int(Control &)> &ra
     endOnSignals(launch.bundle, describeProcess(place));
     checkRestarts(launch);
     checkSpares(launch, place.has_value());
+    checkMirror(launch, place.has_value());
     if (place)
       return runPlaced(launch, *place, rankMain);
     uint32_t world = launch.n.value_or(launch.bundleRanks);

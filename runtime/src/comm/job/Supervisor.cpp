@@ -44,6 +44,7 @@ struct Death {
 struct Child {
   LaunchEnvironment place;
   SharedFile kept, arena, keptOther; ///< the last one under --shrink
+  std::array<SharedFile, 2> mirrors; ///< under --mirror
   pid_t pid = 0;
   int process = -1;     ///< pidfd; -1 where there is none
   int64_t stopped = 0;  ///< since when
@@ -91,6 +92,14 @@ bool wasKilled(pid_t pid) {
   return none == 0 && info.si_pid == pid && info.si_code != CLD_EXITED;
 }
 
+std::array<SharedFile, 2> mirrorsOf(const Launch &launch) {
+  std::array<SharedFile, 2> mirrors;
+  for (SharedFile &mirror : mirrors)
+    if (launch.mirror)
+      mirror = SharedFile::create("par-mirror");
+  return mirrors;
+}
+
 /// " (dp 3)", "".
 std::string nameOf(const RankLife &life) {
   std::string coordinates = life.coordinates.get();
@@ -106,7 +115,7 @@ Supervisor::Supervisor(const Launch &launch, std::vector<LaunchEnvironment> plac
       together(places.size() == places.front().world) {
   for (LaunchEnvironment &place : places)
     children.push_back({std::move(place), SharedFile::create("par-kept"), SharedFile::create("par-arena"),
-                        launch.shrink ? SharedFile::create("par-kept-other") : SharedFile()});
+                        launch.shrink ? SharedFile::create("par-kept-other") : SharedFile(), mirrorsOf(launch)});
 }
 
 Supervisor::~Supervisor() {
@@ -153,8 +162,11 @@ void Supervisor::runChild(uint32_t place) {
   const LaunchEnvironment &own = children[place].place;
   noteSignalsIn(lives.asked(), int(own.rank));
   std::vector<int> none(own.world, -1), nothing;
-  Supervised supervised{
-      lives, place, none, launch.shrink ? none : nothing, together ? none : nothing, listener.socket(), together};
+  Supervised supervised{lives, place, none, launch.shrink ? none : nothing, together ? none : nothing};
+  supervised.listener = listener.socket();
+  supervised.together = together;
+  for (size_t side = 0; side < 2; ++side)
+    supervised.mirrors[side] = children[place].mirrors[side].descriptor();
   for (const Child &child : children) {
     supervised.kept[child.place.rank] = child.kept.descriptor();
     if (launch.shrink)

@@ -97,7 +97,8 @@ std::string par::comm::silentHost(SharedState &sharedState, const std::vector<ui
                                   double timeout) {
   Loss loss = lossOf(sharedState, ranks.front());
   return say(Sentence::silentHost, sharedState[ranks.front()].host.get(), ranks.size() == 1 ? "" : "s", listed(ranks),
-             tenths(seconds), loss.when, loss.witness, tenths(timeout));
+             tenths(seconds), loss.when, loss.witness, tenths(timeout),
+             mends(sharedState) ? "it counts as lost" : "the job ends");
 }
 
 void par::comm::lose(SharedState &sharedState, std::string_view bundle, std::string_view message, int code) {

@@ -24,7 +24,7 @@ std::string lostHost(SharedState &sharedState, const std::vector<uint32_t> &rank
 /// ranks are started again it ends only the attempt, and their supervisors say so.
 void lose(SharedState &sharedState, std::string_view bundle, std::string_view message, int code = exitRankLost);
 /// "host b (ranks 2, 3) has been silent for 2.5 s in step 131; noticed by rank 1 in recv, stage0/backward:88; after 5.0
-/// s the job ends (--timeout)".
+/// s the job ends (--timeout)"; under --restart: "it counts as lost".
 std::string silentHost(SharedState &sharedState, const std::vector<uint32_t> &ranks, double seconds, double timeout);
 
 /// Once every rank has waited for SharedState::deadlockAfter and none has moved, none ever will: "deadlock: rank 0

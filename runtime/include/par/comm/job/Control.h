@@ -24,6 +24,9 @@ struct Hello {
   std::string mesh;        ///< "pp 2 x dp 2 x tp 2", for error 13
 };
 
+class Control;
+class HostCarrier;
+
 /// A rank's place, and which start of its job this is.
 struct Placing {
   std::string hosts;    ///< "2 hosts by tcp" where ranks run on several
@@ -41,6 +44,12 @@ struct Placing {
   /// Ends the attempt in good order, after a barrier of all its ranks: the next one goes on. Throws Aborted.
   std::function<void()> regroup;
   std::string address; ///< where ranks run on several hosts: this one's, by which it and rank 0's host reach each other
+  std::vector<uint32_t> hostOf; ///< by rank, the number of its host
+  /// Under --mirror: two memories that outlive this rank's process, for what a neighbour sends it. -1: none.
+  std::array<int, 2> mirrors{-1, -1};
+  /// Collective: connections beside those of communicators, which one thread of this rank may use. `linked`: by rank,
+  /// whether it is connected with this one, as both say. Empty where lost ranks are not started again.
+  std::function<std::shared_ptr<HostCarrier>(Control &control, const std::vector<bool> &linked)> connectPeers;
 };
 
 /// One rank's control plane. Exchanges are collective: every rank calls the same ones with the same label in

@@ -48,6 +48,7 @@ struct Launch {
   /// By such a number, for each rank the first one that holds the same state.
   std::map<uint32_t, std::vector<uint32_t>> replicas;
   uint32_t spares = 0;  ///< --spares: the last processes of the launcher, which wait to take the place of lost ranks
+  bool mirror = false;  ///< --mirror: each rank has memory for state of a neighbour
   bool callers = false; ///< each process of a launcher has a caller, who is told why the job ended
 };
 
