@@ -76,9 +76,9 @@ std::string refusal(const std::string &line) {
 }
 
 TEST(Requests, areRead) {
-  core::Request request = core::readRequest(R"({"prompts": [[1, 2], [95]], "max_new_tokens": 3, "stop": [0], )"
-                                            R"("temperature": 0.5, "top_k": 4, "top_p": 0.9, "seed": 8})",
-                                            "", 16, 96);
+  std::string line = R"({"prompts": [[1, 2], [95]], "max_new_tokens": 3, "stop": [0], )"
+                     R"("temperature": 0.5, "top_k": 4, "top_p": 0.9, "seed": 8})";
+  core::Request request = core::readRequest(line, "", 16, 96);
   EXPECT_EQ(request.prompts, (std::vector<std::vector<int64_t>>{{1, 2}, {95}}));
   EXPECT_EQ(request.newTokens, 3u);
   EXPECT_EQ(request.stops, std::vector<int64_t>{0});
