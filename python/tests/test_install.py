@@ -80,7 +80,7 @@ class Installed(unittest.TestCase):
 
     def test_7_the_source_tree_is_gone(self):
         self.source.rename(self.folder / "moved")
-        self.assertTrue(self.where().endswith("note: set PAR_HOME to a build folder of Par or to where it is installed"))
+        self.assertRegex(self.where(), "note: set PAR_HOME to a build folder of Par or to where it is installed$")
 
     def test_8_a_program_that_cannot_be_started(self):
         (self.folder / "broken/bin").mkdir(parents=True)
