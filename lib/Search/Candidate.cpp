@@ -1,3 +1,4 @@
+// Lists the candidates of a space in a fixed order, and writes one as settings of the plan and as words.
 #include "par/Search/Candidate.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -74,14 +75,30 @@ static void addSplits(const Space &space, Candidate shape, std::vector<Candidate
   }
 }
 
+/// Adds all choices of the tensor axis's rules, microbatches, schedule and zero for a mesh.
+static void addShardings(const Space &space, Candidate shape, std::vector<Candidate> &out) {
+  if (shape.tensor == 1 || !space.open.recipe) {
+    addSplits(space, shape, out);
+    return;
+  }
+  auto found = space.shardings.find(shape.tensor);
+  if (found == space.shardings.end())
+    return;
+  for (const Sharding &sharding : found->second) {
+    shape.sequence = sharding.sequence;
+    shape.lean = sharding.lean;
+    addSplits(space, shape, out);
+  }
+}
+
 std::vector<Candidate> Space::candidates() const {
   std::vector<Candidate> out;
   if (!open.mesh) {
-    addSplits(*this, fixed, out);
+    addShardings(*this, fixed, out);
     return out;
   }
   for (int64_t tensor : divisorsOf(ranks)) {
-    if (tensor > 1 && (recipes.empty() || (hostRanks > 0 && tensor > hostRanks)))
+    if (tensor > 1 && hostRanks > 0 && tensor > hostRanks)
       continue;
     for (int64_t stages : divisorsOf(ranks / tensor)) {
       if (stages > layers)
@@ -90,13 +107,21 @@ std::vector<Candidate> Space::candidates() const {
       shape.tensor = tensor;
       shape.stages = stages;
       shape.data = ranks / tensor / stages;
-      for (size_t recipe = 0; recipe < (tensor > 1 ? recipes.size() : 1); ++recipe) {
-        shape.sequence = recipe > 0;
-        addSplits(*this, shape, out);
-      }
+      addShardings(*this, shape, out);
     }
   }
   return out;
+}
+
+std::string Space::shardingOf(const Candidate &candidate) const {
+  auto found = shardings.find(candidate.tensor);
+  if (found == shardings.end())
+    return "";
+  auto isIts = [&](const Sharding &sharding) {
+    return sharding.sequence == candidate.sequence && sharding.lean == candidate.lean;
+  };
+  auto own = find_if(found->second, isIts);
+  return own->setting;
 }
 
 std::vector<std::string> Space::settingsOf(const Candidate &candidate) const {
@@ -110,7 +135,7 @@ std::vector<std::string> Space::settingsOf(const Candidate &candidate) const {
     set("mesh={" + join(axes, ", ") + "}");
   }
   if (open.recipe && candidate.tensor > 1)
-    set("use=[" + recipes[candidate.sequence] + "]");
+    set(shardingOf(candidate));
   if (open.microbatches)
     set("batch.microbatches=" + Twine(candidate.microbatches));
   if (open.zero && candidate.zero > 0)
@@ -134,6 +159,8 @@ std::string describeCandidate(const Candidate &candidate) {
   std::string text = describeMesh(candidate);
   if (candidate.sequence)
     text += " with its sequence";
+  if (candidate.lean)
+    text += " for memory";
   if (candidate.zero > 0)
     text += ", zero " + std::to_string(candidate.zero);
   if (candidate.stages > 1 && !candidate.schedule.empty())

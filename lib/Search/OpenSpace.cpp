@@ -1,4 +1,5 @@
 #include "OpenSpace.h"
+#include "Shardings.h"
 
 #include "llvm/ADT/StringExtras.h"
 
@@ -29,25 +30,12 @@ static bool isBatchOpen(const Plan &plan, const NameTable &names) {
   return size.origin.kind == Origin::Auto && is_contained(names.symbols, symbol);
 }
 
-static bool compiles(const std::shared_ptr<const Model> &model, PlanText text, ArrayRef<std::string> settings) {
-  text.settings.insert(text.settings.end(), settings.begin(), settings.end());
-  return planModel(model, text, {}, [](const CompileDiagnostic &) {}).has_value();
-}
-
-/// Recipes of tensor axes that have rules for the model, without and with sequence parallelism.
-static std::vector<std::string> recipesFor(const std::shared_ptr<const Model> &model, const PlanText &text) {
-  std::vector<std::string> recipes;
-  for (const char *recipe : {"megatron", "megatron-sp"})
-    if (compiles(model, text,
-                 {"mesh=null", "pipeline=null", "zero=null", "mesh={tp: 2}", std::string("use=[") + recipe + "]"}))
-      recipes.push_back(recipe);
-  return recipes;
-}
+static bool isRecipeOpen(const Plan &plan) { return plan.recipes.empty() && plan.shard.empty(); }
 
 static OpenKeys openKeysOf(const Plan &plan) {
   OpenKeys open;
   open.mesh = plan.mesh.empty();
-  open.recipe = plan.recipes.empty() && plan.shard.empty();
+  open.recipe = isRecipeOpen(plan);
   open.microbatches = !plan.batch.microbatches.given() && !plan.batch.microbatchSize.given();
   open.zero = !plan.zero.level.given();
   open.schedule = !plan.pipeline.schedule.given() && !plan.pipeline.stages.given();
@@ -83,6 +71,9 @@ std::optional<OpenSpace> openSpace(const std::shared_ptr<const Model> &model, co
   PlanText alone = text;
   if (said && said->mesh.empty()) // rules of the user's may name any of the axes
     alone.settings.push_back("mesh={pp: 1, dp: 1, tp: 1}");
+  else if (said && isRecipeOpen(*said)) // no rule shards over the tensor axis yet
+    alone.settings.push_back(
+        ("mesh={pp: " + Twine(said->axisSize("pp")) + ", dp: " + Twine(said->axisSize("dp")) + ", tp: 1}").str());
   auto errorsOnly = [&](const CompileDiagnostic &finding) {
     if (!finding.warning) // keys that have no effect on one rank may have one on several
       sink(finding);
@@ -104,10 +95,9 @@ std::optional<OpenSpace> openSpace(const std::shared_ptr<const Model> &model, co
   space.trains = plan.train.has_value();
   space.rounds = space.trains && *plan.precision.compute != "f32";
   space.hostRanks = out.hardware.hasHosts() ? out.hardware.ranks : 0;
-  if (space.open.recipe)
-    space.recipes = recipesFor(model, text);
-  else
-    space.recipes = {""}; // the user's own
+  space.narrow = *plan.precision.compute != "f32";
+  if (space.open.recipe && ranks > 1)
+    space.shardings = findShardings(model, alone, out.hardware, space);
   return out;
 }
 

@@ -106,6 +106,7 @@ static Candidate profiled(const Space &space, const Candidate &candidate) {
   Candidate plain;
   plain.tensor = candidate.tensor;
   plain.sequence = candidate.sequence;
+  plain.lean = candidate.lean;
   plain.samples = candidate.samples;
   int64_t parts = space.batch / candidate.samples;
   plain.microbatches = 1;

@@ -50,11 +50,11 @@ private:
   const Hardware hardware;
   SearchResult out;
   Profiler profiler;
-  std::vector<SearchedPlan> all;                            ///< candidates that were profiled
-  std::vector<int64_t> bounds;                              ///< of them
-  std::set<std::tuple<int64_t, bool, int64_t, bool>> worse; ///< degrees and samples that do not pay
-  bool isSmall = false;                                     ///< each candidate is compiled
-  std::pair<int64_t, size_t> fastest{INT64_MAX, 0};         ///< step and place of `out.best`
+  std::vector<SearchedPlan> all;                               ///< candidates that were profiled
+  std::vector<int64_t> bounds;                                 ///< of them
+  std::set<std::tuple<int64_t, int64_t, int64_t, bool>> worse; ///< degrees and samples that do not pay
+  bool isSmall = false;                                        ///< each candidate is compiled
+  std::pair<int64_t, size_t> fastest{INT64_MAX, 0};            ///< step and place of `out.best`
 };
 
 } // namespace
@@ -68,7 +68,7 @@ static bool pays(const ModelCost &cost, int64_t samples, const ModelCost &before
 /// Whether a candidate's degree and samples are profiled, and worth it.
 bool Search::isWorthIt(const Candidate &candidate) {
   auto keyOf = [&](const Candidate &of, int64_t samples) {
-    return std::tuple(of.tensor, of.sequence, samples, out.space.rounds && of.zero > 0);
+    return std::tuple(of.tensor, of.rules(), samples, out.space.rounds && of.zero > 0);
   };
   auto key = keyOf(candidate, candidate.samples);
   if (!isSmall && !worse.count(key) && candidate.samples > 1) {
@@ -117,7 +117,7 @@ void Search::profile() {
     llvm::erase_if(candidates, [](const Candidate &candidate) { return candidate.stages > 1; });
   out.candidates = candidates.size();
   llvm::stable_sort(candidates, [](const Candidate &a, const Candidate &b) {
-    return std::tuple(a.tensor, a.sequence, a.samples, -a.zero) < std::tuple(b.tensor, b.sequence, b.samples, -b.zero);
+    return std::tuple(a.tensor, a.rules(), a.samples, -a.zero) < std::tuple(b.tensor, b.rules(), b.samples, -b.zero);
   });
   int64_t tensor = candidates.empty() ? 1 : candidates.front().tensor;
   for (const Candidate &candidate : candidates) {
@@ -258,13 +258,19 @@ void Search::explain(StringRef key, function_ref<std::string(const Candidate &)>
   out.reasons.push_back(std::move(reason));
 }
 
+/// "12 rules over tp"
+static std::string describeSharding(StringRef setting) {
+  size_t rules = setting.count(": tp}");
+  return std::to_string(rules) + (rules == 1 ? " rule" : " rules") + " over tp";
+}
+
 void Search::explain() {
   const OpenKeys &open = out.space.open;
   if (open.mesh)
     explain("mesh", [](const Candidate &candidate) { return describeMesh(candidate); });
   if (open.recipe && out.plans.front().candidate.tensor > 1)
-    explain("use", [&](const Candidate &candidate) {
-      return candidate.tensor > 1 ? out.space.recipes[candidate.sequence] : std::string("none");
+    explain("shard", [&](const Candidate &candidate) {
+      return candidate.tensor > 1 ? describeSharding(out.space.shardingOf(candidate)) : std::string("none");
     });
   if (open.microbatches)
     explain("batch.microbatches", [](const Candidate &candidate) { return std::to_string(candidate.microbatches); });

@@ -3,6 +3,7 @@
 
 #include "par/Compiler/Model.h"
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,12 +14,21 @@ namespace par {
 struct Candidate {
   int64_t data = 1, tensor = 1, stages = 1; ///< ranks along dp, tp, pp
   bool sequence = false;                    ///< sequence parallelism beside tp
+  bool lean = false;                        ///< tp shards more than pays, for the memory
   int64_t chunks = 1;                       ///< stages of one rank
   std::string schedule;                     ///< of several stages
   int64_t zero = 0;
   int64_t samples = 1, microbatches = 1; ///< of a microbatch on one rank; of a step
 
+  /// The rules of its tensor axis, as a number.
+  int64_t rules() const { return 2 * lean + sequence; }
   int64_t ranks() const { return data * tensor * stages; }
+};
+
+/// Rules that shard over a tensor axis.
+struct Sharding {
+  std::string setting; ///< of the plan
+  bool sequence = false, lean = false;
 };
 
 /// Keys that the search may fill.
@@ -35,11 +45,14 @@ struct Space {
   int64_t layers = 1;    ///< that stages are made of
   int64_t hostRanks = 0; ///< of one host: tensor axes stay within; 0: all
   bool trains = true;
-  bool rounds = false;              ///< masters are f32, and matmuls read them in a narrower format
-  std::vector<std::string> recipes; ///< of tensor axes: without and with sequence parallelism; fewer if one is no help
+  bool rounds = false;                                ///< masters are f32, and matmuls read them in a narrower format
+  bool narrow = false;                                ///< activations have two bytes an element
+  std::map<int64_t, std::vector<Sharding>> shardings; ///< by the degree of the tensor axis; none: it is no help
 
   /// In a fixed order: fewer tensor ranks first.
   std::vector<Candidate> candidates() const;
+  /// The settings that shard over the candidate's tensor axis; empty: the user's own rules do.
+  std::string shardingOf(const Candidate &candidate) const;
   /// The candidate as settings of the plan, KEY=VALUE each.
   std::vector<std::string> settingsOf(const Candidate &candidate) const;
 };

@@ -66,10 +66,10 @@ private:
   const Space &space;
   std::optional<LayerStack> stack;
   Thin one, two; ///< with so many equal layers; `one` is whole without a stack
-  /// By tensor degree, sequence parallelism, samples, and whether masters are sharded.
-  using Key = std::tuple<int64_t, bool, int64_t, bool>;
+  /// By tensor degree, its rules, samples, and whether masters are sharded.
+  using Key = std::tuple<int64_t, int64_t, int64_t, bool>;
   Key keyOf(const Candidate &candidate) const {
-    return {candidate.tensor, candidate.sequence, candidate.samples, space.rounds && candidate.zero > 0};
+    return {candidate.tensor, candidate.rules(), candidate.samples, space.rounds && candidate.zero > 0};
   }
   std::map<Key, std::optional<ModelCost>> known;
 };
