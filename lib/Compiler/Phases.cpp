@@ -85,7 +85,8 @@ static Phase collectivesPhase(const Plan &plan) {
   return {"collectives", [options](OpPassManager &manager) { buildCollectivesPipeline(manager, options); }};
 }
 
-std::vector<Phase> buildPhases(const ModelPlan &model, std::optional<uint64_t> memory, RecomputeOutcomes &recomputes) {
+std::vector<Phase> buildPhases(const ModelPlan &model, std::optional<uint64_t> memory, RecomputeOutcomes &recomputes,
+                               bool packsGreedily) {
   const Plan &plan = model.plan;
   std::vector<Phase> phases;
   phases.push_back({"annotate", [&model, pricer = makeCutPricer(model, memory)](OpPassManager &manager) {
@@ -143,6 +144,7 @@ std::vector<Phase> buildPhases(const ModelPlan &model, std::optional<uint64_t> m
   phases.push_back(collectivesPhase(plan));
   // The limit is checked on the finished bundle, whose error has a table of the memory's use.
   MemoryOptions arenas;
+  arenas.greedy = packsGreedily;
   if (!plan.offload.empty())
     arenas.offload = offloadOptions(model, plan.train && plan.recompute.isBounded(memory.has_value()), reported);
   if (arenas.offload && masters)

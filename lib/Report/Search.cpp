@@ -47,9 +47,10 @@ void printSearch(const SearchResult &result, raw_ostream &os) {
        << ")";
   os << "\n"
      << "bound   by their layers' profiles none of these plans takes less than " << formatTime(result.boundNs)
-     << " (local work of a microbatch, without communication): gap " << percentAbove(ns, result.boundNs) << " %\n";
-  if (result.leftFrom)
-    os << "  tp from " << result.leftFrom << " on was not looked at: it could gain as little\n";
+     << " (local work, communication of tensor axes, exchange of gradients): gap " << percentAbove(ns, result.boundNs)
+     << " %\n";
+  if (result.left)
+    os << "  " << result.left << " of them were not profiled: they do not fit, or could gain as little\n";
   for (const KeyReason &reason : result.reasons)
     os << "  " << reason.key << " = " << reason.value << "; " << sentenceOf(reason) << "\n";
 }
@@ -71,7 +72,7 @@ void printFewest(const SearchResult &result, raw_ostream &os) {
   if (!result.fewest)
     return;
   os << "fewest  " << counted(result.fewest->ranks, "rank") << ": " << describeCandidate(result.fewest->plan.candidate)
-     << ": " << figures(result.fewest->plan) << "\n";
+     << ": " << figures(result.fewest->plan) << (result.fewest->plan.played ? "" : " (from its layers)") << "\n";
 }
 
 void printLargest(const RoleOverTime &role, raw_ostream &os) {

@@ -1,7 +1,6 @@
 // Composes a candidate of the costs of layers: the slowest stage, the schedule, the reduction, the fullest rank.
 #include "par/Search/Estimate.h"
 
-#include "par/Costs/CostTable.h"
 #include "par/Solver/Schedules/Schedules.h"
 
 #include <algorithm>
@@ -22,8 +21,8 @@ struct StagePart {
 /// One estimate.
 class Estimator {
 public:
-  Estimator(const Candidate &candidate, const ModelCost &cost, const Space &space, const Hardware &hardware)
-      : candidate(candidate), cost(cost), space(space), hardware(hardware), costs(hardware) {}
+  Estimator(const Candidate &candidate, const ModelCost &cost, const Space &space, const Machine &machine)
+      : candidate(candidate), cost(cost), space(space), machine(machine) {}
 
   Estimate make(std::optional<uint64_t> limit) const;
 
@@ -31,7 +30,6 @@ private:
   RankCost slowestStage() const;
   int64_t pipelineNs(const RankCost &stage) const;
   int64_t inFlight() const;
-  RankGroup replicas() const;
   int64_t reductionNs(const RankCost &stage) const;
   /// Bytes that no recomputation saves.
   int64_t stays(const RankCost &stage) const;
@@ -39,8 +37,7 @@ private:
   const Candidate &candidate;
   const ModelCost &cost;
   const Space &space;
-  const Hardware &hardware;
-  CostTable costs;
+  const Machine &machine;
 };
 
 } // namespace
@@ -96,29 +93,28 @@ int64_t Estimator::inFlight() const {
   return std::min(candidate.microbatches, stages);
 }
 
-/// Ranks that hold the same part of the model: the tensor axis lies within.
-RankGroup Estimator::replicas() const {
-  std::vector<int64_t> ranks;
-  for (int64_t replica = 0; replica < candidate.data; ++replica)
-    ranks.push_back(replica * candidate.tensor);
-  return hardware.groupOf(ranks);
-}
-
 /// ns of collectives over replicas that nothing hides.
 int64_t Estimator::reductionNs(const RankCost &stage) const {
   if (candidate.data == 1 || !space.trains)
     return 0;
   using format::CollKind;
-  RankGroup group = replicas();
-  int64_t share = candidate.data, grads = stage.grads ? stage.grads : stage.params;
-  int64_t reduce = candidate.zero == 0 ? costs.collective(CollKind::AllReduce, grads, group).ns
-                                       : costs.collective(CollKind::ReduceScatter, grads / share, group).ns;
-  int64_t gather = candidate.zero == 0 ? 0 : costs.collective(CollKind::AllGather, stage.params / 2 / share, group).ns;
-  int64_t parts = std::max<int64_t>(1, cost.layers / candidate.stages) + 1;
-  auto exposed = [&](int64_t ns, int64_t beside) { return hardware.overlap ? std::max(ns - beside, ns / parts) : ns; };
+  const RankGroup &group = machine.replicas(candidate.data, candidate.tensor);
+  int64_t share = candidate.data, grads = space.reducedBytes(stage.grads ? stage.grads : stage.params);
+  int64_t parts = std::max<int64_t>(1, cost.layers / candidate.stages) + 1; // a collective for each layer
+  auto of = [&](CollKind kind, int64_t bytes) {
+    return parts * machine.costs.collective(kind, bytes / parts, group).ns;
+  };
+  int64_t reduce = candidate.zero == 0 ? of(CollKind::AllReduce, grads) : of(CollKind::ReduceScatter, grads / share);
+  int64_t gather = candidate.zero == 0 ? 0 : of(CollKind::AllGather, stage.params / 2 / share);
+  auto exposed = [&](int64_t ns, int64_t beside) {
+    return machine.hardware().overlap ? std::max(ns - beside, ns / parts) : ns;
+  };
   int64_t times = candidate.zero >= 2 ? candidate.microbatches : 1;
+  int64_t exchange = times * exposed(reduce, stage.backward);
+  if (space.gathersFirst(candidate))
+    return exchange + gather;
   int64_t gathers = candidate.zero == 3 ? candidate.microbatches : 1;
-  return times * exposed(reduce, stage.backward) + gathers * exposed(gather, stage.forward) +
+  return exchange + gathers * exposed(gather, stage.forward) +
          (candidate.zero == 3 ? gathers * exposed(gather, stage.backward) : 0);
 }
 
@@ -147,12 +143,12 @@ Estimate Estimator::make(std::optional<uint64_t> limit) const {
   int64_t fixed = stays(fullest), saved = fullest.saved * inFlight();
   Estimate out;
   // A tenth of what a layer saves is its input, which stays.
-  int64_t least = fixed + saved / 10;
+  out.least = fixed + saved / 10;
   int64_t room = limit ? static_cast<int64_t>(*limit) : INT64_MAX;
   int64_t again = std::max<int64_t>(0, std::min(fixed + saved - room, saved - saved / 10));
   out.peak = fixed + saved - again;
   out.recomputes = again > 0;
-  out.fits = least <= room;
+  out.fits = out.least <= room;
   if (saved > 0 && again > 0)
     slowest.backward += static_cast<int64_t>(static_cast<double>(slowest.forward) * again / (saved - saved / 10));
   int64_t update = slowest.update / (candidate.zero >= 1 ? candidate.data : 1);
@@ -160,20 +156,9 @@ Estimate Estimator::make(std::optional<uint64_t> limit) const {
   return out;
 }
 
-Estimate estimate(const Candidate &candidate, const ModelCost &cost, const Space &space, const Hardware &hardware,
+Estimate estimate(const Candidate &candidate, const ModelCost &cost, const Space &space, const Machine &machine,
                   std::optional<uint64_t> limit) {
-  return Estimator(candidate, cost, space, hardware).make(limit);
-}
-
-int64_t boundNs(const Candidate &candidate, const ModelCost &cost) {
-  double work = static_cast<double>(std::max<int64_t>(0, cost.all().compute));
-  double microbatches = static_cast<double>(candidate.microbatches);
-  bool waits = candidate.chunks == 1 && (candidate.schedule == "1f1b" || candidate.schedule.empty());
-  // Stage i ends after what the ones before it take for one microbatch, and its own work for all: the least of the
-  // largest such time, over all ways to deal the work, is where all are equal.
-  double dealt = waits ? 1 - std::pow(1 - 1 / microbatches, static_cast<double>(candidate.stages))
-                       : static_cast<double>(candidate.stages) / microbatches;
-  return static_cast<int64_t>(work / dealt);
+  return Estimator(candidate, cost, space, machine).make(limit);
 }
 
 } // namespace par

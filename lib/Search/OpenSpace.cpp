@@ -94,6 +94,7 @@ std::optional<OpenSpace> openSpace(const std::shared_ptr<const Model> &model, co
   space.batch = **plan.batch.size;
   space.trains = plan.train.has_value();
   space.rounds = space.trains && *plan.precision.compute != "f32";
+  space.reducesNarrow = space.trains && *plan.precision.reduce != "f32";
   space.hostRanks = out.hardware.hasHosts() ? out.hardware.ranks : 0;
   space.narrow = *plan.precision.compute != "f32";
   if (space.open.recipe && ranks > 1)

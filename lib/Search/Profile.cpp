@@ -136,7 +136,7 @@ std::optional<RankCost> Profiler::measure(Thin &thin, const Candidate &plain) co
     return std::nullopt;
   CompileObserver silent;
   ++thin.compiled;
-  Compiled trial = compileTrial(std::move(*planned), silent, thin.first ? &*thin.first : nullptr);
+  Compiled trial = compileTrial(std::move(*planned), silent, thin.first ? &*thin.first : nullptr, TrialEffort::Sample);
   llvm::for_each(trial.findings, keepFirst);
   if (!trial.bundle)
     return std::nullopt;

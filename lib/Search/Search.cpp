@@ -3,6 +3,7 @@
 #include "par/Search/Search.h"
 
 #include "OpenSpace.h"
+#include "ProfileSpace.h"
 
 #include "par/Compiler/Trial.h"
 #include "par/Inspect/Memory.h"
@@ -11,7 +12,7 @@
 
 #include "llvm/ADT/StringExtras.h"
 
-#include <set>
+#include <future>
 
 using namespace llvm;
 
@@ -19,12 +20,18 @@ namespace par {
 
 namespace {
 
+/// A candidate that was compiled, and its figures.
+struct PlayedTrial {
+  Compiled compiled;
+  Estimate figures;
+};
+
 /// One search.
 class Search {
 public:
   Search(const std::shared_ptr<const Model> &model, const PlanText &text, const SearchOptions &options,
          OpenSpace &&found)
-      : model(model), text(text), options(options), hardware(found.hardware), profiler(model, text, out.space) {
+      : model(model), text(text), options(options), machine(found.hardware), profiler(model, text, out.space) {
     out.space = std::move(found.space);
     out.limit = found.limit;
   }
@@ -33,12 +40,10 @@ public:
 
 private:
   void profile();
-  bool isWorthIt(const Candidate &candidate);
-  bool isTooLarge(const Candidate &candidate);
-  bool isGoodEnough(int64_t tensor);
   void evaluate();
   void playBest();
-  std::optional<Estimate> play(const Space &space, const Candidate &candidate, std::optional<size_t> place);
+  std::optional<PlayedTrial> play(const Space &space, const Candidate &candidate) const;
+  std::optional<Estimate> take(std::optional<PlayedTrial> trial, size_t place);
   void findFewest();
   std::optional<SearchedPlan> fitOn(int64_t ranks);
   void explain();
@@ -47,67 +52,16 @@ private:
   const std::shared_ptr<const Model> &model;
   const PlanText &text;
   const SearchOptions &options;
-  const Hardware hardware;
+  const Machine machine;
   SearchResult out;
   Profiler profiler;
-  std::vector<SearchedPlan> all;                               ///< candidates that were profiled
-  std::vector<int64_t> bounds;                                 ///< of them
-  std::set<std::tuple<int64_t, int64_t, int64_t, bool>> worse; ///< degrees and samples that do not pay
-  bool isSmall = false;                                        ///< each candidate is compiled
-  std::pair<int64_t, size_t> fastest{INT64_MAX, 0};            ///< step and place of `out.best`
+  std::vector<SearchedPlan> all;                    ///< candidates that were profiled
+  std::vector<int64_t> bounds;                      ///< of them
+  bool isSmall = false;                             ///< each candidate is compiled
+  std::pair<int64_t, size_t> fastest{INT64_MAX, 0}; ///< step and place of `out.best`
 };
 
 } // namespace
-
-/// More samples a microbatch stop to pay where they take less than a hundredth less each.
-static bool pays(const ModelCost &cost, int64_t samples, const ModelCost &before, int64_t fewer) {
-  auto each = [](const ModelCost &of, int64_t count) { return (of.all().forward + of.all().backward) / count; };
-  return each(cost, samples) * 100 < each(before, fewer) * 99;
-}
-
-/// Whether a candidate's degree and samples are profiled, and worth it.
-bool Search::isWorthIt(const Candidate &candidate) {
-  auto keyOf = [&](const Candidate &of, int64_t samples) {
-    return std::tuple(of.tensor, of.rules(), samples, out.space.rounds && of.zero > 0);
-  };
-  auto key = keyOf(candidate, candidate.samples);
-  if (!isSmall && !worse.count(key) && candidate.samples > 1) {
-    Candidate half = candidate;
-    half.samples /= 2;
-    bool isWorse = worse.count(keyOf(half, half.samples));
-    if (!isWorse)
-      if (const auto &before = profiler.costOf(half), &cost = profiler.costOf(candidate); before && cost)
-        isWorse = !pays(*cost, candidate.samples, *before, half.samples);
-    if (isWorse)
-      worse.insert(key);
-  }
-  return !worse.count(key) && !isTooLarge(candidate) && profiler.costOf(candidate);
-}
-
-/// Whether parameters, gradients and states by themselves, whole on each rank, are more than the limit, by a profile
-/// that is there already.
-bool Search::isTooLarge(const Candidate &candidate) {
-  Candidate sharded = candidate;
-  sharded.zero = 1;
-  if (candidate.zero > 0 || !out.limit || !profiler.isKnown(sharded))
-    return false;
-  const std::optional<ModelCost> &cost = profiler.costOf(sharded);
-  if (!cost)
-    return false;
-  RankCost all = cost->all();
-  return all.params + all.grads + all.states > static_cast<int64_t>(*out.limit) * candidate.stages;
-}
-
-/// Whether the best estimate is so near to a bound of all tensor degrees that no other can gain much. Their local work
-/// is at least their share of that of whole layers.
-bool Search::isGoodEnough(int64_t tensor) {
-  int64_t best = INT64_MAX;
-  for (const SearchedPlan &plan : all)
-    if (plan.estimate.fits)
-      best = std::min(best, plan.estimate.stepNs);
-  int64_t bound = bounds.empty() ? 0 : *std::min_element(bounds.begin(), bounds.end());
-  return tensor > 1 && best != INT64_MAX && best - bound <= bound * options.tolerance / 1000;
-}
 
 void Search::profile() {
   out.space.layers = profiler.layers();
@@ -116,32 +70,19 @@ void Search::profile() {
   if (!isSmall && !profiler.hasLayers()) // a profile of the whole says nothing of its stages
     llvm::erase_if(candidates, [](const Candidate &candidate) { return candidate.stages > 1; });
   out.candidates = candidates.size();
-  llvm::stable_sort(candidates, [](const Candidate &a, const Candidate &b) {
-    return std::tuple(a.tensor, a.rules(), a.samples, -a.zero) < std::tuple(b.tensor, b.rules(), b.samples, -b.zero);
-  });
-  int64_t tensor = candidates.empty() ? 1 : candidates.front().tensor;
-  for (const Candidate &candidate : candidates) {
-    if (candidate.tensor != tensor && !isSmall && isGoodEnough(candidate.tensor)) {
-      out.leftFrom = candidate.tensor;
-      break;
-    }
-    tensor = candidate.tensor;
-    if (!isWorthIt(candidate))
-      continue;
-    const ModelCost &cost = *profiler.costOf(candidate);
-    all.push_back({candidate, estimate(candidate, cost, out.space, hardware, out.limit), std::nullopt});
-    bounds.push_back(boundNs(candidate, cost));
-  }
+  ProfiledSpace found =
+      profileSpace(std::move(candidates), profiler, out.space, machine, out.limit, options.tolerance, isSmall);
+  all = std::move(found.plans);
+  bounds = std::move(found.bounds);
+  out.boundNs = found.boundNs;
+  out.left = found.left;
   out.profiles = profiler.compilations();
   out.reason = profiler.reason();
   out.layers = profiler.describeLayers();
-  if (!bounds.empty())
-    out.boundNs = *std::min_element(bounds.begin(), bounds.end());
 }
 
-/// Compiles and plays a candidate. With a place among all, `out.best` becomes it if it fits and is the fastest so far,
-/// of equal ones the first by its place.
-std::optional<Estimate> Search::play(const Space &space, const Candidate &candidate, std::optional<size_t> place) {
+/// Compiles and plays a candidate.
+std::optional<PlayedTrial> Search::play(const Space &space, const Candidate &candidate) const {
   PlanText trial = text;
   for (const std::string &setting : space.settingsOf(candidate))
     trial.settings.push_back(setting);
@@ -149,11 +90,10 @@ std::optional<Estimate> Search::play(const Space &space, const Candidate &candid
   if (!planned)
     return std::nullopt;
   CompileObserver silent;
-  ++out.compiled;
   Compiled compiled = compileTrial(std::move(*planned), silent);
   if (!compiled.bundle)
     return std::nullopt;
-  Hardware alone = hardware;
+  Hardware alone = machine.hardware();
   alone.cores = 0; // no decision depends on the machine that compiles
   Expected<Simulation> simulation = simulate(*compiled.bundle, compiled.planned.entry(), alone);
   if (!simulation) {
@@ -167,12 +107,22 @@ std::optional<Estimate> Search::play(const Space &space, const Candidate &candid
   played.recomputes =
       any_of(compiled.recomputes, [](const StageRecompute &stage) { return stage.savedBytes < stage.allBytes; });
   played.fits = !out.limit || played.peak <= static_cast<int64_t>(*out.limit);
-  if (place && played.fits && std::pair(played.stepNs, *place) < fastest) {
-    fastest = {played.stepNs, *place};
+  return PlayedTrial{std::move(compiled), played};
+}
+
+/// Makes `out.best` the trial of a place among all if it fits and is the fastest so far, of equal ones the first by its
+/// place.
+std::optional<Estimate> Search::take(std::optional<PlayedTrial> trial, size_t place) {
+  ++out.compiled;
+  if (!trial)
+    return std::nullopt;
+  Estimate figures = trial->figures;
+  if (figures.fits && std::pair(figures.stepNs, place) < fastest) {
+    fastest = {figures.stepNs, place};
     out.best.reset();
-    out.best.emplace(std::move(compiled));
+    out.best.emplace(std::move(trial->compiled));
   }
-  return played;
+  return figures;
 }
 
 void Search::evaluate() {
@@ -180,7 +130,7 @@ void Search::evaluate() {
     SearchedPlan &plan = all[index];
     if (!isSmall)
       return plan.estimate.fits ? std::optional(plan.estimate.stepNs) : std::nullopt;
-    plan.played = play(out.space, plan.candidate, index);
+    plan.played = take(play(out.space, plan.candidate), index);
     return plan.played && plan.played->fits ? std::optional(plan.played->stepNs) : std::nullopt;
   };
   for (auto [ns, index] : bestFirst(bounds, costOf, all.size()).best)
@@ -191,11 +141,22 @@ void Search::playBest() {
   std::vector<SearchedPlan> played;
   size_t tried = 0;
   // Estimates of memory may be too low: further candidates take the place of those that do not fit.
-  for (; tried < out.plans.size() && tried < 3 * options.compiles && played.size() < options.compiles; ++tried) {
+  size_t end = std::min(out.plans.size(), 3 * options.compiles);
+  auto note = [&](std::optional<PlayedTrial> trial) {
     SearchedPlan &plan = out.plans[tried];
-    plan.played = play(out.space, plan.candidate, tried);
+    plan.played = take(std::move(trial), tried++);
     if (plan.played && plan.played->fits)
       played.push_back(plan);
+  };
+  while (tried < end && played.size() < options.compiles) {
+    // Each has a context of its own, so two compile at once: as many are tried as one after the other.
+    std::future<std::optional<PlayedTrial>> beside;
+    if (tried + 1 < end && played.size() + 1 < options.compiles)
+      beside = std::async(std::launch::async,
+                          [this, candidate = out.plans[tried + 1].candidate] { return play(out.space, candidate); });
+    note(play(out.space, out.plans[tried].candidate));
+    if (beside.valid())
+      note(beside.get());
   }
   llvm::stable_sort(played,
                     [](const SearchedPlan &a, const SearchedPlan &b) { return a.played->stepNs < b.played->stepNs; });
@@ -204,9 +165,13 @@ void Search::playBest() {
   out.plans = std::move(played);
 }
 
-/// A candidate for so many ranks that fits when it is compiled, of the three with the shortest estimated steps.
+/// A candidate for so many ranks that fits. If some fit by their layers with a fifth to spare and nothing recomputed,
+/// the one of them with the shortest step: estimates of memory are not off by so much. Else the one that needs fewest
+/// bytes, if it fits when it is compiled.
 std::optional<SearchedPlan> Search::fitOn(int64_t ranks) {
-  constexpr size_t tries = 3;
+  auto isRoomy = [&](const Estimate &found) {
+    return !out.limit || (!found.recomputes && found.peak / 4 <= static_cast<int64_t>(*out.limit) / 5);
+  };
   Space space = out.space;
   space.ranks = ranks;
   std::vector<SearchedPlan> fitting;
@@ -214,17 +179,23 @@ std::optional<SearchedPlan> Search::fitOn(int64_t ranks) {
     if (!profiler.isKnown(candidate))
       continue;
     if (const std::optional<ModelCost> &cost = profiler.costOf(candidate))
-      if (Estimate found = estimate(candidate, *cost, space, hardware, out.limit); found.fits)
+      if (Estimate found = estimate(candidate, *cost, space, machine, out.limit); found.fits)
         fitting.push_back({candidate, found, std::nullopt});
   }
-  llvm::stable_sort(fitting,
-                    [](const SearchedPlan &a, const SearchedPlan &b) { return a.estimate.stepNs < b.estimate.stepNs; });
-  for (SearchedPlan &plan : MutableArrayRef(fitting).take_front(tries)) {
-    plan.played = play(space, plan.candidate, std::nullopt);
-    if (plan.played && plan.played->fits)
-      return plan;
-  }
-  return std::nullopt;
+  if (fitting.empty())
+    return std::nullopt;
+  SearchedPlan chosen = *llvm::min_element(fitting, [&](const SearchedPlan &a, const SearchedPlan &b) {
+    auto orderOf = [&](const Estimate &found) {
+      return std::pair(!isRoomy(found), isRoomy(found) ? found.stepNs : found.least);
+    };
+    return orderOf(a.estimate) < orderOf(b.estimate);
+  });
+  if (isRoomy(chosen.estimate))
+    return chosen;
+  ++out.compiled;
+  if (std::optional<PlayedTrial> trial = play(space, chosen.candidate))
+    chosen.played = trial->figures;
+  return chosen.played && chosen.played->fits ? std::optional(chosen) : std::nullopt;
 }
 
 void Search::findFewest() {

@@ -16,7 +16,8 @@ struct Phase {
 
 /// The phases after Import for a plan, in order. `plan` outlives them. `memory`: bytes that a rank has, if they are
 /// bounded. `recomputes` becomes the outcome of Recompute.
-std::vector<Phase> buildPhases(const ModelPlan &plan, std::optional<uint64_t> memory, RecomputeOutcomes &recomputes);
+std::vector<Phase> buildPhases(const ModelPlan &plan, std::optional<uint64_t> memory, RecomputeOutcomes &recomputes,
+                               bool packsGreedily = false);
 
 /// Names of the phases in their order, Import first.
 llvm::ArrayRef<llvm::StringRef> phaseNames();

@@ -45,10 +45,17 @@ struct Space {
   int64_t layers = 1;    ///< that stages are made of
   int64_t hostRanks = 0; ///< of one host: tensor axes stay within; 0: all
   bool trains = true;
-  bool rounds = false;                                ///< masters are f32, and matmuls read them in a narrower format
-  bool narrow = false;                                ///< activations have two bytes an element
+  bool rounds = false;        ///< masters are f32, and matmuls read them in a narrower format
+  bool reducesNarrow = false; ///< gradients are rounded to 16 bits before they are summed over replicas
+  bool narrow = false;        ///< activations have two bytes an element
   std::map<int64_t, std::vector<Sharding>> shardings; ///< by the degree of the tensor axis; none: it is no help
 
+  /// Bytes that replicas exchange of so many bytes of gradients.
+  int64_t reducedBytes(int64_t grads) const { return reducesNarrow ? grads / 2 : grads; }
+  /// Whether a step begins with a gather of rounded masters, before its first forward.
+  bool gathersFirst(const Candidate &candidate) const {
+    return rounds && candidate.data > 1 && (candidate.zero == 1 || candidate.zero == 2);
+  }
   /// In a fixed order: fewer tensor ranks first.
   std::vector<Candidate> candidates() const;
   /// The settings that shard over the candidate's tensor axis; empty: the user's own rules do.

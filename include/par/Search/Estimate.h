@@ -1,7 +1,7 @@
 // The step and the memory of a candidate, from the costs of one layer and of the rest.
 #pragma once
 
-#include "par/Base/Hardware.h"
+#include "par/Search/Machine.h"
 #include "par/Search/Profile.h"
 
 namespace par {
@@ -12,16 +12,12 @@ namespace par {
 struct Estimate {
   int64_t stepNs = 0;
   int64_t peak = 0;        ///< bytes of the fullest rank, after recomputation
+  int64_t least = 0;       ///< bytes of it where all but layers' inputs is recomputed
   bool recomputes = false; ///< values, to fit
   bool fits = false;
 };
 /// `limit`: bytes of a rank; nothing: unlimited.
-Estimate estimate(const Candidate &candidate, const ModelCost &cost, const Space &space, const Hardware &hardware,
+Estimate estimate(const Candidate &candidate, const ModelCost &cost, const Space &space, const Machine &machine,
                   std::optional<uint64_t> limit);
-
-/// A lower bound of the step of any plan with the candidate's degrees and microbatch: the local work of a microbatch,
-/// dealt to the stages as well as can be, without communication. A stage waits for the first microbatch to come through
-/// the ones before it, unless a rank has several stages or computes weight gradients apart.
-int64_t boundNs(const Candidate &candidate, const ModelCost &cost);
 
 } // namespace par

@@ -40,6 +40,11 @@ public:
   /// where zero shards masters, ranks round their shards once a step and not all parameters in each microbatch, so
   /// those are profiled with zero 1, and the rounded parameters are in `buffers`. Nothing if no such plan compiles.
   const std::optional<ModelCost> &costOf(const Candidate &candidate);
+  /// A cost that the candidate's is not below, from profiles that are there; nothing: they say nothing of it. Local
+  /// work on several tensor ranks is at least its share of that on fewer, and their communication not less. More
+  /// samples cost at least what the last two profiles' difference says, fewer at least their share. Masters that each
+  /// microbatch rounds cost at least as much as those that are rounded once.
+  std::optional<ModelCost> lowerCost(const Candidate &candidate) const;
   /// Whether `costOf` has the answer without compiling.
   bool isKnown(const Candidate &candidate) const { return known.count(keyOf(candidate)); }
   /// Layers of the model that can be dealt to stages: without equal ones, its matrices.
@@ -50,6 +55,12 @@ public:
   /// Why the first plan that did not compile did not.
   const std::string &reason() const { return one.refused; }
   size_t compilations() const { return one.compiled + two.compiled; }
+
+  /// By tensor degree, its rules, samples, and whether masters are sharded.
+  using Key = std::tuple<int64_t, int64_t, int64_t, bool>;
+  Key keyOf(const Candidate &candidate) const {
+    return {candidate.tensor, candidate.rules(), candidate.samples, space.rounds && candidate.zero > 0};
+  }
 
 private:
   /// A model with few layers, and its first trial, from whose import later ones go on.
@@ -66,11 +77,8 @@ private:
   const Space &space;
   std::optional<LayerStack> stack;
   Thin one, two; ///< with so many equal layers; `one` is whole without a stack
-  /// By tensor degree, its rules, samples, and whether masters are sharded.
-  using Key = std::tuple<int64_t, int64_t, int64_t, bool>;
-  Key keyOf(const Candidate &candidate) const {
-    return {candidate.tensor, candidate.rules(), candidate.samples, space.rounds && candidate.zero > 0};
-  }
+  /// The cost with so many samples, by profiles with these degrees.
+  std::optional<ModelCost> bySamples(int64_t tensor, int64_t rules, int64_t samples, bool sharded) const;
   std::map<Key, std::optional<ModelCost>> known;
 };
 

@@ -9,7 +9,7 @@ namespace par {
 struct SearchOptions {
   int64_t ranks = 1;
   bool findsFewest = false; ///< also finds the fewest ranks
-  int64_t tolerance = 10;   ///< further tensor degrees are left out where they can gain at most so many 1/1000
+  int64_t tolerance = 10;   ///< degrees and samples are not profiled where they can gain at most so many 1/1000
   size_t compiles = 3;      ///< candidates that are compiled and played at the end
   size_t smallest = 200;    ///< of at most so many candidates each is compiled, if the model is small too:
   size_t nodes = 24000;     ///< nodes of all that are compiled then
@@ -43,7 +43,7 @@ struct SearchResult {
   size_t candidates = 0;
   size_t profiles = 0;             ///< compilations of the model with few layers
   size_t compiled = 0;             ///< of whole candidates
-  int64_t leftFrom = 0;            ///< tensor degrees from here on were left out; 0: none
+  size_t left = 0;                 ///< that were not profiled: they could gain as little as the tolerance
   std::string layers;              ///< "h, 47 of 48 equal"; empty: the whole model was profiled
   std::string reason;              ///< why the first candidate that does not compile does not
   int64_t boundNs = 0;             ///< no candidate's step is below

@@ -105,7 +105,10 @@ int64_t countFlops(KernelOp kernel, const codegen::KernelPlan &plan) {
   return flops;
 }
 
-LogicalResult buildLoops(func::FuncOp function, KernelOp kernel, KernelInfo &info, ModuleOp module) {
+/// Whether a job is only described, or built too.
+enum class Building { Facts, Code };
+
+LogicalResult buildLoops(func::FuncOp function, KernelOp kernel, KernelInfo &info, ModuleOp module, Building building) {
   codegen::KernelPlan plan = codegen::planKernel(function);
   codegen::KernelBuffers buffers = layOutOperands(kernel, info);
   if (failed(codegen::checkTied(function, plan, buffers)))
@@ -113,6 +116,8 @@ LogicalResult buildLoops(func::FuncOp function, KernelOp kernel, KernelInfo &inf
   info.tiles = plan.tiles;
   info.flops = countFlops(kernel, plan);
   addScratch(buffers, info, plan.scratchBytes);
+  if (building == Building::Facts)
+    return success();
   cpu::emitLoops(function, plan, buffers, info.symbol);
   function->erase();
   codegen::expandMath(module);
@@ -121,7 +126,7 @@ LogicalResult buildLoops(func::FuncOp function, KernelOp kernel, KernelInfo &inf
 }
 
 LogicalResult buildThreads(func::FuncOp function, KernelOp kernel, KernelInfo &info, ModuleOp module,
-                           bool lowRegisterPressure) {
+                           bool lowRegisterPressure, Building building) {
   codegen::KernelPlan plan = codegen::planKernel(function, cuda::planOptions());
   codegen::KernelBuffers buffers = layOutOperands(kernel, info);
   if (failed(codegen::checkTied(function, plan, buffers)))
@@ -130,6 +135,8 @@ LogicalResult buildThreads(func::FuncOp function, KernelOp kernel, KernelInfo &i
   cuda::LaunchPlan launch = cuda::chooseLaunch(plan, lowRegisterPressure);
   info.launch = GpuLaunch{launch.grid, launch.threads()};
   addScratch(buffers, info, launch.scratchBytes * launch.grid);
+  if (building == Building::Facts)
+    return success();
   cuda::emitThreads(function, plan, launch, buffers, info.symbol);
   function->erase();
   codegen::expandMath(module);
@@ -137,13 +144,13 @@ LogicalResult buildThreads(func::FuncOp function, KernelOp kernel, KernelInfo &i
 }
 
 /// From a kernel's body to code of threads or loops in a module of its own.
-LogicalResult buildKernel(KernelOp kernel, bool gpu, KernelInfo &info, Job &job) {
+LogicalResult buildKernel(KernelOp kernel, bool gpu, KernelInfo &info, Job &job, Building building) {
   job.module = ModuleOp::create(kernel.getLoc());
   FailureOr<func::FuncOp> function = lowerBody(kernel, *job.module, info.immediates);
   if (failed(function))
     return failure();
-  return gpu ? buildThreads(*function, kernel, info, *job.module, job.lowRegisterPressure)
-             : buildLoops(*function, kernel, info, *job.module);
+  return gpu ? buildThreads(*function, kernel, info, *job.module, job.lowRegisterPressure, building)
+             : buildLoops(*function, kernel, info, *job.module, building);
 }
 
 /// Kernels of an earlier compilation for the same target.
@@ -258,7 +265,7 @@ FailureOr<bool> rebuildSpilled(ModuleOp module, std::vector<Job> &jobs, const Co
     again.symbol = symbol;
     Job &job = jobOf(jobs, symbol);
     job = Job{.symbol = symbol, .lowRegisterPressure = true};
-    if (failed(buildKernel(module.lookupSymbol<KernelOp>(known->kernel), /*gpu=*/true, again, job)))
+    if (failed(buildKernel(module.lookupSymbol<KernelOp>(known->kernel), /*gpu=*/true, again, job, Building::Code)))
       return failure();
     if (failed(codegen::compileJob(job, out, options.keepIR, cache)))
       return codegen::refuseCode(job.module->getLoc(), out.isa);
@@ -303,7 +310,7 @@ static FailureOr<CompiledKernels> chooseTarget(ModuleOp module, const CodegenOpt
 
 /// Fills `out` with the module's generated kernels, and `jobs` with the distinct ones.
 static LogicalResult listKernels(ModuleOp module, const CodegenOptions &options, CompiledKernels &out,
-                                 std::vector<Job> &jobs) {
+                                 std::vector<Job> &jobs, Building building) {
   bool gpu = out.device == "cuda";
   EarlierKernels earlier(options, out);
   llvm::StringMap<size_t> known; // body text → index in out.kernels
@@ -321,7 +328,7 @@ static LogicalResult listKernels(ModuleOp module, const CodegenOptions &options,
       if (earlier.take(info, job)) {
         takeKeys(info, kernel);
         ++out.reused;
-      } else if (failed(buildKernel(kernel, gpu, info, job))) {
+      } else if (failed(buildKernel(kernel, gpu, info, job, building))) {
         return failure();
       }
     }
@@ -335,7 +342,7 @@ FailureOr<CompiledKernels> tabulateKernels(ModuleOp module, const CodegenOptions
   loadLoweringDialects(*module.getContext());
   FailureOr<CompiledKernels> target = chooseTarget(module, options);
   std::vector<Job> jobs;
-  if (failed(target) || failed(listKernels(module, options, *target, jobs)))
+  if (failed(target) || failed(listKernels(module, options, *target, jobs, Building::Facts)))
     return failure();
   target->distinct = jobs.size();
   return target;
@@ -349,7 +356,7 @@ FailureOr<CompiledKernels> compileKernels(ModuleOp module, const CodegenOptions 
   CompiledKernels out = std::move(*target);
   std::vector<Job> jobs;
   CodeCache cache(options.keepIR ? "" : options.cache);
-  if (failed(listKernels(module, options, out, jobs)))
+  if (failed(listKernels(module, options, out, jobs, Building::Code)))
     return failure();
   if (jobs.empty())
     return out;

@@ -98,7 +98,7 @@ public:
   /// Whether the same places fit both: names do not count.
   bool isLike(const Pool &other) const { return llvm::equal(problem.items, other.problem.items, areAlike); }
   /// Without a look at the program: pools of several are packed at once.
-  void pack() { packing.emplace(problem.solve()); }
+  void pack(PackingEffort effort) { packing.emplace(problem.solve(effort)); }
   /// Writes the offsets, and returns the bytes of the pool.
   FailureOr<int64_t> place(int64_t base);
 
@@ -159,12 +159,12 @@ static std::vector<Pool *> findDistinct(const std::vector<std::unique_ptr<Pool>>
 }
 
 /// On all cores. A search is bounded by a count, not by time, so it ends alike on any.
-static void packAll(const std::vector<std::unique_ptr<Pool>> &pools) {
+static void packAll(const std::vector<std::unique_ptr<Pool>> &pools, PackingEffort effort) {
   std::vector<Pool *> distinct = findDistinct(pools);
   std::atomic<size_t> next = 0;
   auto work = [&] {
     for (size_t i = next++; i < distinct.size(); i = next++)
-      distinct[i]->pack();
+      distinct[i]->pack(effort);
   };
   std::vector<std::thread> others;
   for (size_t i = 1; i < std::min<size_t>(std::thread::hardware_concurrency(), distinct.size()); ++i)
@@ -182,7 +182,7 @@ struct PackMemoryPass : impl::PackMemoryPassBase<PackMemoryPass> {
     std::vector<std::unique_ptr<Pool>> pools;
     for (ProgramOp program : getOperation().getOps<ProgramOp>())
       pools.push_back(std::make_unique<Pool>(program));
-    packAll(pools);
+    packAll(pools, greedy ? PackingEffort::Greedy : PackingEffort::Search);
     for (auto [program, packed] : llvm::zip(getOperation().getOps<ProgramOp>(), pools)) {
       placeOnHost(program);
       int64_t state = placeState(program, /*onHost=*/false);

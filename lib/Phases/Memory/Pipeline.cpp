@@ -15,6 +15,7 @@ void buildMemoryPipeline(OpPassManager &manager, const MemoryOptions &options) {
     manager.addPass(createOffloadPass(*options.offload));
   PackMemoryPassOptions pack;
   pack.limit = options.limit;
+  pack.greedy = options.greedy;
   manager.addPass(createPackMemoryPass(pack));
   manager.addPass(createVerifyMemoryPass());
 }

@@ -156,8 +156,10 @@ public:
     best.arena = INT64_MAX;
   }
 
-  Packing run() {
+  Packing run(PackingEffort effort) {
     tryGreedyOrders();
+    if (effort == PackingEffort::Greedy)
+      return best;
     // One placement compares each pair at most once; 2^27 comparisons are about half a second.
     uint64_t tries = (uint64_t(1) << 27) / (uint64_t(count) * count + 1);
     for (uint64_t i = std::min<uint64_t>(tries, 4000); i > 0 && best.arena > best.lowerBound; --i)
@@ -225,12 +227,12 @@ private:
 
 } // namespace
 
-llvm::Expected<Packing> PackingProblem::solve() const {
+llvm::Expected<Packing> PackingProblem::solve(PackingEffort effort) const {
   if (llvm::Error error = check())
     return error;
   if (items.empty())
     return Packing();
-  Packing packing = PackingSearch(*this).run();
+  Packing packing = PackingSearch(*this).run(effort);
   return packing;
 }
 

@@ -11,6 +11,7 @@ namespace par {
 
 struct MemoryOptions {
   int64_t limit = 0;                         ///< bytes a rank may use; 0: unlimited
+  bool greedy = false;                       ///< no search for a smaller pool
   std::optional<OffloadPassOptions> offload; ///< buffers in host memory; none: no buffers
 };
 void buildMemoryPipeline(mlir::OpPassManager &manager, const MemoryOptions &options);

@@ -104,7 +104,10 @@ def PackMemoryPass : Pass<"par-pack-memory", "::mlir::ModuleOp"> {
     par.buffer @act temp by microbatch depth 2 : tensor<4xf32> at [0, 256]
     ```
   }];
-  let options = [Option<"limit", "limit", "int64_t", "0", "bytes a rank may use; 0: unlimited">];
+  let options = [
+    Option<"limit", "limit", "int64_t", "0", "bytes a rank may use; 0: unlimited">,
+    Option<"greedy", "greedy", "bool", "false", "pack without a search for a smaller pool">
+  ];
 }
 
 def VerifyMemoryPass : Pass<"par-verify-memory", "::mlir::ModuleOp"> {

@@ -20,6 +20,9 @@ struct PackItem {
   std::vector<Life> lives; ///< ascending and disjoint
 };
 
+/// `Greedy`: only the greedy orders, which come within a few percent; `Search`: then a search for a better order.
+enum class PackingEffort { Greedy, Search };
+
 struct Packing {
   std::vector<int64_t> offsets; ///< bytes, one per item
   int64_t arena = 0;            ///< bytes
@@ -46,7 +49,7 @@ struct PackingProblem {
   std::string toText() const;
   /// Fails on a malformed problem: the alignment, a negative size, lives that are empty, unordered or missing.
   llvm::Error check() const;
-  llvm::Expected<Packing> solve() const;
+  llvm::Expected<Packing> solve(PackingEffort effort = PackingEffort::Search) const;
   /// Offsets are aligned and inside the arena, no two items alive together overlap, the bound is right.
   llvm::Error verify(const Packing &packing) const;
 

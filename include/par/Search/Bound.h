@@ -1,0 +1,21 @@
+// A step that no plan is below, from the costs of one layer and of the rest.
+#pragma once
+
+#include "par/Search/Machine.h"
+#include "par/Search/Profile.h"
+
+namespace par {
+
+/// A lower bound of the step of any plan with the candidate's keys, however its layers are dealt to the stages, if the
+/// profile's times hold in it. The largest of three:
+///
+///     waiting   the first microbatch comes through the stages before, the last one leaves through them
+///     serial    each rank's gather of rounded masters, its microbatches, and its update or what the reduction exceeds
+///               the last backward by
+///     exchange  all that replicas exchange, over their link
+///
+/// Left out are transfers between stages. Nothing: parameters, gradients and states are more than the limit.
+std::optional<int64_t> boundNs(const Candidate &candidate, const ModelCost &cost, const Space &space,
+                               const Machine &machine, std::optional<uint64_t> limit);
+
+} // namespace par
