@@ -112,7 +112,7 @@ bool isDeepJson(std::string_view text) {
   return false;
 }
 
-Request readRequest(const nlohmann::json &values, const std::string &place, uint64_t slots, int64_t vocabulary) {
+Request requestOf(const nlohmann::json &values, const std::string &place, uint64_t slots, int64_t vocabulary) {
   return RequestReader(place, slots, vocabulary).read(values);
 }
 
@@ -120,7 +120,7 @@ Request readRequest(const std::string &line, const std::string &place, uint64_t 
   if (isDeepJson(line))
     throw Failure::at(place, Message::requestBad, "\"prompts\"", "a list of prompts, each a list of tokens",
                       "lists in more than 70 lists");
-  return readRequest(nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false), place, slots, vocabulary);
+  return requestOf(nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false), place, slots, vocabulary);
 }
 
 } // namespace par::core

@@ -25,6 +25,6 @@ bool isDeepJson(std::string_view text);
 /// {"prompts": [[1, 2]], "max_new_tokens": 16, "stop": [0], "temperature": 0.8, "top_k": 50, "top_p": 0.95, "seed": 1}.
 /// Throws Failure at `place` where a line is no request, or not one for a cache of `slots` and these tokens.
 Request readRequest(const std::string &line, const std::string &place, uint64_t slots, int64_t vocabulary);
-Request readRequest(const nlohmann::json &values, const std::string &place, uint64_t slots, int64_t vocabulary);
+Request requestOf(const nlohmann::json &values, const std::string &place, uint64_t slots, int64_t vocabulary);
 
 } // namespace par::core

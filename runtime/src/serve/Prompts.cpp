@@ -26,7 +26,7 @@ void PromptReader::read(const Frame &frame, Request &request) const {
   }
   values.erase("stream");
   values.erase("id");
-  request.decoding = core::readRequest(values, "request", shape.slots, shape.vocabulary);
+  request.decoding = core::requestOf(values, "request", shape.slots, shape.vocabulary);
   request.rows = std::min<uint64_t>(request.decoding.prompts.size(), shape.rows);
 }
 
