@@ -99,7 +99,7 @@ void HostLink::tell() {
 
 void HostLink::lose(const std::string &message) {
   if (mends(board) && !board.aborted())
-    printLine(noteLine(bundle, say(Sentence::waitsForHost, message)));
+    printLine(noteLine(bundle, say(Sentence::waitsForHost, message, "--join-timeout")));
   comm::lose(board, bundle, message);
 }
 

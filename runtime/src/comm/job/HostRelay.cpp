@@ -96,7 +96,7 @@ void HostRelay::handle(Link &link, const Message &message) {
   if (message.kind == Message::ranks) {
     BoardDigest::apply(board, message.body);
   } else if (message.kind == Message::ended) {
-    takeEnd(board, message);
+    takeLoss(message);
   } else if (message.kind == Message::stop) {
     takeStop(board, message);
   } else if (message.kind == Message::frozen) {
@@ -139,6 +139,19 @@ void HostRelay::lose(const std::string &message) {
   if (mends(board) && !board.aborted())
     printLine(noteLine(bundle, say(Sentence::waitsForHost, message, waits)));
   comm::lose(board, bundle, message);
+}
+
+/// A rank of another host that is lost is named here, too: its supervisor, which would say so there, may be lost with
+/// it.
+void HostRelay::takeLoss(const Message &message) {
+  bool ended = board.aborted();
+  takeEnd(board, message);
+  if (ended || !isLost(board))
+    return;
+  std::string line = board.message(), begin = ": error: ";
+  size_t at = line.find(begin);
+  printLine(
+      noteLine(bundle, say(Sentence::waitsForHost, at == line.npos ? line : line.substr(at + begin.size()), waits)));
 }
 
 void HostRelay::judge(Link &link) {

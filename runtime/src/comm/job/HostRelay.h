@@ -48,6 +48,7 @@ private:
   void agreeOnStop();
   void judge(Link &link);
   void lose(const std::string &message);
+  void takeLoss(const Message &message);
 
   SharedState &board;
   HostMap hosts;
