@@ -65,18 +65,18 @@ const std::string goesOn = "job\\.par: goes on after step [0-9]+, [0-9]+\\.[0-9]
 // Any rank: also rank 0, which is the host of the rendezvous.
 TEST(Restarts, KilledRank) {
   for (int victim : {2, 0}) {
-    Job job({"--steps", "300"}, "5");
+    Job job({"--steps", "100"}, "5");
     job.runs();
     job.harm(victim);
     EXPECT_EQ(job.wait(enough), 0) << job.errors();
-    EXPECT_NE(job.out().find("done after step 300"), std::string::npos) << job.out();
+    EXPECT_NE(job.out().find("done after step 100"), std::string::npos) << job.out();
     expectMatch(job.errors(), lost(victim, "was killed by signal 9", " \\(1 of 5\\)") + goesOn);
   }
 }
 
 // A stopped rank is replaced when it has been stopped for a moment.
 TEST(Restarts, StoppedRank) {
-  Job job({"--steps", "300"});
+  Job job({"--steps", "100"});
   job.runs();
   job.harm(1, SIGSTOP);
   EXPECT_EQ(job.wait(enough), 0) << job.errors();
@@ -85,7 +85,7 @@ TEST(Restarts, StoppedRank) {
 
 // Ctrl-Z and fg: where all have been stopped, none is lost.
 TEST(Restarts, StoppedTogether) {
-  Job job({"--steps", "300"});
+  Job job({"--steps", "100"});
   job.runs();
   job.signal(SIGSTOP);
   for (int rank = 0; rank < 4; ++rank)
@@ -252,7 +252,7 @@ TEST(Restarts, CommunicatorsThatCannot) {
   EXPECT_EQ(refusal(Transport::inproc), "test.par: error: --restart does not work with --comm inproc: ranks are "
                                         "threads, which are lost together\n");
   EXPECT_EQ(refusal(Transport::mpi), "test.par: error: --restart does not work with --comm mpi: Open MPI 4 cannot "
-                                     "replace a rank; give --comm tcp\n");
+                                     "replace a rank; give --comm tcp, which works under mpirun, too\n");
   EXPECT_EQ(refusal(Transport::device), "test.par: error: --restart does not work with a bundle for GPUs: NCCL's "
                                         "communicators end with their ranks\n");
 }

@@ -37,8 +37,8 @@ void checkRestarts(const Launch &launch) {
   if (launch.transport == Transport::inproc)
     throw LaunchError(2, say(Sentence::restartNeeds, "--comm inproc", "ranks are threads, which are lost together"));
   if (launch.transport == Transport::mpi)
-    throw LaunchError(2,
-                      say(Sentence::restartNeeds, "--comm mpi", "Open MPI 4 cannot replace a rank; give --comm tcp"));
+    throw LaunchError(2, say(Sentence::restartNeeds, "--comm mpi",
+                             "Open MPI 4 cannot replace a rank; give --comm tcp, which works under mpirun, too"));
   if (launch.transport == Transport::device)
     throw LaunchError(2, say(Sentence::restartNeeds, "a bundle for GPUs", "NCCL's communicators end with their ranks"));
 }
