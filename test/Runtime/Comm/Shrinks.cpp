@@ -64,7 +64,7 @@ size_t timesIn(const std::string &text, const std::string &piece) {
   return n;
 }
 
-const std::vector<std::string> shortJob{"--steps", "400"};
+const std::vector<std::string> shortJob{"--steps", "200"};
 
 } // namespace
 
@@ -83,7 +83,7 @@ TEST(Shrinks, LostHost) {
     EXPECT_NE(said.find("job.par: goes on after step "), std::string::npos) << said;
     EXPECT_NE(said.find(" with " + std::string(with) + " of 4 ranks, "), std::string::npos) << said;
     EXPECT_EQ(timesIn(job.errors(), "error"), 0u) << job.errors();
-    EXPECT_NE(job.ranks[0]->out().find("done after step 400"), std::string::npos);
+    EXPECT_NE(job.ranks[0]->out().find("done after step 200"), std::string::npos);
   }
 }
 
