@@ -103,14 +103,16 @@ int64_t Bound::ns() const {
   // Stage i ends after `share` of what those before it take for one microbatch, and its own work for all: the least of
   // the largest such time, over all ways to deal the work, is where all are equal.
   double waiting = share > 0 ? each * share / (1 - std::pow(1 - share / microbatches, stages)) : 0;
-  // Reductions begin with the last backward, unless each microbatch has its own.
+  // Reductions begin with the last backward, unless each microbatch has its own. Beside compute they slow it.
+  double reductions = candidate.zero >= 2 ? microbatches : 1, gathers = candidate.zero == 3 ? 2 * microbatches : 1;
   double exposed = candidate.zero >= 2 ? 0 : std::max(0.0, reduction - backward);
-  double tail = machine.hardware().overlap ? std::max(update, exposed) : update + reduction;
+  const RankGroup &group = machine.replicas(candidate.data, candidate.tensor);
+  double slowed = (reductions * reduction - exposed) * static_cast<double>(machine.costs.share(group)) / 1000;
+  double tail = machine.hardware().overlap ? std::max(update, exposed) + slowed : update + reductions * reduction;
   double head = space.gathersFirst(candidate) ? gather : 0;
   double serial = (head + microbatches * each + tail) / stages;
-  // All that replicas exchange goes over one link.
-  double reductions = candidate.zero >= 2 ? microbatches : 1, gathers = candidate.zero == 3 ? 2 * microbatches : 1;
-  double exchange = (reductions * reduction + gathers * gather) / stages;
+  // Reductions follow one another on their queue, and gathers on theirs.
+  double exchange = std::max(reductions * reduction, gathers * gather) / stages;
   return static_cast<int64_t>(std::max({waiting, serial, exchange}));
 }
 

@@ -96,8 +96,8 @@ TEST(Bound, CountsExchangeAndUpdate) {
   EXPECT_EQ(bound(), 2 * 30'000 + 5000);
   candidate.data = 8; // 800,000 bytes: 1,400,000 ns, of which the last backward hides 20,000
   EXPECT_EQ(bound(), 2 * 30'000 + 1'400'000 - 20'000);
-  candidate.zero = 2; // the exchange of two microbatches, 700,000 ns each, and a gather of the rounded parameters
-  EXPECT_EQ(bound(), 2 * 700'000 + 350'000);
+  candidate.zero = 2; // the exchange of two microbatches, 700,000 ns each
+  EXPECT_EQ(bound(), 2 * 700'000);
   candidate.zero = 1;
   space.rounds = true; // the gather comes first
   EXPECT_EQ(bound(), 350'000 + 2 * 30'000 + 700'000 - 20'000);

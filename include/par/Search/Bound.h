@@ -12,7 +12,7 @@ namespace par {
 ///     waiting   the first microbatch comes through the stages before, the last one leaves through them
 ///     serial    each rank's gather of rounded masters, its microbatches, and its update or what the reduction exceeds
 ///               the last backward by
-///     exchange  all that replicas exchange, over their link
+///     exchange  all reductions of replicas, or all their gathers
 ///
 /// Left out are transfers between stages. Nothing: parameters, gradients and states are more than the limit.
 std::optional<int64_t> boundNs(const Candidate &candidate, const ModelCost &cost, const Space &space,

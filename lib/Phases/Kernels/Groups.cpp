@@ -33,8 +33,9 @@ bool isEarlyLoad(Operation *op) {
   auto load = dyn_cast_or_null<LoadOp>(op);
   if (!load)
     return false;
+  FlatSymbolRefAttr buffer = load.getBufferAttr();
   for (Operation *before = op->getPrevNode(); before; before = before->getPrevNode())
-    if (auto store = dyn_cast<StoreOp>(before); store && store.getBuffer() == load.getBuffer())
+    if (auto store = dyn_cast<StoreOp>(before); store && store.getBufferAttr() == buffer)
       return false;
   return true;
 }
@@ -50,9 +51,11 @@ AddOp findAccumulation(Value value, Value &accumulator, IsTaken isTaken) {
   if (isTaken(source) && source->isBeforeInBlock(value.getDefiningOp()))
     return add;
   auto load = dyn_cast<LoadOp>(source);
-  bool goesBack = load && isEarlyLoad(load) && llvm::any_of(add->getBlock()->getOps<StoreOp>(), [&](StoreOp store) {
-                    return store.getBuffer() == load.getBuffer();
-                  });
+  if (!load || !isEarlyLoad(load))
+    return {};
+  bool goesBack = llvm::any_of(add->getBlock()->getOps<StoreOp>(), [buffer = load.getBufferAttr()](StoreOp store) {
+    return store.getBufferAttr() == buffer;
+  });
   return goesBack ? add : AddOp();
 }
 

@@ -12,7 +12,9 @@ JoinReaders::JoinReaders(BlockOp block, const llvm::DenseMap<Operation *, Group 
     position[&op] = number;
     if (auto store = dyn_cast<StoreOp>(op))
       stored.insert(store.getBufferAttr().getAttr());
-    if (isKernelOp(&op) || isEarlyLoad(&op))
+    auto load = dyn_cast<LoadOp>(op);
+    bool isEarly = load && !stored.contains(load.getBufferAttr().getAttr()); // as isEarlyLoad, by what came before
+    if (isKernelOp(&op) || isEarly)
       continue;
     if (before)
       nextFixed[before] = &op;

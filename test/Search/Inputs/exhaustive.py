@@ -1,12 +1,13 @@
 """exhaustive.py [--random N] [--seed S] [--ranks 2,4] [--within PERCENT] -- COMMAND...: the plan of
 `COMMAND --auto -n R` is predicted to take no longer than any plan that is written down by hand, one by one: all
 meshes of dp, tp and pp, zero levels, powers of two of samples and schedules. With --random, N machines are drawn, each
-with its own rates, latencies and launch. Prints a line for each space, `N plans, ... slower by ...`, and at the end
+with its own rates, latencies and launch. The bound that is printed must be below all of them. Prints a line for each space, `N plans, ... slower by ...`, and at the end
 `all N spaces: ...`."""
 import argparse
 import itertools
 import json
 import random
+import re
 import subprocess
 import tempfile
 
@@ -40,6 +41,14 @@ def step_of(command, settings):
     if run.returncode not in (0, 1, 3):
         raise SystemExit(f"{command} {settings}: exit {run.returncode}\n{run.stderr}")
     return json.loads(run.stdout)["prediction"]["step_ns"] if run.returncode == 0 else None
+
+
+def bound_of(plan):
+    """ns that the head of a written plan says no plan takes less than, as low as it was rounded."""
+    with open(plan) as file:
+        number, unit = re.search(r"takes less than ([0-9.]+) (us|ms)", file.readline()).groups()
+    scale = 1000 if unit == "us" else 1e6
+    return float(number) * scale - scale / (20 if "." in number else 2)
 
 
 def plans(ranks, batch, tensors):
@@ -80,15 +89,18 @@ def main():
         for machine, dice in spaces:
             command = options.command + (["--target", machine] if machine else [])
             ranks = dice.choice([int(n) for n in options.ranks.split(",")])
-            found = step_of([*command, "--auto", "-n", str(ranks)], [])
+            written = f"{folder}/found.yaml"
+            found = step_of([*command, "--auto", "-n", str(ranks), f"--write-plan={written}"], [])
             assert found is not None, f"nothing found for {ranks} ranks by {command}"
             steps = [step_of(command, plan) for plan in plans(ranks, options.batch, options.tensors)]
             steps = [step for step in steps if step is not None]
             total += len(steps)
+            bound = bound_of(written)
+            assert bound <= min(steps), f"{ranks} ranks by {command}: a plan of {min(steps)} ns is below {bound} ns"
             slower = 100 * (found - min(steps)) / min(steps)
             worst = max(worst, slower)
             print(f"{ranks} ranks: {len(steps)} plans, {min(steps)} to {max(steps)} ns, found {found} ns, "
-                  f"slower by {max(0, slower):.2f} %")
+                  f"bound {bound:.0f} ns, slower by {max(0, slower):.2f} %")
     print(f"all {len(spaces)} spaces, {total} plans:", "none is faster" if worst <= options.within
           else f"one is faster by {worst:.2f} %")
 
