@@ -38,10 +38,15 @@ mkdir -p "$build/corpus-$what"
 declare -A seeds=([model]="$root/test/Onnx/Inputs/nodes $root/test/Models/mlp"
                    [plan]="$root/test/Fuzz/plans $root/examples $root/share/plans"
                    [save]="" [manifest]="" [protocol]="")
+# A message takes tens of bytes, which are drawn as they come: whole ones are not found a byte at a time.
+if [ "$what" = protocol ] && [ -z "$(ls -A "$build/corpus-protocol")" ]; then
+  for i in {1..64}; do head -c 1500 /dev/urandom >"$build/corpus-protocol/seed$i"; done
+fi
 export UBSAN_OPTIONS=print_stacktrace=1
 # A hang has no end; an unrolled Scan of 65,536 rounds takes 10 s of CPU here, and took 113 s on a machine that was
 # shared.
 options=(-max_total_time="$seconds" -timeout=300 -rss_limit_mb=4096 -max_len=60000 -print_final_stats=1)
+[ "$what" = protocol ] && options+=(-len_control=0 -max_len=4000)
 [ -f "$root/test/Fuzz/$what.dict" ] && options+=(-dict="$root/test/Fuzz/$what.dict")
 # shellcheck disable=SC2086  # a list of folders
 exec "$build/bin/par-fuzz-$what" "${options[@]}" -artifact_prefix="$build/found-$what-" \

@@ -1,11 +1,13 @@
 // Both sides of the control protocol, fed with bytes that Par has not sent: by strangers at the gate, by ranks that
 // know the secret, by hosts before and after they admit a rank, by leaders of hosts to each other, by ranks of other
 // hosts over their connections for buffers, and by ranks of one host that pass descriptors to each other. Under
-// --restart: by ranks of all attempts, and by spares.
+// --restart: by ranks of all attempts, and by spares. Under --shrink: by ranks that leave, and by ranks that come again
+// to an attempt that goes on without them.
 #include "comm/carrier/TcpCarrier.h"
 #include "comm/job/AuthGate.h"
 #include "comm/job/HostLink.h"
 #include "comm/job/HostRelay.h"
+#include "comm/job/Life.h"
 #include "comm/job/LocalChannel.h"
 #include "comm/job/RendezvousClient.h"
 #include "comm/job/RendezvousServer.h"
@@ -103,7 +105,11 @@ std::string hostsOf(Bytes &data) {
     writer.text(data.text(10));
   for (uint64_t rank = 0; rank < world; ++rank)
     writer.number(data.upTo(3));
-  return writer.number(data.yes() ? data.upTo(3) : data.any<uint64_t>()).take();
+  writer.number(data.yes() ? data.upTo(3) : data.any<uint64_t>()); // the attempt, and the seats of its ranks
+  writer.number(data.yes() ? world : data.any<uint64_t>());
+  for (uint64_t rank = 0; rank < world; ++rank)
+    writer.number(data.yes() ? data.upTo(4) : data.any<uint64_t>());
+  return writer.take();
 }
 
 /// A rank, or a spare, of any attempt.
@@ -117,6 +123,8 @@ Join joinOf(Bytes &data) {
             data.yes() ? "" : data.text(80),
             data.text(40)};
   join.attempts = data.yes() ? data.upTo(3) : data.any<uint64_t>();
+  join.last = {join.attempts, uint32_t(data.upTo(3)), data.yes() ? uint32_t(data.upTo(3)) : data.any<uint32_t>()};
+  join.leaves = data.upTo(3) == 0;
   join.holder = data.upTo(3);
   join.spare = data.upTo(3) == 0;
   return join;
@@ -124,7 +132,7 @@ Join joinOf(Bytes &data) {
 
 /// A message that is often well-formed.
 std::string messageOf(Bytes &data) {
-  switch (data.upTo(8)) {
+  switch (data.upTo(9)) {
   case 0:
     return frame(Message::join, false, joinOf(data).write());
   case 1: { // a part of an exchange
@@ -154,6 +162,8 @@ std::string messageOf(Bytes &data) {
     return frame(Message::welcome, false, hostsOf(data));
   case 7: // the place of a spare
     return frame(Message::place, false, Writer().number(data.yes() ? data.upTo(3) : data.any<uint64_t>()).take());
+  case 8: // an attempt goes on without the rank
+    return frame(Message::wait, false, data.yes() ? Writer().number(data.upTo(3)).take() : data.text(20));
   default:
     return data.text(600);
   }
@@ -189,20 +199,36 @@ void strangersAtTheGate(Bytes &data) {
   }
 }
 
+/// A family of members for several numbers of ranks, none of which is waited for long.
+Launch shrinkingLaunch(Bytes &data) {
+  Launch launch;
+  launch.shrink = data.yes() ? 0 : 60;
+  for (size_t i = data.upTo(3); i > 0; --i)
+    launch.members.push_back(uint32_t(data.upTo(4)));
+  for (size_t i = data.upTo(2); i > 0; --i)
+    launch.replicas[uint32_t(data.upTo(3))] = std::vector<uint32_t>(data.upTo(4), uint32_t(data.upTo(2)));
+  return launch;
+}
+
 void ranksAtTheHost(Bytes &data) {
   QuietSharedState quiet(3);
-  std::array<std::atomic<uint64_t>, 3> holders{data.upTo(2), 0, data.upTo(3)};
+  Lives lives(1, 3);
+  lives.holders()[0].store(data.upTo(2));
+  lives.holders()[2].store(data.upTo(3));
   RendezvousOptions hosting{"fuzz", 60};
   if (data.yes()) { // lost ranks are started again
     quiet.sharedState->attempt.store(1 + data.upTo(2));
-    hosting.holders = holders;
+    hosting.holders = lives.holders();
   }
+  if (data.yes()) // an attempt may go on with fewer
+    hosting.seats.emplace(shrinkingLaunch(data), 3, &lives);
   RendezvousServer host(std::nullopt, hosting, *quiet.sharedState);
   std::vector<Pair> pairs(1 + data.upTo(3));
-  bool joined = data.yes(), apart = data.yes(); // the last of three may be on another host
+  size_t joined = data.upTo(4); // so many have come at the begin
+  bool apart = data.yes();      // the last of three may be on another host
   for (size_t rank = 0; rank < pairs.size(); ++rank) {
     host.adopt(pairs[rank].ends[0]);
-    if (joined)
+    if (rank < joined)
       pairs[rank].send(
           frame(Message::join, false,
                 Join{hostName(), "RANK", "WORLD", rank, 3, 1, "", apart && rank == 2 ? "b" : "a"}.write()));
@@ -282,7 +308,7 @@ void leadersAtTheRelay(Bytes &data) {
   QuietSharedState quiet(3);
   markHosts(*quiet.sharedState, twoHosts, 0);
   quiet.sharedState->attempt.store(data.upTo(2));
-  HostRelay relay(*quiet.sharedState, twoHosts, "fuzz", 60);
+  HostRelay relay(*quiet.sharedState, twoHosts, "fuzz", 60, "--shrink");
   std::vector<Pair> pairs(1 + data.upTo(1));
   for (Pair &pair : pairs) {
     Connection connection(pair.ends[0]);
