@@ -12,7 +12,9 @@ INSTANTIATE_TEST_SUITE_P(Comm, Exchanges, testing::Values(Transport::inproc, Tra
 
 // Broadcast, gather and all_gather of byte strings, longer than a frame too.
 TEST_P(Exchanges, ByteStrings) {
-  ASSERT_EQ(runJob(jobOf(GetParam(), 3),
+  Launch launch = jobOf(GetParam(), 3);
+  launch.timeout = 60; // megabytes take their time on a busy machine
+  ASSERT_EQ(runJob(launch,
                    [](Control &control) {
                      auto valueOf = [](uint32_t rank, size_t size) {
                        return std::string(size, char('a' + rank)) + '\0';

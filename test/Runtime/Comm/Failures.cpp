@@ -56,7 +56,7 @@ std::set<std::string> leftovers() {
   return found;
 }
 
-/// Those of other tests, which run at the same time, from before this one began.
+/// Names of other tests, which run at the same time, from before this one began.
 const std::set<std::string> ofOthers = leftovers();
 
 /// "… rank 3 (dp 3) ended by signal 9 in step 12; noticed by …"
