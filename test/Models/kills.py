@@ -38,6 +38,7 @@ CASES = {
     "zero3": ["mesh.dp=4", "zero={level: 3, min_size: 0}", "batch.size=4"],
 }
 KINDS = {"save": 5, "copy": 4, "mend": 4, "any": 4, "job": 1}  # how often, relatively
+ENOUGH = 600  # seconds for the rest of a round, however busy the machine is
 STEPS, SAVE_EVERY, KILLS = 400, 5, 25  # of a round
 
 
@@ -131,10 +132,10 @@ class Round:
             self.counts[kind] += 1
             self.whole() if kind == "job" else getattr(self, kind)()
         try:
-            return self.job.wait(120)
+            return self.job.wait(ENOUGH)
         except subprocess.TimeoutExpired:
             self.job.kill()
-            return "no end within 120 s"
+            return f"no end within {ENOUGH} s"
 
     def losses(self):
         return [json.loads(line).get("loss") for line in self.metrics.read_text().splitlines()]
