@@ -1,4 +1,4 @@
-# How lit finds and runs Par's tests. Substitutions: %models, %examples, %python; tools are on the PATH.
+# How lit finds and runs Par's tests. Substitutions: %models, %examples, %build, %python; tools are on the PATH.
 # Features: `cuda` (a device answers), `long` (only with --param long=1), `node-tests` (PAR_NODE_TESTS names their
 # folder), `mypy`, `torch`, `tensorboard` and `setuptools` (a Python that lit knows has it: %with_torch and so on),
 # `chromium` (a browser is there), `kernels-unchecked` (not under PAR_CHECK_KERNELS: for tests of what checking kernels
@@ -35,6 +35,7 @@ if "PAR_CHECK_KERNELS" not in os.environ:
 config.substitutions.append(("%models", os.path.join(config.test_source_root, "Models")))
 config.substitutions.append(("%examples", os.path.join(config.par_source, "examples")))
 config.substitutions.append(("%python", sys.executable))
+config.substitutions.append(("%build", config.par_build))
 config.substitutions.append(("%stubs", os.path.join(config.par_build, "lib")))
 
 

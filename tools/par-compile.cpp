@@ -3,6 +3,7 @@
 #include "par/Plan/Language/Schema.h"
 #include "par/Report/PrintDiagnostic.h"
 #include "par/Solver/Schedules/Schedules.h"
+#include "par/format/Printable.h"
 #include "par/format/Process.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
@@ -50,6 +51,8 @@ static const Flag flags[] = {
      "where Par itself fails: keeps the program before that phase in FILE (par-reproducer.mlir), for a report"},
     {"--cache", Flag::Value, true, "DIR",
      "keeps the code of kernels in DIR, for the next plan of the model; default: $PAR_CACHE, else nothing is kept"},
+    {"--load-plugin", Flag::Value, true, "FILE", "adds the ops, optimizers and passes of a library (docs/plugins.md)",
+     true},
     {"--timing", Flag::Nothing, true, "", "prints the time of every phase"},
     {"--werror", Flag::Nothing, false, "", ""},
     {"--auto", Flag::Nothing, true, "", "fills what the plan leaves open by a search for -n ranks, then compiles it"},
@@ -131,6 +134,20 @@ static void readFlags(const Arguments &arguments, CompileOptions &options) {
   options.verbose = arguments.has("-v");
 }
 
+/// Loads what --load-plugin names; false after an error.
+static bool loadPlugins(const Arguments &arguments, CompileOptions &options) {
+  for (const std::string &file : arguments.all("--load-plugin")) {
+    Expected<std::shared_ptr<const Plugin>> plugin = loadPlugin(file);
+    if (!plugin) {
+      errs() << "par-compile: error: " << format::printable(toString(plugin.takeError())) << "\n";
+      return false;
+    }
+    options.plugins.push_back(*plugin);
+    options.cache.clear(); // kept code is found by Par's build, and the ops of a plugin may be built again
+  }
+  return true;
+}
+
 /// The command as a shell would take it again.
 static std::string commandOf(int argc, char **argv) {
   std::string command = "par-compile";
@@ -183,6 +200,8 @@ static int run(int argc, char **argv, CompileState &compileState) {
   if (!splitFiles(arguments, options))
     return WrongCommand;
   readFlags(arguments, options);
+  if (!loadPlugins(arguments, options))
+    return WrongInput;
   compileState.command = commandOf(argc, argv);
   if (arguments.has("--emit-reproducer")) {
     std::string file = arguments.last("--emit-reproducer");

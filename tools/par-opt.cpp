@@ -1,6 +1,7 @@
 // The tool of pass developers: every pass, pipeline and gate on IR from a file or stdin.
 #include "par/AllPasses.h.inc"
 #include "par/Dialect/Par.h"
+#include "par/Plugin/Plugin.h"
 #include "par/Solver/Problem/ProblemText.h"
 #include "par/format/Process.h"
 
@@ -27,6 +28,29 @@ static int runProblemFile(llvm::StringRef file) {
   return 0;
 }
 
+/// Takes each `--load-plugin=FILE` from the arguments and adds what it has; false after an error.
+static bool loadPlugins(llvm::SmallVectorImpl<char *> &arguments, mlir::DialectRegistry &registry) {
+  llvm::SmallVector<char *> others;
+  for (char *argument : arguments) {
+    llvm::StringRef file = argument;
+    if (!file.consume_front("--load-plugin=")) {
+      others.push_back(argument);
+      continue;
+    }
+    llvm::Expected<std::shared_ptr<const par::Plugin>> plugin = par::loadPlugin(file.str());
+    if (!plugin) {
+      llvm::errs() << "par-opt: error: " << llvm::toString(plugin.takeError()) << '\n';
+      return false;
+    }
+    if ((*plugin)->registerDialects)
+      (*plugin)->registerDialects(registry);
+    if ((*plugin)->registerPasses)
+      (*plugin)->registerPasses();
+  }
+  arguments = others;
+  return true;
+}
+
 int main(int argc, char **argv) {
   if (par::format::Status status = par::format::prepareProcess(); !status) {
     llvm::errs() << "par-opt: error: " << status.message() << '\n';
@@ -42,5 +66,10 @@ int main(int argc, char **argv) {
   mlir::registerCanonicalizerPass();
   mlir::registerCSEPass();
   registerAllParPasses();
-  return mlir::failed(mlir::MlirOptMain(argc, argv, "Par's pass driver\n", registry)) ? 1 : 0;
+  llvm::SmallVector<char *> arguments(argv, argv + argc);
+  if (!loadPlugins(arguments, registry))
+    return 1;
+  int count = static_cast<int>(arguments.size());
+  arguments.push_back(nullptr);
+  return mlir::failed(mlir::MlirOptMain(count, arguments.data(), "Par's pass driver\n", registry)) ? 1 : 0;
 }

@@ -8,6 +8,7 @@
 
 #include "par/Compiler/Diagnostics.h"
 #include "par/Compiler/Trial.h"
+#include "par/Dialect/Interfaces/Optimizer.h"
 #include "par/Phases/Codegen/KernelTable.h"
 #include "par/Phases/Import/Passes.h"
 #include "par/Phases/Split/Passes.h"
@@ -52,6 +53,8 @@ private:
     refused = !observer.ended(step, out);
     return !refused;
   }
+  /// The plan's optimizer may be a plugin's, which must be loaded.
+  bool checkOptimizer();
   bool runSteps(ArrayRef<Phase> phases);
   /// Recompute to Bundle, once more while ranks need more bytes than Recompute is to reach.
   bool runRounds(ArrayRef<Phase> phases);
@@ -91,9 +94,12 @@ static std::string describeDims(const Plan &plan) {
   return llvm::join(dims, ", ");
 }
 
-static std::shared_ptr<MLIRContext> makeContext() {
+static std::shared_ptr<MLIRContext> makeContext(const Plugins &plugins) {
   DialectRegistry registry;
   registerDialect(registry);
+  for (const auto &plugin : plugins)
+    if (plugin->registerDialects)
+      plugin->registerDialects(registry);
   auto context = std::make_shared<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
   context->loadAllAvailableDialects();
   // Errors show the message, not a whole model's program.
@@ -151,6 +157,10 @@ bool Street::runPhase(const Phase &phase) {
   PassManager manager(out.context.get());
   // The module is verified once a phase, after its gate; par-opt does it after each pass.
   manager.enableVerifier(false);
+  for (const auto &plugin : out.planned.plugins)
+    for (const Plugin::Before &before : plugin->passes)
+      if (before.phase == phase.name)
+        before.build(manager);
   phase.build(manager);
   return succeeded(manager.run(*out.module)) && (isSample || succeeded(verify(*out.module))) && finishPhase(phase.name);
 }
@@ -273,6 +283,18 @@ void Street::explainFailure() {
   take(silent);
 }
 
+bool Street::checkOptimizer() {
+  if (!plan.plan.train)
+    return true;
+  const auto &kind = plan.plan.train->optimizer.kind;
+  if (findOptimizer(out.context.get(), *kind))
+    return true;
+  CompileDiagnostic finding = diagnosticAt(kind.origin, out.planned.graph->path);
+  finding.message = "no plugin has the optimizer \"" + *kind + "\"; --load-plugin=FILE loads one that does";
+  take(finding);
+  return false;
+}
+
 bool Street::run() {
   std::vector<Phase> phases = buildPhases(plan, out.planned.memoryLimit(), out.recomputes, isSample);
   out.keys = keysOf(out.planned, phases);
@@ -280,8 +302,8 @@ bool Street::run() {
     out.keys.front().text = keyOfTrialImport(out.planned);
   out.reused = startFromEarlier();
   if (!out.context)
-    out.context = makeContext();
-  if (runSteps(phases))
+    out.context = makeContext(out.planned.plugins);
+  if (checkOptimizer() && runSteps(phases))
     return true;
   if (!refused)
     explainFailure();

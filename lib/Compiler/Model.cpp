@@ -177,6 +177,7 @@ static void reportErrors(const PlannedModel &planned, StringRef path, const Plan
 std::optional<PlannedModel> planModel(const std::shared_ptr<const Model> &model, const PlanText &text,
                                       const PlanningOptions &options, DiagnosticSink sink) {
   PlannedModel planned;
+  planned.plugins = text.plugins;
   if (model) {
     planned.graph = std::shared_ptr<const onnx::Model>(model, &model->graph);
     planned.plan.names = model->names;

@@ -78,6 +78,16 @@ static const char *besideOpen(const CompileOptions &options) {
   return options.open ? printingFlag(options, {"--check", options.check}) : nullptr;
 }
 
+/// Says of which plugin a pass runs before a phase that does not exist, or before Import; empty: of none.
+static std::string checkPlugins(const Plugins &plugins) {
+  for (const auto &plugin : plugins)
+    for (const Plugin::Before &before : plugin->passes)
+      if (!is_contained(phaseNames().drop_front(), before.phase))
+        return "plugin \"" + plugin->file + "\" has passes before \"" + before.phase + "\", expected one of " +
+               join(phaseNames().drop_front(), ", ");
+  return "";
+}
+
 /// The message of a call whose flags are wrong; empty: they are not.
 static std::string checkFlags(const CompileOptions &options) {
   if (!options.stopAfter.empty() && !is_contained(phaseNames(), options.stopAfter))
@@ -93,6 +103,8 @@ static std::string checkFlags(const CompileOptions &options) {
   if (std::string wrong = checkSearchFlags(options); !wrong.empty())
     return wrong;
   if (std::string wrong = checkCompareFlags(options); !wrong.empty())
+    return wrong;
+  if (std::string wrong = checkPlugins(options.plugins); !wrong.empty())
     return wrong;
   if (const char *flag = options.fit ? printingFlag(options, {"--json", options.json}) : nullptr)
     return std::string("--fit says what it finds and writes nothing; leave out ") + flag;

@@ -204,6 +204,9 @@ static int say(StringRef text, llvm::raw_ostream &out) {
   return Done;
 }
 
+/// The plan as the flags give it.
+static PlanText textOf(const CompileOptions &options) { return {options.plans, options.settings, options.plugins}; }
+
 int CompileRun::compileModel() {
   enter("the model's file", Plan(), {});
   if (!options.model.empty() && !(model = readModel(options.model, sink)))
@@ -217,7 +220,7 @@ int CompileRun::compileModel() {
   enter("the plan", Plan(), {});
   PlanningOptions planning;
   planning.nameAllLost = options.verbose;
-  std::optional<PlannedModel> planned = planModel(model, {options.plans, options.settings}, planning, sink);
+  std::optional<PlannedModel> planned = planModel(model, textOf(options), planning, sink);
   if (!planned)
     return WrongInput;
   if (options.printPlan)
@@ -342,8 +345,8 @@ bool CompileRun::fits(const Compiled &compiled) {
   std::vector<CompileDiagnostic> above = findAbove(facts, compiled.planned.plan.plan, options.model);
   if (above.empty())
     return true;
-  facts.waysOut = findWaysOut(model, {options.plans, options.settings}, compilerOptions(options, /*limited=*/false),
-                              compiled, *limitOf(facts));
+  facts.waysOut =
+      findWaysOut(model, textOf(options), compilerOptions(options, /*limited=*/false), compiled, *limitOf(facts));
   if (facts.waysOut)
     above.front().notes.push_back(describeWaysOut(*facts.waysOut, *limitOf(facts)));
   llvm::for_each(above, sink);

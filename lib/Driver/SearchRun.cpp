@@ -58,7 +58,7 @@ static bool isScalarFloat(const NameTable::Value &value) {
 
 /// The user's plan with what --fit assumes where it does not say: training of a model that computes its loss.
 static PlanText textOf(const CompileOptions &options, const Model &model) {
-  PlanText text{options.plans, options.settings};
+  PlanText text{options.plans, options.settings, options.plugins};
   if (!options.fit)
     return text;
   if (auto gpus = readGpus(options.gpus))

@@ -31,6 +31,7 @@ std::string spellValues(StringRef values) {
       {"<text>", "a name"},
       {"<table>", "the path of a table (./mine.table)"},
       {"<init>", "zeros, ones, normal(s), uniform(a)"},
+      {"<op>", "an op of a plugin (mine.update)"},
   };
   SmallVector<StringRef> alternatives;
   values.split(alternatives, '|');

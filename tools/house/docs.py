@@ -31,6 +31,8 @@ class Tables:
                 for path, values in re.findall(r'^\s*\{"([\w.<>]+)", "([^"]*)"', text, re.M):
                     self.keys[path] = values
             self.flags.update(re.findall(r'"(--[a-z][a-z-]+)', text))
+            pipelines = re.findall(r'PassPipelineRegistration<\w*>\(\s*"([\w-]+)"', text)
+            self.flags.update("--" + name for name in pipelines)
             self.later.update(re.findall(r'\{"(--[a-z-]+)", Flag::\w+, false', text))
             for table in re.findall(r"laterFlags\[\] = \{(.*?)\}", text, re.S):
                 self.later.update(re.findall(r'"(--[a-z-]+)"', table))

@@ -5,6 +5,7 @@
 #include "par/Compiler/CompileDiagnostic.h"
 #include "par/Phases/Annotate/Passes.h"
 #include "par/Phases/Import/Import.h"
+#include "par/Plugin/Plugin.h"
 #include "par/format/Manifest.h"
 
 namespace par {
@@ -18,9 +19,10 @@ struct Model {
 /// Reads a model's file. Null after an error; a warning names files of external data that are not there.
 std::shared_ptr<const Model> readModel(const std::string &path, DiagnosticSink sink);
 
-/// A plan as a user gives it: files from left to right, then KEY=VALUE settings.
+/// A plan as a user gives it: files from left to right, then KEY=VALUE settings. It may use what plugins add.
 struct PlanText {
   std::vector<std::string> files, settings;
+  Plugins plugins = {};
 };
 
 /// A plan that is completed for a model.
@@ -29,6 +31,7 @@ struct PlannedModel {
   ModelPlan plan;
   ImportOptions importing;
   Hardware hardware;
+  Plugins plugins;
   /// Places in the model's files of parameters that the plan ties to another one, by that one.
   std::map<std::string, std::vector<format::Source>> tiedCopies;
 

@@ -4,6 +4,7 @@
 #include "par/Compiler/CompileDiagnostic.h"
 #include "par/Driver/Fault.h"
 #include "par/Driver/Flags.h"
+#include "par/Plugin/Plugin.h"
 
 #include <optional>
 
@@ -14,6 +15,7 @@ struct CompileOptions {
   std::string model;                 ///< .onnx or .onnx.gz
   std::vector<std::string> plans;    ///< left to right
   std::vector<std::string> settings; ///< KEY=VALUE of --set, -n and --target, left to right
+  Plugins plugins;                   ///< of --load-plugin
   std::vector<std::string> also;     ///< settings of --also: each makes a member of the bundle's family
   int64_t ranks = 0;                 ///< of -n; 0: not given
   bool fit = false;                  ///< --fit: search, say what is found, and stop

@@ -41,7 +41,8 @@ void registerOptimizers(DialectRegistry &registry) {
 }
 
 std::optional<Optimizer> findOptimizer(MLIRContext *context, StringRef kind) {
-  auto name = RegisteredOperationName::lookup(("par." + kind).str(), context);
+  std::string op = kind.contains('.') ? kind.str() : ("par." + kind).str();
+  auto name = RegisteredOperationName::lookup(op, context);
   const auto *facts = name ? name->getInterface<OptimizerOpInterface>() : nullptr;
   if (!facts)
     return std::nullopt;
@@ -50,9 +51,12 @@ std::optional<Optimizer> findOptimizer(MLIRContext *context, StringRef kind) {
 
 SmallVector<StringRef> optimizerKinds(MLIRContext *context) {
   SmallVector<StringRef> kinds;
-  for (RegisteredOperationName name : context->getRegisteredOperationsByDialect("par"))
-    if (name.hasInterface<OptimizerOpInterface>())
-      kinds.push_back(name.getStringRef().drop_front(StringRef("par.").size()));
+  for (RegisteredOperationName name : context->getRegisteredOperations())
+    if (name.hasInterface<OptimizerOpInterface>()) {
+      StringRef word = name.getStringRef();
+      word.consume_front("par.");
+      kinds.push_back(word);
+    }
   llvm::sort(kinds);
   return kinds;
 }

@@ -128,6 +128,16 @@ bool isInit(const PlanNode &node) {
          !text.trim().getAsDouble(number) && number >= 0 && std::isfinite(static_cast<float>(number));
 }
 
+/// The full name of an op: mine.update.
+bool isOpName(const PlanNode &node) {
+  auto [dialect, op] = StringRef(node.text).split('.');
+  return node.kind == PlanNode::Scalar && !dialect.empty() && !op.empty() && !isNumeric(node);
+}
+
+/// Alternatives of PlanKey::values that a function holds a value against.
+constexpr std::pair<StringLiteral, bool (*)(const PlanNode &)> checkedSorts[] = {
+    {"<int>", isInt}, {"<number>", isNumeric}, {"<elements>", isElements}, {"<init>", isInit}, {"<op>", isOpName}};
+
 /// The key that takes the word, or one spelt nearly so, as a value: "train.loss: cross_entropy" for "cross_entropi".
 /// Words of several keys, such as "none", say nothing.
 std::string valueElsewhere(StringRef word) {
@@ -339,10 +349,9 @@ private:
       return value.kind == PlanNode::Map;
     if (alternative == "<list>")
       return value.kind == PlanNode::List;
-    if (alternative == "<int>")
-      return isInt(value);
-    if (alternative == "<number>")
-      return isNumeric(value);
+    for (auto [name, holds] : checkedSorts)
+      if (alternative == name)
+        return holds(value);
     if (alternative == "<bool>")
       return value.isWord("true") || value.isWord("false");
     if (alternative == "<size>")
@@ -351,14 +360,10 @@ private:
       return isListOf(value, isInt);
     if (alternative == "<numbers>")
       return isListOf(value, isNumeric);
-    if (alternative == "<elements>")
-      return isElements(value);
     if (alternative == "<arrays>")
       return scalar && StringRef(value.text).ends_with(".safetensors");
     if (alternative == "<table>")
       return scalar && OrderTableProblem::isPath(value.text);
-    if (alternative == "<init>")
-      return isInit(value);
     if (alternative == "<patterns>")
       return value.kind == PlanNode::List &&
              llvm::all_of(value.items, [](const PlanNode &item) { return item.kind == PlanNode::Scalar; });

@@ -62,7 +62,7 @@ static const PlanKey trainKeys[] = {
 /// How it is trained.
 static const PlanKey optimizerKeys[] = {
   {"train.optimizer", "sgd|momentum|adamw|<map>", "adamw", "the optimizer"},
-  {"train.optimizer.kind", "sgd|momentum|adamw", "adamw", "the optimizer"},
+  {"train.optimizer.kind", "sgd|momentum|adamw|<op>", "adamw", "the optimizer"},
   {"train.optimizer.lr", "<number>|<map>", "0.001", "learning rate"},
   {"train.optimizer.lr.peak", "<number>", "0.001", "learning rate after the warm-up"},
   {"train.optimizer.lr.warmup", "<int>", "0", "steps from 0 to the peak"},

@@ -104,10 +104,10 @@ void PlanBuilder::optimizer(PlanOptimizer &optimizer) {
     errors.error(optimizer.lr.decay.origin, PlanMessage::lrSteps, *optimizer.lr.decay,
                  *optimizer.lr.steps ? std::to_string(*optimizer.lr.steps) : "none");
   const OptimizerKind *kind = findOptimizerKind(*optimizer.kind);
-  // The tree was checked, so the word is one of the table's.
+  optimizer.weightDecay = number("train.optimizer.weight_decay", kind ? kind->weightDecay : 0);
+  // The tree was checked, so any other word is an op's of a plugin.
   if (!kind)
     return;
-  optimizer.weightDecay = number("train.optimizer.weight_decay", kind->weightDecay);
   for (const OptimizerSetting &setting : kind->settings)
     optimizerSetting(optimizer, *kind, setting);
   refuseOthersSettings(*kind);

@@ -3,6 +3,7 @@
 #include "GraphImporter.h"
 #include "../Fold/FoldKey.h"
 #include "../Operators/Loss.h"
+#include "../Operators/PluginOps.h"
 
 #include "par/Dialect/Modes.h"
 #include "par/Phases/Import/Families.h"
@@ -186,6 +187,15 @@ LogicalResult GraphImporter::checkSizes(NodeImporter &importer) {
   return success();
 }
 
+static LogicalResult refuseUnknown(NodeImporter &importer) {
+  const onnx::Node &node = importer.node;
+  bool microsoft = StringRef(node.domain).starts_with("com.microsoft");
+  return importer.error() << "op " << node.domain << (node.domain.empty() ? "" : "::") << node.opType
+                          << (microsoft ? " (written by ONNX Runtime's optimiser) is not supported; compile the "
+                                          "exporter's own file"
+                                        : " is not supported yet");
+}
+
 LogicalResult GraphImporter::importNode(const onnx::Node &node, const Provenance &place) {
   Location loc = makeLocation(context, place);
   NodeImporter importer(*this, node, loc);
@@ -217,6 +227,8 @@ LogicalResult GraphImporter::importNode(const onnx::Node &node, const Provenance
   if (row != table.end())
     return success(succeeded(hasUnsignedInput(node) ? importUnsigned(importer, row->second) : row->second(importer)) &&
                    succeeded(checkSizes(importer)));
+  if (auto name = findPluginOp(node, context))
+    return success(succeeded(importPluginOp(importer, *name)) && succeeded(checkSizes(importer)));
   for (const onnx::Function &function : model.functions)
     if (function.name == node.opType && function.domain == node.domain && function.overload == node.overload)
       return importCall(function, importer);
@@ -239,11 +251,7 @@ LogicalResult GraphImporter::importNode(const onnx::Node &node, const Provenance
     return importer.error() << "op " << node.opType << " of data is not supported: its result must be known when "
                             << "compiling";
   }
-  bool microsoft = StringRef(node.domain).starts_with("com.microsoft");
-  return importer.error() << "op " << node.domain << (node.domain.empty() ? "" : "::") << node.opType
-                          << (microsoft ? " (written by ONNX Runtime's optimiser) is not supported; compile the "
-                                          "exporter's own file"
-                                        : " is not supported yet");
+  return refuseUnknown(importer);
 }
 
 /// Nodes that no output of the graph depends on are skipped, also unsupported ones.
