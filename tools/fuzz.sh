@@ -1,18 +1,19 @@
 #!/usr/bin/env bash
 # Fuzzes what users bring for SECONDS (60):
-#   tools/fuzz.sh model|plan|save|manifest|protocol [SECONDS] [FOLDER...]
+#   tools/fuzz.sh model|plan|save|manifest|protocol|frame [SECONDS] [FOLDER...]
 # builds the fuzzer with the address and undefined-behaviour sanitizers in build-fuzz/ and runs it from the corpus of
 # the repository and the files of the folders, e.g. ONNX's node tests; `protocol` is both sides of what ranks say to
-# each other. New inputs go to build-fuzz/corpus-NAME, inputs that break Par to build-fuzz/found-NAME-* (save, manifest
-# and protocol, which need only the runtime: in build-fuzz/runtime).
+# each other, `frame` what clients say to par-run --serve. New inputs go to build-fuzz/corpus-NAME, inputs that break
+# Par to build-fuzz/found-NAME-* (save, manifest, protocol and frame, which need only the runtime: in
+# build-fuzz/runtime).
 #   tools/fuzz.sh program [SECONDS] [BIN]
 # draws a random small graph and a random plan of any kind, again and again, and runs both through the par-compile and
 # par-run of BIN (build/bin; random-programs.py --mixed): a crash, a hang and a difference from one rank are printed
 # with their seed and kept in build-fuzz/found-program.
 set -euo pipefail
 case "${1:-}" in
-model | plan | save | manifest | protocol | program) what=$1 ;;
-*) sed -n '2,11s/^# //p' "$0" >&2; exit 2 ;;
+model | plan | save | manifest | protocol | frame | program) what=$1 ;;
+*) sed -n '2,12s/^# //p' "$0" >&2; exit 2 ;;
 esac
 seconds=${2:-60}
 shift $(($# > 2 ? 2 : $#))
@@ -27,7 +28,7 @@ clang=${CXX:-clang++-22}
 [ -f "$("$clang" --print-file-name=libclang_rt.fuzzer-x86_64.a)" ] ||
   { echo "fuzz.sh: $clang has no libFuzzer; apt-get install libclang-rt-22-dev (which nothing else of Par needs)" >&2
     exit 1; }
-case $what in save | manifest | protocol) build=$build/runtime source=$root/runtime ;; esac
+case $what in save | manifest | protocol | frame) build=$build/runtime source=$root/runtime ;; esac
 mkdir -p "$build"
 # Each file is compiled once: several together take a third of the time.
 [ -f "$build/build.ninja" ] ||
@@ -37,7 +38,7 @@ ninja -C "$build" "par-fuzz-$what" >"$build/build.log" || { tail -n 40 "$build/b
 mkdir -p "$build/corpus-$what"
 declare -A seeds=([model]="$root/test/Onnx/Inputs/nodes $root/test/Models/mlp"
                    [plan]="$root/test/Fuzz/plans $root/examples $root/share/plans"
-                   [save]="" [manifest]="" [protocol]="")
+                   [save]="" [manifest]="" [protocol]="" [frame]="$root/test/Fuzz/frames")
 # A message takes tens of bytes, which are drawn as they come: whole ones are not found a byte at a time.
 if [ "$what" = protocol ] && [ -z "$(ls -A "$build/corpus-protocol")" ]; then
   for i in {1..64}; do head -c 1500 /dev/urandom >"$build/corpus-protocol/seed$i"; done
