@@ -33,7 +33,7 @@ class Bar:
             self.second = now
         text = "".join(f"  {name} {value:.4f}" for name, value in scalars.items() if name not in ("lr", "grad_norm"))
         self.line = f"step {step}{text}{self._rate(now)}"
-        if self.done == 1 and self.clever:
+        if self.done == 1:
             self._write(f"start   {now - self.began:.1f} s the first step, with its data\n")
         if not self.clever:
             self._say(now)

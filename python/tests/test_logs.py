@@ -132,6 +132,7 @@ class Logs(unittest.TestCase):
         for columns, term in ((None, "xterm"), (100, "dumb")):
             text = self.drawn(columns, term, steps=30)
             self.assertNotIn("\x1b", text)
+            self.assertEqual(text.count("s the first step, with its data"), 1)
             steps = [int(step) for step in re.findall(r"step (\d+)  loss", text)]
             self.assertEqual(steps, [1, 3, 6, 9, 12, 15, 18, 21, 24, 27, 30])
 
