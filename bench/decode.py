@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Tokens a second of a decoder on one thread: Par, ONNX Runtime with the same file, and PyTorch's `generate`.
+"""Tokens a second of a decoder on one thread: Par, ONNX Runtime with the same file, and PyTorch.
 
-    decode.py [--size small|gpt2|llama] [--batch 1] [--prompt 64] [--new 64] [--cache 256] [--keep FOLDER] [--only par]
+    decode.py [--size small|gpt2|llama|qwen] [--prompt 64 [17...]] [--new 64] [--cache 256] [--keep FOLDER] [--only par]
 
-Random weights, greedy. Times of prefill and of steps apart, by the clock and as CPU time of the process, which other
-work on the machine changes less. ONNX Runtime has its caches bound (no copies but its own), PyTorch a
-DynamicCache. All three choose the same tokens, or the status is 1. Needs torch, transformers and onnxruntime; figures
-for the record are taken on an idle machine.
+A prompt of each length is a row of the batch. Random weights, greedy. Times of prefill and of steps apart, by the clock
+and as CPU time of the process, which other work on the machine changes less. ONNX Runtime has its caches bound (no
+copies but its own), PyTorch a DynamicCache, and shorter prompts padded on the left; `generate` of transformers takes
+one prompt after the other. All choose the same tokens, or the status is 1. Needs torch, transformers and onnxruntime;
+figures for the record are taken on an idle machine.
 """
 import argparse
 import json
@@ -24,6 +25,9 @@ SIZES = {
     "gpt2": ("GPT2", dict(n_positions=1024)),
     "llama": ("Llama", dict(hidden_size=1024, intermediate_size=2816, num_hidden_layers=12, num_attention_heads=16,
                             num_key_value_heads=4, vocab_size=32000, max_position_embeddings=2048)),
+    "qwen": ("Qwen2", dict(hidden_size=896, intermediate_size=4864, num_hidden_layers=12, num_attention_heads=14,
+                           num_key_value_heads=2, vocab_size=32000, max_position_embeddings=2048,
+                           tie_word_embeddings=True)),
 }
 
 
@@ -41,7 +45,7 @@ def prompts_of(options):
     import random
 
     choose = random.Random(1)
-    return [[choose.randrange(8192) for _ in range(options.prompt)] for _ in range(options.batch)]
+    return [[choose.randrange(8192) for _ in range(length)] for length in options.prompt]
 
 
 def cpu_of(pid):
@@ -62,8 +66,8 @@ def between(*marks):
 def run_par(options, folder, prompts):
     import par
 
-    plan = {"batch": options.batch, "dims": {"seq": 1, "cache": options.cache}, "prefill": {"seq": options.prompt},
-            "carry": {"present.*": "past.*"}}
+    plan = {"batch": len(prompts), "dims": {"seq": 1, "cache": options.cache},
+            "prefill": {"seq": max(options.prompt)}, "carry": {"present.*": "past.*"}}
     bundle = par.compile(folder / "model.onnx", plan, out=folder / "model.par")
     with par.Decoder(bundle) as decoder:
         decoder.generate(prompts, max_new_tokens=2)
@@ -84,7 +88,7 @@ def run_onnxruntime(options, folder, prompts):
     settings.intra_op_num_threads = settings.inter_op_num_threads = 1
     settings.log_severity_level = 3
     session = onnxruntime.InferenceSession(str(folder / "model.onnx"), settings, providers=["CPUExecutionProvider"])
-    sizes = {"batch": options.batch, "cache": options.cache}
+    sizes = {"batch": len(prompts), "cache": options.cache}
     past = [onnxruntime.OrtValue.ortvalue_from_numpy(numpy.zeros([sizes.get(dim, dim) for dim in one.shape],
                                                                  numpy.float32))
             for one in session.get_inputs() if one.name.startswith("past.")]
@@ -103,13 +107,14 @@ def run_onnxruntime(options, folder, prompts):
         return logits.numpy().argmax(-1)
 
     def generate(new):
-        ones = numpy.ones((options.batch, 1), numpy.int64)
+        ones, counts = numpy.ones((len(prompts), 1), numpy.int64), numpy.array([[count] for count in options.prompt])
+        padded = numpy.array([prompt + [0] * (max(options.prompt) - len(prompt)) for prompt in prompts])
         began = now()
-        chosen = call(numpy.array(prompts), 0 * ones, options.prompt * ones)
+        chosen = call(padded, 0 * ones, counts)
         prefilled = now()
         tokens = [chosen]
         for i in range(new - 1):
-            tokens.append(chosen := call(chosen[:, None], (options.prompt + i) * ones, ones))
+            tokens.append(chosen := call(chosen[:, None], counts + i, ones))
         return numpy.stack(tokens, 1).tolist(), *between(began, prefilled, now())
 
     generate(2)
@@ -120,17 +125,22 @@ def run_torch(options, folder, prompts):
     import torch
 
     torch.set_num_threads(1)
-    model, ids = build(options.size), torch.tensor(prompts)
+    model, longest = build(options.size), max(options.prompt)
+    ids = torch.tensor([[0] * (longest - len(prompt)) + prompt for prompt in prompts])
+    shown = torch.tensor([[0] * (longest - count) + [1] * count for count in options.prompt])
 
     def generate(new):
         with torch.no_grad():
-            began = now()
-            out = model(ids, use_cache=True, logits_to_keep=1)
+            mask, began = shown, now()
+            out = model(ids, attention_mask=mask, position_ids=(mask.cumsum(-1) - 1).clamp(min=0), use_cache=True,
+                        logits_to_keep=1)
             chosen = out.logits[:, -1].argmax(-1)
             prefilled = now()
             tokens = [chosen]
             for _ in range(new - 1):
-                out = model(chosen[:, None], past_key_values=out.past_key_values, use_cache=True)
+                mask = torch.cat([mask, torch.ones_like(mask[:, :1])], 1)
+                out = model(chosen[:, None], attention_mask=mask, position_ids=mask.sum(-1, keepdim=True) - 1,
+                            past_key_values=out.past_key_values, use_cache=True)
                 tokens.append(chosen := out.logits[:, -1].argmax(-1))
             return torch.stack(tokens, 1).tolist(), *between(began, prefilled, now())
 
@@ -138,7 +148,27 @@ def run_torch(options, folder, prompts):
     return generate(options.new)
 
 
-RUNS = {"par": run_par, "onnxruntime": run_onnxruntime, "torch": run_torch}
+def run_generate(options, folder, prompts):
+    import torch
+
+    torch.set_num_threads(1)
+    model = build(options.size)
+
+    def generate(new):
+        return [model.generate(torch.tensor([prompt]), attention_mask=torch.ones(1, len(prompt), dtype=torch.int64),
+                               do_sample=False, max_new_tokens=new, min_new_tokens=new, eos_token_id=None,
+                               pad_token_id=0)[0, len(prompt):].tolist() for prompt in prompts]
+
+    generate(1)
+    began = now()
+    generate(1)
+    prefilled = now()
+    tokens = generate(options.new)
+    clock, cpu = between(began, prefilled, now())
+    return tokens, [clock[0], clock[1] - clock[0]], [cpu[0], cpu[1] - cpu[0]]
+
+
+RUNS = {"par": run_par, "onnxruntime": run_onnxruntime, "torch": run_torch, "generate": run_generate}
 
 
 def one(options):
@@ -150,7 +180,8 @@ def one(options):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--size", choices=SIZES, default="small")
-    for name, value in (("batch", 1), ("prompt", 64), ("new", 64), ("cache", 256)):
+    parser.add_argument("--prompt", type=int, nargs="+", default=[64])
+    for name, value in (("new", 64), ("cache", 256)):
         parser.add_argument(f"--{name}", type=int, default=value)
     parser.add_argument("--keep", type=pathlib.Path, help="folder of the model and the bundle")
     parser.add_argument("--only", action="append", choices=RUNS)
@@ -171,12 +202,11 @@ def table(options, folder):
     first, different = None, 0
     for name in options.only or RUNS:
         command = [sys.executable, __file__, "--one", name, "--size", options.size, "--keep", str(folder)]
-        for flag in ("batch", "prompt", "new", "cache"):
-            command += [f"--{flag}", str(getattr(options, flag))]
+        command += ["--new", str(options.new), "--cache", str(options.cache), "--prompt", *map(str, options.prompt)]
         found = json.loads(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
         first = first or found["tokens"]
         different += first != found["tokens"]
-        made = options.batch * (options.new - 1)
+        made = len(options.prompt) * (options.new - 1)
         (prefill, steps), (prefill_cpu, steps_cpu) = found["clock"], found["cpu"]
         print(f"{name:12} prefill {prefill * 1e3:7.1f} ms (cpu {prefill_cpu * 1e3:7.1f})   "
               f"{made / steps:7.1f} tokens/s "

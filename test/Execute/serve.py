@@ -125,7 +125,10 @@ class Client:
         self.socket.sendall(data if isinstance(data, bytes) else json.dumps(data).encode() + b"\n")
 
     def receive(self):
-        line = self.file.readline()
+        try:
+            line = self.file.readline()
+        except ConnectionResetError:  # the end, too, where the server has not read all that was sent
+            return None
         if line.startswith(b"safetensors "):
             return from_file(self.file.read(int(line.split()[1])))
         return json.loads(line) if line else None

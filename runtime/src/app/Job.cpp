@@ -232,7 +232,10 @@ void openInitialValues(Job &job, bool checkData) {
   } else if (!options.weights.empty()) {
     job.weights = openWeights(options, job.bundle.manifest, job.name, job.remark);
   } else if (!options.init) {
-    job.weights = openModelFile(job.bundle.manifest, job.name, checkData);
+    // A single rank reads the file while it is compared; several are not to start with another one.
+    bool isSingle = job.bundle.manifest.ranks.size() == 1 && !options.dryRun;
+    job.weights = openModelFile(job.bundle.manifest, job.name, checkData,
+                                isSingle ? ModelComparison::WhileLoading : ModelComparison::First);
     checkWeights(job.bundle.manifest, *job.weights);
   }
 }

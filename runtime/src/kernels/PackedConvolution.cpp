@@ -16,11 +16,16 @@ PackedConvolution::~PackedConvolution() = default;
 
 void PackedConvolution::pack(const LastOperands &operands, size_t outputs) {
   constexpr size_t each = sizeof(Line) / sizeof(float);
-  packed.resize((convolution->packedSize() + each - 1) / each);
+  if (size_t wanted = (convolution->packedSize() + each - 1) / each; lines != wanted) {
+    // Packing writes all of it; whether transforms do the library does not say.
+    packed = convolution->isTransformed() ? std::make_unique<Line[]>(wanted)
+                                          : std::make_unique_for_overwrite<Line[]>(wanted);
+    lines = wanted;
+  }
   scale.assign(operands.scale, operands.scale + outputs);
-  convolution->pack(operands.w, operands.scale, packed.front().values);
+  convolution->pack(operands.w, operands.scale, packed[0].values);
   source = operands.w;
-  call = std::make_unique<LastCall>(*convolution, packed.front().values);
+  call = std::make_unique<LastCall>(*convolution, packed[0].values);
 }
 
 void PackedConvolution::run(void *const *ptr, const uint64_t *imm) {
@@ -77,7 +82,7 @@ void PackedConvolution::forget() {
 }
 
 size_t PackedConvolution::bytes() const {
-  return packed.size() * sizeof(Line) + scale.size() * sizeof(float) + (exact ? exact->bytes() : 0);
+  return lines * sizeof(Line) + scale.size() * sizeof(float) + (exact ? exact->bytes() : 0);
 }
 
 /// The library's work is one piece, done with tile 0, as that of other convolutions.

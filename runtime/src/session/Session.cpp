@@ -174,20 +174,20 @@ void Session::initialize(const WeightStore *weights, uint64_t seed, const PickTe
     return !source.value && source.init.kind == format::InitRule::Constant && source.init.a == 0 &&
            !arrayOf(tensor, source);
   };
-  forEachTensor(
-      [&](const format::Tensor &tensor, std::byte *to) {
-        const format::Tensor &source = sourceOf(bundle.manifest, tensor);
-        const StoredArray *array = arrayOf(tensor, source);
-        // Fresh parameters follow their rules; other values that the bundle knows are as it says.
-        if (!array && source.value && source.kind != format::TensorKind::Parameter)
-          return loadTensor(to, tensor, rank(), *constants.find(source.name), constants.place);
-        if (array)
-          return loadTensor(to, tensor, rank(), *array, weights->place);
-        const format::Rectangle *part = format::rectangleOf(tensor.layout, rank());
-        if (part)
-          core::initialize(to, tensor.type, tensor.layout, *part, source.init, source.name, seed);
-      },
-      startsAtZero, isWanted);
+  auto load = [&](const format::Tensor &tensor, std::byte *to) {
+    const format::Tensor &source = sourceOf(bundle.manifest, tensor);
+    const StoredArray *array = arrayOf(tensor, source);
+    // Fresh parameters follow their rules; other values that the bundle knows are as it says.
+    if (!array && source.value && source.kind != format::TensorKind::Parameter)
+      return loadTensor(to, tensor, rank(), *constants.find(source.name), constants.place);
+    if (array)
+      return loadTensor(to, tensor, rank(), *array, weights->place);
+    const format::Rectangle *part = format::rectangleOf(tensor.layout, rank());
+    if (part)
+      core::initialize(to, tensor.type, tensor.layout, *part, source.init, source.name, seed);
+  };
+  auto loadAll = [&] { forEachTensor(load, startsAtZero, isWanted); };
+  weights ? weights->loadChecked(loadAll) : loadAll();
   if (weights) {
     weights->checkSaved(rank(), control.world());
     weights->release();

@@ -1,8 +1,8 @@
 // Opens the sources of tensors (model file, safetensors, saves), checks that they hold the bundle's tensors with their
 // shapes and types, and reads each rank's rectangles with conversion.
 #include "par/weights/Weights.h"
-#include "par/format/Family.h"
 
+#include "ContentCheck.h"
 #include "format/Json.h"
 #include "par/files/Checksum.h"
 #include "par/files/Convert.h"
@@ -134,25 +134,44 @@ fs::path findModel(const format::ModelFile &model, const std::string &bundle) {
   return {};
 }
 
-void checkUnchanged(const format::ModelFile &model, const fs::path &path, const std::string &bundle, Message changed) {
-  MappedFile file(path.string());
+void checkContent(const format::ModelFile &model, const MappedFile &file, const std::string &bundle, Message changed) {
   auto bytes = file.bytes();
-  if (bytes.size() != model.size)
-    throw Failure::at(bundle, changed, path.string(), grouped(bytes.size()) + " bytes, not " + grouped(model.size));
-  std::string hash = format::sha256({reinterpret_cast<const char *>(bytes.data()), bytes.size()});
-  if (hash != model.sha256)
-    throw Failure::at(bundle, changed, path.string(), "other content");
+  if (format::sha256({reinterpret_cast<const char *>(bytes.data()), bytes.size()}) != model.sha256)
+    throw Failure::at(bundle, changed, file.path(), "other content");
+}
+
+/// The compiled model file, or one of its size.
+std::shared_ptr<MappedFile> openCompiledModel(const format::ModelFile &model, const std::string &bundle,
+                                              Message missing, Message changed) {
+  fs::path path = findModel(model, bundle);
+  if (path.empty())
+    throw Failure::at(bundle, missing, model.name);
+  auto file = std::make_shared<MappedFile>(path.string());
+  if (uint64_t size = file->bytes().size(); size != model.size)
+    throw Failure::at(bundle, changed, path.string(), grouped(size) + " bytes, not " + grouped(model.size));
+  return file;
 }
 
 } // namespace
 
 std::string findCompiledModel(const format::Manifest &manifest, const std::string &bundle, Message missing,
                               Message changed) {
-  fs::path model = findModel(manifest.model, bundle);
-  if (model.empty())
-    throw Failure::at(bundle, missing, manifest.model.name);
-  checkUnchanged(manifest.model, model, bundle, changed);
-  return model.string();
+  auto file = openCompiledModel(manifest.model, bundle, missing, changed);
+  checkContent(manifest.model, *file, bundle, changed);
+  return file->path();
+}
+
+void WeightStore::loadChecked(const std::function<void()> &load) const {
+  if (!content)
+    return load();
+  content->start();
+  try {
+    load();
+  } catch (...) {
+    content->finish();
+    throw;
+  }
+  content->finish();
 }
 
 fs::path besideModel(const fs::path &model, const std::string &file) {
@@ -214,7 +233,8 @@ void checkCompiledData(const format::Manifest &manifest, const std::string &blam
 /// Exporters and par-compile know compressed models by their names too.
 static bool isCompressed(const std::string &model) { return model.ends_with(".gz"); }
 
-WeightStore openModelFile(const format::Manifest &manifest, const std::string &bundle, bool checkData) {
+WeightStore openModelFile(const format::Manifest &manifest, const std::string &bundle, bool checkData,
+                          ModelComparison comparison) {
   WeightStore store;
   if (std::none_of(manifest.tensors.begin(), manifest.tensors.end(), isWeight))
     return store; // a model that is only data
@@ -223,32 +243,41 @@ WeightStore openModelFile(const format::Manifest &manifest, const std::string &b
   if (!any)
     throw Failure::at(bundle, isCompressed(manifest.model.name) ? Message::weightsCompressed : Message::noWeights,
                       manifest.model.name);
-  fs::path model = findCompiledModel(manifest, bundle, Message::modelMissing, Message::modelChanged);
+  auto file = openCompiledModel(manifest.model, bundle, Message::modelMissing, Message::modelChanged);
+  auto compare = [of = manifest.model, file, bundle] { checkContent(of, *file, bundle, Message::modelChanged); };
+  if (comparison == ModelComparison::First)
+    compare();
+  else
+    store.content = std::make_shared<ContentCheck>(compare);
+  fs::path model = file->path();
   store.place = model.string();
   if (checkData)
     checkCompiledData(manifest, bundle, model.string(), Message::dataChanged);
-  std::map<std::string, std::shared_ptr<MappedFile>> open;
+  std::map<std::string, std::shared_ptr<MappedFile>> open = {{model.string(), file}};
   for (const Tensor &tensor : manifest.tensors) {
     if (!tensor.source || tensor.kind == TensorKind::Copy)
       continue;
     bool own = model.filename() == tensor.source->file;
     fs::path path = own ? model : besideModel(model, tensor.source->file);
-    auto &file = open[path.string()];
+    auto &source = open[path.string()];
     auto there = format::isThere(path.string());
-    if (!file && !own && there && !*there) // of one that cannot be seen, opening it says why
+    if (!source && !own && there && !*there) // of one that cannot be seen, opening it says why
       throw Failure::at(bundle, Message::dataMissing, path.string(), model.string(), tensor.name);
-    if (!file)
-      file = std::make_shared<MappedFile>(path.string());
+    if (!source)
+      source = std::make_shared<MappedFile>(path.string());
     uint64_t offset = tensor.source->offset, length = tensor.source->length;
     uint64_t needed = static_cast<uint64_t>(elementCount(tensor.stored)) * format::sizeOf(tensor.source->type);
-    if (offset > file->bytes().size() || length > file->bytes().size() - offset || length != needed)
-      throw Failure::at(path.string(), Message::badOffsets, tensor.name, offset, offset + length, file->bytes().size(),
-                        needed);
+    bool isInside = offset <= source->bytes().size() && length <= source->bytes().size() - offset;
+    if ((!isInside || length != needed) && store.content)
+      store.content->finish(); // another file is the reason
+    if (!isInside || length != needed)
+      throw Failure::at(path.string(), Message::badOffsets, tensor.name, offset, offset + length,
+                        source->bytes().size(), needed);
     store.arrays[tensor.name] = {
-        tensor.source->type, tensor.stored, {wholePiece(tensor.stored, file->bytes().data() + offset)}};
+        tensor.source->type, tensor.stored, {wholePiece(tensor.stored, source->bytes().data() + offset)}};
   }
-  for (auto &[path, file] : open)
-    store.files.push_back(file);
+  for (auto &[path, source] : open)
+    store.files.push_back(source);
   // Values that the model holds as text are in the bundle.
   WeightStore own = openConstants(manifest, bundle);
   store.arrays.merge(own.arrays);

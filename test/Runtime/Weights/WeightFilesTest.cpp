@@ -3,8 +3,11 @@
 #include "../App/ToolFixture.h"
 
 #include "par/files/Convert.h"
+#include "par/format/Sha256.h"
 
 #include <cmath>
+#include <cstring>
+#include <fstream>
 #include <random>
 
 using namespace par;
@@ -66,6 +69,31 @@ TEST_F(WeightFiles, withPrefixesOfWrappers) {
   }
   EXPECT_EQ(loss(bundle("model.w"), file({"model.w"})), 64) << err;
   EXPECT_EQ(out.find("its names are taken"), std::string::npos) << out;
+}
+
+// One rank compares the model file beside loading: another one is told of before any mistake that loading finds in it.
+TEST_F(WeightFiles, ofAModelThatIsComparedBesideLoading) {
+  std::string model(512, '\0');
+  auto hold = [&](double value) {
+    for (size_t at = 0; at < model.size(); at += sizeof value)
+      std::memcpy(&model[at], &value, sizeof value);
+    std::ofstream(folder / "squares.onnx") << model;
+  };
+  hold(1);
+  format::Bundle toy = toy::training(1);
+  toy.manifest.model.size = model.size();
+  toy.manifest.model.sha256 = format::sha256(model);
+  toy.manifest.tensors[0].source = format::Source{"squares.onnx", 0, model.size(), DType::F64};
+  std::string path = write(toy);
+  EXPECT_EQ(run({path, "--eval", "--text", folder / "text"}), 0) << err;
+  EXPECT_NE(out.find("loss 64"), std::string::npos) << out;
+  for (double changed : {2.0, 1e300}) {
+    hold(changed);
+    EXPECT_EQ(run({path, "--eval", "--text", folder / "text"}), 1);
+    expectSays("squares.onnx is not the file that was compiled (other content); give --weights FILE, or --init");
+    EXPECT_EQ(run({path, "--eval", "--text", folder / "text", "--dry-run"}), 1);
+    expectSays("squares.onnx is not the file that was compiled (other content); give --weights FILE, or --init");
+  }
 }
 
 // A prefix is that of all names or of none, one of wrappers, and leads to one reading.

@@ -53,7 +53,8 @@ private:
   ConvolutionWay way;
   const LastConvolution *convolution = nullptr;
   const float *source = nullptr; ///< the filter that is packed
-  std::vector<Line> packed;
+  std::unique_ptr<Line[]> packed;
+  size_t lines = 0; ///< of `packed`
   std::vector<float> scale;
   std::unique_ptr<LastCall> call;
   std::unique_ptr<PackedConvolution> exact; ///< unbounded; where it has been needed

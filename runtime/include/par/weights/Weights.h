@@ -6,6 +6,7 @@
 #include "par/messages/Messages.h"
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -57,6 +58,8 @@ struct StoredArray {
 };
 
 /// Arrays by canonical name, with the files they lie in.
+class ContentCheck;
+
 struct WeightStore {
   std::string place; ///< for messages: "gpt2.safetensors", "ckpt/200"
   std::map<std::string, StoredArray> arrays;
@@ -65,6 +68,7 @@ struct WeightStore {
   std::vector<std::shared_ptr<std::vector<std::byte>>> made; ///< what no file holds
   std::set<std::string> anew;                          ///< states of a save that it lacks and that begin by their rules
   std::vector<std::shared_ptr<const SavedData>> saved; ///< all files of a save that have a checksum
+  std::shared_ptr<ContentCheck> content;               ///< of a model file that is compared while it is read
 
   const StoredArray *find(const std::string &name) const;
   /// The array of a tensor, under its name or an alias.
@@ -83,6 +87,9 @@ struct WeightStore {
   /// Throws Failure if a file of a save has changed, also one that was not read. The files are shared out among the
   /// ranks of the job.
   void checkSaved(uint32_t rank, uint32_t ranks) const;
+  /// Runs `load`, which reads the values, beside the comparison of a model file that is still to be compared. Throws
+  /// Failure if that is another one, before any mistake that `load` found.
+  void loadChecked(const std::function<void()> &load) const;
 };
 
 /// The file of weights in a folder that Hugging Face wrote, the index of several; other paths as they are, among them
@@ -106,10 +113,18 @@ void checkCompiledData(const format::Manifest &manifest, const std::string &blam
 /// Path of a file of a model's data: beside the model, or, if it is not there and the model is a link, beside its
 /// target. Throws Failure for a link that leads out of that folder, which par-compile refuses too.
 std::filesystem::path besideModel(const std::filesystem::path &model, const std::string &file);
+/// When the content of a model file is compared with that of the compiled one: before this is known nothing is
+/// computed.
+enum class ModelComparison {
+  First,       ///< when it is opened
+  WhileLoading ///< by WeightStore::loadChecked(), which must follow
+};
+
 /// The initial values that the manifest finds in the model file; looked for as it was named, then beside the
 /// bundle. Throws Failure (error 16) if there are none, or the file is not the compiled one; with `checkData` also if a
 /// file of data beside it is not. One process of a host does that for all: it reads up to 1 GiB of each.
-WeightStore openModelFile(const format::Manifest &manifest, const std::string &bundle, bool checkData);
+WeightStore openModelFile(const format::Manifest &manifest, const std::string &bundle, bool checkData,
+                          ModelComparison comparison = ModelComparison::First);
 
 /// The tensors whose values stand in the bundle itself, in its file of constants; none where it has no such file.
 /// Throws Failure if the file is not as large as they need.
