@@ -6,12 +6,15 @@ using namespace par::test;
 namespace {
 
 /// Ranks that a launcher started, each with a supervisor, on as many hosts as there are letters: this one by several
-/// names.
+/// names. The last ones may be spares.
 struct ShrinkingJob {
-  explicit ShrinkingJob(std::string hosts, std::vector<std::string> more = {}, std::string members = "4,3,2")
-      : port(unusedPort()), hosts(std::move(hosts)), more(std::move(more)) {
+  explicit ShrinkingJob(std::string hosts, std::vector<std::string> more = {}, std::string members = "4,3,2",
+                        size_t spares = 0)
+      : port(unusedPort()), spares(spares), hosts(std::move(hosts)), more(std::move(more)) {
     std::vector<std::string> usual{"--restart", "-1",        "--timeout", "2",       "--shrink",
                                    "1",         "--members", members,     "--pause", "5"};
+    if (spares)
+      usual.insert(usual.end(), {"--spares", std::to_string(spares)});
     this->more.insert(this->more.begin(), usual.begin(), usual.end());
     for (size_t rank = 0; rank < this->hosts.size(); ++rank)
       ranks.push_back(nullptr);
@@ -20,15 +23,21 @@ struct ShrinkingJob {
   }
   void start(size_t rank) {
     std::string world = std::to_string(hosts.size());
-    std::vector<std::string> arguments{jobTool,   "--rank",   std::to_string(rank),
-                                       "--world", world,      "--ranks",
-                                       world,     "--master", "127.0.0.1:" + std::to_string(port)};
+    std::vector<std::string> arguments{jobTool,
+                                       "--rank",
+                                       std::to_string(rank),
+                                       "--world",
+                                       world,
+                                       "--ranks",
+                                       std::to_string(hosts.size() - spares),
+                                       "--master",
+                                       "127.0.0.1:" + std::to_string(port)};
     arguments.insert(arguments.end(), more.begin(), more.end());
     ranks[rank] = std::make_unique<Process>(arguments, Environment{{"PAR_HOST", std::string(1, hosts[rank])}});
   }
   void runs() {
-    for (auto &rank : ranks)
-      EXPECT_TRUE(rank->sees(amongSteps));
+    for (size_t rank = 0; rank + spares < ranks.size(); ++rank)
+      EXPECT_TRUE(ranks[rank]->sees(amongSteps));
     usleep(500'000); // hosts tell each other of their steps from time to time
   }
   void lose(const std::vector<size_t> &gone) {
@@ -52,6 +61,7 @@ struct ShrinkingJob {
     return all;
   }
   int port;
+  size_t spares;
   std::string hosts;
   std::vector<std::string> more;
   std::vector<std::unique_ptr<Process>> ranks;
@@ -123,6 +133,19 @@ TEST(Shrinks, GrowsBack) {
         << job.errors();
     EXPECT_EQ(timesIn(job.errors(), "error"), 0u) << job.errors();
   }
+}
+
+// A spare comes later than the job shrinks, and takes the place of the lost rank at the end of a step.
+TEST(Shrinks, GrowsByASpare) {
+  ShrinkingJob job("abcde", {"--steps", "1200"}, "4,3,2", 1);
+  job.runs();
+  job.lose({2});
+  EXPECT_TRUE(job.says(" with 3 of 4 ranks, ")) << job.errors();
+  EXPECT_TRUE(job.says(" on e) takes the place of rank 2\n")) << job.errors();
+  EXPECT_TRUE(job.says(" with 4 of 4 ranks, ")) << job.errors();
+  job.ends(0, {2});
+  EXPECT_EQ(timesIn(job.ranks[0]->errors(), "takes the place of rank"), 1u) << job.errors();
+  EXPECT_EQ(timesIn(job.errors(), "error"), 0u) << job.errors();
 }
 
 // A rank that no member has a place for waits, too, and ends with the job.

@@ -11,6 +11,14 @@ void Outside::add(uint32_t seat, Connection connection) {
   waiting.emplace(seat, std::move(connection));
 }
 
+std::vector<uint32_t> Outside::missing(const std::vector<uint32_t> &seatOf) const {
+  std::vector<uint32_t> found;
+  for (uint32_t seat = 0; seat < seats.all() && mends(sharedState) && !sharedState.aborted(); ++seat)
+    if (std::find(seatOf.begin(), seatOf.end(), seat) == seatOf.end() && !has(seat))
+      found.push_back(seat);
+  return found;
+}
+
 void Outside::watch(std::vector<pollfd> &polled) const {
   for (const auto &[seat, connection] : waiting)
     polled.push_back({connection.socket(), short(connection.pending() ? POLLIN | POLLOUT : POLLIN), 0});

@@ -16,6 +16,9 @@ public:
   bool has(uint32_t seat) const { return waiting.count(seat) != 0; }
   size_t size() const { return waiting.size(); }
   void add(uint32_t seat, Connection connection);
+  /// Seats that the attempt goes on without and that have not come, of which spares may take the places. `seatOf`:
+  /// those of its ranks.
+  std::vector<uint32_t> missing(const std::vector<uint32_t> &seatOf) const;
   void watch(std::vector<pollfd> &polled) const;
   /// Does what is to be done, without waiting: an attempt that could have more ranks is to end after its step, and
   /// ranks are told why the job ends.

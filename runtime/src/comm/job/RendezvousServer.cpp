@@ -392,7 +392,7 @@ void RendezvousServer::fail(int code, const std::string &message) {
 // Ranks that wait for the others know nothing of the board yet: the reason of the job's end is sent to each.
 void RendezvousServer::watchJoining() {
   if (started)
-    return;
+    return over ? void() : spares.fill(outside.missing(seatOf));
   endIfSignalled(sharedState, hosting.bundle);
   std::vector<uint32_t> missing = missingFrom(members);
   if (auto chosen = seats.choose(cameFrom(members), sharedState.attempt.load() > 1); chosen && !sharedState.aborted())
