@@ -19,7 +19,7 @@ static ModelCost scaled(const ModelCost &cost, int64_t times, int64_t parts) {
   return {scaled(cost.rest, times, parts), scaled(cost.layer, times, parts), cost.layers};
 }
 
-/// Of so many times as many tensor ranks: all is dealt to them but what communication takes.
+/// The cost on so many times as many tensor ranks: all is dealt to them but the time of communication.
 static RankCost dealt(const RankCost &cost, int64_t parts) {
   RankCost out = scaled(cost, 1, parts);
   int64_t both = cost.forward + cost.backward, waits = std::max<int64_t>(0, both - cost.compute);

@@ -34,7 +34,7 @@ private:
   std::vector<Branch>::iterator next();
   void profile(const Branch &branch);
   bool isWorthIt(const Branch &branch, int64_t tolerance) const;
-  /// Where nothing fits: what needs fewest bytes.
+  /// Profiles single samples, which need fewest bytes: nothing fits.
   void profileLeanest();
 
   Profiler &profiler;

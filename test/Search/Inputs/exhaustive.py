@@ -1,8 +1,8 @@
 """exhaustive.py [--random N] [--seed S] [--ranks 2,4] [--within PERCENT] -- COMMAND...: the plan of
 `COMMAND --auto -n R` is predicted to take no longer than any plan that is written down by hand, one by one: all
 meshes of dp, tp and pp, zero levels, powers of two of samples and schedules. With --random, N machines are drawn, each
-with its own rates, latencies and launch. The bound that is printed must be below all of them. Prints a line for each space, `N plans, ... slower by ...`, and at the end
-`all N spaces: ...`."""
+with its own rates, latencies and launch. The bound that is printed must be below all. Prints a line for each space,
+`N plans, ... slower by ...`, and at the end `all N spaces: ...`."""
 import argparse
 import itertools
 import json
