@@ -40,9 +40,12 @@ static const Flag flags[] = {
     {"--emit", Flag::Value, true, "PHASE|report|trace|kernels",
      "prints the IR after a phase, the report as a page, the simulated step as a Perfetto trace, or what each kernel "
      "takes of a GPU"},
+    {"--run-trace", Flag::Value, true, "F",
+     "of --emit=trace: a file of par-run --trace, whose steps are put into the same trace, on one clock"},
     {"--open", Flag::Nothing, true, "", "opens the report of the bundle, report.html, with xdg-open"},
-    {"--explain", Flag::Value, true, "collectives|memory",
-     "prints every communication, where it is from and what forced it, or what forward keeps for backward"},
+    {"--explain", Flag::Value, true, "NAME|collectives|memory|cuts|plan|recompute",
+     "prints the rules, shardings, communication and bytes at a name of the model; every communication and what forced "
+     "it; what forward keeps for backward; the stages; the plan's keys and who said them; what is recomputed and why"},
     {"--with-weights", Flag::Nothing, false, "", ""},
     {"--threads", Flag::Value, false, "N", ""},
     {"--host-code", Flag::Nothing, true, "",
@@ -119,6 +122,7 @@ static void readFlags(const Arguments &arguments, CompileOptions &options) {
     options.emitKernels = true;
   else if (!emit.empty())
     options.stopAfter = emit;
+  options.runTrace = arguments.last("--run-trace");
   options.open = arguments.has("--open");
   options.check = arguments.has("--check");
   options.checkPhases = arguments.has("--check-phases");

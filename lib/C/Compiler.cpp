@@ -98,6 +98,18 @@ ParResult *par_complete_plan(const ParCompileOptions *options) {
   return run(wanted);
 }
 
+ParResult *par_fit(const ParCompileOptions *options, const char *gpus) {
+  if (const char *wrong = checkOptions(options))
+    return refuse(wrong);
+  if (!options->model || !*options->model)
+    return refuse("no model");
+  CompileOptions wanted = readOptions(*options);
+  wanted.fit = true;
+  wanted.check = true; // no bundle is written
+  wanted.gpus = gpus ? gpus : "";
+  return run(wanted);
+}
+
 ParResult *par_list(const char *model, const char *kind) {
   if (!model || !*model)
     return refuse("no model");

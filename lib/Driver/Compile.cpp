@@ -1,3 +1,4 @@
+// The flags of par-compile: which go together, and what runs a call.
 #include "par/Driver/Compile.h"
 
 #include "CompareRun.h"
@@ -6,6 +7,7 @@
 #include "SearchRun.h"
 
 #include "par/Compiler/WriteBundle.h"
+#include "par/Report/Names.h"
 #include "par/format/Printable.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -92,25 +94,62 @@ static std::string checkPlugins(const Plugins &plugins) {
 static std::string checkFlags(const CompileOptions &options) {
   if (!options.stopAfter.empty() && !is_contained(phaseNames(), options.stopAfter))
     return "--stop-after takes one of " + join(phaseNames(), ", ") + ", found \"" + options.stopAfter + "\"";
-  if (!options.explain.empty() && options.explain != "collectives" && options.explain != "memory")
-    return "--explain=" + options.explain + " is not supported yet; it takes collectives and memory";
+  if (options.list && !listNames(NameTable(), *options.list))
+    return "--list takes params, modules, nodes or inputs, found \"" + *options.list + "\"";
   if (const char *flag = besideJson(options))
     return std::string("--json prints all facts as one object; leave out ") + flag + ", which prints another text";
   if (const char *flag = besideFamily(options))
     return std::string("--also compiles bundles of one family; leave out ") + flag + ", which is about one bundle";
   if (const char *flag = besideOpen(options))
     return std::string("--open takes a bundle that is written; leave out ") + flag;
+  if (!options.runTrace.empty() && !options.emitTrace)
+    return "--run-trace puts a run into the trace of --emit=trace; add that";
   if (std::string wrong = checkSearchFlags(options); !wrong.empty())
     return wrong;
   if (std::string wrong = checkCompareFlags(options); !wrong.empty())
     return wrong;
   if (std::string wrong = checkPlugins(options.plugins); !wrong.empty())
     return wrong;
-  if (const char *flag = options.fit ? printingFlag(options, {"--json", options.json}) : nullptr)
+  if (const char *flag = options.fit ? printingFlag(options, {"--open", options.open}) : nullptr)
     return std::string("--fit says what it finds and writes nothing; leave out ") + flag;
   if (std::error_code error = openCache(options.cache))
     return "cannot keep the code of kernels in \"" + options.cache + "\" (--cache or PAR_CACHE): " + error.message();
   return "";
+}
+
+/// Runs a call that is no search any more: `search` has completed its plan, or there was none.
+static int runFound(const CompileOptions &options, raw_ostream &out, DiagnosticSink sink, std::string *report,
+                    std::optional<SearchFacts> search) {
+  if (options.compare || !options.whatIf.empty())
+    return comparePlans(options, out, sink);
+  if (!options.also.empty())
+    return compileFamily(options, out, sink);
+  BesideRun beside{std::move(search)};
+  if (!options.runTrace.empty()) {
+    Expected<RunTrace> trace = readRunTrace(options.runTrace);
+    if (!trace) {
+      CompileDiagnostic finding;
+      finding.message = "--run-trace: " + toString(trace.takeError());
+      sink(finding);
+      return WrongInput;
+    }
+    beside.trace = std::move(*trace);
+  }
+  return CompileRun(options, out, sink, report, nullptr, std::move(beside)).run();
+}
+
+static int runCall(const CompileOptions &options, raw_ostream &out, DiagnosticSink sink, std::string *report) {
+  if (options.fit)
+    return fitModel(options, out, sink, report);
+  if (!options.searches)
+    return runFound(options, out, sink, report, std::nullopt);
+  FoundPlan found;
+  if (int code = completeBySearch(options, out, sink, found))
+    return code;
+  out.flush();
+  CompileOptions completed = options;
+  completed.settings.insert(completed.settings.end(), found.settings.begin(), found.settings.end());
+  return runFound(completed, out, sink, report, std::move(found.facts));
 }
 
 int runCompiler(const CompileOptions &options, raw_ostream &out, DiagnosticSink sink, std::string *report) {
@@ -121,25 +160,8 @@ int runCompiler(const CompileOptions &options, raw_ostream &out, DiagnosticSink 
     return WrongCommand;
   }
   PrintableStream printable(out);
-  if (options.fit)
-    return fitModel(options, printable, sink);
-  if (options.searches) {
-    CompileOptions found = options;
-    found.searches = found.alternatives = false;
-    found.writePlan.clear();
-    std::vector<std::string> settings;
-    if (int code = completeBySearch(options, printable, sink, settings))
-      return code;
-    printable.flush();
-    found.settings.insert(found.settings.end(), settings.begin(), settings.end());
-    return runCompiler(found, out, sink, report);
-  }
-  if (options.compare || !options.whatIf.empty())
-    return comparePlans(options, printable, sink);
-  if (!options.also.empty())
-    return compileFamily(options, printable, sink);
   std::string json;
-  int code = CompileRun(options, printable, sink, options.json ? &json : report).run();
+  int code = runCall(options, printable, sink, options.json ? &json : report);
   printable << json;
   return code;
 }

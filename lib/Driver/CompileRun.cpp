@@ -41,11 +41,12 @@ void CompileRun::found(const CompileDiagnostic &finding) {
   outside(said);
 }
 
-void CompileRun::reportError(StringRef file, const Twine &message) {
+bool CompileRun::reportError(StringRef file, const Twine &message) {
   CompileDiagnostic finding;
   finding.file = file.str();
   finding.message = message.str();
   found(finding);
+  return false;
 }
 
 int CompileRun::codeOfFailure() {
@@ -105,7 +106,7 @@ bool CompileRun::ended(StringRef step, const Compiled &compiled) {
     return true;
   if (options.checkPhases && options.stopAfter != "import" && !comparePhase(step, *compiled.module))
     return false;
-  if (!quiet() || wantsAll(options, report))
+  if (!quiet() || explained.isAlone() || wantsAll(options, report))
     inspectPhase(step, *compiled.module, quiet(), facts, out);
   return true;
 }
@@ -120,10 +121,8 @@ bool CompileRun::comparePhase(StringRef step, ModuleOp module) {
     check.emplace(/*seed=*/1);
     return succeeded(check->check(module));
   }
-  if (failed(check->check(module))) {
-    reportError(options.model, "phase " + step + " changed what the program computes");
-    return false;
-  }
+  if (failed(check->check(module)))
+    return reportError(options.model, "phase " + step + " changed what the program computes");
   timer.print("check");
   if (!options.quiet && !options.json)
     printCompared(step, check->counts(), out);
@@ -171,7 +170,9 @@ void CompileRun::summarize(const ModelPlan &model) {
   facts.plan = describePlan(model);
   facts.recipes = describeRecipes(model);
   facts.padding = findPaddedDims(model);
-  if (options.verbose || wantsAll(options, report))
+  facts.keys = listKeys(model);
+  facts.search = beside.search;
+  if (options.verbose || explained.isAlone() || wantsAll(options, report))
     facts.matches = findMatches(model);
   if (quiet())
     return;
@@ -179,11 +180,13 @@ void CompileRun::summarize(const ModelPlan &model) {
   out.flush(); // errors of the phases come after it, also where both go to one file
 }
 
-/// `limited`: ways out of a memory limit may be asked for.
-static CompilerOptions compilerOptions(const CompileOptions &options, bool limited) {
+/// `limited`: ways out of a memory limit may be asked for. `named`: a name is explained.
+static CompilerOptions compilerOptions(const CompileOptions &options, bool limited, bool named = false) {
   CompilerOptions compiler;
+  if (named)
+    compiler.keep = {"propagate"};
   if (limited) // phases before those that change with a way out of the limit
-    compiler.keep = {"import", "split", "partition", "collectives"};
+    llvm::append_values(compiler.keep, "import", "split", "partition", "collectives");
   compiler.until = options.stopAfter;
   compiler.hostCode = options.hostCode;
   compiler.keepKernelIR = options.checkKernels;
@@ -211,12 +214,8 @@ int CompileRun::compileModel() {
   enter("the model's file", Plan(), {});
   if (!options.model.empty() && !(model = readModel(options.model, sink)))
     return WrongInput;
-  if (options.list) {
-    if (auto names = listNames(model ? model->names : NameTable(), *options.list))
-      return say(*names, out);
-    reportError("", "--list takes params, modules, nodes or inputs, found \"" + *options.list + "\"");
-    return WrongCommand;
-  }
+  if (options.list)
+    return say(*listNames(model ? model->names : NameTable(), *options.list), out);
   enter("the plan", Plan(), {});
   PlanningOptions planning;
   planning.nameAllLost = options.verbose;
@@ -230,10 +229,14 @@ int CompileRun::compileModel() {
   if (part && !part->hasStep(*planned, sink))
     return WrongInput;
   enter("the summary", planned->plan.plan, {});
-  if (!quiet() || wantsAll(options, report))
+  if (!quiet() || explained.isAlone() || wantsAll(options, report))
     summarize(planned->plan);
   timer.print("read");
-  CompilerOptions compiler = compilerOptions(options, planned->memoryLimit().has_value());
+  if (std::string wrong = explained.findName(*model); !wrong.empty()) {
+    reportError("", wrong);
+    return WrongInput;
+  }
+  CompilerOptions compiler = compilerOptions(options, planned->memoryLimit().has_value(), explained.isOfName());
   Compiled compiled = compile(std::move(*planned), compiler, *this, part ? part->main : nullptr);
   if (compiled.failed)
     return codeOfFailure();
@@ -295,16 +298,12 @@ bool CompileRun::predict(Compiled &compiled) {
   format::Bundle &bundle = *compiled.bundle;
   llvm::Expected<Simulation> simulation =
       simulate(bundle, compiled.planned.entry(), compiled.planned.hardware.onThisHost());
-  if (!simulation) {
-    reportError(options.model, llvm::toString(simulation.takeError()));
-    return false;
-  }
+  if (!simulation)
+    return reportError(options.model, llvm::toString(simulation.takeError()));
   bundle.manifest.predictedNs = simulation->step / simulation->calls;
-  if (options.emitTrace) {
-    writeTrace(*simulation, bundle, out);
-    return true;
-  }
-  if (!quiet() || wantsAll(options, report))
+  if (options.emitTrace)
+    writeTrace(*simulation, bundle, out, beside.trace ? &*beside.trace : nullptr);
+  else if (!quiet() || explained.isAlone() || wantsAll(options, report))
     describeStep(compiled, *simulation, facts);
   if (!quiet())
     printStep(facts, out);
@@ -353,14 +352,14 @@ bool CompileRun::fits(const Compiled &compiled) {
   return false;
 }
 
-/// Facts about the bundle; those that the summary lacks only if `all` is set or `explain` needs them.
-static void describeBundle(const Compiled &compiled, bool all, StringRef explain, Facts &facts) {
+/// Facts about the bundle; those that the summary lacks only if `all` is set or an explanation needs them.
+static void describeBundle(const Compiled &compiled, bool all, bool needsSaved, Facts &facts) {
   const PlannedModel &planned = compiled.planned;
   const format::Bundle &bundle = *compiled.bundle;
   facts.memory = {planned.memoryLimit(), measureMemory(bundle)};
   facts.communications = findCommunications(bundle, planned.entry(), planned.plan, planned.hardware);
   facts.recompute = describeRecompute(compiled);
-  if (all || explain == "memory")
+  if (all || needsSaved)
     facts.saved = findSavedValues(bundle);
   if (all)
     facts.kernels = describeKernels(compiled.kernels, bundle);
@@ -380,7 +379,6 @@ static void printBundle(const Facts &facts, size_t roles, bool quiet, bool expla
 }
 
 int CompileRun::finish(Compiled &compiled) {
-  size_t roles = compiled.bundle->programs.size();
   if (options.emitKernels) {
     printKernels(describeKernels(compiled.kernels, *compiled.bundle), out);
     return Done;
@@ -388,14 +386,14 @@ int CompileRun::finish(Compiled &compiled) {
   if (options.checkKernels)
     if (int code = checkCode(compiled))
       return code;
-  describeBundle(compiled, /*all=*/wantsAll(options, report), options.explain, facts);
-  printBundle(facts, roles, quiet(), options.explain == "memory", out);
+  describeBundle(compiled, /*all=*/wantsAll(options, report), explained.needsSaved(), facts);
+  printBundle(facts, compiled.bundle->programs.size(), quiet(), options.explain == "memory", out);
   if (!fits(compiled))
     return CannotBe;
-  if (options.explain == "collectives")
-    explainCommunication(*facts.communications, roles, out);
-  bool onlyExplains = !options.explain.empty() && !options.check;
-  return onlyExplains ? Done : proveAndWrite(compiled);
+  if (explained.needsPrediction() && !predict(compiled))
+    return Bug;
+  explained.print(compiled, facts, out);
+  return options.explain.empty() || options.check ? proveAndWrite(compiled) : int(Done);
 }
 
 static std::string pageOf(const Facts &facts, const std::vector<CompileDiagnostic> &findings) {

@@ -1,10 +1,13 @@
 // One run of par-compile with a model.
 #pragma once
 
+#include "Explanation.h"
+
 #include "par/Compiler/Compiler.h"
 #include "par/Driver/Compile.h"
 #include "par/Inspect/Facts.h"
 #include "par/Interpreter/Interpreter.h"
+#include "par/Report/Trace.h"
 
 #include <chrono>
 #include <ctime>
@@ -39,13 +42,19 @@ struct FamilyPart {
   bool hasState(const Compiled &compiled, DiagnosticSink sink) const;
 };
 
+/// Values that the call has beside its flags.
+struct BesideRun {
+  std::optional<SearchFacts> search = {}; ///< of the search that completed the plan
+  std::optional<RunTrace> trace = {};     ///< of --run-trace
+};
+
 /// Runs the compiler as the flags ask, and observes its progress.
 class CompileRun : public CompileObserver {
 public:
   /// `report` receives the facts as JSON, `part` the bundle, which then is not written; null: not wanted.
   CompileRun(const CompileOptions &options, llvm::raw_ostream &out, DiagnosticSink outside, std::string *report,
-             FamilyPart *part = nullptr)
-      : options(options), out(out), outside(outside), report(report), part(part),
+             FamilyPart *part = nullptr, BesideRun beside = {})
+      : options(options), out(out), outside(outside), report(report), part(part), beside(std::move(beside)),
         here(options.compileState ? *options.compileState : own), timer(out, options.timing) {}
 
   /// Returns the exit code; gives `report` its JSON.
@@ -57,7 +66,8 @@ private:
   void begins(const char *step, const Compiled &compiled, const Phase *phase) override;
   bool ended(llvm::StringRef step, const Compiled &compiled) override;
 
-  void reportError(llvm::StringRef file, const llvm::Twine &message);
+  /// Returns false.
+  bool reportError(llvm::StringRef file, const llvm::Twine &message);
   /// Interprets the module on small random inputs; false, after an error, if a result differs from the last phase's.
   bool comparePhase(llvm::StringRef step, mlir::ModuleOp module);
   /// Facts about the plan, and the lines of the summary that say them.
@@ -74,13 +84,16 @@ private:
   /// Enters a step that is not the compiler's. `step` is a literal.
   void enter(const char *step, const Plan &plan, mlir::ModuleOp module);
 
-  bool quiet() const { return options.quiet || options.json || options.emits() || !options.stopAfter.empty(); }
+  bool quiet() const {
+    return explained.isAlone() || options.quiet || options.json || options.emits() || !options.stopAfter.empty();
+  }
 
   const CompileOptions &options;
   llvm::raw_ostream &out;
   DiagnosticSink outside;
   std::string *report;
   FamilyPart *part;
+  BesideRun beside;
   std::function<void(const CompileDiagnostic &)> sink = [this](const CompileDiagnostic &finding) { found(finding); };
   CompileState own, &here;
   bool faulty = false;
@@ -89,6 +102,7 @@ private:
   std::optional<interp::PhaseCheck> check;
   Facts facts;
   std::vector<CompileDiagnostic> findings;
+  Explanation explained{options.explain};
   bool written = false;
 };
 

@@ -1,10 +1,8 @@
 // par-compile --fit and --auto from their flags to a search, and its result as text, plan or settings.
 #include "SearchRun.h"
 
-#include "par/Inspect/Memory.h"
-#include "par/Inspect/MemoryOverTime.h"
-#include "par/Inspect/Plan.h"
-#include "par/Inspect/Prediction.h"
+#include "par/Inspect/Facts.h"
+#include "par/Report/Json.h"
 #include "par/Report/Search.h"
 #include "par/Report/Text.h"
 
@@ -110,23 +108,20 @@ static std::optional<SearchResult> search(const CompileOptions &options, Diagnos
   return std::nullopt;
 }
 
-/// Samples, and of a model of tokens also these, a second.
-static void printRate(const Compiled &compiled, int64_t stepNs, raw_ostream &out) {
-  const Plan &plan = compiled.planned.plan.plan;
-  double samples = 1e9 * double(**plan.batch.size) / double(std::max<int64_t>(1, stepNs));
-  out << formatv("rate    {0:f1} samples a second", samples);
-  for (const NameTable::Value &input : compiled.planned.plan.names.inputs) {
+/// Tokens of a sample of a model that reads them: the second dim of its first input of two dims of integers.
+static std::optional<int64_t> tokensOf(const ModelPlan &model) {
+  for (const NameTable::Value &input : model.names.inputs) {
     int64_t length = 0;
     if (input.type != "i64" || input.shape.size() != 2)
       continue;
-    for (const auto &[symbol, size] : plan.dims)
+    for (const auto &[symbol, size] : model.plan.dims)
       if (symbol == input.shape[1])
         length = *size;
     if (length || !StringRef(input.shape[1]).getAsInteger(10, length))
-      out << formatv(", {0:f0} tokens a second", samples * double(length));
+      return length;
     break;
   }
-  out << "\n";
+  return std::nullopt;
 }
 
 /// The part that takes most of the step, beside the memory that is left.
@@ -141,49 +136,92 @@ static std::string describeLimit(const Prediction &prediction, uint64_t peak, st
   return text;
 }
 
-static int printFit(const SearchResult &result, raw_ostream &out, DiagnosticSink sink) {
+static FitFacts describeFit(const Compiled &compiled, const Facts &facts) {
+  const ModelPlan &model = compiled.planned.plan;
+  FitFacts fit;
+  int64_t stepNs = facts.prediction->stepNs;
+  fit.samplesPerSecond = 1e9 * double(**model.plan.batch.size) / double(std::max<int64_t>(1, stepNs));
+  if (std::optional<int64_t> tokens = tokensOf(model))
+    fit.tokensPerSecond = fit.samplesPerSecond * double(*tokens);
+  uint64_t peak = 0;
+  for (const RoleMemory &role : facts.memory->roles)
+    peak = std::max(peak, role.peak);
+  fit.limitedBy = describeLimit(*facts.prediction, peak, facts.memory->limit);
+  return fit;
+}
+
+/// The facts of the best plan. False after an error.
+static bool describe(const SearchResult &result, Facts &facts, DiagnosticSink sink) {
   const Compiled &best = *result.best;
+  const PlannedModel &planned = best.planned;
   const format::Bundle &bundle = *best.bundle;
-  printModel(describeModel(best.planned.plan), result.space.trains, out);
-  printPlan(describePlan(best.planned.plan), out);
+  facts.model = describeModel(planned.plan);
+  facts.module = describeModule(planned.plan);
+  facts.plan = describePlan(planned.plan);
+  facts.keys = listKeys(planned.plan);
+  facts.search = describeSearch(result, shownAlternatives);
+  facts.memory = {result.limit, measureMemory(bundle)};
+  facts.communications = findCommunications(bundle, planned.entry(), planned.plan, planned.hardware);
+  facts.recompute = describeRecompute(best);
+  Expected<Simulation> simulation = simulate(bundle, planned.entry(), planned.hardware.onThisHost());
+  if (!simulation) {
+    CompileDiagnostic finding;
+    finding.file = planned.graph->path;
+    finding.message = toString(simulation.takeError());
+    sink(finding);
+    return false;
+  }
+  facts.prediction = describePrediction(planned.plan.plan, bundle, *simulation);
+  facts.memoryOverTime = describeMemoryOverTime(bundle, planned.entry(), *simulation);
+  facts.timeline = describeTimeline(bundle, planned.entry(), *simulation);
+  facts.fit = describeFit(best, facts);
+  return true;
+}
+
+static void printFit(const SearchResult &result, const Facts &facts, raw_ostream &out) {
+  printModel(*facts.model, result.space.trains, out);
+  printPlan(*facts.plan, out);
   out << "fits    yes\n";
   printFewest(result, out);
   printSearch(result, out);
-  std::vector<RoleMemory> memory = measureMemory(bundle);
-  printMemory(memory, result.limit, out);
-  Expected<Simulation> simulation = simulate(bundle, best.planned.entry(), best.planned.hardware.onThisHost());
-  if (!simulation) {
-    CompileDiagnostic finding;
-    finding.file = best.planned.graph->path;
-    finding.message = toString(simulation.takeError());
-    sink(finding);
-    return Bug;
-  }
-  std::vector<RoleOverTime> overTime = describeMemoryOverTime(bundle, best.planned.entry(), *simulation);
-  printLargest(*max_element(overTime, [](auto &one, auto &other) { return one.peak < other.peak; }), out);
-  Prediction prediction = describePrediction(best.planned.plan.plan, bundle, *simulation);
-  printPrediction(prediction, out);
-  printRate(best, prediction.stepNs, out);
-  uint64_t peak = 0;
-  for (const RoleMemory &role : memory)
-    peak = std::max(peak, role.peak);
-  out << "limited by " << describeLimit(prediction, peak, result.limit) << "\n";
-  return Done;
+  printMemory(facts.memory->roles, facts.memory->limit, out);
+  printLargest(*max_element(facts.memoryOverTime, [](auto &one, auto &other) { return one.peak < other.peak; }), out);
+  printPrediction(*facts.prediction, out);
+  out << formatv("rate    {0:f1} samples a second", facts.fit->samplesPerSecond);
+  if (facts.fit->tokensPerSecond)
+    out << formatv(", {0:f0} tokens a second", *facts.fit->tokensPerSecond);
+  out << "\nlimited by " << facts.fit->limitedBy << "\n";
 }
 
-int fitModel(const CompileOptions &options, raw_ostream &out, DiagnosticSink sink) {
+static int findFit(const CompileOptions &options, raw_ostream &out, DiagnosticSink sink, Facts &facts) {
   auto begin = std::chrono::steady_clock::now();
   int code = Done;
   std::optional<SearchResult> result = search(options, sink, code);
   if (!result)
     return code;
-  if (int failed = printFit(*result, out, sink))
-    return failed;
+  if (!describe(*result, facts, sink))
+    return Bug;
+  if (options.json)
+    return Done;
+  printFit(*result, facts, out);
   if (options.alternatives)
     printAlternatives(*result, shownAlternatives, out);
   std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   out << formatv("found   in {0:f1} s\n", took.count());
   return Done;
+}
+
+int fitModel(const CompileOptions &options, raw_ostream &out, DiagnosticSink sink, std::string *report) {
+  std::vector<CompileDiagnostic> findings;
+  auto keep = [&](const CompileDiagnostic &finding) {
+    findings.push_back(finding);
+    sink(finding);
+  };
+  Facts facts;
+  int code = findFit(options, out, keep, facts);
+  if (report)
+    *report = reportAsJson(facts, {code, "", findings});
+  return code;
 }
 
 /// Writes the completed plan with its reasons.
@@ -205,20 +243,19 @@ static bool writePlan(const SearchResult &result, const std::string &file, Diagn
   return false;
 }
 
-int completeBySearch(const CompileOptions &options, raw_ostream &out, DiagnosticSink sink,
-                     std::vector<std::string> &settings) {
+int completeBySearch(const CompileOptions &options, raw_ostream &out, DiagnosticSink sink, FoundPlan &found) {
   int code = Done;
   std::optional<SearchResult> result = search(options, sink, code);
   if (!result)
     return code;
-  if (!options.quiet && !options.json) {
+  if (!options.quiet && !options.json && !options.emits() && options.explain.empty()) {
     printSearch(*result, out);
     if (options.alternatives)
       printAlternatives(*result, shownAlternatives, out);
   }
   if (!options.writePlan.empty() && !writePlan(*result, options.writePlan, sink))
     return WrongInput;
-  settings = result->settings();
+  found = {result->settings(), describeSearch(*result, shownAlternatives)};
   return Done;
 }
 

@@ -342,6 +342,54 @@ static void attributes(ReportWriter &writer, const RecomputeFacts &facts) {
   writer.list("roles", facts.stages);
 }
 
+static void attributes(ReportWriter &writer, const KeyFact &key) {
+  writer.text("key", key.key);
+  writer.text("value", key.value);
+  writer.text("origin", key.origin);
+}
+
+static void attributes(ReportWriter &writer, const SearchFacts::Reason &reason) {
+  writer.text("key", reason.key);
+  writer.text("value", reason.value);
+  writer.optionalText("second", reason.second);
+  writer.json.attribute("slower_percent", reason.slowerPercent);
+}
+
+static void attributes(ReportWriter &writer, const SearchFacts::Alternative &plan) {
+  writer.text("plan", plan.plan);
+  writer.number("step_ns", plan.stepNs);
+  writer.number("peak", plan.peak);
+  writer.json.attribute("slower_percent", plan.slowerPercent);
+  writer.json.attribute("compiled", plan.compiled);
+  writer.json.attribute("recomputes", plan.recomputes);
+}
+
+static void attributes(ReportWriter &writer, const SearchFacts::Fewest &fewest) {
+  writer.number("ranks", fewest.ranks);
+  writer.text("plan", fewest.plan);
+  writer.number("step_ns", fewest.stepNs);
+  writer.number("peak", fewest.peak);
+}
+
+static void attributes(ReportWriter &writer, const SearchFacts &search) {
+  writer.number("ranks", search.ranks);
+  writer.number("candidates", search.candidates);
+  writer.number("compiled", search.compiled);
+  writer.optionalText("layers", search.layers);
+  writer.number("bound_ns", search.boundNs);
+  writer.json.attribute("gap_percent", search.gapPercent);
+  writer.list("reasons", search.reasons);
+  writer.list("alternatives", search.alternatives);
+  writer.optionalObject("fewest", search.fewest);
+}
+
+static void attributes(ReportWriter &writer, const FitFacts &fit) {
+  writer.json.attribute("samples_per_second", fit.samplesPerSecond);
+  if (fit.tokensPerSecond)
+    writer.json.attribute("tokens_per_second", *fit.tokensPerSecond);
+  writer.text("limited_by", fit.limitedBy);
+}
+
 static void write(ReportWriter &writer, const Facts &facts, const RunOutcome &outcome) {
   writer.json.object([&] {
     writer.number("par_report", reportVersion);
@@ -350,6 +398,9 @@ static void write(ReportWriter &writer, const Facts &facts, const RunOutcome &ou
     writer.optionalObject("model", facts.model);
     writer.optionalObject("module", facts.module);
     writer.optionalObject("plan", facts.plan);
+    writer.list("keys", facts.keys);
+    writer.optionalObject("search", facts.search);
+    writer.optionalObject("fit", facts.fit);
     writer.optionalObject("recipes", facts.recipes);
     writer.list("padding", facts.padding);
     writer.optionalList("matches", facts.matches);

@@ -26,10 +26,39 @@ static std::string percentAbove(int64_t slower, int64_t ns) {
 
 static std::string percent(int64_t permille) { return formatv("{0:f1}", double(permille) / 10); }
 
-static std::string sentenceOf(const KeyReason &reason) {
+static std::string sentenceOf(const SearchFacts::Reason &reason) {
   if (reason.second.empty())
     return "no other value is possible or fits";
-  return "second " + reason.second + ", " + percent(reason.slower) + " % slower";
+  return formatv("second {0}, {1:f1} % slower", reason.second, reason.slowerPercent);
+}
+
+SearchFacts describeSearch(const SearchResult &result, size_t alternatives) {
+  SearchFacts facts;
+  facts.ranks = result.space.ranks;
+  facts.candidates = result.candidates;
+  facts.compiled = result.compiled;
+  facts.layers = result.layers;
+  facts.boundNs = result.boundNs;
+  if (!result.plans.empty() && result.boundNs > 0)
+    facts.gapPercent = 100.0 * double(result.plans.front().known().stepNs - result.boundNs) / double(result.boundNs);
+  for (const KeyReason &reason : result.reasons)
+    facts.reasons.push_back({reason.key, reason.value, reason.second, double(reason.slower) / 10});
+  for (const SearchedPlan &plan : ArrayRef(result.plans).take_front(alternatives)) {
+    const Estimate &known = plan.known();
+    facts.alternatives.push_back({describeCandidate(plan.candidate), known.stepNs, known.peak,
+                                  double(plan.slowerPermille(result.plans.front())) / 10, plan.played.has_value(),
+                                  known.recomputes});
+  }
+  if (result.fewest) {
+    const Estimate &known = result.fewest->plan.known();
+    facts.fewest = {result.fewest->ranks, describeCandidate(result.fewest->plan.candidate), known.stepNs, known.peak};
+  }
+  return facts;
+}
+
+void printReasons(const SearchFacts &facts, raw_ostream &os) {
+  for (const SearchFacts::Reason &reason : facts.reasons)
+    os << "  " << reason.key << " = " << reason.value << "; " << sentenceOf(reason) << "\n";
 }
 
 void printSearch(const SearchResult &result, raw_ostream &os) {
@@ -51,8 +80,7 @@ void printSearch(const SearchResult &result, raw_ostream &os) {
      << " %\n";
   if (result.left)
     os << "  " << result.left << " of them were not profiled: they do not fit, or could gain as little\n";
-  for (const KeyReason &reason : result.reasons)
-    os << "  " << reason.key << " = " << reason.value << "; " << sentenceOf(reason) << "\n";
+  printReasons(describeSearch(result, 0), os);
 }
 
 void printAlternatives(const SearchResult &result, size_t most, raw_ostream &os) {
@@ -89,7 +117,7 @@ std::string commentReasons(const SearchResult &result) {
   os << "# Found by par-compile --auto: " << describeCandidate(best.candidate) << "; " << figures(best)
      << "; by profiles none of " << counted(result.candidates, "plan") << " takes less than "
      << formatTime(result.boundNs) << "\n";
-  for (const KeyReason &reason : result.reasons)
+  for (const SearchFacts::Reason &reason : describeSearch(result, 0).reasons)
     os << "# " << reason.key << " = " << reason.value << "; " << sentenceOf(reason) << "\n";
   return text;
 }

@@ -21,9 +21,21 @@ namespace {
 /// Writes the events of a trace one by one.
 class TraceWriter {
 public:
-  TraceWriter(const format::Bundle &bundle, llvm::json::OStream &json) : bundle(bundle), json(json) {}
+  TraceWriter(const format::Bundle &bundle, llvm::json::OStream &json, const RunTrace *run)
+      : bundle(bundle), json(json), run(run) {}
 
   const format::Program &programOf(uint32_t rank) const { return bundle.programs[bundle.manifest.ranks[rank].role]; }
+
+  /// Beside a run: "rank 0, predicted", above the rank's process of the run, whose number is the rank's.
+  void processName(uint32_t rank) {
+    if (!run)
+      return;
+    event("M", rank, "process_name", [&] {
+      json.attributeObject("args", [&] { json.attribute("name", "rank " + std::to_string(rank) + ", predicted"); });
+    });
+    sortIndex(processOf(rank), 2 * rank);
+    sortIndex(rank, 2 * rank + 1);
+  }
 
   void queueName(uint32_t rank, uint32_t queue) {
     event("M", rank, "thread_name", [&] {
@@ -37,7 +49,7 @@ public:
     const auto &instruction = program.blocks[node.block].instructions[node.instruction];
     event("X", rank, traceName(program, instruction), [&] {
       json.attribute("tid", node.queue);
-      json.attribute("ts", node.start / 1000.0);
+      json.attribute("ts", timeOf(node.start));
       json.attribute("dur", node.duration / 1000.0);
       json.attributeObject("args",
                            [&] { json.attribute("at", format::instructionId(program, node.block, node.instruction)); });
@@ -46,16 +58,26 @@ public:
 
   void memory(uint32_t rank, const MemorySample &sample) {
     event("C", rank, "live bytes", [&] {
-      json.attribute("ts", sample.time / 1000.0);
+      json.attribute("ts", timeOf(sample.time));
       json.attributeObject("args", [&] { json.attribute("bytes", sample.bytes); });
     });
   }
 
 private:
+  uint32_t processOf(uint32_t rank) const { return run ? bundle.manifest.ranks.size() + rank : rank; }
+  double timeOf(int64_t ns) const { return ns / 1000.0 + (run ? run->begin : 0); }
+  void sortIndex(uint32_t process, uint32_t index) {
+    json.object([&] {
+      json.attribute("ph", "M");
+      json.attribute("pid", process);
+      json.attribute("name", "process_sort_index");
+      json.attributeObject("args", [&] { json.attribute("sort_index", index); });
+    });
+  }
   void event(llvm::StringRef phase, uint32_t rank, llvm::StringRef name, llvm::function_ref<void()> rest) {
     json.object([&] {
       json.attribute("ph", phase);
-      json.attribute("pid", rank);
+      json.attribute("pid", processOf(rank));
       json.attribute("name", name);
       rest();
     });
@@ -63,17 +85,23 @@ private:
 
   const format::Bundle &bundle;
   llvm::json::OStream &json;
+  const RunTrace *run; ///< null: no run is in the file
 };
 
 } // namespace
 
-void writeTrace(const Simulation &simulation, const format::Bundle &bundle, llvm::raw_ostream &os) {
+void writeTrace(const Simulation &simulation, const format::Bundle &bundle, llvm::raw_ostream &os,
+                const RunTrace *run) {
   llvm::json::OStream json(os);
-  TraceWriter writer(bundle, json);
+  TraceWriter writer(bundle, json, run);
   json.object([&] {
     json.attribute("displayTimeUnit", "ns");
     json.attributeArray("traceEvents", [&] {
+      if (run)
+        for (const llvm::json::Value &event : run->events)
+          json.value(event);
       for (uint32_t rank = 0; rank < bundle.manifest.ranks.size(); ++rank) {
+        writer.processName(rank);
         for (uint32_t queue = 0; queue < writer.programOf(rank).queues.size(); ++queue)
           writer.queueName(rank, queue);
         for (const MemorySample &sample : simulation.memory[bundle.manifest.ranks[rank].role])

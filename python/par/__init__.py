@@ -21,13 +21,14 @@ from .fitting import BestCheckpoint, Callback, EarlyStopping, Fit
 from .logs import CsvFile, TensorBoard
 from .plan import complete_plan
 from .run import Run, predict, run
+from .search import Found, fit
 from .session import Job, Scalars, open
 from .verify import verify
 
 __version__ = "0.1.0"
 __all__ = ["BestCheckpoint", "Bundle", "Callback", "CsvFile", "Decoder", "EarlyStopping", "Error", "Finding", "Fit",
-           "Job", "Run", "Scalars", "TensorBoard", "check", "compile", "complete_plan", "export", "export_decoder",
-           "names", "open", "predict", "run", "verify"]
+           "Found", "Job", "Run", "Scalars", "TensorBoard", "check", "compile", "complete_plan", "export",
+           "export_decoder", "fit", "names", "open", "predict", "run", "verify"]
 
 
 def __dir__():

@@ -121,7 +121,8 @@ def compiler():
     result, text, options = ctypes.c_void_p, ctypes.c_char_p, ctypes.POINTER(CompileOptions)
     return _library(COMPILER, "par_compiler_abi", COMPILER_ABI, [
         ("par_compile", result, [options]), ("par_complete_plan", result, [options]),
-        ("par_list", result, [text, text]), ("par_result_code", ctypes.c_int, [result]),
+        ("par_fit", result, [options, text]), ("par_list", result, [text, text]),
+        ("par_result_code", ctypes.c_int, [result]),
         ("par_result_text", text, [result]), ("par_result_report", text, [result]),
         ("par_result_bundle", text, [result]), ("par_result_finding_count", ctypes.c_size_t, [result]),
         ("par_result_finding", ctypes.POINTER(Finding), [result, ctypes.c_size_t]),

@@ -111,16 +111,16 @@ def read_report(text):
 
 def memory_of(report):
     memory = report["memory"]
-    return Memory(tuple(_make(RoleMemory, role) for role in memory["roles"]), memory.get("limit"))
+    return Memory(tuple(make(RoleMemory, role) for role in memory["roles"]), memory.get("limit"))
 
 
 def collectives_of(report):
-    return tuple(_make(Collective, {**each, "rule": _make(Rule, each["rule"]) if "rule" in each else None})
+    return tuple(make(Collective, {**each, "rule": make(Rule, each["rule"]) if "rule" in each else None})
                  for each in report["collectives"])
 
 
 def stages_of(report):
-    return tuple(_make(Stage, each) for each in report["stages"])
+    return tuple(make(Stage, each) for each in report["stages"])
 
 
 def matches_of(report):
@@ -131,10 +131,10 @@ def matches_of(report):
 def plan_of(report, text):
     figures = report["plan"]
     meshes = tuple({axis["axis"]: axis["size"] for axis in mesh} for mesh in figures["meshes"])
-    return _make(Plan, {**figures, "text": text, "meshes": meshes})
+    return make(Plan, {**figures, "text": text, "meshes": meshes})
 
 
-def _make(kind, values):
+def make(kind, values):
     """A data class of a JSON object; keys that are newer than this package are left out."""
     known = {field.name for field in dataclasses.fields(kind)}
     return kind(**{name: tuple(value) if isinstance(value, list) else value

@@ -100,6 +100,25 @@ class Verbs(unittest.TestCase):
         self.assertIn("memory per rank", par.check(MLP, TRAIN))
         self.assertEqual(sorted(os.listdir(self.folder)), before)
 
+    def test_fit_has_the_facts_of_the_search(self):
+        before = sorted(os.listdir(self.folder))
+        found = par.fit(MLP, gpus="4xh100-sxm", plan=TRAIN)
+        self.assertEqual(found.plan.ranks, 4)
+        self.assertIn("fits    yes", str(found))
+        self.assertIn(f"{found.candidates} plans for 4 ranks", found.summary)
+        self.assertEqual(found.alternatives[0].step_ns, found.step_ns)
+        self.assertLessEqual(found.bound_ns, found.step_ns)
+        self.assertEqual(found.memory.roles[0].ranks * len(found.memory.roles), 4)
+        self.assertEqual(found.keys["train.optimizer.kind"], ("sgd", "--set"))
+        self.assertEqual(found.reasons[0].key, "mesh")
+        self.assertGreater(found.largest[0].bytes, 0)
+        self.assertIsNone(found.tokens_per_second)
+        self.assertIn(found.limited_by, found.summary)
+        self.assertEqual(found.fewest.ranks, 1)
+        self.assertEqual(sorted(os.listdir(self.folder)), before)
+        error = self.refused(par.fit, MLP, gpus="many")
+        self.assertEqual(error.message, '--gpus takes NUMBERxHARDWARE, as 8xh100-sxm, found "many"')
+
     def test_names(self):
         self.assertIn("fc1.weight", par.names(MLP, "params"))
         error = self.refused(par.names, MLP, "colours")

@@ -70,6 +70,10 @@ ParResult *par_compile(const ParCompileOptions *options);
  * open what depends on it. Writes nothing. The text is a plan. */
 ParResult *par_complete_plan(const ParCompileOptions *options);
 
+/* Searches the best plan for so many devices, "8xh100-sxm", as par-compile --fit; what the options' plan says is
+ * fixed. Writes nothing. The text is --fit's, the report has the facts. */
+ParResult *par_fit(const ParCompileOptions *options, const char *gpus);
+
 /* The names that a plan can use. `kind`: "params", "modules", "nodes" or "inputs"; NULL: all. */
 ParResult *par_list(const char *model, const char *kind);
 

@@ -29,20 +29,21 @@ struct CompileOptions {
   bool printPlan = false;            ///< print the completed plan and stop
   std::optional<std::string> list;   ///< print names and stop: "" is all kinds
   std::string stopAfter;             ///< phase after which the IR is printed and nothing more done
-  std::string explain; ///< "collectives": every communication and what forced it; "memory": what is saved; and stop,
-                       ///< unless `check`
-  bool checkPhases = false;      ///< interpret the program before and after every phase and compare
-  bool checkKernels = false;     ///< run each generated kernel on random operands and compare with the interpreter
-  bool sayCheckedKernels = true; ///< and print how many there are
-  bool check = false;            ///< all but writing the bundle
-  bool emitTrace = false;        ///< print the simulated step as a Perfetto trace and stop
-  bool open = false;             ///< the caller opens the report of the bundle: one must be written
-  bool emitReport = false;       ///< print the report as a page and stop
-  bool emitKernels = false;      ///< print what each generated kernel takes of a GPU and stop
-  bool hostCode = false;         ///< compile kernels, whatever device they were formed for, for this host
-  std::string cache;             ///< folder that keeps kernels' code between compilations; empty: none does
-  bool timing = false;           ///< print the time of every phase
-  bool json = false;             ///< print all facts as JSON in place of the summary
+  std::string explain;               ///< what to explain: a word of `explainWords` or a name of the model; and stop,
+                                     ///< unless `check`
+  bool checkPhases = false;          ///< interpret the program before and after every phase and compare
+  bool checkKernels = false;         ///< run each generated kernel on random operands and compare with the interpreter
+  bool sayCheckedKernels = true;     ///< and print how many there are
+  bool check = false;                ///< all but writing the bundle
+  bool emitTrace = false;            ///< print the simulated step as a Perfetto trace and stop
+  std::string runTrace;              ///< of emitTrace: a file of par-run --trace, whose events are in it too
+  bool open = false;                 ///< the caller opens the report of the bundle: one must be written
+  bool emitReport = false;           ///< print the report as a page and stop
+  bool emitKernels = false;          ///< print what each generated kernel takes of a GPU and stop
+  bool hostCode = false;             ///< compile kernels, whatever device they were formed for, for this host
+  std::string cache;                 ///< folder that keeps kernels' code between compilations; empty: none does
+  bool timing = false;               ///< print the time of every phase
+  bool json = false;                 ///< print all facts as JSON in place of the summary
   bool quiet = false, verbose = false;
   /// Whether it prints one thing in place of the summary, and writes no bundle.
   bool emits() const { return emitTrace || emitReport || emitKernels; }

@@ -12,6 +12,7 @@
 #include "par/Inspect/Prediction.h"
 #include "par/Inspect/RankOrder.h"
 #include "par/Inspect/Recompute.h"
+#include "par/Inspect/SearchFacts.h"
 #include "par/Inspect/Stages.h"
 #include "par/Inspect/Timeline.h"
 #include "par/Inspect/WaysOut.h"
@@ -30,6 +31,8 @@ struct Facts {
   std::optional<ModuleFacts> module;
   std::optional<PlanFacts> plan;
   std::vector<KeyFact> keys;          ///< of the completed plan
+  std::optional<SearchFacts> search;  ///< only of --auto and --fit
+  std::optional<FitFacts> fit;        ///< only of --fit
   std::optional<RecipeFacts> recipes; ///< only where recipes leave much whole
   std::vector<PaddedDim> padding;
   std::optional<std::vector<PatternMatch>> matches;

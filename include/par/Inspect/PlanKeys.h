@@ -8,7 +8,7 @@ namespace par {
 /// A key with its value as a plan has them, and where it was said.
 struct KeyFact {
   std::string key, value; ///< "zero.level", "1"
-  std::string origin;     ///< "plan.yaml:4", "--set"; "default", "auto": nobody said it
+  std::string origin;     ///< "plan.yaml:4", "--set"; "default" or "auto": not said
   bool isSaid() const { return origin != "default" && origin != "auto"; }
 };
 

@@ -3,11 +3,18 @@
 
 #include "par/Inspect/Memory.h"
 #include "par/Inspect/MemoryOverTime.h"
+#include "par/Inspect/SearchFacts.h"
 #include "par/Search/Search.h"
 
 #include "llvm/Support/raw_ostream.h"
 
 namespace par {
+
+/// The result as values, with so many alternatives.
+SearchFacts describeSearch(const SearchResult &result, size_t alternatives);
+
+/// Why keys have their values, a line a key: "mesh = dp 8; second dp 4 x tp 2, 4.1 % slower".
+void printReasons(const SearchFacts &facts, llvm::raw_ostream &os);
 
 /// The space, the best plan, how far from the bound it may be, and why each key has its value:
 ///

@@ -15,6 +15,9 @@ function digits(value) {
   return value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(2);
 }
 
+// 12,345
+const groupedText = number => String(number).replace(/\B(?=(\d{3})+$)/g, ",");
+
 function timeText(ns) {
   const size = Math.abs(ns);
   const [unit, name] = size >= 1e9 ? [1e9, "s"] : size >= 1e6 ? [1e6, "ms"] : size >= 1e3 ? [1e3, "µs"] : [1, "ns"];
@@ -35,11 +38,13 @@ function countText(value) {
   return unit === 1 ? String(value) : digits(value / unit) + name;
 }
 
+const cellText = value => Number.isInteger(value) ? groupedText(value) : String(value ?? "");
+
 // columns: [{name, of: row => value, text: value => string, number: bool}]. A click on a head sorts by it.
 function tableOf(columns, rows, label) {
   const body = element("tbody");
   const fill = sorted => body.replaceChildren(...sorted.map(row => element("tr", {}, ...columns.map(column =>
-    element("td", column.number ? {class: "number"} : {}, column.text ? column.text(column.of(row), row) : String(column.of(row) ?? ""))))));
+    element("td", column.number ? {class: "number"} : {}, column.text ? column.text(column.of(row), row) : cellText(column.of(row)))))));
   const heads = columns.map(column => {
     const sort = () => {
       const falls = head.getAttribute("aria-sort") !== "descending";
@@ -63,7 +68,7 @@ function tableOf(columns, rows, label) {
 // Pairs of a name and a text, as a table of two columns.
 function pairsOf(pairs) {
   return element("table", {}, element("tbody", {}, ...pairs.filter(([, text]) => text !== undefined && text !== "").map(
-    ([name, text]) => element("tr", {}, element("th", {scope: "row"}, name), element("td", {}, String(text))))));
+    ([name, text]) => element("tr", {}, element("th", {scope: "row"}, name), element("td", {}, cellText(text))))));
 }
 
 function legendOf(place, names) {
@@ -84,6 +89,15 @@ function prepareCanvas(canvas, height) {
   context.clearRect(0, 0, width, height);
   context.font = "12px system-ui, sans-serif";
   return {context, width};
+}
+
+// A mark of a ruler, in the unit of its end: 0, 0.5 ms, 1 ms; further marks have as many digits as the step needs.
+function markText(ns, marks) {
+  const end = marks[marks.length - 1], step = marks.length > 1 ? marks[1] - marks[0] : end;
+  const [unit, name] = end >= 1e9 ? [1e9, "s"] : end >= 1e6 ? [1e6, "ms"] : end >= 1e3 ? [1e3, "µs"] : [1, "ns"];
+  const places = Math.max(0, -Math.floor(Math.log10(step / unit) + 1e-9));
+  const [whole, part] = (ns / unit).toFixed(places).split(".");
+  return ns === 0 ? "0" : groupedText(whole) + (part ? "." + part : "") + " " + name;
 }
 
 // Times at which a ruler of this length has marks.

@@ -47,13 +47,15 @@ class Timeline {
   drawRuler(context, height) {
     context.fillStyle = colour("faint");
     context.strokeStyle = colour("line");
-    for (const mark of marksOf(this.from, this.to, 8)) {
+    const marks = marksOf(this.from, this.to, 8);
+    for (const mark of marks) {
       const x = Math.round(this.x(mark)) + 0.5;
       context.beginPath();
       context.moveTo(x, this.rulerHeight - 5);
       context.lineTo(x, height);
       context.stroke();
-      context.fillText(mark === 0 ? "0" : timeText(mark), x + 3, 13);
+      const text = markText(mark, marks);
+      if (x + 3 + context.measureText(text).width < this.width) context.fillText(text, x + 3, 13);
     }
   }
 

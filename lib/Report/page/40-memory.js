@@ -63,7 +63,11 @@ class MemoryChart {
       context.lineTo(width, Math.round(y(bytes)) + 0.5);
       context.stroke();
     }
-    for (const mark of marksOf(0, this.end, 8)) context.fillText(mark === 0 ? "0" : timeText(mark), x(mark) + 2, 216);
+    const marks = marksOf(0, this.end, 8);
+    for (const mark of marks) {
+      const text = markText(mark, marks), left = x(mark) + 2;
+      if (left + context.measureText(text).width < width) context.fillText(text, left, 216);
+    }
   }
 
   drawAreas(context, x, y) {

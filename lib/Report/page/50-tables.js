@@ -13,7 +13,7 @@ function summaryOf(report) {
     const most = report.memory.roles.reduce((one, other) => other.peak > one.peak ? other : one);
     card(bytesText(most.peak), "most memory of a rank" + (report.memory.limit ? ", of " + bytesText(report.memory.limit) : ""));
   }
-  if (report.proof) card("proved", report.proof.communications + " communications match");
+  if (report.proof) card("proved", groupedText(report.proof.communications) + " communications match");
   return element("div", {class: "cards"}, ...cards);
 }
 
@@ -56,6 +56,24 @@ function communicationTable(report) {
   ], all, "Communication");
 }
 
+// Why a search has taken this plan, and the plans around it.
+function searchParts(search) {
+  const slower = {name: "slower", of: row => row.slower_percent, number: true,
+    text: (value, row) => "second" in row || "plan" in row ? value.toFixed(1) + " %" : ""};
+  const parts = [element("h3", {}, "Why this plan"), element("p", {}, "The best of " + groupedText(search.candidates) +
+    " plans for " + groupedText(search.ranks) + " ranks; its step is " + search.gap_percent.toFixed(1) + " % above " +
+    timeText(search.bound_ns) + ", which none of them is below by the profiles of the layers.")];
+  if (search.reasons.length) parts.push(tableOf([
+    {name: "key", of: row => row.key}, {name: "value", of: row => row.value},
+    {name: "second", of: row => row.second || "no other is possible or fits"}, slower], search.reasons, "Reasons"));
+  if (search.alternatives.length) parts.push(element("h3", {}, "Plans around it"), tableOf([
+    {name: "plan", of: row => row.plan + (row.recomputes ? ", with recomputation" : "")},
+    {name: "step", of: row => row.step_ns, text: timeText, number: true}, slower,
+    {name: "peak", of: row => row.peak, text: bytesText, number: true},
+    {name: "", of: row => row.compiled ? "compiled" : "estimated"}], search.alternatives, "Alternatives"));
+  return parts;
+}
+
 function planBody(report) {
   const plan = report.plan, parts = [];
   if (plan) parts.push(pairsOf([
@@ -65,6 +83,11 @@ function planBody(report) {
     ["optimizer", plan.optimizers.join(", ")], ["compute", plan.compute], ["states", plan.states],
     ["gradients", plan.accumulate + " summed over microbatches, " + plan.reduce + " over ranks"],
     ["recompute", report.recompute ? report.recompute.mode : ""], ["seed", plan.seed]]));
+  if (report.search) parts.push(...searchParts(report.search));
+  const said = (report.keys || []).filter(key => key.origin !== "default");
+  if (said.length) parts.push(element("h3", {}, "Keys that were said or derived"), tableOf([
+    {name: "key", of: row => row.key}, {name: "value", of: row => row.value},
+    {name: "from", of: row => row.origin === "auto" ? "derived" : row.origin}], said, "Keys"));
   if (report.stages && report.stages.length) parts.push(element("h3", {}, "Stages"), tableOf([
     {name: "stage", of: row => report.stages.indexOf(row), number: true}, {name: "modules", of: row => row.modules.join(", ")},
     {name: "share of the work", of: row => row.percent, text: value => value.toFixed(1) + " %", number: true}], report.stages, "Stages"));
@@ -87,7 +110,7 @@ function proofBody(report) {
   const parts = [], proof = report.proof;
   if (proof) parts.push(pairsOf([["programs", proof.programs], ["ranks", proof.ranks],
     ["communications matched", proof.communications], ["groups among them", proof.groups],
-    ["longest chain", proof.longest_chain + " communications, each of which waits for the one before"]]),
+    ["longest chain", groupedText(proof.longest_chain) + " communications, each of which waits for the one before"]]),
     element("p", {}, "No deadlock, and every buffer is live when it is read: par-verify repeats the proof from the files."));
   else parts.push(element("p", {}, "Nothing is proved: this compilation ended before."));
   if (report.findings && report.findings.length) parts.push(element("h3", {}, "Warnings and errors"), tableOf([

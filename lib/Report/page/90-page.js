@@ -15,7 +15,7 @@ class Page {
     byId("title").textContent = model ? model.name : "Par";
     document.title = (model ? model.name + " - " : "") + "Par report";
     byId("subtitle").textContent = [model ? countText(model.elements) + " elements in " + model.parameters + " parameters" : "",
-      plan ? plan.ranks + " ranks, " + plan.microbatches + " microbatches of " + plan.microbatch_size : ""].filter(Boolean).join(" · ");
+      plan ? groupedText(plan.ranks) + " ranks, " + groupedText(plan.microbatches) + " microbatches of " + plan.microbatch_size : ""].filter(Boolean).join(" · ");
     byId("sections").replaceChildren(...[...document.querySelectorAll("main section h2")].filter(head => !head.parentElement.hidden).map(
       head => element("a", {href: "#" + head.parentElement.id}, head.textContent)));
     byId("summary").replaceChildren(summaryOf(report));
