@@ -20,7 +20,7 @@ public:
   bool isOfName() const { return !named.empty(); }
   bool needsSaved() const { return subject == "memory" || subject == "recompute"; }
   bool needsPrediction() const { return subject == "cuts"; }
-  /// `facts` are those of the bundle. Of a name, `compiled` kept its module after Propagate.
+  /// `facts` are those of the bundle. If it is of a name, `compiled` kept its module after Propagate.
   void print(const Compiled &compiled, const Facts &facts, llvm::raw_ostream &out) const;
 
 private:

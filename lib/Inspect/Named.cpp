@@ -40,7 +40,8 @@ static std::vector<MetRule> rulesOf(const NamedThing &thing, const ModelPlan &mo
     auto meets = [&](ArrayRef<unsigned> indices, auto nameOf) {
       return llvm::any_of(indices, [&](unsigned index) { return nameOf(index) == thing.name; });
     };
-    bool met = llvm::any_of(matches.parameters, [&](unsigned index) { return llvm::is_contained(thing.parameters, index); });
+    bool met =
+        llvm::any_of(matches.parameters, [&](unsigned index) { return llvm::is_contained(thing.parameters, index); });
     met |= llvm::any_of(matches.modules, [&](unsigned index) { return model.names.modules[index] == thing.module; });
     met |= meets(matches.nodes, [&](unsigned index) -> StringRef { return model.names.nodes[index].name; });
     met |= meets(matches.inputs, [&](unsigned index) -> StringRef { return model.names.inputs[index].name; });

@@ -127,7 +127,7 @@ static const TimelineRow *rowOf(const Facts &facts, StringRef role) {
   return longest;
 }
 
-/// What a role sends to others.
+/// Messages of a role to others.
 static void printSends(const Facts &facts, StringRef role, raw_ostream &os) {
   std::vector<Communication> sends;
   copy_if(*facts.communications, std::back_inserter(sends),

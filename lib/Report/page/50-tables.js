@@ -70,7 +70,8 @@ function searchParts(search) {
     {name: "plan", of: row => row.plan + (row.recomputes ? ", with recomputation" : "")},
     {name: "step", of: row => row.step_ns, text: timeText, number: true}, slower,
     {name: "peak", of: row => row.peak, text: bytesText, number: true},
-    {name: "", of: row => row.compiled ? "compiled" : "estimated"}], search.alternatives, "Alternatives"));
+    {name: "", of: row => row.compiled ? "compiled" : "estimated"}], search.alternatives, "Alternatives"),
+    element("p", {class: "note"}, "Slower compares figures of one kind: both compiled, or both estimated."));
   return parts;
 }
 

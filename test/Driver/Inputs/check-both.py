@@ -1,4 +1,4 @@
-"""check-both.py RUN BOTH: a trace of par-compile --run-trace has all events of the run, and the prediction beside it."""
+"""check-both.py RUN BOTH: a trace of par-compile --run-trace has all events of the run, and the prediction."""
 import json
 import sys
 
