@@ -262,6 +262,18 @@ class Verbs(unittest.TestCase):
         error = self.refused(self.trained.run, data=DATA, text=MLP, steps=1)
         self.assertEqual((error.code, error.file, error.message), (2, None, "--data and --text exclude each other"))
 
+    def test_run_feeds_by_flags(self):
+        say = {"order": "sequential", "steps": 2, "comm": "inproc", "quiet": True}
+        made_up = self.trained.run(synthetic=True, **say)
+        self.assertIn("data made up: ", par.run(self.trained, synthetic=True, **{**say, "quiet": False}).text)
+        self.assertLess(made_up.losses[1], made_up.losses[0])
+        error = self.refused(self.trained.run, tokens="none.bin:u16", **say)
+        self.assertEqual((error.code, error.file), (1, "none.bin"))
+        error = self.refused(self.trained.run, data=DATA, normalize={"x": ((0.5, 0.25, 1), (2, 3, 4))}, **say)
+        self.assertIn("pixels become floats, and 3 numbers are one for each of its channels", error.message)
+        error = self.refused(self.trained.run, data=DATA, normalize={"x": (0.5, 2)}, **say)
+        self.assertIn('input "x" takes pixels, which are u8', error.message)
+
     def test_run_takes_arrays(self):
         arrays = read_arrays(DATA)
         files = self.trained.run(data=DATA, order="sequential", steps=3, comm="inproc", quiet=True)

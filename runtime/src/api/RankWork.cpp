@@ -220,7 +220,7 @@ void RankWork::exportTo(const std::string &path) {
   if (path.ends_with(".onnx"))
     core::exportModel(session, job.options.bundle, path);
   else
-    core::exportWeights(session, path);
+    core::exportWeights(session, path, job.options.maxShard);
 }
 
 } // namespace par::api

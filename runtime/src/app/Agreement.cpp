@@ -1,3 +1,4 @@
+// Compares what the command lines of all ranks come to, before the first step.
 #include "Agreement.h"
 
 #include "files/ContentSample.h"
@@ -78,11 +79,26 @@ private:
     }
     files("--data", paths);
     add("--data", "--data ..." + renamed, renamed);
+    std::vector<std::string> single;
+    for (const std::string &given : options.inputs) {
+      InputSpec spec = readInputSpec(given);
+      single.push_back(spec.path);
+      add("--input", "--input " + given, spec.input + " " + spec.array);
+    }
+    files("--input", single);
+    for (const std::string &given : options.normalize)
+      add("--normalize", "--normalize " + given, given);
+    given("--synthetic", options.synthetic);
     files("--text", options.text.empty() ? std::vector<std::string>() : std::vector{options.text});
+    TokenSpec tokens = readTokenSpec(options.tokens);
+    files("--tokens", tokens.path.empty() ? std::vector<std::string>() : std::vector{tokens.path});
+    add("--tokens", "--tokens " + options.tokens, tokens.type);
+    uint64_t stride = options.stride.value_or(0);
+    add("--stride", stride ? core::format("--stride {}", stride) : "no --stride", std::to_string(stride));
     add("--labels", "--labels " + options.labels, options.labels);
     if (!job.checkpoint && !(goesOn && options.resume == "auto"))
       add("--order", job.shuffled ? "--order shuffled" : "--order sequential", job.shuffled ? "1" : "0");
-    DataSpec eval = readDataSpec(options.evalData);
+    DataSpec eval = readEvalSpec(options.evalData, !options.tokens.empty());
     files("--eval-data", eval.path.empty() ? std::vector<std::string>() : std::vector{eval.path});
     add("--eval-data", "--eval-data ..." + eval.renamings, eval.renamings);
   }

@@ -2,17 +2,15 @@
 // then launches the ranks. Faults that would show after hours are looked for here.
 #include "par/app/Job.h"
 
-#include "BatchMeans.h"
 #include "Bench.h"
 #include "Calibration.h"
-#include "Decoder.h"
+#include "JobData.h"
 #include "JobRemarks.h"
 #include "Member.h"
 #include "OutputPlaces.h"
 #include "par/comm/job/Ending.h"
 #include "par/cpu/Machine.h"
 #include "par/cuda/driver/Driver.h"
-#include "par/files/ForeignFiles.h"
 #include "par/messages/Failure.h"
 #include "par/save/Export.h"
 #include "par/sim/World.h"
@@ -176,8 +174,8 @@ WeightStore openWeights(const RunOptions &options, const format::Manifest &manif
       say(describeConverted(manifest, checkpoint.store));
       return std::move(checkpoint.store);
     }
-    if (!path.ends_with(".safetensors") && !path.ends_with(".json"))
-      throw Failure::at(path, Message::unknownWeights, waysToConvert(path));
+    if (!isArrayFile(path) && !isTorchFile(path) && !path.ends_with(".json"))
+      throw Failure::at(path, Message::unknownWeights);
   }
   WeightStore store = openSafetensors(paths);
   say(store.renameFor(manifest));
@@ -240,34 +238,6 @@ void openInitialValues(Job &job, bool checkData) {
   }
 }
 
-void openData(Job &job) {
-  const RunOptions &options = job.options;
-  const format::Manifest &manifest = job.bundle.manifest;
-  if (!options.data.empty())
-    job.dataset = openArrays(options.data, manifest);
-  else if (!options.text.empty())
-    job.dataset = openText(options.text, manifest, options.labels);
-  else if (options.bench)
-    job.dataset = makeUpData(manifest, job.seed);
-  if (!options.generate.empty())
-    shapeOfDecoder(job.bundle, job.name);
-  else if (!options.fed && (!options.dryRun || job.dataset))
-    checkFed(manifest, job.dataset.get(), job.name);
-  if (!options.evalData.empty()) {
-    job.evalDataset = isArrayFile(readDataSpec(options.evalData).path)
-                          ? openArrays({options.evalData}, manifest)
-                          : openText(options.evalData, manifest, options.labels);
-    checkFed(manifest, job.evalDataset.get(), job.name);
-  }
-  // A batch of an evaluation may be filled up.
-  const format::Output *loss = manifest.findOutput("loss");
-  uint64_t fewest = loss && isMeanOfSamples(*loss) ? 1 : manifest.batch;
-  for (const Dataset *dataset : {job.dataset.get(), job.evalDataset.get()})
-    if (bool evaluates = options.eval || dataset == job.evalDataset.get();
-        dataset && job.rowsOf(dataset) < (evaluates ? fewest : manifest.batch) && !job.predicts())
-      throw Failure::at(dataset->place(), Message::tooFewRows, dataset->rows(), manifest.batch);
-}
-
 /// Hours of training must not end in a file that cannot be written.
 void checkFolder(const std::string &path) {
   std::error_code ignored;
@@ -278,17 +248,7 @@ void checkFolder(const std::string &path) {
     throw Failure::at(path, Message::cannotWrite, strerror(errno));
 }
 
-} // namespace
-
-void checkExport(const Job &job, bool checkData) {
-  if (job.options.exportTo.ends_with(".onnx"))
-    checkModelExport(job.bundle.manifest, job.name, job.options.exportTo, checkData);
-  checkFolder(job.options.exportTo);
-}
-
-namespace {
-
-/// Nor in a checkpoint that cannot be written.
+/// Nor in a folder that cannot be written.
 void checkSave(const std::string &folder) {
   std::error_code error;
   fs::create_directories(folder, error);
@@ -297,6 +257,19 @@ void checkSave(const std::string &folder) {
   if (access(folder.c_str(), W_OK) != 0)
     throw Failure::at(folder, Message::cannotWrite, strerror(errno));
 }
+
+} // namespace
+
+void checkExport(const Job &job, bool checkData) {
+  if (job.options.exportTo.ends_with(".onnx"))
+    checkModelExport(job.bundle.manifest, job.name, job.options.exportTo, checkData);
+  if (!isExportFolder(job.options.exportTo))
+    return checkFolder(job.options.exportTo);
+  checkSave(job.options.exportTo);
+  checkFolderExport(job.bundle.manifest, job.options.exportTo, job.options.maxShard);
+}
+
+namespace {
 
 /// A bundle that asks for more threads than --threads allows runs on that maximum.
 void boundThreads(Job &job) {

@@ -13,6 +13,10 @@ std::string sampleOfData(const RunOptions &options) {
   std::string samples;
   for (const std::string &spec : options.data)
     samples += (samples.empty() ? "" : " ") + sampleOf(readDataSpec(spec).path);
+  for (const std::string &spec : options.inputs)
+    samples += (samples.empty() ? "" : " ") + sampleOf(readInputSpec(spec).path);
+  if (!options.tokens.empty())
+    return sampleOf(readTokenSpec(options.tokens).path);
   return options.text.empty() ? samples : sampleOf(options.text);
 }
 
@@ -57,6 +61,8 @@ void remarkOnArrays(Job &job, const Dataset *dataset, const char *flag) {
   if (std::string unused = dataset ? dataset->unused() : ""; !unused.empty())
     job.tell(job.name + format(": note: {} holds arrays that no input takes: {}; F:input=array renames", flag,
                                format::printable(unused)));
+  if (std::string rounded = dataset ? dataset->rounded() : ""; !rounded.empty())
+    job.tell(job.name + format(": note: {} is rounded: {}", flag, rounded));
 }
 
 } // namespace

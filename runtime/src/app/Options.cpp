@@ -5,6 +5,7 @@
 #include "par/cpu/Machine.h"
 #include "par/format/NearestWord.h"
 #include "par/messages/Failure.h"
+#include "par/save/Export.h"
 
 #include <algorithm>
 #include <charconv>
@@ -35,6 +36,19 @@ Number wholeNumber(const std::string &flag, const std::string &text, Number leas
   if (!isNumeric || value < static_cast<uint64_t>(least))
     refuse(Message::flagBad, flag, format("a whole number of at least {}", least), text);
   return static_cast<Number>(value);
+}
+
+/// A whole number of bytes, or of KB, MB or GB.
+uint64_t byteCount(const std::string &flag, const std::string &text) {
+  constexpr std::pair<std::string_view, uint64_t> units[] = {
+      {"KB", 1'000}, {"MB", 1'000'000}, {"GB", 1'000'000'000}, {"", 1}};
+  for (const auto &[unit, bytes] : units)
+    if (text.ends_with(unit))
+      if (std::string number = text.substr(0, text.size() - unit.size());
+          !number.empty() && number.size() < 10 && number.find_first_not_of("0123456789") == std::string::npos &&
+          std::stoull(number) > 0)
+        return std::stoull(number) * bytes;
+  refuse(Message::flagBad, flag, "a number of bytes above 0, KB, MB or GB", text);
 }
 
 double realNumber(const std::string &flag, const std::string &text) {
@@ -196,6 +210,29 @@ std::vector<Flag> predictingFlags() {
   };
 }
 
+/// Flags that say what the inputs are fed.
+std::vector<Flag> dataFlags() {
+  return {
+      {"--data", "F[:input=array,...]",
+       "arrays named as the inputs, .safetensors, .npz, .npy or .pt; repeat for shards", LIST(data), true},
+      {"--input", "INPUT=F[:ARRAY]", "a file of arrays for one input; repeat for others", LIST(inputs), true},
+      {"--normalize", "INPUT[=MEAN/SPREAD]",
+       "pixels of u8 as floats: (p / 255 - MEAN) / SPREAD, by channel or one for all", LIST(normalize), true},
+      {"--synthetic", "", "made-up data of the inputs' shapes: one batch, again and again", MARK(synthetic)},
+      {"--text", "F", "the file's bytes as tokens, in windows", NAMED("--text", "a file", text)},
+      {"--tokens", "F[:TYPE]", "the file's integers as tokens, in windows: F.bin:u16, or a .npy",
+       NAMED("--tokens", "a file", tokens)},
+      {"--stride", "N", "tokens between the begins of two windows; default: they do not overlap",
+       COUNT("--stride", stride, 1)},
+      {"--labels", "next|same", "labels are the next tokens, or the same",
+       [](RunOptions &o, const std::string &v) { o.labels = oneOf("--labels", v, {"next", "same"}, "next or same"); }},
+      {"--order", "shuffled|sequential", "order of samples; default: shuffled to train, sequential to evaluate",
+       [](RunOptions &o, const std::string &v) {
+         o.order = oneOf("--order", v, {"shuffled", "sequential"}, "shuffled or sequential");
+       }},
+  };
+}
+
 std::vector<Flag> runningFlags() {
   return {
       {"-n", "N", "start N local ranks: the bundle's number, or that of a member of its family", COUNT("-n", n, 1)},
@@ -227,15 +264,6 @@ std::vector<Flag> runningFlags() {
        COUNT("--spares", spares, 1)},
       {"--mirror", "K", "with --restart: every K steps a neighbour gets the state that no other rank holds",
        COUNT("--mirror", mirror, 1)},
-      {"--data", "F[:input=array,...]", "safetensors whose arrays are named as the inputs; repeat for shards",
-       LIST(data), true},
-      {"--text", "F", "the file's bytes as tokens, in windows", NAMED("--text", "a file", text)},
-      {"--labels", "next|same", "labels are the next tokens, or the same",
-       [](RunOptions &o, const std::string &v) { o.labels = oneOf("--labels", v, {"next", "same"}, "next or same"); }},
-      {"--order", "shuffled|sequential", "order of samples; default: shuffled to train, sequential to evaluate",
-       [](RunOptions &o, const std::string &v) {
-         o.order = oneOf("--order", v, {"shuffled", "sequential"}, "shuffled or sequential");
-       }},
       {"--weights", "F", "a .safetensors file, an index.json, a folder of these, or a save; repeat for shards",
        LIST(weights), true},
       {"--init", "", "start from train.init; beside --weights what the files lack", MARK(init)},
@@ -245,13 +273,23 @@ std::vector<Flag> runningFlags() {
       {"--epochs", "E", "train for E passes over the data", COUNT("--epochs", epochs, 1)},
       {"--eval", "", "only forward and loss", MARK(eval)},
       {"--eval-every", "N", "evaluate every N steps, on --eval-data", COUNT("--eval-every", evalEvery, 1)},
-      {"--eval-data", "F", "data for --eval-every: .safetensors, or text with --text",
+      {"--eval-data", "F", "data for --eval-every: a file of arrays, text with --text, or tokens with --tokens",
        NAMED("--eval-data", "a file", evalData)},
       {"--save", "DIR", "write checkpoints", NAMED("--save", "a folder", save)},
       {"--save-every", "N", "after every N steps; the last one is saved always", COUNT("--save-every", saveEvery, 1)},
       {"--keep", "N", "how many checkpoints to keep", COUNT("--keep", keep, 1)},
-      {"--export", "F", "write the whole weights at the end: .safetensors, or .onnx with the model",
+      {"--export", "F",
+       "write the whole weights at the end: .safetensors, a folder as save_pretrained's, or .onnx with the model",
        NAMED("--export", "a file", exportTo)},
+      {"--max-shard", "SIZE", "bytes of one file of an export into a folder, as 200MB; default 5GB",
+       [](RunOptions &o, const std::string &v) { o.maxShard = byteCount("--max-shard", v); }},
+      {"--into", "F", "write the weights as --export does, and run nothing",
+       [](RunOptions &o, const std::string &v) {
+         o.exportTo = notEmpty("--into", "a file", v);
+         o.exportOnly = true;
+       }},
+      {"--from", "F", "with --into: the weights or the save that is written; default: the model's",
+       [](RunOptions &o, const std::string &v) { o.weights.push_back(notEmpty("--from", "a file", v)); }},
       {"--metrics", "F.jsonl", "one JSON object a step", NAMED("--metrics", "a file", metrics)},
       {"--log", "csv:F", "the same as a table", takeLog},
       {"--log-every", "N", "a progress line every N steps; default: about ten in all",
@@ -268,6 +306,8 @@ std::vector<Flag> runningFlags() {
       {"--dry-run", "", "load, verify, connect, stop", MARK(dryRun)},
       {"--check-arena", "", "poison unused memory and measure what is touched", MARK(checkArena)},
       {"-q", "", "no progress lines", MARK(quiet)},
+      {"-v", "", "a progress line every step", MARK(verbose)},
+      {"--json", "", "lines of standard output as JSON objects: {\"said\": ...}, and those of --metrics", MARK(json)},
       {"--help", "", "this", MARK(help)},
       {"--version", "", "version, and that of the bundle format", MARK(version)},
   };
@@ -276,7 +316,7 @@ std::vector<Flag> runningFlags() {
 const std::vector<Flag> &flags() {
   static const std::vector<Flag> table = [] {
     std::vector<Flag> all = runningFlags();
-    for (const std::vector<Flag> &more : {predictingFlags(), measuringFlags()})
+    for (const std::vector<Flag> &more : {dataFlags(), predictingFlags(), measuringFlags()})
       all.insert(all.end() - 2, more.begin(), more.end()); // before --help and --version
     return all;
   }();
@@ -335,8 +375,7 @@ void refuseForeign(const std::string &name) {
 }
 
 /// Flags of plan.md that are not there yet.
-constexpr const char *laterFlags[] = {"--tokens", "--synthetic", "--input", "--stride", "--into",
-                                      "--from",   "-v",          "--json",  "--color"};
+constexpr const char *laterFlags[] = {"--color"};
 
 /// Flags that --calibrate takes: where it runs. It reads no data and no weights, and writes one file. With --trace it
 /// runs nothing.
@@ -375,6 +414,26 @@ void checkBenches(const RunOptions &options, const std::map<std::string, std::st
     refuse(Message::flagsExclude, "--bench", "--device sim");
 }
 
+/// Flags that --into takes: where it runs, and which weights.
+constexpr const char *intoFlags[] = {"--into", "--from",    "--max-shard",    "-n",        "--comm",
+                                     "--rank", "--world",   "--master",       "--device",  "--threads",
+                                     "--init", "--weights", "--join-timeout", "--timeout", "--set",
+                                     "-q",     "--json",    "--no-tuning"};
+
+void checkExports(const RunOptions &options, const std::map<std::string, std::string> &given) {
+  if (!options.exportOnly && given.count("--from"))
+    refuse(Message::flagNeeds, "--from", "--into F");
+  if (given.count("--from") && given.count("--weights"))
+    refuse(Message::flagsExclude, "--from", "--weights");
+  if (given.count("--max-shard") && !isExportFolder(options.exportTo))
+    refuse(Message::flagNeeds, "--max-shard", "--export FOLDER");
+  if (!options.exportOnly)
+    return;
+  for (const auto &[name, value] : given)
+    if (std::find(std::begin(intoFlags), std::end(intoFlags), name) == std::end(intoFlags))
+      refuse(Message::flagsExclude, "--into", name);
+}
+
 /// Flags that --serve takes: where it runs, and with which weights. Requests say all else.
 constexpr const char *serveFlags[] = {"--serve",  "--max-wait", "--metrics",   "-n",        "--comm",
                                       "--device", "--threads",  "--timeout",   "--weights", "--join-timeout",
@@ -392,21 +451,42 @@ void checkServes(const RunOptions &options, const std::map<std::string, std::str
     refuse(Message::flagsExclude, "--serve", "--device sim");
 }
 
+void exclude(bool a, bool b, const char *nameA, const char *nameB) {
+  if (a && b)
+    refuse(Message::flagsExclude, nameA, nameB);
+}
+
+void need(bool a, bool b, const char *nameA, const char *nameB) {
+  if (a && !b)
+    refuse(Message::flagNeeds, nameA, nameB);
+}
+
+/// Data are arrays, text, tokens or made up.
+void checkData(const RunOptions &options) {
+  std::pair<const char *, bool> sources[] = {{"--data", !options.data.empty()},
+                                             {"--input", !options.inputs.empty()},
+                                             {"--text", !options.text.empty()},
+                                             {"--tokens", !options.tokens.empty()},
+                                             {"--synthetic", options.synthetic}};
+  for (size_t i = 0; i < std::size(sources); ++i)
+    for (size_t j = 0; j < i; ++j)
+      exclude(sources[j].second && (i > 1), sources[i].second, sources[j].first, sources[i].first);
+  for (const auto &[flag, given] : sources)
+    exclude(!options.generate.empty(), given, "--generate", flag);
+  bool windows = !options.text.empty() || !options.tokens.empty();
+  need(!options.labels.empty(), windows, "--labels", "--text F or --tokens F");
+  need(options.stride.has_value(), windows, "--stride", "--text F or --tokens F");
+  need(!options.normalize.empty(), !options.data.empty() || !options.inputs.empty(), "--normalize", "--data F");
+}
+
 void checkTogether(const RunOptions &options) {
-  auto exclude = [](bool a, bool b, const char *nameA, const char *nameB) {
-    if (a && b)
-      refuse(Message::flagsExclude, nameA, nameB);
-  };
-  auto need = [](bool a, bool b, const char *nameA, const char *nameB) {
-    if (a && !b)
-      refuse(Message::flagNeeds, nameA, nameB);
-  };
   // "auto" may find nothing, and then begins as these say.
   bool goesOn = !options.resume.empty() && options.resume != "auto";
   exclude(goesOn, options.init, "--resume DIR", "--init");
   exclude(goesOn, !options.weights.empty(), "--resume DIR", "--weights");
-  exclude(!options.data.empty(), !options.text.empty(), "--data", "--text");
+  checkData(options);
   exclude(options.steps.has_value(), options.epochs.has_value(), "--steps", "--epochs");
+  exclude(options.quiet, options.verbose, "-q", "-v");
   exclude(options.eval, options.evalEvery > 0, "--eval", "--eval-every");
   exclude(options.eval, !options.save.empty(), "--eval", "--save");
   exclude(options.eval, options.steps.has_value(), "--eval", "--steps");
@@ -415,7 +495,6 @@ void checkTogether(const RunOptions &options) {
   need(options.resume == "auto", !options.save.empty(), "--resume auto", "--save DIR");
   need(options.evalEvery > 0, !options.evalData.empty(), "--eval-every", "--eval-data F");
   need(!options.evalData.empty(), options.evalEvery > 0, "--eval-data", "--eval-every N");
-  need(!options.labels.empty(), !options.text.empty(), "--labels", "--text F");
   bool simulates = options.device == "sim";
   need(options.interleavings.has_value(), simulates, "--interleavings", "--device sim");
   need(options.simSeed.has_value(), simulates, "--sim-seed", "--device sim");
@@ -429,13 +508,11 @@ void checkTogether(const RunOptions &options) {
   need(options.mirror.has_value(), options.restarts.has_value(), "--mirror", "--restart");
   exclude(options.mirror.has_value(), options.shrink.has_value(), "--mirror", "--shrink");
   need(options.rank.has_value(), options.world.has_value(), "--rank", "--world N");
-  if (!options.exportTo.empty() && !options.exportTo.ends_with(".safetensors") && !options.exportTo.ends_with(".onnx"))
-    refuse(Message::exportKind, options.exportTo);
+  if (!options.exportTo.empty() && !isExportFile(options.exportTo) && !isExportFolder(options.exportTo))
+    refuse(Message::exportKind, options.exportOnly ? "--into" : "--export", options.exportTo);
   if (!options.output.empty() && !options.output.ends_with(".safetensors"))
     refuse(Message::notYet, "--output to other than .safetensors");
   bool generates = !options.generate.empty();
-  exclude(generates, !options.data.empty(), "--generate", "--data");
-  exclude(generates, !options.text.empty(), "--generate", "--text");
   exclude(generates, !options.output.empty(), "--generate", "--output");
   exclude(generates, options.eval, "--generate", "--eval");
   exclude(!options.output.empty(), options.eval, "--output", "--eval");
@@ -493,6 +570,9 @@ RunOptions parseOptions(const std::vector<std::string> &arguments) {
   checkCalibrates(options, given);
   checkBenches(options, given);
   checkServes(options, given);
+  checkExports(options, given);
+  if (options.verbose && options.logEvery == 0)
+    options.logEvery = 1;
   return options;
 }
 

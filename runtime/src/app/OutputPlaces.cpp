@@ -61,6 +61,8 @@ void addFolder(std::vector<Place> &places, const std::string &flag, const fs::pa
 void addStore(std::vector<Place> &places, const std::string &flag, const WeightStore &store) {
   for (const auto &reader : store.readers)
     places.push_back({flag, reader->path()});
+  for (const auto &file : store.foreign)
+    places.push_back({flag, file->path()});
   for (const auto &file : store.files)
     places.push_back({flag, file->path()});
 }
@@ -86,7 +88,10 @@ std::vector<Place> inputsOf(const Job &job) {
   for (const std::string &spec : options.data)
     places.push_back({"--data", readDataSpec(spec).path});
   places.push_back({"--text", options.text});
-  places.push_back({"--eval-data", readDataSpec(options.evalData).path});
+  for (const std::string &spec : options.inputs)
+    places.push_back({"--input", readInputSpec(spec).path});
+  places.push_back({"--tokens", readTokenSpec(options.tokens).path});
+  places.push_back({"--eval-data", readEvalSpec(options.evalData, !options.tokens.empty()).path});
   for (const std::string &path : options.weights)
     places.push_back({"--weights", path});
   if (job.weights)

@@ -129,7 +129,8 @@ std::vector<StepSummary> summarizeCalls(const format::Manifest &manifest, std::v
 
 Progress::Progress(const Job &job, const comm::Control &control, Printed &printed)
     : job(job), printed(printed), speaks(control.rank() == 0), again(control.placing().attempt > 0),
-      hosts(control.placing().hosts), bar(speaks && !job.options.quiet && !job.options.fed && job.trains()) {
+      hosts(control.placing().hosts),
+      bar(speaks && !job.options.quiet && !job.options.json && !job.options.fed && job.trains()) {
   const format::Manifest &manifest = job.bundle.manifest;
   every = job.options.logEvery ? job.options.logEvery : std::max<uint64_t>(1, job.steps / 10);
   firstStep = job.checkpoint ? job.checkpoint->position.step + 1 : 1;
@@ -146,6 +147,11 @@ Progress::Progress(const Job &job, const comm::Control &control, Printed &printe
     printed.began = now();
 }
 
+/// One line; what is no UTF-8 has a sign in its place.
+static std::string jsonLine(const ordered_json &values) {
+  return values.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+}
+
 void Progress::goOn(uint64_t step, const std::string &how) {
   if (speaks && !how.empty())
     say("restart: the state after step " + std::to_string(step) + " is back" + how);
@@ -156,6 +162,10 @@ void Progress::goOn(uint64_t step, const std::string &how) {
 void Progress::say(const std::string &line) {
   if (job.listener)
     return job.listener(line);
+  put(job.options.json ? jsonLine(ordered_json{{"said", line}}) : line);
+}
+
+void Progress::put(const std::string &line) {
   bar.clear();
   // A reader that has gone is a signal too; one that does not read was waited for until the job was asked to end.
   // Names of files and folders come from outside.
@@ -213,6 +223,23 @@ static std::string others(const std::map<std::string, double> &scalars) {
   return text;
 }
 
+/// The object of a step in metrics.
+static ordered_json valuesOf(const StepSummary &s, uint64_t tokens) {
+  ordered_json line = {{"step", s.step}, {"loss", s.loss}, {"lr", s.lr}};
+  if (s.hasGradNorm)
+    line["grad_norm"] = s.gradNorm;
+  if (s.hasLossScale)
+    line["loss_scale"] = s.lossScale;
+  for (const auto &[name, value] : s.metrics)
+    if (isOfModel(name))
+      line[name] = value;
+  line["ms"] = s.ms;
+  line["tokens"] = tokens;
+  line["sent_bytes"] = s.sentBytes;
+  line["peak_bytes"] = s.peakBytes;
+  return line;
+}
+
 void Progress::step(const StepSummary &s, const SaidOfSaves &saves) {
   if (!speaks)
     return;
@@ -224,35 +251,19 @@ void Progress::step(const StepSummary &s, const SaidOfSaves &saves) {
   printed.peak = std::max(printed.peak, s.peakBytes);
   if (!saves.saved.empty())
     lastSave = saves.saved;
-  if (!files.empty())
-    writeStep(s);
+  const ordered_json values = valuesOf(s, job.bundle.manifest.batch * std::max<uint64_t>(1, tokensPerRow));
+  for (MetricsFile &file : files)
+    file.write(values, s.step > printed.step);
   if (s.step <= printed.step)
     return;
   if (isShown(s, saves))
-    say(lineOf(s, saves));
+    job.options.json ? put(jsonLine(values)) : say(lineOf(s, saves));
   if (bar.isShown()) {
     if (s.step == firstStep)
       sayStart(s.ms);
     bar.draw(s.step, job.steps, format::printable(print("  loss %.4f", s.loss) + others(s.metrics)));
   }
   printed.step = s.step;
-}
-
-void Progress::writeStep(const StepSummary &s) {
-  ordered_json line = {{"step", s.step}, {"loss", s.loss}, {"lr", s.lr}};
-  if (s.hasGradNorm)
-    line["grad_norm"] = s.gradNorm;
-  if (s.hasLossScale)
-    line["loss_scale"] = s.lossScale;
-  for (const auto &[name, value] : s.metrics)
-    if (isOfModel(name))
-      line[name] = value;
-  line["ms"] = s.ms;
-  line["tokens"] = job.bundle.manifest.batch * std::max<uint64_t>(1, tokensPerRow);
-  line["sent_bytes"] = s.sentBytes;
-  line["peak_bytes"] = s.peakBytes;
-  for (MetricsFile &file : files)
-    file.write(line, s.step > printed.step);
 }
 
 /// On a terminal, where one waits: how long it took until the second step.
@@ -302,6 +313,9 @@ void Progress::evaluated(uint64_t rows, uint64_t leftOut, const std::map<std::st
     file.write(values, isNew);
   if (!isNew)
     return;
+  printed.evaluated = afterStep + 1;
+  if (job.options.json)
+    return put(jsonLine(values));
   loss = std::isnan(loss) ? std::nan("") : loss; // "nan", of whichever sign
   std::string what = tokensPerRow ? "windows" : "samples";
   std::string line = print("eval    %llu %s  loss %.4f", static_cast<unsigned long long>(rows), what.c_str(), loss);
@@ -316,7 +330,6 @@ void Progress::evaluated(uint64_t rows, uint64_t leftOut, const std::map<std::st
   if (!note.empty())
     line += "   " + note;
   say(line);
-  printed.evaluated = afterStep + 1;
 }
 
 void Progress::interrupted(const std::string &saved) {

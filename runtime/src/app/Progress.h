@@ -96,7 +96,8 @@ private:
   bool isShown(const StepSummary &summary, const SaidOfSaves &saves) const;
   std::string lineOf(const StepSummary &summary, const SaidOfSaves &saves) const;
 
-  void writeStep(const StepSummary &summary);
+  /// Writes a line as it is.
+  void put(const std::string &line);
   void sayStart(double firstMs);
 
   const Job &job;

@@ -48,14 +48,16 @@ public:
       return 0;
     }
     giveValues();
-    int code = options.eval ? evaluateOnly() : job.predicts() ? predict() : train();
+    int code = options.exportOnly ? 0 : options.eval ? evaluateOnly() : job.predicts() ? predict() : train();
     saves.writes([&] {
       if (interrupted && !options.exportTo.empty())
         progress.notExported(); // an earlier file of that name may be a whole run's
       else if (options.exportTo.ends_with(".onnx"))
         exportModel(session, options.bundle, options.exportTo);
       else if (!options.exportTo.empty())
-        exportWeights(session, options.exportTo);
+        exportWeights(session, options.exportTo, options.maxShard);
+      if (options.exportOnly)
+        progress.remark("wrote   " + options.exportTo);
       trace.write(control);
     });
     if (options.checkArena)

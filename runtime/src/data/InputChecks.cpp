@@ -19,8 +19,7 @@ static std::string rangeOf(const Limits &run) {
          (run.ignored ? core::format(" or the ignored {}", *run.ignored) : "");
 }
 
-/// The range of all integers of an input, if they share one.
-static std::string rangeOf(const Input &input) { return input.limits.size() == 1 ? rangeOf(input.limits.front()) : ""; }
+std::string describeRange(const Input &input) { return input.limits.size() == 1 ? rangeOf(input.limits.front()) : ""; }
 
 /// "[2, 0]": the indices of element `n` of a row, or of an input without rows.
 static std::string placeOf(const Input &input, uint64_t n) {
@@ -37,7 +36,12 @@ void checkArray(const Input &input, const std::string &name, DType type, std::sp
                 const std::string &place) {
   if (type != input.type && !widens(type, input.type))
     throw Failure::at(place, Message::arrayType, name, describeArray(type, shape), input.name,
-                      format::toString(input.type), rangeOf(input));
+                      format::toString(input.type), describeRange(input));
+  checkShape(input, name, type, shape, place);
+}
+
+void checkShape(const Input &input, const std::string &name, DType type, std::span<const int64_t> shape,
+                const std::string &place) {
   size_t skip = input.microbatched ? 1 : 0;
   bool fits = shape.size() == input.shape.size();
   for (size_t d = skip; fits && d < input.shape.size(); ++d)

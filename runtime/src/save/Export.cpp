@@ -2,6 +2,7 @@
 // parts that it owns, transposed where the model's file is.
 #include "par/save/Export.h"
 
+#include "ExportedFiles.h"
 #include "par/files/Convert.h"
 #include "par/files/FileWriter.h"
 #include "par/files/PartFile.h"
@@ -20,11 +21,6 @@ namespace fs = std::filesystem;
 using format::Tensor;
 
 namespace {
-
-/// The element type in the model's file; the bundle's master is f32 whatever that is.
-format::DType typeAt(const Tensor &tensor, const format::Source &place) {
-  return isConvertible(tensor.type, place.type) ? place.type : tensor.type;
-}
 
 /// Calls `write(byte of the whole tensor, bytes)` for all that this rank owns of it, as elements of `type`.
 template <class Write>
@@ -73,12 +69,6 @@ void writeTransposed(Session &session, const Tensor &tensor, format::DType type,
       ++end;
   }
 }
-
-bool contains(const std::vector<std::string> &names, const std::string &name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
-bool isExported(const Tensor &tensor) { return isWeight(tensor) && isSaved(tensor); }
 
 /// The folder of a file: "a" of "a/b", "." of "b".
 fs::path folderOf(const fs::path &path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
@@ -141,62 +131,39 @@ void copyFiles(const std::vector<ModelCopy> &copies, const std::vector<PartFile>
   }
 }
 
-/// "model." if every parameter's name begins so and is also known without it; else "". Names without it are read, not
-/// written: a file with both would be twice as large, and neither module would load it.
-std::string wrapperOf(const format::Manifest &manifest) {
-  std::string wrapper;
-  for (const Tensor &tensor : manifest.tensors) {
-    if (tensor.kind != format::TensorKind::Parameter || !tensor.transposed.empty())
-      continue;
-    std::string first = tensor.name.substr(0, tensor.name.find('.') + 1);
-    if (!contains(tensor.aliases, tensor.name.substr(first.size())) || (!wrapper.empty() && first != wrapper))
-      return "";
-    wrapper = first;
-  }
-  return wrapper;
-}
-
 } // namespace
 
-void exportWeights(Session &session, const std::string &path) {
+void exportWeights(Session &session, const std::string &path, uint64_t maxShard) {
   comm::Control &control = session.jobControl();
-  std::vector<ArrayHeader> headers;
-  std::vector<const Tensor *> tensors;
-  std::string wrapper = wrapperOf(session.manifest());
-  auto hasLonger = [&](const std::vector<std::string> &names, const std::string &name) {
-    return !wrapper.empty() && contains(names, wrapper + name);
-  };
-  for (const Tensor &tensor : session.manifest().tensors) {
-    if (!isExported(tensor))
-      continue;
-    format::DType type = tensor.source ? typeAt(tensor, *tensor.source) : tensor.type;
-    if (tensor.transposed.empty())
-      headers.push_back({tensor.name, type, tensor.stored});
-    for (const std::string &alias : tensor.aliases)
-      if (wrapper + alias != tensor.name && !hasLonger(tensor.aliases, alias))
-        headers.push_back({alias, type, tensor.stored});
-    for (const std::string &name : tensor.transposed)
-      if (!hasLonger(tensor.transposed, name))
-        headers.push_back({name, type, {tensor.stored[1], tensor.stored[0]}});
-    tensors.resize(headers.size(), &tensor);
-  }
-  PartFile part(path, control);
+  std::vector<ExportedFile> files = planExport(session.manifest(), path, maxShard);
+  const std::map<std::string, std::string> ofTorch{{"format", "pt"}};
+  std::vector<PartFile> parts;
+  for (const ExportedFile &file : files)
+    parts.emplace_back(file.path, control);
   if (control.rank() == 0)
-    SafetensorsWriter(part.name(), headers, true, {{"format", "pt"}});
+    for (size_t f = 0; f < files.size(); ++f)
+      SafetensorsWriter(parts[f].name(), files[f].headers(), true, ofTorch);
   control.barrier("export");
-  SafetensorsWriter writer(part.name(), headers, false, {{"format", "pt"}});
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    auto write = [&](uint64_t at, std::span<const std::byte> bytes) { writer.write(i, at, bytes); };
-    if (contains(tensors[i]->transposed, headers[i].name))
-      writeTransposed(session, *tensors[i], headers[i].type, write);
-    else
-      writeOwned(session, *tensors[i], headers[i].type, write);
+  for (size_t f = 0; f < files.size(); ++f) {
+    SafetensorsWriter writer(parts[f].name(), files[f].headers(), false, ofTorch);
+    for (size_t i = 0; i < files[f].arrays.size(); ++i) {
+      const auto &[header, tensor] = files[f].arrays[i];
+      auto write = [&](uint64_t at, std::span<const std::byte> bytes) { writer.write(i, at, bytes); };
+      if (contains(tensor->transposed, header.name))
+        writeTransposed(session, *tensor, header.type, write);
+      else
+        writeOwned(session, *tensor, header.type, write);
+    }
+    writer.sync();
   }
-  writer.sync();
   control.barrier("exported");
-  part.giveName();
-  if (control.rank() == 0)
+  for (PartFile &part : parts)
+    part.giveName();
+  if (control.rank() == 0) {
+    if (files.size() > 1)
+      writeIndex(path, files);
     control.wrote(path);
+  }
   control.barrier("export done");
 }
 

@@ -1,4 +1,5 @@
-// A folder of weights as Hugging Face's save_pretrained writes one: a .safetensors file, or several and their index.
+// A folder of weights as Hugging Face's save_pretrained writes one: a .safetensors file, or several and their index; of
+// older versions pytorch_model.bin.
 #include "par/weights/Weights.h"
 
 #include "par/messages/Failure.h"
@@ -16,8 +17,9 @@ std::vector<std::string> namesThatEnd(const std::vector<std::string> &names, con
   std::vector<std::string> found;
   std::copy_if(names.begin(), names.end(), std::back_inserter(found),
                [&](const std::string &name) { return name.ends_with(ending); });
-  if (std::find(found.begin(), found.end(), "model" + ending) != found.end())
-    return {"model" + ending};
+  for (const char *own : {"model", "pytorch_model"})
+    if (std::find(found.begin(), found.end(), own + ending) != found.end())
+      return {own + ending};
   return found;
 }
 
@@ -31,16 +33,13 @@ std::string findWeights(const std::string &path) {
   for (fs::directory_iterator at(path, error), end; !error && at != end; at.increment(error))
     names.push_back(at->path().filename().string());
   std::sort(names.begin(), names.end());
-  for (const char *ending : {".safetensors.index.json", ".safetensors"}) {
+  for (const char *ending : {".safetensors.index.json", ".safetensors", ".bin.index.json", ".bin", ".pt", ".pth"}) {
     std::vector<std::string> found = namesThatEnd(names, ending);
     if (found.size() > 1)
       throw Failure::at(path, Message::weightsSeveral, found[0], found[1]);
     if (found.size() == 1)
       return (fs::path(path) / found[0]).string();
   }
-  for (const char *ending : {".bin", ".bin.index.json", ".pt", ".pth"})
-    if (std::vector<std::string> found = namesThatEnd(names, ending); !found.empty())
-      throw Failure::at(path, Message::weightsPickled, found[0]);
   return path;
 }
 

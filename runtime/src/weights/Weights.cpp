@@ -35,10 +35,13 @@ std::string WeightStore::fileOf(const StoredArray &array) const {
   for (const auto &reader : readers)
     if (holds(reader->bytes()))
       return reader->path();
+  for (const auto &file : foreign)
+    if (holds(file->bytes()))
+      return file->path();
   for (const auto &file : files)
     if (holds(file->bytes()))
       return file->path();
-  return place;
+  return array.file.empty() ? place : array.file;
 }
 
 void WeightStore::release() const {
@@ -49,6 +52,7 @@ void WeightStore::release() const {
     }
   };
   release(readers);
+  release(foreign);
   release(files);
 }
 
@@ -86,13 +90,13 @@ Piece wholePiece(const std::vector<int64_t> &shape, const std::byte *data) {
 
 /// Adds the arrays of a file; none may be there already.
 static void addFile(WeightStore &store, const std::string &path) {
-  auto reader = std::make_shared<SafetensorsReader>(path);
-  for (const auto &[name, array] : reader->arrays())
-    if (!store.arrays
-             .try_emplace(name, StoredArray{array.type, array.shape, {wholePiece(array.shape, array.data.data())}})
-             .second)
-      throw Failure::at(path, Message::tensorTwice, name, store.fileOf(store.arrays.at(name)));
-  store.readers.push_back(std::move(reader));
+  auto file = std::make_shared<ArrayFile>(path);
+  for (const auto &[name, array] : file->arrays()) {
+    StoredArray stored{array.type, array.shape, {wholePiece(array.shape, array.data.data())}, path};
+    if (auto [before, isNew] = store.arrays.try_emplace(name, std::move(stored)); !isNew)
+      throw Failure::at(path, Message::tensorTwice, name, store.fileOf(before->second));
+  }
+  store.foreign.push_back(std::move(file));
 }
 
 WeightStore openSafetensors(const std::vector<std::string> &paths) {

@@ -37,11 +37,20 @@ TEST_F(Mistakes, ofFlags) {
       {{"a.par", "b.par"}, "par-run: error: two bundles given: \"a.par\" and \"b.par\""},
       {{"a.par", "--stpes", "3"}, "par-run: error: unknown flag \"--stpes\"; did you mean \"--steps\"?"},
       {{"a.par", "--resume-from", "ckpt"}, "par-run: error: unknown flag \"--resume-from\"; --help lists them"},
-      {{"a.par", "--tokens", "f"}, "par-run: error: --tokens is not supported yet"},
-      {{"a.par", "--json"}, "par-run: error: --json is not supported yet"},
+      {{"a.par", "--color"}, "par-run: error: --color is not supported yet"},
+      {{"a.par", "--tokens", "f", "--text", "f"}, "par-run: error: --text and --tokens exclude each other"},
+      {{"a.par", "--synthetic", "--input", "x=f"}, "par-run: error: --input and --synthetic exclude each other"},
+      {{"a.par", "--stride", "2"}, "par-run: error: --stride needs --text F or --tokens F"},
+      {{"a.par", "--normalize", "x"}, "par-run: error: --normalize needs --data F"},
+      {{"a.par", "--from", "w"}, "par-run: error: --from needs --into F"},
+      {{"a.par", "--into", "w.safetensors", "--steps", "2"}, "par-run: error: --into and --steps exclude each other"},
+      {{"a.par", "--export", "w.safetensors", "--max-shard", "1MB"},
+       "par-run: error: --max-shard needs --export FOLDER"},
+      {{"a.par", "--export", "w/", "--max-shard", "0GB"},
+       "par-run: error: --max-shard takes a number of bytes above 0, KB, MB or GB, not \"0GB\""},
       {{"a.par", "--on-nan", "skip"}, "par-run: error: --on-nan skip is not supported yet"},
       {{"a.par", "--export", "m.pt"},
-       "par-run: error: --export needs a name that ends in .safetensors or .onnx, not \"m.pt\""},
+       "par-run: error: --export needs a name that ends in .safetensors or .onnx, or a folder, not \"m.pt\""},
       {{"a.par", "--steps"}, "par-run: error: --steps needs N"},
       {{"a.par", "--steps", "0"}, "par-run: error: --steps takes a whole number of at least 1, not \"0\""},
       {{"a.par", "-n=none"}, "par-run: error: -n takes a whole number of at least 1, not \"none\""},
@@ -202,13 +211,14 @@ TEST_F(Mistakes, ofWeights) {
   expectSays("other.safetensors: error: holds no \"w\"; 0 of 1 tensors are there");
   EXPECT_EQ(run({toy, "--text", text(), "--weights", text()}), 1);
   expectSays(
-      "text: error: is no .safetensors file and no checkpoint folder; the model's own weights need no --weights");
+      "text: error: is no .safetensors, .npz or .pt file and no checkpoint folder; the model's own weights need no "
+      "--weights");
   // Other files in a folder, and several safetensors files.
   std::filesystem::create_directory(folder / "hub");
   std::ofstream(folder / "hub/pytorch_model.bin") << "pickled";
   EXPECT_EQ(run({toy, "--text", text(), "--weights", folder / "hub"}), 1);
-  expectSays("hub: error: holds pytorch_model.bin, which is pickled Python, and no .safetensors file; in Python "
-             "safetensors.torch.save_file(model.state_dict(), \"w.safetensors\") writes one");
+  expectSays("pytorch_model.bin: error: is no archive of PyTorch 1.6 or later; torch.save of what torch.load reads "
+             "writes one");
   for (const char *name : {"hub/a.safetensors", "hub/b.safetensors"})
     std::filesystem::copy_file(writeFile("whole", "w", core::DType::F32, {8, 8}), folder / name);
   EXPECT_EQ(run({toy, "--text", text(), "--weights", folder / "hub"}), 1);
@@ -496,8 +506,8 @@ TEST_F(Mistakes, ofData) {
   expectSays("1 rows are fewer than one batch of 2");
   EXPECT_EQ(data(both + ":input_ids"), 2);
   expectSays("--data takes F or F:input=array,..., not \"" + both + ":input_ids\"");
-  EXPECT_EQ(data(folder / "d.npz"), 1);
-  expectSays("data is read from .safetensors; other formats are not supported yet");
+  EXPECT_EQ(data(folder / "d.csv"), 1);
+  expectSays("data is read from .safetensors, .npy, .npz and .pt files, text by --text, integers by --tokens");
   {
     core::SafetensorsWriter writer(folder / "uneven.safetensors",
                                    {{"input_ids", core::DType::I64, {4, 16}}, {"labels", core::DType::I64, {3, 16}}},

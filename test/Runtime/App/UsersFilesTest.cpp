@@ -2,7 +2,6 @@
 // without labels that count, lists of any length.
 #include "ToolFixture.h"
 
-#include "par/files/ForeignFiles.h"
 #include "par/session/Session.h"
 
 #include <cmath>
@@ -123,20 +122,6 @@ TEST_F(UsersFiles, areNamedInMessages) {
 
 TEST_F(UsersFiles, ofOtherFormats) {
   std::string toy = write(toy::training(1));
-  EXPECT_EQ(run({toy, "--init", "--data", "d.npz"}), 1);
-  EXPECT_EQ(err, "d.npz: error: data is read from .safetensors; other formats are not supported yet; python3 "
-                 "-c 'import numpy, "
-                 "safetensors.numpy as s; s.save_file(dict(numpy.load(\"d.npz\")), \"d.safetensors\")' "
-                 "writes d.safetensors of it\n");
-  EXPECT_EQ(run({toy, "--text", folder / "text", "--weights", "m/w.pt"}), 1);
-  expectSays("m/w.pt: error: is no .safetensors file and no checkpoint folder; the model's own weights need "
-             "no --weights; python3 "
-             "-c 'import torch, ");
-  expectSays("torch.load(\"m/w.pt\", map_location=\"cpu\", weights_only=True).items()}, "
-             "\"m/w.safetensors\")' writes m/w.safetensors");
-  for (const char *name : {"w.pth", "pytorch_model.bin"})
-    EXPECT_NE(core::waysToConvert(name), "") << name;
-  EXPECT_EQ(core::waysToConvert("text") + core::waysToConvert("a.p"), "");
   std::ofstream(folder / "m.onnx") << "model";
   EXPECT_EQ(run({folder / "m.onnx", "--init"}), 1);
   EXPECT_EQ(err, (folder / "m.onnx") + ": error: is a model, not a bundle; compile it first: par-compile " +
@@ -153,11 +138,11 @@ TEST_F(UsersFiles, ofTruthValues) {
   values[1] = values[16] = 1;
   writeArray(writer, 0, values);
   std::vector<std::byte> scratch;
-  auto dataset = core::openArrays({path}, bundle.manifest);
+  auto dataset = core::openArrays({{path}, {}}, bundle.manifest);
   EXPECT_EQ(reinterpret_cast<const int64_t *>(dataset->row(mask, 0, scratch))[1], 1);
   EXPECT_EQ(reinterpret_cast<const int64_t *>(dataset->row(mask, 1, scratch))[1], 0);
   mask.type = DType::F32, mask.limits = {};
-  auto floats = core::openArrays({path}, bundle.manifest);
+  auto floats = core::openArrays({{path}, {}}, bundle.manifest);
   EXPECT_EQ(reinterpret_cast<const float *>(floats->row(mask, 1, scratch))[0], 1);
 }
 
@@ -165,7 +150,7 @@ TEST_F(UsersFiles, ofTruthValues) {
 TEST_F(UsersFiles, withoutLabelsThatCount) {
   format::Bundle bundle = toy::training(1);
   auto says = [&](const std::string &path) {
-    auto dataset = core::openArrays({path}, bundle.manifest);
+    auto dataset = core::openArrays({{path}, {}}, bundle.manifest);
     core::RowOrder order(dataset->rows(), false, 1);
     return core::describeIgnored(bundle.manifest, {dataset.get(), &order, 0}, bundle.manifest.batch);
   };

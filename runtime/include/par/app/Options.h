@@ -24,8 +24,10 @@ struct RunOptions {
   std::optional<uint32_t> spares;   ///< processes beyond the ranks
   std::optional<uint64_t> mirror;   ///< steps after which neighbours get state again that no other rank holds
   // data
-  std::vector<std::string> data;
-  std::string text, labels, order;
+  std::vector<std::string> data, inputs, normalize;
+  std::string text, tokens, labels, order;
+  std::optional<uint64_t> stride;
+  bool synthetic = false;
   std::string generate; ///< a file of requests, "-": standard input
   std::string serve;    ///< where requests come from: a socket's path, "tcp:PORT" or "-"
   double maxWait = 0;   ///< of --serve, in milliseconds
@@ -40,6 +42,8 @@ struct RunOptions {
   std::string evalData;
   // results
   std::string save, exportTo, output, metrics, trace;
+  uint64_t maxShard = 5'000'000'000;       ///< bytes of tensors in one file of an export into a folder
+  bool exportOnly = false;                 ///< --into: nothing is run
   std::string log;                         ///< a table of metrics, CSV
   std::optional<std::string> calibrate;    ///< the hardware file; "": beside the bundle
   std::optional<std::string> bench;        ///< the file of its results; "": none
@@ -50,7 +54,8 @@ struct RunOptions {
   uint64_t saveEvery = 0, keep = 2, logEvery = 0;
   std::map<std::string, double> set;
   bool fed = false; ///< a session: its caller gives the batches, and says how long
-  bool noTuning = false, dryRun = false, checkArena = false, quiet = false, help = false, version = false;
+  bool noTuning = false, dryRun = false, checkArena = false, quiet = false, help = false, version = false,
+       verbose = false, json = false;
 };
 
 /// Reads the arguments after the program's name. Throws Failure with exit code 2 for arguments that are wrong or not

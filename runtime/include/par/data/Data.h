@@ -1,7 +1,8 @@
-// Feeding: samples from safetensors arrays or from text, in an order that a seed and a position fix.
+// Feeding: samples from arrays of files or from text, in an order that a seed and a position fix.
 #pragma once
 
-#include "par/files/Safetensors.h"
+#include "par/data/Elements.h"
+#include "par/files/ArrayFile.h"
 #include "par/format/Manifest.h"
 
 #include <map>
@@ -16,10 +17,24 @@ struct DataSpec {
   std::string renamings; ///< ":input=array,..." as given
 };
 /// Names of folders, files and arrays may have colons themselves: the file's name is the one that exists, else the one
-/// that ends in .safetensors.
+/// that ends as a file of arrays.
 DataSpec readDataSpec(const std::string &spec);
-/// Whether this is a file of arrays rather than of text.
-bool isArrayFile(const std::string &path);
+/// The value of --eval-data beside --data and --text, or beside --tokens.
+DataSpec readEvalSpec(const std::string &spec, bool ofTokens);
+
+/// The value of --input, "INPUT=F" or "INPUT=F:ARRAY".
+struct InputSpec {
+  std::string input, path;
+  std::string array; ///< "" for the only one of the file
+};
+/// Throws Failure, of the command line, for a value of another form.
+InputSpec readInputSpec(const std::string &spec);
+
+/// The value of --tokens, "F" or "F:u16".
+struct TokenSpec {
+  std::string path, type; ///< "" where none is given
+};
+TokenSpec readTokenSpec(const std::string &spec);
 
 /// Samples, each a row of every input that is fed.
 class Dataset {
@@ -38,16 +53,32 @@ public:
   virtual std::string feeds() const = 0;
   /// Names of arrays in its files that no input takes; "" for none.
   virtual std::string unused() const { return ""; }
+  /// Arrays whose values are rounded: `"x" is f64 there and f32 in the bundle: rounded`; "" for none.
+  virtual std::string rounded() const { return ""; }
   /// The files, for messages.
   virtual std::string place() const { return describe(); }
   /// After each use of rows: throws Failure if a file has become shorter, and rows may have been zeros.
   virtual void checkWhole() const {}
 };
 
-/// Arrays named as the inputs, or renamed: "F", "F:input=array,...". Throws Failure (error 18).
-std::unique_ptr<Dataset> openArrays(const std::vector<std::string> &specs, const format::Manifest &manifest);
-/// Bytes as tokens, in windows. `labels`: "next", "same" or empty (the manifest's).
-std::unique_ptr<Dataset> openText(const std::string &path, const format::Manifest &manifest, const std::string &labels);
+/// The files that feed the inputs.
+struct ArrayFeed {
+  std::vector<std::string> data;   ///< of --data: "F", "F:input=array,...", one shard after the other
+  std::vector<std::string> inputs; ///< of --input: files of a single input
+  PixelFeeds pixels = {};
+};
+/// Arrays named as the inputs, or renamed. Throws Failure (error 18).
+std::unique_ptr<Dataset> openArrays(const ArrayFeed &feed, const format::Manifest &manifest);
+
+/// Windows of tokens.
+struct WindowFeed {
+  std::string labels = {};             ///< "next", "same" or empty (the manifest's)
+  std::optional<uint64_t> stride = {}; ///< tokens between the begins of two windows; default: a window
+};
+/// Bytes as tokens.
+std::unique_ptr<Dataset> openText(const std::string &path, const format::Manifest &manifest, const WindowFeed &feed);
+/// A file of integers as tokens: "F:TYPE", or a .npy.
+std::unique_ptr<Dataset> openTokens(const std::string &spec, const format::Manifest &manifest, const WindowFeed &feed);
 /// One batch of made-up values for every input, a function of the seed: normal numbers, integers within their limits.
 std::unique_ptr<Dataset> makeUpData(const format::Manifest &manifest, uint64_t seed);
 /// Whether an input or output is one of the entry `prefill`, which only --generate runs.

@@ -23,6 +23,13 @@ std::string describeInputs(const format::Manifest &manifest);
 void checkArray(const format::Input &input, const std::string &name, DType type, std::span<const int64_t> shape,
                 const std::string &place);
 
+/// Throws Failure unless the shape is the input's, of any number of rows.
+void checkShape(const format::Input &input, const std::string &name, DType type, std::span<const int64_t> shape,
+                const std::string &place);
+
+/// " in [0, 128)": the range of all integers of an input, if they share one; else "".
+std::string describeRange(const format::Input &input);
+
 /// Throws Failure where an integer is outside of the input's range: as an index it would read other memory. `data`:
 /// of the input's type, a row, or the whole where the input has no rows.
 void checkRange(const format::Input &input, const ArrayPlace &place, const std::byte *data, uint64_t elements);

@@ -81,9 +81,8 @@ struct MessageText {
   M(tiedDiffer,                                                                                                        \
     "holds other numbers for \"{}\" than for \"{}\", which are one tensor of the bundle; leave one of both out")       \
   M(weightsSeveral, "holds several files of weights, among them {} and {}; name the one that is meant")                \
-  M(weightsPickled, "holds {}, which is pickled Python, and no .safetensors file; in Python "                          \
-                    "safetensors.torch.save_file(model.state_dict(), \"w.safetensors\") writes one")                   \
-  M(unknownWeights, "is no .safetensors file and no checkpoint folder; the model's own weights need no --weights{}")   \
+  M(unknownWeights,                                                                                                    \
+    "is no .safetensors, .npz or .pt file and no checkpoint folder; the model's own weights need no --weights")        \
   /* data */                                                                                                           \
   M(inputWithoutData, "input \"{}\" {} gets no data ({}); add it to --data, or bind it in the plan: inputs.{}.value")  \
   M(arrayType, "array \"{}\" is {}; input \"{}\" takes {}{}")                                                          \
@@ -97,12 +96,20 @@ struct MessageText {
     "only labels of a loss can be ignored; fill up \"{}\" with an index from 0 to {} and ignore its label; one that "  \
     "is both is filled up in the module, after the loss: labels.masked_fill(labels < 0, 0)")                           \
   M(tooFewRows, "{} rows are fewer than one batch of {}")                                                              \
-  M(unknownData, "data is read from .safetensors; other formats are not supported yet{}")                              \
-  M(textWithoutFeed, "this bundle has no input that takes tokens; --text needs one")                                   \
-  M(labelsUnlike, "--text feeds windows of one length, and input \"{}\" is {}, \"{}\" is {}; give --data")             \
+  M(inputRows, "feeds {} rows to input \"{}\" and {} to \"{}\"")                                                       \
+  M(inputOfSeveral, "holds {} arrays: {}; say which one feeds \"{}\": {}:ARRAY")                                       \
+  M(pixelsNeedFlag, "pixels of u8 become floats by --normalize {}=MEAN/SPREAD, and by --normalize {} from 0 to 1")     \
+  M(pixelsUnlike, "--normalize: input \"{}\" is {}; pixels become floats, and {} numbers are one for each of its "     \
+                  "channels, dim 1, or one for all")                                                                   \
+  M(tokensType, "holds {}; --tokens takes integers of one dim")                                                        \
+  M(tokensUntyped, "says nothing of its integers; --tokens {}:u16 does, or u8, u32, i32, i64")                         \
+  M(tokensPart, "{} bytes are no whole number of tokens of {}")                                                        \
+  M(unknownData, "data is read from .safetensors, .npy, .npz and .pt files, text by --text, integers by --tokens")     \
+  M(textWithoutFeed, "this bundle has no input that takes tokens; {} needs one")                                       \
+  M(labelsUnlike, "{} feeds windows of one length, and input \"{}\" is {}, \"{}\" is {}; give --data")                 \
   M(labelsUnknown, "whether labels are the next tokens or the same is not known; say --labels next or --labels same")  \
-  M(textVocabulary, "byte {} at {} is outside of the model's {} symbols")                                              \
-  M(textTooShort, "{} bytes are fewer than one batch of {} windows of {}")                                             \
+  M(textVocabulary, "{} {} at {} is outside of the model's {} symbols")                                                \
+  M(textTooShort, "{} {} are fewer than one batch of {} windows of {}")                                                \
   M(requestBad, "{} takes {}, not {}")                                                                                 \
   M(promptTooLong, "a prompt of {} tokens and {} new ones do not fit into the cache of {} slots; ask for fewer, or "   \
                    "compile with --set dims.cache={}")                                                                 \
@@ -176,7 +183,8 @@ struct MessageText {
     "--export to .onnx needs {} too, where \"{}\" lies, and it is not there; export to .safetensors")                  \
   M(exportOnModel, "is the model that was compiled, or its weights; give --export another name or folder")             \
   M(exportNoPlace, "cannot hold {}: {} was compiled without its weights or is compressed; export to .safetensors")     \
-  M(exportKind, "--export needs a name that ends in .safetensors or .onnx, not \"{}\"")                                \
+  M(exportKind, "{} needs a name that ends in .safetensors or .onnx, or a folder, not \"{}\"")                         \
+  M(exportStale, "holds {}, which would be loaded in place of what is written beside it; remove it")                   \
   M(notYet, "{} is not supported yet")                                                                                 \
   M(flagValue, "{} needs {}")                                                                                          \
   M(flagBad, "{} takes {}, not \"{}\"")                                                                                \

@@ -5,9 +5,18 @@
 
 namespace par::core {
 
+/// Whether this names a file that can be written: .safetensors or .onnx.
+bool isExportFile(const std::string &path);
+/// Whether this names a folder: one that is there, or a name with a slash at its end.
+bool isExportFolder(const std::string &path);
+
 /// Collective. Writes all parameters, frozen ones and buffers whole into one safetensors file, every rank its own
-/// rectangles.
-void exportWeights(Session &session, const std::string &path);
+/// rectangles. Into a folder as save_pretrained of transformers does: model.safetensors, or, where that has more than
+/// `maxShard` bytes, several files and model.safetensors.index.json.
+void exportWeights(Session &session, const std::string &path, uint64_t maxShard);
+
+/// Throws Failure where the folder has files of weights that a reader would take for those that an export writes.
+void checkFolderExport(const format::Manifest &manifest, const std::string &folder, uint64_t maxShard);
 
 /// Throws Failure where exportModel would: hours of training must not end in that. With `checkData` the model's data is
 /// read too, up to 1 GiB of each file, which one process of a host does for all.

@@ -1,7 +1,7 @@
 // Values of tensors from the model file, safetensors files, a checkpoint, or the init rules.
 #pragma once
 
-#include "par/files/Safetensors.h"
+#include "par/files/ArrayFile.h"
 #include "par/format/Manifest.h"
 #include "par/messages/Messages.h"
 
@@ -64,6 +64,7 @@ struct WeightStore {
   std::string place; ///< for messages: "gpt2.safetensors", "ckpt/200"
   std::map<std::string, StoredArray> arrays;
   std::vector<std::shared_ptr<SafetensorsReader>> readers;
+  std::vector<std::shared_ptr<ArrayFile>> foreign; ///< files of other programs than Par's saves
   std::vector<std::shared_ptr<MappedFile>> files;
   std::vector<std::shared_ptr<std::vector<std::byte>>> made; ///< what no file holds
   std::set<std::string> anew;                          ///< states of a save that it lacks and that begin by their rules
@@ -93,7 +94,7 @@ struct WeightStore {
 };
 
 /// The file of weights in a folder that Hugging Face wrote, the index of several; other paths as they are, among them
-/// folders that are saves. Throws Failure where a folder holds several, or only pickled ones.
+/// folders that are saves. Throws Failure where a folder holds several.
 std::string findWeights(const std::string &path);
 /// The arrays of safetensors files, or of an index.json that names them. Throws Failure.
 WeightStore openSafetensors(const std::vector<std::string> &paths);
