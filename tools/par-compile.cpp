@@ -29,7 +29,8 @@ static const Flag flags[] = {
     {"-v", Flag::Nothing, true, "", "prints more"},
     {"--help", Flag::Nothing, true, "", "prints this"},
     {"--version", Flag::Nothing, true, "", "prints the version"},
-    {"--color", Flag::Maybe, false, "auto", ""},
+    {"--color", Flag::Maybe, true, "auto|always|never",
+     "colours of errors and warnings; --color is auto: on a terminal, unless NO_COLOR is set"},
     {"--json", Flag::Nothing, true, "", "prints facts of the bundle as JSON (docs/report.md) in place of the summary"},
     {"--list", Flag::Maybe, true, "params|modules|nodes|inputs", "prints the names that a plan can use"},
     {"--check", Flag::Nothing, true, "", "all but writing the bundle: plan, memory bound, proof, prediction"},
@@ -57,7 +58,7 @@ static const Flag flags[] = {
     {"--load-plugin", Flag::Value, true, "FILE", "adds the ops, optimizers and passes of a library (docs/plugins.md)",
      true},
     {"--timing", Flag::Nothing, true, "", "prints the time of every phase"},
-    {"--werror", Flag::Nothing, false, "", ""},
+    {"--werror", Flag::Nothing, true, "", "a compilation with warnings writes nothing and ends with exit 1"},
     {"--auto", Flag::Nothing, true, "", "fills what the plan leaves open by a search for -n ranks, then compiles it"},
     {"--write-plan", Flag::Value, true, "F", "of --auto: writes the completed plan, with the reason of each key, to F"},
     {"--fit", Flag::Nothing, true, "",
@@ -134,6 +135,7 @@ static void readFlags(const Arguments &arguments, CompileOptions &options) {
   options.cache = arguments.last("--cache", cache ? cache : "");
   options.timing = arguments.has("--timing");
   options.json = arguments.has("--json");
+  options.werror = arguments.has("--werror");
   options.quiet = arguments.has("-q");
   options.verbose = arguments.has("-v");
 }
@@ -164,6 +166,19 @@ static std::string commandOf(int argc, char **argv) {
     command += plain ? " " + text : " '" + text + "'";
   }
   return command;
+}
+
+/// Colours of what is said on standard error; false, after an error, where --color has another value.
+static bool setColors(const Arguments &arguments) {
+  std::string when = arguments.has("--color") ? arguments.last("--color") : "never";
+  if (when.empty())
+    when = "auto";
+  if (!is_contained({"auto", "always", "never"}, when)) {
+    errs() << "par-compile: error: --color takes auto, always or never, found \"" << when << "\"\n";
+    return false;
+  }
+  errs().enable_colors(when == "always" || (when == "auto" && errs().is_displayed() && !std::getenv("NO_COLOR")));
+  return true;
 }
 
 /// Opens the report of the bundle that was written.
@@ -201,7 +216,7 @@ static int run(int argc, char **argv, CompileState &compileState) {
     return Done;
   }
   CompileOptions options;
-  if (!splitFiles(arguments, options))
+  if (!splitFiles(arguments, options) || !setColors(arguments))
     return WrongCommand;
   readFlags(arguments, options);
   if (!loadPlugins(arguments, options))

@@ -271,9 +271,8 @@ int CompileRun::checkCode(const Compiled &compiled) {
   if (failed(checkKernels(*compiled.module, kernels, {}, counts)))
     return Bug;
   timer.print("check");
-  if (quiet() || !options.sayCheckedKernels)
-    return Done;
-  printChecked(counts, kernels, out);
+  if (!quiet() && options.sayCheckedKernels)
+    printChecked(counts, kernels, out);
   return Done;
 }
 
@@ -378,7 +377,22 @@ static void printBundle(const Facts &facts, size_t roles, bool quiet, bool expla
   }
 }
 
+/// False, after an error, if warnings are errors and there are some.
+static bool mayWarn(const CompileOptions &options, ArrayRef<CompileDiagnostic> findings, DiagnosticSink sink) {
+  auto warnings = llvm::count_if(findings, [](const CompileDiagnostic &finding) { return finding.warning; });
+  if (!options.werror || warnings == 0)
+    return true;
+  CompileDiagnostic wrong;
+  wrong.file = options.model;
+  wrong.message =
+      (Twine(warnings) + (warnings == 1 ? " warning is an error" : " warnings are errors") + " (--werror)").str();
+  sink(wrong);
+  return false;
+}
+
 int CompileRun::finish(Compiled &compiled) {
+  if (!mayWarn(options, findings, sink))
+    return WrongInput;
   if (options.emitKernels) {
     printKernels(describeKernels(compiled.kernels, *compiled.bundle), out);
     return Done;

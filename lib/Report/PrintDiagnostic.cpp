@@ -17,8 +17,11 @@ void printDiagnostic(const CompileDiagnostic &finding, raw_ostream &os, StringRe
   os << (finding.file.empty() ? tool.str() : format::printable(finding.file));
   if (finding.line > 0)
     os << ":" << finding.line << ":" << finding.column;
-  os << ": " << (finding.warning ? "warning" : "error") << ": " << inLines(finding.message) << "\n"
-     << format::printable(finding.shown, "\n\t");
+  os << ": ";
+  os.changeColor(finding.warning ? raw_ostream::MAGENTA : raw_ostream::RED, /*Bold=*/true); // where colours are on
+  os << (finding.warning ? "warning" : "error") << ":";
+  os.resetColor();
+  os << " " << inLines(finding.message) << "\n" << format::printable(finding.shown, "\n\t");
   for (const std::string &note : finding.notes)
     os << "  note: " << inLines(note) << "\n";
 }

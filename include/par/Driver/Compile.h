@@ -45,6 +45,7 @@ struct CompileOptions {
   bool timing = false;               ///< print the time of every phase
   bool json = false;                 ///< print all facts as JSON in place of the summary
   bool quiet = false, verbose = false;
+  bool werror = false; ///< a compilation with warnings writes no bundle and fails
   /// Whether it prints one thing in place of the summary, and writes no bundle.
   bool emits() const { return emitTrace || emitReport || emitKernels; }
   CompileState *compileState = nullptr; ///< is told of the progress; null: not wanted
