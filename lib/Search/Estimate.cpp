@@ -106,8 +106,12 @@ int64_t Estimator::reductionNs(const RankCost &stage) const {
   };
   int64_t reduce = candidate.zero == 0 ? of(CollKind::AllReduce, grads) : of(CollKind::ReduceScatter, grads / share);
   int64_t gather = candidate.zero == 0 ? 0 : of(CollKind::AllGather, stage.params / 2 / share);
+  // Beside compute it slows that.
   auto exposed = [&](int64_t ns, int64_t beside) {
-    return machine.hardware().overlap ? std::max(ns - beside, ns / parts) : ns;
+    if (!machine.hardware().overlap)
+      return ns;
+    int64_t rest = std::max(ns - beside, ns / parts);
+    return rest + (ns - rest) * machine.costs.share(group) / 1000;
   };
   int64_t times = candidate.zero >= 2 ? candidate.microbatches : 1;
   int64_t exchange = times * exposed(reduce, stage.backward);

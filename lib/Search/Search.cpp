@@ -166,8 +166,8 @@ void Search::playBest() {
 }
 
 /// A candidate for so many ranks that fits. If some fit by their layers with a fifth to spare and nothing recomputed,
-/// the one of them with the shortest step: estimates of memory are not off by so much. Else the one that needs fewest
-/// bytes, if it fits when it is compiled.
+/// the one of them with the shortest step: estimates of memory are not off by so much. Else, of a small model, the one
+/// that needs fewest bytes, if it fits when it is compiled: to recompute in a large one takes long.
 std::optional<SearchedPlan> Search::fitOn(int64_t ranks) {
   auto isRoomy = [&](const Estimate &found) {
     return !out.limit || (!found.recomputes && found.peak / 4 <= static_cast<int64_t>(*out.limit) / 5);
@@ -192,6 +192,8 @@ std::optional<SearchedPlan> Search::fitOn(int64_t ranks) {
   });
   if (isRoomy(chosen.estimate))
     return chosen;
+  if (model->graph.nodes.size() > options.nodes / 10)
+    return std::nullopt;
   ++out.compiled;
   if (std::optional<PlayedTrial> trial = play(space, chosen.candidate))
     chosen.played = trial->figures;
