@@ -101,9 +101,11 @@ static std::optional<SearchResult> search(const CompileOptions &options, Diagnos
   finding.message = formatv("no plan for {0} ranks fits {1} a rank: {2} needs {3}", searching.ranks,
                             humanBytes(double(*result->limit)), describeCandidate(leanest.candidate),
                             humanBytes(double(leanest.known().peak)));
+  std::string less = leanest.candidate.offloads ? "more ranks, or precision: bf16 take less"
+                                                : "more ranks, precision: bf16, or offload: [states] take less";
   finding.notes.push_back(result->fewest ? formatv("{0} ranks fit: {1}", result->fewest->ranks,
                                                    describeCandidate(result->fewest->plan.candidate))
-                                         : std::string("more ranks, precision: bf16, or offload: [states] take less"));
+                                         : less);
   sink(finding);
   return std::nullopt;
 }

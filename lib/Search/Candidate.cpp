@@ -140,6 +140,8 @@ std::vector<std::string> Space::settingsOf(const Candidate &candidate) const {
     set("batch.microbatches=" + Twine(candidate.microbatches));
   if (open.zero && candidate.zero > 0)
     set("zero.level=" + Twine(candidate.zero));
+  if (candidate.offloads)
+    set("offload=[states]");
   if (open.schedule && candidate.stages > 1 && trains) {
     set("pipeline.stages=" + Twine(candidate.stages * candidate.chunks));
     set("pipeline.schedule=" + candidate.schedule);
@@ -163,6 +165,8 @@ std::string describeCandidate(const Candidate &candidate) {
     text += " for memory";
   if (candidate.zero > 0)
     text += ", zero " + std::to_string(candidate.zero);
+  if (candidate.offloads)
+    text += ", states offloaded";
   if (candidate.stages > 1 && !candidate.schedule.empty())
     text += ", " + candidate.schedule;
   if (candidate.chunks > 1)

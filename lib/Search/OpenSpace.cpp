@@ -38,6 +38,7 @@ static OpenKeys openKeysOf(const Plan &plan) {
   open.recipe = isRecipeOpen(plan);
   open.microbatches = !plan.batch.microbatches.given() && !plan.batch.microbatchSize.given();
   open.zero = !plan.zero.level.given();
+  open.offload = plan.train && plan.offload.empty();
   open.schedule = !plan.pipeline.schedule.given() && !plan.pipeline.stages.given();
   return open;
 }

@@ -44,6 +44,7 @@ private:
   void playBest();
   std::optional<PlayedTrial> play(const Space &space, const Candidate &candidate) const;
   std::optional<Estimate> take(std::optional<PlayedTrial> trial, size_t place);
+  void offloadStates();
   void findFewest();
   std::optional<SearchedPlan> fitOn(int64_t ranks);
   void explain();
@@ -165,6 +166,25 @@ void Search::playBest() {
   out.plans = std::move(played);
 }
 
+/// Where nothing fits, the states of the leanest candidates leave the device: each use is a copy over the host's link.
+void Search::offloadStates() {
+  constexpr size_t tries = 8;
+  std::vector<SearchedPlan> leanest = all;
+  llvm::stable_sort(leanest,
+                    [](const SearchedPlan &a, const SearchedPlan &b) { return a.known().peak < b.known().peak; });
+  leanest.resize(std::min(leanest.size(), tries));
+  for (SearchedPlan &plan : leanest) {
+    plan.candidate.offloads = true;
+    plan.played = take(play(out.space, plan.candidate), out.plans.size());
+    if (plan.played && (!out.leanest || plan.played->peak < out.leanest->known().peak))
+      out.leanest = plan;
+    if (plan.played && plan.played->fits)
+      out.plans.push_back(plan);
+  }
+  llvm::stable_sort(out.plans,
+                    [](const SearchedPlan &a, const SearchedPlan &b) { return a.played->stepNs < b.played->stepNs; });
+}
+
 /// A candidate for so many ranks that fits. If some fit by their layers with a fifth to spare and nothing recomputed,
 /// the one of them with the shortest step: estimates of memory are not off by so much. Else, of a small model, the one
 /// that needs fewest bytes, if it fits when it is compiled: to recompute in a large one takes long.
@@ -239,6 +259,8 @@ static std::string describeSharding(StringRef setting) {
 
 void Search::explain() {
   const OpenKeys &open = out.space.open;
+  if (out.plans.front().candidate.offloads)
+    out.reasons.push_back({"offload", "[states]", "", 0});
   if (open.mesh)
     explain("mesh", [](const Candidate &candidate) { return describeMesh(candidate); });
   if (open.recipe && out.plans.front().candidate.tensor > 1)
@@ -269,6 +291,8 @@ SearchResult Search::run() {
   for (const SearchedPlan &plan : all)
     if (out.plans.empty() && (!out.leanest || plan.known().peak < out.leanest->known().peak))
       out.leanest = plan;
+  if (out.plans.empty() && out.space.open.offload)
+    offloadStates();
   if (!out.plans.empty())
     explain();
   if (options.findsFewest && out.space.open.mesh)

@@ -18,6 +18,7 @@ struct Candidate {
   int64_t chunks = 1;                       ///< stages of one rank
   std::string schedule;                     ///< of several stages
   int64_t zero = 0;
+  bool offloads = false;                 ///< the optimizer's states lie in the host's memory
   int64_t samples = 1, microbatches = 1; ///< of a microbatch on one rank; of a step
 
   /// The rules of its tensor axis, as a number.
@@ -33,7 +34,7 @@ struct Sharding {
 
 /// Keys that the search may fill.
 struct OpenKeys {
-  bool mesh = true, recipe = true, microbatches = true, zero = true, schedule = true;
+  bool mesh = true, recipe = true, microbatches = true, zero = true, schedule = true, offload = true;
 };
 
 /// All candidates for a number of ranks.

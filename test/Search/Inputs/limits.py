@@ -62,6 +62,7 @@ def main():
             print(f"{name} at {share} % of {free} bytes ({limit}): {'FAULT: ' + fault if fault else outcome}",
                   flush=True)
     print(f"all {count} limits: " + (f"{faults} faults" if faults else "each fits or says why not"))
+    return bool(faults)
 
 
-main()
+sys.exit(main())

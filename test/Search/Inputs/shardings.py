@@ -63,6 +63,7 @@ def main():
             if percent > options.within:
                 slower.append(model)
     print(f"all {len(options.models)} models: " + (f"slower {', '.join(slower)}" if slower else "none is slower"))
+    return bool(slower)
 
 
-main()
+sys.exit(main())

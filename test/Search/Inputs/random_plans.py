@@ -1,0 +1,84 @@
+"""random_plans.py [--plans 200] [--seed S] [--ranks 4] [--within 2] PAR-COMPILE MODEL... -- FLAGS...: `--auto` compiles
+a plan whose predicted step is at most so many percent longer than that of the best of N random plans: any mesh of pp,
+dp and tp (tensor axes by `megatron` or `megatron-sp`, where these know the model), samples a microbatch, zero level,
+schedule and mode of recomputation. Plans that do not compile do not count. Prints a line a model, and
+`all N models: ...`."""
+import argparse
+import json
+import pathlib
+import random
+import subprocess
+import sys
+
+SCHEDULES = ("gpipe", "1f1b", "zb-h1", "interleaved")
+
+
+def step_of(command):
+    """ns, or nothing where the plan is refused."""
+    run = subprocess.run([*command, "--check", "--json"], capture_output=True, text=True)
+    if run.returncode not in (0, 1, 3):
+        raise SystemExit(f"{command}: exit {run.returncode}\n{run.stderr}")
+    return json.loads(run.stdout)["prediction"]["step_ns"] if run.returncode == 0 else None
+
+
+def draw(dice, ranks):
+    """Settings of one plan."""
+    meshes = [(pp, dp, ranks // pp // dp) for pp in range(1, ranks + 1) for dp in range(1, ranks + 1)
+              if ranks % (pp * dp) == 0]
+    pp, dp, tp = dice.choice(meshes)
+    plan = [f"mesh={{pp: {pp}, dp: {dp}, tp: {tp}}}", f"batch.microbatches={dice.choice([1, 2, 4, 8])}"]
+    plan.append(f"zero={dice.choice([0, 1, 2, 3]) if dp > 1 else 0}")
+    plan.append(f"recompute={dice.choice(['none', 'none', 'full'])}")
+    if tp > 1:
+        plan.append(f"use=[{dice.choice(['megatron', 'megatron-sp'])}]")
+    if pp > 1:
+        schedule = dice.choice(SCHEDULES)
+        plan += [f"pipeline.schedule={schedule}", f"pipeline.stages={2 * pp if schedule == 'interleaved' else pp}"]
+    return tuple(plan)
+
+
+def best_of(command, options):
+    """The shortest step of random plans, that plan, and how many compiled."""
+    dice, drawn = random.Random(options.seed), {}
+    for _ in range(options.plans):
+        plan = draw(dice, options.ranks)
+        if plan not in drawn:
+            drawn[plan] = step_of([*command, *(word for setting in plan for word in ("--set", setting))])
+    steps = {plan: step for plan, step in drawn.items() if step is not None}
+    if not steps:
+        return None, None, 0
+    best = min(steps, key=steps.get)
+    return steps[best], best, len(steps)
+
+
+def main():
+    sys.argv, flags = sys.argv[:sys.argv.index("--")], sys.argv[sys.argv.index("--") + 1:]
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--plans", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--ranks", type=int, default=4)
+    parser.add_argument("--within", type=float, default=2)
+    parser.add_argument("compile")
+    parser.add_argument("models", nargs="+")
+    options = parser.parse_args()
+    slower = []
+    for model in options.models:
+        name = pathlib.Path(model).parent.name
+        command = [options.compile, model, *flags]
+        found = step_of([*command, "--auto", "-n", str(options.ranks)])
+        if found is None:
+            raise SystemExit(f"{name}: nothing found")
+        step, plan, count = best_of(command, options)
+        if count == 0:
+            raise SystemExit(f"{name}: none of {options.plans} random plans compiles")
+        percent = 100 * (found - step) / step
+        print(f"{name}: found {found} ns, best of {count} random plans {step} ns ({percent:+.1f} %): {' '.join(plan)}",
+              flush=True)
+        if percent > options.within:
+            slower.append(name)
+    print(f"all {len(options.models)} models: "
+          + (f"slower {', '.join(slower)}" if slower else f"none slower by more than {options.within:g} %"))
+    return bool(slower)
+
+
+sys.exit(main())
