@@ -29,6 +29,50 @@ std::string generalName(StringRef name) {
   return general;
 }
 
+/// The dims that the batch's axis shards.
+static llvm::DenseSet<unsigned> batchOf(StepOp step, const DimClasses &dims) {
+  llvm::DenseSet<unsigned> batch;
+  for (BlockArgument argument : step.getBlock().getArguments()) {
+    auto type = dyn_cast<RankedTensorType>(argument.getType());
+    std::optional<ArrayRef<int64_t>> said = step.getBatchDims();
+    int64_t dim = said ? (*said)[argument.getArgNumber()] : 0;
+    if (type && dim >= 0 && dim < type.getRank())
+      batch.insert(dims.classOf(argument, dim));
+  }
+  return batch;
+}
+
+/// Values from parameters on.
+static llvm::DenseSet<Value> gradientsOf(StepOp step, const SymbolTable &symbols) {
+  llvm::DenseSet<Value> gradients;
+  for (Operation &op : step.getBlock()) {
+    auto read = dyn_cast<ReadOp>(op);
+    auto variable = read ? symbols.lookup<VariableOp>(read.getVariable()) : VariableOp();
+    bool has = variable ? variable.getKind() == VariableKind::parameter
+                        : llvm::any_of(op.getOperands(), [&](Value value) { return gradients.contains(value); });
+    for (Value result : op.getResults())
+      if (auto type = dyn_cast<RankedTensorType>(result.getType());
+          type && has && isa<FloatType>(type.getElementType()))
+        gradients.insert(result);
+  }
+  return gradients;
+}
+
+static bool has(ArrayRef<DimFactors> value, unsigned factor) {
+  return llvm::any_of(value, [&](const DimFactors &dim) { return !dim.empty() && dim.front() == factor; });
+}
+
+static int64_t localTime(const ShardSetting &setting, int64_t flops, int64_t bytes) {
+  auto type = setting.floatBytes == 2 ? format::DType::BF16 : format::DType::F32;
+  return setting.costs.local(flops, bytes, type).ns - setting.costs.launch();
+}
+
+static void addConflicts(ArrayRef<size_t> members, ShardProblem &problem) {
+  for (size_t i = 0; i < members.size(); ++i)
+    for (size_t j = 0; j < i; ++j)
+      problem.conflicts.push_back(std::minmax(members[i], members[j]));
+}
+
 namespace {
 
 /// A class of the model's dims, before those of equal layers are one.
@@ -42,9 +86,7 @@ class GraphBuilder {
 public:
   GraphBuilder(StepOp step, const ShardSetting &setting)
       : step(step), module(step->getParentOfType<ModuleOp>()), setting(setting), dims(step, setting.degree) {
-    std::vector<int64_t> members(setting.degree);
-    std::iota(members.begin(), members.end(), int64_t(0));
-    group = setting.costs.hardware().groupOf(members);
+    group = setting.costs.hardware().groupOf(llvm::to_vector(llvm::seq<int64_t>(setting.degree)));
   }
   ShardGraph build();
 
@@ -52,10 +94,8 @@ private:
   /// Kinds of effects that are paid once a value.
   enum Kind { Summed, GradientSummed, Gathered, ParameterSummed };
 
-  void findBatch();
   void findParameters();
   void mergeLayers();
-  void findGradients();
   void price(const OpDims &visit);
   void priceSums(const OpDims &visit);
   void priceGradients(const OpDims &visit);
@@ -64,10 +104,8 @@ private:
   int64_t freeDim(const OpDims &visit, Value operand, ArrayRef<DimFactors> sides) const;
 
   std::optional<size_t> memberOf(unsigned number) const;
-  bool has(ArrayRef<DimFactors> value, unsigned factor) const;
   int64_t bytesOf(Value value) const;
   int64_t repeatsOf(Operation *op) const;
-  int64_t timeOf(int64_t flops, int64_t bytes) const;
   int64_t timeOf(format::CollKind kind, int64_t bytes) const;
   std::pair<Value, int64_t> smallestSum(Value value) const;
   void add(Kind kind, Value value, size_t member, int64_t ns);
@@ -88,17 +126,6 @@ private:
 };
 
 } // namespace
-
-/// The dims that the batch's axis shards.
-void GraphBuilder::findBatch() {
-  for (BlockArgument argument : step.getBlock().getArguments()) {
-    auto type = dyn_cast<RankedTensorType>(argument.getType());
-    std::optional<ArrayRef<int64_t>> said = step.getBatchDims();
-    int64_t dim = said ? (*said)[argument.getArgNumber()] : 0;
-    if (type && dim >= 0 && dim < type.getRank())
-      batch.insert(dims.classOf(argument, dim));
-  }
-}
 
 /// The stored dim that each own dim of a variable is the sharded part of; -1: a rule cannot name it.
 static SmallVector<int64_t> storedDims(VariableOp variable) {
@@ -125,7 +152,7 @@ void GraphBuilder::findParameters() {
     SmallVector<int64_t> stored = storedDims(variable);
     for (auto [dim, size] : llvm::enumerate(variable.getTensorType().getShape())) {
       DimClass &entry = found[dims.classOf(read, dim)];
-      // Of a padded dim at most a tenth is padding.
+      // At most a tenth of a dim is padding.
       int64_t shard = llvm::divideCeil(size, setting.degree);
       entry.excluded |= stored[dim] < 0 || size < setting.degree || shard * setting.degree * 10 > size * 11;
       entry.dims.push_back({read.getVariable().str(), stored[dim]});
@@ -158,30 +185,12 @@ void GraphBuilder::mergeLayers() {
   graph.problem.classes = graph.classes.size();
 }
 
-/// Values from parameters on.
-void GraphBuilder::findGradients() {
-  for (Operation &op : step.getBlock()) {
-    auto read = dyn_cast<ReadOp>(op);
-    auto variable = read ? symbols.lookup<VariableOp>(read.getVariable()) : VariableOp();
-    bool has = variable ? variable.getKind() == VariableKind::parameter
-                        : llvm::any_of(op.getOperands(), [&](Value value) { return gradients.contains(value); });
-    for (Value result : op.getResults())
-      if (auto type = dyn_cast<RankedTensorType>(result.getType());
-          type && setting.trains && has && isa<FloatType>(type.getElementType()))
-        gradients.insert(result);
-  }
-}
-
 std::optional<size_t> GraphBuilder::memberOf(unsigned number) const {
   auto entry = numbers.find(dims.classOf(number));
   return entry == numbers.end() ? std::nullopt : std::optional(entry->second);
 }
 
-bool GraphBuilder::has(ArrayRef<DimFactors> value, unsigned factor) const {
-  return llvm::any_of(value, [&](const DimFactors &dim) { return !dim.empty() && dim.front() == factor; });
-}
-
-/// Of a microbatch, in the plan's format.
+/// Bytes in a microbatch, in the plan's format.
 int64_t GraphBuilder::bytesOf(Value value) const {
   auto type = dyn_cast<RankedTensorType>(value.getType());
   if (!type)
@@ -197,11 +206,6 @@ int64_t GraphBuilder::bytesOf(Value value) const {
 int64_t GraphBuilder::repeatsOf(Operation *op) const {
   std::optional<Provenance> from = getProvenance(op->getLoc());
   return setting.repeats(from ? from->module : StringRef());
-}
-
-int64_t GraphBuilder::timeOf(int64_t flops, int64_t bytes) const {
-  auto type = setting.floatBytes == 2 ? format::DType::BF16 : format::DType::F32;
-  return setting.costs.local(flops, bytes, type).ns - setting.costs.launch();
 }
 
 int64_t GraphBuilder::timeOf(format::CollKind kind, int64_t bytes) const {
@@ -258,7 +262,7 @@ void GraphBuilder::priceSums(const OpDims &visit) {
   }
 }
 
-/// Where an operand lacks a class that results have, its gradient is a sum over the class.
+/// If an operand lacks a class that results have, its gradient is a sum over the class.
 void GraphBuilder::priceGradients(const OpDims &visit) {
   for (const OpDims::Part &part : visit.parts) {
     std::optional<size_t> member = memberOf(part.dim);
@@ -283,9 +287,7 @@ void GraphBuilder::price(const OpDims &visit) {
       members.push_back(*member);
   if (members.empty())
     return;
-  for (size_t i = 0; i < members.size(); ++i)
-    for (size_t j = 0; j < i; ++j)
-      graph.problem.conflicts.push_back(std::minmax(members[i], members[j]));
+  addConflicts(members, graph.problem);
   OpCost cost = getCost(visit.op);
   int64_t bytes = 0, largest = 0;
   for (Value value :
@@ -297,7 +299,7 @@ void GraphBuilder::price(const OpDims &visit) {
       llvm::any_of(visit.parts, [&](const OpDims::Part &part) { return batch.contains(dims.classOf(part.dim)); });
   int64_t flops = varies ? cost.flops * setting.samples / setting.batch : cost.flops;
   // A fusable op is a pass over its largest value at most.
-  int64_t forward = cost.fusable ? timeOf(0, largest) : timeOf(flops, bytes);
+  int64_t forward = cost.fusable ? localTime(setting, 0, largest) : localTime(setting, flops, bytes);
   int64_t passes = 1 + llvm::count_if(visit.op->getOperands(), [&](Value value) { return gradients.contains(value); });
   int64_t saved = forward * passes * (setting.degree - 1) / setting.degree;
   graph.problem.effects.push_back({members, repeatsOf(visit.op) * saved});
@@ -316,7 +318,7 @@ void GraphBuilder::priceUpdates() {
     for (int64_t dim = 0; dim < cast<RankedTensorType>(read.getType()).getRank(); ++dim)
       if (std::optional<size_t> member = memberOf(dims.numberOf(read, dim)))
         members.push_back(*member);
-    int64_t ns = timeOf(0, passes * getByteSize(read.getResult())) * (setting.degree - 1) / setting.degree;
+    int64_t ns = localTime(setting, 0, passes * getByteSize(read.getResult())) * (setting.degree - 1) / setting.degree;
     StringRef owner = StringRef(read.getVariable()).rsplit('.').first;
     if (!members.empty())
       graph.problem.effects.push_back({members, setting.repeats(owner) * ns});
@@ -356,10 +358,11 @@ int64_t GraphBuilder::freeDim(const OpDims &visit, Value operand, ArrayRef<DimFa
 }
 
 ShardGraph GraphBuilder::build() {
-  findBatch();
+  batch = batchOf(step, dims);
   findParameters();
   mergeLayers();
-  findGradients();
+  if (setting.trains)
+    gradients = gradientsOf(step, symbols);
   for (const OpDims &visit : dims.ops())
     of[visit.op] = &visit;
   for (const OpDims &visit : dims.ops())

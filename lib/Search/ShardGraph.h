@@ -7,7 +7,7 @@
 
 namespace par {
 
-/// What a sharding is chosen for.
+/// The machine and the microbatch that a sharding is chosen for.
 struct ShardSetting {
   int64_t degree = 1;                                          ///< ranks of the axis
   int64_t samples = 1;                                         ///< of a microbatch on a rank

@@ -20,14 +20,14 @@ namespace {
 /// The model, imported with two of its equal layers if that says all of the others, and what each op counts then.
 class ImportedModel {
 public:
-  ImportedModel(const std::shared_ptr<const Model> &model, const PlanText &alone, bool thin)
+  ImportedModel(const std::shared_ptr<const Model> &model, const PlanText &single, bool thin)
       : whole(model), model(model) {
     if (thin && (stack = LayerStack::find(model->graph)) && stack->size() > 2) {
       onnx::Model graph = stack->keep(model->graph, 2);
       NameTable names = collectNames(graph);
       this->model = std::make_shared<const Model>(Model{std::move(graph), std::move(names)});
     }
-    std::optional<PlannedModel> planned = planModel(this->model, alone, {}, [](const CompileDiagnostic &) {});
+    std::optional<PlannedModel> planned = planModel(this->model, single, {}, [](const CompileDiagnostic &) {});
     if (!planned)
       return;
     CompileObserver silent;
@@ -233,12 +233,13 @@ static std::optional<std::map<int64_t, std::vector<Sharding>>> findIn(ImportedMo
   return found;
 }
 
-std::map<int64_t, std::vector<Sharding>> findShardings(const std::shared_ptr<const Model> &model, const PlanText &alone,
-                                                       const Hardware &hardware, const Space &space) {
-  ImportedModel thin(model, alone, /*thin=*/true);
+std::map<int64_t, std::vector<Sharding>> findShardings(const std::shared_ptr<const Model> &model,
+                                                       const PlanText &single, const Hardware &hardware,
+                                                       const Space &space) {
+  ImportedModel thin(model, single, /*thin=*/true);
   if (auto found = findIn(thin, hardware, space))
     return std::move(*found);
-  ImportedModel whole(model, alone, /*thin=*/false);
+  ImportedModel whole(model, single, /*thin=*/false);
   return *findIn(whole, hardware, space);
 }
 

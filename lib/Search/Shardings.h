@@ -6,8 +6,9 @@
 namespace par {
 
 /// For each degree the rules that pay most and those that divide most, each without sequence parallelism and, where
-/// some value can be cut so, with it. `alone`: the plan for one rank.
-std::map<int64_t, std::vector<Sharding>> findShardings(const std::shared_ptr<const Model> &model, const PlanText &alone,
-                                                       const Hardware &hardware, const Space &space);
+/// some value can be cut so, with it. `single`: the plan for one rank.
+std::map<int64_t, std::vector<Sharding>> findShardings(const std::shared_ptr<const Model> &model,
+                                                       const PlanText &single, const Hardware &hardware,
+                                                       const Space &space);
 
 } // namespace par

@@ -15,7 +15,7 @@ bool isAllowed(const ShardProblem &problem, const std::vector<bool> &sharded) {
                       [&](auto &conflict) { return sharded[conflict.first] && sharded[conflict.second]; });
 }
 
-int64_t mostByTrying(const ShardProblem &problem) {
+int64_t triedBest(const ShardProblem &problem) {
   int64_t most = 0;
   for (size_t bits = 0; bits < size_t(1) << problem.classes; ++bits) {
     std::vector<bool> sharded;
@@ -54,13 +54,13 @@ TEST(ShardChoice, IsTheBestOfAll) {
     ShardChoice choice = chooseShards(problem);
     EXPECT_TRUE(isAllowed(problem, choice.sharded)) << "seed " << seed;
     EXPECT_EQ(choice.saved, savedBy(problem, choice.sharded)) << "seed " << seed;
-    EXPECT_EQ(choice.saved, mostByTrying(problem)) << "seed " << seed;
+    EXPECT_EQ(choice.saved, triedBest(problem)) << "seed " << seed;
     EXPECT_EQ(choice.atMost, choice.saved) << "seed " << seed;
   }
 }
 
 TEST(ShardChoice, ASumThatSeveralShareIsPaidOnce) {
-  // Each product alone saves less than the sum of what both read costs.
+  // Each by itself saves less than the sum of the value that both read costs.
   ShardProblem problem{2, {{{0}, 6}, {{1}, 6}, {{0, 1}, -10}}, {}};
   EXPECT_EQ(chooseShards(problem).sharded, (std::vector<bool>{true, true}));
   problem.conflicts.push_back({0, 1});

@@ -1,5 +1,5 @@
-// Branch and bound over the classes of one connected part of the problem after the other. What an undecided class can
-// still save bounds a branch: all savings that it is a member of, and none of the costs.
+// Branch and bound over the classes of one connected part of the problem after the other. A branch is bounded by all
+// savings that its undecided classes are members of, without the costs.
 #include "par/Solver/Shard/ShardChoice.h"
 
 #include "llvm/ADT/EquivalenceClasses.h"

@@ -30,7 +30,7 @@ struct ShardChoice {
   int64_t atMost = 0; ///< no choice saves more; `saved`, unless the search met its limit of steps
 };
 
-/// What a choice saves.
+/// The ns that a choice saves.
 int64_t savedBy(const ShardProblem &problem, const std::vector<bool> &sharded);
 
 /// The choice that saves most; of equal ones the first in the order of the search, the same on every machine.
