@@ -1,8 +1,8 @@
 # How lit finds and runs Par's tests. Substitutions: %models, %examples, %build, %python; tools are on the PATH.
 # Features: `cuda` (a device answers), `long` (only with --param long=1), `node-tests` (PAR_NODE_TESTS names their
-# folder), `mypy`, `peft`, `torch`, `tensorboard` and `setuptools` (a Python that lit knows has it: %with_torch and so on),
-# `chromium` (a browser is there), `kernels-unchecked` (not under PAR_CHECK_KERNELS: for tests of what checking kernels
-# takes itself: code, memory, files).
+# folder), `mypy`, `peft`, `torch`, `tensorboard` and `setuptools` (a Python that lit knows has it: %with_torch and so
+# on), `chromium` (a browser is there), `kernels-unchecked` (not under PAR_CHECK_KERNELS: for tests of what checking
+# kernels takes itself: code, memory, files).
 import os
 import shutil
 import subprocess

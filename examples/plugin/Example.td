@@ -13,8 +13,8 @@ def Example_Dialect : Dialect {
   let dependentDialects = ["::par::ParDialect"];
 }
 
-// Facts that every op of a step has: how its dims correspond, its meaning on numbers, its meaning in Par's own ops (from
-// which its kernel is made), and its cost.
+// Facts that every op of a step has: how its dims correspond, its meaning on numbers, its meaning in Par's own ops
+// (from which its kernel is made), and its cost.
 class Example_Op<string name, dag ins_, dag outs_, list<Trait> more>
   : Par_PluginTensorOp<Example_Dialect, name, ins_, outs_, !listconcat(more, [
       DeclareOpInterfaceMethods<ShardingRuleOpInterface>, DeclareOpInterfaceMethods<InterpretableOpInterface>,

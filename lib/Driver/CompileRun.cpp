@@ -49,14 +49,6 @@ bool CompileRun::reportError(StringRef file, const Twine &message) {
   return false;
 }
 
-int CompileRun::codeOfFailure() {
-  if (!faulty)
-    return WrongInput;
-  if (!here.writeReproducer())
-    reportError(here.reproducerFile, "cannot be written");
-  return Bug;
-}
-
 void CompileRun::enter(const char *step, const Plan &plan, ModuleOp module) {
   if (!here.reproducerFile.empty())
     here.reproducer = writeReproducer(here.command, step, plan, module, nullptr);
@@ -238,8 +230,10 @@ int CompileRun::compileModel() {
   }
   CompilerOptions compiler = compilerOptions(options, planned->memoryLimit().has_value(), explained.isOfName());
   Compiled compiled = compile(std::move(*planned), compiler, *this, part ? part->main : nullptr);
+  if (compiled.failed && faulty && !here.writeReproducer())
+    reportError(here.reproducerFile, "cannot be written");
   if (compiled.failed)
-    return codeOfFailure();
+    return faulty ? Bug : WrongInput;
   if (!compiled.bundle) {
     printIR(*compiled.module, options.verbose, out);
     return Done;

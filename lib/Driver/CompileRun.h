@@ -79,8 +79,6 @@ private:
   int checkCode(const Compiled &compiled);
   bool predict(Compiled &compiled);
   int write(Compiled &compiled);
-  /// The exit code after a failure: of a wrong input if an error was reported, else of an internal error.
-  int codeOfFailure();
   /// Enters a step that is not the compiler's. `step` is a literal.
   void enter(const char *step, const Plan &plan, mlir::ModuleOp module);
 

@@ -4,7 +4,6 @@
 
 #include "llvm/Object/ObjectFile.h"
 #include "llvm/Support/DynamicLibrary.h"
-#include "llvm/Support/FileSystem.h"
 
 using namespace llvm;
 
@@ -42,9 +41,7 @@ Expected<std::shared_ptr<const Plugin>> loadPlugin(const std::string &file) {
   if (*versions != PAR_PLUGIN_VERSIONS)
     return refuse(file, "is built for " + *versions + ", this is " PAR_PLUGIN_VERSIONS "; build it against this Par");
   // A name without a slash would be searched among the system's libraries.
-  SmallString<128> path(file);
-  if (std::error_code error = sys::fs::make_absolute(path))
-    return refuse(file, "cannot be found: " + error.message());
+  std::string path = StringRef(file).contains('/') ? file : "./" + file;
   std::string reason;
   sys::DynamicLibrary library = sys::DynamicLibrary::getPermanentLibrary(path.c_str(), &reason);
   if (!library.isValid())

@@ -111,7 +111,7 @@ int64_t Bound::ns() const {
   double tail = machine.hardware().overlap ? std::max(update, exposed) + slowed : update + reductions * reduction;
   double head = space.gathersFirst(candidate) ? gather : 0;
   double serial = (head + microbatches * each + tail) / stages;
-  // Reductions follow one another on their queue, and gathers on theirs.
+  // Reductions follow each other on their queue, and gathers on theirs.
   double exchange = std::max(reductions * reduction, gathers * gather) / stages;
   return static_cast<int64_t>(std::max({waiting, serial, exchange}));
 }

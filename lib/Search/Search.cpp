@@ -166,7 +166,7 @@ void Search::playBest() {
   out.plans = std::move(played);
 }
 
-/// Where nothing fits, the states of the leanest candidates leave the device: each use is a copy over the host's link.
+/// If no plan fits, the states of the leanest candidates leave the device: each use is a copy over the host's link.
 void Search::offloadStates() {
   constexpr size_t tries = 8;
   std::vector<SearchedPlan> leanest = all;

@@ -79,7 +79,7 @@ def npy():
     _, several = refusal("images.par", "--input", "x=d.safetensors")
     numpy.save("few.npy", LABELS[:9])
     _, uneven = refusal("images.par", "--input", "x=x.npy", "--input", "labels=few.npy")
-    return (one == both == REFERENCE and 'say which one feeds "x": d.safetensors:ARRAY' in several
+    return (one == both == REFERENCE and '; say which one feeds "x": d.safetensors:ARRAY' in several
             and 'feeds 9 rows to input "labels" and 16 to "x"' in uneven)
 
 
@@ -130,6 +130,9 @@ def images():
     numpy.savez("pixels.npz", x=PIXELS, labels=LABELS)
     unsaid = subprocess.run(["par-run", "images.par", "--data", "pixels.npz"], capture_output=True, text=True)
     found, _ = losses("images.par", "--data", "pixels.npz", "--normalize", "x=0.5,0.25,0.125/0.25,0.5,0.75")
+    two = " 2 numbers are one for each of its channels, dim 1, or one for all"
+    if two not in refusal("images.par", "--data", "pixels.npz", "--normalize", "x=0.5,0.25/0.25,0.5")[1]:
+        return False
     return (found == losses("images.par", "--data", "floats.safetensors")[0] and unsaid.returncode == 1
             and "pixels of u8 become floats by --normalize x=MEAN/SPREAD" in unsaid.stderr)
 
@@ -165,7 +168,7 @@ def tokens():
 def tokens_npy():
     numpy.save("t.npy", TOKENS)
     numpy.save("wide.npy", X)
-    if "--tokens takes integers of one dim" not in refusal("words.par", "--tokens", "wide.npy")[1]:
+    if "; --tokens takes integers of one dim" not in refusal("words.par", "--tokens", "wide.npy")[1]:
         return False
     return losses("words.par", "--tokens", "t.npy")[0] == windows(TOKENS, 4)
 
@@ -270,7 +273,7 @@ def export_folder():
                       "model.safetensors.index.json"]
             and index["metadata"]["total_size"] == (48 + 4) * 4 and same_arrays(found, load_file("end.safetensors"))
             and same_arrays(load_file("one/model.safetensors"), found) and stale.returncode == 1
-            and "which would be loaded in place of what is written beside it; remove it" in stale.stderr)
+            and ", which would be loaded in place of what is written beside it; remove it" in stale.stderr)
 
 
 @row("export onnx")

@@ -623,8 +623,8 @@ std::string longestPiece(std::string_view text) {
 
 TEST(Messages, eachIsQuotedByATest) {
   std::string tests;
-  for (std::string folder :
-       {PAR_TEST_SOURCE "/..", PAR_TEST_SOURCE "/../../Execute", PAR_TEST_SOURCE "/../../../python/tests"})
+  for (std::string folder : {PAR_TEST_SOURCE "/..", PAR_TEST_SOURCE "/../../Execute", PAR_TEST_SOURCE "/../../Formats",
+                             PAR_TEST_SOURCE "/../../../python/tests"})
     for (const auto &file : std::filesystem::recursive_directory_iterator(folder)) {
       if (std::string kind = file.path().extension(); kind != ".cpp" && kind != ".test" && kind != ".py")
         continue;
