@@ -1,3 +1,4 @@
+// Checks that flags of par-run go together: which exclude each other, and which need another.
 #include "OptionChecks.h"
 
 #include "par/save/Export.h"
