@@ -173,14 +173,17 @@ void Search::offloadStates() {
   llvm::stable_sort(leanest,
                     [](const SearchedPlan &a, const SearchedPlan &b) { return a.known().peak < b.known().peak; });
   leanest.resize(std::min(leanest.size(), tries));
+  std::optional<SearchedPlan> least; // by its bytes when compiled, which an estimate may be below
   for (SearchedPlan &plan : leanest) {
     plan.candidate.offloads = true;
     plan.played = take(play(out.space, plan.candidate), out.plans.size());
-    if (plan.played && (!out.leanest || plan.played->peak < out.leanest->known().peak))
-      out.leanest = plan;
+    if (plan.played && (!least || plan.played->peak < least->played->peak))
+      least = plan;
     if (plan.played && plan.played->fits)
       out.plans.push_back(plan);
   }
+  if (least)
+    out.leanest = least;
   llvm::stable_sort(out.plans,
                     [](const SearchedPlan &a, const SearchedPlan &b) { return a.played->stepNs < b.played->stepNs; });
 }
