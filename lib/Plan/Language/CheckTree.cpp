@@ -128,10 +128,11 @@ bool isInit(const PlanNode &node) {
          !text.trim().getAsDouble(number) && number >= 0 && std::isfinite(static_cast<float>(number));
 }
 
-/// The full name of an op: mine.update.
+/// The full name of an op: mine.update. Not another system's word: torch.optim.adamw.
 bool isOpName(const PlanNode &node) {
   auto [dialect, op] = StringRef(node.text).split('.');
-  return node.kind == PlanNode::Scalar && !dialect.empty() && !op.empty() && !isNumeric(node);
+  return node.kind == PlanNode::Scalar && !dialect.empty() && !op.empty() && !isNumeric(node) &&
+         none_of(foreignWords(), [&](const ForeignWord &word) { return findForeignWord(word.key, node.text); });
 }
 
 /// Alternatives of PlanKey::values that a function holds a value against.
