@@ -117,7 +117,7 @@ int comparePlans(const CompileOptions &options, raw_ostream &out, DiagnosticSink
   std::shared_ptr<const Model> model = readModel(options.model, sink);
   if (!model)
     return WrongInput;
-  PlanText first{options.plans, options.settings}, second = first;
+  PlanText first{options.plans, options.settings, options.plugins}, second = first;
   std::string firstName = "as it is", secondName = join(options.whatIf, ", ");
   if (options.compare) {
     first.files = {options.plans.front()};

@@ -102,6 +102,8 @@ static std::string checkFlags(const CompileOptions &options) {
     return std::string("--also compiles bundles of one family; leave out ") + flag + ", which is about one bundle";
   if (const char *flag = besideOpen(options))
     return std::string("--open takes a bundle that is written; leave out ") + flag;
+  if (!options.explain.empty() && options.emits())
+    return "--explain and --emit each print one text; leave out one of them";
   if (!options.runTrace.empty() && !options.emitTrace)
     return "--run-trace puts a run into the trace of --emit=trace; add that";
   if (std::string wrong = checkSearchFlags(options); !wrong.empty())

@@ -38,10 +38,19 @@ std::string checkSearchFlags(const CompileOptions &options) {
     return "--fit writes nothing and --auto compiles what it finds; leave out one of them";
   if (options.fit && options.open)
     return "--open opens the report of a bundle, and --fit writes none; leave out one of them";
-  if (options.fit && !options.gpus.empty() && !readGpus(options.gpus))
+  if (!options.fit && !options.searches)
+    return "";
+  auto gpus = readGpus(options.gpus);
+  if (options.fit && !options.gpus.empty() && !gpus)
     return "--gpus takes NUMBERxHARDWARE, as 8xh100-sxm, found \"" + options.gpus + "\"";
   if (options.fit && options.gpus.empty() && options.ranks < 1)
     return "--fit needs the devices: --gpus=8xh100-sxm, or -n and --target";
+  constexpr int64_t maxRanks = 1 << 15; // as a plan has
+  if (int64_t ranks = std::max(options.ranks, gpus ? gpus->first : 0); ranks > maxRanks)
+    return "a search is for at most " + std::to_string(maxRanks) + " ranks, found " + std::to_string(ranks);
+  bool saysTarget = any_of(options.settings, [](StringRef setting) { return setting.starts_with("target="); });
+  if (options.fit && gpus && (options.ranks || saysTarget))
+    return "--gpus says the number and the target; leave out -n and --target";
   if (options.searches && options.ranks < 1)
     return "--auto needs the number of ranks: -n N";
   if ((options.fit || options.searches) && !options.also.empty())
@@ -57,6 +66,7 @@ static bool isScalarFloat(const NameTable::Value &value) {
 /// The user's plan with what --fit assumes where it does not say: training of a model that computes its loss.
 static PlanText textOf(const CompileOptions &options, const Model &model) {
   PlanText text{options.plans, options.settings, options.plugins};
+  text.settings.push_back("ranks=null"); // the call says it, and profiles are of fewer
   if (!options.fit)
     return text;
   if (auto gpus = readGpus(options.gpus))
@@ -89,7 +99,7 @@ static std::optional<SearchResult> search(const CompileOptions &options, Diagnos
     return result;
   CompileDiagnostic finding;
   finding.file = options.model;
-  if (!result->leanest) {
+  if (!result->leanest || !result->limit) {
     finding.message =
         "no plan for " + std::to_string(searching.ranks) + " ranks compiles" +
         (result->reason.empty() ? "; a batch that more numbers divide leaves more of them" : ": " + result->reason);
@@ -250,7 +260,8 @@ int completeBySearch(const CompileOptions &options, raw_ostream &out, Diagnostic
   std::optional<SearchResult> result = search(options, sink, code);
   if (!result)
     return code;
-  if (!options.quiet && !options.json && !options.emits() && options.explain.empty()) {
+  bool printsElse = options.json || options.emits() || options.printPlan || options.list || !options.stopAfter.empty();
+  if (!options.quiet && !printsElse && options.explain.empty()) {
     printSearch(*result, out);
     if (options.alternatives)
       printAlternatives(*result, shownAlternatives, out);

@@ -74,11 +74,12 @@ void printSearch(const SearchResult &result, raw_ostream &os) {
   if (best.played && !result.layers.empty())
     os << " (from its layers " << formatTime(best.estimate.stepNs) << ", " << humanBytes(double(best.estimate.peak))
        << ")";
-  os << "\n"
-     << "bound   by their layers' profiles none of these plans takes less than " << formatTime(result.boundNs)
-     << " (local work, communication of tensor axes, exchange of gradients): gap " << percentAbove(ns, result.boundNs)
-     << " %\n";
-  if (result.left)
+  os << "\n";
+  if (result.boundNs > 0)
+    os << "bound   by their layers' profiles none of these plans takes less than " << formatTime(result.boundNs)
+       << " (local work, communication of tensor axes, exchange of gradients): gap " << percentAbove(ns, result.boundNs)
+       << " %\n";
+  if (result.boundNs > 0 && result.left)
     os << "  " << result.left << " of them were not profiled: they do not fit, or could gain as little\n";
   printReasons(describeSearch(result, 0), os);
 }

@@ -22,8 +22,11 @@ static ModelCost scaled(const ModelCost &cost, int64_t times, int64_t parts) {
 /// The cost on so many times as many tensor ranks: all is dealt to them but the time of communication.
 static RankCost dealt(const RankCost &cost, int64_t parts) {
   RankCost out = scaled(cost, 1, parts);
-  int64_t both = cost.forward + cost.backward, waits = std::max<int64_t>(0, both - cost.compute);
-  double stays = static_cast<double>(cost.compute / parts + waits) / static_cast<double>(std::max<int64_t>(1, both));
+  int64_t both = cost.forward + cost.backward;
+  if (both <= 0) // what is beside the layers, as a difference of two profiles
+    return out;
+  int64_t waits = std::max<int64_t>(0, both - cost.compute);
+  double stays = static_cast<double>(cost.compute / parts + waits) / static_cast<double>(both);
   out.forward = static_cast<int64_t>(static_cast<double>(cost.forward) * stays);
   out.backward = static_cast<int64_t>(static_cast<double>(cost.backward) * stays);
   return out;

@@ -87,7 +87,7 @@ std::optional<OpenSpace> openSpace(const std::shared_ptr<const Model> &model, co
     return refuse("a search needs the samples of a step, which the model leaves open: --set batch=256");
   OpenSpace out;
   out.hardware = base->hardware;
-  out.limit = base->memoryLimit();
+  out.limit = base->recomputeLimit() ? base->recomputeLimit() : base->memoryLimit(); // as a compilation has it
   Space &space = out.space;
   space.open = openKeysOf(*said);
   space.fixed = fixedOf(*said);

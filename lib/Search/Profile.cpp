@@ -98,6 +98,18 @@ Profiler::Profiler(const std::shared_ptr<const Model> &model, const PlanText &ba
   };
   one.model = thin(1);
   two.model = thin(2);
+  PlanText single = base;
+  for (const char *setting : {"ranks=null", "pipeline=null", "zero=null", "mesh_order=null", "offload=null",
+                              "batch.microbatch_size=null", "mesh={pp: 1, dp: 1, tp: 1}"})
+    single.settings.push_back(setting);
+  auto isPlanned = [&](const std::shared_ptr<const Model> &of) {
+    return planModel(of, single, {}, [](const CompileDiagnostic &) {}).has_value();
+  };
+  // A plan may name a layer that these lack.
+  if (!isPlanned(one.model) && isPlanned(model)) {
+    stack.reset();
+    one.model = model;
+  }
 }
 
 /// The candidate's tensor axis and samples on one stage. Two microbatches where the batch has so many: beside the first

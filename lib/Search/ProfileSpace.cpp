@@ -42,6 +42,7 @@ private:
   const Machine &machine;
   const std::optional<uint64_t> limit;
   std::vector<Branch> branches; ///< not profiled
+  std::vector<Branch> lean;     ///< left out, since no plan of them fits with its states; those of fewest samples
   int64_t best = INT64_MAX;     ///< estimate of a plan that fits
   ProfiledSpace out;
 };
@@ -74,11 +75,14 @@ void SpaceProfiler::bound(Branch &branch) const {
 std::vector<Branch>::iterator SpaceProfiler::next() {
   for (Branch &branch : branches)
     bound(branch);
-  erase_if(branches, [&](const Branch &branch) { // none of its plans can fit
-    bool isGone = branch.isBounded && !branch.bound;
-    out.left += isGone ? branch.candidates.size() : 0;
-    return isGone;
-  });
+  auto isGone = [](const Branch &branch) { return branch.isBounded && !branch.bound; }; // none of its plans can fit
+  for (const Branch &branch : branches)
+    if (isGone(branch)) {
+      out.left += branch.candidates.size();
+      if (branch.candidates.front().samples == 1 || !space.open.microbatches)
+        lean.push_back(branch);
+    }
+  erase_if(branches, isGone);
   return min_element(branches, [](const Branch &a, const Branch &b) { return a.bound < b.bound; });
 }
 
@@ -101,9 +105,10 @@ bool SpaceProfiler::isWorthIt(const Branch &branch, int64_t tolerance) const {
 }
 
 void SpaceProfiler::profileLeanest() {
-  for (const Branch &branch : branches)
-    if (branch.candidates.front().samples == 1)
-      profile(branch);
+  for (const Branch &branch : lean) {
+    out.left -= branch.candidates.size();
+    profile(branch);
+  }
 }
 
 ProfiledSpace SpaceProfiler::run(std::vector<Candidate> candidates, int64_t tolerance, bool everything) {

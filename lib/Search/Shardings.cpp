@@ -209,6 +209,8 @@ std::optional<std::vector<Sharding>> DegreeFinder::find() {
 /// As `findShardings`; nothing where `imported` lacks layers that are sharded otherwise.
 static std::optional<std::map<int64_t, std::vector<Sharding>>> findIn(ImportedModel &imported, const Hardware &hardware,
                                                                       const Space &space) {
+  if (!imported.step() && imported.isThin()) // the plan may name a layer that it lacks
+    return std::nullopt;
   constexpr int64_t samples = 4; // of a microbatch, if the batch has so many
   std::map<int64_t, std::vector<Sharding>> found;
   CostTable costs(hardware);

@@ -26,6 +26,8 @@ def par_opt():
 def _become(name):
     try:
         program = str(find(f"bin/{name}"))
+        if os.path.exists(sys.argv[0]) and os.path.samefile(program, sys.argv[0]):
+            raise Error(f"{program} is pip's and starts another one; set PAR_HOME to a folder of Par's build", code=2)
         os.execv(program, [program, *sys.argv[1:]])
     except Error as error:
         reason, code = error, error.code
