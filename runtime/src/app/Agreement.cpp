@@ -127,6 +127,8 @@ private:
     add("--save", options.save.empty() ? "no --save" : "--save " + options.save, name);
     add("--save-every", core::format("--save-every {}", options.saveEvery), std::to_string(options.saveEvery));
     given("--export", !options.exportTo.empty());
+    given("--into", options.exportOnly);
+    add("--max-shard", core::format("--max-shard {}", options.maxShard), std::to_string(options.maxShard));
     given("--output", !options.output.empty());
     given("--trace", !options.trace.empty());
     given("--check-arena", options.checkArena);

@@ -74,8 +74,9 @@ bool GoingOn::holdsAll() {
 
 std::optional<Boundary> GoingOn::restore(const std::string &save) {
   std::vector<Boundary> boundaries = held->common();
-  // Rank 0 may not have written the lines of the newest one, but has those of the one before it.
-  if (held->isLost(0) && !boundaries.empty())
+  // Rank 0 may not have written the lines of the newest one, but has those of the one before it. The only one is left
+  // out where that costs a few steps, and not where all would begin again.
+  if (held->isLost(0) && !boundaries.empty() && (boundaries.size() > 1 || held->haveFew()))
     boundaries.pop_back();
   std::string why = "the ranks hold no boundary in common";
   if (moved && !moved->missing().empty()) {

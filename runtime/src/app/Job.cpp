@@ -485,6 +485,13 @@ Job prepareJob(const RunOptions &options) {
   openInitialValues(job, rankZero);
   boundThreads(job);
   openData(job);
+  constexpr uint64_t maxShuffled = std::numeric_limits<uint32_t>::max();
+  if (job.shuffled && job.dataset && job.dataset->rows() > maxShuffled)
+    throw Failure::at(
+        "par-run", Message::flagBad, "--order",
+        format("sequential where data have more than {} rows; these have {}", maxShuffled, job.dataset->rows()),
+        "shuffled")
+        .exitsWith(exitUsage);
   remarkOnJob(job);
   checkOutputs(job);
   uint64_t rows = job.rowsOf(job.dataset.get());

@@ -8,16 +8,19 @@
 namespace par::core {
 namespace {
 
-/// Identifies the data: samples of its files, in their order.
+/// Identifies the data: samples of its files, in their order, and what makes rows of them.
 std::string sampleOfData(const RunOptions &options) {
   std::string samples;
   for (const std::string &spec : options.data)
     samples += (samples.empty() ? "" : " ") + sampleOf(readDataSpec(spec).path);
   for (const std::string &spec : options.inputs)
     samples += (samples.empty() ? "" : " ") + sampleOf(readInputSpec(spec).path);
-  if (!options.tokens.empty())
-    return sampleOf(readTokenSpec(options.tokens).path);
-  return options.text.empty() ? samples : sampleOf(options.text);
+  std::string stride = options.stride ? format(" stride {}", *options.stride) : "";
+  if (!options.tokens.empty()) {
+    TokenSpec tokens = readTokenSpec(options.tokens);
+    return sampleOf(tokens.path) + (tokens.type.empty() ? "" : " " + tokens.type) + stride;
+  }
+  return options.text.empty() ? samples : sampleOf(options.text) + stride;
 }
 
 /// A job goes on with the row after the last one of its save: in other data that is another row.

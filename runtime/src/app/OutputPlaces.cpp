@@ -2,6 +2,8 @@
 #include "OutputPlaces.h"
 
 #include "par/messages/Failure.h"
+#include "par/save/Export.h"
+#include "save/ExportedFiles.h"
 
 #include <filesystem>
 #include <set>
@@ -115,6 +117,9 @@ bool isOfSaves(const fs::path &path, const fs::path &saves) {
 
 void checkOutputs(const Job &job) {
   std::vector<Place> outputs = outputsOf(job.options), inputs;
+  if (isExportFolder(job.options.exportTo))
+    for (const ExportedFile &file : planExport(job.bundle.manifest, job.options.exportTo, job.options.maxShard))
+      outputs.push_back({"--export", file.path});
   if (!outputs.empty())
     inputs = inputsOf(job);
   for (size_t i = 0; i < outputs.size(); ++i) {

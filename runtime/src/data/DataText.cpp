@@ -128,6 +128,11 @@ std::unique_ptr<Dataset> openTokenArray(const TokenSpec &spec, const format::Man
                                         const WindowFeed &feed) {
   auto file = std::make_shared<ArrayFile>(spec.path);
   const ArrayView &array = file->arrays().begin()->second;
+  if (!spec.type.empty() && tokenType(spec.type) != array.type)
+    throw Failure::at("par-run", Message::flagBad, "--tokens",
+                      core::format("{}, which says itself that it holds {}", spec.path, format::toString(array.type)),
+                      spec.path + ":" + spec.type)
+        .exitsWith(exitUsage);
   if (!isInteger(array.type) || array.shape.size() != 1)
     throw Failure::at(spec.path, Message::tokensType, describeArray(array.type, array.shape));
   TokenArray tokens{array.type, array.data};
@@ -148,8 +153,11 @@ std::unique_ptr<Dataset> openTokens(const std::string &spec, const format::Manif
   TokenSpec given = readTokenSpec(spec);
   if (!manifest.text)
     throw Failure::at(given.path, Message::textWithoutFeed, "--tokens");
-  if (given.path.ends_with(".npy") && given.type.empty())
+  if (given.path.ends_with(".npy"))
     return openTokenArray(given, manifest, feed);
+  if (isArrayFile(given.path))
+    throw Failure::at("par-run", Message::flagBad, "--tokens", "a .npy file or one of integers only", given.path)
+        .exitsWith(exitUsage);
   std::optional<DType> type = tokenType(given.type);
   if (!type)
     throw Failure::at(given.path, Message::tokensUntyped, given.path).exitsWith(exitUsage);

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <map>
 
 namespace par::core {
 
@@ -63,6 +64,8 @@ void gather(const format::TorchTensor &tensor, const std::byte *from, uint64_t e
   for (uint64_t i = 0; i < count; ++i, to += each) {
     std::memcpy(to, from + static_cast<uint64_t>(at) * each, each);
     for (size_t d = index.size(); d-- > 0;) {
+      if (tensor.shape[d] == 1) // its stride may be anything
+        continue;
       at += tensor.strides[d];
       if (++index[d] < tensor.shape[d])
         break;
@@ -72,12 +75,13 @@ void gather(const format::TorchTensor &tensor, const std::byte *from, uint64_t e
   }
 }
 
-/// The member of an archive whose name ends so, below its one folder.
-const format::ZipMember *findMember(const std::vector<format::ZipMember> &members, const std::string &ending) {
+/// The members of an archive by their names below its one folder.
+std::map<std::string_view, const format::ZipMember *> membersBelow(const std::vector<format::ZipMember> &members) {
+  std::map<std::string_view, const format::ZipMember *> below;
   for (const format::ZipMember &member : members)
-    if (size_t slash = member.name.find('/'); slash != std::string::npos && member.name.substr(slash + 1) == ending)
-      return &member;
-  return nullptr;
+    if (size_t slash = member.name.find('/'); slash != std::string::npos)
+      below.emplace(std::string_view(member.name).substr(slash + 1), &member);
+  return below;
 }
 
 } // namespace
@@ -147,7 +151,12 @@ void ArrayFile::readTorch() {
   auto members = format::readZip(all);
   if (!members)
     throw Failure(path(), members.message());
-  const format::ZipMember *pickle = findMember(*members, "data.pkl"), *order = findMember(*members, "byteorder");
+  std::map<std::string_view, const format::ZipMember *> below = membersBelow(*members);
+  auto find = [&](const std::string &name) {
+    auto found = below.find(name);
+    return found == below.end() ? nullptr : found->second;
+  };
+  const format::ZipMember *pickle = find("data.pkl"), *order = find("byteorder");
   if (!pickle || pickle->compressed)
     throw Failure(path(), "is an archive, but none of PyTorch's tensors: it has no data.pkl");
   if (order && order->bytes != "little")
@@ -159,7 +168,7 @@ void ArrayFile::readTorch() {
     throw Failure(path(), tensors.message());
   for (const format::TorchTensor &tensor : *tensors) {
     std::string name = tensor.name.empty() ? fs::path(path()).stem().string() : tensor.name;
-    const format::ZipMember *storage = findMember(*members, "data/" + tensor.storage);
+    const format::ZipMember *storage = find("data/" + tensor.storage);
     auto bytes = format::bytesOfShape(tensor.shape, tensor.type);
     std::optional<uint64_t> end = endOf(tensor);
     uint64_t each = format::sizeOf(tensor.type), held = storage ? storage->bytes.size() / each : 0;

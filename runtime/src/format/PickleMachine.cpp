@@ -8,7 +8,7 @@ using namespace par::format;
 using Kind = PickleValue::Kind;
 
 /// Parts of a persistent id; torch's has five.
-static constexpr size_t maxId = 16;
+static constexpr size_t maxId = 16, maxGlobal = 1024;
 
 bool PickleBytes::take(uint64_t count, std::string_view &bytes) {
   if (count > left.size())
@@ -121,11 +121,13 @@ PickleMachine::Next PickleMachine::stepText(unsigned char code) {
 PickleMachine::Next PickleMachine::stepNumber(unsigned char code) {
   uint64_t number = 0, length = code == 'K' ? 1 : code == 'M' ? 2 : code == 'J' ? 4 : code == 'G' ? 8 : 0;
   bool isLong = code == 0x8a; // LONG1
-  if (isLong && (!bytes.takeNumber(1, length) || length > 8))
+  if (isLong && !bytes.takeNumber(1, length))
     return Next::broken;
-  if (!bytes.takeNumber(length, number))
+  bool isWide = length > 8; // the state of a random generator; no dim has so many
+  std::string_view wide;
+  if (isWide ? !bytes.take(length, wide) : !bytes.takeNumber(length, number))
     return Next::broken;
-  PickleValue *value = stack.make(code == 'G' ? Kind::Other : Kind::Integer); // BINFLOAT
+  PickleValue *value = stack.make(code == 'G' || isWide ? Kind::Other : Kind::Integer); // BINFLOAT
   bool isSigned = isLong || code == 'J';
   if (isSigned && length > 0 && length < 8 && number >> (8 * length - 1))
     number |= ~uint64_t(0) << (8 * length);
@@ -226,6 +228,8 @@ PickleMachine::Next PickleMachine::stepName(unsigned char code) {
     return Next::broken;
   if (code != 'c' && (!stack.popList(2, both) || both[0]->kind != Kind::Text || both[1]->kind != Kind::Text))
     return Next::broken; // STACK_GLOBAL
+  if (code != 'c' && both[0]->text.size() + both[1]->text.size() > maxGlobal)
+    return Next::broken;
   PickleValue *made = stack.make(Kind::Global);
   made->text = code == 'c' ? std::string(module) + "." + std::string(name) : both[0]->text + "." + both[1]->text;
   return push(made);

@@ -9,7 +9,8 @@ using namespace par::format;
 using Kind = PickleValue::Kind;
 
 /// A value may hold another one twice, and that one the next: the tree of such a graph has no end worth waiting for.
-static constexpr size_t maxVisits = 1'000'000, maxNesting = 64, maxTensorName = 4096;
+static constexpr size_t maxVisits = 1'000'000, maxNesting = 64, maxTensorName = 4096, maxStorageKey = 64,
+                        maxNames = 256 << 20;
 
 static constexpr struct {
   std::string_view name;
@@ -59,7 +60,8 @@ static std::optional<TorchTensor> tensorOf(PickleRef value) {
   const std::vector<PickleRef> &storage = given[0]->items;
   std::optional<DType> type = typeOf(typed ? given[6] : storage[1]);
   auto shape = numbersOf(given[2]), strides = numbersOf(given[3]);
-  if (!type || storage[2]->kind != Kind::Text || !shape || !strides || shape->size() != strides->size())
+  if (!type || storage[2]->kind != Kind::Text || storage[2]->text.size() > maxStorageKey || !shape || !strides ||
+      shape->size() != strides->size())
     return std::nullopt;
   return TorchTensor{"", *type, storage[2]->text, given[1]->integer, std::move(*shape), std::move(*strides)};
 }
@@ -82,6 +84,8 @@ public:
       return Error{"holds more than 1,000,000 values"};
     if (name.size() > maxTensorName)
       return Error{"has keys of more than 4096 bytes"};
+    if ((named += name.size()) > maxNames)
+      return Error{"has keys of more than 256 MiB in all"};
     if (depth > maxNesting)
       return Error{"nests dicts and lists deeper than 64 levels"};
     value = withoutParameter(value);
@@ -115,7 +119,7 @@ private:
     return name.empty() ? key : name + "." + key;
   }
 
-  size_t visits = 0;
+  size_t visits = 0, named = 0;
 };
 
 } // namespace

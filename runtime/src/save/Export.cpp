@@ -157,6 +157,9 @@ void exportWeights(Session &session, const std::string &path, uint64_t maxShard)
     writer.sync();
   }
   control.barrier("exported");
+  // A set of which only some files are new must not load: its index comes last.
+  if (std::error_code ignored; control.rank() == 0 && files.size() > 1)
+    fs::remove(fs::path(path) / indexName, ignored);
   for (PartFile &part : parts)
     part.giveName();
   if (control.rank() == 0) {

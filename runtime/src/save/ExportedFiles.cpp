@@ -18,7 +18,6 @@ namespace fs = std::filesystem;
 using format::Tensor;
 
 constexpr const char *wholeName = "model.safetensors";
-constexpr const char *indexName = "model.safetensors.index.json";
 
 bool contains(const std::vector<std::string> &names, const std::string &name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -130,6 +129,11 @@ void checkFolderExport(const format::Manifest &manifest, const std::string &fold
   std::vector<std::string> written;
   for (const ExportedFile &file : planExport(manifest, folder, maxShard))
     written.push_back(fs::path(file.path).filename().string());
+  constexpr size_t most = 500; // each is open until all are written
+  if (written.size() > most)
+    throw Failure::at("par-run", Message::flagBad, "--max-shard",
+                      core::format("a size that makes at most {} files, not {}", most, written.size()), maxShard)
+        .exitsWith(exitUsage);
   if (written.size() > 1)
     written.push_back(indexName);
   std::error_code error;

@@ -6,6 +6,8 @@
 
 namespace par::core {
 
+inline constexpr const char *indexName = "model.safetensors.index.json";
+
 /// An array of a file, and the tensor whose values it has.
 struct ExportedArray {
   ArrayHeader header;
@@ -22,7 +24,7 @@ struct ExportedFile {
 /// One file, or those of a folder, each of at most `maxShard` bytes if no array is larger.
 std::vector<ExportedFile> planExport(const format::Manifest &manifest, const std::string &path, uint64_t maxShard);
 
-/// Writes model.safetensors.index.json: the file of each tensor.
+/// Writes indexName: the file of each tensor.
 void writeIndex(const std::string &folder, const std::vector<ExportedFile> &files);
 
 bool isExported(const format::Tensor &tensor);

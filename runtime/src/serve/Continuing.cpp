@@ -61,10 +61,14 @@ bool Continuing::takeRequests() {
 
 /// The rows of clients that have gone are free.
 void Continuing::dropAbandoned() {
-  for (uint64_t row = 0; row < shape.rows; ++row)
-    if (rows[row] && owners[row]->pending->isAbandoned)
-      rows.drop(row);
-  std::erase_if(begun, [](const Begun &one) { return one.pending->isAbandoned.load(); });
+  std::erase_if(begun, [&](const Begun &one) {
+    if (!one.pending->isAbandoned) // asked once: the client may go at any time
+      return false;
+    for (uint64_t row = 0; row < shape.rows; ++row)
+      if (rows[row] && owners[row] == &one)
+        rows.drop(row);
+    return true;
+  });
 }
 
 void Continuing::step() {

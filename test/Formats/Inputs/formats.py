@@ -170,7 +170,13 @@ def tokens_npy():
     numpy.save("wide.npy", X)
     if "; --tokens takes integers of one dim" not in refusal("words.par", "--tokens", "wide.npy")[1]:
         return False
-    return losses("words.par", "--tokens", "t.npy")[0] == windows(TOKENS, 4)
+    code, other = refusal("words.par", "--tokens", "t.npy:u16")
+    same, _ = losses("words.par", "--tokens", "t.npy:" + TOKENS.dtype.name)
+    if code != 2 or "--tokens takes t.npy, which says itself that it holds" not in other:
+        return False
+    if "--tokens takes a .npy file or one of integers only" not in refusal("words.par", "--tokens", "d.npz:u16")[1]:
+        return False
+    return losses("words.par", "--tokens", "t.npy")[0] == same == windows(TOKENS, 4)
 
 
 @row("overlapping windows")
