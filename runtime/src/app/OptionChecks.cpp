@@ -4,9 +4,27 @@
 #include "par/save/Export.h"
 
 #include <algorithm>
+#include <span>
 
 namespace par::core {
 namespace {
+
+void exclude(bool a, bool b, const char *nameA, const char *nameB) {
+  if (a && b)
+    refuse(Message::flagsExclude, nameA, nameB);
+}
+
+void need(bool a, bool b, const char *nameA, const char *nameB) {
+  if (a && !b)
+    refuse(Message::flagNeeds, nameA, nameB);
+}
+
+/// The flag goes with these and no others.
+void takesOnly(const char *flag, std::span<const char *const> taken, const std::map<std::string, std::string> &given) {
+  for (const auto &[name, value] : given)
+    if (std::find(taken.begin(), taken.end(), name) == taken.end())
+      refuse(Message::flagsExclude, flag, name);
+}
 
 /// Flags that --calibrate takes: where it runs. It reads no data and no weights, and writes one file. With --trace it
 /// runs nothing.
@@ -17,11 +35,8 @@ constexpr const char *calibrationFlags[] = {"--calibrate", "-n",      "--comm", 
 void checkCalibrates(const RunOptions &options, const std::map<std::string, std::string> &given) {
   if (!options.calibrate)
     return;
-  for (const auto &[name, value] : given)
-    if (std::find(std::begin(calibrationFlags), std::end(calibrationFlags), name) == std::end(calibrationFlags))
-      refuse(Message::flagsExclude, "--calibrate", name);
-  if (options.device == "sim")
-    refuse(Message::flagsExclude, "--calibrate", "--device sim");
+  takesOnly("--calibrate", calibrationFlags, given);
+  exclude(true, options.device == "sim", "--calibrate", "--device sim");
 }
 
 /// Flags that --bench takes: where it runs, and with which weights. It makes up its data and writes one file.
@@ -38,11 +53,8 @@ void checkBenches(const RunOptions &options, const std::map<std::string, std::st
     refuse(Message::flagsExclude, "--iterations", "--duration");
   if (!options.bench)
     return;
-  for (const auto &[name, value] : given)
-    if (std::find(std::begin(benchFlags), std::end(benchFlags), name) == std::end(benchFlags))
-      refuse(Message::flagsExclude, "--bench", name);
-  if (options.device == "sim")
-    refuse(Message::flagsExclude, "--bench", "--device sim");
+  takesOnly("--bench", benchFlags, given);
+  exclude(true, options.device == "sim", "--bench", "--device sim");
 }
 
 /// Flags that --into takes: where it runs, and which weights.
@@ -60,9 +72,7 @@ void checkExports(const RunOptions &options, const std::map<std::string, std::st
     refuse(Message::flagNeeds, "--max-shard", "--export FOLDER");
   if (!options.exportOnly)
     return;
-  for (const auto &[name, value] : given)
-    if (std::find(std::begin(intoFlags), std::end(intoFlags), name) == std::end(intoFlags))
-      refuse(Message::flagsExclude, "--into", name);
+  takesOnly("--into", intoFlags, given);
 }
 
 /// Flags that --serve takes: where it runs, and with which weights. Requests say all else.
@@ -75,21 +85,8 @@ void checkServes(const RunOptions &options, const std::map<std::string, std::str
     refuse(Message::flagNeeds, "--max-wait", "--serve");
   if (options.serve.empty())
     return;
-  for (const auto &[name, value] : given)
-    if (std::find(std::begin(serveFlags), std::end(serveFlags), name) == std::end(serveFlags))
-      refuse(Message::flagsExclude, "--serve", name);
-  if (options.device == "sim")
-    refuse(Message::flagsExclude, "--serve", "--device sim");
-}
-
-void exclude(bool a, bool b, const char *nameA, const char *nameB) {
-  if (a && b)
-    refuse(Message::flagsExclude, nameA, nameB);
-}
-
-void need(bool a, bool b, const char *nameA, const char *nameB) {
-  if (a && !b)
-    refuse(Message::flagNeeds, nameA, nameB);
+  takesOnly("--serve", serveFlags, given);
+  exclude(true, options.device == "sim", "--serve", "--device sim");
 }
 
 /// Data are arrays, text, tokens or made up.
