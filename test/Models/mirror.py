@@ -11,17 +11,13 @@ mirror are killed together: all go back to the newest save. A line a claim: the 
 from mirrors, weights and metrics (without times) are those of a run without faults, no process is left over. Only
 Python's standard library is used. Exit status 0: all hold.
 """
-import argparse
 import pathlib
-import random
 import re
-import shutil
 import subprocess
 import sys
-import tempfile
 import time
 
-from shrink import Hosts, metrics
+from shrink import Hosts, Trials, metrics
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BASE = ["train={loss: cross_entropy, optimizer: adamw, clip: 0.5}", "dims.seq=8", "batch.size=8",
@@ -35,17 +31,7 @@ CASES = {
 RANKS, SAVE_EVERY = 4, 20
 
 
-class Trial:
-    def __init__(self, arguments):
-        self.bin, self.arguments = pathlib.Path(arguments.bin).resolve(), arguments
-        self.random = random.Random(arguments.seed)
-        self.work = pathlib.Path(tempfile.mkdtemp(prefix="par-mirror-"))
-        self.failed = 0
-
-    def claim(self, what, holds, more=""):
-        self.failed += not holds
-        print(f"{what}: {'pass' if holds else 'FAIL ' + str(more)[-4000:]}", flush=True)
-
+class Trial(Trials):
     def compile(self, case):
         path = self.work / f"{case}.par"
         flags = [part for setting in [*BASE, *CASES[case]] for part in ("--set", setting)]
@@ -112,29 +98,6 @@ class Trial:
         for line in re.findall(r"mirror: .*", text)[:1] + re.findall(r"mirror: .*", text)[-1:]:
             print(f"  {line}")
 
-    def end(self):
-        time.sleep(1)
-        left = subprocess.run(["pgrep", "-f", str(self.work)], capture_output=True, text=True).stdout.split()
-        self.claim("no process is left over", not left, left)
-        shutil.rmtree(self.work)
-        print(f"{self.failed} claims failed")
-        return self.failed != 0
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bin", default=ROOT / "build/bin")
-    parser.add_argument("--case", action="append", choices=CASES)
-    parser.add_argument("--steps", type=int, default=400)
-    parser.add_argument("--faults", type=int, default=6)
-    parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
-    arguments = parser.parse_args()
-    print(f"seed {arguments.seed}", flush=True)
-    trial = Trial(arguments)
-    for case in arguments.case or CASES:
-        trial.run(case)
-    return trial.end()
-
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(Trial.main(Trials.parser(__doc__, CASES, steps=400, faults=6), CASES))

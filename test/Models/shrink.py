@@ -109,17 +109,49 @@ class Hosts:
         return codes
 
 
-class Trial:
+class Trials:
+    """Trials of jobs whose hosts come and go, each of a claim or more."""
+
     def __init__(self, arguments):
         self.bin, self.arguments = pathlib.Path(arguments.bin).resolve(), arguments
         self.random = random.Random(arguments.seed)
-        self.work = pathlib.Path(tempfile.mkdtemp(prefix="par-shrink-"))
+        self.work = pathlib.Path(tempfile.mkdtemp(prefix="par-rejoining-"))
         self.failed = 0
+
+    @staticmethod
+    def parser(doc, cases, **defaults):
+        """The flags of all trials; `defaults`: those of more, with their numbers."""
+        parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+        parser.add_argument("--bin", default=ROOT / "build/bin")
+        parser.add_argument("--case", action="append", choices=cases)
+        parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
+        for name, number in defaults.items():
+            parser.add_argument(f"--{name}", type=type(number), default=number)
+        return parser
+
+    @classmethod
+    def main(cls, parser, cases):
+        arguments = parser.parse_args()
+        print(f"seed {arguments.seed}", flush=True)
+        trials = cls(arguments)
+        for case in arguments.case or cases:
+            trials.run(case)
+        return trials.end()
 
     def claim(self, what, holds, more=""):
         self.failed += not holds
-        print(f"{what}: {'pass' if holds else 'FAIL ' + str(more)[-3000:]}", flush=True)
+        print(f"{what}: {'pass' if holds else 'FAIL ' + str(more)[-4000:]}", flush=True)
 
+    def end(self):
+        time.sleep(1)
+        left = subprocess.run(["pgrep", "-f", str(self.work)], capture_output=True, text=True).stdout.split()
+        self.claim("no process is left over", not left, left)
+        shutil.rmtree(self.work)
+        print(f"{self.failed} claims failed")
+        return self.failed != 0
+
+
+class Trial(Trials):
     def compile(self, case):
         ranks, settings, also = CASES[case]
         path = self.work / f"{case}.par"
@@ -187,30 +219,6 @@ class Trial:
         self.claim(f"{case}: weights are the same bytes", same, story)
         self.claim(f"{case}: metrics are the same", metrics(straight) == metrics(shrunk), story)
 
-    def end(self):
-        time.sleep(1)
-        left = subprocess.run(["pgrep", "-f", str(self.work)], capture_output=True, text=True).stdout.split()
-        self.claim("no process is left over", not left, left)
-        shutil.rmtree(self.work)
-        print(f"{self.failed} claims failed")
-        return self.failed != 0
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bin", default=ROOT / "build/bin")
-    parser.add_argument("--case", action="append", choices=CASES)
-    parser.add_argument("--steps", type=int, default=3000)
-    parser.add_argument("--faults", type=int, default=8)
-    parser.add_argument("--every", type=float, default=4)
-    parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
-    arguments = parser.parse_args()
-    print(f"seed {arguments.seed}", flush=True)
-    trial = Trial(arguments)
-    for case in arguments.case or CASES:
-        trial.run(case)
-    return trial.end()
-
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(Trial.main(Trials.parser(__doc__, CASES, steps=3000, faults=8, every=4.0), CASES))
