@@ -58,7 +58,7 @@ bool PickleStack::popGroup(std::vector<PickleRef> &group) {
     --at;
   if (at == 0)
     return false;
-  group.assign(stack.begin() + static_cast<ptrdiff_t>(at), stack.end());
+  group.assign(stack.begin() + static_cast<std::ptrdiff_t>(at), stack.end());
   stack.resize(at - 1);
   return true;
 }
