@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <dlfcn.h>
+#include <sys/mman.h>
 
 namespace par::kernel_check {
 

@@ -30,6 +30,6 @@ using ReshardedValues = llvm::DenseMap<std::pair<mlir::Value, mlir::Attribute>, 
 /// Not an axis of `gathered`, over which parameters are stored as shards (ZeRO-3): a table is gathered as other
 /// weights.
 FactorChoice chooseFactors(mlir::Operation *op, const ShardingRule &rule, MeshAttr mesh, ReshardPaths &paths,
-                           const ReshardedValues &there);
+                           const ReshardedValues &there, llvm::ArrayRef<std::string> gathered);
 
 } // namespace par

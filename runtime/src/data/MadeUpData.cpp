@@ -4,6 +4,7 @@
 
 #include "par/files/Convert.h"
 #include "par/files/Random.h"
+#include "par/messages/Failure.h"
 
 #include <algorithm>
 #include <cstring>
