@@ -22,9 +22,10 @@ using format::Tensor;
 
 namespace {
 
-/// Calls `write(byte of the whole tensor, bytes)` for all that this rank owns of it, as elements of `type`.
+/// Calls `write(byte of the whole tensor, bytes)` for all that this rank owns of it, as elements of `type`. Throws
+/// Failure about `path` where `type` does not reach a number.
 template <class Write>
-void writeOwned(Session &session, const Tensor &tensor, format::DType type, Write write) {
+void writeOwned(Session &session, const Tensor &tensor, format::DType type, const std::string &path, Write write) {
   const format::Rectangle *owned = ownedPart(tensor, session.jobControl().rank());
   if (!owned)
     return;
@@ -36,7 +37,10 @@ void writeOwned(Session &session, const Tensor &tensor, format::DType type, Writ
     auto part = local.subspan(static_cast<uint64_t>(from) * localBytes, static_cast<uint64_t>(n) * localBytes);
     if (type != tensor.type) {
       converted.resize(static_cast<uint64_t>(n) * bytes);
-      convertElements(converted.data(), type, part.data(), tensor.type, n);
+      int64_t bad = convertElements(converted.data(), type, part.data(), tensor.type, n);
+      if (bad < n)
+        throw Failure::at(path, Message::exportRange, tensor.name,
+                          floatAt(tensor.type, part.data(), static_cast<uint64_t>(bad)), format::toString(type));
       part = converted;
     }
     write(static_cast<uint64_t>(to) * bytes, part);
@@ -46,12 +50,12 @@ void writeOwned(Session &session, const Tensor &tensor, format::DType type, Writ
 
 /// The same for the transposed matrix. This rank's part is gathered first, since runs of rows are not runs of columns.
 template <class Write>
-void writeTransposed(Session &session, const Tensor &tensor, format::DType type, Write write) {
+void writeTransposed(Session &session, const Tensor &tensor, format::DType type, const std::string &path, Write write) {
   auto rows = static_cast<uint64_t>(tensor.stored[0]), columns = static_cast<uint64_t>(tensor.stored[1]);
   uint64_t bytes = format::sizeOf(type);
   std::vector<std::byte> gathered;
   std::vector<bool> owned(rows * columns);
-  writeOwned(session, tensor, type, [&](uint64_t at, std::span<const std::byte> part) {
+  writeOwned(session, tensor, type, path, [&](uint64_t at, std::span<const std::byte> part) {
     gathered.resize(rows * columns * bytes);
     uint64_t first = at / bytes;
     for (uint64_t i = 0; i < part.size() / bytes; ++i) {
@@ -150,9 +154,9 @@ void exportWeights(Session &session, const std::string &path, uint64_t maxShard)
       const auto &[header, tensor] = files[f].arrays[i];
       auto write = [&](uint64_t at, std::span<const std::byte> bytes) { writer.write(i, at, bytes); };
       if (contains(tensor->transposed, header.name))
-        writeTransposed(session, *tensor, header.type, write);
+        writeTransposed(session, *tensor, header.type, files[f].path, write);
       else
-        writeOwned(session, *tensor, header.type, write);
+        writeOwned(session, *tensor, header.type, files[f].path, write);
     }
     writer.sync();
   }
@@ -197,9 +201,9 @@ void exportModel(Session &session, const std::string &bundle, const std::string 
         writers.at(place.file).write(place.offset + at, bytes);
       };
       if (place.transposed)
-        writeTransposed(session, tensor, typeAt(tensor, place), write);
+        writeTransposed(session, tensor, typeAt(tensor, place), path, write);
       else
-        writeOwned(session, tensor, typeAt(tensor, place), write);
+        writeOwned(session, tensor, typeAt(tensor, place), path, write);
     }
   for (auto &[file, writer] : writers)
     writer.sync();

@@ -76,6 +76,7 @@ struct MessageText {
   M(unusedStates,                                                                                                      \
     "holds \"{}\", {} {} in all that this bundle's optimizer has not: they are not used, and later saves have none")   \
   M(weightRange, "\"{}\" holds {}, which is beyond the bundle's {}")                                                   \
+  M(exportRange, "\"{}\" holds {}, which is beyond the file's {}: nothing is exported; a save keeps it")               \
   M(prefixAmbiguous, "its names are the bundle's in two ways, {} or {}; rename them")                                  \
   M(missingTensor, "holds no \"{}\"; {} of {} tensors are there")                                                      \
   M(tiedDiffer,                                                                                                        \
