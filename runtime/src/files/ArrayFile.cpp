@@ -1,5 +1,5 @@
-// Reads arrays of safetensors, numpy and PyTorch by the readers of the room format, and copies only tensors whose
-// elements do not lie in a row.
+// Reads arrays of safetensors, numpy and PyTorch by the readers of the room format. Copied are only compressed arrays,
+// and tensors whose elements do not lie in a row.
 #include "par/files/ArrayFile.h"
 
 #include "par/format/Npy.h"
@@ -136,11 +136,15 @@ void ArrayFile::readNpz() {
     if (!member.name.ends_with(".npy"))
       continue;
     std::string name = member.name.substr(0, member.name.size() - 4);
-    if (member.compressed)
-      throw Failure(path(), "array " + shownName(name) +
-                                " is compressed, and data are mapped; numpy.savez in place of savez_compressed "
-                                "writes a file that is read");
-    readNpy(member.bytes, name);
+    if (!member.compressed) {
+      readNpy(member.bytes, name);
+      continue;
+    }
+    auto unpacked = format::unpack(member);
+    if (!unpacked)
+      throw Failure(path(), "array " + shownName(name) + " " + unpacked.message());
+    copies.push_back(std::move(*unpacked));
+    readNpy(textOf({copies.back().get(), member.size}), name);
   }
 }
 

@@ -120,7 +120,7 @@ static Expected<ZipMember> readEntry(std::string_view file, uint64_t &at) {
   if (flags & 1)
     return Error{"has the member \"" + shown + "\", which is encrypted"};
   at += entrySize + name + extra + numberAt<uint16_t>(*entry, 32);
-  return ZipMember{std::string(*named), *data, method != 0};
+  return ZipMember{std::string(*named), *data, method != 0, method, sizes.size, numberAt<uint32_t>(*entry, 16)};
 }
 
 /// No two members share a byte: an archive of few bytes has no more data than bytes.

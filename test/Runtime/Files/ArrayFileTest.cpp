@@ -9,6 +9,7 @@
 #include <cstring>
 #include <fstream>
 #include <gtest/gtest.h>
+#include <zlib.h>
 
 using namespace par::core;
 
@@ -19,19 +20,36 @@ std::string number(Number value) {
   return {reinterpret_cast<const char *>(&value), sizeof value};
 }
 
-/// A member of an archive, as it is.
+/// A member of an archive, as it is; of a compressed one also what is said of its unpacked bytes.
 struct Member {
   std::string name, bytes;
   uint16_t method = 0;
+  uint32_t unpacked = 0, checksum = 0;
 };
+
+/// A member that zlib compressed (raw deflate).
+Member packed(const std::string &name, const std::string &bytes) {
+  z_stream stream{};
+  EXPECT_EQ(deflateInit2(&stream, 9, Z_DEFLATED, -MAX_WBITS, 8, Z_DEFAULT_STRATEGY), Z_OK);
+  std::string out(deflateBound(&stream, bytes.size()), '\0'), in = bytes;
+  stream.next_in = reinterpret_cast<Bytef *>(in.data());
+  stream.avail_in = static_cast<uInt>(in.size());
+  stream.next_out = reinterpret_cast<Bytef *>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
+  out.resize(stream.total_out);
+  deflateEnd(&stream);
+  auto sum = static_cast<uint32_t>(crc32(0, reinterpret_cast<const Bytef *>(bytes.data()), static_cast<uInt>(in.size())));
+  return {name, out, 8, static_cast<uint32_t>(bytes.size()), sum};
+}
 
 /// An archive as numpy and PyTorch write it: members as they are, then the directory.
 std::string zip(const std::vector<Member> &members) {
   std::string file, directory;
-  for (const auto &[name, bytes, method] : members) {
+  for (const auto &[name, bytes, method, unpacked, checksum] : members) {
     auto size = static_cast<uint32_t>(bytes.size()), begin = static_cast<uint32_t>(file.size());
     std::string common = number<uint16_t>(20) + number<uint16_t>(0) + number<uint16_t>(method) + number<uint32_t>(0) +
-                         number<uint32_t>(0) + number(size) + number(size) +
+                         number(checksum) + number(size) + number(method ? unpacked : size) +
                          number(static_cast<uint16_t>(name.size())) + number<uint16_t>(0);
     file += number<uint32_t>(0x04034b50) + common + name + bytes;
     directory +=
@@ -140,10 +158,50 @@ TEST_F(ArrayFiles, thatAreRefused) {
   later[6] = 4;
   EXPECT_EQ(failureOf("x.npy", later), "array \"x\" is a .npy array of version 4; versions 1 to 3 are read");
   EXPECT_EQ(failureOf("d.npz", "PK"), "is no zip archive, or not whole: it has no directory at its end");
-  EXPECT_EQ(failureOf("d.npz", zip({{"x.npy", "packed", 8}})),
-            "array \"x\" is compressed, and data are mapped; numpy.savez in place of savez_compressed writes a file "
-            "that is read");
   EXPECT_EQ(failureOf("d.npz", zip({{"x.npy", "a"}, {"x.npy", "b"}})), "has two members \"x.npy\"");
+}
+
+TEST_F(ArrayFiles, thatAreCompressed) {
+  std::vector<float> values(100'000);
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<float>(i % 1000);
+  std::string bytes(reinterpret_cast<const char *>(values.data()), values.size() * sizeof(float));
+  ArrayFile file(write("d.npz", zip({packed("x.npy", npy("<f4", "(100000,)", bytes)),
+                                     {"y.npy", npy("<f4", "(4,)", four)},
+                                     packed("empty.npy", npy("<f4", "(0,)", ""))})));
+  EXPECT_EQ(floatsOf(file, "x"), values);
+  EXPECT_EQ(floatsOf(file, "y"), (std::vector<float>{1, 2, 3, 4}));
+  EXPECT_EQ(floatsOf(file, "empty"), std::vector<float>());
+
+  Member whole = packed("x.npy", npy("<f4", "(4,)", four)), changed = whole;
+  changed.method = 12;
+  EXPECT_EQ(failureOf("d.npz", zip({changed})),
+            "array \"x\" is compressed by method 12 of zip, and deflate (8) is read");
+  changed = whole;
+  changed.unpacked = 0xfffffff0;
+  EXPECT_EQ(failureOf("d.npz", zip({changed})),
+            "array \"x\" says that it has 4294967280 bytes, more than its " + std::to_string(whole.bytes.size()) +
+                " compressed ones can hold");
+  const std::string damaged =
+      "array \"x\" is damaged: its compressed bytes are not those that the archive's directory says";
+  for (uint32_t more : {whole.unpacked - 1, whole.unpacked + 1, whole.unpacked + 1000, 0u}) {
+    changed = whole;
+    changed.unpacked = more;
+    EXPECT_EQ(failureOf("d.npz", zip({changed})), damaged) << more;
+  }
+  for (size_t i = 0; i + 1 < whole.bytes.size(); ++i) { // the last byte has bits of no meaning
+    changed = whole;
+    changed.bytes[i] ^= 0x10;
+    EXPECT_EQ(failureOf("d.npz", zip({changed})), damaged) << i;
+  }
+  for (size_t left = 0; left < whole.bytes.size(); ++left) {
+    changed = whole;
+    changed.bytes.resize(left);
+    EXPECT_EQ(failureOf("d.npz", zip({changed})), damaged) << left;
+  }
+  changed = whole;
+  changed.bytes += '\0';
+  EXPECT_EQ(failureOf("d.npz", zip({changed})), damaged);
 }
 
 TEST_F(ArrayFiles, ofTorchThatAreRefused) {
@@ -196,6 +254,7 @@ TEST_F(ArrayFiles, withBytesChanged) {
   std::pair<std::string, std::string> files[] = {
       {"x.npy", npy("<f4", "(2, 2)", four)},
       {"d.npz", zip({{"x.npy", npy("<f4", "(2, 2)", four)}, {"y.npy", npy("<i8", "(2,)", four)}})},
+      {"packed.npz", zip({packed("x.npy", npy("<f4", "(2, 2)", four)), {"y.npy", npy("<i8", "(2,)", four)}})},
       {"w.pt", torchFile("}(" + text("w") + tensor(4, 0, shape, small(1) + small(2) + "\x86") + text("b") +
                              tensor(4, 2, small(2) + "\x85", small(1) + "\x85") + "u",
                          four)}};

@@ -1,5 +1,5 @@
 // Named arrays of a file, whatever its format: safetensors, numpy's .npy and .npz, PyTorch's .pt. Files are mapped;
-// only a tensor whose elements do not lie in a row is copied.
+// copied are only compressed arrays, and tensors whose elements do not lie in a row.
 #pragma once
 
 #include "par/files/Safetensors.h"
