@@ -14,7 +14,6 @@ out=$(cd "$out" && pwd)
 folder=par-runtime-$version
 mkdir -p "$out/$folder"
 cmake --install "$build" --prefix "$out/$folder" --component runtime >/dev/null
-cp LICENSE "$out/$folder"
 glibc=$(tools/bundle-libraries.sh "$out/$folder")
 tarball=$folder-glibc$glibc-$(uname -m).tar.xz
 tar -C "$out" -cJf "$out/$tarball" "$folder"

@@ -73,6 +73,8 @@ def check_wheel(root, wheel, claims):
           "installed")
     holds("no library is missing", "for f in venv/lib/python3*/site-packages/par/native/*/*; do ldd $f; done >needs; "
           "grep -q libLLVM needs && ! grep 'not found' needs && echo all", "all")
+    holds("the licences of what is bundled", "cd venv/lib/python3*/site-packages/par/native/licenses && "
+          "cat par libdnnl2 libllvm22 liblld-22-dev nlohmann-json3-dev zlib1g >/dev/null && echo there", "there")
     for tool, words in (("par-compile", "par-compile MODEL"), ("par-run", "par-run"), ("par-verify", "par-verify"),
                         ("par-opt", "Par's pass driver")):
         holds(f"{tool} --help", f"{tool} --help", words)
