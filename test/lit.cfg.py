@@ -1,8 +1,8 @@
 # How lit finds and runs Par's tests. Substitutions: %models, %examples, %build, %python; tools are on the PATH.
 # Features: `cuda` (a device answers), `long` (only with --param long=1), `node-tests` (PAR_NODE_TESTS names their
-# folder), `mypy`, `peft`, `torch`, `tensorboard` and `setuptools` (a Python that lit knows has it: %with_torch and so
-# on), `chromium` (a browser is there), `kernels-unchecked` (not under PAR_CHECK_KERNELS: for tests of what checking
-# kernels takes itself: code, memory, files).
+# folder), `mypy`, `peft`, `pyarrow`, `torch`, `tensorboard` and `setuptools` (a Python that lit knows has it:
+# %with_torch and so on), `chromium` (a browser is there), `kernels-unchecked` (not under PAR_CHECK_KERNELS: for tests
+# of what checking kernels takes itself: code, memory, files).
 import os
 import shutil
 import subprocess
@@ -76,7 +76,7 @@ def python_with(module):
 
 
 # A setuptools that makes wheels by itself has a command for it.
-for package in ("mypy", "peft", "torch", "tensorboard", "setuptools"):
+for package in ("mypy", "peft", "pyarrow", "torch", "tensorboard", "setuptools"):
     if python := python_with("setuptools.command.bdist_wheel" if package == "setuptools" else package):
         config.available_features.add(package)
         config.substitutions.append((f"%with_{package}", python))

@@ -4,13 +4,19 @@ import pathlib
 import struct
 from typing import Any
 
+from . import tables
 from .errors import Error
 
 
 def as_file(arrays: Any, path: pathlib.Path, option: str) -> Any:
-    """`arrays` as par-run takes it: a path stays, a dict of arrays is written to `path`; a list holds either."""
+    """`arrays` as par-run takes it: a path stays, a dict of arrays is written to `path`; a list holds either.
+
+    Of data, tables of `datasets` are written as dicts are.
+    """
     if isinstance(arrays, (list, tuple)):
         return [as_file(one, path.with_name(f"{i}-{path.name}"), option) for i, one in enumerate(arrays)]
+    if option.endswith("data") and tables.is_table(arrays):
+        arrays = tables.columns(arrays)
     if not isinstance(arrays, dict):
         return arrays
     write({str(name): _view(value, f'{option}["{name}"]') for name, value in arrays.items()}, path)

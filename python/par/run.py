@@ -40,8 +40,8 @@ def run(bundle, *, data=None, normalize=None, text=None, tokens=None, stride=Non
 
     bundle: a Bundle or a folder. Runs the program par-run, whose flags these are (docs/plan.md 3.2, docs/formats.md):
     data: arrays named as the inputs that have the samples first, as a dict of numpy arrays or torch tensors (which a
-    temporary file hands over), as a .safetensors, .npz, .npy or .pt file, or a list of these, in sequence; normalize:
-    {"x": (means, spreads)}, of inputs whose data are pixels of u8; text: a file whose bytes are tokens; tokens: one of
+    temporary file hands over), as a .safetensors, .npz, .npy or .pt file, as a Dataset of Hugging Face `datasets`, its
+    folder or .arrow file (by pyarrow), or a list of these, in sequence; normalize: {"x": (means, spreads)}, of inputs whose data are pixels of u8; text: a file whose bytes are tokens; tokens: one of
     integers, "F.bin:u16" or "F.npy"; stride: tokens between the begins of two windows; synthetic: made-up data. steps
     or epochs: how long; evaluate: loss only, nothing is trained. weights: a dict of arrays, a .safetensors, .npz or
     .pt file, an index, a folder of these, a checkpoint, or a list; the default is the model that was compiled; init:
