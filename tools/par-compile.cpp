@@ -47,8 +47,8 @@ static const Flag flags[] = {
     {"--explain", Flag::Value, true, "NAME|collectives|memory|cuts|plan|recompute",
      "prints the rules, shardings, communication and bytes at a name of the model; every communication and what forced "
      "it; what forward keeps for backward; the stages; the plan's keys and who said them; what is recomputed and why"},
-    {"--with-weights", Flag::Nothing, false, "", ""},
-    {"--threads", Flag::Value, false, "N", ""},
+    {"--with-weights", Flag::Nothing, true, "", "a copy of the model's weights goes into the bundle, for par-run"},
+    {"--threads", Flag::Value, true, "N", "threads of the compiler that run at once; default: one a core"},
     {"--host-code", Flag::Nothing, true, "",
      "compiles the kernels of a bundle for a GPU for this host: for runs on stub libraries"},
     {"--emit-reproducer", Flag::Maybe, true, "FILE",
@@ -109,6 +109,7 @@ static void readFlags(const Arguments &arguments, CompileOptions &options) {
   options.writePlan = arguments.last("--write-plan");
   options.whatIf = arguments.all("--what-if");
   options.compare = arguments.has("--compare");
+  options.withWeights = arguments.has("--with-weights");
   options.output = arguments.last("-o");
   options.printPlan = arguments.has("--print-plan");
   if (arguments.has("--list"))
@@ -181,6 +182,26 @@ static bool setColors(const Arguments &arguments) {
   return true;
 }
 
+/// Keeps this process on as many cores as --threads says, so that no more of its threads run at once; false, after an
+/// error, where that is no number from 1.
+static bool limitThreads(const Arguments &arguments) {
+  if (!arguments.has("--threads"))
+    return true;
+  unsigned most = 0;
+  if (StringRef(arguments.last("--threads")).getAsInteger(10, most) || most == 0) {
+    errs() << "par-compile: error: --threads takes a number from 1, found \"" << arguments.last("--threads") << "\"\n";
+    return false;
+  }
+  cpu_set_t cores;
+  if (sched_getaffinity(0, sizeof cores, &cores) != 0) // more cores than the set has places for: none is left out
+    return true;
+  for (unsigned core = 0, kept = 0; core < CPU_SETSIZE; ++core)
+    if (CPU_ISSET(core, &cores) && ++kept > most)
+      CPU_CLR(core, &cores);
+  (void)sched_setaffinity(0, sizeof cores, &cores); // fails only where the cores have changed since
+  return true;
+}
+
 /// Opens the report of the bundle that was written.
 static int openReport(const CompileOptions &options) {
   std::string page = par::bundleFolder(options) + "/report.html";
@@ -216,7 +237,7 @@ static int run(int argc, char **argv, CompileState &compileState) {
     return Done;
   }
   CompileOptions options;
-  if (!splitFiles(arguments, options) || !setColors(arguments))
+  if (!splitFiles(arguments, options) || !setColors(arguments) || !limitThreads(arguments))
     return WrongCommand;
   readFlags(arguments, options);
   if (!loadPlugins(arguments, options))

@@ -1,6 +1,7 @@
 // The compiler as a C ABI.
 #include "par/C/Compiler.h"
 #include "par/Driver/Compile.h"
+#include "par/Plugin/Plugin.h"
 
 #include <deque>
 
@@ -36,9 +37,9 @@ static void keep(ParResult &result, const CompileDiagnostic &finding) {
   kept.c.note_count = kept.notes.size();
 }
 
-static ParResult *refuse(const char *message) {
+static ParResult *refuse(const std::string &message, int code = WrongCommand) {
   auto result = std::make_unique<ParResult>();
-  result->code = WrongCommand;
+  result->code = code;
   CompileDiagnostic finding;
   finding.message = message;
   keep(*result, finding);
@@ -56,15 +57,19 @@ static ParResult *run(const CompileOptions &options) {
   return result.release();
 }
 
+/// Whether the caller's structure has the fields that came after the first version.
+static bool hasPlugins(const ParCompileOptions &options) { return options.size >= sizeof(ParCompileOptions); }
+
 /// The error in the options of a call; null if there is none.
 static const char *checkOptions(const ParCompileOptions *options) {
   if (!options)
     return "options is NULL";
-  if (options->size < sizeof(ParCompileOptions))
+  if (options->size < offsetof(ParCompileOptions, plugins))
     return "options.size is smaller than that of any version of ParCompileOptions";
-  if ((options->plan_count && !options->plans) || (options->setting_count && !options->settings))
-    return "options counts plans or settings that it does not hold";
-  if (options->flags & ~unsigned(PAR_CHECK | PAR_CHECK_PHASES))
+  if ((options->plan_count && !options->plans) || (options->setting_count && !options->settings) ||
+      (hasPlugins(*options) && options->plugin_count && !options->plugins))
+    return "options counts plans, settings or plugins that it does not hold";
+  if (options->flags & ~unsigned(PAR_CHECK | PAR_CHECK_PHASES | PAR_WITH_WEIGHTS))
     return "options.flags has a flag that this version does not know";
   return nullptr;
 }
@@ -77,7 +82,19 @@ static CompileOptions readOptions(const ParCompileOptions &given) {
   options.output = given.output ? given.output : "";
   options.check = given.flags & PAR_CHECK;
   options.checkPhases = given.flags & PAR_CHECK_PHASES;
+  options.withWeights = given.flags & PAR_WITH_WEIGHTS;
   return options;
+}
+
+/// Runs the compiler with the plugins that the caller names.
+static ParResult *runWithPlugins(const ParCompileOptions &given, CompileOptions options) {
+  for (size_t i = 0; hasPlugins(given) && i < given.plugin_count; ++i) {
+    llvm::Expected<std::shared_ptr<const Plugin>> plugin = loadPlugin(given.plugins[i]);
+    if (!plugin)
+      return refuse(llvm::toString(plugin.takeError()), WrongInput);
+    options.plugins.push_back(*plugin);
+  }
+  return run(options);
 }
 
 unsigned par_compiler_abi(void) { return PAR_COMPILER_ABI; }
@@ -87,7 +104,7 @@ ParResult *par_compile(const ParCompileOptions *options) {
     return refuse(wrong);
   if (!options->model || !*options->model)
     return refuse("no model");
-  return run(readOptions(*options));
+  return runWithPlugins(*options, readOptions(*options));
 }
 
 ParResult *par_complete_plan(const ParCompileOptions *options) {
@@ -95,7 +112,7 @@ ParResult *par_complete_plan(const ParCompileOptions *options) {
     return refuse(wrong);
   CompileOptions wanted = readOptions(*options);
   wanted.printPlan = true;
-  return run(wanted);
+  return runWithPlugins(*options, wanted);
 }
 
 ParResult *par_fit(const ParCompileOptions *options, const char *gpus) {
@@ -107,7 +124,7 @@ ParResult *par_fit(const ParCompileOptions *options, const char *gpus) {
   wanted.fit = true;
   wanted.check = true; // no bundle is written
   wanted.gpus = gpus ? gpus : "";
-  return run(wanted);
+  return runWithPlugins(*options, wanted);
 }
 
 ParResult *par_list(const char *model, const char *kind) {

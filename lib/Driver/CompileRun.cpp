@@ -3,6 +3,7 @@
 
 #include "Reproducer.h"
 
+#include "par/Compiler/BundleWeights.h"
 #include "par/Compiler/Diagnostics.h"
 #include "par/Compiler/FamilyStep.h"
 #include "par/Compiler/WriteBundle.h"
@@ -304,6 +305,8 @@ bool CompileRun::predict(Compiled &compiled) {
 }
 
 int CompileRun::write(Compiled &compiled) {
+  if (options.withWeights && !addWeights(*compiled.bundle, options.model, sink))
+    return WrongInput;
   if (!writeBundle(*compiled.bundle, options.model, bundleFolder(options), sink))
     return WrongInput;
   written = true;

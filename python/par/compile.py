@@ -6,12 +6,12 @@ from typing import Any
 from . import exported
 from .bundle import Bundle
 from .findings import take
-from .libraries import CHECK, CHECK_PHASES, compiler
+from .libraries import CHECK, CHECK_PHASES, WITH_WEIGHTS, compiler
 from .plan import compile_options
 
 
 def compile(model: Any, *arguments: Any, plan: Any = None, inputs: Any = None, out: Any = None, set: Any = None,
-            check_phases: bool = False, **options: Any) -> Bundle:
+            check_phases: bool = False, with_weights: bool = False, plugins: Any = (), **options: Any) -> Bundle:
     """Compiles a model under a plan and writes a bundle, once it is proved.
 
         par.compile("model.onnx", plan)
@@ -25,21 +25,24 @@ def compile(model: Any, *arguments: Any, plan: Any = None, inputs: Any = None, o
     out: the folder to write; the default is the model's name + ".par" in the working directory.
     set: overrides that come last, {"batch.microbatches": 8} or ["batch.microbatches=8"].
     check_phases: interprets the program before and after every phase and compares; slow, for small models.
+    with_weights: a copy of the model's weights goes into the bundle, which then needs no model.
+    plugins: libraries that add ops, optimizers and passes (docs/plugins.md): a path or a list of these. Code of them
+    runs in this process and stays loaded.
 
     Returns a Bundle. Raises par.Error with the place and all that is wrong (.findings); nothing is written then.
     Several threads may compile at once, and other Python threads run meanwhile.
     """
     inputs, plan = exported.read_call(model, arguments, plan, inputs, options)
-    flags = CHECK_PHASES if check_phases else 0
+    flags = (CHECK_PHASES if check_phases else 0) | (WITH_WEIGHTS if with_weights else 0)
     if not exported.is_module(model):
-        text, folder, warnings, report = _run(model, plan, out, set, flags)
+        text, folder, warnings, report = _run(model, plan, out, set, flags, plugins)
     else:
         with exported.beside(model, inputs, out, options) as (file, folder):
-            text, folder, warnings, report = _run(file, plan, folder, set, flags)
+            text, folder, warnings, report = _run(file, plan, folder, set, flags, plugins)
     return Bundle(folder, summary=text, warnings=warnings, report=report)
 
 
-def check(model, *arguments, plan=None, inputs=None, set=None, **options):
+def check(model, *arguments, plan=None, inputs=None, set=None, plugins=(), **options):
     """All of par.compile but writing the bundle: the plan, the memory bound, the proof and the prediction.
 
     Returns the summary as text (bytes of a rank at its peak, what it sends in a step, the predicted step). Raises
@@ -47,9 +50,9 @@ def check(model, *arguments, plan=None, inputs=None, set=None, **options):
     """
     inputs, plan = exported.read_call(model, arguments, plan, inputs, options)
     if not exported.is_module(model):
-        return _run(model, plan, None, set, CHECK)[0]
+        return _run(model, plan, None, set, CHECK, plugins)[0]
     with exported.structure(model, inputs, options) as file:
-        return _run(file, plan, None, set, CHECK)[0]
+        return _run(file, plan, None, set, CHECK, plugins)[0]
 
 
 def names(model, kind=None):
@@ -61,7 +64,7 @@ def names(model, kind=None):
     return take(library, library.par_list(os.fsencode(model), None if kind is None else kind.encode()))[0]
 
 
-def _run(model, plan, out, set, flags):
+def _run(model, plan, out, set, flags, plugins):
     library = compiler()
-    with compile_options(model, plan, set, out, flags) as options:
+    with compile_options(model, plan, set, out, flags, plugins) as options:
         return take(library, library.par_compile(ctypes.byref(options)))

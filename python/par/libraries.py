@@ -9,7 +9,7 @@ from .errors import Error
 
 COMPILER = "lib/libpar-compiler.so"
 COMPILER_ABI = 2  # of include/par/C/Compiler.h
-CHECK, CHECK_PHASES = 1, 2
+CHECK, CHECK_PHASES, WITH_WEIGHTS = 1, 2, 4
 RUNTIME = "lib/libpar-runtime.so"
 RUNTIME_ABI = 1  # of runtime/include/par/api/par.h
 PACKAGE = pathlib.Path(__file__).resolve().parent
@@ -85,7 +85,8 @@ class CompileOptions(ctypes.Structure):
     """ParCompileOptions of include/par/C/Compiler.h."""
     _fields_ = [("size", ctypes.c_size_t), ("model", ctypes.c_char_p), ("plans", ctypes.POINTER(ctypes.c_char_p)),
                 ("plan_count", ctypes.c_size_t), ("settings", ctypes.POINTER(ctypes.c_char_p)),
-                ("setting_count", ctypes.c_size_t), ("output", ctypes.c_char_p), ("flags", ctypes.c_uint)]
+                ("setting_count", ctypes.c_size_t), ("output", ctypes.c_char_p), ("flags", ctypes.c_uint),
+                ("plugins", ctypes.POINTER(ctypes.c_char_p)), ("plugin_count", ctypes.c_size_t)]
 
 
 class OpenOptions(ctypes.Structure):

@@ -20,13 +20,14 @@ def complete_plan(model=None, plan=None, *, set=None):
 
 
 @contextlib.contextmanager
-def compile_options(model, plan, settings, out=None, flags=0):
+def compile_options(model, plan, settings, out=None, flags=0, plugins=()):
     """CompileOptions for the compiler, valid within the block."""
     files, said = split_plan(plan)
     said += read_settings(settings)
+    plugins = [plugins] if isinstance(plugins, (str, os.PathLike)) else list(plugins)
     options = CompileOptions(size=ctypes.sizeof(CompileOptions), plan_count=len(files), setting_count=len(said),
-                             flags=flags)
-    options.plans, options.settings = _strings(files), _strings(said)
+                             flags=flags, plugin_count=len(plugins))
+    options.plans, options.settings, options.plugins = _strings(files), _strings(said), _strings(plugins)
     options.model = None if model is None else os.fsencode(model)
     options.output = None if out is None else os.fsencode(out)
     yield options

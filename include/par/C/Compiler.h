@@ -42,8 +42,9 @@ typedef struct ParFinding {
 
 /* Flags of a compilation, ored. */
 enum {
-  PAR_CHECK = 1,       /* all but writing the bundle: plan, memory bound, proof, prediction */
-  PAR_CHECK_PHASES = 2 /* interprets the program before and after every phase and compares */
+  PAR_CHECK = 1,        /* all but writing the bundle: plan, memory bound, proof, prediction */
+  PAR_CHECK_PHASES = 2, /* interprets the program before and after every phase and compares */
+  PAR_WITH_WEIGHTS = 4  /* a copy of the model's weights goes into the bundle */
 };
 
 /* The job of a call. Fields may be added at the end; `size` tells which of them the caller knows. */
@@ -56,6 +57,8 @@ typedef struct ParCompileOptions {
   size_t setting_count;
   const char *output; /* the bundle's folder; NULL: the model's name + ".par" in the working directory */
   unsigned flags;
+  const char *const *plugins; /* libraries that add ops, optimizers and passes (docs/plugins.md); they stay loaded */
+  size_t plugin_count;
 } ParCompileOptions;
 
 typedef struct ParResult ParResult;

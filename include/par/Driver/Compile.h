@@ -44,6 +44,7 @@ struct CompileOptions {
   std::string cache;                 ///< folder that keeps kernels' code between compilations; empty: none does
   bool timing = false;               ///< print the time of every phase
   bool json = false;                 ///< print all facts as JSON in place of the summary
+  bool withWeights = false;          ///< a copy of the model's weights goes into the bundle
   bool quiet = false, verbose = false;
   bool werror = false; ///< a compilation with warnings writes no bundle and fails
   /// Whether it prints one thing in place of the summary, and writes no bundle.

@@ -242,6 +242,8 @@ WeightStore openModelFile(const format::Manifest &manifest, const std::string &b
   WeightStore store;
   if (std::none_of(manifest.tensors.begin(), manifest.tensors.end(), isWeight))
     return store; // a model that is only data
+  if (format::lists(manifest, format::weightsFile)) // whose hash was compared with the bundle
+    return openSafetensors({(fs::path(bundle) / format::weightsFile).string()});
   bool any = std::any_of(manifest.tensors.begin(), manifest.tensors.end(),
                          [](const Tensor &tensor) { return isWeight(tensor) && (tensor.source || tensor.value); });
   if (!any)

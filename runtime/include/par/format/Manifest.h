@@ -44,6 +44,8 @@ std::string_view toString(TensorKind kind);
 
 /// The bundle's file of constants, which is there if some tensor has a value in it.
 inline constexpr const char *constantsFile = "constants.bin";
+/// A copy of the weights (par-compile --with-weights), which then come from here; other bundles have none.
+inline constexpr const char *weightsFile = "weights.safetensors";
 
 /// The place of an initial value, row-major, little-endian.
 struct Source {
