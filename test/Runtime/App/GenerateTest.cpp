@@ -3,10 +3,14 @@
 #include "../../../runtime/src/app/Requests.h"
 #include "../../../runtime/src/app/Sampling.h"
 #include "ToolFixture.h"
+#include "par/files/Random.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
+#include <random>
+#include <vector>
 
 using namespace par;
 
@@ -50,6 +54,53 @@ TEST(Sampling, keepsTheLargest) {
   EXPECT_EQ(counts[0] + counts[2], 0);
   EXPECT_NEAR(counts[3], 10000 / 3, 150);
   EXPECT_EQ(draw(logits, {1, 0, 0, 7})[1], 10000);
+}
+
+/// The choice by its definition: all tokens sorted, and sums from the largest on.
+int64_t chooseBySorting(const std::vector<float> &logits, const core::Sampling &sampling, uint64_t position) {
+  std::vector<int64_t> tokens;
+  for (size_t i = 0; i < logits.size(); ++i)
+    if (!std::isnan(logits[i]))
+      tokens.push_back(static_cast<int64_t>(i));
+  auto logit = [&](int64_t token) { return double(logits[size_t(token)]); };
+  std::stable_sort(tokens.begin(), tokens.end(), [&](int64_t a, int64_t b) { return logit(a) > logit(b); });
+  if (sampling.topK)
+    tokens.resize(std::min<size_t>(tokens.size(), sampling.topK));
+  std::vector<long double> sums = {0};
+  for (int64_t token : tokens)
+    sums.push_back(sums.back() + std::exp((static_cast<long double>(logit(token)) - logit(tokens[0])) /
+                                          static_cast<long double>(sampling.temperature)));
+  size_t kept = 1;
+  while (kept < tokens.size() && sums[kept] < sums.back() * sampling.topP)
+    ++kept;
+  double uniform = core::randomUniform(sampling.seed, 0, core::randomStream("sampling"), static_cast<uint32_t>(position));
+  size_t chosen = 0;
+  while (chosen + 1 < kept && sums[chosen + 1] <= sums[kept] * uniform)
+    ++chosen;
+  return tokens[chosen];
+}
+
+// Nothing is sorted for top_k and top_p, and what is chosen is the same. The order of equal logits is that of tokens.
+TEST(Sampling, choosesAsSortingWould) {
+  std::mt19937_64 engine(11);
+  auto uniform = [&] { return std::uniform_real_distribution<double>(0, 1)(engine); };
+  for (int round = 0; round < 400; ++round) {
+    std::vector<float> logits(1 + engine() % (round % 100 == 0 ? 40000 : 300));
+    double spread = std::exp(6 * uniform() - 2);
+    for (float &logit : logits) {
+      logit = static_cast<float>(spread * std::normal_distribution<double>()(engine));
+      logit = round % 3 == 0 ? std::round(logit) : logit; // ties
+      logit = engine() % 50 == 0 ? nan : engine() % 50 == 0 ? -std::numeric_limits<float>::infinity() : logit;
+    }
+    logits[engine() % logits.size()] = static_cast<float>(spread); // not all are NaN
+    core::Sampling sampling{0.2 + 2 * uniform(), round % 2 ? 1 + engine() % 400 : 0, uniform(), engine()};
+    if (sampling.topK == 0)
+      sampling.topP = std::min(sampling.topP, 0.999);
+    for (uint64_t position = 0; position < 10; ++position)
+      ASSERT_EQ(core::chooseToken(logits, sampling, 0, position), chooseBySorting(logits, sampling, position))
+          << "round " << round << " of " << logits.size() << " logits, top_k " << sampling.topK << ", top_p "
+          << sampling.topP;
+  }
 }
 
 // The number that is drawn belongs to seed, sequence and position, whatever was drawn before.
