@@ -220,39 +220,72 @@ TEST(Hosts, LostRankIsStartedAgain) {
   }
 }
 
-// A rank that is lost with its supervisor is named by rank 0's host, whoever has noticed it, and waited for.
+// A rank that is lost with its supervisor is named at once by rank 0's host, and by its own, whoever has noticed it.
 TEST(Hosts, LostSupervisor) {
-  for (size_t victim : {3, 2}) {
-    TwoHosts job({"--restart", "-1", "--timeout", "2", "--join-timeout", "2"});
+  for (size_t victim : {3, 2, 1}) {
+    TwoHosts job({"--restart", "-1", "--timeout", "2", "--join-timeout", "3"});
     job.runs();
     job.ranks[victim]->signal(SIGKILL);
-    std::string name = std::to_string(victim);
+    auto begin = Clock::now();
+    std::string name = std::to_string(victim), waits = "; it is waited for (--join-timeout)\n", output;
+    if (victim == 1)
+      EXPECT_TRUE(job.ranks[0]->says(waits, 2)) << "after " << secondsSince(begin) << " s";
     for (size_t rank : {0, 1})
-      EXPECT_EQ(job.ranks[rank]->wait(10), 4) << job.ranks[rank]->errors();
-    std::string output = job.ranks[0]->errors();
-    EXPECT_NE(output.find("job.par: rank " + name + " (dp " + name + ") on b ended in step "), std::string::npos)
-        << output;
-    EXPECT_EQ(count(output, "; it is waited for (--join-timeout)\n"), 1u) << output;
+      if (rank != victim)
+        EXPECT_EQ(job.ranks[rank]->wait(10), 4) << job.ranks[rank]->errors();
+    output = job.ranks[0]->errors();
+    std::string where = ") on " + std::string(victim == 1 ? "a" : "b") + " ended in step ";
+    EXPECT_NE(output.find("job.par: rank " + name + " (dp " + name + where), std::string::npos) << output;
+    EXPECT_EQ(count(output, waits), 1u) << output;
     EXPECT_NE(output.find("error: only 3 of 4 ranks came in time; missing: " + name + "\n"), std::string::npos)
         << output;
   }
 }
 
-// Rank 0's host, of which nothing is left, is named by the others.
-TEST(Hosts, LostFirstHost) {
-  TwoHosts job({"--restart", "-1", "--timeout", "2", "--join-timeout", "2"});
-  job.runs();
-  for (size_t rank : {1, 0})
-    job.ranks[rank]->signal(SIGKILL);
-  std::string output;
-  for (size_t rank : {2, 3}) {
-    EXPECT_EQ(job.ranks[rank]->wait(10), 4) << job.ranks[rank]->errors();
-    output += job.ranks[rank]->errors();
-    EXPECT_NE(output.find("error: rank " + std::to_string(rank) + " found no rank 0 of this job at "),
-              std::string::npos)
-        << output;
+// On the only host of a job, too: by one of the other ranks. Under --shrink it is that which waits.
+TEST(Hosts, LostSupervisorOfOneHost) {
+  for (const char *flag : {"--join-timeout", "--shrink"}) {
+    int port = unusedPort();
+    std::vector<std::unique_ptr<Process>> ranks;
+    for (int rank = 0; rank < 3; ++rank)
+      ranks.push_back(std::make_unique<Process>(std::vector<std::string>{
+          jobTool, "--rank", std::to_string(rank), "--world", "3", "--ranks", "3", "--master",
+          "127.0.0.1:" + std::to_string(port), "--restart", "-1", "--join-timeout", "3", "--steps", "1000000", flag,
+          "3"}));
+    for (auto &rank : ranks)
+      EXPECT_TRUE(rank->sees(amongSteps));
+    ranks[2]->signal(SIGKILL);
+    std::string output;
+    for (size_t rank : {0, 1}) {
+      EXPECT_EQ(ranks[rank]->wait(10), 4) << ranks[rank]->errors();
+      output += ranks[rank]->errors();
+    }
+    EXPECT_EQ(count(output, "job.par: rank 2 (dp 2) ended in step "), 1u) << output;
+    EXPECT_EQ(count(output, "; it is waited for (" + std::string(flag) + ")\n"), 1u) << output;
   }
-  EXPECT_NE(output.find("; it is waited for (--join-timeout)\n"), std::string::npos) << output;
+}
+
+// Rank 0's host, of which nothing is left, is named by the others, and waited for until --join-timeout, also where
+// other ranks are waited for no longer than --shrink.
+TEST(Hosts, LostFirstHost) {
+  for (std::vector<std::string> shrink : {std::vector<std::string>(), {"--shrink", "1"}}) {
+    shrink.insert(shrink.end(), {"--restart", "-1", "--timeout", "2", "--join-timeout", "3"});
+    TwoHosts job(shrink);
+    job.runs();
+    for (size_t rank : {1, 0})
+      job.ranks[rank]->signal(SIGKILL);
+    auto begin = Clock::now();
+    std::string output;
+    for (size_t rank : {2, 3}) {
+      EXPECT_EQ(job.ranks[rank]->wait(10), 4) << job.ranks[rank]->errors();
+      output += job.ranks[rank]->errors();
+      EXPECT_NE(output.find("error: rank " + std::to_string(rank) + " found no rank 0 of this job at "),
+                std::string::npos)
+          << output;
+    }
+    EXPECT_GT(secondsSince(begin), 2.9);
+    EXPECT_EQ(count(output, "; it is waited for (--join-timeout)\n"), 1u) << output;
+  }
 }
 
 // A host of which nothing is left is waited for until its ranks are started again, there or on another host.

@@ -75,6 +75,7 @@ Shared makeShared(const Launch &launch, uint32_t world, const Supervised *superv
   shared.memory = shared.files.sharedState.map(SharedState::bytesFor(world));
   shared.sharedState = SharedState::make(shared.memory.bytes.data(), world);
   shared.sharedState->deadlockAfter.store(uint32_t(launch.timeout * 20));
+  shared.sharedState->shrinks.store(launch.shrink.has_value());
   return shared;
 }
 

@@ -58,6 +58,8 @@ Heartbeat::Heartbeat(SharedState &sharedState, uint32_t rank, double timeout, st
     throw std::runtime_error(say(Sentence::cannotStartThread, 0, std::strerror(errno)));
   sharedState[rank].beat.store(now());
   sharedState[rank].pid.store(getpid());
+  if (supervised && !supervised->together)
+    sharedState[rank].supervisor.store(getppid());
   thread = startThread([this] { loop(); });
 }
 
@@ -142,7 +144,7 @@ void Heartbeat::lost(uint32_t other, std::string_view how, double seconds) {
   if (mends(sharedState)) {
     if (processes[other] >= 0 && !sharedState.over.load())
       kill(processes[other]);
-    return lose(sharedState, bundle, lostRank(sharedState, other, how, seconds));
+    return loseHere(sharedState, bundle, other, how, seconds);
   }
   if (!sharedState.claim())
     return;

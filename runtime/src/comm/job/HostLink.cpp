@@ -3,7 +3,6 @@
 #include "HostRelay.h"
 #include "comm/shared/Diagnosis.h"
 #include "comm/shared/Threads.h"
-#include "par/messages/CommMessages.h"
 
 #include <poll.h>
 
@@ -99,7 +98,7 @@ void HostLink::tell() {
 
 void HostLink::lose(const std::string &message) {
   if (mends(board) && !board.aborted())
-    printLine(noteLine(bundle, say(Sentence::waitsForHost, message, "--join-timeout")));
+    tellLoss(board, bundle, message, /*first=*/true);
   comm::lose(board, bundle, message);
 }
 

@@ -2,7 +2,6 @@
 #include "HostRelay.h"
 #include "comm/shared/Diagnosis.h"
 #include "par/format/Printable.h"
-#include "par/messages/CommMessages.h"
 
 #include <algorithm>
 
@@ -66,9 +65,8 @@ void par::comm::takeStop(SharedState &board, const Message &message) {
 HostRelay::Link::Link(HostMap &hosts, uint32_t host)
     : host(host), ranks(hosts.ranksOf(host)), others(ranksElsewhere(hosts, host)) {}
 
-HostRelay::HostRelay(SharedState &board, HostMap given, std::string bundle, double timeout, std::string waits)
-    : board(board), hosts(std::move(given)), bundle(std::move(bundle)), waits(std::move(waits)),
-      patience(std::max(timeout, minLinkTime)) {
+HostRelay::HostRelay(SharedState &board, HostMap given, std::string bundle, double timeout)
+    : board(board), hosts(std::move(given)), bundle(std::move(bundle)), patience(std::max(timeout, minLinkTime)) {
   for (uint32_t host = 1; host < hosts.names.size(); ++host)
     links.emplace_back(hosts, host);
 }
@@ -137,7 +135,7 @@ void HostRelay::agreeOnStop() {
 
 void HostRelay::lose(const std::string &message) {
   if (mends(board) && !board.aborted())
-    printLine(noteLine(bundle, say(Sentence::waitsForHost, message, waits)));
+    tellLoss(board, bundle, message);
   comm::lose(board, bundle, message);
 }
 
@@ -150,8 +148,7 @@ void HostRelay::takeLoss(const Message &message) {
     return;
   std::string line = board.message(), begin = ": error: ";
   size_t at = line.find(begin);
-  printLine(
-      noteLine(bundle, say(Sentence::waitsForHost, at == line.npos ? line : line.substr(at + begin.size()), waits)));
+  tellLoss(board, bundle, at == line.npos ? line : line.substr(at + begin.size()));
 }
 
 void HostRelay::judge(Link &link) {

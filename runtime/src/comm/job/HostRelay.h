@@ -19,8 +19,7 @@ namespace par::comm {
 
 class HostRelay {
 public:
-  /// `waits`: the flag that says for how long a lost host is waited for.
-  HostRelay(SharedState &board, HostMap hosts, std::string bundle, double timeout, std::string waits);
+  HostRelay(SharedState &board, HostMap hosts, std::string bundle, double timeout);
 
   /// The connection of a host's leader, whom no message but these follows.
   void adopt(uint64_t host, Connection connection);
@@ -52,7 +51,7 @@ private:
 
   SharedState &board;
   HostMap hosts;
-  std::string bundle, waits;
+  std::string bundle;
   Patience patience;
   std::vector<Link> links;
   bool stopSettled = false;

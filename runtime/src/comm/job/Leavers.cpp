@@ -16,7 +16,7 @@ constexpr int64_t wordTime = 1'000'000'000;
 
 void Leavers::lose(uint32_t rank) {
   if (!sharedState.aborted())
-    comm::lose(sharedState, bundle, lostRank(sharedState, rank, "ended", 0));
+    loseHere(sharedState, bundle, rank, "ended", 0);
 }
 
 // A rank of this host that fails says so in the shared state before it hangs up; the word of another host may come

@@ -365,7 +365,7 @@ void RendezvousServer::start(const std::vector<uint32_t> &chosen) {
   HostMap hosts = hostsOf(members);
   markHosts(sharedState, hosts, 0);
   if (hosts.several())
-    relay.emplace(sharedState, hosts, hosting.bundle, hosting.timeout, seats.shrink() ? "--shrink" : "--join-timeout");
+    relay.emplace(sharedState, hosts, hosting.bundle, hosting.timeout);
   Welcome welcome{localChannel ? localChannel->name() : "", hosting.carrier, hosts, sharedState.attempt.load(), chosen};
   for (Peer *peer : members)
     peer->connection.send({Message::welcome, welcome.write()});

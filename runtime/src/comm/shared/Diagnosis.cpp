@@ -4,7 +4,10 @@
 #include "par/messages/CommMessages.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <poll.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -108,6 +111,32 @@ void par::comm::lose(SharedState &sharedState, std::string_view bundle, std::str
   if (!mends(sharedState) && sharedState.claim())
     printLine(line);
   sharedState.abort(code, line, mends(sharedState));
+}
+
+void par::comm::tellLoss(SharedState &sharedState, std::string_view bundle, std::string_view message, bool first) {
+  const char *flag = sharedState.shrinks.load() && !first ? "--shrink" : "--join-timeout";
+  if (sharedState.lossTold.exchange(1) == 0)
+    printLine(noteLine(bundle, say(Sentence::waitsForHost, message, flag)));
+}
+
+/// Whether a process has ended, reaped or not.
+static bool hasEnded(pid_t pid) {
+  int process = int(syscall(SYS_pidfd_open, pid, 0));
+  if (process < 0)
+    return errno == ESRCH;
+  pollfd polled{process, POLLIN, 0};
+  bool ended = poll(&polled, 1, 0) == 1;
+  close(process);
+  return ended;
+}
+
+void par::comm::loseHere(SharedState &sharedState, std::string_view bundle, uint32_t rank, std::string_view how,
+                         double seconds) {
+  std::string message = lostRank(sharedState, rank, how, seconds);
+  bool first = mends(sharedState) && !sharedState.aborted() && !sharedState.over.load();
+  lose(sharedState, bundle, message);
+  if (pid_t supervisor = sharedState[rank].supervisor.load(); first && supervisor && hasEnded(supervisor))
+    tellLoss(sharedState, bundle, message, rank == 0);
 }
 
 std::optional<std::string> par::comm::deadlock(SharedState &sharedState) {

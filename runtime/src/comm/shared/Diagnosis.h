@@ -23,6 +23,12 @@ std::string lostHost(SharedState &sharedState, const std::vector<uint32_t> &rank
 /// Ends the job because a rank or host is lost, and prints the message unless another process says why it ends. If lost
 /// ranks are started again it ends only the attempt, and their supervisors say so.
 void lose(SharedState &sharedState, std::string_view bundle, std::string_view message, int code = exitRankLost);
+/// Says of a loss, after which the job goes on, that it is waited for; once on each host. `first`: rank 0 is lost, or
+/// its host, which is waited for under --shrink, too.
+void tellLoss(SharedState &sharedState, std::string_view bundle, std::string_view message, bool first = false);
+/// lose() of a rank of this host; "ended" and 0.4 are as in lostRank(). Says so if no supervisor of the rank is left,
+/// which else does.
+void loseHere(SharedState &sharedState, std::string_view bundle, uint32_t rank, std::string_view how, double seconds);
 /// "host b (ranks 2, 3) has been silent for 2.5 s in step 131; noticed by rank 1 in recv, stage0/backward:88; after 5.0
 /// s the job ends (--timeout)"; under --restart: "it counts as lost".
 std::string silentHost(SharedState &sharedState, const std::vector<uint32_t> &ranks, double seconds, double timeout);

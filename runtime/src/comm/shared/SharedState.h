@@ -59,6 +59,7 @@ struct alignas(64) RankState {
   std::atomic<uint32_t> idle{0};         ///< tenths of a second that it has waited since anything moved
   std::atomic<uint64_t> startedSteps{0}; ///< last started step + 1; 0: none
   std::atomic<uint32_t> remote{0};       ///< on another host, whose board is the original of this
+  std::atomic<int32_t> supervisor{0};    ///< pid of the process that starts this rank again and no other; 0: none
   SharedText<64> host;                   ///< its name; "" where all ranks have one host
   SharedText<64> coordinates;            ///< "pp 1, dp 0, tp 1"
   SharedText<32> entry;
@@ -127,6 +128,8 @@ public:
   /// The job's attempt that these ranks make (Attempts.h), from 1; 0 if lost ranks are not started again.
   std::atomic<uint64_t> attempt{0};
   std::atomic<uint32_t> lost{0}; ///< the abort is because of a loss
+  std::atomic<uint32_t> shrinks{0}; ///< the job goes on without ranks that do not come again
+  std::atomic<uint32_t> lossTold{0}; ///< it was said which rank or host is waited for
   /// All ranks have reached the end of the job: none is missed from here on.
   std::atomic<uint32_t> over{0};
   /// The step after which a later attempt goes on, + 1; 0 in the first attempt.
