@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 """Jobs that lose hosts and get them back. par-run --shrink must end with the bits of a run without faults.
 
-    shrink.py [--bin build/bin] [--case dp4]... [--steps 3000] [--faults 8] [--every 4] [--seed N]
+    shrink.py [--bin build/bin] [--case dp4]... [--faults 8] [--every 4] [--seed N]
 
-Each rank has a par-run of its own under another host name, so that nothing is shared between them. A run without
-faults makes the steps on one host; then the same steps are made while every so many seconds a host is lost (its
-par-run is killed with its rank) and comes again later, and a rank's process is killed now and then: mostly while the
-job shrinks or grows. A line a claim: the ranks end well, the exported weights and the metrics (without times) are the
-same, the job has shrunk and grown, no process is left over. Under ZeRO jobs save, go back to the newest save, and end
-with losses that are the same within rounding. Only Python's standard library is used. Exit status 0: all hold.
+Each rank has a par-run of its own under another host name, so that nothing is shared between them. Every so many
+seconds a host is lost (its par-run is killed with its rank) and comes again later, and a rank's process is killed now
+and then: mostly while the job shrinks or grows. The first host comes again after the job has shrunk. When the last one
+is back and the job whole, SIGTERM to rank 0 stops it with a save, however many steps it has made. One more step from
+that save, and as many steps of a run without faults on one host, are compared. A line a claim: the job stops, it has
+shrunk and grown, weights and metrics (without times) are the same, no process is left over. Under ZeRO jobs save, go
+back to the newest save, and have losses that are the same within rounding. Only Python's standard library is used.
+Exit status 0: all hold.
 """
 import argparse
 import json
@@ -17,6 +19,7 @@ import pathlib
 import random
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -38,6 +41,7 @@ CASES = {
 # Shards that were lost with a host come from a save, and members add in another order.
 ZERO, SAVE_EVERY, ROUNDING = ("zero1", "zero3"), 20, 1e-3
 SHRINK = 1
+ENDLESS = 1 << 30  # steps; a signal is the end
 
 
 def unused_port():
@@ -59,6 +63,11 @@ def metrics(folder):
         values = json.loads(line)
         lines.append({key: values[key] for key in ("step", "loss", "grad_norm", "lr") if key in values})
     return lines
+
+
+def sizes(job):
+    """Numbers of ranks with which the job went on, one after each loss and each return."""
+    return [int(one) for one in re.findall(r"goes on .*with (\d+) of \d+ ranks", job.text(0))]
 
 
 class Hosts:
@@ -164,61 +173,95 @@ class Trial(Trials):
     def command(self, bundle, folder, steps, more):
         folder.mkdir()
         return [str(part) for part in
-                [self.bin / "par-run", bundle, "--text", ROOT / "README.md", "--init", "--steps", steps, "--metrics",
-                 folder / "metrics.jsonl", "--export", folder / "w.safetensors", *more]]
+                [self.bin / "par-run", bundle, "--text", ROOT / "README.md", *([] if "--resume" in more else ["--init"]),
+                 "--steps", steps, "--metrics", folder / "metrics.jsonl", "--export", folder / "w.safetensors", *more]]
 
-    def harm(self, job):
-        """Loses a host, and returns it; a rank is killed meanwhile in two of three cases."""
+    def harm(self, job, shrinks):
+        """Loses a host, and has it back: after the job has shrunk, or whenever. A rank is killed now and then."""
         pick = self.random
         victim, other = pick.randrange(1, len(job.runs)), pick.randrange(len(job.runs))
+        before = len(sizes(job))
         job.lose(victim)
-        time.sleep(pick.uniform(0, 2 * SHRINK + 1))
-        if pick.random() < 0.33 and other != victim:
-            job.kill_rank(other)
-        time.sleep(pick.uniform(0, 1))
+        if shrinks:
+            self.wait(lambda: sizes(job)[before:] or job.ended())
+        else:
+            time.sleep(pick.uniform(0, 2 * SHRINK + 1))
+            if pick.random() < 0.33 and other != victim:
+                job.kill_rank(other)
+            time.sleep(pick.uniform(0, 1))
         job.start(victim)
         if pick.random() < 0.33:
             time.sleep(pick.uniform(0, 0.6))
             job.kill_rank(other)
         time.sleep(pick.uniform(0, self.arguments.every))
 
+    @staticmethod
+    def wait(until, seconds=120):
+        end = time.monotonic() + seconds
+        while not until() and time.monotonic() < end:
+            time.sleep(0.05)
+
+    def wait_for_steps(self, job, folder, count=20):
+        """Until so many steps have been made from now on."""
+        lines = folder / "metrics.jsonl"
+        def made():
+            return lines.read_bytes().count(b"\n") if lines.exists() else 0
+        last = made() + count
+        self.wait(lambda: job.ended() or made() >= last)
+
+    def play(self, command, ranks, folder, saves):
+        """A job under faults until it is stopped. Returns it, and whether it was whole then."""
+        job = Hosts(command, ranks, folder)
+        self.wait(lambda: job.ended() or not saves or any(folder.glob("ckpt/*/index.json")))
+        for fault in range(self.arguments.faults):
+            self.wait_for_steps(job, folder)
+            if not job.ended():
+                self.harm(job, fault == 0)
+        self.wait_for_steps(job, folder)  # the last loss is seen by then
+        self.wait(lambda: job.ended() or sizes(job)[-1:] == [ranks])
+        self.wait_for_steps(job, folder)
+        whole = sizes(job)[-1:] == [ranks]
+        job.runs[0].send_signal(signal.SIGTERM)
+        return job, whole
+
     def run(self, case):
         bundle, ranks = self.compile(case)
-        straight, shrunk, steps = self.work / f"{case}-straight", self.work / case, self.arguments.steps
-        saves = ["--save", shrunk / "ckpt", "--save-every", SAVE_EVERY] if case in ZERO else []
-        subprocess.run([*self.command(bundle, straight, steps, ["-q"]), "-n", str(ranks)], check=True)
-        command = self.command(bundle, shrunk, steps, ["--comm", "tcp", "--timeout", "5", f"--shrink={SHRINK}",
-                                                       *saves])
-        job = Hosts(command, ranks, shrunk)
-        faults, began = 0, time.monotonic()
-        time.sleep(3)
-        while saves and not job.ended() and not list(shrunk.glob("ckpt/*/index.json")):
-            time.sleep(0.05)
-        # The last host comes again before the end, or it would wait for a job that is no more.
-        while not job.ended() and (faults < self.arguments.faults):
-            self.harm(job)
-            faults += 1
-        codes, text = job.codes(300), job.text(0)
-        took = time.monotonic() - began
-        went = re.findall(r"with (\d+) of \d+ ranks, ([\d.]+) s after (the loss|that step)", text)
-        fewer, grown = [one for one in went if int(one[0]) < ranks], [one for one in went if one[2] == "that step"]
+        straight, shrunk, more = self.work / f"{case}-straight", self.work / case, self.work / f"{case}-more"
+        saves, began = case in ZERO, time.monotonic()
+        flags = ["--comm", "tcp", "--timeout", "5", f"--shrink={SHRINK}", "--save", shrunk / "ckpt", "--save-every",
+                 SAVE_EVERY if saves else ENDLESS]
+        job, whole = self.play(self.command(bundle, shrunk, ENDLESS, flags), ranks, shrunk, saves)
+        codes, text, took = job.codes(60), job.text(0), time.monotonic() - began
         story = "".join(job.text(rank) for rank in range(ranks))
-        self.claim(f"{case}: {steps} steps in {took:.0f} s, {faults} hosts lost, {len(fewer)} times with fewer ranks, "
-                   f"{len(grown)} times grown, ends well", set(codes) == {0}, f"{codes} {story}")
-        if codes[0] != 0:
+        kept = sorted(int(one.name) for one in shrunk.glob("ckpt/*") if one.name.isdigit())
+        steps = kept[-1] if kept else 0
+        grown = re.findall(r"with \d+ of \d+ ranks, [\d.]+ s after that step", text)
+        fewer = [size for size in sizes(job) if size < ranks]
+        self.claim(f"{case}: {steps} steps in {took:.0f} s, {self.arguments.faults} hosts lost, {len(fewer)} times with "
+                   f"fewer ranks, {len(grown)} times grown, stops when whole",
+                   whole and steps and set(codes) == {128 + signal.SIGTERM}, f"{codes} {story}")
+        if not steps:
             return
         self.claim(f"{case}: it has shrunk and grown", fewer and grown, text)
-        if case in ZERO:
-            pairs = list(zip(metrics(straight), metrics(shrunk), strict=True))
-            most = max(abs(one["loss"] - other["loss"]) for one, other in pairs)
-            self.claim(f"{case}: {len(pairs)} losses differ by at most {most:.1e}", most < ROUNDING, story)
-            back = len(re.findall(r"is back from \S+/ckpt/\d+: no rank that is left holds all of", text))
-            self.claim(f"{case}: went back to a save {back} times", back > 0, text)
+        here = ["-n", ranks, "-q"]
+        subprocess.run(self.command(bundle, straight, steps + 1, here), check=True)
+        subprocess.run(self.command(bundle, more, steps + 1, [*here, "--resume", shrunk / "ckpt" / str(steps)]),
+                       check=True)
+        self.compare(case, metrics(straight), metrics(shrunk) + metrics(more), text)
+        if not saves:
+            same = (straight / "w.safetensors").read_bytes() == (more / "w.safetensors").read_bytes()
+            self.claim(f"{case}: weights are the same bytes", same, story)
+
+    def compare(self, case, straight, shrunk, text):
+        if case not in ZERO:
+            self.claim(f"{case}: metrics are the same", straight == shrunk, text)
             return
-        same = (straight / "w.safetensors").read_bytes() == (shrunk / "w.safetensors").read_bytes()
-        self.claim(f"{case}: weights are the same bytes", same, story)
-        self.claim(f"{case}: metrics are the same", metrics(straight) == metrics(shrunk), story)
+        most = max(abs(one["loss"] - other["loss"]) for one, other in zip(straight, shrunk))
+        self.claim(f"{case}: {len(straight)} losses differ by at most {most:.1e}",
+                   len(straight) == len(shrunk) and most < ROUNDING, text)
+        back = len(re.findall(r"is back from \S+/ckpt/\d+: no rank that is left holds all of", text))
+        self.claim(f"{case}: went back to a save {back} times", back > 0, text)
 
 
 if __name__ == "__main__":
-    sys.exit(Trial.main(Trials.parser(__doc__, CASES, steps=3000, faults=8, every=4.0), CASES))
+    sys.exit(Trial.main(Trials.parser(__doc__, CASES, faults=8, every=4.0), CASES))
