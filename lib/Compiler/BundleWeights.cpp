@@ -1,5 +1,5 @@
-// Copies the bytes that the manifest's sources name, as a safetensors file: 8 bytes of header length, a JSON header padded
-// by blanks, data.
+// Copies the bytes that the manifest's sources name, as a safetensors file: 8 bytes of header length, a JSON header
+// padded by blanks, data.
 #include "par/Compiler/BundleWeights.h"
 
 #include "par/Onnx/Model.h"
@@ -80,8 +80,8 @@ bool WeightsCopy::add(const format::Tensor &tensor) {
   }
   auto constants = find_if(bundle.blobs, [](const format::Blob &blob) { return blob.name == format::constantsFile; });
   if (!tensor.value || constants == bundle.blobs.end()) {
-    reason = "\"" + tensor.name + "\" has no value in the model that par-run could read: a model without its weights, or "
-             "a compressed one";
+    reason = "\"" + tensor.name +
+             "\" has no value in the model that par-run could read: a model without its weights, or a compressed one";
     return false;
   }
   uint64_t count = 1;

@@ -1,5 +1,6 @@
 #include "par/Compiler/WriteBundle.h"
 
+#include "par/Compiler/BundleWeights.h"
 #include "par/Onnx/Model.h"
 #include "par/format/DataFile.h"
 #include "par/format/Family.h"
@@ -72,7 +73,12 @@ static bool noteData(format::Manifest &manifest, const std::string &model, std::
 }
 
 bool writeBundle(format::Bundle &bundle, const std::string &model, const std::string &folder, DiagnosticSink sink,
-                 ArrayRef<MemberBundle> members) {
+                 bool withWeights, ArrayRef<MemberBundle> members) {
+  if (withWeights && !addWeights(bundle, model, sink))
+    return false;
+  for (const MemberBundle &member : members)
+    if (withWeights && !addWeights(*member.bundle, model, sink))
+      return false;
   std::string reason;
   bool noted = noteData(bundle.manifest, model, reason);
   std::vector<format::NamedBundle> named;

@@ -4,7 +4,6 @@
 
 #include "CompileRun.h"
 
-#include "par/Compiler/BundleWeights.h"
 #include "par/Compiler/FamilyStep.h"
 #include "par/Compiler/WriteBundle.h"
 #include "par/Report/Text.h"
@@ -145,16 +144,11 @@ int FamilyRun::write() {
     listed.push_back({also.name, also.settings, uint32_t(ranksOf(*part.made)), part.made->bundle->manifest.planHash});
     bundles.push_back({also.name, &*part.made->bundle});
   }
-  if (options.withWeights && !addWeights(*main.made->bundle, options.model, sink))
-    return WrongInput;
-  for (MemberBundle &member : bundles)
-    if (options.withWeights && !addWeights(*member.bundle, options.model, sink))
-      return WrongInput;
   format::Blob family{std::string(format::familyFile), format::writeFamilyText(format::makeFamily(std::move(listed)))};
   main.made->bundle->blobs.push_back(family);
   for (MemberBundle &member : bundles)
     member.bundle->blobs.push_back(family);
-  if (!writeBundle(*main.made->bundle, options.model, bundleFolder(options), sink, bundles))
+  if (!writeBundle(*main.made->bundle, options.model, bundleFolder(options), sink, options.withWeights, bundles))
     return WrongInput;
   if (!options.quiet)
     out << "wrote   " << format::printable(bundleFolder(options)) << " with "

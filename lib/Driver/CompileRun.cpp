@@ -3,7 +3,6 @@
 
 #include "Reproducer.h"
 
-#include "par/Compiler/BundleWeights.h"
 #include "par/Compiler/Diagnostics.h"
 #include "par/Compiler/FamilyStep.h"
 #include "par/Compiler/WriteBundle.h"
@@ -305,9 +304,7 @@ bool CompileRun::predict(Compiled &compiled) {
 }
 
 int CompileRun::write(Compiled &compiled) {
-  if (options.withWeights && !addWeights(*compiled.bundle, options.model, sink))
-    return WrongInput;
-  if (!writeBundle(*compiled.bundle, options.model, bundleFolder(options), sink))
+  if (!writeBundle(*compiled.bundle, options.model, bundleFolder(options), sink, options.withWeights))
     return WrongInput;
   written = true;
   timer.print("write");

@@ -11,7 +11,7 @@ from .errors import Error
 def as_file(arrays: Any, path: pathlib.Path, option: str) -> Any:
     """`arrays` as par-run takes it: a path stays, a dict of arrays is written to `path`; a list holds either.
 
-    Of data, tables of `datasets` are written as dicts are.
+    Tables of `datasets` are written as dicts are, where they are data.
     """
     if isinstance(arrays, (list, tuple)):
         return [as_file(one, path.with_name(f"{i}-{path.name}"), option) for i, one in enumerate(arrays)]

@@ -38,22 +38,23 @@ def run(bundle, *, data=None, normalize=None, text=None, tokens=None, stride=Non
         timeout=None, trace=None, metrics=None, log=None, set=None, log_every=None, dry_run=False, quiet=False) -> Run:
     """Trains a bundle, or evaluates it, with all its ranks on this machine; returns when they have ended.
 
-    bundle: a Bundle or a folder. Runs the program par-run, whose flags these are (docs/plan.md 3.2, docs/formats.md):
-    data: arrays named as the inputs that have the samples first, as a dict of numpy arrays or torch tensors (which a
-    temporary file hands over), as a .safetensors, .npz, .npy or .pt file, as a Dataset of Hugging Face `datasets`, its
-    folder or .arrow file (by pyarrow), or a list of these, in sequence; normalize: {"x": (means, spreads)}, of inputs whose data are pixels of u8; text: a file whose bytes are tokens; tokens: one of
-    integers, "F.bin:u16" or "F.npy"; stride: tokens between the begins of two windows; synthetic: made-up data. steps
-    or epochs: how long; evaluate: loss only, nothing is trained. weights: a dict of arrays, a .safetensors, .npz or
-    .pt file, an index, a folder of these, a checkpoint, or a list; the default is the model that was compiled; init:
-    fresh weights by train.init and the seed; resume: a checkpoint, or "auto": the newest of `save`. save, save_every,
-    keep: folder of checkpoints, steps between two, how many stay. export: a .safetensors or .onnx file for the whole
-    weights at the end, or a folder of files of at most max_shard ("5GB") each. eval_data, eval_every: evaluate on that
-    file every so many steps. order: "shuffled" or "sequential"; labels: "next" or "same" (of text); comm: "auto",
-    "inproc", "shm", "tcp", "mpi" or "nccl"; threads of a rank; timeout: seconds without a heartbeat; trace: a Perfetto
-    file; metrics: a file that keeps the lines of Run.metrics, after its own ones if the run resumes; log: "csv:FILE",
-    the same as a table, or "tensorboard:FOLDER", event files, written while it runs (pip install "par[tensorboard]");
-    set: {"lr": 1e-4}, also clip and seed. dry_run: load, verify, connect, end. log_every: steps between two lines of
-    progress; quiet: print none.
+    bundle: a Bundle or a folder. Runs the program par-run, whose flags these are (docs/plan.md 3.2,
+    docs/formats.md): data: arrays named as the inputs that have the samples first, as a dict of numpy arrays or
+    torch tensors (which a temporary file hands over), as a .safetensors, .npz, .npy or .pt file, as a Dataset of
+    Hugging Face `datasets`, its folder or .arrow file (by pyarrow), or a list of these, in sequence; normalize:
+    {"x": (means, spreads)}, of inputs whose data are pixels of u8; text: a file whose bytes are tokens; tokens: one
+    of integers, "F.bin:u16" or "F.npy"; stride: tokens between the begins of two windows; synthetic: made-up data.
+    steps or epochs: how long; evaluate: loss only, nothing is trained. weights: a dict of arrays, a .safetensors,
+    .npz or .pt file, an index, a folder of these, a checkpoint, or a list; the default is the model that was
+    compiled; init: fresh weights by train.init and the seed; resume: a checkpoint, or "auto": the newest of `save`.
+    save, save_every, keep: folder of checkpoints, steps between two, how many stay. export: a .safetensors or .onnx
+    file for the whole weights at the end, or a folder of files of at most max_shard ("5GB") each. eval_data,
+    eval_every: evaluate on that file every so many steps. order: "shuffled" or "sequential"; labels: "next" or
+    "same" (of text); comm: "auto", "inproc", "shm", "tcp", "mpi" or "nccl"; threads of a rank; timeout: seconds
+    without a heartbeat; trace: a Perfetto file; metrics: a file that keeps the lines of Run.metrics, after its own
+    ones if the run resumes; log: "csv:FILE", the same as a table, or "tensorboard:FOLDER", event files, written
+    while it runs (pip install "par[tensorboard]"); set: {"lr": 1e-4}, also clip and seed. dry_run: load, verify,
+    connect, end. log_every: steps between two lines of progress; quiet: print none.
 
     Raises par.Error: code 1 wrong data or weights, 2 options that contradict each other, 4 a rank died, 5 the loss is
     not finite. After Ctrl-C the ranks end their step, save where `save` says so, and KeyboardInterrupt goes on.

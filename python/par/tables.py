@@ -44,7 +44,8 @@ def _pyarrow() -> Any:
         import pyarrow
         import pyarrow.ipc
     except ImportError:
-        raise Error("tables of arrow are read by pyarrow, which is not installed: pip install pyarrow", code=2) from None
+        raise Error("tables of arrow are read by pyarrow, which is not installed: pip install pyarrow",
+                    code=2) from None
     return pyarrow
 
 

@@ -173,8 +173,9 @@ class Trial(Trials):
     def command(self, bundle, folder, steps, more):
         folder.mkdir()
         return [str(part) for part in
-                [self.bin / "par-run", bundle, "--text", ROOT / "README.md", *([] if "--resume" in more else ["--init"]),
-                 "--steps", steps, "--metrics", folder / "metrics.jsonl", "--export", folder / "w.safetensors", *more]]
+                [self.bin / "par-run", bundle, "--text", ROOT / "README.md", "--steps", steps,
+                 *([] if "--resume" in more else ["--init"]), "--metrics", folder / "metrics.jsonl",
+                 "--export", folder / "w.safetensors", *more]]
 
     def harm(self, job, shrinks):
         """Loses a host, and has it back: after the job has shrunk, or whenever. A rank is killed now and then."""
@@ -237,8 +238,8 @@ class Trial(Trials):
         steps = kept[-1] if kept else 0
         grown = re.findall(r"with \d+ of \d+ ranks, [\d.]+ s after that step", text)
         fewer = [size for size in sizes(job) if size < ranks]
-        self.claim(f"{case}: {steps} steps in {took:.0f} s, {self.arguments.faults} hosts lost, {len(fewer)} times with "
-                   f"fewer ranks, {len(grown)} times grown, stops when whole",
+        self.claim(f"{case}: {steps} steps in {took:.0f} s, {self.arguments.faults} hosts lost, {len(fewer)} times "
+                   f"with fewer ranks, {len(grown)} times grown, stops when whole",
                    whole and steps and set(codes) == {128 + signal.SIGTERM}, f"{codes} {story}")
         if not steps:
             return

@@ -6,9 +6,9 @@
 
 namespace par {
 
-/// Adds weights.safetensors to the bundle of the model at path `model`: each parameter and buffer under its name, in the
-/// type and shape of the model's file. All of it is in memory until the bundle is written. Returns false after an error
-/// at the model: a weight without a value, or a file that cannot be read.
+/// Adds weights.safetensors to the bundle of the model at path `model`: each parameter and buffer under its name, in
+/// the type and shape of the model's file. All of it is in memory until the bundle is written. Returns false after an
+/// error at the model: a weight without a value, or a file that cannot be read.
 bool addWeights(format::Bundle &bundle, const std::string &model, DiagnosticSink sink);
 
 } // namespace par

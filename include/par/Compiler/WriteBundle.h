@@ -26,9 +26,9 @@ struct MemberBundle {
   format::Bundle *bundle;
 };
 
-/// Writes the bundle of the model at path `model` and the members, with a note of the model's data
-/// files. Returns false after an error.
+/// Writes the bundle of the model at path `model` and the members, with a note of the model's data files, and with a
+/// copy of its weights in each if `withWeights`. Returns false after an error.
 bool writeBundle(format::Bundle &bundle, const std::string &model, const std::string &folder, DiagnosticSink sink,
-                 llvm::ArrayRef<MemberBundle> members = {});
+                 bool withWeights = false, llvm::ArrayRef<MemberBundle> members = {});
 
 } // namespace par

@@ -39,7 +39,7 @@ Member packed(const std::string &name, const std::string &bytes) {
   EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
   out.resize(stream.total_out);
   deflateEnd(&stream);
-  auto sum = static_cast<uint32_t>(crc32(0, reinterpret_cast<const Bytef *>(bytes.data()), static_cast<uInt>(in.size())));
+  auto sum = static_cast<uint32_t>(crc32_z(0, reinterpret_cast<const Bytef *>(bytes.data()), bytes.size()));
   return {name, out, 8, static_cast<uint32_t>(bytes.size()), sum};
 }
 
