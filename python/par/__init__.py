@@ -12,6 +12,7 @@ environment variable PAR_HOME names, else in the package, the source tree's buil
 """
 from .bundle import Bundle
 from .compile import check, compile, names
+from .contents import show_only as _show_only
 from .decode import Decoder
 from .decoder import export_decoder
 from .errors import Error
@@ -29,6 +30,9 @@ __version__ = "0.1.0"
 __all__ = ["BestCheckpoint", "Bundle", "Callback", "CsvFile", "Decoder", "EarlyStopping", "Error", "Finding", "Fit",
            "Found", "Job", "Run", "Scalars", "TensorBoard", "check", "compile", "complete_plan", "export",
            "export_decoder", "fit", "names", "open", "predict", "run", "verify"]
+
+
+_show_only(__all__, globals())
 
 
 def __dir__():

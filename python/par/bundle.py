@@ -1,11 +1,17 @@
 """par.Bundle: a compiled program, as a folder."""
+from __future__ import annotations
+
 import functools
 import json
 import os
 import pathlib
+from typing import TYPE_CHECKING, Any, Dict, Iterable, Tuple, Union
 
 from . import report as reports
 from .errors import Error
+
+if TYPE_CHECKING:
+    from .run import Run
 
 
 class Bundle:
@@ -18,20 +24,21 @@ class Bundle:
     (docs/report.md). They are the compiler's: a bundle that was opened by its path has the text of its plan only.
     """
 
-    def __init__(self, path, *, summary="", warnings=(), report=None):
+    def __init__(self, path: Union[str, os.PathLike[str]], *, summary: str = "", warnings: Iterable[Any] = (),
+                 report: Any = None) -> None:
         self.path = pathlib.Path(path)
         if not (self.path / "manifest.json").is_file():
             raise Error("not a bundle: it has no manifest.json", file=str(path))
         self.summary, self.warnings, self._report = summary, list(warnings), report
 
-    def __fspath__(self):
+    def __fspath__(self) -> str:
         return os.fspath(self.path)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"par.Bundle({str(self.path)!r})"
 
     @functools.cached_property
-    def manifest(self):
+    def manifest(self) -> Dict[str, Any]:
         """manifest.json as Python values."""
         try:
             return json.loads(self._text("manifest.json"))
@@ -39,7 +46,7 @@ class Bundle:
             raise Error(f"not a bundle: {error}", file=str(self.path / "manifest.json")) from None
 
     @functools.cached_property
-    def report(self):
+    def report(self) -> Dict[str, Any]:
         """Everything that the compiler knows of the bundle, as Python values: docs/report.md."""
         if self._report is None:
             raise Error("was opened by its path; its report is the compiler's", code=2, file=str(self.path),
@@ -47,27 +54,27 @@ class Bundle:
         return reports.read_report(self._report)
 
     @property
-    def memory(self):
+    def memory(self) -> reports.Memory:
         """Bytes of a rank of each role by purpose: par.report.Memory."""
         return reports.memory_of(self.report)
 
     @property
-    def collectives(self):
+    def collectives(self) -> Tuple[reports.Collective, ...]:
         """Communications of a step, and what forced them: a tuple of par.report.Collective."""
         return reports.collectives_of(self.report)
 
     @property
-    def stages(self):
+    def stages(self) -> Tuple[reports.Stage, ...]:
         """Stages of a pipeline, with modules and shares of the work: a tuple of par.report.Stage; empty with one."""
         return reports.stages_of(self.report)
 
     @property
-    def matches(self):
+    def matches(self) -> Tuple[reports.Match, ...]:
         """Matches of each pattern of the plan: a tuple of par.report.Match."""
         return reports.matches_of(self.report)
 
     @property
-    def plan(self):
+    def plan(self) -> reports.Plan:
         """The completed plan that the bundle was compiled for: par.report.Plan."""
         text = self._text("plan.yaml")
         return reports.Plan(text) if self._report is None else reports.plan_of(self.report, text)
@@ -78,12 +85,12 @@ class Bundle:
             raise Error("cannot open: not a plain file", file=str(self.path / name))
         return (self.path / name).read_text()
 
-    def run(self, **options):
+    def run(self, **options: Any) -> Run:
         """Trains or evaluates the bundle: par.run."""
         from .run import run
         return run(self, **options)
 
-    def predict(self, *arrays, **options):
+    def predict(self, *arrays: Any, **options: Any) -> str:
         """Predicts with a bundle compiled without `train`: par.predict."""
         from .run import predict
         if arrays:
@@ -92,7 +99,7 @@ class Bundle:
                         notes=['bundle.predict(data={"input": array}, output="scores.safetensors")'])
         return predict(self, **options)
 
-    def verify(self):
+    def verify(self) -> Dict[str, Any]:
         """Proves the bundle again from its files: par.verify."""
         from .verify import verify
         return verify(self)

@@ -1,7 +1,9 @@
 """par.compile: a model and a plan to a bundle, as par-compile does."""
+from __future__ import annotations
+
 import ctypes
 import os
-from typing import Any
+from typing import Any, Optional, Union
 
 from . import exported
 from .bundle import Bundle
@@ -42,7 +44,8 @@ def compile(model: Any, *arguments: Any, plan: Any = None, inputs: Any = None, o
     return Bundle(folder, summary=text, warnings=warnings, report=report)
 
 
-def check(model, *arguments, plan=None, inputs=None, set=None, plugins=(), **options):
+def check(model: Any, *arguments: Any, plan: Any = None, inputs: Any = None, set: Any = None, plugins: Any = (),
+          **options: Any) -> str:
     """All of par.compile but writing the bundle: the plan, the memory bound, the proof and the prediction.
 
     Returns the summary as text (bytes of a rank at its peak, what it sends in a step, the predicted step). Raises
@@ -55,7 +58,7 @@ def check(model, *arguments, plan=None, inputs=None, set=None, plugins=(), **opt
         return _run(file, plan, None, set, CHECK, plugins)[0]
 
 
-def names(model, kind=None):
+def names(model: Union[str, os.PathLike[str]], kind: Optional[str] = None) -> str:
     """The names of `model` that a plan can use, as text: one a line with shape, type and bytes.
 
     kind: "params", "modules", "nodes" or "inputs"; None prints all. Raises par.Error.

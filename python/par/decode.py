@@ -1,9 +1,12 @@
 """par.Decoder: continues prompts with a bundle of a decoder (par.export_decoder). The loop is par-run's, `--generate`;
 this hands it requests and reads tokens as they come."""
+from __future__ import annotations
+
 import json
 import os
 import subprocess
 import tempfile
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
 
 from .errors import Error
 from .libraries import find
@@ -25,7 +28,8 @@ class Decoder:
     none of a decoder's, and where a rank dies.
     """
 
-    def __init__(self, bundle, *, weights=None, init=False, comm=None, threads=None, timeout=None):
+    def __init__(self, bundle: Any, *, weights: Any = None, init: bool = False, comm: Optional[str] = None,
+                 threads: Optional[int] = None, timeout: Optional[float] = None) -> None:
         flags = {"--comm": comm, "--threads": threads, "--timeout": timeout}
         command = [str(find("bin/par-run")), os.fspath(bundle), "-q", "--generate=-"]
         command += [f"{flag}={value}" for flag, value in flags.items() if value is not None]
@@ -35,20 +39,20 @@ class Decoder:
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors,
                                          text=True)
         self._answering = False
-        self.times = None
+        self.times: Dict[str, float] = {}
 
     @property
-    def pid(self):
+    def pid(self) -> int:
         """The process of the only rank, or the parent of several."""
         return self._process.pid
 
-    def __enter__(self):
+    def __enter__(self) -> Decoder:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: Any) -> None:
         self.close()
 
-    def close(self):
+    def close(self) -> None:
         """Ends the ranks, after the answer that is on its way."""
         process, self._process = self._process, None
         if process is None:
@@ -61,7 +65,9 @@ class Decoder:
         process.wait()
         self._errors.close()
 
-    def stream(self, prompts, *, max_new_tokens=16, stop=(), temperature=0.0, top_k=0, top_p=1.0, seed=0):
+    def stream(self, prompts: Iterable[Iterable[int]], *, max_new_tokens: int = 16, stop: Iterable[int] = (),
+               temperature: float = 0.0, top_k: int = 0, top_p: float = 1.0,
+               seed: int = 0) -> Iterator[Tuple[int, int]]:
         """Yields (number of the prompt, token) as tokens come.
 
         prompts: lists of tokens, of any lengths and any number: a row of the batch takes the next one when its sequence
@@ -83,10 +89,10 @@ class Decoder:
                 return
             yield line["prompt"], line["token"]
 
-    def generate(self, prompts, **options):
+    def generate(self, prompts: Iterable[Iterable[int]], **options: Any) -> List[List[int]]:
         """The new tokens of each prompt, as lists; options are those of stream. `times` then holds what it took."""
         prompts = list(prompts)
-        found = [[] for _ in prompts]
+        found: List[List[int]] = [[] for _ in prompts]
         for prompt, token in self.stream(prompts, **options):
             found[prompt].append(token)
         return found

@@ -1,9 +1,12 @@
 """torch.onnx.export for training: nothing folded, nothing merged, every parameter under its PyTorch name."""
+from __future__ import annotations
+
 import contextlib
 import itertools
 import os
 import pathlib
 import warnings
+from typing import Any, Optional, Sequence, Union
 
 from . import (attention, bags, branches, buffers, casts, checks, complexes, detached, experts, failures, gradients,
                hooks,
@@ -15,7 +18,8 @@ SIGNATURE = "pkg.torch.export.ExportedProgram.graph_signature"
 LARGEST_MODEL = 1 << 30  # bytes of weights from which they lie in a file beside the model (protobuf ends at 2 GiB)
 
 
-def export(module, inputs, path, *, dynamic=None, outputs=None, opset=20, weights=True):
+def export(module: Any, inputs: Any, path: Union[str, os.PathLike[str]], *, dynamic: Any = None,
+           outputs: Optional[Sequence[str]] = None, opset: int = 20, weights: bool = True) -> str:
     """Writes `module` to the ONNX file `path` as Par trains it.
 
     module: a torch.nn.Module, in the mode it is to be trained in: as a whole in training mode, parts that are in eval

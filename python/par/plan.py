@@ -1,14 +1,17 @@
 """Plans as Python gives them: files, dicts and settings; and a plan completed for a model."""
+from __future__ import annotations
+
 import contextlib
 import ctypes
 import os
+from typing import Any, Optional, Union
 
 from .errors import Error
 from .findings import take
 from .libraries import CompileOptions, compiler
 
 
-def complete_plan(model=None, plan=None, *, set=None):
+def complete_plan(model: Optional[Union[str, os.PathLike[str]]] = None, plan: Any = None, *, set: Any = None) -> str:
     """The plan as Par reads it for `model`, as text: every key, and in a comment who said it.
 
     The output of `par-compile MODEL PLAN --print-plan`. Arguments as of par.compile; without a model, settings that

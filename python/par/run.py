@@ -1,4 +1,6 @@
 """par.run and par.predict: start the ranks of a bundle on this machine, as par-run does."""
+from __future__ import annotations
+
 import contextlib
 import dataclasses
 import json
@@ -7,7 +9,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
-from typing import List
+from typing import Any, Dict, List, Optional
 
 from . import logs
 from .arrays import as_file
@@ -23,19 +25,24 @@ class Run:
     metrics: one dict a step (step, loss, lr, grad_norm, ms, tokens, ...) and one an evaluation (step, eval_loss,
     samples, left_out), in their order. text: the lines that par-run printed.
     """
-    metrics: List[dict]
+    metrics: List[Dict[str, Any]]
     text: str
 
     @property
-    def losses(self):
+    def losses(self) -> List[float]:
         """The loss of every step, in order."""
         return [line["loss"] for line in self.metrics if "loss" in line]
 
 
-def run(bundle, *, data=None, normalize=None, text=None, tokens=None, stride=None, synthetic=False, steps=None,
-        epochs=None, evaluate=False, weights=None, init=False, resume=None, save=None, save_every=None, keep=None,
-        export=None, max_shard=None, eval_data=None, eval_every=None, order=None, labels=None, comm=None, threads=None,
-        timeout=None, trace=None, metrics=None, log=None, set=None, log_every=None, dry_run=False, quiet=False) -> Run:
+def run(bundle: Any, *, data: Any = None, normalize: Any = None, text: Any = None, tokens: Any = None,
+        stride: Optional[int] = None, synthetic: bool = False, steps: Optional[int] = None,
+        epochs: Optional[int] = None, evaluate: bool = False, weights: Any = None, init: bool = False,
+        resume: Any = None, save: Any = None, save_every: Optional[int] = None, keep: Optional[int] = None,
+        export: Any = None, max_shard: Any = None, eval_data: Any = None, eval_every: Optional[int] = None,
+        order: Optional[str] = None, labels: Optional[str] = None, comm: Optional[str] = None,
+        threads: Optional[int] = None, timeout: Optional[float] = None, trace: Any = None, metrics: Any = None,
+        log: Optional[str] = None, set: Any = None, log_every: Optional[int] = None, dry_run: bool = False,
+        quiet: bool = False) -> Run:
     """Trains a bundle, or evaluates it, with all its ranks on this machine; returns when they have ended.
 
     bundle: a Bundle or a folder. Runs the program par-run, whose flags these are (docs/plan.md 3.2,
@@ -81,9 +88,9 @@ def run(bundle, *, data=None, normalize=None, text=None, tokens=None, stride=Non
     return Run([json.loads(line) for line in lines], said)
 
 
-def predict(bundle, *, data=None, text=None, output=None, weights=None, init=False, comm=None, threads=None,
-            timeout=None,
-            quiet=True) -> str:
+def predict(bundle: Any, *, data: Any = None, text: Any = None, output: Any = None, weights: Any = None,
+            init: bool = False, comm: Optional[str] = None, threads: Optional[int] = None,
+            timeout: Optional[float] = None, quiet: bool = True) -> str:
     """Predictions for `data` of a bundle that was compiled without `train`; returns the path of `output`.
 
     output: a .safetensors file to write: an array for each output of the model, rows in the order of the samples. The

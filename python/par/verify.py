@@ -1,13 +1,16 @@
 """par.verify: proves a bundle from only its files, as par-verify does."""
+from __future__ import annotations
+
 import json
 import os
 import subprocess
+from typing import Any, Dict
 
 from .errors import Error
 from .libraries import find
 
 
-def verify(bundle):
+def verify(bundle: Any) -> Dict[str, Any]:
     """Proves that the communication of all ranks matches and cannot deadlock, and that memory is used as it should be.
 
     bundle: a Bundle or a folder. Runs the program par-verify. Returns a dict of what was counted (programs, ranks,

@@ -8,10 +8,13 @@ Needs nothing but Python and a built Par.
 import array
 import contextlib
 import ctypes
+import importlib
 import io
 import json
 import os
 import pathlib
+import pickle
+import pydoc
 import shutil
 import sys
 import tempfile
@@ -45,6 +48,17 @@ class Verbs(unittest.TestCase):
         with self.assertRaises(par.Error) as caught:
             call(*arguments, **named)
         return caught.exception
+
+    def test_help_lists_what_a_user_calls(self):
+        text = pydoc.plain(pydoc.render_doc(par))
+        contents = text[text.index("PACKAGE CONTENTS"):text.index("CLASSES")].split()[2:]
+        self.assertEqual(contents, [])
+        for module in pathlib.Path(par.__path__[0]).glob("*.py"):
+            self.assertNotRegex(text[text.index("CLASSES"):], rf"\n +par\.{module.stem}\.")
+        self.assertEqual([name for name in dir(par) if name[0] != "_"], sorted(set(par.__all__)))
+        self.assertEqual([name for name in par.__all__ if getattr(par, name).__module__ != "par"], [])
+        self.assertIs(pickle.loads(pickle.dumps(par.Job)), par.Job)
+        importlib.import_module("par.experts")  # which nothing here has imported
 
     def test_compile_gives_a_bundle(self):
         self.assertEqual(self.trained.path, self.folder / "train.par")
