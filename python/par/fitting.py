@@ -8,7 +8,7 @@ import queue
 import sys
 import threading
 from typing import (TYPE_CHECKING, Any, Callable, Dict, Generator, Iterable, Iterator, List, Mapping, Optional,
-                    Sequence, Union)
+                    Sequence, Sized, Union)
 
 from .bars import Bar
 from .errors import Error
@@ -77,14 +77,20 @@ class Fit:
 
 
 def fit(job: Job, batches: Iterable[Any], *, steps: Optional[int] = None, epochs: Optional[int] = None,
-        inputs: Optional[Sequence[str]] = None, eval: Optional[Iterable[Any]] = None, eval_every: Optional[int] = None,
-        callbacks: Sequence[Union[Callback, Callable[..., Any]]] = (), prefetch: int = 2, progress: bool = True,
-        log_every: Optional[int] = None) -> Fit:
+        resumed: bool = False, inputs: Optional[Sequence[str]] = None, eval: Optional[Iterable[Any]] = None,
+        eval_every: Optional[int] = None, callbacks: Sequence[Union[Callback, Callable[..., Any]]] = (),
+        prefetch: int = 2, progress: bool = True, log_every: Optional[int] = None) -> Fit:
     """Trains over batches until `steps` steps of this call, `epochs` passes, or the end of the data.
 
     batches: a DataLoader, an iterator, a generator or any iterable of batches: dicts of arrays by the names of the
     inputs, or tuples in the order of `inputs`. A thread fetches the next `prefetch` batches beside compute (0: none,
     in this thread). Each batch has `job.batch` rows: a DataLoader needs batch_size=job.batch, drop_last=True.
+
+    Before each pass, set_epoch(number of the pass) is called on what has it: the batches, their dataset, sampler or
+    batch_sampler. Draw shuffles and augmentation from that number, and a pass can be gone on with later.
+    resumed: the job has gone on from a save of a fit over the same batches: `steps` and `epochs` count from that fit's
+    begin, and the batches that were trained before the save are left out. Whole passes are not drawn, where the batches
+    have a len(); those of the pass that goes on are drawn and dropped.
 
     eval: batches to evaluate every `eval_every` steps, or after each pass; it must be iterable more than once. They may
     have any number of rows. The scalars are means over all samples, or over all labels that count.
@@ -92,13 +98,17 @@ def fit(job: Job, batches: Iterable[Any], *, steps: Optional[int] = None, epochs
     standard error a bar, or where that is no terminal a line every `log_every` steps (default: about ten in all, or one
     in ten seconds). Ctrl-C saves first, where par.open(save=...) named a folder, and is raised again.
     """
-    if steps is None and epochs is None and iter(batches) is not batches:
-        epochs = 1
-    loop = _Loop(job, inputs, eval, list(callbacks), Bar(steps, log_every) if progress else None)
-    source = _passes(batches, epochs)
+    passes = 1 if steps is None and epochs is None and iter(batches) is not batches else epochs
+    done = job.step // job._calls if resumed else 0
+    left = None if steps is None else max(0, steps - done)
+    loop = _Loop(job, inputs, eval, list(callbacks), Bar(left, log_every) if progress else None, done)
+    source = _passes(batches, passes, done)
     fetched = _ahead(source, prefetch) if prefetch > 0 else source
     try:
-        return loop.run(fetched, steps, eval_every)
+        fitted = loop.run(fetched, left, eval_every)
+        if fitted.stopped == "data" and epochs is not None and iter(batches) is not batches:
+            fitted.stopped = "epochs"
+        return fitted
     except KeyboardInterrupt:
         if job._folder and job.step != job._saved:
             print(f"interrupted; saved {job.save()}", file=sys.stderr)
@@ -114,18 +124,31 @@ class _End:
     """Stands between two passes."""
 
 
-def _passes(batches: Iterable[Any], epochs: Optional[int]) -> Generator[Any, None, None]:
-    """The batches of all passes, with an _End after each. An iterator gives one pass."""
-    done = 0
-    while epochs is None or done < epochs:
+def _passes(batches: Iterable[Any], epochs: Optional[int], skipped: int) -> Generator[Any, None, None]:
+    """The batches of all passes but the first `skipped` ones, with an _End after each pass. An iterator gives one."""
+    length = len(batches) if isinstance(batches, Sized) else 0
+    epoch = skipped // length if length else 0
+    skipped -= epoch * length
+    while epochs is None or epoch < epochs:
+        _set_epoch(batches, epoch)
         empty = True
         for batch in batches:
             empty = False
-            yield batch
-        done += 1
+            if skipped == 0:
+                yield batch
+            else:
+                skipped -= 1
+        epoch += 1
         yield _End()
         if empty or iter(batches) is batches:
             return
+
+
+def _set_epoch(batches: Any, epoch: int) -> None:
+    """As DistributedSampler, and the iterable datasets of Hugging Face, want it."""
+    for part in (batches, *(getattr(batches, name, None) for name in ("dataset", "sampler", "batch_sampler"))):
+        if callable(tell := getattr(part, "set_epoch", None)):
+            tell(epoch)
 
 
 class _Failed:
@@ -174,8 +197,9 @@ class _Loop:
     """The steps of a fit."""
 
     def __init__(self, job: Job, inputs: Optional[Sequence[str]], evals: Optional[Iterable[Any]],
-                 callbacks: List[Union[Callback, Callable[..., Any]]], bar: Optional[Bar]) -> None:
+                 callbacks: List[Union[Callback, Callable[..., Any]]], bar: Optional[Bar], before: int) -> None:
         self.job, self.inputs, self.evals, self.callbacks, self.bar = job, inputs, evals, callbacks, bar
+        self.before = before  # steps of a fit that this one goes on with
         self.result = Fit()
 
     def run(self, batches: Iterator[Any], steps: Optional[int], eval_every: Optional[int]) -> Fit:
@@ -186,7 +210,8 @@ class _Loop:
                 stops = self.evals is not None and eval_every is None and self.evaluate()
             else:
                 stops = self.step(batch)
-                if self.evals is not None and eval_every and len(self.result.losses) % eval_every == 0:
+                done = self.before + len(self.result.losses)
+                if self.evals is not None and eval_every and done % eval_every == 0:
                     stops = self.evaluate() or stops
             if stops:
                 return self.end("callback")

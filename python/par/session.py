@@ -249,13 +249,14 @@ class Job:
         return lines
 
     def fit(self, batches: Iterable[Any], *, steps: Optional[int] = None, epochs: Optional[int] = None,
-            inputs: Optional[Sequence[str]] = None, eval: Optional[Iterable[Any]] = None,
+            resumed: bool = False, inputs: Optional[Sequence[str]] = None, eval: Optional[Iterable[Any]] = None,
             eval_every: Optional[int] = None, callbacks: Sequence[Union[Callback, Callable[..., Any]]] = (),
             prefetch: int = 2, progress: bool = True, log_every: Optional[int] = None) -> Fit:
         """Trains over batches, and evaluates; see par.fitting.fit."""
         from .fitting import fit
-        return fit(self, batches, steps=steps, epochs=epochs, inputs=inputs, eval=eval, eval_every=eval_every,
-                   callbacks=callbacks, prefetch=prefetch, progress=progress, log_every=log_every)
+        return fit(self, batches, steps=steps, epochs=epochs, resumed=resumed, inputs=inputs, eval=eval,
+                   eval_every=eval_every, callbacks=callbacks, prefetch=prefetch, progress=progress,
+                   log_every=log_every)
 
     def close(self) -> None:
         """Ends the ranks; a save that is being written is made whole first. A second call does nothing."""

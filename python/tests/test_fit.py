@@ -48,6 +48,43 @@ class Fitting(unittest.TestCase):
         pairs = [(batch["x"], batch["labels"]) for batch in self.batches]
         self.assertEqual(self.fit(pairs, inputs=("x", "labels")).losses, self.losses[:5])
 
+    def test_a_resumed_fit_goes_on_with_the_next_batch(self):
+        class Passes:
+            """Batches whose order is that of the pass."""
+
+            def __init__(self, batches):
+                self.batches, self.epoch, self.drawn = batches, None, []
+
+            def __len__(self):
+                return len(self.batches)
+
+            def set_epoch(self, epoch):
+                self.epoch = epoch
+
+            def __iter__(self):
+                for i in range(len(self.batches)):
+                    self.drawn.append((self.epoch, i))
+                    yield self.batches[(i + self.epoch) % len(self.batches)]
+
+        whole = self.fit(Passes(self.batches), epochs=3)
+        self.assertEqual((len(whole.losses), whole.stopped), (15, "epochs"))
+        for done in (3, 5, 7):
+            with par.open(self.bundle) as job:
+                job.fit(Passes(self.batches), steps=done, progress=False)
+                save = job.save(self.folder / f"after-{done}")
+            with par.open(self.bundle, resume=save) as job:
+                loader = Passes(self.batches)
+                fitted = job.fit(loader, steps=12, resumed=True, progress=False, eval=self.batches[:1], eval_every=4)
+                self.assertEqual((fitted.losses, fitted.stopped), (whole.losses[done:12], "steps"))
+                self.assertEqual(loader.drawn[0], (done // 5, 0))
+                self.assertEqual([one["step"] for one in fitted.evals], [step for step in (4, 8, 12) if step > done])
+                self.assertEqual(job.fit(loader, steps=12, resumed=True, progress=False).losses, [])
+                rest = job.fit(Passes(self.batches), epochs=3, resumed=True, progress=False)
+                self.assertEqual((rest.losses, rest.stopped), (whole.losses[12:], "epochs"))
+        with par.open(self.bundle, resume=save) as job:  # of a generator all that came before is drawn
+            fitted = job.fit((self.batches[(i % 5 + i // 5) % 5] for i in range(15)), resumed=True, progress=False)
+            self.assertEqual((fitted.losses, fitted.stopped), (whole.losses[7:], "data"))
+
     def test_batches_are_fetched_beside_compute(self):
         fetching = []
 
