@@ -42,8 +42,8 @@ std::vector<int64_t> largestTokens(std::span<const float> logits, size_t count) 
   return tokens;
 }
 
-/// A token and e^((logit - largest) / temperature), in units that let the weights of all tokens fit into 64 bits. Sums
-/// of such numbers have no rounding, and so no order.
+/// A token and e^((logit - largest) / temperature), in units in which the sum of all weights fits into 64 bits. Sums of
+/// whole numbers have no rounding, and so no order.
 struct Candidate {
   int64_t token;
   uint64_t weight;
@@ -88,8 +88,8 @@ size_t leadWithSum(std::span<Candidate> candidates, std::span<const float> logit
   return end;
 }
 
-/// Drops the candidates that are too light to be among the largest that add up to `mass`: all of those below the mean
-/// of what may be left out. Few stay of a large vocabulary.
+/// Drops candidates that are too light to be among the largest that add up to `mass`: those below the mean of the rest.
+/// Few of a large vocabulary stay.
 void dropLight(std::vector<Candidate> &candidates, uint64_t all, uint64_t mass) {
   uint64_t least = (all - mass) / candidates.size();
   std::erase_if(candidates, [&](const Candidate &candidate) { return candidate.weight < least; });

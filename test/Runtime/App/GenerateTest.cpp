@@ -73,8 +73,7 @@ int64_t chooseBySorting(const std::vector<float> &logits, const core::Sampling &
   size_t kept = 1;
   while (kept < tokens.size() && sums[kept] < sums.back() * sampling.topP)
     ++kept;
-  double uniform =
-      core::randomUniform(sampling.seed, 0, core::randomStream("sampling"), static_cast<uint32_t>(position));
+  double uniform = core::randomUniform(sampling.seed, 0, core::randomStream("sampling"), uint32_t(position));
   size_t chosen = 0;
   while (chosen + 1 < kept && sums[chosen + 1] <= sums[kept] * uniform)
     ++chosen;
