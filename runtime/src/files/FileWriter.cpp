@@ -3,6 +3,7 @@
 #include "NoSpace.h"
 #include "par/comm/shared/Output.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
@@ -29,6 +30,36 @@ void FileWriter::write(uint64_t at, std::span<const std::byte> bytes) {
     at += static_cast<uint64_t>(written);
     bytes = bytes.subspan(static_cast<size_t>(written));
   }
+}
+
+/// Returns the number of bytes that were written. After a fault write() tries the rest, and says why it fails.
+size_t FileWriter::tryDirect(uint64_t at, std::span<const std::byte> bytes) {
+  int flags = fcntl(descriptor, F_GETFL);
+  if (flags < 0 || fcntl(descriptor, F_SETFL, flags | O_DIRECT) != 0) {
+    direct = false; // as on file systems without disks
+    return 0;
+  }
+  size_t done = 0;
+  while (done < bytes.size() && direct) {
+    ssize_t written = pwrite(descriptor, bytes.data() + done, bytes.size() - done, static_cast<off_t>(at + done));
+    if (written < 0 && errno == EINTR)
+      continue;
+    // A disk may have longer blocks, and the last bytes that fit on it are no whole block.
+    direct = written > 0 && static_cast<size_t>(written) % block == 0;
+    done += static_cast<size_t>(std::max<ssize_t>(written, 0));
+  }
+  fcntl(descriptor, F_SETFL, flags);
+  return done;
+}
+
+void FileWriter::writeDirect(uint64_t at, std::span<const std::byte> bytes) {
+  bool fits = at % block == 0 && reinterpret_cast<uintptr_t>(bytes.data()) % block == 0;
+  if (size_t whole = bytes.size() / block * block; direct && fits && whole > 0) {
+    size_t done = tryDirect(at, bytes.first(whole));
+    at += done;
+    bytes = bytes.subspan(done);
+  }
+  write(at, bytes);
 }
 
 void FileWriter::resize(uint64_t bytes) {

@@ -61,7 +61,7 @@ const ArrayView *SafetensorsReader::find(const std::string &name) const {
 }
 
 SafetensorsWriter::SafetensorsWriter(const std::string &path, std::vector<ArrayHeader> arrays, bool create,
-                                     const std::map<std::string, std::string> &metadata)
+                                     const std::map<std::string, std::string> &metadata, size_t alignment)
     : file(path, create) {
   format::Writer entries;
   entries.raw("{");
@@ -80,8 +80,8 @@ SafetensorsWriter::SafetensorsWriter(const std::string &path, std::vector<ArrayH
     at += bytes;
   }
   header = entries.raw("}").take();
-  header.resize((header.size() + 7) / 8 * 8, ' ');
-  uint64_t length = header.size();
+  uint64_t length = (sizeof length + header.size() + alignment - 1) / alignment * alignment - sizeof length;
+  header.resize(length, ' ');
   header.insert(0, reinterpret_cast<const char *>(&length), sizeof length);
   for (uint64_t &begin : begins)
     begin += header.size();

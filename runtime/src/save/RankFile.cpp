@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <utility>
 
 namespace par::core {
 
@@ -19,19 +20,23 @@ namespace {
 /// Stands for the checksum until all data has been written.
 const std::string noChecksum(32, '?');
 
-/// The data of a rank's file from front to end: summed, gathered into long writes.
+bool isAligned(const std::byte *at) { return reinterpret_cast<uintptr_t>(at) % FileWriter::block == 0; }
+
+/// The data of a rank's file from front to end: summed, and written in long pieces, past the system's cache where the
+/// file system can.
 class RankFileData {
 public:
-  explicit RankFileData(SafetensorsWriter &writer) : writer(writer) { buffer.reserve(chunk); }
+  explicit RankFileData(SafetensorsWriter &writer) : writer(writer), buffer(comm::mapPrivate(chunk)) {}
 
   void add(std::span<const std::byte> bytes) {
     while (!bytes.empty()) {
-      size_t count = std::min(chunk - buffer.size(), bytes.size());
-      if (count == chunk) {
-        write(bytes.first(count)); // as long as a buffer: as it is
+      bool asItIs = filled == 0 && bytes.size() >= chunk && (isAligned(bytes.data()) || !writer.isDirect());
+      size_t count = asItIs ? bytes.size() / chunk * chunk : std::min(chunk - filled, bytes.size());
+      if (asItIs) {
+        write(bytes.first(count));
       } else {
-        buffer.insert(buffer.end(), bytes.begin(), bytes.begin() + static_cast<long>(count));
-        if (buffer.size() == chunk)
+        std::memcpy(buffer.bytes.data() + filled, bytes.data(), count);
+        if ((filled += count) == chunk)
           flush();
       }
       bytes = bytes.subspan(count);
@@ -43,26 +48,29 @@ public:
   }
 
 private:
-  /// A chunk whose checksum was computed is still in the cache when it is copied into the file.
-  static constexpr size_t chunk = 256 << 10;
-  /// Bytes after which the disk begins to write: meanwhile the next checksums are computed.
+  static constexpr size_t chunk = 1 << 20;
+  /// A piece whose checksum was computed is still in the processor's cache when it is copied into the system's.
+  static constexpr size_t cached = 256 << 10;
+  /// Bytes of the system's cache after which the disk begins to write: meanwhile the next checksums are computed.
   static constexpr uint64_t share = 8 << 20;
 
-  void flush() {
-    write(buffer);
-    buffer.clear();
-  }
+  void flush() { write(buffer.bytes.first(std::exchange(filled, 0))); }
   void write(std::span<const std::byte> bytes) {
-    checksum.add(bytes);
-    writer.writeData(at, bytes);
-    at += bytes.size();
-    if (at / share != (at - bytes.size()) / share)
-      writer.startSync(at);
+    while (!bytes.empty()) {
+      std::span<const std::byte> piece = writer.isDirect() ? bytes : bytes.first(std::min(cached, bytes.size()));
+      checksum.add(piece);
+      writer.writeData(at, piece);
+      at += piece.size();
+      if (at / share != (at - piece.size()) / share)
+        writer.startSync(at);
+      bytes = bytes.subspan(piece.size());
+    }
   }
 
   SafetensorsWriter &writer;
   Checksum checksum;
-  std::vector<std::byte> buffer;
+  comm::Mapping buffer;
+  size_t filled = 0;
   uint64_t at = 0;
 };
 
@@ -137,7 +145,7 @@ SavedFile RankState::write(const std::string &path, Facts facts, const std::atom
   facts["checksum"] = noChecksum;
   std::error_code ignored;
   try {
-    SafetensorsWriter writer(path, headers, true, facts);
+    SafetensorsWriter writer(path, headers, true, facts, FileWriter::block);
     RankFileData data(writer);
     constexpr size_t piece = 8 << 20; // between two looks at `stop`
     visit([&](std::span<const std::byte> bytes) {

@@ -86,13 +86,15 @@ struct ArrayHeader {
 /// Header first, data in any order and by several processes: each opens the same path with the same headers.
 class SafetensorsWriter {
 public:
-  /// `create`: makes the file at its full length and writes the header; otherwise opens what another made.
+  /// `create`: makes the file at its full length and writes the header; otherwise opens what another made. Data begin
+  /// at a multiple of `alignment`.
   SafetensorsWriter(const std::string &path, std::vector<ArrayHeader> arrays, bool create,
-                    const std::map<std::string, std::string> &metadata = {});
+                    const std::map<std::string, std::string> &metadata = {}, size_t alignment = 8);
   /// Writes bytes of array `index` from byte `offset` of it.
   void write(size_t index, uint64_t offset, std::span<const std::byte> bytes);
-  /// Writes bytes of all arrays, in their order, from byte `offset`.
-  void writeData(uint64_t offset, std::span<const std::byte> bytes) { file.write(header.size() + offset, bytes); }
+  /// Writes bytes of all arrays, in their order, from byte `offset`, as FileWriter::writeDirect().
+  void writeData(uint64_t offset, std::span<const std::byte> bytes) { file.writeDirect(header.size() + offset, bytes); }
+  bool isDirect() const { return file.isDirect(); }
   /// Replaces text of the header that stands in it once, by one of the same length that needs no escapes.
   void amendHeader(const std::string &from, const std::string &to);
   /// Length and header as they stand in the file.
