@@ -1,21 +1,25 @@
 #!/usr/bin/env python3
 """Published runs beside what Par predicts for them, from the plans and rows of bench/published.
 
-    published.py [steps] [layers] [pipelines] [memory] [--bin build/bin] [--work build/published] [--only PLAN]...
+    published.py [steps] [layers] [pipelines] [memory] [search] [--bin build/bin] [--work build/published] [--only PLAN]...
 
 steps      seconds of a step of whole runs, with the mean and the largest error of those that are not fitted
 layers     one layer of the 22B model, forward, backward and its activations' bytes: half of what four layers take more
            than two
 pipelines  bubble rates of orders, played with the published times of one stage
 memory     bytes a parameter of ZeRO's levels beside their closed forms
+search     the step of each published plan beside that of the plan which --auto finds for as many ranks and the same
+           samples of a step, with as much memory as the published one takes; a slower one is a fault
 Without a part: all. Runs marked `large` are predicted if --only names them. Models are made in the work folder
 (bench/published/models.py, which needs torch; the rest needs only Python 3.11), and the code of kernels is kept there.
-Nothing runs: predictions are those of `par-compile --check --json`. The exit status is 1 if a run is not predicted.
+Nothing runs: predictions are those of `par-compile --check --json`. The exit status is 1 if a run is not predicted, or
+a found plan is slower than the published one.
 """
 import argparse
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -33,7 +37,7 @@ class Refused(Exception):
 class Predictor:
     def __init__(self, options, rows):
         self.bin, self.work, self.models = options.bin, options.work, rows["models"]
-        self.refused = False
+        self.refused = self.slower = False
         # Times do not depend on machine code, whose making takes most of a compilation.
         self.environment = {**os.environ, "PAR_PTXAS": ""}
 
@@ -49,8 +53,8 @@ class Predictor:
         (self.work / "cache").mkdir(exist_ok=True)
         return subprocess.run(list(map(str, command)), capture_output=True, text=True, env=self.environment)
 
-    def report(self, model, plan, settings=()):
-        done = self.compile(model, plan, settings, "--json")
+    def report(self, model, plan, settings=(), *flags):
+        done = self.compile(model, plan, settings, "--json", *flags)
         if done.returncode:
             self.refused = True
             raise Refused(done.stderr.strip().splitlines()[0] if done.stderr.strip() else f"exit {done.returncode}")
@@ -202,7 +206,45 @@ def memory(predictor, rows, options):
         line(str(level), f"{eval(published):.2f}", f"{eval(form):.2f}", f"{held / said['model']['elements']:.2f}")
 
 
-PARTS = {"steps": steps, "layers": layers, "pipelines": pipelines, "memory": memory}
+def open_plan(text):
+    """The plan without what a search fills: mesh, rules, microbatches, zero, pipeline, recomputation."""
+    kept = [line for line in text.splitlines()
+            if not re.match(r"(mesh|use|zero|pipeline|recompute):", line)]
+    return re.sub(r", microbatch_size: \d+", "", "\n".join(kept)) + "\n"
+
+
+def found_beside(predictor, name, model):
+    """The published plan's report, and that of the plan which is found at its memory."""
+    file = HERE / f"plans/{name}.yaml"
+    published = predictor.report(model, [file])
+    ranks, peak = published["plan"]["ranks"], max(role["peak"] for role in published["memory"]["roles"])
+    open_file = predictor.work / f"{name}-open.yaml"
+    open_file.write_text(open_plan(file.read_text()))
+    found = predictor.report(model, [open_file], [f"target.memory={peak}"], "--auto", "-n", str(ranks))
+    return published, found
+
+
+def search(predictor, rows, options):
+    table("Plans found at the memory of the published ones", [
+        "run", "ranks", "memory of a rank, GiB", "published, simulated, s", "found, s", "faster, %", "gap, %", "plan"])
+    for row in rows["steps"]:
+        name = row["plan"]
+        if options.only and name not in options.only or row.get("large") and name not in options.only:
+            continue
+        try:
+            published, found = found_beside(predictor, name, row.get("model", name))
+        except Refused as refused:
+            line(name, "", "", "", f"refused: {refused}", "", "", "")
+            continue
+        peak = max(role["peak"] for role in published["memory"]["roles"])
+        seconds = [report["prediction"]["step_ns"] / 1e9 for report in (published, found)]
+        predictor.slower |= seconds[1] > seconds[0]
+        line(name, str(published["plan"]["ranks"]), f"{peak / 2**30:.1f}", f"{seconds[0]:.3f}", f"{seconds[1]:.3f}",
+             f"{100 * (seconds[0] / seconds[1] - 1):+.1f}", f"{found['search']['gap_percent']:.1f}",
+             found["search"]["alternatives"][0]["plan"])
+
+
+PARTS = {"steps": steps, "layers": layers, "pipelines": pipelines, "memory": memory, "search": search}
 
 
 def main():
@@ -218,7 +260,7 @@ def main():
     predictor = Predictor(options, rows)
     for name in options.parts or PARTS:
         PARTS[name](predictor, rows, options)
-    return int(predictor.refused)
+    return int(predictor.refused or predictor.slower)
 
 
 if __name__ == "__main__":
