@@ -253,6 +253,4 @@ TEST(Restarts, CommunicatorsThatCannot) {
                                         "threads, which are lost together\n");
   EXPECT_EQ(refusal(Transport::mpi), "test.par: error: --restart does not work with --comm mpi: Open MPI 4 cannot "
                                      "replace a rank; give --comm tcp, which works under mpirun, too\n");
-  EXPECT_EQ(refusal(Transport::device), "test.par: error: --restart does not work with a bundle for GPUs: NCCL's "
-                                        "communicators end with their ranks\n");
 }

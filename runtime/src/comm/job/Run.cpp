@@ -39,8 +39,6 @@ void checkRestarts(const Launch &launch) {
   if (launch.transport == Transport::mpi)
     throw LaunchError(2, say(Sentence::restartNeeds, "--comm mpi",
                              "Open MPI 4 cannot replace a rank; give --comm tcp, which works under mpirun, too"));
-  if (launch.transport == Transport::device)
-    throw LaunchError(2, say(Sentence::restartNeeds, "a bundle for GPUs", "NCCL's communicators end with their ranks"));
 }
 
 /// Spares come to a job whose ranks are started again, at the port where these meet.

@@ -274,8 +274,10 @@ void NcclCommunicators::poll() {
 }
 
 /// After a run that ended well, peers may still be at work: pending operations end before a communicator is destroyed.
+/// If the job ends, or only this attempt, peers may be lost, and would be waited for.
 NcclCommunicators::~NcclCommunicators() {
   try {
+    of.link.poll();
     for (auto on = table.rbegin(); on != table.rend(); ++on)
       close(*on);
     close(world);

@@ -3,6 +3,7 @@ veth pair: numbers of one host, and what each host says of trouble. nccl_hosts.p
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -77,14 +78,15 @@ class Trial:
         return ["par-run", FOLDER / "cuda.par", "--init", "--text", FOLDER / "text", "--order", "sequential", "--steps",
                 str(steps), "--no-tuning", "--metrics", metrics]
 
-    def start(self, metrics, steps, on="aabb", changed=None):
-        """A process for each letter of `on`, which is its host; `changed`: environments by rank that differ."""
+    def start(self, metrics, steps, on="aabb", changed=None, more=()):
+        """A process for each letter of `on`, which is its host; `changed`: environments by rank that differ; `more`:
+        flags."""
         self.port += 1
         ranks = []
         for rank, host in enumerate(on):
             environment = {**self.environment(host), **(changed or {}).get(rank, {})}
             command = [*self.hosts.inside(host), *self.flags(metrics, steps), "--rank", str(rank), "--world",
-                       str(len(on)), "--master", f"{ADDRESS['a']}:{self.port}"]
+                       str(len(on)), "--master", f"{ADDRESS['a']}:{self.port}", *more]
             ranks.append(subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                           text=True))
         self.started += ranks
@@ -105,6 +107,26 @@ class Trial:
         if not same or len(self.losses(one)) != STEPS:
             print(self.losses(one), self.losses(two) if two.exists() else "", *outputs, sep="\n")
         print(f"{plan}: two hosts by NCCL have the losses of one, bit for bit:", same)
+
+    def goes_on(self, plan, victims):
+        """Ranks are lost, one after the other, once ten more steps are made."""
+        self.compile(plan)
+        straight, lost, steps = FOLDER / "straight.jsonl", FOLDER / "lost.jsonl", 60
+        for rank in self.start(straight, steps):
+            rank.communicate(timeout=60)
+        ranks = self.start(lost, steps, more=["--restart"])
+        for number, victim in enumerate(victims):
+            while ranks[0].poll() is None and (not lost.exists() or lost.read_bytes().count(b"\n") < 10 * (number + 1)):
+                time.sleep(0.02)
+            for pid in pathlib.Path(f"/proc/{ranks[victim].pid}/task/{ranks[victim].pid}/children").read_text().split():
+                os.kill(int(pid), signal.SIGKILL)
+        outputs = [rank.communicate(timeout=60)[0] for rank in ranks]
+        went = len(re.findall(r"goes on after step \d+, [\d.]+ s after the loss", outputs[0]))
+        same = lost.exists() and self.losses(straight) == self.losses(lost) and len(self.losses(lost)) == steps
+        if not same or went != len(victims):
+            print(self.losses(straight), self.losses(lost) if lost.exists() else "", *outputs, sep="\n")
+        print(f"{plan}: {went} of {len(victims)} losses mended, and the losses of a run without, bit for bit:", same,
+              flush=True)
 
     def trouble(self, name, words, harm=None, steps=100000, **how):
         """Runs until `harm` (or to its end) and prints the first line of each host with one of `words`."""
@@ -150,6 +172,7 @@ def main():
     try:
         for plan in PLANS:
             trial.numbers(plan)
+        trial.goes_on("zero3", [3, 0])
         trial.troubles()
     finally:
         for rank in trial.started:

@@ -50,6 +50,8 @@ struct par::stub::Comm {
   std::shared_ptr<Split> from = nullptr;
   int color = 0;
   uint64_t parent = 0; ///< the number of the group that was split
+  std::shared_ptr<RootConnection> root = nullptr; ///< among ranks that are processes
+  bool aborted = false;
 };
 
 namespace {
@@ -59,7 +61,6 @@ std::map<std::pair<Group *, std::string>, std::shared_ptr<Match>> matches;
 std::set<Comm *> comms;
 thread_local int depth = 0;
 thread_local std::vector<std::pair<Stream *, Part>> pending;
-thread_local std::shared_ptr<Engine> engineOfThread;
 
 /// One launch: parts that begin together, on one stream.
 struct Operation {
@@ -94,7 +95,7 @@ bool meet(Operation &operation) {
 
 /// Among ranks that are processes: whether all results have come.
 bool exchange(Operation &operation) {
-  RootConnection &root = RootConnection::get();
+  RootConnection &root = *operation.parts.front().comm->root;
   for (size_t i = 0; i < operation.parts.size() && !operation.arrived; ++i) {
     const Part &part = operation.parts[i];
     operation.sent.push_back(
@@ -113,8 +114,12 @@ bool exchange(Operation &operation) {
 
 bool ready(Operation &operation) {
   for (const Part &part : operation.parts)
-    if (part.comm->group->aborted)
+    if (part.comm->aborted) { // it ends without having done anything
+      operation.engine->finished = std::max(operation.engine->finished, operation.number);
+      return true;
+    } else if (part.comm->group->aborted) {
       return false;
+    }
   if (operation.hangs || operation.engine->finished + 1 != operation.number)
     return false;
   bool all = byTcp() ? exchange(operation) : meet(operation);
@@ -197,7 +202,7 @@ void settleHere(Comm &comm) {
 
 /// Among ranks that are processes.
 void settleByTcp(Comm &comm) {
-  std::optional<RootConnection::Made> made = RootConnection::get().made(comm.parent, comm.splits);
+  std::optional<RootConnection::Made> made = comm.root->made(comm.parent, comm.splits);
   if (!made)
     return;
   comm.group = makeGroup(made->name, made->size);
@@ -207,14 +212,14 @@ void settleByTcp(Comm &comm) {
 
 /// 0, inProgress or an error.
 int stateOf(Comm &comm) {
-  if (int error = byTcp() ? RootConnection::get().error() : 0)
+  if (int error = byTcp() ? comm.root->error() : 0)
     return error;
   if (!comm.group) {
     byTcp() ? settleByTcp(comm) : settleHere(comm);
     return comm.group ? 0 : inProgress;
   }
   auto &joined = comm.group->joined;
-  bool all = comm.group->name != "world" || (byTcp() ? RootConnection::get().made(0, 0).has_value()
+  bool all = comm.group->name != "world" || (byTcp() ? comm.root->made(0, 0).has_value()
                                                      : std::find(joined.begin(), joined.end(), false) == joined.end());
   return comm.error ? comm.error : !all || comm.answers > 0 ? inProgress : 0;
 }
@@ -262,10 +267,9 @@ int ncclCommInitRankConfig(Comm **comm, int ranks, NcclIdBytes id, int rank, Con
   if (!world)
     world = makeGroup("world", ranks);
   world->joined[static_cast<size_t>(rank)] = true;
+  *comm = new Comm{world, rank, std::make_shared<Engine>()};
   if (byTcp())
-    RootConnection::get().join(id.bytes, rank, ranks);
-  engineOfThread = std::make_shared<Engine>();
-  *comm = new Comm{world, rank, engineOfThread};
+    (*comm)->root = RootConnection::join(id.bytes, rank, ranks);
   (*comm)->answers = config->blocking ? 0 : 2; // twice "in progress"
   comms.insert(*comm);
   machine.changed.notify_all();
@@ -293,10 +297,11 @@ int ncclCommSplit(Comm *comm, int color, int key, Comm **made, Config *config) {
     (*made)->color = color;
     (*made)->parent = comm->group->number;
     (*made)->splits = comm->splits;
+    (*made)->root = comm->root;
     comms.insert(*made);
   }
   if (byTcp())
-    RootConnection::get().split(comm->group->number, comm->splits, color, key);
+    comm->root->split(comm->group->number, comm->splits, color, key);
   if (static_cast<int>(split->colors.size()) == comm->group->size) {
     std::map<int, int> sizes;
     for (int theirs : split->colors)
@@ -314,8 +319,12 @@ int ncclCommAbort(Comm *comm) {
   machine.note("ncclCommAbort", comm->group ? comm->group->name : "");
   if (!comms.erase(comm))
     return invalidArgument;
+  comm->aborted = true;
   if (comm->group)
     comm->group->aborted = true;
+  if (comm->root && comm->group && comm->group->name == "world")
+    comm->root->leave();
+  machine.changed.notify_all();
   return 0;
 }
 
@@ -329,8 +338,10 @@ int ncclCommDestroy(Comm *comm) {
   Machine &machine = Machine::get();
   auto held = machine.lock();
   machine.note("ncclCommDestroy", comm->group->name);
-  if (byTcp() && comm->group->name == "world")
-    RootConnection::get().finish(held);
+  if (byTcp() && comm->group->name == "world") {
+    comm->root->finish(held);
+    comm->root->leave();
+  }
   return comms.erase(comm) ? 0 : invalidArgument;
 }
 

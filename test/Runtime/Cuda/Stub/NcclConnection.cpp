@@ -39,36 +39,51 @@ int connectTo(const std::string &address, int port) {
 
 } // namespace
 
-RootConnection &RootConnection::get() {
-  static auto *connection = new RootConnection; // its threads end with the process
-  return *connection;
-}
-
-void RootConnection::join(const std::string &id, int rank, int ranks) {
+std::shared_ptr<RootConnection> RootConnection::join(const std::string &id, int rank, int ranks) {
   std::istringstream parts(id);
   std::string address, secret;
   int port = 0;
   parts >> address >> port >> secret;
-  std::string hello = Frame().text("join").text(secret).number(ranks).number(rank).whole();
-  waiting = hello + waiting;
-  std::thread([this, address, port] { run(connectTo(address, port)); }).detach();
+  auto connection = std::make_shared<RootConnection>();
+  connection->waiting = Frame().text("join").text(secret).number(ranks).number(rank).whole();
+  std::thread([connection, address, port] { connection->run(connectTo(address, port)); }).detach();
+  return connection;
 }
 
 /// Messages that go out and that come in have a thread each: neither waits for the other.
 void RootConnection::run(int socket) {
   Machine &machine = Machine::get();
-  if (socket >= 0)
-    std::thread([this, socket] { sendWaiting(socket); }).detach();
+  {
+    auto held = machine.lock();
+    connected = socket;
+    if (left)
+      leave();
+  }
+  std::thread sender([this, socket] { sendWaiting(socket); });
   std::string message;
   while (socket >= 0 && receive(socket, message)) {
     auto held = machine.lock();
     take(message);
     machine.changed.notify_all();
   }
-  auto held = machine.lock();
-  if (!failed && !finished)
-    failed = socket < 0 ? systemError : remoteError;
-  machine.changed.notify_all();
+  {
+    auto held = machine.lock();
+    if (!failed && !finished)
+      failed = socket < 0 ? systemError : remoteError;
+    connected = -1;
+    left = true;
+    hasWaiting.notify_all();
+    machine.changed.notify_all();
+  }
+  sender.join();
+  close(socket);
+}
+
+void RootConnection::leave() {
+  finished = left = true;
+  if (connected >= 0)
+    shutdown(connected, SHUT_RDWR);
+  hasWaiting.notify_all();
 }
 
 void RootConnection::sendWaiting(int socket) {
@@ -76,7 +91,9 @@ void RootConnection::sendWaiting(int socket) {
   for (std::string bytes;;) {
     {
       auto held = machine.lock();
-      hasWaiting.wait(held, [this] { return !waiting.empty(); });
+      hasWaiting.wait(held, [this] { return left || !waiting.empty(); });
+      if (left)
+        return;
       bytes = std::exchange(waiting, "");
     }
     if (!sendAll(socket, bytes))

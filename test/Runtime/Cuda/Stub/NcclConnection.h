@@ -6,6 +6,7 @@
 #include "Machine.h"
 #include "NcclMatch.h"
 
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -16,19 +17,20 @@ bool byTcp();
 /// Listens on the interface of NCCL_SOCKET_IFNAME, or the first that leads out: "ADDRESS PORT SECRET".
 std::string listenAsRoot();
 
-/// This process's connection to the maker of the id. All functions need the machine's lock.
+/// This process's connection to the maker of one id, whose ranks are a world: a process that has left one may join
+/// another. All functions need the machine's lock.
 class RootConnection {
 public:
-  static RootConnection &get();
-
-  /// Begins to join; a thread connects, and reads what comes.
-  void join(const std::string &id, int rank, int ranks);
+  /// Begins to join; a thread, which holds the connection, too, connects, and reads what comes.
+  static std::shared_ptr<RootConnection> join(const std::string &id, int rank, int ranks);
   /// Calls a split, of a group's members the `number`-th.
   void split(uint64_t group, uint64_t number, int color, int key);
   /// Sends one side of a communication that needs `wanted` of them; the number by which to ask for its result.
   uint64_t send(uint64_t group, const std::string &key, size_t wanted, int side, const Part &part);
   /// No further operations come from here; waits until all ranks have said so.
   void finish(std::unique_lock<std::mutex> &held);
+  /// Hangs up, of which the others hear.
+  void leave();
 
   struct Made {
     uint64_t group = 0;
@@ -50,7 +52,8 @@ private:
   void write(const std::string &message);
 
   int failed = 0;
-  bool finished = false, allFinished = false;
+  bool finished = false, allFinished = false, left = false;
+  int connected = -1; ///< the socket
   uint64_t numbers = 0;
   std::string waiting; ///< messages that are to be sent
   std::condition_variable hasWaiting;
