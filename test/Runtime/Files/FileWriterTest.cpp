@@ -112,7 +112,7 @@ TEST(FileWriter, leavesNothingInTheCache) {
   EXPECT_EQ(cachedPages(folder / "other", memory.bytes.size()), 1024u);
 }
 
-/// Forked, for the limit is the process's.
+/// In a process of its own, for the limit is the process's.
 TEST(FileWriter, fallsBackAndNamesTheFault) {
   TemporaryFolder folder;
   std::string path = folder / "limited";
