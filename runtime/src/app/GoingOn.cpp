@@ -180,8 +180,11 @@ void GoingOn::growIfPossible(const Boundary &boundary) {
   bool fewer = kept.keeps() && control.world() < placing.started;
   if (!fewer || control.broadcast("grows", control.rank() == 0 && placing.mayGrow() ? "1" : "") != "1")
     return;
+  // All go on: the copy needs no mirror.
+  if (mirroring)
+    mirroring->finish();
   if (copied != boundary.step)
-    copy(boundary);
+    kept.copy(boundary);
   control.barrier("regroup");
   placing.regroup();
 }

@@ -134,7 +134,6 @@ void checkPairs(const RunOptions &options) {
   exclude(simulates, options.restarts.has_value(), "--device sim", "--restart");
   need(options.spares.has_value(), options.restarts.has_value(), "--spares", "--restart");
   need(options.mirror.has_value(), options.restarts.has_value(), "--mirror", "--restart");
-  exclude(options.mirror.has_value(), options.shrink.has_value(), "--mirror", "--shrink");
   need(options.rank.has_value(), options.world.has_value(), "--rank", "--world N");
   if (!options.exportTo.empty() && !isExportFile(options.exportTo) && !isExportFolder(options.exportTo))
     refuse(Message::exportKind, options.exportOnly ? "--into" : "--export", options.exportTo);

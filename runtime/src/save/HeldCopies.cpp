@@ -20,6 +20,22 @@ std::optional<uint32_t> rankIn(const format::Bundle &bundle, const std::string &
   return std::nullopt;
 }
 
+/// The rectangle of a part that a rank holds, of the bytes of its buffer: without padding.
+std::vector<std::byte> denseOf(std::vector<std::byte> local, const KeptPart &part, uint32_t rank) {
+  const format::Layout &layout = part.tensor->layout;
+  const format::Rectangle &held = *format::rectangleOf(layout, rank);
+  if (layout.local == held.size)
+    return local;
+  uint64_t element = format::sizeOf(part.tensor->type);
+  std::vector<std::byte> dense;
+  std::vector<int64_t> origin(held.size.size(), 0);
+  forEachRun(held.size, origin, layout.local, origin, held.size, [&](int64_t, int64_t from, int64_t n) {
+    auto begin = local.begin() + from * static_cast<int64_t>(element);
+    dense.insert(dense.end(), begin, begin + n * static_cast<int64_t>(element));
+  });
+  return dense;
+}
+
 uint64_t takeNumber(std::string &text) {
   char *end = nullptr;
   uint64_t number = strtoull(text.c_str(), &end, 10);
@@ -59,6 +75,9 @@ HeldMemories::HeldMemories(const comm::Placing &placing, std::vector<const forma
     }
   for (HeldCopies &copies : all)
     copies.boundaries = memoryOf(copies).boundaries();
+  for (const format::Bundle *bundle : family)
+    if (placing.mirrors[0] >= 0)
+      mirrored.emplace(static_cast<uint32_t>(bundle->manifest.ranks.size()), MirrorMemory(*bundle, placing.mirrors));
 }
 
 bool HeldMemories::together() const {
@@ -104,18 +123,28 @@ std::vector<std::byte> HeldMemories::read(const HeldCopies &copies, const KeptPa
     CopyMemory &memory = memoryOf(*holder);
     std::memcpy(local.data() + piece.at, memory.bytesAt(memory.find(step)).data() + piece.heldAt, piece.bytes);
   }
-  const format::Layout &layout = part.tensor->layout;
-  const format::Rectangle &held = *format::rectangleOf(layout, copies.rank);
-  if (layout.local == held.size)
-    return local;
-  uint64_t element = format::sizeOf(part.tensor->type);
-  std::vector<std::byte> dense;
-  std::vector<int64_t> origin(held.size.size(), 0);
-  forEachRun(held.size, origin, layout.local, origin, held.size, [&](int64_t, int64_t from, int64_t n) {
-    auto begin = local.begin() + from * static_cast<int64_t>(element);
-    dense.insert(dense.end(), begin, begin + n * static_cast<int64_t>(element));
-  });
-  return dense;
+  return denseOf(std::move(local), part, copies.rank);
+}
+
+std::vector<MirrorOf> HeldMemories::mirrors() const {
+  std::vector<MirrorOf> held;
+  for (const auto &[ranks, memory] : mirrored)
+    for (const HeldMirror &mirror : memory.held())
+      held.push_back({ranks, mirror});
+  return held;
+}
+
+std::vector<std::byte> HeldMemories::read(const MirrorOf &of, const KeptPart &part) {
+  std::span<const std::byte> all = mirrored.at(of.ranks).bytesOf(of.mirror);
+  std::span<const std::byte> bytes = all.subspan(*placeIn(of, part), part.bytes);
+  return denseOf({bytes.begin(), bytes.end()}, part, of.mirror.rank);
+}
+
+std::optional<uint64_t> HeldMemories::placeIn(const MirrorOf &of, const KeptPart &part) {
+  auto [found, isNew] = ranges.try_emplace({of.ranks, of.mirror.rank, of.mirror.whole});
+  if (isNew)
+    found->second = mirrorRanges(member(of.ranks), of.mirror.rank, of.mirror.whole);
+  return placeInMirror(found->second, part);
 }
 
 std::vector<std::byte> HeldMemories::notesOf(const HeldCopies &copies) {

@@ -5,7 +5,6 @@
 #include "par/messages/Failure.h"
 
 #include <algorithm>
-#include <tuple>
 
 namespace par::core {
 
@@ -13,11 +12,6 @@ namespace {
 
 /// The most bytes that one exchange carries.
 constexpr uint64_t maxBytes = 4 << 20;
-
-bool holds(const HeldCopies &copies, uint64_t step) {
-  return std::any_of(copies.boundaries.begin(), copies.boundaries.end(),
-                     [&](const Boundary &boundary) { return boundary.step == step; });
-}
 
 } // namespace
 
@@ -39,7 +33,6 @@ MovedState::OldLayout::OldLayout(const format::Bundle &bundle) {
 MovedState::MovedState(comm::Control &control, const std::vector<const format::Bundle *> &family,
                        const format::Bundle &own, std::string place)
     : control(control), placing(control.placing()), own(own), place(std::move(place)), held(placing, family) {
-  ask();
   choose();
   side = !source ? 0 : source->inPlace ? source->side : 1 - source->side;
   for (uint32_t seat : placing.seats)
@@ -49,43 +42,8 @@ MovedState::MovedState(comm::Control &control, const std::vector<const format::B
     static_cast<void>(ftruncate(into[control.rank()], 0));
 }
 
-void MovedState::ask() {
-  std::string mine;
-  for (const HeldCopies &copies : held.copies())
-    mine += copies.encode();
-  for (std::string text : control.allGather("copies", mine)) {
-    all.emplace_back();
-    while (!text.empty())
-      all.back().push_back(HeldCopies::decode(text));
-  }
-}
-
-/// Boundaries that rank 0 holds, the newest one first: it has written the lines up to that.
-std::vector<MovedState::Source> MovedState::sources() const {
-  std::vector<Source> found;
-  for (const HeldCopies &copies : all[0])
-    for (const Boundary &boundary : copies.boundaries) {
-      if (copies.seat != 0)
-        continue;
-      Source one{copies.side, copies.ranks, boundary, copies.ranks == own.manifest.ranks.size(), {}};
-      one.holders.resize(copies.ranks);
-      for (uint32_t rank = 0; rank < all.size(); ++rank)
-        for (const HeldCopies &other : all[rank])
-          if (other.side == one.side && other.ranks == one.ranks && holds(other, boundary.step)) {
-            one.holders[other.rank].push_back(rank);
-            auto now = std::find(placing.seats.begin(), placing.seats.end(), other.seat);
-            one.inPlace &= now == placing.seats.end() || now - placing.seats.begin() == other.rank;
-          }
-      found.push_back(std::move(one));
-    }
-  std::sort(found.begin(), found.end(), [](const Source &a, const Source &b) {
-    return std::pair(a.boundary.step, a.inPlace) > std::pair(b.boundary.step, b.inPlace);
-  });
-  return found;
-}
-
 void MovedState::choose() {
-  for (const Source &one : sources())
+  for (const HeldSource &one : askForSources(control, held, static_cast<uint32_t>(own.manifest.ranks.size())))
     if (one.inPlace || plan(one)) {
       source = one;
       lacking.clear();
@@ -93,7 +51,7 @@ void MovedState::choose() {
     }
 }
 
-bool MovedState::plan(const Source &from) {
+bool MovedState::plan(const HeldSource &from) {
   // If one process sees all memories, each has a share of what the ranks hold in common.
   bool whole = std::none_of(from.holders.begin(), from.holders.end(), [](const auto &one) { return one.empty(); });
   if (held.together() && !whole)
@@ -114,7 +72,7 @@ bool MovedState::plan(const Source &from) {
   return true;
 }
 
-bool MovedState::planPart(const Source &from, const OldLayout &old, uint32_t target, uint32_t part,
+bool MovedState::planPart(const HeldSource &from, const OldLayout &old, uint32_t target, uint32_t part,
                           const KeptPart &to) {
   const format::Rectangle *needed = format::rectangleOf(to.tensor->layout, target);
   auto tensors = old.of.find(sourceOf(own.manifest, *to.tensor).name);
@@ -125,24 +83,17 @@ bool MovedState::planPart(const Source &from, const OldLayout &old, uint32_t tar
   });
 }
 
-bool MovedState::planTensor(const Source &from, const OldLayout &old, uint32_t target, uint32_t part,
+bool MovedState::planTensor(const HeldSource &from, const OldLayout &old, uint32_t target, uint32_t part,
                             const format::Rectangle &needed, const format::Tensor &tensor) {
   std::vector<Wanted> found;
   for (const format::Rectangle &rectangle : tensor.layout.parts) {
     std::vector<int64_t> start, size;
     if (!intersect(needed.start, needed.size, rectangle.start, rectangle.size, start, size))
       continue;
-    std::optional<Wanted> want;
-    for (uint32_t rank : rectangle.ranks) {
-      auto of = old.parts[rank].find(tensor.name);
-      if (of == old.parts[rank].end())
-        continue;
-      for (uint32_t holder : from.holders[rank])
-        if (!want || (holder == target && want->sender != target))
-          want = Wanted{part, of->second, rank, holder, &rectangle};
-    }
+    std::optional<Wanted> want = find(from, old, target, rectangle, tensor);
     if (!want)
       return false;
+    want->part = part;
     found.push_back(std::move(*want));
   }
   if (found.empty())
@@ -151,8 +102,28 @@ bool MovedState::planTensor(const Source &from, const OldLayout &old, uint32_t t
   return true;
 }
 
+/// A rank that has a rectangle of the old layout: itself, another one, or one with a mirror of that.
+std::optional<MovedState::Wanted> MovedState::find(const HeldSource &from, const OldLayout &old, uint32_t target,
+                                                   const format::Rectangle &rectangle,
+                                                   const format::Tensor &tensor) {
+  std::optional<Wanted> want, mirrored;
+  for (uint32_t rank : rectangle.ranks) {
+    auto of = old.parts[rank].find(tensor.name);
+    if (of == old.parts[rank].end())
+      continue;
+    for (uint32_t holder : from.holders[rank])
+      if (!want || (holder == target && want->sender != target))
+        want = Wanted{0, of->second, rank, holder, &rectangle};
+    if (const std::optional<MirrorAt> &at = from.mirrors[rank];
+        at && held.placeIn({from.ranks, at->mirror}, of->second))
+      mirrored = Wanted{0, of->second, rank, at->holder, &rectangle, /*mirrored=*/true};
+  }
+  return want ? want : mirrored;
+}
+
 std::string MovedState::remark() const {
-  return core::format(": moved from {} ranks to {}", source->ranks, own.manifest.ranks.size());
+  return core::format(": moved from {} ranks to {}", source->ranks, own.manifest.ranks.size()) +
+         (takesMirrors ? ", in part from mirrors" : "");
 }
 
 std::vector<std::byte> MovedState::notes() {
@@ -163,6 +134,8 @@ std::vector<std::byte> MovedState::notes() {
 }
 
 std::vector<std::byte> MovedState::read(const Wanted &want) {
+  if (want.mirrored)
+    return held.read(MirrorOf{source->ranks, source->mirrors[want.fromRank]->mirror}, want.from);
   auto copies = std::find_if(held.copies().begin(), held.copies().end(), [&](const HeldCopies &one) {
     return one.side == source->side && one.ranks == source->ranks && one.rank == want.fromRank;
   });
@@ -212,6 +185,9 @@ void MovedState::moveTo(KeptState &kept) {
   for (Wanted &want : mine)
     if (want.sender == control.rank())
       want.bytes = read(want);
+  takesMirrors = std::any_of(wanted.begin(), wanted.end(), [](const std::vector<Wanted> &list) {
+    return std::any_of(list.begin(), list.end(), [](const Wanted &want) { return want.mirrored; });
+  });
   kept.fill(source->boundary, [&](uint32_t part, const format::Tensor &tensor, std::span<std::byte> to) {
     if (format::rectangleOf(tensor.layout, control.rank()))
       loadTensor(to.data(), tensor, control.rank(), arrayOf(part), place);

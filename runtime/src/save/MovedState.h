@@ -1,5 +1,6 @@
 // State that ranks hold in the layout of another member of the bundle's family (par-run --shrink), moved to the layout
 // of this attempt in memory: the ranks send each other the parts that they lack, and load them as those of a save.
+// A part of a lost rank that no other one has comes from its mirror (--mirror).
 //
 // Each seat has two memories (comm::Placing::memories). The old layout stays in one of them until all ranks have the
 // new one whole in the other, so that a rank that is lost meanwhile costs nothing:
@@ -9,7 +10,7 @@
 //     other    -             3 ranks: some have b, some -  3 ranks: b
 #pragma once
 
-#include "HeldCopies.h"
+#include "HeldSources.h"
 
 namespace par::core {
 
@@ -26,7 +27,7 @@ public:
   bool moves() const { return source && !source->inPlace; }
   /// Why state that ranks hold cannot be moved; "" where it can, or there is none.
   const std::string &missing() const { return lacking; }
-  /// ": moved from 4 ranks to 3".
+  /// ": moved from 4 ranks to 3", and ", in part from mirrors".
   std::string remark() const;
   /// The notes of the run, which rank 0 holds.
   std::vector<std::byte> notes();
@@ -36,19 +37,13 @@ public:
   void release();
 
 private:
-  /// A boundary of a layout that may be gone on from.
-  struct Source {
-    uint32_t side = 0, ranks = 0;
-    Boundary boundary;
-    bool inPlace = false;                       ///< each rank holds what it is to hold
-    std::vector<std::vector<uint32_t>> holders; ///< by rank of the layout, those of this attempt that can read its part
-  };
   /// A rectangle of a tensor that a rank of this attempt needs.
   struct Wanted {
     uint32_t part = 0; ///< of the rank's
     KeptPart from{};   ///< of the rank `fromRank` of the old layout
     uint32_t fromRank = 0, sender = 0;
     const format::Rectangle *rectangle = nullptr;
+    bool mirrored = false; ///< `sender` has it in the mirror of `fromRank`
     std::vector<std::byte> bytes{};
     uint64_t size() const;
   };
@@ -59,14 +54,14 @@ private:
     std::map<std::string, std::vector<const format::Tensor *>> of; ///< tensors that have a value, by its name
   };
 
-  void ask();
-  std::vector<Source> sources() const;
   void choose();
   /// Whether all that this attempt's ranks need is held; fills `wanted`.
-  bool plan(const Source &from);
-  bool planPart(const Source &from, const OldLayout &old, uint32_t target, uint32_t part, const KeptPart &to);
-  bool planTensor(const Source &from, const OldLayout &old, uint32_t target, uint32_t part,
+  bool plan(const HeldSource &from);
+  bool planPart(const HeldSource &from, const OldLayout &old, uint32_t target, uint32_t part, const KeptPart &to);
+  bool planTensor(const HeldSource &from, const OldLayout &old, uint32_t target, uint32_t part,
                   const format::Rectangle &needed, const format::Tensor &tensor);
+  std::optional<Wanted> find(const HeldSource &from, const OldLayout &old, uint32_t target,
+                             const format::Rectangle &rectangle, const format::Tensor &tensor);
   void exchange(uint32_t target);
   StoredArray arrayOf(uint32_t part) const;
   std::vector<std::byte> read(const Wanted &want);
@@ -76,11 +71,11 @@ private:
   const format::Bundle &own;
   std::string place;
   HeldMemories held;
-  std::vector<std::vector<HeldCopies>> all; ///< by rank of this attempt, what it can read
-  std::optional<Source> source;
+  std::optional<HeldSource> source;
   uint32_t side = 0; ///< of `into`
   std::vector<int> into;
   std::string lacking;
+  bool takesMirrors = false;
   std::vector<std::vector<Wanted>> wanted; ///< by rank of this attempt
 };
 

@@ -72,7 +72,6 @@ TEST_F(Mistakes, ofFlags) {
       {{"a.par", "--restart", "--device", "sim"}, "par-run: error: --device sim and --restart exclude each other"},
       {{"a.par", "--spares", "2"}, "par-run: error: --spares needs --restart"},
       {{"a.par", "--mirror", "2"}, "par-run: error: --mirror needs --restart"},
-      {{"a.par", "--mirror", "2", "--shrink"}, "par-run: error: --mirror and --shrink exclude each other"},
       {{"a.par", "--save", ""}, "par-run: error: --save takes a folder, not \"\""},
       {{"a.par", "--metrics="}, "par-run: error: --metrics takes a file, not \"\""},
       {{"a.par", "--resume", "c", "--init"}, "par-run: error: --resume DIR and --init exclude each other"},
