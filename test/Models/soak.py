@@ -68,7 +68,7 @@ def memory(pids):
 
 
 def processor_seconds(pids):
-    """Of all threads of these processes, or nothing where one has ended."""
+    """All threads of these processes; nothing where one has ended."""
     try:
         stats = [pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split() for pid in pids]
     except OSError:
