@@ -18,6 +18,9 @@ function digits(value) {
 // 12,345
 const groupedText = number => String(number).replace(/\B(?=(\d{3})+$)/g, ",");
 
+// "1 rank", "8 ranks"
+const numberOf = (number, name, ending = "s") => groupedText(number) + " " + name + (number === 1 ? "" : ending);
+
 function timeText(ns) {
   const size = Math.abs(ns);
   const [unit, name] = size >= 1e9 ? [1e9, "s"] : size >= 1e6 ? [1e6, "ms"] : size >= 1e3 ? [1e3, "µs"] : [1, "ns"];

@@ -22,7 +22,7 @@ class Timeline {
     this.to = this.end;
     this.row = 0;
     this.span = -1;
-    this.rowHeight = this.rows.length > 100 ? 8 : this.rows.length > 40 ? 14 : this.rows.length > 16 ? 20 : 30;
+    this.rowHeight = this.rows.length > 100 ? 8 : this.rows.length > 40 ? 14 : this.rows.length > 16 ? 20 : this.rows.length > 4 ? 30 : 44;
     this.canvas.setAttribute("aria-label", "Timeline of " + this.rows.length + " rows over " + timeText(this.end));
     this.tell();
     this.draw();

@@ -13,45 +13,50 @@ function summaryOf(report) {
     const most = report.memory.roles.reduce((one, other) => other.peak > one.peak ? other : one);
     card(bytesText(most.peak), "most memory of a rank" + (report.memory.limit ? ", of " + bytesText(report.memory.limit) : ""));
   }
-  if (report.proof) card("proved", groupedText(report.proof.communications) + " communications match");
+  if (report.proof) card("proved", report.proof.communications ? groupedText(report.proof.communications) + " communications match" : "every buffer live when read");
   return element("div", {class: "cards"}, ...cards);
 }
 
-// ns of communication beside no compute, by role, kind and place.
-function exposedTimes(report) {
-  const times = new Map();
-  if (report.timeline)
-    for (const row of report.timeline.rows)
-      for (const [kind, , , duration, , , exposed, label] of row.spans)
-        if (report.timeline.kinds[kind] === "communication") {
-          if (report.timeline.labels[label].startsWith("all of ")) continue;
-          const [head, place] = report.timeline.labels[label].split(" · ");
-          const key = [row.role, head.split(" ")[0], place || ""].join("|");
-          const sum = times.get(key) || {duration: 0, exposed: 0};
-          times.set(key, {duration: sum.duration + duration, exposed: sum.exposed + exposed});
-        }
-  // Of the first rows of each role: all rows of a role count the same, so the sum is divided by their number.
-  const rowsOfRole = new Map();
-  for (const row of report.timeline ? report.timeline.rows : []) rowsOfRole.set(row.role, (rowsOfRole.get(row.role) || 0) + 1);
-  return {
-    of(communication) {
-      const kind = communication.kind.split(/[ ,]/)[0];
-      const found = times.get([communication.role, kind, communication.place || ""].join("|"));
-      const rows = rowsOfRole.get(communication.role) || 1;
-      return found ? {duration: found.duration / rows, exposed: found.exposed / rows} : undefined;
-    }};
+// The axes of a communicator as the table names them: "dp.data+tp" is dp+tp, "stages" and "s0>s1" the axis of stages.
+function axesOf(communicator, report) {
+  const over = (report.keys || []).find(key => key.key === "pipeline.over");
+  if (communicator === "stages" || communicator.includes(">")) return over ? over.value : "";
+  return [...new Set(communicator.split("+").map(axis => axis.split(".")[0]))].join("+");
+}
+
+// ns of communication, and those beside no compute, by role, axis, kind and place. Rows of the table that have these in
+// common share the time.
+function communicationTimes(report) {
+  const times = new Map(), sharing = new Map(), rowsOfRole = new Map();
+  const keyOf = row => [row.role, row.axis, row.kind.split(/[ ,]/)[0], row.place || ""].join("|");
+  for (const row of report.collectives || []) sharing.set(keyOf(row), (sharing.get(keyOf(row)) || 0) + 1);
+  for (const row of report.timeline ? report.timeline.rows : []) {
+    rowsOfRole.set(row.role, (rowsOfRole.get(row.role) || 0) + 1);
+    for (const [kind, , , duration, , , exposed, label] of row.spans) {
+      if (report.timeline.kinds[kind] !== "communication" || report.timeline.labels[label].startsWith("all of ")) continue;
+      const [head, place] = report.timeline.labels[label].split(" · "), [word, communicator] = head.split(" ");
+      const key = keyOf({role: row.role, axis: axesOf(communicator || "", report), kind: word, place});
+      const sum = times.get(key) || {duration: 0, exposed: 0};
+      times.set(key, {duration: sum.duration + duration, exposed: sum.exposed + exposed});
+    }
+  }
+  return row => {
+    const found = times.get(keyOf(row)), rows = rowsOfRole.get(row.role) || 1; // of a role all rows count the same
+    return found ? {duration: found.duration / rows, exposed: found.exposed / rows, together: sharing.get(keyOf(row)) > 1} : {};
+  };
 }
 
 function communicationTable(report) {
-  const all = report.collectives || [], times = exposedTimes(report);
+  const all = report.collectives || [], times = communicationTimes(report);
   if (!all.length) return element("p", {}, "The ranks do not communicate.");
   const reason = row => row.rule ? row.rule.text + " (" + row.rule.origin + ")" : row.reason || "";
   return tableOf([
     {name: "role", of: row => roleName(row.role)}, {name: "axis", of: row => row.axis}, {name: "kind", of: row => row.kind},
     {name: "type", of: row => row.type}, {name: "bytes", of: row => row.bytes, text: bytesText, number: true},
     {name: "count", of: row => row.count, number: true},
-    {name: "exposed", of: row => (times.of(row) || {}).exposed, text: ns => ns === undefined ? "" : timeText(ns), number: true},
-    {name: "of", of: row => (times.of(row) || {}).duration, text: ns => ns === undefined ? "" : timeText(ns), number: true},
+    {name: "exposed", of: row => times(row).exposed, text: ns => ns === undefined ? "" : timeText(ns), number: true},
+    {name: "of", of: row => times(row).duration, number: true,
+      text: (ns, row) => ns === undefined ? "" : timeText(ns) + (times(row).together ? " together" : "")},
     {name: "node", of: row => row.place || ""}, {name: "forced by", of: reason}, {name: "beside", of: row => row.overlap || ""},
   ], all, "Communication");
 }

@@ -8,8 +8,11 @@ function figuresOf(report) {
   add("microbatches", plan.microbatches);
   add("recompute", report.recompute ? report.recompute.mode : "");
   add("predicted step", p.step_ns, timeText);
-  for (const [key, name] of [["compute", "compute"], ["bubble", "idle"], ["communication", "exposed communication"]])
+  for (const [key, name] of [["compute", "compute"], ["bubble", "idle"], ["communication", "exposed communication"],
+    ["core", "waiting for a core"]])
     add(name, p[key + "_permille"] === undefined ? undefined : p.step_ns * p[key + "_permille"] / 1000, timeText);
+  if (report.memory && report.memory.roles.length)
+    add("most memory of a rank", Math.max(...report.memory.roles.map(role => role.peak)), bytesText);
   for (const role of report.memory ? report.memory.roles : [])
     for (const key of [...purposes, "peak"]) add(roleName(role.role) + ": " + key, role[key], bytesText);
   const sums = new Map();

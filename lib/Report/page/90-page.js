@@ -15,7 +15,7 @@ class Page {
     byId("title").textContent = model ? model.name : "Par";
     document.title = (model ? model.name + " - " : "") + "Par report";
     byId("subtitle").textContent = [model ? countText(model.elements) + " elements in " + model.parameters + " parameters" : "",
-      plan ? groupedText(plan.ranks) + " ranks, " + groupedText(plan.microbatches) + " microbatches of " + plan.microbatch_size : ""].filter(Boolean).join(" · ");
+      plan ? numberOf(plan.ranks, "rank") + ", " + numberOf(plan.microbatches, "microbatch", "es") + " of " + plan.microbatch_size : ""].filter(Boolean).join(" · ");
     byId("sections").replaceChildren(...[...document.querySelectorAll("main section h2")].filter(head => !head.parentElement.hidden).map(
       head => element("a", {href: "#" + head.parentElement.id}, head.textContent)));
     byId("summary").replaceChildren(summaryOf(report));
@@ -112,7 +112,9 @@ class Page {
     byId("close-other").addEventListener("click", () => this.closeOther());
     byId("other").addEventListener("change", async event => {
       const file = event.target.files[0];
-      if (file) this.open(file.name, await file.text());
+      if (!file) return;
+      this.open(file.name, await file.text());
+      document.body.dataset.opened = file.name;
     });
     window.addEventListener("resize", () => this.redraw());
     window.matchMedia("print").addEventListener("change", () => this.redraw());

@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import time
 
 
 def find():
@@ -125,11 +126,17 @@ class Browser:
         self.check()
 
     def choose(self, selector, path):
-        """Gives a file to an input."""
+        """Gives a file to the input of other reports, and waits until the page has read it."""
+        self.run("delete document.body.dataset.opened")
         root = self.call("DOM.getDocument")["root"]["nodeId"]
         node = self.call("DOM.querySelector", nodeId=root, selector=selector)["nodeId"]
         self.call("DOM.setFileInputFiles", nodeId=node, files=[os.path.abspath(path)])
-        self.run("new Promise(done => setTimeout(done, 100))")
+        end = time.monotonic() + 30  # a large trace on a busy machine
+        while self.run("document.body.dataset.opened") != os.path.basename(path):
+            if time.monotonic() > end:
+                raise AssertionError(f"the page has not read {path}")
+            time.sleep(0.05)
+        self.check()
 
     def picture(self, path, height=0):
         height = height or self.run("document.body.scrollHeight")
