@@ -10,6 +10,7 @@
 #include "OutputPlaces.h"
 #include "par/comm/job/Ending.h"
 #include "par/cpu/Machine.h"
+#include "par/cpu/Matmul.h"
 #include "par/cuda/driver/Driver.h"
 #include "par/messages/Failure.h"
 #include "par/save/Export.h"
@@ -528,6 +529,8 @@ int runTool(const RunOptions &options, const std::function<int(Job &, comm::Cont
     if (options.calibrate && !place)
       widenForCalibration(job);
     job.alone = place.has_value();
+    if (job.options.restarts) // a rank that is started again has no time for it
+      cpu::generateLibraryCode();
     return comm::run(launchOf(job), [&](comm::Control &control) {
       try {
         takeMember(job, control.world());

@@ -213,6 +213,22 @@ void setLibraryThreads(int threads) {
     omp_set_num_threads(threads);
 }
 
+// The library generates its code by operands that are transposed, and by whether a sum goes on.
+void generateLibraryCode() {
+  constexpr int64_t size = 64;
+  try {
+    setLibraryThreads(1);
+    std::vector<float> a(size * size), b(size * size), c(size * size);
+    for (char transA : {'N', 'T'})
+      for (char transB : {'N', 'T'})
+        for (int64_t columns : {int64_t(1), size})
+          for (float beta : {0.0f, 1.0f})
+            kernels::sgemm(transA, transB, size, columns, size, 1, {a.data(), size}, {b.data(), size}, beta, c.data(),
+                           size);
+  } catch (const std::bad_alloc &) {
+  }
+}
+
 std::string libraryVersion() {
   const dnnl_version_t *version = dnnl_version();
   return core::format("oneDNN {}.{}.{}", version->major, version->minor, version->patch);

@@ -3,9 +3,12 @@
 #include "par/messages/Failure.h"
 
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 #include <gtest/gtest.h>
 #include <random>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 using namespace par;
@@ -225,6 +228,49 @@ TEST(Matmul, choicesAreKeptAsText) {
   for (const char *text : {"", "sgemm by k", "sgemm by k 0", "sgemm by k -128", "sgemm by n 128", "sgemm by k 128 ",
                            "sgemm by m 0384", "sgemm by k 99999999999999999999", "Primitive"})
     EXPECT_FALSE(cpu::parseChoice(text)) << text;
+}
+
+/// Stretches of this process's memory that hold code and come from no file.
+size_t generatedCode() {
+  size_t count = 0;
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);)
+    count += line.find('x') < line.find(' ', line.find(' ') + 1) && line.find(" 00:00 0") != std::string::npos &&
+             line.find('[') == std::string::npos;
+  return count;
+}
+
+/// 0 if all holds. To be called in a process that has multiplied nothing.
+int multiplyAfterFork() {
+  cpu::generateLibraryCode();
+  size_t threads = 0;
+  for ([[maybe_unused]] const auto &entry : std::filesystem::directory_iterator("/proc/self/task"))
+    ++threads;
+  if (threads != 1)
+    return 1;
+  if (pid_t child = fork(); child > 0) {
+    int status = 0;
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 2;
+  }
+  size_t before = generatedCode();
+  if (before == 0)
+    return 3;
+  for (bool transA : {false, true})
+    for (bool transB : {false, true})
+      expectProduct(callOf(48, 80, 32, transA, transB), {});
+  return testing::Test::HasFailure() ? 4 : generatedCode() == before ? 0 : 5;
+}
+
+// As a supervisor does for the ranks that it forks, and forks again.
+TEST(Matmul, forkedProcessesHaveTheCode) {
+  pid_t child = fork();
+  if (child == 0)
+    _exit(multiplyAfterFork());
+  int status = 0;
+  waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 } // namespace

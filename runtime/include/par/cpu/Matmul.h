@@ -71,6 +71,9 @@ private:
 /// Threads that oneDNN uses in calls from this thread. Throws format::OutOfMemory where it would find too
 /// little memory for the code of its kernels: it takes that for given.
 void setLibraryThreads(int threads);
+/// Lets oneDNN generate the code of its matmuls, so that processes which are forked from here on have it. Starts no
+/// thread. Does nothing where memory is scarce: the first matmul generates it then.
+void generateLibraryCode();
 /// "oneDNN 2.6.3".
 std::string libraryVersion();
 
