@@ -28,11 +28,13 @@ constexpr int64_t wordsTime = 3'000'000'000;
 /// Seconds for which a rank that ends before it has joined looks for rank 0, to say so.
 constexpr double tellTime = 5;
 
+constexpr int mendingTime = 5;
+
 /// Drives the host until the last answers have been sent.
 class ServerThread {
 public:
-  explicit ServerThread(RendezvousServer &host)
-      : host(host), wake(eventfd(0, EFD_CLOEXEC)), thread(startThread([this] { loop(); })) {}
+  ServerThread(RendezvousServer &host, bool mends)
+      : host(host), mends(mends), wake(eventfd(0, EFD_CLOEXEC)), thread(startThread([this] { loop(); })) {}
   ~ServerThread() {
     ending.store(true);
     eventfd_write(wake, 1);
@@ -43,7 +45,7 @@ public:
 private:
   void loop() {
     while (!ending.load())
-      host.step(50, {wake});
+      host.step(mends ? mendingTime : 50, {wake});
     host.finish();
     int64_t began = now();
     while (host.owesWords() && now() - began < wordsTime)
@@ -53,6 +55,7 @@ private:
   }
 
   RendezvousServer &host;
+  bool mends; ///< each moment after a loss counts
   int wake;
   std::atomic<bool> ending{false};
   std::thread thread;
@@ -60,6 +63,8 @@ private:
 
 /// How long a rank looks for the leader of its host.
 constexpr int64_t leaderTime = 10'000'000'000;
+/// Microseconds between two looks for it, and where a job is being mended.
+constexpr useconds_t leaderPause = 20'000, leaderPauseAgain = 2'000;
 
 /// The board and files of a host: made by its leader, passed to the others on a local socket.
 struct Shared {
@@ -90,7 +95,7 @@ std::string channelOf(const LaunchEnvironment &place, const Joined &joined) {
 Shared fetch(const LaunchEnvironment &place, Joined &joined) {
   Shared shared;
   bool patient = joined.welcome.hosts.hostOf[place.rank] != 0;
-  for (int64_t began = now();; usleep(20'000)) {
+  for (int64_t began = now();; usleep(joined.welcome.attempt ? leaderPauseAgain : leaderPause)) {
     try {
       shared.files = SharedFiles::from(fetchDescriptors(channelOf(place, joined), joined.key, place.world + 2));
       break;
@@ -212,7 +217,7 @@ Ended runHosting(const RankOf &of) {
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
     throw LaunchError(exitRankLost, say(Sentence::cannotListen, "a local socket", std::strerror(errno)));
   host.adopt(ends[0]);
-  ServerThread thread(host);
+  ServerThread thread(host, of.supervised && !of.supervised->together);
   Connection connection(ends[1]);
   connection.trust();
   Join join = joinOf(of.place, of.supervised);

@@ -4,13 +4,18 @@
 #include "comm/shared/Diagnosis.h"
 #include "comm/shared/Threads.h"
 
+#include <cerrno>
+#include <cstring>
 #include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 using namespace par::comm;
 
 namespace {
 
-constexpr int waitTime = 50;
+/// Between two looks at the board; where lost ranks are started again each moment counts.
+constexpr int waitTime = 50, mendingTime = 5;
 /// How long the end of the job is tried to be told to rank 0's host.
 constexpr int64_t lastWordsTime = 1'000'000'000;
 
@@ -20,23 +25,28 @@ HostLink::HostLink(LedHost given, Connection to, LocalChannel channel, std::stri
     : led(std::move(given)), board(led.board), connection(std::move(to)), channel(std::move(channel)),
       bundle(std::move(bundle)), patience(std::max(timeout, minLinkTime)), own(led.hosts.ranksOf(led.host)) {
   connection.send({Message::link, Writer().number(led.host).take()});
+  ending = eventfd(0, EFD_CLOEXEC);
+  if (ending < 0)
+    throw std::runtime_error(say(Sentence::cannotStartThread, 0, std::strerror(errno)));
   thread = startThread([this] { loop(); });
 }
 
 HostLink::~HostLink() {
-  ending.store(true);
+  eventfd_write(ending, 1);
   thread.join();
+  close(ending);
 }
 
-void HostLink::wait() const {
+bool HostLink::wait() const {
   pollfd polled[] = {{connection.socket(), short(connection.pending() ? POLLIN | POLLOUT : POLLIN), 0},
-                     {channel.socket(), POLLIN, 0}};
-  poll(polled, 2, waitTime);
+                     {channel.socket(), POLLIN, 0},
+                     {ending, POLLIN, 0}};
+  poll(polled, 3, mends(board) ? mendingTime : waitTime);
+  return !(polled[2].revents & POLLIN);
 }
 
 void HostLink::loop() {
-  while (!ending.load()) {
-    wait();
+  while (wait()) {
     patience.look();
     if (board.stops())
       patience.shorten(minLinkTime);
@@ -51,6 +61,8 @@ void HostLink::loop() {
     judge();
     tell();
   }
+  eventfd_t ended = 0;
+  eventfd_read(ending, &ended);
   told = 0;
   tell();
   if (connection.open())

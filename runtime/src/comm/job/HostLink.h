@@ -27,7 +27,8 @@ public:
 
 private:
   void loop();
-  void wait() const;
+  /// Until there is something to do; false at the end.
+  bool wait() const;
   void handle(const Message &message);
   void tell();
   void judge();
@@ -42,7 +43,7 @@ private:
   BoardDigest own;
   int64_t heard = now(), told = 0;
   bool warned = false, over = false, stopSent = false, endSent = false;
-  std::atomic<bool> ending{false};
+  int ending = -1; ///< an eventfd: readable when this is to end
   std::thread thread;
 };
 
