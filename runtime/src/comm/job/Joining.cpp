@@ -107,7 +107,8 @@ void par::comm::seekServer(const LaunchEnvironment &place, const std::string &to
   bool warned = false;
   do {
     for (uint16_t port : portsOf(place)) {
-      Connection connection(connectTo(place.host, port, connectTime));
+      Connection connection(join.attempts ? connectAgainTo(place.host, port, connectTime)
+                                          : connectTo(place.host, port, connectTime));
       if (!connection.open())
         continue;
       if (join.attempts)

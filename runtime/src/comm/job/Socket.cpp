@@ -2,6 +2,7 @@
 #include "Socket.h"
 #include "par/messages/CommMessages.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -149,6 +150,36 @@ int par::comm::connectTo(const std::string &host, uint16_t port, int millisecond
     return fd;
   close(fd);
   return -1;
+}
+
+// The system repeats a request to connect after a second, and after two more: a host whose link has come back meanwhile
+// would be waited for so long. Requests are made again beside those that are open, and the first answer counts.
+int par::comm::connectAgainTo(const std::string &host, uint16_t port, int milliseconds) {
+  constexpr int pause = 100;
+  std::shared_ptr<addrinfo> address = resolve(host, port, false);
+  std::vector<pollfd> tries;
+  int found = -1;
+  for (int left = milliseconds; address && left > 0 && found < 0; left -= pause) {
+    int fd = newSocket(address->ai_family);
+    if (fd < 0)
+      break;
+    if (connect(fd, address->ai_addr, address->ai_addrlen) != 0 && errno != EINPROGRESS) {
+      close(fd);
+      break;
+    }
+    tries.push_back({fd, POLLOUT, 0});
+    poll(tries.data(), tries.size(), std::min(pause, left));
+    for (pollfd &one : tries)
+      if (found < 0 && one.revents && connects(one.fd, 0))
+        found = one.fd;
+    // A refusal is an answer, too: no process listens there.
+    if (std::any_of(tries.begin(), tries.end(), [](const pollfd &one) { return one.revents != 0; }))
+      break;
+  }
+  for (const pollfd &one : tries)
+    if (one.fd != found)
+      close(one.fd);
+  return found;
 }
 
 void par::comm::keepAlive(int socket) {

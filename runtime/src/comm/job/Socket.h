@@ -38,6 +38,8 @@ std::vector<uint16_t> portsOf(const LaunchEnvironment &place);
 bool isKnown(const std::string &host);
 /// A TCP socket that is connected within `milliseconds`, or -1.
 int connectTo(const std::string &host, uint16_t port, int milliseconds);
+/// The same for a host whose link may come back meanwhile.
+int connectAgainTo(const std::string &host, uint16_t port, int milliseconds);
 /// The system ends a connection whose other end has been silent for some seconds, as it is after a host is lost.
 void keepAlive(int socket);
 /// This end's address of a connection, as a number; "" where it has none.
