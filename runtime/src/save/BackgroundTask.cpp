@@ -10,8 +10,9 @@
 
 namespace par::core {
 
-/// Niceness of the thread: it gets a tenth of a core that computes, and all of one that idles.
-static constexpr int givesWay = 10;
+/// Niceness of the thread: it gets a quarter of a core that one rank computes on, a tenth where four do, and all of one
+/// that idles. A run under --restart goes back to the save that was being written, so that a slow one costs steps.
+static constexpr int givesWay = 4;
 
 BackgroundTask::~BackgroundTask() {
   stop = true;
