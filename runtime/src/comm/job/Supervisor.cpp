@@ -25,11 +25,11 @@ using namespace par::comm;
 namespace {
 
 constexpr int64_t aSecond = 1'000'000'000;
-constexpr int lookTime = 20; // milliseconds
+constexpr int lookTime = 10; // milliseconds
 /// A longer time between two looks is one in which this process itself was stopped.
 constexpr int64_t ownStop = aSecond / 5;
 /// How long a process may be stopped, and how long after the end of the job it may take to leave.
-constexpr int64_t stoppedTime = aSecond / 10, failedTime = 2 * aSecond, doneTime = 10 * aSecond,
+constexpr int64_t stoppedTime = aSecond / 20, failedTime = 2 * aSecond, doneTime = 10 * aSecond,
                   unfinishedTime = aSecond;
 /// A rank that is lost so often in one step ends the job.
 constexpr size_t maxDeaths = 3;
