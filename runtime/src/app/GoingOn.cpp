@@ -34,9 +34,16 @@ std::string CopyCadence::describe() const {
   return (every == 1 ? "after each step" : "every " + std::to_string(every) + " steps") + text;
 }
 
+/// The step up to which rank 0 has written all lines, also before it was lost.
+static uint64_t saidUpTo(const Printed &printed, uint64_t evalEvery) {
+  uint64_t evaluated = evalEvery ? printed.step / evalEvery * evalEvery : 0;
+  return evaluated > 0 && printed.evaluated <= evaluated ? evaluated - 1 : printed.step;
+}
+
 GoingOn::GoingOn(const Job &job, Session &session)
     : job(job), session(session), control(session.jobControl()), placing(control.placing()), moved(findMoved()),
-      kept(session, job.bundle, job.name, memories(), placing.attempt > 0), mirroring(makeMirroring()) {
+      kept(session, job.bundle, job.name, memories(), placing.attempt > 0), mirroring(makeMirroring()),
+      settled(job, session, kept, placing) {
   if (!moved || !moved->moves() || control.rank() != 0)
     return;
   std::vector<std::byte> notes = moved->notes();
@@ -68,7 +75,7 @@ bool GoingOn::holdsAll() {
     moved->moveTo(kept);
     how = moved->remark();
   }
-  held.emplace(control, kept, mirroring ? &*mirroring : nullptr);
+  held.emplace(control, kept, mirroring ? &*mirroring : nullptr, saidUpTo(printed(), job.options.evalEvery));
   return !held->anyLost() && !held->common().empty();
 }
 
@@ -78,6 +85,8 @@ std::optional<Boundary> GoingOn::restore(const std::string &save) {
   // out where that costs a few steps, and not where all would begin again.
   if (held->isLost(0) && !boundaries.empty() && (boundaries.size() > 1 || held->haveFew()))
     boundaries.pop_back();
+  if (auto boundary = settled.goOn(*held, boundaries))
+    return boundary;
   std::string why = "the ranks hold no boundary in common";
   if (moved && !moved->missing().empty()) {
     why = moved->missing();
@@ -107,7 +116,7 @@ std::optional<Boundary> GoingOn::goBack(std::vector<Boundary> boundaries, std::s
     uint64_t step = boundaries.back().step;
     if (why = held->completeLost(job.bundle, boundaries.back(), how); !why.empty())
       continue;
-    kept.restore(step);
+    kept.restore(step, step);
     // Mirrors that no neighbour holds are made first: nothing else would be left of a rank that is lost.
     if (mirroring)
       mirroring->begin(step, kept.copyOf(step), held->mirrored(step));
@@ -130,13 +139,22 @@ std::string GoingOn::afterStep(const Boundary &boundary, const StepSummary &last
                                bool saving) {
   if (!kept.keeps())
     return "";
+  // All ranks have ended the last copy when one of them has made a step since.
+  bool allCopied = copied > 0 && boundary.step > copied;
+  std::string said = copyIfDue(boundary, last, !begun.saving.empty(), saving);
+  // A save that is being written is made again by another start at its own boundary only.
+  settled.note(allCopied && begun.saving.empty() && !saving ? std::optional(boundary) : std::nullopt);
+  return said;
+}
+
+std::string GoingOn::copyIfDue(const Boundary &boundary, const StepSummary &last, bool saveBegins, bool saving) {
   if (std::exchange(isNew, false))
     cadence.add(last.copyMs, last.ms);
   if (mirroring)
     mirroring->check();
   // While a save is written the copy of its boundary stays: another start goes on there and makes the save again.
   bool waits = saving || boundary.step < due || (mirroring && last.mirroring);
-  if (begun.saving.empty() && waits)
+  if (!saveBegins && waits)
     return "";
   // The copy goes over the one of which all mirrors are whole.
   if (mirroring && last.mirroring)

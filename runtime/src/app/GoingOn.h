@@ -5,6 +5,7 @@
 #include "HeldStates.h"
 #include "Progress.h"
 #include "RunSaves.h"
+#include "SettledState.h"
 
 #include "save/MovedState.h"
 
@@ -54,6 +55,8 @@ public:
   /// Collective, at the same places: ends the attempt in good order if it has fewer ranks than the job was started with
   /// and others have come again. The next one goes on from this boundary.
   void growIfPossible(const Boundary &boundary);
+  /// After a step that was abandoned: copies the state of the boundary before it, where that is still there.
+  void keepSettled() noexcept { settled.keep(); }
   /// Processor time of the last copy, 0 before the first.
   double copyMs() const { return lastCopyMs; }
   /// Whether a copy is on its way between this rank and a neighbour.
@@ -65,6 +68,7 @@ private:
   std::optional<MovedState> findMoved();
   std::optional<Mirroring> makeMirroring();
   std::vector<int> memories() const;
+  std::string copyIfDue(const Boundary &boundary, const StepSummary &last, bool saveBegins, bool saving);
   std::optional<Boundary> goBack(std::vector<Boundary> boundaries, std::string &why);
   void copy(const Boundary &boundary);
   std::string remarkOfCopies();
@@ -80,6 +84,7 @@ private:
   std::string how;
   double lastCopyMs = 0, allCopyMs = 0;
   std::optional<Mirroring> mirroring; ///< under --mirror
+  SettledState settled;
   CopyCadence cadence;
   uint64_t due = 0;    ///< the step after which the next copy is made
   uint64_t copied = 0; ///< the step after which the last one was made

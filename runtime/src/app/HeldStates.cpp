@@ -1,8 +1,10 @@
+// Tells all ranks what each of them holds, and sends copies to those that lack one.
 #include "HeldStates.h"
 
 #include "par/messages/Failure.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 
 namespace par::core {
@@ -16,20 +18,28 @@ const Boundary *findStep(const std::vector<Boundary> &held, uint64_t step) {
 
 } // namespace
 
-HeldStates::HeldStates(comm::Control &control, KeptState &kept, const Mirroring *mirroring)
+HeldStates::HeldStates(comm::Control &control, KeptState &kept, const Mirroring *mirroring, uint64_t saidHere)
     : control(control), kept(kept), mirroring(mirroring) {
-  std::string mine = kept.lost() ? "1" : "0";
+  std::string mine = (kept.lost() ? "1" : "0") + std::to_string(saidHere) + ";";
   for (const Boundary &boundary : kept.boundaries())
     mine += boundary.encode();
+  if (auto settled = kept.keeps() ? kept.ownMemory().spareBoundary() : std::nullopt)
+    mine += "+" + settled->encode();
   mine += "/";
   for (const HeldMirror &mirror : mirroring ? mirroring->memory().held() : std::vector<HeldMirror>())
     mine += mirror.encode();
   for (std::string text : control.allGather("kept", mine)) {
     held.emplace_back();
     held.back().lost = text[0] == '1';
-    text.erase(0, 1);
-    while (text[0] != '/')
+    if (held.size() == 1)
+      said = std::stoull(text.substr(1));
+    text.erase(0, text.find(';') + 1);
+    while (text[0] != '/' && text[0] != '+')
       held.back().boundaries.push_back(Boundary::decode(text));
+    if (text[0] == '+') {
+      text.erase(0, 1);
+      held.back().settled = Boundary::decode(text);
+    }
     for (text.erase(0, 1); !text.empty();)
       held.back().mirrors.push_back(HeldMirror::decode(text));
   }
@@ -53,8 +63,17 @@ std::vector<Boundary> HeldStates::common() const {
 }
 
 Boundary HeldStates::own(const Boundary &boundary) const {
-  const Boundary *noted = findStep(held[control.rank()].boundaries, boundary.step);
-  return noted ? *noted : boundary;
+  const Held &mine = held[control.rank()];
+  if (const Boundary *noted = findStep(mine.boundaries, boundary.step))
+    return *noted;
+  if (mine.settled && mine.settled->step == boundary.step)
+    return *mine.settled;
+  Boundary given = boundary;
+  if (!mine.boundaries.empty()) {
+    given.resident = mine.boundaries.back().resident;
+    given.saidIgnored = mine.boundaries.back().saidIgnored;
+  }
+  return given;
 }
 
 std::optional<MirrorAt> HeldStates::mirrorOf(uint32_t rank, uint64_t step) const {
@@ -89,11 +108,55 @@ std::string HeldStates::completeLost(const format::Bundle &bundle, const Boundar
     ways.push_back(std::move(transfers.all));
   }
   for (size_t i = 0; i < lost.size(); ++i) {
-    sendCopy(control, kept, boundary, lost[i], ways[i],
+    bool receives = control.rank() == lost[i];
+    sendCopy(control, kept, boundary, lost[i], ways[i], receives ? kept.begin() : std::span<std::byte>(),
              [&](uint32_t rank) { return mirroring->memory().bytesOf(mirrorOf(rank, boundary.step)->mirror); });
+    if (receives)
+      kept.end(boundary);
     how += (i ? ", " : ": ") + remarkOf(lost[i], ways[i]);
   }
   return "";
+}
+
+std::vector<Boundary> HeldStates::settled(uint64_t step) const {
+  std::vector<Boundary> found;
+  for (const Held &one : held)
+    if (!anyLost() && one.settled && one.settled->step > step && one.settled->step <= said &&
+        !findStep(found, one.settled->step))
+      found.push_back(*one.settled);
+  std::sort(found.begin(), found.end(), [](const Boundary &a, const Boundary &b) { return a.step < b.step; });
+  return found;
+}
+
+bool HeldStates::completeSettled(const format::Bundle &bundle, const Boundary &boundary,
+                                 const std::vector<uint32_t> &hostOf) {
+  std::vector<uint32_t> lacking, holders;
+  for (uint32_t rank = 0; rank < held.size(); ++rank)
+    (held[rank].settled && held[rank].settled->step == boundary.step ? holders : lacking).push_back(rank);
+  std::vector<std::vector<Transfer>> ways;
+  for (uint32_t rank : lacking) {
+    // The way within a host is the shorter one.
+    std::vector<uint32_t> near;
+    for (bool same : {true, false})
+      std::copy_if(holders.begin(), holders.end(), std::back_inserter(near),
+                   [&](uint32_t holder) { return (hostOf.empty() || hostOf[holder] == hostOf[rank]) == same; });
+    Transfers transfers = transfersTo(bundle, rank, near);
+    if (!transfers.missing.empty())
+      return false;
+    ways.push_back(std::move(transfers.all));
+  }
+  if (lacking.empty())
+    return true;
+  bool receives = std::find(lacking.begin(), lacking.end(), control.rank()) != lacking.end();
+  std::span<std::byte> room = receives ? kept.ownMemory().beginSpare() : std::span<std::byte>();
+  std::vector<std::string> rooms = control.allGather("room", receives && room.empty() ? "" : "1");
+  if (std::count(rooms.begin(), rooms.end(), "1") < static_cast<std::ptrdiff_t>(rooms.size()))
+    return false;
+  for (size_t i = 0; i < lacking.size(); ++i)
+    sendCopy(control, kept, boundary, lacking[i], ways[i], room, nullptr);
+  if (receives)
+    kept.ownMemory().endCopy(CopyMemory::spare, own(boundary));
+  return true;
 }
 
 /// "rank 2 has its state from rank 0 and its mirror at rank 3".

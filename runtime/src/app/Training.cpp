@@ -116,9 +116,8 @@ private:
         throw Failure::at(place, Message::checkpointDiffers, rank, all[rank], all[0]);
   }
 
-  int train() {
+  void makeSteps() {
     RowOrder order(job.rowsOf(job.dataset.get()), job.shuffled, job.seed);
-    steps.tellMirror([this] { return goingOn.mirrors(); });
     while (position.step < job.steps) {
       if (!control.startStep(position.step + 1)) {
         interrupted = true;
@@ -137,6 +136,16 @@ private:
       // A save that is being written would not be made again after a later boundary.
       if (position.step < job.steps && !saves.pending())
         goingOn.growIfPossible(steps.boundary());
+    }
+  }
+
+  int train() {
+    steps.tellMirror([this] { return goingOn.mirrors(); });
+    try {
+      makeSteps();
+    } catch (...) {
+      goingOn.keepSettled();
+      throw;
     }
     if (interrupted && !options.save.empty() && position.step > 0)
       progress.interrupted(saves.save(position));

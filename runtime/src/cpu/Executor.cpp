@@ -32,6 +32,10 @@ void Executor::run(const core::ExpandedEntry &newEntry, core::EntryHost &newHost
   waiting = 0;
   control.entry(entry->name);
   for (uint32_t index = 0; index < entry->steps.size(); ++index) {
+    if (index == entry->firstWrite) {
+      endpoint.poll(); // a run that is abandoned leaves the state as it is
+      ++writes;
+    }
     uint32_t queue = entry->steps[index].queue;
     if (queue == mainQueue) {
       runNow(index);

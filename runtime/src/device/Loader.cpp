@@ -4,7 +4,9 @@
 
 #include "par/messages/Failure.h"
 
+#include <algorithm>
 #include <map>
+#include <span>
 
 namespace par::core {
 
@@ -61,11 +63,26 @@ private:
         fillIn(step, instruction, run);
       step.units = static_cast<uint32_t>(out.communications.size()) - step.firstUnit;
       bool communicates = instruction.op == Op::Group || instruction.op == Op::Send;
-      if (!communicates || step.units > 0)
+      if (!communicates || step.units > 0) {
+        uint64_t members = instruction.op == Op::Group ? instruction.n : 0;
+        if (writesState(std::span(instructions).subspan(n, 1 + members)))
+          out.firstWrite = std::min(out.firstWrite, out.steps.size());
         out.steps.push_back(step);
+      }
       if (instruction.op == Op::Group)
         n += instruction.n;
     }
+  }
+
+  bool writesState(std::span<const format::Instruction> instructions) const {
+    for (const format::Instruction &instruction : instructions)
+      for (const format::Operand &operand : instruction.operands) {
+        const format::Buffer &buffer = program.buffers[operand.buffer];
+        const format::Buffer &owner = buffer.of == format::noIndex ? buffer : program.buffers[buffer.of];
+        if (operand.access != format::Access::Read && owner.kind == format::BufferKind::State)
+          return true;
+      }
+    return false;
   }
 
   void *pointer(const format::Operand &operand, const format::Run &run) const {

@@ -56,20 +56,20 @@ struct CopyMemory::Copy {
 struct CopyMemory::Header {
   char identity[identityBytes];
   bool begun;
-  Copy copies[CopyMemory::copies];
+  Copy copies[CopyMemory::copies + 1];
   alignas(16) std::byte notes[notesBytes];
 };
 
 CopyMemory::CopyMemory(int descriptor, uint64_t bytes, const std::string &identity, bool goesOn, size_t count)
-    : bytes(bytes) {
+    : bytes(bytes), descriptor(descriptor) {
   static_assert(sizeof(Header) <= page);
-  uint64_t size = sizeFor(bytes, count);
+  uint64_t taken = sizeFor(bytes, count), size = count == copies ? sizeFor(bytes, spare + 1) : taken;
   struct stat file{};
   bool sized = fstat(descriptor, &file) == 0 && static_cast<uint64_t>(file.st_size) == size;
   bool keepsIt = goesOn && sized;
   // The memory is taken now: a page that is lacking later would end the process.
   if (!keepsIt && (ftruncate(descriptor, 0) != 0 || ftruncate(descriptor, static_cast<off_t>(size)) != 0 ||
-                   fallocate(descriptor, 0, 0, static_cast<off_t>(size)) != 0))
+                   fallocate(descriptor, 0, 0, static_cast<off_t>(taken)) != 0))
     throw std::runtime_error(std::strerror(errno));
   memory = mapDescriptor(descriptor, size);
   if (keepsIt && identity.compare(0, identityBytes - 1, header().identity) == 0)
@@ -107,16 +107,32 @@ std::span<std::byte> CopyMemory::bytesAt(size_t index) const {
 
 std::vector<Boundary> CopyMemory::boundaries() const {
   std::vector<Boundary> found;
-  for (const Copy &copy : header().copies)
-    if (copy.isWhole())
+  for (size_t index = 0; index < copies; ++index)
+    if (const Copy &copy = header().copies[index]; copy.isWhole())
       found.push_back(copy.boundary);
   std::sort(found.begin(), found.end(), [](const Boundary &a, const Boundary &b) { return a.step < b.step; });
   return found;
 }
 
+std::optional<Boundary> CopyMemory::spareBoundary() const {
+  const Copy &copy = header().copies[spare];
+  return copy.isWhole() ? std::optional(copy.boundary) : std::nullopt;
+}
+
+std::span<std::byte> CopyMemory::beginSpare() {
+  dropSpare();
+  auto begin = static_cast<off_t>(sizeFor(bytes, spare)), end = static_cast<off_t>(sizeFor(bytes, spare + 1));
+  if (fallocate(descriptor, 0, begin, end - begin) != 0)
+    return {};
+  beginCopy(spare);
+  return bytesAt(spare);
+}
+
+void CopyMemory::dropSpare() { header().copies[spare].whole = 0; }
+
 size_t CopyMemory::find(uint64_t step) const {
   size_t index = 0;
-  for (const Copy *all = header().copies; index < copies; ++index)
+  for (const Copy *all = header().copies; index <= spare; ++index)
     if (all[index].isWhole() && all[index].boundary.step == step)
       break;
   return index;
@@ -124,7 +140,7 @@ size_t CopyMemory::find(uint64_t step) const {
 
 void CopyMemory::beginCopy(size_t index) {
   Copy *all = header().copies;
-  all[index].begun = std::max(all[0].begun.load(), all[1].begun.load()) + 1;
+  all[index].begun = std::max({all[0].begun.load(), all[1].begun.load(), all[spare].begun.load()}) + 1;
   std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 

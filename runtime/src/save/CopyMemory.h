@@ -1,11 +1,12 @@
-// Memory of one rank that outlives its process: two copies of a state, of which one is whole at any moment; or one
-// copy.
+// Memory of one rank that outlives its process: two copies of a state, of which one is whole at any moment, and beside
+// them one that is made when a loss has ended a step; or one copy.
 #pragma once
 
 #include "comm/shared/Memory.h"
 
 #include <cmath>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,8 +28,9 @@ class CopyMemory {
 public:
   /// No memory.
   CopyMemory() = default;
-  /// The memory of a descriptor, with room for so many copies of so many bytes. Its content counts if `goesOn` and it
-  /// was made with the same `identity` and size. Throws std::runtime_error where memory is lacking.
+  /// The memory of a descriptor, with room for so many copies of so many bytes, of which the spare one is taken only by
+  /// beginSpare(). Its content counts if `goesOn` and it was made with the same `identity` and size. Throws
+  /// std::runtime_error where memory is lacking.
   CopyMemory(int descriptor, uint64_t bytes, const std::string &identity, bool goesOn, size_t count = copies);
   /// One that has been opened so, by this rank or another one.
   CopyMemory(int descriptor, uint64_t bytes, size_t count = copies);
@@ -41,16 +43,22 @@ public:
   /// Whether the run began with the initial values.
   bool begun() const;
   void begin();
-  /// Boundaries of which a copy is whole, oldest first.
+  /// Boundaries of which a copy is whole, oldest first; not that of the spare one.
   std::vector<Boundary> boundaries() const;
-  /// The index of a boundary's copy; `copies` where none is whole.
+  /// The boundary of the spare copy, where that is whole.
+  std::optional<Boundary> spareBoundary() const;
+  /// Takes memory for the spare copy and begins it; empty where memory is lacking.
+  std::span<std::byte> beginSpare();
+  /// The spare copy has no boundary any more.
+  void dropSpare();
+  /// The index of a boundary's copy, `spare` if only that is whole; past it where none is.
   size_t find(uint64_t step) const;
   std::span<std::byte> bytesAt(size_t index) const;
   /// Between these two the copy is not whole.
   void beginCopy(size_t index);
   void endCopy(size_t index, const Boundary &boundary);
 
-  static constexpr size_t notesBytes = 256, copies = 2;
+  static constexpr size_t notesBytes = 256, copies = 2, spare = copies;
   /// Beside the copies; zeroed when the memory is made.
   std::byte *notes() const;
 
@@ -60,6 +68,7 @@ private:
   Header &header() const;
 
   uint64_t bytes = 0;
+  int descriptor = -1; ///< not this object's own
   comm::Mapping memory;
 };
 

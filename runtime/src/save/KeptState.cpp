@@ -77,12 +77,15 @@ void KeptState::fill(const Boundary &boundary, const FillPart &visit) {
   end(boundary);
 }
 
-void KeptState::copy(const Boundary &boundary) {
-  std::span<std::byte> to = begin();
+void KeptState::readInto(std::span<std::byte> copy) const {
   for (const KeptPiece &piece : shares.pieces())
     if (piece.holder == session.rank())
-      session.onDevice().read(to.subspan(piece.heldAt, piece.bytes),
+      session.onDevice().read(copy.subspan(piece.heldAt, piece.bytes),
                               session.onProgram().address(shares.parts()[piece.part].buffer, 0) + piece.at);
+}
+
+void KeptState::copy(const Boundary &boundary) {
+  readInto(begin());
   end(boundary);
 }
 
@@ -95,8 +98,8 @@ std::span<const std::byte> KeptState::heldBy(uint32_t rank, uint64_t step) {
   return other->second.bytesAt(other->second.find(step));
 }
 
-void KeptState::restore(uint64_t step) {
-  newest = memory.find(step);
+void KeptState::restore(uint64_t step, uint64_t stays) {
+  newest = memory.find(stays);
   const LoadedProgram &program = session.onProgram();
   for (const KeptPiece &piece : shares.pieces()) {
     std::span<const std::byte> from = heldBy(piece.holder, step).subspan(piece.heldAt, piece.bytes);

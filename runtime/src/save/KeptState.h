@@ -49,8 +49,13 @@ public:
 
   /// Copies this rank's share of the session's state over the older copy.
   void copy(const Boundary &boundary);
-  /// Collective where ranks divide the state. Gives the session the state of a boundary that all ranks hold.
-  void restore(uint64_t step);
+  /// Collective where ranks divide the state. Gives the session the state of a boundary that all ranks hold. `stays`:
+  /// one of which no rank's copy is the spare one, which stays until the next copy is whole.
+  void restore(uint64_t step, uint64_t stays);
+  /// Reads this rank's share of the session's state, as copy() does.
+  void readInto(std::span<std::byte> copy) const;
+  /// For its spare copy.
+  CopyMemory &ownMemory() { return memory; }
   /// A whole copy; of ranks that are not together, which lies as keptParts() says.
   std::span<const std::byte> copyOf(uint64_t step) const { return memory.bytesAt(memory.find(step)); }
   /// A copy that is filled from elsewhere: it is whole after end().

@@ -66,10 +66,9 @@ std::vector<uint32_t> firstReplicas(const format::Bundle &bundle) {
   return first;
 }
 
-void sendCopy(comm::Control &control, KeptState &kept, const Boundary &boundary, uint32_t to,
-              const std::vector<Transfer> &transfers, const ReadMirror &readMirror) {
+void sendCopy(comm::Control &control, const KeptState &kept, const Boundary &boundary, uint32_t to,
+              const std::vector<Transfer> &transfers, std::span<std::byte> copy, const ReadMirror &readMirror) {
   bool receives = control.rank() == to;
-  std::span<std::byte> copy = receives ? kept.begin() : std::span<std::byte>();
   for (size_t next = 0; next < transfers.size();) {
     // As many as one exchange carries, of one rank: most tensors are small.
     size_t first = next;
@@ -89,8 +88,6 @@ void sendCopy(comm::Control &control, KeptState &kept, const Boundary &boundary,
     for (size_t i = first; i < next && receives; at += transfers[i++].bytes)
       std::memcpy(copy.data() + transfers[i].toAt, at, transfers[i].bytes);
   }
-  if (receives)
-    kept.end(boundary);
 }
 
 } // namespace par::core

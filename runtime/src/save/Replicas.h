@@ -36,8 +36,9 @@ std::vector<uint32_t> firstReplicas(const format::Bundle &bundle);
 /// The bytes of a mirror that this rank holds.
 using ReadMirror = std::function<std::span<const std::byte>(uint32_t rank)>;
 
-/// Collective. Sends the copies of `boundary` to the rank `to`, which then holds it too.
-void sendCopy(comm::Control &control, KeptState &kept, const Boundary &boundary, uint32_t to,
-              const std::vector<Transfer> &transfers, const ReadMirror &readMirror = nullptr);
+/// Collective. Sends the copies of `boundary` to the rank `to`, into its `copy`.
+void sendCopy(comm::Control &control, const KeptState &kept, const Boundary &boundary, uint32_t to,
+              const std::vector<Transfer> &transfers, std::span<std::byte> copy,
+              const ReadMirror &readMirror = nullptr);
 
 } // namespace par::core

@@ -8,6 +8,8 @@
 #include "par/format/Sha256.h"
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <csignal>
 #include <fcntl.h>
 #include <filesystem>
@@ -17,6 +19,8 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <thread>
 #include <unistd.h>
 
 using namespace par;
@@ -44,6 +48,12 @@ public:
   void empty(size_t rank) const {
     ASSERT_EQ(ftruncate(descriptors[rank], 0), 0);
     emptyMirrors(rank);
+  }
+  /// A process that is killed copies nothing more.
+  void dropSettled(size_t rank) const {
+    struct stat file{};
+    if (fstat(descriptors[rank], &file) == 0 && file.st_size > 0)
+      core::CopyMemory(descriptors[rank], 0).dropSpare();
   }
   void emptyMirrors(size_t rank) const {
     for (int descriptor : mirrors[rank])
@@ -119,6 +129,8 @@ public:
   bool stopRequested() const override { return inner.stopRequested(); }
   void at(std::string_view instruction) override {
     pass();
+    if (beside)
+      beside(passed);
     inner.at(instruction);
   }
   void entry(std::string_view name) override { inner.entry(name); }
@@ -128,6 +140,7 @@ public:
 
   uint64_t passed = 0;
   std::function<void(uint64_t step)> atStep;
+  std::function<void(uint64_t passed)> beside;
 
 private:
   void pass() {
@@ -139,6 +152,22 @@ private:
   comm::Placing where;
   uint64_t end;
   double copyMs;
+};
+
+/// Keeps two ranks at the same instruction, as collectives of their gradients would, until one of them has ended.
+class Pace {
+public:
+  void keep(uint32_t rank, uint64_t passed) {
+    at[rank] = passed;
+    auto began = std::chrono::steady_clock::now();
+    while (!ended && at[1 - rank] + 1 < passed && std::chrono::steady_clock::now() - began < std::chrono::seconds(1))
+      std::this_thread::yield();
+  }
+  void end() { ended = true; }
+
+private:
+  std::array<std::atomic<uint64_t>, 2> at{};
+  std::atomic<bool> ended{false};
 };
 
 /// Two ranks, each of which holds and trains all of the toy.
@@ -199,6 +228,7 @@ protected:
     testing::internal::CaptureStderr();
     int peers[2];
     socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, peers);
+    Pace pace;
     int code = comm::run(launch, [&](comm::Control &inner) {
       bool isLost = inner.rank() == attempt.lost;
       comm::Placing placing{"", attempt.number, memory.seenBy(inner.rank(), together)};
@@ -216,6 +246,9 @@ protected:
         if (atStep)
           atStep(step);
       };
+      if (paced)
+        control.beside = [&](uint64_t passed) { pace.keep(inner.rank(), passed); };
+      std::shared_ptr<void> atEnd(nullptr, [&](void *) { pace.end(); });
       try {
         int ended = core::runRank(job, control);
         if (attempt.number == 0)
@@ -294,6 +327,8 @@ protected:
         break; // at its end before the rank was to be lost
       code = start(job, memory, attempt);
       ASSERT_TRUE(code == 0 || (code == comm::exitRankLost && attempt.at)) << what << code << err;
+      if (attempt.at)
+        memory.dropSettled(attempt.lost);
       if (attempt.withMemory)
         memory.empty(attempt.lost);
     }
@@ -321,6 +356,7 @@ protected:
   uint64_t points[2] = {};
   std::function<void(uint64_t)> atStep;     ///< called by each rank before each step
   bool linesTwice = false, together = true; ///< together: with one supervisor
+  bool paced = false;                       ///< ranks are at the same instruction when one is lost
   int wentOn = -1;                          ///< after which step, the last job that lost a rank
 };
 
@@ -384,6 +420,43 @@ TEST_F(GoingOn, goesBackToTheNewestSaveWhereAShareIsLost) {
   EXPECT_EQ(start(job, memory, {1}), 4);
   expectSays("both-two.par: error: rank 1 is lost with its memory, and with its share of what others hold; "
              "--save DIR --save-every N keeps states to go back to");
+}
+
+// Copies are seldom here: after the first four steps none is made.
+TEST_F(GoingOn, goesOnWhereAStepWasAbandoned) {
+  together = false, paced = true;
+  bundle = write(replicated(), "both-two");
+  for (bool saves : {false, true}) {
+    runStraight(saves);
+    for (uint32_t lost : {0u, 1u}) {
+      std::set<int> wentOnAfter;
+      for (uint64_t at = 1 + lost, count = points[lost]; at <= count && !HasFailure(); at += saves ? 13 : 5) {
+        std::string place = "abandoned" + std::to_string(lost) + "-" + std::to_string(at);
+        Attempt first{0, lost, at}, last{1}, second{1, 1 - lost, 1 + at % 23}, third{2};
+        first.copyMs = second.copyMs = 0.1;
+        std::vector<std::string> flags = saves ? savesIn(place) : std::vector<std::string>();
+        loseOnce(place, flags, {first, last});
+        wentOnAfter.insert(wentOn);
+        loseOnce(place, flags, {first, second, third});
+      }
+      EXPECT_TRUE(saves || wentOnAfter.contains(5)) << "lost " << lost;
+    }
+  }
+}
+
+// No other rank holds what a lost rank holds: all go back to a copy.
+TEST_F(GoingOn, goesBackToACopyWhereNoReplicaIsSettled) {
+  together = false;
+  runStraight(false);
+  std::set<int> wentOnAfter;
+  for (uint64_t at = 1, count = points[1]; at <= count && !HasFailure(); at += 4) {
+    std::string place = "none" + std::to_string(at);
+    Attempt first{0, 1, at};
+    first.copyMs = 0.1;
+    loseOnce(place, {}, {first, {1}});
+    wentOnAfter.insert(wentOn);
+  }
+  EXPECT_TRUE(wentOnAfter.contains(4) && !wentOnAfter.contains(5));
 }
 
 // The copies of two ranks that hold the same are each other's.

@@ -45,6 +45,7 @@ public:
 
   void connect(comm::Control &control) override;
   void run(const core::ExpandedEntry &entry, std::span<const core::HyperValue> hypers, core::EntryHost &host) override;
+  std::optional<uint64_t> stateWrites() const override { return executor->stateWrites(); }
   void stampThreadTime(bool only) override { executor->stampThreadTime(only); }
   const std::vector<core::Stamp> &stamps() const override { return executor->stamps(); }
 

@@ -14,7 +14,8 @@ public:
   void run(const core::ExpandedEntry &entry, core::EntryHost &host);
   /// Stamps of the last run, one for each step.
   const std::vector<core::Stamp> &stamps() const { return times; }
-  /// See core::Device.
+  /// See core::Device, also the next one.
+  uint64_t stateWrites() const { return writes; }
   void stampThreadTime(bool only);
 
 private:
@@ -43,6 +44,7 @@ private:
   std::vector<uint8_t> signalled;
   const core::ExpandedEntry *entry = nullptr;
   core::EntryHost *host = nullptr;
+  uint64_t writes = 0;
   size_t waiting = 0; ///< steps of other queues that have not ended
 };
 

@@ -14,6 +14,7 @@
 #include "par/messages/Failure.h"
 
 #include <functional>
+#include <optional>
 
 namespace par::sim {
 class World;
@@ -122,6 +123,9 @@ public:
   /// the session and is the same object each time it runs, so that a device can keep what it makes of it (graphs).
   virtual void run(const ExpandedEntry &entry, std::span<const HyperValue> hypers, EntryHost &host) = 0;
 
+  /// Runs so far that have begun to write state: one that was abandoned before has left all as it was. Nothing where
+  /// the device cannot tell.
+  virtual std::optional<uint64_t> stateWrites() const { return std::nullopt; }
   /// Whether the next runs keep stamps, where that costs something: `cuda` then issues its steps one by one, with an
   /// event before and after each.
   virtual void keepStamps(bool) {}

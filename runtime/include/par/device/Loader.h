@@ -38,6 +38,8 @@ struct ExpandedEntry {
   std::string name;
   std::span<const format::Run> runs; ///< of the program
   std::vector<Command> steps;
+  /// The index of a step: before it is issued no state has been written.
+  size_t firstWrite = SIZE_MAX;
   std::vector<void *> pointers;
   std::vector<uint64_t> immediates;
   std::vector<comm::Communication> communications;
