@@ -1,4 +1,4 @@
-"""What help(par) lists: names that a user calls, as the package's own, and no modules."""
+"""The list of help(par): names that a user calls, as the package's own, and no modules."""
 from __future__ import annotations
 
 import importlib.machinery as machinery

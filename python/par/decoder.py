@@ -6,10 +6,15 @@ slots position, position + 1, ..., and returns the logits after the last counted
 own; what padding wrote beyond them is overwritten before it is seen. Sequences of one batch thus need not have the same
 length, and nothing in the cache is cleared between two prompts.
 """
+from __future__ import annotations
+
 import contextlib
 import inspect
 import sys
+import os
+from typing import Any, Optional, Union
 
+from .cached import check, evaluating, tables
 from .errors import Error
 from .export import export
 
@@ -18,7 +23,8 @@ REFUSED = ("create_chunked_causal_mask", "create_recurrent_attention_mask")
 EXAMPLE = (2, 3)  # samples and tokens
 
 
-def export_decoder(model, path, *, cache=None, **options):
+def export_decoder(model: Any, path: Union[str, os.PathLike[str]], *, cache: Optional[int] = None,
+                   **options: Any) -> str:
     """Writes `model`, a causal language model of transformers, to the ONNX file `path` as it decodes.
 
     The file has the inputs input_ids [batch, seq], position [batch, 1] and count [batch, 1], and past.0, past.1, ...,
@@ -34,7 +40,8 @@ def export_decoder(model, path, *, cache=None, **options):
     options: opset and weights of par.export.
 
     Returns the path. Raises par.Error where a layer keeps another state than keys and values (Mamba, linear attention),
-    where attention is by chunks, and as par.export does. Needs torch, onnx, onnxscript and transformers.
+    where attention is by chunks, where the model's logits differ with the cache, and as par.export does. Needs torch,
+    onnx, onnxscript and transformers.
     """
     import torch
 
@@ -49,8 +56,10 @@ def export_decoder(model, path, *, cache=None, **options):
     for i in range(len(past)):
         dynamic[f"past.{i}"] = ["batch", None, None if cache else "cache", None]
     outputs = ["logits", *(f"present.{i}" for i in range(len(past)))]
+    small = _past(torch, model, 16)
     with _decoding(torch, model) as refused:
         try:
+            check(torch, model, small)
             return export(model, inputs, path, dynamic=dynamic, outputs=outputs, **options)
         except Error:
             if refused:
@@ -82,12 +91,8 @@ def _past(torch, model, slots):
     """Zeros for the keys and values of each layer, shaped as the model itself keeps them."""
     samples, tokens = EXAMPLE
     ids = torch.zeros(samples, tokens, dtype=torch.int64, device=model.device)
-    training = model.training
-    try:
-        with torch.no_grad():
-            kept = getattr(model.eval()(input_ids=ids, use_cache=True), "past_key_values", None)
-    finally:
-        model.train(training)
+    with evaluating(model), torch.no_grad():
+        kept = getattr(model(input_ids=ids, use_cache=True), "past_key_values", None)
     layers = getattr(kept, "layers", None)
     if not layers:
         raise _unsupported(model, "returns no cache of keys and values", type(kept).__name__)
@@ -157,14 +162,16 @@ def _decoding(torch, model):
         if "position_ids" in takes:
             named["position_ids"] = (position + torch.arange(tokens)[None, :]).clamp(max=slots - 1)
         last = _last(count)
-        with _masks(torch, position, tokens, slots, refused), _rows(head, last):
+        with _masks(torch, position, tokens, slots, refused), tables(torch, self, position, tokens, slots), \
+                _rows(head, last):
             logits = own.forward(self, **named).logits
         logits = (last(logits) if head is None else logits).squeeze(1).float()
         return (logits, *(half for layer in kept.layers for half in (layer.keys, layer.values)))
 
     model.__class__ = type(own.__name__, (own,), {"forward": forward, "__module__": own.__module__})
     try:
-        yield refused
+        with evaluating(model, whole=True):  # par.export then leaves all parts in their mode
+            yield refused
     finally:
         model.__class__ = own
 

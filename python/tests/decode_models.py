@@ -22,6 +22,7 @@ SMALL = dict(hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_atte
              max_position_embeddings=256)
 GROUPED = dict(SMALL, num_key_value_heads=2)
 WIDE = dict(GROUPED, head_dim=8)
+LATENT = dict(SMALL, kv_lora_rank=16, q_lora_rank=16, qk_rope_head_dim=8, qk_nope_head_dim=8, v_head_dim=8)
 OLD = dict(n_embd=32, n_layer=2, n_head=4, vocab_size=96, n_positions=256)
 MODELS = {  # the first ten are the issue's
     "Llama": GROUPED, "Qwen2": GROUPED, "Qwen3": WIDE, "Mistral": dict(GROUPED, sliding_window=9),
@@ -37,7 +38,24 @@ MODELS = {  # the first ten are the issue's
     "Gemma3Text": dict(WIDE, sliding_window=9, tie_word_embeddings=False),
     "Mpt": dict(d_model=32, n_layers=2, n_heads=4, vocab_size=96), "Olmo2": dict(GROUPED, pad_token_id=0),
     "Cohere": GROUPED, "GptOss": dict(WIDE, num_local_experts=4, num_experts_per_tok=2, sliding_window=9),
-    "GPTBigCode": OLD,
+    "GPTBigCode": OLD, "Apertus": GROUPED, "Arcee": GROUPED, "BioGpt": SMALL, "CodeGen": dict(OLD, rotary_dim=4),
+    "Cohere2": dict(WIDE, sliding_window=9), "DeepseekV3": dict(
+        LATENT, n_routed_experts=4, num_experts_per_tok=2, n_group=2, topk_group=1, moe_intermediate_size=32,
+        first_k_dense_replace=1, n_shared_experts=1),
+    "Ernie4_5": WIDE, "Exaone4": dict(GROUPED, sliding_window=9, sliding_window_pattern=2),
+    "Glm": dict(WIDE, pad_token_id=0), "Glm4": dict(WIDE, pad_token_id=0),
+    "GPTNeo": dict(hidden_size=32, num_layers=2, num_heads=4, vocab_size=96, max_position_embeddings=256,
+                   attention_types=[[["global", "local"], 1]], window_size=9, intermediate_size=64),
+    "Granite": GROUPED, "Helium": WIDE, "HunYuanDenseV1": WIDE, "MiniCPM3": LATENT,
+    "Ministral": dict(WIDE, sliding_window=9), "Nemotron": WIDE, "Olmo": dict(GROUPED, pad_token_id=0),
+    "Olmo3": dict(GROUPED, sliding_window=9, pad_token_id=0),
+    "Olmoe": dict(GROUPED, num_experts=4, num_experts_per_tok=2, pad_token_id=0), "Persimmon": SMALL,
+    "Phimoe": dict(GROUPED, num_local_experts=4),
+    "Qwen2Moe": dict(GROUPED, num_experts=4, num_experts_per_tok=2, moe_intermediate_size=32,
+                     shared_expert_intermediate_size=64, decoder_sparse_step=1),
+    "Qwen3Moe": dict(WIDE, num_experts=4, num_experts_per_tok=2, moe_intermediate_size=32), "SeedOss": WIDE,
+    "SmolLM3": dict(GROUPED, pad_token_id=0),
+    "XGLM": dict(d_model=32, ffn_dim=64, num_layers=2, attention_heads=4, vocab_size=96, max_position_embeddings=256),
 }
 CACHE = {"carry": {"present.*": "past.*"}, "dims": {"seq": 1, "cache": 96}, "prefill": {"seq": 8}, "batch": 3}
 PLANS = {"one": {}, "tp2": {"use": ["megatron"], "mesh": {"tp": 2}}, "pp2": {"mesh": {"pp": 2}}}

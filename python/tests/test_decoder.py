@@ -91,8 +91,8 @@ class Decoders(unittest.TestCase):
 
         mamba = transformers.MambaForCausalLM(transformers.MambaConfig(hidden_size=32, num_hidden_layers=1,
                                                                        vocab_size=96, state_size=4))
-        self.assertIn("MambaForCausalLM returns no cache of keys and values, and a static cache holds keys and values "
-                      "of past tokens only", self.refused(mamba))
+        self.assertRegex(self.refused(mamba), "MambaForCausalLM (returns no cache of keys and values|keeps other state "
+                         "in layer 0), and a static cache holds keys and values of past tokens only")
         import torch
         self.assertIn("export_decoder takes a model of transformers that generates, found Linear",
                       self.refused(torch.nn.Linear(2, 2)))
@@ -105,6 +105,41 @@ class Decoders(unittest.TestCase):
 
         model = transformers.GPT2LMHeadModel(transformers.GPT2Config(**TINY))
         self.assertIn('cache is 512, and "transformer.wpe" has 256 positions', self.refused(model, cache=512))
+
+    def test_logits_that_follow_from_the_number_of_keys(self):
+        import transformers
+
+        class Scaled(transformers.GPT2LMHeadModel):
+            def forward(self, input_ids=None, **named):
+                out = super().forward(input_ids, **named)
+                out.logits = out.logits * input_ids.shape[1]
+                return out
+
+        self.assertIn("Scaled gives other logits with a static cache than without one: they differ by",
+                      self.refused(Scaled(transformers.GPT2Config(**TINY))))
+
+    def test_a_window_in_a_table_of_positions(self):
+        import transformers
+
+        config = transformers.GPTNeoConfig(
+            hidden_size=32, num_layers=2, num_heads=4, vocab_size=96, max_position_embeddings=64, window_size=3,
+            attention_types=[[["global", "local"], 1]], intermediate_size=64)
+        model = transformers.GPTNeoForCausalLM(config)  # its logits are compared when it is exported
+        tables = [part.bias for part in model.modules() if hasattr(part, "bias") and hasattr(part, "attention_type")]
+        par.export_decoder(model, "model.onnx")
+        self.assertIs(tables[1], model.transformer.h[1].attn.attention.bias)
+
+    def test_parts_compute_as_in_evaluation(self):
+        """Routers of some models (Phimoe) draw experts in training."""
+        import transformers
+
+        model, seen = transformers.GPT2LMHeadModel(transformers.GPT2Config(**TINY)), []
+        model.transformer.h[0].eval()
+        modes = [part.training for part in model.modules()]
+        model.lm_head.register_forward_pre_hook(lambda part, _: seen.append(part.training))
+        par.export_decoder(model, "model.onnx")
+        self.assertEqual(set(seen), {False})
+        self.assertEqual([part.training for part in model.modules()], modes)
 
     def test_attention_by_chunks(self):
         import transformers
