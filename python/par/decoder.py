@@ -61,7 +61,7 @@ def export_decoder(model: Any, path: Union[str, os.PathLike[str]], *, cache: Opt
         try:
             check(torch, model, small)
             return export(model, inputs, path, dynamic=dynamic, outputs=outputs, **options)
-        except Error:
+        except (Error, NotImplementedError):
             if refused:
                 raise _unsupported(model, f"calls {refused[0]} of transformers", refused[0]) from None
             raise
