@@ -35,7 +35,7 @@ CASES["pp4-spares"], CASES["zero3-spares"] = CASES["pp4"], CASES["zero3"]
 SHRINKING = {f"{case}-shrink": FAMILIES[case] for case in ("zero1", "zero3")}
 RANKS, SAVE_EVERY, SPARES = 4, 20, 2
 # Members add in another order: 2e-7 at first, ten times as much every 60 steps. Another state shows in the first one.
-COMPARED = 120
+COMPARED = 80
 
 
 class Trial(Trials):

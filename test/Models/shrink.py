@@ -40,7 +40,7 @@ CASES = {
 }
 # Shards that were lost with a host come from a save, and members add in another order: losses differ by 2e-7 at first,
 # and by ten times as much every 60 steps. Another state would show in the step after the job has shrunk.
-ZERO, SAVE_EVERY, ROUNDING, COMPARED = ("zero1", "zero3"), 20, 1e-3, 100
+ZERO, SAVE_EVERY, ROUNDING, COMPARED = ("zero1", "zero3"), 20, 1e-3, 50
 SHRINK = 1
 ENDLESS = 1 << 30  # steps; a signal is the end
 
