@@ -57,7 +57,8 @@ def open(bundle: Any, *, weights: Union[PathOrArrays, Sequence[PathOrArrays], No
          save: Optional[Union[str, "os.PathLike[str]"]] = None, save_every: Optional[int] = None,
          keep: Optional[int] = None, comm: Optional[str] = None, threads: Optional[int] = None,
          timeout: Optional[float] = None, metrics: Optional[Union[str, "os.PathLike[str]"]] = None,
-         set: Optional[Mapping[str, float]] = None, isolated: bool = False) -> Job:
+         set: Optional[Mapping[str, float]] = None, isolated: bool = False,
+         cache: Optional[Union[str, "os.PathLike[str]"]] = None) -> Job:
     """Opens a bundle for a loop of one's own; use it as `with par.open("m.par", init=True) as job:`.
 
     bundle: a Bundle or a folder. Its ranks are started: one in this process, several as processes of their own, and
@@ -67,13 +68,15 @@ def open(bundle: Any, *, weights: Union[PathOrArrays, Sequence[PathOrArrays], No
     First values, one of: weights (a dict of arrays, a .safetensors file, its index, a folder of these, a save, or a
     list), init (by train.init and the seed), resume (a save, or "auto": the newest of `save`); else the model that was
     compiled. save, save_every, keep: folder of saves, steps between two that are made beside training, how many stay.
-    comm, threads, timeout, metrics, set: flags of par-run (docs/plan.md 3.2). Raises par.Error.
+    comm, threads, timeout, metrics, set: flags of par-run (docs/plan.md 3.2). cache (default: $PAR_CACHE): a folder in
+    which a bundle that predicts keeps what its next start need not compute again (docs/serving.md). Raises par.Error.
     """
     with tempfile.TemporaryDirectory(prefix="par-open-") as folder:
         files = as_file(weights, pathlib.Path(folder) / "weights.safetensors", "weights")
         many = files if isinstance(files, (list, tuple)) else [] if files is None else [files]
         values: Dict[str, Any] = {"--resume": resume, "--save": save, "--save-every": save_every, "--keep": keep,
-                                  "--comm": comm, "--threads": threads, "--timeout": timeout, "--metrics": metrics}
+                                  "--comm": comm, "--threads": threads, "--timeout": timeout, "--metrics": metrics,
+                                  "--cache": cache}
         flags = [f"{flag}={os.fspath(value) if flag in _PATHS else value}" for flag, value in values.items()
                  if value is not None]
         flags += [f"--weights={os.fspath(one)}" for one in many] + (["--init"] if init else [])
@@ -81,7 +84,7 @@ def open(bundle: Any, *, weights: Union[PathOrArrays, Sequence[PathOrArrays], No
         return Job(os.fspath(bundle), flags, isolated=isolated, save=None if save is None else os.fspath(save))
 
 
-_PATHS = ("--resume", "--save", "--metrics")
+_PATHS = ("--resume", "--save", "--metrics", "--cache")
 
 
 class Job:

@@ -132,6 +132,29 @@ class Session(unittest.TestCase):
             self.assertIn("different numbers of rows",
                           self.refused(job.predict, {**self.batch(0), "labels": array.array("q", [1] * 3)}).message)
 
+    def test_a_kept_start_is_that_of_the_weights(self):
+        """A state that the caller changed is not kept, and one that it changes later stays its own."""
+        serve = par.compile(SCORES, out=self.folder / "kept.par")
+        cache = self.folder / "cache"
+        with par.open(serve, cache=cache) as job:
+            name = next(name for name, tensor in job.tensors.items() if tensor.type == "f32")
+            before = memoryview(job.state([name])[name])
+            numbers = array.array("f", (one + 1 for one in array.array("f", before.tobytes())))
+            other = {name: memoryview(numbers).cast("B").cast("f", list(before.shape))}
+            job.load(other)
+            changed = memoryview(job.predict(self.batch(0))["logits"]).tobytes()
+            self.assertEqual(list(cache.glob("starts/*")), [])
+        found = []
+        for _ in range(3):
+            with par.open(serve, cache=cache) as job:
+                found.append(memoryview(job.predict(self.batch(0))["logits"]).tobytes())
+                job.load(other)
+                self.assertEqual(memoryview(job.predict(self.batch(0))["logits"]).tobytes(), changed)
+        self.assertEqual(len(list(cache.glob("starts/*.start"))), 1)
+        self.assertEqual(found[0], found[1])
+        self.assertEqual(found[0], found[2])
+        self.assertNotEqual(found[0], changed)
+
     def test_arrays_that_do_not_fit(self):
         with par.open(self.bundle) as job:
             good = self.batch(0)

@@ -11,6 +11,11 @@ enum class Verb : uint8_t { Train, Infer, Set, Read, Write, Load, Resume, Save, 
 /// Whether a verb runs an entry. Its faults are found before ranks begin, or on all ranks alike.
 inline bool runsEntry(Verb verb) { return verb <= Verb::Infer; }
 
+/// Whether a verb may give tensors other values.
+inline bool changesState(Verb verb) {
+  return verb == Verb::Train || verb == Verb::Write || verb == Verb::Load || verb == Verb::Resume;
+}
+
 struct Command {
   Verb verb = Verb::End;
   std::string name; ///< of an entry, a tensor, a hyperparameter, a folder or a file

@@ -10,11 +10,16 @@ namespace par::api {
 
 namespace {
 
+core::RunOptions inThisProcess(core::RunOptions options) {
+  options.here = true;
+  return options;
+}
+
 class RankHere final : public Ranks {
 public:
   explicit RankHere(const core::RunOptions &options)
-      : job(core::prepareJob(options)), control(comm::controlOfGuest(job.name)), places(job.bundle.manifest),
-        memory(places.bytes()) {
+      : job(core::prepareJob(inThisProcess(options))), control(comm::controlOfGuest(job.name)),
+        places(job.bundle.manifest), memory(places.bytes()) {
     places.lieIn(memory);
     work = std::make_unique<RankWork>(job, *control, places);
     caller = std::this_thread::get_id();

@@ -2,6 +2,7 @@
 #include "api/RankWork.h"
 
 #include "app/Results.h"
+#include "app/StartCache.h"
 #include "par/app/Devices.h"
 #include "par/files/Rectangles.h"
 #include "par/save/Export.h"
@@ -34,6 +35,9 @@ void RankWork::giveValues() {
     session.restore(job.checkpoint->store);
     position = job.checkpoint->position;
     saves.goOnFrom(job.checkpoint->store.place);
+  } else if (job.start && job.start->isFilled()) {
+    job.start->give(session, job.seed);
+    position = {0, 0, job.seed, false};
   } else {
     session.initialize(job.weights ? &*job.weights : nullptr, job.seed);
     position = {0, 0, job.seed, false}; // rows come in the caller's order
@@ -88,6 +92,8 @@ void RankWork::prepare(const Command &command) {
 }
 
 Answer RankWork::perform(const Command &command) {
+  if (job.start && changesState(command.verb))
+    job.start->stateChanged();
   switch (command.verb) {
   case Verb::Train:
     return train(command);
@@ -147,6 +153,8 @@ Answer RankWork::train(const Command &command) {
 Answer RankWork::infer(const Command &command) {
   session.run(command.name, rowsOf(command));
   parts.share();
+  if (job.start)
+    job.start->keep(session, job, [this](const std::string &line) { progress.say(line); });
   core::StepReport report;
   report.metrics = session.results();
   core::StepSummary summary = core::summarize(manifest, control.allGather(command.name, report.encode()));

@@ -4,6 +4,7 @@
 #include "par/format/PlainFile.h"
 #include "par/messages/Failure.h"
 
+#include <cstdlib>
 #include <dlfcn.h>
 #include <filesystem>
 
@@ -39,6 +40,8 @@ core::RunOptions readOptions(const std::vector<std::string> &arguments) {
   core::RunOptions options = core::parseOptions(arguments);
   refuseFlags(options);
   options.fed = options.quiet = true;
+  if (const char *cache = std::getenv("PAR_CACHE"); cache && options.cache.empty())
+    options.cache = cache;
   return options;
 }
 

@@ -8,6 +8,7 @@
 #include "JobRemarks.h"
 #include "Member.h"
 #include "OutputPlaces.h"
+#include "StartCache.h"
 #include "par/comm/job/Ending.h"
 #include "par/cpu/Machine.h"
 #include "par/cpu/Matmul.h"
@@ -211,7 +212,15 @@ void takeOrder(Job &job) {
 /// data.
 void openInitialValues(Job &job, bool checkData) {
   const RunOptions &options = job.options;
-  std::string resume = options.resume;
+  std::string resume = options.resume, note;
+  job.start = StartCache::open(job, note);
+  if (!note.empty())
+    job.tell(note);
+  if (job.start && job.start->isFilled()) {
+    if (std::string said = job.start->remark(); !said.empty())
+      job.tell(said);
+    return;
+  }
   if (resume == "auto") // nothing saved yet: the first start of a job that is restarted with the same command
     resume = isFolder(options.save) ? findNewestCheckpoint(options.save).value_or("") : "";
   if (!resume.empty()) {
@@ -441,6 +450,8 @@ static void checkTrainingFlags(const Job &job) {
 }
 
 Job prepareJob(const RunOptions &options) {
+  if (!options.cache.empty() && !options.fed)
+    throw Failure::at("par-run", Message::flagNeeds, "--cache", "--serve").exitsWith(exitUsage);
   Job job;
   job.options = options;
   for (std::string &path : job.options.weights)

@@ -203,6 +203,8 @@ std::vector<Flag> predictingFlags() {
          if (o.maxWait < 0 || o.maxWait > 60'000)
            refuse(Message::flagBad, "--max-wait", "a number from 0 to 60000", v);
        }},
+      {"--cache", "DIR", "with --serve: keep there what the next start need not compute again; default: $PAR_CACHE",
+       NAMED("--cache", "a folder", cache)},
   };
 }
 

@@ -38,6 +38,26 @@ void HostDevice::fill(void *to, uint64_t bytes, uint32_t word) {
   std::fill_n(static_cast<uint32_t *>(to), bytes / sizeof word, word);
 }
 
+bool HostDevice::mapFile(void *at, uint64_t bytes, int descriptor, uint64_t offset) {
+  if (options.bundle->manifest.ranks.size() != 1)
+    return false;
+  mayBeWritten = true;
+  return ::mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, descriptor, static_cast<off_t>(offset)) !=
+         MAP_FAILED;
+}
+
+std::vector<core::Prepared> HostDevice::prepared() const {
+  return mayBeWritten || !local ? std::vector<core::Prepared>() : local->keptFilters();
+}
+
+void HostDevice::take(const std::vector<core::Prepared> &given) {
+  if (!local)
+    return;
+  local->forgetFilters();
+  local->takeFilters(given);
+  mayBeWritten = false;
+}
+
 void HostDevice::writeHypers(std::span<const core::HyperValue> hypers) {
   for (const core::HyperValue &hyper : hypers)
     std::memcpy(hyper.to, &hyper.bits, hyper.bytes);

@@ -100,20 +100,42 @@ void LocalSteps::keepFilters(const format::Program &program) {
         continue;
       uint32_t filter = instruction.operands[1].buffer;
       const format::Buffer &buffer = program.buffers[filter];
-      if (buffer.kind == format::BufferKind::State && buffer.of == format::noIndex && !written[filter])
-        convolutions.try_emplace(&instruction,
-                                 isInPlace ? kernels::ResidualPlace::Result : kernels::ResidualPlace::Operand);
+      if (buffer.kind != format::BufferKind::State || buffer.of != format::noIndex || written[filter])
+        continue;
+      placeOf[&instruction] = convolutions.size();
+      convolutions.emplace_back(isInPlace ? kernels::ResidualPlace::Result : kernels::ResidualPlace::Operand);
     }
 }
 
 void LocalSteps::forgetFilters() {
-  for (auto &[instruction, convolution] : convolutions)
+  for (kernels::PackedConvolution &convolution : convolutions)
     convolution.forget();
+}
+
+/// "filter 7 3f2a...": the convolution, and what the packed filter depends on beside the filter.
+static std::string filterName(size_t place, const std::string &kind) {
+  return core::format("filter {} {}", place, kind);
+}
+
+std::vector<core::Prepared> LocalSteps::keptFilters() const {
+  std::vector<core::Prepared> kept;
+  for (size_t i = 0; i < convolutions.size(); ++i)
+    if (std::optional<kernels::PackedFilter> filter = convolutions[i].packedFilter())
+      kept.push_back({filterName(i, filter->kind), std::as_bytes(filter->values)});
+  return kept;
+}
+
+void LocalSteps::takeFilters(const std::vector<core::Prepared> &given) {
+  for (const core::Prepared &one : given)
+    for (size_t i = 0; i < convolutions.size(); ++i)
+      if (std::string begin = filterName(i, ""); one.name.starts_with(begin))
+        convolutions[i].lend({one.name.substr(begin.size()),
+                              {reinterpret_cast<const float *>(one.bytes.data()), one.bytes.size() / sizeof(float)}});
 }
 
 uint64_t LocalSteps::keptBytes() const {
   uint64_t bytes = 0;
-  for (const auto &[instruction, convolution] : convolutions)
+  for (const kernels::PackedConvolution &convolution : convolutions)
     bytes += convolution.bytes();
   return bytes;
 }
@@ -129,8 +151,8 @@ void LocalSteps::execute(const core::ExpandedEntry &entry, const core::Command &
   void *const *operands = entry.pointers.data() + step.operands;
   switch (step.op) {
   case Op::Kernel:
-    if (auto kept = convolutions.find(step.instruction); kept != convolutions.end())
-      return kept->second.run(operands, entry.immediates.data() + step.immediates);
+    if (auto kept = placeOf.find(step.instruction); kept != placeOf.end())
+      return convolutions[kept->second].run(operands, entry.immediates.data() + step.immediates);
     return runKernel(kernels[step.instruction->kernel], operands, entry.immediates.data() + step.immediates);
   case Op::Call:
     return runCall(calls[step.instruction->call], operands);

@@ -160,19 +160,21 @@ void unwatch(int place) {
 
 Expected<MappedPlainFile> MappedPlainFile::open(const std::string &path) {
   Expected<PlainFile> file = PlainFile::open(path);
-  if (!file)
-    return file.error();
+  return file ? map(*file, path) : file.error();
+}
+
+Expected<MappedPlainFile> MappedPlainFile::map(const PlainFile &file, const std::string &path) {
   MappedPlainFile mapped;
-  mapped.size = file->size();
+  mapped.size = file.size();
   struct stat info;
-  if (::fstat(file->descriptor(), &info) != 0)
+  if (::fstat(file.descriptor(), &info) != 0)
     return reason();
   mapped.path = path;
   mapped.device = info.st_dev;
   mapped.inode = info.st_ino;
   if (mapped.size == 0)
     return mapped;
-  void *data = ::mmap(nullptr, mapped.size, PROT_READ, MAP_PRIVATE, file->descriptor(), 0);
+  void *data = ::mmap(nullptr, mapped.size, PROT_READ, MAP_PRIVATE, file.descriptor(), 0);
   if (data == MAP_FAILED)
     return reason();
   mapped.data = static_cast<const char *>(data);

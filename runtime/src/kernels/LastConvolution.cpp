@@ -135,6 +135,14 @@ LastConvolution::Forward LastConvolution::describe(dnnl::algorithm algorithm, La
   return {description, attributes, engine(), /*allow_empty=*/algorithm != dnnl::algorithm::convolution_direct};
 }
 
+std::string LastConvolution::describePacked() const {
+  const dnnl_version_t *version = dnnl_version();
+  std::string text = std::string(primitive.impl_info_str()) + " " + version->hash;
+  for (const Desc &desc : {filter, primitive.weights_desc()}) // a plain structure that the library fills as a whole
+    text.append(reinterpret_cast<const char *>(&desc.data), sizeof desc.data);
+  return text;
+}
+
 void LastConvolution::pack(const float *given, const float *scale, float *to) const {
   format::SignalsHeld held;
   dnnl::stream stream(engine());
@@ -155,7 +163,7 @@ static dnnl::memory memoryOf(const Desc &desc, void *data = DNNL_MEMORY_NONE) {
   return dnnl::memory(desc, engine(), data);
 }
 
-LastCall::LastCall(const LastConvolution &convolution, float *packed)
+LastCall::LastCall(const LastConvolution &convolution, const float *packed)
     : of(convolution), limit(of.isTransformed() ? of.transformableBelow(packed) : 0),
       own(padded(of.primitive.scratchpad_desc().get_size())),
       in(of.enters ? padded(of.primitive.src_desc().get_size()) : 0),
@@ -163,7 +171,7 @@ LastCall::LastCall(const LastConvolution &convolution, float *packed)
       x(memoryOf(of.input)), y(memoryOf(of.output)), from(of.enters ? memoryOf(of.primitive.src_desc()) : x),
       to(of.leaves ? memoryOf(of.primitive.dst_desc()) : y), scratchpad(memoryOf(of.primitive.scratchpad_desc())) {
   arguments = {{DNNL_ARG_SRC, from},
-               {DNNL_ARG_WEIGHTS, memoryOf(of.primitive.weights_desc(), packed)},
+               {DNNL_ARG_WEIGHTS, memoryOf(of.primitive.weights_desc(), const_cast<float *>(packed))},
                {DNNL_ARG_DST, to},
                {DNNL_ARG_SCRATCHPAD, scratchpad}};
   if (of.hasBias)

@@ -31,6 +31,8 @@ public:
 
   /// Floats of the packed filter.
   size_t packedSize() const { return primitive.weights_desc().get_size() / sizeof(float); }
+  /// Equal bytes: the packed filter of the same filter and scale has the same bytes.
+  std::string describePacked() const;
   /// Whether a value of an image affects results that it is no term of, by rounding, or by being no number.
   bool isTransformed() const { return transformed; }
   /// Magnitudes below it are so small that no sum of the transforms overflows with this packed filter: inputs are
@@ -67,7 +69,7 @@ private:
 class LastCall {
 public:
   /// Both outlive it.
-  LastCall(const LastConvolution &convolution, float *packed);
+  LastCall(const LastConvolution &convolution, const float *packed);
   enum class Outcome {
     Written,
     MetNan, ///< the result is written, bounds perhaps for NaN; a residual in place was finite

@@ -3,6 +3,7 @@
 #include "par/kernels/PackedConvolution.h"
 
 #include "LastConvolution.h"
+#include "par/format/Sha256.h"
 
 #include <algorithm>
 #include <cmath>
@@ -14,7 +15,7 @@ PackedConvolution::PackedConvolution(ResidualPlace place, ConvolutionWay way) : 
 PackedConvolution::PackedConvolution(PackedConvolution &&) noexcept = default;
 PackedConvolution::~PackedConvolution() = default;
 
-void PackedConvolution::pack(const LastOperands &operands, size_t outputs) {
+void PackedConvolution::pack(const LastOperands &operands) {
   constexpr size_t each = sizeof(Line) / sizeof(float);
   if (size_t wanted = (convolution->packedSize() + each - 1) / each; lines != wanted) {
     // Packing writes all of it; whether transforms do the library does not say.
@@ -22,10 +23,30 @@ void PackedConvolution::pack(const LastOperands &operands, size_t outputs) {
                                           : std::make_unique_for_overwrite<Line[]>(wanted);
     lines = wanted;
   }
-  scale.assign(operands.scale, operands.scale + outputs);
   convolution->pack(operands.w, operands.scale, packed[0].values);
+  inUse = packed[0].values;
+}
+
+void PackedConvolution::prepare(const LastOperands &operands, size_t outputs) {
+  scale.assign(operands.scale, operands.scale + outputs);
+  if (lent && lent->values.size() == convolution->packedSize() && lent->kind == kindOfFilter())
+    inUse = lent->values.data();
+  else
+    pack(operands);
+  lent.reset();
   source = operands.w;
-  call = std::make_unique<LastCall>(*convolution, packed[0].values);
+  call = std::make_unique<LastCall>(*convolution, inUse);
+}
+
+std::string PackedConvolution::kindOfFilter() const {
+  std::string_view scales(reinterpret_cast<const char *>(scale.data()), scale.size() * sizeof(float));
+  return format::sha256(convolution->describePacked() + std::string(scales));
+}
+
+std::optional<PackedFilter> PackedConvolution::packedFilter() const {
+  if (!source)
+    return std::nullopt;
+  return PackedFilter{kindOfFilter(), {inUse, convolution->packedSize()}};
 }
 
 void PackedConvolution::run(void *const *ptr, const uint64_t *imm) {
@@ -35,7 +56,7 @@ void PackedConvolution::run(void *const *ptr, const uint64_t *imm) {
   size_t outputs = operands.scale ? imm[3] : 0;
   bool isScaledAlike = scale.size() == outputs && std::equal(scale.begin(), scale.end(), operands.scale);
   if (source != operands.w || !isScaledAlike)
-    pack(operands, outputs);
+    prepare(operands, outputs);
   LastCall::Outcome outcome = call->run(operands);
   if (outcome == LastCall::Outcome::Written)
     return;
@@ -77,7 +98,8 @@ void PackedConvolution::runExactlyInPlace(void *const *ptr, const uint64_t *imm,
 }
 
 void PackedConvolution::forget() {
-  source = nullptr;
+  source = inUse = nullptr;
+  lent.reset();
   exact.reset();
 }
 

@@ -192,6 +192,19 @@ fs::path besideModel(const fs::path &model, const std::string &file) {
   return model.parent_path() / file;
 }
 
+std::vector<std::string> filesOfModel(const format::Manifest &manifest, const std::string &bundle) {
+  fs::path model = findModel(manifest.model, bundle);
+  if (model.empty())
+    return {};
+  std::set<std::string> files = {model.string()};
+  for (const Tensor &tensor : manifest.tensors)
+    if (tensor.source && tensor.source->file != model.filename())
+      files.insert(besideModel(model, tensor.source->file).string());
+  for (const format::File &noted : manifest.data)
+    files.insert(besideModel(model, noted.name).string());
+  return {files.begin(), files.end()};
+}
+
 WeightStore openConstants(const format::Manifest &manifest, const std::string &bundle) {
   WeightStore store;
   store.place = (fs::path(bundle) / format::constantsFile).string();

@@ -10,6 +10,8 @@
 
 namespace par::core {
 
+class StartCache;
+
 /// A bundle of the family, beside the one that a job runs.
 struct Member {
   std::string name; ///< its folder
@@ -24,8 +26,9 @@ struct Job {
   std::string name;           ///< the bundle as typed, without a trailing slash
   std::vector<Member> family; ///< under --shrink: those that an attempt with fewer ranks, or more again, runs
   std::unique_ptr<Dataset> dataset, evalDataset;
-  std::optional<WeightStore> weights; ///< absent with --init and --resume
+  std::optional<WeightStore> weights; ///< absent with --init, --resume and a kept start
   std::optional<Checkpoint> checkpoint;
+  std::shared_ptr<StartCache> start; ///< of a session with --cache; if it is filled, there are no `weights`
   std::shared_ptr<SaveFolder> saves; ///< of --save, where rank 0 runs
   std::string remark;                ///< lines for the user from opening these; "" for none
   std::string dataSample;            ///< identifies the data of this job

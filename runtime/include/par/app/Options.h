@@ -31,6 +31,7 @@ struct RunOptions {
   std::string generate; ///< a file of requests, "-": standard input
   std::string serve;    ///< where requests come from: a socket's path, "tcp:PORT" or "-"
   double maxWait = 0;   ///< of --serve, in milliseconds
+  std::string cache;    ///< a folder where a session keeps the state with which it starts; "": none
   // weights
   std::vector<std::string> weights;
   bool init = false;
@@ -53,7 +54,8 @@ struct RunOptions {
   uint64_t traceFirst = 1, traceLast = 10; ///< steps of --trace
   uint64_t saveEvery = 0, keep = 2, logEvery = 0;
   std::map<std::string, double> set;
-  bool fed = false; ///< a session: its caller gives the batches, and says how long
+  bool fed = false;  ///< a session: its caller gives the batches, and says how long
+  bool here = false; ///< of one rank, in its caller's process
   bool noTuning = false, dryRun = false, checkArena = false, quiet = false, help = false, version = false,
        verbose = false, json = false;
 };

@@ -23,6 +23,9 @@ public:
     mayBeWritten = true;
     return static_cast<std::byte *>(at);
   }
+  bool mapFile(void *at, uint64_t bytes, int descriptor, uint64_t offset) override;
+  std::vector<core::Prepared> prepared() const override;
+  void take(const std::vector<core::Prepared> &given) override;
   uint64_t scratchBytes() const override { return local ? local->keptBytes() : 0; }
   uint64_t sentBytes() const override { return link->sentBytes(); }
   uint64_t residentBytes() const override;

@@ -22,6 +22,10 @@ public:
   /// if another one than these wrote state since the last run.
   void keepFilters(const format::Program &program);
   void forgetFilters();
+  /// The filters that are packed; their names tell instruction, layout and scale.
+  std::vector<core::Prepared> keptFilters() const;
+  /// Filters that keptFilters() gave in a process whose state was the same. They stay until they are forgotten.
+  void takeFilters(const std::vector<core::Prepared> &given);
   /// Bytes of packed filters.
   uint64_t keptBytes() const;
 
@@ -46,8 +50,9 @@ private:
   KernelObject object;
   std::vector<BoundKernel> kernels; ///< by number in the program, as calls
   std::vector<BoundCall> calls;
-  /// The instructions whose filters are kept.
-  std::unordered_map<const format::Instruction *, kernels::PackedConvolution> convolutions;
+  /// The instructions whose filters are kept, by their place among these in the program.
+  std::unordered_map<const format::Instruction *, size_t> placeOf;
+  std::vector<kernels::PackedConvolution> convolutions;
   ThreadPool pool;
 };
 

@@ -61,6 +61,12 @@ struct Tuning {
   bool times = true;       ///< else the library's first proposal
 };
 
+/// Something that a device has made of state which no instruction writes, as a packed filter.
+struct Prepared {
+  std::string name; ///< says what it is and, beside the state, all that it depends on
+  std::span<const std::byte> bytes;
+};
+
 /// Inputs from which a device is made.
 struct DeviceOptions {
   const format::Bundle *bundle = nullptr; ///< outlives the device
@@ -116,6 +122,15 @@ public:
   /// The address under which the host itself reads and writes these bytes while no entry runs; null where it cannot
   /// (then HostBytes and write() copy).
   virtual std::byte *hostAddress(void *at) const { return nullptr; }
+
+  /// Puts a file's pages, as they are now, in the place of an arena's; what is written there stays in this process.
+  /// False where the device or the system cannot, or where peers see the arena; then nothing has changed.
+  virtual bool mapFile(void *at, uint64_t bytes, int descriptor, uint64_t offset) { return false; }
+  /// All that the runs since the last change of state have prepared. It lies there until the next change.
+  virtual std::vector<Prepared> prepared() const { return {}; }
+  /// Takes what prepared() gave where state was the same, after the last write of state and before the first run. The
+  /// bytes stay as long as the device. A thing that does not fit is prepared again.
+  virtual void take(const std::vector<Prepared> &) {}
 
   /// Runs an entry from its first step until every queue has drained and every result has been fetched. Hypers are
   /// written before the first step. Throws Failure, comm::Mismatch or comm::Aborted; what goes wrong later than its

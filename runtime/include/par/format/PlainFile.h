@@ -50,6 +50,8 @@ class MappedPlainFile {
 public:
   MappedPlainFile() = default;
   static Expected<MappedPlainFile> open(const std::string &path);
+  /// The open file; `path` is its name.
+  static Expected<MappedPlainFile> map(const PlainFile &file, const std::string &path);
   MappedPlainFile(MappedPlainFile &&other) noexcept { *this = std::move(other); }
   MappedPlainFile &operator=(MappedPlainFile &&other) noexcept;
   ~MappedPlainFile();

@@ -114,6 +114,9 @@ void checkCompiledData(const format::Manifest &manifest, const std::string &blam
 /// Path of a file of a model's data: beside the model, or, if it is not there and the model is a link, beside its
 /// target. Throws Failure for a link that leads out of that folder, which par-compile refuses too.
 std::filesystem::path besideModel(const std::filesystem::path &model, const std::string &file);
+/// The compiled model file, where it is found, and the files beside it that hold its tensors, whether they are there or
+/// not. Throws Failure where the model file cannot be looked for.
+std::vector<std::string> filesOfModel(const format::Manifest &manifest, const std::string &bundle);
 /// When the content of a model file is compared with that of the compiled one: before this is known nothing is
 /// computed.
 enum class ModelComparison {
