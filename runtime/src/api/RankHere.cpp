@@ -1,6 +1,7 @@
 // The only rank of a bundle as a guest in the caller's process.
 #include "api/RankWork.h"
 #include "api/Ranks.h"
+#include "comm/shared/Memory.h"
 #include "par/comm/job/Alone.h"
 #include "par/cpu/Matmul.h"
 
@@ -19,8 +20,8 @@ class RankHere final : public Ranks {
 public:
   explicit RankHere(const core::RunOptions &options)
       : job(core::prepareJob(inThisProcess(options))), control(comm::controlOfGuest(job.name)),
-        places(job.bundle.manifest), memory(places.bytes()) {
-    places.lieIn(memory);
+        places(job.bundle.manifest), memory(comm::mapPrivate(places.bytes())) {
+    places.lieIn(memory.bytes);
     work = std::make_unique<RankWork>(job, *control, places);
     caller = std::this_thread::get_id();
   }
@@ -61,7 +62,7 @@ private:
   core::Job job;
   std::unique_ptr<comm::Control> control;
   Exchange places;
-  std::vector<std::byte> memory;
+  comm::Mapping memory; ///< of pages that are cleared only when they are used
   std::unique_ptr<RankWork> work;
   std::thread::id caller;
 };
