@@ -1,7 +1,10 @@
 // Hardware files: what is read of them, and what is refused.
 #include "par/Base/Hardware.h"
 #include "par/Base/MachineLevels.h"
+#include "par/Base/RankGrid.h"
 #include <gtest/gtest.h>
+#include <map>
+#include <numeric>
 #include <random>
 
 using namespace par;
@@ -225,4 +228,63 @@ TEST(Hardware, Fuzz) {
       EXPECT_EQ(llvm::toString(hardware.takeError()).rfind("x.yaml: ", 0), 0u);
   }
   EXPECT_GT(read, 0u);
+}
+
+/// Groups of a grid without a look at each rank are those of the ranks, for random meshes, orders of their axes, chosen
+/// axes and units.
+TEST(Hardware, GroupsOfAGrid) {
+  std::mt19937 random(1);
+  int known = 0, unknown = 0;
+  for (int trial = 0; trial < 3000; ++trial) {
+    std::vector<int64_t> sizes, steps;
+    int64_t count = 1;
+    for (unsigned axis = 0; axis < 1 + random() % 4; ++axis)
+      count *= sizes.emplace_back(1 + random() % 4);
+    std::vector<unsigned> order(sizes.size()), chosen;
+    std::iota(order.begin(), order.end(), 0);
+    std::shuffle(order.begin(), order.end(), random);
+    steps.resize(sizes.size());
+    int64_t step = 1, first = random() % 3 * count;
+    for (unsigned axis : order) {
+      steps[axis] = step;
+      step *= sizes[axis];
+    }
+    for (unsigned axis = 0; axis < sizes.size(); ++axis)
+      if (random() % 2)
+        chosen.push_back(axis);
+    Hardware hardware;
+    hardware.hostLink = 1;
+    hardware.ranks = 1 + random() % 8;
+    hardware.wider.push_back({hardware.ranks * int64_t(1 + random() % 4), 1, 0, 0});
+    std::vector<int64_t> ranks;
+    std::map<std::vector<int64_t>, std::vector<int64_t>> groups; // by the coordinates of the other axes
+    for (int64_t place = 0; place < count; ++place) {
+      int64_t rest = place, rank = first;
+      std::vector<int64_t> others;
+      for (unsigned axis = sizes.size(); axis-- > 0; rest /= sizes[axis]) {
+        rank += rest % sizes[axis] * steps[axis];
+        if (std::find(chosen.begin(), chosen.end(), axis) == chosen.end())
+          others.push_back(rest % sizes[axis]);
+      }
+      ranks.push_back(rank);
+      groups[others].push_back(rank);
+    }
+    std::optional<RankGrid> grid = RankGrid::find(sizes, ranks);
+    ASSERT_TRUE(grid.has_value()) << "trial " << trial;
+    std::optional<RankGroup> group = grid->groupOf(chosen, hardware);
+    ++(group ? known : unknown);
+    for (const auto &[others, members] : groups)
+      if (RankGroup own = hardware.groupOf(members); group) {
+        EXPECT_EQ(group->members, own.members) << "trial " << trial;
+        EXPECT_EQ(group->hosts, own.hosts) << "trial " << trial;
+        EXPECT_EQ(group->fewest, own.fewest) << "trial " << trial;
+        EXPECT_EQ(group->wider, own.wider) << "trial " << trial;
+      }
+    if (count > 2) {
+      std::swap(ranks[1], ranks[count - 1]);
+      EXPECT_FALSE(RankGrid::find(sizes, ranks)) << "trial " << trial;
+    }
+  }
+  EXPECT_GT(known, 500);
+  EXPECT_GT(unknown, 500);
 }

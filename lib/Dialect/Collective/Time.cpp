@@ -1,3 +1,4 @@
+#include "par/Base/RankGrid.h"
 #include "par/Base/TypeSize.h"
 #include "par/Dialect/Attach.h"
 #include "par/Dialect/Interfaces/Collective.h"
@@ -9,8 +10,16 @@ using namespace mlir;
 namespace par {
 
 RankGroup widestGroup(StageOp stage, ArrayRef<StringAttr> axes, const Hardware &hardware) {
+  MeshAttr mesh = stage.getMesh();
+  SmallVector<unsigned> chosen;
+  for (auto [index, name] : llvm::enumerate(mesh.getNames()))
+    if (llvm::is_contained(axes, name))
+      chosen.push_back(index);
+  if (std::optional<RankGrid> grid = RankGrid::find(mesh.getSizes(), stage.getRanks()))
+    if (std::optional<RankGroup> group = grid->groupOf(chosen, hardware))
+      return *group;
   RankGroup widest; // of one member, until the first
-  for (SmallVector<int64_t> &members : stage.getMesh().getGroups(axes)) {
+  for (SmallVector<int64_t> &members : mesh.getGroups(axes)) {
     for (int64_t &member : members)
       member = stage.getRanks()[member];
     RankGroup group = hardware.groupOf(members);

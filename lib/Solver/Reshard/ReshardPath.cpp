@@ -1,5 +1,7 @@
 // The problem's text, and the moves and their costs. The search is in ReshardSearch.cpp.
 #include "par/Solver/Reshard/ReshardPath.h"
+#include "par/Base/RankGrid.h"
+
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallSet.h"
 #include "llvm/ADT/StringMap.h"
@@ -187,6 +189,12 @@ RankGroup ReshardProblem::groupOf(const AxisList &list) const {
   auto [known, fresh] = groups.try_emplace(list);
   if (!fresh)
     return known->second;
+  llvm::SmallVector<int64_t> sizes;
+  for (const auto &axis : axes)
+    sizes.push_back(axis.size);
+  if (std::optional<RankGrid> grid = RankGrid::find(sizes, ranks))
+    if (std::optional<RankGroup> group = grid->groupOf(list, costs.hardware()))
+      return known->second = *group;
   // The ranks of a group have equal coordinates on the other axes.
   std::map<int64_t, llvm::SmallVector<int64_t>> members;
   for (auto [index, rank] : llvm::enumerate(ranks)) {
