@@ -40,6 +40,16 @@ bool isEarlyLoad(Operation *op) {
   return true;
 }
 
+/// True if the value, perhaps reduced over ranks on the way, is stored to the buffer.
+static bool isStoredTo(Value value, StringRef buffer) {
+  return llvm::any_of(value.getUses(), [&](OpOperand &use) {
+    if (auto store = dyn_cast<StoreOp>(use.getOwner()))
+      return store.getBuffer() == buffer;
+    auto reduce = dyn_cast<AllReduceOp>(use.getOwner());
+    return reduce && isStoredTo(reduce->getResult(use.getOperandNumber()), buffer);
+  });
+}
+
 AddOp findAccumulation(Value value, Value &accumulator, IsTaken isTaken) {
   auto add = value.hasOneUse() ? dyn_cast<AddOp>(*value.getUsers().begin()) : AddOp();
   if (!add || add.getLhs() == add.getRhs())
@@ -53,9 +63,10 @@ AddOp findAccumulation(Value value, Value &accumulator, IsTaken isTaken) {
   auto load = dyn_cast<LoadOp>(source);
   if (!load || !isEarlyLoad(load))
     return {};
-  bool goesBack = llvm::any_of(add->getBlock()->getOps<StoreOp>(), [buffer = load.getBufferAttr()](StoreOp store) {
-    return store.getBufferAttr() == buffer;
-  });
+  StringRef buffer = load.getBuffer();
+  bool goesBack =
+      isStoredTo(add.getResult(), buffer) || // nearly always: the other answer looks at each store of the block
+      llvm::any_of(add->getBlock()->getOps<StoreOp>(), [&](StoreOp store) { return store.getBuffer() == buffer; });
   return goesBack ? add : AddOp();
 }
 
@@ -88,16 +99,6 @@ void Group::absorb(Operation *op, IsTaken isTaken) {
     if (!llvm::is_contained(ops, each))
       clones.insert(each);
   close(isTaken);
-}
-
-/// True if the value, perhaps reduced over ranks on the way, is stored to the buffer.
-static bool isStoredTo(Value value, StringRef buffer) {
-  return llvm::any_of(value.getUses(), [&](OpOperand &use) {
-    if (auto store = dyn_cast<StoreOp>(use.getOwner()))
-      return store.getBuffer() == buffer;
-    auto reduce = dyn_cast<AllReduceOp>(use.getOwner());
-    return reduce && isStoredTo(reduce->getResult(use.getOperandNumber()), buffer);
-  });
 }
 
 void tieAccumulator(Group &group) {
