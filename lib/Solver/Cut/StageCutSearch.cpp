@@ -26,6 +26,7 @@ private:
   bool consider(std::vector<unsigned> stageOf);
   bool moveNodes();
   bool moveBorders();
+  int64_t looseBound() const;
   /// Tries the chains that begin with `done`; false if that was too much.
   bool extend(unsigned from, std::vector<StageTimes> &done, std::vector<unsigned> &chain);
   int64_t boundOf(llvm::ArrayRef<StageTimes> done, const Downset &set) const;
@@ -144,10 +145,26 @@ bool CutSearch::extend(unsigned from, std::vector<StageTimes> &done, std::vector
   return true;
 }
 
+/// ns by the closed form that some cut is nearly always below: no stage has twice its share of the work and one node
+/// more, and each value crosses a border. Only a limit of memory forces longer ones.
+int64_t CutSearch::looseBound() const {
+  int64_t largest = 0, all = downsets.sets.back().work.microbatch(), sum = all, stages = problem.stages;
+  if (!problem.width.empty())
+    return int64_t(1) << 62;
+  for (const CutNode &node : problem.nodes)
+    largest = std::max(largest, node.work.microbatch());
+  for (const CutValue &value : problem.values)
+    for (unsigned stage = 1; stage < problem.stages; ++stage)
+      sum += problem.linkTime(value, stage) / stages + 1;
+  return (problem.microbatches - 1) * (2 * all / stages + largest) + sum + 1;
+}
+
 llvm::Expected<StageCut> CutSearch::run() {
   // Whether a stage fits does not depend on the front's entry, so the narrow search finds a cut if there is one.
-  for (std::vector<unsigned> &stageOf : searchFronts(problem, downsets, /*narrow=*/true, int64_t(1) << 62))
-    consider(std::move(stageOf));
+  for (int64_t bound : {looseBound(), int64_t(1) << 62})
+    if (!best)
+      for (std::vector<unsigned> &stageOf : searchFronts(problem, downsets, /*narrow=*/true, bound))
+        consider(std::move(stageOf));
   if (!best)
     return solverError(llvm::Twine(downsets.all ? "no cut of " : "found no cut of ") +
                        llvm::Twine(problem.nodes.size()) + " nodes into " + llvm::Twine(problem.stages) +
