@@ -88,7 +88,8 @@ static RankCost costOf(const Compiled &compiled, const Simulation &simulation) {
 }
 
 Profiler::Profiler(const std::shared_ptr<const Model> &model, const PlanText &base, const Space &space)
-    : base(base), space(space), stack(LayerStack::find(model->graph)), one{model, std::nullopt, 0, ""} {
+    : base(base), space(space), batch(space.batch), stack(LayerStack::find(model->graph)),
+      one{model, std::nullopt, 0, ""} {
   if (!stack)
     return;
   auto thin = [&](int64_t kept) -> std::shared_ptr<const Model> {
@@ -105,6 +106,14 @@ Profiler::Profiler(const std::shared_ptr<const Model> &model, const PlanText &ba
   auto isPlanned = [&](const std::shared_ptr<const Model> &of) {
     return planModel(of, single, {}, [](const CompileDiagnostic &) {}).has_value();
   };
+  // Ranks of a profile are as many as its batch needs, which for thousands costs more than the layers.
+  constexpr int64_t fewSamples = 64; // two microbatches of all numbers of samples, on several ranks
+  if (space.open.microbatches && space.batch > fewSamples && space.batch % fewSamples == 0) {
+    single.settings.push_back("batch.size=" + std::to_string(fewSamples));
+    if (isPlanned(one.model))
+      batch = fewSamples;
+    single.settings.pop_back();
+  }
   // A plan may name a layer that these lack.
   if (!isPlanned(one.model) && isPlanned(model)) {
     stack.reset();
@@ -114,13 +123,13 @@ Profiler::Profiler(const std::shared_ptr<const Model> &model, const PlanText &ba
 
 /// The candidate's tensor axis and samples on one stage. Two microbatches where the batch has so many: beside the first
 /// one no gradients are reduced.
-static Candidate profiled(const Space &space, const Candidate &candidate) {
+Candidate Profiler::profiled(const Candidate &candidate) const {
   Candidate plain;
   plain.tensor = candidate.tensor;
   plain.sequence = candidate.sequence;
   plain.lean = candidate.lean;
   plain.samples = candidate.samples;
-  int64_t parts = space.batch / candidate.samples;
+  int64_t parts = batch / candidate.samples;
   plain.microbatches = 1;
   for (int64_t divisor = 2; plain.microbatches == 1 && divisor <= parts; ++divisor)
     if (parts % divisor == 0)
@@ -137,6 +146,8 @@ std::optional<RankCost> Profiler::measure(Thin &thin, const Candidate &plain) co
     text.settings.push_back(setting);
   Space whole = space;
   whole.open = {.recipe = space.open.recipe};
+  if (batch != space.batch)
+    text.settings.push_back("batch.size=" + std::to_string(batch));
   for (const std::string &setting : whole.settingsOf(plain))
     text.settings.push_back(setting);
   auto keepFirst = [&](const CompileDiagnostic &finding) {
@@ -188,7 +199,7 @@ const std::optional<ModelCost> &Profiler::costOf(const Candidate &candidate) {
   std::optional<ModelCost> &cost = entry->second;
   if (!fresh)
     return cost;
-  Candidate plain = profiled(space, candidate);
+  Candidate plain = profiled(candidate);
   if (!stack) {
     if (std::optional<RankCost> whole = measure(one, plain))
       cost = ModelCost{*whole, {}, 0};

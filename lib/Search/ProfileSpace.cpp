@@ -95,7 +95,8 @@ void SpaceProfiler::profile(const Branch &branch) {
     std::optional<int64_t> ns = boundNs(candidate, *cost, space, machine, limit);
     if (plan.estimate.fits)
       best = std::min(best, plan.estimate.stepNs);
-    out.bounds.push_back(ns.value_or(INT64_MAX));
+    plan.boundNs = ns.value_or(INT64_MAX);
+    out.bounds.push_back(plan.boundNs);
     out.plans.push_back(std::move(plan));
   }
 }

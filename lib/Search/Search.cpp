@@ -31,10 +31,8 @@ class Search {
 public:
   Search(const std::shared_ptr<const Model> &model, const PlanText &text, const SearchOptions &options,
          OpenSpace &&found)
-      : model(model), text(text), options(options), machine(found.hardware), profiler(model, text, out.space) {
-    out.space = std::move(found.space);
-    out.limit = found.limit;
-  }
+      : model(model), text(text), options(options), machine(found.hardware),
+        out{.space = std::move(found.space), .limit = found.limit}, profiler(model, text, out.space) {}
 
   SearchResult run();
 
@@ -139,30 +137,44 @@ void Search::evaluate() {
 }
 
 void Search::playBest() {
-  std::vector<SearchedPlan> played;
-  size_t tried = 0;
+  std::vector<SearchedPlan> played, others;
+  size_t next = 0;
   // Estimates of memory may be too low: further candidates take the place of those that do not fit.
   size_t end = std::min(out.plans.size(), 3 * options.compiles);
-  auto note = [&](std::optional<PlayedTrial> trial) {
-    SearchedPlan &plan = out.plans[tried];
-    plan.played = take(std::move(trial), tried++);
+  // The place of the next one that may be faster than those that were played.
+  auto choose = [&]() -> std::optional<size_t> {
+    for (; next < end; ++next) {
+      if (out.plans[next].boundNs < fastest.first)
+        return next++;
+      others.push_back(out.plans[next]);
+    }
+    return std::nullopt;
+  };
+  auto note = [&](std::optional<PlayedTrial> trial, size_t place) {
+    SearchedPlan &plan = out.plans[place];
+    plan.played = take(std::move(trial), place);
     if (plan.played && plan.played->fits)
       played.push_back(plan);
   };
-  while (tried < end && played.size() < options.compiles) {
+  while (played.size() < options.compiles) {
+    std::optional<size_t> first = choose(), second;
+    if (!first)
+      break;
     // Each has a context of its own, so two compile at once: as many are tried as one after the other.
     std::future<std::optional<PlayedTrial>> beside;
-    if (tried + 1 < end && played.size() + 1 < options.compiles)
+    if (played.size() + 1 < options.compiles && (second = choose()))
       beside = std::async(std::launch::async,
-                          [this, candidate = out.plans[tried + 1].candidate] { return play(out.space, candidate); });
-    note(play(out.space, out.plans[tried].candidate));
-    if (beside.valid())
-      note(beside.get());
+                          [this, candidate = out.plans[*second].candidate] { return play(out.space, candidate); });
+    note(play(out.space, out.plans[*first].candidate), *first);
+    if (second)
+      note(beside.get(), *second);
   }
   llvm::stable_sort(played,
                     [](const SearchedPlan &a, const SearchedPlan &b) { return a.played->stepNs < b.played->stepNs; });
-  if (!played.empty())
-    played.insert(played.end(), out.plans.begin() + tried, out.plans.end());
+  if (!played.empty()) {
+    played.insert(played.end(), others.begin(), others.end());
+    played.insert(played.end(), out.plans.begin() + next, out.plans.end());
+  }
   out.plans = std::move(played);
 }
 

@@ -70,11 +70,14 @@ private:
     size_t compiled = 0;
     std::string refused;
   };
+  /// What is profiled for a candidate.
+  Candidate profiled(const Candidate &candidate) const;
   /// `plain`: see `profiled`.
   std::optional<RankCost> measure(Thin &thin, const Candidate &plain) const;
 
   const PlanText &base;
   const Space &space;
+  int64_t batch; ///< samples of a profile's step
   std::optional<LayerStack> stack;
   Thin one, two; ///< with so many equal layers; `one` is whole without a stack
   /// The cost with so many samples, by profiles with these degrees.

@@ -20,6 +20,7 @@ struct SearchedPlan {
   Candidate candidate;
   Estimate estimate;
   std::optional<Estimate> played; ///< of its own bundle, played
+  int64_t boundNs = 0;            ///< its step is not below
   const Estimate &known() const { return played ? *played : estimate; }
   /// By how many 1/1000 it is slower than another one, of figures of one kind: both played, or both estimated.
   int64_t slowerPermille(const SearchedPlan &best) const;
