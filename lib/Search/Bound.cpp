@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 using namespace llvm;
 
@@ -21,10 +22,23 @@ public:
   int64_t ns() const;
 
 private:
+  double waitingNs() const;
+  double serialNs() const;
+  double exchangeNs() const;
   double microbatchNs() const;
+  double updateNs(const RankCost &part) const {
+    return static_cast<double>(std::max<int64_t>(0, part.update)) /
+           static_cast<double>(candidate.zero >= 1 ? candidate.data : 1);
+  }
   double waitingShare() const;
+  double collectivesNs(format::CollKind kind, int64_t bytes, int64_t elementBytes) const;
   double reductionNs() const;
   double gatherNs() const;
+  double besideNs() const;
+  double exposedNs(const RankCost &part, double reduction) const;
+  double leastPerWork(function_ref<double(const RankCost &)> time) const;
+  double gathersOfStep() const;
+  double chainNs(double first, double wait, double own) const;
   bool shardsParams() const { return candidate.zero == 3 || (space.rounds && candidate.zero > 0); }
 
   const Candidate &candidate;
@@ -71,50 +85,119 @@ double Bound::waitingShare() const {
   return least;
 }
 
+/// Collectives that move so many bytes of a rank, as few as buckets allow.
+double Bound::collectivesNs(format::CollKind kind, int64_t bytes, int64_t elementBytes) const {
+  int64_t count = space.collectivesOf(elementBytes, candidate.tensor);
+  int64_t each = machine.costs.collective(kind, bytes / count, machine.replicas(candidate.data, candidate.tensor)).ns;
+  return static_cast<double>(count) * static_cast<double>(each);
+}
+
 /// One reduction of all gradients.
 double Bound::reductionNs() const {
   using format::CollKind;
   if (candidate.data == 1 || !space.trains)
     return 0;
-  const RankGroup &group = machine.replicas(candidate.data, candidate.tensor);
   int64_t grads = space.reducedBytes(all.grads ? all.grads : all.params);
-  return static_cast<double>(candidate.zero == 0
-                                 ? machine.costs.collective(CollKind::AllReduce, grads, group).ns
-                                 : machine.costs.collective(CollKind::ReduceScatter, grads / candidate.data, group).ns);
+  return candidate.zero == 0 ? collectivesNs(CollKind::AllReduce, grads, space.weightBytes)
+                             : collectivesNs(CollKind::ReduceScatter, grads / candidate.data, space.weightBytes);
 }
 
 /// One gather of all parameters.
 double Bound::gatherNs() const {
   if (candidate.data == 1 || !space.trains || candidate.zero == 0)
     return 0;
-  int64_t bytes = all.params / 2 / candidate.data;
-  return static_cast<double>(
-      machine.costs.collective(format::CollKind::AllGather, bytes, machine.replicas(candidate.data, candidate.tensor))
-          .ns);
+  return collectivesNs(format::CollKind::AllGather, all.params / 2 / candidate.data, /*elementBytes=*/2);
 }
 
-int64_t Bound::ns() const {
-  double stages = static_cast<double>(candidate.stages), microbatches = static_cast<double>(candidate.microbatches);
-  double each = microbatchNs(), share = waitingShare();
-  double backward = static_cast<double>(std::max<int64_t>(0, all.backward));
-  double update = static_cast<double>(std::max<int64_t>(0, all.update)) /
-                  static_cast<double>(candidate.zero >= 1 ? candidate.data : 1);
-  double reduction = reductionNs(), gather = gatherNs();
-  // Stage i ends after `share` of what those before it take for one microbatch, and its own work for all: the least of
-  // the largest such time, over all ways to deal the work, is where all are equal.
-  double waiting = share > 0 ? each * share / (1 - std::pow(1 - share / microbatches, stages)) : 0;
-  // Reductions begin with the last backward, unless each microbatch has its own. Beside compute they slow it.
-  double reductions = candidate.zero >= 2 ? microbatches : 1, gathers = candidate.zero == 3 ? 2 * microbatches : 1;
-  double exposed = candidate.zero >= 2 ? 0 : std::max(0.0, reduction - backward);
-  const RankGroup &group = machine.replicas(candidate.data, candidate.tensor);
-  double slowed = (reductions * reduction - exposed) * static_cast<double>(machine.costs.share(group)) / 1000;
-  double tail = machine.hardware().overlap ? std::max(update, exposed) + slowed : update + reductions * reduction;
-  double head = space.gathersFirst(candidate) ? gather : 0;
-  double serial = (head + microbatches * each + tail) / stages;
-  // Reductions follow each other on their queue, and gathers on theirs.
-  double exchange = std::max(reductions * reduction, gathers * gather) / stages;
-  return static_cast<int64_t>(std::max({waiting, serial, exchange}));
+/// ns of communication of replicas beside compute, whose kernels it slows: all reductions and, of parameters that are
+/// gathered for each use, a gather for each forward and each backward. Those of one kind follow each other on their
+/// queue; reductions run beside backward's gathers.
+double Bound::besideNs() const {
+  double reductions = reductionNs() * (candidate.zero >= 2 ? static_cast<double>(candidate.microbatches) : 1);
+  if (candidate.zero < 3)
+    return reductions;
+  double gathers = gatherNs() * gathersOfStep() / 2;
+  return gathers + std::max(gathers, reductions);
 }
+
+/// How often all parameters are gathered.
+double Bound::gathersOfStep() const {
+  bool perUse = candidate.zero == 3 && !space.gathersOnce;
+  return perUse ? 2 * static_cast<double>(candidate.microbatches) : 1;
+}
+
+/// What the last reduction of a part's gradients takes beyond its last backward, with which it begins.
+double Bound::exposedNs(const RankCost &part, double reduction) const {
+  int64_t grads = all.grads ? all.grads : all.params, own = all.grads ? part.grads : part.params;
+  double share = grads > 0 ? static_cast<double>(own) / static_cast<double>(grads) : 0;
+  return (reduction * share - static_cast<double>(part.backward)) / static_cast<double>(candidate.chunks);
+}
+
+/// A time, which is a sum over parts of the model, of a stage with all work and the parts that have least of it.
+double Bound::leastPerWork(function_ref<double(const RankCost &)> time) const {
+  double least = std::numeric_limits<double>::infinity();
+  double work = static_cast<double>(all.forward + all.backward);
+  for (const RankCost &part : {cost.layer, cost.rest})
+    if (int64_t own = part.forward + part.backward; own > 0)
+      least = std::min(least, time(part) * work / static_cast<double>(own));
+  return std::isfinite(least) ? std::max(0.0, least) : 0;
+}
+
+/// The least time of the stages, over all ways to deal the work: each must wait for a share of the work of those before
+/// it, for what the first of them does before and after all, and does its own. That is where all end at once.
+///
+///     T = (first + own) x0,   T = first x0 + wait (x0 + ... + x(i-1)) + own xi,   x0 + x1 + ... = 1
+///
+/// Where `first` is so much that the first stage had better do nothing, it counts as less.
+double Bound::chainNs(double first, double wait, double own) const {
+  if (wait <= 0)
+    return 0;
+  double left = std::pow(1 - wait / own, candidate.stages - 1); // of a time, in which the later stages do their work
+  if (candidate.stages > 1)
+    first = std::min(first, wait * left / (1 - left));
+  return (first + own) / (1 + (own - wait) / wait * (1 - left));
+}
+
+/// The first microbatch comes to a stage through those before, and the last one leaves through them.
+double Bound::waitingNs() const {
+  double microbatches = static_cast<double>(candidate.microbatches), each = microbatchNs();
+  if (each <= 0)
+    return 0;
+  double gather = space.gathersFirst(candidate) ? gatherNs() / static_cast<double>(candidate.chunks) : 0;
+  double head = leastPerWork([&](const RankCost &part) {
+    return gather * static_cast<double>(part.params) / std::max(1.0, static_cast<double>(all.params));
+  });
+  double tail = leastPerWork([&](const RankCost &part) { return updateNs(part); });
+  if (machine.hardware().overlap)
+    tail = std::max(tail, leastPerWork([&](const RankCost &part) { return exposedNs(part, reductionNs()); }));
+  // The last backward of the first stage comes after those of the others, unless weight gradients come later.
+  bool drains = candidate.chunks == 1 && (candidate.schedule.empty() || candidate.schedule == "1f1b");
+  return chainNs(head + (drains ? tail : 0), each * waitingShare(), microbatches * each + (drains ? 0 : tail));
+}
+
+/// Each rank's own work, the mean over stages.
+double Bound::serialNs() const {
+  double microbatches = static_cast<double>(candidate.microbatches), reduction = reductionNs();
+  double exposed = std::max(0.0, exposedNs(all, reduction));
+  double reductions = candidate.zero >= 2 ? microbatches : 1;
+  bool beside = machine.hardware().overlap;
+  double tail = beside ? std::max(updateNs(all), exposed) : updateNs(all) + reductions * reduction;
+  double head = space.gathersFirst(candidate) ? gatherNs() / static_cast<double>(candidate.chunks) : 0;
+  double slowed = beside ? std::max(0.0, besideNs() - exposed) : 0;
+  slowed *= static_cast<double>(machine.costs.share(machine.replicas(candidate.data, candidate.tensor))) / 1000;
+  return (head + microbatches * microbatchNs() + tail + slowed) / static_cast<double>(candidate.stages);
+}
+
+/// Reductions follow each other on their queue, those of each microbatch after the first forward; gathers on theirs.
+double Bound::exchangeNs() const {
+  double reductions = reductionNs();
+  if (candidate.zero >= 2 && candidate.data > 1 && space.trains)
+    reductions = reductions * static_cast<double>(candidate.microbatches) +
+                 static_cast<double>(std::max<int64_t>(0, all.forward));
+  return std::max(reductions, gathersOfStep() * gatherNs()) / static_cast<double>(candidate.stages);
+}
+
+int64_t Bound::ns() const { return static_cast<int64_t>(std::max({waitingNs(), serialNs(), exchangeNs()})); }
 
 std::optional<int64_t> boundNs(const Candidate &candidate, const ModelCost &cost, const Space &space,
                                const Machine &machine, std::optional<uint64_t> limit) {

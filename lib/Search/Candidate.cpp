@@ -91,6 +91,18 @@ static void addShardings(const Space &space, Candidate shape, std::vector<Candid
   }
 }
 
+int64_t Space::collectivesOf(int64_t elementBytes, int64_t tensor) const {
+  int64_t alone = 0, together = 0;
+  for (int64_t elements : weights) {
+    int64_t bytes = elements * elementBytes / tensor;
+    if (bytes > bucket)
+      ++alone;
+    else
+      together += bytes;
+  }
+  return std::max<int64_t>(1, alone + together / std::max<int64_t>(1, bucket));
+}
+
 std::vector<Candidate> Space::candidates() const {
   std::vector<Candidate> out;
   if (!open.mesh) {

@@ -117,6 +117,8 @@ int64_t Estimator::reductionNs(const RankCost &stage) const {
   int64_t exchange = times * exposed(reduce, stage.backward);
   if (space.gathersFirst(candidate))
     return exchange + gather;
+  if (space.gathersOnce)
+    return exchange + exposed(gather, stage.forward);
   int64_t gathers = candidate.zero == 3 ? candidate.microbatches : 1;
   return exchange + gathers * exposed(gather, stage.forward) +
          (candidate.zero == 3 ? gathers * exposed(gather, stage.backward) : 0);
@@ -128,7 +130,7 @@ int64_t Estimator::stays(const RankCost &stage) const {
   int64_t params = sharded ? stage.params / share : stage.params;
   int64_t grads = candidate.zero >= 2 ? stage.grads / share : stage.grads;
   int64_t states = candidate.zero >= 1 ? stage.states / share : stage.states;
-  int64_t gathered = candidate.zero == 3 ? 2 * cost.layer.params : 0;
+  int64_t gathered = candidate.zero < 3 ? 0 : space.gathersOnce ? stage.params : 2 * cost.layer.params;
   int64_t buffers = stage.buffers - (space.rounds && candidate.zero == 3 ? stage.params / 2 : 0); // the rounded ones
   return params + grads + states + gathered + std::max<int64_t>(0, buffers);
 }

@@ -56,6 +56,26 @@ static Candidate fixedOf(const Plan &plan) {
   return fixed;
 }
 
+/// Fills what collectives of replicas depend on.
+static void describeWeights(const PlannedModel &base, Space &space) {
+  const Plan &plan = base.plan.plan;
+  PlanErrors reported; // planModel has reported them
+  std::vector<bool> trained = resolveTrained(plan, base.plan.names, reported);
+  space.weightBytes = space.reducesNarrow ? 2 : 4;
+  for (auto [parameter, isTrained] : zip(base.plan.names.parameters, trained)) {
+    int64_t elements = 1;
+    for (int64_t dim : parameter.shape)
+      elements *= dim;
+    if (isTrained && elements >= *plan.zero.minSize)
+      space.weights.push_back(elements);
+    if (isTrained && parameter.hasNarrowType())
+      space.weightBytes = 2;
+  }
+  constexpr int64_t largest = int64_t(1) << 30; // that `auto` tries
+  space.bucket = plan.collectives.choosesBucket ? largest : static_cast<int64_t>(*plan.collectives.bucket);
+  space.gathersOnce = *plan.zero.gather == "step";
+}
+
 std::optional<OpenSpace> openSpace(const std::shared_ptr<const Model> &model, const PlanText &text, int64_t ranks,
                                    DiagnosticSink sink) {
   auto refuse = [&](const std::string &message) {
@@ -98,6 +118,8 @@ std::optional<OpenSpace> openSpace(const std::shared_ptr<const Model> &model, co
   space.reducesNarrow = space.trains && *plan.precision.reduce != "f32";
   space.hostRanks = out.hardware.hasHosts() ? out.hardware.ranks : 0;
   space.narrow = *plan.precision.compute != "f32";
+  if (space.trains)
+    describeWeights(*base, space);
   if (space.open.recipe && ranks > 1)
     space.shardings = findShardings(model, alone, out.hardware, space);
   return out;

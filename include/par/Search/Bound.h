@@ -9,10 +9,11 @@ namespace par {
 /// A lower bound of the step of any plan with the candidate's keys, however its layers are dealt to the stages, if the
 /// profile's times hold in it. The largest of three:
 ///
-///     waiting   the first microbatch comes through the stages before, the last one leaves through them
-///     serial    each rank's gather of rounded masters, its microbatches, and its update or what the reduction exceeds
-///               the last backward by
-///     exchange  all reductions of replicas, or all their gathers
+///     waiting   the first microbatch comes through the stages before, after the first one's gather of rounded masters;
+///               the last one leaves through them, before its update or what the reduction exceeds the last backward by
+///     serial    each rank's gather of rounded masters, its microbatches, as much slower as what replicas exchange
+///               beside them takes of compute, and its update or what the reduction exceeds the last backward by
+///     exchange  all reductions of replicas, those of each microbatch after the first forward, or all their gathers
 ///
 /// Left out are transfers between stages. Nothing: parameters, gradients and states are more than the limit.
 std::optional<int64_t> boundNs(const Candidate &candidate, const ModelCost &cost, const Space &space,

@@ -47,8 +47,12 @@ struct Space {
   int64_t hostRanks = 0; ///< of one host: tensor axes stay within; 0: all
   bool trains = true;
   bool rounds = false;        ///< masters are f32, and matmuls read them in a narrower format
+  bool gathersOnce = false;   ///< parameters that are sharded are gathered once a step (`zero.gather: step`)
   bool reducesNarrow = false; ///< gradients are rounded to 16 bits before they are summed over replicas
   bool narrow = false;        ///< activations have two bytes an element
+  std::vector<int64_t> weights; ///< elements of each trained parameter that zero shards
+  int64_t weightBytes = 2;      ///< of an element of these, at least, while gradients are reduced
+  int64_t bucket = INT64_MAX;   ///< bytes of several collectives that are one, at most
   std::map<int64_t, std::vector<Sharding>> shardings; ///< by the degree of the tensor axis; none: it is no help
 
   /// Bytes that replicas exchange of so many bytes of gradients.
@@ -57,6 +61,9 @@ struct Space {
   bool gathersFirst(const Candidate &candidate) const {
     return rounds && candidate.data > 1 && (candidate.zero == 1 || candidate.zero == 2);
   }
+  /// Collectives that all weights need at least, of so many bytes an element, on so many tensor ranks: one that is
+  /// larger than a bucket is alone.
+  int64_t collectivesOf(int64_t elementBytes, int64_t tensor) const;
   /// In a fixed order: fewer tensor ranks first.
   std::vector<Candidate> candidates() const;
   /// The settings that shard over the candidate's tensor axis; empty: the user's own rules do.
