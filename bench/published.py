@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Published runs beside what Par predicts for them, from the plans and rows of bench/published.
 
-    published.py [steps] [layers] [pipelines] [memory] [search] [--bin build/bin] [--work build/published] [--only PLAN]...
+    published.py [steps] [layers] [pipelines] [memory] [search] [--bin build/bin] [--work build/published]
+                 [--only PLAN]...
 
 steps      seconds of a step of whole runs, with the mean and the largest error of those that are not fitted
 layers     one layer of the 22B model, forward, backward and its activations' bytes: half of what four layers take more

@@ -6,8 +6,8 @@
 
 prepare    compiles each plan of the space: all meshes of dp, tp (megatron) and pp, powers of two of samples a
            microbatch, zero levels, schedules
-measure    needs an idle machine: calibrates it with a plan of each axis, whose rows are joined into WORK/here.yaml, then
-           runs all plans in rounds, in an order that the seed shuffles anew for each; a plan's time is the median of its
+measure    needs an idle machine: calibrates it with a plan of each axis, whose rows are joined into WORK/here.yaml,
+           then runs all plans in rounds, each in an order that the seed shuffles; a plan's time is the median of its
            rounds' median calls, so a slow while of the machine is no plan's own
 judge      predicts each plan by here.yaml, searches with it, and prints a table by measured time: the regret (by how
            much the plan that --auto takes is slower than the fastest one, both as measured), and the rank correlation
@@ -85,10 +85,8 @@ def join(files):
             if line.startswith("    - ") and kind:
                 *key, ns = line[7:-1].split(", ")
                 rows[kind].setdefault(tuple(key), ns)
-            elif line.startswith("  ") and not line.startswith("   ") and "#" in line and line.split(":")[0].strip() in (
-                    "matmuls", "attentions", "convolutions", "kernels", "collectives", "copies", "sends", "feeds",
-                    "wakeups", "spread", "together", "launch") and not line.split(":", 1)[1].split("#")[0].strip():
-                kind = line.split(":")[0].strip()
+            elif found := re.match(r"  (\w+): +#|  (\w+): *$", line):
+                kind = found[1] or found[2]
                 rows.setdefault(kind, {})
             elif number == 0:
                 head.append(line)
@@ -156,7 +154,8 @@ def name_of(report, made):
 
 def judge(options):
     made = json.loads((options.work / "plans.json").read_text())
-    times = {name: statistics.median(all_) for name, all_ in json.loads((options.work / "times.json").read_text()).items()}
+    calls = json.loads((options.work / "times.json").read_text())
+    times = {name: statistics.median(found) for name, found in calls.items()}
     predicted = {name: predict(options, settings)["prediction"]["step_ns"] / 1e6 for name, settings in made.items()}
     found = predict(options, [], "--auto", "-n", options.ranks)
     chosen = name_of(found, made)
