@@ -1,6 +1,8 @@
 // Reads a trace of par-run: docs/plan.md §3.2.
 #include "par/Report/Trace.h"
 
+#include "par/Base/Json.h"
+
 #include "llvm/Support/MemoryBuffer.h"
 
 #include <map>
@@ -35,11 +37,9 @@ Expected<RunTrace> readRunTrace(const std::string &path) {
   ErrorOr<std::unique_ptr<MemoryBuffer>> file = MemoryBuffer::getFile(path);
   if (!file)
     return createStringError("cannot read \"" + path + "\": " + file.getError().message());
-  Expected<json::Value> parsed = json::parse((*file)->getBuffer());
-  if (!parsed) {
-    consumeError(parsed.takeError());
-    return refuse(path, "it is no JSON");
-  }
+  Expected<json::Value> parsed = parseJson((*file)->getBuffer());
+  if (!parsed)
+    return refuse(path, "it is no JSON (" + toString(parsed.takeError()) + ")");
   json::Object *trace = parsed->getAsObject();
   json::Array *events = trace ? trace->getArray("traceEvents") : nullptr;
   if (!events)

@@ -2,9 +2,10 @@
 // else from names, reading modules and batch-norm positions.
 #include "Parameters.h"
 
+#include "par/Base/Json.h"
+
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/JSON.h"
 
 namespace par {
 
@@ -97,7 +98,7 @@ static bool isReadAtHome(const onnx::Model &model, StringRef name, const llvm::S
 /// gives none.
 static llvm::StringMap<std::string> saidTies(const onnx::Model &model) {
   llvm::StringMap<std::string> ties;
-  llvm::Expected<llvm::json::Value> parsed = llvm::json::parse(onnx::lookup(model.metadata, "par.tied"));
+  llvm::Expected<llvm::json::Value> parsed = parseJson(onnx::lookup(model.metadata, "par.tied"));
   if (!parsed) {
     llvm::consumeError(parsed.takeError());
     return ties;

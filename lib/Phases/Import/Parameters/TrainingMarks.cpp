@@ -2,7 +2,7 @@
 // embeddings) and applies it while importing. Unknown keys are errors.
 #include "TrainingMarks.h"
 
-#include "llvm/Support/JSON.h"
+#include "par/Base/Json.h"
 
 namespace par {
 
@@ -122,7 +122,7 @@ llvm::Expected<TrainingMarks> readTrainingMarks(const onnx::Model &model) {
   std::string_view text = onnx::lookup(model.metadata, std::string_view(metadataKey));
   if (text.empty())
     return marks;
-  llvm::Expected<json::Value> parsed = json::parse(StringRef(text));
+  llvm::Expected<json::Value> parsed = parseJson(text);
   if (!parsed)
     return wrong("is no JSON (" + llvm::toString(parsed.takeError()) + ")");
   const json::Object *object = parsed->getAsObject();
