@@ -127,6 +127,19 @@ ParResult *par_fit(const ParCompileOptions *options, const char *gpus) {
   return runWithPlugins(*options, wanted);
 }
 
+ParResult *par_what_if(const ParCompileOptions *options, const char *const *changes, size_t change_count) {
+  if (const char *wrong = checkOptions(options))
+    return refuse(wrong);
+  if (!options->model || !*options->model)
+    return refuse("no model");
+  if (!changes || !change_count)
+    return refuse("no setting that changes");
+  CompileOptions wanted = readOptions(*options);
+  wanted.check = true; // no bundle is written
+  wanted.whatIf.assign(changes, changes + change_count);
+  return run(wanted);
+}
+
 ParResult *par_list(const char *model, const char *kind) {
   if (!model || !*model)
     return refuse("no model");

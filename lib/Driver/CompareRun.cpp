@@ -2,8 +2,11 @@
 // first one's import, and their facts side by side.
 #include "CompareRun.h"
 
+#include "Warnings.h"
+
 #include "par/Compiler/Trial.h"
 #include "par/Report/Difference.h"
+#include "par/Report/Json.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -95,6 +98,7 @@ int Comparison::add(const PlanText &text, Facts &facts) {
       planModel(model, text, {}, [&](const CompileDiagnostic &finding) { observer.found(finding); });
   if (!planned)
     return WrongInput;
+  facts.plan = describePlan(planned->plan);
   facts.keys = listKeys(planned->plan); // before choices are made, as the user sees them
   bool isTrial = !leavesChoice(planned->plan.plan);
   bool sameGraph = first && first->planned.graph->bytes == planned->graph->bytes;
@@ -113,27 +117,61 @@ int Comparison::add(const PlanText &text, Facts &facts) {
   return Done;
 }
 
-int comparePlans(const CompileOptions &options, raw_ostream &out, DiagnosticSink sink) {
+namespace {
+
+/// The two plans, what they are called, and their facts as far as they were compiled.
+struct PlanPair {
+  PlanText first, second;
+  std::string firstName = "as it is", secondName;
+  std::optional<Facts> before, after;
+};
+
+} // namespace
+
+static PlanPair readPair(const CompileOptions &options) {
+  PlanPair pair;
+  pair.first = {options.plans, options.settings, options.plugins};
+  pair.second = pair.first;
+  pair.secondName = join(options.whatIf, ", ");
+  if (options.compare) {
+    pair.first.files = {options.plans.front()};
+    pair.second.files = {options.plans.back()};
+    pair.firstName = sys::path::filename(options.plans.front()).str();
+    pair.secondName = sys::path::filename(options.plans.back()).str();
+  }
+  pair.second.settings.insert(pair.second.settings.end(), options.whatIf.begin(), options.whatIf.end());
+  return pair;
+}
+
+/// Compiles both plans; the exit code. `findings`: those that the sink has got.
+static int compilePair(const CompileOptions &options, DiagnosticSink sink,
+                       const std::vector<CompileDiagnostic> &findings, PlanPair &pair) {
   std::shared_ptr<const Model> model = readModel(options.model, sink);
   if (!model)
     return WrongInput;
-  PlanText first{options.plans, options.settings, options.plugins}, second = first;
-  std::string firstName = "as it is", secondName = join(options.whatIf, ", ");
-  if (options.compare) {
-    first.files = {options.plans.front()};
-    second.files = {options.plans.back()};
-    firstName = sys::path::filename(options.plans.front()).str();
-    secondName = sys::path::filename(options.plans.back()).str();
-  }
-  second.settings.insert(second.settings.end(), options.whatIf.begin(), options.whatIf.end());
   Comparison comparison(model, options, sink);
-  Facts left, right;
-  if (int code = comparison.add(first, left))
+  if (int code = comparison.add(pair.first, pair.before.emplace()))
     return code;
-  if (int code = comparison.add(second, right))
+  if (int code = comparison.add(pair.second, pair.after.emplace()))
     return code;
-  printDifference({firstName, left}, {secondName, right, options.compare ? "--set" : "--what-if"}, out);
-  return Done;
+  return mayWarn(options, findings, sink) ? Done : WrongInput;
+}
+
+int comparePlans(const CompileOptions &options, raw_ostream &out, DiagnosticSink sink, std::string *report) {
+  std::vector<CompileDiagnostic> findings;
+  auto keep = [&](const CompileDiagnostic &finding) {
+    findings.push_back(finding);
+    sink(finding);
+  };
+  PlanPair pair = readPair(options);
+  int code = compilePair(options, keep, findings, pair);
+  if (report)
+    *report = comparisonAsJson(pair.before ? &*pair.before : nullptr, pair.after ? &*pair.after : nullptr,
+                               {code, "", findings});
+  if (code == Done && !options.json)
+    printDifference({pair.firstName, *pair.before},
+                    {pair.secondName, *pair.after, options.compare ? "--set" : "--what-if"}, out);
+  return code;
 }
 
 } // namespace par

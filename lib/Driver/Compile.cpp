@@ -65,9 +65,17 @@ static const char *printingFlag(const CompileOptions &options, GivenFlag more) {
   return nullptr;
 }
 
+/// `printingFlag` but for --what-if and --compare.
+static const char *besideComparison(const CompileOptions &options, GivenFlag more) {
+  CompileOptions others = options;
+  others.whatIf.clear();
+  others.compare = false;
+  return printingFlag(others, more);
+}
+
 /// The flag that prints something else than the facts where they are asked for as JSON; null: none does.
 static const char *besideJson(const CompileOptions &options) {
-  return options.json ? printingFlag(options, {"--timing", options.timing}) : nullptr;
+  return options.json ? besideComparison(options, {"--timing", options.timing}) : nullptr;
 }
 
 /// The flag that says something of one bundle where several are compiled; null: none does.
@@ -110,6 +118,9 @@ static std::string checkFlags(const CompileOptions &options) {
     return wrong;
   if (std::string wrong = checkCompareFlags(options); !wrong.empty())
     return wrong;
+  bool compares = options.compare || !options.whatIf.empty();
+  if (const char *flag = compares ? besideComparison(options, {"--open", options.open}) : nullptr)
+    return std::string("--what-if and --compare print one difference and write nothing; leave out ") + flag;
   if (std::string wrong = checkPlugins(options.plugins); !wrong.empty())
     return wrong;
   if (const char *flag = options.fit ? printingFlag(options, {"--open", options.open}) : nullptr)
@@ -123,7 +134,7 @@ static std::string checkFlags(const CompileOptions &options) {
 static int runFound(const CompileOptions &options, raw_ostream &out, DiagnosticSink sink, std::string *report,
                     std::optional<SearchFacts> search) {
   if (options.compare || !options.whatIf.empty())
-    return comparePlans(options, out, sink);
+    return comparePlans(options, out, sink, report);
   if (!options.also.empty())
     return compileFamily(options, out, sink);
   BesideRun beside{std::move(search)};

@@ -2,6 +2,7 @@
 #include "CompileRun.h"
 
 #include "Reproducer.h"
+#include "Warnings.h"
 
 #include "par/Compiler/Diagnostics.h"
 #include "par/Compiler/FamilyStep.h"
@@ -369,19 +370,6 @@ static void printBundle(const Facts &facts, size_t roles, bool quiet, bool expla
     explainRecompute(*facts.recompute, out);
     printSavedValues(*facts.saved, out);
   }
-}
-
-/// False, after an error, if warnings are errors and there are some.
-static bool mayWarn(const CompileOptions &options, ArrayRef<CompileDiagnostic> findings, DiagnosticSink sink) {
-  auto warnings = llvm::count_if(findings, [](const CompileDiagnostic &finding) { return finding.warning; });
-  if (!options.werror || warnings == 0)
-    return true;
-  CompileDiagnostic wrong;
-  wrong.file = options.model;
-  wrong.message =
-      (Twine(warnings) + (warnings == 1 ? " warning is an error" : " warnings are errors") + " (--werror)").str();
-  sink(wrong);
-  return false;
 }
 
 int CompileRun::finish(Compiled &compiled) {

@@ -1,7 +1,10 @@
 // par-compile --fit and --auto from their flags to a search, and its result as text, plan or settings.
 #include "SearchRun.h"
 
+#include "Warnings.h"
+
 #include "par/Inspect/Facts.h"
+#include "par/Plan/Language/Tree.h"
 #include "par/Report/Json.h"
 #include "par/Report/Search.h"
 #include "par/Report/Text.h"
@@ -72,9 +75,13 @@ static PlanText textOf(const CompileOptions &options, const Model &model) {
   if (auto gpus = readGpus(options.gpus))
     text.settings.insert(text.settings.begin(), "target=" + gpus->second);
   PlanErrors reported; // the search reports them again
-  std::optional<Plan> plan = readPlan(text.files, text.settings, reported);
+  PlanLayers layers(reported);
+  for (const std::string &file : text.files)
+    layers.addFile(file);
+  for (const std::string &setting : text.settings)
+    layers.addSet(setting);
   bool saysTrain = any_of(options.settings, [](StringRef setting) { return setting.starts_with("train"); });
-  if (plan && !plan->train && !saysTrain && any_of(model.names.outputs, isScalarFloat))
+  if (!layers.tree().at("train") && !saysTrain && any_of(model.names.outputs, isScalarFloat))
     text.settings.push_back("train={}");
   return text;
 }
@@ -205,12 +212,16 @@ static void printFit(const SearchResult &result, const Facts &facts, raw_ostream
   out << "\nlimited by " << facts.fit->limitedBy << "\n";
 }
 
-static int findFit(const CompileOptions &options, raw_ostream &out, DiagnosticSink sink, Facts &facts) {
+/// `findings`: those that the sink has got.
+static int findFit(const CompileOptions &options, raw_ostream &out, DiagnosticSink sink,
+                   const std::vector<CompileDiagnostic> &findings, Facts &facts) {
   auto begin = std::chrono::steady_clock::now();
   int code = Done;
   std::optional<SearchResult> result = search(options, sink, code);
   if (!result)
     return code;
+  if (!mayWarn(options, findings, sink))
+    return WrongInput;
   if (!describe(*result, facts, sink))
     return Bug;
   if (options.json)
@@ -230,7 +241,7 @@ int fitModel(const CompileOptions &options, raw_ostream &out, DiagnosticSink sin
     sink(finding);
   };
   Facts facts;
-  int code = findFit(options, out, keep, facts);
+  int code = findFit(options, out, keep, findings, facts);
   if (report)
     *report = reportAsJson(facts, {code, "", findings});
   return code;

@@ -390,46 +390,59 @@ static void attributes(ReportWriter &writer, const FitFacts &fit) {
   writer.text("limited_by", fit.limitedBy);
 }
 
-static void write(ReportWriter &writer, const Facts &facts, const RunOutcome &outcome) {
-  writer.json.object([&] {
-    writer.number("par_report", reportVersion);
-    writer.number("code", outcome.code);
-    writer.optionalText("bundle", outcome.bundle);
-    writer.optionalObject("model", facts.model);
-    writer.optionalObject("module", facts.module);
-    writer.optionalObject("plan", facts.plan);
-    writer.list("keys", facts.keys);
-    writer.optionalObject("search", facts.search);
-    writer.optionalObject("fit", facts.fit);
-    writer.optionalObject("recipes", facts.recipes);
-    writer.list("padding", facts.padding);
-    writer.optionalList("matches", facts.matches);
-    writeStages(writer, facts.stages);
-    writer.list("heads", facts.heads);
-    writer.optionalObject("memory", facts.memory);
-    writer.optionalObject("recompute", facts.recompute);
-    writer.optionalList("saved", facts.saved);
-    writer.optionalList("collectives", facts.communications);
-    writer.optionalObject("kernels", facts.kernels);
-    writer.optionalObject("ways_out", facts.waysOut);
-    writer.optionalObject("prediction", facts.prediction);
-    writer.optionalObject("order", facts.order);
-    writer.optionalObject("bucket", facts.bucket);
-    writePictures(writer.json, facts);
-    writer.optionalObject("proof", facts.proof);
-    writer.list("findings", outcome.findings);
-  });
+static void writeFacts(ReportWriter &writer, const Facts &facts) {
+  writer.optionalObject("model", facts.model);
+  writer.optionalObject("module", facts.module);
+  writer.optionalObject("plan", facts.plan);
+  writer.list("keys", facts.keys);
+  writer.optionalObject("search", facts.search);
+  writer.optionalObject("fit", facts.fit);
+  writer.optionalObject("recipes", facts.recipes);
+  writer.list("padding", facts.padding);
+  writer.optionalList("matches", facts.matches);
+  writeStages(writer, facts.stages);
+  writer.list("heads", facts.heads);
+  writer.optionalObject("memory", facts.memory);
+  writer.optionalObject("recompute", facts.recompute);
+  writer.optionalList("saved", facts.saved);
+  writer.optionalList("collectives", facts.communications);
+  writer.optionalObject("kernels", facts.kernels);
+  writer.optionalObject("ways_out", facts.waysOut);
+  writer.optionalObject("prediction", facts.prediction);
+  writer.optionalObject("order", facts.order);
+  writer.optionalObject("bucket", facts.bucket);
+  writePictures(writer.json, facts);
+  writer.optionalObject("proof", facts.proof);
 }
 
-std::string reportAsJson(const Facts &facts, const RunOutcome &outcome) {
+/// An object of this schema with what `write` writes between the exit code and the findings, and a line end.
+static std::string writeReport(const RunOutcome &outcome, function_ref<void(ReportWriter &)> write) {
   std::string text;
   raw_string_ostream os(text);
   {
     ReportWriter writer(os);
-    write(writer, facts, outcome);
+    writer.json.object([&] {
+      writer.number("par_report", reportVersion);
+      writer.number("code", outcome.code);
+      writer.optionalText("bundle", outcome.bundle);
+      write(writer);
+      writer.list("findings", outcome.findings);
+    });
   }
   os << "\n";
   return text;
+}
+
+std::string reportAsJson(const Facts &facts, const RunOutcome &outcome) {
+  return writeReport(outcome, [&](ReportWriter &writer) { writeFacts(writer, facts); });
+}
+
+std::string comparisonAsJson(const Facts *before, const Facts *after, const RunOutcome &outcome) {
+  return writeReport(outcome, [&](ReportWriter &writer) {
+    for (auto [key, facts] : {std::pair("before", before), std::pair("after", after)})
+      if (facts)
+        writer.json.attributeObject(key, [&, facts = facts] { writeFacts(writer, *facts); });
+  });
 }
 
 } // namespace par

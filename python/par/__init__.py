@@ -25,11 +25,12 @@ from .run import Run, predict, run
 from .search import Found, fit
 from .session import Job, Scalars, open
 from .verify import verify
+from .whatif import Change, what_if
 
 __version__ = "0.1.0"
-__all__ = ["BestCheckpoint", "Bundle", "Callback", "CsvFile", "Decoder", "EarlyStopping", "Error", "Finding", "Fit",
-           "Found", "Job", "Run", "Scalars", "TensorBoard", "check", "compile", "complete_plan", "export",
-           "export_decoder", "fit", "names", "open", "predict", "run", "verify"]
+__all__ = ["BestCheckpoint", "Bundle", "Callback", "Change", "CsvFile", "Decoder", "EarlyStopping", "Error", "Finding",
+           "Fit", "Found", "Job", "Run", "Scalars", "TensorBoard", "check", "compile", "complete_plan", "export",
+           "export_decoder", "fit", "names", "open", "predict", "run", "verify", "what_if"]
 
 
 _show_only(__all__, globals())

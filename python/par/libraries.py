@@ -123,6 +123,7 @@ def compiler():
     return _library(COMPILER, "par_compiler_abi", COMPILER_ABI, [
         ("par_compile", result, [options]), ("par_complete_plan", result, [options]),
         ("par_fit", result, [options, text]), ("par_list", result, [text, text]),
+        ("par_what_if", result, [options, ctypes.POINTER(text), ctypes.c_size_t]),
         ("par_result_code", ctypes.c_int, [result]),
         ("par_result_text", text, [result]), ("par_result_report", text, [result]),
         ("par_result_bundle", text, [result]), ("par_result_finding_count", ctypes.c_size_t, [result]),

@@ -27,7 +27,7 @@ sys.path.insert(0, str(SOURCE / "python"))
 import par  # noqa: E402
 from par import libraries  # noqa: E402
 from par.findings import take  # noqa: E402
-from par.plan import to_yaml  # noqa: E402
+from par.plan import compile_options, to_yaml  # noqa: E402
 from stored import read_arrays  # noqa: E402
 
 MLP = SOURCE / "test/Models/mlp/model.onnx"
@@ -132,6 +132,29 @@ class Verbs(unittest.TestCase):
         self.assertEqual(sorted(os.listdir(self.folder)), before)
         error = self.refused(par.fit, MLP, gpus="many")
         self.assertEqual(error.message, '--gpus takes NUMBERxHARDWARE, as 8xh100-sxm, found "many"')
+
+    def test_what_if_has_the_facts_of_both_plans(self):
+        before = sorted(os.listdir(self.folder))
+        plan = {**TRAIN, "mesh": {"dp": 2}}
+        change = par.what_if(MLP, plan, change={"zero.level": 1})
+        self.assertEqual(change.keys["zero.level"], (None, "1"))
+        states = [side.memory.roles[0].states for side in (change.before, change.after)]
+        gathers = [[each.axis for each in side.collectives if each.kind == "all_gather"]
+                   for side in (change.before, change.after)]
+        self.assertEqual(gathers, [[], ["dp"]])
+        self.assertEqual(change.peak_bytes, change.after.memory.roles[0].peak - change.before.memory.roles[0].peak)
+        self.assertEqual(states, [side["memory"]["roles"][0]["states"]
+                                  for side in (change.report["before"], change.report["after"])])
+        self.assertGreater(change.after.step_ns, 0)
+        self.assertIn(f"{change.slower_percent:+.1f} %", str(change))
+        self.assertEqual(sorted(os.listdir(self.folder)), before)
+        error = self.refused(par.what_if, MLP, plan, change={})
+        self.assertEqual(error.message, 'change is empty; give a key and its value, as {"zero.level": 1}')
+        with compile_options(MLP, None, None) as options:
+            nothing = libraries.compiler().par_what_if(ctypes.byref(options), None, 0)
+        self.assertEqual(self.refused(take, libraries.compiler(), nothing).message, "no setting that changes")
+        error = self.refused(par.what_if, MLP, plan, change={"zero.levl": 1})
+        self.assertEqual((error.code, error.message), (1, 'unknown key "levl" in zero; did you mean "level"?'))
 
     def test_names(self):
         self.assertIn("fc1.weight", par.names(MLP, "params"))

@@ -77,6 +77,10 @@ ParResult *par_complete_plan(const ParCompileOptions *options);
  * fixed. Writes nothing. The text is --fit's, the report has the facts. */
 ParResult *par_fit(const ParCompileOptions *options, const char *gpus);
 
+/* Compiles the plan without and with further settings, "KEY=VALUE" each, as par-compile --what-if. Writes nothing. The
+ * text is its table, the report has the facts of both plans. */
+ParResult *par_what_if(const ParCompileOptions *options, const char *const *changes, size_t change_count);
+
 /* The names that a plan can use. `kind`: "params", "modules", "nodes" or "inputs"; NULL: all. */
 ParResult *par_list(const char *model, const char *kind);
 

@@ -17,5 +17,7 @@ struct RunOutcome {
 
 /// All facts as one JSON object, with a line end.
 std::string reportAsJson(const Facts &facts, const RunOutcome &outcome);
+/// Two plans of one model, each with its facts; nothing where a plan was not compiled.
+std::string comparisonAsJson(const Facts *before, const Facts *after, const RunOutcome &outcome);
 
 } // namespace par

@@ -18,6 +18,13 @@ def parents(key):
     return key.rpartition(".")[0]
 
 
+def sides(report):
+    """The report, and the facts of each plan of a comparison as a report of their own."""
+    shared = {key: report[key] for key in ("par_report", "code", "findings")}
+    return [{**report, "before": {}, "after": {}} if "before" in report else report,
+            *({**shared, **report[side]} for side in ("before", "after") if side in report)]
+
+
 def walk(value, key, seen, objects):
     if isinstance(value, list):
         for item in value:
@@ -34,7 +41,8 @@ def walk(value, key, seen, objects):
 def wrong(table, reports):
     seen, objects = {}, []
     for report in reports:
-        walk(report, "", seen, objects)
+        for side in sides(report):
+            walk(side, "", seen, objects)
     if not any(report.get("kernels", {}).get("assembled") for report in reports):  # no ptxas here
         table = {key: row for key, row in table.items() if not re.match(r"kernels.list\[\].(resources|occupancy)", key)}
     for key, types in seen.items():
