@@ -49,6 +49,8 @@ RankCost Estimator::slowestStage() const {
   int64_t stages = candidate.stages;
   if (stages == 1)
     return cost.all();
+  if (cost.layers == 0) // its cuts are anywhere
+    return cost.rest / stages;
   int64_t layer = std::max<int64_t>(1, timeOf(cost.layer)), least = INT64_MAX, chosen = 0;
   for (int64_t last = 0; last <= cost.layers; ++last) {
     int64_t others = (cost.layers - last + stages - 2) / (stages - 1);
@@ -138,9 +140,9 @@ int64_t Estimator::stays(const RankCost &stage) const {
 Estimate Estimator::make(std::optional<uint64_t> limit) const {
   RankCost slowest = slowestStage();
   // The first stage keeps most microbatches; it is charged the tables of the rest too.
-  RankCost fullest =
-      candidate.stages == 1 ? slowest : cost.layer * ((cost.layers + candidate.stages - 1) / candidate.stages);
-  if (candidate.stages > 1) {
+  bool isDealt = candidate.stages > 1 && cost.layers > 0;
+  RankCost fullest = isDealt ? cost.layer * ((cost.layers + candidate.stages - 1) / candidate.stages) : slowest;
+  if (isDealt) {
     fullest.params += cost.rest.params;
     fullest.grads += cost.rest.grads;
     fullest.states += cost.rest.states;

@@ -7,13 +7,7 @@ using namespace llvm;
 
 namespace par {
 
-static RankCost scaled(const RankCost &cost, int64_t times, int64_t parts) {
-  RankCost out = cost * times;
-  for (auto member : {&RankCost::forward, &RankCost::backward, &RankCost::compute, &RankCost::update, &RankCost::params,
-                      &RankCost::grads, &RankCost::states, &RankCost::saved, &RankCost::buffers})
-    out.*member /= parts;
-  return out;
-}
+static RankCost scaled(const RankCost &cost, int64_t times, int64_t parts) { return cost * times / parts; }
 
 static ModelCost scaled(const ModelCost &cost, int64_t times, int64_t parts) {
   return {scaled(cost.rest, times, parts), scaled(cost.layer, times, parts), cost.layers};

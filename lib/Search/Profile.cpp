@@ -14,20 +14,29 @@ using namespace llvm;
 
 namespace par {
 
+static constexpr int64_t RankCost::*members[] = {
+    &RankCost::forward, &RankCost::backward, &RankCost::compute, &RankCost::update, &RankCost::params,
+    &RankCost::grads,   &RankCost::states,   &RankCost::saved,   &RankCost::buffers};
+
 RankCost RankCost::operator+(const RankCost &other) const {
   RankCost sum = *this;
-  for (auto member : {&RankCost::forward, &RankCost::backward, &RankCost::compute, &RankCost::update, &RankCost::params,
-                      &RankCost::grads, &RankCost::states, &RankCost::saved, &RankCost::buffers})
+  for (auto member : members)
     sum.*member += other.*member;
   return sum;
 }
 
 RankCost RankCost::operator*(int64_t times) const {
   RankCost product = *this;
-  for (auto member : {&RankCost::forward, &RankCost::backward, &RankCost::compute, &RankCost::update, &RankCost::params,
-                      &RankCost::grads, &RankCost::states, &RankCost::saved, &RankCost::buffers})
+  for (auto member : members)
     product.*member *= times;
   return product;
+}
+
+RankCost RankCost::operator/(int64_t parts) const {
+  RankCost part = *this;
+  for (auto member : members)
+    part.*member /= parts;
+  return part;
 }
 
 /// One run of a block: its name, when its local work begins, and how long that is.
@@ -180,11 +189,7 @@ std::optional<RankCost> Profiler::measure(Thin &thin, const Candidate &plain) co
 }
 
 int64_t Profiler::layers() const {
-  if (stack)
-    return stack->all();
-  int64_t matrices = llvm::count_if(one.model->names.parameters,
-                                    [](const NameTable::Parameter &parameter) { return parameter.shape.size() > 1; });
-  return std::max<int64_t>(1, matrices);
+  return stack ? stack->all() : std::max<int64_t>(1, one.model->graph.nodes.size());
 }
 
 std::string Profiler::describeLayers() const {

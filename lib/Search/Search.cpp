@@ -2,6 +2,7 @@
 // plays the best ones. Small spaces, of models without equal layers too, are compiled one by one.
 #include "par/Search/Search.h"
 
+#include "Finalists.h"
 #include "OpenSpace.h"
 #include "ProfileSpace.h"
 
@@ -66,8 +67,6 @@ void Search::profile() {
   out.space.layers = profiler.layers();
   std::vector<Candidate> candidates = out.space.candidates();
   isSmall = candidates.size() <= std::min(options.smallest, options.nodes / (model->graph.nodes.size() + 1));
-  if (!isSmall && !profiler.hasLayers()) // a profile of the whole says nothing of its stages
-    llvm::erase_if(candidates, [](const Candidate &candidate) { return candidate.stages > 1; });
   out.candidates = candidates.size();
   ProfiledSpace found =
       profileSpace(std::move(candidates), profiler, out.space, machine, out.limit, options.tolerance, isSmall);
@@ -136,45 +135,50 @@ void Search::evaluate() {
     out.plans.push_back(all[index]);
 }
 
-void Search::playBest() {
-  std::vector<SearchedPlan> played, others;
-  size_t next = 0;
-  // Estimates of memory may be too low: further candidates take the place of those that do not fit.
-  size_t end = std::min(out.plans.size(), 3 * options.compiles);
-  // The place of the next one that may be faster than those that were played.
-  auto choose = [&]() -> std::optional<size_t> {
-    for (; next < end; ++next) {
-      if (out.plans[next].boundNs < fastest.first)
-        return next++;
-      others.push_back(out.plans[next]);
-    }
-    return std::nullopt;
-  };
-  auto note = [&](std::optional<PlayedTrial> trial, size_t place) {
-    SearchedPlan &plan = out.plans[place];
-    plan.played = take(std::move(trial), place);
-    if (plan.played && plan.played->fits)
-      played.push_back(plan);
-  };
-  while (played.size() < options.compiles) {
-    std::optional<size_t> first = choose(), second;
-    if (!first)
-      break;
-    // Each has a context of its own, so two compile at once: as many are tried as one after the other.
-    std::future<std::optional<PlayedTrial>> beside;
-    if (played.size() + 1 < options.compiles && (second = choose()))
-      beside = std::async(std::launch::async,
-                          [this, candidate = out.plans[*second].candidate] { return play(out.space, candidate); });
-    note(play(out.space, out.plans[*first].candidate), *first);
-    if (second)
-      note(beside.get(), *second);
-  }
-  llvm::stable_sort(played,
+/// Plans that were played.
+static void sortBySteps(std::vector<SearchedPlan> &plans) {
+  llvm::stable_sort(plans,
                     [](const SearchedPlan &a, const SearchedPlan &b) { return a.played->stepNs < b.played->stepNs; });
-  if (!played.empty()) {
-    played.insert(played.end(), others.begin(), others.end());
-    played.insert(played.end(), out.plans.begin() + next, out.plans.end());
+}
+
+void Search::playBest() {
+  // More are tried of small models, whose launches and latencies estimates count worse.
+  size_t few = options.compiles > 1 ? options.nodes / (model->graph.nodes.size() + 1) : 0;
+  std::vector<SearchedPlan> estimated = std::move(out.plans), played, rest;
+  Finalists finalists(estimated, /*eachGroup=*/few > options.compiles);
+  size_t tried = 0;
+  auto next = [&](size_t beside) -> std::optional<size_t> {
+    // Estimates of memory may be too low: further candidates take the place of those that do not fit.
+    bool must = played.size() + beside < options.compiles && tried < 3 * options.compiles;
+    std::optional<size_t> index = must || tried < few ? finalists.next(must) : std::nullopt;
+    while (index && estimated[*index].boundNs >= fastest.first) // it cannot be faster than what was played
+      index = finalists.next(must);
+    tried += index.has_value();
+    return index;
+  };
+  auto note = [&](size_t index, std::optional<PlayedTrial> trial) {
+    SearchedPlan &plan = estimated[index];
+    plan.played = take(std::move(trial), index);
+    if (plan.played && plan.played->fits) {
+      played.push_back(plan);
+      finalists.note(index, plan.played->stepNs);
+    }
+  };
+  while (std::optional<size_t> index = next(0)) {
+    // Each has a context of its own, so two compile at once: as many are tried as one after the other.
+    std::future<std::optional<PlayedTrial>> other;
+    std::optional<size_t> beside = next(1);
+    if (beside)
+      other = std::async(std::launch::async,
+                         [this, candidate = estimated[*beside].candidate] { return play(out.space, candidate); });
+    note(*index, play(out.space, estimated[*index].candidate));
+    if (beside)
+      note(*beside, other.get());
   }
+  sortBySteps(played);
+  llvm::copy_if(estimated, std::back_inserter(rest), [](const SearchedPlan &plan) { return !plan.played; });
+  if (!played.empty())
+    played.insert(played.end(), rest.begin(), rest.end());
   out.plans = std::move(played);
 }
 
@@ -196,8 +200,7 @@ void Search::offloadStates() {
   }
   if (least)
     out.leanest = least;
-  llvm::stable_sort(out.plans,
-                    [](const SearchedPlan &a, const SearchedPlan &b) { return a.played->stepNs < b.played->stepNs; });
+  sortBySteps(out.plans);
 }
 
 /// A candidate for so many ranks that fits. If some fit by their layers with a fifth to spare and nothing recomputed,

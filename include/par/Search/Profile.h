@@ -21,6 +21,7 @@ struct RankCost {
 
   RankCost operator+(const RankCost &other) const;
   RankCost operator*(int64_t times) const;
+  RankCost operator/(int64_t parts) const;
 };
 
 /// A part that does not repeat, and one of the equal layers.
@@ -47,7 +48,7 @@ public:
   std::optional<ModelCost> lowerCost(const Candidate &candidate) const;
   /// Whether `costOf` has the answer without compiling.
   bool isKnown(const Candidate &candidate) const { return known.count(keyOf(candidate)); }
-  /// Layers of the model that can be dealt to stages: without equal ones, its matrices.
+  /// Layers of the model that can be dealt to stages: without equal ones, its nodes.
   int64_t layers() const;
   bool hasLayers() const { return stack.has_value(); }
   /// "h, of which 47 of 48 are equal"; empty: the model has no equal layers, and is profiled whole.

@@ -1,0 +1,60 @@
+#include "Finalists.h"
+
+#include <map>
+
+namespace par {
+
+/// A group whose best estimate is so many times as long as that of all is not tried.
+static constexpr int64_t maxSpread = 2;
+
+Finalists::Finalists(llvm::ArrayRef<SearchedPlan> plans, bool eachGroup) : plans(plans), tried(plans.size()) {
+  std::map<std::tuple<int64_t, int64_t, int64_t, int64_t, int64_t, std::string>, size_t> known;
+  for (const SearchedPlan &plan : plans) {
+    const Candidate &c = plan.candidate;
+    auto key = std::tuple(c.data, c.tensor, c.stages, c.rules(), c.chunks, c.schedule);
+    groupOf.push_back(known.try_emplace(key, known.size()).first->second);
+  }
+  groups.resize(known.size(), Group{!eachGroup});
+}
+
+double Finalists::expected(size_t index) const {
+  return static_cast<double>(plans[index].estimate.stepNs) * groups[groupOf[index]].factor;
+}
+
+std::optional<size_t> Finalists::nextGroup() const {
+  for (size_t index = 0; index < plans.size(); ++index)
+    if (!groups[groupOf[index]].isTried)
+      return plans[index].estimate.stepNs <= maxSpread * plans.front().estimate.stepNs ? std::optional(index)
+                                                                                       : std::nullopt;
+  return std::nullopt;
+}
+
+std::optional<size_t> Finalists::nextExpected() const {
+  std::optional<size_t> least;
+  for (size_t index = 0; index < plans.size(); ++index)
+    if (!tried[index] && (!least || expected(index) < expected(*least)))
+      least = index;
+  return least;
+}
+
+std::optional<size_t> Finalists::next(bool must) {
+  std::optional<size_t> chosen = nextGroup();
+  if (!chosen) {
+    chosen = nextExpected();
+    if (chosen && !must && best && expected(*chosen) >= static_cast<double>(*best))
+      return std::nullopt;
+  }
+  if (chosen) {
+    tried[*chosen] = true;
+    groups[groupOf[*chosen]].isTried = true;
+  }
+  return chosen;
+}
+
+void Finalists::note(size_t index, int64_t ns) {
+  int64_t estimated = std::max<int64_t>(1, plans[index].estimate.stepNs);
+  groups[groupOf[index]].factor = static_cast<double>(ns) / static_cast<double>(estimated);
+  best = std::min(best.value_or(INT64_MAX), ns);
+}
+
+} // namespace par

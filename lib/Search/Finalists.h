@@ -1,0 +1,38 @@
+// Which of the candidates that were estimated are compiled whole, one after the other.
+#pragma once
+
+#include "par/Search/Search.h"
+
+namespace par {
+
+/// Estimates err alike for candidates of one mesh, rules and schedule (launches and latencies of small models, cuts
+/// beside layers): what the last trial of such a group took corrects the others.
+class Finalists {
+public:
+  /// `plans`: by their estimates; they outlive this. `eachGroup`: the first of each group comes before the second of
+  /// any, if its estimate is not beyond what a correction can bring back.
+  Finalists(llvm::ArrayRef<SearchedPlan> plans, bool eachGroup);
+
+  /// The next one to try, which counts as tried from now on; nothing: all are tried, or, unless `must`, none of the
+  /// others is expected to be faster than the fastest so far.
+  std::optional<size_t> next(bool must);
+  /// The step of a trial that fits.
+  void note(size_t index, int64_t ns);
+
+private:
+  struct Group {
+    bool isTried;
+    double factor = 1; ///< of the last trial's step to its estimate
+  };
+  std::optional<size_t> nextGroup() const;
+  std::optional<size_t> nextExpected() const;
+  double expected(size_t index) const;
+
+  llvm::ArrayRef<SearchedPlan> plans;
+  std::vector<size_t> groupOf; ///< of each plan
+  std::vector<bool> tried;
+  std::vector<Group> groups;
+  std::optional<int64_t> best; ///< ns of the fastest trial
+};
+
+} // namespace par

@@ -1,0 +1,52 @@
+// Which estimated candidates a search compiles: lib/Search/Finalists.h.
+#include "../../lib/Search/Finalists.h"
+
+#include "gtest/gtest.h"
+
+using namespace par;
+
+static SearchedPlan planOf(int64_t data, int64_t zero, int64_t ns) {
+  SearchedPlan plan;
+  plan.candidate.data = data;
+  plan.candidate.zero = zero;
+  plan.estimate.stepNs = ns;
+  return plan;
+}
+
+/// The order in which all are tried if each takes so many times its estimate as `factor` has for its dp.
+static std::vector<size_t> orderOf(const std::vector<SearchedPlan> &plans, bool eachGroup,
+                                   llvm::function_ref<double(int64_t)> factor, bool must = false) {
+  Finalists finalists(plans, eachGroup);
+  std::vector<size_t> order;
+  while (std::optional<size_t> index = finalists.next(must)) {
+    order.push_back(*index);
+    const SearchedPlan &plan = plans[*index];
+    finalists.note(*index, static_cast<int64_t>(factor(plan.candidate.data) * double(plan.estimate.stepNs)));
+  }
+  return order;
+}
+
+static std::vector<SearchedPlan> twoMeshes() {
+  return {planOf(4, 0, 100), planOf(4, 1, 101), planOf(4, 2, 102), planOf(2, 0, 140), planOf(2, 1, 141)};
+}
+
+TEST(Finalists, AnOptimisticGroupDoesNotHideAnother) {
+  // dp 4 takes 1.7 times its estimate: the first of dp 2 is tried second, and is the fastest.
+  auto factor = [](int64_t data) { return data == 4 ? 1.7 : 1.0; };
+  EXPECT_EQ(orderOf(twoMeshes(), true, factor), (std::vector<size_t>{0, 3}));
+}
+
+TEST(Finalists, WithoutGroupsEstimatesDecideUntilATrialCorrectsThem) {
+  auto factor = [](int64_t data) { return data == 4 ? 1.7 : 1.0; };
+  EXPECT_EQ(orderOf(twoMeshes(), false, factor), (std::vector<size_t>{0, 3}));
+  auto exact = [](int64_t) { return 1.0; };
+  EXPECT_EQ(orderOf(twoMeshes(), false, exact), (std::vector<size_t>{0}));
+  EXPECT_EQ(orderOf(twoMeshes(), false, exact, /*must=*/true), (std::vector<size_t>{0, 1, 2, 3, 4}));
+}
+
+TEST(Finalists, AGroupFarBehindIsNotTried) {
+  std::vector<SearchedPlan> plans{planOf(4, 0, 100), planOf(2, 0, 201)};
+  EXPECT_EQ(orderOf(plans, true, [](int64_t) { return 1.5; }), (std::vector<size_t>{0}));
+  plans[1].estimate.stepNs = 200;
+  EXPECT_EQ(orderOf(plans, true, [](int64_t) { return 1.5; }), (std::vector<size_t>{0, 1}));
+}
