@@ -1,6 +1,8 @@
 // Lists the candidates of a space in a fixed order, and writes one as settings of the plan and as words.
 #include "par/Search/Candidate.h"
 
+#include "par/Solver/Schedules/Schedules.h"
+
 #include "llvm/ADT/StringExtras.h"
 
 using namespace llvm;
@@ -45,12 +47,17 @@ static std::vector<int64_t> levelsOf(const Space &space, const Candidate &shape)
 static std::vector<std::pair<std::string, int64_t>> schedulesOf(const Space &space, const Candidate &shape) {
   if (shape.stages == 1)
     return {{"", 1}};
-  if (!space.open.schedule)
-    return {{space.fixed.schedule, space.fixed.chunks}};
+  int64_t chunks = space.stages / shape.stages; // 0: open
   if (!space.trains)
-    return {{"", 1}};
+    return {{"", std::max<int64_t>(1, chunks)}};
+  if (!space.open.schedule) {
+    const Schedule *schedule = findSchedule(space.fixed.schedule); // none: a table
+    return {{space.fixed.schedule, chunks > 0 ? chunks : schedule ? schedule->minChunks : 1}};
+  }
+  if (chunks > 1)
+    return {{"interleaved", chunks}};
   std::vector<std::pair<std::string, int64_t>> schedules{{"1f1b", 1}, {"zb-h1", 1}};
-  if (shape.stages * maxChunks <= space.layers && shape.microbatches >= shape.stages)
+  if (chunks == 0 && shape.stages * maxChunks <= space.layers && shape.microbatches >= shape.stages)
     schedules.push_back({"interleaved", maxChunks});
   return schedules;
 }
@@ -103,6 +110,11 @@ int64_t Space::collectivesOf(int64_t elementBytes, int64_t tensor) const {
   return std::max<int64_t>(1, alone + together / std::max<int64_t>(1, bucket));
 }
 
+/// Whether the user's stages can be dealt to so many ranks.
+static bool mayHave(const Space &space, int64_t stages) {
+  return space.stages == 0 || (space.stages % stages == 0 && (stages > 1) == (space.stages > 1));
+}
+
 std::vector<Candidate> Space::candidates() const {
   std::vector<Candidate> out;
   if (!open.mesh) {
@@ -113,7 +125,7 @@ std::vector<Candidate> Space::candidates() const {
     if (tensor > 1 && hostRanks > 0 && tensor > hostRanks)
       continue;
     for (int64_t stages : divisorsOf(ranks / tensor)) {
-      if (stages > layers)
+      if (stages > layers || !mayHave(*this, stages))
         continue;
       Candidate shape = fixed;
       shape.tensor = tensor;
@@ -142,7 +154,7 @@ std::vector<std::string> Space::settingsOf(const Candidate &candidate) const {
   if (open.mesh) {
     std::vector<std::string> axes;
     for (auto [name, size] : {std::pair("pp", candidate.stages), {"dp", candidate.data}, {"tp", candidate.tensor}})
-      if (size > 1 || !open.recipe) // rules of the user's may name any of them
+      if (size > 1 || namesAxes || !open.recipe) // rules of the user's may name any of them
         axes.push_back((name + Twine(": ") + Twine(size)).str());
     set("mesh={" + join(axes, ", ") + "}");
   }
@@ -154,10 +166,10 @@ std::vector<std::string> Space::settingsOf(const Candidate &candidate) const {
     set("zero.level=" + Twine(candidate.zero));
   if (candidate.offloads)
     set("offload=[states]");
-  if (open.schedule && candidate.stages > 1 && trains) {
+  if (candidate.stages > 1 && trains)
     set("pipeline.stages=" + Twine(candidate.stages * candidate.chunks));
+  if (candidate.stages > 1 && trains && open.schedule)
     set("pipeline.schedule=" + candidate.schedule);
-  }
   return settings;
 }
 

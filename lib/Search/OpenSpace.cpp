@@ -1,4 +1,5 @@
 #include "OpenSpace.h"
+#include "SaidPlan.h"
 #include "Shardings.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -10,13 +11,15 @@ namespace par {
 static constexpr StringRef axes[] = {"pp", "dp", "tp"};
 
 /// Plans of a search have axes of these names, and one mesh for all stages. Empty: the plan has.
-static std::string describeForeign(const Plan &plan, int64_t ranks) {
+static std::string describeForeign(const Plan &plan, bool hasMesh, int64_t ranks) {
   if (plan.pipeline.meshes.given())
     return "a search takes one mesh for all stages; leave out pipeline.meshes";
+  if (!hasMesh)
+    return "";
   for (const auto &[name, size] : plan.mesh)
     if (!is_contained(axes, name))
       return "a search takes meshes of the axes pp, dp and tp, found \"" + name + "\"; rename it or leave out mesh";
-  if (!plan.mesh.empty() && ranksOf(plan.mesh) != ranks)
+  if (ranksOf(plan.mesh) != ranks)
     return "the mesh has " + std::to_string(ranksOf(plan.mesh)) + " ranks and the search is for " +
            std::to_string(ranks) + "; leave out mesh, or ask for as many";
   return "";
@@ -32,14 +35,14 @@ static bool isBatchOpen(const Plan &plan, const NameTable &names) {
 
 static bool isRecipeOpen(const Plan &plan) { return plan.recipes.empty() && plan.shard.empty(); }
 
-static OpenKeys openKeysOf(const Plan &plan) {
+static OpenKeys openKeysOf(const Plan &plan, bool hasMesh) {
   OpenKeys open;
-  open.mesh = plan.mesh.empty();
+  open.mesh = !hasMesh;
   open.recipe = isRecipeOpen(plan);
   open.microbatches = !plan.batch.microbatches.given() && !plan.batch.microbatchSize.given();
   open.zero = !plan.zero.level.given();
   open.offload = plan.train && plan.offload.empty();
-  open.schedule = !plan.pipeline.schedule.given() && !plan.pipeline.stages.given();
+  open.schedule = !plan.pipeline.schedule.given();
   return open;
 }
 
@@ -85,19 +88,21 @@ std::optional<OpenSpace> openSpace(const std::shared_ptr<const Model> &model, co
     sink(finding);
     return std::nullopt;
   };
-  PlanErrors reported; // planModel reports them again
-  std::optional<Plan> said = readPlan(text.files, text.settings, reported);
-  if (std::string foreign = said ? describeForeign(*said, ranks) : ""; !foreign.empty())
+  SaidPlan reading;
+  std::optional<Plan> said = readSaidPlan(text, reading);
+  if (std::string foreign = said ? describeForeign(*said, reading.hasMesh, ranks) : ""; !foreign.empty())
     return refuse(foreign);
   PlanText alone = text;
-  if (said && said->mesh.empty()) // rules of the user's may name any of the axes
-    alone.settings.push_back("mesh={pp: 1, dp: 1, tp: 1}");
-  else if (said && isRecipeOpen(*said)) // no rule shards over the tensor axis yet
+  append_range(alone.settings, reading.assumption);
+  if (said && reading.hasMesh && isRecipeOpen(*said)) // no rule shards over the tensor axis yet
     alone.settings.push_back(
         ("mesh={pp: " + Twine(said->axisSize("pp")) + ", dp: " + Twine(said->axisSize("dp")) + ", tp: 1}").str());
-  auto errorsOnly = [&](const CompileDiagnostic &finding) {
-    if (!finding.warning) // keys that have no effect on one rank may have one on several
-      sink(finding);
+  auto errorsOnly = [&](CompileDiagnostic finding) {
+    if (finding.warning) // keys that have no effect on one rank may have one on several
+      return;
+    if (!reading.hasMesh && StringRef(finding.message).contains("the mesh has no axis"))
+      finding.notes.push_back("a search makes meshes of the axes pp, dp and tp; name one of these, or say mesh");
+    sink(finding);
   };
   std::optional<PlannedModel> base = planModel(model, alone, {}, errorsOnly);
   if (!base)
@@ -109,8 +114,10 @@ std::optional<OpenSpace> openSpace(const std::shared_ptr<const Model> &model, co
   out.hardware = base->hardware;
   out.limit = base->recomputeLimit() ? base->recomputeLimit() : base->memoryLimit(); // as a compilation has it
   Space &space = out.space;
-  space.open = openKeysOf(*said);
+  space.open = openKeysOf(*said, reading.hasMesh);
   space.fixed = fixedOf(*said);
+  space.stages = reading.stages;
+  space.namesAxes = reading.namesAxes;
   space.ranks = ranks;
   space.batch = **plan.batch.size;
   space.trains = plan.train.has_value();

@@ -44,6 +44,8 @@ struct Space {
   int64_t ranks = 1;
   int64_t batch = 1;     ///< samples of a step
   int64_t layers = 1;    ///< that stages are made of
+  int64_t stages = 0;    ///< that the user's pipeline has; 0: open
+  bool namesAxes = false; ///< lines of the user's plan name axes, which stay in the mesh with one rank too
   int64_t hostRanks = 0; ///< of one host: tensor axes stay within; 0: all
   bool trains = true;
   bool rounds = false;        ///< masters are f32, and matmuls read them in a narrower format
