@@ -38,9 +38,9 @@ static const Flag flags[] = {
     {"--check-kernels", Flag::Nothing, true, "",
      "runs each generated kernel on random operands and compares with the interpreter"},
     {"--stop-after", Flag::Value, true, "PHASE", "prints the IR after a phase and stops"},
-    {"--emit", Flag::Value, true, "PHASE|report|trace|kernels",
+    {"--emit", Flag::Value, true, "PHASE|report|trace|kernels|onnx",
      "prints the IR after a phase, the report as a page, the simulated step as a Perfetto trace, or what each kernel "
-     "takes of a GPU"},
+     "takes of a GPU; onnx: writes the model to -o FILE.onnx with the plan as multi-device annotations"},
     {"--run-trace", Flag::Value, true, "F",
      "of --emit=trace: a file of par-run --trace, whose steps are put into the same trace, on one clock"},
     {"--open", Flag::Nothing, true, "", "opens the report of the bundle, report.html, with xdg-open"},
@@ -60,7 +60,8 @@ static const Flag flags[] = {
     {"--timing", Flag::Nothing, true, "", "prints the time of every phase"},
     {"--werror", Flag::Nothing, true, "", "a compilation with warnings writes nothing and ends with exit 1"},
     {"--auto", Flag::Nothing, true, "", "fills what the plan leaves open by a search for -n ranks, then compiles it"},
-    {"--write-plan", Flag::Value, true, "F", "of --auto: writes the completed plan, with the reason of each key, to F"},
+    {"--write-plan", Flag::Value, true, "F",
+     "writes the plan that --auto completes, with the reason of each key, or that --onnx-sharding reads, to F"},
     {"--fit", Flag::Nothing, true, "",
      "searches a plan for the devices of --gpus (or -n and --target) and says what it takes; writes nothing"},
     {"--gpus", Flag::Value, true, "NUMBERxHARDWARE", "of --fit: the devices, as 8xh100-sxm"},
@@ -68,7 +69,10 @@ static const Flag flags[] = {
     {"--what-if", Flag::Value, true, "KEY=VALUE",
      "prints what a key of the plan would change: keys, time, memory, communication and what forces it", true},
     {"--compare", Flag::Nothing, true, "", "prints in what two plans of the model differ: A.yaml B.yaml"},
-    {"--onnx-sharding", Flag::Value, false, "use|ignore", ""},
+    {"--onnx-sharding", Flag::Maybe, true, "CONFIGURATION",
+     "takes mesh, stages and shardings from the model's multi-device annotations (ONNX IR 11)"},
+    {"--check-onnx-devices", Flag::Nothing, true, "",
+     "checks the rules of the model's own multi-device annotations (ONNX IR 11), prints each finding and stops"},
 };
 // clang-format on
 
@@ -115,6 +119,9 @@ static void readFlags(const Arguments &arguments, CompileOptions &options) {
   if (arguments.has("--list"))
     options.list = arguments.last("--list");
   options.stopAfter = arguments.last("--stop-after");
+  if (arguments.has("--onnx-sharding"))
+    options.onnxSharding = arguments.last("--onnx-sharding");
+  options.checkDevices = arguments.has("--check-onnx-devices");
   options.explain = arguments.last("--explain");
   if (std::string emit = arguments.last("--emit"); emit == "trace")
     options.emitTrace = true;
@@ -122,6 +129,8 @@ static void readFlags(const Arguments &arguments, CompileOptions &options) {
     options.emitReport = true;
   else if (emit == "kernels")
     options.emitKernels = true;
+  else if (emit == "onnx")
+    options.emitOnnx = true;
   else if (!emit.empty())
     options.stopAfter = emit;
   options.runTrace = arguments.last("--run-trace");

@@ -7,6 +7,7 @@
 #include "par/Phases/Import/Names.h"
 #include "par/Phases/Train/Passes.h"
 #include "par/Plan/Language/ForeignNames.h"
+#include "par/Plan/Model/ReadPlan.h"
 #include "par/format/Printable.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -184,7 +185,7 @@ std::optional<PlannedModel> planModel(const std::shared_ptr<const Model> &model,
   }
   StringRef path = model ? StringRef(model->graph.path) : StringRef();
   PlanErrors errors;
-  if (std::optional<Plan> plan = readPlan(text.files, text.settings, errors)) {
+  if (std::optional<Plan> plan = readPlan(text.files, text.texts, text.settings, errors)) {
     planned.plan.plan = std::move(*plan);
     completeFor(planned, options, errors);
   }

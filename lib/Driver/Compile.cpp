@@ -4,6 +4,7 @@
 #include "CompareRun.h"
 #include "CompileFamily.h"
 #include "CompileRun.h"
+#include "OnnxDevices.h"
 #include "SearchRun.h"
 
 #include "par/Compiler/WriteBundle.h"
@@ -54,11 +55,17 @@ using GivenFlag = std::pair<const char *, bool>;
 
 /// The flag that prints something of one bundle, or the one `more`, where it is given; null: none is.
 static const char *printingFlag(const CompileOptions &options, GivenFlag more) {
-  const GivenFlag flags[] = {{"--list", options.list.has_value()},    {"--print-plan", options.printPlan},
-                             {"--explain", !options.explain.empty()}, {"--stop-after", !options.stopAfter.empty()},
-                             {"--emit=kernels", options.emitKernels}, {"--emit=report", options.emitReport},
-                             {"--emit=trace", options.emitTrace},     {"--what-if", !options.whatIf.empty()},
-                             {"--compare", options.compare},          more};
+  const GivenFlag flags[] = {{"--list", options.list.has_value()},
+                             {"--print-plan", options.printPlan},
+                             {"--explain", !options.explain.empty()},
+                             {"--stop-after", !options.stopAfter.empty()},
+                             {"--emit=kernels", options.emitKernels},
+                             {"--emit=report", options.emitReport},
+                             {"--emit=trace", options.emitTrace},
+                             {"--emit=onnx", options.emitOnnx},
+                             {"--what-if", !options.whatIf.empty()},
+                             {"--compare", options.compare},
+                             more};
   for (auto [flag, given] : flags)
     if (given)
       return flag;
@@ -104,6 +111,10 @@ static std::string checkFlags(const CompileOptions &options) {
     return "--stop-after takes one of " + join(phaseNames(), ", ") + ", found \"" + options.stopAfter + "\"";
   if (options.list && !listNames(NameTable(), *options.list))
     return "--list takes params, modules, nodes or inputs, found \"" + *options.list + "\"";
+  bool more = !options.plans.empty() || options.json || printingFlag(options, {"--open", options.open});
+  if (options.checkDevices && more)
+    return "--check-onnx-devices reads only the model and prints what it finds; leave out plans and other flags that "
+           "print";
   if (const char *flag = besideJson(options))
     return std::string("--json prints all facts as one object; leave out ") + flag + ", which prints another text";
   if (const char *flag = besideFamily(options))
@@ -115,6 +126,8 @@ static std::string checkFlags(const CompileOptions &options) {
   if (!options.runTrace.empty() && !options.emitTrace)
     return "--run-trace puts a run into the trace of --emit=trace; add that";
   if (std::string wrong = checkSearchFlags(options); !wrong.empty())
+    return wrong;
+  if (std::string wrong = checkDeviceFlags(options); !wrong.empty())
     return wrong;
   if (std::string wrong = checkCompareFlags(options); !wrong.empty())
     return wrong;
@@ -152,6 +165,8 @@ static int runFound(const CompileOptions &options, raw_ostream &out, DiagnosticS
 }
 
 static int runCall(const CompileOptions &options, raw_ostream &out, DiagnosticSink sink, std::string *report) {
+  if (options.checkDevices)
+    return checkOnnxDevices(options, out, sink);
   if (options.fit)
     return fitModel(options, out, sink, report);
   if (!options.searches)

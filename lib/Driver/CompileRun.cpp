@@ -1,6 +1,7 @@
 // par-compile from its flags to calls of the compiler and of the report.
 #include "CompileRun.h"
 
+#include "OnnxDevices.h"
 #include "Reproducer.h"
 #include "Warnings.h"
 
@@ -93,6 +94,8 @@ static void printCached(const CompiledKernels &kernels, StringRef cache, llvm::r
 
 bool CompileRun::ended(StringRef step, const Compiled &compiled) {
   timer.print(step);
+  if (step == "propagate" && options.onnxSharding && !keepsDevices(*model, devices, compiled, sink))
+    return false;
   if (step == "codegen" && options.timing && !options.cache.empty())
     printCached(compiled.kernels, options.cache, out);
   if (llvm::is_contained({"order", "bucket", "codegen", "bundle"}, step))
@@ -139,11 +142,12 @@ bool FamilyPart::hasState(const Compiled &compiled, DiagnosticSink sink) const {
                    accept(describeOtherStages(*main, compiled), sink));
 }
 
-static void printIR(ModuleOp module, bool verbose, llvm::raw_ostream &out) {
+static int printIR(ModuleOp module, bool verbose, llvm::raw_ostream &out) {
   OpPrintingFlags flags;
   flags.elideLargeElementsAttrs(64);
   module->print(out, verbose ? flags.enableDebugInfo(true) : flags);
   out << "\n";
+  return Done;
 }
 
 static void printPlanning(const Facts &facts, bool verbose, llvm::raw_ostream &out) {
@@ -157,13 +161,17 @@ static void printPlanning(const Facts &facts, bool verbose, llvm::raw_ostream &o
     printMatches(*facts.matches, out);
 }
 
-void CompileRun::summarize(const ModelPlan &model) {
+static void describePlanning(const ModelPlan &model, Facts &facts) {
   facts.model = describeModel(model);
   facts.module = describeModule(model);
   facts.plan = describePlan(model);
   facts.recipes = describeRecipes(model);
   facts.padding = findPaddedDims(model);
   facts.keys = listKeys(model);
+}
+
+void CompileRun::summarize(const ModelPlan &model) {
+  describePlanning(model, facts);
   facts.search = beside.search;
   if (options.verbose || explained.isAlone() || wantsAll(options, report))
     facts.matches = findMatches(model);
@@ -178,9 +186,11 @@ static CompilerOptions compilerOptions(const CompileOptions &options, bool limit
   CompilerOptions compiler;
   if (named)
     compiler.keep = {"propagate"};
+  if (options.onnxSharding || options.emitOnnx)
+    compiler.keep.push_back("annotate");
   if (limited) // phases before those that change with a way out of the limit
     llvm::append_values(compiler.keep, "import", "split", "partition", "collectives");
-  compiler.until = options.stopAfter;
+  compiler.until = options.emitOnnx ? "propagate" : options.stopAfter;
   compiler.hostCode = options.hostCode;
   compiler.keepKernelIR = options.checkKernels;
   compiler.cache = options.cache;
@@ -210,9 +220,12 @@ int CompileRun::compileModel() {
   if (options.list)
     return say(*listNames(model ? model->names : NameTable(), *options.list), out);
   enter("the plan", Plan(), {});
+  text = textOf(options);
+  if (options.onnxSharding && !layDevices(options, model.get(), sink, text, devices))
+    return WrongInput;
   PlanningOptions planning;
   planning.nameAllLost = options.verbose;
-  std::optional<PlannedModel> planned = planModel(model, textOf(options), planning, sink);
+  std::optional<PlannedModel> planned = planModel(model, text, planning, sink);
   if (!planned)
     return WrongInput;
   if (options.printPlan)
@@ -235,10 +248,10 @@ int CompileRun::compileModel() {
     reportError(here.reproducerFile, "cannot be written");
   if (compiled.failed)
     return faulty ? Bug : WrongInput;
-  if (!compiled.bundle) {
-    printIR(*compiled.module, options.verbose, out);
-    return Done;
-  }
+  if (options.emitOnnx)
+    return emitOnnx(options, *model, compiled, out, sink);
+  if (!compiled.bundle)
+    return printIR(*compiled.module, options.verbose, out);
   return finish(compiled);
 }
 
@@ -338,8 +351,7 @@ bool CompileRun::fits(const Compiled &compiled) {
   std::vector<CompileDiagnostic> above = findAbove(facts, compiled.planned.plan.plan, options.model);
   if (above.empty())
     return true;
-  facts.waysOut =
-      findWaysOut(model, textOf(options), compilerOptions(options, /*limited=*/false), compiled, *limitOf(facts));
+  facts.waysOut = findWaysOut(model, text, compilerOptions(options, /*limited=*/false), compiled, *limitOf(facts));
   if (facts.waysOut)
     above.front().notes.push_back(describeWaysOut(*facts.waysOut, *limitOf(facts)));
   llvm::for_each(above, sink);
@@ -372,13 +384,16 @@ static void printBundle(const Facts &facts, size_t roles, bool quiet, bool expla
   }
 }
 
+static int sayKernels(const Compiled &compiled, llvm::raw_ostream &out) {
+  printKernels(describeKernels(compiled.kernels, *compiled.bundle), out);
+  return Done;
+}
+
 int CompileRun::finish(Compiled &compiled) {
   if (!mayWarn(options, findings, sink))
     return WrongInput;
-  if (options.emitKernels) {
-    printKernels(describeKernels(compiled.kernels, *compiled.bundle), out);
-    return Done;
-  }
+  if (options.emitKernels)
+    return sayKernels(compiled, out);
   if (options.checkKernels)
     if (int code = checkCode(compiled))
       return code;

@@ -97,6 +97,8 @@ private:
   bool faulty = false;
   StepTimer timer;
   std::shared_ptr<const Model> model;
+  PlanText text;
+  std::string devices; ///< the configuration that the plan is taken from
   std::optional<interp::PhaseCheck> check;
   Facts facts;
   std::vector<CompileDiagnostic> findings;

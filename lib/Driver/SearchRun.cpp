@@ -35,7 +35,7 @@ std::string checkSearchFlags(const CompileOptions &options) {
     return "--gpus is for --fit; say -n and --target here";
   if (options.alternatives && !options.fit && !options.searches)
     return "--alternatives is for --fit and --auto; add one of them";
-  if (!options.writePlan.empty() && !options.searches)
+  if (!options.writePlan.empty() && !options.searches && !options.onnxSharding)
     return "--write-plan writes what --auto finds; add --auto -n N";
   if (options.fit && options.searches)
     return "--fit writes nothing and --auto compiles what it finds; leave out one of them";

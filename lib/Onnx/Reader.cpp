@@ -1,5 +1,6 @@
 // Reads an ONNX file into the neutral model: protobuf to structs, inline and external data with checked sizes, versions
 // and names. Every malformed field is an error with its place.
+#include "ConvertDevices.h"
 #include "FileBytes.h"
 #include "Provenance.h"
 #include "Wire.h"
@@ -216,6 +217,8 @@ Node convert(const ::onnx::NodeProto &proto, const std::string &modelPath) {
     node.attributes.push_back(convert(attribute, modelPath));
   Metadata metadata = convert(proto.metadata_props());
   readProvenance(metadata, node);
+  for (const auto &devices : proto.device_configurations())
+    node.devices.push_back(convertDevices(devices));
   return node;
 }
 
@@ -309,6 +312,8 @@ void convertHeader(const ::onnx::ModelProto &proto, Model &model) {
   }
   for (const auto &function : proto.functions())
     model.functions.push_back(convert(function, model));
+  for (const auto &configuration : proto.configuration())
+    model.configurations.push_back(convertConfiguration(configuration));
 }
 
 /// Dims that the exporter left open without a name (as skl2onnx does) get one, by which a plan can speak of them: dim 0

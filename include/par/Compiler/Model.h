@@ -23,6 +23,8 @@ std::shared_ptr<const Model> readModel(const std::string &path, DiagnosticSink s
 struct PlanText {
   std::vector<std::string> files, settings;
   Plugins plugins = {};
+  /// Layers over the files and below the settings that are in no file: name and text.
+  std::vector<std::pair<std::string, std::string>> texts = {};
 };
 
 /// A plan that is completed for a model.

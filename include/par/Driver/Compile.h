@@ -22,13 +22,14 @@ struct CompileOptions {
   bool searches = false;             ///< --auto: complete the plan by a search, then compile it
   bool alternatives = false;         ///< and print the plans around the best one
   std::string gpus;                  ///< of --fit: "8xh100-sxm"
-  std::string writePlan;             ///< of --auto: the file that gets the completed plan
+  std::string writePlan;             ///< of --auto, or of onnxSharding: the file that gets the plan
   std::vector<std::string> whatIf;   ///< settings of --what-if: print what they change, and stop
   bool compare = false;              ///< print in what the two plans differ, and stop
   std::string output;                ///< bundle folder; empty: model name + ".par"
   bool printPlan = false;            ///< print the completed plan and stop
   std::optional<std::string> list;   ///< print names and stop: "" is all kinds
   std::string stopAfter;             ///< phase after which the IR is printed and nothing more done
+  bool checkDevices = false;         ///< check the model's multi-device annotations, say what is found, and stop
   std::string explain;               ///< what to explain: a word of `explainWords` or a name of the model; and stop,
                                      ///< unless `check`
   bool checkPhases = false;          ///< interpret the program before and after every phase and compare
@@ -39,6 +40,7 @@ struct CompileOptions {
   std::string runTrace;              ///< of emitTrace: a file of par-run --trace, whose events are in it too
   bool open = false;                 ///< the caller opens the report of the bundle: one must be written
   bool emitReport = false;           ///< print the report as a page and stop
+  bool emitOnnx = false;             ///< write the model with annotations of the plan to `output` and stop
   bool emitKernels = false;          ///< print what each generated kernel takes of a GPU and stop
   bool hostCode = false;             ///< compile kernels, whatever device they were formed for, for this host
   std::string cache;                 ///< folder that keeps kernels' code between compilations; empty: none does
@@ -48,7 +50,9 @@ struct CompileOptions {
   bool quiet = false, verbose = false;
   bool werror = false; ///< a compilation with warnings writes no bundle and fails
   /// Whether it prints one thing in place of the summary, and writes no bundle.
-  bool emits() const { return emitTrace || emitReport || emitKernels; }
+  bool emits() const { return emitTrace || emitReport || emitKernels || emitOnnx; }
+  /// The configuration of devices whose annotations in the model are plan; "": the only one.
+  std::optional<std::string> onnxSharding;
   CompileState *compileState = nullptr; ///< is told of the progress; null: not wanted
 };
 

@@ -2,6 +2,8 @@
 // compiler code (built without exceptions) can include it.
 #pragma once
 
+#include "par/Onnx/Devices.h"
+
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -109,6 +111,7 @@ struct Node {
   std::string modulePath; ///< `transformer.h.0.mlp`; "" at the top or where the exporter kept none
   std::string sourceFile; ///< innermost line of the model's own source; "" if unknown
   int64_t sourceLine = 0;
+  std::vector<NodeDevices> devices; ///< one for each configuration that the node is annotated for
 
   const Attribute *attribute(std::string_view name) const;
   int64_t intAttribute(std::string_view name, int64_t otherwise) const;
@@ -162,6 +165,7 @@ struct Model {
   std::vector<ValueInfo> valueInfo;
   std::vector<SignatureEntry> signature;
   std::vector<Function> functions;
+  std::vector<DeviceConfiguration> configurations;
   std::shared_ptr<const FileBytes> bytes;
 };
 

@@ -2,6 +2,7 @@
 #include "PlanBuilder.h"
 
 #include "par/Plan/Language/Schema.h"
+#include "par/Plan/Model/ReadPlan.h"
 #include "par/Solver/Order/OrderTable.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -455,9 +456,16 @@ std::optional<Plan> buildPlan(const PlanNode &tree, ArrayRef<UsedRecipe> recipes
 }
 
 std::optional<Plan> readPlan(ArrayRef<std::string> files, ArrayRef<std::string> settings, PlanErrors &errors) {
+  return readPlan(files, {}, settings, errors);
+}
+
+std::optional<Plan> readPlan(ArrayRef<std::string> files, ArrayRef<std::pair<std::string, std::string>> texts,
+                             ArrayRef<std::string> settings, PlanErrors &errors) {
   PlanLayers layers(errors);
   for (const std::string &file : files)
     layers.addFile(file);
+  for (const auto &[name, text] : texts)
+    layers.addText(text, name);
   for (const std::string &setting : settings)
     layers.addSet(setting);
   // If a layer is missing, errors in other layers would be its consequences.

@@ -3,6 +3,7 @@
 #include "HostRelay.h"
 #include "comm/shared/Diagnosis.h"
 #include "comm/shared/Threads.h"
+#include "par/messages/CommMessages.h"
 
 #include <cerrno>
 #include <cstring>

@@ -11,7 +11,11 @@
     training {"version": 1}       (what par.export notes in the model's metadata)
     updates y f32[4] mean          (an output that is the next value of a buffer)
     tied {"a": "b"}                (further names of initializers that par.export notes there)
+    value x f32[8]                 (a shape of a value within)
+    devices tp2 2 cpu:0 cpu:1      (a configuration of devices, named or not; "devices" by itself: without its fields)
+    node ... || [{"configuration": "tp2", "stage": 0, "shardings": [...]}]   (annotations of a node; see `sharding`)
 """
+import json
 import re
 import struct
 import sys
@@ -108,7 +112,41 @@ def metadata(field, key, value):
     return block(field, block(1, key) + block(2, value))
 
 
+def each(field, values):
+    return b"".join(number(field, v) for v in values)
+
+
+def sharding(said):
+    """{"tensor": "x", "devices": [-1, 2], "groups": [[-1, [0, 1]]], "axes": [{"axis": 0, "parts": [{"size": 8,
+    "symbol": "n", "shards": 2}]}]}; what is left out is left out of the file."""
+    out = block(1, said["tensor"]) if "tensor" in said else b""
+    out += each(2, said.get("devices", []))
+    out += b"".join(block(3, number(1, key) + each(2, devices)) for key, devices in said.get("groups", []))
+    for axis in said.get("axes", []):
+        dim = number(1, axis["axis"]) if "axis" in axis else b""
+        for part in axis.get("parts", []):
+            one = number(1, part["size"]) if "size" in part else b""
+            one += block(2, part["symbol"]) if "symbol" in part else b""
+            one += number(3, part["shards"]) if "shards" in part else b""
+            dim += block(2, one)
+        out += block(4, dim)
+    return out
+
+
+def placement(said):
+    out = block(1, said["configuration"]) if "configuration" in said else b""
+    out += b"".join(block(2, sharding(one)) for one in said.get("shardings", []))
+    return out + (number(3, said["stage"]) if "stage" in said else b"")
+
+
+def configuration(said):
+    out = block(1, said["name"]) if "name" in said else b""
+    out += number(2, said["devices"]) if "devices" in said else b""
+    return out + b"".join(block(3, name) for name in said.get("names", []))
+
+
 def node(text, module, source):
+    text, _, placed = text.partition(" || ")
     head, attributes = re.fullmatch(r"(\S+ \S+ \S* -> \S+)(.*)", text).groups()
     name, op, inputs, _, outputs = head.split(" ")
     domain, _, op = op.rpartition("::")
@@ -122,7 +160,7 @@ def node(text, module, source):
     if source:
         file, line = source.split(":")
         out += metadata(9, "pkg.torch.onnx.stack_trace", f'File "zoo/{file}", line {line}, in forward\n    x')
-    return out
+    return out + b"".join(block(10, placement(said)) for said in json.loads(placed or "[]"))
 
 
 def encode(lines):
@@ -130,8 +168,11 @@ def encode(lines):
     outer, function, nodes = [], None, 1
     for line in lines:
         key, _, rest = line.strip().partition(" ")
-        if key in ("input", "output"):
-            graph += block({"input": 11, "output": 12}[key], value_info(*rest.split()))
+        if key in ("input", "output", "value"):
+            graph += block({"input": 11, "output": 12, "value": 13}[key], value_info(*rest.split()))
+        elif key == "devices":
+            name, count, *names = rest.split() or ("", "")
+            model += block(26, configuration({"name": name, "devices": int(count), "names": names} if rest else {}))
         elif key == "updates":
             name, kind, buffer = rest.split()
             graph += block(12, value_info(name, kind) + metadata(4, "par.updates", buffer))
