@@ -234,10 +234,11 @@ class _Loop:
         return any(one is True for one in said)
 
     def evaluate(self) -> bool:
-        means = Means()
+        means = Means({}, self.job.batch)
         for batch in self.evals or ():
             part = self.job.eval(self.named(batch))
-            means.add(part, part.counts or dict.fromkeys(part, 1.0))
+            if part._means:
+                means.merge(part._means)
         if not means.values():
             raise Error("eval gave no batches: an iterator is exhausted after its first pass; give a list or a "
                         "DataLoader", code=2)

@@ -28,10 +28,11 @@ class Scalars(Dict[str, float]):
     steps: where one call of train makes several optimizer steps (`pipeline.flush_every`), those of each of them; the
     dict itself holds the last one's.
     counts: of eval, by name: how many samples, or labels that count, the scalar is the mean of. Weights that average
-    several evaluations; 1 for a scalar that is no mean over samples.
+    several evaluations; 1 for a scalar that is no mean over samples, and none for sums and sums of several means.
     """
     steps: Tuple[Dict[str, float], ...] = ()
     counts: Mapping[str, float] = {}
+    _means: Optional[Means] = None  # of eval
 
     @property
     def loss(self) -> float:
@@ -123,9 +124,9 @@ class Job:
         self.entries: Tuple[str, ...] = tuple(facts["entries"])
         self.inputs: Dict[str, Tensor] = {one["name"]: Tensor(one) for one in facts["inputs"]}
         means = {one["name"]: one["mean"] for one in facts["outputs"] if one.get("mean")}
-        self._means: Dict[str, str] = means  # "samples", or the scalar that counts labels or batches
+        self._kinds: Dict[str, str] = means or {"loss": "batch(loss)"}  # as of Means; bundles before 1.13 have none
         self.outputs: Dict[str, Tensor] = {one["name"]: Tensor(one) for one in facts["outputs"]
-                                           if one["name"] not in means.values()}
+                                           if not self._means().hides(one["name"])}
         self.tensors: Dict[str, Tensor] = {one["name"]: Tensor(one) for one in facts["tensors"]}
         self._calls: int = facts["calls"]
 
@@ -143,16 +144,17 @@ class Job:
     def eval(self, batch: Optional[Mapping[str, Any]] = None, **arrays: Any) -> Scalars:
         """The loss and other scalar outputs, as in evaluation mode; nothing is trained.
 
-        Arguments as of train, but of any number of rows: they are evaluated `batch` at a time. The scalars are means
-        over all of the rows, or over all labels that count; what fills up the last batch does not. Raises par.Error,
-        also where rows are left over and the loss is no mean over samples (it compares the samples of a batch).
+        Arguments as of train, but of any number of rows: they are evaluated `batch` at a time. The scalars are those of
+        one batch of all rows: means over them, or over all labels that count; sums; sums of such means. Rows that
+        fill up the last batch do not count. Raises par.Error, also where rows are left over and the loss is none of
+        these (it compares the samples of a batch).
         """
         whole, rows, count, _ = self._given(batch, arrays)
         self._begin()
         try:
             if count == self.batch:
                 self._run_fed("eval", whole)
-                return self._scalars()
+                return self._evaluated()
             return self._eval_parts(whole, rows, count)
         finally:
             self._turn.release()
@@ -339,17 +341,15 @@ class Job:
         """Evaluates batch by batch. The last rows fill up a batch with the last of them; its share is then taken off,
         by a batch of nothing but that row."""
         left = count % self.batch
-        if left and not self._isMean("loss"):
+        means = self._means()
+        if left and not means.adds_up("loss"):
             raise Error(f"{count} rows are no whole batches of {self.batch}, and the loss is no mean over samples, of "
                         "which others could fill up a batch; leave the last rows out", code=2)
-        means = Means()
 
         def add(first: int, size: int, share: float) -> None:
             self._run_fed("eval", {name: _filled(one, first, size, self.batch) if name in rows else one
                                    for name, one in whole.items()})
-            part = self._scalars()
-            means.add(part, {name: weight for name, weight in part.counts.items()
-                             if size == self.batch or self._isMean(name)}, share)
+            means.add(self._found()[-1], share, size == self.batch)
 
         for first in range(0, count - left, self.batch):
             add(first, self.batch, 1.0)
@@ -357,12 +357,11 @@ class Job:
             add(count - left, left, 1.0)
             add(count - 1, 1, -(self.batch - left) / self.batch)
         result = Scalars(means.values())
-        result.counts = means.weights()
+        result.counts, result._means = means.weights(), means
         return result
 
-    def _isMean(self, name: str) -> bool:
-        """Whether a scalar is a mean over samples or labels."""
-        return not self._means.get(name, "batch(").startswith("batch(")
+    def _means(self) -> Means:
+        return Means(self._kinds, self.batch)
 
     def _results(self, entry: str) -> List[str]:
         return [name for name, one in self.outputs.items() if entry in one._facts["entries"]]
@@ -375,18 +374,25 @@ class Job:
         ctypes.memmove(address, array.data, math.prod(shape) * size_of(word))
         return value
 
-    def _scalars(self) -> Scalars:
+    def _found(self) -> List[Dict[str, float]]:
+        """The scalars of each call of the last run, also those that are there for others."""
         calls = []
         count = ctypes.c_size_t()
         for call in range(self._calls):
             found = self._library.par_scalars(self._live(), call, ctypes.byref(count))
             calls.append({one.name.decode(): one.value for one in found[:count.value]})
-        found = calls[-1] if calls[-1] else calls[0]
-        counters = set(self._means.values())
-        result = Scalars({name: value for name, value in found.items() if name not in counters})
+        return calls if calls[-1] else calls[:1]
+
+    def _scalars(self) -> Scalars:
+        calls, means = self._found(), self._means()
+        result = Scalars({name: value for name, value in calls[-1].items() if not means.hides(name)})
         result.steps = tuple(calls)
-        result.counts = {name: found.get(mean, float(self.batch))
-                         for name, mean in self._means.items() if name in found}
+        return result
+
+    def _evaluated(self) -> Scalars:
+        result, means = self._scalars(), self._means()
+        means.add(self._found()[-1])
+        result.counts, result._means = means.weights(), means
         return result
 
     def _shape(self, shape: Tuple[int, ...]) -> Any:

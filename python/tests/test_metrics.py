@@ -51,6 +51,22 @@ class Plain(Net):
         self.norm = torch.nn.Identity()
 
 
+class Heads(Plain):
+    """A loss that is a sum of means over different labels, of a mean over samples and of a penalty; sums and counts."""
+
+    def forward(self, x, labels):
+        scores = self.scores(x)
+        second = torch.where(labels == 1, -100, labels)
+        loss = F.cross_entropy(scores, labels) + 0.3 * F.cross_entropy(scores, second) - 0.1 * scores.square().mean()
+        return {"loss": loss + 0.01 * self.last.weight.square().sum(), "total": scores.abs().sum() + 2.0,
+                "count": (labels != -100).sum(), "mixed": scores.abs().sum() / 7 + scores.mean()}
+
+
+class Summed(Plain):
+    def forward(self, x, labels):
+        return {"loss": F.cross_entropy(self.scores(x), labels, reduction="sum")}
+
+
 class Regression(Net):
     def forward(self, x, labels):
         return {"loss": F.mse_loss(self.scores(x)[:, 0], labels.float())}
@@ -69,6 +85,7 @@ class Metrics(unittest.TestCase):
     def setUpClass(cls):
         cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="par-metrics-"))
         cls.addClassCleanup(shutil.rmtree, cls.folder)
+        cls.files = {}
         torch.manual_seed(0)
         cls.x = torch.randn(43, WIDTH)
         cls.labels = torch.randint(0, CLASSES, (43,))
@@ -77,6 +94,12 @@ class Metrics(unittest.TestCase):
         cls.labels[42] = -100    # the row that fills the last batch
 
     def exported(self, net):
+        """The file of a net, which is exported once."""
+        if net not in self.files:
+            self.files[net] = self.export(net)
+        return self.files[net]
+
+    def export(self, net):
         net.eval()
         for value in net.norm.buffers():
             if value.is_floating_point():
@@ -100,7 +123,7 @@ class Metrics(unittest.TestCase):
             counts = int((labels != -100).sum())
             hits = int(((scores.argmax(-1) == labels) & (labels != -100)).sum())
             return {"loss": float(F.cross_entropy(scores, labels)), "accuracy": hits / counts,
-                    "size": float(scores.square().mean())}
+                    "size": float(scores.square().mean()), "hits": hits}
 
     def test_means_over_all_samples_and_labels(self):
         net = Net()
@@ -110,7 +133,7 @@ class Metrics(unittest.TestCase):
             means = {one["name"]: one.get("mean") for one in manifest["outputs"]}
             self.assertEqual({key: means[key] for key in ("loss", "accuracy", "size", "hits")},
                              {"loss": "count(loss)", "accuracy": "count(accuracy)", "size": "samples",
-                              "hits": "samples"})
+                              "hits": "sum(hits)"})
             with par.open(bundle) as job:
                 for rows in (43, 40, 19, 5):
                     with self.subTest(plan=name, rows=rows):
@@ -125,6 +148,26 @@ class Metrics(unittest.TestCase):
                             self.assertAlmostEqual(line[f"eval_{key}"], value, delta=4e-6 * max(1, value))
                             self.assertAlmostEqual(scalars[key], value, delta=4e-6 * max(1, value))
                         self.assertNotIn("count(loss)", scalars)
+
+    def test_sums_and_sums_of_means_are_those_of_all_rows(self):
+        for net in (Heads(), Summed()):
+            for name, plan in PLANS.items():
+                bundle = self.compiled(net, plan, f"{type(net).__name__} {name}")
+                with par.open(bundle) as job:
+                    for rows in (43, 8, 24, 5):
+                        with self.subTest(net=type(net).__name__, plan=name, rows=rows), torch.no_grad():
+                            x, labels = self.x.roll(-16, 0)[:rows], self.labels.roll(-16, 0)[:rows]
+                            data = {"x": x, "labels": labels}
+                            run = par.run(bundle, data=data, evaluate=True, quiet=True)
+                            scalars = job.eval(data)
+                            batches = [{key: value[i:i + 3] for key, value in data.items()} for i in range(0, rows, 3)]
+                            fitted = job.fit([], epochs=1, eval=batches, progress=False)
+                            expected = net(**data)
+                            self.assertEqual((run.metrics[-1]["samples"], run.metrics[-1]["left_out"]), (rows, 0))
+                            self.assertEqual(set(scalars), set(expected))
+                            for key, value in expected.items():
+                                for found in (run.metrics[-1][f"eval_{key}"], scalars[key], fitted.evals[0][key]):
+                                    self.assertAlmostEqual(found, float(value), delta=1e-5 * max(1, abs(float(value))))
 
     def test_training_gives_metrics(self):
         net = Plain()

@@ -352,13 +352,16 @@ void sayMeans(std::vector<format::Output> &outputs) {
   std::set<std::string> names;
   for (const format::Output &output : outputs)
     names.insert(output.name);
-  auto isCounter = [](StringRef name) { return name.starts_with("count(") || name.starts_with("batch("); };
+  constexpr const char *kinds[] = {"count(", "batch(", "sum(", "terms("};
+  auto isCounter = [&](StringRef name) {
+    return llvm::any_of(kinds, [&](const char *kind) { return name.starts_with(kind); });
+  };
   for (format::Output &output : outputs) {
     bool ofTrain = output.name == "grad_norm" || output.name == "loss_scale";
     if (!output.metric || ofTrain || isCounter(output.name) || !names.count("loss"))
       continue;
     output.mean = "samples";
-    for (const char *kind : {"count(", "batch("})
+    for (const char *kind : kinds)
       if (names.count(kind + output.name + ")"))
         output.mean = kind + output.name + ")";
   }

@@ -1,4 +1,4 @@
-// Means of scalar outputs over all samples, from their values of batches.
+// Means and sums of scalar outputs over all samples, from their values of batches.
 #pragma once
 
 #include "par/format/Manifest.h"
@@ -15,15 +15,17 @@ public:
   explicit BatchMeans(const format::Manifest &manifest) : manifest(manifest) {}
 
   /// Adds the scalars of a batch, `share` times. A batch of r samples that others fill up is added once, and the
-  /// others' share of a batch that holds nothing else is then taken off: -(batch - r) / batch. Scalars that are no
-  /// means over samples are passed over where `whole` is false.
+  /// others' share of a batch that holds nothing else is then taken off: -(batch - r) / batch. Scalars that do not
+  /// add up are passed over where `whole` is false.
   void add(const std::map<std::string, double> &scalars, double share = 1, bool whole = true);
-  /// By name; NaN where nothing counts.
+  /// By name, sums as sums; NaN where nothing counts.
   std::map<std::string, double> means() const;
   /// Whether a label of the batch counts: whether its value is one.
-  static bool counts(const format::Output &output, const std::map<std::string, double> &scalars);
+  bool counts(const format::Output &output, const std::map<std::string, double> &scalars) const;
 
 private:
+  double valueOf(const format::Output &output) const;
+
   struct Sum {
     double value = 0, weight = 0;
   };
@@ -31,7 +33,7 @@ private:
   std::map<std::string, Sum> sums;
 };
 
-/// Whether batches can be filled up: whether the scalar is a mean over samples or labels.
-bool isMeanOfSamples(const format::Output &output);
+/// Whether batches can be filled up: whether the scalar is a mean over samples or labels, a sum, or a sum of these.
+bool addsUp(const format::Output &output);
 
 } // namespace par::core

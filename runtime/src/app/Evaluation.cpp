@@ -48,7 +48,7 @@ void Evaluation::run(const Dataset *dataset) {
       return;
   }
   const format::Output *loss = manifest.findOutput("loss");
-  bool fills = left > 0 && loss && isMeanOfSamples(*loss);
+  bool fills = left > 0 && loss && addsUp(*loss);
   if (fills && !afterStep && !control.startStep(batches + 1))
     return;
   if (fills && !addFilled({dataset, &order, given - left}, left))
@@ -82,7 +82,7 @@ bool Evaluation::addBatch(const StepRows &rows, double share, bool whole) {
   means.add(scalars, share, whole);
   const format::Output *output = manifest.findOutput("loss");
   double loss = scalars["loss"];
-  bool counts = output && BatchMeans::counts(*output, scalars), isBad = counts && !std::isfinite(loss);
+  bool counts = output && means.counts(*output, scalars), isBad = counts && !std::isfinite(loss);
   if (isBad && bad++ == 0)
     firstBad = batches;
   if (ignored.empty() && (loss == 0 || !counts || (bad == 1 && isBad)))

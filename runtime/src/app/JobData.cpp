@@ -43,7 +43,7 @@ void openData(Job &job) {
   }
   // A batch of an evaluation may be filled up.
   const format::Output *loss = manifest.findOutput("loss");
-  uint64_t fewest = loss && isMeanOfSamples(*loss) ? 1 : manifest.batch;
+  uint64_t fewest = loss && addsUp(*loss) ? 1 : manifest.batch;
   for (const Dataset *dataset : {job.dataset.get(), job.evalDataset.get()})
     if (bool evaluates = options.eval || dataset == job.evalDataset.get();
         dataset && job.rowsOf(dataset) < (evaluates ? fewest : manifest.batch) && !job.predicts())

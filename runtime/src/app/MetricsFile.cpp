@@ -40,7 +40,7 @@ std::vector<std::string> metricsColumns(const format::Manifest &manifest) {
                        [&](const format::Output &output) { return output.mean == name; });
   };
   for (const format::Output &output : manifest.outputs) {
-    if (!output.metric || isCount(output.name))
+    if (!output.metric || isCount(output.name) || output.name.starts_with("term("))
       continue;
     columns.push_back(output.name);
     if (output.name == "loss")

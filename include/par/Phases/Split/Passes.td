@@ -44,8 +44,9 @@ def CountResultsPass : Pass<"par-count-results", "::mlir::ModuleOp"> {
   let summary = "returns the counts that scalar results of @eval are means over";
   let description = [{
     Expects: @eval on the whole batch (after Train). Leaves: further results of @eval, with which values of batches are
-    averaged. A scalar that is a mean over labels has "count(NAME)", the number of labels that count; one that is no
-    mean over samples has "batch(NAME)", which is 1; a mean over samples has none.
+    put together. A scalar that is a mean over labels has "count(NAME)", the number of labels that count; a sum has
+    "sum(NAME)", which is 1; a sum of several of these has "terms(NAME)", their number, and each as "term(NAME,i)" with
+    its own further results; another form has "batch(NAME)", which is 1; a mean over samples has none.
     Fails: never.
 
     ```

@@ -134,9 +134,10 @@ struct Output {
   Layout layout = {};
   /// For a microbatched result: the batch dim of the model's output. `shape` and `layout` have it first.
   int64_t batchDim = 0;
-  /// The weights with which values of batches are averaged, for a metric of `eval`: "samples", the output "count(NAME)"
-  /// that counts the labels, or the output "batch(NAME)", which is 1: it is no mean over samples. Empty: it is not
-  /// averaged, or nothing is known.
+  /// How values of batches are put together, for a metric of `eval`: "samples", a mean over them; the output
+  /// "count(NAME)", the number of labels of which it is the mean; "sum(NAME)", 1, of a sum; "terms(NAME)", how many
+  /// outputs "term(NAME,i)" add up to it, each with a `mean` of its own; "batch(NAME)", 1: it is none of these, and
+  /// batches are averaged. Empty: it is not averaged, or nothing is known.
   std::string mean = {};
 };
 
