@@ -79,7 +79,8 @@ class Epochs(par.Callback):
     """Prints a line after each epoch."""
 
     def __init__(self, beside: List[Dict[str, float]]) -> None:
-        self.beside, self.epoch = beside, 0
+        self.beside = beside
+        self.told: List[Dict[str, float]] = []  # of each epoch
         self.losses: List[float] = []
 
     def on_step(self, job: par.Job, step: int, scalars: par.Scalars) -> None:
@@ -88,9 +89,9 @@ class Epochs(par.Callback):
     def on_eval(self, job: par.Job, step: int, scalars: par.Scalars) -> None:
         ours = {"loss": sum(self.losses) / len(self.losses), "eval_loss": scalars.loss,
                 "accuracy": scalars["accuracy"]}
-        theirs = self.beside[self.epoch]
-        self.epoch += 1
-        print(f"epoch {self.epoch}  " + "  ".join(
+        theirs = self.beside[len(self.told)]
+        self.told.append(ours)
+        print(f"epoch {len(self.told)}  " + "  ".join(
             f"{name} {value:.6f} (PyTorch {theirs[name]:.6f})" for name, value in ours.items()), flush=True)
         self.losses = []
 
@@ -120,7 +121,7 @@ def train_in_pytorch(module: Classifier, loader: Any, held_out: Any, epochs: int
     return told
 
 
-def main(folder: pathlib.Path, model: str, epochs: int, samples: int) -> None:
+def main(folder: pathlib.Path, model: str, epochs: int, samples: int) -> Epochs:
     torch.manual_seed(0)
     module = Classifier(model)
     example = (torch.randn(BATCH, 3, SIZE, SIZE), torch.zeros(BATCH, dtype=torch.long))
@@ -137,12 +138,14 @@ def main(folder: pathlib.Path, model: str, epochs: int, samples: int) -> None:
 
     best = par.BestCheckpoint(folder / "best", metric="accuracy", highest=True)
     stopping = par.EarlyStopping(patience=2, metric="accuracy", highest=True)
+    ours = Epochs(beside)
     with par.open(bundle) as job:  # with the weights of the exported module
         fitted = job.fit(Passes(loader, data), epochs=epochs, inputs=("images", "labels"), eval=held_out,
-                         callbacks=[Epochs(beside), best, stopping], progress=sys.stderr.isatty())
+                         callbacks=[ours, best, stopping], progress=sys.stderr.isatty())
         job.resume(best.path)
         print(f"{len(fitted.losses)} steps, ended by {fitted.stopped}; best accuracy {best.value:.4f} at step "
               f"{job.step}")
+    return ours
 
 
 if __name__ == "__main__":
