@@ -44,7 +44,8 @@ def build(name):
                 return self.bert(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
 
         tokens = torch.ones(2, *SHAPES[name], dtype=torch.int64)
-        return Encoder(), {"input_ids": tokens, "attention_mask": tokens}
+        # two tensors: of one the exporter makes one input
+        return Encoder(), {"input_ids": tokens, "attention_mask": torch.ones_like(tokens)}
     import torchvision
 
     module = torchvision.models.mobilenet_v2() if name == "mobilenet" else torchvision.models.resnet50()
