@@ -388,7 +388,7 @@ void Planner::writeHead() {
     head += "mesh: {" + llvm::join(axes, ", ") + "}\n";
   if (!mesh.order.empty())
     head += "mesh_order: [" + llvm::join(mesh.order, ", ") + "]\n";
-  if (batchAxes)
+  if (batchAxes && !batchAxes->empty()) // none is what a plan without `dp` has; with one, the check of the step says so
     head += "batch: {over: [" + llvm::join(*batchAxes, ", ") + "]}\n";
   if (read.groupOf.size() < 2)
     return;
